@@ -63,7 +63,7 @@ async function useFirstKeys(dataDir: string): Promise<Before> {
   await using api = await startApi({ dataDir });
   const owner = await api.owner();
   const email = newEmail();
-  await api.stranger.post("/auth/signup", { email, password: PASSWORD });
+  await api.anonymous.post("/auth/signup", { email, password: PASSWORD });
   const newcomer = { email, code: await api.getMailedCode(email) };
   const [encryptionKey = ""] = await encryptionKeys(dataDir);
   const config = configWithKeys([encryptionKey]);
@@ -129,7 +129,7 @@ describe("after a rotation of all keys", () => {
   });
 
   test("the key set has the new public key first and the old one after it", async () => {
-    const { body } = await api.stranger.get<{ keys: JWK[] }>("/.well-known/jwks.json");
+    const { body } = await api.anonymous.get<{ keys: JWK[] }>("/.well-known/jwks.json");
     expect(body.keys).toHaveLength(2);
     expect(body.keys[1]?.kid).toBe(before.keyId);
   });
@@ -145,7 +145,7 @@ describe("after a rotation of all keys", () => {
   });
 
   test("a code that was mailed before is accepted", async () => {
-    const verified = await api.stranger.post("/auth/verify-email-otp", before.newcomer);
+    const verified = await api.anonymous.post("/auth/verify-email-otp", before.newcomer);
     expect(verified.status).toBe(200);
   });
 
@@ -197,7 +197,7 @@ describe("after the earlier keys were removed", () => {
   });
 
   test("everything works, and renewed sessions continue", async () => {
-    expect((await api.stranger.get("/ready")).status).toBe(200);
+    expect((await api.anonymous.get("/ready")).status).toBe(200);
     expect((await refresh(api, renewed)).status).toBe(200);
   });
 

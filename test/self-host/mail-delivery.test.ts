@@ -28,7 +28,7 @@ afterAll(async () => {
 
 async function signUp(): Promise<string> {
   const email = newEmail();
-  const reply = await api.stranger.post("/auth/signup", { email, password: PASSWORD });
+  const reply = await api.anonymous.post("/auth/signup", { email, password: PASSWORD });
   expect(reply.status).toBe(201);
   return email;
 }
@@ -57,14 +57,14 @@ test("a code arrives in both parts and in the subject, without external content 
   expect(mail.html).not.toMatch(/<(img|link|script|iframe)|https?:|url\(/i);
   expect(mail.attachments).toEqual([]);
   await nothingWaits();
-  expect((await api.stranger.post("/auth/verify-email-otp", { email, code })).status).toBe(200);
+  expect((await api.anonymous.post("/auth/verify-email-otp", { email, code })).status).toBe(200);
 });
 
 test("the link in a mail leads to the service's own origin", async () => {
   const email = await signUp();
   const code = (await nextMailTo(email)).subject!.slice(0, 6);
-  await api.stranger.post("/auth/verify-email-otp", { email, code });
-  await api.stranger.post("/auth/signup", { email, password: PASSWORD });
+  await api.anonymous.post("/auth/verify-email-otp", { email, code });
+  await api.anonymous.post("/auth/signup", { email, password: PASSWORD });
   const mail = await waitUntil(() => Promise.resolve(mailsTo(email)[1]));
   const links = [...`${mail.html}${mail.text}`.matchAll(/https?:\/\/[^\s"<]+/g)].map(
     ([url]) => url,
@@ -104,7 +104,7 @@ describe("a mail server that", () => {
     await api.runCron();
     expect(mailsTo(email)).toHaveLength(1);
     const code = mail.subject!.slice(0, 6);
-    const verified = await api.stranger.post("/auth/verify-email-otp", { email, code });
+    const verified = await api.anonymous.post("/auth/verify-email-otp", { email, code });
     expect(verified.status).toBe(200);
   });
 

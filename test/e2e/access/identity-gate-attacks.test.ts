@@ -172,7 +172,7 @@ describe("a pass", () => {
     const { JWT_PRIVATE_KEY } = JSON.parse(file) as { JWT_PRIVATE_KEY: string };
     const jwk = JSON.parse(JWT_PRIVATE_KEY) as JWK;
     const [kid] = (
-      await visits.api.stranger.get<{ keys: JWK[] }>("/.well-known/jwks.json")
+      await visits.api.anonymous.get<{ keys: JWK[] }>("/.well-known/jwks.json")
     ).body.keys.map((key) => key.kid!);
     const exp = Math.floor(Date.now() / 1000) + 60;
     const aud = new URL(tunnel.url).hostname;
@@ -305,7 +305,7 @@ test("no sign-in starts for a tunnel without a gate, or for a deleted one", asyn
   const gone = await visits.exposeGated();
   await visits.owner.delete(`/tunnels/${gone.tunnelId}`);
   const start = async (id: string) => {
-    const { headers } = await visits.api.stranger.get(`/edge-auth/start?moved=1&tunnel_id=${id}`);
+    const { headers } = await visits.api.anonymous.get(`/edge-auth/start?moved=1&tunnel_id=${id}`);
     return headers.get("underpass-error");
   };
   for (const id of [ungated.tunnelId, gone.tunnelId, crypto.randomUUID()]) {

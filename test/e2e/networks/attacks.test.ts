@@ -1,4 +1,4 @@
-/** What strangers, other organizations and dishonest agents can't do at a relay. */
+/** Attacks on a relay by unauthenticated senders, other organizations and dishonest agents. */
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { BIND_BYTES, DATAGRAM, writeBind } from "../../../protocol/relay/datagrams.ts";
 import type { RelayAccess } from "../../../protocol/schemas/networks.ts";
@@ -20,7 +20,7 @@ import { INITIATION_BYTES, writeInitiation } from "../../harness/wireguard/hands
 let stack: NetworkStack;
 let network: TestNetwork;
 let agent: RunningAgent;
-/** Datagrams of the agent, as they came to the relay. */
+/** The agent's datagrams, as the relay received them. */
 const fromAgent: Buffer[] = [];
 
 beforeAll(async () => {
@@ -37,11 +37,11 @@ afterAll(async () => {
   await stack?.[Symbol.asyncDispose]();
 });
 
-const ticketFor = (id: string, caller = stack.owner) =>
+const requestTicket = (id: string, caller = stack.owner) =>
   caller.post<RelayAccess & { error?: string }>(`/private-networks/${id}/relay-ticket`);
 
-describe("a stranger", () => {
-  test("who repeats the agent's BIND gets no answer, and does not become the agent", async () => {
+describe("an unauthenticated sender", () => {
+  test("that repeats the agent's BIND gets no answer, and does not become the agent", async () => {
     await using probe = await openProbe();
     const client = await network.connectClient();
     const binds = fromAgent.filter(([type]) => type === DATAGRAM.bind);
@@ -51,7 +51,7 @@ describe("a stranger", () => {
     expect(probe.received).toEqual([]);
   });
 
-  test("who sends the agent's DATA again reaches no client", async () => {
+  test("that repeats the agent's DATA reaches no client", async () => {
     await using probe = await openProbe();
     const client = await network.connectClient();
     await exchangeMany(client, 20);
@@ -62,7 +62,7 @@ describe("a stranger", () => {
     expect(client.rejected).toEqual({ forged: 0, replayed: 0, unknown: 0 });
   });
 
-  test("who forges BIND with another key gets no answer", async () => {
+  test("that forges a BIND with another key gets no answer", async () => {
     await using probe = await openProbe();
     const association = fromAgent.find(([type]) => type === DATAGRAM.bind)!.readUInt32BE(4);
     const key = createRandom(3).bytes(32);
@@ -71,7 +71,7 @@ describe("a stranger", () => {
     expect(probe.received).toEqual([]);
   });
 
-  test("gets no answer to anything that is no handshake, at any port and of any size", async () => {
+  test("gets no answer to a datagram that is not a handshake, at any port and of any size", async () => {
     await using probe = await openProbe();
     const random = createRandom(11);
     const before = { ...network.server.rejected };
@@ -89,12 +89,12 @@ describe("a stranger", () => {
     expect(probe.received).toEqual([]);
     const { unknown, forged } = network.server.rejected;
     expect(forged).toBe(before.forged);
-    // In its first minutes the relay takes data for sessions that may be older than itself.
+    // In its first minutes the relay accepts data for sessions that may have begun before it started.
     const data = lengths.filter((length) => length >= DATA_OVERHEAD_BYTES).length;
     expect(unknown - before.unknown).toBeLessThanOrEqual(data);
   });
 
-  test("can't make the relay say more than was said to it", async () => {
+  test("gets fewer bytes from the relay than it sends", async () => {
     await using probe = await openProbe();
     const own = newKeyPair();
     const serverKey = Buffer.from(network.server.publicKey, "base64");
@@ -106,7 +106,7 @@ describe("a stranger", () => {
     expect(probe.receivedBytes).toBeLessThan(probe.sentBytes);
   });
 
-  test("who floods the network's port with junk costs a session less than 2 % of its datagrams", async () => {
+  test("that floods the network's port with junk costs a session less than 2 % of its datagrams", async () => {
     const client = await network.connectClient();
     const random = createRandom(5);
     const probes = await Promise.all(Array.from({ length: 4 }, openProbe));
@@ -115,36 +115,36 @@ describe("a stranger", () => {
       bytes.set([n % 2 === 0 ? 1 : 4, 0, 0, 0]);
       return bytes;
     });
-    let isOver = false;
-    let flooded = 0;
+    let isStopped = false;
+    let junkSent = 0;
     const flood = (async () => {
-      while (!isOver) {
+      while (!isStopped) {
         for (let n = 0; n < 20; n += 1)
           random.pick(probes).send(random.pick(junk), network.endpoint.port);
-        flooded += 20;
+        junkSent += 20;
         await new Promise((resolve) => setTimeout(resolve, 2));
       }
     })();
     const returned = await exchangeMany(client, 2_000);
-    isOver = true;
+    isStopped = true;
     await flood;
     for (const probe of probes) await probe[Symbol.asyncDispose]();
-    expect(flooded).toBeGreaterThan(2_000);
+    expect(junkSent).toBeGreaterThan(2_000);
     expect(returned).toBeGreaterThan(0.98 * 2_000);
   });
 });
 
 describe("a ticket", () => {
-  test("is given to the network's own organization alone", async () => {
+  test("is issued only to the network's own organization", async () => {
     const other = await stack.api.owner();
-    expect((await ticketFor(network.id, other)).status).toBe(404);
+    expect((await requestTicket(network.id, other)).status).toBe(404);
     expect(
-      (await stack.api.stranger.post(`/private-networks/${network.id}/relay-ticket`)).status,
+      (await stack.api.anonymous.post(`/private-networks/${network.id}/relay-ticket`)).status,
     ).toBe(401);
   });
 
-  test("that is none, or another kind of token, opens nothing", async () => {
-    const { body } = await ticketFor(network.id);
+  test("that is invalid, or another kind of token, is refused", async () => {
+    const { body } = await requestTicket(network.id);
     const [head = "", claims = "", signature = ""] = body.ticket.split(".");
     const tampered = Buffer.from(
       Buffer.from(claims, "base64url")
@@ -163,17 +163,17 @@ describe("a ticket", () => {
     expect(agent.child.exitCode).toBe(null);
   });
 
-  test("for one relay is worth nothing at another", async () => {
+  test("for one relay is refused by another", async () => {
     const elsewhere = await stack.startRelay("elsewhere");
-    const { body } = await ticketFor(network.id);
+    const { body } = await requestTicket(network.id);
     expect([401, 4401]).toContain(await presentTicket(elsewhere.port, body.ticket));
   });
 });
 
 describe("a dishonest agent", () => {
-  /** An agent that serves the network, as far as the relay can tell. */
+  /** An agent that serves the network with a valid ticket. */
   async function connect({ id }: TestNetwork): Promise<RelayAgent> {
-    const { body } = await ticketFor(id);
+    const { body } = await requestTicket(id);
     const own = new RelayAgent(`ws://127.0.0.1:${stack.relay.port}`, body.ticket);
     await own.bind(await own.welcome("network"));
     return own;
@@ -190,12 +190,12 @@ describe("a dishonest agent", () => {
         dishonest.send({ type: "resume", association, flows: [{ ...flow, tag }] });
     await dishonest.settled();
     for (const id of [77, 0, 1]) dishonest.sendUdp(welcome, id, Buffer.alloc(148, 4));
-    // All of it was read by the time that another network's traffic has passed.
+    // The relay reads in order: when another network's traffic has passed, it has read all of this.
     await ping(await network.connectClient());
     expect(victim.received).toEqual([]);
   });
 
-  test("can't take flows of another network along", async () => {
+  test("can't resume flows of another network", async () => {
     await using other = await stack.createNetwork();
     await using own = await stack.createNetwork();
     await using honest = await connect(other);

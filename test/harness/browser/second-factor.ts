@@ -71,6 +71,6 @@ export async function enableSecondFactor(api: TestApi, person: Person): Promise<
 
 /** Signs in with the password. @returns the token for the second step. */
 export async function startChallenge(api: TestApi, { email, password }: Person): Promise<string> {
-  const { body } = await api.stranger.post<MfaRequired>("/auth/login", { email, password });
+  const { body } = await api.anonymous.post<MfaRequired>("/auth/login", { email, password });
   return body.challenge_token;
 }

@@ -64,7 +64,8 @@ export interface ConnectionAttempt {
 
 export interface TestApi extends AsyncDisposable {
   server: TestServer;
-  stranger: Caller;
+  /** A caller without any credentials. */
+  anonymous: Caller;
   /** Creates a person with an account and an organization who has logged in. */
   owner(): Promise<Person>;
   /** Creates one by the same requests as a person's: signs up, verifies the address with the mailed code and logs in. */
@@ -106,7 +107,7 @@ export async function startApi({ shared, ...options }: ApiOptions = {}): Promise
   await database.connect();
   // When the server stops, this idle connection breaks.
   database.on("error", () => {});
-  const stranger = createCaller(server, {});
+  const anonymous = createCaller(server, {});
   let config: ReturnType<typeof readServerConfig> | undefined;
 
   async function readMailsTo(email: string): Promise<string[]> {
@@ -128,7 +129,7 @@ export async function startApi({ shared, ...options }: ApiOptions = {}): Promise
   }
 
   async function logIn(email: string, password: string): Promise<Person> {
-    const { body, headers } = await stranger.post<AccountSummary>("/auth/login", {
+    const { body, headers } = await anonymous.post<AccountSummary>("/auth/login", {
       email,
       password,
     });
@@ -148,7 +149,7 @@ export async function startApi({ shared, ...options }: ApiOptions = {}): Promise
     config ??= readServerConfig(server.dataDir, options.env);
     const query = (text: string, values: unknown[]) => database.query(text, values);
     const code = await insertAccount(query, await config, email);
-    await stranger.post("/auth/verify-email-otp", { email, code });
+    await anonymous.post("/auth/verify-email-otp", { email, code });
     return email;
   }
 
@@ -158,8 +159,8 @@ export async function startApi({ shared, ...options }: ApiOptions = {}): Promise
 
   async function signUp(): Promise<Person> {
     const email = newEmail();
-    await stranger.post("/auth/signup", { email, password: PASSWORD });
-    await stranger.post("/auth/verify-email-otp", { email, code: await getMailedCode(email) });
+    await anonymous.post("/auth/signup", { email, password: PASSWORD });
+    await anonymous.post("/auth/verify-email-otp", { email, code: await getMailedCode(email) });
     return logIn(email, PASSWORD);
   }
 
@@ -180,7 +181,7 @@ export async function startApi({ shared, ...options }: ApiOptions = {}): Promise
 
   return {
     server,
-    stranger,
+    anonymous,
     owner,
     signUp,
     colleague,

@@ -46,7 +46,7 @@ export async function startBillingServer(): Promise<BillingServer> {
   const checkout: BillingServer["checkout"] = (owner, body = { plan: "pro" }) =>
     owner.post<CheckoutSession>("/billing/checkout-session", body);
   const sendEvent: BillingServer["sendEvent"] = (event, options) =>
-    api.stranger.send("POST", "/billing/webhook", buildDelivery(event, options));
+    api.anonymous.send("POST", "/billing/webhook", buildDelivery(event, options));
 
   async function newCustomer(): Promise<Customer> {
     const owner = await api.owner();

@@ -109,11 +109,11 @@ export async function startUpgraded(recordDir: string, old: OldServer): Promise<
 }
 
 /** With a password, and with the code of an authenticator that was set up at the old server. */
-async function logInTwice({ stranger }: TestApi, email: string, { notes }: OldServer) {
+async function logInTwice({ anonymous }: TestApi, email: string, { notes }: OldServer) {
   const { password, totpSecret } = notes;
-  const { body: asked } = await stranger.post<MfaRequired>("/auth/login", { email, password });
-  const { status, body } = await stranger.post<AccountSummary>("/auth/login/mfa", {
-    challenge_token: asked.challenge_token,
+  const { body: challenge } = await anonymous.post<MfaRequired>("/auth/login", { email, password });
+  const { status, body } = await anonymous.post<AccountSummary>("/auth/login/mfa", {
+    challenge_token: challenge.challenge_token,
     code: generateCode(totpSecret),
   });
   if (status !== 200) throw new Error(`no second factor: ${JSON.stringify(body)}`);

@@ -11,7 +11,7 @@ export interface Route {
 }
 
 export async function readRoutes(api: TestApi): Promise<Route[]> {
-  const { body } = await api.stranger.get<{
+  const { body } = await api.anonymous.get<{
     paths: Record<string, Record<string, Omit<Route, "method" | "path">>>;
   }>("/openapi.json");
   return Object.entries(body.paths).flatMap(([path, operations]) =>

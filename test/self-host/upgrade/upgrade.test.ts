@@ -128,7 +128,7 @@ test("every message in its outbox is delivered", async () => {
 describe("what people had begun can be completed", () => {
   test("a refresh cookie is renewed", async () => {
     const { ada: cookie } = notes.refreshCookies;
-    const { status, body } = await api.stranger.send<{ access_token: string }>(
+    const { status, body } = await api.anonymous.send<{ access_token: string }>(
       "POST",
       "/auth/refresh",
       { headers: { cookie } },
@@ -145,7 +145,7 @@ describe("what people had begun can be completed", () => {
 
   test("a sign-in that waits for its second factor takes a recovery code, once", async () => {
     const logIn = () =>
-      api.stranger.post("/auth/login/mfa", {
+      api.anonymous.post("/auth/login/mfa", {
         challenge_token: notes.challenge,
         recovery_code: notes.recoveryCodes[0],
       });
@@ -155,8 +155,11 @@ describe("what people had begun can be completed", () => {
 
   test("an invitation is accepted", async () => {
     const email = "dee@example.com";
-    await api.stranger.post("/auth/signup", { email, password });
-    await api.stranger.post("/auth/verify-email-otp", { email, code: await api.getMailedCode(email) });
+    await api.anonymous.post("/auth/signup", { email, password });
+    await api.anonymous.post("/auth/verify-email-otp", {
+      email,
+      code: await api.getMailedCode(email),
+    });
     const dee = await api.logIn(email, password);
     const { status, body } = await dee.post("/invitations/accept", {
       token: notes.invitationToken,
@@ -166,7 +169,7 @@ describe("what people had begun can be completed", () => {
 
   test("a mailed code confirms an address", async () => {
     const email = "cyd@example.com";
-    const { status } = await api.stranger.post("/auth/verify-email-otp", {
+    const { status } = await api.anonymous.post("/auth/verify-email-otp", {
       email,
       code: notes.code,
     });
@@ -176,7 +179,7 @@ describe("what people had begun can be completed", () => {
 
   test("a forgotten password is replaced", async () => {
     const newer = "another battery staple";
-    const { status } = await api.stranger.post("/auth/reset", {
+    const { status } = await api.anonymous.post("/auth/reset", {
       token: notes.resetToken,
       new_password: newer,
     });
@@ -206,7 +209,7 @@ describe("what people had begun can be completed", () => {
       upgraded.payments.subscriptions.set("sub_ben", object);
       const event = createEvent("customer.subscription.updated", object);
       const sent = buildDelivery({ ...event, ...(id !== undefined && { id }) });
-      expect((await api.stranger.send("POST", "/billing/webhook", sent)).status).toBe(200);
+      expect((await api.anonymous.send("POST", "/billing/webhook", sent)).status).toBe(200);
       return (await upgraded.ben.get<Billing>("/billing")).body;
     };
     expect(await tell({ status: "canceled" }, heard)).toMatchObject({ status: "active" });
@@ -232,7 +235,7 @@ describe("what people had begun can be completed", () => {
   test("a machine collects its approved token, another one waits for approval", async () => {
     const { approved, waiting, waitingUserCode } = notes.devices;
     const poll = (device_code: string) =>
-      api.stranger.post<{ error: string; wire_bytes_b64: string }>("/auth/cli/poll", {
+      api.anonymous.post<{ error: string; wire_bytes_b64: string }>("/auth/cli/poll", {
         device_code,
       });
     expect((await poll(approved)).body.wire_bytes_b64).toMatch(/^[A-Za-z0-9+/]{100,}=*$/);
@@ -313,13 +316,23 @@ describe("agents reconnect with their old tokens", () => {
       domain: await visit("shop.example"),
       staging: await visit("api-staging.localhost"),
       stranger: await visit("gated.localhost"),
-      guest: await visit("gated.localhost", "/", basicAuthorization("visitor", "a password of old")),
-      denied: await visit("gated.localhost", "/admin/x", basicAuthorization("visitor", "a password of old")),
+      guest: await visit(
+        "gated.localhost",
+        "/",
+        basicAuthorization("visitor", "a password of old"),
+      ),
+      denied: await visit(
+        "gated.localhost",
+        "/admin/x",
+        basicAuthorization("visitor", "a password of old"),
+      ),
       unknown: await visit("members-only.localhost"),
       maintained: await visit("later.localhost"),
       stopped: await visit("stopped.localhost"),
     };
-    expect(Object.fromEntries(Object.entries(visits).map(([k, v]) => [k, findErrorCode(v)]))).toEqual({
+    expect(
+      Object.fromEntries(Object.entries(visits).map(([k, v]) => [k, findErrorCode(v)])),
+    ).toEqual({
       web: "passed",
       domain: "passed",
       staging: "passed",

@@ -171,7 +171,7 @@ describe("is refused", () => {
     const refused = await put(NOBODY, body.id, person);
     expect(refused).toMatchObject({ status: 503, body: { error: "provider_not_configured" } });
     for (const path of [`start?moved=1&tunnel_id=${body.id}`, "callback?code=a&state=b"]) {
-      const { headers } = await bare.stranger.get(`/edge-auth/${path}`);
+      const { headers } = await bare.anonymous.get(`/edge-auth/${path}`);
       expect([path, headers.get("underpass-error")]).toEqual([path, "provider_not_configured"]);
     }
   });
@@ -179,7 +179,7 @@ describe("is refused", () => {
 
 test("starting a sign-in is rate limited by address, the provider's callback is not", async () => {
   await using strict = await startApi({ env: { ...PROVIDER, AUTH_RATE_LIMIT: "on" } });
-  const ask = (path: string) => strict.stranger.get<Refusal>(`/edge-auth/${path}`);
+  const ask = (path: string) => strict.anonymous.get<Refusal>(`/edge-auth/${path}`);
   const start = `start?moved=1&tunnel_id=${crypto.randomUUID()}`;
   const replies = await Promise.all(Array.from({ length: 20 }, () => ask(start)));
   const codes = replies.map(({ body }) => body.error).sort();

@@ -56,7 +56,7 @@ test("the tests sign with the key of the service", async () => {
 });
 
 test("the key set contains only the public key", async () => {
-  const { body } = await api.stranger.get<{ keys: JWK[] }>("/.well-known/jwks.json");
+  const { body } = await api.anonymous.get<{ keys: JWK[] }>("/.well-known/jwks.json");
   expect(body.keys).toEqual([
     { kty: "EC", crv: "P-256", x: jwk.x, y: jwk.y, kid: jwk.kid, use: "sig", alg: "ES256" },
   ]);
@@ -78,7 +78,7 @@ test("HS256 keyed with the public key is refused", async () => {
   const spki = await exportSPKI((await importJWK(publicJwk, "ES256")) as CryptoKey);
   const unsigned = `${encode({ ...HEADER, alg: "HS256", kid: jwk.kid })}.${encode(claims)}`;
   const body = spki.replace(/-----.*-----|\n/g, "");
-  const served = (await api.stranger.get<{ keys: JWK[] }>("/.well-known/jwks.json")).body;
+  const served = (await api.anonymous.get<{ keys: JWK[] }>("/.well-known/jwks.json")).body;
   for (const secret of [
     spki,
     spki.trim(),
@@ -238,7 +238,7 @@ test("a truncated, padded or modified token is refused", async () => {
 test("other credentials of the service are not accepted as access tokens", async () => {
   const person = await api.owner();
   const { wireBytes } = await mintToken(person);
-  await api.stranger.post("/auth/forgot", { email: person.email });
+  await api.anonymous.post("/auth/forgot", { email: person.email });
   const reset = await waitUntil(async () => {
     const mails = (await api.readMailsTo(person.email)).map((mail) => PostalMime.parse(mail));
     const texts = (await Promise.all(mails)).map(({ text }) => text);
@@ -246,7 +246,7 @@ test("other credentials of the service are not accepted as access tokens", async
   });
   await api.sql("update users set mfa_secret = 'sealed' where id = $1", [person.userId]);
   const { email, password } = person;
-  const { body } = await api.stranger.post<MfaRequired>("/auth/login", { email, password });
+  const { body } = await api.anonymous.post<MfaRequired>("/auth/login", { email, password });
   expect(body.challenge_token).toHaveLength(43);
   const refresh = person.cookie.slice("qnt_refresh=".length);
   for (const credential of [

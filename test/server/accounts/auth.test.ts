@@ -21,11 +21,11 @@ beforeAll(async () => {
 afterAll(() => api.stop());
 
 const signUp = (email: string, password = PASSWORD) =>
-  api.stranger.post("/auth/signup", { email, password });
+  api.anonymous.post("/auth/signup", { email, password });
 const verify = (email: string, code: string) =>
-  api.stranger.post("/auth/verify-email-otp", { email, code });
+  api.anonymous.post("/auth/verify-email-otp", { email, code });
 const logIn = (email: string, password = PASSWORD) =>
-  api.stranger.post<AccountSummary>("/auth/login", { email, password });
+  api.anonymous.post<AccountSummary>("/auth/login", { email, password });
 const refresh = (cookie: string, headers: Record<string, string> = {}) =>
   createCaller(api.server, { cookie, ...headers }).post<{ access_token: string }>("/auth/refresh");
 const wrongCode = (code: string) => String((Number(code) + 1) % 1_000_000).padStart(6, "0");
@@ -130,7 +130,7 @@ describe("signing up", () => {
       "password",
     ],
   ])("refuses %s", async (_, body, field) => {
-    expect(await api.stranger.post("/auth/signup", body)).toMatchObject({
+    expect(await api.anonymous.post("/auth/signup", body)).toMatchObject({
       status: 400,
       body: { error: "invalid_request", fields: [{ path: field }] },
     });
@@ -217,7 +217,7 @@ describe("a code", () => {
     for (let codes = 0; codes < 4; codes++) {
       const code = await api.getMailedCode(email);
       for (let guess = 0; guess < 5; guess++) await verify(email, wrongCode(code));
-      await api.stranger.post("/auth/resend-verify-otp", { email });
+      await api.anonymous.post("/auth/resend-verify-otp", { email });
       await waitUntil(async () => (await api.getMailedCode(email)) !== code);
     }
     const code = await api.getMailedCode(email);
@@ -279,7 +279,7 @@ describe("a code", () => {
     const email = newEmail();
     await signUp(email);
     const first = await api.getMailedCode(email);
-    expect(await api.stranger.post("/auth/resend-verify-otp", { email })).toMatchObject({
+    expect(await api.anonymous.post("/auth/resend-verify-otp", { email })).toMatchObject({
       status: 200,
       body: { ok: true },
     });
@@ -305,7 +305,7 @@ describe("a code", () => {
     const known = newEmail();
     await signUp(known);
     const replies = await Promise.all(
-      [known, newEmail()].map((email) => api.stranger.post("/auth/resend-verify-otp", { email })),
+      [known, newEmail()].map((email) => api.anonymous.post("/auth/resend-verify-otp", { email })),
     );
     expect(withoutRequestId(replies[0]!)).toEqual(withoutRequestId(replies[1]!));
   });

@@ -24,10 +24,10 @@ beforeAll(async () => {
 afterAll(() => api.stop());
 
 async function start(label = "a laptop"): Promise<Started> {
-  return (await api.stranger.post<Started>("/auth/cli/start", { label })).body;
+  return (await api.anonymous.post<Started>("/auth/cli/start", { label })).body;
 }
 const poll = (code: string) =>
-  api.stranger.post<Collected>("/auth/cli/poll", { device_code: code });
+  api.anonymous.post<Collected>("/auth/cli/poll", { device_code: code });
 const approve = (code: string, by = owner) =>
   by.post<Collected>("/auth/cli/authorize", { device_code: code });
 

@@ -22,7 +22,7 @@ beforeAll(async () => {
   await api.sql("update users set mfa_secret = 'sealed' where id = $1", [withSecondFactor.userId]);
   await api.sql("update users set password_hash = null where id = $1", [withoutPassword.userId]);
   const unconfirmed = newEmail();
-  await api.stranger.post("/auth/signup", { email: unconfirmed, password: PASSWORD });
+  await api.anonymous.post("/auth/signup", { email: unconfirmed, password: PASSWORD });
   addresses = {
     confirmed: confirmed.email,
     withSecondFactor: withSecondFactor.email,
@@ -48,10 +48,10 @@ test.each([
 ])(
   "POST %s %j gives the same response with and without an account: %d",
   async (path, fields, status) => {
-    const unknown = seen(await api.stranger.post(path, { ...fields, email: newEmail() }));
+    const unknown = seen(await api.anonymous.post(path, { ...fields, email: newEmail() }));
     expect(unknown.status).toBe(status);
     for (const [kind, email] of Object.entries(addresses)) {
-      const known = seen(await api.stranger.post(path, { ...fields, email }));
+      const known = seen(await api.anonymous.post(path, { ...fields, email }));
       expect([kind, known]).toEqual([kind, unknown]);
     }
   },
@@ -59,8 +59,8 @@ test.each([
 
 test("the right password of an account that cannot log in looks like a wrong one", async () => {
   const [wrong, right] = await Promise.all([
-    api.stranger.post("/auth/login", { email: newEmail(), password: PASSWORD }),
-    api.stranger.post("/auth/login", { email: addresses.unconfirmed, password: PASSWORD }),
+    api.anonymous.post("/auth/login", { email: newEmail(), password: PASSWORD }),
+    api.anonymous.post("/auth/login", { email: addresses.unconfirmed, password: PASSWORD }),
   ]);
   expect(seen(right)).toEqual(seen(wrong));
 });
@@ -76,7 +76,7 @@ test("signing up creates the same rows with and without an account: a code, an e
     };
     const before = await rows();
     const mailsBefore = (await api.readMailsTo(email)).length;
-    await api.stranger.post("/auth/signup", { email, password: PASSWORD });
+    await api.anonymous.post("/auth/signup", { email, password: PASSWORD });
     await waitUntil(async () => (await api.readMailsTo(email)).length === mailsBefore + 1);
     const after = await rows();
     outcomes.push({ events: after.events - before.events, codes: after.codes });
@@ -86,16 +86,16 @@ test("signing up creates the same rows with and without an account: a code, an e
 
 test("a code for an account that is already verified has no effect, even the right one", async () => {
   const email = newEmail();
-  await api.stranger.post("/auth/signup", { email, password: PASSWORD });
+  await api.anonymous.post("/auth/signup", { email, password: PASSWORD });
   const code = await api.getMailedCode(email);
-  const verify = () => api.stranger.post("/auth/verify-email-otp", { email, code });
+  const verify = () => api.anonymous.post("/auth/verify-email-otp", { email, code });
   const ofThis = "where user_id = (select id from users where email = $1)";
   const [first] = await api.sql<{ hash: string }>(
     `select code_hash as hash from email_codes ${ofThis}`,
     [email],
   );
   expect((await verify()).status).toBe(200);
-  await api.stranger.post("/auth/signup", { email, password: "another good password" });
+  await api.anonymous.post("/auth/signup", { email, password: "another good password" });
   const live = await api.sql(
     `update email_codes set code_hash = $2 ${ofThis} and consumed_at is null returning 1`,
     [email, first!.hash],
@@ -103,14 +103,14 @@ test("a code for an account that is already verified has no effect, even the rig
   expect(live).toHaveLength(1);
   expect((await verify()).status).toBe(400);
   expect(await api.sql(`select 1 from memberships ${ofThis}`, [email])).toHaveLength(1);
-  expect((await api.stranger.post("/auth/login", { email, password: PASSWORD })).status).toBe(200);
+  expect((await api.anonymous.post("/auth/login", { email, password: PASSWORD })).status).toBe(200);
 });
 
 test.each(["/auth/signup", "/auth/login", "/auth/forgot", "/auth/resend-verify-otp"])(
   "POST %s refuses an address that the database cannot store",
   async (path) => {
     const email = "some\0body@example.com";
-    const { status, body } = await api.stranger.post(path, { email, password: PASSWORD });
+    const { status, body } = await api.anonymous.post(path, { email, password: PASSWORD });
     expect([status, body]).toEqual([400, expect.objectContaining({ error: "invalid_request" })]);
   },
 );

@@ -35,7 +35,7 @@ async function personWithMfa(): Promise<Person & SecondFactor> {
 }
 
 const pass = (challenge_token: string, shown: object) =>
-  api.stranger.post<AccountSummary>("/auth/login/mfa", { challenge_token, ...shown });
+  api.anonymous.post<AccountSummary>("/auth/login/mfa", { challenge_token, ...shown });
 const guess = async (challenge: string, times: number) => {
   const code = generateWrongCode(owner.secret);
   for (let n = 0; n < times; n++) expect((await pass(challenge, { code })).status).toBe(401);
@@ -60,7 +60,7 @@ describe("with a second factor on, a password", () => {
   test("gives a challenge and nothing else", async () => {
     owner = await personWithMfa();
     const { email, password } = owner;
-    const { status, body, headers } = await api.stranger.post<MfaRequired>("/auth/login", {
+    const { status, body, headers } = await api.anonymous.post<MfaRequired>("/auth/login", {
       email,
       password,
     });
@@ -78,7 +78,7 @@ describe("with a second factor on, a password", () => {
     const plain = await api.owner();
     const [guarded, open] = await Promise.all(
       [owner, plain].map(({ email }) =>
-        api.stranger.post("/auth/login", { email, password: "not the right password" }),
+        api.anonymous.post("/auth/login", { email, password: "not the right password" }),
       ),
     );
     expect(withoutRequestId(guarded!)).toEqual(withoutRequestId(open!));
@@ -89,7 +89,7 @@ describe("with a second factor on, a password", () => {
     const challenge = await startChallenge(api, owner);
     const asBearer = createCaller(api.server, { authorization: `Bearer ${challenge}` });
     expect((await asBearer.get("/auth/me")).status).toBe(401);
-    const { body: machine } = await api.stranger.post<{ device_code: string }>(
+    const { body: machine } = await api.anonymous.post<{ device_code: string }>(
       "/auth/cli/start",
       {},
     );
@@ -184,7 +184,7 @@ describe("the second factor", () => {
       owner.userId,
     ]);
     const body = { token: "the token", new_password: "another good password" };
-    expect((await api.stranger.post("/auth/reset", body)).status).toBe(200);
+    expect((await api.anonymous.post("/auth/reset", body)).status).toBe(200);
     const shown = { recovery_code: owner.recoveryCodes[0] };
     expect((await pass(challenge, shown)).status).toBe(401);
     const again = await startChallenge(api, { ...owner, password: body.new_password });
@@ -201,7 +201,7 @@ describe("a sign-in in progress", () => {
     const { userId, email, password } = guarded ? await personWithMfa() : await api.owner();
     await api.sql("begin");
     await api.sql(`update users set ${change} where id = $1`, [userId]);
-    const signIn = api.stranger.post("/auth/login", { email, password });
+    const signIn = api.anonymous.post("/auth/login", { email, password });
     await waitUntil(
       async () => (await api.sql("select 1 from pg_locks where not granted")).length > 0,
     );

@@ -179,7 +179,7 @@ describe("enrolling", () => {
       await api.sql("select 1 from recovery_codes where user_id = $1", [owner.userId]),
     ).toHaveLength(10);
     const [recovery_code] = winners[0]!.body.recovery_codes;
-    const passed = await api.stranger.post("/auth/login/mfa", {
+    const passed = await api.anonymous.post("/auth/login/mfa", {
       challenge_token: await startChallenge(api, owner),
       recovery_code,
     });
@@ -315,7 +315,7 @@ describe("turning it off", () => {
     await disable(owner, { password: owner.password });
     for (const shown of [{ recovery_code: recoveryCodes[0] }, { code: generateCode(secret, 1) }]) {
       const body = { challenge_token: challenge, ...shown };
-      expect((await api.stranger.post("/auth/login/mfa", body)).status).toBe(401);
+      expect((await api.anonymous.post("/auth/login/mfa", body)).status).toBe(401);
     }
   });
 
@@ -338,7 +338,7 @@ test("behind https the cookie is Secure, and guessing is rate limited by address
   expect((await enroll(owner)).setCookie).toMatch(/; Secure/);
   const guess = { challenge_token: "x", code: "123456" };
   for (const [ask, isTried] of [
-    [() => slow.stranger.post("/auth/login/mfa", guess), 401],
+    [() => slow.anonymous.post("/auth/login/mfa", guess), 401],
     [() => owner.post("/auth/mfa/disable", { password: "x" }), 409],
   ] as const) {
     const replies = await Promise.all(Array.from({ length: 10 }, ask));

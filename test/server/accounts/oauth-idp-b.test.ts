@@ -229,5 +229,5 @@ test("on a hosted server the redirect URI has the public name, the cookie is Sec
   expect(limited.headers.get("content-type")).toMatch(/^text\/html/);
   expect(Number(limited.headers.get("retry-after"))).toBeGreaterThan(0);
   expect((await firstLimited(start.replace("start", "callback"))).status).toBe(429);
-  expect((await other.stranger.get("/auth/providers")).body).toEqual({ providers: ["idp_b"] });
+  expect((await other.anonymous.get("/auth/providers")).body).toEqual({ providers: ["idp_b"] });
 });

@@ -83,7 +83,7 @@ test("a new user gets an account, an organization and a session, and is redirect
   expect(cookies.find((line) => line.startsWith("qnt_refresh="))).toMatch(/HttpOnly; SameSite=Lax/);
   expect(headers.get("referrer-policy")).toBe("no-referrer");
   expect(headers.get("cache-control")).toBe("no-store");
-  const refreshed = await api.stranger.send("POST", "/auth/refresh", {
+  const refreshed = await api.anonymous.send("POST", "/auth/refresh", {
     headers: { cookie: `qnt_refresh=${browser.cookie("localhost", "qnt_refresh")}` },
   });
   expect(refreshed.status).toBe(200);
@@ -118,13 +118,13 @@ test("an existing account with the address is linked, retains its password, and 
 
 test("a pending sign-up by someone else for the same address gets no access", async () => {
   const email = newEmail();
-  await api.stranger.post("/auth/signup", { email, password: PASSWORD });
+  await api.anonymous.post("/auth/signup", { email, password: PASSWORD });
   const code = await api.getMailedCode(email);
   const { location } = await signIn(someone({ email }));
   const { id } = await accountOf(location!.searchParams.get("oauth_token")!);
 
-  expect((await api.stranger.post("/auth/login", { email, password: PASSWORD })).status).toBe(401);
-  expect((await api.stranger.post("/auth/verify-email-otp", { email, code })).status).toBe(400);
+  expect((await api.anonymous.post("/auth/login", { email, password: PASSWORD })).status).toBe(401);
+  expect((await api.anonymous.post("/auth/verify-email-otp", { email, code })).status).toBe(400);
   expect(await actionsOf(id)).toEqual([
     "account_created",
     "email_verified",
@@ -183,7 +183,7 @@ test("the second factor is required before there is a session", async () => {
   expect([...location!.searchParams.keys()]).toEqual(["mfa_challenge"]);
   expect(headers.getSetCookie().join()).not.toContain("qnt_refresh");
   expect(await sessions()).toEqual(before);
-  const passed = await api.stranger.post<{ access_token: string }>("/auth/login/mfa", {
+  const passed = await api.anonymous.post<{ access_token: string }>("/auth/login/mfa", {
     challenge_token: location!.searchParams.get("mfa_challenge"),
     recovery_code: body.recovery_codes[0],
   });
@@ -351,13 +351,13 @@ describe("a failure", () => {
 });
 
 test("the list of providers is public", async () => {
-  expect((await api.stranger.get("/auth/providers")).body).toEqual({ providers: ["idp_a"] });
+  expect((await api.anonymous.get("/auth/providers")).body).toEqual({ providers: ["idp_a"] });
 });
 
 test.each(["start", "callback", "callback?code=x&state=y"])(
   "a provider that is not configured gives 503: %s",
   async (path) => {
-    const { status, body } = await api.stranger.get(`/auth/oauth/idp_b/${path}`);
+    const { status, body } = await api.anonymous.get(`/auth/oauth/idp_b/${path}`);
     expect([status, body]).toMatchObject([503, { error: "provider_not_configured" }]);
   },
 );

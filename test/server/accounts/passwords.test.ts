@@ -21,14 +21,14 @@ beforeAll(async () => {
 afterAll(() => api.stop());
 
 const NEW_PASSWORD = "a wholly different sentence";
-const forgot = (email: string) => api.stranger.post("/auth/forgot", { email });
+const forgot = (email: string) => api.anonymous.post("/auth/forgot", { email });
 const reset = (token: string, password = NEW_PASSWORD) =>
-  api.stranger.post<{ error?: string; fields?: object }>("/auth/reset", {
+  api.anonymous.post<{ error?: string; fields?: object }>("/auth/reset", {
     token,
     new_password: password,
   });
 const logIn = (email: string, password: string) =>
-  api.stranger.post("/auth/login", { email, password });
+  api.anonymous.post("/auth/login", { email, password });
 const mailsTo = async (email: string) =>
   Promise.all((await api.readMailsTo(email)).map((mail) => PostalMime.parse(mail)));
 const tokensOf = async (email: string) =>
@@ -189,7 +189,7 @@ describe("a reset token", () => {
 
   test("is not sent to an address without a verified account", async () => {
     const [unknown, unconfirmed] = [newEmail(), newEmail()];
-    await api.stranger.post("/auth/signup", { email: unconfirmed, password: PASSWORD });
+    await api.anonymous.post("/auth/signup", { email: unconfirmed, password: PASSWORD });
     await api.getMailedCode(unconfirmed);
     await Promise.all([forgot(unknown), forgot(unconfirmed)]);
     // Whoever asks later has got theirs: those before would have, too.

@@ -13,7 +13,7 @@ interface Limited {
 
 /** Costs the server little, and counts as any other. */
 const attempt = (api: TestApi, headers: Record<string, string> = {}) =>
-  api.stranger.send<Limited>("POST", "/auth/resend-verify-otp", {
+  api.anonymous.send<Limited>("POST", "/auth/resend-verify-otp", {
     headers: { "content-type": "application/json", ...headers },
     body: JSON.stringify({ email: "nobody@example.com" }),
   });
@@ -71,11 +71,11 @@ test("all public routes of /auth, and the setup, share one bucket", async () => 
   ] as const;
   const asked = routes.map(async ([path, body]) => [
     path,
-    (await api.stranger.post(path, body)).status,
+    (await api.anonymous.post(path, body)).status,
   ]);
   expect(await Promise.all(asked)).toEqual(routes.map(([path]) => [path, 429]));
   // A machine that waits for approval has a pace of its own.
-  expect((await api.stranger.post("/auth/cli/poll", { device_code: "x" })).status).toBe(410);
+  expect((await api.anonymous.post("/auth/cli/poll", { device_code: "x" })).status).toBe(410);
 });
 
 test("behind a trusted proxy the last entry that it added is the address", async () => {

@@ -33,7 +33,7 @@ const eventsOf = async (person: Caller) =>
 describe("the list of sessions", () => {
   test("has each session with its device, address and times, newest first, and marks the current one", async () => {
     const first = await api.owner();
-    await api.stranger.send("POST", "/auth/login", {
+    await api.anonymous.send("POST", "/auth/login", {
       headers: {
         "content-type": "application/json",
         "user-agent": "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0",
@@ -312,6 +312,6 @@ describe("the refresh cookie", () => {
 test("on https the cookie is Secure", async () => {
   await using secure = await startApi({ env: { PUBLIC_SCHEME: "https" } });
   const { email } = await secure.owner();
-  const { headers } = await secure.stranger.post("/auth/login", { email, password: PASSWORD });
+  const { headers } = await secure.anonymous.post("/auth/login", { email, password: PASSWORD });
   expect(headers.getSetCookie()[0]).toMatch(/; HttpOnly; Secure; SameSite=Lax$/);
 });

@@ -9,7 +9,7 @@ beforeAll(async () => {
 });
 afterAll(() => api.stop());
 
-const setUp = (body: object) => api.stranger.post<SetupResult>("/setup", body);
+const setUp = (body: object) => api.anonymous.post<SetupResult>("/setup", body);
 
 test("refuses a wrong code without any change", async () => {
   const { setupCode: code } = api.server;

@@ -51,7 +51,7 @@ describe("an event", () => {
       { ...good, body: "" },
     ];
     for (const attempt of attempts) {
-      const reply = await api.stranger.send("POST", "/billing/webhook", attempt);
+      const reply = await api.anonymous.send("POST", "/billing/webhook", attempt);
       expect(reply).toMatchObject({ status: 401, body: { error: "unauthorized" } });
     }
     expect(await paying.getPlan(customer)).toBe("free");

@@ -326,7 +326,7 @@ test("viewers can list domains and not change them", async () => {
 
 describe("a TLS proxy may request a certificate for", () => {
   const allowed = async (domain: string) =>
-    (await api.stranger.get(`/domains/allowed?domain=${encodeURIComponent(domain)}`)).status;
+    (await api.anonymous.get(`/domains/allowed?domain=${encodeURIComponent(domain)}`)).status;
 
   test("a bound domain, an existing tunnel, and the API", async () => {
     const [domain, tunnel] = [await verified(), await newTunnel()];

@@ -174,7 +174,7 @@ test("a watch needs a valid token, a tunnel of the organization and a valid quer
   // A token is accepted only as a protocol.
   expect((await owner.get("/inspector/ws")).status).toBe(401);
   const headers = { "sec-websocket-protocol": mine };
-  expect((await api.stranger.send("GET", "/inspector/ws", { headers })).status).toBe(426);
+  expect((await api.anonymous.send("GET", "/inspector/ws", { headers })).status).toBe(426);
   await owner.post("/auth/logout");
   expect(await tryUpgrade([mine])).toMatchObject(unauthorized);
 });

@@ -37,7 +37,7 @@ afterAll(async () => {
 });
 
 async function readiness(): Promise<string> {
-  const { status, body } = await api.stranger.get<{ relay: string }>("/ready");
+  const { status, body } = await api.anonymous.get<{ relay: string }>("/ready");
   return status === 200 ? body.relay : String(status);
 }
 

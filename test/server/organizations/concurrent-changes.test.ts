@@ -42,18 +42,18 @@ async function bearerOpens(accessToken: string): Promise<boolean> {
 test("an address that is verified during another sign-up has one password", async () => {
   for (let round = 0; round < 20; round++) {
     const email = newEmail();
-    await api.stranger.post("/auth/signup", { email, password: PASSWORD });
+    await api.anonymous.post("/auth/signup", { email, password: PASSWORD });
     const code = await api.getMailedCode(email);
     let confirmed = 0;
     await together(
       async () => {
-        const { status } = await api.stranger.post("/auth/verify-email-otp", { email, code });
+        const { status } = await api.anonymous.post("/auth/verify-email-otp", { email, code });
         confirmed = status;
       },
-      () => api.stranger.post("/auth/signup", { email, password: OTHER_PASSWORD }),
+      () => api.anonymous.post("/auth/signup", { email, password: OTHER_PASSWORD }),
     );
     const logIn = async (password: string) =>
-      (await api.stranger.post("/auth/login", { email, password })).status;
+      (await api.anonymous.post("/auth/login", { email, password })).status;
     // The code was the first password's: confirmed with it, or void and nobody is in.
     const expected = confirmed === 200 ? [200, 401] : [401, 401];
     expect([await logIn(PASSWORD), await logIn(OTHER_PASSWORD)]).toEqual(expected);
@@ -88,7 +88,7 @@ test("turning on the second factor leaves no other session, even one that is ren
       () => confirm(api, person, cookie, { code: generateCode(secret) }),
       async () =>
         keepToken(await createCaller(api.server, { cookie: thief.cookie }).post("/auth/refresh")),
-      async () => keepToken(await api.stranger.post("/auth/login", person)),
+      async () => keepToken(await api.anonymous.post("/auth/login", person)),
     );
     expect(await bearerOpens(person.accessToken)).toBe(true);
     for (const token of stolen) expect(await bearerOpens(token)).toBe(false);
@@ -105,7 +105,7 @@ test("turning off the second factor during a login does not accept a used code",
     void statuses.push((await reply).status);
   await together(
     () => send(person.post("/auth/mfa/disable", { recovery_code })),
-    () => send(api.stranger.post("/auth/login/mfa", { challenge_token, recovery_code })),
+    () => send(api.anonymous.post("/auth/login/mfa", { challenge_token, recovery_code })),
   );
   expect(statuses.filter((status) => status === 200)).toHaveLength(1);
 });
@@ -134,7 +134,7 @@ test("deleting the only organization while its owner switches, renews and signs 
       () => note("delete", person.delete(`/orgs/${person.orgId}`)),
       () =>
         note("renew", createCaller(api.server, { cookie: person.cookie }).post("/auth/refresh")),
-      () => note("login", api.stranger.post("/auth/login", person)),
+      () => note("login", api.anonymous.post("/auth/login", person)),
     );
     expect(statuses).toMatchObject({ delete: 200, renew: 200, login: 200 });
     expect([200, 403, 404]).toContain(statuses.switch);
@@ -171,7 +171,7 @@ function deedsOf(actor: Actor, others: Actor[], pick: <Item>(items: readonly Ite
     body: JSON.stringify(body),
   });
   return [
-    () => api.stranger.post("/auth/login", actor),
+    () => api.anonymous.post("/auth/login", actor),
     () => createCaller(api.server, { cookie: actor.cookie }).post("/auth/refresh"),
     () => actor.post(`${org()}/switch`),
     () => actor.post("/tokens", { name: "t" }),
@@ -180,8 +180,8 @@ function deedsOf(actor: Actor, others: Actor[], pick: <Item>(items: readonly Ite
     () => actor.patch(`${org()}/members/${other().userId}`, { role: pick(["viewer", "owner"]) }),
     () => actor.delete(`${org()}/members/${other().userId}`),
     () => actor.send("PATCH", org(), json({ name: pick(["a", "b"]) })),
-    () => api.stranger.post("/auth/signup", { email: actor.email, password: OTHER_PASSWORD }),
-    () => api.stranger.post("/auth/forgot", { email: actor.email }),
+    () => api.anonymous.post("/auth/signup", { email: actor.email, password: OTHER_PASSWORD }),
+    () => api.anonymous.post("/auth/forgot", { email: actor.email }),
     () => actor.post("/auth/mfa/disable", { password: PASSWORD }),
     () => actor.get("/auth/sessions"),
     () => actor.get("/events"),

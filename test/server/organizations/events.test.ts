@@ -135,7 +135,7 @@ describe("the log of an account", () => {
     const person = await api.signUp();
     await reserve(person);
     await mintToken(person);
-    await api.stranger.post("/auth/signup", { email: person.email, password: PASSWORD });
+    await api.anonymous.post("/auth/signup", { email: person.email, password: PASSWORD });
     const { body } = await person.get<PersonalEvent[]>("/me/events");
     expect(actionsOf(body)).toEqual([
       "sign_up_repeated",
@@ -212,7 +212,7 @@ describe("a recorded event", () => {
 
 test("no log can be read without a session", async () => {
   for (const path of ["/events", "/me/events"]) {
-    for (const caller of [api.stranger, createCaller(api.server, { cookie: owner.cookie })]) {
+    for (const caller of [api.anonymous, createCaller(api.server, { cookie: owner.cookie })]) {
       expect((await caller.get(path)).status).toBe(401);
     }
   }

@@ -236,8 +236,8 @@ describe("accepting", () => {
     const email = newEmail();
     await invite(owner, owner, email);
     const token = await tokenFor(email);
-    await api.stranger.post("/auth/signup", { email, password: owner.password });
-    await api.stranger.post("/auth/verify-email-otp", {
+    await api.anonymous.post("/auth/signup", { email, password: owner.password });
+    await api.anonymous.post("/auth/verify-email-otp", {
       email,
       code: await api.getMailedCode(email),
     });
@@ -264,7 +264,7 @@ describe("accepting", () => {
     const token = await tokenFor(person.email);
     expect(await accept(thief, token)).toMatchObject({ status: 403, body: { error: "forbidden" } });
     expect(await roleIn(owner, thief)).toBeUndefined();
-    expect((await accept(api.stranger, token)).status).toBe(401);
+    expect((await accept(api.anonymous, token)).status).toBe(401);
     expect((await accept(person, token)).status).toBe(200);
   });
 

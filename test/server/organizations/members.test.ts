@@ -237,10 +237,10 @@ describe("removing", () => {
 
   test("voids device requests that they approved and whose token was not collected", async () => {
     const member = await guest(owner, "member");
-    const { body } = await api.stranger.post<{ device_code: string }>("/auth/cli/start", {});
+    const { body } = await api.anonymous.post<{ device_code: string }>("/auth/cli/start", {});
     expect((await member.post("/auth/cli/authorize", body)).status).toBe(200);
     await remove(owner, owner, member);
-    expect((await api.stranger.post("/auth/cli/poll", body)).status).toBe(410);
+    expect((await api.anonymous.post("/auth/cli/poll", body)).status).toBe(410);
   });
 
   test("leaves no token that was minted at the same time", async () => {

@@ -136,7 +136,7 @@ describe("reading and renaming", () => {
       expect([id, (await other.get(`/orgs/${id}`)).status]).toEqual([id, 404]);
       expect([id, (await other.patch(`/orgs/${id}`, { name: "mine" })).status]).toEqual([id, 404]);
       expect([id, (await other.delete(`/orgs/${id}`)).status]).toEqual([id, 404]);
-      expect([id, (await api.stranger.get(`/orgs/${id}`)).status]).toEqual([id, 401]);
+      expect([id, (await api.anonymous.get(`/orgs/${id}`)).status]).toEqual([id, 401]);
     }
     await other.post("/auth/logout");
     expect((await other.get(`/orgs/${owner.orgId}`)).status).toBe(401);

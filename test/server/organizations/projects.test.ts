@@ -169,7 +169,7 @@ describe("a token of a project", () => {
     const post = (by: Pick<Person, "post">) => by.post(`/projects/${slug}/tokens`, { name: "x" });
     expect((await post(viewer)).status).toBe(403);
     expect((await post(await api.colleague(owner, "member"))).status).toBe(200);
-    expect((await post(api.stranger)).status).toBe(401);
+    expect((await post(api.anonymous)).status).toBe(401);
     expect((await post(await api.owner())).status).toBe(404);
   });
 });

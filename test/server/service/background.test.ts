@@ -59,8 +59,8 @@ describe("the scheduled job", () => {
 
   test("deletes sign-ups that were not verified, and codes that were not used", async () => {
     const email = newEmail();
-    await api.stranger.post("/auth/signup", { email, password: PASSWORD });
-    await api.stranger.post("/auth/cli/start", { label: "forgotten" });
+    await api.anonymous.post("/auth/signup", { email, password: PASSWORD });
+    await api.anonymous.post("/auth/cli/start", { label: "forgotten" });
     await api.sql("update users set created_at = now() - interval '8 days' where email = $1", [
       email,
     ]);
@@ -97,7 +97,7 @@ test("a mail server that is down blocks no sign-up and loses no email", async ()
     {
       // Nobody listens on port 1.
       await using api = await startApi({ dataDir, env: { SMTP_URL: "smtp://127.0.0.1:1" } });
-      const reply = await api.stranger.post("/auth/signup", { email, password: PASSWORD });
+      const reply = await api.anonymous.post("/auth/signup", { email, password: PASSWORD });
       expect(reply.status).toBe(201);
       await waitUntil(() => Promise.resolve(api.server.output.includes("delivery_failed")));
       const [row] = await api.sql<{ kind: string; payload: object }>("select * from outbox");
@@ -108,7 +108,7 @@ test("a mail server that is down blocks no sign-up and loses no email", async ()
     await api.sql("update outbox set next_attempt_at = now()");
     await api.runCron();
     const code = await api.getMailedCode(email);
-    const verified = await api.stranger.post("/auth/verify-email-otp", { email, code });
+    const verified = await api.anonymous.post("/auth/verify-email-otp", { email, code });
     expect(verified.status).toBe(200);
     await nothingWaits(api);
   } finally {

@@ -58,9 +58,9 @@ test("password reset tokens are deleted after an hour, used or not", async () =>
 
 test("expired codes are deleted, and a pending account is not", async () => {
   const email = newEmail();
-  await api.stranger.post("/auth/signup", { email, password: PASSWORD });
+  await api.anonymous.post("/auth/signup", { email, password: PASSWORD });
   const another = newEmail();
-  await api.stranger.post("/auth/signup", { email: another, password: PASSWORD });
+  await api.anonymous.post("/auth/signup", { email: another, password: PASSWORD });
   await api.sql(
     "update email_codes set expires_at = now() - interval '61 minutes' where user_id = (select id from users where email = $1)",
     [email],
@@ -76,16 +76,16 @@ test("expired codes are deleted, and a pending account is not", async () => {
 
 test("an old sign-up is not deleted while a new code for it is valid", async () => {
   const email = newEmail();
-  await api.stranger.post("/auth/signup", { email, password: PASSWORD });
+  await api.anonymous.post("/auth/signup", { email, password: PASSWORD });
   await api.getMailedCode(email);
   await api.sql("update users set created_at = now() - interval '8 days' where email = $1", [
     email,
   ]);
-  await api.stranger.post("/auth/signup", { email, password: PASSWORD });
+  await api.anonymous.post("/auth/signup", { email, password: PASSWORD });
   await waitUntil(async () => (await api.readMailsTo(email)).length === 2);
   await api.runCron();
   const code = await api.getMailedCode(email);
-  const { status } = await api.stranger.post("/auth/verify-email-otp", { email, code });
+  const { status } = await api.anonymous.post("/auth/verify-email-otp", { email, code });
   expect(status).toBe(200);
 });
 

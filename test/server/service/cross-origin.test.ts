@@ -19,7 +19,7 @@ beforeAll(async () => {
 afterAll(() => api.stop());
 
 test("no route allows another origin to read its response, not even the page of a tunnel", async () => {
-  const { body } = await api.stranger.get<{ paths: Record<string, object> }>("/openapi.json");
+  const { body } = await api.anonymous.get<{ paths: Record<string, object> }>("/openapi.json");
   const routes = Object.entries(body.paths).flatMap(([path, methods]) =>
     ["OPTIONS", ...Object.keys(methods)].map((method) => ({ method: method.toUpperCase(), path })),
   );
@@ -28,7 +28,7 @@ test("no route allows another origin to read its response, not even the page of 
   for (const { method, path } of routes) {
     for (const origin of origins) {
       const address = path.replace(/\{\w+\}/g, crypto.randomUUID());
-      const { headers } = await api.stranger.send(method, address, {
+      const { headers } = await api.anonymous.send(method, address, {
         headers: {
           origin,
           "access-control-request-method": "POST",
@@ -51,7 +51,7 @@ test("a request that a page can send without a preflight is refused", async () =
     "multipart/form-data; boundary=x",
     "text/plain; charset=application/json",
   ]) {
-    const { status, headers } = await api.stranger.send("POST", "/auth/login", {
+    const { status, headers } = await api.anonymous.send("POST", "/auth/login", {
       headers: { "content-type": type },
       body,
     });
@@ -88,8 +88,8 @@ test("responses about accounts are not cached", async () => {
     await owner.get("/auth/me"),
     await owner.get("/auth/sessions"),
     await owner.get("/me/events"),
-    await api.stranger.post("/auth/login", { email: owner.email, password: PASSWORD }),
-    await api.stranger.post("/auth/forgot", { email: newEmail() }),
+    await api.anonymous.post("/auth/login", { email: owner.email, password: PASSWORD }),
+    await api.anonymous.post("/auth/forgot", { email: newEmail() }),
   ];
   for (const { headers } of replies) expect(headers.get("cache-control")).toBe("no-store");
 });

@@ -65,7 +65,7 @@ test("the document contains the routes that these tests walk", () => {
 
 test("every guarded route refuses a caller without a token, and one with an invalid token", async () => {
   for (const route of guarded()) {
-    expect([formatRoute(route), await requestStatus(route, api.stranger)]).toEqual([
+    expect([formatRoute(route), await requestStatus(route, api.anonymous)]).toEqual([
       formatRoute(route),
       401,
     ]);
@@ -82,7 +82,7 @@ test("every guarded route refuses a caller without a token, and one with an inva
 test("every route with a body refuses one that is malformed, of the wrong type or too large", async () => {
   const json = { "content-type": "application/json" };
   for (const route of routes.filter(({ requestBody }) => requestBody)) {
-    const by = route.security ? owner : api.stranger;
+    const by = route.security ? owner : api.anonymous;
     const address = buildPath(route, ownOrganization(route, owner));
     const sendRaw = (headers: Record<string, string>, body: string) =>
       by.send<{ error: string }>(route.method, address, { headers, body });
@@ -238,7 +238,7 @@ test("lists contain nothing of another organization, from any cursor on", async 
 
 test("no response is cached, sniffed as another type, or reveals code", async () => {
   for (const route of routes) {
-    for (const by of [owner, api.stranger]) {
+    for (const by of [owner, api.anonymous]) {
       // Signed out by one of these requests or not: any answer will do.
       const { headers, body } = await by.send(route.method, buildPath(route));
       const isKeySet = route.path === "/.well-known/jwks.json";

@@ -20,7 +20,10 @@ describe("every response", () => {
     ["GET", "/nowhere", 404],
     ["PUT", "/health", 405],
   ])("%s %s has its own request id and is not cached", async (method, path, status) => {
-    const replies = [await api.stranger.send(method, path), await api.stranger.send(method, path)];
+    const replies = [
+      await api.anonymous.send(method, path),
+      await api.anonymous.send(method, path),
+    ];
     const ids = replies.map(({ headers }) => headers.get("underpass-request-id"));
     expect(replies.map((reply) => reply.status)).toEqual([status, status]);
     expect(ids[0]).toMatch(UUID);
@@ -29,7 +32,7 @@ describe("every response", () => {
   });
 
   test("allows no other origin", async () => {
-    const { headers } = await api.stranger.send("GET", "/health", {
+    const { headers } = await api.anonymous.send("GET", "/health", {
       headers: { origin: "https://evil.test" },
     });
     expect([...headers.keys()].filter((name) => name.startsWith("access-control"))).toEqual([]);
@@ -38,7 +41,7 @@ describe("every response", () => {
 
 describe("an error", () => {
   test("has one shape, and its code in a header too", async () => {
-    const { body, headers } = await api.stranger.get("/nowhere");
+    const { body, headers } = await api.anonymous.get("/nowhere");
     expect(body).toEqual({ error: "not_found", message: expect.any(String) });
     expect(headers.get("underpass-error")).toBe("not_found");
   });
@@ -49,14 +52,14 @@ describe("an error", () => {
       ["POST", `/tunnels/${crypto.randomUUID()}`, "DELETE"],
       ["DELETE", "/.well-known/jwks.json", "GET"],
     ] as const) {
-      const { status, body, headers } = await api.stranger.send(method, path);
+      const { status, body, headers } = await api.anonymous.send(method, path);
       expect([status, headers.get("allow")]).toEqual([405, allow]);
       expect(body).toMatchObject({ error: "method_not_allowed" });
     }
   });
 
   test("without a token names the authentication scheme", async () => {
-    const { headers } = await api.stranger.get("/tunnels");
+    const { headers } = await api.anonymous.get("/tunnels");
     expect(headers.get("www-authenticate")).toBe("Bearer");
   });
 
@@ -93,15 +96,15 @@ describe("an error", () => {
 
 describe("health", () => {
   test("is reported without a query of the database", async () => {
-    const { status, body } = await api.stranger.get("/health");
+    const { status, body } = await api.anonymous.get("/health");
     expect([status, body]).toEqual([200, { status: "ok", version: SERVICE_VERSION }]);
   });
 
   test("is not readiness, which names the parts that do not work", async () => {
-    expect((await api.stranger.get("/ready")).status).toBe(200);
+    expect((await api.anonymous.get("/ready")).status).toBe(200);
     await api.sql("alter table installation rename to installation_gone");
     try {
-      const { status, body, headers } = await api.stranger.get("/ready");
+      const { status, body, headers } = await api.anonymous.get("/ready");
       expect(status).toBe(503);
       expect(body).toEqual({
         error: "not_ready",
@@ -112,7 +115,7 @@ describe("health", () => {
     } finally {
       await api.sql("alter table installation_gone rename to installation");
     }
-    expect((await api.stranger.get("/ready")).status).toBe(200);
+    expect((await api.anonymous.get("/ready")).status).toBe(200);
   });
 });
 
@@ -125,7 +128,7 @@ test("the log has a line for each request, without secrets", async () => {
   );
   for (const part of ["/tunnels", owner.orgId, owner.userId, "200"]) expect(line).toContain(part);
 
-  await api.stranger.get("/health");
+  await api.anonymous.get("/health");
   expect(api.server.output).not.toContain("/health");
   for (const secret of [owner.password, owner.accessToken, owner.cookie.split("=")[1]!]) {
     expect(api.server.output).not.toContain(secret);
@@ -133,7 +136,7 @@ test("the log has a line for each request, without secrets", async () => {
 });
 
 test("the OpenAPI document is of version 3.1 and describes errors by their one shape", async () => {
-  const { body } = await api.stranger.get<{
+  const { body } = await api.anonymous.get<{
     openapi: string;
     paths: Record<string, Record<string, { responses: Record<string, unknown> }>>;
   }>("/openapi.json");

@@ -62,7 +62,7 @@ async function useAccount(person: Person): Promise<string[]> {
 }
 
 async function passed(body: object): Promise<string[]> {
-  const reply = await api.stranger.post<AccountSummary>("/auth/login/mfa", body);
+  const reply = await api.anonymous.post<AccountSummary>("/auth/login/mfa", body);
   expect(reply.status).toBe(200);
   return [reply.body.access_token, getFirstCookie(reply.headers)];
 }
@@ -73,7 +73,7 @@ async function handOut(person: Person): Promise<string[]> {
   await person.post(`/orgs/${person.orgId}/invitations`, { email: guest.email, role: "member" });
   const invitation = await tokenIn(guest.email, "/invitation");
   expect((await guest.post("/invitations/accept", { token: invitation })).status).toBe(200);
-  const { body: device } = await api.stranger.post<{ device_code: string; user_code: string }>(
+  const { body: device } = await api.anonymous.post<{ device_code: string; user_code: string }>(
     "/auth/cli/start",
     {},
   );
@@ -81,16 +81,16 @@ async function handOut(person: Person): Promise<string[]> {
   const { body: machine } = await person.post<{ wire_bytes_b64: string }>("/auth/cli/authorize", {
     device_code: device.user_code,
   });
-  await api.stranger.post("/auth/cli/poll", { device_code: device.device_code });
+  await api.anonymous.post("/auth/cli/poll", { device_code: device.device_code });
   const { wireBytes } = await mintToken(person);
   return [invitation, device.device_code, device.user_code, machine.wire_bytes_b64, wireBytes];
 }
 
 async function forgetPassword(email: string): Promise<string[]> {
-  await api.stranger.post("/auth/forgot", { email });
+  await api.anonymous.post("/auth/forgot", { email });
   const token = await tokenIn(email, "/reset");
   const new_password = "another good password";
-  expect((await api.stranger.post("/auth/reset", { token, new_password })).status).toBe(200);
+  expect((await api.anonymous.post("/auth/reset", { token, new_password })).status).toBe(200);
   return [token, new_password];
 }
 
@@ -104,9 +104,9 @@ function isLogged(secret: string): boolean {
 
 test("no secret is in the log, wherever it was sent", async () => {
   const email = newEmail();
-  await api.stranger.post("/auth/signup", { email, password: PASSWORD });
+  await api.anonymous.post("/auth/signup", { email, password: PASSWORD });
   const code = await api.getMailedCode(email);
-  await api.stranger.post("/auth/verify-email-otp", { email, code });
+  await api.anonymous.post("/auth/verify-email-otp", { email, code });
   const person = await api.logIn(email, PASSWORD);
   const secrets = [
     PASSWORD,
@@ -116,7 +116,7 @@ test("no secret is in the log, wherever it was sent", async () => {
     ...(await forgetPassword(email)),
   ].map((secret) => secret.replace(/^qnt_refresh=/, ""));
 
-  const { headers } = await api.stranger.get("/auth/me");
+  const { headers } = await api.anonymous.get("/auth/me");
   const lastId = headers.get("underpass-request-id")!;
   await waitUntil(() => Promise.resolve(api.server.output.includes(lastId)));
   expect(secrets.filter((secret) => secret.length < 6)).toEqual([]);
@@ -130,9 +130,9 @@ test("a failed query is logged without its values", async () => {
   await api.sql("alter table outbox rename to outbox_gone");
   const newcomer = newEmail();
   const statuses = await Promise.all([
-    api.stranger.post("/auth/login", { email, password: PASSWORD }),
-    api.stranger.post("/auth/signup", { email: newcomer, password: PASSWORD }),
-    api.stranger.post("/auth/forgot", { email }),
+    api.anonymous.post("/auth/login", { email, password: PASSWORD }),
+    api.anonymous.post("/auth/signup", { email: newcomer, password: PASSWORD }),
+    api.anonymous.post("/auth/forgot", { email }),
   ]).then((replies) => replies.map(({ status }) => status));
   try {
     expect(statuses).toEqual([500, 500, 202]);

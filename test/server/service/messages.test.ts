@@ -162,7 +162,7 @@ describe("in responses to invalid requests", () => {
         }));
       });
     const problems = await listProblems(owner, requests);
-    for (const problem of await listProblems(api.stranger, requests.slice(0, 200))) {
+    for (const problem of await listProblems(api.anonymous, requests.slice(0, 200))) {
       problems.add(problem);
     }
     expect([...problems]).toEqual([]);

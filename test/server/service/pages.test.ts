@@ -10,7 +10,7 @@ beforeAll(async () => {
 afterAll(() => api?.stop());
 
 describe.each(["/", "/activate?code=BCDF-GHJK", "/reset", "/invitation"])("%s", (path) => {
-  const open = () => api.stranger.get<string>(path);
+  const open = () => api.anonymous.get<string>(path);
 
   test("loads nothing, cannot be framed, and is not cached", async () => {
     const { status, body, headers } = await open();
@@ -49,7 +49,7 @@ describe.each(["/", "/activate?code=BCDF-GHJK", "/reset", "/invitation"])("%s", 
 });
 
 test("a page supports only GET", async () => {
-  const { status, headers } = await api.stranger.post("/");
+  const { status, headers } = await api.anonymous.post("/");
   expect(status).toBe(405);
   expect(headers.get("allow")).toBe("GET");
 });

@@ -264,7 +264,7 @@ describe("is refused with a Close", () => {
 });
 
 test("a request without an upgrade is refused", async () => {
-  const reply = await api.stranger.get("/agent/connect?port=1");
+  const reply = await api.anonymous.get("/agent/connect?port=1");
   expect(reply.status).toBe(426);
   expect(reply.body).toMatchObject({ error: "upgrade_expected" });
 });

@@ -128,7 +128,7 @@ describe("a master key's budget", () => {
     const minting = { headers: { authorization: `Bearer ${master.bearer}` } };
     const mint = async () =>
       (
-        await api.stranger.send<MintedToken>("POST", "/projects/capped/tokens", {
+        await api.anonymous.send<MintedToken>("POST", "/projects/capped/tokens", {
           headers: { ...minting.headers, "content-type": "application/json" },
           body: JSON.stringify({ name: "job" }),
         })

@@ -85,5 +85,5 @@ test("a server without billing refuses all its routes", async () => {
     status: null,
     overLimits: [],
   });
-  expect(await api.stranger.get("/billing/mock/checkout?token=x")).toMatchObject({ status: 404 });
+  expect(await api.anonymous.get("/billing/mock/checkout?token=x")).toMatchObject({ status: 404 });
 });

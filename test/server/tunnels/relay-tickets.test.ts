@@ -96,7 +96,7 @@ describe("a ticket for the relay", () => {
     for (const bearer of ["nonsense", owner.accessToken]) {
       expect(codeOf(await ticketFor(tunnel.id, bearer))).toBe("401 unauthorized");
     }
-    const none = await api.stranger.post<ErrorBody>(`/tunnels/${tunnel.id}/relay-ticket`);
+    const none = await api.anonymous.post<ErrorBody>(`/tunnels/${tunnel.id}/relay-ticket`);
     expect(codeOf(none)).toBe("401 unauthorized");
     const http = await owner.post<Tunnel>("/tunnels", { localPort: 1 });
     expect(codeOf(await ticketFor(http.body.id, token.wireBytes))).toBe("400 invalid_request");

@@ -102,7 +102,7 @@ describe("a delivery", () => {
       const answer = await deliver(api.server, { id, validator: "generic_hmac_sha256" });
       expect([id, answer.status]).toEqual([id, 404]);
     }
-    expect((await api.stranger.get(`/hooks/${gone.id}`)).status).toBe(405);
+    expect((await api.anonymous.get(`/hooks/${gone.id}`)).status).toBe(405);
   });
 
   test("of 1 MiB is stored, and a larger one is refused with an error that its vendor can read", async () => {
