@@ -1,14 +1,17 @@
 /**
- * `npm test`: types, lint, formatting, then all tests. Its last line is the count that CI reads; each of the checks
- * before the tests counts as one.
+ * `npm test`: all tests, and beside them types, lint and formatting. Its last line is the count that CI reads; each of
+ * the checks counts as one.
  *
  * The tests share a few cores with dozens of servers and browsers. A file that fails is run again by itself. If it
  * fails again, it counts as failed. If it passes, it is reported as UNSTEADY, so that the cause can be fixed.
  */
 import { spawn } from "node:child_process";
+import { once } from "node:events";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { text } from "node:stream/consumers";
+import { NODE_ENVIRONMENT } from "./harness/node-environment.ts";
 import { type Outcome, OUTCOMES_PATH, UNKNOWN_FILE } from "./harness/outcomes.ts";
 
 const CHECKS = [
@@ -17,6 +20,20 @@ const CHECKS = [
 ] as const;
 /** When more files fail, the cause is not the load, and none is retried. */
 const RETRY_MAX_FILES = 8;
+
+interface CheckResult {
+  name: string;
+  passed: boolean;
+  output: string;
+}
+
+/** Holds back the output, which would be lost among that of the tests. */
+async function check([name, command, args]: (typeof CHECKS)[number]): Promise<CheckResult> {
+  const child = spawn(command, args, { stdio: ["ignore", "pipe", "pipe"] });
+  const exit = once(child, "close").catch(() => [1]);
+  const [out, errors, [code]] = await Promise.all([text(child.stdout), text(child.stderr), exit]);
+  return { name, passed: code === 0, output: out + errors };
+}
 
 function run(command: string, args: readonly string[], env = process.env): Promise<boolean> {
   return new Promise((resolve) => {
@@ -73,15 +90,14 @@ async function retryFailed(outcomes: Outcome[]): Promise<Outcome[]> {
 let passed = 0;
 let failed = 0;
 
-// Each of them uses one core.
-const checks = await Promise.all(CHECKS.map(([, command, args]) => run(command, args)));
-for (const [at, [name]] of CHECKS.entries()) {
-  console.log(`${checks[at] ? "ok" : "FAILED"}: ${name}`);
-  if (checks[at]) passed += 1;
+process.env.NODE_COMPILE_CACHE ??= NODE_ENVIRONMENT.NODE_COMPILE_CACHE;
+const checking = Promise.all(CHECKS.map(check));
+const outcomes = await retryFailed(await runTests(process.argv.slice(2)));
+for (const { name, passed: isGreen, output } of await checking) {
+  console.log(isGreen ? `ok: ${name}` : `${output}\nFAILED: ${name}`);
+  if (isGreen) passed += 1;
   else failed += 1;
 }
-
-const outcomes = await retryFailed(await runTests(process.argv.slice(2)));
 let skipped = 0;
 for (const outcome of outcomes) {
   passed += outcome.passed;

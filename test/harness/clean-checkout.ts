@@ -8,6 +8,7 @@ import { dirname, join } from "node:path";
 import { promisify } from "node:util";
 import { ROOT } from "../../self-host/build/build.ts";
 import { createTemporaryDir } from "./directories.ts";
+import { NODE_ENVIRONMENT } from "./node-environment.ts";
 import { getUserPath, typeCommand, type TerminalCommand } from "./terminal.ts";
 
 const run = promisify(execFile);
@@ -45,7 +46,7 @@ export async function createCleanCheckout({
   // The part of `npm ci` that follows the installation of packages.
   await run("npm", ["run", "--silent", "prepare"], {
     cwd: checkout,
-    env: { PATH: getUserPath(), ...environment },
+    env: { ...NODE_ENVIRONMENT, PATH: getUserPath(), ...environment },
   });
   return {
     type: (command, options) =>

@@ -6,6 +6,7 @@ import { spawn, spawnSync } from "node:child_process";
 import { EventEmitter, once } from "node:events";
 import { delimiter } from "node:path";
 import { stripVTControlCharacters } from "node:util";
+import { NODE_ENVIRONMENT } from "./node-environment.ts";
 import { WAIT_MAX_MS } from "./timeouts.ts";
 
 export interface TypeOptions {
@@ -48,7 +49,7 @@ export function typeCommand(
   const child = spawn(program, args, {
     cwd,
     detached: true,
-    env: { PATH: getUserPath(), TERM: "xterm-256color", ...env },
+    env: { ...NODE_ENVIRONMENT, PATH: getUserPath(), TERM: "xterm-256color", ...env },
   });
   let printed = "";
   const events = new EventEmitter<{ printed: [] }>();

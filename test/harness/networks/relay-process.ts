@@ -7,6 +7,7 @@ import { once } from "node:events";
 import { join } from "node:path";
 import { ROOT } from "../../../self-host/build/build.ts";
 import { waitUntil, type TestApi } from "../server/api.ts";
+import { NODE_ENVIRONMENT } from "../node-environment.ts";
 import { reservePorts } from "../ports.ts";
 import {
   startFaultyProxy as startTcpProxy,
@@ -66,7 +67,7 @@ export async function startRelayProcess(options: RelayProcessOptions): Promise<R
     const [program = "", ...args] = [...prefix, process.execPath, join(ROOT, "relay/main.ts")];
     child = spawn(program, args, {
       env: {
-        PATH: process.env.PATH,
+        ...NODE_ENVIRONMENT,
         RELAY_ID: id,
         RELAY_API_URL: options.apiUrl,
         RELAY_SECRET: options.secret,

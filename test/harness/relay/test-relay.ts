@@ -30,6 +30,7 @@ import {
   type TunnelTicket,
 } from "../../../protocol/relay/ticket.ts";
 import { WAIT_OPTIONS } from "../timeouts.ts";
+import { NODE_ENVIRONMENT } from "../node-environment.ts";
 import { reservePorts } from "../ports.ts";
 
 const MAIN = join(dirname(fileURLToPath(import.meta.url)), "../../../relay/main.ts");
@@ -91,7 +92,7 @@ export async function startTestRelay(options: TestRelayOptions = {}): Promise<Te
   async function start(): Promise<void> {
     const started = spawn(process.execPath, [MAIN], {
       env: {
-        PATH: process.env.PATH,
+        ...NODE_ENVIRONMENT,
         RELAY_ID: id,
         RELAY_API_URL: api.url,
         RELAY_SECRET: secret,

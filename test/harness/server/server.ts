@@ -10,6 +10,7 @@ import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import "../connections.ts";
 import { createPreparedDir, createTemporaryDir } from "../directories.ts";
+import { NODE_ENVIRONMENT } from "../node-environment.ts";
 import { reservePort, reservePorts } from "../ports.ts";
 
 const ROOT = join(dirname(fileURLToPath(import.meta.url)), "../../..");
@@ -169,7 +170,7 @@ function launch(env: Record<string, string>, onOutput?: (text: string) => void):
     // Ignores a .env file of the checkout and the environment of the test run.
     cwd: tmpdir(),
     env: {
-      PATH: process.env.PATH,
+      ...NODE_ENVIRONMENT,
       PORT: "0",
       AUTH_RATE_LIMIT: "off",
       LOCAL_RELAY: "off",

@@ -5,6 +5,7 @@ import { rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { ROOT } from "../../../self-host/build/build.ts";
 import { createTemporaryDir } from "../directories.ts";
+import { NODE_ENVIRONMENT } from "../node-environment.ts";
 
 export interface AgentOptions {
   /** The bytes of the agent's token, which it reads from a file. */
@@ -32,7 +33,7 @@ export async function runAgent(args: string[], options: AgentOptions = {}): Prom
   const [program = "", ...rest] = [...(options.prefix ?? []), ...command];
   const child = spawn(program, [...rest, ...args.map((arg) => arg.replace("TOKEN", tokenFile))], {
     cwd: home,
-    env: { PATH: process.env.PATH, HOME: home, ...options.env },
+    env: { ...NODE_ENVIRONMENT, HOME: home, ...options.env },
     stdio: ["ignore", "pipe", "pipe"],
   });
   let stdout = "";
