@@ -40,7 +40,7 @@ async function getTotals(relay: LiveRelay, networkId: string): Promise<[number, 
 describe("a relay's link", () => {
   test("is connected, also in the rows, from its hello until it closes", async () => {
     const relay = new LiveRelay();
-    await relay.connection();
+    await relay.connect();
     expect(await relay.stub.isConnected()).toBe(false);
     const link = await relay.link({ host: "here.example", firstPort: 5, lastPort: 9 });
     expect(await relay.stub.isConnected()).toBe(true);
@@ -70,7 +70,7 @@ describe("a relay's link", () => {
     await link.ports();
     await relay.sleep();
     link.socket.send(RELAY_PING);
-    expect(await link.message()).toBe(RELAY_PONG);
+    expect(await link.nextMessage()).toBe(RELAY_PONG);
     expect(await relay.stub.isConnected()).toBe(true);
     const id = crypto.randomUUID();
     await relay.sleep();
@@ -95,7 +95,7 @@ describe("a relay's link", () => {
     ["that is incomplete", { epoch: undefined as unknown as string }],
   ])("with a hello %s is refused", async (_case, hello) => {
     const relay = new LiveRelay();
-    const link = await relay.connection();
+    const link = await relay.connect();
     link.hello({ relayId: relay.id, ...hello });
     expect((await link.closed).code).toBe(CLOSE.protocol_error);
     expect(await relay.stub.isConnected()).toBe(false);
@@ -143,7 +143,7 @@ describe("a relay's link", () => {
     const link = await relay.link();
     await relay.stub.drain();
     expect((await link.closed).code).toBe(CLOSE.going_away);
-    await expect(relay.connection()).rejects.toThrow("503");
+    await expect(relay.connect()).rejects.toThrow("503");
   });
 });
 

@@ -1,4 +1,4 @@
-/** Private networks when something fails: each row of the table of failures that is not an attack. */
+/** Private networks when the relay, an agent or the API fails. */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import {
   startNetworkStack,
@@ -29,7 +29,7 @@ afterAll(async () => {
 
 describe("a relay", () => {
   test.each(["SIGTERM", "SIGKILL"] as const)(
-    "that is restarted (%s) keeps the session: no handshake, and the server may speak first",
+    "that is restarted (%s) keeps the session: no handshake, and the server may send first",
     async (signal) => {
       const client = await network.connectClient();
       await ping(client);
@@ -45,7 +45,7 @@ describe("a relay", () => {
     },
   );
 
-  test("that is restarted lets a client go on that moves to another port meanwhile", async () => {
+  test("that is restarted keeps the session of a client that changes its port meanwhile", async () => {
     const client = await network.connectClient();
     await ping(client);
     await stack.relay.stop();
@@ -55,7 +55,7 @@ describe("a relay", () => {
     expect(client.handshakes()).toBe(1);
   });
 
-  test("that is gone is seen as offline, and the agent waits for it", async () => {
+  test("that has crashed is reported as offline, and the agent waits for it", async () => {
     await stack.relay.stop("SIGKILL");
     await network.waitForRelayState("offline");
     expect(agent.child.exitCode).toBe(null);
@@ -64,7 +64,7 @@ describe("a relay", () => {
     await ping(await network.connectClient());
   });
 
-  test("whose connection to the agent is cut takes the same agent back", async () => {
+  test("that lost the connection to an agent accepts the same agent again", async () => {
     const client = await network.connectClient();
     stack.relay.tcp.cut();
     await push(network.server, client);
@@ -72,7 +72,7 @@ describe("a relay", () => {
     expect(client.handshakes()).toBe(1);
   });
 
-  test("that cannot hand out another port says so with 503, until one is free again", async () => {
+  test("without a free port refuses a network with 503, until a port is released", async () => {
     const { id: relayId } = await stack.startRelay("small", { ports: 2 });
     const networks = [
       await stack.createNetwork({ relayId }),
@@ -83,14 +83,14 @@ describe("a relay", () => {
       await stack.owner.delete(`/private-networks/${each.id}`);
       await each[Symbol.asyncDispose]();
     }
-    // The organization's own released ports need no rest.
+    // The organization that released a port may use it again at once.
     await using last = await stack.createNetwork({ relayId });
     expect(last.endpoint.port).toBeGreaterThan(0);
   });
 });
 
 describe("an agent", () => {
-  test("that is started a second time takes over, and the first is told why it ends", async () => {
+  test("that is started a second time takes over, and the first one reports that it was replaced", async () => {
     const second = await network.vpn();
     expect(await agent.exit).toBe(1);
     expect(agent.stdout + agent.stderr).toContain("replaced");
@@ -99,7 +99,7 @@ describe("an agent", () => {
     await ping(await network.connectClient());
   });
 
-  test("whose token is revoked ends, and nobody gets through any more", async () => {
+  test("whose token is revoked exits, and no client reaches the server any more", async () => {
     await using own = await stack.createNetwork();
     const { nonce, wireBytes } = await mintToken(stack.owner);
     await using revoked = await own.vpn({ token: Buffer.from(wireBytes, "base64") });
@@ -115,7 +115,7 @@ describe("an agent", () => {
     expect(own.server.received).toHaveLength(before);
   });
 
-  test("of a network that is deleted ends", async () => {
+  test("of a network that is deleted exits", async () => {
     const own = await stack.createNetwork();
     await using running = await own.serve();
     expect((await stack.owner.delete(`/private-networks/${own.id}`)).status).toBe(200);
@@ -123,19 +123,19 @@ describe("an agent", () => {
     await own[Symbol.asyncDispose]();
   });
 
-  test("goes on with the network's new key when its server is registered anew", async () => {
+  test("serves the network with its new key when another server is registered", async () => {
     await using own = await stack.createNetwork();
     await using running = await own.serve();
     await ping(await own.connectClient());
-    const successor = await own.replaceServer();
+    const newServer = await own.replaceServer();
     await using client = await createPeer();
-    await client.handshake(own.endpoint, successor.publicKey);
+    await client.handshake(own.endpoint, newServer.publicKey);
     await ping(client);
     expect(running.child.exitCode).toBe(null);
   });
 });
 
-test("a device that is revoked loses its row; its peer stays until the configuration is applied", async () => {
+test("a revoked device is not listed; its peer remains until the configuration is applied", async () => {
   const client = await network.connectClient();
   const path = `/private-networks/${network.id}/devices`;
   const { body } = await stack.owner.post<{ device: Device }>(path, {
@@ -147,7 +147,7 @@ test("a device that is revoked loses its row; its peer stays until the configura
   await ping(client);
 });
 
-test("while the API is down the network goes on, for new sessions too", async () => {
+test("while the API is down the network works, also for new sessions", async () => {
   const client = await network.connectClient();
   const workerd = await stack.api.server.getPid("workerd");
   process.kill(workerd, "SIGSTOP");

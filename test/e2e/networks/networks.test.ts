@@ -1,4 +1,4 @@
-/** Private networks that work: WireGuard sessions through a real relay and a real agent. */
+/** WireGuard sessions of private networks through a real relay and a real agent, without failures. */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { DATAGRAM_PAYLOAD_MAX_BYTES } from "../../../relay/udp/network-association.ts";
 import type { Device } from "../../../protocol/schemas/networks.ts";
@@ -39,15 +39,17 @@ describe("a session", () => {
     expect(network.server.texts(client.publicKey)).toContain("from the client");
   });
 
-  test("of each client comes from an endpoint of its own, as if there were no relay", async () => {
+  test("of each client has its own endpoint at the server, as without a relay", async () => {
     const [one, other] = [await network.connectClient(), await network.connectClient()];
     await Promise.all([exchangeMany(one, 100), exchangeMany(other, 100)]);
     expect(network.server.endpoint(one.publicKey)).not.toEqual(
       network.server.endpoint(other.publicKey),
     );
     expect(new Set(network.server.texts(one.publicKey)).size).toBeGreaterThanOrEqual(100);
-    const ofOne = new Set(network.server.texts(one.publicKey));
-    expect(network.server.texts(other.publicKey).filter((text) => ofOne.has(text))).toEqual([]);
+    const textsOfOne = new Set(network.server.texts(one.publicKey));
+    expect(network.server.texts(other.publicKey).filter((text) => textsOfOne.has(text))).toEqual(
+      [],
+    );
   });
 
   test("is renewed by either end", async () => {
@@ -59,7 +61,7 @@ describe("a session", () => {
     expect(network.server.handshakes(client.publicKey)).toBe(3);
   });
 
-  test("goes on without a handshake when the client changes its port, in both directions", async () => {
+  test("continues without a handshake in both directions when the client changes its port", async () => {
     const client = await network.connectClient();
     await ping(client);
     await client.rebind();
@@ -68,7 +70,7 @@ describe("a session", () => {
     expect([client.handshakes(), network.server.handshakes(client.publicKey)]).toEqual([1, 1]);
   });
 
-  test("carries datagrams up to the largest that there are, and survives larger ones", async () => {
+  test("carries datagrams up to the maximum size, and survives larger ones", async () => {
     const client = await network.connectClient();
     const largest = DATAGRAM_PAYLOAD_MAX_BYTES - DATA_OVERHEAD_BYTES;
     for (const length of [1, 15, 16, 1_392, 9_000, largest]) {
@@ -76,7 +78,7 @@ describe("a session", () => {
       client.send(text);
       await client.waitForPayload(text);
     }
-    // Fits into UDP, but not with the header between relay and agent.
+    // Fits into a UDP datagram, but not together with the header between relay and agent.
     client.send("y".repeat(largest + 1));
     await ping(client);
   });
@@ -85,7 +87,7 @@ describe("a session", () => {
 describe("a path with loss, duplicates and reordering", () => {
   const FAULTS = { loss: 0.1, duplicates: 0.1, reordered: 0.2, seed: 7 };
 
-  test("between client and relay delivers what is sent again, and nothing twice", async () => {
+  test("between client and relay delivers repeated datagrams, and no datagram twice", async () => {
     await using path = await startUdpProxy(network.endpoint.port);
     path.setFaults(FAULTS);
     const client = await network.connectClient({ address: "127.0.0.1", port: path.port });
@@ -95,14 +97,16 @@ describe("a path with loss, duplicates and reordering", () => {
     expect(replayed).toBeGreaterThan(0);
   });
 
-  test("between relay and agent does so too, and stays with UDP", async () => {
+  test("between relay and agent does the same, and the agent still uses UDP", async () => {
     const client = await network.connectClient();
     stack.relay.udp.setFaults(FAULTS);
     for (let round = 0; round < 20; round += 1) await ping(client);
     expect(await exchangeMany(client, 300)).toBeGreaterThan(150);
     stack.relay.udp.setFaults({});
     expect((await network.read()).relay.state).toBe("udp");
-    await expect.poll(async () => (await network.read()).relay.loss, WAIT_OPTIONS).toBeGreaterThan(0.02);
+    await expect
+      .poll(async () => (await network.read()).relay.loss, WAIT_OPTIONS)
+      .toBeGreaterThan(0.02);
   });
 
   test("whose NAT forgets the agent's mapping works again with the next BIND", async () => {
@@ -115,7 +119,7 @@ describe("a path with loss, duplicates and reordering", () => {
 });
 
 describe("the API", () => {
-  test("knows each device's last handshake, address and traffic", async () => {
+  test("has each device's last handshake, address and traffic", async () => {
     const client = await createPeer();
     const enrolled = await stack.owner.post<{ device: Device }>(
       `/private-networks/${network.id}/devices`,
@@ -136,7 +140,7 @@ describe("the API", () => {
     await client.close();
   });
 
-  test("says when nothing listens behind the agent, as the agent does, and when that is over", async () => {
+  test("reports, as the agent does, when nothing listens behind the agent and when a server listens again", async () => {
     const { port } = network.server;
     const client = await network.connectClient();
     await network.server.close();
@@ -162,7 +166,7 @@ describe("the API", () => {
   });
 });
 
-test("two networks of one relay have ports of their own, and nothing in common", async () => {
+test("two networks of one relay have separate ports and share nothing", async () => {
   await using second = await stack.createNetwork();
   await using running = await second.serve();
   expect(second.endpoint.port).not.toBe(network.endpoint.port);
@@ -170,8 +174,10 @@ test("two networks of one relay have ports of their own, and nothing in common",
   await Promise.all([exchangeMany(one, 100), exchangeMany(two, 100)]);
   expect(second.server.texts(one.publicKey)).toEqual([]);
   expect(network.server.texts(two.publicKey)).toEqual([]);
-  // A client of one network gets nowhere at the other's port.
+  // A client of one network completes no handshake at the other's port.
   one.initiate(second.endpoint, network.server.publicKey);
-  await expect.poll(async () => (await second.read()).relay.wrong_key_handshakes, WAIT_OPTIONS).toBe(1);
+  await expect
+    .poll(async () => (await second.read()).relay.wrong_key_handshakes, WAIT_OPTIONS)
+    .toBe(1);
   expect(running.child.exitCode).toBe(null);
 });

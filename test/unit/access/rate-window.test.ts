@@ -9,17 +9,23 @@ import { RATE_WINDOW_MS } from "../../../protocol/limits.ts";
 const MINUTE = 1_000 * RATE_WINDOW_MS;
 
 /** How many of a number of requests pass. */
-function passing(window: RateWindow, requests: number, limit: number, at: number, who = "a") {
-  const waits = Array.from({ length: requests }, () => window.take(who, limit, at));
+function countPassing(
+  window: RateWindow,
+  requests: number,
+  limit: number,
+  at: number,
+  address = "a",
+) {
+  const waits = Array.from({ length: requests }, () => window.take(address, limit, at));
   return waits.filter((waitMs) => waitMs === 0).length;
 }
 
 describe("a minute", () => {
   test("admits as many requests as the limit, at any time in the minute", () => {
     const window = new RateWindow([]);
-    expect(passing(window, 10, 5, MINUTE)).toBe(5);
-    expect(passing(window, 10, 5, MINUTE + RATE_WINDOW_MS - 1)).toBe(0);
-    expect(passing(window, 10, 5, MINUTE + RATE_WINDOW_MS)).toBe(5);
+    expect(countPassing(window, 10, 5, MINUTE)).toBe(5);
+    expect(countPassing(window, 10, 5, MINUTE + RATE_WINDOW_MS - 1)).toBe(0);
+    expect(countPassing(window, 10, 5, MINUTE + RATE_WINDOW_MS)).toBe(5);
   });
 
   test("reports when the next minute begins", () => {
@@ -30,24 +36,24 @@ describe("a minute", () => {
 
   test("counts each address separately, or all together", () => {
     const window = new RateWindow([]);
-    expect(passing(window, 3, 2, MINUTE, "a")).toBe(2);
-    expect(passing(window, 3, 2, MINUTE, "b")).toBe(2);
+    expect(countPassing(window, 3, 2, MINUTE, "a")).toBe(2);
+    expect(countPassing(window, 3, 2, MINUTE, "b")).toBe(2);
     const together = Array.from({ length: 3 }, () => window.take(null, 2, MINUTE));
     expect(together.filter((waitMs) => waitMs === 0)).toHaveLength(2);
   });
 
   test("counts all addresses of an IPv6 subscriber together", () => {
     const window = new RateWindow([]);
-    expect(passing(window, 2, 2, MINUTE, "2001:db8::1")).toBe(2);
-    expect(passing(window, 2, 2, MINUTE, "2001:db8::2")).toBe(0);
-    expect(passing(window, 2, 2, MINUTE, "2001:db8:0:1::1")).toBe(2);
+    expect(countPassing(window, 2, 2, MINUTE, "2001:db8::1")).toBe(2);
+    expect(countPassing(window, 2, 2, MINUTE, "2001:db8::2")).toBe(0);
+    expect(countPassing(window, 2, 2, MINUTE, "2001:db8:0:1::1")).toBe(2);
   });
 
   test("keeps its count when the limit changes", () => {
     const window = new RateWindow([]);
-    passing(window, 5, 5, MINUTE);
-    expect(passing(window, 5, 8, MINUTE)).toBe(3);
-    expect(passing(window, 5, 2, MINUTE)).toBe(0);
+    countPassing(window, 5, 5, MINUTE);
+    expect(countPassing(window, 5, 8, MINUTE)).toBe(3);
+    expect(countPassing(window, 5, 2, MINUTE)).toBe(0);
   });
 
   test("counts a bounded number of addresses separately; further ones share one count", () => {
@@ -74,9 +80,9 @@ describe("a saved count", () => {
     expect(window.takeChanges().size).toBe(0);
 
     const next = new RateWindow(saved.values());
-    expect(passing(next, 3, 3, MINUTE, "a0")).toBe(1);
-    expect(passing(next, 3, 3, MINUTE, "a99")).toBe(2);
-    expect(passing(next, 4, 3, MINUTE, "new")).toBe(3);
+    expect(countPassing(next, 3, 3, MINUTE, "a0")).toBe(1);
+    expect(countPassing(next, 3, 3, MINUTE, "a99")).toBe(2);
+    expect(countPassing(next, 4, 3, MINUTE, "new")).toBe(3);
   });
 
   test("does not affect the next minute, even when parts of both are saved", () => {
@@ -84,7 +90,7 @@ describe("a saved count", () => {
     window.take("a0", 3, MINUTE + RATE_WINDOW_MS);
     save(window);
     const next = new RateWindow(saved.values());
-    expect(passing(next, 5, 3, MINUTE + RATE_WINDOW_MS, "a0")).toBe(2);
-    expect(passing(next, 5, 3, MINUTE + RATE_WINDOW_MS, "a99")).toBe(3);
+    expect(countPassing(next, 5, 3, MINUTE + RATE_WINDOW_MS, "a0")).toBe(2);
+    expect(countPassing(next, 5, 3, MINUTE + RATE_WINDOW_MS, "a99")).toBe(3);
   });
 });

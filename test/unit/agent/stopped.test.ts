@@ -1,4 +1,4 @@
-/** What the agent makes of a tunnel that its owner stops, and of one that is over. */
+/** The agent when its tunnel is stopped, deleted or has expired. */
 import { once } from "node:events";
 import { afterAll, afterEach, beforeAll, expect, test, vi } from "vitest";
 import { CLOSE, type CloseName } from "../../../protocol/wire/close-codes.ts";
@@ -15,13 +15,13 @@ afterEach(() => void vi.useRealTimers());
 test("an agent whose tunnel is stopped reports it once, checks at an interval, and serves when it is started", async () => {
   await using tunnel = await startScriptedTunnel(origin.port);
   const { agent } = tunnel;
-  const told: string[] = [];
-  agent.on("stopped", (explanation) => told.push(explanation));
-  agent.on("disconnected", (reason) => told.push(reason));
-  agent.on("retrying", (reason) => told.push(reason));
+  const reports: string[] = [];
+  agent.on("stopped", (explanation) => reports.push(explanation));
+  agent.on("disconnected", (reason) => reports.push(reason));
+  agent.on("retrying", (reason) => reports.push(reason));
   agent.start();
   vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
-  for (let asked = 0; asked < 3; asked += 1) {
+  for (let attempts = 0; attempts < 3; attempts += 1) {
     await tunnel.refuse("tunnel_stopped", "the tunnel was stopped");
     await vi.waitUntil(() => vi.getTimerCount() > 0, WAIT_OPTIONS);
     vi.advanceTimersByTime(STOPPED_RETRY_MIN_MS - 1);
@@ -31,11 +31,11 @@ test("an agent whose tunnel is stopped reports it once, checks at an interval, a
   const ready = once(agent, "ready");
   await tunnel.connection();
   await ready;
-  expect(told).toEqual(["the tunnel was stopped"]);
+  expect(reports).toEqual(["the tunnel was stopped"]);
 });
 
 test.each(["tunnel_deleted", "tunnel_expired"] as CloseName[])(
-  "an agent stays away after %s, and says why",
+  "an agent does not reconnect after %s, and reports why",
   async (name) => {
     await using tunnel = await startScriptedTunnel(origin.port);
     const rejected = once(tunnel.agent, "rejected");

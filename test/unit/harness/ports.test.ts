@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { reservePort, reservePorts } from "../../harness/ports.ts";
 
-test("rows of ports that are drawn at once share none", async () => {
+test("ranges of ports that are reserved concurrently do not overlap", async () => {
   const COUNT = 5;
   const firsts = await Promise.all(Array.from({ length: 8 }, () => reservePorts(COUNT)));
   const single = await reservePort();

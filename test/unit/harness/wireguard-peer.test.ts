@@ -56,7 +56,7 @@ test("a rekey changes the session, and the old one is still read", async () => {
   expect(server.handshakes(client.publicKey)).toBe(2);
 });
 
-test("an initiation that is repeated before its answer comes makes one session", async () => {
+test("an initiation that is repeated before it is answered creates one session", async () => {
   await using server = await createPeer();
   await using client = await createPeer();
   client.initiate(at(server), server.publicKey);
@@ -74,11 +74,13 @@ test("a message that is sent twice is accepted once, and a forged one never", as
   const forged = Uint8Array.from(message);
   forged[forged.length - 1]! ^= 1;
   for (const bytes of [forged, message, message]) client.sendRaw(bytes, at(server));
-  await expect.poll(() => server.rejected, WAIT_OPTIONS).toEqual({ forged: 1, replayed: 1, unknown: 0 });
+  await expect
+    .poll(() => server.rejected, WAIT_OPTIONS)
+    .toEqual({ forged: 1, replayed: 1, unknown: 0 });
   expect(server.texts()).toEqual(["once"]);
 });
 
-test("the replay window takes what comes late, once, and nothing that is too old", () => {
+test("the replay window accepts late messages once, and none that are too old", () => {
   const window = new ReplayWindow();
   const accepted = [5, 3, 5, 3, 10_000, 9_999, 9_999, 4, 1_808, 1_809].map((counter) =>
     window.accept(counter),

@@ -1,4 +1,4 @@
-/** Lint refuses what the table of ARCHITECTURE.md forbids. */
+/** Lint enforces the table of layers in ARCHITECTURE.md. */
 import { execFileSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { readFile } from "node:fs/promises";
@@ -19,7 +19,7 @@ const sources = execFileSync("git", ["ls-files", "*.ts", "*.js"], { cwd: ROOT, e
 
 const linter = new Linter({ cwd: ROOT });
 
-/** @returns what lint says of these lines in a file of the layer. */
+/** Lints a text as a file of the layer. @returns the messages. */
 function lint(layer: string, text: string): string[] {
   const path = layer.endsWith(".ts") ? layer : `${layer}/planted.ts`;
   return linter
@@ -99,15 +99,15 @@ function findImports(path: string): string[] {
     .map((name) => normalize(join(dirname(path), name)));
 }
 
-/** @returns the first circle that a depth-first walk meets. */
+/** @returns the first circle that a depth-first search finds. */
 function findCircle(imports: ReadonlyMap<string, string[]>): string[] | undefined {
   const finished = new Set<string>();
-  const walk = (path: string, way: string[]): string[] | undefined => {
+  const walk = (path: string, trail: string[]): string[] | undefined => {
     if (finished.has(path)) return undefined;
-    const at = way.indexOf(path);
-    if (at >= 0) return [...way.slice(at), path];
+    const at = trail.indexOf(path);
+    if (at >= 0) return [...trail.slice(at), path];
     for (const next of imports.get(path) ?? []) {
-      const circle = walk(next, [...way, path]);
+      const circle = walk(next, [...trail, path]);
       if (circle) return circle;
     }
     finished.add(path);
@@ -120,7 +120,7 @@ function findCircle(imports: ReadonlyMap<string, string[]>): string[] | undefine
   return undefined;
 }
 
-test("no file imports itself by way of others, not even for a type", () => {
+test("there are no circular imports, not even of types", () => {
   expect(
     findCircle(
       new Map([

@@ -31,7 +31,7 @@ test("an agent reconnects after a lost connection and a restart, and not after a
     "server_changed",
     "tunnel_stopped",
   ]);
-  // Of the network, of a proxy, of the platform: none of them knows the tunnel.
+  // Codes of the network, of a proxy or of the platform, which mean nothing about the tunnel.
   for (const code of [1000, 1001, 1005, 1006, 1011, 1012, 1013, 4999])
     expect(shouldReconnect(code)).toBe(true);
 });

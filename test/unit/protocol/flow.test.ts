@@ -10,7 +10,7 @@ import { createRandom } from "../../harness/random.ts";
 
 const newSender = () => new SendWindows(STREAM_WINDOW_BYTES, CONNECTION_WINDOW_BYTES);
 
-/** Sends until the stream may send no more. @returns how much that was. */
+/** Sends until the stream's window is full. @returns the number of bytes. */
 function fill(sender: SendWindows, stream: number): number {
   const bytes = sender.available(stream);
   if (bytes > 0) sender.recordSent(stream, bytes);
@@ -18,7 +18,7 @@ function fill(sender: SendWindows, stream: number): number {
 }
 
 /** The remaining bytes of the connection's window, as a new stream sees it. */
-function sharedLeft(sender: SendWindows): number {
+function countConnectionWindow(sender: SendWindows): number {
   const streams = CONNECTION_WINDOW_BYTES / (STREAM_WINDOW_BYTES - STREAM_RESERVE_BYTES) + 2;
   let left = 0;
   const probes = Array.from({ length: Math.ceil(streams) }, (_, i) => 0x7000_0000 + i);
@@ -63,7 +63,7 @@ describe("a sender", () => {
     sender.recordSent(1, STREAM_WINDOW_BYTES);
     sender.drop(1);
     expect(sender.addCredit(1, STREAM_WINDOW_BYTES)).toBe(true);
-    expect(sharedLeft(sender)).toBe(CONNECTION_WINDOW_BYTES);
+    expect(countConnectionWindow(sender)).toBe(CONNECTION_WINDOW_BYTES);
   });
 
   test("counts an ended stream until the other end has consumed it", () => {
@@ -71,43 +71,43 @@ describe("a sender", () => {
     sender.recordSent(1, STREAM_WINDOW_BYTES);
     sender.end(1);
     const held = STREAM_WINDOW_BYTES - STREAM_RESERVE_BYTES;
-    expect(sharedLeft(sender)).toBe(CONNECTION_WINDOW_BYTES - held);
+    expect(countConnectionWindow(sender)).toBe(CONNECTION_WINDOW_BYTES - held);
     sender.addCredit(1, STREAM_WINDOW_BYTES);
-    expect(sharedLeft(sender)).toBe(CONNECTION_WINDOW_BYTES);
+    expect(countConnectionWindow(sender)).toBe(CONNECTION_WINDOW_BYTES);
   });
 
   test("resumes a sender that waits for its stream once, when it may send", () => {
     const sender = newSender();
     fill(sender, 1);
-    let wakes = 0;
-    sender.whenAvailable(1, () => (wakes += 1));
-    expect(wakes).toBe(0);
+    let resumeCount = 0;
+    sender.whenAvailable(1, () => (resumeCount += 1));
+    expect(resumeCount).toBe(0);
     sender.addCredit(1, 1);
     sender.addCredit(1, 1);
-    expect(wakes).toBe(1);
+    expect(resumeCount).toBe(1);
   });
 
   test("resumes a sender that waits for the connection when another stream ends", () => {
     const sender = newSender();
     for (let stream = 1; stream <= 64; stream += 1) fill(sender, stream);
-    let woken = false;
-    sender.whenAvailable(64, () => (woken = true));
+    let resumed = false;
+    sender.whenAvailable(64, () => (resumed = true));
     sender.drop(1);
-    expect(woken).toBe(true);
+    expect(resumed).toBe(true);
     expect(sender.available(64)).toBeGreaterThan(0);
   });
 
   test("resumes all waiting senders when the stream or the connection is gone", () => {
     const sender = newSender();
-    const woken: number[] = [];
+    const resumed: number[] = [];
     for (const stream of [1, 2, 3]) {
       fill(sender, stream);
-      sender.whenAvailable(stream, () => woken.push(stream));
+      sender.whenAvailable(stream, () => resumed.push(stream));
     }
     sender.drop(2);
-    expect(woken).toEqual([2]);
+    expect(resumed).toEqual([2]);
     sender.close();
-    expect(woken).toEqual([2, 1, 3]);
+    expect(resumed).toEqual([2, 1, 3]);
   });
 });
 
@@ -142,7 +142,7 @@ describe("a receiver", () => {
   });
 });
 
-/** One stream of the exchange below: its sender's and its receiver's side, and what is between them. */
+/** One stream of the exchange below: its receiver's window, and the bytes in flight. */
 interface Flow {
   receiver: ReceiveWindow;
   outstanding: number;
@@ -157,7 +157,7 @@ test.each([11, 12, 13, 14, 15])(
     const random = createRandom(seed);
     const sender = newSender();
     const flows = new Map<number, Flow>();
-    /** Credits on their way back: they may arrive after their stream is gone. */
+    /** Credits in flight to the sender. They may arrive after their stream was dropped. */
     const credits: { stream: number; bytes: number }[] = [];
 
     function consume(stream: number, flow: Flow, bytes: number): void {
@@ -224,6 +224,6 @@ test.each([11, 12, 13, 14, 15])(
       if (flow.held > 0) consume(stream, flow, flow.held);
     }
     while (credits.length > 0) deliverCredit();
-    expect(sharedLeft(sender)).toBe(CONNECTION_WINDOW_BYTES);
+    expect(countConnectionWindow(sender)).toBe(CONNECTION_WINDOW_BYTES);
   },
 );

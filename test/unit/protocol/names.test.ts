@@ -56,19 +56,19 @@ describe("a tunnel's label", () => {
   );
 
   test.each(["api", "www", "app", "admin", "mail", "localhost", "xn--80ak6aa92e"])(
-    "is not for tunnels: %j",
+    "is reserved: %j",
     (label) => expect(isReservedLabel(label)).toBe(true),
   );
 
   test.each(
     `adm1n 4dmin adrnin l0gin 1ogin 1og1n log-in sign-up ma1l rnail web-mail vvww w-w-w 5tatus ap1
     supp0rt c0nsole ns3 underpa5s under-pass ab--cd`.split(/\s+/),
-  )("may not pass for ours: %j", (label) => expect(isReservedLabel(label)).toBe(true));
+  )("may not imitate a reserved one: %j", (label) => expect(isReservedLabel(label)).toBe(true));
 
   test.each(
     `mall apple app1 app4 app5 app-5 tunnel5 api2 api-v2 web mailer corn load-1 status-page admins
     staging-api blog-3 my-app shop`.split(/\s+/),
-  )("may look like itself: %j", (label) => expect(isReservedLabel(label)).toBe(false));
+  )("may be similar to a reserved one: %j", (label) => expect(isReservedLabel(label)).toBe(false));
 });
 
 test("random names are valid labels, not reserved, and differ", () => {
@@ -82,7 +82,7 @@ test("random names are valid labels, not reserved, and differ", () => {
 
 test("random names have 43 bits: of 100,000 no two are the same, and no word is rare", () => {
   const names = Array.from({ length: 100_000 }, generateRandomName);
-  // Two of so many are the same once in some two thousand runs.
+  // With a correct generator, one run in about two thousand has two equal names.
   expect(new Set(names).size).toBe(names.length);
   let bits = 0;
   for (const part of [0, 1]) {

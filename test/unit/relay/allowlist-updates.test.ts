@@ -1,4 +1,4 @@
-/** Which allowlist of a TCP tunnel holds: the one of the agent's ticket, or one that the API pushed. */
+/** Which allowlist of a TCP tunnel applies: that of the agent's ticket, or one that the API pushed. */
 import { expect, test } from "vitest";
 import type { TunnelTicket } from "../../../protocol/relay/ticket.ts";
 import { AllowlistUpdates } from "../../../relay/tcp/allowlist-updates.ts";

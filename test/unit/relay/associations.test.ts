@@ -1,4 +1,4 @@
-/** Until when an agent may serve, with a clock of the test's. */
+/** How long an agent may serve with its ticket. The test sets the clock. */
 import { createECDH } from "node:crypto";
 import { createSocket } from "node:dgram";
 import { afterEach, beforeEach, expect, test } from "vitest";

@@ -1,4 +1,4 @@
-/** The relay's control connections: who is let in, who takes over, who is sent away. */
+/** The relay's control connections: which agents it accepts, replaces and disconnects. */
 import { generateKeyPair } from "jose";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { CLOSE } from "../../../protocol/wire/close-codes.ts";
@@ -21,12 +21,12 @@ function newPort(): number {
   return relay.ports[ports]!;
 }
 
-async function refusal(ticket: string | null): Promise<number> {
+async function readCloseCode(ticket: string | null): Promise<number> {
   await using agent = new RelayAgent(relay.url, ticket);
   return (await agent.end()).code;
 }
 
-test("the welcome of an agent has the addresses of its peers and for its datagrams", async () => {
+test("an agent's welcome has the endpoint for its peers and the port for its datagrams", async () => {
   const port = newPort();
   await using agent = new RelayAgent(relay.url, await relay.networkTicket({ port }));
   const welcome = await agent.welcome("network");
@@ -37,32 +37,32 @@ test("the welcome of an agent has the addresses of its peers and for its datagra
 
 describe("a ticket is refused permanently", () => {
   test("when it is missing, or is not a JWT", async () => {
-    expect(await refusal(null)).toBe(CLOSE.unauthorized);
-    expect(await refusal("ticket")).toBe(CLOSE.unauthorized);
+    expect(await readCloseCode(null)).toBe(CLOSE.unauthorized);
+    expect(await readCloseCode("ticket")).toBe(CLOSE.unauthorized);
   });
 
   test("when it has expired", async () => {
     const exp = Math.floor(Date.now() / 1_000) - 60;
-    expect(await refusal(await relay.networkTicket({ exp }))).toBe(CLOSE.unauthorized);
+    expect(await readCloseCode(await relay.networkTicket({ exp }))).toBe(CLOSE.unauthorized);
   });
 
   test("when it is for another relay or audience, or another kind of token", async () => {
     const audiences = ["relay:other", "underpass"].map((audience) => ({ audience }));
     for (const options of [...audiences, { typ: "JWT" }, { typ: "at+jwt" }]) {
-      expect(await refusal(await relay.networkTicket({}, options))).toBe(CLOSE.unauthorized);
+      expect(await readCloseCode(await relay.networkTicket({}, options))).toBe(CLOSE.unauthorized);
     }
   });
 
-  test("when another key signed it, under our key id or another", async () => {
+  test("when another key signed it, with the API's key id or another one", async () => {
     const { privateKey: key } = await generateKeyPair("ES256");
-    expect(await refusal(await relay.networkTicket({}, { key }))).toBe(CLOSE.unauthorized);
+    expect(await readCloseCode(await relay.networkTicket({}, { key }))).toBe(CLOSE.unauthorized);
     const unknown = await relay.networkTicket({}, { key, kid: "unknown" });
-    expect(await refusal(unknown)).toBe(CLOSE.unauthorized);
+    expect(await readCloseCode(unknown)).toBe(CLOSE.unauthorized);
   });
 
   test("when its port does not belong to the relay", async () => {
     for (const port of [relay.port, relay.port - 1, relay.ports.at(-1)! + 1, 22]) {
-      expect(await refusal(await relay.tunnelTicket({ port }))).toBe(CLOSE.invalid_request);
+      expect(await readCloseCode(await relay.tunnelTicket({ port }))).toBe(CLOSE.invalid_request);
     }
   });
 });
@@ -138,12 +138,12 @@ describe("a revocation", () => {
       untilGeneration: 2_000,
     });
     expect((await agent.end()).code).toBe(CLOSE.server_changed);
-    expect(await refusal(await ticket(1_500))).toBe(CLOSE.server_changed);
+    expect(await readCloseCode(await ticket(1_500))).toBe(CLOSE.server_changed);
     await using next = new RelayAgent(relay.url, await ticket(2_001));
     await next.welcome("network");
   });
 
-  test("of a token ends everything of that token", async () => {
+  test("of a token disconnects all agents with that token", async () => {
     const nonce = "ab".repeat(16);
     const agents = await Promise.all(
       [0, 1].map(async () => {
@@ -189,7 +189,7 @@ test("metrics are only for callers on this machine, or with the secret", async (
   const get = (headers: Record<string, string>) =>
     fetch(`${relay.httpUrl}/metrics`, { headers }).then(({ status }) => status);
   expect(await get({})).toBe(200);
-  // A proxy on this machine forwards the request of another caller.
+  // A proxy on this machine forwards requests of other callers.
   expect(await get({ "x-forwarded-for": "192.0.2.1" })).toBe(404);
   expect(await get({ authorization: "Bearer wrong" })).toBe(404);
   const proxied = { "x-forwarded-for": "192.0.2.1", authorization: `Bearer ${relay.secret}` };

@@ -104,7 +104,7 @@ async function untilDropped(reason: string, before: number, count = 1): Promise<
   await vi.waitUntil(async () => (await dropped(reason)) >= before + count, WAIT_OPTIONS);
 }
 
-/** A peer with a session: the server answered its initiation, and it has shown that it got the answer. */
+/** Completes a handshake between a peer and the server, up to the peer's first data. */
 async function handshake({ agent, port, welcome }: Served, peer: Peer, serverIndex: number) {
   const before = agent.datagrams.length;
   peer.send(initiation(1), port);
@@ -117,13 +117,13 @@ async function handshake({ agent, port, welcome }: Served, peer: Peer, serverInd
   return flow;
 }
 
-test("an initiation opens a flow, the response goes back to its source, data passes both ways", async () => {
+test("an initiation opens a flow, the response returns to its source, and data passes both ways", async () => {
   await using served = await serve();
   using peer = await newPeer();
   const flow = await handshake(served, peer, 77);
   expect(flow).toMatchObject({ address: "127.0.0.1", port: peer.port });
   expect(payloads(served.agent)[0]).toHaveLength(148);
-  // The first datagram of a flow follows the message that names it; later ones take UDP.
+  // The first datagram of a flow is sent after the message that announces the flow; later ones use UDP.
   expect(served.agent.datagrams.map(({ over }) => over)).toEqual(["websocket", "udp"]);
   served.agent.sendUdp(served.welcome, flow.id, transport(1, 1_400));
   await served.agent.until(() => peer.received.length === 2);
@@ -141,7 +141,7 @@ test("an initiation opens a flow, the response goes back to its source, data pas
   expect(status?.devices[0]?.lastHandshakeAtMs).toBeGreaterThan(0);
 });
 
-test("a peer that roams is recognized by the server's index, and gets a flow of its own", async () => {
+test("a peer that changes its address is recognized by the server's index, and gets a new flow", async () => {
   await using served = await serve();
   using peer = await newPeer();
   using moved = await newPeer();
@@ -240,7 +240,7 @@ test("a BIND that is repeated, forged or of an unknown association gets no respo
   expect(attacker.received).toHaveLength(0);
 });
 
-test("DATA from another address than the bound one is dropped, and so is another network's flow", async () => {
+test("DATA from another address than the bound one is dropped, and so is DATA for another network's flow", async () => {
   await using served = await serve();
   await using other = await serve();
   using peer = await newPeer();
@@ -305,13 +305,13 @@ test("after a restart the agent's flows are restored with their ids, and only th
   expect(named.tag).not.toBe(flow.tag);
   await agent.until(() => agent.messages.some(({ type }) => type === "flow_closed"));
   expect(agent.messages.at(-1)).toEqual({ type: "flow_closed", id: forged.id });
-  // The server speaks first.
+  // The server sends first.
   agent.sendUdp(welcome, flow.id, transport(1));
   await agent.until(() => peer.received.length === 2);
   peer.send(transport(21), port);
   await agent.until(() => agent.datagrams.length === 1);
   expect(agent.datagrams[0]).toMatchObject({ flow: flow.id, over: "udp" });
-  // Another network can't have them.
+  // Another network can't resume them.
   await using other = await serve({ port: own.ports[1] }, own);
   other.agent.send({ type: "resume", association: welcome.association, flows: [named] });
   await other.agent.until(() => other.agent.messages.length === 2);
@@ -328,8 +328,8 @@ test("a flood of junk beside a session costs it less than 2 % of its datagrams",
   const junk = Buffer.alloc(200, 1);
   const sent = 1_000;
   const received = () => agent.datagrams.length - before;
-  // Twenty of junk for each datagram of the session. On a busy machine the relay may not run for a while: what is
-  // on its way must fit into the kernel's buffer, or the test would measure that.
+  // Twenty junk datagrams for each datagram of the session. On a busy machine the relay may not run for a while, so the
+  // datagrams in flight must fit into the kernel's buffer; otherwise the test would measure that buffer.
   for (let count = 1; count <= sent; count += 1) {
     for (let times = 0; times < 20; times += 1) flooder.send(junk, port);
     peer.send(transport(13), port);

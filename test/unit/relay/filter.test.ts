@@ -1,4 +1,4 @@
-/** The rules of a network's public port, without sockets. */
+/** Which datagrams pass a network's public port. Without sockets. */
 import { describe, expect, test } from "vitest";
 import { FLOW_LENIENCY_MS, WireGuardFilter } from "../../../relay/udp/filter.ts";
 import {
@@ -15,7 +15,7 @@ import { writeInitiation } from "../../harness/wireguard/handshake.ts";
 const SERVER = newKeyPair();
 const KNOWN = { isConfirmed: true, isUnproven: false };
 const UNCONFIRMED = { isConfirmed: false, isUnproven: false };
-/** After the leniency of an association that has just begun. */
+/** When the initial leniency of an association has ended. */
 const LATER = FLOW_LENIENCY_MS + 1;
 
 function message(type: number, bytes: number, at4 = 0, at8 = 0): Buffer {
@@ -35,7 +35,7 @@ function newFilter(): WireGuardFilter {
 }
 
 describe("from an address without a flow", () => {
-  test("an initiation for the server's key passes, one for another key is counted as such", () => {
+  test("an initiation for the server's key passes, one for another key is dropped with that reason", () => {
     const filter = newFilter();
     expect(filter.checkFromPeer(initiation(), undefined, "192.0.2.1", LATER)).toBe("pass");
     const other = initiation(newKeyPair());

@@ -1,4 +1,4 @@
-/** Flows, their tags and rates, without sockets. */
+/** Flows, their tags and rates. Without sockets. */
 import { expect, test } from "vitest";
 import { FLOW_IDLE_MAX_MS } from "../../../protocol/relay/limits.ts";
 import { UNCONFIRMED_FLOW_IDLE_MAX_MS } from "../../../relay/limits.ts";
@@ -22,7 +22,7 @@ function newIds(maxFlows = 1_000): FlowIds<string> {
   return new FlowIds<string>(maxFlows, () => (last += 1));
 }
 
-test("a flow is found by its address and port, and by nothing else", () => {
+test("a flow is found only by its address and port", () => {
   const { table } = newTable(10);
   const flow = table.open("192.0.2.1", 1_000, true, 0);
   expect(table.find("192.0.2.1", 1_000)).toBe(flow);
@@ -88,14 +88,14 @@ test("a tag is valid only for its flow, association, network and relay", () => {
   expect(tags.verify(flow, "")).toBe(false);
 });
 
-test("a bucket lets its burst pass at once, then its rate, and pays for a large datagram later", () => {
+test("a bucket lets its burst pass at once, then its rate, and the excess of a large datagram delays the next ones", () => {
   const bucket = new TokenBucket(1_000, 500, 0);
   expect(bucket.take(500, 0)).toBe(true);
   expect(bucket.take(1, 0)).toBe(false);
   expect(bucket.take(1_000, 100)).toBe(true);
   expect(bucket.take(1, 900)).toBe(false);
   expect(bucket.take(1, 1_001)).toBe(true);
-  // A long silence is worth no more than the burst.
+  // After a long pause no more than the burst may pass.
   expect(bucket.take(500, 1e9)).toBe(true);
   expect(bucket.take(1, 1e9)).toBe(false);
 });

@@ -1,4 +1,4 @@
-/** What the relay does while the API is away, and when it stops itself. */
+/** The relay while the API can't be reached, and when it stops. */
 import { expect, test, vi } from "vitest";
 import { CLOSE } from "../../../protocol/wire/close-codes.ts";
 import { WAIT_OPTIONS } from "../../harness/timeouts.ts";
@@ -21,7 +21,7 @@ test("keys stay valid while the API can't be reached, and an expired ticket is a
   const claims = { port: relay.ports[1], exp };
   await using late = new RelayAgent(relay.url, await relay.networkTicket(claims));
   await late.welcome("network");
-  // The first status of the next link has everything.
+  // The first status after a reconnect contains all networks.
   relay.api.statuses.length = 0;
   relay.api.resume();
   await vi.waitUntil(() => relay.api.network(sub) !== undefined, WAIT_OPTIONS);

@@ -1,4 +1,4 @@
-/** A scan of every port of a relay shows nothing but its own port and those of connected agents. */
+/** A scan of a relay's ports finds only its own port and those of connected agents. */
 import { createSocket } from "node:dgram";
 import { once } from "node:events";
 import { connect } from "node:net";
@@ -19,7 +19,7 @@ async function acceptsTcp(port: number): Promise<boolean> {
   }
 }
 
-/** Nothing answers there, so this asks the system instead. */
+/** Tries to bind the port, because a bound port does not answer unexpected datagrams. */
 async function isUdpBound(port: number): Promise<boolean> {
   const socket = createSocket("udp4");
   try {
@@ -34,7 +34,7 @@ async function isUdpBound(port: number): Promise<boolean> {
   }
 }
 
-async function openPorts(
+async function findOpenPorts(
   ports: number[],
   isOpen: (port: number) => Promise<boolean>,
 ): Promise<number[]> {
@@ -46,18 +46,18 @@ test("a port is open only while an agent serves it, for its protocol alone", asy
   await using relay = await startTestRelay();
   const [, , forTcp = 0, forUdp = 0] = relay.ports;
   const { ports, url } = relay;
-  expect(await openPorts(ports, acceptsTcp)).toEqual([]);
-  expect(await openPorts(ports, isUdpBound)).toEqual([]);
+  expect(await findOpenPorts(ports, acceptsTcp)).toEqual([]);
+  expect(await findOpenPorts(ports, isUdpBound)).toEqual([]);
   {
     await using tunnel = new RelayAgent(url, await relay.tunnelTicket({ port: forTcp }));
     await tunnel.welcome("tunnel");
     await using network = new RelayAgent(url, await relay.networkTicket({ port: forUdp }));
     await network.welcome("network");
-    expect(await openPorts(ports, acceptsTcp)).toEqual([forTcp]);
-    expect(await openPorts(ports, isUdpBound)).toEqual([forUdp]);
+    expect(await findOpenPorts(ports, acceptsTcp)).toEqual([forTcp]);
+    expect(await findOpenPorts(ports, isUdpBound)).toEqual([forUdp]);
   }
   await vi.waitFor(async () => {
-    expect(await openPorts(ports, acceptsTcp)).toEqual([]);
-    expect(await openPorts(ports, isUdpBound)).toEqual([]);
+    expect(await findOpenPorts(ports, acceptsTcp)).toEqual([]);
+    expect(await findOpenPorts(ports, isUdpBound)).toEqual([]);
   }, WAIT_OPTIONS);
 });

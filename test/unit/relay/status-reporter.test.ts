@@ -1,4 +1,4 @@
-/** The status that the API gets, and when. */
+/** When the relay sends which status to the API. */
 import { expect, test } from "vitest";
 import type { NetworkStatus, TunnelUsage } from "../../../protocol/relay/link.ts";
 import type { Association } from "../../../relay/association.ts";
@@ -37,7 +37,7 @@ function tunnel(bytesIn: number, source = "epoch/1"): Association {
   return { usage: () => usage } as unknown as Association;
 }
 
-test("an unchanged status is sent again only once in a while", () => {
+test("an unchanged status is repeated only after its maximum age", () => {
   const reporter = new StatusReporter();
   expect(reporter.collect([network(), tunnel(1)], 0)).toHaveLength(1);
   expect(reporter.collect([network(), tunnel(1)], 1)).toHaveLength(0);
@@ -47,7 +47,7 @@ test("an unchanged status is sent again only once in a while", () => {
   expect(message?.networks).toHaveLength(1);
 });
 
-test("after a hello everything is sent, and one message even without a status", () => {
+test("after a hello every status is sent, and one message even if there is none", () => {
   const reporter = new StatusReporter();
   expect(reporter.collect([], 0, true)).toEqual([{ type: "status", networks: [], tunnels: [] }]);
   reporter.collect([network(), tunnel(1)], 0);

@@ -1,4 +1,4 @@
-/** A TCP tunnel's port at the relay: what passes, how it ends, and what bounds it. */
+/** A TCP tunnel's port at the relay: its visitors' connections, how they end, and their limits. */
 import { createHash, randomBytes } from "node:crypto";
 import { once } from "node:events";
 import { createServer, type Socket } from "node:net";
@@ -50,7 +50,7 @@ test("a visitor without an idle data connection waits for one that is requested 
   expect(tunnel.asked).toBe(1);
 });
 
-test("a data connection that has died is not given to a visitor", async () => {
+test("a data connection that was reset is not used for a visitor", async () => {
   await using tunnel = await startTunnelPort({ serve: echo });
   const dead = await tunnel.openDataConnection();
   await vi.waitUntil(() => tunnel.port.idleConnections === 1, WAIT_OPTIONS);
@@ -169,7 +169,7 @@ test("all connections of a tunnel share its rate, in each direction", async () =
     }),
   );
   const seconds = (performance.now() - startedAtMs) / 1000;
-  // A tenth of a second may pass at once, in each direction.
+  // The bytes of a tenth of a second may pass at once, in each direction.
   const leastSeconds = (4 * bytes * 8) / (mbps * 1e6) - 0.1;
   expect(seconds).toBeGreaterThan(leastSeconds);
 });

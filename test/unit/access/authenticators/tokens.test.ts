@@ -32,7 +32,7 @@ async function newPair(kid: string, alg = "ES256"): Promise<Pair> {
 
 /** The keys that issuers publish, how often they were requested, and whether issuers respond. */
 let published: Map<string, JWK[]>;
-let asked: string[];
+let requestedIssuers: string[];
 let isDown: boolean;
 let nowMs: number;
 let gate: TokenAuthenticator;
@@ -46,11 +46,11 @@ beforeEach(() => {
     [OTHER, [foreign.jwk]],
     ["", [first.jwk]],
   ]);
-  asked = [];
+  requestedIssuers = [];
   isDown = false;
   nowMs = 1_800_000_000_000;
   const load = (issuer: string) => {
-    asked.push(issuer);
+    requestedIssuers.push(issuer);
     if (isDown) return Promise.reject(new Error("down"));
     return Promise.resolve({ keys: published.get(issuer) ?? [] });
   };
@@ -86,7 +86,7 @@ async function signed(header: object, payload: string, pair = first): Promise<st
 describe("a valid token", () => {
   test("is accepted, and the keys are fetched once", async () => {
     for (let n = 0; n < 3; n++) expect(await check(await token({ jti: String(n) }))).toBe("valid");
-    expect(asked).toEqual([ISSUER]);
+    expect(requestedIssuers).toEqual([ISSUER]);
   });
 
   test.each(["RS256", "PS256", "ES384", "EdDSA"])("may be signed with %s", async (alg) => {
@@ -190,7 +190,7 @@ describe("no token is accepted", () => {
     ]) {
       expect(await check(await token({}, { pair: foreign, header }))).toBe("invalid");
     }
-    expect(new Set(asked)).toEqual(new Set([ISSUER]));
+    expect(new Set(requestedIssuers)).toEqual(new Set([ISSUER]));
   });
 
   test("with an unknown critical header", async () => {
@@ -232,7 +232,7 @@ describe("a token of this service, where the rule names no issuer,", () => {
     expect(await check(await token({}, { header: { typ: "ticket+jwt" } }), own)).toBe("invalid");
     expect(await check(await token(), own)).toBe("invalid");
     expect(await check(await token({}, { pair: foreign, header: { typ } }), own)).toBe("invalid");
-    expect(new Set(asked)).toEqual(new Set([""]));
+    expect(new Set(requestedIssuers)).toEqual(new Set([""]));
   });
 });
 
@@ -242,21 +242,21 @@ describe("an issuer that rotates its keys", () => {
     published.set(ISSUER, [second.jwk]);
     nowMs += ISSUER_REFETCH_MIN_MS;
     expect(await check(await token({}, { pair: second }))).toBe("valid");
-    expect(asked).toHaveLength(2);
+    expect(requestedIssuers).toHaveLength(2);
     const madeUp = await Promise.all(
       Array.from({ length: 20 }, (_, n) => token({}, { header: { kid: `made-up-${n}` } })),
     );
     expect(await Promise.all(madeUp.map((jwt) => check(jwt)))).toEqual(Array(20).fill("invalid"));
-    expect(asked).toHaveLength(2);
+    expect(requestedIssuers).toHaveLength(2);
     nowMs += ISSUER_REFETCH_MIN_MS;
     await Promise.all(madeUp.map((jwt) => check(jwt)));
-    expect(asked).toHaveLength(3);
+    expect(requestedIssuers).toHaveLength(3);
   });
 
   test("is requested once by many concurrent requests", async () => {
     const tokens = await Promise.all(Array.from({ length: 20 }, (_, n) => token({ jti: `${n}` })));
     expect(await Promise.all(tokens.map((jwt) => check(jwt)))).toEqual(Array(20).fill("valid"));
-    expect(asked).toHaveLength(1);
+    expect(requestedIssuers).toHaveLength(1);
   });
 
   test("is cached for a while, then requested again", async () => {
@@ -274,7 +274,7 @@ describe("an issuer that is unavailable", () => {
     isDown = true;
     expect(await check(await token())).toEqual(unavailable);
     expect(await check(await token({ jti: "2" }))).toEqual(unavailable);
-    expect(asked).toHaveLength(1);
+    expect(requestedIssuers).toHaveLength(1);
     isDown = false;
     nowMs += ISSUER_DOWN_MS;
     expect(await check(await token())).toBe("valid");

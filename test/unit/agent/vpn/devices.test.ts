@@ -40,7 +40,7 @@ describe("adding a device", () => {
     expect(derivePublicKey(privateKey)).toBe(api.devices[0]?.public_key);
     expect(stdout).toContain("Endpoint = relay.example:40001");
     expect(stderr).toContain(renderQr(stdout, false));
-    // How to add the device to the WireGuard server.
+    // The command that adds the device to the WireGuard server.
     expect(stderr).toContain("underpass vpn home --apply");
     expect(stderr).toContain(
       `wg set <interface> peer ${api.devices[0]?.public_key} allowed-ips 10.88.0.2/32`,

@@ -1,4 +1,4 @@
-/** What `underpass vpn` prints, at a terminal, in a log and as JSON: with a real relay and WireGuard peers. */
+/** The output of `underpass vpn` at a terminal, in a log and as JSON, with a real relay and WireGuard peers. */
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { ROOT } from "../../../../self-host/build/build.ts";

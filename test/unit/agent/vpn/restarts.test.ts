@@ -27,7 +27,7 @@ test.each(["SIGTERM", "SIGKILL"] as const)(
     await second.event("path");
     await ping(device);
     expect([device.handshakes(), served.server.handshakes(device.publicKey)]).toEqual([1, 1]);
-    // It has seen no handshake, so the next one identifies the device.
+    // The new agent has received no handshake yet; the next one identifies the device.
     await device.handshake(device.endpoint(), served.server.publicKey);
     expect(await second.event("device")).toMatchObject({ name: "laptop" });
   },

@@ -1,4 +1,4 @@
-/** Whatever a watcher does, every request is sent or counted as missed, and the bytes in flight are bounded. */
+/** For any behavior of a watcher, each request is sent or counted as missed, and the bytes in flight are bounded. */
 import { describe, expect, test } from "vitest";
 import {
   acknowledge,
@@ -20,7 +20,7 @@ import {
 } from "../../../../durable-objects/organization/pace.ts";
 import { createRandom } from "../../../harness/random.ts";
 
-/** A watcher that reads when the test says so. */
+/** A watcher that reads when the test calls it. */
 class Reader {
   readonly pace: Pace;
   readonly #windowBytes: number;

@@ -6,7 +6,7 @@ import { StreamsQuery } from "../../../../protocol/schemas/tunnels/tunnels.ts";
 
 type IssueCode = z.core.$ZodIssue["code"];
 
-/** By code: a schema, a value that it refuses, and the message. */
+/** By issue code: a schema, an invalid value, and the message. */
 const CASES: Record<IssueCode, [schema: z.ZodType, value: unknown, message: string][]> = {
   invalid_type: [
     [z.string(), undefined, "is required"],
@@ -94,14 +94,14 @@ const ROWS = Object.entries(CASES).flatMap(([code, rows]) =>
   rows.map((row) => [code, ...row] as const),
 );
 
-/** As the programs do it; other tests of this worker keep zod's own messages. */
+/** Sets the messages as the programs do, and restores zod's own for other tests in this process. */
 function useMessages(): void {
   const { customError } = z.config();
   z.config({ customError: describeIssue });
   onTestFinished(() => void z.config({ customError }));
 }
 
-test.each(ROWS)("%s: %#: says plainly what is wrong", (code, schema, value, message) => {
+test.each(ROWS)("%s: %#: has a message that names the problem", (code, schema, value, message) => {
   useMessages();
   const [issue] = schema.safeParse(value).error?.issues ?? [];
   expect([issue?.code, issue?.message]).toEqual([code, message]);

@@ -20,34 +20,34 @@ const attempt = createAttempt("idp_a", "/tunnels", STARTED);
 const answer = { provider: "idp_a", state: attempt.state } as const;
 
 test("an attempt can be finished until it expires, and not after", async () => {
-  const sealed = await encryptAttempt(config, FOR_ACCOUNT, attempt);
+  const encrypted = await encryptAttempt(config, FOR_ACCOUNT, attempt);
   const end = STARTED + PROVIDER_SIGN_IN_MAX_MS;
-  expect(await decryptAttempt(config, FOR_ACCOUNT, sealed, answer, end - 1)).toEqual(attempt);
-  expect(await decryptAttempt(config, FOR_ACCOUNT, sealed, answer, end)).toBeNull();
+  expect(await decryptAttempt(config, FOR_ACCOUNT, encrypted, answer, end - 1)).toEqual(attempt);
+  expect(await decryptAttempt(config, FOR_ACCOUNT, encrypted, answer, end)).toBeNull();
 });
 
 test("an attempt can be finished only with its own answer", async () => {
-  const sealed = await encryptAttempt(config, FOR_ACCOUNT, attempt);
+  const encrypted = await encryptAttempt(config, FOR_ACCOUNT, attempt);
   for (const other of [
     { ...answer, provider: "idp_b" as const },
     { ...answer, state: createAttempt("idp_a", "/", STARTED).state },
     { ...answer, state: "" },
   ]) {
-    expect(await decryptAttempt(config, FOR_ACCOUNT, sealed, other, STARTED)).toBeNull();
+    expect(await decryptAttempt(config, FOR_ACCOUNT, encrypted, other, STARTED)).toBeNull();
   }
 });
 
 test("a text that is not encrypted, or encrypted for another purpose, is not an attempt", async () => {
   const foreign = await encrypt(config, "mfa enrollment", JSON.stringify(attempt));
-  for (const sealed of [foreign, JSON.stringify(attempt), "", "v1...", "v1.x.y.z"]) {
-    expect(await decryptAttempt(config, FOR_ACCOUNT, sealed, answer, STARTED)).toBeNull();
+  for (const encrypted of [foreign, JSON.stringify(attempt), "", "v1...", "v1.x.y.z"]) {
+    expect(await decryptAttempt(config, FOR_ACCOUNT, encrypted, answer, STARTED)).toBeNull();
   }
 });
 
 test("the cookie does not reveal its contents", async () => {
-  const sealed = await encryptAttempt(config, FOR_ACCOUNT, attempt);
+  const encrypted = await encryptAttempt(config, FOR_ACCOUNT, attempt);
   for (const secret of [attempt.state, attempt.nonce, attempt.verifier]) {
-    expect(sealed).not.toContain(secret);
+    expect(encrypted).not.toContain(secret);
   }
 });
 

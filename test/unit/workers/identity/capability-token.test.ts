@@ -15,7 +15,7 @@ import { fromHex, toHex } from "../../../../shared/bytes.ts";
 import { getCapabilityTokenKeys, type SigningKeys } from "../../../../workers/identity/keys.ts";
 import type { Config } from "../../../../workers/config/config.ts";
 
-/** RFC 8032 §7.1, test 1: a key that everybody knows. */
+/** RFC 8032 §7.1, test 1: a published key. */
 const EXAMPLE_KEY = {
   kty: "OKP",
   crv: "Ed25519",

@@ -50,7 +50,7 @@ test.each([
   expect(verifyPassword(hashPassword(other), other.toUpperCase())).toBe(false);
 });
 
-/** The vector of RFC 9106 §5.3, which uses a secret and associated data; ours knows neither. */
+/** The test vector of RFC 9106 §5.3. It uses a secret and associated data, which the service does not. */
 test("hashes equal those of a reference implementation that reproduces RFC 9106's examples", () => {
   const bytes = (value: number, length: number) => new Uint8Array(length).fill(value);
   const vector = argon2id(bytes(1, 32), bytes(2, 16), {
@@ -74,8 +74,8 @@ test("hashes equal those of a reference implementation that reproduces RFC 9106'
 test("the dummy hash has the same cost as real ones, and no password matches it", () => {
   const shape = (encoded: string) =>
     encoded.split("$").map((part, at) => (at < 4 ? part : part.length));
-  expect(shape(DUMMY_HASH)).toEqual(shape(hashPassword("of somebody's own")));
-  // It is worked through to the end: what is wrong with it is the password.
+  expect(shape(DUMMY_HASH)).toEqual(shape(hashPassword("a user's password")));
+  // The error is a mismatch, so the hash was computed completely.
   const verdict = new Argon2(new WebAssembly.Instance(wasm)).tryVerify(DUMMY_HASH, "anything");
   expect(verdict).toMatchObject({ success: false, error: expect.stringMatching(/verif|match/i) });
   expect(verifyPassword(null, "anything")).toBe(false);

@@ -18,8 +18,8 @@ describe("a sign-in leads back to", () => {
     ["/search?email=a@b.example", "/search?email=a@b.example"],
     [`${ORIGIN}/tunnels?x=1`, "/tunnels?x=1"],
     [`${ORIGIN}/`, "/"],
-  ])("%s", (wish, path) => {
-    expect(sanitizeReturnTo(wish, ORIGIN)).toBe(path);
+  ])("%s", (returnTo, path) => {
+    expect(sanitizeReturnTo(returnTo, ORIGIN)).toBe(path);
   });
 });
 
@@ -69,10 +69,10 @@ describe("a sign-in leads to / instead of", () => {
     `${ORIGIN}//evil.test`,
     `${ORIGIN}/\\evil.test`,
     `/${"a".repeat(RETURN_TO_MAX_CHARS)}`,
-    // Longer once it is written as a URL.
+    // Becomes longer when it is encoded as a URL.
     `/${"ä".repeat(RETURN_TO_MAX_CHARS / 2)}`,
-  ])("%j", (wish) => {
-    expect(sanitizeReturnTo(wish, ORIGIN)).toBe("/");
+  ])("%j", (returnTo) => {
+    expect(sanitizeReturnTo(returnTo, ORIGIN)).toBe("/");
   });
 });
 

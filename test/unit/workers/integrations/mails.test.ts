@@ -1,4 +1,4 @@
-/** What every mail of the service has in common, and what people may write into one. */
+/** Rules for all mails of the service, and user input in them. */
 import PostalMime from "postal-mime";
 import { describe, expect, test } from "vitest";
 import {

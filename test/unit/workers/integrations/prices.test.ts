@@ -6,7 +6,7 @@ test.each([
   [1e9, 0, 10],
   [0, 1e6, 50],
   [1e9, 1e6, 60],
-  // A cent that is begun is not spent.
+  // Fractions of a cent are not charged.
   [99_999_999, 0, 0],
   [100_000_000, 0, 1],
   [50_000_000, 10_000, 1],

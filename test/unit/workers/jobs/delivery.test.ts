@@ -46,7 +46,7 @@ describe("delivering messages", () => {
     expect(events.map(({ event }) => event)).toEqual(["delivery_failed"]);
   });
 
-  test("saves of a mail's failure only its kind: the server's answer may contain the address", async () => {
+  test("stores only the kind of a mail's failure: the server's answer may contain the address", async () => {
     const { deps, errors } = setUp(() => false);
     await deliverMessages(deps, [mail(1)]);
     expect(errors).toEqual([{ id: 1, error: "Error" }]);
@@ -68,7 +68,7 @@ describe("delivering messages", () => {
 });
 
 describe("the scheduled job", () => {
-  test("parks before it claims, and says which messages", async () => {
+  test("parks before it claims, and reports the parked messages", async () => {
     const order: string[] = [];
     const { deps, events } = setUp(() => true, {
       parkUndeliverable: () => {
@@ -87,7 +87,7 @@ describe("the scheduled job", () => {
     ]);
   });
 
-  test("goes on with mails while batches are full and some are accepted", async () => {
+  test("continues with mails while batches are full and some are accepted", async () => {
     const batches = [[mail(1), mail(2)], [mail(3), mail(4)], [mail(5)]];
     const { deps, deleted } = setUp(() => true, {
       claimDueMessages: () => Promise.resolve(batches.shift() ?? []),

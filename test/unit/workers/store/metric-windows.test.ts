@@ -23,12 +23,12 @@ describe("a window", () => {
     ]) {
       const series = toSeries(getSpan(window, at(now)), new Map());
       expect(series).toHaveLength(steps);
-      const moments = series.map(({ timestamp }) => at(timestamp));
-      expect(moments.filter((moment) => moment % stepMs !== 0)).toEqual([]);
-      expect(new Set(moments.slice(1).map((moment, n) => moment - moments[n]!))).toEqual(
-        new Set([stepMs]),
-      );
-      expect(moments.at(-1)! <= at(now) && at(now) < moments.at(-1)! + stepMs).toBe(true);
+      const timestamps = series.map(({ timestamp }) => at(timestamp));
+      expect(timestamps.filter((timestamp) => timestamp % stepMs !== 0)).toEqual([]);
+      expect(
+        new Set(timestamps.slice(1).map((timestamp, n) => timestamp - timestamps[n]!)),
+      ).toEqual(new Set([stepMs]));
+      expect(timestamps.at(-1)! <= at(now) && at(now) < timestamps.at(-1)! + stepMs).toBe(true);
     }
   });
 

@@ -18,10 +18,13 @@ test.each([
   ["enterprise", undefined, null],
   ["enterprise", 2 * HOUR, 2 * HOUR],
   ["enterprise", 10_000 * 24 * HOUR, 366 * 24 * HOUR],
-] as const)("on %s, asked for %j seconds, a tunnel lives for %j", (plan, asked, granted) => {
-  const expiry = getTunnelExpiry(plan, asked, NOW);
-  expect(expiry && (expiry.getTime() - NOW.getTime()) / 1000).toBe(granted);
-});
+] as const)(
+  "on %s, asked for %j seconds, a tunnel lives for %j",
+  (plan, requestedSeconds, granted) => {
+    const expiry = getTunnelExpiry(plan, requestedSeconds, NOW);
+    expect(expiry && (expiry.getTime() - NOW.getTime()) / 1000).toBe(granted);
+  },
+);
 
 test.each([
   ["free", [HOUR, 0, 7, false, false, false]],

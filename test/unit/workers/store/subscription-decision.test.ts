@@ -58,7 +58,7 @@ describe("an update", () => {
     });
   });
 
-  test("that changes nothing a person would notice is no line of the audit log", () => {
+  test("without a visible change is not in the audit log", () => {
     expect(decide([row()], update({ periodEnd: at(50) }), LIVE)).toMatchObject({
       kind: "applied",
       isChange: false,
@@ -66,7 +66,7 @@ describe("an update", () => {
     });
   });
 
-  test("of a price that is not in the settings keeps what was bought before, and is unknown without it", () => {
+  test("of a price that is not in the settings keeps the plan that was bought before; without one the plan is unknown", () => {
     expect(decide([row()], update({ purchase: null }), LIVE)).toMatchObject({
       values: { plan: "pro", cycle: "monthly" },
     });
@@ -81,7 +81,7 @@ describe("an update", () => {
     });
   });
 
-  test("about a failed payment keeps the plan, and tells the owners how long, once", () => {
+  test("about a failed payment keeps the plan, and notifies the owners once until when", () => {
     const first = decide([row()], update({ status: "past_due" }), LIVE);
     expect(first).toMatchObject({ plan: null, graceEndsAt: at(6), values: { isEntitling: true } });
     const overdue = row({ status: "past_due", overdueSince: at(-2), overduePeriodEnd: at(20) });
@@ -100,12 +100,12 @@ describe("an update", () => {
     });
   });
 
-  test("that makes a second subscription entitling is a payment to give back", () => {
+  test("that makes a second subscription entitling is a payment to refund", () => {
     const other = row({ id: "sub_0", plan: "team" });
     expect(decide([other], update(), LIVE)).toMatchObject({ plan: null, problem: "paid_twice" });
   });
 
-  test("for a deleted organization ends the subscription, and a new payment is one to give back", () => {
+  test("for a deleted organization ends the subscription, and a new payment is refunded", () => {
     const deleted = { isDeleted: true, now: NOW };
     expect(decide([], update(), deleted)).toMatchObject({
       endsSubscription: true,

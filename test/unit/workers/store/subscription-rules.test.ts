@@ -36,15 +36,15 @@ const FIRST: KnownSubscription = {
   overduePeriodEnd: null,
 };
 
-/** As the store does it; after an inconclusive update the provider is asked, and answers `truth`. */
+/** Applies an update as the store does: after an inconclusive one it fetches `current` from the provider. */
 function apply(
   known: KnownSubscription | null,
   received: SubscriptionUpdate,
-  truth: SubscriptionUpdate,
+  current: SubscriptionUpdate,
 ): KnownSubscription {
   const isInconclusive = compareUpdate(known, received) === "inconclusive";
   const applied = isInconclusive
-    ? { ...received, snapshot: truth.snapshot, fetched: { at: at(9e6), basedOn: known } }
+    ? { ...received, snapshot: current.snapshot, fetched: { at: at(9e6), basedOn: known } }
     : received;
   const order = compareUpdate(known, applied);
   if (order === "inconclusive") throw new Error("the fetched update is inconclusive too");
@@ -122,15 +122,15 @@ describe("the newest update wins, in every order of arrival", () => {
       ],
     ],
   ])("%s", (_case, received) => {
-    const truth = update(...received.at(-1)!);
+    const current = update(...received.at(-1)!);
     for (const order of orders(received)) {
       let known: KnownSubscription | null = null;
-      for (const [status, seconds] of order) known = apply(known, update(status, seconds), truth);
-      expect([order, known?.status]).toEqual([order, truth.snapshot.status]);
+      for (const [status, seconds] of order) known = apply(known, update(status, seconds), current);
+      expect([order, known?.status]).toEqual([order, current.snapshot.status]);
       const firstOverdue = received.find(([status]) => status === "past_due");
-      const heardOverdue = known?.status === "past_due" ? known.overdueSince : null;
-      if (heardOverdue && firstOverdue)
-        expect([order, heardOverdue]).toEqual([order, at(firstOverdue[1])]);
+      const knownOverdue = known?.status === "past_due" ? known.overdueSince : null;
+      if (knownOverdue && firstOverdue)
+        expect([order, knownOverdue]).toEqual([order, at(firstOverdue[1])]);
     }
   });
 });
@@ -220,18 +220,22 @@ test.each<[SubscriptionStatus, boolean]>([
   ["incomplete", false],
   ["incomplete_expired", false],
   ["paused", false],
-])("a subscription that is %s gives its plan: %s", (status, isGiven) => {
-  expect(isEntitling({ status, overdueSince: at(0) }, at(1))).toBe(isGiven);
+])("a subscription that is %s gives its plan: %s", (status, hasPlan) => {
+  expect(isEntitling({ status, overdueSince: at(0) }, at(1))).toBe(hasPlan);
 });
 
-test("of several subscriptions the better plan counts, and what gives none does not", () => {
-  const kept = (plan: "pro" | "team", isEntitling: boolean, seconds: number) => ({
+test("of several subscriptions the better plan counts, and those without a plan do not", () => {
+  const newCandidate = (plan: "pro" | "team", isEntitling: boolean, seconds: number) => ({
     plan,
     isEntitling,
     status: isEntitling ? ("active" as const) : ("canceled" as const),
     eventAt: at(seconds),
   });
-  const [pro, team, gone] = [kept("pro", true, 5), kept("team", true, 1), kept("team", false, 9)];
+  const [pro, team, gone] = [
+    newCandidate("pro", true, 5),
+    newCandidate("team", true, 1),
+    newCandidate("team", false, 9),
+  ];
   expect(findPaidPlan([pro, team, gone])).toBe("team");
   expect(findPaidPlan([pro, gone])).toBe("pro");
   expect(findPaidPlan([gone])).toBeNull();

@@ -65,7 +65,7 @@ describe("a watcher", () => {
     await expectReceived(watcher, [0]);
     await org.sleep();
     watcher.socket.send("ping");
-    expect(await watcher.message()).toBe("pong");
+    expect(await watcher.nextMessage()).toBe("pong");
     await org.deliverNumbered(tunnelId, 1, 1);
     await expectReceived(watcher, [0, 1]);
   });

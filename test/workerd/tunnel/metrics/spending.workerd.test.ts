@@ -12,7 +12,7 @@ afterEach(() => void vi.useRealTimers());
 
 async function visit(tunnel: LiveTunnel, agent: TestAgent, bytes: number): Promise<void> {
   const answer = tunnel.visit("/");
-  agent.answer((await agent.asked()).stream, 200, [], "x".repeat(bytes));
+  agent.respond((await agent.nextRequest()).stream, 200, [], "x".repeat(bytes));
   await (await answer).text();
 }
 const getSpending = async (tunnel: LiveTunnel) => (await tunnel.stub.sendReport())?.spending;
@@ -107,8 +107,8 @@ describe("an agent is closed", () => {
     const endsAtMs = Date.now() + LEFT_MS;
     const agent = await tunnel.agent({ tokenExpiresAtMs: endsAtMs });
     const answer = tunnel.visit("/");
-    const { stream } = await agent.asked();
-    agent.answer(stream, 200, ["content-length", "100"]);
+    const { stream } = await agent.nextRequest();
+    agent.respond(stream, 200, ["content-length", "100"]);
     const { body } = await answer;
     agent.send((writer) => writer.writeText(FRAME.data, 0, stream, "half"));
     await reachExpiry(tunnel, endsAtMs);
@@ -149,8 +149,8 @@ describe("a slow token", () => {
     const agent = await tunnel.agent(RATE);
     const startedAt = Date.now();
     const answer = tunnel.visit("/");
-    const { stream } = await agent.asked();
-    agent.answer(stream, 200);
+    const { stream } = await agent.nextRequest();
+    agent.respond(stream, 200);
     const part = (n: number) => String(n % 10).repeat(60_000);
     for (let n = 0; n < 14; n++)
       agent.send((writer) =>
@@ -168,16 +168,16 @@ describe("a slow token", () => {
     const agent = await tunnel.agent(RATE);
     const startedAt = Date.now();
     const answer = tunnel.visit("/", { method: "POST", body: "y".repeat(800_000) });
-    const { stream } = await agent.asked();
+    const { stream } = await agent.nextRequest();
     let received = 0;
     for (let isLast = false; !isLast;) {
-      const { text, isLast: last } = await agent.data();
+      const { text, isLast: last } = await agent.nextData();
       received += text.length;
       isLast = last;
     }
     expect(received).toBe(800_000);
     expect(Date.now() - startedAt).toBeGreaterThan((800_000 - 65_536) / BYTES_PER_MS - 200 - 50);
-    agent.answer(stream, 204);
+    agent.respond(stream, 204);
     await answer;
   });
 
@@ -188,7 +188,7 @@ describe("a slow token", () => {
     const startedAt = Date.now();
     for (let n = 0; n < 10; n++)
       agent.send((writer) => writer.writeText(FRAME.text, 0, stream, `${n}`.repeat(60_000)));
-    for (let n = 0; n < 10; n++) expect((await socket.message()).at(0)).toBe(String(n));
+    for (let n = 0; n < 10; n++) expect((await socket.nextMessage()).at(0)).toBe(String(n));
     expect(Date.now() - startedAt).toBeGreaterThan((9 * 60_000) / BYTES_PER_MS - 200 - 50);
     agent.send((writer) => writer.writeCodeAndText(FRAME.close, stream, 4001, "bye"));
     expect(await socket.closed).toEqual({ code: 4001, reason: "bye" });
@@ -198,8 +198,8 @@ describe("a slow token", () => {
     const tunnel = new LiveTunnel();
     const agent = await tunnel.agent({ bandwidthLimitMbps: 1 });
     const large = tunnel.visit("/large");
-    const { stream } = await agent.asked();
-    agent.answer(stream, 200);
+    const { stream } = await agent.nextRequest();
+    agent.respond(stream, 200);
     // Nearly eight seconds at this rate.
     for (let n = 0; n < 16; n++)
       agent.send((writer) => writer.writeText(FRAME.data, 0, stream, "z".repeat(60_000)));
@@ -210,7 +210,7 @@ describe("a slow token", () => {
       { signal: leave.signal },
     );
     const small = tunnel.visit("/small");
-    agent.answer((await agent.asked()).stream, 200, [], "small");
+    agent.respond((await agent.nextRequest()).stream, 200, [], "small");
     expect(await (await small).text()).toBe("small");
     expect(received).toBeLessThan(16 * 60_000);
     leave.abort();

@@ -1,14 +1,14 @@
 import { runDurableObjectAlarm } from "cloudflare:test";
 import { describe, expect, test, vi } from "vitest";
 import { FLAG, FRAME, RESET } from "../../../../protocol/wire/frames.ts";
-import { lastCapture, setCapturing } from "../../../harness/workerd/live-captures.ts";
+import { lastCapture, setCaptureSettings } from "../../../harness/workerd/live-captures.ts";
 import { LiveTunnel, type TestAgent } from "../../../harness/workerd/live-tunnel.ts";
 import { WAIT_OPTIONS } from "../../../harness/timeouts.ts";
 import { MINUTE_MS } from "../../../../shared/time.ts";
 
 async function visit(tunnel: LiveTunnel, agent: TestAgent, status = 200, body = "12345") {
   const answer = tunnel.visit("/");
-  agent.answer((await agent.asked()).stream, status, [], body);
+  agent.respond((await agent.nextRequest()).stream, status, [], body);
   await (await answer).text();
 }
 const getReport = async (tunnel: LiveTunnel) => (await tunnel.stub.sendReport())!;
@@ -59,7 +59,7 @@ describe("a tunnel counts", () => {
     const tunnel = new LiveTunnel();
     const agent = await tunnel.agent();
     const answer = tunnel.visit("/");
-    const { stream } = await agent.asked();
+    const { stream } = await agent.nextRequest();
     agent.send((writer) =>
       writer.writeCodeAndText(FRAME.reset, stream, RESET.originTimeout, "slow"),
     );
@@ -72,7 +72,7 @@ describe("a tunnel counts", () => {
     const tunnel = new LiveTunnel();
     const agent = await tunnel.agent();
     const answer = tunnel.visit("/");
-    agent.answer((await agent.asked()).stream, 503, ["underpass-error", "maintenance"], "");
+    agent.respond((await agent.nextRequest()).stream, 503, ["underpass-error", "maintenance"], "");
     await answer;
     const { counters } = await getReport(tunnel);
     expect(sumCounters(counters, "refusals")).toBe(0);
@@ -84,10 +84,10 @@ describe("a tunnel counts", () => {
     const agent = await tunnel.agent();
     const abort = new AbortController();
     const answer = tunnel.visit("/", { signal: abort.signal }).catch(() => undefined);
-    const { stream } = await agent.asked();
+    const { stream } = await agent.nextRequest();
     abort.abort();
     await answer;
-    expect((await agent.coded(FRAME.reset)).stream).toBe(stream);
+    expect((await agent.nextCode(FRAME.reset)).stream).toBe(stream);
     const { counters } = await vi.waitUntil(async () => {
       const report = await getReport(tunnel);
       return sumCounters(report.counters, "requests") > 0 && report;
@@ -98,11 +98,11 @@ describe("a tunnel counts", () => {
   test("a replay as a request", async () => {
     const tunnel = new LiveTunnel();
     const agent = await tunnel.agent();
-    await setCapturing(tunnel, { allowReplay: true });
+    await setCaptureSettings(tunnel, { allowReplay: true });
     await visit(tunnel, agent);
     const { id } = await lastCapture(tunnel);
     const replayed = tunnel.stub.replay(id);
-    agent.answer((await agent.asked()).stream, 404, [], "gone");
+    agent.respond((await agent.nextRequest()).stream, 404, [], "gone");
     await replayed;
     const { counters, requests, bytesOut } = await getReport(tunnel);
     expect(counters).toMatchObject({ "requests:2xx": 1, "requests:4xx": 1 });
@@ -164,8 +164,8 @@ describe("a tunnel's counters", () => {
     try {
       const agent = await tunnel.agent({ tokenExpiresAtMs: noon + 3600_000 });
       const answer = tunnel.visit("/");
-      const { stream } = await agent.asked();
-      agent.answer(stream, 200);
+      const { stream } = await agent.nextRequest();
+      agent.respond(stream, 200);
       const reader = (await answer).body!.getReader();
       agent.send((writer) => writer.writeText(FRAME.data, 0, stream, "first"));
       await reader.read();

@@ -10,7 +10,11 @@ import {
 } from "../../../../../workers/api/inspector/curl.ts";
 import type { CaptureEvent } from "../../../../../protocol/schemas/inspector/captures.ts";
 import { buildCapture } from "../../../../harness/tunnel/capture.ts";
-import { startRawOrigin, type RawOrigin, type SeenRequest } from "../../../../harness/tunnel/origin.ts";
+import {
+  startRawOrigin,
+  type RawOrigin,
+  type SeenRequest,
+} from "../../../../harness/tunnel/origin.ts";
 import { createRandom } from "../../../../harness/random.ts";
 import { createTemporaryDir } from "../../../../harness/directories.ts";
 

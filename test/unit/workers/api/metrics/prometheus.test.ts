@@ -43,9 +43,9 @@ describe("an exposition", () => {
   });
 
   test("is accepted by the real promtool", async (context) => {
-    const said = await promtool(formatExposition(SCRAPED));
-    if (said === null) return context.skip("promtool is not installed on this machine");
-    expect(said).toEqual({ code: 0, output: "" });
+    const report = await promtool(formatExposition(SCRAPED));
+    if (report === null) return context.skip("promtool is not installed on this machine");
+    expect(report).toEqual({ code: 0, output: "" });
   });
 
   test("contains the counters", () => {
