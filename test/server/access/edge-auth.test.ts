@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Tunnel } from "../../../protocol/schemas/tunnels/tunnels.ts";
 import { startApi, type Caller, type Person, type TestApi } from "../../harness/server/api.ts";
 
-/** Nobody signs in here: that there are settings of one is all that it takes. */
+/** No test signs in with this provider: a gate only requires that one is configured. */
 const PROVIDER = {
   IDP_A_ISSUER: "http://127.0.0.1:1",
   IDP_A_CLIENT_ID: "client",
@@ -15,11 +15,11 @@ let id: string;
 beforeAll(async () => {
   api = await startApi({ env: PROVIDER });
   owner = await api.owner();
-  id = await newTunnel();
+  id = await createTunnel();
 });
 afterAll(() => api?.stop());
 
-const NOBODY = { allowed_domains: [], allowed_emails: [] };
+const EMPTY_LISTS = { allowed_domains: [], allowed_emails: [] };
 interface Refusal {
   error: string;
   fields: { path: string }[];
@@ -31,11 +31,11 @@ const put = (body: unknown, tunnelId = id, by: Caller = owner) =>
     body: JSON.stringify(body),
   });
 
-async function newTunnel(by: Person = owner): Promise<string> {
+async function createTunnel(by: Person = owner): Promise<string> {
   return (await by.post<Tunnel>("/tunnels", { localPort: 1 })).body.id;
 }
 
-async function keptOf(tunnelId: string): Promise<unknown> {
+async function readStoredGate(tunnelId: string): Promise<unknown> {
   const [row] = await api.sql<{ identity_gate: unknown }>(
     "select identity_gate from tunnels where id = $1",
     [tunnelId],
@@ -43,8 +43,8 @@ async function keptOf(tunnelId: string): Promise<unknown> {
   return row!.identity_gate;
 }
 
-test("is put, replaced whole, listed, removed and logged", async () => {
-  const tunnelId = await newTunnel();
+test("an identity gate is set, replaced as a whole, listed, removed and recorded in the audit log", async () => {
+  const tunnelId = await createTunnel();
   const listed = async () =>
     (await owner.get<Tunnel[]>("/tunnels")).body.find((tunnel) => tunnel.id === tunnelId)!
       .edgeAuthEnabled;
@@ -52,12 +52,14 @@ test("is put, replaced whole, listed, removed and logged", async () => {
   const lists = { provider: "idp_a", allowed_domains: ["example.com"], allowed_emails: [] };
   const answer = { status: 200, body: { id: tunnelId, edge_auth_enabled: true } };
   expect(await put(lists, tunnelId)).toMatchObject(answer);
-  expect(await put({ ...NOBODY, allowed_emails: ["a@b.test"] }, tunnelId)).toMatchObject(answer);
-  expect(await keptOf(tunnelId)).toEqual({ domains: [], emails: ["a@b.test"] });
+  expect(await put({ ...EMPTY_LISTS, allowed_emails: ["a@b.test"] }, tunnelId)).toMatchObject(
+    answer,
+  );
+  expect(await readStoredGate(tunnelId)).toEqual({ domains: [], emails: ["a@b.test"] });
   expect(await listed()).toBe(true);
   const removed = await owner.delete(`/tunnels/${tunnelId}/edge-auth`);
   expect(removed).toMatchObject({ status: 200, body: { id: tunnelId, edge_auth_enabled: false } });
-  expect([await listed(), await keptOf(tunnelId)]).toEqual([false, null]);
+  expect([await listed(), await readStoredGate(tunnelId)]).toEqual([false, null]);
   const events = await api.sql<{ action: string }>(
     "select action from audit_events where resource_id = $1 order by created_at",
     [tunnelId],
@@ -70,7 +72,7 @@ test("is put, replaced whole, listed, removed and logged", async () => {
   ]);
 });
 
-test("stores normalized addresses without duplicates", async () => {
+test("an identity gate stores normalized addresses without duplicates", async () => {
   const allowed_emails = [" Ann@Example.COM ", "ann@example.com", "ｂob@example.com"];
   const allowed_domains = [
     "EXAMPLE.com",
@@ -79,47 +81,63 @@ test("stores normalized addresses without duplicates", async () => {
     "xn--bcher-kva.example",
   ];
   expect((await put({ allowed_domains, allowed_emails })).status).toBe(200);
-  expect(await keptOf(id)).toEqual({
+  expect(await readStoredGate(id)).toEqual({
     domains: ["example.com", "xn--bcher-kva.example"],
     emails: ["ann@example.com", "bob@example.com"],
   });
 });
 
-describe("is refused", () => {
+describe("an identity gate is refused", () => {
   const MANY = Array.from({ length: 101 }, (_, n) => `a${n}@b.test`);
   test.each<[string, object, string]>([
-    ["with 101 addresses", { ...NOBODY, allowed_emails: MANY }, "allowed_emails"],
+    ["with 101 addresses", { ...EMPTY_LISTS, allowed_emails: MANY }, "allowed_emails"],
     [
       "with 101 domains",
-      { ...NOBODY, allowed_domains: Array(101).fill("b.test") },
+      { ...EMPTY_LISTS, allowed_domains: Array(101).fill("b.test") },
       "allowed_domains",
     ],
     ["without domains", { allowed_emails: [] }, "allowed_domains"],
     ["without addresses", { allowed_domains: [] }, "allowed_emails"],
-    ["with one text for a list", { ...NOBODY, allowed_emails: "a@b.test" }, "allowed_emails"],
-    ["with a number", { ...NOBODY, allowed_emails: ["a@b.test", 1] }, "allowed_emails.1"],
+    ["with a string for a list", { ...EMPTY_LISTS, allowed_emails: "a@b.test" }, "allowed_emails"],
+    ["with a number", { ...EMPTY_LISTS, allowed_emails: ["a@b.test", 1] }, "allowed_emails.1"],
     [
       "with an address for a domain",
-      { ...NOBODY, allowed_domains: ["a@b.test"] },
+      { ...EMPTY_LISTS, allowed_domains: ["a@b.test"] },
       "allowed_domains.0",
     ],
-    ["with a domain for an address", { ...NOBODY, allowed_emails: ["b.test"] }, "allowed_emails.0"],
-    ["with everybody in a pattern", { ...NOBODY, allowed_domains: ["*"] }, "allowed_domains.0"],
-    ["with a pattern", { ...NOBODY, allowed_domains: ["*.b.test"] }, "allowed_domains.0"],
-    ["with a top level", { ...NOBODY, allowed_domains: ["b.test", "com"] }, "allowed_domains.1"],
-    ["with nothing", { ...NOBODY, allowed_domains: [""] }, "allowed_domains.0"],
-    ["with a network address", { ...NOBODY, allowed_domains: ["127.0.0.1"] }, "allowed_domains.0"],
-    ["with a URL", { ...NOBODY, allowed_domains: ["http://b.test"] }, "allowed_domains.0"],
-    ["with a port", { ...NOBODY, allowed_domains: ["b.test:80"] }, "allowed_domains.0"],
     [
-      "with a line break",
-      { ...NOBODY, allowed_emails: ["a@b.test\r\nc@d.test"] },
+      "with a domain for an address",
+      { ...EMPTY_LISTS, allowed_emails: ["b.test"] },
       "allowed_emails.0",
     ],
-    ["with a NUL", { ...NOBODY, allowed_emails: ["a\0@b.test"] }, "allowed_emails.0"],
+    [
+      "with a wildcard for every domain",
+      { ...EMPTY_LISTS, allowed_domains: ["*"] },
+      "allowed_domains.0",
+    ],
+    [
+      "with a wildcard subdomain",
+      { ...EMPTY_LISTS, allowed_domains: ["*.b.test"] },
+      "allowed_domains.0",
+    ],
+    [
+      "with a top-level domain",
+      { ...EMPTY_LISTS, allowed_domains: ["b.test", "com"] },
+      "allowed_domains.1",
+    ],
+    ["with an empty domain", { ...EMPTY_LISTS, allowed_domains: [""] }, "allowed_domains.0"],
+    ["with an IP address", { ...EMPTY_LISTS, allowed_domains: ["127.0.0.1"] }, "allowed_domains.0"],
+    ["with a URL", { ...EMPTY_LISTS, allowed_domains: ["http://b.test"] }, "allowed_domains.0"],
+    ["with a port", { ...EMPTY_LISTS, allowed_domains: ["b.test:80"] }, "allowed_domains.0"],
+    [
+      "with a line break",
+      { ...EMPTY_LISTS, allowed_emails: ["a@b.test\r\nc@d.test"] },
+      "allowed_emails.0",
+    ],
+    ["with a NUL", { ...EMPTY_LISTS, allowed_emails: ["a\0@b.test"] }, "allowed_emails.0"],
     [
       "with 300 characters",
-      { ...NOBODY, allowed_emails: [`${"a".repeat(300)}@b.test`] },
+      { ...EMPTY_LISTS, allowed_emails: [`${"a".repeat(300)}@b.test`] },
       "allowed_emails.0",
     ],
   ])("%s", async (_, body, field) => {
@@ -132,35 +150,35 @@ describe("is refused", () => {
   });
 
   test.each(["idp_b", "google", ""])("for the provider %j", async (provider) => {
-    const refused = await put({ ...NOBODY, provider });
+    const refused = await put({ ...EMPTY_LISTS, provider });
     expect(refused).toMatchObject({ status: 400, body: { error: "unsupported_provider" } });
-    expect((await put({ ...NOBODY, provider: 1 })).body.error).toBe("invalid_request");
+    expect((await put({ ...EMPTY_LISTS, provider: 1 })).body.error).toBe("invalid_request");
   });
 
-  test("for a tunnel of another organization, a deleted tunnel, and to viewers", async () => {
-    const stranger = await api.owner();
-    expect((await put(NOBODY, id, stranger)).status).toBe(404);
-    expect((await stranger.delete(`/tunnels/${id}/edge-auth`)).status).toBe(404);
-    expect((await put(NOBODY, id, await api.colleague(owner, "viewer"))).status).toBe(403);
-    const gone = await newTunnel();
-    await owner.delete(`/tunnels/${gone}`);
-    expect((await put(NOBODY, gone)).status).toBe(404);
-    expect((await owner.delete(`/tunnels/${gone}/edge-auth`)).status).toBe(404);
+  test("for a tunnel of another organization, a deleted tunnel, and for viewers", async () => {
+    const otherOwner = await api.owner();
+    expect((await put(EMPTY_LISTS, id, otherOwner)).status).toBe(404);
+    expect((await otherOwner.delete(`/tunnels/${id}/edge-auth`)).status).toBe(404);
+    expect((await put(EMPTY_LISTS, id, await api.colleague(owner, "viewer"))).status).toBe(403);
+    const deletedId = await createTunnel();
+    await owner.delete(`/tunnels/${deletedId}`);
+    expect((await put(EMPTY_LISTS, deletedId)).status).toBe(404);
+    expect((await owner.delete(`/tunnels/${deletedId}/edge-auth`)).status).toBe(404);
   });
 
   test("on the free plan, even during a trial, but can be removed on any plan", async () => {
     const person = await api.owner();
-    const tunnelId = await newTunnel(person);
-    const plan = (values: string) =>
+    const tunnelId = await createTunnel(person);
+    const updateOrganization = (values: string) =>
       api.sql(`update organizations set ${values} where id = $1`, [person.orgId]);
     const UPGRADE = { status: 402, body: { error: "upgrade_required" } };
-    await plan("plan = 'free', trial_ends_at = null");
-    expect(await put(NOBODY, tunnelId, person)).toMatchObject(UPGRADE);
-    await plan("trial_ends_at = now() + interval '1 hour'");
-    expect(await put(NOBODY, tunnelId, person)).toMatchObject(UPGRADE);
-    await plan("plan = 'pro', trial_ends_at = null");
-    expect((await put(NOBODY, tunnelId, person)).status).toBe(200);
-    await plan("plan = 'free'");
+    await updateOrganization("plan = 'free', trial_ends_at = null");
+    expect(await put(EMPTY_LISTS, tunnelId, person)).toMatchObject(UPGRADE);
+    await updateOrganization("trial_ends_at = now() + interval '1 hour'");
+    expect(await put(EMPTY_LISTS, tunnelId, person)).toMatchObject(UPGRADE);
+    await updateOrganization("plan = 'pro', trial_ends_at = null");
+    expect((await put(EMPTY_LISTS, tunnelId, person)).status).toBe(200);
+    await updateOrganization("plan = 'free'");
     expect((await person.delete(`/tunnels/${tunnelId}/edge-auth`)).status).toBe(200);
   });
 
@@ -168,7 +186,7 @@ describe("is refused", () => {
     await using bare = await startApi();
     const person = await bare.owner();
     const { body } = await person.post<Tunnel>("/tunnels", { localPort: 1 });
-    const refused = await put(NOBODY, body.id, person);
+    const refused = await put(EMPTY_LISTS, body.id, person);
     expect(refused).toMatchObject({ status: 503, body: { error: "provider_not_configured" } });
     for (const path of [`start?moved=1&tunnel_id=${body.id}`, "callback?code=a&state=b"]) {
       const { headers } = await bare.anonymous.get(`/edge-auth/${path}`);

@@ -16,16 +16,16 @@ const put = (path: string, body: unknown, by: Caller = owner) =>
     body: JSON.stringify(body),
   });
 
-async function newTunnel(by: Person = owner): Promise<string> {
+async function createTunnel(by: Person = owner): Promise<string> {
   return (await by.post<Tunnel>("/tunnels", { localPort: 1 })).body.id;
 }
 
-async function listed(id: string, by: Person = owner): Promise<Tunnel> {
+async function findTunnel(id: string, by: Person = owner): Promise<Tunnel> {
   const { body } = await by.get<Tunnel[]>("/tunnels");
   return body.find((tunnel) => tunnel.id === id)!;
 }
 
-const actionsOn = async (id: string) =>
+const listAuditActions = async (id: string) =>
   (
     await api.sql<{ action: string }>(
       "select action from audit_events where resource_id = $1 order by created_at",
@@ -44,20 +44,20 @@ const JWT = {
 
 describe("a traffic policy", () => {
   test("is stored as sent, replaced as a whole, and removed", async () => {
-    const id = await newTunnel();
+    const id = await createTunnel();
     const path = `/tunnels/${id}/policy`;
     expect((await owner.get(path)).body).toEqual({ id, policy: null });
 
     const policy = { actions: [DENY, SET, LIMIT, JWT] };
     expect(await put(path, policy)).toMatchObject({ status: 200, body: { id, policy } });
     expect((await owner.get(path)).body).toEqual({ id, policy });
-    expect(await listed(id)).toMatchObject({ policyActions: 4 });
+    expect(await findTunnel(id)).toMatchObject({ policyActions: 4 });
 
     await put(path, { actions: [DENY] });
     expect((await owner.get(path)).body).toEqual({ id, policy: { actions: [DENY] } });
     expect(await owner.delete(path)).toMatchObject({ status: 200, body: { id, policy: null } });
-    expect(await listed(id)).toMatchObject({ policyActions: 0 });
-    expect(await actionsOn(id)).toEqual([
+    expect(await findTunnel(id)).toMatchObject({ policyActions: 0 });
+    expect(await listAuditActions(id)).toEqual([
       "tunnel_created",
       "tunnel_policy_set",
       "tunnel_policy_set",
@@ -72,7 +72,7 @@ describe("a traffic policy", () => {
     ["two rate limits", { actions: [LIMIT, DENY, LIMIT] }, "actions[2].kind"],
     ["two token checks", { actions: [JWT, JWT] }, "actions[1].kind"],
     [
-      "a prefix that is no path",
+      "a prefix that is not a path",
       { actions: [{ ...DENY, path_prefix: "admin" }] },
       "actions[0].path_prefix",
     ],
@@ -83,17 +83,17 @@ describe("a traffic policy", () => {
     ],
     ["no prefix", { actions: [SET, { kind: "deny" }] }, "actions[1].path_prefix"],
     [
-      "no limit at all",
+      "a limit of zero",
       { actions: [{ ...LIMIT, requests_per_minute: 0 }] },
       "actions[0].requests_per_minute",
     ],
     [
-      "half a request",
+      "a limit that is a fraction",
       { actions: [{ ...LIMIT, requests_per_minute: 1.5 }] },
       "actions[0].requests_per_minute",
     ],
     [
-      "a flag in words",
+      "a flag that is not a boolean",
       { actions: [{ ...LIMIT, per_client_ip: "yes" }] },
       "actions[0].per_client_ip",
     ],
@@ -103,14 +103,14 @@ describe("a traffic policy", () => {
       "actions[0].value",
     ],
     ["a NUL in a value", { actions: [{ ...SET, value: "a\0" }] }, "actions[0].value"],
-    ["a name that is none", { actions: [{ ...SET, name: "X Team" }] }, "actions[0].name"],
+    ["an invalid header name", { actions: [{ ...SET, name: "X Team" }] }, "actions[0].name"],
     [
       "an issuer without TLS",
       { actions: [{ ...JWT, allowed_issuers: ["http://i.example"] }] },
       "actions[0].allowed_issuers[0]",
     ],
     [
-      "an issuer that is no URL",
+      "an issuer that is not a URL",
       { actions: [{ ...JWT, allowed_issuers: ["issuer"] }] },
       "actions[0].allowed_issuers[0]",
     ],
@@ -120,7 +120,7 @@ describe("a traffic policy", () => {
       "actions[0].allowed_issuers",
     ],
   ])("is refused with %s, and the response names the field", async (_, policy, field) => {
-    const id = await newTunnel();
+    const id = await createTunnel();
     const { status, body } = await put(`/tunnels/${id}/policy`, policy);
     expect([status, body.error, body.fields[0]?.path]).toEqual([400, "bad_policy", field]);
     expect(body.message).toContain(field);
@@ -138,7 +138,7 @@ describe("a traffic policy", () => {
       "underpass_error",
     ],
   ])("can't set %s", async (name) => {
-    const { body } = await put(`/tunnels/${await newTunnel()}/policy`, {
+    const { body } = await put(`/tunnels/${await createTunnel()}/policy`, {
       actions: [{ ...SET, name }],
     });
     expect([body.error, body.fields[0]?.path]).toEqual(["bad_policy", "actions[0].name"]);
@@ -147,11 +147,11 @@ describe("a traffic policy", () => {
 
 describe("a password", () => {
   test.each(["username", "user"])("is set by %s, and removed", async (field) => {
-    const id = await newTunnel();
+    const id = await createTunnel();
     const path = `/tunnels/${id}/auth`;
     const set = await put(path, { [field]: "ann", password: "open sesame" });
     expect(set).toMatchObject({ status: 200, body: { id, auth_enabled: true } });
-    expect(await listed(id)).toMatchObject({ authEnabled: true });
+    expect(await findTunnel(id)).toMatchObject({ authEnabled: true });
     const [row] = await api.sql<{ basic_auth_username: string; basic_auth_hash: string }>(
       "select basic_auth_username, basic_auth_hash from tunnels where id = $1",
       [id],
@@ -161,8 +161,8 @@ describe("a password", () => {
 
     const removed = await owner.delete(path);
     expect(removed).toMatchObject({ status: 200, body: { id, auth_enabled: false } });
-    expect(await listed(id)).toMatchObject({ authEnabled: false });
-    expect(await actionsOn(id)).toEqual([
+    expect(await findTunnel(id)).toMatchObject({ authEnabled: false });
+    expect(await listAuditActions(id)).toEqual([
       "tunnel_created",
       "tunnel_password_set",
       "tunnel_password_removed",
@@ -172,14 +172,18 @@ describe("a password", () => {
   test.each([
     ["no name", { password: "open sesame" }, "username"],
     ["an empty name", { username: "", password: "open sesame" }, "username"],
-    ["65 characters of name", { username: "a".repeat(65), password: "open sesame" }, "username"],
+    ["a name of 65 characters", { username: "a".repeat(65), password: "open sesame" }, "username"],
     ["a colon in the name", { user: "a:b", password: "open sesame" }, "user"],
     ["no password", { username: "ann" }, "password"],
-    ["seven characters", { username: "ann", password: "1234567" }, "password"],
-    ["a NUL", { username: "ann", password: "open\0sesame" }, "password"],
-    ["more bytes than are hashed", { username: "ann", password: "é".repeat(513) }, "password"],
+    ["a password of seven characters", { username: "ann", password: "1234567" }, "password"],
+    ["a NUL in the password", { username: "ann", password: "open\0sesame" }, "password"],
+    [
+      "a password of more than 1,024 bytes",
+      { username: "ann", password: "é".repeat(513) },
+      "password",
+    ],
   ])("is refused with %s", async (_, body, field) => {
-    const refused = await put(`/tunnels/${await newTunnel()}/auth`, body);
+    const refused = await put(`/tunnels/${await createTunnel()}/auth`, body);
     expect(refused).toMatchObject({
       status: 400,
       body: { error: "invalid_request", fields: [{ path: field }] },
@@ -188,28 +192,28 @@ describe("a password", () => {
 
   test("requires a plan that includes it, or a trial", async () => {
     const person = await api.owner();
-    const id = await newTunnel(person);
+    const id = await createTunnel(person);
     const set = () =>
       put(`/tunnels/${id}/auth`, { username: "ann", password: "open sesame" }, person);
-    const plan = (values: string) =>
+    const updateOrganization = (values: string) =>
       api.sql(`update organizations set ${values} where id = $1`, [person.orgId]);
-    await plan("plan = 'free', trial_ends_at = null");
+    await updateOrganization("plan = 'free', trial_ends_at = null");
     expect(await set()).toMatchObject({ status: 402, body: { error: "upgrade_required" } });
-    await plan("trial_ends_at = now() - interval '1 second'");
+    await updateOrganization("trial_ends_at = now() - interval '1 second'");
     expect((await set()).status).toBe(402);
-    await plan("trial_ends_at = now() + interval '1 hour'");
+    await updateOrganization("trial_ends_at = now() + interval '1 hour'");
     expect((await set()).status).toBe(200);
-    await plan("plan = 'pro', trial_ends_at = null");
+    await updateOrganization("plan = 'pro', trial_ends_at = null");
     expect((await set()).status).toBe(200);
-    // Whoever has come down to a plan without can still take it off.
-    await plan("plan = 'free'");
+    // A plan without passwords still allows removing one.
+    await updateOrganization("plan = 'free'");
     expect((await person.delete(`/tunnels/${id}/auth`)).status).toBe(200);
   });
 });
 
 describe("maintenance", () => {
   test("is started with a message or without, and ended", async () => {
-    const id = await newTunnel();
+    const id = await createTunnel();
     const path = `/tunnels/${id}/maintenance`;
     expect(await owner.send("PUT", path)).toMatchObject({
       status: 200,
@@ -219,13 +223,13 @@ describe("maintenance", () => {
       status: 200,
       body: { id, maintenance: true, message: "back at <noon>" },
     });
-    expect(await listed(id)).toMatchObject({ maintenance: true, status: "inactive" });
+    expect(await findTunnel(id)).toMatchObject({ maintenance: true, status: "inactive" });
     expect(await owner.delete(path)).toMatchObject({
       status: 200,
       body: { id, maintenance: false, message: null },
     });
-    expect(await listed(id)).toMatchObject({ maintenance: false, status: "inactive" });
-    expect(await actionsOn(id)).toEqual([
+    expect(await findTunnel(id)).toMatchObject({ maintenance: false, status: "inactive" });
+    expect(await listAuditActions(id)).toEqual([
       "tunnel_created",
       "tunnel_maintenance_started",
       "tunnel_maintenance_started",
@@ -234,7 +238,7 @@ describe("maintenance", () => {
   });
 
   test("has a message of at most 500 characters", async () => {
-    const path = `/tunnels/${await newTunnel()}/maintenance`;
+    const path = `/tunnels/${await createTunnel()}/maintenance`;
     expect((await put(path, { message: "a".repeat(500) })).status).toBe(200);
     expect(await put(path, { message: "a".repeat(501) })).toMatchObject({
       status: 400,
@@ -252,8 +256,8 @@ describe("the gates of a tunnel", () => {
     ["PUT", "maintenance", {}],
     ["DELETE", "maintenance", {}],
   ];
-  const send = (by: Caller, id: string, [method, what, body]: (typeof CHANGES)[number]) =>
-    by.send(method, `/tunnels/${id}/${what}`, {
+  const send = (by: Caller, id: string, [method, setting, body]: (typeof CHANGES)[number]) =>
+    by.send(method, `/tunnels/${id}/${setting}`, {
       headers: { "content-type": "application/json" },
       body: JSON.stringify(body),
     });
@@ -261,18 +265,18 @@ describe("the gates of a tunnel", () => {
   test.each(CHANGES)(
     "cannot be changed by another organization or a viewer: %s %s",
     async (...change) => {
-      const id = await newTunnel();
+      const id = await createTunnel();
       expect((await send(await api.colleague(owner, "viewer"), id, change)).status).toBe(403);
-      const stranger = await api.owner();
-      expect((await send(stranger, id, change)).status).toBe(404);
-      expect((await stranger.get(`/tunnels/${id}/policy`)).status).toBe(404);
+      const otherOwner = await api.owner();
+      expect((await send(otherOwner, id, change)).status).toBe(404);
+      expect((await otherOwner.get(`/tunnels/${id}/policy`)).status).toBe(404);
       await owner.delete(`/tunnels/${id}`);
       expect((await send(owner, id, change)).status).toBe(404);
     },
   );
 
   test("are those of the last of twenty concurrent changes, in the row and in the object", async () => {
-    const id = await newTunnel();
+    const id = await createTunnel();
     const replies = await Promise.all(
       Array.from({ length: 20 }, (_, n) =>
         put(`/tunnels/${id}/policy`, { actions: [{ ...LIMIT, requests_per_minute: n + 1 }] }),
@@ -285,21 +289,21 @@ describe("the gates of a tunnel", () => {
     );
     expect(row).toEqual({ settings_version: 20 });
     expect(await api.sql("select 1 from outbox where kind = 'tunnel_settings'")).toEqual([]);
-    expect(await actionsOn(id)).toHaveLength(21);
+    expect(await listAuditActions(id)).toHaveLength(21);
   });
 
   test("are reported as in force only after the tunnel was updated", async () => {
-    const id = await newTunnel();
-    // What no object takes.
+    const id = await createTunnel();
+    // No tunnel's object accepts this policy.
     await api.sql(`update tunnels set policy = '{"actions":[{"kind":"none"}]}' where id = $1`, [
       id,
     ]);
-    const unheard = await put(`/tunnels/${id}/auth`, { username: "ann", password: "open sesame" });
-    expect(unheard).toMatchObject({ status: 503, body: { error: "unavailable" } });
-    expect(unheard.headers.get("retry-after")).toBeTruthy();
+    const reply = await put(`/tunnels/${id}/auth`, { username: "ann", password: "open sesame" });
+    expect(reply).toMatchObject({ status: 503, body: { error: "unavailable" } });
+    expect(reply.headers.get("retry-after")).toBeTruthy();
     const waiting = () => api.sql("select 1 from outbox where kind = 'tunnel_settings'");
     expect(await waiting()).toHaveLength(1);
-    expect(await actionsOn(id)).toContain("tunnel_password_set");
+    expect(await listAuditActions(id)).toContain("tunnel_password_set");
 
     expect((await put(`/tunnels/${id}/policy`, { actions: [] })).status).toBe(200);
     await api.sql("update outbox set next_attempt_at = now() - interval '1 hour'");

@@ -1,4 +1,4 @@
-/** Which addresses a tunnel's visitors may come from: set in the API, and held from the next request on. */
+/** A tunnel's IP allowlist: set through the API, and enforced from the next request on. */
 import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
 import type { ErrorBody } from "../../../protocol/errors.ts";
 import { ALLOWED_CIDRS_MAX } from "../../../protocol/schemas/access/ip-allowlist.ts";
@@ -35,8 +35,9 @@ afterAll(async () => {
   await origin.stop();
 });
 beforeEach(async () => {
-  for (const what of ["ip-allowlist", "auth", "maintenance", "policy"]) await shop.remove(what);
-  origin.seen.length = 0;
+  for (const setting of ["ip-allowlist", "auth", "maintenance", "policy"])
+    await shop.remove(setting);
+  origin.requests.length = 0;
 });
 
 const allow = (...cidrs: string[]) => shop.put("ip-allowlist", { cidrs });
@@ -58,10 +59,13 @@ describe("an allowlist", () => {
   });
 
   test.each([
-    ["none", []],
-    ["too many", Array.from({ length: ALLOWED_CIDRS_MAX + 1 }, (_, at) => `10.0.${at}.0/24`)],
-    ["a prefix too long", ["192.0.2.0/33"]],
-    ["a name", ["example.com"]],
+    ["no blocks", []],
+    [
+      "too many blocks",
+      Array.from({ length: ALLOWED_CIDRS_MAX + 1 }, (_, at) => `10.0.${at}.0/24`),
+    ],
+    ["a prefix that is too long", ["192.0.2.0/33"]],
+    ["a host name", ["example.com"]],
     ["an octal address", ["010.0.0.1"]],
     ["a number", [10]],
   ])("of %s is refused and changes nothing", async (_, cidrs) => {
@@ -88,10 +92,10 @@ describe("an allowlist", () => {
     expect((await viewer.get(path)).status).toBe(200);
     expect((await viewer.put(path, { cidrs: ["192.0.2.0/24"] })).status).toBe(403);
     expect((await viewer.delete(path)).status).toBe(403);
-    const stranger = await owned.api.owner();
-    expect((await stranger.get(path)).status).toBe(404);
-    expect((await stranger.put(path, { cidrs: ["192.0.2.0/24"] })).status).toBe(404);
-    expect((await stranger.delete(path)).status).toBe(404);
+    const otherOwner = await owned.api.owner();
+    expect((await otherOwner.get(path)).status).toBe(404);
+    expect((await otherOwner.put(path, { cidrs: ["192.0.2.0/24"] })).status).toBe(404);
+    expect((await otherOwner.delete(path)).status).toBe(404);
   });
 });
 
@@ -105,7 +109,7 @@ describe("a visitor", () => {
     for (const address of ["192.0.3.1", "203.0.113.9", "::ffff:203.0.113.9", "2001:db9::1"]) {
       expect([address, await visitFrom(address)]).toEqual([address, "forbidden"]);
     }
-    expect(origin.seen).toHaveLength(5);
+    expect(origin.requests).toHaveLength(5);
     await shop.remove("ip-allowlist");
     expect(await visitFrom("203.0.113.9")).toBe("passed");
   });
@@ -119,7 +123,7 @@ describe("a visitor", () => {
     });
     expect([refused.status, findErrorCode(refused)]).toEqual([403, "forbidden"]);
     expect(refused.body.toString()).toContain("from your network");
-    // By now the edge judges, too: a list that changes holds at once all the same.
+    // The edge checks visitors itself now. A changed list takes effect at once all the same.
     for (let n = 0; n < 3; n++) {
       expect(await visitFrom("192.0.2.9")).toBe("unauthorized");
       expect(await visitFrom("203.0.113.9")).toBe("forbidden");
@@ -168,18 +172,18 @@ test("the relay receives the list of a TCP tunnel", async () => {
   const path = `/tunnels/${body.id}/ip-allowlist`;
   expect((await owner.put(path, { cidrs: ["192.0.2.0/24"] })).status).toBe(200);
   expect((await owner.get<Allowlist>(path)).body.cidrs).toEqual(["192.0.2.0/24"]);
-  // Before any agent came there is nothing at the relay: the list is in the first ticket.
+  // The relay has no association before an agent connects: the first ticket contains the list.
   expect(relay.received).toEqual([]);
   const { wireBytes } = await mintToken(owner);
   const query = { port: 1, protocol: "tcp", subdomain: body.subdomain };
   const agent = await api.connectAgent(wireBytes, query);
   expect((await owner.put(path, { cidrs: ["198.51.100.0/24"] })).status).toBe(200);
   await owner.delete(path);
-  const told = { type: "allowed_cidrs", tunnelId: body.id };
+  const update = { type: "allowed_cidrs", tunnelId: body.id };
   await vi.waitFor(() => {
     expect(relay.received).toMatchObject([
-      { ...told, cidrs: ["198.51.100.0/24"] },
-      { ...told, cidrs: null },
+      { ...update, cidrs: ["198.51.100.0/24"] },
+      { ...update, cidrs: null },
     ]);
   }, WAIT_OPTIONS);
   agent.socket?.close();

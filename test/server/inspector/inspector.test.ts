@@ -166,18 +166,21 @@ describe("the list", () => {
       await Promise.all(times(150, (at) => tunnels[at % 2]!.send(`GET /n/${at}`)));
       const { id: tunnel_id } = tunnels[0]!;
       await waitForCaptures(owner, { path: "/n/" }, 150);
-      const whole = (await listCaptures(owner, { path: "/n/", limit: 500 })).body;
-      expect(new Set(whole.map(({ path }) => path)).size).toBe(150);
-      expect(whole).toEqual(whole.toSorted((a, b) => (a.id < b.id ? 1 : -1)));
+      const all = (await listCaptures(owner, { path: "/n/", limit: 500 })).body;
+      expect(new Set(all.map(({ path }) => path)).size).toBe(150);
+      expect(all).toEqual(all.toSorted((a, b) => (a.id < b.id ? 1 : -1)));
 
       for (const limit of [1, 7, 75, 150, 500]) {
-        const meanwhile = tunnels[1]!.send("GET /later");
+        const laterVisit = tunnels[1]!.send("GET /later");
         const query = limit === 1 ? { path: "/n/1" } : { path: "/n/" };
-        const expected = whole.filter(({ path }) => path.startsWith(query.path));
+        const expected = all.filter(({ path }) => path.startsWith(query.path));
         expect([limit, await readAllPages(query, limit)]).toEqual([limit, expected]);
-        const ofOne = expected.filter((one) => one.tunnel_id === tunnel_id);
-        expect([limit, await readAllPages({ ...query, tunnel_id }, limit)]).toEqual([limit, ofOne]);
-        await meanwhile;
+        const ofTunnel = expected.filter((one) => one.tunnel_id === tunnel_id);
+        expect([limit, await readAllPages({ ...query, tunnel_id }, limit)]).toEqual([
+          limit,
+          ofTunnel,
+        ]);
+        await laterVisit;
       }
     },
   );
@@ -275,8 +278,8 @@ describe("an export", () => {
     expect(reply.headers.get("content-type")).toMatch(/^text\/plain/);
     const { stdout } = await run("sh", ["-c", reply.body]);
     expect(stdout).toBe("ok");
-    const [first, again] = origin.seen;
-    const describeRequest = ({ method, target, headers, body }: (typeof origin.seen)[number]) => [
+    const [first, again] = origin.requests;
+    const describeRequest = ({ method, target, headers, body }: (typeof origin.requests)[number]) => [
       method,
       target,
       headers.map(([name, value]) => [name.toLowerCase(), value]).sort(),
@@ -312,13 +315,15 @@ describe("captured requests", () => {
   test("of another organization are not found, and are not changed", async () => {
     await shop.send("GET /ours");
     const [{ id }] = (await waitForCaptures(owner, { path: "/ours" }, 1)) as [CaptureSummary];
-    const stranger = await owned.api.owner();
+    const otherOwner = await owned.api.owner();
     for (const [method, path] of listCalls(id, shop.id)) {
-      expect([path, (await stranger.send(method, path)).status]).toEqual([path, 404]);
+      expect([path, (await otherOwner.send(method, path)).status]).toEqual([path, 404]);
     }
-    expect((await listCaptures(stranger)).body).toEqual([]);
-    expect((await listCaptures(stranger, { after: id })).body).toEqual([]);
-    expect(HttpArchive.parse((await stranger.get("/inspector/har")).body).log.entries).toEqual([]);
+    expect((await listCaptures(otherOwner)).body).toEqual([]);
+    expect((await listCaptures(otherOwner, { after: id })).body).toEqual([]);
+    expect(HttpArchive.parse((await otherOwner.get("/inspector/har")).body).log.entries).toEqual(
+      [],
+    );
     expect(await getCapture(owner, id)).toMatchObject({ path: "/ours" });
   });
 

@@ -8,7 +8,7 @@ import { waitUntil, type Person } from "../../harness/server/api.ts";
 import { startTunnelOwner, type TunnelOwner } from "../../harness/tunnel/owned-tunnel.ts";
 import { createRandom } from "../../harness/random.ts";
 import { findHeader } from "../../harness/tunnel/raw-http.ts";
-import { OK, type SeenRequest } from "../../harness/tunnel/origin.ts";
+import { OK, type OriginRequest } from "../../harness/tunnel/origin.ts";
 import {
   listCaptures,
   waitForCaptures,
@@ -37,7 +37,7 @@ async function captureRequest(
 ): Promise<CaptureSummary> {
   visits += 1;
   const path = `/visit/${visits}`;
-  tunnel.origin.seen.length = 0;
+  tunnel.origin.requests.length = 0;
   await tunnel.send(`${method} ${path}?q=%20`, rest);
   const [summary] = await waitForCaptures(owner, { tunnel_id: tunnel.id, path }, 1);
   return summary!;
@@ -46,10 +46,10 @@ async function captureRequest(
 const replay = (id: string, edits?: object) =>
   owner.post<ReplayResult>(`/inspector/${id}/replay`, edits);
 
-/** False for headers that the service adds. */
+/** @returns false for headers that the service adds. */
 const isVisitorHeader = (name: string) =>
   !name.startsWith("x-forwarded-") && name !== "underpass-replay";
-const getVisitorHeaders = ({ headers }: SeenRequest) =>
+const getVisitorHeaders = ({ headers }: OriginRequest) =>
   headers
     .map(([name, value]): [string, string] => [name.toLowerCase(), value])
     .filter(([name]) => isVisitorHeader(name))
@@ -71,7 +71,7 @@ describe("the local server receives", () => {
     ["PUT", withLength(random.bytes(100_000))],
     ["PATCH", withLength(random.bytes(512 * 1024))],
     ["PURGE", chunked("one", "two")],
-  ])("the same again, byte for byte, and what it is: %s", async (method, rest) => {
+  ])("the same request again, byte for byte: %s", async (method, rest) => {
     const original = await captureRequest(method, rest);
     const { status, body } = await replay(original.id);
     expect([status, body]).toEqual([
@@ -82,13 +82,13 @@ describe("the local server receives", () => {
         comparison: expect.objectContaining({ same: true }),
       },
     ]);
-    const [first, again, ...others] = shop.origin.seen;
+    const [first, again, ...others] = shop.origin.requests;
     expect(others).toEqual([]);
     const isChunked = findHeader(first!.headers, "transfer-encoding") !== undefined;
     expect([again!.method, again!.target]).toEqual([first!.method, first!.target]);
     expect(again!.body.equals(first!.body)).toBe(true);
     const framing = ["transfer-encoding", "content-length"];
-    const lines = (seen: SeenRequest) =>
+    const lines = (seen: OriginRequest) =>
       getVisitorHeaders(seen).filter(([name]) => !isChunked || !framing.includes(name));
     expect(lines(again!)).toEqual(lines(first!));
     expect(findHeader(first!.headers, "underpass-replay")).toBeUndefined();
@@ -117,21 +117,21 @@ describe("the local server receives", () => {
       body: "new body: ž",
     };
     const { body } = await replay(original.id, edits);
-    const again = shop.origin.seen[1]!;
+    const again = shop.origin.requests[1]!;
     expect([again.method, again.target, again.body.toString()]).toEqual([
       "PUT",
       "/other/%2f?a=b&c",
       edits.body,
     ]);
-    const said = Object.fromEntries(getVisitorHeaders(again));
-    expect(said).toMatchObject({
+    const received = Object.fromEntries(getVisitorHeaders(again));
+    expect(received).toMatchObject({
       "content-type": "text/plain",
       "x-kept": "1",
       "x-changed": "new",
       "content-length": String(Buffer.byteLength(edits.body)),
     });
-    expect(Buffer.from(said["x-added"]!, "latin1").toString()).toBe("žluť");
-    expect(said).not.toHaveProperty("x-gone");
+    expect(Buffer.from(received["x-added"]!, "latin1").toString()).toBe("žluť");
+    expect(received).not.toHaveProperty("x-gone");
     expect(await getCapture(owner, body.id)).toMatchObject({
       method: "PUT",
       path: "/other/%2f",
@@ -150,10 +150,10 @@ describe("the local server receives", () => {
       { body: Buffer.from([0, 255, 10]) },
     ],
     ["an empty body", { body: "" }, { body: Buffer.alloc(0) }],
-  ])("%s", async (_what, edits, expected) => {
+  ])("%s", async (_name, edits, expected) => {
     const original = await captureRequest("POST", withLength(Buffer.from("body")));
     expect((await replay(original.id, edits)).status).toBe(200);
-    const again = shop.origin.seen[1]!;
+    const again = shop.origin.requests[1]!;
     if ("target" in expected) expect(again.target).toMatch(expected.target);
     else expect(again.body).toEqual(expected.body);
   });
@@ -165,7 +165,7 @@ describe("the local server receives", () => {
     );
     await replay(original.id);
     await replay(original.id, { headers: { authorization: "Bearer other" } });
-    const [first, again, edited] = shop.origin.seen;
+    const [first, again, edited] = shop.origin.requests;
     expect(findHeader(first!.headers, "authorization")).toBe("Bearer secret");
     expect(Object.fromEntries(getVisitorHeaders(again!))).not.toHaveProperty("authorization");
     expect(Object.fromEntries(getVisitorHeaders(again!))).not.toHaveProperty("cookie");
@@ -177,29 +177,31 @@ describe("the local server receives", () => {
     const { body: first } = await replay(original.id);
     const { body: second } = await replay(first.id);
     expect([first.replay_of, second.replay_of]).toEqual([original.id, first.id]);
-    const said = shop.origin.seen.map(({ headers }) => findHeader(headers, "underpass-replay"));
-    expect(said).toEqual([undefined, original.id, first.id]);
+    const replayHeaders = shop.origin.requests.map(({ headers }) =>
+      findHeader(headers, "underpass-replay"),
+    );
+    expect(replayHeaders).toEqual([undefined, original.id, first.id]);
   });
 
   test("no replay header from a visitor", async () => {
     await captureRequest("GET", "underpass-replay: 1\r\nUnderpass_Replay: 2\r\n\r\n");
-    const lines = shop.origin.seen[0]!.headers.map(([name]) => name.toLowerCase());
+    const lines = shop.origin.requests[0]!.headers.map(([name]) => name.toLowerCase());
     expect(lines.filter((name) => /underpass.replay/.test(name))).toEqual([]);
   });
 });
 
 describe("the comparison", () => {
-  /** One after the other, and then the usual one again. */
-  const answers = (...all: string[]) => {
+  /** Makes the local server send these responses in order, and after them its usual response. */
+  const respondWith = (...all: string[]) => {
     shop.origin.respond = () => all.shift() ?? OK;
   };
-  const answer = (status: number, body: string, lines = "") =>
+  const buildResponse = (status: number, body: string, lines = "") =>
     `HTTP/1.1 ${status} X\r\ncontent-length: ${body.length}\r\n${lines}\r\n${body}`;
 
   test("shows the differences that a change of the local server has caused", async () => {
-    answers(
-      answer(500, '{"error":"no","at":1}', "x-a: 1\r\nx-b: 1\r\n"),
-      answer(200, '{"at":1,"ok":true}', "x-b: 2\r\nx-c: 1\r\n"),
+    respondWith(
+      buildResponse(500, '{"error":"no","at":1}', "x-a: 1\r\nx-b: 1\r\n"),
+      buildResponse(200, '{"at":1,"ok":true}', "x-b: 2\r\nx-c: 1\r\n"),
     );
     const { id } = await captureRequest();
     const { body } = await replay(id);
@@ -225,7 +227,7 @@ describe("the comparison", () => {
   });
 
   test("covers the received part if the response breaks off or is missing", async () => {
-    const original = await captureRequest("GET", "\r\n", await breaking("breaking"));
+    const original = await captureRequest("GET", "\r\n", await startBreakingTunnel("breaking"));
     const { status, body } = await replay(original.id);
     expect([status, body.comparison]).toEqual([
       200,
@@ -233,15 +235,15 @@ describe("the comparison", () => {
     ]);
   });
 
-  /** Answers one visitor, and then nobody. */
-  async function breaking(name: string): Promise<VisitedTunnel> {
+  /** A tunnel whose local server answers the first request, and then closes every connection without a response. */
+  async function startBreakingTunnel(name: string): Promise<VisitedTunnel> {
     const tunnel = await startVisitedTunnel(owned, name);
     await tunnel.put("inspector", { allowReplay: true });
     let isFirst = true;
     tunnel.origin.respond = (_seen, socket) => {
       if (!isFirst) return void socket.destroy();
       isFirst = false;
-      return answer(200, "ok");
+      return buildResponse(200, "ok");
     };
     return tunnel;
   }
@@ -283,13 +285,13 @@ const REFUSED = [
 describe("a replay is refused:", () => {
   test.each(REFUSED.map((edits) => [JSON.stringify(edits).slice(0, 60), edits]))(
     "%s",
-    async (_shown, edits) => {
+    async (_name, edits) => {
       const { id } = await captureRequest();
       expect(await replay(id, edits as object)).toMatchObject({
         status: 400,
         body: { error: "invalid_request" },
       });
-      expect(shop.origin.seen).toHaveLength(1);
+      expect(shop.origin.requests).toHaveLength(1);
     },
   );
 
@@ -300,9 +302,9 @@ describe("a replay is refused:", () => {
       status: 409,
       body: { error: "conflict", message: expect.stringContaining("not complete") },
     });
-    expect(shop.origin.seen).toHaveLength(1);
+    expect(shop.origin.requests).toHaveLength(1);
     expect((await replay(id, { body: "short" })).status).toBe(200);
-    expect(shop.origin.seen[1]!.body.toString()).toBe("short");
+    expect(shop.origin.requests[1]!.body.toString()).toBe("short");
   });
 
   test("of a WebSocket", async () => {

@@ -22,7 +22,7 @@ let api: TestApi;
 let site: Server;
 let watchByExample: Watch;
 const agents: ExposedTunnel[] = [];
-/** Until it resolves, the response to /slow is pending. */
+/** The response to /slow waits for it. */
 const released = Promise.withResolvers<void>();
 
 beforeAll(async () => {
@@ -58,7 +58,7 @@ async function watch(by: Person): Promise<NodeWatcher> {
   return watcher;
 }
 
-/** Tries an upgrade. */
+/** Requests an upgrade. @returns the outcome, also of a refusal. */
 function tryUpgrade(
   protocols: string[],
   query = "",
@@ -156,56 +156,60 @@ test("the selected protocol was offered, and is the token only if there is no ot
 
 test("a watch needs a valid token, a tunnel of the organization and a valid query", async () => {
   const owner = await api.owner();
-  const stranger = await api.owner();
+  const otherOwner = await api.owner();
   const { body: tunnel } = await owner.post<Tunnel>("/tunnels", { localPort: 1 });
-  const mine = `bearer.${owner.accessToken}`;
-  const theirs = `bearer.${stranger.accessToken}`;
+  const ownBearer = `bearer.${owner.accessToken}`;
+  const otherBearer = `bearer.${otherOwner.accessToken}`;
   const unauthorized = { status: 401, error: "unauthorized" };
   expect(await tryUpgrade([])).toMatchObject(unauthorized);
   expect(await tryUpgrade(["underpass.inspector"])).toMatchObject(unauthorized);
   expect(await tryUpgrade(["bearer.x"])).toMatchObject(unauthorized);
-  expect(await tryUpgrade([`${mine.slice(0, -4)}AAAA`])).toMatchObject(unauthorized);
-  expect(await tryUpgrade([mine], "?tunnel_id=x")).toMatchObject({ status: 400 });
-  expect(await tryUpgrade([mine], `?tunnel_id=${tunnel.id}`)).toMatchObject({ status: 101 });
-  expect(await tryUpgrade([theirs], `?tunnel_id=${tunnel.id}`)).toMatchObject({
+  expect(await tryUpgrade([`${ownBearer.slice(0, -4)}AAAA`])).toMatchObject(unauthorized);
+  expect(await tryUpgrade([ownBearer], "?tunnel_id=x")).toMatchObject({ status: 400 });
+  expect(await tryUpgrade([ownBearer], `?tunnel_id=${tunnel.id}`)).toMatchObject({ status: 101 });
+  expect(await tryUpgrade([otherBearer], `?tunnel_id=${tunnel.id}`)).toMatchObject({
     status: 404,
     error: "not_found",
   });
   // A token is accepted only as a protocol.
   expect((await owner.get("/inspector/ws")).status).toBe(401);
-  const headers = { "sec-websocket-protocol": mine };
+  const headers = { "sec-websocket-protocol": ownBearer };
   expect((await api.anonymous.send("GET", "/inspector/ws", { headers })).status).toBe(426);
   await owner.post("/auth/logout");
-  expect(await tryUpgrade([mine])).toMatchObject(unauthorized);
+  expect(await tryUpgrade([ownBearer])).toMatchObject(unauthorized);
 });
 
 test("a watch ends with the session and with the membership", async () => {
   const owner = await api.owner();
   const viewer = await api.colleague(owner, "viewer");
   const agent = await exposeSite(owner);
-  const [first, second, theirs] = [await watch(owner), await watch(owner), await watch(viewer)];
+  const [first, second, viewerWatcher] = [
+    await watch(owner),
+    await watch(owner),
+    await watch(viewer),
+  ];
   await owner.delete(`/orgs/${owner.orgId}/members/${viewer.userId}`);
-  expect(await theirs.closed).toEqual({ code: 4401, reason: "session_ended" });
+  expect(await viewerWatcher.closed).toEqual({ code: 4401, reason: "session_ended" });
   const again = await api.logIn(owner.email, owner.password);
   using other = await watch(again);
   await owner.post("/auth/logout");
   for (const watcher of [first, second]) expect((await watcher.closed).code).toBe(4401);
   await visit(agent, "/after");
   await other.waitForRequest("/after");
-  for (const watcher of [first, second, theirs]) expect(watcher.requests).toEqual([]);
+  for (const watcher of [first, second, viewerWatcher]) expect(watcher.requests).toEqual([]);
 });
 
 test("a watcher that reconnects after a kill -9 of workerd receives requests again", async () => {
   const owner = await api.owner();
   const agent = await exposeSite(owner);
-  const before = await watch(owner);
+  const watcher = await watch(owner);
   await visit(agent, "/before");
-  await before.waitForRequest("/before");
+  await watcher.waitForRequest("/before");
   process.kill(await api.server.getPid("workerd"), "SIGKILL");
-  await before.closed;
-  using after = await waitUntil(() => watch(owner).catch(() => undefined), 60_000);
+  await watcher.closed;
+  using reconnected = await waitUntil(() => watch(owner).catch(() => undefined), 60_000);
   await waitUntil(async () => (await visit(agent, "/back")).status === 200, 60_000);
-  await after.waitForRequest("/back");
+  await reconnected.waitForRequest("/back");
 });
 
 test("a stopping server asks its watchers to reconnect, and does not wait for them", async () => {

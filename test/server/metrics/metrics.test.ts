@@ -22,7 +22,7 @@ import { DAY_MS, HOUR_MS, MINUTE_MS } from "../../../shared/time.ts";
 
 let api: TestApi;
 let owner: Person;
-/** Of several connections, for what happens at once. */
+/** A pool, because concurrent reports need several connections. */
 let database: pg.Pool;
 beforeAll(async () => {
   api = await startApi();
@@ -40,9 +40,9 @@ async function run(statement: SQL): Promise<void> {
   await database.query(sql, params);
 }
 
-/** What a tunnel's object would say. */
-async function report(tunnelId: string, says: Partial<TunnelReport>): Promise<void> {
-  const full: TunnelReport = {
+/** Stores a report as a tunnel's object would send it. */
+async function report(tunnelId: string, fields: Partial<TunnelReport>): Promise<void> {
+  const complete: TunnelReport = {
     tunnelId,
     sequence: 1,
     agentConnected: false,
@@ -54,13 +54,13 @@ async function report(tunnelId: string, says: Partial<TunnelReport>): Promise<vo
     counters: {},
     traffic: [],
     spending: [],
-    ...says,
+    ...fields,
   };
-  await run(writeCounters(full));
-  await run(writeTraffic(full));
+  await run(writeCounters(complete));
+  await run(writeTraffic(complete));
 }
 
-async function newTunnel(of: Person = owner): Promise<string> {
+async function createTunnel(of: Person = owner): Promise<string> {
   return (await of.post<Tunnel>("/tunnels", { localPort: 1 })).body.id;
 }
 const inMinute = (startsAtMs: number, requests: number) =>
@@ -77,7 +77,7 @@ const inHour = (startsAtMs: number, requests: number) =>
 const metrics = async (by: Person = owner) => (await by.get<Metrics>("/metrics")).body;
 const series = async (query: string, by: Person = owner) =>
   (await by.get<SeriesPoint[]>(`/metrics/timeseries?${query}`)).body;
-const sumOf = (points: SeriesPoint[]) => points.reduce((sum, { value }) => sum + value, 0);
+const sumValues = (points: SeriesPoint[]) => points.reduce((sum, { value }) => sum + value, 0);
 async function scrape(by: Person = owner): Promise<Exposition> {
   const { body, headers } = await by.get<string>("/metrics/prometheus");
   expect(headers.get("content-type")).toBe("text/plain; version=0.0.4; charset=utf-8");
@@ -93,13 +93,13 @@ describe("the series of", () => {
     "%s includes its first millisecond, and nothing older",
     async (window) => {
       const by = await api.owner();
-      const tunnelId = await newTunnel(by);
+      const tunnelId = await createTunnel(by);
       const { grain, bucketMs } = WINDOWS[window];
       const { fromMs, untilMs } = getSpan(window, Date.now());
       const bucket = grain === "minute" ? inMinute : inHour;
       const rowMs = grain === "minute" ? MINUTE_MS : HOUR_MS;
       await report(tunnelId, {
-        // Two steps, so that the test may pass from one into the next while it runs.
+        // Two steps after the start, because the window may move by one while the test runs.
         traffic: [
           bucket(fromMs - rowMs, 1_000),
           bucket(fromMs + bucketMs, 10),
@@ -109,31 +109,31 @@ describe("the series of", () => {
       });
       const points = await series(`metric=requests&window=${window}`, by);
       expect(points).toHaveLength(WINDOWS[window].buckets);
-      expect(sumOf(points)).toBe(16);
+      expect(sumValues(points)).toBe(16);
       const at = (ms: number) =>
         points.find(({ timestamp }) => Date.parse(timestamp) === ms)?.value;
       expect([at(fromMs + bucketMs), at(fromMs + 2 * bucketMs)]).toEqual([10, 1]);
       expect(at(untilMs - bucketMs)).toBe(5);
-      expect(sumOf(await series(`metric=bytes_in&window=${window}`, by))).toBe(32);
-      expect(sumOf(await series(`metric=bytes_out&window=${window}`, by))).toBe(48);
+      expect(sumValues(await series(`metric=bytes_in&window=${window}`, by))).toBe(32);
+      expect(sumValues(await series(`metric=bytes_out&window=${window}`, by))).toBe(48);
     },
   );
 
-  test("a tunnel without visitors are zeros, for 24 hours by default", async () => {
+  test("a tunnel without visitors has only zeros, for 24 hours by default", async () => {
     const points = await series("metric=requests", await api.owner());
     expect(points).toEqual(
       toSeries(getSpan("24h", Date.parse(points.at(-1)!.timestamp)), new Map()),
     );
   });
 
-  test("all tunnels are the sum, without those of other organizations", async () => {
+  test("all tunnels is their sum, without those of other organizations", async () => {
     const [by, other] = [await api.owner(), await api.owner()];
     const minute = Math.floor(Date.now() / MINUTE_MS) * MINUTE_MS;
     for (const count of [1, 2, 4]) {
-      await report(await newTunnel(by), { traffic: [inMinute(minute, count)] });
+      await report(await createTunnel(by), { traffic: [inMinute(minute, count)] });
     }
-    await report(await newTunnel(other), { traffic: [inMinute(minute, 100)] });
-    expect(sumOf(await series("metric=requests&window=1h", by))).toBe(7);
+    await report(await createTunnel(other), { traffic: [inMinute(minute, 100)] });
+    expect(sumValues(await series("metric=requests&window=1h", by))).toBe(7);
     expect(await metrics(by)).toEqual({
       total_tunnels: 3,
       active_tunnels: 0,
@@ -141,7 +141,7 @@ describe("the series of", () => {
       bytes_in_last_24h: 14,
       bytes_out_last_24h: 21,
     });
-    expect(sumOf(await series("metric=requests&window=24h", by))).toBe(7);
+    expect(sumValues(await series("metric=requests&window=24h", by))).toBe(7);
   });
 
   test.each(["", "metric=latency", "metric=requests&window=2h", "metric=requests&window="])(
@@ -163,33 +163,35 @@ describe("reports", () => {
 
   test("that arrive twice, late or concurrently count once", async () => {
     owner = await api.owner();
-    const tunnelId = await newTunnel();
-    const says = (requests: number) => ({
+    const tunnelId = await createTunnel();
+    const buildReport = (requests: number) => ({
       sequence: requests,
       counters: { "requests:2xx": requests },
       traffic: traffic(requests),
     });
-    await report(tunnelId, says(3));
-    await report(tunnelId, says(3));
+    await report(tunnelId, buildReport(3));
+    await report(tunnelId, buildReport(3));
     expect(await counted()).toEqual({ series: 3, counters: 3 });
-    await Promise.all([9, 4, 8, 5, 7, 6].map((requests) => report(tunnelId, says(requests))));
-    await report(tunnelId, says(2));
+    await Promise.all(
+      [9, 4, 8, 5, 7, 6].map((requests) => report(tunnelId, buildReport(requests))),
+    );
+    await report(tunnelId, buildReport(2));
     expect(await counted()).toEqual({ series: 9, counters: 9 });
   });
 
   test("of a deleted tunnel still count, also after its counters were added to the organization's", async () => {
     owner = await api.owner();
-    const [gone, stays] = [await newTunnel(), await newTunnel()];
-    const says = (requests: number) => ({
+    const [deletedId, otherId] = [await createTunnel(), await createTunnel()];
+    const buildReport = (requests: number) => ({
       sequence: requests,
       counters: { "requests:2xx": requests, "latency:sum": 5 },
       traffic: traffic(requests),
     });
-    await report(gone, says(3));
-    await report(stays, says(10));
-    await owner.delete(`/tunnels/${gone}`);
+    await report(deletedId, buildReport(3));
+    await report(otherId, buildReport(10));
+    await owner.delete(`/tunnels/${deletedId}`);
     expect(await counted()).toEqual({ series: 13, counters: 13 });
-    await report(gone, says(4));
+    await report(deletedId, buildReport(4));
     expect(await counted()).toEqual({ series: 14, counters: 14 });
     await api.runCron();
     expect(await api.sql("select 1 from ended_counters where org_id = $1", [owner.orgId])).toEqual(
@@ -197,7 +199,7 @@ describe("reports", () => {
     );
     await api.sql("update tunnel_counters set ended_at = $1 where tunnel_id = $2", [
       new Date(Date.now() - COUNTERS_FOLD_AFTER_MS - MINUTE_MS),
-      gone,
+      deletedId,
     ]);
     await Promise.all([api.runCron(), api.runCron()]);
     expect(await counted()).toEqual({ series: 14, counters: 14 });
@@ -206,15 +208,15 @@ describe("reports", () => {
     ).toEqual([
       { counters: { "requests:2xx": 4, "latency:sum": 5, "bytes:in": 0, "bytes:out": 0 } },
     ]);
-    await report(gone, { ...says(50), traffic: [] });
+    await report(deletedId, { ...buildReport(50), traffic: [] });
     await api.runCron();
     expect((await counted()).counters).toBe(14);
   });
 
-  test("of more ended tunnels are added to the organization's", async () => {
+  test("of several ended tunnels are added to the organization's", async () => {
     owner = await api.owner();
     for (const requests of [1, 2]) {
-      const tunnelId = await newTunnel();
+      const tunnelId = await createTunnel();
       await report(tunnelId, {
         counters: { "requests:2xx": requests, "refusals:maintenance": 1 },
       });
@@ -232,7 +234,7 @@ describe("reports", () => {
 
   test("of a deleted organization leave nothing behind", async () => {
     owner = await api.owner();
-    const tunnelId = await newTunnel();
+    const tunnelId = await createTunnel();
     await report(tunnelId, { counters: { "requests:2xx": 1 }, traffic: traffic(1) });
     await owner.delete(`/orgs/${owner.orgId}`);
     await report(tunnelId, { sequence: 2, counters: { "requests:2xx": 2 }, traffic: traffic(2) });
@@ -244,7 +246,7 @@ describe("reports", () => {
 
 test("the scheduled job deletes minutes and hours that no window shows", async () => {
   owner = await api.owner();
-  const tunnelId = await newTunnel();
+  const tunnelId = await createTunnel();
   const now = Math.floor(Date.now() / HOUR_MS) * HOUR_MS;
   const [minutes, hours] = [TRAFFIC_MINUTES_KEEP_MS, TRAFFIC_HOURS_KEEP_MS];
   await report(tunnelId, {
@@ -257,11 +259,11 @@ test("the scheduled job deletes minutes and hours that no window shows", async (
     ],
   });
   await api.runCron();
-  const kept = await api.sql<{ requests: string }>(
+  const remaining = await api.sql<{ requests: string }>(
     "select requests from traffic where tunnel_id = $1 order by requests",
     [tunnelId],
   );
-  expect(kept.map(({ requests }) => Number(requests))).toEqual([1, 4, 8]);
+  expect(remaining.map(({ requests }) => Number(requests))).toEqual([1, 4, 8]);
   expect(minutes).toBeGreaterThan(DAY_MS + 15 * MINUTE_MS);
   expect(hours).toBeGreaterThan(31 * DAY_MS);
 });
@@ -269,7 +271,7 @@ test("the scheduled job deletes minutes and hours that no window shows", async (
 describe("a scrape", () => {
   test("lists the busiest tunnels up to the limit, and counts all", async () => {
     owner = await api.owner();
-    const first = await newTunnel();
+    const first = await createTunnel();
     await api.sql(
       `insert into tunnels (org_id, project_id, name, subdomain, protocol, local_port, total_requests)
        select org_id, project_id, 'many', 'many-' || n || '-' || left(id::text, 8), 'http', 1, n
@@ -293,16 +295,18 @@ describe("a scrape", () => {
 
   test("accepts a capability token, for its own organization", async () => {
     owner = await api.owner();
-    await report(await newTunnel(), { counters: { "requests:2xx": 3 } });
+    await report(await createTunnel(), { counters: { "requests:2xx": 3 } });
     const scraper = await mintToken(owner);
     const confined = await mintToken(owner, { allowedSubdomains: ["shop"] });
     const machine = createCaller(api.server, { authorization: `Bearer ${scraper.wireBytes}` });
-    const other = createCaller(api.server, { authorization: `Bearer ${confined.wireBytes}` });
+    const confinedMachine = createCaller(api.server, {
+      authorization: `Bearer ${confined.wireBytes}`,
+    });
     const { status, body } = await machine.get<string>("/metrics/prometheus");
     expect(status).toBe(200);
     expect(readExposition(body).sum("underpass_requests_total")).toBe(3);
     expect((await machine.get("/metrics")).status).toBe(401);
-    expect((await other.get("/metrics/prometheus")).status).toBe(403);
+    expect((await confinedMachine.get("/metrics/prometheus")).status).toBe(403);
     await owner.delete(`/tokens/${scraper.nonce}`);
     expect((await machine.get("/metrics/prometheus")).status).toBe(401);
   });
@@ -314,11 +318,11 @@ describe("usage", () => {
     await api.sql(
       `insert into token_usage select $1, to_char(now() at time zone 'utc' - $2 * interval '1 month',
         'YYYY-MM'), $3, $4, $5`,
-      [tokenId, monthsAgo, await newTunnel(), bytes, requests],
+      [tokenId, monthsAgo, await createTunnel(), bytes, requests],
     );
   }
 
-  test("is of this month, by token and in total, by the price list", async () => {
+  test("is that of this month, by token and in total, with costs by the price list", async () => {
     owner = await api.owner();
     const [one, two] = [await mintToken(owner), await mintToken(owner)];
     await use(one.id, 1.5e9, 1_000_000);
@@ -363,8 +367,8 @@ describe("usage", () => {
       tokens: [{ id: token.id, spentUsdCents: 70 }],
     });
     expect((await usage()).bytes).toBe(0);
-    for (const nothing of ["2026-13", "2026", "now"]) {
-      expect((await owner.get(`/usage?month=${nothing}`)).status).toBe(400);
+    for (const invalid of ["2026-13", "2026", "now"]) {
+      expect((await owner.get(`/usage?month=${invalid}`)).status).toBe(400);
     }
   });
 

@@ -12,8 +12,8 @@ import {
 } from "../../harness/server/api.ts";
 import { createPreparedDir } from "../../harness/directories.ts";
 
-/** The server runs its job by itself too, once a minute. */
-async function nothingWaits(api: TestApi): Promise<void> {
+/** Waits, because the server also runs its scheduled job itself once a minute, and may be delivering now. */
+async function waitForEmptyOutbox(api: TestApi): Promise<void> {
   await waitUntil(async () => (await api.sql("select 1 from outbox")).length === 0);
 }
 
@@ -35,13 +35,15 @@ describe("the scheduled job", () => {
     expect(await closed).toBe(CLOSE.tunnel_expired);
     const { body } = await owner.get<Tunnel[]>("/tunnels");
     expect(body[0]).toMatchObject({ status: "expired", agentConnected: false });
-    const stranger = await api.owner();
-    expect((await stranger.post("/tunnels", { localPort: 1, subdomain: "over" })).status).toBe(201);
+    const otherOwner = await api.owner();
+    expect((await otherOwner.post("/tunnels", { localPort: 1, subdomain: "over" })).status).toBe(
+      201,
+    );
   });
 
   test("an agent that reconnects after its tunnel has expired gets a new one, with or without the job", async () => {
     const owner = await api.owner();
-    const { body: old } = await owner.post<Tunnel>("/tunnels", {
+    const { body: expired } = await owner.post<Tunnel>("/tunnels", {
       localPort: 1,
       subdomain: "renew",
     });
@@ -50,7 +52,7 @@ describe("the scheduled job", () => {
     const agent = await api.connectAgent(wireBytes, { port: 1, subdomain: "renew" });
     expect(agent.code).toBeUndefined();
     const { body } = await owner.get<Tunnel[]>("/tunnels");
-    expect(body.map(({ id, status }) => [id === old.id, status])).toEqual([
+    expect(body.map(({ id, status }) => [id === expired.id, status])).toEqual([
       [false, "active"],
       [true, "expired"],
     ]);
@@ -71,7 +73,7 @@ describe("the scheduled job", () => {
     expect(await api.sql("select 1 from device_codes")).toEqual([]);
   });
 
-  test("delivers what a killed server could not, so that the name becomes free", async () => {
+  test("delivers messages that a killed server could not deliver, so that the name becomes free", async () => {
     const owner = await api.owner();
     const { body } = await owner.post<Tunnel>("/tunnels", {
       localPort: 1,
@@ -83,7 +85,7 @@ describe("the scheduled job", () => {
       [payload, JSON.stringify({ host: "undelivered", tunnelId: null, version: 99 })],
     );
     await api.runCron();
-    await nothingWaits(api);
+    await waitForEmptyOutbox(api);
     const { wireBytes } = await mintToken(owner);
     const agent = await api.connectAgent(wireBytes, { port: 1, subdomain: "undelivered" });
     expect(agent.code).toBe(CLOSE.tunnel_deleted);
@@ -95,7 +97,7 @@ test("a mail server that is down blocks no sign-up and loses no email", async ()
   try {
     const email = newEmail();
     {
-      // Nobody listens on port 1.
+      // No server listens on port 1.
       await using api = await startApi({ dataDir, env: { SMTP_URL: "smtp://127.0.0.1:1" } });
       const reply = await api.anonymous.post("/auth/signup", { email, password: PASSWORD });
       expect(reply.status).toBe(201);
@@ -110,7 +112,7 @@ test("a mail server that is down blocks no sign-up and loses no email", async ()
     const code = await api.getMailedCode(email);
     const verified = await api.anonymous.post("/auth/verify-email-otp", { email, code });
     expect(verified.status).toBe(200);
-    await nothingWaits(api);
+    await waitForEmptyOutbox(api);
   } finally {
     await rm(dataDir, { recursive: true, force: true });
   }

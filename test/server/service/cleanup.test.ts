@@ -1,4 +1,4 @@
-/** What the scheduled job forgets, and what it keeps although it is over. */
+/** Which rows the scheduled job deletes, and which it retains for some time after their end. */
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { DEAD_ROW_KEEP_MS, MFA_ACCOUNT_WINDOW_MS } from "../../../workers/limits.ts";
 import {
@@ -18,8 +18,12 @@ beforeAll(async () => {
 });
 afterAll(() => api.stop());
 
-/** @param endedMs how long ago each of the rows ended; negative is in the future. */
-async function keptOf(
+/**
+ * Inserts rows and runs the scheduled job.
+ * @param endedMs how long ago each row ended; negative is in the future.
+ * @returns the same of the rows that remain.
+ */
+async function cleanUp(
   table: string,
   insert: (endsAt: Date, at: number) => Promise<unknown>,
   endedMs: number[],
@@ -43,7 +47,7 @@ test("challenges are deleted once their wrong codes no longer count", async () =
       endsAt,
     ]);
   const ended = [-5 * MINUTE, 5 * MINUTE, MFA_ACCOUNT_WINDOW_MS + 5 * MINUTE];
-  expect(await keptOf("mfa_challenges", insert, ended)).toEqual(ended.slice(0, 2));
+  expect(await cleanUp("mfa_challenges", insert, ended)).toEqual(ended.slice(0, 2));
 });
 
 test("password reset tokens are deleted after an hour, used or not", async () => {
@@ -53,14 +57,14 @@ test("password reset tokens are deleted after an hour, used or not", async () =>
       [`reset ${at}`, owner.userId, endsAt, at === 2 ? new Date() : null],
     );
   const ended = [-30 * MINUTE, 5 * MINUTE, 5 * MINUTE];
-  expect(await keptOf("password_resets", insert, ended)).toEqual([-30 * MINUTE]);
+  expect(await cleanUp("password_resets", insert, ended)).toEqual([-30 * MINUTE]);
 });
 
 test("expired codes are deleted, and a pending account is not", async () => {
   const email = newEmail();
   await api.anonymous.post("/auth/signup", { email, password: PASSWORD });
-  const another = newEmail();
-  await api.anonymous.post("/auth/signup", { email: another, password: PASSWORD });
+  const pending = newEmail();
+  await api.anonymous.post("/auth/signup", { email: pending, password: PASSWORD });
   await api.sql(
     "update email_codes set expires_at = now() - interval '61 minutes' where user_id = (select id from users where email = $1)",
     [email],
@@ -68,9 +72,9 @@ test("expired codes are deleted, and a pending account is not", async () => {
   await api.runCron();
   const codes = await api.sql(
     "select email from email_codes join users on users.id = user_id where email = any($1)",
-    [[email, another]],
+    [[email, pending]],
   );
-  expect(codes).toEqual([{ email: another }]);
+  expect(codes).toEqual([{ email: pending }]);
   expect(await api.sql("select 1 from users where email = $1", [email])).toHaveLength(1);
 });
 
@@ -95,9 +99,9 @@ test("invitations are stored for some time after their end, whatever the outcome
       "insert into invitations (org_id, email, role, token_hash, expires_at, accepted_at) values ($1, $2, 'member', $3, $4, $5)",
       [owner.orgId, `invited-${at}@example.com`, `hash ${at}`, endsAt, at % 2 ? new Date() : null],
     );
-  const over = DEAD_ROW_KEEP_MS + 5 * MINUTE;
-  const ended = [-5 * MINUTE, 5 * MINUTE, over, over];
-  expect(await keptOf("invitations", insert, ended)).toEqual(ended.slice(0, 2));
+  const tooLongAgo = DEAD_ROW_KEEP_MS + 5 * MINUTE;
+  const ended = [-5 * MINUTE, 5 * MINUTE, tooLongAgo, tooLongAgo];
+  expect(await cleanUp("invitations", insert, ended)).toEqual(ended.slice(0, 2));
 });
 
 test("sessions are stored for some time after their end, and a session in use permanently", async () => {

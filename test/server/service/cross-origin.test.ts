@@ -1,4 +1,4 @@
-/** What pages of others can make a browser do here: nothing that they could read or that changes anything. */
+/** Requests that pages of other origins make a browser send: they can neither read a response nor change anything. */
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { Tunnel } from "../../../protocol/schemas/tunnels/tunnels.ts";
 import {
@@ -35,10 +35,10 @@ test("no route allows another origin to read its response, not even the page of 
           "access-control-request-headers": "authorization, content-type",
         },
       });
-      const told = [...headers].filter(
+      const revealing = [...headers].filter(
         ([name, value]) => name.startsWith("access-control") || value.includes(origin),
       );
-      expect([method, path, origin, told]).toEqual([method, path, origin, []]);
+      expect([method, path, origin, revealing]).toEqual([method, path, origin, []]);
     }
   }
 });
@@ -59,7 +59,7 @@ test("a request that a page can send without a preflight is refused", async () =
   }
 });
 
-test("the cookie is accepted only for renewing", async () => {
+test("the cookie is accepted only for renewing a session", async () => {
   const browser = createCaller(api.server, { cookie: owner.cookie });
   for (const [method, path] of [
     ["GET", "/auth/me"],

@@ -1,4 +1,4 @@
-/** The endpoints that are promised, with the statuses that each is promised to answer with. */
+/** The OpenAPI document has every promised endpoint, with its promised statuses. */
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { startApi, type TestApi } from "../../harness/server/api.ts";
 import { formatRoute, readRoutes, type Route } from "../../harness/server/routes.ts";
@@ -97,7 +97,7 @@ afterAll(() => api.stop());
 
 test.each(promised)("$name is in the document: $auth, $statuses", ({ name, auth, statuses }) => {
   const route = routes.get(name);
-  expect(route, `there is no ${name}`).toBeDefined();
+  expect(route, `${name} is missing`).toBeDefined();
   expect(route!.security ? "bearer" : "public").toBe(auth);
   expect(Object.keys(route!.responses)).toEqual(expect.arrayContaining(statuses));
 });

@@ -1,4 +1,4 @@
-/** One battery over all routes, taken from the document that describes them: none is forgotten. */
+/** Rules that every route follows. The routes are those of the OpenAPI document, so that no new one is forgotten. */
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { Connection } from "../../../protocol/schemas/tunnels/connections.ts";
 import { CaptureIds } from "../../../protocol/capture-id.ts";
@@ -39,7 +39,7 @@ let owner: Person;
 let routes: Route[];
 
 beforeAll(async () => {
-  // Nobody signs in with it; some routes want it to be there before they look for anything.
+  // No test signs in with this provider, but some routes answer 503 at once when none is configured.
   const issuer = "http://127.0.0.1:1";
   const provider = { IDP_A_ISSUER: issuer, IDP_A_CLIENT_ID: "id", IDP_A_CLIENT_SECRET: "secret" };
   api = await startApi({ env: provider });
@@ -51,7 +51,7 @@ afterAll(() => api.stop());
 const guarded = () => routes.filter(isGuarded);
 const hasParameter = ({ path }: Route) => path.includes("{");
 
-test("the document contains the routes that these tests walk", () => {
+test("the document contains the routes that these tests request", () => {
   expect(routes.map(formatRoute)).toEqual(
     expect.arrayContaining([
       "GET /tunnels",
@@ -104,12 +104,12 @@ test("every route with a body refuses one that is malformed, of the wrong type o
   }
 });
 
-/** The organization of such a path is what the guard looks at; elsewhere an id names some other thing. */
+/** In such a path the guard checks the role in the organization of the id; in others the id names another resource. */
 function ownOrganization({ path }: Route, { orgId }: Person): Record<string, string> {
   return path.startsWith("/orgs/") ? { "{id}": orgId } : {};
 }
 
-/** For the routes that look at their body before they look for what their path names. */
+/** Valid bodies for the routes that validate the body before they look up the resource in the path. */
 const BODIES: Record<string, unknown> = {
   "PUT /tunnels/{id}/auth": { username: "eve", password: "open sesame" },
   "PUT /tunnels/{id}/edge-auth": { allowed_domains: [], allowed_emails: [] },
@@ -129,10 +129,10 @@ const BODIES: Record<string, unknown> = {
 test("a path with an impossible id answers 404", async () => {
   for (const route of guarded().filter(hasParameter)) {
     for (const parameter of route.path.match(/\{\w+\}/g) ?? []) {
-      for (const nothing of ["x", "%00", "%27%20or%20true--", "x".repeat(1000)]) {
-        const values = { ...ownOrganization(route, owner), [parameter]: nothing };
+      for (const invalid of ["x", "%00", "%27%20or%20true--", "x".repeat(1000)]) {
+        const values = { ...ownOrganization(route, owner), [parameter]: invalid };
         const status = await requestStatus(route, owner, values, BODIES[formatRoute(route)]);
-        expect([formatRoute(route), nothing, status]).toEqual([formatRoute(route), nothing, 404]);
+        expect([formatRoute(route), invalid, status]).toEqual([formatRoute(route), invalid, 404]);
       }
     }
   }
@@ -140,8 +140,8 @@ test("a path with an impossible id answers 404", async () => {
 
 const newDomain = () => `${crypto.randomUUID()}.example`;
 
-/** What an owner has, and which parameter of which paths names it. */
-async function belongings(of: Person) {
+/** Creates resources of every kind. @returns by the prefix of a path: the parameters that name them. */
+async function createResources(of: Person) {
   const member = await api.colleague(of, "member");
   const { body: tunnel } = await of.post<Tunnel>("/tunnels", { localPort: 1 });
   const { body: domain } = await of.post<CustomDomain>("/domains", { domain: newDomain() });
@@ -183,7 +183,7 @@ async function belongings(of: Person) {
   return Object.entries(values);
 }
 
-async function everythingOf(of: Person) {
+async function readResources(of: Person) {
   return {
     tunnels: (await of.get<Tunnel[]>("/tunnels")).body,
     connections: (await of.get<Connection[]>("/connections")).body,
@@ -200,20 +200,20 @@ async function everythingOf(of: Person) {
 }
 
 test("a resource of another organization or account answers 404 and does not change", async () => {
-  const [victim, stranger] = [await api.owner(), await api.owner()];
-  const things = await belongings(victim);
-  const before = await everythingOf(victim);
+  const [victim, otherOwner] = [await api.owner(), await api.owner()];
+  const resources = await createResources(victim);
+  const before = await readResources(victim);
   for (const route of guarded().filter(hasParameter)) {
-    const [, values] = things.find(([prefix]) => route.path.startsWith(prefix)) ?? [];
-    if (!values) throw new Error(`what ${formatRoute(route)} names is not among the belongings`);
-    const status = await requestStatus(route, stranger, values, BODIES[formatRoute(route)]);
+    const [, values] = resources.find(([prefix]) => route.path.startsWith(prefix)) ?? [];
+    if (!values) throw new Error(`createResources has nothing for ${formatRoute(route)}`);
+    const status = await requestStatus(route, otherOwner, values, BODIES[formatRoute(route)]);
     expect([formatRoute(route), status]).toEqual([formatRoute(route), 404]);
   }
-  expect(await everythingOf(victim)).toEqual(before);
+  expect(await readResources(victim)).toEqual(before);
 });
 
 test("lists contain nothing of another organization, from any cursor on", async () => {
-  const [victim, stranger] = [await api.owner(), await api.owner()];
+  const [victim, otherOwner] = [await api.owner(), await api.owner()];
   const { body: tunnel } = await victim.post<Tunnel>("/tunnels", { localPort: 1 });
   const { id: tokenId } = await mintToken(victim);
   const { body: domain } = await victim.post<CustomDomain>("/domains", { domain: newDomain() });
@@ -229,17 +229,17 @@ test("lists contain nothing of another organization, from any cursor on", async 
     ["/private-networks", networkId],
     ["/orgs", victim.orgId],
   ]) {
-    expect((await stranger.get<unknown[]>(`${path}?after=${after}`)).body).toEqual([]);
+    expect((await otherOwner.get<unknown[]>(`${path}?after=${after}`)).body).toEqual([]);
   }
-  expect((await stranger.get<unknown[]>("/tunnels")).body).toEqual([]);
-  expect((await stranger.get<unknown[]>("/tokens")).body).toEqual([]);
-  expect((await stranger.get<unknown[]>("/orgs")).body).toHaveLength(1);
+  expect((await otherOwner.get<unknown[]>("/tunnels")).body).toEqual([]);
+  expect((await otherOwner.get<unknown[]>("/tokens")).body).toEqual([]);
+  expect((await otherOwner.get<unknown[]>("/orgs")).body).toHaveLength(1);
 });
 
 test("no response is cached, sniffed as another type, or reveals code", async () => {
   for (const route of routes) {
     for (const by of [owner, api.anonymous]) {
-      // Signed out by one of these requests or not: any answer will do.
+      // One of these requests signs the owner out, so every status is accepted.
       const { headers, body } = await by.send(route.method, buildPath(route));
       const isKeySet = route.path === "/.well-known/jwks.json";
       expect([

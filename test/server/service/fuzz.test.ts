@@ -1,4 +1,4 @@
-/** Whatever a request says, its answer is given on purpose: never "something went wrong on our side". */
+/** No request causes an internal error, however invalid it is. */
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { Tunnel } from "../../../protocol/schemas/tunnels/tunnels.ts";
 import {
@@ -18,17 +18,17 @@ import {
 } from "../../harness/server/invalid-requests.ts";
 import { readRoutes, type Route } from "../../harness/server/routes.ts";
 
-interface Described extends Route {
+interface DescribedRoute extends Route {
   parameters?: { name: string; in: string; schema: Schema }[];
   requestBody?: { content: Record<string, { schema: Schema }> };
 }
 
 let api: TestApi;
 let owner: Person;
-let routes: Described[];
+let routes: DescribedRoute[];
 
 beforeAll(async () => {
-  // Nobody can reach these providers, and yet their routes are all there.
+  // These providers are unreachable, but their routes exist.
   api = await startApi({
     env: {
       IDP_A_ISSUER: "http://127.0.0.1:9",
@@ -42,21 +42,21 @@ beforeAll(async () => {
     },
   });
   owner = await api.owner();
-  routes = (await readRoutes(api)) as Described[];
+  routes = (await readRoutes(api)) as DescribedRoute[];
 });
 afterAll(() => api.stop());
 
 const json = { "content-type": "application/json" };
 
-/** What the parameters of paths name: things that are there. */
-async function parametersOf({ path }: Route, person: Person): Promise<Record<string, string>> {
+/** Creates resources. @returns path parameters that name them. */
+async function createPathValues({ path }: Route, person: Person): Promise<Record<string, string>> {
   const { body: tunnel } = await person.post<Tunnel>("/tunnels", { localPort: 1 });
   const { nonce } = await mintToken(person);
   const id = path.startsWith("/orgs/") ? person.orgId : tunnel.id;
   return { id, nonce, user_id: person.userId, slug: "default" };
 }
 
-function addressOf(route: Described, values: Record<string, string>): string {
+function buildAddress(route: DescribedRoute, values: Record<string, string>): string {
   const query = new URLSearchParams();
   let path = route.path;
   for (const { name, in: place, schema } of route.parameters ?? []) {
@@ -67,17 +67,17 @@ function addressOf(route: Described, values: Record<string, string>): string {
   return `${path}?${query.toString()}`;
 }
 
-/** Sends some at a time. @returns those that failed on our side. */
-async function failuresOf(by: Caller, method: string, all: { address: string; body?: string }[]) {
+/** Sends the requests in batches. @returns those that caused an internal error. */
+async function findFailures(by: Caller, method: string, all: { address: string; body?: string }[]) {
   const failures: string[] = [];
-  const AT_ONCE = 20;
-  for (let at = 0; at < all.length; at += AT_ONCE) {
-    const sent = all.slice(at, at + AT_ONCE).map(async ({ address, body }) => {
+  const BATCH_SIZE = 20;
+  for (let at = 0; at < all.length; at += BATCH_SIZE) {
+    const batch = all.slice(at, at + BATCH_SIZE).map(async ({ address, body }) => {
       const init = body === undefined ? {} : { headers: json, body };
       const { status } = await by.send(method, address, init);
       if (status === 500) failures.push(`${method} ${address} ${body ?? ""}`.slice(0, 500));
     });
-    await Promise.all(sent);
+    await Promise.all(batch);
   }
   return failures;
 }
@@ -87,11 +87,11 @@ test("no body causes an internal error", { timeout: 600_000 }, async () => {
   for (const route of routes) {
     const schema = route.requestBody?.content["application/json"]?.schema;
     if (!schema) continue;
-    // Of their own: what one route makes, of which there may be so many, is nothing to the next.
+    // A person for each route: the resources that one route creates do not count for the limits of the next.
     const person = await api.owner();
-    const address = addressOf(route, await parametersOf(route, person));
+    const address = buildAddress(route, await createPathValues(route, person));
     const all = generateInvalidBodies(schema).map((body) => ({ address, body }));
-    failures.push(...(await failuresOf(person, route.method, all)));
+    failures.push(...(await findFailures(person, route.method, all)));
   }
   expect(failures).toEqual([]);
 });
@@ -99,32 +99,40 @@ test("no body causes an internal error", { timeout: 600_000 }, async () => {
 test("no parameter causes an internal error", { timeout: 600_000 }, async () => {
   const failures = [];
   for (const route of routes) {
-    const good = await parametersOf(route, owner);
+    const valid = await createPathValues(route, owner);
     const all = (route.parameters ?? []).flatMap(({ name }) =>
       HOSTILE_STRINGS.map((text) => text.toWellFormed().slice(0, 4_000)).map((text) => ({
-        address: addressOf(route, { ...good, [name]: text }),
+        address: buildAddress(route, { ...valid, [name]: text }),
       })),
     );
-    failures.push(...(await failuresOf(owner, route.method, all)));
+    failures.push(...(await findFailures(owner, route.method, all)));
   }
   expect(failures).toEqual([]);
 });
 
-/** As bytes of UTF-8, which is how they are sent. */
-const inHeader = (text: string) => Buffer.from(text).toString("latin1");
+/** A header value is sent as Latin-1: this one arrives as the UTF-8 bytes of the text. */
+const toHeaderValue = (text: string) => Buffer.from(text).toString("latin1");
 
 test.each([
-  ["user-agent", "of letters that are two units each", inHeader(`x${"😀".repeat(150)}`)],
-  ["user-agent", "of bytes that are no UTF-8", "\xff\xfe\x80"],
-  ["cookie", "escaped badly", "qnt_refresh=%E0%A4%A; underpass-oauth=%00; underpass-mfa=v1.a.b.c"],
-  ["cookie", "of nobody", "qnt_refresh=00000000-0000-4000-8000-000000000000.x.y; =; ;;"],
-  ["origin", "of nowhere", "null"],
-  ["accept", "of no type", inHeader("text/html;q=😀")],
+  ["user-agent", "of characters with two UTF-16 units each", toHeaderValue(`x${"😀".repeat(150)}`)],
+  ["user-agent", "of bytes that are not UTF-8", "\xff\xfe\x80"],
+  [
+    "cookie",
+    "with invalid escapes",
+    "qnt_refresh=%E0%A4%A; underpass-oauth=%00; underpass-mfa=v1.a.b.c",
+  ],
+  [
+    "cookie",
+    "of an unknown session",
+    "qnt_refresh=00000000-0000-4000-8000-000000000000.x.y; =; ;;",
+  ],
+  ["origin", "of an opaque origin", "null"],
+  ["accept", "without a valid type", toHeaderValue("text/html;q=😀")],
   ["authorization", "of many dots", `Bearer ${"a.".repeat(5_000)}`],
-  ["authorization", "of letters that base64 does not have", inHeader("Bearer 😀.😀.😀")],
+  ["authorization", "of characters outside of base64", toHeaderValue("Bearer 😀.😀.😀")],
   ["content-type", "of another charset", "application/json; charset=utf-7"],
-  ["x-forwarded-for", "of no addresses", "1.2.3.4, ::, [::1, %00"],
-])("no header causes an internal error: %s %s", async (name, _what, value) => {
+  ["x-forwarded-for", "without valid addresses", "1.2.3.4, ::, [::1, %00"],
+])("no header causes an internal error: %s %s", async (name, _description, value) => {
   const authorization = `Bearer ${owner.accessToken}`;
   const caller = createCaller(api.server, { ...json, authorization, [name]: value });
   const login = JSON.stringify({ email: owner.email, password: PASSWORD });

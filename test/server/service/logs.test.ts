@@ -1,4 +1,4 @@
-/** What the server writes down while people use their accounts: what happened, and nothing that opens one. */
+/** The log while people use their accounts: it has no secret that opens one. */
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { AccountSummary } from "../../../protocol/schemas/accounts/accounts.ts";
 import {
@@ -24,19 +24,19 @@ beforeAll(async () => {
 });
 afterAll(() => api.stop());
 
-async function tokenIn(email: string, page: string): Promise<string> {
+async function readMailedToken(email: string, page: string): Promise<string> {
   const link = new RegExp(`${page}#token=([\\w-]+)`);
   return waitUntil(async () =>
-    (await api.readMailsTo(email)).map((mail) => link.exec(unfolded(mail))?.[1]).find(Boolean),
+    (await api.readMailsTo(email)).map((mail) => link.exec(decodeMail(mail))?.[1]).find(Boolean),
   );
 }
 
-/** Quoted-printable breaks long lines, and writes "=" as "=3D". */
-function unfolded(mail: string): string {
+/** Quoted-printable breaks long lines, and encodes "=" as "=3D". */
+function decodeMail(mail: string): string {
   return mail.replace(/=\r?\n/g, "").replaceAll("=3D", "=");
 }
 
-/** Each way of signing in and of staying so. @returns every secret that was on its way. */
+/** Renews the session, and signs in with each second factor. @returns every secret that was sent. */
 async function useAccount(person: Person): Promise<string[]> {
   const renewed = await createCaller(api.server, { cookie: person.cookie }).post<{
     access_token: string;
@@ -44,9 +44,9 @@ async function useAccount(person: Person): Promise<string[]> {
   const factor = await enableSecondFactor(api, person);
   const [first, second] = [await startChallenge(api, person), await startChallenge(api, person)];
   const code = generateCode(factor.secret, 1);
-  const byCode = await passed({ challenge_token: first, code });
+  const byCode = await passSecondFactor({ challenge_token: first, code });
   const [recovery_code = ""] = factor.recoveryCodes;
-  const byRecovery = await passed({ challenge_token: second, recovery_code });
+  const byRecovery = await passSecondFactor({ challenge_token: second, recovery_code });
   await person.post("/auth/mfa/disable", { password: PASSWORD });
   return [
     person.accessToken,
@@ -61,17 +61,17 @@ async function useAccount(person: Person): Promise<string[]> {
   ];
 }
 
-async function passed(body: object): Promise<string[]> {
+async function passSecondFactor(body: object): Promise<string[]> {
   const reply = await api.anonymous.post<AccountSummary>("/auth/login/mfa", body);
   expect(reply.status).toBe(200);
   return [reply.body.access_token, getFirstCookie(reply.headers)];
 }
 
-/** What is handed to others: an invitation, a machine's token, a token. */
-async function handOut(person: Person): Promise<string[]> {
+/** Invites a member, authorizes a machine and mints a token. @returns every secret that was sent. */
+async function issueCredentials(person: Person): Promise<string[]> {
   const guest = await api.owner();
   await person.post(`/orgs/${person.orgId}/invitations`, { email: guest.email, role: "member" });
-  const invitation = await tokenIn(guest.email, "/invitation");
+  const invitation = await readMailedToken(guest.email, "/invitation");
   expect((await guest.post("/invitations/accept", { token: invitation })).status).toBe(200);
   const { body: device } = await api.anonymous.post<{ device_code: string; user_code: string }>(
     "/auth/cli/start",
@@ -86,15 +86,15 @@ async function handOut(person: Person): Promise<string[]> {
   return [invitation, device.device_code, device.user_code, machine.wire_bytes_b64, wireBytes];
 }
 
-async function forgetPassword(email: string): Promise<string[]> {
+async function resetPassword(email: string): Promise<string[]> {
   await api.anonymous.post("/auth/forgot", { email });
-  const token = await tokenIn(email, "/reset");
+  const token = await readMailedToken(email, "/reset");
   const new_password = "another good password";
   expect((await api.anonymous.post("/auth/reset", { token, new_password })).status).toBe(200);
   return [token, new_password];
 }
 
-/** Six digits may be part of an id: as a word they are a code. */
+/** Six digits may be part of an id, so a code is searched for as a whole word. */
 function isLogged(secret: string): boolean {
   const { output } = api.server;
   return /^\d+$/.test(secret)
@@ -112,8 +112,8 @@ test("no secret is in the log, wherever it was sent", async () => {
     PASSWORD,
     code,
     ...(await useAccount(person)),
-    ...(await handOut(person)),
-    ...(await forgetPassword(email)),
+    ...(await issueCredentials(person)),
+    ...(await resetPassword(email)),
   ].map((secret) => secret.replace(/^qnt_refresh=/, ""));
 
   const { headers } = await api.anonymous.get("/auth/me");
@@ -128,10 +128,10 @@ test("a failed query is logged without its values", async () => {
   await api.sql("alter table sessions rename to sessions_gone");
   await api.sql("alter table email_codes rename to email_codes_gone");
   await api.sql("alter table outbox rename to outbox_gone");
-  const newcomer = newEmail();
+  const unknownEmail = newEmail();
   const statuses = await Promise.all([
     api.anonymous.post("/auth/login", { email, password: PASSWORD }),
-    api.anonymous.post("/auth/signup", { email: newcomer, password: PASSWORD }),
+    api.anonymous.post("/auth/signup", { email: unknownEmail, password: PASSWORD }),
     api.anonymous.post("/auth/forgot", { email }),
   ]).then((replies) => replies.map(({ status }) => status));
   try {
@@ -142,7 +142,7 @@ test("a failed query is logged without its values", async () => {
       );
     }
     expect(api.server.output).not.toMatch(/params:|\$argon2|v1\.[0-9a-f]{8}\./);
-    expect(api.server.output).not.toContain(newcomer);
+    expect(api.server.output).not.toContain(unknownEmail);
   } finally {
     for (const table of ["sessions", "email_codes", "outbox"]) {
       await api.sql(`alter table ${table}_gone rename to ${table}`);

@@ -23,25 +23,25 @@ interface DescribedRoute extends Route {
 
 /** Longer requests only repeat the messages of short ones. */
 const REQUEST_MAX_CHARS = 2_000;
-/** Neighbours in the list differ in one value only: each fourth one still has every kind of error. */
+/** Adjacent bodies differ in one value only: every fourth one is enough for every kind of error. */
 const BODIES_STEP = 4;
 const CONCURRENT_REQUESTS = 20;
 
-/** Of zod, Hono and the JSON parser. */
+/** Messages of zod, Hono and the JSON parser. */
 const LIBRARY_PHRASE =
   /Invalid input|\bexpected\b|, received|\bNaN\b|Too (small|big)|Invalid option|Unrecognized key|Malformed|Unexpected token|undefined|\[object/i;
 const UNCLEAR_PHRASE =
   /whoever|somebody|nobody|anybody|everybody|\btold\b|\bhear[ds]?\b|\bkept\b|\bis over\b|\bfor good\b|no longer good|\bno such\b|\bis there\b|\banew\b|once more|by then|\bfault\b|e-mail/i;
 
-/** A whole sentence, or several. */
+/** A message is one sentence or several. */
 function findSentenceProblem(text: string): string | null {
-  if (!/^[A-Z…][^\n]*\.$/.test(text)) return "is no sentence";
+  if (!/^[A-Z…][^\n]*\.$/.test(text)) return "is not a sentence";
   return findPhraseProblem(text);
 }
 
-/** Continues the name of a field or of a close code. */
+/** A fragment continues the name of a field or of a close code. */
 function findFragmentProblem(text: string): string | null {
-  if (!/^[a-z…][^\n]*[^.]$/.test(text)) return "is no fragment in lower case without a period";
+  if (!/^[a-z…][^\n]*[^.]$/.test(text)) return "is not a fragment in lower case without a period";
   return findPhraseProblem(text);
 }
 
@@ -50,7 +50,7 @@ function findPhraseProblem(text: string): string | null {
   return UNCLEAR_PHRASE.test(text) ? "is not clear" : null;
 }
 
-/** By the kind of message, for the file. */
+/** The messages by their kind, for the file. */
 const seen = { error: new Set<string>(), field: new Set<string>(), refusal: new Set<string>() };
 
 afterAll(() => {
@@ -131,7 +131,7 @@ describe("in responses to invalid requests", () => {
     for (const route of routes) {
       const schema = route.requestBody?.content["application/json"]?.schema;
       if (!schema) continue;
-      // Of their own: some bodies are valid, and what one route creates must not disturb the next.
+      // A person for each route: some bodies are valid, and what they create must not disturb the next route.
       const person = await api.owner();
       const isOwn = route.path.startsWith("/orgs/");
       const address = buildPath(route, isOwn ? { "{id}": person.orgId } : undefined);

@@ -1,4 +1,4 @@
-/** The pages for browsers: what their answers promise before any script of theirs has run. */
+/** The pages for browsers: the protections in their headers, which hold before any script runs. */
 import { createHash } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { startApi, type TestApi } from "../../harness/server/api.ts";
@@ -38,10 +38,10 @@ describe.each(["/", "/activate?code=BCDF-GHJK", "/reset", "/invitation"])("%s", 
     const { body, headers } = await open();
     const policy = headers.get("content-security-policy");
     for (const element of ["script", "style"]) {
-      const found = [...body.matchAll(new RegExp(`<${element}[^>]*>(.*?)</${element}>`, "gs"))];
-      expect(found).toHaveLength(1);
+      const elements = [...body.matchAll(new RegExp(`<${element}[^>]*>(.*?)</${element}>`, "gs"))];
+      expect(elements).toHaveLength(1);
       const hash = createHash("sha256")
-        .update(found[0]?.[1] ?? "")
+        .update(elements[0]?.[1] ?? "")
         .digest("base64");
       expect(policy).toContain(`${element}-src 'sha256-${hash}'`);
     }

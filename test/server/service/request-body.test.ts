@@ -1,4 +1,4 @@
-/** What is sent to the API and is too much, too slow, or for nobody: whoever sends it reads why it was refused. */
+/** Bodies that are too large, too slow or not authorized: the caller receives the reason of the refusal. */
 import { readFile } from "node:fs/promises";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { DISCARDED_BODY_MAX_BYTES } from "../../../workers/api/request-body.ts";
@@ -40,10 +40,10 @@ async function ask(
   }
 }
 
-const whole = (bytes: number, lines: Record<string, string>) =>
+const sendWhole = (bytes: number, lines: Record<string, string>) =>
   post({ ...lines, "content-length": String(bytes) }, Buffer.alloc(bytes, "x"));
 
-function inChunks(bytes: number, lines: Record<string, string>): Promise<Answer> {
+function sendInChunks(bytes: number, lines: Record<string, string>): Promise<Answer> {
   const size = MIB / 2;
   const chunk = Buffer.concat([
     Buffer.from(`${size.toString(16)}\r\n`),
@@ -54,39 +54,42 @@ function inChunks(bytes: number, lines: Record<string, string>): Promise<Answer>
   return post({ ...lines, "transfer-encoding": "chunked" }, ...chunks, Buffer.from("0\r\n\r\n"));
 }
 
-/** One byte a chunk. */
-const inBytes = (body: Buffer): Buffer =>
+/** The body in chunks of one byte. */
+const toSmallChunks = (body: Buffer): Buffer =>
   Buffer.from([...body.toString("latin1")].map((byte) => `1\r\n${byte}\r\n`).join(""), "latin1");
 
-/** The most memory that the server has had. */
-async function peakBytes(): Promise<number> {
+/** The peak memory of the server's process. */
+async function readPeakBytes(): Promise<number> {
   const pid = await api.server.getPid("workerd");
   const status = await readFile(`/proc/${pid}/status`, "utf8");
   return Number(/^VmHWM:\s+(\d+) kB$/m.exec(status)![1]) * 1024;
 }
 
-const told = ({ status, body }: Answer) => [
+const readError = ({ status, body }: Answer) => [
   status,
   (JSON.parse(body.toString()) as { error: string }).error,
 ];
 
 test.each([
-  ["by its length", whole],
-  ["on the way, since it says no length", inChunks],
-])("a refused body of 6 MiB %s gets a response, each time", async (_, send) => {
+  ["with a length", sendWhole],
+  ["in chunks", sendInChunks],
+])("a body of 6 MiB %s is refused with a response, each time", async (_, send) => {
   for (let time = 0; time < TIMES; time += 1) {
-    expect(told(await send(6 * MIB, bearer()))).toEqual([413, "payload_too_large"]);
+    expect(readError(await send(6 * MIB, bearer()))).toEqual([413, "payload_too_large"]);
   }
 });
 
 test.each([
-  ["with a length", whole],
-  ["in chunks", inChunks],
-])("so does a body %s of a caller who is not authorized", async (_, send) => {
-  for (let time = 0; time < TIMES; time += 1) {
-    expect(told(await send(MIB, {}))).toEqual([401, "unauthorized"]);
-  }
-});
+  ["with a length", sendWhole],
+  ["in chunks", sendInChunks],
+])(
+  "a body %s of an unauthenticated caller is refused with a response, each time",
+  async (_, send) => {
+    for (let time = 0; time < TIMES; time += 1) {
+      expect(readError(await send(MIB, {}))).toEqual([401, "unauthorized"]);
+    }
+  },
+);
 
 test("a chunked body is read like any other", async () => {
   const body = Buffer.from(JSON.stringify({ slug: "in-chunks", name: "In chunks" }));
@@ -99,35 +102,35 @@ test("a chunked body is read like any other", async () => {
 
 test("an endless body is read up to a limit, and the server keeps running", async () => {
   const bytes = 4 * DISCARDED_BODY_MAX_BYTES;
-  const sent = await whole(bytes, bearer()).then(told, () => "cut off");
-  expect([[413, "payload_too_large"], "cut off"]).toContainEqual(sent);
+  const outcome = await sendWhole(bytes, bearer()).then(readError, () => "cut off");
+  expect([[413, "payload_too_large"], "cut off"]).toContainEqual(outcome);
   expect((await api.anonymous.get("/health")).status).toBe(200);
 });
 
 test.runIf(process.platform === "linux")(
   "a body in chunks of one byte needs little memory",
   async () => {
-    const before = await peakBytes();
-    const chunks = inBytes(Buffer.alloc(MIB / 4, "x"));
+    const peakBefore = await readPeakBytes();
+    const chunks = toSmallChunks(Buffer.alloc(MIB / 4, "x"));
     const lines = { "transfer-encoding": "chunked" };
-    expect(told(await post(lines, chunks, Buffer.from("0\r\n\r\n")))).toEqual([
+    expect(readError(await post(lines, chunks, Buffer.from("0\r\n\r\n")))).toEqual([
       401,
       "unauthorized",
     ]);
-    expect((await peakBytes()) - before).toBeLessThan(400 * MIB);
+    expect((await readPeakBytes()) - peakBefore).toBeLessThan(400 * MIB);
   },
 );
 
 test("a body that does not arrive times out, with and without a length", async () => {
   const answers = await Promise.all([
     post({ ...bearer(), "content-length": "1000" }, Buffer.from("{")),
-    post({ ...bearer(), "transfer-encoding": "chunked" }, inBytes(Buffer.from("{"))),
+    post({ ...bearer(), "transfer-encoding": "chunked" }, toSmallChunks(Buffer.from("{"))),
   ]);
-  for (const answer of answers) expect(told(answer)).toEqual([400, "invalid_request"]);
+  for (const answer of answers) expect(readError(answer)).toEqual([400, "invalid_request"]);
 });
 
 test("a body of a GET is read and ignored", async () => {
-  const chunks = Buffer.concat([inBytes(Buffer.from("{}")), Buffer.from("0\r\n\r\n")]);
+  const chunks = Buffer.concat([toSmallChunks(Buffer.from("{}")), Buffer.from("0\r\n\r\n")]);
   const lines = { ...bearer(), "transfer-encoding": "chunked" };
   expect((await ask("GET", "/projects", lines, chunks)).status).toBe(200);
 });
