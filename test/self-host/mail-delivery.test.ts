@@ -3,7 +3,11 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest"
 import { MAIL_DELIVERY_MAX_MS } from "../../protocol/limits.ts";
 import { OUTBOX_RETRY_MAX_MS, OUTBOX_RETRY_MIN_MS } from "../../workers/store/outbox.ts";
 import { newEmail, PASSWORD, startApi, waitUntil, type TestApi } from "../harness/server/api.ts";
-import { startMailServer, type MailServer, type Behavior } from "../harness/fakes/mail-server.ts";
+import {
+  startMailServer,
+  type MailServer,
+  type MailServerBehavior,
+} from "../harness/fakes/mail-server.ts";
 
 let smtp: MailServer;
 let api: TestApi;
@@ -75,7 +79,7 @@ test("the link in a mail leads to the service's own origin", async () => {
 });
 
 describe("a mail server that", () => {
-  test.each<[string, Behavior | "is down"]>([
+  test.each<[string, MailServerBehavior | "is down"]>([
     ["is down", "is down"],
     ["can't just now", "451 4.3.0 try again later"],
     ["wants something else first", "550 5.7.1 relaying denied"],

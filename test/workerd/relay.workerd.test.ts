@@ -16,7 +16,7 @@ import { WAIT_OPTIONS } from "../harness/timeouts.ts";
 
 afterEach(() => {
   vi.useRealTimers();
-  rows.areAway = false;
+  rows.isDatabaseDown = false;
 });
 
 const revocation = (change: Partial<Revocation> = {}): Revocation => ({
@@ -125,13 +125,13 @@ describe("a relay's link", () => {
   });
 
   test("is reported to the rows when they can be reached again", async () => {
-    rows.areAway = true;
+    rows.isDatabaseDown = true;
     const relay = new LiveRelay();
     await relay.link();
     const nextAlarm = () => runInDurableObject(relay.stub, (_, { storage }) => storage.getAlarm());
     await vi.waitFor(async () => expect(await nextAlarm()).not.toBeNull(), WAIT_OPTIONS);
     expect(rows.relays.has(relay.id)).toBe(false);
-    rows.areAway = false;
+    rows.isDatabaseDown = false;
     await vi.waitFor(async () => {
       await runDurableObjectAlarm(relay.stub);
       expect(rows.relays.has(relay.id)).toBe(true);

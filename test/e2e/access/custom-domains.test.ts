@@ -69,7 +69,7 @@ test("a domain leads to its tunnel while it is bound, in any spelling of the hos
   for (const host of ["WWW.Shop.Example", "www.shop.example.", "www.shop.example:8080"]) {
     expect(await visit(host)).toBe("shop");
   }
-  expect(origins[0]!.seen.at(-1)?.headers).toContainEqual(["host", "www.shop.example:8080"]);
+  expect(origins[0]!.requests.at(-1)?.headers).toContainEqual(["host", "www.shop.example:8080"]);
   expect(await visit("shop.example")).toBe("404");
   expect(await visit("www.shop.example.localhost")).toBe("404");
 });

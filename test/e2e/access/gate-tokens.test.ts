@@ -82,7 +82,7 @@ describe("a tunnel that requires a token", () => {
     await wantToken({ allowed_issuers: [issuer], allowed_audiences: ["shop"] });
     const jwt = await token(issuer, { aud: "shop" });
     for (let n = 0; n < 3; n++) expect(findErrorCode(await show(jwt))).toBe("passed");
-    expect(findHeader(origin.seen.at(-1)!.headers, "authorization")).toBe(`Bearer ${jwt}`);
+    expect(findHeader(origin.requests.at(-1)!.headers, "authorization")).toBe(`Bearer ${jwt}`);
 
     const refused = await show(await token(issuer, { aud: "desk" }));
     expect([refused.status, findErrorCode(refused)]).toEqual([401, "unauthorized"]);

@@ -28,7 +28,7 @@ afterAll(async () => {
 beforeEach(async () => {
   for (const what of ["policy", "auth", "maintenance"]) await shop.remove(what);
   origin.respond = () => OK;
-  origin.seen.length = 0;
+  origin.requests.length = 0;
 });
 
 const HTML = { accept: "text/html" };
@@ -50,7 +50,7 @@ describe("a refusal", () => {
     const json = await shop.visit("/admin");
     expect(JSON.parse(json.body.toString())).toMatchObject({ error: "forbidden" });
     expect(line(json, "cache-control")).toBe("no-store");
-    expect(origin.seen).toEqual([]);
+    expect(origin.requests).toEqual([]);
   });
 
   test("never reaches the local server, in any spelling of the path", async () => {
@@ -74,7 +74,7 @@ describe("a refusal", () => {
     for (const path of [...spellings, ...more]) {
       expect([path, findErrorCode(await shop.visit(path))]).toEqual([path, "forbidden"]);
     }
-    expect(origin.seen).toEqual([]);
+    expect(origin.requests).toEqual([]);
     expect(await readCodes(shop.visit("/%2561dmin"), shop.visit("/ADMIN"))).toEqual([
       "passed",
       "passed",
@@ -97,8 +97,8 @@ describe("a password", () => {
       "unauthorized",
     ]);
     for (let n = 0; n < 3; n++) expect(findErrorCode(await shop.visit("/", ANN))).toBe("passed");
-    expect(origin.seen).toHaveLength(3);
-    for (const { headers } of origin.seen)
+    expect(origin.requests).toHaveLength(3);
+    for (const { headers } of origin.requests)
       expect(findHeader(headers, "authorization")).toBeUndefined();
     expect(await shop.getListed()).toMatchObject({ authEnabled: true });
   });
@@ -120,7 +120,7 @@ describe("a password", () => {
     const absolute = `http://ann:open%20sesame@shop.localhost:${owner.api.server.port}/`;
     const answer = await shop.visit(absolute).catch(() => null);
     expect(answer?.status ?? 400).toBeGreaterThanOrEqual(400);
-    expect(origin.seen).toEqual([]);
+    expect(origin.requests).toEqual([]);
   });
 
   test("that was changed or removed is so for the next request", async () => {
@@ -133,7 +133,7 @@ describe("a password", () => {
     await shop.remove("auth");
     expect(findErrorCode(await shop.visit("/", ANN))).toBe("passed");
     // Without the gate, the header is for the local server.
-    expect(findHeader(origin.seen.at(-1)!.headers, "authorization")).toBe(ANN.authorization);
+    expect(findHeader(origin.requests.at(-1)!.headers, "authorization")).toBe(ANN.authorization);
   });
 
   test("stays valid for its users while others guess from many addresses", async () => {
@@ -147,7 +147,7 @@ describe("a password", () => {
     expect(new Set(refused.map(findErrorCode))).toEqual(new Set(["unauthorized", "rate_limited"]));
     const limited = refused.find(({ status }) => status === 429)!;
     expect(Number(line(limited, "retry-after"))).toBeGreaterThan(0);
-    expect(origin.seen).toHaveLength(201);
+    expect(origin.requests).toHaveLength(201);
   });
 });
 
@@ -187,7 +187,7 @@ describe("the headers between the edge and the object", () => {
         .filter((name) => name.startsWith("underpass-"));
       expect(ours).toEqual(path === "/" ? [] : ["underpass-error"]);
     }
-    for (const { headers } of origin.seen) {
+    for (const { headers } of origin.requests) {
       expect(headers.filter(([name]) => name.includes("judged"))).toEqual([]);
     }
   });
@@ -227,7 +227,7 @@ describe("the headers between the edge and the object", () => {
       for (const method of ["POST", "GET", "PURGE"]) {
         const head = `${method} /a%2fb//c?d=%zz HTTP/1.1\r\n${host}\r\nContent-Length: ${body.length}\r\n\r\n`;
         expect((await exchange(owner.api.server.port, head + body)).status).toBe(200);
-        const seen = origin.seen.at(-1)!;
+        const seen = origin.requests.at(-1)!;
         expect([seen.method, seen.target, seen.body.length]).toEqual([
           method,
           "/a%2fb//c?d=%zz",
@@ -243,7 +243,7 @@ describe("a policy", () => {
   test("sets headers for the local server, which replace the visitor's", async () => {
     await policy({ kind: "header_set", name: "X-Team", value: "bl\u00fce" });
     await shop.visit("/", { "x-team": "red" });
-    const values = origin.seen[0]!.headers.filter(([name]) => name === "x-team");
+    const values = origin.requests[0]!.headers.filter(([name]) => name === "x-team");
     expect(values.map(([, value]) => Buffer.from(value, "latin1").toString())).toEqual([
       "bl\u00fce",
     ]);
@@ -263,7 +263,7 @@ describe("a policy", () => {
     // The minute may have ended in between.
     const passed = answers.filter((answer) => findErrorCode(answer) === "passed").length;
     expect([5, 10]).toContain(passed);
-    expect(origin.seen).toHaveLength(passed);
+    expect(origin.requests).toHaveLength(passed);
     const refused = answers.find(({ status }) => status === 429)!;
     expect(line(refused, "ratelimit-limit")).toBe("5");
     expect(line(refused, "ratelimit-reset")).toBe(line(refused, "retry-after"));

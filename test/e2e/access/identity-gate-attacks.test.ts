@@ -24,7 +24,7 @@ beforeAll(async () => {
 afterAll(() => visits?.[Symbol.asyncDispose]());
 beforeEach(() => {
   visits.signInAs("ann@example.com");
-  visits.origin.seen.length = 0;
+  visits.origin.requests.length = 0;
 });
 
 const readStatusAndCode = ({ status, headers }: Answer) => [
@@ -196,7 +196,7 @@ describe("a pass", () => {
   ])("that %s is refused", async (_, claims, header) => {
     const pass = await signed(claims, header);
     expect(readStatusAndCode(await visits.request(tunnel, showing(pass)))).toEqual(REFUSED);
-    expect(visits.origin.seen).toEqual([]);
+    expect(visits.origin.requests).toEqual([]);
   });
 
   test("of one tunnel is not valid for another, of the same organization or not", async () => {

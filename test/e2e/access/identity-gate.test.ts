@@ -23,7 +23,7 @@ afterAll(async () => {
   await visits?.[Symbol.asyncDispose]();
 });
 beforeEach(() => {
-  visits.origin.seen.length = 0;
+  visits.origin.requests.length = 0;
   visits.origin.respond = () => OK;
 });
 
@@ -36,7 +36,7 @@ const REFUSED = [401, "unauthorized"];
 const showing = (pass: string) => `Cookie: ${COOKIE}=${pass}\r\n`;
 const HTML = "Accept: text/html\r\n";
 const cookiesSeen = () =>
-  visits.origin.seen.map(({ headers }) => findHeader(headers, "cookie") ?? null);
+  visits.origin.requests.map(({ headers }) => findHeader(headers, "cookie") ?? null);
 
 describe("a visitor who signs in", () => {
   test("returns to the requested page, on the tunnel's own host, and stays signed in", async () => {
@@ -48,7 +48,7 @@ describe("a visitor who signs in", () => {
     expect(there.url).toBe(`${tunnel.url}/a//b?next=https://x.test/%20`);
     visits.provider.user = null;
     expect((await ann.open(tunnel.url)).status).toBe(200);
-    expect(visits.origin.seen.map(({ target }) => target)).toEqual([
+    expect(visits.origin.requests.map(({ target }) => target)).toEqual([
       "/a//b?next=https://x.test/%20",
       "/",
     ]);
@@ -113,7 +113,7 @@ describe("a request that is not a navigation is refused without a redirect", () 
     expect(findHeader(answer.headers, "location")).toBeUndefined();
     expect(findHeader(answer.headers, "underpass-sign-in")).toBeUndefined();
     expect(JSON.parse(answer.body.toString())).toMatchObject({ error: "unauthorized" });
-    expect(visits.origin.seen).toEqual([]);
+    expect(visits.origin.requests).toEqual([]);
   });
 
   test("but a HEAD request for a page is redirected", async () => {
@@ -192,7 +192,7 @@ describe("not forwarded to the local server", () => {
   test("is the pass: other cookies are, byte for byte", async () => {
     const tunnel = await visits.exposeGated();
     const pass = `${COOKIE}=${await visits.getPass("ann@example.com", tunnel)}`;
-    visits.origin.seen.length = 0;
+    visits.origin.requests.length = 0;
     for (const line of [
       `Cookie: ${pass}\r\n`,
       `Cookie: a="1, 2";b==%3B; ${pass};  c=3\r\n`,
@@ -223,12 +223,12 @@ describe("not forwarded to the local server", () => {
   test("is the path of tickets, while the tunnel has the gate", async () => {
     const tunnel = await visits.exposeGated();
     const pass = await visits.getPass("ann@example.com", tunnel);
-    visits.origin.seen.length = 0;
+    visits.origin.requests.length = 0;
     const answer = await visits.request(tunnel, showing(pass), TICKET_PATH);
     expect(readStatusAndCode(answer)).toEqual([400, "invalid_token"]);
     await visits.remove(tunnel.tunnelId);
     expect(readStatusAndCode(await visits.request(tunnel, "", TICKET_PATH))).toEqual(PASSED);
-    expect(visits.origin.seen.map(({ target }) => target)).toEqual([TICKET_PATH]);
+    expect(visits.origin.requests.map(({ target }) => target)).toEqual([TICKET_PATH]);
   });
 });
 
@@ -267,7 +267,7 @@ describe("the position of the gate", () => {
     const own = new URL(tunnel.url).hostname;
     for (const spelling of [own, own.toUpperCase(), `${own}.`, `${own}:1`, `${own}.:80`]) {
       const answer = await visits.request(spelling);
-      expect([spelling, answer.status === 200, visits.origin.seen.length]).toEqual([
+      expect([spelling, answer.status === 200, visits.origin.requests.length]).toEqual([
         spelling,
         false,
         1,

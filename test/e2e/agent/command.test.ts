@@ -24,7 +24,7 @@ afterAll(async () => {
   await origin.stop();
 });
 beforeEach(() => {
-  origin.seen.length = 0;
+  origin.requests.length = 0;
   origin.respond = () => OK;
 });
 
@@ -240,7 +240,9 @@ describe("a proxy between agent and server", () => {
 describe("--host-header", () => {
   const BLOCKED = 'Blocked request. This host ("x") is not allowed.';
   const hostsSeen = () =>
-    origin.seen.map(({ headers }) => headers.find(([name]) => name.toLowerCase() === "host")?.[1]);
+    origin.requests.map(
+      ({ headers }) => headers.find(([name]) => name.toLowerCase() === "host")?.[1],
+    );
   const own = () => `localhost:${origin.port}`;
 
   test.each<[mode: string, expected: () => string]>([

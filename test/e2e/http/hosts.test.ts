@@ -19,8 +19,8 @@ afterAll(async () => {
   await Promise.all([shop.stop(), other.stop()]);
 });
 beforeEach(() => {
-  shop.seen.length = 0;
-  other.seen.length = 0;
+  shop.requests.length = 0;
+  other.requests.length = 0;
 });
 
 /** @param hosts the values of the Host headers. */
@@ -47,7 +47,7 @@ describe("a tunnel is reached by", () => {
 async function expectNoTunnel(host: string, statuses: number[]): Promise<void> {
   const { status } = await request(host);
   expect(statuses).toContain(status);
-  expect([...shop.seen, ...other.seen]).toEqual([]);
+  expect([...shop.requests, ...other.requests]).toEqual([]);
 }
 
 describe("no tunnel is reached by", () => {
@@ -83,7 +83,7 @@ describe("no tunnel is reached by", () => {
   test("two Host lines", async () => {
     const { status } = await request(" shop.localhost", " other.localhost");
     expect(status).toBeGreaterThanOrEqual(400);
-    expect([...shop.seen, ...other.seen]).toEqual([]);
+    expect([...shop.requests, ...other.requests]).toEqual([]);
   });
 
   test("the agents' internal host", async () => {
@@ -106,5 +106,5 @@ test("no header of a visitor leads to another tunnel", async () => {
     `GET / HTTP/1.1\r\nHost: shop.localhost\r\n${lines}\r\n`,
   );
   expect(body.toString()).toBe("shop");
-  expect(other.seen).toEqual([]);
+  expect(other.requests).toEqual([]);
 });

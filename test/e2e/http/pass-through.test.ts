@@ -11,8 +11,8 @@ let host: string;
 
 beforeAll(async () => {
   [stack, origin] = await Promise.all([startStack(), startRawOrigin()]);
-  await stack.expose({ port: origin.port, subdomain: "shop" });
-  host = `shop.localhost:${stack.server.port}`;
+  await stack.expose({ port: origin.port, subdomain: "mirror" });
+  host = `mirror.localhost:${stack.server.port}`;
 });
 afterAll(async () => {
   await stack.stop();
@@ -110,7 +110,7 @@ describe("no target leads to another server", () => {
       const canary = await startRawOrigin();
       const target = pattern.replace("PLACE", `127.0.0.1:${canary.port}`);
       await expectSame({ target });
-      expect(canary.seen).toEqual([]);
+      expect(canary.requests).toEqual([]);
       await canary.stop();
     },
   );
@@ -127,7 +127,7 @@ describe("no target leads to another server", () => {
       const location = `Location: http://127.0.0.1:${canary.port}/`;
       await expectSame({ respond: answer([location, "Content-Length: 0"], "", status) });
     }
-    expect(canary.seen).toEqual([]);
+    expect(canary.requests).toEqual([]);
     await canary.stop();
   });
 });
@@ -180,9 +180,9 @@ describe("request headers pass:", () => {
     const { tunnelled } = await compareBoth({
       lines: [...lines, "X-Real-IP: 6.6.6.6", "Connection: close"],
     });
-    expect(origin.seen[0]!.headers).toContainEqual(["x-forwarded-for", "127.0.0.1"]);
-    expect(origin.seen[0]!.headers).toContainEqual(["x-forwarded-host", host]);
-    expect(origin.seen[0]!.headers).toContainEqual(["x-forwarded-proto", "http"]);
+    expect(origin.requests[0]!.headers).toContainEqual(["x-forwarded-for", "127.0.0.1"]);
+    expect(origin.requests[0]!.headers).toContainEqual(["x-forwarded-host", host]);
+    expect(origin.requests[0]!.headers).toContainEqual(["x-forwarded-proto", "http"]);
     expect(JSON.stringify(tunnelled.seen)).not.toContain("6.6.6.6");
   });
 });
@@ -279,7 +279,7 @@ describe("a status passes:", () => {
     "a response with %s becomes 502 origin_failed",
     async (_, respond) => {
       origin.respond = respond;
-      const { status, headers } = await stack.visit("shop");
+      const { status, headers } = await stack.visit("mirror");
       expect([status, Object.fromEntries(headers)["underpass-error"]]).toEqual([
         502,
         "origin_failed",

@@ -33,7 +33,7 @@ beforeAll(async () => {
   site.listen(0, "127.0.0.1");
   [stack] = await Promise.all([startStack(), once(site, "listening")]);
   ({ port } = site.address() as AddressInfo);
-  await stack.expose({ port, subdomain: "shop" });
+  await stack.expose({ port, subdomain: "rooms" });
 });
 afterAll(async () => {
   await stack.stop();
@@ -50,7 +50,7 @@ interface Pair {
 
 function open(protocols: string[] = []): WebSocket {
   return new WebSocket(`ws://127.0.0.1:${stack.server.port}/room?a=%2f`, protocols, {
-    headers: { host: `shop.localhost:${stack.server.port}`, cookie: "a=1" },
+    headers: { host: `rooms.localhost:${stack.server.port}`, cookie: "a=1" },
     maxPayload: SOCKET_MESSAGE_MAX_BYTES,
     perMessageDeflate: false,
   });
@@ -77,7 +77,7 @@ describe("a WebSocket", () => {
     const { visitor, request } = await connect();
     expect(request.url).toBe("/room?a=%2f");
     expect(request.headers).toMatchObject({
-      host: `shop.localhost:${stack.server.port}`,
+      host: `rooms.localhost:${stack.server.port}`,
       cookie: "a=1",
       "x-forwarded-for": "127.0.0.1",
     });

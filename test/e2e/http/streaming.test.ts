@@ -13,7 +13,7 @@ const site = createServer((request, response) => handle(request, response));
 beforeAll(async () => {
   site.listen(0, "127.0.0.1");
   [stack] = await Promise.all([startStack(), once(site, "listening")]);
-  await stack.expose({ port: (site.address() as AddressInfo).port, subdomain: "shop" });
+  await stack.expose({ port: (site.address() as AddressInfo).port, subdomain: "streaming" });
 });
 afterAll(async () => {
   await stack.stop();
@@ -25,7 +25,7 @@ afterAll(async () => {
 async function visitor(head = "GET / HTTP/1.1", lines: string[] = []) {
   const socket = await dial(stack.server.port);
   socket.on("error", () => undefined);
-  const host = `Host: shop.localhost:${stack.server.port}`;
+  const host = `Host: streaming.localhost:${stack.server.port}`;
   socket.write([head, host, ...lines, "", ""].join("\r\n"));
   const reader = new MessageReader(socket);
   return {
@@ -199,7 +199,7 @@ describe("the other end is notified of the loss of", () => {
 
   test("the local server, before its response", async () => {
     handle = (request) => void request.socket.destroy();
-    const { status, headers } = await stack.visit("shop");
+    const { status, headers } = await stack.visit("streaming");
     expect([status, Object.fromEntries(headers)["underpass-error"]]).toEqual([
       502,
       "origin_failed",
@@ -221,7 +221,7 @@ test("a response without a length that is cut off never looks complete", async (
   );
   response.destroy();
   handle = (_, next) => void next.end("later");
-  expect((await stack.visit("shop")).body.toString()).toBe("later");
+  expect((await stack.visit("streaming")).body.toString()).toBe("later");
   expect(ending).not.toBe("whole");
   socket.destroy();
 });
@@ -239,8 +239,8 @@ test("a slow reader slows down only its own stream", async () => {
   for (; written < 200 * chunk.length; written += chunk.length) {
     const drained = once(response, "drain").then(() => true);
     handle = (_, next) => void next.end("quick");
-    expect((await stack.visit("shop")).body.toString()).toBe("quick");
-    if (!(await Promise.race([drained, stack.visit("shop").then(() => false)]))) break;
+    expect((await stack.visit("streaming")).body.toString()).toBe("quick");
+    if (!(await Promise.race([drained, stack.visit("streaming").then(() => false)]))) break;
     response.write(chunk);
   }
   // Only what the windows and the system's buffers hold.

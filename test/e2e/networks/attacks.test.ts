@@ -175,7 +175,7 @@ describe("a dishonest agent", () => {
   async function connect({ id }: TestNetwork): Promise<RelayAgent> {
     const { body } = await requestTicket(id);
     const own = new RelayAgent(`ws://127.0.0.1:${stack.relay.port}`, body.ticket);
-    await own.bind(await own.welcome("network"));
+    await own.bind(await own.waitForWelcome("network"));
     return own;
   }
 
@@ -183,12 +183,12 @@ describe("a dishonest agent", () => {
     await using own = await stack.createNetwork();
     await using dishonest = await connect(own);
     await using victim = await openProbe();
-    const welcome = await dishonest.welcome("network");
+    const welcome = await dishonest.waitForWelcome("network");
     const flow = { id: 77, address: "127.0.0.1", port: victim.port };
     for (const tag of ["", Buffer.alloc(16, 1).toString("base64")])
       for (const association of [welcome.association, 1])
         dishonest.send({ type: "resume", association, flows: [{ ...flow, tag }] });
-    await dishonest.settled();
+    await dishonest.flush();
     for (const id of [77, 0, 1]) dishonest.sendUdp(welcome, id, Buffer.alloc(148, 4));
     // The relay reads in order: when another network's traffic has passed, it has read all of this.
     await ping(await network.connectClient());
@@ -204,10 +204,10 @@ describe("a dishonest agent", () => {
     const key = Buffer.from(other.server.publicKey, "base64");
     client.send(writeInitiation(newKeyPair(), key, 1).message, other.endpoint.port);
     const flow = await honest.flow(client.port);
-    const { association } = await honest.welcome("network");
+    const { association } = await honest.waitForWelcome("network");
     dishonest.send({ type: "resume", association, flows: [flow] });
-    await dishonest.settled();
-    dishonest.sendUdp(await dishonest.welcome("network"), flow.id, Buffer.alloc(92, 2));
+    await dishonest.flush();
+    dishonest.sendUdp(await dishonest.waitForWelcome("network"), flow.id, Buffer.alloc(92, 2));
     await ping(await network.connectClient());
     expect(client.received).toEqual([]);
   });

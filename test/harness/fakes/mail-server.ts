@@ -14,12 +14,12 @@ export interface ReceivedMail extends Email {
 }
 
 /** How it handles a recipient: accepts, sends this SMTP reply, or already fails when a client connects. */
-export type Behavior = "takes" | "is silent" | "hangs up" | `${4 | 5}${number} ${string}`;
+export type MailServerBehavior = "takes" | "is silent" | "hangs up" | `${4 | 5}${number} ${string}`;
 
 export interface MailServer extends AsyncDisposable {
   port: number;
   mails: ReceivedMail[];
-  behavior: Behavior;
+  behavior: MailServerBehavior;
   /** Number of connections opened so far. */
   connections: number;
   /** Closes all connections and stops listening. */

@@ -61,8 +61,8 @@ export class RelayAgent implements AsyncDisposable {
   }
 
   /** Resolves with the welcome; rejects when the relay closes instead. */
-  async welcome<Kind extends "network" | "tunnel">(kind: Kind) {
-    await this.until(() => this.messages.length > 0);
+  async waitForWelcome<Kind extends "network" | "tunnel">(kind: Kind) {
+    await this.waitUntil(() => this.messages.length > 0);
     const [welcome] = this.messages;
     if (welcome?.type !== "welcome" || welcome.kind !== kind) throw new Error("no welcome");
     return welcome as Extract<RelayToAgentMessage, { type: "welcome"; kind: Kind }>;
@@ -73,19 +73,19 @@ export class RelayAgent implements AsyncDisposable {
   }
 
   /** Resolves when the relay has read everything that was sent so far. */
-  async settled(): Promise<void> {
+  async flush(): Promise<void> {
     const pong = once(this.socket, "pong");
     this.socket.ping();
     await pong;
   }
 
-  async end(): Promise<{ code: number; reason: string }> {
+  async waitForClose(): Promise<{ code: number; reason: string }> {
     await vi.waitUntil(() => this.closed !== null, WAIT_OPTIONS);
     return this.closed!;
   }
 
   /** Waits for a condition; rejects when the relay closes first. */
-  async until(condition: () => boolean): Promise<void> {
+  async waitUntil(condition: () => boolean): Promise<void> {
     await vi.waitUntil(() => {
       if (condition()) return true;
       if (this.closed) throw new Error(`closed: ${this.closed.code} ${this.closed.reason}`);
@@ -103,7 +103,7 @@ export class RelayAgent implements AsyncDisposable {
     this.udp = udp;
     const before = this.bound.length;
     udp.send(this.nextBind(welcome), welcome.udpPort, "127.0.0.1");
-    await this.until(() => this.bound.length > before);
+    await this.waitUntil(() => this.bound.length > before);
     return udp;
   }
 
@@ -125,7 +125,7 @@ export class RelayAgent implements AsyncDisposable {
   async flow(port: number) {
     const find = () =>
       this.messages.findLast((message) => message.type === "flow" && message.flow.port === port);
-    await this.until(() => find() !== undefined);
+    await this.waitUntil(() => find() !== undefined);
     const message = find();
     if (message?.type !== "flow") throw new Error("no flow");
     return message.flow;

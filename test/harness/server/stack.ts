@@ -1,12 +1,11 @@
-/** A complete self-hosted server with an account, and tunnels of an agent in this process. */
+/** A server of the pool with an account, and tunnels of an agent in this process. */
 import { type ExposedTunnel, type ExposeOptions, expose } from "../../../agent/expose.ts";
-import { SetupResult } from "../../../protocol/schemas/accounts/devices.ts";
 import { exchange, type Answer } from "../tunnel/raw-http.ts";
-import { startServer, type ServerOptions, type TestServer } from "./server.ts";
+import { mintToken, startApi } from "./api.ts";
+import type { TestServer } from "./server.ts";
 
 export interface Stack {
   server: TestServer;
-  token: Buffer;
   /** Opens a tunnel with an agent in this process. */
   expose(options: Partial<ExposeOptions>): Promise<ExposedTunnel>;
   /** Sends a request to a tunnel. `headers` are additional lines, each with its line break. */
@@ -14,13 +13,17 @@ export interface Stack {
   stop(): Promise<void>;
 }
 
-export async function startStack(options: ServerOptions = {}): Promise<Stack> {
-  const server = await startServer(options);
+/** As fast as the agent of the first account, so that no test waits for a limit. */
+const UNLIMITED = { bandwidthLimitMbps: 10_000, tunnelQuota: 1_000 };
+
+export async function startStack(): Promise<Stack> {
+  const api = await startApi();
+  const { server } = api;
   const tunnels: ExposedTunnel[] = [];
-  const token = await createFirstAccount(server);
+  const { wireBytes } = await mintToken(await api.owner(), UNLIMITED);
+  const token = Buffer.from(wireBytes, "base64");
   return {
     server,
-    token,
     async expose(options) {
       const tunnel = await expose({ server: server.url, token, ...options });
       tunnels.push(tunnel);
@@ -33,19 +36,7 @@ export async function startStack(options: ServerOptions = {}): Promise<Stack> {
       ),
     async stop() {
       await Promise.all(tunnels.map((tunnel) => tunnel.close()));
-      await server.stop();
+      await api.stop();
     },
   };
-}
-
-/** Creates the first account of a server. @returns an unrestricted token of it. */
-export async function createFirstAccount(server: TestServer): Promise<Buffer> {
-  const answer = await fetch(`${server.url}/setup`, {
-    method: "POST",
-    headers: { "content-type": "application/json" },
-    body: JSON.stringify({ code: server.setupCode, label: "test" }),
-  });
-  if (answer.status !== 201) throw new Error(`no account: ${await answer.text()}`);
-  const { wire_bytes_b64: bytes } = SetupResult.parse(await answer.json());
-  return Buffer.from(bytes, "base64");
 }

@@ -46,10 +46,10 @@ export async function compare(
   const { origin, port, host } = through;
   const request = buildRequest(host, row);
   const observe = async (to: number): Promise<Observation> => {
-    origin.seen.length = 0;
+    origin.requests.length = 0;
     origin.respond = row.respond ?? (() => OK);
     const answer = await exchange(to, request);
-    const [seen, again] = origin.seen;
+    const [seen, again] = origin.requests;
     if (again) throw new Error("the local server received the request twice");
     const isMeasured = /chunked/i.test(findHeader(answer.headers, "transfer-encoding") ?? "");
     return {

@@ -3,17 +3,17 @@ import { once } from "node:events";
 import { createServer, type AddressInfo, type Socket } from "node:net";
 import { getFraming, MessageReader, type Message } from "./raw-http.ts";
 
-export interface SeenRequest extends Message {
+export interface OriginRequest extends Message {
   method: string;
   target: string;
 }
 
 /** @returns the bytes of the response, or nothing when it wrote to the socket itself. */
-export type Respond = (seen: SeenRequest, socket: Socket) => Buffer | string | void;
+export type Respond = (seen: OriginRequest, socket: Socket) => Buffer | string | void;
 
 export interface RawOrigin {
   port: number;
-  seen: SeenRequest[];
+  requests: OriginRequest[];
   respond: Respond;
   stop(): Promise<void>;
 }
@@ -35,7 +35,7 @@ export async function startRawOrigin(respond: Respond = () => OK): Promise<RawOr
       const [method = "", target = ""] = head.startLine.split(" ");
       const body = await reader.body(getFraming(head.headers));
       const seen = { ...head, method, target, body, interim: [] };
-      origin.seen.push(seen);
+      origin.requests.push(seen);
       const answer = origin.respond(seen, socket);
       if (answer !== undefined) socket.write(answer, "latin1");
     }
@@ -45,7 +45,7 @@ export async function startRawOrigin(respond: Respond = () => OK): Promise<RawOr
   await once(server, "listening");
   const origin: RawOrigin = {
     port: (server.address() as AddressInfo).port,
-    seen: [],
+    requests: [],
     respond,
     async stop() {
       for (const socket of sockets) socket.destroy();

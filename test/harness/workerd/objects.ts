@@ -23,19 +23,19 @@ export const rows = {
   reports: [] as TunnelReport[],
   routes: new Map<string, Route>(),
   /** The hosts and receivers whose rows were read, once for each call. */
-  asked: [] as string[],
+  reads: [] as string[],
   receivers: new Map<string, ReceiverSettings>(),
   tokenKeys: [] as JWK[],
   endedSessions: new Set<string>(),
   /** Whether calls about sessions and relays fail. */
-  areAway: false,
+  isDatabaseDown: false,
   /** The milliseconds that tunnels have left. Others have expired. */
-  left: new Map<string, number>(),
+  remainingMs: new Map<string, number>(),
   /** Relays that are connected. */
   relays: new Map<string, RelayDescription>(),
   reservedPorts: { udp: 0, tcp: 0 },
   /** Tunnels whose reports fail. */
-  failing: new Set<string>(),
+  failingTunnels: new Set<string>(),
 };
 
 export class Rows
@@ -43,48 +43,48 @@ export class Rows
   implements RowsBinding
 {
   route(host: string): Promise<Route | null> {
-    rows.asked.push(host);
+    rows.reads.push(host);
     return Promise.resolve(rows.routes.get(host) ?? null);
   }
 
   reportTunnel(report: TunnelReport): Promise<void> {
-    if (rows.failing.has(report.tunnelId)) return Promise.reject(new Error("no database"));
+    if (rows.failingTunnels.has(report.tunnelId)) return Promise.reject(new Error("no database"));
     rows.reports.push(report);
     return Promise.resolve();
   }
 
   async expireTunnel(tunnelId: string): Promise<number | null> {
-    const leftMs = rows.left.get(tunnelId);
+    const leftMs = rows.remainingMs.get(tunnelId);
     if (leftMs !== undefined) return leftMs;
     await this.env.TUNNEL.getByName(tunnelId).retire("expired");
     return null;
   }
 
   receiver(receiverId: string): Promise<ReceiverSettings | null> {
-    rows.asked.push(receiverId);
+    rows.reads.push(receiverId);
     return Promise.resolve(rows.receivers.get(receiverId) ?? null);
   }
 
   liveWatchers(_orgId: string, watchers: WatcherSession[]): Promise<string[]> {
-    if (rows.areAway) return Promise.reject(new Error("the database is unavailable"));
+    if (rows.isDatabaseDown) return Promise.reject(new Error("the database is unavailable"));
     const live = watchers.map(({ sessionId }) => sessionId);
     return Promise.resolve(live.filter((id) => !rows.endedSessions.has(id)));
   }
 
   relayConnected(relay: RelayDescription): Promise<void> {
-    if (rows.areAway) return Promise.reject(new Error("the database is unavailable"));
+    if (rows.isDatabaseDown) return Promise.reject(new Error("the database is unavailable"));
     rows.relays.set(relay.relayId, relay);
     return Promise.resolve();
   }
 
   relayDisconnected(relayId: string, epoch: string): Promise<void> {
-    if (rows.areAway) return Promise.reject(new Error("the database is unavailable"));
+    if (rows.isDatabaseDown) return Promise.reject(new Error("the database is unavailable"));
     if (rows.relays.get(relayId)?.epoch === epoch) rows.relays.delete(relayId);
     return Promise.resolve();
   }
 
   countReservedPorts(): Promise<{ udp: number; tcp: number }> {
-    if (rows.areAway) return Promise.reject(new Error("the database is unavailable"));
+    if (rows.isDatabaseDown) return Promise.reject(new Error("the database is unavailable"));
     return Promise.resolve(rows.reservedPorts);
   }
 

@@ -344,7 +344,7 @@ describe("agents reconnect with their old tokens", () => {
       stopped: "agent_offline",
     });
     expect(visits.maintained.body.toString()).toContain("Back at noon");
-    expect(origin.seen.at(-1)?.headers).toContainEqual(["x-from", "gate"]);
+    expect(origin.requests.at(-1)?.headers).toContainEqual(["x-from", "gate"]);
     await Promise.all(agents.map((agent) => agent.close()));
     await origin.stop();
   });

@@ -8,7 +8,7 @@ import { startHosted, type HostedService } from "../../harness/server/hosted.ts"
 import {
   startMailServer,
   type MailServer,
-  type Behavior,
+  type MailServerBehavior,
 } from "../../harness/fakes/mail-server.ts";
 
 const MAIL = {
@@ -118,7 +118,7 @@ describe("a mail", () => {
     await logged(service, /mail_refused/);
   });
 
-  test.each<[string, Behavior | "is down"]>([
+  test.each<[string, MailServerBehavior | "is down"]>([
     ["is down", "is down"],
     ["can't just now", "451 4.3.0 try again later"],
     ["does not relay", "550 5.7.1 relaying denied"],

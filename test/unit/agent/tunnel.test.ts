@@ -64,7 +64,7 @@ describe("the agent answers any request and continues to serve:", () => {
       connection.request(flags, ["GET", `http://127.0.0.1:${canary.port}/`, "host", "x"], flags);
       await connection.waitForOutcome(flags);
     }
-    expect(canary.seen).toEqual([]);
+    expect(canary.requests).toEqual([]);
     await canary.stop();
   });
 });

@@ -23,13 +23,13 @@ function newPort(): number {
 
 async function readCloseCode(ticket: string | null): Promise<number> {
   await using agent = new RelayAgent(relay.url, ticket);
-  return (await agent.end()).code;
+  return (await agent.waitForClose()).code;
 }
 
 test("an agent's welcome has the endpoint for its peers and the port for its datagrams", async () => {
   const port = newPort();
   await using agent = new RelayAgent(relay.url, await relay.networkTicket({ port }));
-  const welcome = await agent.welcome("network");
+  const welcome = await agent.waitForWelcome("network");
   expect(welcome.publicEndpoint).toBe(`127.0.0.1:${port}`);
   expect(welcome.udpPort).toBe(relay.port);
   expect(Buffer.from(welcome.key, "base64")).toHaveLength(32);
@@ -69,59 +69,59 @@ describe("a ticket is refused permanently", () => {
 
 test("an agent that offers another protocol is refused", async () => {
   await using agent = new RelayAgent(relay.url, await relay.networkTicket(), null);
-  expect((await agent.end()).code).toBe(CLOSE.unsupported_version);
+  expect((await agent.waitForClose()).code).toBe(CLOSE.unsupported_version);
 });
 
 test("of two agents for one port the one with the higher generation serves", async () => {
   const port = newPort();
   const ticket = (generation: number) => relay.networkTicket({ port, generation });
   await using first = new RelayAgent(relay.url, await ticket(100));
-  await first.welcome("network");
+  await first.waitForWelcome("network");
   await using second = new RelayAgent(relay.url, await ticket(200));
-  await second.welcome("network");
-  expect(await first.end()).toMatchObject({ code: CLOSE.replaced });
+  await second.waitForWelcome("network");
+  expect(await first.waitForClose()).toMatchObject({ code: CLOSE.replaced });
   await using late = new RelayAgent(relay.url, await ticket(150));
-  expect(await late.end()).toMatchObject({ code: CLOSE.replaced });
-  await second.settled();
+  expect(await late.waitForClose()).toMatchObject({ code: CLOSE.replaced });
+  await second.flush();
   expect(second.closed).toBeNull();
 });
 
 test("an agent that reconnects with the same ticket replaces its own lost connection", async () => {
   const ticket = await relay.networkTicket({ port: newPort() });
   await using lost = new RelayAgent(relay.url, ticket);
-  await lost.welcome("network");
+  await lost.waitForWelcome("network");
   await using back = new RelayAgent(relay.url, ticket);
-  await back.welcome("network");
-  expect((await lost.end()).code).toBe(CLOSE.replaced);
+  await back.waitForWelcome("network");
+  expect((await lost.waitForClose()).code).toBe(CLOSE.replaced);
 });
 
 test("networks and tunnels don't take each other's ports: one is UDP, the other TCP", async () => {
   const port = newPort();
   await using network = new RelayAgent(relay.url, await relay.networkTicket({ port }));
-  await network.welcome("network");
+  await network.waitForWelcome("network");
   await using tunnel = new RelayAgent(relay.url, await relay.tunnelTicket({ port }));
-  await tunnel.welcome("tunnel");
-  await network.settled();
+  await tunnel.waitForWelcome("tunnel");
+  await network.flush();
   expect(network.closed).toBeNull();
 });
 
 test("the next ticket is accepted for the same port, and ends the connection when it is for another", async () => {
   const [port, sub] = [newPort(), crypto.randomUUID()];
   await using agent = new RelayAgent(relay.url, await relay.networkTicket({ port, sub }));
-  await agent.welcome("network");
+  await agent.waitForWelcome("network");
   agent.send({ type: "ticket", ticket: await relay.networkTicket({ port, sub }) });
-  await agent.settled();
+  await agent.flush();
   expect(agent.closed).toBeNull();
   agent.send({ type: "ticket", ticket: await relay.networkTicket({ port: newPort(), sub }) });
-  expect((await agent.end()).code).toBe(CLOSE.protocol_error);
+  expect((await agent.waitForClose()).code).toBe(CLOSE.protocol_error);
 });
 
 test("an invalid message of an agent ends the connection", async () => {
   for (const message of ["{", '{"type":"reboot"}', Buffer.from([1, 2, 3])]) {
     await using agent = new RelayAgent(relay.url, await relay.networkTicket({ port: newPort() }));
-    await agent.welcome("network");
+    await agent.waitForWelcome("network");
     agent.socket.send(message);
-    expect((await agent.end()).code).toBe(CLOSE.protocol_error);
+    expect((await agent.waitForClose()).code).toBe(CLOSE.protocol_error);
   }
 });
 
@@ -130,17 +130,17 @@ describe("a revocation", () => {
     const [port, sub] = [newPort(), crypto.randomUUID()];
     const ticket = (generation: number) => relay.networkTicket({ port, sub, generation });
     await using agent = new RelayAgent(relay.url, await ticket(1_000));
-    await agent.welcome("network");
+    await agent.waitForWelcome("network");
     await relay.api.revoke({
       kind: "network",
       id: sub,
       reason: "server_changed",
       untilGeneration: 2_000,
     });
-    expect((await agent.end()).code).toBe(CLOSE.server_changed);
+    expect((await agent.waitForClose()).code).toBe(CLOSE.server_changed);
     expect(await readCloseCode(await ticket(1_500))).toBe(CLOSE.server_changed);
     await using next = new RelayAgent(relay.url, await ticket(2_001));
-    await next.welcome("network");
+    await next.waitForWelcome("network");
   });
 
   test("of a token disconnects all agents with that token", async () => {
@@ -152,10 +152,10 @@ describe("a revocation", () => {
       }),
     );
     await using other = new RelayAgent(relay.url, await relay.tunnelTicket({ port: newPort() }));
-    for (const agent of [...agents, other]) await agent.welcome("tunnel");
+    for (const agent of [...agents, other]) await agent.waitForWelcome("tunnel");
     await relay.api.revoke({ kind: "tunnel", tokenNonce: nonce });
-    for (const agent of agents) expect((await agent.end()).code).toBe(CLOSE.unauthorized);
-    await other.settled();
+    for (const agent of agents) expect((await agent.waitForClose()).code).toBe(CLOSE.unauthorized);
+    await other.flush();
     expect(other.closed).toBeNull();
   });
 });
@@ -167,7 +167,7 @@ test("the API gets the status of a network while it is served, and when it goes 
       relay.url,
       await relay.networkTicket({ port: newPort(), sub }),
     );
-    await agent.welcome("network");
+    await agent.waitForWelcome("network");
     agent.send({
       type: "path",
       transport: "websocket",

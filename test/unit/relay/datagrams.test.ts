@@ -24,7 +24,7 @@ interface Served extends AsyncDisposable {
   agent: RelayAgent;
   port: number;
   networkId: string;
-  welcome: Awaited<ReturnType<RelayAgent["welcome"]>> & { kind: "network" };
+  welcome: Awaited<ReturnType<RelayAgent["waitForWelcome"]>> & { kind: "network" };
 }
 
 /** An agent for a network of its own, bound over UDP. */
@@ -39,7 +39,7 @@ async function serve(claims: Partial<NetworkTicket> = {}, at = relay): Promise<S
     sub: networkId,
   });
   const agent = new RelayAgent(at.url, ticket);
-  const welcome = await agent.welcome("network");
+  const welcome = await agent.waitForWelcome("network");
   await agent.bind(welcome);
   return {
     agent,
@@ -108,12 +108,12 @@ async function untilDropped(reason: string, before: number, count = 1): Promise<
 async function handshake({ agent, port, welcome }: Served, peer: Peer, serverIndex: number) {
   const before = agent.datagrams.length;
   peer.send(initiation(1), port);
-  await agent.until(() => agent.datagrams.length > before);
+  await agent.waitUntil(() => agent.datagrams.length > before);
   const flow = await agent.flow(peer.port);
   agent.sendUdp(welcome, flow.id, response(serverIndex, 1));
-  await agent.until(() => peer.received.length > 0);
+  await agent.waitUntil(() => peer.received.length > 0);
   peer.send(transport(serverIndex), port);
-  await agent.until(() => agent.datagrams.length > before + 1);
+  await agent.waitUntil(() => agent.datagrams.length > before + 1);
   return flow;
 }
 
@@ -126,7 +126,7 @@ test("an initiation opens a flow, the response returns to its source, and data p
   // The first datagram of a flow is sent after the message that announces the flow; later ones use UDP.
   expect(served.agent.datagrams.map(({ over }) => over)).toEqual(["websocket", "udp"]);
   served.agent.sendUdp(served.welcome, flow.id, transport(1, 1_400));
-  await served.agent.until(() => peer.received.length === 2);
+  await served.agent.waitUntil(() => peer.received.length === 2);
   expect(peer.received[1]).toEqual(transport(1, 1_400));
   served.agent.send({ type: "device", flow: flow.id, publicKey: "device" });
   await vi.waitUntil(() => relay.api.network(served.networkId)?.devices.length === 1, WAIT_OPTIONS);
@@ -163,13 +163,13 @@ test("without UDP all datagrams go over the WebSocket, several in one message", 
     loss: null,
     isLocalListening: true,
   });
-  await agent.settled();
+  await agent.flush();
   const before = agent.datagrams.length;
   for (let count = 0; count < 10; count += 1) peer.send(transport(5), port);
-  await agent.until(() => agent.datagrams.length === before + 10);
+  await agent.waitUntil(() => agent.datagrams.length === before + 10);
   expect(agent.datagrams.slice(before).every(({ over }) => over === "websocket")).toBe(true);
   agent.sendWebSocket(flow.id, transport(1));
-  await agent.until(() => peer.received.length === 2);
+  await agent.waitUntil(() => peer.received.length === 2);
 });
 
 test("junk, handshakes for another key and unexpected responses are dropped without a response", async () => {
@@ -189,7 +189,7 @@ test("junk, handshakes for another key and unexpected responses are dropped with
     () => relay.api.network(served.networkId)?.wrongKeyHandshakes === 1,
     WAIT_OPTIONS,
   );
-  await served.agent.settled();
+  await served.agent.flush();
   expect(served.agent.datagrams).toHaveLength(0);
   expect(peer.received).toHaveLength(0);
 });
@@ -203,7 +203,7 @@ test("an agent can't send more to an address than it received from there, until 
   const before = await dropped("unconfirmed_peer");
   for (let count = 0; count < 20; count += 1) agent.sendUdp(welcome, id, response(count, 1));
   await untilDropped("unconfirmed_peer", before, 19);
-  await agent.until(() => peer.received.length === 1);
+  await agent.waitUntil(() => peer.received.length === 1);
   const out = peer.received.reduce((bytes, { length }) => bytes + length, 0);
   expect(out).toBeLessThanOrEqual(148);
 });
@@ -226,7 +226,7 @@ test("a BIND that is repeated, forged or of an unknown association gets no respo
   const bind = agent.nextBind(welcome);
   const counts = agent.bound.length;
   agent.udp?.send(bind, welcome.udpPort, "127.0.0.1");
-  await agent.until(() => agent.bound.length === counts + 1);
+  await agent.waitUntil(() => agent.bound.length === counts + 1);
   const replayed = await dropped("replayed_bind");
   attacker.send(bind, welcome.udpPort);
   await untilDropped("replayed_bind", replayed);
@@ -273,10 +273,10 @@ test("the largest datagram that fits passes both ways, a larger one is dropped",
   peer.send(transport(11, 65_507), port);
   await untilDropped("too_large", tooLarge);
   peer.send(largest, port);
-  await agent.until(() => agent.datagrams.length > before);
+  await agent.waitUntil(() => agent.datagrams.length > before);
   expect(payloads(agent).at(-1)?.equals(largest)).toBe(true);
   agent.sendUdp(welcome, id, largest);
-  await agent.until(() => peer.received.length === 2);
+  await agent.waitUntil(() => peer.received.length === 2);
   expect(peer.received[1]?.equals(largest)).toBe(true);
 });
 
@@ -303,18 +303,18 @@ test("after a restart the agent's flows are restored with their ids, and only th
   const named = await agent.flow(peer.port);
   expect(named.id).toBe(flow.id);
   expect(named.tag).not.toBe(flow.tag);
-  await agent.until(() => agent.messages.some(({ type }) => type === "flow_closed"));
+  await agent.waitUntil(() => agent.messages.some(({ type }) => type === "flow_closed"));
   expect(agent.messages.at(-1)).toEqual({ type: "flow_closed", id: forged.id });
   // The server sends first.
   agent.sendUdp(welcome, flow.id, transport(1));
-  await agent.until(() => peer.received.length === 2);
+  await agent.waitUntil(() => peer.received.length === 2);
   peer.send(transport(21), port);
-  await agent.until(() => agent.datagrams.length === 1);
+  await agent.waitUntil(() => agent.datagrams.length === 1);
   expect(agent.datagrams[0]).toMatchObject({ flow: flow.id, over: "udp" });
   // Another network can't resume them.
   await using other = await serve({ port: own.ports[1] }, own);
   other.agent.send({ type: "resume", association: welcome.association, flows: [named] });
-  await other.agent.until(() => other.agent.messages.length === 2);
+  await other.agent.waitUntil(() => other.agent.messages.length === 2);
   expect(other.agent.messages[1]).toEqual({ type: "flow_closed", id: flow.id });
 });
 
@@ -333,7 +333,7 @@ test("a flood of junk beside a session costs it less than 2 % of its datagrams",
   for (let count = 1; count <= sent; count += 1) {
     for (let times = 0; times < 20; times += 1) flooder.send(junk, port);
     peer.send(transport(13), port);
-    if (count % 50 === 0) await agent.until(() => received() >= count * 0.98);
+    if (count % 50 === 0) await agent.waitUntil(() => received() >= count * 0.98);
   }
   expect(received()).toBeGreaterThanOrEqual(sent * 0.98);
 });

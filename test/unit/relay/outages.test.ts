@@ -9,18 +9,18 @@ test("keys stay valid while the API can't be reached, and an expired ticket is a
   await using relay = await startTestRelay();
   const sub = crypto.randomUUID();
   await using agent = new RelayAgent(relay.url, await relay.networkTicket({ sub }));
-  await agent.welcome("network");
+  await agent.waitForWelcome("network");
   relay.api.pause();
   await vi.waitUntil(
     async () => (await relay.metric("underpass_relay_linked")) === 0,
     WAIT_OPTIONS,
   );
-  await agent.settled();
+  await agent.flush();
   expect(agent.closed).toBeNull();
   const exp = Math.floor(Date.now() / 1_000) - 60;
   const claims = { port: relay.ports[1], exp };
   await using late = new RelayAgent(relay.url, await relay.networkTicket(claims));
-  await late.welcome("network");
+  await late.waitForWelcome("network");
   // The first status after a reconnect contains all networks.
   relay.api.statuses.length = 0;
   relay.api.resume();
@@ -31,11 +31,11 @@ test("keys stay valid while the API can't be reached, and an expired ticket is a
 test("a key that the relay does not know yet is fetched", async () => {
   await using relay = await startTestRelay();
   await using first = new RelayAgent(relay.url, await relay.networkTicket());
-  await first.welcome("network");
+  await first.waitForWelcome("network");
   await relay.api.rotateKey();
   const claims = { port: relay.ports[1] };
   await using second = new RelayAgent(relay.url, await relay.networkTicket(claims));
-  await second.welcome("network");
+  await second.waitForWelcome("network");
 });
 
 test("tickets with unknown keys can't make the relay fetch keys repeatedly", async () => {
@@ -44,7 +44,7 @@ test("tickets with unknown keys can't make the relay fetch keys repeatedly", asy
   const attempts = Array.from({ length: 20 }, async (_, index) => {
     const ticket = await relay.networkTicket({}, { kid: `unknown-${index}` });
     await using agent = new RelayAgent(relay.url, ticket);
-    return (await agent.end()).code;
+    return (await agent.waitForClose()).code;
   });
   expect(new Set(await Promise.all(attempts))).toEqual(new Set([CLOSE.unauthorized]));
   expect(relay.api.keyFetches - fetches).toBeLessThanOrEqual(2);
@@ -53,9 +53,9 @@ test("tickets with unknown keys can't make the relay fetch keys repeatedly", asy
 test("a relay that stops closes its agents' connections with a code to retry, and exits with 0", async () => {
   await using relay = await startTestRelay();
   await using agent = new RelayAgent(relay.url, await relay.networkTicket());
-  await agent.welcome("network");
+  await agent.waitForWelcome("network");
   expect(await relay.stop()).toBe(0);
-  expect((await agent.end()).code).toBe(CLOSE.going_away);
+  expect((await agent.waitForClose()).code).toBe(CLOSE.going_away);
 });
 
 test("two relays of one API accept only their own tickets", async () => {
@@ -65,9 +65,9 @@ test("two relays of one API accept only their own tickets", async () => {
   expect(api.hellos.map(({ relayId }) => relayId)).toEqual(["fra", "ams"]);
   const claims = { port: ams.ports[0] };
   await using wrong = new RelayAgent(ams.url, await fra.networkTicket(claims));
-  expect((await wrong.end()).code).toBe(CLOSE.unauthorized);
+  expect((await wrong.waitForClose()).code).toBe(CLOSE.unauthorized);
   await using right = new RelayAgent(ams.url, await ams.networkTicket(claims));
-  await right.welcome("network");
+  await right.waitForWelcome("network");
 });
 
 test("an invalid setting is reported in one line with exit code 1", async () => {

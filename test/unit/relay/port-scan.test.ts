@@ -50,9 +50,9 @@ test("a port is open only while an agent serves it, for its protocol alone", asy
   expect(await findOpenPorts(ports, isUdpBound)).toEqual([]);
   {
     await using tunnel = new RelayAgent(url, await relay.tunnelTicket({ port: forTcp }));
-    await tunnel.welcome("tunnel");
+    await tunnel.waitForWelcome("tunnel");
     await using network = new RelayAgent(url, await relay.networkTicket({ port: forUdp }));
-    await network.welcome("network");
+    await network.waitForWelcome("network");
     expect(await findOpenPorts(ports, acceptsTcp)).toEqual([forTcp]);
     expect(await findOpenPorts(ports, isUdpBound)).toEqual([forUdp]);
   }

@@ -47,7 +47,7 @@ test("a visitor without an idle data connection waits for one that is requested 
   const visitor = await tunnel.visit();
   visitor.write("early");
   expect(String(await readExactly(visitor, 5))).toBe("early");
-  expect(tunnel.asked).toBe(1);
+  expect(tunnel.requestedConnections).toBe(1);
 });
 
 test("a data connection that was reset is not used for a visitor", async () => {
@@ -114,19 +114,19 @@ test("1,000 visitors at once are each served", async () => {
 
 test("addresses outside of the allowlist are reset, from the next connection on", async () => {
   await using tunnel = await startTunnelPort({ cidrs: ["203.0.113.0/24"], serve: echo });
-  expect(await tunnel.visitEnd()).toBe("ECONNRESET");
+  expect(await tunnel.waitForVisitEnd()).toBe("ECONNRESET");
   tunnel.port.setAllowedCidrs(["127.0.0.0/8"]);
   const visitor = await tunnel.visit();
   visitor.end("in");
   expect(String(await readAll(visitor))).toBe("in");
   tunnel.port.setAllowedCidrs(["::1/128"]);
-  expect(await tunnel.visitEnd()).toBe("ECONNRESET");
+  expect(await tunnel.waitForVisitEnd()).toBe("ECONNRESET");
   expect(tunnel.port.refusals.address_not_allowed).toBe(2);
 });
 
 test("visitors that wait for the agent are bounded in number and in time", async () => {
   await using tunnel = await startTunnelPort({ limits: { backlogMax: 2, waitMaxMs: 50 } });
-  const ends = await Promise.all([1, 2, 3].map(() => tunnel.visitEnd()));
+  const ends = await Promise.all([1, 2, 3].map(() => tunnel.waitForVisitEnd()));
   expect(ends).toEqual(["ECONNRESET", "ECONNRESET", "ECONNRESET"]);
   expect(tunnel.port.refusals).toMatchObject({ backlog: 1, no_agent_connection: 2 });
   await vi.waitUntil(() => tunnel.port.usage().openConnections === 0, WAIT_OPTIONS);
@@ -136,14 +136,14 @@ test("connections of one address are bounded, at a time and new ones a second", 
   const limits = { connectionsPerSourceMax: 2, sourceBurst: 3, sourcePerSecond: 0 };
   await using tunnel = await startTunnelPort({ serve: echo, limits });
   const [first, second] = [await tunnel.visit(), await tunnel.visit()];
-  expect(await tunnel.visitEnd()).toBe("ECONNRESET");
+  expect(await tunnel.waitForVisitEnd()).toBe("ECONNRESET");
   first.resetAndDestroy();
   second.resetAndDestroy();
   await vi.waitUntil(() => tunnel.port.usage().openConnections === 0, WAIT_OPTIONS);
   const third = await tunnel.visit();
   third.write("x");
   await readExactly(third, 1);
-  expect(await tunnel.visitEnd()).toBe("ECONNRESET");
+  expect(await tunnel.waitForVisitEnd()).toBe("ECONNRESET");
   expect(tunnel.port.refusals.source_limit).toBe(2);
 });
 
@@ -152,7 +152,7 @@ test("connections of a tunnel are bounded", async () => {
   const visitor = await tunnel.visit();
   visitor.write("x");
   await readExactly(visitor, 1);
-  expect(await tunnel.visitEnd()).toBe("ECONNRESET");
+  expect(await tunnel.waitForVisitEnd()).toBe("ECONNRESET");
   expect(tunnel.port.refusals.tunnel_limit).toBe(1);
 });
 

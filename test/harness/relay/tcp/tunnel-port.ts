@@ -9,13 +9,13 @@ export interface TestTunnelPort extends AsyncDisposable {
   port: TunnelPort;
   number: number;
   /** How many data connections the port has requested. */
-  readonly asked: number;
+  readonly requestedConnections: number;
   /** Opens a data connection, which gets the next waiting visitor. */
   openDataConnection(): Promise<Socket>;
   /** A visitor's connection. */
   visit(): Promise<Socket>;
   /** The error code with which a visitor's connection ends. */
-  visitEnd(): Promise<string | null>;
+  waitForVisitEnd(): Promise<string | null>;
 }
 
 export interface TunnelPortSettings {
@@ -74,12 +74,12 @@ export async function startTunnelPort(settings: TunnelPortSettings = {}): Promis
   return {
     port,
     number,
-    get asked() {
+    get requestedConnections() {
       return asked;
     },
     openDataConnection,
     visit: () => open(number),
-    visitEnd() {
+    waitForVisitEnd() {
       const socket = connect({ port: number, host: "127.0.0.1" });
       sockets.add(socket);
       return waitForEnd(socket);

@@ -183,12 +183,12 @@ describe("the tunnel's row is updated", () => {
     agent.respond((await agent.nextRequest()).stream, 200, [], "");
     await (await response).text();
     expect(await tunnel.stub.listCaptures({ limit: 1 })).toHaveLength(1);
-    rows.failing.add(tunnel.id);
+    rows.failingTunnels.add(tunnel.id);
     vi.spyOn(console, "error").mockReturnValue();
     await runDurableObjectAlarm(tunnel.stub);
     const retryAtMs = await runInDurableObject(tunnel.stub, (_, { storage }) => storage.getAlarm());
     expect(retryAtMs! - Date.now()).toBeLessThan(ALARM_RETRY_MAX_MS);
-    rows.failing.delete(tunnel.id);
+    rows.failingTunnels.delete(tunnel.id);
     await runDurableObjectAlarm(tunnel.stub);
     expect(findReports(tunnel).at(-1)).toMatchObject({ agentConnected: true, requests: 1 });
   });
@@ -212,7 +212,7 @@ describe("a host name", () => {
     expect(await Promise.all([stub.resolve(), stub.resolve()])).toEqual(["tunnel-1", "tunnel-1"]);
     await evictDurableObject(stub);
     expect(await stub.resolve()).toBe("tunnel-1");
-    expect(rows.asked.filter((readHost) => readHost === host)).toHaveLength(1);
+    expect(rows.reads.filter((readHost) => readHost === host)).toHaveLength(1);
   });
 
   test("follows published versions, and never an older one", async () => {
@@ -223,7 +223,7 @@ describe("a host name", () => {
     expect(await stub.resolve()).toBe("tunnel-2");
     await stub.publish({ tunnelId: null, version: 3 });
     expect(await stub.resolve()).toBeNull();
-    expect(rows.asked).not.toContain(host);
+    expect(rows.reads).not.toContain(host);
   });
 
   test("without a tunnel stores nothing", async () => {

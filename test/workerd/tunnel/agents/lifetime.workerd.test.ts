@@ -127,14 +127,14 @@ describe("a tunnel that expires", () => {
 
   test("continues until it has expired by the database's clock, which is asked again then", async () => {
     const tunnel = new LiveTunnel();
-    rows.left.set(tunnel.id, 60_000);
+    rows.remainingMs.set(tunnel.id, 60_000);
     const agent = await tunnel.agent({ endsAtMs: Date.now() - 1 });
     const askedAtMs = Date.now();
     await vi.waitUntil(async () => (await readAlarm(tunnel))! >= askedAtMs + 59_000, WAIT_OPTIONS);
     const response = tunnel.visit("/");
     agent.respond((await agent.nextRequest()).stream, 204);
     expect((await response).status).toBe(204);
-    rows.left.delete(tunnel.id);
+    rows.remainingMs.delete(tunnel.id);
     vi.useFakeTimers({ toFake: ["Date"], now: Date.now() + 61_000 });
     await runDurableObjectAlarm(tunnel.stub);
     expect((await agent.closed).code).toBe(CLOSE.tunnel_expired);

@@ -14,7 +14,7 @@ import { WAIT_OPTIONS } from "../../../harness/timeouts.ts";
 
 afterEach(() => {
   vi.useRealTimers();
-  rows.areAway = false;
+  rows.isDatabaseDown = false;
 });
 
 const range = (from: number, count: number) => Array.from({ length: count }, (_, i) => from + i);
@@ -203,20 +203,20 @@ describe("a watch ends", () => {
     const sessionId = crypto.randomUUID();
     const ended = await org.watcher({ sessionId });
     rows.endedSessions.add(sessionId);
-    rows.areAway = true;
+    rows.isDatabaseDown = true;
     for (let attempts = 0; attempts < 10; attempts++) {
       expect(await runDurableObjectAlarm(org.stub)).toBe(true);
     }
     const atMs = await runInDurableObject(org.stub, (_, { storage }) => storage.getAlarm());
     expect(atMs).toBeLessThanOrEqual(Date.now() + WATCH_SESSION_RETRY_MS);
-    rows.areAway = false;
+    rows.isDatabaseDown = false;
     expect(await runDurableObjectAlarm(org.stub)).toBe(true);
     expect((await ended.closed).code).toBe(4401);
   });
 
   test("before it begins when the session can't be checked", async () => {
     const org = new WatchedOrganization();
-    rows.areAway = true;
+    rows.isDatabaseDown = true;
     await expect(org.watcher()).rejects.toThrow();
     expect(await org.deliverNumbered(tunnelId, 0, 1)).toMatchObject({ isWatched: false });
   });

@@ -13,7 +13,7 @@ import { buildCapture } from "../../../../harness/tunnel/capture.ts";
 import {
   startRawOrigin,
   type RawOrigin,
-  type SeenRequest,
+  type OriginRequest,
 } from "../../../../harness/tunnel/origin.ts";
 import { createRandom } from "../../../../harness/random.ts";
 import { createTemporaryDir } from "../../../../harness/directories.ts";
@@ -38,16 +38,16 @@ afterAll(async () => {
 });
 
 /** @returns the requests that were received from each shell. */
-async function runInShells(command: string): Promise<SeenRequest[]> {
-  const arrived: SeenRequest[] = [];
+async function runInShells(command: string): Promise<OriginRequest[]> {
+  const arrived: OriginRequest[] = [];
   for (const shell of SHELLS) {
-    origin.seen.length = 0;
+    origin.requests.length = 0;
     const env = { PATH: process.env.PATH, HOME: cwd };
     const silent = command.replace("curl ", "curl --silent --show-error --max-time 60 ");
     await writeFile(join(dir, "command"), silent);
     await run(shell, [join(dir, "command")], { cwd, env, encoding: "buffer" });
-    expect(origin.seen).toHaveLength(1);
-    arrived.push(origin.seen[0]!);
+    expect(origin.requests).toHaveLength(1);
+    arrived.push(origin.requests[0]!);
   }
   expect(await readdir(cwd)).toEqual([]);
   return arrived;
