@@ -1,5 +1,5 @@
 /** The permissions of each role. A route requires a permission, never a role. */
-import type { Forfeit } from "../store/organizations/members.ts";
+import type { RoleRevocations } from "../store/organizations/members.ts";
 import { ROLES, type Role } from "../../protocol/roles.ts";
 
 /** The lowest role that has each permission; higher ones have it too. */
@@ -53,13 +53,13 @@ export function hasPermission(role: Role, permission: Permission): boolean {
   return ROLES.indexOf(role) >= ROLES.indexOf(LOWEST_ROLE[permission]);
 }
 
-/** The permission that a member needs to grant or withdraw a role, or to invite somebody with it. */
+/** The permission that a member needs to grant or withdraw a role, or to invite a person with it. */
 export function getPermissionToGrant(role: Role): Permission {
   return role === "owner" ? "owners:write" : "members:write";
 }
 
-/** What a member loses when this becomes their role. null: they are no longer a member. */
-export function getForfeit(role: Role | null): Forfeit {
+/** The tokens and invitations to revoke when a member gets this role. null: they are no longer a member. */
+export function getRoleRevocations(role: Role | null): RoleRevocations {
   const lacks = (permission: Permission) => role === null || !hasPermission(role, permission);
   return {
     tokens: lacks("tokens:write"),

@@ -7,7 +7,7 @@ import {
 } from "../../../protocol/schemas/organizations/organizations.ts";
 import { Id, Ok, PageQuery } from "../../../protocol/schemas/scalars.ts";
 import { ApiError } from "../../errors.ts";
-import { getForfeit, hasPermission } from "../../identity/permissions.ts";
+import { getRoleRevocations, hasPermission } from "../../identity/permissions.ts";
 import {
   changeRole,
   listMembers,
@@ -63,7 +63,7 @@ members.openapi(
       userId,
       role,
       mayChangeOwners: mayChangeOwners(c),
-      forfeit: getForfeit(role),
+      revocations: getRoleRevocations(role),
     });
     if (typeof member === "string") throw toApiError(c, member);
     return c.json(toMember(member), 200);
@@ -95,7 +95,7 @@ members.openapi(
     const outcome = await removeMember(c.var.db, getMemberActor(c), {
       userId,
       mayChangeOwners: mayChangeOwners(c),
-      forfeit: getForfeit(null),
+      revocations: getRoleRevocations(null),
     });
     if (outcome !== "removed") throw toApiError(c, outcome);
     return c.json({ ok: true as const }, 200);

@@ -42,8 +42,8 @@ export function listMembers(db: Database, orgId: string, page: Page): Promise<Me
   return list(db, orgId, page);
 }
 
-/** What a member loses with a role: tokens that they minted and invitations that they sent. */
-export interface Forfeit {
+/** Revoked when the role of a member changes: tokens that they minted and invitations that they sent. */
+export interface RoleRevocations {
   tokens: boolean;
   /** Invitations with one of these roles are revoked. */
   invitationsTo: Role[];
@@ -59,8 +59,8 @@ export function changeRole(
     userId,
     role,
     mayChangeOwners,
-    forfeit,
-  }: { userId: string; role: Role; mayChangeOwners: boolean; forfeit: Forfeit },
+    revocations,
+  }: { userId: string; role: Role; mayChangeOwners: boolean; revocations: RoleRevocations },
 ): Promise<MemberRow | MemberRefusal> {
   return db.transaction(async (change) => {
     const { tx, audit } = change;
@@ -72,7 +72,7 @@ export function changeRole(
 
     await tx.update(memberships).set({ role }).where(isMembership(actor.orgId, userId));
     audit(actor, "member_role_changed", userId, { from: member.role, to: role });
-    await revokeForfeited(change, actor, userId, forfeit);
+    await applyRevocations(change, actor, userId, revocations);
     return { ...member, role };
   });
 }
@@ -84,8 +84,8 @@ export function removeMember(
   {
     userId,
     mayChangeOwners,
-    forfeit,
-  }: { userId: string; mayChangeOwners: boolean; forfeit: Forfeit },
+    revocations,
+  }: { userId: string; mayChangeOwners: boolean; revocations: RoleRevocations },
 ): Promise<"removed" | MemberRefusal> {
   return db.transaction(async (change) => {
     const { tx, audit } = change;
@@ -99,7 +99,7 @@ export function removeMember(
     audit(actor, "member_removed", userId, { role: member.role });
     change.enqueue({ kind: "watching_ended", payload: { orgId: actor.orgId, whose: { userId } } });
     await revokeTickets(change, actor.orgId, [toUserNonce(userId)]);
-    await revokeForfeited(change, actor, userId, forfeit);
+    await applyRevocations(change, actor, userId, revocations);
     return "removed";
   });
 }
@@ -135,18 +135,18 @@ async function isLastOwner(tx: Transaction, orgId: string, member: MemberRow): P
   return others.length === 0;
 }
 
-async function revokeForfeited(
+async function applyRevocations(
   change: Change,
   actor: MemberActor,
   userId: string,
-  forfeit: Forfeit,
+  revocations: RoleRevocations,
 ): Promise<void> {
-  if (forfeit.tokens) await revokeTokens(change, actor, eq(tokens.createdBy, userId));
-  if (forfeit.invitationsTo.length > 0) {
-    const isForfeited = and(
+  if (revocations.tokens) await revokeTokens(change, actor, eq(tokens.createdBy, userId));
+  if (revocations.invitationsTo.length > 0) {
+    const isRevoked = and(
       eq(invitations.invitedBy, userId),
-      inArray(invitations.role, forfeit.invitationsTo),
+      inArray(invitations.role, revocations.invitationsTo),
     );
-    await revokeInvitations(change, actor, isForfeited);
+    await revokeInvitations(change, actor, isRevoked);
   }
 }
