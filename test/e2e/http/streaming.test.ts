@@ -22,7 +22,7 @@ afterAll(async () => {
 });
 
 /** Opens a visitor's connection and sends the head of a request. */
-async function visitor(head = "GET / HTTP/1.1", lines: string[] = []) {
+async function openVisitor(head = "GET / HTTP/1.1", lines: string[] = []) {
   const socket = await dial(stack.server.port);
   socket.on("error", () => undefined);
   const host = `Host: streaming.localhost:${stack.server.port}`;
@@ -56,9 +56,9 @@ describe("each piece of a response arrives before the next is written:", () => {
     "application/octet-stream",
     "application/grpc",
   ])("%s", async (type) => {
-    const asked = nextRequest();
-    const { answer, socket } = await visitor();
-    const { response } = await asked;
+    const pendingRequest = nextRequest();
+    const { answer, socket } = await openVisitor();
+    const { response } = await pendingRequest;
     response.writeHead(200, { "content-type": type }).flushHeaders();
     const { piece } = await answer();
     for (const text of ["data: 1\n\n", "data: 2\n\n", "no line end"]) {
@@ -75,10 +75,10 @@ describe("an upload", () => {
   const toChunk = (text: string) => `${text.length.toString(16)}\r\n${text}\r\n`;
 
   test("arrives piece by piece before the visitor has finished it", async () => {
-    const asked = nextRequest();
-    const { answer, socket } = await visitor("POST / HTTP/1.1", ["Transfer-Encoding: chunked"]);
+    const pendingRequest = nextRequest();
+    const { answer, socket } = await openVisitor("POST / HTTP/1.1", ["Transfer-Encoding: chunked"]);
     socket.write(toChunk("one"));
-    const { request, response } = await asked;
+    const { request, response } = await pendingRequest;
     const piece = async () => String(((await once(request, "data")) as [Buffer])[0]);
     expect(await piece()).toBe("one");
     for (const text of ["two", "three"]) {
@@ -93,10 +93,10 @@ describe("an upload", () => {
   });
 
   test("flows at the same time as its response", async () => {
-    const asked = nextRequest();
-    const { answer, socket } = await visitor("POST / HTTP/1.1", ["Transfer-Encoding: chunked"]);
+    const pendingRequest = nextRequest();
+    const { answer, socket } = await openVisitor("POST / HTTP/1.1", ["Transfer-Encoding: chunked"]);
     socket.write(toChunk("ping"));
-    const { request, response } = await asked;
+    const { request, response } = await pendingRequest;
     request.pipe(response);
     const { piece } = await answer();
     expect(await piece()).toBe("ping");
@@ -108,11 +108,11 @@ describe("an upload", () => {
   });
 
   test("that is answered before it is complete is not read to its end", async () => {
-    const asked = nextRequest();
+    const pendingRequest = nextRequest();
     const lines = ["Content-Length: 100000000"];
-    const { answer, socket } = await visitor("POST / HTTP/1.1", lines);
+    const { answer, socket } = await openVisitor("POST / HTTP/1.1", lines);
     socket.write(Buffer.alloc(100_000));
-    const { request, response } = await asked;
+    const { request, response } = await pendingRequest;
     const closed = once(request.socket, "close");
     response.writeHead(413, { connection: "close" }).end("too large");
     const { status, piece } = await answer();
@@ -124,9 +124,9 @@ describe("an upload", () => {
 
 describe("the other end is notified of the loss of", () => {
   test("a visitor, during a response", async () => {
-    const asked = nextRequest();
-    const { answer, socket } = await visitor();
-    const { response } = await asked;
+    const pendingRequest = nextRequest();
+    const { answer, socket } = await openVisitor();
+    const { response } = await pendingRequest;
     response.write("first");
     await (await answer()).piece();
     const closed = once(response, "close");
@@ -145,7 +145,7 @@ describe("the other end is notified of the loss of", () => {
       response.write(Buffer.alloc(5 * 1024 * 1024));
     };
     for (let visits = 0; visits < 20; visits += 1) {
-      const { answer, socket } = await visitor();
+      const { answer, socket } = await openVisitor();
       await (await answer()).piece();
       socket.resetAndDestroy();
     }
@@ -153,30 +153,30 @@ describe("the other end is notified of the loss of", () => {
   });
 
   test("a visitor, before the response", async () => {
-    const asked = nextRequest();
-    const { socket } = await visitor();
-    const { response } = await asked;
+    const pendingRequest = nextRequest();
+    const { socket } = await openVisitor();
+    const { response } = await pendingRequest;
     const closed = once(response, "close");
     socket.resetAndDestroy();
     await closed;
   });
 
   test("a visitor, during an upload", async () => {
-    const asked = nextRequest();
-    const { socket } = await visitor("POST / HTTP/1.1", ["Content-Length: 1000"]);
-    socket.write("half of it");
-    const { request } = await asked;
+    const pendingRequest = nextRequest();
+    const { socket } = await openVisitor("POST / HTTP/1.1", ["Content-Length: 1000"]);
+    socket.write("a part");
+    const { request } = await pendingRequest;
     request.on("error", () => undefined).resume();
-    const gone = new Promise((resolve) => request.socket.once("close", resolve));
+    const closed = new Promise((resolve) => request.socket.once("close", resolve));
     socket.resetAndDestroy();
-    await gone;
+    await closed;
     expect(request.complete).toBe(false);
   });
 
   test("the local server, during a response of known length", async () => {
-    const asked = nextRequest();
-    const { answer, socket } = await visitor();
-    const { response } = await asked;
+    const pendingRequest = nextRequest();
+    const { answer, socket } = await openVisitor();
+    const { response } = await pendingRequest;
     response.writeHead(200, { "content-length": "100" }).write("half");
     const { piece } = await answer();
     expect(await piece()).toBe("half");
@@ -186,9 +186,9 @@ describe("the other end is notified of the loss of", () => {
   });
 
   test("the local server, during server-sent events, whose readers then reconnect", async () => {
-    const asked = nextRequest();
-    const { answer, socket } = await visitor();
-    const { response } = await asked;
+    const pendingRequest = nextRequest();
+    const { answer, socket } = await openVisitor();
+    const { response } = await pendingRequest;
     response.writeHead(200, { "content-type": "text/event-stream" }).write("data: 1\n\n");
     const { piece } = await answer();
     await piece();
@@ -208,9 +208,9 @@ describe("the other end is notified of the loss of", () => {
 });
 
 test("a response without a length that is cut off never looks complete", async () => {
-  const asked = nextRequest();
-  const { answer, socket } = await visitor();
-  const { response } = await asked;
+  const pendingRequest = nextRequest();
+  const { answer, socket } = await openVisitor();
+  const { response } = await pendingRequest;
   response.write("half");
   const { piece } = await answer();
   await piece();
@@ -227,9 +227,9 @@ test("a response without a length that is cut off never looks complete", async (
 });
 
 test("a slow reader slows down only its own stream", async () => {
-  const asked = nextRequest();
-  const { answer, socket } = await visitor();
-  const { response } = await asked;
+  const pendingRequest = nextRequest();
+  const { answer, socket } = await openVisitor();
+  const { response } = await pendingRequest;
   response.flushHeaders();
   await answer();
   socket.pause();
@@ -243,7 +243,7 @@ test("a slow reader slows down only its own stream", async () => {
     if (!(await Promise.race([drained, stack.visit("streaming").then(() => false)]))) break;
     response.write(chunk);
   }
-  // Only what the windows and the system's buffers hold.
+  // Only as much as the windows and the system's buffers hold.
   expect(written).toBeLessThan(100 * chunk.length);
   socket.destroy();
   await once(response, "close");
