@@ -1,4 +1,4 @@
-/** What `npm run deploy` would upload, checked by Cloudflare's own tool without an account or a connection. */
+/** The upload of `npm run deploy`, checked by Cloudflare's own tool without an account or a connection. */
 import { execFile } from "node:child_process";
 import { readdir, readFile, rm } from "node:fs/promises";
 import { join } from "node:path";

@@ -158,7 +158,7 @@ async function openShop(): Promise<Shop> {
     async startAgain() {
       server = await startServer({ dataDir, env: { PORT: String(port) } });
     },
-    rows: () => keysIn(server),
+    rows: () => readKeys(server),
     usageAbove: (least) => usageAbove(owner, least),
     async [Symbol.asyncDispose]() {
       await agent.interrupt();
@@ -170,7 +170,7 @@ async function openShop(): Promise<Shop> {
   };
 }
 
-async function keysIn(server: TestServer): Promise<Record<string, string[]>> {
+async function readKeys(server: TestServer): Promise<Record<string, string[]>> {
   const client = new pg.Client({ connectionString: await server.databaseUrl() });
   await client.connect();
   const lists = Object.entries(KEYS).map(
@@ -205,8 +205,8 @@ interface LocalServer {
 
 async function startLocalServer(): Promise<LocalServer> {
   const released = Promise.withResolvers<void>();
-  const server = createServer((asked, answer) => {
-    switch (asked.url) {
+  const server = createServer((request, answer) => {
+    switch (request.url) {
       case "/slow":
         answer.write("begun, ");
         void released.promise.then(() => answer.end("finished"));
@@ -258,9 +258,9 @@ const VISITORS = 8;
 function startLoad(shop: Shop): { stop(): Promise<Outcome[]> } {
   const connections = new Agent({ keepAlive: true, maxSockets: VISITORS });
   const outcomes: Outcome[] = [];
-  let isOver = false;
+  let isStopped = false;
   const visitors = Array.from({ length: VISITORS }, async () => {
-    while (!isOver) {
+    while (!isStopped) {
       const startedAt = performance.now();
       const got = await readOutcome(shop.visit("/", connections));
       outcomes.push({ got, startedAt, endedAt: performance.now() });
@@ -269,7 +269,7 @@ function startLoad(shop: Shop): { stop(): Promise<Outcome[]> } {
   });
   return {
     async stop() {
-      isOver = true;
+      isStopped = true;
       await Promise.all(visitors);
       connections.destroy();
       return outcomes;

@@ -36,42 +36,47 @@ async function changeKeys(dataDir: string, change: "rotate" | "retire"): Promise
   }
 }
 
-async function encryptionKeys(dataDir: string): Promise<string[]> {
+async function readEncryptionKeys(dataDir: string): Promise<string[]> {
   const secrets = await readFile(join(dataDir, "secrets.json"), "utf8");
   return (JSON.parse(secrets) as { ENCRYPTION_KEY: string }).ENCRYPTION_KEY.split(",");
 }
 
 const configWithKeys = (keys: string[]) => ({ ENCRYPTION_KEY: keys }) as Config;
 
-interface Before {
+interface FirstKeysData {
   /** The port of every start, because access tokens contain the address of the service. */
   env: { PORT: string };
   owner: Person;
   /** Cookies of another session: the second one replaced the first. */
   tabs: { first: string; second: string };
   /** A person who has signed up and not entered the code yet. */
-  newcomer: { email: string; code: string };
+  newUser: { email: string; code: string };
   capability: string;
-  /** Has received a delivery. */
+  /** A receiver with one delivery. */
   receiver: Receiver;
   keyId: string | undefined;
   encryptionKey: string;
 }
 
-/** One object of every kind that depends on a key, created with the first keys. */
-async function useFirstKeys(dataDir: string): Promise<Before> {
+/** Creates one object of every kind that depends on a key. */
+async function useFirstKeys(dataDir: string): Promise<FirstKeysData> {
   await using api = await startApi({ dataDir });
   const owner = await api.owner();
   const email = newEmail();
   await api.anonymous.post("/auth/signup", { email, password: PASSWORD });
-  const newcomer = { email, code: await api.getMailedCode(email) };
-  const [encryptionKey = ""] = await encryptionKeys(dataDir);
+  const newUser = { email, code: await api.getMailedCode(email) };
+  const [encryptionKey = ""] = await readEncryptionKeys(dataDir);
   const config = configWithKeys([encryptionKey]);
   await api.sql("update users set mfa_secret = $1 where email = $2", [
     await encrypt(config, TOTP_SECRET_PURPOSE, SEED),
     email,
   ]);
-  const mail = { to: "waiting@example.com", subject: "Sealed before", text: "text", html: "html" };
+  const mail = {
+    to: "waiting@example.com",
+    subject: "Encrypted before",
+    text: "text",
+    html: "html",
+  };
   const payload = { sealed: await encrypt(config, "mail", JSON.stringify(mail)) };
   await api.sql("insert into outbox (kind, payload) values ('mail', $1::jsonb)", [
     JSON.stringify(payload),
@@ -87,7 +92,7 @@ async function useFirstKeys(dataDir: string): Promise<Before> {
     env,
     owner,
     tabs: { first, second },
-    newcomer,
+    newUser,
     capability,
     receiver,
     keyId,
@@ -97,7 +102,7 @@ async function useFirstKeys(dataDir: string): Promise<Before> {
 
 const refresh = (api: TestApi, cookie: string) =>
   createCaller(api.server, { cookie }).post<{ access_token: string }>("/auth/refresh");
-const statusWith = async (api: TestApi, token: string) =>
+const readStatus = async (api: TestApi, token: string) =>
   (await createCaller(api.server, { authorization: `Bearer ${token}` }).get("/auth/me")).status;
 const readEncryptedSecret = async (api: TestApi, email: string) =>
   (
@@ -106,7 +111,7 @@ const readEncryptedSecret = async (api: TestApi, email: string) =>
 
 describe("after a rotation of all keys", () => {
   let dataDir: string;
-  let before: Before;
+  let before: FirstKeysData;
   let api: TestApi;
   beforeAll(async () => {
     dataDir = await createPreparedDir();
@@ -121,11 +126,11 @@ describe("after a rotation of all keys", () => {
 
   test("sessions continue, with access tokens of both keys", async () => {
     const { owner, keyId } = before;
-    expect(await statusWith(api, owner.accessToken)).toBe(200);
+    expect(await readStatus(api, owner.accessToken)).toBe(200);
     const { status, body } = await refresh(api, owner.cookie);
     expect(status).toBe(200);
     expect(decodeProtectedHeader(body.access_token).kid).not.toBe(keyId);
-    expect(await statusWith(api, body.access_token)).toBe(200);
+    expect(await readStatus(api, body.access_token)).toBe(200);
   });
 
   test("the key set has the new public key first and the old one after it", async () => {
@@ -145,7 +150,7 @@ describe("after a rotation of all keys", () => {
   });
 
   test("a code that was mailed before is accepted", async () => {
-    const verified = await api.anonymous.post("/auth/verify-email-otp", before.newcomer);
+    const verified = await api.anonymous.post("/auth/verify-email-otp", before.newUser);
     expect(verified.status).toBe(200);
   });
 
@@ -156,8 +161,8 @@ describe("after a rotation of all keys", () => {
     );
     expect(await api.sql("select 1 from outbox")).toEqual([]);
 
-    const [newKey = ""] = await encryptionKeys(dataDir);
-    const encrypted = await readEncryptedSecret(api, before.newcomer.email);
+    const [newKey = ""] = await readEncryptionKeys(dataDir);
+    const encrypted = await readEncryptedSecret(api, before.newUser.email);
     expect(encrypted).toMatch(await getCurrentKeyPrefix(configWithKeys([newKey])));
     expect(await decrypt(configWithKeys([newKey]), TOTP_SECRET_PURPOSE, encrypted)).toBe(SEED);
   });
@@ -176,7 +181,7 @@ describe("after a rotation of all keys", () => {
 
 describe("after the earlier keys were removed", () => {
   let dataDir: string;
-  let before: Before;
+  let before: FirstKeysData;
   let renewed: string;
   let api: TestApi;
   beforeAll(async () => {
@@ -202,15 +207,15 @@ describe("after the earlier keys were removed", () => {
   });
 
   test("stored secrets are readable", async () => {
-    const config = configWithKeys(await encryptionKeys(dataDir));
+    const config = configWithKeys(await readEncryptionKeys(dataDir));
     expect(config.ENCRYPTION_KEY).toHaveLength(1);
-    const encrypted = await readEncryptedSecret(api, before.newcomer.email);
+    const encrypted = await readEncryptedSecret(api, before.newUser.email);
     expect(await decrypt(config, TOTP_SECRET_PURPOSE, encrypted)).toBe(SEED);
     expect((await deliver(api.server, before.receiver)).status).toBe(200);
   });
 
   test("what only they had signed is refused", async () => {
-    expect(await statusWith(api, before.owner.accessToken)).toBe(401);
+    expect(await readStatus(api, before.owner.accessToken)).toBe(401);
     expect((await refresh(api, before.tabs.second)).status).toBe(401);
     const agent = await api.connectAgent(before.capability, { port: 1, subdomain: "retired" });
     expect(agent.code).toBeDefined();

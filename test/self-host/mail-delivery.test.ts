@@ -12,7 +12,7 @@ import {
 let smtp: MailServer;
 let api: TestApi;
 /** Length of the log before a test, which reads only what follows. */
-let seen: number;
+let logStart: number;
 beforeAll(async () => {
   smtp = await startMailServer();
   api = await startApi({ env: { SMTP_URL: `smtp://127.0.0.1:${smtp.port}` } });
@@ -20,10 +20,10 @@ beforeAll(async () => {
 beforeEach(async () => {
   await smtp.stop();
   await smtp.start();
-  smtp.behavior = "takes";
+  smtp.behavior = "accepts";
   smtp.connections = 0;
   await api.sql("delete from outbox");
-  seen = api.server.output.length;
+  logStart = api.server.output.length;
 });
 afterAll(async () => {
   await smtp.stop();
@@ -36,21 +36,21 @@ async function signUp(): Promise<string> {
   expect(reply.status).toBe(201);
   return email;
 }
-const mailsTo = (email: string) =>
+const findMailsTo = (email: string) =>
   smtp.mails.filter(({ to }) => to?.some(({ address }) => address === email));
-const nextMailTo = (email: string) => waitUntil(() => Promise.resolve(mailsTo(email)[0]));
-const log = () => api.server.output.slice(seen);
-const logged = (event: string) => waitUntil(() => Promise.resolve(log().includes(event)));
-const waiting = () =>
+const waitForMailTo = (email: string) => waitUntil(() => Promise.resolve(findMailsTo(email)[0]));
+const readLog = () => api.server.output.slice(logStart);
+const waitForLog = (event: string) => waitUntil(() => Promise.resolve(readLog().includes(event)));
+const readWaiting = () =>
   api.sql<{ attempts: number; wait_ms: number }>(
     "select attempts, extract(epoch from next_attempt_at - now()) * 1000 as wait_ms from outbox where kind = 'mail' order by id",
   );
-const nothingWaits = () => waitUntil(async () => (await waiting()).length === 0);
+const waitUntilOutboxIsEmpty = () => waitUntil(async () => (await readWaiting()).length === 0);
 const makeDue = () => api.sql("update outbox set next_attempt_at = now()");
 
 test("a code arrives in both parts and in the subject, without external content or links", async () => {
   const email = await signUp();
-  const mail = await nextMailTo(email);
+  const mail = await waitForMailTo(email);
   const code = /^\d{6}/.exec(mail.subject ?? "")?.[0] ?? "none";
   expect(mail.text).toContain(code);
   expect(mail.html).toContain(code);
@@ -60,16 +60,16 @@ test("a code arrives in both parts and in the subject, without external content 
   );
   expect(mail.html).not.toMatch(/<(img|link|script|iframe)|https?:|url\(/i);
   expect(mail.attachments).toEqual([]);
-  await nothingWaits();
+  await waitUntilOutboxIsEmpty();
   expect((await api.anonymous.post("/auth/verify-email-otp", { email, code })).status).toBe(200);
 });
 
 test("the link in a mail leads to the service's own origin", async () => {
   const email = await signUp();
-  const code = (await nextMailTo(email)).subject!.slice(0, 6);
+  const code = (await waitForMailTo(email)).subject!.slice(0, 6);
   await api.anonymous.post("/auth/verify-email-otp", { email, code });
   await api.anonymous.post("/auth/signup", { email, password: PASSWORD });
-  const mail = await waitUntil(() => Promise.resolve(mailsTo(email)[1]));
+  const mail = await waitUntil(() => Promise.resolve(findMailsTo(email)[1]));
   const links = [...`${mail.html}${mail.text}`.matchAll(/https?:\/\/[^\s"<]+/g)].map(
     ([url]) => url,
   );
@@ -81,32 +81,32 @@ test("the link in a mail leads to the service's own origin", async () => {
 describe("a mail server that", () => {
   test.each<[string, MailServerBehavior | "is down"]>([
     ["is down", "is down"],
-    ["can't just now", "451 4.3.0 try again later"],
-    ["wants something else first", "550 5.7.1 relaying denied"],
-    ["has no room left for that mailbox", "552 5.2.2 mailbox full"],
-    ["takes connections and says nothing", "is silent"],
-  ])("%s holds up no sign-up and loses no mail", async (_, mood) => {
-    if (mood === "is down") await smtp.stop();
-    else smtp.behavior = mood;
+    ["is temporarily unavailable", "451 4.3.0 try again later"],
+    ["denies relaying", "550 5.7.1 relaying denied"],
+    ["reports a full mailbox", "552 5.2.2 mailbox full"],
+    ["accepts connections and sends nothing", "is silent"],
+  ])("%s delays no sign-up and loses no mail", async (_, behavior) => {
+    if (behavior === "is down") await smtp.stop();
+    else smtp.behavior = behavior;
     const startedAt = Date.now();
     const email = await signUp();
     expect(Date.now() - startedAt).toBeLessThan(MAIL_DELIVERY_MAX_MS);
-    if (mood === "is silent") {
+    if (behavior === "is silent") {
       await waitUntil(() => Promise.resolve(smtp.connections > 0));
       await smtp.stop();
     }
-    await logged("delivery_failed");
-    expect(log()).toMatch(/"delivery_failed".*"attempts":0/);
-    expect(await waiting()).toHaveLength(1);
+    await waitForLog("delivery_failed");
+    expect(readLog()).toMatch(/"delivery_failed".*"attempts":0/);
+    expect(await readWaiting()).toHaveLength(1);
 
-    smtp.behavior = "takes";
-    if (mood === "is down" || mood === "is silent") await smtp.start();
+    smtp.behavior = "accepts";
+    if (behavior === "is down" || behavior === "is silent") await smtp.start();
     await makeDue();
     await api.runCron();
-    const mail = await nextMailTo(email);
-    await nothingWaits();
+    const mail = await waitForMailTo(email);
+    await waitUntilOutboxIsEmpty();
     await api.runCron();
-    expect(mailsTo(email)).toHaveLength(1);
+    expect(findMailsTo(email)).toHaveLength(1);
     const code = mail.subject!.slice(0, 6);
     const verified = await api.anonymous.post("/auth/verify-email-otp", { email, code });
     expect(verified.status).toBe(200);
@@ -117,51 +117,51 @@ describe("a mail server that", () => {
     "550 unknown",
     "553 5.1.3 bad address",
     "552 5.2.1 disabled",
-  ] as const)("says %j for good is not asked again", async (mood) => {
-    smtp.behavior = mood;
+  ] as const)("permanently refuses a mail with %j is not sent it again", async (behavior) => {
+    smtp.behavior = behavior;
     await signUp();
-    await logged("mail_refused");
-    await nothingWaits();
+    await waitForLog("mail_refused");
+    await waitUntilOutboxIsEmpty();
     const { connections } = smtp;
     await api.runCron();
     expect(smtp.connections).toBe(connections);
   });
 
-  test("keeps refusing is retried with growing delays, up to an hour", async () => {
+  test("refuses repeatedly is retried with growing delays, up to an hour", async () => {
     smtp.behavior = "451 4.3.0 try again later";
     await signUp();
-    await logged("delivery_failed");
+    await waitForLog("delivery_failed");
     for (let attempt = 1; attempt <= 9; attempt++) {
       await makeDue();
       await api.runCron();
-      const [row] = await waiting();
+      const [row] = await readWaiting();
       const expected = Math.min(OUTBOX_RETRY_MAX_MS, OUTBOX_RETRY_MIN_MS * 2 ** (attempt - 1));
       expect(row?.attempts).toBe(attempt);
       expect(Number(row?.wait_ms)).toBeLessThanOrEqual(expected);
       expect(Number(row?.wait_ms)).toBeGreaterThan(expected / 2);
     }
-    await waitUntil(() => Promise.resolve(/"delivery_failed".*"attempts":9/.test(log())));
+    await waitUntil(() => Promise.resolve(/"delivery_failed".*"attempts":9/.test(readLog())));
   });
 
-  test("is reachable again gets each waiting mail once, even with concurrent deliveries", async () => {
+  test("is reachable again receives each waiting mail once, even with concurrent deliveries", async () => {
     await smtp.stop();
     const emails = await Promise.all(Array.from({ length: 12 }, signUp));
-    await waitUntil(() => Promise.resolve(log().split("delivery_failed").length > 12));
+    await waitUntil(() => Promise.resolve(readLog().split("delivery_failed").length > 12));
     await smtp.start();
     await makeDue();
     await Promise.all(Array.from({ length: 20 }, () => api.runCron()));
     // The server also runs the job by itself, once a minute.
-    await nothingWaits();
-    expect(emails.map((email) => mailsTo(email).length)).toEqual(emails.map(() => 1));
+    await waitUntilOutboxIsEmpty();
+    expect(emails.map((email) => findMailsTo(email).length)).toEqual(emails.map(() => 1));
   });
 });
 
 test("a mail that could not be delivered for a day is given up, and this is logged", async () => {
   await smtp.stop();
   await signUp();
-  await logged("delivery_failed");
+  await waitForLog("delivery_failed");
   await api.sql("update outbox set created_at = now() - interval '25 hours'");
   await api.runCron();
-  await nothingWaits();
-  await logged("mail_given_up");
+  await waitUntilOutboxIsEmpty();
+  await waitForLog("mail_given_up");
 });

@@ -79,7 +79,7 @@ test.each([{}, { ...mail, to: "nobody" }, { ...mail, text: undefined }])(
 );
 
 describe("over SMTP", () => {
-  const here = (port: number, changes: Partial<SmtpServer> = {}): SmtpServer => ({
+  const buildSmtpServer = (port: number, changes: Partial<SmtpServer> = {}): SmtpServer => ({
     host: "127.0.0.1",
     port,
     implicitTls: false,
@@ -91,7 +91,7 @@ describe("over SMTP", () => {
   test("a mail is delivered unchanged when the request succeeds", async () => {
     await using smtp = await startMailServer();
     const text = `Grüße\n.\n..two\n${"long ".repeat(500)}\nFrom here on\n`;
-    expect(await post(here(smtp.port), { ...mail, text })).toBe(200);
+    expect(await post(buildSmtpServer(smtp.port), { ...mail, text })).toBe(200);
     const [received] = smtp.mails;
     expect(received).toMatchObject({ subject: mail.subject, recipients: [mail.to] });
     expect(received?.text?.trimEnd()).toBe(text.trimEnd());
@@ -103,7 +103,7 @@ describe("over SMTP", () => {
     await using smtp = await startMailServer();
     const from = { name: 'Eve" <eve@example.com>\r\nBcc: eve@example.com', address: "a@localhost" };
     const subject = "One\r\nBcc: eve@example.com\r\n\r\nbody";
-    expect(await post(here(smtp.port), { ...mail, from, subject })).toBe(200);
+    expect(await post(buildSmtpServer(smtp.port), { ...mail, from, subject })).toBe(200);
     const [received] = smtp.mails;
     expect(received?.bcc).toBeUndefined();
     expect(received?.from?.address).toBe("a@localhost");
@@ -115,22 +115,22 @@ describe("over SMTP", () => {
     ["451 4.3.0 later", 503],
     ["550 5.7.1 relaying denied", 503],
     ["550 5.1.1 no such user", 422],
-  ] as const)("the SMTP reply %j is answered with %i", async (mood, status) => {
+  ] as const)("the SMTP reply %j is answered with %i", async (behavior, status) => {
     await using smtp = await startMailServer();
-    smtp.behavior = mood;
-    expect(await post(here(smtp.port), mail)).toBe(status);
+    smtp.behavior = behavior;
+    expect(await post(buildSmtpServer(smtp.port), mail)).toBe(status);
     expect(logged).toHaveLength(1);
   });
 
   test("an unreachable server is reported as not delivered", async () => {
-    expect(await post(here(1), mail)).toBe(503);
+    expect(await post(buildSmtpServer(1), mail)).toBe(503);
     expect(logged).toHaveLength(1);
   });
 
   test("a delivery to a silent server times out", async () => {
     await using smtp = await startMailServer();
     smtp.behavior = "is silent";
-    const mailer = createMailer({ mailDir: dir, smtpServer: here(smtp.port), log });
+    const mailer = createMailer({ mailDir: dir, smtpServer: buildSmtpServer(smtp.port), log });
     const startedAt = Date.now();
     // More than the number of connections, so that some mails wait for others.
     const answers = await Promise.all(
@@ -139,7 +139,7 @@ describe("over SMTP", () => {
     expect(answers.map(({ status }) => status)).toEqual(answers.map(() => 503));
     expect(Date.now() - startedAt).toBeLessThan(2 * MAIL_DELIVERY_MAX_MS);
 
-    smtp.behavior = "takes";
+    smtp.behavior = "accepts";
     const next = await mailer.handle(JSON.stringify({ ...mail, to: "next@example.com" }));
     expect(next.status).toBe(200);
     expect(smtp.mails.map(({ recipients }) => recipients)).toEqual([["next@example.com"]]);
@@ -152,32 +152,32 @@ describe("over SMTP", () => {
       disabledCommands: [],
       authOptional: false,
       onAuth({ username, password }, _session, done) {
-        const isRight = username === credentials.user && password === credentials.password;
-        done(isRight ? null : new Error("wrong"), { user: isRight ? username : undefined });
+        const isCorrect = username === credentials.user && password === credentials.password;
+        done(isCorrect ? null : new Error("wrong"), { user: isCorrect ? username : undefined });
       },
     };
 
     test("it is sent to a server on this machine with any certificate", async () => {
       await using smtp = await startMailServer(withPassword);
-      expect(await post(here(smtp.port, { credentials }), mail)).toBe(200);
+      expect(await post(buildSmtpServer(smtp.port, { credentials }), mail)).toBe(200);
       expect(smtp.mails[0]?.session).toMatchObject({ secure: true, user: credentials.user });
     });
 
     test.each<[string, SMTPServerOptions]>([
       ["that offers no TLS", { ...withPassword, hideSTARTTLS: true, allowInsecureAuth: true }],
       ["with an untrusted certificate", withPassword],
-    ])("it goes to no server elsewhere %s", async (_, options) => {
-      const tried: string[] = [];
+    ])("it is sent to no remote server %s", async (_, options) => {
+      const usernames: string[] = [];
       await using smtp = await startMailServer({
         ...options,
         onAuth({ username }, _session, done) {
-          tried.push(username ?? "");
+          usernames.push(username ?? "");
           done(null, { user: username });
         },
       });
-      const elsewhere = here(smtp.port, { credentials, isLoopback: false });
-      expect(await post(elsewhere, mail)).toBe(503);
-      expect(tried).toEqual([]);
+      const remoteServer = buildSmtpServer(smtp.port, { credentials, isLoopback: false });
+      expect(await post(remoteServer, mail)).toBe(503);
+      expect(usernames).toEqual([]);
     });
   });
 });

@@ -11,7 +11,7 @@ interface Health {
   pid: number;
 }
 
-async function health(port: number): Promise<Health> {
+async function readHealth(port: number): Promise<Health> {
   const answer = await fetch(`http://127.0.0.1:${port}/health`);
   const body: Health = await answer.json();
   return body;
@@ -24,9 +24,9 @@ async function relayedServer(first: number): Promise<TestServer> {
 test("the relay is connected when the server reports that it listens, and stops with the server", async () => {
   const first = await reservePorts(10);
   const server = await relayedServer(first);
-  expect(await health(first)).toMatchObject({ linked: true });
+  expect(await readHealth(first)).toMatchObject({ linked: true });
   expect(await server.stop()).toBe(0);
-  await expect(health(first)).rejects.toThrow();
+  await expect(readHealth(first)).rejects.toThrow();
 });
 
 test("the server starts while the relay's port is in use, and the relay starts when the port is free", async () => {
@@ -39,7 +39,7 @@ test("the server starts while the relay's port is in use, and the relay starts w
   other.close();
   await vi.waitUntil(
     () =>
-      health(first).then(
+      readHealth(first).then(
         ({ linked }) => linked,
         () => false,
       ),
@@ -52,13 +52,13 @@ test("the server starts while the relay's port is in use, and the relay starts w
 test("a killed relay is restarted", async () => {
   const first = await reservePorts(10);
   await using server = await relayedServer(first);
-  const { pid } = await health(first);
+  const { pid } = await readHealth(first);
   process.kill(pid, "SIGKILL");
-  const isBack = async () => {
-    const now = await health(first).catch(() => undefined);
+  const isRestarted = async () => {
+    const now = await readHealth(first).catch(() => undefined);
     return now !== undefined && now.pid !== pid && now.linked;
   };
-  await vi.waitUntil(isBack, WAIT_OPTIONS);
+  await vi.waitUntil(isRestarted, WAIT_OPTIONS);
   expect(server.output).toContain("will be restarted");
 });
 
@@ -66,12 +66,12 @@ test("the relay exits after a kill -9 of the server", async () => {
   const first = await reservePorts(10);
   const server = await relayedServer(first);
   await server.kill();
-  const isGone = () =>
-    health(first).then(
+  const hasExited = () =>
+    readHealth(first).then(
       () => false,
       () => true,
     );
-  await vi.waitUntil(isGone, WAIT_OPTIONS);
+  await vi.waitUntil(hasExited, WAIT_OPTIONS);
   // The next start stops the other child processes.
   const next = await startServer({ dataDir: server.dataDir });
   await next.stop();

@@ -31,13 +31,13 @@ describe("the list of connections", () => {
   test("has only agents of its own organization", async () => {
     const [one, other] = [new TestOrganization(), new TestOrganization()];
     const mine = await one.agent();
-    const theirs = await other.agent();
+    const otherAgent = await other.agent();
     await vi.waitFor(
       async () => expect(await one.listAgentIds()).toEqual(getAgentIds(mine)),
       WAIT_OPTIONS,
     );
     await vi.waitFor(
-      async () => expect(await other.listAgentIds()).toEqual(getAgentIds(theirs)),
+      async () => expect(await other.listAgentIds()).toEqual(getAgentIds(otherAgent)),
       WAIT_OPTIONS,
     );
   });

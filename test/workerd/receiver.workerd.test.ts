@@ -100,7 +100,7 @@ test("rows are read once for a receiver, and each time for an unknown id", async
   const [id, unknown] = [crypto.randomUUID(), crypto.randomUUID()];
   rows.receivers.set(id, SETTINGS);
   for (const name of [id, id, unknown]) await receivers.getByName(name).getSettings();
-  expect(rows.reads.filter((asked) => asked === id)).toHaveLength(1);
+  expect(rows.reads.filter((readId) => readId === id)).toHaveLength(1);
   expect(await receivers.getByName(unknown).getSettings()).toBeNull();
   await runInDurableObject(receivers.getByName(unknown), async (_, { storage }) => {
     expect([...(await storage.list()).keys()]).toEqual([]);

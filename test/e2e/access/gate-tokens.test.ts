@@ -24,11 +24,11 @@ let owner: TunnelOwner;
 let origin: RawOrigin;
 let shop: OwnedTunnel;
 let issuers: HttpServer;
-/** What an issuer publishes: keys, or a custom response. */
-type Published = JWK[] | { status: number; body?: string; location?: string };
-const published = new Map<string, Published>();
+/** An issuer's response: its keys, or a custom response. */
+type IssuerResponse = JWK[] | { status: number; body?: string; location?: string };
+const responses = new Map<string, IssuerResponse>();
 /** The paths that were requested. */
-let fetched: string[] = [];
+let requestedPaths: string[] = [];
 let first: Pair;
 let second: Pair;
 
@@ -36,14 +36,14 @@ beforeAll(async () => {
   [first, second] = await Promise.all([newPair("one"), newPair("two")]);
   issuers = await startHttpServer((request, response) => {
     const path = request.url ?? "";
-    fetched.push(path);
+    requestedPaths.push(path);
     const name = path.split("/")[1] ?? "";
     const issuer = `${issuers.origin}/${name}`;
-    const what = published.get(name) ?? { status: 404 };
-    if (!Array.isArray(what)) {
-      if (what.location !== undefined) response.setHeader("location", what.location);
-      response.writeHead(what.status).end(what.body);
-    } else if (path.endsWith("/jwks")) response.end(JSON.stringify({ keys: what }));
+    const content = responses.get(name) ?? { status: 404 };
+    if (!Array.isArray(content)) {
+      if (content.location !== undefined) response.setHeader("location", content.location);
+      response.writeHead(content.status).end(content.body);
+    } else if (path.endsWith("/jwks")) response.end(JSON.stringify({ keys: content }));
     else response.end(JSON.stringify({ issuer, jwks_uri: `${issuer}/jwks` }));
   });
   origin = await startRawOrigin();
@@ -56,35 +56,35 @@ afterAll(async () => {
   await issuers.stop();
 });
 afterEach(() => {
-  published.clear();
-  fetched = [];
+  responses.clear();
+  requestedPaths = [];
 });
 
 /** Each test has its own issuer, because the server caches keys. */
-function newIssuer(what: Published) {
+function newIssuer(response: IssuerResponse) {
   const name = crypto.randomUUID();
-  published.set(name, what);
+  responses.set(name, response);
   return { name, issuer: `${issuers.origin}/${name}` };
 }
 
-const wantToken = (rule: object = {}) =>
+const requireToken = (rule: object = {}) =>
   shop.put("policy", { actions: [{ kind: "jwt_validation", ...rule }] });
 const token = (issuer: string, claims: object = {}, { jwk, privateKey } = first) =>
   new SignJWT({ iss: issuer, ...claims })
     .setProtectedHeader({ alg: "ES256", kid: jwk.kid! })
     .setExpirationTime("10m")
     .sign(privateKey);
-const show = (jwt: string) => shop.visit("/", { authorization: `Bearer ${jwt}` });
+const visitWithToken = (jwt: string) => shop.visit("/", { authorization: `Bearer ${jwt}` });
 
 describe("a tunnel that requires a token", () => {
   test("accepts tokens of its issuers and audiences, and forwards them", async () => {
     const { issuer } = newIssuer([first.jwk]);
-    await wantToken({ allowed_issuers: [issuer], allowed_audiences: ["shop"] });
+    await requireToken({ allowed_issuers: [issuer], allowed_audiences: ["shop"] });
     const jwt = await token(issuer, { aud: "shop" });
-    for (let n = 0; n < 3; n++) expect(findErrorCode(await show(jwt))).toBe("passed");
+    for (let n = 0; n < 3; n++) expect(findErrorCode(await visitWithToken(jwt))).toBe("passed");
     expect(findHeader(origin.requests.at(-1)!.headers, "authorization")).toBe(`Bearer ${jwt}`);
 
-    const refused = await show(await token(issuer, { aud: "desk" }));
+    const refused = await visitWithToken(await token(issuer, { aud: "desk" }));
     expect([refused.status, findErrorCode(refused)]).toEqual([401, "unauthorized"]);
     expect(findHeader(refused.headers, "www-authenticate")).toBe('Bearer error="invalid_token"');
     const bare = await shop.visit("/");
@@ -96,20 +96,20 @@ describe("a tunnel that requires a token", () => {
 
   test("requests an issuer's keys once for many concurrent requests", async () => {
     const { issuer, name } = newIssuer([first.jwk]);
-    await wantToken({ allowed_issuers: [issuer] });
+    await requireToken({ allowed_issuers: [issuer] });
     const tokens = await Promise.all(Array.from({ length: 30 }, (_, n) => token(issuer, { n })));
-    const codes = (await Promise.all(tokens.map(show))).map(findErrorCode);
+    const codes = (await Promise.all(tokens.map(visitWithToken))).map(findErrorCode);
     expect(codes).toEqual(Array(30).fill("passed"));
-    expect(fetched.filter((path) => path === `/${name}/jwks`)).toHaveLength(1);
+    expect(requestedPaths.filter((path) => path === `/${name}/jwks`)).toHaveLength(1);
   });
 
   test("accepts an issuer's new key, and no key of another issuer with the same id", async () => {
     const [a, b] = [newIssuer([first.jwk]), newIssuer([{ ...second.jwk, kid: "one" }])];
-    await wantToken({ allowed_issuers: [a.issuer, b.issuer] });
-    expect(findErrorCode(await show(await token(a.issuer)))).toBe("passed");
-    expect(findErrorCode(await show(await token(b.issuer)))).toBe("unauthorized");
+    await requireToken({ allowed_issuers: [a.issuer, b.issuer] });
+    expect(findErrorCode(await visitWithToken(await token(a.issuer)))).toBe("passed");
+    expect(findErrorCode(await visitWithToken(await token(b.issuer)))).toBe("unauthorized");
     const ofB = await token(b.issuer, {}, { ...second, jwk: { ...second.jwk, kid: "one" } });
-    expect(findErrorCode(await show(ofB))).toBe("passed");
+    expect(findErrorCode(await visitWithToken(ofB))).toBe("passed");
   });
 
   test("counts only requests with a token against its limit", async () => {
@@ -120,16 +120,20 @@ describe("a tunnel that requires a token", () => {
     ];
     await shop.put("policy", { actions });
     for (let n = 0; n < 10; n++) expect(findErrorCode(await shop.visit("/"))).toBe("unauthorized");
-    expect(findErrorCode(await show(await token(issuer)))).toBe("passed");
+    expect(findErrorCode(await visitWithToken(await token(issuer)))).toBe("passed");
   });
 
   test("accepts this service's own tokens if it names no issuer", async () => {
-    await wantToken();
+    await requireToken();
     const { accessToken } = owner.owner;
-    expect(findErrorCode(await show(accessToken))).toBe("passed");
-    expect(findErrorCode(await show(`${accessToken.slice(0, -4)}AAAA`))).toBe("unauthorized");
-    expect(findErrorCode(await show(await token("http://localhost")))).toBe("unauthorized");
-    expect(fetched).toEqual([]);
+    expect(findErrorCode(await visitWithToken(accessToken))).toBe("passed");
+    expect(findErrorCode(await visitWithToken(`${accessToken.slice(0, -4)}AAAA`))).toBe(
+      "unauthorized",
+    );
+    expect(findErrorCode(await visitWithToken(await token("http://localhost")))).toBe(
+      "unauthorized",
+    );
+    expect(requestedPaths).toEqual([]);
   });
 });
 
@@ -140,10 +144,10 @@ describe("an issuer", () => {
     ["that says nothing sensible", { status: 200, body: "<html>" }],
     ["that speaks for another", { status: 200, body: '{"issuer":"x","jwks_uri":"http://x/"}' }],
     ["that talks without end", { status: 200, body: `{"x":"${"y".repeat(300_000)}"}` }],
-  ])("%s makes tokens unverifiable", async (_, what) => {
-    const { issuer } = newIssuer(what);
-    await wantToken({ allowed_issuers: [issuer] });
-    const answer = await show(await token(issuer));
+  ])("%s makes tokens unverifiable", async (_, response) => {
+    const { issuer } = newIssuer(response);
+    await requireToken({ allowed_issuers: [issuer] });
+    const answer = await visitWithToken(await token(issuer));
     expect([answer.status, findErrorCode(answer)]).toEqual([503, "unavailable"]);
     expect(Number(findHeader(answer.headers, "retry-after"))).toBeGreaterThan(0);
   });
@@ -152,9 +156,9 @@ describe("an issuer", () => {
     const { name: elsewhere } = newIssuer([first.jwk]);
     const location = `${issuers.origin}/${elsewhere}/.well-known/openid-configuration`;
     const { issuer } = newIssuer({ status: 302, location });
-    await wantToken({ allowed_issuers: [issuer] });
-    expect(findErrorCode(await show(await token(issuer)))).toBe("unavailable");
-    expect(fetched.filter((path) => path.startsWith(`/${elsewhere}/`))).toEqual([]);
+    await requireToken({ allowed_issuers: [issuer] });
+    expect(findErrorCode(await visitWithToken(await token(issuer)))).toBe("unavailable");
+    expect(requestedPaths.filter((path) => path.startsWith(`/${elsewhere}/`))).toEqual([]);
   });
 
   test("without TLS or on a private address is not requested, unless the operator allows it", async () => {
@@ -175,7 +179,7 @@ describe("an issuer", () => {
         "unavailable",
       ]);
     }
-    expect(fetched).toEqual([]);
+    expect(requestedPaths).toEqual([]);
     await strict.stop();
   });
 });

@@ -88,8 +88,11 @@ describe("a password", () => {
   });
 
   test("is requested with the tunnel's name, accepted, and not forwarded", async () => {
-    const asked = await shop.visit("/", HTML);
-    expect([asked.status, line(asked, "www-authenticate")]).toEqual([401, 'Basic realm="shop"']);
+    const challenged = await shop.visit("/", HTML);
+    expect([challenged.status, line(challenged, "www-authenticate")]).toEqual([
+      401,
+      'Basic realm="shop"',
+    ]);
     expect(await readCodes(shop.visit("/", basicAuthorization("ann", "open barley")))).toEqual([
       "unauthorized",
     ]);
@@ -182,10 +185,10 @@ describe("the headers between the edge and the object", () => {
     await policy(DENY);
     for (const path of ["/", "/admin", "/", "/admin"]) {
       const { headers } = await shop.visit(path, { "underpass-judged": "x", ...ANN });
-      const ours = headers
+      const serviceHeaders = headers
         .map(([name]) => name.toLowerCase())
         .filter((name) => name.startsWith("underpass-"));
-      expect(ours).toEqual(path === "/" ? [] : ["underpass-error"]);
+      expect(serviceHeaders).toEqual(path === "/" ? [] : ["underpass-error"]);
     }
     for (const { headers } of origin.requests) {
       expect(headers.filter(([name]) => name.includes("judged"))).toEqual([]);
@@ -275,11 +278,11 @@ describe("a policy", () => {
     let isDenied = false;
     /** Between the call and its response, both policies are possible. */
     let isChanging = false;
-    let isOver = false;
+    let isStopped = false;
     const wrong: string[] = [];
     let authorized = 0;
     async function hammer(): Promise<void> {
-      while (!isOver) {
+      while (!isStopped) {
         const [expected, wasChanging] = [isDenied ? "forbidden" : "passed", isChanging];
         const changes = changed;
         const code = findErrorCode(await shop.visit("/admin", ANN));
@@ -300,7 +303,7 @@ describe("a policy", () => {
       const seen = authorized;
       await waitUntil(() => Promise.resolve(authorized > seen + 64));
     }
-    isOver = true;
+    isStopped = true;
     await Promise.all(visitors);
     expect(wrong).toEqual([]);
     expect(authorized).toBeGreaterThan(12 * 64);

@@ -271,10 +271,13 @@ describe("the address after a sign-in", () => {
     ["/é", "/"],
     [`/${"a".repeat(3_000)}`, "/"],
     ["", "/"],
-  ])("is on the tunnel's own host if %j was requested", async (wish, target) => {
+  ])("is on the tunnel's own host if %j was requested", async (requestedPath, target) => {
     const ann = new TunnelBrowser();
     const start = new URL(`http://localhost:${visits.api.server.port}/edge-auth/start`);
-    start.search = new URLSearchParams({ tunnel_id: tunnel.tunnelId, return_to: wish }).toString();
+    start.search = new URLSearchParams({
+      tunnel_id: tunnel.tunnelId,
+      return_to: requestedPath,
+    }).toString();
     const last = await visits.followUntil(ann, start, TICKET_PATH);
     expect(last.host).toBe(new URL(tunnel.url).host);
     const { headers } = await ann.open(last);

@@ -1,4 +1,4 @@
-/** What somebody who is signed in does on the page of the account, in a real browser. */
+/** The account page of a signed-in user, in a real browser. */
 import { expect, test } from "vitest";
 import type { Session } from "../../../protocol/schemas/accounts/accounts.ts";
 import { ACCESS_TOKEN_SECONDS } from "../../../protocol/limits.ts";
@@ -29,12 +29,12 @@ test("an invitation is sent, opened and accepted", async () => {
   await clickButton(wrong, "Accept the invitation");
   await wrong.getByRole("alert").filter({ hasText: /./ }).waitFor();
 
-  const joining = await pages.openAs(guest.email, link);
-  await clickButton(joining, "Accept the invitation");
-  await joining.getByText(/You are now a member of .* with the role admin/).waitFor();
-  await clickButton(joining, "Open the organization");
-  await getSection(joining, "Members").getByText(owner.email).waitFor();
-  await getSection(joining, "Members").getByText("admin").waitFor();
+  const guestPage = await pages.openAs(guest.email, link);
+  await clickButton(guestPage, "Accept the invitation");
+  await guestPage.getByText(/You are now a member of .* with the role admin/).waitFor();
+  await clickButton(guestPage, "Open the organization");
+  await getSection(guestPage, "Members").getByText(owner.email).waitFor();
+  await getSection(guestPage, "Members").getByText("admin").waitFor();
 });
 
 test("an invitation is revoked after a confirmation", async () => {
@@ -115,13 +115,13 @@ test("members with permission change roles and remove members; others see no but
   await page.getByRole("dialog").getByRole("button", { name: "Leave" }).click();
   await page.getByRole("alert").filter({ hasText: "last owner" }).waitFor();
 
-  const modest = await pages.openAs(viewer.email);
-  await getSection(modest, "Members").getByText(owner.email).waitFor();
-  expect(await getSection(modest, "Members").getByRole("button").allTextContents()).toEqual([
+  const viewerPage = await pages.openAs(viewer.email);
+  await getSection(viewerPage, "Members").getByText(owner.email).waitFor();
+  expect(await getSection(viewerPage, "Members").getByRole("button").allTextContents()).toEqual([
     "Leave",
   ]);
-  await getSection(modest, "Invitations").getByText("There are no open invitations.").waitFor();
-  expect(await getSection(modest, "Invitations").getByRole("button").count()).toBe(0);
+  await getSection(viewerPage, "Invitations").getByText("There are no open invitations.").waitFor();
+  expect(await getSection(viewerPage, "Invitations").getByRole("button").count()).toBe(0);
 });
 
 test("the access token is renewed once, shortly before it expires", async () => {
@@ -151,7 +151,7 @@ test("everything has a name for screen readers and fits a narrow screen", async 
   await clickButton(page, "Set up");
   await page.getByLabel("Code from your authenticator app").waitFor();
   expect(await page.evaluate("document.documentElement.scrollWidth")).toBe(360);
-  const spoken = await page.locator("body").ariaSnapshot();
-  expect(spoken).toContain('- heading "Your account" [level=1]');
-  expect(spoken).not.toMatch(/- (button|textbox|link|combobox|img|region)( \[|:|$)/m);
+  const snapshot = await page.locator("body").ariaSnapshot();
+  expect(snapshot).toContain('- heading "Your account" [level=1]');
+  expect(snapshot).not.toMatch(/- (button|textbox|link|combobox|img|region)( \[|:|$)/m);
 });

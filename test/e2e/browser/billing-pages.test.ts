@@ -1,4 +1,4 @@
-/** Plans as an owner buys and loses them in a browser, in a rehearsal of paying. */
+/** An owner buys, changes and cancels plans in a real browser, with `BILLING_MODE=mock`. */
 import { expect, test } from "vitest";
 import type { CheckoutSession } from "../../../protocol/schemas/billing.ts";
 import { answerDialog, getSection, clickButton, usePages } from "../../harness/browser/pages.ts";
@@ -13,14 +13,14 @@ test("a plan is bought, changed, overdue, paid and canceled on the pages", async
 
   await clickButton(page, "Pay monthly for Pro");
   await page.getByRole("heading", { name: "You now have the pro plan" }).waitFor();
-  const used = page.url();
+  const checkoutUrl = page.url();
   await page.getByRole("link", { name: "Back to your account" }).click();
   await billing.getByText("paid monthly").waitFor();
   expect(await billing.getByRole("button", { name: "Pay monthly for Pro" }).count()).toBe(0);
 
   await clickButton(page, "Pay yearly for Team");
   await page.getByRole("heading", { name: "You now have the team plan" }).waitFor();
-  await page.goto(used);
+  await page.goto(checkoutUrl);
   await page.getByText("This link has already been used").waitFor();
   await page.goto(pages.origin);
   await billing.getByText("paid yearly").waitFor();
@@ -53,8 +53,8 @@ test("after the checkout the page shows the plan as soon as the payment is confi
   await page.goto(`${pages.origin}/#paid`);
   const billing = getSection(page, "Plan and billing");
   await billing.getByText("The payment is being confirmed.").waitFor();
-  const asked = { plan: "pro" };
-  const { body } = await owner.post<CheckoutSession>("/billing/checkout-session", asked);
+  const checkout = { plan: "pro" };
+  const { body } = await owner.post<CheckoutSession>("/billing/checkout-session", checkout);
   const { pathname, search } = new URL(body.checkout_url);
   expect(await owner.get(pathname + search)).toMatchObject({ status: 200 });
   await billing.getByText("paid monthly").waitFor();
@@ -65,13 +65,13 @@ test("after the checkout the page shows the plan as soon as the payment is confi
 test("resources beyond the plan are shown, to owners only", async () => {
   const owner = await pages.api.owner();
   await pages.api.sql("update organizations set plan = 'pro' where id = $1", [owner.orgId]);
-  await owner.post("/reserved-subdomains", { subdomain: `kept-${crypto.randomUUID()}` });
+  await owner.post("/reserved-subdomains", { subdomain: `reserved-${crypto.randomUUID()}` });
   await pages.api.sql("update organizations set plan = 'free' where id = $1", [owner.orgId]);
   const page = await pages.openAs(owner.email);
   await getSection(page, "Plan and billing").getByText("Reserved subdomains: 1").waitFor();
 
   const admin = await pages.api.colleague(owner, "admin");
-  const modest = await pages.openAs(admin.email);
-  await getSection(modest, "Members").getByText(owner.email).waitFor();
-  expect(await getSection(modest, "Plan and billing").count()).toBe(0);
+  const adminPage = await pages.openAs(admin.email);
+  await getSection(adminPage, "Members").getByText(owner.email).waitFor();
+  expect(await getSection(adminPage, "Plan and billing").count()).toBe(0);
 });

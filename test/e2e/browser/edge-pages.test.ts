@@ -1,4 +1,4 @@
-/** The small pages by which the edge tells a person that there is no answer, as a browser shows them. */
+/** The edge's error pages in a real browser. */
 import type { Browser } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { ErrorBody, STATUS_BY_CODE, type ErrorCode } from "../../../protocol/errors.ts";
@@ -21,18 +21,18 @@ const CODES: ErrorCode[] = [
 ];
 /** WCAG 2.2, 1.4.3. */
 const CONTRAST_MIN = 4.5;
-/** What a browser puts behind a page that names no colour. */
+/** The grey level of a browser's default background. */
 const CANVAS = { light: 255, dark: 18 } as const;
 
-const asked = (accept: string) => new Request(ADDRESS, { headers: { accept } });
+const newRequest = (accept: string) => new Request(ADDRESS, { headers: { accept } });
 const BROWSER = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8";
 
 let browser: Browser;
 beforeAll(async () => void (browser = await openBrowser()));
 afterAll(() => browser?.close());
 
-/** For the page: the least contrast between a text and the canvas. Grey texts only, which ours are. */
-const leastContrast = (canvas: number) => `(() => {
+/** A script for the page: the lowest contrast between a text and its background. It supports only grey, as on these pages. */
+const buildContrastScript = (canvas: number) => `(() => {
   const luminance = (grey) => {
     const part = grey / 255;
     return part <= 0.04045 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4;
@@ -41,7 +41,7 @@ const leastContrast = (canvas: number) => `(() => {
     let opacity = 1;
     for (let at = element; at; at = at.parentElement) opacity *= getComputedStyle(at).opacity;
     const text = Number(/\\d+/.exec(getComputedStyle(element).color)[0]);
-    // Behind code is a grey of one fifth.
+    // Code has a translucent grey background.
     const behind = element.tagName === "CODE" ? ${canvas} * 0.8 + 136 * 0.2 : ${canvas};
     const [a, b] = [luminance(text * opacity + behind * (1 - opacity)), luminance(behind)];
     return (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
@@ -52,31 +52,33 @@ const leastContrast = (canvas: number) => `(() => {
 describe.each(CODES)("the page of %s", (code) => {
   test("is self-contained, has a heading and a language, and is readable in both themes", async () => {
     const { page, problems } = await openPage(browser);
-    const answer = errorPage(asked(BROWSER), code);
-    const asks: string[] = [];
+    const answer = errorPage(newRequest(BROWSER), code);
+    const requestedUrls: string[] = [];
     await page.route("**", async (route) => {
-      asks.push(route.request().url());
+      requestedUrls.push(route.request().url());
       const headers = Object.fromEntries(answer.headers);
       await route.fulfill({ status: 200, headers, body: await answer.clone().text() });
     });
     for (const colorScheme of ["light", "dark"] as const) {
       await page.emulateMedia({ colorScheme });
       await page.goto(ADDRESS);
-      expect(await page.evaluate(leastContrast(CANVAS[colorScheme]))).toBeGreaterThan(CONTRAST_MIN);
+      expect(await page.evaluate(buildContrastScript(CANVAS[colorScheme]))).toBeGreaterThan(
+        CONTRAST_MIN,
+      );
     }
     await page.setViewportSize({ width: 320, height: 640 });
     expect(await page.evaluate("document.documentElement.scrollWidth")).toBeLessThanOrEqual(320);
     expect(await page.locator("html").getAttribute("lang")).toBe("en");
     expect(await page.locator("main h1").allTextContents()).toEqual([await page.title()]);
     expect(await page.locator("footer").textContent()).toContain(`${STATUS_BY_CODE[code]} ${code}`);
-    expect(new Set(asks)).toEqual(new Set([ADDRESS]));
+    expect(new Set(requestedUrls)).toEqual(new Set([ADDRESS]));
     expect(problems).toEqual([]);
     await page.close();
   });
 
   test("is JSON for a program, in the common format of errors", async () => {
     for (const accept of ["application/json", "*/*"]) {
-      const answer = errorPage(asked(accept), code);
+      const answer = errorPage(newRequest(accept), code);
       expect(answer.status).toBe(STATUS_BY_CODE[code]);
       expect(answer.headers.get("underpass-error")).toBe(code);
       expect(answer.headers.get("cache-control")).toBe("no-store");
@@ -87,19 +89,19 @@ describe.each(CODES)("the page of %s", (code) => {
   });
 });
 
-test("the time to retry is in the header for everybody, and in the body for programs", async () => {
+test("the time to retry is in the header for every client, and in the body for programs", async () => {
   const refusal = () => new Response(null, { headers: { "retry-after": "17" } });
-  const forProgram = await refusalPage(asked("*/*"), "rate_limited", refusal());
-  expect(forProgram.headers.get("retry-after")).toBe("17");
-  expect(await forProgram.json()).toMatchObject({ retry_after_seconds: 17 });
-  const forPerson = await refusalPage(asked(BROWSER), "rate_limited", refusal());
-  expect(forPerson.headers.get("retry-after")).toBe("17");
-  expect(await forPerson.text()).not.toContain("retryAfter");
+  const programResponse = await refusalPage(newRequest("*/*"), "rate_limited", refusal());
+  expect(programResponse.headers.get("retry-after")).toBe("17");
+  expect(await programResponse.json()).toMatchObject({ retry_after_seconds: 17 });
+  const browserResponse = await refusalPage(newRequest(BROWSER), "rate_limited", refusal());
+  expect(browserResponse.headers.get("retry-after")).toBe("17");
+  expect(await browserResponse.text()).not.toContain("retryAfter");
 });
 
 test("an owner's own message is shown as text, even if it contains HTML", async () => {
   const own = "<script>alert(1)</script> & 'so on' `code`";
-  const page = await refusalPage(asked(BROWSER), "maintenance", new Response(own));
+  const page = await refusalPage(newRequest(BROWSER), "maintenance", new Response(own));
   const text = await page.text();
   expect(text).not.toContain("<script>");
   expect(text).toContain("&lt;script&gt;alert(1)&lt;/script&gt; &amp; &#39;so on&#39; `code`");

@@ -1,4 +1,4 @@
-/** From a stranger to somebody who is signed in, and back, in a real browser. */
+/** Signing up, in and out in a real browser. */
 import type { Page } from "playwright-core";
 import { expect, test } from "vitest";
 import { newEmail, PASSWORD } from "../../harness/server/api.ts";
@@ -12,50 +12,50 @@ import {
 import { generateCode, enableSecondFactor } from "../../harness/browser/second-factor.ts";
 
 const pages = usePages();
-const says = (page: Page, text: string | RegExp) =>
+const waitForStatus = (page: Page, text: string | RegExp) =>
   page.getByRole("status").filter({ hasText: text }).waitFor();
-const complains = (page: Page, text: string | RegExp) =>
+const waitForAlert = (page: Page, text: string | RegExp) =>
   page.getByRole("alert").filter({ hasText: text }).waitFor();
-const focused = (page: Page) =>
+const readFocusedText = (page: Page) =>
   page.evaluate("(document.activeElement.labels?.[0] ?? document.activeElement).textContent");
 
 test("a new user signs up with the mailed code and stays signed in after a reload", async () => {
   const email = newEmail();
   const page = await pages.open("/");
   await clickButton(page, "Create an account");
-  expect(await focused(page)).toBe("Email address");
+  expect(await readFocusedText(page)).toBe("Email address");
   await page.getByLabel("Email address").fill(email);
   await page.getByLabel("Password").fill("passwordpassword");
   await clickButton(page, "Create account");
   await page.getByText("It is among the most common passwords.").waitFor();
-  expect(await focused(page)).toBe("Password");
+  expect(await readFocusedText(page)).toBe("Password");
   await page.getByLabel("Password").fill(PASSWORD);
   await clickButton(page, "Create account");
 
   await page.getByLabel("Code").fill("000000");
   await clickButton(page, "Confirm");
-  await complains(page, "The code is wrong");
+  await waitForAlert(page, "The code is wrong");
   const code = await pages.api.getMailedCode(email);
   await page.getByLabel("Code").fill(`${code.slice(0, 3)} ${code.slice(3)}`);
   await clickButton(page, "Confirm");
   await waitForAccountPage(page);
-  expect(await focused(page)).toBe("Your account");
+  expect(await readFocusedText(page)).toBe("Your account");
 
   await page.reload();
   await page.getByText(`Signed in as ${email}.`).waitFor();
-  const kept = "JSON.stringify([localStorage, sessionStorage, document.cookie])";
-  expect(await page.evaluate(kept)).not.toMatch(/eyJ|\./);
+  const storageScript = "JSON.stringify([localStorage, sessionStorage, document.cookie])";
+  expect(await page.evaluate(storageScript)).not.toMatch(/eyJ|\./);
 });
 
 test("a wrong password is reported, and the right one signs in", async () => {
   const { email } = await pages.api.owner();
   const page = await pages.open("/");
   await signIn(page, email, "not the password");
-  await complains(page, "The email address or the password is wrong");
+  await waitForAlert(page, "The email address or the password is wrong");
   await signIn(page, email);
   await waitForAccountPage(page);
   await clickButton(page, "Sign out");
-  await says(page, "You have been signed out.");
+  await waitForStatus(page, "You have been signed out.");
   await page.reload();
   await page.getByRole("heading", { name: "Sign in" }).waitFor();
 });
@@ -73,7 +73,7 @@ test("a forgotten password is replaced with the link in the email, once", async 
   await reset.getByLabel("New password").fill("another horse, another staple");
   expect(new URL(reset.url()).hash).toBe("");
   await clickButton(reset, "Set the password");
-  await says(reset, "Your new password is set");
+  await waitForStatus(reset, "Your new password is set");
   await reset.getByRole("link", { name: "Sign in" }).click();
   await signIn(reset, email, "another horse, another staple");
   await waitForAccountPage(reset);
@@ -103,7 +103,7 @@ test("the second factor is set up, required, and turned off with a recovery code
   await signIn(page, email);
   await page.getByLabel("Code from your authenticator app").fill("123456");
   await clickButton(page, "Continue");
-  await complains(page, "The code is wrong");
+  await waitForAlert(page, "The code is wrong");
   await page.getByLabel("Code from your authenticator app").fill(generateCode(secret, 1));
   await clickButton(page, "Continue");
   await waitForAccountPage(page);
@@ -112,7 +112,7 @@ test("the second factor is set up, required, and turned off with a recovery code
   await clickButton(page, "Use a recovery code");
   await page.getByLabel("Recovery code").fill(recoveryCodes[3] ?? "");
   await clickButton(page, "Turn off");
-  await says(page, "Two-factor authentication is off.");
+  await waitForStatus(page, "Two-factor authentication is off.");
 });
 
 test("a user with a second factor approves a machine", async () => {
@@ -129,7 +129,7 @@ test("a user with a second factor approves a machine", async () => {
   await clickButton(page, "Continue");
   await page.getByText("my laptop requests access to open tunnels").waitFor();
   await clickButton(page, "Approve");
-  await says(page, "Done.");
+  await waitForStatus(page, "Done.");
   const { device_code } = body;
   const poll = await pages.api.anonymous.post("/auth/cli/poll", { device_code });
   expect(poll).toMatchObject({ status: 200, body: { label: "my laptop" } });
@@ -142,7 +142,7 @@ test("a provider signs a user in, and leads back to the page where it started", 
   const addresses: string[] = [];
   page.on("framenavigated", (frame) => addresses.push(frame.url()));
   await page.getByRole("link", { name: "Continue with single sign-on" }).click();
-  await complains(page, "The code is wrong");
+  await waitForAlert(page, "The code is wrong");
   expect(addresses.some((url) => url.includes("oauth_token="))).toBe(true);
   expect(page.url()).toBe(`${pages.origin}/activate?code=BCDF-GHJK`);
   await page.getByRole("link", { name: "Underpass" }).click();
@@ -165,29 +165,31 @@ test("a sign-in that is denied at the provider leads back, with a message", asyn
   pages.provider.user = null;
   const page = await pages.open("/");
   await page.getByRole("link", { name: "Continue with single sign-on" }).click();
-  await says(page, "The sign-in was denied at the provider.");
+  await waitForStatus(page, "The sign-in was denied at the provider.");
   expect(page.url()).toBe(`${pages.origin}/`);
 });
 
 test("a token is removed from the address bar before any request, and signs in its own browser only", async () => {
   const { accessToken, cookie, email } = await pages.api.owner();
   const page = await pages.open("/reset");
-  const asked: string[] = [];
-  page.on("request", (request) => asked.push(request.headers().referer ?? "", request.url()));
-  const arrive = async () => {
-    await page.goto(`${pages.origin}/?oauth_token=${accessToken}&kept=1#also=2`);
-    await page.waitForURL(`${pages.origin}/?kept=1#also=2`);
+  const requestedUrls: string[] = [];
+  page.on("request", (request) =>
+    requestedUrls.push(request.headers().referer ?? "", request.url()),
+  );
+  const openWithToken = async () => {
+    await page.goto(`${pages.origin}/?oauth_token=${accessToken}&other=1#fragment`);
+    await page.waitForURL(`${pages.origin}/?other=1#fragment`);
   };
-  await arrive();
+  await openWithToken();
   await page.getByRole("heading", { name: "Sign in" }).waitFor();
 
   const [name = "", value = ""] = cookie.split("=");
   await page
     .context()
     .addCookies([{ name, value, domain: "localhost", path: "/auth", httpOnly: true }]);
-  await arrive();
+  await openWithToken();
   await page.getByText(`Signed in as ${email}.`).waitFor();
-  const leaks = asked.filter((text) => text.includes(accessToken));
+  const leaks = requestedUrls.filter((text) => text.includes(accessToken));
   expect(leaks.every((url) => url.startsWith(`${pages.origin}/?oauth_token=`))).toBe(true);
   expect(leaks).toHaveLength(2);
 });

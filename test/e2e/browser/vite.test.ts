@@ -1,6 +1,6 @@
 /**
- * A development server with hot reload, shared without a word to it. Vite answers only to names that it
- * knows, so the service has a domain here that it does not.
+ * A development server with hot reload, shared without configuring it. Vite rejects unknown host names, so the service
+ * has a domain here that Vite does not allow.
  */
 import { once } from "node:events";
 import { mkdir, rm, writeFile } from "node:fs/promises";

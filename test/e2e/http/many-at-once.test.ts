@@ -18,21 +18,21 @@ let stack: Stack;
 const sites: Server[] = [];
 const tunnels: ExposedTunnel[] = [];
 /** Requests that a site has received and not finished. */
-let open = 0;
+let openRequests = 0;
 
-/** Answers after `delay` with its name, the request's nonce and body, and the requested number of bytes. */
+/** Responds after `delay` with its name, the request's nonce and body, and the requested number of bytes. */
 async function startSite(name: string): Promise<number> {
-  const site = createServer((asked, answer) => {
-    open += 1;
-    answer.on("close", () => (open -= 1));
-    asked.on("error", () => undefined);
+  const site = createServer((request, answer) => {
+    openRequests += 1;
+    answer.on("close", () => (openRequests -= 1));
+    request.on("error", () => undefined);
     void (async () => {
-      const { nonce = "", delay = "0", bytes = "0" } = asked.headers as Record<string, string>;
-      const body = await buffer(asked);
+      const { nonce = "", delay = "0", bytes = "0" } = request.headers as Record<string, string>;
+      const body = await buffer(request);
       await wait(Number(delay));
       answer.writeHead(200, { site: name, nonce, received: body.toString("latin1", 0, 40) });
       answer.end(Buffer.alloc(Number(bytes), nonce));
-    })().catch(() => asked.destroy());
+    })().catch(() => request.destroy());
   });
   site.listen(0, "127.0.0.1");
   await once(site, "listening");
@@ -53,14 +53,14 @@ afterAll(async () => {
 
 type Outcome = "right" | "aborted" | `wrong: ${string}`;
 
-/** One visitor, who reads the whole response or leaves before its end. */
+/** A visitor who reads the whole response or disconnects before its end. */
 async function visit(agent: Agent, i: number, random: Random): Promise<Outcome> {
   const name = random.pick(NAMES);
   const nonce = `${name}-${i}-${random.below(1e9)}`;
   const bytes = random.below(10) === 0 ? random.below(BODY_MAX_BYTES) : random.below(2_000);
   const method = random.pick(["GET", "POST"]);
-  const leavesAt = random.below(8) === 0 ? random.below(30) : null;
-  const asked = request({
+  const disconnectsAtMs = random.below(8) === 0 ? random.below(30) : null;
+  const clientRequest = request({
     agent,
     method,
     host: "127.0.0.1",
@@ -68,23 +68,23 @@ async function visit(agent: Agent, i: number, random: Random): Promise<Outcome> 
     path: `/${nonce}`,
     headers: { host: `${name}.localhost`, nonce, delay: random.below(20), bytes },
   });
-  if (leavesAt !== null) setTimeout(() => asked.destroy(), leavesAt);
-  asked.end(method === "POST" ? nonce : undefined);
+  if (disconnectsAtMs !== null) setTimeout(() => clientRequest.destroy(), disconnectsAtMs);
+  clientRequest.end(method === "POST" ? nonce : undefined);
   try {
-    const [answer] = (await once(asked, "response")) as [IncomingMessage];
+    const [answer] = (await once(clientRequest, "response")) as [IncomingMessage];
     const body = await buffer(answer);
     const { site, nonce: echoed, received } = answer.headers;
-    const isRight =
+    const isCorrect =
       answer.statusCode === 200 &&
       site === name &&
       echoed === nonce &&
       received === (method === "POST" ? nonce.slice(0, 40) : "") &&
       body.equals(Buffer.alloc(bytes, nonce));
-    return isRight
+    return isCorrect
       ? "right"
       : `wrong: ${answer.statusCode} ${nonce} got ${String(site)} ${String(echoed)}`;
   } catch (error) {
-    return leavesAt === null ? `wrong: ${String(error)}` : "aborted";
+    return disconnectsAtMs === null ? `wrong: ${String(error)}` : "aborted";
   }
 }
 
@@ -104,7 +104,7 @@ test("two thousand visitors of two tunnels each get their own complete response,
 
   expect([...counts.keys()].sort()).toEqual(["aborted", "right"]);
   expect(counts.get("right")).toBeGreaterThan(REQUESTS / 2);
-  await vi.waitUntil(() => open === 0, WAIT_OPTIONS);
+  await vi.waitUntil(() => openRequests === 0, WAIT_OPTIONS);
   // With this clock, an agent with an open stream would wait forever.
   vi.useFakeTimers({ toFake: ["Date"] });
   await Promise.all(tunnels.map((tunnel) => tunnel.close()));

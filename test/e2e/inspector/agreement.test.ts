@@ -26,9 +26,9 @@ const connections = new Agent({ keepAlive: true, maxSockets: AT_ONCE });
 
 beforeAll(async () => {
   // Responds with the status and the number of bytes that the path names.
-  site = createServer((asked, answer) => {
-    const [, status, length] = (asked.url ?? "").split("/");
-    asked.resume().on("end", () => {
+  site = createServer((request, answer) => {
+    const [, status, length] = (request.url ?? "").split("/");
+    request.resume().on("end", () => {
       answer.writeHead(Number(status)).end("x".repeat(Number(length)));
     });
   });
@@ -44,7 +44,7 @@ afterAll(async () => {
   site.close();
 });
 
-interface Counted {
+interface VisitorCounts {
   requests: number;
   bytesIn: number;
   bytesOut: number;
@@ -52,9 +52,9 @@ interface Counted {
 }
 
 /** @returns the visitors' own counts. */
-async function visitMany(): Promise<Counted> {
+async function visitMany(): Promise<VisitorCounts> {
   const random = createRandom(9);
-  const counted: Counted = { requests: 0, bytesIn: 0, bytesOut: 0, byClass: {} };
+  const counted: VisitorCounts = { requests: 0, bytesIn: 0, bytesOut: 0, byClass: {} };
   let left = REQUESTS;
   const visitor = async () => {
     while (left > 0) {
@@ -88,7 +88,7 @@ function visit(path: string, sent: string): Promise<{ status: number; bytes: num
   });
 }
 
-async function countCaptured(): Promise<Counted> {
+async function countCaptured(): Promise<VisitorCounts> {
   const all: CaptureSummary[] = [];
   for (let after: string | undefined; ; after = all.at(-1)!.id) {
     const { body } = await listCaptures(owner, {

@@ -19,7 +19,7 @@ import { createRandom } from "../../harness/random.ts";
 
 const BODY_MAX_BYTES = 100_000;
 
-interface Counted {
+interface TrafficCounts {
   totalRequests: number;
   bytesIn: number;
   bytesOut: number;
@@ -33,9 +33,9 @@ const connections = new Agent({ keepAlive: true });
 
 beforeAll(async () => {
   // Responds with the number of bytes that the path names, if any, and echoes WebSocket messages.
-  site = createServer((asked, answer) => {
-    if (asked.url === "/never") return;
-    asked.resume().on("end", () => answer.end(Buffer.alloc(Number(asked.url?.slice(1)))));
+  site = createServer((request, answer) => {
+    if (request.url === "/never") return;
+    request.resume().on("end", () => answer.end(Buffer.alloc(Number(request.url?.slice(1)))));
   });
   new WebSocketServer({ server: site }).on("connection", (socket) => {
     socket.on("message", (message: Buffer) => socket.send(message));
@@ -57,45 +57,49 @@ const share = (subdomain: string, by = token): Promise<ExposedTunnel> => {
   return expose({ port, server: api.server.url, token: by, subdomain });
 };
 
-async function visit(subdomain: string, sent: number, wanted: number): Promise<Counted> {
-  const asked = request({
+async function visit(
+  subdomain: string,
+  requestBytes: number,
+  responseBytes: number,
+): Promise<TrafficCounts> {
+  const clientRequest = request({
     agent: connections,
     port: api.server.port,
     host: "127.0.0.1",
     method: "POST",
-    path: `/${wanted}`,
+    path: `/${responseBytes}`,
     headers: { host: `${subdomain}.localhost` },
   });
-  asked.end(Buffer.alloc(sent));
-  const [answer] = (await once(asked, "response")) as [
+  clientRequest.end(Buffer.alloc(requestBytes));
+  const [answer] = (await once(clientRequest, "response")) as [
     NodeJS.ReadableStream & { statusCode: number },
   ];
   let bytesOut = 0;
   for await (const chunk of answer) bytesOut += (chunk as Buffer).length;
-  if (answer.statusCode !== 200) throw new Error(`answered ${answer.statusCode}`);
-  return { totalRequests: 1, bytesIn: sent, bytesOut };
+  if (answer.statusCode !== 200) throw new Error(`status ${answer.statusCode}`);
+  return { totalRequests: 1, bytesIn: requestBytes, bytesOut };
 }
 
-async function counted(subdomain: string): Promise<Counted> {
+async function readCounts(subdomain: string): Promise<TrafficCounts> {
   const { body } = await owner.get<Tunnel[]>("/tunnels");
   const { totalRequests, bytesIn, bytesOut } = body.find(({ name }) => name === subdomain)!;
   return { totalRequests, bytesIn, bytesOut };
 }
 
 /** Waits until every count has reached its minimum. */
-function untilCounted(subdomain: string, least: Counted): Promise<Counted> {
+function waitForCounts(subdomain: string, least: TrafficCounts): Promise<TrafficCounts> {
   return waitUntil(async () => {
-    const now = await counted(subdomain).catch(() => undefined);
-    const isThere =
+    const now = await readCounts(subdomain).catch(() => undefined);
+    const isReached =
       now &&
       now.totalRequests >= least.totalRequests &&
       now.bytesIn >= least.bytesIn &&
       now.bytesOut >= least.bytesOut;
-    return isThere && now;
+    return isReached && now;
   });
 }
 
-function sumCounts(parts: Counted[]): Counted {
+function sumCounts(parts: TrafficCounts[]): TrafficCounts {
   const sum = { totalRequests: 0, bytesIn: 0, bytesOut: 0 };
   for (const { totalRequests, bytesIn, bytesOut } of parts) {
     sum.totalRequests += totalRequests;
@@ -106,7 +110,7 @@ function sumCounts(parts: Counted[]): Counted {
 }
 
 /** The organization's counts, from each place where they can be read. */
-async function countedElsewhere(): Promise<Record<string, Counted>> {
+async function readOtherCounts(): Promise<Record<string, TrafficCounts>> {
   const { body: metrics } = await owner.get<Metrics>("/metrics");
   const sumOfSeries = async (metric: string) => {
     const path = `/metrics/timeseries?metric=${metric}&window=1h`;
@@ -144,7 +148,7 @@ test("every request and every byte is in the row after the next report", async (
   const tunnel = await share("exact");
   const random = createRandom(1);
   const size = () => random.below(BODY_MAX_BYTES);
-  const parts: Counted[] = [];
+  const parts: TrafficCounts[] = [];
   for (let round = 0; round < 20; round += 1) {
     const visits = Array.from({ length: 10 }, () => visit("exact", size(), size()));
     parts.push(...(await Promise.all(visits)));
@@ -159,9 +163,9 @@ test("every request and every byte is in the row after the next report", async (
   parts.push({ totalRequests: 1, bytesIn: BODY_MAX_BYTES, bytesOut: BODY_MAX_BYTES });
 
   const sum = sumCounts(parts);
-  expect(await untilCounted("exact", sum)).toEqual(sum);
+  expect(await waitForCounts("exact", sum)).toEqual(sum);
   // One transaction writes all of them.
-  const elsewhere = await countedElsewhere();
+  const elsewhere = await readOtherCounts();
   expect(Object.values(elsewhere)).toEqual(Object.values(elsewhere).map(() => sum));
   await tunnel.close();
 });
@@ -171,39 +175,39 @@ test("a kill -9 loses nothing that the row has shown, and adds nothing", async (
   const visits = (count: number) =>
     Promise.all(Array.from({ length: count }, () => visit("killed", 1_000, 2_000)));
   const shown = sumCounts(await visits(20));
-  await untilCounted("killed", shown);
-  const before = await countedElsewhere();
+  await waitForCounts("killed", shown);
+  const before = await readOtherCounts();
   const lost = sumCounts(await visits(20));
   const reconnected = once(tunnel.events, "reconnected");
   process.kill(await api.server.getPid("workerd"), "SIGKILL");
   await reconnected;
 
   const least = sumCounts([shown, ...(await visits(1))]);
-  const counts = await untilCounted("killed", least);
+  const counts = await waitForCounts("killed", least);
   const most = sumCounts([least, lost]);
   for (const count of ["totalRequests", "bytesIn", "bytesOut"] as const) {
     expect(counts[count]).toBeGreaterThanOrEqual(least[count]);
     expect(counts[count]).toBeLessThanOrEqual(most[count]);
   }
-  const after = await countedElsewhere();
-  for (const [where, { totalRequests, bytesIn, bytesOut }] of Object.entries(before)) {
+  const after = await readOtherCounts();
+  for (const [source, { totalRequests, bytesIn, bytesOut }] of Object.entries(before)) {
     // Counts of the whole organization: other tunnels' traffic has not changed.
-    const beside = totalRequests - shown.totalRequests;
-    expect(after[where]!.totalRequests).toBeGreaterThan(totalRequests);
-    expect(after[where]!.totalRequests).toBeLessThanOrEqual(most.totalRequests + beside);
-    expect(after[where]!.bytesIn).toBeGreaterThan(bytesIn);
-    expect(after[where]!.bytesOut).toBeGreaterThan(bytesOut);
+    const otherTunnels = totalRequests - shown.totalRequests;
+    expect(after[source]!.totalRequests).toBeGreaterThan(totalRequests);
+    expect(after[source]!.totalRequests).toBeLessThanOrEqual(most.totalRequests + otherTunnels);
+    expect(after[source]!.bytesIn).toBeGreaterThan(bytesIn);
+    expect(after[source]!.bytesOut).toBeGreaterThan(bytesOut);
   }
   await tunnel.close();
 });
 
 test("refused and disconnected visitors are counted by reason, in their organization only", async () => {
-  const by = await api.owner();
-  const its = Buffer.from((await mintToken(by)).wireBytes, "base64");
-  const tunnel = await share("refusing", its);
+  const other = await api.owner();
+  const otherToken = Buffer.from((await mintToken(other)).wireBytes, "base64");
+  const tunnel = await share("refusing", otherToken);
   const scrape = async (person: Person) =>
     readExposition((await person.get<string>("/metrics/prometheus")).body);
-  const ask = (path: string) =>
+  const sendRequest = (path: string) =>
     request({
       port: api.server.port,
       host: "127.0.0.1",
@@ -214,42 +218,42 @@ test("refused and disconnected visitors are counted by reason, in their organiza
 
   await visit("refusing", 0, 10);
   await visit("refusing", 0, 10);
-  const asked = once(site, "request");
-  const left = ask("/never").on("error", () => undefined);
-  await asked;
+  const requested = once(site, "request");
+  const leavingRequest = sendRequest("/never").on("error", () => undefined);
+  await requested;
   // By a reset: workerd treats a visitor that only ends its sending side as still reading.
-  left.socket!.resetAndDestroy();
-  await by.put(`/tunnels/${tunnel.tunnelId}/maintenance`, {});
+  leavingRequest.socket!.resetAndDestroy();
+  await other.put(`/tunnels/${tunnel.tunnelId}/maintenance`, {});
   for (let n = 0; n < 3; n += 1) {
-    const [answer] = (await once(ask("/1"), "response")) as [IncomingMessage];
+    const [answer] = (await once(sendRequest("/1"), "response")) as [IncomingMessage];
     answer.resume();
     expect(answer.statusCode).toBe(503);
   }
   await waitUntil(
-    async () => (await scrape(by)).sum("underpass_tunnel_requests_total", labels) === 6,
+    async () => (await scrape(other)).sum("underpass_tunnel_requests_total", labels) === 6,
   );
   // One transaction writes everything, but a scrape reads its families one by one, so only the next scrape is complete.
-  const told = await scrape(by);
-  const ofTunnel = (code: string) =>
-    told.value("underpass_tunnel_requests_total", { ...labels, code });
-  expect(["2xx", "5xx", "left"].map(ofTunnel)).toEqual([2, 3, 1]);
-  expect(told.sum("underpass_refusals_total", { error: "maintenance" })).toBe(3);
-  expect(told.sum("underpass_refusals_total")).toBe(3);
-  expect(told.sum("underpass_request_duration_seconds_count")).toBe(2);
-  const stranger = await api.owner();
-  expect((await scrape(stranger)).sum("underpass_requests_total")).toBe(0);
-  expect((await scrape(stranger)).families.get("underpass_tunnel_requests_total")?.samples).toEqual(
-    [],
-  );
+  const exposition = await scrape(other);
+  const readTunnelRequests = (code: string) =>
+    exposition.value("underpass_tunnel_requests_total", { ...labels, code });
+  expect(["2xx", "5xx", "left"].map(readTunnelRequests)).toEqual([2, 3, 1]);
+  expect(exposition.sum("underpass_refusals_total", { error: "maintenance" })).toBe(3);
+  expect(exposition.sum("underpass_refusals_total")).toBe(3);
+  expect(exposition.sum("underpass_request_duration_seconds_count")).toBe(2);
+  const thirdOwner = await api.owner();
+  expect((await scrape(thirdOwner)).sum("underpass_requests_total")).toBe(0);
+  expect(
+    (await scrape(thirdOwner)).families.get("underpass_tunnel_requests_total")?.samples,
+  ).toEqual([]);
   await tunnel.close();
 });
 
 test("a scrape after a crash does not count agents that have not reconnected", async () => {
-  const by = await api.owner();
-  const its = Buffer.from((await mintToken(by)).wireBytes, "base64");
-  const [gone, back] = [await share("gone", its), await share("back", its)];
+  const other = await api.owner();
+  const otherToken = Buffer.from((await mintToken(other)).wireBytes, "base64");
+  const [gone, back] = [await share("gone", otherToken), await share("back", otherToken)];
   const agents = async () => {
-    const { body } = await by.get<string>("/metrics/prometheus");
+    const { body } = await other.get<string>("/metrics/prometheus");
     return readExposition(body).value("underpass_agents_connected");
   };
   await waitUntil(async () => (await agents()) === 2);
@@ -258,7 +262,7 @@ test("a scrape after a crash does not count agents that have not reconnected", a
   await gone.close();
   await reconnected;
   expect(await agents()).toBe(1);
-  // Rows are trusted for a while: an agent that has just registered is not on the list yet either.
-  await waitUntil(async () => (await by.get<Metrics>("/metrics")).body.active_tunnels === 1);
+  // Presence in a row is trusted for a while: an agent that has just registered is not in the list yet.
+  await waitUntil(async () => (await other.get<Metrics>("/metrics")).body.active_tunnels === 1);
   await back.close();
 });

@@ -8,7 +8,7 @@ const MiB = 1024 * 1024;
 const VISITORS = 1_000;
 const GROWTH_MAX_MIB = 64;
 
-async function residentMiB(pid: number): Promise<number> {
+async function readResidentMiB(pid: number): Promise<number> {
   const status = await readFile(`/proc/${pid}/status`, "latin1");
   return Number(/VmRSS:\s+(\d+)/.exec(status)?.[1]) / 1024;
 }
@@ -20,22 +20,22 @@ test.skipIf(process.platform !== "linux")(
     const endless = Buffer.alloc(MiB, "a");
     let sent = 0;
     await using server = await startLocalServer((socket) => {
-      const more = (): void => {
-        let mayGoOn = true;
-        while (mayGoOn && !socket.destroyed) {
-          mayGoOn = socket.write(endless);
+      const writeMore = (): void => {
+        let canWrite = true;
+        while (canWrite && !socket.destroyed) {
+          canWrite = socket.write(endless);
           sent += 1;
         }
       };
-      socket.on("drain", more);
-      more();
+      socket.on("drain", writeMore);
+      writeMore();
     });
     await using tunnel = await stack.serve(server.port);
     const pids = [stack.relay.pid, tunnel.child.pid!];
-    const before = await Promise.all(pids.map(residentMiB));
+    const before = await Promise.all(pids.map(readResidentMiB));
     const visitors = await Promise.all(Array.from({ length: VISITORS }, () => tunnel.visit()));
     for (const visitor of visitors) visitor.pause();
-    // The system's own buffers are full once the local server can write no more.
+    // All buffers are full when the local server can't write any more.
     let last = -1;
     await vi.waitUntil(
       () => {
@@ -45,9 +45,11 @@ test.skipIf(process.platform !== "linux")(
       },
       { ...WAIT_OPTIONS, interval: 500 },
     );
-    const after = await Promise.all(pids.map(residentMiB));
-    const grown = after.map((value, i) => Math.round(value - before[i]!));
-    expect(Math.max(...grown), `relay and agent: ${grown.join(", ")}`).toBeLessThan(GROWTH_MAX_MIB);
+    const after = await Promise.all(pids.map(readResidentMiB));
+    const growthsMiB = after.map((value, i) => Math.round(value - before[i]!));
+    expect(Math.max(...growthsMiB), `relay and agent: ${growthsMiB.join(", ")}`).toBeLessThan(
+      GROWTH_MAX_MIB,
+    );
     for (const visitor of visitors) visitor.destroy();
   },
 );

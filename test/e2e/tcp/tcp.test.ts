@@ -123,13 +123,13 @@ test("--allow accepts only the given addresses, and is stored in the tunnel", as
 
 test("--remote-port requests a public port, which survives restarts of the agent", async () => {
   await using echo = await startEcho();
-  const wanted = await findFreePort();
-  const args = ["--subdomain", "sticky", "--remote-port", String(wanted)];
+  const requestedPort = await findFreePort();
+  const args = ["--subdomain", "sticky", "--remote-port", String(requestedPort)];
   const first = await stack.serve(echo.port, args);
-  expect(first.publicPort).toBe(wanted);
+  expect(first.publicPort).toBe(requestedPort);
   await first[Symbol.asyncDispose]();
   await using second = await stack.serve(echo.port, ["--subdomain", "sticky"]);
-  expect(second.publicPort).toBe(wanted);
+  expect(second.publicPort).toBe(requestedPort);
 });
 
 /** The relay's highest port that none of the organization's tunnels uses. */

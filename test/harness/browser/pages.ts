@@ -42,11 +42,11 @@ export function usePages(settings: Record<string, string> = {}): Pages {
     await pages.provider?.[Symbol.asyncDispose]();
   });
   afterEach(async () => {
-    const ours = [pages.origin, pages.provider.issuer].map((url) => new URL(url).host);
+    const allowedHosts = [pages.origin, pages.provider.issuer].map((url) => new URL(url).host);
     for (const { page, problems, hosts } of visits.splice(0)) {
       await page.close();
       expect(problems.filter((text) => !/status of 4\d\d/.test(text))).toEqual([]);
-      expect([...hosts].filter((host) => !ours.includes(host))).toEqual([]);
+      expect([...hosts].filter((host) => !allowedHosts.includes(host))).toEqual([]);
     }
   });
 

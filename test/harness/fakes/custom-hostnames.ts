@@ -23,7 +23,7 @@ export async function startCustomHostnames(): Promise<CustomHostnames> {
     const { method = "", headers } = request;
     const url = new URL(request.url ?? "", server.origin);
     const body = await text(request);
-    double.calls.push(`${method} ${url.pathname.split("/").slice(5).join("/")}`);
+    fake.calls.push(`${method} ${url.pathname.split("/").slice(5).join("/")}`);
     const answer = (status: number, content: object) =>
       response
         .writeHead(status, { "content-type": "application/json" })
@@ -33,30 +33,31 @@ export async function startCustomHostnames(): Promise<CustomHostnames> {
 
     const base = `/client/v4/zones/${ZONE}/custom_hostnames`;
     if (headers.authorization !== `Bearer ${TOKEN}`) return void refuse(403, 10_000);
-    if (double.failure) return void refuse(double.failure.status, double.failure.code);
-    await double.before(method);
+    if (fake.failure) return void refuse(fake.failure.status, fake.failure.code);
+    await fake.before(method);
     const id = url.pathname.slice(base.length + 1);
     if (method === "GET" && url.pathname === base) {
-      const wanted = url.searchParams.get("hostname") ?? "";
-      const result = [...double.hostnames]
+      const hostnameFilter = url.searchParams.get("hostname") ?? "";
+      const result = [...fake.hostnames]
         .map(([id, hostname]) => ({ id, hostname, status: "active" }))
-        .filter(({ hostname }) => hostname.includes(wanted));
+        .filter(({ hostname }) => hostname.includes(hostnameFilter));
       return void answer(200, { success: true, errors: [], result });
     }
     if (method === "POST" && url.pathname === base) {
-      const asked = JSON.parse(body) as { hostname: string; ssl: { type: string } };
-      if (asked.ssl.type !== "dv") return void refuse(400, 1_405);
-      if ([...double.hostnames.values()].includes(asked.hostname)) return void refuse(409, 1_406);
-      const made = crypto.randomUUID();
-      double.hostnames.set(made, asked.hostname);
-      const result = { id: made, hostname: asked.hostname, status: "pending" };
+      const hostnameRequest = JSON.parse(body) as { hostname: string; ssl: { type: string } };
+      if (hostnameRequest.ssl.type !== "dv") return void refuse(400, 1_405);
+      if ([...fake.hostnames.values()].includes(hostnameRequest.hostname))
+        return void refuse(409, 1_406);
+      const newId = crypto.randomUUID();
+      fake.hostnames.set(newId, hostnameRequest.hostname);
+      const result = { id: newId, hostname: hostnameRequest.hostname, status: "pending" };
       return void answer(201, { success: true, errors: [], result });
     }
-    if (method === "DELETE" && double.hostnames.delete(id)) return void answer(200, { id });
+    if (method === "DELETE" && fake.hostnames.delete(id)) return void answer(200, { id });
     refuse(404, 1_436);
   }
   const server = await startHttpServer((request, response) => void handle(request, response));
-  const double: CustomHostnames = {
+  const fake: CustomHostnames = {
     settings: {
       CF_API_URL: `${server.origin}/client/v4`,
       CF_API_TOKEN: TOKEN,
@@ -68,5 +69,5 @@ export async function startCustomHostnames(): Promise<CustomHostnames> {
     before: () => Promise.resolve(),
     [Symbol.asyncDispose]: () => server.stop(),
   };
-  return double;
+  return fake;
 }

@@ -13,8 +13,9 @@ export interface ReceivedMail extends Email {
   session: SMTPServerSession;
 }
 
-/** How it handles a recipient: accepts, sends this SMTP reply, or already fails when a client connects. */
-export type MailServerBehavior = "takes" | "is silent" | "hangs up" | `${4 | 5}${number} ${string}`;
+/** How it handles a recipient: accepts it, sends this SMTP reply, or fails as soon as a client connects. */
+export type MailServerBehavior =
+  "accepts" | "is silent" | "hangs up" | `${4 | 5}${number} ${string}`;
 
 export interface MailServer extends AsyncDisposable {
   port: number;
@@ -34,10 +35,10 @@ export async function startMailServer(options: SMTPServerOptions = {}): Promise<
   const server: MailServer = {
     port: await reservePort(),
     mails: [],
-    behavior: "takes",
+    behavior: "accepts",
     connections: 0,
     async start() {
-      smtp = new SMTPServer({ ...standard(server), ...options });
+      smtp = new SMTPServer({ ...buildOptions(server), ...options });
       // A broken connection is handled by the client under test.
       smtp.on("error", () => {});
       smtp.server.on("connection", (socket: Socket) => {
@@ -57,7 +58,7 @@ export async function startMailServer(options: SMTPServerOptions = {}): Promise<
   return server;
 }
 
-function standard(server: MailServer): SMTPServerOptions {
+function buildOptions(server: MailServer): SMTPServerOptions {
   return {
     disabledCommands: ["STARTTLS", "AUTH"],
     disableReverseLookup: true,
@@ -67,16 +68,16 @@ function standard(server: MailServer): SMTPServerOptions {
       if (server.behavior !== "is silent" && server.behavior !== "hangs up") proceed();
     },
     onRcptTo(_address, _session, proceed) {
-      const [, code, words = ""] = /^(\d{3}) (.*)$/.exec(server.behavior) ?? [];
+      const [, code, message = ""] = /^(\d{3}) (.*)$/.exec(server.behavior) ?? [];
       if (code === undefined) proceed();
-      else proceed(Object.assign(new Error(words), { responseCode: Number(code) }));
+      else proceed(Object.assign(new Error(message), { responseCode: Number(code) }));
     },
-    onData(stream, session, taken) {
+    onData(stream, session, accept) {
       const recipients = session.envelope.rcptTo.map(({ address }) => address);
       void buffer(stream).then(async (bytes) => {
         const email = await PostalMime.parse(bytes);
         server.mails.push({ ...email, raw: bytes.toString("latin1"), recipients, session });
-        taken();
+        accept();
       });
     },
   };

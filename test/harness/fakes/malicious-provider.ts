@@ -88,30 +88,30 @@ export async function startMaliciousProvider(): Promise<MaliciousProvider> {
     };
   }
 
-  function authorize(asked: URLSearchParams, response: ServerResponse): void {
+  function authorize(params: URLSearchParams, response: ServerResponse): void {
     const code = crypto.randomUUID();
-    const redirectUri = asked.get("redirect_uri") ?? "";
-    const challenge = asked.get("code_challenge") ?? "";
-    const nonce = asked.get("nonce") ?? "";
+    const redirectUri = params.get("redirect_uri") ?? "";
+    const challenge = params.get("code_challenge") ?? "";
+    const nonce = params.get("nonce") ?? "";
     grants.set(code, { challenge, nonce, redirectUri, email: provider.email });
     const back = new URL(redirectUri);
     const { iss = server.origin } = provider.overrides;
-    const answer = { code, iss, state: asked.get("state") ?? "" };
+    const answer = { code, iss, state: params.get("state") ?? "" };
     for (const [name, value] of Object.entries(answer)) back.searchParams.set(name, value);
     response.writeHead(302, { location: back.href }).end();
   }
 
-  async function token(asked: URLSearchParams, response: ServerResponse): Promise<void> {
-    const code = asked.get("code") ?? "";
+  async function token(params: URLSearchParams, response: ServerResponse): Promise<void> {
+    const code = params.get("code") ?? "";
     const grant = grants.get(code);
     grants.delete(code);
-    const verifier = asked.get("code_verifier") ?? "";
-    const isGood =
-      grant?.redirectUri === asked.get("redirect_uri") &&
+    const verifier = params.get("code_verifier") ?? "";
+    const isValid =
+      grant?.redirectUri === params.get("redirect_uri") &&
       grant.challenge === createHash("sha256").update(verifier).digest("base64url") &&
-      asked.get("client_id") === clientId &&
-      asked.get("client_secret") === secret;
-    if (!isGood) return json(response, { error: "invalid_grant" }, 400);
+      params.get("client_id") === clientId &&
+      params.get("client_secret") === secret;
+    if (!isValid) return json(response, { error: "invalid_grant" }, 400);
 
     const now = Math.floor(Date.now() / 1000);
     const subject = { sub: `of ${grant.email}`, email: grant.email, email_verified: true };

@@ -54,17 +54,17 @@ export async function startOAuthProvider(): Promise<OAuthProvider> {
   });
 
   /** Errors have status 200, as with the largest code host. */
-  function exchange(asked: URLSearchParams): object {
-    const grant = grants.get(asked.get("code") ?? "");
-    grants.delete(asked.get("code") ?? "");
-    const verifier = asked.get("code_verifier") ?? "";
-    if (asked.get("client_id") !== clientId || asked.get("client_secret") !== clientSecret) {
+  function exchange(params: URLSearchParams): object {
+    const grant = grants.get(params.get("code") ?? "");
+    grants.delete(params.get("code") ?? "");
+    const verifier = params.get("code_verifier") ?? "";
+    if (params.get("client_id") !== clientId || params.get("client_secret") !== clientSecret) {
       return { error: "incorrect_client_credentials" };
     }
-    const isGood =
-      grant?.redirectUri === asked.get("redirect_uri") &&
+    const isValid =
+      grant?.redirectUri === params.get("redirect_uri") &&
       grant.challenge === createHash("sha256").update(verifier).digest("base64url");
-    if (!isGood) return { error: "bad_verification_code" };
+    if (!isValid) return { error: "bad_verification_code" };
     const access_token = crypto.randomUUID();
     tokens.add(access_token);
     return { access_token, token_type: "bearer", scope: "read:user,user:email" };

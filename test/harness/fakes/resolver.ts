@@ -74,15 +74,20 @@ export interface MessageOptions {
 }
 
 /** A complete response. */
-export function message(asked: Question, shape: MessageOptions = {}): Buffer {
-  const { id = asked.id, rcode = 0, records = [], question = asked.bytes } = shape;
+export function message(question: Question, shape: MessageOptions = {}): Buffer {
+  const {
+    id = question.id,
+    rcode = 0,
+    records = [],
+    question: questionBytes = question.bytes,
+  } = shape;
   const header = Buffer.alloc(12);
   header.writeUInt16BE(id, 0);
   const flags = (shape.isQuery ? 0 : 0x8180) | (shape.truncated ? 0x0200 : 0) | rcode;
   header.writeUInt16BE(flags, 2);
   header.writeUInt16BE(1, 4);
   header.writeUInt16BE(shape.count ?? records.length, 6);
-  return Buffer.concat([header, question, ...records]);
+  return Buffer.concat([header, questionBytes, ...records]);
 }
 
 /** @param strings the parts of the text, each of at most 255 bytes. */

@@ -1,4 +1,4 @@
-/** Sends arbitrary datagrams and tickets to a relay, as an unauthenticated client can. */
+/** Sends arbitrary datagrams and tickets to a relay, as any unauthenticated sender can. */
 import { createSocket } from "node:dgram";
 import { once } from "node:events";
 import { WebSocket } from "ws";

@@ -93,7 +93,7 @@ export class RelayAgent implements AsyncDisposable {
     }, WAIT_OPTIONS);
   }
 
-  /** A UDP socket that a BIND has bound to the association. */
+  /** Opens a UDP socket and binds it to the association with a BIND. */
   async bind(welcome: NetworkWelcome): Promise<Socket> {
     const udp = createSocket("udp4");
     udp.on("message", (message) => this.#receive(message, welcome));
@@ -121,7 +121,7 @@ export class RelayAgent implements AsyncDisposable {
     this.socket.send(toDatagram(flow, payload.byteLength, payload));
   }
 
-  /** The flow of a peer's port, once the relay has announced it. */
+  /** Waits until the relay announces the flow of a peer's port. */
   async flow(port: number) {
     const find = () =>
       this.messages.findLast((message) => message.type === "flow" && message.flow.port === port);

@@ -1,4 +1,4 @@
-/** A local server behind a tunnel that records the requests it receives, byte for byte, and answers as the test says. */
+/** A local server behind a tunnel. It records requests byte for byte, and the test chooses its responses. */
 import { once } from "node:events";
 import { createServer, type AddressInfo, type Socket } from "node:net";
 import { getFraming, MessageReader, type Message } from "./raw-http.ts";
@@ -34,9 +34,9 @@ export async function startRawOrigin(respond: Respond = () => OK): Promise<RawOr
     for (let head = await reader.head(); head; head = await reader.head()) {
       const [method = "", target = ""] = head.startLine.split(" ");
       const body = await reader.body(getFraming(head.headers));
-      const seen = { ...head, method, target, body, interim: [] };
-      origin.requests.push(seen);
-      const answer = origin.respond(seen, socket);
+      const request = { ...head, method, target, body, interim: [] };
+      origin.requests.push(request);
+      const answer = origin.respond(request, socket);
       if (answer !== undefined) socket.write(answer, "latin1");
     }
   }

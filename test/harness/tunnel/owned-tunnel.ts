@@ -1,4 +1,4 @@
-/** A tunnel on a whole server, and its owner. */
+/** Tunnels on a complete server, and their owner. */
 import { expose, type ExposedTunnel } from "../../../agent/expose.ts";
 import type { Tunnel } from "../../../protocol/schemas/tunnels/tunnels.ts";
 import { mintToken, startApi, type Person, type Reply, type TestApi } from "../server/api.ts";

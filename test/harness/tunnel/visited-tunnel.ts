@@ -1,4 +1,4 @@
-/** A tunnel whose captured requests a test inspects, and the local server behind it. */
+/** A tunnel that a test visits to inspect the captured requests, and the local server behind it. */
 import type { CaptureEvent, CaptureSummary } from "../../../protocol/schemas/inspector/captures.ts";
 import { waitUntil, type Person, type Reply } from "../server/api.ts";
 import { startRawOrigin, type RawOrigin } from "./origin.ts";

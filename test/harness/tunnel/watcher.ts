@@ -1,4 +1,4 @@
-/** A watcher of a whole server: runs the example of docs/live-view.md. */
+/** A watcher of a complete server: runs the example of docs/live-view.md. */
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { CaptureSummary } from "../../../protocol/schemas/inspector/captures.ts";
@@ -51,8 +51,8 @@ export class NodeWatcher implements Disposable {
 
   /** Waits for the first complete request of this path. */
   waitForRequest(path: string): Promise<CaptureSummary> {
-    const isIt = (request: CaptureSummary) => request.path === path && request.state !== "open";
-    return waitUntil(() => Promise.resolve(this.requests.find(isIt)), 30_000);
+    const isMatch = (request: CaptureSummary) => request.path === path && request.state !== "open";
+    return waitUntil(() => Promise.resolve(this.requests.find(isMatch)), 30_000);
   }
 
   [Symbol.dispose](): void {

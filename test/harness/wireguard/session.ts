@@ -39,7 +39,7 @@ export class Session {
   }
 }
 
-/** Accepts each counter once, and none that is too far below the highest. */
+/** Accepts each counter once, and none that is too far below the highest one. */
 export class ReplayWindow {
   readonly #seen = new Set<number>();
   #highest = -1;

@@ -196,8 +196,8 @@ describe("what people had begun can be completed", () => {
       `select customer_id as customer, (select min(id) from billing_events) as heard
        from billing_customers join subscriptions using (org_id) where id = 'sub_ben'`,
     );
-    const { customer, heard } = row!;
-    const tell = async (state: Partial<SubscriptionState>, id?: string) => {
+    const { customer, heard: processedEventId } = row!;
+    const sendUpdate = async (state: Partial<SubscriptionState>, id?: string) => {
       const price = PRICES.team.yearly;
       const object = buildSubscription({
         id: "sub_ben",
@@ -212,8 +212,10 @@ describe("what people had begun can be completed", () => {
       expect((await api.anonymous.send("POST", "/billing/webhook", sent)).status).toBe(200);
       return (await upgraded.ben.get<Billing>("/billing")).body;
     };
-    expect(await tell({ status: "canceled" }, heard)).toMatchObject({ status: "active" });
-    expect(await tell({ cancelAtPeriodEnd: true })).toMatchObject({
+    expect(await sendUpdate({ status: "canceled" }, processedEventId)).toMatchObject({
+      status: "active",
+    });
+    expect(await sendUpdate({ cancelAtPeriodEnd: true })).toMatchObject({
       status: "active",
       plan: "team",
       cancelAtPeriodEnd: true,

@@ -51,7 +51,7 @@ describe("a mail", () => {
   beforeEach(async () => {
     await smtp.stop();
     await smtp.start();
-    smtp.behavior = "takes";
+    smtp.behavior = "accepts";
     smtp.mails.length = 0;
     smtp.connections = 0;
     await service.sql("delete from outbox");
@@ -131,7 +131,7 @@ describe("a mail", () => {
     expect(service.output()).not.toContain(MAIL.to);
     expect(await waiting(service)).toHaveLength(1);
 
-    smtp.behavior = "takes";
+    smtp.behavior = "accepts";
     if (mood === "is down") await smtp.start();
     await makeDue(service);
     await Promise.all(Array.from({ length: 20 }, () => service.runCron()));
@@ -164,7 +164,7 @@ describe("a mail", () => {
     await service.runCron();
     expect(Date.now() - startedAt).toBeLessThan(2 * MAIL_DELIVERY_MAX_MS);
     expect(await waiting(service)).toHaveLength(1);
-    smtp.behavior = "takes";
+    smtp.behavior = "accepts";
     await service.queueMail({ ...MAIL, to: "other@example.com" });
     await service.runCron();
     expect(smtp.mails.map(({ recipients }) => recipients)).toEqual([["other@example.com"]]);

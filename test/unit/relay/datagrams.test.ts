@@ -20,7 +20,7 @@ afterAll(async () => {
 let ports = 0;
 const SERVER = newKeyPair();
 
-interface Served extends AsyncDisposable {
+interface ServingAgent extends AsyncDisposable {
   agent: RelayAgent;
   port: number;
   networkId: string;
@@ -28,7 +28,7 @@ interface Served extends AsyncDisposable {
 }
 
 /** An agent for a network of its own, bound over UDP. */
-async function serve(claims: Partial<NetworkTicket> = {}, at = relay): Promise<Served> {
+async function serve(claims: Partial<NetworkTicket> = {}, at = relay): Promise<ServingAgent> {
   ports += 1;
   const port = claims.port ?? relay.ports[ports]!;
   const networkId = claims.sub ?? crypto.randomUUID();
@@ -95,17 +95,17 @@ function payloads(agent: RelayAgent): Buffer[] {
   return agent.datagrams.map(({ payload }) => payload);
 }
 
-async function dropped(reason: string): Promise<number> {
+async function readDropped(reason: string): Promise<number> {
   return relay.metric(`underpass_relay_datagrams_dropped_total{reason="${reason}"}`);
 }
 
 /** Resolves when one more datagram than `before` was dropped for a reason. */
-async function untilDropped(reason: string, before: number, count = 1): Promise<void> {
-  await vi.waitUntil(async () => (await dropped(reason)) >= before + count, WAIT_OPTIONS);
+async function waitUntilDropped(reason: string, before: number, count = 1): Promise<void> {
+  await vi.waitUntil(async () => (await readDropped(reason)) >= before + count, WAIT_OPTIONS);
 }
 
 /** Completes a handshake between a peer and the server, up to the peer's first data. */
-async function handshake({ agent, port, welcome }: Served, peer: Peer, serverIndex: number) {
+async function handshake({ agent, port, welcome }: ServingAgent, peer: Peer, serverIndex: number) {
   const before = agent.datagrams.length;
   peer.send(initiation(1), port);
   await agent.waitUntil(() => agent.datagrams.length > before);
@@ -118,19 +118,22 @@ async function handshake({ agent, port, welcome }: Served, peer: Peer, serverInd
 }
 
 test("an initiation opens a flow, the response returns to its source, and data passes both ways", async () => {
-  await using served = await serve();
+  await using serving = await serve();
   using peer = await newPeer();
-  const flow = await handshake(served, peer, 77);
+  const flow = await handshake(serving, peer, 77);
   expect(flow).toMatchObject({ address: "127.0.0.1", port: peer.port });
-  expect(payloads(served.agent)[0]).toHaveLength(148);
+  expect(payloads(serving.agent)[0]).toHaveLength(148);
   // The first datagram of a flow is sent after the message that announces the flow; later ones use UDP.
-  expect(served.agent.datagrams.map(({ over }) => over)).toEqual(["websocket", "udp"]);
-  served.agent.sendUdp(served.welcome, flow.id, transport(1, 1_400));
-  await served.agent.waitUntil(() => peer.received.length === 2);
+  expect(serving.agent.datagrams.map(({ over }) => over)).toEqual(["websocket", "udp"]);
+  serving.agent.sendUdp(serving.welcome, flow.id, transport(1, 1_400));
+  await serving.agent.waitUntil(() => peer.received.length === 2);
   expect(peer.received[1]).toEqual(transport(1, 1_400));
-  served.agent.send({ type: "device", flow: flow.id, publicKey: "device" });
-  await vi.waitUntil(() => relay.api.network(served.networkId)?.devices.length === 1, WAIT_OPTIONS);
-  const status = relay.api.network(served.networkId);
+  serving.agent.send({ type: "device", flow: flow.id, publicKey: "device" });
+  await vi.waitUntil(
+    () => relay.api.network(serving.networkId)?.devices.length === 1,
+    WAIT_OPTIONS,
+  );
+  const status = relay.api.network(serving.networkId);
   expect(status).toMatchObject({ state: "udp", wrongKeyHandshakes: 0 });
   expect(status?.devices[0]).toMatchObject({
     publicKey: "device",
@@ -142,20 +145,20 @@ test("an initiation opens a flow, the response returns to its source, and data p
 });
 
 test("a peer that changes its address is recognized by the server's index, and gets a new flow", async () => {
-  await using served = await serve();
+  await using serving = await serve();
   using peer = await newPeer();
   using moved = await newPeer();
-  const flow = await handshake(served, peer, 4_000);
-  moved.send(transport(4_000), served.port);
-  const next = await served.agent.flow(moved.port);
+  const flow = await handshake(serving, peer, 4_000);
+  moved.send(transport(4_000), serving.port);
+  const next = await serving.agent.flow(moved.port);
   expect(next.id).not.toBe(flow.id);
 });
 
 test("without UDP all datagrams go over the WebSocket, several in one message", async () => {
-  await using served = await serve();
+  await using serving = await serve();
   using peer = await newPeer();
-  const { agent, port } = served;
-  const flow = await handshake(served, peer, 5);
+  const { agent, port } = serving;
+  const flow = await handshake(serving, peer, 5);
   agent.send({
     type: "path",
     transport: "websocket",
@@ -173,105 +176,105 @@ test("without UDP all datagrams go over the WebSocket, several in one message", 
 });
 
 test("junk, handshakes for another key and unexpected responses are dropped without a response", async () => {
-  await using served = await serve();
+  await using serving = await serve();
   using peer = await newPeer();
-  const junk = await dropped("not_wireguard");
-  const wrong = await dropped("wrong_mac1");
-  const unknown = await dropped("unknown_peer");
+  const junk = await readDropped("not_wireguard");
+  const wrong = await readDropped("wrong_mac1");
+  const unknown = await readDropped("unknown_peer");
   const messages = [Buffer.from("hello"), Buffer.alloc(0), Buffer.alloc(1_400, 4)];
-  for (const message of messages) peer.send(message, served.port);
-  await untilDropped("not_wireguard", junk, messages.length);
-  peer.send(initiation(1, newKeyPair()), served.port);
-  await untilDropped("wrong_mac1", wrong);
-  peer.send(response(1, 2), served.port);
-  await untilDropped("unknown_peer", unknown);
+  for (const message of messages) peer.send(message, serving.port);
+  await waitUntilDropped("not_wireguard", junk, messages.length);
+  peer.send(initiation(1, newKeyPair()), serving.port);
+  await waitUntilDropped("wrong_mac1", wrong);
+  peer.send(response(1, 2), serving.port);
+  await waitUntilDropped("unknown_peer", unknown);
   await vi.waitUntil(
-    () => relay.api.network(served.networkId)?.wrongKeyHandshakes === 1,
+    () => relay.api.network(serving.networkId)?.wrongKeyHandshakes === 1,
     WAIT_OPTIONS,
   );
-  await served.agent.flush();
-  expect(served.agent.datagrams).toHaveLength(0);
+  await serving.agent.flush();
+  expect(serving.agent.datagrams).toHaveLength(0);
   expect(peer.received).toHaveLength(0);
 });
 
 test("an agent can't send more to an address than it received from there, until the address is confirmed", async () => {
-  await using served = await serve();
+  await using serving = await serve();
   using peer = await newPeer();
-  const { agent, port, welcome } = served;
+  const { agent, port, welcome } = serving;
   peer.send(initiation(1), port);
   const { id } = await agent.flow(peer.port);
-  const before = await dropped("unconfirmed_peer");
+  const before = await readDropped("unconfirmed_peer");
   for (let count = 0; count < 20; count += 1) agent.sendUdp(welcome, id, response(count, 1));
-  await untilDropped("unconfirmed_peer", before, 19);
+  await waitUntilDropped("unconfirmed_peer", before, 19);
   await agent.waitUntil(() => peer.received.length === 1);
   const out = peer.received.reduce((bytes, { length }) => bytes + length, 0);
   expect(out).toBeLessThanOrEqual(148);
 });
 
 test("datagrams of an agent that are not WireGuard are dropped", async () => {
-  await using served = await serve();
+  await using serving = await serve();
   using peer = await newPeer();
-  const { id } = await handshake(served, peer, 9);
-  const before = await dropped("not_wireguard");
-  served.agent.sendUdp(served.welcome, id, Buffer.from("GET / HTTP/1.1\r\n\r\n".repeat(10)));
-  await untilDropped("not_wireguard", before);
+  const { id } = await handshake(serving, peer, 9);
+  const before = await readDropped("not_wireguard");
+  serving.agent.sendUdp(serving.welcome, id, Buffer.from("GET / HTTP/1.1\r\n\r\n".repeat(10)));
+  await waitUntilDropped("not_wireguard", before);
   expect(peer.received).toHaveLength(1);
 });
 
 test("a BIND that is repeated, forged or of an unknown association gets no response and changes nothing", async () => {
-  await using served = await serve();
+  await using serving = await serve();
   using attacker = await newPeer();
   using peer = await newPeer();
-  const { agent, welcome } = served;
+  const { agent, welcome } = serving;
   const bind = agent.nextBind(welcome);
   const counts = agent.bound.length;
   agent.udp?.send(bind, welcome.udpPort, "127.0.0.1");
   await agent.waitUntil(() => agent.bound.length === counts + 1);
-  const replayed = await dropped("replayed_bind");
+  const replayed = await readDropped("replayed_bind");
   attacker.send(bind, welcome.udpPort);
-  await untilDropped("replayed_bind", replayed);
-  const bad = await dropped("bad_bind");
+  await waitUntilDropped("replayed_bind", replayed);
+  const bad = await readDropped("bad_bind");
   const forged = agent.nextBind({ ...welcome, key: Buffer.alloc(32).toString("base64") });
   attacker.send(forged, welcome.udpPort);
   attacker.send(agent.nextBind({ ...welcome, association: 1 }), welcome.udpPort);
   attacker.send(Buffer.concat([agent.nextBind(welcome), Buffer.alloc(1)]), welcome.udpPort);
-  await untilDropped("bad_bind", bad, 3);
-  await handshake(served, peer, 3);
+  await waitUntilDropped("bad_bind", bad, 3);
+  await handshake(serving, peer, 3);
   expect(attacker.received).toHaveLength(0);
 });
 
 test("DATA from another address than the bound one is dropped, and so is DATA for another network's flow", async () => {
-  await using served = await serve();
+  await using serving = await serve();
   await using other = await serve();
   using peer = await newPeer();
   using attacker = await newPeer();
-  const { id } = await handshake(served, peer, 3);
-  const unbound = await dropped("unbound_address");
-  served.agent.sendUdp(served.welcome, id, transport(1), attacker.socket);
+  const { id } = await handshake(serving, peer, 3);
+  const unbound = await readDropped("unbound_address");
+  serving.agent.sendUdp(serving.welcome, id, transport(1), attacker.socket);
   other.agent.sendUdp(other.welcome, id, transport(1));
-  await untilDropped("unbound_address", unbound, 2);
-  const unknown = await dropped("unknown_flow");
+  await waitUntilDropped("unbound_address", unbound, 2);
+  const unknown = await readDropped("unknown_flow");
   other.agent.sendWebSocket(id, transport(1));
-  await untilDropped("unknown_flow", unknown);
+  await waitUntilDropped("unknown_flow", unknown);
   expect(peer.received).toHaveLength(1);
 });
 
 test("the response to a BIND is never longer than the BIND", async () => {
-  await using served = await serve();
-  expect(served.agent.udpBytes).toBeGreaterThan(0);
-  expect(served.agent.udpBytes).toBeLessThanOrEqual(64 * served.agent.bound.length);
+  await using serving = await serve();
+  expect(serving.agent.udpBytes).toBeGreaterThan(0);
+  expect(serving.agent.udpBytes).toBeLessThanOrEqual(64 * serving.agent.bound.length);
 });
 
 test("the largest datagram that fits passes both ways, a larger one is dropped", async () => {
-  await using served = await serve();
+  await using serving = await serve();
   using peer = await newPeer();
-  const { agent, port, welcome } = served;
-  const { id } = await handshake(served, peer, 11);
+  const { agent, port, welcome } = serving;
+  const { id } = await handshake(serving, peer, 11);
   const largest = transport(11, 65_499);
   const before = agent.datagrams.length;
-  const tooLarge = await dropped("too_large");
+  const tooLarge = await readDropped("too_large");
   peer.send(transport(11, 65_507), port);
-  await untilDropped("too_large", tooLarge);
+  await waitUntilDropped("too_large", tooLarge);
   peer.send(largest, port);
   await agent.waitUntil(() => agent.datagrams.length > before);
   expect(payloads(agent).at(-1)?.equals(largest)).toBe(true);
@@ -319,11 +322,11 @@ test("after a restart the agent's flows are restored with their ids, and only th
 });
 
 test("a flood of junk beside a session costs it less than 2 % of its datagrams", async () => {
-  await using served = await serve();
+  await using serving = await serve();
   using peer = await newPeer();
   using flooder = await newPeer();
-  const { agent, port } = served;
-  await handshake(served, peer, 13);
+  const { agent, port } = serving;
+  await handshake(serving, peer, 13);
   const before = agent.datagrams.length;
   const junk = Buffer.alloc(200, 1);
   const sent = 1_000;

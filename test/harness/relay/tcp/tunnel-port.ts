@@ -12,9 +12,9 @@ export interface TestTunnelPort extends AsyncDisposable {
   readonly requestedConnections: number;
   /** Opens a data connection, which gets the next waiting visitor. */
   openDataConnection(): Promise<Socket>;
-  /** A visitor's connection. */
+  /** Connects as a visitor. */
   visit(): Promise<Socket>;
-  /** The error code with which a visitor's connection ends. */
+  /** Connects as a visitor. @returns the error code with which the connection ends; null without an error. */
   waitForVisitEnd(): Promise<string | null>;
 }
 
@@ -28,7 +28,7 @@ export interface TunnelPortSettings {
 
 export async function startTunnelPort(settings: TunnelPortSettings = {}): Promise<TestTunnelPort> {
   const number = await reservePort();
-  let asked = 0;
+  let requestedConnections = 0;
   const port = new TunnelPort({
     ticket: {
       kind: "tunnel",
@@ -47,7 +47,7 @@ export async function startTunnelPort(settings: TunnelPortSettings = {}): Promis
     log: { info: () => undefined },
     limits: settings.limits,
     sendOpen(count) {
-      asked += count;
+      requestedConnections += count;
       if (!settings.serve) return;
       for (let i = 0; i < count; i += 1) void openDataConnection().then(settings.serve);
     },
@@ -75,7 +75,7 @@ export async function startTunnelPort(settings: TunnelPortSettings = {}): Promis
     port,
     number,
     get requestedConnections() {
-      return asked;
+      return requestedConnections;
     },
     openDataConnection,
     visit: () => open(number),
@@ -109,7 +109,7 @@ export async function readExactly(socket: Socket, count: number): Promise<Buffer
   }
 }
 
-/** Everything until the end of the other side. */
+/** Reads until the other side ends. */
 export async function readAll(socket: Socket): Promise<Buffer> {
   const chunks: Buffer[] = [];
   for await (const chunk of socket.iterator({ destroyOnReturn: false }))

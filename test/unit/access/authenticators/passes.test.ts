@@ -40,13 +40,13 @@ beforeEach(() => {
   authenticator = new PassAuthenticator({ keys: new IssuerKeys(load, now), now });
 });
 
-interface Changes {
+interface PassChanges {
   claims?: JWTPayload;
   header?: Record<string, unknown>;
   key?: CryptoKey | Uint8Array;
 }
 
-function pass({ claims = {}, header = {}, key = signing.privateKey }: Changes = {}) {
+function pass({ claims = {}, header = {}, key = signing.privateKey }: PassChanges = {}) {
   const seconds = NOW / 1000;
   const validClaims = { email: "ann@example.com", tunnel: TUNNEL, aud: HOST, exp: seconds + 3600 };
   return new SignJWT({ ...validClaims, iat: seconds, ...claims })
@@ -80,7 +80,7 @@ test("a cached pass is not valid for another tunnel or host", async () => {
 });
 
 describe("a pass is not valid", () => {
-  test.each<[string, Changes]>([
+  test.each<[string, PassChanges]>([
     ["of another type", { header: { typ: "at+jwt" } }],
     ["without a type", { header: { typ: undefined } }],
     ["that never expires", { claims: { exp: undefined } }],

@@ -59,13 +59,16 @@ beforeEach(() => {
 
 const seconds = () => nowMs / 1000;
 
-interface Odd {
+interface TokenChanges {
   pair?: Pair;
   header?: Record<string, unknown>;
 }
 
 /** A valid token, except for the given changes. `undefined` leaves a claim out. */
-function token(claims: JWTPayload = {}, { pair = first, header = {} }: Odd = {}): Promise<string> {
+function token(
+  claims: JWTPayload = {},
+  { pair = first, header = {} }: TokenChanges = {},
+): Promise<string> {
   const payload = { iss: ISSUER, sub: "ann", exp: seconds() + 600, ...claims };
   return new SignJWT(payload)
     .setProtectedHeader({ alg: "ES256", kid: pair.jwk.kid!, ...header })

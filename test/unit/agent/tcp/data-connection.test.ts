@@ -40,14 +40,14 @@ function headBytes(head: object): Buffer {
   return Buffer.concat([Buffer.from([json.length >> 8, json.length & 0xff]), json]);
 }
 
-type Upgraded = (socket: Socket, authorization: string | undefined) => void;
+type UpgradeHandler = (socket: Socket, authorization: string | undefined) => void;
 
 /** Starts a relay that handles data connections with `upgraded`. */
-function startRelay(scheme: "ws" | "wss", upgraded: Upgraded): Promise<string> {
+function startRelay(scheme: "ws" | "wss", onUpgrade: UpgradeHandler): Promise<string> {
   const server = scheme === "wss" ? createHttps(selfSignedCertificate()) : createHttp();
   server.on("upgrade", (request, socket) => {
     socket.on("error", () => undefined);
-    upgraded(socket as Socket, request.headers.authorization);
+    onUpgrade(socket as Socket, request.headers.authorization);
   });
   return listen(server as Server).then((port) => `${scheme}://127.0.0.1:${port}`);
 }

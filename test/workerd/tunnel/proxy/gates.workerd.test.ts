@@ -163,11 +163,11 @@ describe("the edge", () => {
 
   test.each(["1", "{}", "true", "00000000-0000-4000-8000-000000000000", "", '" {"code":"x"}'])(
     "does not trust a header of a visitor that says %j",
-    async (said) => {
+    async (value) => {
       const tunnel = new LiveTunnel();
       const agent = await tunnel.agent();
       await publish(tunnel, [DENY]);
-      const headers = { [EDGE_VERDICT_HEADER]: said };
+      const headers = { [EDGE_VERDICT_HEADER]: value };
       expect((await runVisit(tunnel, agent, "/admin", { headers })).code).toBe("forbidden");
     },
   );

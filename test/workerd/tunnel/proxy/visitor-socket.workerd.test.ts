@@ -226,7 +226,7 @@ describe("a WebSocket's handshake", () => {
     expect((await new TestSocket((await response).webSocket!).closed).code).toBe(1011);
   });
 
-  const nonsense: Record<string, (agent: TestAgent, stream: number) => void> = {
+  const violations: Record<string, (agent: TestAgent, stream: number) => void> = {
     "a message before the yes": (agent, stream) =>
       agent.send((w) => w.writeText(FRAME.text, 0, stream, "early")),
     "a body before the no": (agent, stream) =>
@@ -234,7 +234,7 @@ describe("a WebSocket's handshake", () => {
     "a head that is none": (agent, stream) =>
       agent.send((w) => w.writeJson(FRAME.response, 0, stream, [])),
   };
-  test.each(Object.entries(nonsense))("with %s ends the connection", async (_, send) => {
+  test.each(Object.entries(violations))("with %s ends the connection", async (_, send) => {
     const { agent, response, request } = await startHandshake();
     send(agent, request.stream);
     expect((await agent.closed).code).toBe(CLOSE.protocol_error);
