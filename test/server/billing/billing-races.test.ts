@@ -1,4 +1,4 @@
-/** What the payment provider tells, and what members do, while something else of it is being settled. */
+/** Events of the payment provider and requests of members that arrive during another change of the same subscription. */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import type { SubscriptionStatus } from "../../../protocol/schemas/billing.ts";
 import type { Tunnel } from "../../../protocol/schemas/tunnels/tunnels.ts";
@@ -17,39 +17,39 @@ import {
   type SubscriptionState,
 } from "../../harness/fakes/payments.ts";
 
-let paying: BillingServer;
+let billing: BillingServer;
 let provider: PaymentProvider;
 let api: TestApi;
 beforeAll(async () => {
-  paying = await startBillingServer();
-  ({ api, provider } = paying);
+  billing = await startBillingServer();
+  ({ api, provider } = billing);
 });
-afterAll(() => paying?.stop());
+afterAll(() => billing?.stop());
 beforeEach(() => {
   provider.calls.splice(0);
   provider.beforeResponse = null;
 });
 
 function newSubscription({ id: customer }: Customer, status: SubscriptionStatus) {
-  const state: SubscriptionState = { id: paying.newSubscriptionId(), customer, status };
+  const state: SubscriptionState = { id: billing.newSubscriptionId(), customer, status };
   provider.subscriptions.set(state.id, buildSubscription(state));
   return state;
 }
 
-/** An event that only says that something is new. */
-const mention = (type: string, { id }: SubscriptionState, seconds: number) =>
+/** An event without the state of the subscription, which the service then requests. */
+const createBareEvent = (type: string, { id }: SubscriptionState, seconds: number) =>
   createEvent(type, { object: "invoice", subscription: id }, NOW + seconds);
 
 test("concurrent requests of owners get the same stored customer, and no transaction waits for the provider", async () => {
   const owner = await api.owner();
   const other = await api.colleague(owner, "owner");
-  const mail = owner.email;
+  const email = owner.email;
   provider.beforeResponse = async ({ path, fields }) => {
-    if (path !== "/v1/customers" || fields.email !== mail) return;
+    if (path !== "/v1/customers" || fields.email !== email) return;
     provider.beforeResponse = null;
-    expect(await paying.checkout(other)).toMatchObject({ status: 200 });
+    expect(await billing.checkout(other)).toMatchObject({ status: 200 });
   };
-  expect(await paying.checkout(owner)).toMatchObject({ status: 200 });
+  expect(await billing.checkout(owner)).toMatchObject({ status: 200 });
   const calls = (path: string) => provider.calls.filter((call) => call.path === path);
   expect(calls("/v1/customers")).toHaveLength(2);
   const sessions = calls("/v1/checkout/sessions");
@@ -59,121 +59,124 @@ test("concurrent requests of owners get the same stored customer, and no transac
 
 describe("a response of the provider", () => {
   test("does not undo an event that arrived during the request", async () => {
-    const customer = await paying.newCustomer();
+    const customer = await billing.newCustomer();
     const state = newSubscription(customer, "incomplete");
     provider.beforeResponse = async () => {
       provider.beforeResponse = null;
-      await paying.sendState({ ...state, status: "active" }, 0);
+      await billing.sendState({ ...state, status: "active" }, 0);
     };
-    expect(await paying.sendEvent(mention("invoice.paid", state, -60))).toMatchObject({
+    expect(await billing.sendEvent(createBareEvent("invoice.paid", state, -60))).toMatchObject({
       status: 200,
     });
-    expect(await paying.getBilling(customer)).toMatchObject({ plan: "pro", status: "active" });
+    expect(await billing.getBilling(customer)).toMatchObject({ plan: "pro", status: "active" });
     expect(provider.calls.map(({ path }) => path)).toEqual(
       Array(2).fill(`/v1/subscriptions/${state.id}`),
     );
   });
 
   test("that is stale three times makes the provider send the event again", async () => {
-    const customer = await paying.newCustomer();
+    const customer = await billing.newCustomer();
     const state = newSubscription(customer, "active");
     let seconds = 0;
-    provider.beforeResponse = () => paying.sendState(state, (seconds += 600));
-    const event = mention("invoice.paid", state, -60);
-    expect(await paying.sendEvent(event)).toMatchObject({
+    provider.beforeResponse = () => billing.sendState(state, (seconds += 600));
+    const event = createBareEvent("invoice.paid", state, -60);
+    expect(await billing.sendEvent(event)).toMatchObject({
       status: 503,
       body: { error: "unavailable" },
     });
     expect(seconds).toBe(3 * 600);
     provider.beforeResponse = null;
-    expect(await paying.sendEvent(event)).toMatchObject({ status: 200 });
-    expect(await paying.getBilling(customer)).toMatchObject({ plan: "pro", status: "active" });
+    expect(await billing.sendEvent(event)).toMatchObject({ status: 200 });
+    expect(await billing.getBilling(customer)).toMatchObject({ plan: "pro", status: "active" });
   });
 
   test("does not date a failed payment, only its own event does", async () => {
-    const graceOf = async (type: string) => {
-      const customer = await paying.newCustomer();
-      await paying.sendEvent(mention(type, newSubscription(customer, "past_due"), -5 * 86_400));
-      return Date.parse((await paying.getBilling(customer)).graceEndsAt!) - Date.now();
+    const measureGracePeriod = async (type: string) => {
+      const customer = await billing.newCustomer();
+      await billing.sendEvent(
+        createBareEvent(type, newSubscription(customer, "past_due"), -5 * 86_400),
+      );
+      return Date.parse((await billing.getBilling(customer)).graceEndsAt!) - Date.now();
     };
     const DAY_MS = 86_400_000;
-    expect(await graceOf("invoice.paid")).toBeGreaterThan(6 * DAY_MS);
-    expect(await graceOf("invoice.payment_failed")).toBeLessThan(3 * DAY_MS);
+    expect(await measureGracePeriod("invoice.paid")).toBeGreaterThan(6 * DAY_MS);
+    expect(await measureGracePeriod("invoice.payment_failed")).toBeLessThan(3 * DAY_MS);
   });
 });
 
 test("a payment that fails after an earlier one was settled starts a new grace period", async () => {
-  const customer = await paying.newCustomer();
-  const state = await paying.buy(customer);
-  await paying.sendState({ ...state, status: "past_due" }, -1800);
-  await paying.sendState({ ...state, status: "active" }, -1200);
-  await paying.sendState({ ...state, status: "past_due" }, -600);
-  const { graceEndsAt } = await paying.getBilling(customer);
+  const customer = await billing.newCustomer();
+  const state = await billing.buy(customer);
+  await billing.sendState({ ...state, status: "past_due" }, -1800);
+  await billing.sendState({ ...state, status: "active" }, -1200);
+  await billing.sendState({ ...state, status: "past_due" }, -600);
+  const { graceEndsAt } = await billing.getBilling(customer);
   expect(graceEndsAt).toBe(new Date((NOW - 600 + 7 * 86_400) * 1000).toISOString());
 });
 
 describe("an event without effect is applied when it is sent again", () => {
   test("once its customer is known", async () => {
-    const customer = await paying.newCustomer();
+    const customer = await billing.newCustomer();
     const moved = { owner: customer.owner, id: `${customer.id}_moved` };
     const state = newSubscription(moved, "active");
     const event = createEvent("customer.subscription.created", buildSubscription(state));
-    expect(await paying.sendEvent(event)).toMatchObject({ status: 200 });
-    expect(await paying.getPlan(customer)).toBe("free");
+    expect(await billing.sendEvent(event)).toMatchObject({ status: 200 });
+    expect(await billing.getPlan(customer)).toBe("free");
     await api.sql("update billing_customers set customer_id = $1 where org_id = $2", [
       moved.id,
       customer.owner.orgId,
     ]);
-    expect(await paying.sendEvent(event)).toMatchObject({ status: 200 });
-    expect(await paying.getPlan(customer)).toBe("pro");
+    expect(await billing.sendEvent(event)).toMatchObject({ status: 200 });
+    expect(await billing.getPlan(customer)).toBe("pro");
   });
 
-  test("once its price is", async () => {
-    const customer = await paying.newCustomer();
-    const state = { ...newSubscription(customer, "active"), price: "price_of_nobody" };
+  test("once its price is known", async () => {
+    const customer = await billing.newCustomer();
+    const state = { ...newSubscription(customer, "active"), price: "price_unknown" };
     const event = createEvent("customer.subscription.created", buildSubscription(state));
-    expect(await paying.sendEvent(event)).toMatchObject({ status: 200 });
+    expect(await billing.sendEvent(event)).toMatchObject({ status: 200 });
     await waitUntil(() => Promise.resolve(api.server.output.includes("billing_unknown_price")));
     expect(await api.sql("select 1 from billing_events where id = $1", [event.id])).toEqual([]);
   });
 });
 
-/** A change of the plan that commits only once what is asked waits for it. */
-async function whilePlanBecomesFree<Asked>(orgId: string, ask: () => Promise<Asked>) {
+/** Sends a request during a transaction that changes the plan, which commits once the request waits for it. */
+async function requestWhilePlanBecomesFree<Result>(orgId: string, request: () => Promise<Result>) {
   await api.sql("begin");
   await api.sql("update organizations set plan = 'free' where id = $1", [orgId]);
-  const asked = ask();
+  const result = request();
   await waitUntil(
     async () => (await api.sql("select 1 from pg_locks where not granted")).length > 0,
   );
   await api.sql("commit");
-  return asked;
+  return result;
 }
 
 test("a resource that is created while the plan changes has the terms of the new plan", async () => {
-  const { owner } = await paying.newCustomer();
+  const { owner } = await billing.newCustomer();
   const { orgId } = owner;
-  const becomePro = () => api.sql("update organizations set plan = 'pro' where id = $1", [orgId]);
-  await becomePro();
-  const made = await whilePlanBecomesFree(orgId, () =>
+  const setPlanToPro = () =>
+    api.sql("update organizations set plan = 'pro' where id = $1", [orgId]);
+  await setPlanToPro();
+  const created = await requestWhilePlanBecomesFree(orgId, () =>
     owner.post<Tunnel>("/tunnels", { localPort: 1 }),
   );
-  const leftMs = Date.parse(made.body.expiresAt!) - Date.now();
+  const leftMs = Date.parse(created.body.expiresAt!) - Date.now();
   expect(leftMs).toBeLessThanOrEqual(3600_000);
 
-  await becomePro();
+  await setPlanToPro();
   const auth = { username: "ann", password: "open sesame" };
-  const locked = await whilePlanBecomesFree(orgId, () =>
-    owner.put(`/tunnels/${made.body.id}/auth`, auth),
+  const locked = await requestWhilePlanBecomesFree(orgId, () =>
+    owner.put(`/tunnels/${created.body.id}/auth`, auth),
   );
   expect(locked).toMatchObject({ status: 402, body: { error: "upgrade_required" } });
   expect((await owner.get<Tunnel[]>("/tunnels")).body).toMatchObject([{ authEnabled: false }]);
 });
 
 test("a trial still includes the password after the sign-in that the plan lacks is removed", async () => {
-  const customer = await paying.newCustomer();
+  const customer = await billing.newCustomer();
   const { owner } = customer;
-  const state = await paying.buy(customer);
+  const state = await billing.buy(customer);
   const { body: tunnel } = await owner.post<Tunnel>("/tunnels", { localPort: 1 });
   await owner.put(`/tunnels/${tunnel.id}/auth`, { username: "ann", password: "open sesame" });
   const gate = { allowed_emails: ["ann@example.com"], allowed_domains: [] };
@@ -181,7 +184,7 @@ test("a trial still includes the password after the sign-in that the plan lacks 
   await api.sql("update organizations set trial_ends_at = now() + interval '1 day' where id = $1", [
     owner.orgId,
   ]);
-  await paying.sendState({ ...state, status: "canceled" }, 0, "deleted");
+  await billing.sendState({ ...state, status: "canceled" }, 0, "deleted");
   const isClosed = async () => {
     const [row] = await api.sql<{ closed: boolean }>(
       "select is_beyond_plan closed from tunnels where id = $1",
@@ -195,10 +198,10 @@ test("a trial still includes the password after the sign-in that the plan lacks 
 });
 
 test("a payment for a deleted organization is logged once, so that it can be refunded", async () => {
-  const customer = await paying.newCustomer();
+  const customer = await billing.newCustomer();
   await customer.owner.delete(`/orgs/${customer.owner.orgId}`);
-  const state = await paying.buy(customer, PRICES.team.monthly);
-  await paying.sendState({ ...state, cancelAtPeriodEnd: true }, 0);
+  const state = await billing.buy(customer, PRICES.team.monthly);
+  await billing.sendState({ ...state, cancelAtPeriodEnd: true }, 0);
   const lines = () =>
     api.server.output.split("\n").filter((line) => line.includes("paid_for_deleted"));
   await waitUntil(() => Promise.resolve(lines().length > 0));

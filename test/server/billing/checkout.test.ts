@@ -1,19 +1,19 @@
-/** Checkouts, with a payment provider that this test plays. */
+/** Checkouts with a fake payment provider. */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { type Person, type TestApi } from "../../harness/server/api.ts";
 import { startBillingServer, type BillingServer } from "../../harness/server/billing-server.ts";
 import { PRICES, type PaymentProvider } from "../../harness/fakes/payments.ts";
 
-let paying: BillingServer;
+let billing: BillingServer;
 let provider: PaymentProvider;
 let api: TestApi;
 beforeAll(async () => {
-  paying = await startBillingServer();
-  ({ api, provider } = paying);
+  billing = await startBillingServer();
+  ({ api, provider } = billing);
 });
-afterAll(() => paying?.stop());
+afterAll(() => billing?.stop());
 beforeEach(() => void provider.calls.splice(0));
-const checkout = (owner: Person, body?: object) => paying.checkout(owner, body);
+const checkout = (owner: Person, body?: object) => billing.checkout(owner, body);
 
 describe("a checkout", () => {
   test("returns a URL of the provider, for the organization and the price of the plan", async () => {
@@ -41,7 +41,7 @@ describe("a checkout", () => {
         success_url: expect.stringMatching(/^http:\/\/localhost:\d+\/#paid$/),
       },
     });
-    expect(await paying.getPlan({ owner, id: "" })).toBe("free");
+    expect(await billing.getPlan({ owner, id: "" })).toBe("free");
   });
 
   test("requested twenty times at once creates one customer", async () => {
@@ -64,8 +64,8 @@ describe("a checkout", () => {
   });
 
   test("of a paying organization returns the URL where the plan is changed", async () => {
-    const customer = await paying.newCustomer();
-    const { id } = await paying.buy(customer);
+    const customer = await billing.newCustomer();
+    const { id } = await billing.buy(customer);
     const change = await checkout(customer.owner, { plan: "team" });
     expect(change.body.checkout_url).toContain(`${customer.id}/subscription_update_confirm`);
     expect(provider.calls.at(-1)!.fields).toMatchObject({

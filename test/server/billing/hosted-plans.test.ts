@@ -1,4 +1,4 @@
-/** What a plan grants on the hosted service alone. */
+/** Permissions that depend on the plan only on the hosted service. */
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { newEmail, PASSWORD } from "../../harness/server/api.ts";
 import type { Billing, CheckoutSession } from "../../../protocol/schemas/billing.ts";
@@ -71,25 +71,25 @@ test("a master key mints tokens while the plan is paid for, and again when it is
     "select customer_id from billing_customers",
   );
   let seconds = 0;
-  const tell = async (id: string, status: "active" | "canceled") => {
+  const sendStatus = async (id: string, status: "active" | "canceled") => {
     const object = buildSubscription({ id, customer: customer!.customer_id, status });
     const event = createEvent("customer.subscription.updated", object, NOW + (seconds += 1));
     expect(await send("/billing/webhook", buildDelivery(event))).toMatchObject({ status: 200 });
   };
-  await tell("sub_first", "active");
+  await sendStatus("sub_first", "active");
   const { body: master } = await post("/tokens/master", { name: "ci" });
   const { bearer } = master as MintedToken;
   const mint = () => post("/projects/default/tokens", { name: "job" }, bearer);
   expect(await mint()).toMatchObject({ status: 200 });
 
-  await tell("sub_first", "canceled");
+  await sendStatus("sub_first", "canceled");
   expect(await mint()).toMatchObject({ status: 402, body: { error: "upgrade_required" } });
   const { body: billing } = await send("/billing", {});
   expect((billing as Billing).overLimits).toContainEqual(
     expect.objectContaining({ what: "master_keys", allowed: 0 }),
   );
 
-  await tell("sub_second", "active");
+  await sendStatus("sub_second", "active");
   expect(await mint()).toMatchObject({ status: 200 });
 });
 

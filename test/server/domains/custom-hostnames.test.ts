@@ -1,4 +1,4 @@
-/** The hosted service's custom domains at the platform: made and taken away in step with the rows. */
+/** The hosted service's custom hostnames at the platform, which follow the verified domains in the database. */
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import type { CustomDomain } from "../../../protocol/schemas/domains/domains.ts";
 import type { Tunnel } from "../../../protocol/schemas/tunnels/tunnels.ts";
@@ -28,7 +28,7 @@ beforeEach(() => {
 });
 
 let names = 0;
-async function verified(): Promise<CustomDomain> {
+async function createVerifiedDomain(): Promise<CustomDomain> {
   const domain = `hosted-${(names += 1)}.example`;
   const { body } = await owner.post<CustomDomain>("/domains", { domain });
   resolver.records[`_svc-challenge.${domain}`] = [body.verificationToken];
@@ -36,7 +36,7 @@ async function verified(): Promise<CustomDomain> {
 }
 
 const hasHostname = (domain: string) => [...platform.hostnames.values()].includes(domain);
-const isEmpty = async () => (await api.sql("select 1 from outbox")).length === 0;
+const isOutboxEmpty = async () => (await api.sql("select 1 from outbox")).length === 0;
 const retry = async () => {
   await api.sql("update outbox set next_attempt_at = now()");
   await api.runCron();
@@ -46,17 +46,17 @@ test("the platform gets a custom hostname for a verified domain, not for a claim
   const calls = platform.calls.length;
   await owner.post("/domains", { domain: "claimed.example" });
   expect(platform.calls).toHaveLength(calls);
-  const { id, domain } = await verified();
+  const { id, domain } = await createVerifiedDomain();
   await waitUntil(() => Promise.resolve(hasHostname(domain)));
-  await waitUntil(isEmpty);
+  await waitUntil(isOutboxEmpty);
   await owner.delete(`/domains/${id}`);
   await waitUntil(() => Promise.resolve(!hasHostname(domain)));
-  await waitUntil(isEmpty);
+  await waitUntil(isOutboxEmpty);
 });
 
 test("binding a domain creates a missing custom hostname, and never a second one", async () => {
-  const { id, domain } = await verified();
-  await waitUntil(isEmpty);
+  const { id, domain } = await createVerifiedDomain();
+  await waitUntil(isOutboxEmpty);
   const { body: tunnel } = await owner.post<Tunnel>("/tunnels", { localPort: 1 });
   const bind = () =>
     owner.send("PUT", `/domains/${id}/bind`, {
@@ -64,7 +64,7 @@ test("binding a domain creates a missing custom hostname, and never a second one
       body: JSON.stringify({ tunnel_id: tunnel.id }),
     });
   await bind();
-  await waitUntil(isEmpty);
+  await waitUntil(isOutboxEmpty);
   expect([...platform.hostnames.values()].filter((name) => name === domain)).toHaveLength(1);
 
   platform.hostnames.clear();
@@ -74,20 +74,22 @@ test("binding a domain creates a missing custom hostname, and never a second one
 });
 
 test("a hostname that only contains the domain is not taken for it", async () => {
-  const other = crypto.randomUUID();
-  platform.hostnames.set(other, `www.hosted-${names + 1}.example`);
-  const { id, domain } = await verified();
+  const otherId = crypto.randomUUID();
+  platform.hostnames.set(otherId, `www.hosted-${names + 1}.example`);
+  const { id, domain } = await createVerifiedDomain();
   await waitUntil(() => Promise.resolve(hasHostname(domain)));
   await owner.delete(`/domains/${id}`);
   await waitUntil(() => Promise.resolve(!hasHostname(domain)));
-  expect(platform.hostnames.has(other)).toBe(true);
+  expect(platform.hostnames.has(otherId)).toBe(true);
 });
 
 test("a failure of the platform delays no request, is logged, and is retried", async () => {
   platform.failure = { status: 500, code: 1_000 };
-  const { domain, verified: isVerified } = await verified();
+  const { domain, verified: isVerified } = await createVerifiedDomain();
   expect(isVerified).toBe(true);
-  await waitUntil(() => Promise.resolve(api.server.output.includes("status 500, error codes 1000")));
+  await waitUntil(() =>
+    Promise.resolve(api.server.output.includes("status 500, error codes 1000")),
+  );
   expect(api.server.output).not.toContain(platform.settings.CF_API_TOKEN);
   expect(await api.sql("select kind from outbox")).toEqual([{ kind: "custom_hostname" }]);
   await retry();
@@ -96,19 +98,19 @@ test("a failure of the platform delays no request, is logged, and is retried", a
   platform.failure = undefined;
   await retry();
   expect(hasHostname(domain)).toBe(true);
-  expect(await isEmpty()).toBe(true);
+  expect(await isOutboxEmpty()).toBe(true);
 });
 
 test("a release during the creation leaves no custom hostname", async () => {
   const released = Promise.withResolvers<void>();
   platform.before = (method) => (method === "POST" ? released.promise : Promise.resolve());
   const calls = platform.calls.length;
-  const { id, domain } = await verified();
+  const { id, domain } = await createVerifiedDomain();
   await waitUntil(() =>
     Promise.resolve(platform.calls.slice(calls).includes("POST custom_hostnames")),
   );
   await owner.delete(`/domains/${id}`);
   released.resolve();
-  await waitUntil(isEmpty);
+  await waitUntil(isOutboxEmpty);
   expect(hasHostname(domain)).toBe(false);
 });

@@ -1,4 +1,4 @@
-/** A claim is proved by a TXT record alone: what a resolver and the DNS behind it can answer, and what comes of it. */
+/** Only a TXT record verifies a claim: the result of every answer that a resolver can give. */
 import type { ServerResponse } from "node:http";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { TXT_LOOKUP_BURST } from "../../../workers/limits.ts";
@@ -71,8 +71,8 @@ describe("a claim is verified by", () => {
   test("a record in several pieces", async () => {
     const { verify, name, verificationToken } = await claim();
     const pieces = [verificationToken.slice(0, 20), verificationToken.slice(20)];
-    resolver.override = (asked, response) =>
-      send(response, message(asked, { records: [encodeTxt(name, pieces)] }));
+    resolver.override = (question, response) =>
+      send(response, message(question, { records: [encodeTxt(name, pieces)] }));
     expect((await verify()).status).toBe(200);
   });
 
@@ -96,14 +96,14 @@ describe("a claim is not verified by", () => {
   });
 
   test.each<[string, (token: string) => string]>([
-    ["the token with something behind it", (token) => `${token}x`],
-    ["the token with something before it", (token) => `x${token}`],
+    ["the token with a suffix", (token) => `${token}x`],
+    ["the token with a prefix", (token) => `x${token}`],
     ["a part of the token", (token) => token.slice(0, -1)],
-    ["the token in other capitals", (token) => token.toLowerCase()],
+    ["the token in lower case", (token) => token.toLowerCase()],
     ["the token in quotes", (token) => `"${token}"`],
-    ["the token of somebody else", () => "A".repeat(43)],
+    ["the token of another claim", () => "A".repeat(43)],
     ["300 characters", () => "x".repeat(300)],
-    ["nothing", () => ""],
+    ["an empty text", () => ""],
   ])("%s", async (_, wrong) => {
     const { verify, publish, verificationToken } = await claim();
     publish(wrong(verificationToken));
@@ -122,84 +122,86 @@ describe("a claim is not verified by", () => {
 
   test("a record of another name in the answer", async () => {
     const { verify, verificationToken } = await claim();
-    resolver.override = (asked, response) => {
+    resolver.override = (question, response) => {
       const records = [encodeTxt("_svc-challenge.evil.example", [verificationToken])];
-      send(response, message(asked, { records }));
+      send(response, message(question, { records }));
     };
     expect((await verify()).status).toBe(400);
   });
 });
 
 describe("the response is unavailable, and the claim unchanged, when the resolver", () => {
-  /** With the right record in it, so that nothing but the fault stands in the way. */
-  type Answer = (asked: Question, response: ServerResponse, right: Buffer) => unknown;
+  /** Each answer contains the correct record, so that its defect alone prevents the verification. */
+  type Answer = (question: Question, response: ServerResponse, record: Buffer) => unknown;
 
   test.each<[string, Answer]>([
-    ["fails", (asked, response) => send(response, message(asked, { rcode: 2 }))],
+    ["fails", (question, response) => send(response, message(question, { rcode: 2 }))],
     [
-      "fails and answers nevertheless",
-      (asked, response, right) => send(response, message(asked, { rcode: 2, records: [right] })),
+      "fails, although its answer has the record",
+      (question, response, record) =>
+        send(response, message(question, { rcode: 2, records: [record] })),
     ],
     [
       "answers another question",
-      (asked, response, right) => {
-        const question = encodeQuestion("_svc-challenge.evil.example");
-        send(response, message(asked, { question, records: [right] }));
+      (question, response, record) => {
+        const otherQuestion = encodeQuestion("_svc-challenge.evil.example");
+        send(response, message(question, { question: otherQuestion, records: [record] }));
       },
     ],
     [
       "answers with another id",
-      (asked, response, right) => send(response, message(asked, { id: 1, records: [right] })),
+      (question, response, record) =>
+        send(response, message(question, { id: 1, records: [record] })),
     ],
     [
-      "cuts its answer",
-      (asked, response, right) =>
-        send(response, message(asked, { truncated: true, records: [right] })),
+      "truncates its answer",
+      (question, response, record) =>
+        send(response, message(question, { truncated: true, records: [record] })),
     ],
     [
       "answers with half a message",
-      (asked, response, right) => {
-        const whole = message(asked, { records: [right] });
+      (question, response, record) => {
+        const whole = message(question, { records: [record] });
         send(response, whole.subarray(0, whole.length - 5));
       },
     ],
     [
-      "answers with more than a message can have",
-      (asked, response, right) => {
-        const whole = message(asked, { records: [right] });
+      "answers with more bytes than a DNS message can have",
+      (question, response, record) => {
+        const whole = message(question, { records: [record] });
         send(response, Buffer.concat([whole, Buffer.alloc(65_536)]));
       },
     ],
     [
-      "answers with something else",
-      (asked, response, right) =>
+      "answers with another content type",
+      (question, response, record) =>
         response
           .writeHead(200, { "content-type": "application/dns-json" })
-          .end(message(asked, { records: [right] })),
+          .end(message(question, { records: [record] })),
     ],
     [
-      "answers with an error",
-      (asked, response, right) =>
+      "answers with an HTTP error",
+      (question, response, record) =>
         response
           .writeHead(500, { "content-type": "application/dns-message" })
-          .end(message(asked, { records: [right] })),
+          .end(message(question, { records: [record] })),
     ],
     [
-      "sends elsewhere",
+      "redirects",
       (_, response) => response.writeHead(307, { location: resolver.url + "/x" }).end(),
     ],
-    ["hangs up", (_, response) => response.destroy()],
+    ["closes the connection", (_, response) => response.destroy()],
     ["never answers", () => undefined],
     [
       "never ends its answer",
       (_, response) =>
         response.writeHead(200, { "content-type": "application/dns-message" }).write("x"),
     ],
-  ])("%s", async (_, instead) => {
+  ])("%s", async (_, answer) => {
     const { id, verify, name, verificationToken } = await claim();
     const before = resolver.questions.length;
-    resolver.override = (asked, response) => {
-      instead(asked, response, encodeTxt(name, [verificationToken]));
+    resolver.override = (question, response) => {
+      answer(question, response, encodeTxt(name, [verificationToken]));
     };
     const { status, body } = await verify();
     expect([status, body.error]).toEqual([503, "unavailable"]);
@@ -213,25 +215,27 @@ describe("the response is unavailable, and the claim unchanged, when the resolve
 
 test("an organization with too many look-ups is rate limited, and no other", async () => {
   const [eager, other] = [await api.owner(), await api.owner()];
-  const claimed = async (by: Person, domain: string) =>
+  const createClaim = async (by: Person, domain: string) =>
     (await by.post<CustomDomain>("/domains", { domain })).body.id;
-  const id = await claimed(eager, "eager.example");
+  const id = await createClaim(eager, "eager.example");
   const before = resolver.questions.length;
-  const tries = Array.from({ length: TXT_LOOKUP_BURST + 50 }, () =>
+  const attempts = Array.from({ length: TXT_LOOKUP_BURST + 50 }, () =>
     eager.post<Failure>(`/domains/${id}/verify`),
   );
-  const replies = await Promise.all(tries);
+  const replies = await Promise.all(attempts);
   const limited = replies.filter(({ status }) => status === 429);
   expect(limited[0]?.body.error).toBe("rate_limited");
   expect(Number(limited[0]?.headers.get("retry-after"))).toBeGreaterThan(0);
   expect(resolver.questions.length - before).toBe(replies.length - limited.length);
-  const otherId = await claimed(other, "other.example");
+  const otherId = await createClaim(other, "other.example");
   expect((await other.post(`/domains/${otherId}/verify`)).status).toBe(400);
 });
 
-test("the resolver does not listen", async () => {
-  await using lonely = await startApi({ env: { DNS_OVER_HTTPS_URL: "http://127.0.0.1:1/" } });
-  const person = await lonely.owner();
+test("a verification is unavailable while the resolver is unreachable", async () => {
+  await using withoutResolver = await startApi({
+    env: { DNS_OVER_HTTPS_URL: "http://127.0.0.1:1/" },
+  });
+  const person = await withoutResolver.owner();
   const { body } = await person.post<CustomDomain>("/domains", { domain: "alone.example" });
   const reply = await person.post<Failure>(`/domains/${body.id}/verify`);
   expect(reply).toMatchObject({ status: 503, body: { error: "unavailable" } });

@@ -31,21 +31,21 @@ const bind = ({ id }: CustomDomain, tunnel: { id: string }, by = owner) =>
 const publish = ({ domain, verificationToken }: CustomDomain) =>
   (resolver.records[`_svc-challenge.${domain}`] ??= []).push(verificationToken);
 
-async function verified(domain = newName(), by = owner): Promise<CustomDomain> {
+async function createVerifiedDomain(domain = newName(), by = owner): Promise<CustomDomain> {
   const { body } = await claim(domain, by);
   publish(body);
   return (await verify(body, by)).body;
 }
 
-async function newTunnel(by = owner): Promise<Tunnel> {
+async function createTunnel(by = owner): Promise<Tunnel> {
   return (await by.post<Tunnel>("/tunnels", { localPort: 1 })).body;
 }
 
-const tunnelOf = (domain: string) =>
+const findTunnelOfHost = (domain: string) =>
   api
     .sql<{ id: string | null }>("select tunnel_id as id from hostnames where host = $1", [domain])
     .then(([row]) => row?.id ?? null);
-const actionsOn = ({ id }: { id: string }) =>
+const listAuditActions = ({ id }: { id: string }) =>
   api
     .sql<{ action: string }>(
       "select action from audit_events where resource_id = $1 order by created_at, action",
@@ -90,7 +90,7 @@ describe("claiming", () => {
     }
   });
 
-  test("happens once, of twenty at once", async () => {
+  test("succeeds once for twenty concurrent requests", async () => {
     const domain = newName();
     const replies = await Promise.all(Array.from({ length: 20 }, () => claim(domain)));
     expect(replies.filter(({ status }) => status === 201)).toHaveLength(1);
@@ -107,7 +107,7 @@ describe("claiming", () => {
     expect((await verify(second, other)).status).toBe(200);
 
     expect((await owner.get<CustomDomain[]>("/domains")).body).not.toContainEqual(first);
-    expect(await actionsOn(first)).toEqual(["domain_claimed", "domain_released"]);
+    expect(await listAuditActions(first)).toEqual(["domain_claimed", "domain_released"]);
     expect(await claim(domain)).toMatchObject({ status: 409, body: { error: "duplicate_name" } });
   });
 
@@ -125,20 +125,20 @@ describe("claiming", () => {
   });
 
   test("expires after a week, and a verified domain never", async () => {
-    const [{ body: waiting }, { body: old }, kept] = [
+    const [{ body: recent }, { body: old }, verifiedDomain] = [
       await claim(newName()),
       await claim(newName()),
-      await verified(),
+      await createVerifiedDomain(),
     ];
     await api.sql(
       "update domains set created_at = now() - interval '7 days 1 minute' where id = any($1)",
-      [[old.id, kept.id]],
+      [[old.id, verifiedDomain.id]],
     );
     await api.runCron();
     const ids = (await owner.get<CustomDomain[]>("/domains")).body.map(({ id }) => id);
-    expect(ids).toEqual(expect.arrayContaining([waiting.id, kept.id]));
+    expect(ids).toEqual(expect.arrayContaining([recent.id, verifiedDomain.id]));
     expect(ids).not.toContain(old.id);
-    expect(await actionsOn(old)).toEqual(["domain_claimed", "domain_released"]);
+    expect(await listAuditActions(old)).toEqual(["domain_claimed", "domain_released"]);
   });
 });
 
@@ -148,7 +148,7 @@ describe("verifying", () => {
     publish(body);
     const replies = await Promise.all(Array.from({ length: 20 }, () => verify(body)));
     expect(replies.map(({ status }) => status)).toEqual(Array(20).fill(200));
-    expect(await actionsOn(body)).toEqual(["domain_claimed", "domain_verified"]);
+    expect(await listAuditActions(body)).toEqual(["domain_claimed", "domain_verified"]);
   });
 
   test("assigns a domain to one of two organizations that verify it at once", async () => {
@@ -169,14 +169,14 @@ describe("verifying", () => {
   });
 
   test("again sends no DNS query", async () => {
-    const domain = await verified();
+    const domain = await createVerifiedDomain();
     const before = resolver.questions.length;
     expect(await verify(domain)).toMatchObject({ status: 200, body: domain });
     expect(resolver.questions).toHaveLength(before);
   });
 
   test("requires another record after a release", async () => {
-    const domain = await verified();
+    const domain = await createVerifiedDomain();
     await owner.delete(`/domains/${domain.id}`);
     const { body: again } = await claim(domain.domain);
     expect(again.verificationToken).not.toBe(domain.verificationToken);
@@ -186,25 +186,32 @@ describe("verifying", () => {
 
 describe("binding", () => {
   test("requires a verified domain and an active tunnel of the organization", async () => {
-    const [tunnel, ended, foreign] = [await newTunnel(), await newTunnel(), await newTunnel(other)];
+    const [tunnel, ended, foreign] = [
+      await createTunnel(),
+      await createTunnel(),
+      await createTunnel(other),
+    ];
     const { body: unverified } = await claim(newName());
     expect(await bind(unverified, tunnel)).toMatchObject({
       status: 400,
       body: { error: "verification_failed" },
     });
-    const domain = await verified();
+    const domain = await createVerifiedDomain();
     await owner.delete(`/tunnels/${ended.id}`);
     for (const wrong of [foreign, ended, { id: crypto.randomUUID() }]) {
       expect((await bind(domain, wrong)).status).toBe(404);
     }
-    expect((await bind(domain, await newTunnel(other), other)).status).toBe(404);
+    expect((await bind(domain, await createTunnel(other), other)).status).toBe(404);
     expect((await owner.send("PUT", `/domains/${domain.id}/bind`)).status).toBe(400);
-    expect(await tunnelOf(domain.domain)).toBeNull();
+    expect(await findTunnelOfHost(domain.domain)).toBeNull();
   });
 
-  test("is seen in the lists of domains and of tunnels", async () => {
-    const tunnel = await newTunnel();
-    const domains = [await verified("zz.listed.example"), await verified("aa.listed.example")];
+  test("is shown in the lists of domains and of tunnels", async () => {
+    const tunnel = await createTunnel();
+    const domains = [
+      await createVerifiedDomain("zz.listed.example"),
+      await createVerifiedDomain("aa.listed.example"),
+    ];
     for (const domain of domains) {
       const bound = { ...domain, boundTunnelId: tunnel.id };
       expect(await bind(domain, tunnel)).toMatchObject({ status: 200, body: bound });
@@ -218,13 +225,13 @@ describe("binding", () => {
   });
 
   test("moves a domain from one tunnel to another, and repeating it is no event", async () => {
-    const [first, second] = [await newTunnel(), await newTunnel()];
-    const domain = await verified();
+    const [first, second] = [await createTunnel(), await createTunnel()];
+    const domain = await createVerifiedDomain();
     await bind(domain, first);
     await bind(domain, second);
     await bind(domain, second);
-    expect(await tunnelOf(domain.domain)).toBe(second.id);
-    expect(await actionsOn(domain)).toEqual([
+    expect(await findTunnelOfHost(domain.domain)).toBe(second.id);
+    expect(await listAuditActions(domain)).toEqual([
       "domain_claimed",
       "domain_verified",
       "domain_bound",
@@ -233,8 +240,8 @@ describe("binding", () => {
   });
 
   test("by twenty concurrent requests leaves the tunnel in the row in effect", async () => {
-    const tunnels = [await newTunnel(), await newTunnel()];
-    const domain = await verified();
+    const tunnels = [await createTunnel(), await createTunnel()];
+    const domain = await createVerifiedDomain();
     const replies = await Promise.all(
       Array.from({ length: 20 }, (_, n) => bind(domain, tunnels[n % 2]!)),
     );
@@ -243,13 +250,13 @@ describe("binding", () => {
       "select bound_tunnel_id as id from domains where id = $1",
       [domain.id],
     );
-    expect(await tunnelOf(domain.domain)).toBe(row?.id);
+    expect(await findTunnelOfHost(domain.domain)).toBe(row?.id);
   });
 
   test("and a concurrent end of the tunnel never leave a domain that leads to a deleted tunnel", async () => {
     for (let round = 0; round < 5; round++) {
-      const tunnel = await newTunnel();
-      const domain = await verified();
+      const tunnel = await createTunnel();
+      const domain = await createVerifiedDomain();
       await Promise.all([
         ...Array.from({ length: 10 }, () => bind(domain, tunnel)),
         owner.delete(`/tunnels/${tunnel.id}`),
@@ -257,67 +264,67 @@ describe("binding", () => {
       ]);
       const rows = await api.sql("select bound_tunnel_id from domains where id = $1", [domain.id]);
       expect(rows).toEqual([{ bound_tunnel_id: null }]);
-      expect(await tunnelOf(domain.domain)).toBeNull();
+      expect(await findTunnelOfHost(domain.domain)).toBeNull();
     }
   });
 });
 
 describe("a domain leads to no tunnel", () => {
-  async function bound(): Promise<{ domain: CustomDomain; tunnel: Tunnel }> {
-    const [domain, tunnel] = [await verified(), await newTunnel()];
+  async function bindNewDomain(): Promise<{ domain: CustomDomain; tunnel: Tunnel }> {
+    const [domain, tunnel] = [await createVerifiedDomain(), await createTunnel()];
     await bind(domain, tunnel);
     return { domain, tunnel };
   }
-  const listed = async ({ id }: CustomDomain) =>
+  const findDomain = async ({ id }: CustomDomain) =>
     (await owner.get<CustomDomain[]>("/domains")).body.find((domain) => domain.id === id);
 
   test("once it is unbound, and can be bound again", async () => {
-    const { domain } = await bound();
+    const { domain } = await bindNewDomain();
     for (let times = 0; times < 2; times++) {
       expect((await owner.delete(`/domains/${domain.id}/bind`)).status).toBe(200);
-      expect(await tunnelOf(domain.domain)).toBeNull();
+      expect(await findTunnelOfHost(domain.domain)).toBeNull();
     }
-    expect(await listed(domain)).toEqual(domain);
-    expect(await actionsOn(domain)).toHaveLength(4);
+    expect(await findDomain(domain)).toEqual(domain);
+    expect(await listAuditActions(domain)).toHaveLength(4);
   });
 
   test("once it is released, and any organization can claim it", async () => {
-    const { domain } = await bound();
+    const { domain } = await bindNewDomain();
     expect((await owner.delete(`/domains/${domain.id}`)).status).toBe(200);
     expect((await owner.delete(`/domains/${domain.id}`)).status).toBe(404);
-    expect(await tunnelOf(domain.domain)).toBeNull();
+    expect(await findTunnelOfHost(domain.domain)).toBeNull();
     expect((await claim(domain.domain, other)).status).toBe(201);
-    expect(await actionsOn(domain)).toContain("domain_released");
+    expect(await listAuditActions(domain)).toContain("domain_released");
   });
 
   test("once its tunnel is deleted, and it stays verified", async () => {
-    const { domain, tunnel } = await bound();
+    const { domain, tunnel } = await bindNewDomain();
     await owner.delete(`/tunnels/${tunnel.id}`);
-    expect(await listed(domain)).toEqual(domain);
-    expect(await tunnelOf(domain.domain)).toBeNull();
-    expect(await actionsOn(domain)).toContain("domain_unbound");
+    expect(await findDomain(domain)).toEqual(domain);
+    expect(await findTunnelOfHost(domain.domain)).toBeNull();
+    expect(await listAuditActions(domain)).toContain("domain_unbound");
   });
 
   test("once its tunnel has expired", async () => {
-    const { domain, tunnel } = await bound();
+    const { domain, tunnel } = await bindNewDomain();
     await api.sql("update tunnels set expires_at = now() where id = $1", [tunnel.id]);
     await api.runCron();
-    expect(await listed(domain)).toEqual(domain);
-    expect(await tunnelOf(domain.domain)).toBeNull();
+    expect(await findDomain(domain)).toEqual(domain);
+    expect(await findTunnelOfHost(domain.domain)).toBeNull();
   });
 
   test("once its organization is deleted", async () => {
     const person = await api.owner();
-    const domain = await verified(newName(), person);
-    await bind(domain, await newTunnel(person), person);
+    const domain = await createVerifiedDomain(newName(), person);
+    await bind(domain, await createTunnel(person), person);
     await person.delete(`/orgs/${person.orgId}`);
-    expect(await tunnelOf(domain.domain)).toBeNull();
+    expect(await findTunnelOfHost(domain.domain)).toBeNull();
     expect((await claim(domain.domain)).status).toBe(201);
   });
 });
 
 test("viewers can list domains and not change them", async () => {
-  const domain = await verified();
+  const domain = await createVerifiedDomain();
   const viewer = await api.colleague(owner, "viewer");
   expect((await viewer.get<CustomDomain[]>("/domains")).body).toContainEqual(domain);
   expect((await claim(newName(), viewer)).status).toBe(403);
@@ -325,35 +332,35 @@ test("viewers can list domains and not change them", async () => {
 });
 
 describe("a TLS proxy may request a certificate for", () => {
-  const allowed = async (domain: string) =>
+  const readStatus = async (domain: string) =>
     (await api.anonymous.get(`/domains/allowed?domain=${encodeURIComponent(domain)}`)).status;
 
   test("a bound domain, an existing tunnel, and the API", async () => {
-    const [domain, tunnel] = [await verified(), await newTunnel()];
-    expect(await allowed(domain.domain)).toBe(404);
+    const [domain, tunnel] = [await createVerifiedDomain(), await createTunnel()];
+    expect(await readStatus(domain.domain)).toBe(404);
     await bind(domain, tunnel);
     for (const host of [
       domain.domain,
       domain.domain.toUpperCase(),
       `${tunnel.subdomain}.localhost`,
     ]) {
-      expect([host, await allowed(host)]).toEqual([host, 200]);
+      expect([host, await readStatus(host)]).toEqual([host, 200]);
     }
     await owner.delete(`/tunnels/${tunnel.id}`);
-    expect(await allowed(domain.domain)).toBe(404);
-    expect(await allowed(`${tunnel.subdomain}.localhost`)).toBe(404);
-    expect(await allowed("api.localhost")).toBe(200);
+    expect(await readStatus(domain.domain)).toBe(404);
+    expect(await readStatus(`${tunnel.subdomain}.localhost`)).toBe(404);
+    expect(await readStatus("api.localhost")).toBe(200);
   });
 
   test.each(["nobody.example", "nobody.localhost", "a.b.localhost", "no host", "a".repeat(250)])(
-    "nothing like %s",
-    async (host) => expect(await allowed(host)).toBe(404),
+    "no other host: %s",
+    async (host) => expect(await readStatus(host)).toBe(404),
   );
 
-  test("and gets 400 without a host", async () => {
-    const anybody = createCaller(api.server, {});
+  test("no missing or overlong host, which gets 400", async () => {
+    const caller = createCaller(api.server, {});
     for (const query of ["", "?domain=", `?domain=${"a".repeat(300)}`]) {
-      expect((await anybody.get(`/domains/allowed${query}`)).status).toBe(400);
+      expect((await caller.get(`/domains/allowed${query}`)).status).toBe(400);
     }
   });
 });

@@ -14,7 +14,7 @@ beforeAll(async () => {
 afterAll(() => api.stop());
 
 let names = 0;
-const newName = () => `kept-${(names += 1)}`;
+const newName = () => `reserved-${(names += 1)}`;
 
 const reserve = (subdomain: string, by = owner) =>
   by.post<ReservedSubdomain>("/reserved-subdomains", { subdomain });
@@ -26,7 +26,7 @@ const list = async (by = owner) =>
   );
 const isDuplicate = { status: 409, body: { error: "duplicate_name" } };
 
-async function onPlan(plan: string): Promise<Person> {
+async function createOwnerOnPlan(plan: string): Promise<Person> {
   const person = await api.owner();
   await api.sql("update organizations set plan = $2 where id = $1", [person.orgId, plan]);
   return person;
@@ -47,7 +47,7 @@ describe("reserving", () => {
     expect(await list(other)).not.toContain(subdomain);
   });
 
-  test.each(["Kept", "-kept", "kept-", "ke.pt", "", "k".repeat(64), 1])(
+  test.each(["Name", "-name", "name-", "na.me", "", "k".repeat(64), 1])(
     "is refused for %j",
     async (subdomain) => {
       const reply = await owner.post("/reserved-subdomains", { subdomain });
@@ -55,7 +55,7 @@ describe("reserving", () => {
     },
   );
 
-  test.each(["api", "www", "admin", "xn--kept"])(
+  test.each(["api", "www", "admin", "xn--name"])(
     "is refused for %s, which the service reserves",
     async (name) => {
       expect(await reserve(name)).toMatchObject(isDuplicate);
@@ -113,24 +113,24 @@ describe("a plan", () => {
   test.each([
     ["free", 0],
     ["pro", 5],
-  ])("%s includes %i, also with twenty concurrent requests", async (plan, room) => {
-    const person = await onPlan(plan);
+  ])("%s includes %i, also with twenty concurrent requests", async (plan, count) => {
+    const person = await createOwnerOnPlan(plan);
     const replies = await Promise.all(Array.from({ length: 20 }, () => reserve(newName(), person)));
-    expect(replies.filter(({ status }) => status === 201)).toHaveLength(room);
+    expect(replies.filter(({ status }) => status === 201)).toHaveLength(count);
     expect(replies.find(({ status }) => status !== 201)).toMatchObject({
       status: 402,
       body: { error: "upgrade_required" },
     });
-    expect(await list(person)).toHaveLength(room);
+    expect(await list(person)).toHaveLength(count);
   });
 
   test.each(["team", "enterprise"])("%s includes more", async (plan) => {
-    const person = await onPlan(plan);
+    const person = await createOwnerOnPlan(plan);
     for (let n = 0; n < 6; n++) expect((await reserve(newName(), person)).status).toBe(201);
   });
 
   test("includes another one after a release, and retains those of a higher plan", async () => {
-    const person = await onPlan("pro");
+    const person = await createOwnerOnPlan("pro");
     for (let n = 0; n < 5; n++) await reserve(newName(), person);
     const { body } = await person.get<ReservedSubdomain[]>("/reserved-subdomains");
     await person.delete(`/reserved-subdomains/${body[0]!.id}`);
@@ -167,32 +167,33 @@ describe("a reserved name", () => {
 });
 
 describe("a released name", () => {
-  async function givenUp(by = owner): Promise<string> {
+  async function releaseName(by = owner): Promise<string> {
     const subdomain = newName();
     const { body } = await reserve(subdomain, by);
     expect((await by.delete(`/reserved-subdomains/${body.id}`)).status).toBe(200);
     expect((await by.delete(`/reserved-subdomains/${body.id}`)).status).toBe(404);
     return subdomain;
   }
-  const pass = (subdomain: string, time: string) =>
+  const advanceClock = (subdomain: string, time: string) =>
     api.sql("update hostnames set held_until = held_until - $2::interval where host = $1", [
       subdomain,
       time,
     ]);
 
   test("is not available to others for a day, neither as a reservation nor as a tunnel", async () => {
-    const [asTunnel, asReservation] = [await givenUp(), await givenUp()];
-    for (const subdomain of [asTunnel, asReservation]) await pass(subdomain, "23 hours 59 minutes");
+    const [asTunnel, asReservation] = [await releaseName(), await releaseName()];
+    for (const subdomain of [asTunnel, asReservation])
+      await advanceClock(subdomain, "23 hours 59 minutes");
     expect(await createTunnel(asTunnel, other)).toMatchObject(isDuplicate);
     expect(await reserve(asReservation, other)).toMatchObject(isDuplicate);
-    for (const subdomain of [asTunnel, asReservation]) await pass(subdomain, "2 minutes");
+    for (const subdomain of [asTunnel, asReservation]) await advanceClock(subdomain, "2 minutes");
     expect((await createTunnel(asTunnel, other)).status).toBe(201);
     expect((await reserve(asReservation, other)).status).toBe(201);
     expect(await reserve(asTunnel)).toMatchObject(isDuplicate);
   });
 
   test("is available to the same organization at once", async () => {
-    const [asTunnel, asReservation] = [await givenUp(), await givenUp()];
+    const [asTunnel, asReservation] = [await releaseName(), await releaseName()];
     expect((await createTunnel(asTunnel)).status).toBe(201);
     expect((await reserve(asReservation)).status).toBe(201);
     expect(await reserve(asReservation, other)).toMatchObject(isDuplicate);
@@ -204,7 +205,7 @@ describe("a released name", () => {
     const { body } = await reserve(subdomain, person);
     await person.delete(`/orgs/${person.orgId}`);
     expect(await createTunnel(subdomain)).toMatchObject(isDuplicate);
-    await pass(subdomain, "1 day");
+    await advanceClock(subdomain, "1 day");
     expect((await createTunnel(subdomain)).status).toBe(201);
     const events = await api.sql(
       "select action from audit_events where resource_id = $1 order by created_at",

@@ -1,4 +1,4 @@
-/** Devices of private networks: their addresses, and the configurations that they get. */
+/** Devices of private networks: their addresses, and the WireGuard configurations of device and server. */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { ErrorBody } from "../../../protocol/errors.ts";
 import type { Device } from "../../../protocol/schemas/networks.ts";
@@ -16,7 +16,7 @@ let api: TestApi;
 let owner: Person;
 let relay: RelayLink;
 beforeAll(async () => {
-  api = await startApi({ env: RELAY_ENV });
+  api = await startApi({ env: RELAY_ENV, shared: true });
   owner = await api.owner();
   relay = await RelayLink.connect(api.server);
 });
@@ -25,7 +25,7 @@ afterAll(async () => {
   await api.stop();
 });
 
-const configOf = async (path: string) => {
+const readConfig = async (path: string) => {
   const { status, body } = await owner.get<{ config: string } & ErrorBody>(path);
   return status === 200 ? body.config : `${status} ${body.error}`;
 };
@@ -65,7 +65,7 @@ describe("a device", () => {
     );
     expect(new Set(enrolled.map(({ device }) => device.id)).size).toBe(1);
     expect((await owner.get<Device[]>(`/private-networks/${id}/devices`)).body).toHaveLength(1);
-    // In another network it is another device.
+    // The same key in another network is another device.
     const other = await createNetwork(owner);
     expect((await enroll(owner, other.id, { public_key })).device.id).not.toBe(
       enrolled[0]!.device.id,
@@ -121,7 +121,7 @@ describe("a device", () => {
     [{ public_key: "A".repeat(43) + "=" }, "invalid_request"],
     [{ public_key: Buffer.alloc(31, 1).toString("base64") }, "invalid_request"],
     [{ public_key: Buffer.alloc(33, 1).toString("base64") }, "invalid_request"],
-    // Its last digit has bits that belong to no byte.
+    // The last base64 character has bits that belong to no byte.
     [{ public_key: `${"B".repeat(42)}B=` }, "invalid_request"],
     [{ public_key: undefined }, "invalid_request"],
   ])("is not enrolled with %j", async (change, code) => {
@@ -148,10 +148,12 @@ describe("the configurations", () => {
     const { id } = await createNetwork(owner, { name: "Office", cidr: "10.88.4.0/22" });
     const { device } = await enroll(owner, id, { name: "Ann's phone" });
     const path = `/private-networks/${id}`;
-    expect(await configOf(`${path}/server-config`)).toBe("409 server_not_registered");
-    expect(await configOf(`${path}/devices/${device.id}/config`)).toBe("409 server_not_registered");
+    expect(await readConfig(`${path}/server-config`)).toBe("409 server_not_registered");
+    expect(await readConfig(`${path}/devices/${device.id}/config`)).toBe(
+      "409 server_not_registered",
+    );
     const { server_public_key: key, public_endpoint: endpoint } = await registerServer(owner, id);
-    expect(await configOf(`${path}/server-config`)).toBe(
+    expect(await readConfig(`${path}/server-config`)).toBe(
       `# Server of the private network Office
 # Relay: clients reach this server at ${endpoint}. Keep "underpass vpn" running on this machine.
 [Interface]
@@ -166,7 +168,7 @@ PublicKey = ${device.public_key}
 AllowedIPs = 10.88.4.2/32
 `,
     );
-    expect(await configOf(`${path}/devices/${device.id}/config`)).toBe(
+    expect(await readConfig(`${path}/devices/${device.id}/config`)).toBe(
       `# Ann's phone in the private network Office
 [Interface]
 PrivateKey = <PASTE_CLIENT_PRIVATE_KEY>
@@ -186,10 +188,10 @@ PersistentKeepalive = 25
     const { device } = await enroll(owner, id);
     await registerServer(owner, id, { public_endpoint: "vpn.example.com:51820" });
     const path = `/private-networks/${id}`;
-    expect(await configOf(`${path}/devices/${device.id}/config`)).toContain(
+    expect(await readConfig(`${path}/devices/${device.id}/config`)).toContain(
       "\nEndpoint = vpn.example.com:51820\n",
     );
-    expect(await configOf(`${path}/server-config`)).toContain("# No relay: ");
+    expect(await readConfig(`${path}/server-config`)).toContain("# No relay: ");
   });
 
   test("contain names only in comments, whatever the names contain", async () => {
@@ -197,8 +199,8 @@ PersistentKeepalive = 25
     const { id } = await createNetwork(owner, { name });
     const { device } = await enroll(owner, id, { name });
     await registerServer(owner, id);
-    const server = await configOf(`/private-networks/${id}/server-config`);
-    const client = await configOf(`/private-networks/${id}/devices/${device.id}/config`);
+    const server = await readConfig(`/private-networks/${id}/server-config`);
+    const client = await readConfig(`/private-networks/${id}/devices/${device.id}/config`);
     for (const config of [server, client]) {
       const lines = config.split(/[\n\r\u2028\u2029\u0085]/);
       const named = lines.filter((line) => line.includes("PostUp"));

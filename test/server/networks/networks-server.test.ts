@@ -1,4 +1,4 @@
-/** A network's server at its relay: its port, its tickets, what the relay reports and what it is told. */
+/** A private network's server: its port at a relay, its tickets, and the messages from and to the relay. */
 import { createRemoteJWKSet, jwtVerify } from "jose";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import type { ErrorBody } from "../../../protocol/errors.ts";
@@ -26,9 +26,9 @@ let api: TestApi;
 let owner: Person;
 let relay: RelayLink;
 beforeAll(async () => {
-  api = await startApi({ env: RELAY_ENV });
+  api = await startApi({ env: RELAY_ENV, shared: true });
   owner = await api.owner();
-  expect(await readiness()).toBe("disconnected");
+  expect(await readRelayState()).toBe("disconnected");
   relay = await RelayLink.connect(api.server, { firstPort: 40_001, lastPort: 40_300 });
 });
 afterAll(async () => {
@@ -36,23 +36,23 @@ afterAll(async () => {
   await api.stop();
 });
 
-async function readiness(): Promise<string> {
+async function readRelayState(): Promise<string> {
   const { status, body } = await api.anonymous.get<{ relay: string }>("/ready");
   return status === 200 ? body.relay : String(status);
 }
 
 const read = async (id: string, by: Caller = owner) =>
   (await by.get<PrivateNetwork>(`/private-networks/${id}`)).body;
-const ticketFor = (id: string, by: Caller = owner) =>
+const requestTicket = (id: string, by: Caller = owner) =>
   by.post<RelayAccess & ErrorBody>(`/private-networks/${id}/relay-ticket`);
-const hears = (link: RelayLink, message: Partial<Revocation>) =>
+const expectMessage = (link: RelayLink, message: Partial<Revocation>) =>
   vi.waitFor(
     () => expect(link.received).toContainEqual(expect.objectContaining(message)),
     WAIT_OPTIONS,
   );
 
-/** Another relay whose few ports nobody else in this file uses. */
-function relayWithPorts(count: number): Promise<RelayLink> {
+/** Connects another relay with few ports, which no other test uses. */
+function connectRelay(count: number): Promise<RelayLink> {
   const relayId = `relay-${crypto.randomUUID().slice(0, 8)}`;
   return RelayLink.connect(api.server, { relayId, firstPort: 50_001, lastPort: 50_000 + count });
 }
@@ -131,19 +131,19 @@ describe("a server", () => {
 
 describe("ports of a relay", () => {
   test("are refused when all are reserved, and not available to others for a day after release", async () => {
-    using few = await relayWithPorts(1);
+    using few = await connectRelay(1);
     const { relayId: relay_id } = few.hello;
     const other = await api.owner();
-    const [mine, theirs] = [await createNetwork(owner), await createNetwork(other)];
-    const { reserved_udp_port: port } = await registerServer(owner, mine.id, { relay_id });
+    const [own, foreign] = [await createNetwork(owner), await createNetwork(other)];
+    const { reserved_udp_port: port } = await registerServer(owner, own.id, { relay_id });
     expect(port).toBe(50_001);
     const body = { server_public_key: newKey(), server_listen_port: 51820, relay_id };
-    const ask = () => other.put<ErrorBody>(`/private-networks/${theirs.id}/server`, body);
-    const exhausted = await ask();
+    const register = () => other.put<ErrorBody>(`/private-networks/${foreign.id}/server`, body);
+    const exhausted = await register();
     expect([exhausted.status, exhausted.body.error]).toEqual([503, "unavailable"]);
-    expect(exhausted.body.message).toContain("ports");
-    await owner.delete(`/private-networks/${mine.id}`);
-    expect((await ask()).status).toBe(503);
+    expect(exhausted.body.message).toContain("no free UDP port");
+    await owner.delete(`/private-networks/${own.id}`);
+    expect((await register()).status).toBe(503);
     const next = await createNetwork(owner);
     await registerServer(owner, next.id, { relay_id });
     await owner.delete(`/private-networks/${next.id}`);
@@ -151,11 +151,11 @@ describe("ports of a relay", () => {
       "update relay_ports set released_at = now() - interval '25 hours' where relay_id = $1",
       [relay_id],
     );
-    expect((await ask()).status).toBe(200);
+    expect((await register()).status).toBe(200);
   });
 
   test("are logged for the operator when few are free", async () => {
-    using few = await relayWithPorts(12);
+    using few = await connectRelay(12);
     const { relayId: relay_id } = few.hello;
     const warned = () => api.server.output.includes(`"relayId":"${relay_id}","freePorts":1`);
     for (let n = 0; n < 11; n++) {
@@ -169,8 +169,8 @@ describe("ports of a relay", () => {
   });
 
   test("are of the connected relay with the most free ports, unless a relay is named", async () => {
-    using many = await relayWithPorts(1_000);
-    using few = await relayWithPorts(3);
+    using many = await connectRelay(1_000);
+    using few = await connectRelay(3);
     const [a, b] = [await createNetwork(owner), await createNetwork(owner)];
     expect((await registerServer(owner, a.id)).relay_id).toBe(many.hello.relayId);
     const named = { relay_id: few.hello.relayId };
@@ -180,14 +180,14 @@ describe("ports of a relay", () => {
       const c = await createNetwork(owner);
       expect((await registerServer(owner, c.id)).relay_id).toBe("main");
     }, WAIT_OPTIONS);
-    // It stays where it is, and moves when asked to.
+    // A registered server stays at its relay, and moves only when another one is requested.
     expect((await registerServer(owner, a.id)).relay_id).toBe(many.hello.relayId);
     const moved = await registerServer(owner, a.id, { relay_id: "main" });
     expect(moved.public_endpoint).toMatch(/^relay\.example\.com:40/);
   });
 
   test("outside of a reduced range are replaced by others", async () => {
-    using before = await relayWithPorts(1);
+    using before = await connectRelay(1);
     const { relayId } = before.hello;
     const { id } = await createNetwork(owner);
     await registerServer(owner, id, { relay_id: relayId });
@@ -199,15 +199,15 @@ describe("ports of a relay", () => {
       host: "2001:db8::7",
     });
     expect(after.hello.relayId).toBe(relayId);
-    await vi.waitFor(async () => expect((await ticketFor(id)).status).toBe(503), WAIT_OPTIONS);
+    await vi.waitFor(async () => expect((await requestTicket(id)).status).toBe(503), WAIT_OPTIONS);
     const { public_endpoint: endpoint } = await registerServer(owner, id, { relay_id: relayId });
     expect(endpoint).toMatch(/^\[2001:db8::7\]:5001[01]$/);
-    expect((await ticketFor(id)).status).toBe(200);
+    expect((await requestTicket(id)).status).toBe(200);
   });
 });
 
 test("a relay receives the number of its reserved ports, for the operator's metrics", async () => {
-  const first = await relayWithPorts(5);
+  const first = await connectRelay(5);
   const { relayId } = first.hello;
   const { id } = await createNetwork(owner);
   await registerServer(owner, id, { relay_id: relayId });
@@ -221,11 +221,11 @@ test("a relay receives the number of its reserved ports, for the operator's metr
 describe("a ticket", () => {
   test("lets an agent serve the network's port at its relay, by the service's public keys", async () => {
     const { id } = await createNetwork(owner);
-    expect((await ticketFor(id)).body.error).toBe("server_not_registered");
+    expect((await requestTicket(id)).body.error).toBe("server_not_registered");
     const network = await registerServer(owner, id);
     const token = await mintToken(owner, { bandwidthLimitMbps: 33 });
     const agent = createCaller(api.server, { authorization: `Bearer ${token.wireBytes}` });
-    const { status, body } = await ticketFor(id, agent);
+    const { status, body } = await requestTicket(id, agent);
     expect([status, body.relay, body.port]).toEqual([
       200,
       { id: "main", url: "ws://relay.example.com:40000", host: "relay.example.com" },
@@ -260,13 +260,13 @@ describe("a ticket", () => {
     await api.sql("update organizations set approval_status = 'pending' where id = $1", [
       person.orgId,
     ]);
-    expect((await ticketFor(id, person)).status).toBe(403);
+    expect((await requestTicket(id, person)).status).toBe(403);
   });
 
   test("is not accepted as an access token, nor an access token as a ticket", async () => {
     const { id } = await createNetwork(owner);
     await registerServer(owner, id);
-    const { ticket } = (await ticketFor(id)).body;
+    const { ticket } = (await requestTicket(id)).body;
     const caller = createCaller(api.server, { authorization: `Bearer ${ticket}` });
     expect((await caller.get("/private-networks")).status).toBe(401);
   });
@@ -279,24 +279,24 @@ describe("the relay is notified", () => {
     await registerServer(owner, id, { server_public_key: key });
     await registerServer(owner, id, { server_public_key: key, server_listen_port: 9 });
     await registerServer(owner, id);
-    await hears(relay, { kind: "network", id, reason: "server_changed" });
+    await expectMessage(relay, { kind: "network", id, reason: "server_changed" });
     await owner.delete(`/private-networks/${id}/server`);
     await registerServer(owner, id);
     await owner.delete(`/private-networks/${id}`);
-    await hears(relay, { kind: "network", id, reason: "network_deleted" });
-    const isOfIt = (message: ApiToRelayMessage) => message.type === "revoke" && message.id === id;
+    await expectMessage(relay, { kind: "network", id, reason: "network_deleted" });
+    const isOwn = (message: ApiToRelayMessage) => message.type === "revoke" && message.id === id;
     const reasons = relay.received
-      .filter(isOfIt)
+      .filter(isOwn)
       .map((message) => message.type === "revoke" && message.reason);
     expect(reasons).toEqual(["server_changed", "server_changed", "network_deleted"]);
   });
 
   test("of a move to another relay, and so is the old relay", async () => {
-    using other = await relayWithPorts(2);
+    using other = await connectRelay(2);
     const { id } = await createNetwork(owner);
     await registerServer(owner, id, { relay_id: other.hello.relayId });
     await registerServer(owner, id, { relay_id: "main" });
-    await hears(other, { id, reason: "server_changed" });
+    await expectMessage(other, { id, reason: "server_changed" });
   });
 
   test("of a revoked token and of a removed member", async () => {
@@ -304,27 +304,27 @@ describe("the relay is notified", () => {
     await registerServer(owner, id);
     const { nonce } = await mintToken(owner);
     await owner.delete(`/tokens/${nonce}`);
-    await hears(relay, { kind: "network", tokenNonce: nonce, reason: "unauthorized" });
+    await expectMessage(relay, { kind: "network", tokenNonce: nonce, reason: "unauthorized" });
     const member = await api.colleague(owner, "member");
     await owner.delete(`/orgs/${owner.orgId}/members/${member.userId}`);
-    await hears(relay, { kind: "network", tokenNonce: member.userId.replaceAll("-", "") });
+    await expectMessage(relay, { kind: "network", tokenNonce: member.userId.replaceAll("-", "") });
   });
 
   test("when it reconnects, of everything that happened in the meantime", async () => {
-    using away = await relayWithPorts(2);
-    const { relayId } = away.hello;
+    using disconnected = await connectRelay(2);
+    const { relayId } = disconnected.hello;
     const { id } = await createNetwork(owner);
     await registerServer(owner, id, { relay_id: relayId });
-    await away.close();
+    await disconnected.close();
     expect((await owner.delete(`/private-networks/${id}`)).status).toBe(200);
-    using back = await RelayLink.connect(api.server, { relayId });
-    await hears(back, { id, reason: "network_deleted" });
+    using reconnected = await RelayLink.connect(api.server, { relayId });
+    await expectMessage(reconnected, { id, reason: "network_deleted" });
   });
 });
 
 describe("the report of a relay", () => {
   test("is shown for the network and its devices, until the relay disconnects", async () => {
-    using reporting = await relayWithPorts(2);
+    using reporting = await connectRelay(2);
     const { id } = await createNetwork(owner);
     await registerServer(owner, id, { relay_id: reporting.hello.relayId });
     const { device } = await enroll(owner, id);
@@ -349,12 +349,12 @@ describe("the report of a relay", () => {
       ],
     };
     reporting.report({ networks: [status] });
-    const seen = new Date(lastSeenAtMs).toISOString();
+    const lastSeenAt = new Date(lastSeenAtMs).toISOString();
     const relayed = {
       state: "udp",
       latency_ms: 23.5,
       loss: 0.001,
-      last_seen_at: seen,
+      last_seen_at: lastSeenAt,
       server_listening: true,
       wrong_key_handshakes: 2,
     };
@@ -365,14 +365,14 @@ describe("the report of a relay", () => {
     expect((await owner.get<Device[]>(devices)).body).toEqual([
       {
         ...device,
-        last_handshake_at: seen,
+        last_handshake_at: lastSeenAt,
         endpoint: "198.51.100.7:4321",
         rx_bytes: 5_000_000_000,
         tx_bytes: 7,
       },
     ]);
     await reporting.close();
-    const offline = { state: "offline", latency_ms: null, loss: null, last_seen_at: seen };
+    const offline = { state: "offline", latency_ms: null, loss: null, last_seen_at: lastSeenAt };
     await expect.poll(async () => (await read(id)).relay, WAIT_OPTIONS).toMatchObject(offline);
     expect((await owner.get<Device[]>(devices)).body).toMatchObject([{ tx_bytes: 7 }]);
   });
@@ -393,7 +393,7 @@ describe("a relay's link", () => {
   });
 
   test("is shown by /ready, which is ready without it too", async () => {
-    expect(await readiness()).toBe("connected");
+    expect(await readRelayState()).toBe("connected");
     expect(api.server.output).not.toContain(RELAY_ENV.RELAY_SECRET);
   });
 });

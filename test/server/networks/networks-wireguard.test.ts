@@ -1,4 +1,4 @@
-/** The configurations of private networks, as WireGuard's own tools read them. */
+/** The configurations of private networks are read by WireGuard's own tools. */
 import { spawnSync } from "node:child_process";
 import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -10,43 +10,48 @@ import { WAIT_OPTIONS } from "../../harness/timeouts.ts";
 import { createNetwork, enroll, registerServer } from "../../harness/server/private-networks.ts";
 import { RELAY_ENV, RelayLink } from "../../harness/server/relay-link.ts";
 
-const why = findNamespaceProblem();
-if (why !== undefined) console.log(`skipped: wg and wg-quick on real configurations (${why})`);
+const problem = findNamespaceProblem();
+if (problem !== undefined)
+  console.log(`skipped: wg and wg-quick on real configurations (${problem})`);
 
 let api: TestApi;
 let owner: Person;
 let relay: RelayLink;
 let directory: string;
 beforeAll(async () => {
-  if (why !== undefined) return;
-  api = await startApi({ env: RELAY_ENV });
+  if (problem !== undefined) return;
+  api = await startApi({ env: RELAY_ENV, shared: true });
   owner = await api.owner();
   // `wg` resolves the host.
   relay = await RelayLink.connect(api.server, { host: "127.0.0.1" });
   directory = await mkdtemp(join(tmpdir(), "underpass-wg-"));
 });
 afterAll(async () => {
-  if (why !== undefined) return;
+  if (problem !== undefined) return;
   relay[Symbol.dispose]();
   await rm(directory, { recursive: true });
   await api.stop();
 });
 
-/** @throws what the command wrote to stderr, if it wrote anything: warnings too. */
+/** @throws when the command fails or writes to stderr, as it does for a warning. */
 function runQuietly(command: string, args: string[], input?: string): string {
   const { status, stdout, stderr } = spawnSync(command, args, { encoding: "utf8", input });
   if (status !== 0 || stderr !== "") throw new Error(`${command} ${args.join(" ")}: ${stderr}`);
   return stdout;
 }
 
-/** A pair of `wg`'s own. */
+/** A key pair that `wg` generated. */
 function newKeyPair(): { privateKey: string; publicKey: string } {
   const privateKey = runQuietly("wg", ["genkey"]).trim();
   return { privateKey, publicKey: runQuietly("wg", ["pubkey"], privateKey).trim() };
 }
 
-/** What is left of a configuration for `wg`, once the private key is in its place. */
-async function strip(config: string, placeholder: string, privateKey: string): Promise<string> {
+/** Inserts the private key, and removes the settings that only `wg-quick` reads. */
+async function toWgConfig(
+  config: string,
+  placeholder: string,
+  privateKey: string,
+): Promise<string> {
   const dir = join(directory, crypto.randomUUID());
   await mkdir(dir);
   const path = join(dir, "wg0.conf");
@@ -54,7 +59,7 @@ async function strip(config: string, placeholder: string, privateKey: string): P
   return runQuietly("wg-quick", ["strip", path]);
 }
 
-describe.skipIf(why !== undefined)("WireGuard's tools", () => {
+describe.skipIf(problem !== undefined)("WireGuard's tools", () => {
   test("accept both configurations without a warning", async () => {
     const names = { network: "Büro # [Interface]", device: "Ann's phone; PostUp = reboot" };
     const { id } = await createNetwork(owner, { name: names.network, cidr: "10.88.4.0/22" });
@@ -73,7 +78,7 @@ describe.skipIf(why !== undefined)("WireGuard's tools", () => {
 
     await using namespaces = createNamespaces(["wg"]);
     const machine = namespaces.machine("wg");
-    const show = async (name: string, config: string) => {
+    const readInterface = async (name: string, config: string) => {
       machine.run("wireguard-go", [name]);
       const command = [...machine.prefix, "wg"];
       const wg = (args: string[]) => runQuietly(command[0]!, [...command.slice(1), ...args]);
@@ -86,9 +91,9 @@ describe.skipIf(why !== undefined)("WireGuard's tools", () => {
         .split("\n")
         .map((line) => line.split("\t"));
     };
-    const asServer = await show(
+    const asServer = await readInterface(
       `s${process.pid}`,
-      await strip(serverConfig, "<PASTE_SERVER_PRIVATE_KEY>", server.privateKey),
+      await toWgConfig(serverConfig, "<PASTE_SERVER_PRIVATE_KEY>", server.privateKey),
     );
     const peers = (dump: string[][]) =>
       dump.slice(1).map(([key, , endpoint, allowed, , , , keepalive]) => ({
@@ -109,9 +114,9 @@ describe.skipIf(why !== undefined)("WireGuard's tools", () => {
         { key: other.publicKey, endpoint: "(none)", allowed: "10.88.4.3/32", keepalive: "off" },
       ]),
     );
-    const asClient = await show(
+    const asClient = await readInterface(
       `c${process.pid}`,
-      await strip(clientConfig, "<PASTE_CLIENT_PRIVATE_KEY>", client.privateKey),
+      await toWgConfig(clientConfig, "<PASTE_CLIENT_PRIVATE_KEY>", client.privateKey),
     );
     expect(peers(asClient)).toEqual([
       {

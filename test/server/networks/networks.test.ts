@@ -1,4 +1,4 @@
-/** Private networks through the API: created, read, deleted, by whom. */
+/** Private networks in the API: who may create, read and delete them. */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Device, PrivateNetwork } from "../../../protocol/schemas/networks.ts";
 import type { ErrorBody } from "../../../protocol/errors.ts";
@@ -22,7 +22,7 @@ let api: TestApi;
 let owner: Person;
 let relay: RelayLink;
 beforeAll(async () => {
-  api = await startApi({ env: RELAY_ENV });
+  api = await startApi({ env: RELAY_ENV, shared: true });
   owner = await api.owner();
   relay = await RelayLink.connect(api.server, { lastPort: 40_400 });
 });
@@ -31,7 +31,7 @@ afterAll(async () => {
   await api.stop();
 });
 
-const agentWith = async (person: Person, scope: object = {}) => {
+const createAgent = async (person: Person, scope: object = {}) => {
   const token = await mintToken(person, scope);
   const agent = createCaller(api.server, { authorization: `Bearer ${token.wireBytes}` });
   return { token, agent };
@@ -90,14 +90,14 @@ describe("a private network", () => {
 
   test("is listed newest first, page by page", async () => {
     const person = await api.owner();
-    const made = [];
-    for (let n = 0; n < 3; n++) made.unshift((await createNetwork(person)).id);
+    const created = [];
+    for (let n = 0; n < 3; n++) created.unshift((await createNetwork(person)).id);
     const page = async (query: string) => {
       const { body } = await person.get<PrivateNetwork[]>(`/private-networks?${query}`);
       return body.map(({ id }) => id);
     };
-    expect(await page("limit=2")).toEqual(made.slice(0, 2));
-    expect(await page(`limit=2&after=${made[1]}`)).toEqual(made.slice(2));
+    expect(await page("limit=2")).toEqual(created.slice(0, 2));
+    expect(await page(`limit=2&after=${created[1]}`)).toEqual(created.slice(2));
     expect((await person.get("/private-networks?limit=0")).status).toBe(400);
   });
 
@@ -119,8 +119,8 @@ describe("a private network", () => {
     ["8.8.8.0/24", "inside one of"],
     ["10.88.0.1/24", "10.88.0.0/24"],
     ["192.168.1.77/28", "192.168.1.64/28"],
-    [7, "cidr: must be a string"],
-    [undefined, "cidr: is required"],
+    [7, "cidr must be a string"],
+    [undefined, "cidr is required"],
   ])("has a private IPv4 block: %s", async (cidr, outcome) => {
     const body = { name: `cidr ${crypto.randomUUID()}`, cidr };
     const reply = await owner.post<ErrorBody>("/private-networks", body);
@@ -165,12 +165,12 @@ describe("a private network", () => {
   });
 
   test("does not exist for another organization, nor does anything in it", async () => {
-    const stranger = await api.owner();
+    const otherOwner = await api.owner();
     const { id } = await createNetwork(owner);
     await registerServer(owner, id);
     const { device } = await enroll(owner, id);
     const path = `/private-networks/${id}`;
-    const other = await createNetwork(stranger);
+    const foreign = await createNetwork(otherOwner);
     for (const [method, address, body] of [
       ["GET", path],
       ["DELETE", path],
@@ -182,15 +182,15 @@ describe("a private network", () => {
       ["POST", `${path}/devices`, { name: "x", public_key: newKey() }],
       ["DELETE", `${path}/devices/${device.id}`],
       ["GET", `${path}/devices/${device.id}/config`],
-      // A device of another network.
-      ["DELETE", `/private-networks/${other.id}/devices/${device.id}`],
-      ["GET", `/private-networks/${other.id}/devices/${device.id}/config`],
+      // The device of one network in the path of another.
+      ["DELETE", `/private-networks/${foreign.id}/devices/${device.id}`],
+      ["GET", `/private-networks/${foreign.id}/devices/${device.id}/config`],
     ] as const) {
       const json = { headers: { "content-type": "application/json" }, body: JSON.stringify(body) };
-      const { status } = await stranger.send(method, address, body ? json : {});
+      const { status } = await otherOwner.send(method, address, body ? json : {});
       expect([method, address, status]).toEqual([method, address, 404]);
     }
-    expect((await stranger.get<Device[]>("/private-networks?after=" + id)).body).toEqual([]);
+    expect((await otherOwner.get<Device[]>("/private-networks?after=" + id)).body).toEqual([]);
   });
 
   test("can be changed by every member, on every plan, and read by viewers", async () => {
@@ -229,7 +229,7 @@ describe("a private network", () => {
 describe("an agent's token", () => {
   test("without restrictions may do all of it, in the name of its owner", async () => {
     const person = await api.owner();
-    const { agent } = await agentWith(person);
+    const { agent } = await createAgent(person);
     const { id } = await createNetwork(agent, { name: "by an agent" });
     await registerServer(agent, id);
     const { device } = await enroll(agent, id);
@@ -249,9 +249,9 @@ describe("an agent's token", () => {
   });
 
   test("with restrictions, a revoked one, and that of a master key may do none of it", async () => {
-    const confined = await agentWith(owner, { allowedSubdomains: ["api"] });
+    const confined = await createAgent(owner, { allowedSubdomains: ["api"] });
     expect((await confined.agent.get("/private-networks")).status).toBe(403);
-    const revoked = await agentWith(owner);
+    const revoked = await createAgent(owner);
     const { id } = await createNetwork(owner);
     await owner.delete(`/tokens/${revoked.token.nonce}`);
     expect((await revoked.agent.get("/private-networks")).status).toBe(401);
@@ -259,7 +259,7 @@ describe("an agent's token", () => {
     const { body: master } = await owner.post<{ wireBytes: string }>("/tokens/master", {
       name: "m",
     });
-    const minting = createCaller(api.server, { authorization: `Bearer ${master.wireBytes}` });
-    expect((await minting.get("/private-networks")).status).toBe(401);
+    const masterCaller = createCaller(api.server, { authorization: `Bearer ${master.wireBytes}` });
+    expect((await masterCaller.get("/private-networks")).status).toBe(401);
   });
 });

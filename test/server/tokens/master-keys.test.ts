@@ -24,11 +24,12 @@ afterAll(() => api.stop());
 async function mintMaster(by: Person, body: object = {}): Promise<MintedToken> {
   return (await by.post<MintedToken>("/tokens/master", { name: "ci", ...body })).body;
 }
-const machine = (bearer: string) => createCaller(api.server, { authorization: `Bearer ${bearer}` });
+const createMachine = (bearer: string) =>
+  createCaller(api.server, { authorization: `Bearer ${bearer}` });
 const mintChild = (bearer: string, slug = "staging", body: object = { name: "job" }) =>
-  machine(bearer).post<MintedToken>(`/projects/${slug}/tokens`, body);
+  createMachine(bearer).post<MintedToken>(`/projects/${slug}/tokens`, body);
 
-test("is shown once, with its bearer form, and is valid for 90 days or as requested", async () => {
+test("a master key is shown once, with its bearer form, and is valid for 90 days or as requested", async () => {
   const { wireBytes, wireBytesLen, bearer, ...shown } = await mintMaster(owner);
   expect(bearer).toBe(`mtk_master_${toBase64Url(fromBase64(wireBytes)!)}`);
   expect(fromBase64(wireBytes)).toHaveLength(wireBytesLen);
@@ -44,7 +45,7 @@ test("is shown once, with its bearer form, and is valid for 90 days or as reques
   expect(brief.expiresAt).toBe(brief.issuedAt + 24 * 3600);
 });
 
-test.each([0, 366, 1.5, "90", null])("refuses a lifetime of %j", async (days) => {
+test.each([0, 366, 1.5, "90", null])("a master key cannot have a lifetime of %j", async (days) => {
   const reply = await owner.post("/tokens/master", { name: "x", ttl_days: days });
   expect(reply).toMatchObject({
     status: 400,
@@ -52,7 +53,7 @@ test.each([0, 366, 1.5, "90", null])("refuses a lifetime of %j", async (days) =>
   });
 });
 
-test("mints project tokens that are linked to it, for an hour by default", async () => {
+test("a master key mints project tokens that are linked to it, for an hour by default", async () => {
   const master = await mintMaster(owner);
   const { status, body } = await mintChild(master.bearer!);
   expect(status).toBe(200);
@@ -63,8 +64,8 @@ test("mints project tokens that are linked to it, for an hour by default", async
     bandwidthLimitMbps: 100,
     expiresAt: body.issuedAt + 3600,
   });
-  const asked = await mintChild(master.bearer!, "staging", { name: "job", ttl_hours: 5 });
-  expect(asked.body.expiresAt).toBe(asked.body.issuedAt + 5 * 3600);
+  const requested = await mintChild(master.bearer!, "staging", { name: "job", ttl_hours: 5 });
+  expect(requested.body.expiresAt).toBe(requested.body.issuedAt + 5 * 3600);
   const rows = await api.sql("select minted_by_master_id from tokens where nonce = $1", [
     body.nonce,
   ]);
@@ -76,7 +77,7 @@ test("mints project tokens that are linked to it, for an hour by default", async
   expect(events).toEqual([{ user_id: null, master: master.nonce }]);
 });
 
-test("opens no tunnels", async () => {
+test("a master key opens no tunnels", async () => {
   const { wireBytes, bearer } = await mintMaster(owner);
   for (const shown of [wireBytes, bearer]) {
     const attempt = await api.connectAgent(shown, { port: 1, subdomain: "mastered" });
@@ -86,21 +87,21 @@ test("opens no tunnels", async () => {
   expect(attempt.reason).toBe("unauthorized: the token is not an agent token");
 });
 
-/** What a master key is for, and the two WebSockets whose refusals are close codes. */
+/** The one route for master keys, and the two WebSockets, which refuse with close codes. */
 const EXCEPTIONS = ["POST /projects/{slug}/tokens", "GET /agent/connect", "GET /agent/streams"];
 
-test("is accepted by no other route", async () => {
+test("a master key is accepted by no other route", async () => {
   const { bearer } = await mintMaster(owner);
   const routes = (await readRoutes(api)).filter(({ security }) => security !== undefined);
   for (const route of routes) {
     const name = formatRoute(route);
     if (EXCEPTIONS.includes(name)) continue;
-    expect([name, await requestStatus(route, machine(bearer!))]).toEqual([name, 401]);
+    expect([name, await requestStatus(route, createMachine(bearer!))]).toEqual([name, 401]);
   }
 });
 
-describe("minting is refused", () => {
-  test("to anything but a valid master key", async () => {
+describe("minting with a master key is refused", () => {
+  test("with any other or invalid credential", async () => {
     const { bearer, wireBytes, nonce } = await mintMaster(owner);
     const agent = await mintToken(owner);
     const bytes = fromBase64(wireBytes)!;
@@ -113,13 +114,13 @@ describe("minting is refused", () => {
       "of an agent, with the prefix": `mtk_master_${toBase64Url(fromBase64(agent.wireBytes)!)}`,
       changed: `mtk_master_${toBase64Url(bytes)}`,
       "cut off": bearer!.slice(0, -4),
-      "prefix alone": "mtk_master_",
+      "the prefix alone": "mtk_master_",
       "its nonce": `mtk_master_${nonce}`,
       revoked: revoked.bearer!,
-      "revoked, spelt otherwise": `mtk_master_${revoked.wireBytes}`,
+      "revoked, in another encoding": `mtk_master_${revoked.wireBytes}`,
     };
-    for (const [kind, bad] of Object.entries(bearers)) {
-      expect([kind, (await mintChild(bad)).status]).toEqual([kind, 401]);
+    for (const [kind, invalid] of Object.entries(bearers)) {
+      expect([kind, (await mintChild(invalid)).status]).toEqual([kind, 401]);
     }
     expect((await mintChild(bearer!)).status).toBe(200);
   });
@@ -131,22 +132,22 @@ describe("minting is refused", () => {
   });
 
   test("for projects of another organization, with 404", async () => {
-    const stranger = await api.owner();
-    await stranger.post("/projects", { slug: "theirs", name: "Theirs" });
+    const otherOwner = await api.owner();
+    await otherOwner.post("/projects", { slug: "theirs", name: "Theirs" });
     const { bearer } = await mintMaster(owner);
     expect((await mintChild(bearer!, "theirs")).status).toBe(404);
     expect((await mintChild(bearer!, "nowhere")).status).toBe(404);
   });
 });
 
-describe("its revocation", () => {
-  const eventsOf = (nonces: string[]) =>
+describe("the revocation of a master key", () => {
+  const readRevocations = (nonces: string[]) =>
     api.sql<{ nonce: string }>(
       `select metadata->>'nonce' nonce from audit_events
         where action = 'token_revoked' and metadata->>'nonce' = any($1)`,
       [nonces],
     );
-  const alive = async (masterId: string) =>
+  const listValidChildren = async (masterId: string) =>
     api.sql("select 1 from tokens where minted_by_master_id = $1 and revoked_at is null", [
       masterId,
     ]);
@@ -165,8 +166,8 @@ describe("its revocation", () => {
     for (const [code] of await Promise.all(closed)) expect(code).toBe(CLOSE.unauthorized);
 
     const nonces = [master.nonce, ...children.map(({ body }) => body.nonce)];
-    const told = (await eventsOf(nonces)).map(({ nonce }) => nonce);
-    expect(told.sort()).toEqual(nonces.sort());
+    const revoked = (await readRevocations(nonces)).map(({ nonce }) => nonce);
+    expect(revoked.sort()).toEqual(nonces.sort());
     const { body } = await owner.get<Token[]>("/tokens");
     expect(body.find(({ nonce }) => nonce === other.body.nonce)?.revoked).toBe(false);
   });
@@ -177,7 +178,7 @@ describe("its revocation", () => {
     const [revoked] = await Promise.all([owner.delete(`/tokens/${master.nonce}`), ...minting]);
     expect(revoked.status).toBe(200);
     for (const { status } of await Promise.all(minting)) expect([200, 401]).toContain(status);
-    expect(await alive(master.id)).toEqual([]);
+    expect(await listValidChildren(master.id)).toEqual([]);
   });
 
   test("by rotation does the same, and the new key mints", async () => {
@@ -185,17 +186,17 @@ describe("its revocation", () => {
     await mintChild(master.bearer!);
     const { body: renewed } = await owner.post<MintedToken>(`/tokens/${master.nonce}/rotate`);
     expect(renewed.bearer).toMatch(/^mtk_master_/);
-    expect(await alive(master.id)).toEqual([]);
+    expect(await listValidChildren(master.id)).toEqual([]);
     expect((await mintChild(master.bearer!)).status).toBe(401);
     expect((await mintChild(renewed.bearer!)).status).toBe(200);
   });
 
-  test("follows from the removal of the member who minted it", async () => {
+  test("happens when the member who minted it is removed", async () => {
     const member = await api.colleague(owner, "member");
     const master = await mintMaster(member);
     await mintChild(master.bearer!);
     await owner.delete(`/orgs/${owner.orgId}/members/${member.userId}`);
-    expect(await alive(master.id)).toEqual([]);
+    expect(await listValidChildren(master.id)).toEqual([]);
     expect((await mintChild(master.bearer!)).status).toBe(401);
   });
 });

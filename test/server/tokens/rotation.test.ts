@@ -13,10 +13,10 @@ beforeAll(async () => {
 afterAll(() => api.stop());
 
 const rotate = (by: Person, nonce: string) => by.post<MintedToken>(`/tokens/${nonce}/rotate`);
-const find = async (nonce: string) =>
+const findToken = async (nonce: string) =>
   (await owner.get<Token[]>("/tokens")).body.find((token) => token.nonce === nonce);
 
-test("returns the same scopes with another nonce, for the same lifetime", async () => {
+test("rotating a token returns the same scopes with another nonce, for the same lifetime", async () => {
   const { wireBytes, wireBytesLen, ...old } = await mintToken(owner, {
     name: "ci",
     ttlHours: 48,
@@ -24,7 +24,7 @@ test("returns the same scopes with another nonce, for the same lifetime", async 
     bandwidthLimitMbps: 7,
     tunnelQuota: 3,
   });
-  // As if it had been minted a day ago.
+  // Makes the token one that was minted a day ago.
   const day = 24 * 3600;
   await api.sql(
     "update tokens set issued_at = issued_at - interval '1 day', expires_at = expires_at - interval '1 day' where nonce = $1",
@@ -44,10 +44,10 @@ test("returns the same scopes with another nonce, for the same lifetime", async 
   expect(body.nonce).not.toBe(old.nonce);
   expect(body.wireBytes).not.toBe(wireBytes);
   expect(body.issuedAt).toBeGreaterThanOrEqual(old.issuedAt);
-  expect(await find(old.nonce)).toMatchObject({ revoked: true });
+  expect(await findToken(old.nonce)).toMatchObject({ revoked: true });
 });
 
-test("disconnects the old token's agents, whose tunnel an agent with the new token takes over", async () => {
+test("rotating a token disconnects the old token's agents, whose tunnel an agent with the new token takes over", async () => {
   const old = await mintToken(owner);
   const agent = await api.connectAgent(old.wireBytes, { port: 1, subdomain: "rotated" });
   const closed = once(agent.socket!, "close");
@@ -60,17 +60,17 @@ test("disconnects the old token's agents, whose tunnel an agent with the new tok
   next.socket?.close();
 });
 
-test("by twenty concurrent requests mints one new token", async () => {
+test("rotating a token by twenty concurrent requests mints one new token", async () => {
   const { nonce } = await mintToken(owner, { name: "raced" });
   const replies = await Promise.all(Array.from({ length: 20 }, () => rotate(owner, nonce)));
   const statuses = replies.map(({ status }) => status).sort();
   expect(statuses).toEqual([200, ...Array<number>(19).fill(404)]);
   const { body } = await owner.get<Token[]>("/tokens");
-  const alive = body.filter(({ name, revoked }) => name === "raced" && !revoked);
-  expect(alive).toHaveLength(1);
+  const valid = body.filter(({ name, revoked }) => name === "raced" && !revoked);
+  expect(valid).toHaveLength(1);
 });
 
-test("retains the budget, and its spent part", async () => {
+test("rotating a token retains the budget, and its spent part", async () => {
   const { nonce, id } = await mintToken(owner);
   const budget = { monthlyBudgetUsdCents: 100 };
   await owner.put(`/tokens/${nonce}/budget`, budget);
@@ -81,10 +81,10 @@ test("retains the budget, and its spent part", async () => {
   );
   const { body } = await rotate(owner, nonce);
   expect(body).toMatchObject({ ...budget, spentUsdCents: 50 });
-  expect(await find(body.nonce)).toMatchObject({ ...budget, spentUsdCents: 50 });
+  expect(await findToken(body.nonce)).toMatchObject({ ...budget, spentUsdCents: 50 });
 });
 
-test("is allowed for the caller's own tokens, and for all tokens to admins", async () => {
+test("rotating is allowed for the caller's own tokens, and for all tokens to admins", async () => {
   const member = await api.colleague(owner, "member");
   const admin = await api.colleague(owner, "admin");
   const [own, other] = [await mintToken(member), await mintToken(owner)];
@@ -93,14 +93,14 @@ test("is allowed for the caller's own tokens, and for all tokens to admins", asy
   expect((await rotate(admin, other.nonce)).status).toBe(200);
 });
 
-test("of a revoked or unknown token is refused", async () => {
+test("rotating a revoked or unknown token is refused", async () => {
   const { nonce } = await mintToken(owner);
   await owner.delete(`/tokens/${nonce}`);
   expect((await rotate(owner, nonce)).status).toBe(404);
   expect((await rotate(owner, "0".repeat(32))).status).toBe(404);
 });
 
-test("leaves two events: the revoked token and its replacement", async () => {
+test("rotating a token leaves two events: the revoked token and its replacement", async () => {
   const old = await mintToken(owner);
   const { body: renewed } = await rotate(owner, old.nonce);
   const events = await api.sql(

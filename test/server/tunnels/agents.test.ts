@@ -19,7 +19,7 @@ beforeAll(async () => {
 });
 afterAll(() => api.stop());
 
-async function tunnelNamed(subdomain: string): Promise<Tunnel | undefined> {
+async function findTunnel(subdomain: string): Promise<Tunnel | undefined> {
   const { body } = await owner.get<Tunnel[]>("/tunnels");
   return body.find((tunnel) => tunnel.subdomain === subdomain);
 }
@@ -29,7 +29,7 @@ describe("an agent with a valid token", () => {
     const { wireBytes } = await mintToken(owner);
     const agent = await api.connectAgent(wireBytes, { port: 3000, subdomain: "wanted" });
     expect(agent.protocol).toBe("underpass.v1");
-    expect(await tunnelNamed("wanted")).toMatchObject({
+    expect(await findTunnel("wanted")).toMatchObject({
       status: "active",
       agentConnected: true,
       localPort: 3000,
@@ -50,49 +50,52 @@ describe("an agent with a valid token", () => {
   test("resumes its tunnel, with its new port", async () => {
     const { wireBytes } = await mintToken(owner);
     const first = await api.connectAgent(wireBytes, { port: 3000, subdomain: "again" });
-    const before = await tunnelNamed("again");
+    const before = await findTunnel("again");
     first.socket?.close();
     const second = await api.connectAgent(wireBytes, { port: 3001, subdomain: "again" });
-    expect(await tunnelNamed("again")).toMatchObject({ id: before?.id, localPort: 3001 });
+    expect(await findTunnel("again")).toMatchObject({ id: before?.id, localPort: 3001 });
     second.socket?.close();
   });
 
   test("resumes the tunnel that it serves without waiting for its token's lock", async () => {
     const { wireBytes, nonce } = await mintToken(owner, { tunnelQuota: 1 });
     await api.connectAgent(wireBytes, { port: 3000, subdomain: "agent-back" });
-    const back = {
+    const resumption = {
       port: 3001,
       subdomain: "agent-back",
-      tunnel: (await tunnelNamed("agent-back"))!.id,
+      tunnel: (await findTunnel("agent-back"))!.id,
     };
     await api.sql("begin");
     try {
-      // As agents hold it that come for the first time.
+      // An agent that connects for the first time holds this lock.
       await api.sql("select from tokens where nonce = $1 for update", [nonce]);
-      const agent = await api.connectAgent(wireBytes, back);
+      const agent = await api.connectAgent(wireBytes, resumption);
       expect(agent.code).toBeUndefined();
       agent.socket?.close();
     } finally {
       await api.sql("rollback");
     }
-    expect(await tunnelNamed("agent-back")).toMatchObject({ id: back.tunnel, localPort: 3001 });
+    expect(await findTunnel("agent-back")).toMatchObject({
+      id: resumption.tunnel,
+      localPort: 3001,
+    });
   });
 
   test("does not resume once its budget is spent, nor a tunnel that another token serves", async () => {
     const { wireBytes, nonce } = await mintToken(owner);
     await api.connectAgent(wireBytes, { port: 3000, subdomain: "agent-spent" });
-    const back = {
+    const resumption = {
       port: 3001,
       subdomain: "agent-spent",
-      tunnel: (await tunnelNamed("agent-spent"))!.id,
+      tunnel: (await findTunnel("agent-spent"))!.id,
     };
-    const other = await api.connectAgent((await mintToken(owner)).wireBytes, back);
+    const other = await api.connectAgent((await mintToken(owner)).wireBytes, resumption);
     expect(other.code).toBe(CLOSE.duplicate_name);
     await api.sql("update tokens set monthly_budget_usd_cents = 0 where nonce = $1", [nonce]);
-    expect((await api.connectAgent(wireBytes, back)).code).toBe(CLOSE.BUDGET_EXCEEDED);
+    expect((await api.connectAgent(wireBytes, resumption)).code).toBe(CLOSE.BUDGET_EXCEEDED);
     await api.sql("update tokens set revoked_at = now() where nonce = $1", [nonce]);
-    expect((await api.connectAgent(wireBytes, back)).code).toBe(CLOSE.unauthorized);
-    expect(await tunnelNamed("agent-spent")).toMatchObject({ localPort: 3000 });
+    expect((await api.connectAgent(wireBytes, resumption)).code).toBe(CLOSE.unauthorized);
+    expect(await findTunnel("agent-spent")).toMatchObject({ localPort: 3000 });
   });
 
   test("takes a reserved tunnel over", async () => {
@@ -100,7 +103,7 @@ describe("an agent with a valid token", () => {
     const { wireBytes } = await mintToken(owner);
     const agent = await api.connectAgent(wireBytes, { port: 3000, subdomain: "prepared" });
     expect(agent.code).toBeUndefined();
-    expect(await tunnelNamed("prepared")).toMatchObject({ status: "active", localPort: 3000 });
+    expect(await findTunnel("prepared")).toMatchObject({ status: "active", localPort: 3000 });
     agent.socket?.close();
   });
 
@@ -119,13 +122,13 @@ describe("an agent with a valid token", () => {
       subdomain: "agent-brief",
       ttl: 600,
     });
-    const { createdAt, expiresAt } = (await tunnelNamed("agent-brief"))!;
+    const { createdAt, expiresAt } = (await findTunnel("agent-brief"))!;
     expect(Date.parse(expiresAt!) - Date.parse(createdAt)).toBeCloseTo(600_000, -4);
     agent.socket?.close();
   });
 });
 
-describe("is refused with a Close", () => {
+describe("an agent is refused with a close code", () => {
   interface Case {
     query?: Record<string, string | number>;
     bearer?: (wireBytes: string) => string | undefined;
@@ -140,12 +143,12 @@ describe("is refused with a Close", () => {
       close: ["unsupported_version", /underpass\.v1/],
     },
     "without a token": { bearer: () => undefined, close: ["unauthorized", /required/] },
-    "with garbage for a token": { bearer: () => "%%%", close: ["unauthorized", /malformed/] },
-    "with half a token": {
+    "with an invalid token": { bearer: () => "%%%", close: ["unauthorized", /malformed/] },
+    "with a truncated token": {
       bearer: (token) => token.slice(0, 80),
       close: ["unauthorized", /malformed/],
     },
-    "with a token that was changed": {
+    "with a modified token": {
       bearer: (token) => {
         const bytes = fromBase64(token)!;
         bytes[8]! ^= 1;
@@ -159,7 +162,7 @@ describe("is refused with a Close", () => {
       query: { port: 1, subdomain: "Upper" },
       close: ["invalid_request", /subdomain/],
     },
-    "with a name of ours": {
+    "with a name that the service reserves": {
       query: { port: 1, subdomain: "admin" },
       close: ["duplicate_name", /reserved/],
     },
@@ -180,13 +183,13 @@ describe("is refused with a Close", () => {
 
   test.each(Object.entries(cases))("%s", async (_, { query, bearer, protocols, scope, close }) => {
     const { wireBytes } = await mintToken(owner, scope);
-    const shown = bearer ? bearer(wireBytes) : wireBytes;
+    const token = bearer ? bearer(wireBytes) : wireBytes;
     const options = protocols ? { protocols } : {};
-    const attempt = await api.connectAgent(shown, query ?? { port: 3000 }, options);
-    const [name, words] = close;
+    const attempt = await api.connectAgent(token, query ?? { port: 3000 }, options);
+    const [name, reason] = close;
     expect(attempt.code).toBe(CLOSE[name]);
     expect(attempt.reason).toMatch(new RegExp(`^${name}: `));
-    expect(attempt.reason).toMatch(words);
+    expect(attempt.reason).toMatch(reason);
   });
 
   test("once its token is revoked, and a connected agent is disconnected", async () => {
@@ -208,16 +211,16 @@ describe("is refused with a Close", () => {
   });
 
   test("for a name that another organization holds", async () => {
-    const stranger = await api.owner();
-    await stranger.post("/tunnels", { localPort: 1, subdomain: "theirs" });
+    const otherOwner = await api.owner();
+    await otherOwner.post("/tunnels", { localPort: 1, subdomain: "theirs" });
     const { wireBytes } = await mintToken(owner);
     const attempt = await api.connectAgent(wireBytes, { port: 1, subdomain: "theirs" });
     expect(attempt).toMatchObject({ code: CLOSE.duplicate_name });
   });
 
   test("for a name that another token serves, until that agent disconnects", async () => {
-    const [mine, other] = [await mintToken(owner), await mintToken(owner)];
-    const first = await api.connectAgent(mine.wireBytes, { port: 1, subdomain: "agent-contested" });
+    const [own, other] = [await mintToken(owner), await mintToken(owner)];
+    const first = await api.connectAgent(own.wireBytes, { port: 1, subdomain: "agent-contested" });
     const second = await api.connectAgent(other.wireBytes, {
       port: 1,
       subdomain: "agent-contested",
@@ -273,7 +276,7 @@ test("deleting a tunnel disconnects its agent", async () => {
   const { wireBytes } = await mintToken(owner);
   const agent = await api.connectAgent(wireBytes, { port: 3000, subdomain: "deleted" });
   const closed = new Promise<number>((resolve) => agent.socket?.once("close", resolve));
-  const { id } = (await tunnelNamed("deleted"))!;
+  const { id } = (await findTunnel("deleted"))!;
   await owner.delete(`/tunnels/${id}`);
   expect(await closed).toBe(CLOSE.tunnel_deleted);
 });
@@ -282,8 +285,8 @@ test("an agent that vanished is not shown as connected", async () => {
   const { wireBytes } = await mintToken(owner);
   const agent = await api.connectAgent(wireBytes, { port: 3000, subdomain: "silent" });
   agent.socket?.terminate();
-  await waitUntil(async () => (await tunnelNamed("silent"))?.agentConnected === false);
-  expect((await tunnelNamed("silent"))?.status).toBe("offline");
+  await waitUntil(async () => (await findTunnel("silent"))?.agentConnected === false);
+  expect((await findTunnel("silent"))?.status).toBe("offline");
 });
 
 test("a disconnected agent leaves the time at which it was last seen", async () => {
@@ -294,7 +297,7 @@ test("a disconnected agent leaves the time at which it was last seen", async () 
   agent.socket?.send(writer.take());
   agent.socket?.close();
   const tunnel = await waitUntil(async () => {
-    const found = await tunnelNamed("goodbye");
+    const found = await findTunnel("goodbye");
     return found?.agentConnected === false && found;
   });
   expect(Date.parse(tunnel.lastSeenAt ?? "")).toBeGreaterThanOrEqual(Date.parse(tunnel.createdAt));

@@ -21,7 +21,7 @@ const find = async ({ nonce }: Named) =>
 const connect = (token: MintedToken, subdomain: string) =>
   api.connectAgent(token.wireBytes, { port: 1, subdomain });
 
-/** As if its agents had caused so much traffic this month, or in another one. */
+/** Stores traffic of a token's agents, in this month or an earlier one. */
 async function spend({ id }: Pick<Token, "id">, gigabytes: number, monthsAgo = 0): Promise<void> {
   const { body: tunnel } = await owner.post<Tunnel>("/tunnels", { localPort: 1 });
   await api.sql(
@@ -72,7 +72,7 @@ describe("a budget", () => {
 });
 
 describe("a token over its budget", () => {
-  test("is refused with a Close, and accepted again when it is not over it any more", async () => {
+  test("is refused with a close code, and accepted again when its budget is raised", async () => {
     const token = await mintToken(owner);
     await spend(token, 1);
     expect((await find(token)).spentUsdCents).toBe(10);
@@ -99,25 +99,25 @@ describe("a token over its budget", () => {
   test("disconnects its agents at once, also with a budget of 0", async () => {
     const [token, other] = [await mintToken(owner), await mintToken(owner)];
     const agents = [await connect(token, "over-a"), await connect(token, "over-b")];
-    const bystander = await connect(other, "under");
+    const unaffected = await connect(other, "under");
     const closed = agents.map(({ socket }) => once(socket!, "close"));
     await setBudget(owner, token, 0);
     for (const [code] of await Promise.all(closed)) expect(code).toBe(CLOSE.BUDGET_EXCEEDED);
-    expect(bystander.socket?.readyState).toBe(1);
-    bystander.socket?.close();
+    expect(unaffected.socket?.readyState).toBe(1);
+    unaffected.socket?.close();
   });
 
   test("disconnects all of twenty agents that connect while it is set to 0", async () => {
     const token = await mintToken(owner, { tunnelQuota: 20 });
-    const coming = Array.from({ length: 20 }, (_, n) => connect(token, `crowd-${n}`));
+    const connecting = Array.from({ length: 20 }, (_, n) => connect(token, `crowd-${n}`));
     await setBudget(owner, token, 0);
-    const agents = await Promise.all(coming);
-    const ends = agents.map(({ socket, code }) =>
+    const agents = await Promise.all(connecting);
+    const closeCodes = agents.map(({ socket, code }) =>
       socket === undefined || socket.readyState > 1
         ? Promise.resolve(code ?? CLOSE.BUDGET_EXCEEDED)
         : once(socket, "close").then(([closedWith]) => closedWith as number),
     );
-    expect(new Set(await Promise.all(ends))).toEqual(new Set([CLOSE.BUDGET_EXCEEDED]));
+    expect(new Set(await Promise.all(closeCodes))).toEqual(new Set([CLOSE.BUDGET_EXCEEDED]));
   });
 });
 
@@ -125,11 +125,11 @@ describe("a master key's budget", () => {
   test("covers all tokens that it minted", async () => {
     await owner.post("/projects", { slug: "capped", name: "Capped" });
     const { body: master } = await owner.post<MintedToken>("/tokens/master", { name: "ci" });
-    const minting = { headers: { authorization: `Bearer ${master.bearer}` } };
+    const minter = { headers: { authorization: `Bearer ${master.bearer}` } };
     const mint = async () =>
       (
         await api.anonymous.send<MintedToken>("POST", "/projects/capped/tokens", {
-          headers: { ...minting.headers, "content-type": "application/json" },
+          headers: { ...minter.headers, "content-type": "application/json" },
           body: JSON.stringify({ name: "job" }),
         })
       ).body;

@@ -1,4 +1,4 @@
-/** Who is connected, as the API tells it, on a whole server. */
+/** The connected agents, as the API lists them, on a complete server. */
 import { once } from "node:events";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { expose, type ExposedTunnel } from "../../../agent/expose.ts";
@@ -25,35 +25,35 @@ afterAll(async () => {
   await api.stop();
 });
 
-/** An agent that comes back by itself. */
-async function exposed(wireBytes: string): Promise<ExposedTunnel> {
+/** Starts an agent that reconnects by itself. */
+async function startAgent(wireBytes: string): Promise<ExposedTunnel> {
   const token = Buffer.from(wireBytes, "base64");
   const agent = await expose({ server: api.server.url, token, port: 1 });
   agents.push(agent);
   return agent;
 }
 
-async function listed(by: Person): Promise<Connection[]> {
+async function listConnections(by: Person): Promise<Connection[]> {
   return (await by.get<Connection[]>("/connections")).body;
 }
 
-/** Waits until as many are listed. */
-function listedWhen(by: Person, count: number): Promise<Connection[]> {
+/** Waits until the list has `count` connections. */
+function waitForConnections(by: Person, count: number): Promise<Connection[]> {
   return waitUntil(async () => {
-    const connections = await listed(by);
+    const connections = await listConnections(by);
     return connections.length === count && connections;
   });
 }
 
 test("a connection is listed with its agent, its tunnel and its address, newest first", async () => {
   const owner = await api.owner();
-  expect(await listed(owner)).toEqual([]);
+  expect(await listConnections(owner)).toEqual([]);
   const { wireBytes } = await mintToken(owner);
   const before = Date.now();
   const first = await api.connectAgent(wireBytes, { port: 1 });
-  await listedWhen(owner, 1);
+  await waitForConnections(owner, 1);
   await api.connectAgent(wireBytes, { port: 2 });
-  const connections = await listedWhen(owner, 2);
+  const connections = await waitForConnections(owner, 2);
   const { body: tunnels } = await owner.get<Tunnel[]>("/tunnels");
   expect(connections.map(({ tunnels }) => tunnels)).toEqual(tunnels.map(({ id }) => [id]));
   for (const { remote_ip: address, connected_at: since } of connections) {
@@ -61,14 +61,14 @@ test("a connection is listed with its agent, its tunnel and its address, newest 
     expect(Date.parse(since)).toBeGreaterThan(before - 1_000);
   }
   first.socket!.close();
-  expect(await listedWhen(owner, 1)).toEqual([connections[0]]);
+  expect(await waitForConnections(owner, 1)).toEqual([connections[0]]);
 });
 
 test("its id is the one in the agent's welcome", async () => {
   const owner = await api.owner();
   const { wireBytes } = await mintToken(owner);
-  const agent = await exposed(wireBytes);
-  const [connection] = await listedWhen(owner, 1);
+  const agent = await startAgent(wireBytes);
+  const [connection] = await waitForConnections(owner, 1);
   expect(connection!.agent_id).toBe(agent.events.welcome!.agentId);
 });
 
@@ -76,18 +76,18 @@ test("a disconnected agent disappears at once, and reconnects after about five s
   const owner = await api.owner();
   const admin = await api.colleague(owner, "admin");
   const { wireBytes } = await mintToken(owner);
-  const agent = await exposed(wireBytes);
-  const [connection] = await listedWhen(owner, 1);
+  const agent = await startAgent(wireBytes);
+  const [connection] = await waitForConnections(owner, 1);
   const endedAt = performance.now();
   const { status, body } = await admin.delete(`/connections/${connection!.agent_id}`);
   expect([status, body]).toEqual([200, { ok: true }]);
-  expect(await listed(owner)).toEqual([]);
+  expect(await listConnections(owner)).toEqual([]);
   expect((await owner.delete(`/connections/${connection!.agent_id}`)).status).toBe(404);
 
-  const [back] = await listedWhen(owner, 1);
+  const [reconnected] = await waitForConnections(owner, 1);
   expect(performance.now() - endedAt).toBeGreaterThan(ENDED_RETRY_MIN_MS - 100);
-  expect(back!.agent_id).not.toBe(connection!.agent_id);
-  expect(back!.tunnels).toEqual(connection!.tunnels);
+  expect(reconnected!.agent_id).not.toBe(connection!.agent_id);
+  expect(reconnected!.tunnels).toEqual(connection!.tunnels);
   const { body: events } = await owner.get<AuditEvent[]>("/events?action=connection_ended");
   expect(events).toMatchObject([
     {
@@ -104,10 +104,10 @@ test("an agent whose token was revoked does not reconnect", async () => {
   const { wireBytes, nonce } = await mintToken(owner);
   const agent = await api.connectAgent(wireBytes, { port: 1 });
   const closed = once(agent.socket!, "close");
-  await listedWhen(owner, 1);
+  await waitForConnections(owner, 1);
   await owner.delete(`/tokens/${nonce}`);
   expect((await closed)[0]).toBe(CLOSE.unauthorized);
-  expect(await listedWhen(owner, 0)).toEqual([]);
+  expect(await waitForConnections(owner, 0)).toEqual([]);
   expect((await api.connectAgent(wireBytes, { port: 1 })).code).toBe(CLOSE.unauthorized);
 });
 
@@ -115,25 +115,25 @@ test("only admins and owners end connections, and only of their own organization
   const owner = await api.owner();
   const { wireBytes } = await mintToken(owner);
   await api.connectAgent(wireBytes, { port: 1 });
-  const [connection] = await listedWhen(owner, 1);
+  const [connection] = await waitForConnections(owner, 1);
   const path = `/connections/${connection!.agent_id}`;
   for (const role of ["viewer", "member"] as const) {
     const colleague = await api.colleague(owner, role);
     expect((await colleague.delete(path)).status).toBe(403);
-    expect(await listed(colleague)).toEqual([connection]);
+    expect(await listConnections(colleague)).toEqual([connection]);
   }
-  const stranger = await api.owner();
-  expect((await stranger.delete(path)).status).toBe(404);
-  expect(await listed(stranger)).toEqual([]);
-  expect(await listed(owner)).toEqual([connection]);
+  const otherOwner = await api.owner();
+  expect((await otherOwner.delete(path)).status).toBe(404);
+  expect(await listConnections(otherOwner)).toEqual([]);
+  expect(await listConnections(owner)).toEqual([connection]);
 });
 
 test("after a kill -9 of workerd no disconnected agent is listed", async () => {
   const owner = await api.owner();
   const { wireBytes } = await mintToken(owner);
-  // These do not come back by themselves.
+  // These agents do not reconnect by themselves.
   for (let port = 1; port <= 3; port++) await api.connectAgent(wireBytes, { port });
-  const before = await listedWhen(owner, 3);
+  const before = await waitForConnections(owner, 3);
   const workerd = await api.server.getPid("workerd");
   process.kill(workerd, "SIGKILL");
   const first = await waitUntil(async () => {
@@ -143,5 +143,5 @@ test("after a kill -9 of workerd no disconnected agent is listed", async () => {
   expect(before).toHaveLength(3);
   expect(first).toEqual([]);
   await api.connectAgent(wireBytes, { port: 1 });
-  await listedWhen(owner, 1);
+  await waitForConnections(owner, 1);
 });

@@ -37,7 +37,7 @@ test("of twenty agents that connect at once with a quota of five, five are admit
   for (const { socket } of attempts) socket?.close();
 });
 
-test("a disconnected agent frees its place, for one of those that wait for it", async () => {
+test("a disconnected agent frees its quota for exactly one of the agents that connect next", async () => {
   const token = await mintToken(owner, { tunnelQuota: 1 });
   const first = await connect(token, "place-0");
   first.socket?.close();
@@ -63,9 +63,9 @@ test("twenty agents that connect at once for one name with one token leave one, 
 });
 
 test("a server without billing refuses all its routes", async () => {
-  const asked = { plan: "pro" };
+  const checkout = { plan: "pro" };
   for (const [path, body] of [
-    ["/billing/checkout-session", asked],
+    ["/billing/checkout-session", checkout],
     ["/billing/portal", undefined],
     ["/billing/webhook", {}],
   ] as const) {

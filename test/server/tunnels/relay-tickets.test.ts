@@ -1,4 +1,4 @@
-/** Tickets of TCP tunnels: who gets one for which port, and what ends what they allow. */
+/** Relay tickets of TCP tunnels: which agent gets one for which port, and which events revoke it. */
 import { createRemoteJWKSet, jwtVerify } from "jose";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import type { ErrorBody } from "../../../protocol/errors.ts";
@@ -21,7 +21,7 @@ let api: TestApi;
 let owner: Person;
 let relay: RelayLink;
 beforeAll(async () => {
-  api = await startApi({ env: RELAY_ENV });
+  api = await startApi({ env: RELAY_ENV, shared: true });
   owner = await api.owner();
   relay = await RelayLink.connect(api.server, { firstPort: 40_001, lastPort: 40_300 });
 });
@@ -35,25 +35,25 @@ function newName(): string {
   names += 1;
   return `tcp-${names}`;
 }
-const codeOf = ({ status, body }: { status: number; body: { error?: string } }) =>
+const formatOutcome = ({ status, body }: { status: number; body: { error?: string } }) =>
   `${status} ${body.error ?? "ok"}`;
-const listed = async (id: string, by: Person = owner) =>
+const findTunnel = async (id: string, by: Person = owner) =>
   (await by.get<Tunnel[]>("/tunnels")).body.find((tunnel) => tunnel.id === id)!;
 const connect = (wireBytes: string, query: Record<string, string | number>) =>
   api.connectAgent(wireBytes, { port: 5432, protocol: "tcp", ...query });
-const hears = (link: RelayLink, message: object) =>
+const expectMessage = (link: RelayLink, message: object) =>
   vi.waitFor(
     () => expect(link.received).toContainEqual(expect.objectContaining(message)),
     WAIT_OPTIONS,
   );
 
 describe("a ticket for the relay", () => {
-  const agentCaller = (wireBytes: string) =>
+  const createAgentCaller = (wireBytes: string) =>
     createCaller(api.server, { authorization: `Bearer ${wireBytes}` });
-  const ticketFor = (id: string, wireBytes: string) =>
-    agentCaller(wireBytes).post<RelayAccess & ErrorBody>(`/tunnels/${id}/relay-ticket`);
+  const requestTicket = (id: string, wireBytes: string) =>
+    createAgentCaller(wireBytes).post<RelayAccess & ErrorBody>(`/tunnels/${id}/relay-ticket`);
 
-  async function served(scope: object = {}) {
+  async function serveTunnel(scope: object = {}) {
     const token = await mintToken(owner, scope);
     const subdomain = newName();
     const agent = await connect(token.wireBytes, { subdomain, allow: "192.0.2.0/24" });
@@ -62,8 +62,8 @@ describe("a ticket for the relay", () => {
   }
 
   test("is for the tunnel that the token's agent serves, with its limits", async () => {
-    const { token, tunnel } = await served({ bandwidthLimitMbps: 7 });
-    const { status, body } = await ticketFor(tunnel.id, token.wireBytes);
+    const { token, tunnel } = await serveTunnel({ bandwidthLimitMbps: 7 });
+    const { status, body } = await requestTicket(tunnel.id, token.wireBytes);
     expect(status).toBe(200);
     expect(body).toMatchObject({
       port: tunnel.publicPort,
@@ -86,57 +86,63 @@ describe("a ticket for the relay", () => {
   });
 
   test("is refused to all others", async () => {
-    const { token, tunnel } = await served();
+    const { token, tunnel } = await serveTunnel();
     const other = await mintToken(owner);
-    expect(codeOf(await ticketFor(tunnel.id, other.wireBytes))).toBe("403 forbidden");
-    const stranger = await mintToken(await api.owner());
-    expect(codeOf(await ticketFor(tunnel.id, stranger.wireBytes))).toBe("404 not_found");
-    const nowhere = crypto.randomUUID();
-    expect(codeOf(await ticketFor(nowhere, token.wireBytes))).toBe("404 not_found");
-    for (const bearer of ["nonsense", owner.accessToken]) {
-      expect(codeOf(await ticketFor(tunnel.id, bearer))).toBe("401 unauthorized");
+    expect(formatOutcome(await requestTicket(tunnel.id, other.wireBytes))).toBe("403 forbidden");
+    const foreignToken = await mintToken(await api.owner());
+    expect(formatOutcome(await requestTicket(tunnel.id, foreignToken.wireBytes))).toBe(
+      "404 not_found",
+    );
+    const unknownId = crypto.randomUUID();
+    expect(formatOutcome(await requestTicket(unknownId, token.wireBytes))).toBe("404 not_found");
+    for (const bearer of ["invalid", owner.accessToken]) {
+      expect(formatOutcome(await requestTicket(tunnel.id, bearer))).toBe("401 unauthorized");
     }
-    const none = await api.anonymous.post<ErrorBody>(`/tunnels/${tunnel.id}/relay-ticket`);
-    expect(codeOf(none)).toBe("401 unauthorized");
+    const anonymousReply = await api.anonymous.post<ErrorBody>(
+      `/tunnels/${tunnel.id}/relay-ticket`,
+    );
+    expect(formatOutcome(anonymousReply)).toBe("401 unauthorized");
     const http = await owner.post<Tunnel>("/tunnels", { localPort: 1 });
-    expect(codeOf(await ticketFor(http.body.id, token.wireBytes))).toBe("400 invalid_request");
+    expect(formatOutcome(await requestTicket(http.body.id, token.wireBytes))).toBe(
+      "400 invalid_request",
+    );
   });
 
   test("is refused once the tunnel is stopped or expired, or the token revoked or over its budget", async () => {
-    const { token, tunnel } = await served();
+    const { token, tunnel } = await serveTunnel();
     await owner.post(`/tunnels/${tunnel.id}/stop`);
-    expect(codeOf(await ticketFor(tunnel.id, token.wireBytes))).toBe("409 conflict");
+    expect(formatOutcome(await requestTicket(tunnel.id, token.wireBytes))).toBe("409 conflict");
     await owner.post(`/tunnels/${tunnel.id}/start`);
     await api.sql("update tunnels set expires_at = now() where id = $1", [tunnel.id]);
-    expect(codeOf(await ticketFor(tunnel.id, token.wireBytes))).toBe("410 expired");
+    expect(formatOutcome(await requestTicket(tunnel.id, token.wireBytes))).toBe("410 expired");
     await api.sql("update tunnels set expires_at = null where id = $1", [tunnel.id]);
-    expect(codeOf(await ticketFor(tunnel.id, token.wireBytes))).toBe("200 ok");
+    expect(formatOutcome(await requestTicket(tunnel.id, token.wireBytes))).toBe("200 ok");
     await owner.put(`/tokens/${token.nonce}/budget`, { monthlyBudgetUsdCents: 0 });
-    expect(codeOf(await ticketFor(tunnel.id, token.wireBytes))).toBe("403 forbidden");
+    expect(formatOutcome(await requestTicket(tunnel.id, token.wireBytes))).toBe("403 forbidden");
     await owner.delete(`/tokens/${token.nonce}`);
-    expect(codeOf(await ticketFor(tunnel.id, token.wireBytes))).toBe("401 unauthorized");
+    expect(formatOutcome(await requestTicket(tunnel.id, token.wireBytes))).toBe("401 unauthorized");
     await owner.delete(`/tunnels/${tunnel.id}`);
   });
 
   test("is revoked when its tunnel is stopped, its token revoked, or its connection ended", async () => {
-    const first = await served();
+    const first = await serveTunnel();
     const { id } = first.tunnel;
     const connection = await waitUntil(async () => {
       const { body } = await owner.get<Connection[]>("/connections");
       return body.find(({ tunnels }) => tunnels.includes(id));
     });
     await owner.delete(`/connections/${connection.agent_id}`);
-    await hears(relay, { type: "revoke", id, reason: "connection_ended" });
+    await expectMessage(relay, { type: "revoke", id, reason: "connection_ended" });
     await owner.post(`/tunnels/${id}/stop`);
-    await hears(relay, { type: "revoke", id, reason: "tunnel_stopped" });
+    await expectMessage(relay, { type: "revoke", id, reason: "tunnel_stopped" });
     await owner.delete(`/tokens/${first.token.nonce}`);
-    await hears(relay, { type: "revoke", id, reason: "unauthorized" });
+    await expectMessage(relay, { type: "revoke", id, reason: "unauthorized" });
     await owner.delete(`/tunnels/${id}`);
-    await hears(relay, { type: "revoke", id, reason: "tunnel_deleted" });
+    await expectMessage(relay, { type: "revoke", id, reason: "tunnel_deleted" });
   });
 
   test("leads to traffic that is counted, charged and shown", async () => {
-    const { token, tunnel } = await served();
+    const { token, tunnel } = await serveTunnel();
     const usage = {
       tunnelId: tunnel.id,
       source: "epoch/1",
@@ -149,7 +155,7 @@ describe("a ticket for the relay", () => {
     relay.report({ tunnels: [usage] });
     relay.report({ tunnels: [usage] });
     await vi.waitFor(async () => {
-      expect(await listed(tunnel.id)).toMatchObject({
+      expect(await findTunnel(tunnel.id)).toMatchObject({
         bytesIn: 1_000,
         bytesOut: 2_000,
         totalRequests: 3,

@@ -1,4 +1,4 @@
-/** A tunnel that is stopped stays stopped until it is started; one that is over stays over. */
+/** A stopped tunnel stays stopped until it is started again; an expired or deleted one cannot be started. */
 import { rm } from "node:fs/promises";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { CLOSE } from "../../../protocol/wire/close-codes.ts";
@@ -29,14 +29,14 @@ const stop = ({ id }: Tunnel, by = owner) => by.post<{ status: string }>(`/tunne
 const start = ({ id }: Tunnel, by = owner) => by.post<{ status: string }>(`/tunnels/${id}/start`);
 const connect = (subdomain: string, more: Record<string, string> = {}) =>
   api.connectAgent(token, { port: 1, subdomain, ...more });
-const listed = async ({ id }: Tunnel) =>
+const findTunnel = async ({ id }: Tunnel) =>
   (await owner.get<Tunnel[]>("/tunnels")).body.find((tunnel) => tunnel.id === id);
-const closeOf = ({ socket, code, reason }: ConnectionAttempt) =>
+const waitForClose = ({ socket, code, reason }: ConnectionAttempt) =>
   new Promise<[number?, string?]>((resolve) => {
     if (!socket || socket.readyState === socket.CLOSED) resolve([code, reason]);
     socket?.once("close", (code: number, reason: Buffer) => resolve([code, reason.toString()]));
   });
-const eventsOf = ({ id }: Tunnel) =>
+const readEvents = ({ id }: Tunnel) =>
   api.sql<{ action: string }>(
     "select action from audit_events where resource_id = $1 order by created_at, id",
     [id],
@@ -45,27 +45,27 @@ const eventsOf = ({ id }: Tunnel) =>
 describe("stopping a tunnel", () => {
   test("disconnects its agent with the reason, and refuses every agent", async () => {
     const tunnel = await reserve("start-stopped");
-    const closed = closeOf(await connect("start-stopped"));
+    const closed = waitForClose(await connect("start-stopped"));
     expect(await stop(tunnel)).toMatchObject({
       status: 200,
       body: { id: tunnel.id, status: "offline" },
     });
     expect(await closed).toEqual([CLOSE.tunnel_stopped, "tunnel_stopped: the tunnel was stopped"]);
     expect(await connect("start-stopped")).toMatchObject({ code: CLOSE.tunnel_stopped });
-    expect(await listed(tunnel)).toMatchObject({ status: "offline", agentConnected: false });
+    expect(await findTunnel(tunnel)).toMatchObject({ status: "offline", agentConnected: false });
   });
 
   test("makes a tunnel offline that was never served", async () => {
     const tunnel = await reserve("never");
     expect((await stop(tunnel)).body.status).toBe("offline");
-    expect((await listed(tunnel))?.status).toBe("offline");
+    expect((await findTunnel(tunnel))?.status).toBe("offline");
   });
 
   test("happens once, also with concurrent requests", async () => {
     const tunnel = await reserve("start-once");
     const replies = await Promise.all(Array.from({ length: 20 }, () => stop(tunnel)));
     expect(new Set(replies.map(({ status }) => status))).toEqual(new Set([200]));
-    const actions = (await eventsOf(tunnel)).map(({ action }) => action);
+    const actions = (await readEvents(tunnel)).map(({ action }) => action);
     expect(actions).toEqual(["tunnel_created", "tunnel_stopped"]);
   });
 
@@ -74,11 +74,11 @@ describe("stopping a tunnel", () => {
     const agents = Array.from({ length: 20 }, () => connect("coming"));
     await stop(tunnel);
     await Promise.all(agents);
-    await waitUntil(async () => (await listed(tunnel))?.agentConnected === false);
+    await waitUntil(async () => (await findTunnel(tunnel))?.agentConnected === false);
     expect(await connect("coming")).toMatchObject({ code: CLOSE.tunnel_stopped });
     const alive = (await Promise.all(agents)).filter(({ socket }) => socket?.readyState === 1);
-    await Promise.all(alive.map(closeOf));
-    expect((await listed(tunnel))?.status).toBe("offline");
+    await Promise.all(alive.map(waitForClose));
+    expect((await findTunnel(tunnel))?.status).toBe("offline");
   });
 
   test("retains the name, and frees the token's quota", async () => {
@@ -88,8 +88,8 @@ describe("stopping a tunnel", () => {
     await stop(tunnel);
     const agent = await api.connectAgent(wireBytes, { port: 1, subdomain: "kept-too" });
     expect(agent.code).toBeUndefined();
-    const stranger = await api.owner();
-    expect(await stranger.post("/tunnels", { localPort: 1, subdomain: "kept" })).toMatchObject({
+    const otherOwner = await api.owner();
+    expect(await otherOwner.post("/tunnels", { localPort: 1, subdomain: "kept" })).toMatchObject({
       status: 409,
     });
     expect(await api.connectAgent(wireBytes, { port: 1, subdomain: "kept" })).toMatchObject({
@@ -125,17 +125,17 @@ describe("starting a tunnel", () => {
     const tunnel = await reserve("started");
     await stop(tunnel);
     expect(await start(tunnel)).toMatchObject({ status: 200, body: { status: "active" } });
-    expect(await listed(tunnel)).toMatchObject({ status: "active", agentConnected: false });
+    expect(await findTunnel(tunnel)).toMatchObject({ status: "active", agentConnected: false });
     const agent = await connect("started");
     expect(agent.code).toBeUndefined();
     agent.socket?.close();
-    await waitUntil(async () => (await listed(tunnel))?.status === "offline");
+    await waitUntil(async () => (await findTunnel(tunnel))?.status === "offline");
   });
 
   test("of one that was never stopped marks it active, once", async () => {
     const tunnel = await reserve("fresh");
     for (let i = 0; i < 2; i += 1) expect((await start(tunnel)).body.status).toBe("active");
-    const actions = (await eventsOf(tunnel)).map(({ action }) => action);
+    const actions = (await readEvents(tunnel)).map(({ action }) => action);
     expect(actions).toEqual(["tunnel_created", "tunnel_started"]);
   });
 
@@ -165,7 +165,7 @@ describe("a tunnel that cannot be started or stopped", () => {
     expect((await act(tunnel, await api.colleague(owner, "viewer"))).status).toBe(403);
     await api.sql("update tunnels set expires_at = now() where id = $1", [tunnel.id]);
     expect(await act(tunnel)).toMatchObject({ status: 410, body: { error: "expired" } });
-    expect((await listed(tunnel))?.status).toBe("expired");
+    expect((await findTunnel(tunnel))?.status).toBe("expired");
     expect(await act(tunnel)).toMatchObject({ status: 410 });
     await owner.delete(`/tunnels/${tunnel.id}`);
     expect((await act(tunnel)).status).toBe(404);
@@ -180,27 +180,27 @@ describe("the expiry of a tunnel", () => {
       tunnel.id,
       new Date(endsAt),
     ]);
-    const closed = closeOf(await connect("ending"));
+    const closed = waitForClose(await connect("ending"));
     expect(await closed).toEqual([CLOSE.tunnel_expired, "tunnel_expired: the tunnel has expired"]);
     expect(Date.now()).toBeGreaterThanOrEqual(endsAt);
-    expect(await listed(tunnel)).toMatchObject({ status: "expired", agentConnected: false });
-    const stranger = await api.owner();
-    expect((await reserve("ending", stranger)).subdomain).toBe("ending");
-    const actions = (await eventsOf(tunnel)).map(({ action }) => action);
+    expect(await findTunnel(tunnel)).toMatchObject({ status: "expired", agentConnected: false });
+    const otherOwner = await api.owner();
+    expect((await reserve("ending", otherOwner)).subdomain).toBe("ending");
+    const actions = (await readEvents(tunnel)).map(({ action }) => action);
     expect(actions).toEqual(["tunnel_created", "tunnel_expired"]);
   });
 
   test.each([
     ["deleted", CLOSE.tunnel_deleted],
     ["expired", CLOSE.tunnel_expired],
-  ] as const)("is reported to an agent that reconnects to one that is %s", async (how, code) => {
-    const tunnel = await reserve(`comeback-${how}`);
-    if (how === "deleted") await owner.delete(`/tunnels/${tunnel.id}`);
+  ] as const)("is reported to an agent that reconnects to one that is %s", async (end, code) => {
+    const tunnel = await reserve(`comeback-${end}`);
+    if (end === "deleted") await owner.delete(`/tunnels/${tunnel.id}`);
     else await api.sql("update tunnels set expires_at = now() where id = $1", [tunnel.id]);
-    const back = { tunnel: tunnel.id };
-    expect(await connect(`comeback-${how}`, back)).toMatchObject({ code });
-    const { subdomain } = await reserve(`comeback-${how}`);
-    expect(await connect(subdomain, back)).toMatchObject({ code });
+    const resumption = { tunnel: tunnel.id };
+    expect(await connect(`comeback-${end}`, resumption)).toMatchObject({ code });
+    const { subdomain } = await reserve(`comeback-${end}`);
+    expect(await connect(subdomain, resumption)).toMatchObject({ code });
     const agent = await connect(subdomain);
     expect(agent.code).toBeUndefined();
     agent.socket?.close();

@@ -21,7 +21,7 @@ let api: TestApi;
 let owner: Person;
 let relay: RelayLink;
 beforeAll(async () => {
-  api = await startApi({ env: RELAY_ENV });
+  api = await startApi({ env: RELAY_ENV, shared: true });
   owner = await api.owner();
   const noRelay = await owner.post<Answer>("/tunnels", { localPort: 1, protocol: "tcp" });
   expect([noRelay.status, noRelay.body.error]).toEqual([503, "unavailable"]);
@@ -40,13 +40,13 @@ function newName(): string {
 }
 const create = (body: object = {}, by: Person = owner) =>
   by.post<Answer>("/tunnels", { localPort: 5432, protocol: "tcp", ...body });
-const codeOf = ({ status, body }: { status: number; body: { error?: string } }) =>
+const formatOutcome = ({ status, body }: { status: number; body: { error?: string } }) =>
   `${status} ${body.error ?? "ok"}`;
-const listed = async (id: string, by: Person = owner) =>
+const findTunnel = async (id: string, by: Person = owner) =>
   (await by.get<Tunnel[]>("/tunnels")).body.find((tunnel) => tunnel.id === id)!;
 
-/** Another relay whose few ports nobody else in this file uses. */
-function relayWithPorts(count: number): Promise<RelayLink> {
+/** Connects another relay with few ports, which no other test uses. */
+function connectRelay(count: number): Promise<RelayLink> {
   const relayId = `relay-${crypto.randomUUID().slice(0, 8)}`;
   return RelayLink.connect(api.server, {
     relayId,
@@ -59,7 +59,7 @@ function relayWithPorts(count: number): Promise<RelayLink> {
 async function connect(wireBytes: string, query: Record<string, string | number> = {}) {
   return api.connectAgent(wireBytes, { port: 5432, protocol: "tcp", ...query });
 }
-const closeOf = ({ code, reason }: ConnectionAttempt) => ({ code, reason });
+const pickClose = ({ code, reason }: ConnectionAttempt) => ({ code, reason });
 describe("a TCP tunnel's port", () => {
   test("is reserved with it and in its URL, and an HTTP tunnel has none", async () => {
     const { status, body } = await create();
@@ -71,7 +71,7 @@ describe("a TCP tunnel's port", () => {
       allowedCidrs: null,
       status: "inactive",
     });
-    expect(await listed(body.id)).toEqual(body);
+    expect(await findTunnel(body.id)).toEqual(body);
     const http = await owner.post<Tunnel>("/tunnels", { localPort: 1 });
     expect(http.body).toMatchObject({ publicPort: null, allowedCidrs: null });
   });
@@ -79,28 +79,30 @@ describe("a TCP tunnel's port", () => {
   test("is the requested one, unless it is taken or outside of the range", async () => {
     const { body } = await create({ publicPort: 40_222 });
     expect(body.publicPort).toBe(40_222);
-    expect(codeOf(await create({ publicPort: 40_222 }))).toBe("409 duplicate_name");
-    const stranger = await api.owner();
-    expect(codeOf(await create({ publicPort: 40_222 }, stranger))).toBe("409 duplicate_name");
-    expect(codeOf(await create({ publicPort: 40_000 }))).toBe("400 invalid_request");
-    expect(codeOf(await create({ publicPort: 0 }))).toBe("400 invalid_request");
-    expect(codeOf(await create({ relayId: "nowhere" }))).toBe("400 invalid_request");
+    expect(formatOutcome(await create({ publicPort: 40_222 }))).toBe("409 duplicate_name");
+    const otherOwner = await api.owner();
+    expect(formatOutcome(await create({ publicPort: 40_222 }, otherOwner))).toBe(
+      "409 duplicate_name",
+    );
+    expect(formatOutcome(await create({ publicPort: 40_000 }))).toBe("400 invalid_request");
+    expect(formatOutcome(await create({ publicPort: 0 }))).toBe("400 invalid_request");
+    expect(formatOutcome(await create({ relayId: "nowhere" }))).toBe("400 invalid_request");
     for (const field of [{ publicPort: 40_100 }, { relayId: "main" }]) {
       const http = await owner.post<Answer>("/tunnels", { localPort: 1, ...field });
       expect(http.body.fields?.[0]?.message).toBe("must be given only with protocol tcp");
     }
-    // Nothing of what was refused is left behind.
+    // The refused requests left no tunnel.
     const { body: tunnels } = await owner.get<Tunnel[]>("/tunnels");
     expect(tunnels.filter(({ publicPort }) => publicPort === 40_222)).toHaveLength(1);
   });
 
   test("is of the requested relay, while it has a free one", async () => {
-    const link = await relayWithPorts(1);
+    const link = await connectRelay(1);
     const { relayId } = link.hello;
     const { body } = await create({ relayId });
     expect(body.publicUrl).toBe("tcp://[2001:db8::1]:50001");
     const exhausted = await create({ relayId });
-    expect(codeOf(exhausted)).toBe("503 unavailable");
+    expect(formatOutcome(exhausted)).toBe("503 unavailable");
     expect(exhausted.body.message).toContain("no free TCP port");
     link[Symbol.dispose]();
   });
@@ -108,8 +110,10 @@ describe("a TCP tunnel's port", () => {
   test("is free for its organization when the tunnel is deleted or expires, for others a day later", async () => {
     const { body } = await create({ publicPort: 40_230 });
     await owner.delete(`/tunnels/${body.id}`);
-    const stranger = await api.owner();
-    expect(codeOf(await create({ publicPort: 40_230 }, stranger))).toBe("409 duplicate_name");
+    const otherOwner = await api.owner();
+    expect(formatOutcome(await create({ publicPort: 40_230 }, otherOwner))).toBe(
+      "409 duplicate_name",
+    );
     const { body: again } = await create({ publicPort: 40_230, ttlSeconds: 60 });
     expect(again.publicPort).toBe(40_230);
     await api.sql("update tunnels set expires_at = now() where id = $1", [again.id]);
@@ -121,14 +125,14 @@ describe("a TCP tunnel's port", () => {
     await api.sql(
       "update relay_ports set released_at = now() - interval '25 hours' where port = 40230",
     );
-    expect((await create({ publicPort: 40_230 }, stranger)).body.publicPort).toBe(40_230);
+    expect((await create({ publicPort: 40_230 }, otherOwner)).body.publicPort).toBe(40_230);
   });
 
   test("is assigned to one of many concurrent requests for it", async () => {
     const answers = await Promise.all(
       Array.from({ length: 8 }, () => create({ publicPort: 40_240 })),
     );
-    const codes = answers.map(codeOf).sort();
+    const codes = answers.map(formatOutcome).sort();
     expect(codes).toEqual(["201 ok", ...Array<string>(7).fill("409 duplicate_name")]);
   });
 });
@@ -145,21 +149,21 @@ describe("an agent of a TCP tunnel", () => {
     first.socket?.close(1000);
     const again = await connect(wireBytes, { subdomain, tunnel: tunnel.id });
     expect(again.socket).toBeDefined();
-    expect((await listed(tunnel.id)).publicUrl).toBe(tunnel.publicUrl);
+    expect((await findTunnel(tunnel.id)).publicUrl).toBe(tunnel.publicUrl);
     again.socket?.close();
   });
 
   test("gets the requested port, moves to another one, and is refused one that is taken", async () => {
     const { wireBytes } = await mintToken(owner);
     const subdomain = newName();
-    const wanted = await connect(wireBytes, { subdomain, remote_port: 40_250 });
-    expect(wanted.socket).toBeDefined();
+    const requested = await connect(wireBytes, { subdomain, remote_port: 40_250 });
+    expect(requested.socket).toBeDefined();
     const moved = await connect(wireBytes, { subdomain, remote_port: 40_251 });
     expect(moved.socket).toBeDefined();
     const { body } = await owner.get<Tunnel[]>("/tunnels");
     expect(body.find((each) => each.subdomain === subdomain)?.publicPort).toBe(40_251);
-    const taken = await connect(wireBytes, { subdomain: newName(), remote_port: 40_251 });
-    expect(closeOf(taken)).toEqual({
+    const refusedAttempt = await connect(wireBytes, { subdomain: newName(), remote_port: 40_251 });
+    expect(pickClose(refusedAttempt)).toEqual({
       code: CLOSE.duplicate_name,
       reason: "duplicate_name: port 40251 is taken",
     });
@@ -177,9 +181,9 @@ describe("an agent of a TCP tunnel", () => {
     expect(allowedCidrs).toEqual(["192.0.2.0/24", "2001:db8::/32"]);
     await owner.delete(`/tunnels/${id}/ip-allowlist`);
     first.socket?.terminate();
-    const back = await connect(wireBytes, { subdomain, tunnel: id, allow: "192.0.2.0/24" });
-    expect((await listed(id)).allowedCidrs).toBe(null);
-    back.socket?.close();
+    const reconnected = await connect(wireBytes, { subdomain, tunnel: id, allow: "192.0.2.0/24" });
+    expect((await findTunnel(id)).allowedCidrs).toBe(null);
+    reconnected.socket?.close();
     for (const allow of ["", "192.0.2.0/33", "example.com"]) {
       expect((await connect(wireBytes, { subdomain, allow })).code).toBe(CLOSE.invalid_request);
     }
@@ -194,11 +198,11 @@ describe("an agent of a TCP tunnel", () => {
     const [http, tcp] = [newName(), newName()];
     await owner.post("/tunnels", { localPort: 1, subdomain: http });
     await create({ subdomain: tcp });
-    expect(closeOf(await connect(wireBytes, { subdomain: http }))).toEqual({
+    expect(pickClose(await connect(wireBytes, { subdomain: http }))).toEqual({
       code: CLOSE.invalid_request,
       reason: `invalid_request: ${http} is an HTTP tunnel, not a TCP tunnel`,
     });
-    expect(closeOf(await api.connectAgent(wireBytes, { port: 1, subdomain: tcp }))).toEqual({
+    expect(pickClose(await api.connectAgent(wireBytes, { port: 1, subdomain: tcp }))).toEqual({
       code: CLOSE.invalid_request,
       reason: `invalid_request: ${tcp} is a TCP tunnel, not an HTTP tunnel`,
     });
@@ -212,10 +216,10 @@ describe("an agent of a TCP tunnel", () => {
     await api.sql("update tunnels set relay_id = null, public_port = null where id = $1", [
       body.id,
     ]);
-    expect(await listed(body.id)).toMatchObject({ publicPort: null });
+    expect(await findTunnel(body.id)).toMatchObject({ publicPort: null });
     const agent = await connect(wireBytes, { subdomain });
     expect(agent.socket).toBeDefined();
-    expect((await listed(body.id)).publicPort).toBe(body.publicPort);
+    expect((await findTunnel(body.id)).publicPort).toBe(body.publicPort);
     agent.socket?.close();
   });
 
@@ -247,7 +251,7 @@ describe("HTTP", () => {
       await owner.delete<ErrorBody>(`${path}/edge-auth`),
     ];
     for (const reply of refused) {
-      expect(codeOf(reply)).toBe("400 invalid_request");
+      expect(formatOutcome(reply)).toBe("400 invalid_request");
       expect(reply.body.message).toContain("is a TCP tunnel");
     }
     const domain = await owner.post<{ id: string }>("/domains", { domain: "tcp.example" });
@@ -255,8 +259,8 @@ describe("HTTP", () => {
     const bound = await owner.put<ErrorBody>(`/domains/${domain.body.id}/bind`, {
       tunnel_id: tunnel.id,
     });
-    expect(codeOf(bound)).toBe("400 invalid_request");
-    expect(await listed(tunnel.id)).toEqual(tunnel);
+    expect(formatOutcome(bound)).toBe("400 invalid_request");
+    expect(await findTunnel(tunnel.id)).toEqual(tunnel);
     const actions = await api.sql<{ action: string }>(
       "select action from audit_events where resource_id = $1",
       [tunnel.id],
@@ -273,17 +277,17 @@ describe("HTTP", () => {
         api.server.port,
         `GET / HTTP/1.1\r\nHost: ${subdomain}.localhost\r\nAccept: application/json\r\n\r\n`,
       );
-    const codeIn = async () =>
+    const readErrorCode = async () =>
       (JSON.parse((await visit()).body.toString()) as { error: string }).error;
-    expect(await codeIn()).toBe("tunnel_not_found");
+    expect(await readErrorCode()).toBe("tunnel_not_found");
     const agent = await connect(wireBytes, { subdomain });
-    expect(await codeIn()).toBe("tunnel_not_found");
+    expect(await readErrorCode()).toBe("tunnel_not_found");
     agent.socket?.close();
   });
 });
 
 describe("a client of a TCP tunnel", () => {
-  function open(bearer: string | undefined, tunnel: string, protocol = STREAMS_SUBPROTOCOL) {
+  function openClient(bearer: string | undefined, tunnel: string, protocol = STREAMS_SUBPROTOCOL) {
     const socket = new WebSocket(
       `ws://127.0.0.1:${api.server.port}/agent/streams?tunnel=${tunnel}`,
       [protocol],
@@ -291,7 +295,7 @@ describe("a client of a TCP tunnel", () => {
     );
     return new Promise<string>((resolve, reject) => {
       socket.on("error", reject);
-      // Accepted: it waits for the hello.
+      // A client that answers a ping is accepted: the server waits for its hello.
       socket.on("open", () => setTimeout(() => socket.ping(), 0));
       socket.on("pong", () => resolve("accepted"));
       socket.on("close", (_, reason) => resolve(reason.toString().split(":")[0]!));
@@ -302,27 +306,27 @@ describe("a client of a TCP tunnel", () => {
     const { wireBytes } = await mintToken(owner);
     const subdomain = newName();
     const { body } = await create({ subdomain });
-    expect(await open(wireBytes, body.id)).toBe("accepted");
-    expect(await open(wireBytes, subdomain)).toBe("accepted");
+    expect(await openClient(wireBytes, body.id)).toBe("accepted");
+    expect(await openClient(wireBytes, subdomain)).toBe("accepted");
     const confined = await mintToken(owner, { allowedSubdomains: [subdomain] });
-    expect(await open(confined.wireBytes, body.id)).toBe("accepted");
+    expect(await openClient(confined.wireBytes, body.id)).toBe("accepted");
     const other = await mintToken(owner, { allowedSubdomains: ["something-else"] });
-    expect(await open(other.wireBytes, body.id)).toBe("forbidden");
-    expect(await open(undefined, body.id)).toBe("unauthorized");
-    expect(await open("nonsense", body.id)).toBe("unauthorized");
-    expect(await open(wireBytes, body.id, "underpass.v1")).toBe("unsupported_version");
-    const stranger = await mintToken(await api.owner());
-    expect(await open(stranger.wireBytes, body.id)).toBe("tunnel_deleted");
-    expect(await open(wireBytes, "no-such-name")).toBe("tunnel_deleted");
-    expect(await open(wireBytes, "..")).toBe("invalid_request");
+    expect(await openClient(other.wireBytes, body.id)).toBe("forbidden");
+    expect(await openClient(undefined, body.id)).toBe("unauthorized");
+    expect(await openClient("invalid", body.id)).toBe("unauthorized");
+    expect(await openClient(wireBytes, body.id, "underpass.v1")).toBe("unsupported_version");
+    const foreignToken = await mintToken(await api.owner());
+    expect(await openClient(foreignToken.wireBytes, body.id)).toBe("tunnel_deleted");
+    expect(await openClient(wireBytes, "unknown-name")).toBe("tunnel_deleted");
+    expect(await openClient(wireBytes, "..")).toBe("invalid_request");
     const http = await owner.post<Tunnel>("/tunnels", { localPort: 1 });
-    expect(await open(wireBytes, http.body.id)).toBe("invalid_request");
+    expect(await openClient(wireBytes, http.body.id)).toBe("invalid_request");
     await owner.put(`/tunnels/${body.id}/ip-allowlist`, { cidrs: ["192.0.2.0/24"] });
-    expect(await open(wireBytes, body.id)).toBe("forbidden");
+    expect(await openClient(wireBytes, body.id)).toBe("forbidden");
     await owner.delete(`/tunnels/${body.id}/ip-allowlist`);
     await owner.post(`/tunnels/${body.id}/stop`);
-    expect(await open(wireBytes, body.id)).toBe("tunnel_stopped");
+    expect(await openClient(wireBytes, body.id)).toBe("tunnel_stopped");
     await owner.delete(`/tunnels/${body.id}`);
-    expect(await open(wireBytes, body.id)).toBe("tunnel_deleted");
+    expect(await openClient(wireBytes, body.id)).toBe("tunnel_deleted");
   });
 });

@@ -93,7 +93,7 @@ describe("creating", () => {
     ["a dot", { localPort: 1, subdomain: "blue.green" }, "subdomain"],
     ["64 characters", { localPort: 1, subdomain: "b".repeat(64) }, "subdomain"],
     ["an unknown protocol", { localPort: 1, protocol: "ftp" }, "protocol"],
-    ["a minute less than one", { localPort: 1, ttlSeconds: 59 }, "ttlSeconds"],
+    ["a lifetime of less than a minute", { localPort: 1, ttlSeconds: 59 }, "ttlSeconds"],
   ])("refuses %s", async (_, body, field) => {
     expect(await create(body)).toMatchObject({
       status: 400,
@@ -143,14 +143,14 @@ test("a long list is read in pages, without a gap and without a repetition", asy
   for (const name of ["p1", "p2", "p3", "p4", "p5"]) {
     await create({ localPort: 1, subdomain: `page-${name}` }, person);
   }
-  const seen: string[] = [];
+  const names: string[] = [];
   for (let after = ""; ;) {
     const { body } = await person.get<Tunnel[]>(`/tunnels?limit=2${after}`);
     if (body.length === 0) break;
-    seen.push(...body.map(({ name }) => name));
+    names.push(...body.map(({ name }) => name));
     after = `&after=${body.at(-1)!.id}`;
   }
-  expect(seen).toEqual(["page-p5", "page-p4", "page-p3", "page-p2", "page-p1"]);
+  expect(names).toEqual(["page-p5", "page-p4", "page-p3", "page-p2", "page-p1"]);
   expect((await person.get("/tunnels?limit=0")).status).toBe(400);
   expect((await person.get("/tunnels?after=x")).status).toBe(400);
 });

@@ -95,20 +95,20 @@ describe("a delivery", () => {
   );
 
   test("to an unknown receiver gets 404, whatever it is signed with", async () => {
-    const gone = await createReceiver(owner);
-    expect((await deliver(api.server, gone)).status).toBe(200);
-    await owner.delete(`/webhook-receivers/${gone.id}`);
-    for (const id of [gone.id, crypto.randomUUID(), "x", "..%2f"]) {
+    const deleted = await createReceiver(owner);
+    expect((await deliver(api.server, deleted)).status).toBe(200);
+    await owner.delete(`/webhook-receivers/${deleted.id}`);
+    for (const id of [deleted.id, crypto.randomUUID(), "x", "..%2f"]) {
       const answer = await deliver(api.server, { id, validator: "generic_hmac_sha256" });
       expect([id, answer.status]).toEqual([id, 404]);
     }
-    expect((await api.anonymous.get(`/hooks/${gone.id}`)).status).toBe(405);
+    expect((await api.anonymous.get(`/hooks/${deleted.id}`)).status).toBe(405);
   });
 
   test("of 1 MiB is stored, and a larger one is refused with an error that its vendor can read", async () => {
     const receiver = await createReceiver(owner);
-    const most = Buffer.alloc(1024 * 1024, "m");
-    expect((await deliver(api.server, receiver, { body: most, id: "most" })).status).toBe(200);
+    const largest = Buffer.alloc(1024 * 1024, "m");
+    expect((await deliver(api.server, receiver, { body: largest, id: "most" })).status).toBe(200);
     for (const bytes of [1024 * 1024 + 1, 7 * 1024 * 1024, 25 * 1024 * 1024]) {
       const answer = await deliver(api.server, receiver, { body: Buffer.alloc(bytes, "x") });
       expect([bytes, answer.status]).toEqual([bytes, 413]);
@@ -116,7 +116,7 @@ describe("a delivery", () => {
     }
     const { events } = await readEvents(receiver.id);
     expect(events.map(({ id }) => id)).toEqual(["most"]);
-    expect(Buffer.from(events[0]!.body, "base64").equals(most)).toBe(true);
+    expect(Buffer.from(events[0]!.body, "base64").equals(largest)).toBe(true);
   });
 
   test("with a chat app's challenge gets it back and is not an event", async () => {
@@ -144,16 +144,18 @@ describe("a replaced secret", () => {
 
   test("stays valid beside the new one for a while, and the one before it does not", async () => {
     const receiver = await createReceiver(owner);
-    const statusWith = async (secret: string) =>
+    const deliverWith = async (secret: string) =>
       (await deliver(api.server, receiver, { secret })).status;
-    expect(await statusWith(SECRET)).toBe(200);
+    expect(await deliverWith(SECRET)).toBe(200);
     const { status, body } = await rotate(receiver.id, "second");
     expect(status).toBe(200);
     const overlapMs = Date.parse(body.previousSecretUntil!) - Date.now();
     expect(Math.round(overlapMs / 3600_000)).toBe(24);
-    expect([await statusWith(SECRET), await statusWith("second")]).toEqual([200, 200]);
+    expect([await deliverWith(SECRET), await deliverWith("second")]).toEqual([200, 200]);
     await rotate(receiver.id, "third", 1);
-    expect(await Promise.all([SECRET, "second", "third"].map(statusWith))).toEqual([401, 200, 200]);
+    expect(await Promise.all([SECRET, "second", "third"].map(deliverWith))).toEqual([
+      401, 200, 200,
+    ]);
   });
 
   test("without an overlap is invalid from the next delivery on", async () => {

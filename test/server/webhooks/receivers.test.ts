@@ -81,8 +81,8 @@ describe("a receiver", () => {
     [{ name: "\n" }, "name"],
     [{ name: 7 }, "name"],
   ])("is not created from %j", async (change, field) => {
-    const right = { validator: "payments", secret: "s", name: "n" };
-    const body = field in change ? { ...right, ...change } : { ...right, [field]: undefined };
+    const valid = { validator: "payments", secret: "s", name: "n" };
+    const body = field in change ? { ...valid, ...change } : { ...valid, [field]: undefined };
     const { status, body: error } = await owner.post<{ error: string; fields: { path: string }[] }>(
       "/webhook-receivers",
       body,
@@ -146,7 +146,7 @@ describe("reading", () => {
     const guest = await api.colleague(owner, "viewer");
     const path = `/webhook-receivers/${receiver.id}/events`;
     const waiting = [agent.get(`${path}?wait=30`), guest.get(`${path}?wait=30`)];
-    // Both are waiting now, or will be refused: in either case they must read nothing.
+    // Both requests are waiting now, or will be refused. In neither case may they return a delivery.
     expect((await agent.get(path)).status).toBe(200);
     expect((await guest.get(path)).status).toBe(200);
     await owner.delete(`/tokens/${token.nonce}`);
@@ -155,7 +155,7 @@ describe("reading", () => {
     expect((await Promise.all(waiting)).map(({ status }) => status)).toEqual([401, 401]);
   });
 
-  test("is acknowledged by a cursor that never moves back", async () => {
+  test("is acknowledged with a cursor that never moves back", async () => {
     const receiver = await createReceiver(owner);
     for (const id of ["a-1", "a-2"]) await deliver(api.server, receiver, { id });
     const { events } = await readEvents(receiver.id);
@@ -198,11 +198,11 @@ describe("reading", () => {
   test("refuses tokens for some names, one project, another organization or minting", async () => {
     const { id } = await createReceiver(owner);
     const path = `/webhook-receivers/${id}/events`;
-    const statusWith = async (bearer: string) =>
+    const readStatusWith = async (bearer: string) =>
       (await createCaller(api.server, { authorization: `Bearer ${bearer}` }).get(path)).status;
-    const named = await mintToken(owner, { allowedSubdomains: ["api"] });
+    const restricted = await mintToken(owner, { allowedSubdomains: ["api"] });
     await owner.post("/projects", { slug: "restricted", name: "Restricted" });
-    const { body: ofProject } = await owner.post<{ wireBytes: string }>(
+    const { body: projectToken } = await owner.post<{ wireBytes: string }>(
       "/projects/restricted/tokens",
       {
         name: "t",
@@ -214,13 +214,13 @@ describe("reading", () => {
         name: "m",
       },
     );
-    const elsewhere = await mintToken(await api.owner());
-    expect(await statusWith(named.wireBytes)).toBe(403);
-    expect(await statusWith(ofProject.wireBytes)).toBe(403);
-    expect(await statusWith(master.wireBytes)).toBe(401);
-    expect(await statusWith(master.bearer)).toBe(401);
-    expect(await statusWith(elsewhere.wireBytes)).toBe(404);
-    expect(await statusWith("AAAA")).toBe(401);
+    const foreignToken = await mintToken(await api.owner());
+    expect(await readStatusWith(restricted.wireBytes)).toBe(403);
+    expect(await readStatusWith(projectToken.wireBytes)).toBe(403);
+    expect(await readStatusWith(master.wireBytes)).toBe(401);
+    expect(await readStatusWith(master.bearer)).toBe(401);
+    expect(await readStatusWith(foreignToken.wireBytes)).toBe(404);
+    expect(await readStatusWith("AAAA")).toBe(401);
   });
 });
 
@@ -230,6 +230,8 @@ test("a deleted organization's receivers are deleted with their deliveries", asy
   expect((await deliver(api.server, receiver)).status).toBe(200);
   expect((await person.delete(`/orgs/${person.orgId}`)).status).toBe(200);
   await waitUntil(async () => (await deliver(api.server, receiver)).status === 404, 60_000);
-  const left = await api.sql("select 1 from webhook_receivers where org_id = $1", [person.orgId]);
-  expect(left).toEqual([]);
+  const remaining = await api.sql("select 1 from webhook_receivers where org_id = $1", [
+    person.orgId,
+  ]);
+  expect(remaining).toEqual([]);
 });
