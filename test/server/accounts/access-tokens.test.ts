@@ -30,29 +30,29 @@ beforeAll(async () => {
     typeof JWT_PRIVATE_KEY === "string" ? JSON.parse(JWT_PRIVATE_KEY) : JWT_PRIVATE_KEY
   ) as typeof jwk;
   key = (await importJWK(jwk, "ES256")) as CryptoKey;
-  claims = claimsOf(owner);
+  claims = readClaims(owner);
 });
 afterAll(() => api.stop());
 
 const HEADER = { alg: "ES256", typ: "at+jwt" };
 const encode = (part: object) => toBase64Url(toUtf8(JSON.stringify(part)));
-const claimsOf = ({ accessToken }: Person) =>
+const readClaims = ({ accessToken }: Person) =>
   JSON.parse(new TextDecoder().decode(fromBase64(accessToken.split(".")[1]!)!)) as Record<
     string,
     unknown
   >;
-const signed = (changes: object, header: object = {}, by = key) =>
+const signChanged = (changes: object, header: object = {}, by = key) =>
   new SignJWT({ ...claims, ...changes })
     .setProtectedHeader({ ...HEADER, kid: jwk.kid, ...header })
     .sign(by);
 
-async function statusWith(token: string): Promise<number> {
+async function readStatusWith(token: string): Promise<number> {
   const caller = createCaller(api.server, { authorization: `Bearer ${token}` });
   return (await caller.get("/auth/me")).status;
 }
 
 test("the tests sign with the key of the service", async () => {
-  expect(await statusWith(await signed({}))).toBe(200);
+  expect(await readStatusWith(await signChanged({}))).toBe(200);
 });
 
 test("the key set contains only the public key", async () => {
@@ -67,8 +67,8 @@ test.each(["none", "None", "nOnE"])(
   async (alg) => {
     const [, , signature] = owner.accessToken.split(".");
     const unsigned = `${encode({ alg, typ: "at+jwt", kid: jwk.kid })}.${encode(claims)}`;
-    expect(await statusWith(`${unsigned}.`)).toBe(401);
-    expect(await statusWith(`${unsigned}.${signature}`)).toBe(401);
+    expect(await readStatusWith(`${unsigned}.`)).toBe(401);
+    expect(await readStatusWith(`${unsigned}.${signature}`)).toBe(401);
   },
 );
 
@@ -78,30 +78,30 @@ test("HS256 keyed with the public key is refused", async () => {
   const spki = await exportSPKI((await importJWK(publicJwk, "ES256")) as CryptoKey);
   const unsigned = `${encode({ ...HEADER, alg: "HS256", kid: jwk.kid })}.${encode(claims)}`;
   const body = spki.replace(/-----.*-----|\n/g, "");
-  const served = (await api.anonymous.get<{ keys: JWK[] }>("/.well-known/jwks.json")).body;
+  const keySet = (await api.anonymous.get<{ keys: JWK[] }>("/.well-known/jwks.json")).body;
   for (const secret of [
     spki,
     spki.trim(),
     body,
     Buffer.from(body, "base64"),
     JSON.stringify(publicJwk),
-    JSON.stringify(served.keys[0]),
-    JSON.stringify(served),
+    JSON.stringify(keySet.keys[0]),
+    JSON.stringify(keySet),
     jwk.x!,
     Buffer.from(jwk.x!, "base64url"),
     "",
   ]) {
     const mac = createHmac("sha256", secret).update(unsigned).digest("base64url");
-    expect(await statusWith(`${unsigned}.${mac}`)).toBe(401);
+    expect(await readStatusWith(`${unsigned}.${mac}`)).toBe(401);
   }
 });
 
 test("a key in the header of the token is not used", async () => {
   const other = generateKeyPairSync("ec", { namedCurve: "P-256" });
-  const brought = other.publicKey.export({ format: "jwk" });
+  const embedded = other.publicKey.export({ format: "jwk" });
   for (const header of [
     {},
-    { jwk: brought },
+    { jwk: embedded },
     { x5c: [other.publicKey.export({ format: "der", type: "spki" }).toString("base64")] },
     { jku: "https://evil.test/jwks.json" },
     { x5u: "https://evil.test/cert.pem" },
@@ -111,7 +111,7 @@ test("a key in the header of the token is not used", async () => {
       key: other.privateKey,
       dsaEncoding: "ieee-p1363",
     });
-    expect(await statusWith(`${unsigned}.${toBase64Url(signature)}`)).toBe(401);
+    expect(await readStatusWith(`${unsigned}.${toBase64Url(signature)}`)).toBe(401);
   }
 });
 
@@ -123,35 +123,35 @@ test.each([
   "https://evil.test/key",
   "k".repeat(10_000),
 ])("the key id %.40j names no key", async (kid) => {
-  expect([400, 401, 431]).toContain(await statusWith(await signed({}, { kid })));
+  expect([400, 401, 431]).toContain(await readStatusWith(await signChanged({}, { kid })));
 });
 
 const now = () => Math.floor(Date.now() / 1000);
 test.each<[string, () => object]>([
   ["has expired", () => ({ exp: now() - 1 })],
   ["never expires", () => ({ exp: undefined })],
-  ["expires at a text", () => ({ exp: String(now() + 900) })],
-  ["expires at a fraction", () => ({ exp: now() + 900.5 })],
-  ["expires at null", () => ({ exp: null })],
-  ["expires at a list", () => ({ exp: [now() + 900] })],
-  ["expires before 1970", () => ({ exp: -1 })],
-  ["is of no time", () => ({ iat: undefined })],
-  ["is not good yet", () => ({ nbf: now() + 60 })],
-  ["is for another audience", () => ({ aud: "somebody-else" })],
-  ["is for nobody", () => ({ aud: undefined })],
-  ["is of another issuer", () => ({ iss: "https://evil.test" })],
-  ["is of no issuer", () => ({ iss: undefined })],
+  ["has an expiry that is a string", () => ({ exp: String(now() + 900) })],
+  ["has an expiry that is a fraction", () => ({ exp: now() + 900.5 })],
+  ["has an expiry of null", () => ({ exp: null })],
+  ["has an expiry that is a list", () => ({ exp: [now() + 900] })],
+  ["has an expiry before 1970", () => ({ exp: -1 })],
+  ["has no time of issue", () => ({ iat: undefined })],
+  ["is not valid yet", () => ({ nbf: now() + 60 })],
+  ["is for another audience", () => ({ aud: "another-service" })],
+  ["has no audience", () => ({ aud: undefined })],
+  ["has another issuer", () => ({ iss: "https://evil.test" })],
+  ["has no issuer", () => ({ iss: undefined })],
   ["names no session", () => ({ sid: undefined })],
-  ["names a session that never was", () => ({ sid: crypto.randomUUID() })],
+  ["names a session that does not exist", () => ({ sid: crypto.randomUUID() })],
   ["names another user", () => ({ sub: crypto.randomUUID() })],
-  ["names an organization of others", () => ({ org: crypto.randomUUID() })],
-  ["names things by SQL", () => ({ sid: "' or true --" })],
-])("a well signed token is refused when it %s", async (_, changes) => {
-  expect(await statusWith(await signed(changes()))).toBe(401);
+  ["names another organization", () => ({ org: crypto.randomUUID() })],
+  ["has SQL for a session", () => ({ sid: "' or true --" })],
+])("a correctly signed token is refused when it %s", async (_, changes) => {
+  expect(await readStatusWith(await signChanged(changes()))).toBe(401);
 });
 
-/** As it is written, for what no serializer would write. */
-async function signedText(payload: string): Promise<string> {
+/** Signs a payload as text, which may be one that no serializer writes. */
+async function signText(payload: string): Promise<string> {
   const unsigned = `${encode({ ...HEADER, kid: jwk.kid })}.${toBase64Url(toUtf8(payload))}`;
   const algorithm = { name: "ECDSA", hash: "SHA-256" };
   const signature = new Uint8Array(await crypto.subtle.sign(algorithm, key, toUtf8(unsigned)));
@@ -159,49 +159,52 @@ async function signedText(payload: string): Promise<string> {
 }
 
 test.each([
-  ["that expires beyond all numbers", () => textOf().replace(/"exp":\d+/, '"exp":1e400')],
-  ["that expires twice", () => textOf().replace(/}$/, `,"exp":${now() - 1}}`)],
-  ["of two audiences, one after the other", () => textOf().replace(/}$/, ',"aud":"other"}')],
-  ["of two sessions", () => textOf().replace(/}$/, `,"sid":"${crypto.randomUUID()}"}`)],
-  ["that is a list", () => `[${textOf()}]`],
-  ["that is cut", () => textOf().slice(0, -1)],
+  [
+    "with an expiry beyond the range of numbers",
+    () => toText().replace(/"exp":\d+/, '"exp":1e400'),
+  ],
+  ["with two expiries", () => toText().replace(/}$/, `,"exp":${now() - 1}}`)],
+  ["with two audiences", () => toText().replace(/}$/, ',"aud":"other"}')],
+  ["with two sessions", () => toText().replace(/}$/, `,"sid":"${crypto.randomUUID()}"}`)],
+  ["that is a list", () => `[${toText()}]`],
+  ["that is truncated", () => toText().slice(0, -1)],
   ["that is empty", () => ""],
 ])("a correctly signed payload %s is refused", async (_, payload) => {
-  expect(await statusWith(await signedText(textOf()))).toBe(200);
-  expect(await statusWith(await signedText(payload()))).toBe(401);
+  expect(await readStatusWith(await signText(toText()))).toBe(200);
+  expect(await readStatusWith(await signText(payload()))).toBe(401);
 });
-const textOf = () => JSON.stringify(claims);
+const toText = () => JSON.stringify(claims);
 
 test("a correctly signed token does not open an organization without a membership", async () => {
   const other = await api.owner();
-  const token = await signed({ org: other.orgId });
-  expect(await statusWith(token)).toBe(401);
+  const token = await signChanged({ org: other.orgId });
+  expect(await readStatusWith(token)).toBe(401);
   const caller = createCaller(api.server, { authorization: `Bearer ${token}` });
   expect((await caller.get("/tunnels")).status).toBe(401);
-  expect(await statusWith(await signed({ sid: claimsOf(other).sid }))).toBe(401);
-  expect(await statusWith(await signed({ sub: other.userId }))).toBe(401);
+  expect(await readStatusWith(await signChanged({ sid: readClaims(other).sid }))).toBe(401);
+  expect(await readStatusWith(await signChanged({ sub: other.userId }))).toBe(401);
 });
 
 test("another encoding of a revoked token is revoked too", async () => {
   const person = await api.owner();
   const [header, payload, signature] = person.accessToken.split(".") as [string, string, string];
-  // The last letter of 64 bytes carries four bits that say nothing.
+  // The last base64url character of 64 bytes has four unused bits.
   const last = BASE64URL.indexOf(signature.at(-1)!);
-  const spellings = [1, 2, 3, 15].map(
+  const encodings = [1, 2, 3, 15].map(
     (bits) => `${header}.${payload}.${signature.slice(0, -1)}${BASE64URL[last ^ bits]}`,
   );
-  spellings.push(`${person.accessToken}==`, person.accessToken.replaceAll("_", "/"));
-  for (const spelling of spellings) await statusWith(spelling);
+  encodings.push(`${person.accessToken}==`, person.accessToken.replaceAll("_", "/"));
+  for (const encoding of encodings) await readStatusWith(encoding);
   expect((await person.post("/auth/logout")).status).toBe(200);
-  for (const spelling of [person.accessToken, ...spellings]) {
-    expect(await statusWith(spelling)).toBe(401);
+  for (const encoding of [person.accessToken, ...encodings]) {
+    expect(await readStatusWith(encoding)).toBe(401);
   }
 });
 const BASE64URL = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 
 test("the role of the membership counts, not the role in the token", async () => {
   const viewer = await api.colleague(owner, "viewer");
-  const promoted = await new SignJWT({ ...claimsOf(viewer), role: "owner" })
+  const promoted = await new SignJWT({ ...readClaims(viewer), role: "owner" })
     .setProtectedHeader({ ...HEADER, kid: jwk.kid })
     .sign(key);
   const caller = createCaller(api.server, { authorization: `Bearer ${promoted}` });
@@ -211,13 +214,13 @@ test("the role of the membership counts, not the role in the token", async () =>
 test.each([
   ["another type of token", { typ: "JWT" }],
   ["no type", { typ: undefined }],
-  ["a critical extension that nobody knows", { crit: ["exp2"], exp2: 1 }],
+  ["an unknown critical extension", { crit: ["exp2"], exp2: 1 }],
 ])("%s is refused", async (_, header) => {
   const protectedHeader = { ...HEADER, kid: jwk.kid, ...header };
   const unsigned = `${encode(protectedHeader)}.${encode(claims)}`;
   const algorithm = { name: "ECDSA", hash: "SHA-256" };
   const signature = new Uint8Array(await crypto.subtle.sign(algorithm, key, toUtf8(unsigned)));
-  expect(await statusWith(`${unsigned}.${toBase64Url(signature)}`)).toBe(401);
+  expect(await readStatusWith(`${unsigned}.${toBase64Url(signature)}`)).toBe(401);
 });
 
 test("a truncated, padded or modified token is refused", async () => {
@@ -231,7 +234,7 @@ test("a truncated, padded or modified token is refused", async () => {
     `.${payload}.${signature}`,
     "...",
   ]) {
-    expect(await statusWith(token)).toBe(401);
+    expect(await readStatusWith(token)).toBe(401);
   }
 });
 
@@ -244,7 +247,7 @@ test("other credentials of the service are not accepted as access tokens", async
     const texts = (await Promise.all(mails)).map(({ text }) => text);
     return texts.flatMap((text) => /#token=([\w-]+)/.exec(text ?? "")?.[1] ?? [])[0];
   });
-  await api.sql("update users set mfa_secret = 'sealed' where id = $1", [person.userId]);
+  await api.sql("update users set mfa_secret = 'encrypted' where id = $1", [person.userId]);
   const { email, password } = person;
   const { body } = await api.anonymous.post<MfaRequired>("/auth/login", { email, password });
   expect(body.challenge_token).toHaveLength(43);
@@ -256,7 +259,7 @@ test("other credentials of the service are not accepted as access tokens", async
     reset,
     body.challenge_token,
   ]) {
-    expect(await statusWith(credential)).toBe(401);
+    expect(await readStatusWith(credential)).toBe(401);
   }
 });
 
@@ -266,7 +269,7 @@ test("a token signed with the key of capability tokens is not accepted as an acc
   const other = JSON.parse(TOKEN_SIGNING_KEY) as JWK & { kid: string };
   const otherKey = (await importJWK(other, "EdDSA")) as CryptoKey;
   for (const kid of [jwk.kid, other.kid]) {
-    const token = await signed({}, { alg: "EdDSA", kid }, otherKey);
-    expect(await statusWith(token)).toBe(401);
+    const token = await signChanged({}, { alg: "EdDSA", kid }, otherKey);
+    expect(await readStatusWith(token)).toBe(401);
   }
 });

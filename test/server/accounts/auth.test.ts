@@ -31,11 +31,11 @@ const refresh = (cookie: string, headers: Record<string, string> = {}) =>
 const wrongCode = (code: string) => String((Number(code) + 1) % 1_000_000).padStart(6, "0");
 
 function withoutRequestId({ status, body, headers }: Reply<unknown>) {
-  const kept = [...headers].filter(([name]) => !/^(underpass-request-id|date)$/.test(name));
-  return { status, body, headers: kept };
+  const comparable = [...headers].filter(([name]) => !/^(underpass-request-id|date)$/.test(name));
+  return { status, body, headers: comparable };
 }
 
-const bodyAndStatus = ({ status, body }: Reply<unknown>) => ({ status, body });
+const pickBodyAndStatus = ({ status, body }: Reply<unknown>) => ({ status, body });
 
 describe("signing up", () => {
   test("sends a code by email that creates an account with its own organization", async () => {
@@ -68,13 +68,13 @@ describe("signing up", () => {
     );
     const [, kind, version, cost, salt, hash] = row!.password_hash.split("$");
     expect([kind, version, cost]).toEqual(["argon2id", "v=19", "m=19456,t=2,p=1"]);
-    const oracle = argon2id(PASSWORD, fromBase64(salt!)!, {
+    const expected = argon2id(PASSWORD, fromBase64(salt!)!, {
       m: 19_456,
       t: 2,
       p: 1,
       dkLen: 32,
     });
-    expect(fromBase64(hash!)).toEqual(new Uint8Array(oracle));
+    expect(fromBase64(hash!)).toEqual(new Uint8Array(expected));
   });
 
   test("gives the same response for an address with an account, and notifies that address", async () => {
@@ -90,20 +90,20 @@ describe("signing up", () => {
 
   test("sets the password of the sign-up whose code is entered", async () => {
     const email = newEmail();
-    await signUp(email, "the thief's password");
-    const stale = await api.getMailedCode(email);
+    await signUp(email, "the attacker's password");
+    const firstCode = await api.getMailedCode(email);
     await signUp(email, PASSWORD);
     const code = await waitUntil(async () => {
       const newest = await api.getMailedCode(email);
-      return newest === stale ? null : newest;
+      return newest === firstCode ? null : newest;
     });
     await verify(email, code);
-    expect((await logIn(email, "the thief's password")).status).toBe(401);
+    expect((await logIn(email, "the attacker's password")).status).toBe(401);
     expect((await logIn(email)).status).toBe(200);
   });
 
   test.each([
-    ["an address without an @", { email: "nobody", password: PASSWORD }, "email"],
+    ["an address without an @", { email: "no-at-sign", password: PASSWORD }, "email"],
     [
       "an address of 300 characters",
       { email: `${"a".repeat(300)}@example.com`, password: PASSWORD },
@@ -120,7 +120,7 @@ describe("signing up", () => {
       "password",
     ],
     [
-      "the address for a password",
+      "a password that is the address",
       { email: "long.name@example.com", password: "Long.Name@example.com" },
       "password",
     ],
@@ -136,7 +136,7 @@ describe("signing up", () => {
     });
   });
 
-  test("twenty times at once creates one account, for which only the newest code is valid", async () => {
+  test("with twenty concurrent requests creates one account, for which only the newest code is valid", async () => {
     const email = newEmail();
     const replies = await Promise.all(Array.from({ length: 20 }, () => signUp(email)));
     expect(new Set(replies.map(({ status }) => status))).toEqual(new Set([201]));
@@ -152,13 +152,13 @@ describe("signing up", () => {
       { action: "account_created", times: 1 },
       { action: "sign_up_repeated", times: 19 },
     ]);
-    // Which of them was the last is the database's to say.
-    const tried = [];
+    // The database decides which of the concurrent codes is the newest.
+    const statuses = [];
     for (const code of new Set(codes)) {
       await api.sql("update email_codes set attempts = 0");
-      tried.push((await verify(email, code)).status);
+      statuses.push((await verify(email, code)).status);
     }
-    expect(tried.filter((status) => status === 200)).toHaveLength(1);
+    expect(statuses.filter((status) => status === 200)).toHaveLength(1);
   });
 
   test("treats another spelling of an address as the same address", async () => {
@@ -201,9 +201,10 @@ describe("a code", () => {
     const code = await api.getMailedCode(email);
     const guesses = Array.from({ length: 40 }, () => verify(email, wrongCode(code)));
     const replies = await Promise.all(guesses);
-    const right = await verify(email, code);
-    expect(right.status).toBe(400);
-    for (const { status, body } of replies) expect({ status, body }).toEqual(bodyAndStatus(right));
+    const correct = await verify(email, code);
+    expect(correct.status).toBe(400);
+    for (const { status, body } of replies)
+      expect({ status, body }).toEqual(pickBodyAndStatus(correct));
     const [{ attempts } = { attempts: 0 }] = await api.sql<{ attempts: number }>(
       "select attempts from email_codes join users on users.id = user_id where email = $1",
       [email],
@@ -256,10 +257,10 @@ describe("a code", () => {
       [email],
     );
     expect(row!.code_hash).toMatch(/^[0-9a-f]{64}$/);
-    const plain = [code, `${email} ${code}`].map((text) =>
+    const unkeyed = [code, `${email} ${code}`].map((text) =>
       createHash("sha256").update(text).digest("hex"),
     );
-    expect(plain).not.toContain(row!.code_hash);
+    expect(unkeyed).not.toContain(row!.code_hash);
   });
 
   test("is valid once, even when it is entered concurrently", async () => {
@@ -302,10 +303,12 @@ describe("a code", () => {
   });
 
   test("requested for an address without a sign-up gives the same response", async () => {
-    const known = newEmail();
-    await signUp(known);
+    const registered = newEmail();
+    await signUp(registered);
     const replies = await Promise.all(
-      [known, newEmail()].map((email) => api.anonymous.post("/auth/resend-verify-otp", { email })),
+      [registered, newEmail()].map((email) =>
+        api.anonymous.post("/auth/resend-verify-otp", { email }),
+      ),
     );
     expect(withoutRequestId(replies[0]!)).toEqual(withoutRequestId(replies[1]!));
   });
@@ -316,14 +319,14 @@ describe("logging in", () => {
     const { email } = await api.owner();
     const unconfirmed = newEmail();
     await signUp(unconfirmed);
-    const [wrong, unknown, early] = [
+    const [wrong, unknown, unverified] = [
       await logIn(email, "not the right password"),
       await logIn(newEmail()),
       await logIn(unconfirmed),
     ].map(withoutRequestId);
     expect(wrong).toMatchObject({ status: 401, body: { error: "unauthorized" } });
     expect(unknown).toEqual(wrong);
-    expect(early).toEqual(wrong);
+    expect(unverified).toEqual(wrong);
   });
 
   test("sets a cookie that is sent only to /auth and hidden from scripts", async () => {

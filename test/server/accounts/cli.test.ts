@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { fromBase64 } from "../../../shared/bytes.ts";
 import { startApi, type Person, type TestApi } from "../../harness/server/api.ts";
 
-interface Started {
+interface DeviceRequest {
   device_code: string;
   user_code: string;
   verification_uri: string;
@@ -10,7 +10,7 @@ interface Started {
   interval: number;
   expires_in: number;
 }
-interface Collected {
+interface CollectedToken {
   wire_bytes_b64: string;
   label: string;
 }
@@ -23,13 +23,13 @@ beforeAll(async () => {
 });
 afterAll(() => api.stop());
 
-async function start(label = "a laptop"): Promise<Started> {
-  return (await api.anonymous.post<Started>("/auth/cli/start", { label })).body;
+async function start(label = "a laptop"): Promise<DeviceRequest> {
+  return (await api.anonymous.post<DeviceRequest>("/auth/cli/start", { label })).body;
 }
 const poll = (code: string) =>
-  api.anonymous.post<Collected>("/auth/cli/poll", { device_code: code });
+  api.anonymous.post<CollectedToken>("/auth/cli/poll", { device_code: code });
 const approve = (code: string, by = owner) =>
-  by.post<Collected>("/auth/cli/authorize", { device_code: code });
+  by.post<CollectedToken>("/auth/cli/authorize", { device_code: code });
 
 describe("the device flow", () => {
   test("starts with a code for the machine and one for its user", async () => {
@@ -50,8 +50,8 @@ describe("the device flow", () => {
       status: 400,
       body: { error: "authorization_pending" },
     });
-    const asked = await owner.get(`/auth/cli/request?code=${user_code}`);
-    expect(asked).toMatchObject({ status: 200, body: { label: "my laptop", user_code } });
+    const request = await owner.get(`/auth/cli/request?code=${user_code}`);
+    expect(request).toMatchObject({ status: 200, body: { label: "my laptop", user_code } });
 
     const approved = await approve(user_code.toLowerCase().replace("-", " "));
     expect(approved).toMatchObject({ status: 200, body: { label: "my laptop" } });
@@ -98,10 +98,10 @@ describe("the device flow", () => {
   });
 
   test("does not hand over a token that was revoked in the meantime", async () => {
-    const { device_code } = await start("regretted");
+    const { device_code } = await start("revoked-device");
     await approve(device_code);
     const { body } = await owner.get<{ name: string; nonce: string }[]>("/tokens");
-    await owner.delete(`/tokens/${body.find(({ name }) => name === "regretted")!.nonce}`);
+    await owner.delete(`/tokens/${body.find(({ name }) => name === "revoked-device")!.nonce}`);
     expect(await poll(device_code)).toMatchObject({ status: 410, body: { error: "expired" } });
   });
 

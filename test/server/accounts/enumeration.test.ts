@@ -1,4 +1,4 @@
-/** What a stranger sees of an address, whoever it belongs to. How long it takes is for a benchmark. */
+/** A response reveals nothing about an address: not whether it has an account, nor which kind. A benchmark compares the durations. */
 import { afterAll, beforeAll, expect, test } from "vitest";
 import {
   newEmail,
@@ -19,7 +19,9 @@ beforeAll(async () => {
     await api.owner(),
     await api.owner(),
   ];
-  await api.sql("update users set mfa_secret = 'sealed' where id = $1", [withSecondFactor.userId]);
+  await api.sql("update users set mfa_secret = 'encrypted' where id = $1", [
+    withSecondFactor.userId,
+  ]);
   await api.sql("update users set password_hash = null where id = $1", [withoutPassword.userId]);
   const unconfirmed = newEmail();
   await api.anonymous.post("/auth/signup", { email: unconfirmed, password: PASSWORD });
@@ -32,9 +34,9 @@ beforeAll(async () => {
 });
 afterAll(() => api.stop());
 
-const OWN_TO_EACH = /^(underpass-request-id|date)$/;
-function seen({ status, body, headers }: Reply<unknown>) {
-  return { status, body, headers: [...headers].filter(([name]) => !OWN_TO_EACH.test(name)) };
+const UNIQUE_HEADERS = /^(underpass-request-id|date)$/;
+function toComparable({ status, body, headers }: Reply<unknown>) {
+  return { status, body, headers: [...headers].filter(([name]) => !UNIQUE_HEADERS.test(name)) };
 }
 
 test.each([
@@ -48,21 +50,21 @@ test.each([
 ])(
   "POST %s %j gives the same response with and without an account: %d",
   async (path, fields, status) => {
-    const unknown = seen(await api.anonymous.post(path, { ...fields, email: newEmail() }));
+    const unknown = toComparable(await api.anonymous.post(path, { ...fields, email: newEmail() }));
     expect(unknown.status).toBe(status);
     for (const [kind, email] of Object.entries(addresses)) {
-      const known = seen(await api.anonymous.post(path, { ...fields, email }));
-      expect([kind, known]).toEqual([kind, unknown]);
+      const actual = toComparable(await api.anonymous.post(path, { ...fields, email }));
+      expect([kind, actual]).toEqual([kind, unknown]);
     }
   },
 );
 
 test("the right password of an account that cannot log in looks like a wrong one", async () => {
-  const [wrong, right] = await Promise.all([
+  const [wrong, correct] = await Promise.all([
     api.anonymous.post("/auth/login", { email: newEmail(), password: PASSWORD }),
     api.anonymous.post("/auth/login", { email: addresses.unconfirmed, password: PASSWORD }),
   ]);
-  expect(seen(right)).toEqual(seen(wrong));
+  expect(toComparable(correct)).toEqual(toComparable(wrong));
 });
 
 test("signing up creates the same rows with and without an account: a code, an event, an email", async () => {
@@ -89,20 +91,20 @@ test("a code for an account that is already verified has no effect, even the rig
   await api.anonymous.post("/auth/signup", { email, password: PASSWORD });
   const code = await api.getMailedCode(email);
   const verify = () => api.anonymous.post("/auth/verify-email-otp", { email, code });
-  const ofThis = "where user_id = (select id from users where email = $1)";
+  const condition = "where user_id = (select id from users where email = $1)";
   const [first] = await api.sql<{ hash: string }>(
-    `select code_hash as hash from email_codes ${ofThis}`,
+    `select code_hash as hash from email_codes ${condition}`,
     [email],
   );
   expect((await verify()).status).toBe(200);
   await api.anonymous.post("/auth/signup", { email, password: "another good password" });
-  const live = await api.sql(
-    `update email_codes set code_hash = $2 ${ofThis} and consumed_at is null returning 1`,
+  const updated = await api.sql(
+    `update email_codes set code_hash = $2 ${condition} and consumed_at is null returning 1`,
     [email, first!.hash],
   );
-  expect(live).toHaveLength(1);
+  expect(updated).toHaveLength(1);
   expect((await verify()).status).toBe(400);
-  expect(await api.sql(`select 1 from memberships ${ofThis}`, [email])).toHaveLength(1);
+  expect(await api.sql(`select 1 from memberships ${condition}`, [email])).toHaveLength(1);
   expect((await api.anonymous.post("/auth/login", { email, password: PASSWORD })).status).toBe(200);
 });
 

@@ -1,4 +1,4 @@
-/** Mail straight from the Worker to a mail server, as a hosted service sends it. */
+/** The hosted service's Worker sends emails itself, over SMTP. */
 import type { SMTPServerOptions } from "smtp-server";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { MAIL_DELIVERY_MAX_MS } from "../../../protocol/limits.ts";
@@ -25,18 +25,18 @@ const withPassword: SMTPServerOptions = {
   disabledCommands: [],
   authOptional: false,
   onAuth({ username, password }, _session, done) {
-    const isRight = username === CREDENTIALS.user && password === CREDENTIALS.password;
-    done(isRight ? null : new Error("wrong"), { user: isRight ? username : undefined });
+    const isCorrect = username === CREDENTIALS.user && password === CREDENTIALS.password;
+    done(isCorrect ? null : new Error("wrong"), { user: isCorrect ? username : undefined });
   },
 };
 
-const waiting = (service: HostedService) => service.sql("select id from outbox");
+const readOutbox = (service: HostedService) => service.sql("select id from outbox");
 const makeDue = (service: HostedService) =>
   service.sql("update outbox set next_attempt_at = now()");
-const logged = (service: HostedService, pattern: RegExp) =>
+const waitForLog = (service: HostedService, pattern: RegExp) =>
   waitUntil(() => Promise.resolve(pattern.test(service.output())));
 
-describe("a mail", () => {
+describe("an email", () => {
   let smtp: MailServer;
   let service: HostedService;
   beforeAll(async () => {
@@ -78,7 +78,7 @@ describe("a mail", () => {
     expect(mail?.messageId).toMatch(/^<[^@\s]+@underpass\.example>$/);
     expect(Math.abs(Date.parse(mail?.date ?? "") - Date.now())).toBeLessThan(60_000);
     expect(mail?.raw).toMatch(/^Auto-Submitted: auto-generated\r$/m);
-    await waitUntil(async () => (await waiting(service)).length === 0);
+    await waitUntil(async () => (await readOutbox(service)).length === 0);
   });
 
   test("arrives unchanged: accents, lines of dots, long lines", async () => {
@@ -115,35 +115,35 @@ describe("a mail", () => {
     await service.queueMail({ ...MAIL, to: "to@example.com, eve@example.com" });
     await service.runCron();
     expect(smtp.mails).toEqual([]);
-    await logged(service, /mail_refused/);
+    await waitForLog(service, /mail_refused/);
   });
 
   test.each<[string, MailServerBehavior | "is down"]>([
     ["is down", "is down"],
-    ["can't just now", "451 4.3.0 try again later"],
+    ["fails temporarily", "451 4.3.0 try again later"],
     ["does not relay", "550 5.7.1 relaying denied"],
-  ])("waits for a server that %s, and arrives once", async (_, mood) => {
-    if (mood === "is down") await smtp.stop();
-    else smtp.behavior = mood;
+  ])("waits for a server that %s, and arrives once", async (_, behavior) => {
+    if (behavior === "is down") await smtp.stop();
+    else smtp.behavior = behavior;
     await service.queueMail(MAIL);
     await service.runCron();
-    await logged(service, /delivery_failed/);
+    await waitForLog(service, /delivery_failed/);
     expect(service.output()).not.toContain(MAIL.to);
-    expect(await waiting(service)).toHaveLength(1);
+    expect(await readOutbox(service)).toHaveLength(1);
 
     smtp.behavior = "accepts";
-    if (mood === "is down") await smtp.start();
+    if (behavior === "is down") await smtp.start();
     await makeDue(service);
     await Promise.all(Array.from({ length: 20 }, () => service.runCron()));
     expect(smtp.mails).toHaveLength(1);
-    expect(await waiting(service)).toEqual([]);
+    expect(await readOutbox(service)).toEqual([]);
   });
 
   test("to an unknown recipient is given up at once", async () => {
-    smtp.behavior = "550 5.1.1 no such user";
+    smtp.behavior = "550 5.1.1 unknown user";
     await service.queueMail(MAIL);
     await service.runCron();
-    expect(await waiting(service)).toEqual([]);
+    expect(await readOutbox(service)).toEqual([]);
   });
 
   test("is sent again after the server disconnects, and the Worker keeps running", async () => {
@@ -152,8 +152,11 @@ describe("a mail", () => {
     const startedAt = Date.now();
     await service.runCron();
     expect(Date.now() - startedAt).toBeLessThan(MAIL_DELIVERY_MAX_MS);
-    await logged(service, /the mail server closed the connection|Connection closed unexpectedly/);
-    expect(await waiting(service)).toHaveLength(1);
+    await waitForLog(
+      service,
+      /the mail server closed the connection|Connection closed unexpectedly/,
+    );
+    expect(await readOutbox(service)).toHaveLength(1);
     expect((await fetch(`${service.url}/health`)).status).toBe(200);
   });
 
@@ -163,7 +166,7 @@ describe("a mail", () => {
     const startedAt = Date.now();
     await service.runCron();
     expect(Date.now() - startedAt).toBeLessThan(2 * MAIL_DELIVERY_MAX_MS);
-    expect(await waiting(service)).toHaveLength(1);
+    expect(await readOutbox(service)).toHaveLength(1);
     smtp.behavior = "accepts";
     await service.queueMail({ ...MAIL, to: "other@example.com" });
     await service.runCron();
@@ -171,14 +174,14 @@ describe("a mail", () => {
   });
 });
 
-describe("with a password", () => {
-  /** Where a certificate counts, and a password needs TLS: not a name that is this machine's own. */
-  const ELSEWHERE = "0.0.0.0";
+describe("a mail server with a password", () => {
+  /** This address counts as remote: a password requires TLS, and the certificate is verified. */
+  const REMOTE_HOST = "0.0.0.0";
 
   test.each([
     ["smtps", "127.0.0.1", { secure: true }],
     ["smtp", "127.0.0.1", {}],
-  ])("logs in to %s://…@%s over TLS", async (scheme, host, options) => {
+  ])("is used over TLS: %s://…@%s", async (scheme, host, options) => {
     await using smtp = await startMailServer({ ...withPassword, ...options });
     await using service = await startHosted({
       settings: { SMTP_URL: `${scheme}://${LOGIN}@${host}:${smtp.port}` },
@@ -191,26 +194,26 @@ describe("with a password", () => {
   });
 
   test.each<[string, SMTPServerOptions, RegExp]>([
-    ["that offers no TLS", { disabledCommands: ["STARTTLS"], allowInsecureAuth: true }, /STARTTLS/],
-    ["whose certificate nobody vouches for", {}, /connection lost|certificate/i],
-  ])("nothing of it goes to a server elsewhere %s", async (_, options, cause) => {
-    const tried: string[] = [];
+    ["offers no TLS", { disabledCommands: ["STARTTLS"], allowInsecureAuth: true }, /STARTTLS/],
+    ["has a certificate that is not trusted", {}, /connection lost|certificate/i],
+  ])("never receives the password if it is remote and %s", async (_, options, cause) => {
+    const usernames: string[] = [];
     await using smtp = await startMailServer({
       ...withPassword,
       ...options,
       onAuth({ username }, _session, done) {
-        tried.push(username ?? "");
+        usernames.push(username ?? "");
         done(null, { user: username });
       },
     });
     await using service = await startHosted({
-      settings: { SMTP_URL: `smtp://${LOGIN}@${ELSEWHERE}:${smtp.port}` },
+      settings: { SMTP_URL: `smtp://${LOGIN}@${REMOTE_HOST}:${smtp.port}` },
     });
     await service.queueMail(MAIL);
     await service.runCron();
-    await logged(service, cause);
-    expect(tried).toEqual([]);
-    expect(await waiting(service)).toHaveLength(1);
+    await waitForLog(service, cause);
+    expect(usernames).toEqual([]);
+    expect(await readOutbox(service)).toHaveLength(1);
   });
 });
 
@@ -218,6 +221,6 @@ test("without a mail server an email waits, and the log says why", async () => {
   await using service = await startHosted({ settings: {} });
   await service.queueMail(MAIL);
   await service.runCron();
-  await logged(service, /SMTP_URL is not set/);
-  expect(await waiting(service)).toHaveLength(1);
+  await waitForLog(service, /SMTP_URL is not set/);
+  expect(await readOutbox(service)).toHaveLength(1);
 });

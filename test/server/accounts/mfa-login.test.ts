@@ -29,36 +29,37 @@ beforeAll(async () => {
 });
 afterAll(() => api.stop());
 
-async function personWithMfa(): Promise<Person & SecondFactor> {
+async function createPersonWithMfa(): Promise<Person & SecondFactor> {
   const person = await api.owner();
   return { ...person, ...(await enableSecondFactor(api, person)) };
 }
 
-const pass = (challenge_token: string, shown: object) =>
-  api.anonymous.post<AccountSummary>("/auth/login/mfa", { challenge_token, ...shown });
-const guess = async (challenge: string, times: number) => {
+const sendSecondFactor = (challenge_token: string, factor: object) =>
+  api.anonymous.post<AccountSummary>("/auth/login/mfa", { challenge_token, ...factor });
+const sendWrongCodes = async (challenge: string, times: number) => {
   const code = generateWrongCode(owner.secret);
-  for (let n = 0; n < times; n++) expect((await pass(challenge, { code })).status).toBe(401);
+  for (let n = 0; n < times; n++)
+    expect((await sendSecondFactor(challenge, { code })).status).toBe(401);
 };
 const successes = (replies: Reply<unknown>[]) => replies.filter(({ status }) => status === 200);
 const failedEvents = () =>
   api.sql("select 1 from audit_events where user_id = $1 and action = 'mfa_failed'", [
     owner.userId,
   ]);
-/** As if so long had gone by. */
-const later = (interval: string) =>
+/** Moves the expiry of the challenges back, as if this time had passed. */
+const advanceClock = (interval: string) =>
   api.sql(`update mfa_challenges set expires_at = expires_at - $2::interval where user_id = $1`, [
     owner.userId,
     interval,
   ]);
 function withoutRequestId({ status, body, headers }: Reply<unknown>) {
-  const kept = [...headers].filter(([name]) => !/^(underpass-request-id|date)$/.test(name));
-  return { status, body, headers: kept };
+  const comparable = [...headers].filter(([name]) => !/^(underpass-request-id|date)$/.test(name));
+  return { status, body, headers: comparable };
 }
 
 describe("with a second factor on, a password", () => {
   test("gives a challenge and nothing else", async () => {
-    owner = await personWithMfa();
+    owner = await createPersonWithMfa();
     const { email, password } = owner;
     const { status, body, headers } = await api.anonymous.post<MfaRequired>("/auth/login", {
       email,
@@ -74,7 +75,7 @@ describe("with a second factor on, a password", () => {
   });
 
   test("that is wrong gives the same 401 as without a second factor", async () => {
-    owner = await personWithMfa();
+    owner = await createPersonWithMfa();
     const plain = await api.owner();
     const [guarded, open] = await Promise.all(
       [owner, plain].map(({ email }) =>
@@ -85,7 +86,7 @@ describe("with a second factor on, a password", () => {
   });
 
   test("gives a challenge that opens neither the account, nor a device request, nor a session", async () => {
-    owner = await personWithMfa();
+    owner = await createPersonWithMfa();
     const challenge = await startChallenge(api, owner);
     const asBearer = createCaller(api.server, { authorization: `Bearer ${challenge}` });
     expect((await asBearer.get("/auth/me")).status).toBe(401);
@@ -101,8 +102,8 @@ describe("with a second factor on, a password", () => {
 
 describe("the second factor", () => {
   test("signs in with a code of the authenticator", async () => {
-    owner = await personWithMfa();
-    const reply = await pass(await startChallenge(api, owner), {
+    owner = await createPersonWithMfa();
+    const reply = await sendSecondFactor(await startChallenge(api, owner), {
       code: generateCode(owner.secret, 1),
     });
     expect(reply).toMatchObject({
@@ -119,9 +120,11 @@ describe("the second factor", () => {
   });
 
   test("signs in with a recovery code in any spelling, which the audit log records", async () => {
-    owner = await personWithMfa();
-    const typed = owner.recoveryCodes[3]!.toUpperCase().replaceAll("-", " ");
-    const reply = await pass(await startChallenge(api, owner), { recovery_code: typed });
+    owner = await createPersonWithMfa();
+    const recoveryCode = owner.recoveryCodes[3]!.toUpperCase().replaceAll("-", " ");
+    const reply = await sendSecondFactor(await startChallenge(api, owner), {
+      recovery_code: recoveryCode,
+    });
     expect(reply.status).toBe(200);
     const caller = createCaller(api.server, { authorization: `Bearer ${reply.body.access_token}` });
     const { body: events } = await caller.get("/me/events");
@@ -134,50 +137,53 @@ describe("the second factor", () => {
   });
 
   test("is either a code or a recovery code, not both and not neither", async () => {
-    owner = await personWithMfa();
+    owner = await createPersonWithMfa();
     const challenge = await startChallenge(api, owner);
     const code = generateCode(owner.secret, 1);
-    for (const shown of [{}, { code, recovery_code: owner.recoveryCodes[0] }]) {
-      expect(await pass(challenge, shown)).toMatchObject({
+    for (const factor of [{}, { code, recovery_code: owner.recoveryCodes[0] }]) {
+      expect(await sendSecondFactor(challenge, factor)).toMatchObject({
         status: 400,
         body: { error: "invalid_request", fields: [{ path: "code" }] },
       });
     }
-    expect((await pass(challenge, { code })).status).toBe(200);
+    expect((await sendSecondFactor(challenge, { code })).status).toBe(200);
   });
 
   test("fails with the same response, whatever the reason", async () => {
-    owner = await personWithMfa();
+    owner = await createPersonWithMfa();
     const [used, ...unused] = owner.recoveryCodes as [string, ...string[]];
     const consumed = await startChallenge(api, owner);
-    expect((await pass(consumed, { recovery_code: used })).status).toBe(200);
+    expect((await sendSecondFactor(consumed, { recovery_code: used })).status).toBe(200);
     const expired = await startChallenge(api, owner);
-    await later("5 minutes");
+    await advanceClock("5 minutes");
     const open = await startChallenge(api, owner);
-    const stranger = await personWithMfa().then((person) => startChallenge(api, person));
+    const otherChallenge = await createPersonWithMfa().then((person) =>
+      startChallenge(api, person),
+    );
 
     const failures = [
-      await pass("unknown", { recovery_code: unused[0] }),
-      await pass("", { recovery_code: unused[0] }),
-      await pass(consumed, { recovery_code: unused[0] }),
-      await pass(expired, { recovery_code: unused[0] }),
-      await pass(stranger, { recovery_code: unused[0] }),
-      await pass(open, { code: owner.spentCode }),
-      await pass(open, { recovery_code: used }),
-      await pass(open, { code: generateWrongCode(owner.secret) }),
-      await pass(open, { code: "not six digits" }),
-      await pass(open, { code: generateCode(owner.secret, -2) }),
-      await pass(open, { recovery_code: unused[0] }),
+      await sendSecondFactor("unknown", { recovery_code: unused[0] }),
+      await sendSecondFactor("", { recovery_code: unused[0] }),
+      await sendSecondFactor(consumed, { recovery_code: unused[0] }),
+      await sendSecondFactor(expired, { recovery_code: unused[0] }),
+      await sendSecondFactor(otherChallenge, { recovery_code: unused[0] }),
+      await sendSecondFactor(open, { code: owner.spentCode }),
+      await sendSecondFactor(open, { recovery_code: used }),
+      await sendSecondFactor(open, { code: generateWrongCode(owner.secret) }),
+      await sendSecondFactor(open, { code: "not six digits" }),
+      await sendSecondFactor(open, { code: generateCode(owner.secret, -2) }),
+      await sendSecondFactor(open, { recovery_code: unused[0] }),
     ].map(withoutRequestId);
     for (const failure of failures) expect(failure).toEqual(failures[0]);
     expect(failures[0]).toMatchObject({ status: 401, body: { error: "unauthorized" } });
     expect(
-      (await pass(await startChallenge(api, owner), { recovery_code: unused[0] })).status,
+      (await sendSecondFactor(await startChallenge(api, owner), { recovery_code: unused[0] }))
+        .status,
     ).toBe(200);
   });
 
   test("cannot be passed after a password reset with a challenge of the old password", async () => {
-    owner = await personWithMfa();
+    owner = await createPersonWithMfa();
     const challenge = await startChallenge(api, owner);
     await api.sql("insert into password_resets values ($1, $2, now() + interval '1 hour')", [
       createHash("sha256").update("the token").digest("hex"),
@@ -185,10 +191,10 @@ describe("the second factor", () => {
     ]);
     const body = { token: "the token", new_password: "another good password" };
     expect((await api.anonymous.post("/auth/reset", body)).status).toBe(200);
-    const shown = { recovery_code: owner.recoveryCodes[0] };
-    expect((await pass(challenge, shown)).status).toBe(401);
+    const factor = { recovery_code: owner.recoveryCodes[0] };
+    expect((await sendSecondFactor(challenge, factor)).status).toBe(401);
     const again = await startChallenge(api, { ...owner, password: body.new_password });
-    expect((await pass(again, shown)).status).toBe(200);
+    expect((await sendSecondFactor(again, factor)).status).toBe(200);
   });
 });
 
@@ -198,7 +204,7 @@ describe("a sign-in in progress", () => {
     ["to a session", "the password changes", false, "password_hash = 'another'"],
     ["to a challenge", "the password changes", true, "password_hash = 'another'"],
   ])("%s does not complete when in the meantime %s", async (_, __, guarded, change) => {
-    const { userId, email, password } = guarded ? await personWithMfa() : await api.owner();
+    const { userId, email, password } = guarded ? await createPersonWithMfa() : await api.owner();
     await api.sql("begin");
     await api.sql(`update users set ${change} where id = $1`, [userId]);
     const signIn = api.anonymous.post("/auth/login", { email, password });
@@ -210,31 +216,35 @@ describe("a sign-in in progress", () => {
   });
 });
 
-describe("twenty at once", () => {
-  const twenty = () => Array.from({ length: 20 }, () => startChallenge(api, owner));
+describe("twenty concurrent sign-ins", () => {
+  const startTwentyChallenges = () => Array.from({ length: 20 }, () => startChallenge(api, owner));
 
-  test("sign in once with one code of the authenticator", async () => {
-    owner = await personWithMfa();
-    const challenges = await Promise.all(twenty());
+  test("succeed once with one code of the authenticator", async () => {
+    owner = await createPersonWithMfa();
+    const challenges = await Promise.all(startTwentyChallenges());
     const code = generateCode(owner.secret, 1);
-    const replies = await Promise.all(challenges.map((challenge) => pass(challenge, { code })));
+    const replies = await Promise.all(
+      challenges.map((challenge) => sendSecondFactor(challenge, { code })),
+    );
     expect(successes(replies)).toHaveLength(1);
   });
 
-  test("sign in once with one recovery code", async () => {
-    owner = await personWithMfa();
-    const challenges = await Promise.all(twenty());
-    const shown = { recovery_code: owner.recoveryCodes[0] };
-    const replies = await Promise.all(challenges.map((challenge) => pass(challenge, shown)));
+  test("succeed once with one recovery code", async () => {
+    owner = await createPersonWithMfa();
+    const challenges = await Promise.all(startTwentyChallenges());
+    const factor = { recovery_code: owner.recoveryCodes[0] };
+    const replies = await Promise.all(
+      challenges.map((challenge) => sendSecondFactor(challenge, factor)),
+    );
     expect(successes(replies)).toHaveLength(1);
   });
 
-  test("sign in once with one challenge, and spend one recovery code", async () => {
-    owner = await personWithMfa();
+  test("succeed once with one challenge, and spend one recovery code", async () => {
+    owner = await createPersonWithMfa();
     const challenge = await startChallenge(api, owner);
     const codes = [...owner.recoveryCodes, ...owner.recoveryCodes];
     const replies = await Promise.all(
-      codes.map((recovery_code) => pass(challenge, { recovery_code })),
+      codes.map((recovery_code) => sendSecondFactor(challenge, { recovery_code })),
     );
     expect(successes(replies)).toHaveLength(1);
     const spent = await api.sql(
@@ -247,62 +257,72 @@ describe("twenty at once", () => {
 
 describe("guessing", () => {
   test("voids a challenge after five wrong codes: the right one is refused too", async () => {
-    owner = await personWithMfa();
+    owner = await createPersonWithMfa();
     const challenge = await startChallenge(api, owner);
-    await guess(challenge, 5);
-    expect((await pass(challenge, { code: generateCode(owner.secret, 1) })).status).toBe(401);
-    expect((await pass(challenge, { recovery_code: owner.recoveryCodes[0] })).status).toBe(401);
+    await sendWrongCodes(challenge, 5);
+    expect(
+      (await sendSecondFactor(challenge, { code: generateCode(owner.secret, 1) })).status,
+    ).toBe(401);
+    expect(
+      (await sendSecondFactor(challenge, { recovery_code: owner.recoveryCodes[0] })).status,
+    ).toBe(401);
     expect(await failedEvents()).toHaveLength(5);
     const next = await startChallenge(api, owner);
-    expect((await pass(next, { code: generateCode(owner.secret, 1) })).status).toBe(200);
+    expect((await sendSecondFactor(next, { code: generateCode(owner.secret, 1) })).status).toBe(
+      200,
+    );
   });
 
   test("allows five attempts for a challenge, also concurrent ones", async () => {
-    owner = await personWithMfa();
+    owner = await createPersonWithMfa();
     const challenge = await startChallenge(api, owner);
     const code = generateWrongCode(owner.secret);
-    const replies = await Promise.all(Array.from({ length: 40 }, () => pass(challenge, { code })));
+    const replies = await Promise.all(
+      Array.from({ length: 40 }, () => sendSecondFactor(challenge, { code })),
+    );
     expect(successes(replies)).toEqual([]);
     expect(await failedEvents()).toHaveLength(5);
   });
 
   test("allows ten attempts for an account, over all its challenges", async () => {
-    owner = await personWithMfa();
+    owner = await createPersonWithMfa();
     const challenges = await Promise.all(
       Array.from({ length: 10 }, () => startChallenge(api, owner)),
     );
     const code = generateWrongCode(owner.secret);
     await Promise.all(
-      challenges.flatMap((challenge) => [1, 2, 3, 4].map(() => pass(challenge, { code }))),
+      challenges.flatMap((challenge) =>
+        [1, 2, 3, 4].map(() => sendSecondFactor(challenge, { code })),
+      ),
     );
     expect(await failedEvents()).toHaveLength(10);
   });
 
   test("locks the account for an hour, which a new sign-in does not shorten", async () => {
-    owner = await personWithMfa();
-    for (const times of [4, 4, 2]) await guess(await startChallenge(api, owner), times);
+    owner = await createPersonWithMfa();
+    for (const times of [4, 4, 2]) await sendWrongCodes(await startChallenge(api, owner), times);
     const right = { code: generateCode(owner.secret, 1) };
-    expect((await pass(await startChallenge(api, owner), right)).status).toBe(401);
+    expect((await sendSecondFactor(await startChallenge(api, owner), right)).status).toBe(401);
     const recovery = { recovery_code: owner.recoveryCodes[0] };
-    expect((await pass(await startChallenge(api, owner), recovery)).status).toBe(401);
-    await later("59 minutes");
-    expect((await pass(await startChallenge(api, owner), recovery)).status).toBe(401);
-    await later("10 minutes");
-    expect((await pass(await startChallenge(api, owner), recovery)).status).toBe(200);
+    expect((await sendSecondFactor(await startChallenge(api, owner), recovery)).status).toBe(401);
+    await advanceClock("59 minutes");
+    expect((await sendSecondFactor(await startChallenge(api, owner), recovery)).status).toBe(401);
+    await advanceClock("10 minutes");
+    expect((await sendSecondFactor(await startChallenge(api, owner), recovery)).status).toBe(200);
   });
 
   test("starts counting again after a success, but no challenge allows more than five attempts", async () => {
-    owner = await personWithMfa();
+    owner = await createPersonWithMfa();
     const guessed = await startChallenge(api, owner);
-    await guess(guessed, 4);
-    await guess(await startChallenge(api, owner), 5);
+    await sendWrongCodes(guessed, 4);
+    await sendWrongCodes(await startChallenge(api, owner), 5);
     const untouched = await startChallenge(api, owner);
     const [first, second, third] = owner.recoveryCodes;
     const right = await startChallenge(api, owner);
-    expect((await pass(right, { recovery_code: first })).status).toBe(200);
-    expect((await pass(guessed, { recovery_code: second })).status).toBe(401);
-    await guess(await startChallenge(api, owner), 5);
-    await guess(await startChallenge(api, owner), 4);
-    expect((await pass(untouched, { recovery_code: third })).status).toBe(200);
+    expect((await sendSecondFactor(right, { recovery_code: first })).status).toBe(200);
+    expect((await sendSecondFactor(guessed, { recovery_code: second })).status).toBe(401);
+    await sendWrongCodes(await startChallenge(api, owner), 5);
+    await sendWrongCodes(await startChallenge(api, owner), 4);
+    expect((await sendSecondFactor(untouched, { recovery_code: third })).status).toBe(200);
   });
 });

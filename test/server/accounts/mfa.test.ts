@@ -30,14 +30,14 @@ interface StoredUser {
   mfa_secret: string | null;
   mfa_last_step: string | null;
 }
-async function stored({ userId }: Person): Promise<StoredUser> {
+async function readStoredUser({ userId }: Person): Promise<StoredUser> {
   const [row] = await api.sql<StoredUser>(
     "select mfa_secret, mfa_last_step from users where id = $1",
     [userId],
   );
   return row!;
 }
-const eventsOf = async ({ userId }: Person, action: string) =>
+const readEvents = async ({ userId }: Person, action: string) =>
   api.sql<{ metadata: object }>(
     "select metadata from audit_events where user_id = $1 and action = $2",
     [userId, action],
@@ -50,7 +50,7 @@ describe("enrolling", () => {
     expect(secret).toMatch(/^[A-Z2-7]{32}$/);
     expect(uri).toContain(`otpauth://totp/Underpass:${encodeURIComponent(owner.email)}?`);
     expect(new URL(uri).searchParams.get("secret")).toBe(secret);
-    expect(await stored(owner)).toEqual({ mfa_secret: null, mfa_last_step: null });
+    expect(await readStoredUser(owner)).toEqual({ mfa_secret: null, mfa_last_step: null });
     expect((await owner.get<Me>("/auth/me")).body.mfa_enabled).toBe(false);
   });
 
@@ -77,7 +77,7 @@ describe("enrolling", () => {
         /^underpass-mfa=; Max-Age=0; Path=\/auth\/mfa/,
       );
       expect((await owner.get<Me>("/auth/me")).body.mfa_enabled).toBe(true);
-      expect(await eventsOf(owner, "mfa_enabled")).toHaveLength(1);
+      expect(await readEvents(owner, "mfa_enabled")).toHaveLength(1);
     }
   });
 
@@ -104,7 +104,7 @@ describe("enrolling", () => {
         body: { error: "invalid_code" },
       });
     }
-    expect((await stored(owner)).mfa_secret).toBeNull();
+    expect((await readStoredUser(owner)).mfa_secret).toBeNull();
   });
 
   test("is not confirmed without the cookie, with a broken one, or with that of another account", async () => {
@@ -112,13 +112,13 @@ describe("enrolling", () => {
     const { secret, cookie } = await enroll(owner);
     const other = await api.owner();
     const code = generateCode(secret);
-    for (const [by, shown] of [
+    for (const [by, presented] of [
       [owner, ""],
-      [owner, "underpass-mfa=v1.nonsense"],
+      [owner, "underpass-mfa=v1.invalid"],
       [owner, `${cookie.slice(0, -4)}AAAA`],
       [other, cookie],
     ] as const) {
-      expect(await confirm(api, by, shown, { code })).toMatchObject({
+      expect(await confirm(api, by, presented, { code })).toMatchObject({
         status: 400,
         body: { error: "invalid_code", message: expect.stringContaining("start again") },
       });
@@ -131,14 +131,14 @@ describe("enrolling", () => {
     const secrets = await readFile(join(api.server.dataDir, "secrets.json"), "utf8");
     type Secrets = { ENCRYPTION_KEY: string };
     const config = { ENCRYPTION_KEY: [(JSON.parse(secrets) as Secrets).ENCRYPTION_KEY] };
-    const cookieThatEnds = async (expiresAt: number) => {
+    const buildCookie = async (expiresAt: number) => {
       const text = JSON.stringify({ userId: owner.userId, secret, expiresAt });
       return `underpass-mfa=${await encrypt(config as Config, "mfa enrollment", text)}`;
     };
-    const over = await cookieThatEnds(Date.now() - 1);
-    expect((await confirm(api, owner, over, { code: generateCode(secret) })).status).toBe(400);
-    const open = await cookieThatEnds(Date.now() + 60_000);
-    expect((await confirm(api, owner, open, { code: generateCode(secret) })).status).toBe(200);
+    const expired = await buildCookie(Date.now() - 1);
+    expect((await confirm(api, owner, expired, { code: generateCode(secret) })).status).toBe(400);
+    const valid = await buildCookie(Date.now() + 60_000);
+    expect((await confirm(api, owner, valid, { code: generateCode(secret) })).status).toBe(200);
   });
 
   test.each(["", "GEZDGNBV", "not base32!", "1".repeat(32)])(
@@ -212,24 +212,24 @@ describe("enrolling", () => {
     expect((await elsewhere.get("/auth/me")).status).toBe(401);
     const { cookie } = elsewhere;
     expect((await createCaller(api.server, { cookie }).post("/auth/refresh")).status).toBe(401);
-    expect(await eventsOf(owner, "session_revoked")).toHaveLength(1);
+    expect(await readEvents(owner, "session_revoked")).toHaveLength(1);
   });
 });
 
-describe("what is stored", () => {
+describe("the stored second factor", () => {
   test("is an encrypted secret and hashes of the recovery codes", async () => {
     const owner = await api.owner();
     const { secret, recoveryCodes } = await enableSecondFactor(api, owner);
-    const { mfa_secret: sealed } = await stored(owner);
-    expect(sealed).toMatch(/^v1\.[\w-]+\.[\w-]+\.[\w-]+$/);
+    const { mfa_secret: encrypted } = await readStoredUser(owner);
+    expect(encrypted).toMatch(/^v1\.[\w-]+\.[\w-]+\.[\w-]+$/);
     const codes = await api.sql<{ code_hash: string; used_at: Date | null }>(
       "select code_hash, used_at from recovery_codes where user_id = $1",
       [owner.userId],
     );
     expect(codes).toHaveLength(10);
     for (const { code_hash: hash } of codes) expect(hash).toMatch(/^[0-9a-f]{64}$/);
-    const everything = JSON.stringify([sealed, codes, api.server.output]);
-    for (const plain of [secret, ...recoveryCodes]) expect(everything).not.toContain(plain);
+    const texts = JSON.stringify([encrypted, codes, api.server.output]);
+    for (const plain of [secret, ...recoveryCodes]) expect(texts).not.toContain(plain);
   });
 });
 
@@ -240,20 +240,20 @@ describe("turning it off", () => {
     for (const form of ["password", "recovery_code"]) {
       const owner = await api.owner();
       const { secret, recoveryCodes, spentCode } = await enableSecondFactor(api, owner);
-      const { mfa_last_step: lastStep } = await stored(owner);
+      const { mfa_last_step: lastStep } = await readStoredUser(owner);
       const proof = form === "password" ? owner.password : recoveryCodes[0]!.toUpperCase();
       expect(await disable(owner, { [form]: proof })).toMatchObject({
         status: 200,
         body: { status: "disabled" },
       });
-      expect(await stored(owner)).toEqual({ mfa_secret: null, mfa_last_step: lastStep });
+      expect(await readStoredUser(owner)).toEqual({ mfa_secret: null, mfa_last_step: lastStep });
       expect(
         await api.sql("select 1 from recovery_codes where user_id = $1", [owner.userId]),
       ).toEqual([]);
-      expect(await eventsOf(owner, "mfa_disabled")).toEqual([{ metadata: { factor: form } }]);
+      expect(await readEvents(owner, "mfa_disabled")).toEqual([{ metadata: { factor: form } }]);
       expect((await api.logIn(owner.email, owner.password)).accessToken).toBeDefined();
 
-      // With the same secret the code that turned it on is spent still.
+      // When the same secret is enrolled again, the code that confirmed it the first time is still spent.
       const again = (code: string) => confirm(api, owner, "", { code, secret_base32: secret });
       expect((await again(spentCode)).status).toBe(400);
       expect((await again(generateCode(secret, 1))).status).toBe(200);
@@ -280,8 +280,8 @@ describe("turning it off", () => {
       status: 400,
       body: { error: "invalid_request", fields: [{ path: "recovery_code" }] },
     });
-    expect((await stored(owner)).mfa_secret).not.toBeNull();
-    expect(await eventsOf(owner, "mfa_failed")).toHaveLength(2);
+    expect((await readStoredUser(owner)).mfa_secret).not.toBeNull();
+    expect(await readEvents(owner, "mfa_failed")).toHaveLength(2);
   });
 
   test("fails with a conflict when it is not on", async () => {
@@ -299,7 +299,7 @@ describe("turning it off", () => {
       Array.from({ length: 20 }, () => disable(owner, { password: "not the right password" })),
     );
     expect(new Set(replies.map(({ status }) => status))).toEqual(new Set([401]));
-    expect(await eventsOf(owner, "mfa_failed")).toHaveLength(10);
+    expect(await readEvents(owner, "mfa_failed")).toHaveLength(10);
     expect((await disable(owner, { password: owner.password })).status).toBe(401);
     await api.sql(
       "update mfa_challenges set expires_at = expires_at - interval '1 hour' where user_id = $1",
@@ -313,8 +313,11 @@ describe("turning it off", () => {
     const { recoveryCodes, secret } = await enableSecondFactor(api, owner);
     const challenge = await startChallenge(api, owner);
     await disable(owner, { password: owner.password });
-    for (const shown of [{ recovery_code: recoveryCodes[0] }, { code: generateCode(secret, 1) }]) {
-      const body = { challenge_token: challenge, ...shown };
+    for (const presented of [
+      { recovery_code: recoveryCodes[0] },
+      { code: generateCode(secret, 1) },
+    ]) {
+      const body = { challenge_token: challenge, ...presented };
       expect((await api.anonymous.post("/auth/login/mfa", body)).status).toBe(401);
     }
   });
@@ -337,13 +340,13 @@ test("behind https the cookie is Secure, and guessing is rate limited by address
   const owner = await slow.owner();
   expect((await enroll(owner)).setCookie).toMatch(/; Secure/);
   const guess = { challenge_token: "x", code: "123456" };
-  for (const [ask, isTried] of [
+  for (const [ask, expectedStatus] of [
     [() => slow.anonymous.post("/auth/login/mfa", guess), 401],
     [() => owner.post("/auth/mfa/disable", { password: "x" }), 409],
   ] as const) {
     const replies = await Promise.all(Array.from({ length: 10 }, ask));
     const statuses = replies.map(({ status }) => status);
     expect(statuses.filter((status) => status === 429).length).toBeGreaterThanOrEqual(5);
-    for (const status of statuses) expect([isTried, 429]).toContain(status);
+    for (const status of statuses) expect([expectedStatus, 429]).toContain(status);
   }
 });

@@ -1,4 +1,4 @@
-/** What a provider, or whoever stands between it and us, may try. */
+/** Attacks by an identity provider, or by a party between the provider and the service. */
 import { exportSPKI, generateKeyPair, importJWK, SignJWT, type CryptoKey } from "jose";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import {
@@ -35,8 +35,8 @@ beforeEach(() => {
 
 const isCallback = ({ pathname }: URL) => pathname.endsWith("/callback");
 
-/** Up to the provider's answer, which the browser has not followed yet. */
-async function answerIn(browser: CookieBrowser): Promise<URL> {
+/** Signs in up to the provider's redirect to the callback, which the browser has not followed yet. */
+async function startSignIn(browser: CookieBrowser): Promise<URL> {
   const { location } = await browser.followRedirects(
     `${origin}/auth/oauth/idp_a/start`,
     isCallback,
@@ -46,10 +46,10 @@ async function answerIn(browser: CookieBrowser): Promise<URL> {
 
 async function signIn(): Promise<Visit> {
   const browser = new CookieBrowser();
-  return browser.open(await answerIn(browser));
+  return browser.open(await startSignIn(browser));
 }
 
-function failureLogged(requestId: string): Promise<string> {
+function waitForLoggedFailure(requestId: string): Promise<string> {
   const find = () =>
     api.server.output
       .split("\n")
@@ -57,10 +57,10 @@ function failureLogged(requestId: string): Promise<string> {
   return waitUntil(() => Promise.resolve(find()));
 }
 
-const outcomeOf = ({ status, headers }: Visit) => [status, headers.get("underpass-error")];
+const toOutcome = ({ status, headers }: Visit) => [status, headers.get("underpass-error")];
 const SIGNED_IN = [302, null];
 
-async function expectNobody(visit: Visit): Promise<void> {
+async function expectNoAccount(visit: Visit): Promise<void> {
   expect(visit.location).toBeNull();
   expect(visit.headers.getSetCookie().join()).not.toContain("qnt_refresh");
   expect(await api.sql("select 1 from users where email = $1", [provider.email])).toEqual([]);
@@ -69,19 +69,19 @@ async function expectNobody(visit: Visit): Promise<void> {
 describe("an ID token is accepted when it is", () => {
   test.each(["RS256", "ES256", "EdDSA"])("signed with %s", async (alg) => {
     await provider.rotateKey(alg);
-    expect(outcomeOf(await signIn())).toEqual(SIGNED_IN);
+    expect(toOutcome(await signIn())).toEqual(SIGNED_IN);
   });
 
   test("for this service among others, with azp", async () => {
     provider.overrides = {
       claims: (claims) => ({ ...claims, aud: ["x", "client"], azp: "client" }),
     };
-    expect(outcomeOf(await signIn())).toEqual(SIGNED_IN);
+    expect(toOutcome(await signIn())).toEqual(SIGNED_IN);
   });
 
   test("without the address, which is then requested", async () => {
-    provider.overrides = claim({ email: undefined });
-    expect(outcomeOf(await signIn())).toEqual(SIGNED_IN);
+    provider.overrides = overrideClaims({ email: undefined });
+    expect(toOutcome(await signIn())).toEqual(SIGNED_IN);
     expect(provider.requestedPaths.at(-1)).toBe("/userinfo");
   });
 
@@ -89,40 +89,43 @@ describe("an ID token is accepted when it is", () => {
     await signIn();
     await provider.rotateKey();
     provider.requestedPaths.length = 0;
-    expect(outcomeOf(await signIn())).toEqual(SIGNED_IN);
-    expect(outcomeOf(await signIn())).toEqual(SIGNED_IN);
+    expect(toOutcome(await signIn())).toEqual(SIGNED_IN);
+    expect(toOutcome(await signIn())).toEqual(SIGNED_IN);
     expect(provider.requestedPaths.filter((path) => path === "/keys")).toHaveLength(1);
   });
 });
 
 const seconds = () => Math.floor(Date.now() / 1000);
-const part = (value: unknown) => Buffer.from(JSON.stringify(value)).toString("base64url");
-const unsigned = (alg: string) => (claims: Claims) =>
-  Promise.resolve(`${part({ alg, kid: provider.key.kid })}.${part(claims)}.`);
-const mac = (claims: Claims, key: Uint8Array) =>
+const encodePart = (value: unknown) => Buffer.from(JSON.stringify(value)).toString("base64url");
+const createUnsigned = (alg: string) => (claims: Claims) =>
+  Promise.resolve(`${encodePart({ alg, kid: provider.key.kid })}.${encodePart(claims)}.`);
+const signWithMac = (claims: Claims, key: Uint8Array) =>
   new SignJWT(claims).setProtectedHeader({ alg: "HS256", kid: provider.key.kid }).sign(key);
-const bytes = (text: string) => new TextEncoder().encode(text);
-const claim = (change: Claims): ProviderOverrides => ({
+const toBytes = (text: string) => new TextEncoder().encode(text);
+const overrideClaims = (change: Claims): ProviderOverrides => ({
   claims: (claims) => ({ ...claims, ...change }),
 });
 
 async function signWith(claims: Claims, key: CryptoKey, header: object): Promise<string> {
   return new SignJWT(claims).setProtectedHeader({ alg: "RS256", ...header }).sign(key);
 }
-const foreignKey = () => generateKeyPair("RS256", { extractable: true });
+const generateForeignKey = () => generateKeyPair("RS256", { extractable: true });
 
 describe("an ID token is refused when", () => {
   const attacks: [string, () => ProviderOverrides][] = [
-    ["nobody signed it", () => ({ idToken: unsigned("none") })],
-    ["nobody signed it, in capitals", () => ({ idToken: unsigned("None") })],
-    ["its signature is missing", () => ({ idToken: unsigned("RS256") })],
-    ["its MAC is by our secret", () => ({ idToken: (c) => mac(c, bytes(provider.secret)) })],
+    ["its algorithm is none", () => ({ idToken: createUnsigned("none") })],
+    ["its algorithm is None", () => ({ idToken: createUnsigned("None") })],
+    ["its signature is missing", () => ({ idToken: createUnsigned("RS256") })],
     [
-      "its MAC is by the public key",
+      "its MAC has the client secret as its key",
+      () => ({ idToken: (c) => signWithMac(c, toBytes(provider.secret)) }),
+    ],
+    [
+      "its MAC has the public key as its key",
       () => ({
         async idToken(claims) {
           const key = (await importJWK(provider.key.jwk, "RS256")) as CryptoKey;
-          return mac(claims, bytes(await exportSPKI(key)));
+          return signWithMac(claims, toBytes(await exportSPKI(key)));
         },
       }),
     ],
@@ -130,111 +133,116 @@ describe("an ID token is refused when", () => {
       "another key signed it",
       () => ({
         idToken: async (c) =>
-          signWith(c, (await foreignKey()).privateKey, { kid: provider.key.kid }),
+          signWith(c, (await generateForeignKey()).privateKey, { kid: provider.key.kid }),
       }),
     ],
     [
       "an unknown key signed it",
-      () => ({ idToken: async (c) => signWith(c, (await foreignKey()).privateKey, { kid: "x" }) }),
+      () => ({
+        idToken: async (c) => signWith(c, (await generateForeignKey()).privateKey, { kid: "x" }),
+      }),
     ],
     [
-      "it brings its key along",
+      "it contains its own key",
       () => ({
         async idToken(claims) {
-          const { privateKey } = await foreignKey();
+          const { privateKey } = await generateForeignKey();
           return signWith(claims, privateKey, { jwk: provider.key.jwk, jku: "http://evil.test" });
         },
       }),
     ],
     [
-      "its header has rules that we don't know",
+      "its header has an unknown critical extension",
       () => ({
         idToken: async (c) =>
           (await signWith(c, provider.key.privateKey, { kid: provider.key.kid })).replace(
             /^[^.]+/,
-            part({ alg: "RS256", kid: provider.key.kid, crit: ["x"], x: 1 }),
+            encodePart({ alg: "RS256", kid: provider.key.kid, crit: ["x"], x: 1 }),
           ),
       }),
     ],
     [
-      "it was changed",
+      "it was modified",
       () => ({
         idToken: async (c) =>
           (await signWith(c, provider.key.privateKey, { kid: provider.key.kid })).replace(
             /\.[^.]+\./,
-            `.${part({ ...c, sub: "somebody else" })}.`,
+            `.${encodePart({ ...c, sub: "somebody else" })}.`,
           ),
       }),
     ],
-    ["it is none", () => ({ idToken: () => Promise.resolve("x.y.z") })],
+    ["it is not a token", () => ({ idToken: () => Promise.resolve("x.y.z") })],
     ["it is missing", () => ({ idToken: () => Promise.resolve(undefined) })],
-    ["another issuer made it", () => claim({ iss: "https://evil.test" })],
-    ["it has no issuer", () => claim({ iss: undefined })],
-    ["it is for somebody else", () => claim({ aud: "somebody" })],
-    ["it is for nobody", () => claim({ aud: undefined })],
-    ["it is for others as well", () => claim({ aud: ["client", "somebody"] })],
-    ["another of its clients got it", () => claim({ aud: ["client", "x"], azp: "x" })],
-    ["another client got it", () => claim({ azp: "somebody" })],
-    ["it is over", () => claim({ exp: seconds() - 60 })],
-    ["it has no end", () => claim({ exp: undefined })],
-    ["its end is a text", () => claim({ exp: "9999999999" })],
-    ["it is of the future", () => claim({ iat: seconds() + 600 })],
-    ["it has no beginning", () => claim({ iat: undefined })],
-    ["it is not good yet", () => claim({ nbf: seconds() + 600 })],
-    ["its nonce is another's", () => claim({ nonce: "x".repeat(43) })],
-    ["it has no nonce", () => claim({ nonce: undefined })],
-    ["it has no subject", () => claim({ sub: undefined })],
-    ["its subject is empty", () => claim({ sub: "" })],
-    ["its subject is a number", () => claim({ sub: 1 })],
-    ["its subject is endless", () => claim({ sub: "x".repeat(1_000) })],
+    ["another issuer made it", () => overrideClaims({ iss: "https://evil.test" })],
+    ["it has no issuer", () => overrideClaims({ iss: undefined })],
+    ["it is for another audience", () => overrideClaims({ aud: "somebody" })],
+    ["it has no audience", () => overrideClaims({ aud: undefined })],
+    ["it has another audience as well", () => overrideClaims({ aud: ["client", "somebody"] })],
     [
-      "the address is of another subject",
+      "another of its audiences is the authorized party",
+      () => overrideClaims({ aud: ["client", "x"], azp: "x" }),
+    ],
+    ["another client is the authorized party", () => overrideClaims({ azp: "somebody" })],
+    ["it has expired", () => overrideClaims({ exp: seconds() - 60 })],
+    ["it has no expiry", () => overrideClaims({ exp: undefined })],
+    ["its expiry is a string", () => overrideClaims({ exp: "9999999999" })],
+    ["it was issued in the future", () => overrideClaims({ iat: seconds() + 600 })],
+    ["it has no time of issue", () => overrideClaims({ iat: undefined })],
+    ["it is not valid yet", () => overrideClaims({ nbf: seconds() + 600 })],
+    ["it has another nonce", () => overrideClaims({ nonce: "x".repeat(43) })],
+    ["it has no nonce", () => overrideClaims({ nonce: undefined })],
+    ["it has no subject", () => overrideClaims({ sub: undefined })],
+    ["its subject is empty", () => overrideClaims({ sub: "" })],
+    ["its subject is a number", () => overrideClaims({ sub: 1 })],
+    ["its subject is too long", () => overrideClaims({ sub: "x".repeat(1_000) })],
+    [
+      "the address belongs to another subject",
       () => ({
-        ...claim({ email: undefined }),
+        ...overrideClaims({ email: undefined }),
         userinfo: { sub: "somebody", email: provider.email, email_verified: true },
       }),
     ],
   ];
-  test.each(attacks)("%s", async (_, lies) => {
-    provider.overrides = lies();
+  test.each(attacks)("%s", async (_, createOverrides) => {
+    provider.overrides = createOverrides();
     const visit = await signIn();
-    expect(outcomeOf(visit)).toEqual([503, "unavailable"]);
-    await expectNobody(visit);
+    expect(toOutcome(visit)).toEqual([503, "unavailable"]);
+    await expectNoAccount(visit);
   });
 
   test.each([
-    ["confirmed elsewhere", { email_verified: undefined }, { email_verified: false }],
-    ["not confirmed", { email_verified: false }, {}],
-    ["confirmed in other words", { email_verified: "true" }, {}],
-    ["confirmed by a number", { email_verified: 1 }, {}],
-    ["several", { email: ["a@example.com"] }, {}],
+    ["verified only by the user info", { email_verified: undefined }, { email_verified: false }],
+    ["not verified", { email_verified: false }, {}],
+    ["verified by a string", { email_verified: "true" }, {}],
+    ["verified by a number", { email_verified: 1 }, {}],
+    ["a list", { email: ["a@example.com"] }, {}],
   ])("its address is %s", async (_, claims, userinfo) => {
     const sub = `of ${provider.email}`;
     provider.overrides = {
-      ...claim(claims),
+      ...overrideClaims(claims),
       userinfo: { sub, email: provider.email, ...userinfo },
     };
     const visit = await signIn();
-    expect(outcomeOf(visit)).toEqual([403, "email_not_verified"]);
-    await expectNobody(visit);
+    expect(toOutcome(visit)).toEqual([403, "email_not_verified"]);
+    await expectNoAccount(visit);
   });
 });
 
 describe("a provider with an invalid response is unavailable:", () => {
   type Answer = NonNullable<ProviderOverrides["responses"]>[string];
   const page: Answer = (response) => void response.end("<h1>no</h1>");
-  const failure: Answer = (response) => void response.writeHead(500).end();
-  const elsewhere: Answer = (response) =>
+  const serverError: Answer = (response) => void response.writeHead(500).end();
+  const redirect: Answer = (response) =>
     void response.writeHead(302, { location: `${provider.issuer}/other` }).end();
-  const endless: Answer = (response) =>
+  const tooLarge: Answer = (response) =>
     json(response, { keys: [], access_token: "x".repeat(PROVIDER_ANSWER_MAX_BYTES) });
-  const broken: Answer = (response) => void response.socket?.destroy();
+  const closeConnection: Answer = (response) => void response.socket?.destroy();
   const answers: [string, Answer][] = [
     ["a page", page],
-    ["a failure", failure],
-    ["a redirect", elsewhere],
-    ["an answer without end", endless],
-    ["a connection that breaks", broken],
+    ["a failure", serverError],
+    ["a redirect", redirect],
+    ["an answer that is too large", tooLarge],
+    ["a connection that is closed", closeConnection],
     ["an array", (response) => json(response, [])],
     ["nothing", (response) => json(response, null)],
   ];
@@ -243,11 +251,11 @@ describe("a provider with an invalid response is unavailable:", () => {
   );
   test.each(cases)("%s", async (_, path, answer) => {
     if (path === "/keys") await provider.rotateKey();
-    provider.overrides = { responses: { [path]: answer }, ...claim({ email: undefined }) };
+    provider.overrides = { responses: { [path]: answer }, ...overrideClaims({ email: undefined }) };
     const visit = await signIn();
-    expect(outcomeOf(visit)).toEqual([503, "unavailable"]);
+    expect(toOutcome(visit)).toEqual([503, "unavailable"]);
     expect(provider.requestedPaths).not.toContain("/other");
-    await expectNobody(visit);
+    await expectNoAccount(visit);
   });
 
   test("and the log has the failure with the request id, but not the response", async () => {
@@ -255,30 +263,30 @@ describe("a provider with an invalid response is unavailable:", () => {
     provider.overrides = { idToken };
     const { headers, body } = await signIn();
     const id = headers.get("underpass-request-id")!;
-    expect(await failureLogged(id)).toContain("Invalid JWT");
+    expect(await waitForLoggedFailure(id)).toContain("Invalid JWT");
     expect(api.server.output).not.toContain("but-secret");
     expect(body).not.toContain("JWT");
   });
 
   test("no response, or one that stops halfway", async () => {
-    const silence: Answer = () => {};
-    const pause: Answer = (response) =>
+    const sendNothing: Answer = () => {};
+    const stopHalfway: Answer = (response) =>
       void response.writeHead(200, { "content-type": "application/json" }).write('{"a":');
-    const turns = [silence, pause];
-    provider.overrides = { responses: { "/token": (response) => turns.pop()?.(response) } };
-    const before = performance.now();
+    const responses = [sendNothing, stopHalfway];
+    provider.overrides = { responses: { "/token": (response) => responses.pop()?.(response) } };
+    const startedAt = performance.now();
     const visits = await Promise.all([signIn(), signIn()]);
-    expect(visits.map(outcomeOf)).toEqual(visits.map(() => [503, "unavailable"]));
-    expect(performance.now() - before).toBeLessThan(5 * PROVIDER_CALL_MAX_MS);
+    expect(visits.map(toOutcome)).toEqual(visits.map(() => [503, "unavailable"]));
+    expect(performance.now() - startedAt).toBeLessThan(5 * PROVIDER_CALL_MAX_MS);
   });
 
   test("one that refuses the client secret, which the log says", async () => {
-    const refuse: Answer = (response) => json(response, { error: "invalid_client" }, 400);
-    provider.overrides = { responses: { "/token": refuse } };
+    const refuseSecret: Answer = (response) => json(response, { error: "invalid_client" }, 400);
+    provider.overrides = { responses: { "/token": refuseSecret } };
     const visit = await signIn();
-    expect(outcomeOf(visit)).toEqual([503, "unavailable"]);
+    expect(toOutcome(visit)).toEqual([503, "unavailable"]);
     const id = visit.headers.get("underpass-request-id")!;
-    expect(await failureLogged(id)).toContain("the provider says invalid_client");
+    expect(await waitForLoggedFailure(id)).toContain("the provider answered invalid_client");
   });
 });
 
@@ -286,24 +294,24 @@ describe("a callback is refused that", () => {
   test("is from another issuer", async () => {
     provider.overrides = { iss: "https://evil.test" };
     const visit = await signIn();
-    expect(outcomeOf(visit)).toEqual([400, "invalid_request"]);
-    await expectNobody(visit);
+    expect(toOutcome(visit)).toEqual([400, "invalid_request"]);
+    await expectNoAccount(visit);
   });
 
   test("has a code of another sign-in: the provider requires its verifier", async () => {
-    const thief = new CookieBrowser();
-    const stolen = await answerIn(thief);
+    const attackerBrowser = new CookieBrowser();
+    const attackerAnswer = await startSignIn(attackerBrowser);
     const browser = new CookieBrowser();
-    const answer = await answerIn(browser);
-    answer.searchParams.set("code", stolen.searchParams.get("code")!);
-    expect(outcomeOf(await browser.open(answer))).toEqual([400, "invalid_request"]);
+    const answer = await startSignIn(browser);
+    answer.searchParams.set("code", attackerAnswer.searchParams.get("code")!);
+    expect(toOutcome(await browser.open(answer))).toEqual([400, "invalid_request"]);
   });
 
   test("belongs to the other provider", async () => {
     const browser = new CookieBrowser();
-    const answer = await answerIn(browser);
+    const answer = await startSignIn(browser);
     answer.pathname = "/auth/oauth/idp_b/callback";
-    expect(outcomeOf(await browser.open(answer))).toEqual([503, "provider_not_configured"]);
+    expect(toOutcome(await browser.open(answer))).toEqual([503, "provider_not_configured"]);
   });
 });
 
@@ -311,6 +319,6 @@ test("a provider with another issuer than configured, or one that is unreachable
   for (const issuer of [`${provider.issuer}/other`, "http://127.0.0.1:9"]) {
     await using other = await startApi({ env: { ...provider.settings, IDP_A_ISSUER: issuer } });
     const start = `http://localhost:${other.server.port}/auth/oauth/idp_a/start`;
-    expect(outcomeOf(await new CookieBrowser().open(start))).toEqual([503, "unavailable"]);
+    expect(toOutcome(await new CookieBrowser().open(start))).toEqual([503, "unavailable"]);
   }
 });

@@ -1,4 +1,4 @@
-/** Third-party sign-in with a provider of OAuth 2, and what two providers on one server must keep apart. */
+/** Third-party sign-in with a provider of OAuth 2, and the separation of two providers on one server. */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { newEmail, startApi, type TestApi } from "../../harness/server/api.ts";
 import { CookieBrowser, type Visit } from "../../harness/browser/cookie-browser.ts";
@@ -30,9 +30,9 @@ beforeEach(() => {
 });
 
 let ids = 0;
-function somebody(email = newEmail()): string {
+function useNewUser(email = newEmail()): string {
   ids += 1;
-  idpB.user = { id: ids, login: "somebody", email: "shown@example.com" };
+  idpB.user = { id: ids, login: "user", email: "shown@example.com" };
   idpB.emails = [
     { email: "second@example.com", primary: false, verified: true, visibility: null },
     { email, primary: true, verified: true, visibility: "private" },
@@ -42,29 +42,29 @@ function somebody(email = newEmail()): string {
 
 const isCallback = ({ pathname }: URL) => pathname.endsWith("/callback");
 
-async function answerFrom(provider: "idp_a" | "idp_b", by = browser): Promise<URL> {
+async function startSignIn(provider: "idp_a" | "idp_b", by = browser): Promise<URL> {
   const start = `${origin}/auth/oauth/${provider}/start?return_to=/tunnels`;
   return (await by.followRedirects(start, isCallback)).location!;
 }
 
 async function signIn(): Promise<Visit> {
   browser = new CookieBrowser();
-  return browser.open(await answerFrom("idp_b"));
+  return browser.open(await startSignIn("idp_b"));
 }
 
-const outcomeOf = ({ status, headers }: Visit) => [status, headers.get("underpass-error")];
-const usersWith = (email: string) =>
+const toOutcome = ({ status, headers }: Visit) => [status, headers.get("underpass-error")];
+const findUsers = (email: string) =>
   api.sql<{ id: string }>("select id from users where email = $1", [email]);
 
 test("the primary address creates an account, which is identified by the user id", async () => {
-  const email = somebody();
+  const email = useNewUser();
   const { location } = await signIn();
   expect([location?.pathname, [...location!.searchParams.keys()]]).toEqual([
     "/tunnels",
     ["oauth_token"],
   ]);
   expect(browser.cookie("localhost", "qnt_refresh")).toBeDefined();
-  const [user] = await usersWith(email);
+  const [user] = await findUsers(email);
   const identities = await api.sql("select * from identities where user_id = $1", [user!.id]);
   expect(identities).toMatchObject([{ provider: "idp_b", subject: String(ids) }]);
 
@@ -74,7 +74,7 @@ test("the primary address creates an account, which is identified by the user id
 });
 
 test("sends a User-Agent, accepts JSON, and sends the token in a header", async () => {
-  somebody();
+  useNewUser();
   idpB.headers.length = 0;
   await signIn();
   expect(idpB.headers).toHaveLength(2);
@@ -87,25 +87,27 @@ test("sends a User-Agent, accepts JSON, and sends the token in a header", async 
 
 test("an account with the address is linked, from both providers", async () => {
   const owner = await api.owner();
-  somebody(owner.email);
+  useNewUser(owner.email);
   expect((await signIn()).status).toBe(302);
   idpA.email = owner.email;
-  expect((await browser.open(await answerFrom("idp_a"))).status).toBe(302);
-  const links = await api.sql("select provider from identities where user_id = $1", [owner.userId]);
-  expect(links).toHaveLength(2);
+  expect((await browser.open(await startSignIn("idp_a"))).status).toBe(302);
+  const identities = await api.sql("select provider from identities where user_id = $1", [
+    owner.userId,
+  ]);
+  expect(identities).toHaveLength(2);
 });
 
 test("twenty concurrent first sign-ins of one person at both providers create one account", async () => {
-  const email = somebody();
+  const email = useNewUser();
   idpA.email = email;
   const attempts = [];
   for (let tab = 0; tab < 20; tab++) {
     const by = new CookieBrowser();
-    attempts.push({ by, answer: await answerFrom(tab % 2 === 0 ? "idp_a" : "idp_b", by) });
+    attempts.push({ by, answer: await startSignIn(tab % 2 === 0 ? "idp_a" : "idp_b", by) });
   }
   const visits = await Promise.all(attempts.map(({ by, answer }) => by.open(answer)));
   expect(visits.map(({ status }) => status)).toEqual(visits.map(() => 302));
-  const [user, ...others] = await usersWith(email);
+  const [user, ...others] = await findUsers(email);
   expect(others).toEqual([]);
   expect(await api.sql("select 1 from memberships where user_id = $1", [user!.id])).toHaveLength(1);
   expect(await api.sql("select 1 from identities where user_id = $1", [user!.id])).toHaveLength(2);
@@ -114,24 +116,24 @@ test("twenty concurrent first sign-ins of one person at both providers create on
 describe("without a verified primary address there is no account:", () => {
   const address = { email: "x@example.com", primary: true, verified: true };
   test.each([
-    ["none", []],
-    ["not confirmed", [{ ...address, verified: false }]],
+    ["no addresses", []],
+    ["an address that is not verified", [{ ...address, verified: false }]],
     [
-      "another one is confirmed",
+      "another address that is verified",
       [
         { ...address, verified: false },
         { ...address, primary: false },
       ],
     ],
-    ["not primary", [{ ...address, primary: false }]],
-    ["no address", [{ ...address, email: "x" }]],
+    ["an address that is not primary", [{ ...address, primary: false }]],
+    ["an invalid address", [{ ...address, email: "x" }]],
   ])("%s", async (_, emails) => {
-    somebody();
+    useNewUser();
     idpB.emails = emails;
     const visit = await signIn();
-    expect(outcomeOf(visit)).toEqual([403, "email_not_verified"]);
+    expect(toOutcome(visit)).toEqual([403, "email_not_verified"]);
     expect(visit.headers.getSetCookie().join()).not.toContain("qnt_refresh");
-    expect(await usersWith(address.email)).toEqual([]);
+    expect(await findUsers(address.email)).toEqual([]);
   });
 });
 
@@ -141,17 +143,17 @@ describe("an API with an invalid response is unavailable:", () => {
     ["a user whose id is empty", { id: "" }, undefined],
     ["a user whose id is a fraction", { id: 1.5 }, undefined],
     ["no user", null, undefined],
-    ["addresses that are none", undefined, { message: "?" }],
+    ["addresses that are not a list", undefined, { message: "?" }],
     [
-      "a confirmation that is a text",
+      "a verification that is a string",
       undefined,
       [{ email: "x@y.zz", primary: true, verified: "true" }],
     ],
   ])("%s", async (_, user, emails) => {
-    somebody();
+    useNewUser();
     if (user !== undefined) idpB.user = user;
     if (emails !== undefined) idpB.emails = emails;
-    expect(outcomeOf(await signIn())).toEqual([503, "unavailable"]);
+    expect(toOutcome(await signIn())).toEqual([503, "unavailable"]);
   });
 });
 
@@ -168,33 +170,33 @@ describe("a callback is refused that", () => {
       (answer: URL) => (answer.pathname = "/auth/oauth/idp_a/callback"),
     ],
   ])("%s", async (_, tamper) => {
-    somebody();
-    const answer = await answerFrom("idp_b");
+    useNewUser();
+    const answer = await startSignIn("idp_b");
     tamper(answer);
-    expect(outcomeOf(await browser.open(answer))).toEqual(REFUSED);
+    expect(toOutcome(await browser.open(answer))).toEqual(REFUSED);
     expect(browser.cookie("localhost", "underpass-oauth")).toBeUndefined();
   });
 
   test("has a code of another sign-in", async () => {
-    somebody();
-    const stolen = (await answerFrom("idp_b", new CookieBrowser())).searchParams.get("code")!;
-    const answer = await answerFrom("idp_b");
-    answer.searchParams.set("code", stolen);
-    expect(outcomeOf(await browser.open(answer))).toEqual(REFUSED);
+    useNewUser();
+    const otherCode = (await startSignIn("idp_b", new CookieBrowser())).searchParams.get("code")!;
+    const answer = await startSignIn("idp_b");
+    answer.searchParams.set("code", otherCode);
+    expect(toOutcome(await browser.open(answer))).toEqual(REFUSED);
   });
 
   test("is repeated", async () => {
-    somebody();
-    const answer = await answerFrom("idp_b");
+    useNewUser();
+    const answer = await startSignIn("idp_b");
     const cookie = browser.cookie("localhost", "underpass-oauth")!;
     expect((await browser.open(answer)).status).toBe(302);
     browser.setCookie("localhost", "underpass-oauth", cookie);
-    expect(outcomeOf(await browser.open(answer))).toEqual(REFUSED);
+    expect(toOutcome(await browser.open(answer))).toEqual(REFUSED);
   });
 });
 
 test("a refusal of the provider redirects back with its code", async () => {
-  const answer = await answerFrom("idp_b");
+  const answer = await startSignIn("idp_b");
   answer.searchParams.delete("code");
   answer.searchParams.set("error", "access_denied");
   const { location } = await browser.open(answer);
@@ -220,14 +222,14 @@ test("on a hosted server the redirect URI has the public name, the cookie is Sec
   );
   expect(headers.getSetCookie()[0]).toMatch(/; HttpOnly; Secure; SameSite=Lax$/);
 
-  const firstLimited = async (url: string) => {
+  const findLimited = async (url: string) => {
     const visits = Array.from({ length: 10 }, () => browser.open(url, { accept: "text/html" }));
     return (await Promise.all(visits)).find(({ status }) => status === 429)!;
   };
-  const limited = await firstLimited(start);
-  expect(outcomeOf(limited)).toEqual([429, "rate_limited"]);
+  const limited = await findLimited(start);
+  expect(toOutcome(limited)).toEqual([429, "rate_limited"]);
   expect(limited.headers.get("content-type")).toMatch(/^text\/html/);
   expect(Number(limited.headers.get("retry-after"))).toBeGreaterThan(0);
-  expect((await firstLimited(start.replace("start", "callback"))).status).toBe(429);
+  expect((await findLimited(start.replace("start", "callback"))).status).toBe(429);
   expect((await other.anonymous.get("/auth/providers")).body).toEqual({ providers: ["idp_b"] });
 });

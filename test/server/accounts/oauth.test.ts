@@ -1,4 +1,4 @@
-/** Third-party sign-in with a real provider of OpenID Connect. What a false one may try is a file of its own. */
+/** Third-party sign-in with a real OpenID Connect provider. Attacks by a provider are in oauth-attacks.test.ts. */
 import { Secret, TOTP } from "otpauth";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import {
@@ -18,7 +18,7 @@ import {
 
 let provider: IdentityProvider;
 let api: TestApi;
-/** Where the settings say that the service is; `api.server.url` is another of its hosts. */
+/** The service's first host in its settings; `api.server.url` has another of its hosts. */
 let origin: string;
 let browser: CookieBrowser;
 
@@ -36,15 +36,15 @@ beforeEach(() => {
   browser = new CookieBrowser();
 });
 
-function someone(details: Partial<ProviderUser> = {}): ProviderUser {
+function createUser(details: Partial<ProviderUser> = {}): ProviderUser {
   return { sub: crypto.randomUUID(), email: newEmail(), email_verified: true, ...details };
 }
 
 const isCallback = ({ pathname }: URL) => pathname.endsWith("/callback");
 const START = "/auth/oauth/idp_a/start";
 
-/** Up to the provider's answer, which the browser has not followed yet. */
-async function answerFor(person: ProviderUser | null, by = browser, start = START): Promise<URL> {
+/** Signs in up to the provider's redirect to the callback, which the browser has not followed yet. */
+async function startSignIn(person: ProviderUser | null, by = browser, start = START): Promise<URL> {
   provider.user = person;
   const { location } = await by.followRedirects(origin + start, isCallback);
   return location!;
@@ -52,16 +52,16 @@ async function answerFor(person: ProviderUser | null, by = browser, start = STAR
 
 async function signIn(person: ProviderUser | null, returnTo = "/tunnels") {
   const start = `${START}?return_to=${encodeURIComponent(returnTo)}`;
-  return browser.open(await answerFor(person, browser, start));
+  return browser.open(await startSignIn(person, browser, start));
 }
 
-async function accountOf(token: string) {
+async function readAccount(token: string) {
   const caller = createCaller(api.server, { authorization: `Bearer ${token}` });
   return (await caller.get<{ user: { id: string; email: string } }>("/auth/me")).body.user;
 }
 
-/** In the order of the alphabet: those of one transaction have no other. */
-async function actionsOf(userId: string): Promise<string[]> {
+/** In alphabetical order, because the events of one transaction have no other. */
+async function listActions(userId: string): Promise<string[]> {
   const rows = await api.sql<{ action: string }>(
     "select action from audit_events where user_id = $1 order by action",
     [userId],
@@ -70,14 +70,14 @@ async function actionsOf(userId: string): Promise<string[]> {
 }
 
 test("a new user gets an account, an organization and a session, and is redirected to the requested page", async () => {
-  const person = someone();
+  const person = createUser();
   const { status, location, headers } = await signIn(person, "/tunnels?sort=name#top");
   expect(status).toBe(302);
   expect(location?.origin).toBe(origin);
   expect(location?.pathname).toBe("/tunnels");
   expect([location?.searchParams.get("sort"), location?.hash]).toEqual(["name", "#top"]);
   const token = location?.searchParams.get("oauth_token") ?? "";
-  expect(await accountOf(token)).toMatchObject({ email: person.email });
+  expect(await readAccount(token)).toMatchObject({ email: person.email });
 
   const cookies = headers.getSetCookie();
   expect(cookies.find((line) => line.startsWith("qnt_refresh="))).toMatch(/HttpOnly; SameSite=Lax/);
@@ -87,29 +87,29 @@ test("a new user gets an account, an organization and a session, and is redirect
     headers: { cookie: `qnt_refresh=${browser.cookie("localhost", "qnt_refresh")}` },
   });
   expect(refreshed.status).toBe(200);
-  const { id } = await accountOf(token);
-  expect(await actionsOf(id)).toEqual(["account_created", "identity_linked", "session_created"]);
+  const { id } = await readAccount(token);
+  expect(await listActions(id)).toEqual(["account_created", "identity_linked", "session_created"]);
   expect(await api.readMailsTo(person.email!)).toEqual([]);
 });
 
 test("a returning user gets the same account, even after the address has changed", async () => {
-  const person = someone();
+  const person = createUser();
   const first = (await signIn(person)).location!.searchParams.get("oauth_token")!;
   for (const email of [undefined, newEmail()]) {
     browser = new CookieBrowser();
     const { location } = await signIn({ sub: person.sub, email, email_verified: false });
     const again = location!.searchParams.get("oauth_token")!;
-    expect(await accountOf(again)).toEqual(await accountOf(first));
+    expect(await readAccount(again)).toEqual(await readAccount(first));
   }
 });
 
 test("an existing account with the address is linked, retains its password, and is notified by email", async () => {
   const owner = await api.owner();
-  const { location } = await signIn(someone({ email: owner.email.toUpperCase() }));
+  const { location } = await signIn(createUser({ email: owner.email.toUpperCase() }));
   const token = location!.searchParams.get("oauth_token")!;
-  expect((await accountOf(token)).id).toBe(owner.userId);
+  expect((await readAccount(token)).id).toBe(owner.userId);
   expect((await api.logIn(owner.email, PASSWORD)).userId).toBe(owner.userId);
-  expect(await actionsOf(owner.userId)).toContain("identity_linked");
+  expect(await listActions(owner.userId)).toContain("identity_linked");
   const mail = await waitUntil(async () =>
     (await api.readMailsTo(owner.email)).find((text) => text.includes("A new way to sign in")),
   );
@@ -120,12 +120,12 @@ test("a pending sign-up by someone else for the same address gets no access", as
   const email = newEmail();
   await api.anonymous.post("/auth/signup", { email, password: PASSWORD });
   const code = await api.getMailedCode(email);
-  const { location } = await signIn(someone({ email }));
-  const { id } = await accountOf(location!.searchParams.get("oauth_token")!);
+  const { location } = await signIn(createUser({ email }));
+  const { id } = await readAccount(location!.searchParams.get("oauth_token")!);
 
   expect((await api.anonymous.post("/auth/login", { email, password: PASSWORD })).status).toBe(401);
   expect((await api.anonymous.post("/auth/verify-email-otp", { email, code })).status).toBe(400);
-  expect(await actionsOf(id)).toEqual([
+  expect(await listActions(id)).toEqual([
     "account_created",
     "email_verified",
     "identity_linked",
@@ -135,11 +135,11 @@ test("a pending sign-up by someone else for the same address gets no access", as
 });
 
 test("twenty concurrent first sign-ins of one person create one account and one organization", async () => {
-  const person = someone();
+  const person = createUser();
   const attempts = [];
   for (let tab = 0; tab < 20; tab++) {
     const by = new CookieBrowser();
-    attempts.push({ by, answer: await answerFor(person, by) });
+    attempts.push({ by, answer: await startSignIn(person, by) });
   }
   const visits = await Promise.all(attempts.map(({ by, answer }) => by.open(answer)));
   expect(visits.map(({ status }) => status)).toEqual(visits.map(() => 302));
@@ -151,7 +151,7 @@ test("twenty concurrent first sign-ins of one person create one account and one 
   expect(await api.sql("select 1 from memberships where user_id = $1", [id])).toHaveLength(1);
   expect(await api.sql("select 1 from identities where user_id = $1", [id])).toHaveLength(1);
   expect(await api.sql("select 1 from sessions where user_id = $1", [id])).toHaveLength(20);
-  const actions = await actionsOf(id);
+  const actions = await listActions(id);
   expect(actions.filter((action) => action !== "session_created")).toEqual([
     "account_created",
     "identity_linked",
@@ -159,10 +159,10 @@ test("twenty concurrent first sign-ins of one person create one account and one 
 });
 
 test("another account of the provider with the same address is refused", async () => {
-  const person = someone();
+  const person = createUser();
   await signIn(person);
   browser = new CookieBrowser();
-  const { status, body } = await signIn(someone({ email: person.email }));
+  const { status, body } = await signIn(createUser({ email: person.email }));
   expect([status, JSON.parse(body)]).toMatchObject([403, { error: "forbidden" }]);
 });
 
@@ -178,7 +178,7 @@ test("the second factor is required before there is a session", async () => {
   const sessions = () => api.sql("select id from sessions where user_id = $1", [owner.userId]);
   const before = await sessions();
 
-  const { status, location, headers } = await signIn(someone({ email: owner.email }));
+  const { status, location, headers } = await signIn(createUser({ email: owner.email }));
   expect([status, location?.pathname]).toEqual([302, "/tunnels"]);
   expect([...location!.searchParams.keys()]).toEqual(["mfa_challenge"]);
   expect(headers.getSetCookie().join()).not.toContain("qnt_refresh");
@@ -188,23 +188,23 @@ test("the second factor is required before there is a session", async () => {
     recovery_code: body.recovery_codes[0],
   });
   expect(passed.status).toBe(200);
-  expect((await accountOf(passed.body.access_token)).id).toBe(owner.userId);
+  expect((await readAccount(passed.body.access_token)).id).toBe(owner.userId);
 });
 
 describe("an address that the provider has not verified", () => {
   test.each([
-    ["is not confirmed there", { email_verified: false }],
-    ["is not said to be confirmed", { email_verified: undefined }],
-    ["is said to be in other words", { email_verified: "true" as unknown as boolean }],
+    ["is not verified there", { email_verified: false }],
+    ["has no statement whether it is verified", { email_verified: undefined }],
+    ["is verified by a string", { email_verified: "true" as unknown as boolean }],
     ["is missing", { email: undefined }],
-    ["is none", { email: "nobody" }],
-    ["has look-alike letters", { email: "ｐerson@example.com" }],
+    ["is invalid", { email: "nobody" }],
+    ["has look-alike characters", { email: "ｐerson@example.com" }],
   ])("%s: no account, and no link", async (_, details) => {
     const { email, ...owner } = await api.owner();
-    const { status, body } = await signIn(someone({ email, ...details }));
+    const { status, body } = await signIn(createUser({ email, ...details }));
     expect([status, JSON.parse(body)]).toMatchObject([403, { error: "email_not_verified" }]);
-    const links = await api.sql("select 1 from identities where user_id = $1", [owner.userId]);
-    expect(links).toEqual([]);
+    const identities = await api.sql("select 1 from identities where user_id = $1", [owner.userId]);
+    expect(identities).toEqual([]);
   });
 });
 
@@ -212,7 +212,7 @@ test("an address with look-alike characters does not open the account that it re
   const owner = await api.owner();
   const email = `\u{ff50}${owner.email.slice(1)}`;
   expect(email.normalize("NFKC")).toBe(owner.email);
-  expect((await signIn(someone({ email }))).status).toBe(403);
+  expect((await signIn(createUser({ email }))).status).toBe(403);
 });
 
 describe("a refusal of the provider", () => {
@@ -225,7 +225,7 @@ describe("a refusal of the provider", () => {
   });
 
   test("with an unknown code becomes server_error", async () => {
-    const answer = await answerFor(null);
+    const answer = await startSignIn(null);
     answer.searchParams.set("error", "<script>");
     const { location } = await browser.open(answer);
     expect(location?.href).toBe(`${origin}/?oauth_error=server_error`);
@@ -236,22 +236,22 @@ describe("a callback is valid", () => {
   const refused = { error: "invalid_request" };
 
   test("once: the cookie is cleared, and the provider accepts no code twice", async () => {
-    const answer = await answerFor(someone());
+    const answer = await startSignIn(createUser());
     const cookie = browser.cookie("localhost", "underpass-oauth")!;
     expect((await browser.open(answer)).status).toBe(302);
     expect(browser.cookie("localhost", "underpass-oauth")).toBeUndefined();
     const replay = await browser.open(answer);
     expect([replay.status, JSON.parse(replay.body)]).toMatchObject([400, refused]);
     browser.setCookie("localhost", "underpass-oauth", cookie);
-    const stolen = await browser.open(answer);
-    expect([stolen.status, JSON.parse(stolen.body)]).toMatchObject([400, refused]);
+    const repeated = await browser.open(answer);
+    expect([repeated.status, JSON.parse(repeated.body)]).toMatchObject([400, refused]);
   });
 
   test("only in the browser that started the sign-in", async () => {
-    const answer = await answerFor(someone());
+    const answer = await startSignIn(createUser());
     const victim = new CookieBrowser();
     expect((await victim.open(answer)).status).toBe(400);
-    await answerFor(someone(), victim);
+    await startSignIn(createUser(), victim);
     expect((await victim.open(answer)).status).toBe(400);
   });
 
@@ -266,7 +266,7 @@ describe("a callback is valid", () => {
     ["another issuer", (answer: URL) => answer.searchParams.set("iss", "http://evil.test")],
     ["no issuer", (answer: URL) => answer.searchParams.delete("iss")],
   ])("not with %s, and that ends the attempt", async (_, tamper) => {
-    const answer = await answerFor(someone());
+    const answer = await startSignIn(createUser());
     tamper(answer);
     const { status, body } = await browser.open(answer);
     expect([status, JSON.parse(body)]).toMatchObject([400, refused]);
@@ -275,7 +275,7 @@ describe("a callback is valid", () => {
 
   test("not with a cookie of another server", async () => {
     for (const forged of ["x", "v1.a.b.c", "%7B%7D"]) {
-      const answer = await answerFor(someone());
+      const answer = await startSignIn(createUser());
       browser.setCookie("localhost", "underpass-oauth", forged);
       expect((await browser.open(answer)).status).toBe(400);
     }
@@ -307,8 +307,10 @@ describe("starting", () => {
   test("on another host of the service redirects to the first host, once", async () => {
     const { location } = await browser.open(`${api.server.url}${START}?return_to=/a`);
     expect(location?.href).toBe(`${origin}${START}?return_to=%2Fa&moved=1`);
-    const stuck = await browser.open(`${api.server.url}${location!.pathname}${location!.search}`);
-    expect(stuck.location?.origin).toBe(provider.issuer);
+    const secondVisit = await browser.open(
+      `${api.server.url}${location!.pathname}${location!.search}`,
+    );
+    expect(secondVisit.location?.origin).toBe(provider.issuer);
   });
 
   test("trusts no header for the redirect URI", async () => {
@@ -328,8 +330,8 @@ describe("starting", () => {
 
   test.each(["//evil.test", "/\\evil.test", "https:evil.test", "javascript:alert(1)", "/%09/evil"])(
     "with the return path %s redirects to the start page",
-    async (wish) => {
-      const { location } = await signIn(someone(), wish);
+    async (returnTo) => {
+      const { location } = await signIn(createUser(), returnTo);
       expect([location?.origin, location?.pathname]).toEqual([origin, "/"]);
     },
   );
@@ -363,7 +365,7 @@ test.each(["start", "callback", "callback?code=x&state=y"])(
 );
 
 test("no secret of a sign-in is logged", async () => {
-  const answer = await answerFor(someone());
+  const answer = await startSignIn(createUser());
   const { location } = await browser.open(answer);
   const { headers } = await browser.open(answer);
   const lastId = headers.get("underpass-request-id")!;

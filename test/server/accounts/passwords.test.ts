@@ -29,23 +29,23 @@ const reset = (token: string, password = NEW_PASSWORD) =>
   });
 const logIn = (email: string, password: string) =>
   api.anonymous.post("/auth/login", { email, password });
-const mailsTo = async (email: string) =>
+const readMails = async (email: string) =>
   Promise.all((await api.readMailsTo(email)).map((mail) => PostalMime.parse(mail)));
-const tokensOf = async (email: string) =>
-  (await mailsTo(email)).flatMap(({ text }) => /\/reset#token=([\w-]+)$/m.exec(text!)?.[1] ?? []);
+const readMailedTokens = async (email: string) =>
+  (await readMails(email)).flatMap(({ text }) => /\/reset#token=([\w-]+)$/m.exec(text!)?.[1] ?? []);
 
-/** The token of the next mail. */
-async function askForToken(email: string): Promise<string> {
-  const before = (await tokensOf(email)).length;
+/** Requests a reset. @returns the token of its email. */
+async function requestToken(email: string): Promise<string> {
+  const before = (await readMailedTokens(email)).length;
   expect(await forgot(email)).toMatchObject({ status: 202, body: { status: "reset_requested" } });
-  return waitUntil(async () => (await tokensOf(email))[before]);
+  return waitUntil(async () => (await readMailedTokens(email))[before]);
 }
 
 describe("a reset", () => {
   test("sets the password, ends every session at once, and sends an email", async () => {
     const person = await api.owner();
     const elsewhere = await api.logIn(person.email, PASSWORD);
-    const token = await askForToken(person.email);
+    const token = await requestToken(person.email);
     expect(await reset(token)).toMatchObject({ status: 200, body: { status: "password_reset" } });
 
     for (const { accessToken, cookie } of [person, elsewhere]) {
@@ -56,13 +56,13 @@ describe("a reset", () => {
     expect((await logIn(person.email, PASSWORD)).status).toBe(401);
     expect((await logIn(person.email, NEW_PASSWORD)).status).toBe(200);
     await waitUntil(async () =>
-      (await mailsTo(person.email)).some(({ subject }) => subject?.includes("was changed")),
+      (await readMails(person.email)).some(({ subject }) => subject?.includes("was changed")),
     );
   });
 
   test("is in the audit log of the account: the request, the reset, each ended session", async () => {
     const { email } = await api.owner();
-    await reset(await askForToken(email));
+    await reset(await requestToken(email));
     const person = await api.logIn(email, NEW_PASSWORD);
     const { body } = await person.get<PersonalEvent[]>("/me/events");
     expect(
@@ -75,19 +75,23 @@ describe("a reset", () => {
 
   test("happens once for a token, also with concurrent requests", async () => {
     const { email } = await api.owner();
-    const token = await askForToken(email);
+    const token = await requestToken(email);
     const passwords = Array.from({ length: 20 }, (_, i) => `${NEW_PASSWORD} ${i}`);
     const replies = await Promise.all(passwords.map((password) => reset(token, password)));
-    const winners = passwords.filter((_, i) => replies[i]!.status === 200);
-    expect(winners).toHaveLength(1);
-    expect((await logIn(email, winners[0]!)).status).toBe(200);
-    const losers = replies.filter(({ status }) => status !== 200);
-    expect(new Set(losers.map(({ body }) => body.error))).toEqual(new Set(["invalid_token"]));
+    const accepted = passwords.filter((_, i) => replies[i]!.status === 200);
+    expect(accepted).toHaveLength(1);
+    expect((await logIn(email, accepted[0]!)).status).toBe(200);
+    const refused = replies.filter(({ status }) => status !== 200);
+    expect(new Set(refused.map(({ body }) => body.error))).toEqual(new Set(["invalid_token"]));
   });
 
   test("voids every other token of the account, also concurrent ones", async () => {
     const { email } = await api.owner();
-    const tokens = [await askForToken(email), await askForToken(email), await askForToken(email)];
+    const tokens = [
+      await requestToken(email),
+      await requestToken(email),
+      await requestToken(email),
+    ];
     const replies = await Promise.all(
       Array.from({ length: 21 }, (_, i) => reset(tokens[i % tokens.length]!)),
     );
@@ -97,31 +101,31 @@ describe("a reset", () => {
 
   test("ends sessions that were opened with the old password in the meantime", async () => {
     const { email, userId } = await api.owner();
-    const token = await askForToken(email);
+    const token = await requestToken(email);
     const [{ status }] = await Promise.all([
       reset(token),
       ...Array.from({ length: 20 }, () => logIn(email, PASSWORD)),
     ]);
     expect(status).toBe(200);
-    const alive = await api.sql(
+    const openSessions = await api.sql(
       "select 1 from sessions where user_id = $1 and revoked_at is null",
       [userId],
     );
-    expect(alive).toEqual([]);
+    expect(openSessions).toEqual([]);
   });
 
   test("sets a password for an account without one", async () => {
     const { email, userId } = await api.owner();
     await api.sql("update users set password_hash = null where id = $1", [userId]);
     expect((await logIn(email, PASSWORD)).status).toBe(401);
-    await reset(await askForToken(email));
+    await reset(await requestToken(email));
     expect((await logIn(email, NEW_PASSWORD)).status).toBe(200);
   });
 
   test("does not skip the second factor, and ends pending challenges", async () => {
     const { email, userId } = await api.owner();
-    const token = await askForToken(email);
-    await api.sql("update users set mfa_secret = 'sealed' where id = $1", [userId]);
+    const token = await requestToken(email);
+    await api.sql("update users set mfa_secret = 'encrypted' where id = $1", [userId]);
     await logIn(email, PASSWORD);
     await reset(token);
     const open = await api.sql(
@@ -136,16 +140,16 @@ describe("a reset", () => {
 describe("a reset token", () => {
   test("is refused with the same response when it is unknown, used or older than an hour", async () => {
     const { email, userId } = await api.owner();
-    const spent = await askForToken(email);
+    const spent = await requestToken(email);
     await reset(spent);
-    const late = await askForToken(email);
+    const expired = await requestToken(email);
     const [row] = await api.sql<{ good_for: string }>(
       "select extract(epoch from expires_at - created_at)::integer as good_for from password_resets where token_hash = $1",
-      [createHash("sha256").update(late).digest("hex")],
+      [createHash("sha256").update(expired).digest("hex")],
     );
     expect(row!.good_for).toBe(3600);
     await api.sql("update password_resets set expires_at = now() where user_id = $1", [userId]);
-    for (const token of [spent, late, "x".repeat(43), "", `${late}=`]) {
+    for (const token of [spent, expired, "x".repeat(43), "", `${expired}=`]) {
       const { status, body } = await reset(token);
       expect([status, body]).toEqual([
         400,
@@ -156,7 +160,7 @@ describe("a reset token", () => {
 
   test("is not used up by an invalid password", async () => {
     const { email } = await api.owner();
-    const token = await askForToken(email);
+    const token = await requestToken(email);
     for (const weak of ["eleven char", email, "é".repeat(513)]) {
       expect(await reset(token, weak)).toMatchObject({
         status: 400,
@@ -168,7 +172,7 @@ describe("a reset token", () => {
 
   test("has 256 bits, is stored as a hash only, and is not in the log", async () => {
     const { email } = await api.owner();
-    const token = await askForToken(email);
+    const token = await requestToken(email);
     expect(Buffer.from(token, "base64url")).toHaveLength(32);
     const rows = await api.sql("select * from password_resets");
     expect(JSON.stringify(rows)).not.toContain(token);
@@ -182,7 +186,7 @@ describe("a reset token", () => {
     const { email, userId } = await api.owner();
     const replies = await Promise.all(Array.from({ length: 20 }, () => forgot(email)));
     expect(new Set(replies.map(({ status }) => status))).toEqual(new Set([202]));
-    await waitUntil(async () => (await tokensOf(email)).length === PASSWORD_RESETS_MAX);
+    await waitUntil(async () => (await readMailedTokens(email)).length === PASSWORD_RESETS_MAX);
     const rows = await api.sql("select 1 from password_resets where user_id = $1", [userId]);
     expect(rows).toHaveLength(PASSWORD_RESETS_MAX);
   });
@@ -192,14 +196,14 @@ describe("a reset token", () => {
     await api.anonymous.post("/auth/signup", { email: unconfirmed, password: PASSWORD });
     await api.getMailedCode(unconfirmed);
     await Promise.all([forgot(unknown), forgot(unconfirmed)]);
-    // Whoever asks later has got theirs: those before would have, too.
-    await askForToken((await api.owner()).email);
+    // Emails are sent in order: after this one arrived, those of the earlier requests would have arrived, too.
+    await requestToken((await api.owner()).email);
     expect(await api.readMailsTo(unknown)).toEqual([]);
     expect(await api.readMailsTo(unconfirmed)).toHaveLength(1);
   });
 });
 
-describe("the mail", () => {
+describe("the reset email", () => {
   test("links to the service's own page, whatever host the request names", async () => {
     const own = `http://localhost:${api.server.port}`;
     const requests: Record<string, string>[] = [
@@ -211,16 +215,16 @@ describe("the mail", () => {
     ];
     for (const headers of requests) {
       const person = await api.owner();
-      expect(await askAs(person, headers)).toBe(202);
-      await waitUntil(async () => (await tokensOf(person.email))[0]);
-      const { text, html } = (await mailsTo(person.email)).at(-1)!;
+      expect(await requestResetAs(person, headers)).toBe(202);
+      await waitUntil(async () => (await readMailedTokens(person.email))[0]);
+      const { text, html } = (await readMails(person.email)).at(-1)!;
       const links = `${text}${html}`.match(/https?:\/\/[^\s"<]+/g)!;
       expect(new Set(links.map((link) => new URL(link).origin))).toEqual(new Set([own]));
     }
-    expect(await askAs(await api.owner(), { host: "evil.test" })).toBe(404);
+    expect(await requestResetAs(await api.owner(), { host: "evil.test" })).toBe(404);
   });
 
-  function askAs({ email }: Person, headers: Record<string, string>): Promise<number> {
+  function requestResetAs({ email }: Person, headers: Record<string, string>): Promise<number> {
     const json = { "content-type": "application/json", ...headers };
     const options = { port: api.server.port, method: "POST", path: "/auth/forgot", headers: json };
     return new Promise((resolve, reject) => {

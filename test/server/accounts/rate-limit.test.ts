@@ -1,7 +1,7 @@
-import { rm } from "node:fs/promises";
-import { expect, test } from "vitest";
-import { startApi, type TestApi } from "../../harness/server/api.ts";
-import { createPreparedDir } from "../../harness/directories.ts";
+import { rm } readStatusFrom "node:fs/promises";
+import { expect, test } readStatusFrom "vitest";
+import { startApi, type TestApi } readStatusFrom "../../harness/server/api.ts";
+import { createPreparedDir } readStatusFrom "../../harness/directories.ts";
 
 const ON = { AUTH_RATE_LIMIT: "on" };
 const BURST = 5;
@@ -11,13 +11,13 @@ interface Limited {
   retry_after_seconds: number;
 }
 
-/** Costs the server little, and counts as any other. */
+/** A request that costs the server little, and counts like any other. */
 const attempt = (api: TestApi, headers: Record<string, string> = {}) =>
   api.anonymous.send<Limited>("POST", "/auth/resend-verify-otp", {
     headers: { "content-type": "application/json", ...headers },
     body: JSON.stringify({ email: "nobody@example.com" }),
   });
-const from = async (api: TestApi, forwarded: string) =>
+const readStatusFrom = async (api: TestApi, forwarded: string) =>
   (await attempt(api, { "x-forwarded-for": forwarded })).status;
 
 test("an address may send five requests at once to /auth, whatever headers it forges", async () => {
@@ -44,7 +44,7 @@ test("an address may send five requests at once to /auth, whatever headers it fo
     { "cf-blob": '{"clientIp":"192.0.2.1"}' },
     { host: "api.localhost" },
   ];
-  // All at once: another one is let through after twelve seconds.
+  // They are concurrent, because another request is accepted after twelve seconds.
   const answers = await Promise.all(forgeries.map((forged) => attempt(api, forged)));
   for (const [n, { status, body, headers }] of answers.entries()) {
     expect([forgeries[n], status, body.error]).toEqual([forgeries[n], 429, "rate_limited"]);
@@ -69,22 +69,22 @@ test("all public routes of /auth, and the setup, share one bucket", async () => 
     ["/auth/refresh", undefined],
     ["/setup", { code: "guess" }],
   ] as const;
-  const asked = routes.map(async ([path, body]) => [
+  const outcomes = routes.map(async ([path, body]) => [
     path,
     (await api.anonymous.post(path, body)).status,
   ]);
-  expect(await Promise.all(asked)).toEqual(routes.map(([path]) => [path, 429]));
-  // A machine that waits for approval has a pace of its own.
+  expect(await Promise.all(outcomes)).toEqual(routes.map(([path]) => [path, 429]));
+  // A machine that polls for its approval has a limit of its own.
   expect((await api.anonymous.post("/auth/cli/poll", { device_code: "x" })).status).toBe(410);
 });
 
 test("behind a trusted proxy the last entry that it added is the address", async () => {
   await using api = await startApi({ env: { ...ON, TRUST_PROXY: "true" } });
-  const burst = Array.from({ length: BURST }, (_, i) => from(api, `10.0.0.${i}, 192.0.2.1`));
+  const burst = Array.from({ length: BURST }, (_, i) => readStatusFrom(api, `10.0.0.${i}, 192.0.2.1`));
   expect(new Set(await Promise.all(burst))).toEqual(new Set([200]));
-  expect(await from(api, "10.0.0.9, 192.0.2.1")).toBe(429);
-  expect(await from(api, "192.0.2.1:50123")).toBe(429);
-  expect(await from(api, "192.0.2.2")).toBe(200);
+  expect(await readStatusFrom(api, "10.0.0.9, 192.0.2.1")).toBe(429);
+  expect(await readStatusFrom(api, "192.0.2.1:50123")).toBe(429);
+  expect(await readStatusFrom(api, "192.0.2.2")).toBe(200);
 });
 
 test("an IPv6 address is counted by its /64, in any notation", async () => {
@@ -96,12 +96,12 @@ test("an IPv6 address is counted by its /64, in any notation", async () => {
     "[2001:db8:1:2::5]:443",
     "2001:db8:1:2:0:0:0:7",
   ];
-  const statuses = await Promise.all(network.map((address) => from(api, address)));
+  const statuses = await Promise.all(network.map((address) => readStatusFrom(api, address)));
   expect(new Set(statuses)).toEqual(new Set([200]));
-  expect(await from(api, "2001:db8:1:2:9999::1")).toBe(429);
-  expect(await from(api, "2001:db8:1:3::1")).toBe(200);
-  await Promise.all(Array.from({ length: BURST }, () => from(api, "::ffff:192.0.2.9")));
-  expect(await from(api, "192.0.2.9")).toBe(429);
+  expect(await readStatusFrom(api, "2001:db8:1:2:9999::1")).toBe(429);
+  expect(await readStatusFrom(api, "2001:db8:1:3::1")).toBe(200);
+  await Promise.all(Array.from({ length: BURST }, () => readStatusFrom(api, "::ffff:192.0.2.9")));
+  expect(await readStatusFrom(api, "192.0.2.9")).toBe(429);
 });
 
 test("a restart does not refill the bucket", async () => {
@@ -113,7 +113,7 @@ test("a restart does not refill the bucket", async () => {
       expect((await attempt(api)).status).toBe(429);
     }
     await using api = await startApi({ dataDir, env: ON });
-    // One comes back every 12 seconds: five would take longer than any start.
+    // The bucket gets one request back every 12 seconds: a refill of five takes longer than a start.
     const burst = await Promise.all(Array.from({ length: BURST }, () => attempt(api)));
     expect(burst.map(({ status }) => status)).toContain(429);
   } finally {

@@ -22,12 +22,13 @@ const refresh = (cookie: string, headers: Record<string, string> = {}) =>
   createCaller(api.server, { cookie, ...headers }).post<{ access_token: string; error?: string }>(
     "/auth/refresh",
   );
-const sessionsOf = async (person: Caller) =>
+const listSessions = async (person: Caller) =>
   (await person.get<{ sessions: Session[] }>("/auth/sessions")).body.sessions;
-const currentOf = async (person: Caller) =>
-  (await sessionsOf(person)).find(({ current }) => current)!;
-const bearer = (token: string) => createCaller(api.server, { authorization: `Bearer ${token}` });
-const eventsOf = async (person: Caller) =>
+const findCurrentSession = async (person: Caller) =>
+  (await listSessions(person)).find(({ current }) => current)!;
+const createBearerCaller = (token: string) =>
+  createCaller(api.server, { authorization: `Bearer ${token}` });
+const listActions = async (person: Caller) =>
   (await person.get<PersonalEvent[]>("/me/events")).body.map(({ action }) => action);
 
 describe("the list of sessions", () => {
@@ -40,7 +41,7 @@ describe("the list of sessions", () => {
       },
       body: JSON.stringify({ email: first.email, password: PASSWORD }),
     });
-    const sessions = await sessionsOf(first);
+    const sessions = await listSessions(first);
     expect(sessions.map(({ current }) => current)).toEqual([false, true]);
     expect(sessions[0]).toEqual({
       id: expect.any(String),
@@ -55,21 +56,21 @@ describe("the list of sessions", () => {
 
   test("has no session of another account, and no ended or expired one", async () => {
     const person = await api.owner();
-    const [gone, over] = [
+    const [loggedOut, expired] = [
       await api.logIn(person.email, PASSWORD),
       await api.logIn(person.email, PASSWORD),
     ];
-    await gone.post("/auth/logout");
-    const { id } = await currentOf(over);
+    await loggedOut.post("/auth/logout");
+    const { id } = await findCurrentSession(expired);
     await api.sql("update sessions set expires_at = now() where id = $1", [id]);
     await api.owner();
-    expect(await sessionsOf(person)).toMatchObject([{ current: true }]);
+    expect(await listSessions(person)).toMatchObject([{ current: true }]);
   });
 
   test("shows to the minute when a session was used, without a write for each request", async () => {
     const person = await api.owner();
-    const { id, lastSeenAt } = await currentOf(person);
-    expect((await currentOf(person)).lastSeenAt).toBe(lastSeenAt);
+    const { id, lastSeenAt } = await findCurrentSession(person);
+    expect((await findCurrentSession(person)).lastSeenAt).toBe(lastSeenAt);
     await api.sql(
       "update sessions set last_seen_at = now() - interval '61 seconds', ip = '' where id = $1",
       [id],
@@ -90,21 +91,21 @@ describe("ending a session", () => {
   test("ends its access tokens and its cookie from the next request on, and those of no other session", async () => {
     const owner = await api.owner();
     const elsewhere = await api.logIn(owner.email, PASSWORD);
-    const { id } = await currentOf(elsewhere);
+    const { id } = await findCurrentSession(elsewhere);
     expect(await owner.delete(`/auth/sessions/${id}`)).toMatchObject({
       status: 200,
       body: { ok: true },
     });
     expect((await elsewhere.get("/auth/me")).status).toBe(401);
     expect((await refresh(elsewhere.cookie)).status).toBe(401);
-    expect(await sessionsOf(owner)).toMatchObject([{ current: true }]);
-    expect((await eventsOf(owner))[0]).toBe("session_revoked");
+    expect(await listSessions(owner)).toMatchObject([{ current: true }]);
+    expect((await listActions(owner))[0]).toBe("session_revoked");
     expect((await owner.delete(`/auth/sessions/${id}`)).status).toBe(404);
   });
 
   test("that is the current one clears its cookie", async () => {
     const owner = await api.owner();
-    const { id } = await currentOf(owner);
+    const { id } = await findCurrentSession(owner);
     const { status, headers } = await owner.delete(`/auth/sessions/${id}`);
     expect([status, getFirstCookie(headers)]).toEqual([200, "qnt_refresh="]);
     expect((await owner.get("/auth/sessions")).status).toBe(401);
@@ -112,7 +113,7 @@ describe("ending a session", () => {
 
   test("of another account answers 404", async () => {
     const [owner, other] = [await api.owner(), await api.owner()];
-    const { id } = await currentOf(other);
+    const { id } = await findCurrentSession(other);
     for (const path of [id, crypto.randomUUID(), "nonsense"]) {
       expect((await owner.delete(`/auth/sessions/${path}`)).status).toBe(404);
     }
@@ -121,24 +122,24 @@ describe("ending a session", () => {
 
   test("refuses all later requests, however many are in progress", async () => {
     const person = await api.owner();
-    const { id } = await currentOf(person);
-    const underWay = Array.from({ length: 20 }, () => person.get("/auth/me"));
+    const { id } = await findCurrentSession(person);
+    const inProgress = Array.from({ length: 20 }, () => person.get("/auth/me"));
     await person.delete(`/auth/sessions/${id}`);
     const later = await Promise.all(Array.from({ length: 20 }, () => person.get("/auth/me")));
     expect(new Set(later.map(({ status }) => status))).toEqual(new Set([401]));
-    await Promise.all(underWay);
+    await Promise.all(inProgress);
   });
 
-  test("twenty times at once is one event", async () => {
+  test("with twenty concurrent requests is one event", async () => {
     const owner = await api.owner();
-    const { id } = await currentOf(await api.logIn(owner.email, PASSWORD));
+    const { id } = await findCurrentSession(await api.logIn(owner.email, PASSWORD));
     const replies = await Promise.all(
       Array.from({ length: 20 }, () => owner.delete(`/auth/sessions/${id}`)),
     );
     expect(replies.filter(({ status }) => status === 200)).toHaveLength(1);
-    expect((await eventsOf(owner)).filter((action) => action === "session_revoked")).toHaveLength(
-      1,
-    );
+    expect(
+      (await listActions(owner)).filter((action) => action === "session_revoked"),
+    ).toHaveLength(1);
   });
 });
 
@@ -149,7 +150,7 @@ test("a removed member's session is renewed for another organization, and can be
   expect((await guest.post("/auth/logout")).status).toBe(401);
 
   const renewed = await refresh(guest.cookie);
-  const again = bearer(renewed.body.access_token);
+  const again = createBearerCaller(renewed.body.access_token);
   const { body } = await again.get<{ active_org: { id: string; role: string } }>("/auth/me");
   expect(body.active_org.role).toBe("owner");
   expect(body.active_org.id).not.toBe(owner.orgId);
@@ -163,8 +164,8 @@ describe("the refresh cookie", () => {
     owner = await api.owner();
   });
   const logIn = () => api.logIn(owner.email, PASSWORD);
-  const rotatedAgo = async (person: Caller, seconds: number) => {
-    const { id } = await currentOf(person);
+  const setRotationAge = async (person: Caller, seconds: number) => {
+    const { id } = await findCurrentSession(person);
     await api.sql(
       "update sessions set rotated_at = now() - $1 * interval '1 second' where id = $2",
       [seconds, id],
@@ -177,7 +178,7 @@ describe("the refresh cookie", () => {
     for (let use = 0; use < 5; use++) {
       const { status, body, headers } = await refresh(cookie);
       expect(status).toBe(200);
-      expect((await bearer(body.access_token).get("/auth/me")).status).toBe(200);
+      expect((await createBearerCaller(body.access_token).get("/auth/me")).status).toBe(200);
       const [set] = headers.getSetCookie();
       expect(set).toMatch(
         /^qnt_refresh=[^;]+; Max-Age=2592000; Path=\/auth; HttpOnly; SameSite=Lax$/,
@@ -203,9 +204,9 @@ describe("the refresh cookie", () => {
     const [successor, ...others] = new Set(replies.map(({ headers }) => getFirstCookie(headers)));
     expect(others).toEqual([]);
 
-    await rotatedAgo(person, 9);
+    await setRotationAge(person, 9);
     expect(getFirstCookie((await refresh(person.cookie)).headers)).toBe(successor);
-    await rotatedAgo(person, 11);
+    await setRotationAge(person, 11);
     expect((await refresh(person.cookie)).status).toBe(401);
     expect((await refresh(successor!)).status).toBe(401);
     expect((await person.get("/auth/me")).status).toBe(401);
@@ -218,7 +219,7 @@ describe("the refresh cookie", () => {
     expect((await refresh(person.cookie)).status).toBe(401);
     expect((await refresh(getFirstCookie(third.headers))).status).toBe(401);
     for (const token of [person.accessToken, second.body.access_token, third.body.access_token]) {
-      expect((await bearer(token).get("/auth/me")).status).toBe(401);
+      expect((await createBearerCaller(token).get("/auth/me")).status).toBe(401);
     }
     const { body } = await owner.get<PersonalEvent[]>("/me/events");
     expect(body[0]).toMatchObject({
@@ -238,25 +239,25 @@ describe("the refresh cookie", () => {
       expect(getFirstCookie(pair[0].headers)).toBe(getFirstCookie(pair[1].headers));
       cookie = getFirstCookie(pair[0].headers);
     }
-    await rotatedAgo(person, 60);
+    await setRotationAge(person, 60);
     expect((await refresh(cookie)).status).toBe(200);
   });
 
   test("has at most one valid successor after the grace period, in any order of uses", async () => {
     const { cookie: first } = await logIn();
-    const held = new Set([first]);
+    const cookies = new Set([first]);
     for (let round = 0; round < 3; round++) {
       const replies = await Promise.all(
-        [...held].flatMap((cookie) => Array.from({ length: 7 }, () => refresh(cookie))),
+        [...cookies].flatMap((cookie) => Array.from({ length: 7 }, () => refresh(cookie))),
       );
-      for (const { headers } of replies) held.add(getFirstCookie(headers));
+      for (const { headers } of replies) cookies.add(getFirstCookie(headers));
     }
     await api.sql(
       "update sessions set rotated_at = now() - interval '1 minute' where user_id = $1",
       [owner.userId],
     );
     const outcomes = [];
-    for (const cookie of held) outcomes.push((await refresh(cookie)).status);
+    for (const cookie of cookies) outcomes.push((await refresh(cookie)).status);
     expect(outcomes.filter((status) => status === 200).length).toBeLessThanOrEqual(1);
   });
 
@@ -284,7 +285,7 @@ describe("the refresh cookie", () => {
 
   test("that has expired is not renewed", async () => {
     const person = await logIn();
-    const { id } = await currentOf(person);
+    const { id } = await findCurrentSession(person);
     await api.sql("update sessions set expires_at = now() where id = $1", [id]);
     expect((await refresh(person.cookie)).status).toBe(401);
     expect((await person.get("/auth/me")).status).toBe(401);
@@ -296,7 +297,7 @@ describe("the refresh cookie", () => {
     ["another site's page", () => ({ origin: "https://evil.test" })],
     ["another site's page, without an origin", () => ({ "sec-fetch-site": "cross-site" })],
     [
-      "another site's page that lies of its origin",
+      "another site's page with a forged origin",
       () => ({ origin: api.server.url, "sec-fetch-site": "cross-site" }),
     ],
   ])("is not renewed for %s, and remains valid", async (_, headers) => {

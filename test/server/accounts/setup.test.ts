@@ -11,7 +11,7 @@ afterAll(() => api.stop());
 
 const setUp = (body: object) => api.anonymous.post<SetupResult>("/setup", body);
 
-test("refuses a wrong code without any change", async () => {
+test("the setup refuses a wrong code without any change", async () => {
   const { setupCode: code } = api.server;
   for (const wrong of ["", "0000", `${code}X`]) {
     expect(await setUp({ code: wrong })).toMatchObject({
@@ -23,23 +23,23 @@ test("refuses a wrong code without any change", async () => {
 });
 
 test.each([
-  ["an address that is none", { email: "nobody" }, "email"],
+  ["an invalid address", { email: "nobody" }, "email"],
   ["a short password", { password: "short" }, "password"],
-])("refuses %s", async (_, chosen, field) => {
+])("the setup refuses %s", async (_, chosen, field) => {
   expect(await setUp({ code: api.server.setupCode, ...chosen })).toMatchObject({
     status: 400,
     body: { fields: [{ path: field }] },
   });
 });
 
-test("creates one owner, also with concurrent requests, with a token that opens tunnels", async () => {
+test("the setup creates one owner, also with concurrent requests, with a token that opens tunnels", async () => {
   const { setupCode: code } = api.server;
   const replies = await Promise.all(Array.from({ length: 20 }, () => setUp({ code })));
-  const made = replies.filter(({ status }) => status === 201);
-  expect(made).toHaveLength(1);
+  const created = replies.filter(({ status }) => status === 201);
+  expect(created).toHaveLength(1);
   expect(replies.filter(({ status }) => status === 404)).toHaveLength(19);
 
-  const { email, password, wire_bytes_b64: token } = made[0]!.body;
+  const { email, password, wire_bytes_b64: token } = created[0]!.body;
   expect(email).toBe("owner@localhost");
   const owner = await api.logIn(email, password!);
   const { body } = await owner.get<Me>("/auth/me");
@@ -50,7 +50,7 @@ test("creates one owner, also with concurrent requests, with a token that opens 
   agent.socket?.close();
 });
 
-test("answers 404 once there is an account", async () => {
+test("the setup answers 404 once there is an account", async () => {
   const { setupCode: code } = api.server;
   expect((await setUp({ code })).status).toBe(404);
   expect((await setUp({ code: "wrong" })).status).toBe(404);

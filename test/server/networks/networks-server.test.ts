@@ -26,7 +26,7 @@ let api: TestApi;
 let owner: Person;
 let relay: RelayLink;
 beforeAll(async () => {
-  api = await startApi({ env: RELAY_ENV, shared: true });
+  api = await startApi({ env: RELAY_ENV });
   owner = await api.owner();
   expect(await readRelayState()).toBe("disconnected");
   relay = await RelayLink.connect(api.server, { firstPort: 40_001, lastPort: 40_300 });

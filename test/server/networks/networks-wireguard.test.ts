@@ -20,7 +20,7 @@ let relay: RelayLink;
 let directory: string;
 beforeAll(async () => {
   if (problem !== undefined) return;
-  api = await startApi({ env: RELAY_ENV, shared: true });
+  api = await startApi({ env: RELAY_ENV });
   owner = await api.owner();
   // `wg` resolves the host.
   relay = await RelayLink.connect(api.server, { host: "127.0.0.1" });

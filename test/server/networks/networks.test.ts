@@ -22,7 +22,7 @@ let api: TestApi;
 let owner: Person;
 let relay: RelayLink;
 beforeAll(async () => {
-  api = await startApi({ env: RELAY_ENV, shared: true });
+  api = await startApi({ env: RELAY_ENV });
   owner = await api.owner();
   relay = await RelayLink.connect(api.server, { lastPort: 40_400 });
 });

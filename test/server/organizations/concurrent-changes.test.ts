@@ -1,4 +1,4 @@
-/** Different things that are done to one account, or one organization, in the same moment. */
+/** Different requests that change one account, or one organization, at the same time. */
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { AccessToken } from "../../../protocol/schemas/accounts/accounts.ts";
 import type { Organization } from "../../../protocol/schemas/organizations/organizations.ts";
@@ -29,12 +29,12 @@ afterAll(() => api.stop());
 
 const OTHER_PASSWORD = "another good password";
 
-/** At once: which of them comes first must not matter. */
-async function together(...many: (() => Promise<unknown>)[]): Promise<void> {
-  await Promise.all(many.map((one) => one()));
+/** Runs them concurrently: their order must not matter. */
+async function runConcurrently(...actions: (() => Promise<unknown>)[]): Promise<void> {
+  await Promise.all(actions.map((action) => action()));
 }
 
-async function bearerOpens(accessToken: string): Promise<boolean> {
+async function isAccepted(accessToken: string): Promise<boolean> {
   const caller = createCaller(api.server, { authorization: `Bearer ${accessToken}` });
   return (await caller.get("/auth/me")).status === 200;
 }
@@ -45,7 +45,7 @@ test("an address that is verified during another sign-up has one password", asyn
     await api.anonymous.post("/auth/signup", { email, password: PASSWORD });
     const code = await api.getMailedCode(email);
     let confirmed = 0;
-    await together(
+    await runConcurrently(
       async () => {
         const { status } = await api.anonymous.post("/auth/verify-email-otp", { email, code });
         confirmed = status;
@@ -54,7 +54,7 @@ test("an address that is verified during another sign-up has one password", asyn
     );
     const logIn = async (password: string) =>
       (await api.anonymous.post("/auth/login", { email, password })).status;
-    // The code was the first password's: confirmed with it, or void and nobody is in.
+    // The code belongs to the first password: it confirms that password, or is void, and then neither password is valid.
     const expected = confirmed === 200 ? [200, 401] : [401, 401];
     expect([await logIn(PASSWORD), await logIn(OTHER_PASSWORD)]).toEqual(expected);
   }
@@ -69,29 +69,31 @@ test("a renewal during a logout leaves no valid token", async () => {
       const { status, body } = await browser.post<AccessToken>("/auth/refresh");
       if (status === 200) renewed.push(body.access_token);
     };
-    await together(renew, () => person.post("/auth/logout"), renew);
+    await runConcurrently(renew, () => person.post("/auth/logout"), renew);
     for (const token of [person.accessToken, ...renewed])
-      expect(await bearerOpens(token)).toBe(false);
+      expect(await isAccepted(token)).toBe(false);
   }
 });
 
 test("turning on the second factor leaves no other session, even one that is renewed or opened at the same time", async () => {
   for (let round = 0; round < 10; round++) {
     const person = await api.owner();
-    const thief = await api.logIn(person.email, PASSWORD);
+    const otherSession = await api.logIn(person.email, PASSWORD);
     const { secret, cookie } = await enroll(person);
-    const stolen: string[] = [thief.accessToken];
+    const otherTokens: string[] = [otherSession.accessToken];
     const keepToken = ({ body }: { body: { access_token?: string } }) => {
-      if (body.access_token !== undefined) stolen.push(body.access_token);
+      if (body.access_token !== undefined) otherTokens.push(body.access_token);
     };
-    await together(
+    await runConcurrently(
       () => confirm(api, person, cookie, { code: generateCode(secret) }),
       async () =>
-        keepToken(await createCaller(api.server, { cookie: thief.cookie }).post("/auth/refresh")),
+        keepToken(
+          await createCaller(api.server, { cookie: otherSession.cookie }).post("/auth/refresh"),
+        ),
       async () => keepToken(await api.anonymous.post("/auth/login", person)),
     );
-    expect(await bearerOpens(person.accessToken)).toBe(true);
-    for (const token of stolen) expect(await bearerOpens(token)).toBe(false);
+    expect(await isAccepted(person.accessToken)).toBe(true);
+    for (const token of otherTokens) expect(await isAccepted(token)).toBe(false);
   }
 });
 
@@ -103,7 +105,7 @@ test("turning off the second factor during a login does not accept a used code",
   const statuses: number[] = [];
   const send = async (reply: Promise<{ status: number }>) =>
     void statuses.push((await reply).status);
-  await together(
+  await runConcurrently(
     () => send(person.post("/auth/mfa/disable", { recovery_code })),
     () => send(api.anonymous.post("/auth/login/mfa", { challenge_token, recovery_code })),
   );
@@ -116,9 +118,9 @@ test("a member who becomes a viewer retains no token that was minted at the same
     const member = await api.colleague(owner, "member");
     const mint = () => mintToken(member).catch(() => undefined);
     const path = `/orgs/${owner.orgId}/members/${member.userId}`;
-    await together(mint, mint, () => owner.patch(path, { role: "viewer" }), mint, mint);
-    const alive = "select 1 from tokens where created_by = $1 and revoked_at is null";
-    expect(await api.sql(alive, [member.userId])).toEqual([]);
+    await runConcurrently(mint, mint, () => owner.patch(path, { role: "viewer" }), mint, mint);
+    const validTokens = "select 1 from tokens where created_by = $1 and revoked_at is null";
+    expect(await api.sql(validTokens, [member.userId])).toEqual([]);
   }
 });
 
@@ -126,20 +128,23 @@ test("deleting the only organization while its owner switches, renews and signs 
   for (let round = 0; round < 10; round++) {
     const person = await api.owner();
     const statuses: Record<string, number> = {};
-    const note = async (name: string, reply: Promise<{ status: number }>) => {
+    const recordStatus = async (name: string, reply: Promise<{ status: number }>) => {
       statuses[name] = (await reply).status;
     };
-    await together(
-      () => note("switch", person.post(`/orgs/${person.orgId}/switch`)),
-      () => note("delete", person.delete(`/orgs/${person.orgId}`)),
+    await runConcurrently(
+      () => recordStatus("switch", person.post(`/orgs/${person.orgId}/switch`)),
+      () => recordStatus("delete", person.delete(`/orgs/${person.orgId}`)),
       () =>
-        note("renew", createCaller(api.server, { cookie: person.cookie }).post("/auth/refresh")),
-      () => note("login", api.anonymous.post("/auth/login", person)),
+        recordStatus(
+          "renew",
+          createCaller(api.server, { cookie: person.cookie }).post("/auth/refresh"),
+        ),
+      () => recordStatus("login", api.anonymous.post("/auth/login", person)),
     );
     expect(statuses).toMatchObject({ delete: 200, renew: 200, login: 200 });
     expect([200, 403, 404]).toContain(statuses.switch);
     const home = await api.logIn(person.email, PASSWORD);
-    expect(await bearerOpens(home.accessToken)).toBe(true);
+    expect(await isAccepted(home.accessToken)).toBe(true);
     const { body: orgs } = await home.get<Organization[]>("/orgs");
     expect(orgs.map(({ id, role }) => [id === person.orgId, role])).toEqual([[false, "owner"]]);
   }
@@ -155,15 +160,15 @@ test("a sign-in waits for a removal in progress, and opens an organization that 
   await api.sql("commit");
   const { orgId, accessToken } = await signedIn;
   expect(orgId).not.toBe(person.orgId);
-  expect(await bearerOpens(accessToken)).toBe(true);
+  expect(await isAccepted(accessToken)).toBe(true);
 });
 
 interface Actor extends Person {
   orgs: string[];
 }
 
-/** Whatever an owner of several organizations does with them and with the people in them. */
-function deedsOf(actor: Actor, others: Actor[], pick: <Item>(items: readonly Item[]) => Item) {
+/** The requests of an owner of several organizations that change them and their members. */
+function listRequests(actor: Actor, others: Actor[], pick: <Item>(items: readonly Item[]) => Item) {
   const org = () => `/orgs/${pick(actor.orgs)}`;
   const other = () => pick(others);
   const json = (body: object) => ({
@@ -203,8 +208,8 @@ test("concurrent changes to the same organizations cause neither a deadlock nor 
   const worker = async () => {
     for (let turn = 0; turn < 40; turn++) {
       const actor = random.pick(people);
-      const deed = random.pick(deedsOf(actor, people, (items) => random.pick(items)));
-      const { status, body } = await deed();
+      const sendRequest = random.pick(listRequests(actor, people, (items) => random.pick(items)));
+      const { status, body } = await sendRequest();
       if (status >= 500) failed.push(body);
     }
   };

@@ -19,16 +19,16 @@ beforeAll(async () => {
 });
 afterAll(() => api.stop());
 
-const eventsOf = async (person: Caller, query: Record<string, string> = {}) =>
+const readEvents = async (person: Caller, query: Record<string, string> = {}) =>
   (await person.get<AuditEvent[]>(`/events?${new URLSearchParams(query).toString()}`)).body;
-const actionsOf = (events: { action: string }[]) => events.map(({ action }) => action);
-const reserve = async (person: Person) =>
+const pickActions = (events: { action: string }[]) => events.map(({ action }) => action);
+const createTunnel = async (person: Person) =>
   (await person.post<Tunnel>("/tunnels", { localPort: 1 })).body;
 
 describe("the organization's log", () => {
   test("has each event with its actor, action, resource and time, newest first", async () => {
-    const tunnel = await reserve(owner);
-    const [newest, ...older] = await eventsOf(owner);
+    const tunnel = await createTunnel(owner);
+    const [newest, ...older] = await readEvents(owner);
     expect(newest).toEqual({
       id: expect.any(String),
       timestamp: expect.stringMatching(/^\d{4}-\d\d-\d\dT[\d:.]+Z$/),
@@ -39,44 +39,49 @@ describe("the organization's log", () => {
       ipAddress: "127.0.0.1",
       metadata: expect.any(Object),
     });
-    expect(actionsOf(older)).toEqual(["session_created", "email_verified"]);
+    expect(pickActions(older)).toEqual(["session_created", "email_verified"]);
     const times = [newest!, ...older].map(({ timestamp }) => timestamp);
     expect(times).toEqual(times.toSorted().reverse());
   });
 
   test("is of that organization only, for every role in it", async () => {
     const viewer = await api.colleague(owner, "viewer");
-    await reserve(await api.owner());
-    expect(await eventsOf(viewer)).toEqual(await eventsOf(owner));
+    await createTunnel(await api.owner());
+    expect(await readEvents(viewer)).toEqual(await readEvents(owner));
     const rows = await api.sql<{ id: string }>("select id from audit_events where org_id = $1", [
       owner.orgId,
     ]);
-    const ids = (await eventsOf(owner)).map(({ id }) => id);
+    const ids = (await readEvents(owner)).map(({ id }) => id);
     expect(ids.toSorted()).toEqual(rows.map(({ id }) => id).sort());
   });
 
   test("is filtered by action, time and actor, also combined", async () => {
-    const boss = await api.owner();
-    const member = await api.colleague(boss, "member");
-    await reserve(boss);
+    const admin = await api.owner();
+    const member = await api.colleague(admin, "member");
+    await createTunnel(admin);
     const start = new Date().toISOString();
-    await reserve(member);
+    await createTunnel(member);
     await mintToken(member);
 
-    expect(actionsOf(await eventsOf(boss, { action: "tunnel_created" }))).toHaveLength(2);
+    expect(pickActions(await readEvents(admin, { action: "tunnel_created" }))).toHaveLength(2);
     for (const actor of [member.userId, member.email, ` ${member.email.toUpperCase()} `]) {
-      const found = await eventsOf(boss, { actor, start_time: start });
-      expect(actionsOf(found)).toEqual(["token_created", "tunnel_created"]);
+      const events = await readEvents(admin, { actor, start_time: start });
+      expect(pickActions(events)).toEqual(["token_created", "tunnel_created"]);
     }
-    expect(actionsOf(await eventsOf(boss, { start_time: start }))).toHaveLength(2);
-    const later = start.replace("Z", "+00:00");
-    const query = { actor: member.email, start_time: later, action: "token_created", limit: "5" };
-    expect(actionsOf(await eventsOf(boss, query))).toEqual(["token_created"]);
-    expect(await eventsOf(boss, { actor: owner.email })).toEqual([]);
-    expect(await eventsOf(boss, { action: "no_such_action" })).toEqual([]);
-    expect(await eventsOf(boss, { start_time: "9999-12-31T23:59:59Z" })).toEqual([]);
-    expect((await eventsOf(boss, { start_time: "0000-01-01T00:00:00Z" })).length).toBe(
-      (await eventsOf(boss)).length,
+    expect(pickActions(await readEvents(admin, { start_time: start }))).toHaveLength(2);
+    const startWithOffset = start.replace("Z", "+00:00");
+    const query = {
+      actor: member.email,
+      start_time: startWithOffset,
+      action: "token_created",
+      limit: "5",
+    };
+    expect(pickActions(await readEvents(admin, query))).toEqual(["token_created"]);
+    expect(await readEvents(admin, { actor: owner.email })).toEqual([]);
+    expect(await readEvents(admin, { action: "unknown_action" })).toEqual([]);
+    expect(await readEvents(admin, { start_time: "9999-12-31T23:59:59Z" })).toEqual([]);
+    expect((await readEvents(admin, { start_time: "0000-01-01T00:00:00Z" })).length).toBe(
+      (await readEvents(admin)).length,
     );
   });
 
@@ -101,31 +106,31 @@ describe("the organization's log", () => {
   });
 
   test("is read page by page, without a gap or a repetition", async () => {
-    const boss = await api.owner();
-    // One transaction, one moment: the order among them must hold all the same.
+    const admin = await api.owner();
+    // The events of one transaction have one timestamp: their order must be stable all the same.
     await api.sql(
       "insert into audit_events (org_id, action, resource_type, resource_id) select $1, 'tunnel_expired', 'tunnel', n::text from generate_series(1, 25) n",
-      [boss.orgId],
+      [admin.orgId],
     );
-    const all = await eventsOf(boss);
+    const all = await readEvents(admin);
     const paged: AuditEvent[] = [];
     for (;;) {
       const last = paged.at(-1);
-      const page = await eventsOf(boss, { limit: "10", ...(last && { after: last.id }) });
+      const page = await readEvents(admin, { limit: "10", ...(last && { after: last.id }) });
       paged.push(...page);
       if (page.length < 10) break;
     }
     expect(paged).toEqual(all);
-    const [foreign] = await eventsOf(owner);
-    expect(await eventsOf(boss, { after: foreign!.id })).toEqual([]);
+    const [otherEvent] = await readEvents(owner);
+    expect(await readEvents(admin, { after: otherEvent!.id })).toEqual([]);
   });
 
   test("retains its events when the account is deleted, without the actor", async () => {
-    const boss = await api.owner();
-    const member = await api.colleague(boss, "member");
-    await reserve(member);
+    const admin = await api.owner();
+    const member = await api.colleague(admin, "member");
+    await createTunnel(member);
     await api.sql("delete from users where id = $1", [member.userId]);
-    const [event] = await eventsOf(boss);
+    const [event] = await readEvents(admin);
     expect(event).toMatchObject({ action: "tunnel_created", userEmail: null });
   });
 });
@@ -133,11 +138,11 @@ describe("the organization's log", () => {
 describe("the log of an account", () => {
   test("has the security events of the account, of every organization", async () => {
     const person = await api.signUp();
-    await reserve(person);
+    await createTunnel(person);
     await mintToken(person);
     await api.anonymous.post("/auth/signup", { email: person.email, password: PASSWORD });
     const { body } = await person.get<PersonalEvent[]>("/me/events");
-    expect(actionsOf(body)).toEqual([
+    expect(pickActions(body)).toEqual([
       "sign_up_repeated",
       "token_created",
       "session_created",
@@ -159,11 +164,11 @@ describe("the log of an account", () => {
     const colleague = await api.colleague(person, "admin");
     await mintToken(colleague);
     const { body: all } = await person.get<PersonalEvent[]>("/me/events");
-    expect(actionsOf(all)).toEqual(["session_created", "email_verified", "account_created"]);
+    expect(pickActions(all)).toEqual(["session_created", "email_verified", "account_created"]);
     const { body: rest } = await person.get(`/me/events?limit=2&after=${all[0]!.id}`);
     expect(rest).toEqual(all.slice(1));
-    const [foreign] = (await colleague.get<PersonalEvent[]>("/me/events")).body;
-    expect((await person.get(`/me/events?after=${foreign!.id}`)).body).toEqual([]);
+    const [otherEvent] = (await colleague.get<PersonalEvent[]>("/me/events")).body;
+    expect((await person.get(`/me/events?after=${otherEvent!.id}`)).body).toEqual([]);
   });
 });
 
@@ -181,12 +186,12 @@ describe("a recorded event", () => {
 
   test("is committed with its change: neither happens without the other", async () => {
     const person = await api.owner();
-    const before = await eventsOf(person);
-    const tunnel = await reserve(owner);
-    const taken = { localPort: 1, subdomain: tunnel.subdomain };
-    expect((await person.post("/tunnels", taken)).status).toBe(409);
+    const before = await readEvents(person);
+    const tunnel = await createTunnel(owner);
+    const duplicate = { localPort: 1, subdomain: tunnel.subdomain };
+    expect((await person.post("/tunnels", duplicate)).status).toBe(409);
     expect((await person.delete(`/tunnels/${crypto.randomUUID()}`)).status).toBe(404);
-    expect(await eventsOf(person)).toEqual(before);
+    expect(await readEvents(person)).toEqual(before);
 
     await api.sql(
       "alter table audit_events add constraint broken check (action <> 'token_created') not valid",
@@ -197,13 +202,13 @@ describe("a recorded event", () => {
       await api.sql("alter table audit_events drop constraint broken");
     }
     expect((await person.get<unknown[]>("/tokens")).body).toEqual([]);
-    expect(await eventsOf(person)).toEqual(before);
+    expect(await readEvents(person)).toEqual(before);
   });
 
   test("is one for each change, also with concurrent changes", async () => {
     const person = await api.owner();
-    const tunnels = await Promise.all(Array.from({ length: 20 }, () => reserve(person)));
-    const created = await eventsOf(person, { action: "tunnel_created" });
+    const tunnels = await Promise.all(Array.from({ length: 20 }, () => createTunnel(person)));
+    const created = await readEvents(person, { action: "tunnel_created" });
     expect(created.map(({ resourceId }) => resourceId).sort()).toEqual(
       tunnels.map(({ id }) => id).sort(),
     );

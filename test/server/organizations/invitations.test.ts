@@ -23,20 +23,20 @@ beforeAll(async () => {
 });
 afterAll(() => api.stop());
 
-const pathOf = (of: Person) => `/orgs/${of.orgId}/invitations`;
+const buildPath = (of: Person) => `/orgs/${of.orgId}/invitations`;
 const invite = (by: Caller, of: Person, email: string, role: Role = "member") =>
-  by.post<Invitation>(pathOf(of), { email, role });
+  by.post<Invitation>(buildPath(of), { email, role });
 const accept = (by: Caller, token: string) =>
   by.post<Organization>("/invitations/accept", { token });
-const listed = async (of: Person) => (await of.get<Invitation[]>(pathOf(of))).body;
-const roleIn = async (of: Person, who: Person) =>
+const list = async (of: Person) => (await of.get<Invitation[]>(buildPath(of))).body;
+const readRole = async (of: Person, who: Person) =>
   (
     await api.sql<{ role: Role }>(
       "select role from memberships where org_id = $1 and user_id = $2",
       [of.orgId, who.userId],
     )
   )[0]?.role;
-const eventsAbout = async (id: string) =>
+const readActions = async (id: string) =>
   (
     await api.sql<{ action: string }>(
       "select action from audit_events where resource_id = $1 order by created_at",
@@ -44,8 +44,8 @@ const eventsAbout = async (id: string) =>
     )
   ).map(({ action }) => action);
 
-/** The invitations that were mailed to an address, once there are so many. */
-async function mailsTo(email: string, atLeast = 1): Promise<Email[]> {
+/** Waits until at least so many invitations were mailed to an address. */
+async function waitForMails(email: string, atLeast = 1): Promise<Email[]> {
   return waitUntil(async () => {
     const mails = await Promise.all(
       (await api.readMailsTo(email)).map((mail) => PostalMime.parse(mail)),
@@ -54,8 +54,8 @@ async function mailsTo(email: string, atLeast = 1): Promise<Email[]> {
     return invitations.length >= atLeast && invitations;
   });
 }
-const tokenIn = (mail: Email) => /\/invitation#token=([\w-]{43})$/m.exec(mail.text ?? "")![1]!;
-const tokenFor = async (email: string) => tokenIn((await mailsTo(email)).at(-1)!);
+const parseToken = (mail: Email) => /\/invitation#token=([\w-]{43})$/m.exec(mail.text ?? "")![1]!;
+const readMailedToken = async (email: string) => parseToken((await waitForMails(email)).at(-1)!);
 
 describe("inviting", () => {
   test("sends a link with the token by email, and stores only its hash", async () => {
@@ -71,22 +71,22 @@ describe("inviting", () => {
       expires_at: expect.any(String),
     });
     expect(Date.parse(body.expires_at) - Date.parse(body.created_at)).toBe(7 * 24 * 3600_000);
-    expect(await listed(owner)).toContainEqual(body);
+    expect(await list(owner)).toContainEqual(body);
 
-    const [mail] = await mailsTo(email);
-    const token = tokenIn(mail!);
+    const [mail] = await waitForMails(email);
+    const token = parseToken(mail!);
     const link = `http://localhost:${api.server.port}/invitation#token=${token}`;
     expect(mail!.text).toContain(link);
     expect(mail!.html).toContain(`href="${link}"`);
     const rows = JSON.stringify(await api.sql("select * from invitations"));
     expect(rows).not.toContain(token);
     expect(api.server.output).not.toContain(token);
-    expect(await eventsAbout(body.id)).toEqual(["invitation_created"]);
+    expect(await readActions(body.id)).toEqual(["invitation_created"]);
   });
 
   test("links to the service itself, whatever host the request names", async () => {
     const email = newEmail();
-    await owner.send("POST", pathOf(owner), {
+    await owner.send("POST", buildPath(owner), {
       headers: {
         "content-type": "application/json",
         "x-forwarded-host": "evil.test",
@@ -95,7 +95,7 @@ describe("inviting", () => {
       },
       body: JSON.stringify({ email, role: "viewer" }),
     });
-    const [mail] = await mailsTo(email);
+    const [mail] = await waitForMails(email);
     expect(`${mail!.text}${mail!.html}`).not.toContain("evil.test");
   });
 
@@ -105,7 +105,7 @@ describe("inviting", () => {
     await of.patch(`/orgs/${of.orgId}`, { name });
     const email = newEmail();
     await invite(of, of, email);
-    const [mail] = await mailsTo(email);
+    const [mail] = await waitForMails(email);
     expect(mail!.subject).toBe(`${of.email} invites you to ${name} on Underpass`);
     expect(mail!.html).not.toContain("<img");
     expect(mail!.html).toContain("&lt;img src=x");
@@ -116,15 +116,15 @@ describe("inviting", () => {
     const person = await api.owner();
     const first = await invite(owner, owner, person.email, "viewer");
     const second = await invite(owner, owner, person.email, "admin");
-    const tokens = (await mailsTo(person.email, 2)).map(tokenIn);
-    expect((await listed(owner)).filter(({ email }) => email === person.email)).toEqual([
+    const tokens = (await waitForMails(person.email, 2)).map(parseToken);
+    expect((await list(owner)).filter(({ email }) => email === person.email)).toEqual([
       second.body,
     ]);
     const replies = [];
     for (const token of tokens) replies.push(await accept(person, token));
     expect(replies.map(({ status }) => status).sort()).toEqual([200, 400]);
-    expect(await roleIn(owner, person)).toBe("admin");
-    expect(await eventsAbout(first.body.id)).toEqual(["invitation_created"]);
+    expect(await readRole(owner, person)).toBe("admin");
+    expect(await readActions(first.body.id)).toEqual(["invitation_created"]);
   });
 
   test("leaves one open invitation of twenty concurrent ones for one address", async () => {
@@ -133,15 +133,13 @@ describe("inviting", () => {
       Array.from({ length: 20 }, () => invite(owner, owner, email)),
     );
     expect(replies.every(({ status }) => status === 201)).toBe(true);
-    expect((await listed(owner)).filter((invitation) => invitation.email === email)).toHaveLength(
-      1,
-    );
+    expect((await list(owner)).filter((invitation) => invitation.email === email)).toHaveLength(1);
   });
 
   test("gives the same response with and without an account", async () => {
-    const known = await api.owner();
+    const registered = await api.owner();
     const [one, other] = [
-      await invite(owner, owner, known.email),
+      await invite(owner, owner, registered.email),
       await invite(owner, owner, newEmail()),
     ];
     expect(one.status).toBe(other.status);
@@ -162,7 +160,7 @@ describe("inviting", () => {
     for (const role of ["viewer", "member"] as const) {
       const person = await api.colleague(owner, role);
       expect((await invite(person, owner, newEmail())).status).toBe(403);
-      expect((await person.get(pathOf(owner))).status).toBe(200);
+      expect((await person.get(buildPath(owner))).status).toBe(200);
     }
     expect((await invite(admin, owner, newEmail(), "admin")).status).toBe(201);
     expect((await invite(admin, owner, newEmail(), "owner")).status).toBe(403);
@@ -171,7 +169,7 @@ describe("inviting", () => {
 
   test.each([
     ["no address", { role: "member" }, "email"],
-    ["an address that is none", { email: "nobody", role: "member" }, "email"],
+    ["an invalid address", { email: "no-at-sign", role: "member" }, "email"],
     ["two addresses", { email: "a@example.com,b@example.com", role: "member" }, "email"],
     [
       "an address with a line break",
@@ -184,9 +182,9 @@ describe("inviting", () => {
       "email",
     ],
     ["no role", { email: "a@example.com" }, "role"],
-    ["a role that is none", { email: "a@example.com", role: "root" }, "role"],
+    ["an unknown role", { email: "a@example.com", role: "root" }, "role"],
   ])("refuses %s", async (_, body, field) => {
-    expect(await owner.post(pathOf(owner), body)).toMatchObject({
+    expect(await owner.post(buildPath(owner), body)).toMatchObject({
       status: 400,
       body: { error: "invalid_request", fields: [{ path: field }] },
     });
@@ -202,8 +200,8 @@ describe("inviting", () => {
     const replies = await Promise.all(Array.from({ length: 20 }, () => invite(of, of, newEmail())));
     expect(replies.filter(({ status }) => status === 201)).toHaveLength(10);
     expect(replies.find(({ status }) => status === 409)?.body).toMatchObject({ error: "conflict" });
-    const [{ id } = { id: "" }] = await listed(of);
-    await of.delete(`${pathOf(of)}/${id}`);
+    const [{ id } = { id: "" }] = await list(of);
+    await of.delete(`${buildPath(of)}/${id}`);
     expect((await invite(of, of, newEmail())).status).toBe(201);
 
     await api.sql("update invitations set revoked_at = now() where org_id = $1", [of.orgId]);
@@ -224,18 +222,18 @@ describe("accepting", () => {
     const person = await api.owner();
     const { body: invitation } = await invite(owner, owner, person.email, "admin");
     expect((await person.get(`/orgs/${owner.orgId}`)).status).toBe(404);
-    const { status, body } = await accept(person, await tokenFor(person.email));
+    const { status, body } = await accept(person, await readMailedToken(person.email));
     expect(status).toBe(200);
     expect(body).toMatchObject({ id: owner.orgId, role: "admin", approval_status: "approved" });
     expect((await person.get<Organization>(`/orgs/${owner.orgId}`)).body).toEqual(body);
-    expect(await eventsAbout(invitation.id)).toEqual(["invitation_created", "invitation_accepted"]);
-    expect((await listed(owner)).map(({ id }) => id)).not.toContain(invitation.id);
+    expect(await readActions(invitation.id)).toEqual(["invitation_created", "invitation_accepted"]);
+    expect((await list(owner)).map(({ id }) => id)).not.toContain(invitation.id);
   });
 
   test("works for an account that is created afterwards", async () => {
     const email = newEmail();
     await invite(owner, owner, email);
-    const token = await tokenFor(email);
+    const token = await readMailedToken(email);
     await api.anonymous.post("/auth/signup", { email, password: owner.password });
     await api.anonymous.post("/auth/verify-email-otp", {
       email,
@@ -248,22 +246,25 @@ describe("accepting", () => {
   test("succeeds once of twenty concurrent attempts, and creates one membership", async () => {
     const person = await api.owner();
     const { body: invitation } = await invite(owner, owner, person.email);
-    const token = await tokenFor(person.email);
+    const token = await readMailedToken(person.email);
     const replies = await Promise.all(Array.from({ length: 20 }, () => accept(person, token)));
     expect(replies.filter(({ status }) => status === 200)).toHaveLength(1);
     const refused = replies.filter(({ status }) => status === 400);
     expect(refused).toHaveLength(19);
     expect(refused[0]?.body).toMatchObject({ error: "invalid_token" });
-    expect(await roleIn(owner, person)).toBe("member");
-    expect(await eventsAbout(invitation.id)).toHaveLength(2);
+    expect(await readRole(owner, person)).toBe("member");
+    expect(await readActions(invitation.id)).toHaveLength(2);
   });
 
   test("requires the account with the invited address, and a failed attempt does not use the token up", async () => {
-    const [person, thief] = [await api.owner(), await api.owner()];
+    const [person, otherPerson] = [await api.owner(), await api.owner()];
     await invite(owner, owner, person.email);
-    const token = await tokenFor(person.email);
-    expect(await accept(thief, token)).toMatchObject({ status: 403, body: { error: "forbidden" } });
-    expect(await roleIn(owner, thief)).toBeUndefined();
+    const token = await readMailedToken(person.email);
+    expect(await accept(otherPerson, token)).toMatchObject({
+      status: 403,
+      body: { error: "forbidden" },
+    });
+    expect(await readRole(owner, otherPerson)).toBeUndefined();
     expect((await accept(api.anonymous, token)).status).toBe(401);
     expect((await accept(person, token)).status).toBe(200);
   });
@@ -271,14 +272,14 @@ describe("accepting", () => {
   test("leaves no member in an organization that is deleted at the same time", async () => {
     const [of, person] = [await api.owner(), await api.owner()];
     await invite(of, of, person.email);
-    const token = await tokenFor(person.email);
+    const token = await readMailedToken(person.email);
     const [deleted, ...replies] = await Promise.all([
       of.delete(`/orgs/${of.orgId}`),
       ...Array.from({ length: 20 }, () => accept(person, token)),
     ]);
     expect(deleted.status).toBe(200);
     expect(replies.every(({ status }) => status === 200 || status === 400)).toBe(true);
-    expect(await roleIn(of, person)).toBeUndefined();
+    expect(await readRole(of, person)).toBeUndefined();
   });
 
   test("does not change the role of a member", async () => {
@@ -288,9 +289,9 @@ describe("accepting", () => {
       person.userId,
       owner.orgId,
     ]);
-    const reply = await accept(person, await tokenFor(person.email));
+    const reply = await accept(person, await readMailedToken(person.email));
     expect(reply).toMatchObject({ status: 200, body: { role: "viewer" } });
-    expect(await roleIn(owner, person)).toBe("viewer");
+    expect(await readRole(owner, person)).toBe("viewer");
   });
 
   test.each<[string, (of: Person, invitation: Invitation) => Promise<unknown>]>([
@@ -299,26 +300,26 @@ describe("accepting", () => {
       (_, { id }) =>
         api.sql("update invitations set expires_at = now() - interval '1 s' where id = $1", [id]),
     ],
-    ["taken back", (of, { id }) => of.delete(`${pathOf(of)}/${id}`)],
+    ["revoked", (of, { id }) => of.delete(`${buildPath(of)}/${id}`)],
     ["of an organization that was deleted", (of) => of.delete(`/orgs/${of.orgId}`)],
     [
-      "of somebody who left",
+      "of a person who left",
       async (of) => {
         await api.sql("update memberships set role = 'admin' where user_id = $1", [of.userId]);
         await api.colleague(of, "owner");
         await of.delete(`/orgs/${of.orgId}/members/${of.userId}`);
       },
     ],
-  ])("one that is %s is no good, and not in the list", async (_, end) => {
+  ])("refuses an invitation that is %s", async (_, end) => {
     const [of, person] = [await api.owner(), await api.owner()];
     const { body } = await invite(of, of, person.email);
-    const token = await tokenFor(person.email);
+    const token = await readMailedToken(person.email);
     await end(of, body);
     expect(await accept(person, token)).toMatchObject({
       status: 400,
       body: { error: "invalid_token" },
     });
-    expect(await roleIn(of, person)).toBeUndefined();
+    expect(await readRole(of, person)).toBeUndefined();
   });
 
   test("refuses other credentials of the service", async () => {
@@ -336,7 +337,7 @@ describe("accepting", () => {
   test("does not make the token a bearer token", async () => {
     const email = newEmail();
     await invite(owner, owner, email);
-    const authorization = `Bearer ${await tokenFor(email)}`;
+    const authorization = `Bearer ${await readMailedToken(email)}`;
     expect((await createCaller(api.server, { authorization }).get("/orgs")).status).toBe(401);
   });
 });
@@ -346,29 +347,29 @@ describe("revoking", () => {
     const other = await api.owner();
     const member = await api.colleague(owner, "member");
     const { body } = await invite(owner, owner, newEmail());
-    const path = `${pathOf(owner)}/${body.id}`;
+    const path = `${buildPath(owner)}/${body.id}`;
     expect((await member.delete(path)).status).toBe(403);
     expect((await other.delete(path)).status).toBe(404);
-    expect((await other.delete(`${pathOf(other)}/${body.id}`)).status).toBe(404);
+    expect((await other.delete(`${buildPath(other)}/${body.id}`)).status).toBe(404);
     const replies = await Promise.all(Array.from({ length: 20 }, () => owner.delete(path)));
     expect(replies.filter(({ status }) => status === 200)).toHaveLength(1);
     expect(replies.filter(({ status }) => status === 404)).toHaveLength(19);
-    expect(await eventsAbout(body.id)).toEqual(["invitation_created", "invitation_revoked"]);
+    expect(await readActions(body.id)).toEqual(["invitation_created", "invitation_revoked"]);
   });
 });
 
 test("an organization cannot invite before it is approved", async () => {
-  await using waiting = await startApi({ env: { REQUIRE_ORG_APPROVAL: "true" } });
-  const person = await waiting.owner();
+  await using strict = await startApi({ env: { REQUIRE_ORG_APPROVAL: "true" } });
+  const person = await strict.owner();
   const { body } = await person.post<Organization>("/orgs", { name: "Another" });
   expect(body.approval_status).toBe("pending");
   for (const orgId of [body.id, person.orgId]) {
     const email = newEmail();
     const reply = await person.post(`/orgs/${orgId}/invitations`, { email, role: "member" });
     expect(reply).toMatchObject({ status: 403, body: { error: "forbidden" } });
-    expect(await waiting.readMailsTo(email)).toEqual([]);
+    expect(await strict.readMailsTo(email)).toEqual([]);
   }
-  await waiting.sql("update organizations set approval_status = 'approved'");
+  await strict.sql("update organizations set approval_status = 'approved'");
   const email = newEmail();
   const path = `/orgs/${body.id}/invitations`;
   expect((await person.post(path, { email, role: "member" })).status).toBe(201);

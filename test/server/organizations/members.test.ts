@@ -23,15 +23,16 @@ beforeAll(async () => {
 });
 afterAll(() => api.stop());
 
-const pathOf = (of: Person, who: { userId: string }) => `/orgs/${of.orgId}/members/${who.userId}`;
+const buildPath = (of: Person, who: { userId: string }) =>
+  `/orgs/${of.orgId}/members/${who.userId}`;
 const setRole = (by: Caller, of: Person, who: { userId: string }, role: string) =>
-  by.patch<Member>(pathOf(of, who), { role });
-const remove = (by: Caller, of: Person, who: { userId: string }) => by.delete(pathOf(of, who));
-const roleOf = async (of: Person, who: { userId: string }) =>
+  by.patch<Member>(buildPath(of, who), { role });
+const remove = (by: Caller, of: Person, who: { userId: string }) => by.delete(buildPath(of, who));
+const readRole = async (of: Person, who: { userId: string }) =>
   (await of.get<Member[]>(`/orgs/${of.orgId}/members`)).body.find(
     ({ user_id }) => user_id === who.userId,
   )?.role;
-const eventsAbout = async (who: { userId: string }) =>
+const readActions = async (who: { userId: string }) =>
   (
     await api.sql<{ action: string }>(
       "select action from audit_events where resource_id = $1 and action like 'member_%' order by created_at",
@@ -39,8 +40,8 @@ const eventsAbout = async (who: { userId: string }) =>
     )
   ).map(({ action }) => action);
 
-/** A person with an organization of their own, in that of `of` too, and acting for it. */
-async function guest(of: Person, role: Role): Promise<Person & { homeOrgId: string }> {
+/** Creates a person with an own organization who is also a member of the one of `of`, and acts for that. */
+async function createGuest(of: Person, role: Role): Promise<Person & { homeOrgId: string }> {
   const person = await api.owner();
   await api.sql("insert into memberships (user_id, org_id, role) values ($1, $2, $3)", [
     person.userId,
@@ -55,7 +56,7 @@ async function guest(of: Person, role: Role): Promise<Person & { homeOrgId: stri
 describe("the list", () => {
   test("is visible to every member, newest member first, in pages", async () => {
     const of = await api.owner();
-    const viewer = await guest(of, "viewer");
+    const viewer = await createGuest(of, "viewer");
     const all = (await viewer.get<Member[]>(`/orgs/${of.orgId}/members`)).body;
     expect(all).toEqual([
       {
@@ -85,13 +86,13 @@ describe("changing a role", () => {
     expect((await tunnel()).status).toBe(403);
     await setRole(owner, owner, member, "admin");
     expect((await tunnel()).status).toBe(201);
-    expect(await eventsAbout(member)).toEqual(["member_role_changed", "member_role_changed"]);
+    expect(await readActions(member)).toEqual(["member_role_changed", "member_role_changed"]);
   });
 
   test("to the same role is no event", async () => {
     const member = await api.colleague(owner, "member");
     expect((await setRole(owner, owner, member, "member")).status).toBe(200);
-    expect(await eventsAbout(member)).toEqual([]);
+    expect(await readActions(member)).toEqual([]);
   });
 
   test("is refused to members and viewers", async () => {
@@ -125,9 +126,9 @@ describe("changing a role", () => {
     expect((await setRole(admin, owner, admin, "admin")).status).toBe(403);
   });
 
-  test("of a user who is not a member is 404, to an unknown role 400", async () => {
-    const stranger = await api.owner();
-    for (const userId of [stranger.userId, crypto.randomUUID(), "x"]) {
+  test("answers 404 for a user who is not a member, and 400 for an unknown role", async () => {
+    const otherOwner = await api.owner();
+    for (const userId of [otherOwner.userId, crypto.randomUUID(), "x"]) {
       expect((await setRole(owner, owner, { userId }, "member")).status).toBe(404);
       expect((await remove(owner, owner, { userId })).status).toBe(404);
     }
@@ -140,14 +141,17 @@ describe("changing a role", () => {
 
   test("uses only the ids of the path, not those of body and query", async () => {
     const other = await api.owner();
-    const [member, victim] = [await api.colleague(owner, "member"), await guest(other, "member")];
+    const [member, victim] = [
+      await api.colleague(owner, "member"),
+      await createGuest(other, "member"),
+    ];
     const ids = { id: other.orgId, org_id: other.orgId, user_id: victim.userId };
     const query = new URLSearchParams(ids).toString();
     const body = { ...ids, role: "admin" };
-    expect((await owner.patch(`${pathOf(owner, member)}?${query}`, body)).status).toBe(200);
-    expect(await roleOf(owner, member)).toBe("admin");
-    expect(await roleOf(other, victim)).toBe("member");
-    expect((await owner.patch(`${pathOf(other, victim)}?id=${owner.orgId}`, body)).status).toBe(
+    expect((await owner.patch(`${buildPath(owner, member)}?${query}`, body)).status).toBe(200);
+    expect(await readRole(owner, member)).toBe("admin");
+    expect(await readRole(other, victim)).toBe("member");
+    expect((await owner.patch(`${buildPath(other, victim)}?id=${owner.orgId}`, body)).status).toBe(
       404,
     );
   });
@@ -159,17 +163,17 @@ describe("the last owner", () => {
     const refused = { status: 409, body: { error: "conflict" } };
     expect(await remove(of, of, of)).toMatchObject(refused);
     expect(await setRole(of, of, of, "admin")).toMatchObject(refused);
-    const heir = await guest(of, "admin");
-    await setRole(of, of, heir, "owner");
+    const successor = await createGuest(of, "admin");
+    await setRole(of, of, successor, "owner");
     expect((await remove(of, of, of)).status).toBe(200);
-    expect(await remove(heir, of, heir)).toMatchObject(refused);
+    expect(await remove(successor, of, successor)).toMatchObject(refused);
   });
 
   test.each(["demote each other", "remove each other", "both leave"])(
     "remains when two owners %s at the same time",
     async (what) => {
       const of = await api.owner();
-      const second = await guest(of, "owner");
+      const second = await createGuest(of, "owner");
       const attempt = (by: Person, at: number) => {
         const other = by === of ? second : of;
         if (what === "both leave") return remove(by, of, by);
@@ -193,13 +197,13 @@ describe("the last owner", () => {
 
 describe("removing", () => {
   test("ends the access of the member's sessions at once, to this organization only", async () => {
-    const member = await guest(owner, "member");
+    const member = await createGuest(owner, "member");
     expect((await member.get("/tunnels")).status).toBe(200);
     expect((await remove(owner, owner, member)).status).toBe(200);
     expect((await member.get("/tunnels")).status).toBe(401);
     expect((await member.get(`/orgs/${owner.orgId}/members`)).status).toBe(404);
     expect((await member.get(`/orgs/${member.homeOrgId}`)).status).toBe(200);
-    expect(await eventsAbout(member)).toEqual(["member_removed"]);
+    expect(await readActions(member)).toEqual(["member_removed"]);
 
     const renewed = await createCaller(api.server, { cookie: member.cookie }).post<{
       access_token: string;
@@ -210,7 +214,7 @@ describe("removing", () => {
   });
 
   test("revokes the tokens that they minted there, and disconnects their agents", async () => {
-    const member = await guest(owner, "member");
+    const member = await createGuest(owner, "member");
     const home = { ...member, ...(await api.logIn(member.email, member.password)) };
     const [here, elsewhere, others] = [
       await mintToken(member),
@@ -236,7 +240,7 @@ describe("removing", () => {
   });
 
   test("voids device requests that they approved and whose token was not collected", async () => {
-    const member = await guest(owner, "member");
+    const member = await createGuest(owner, "member");
     const { body } = await api.anonymous.post<{ device_code: string }>("/auth/cli/start", {});
     expect((await member.post("/auth/cli/authorize", body)).status).toBe(200);
     await remove(owner, owner, member);
@@ -244,14 +248,14 @@ describe("removing", () => {
   });
 
   test("leaves no token that was minted at the same time", async () => {
-    const member = await guest(owner, "member");
+    const member = await createGuest(owner, "member");
     const minting = Array.from({ length: 24 }, () => member.post("/tokens", { name: "late" }));
     await Promise.all([remove(owner, owner, member), ...minting]);
-    const left = await api.sql(
+    const remaining = await api.sql(
       "select id from tokens where org_id = $1 and created_by = $2 and revoked_at is null",
       [owner.orgId, member.userId],
     );
-    expect(left).toEqual([]);
+    expect(remaining).toEqual([]);
   });
 
   test("fails no concurrent renewal: each is for an organization that the user still belongs to", async () => {
@@ -265,14 +269,14 @@ describe("removing", () => {
     expect(renewals.map(({ status }) => status)).toEqual(Array(20).fill(200));
     const { body } = await renew();
     const authorization = `Bearer ${body.access_token}`;
-    const mine = await createCaller(api.server, { authorization }).get<unknown[]>("/orgs");
-    expect(mine.body).toMatchObject([{ role: "owner" }]);
+    const organizations = await createCaller(api.server, { authorization }).get<unknown[]>("/orgs");
+    expect(organizations.body).toMatchObject([{ role: "owner" }]);
   });
 
   test("allows every member to leave, and no member to remove another", async () => {
     for (const role of ["viewer", "member", "admin"] as const) {
-      const person = await guest(owner, role);
-      const other = await guest(owner, "viewer");
+      const person = await createGuest(owner, role);
+      const other = await createGuest(owner, "viewer");
       const expected = role === "admin" ? 200 : 403;
       expect((await remove(person, owner, other)).status).toBe(expected);
       expect((await remove(person, owner, person)).status).toBe(200);
@@ -281,13 +285,13 @@ describe("removing", () => {
   });
 
   test("by twenty concurrent requests happens once", async () => {
-    const member = await guest(owner, "member");
+    const member = await createGuest(owner, "member");
     const replies = await Promise.all(
       Array.from({ length: 20 }, () => remove(owner, owner, member)),
     );
     expect(replies.filter(({ status }) => status === 200)).toHaveLength(1);
     expect(replies.filter(({ status }) => status === 404)).toHaveLength(19);
-    expect(await eventsAbout(member)).toEqual(["member_removed"]);
+    expect(await readActions(member)).toEqual(["member_removed"]);
   });
 });
 
@@ -298,7 +302,7 @@ describe("what a member has issued ends with their permission", () => {
     ).length;
 
   test("tokens, when they become a viewer", async () => {
-    const admin = await guest(owner, "admin");
+    const admin = await createGuest(owner, "admin");
     const { wireBytes } = await mintToken(admin, { name: admin.userId });
     const agent = await api.connectAgent(wireBytes, { port: 1 });
     const closed = once(agent.socket!, "close") as Promise<[number]>;
@@ -310,18 +314,18 @@ describe("what a member has issued ends with their permission", () => {
   });
 
   test("invitations, when they lose the permission to invite to that role", async () => {
-    const second = await guest(owner, "owner");
+    const second = await createGuest(owner, "owner");
     const path = `/orgs/${owner.orgId}/invitations`;
     const invite = (role: Role) => second.post(path, { email: newEmail(), role });
     for (const role of ["owner", "viewer"] as const) expect((await invite(role)).status).toBe(201);
-    const open = async () =>
+    const listOpen = async () =>
       (await owner.get<{ role: Role; invited_by: string }[]>(path)).body
         .filter(({ invited_by }) => invited_by === second.userId)
         .map(({ role }) => role);
-    expect(await open()).toEqual(["viewer", "owner"]);
+    expect(await listOpen()).toEqual(["viewer", "owner"]);
     await setRole(owner, owner, second, "admin");
-    expect(await open()).toEqual(["viewer"]);
+    expect(await listOpen()).toEqual(["viewer"]);
     await remove(owner, owner, second);
-    expect(await open()).toEqual([]);
+    expect(await listOpen()).toEqual([]);
   });
 });

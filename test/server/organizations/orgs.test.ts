@@ -23,11 +23,11 @@ afterAll(() => api.stop());
 
 const create = (by: Person, body: object = { name: "Acme" }) =>
   by.post<Organization>("/orgs", body);
-const bearer = (accessToken: string) =>
+const createBearerCaller = (accessToken: string) =>
   createCaller(api.server, { authorization: `Bearer ${accessToken}` });
 const refresh = (cookie: string) =>
   createCaller(api.server, { cookie }).post<{ access_token: string }>("/auth/refresh");
-const actions = async (orgId: string) =>
+const listActions = async (orgId: string) =>
   (
     await api.sql<{ action: string }>(
       "select action from audit_events where org_id = $1 order by created_at",
@@ -52,20 +52,20 @@ describe("creating an organization", () => {
       body.id,
     ]);
     expect(projects).toEqual([{ slug: "default", is_default: true }]);
-    expect(await actions(body.id)).toEqual(["organization_created"]);
+    expect(await listActions(body.id)).toEqual(["organization_created"]);
   });
 
   test("grants no second trial", async () => {
     const { body } = await create(owner);
-    const trialOf = async (id: string) =>
+    const readTrialEnd = async (id: string) =>
       (
         await api.sql<{ trial: Date | null }>(
           "select trial_ends_at trial from organizations where id = $1",
           [id],
         )
       )[0]?.trial;
-    expect(await trialOf(owner.orgId)).toBeInstanceOf(Date);
-    expect(await trialOf(body.id)).toBeNull();
+    expect(await readTrialEnd(owner.orgId)).toBeInstanceOf(Date);
+    expect(await readTrialEnd(body.id)).toBeNull();
   });
 
   test("assigns a slug to exactly one of twenty concurrent requests", async () => {
@@ -110,10 +110,13 @@ describe("creating an organization", () => {
 describe("reading and renaming", () => {
   test("lists the caller's organizations, newest membership first, in pages", async () => {
     const person = await api.owner();
-    const made = [];
-    for (const name of ["One", "Two", "Three"]) made.push((await create(person, { name })).body);
+    const created = [];
+    for (const name of ["One", "Two", "Three"]) created.push((await create(person, { name })).body);
     const all = (await person.get<Organization[]>("/orgs")).body;
-    expect(all.map(({ id }) => id)).toEqual([...made.map(({ id }) => id).reverse(), person.orgId]);
+    expect(all.map(({ id }) => id)).toEqual([
+      ...created.map(({ id }) => id).reverse(),
+      person.orgId,
+    ]);
     const first = (await person.get<Organization[]>("/orgs?limit=2")).body;
     const rest = (await person.get<Organization[]>(`/orgs?after=${first[1]!.id}`)).body;
     expect([...first, ...rest]).toEqual(all);
@@ -121,13 +124,13 @@ describe("reading and renaming", () => {
   });
 
   test("works whichever organization the token acts for", async () => {
-    const { body: made } = await create(owner, { name: "Before" });
-    expect((await owner.get<Organization>(`/orgs/${made.id}`)).body).toEqual(made);
+    const { body: created } = await create(owner, { name: "Before" });
+    expect((await owner.get<Organization>(`/orgs/${created.id}`)).body).toEqual(created);
     for (const name of ["After", "After"]) {
-      const renamed = await owner.patch<Organization>(`/orgs/${made.id}`, { name });
-      expect(renamed).toMatchObject({ status: 200, body: { ...made, name: "After" } });
+      const renamed = await owner.patch<Organization>(`/orgs/${created.id}`, { name });
+      expect(renamed).toMatchObject({ status: 200, body: { ...created, name: "After" } });
     }
-    expect(await actions(made.id)).toEqual(["organization_created", "organization_updated"]);
+    expect(await listActions(created.id)).toEqual(["organization_created", "organization_updated"]);
   });
 
   test("answers 404 to other callers and for unknown ids, and 401 without a session", async () => {
@@ -165,18 +168,18 @@ describe("switching", () => {
       active_org: { id: other.id, name: "Acme", slug: other.slug, role: "owner" },
     });
     const activeOrg = async (token: string) =>
-      (await bearer(token).get<Me>("/auth/me")).body.active_org.id;
+      (await createBearerCaller(token).get<Me>("/auth/me")).body.active_org.id;
     expect(await activeOrg(body.access_token)).toBe(other.id);
     expect(await activeOrg(person.accessToken)).toBe(person.orgId);
     const renewed = await refresh(person.cookie);
     expect(await activeOrg(renewed.body.access_token)).toBe(other.id);
-    expect(await actions(other.id)).toEqual(["organization_created", "organization_switched"]);
+    expect(await listActions(other.id)).toEqual(["organization_created", "organization_switched"]);
   });
 
   test("to the current organization is no event", async () => {
     const person = await api.owner();
     expect((await person.post(`/orgs/${person.orgId}/switch`)).status).toBe(200);
-    expect(await actions(person.orgId)).not.toContain("organization_switched");
+    expect(await listActions(person.orgId)).not.toContain("organization_switched");
   });
 
   test("is refused for an organization that the caller is not a member of", async () => {
@@ -208,7 +211,7 @@ describe("deleting", () => {
     for (const subdomain of ["doomed", "doomed-too"]) {
       expect((await owner.post("/tunnels", { localPort: 1, subdomain })).status).toBe(201);
     }
-    const events = (await actions(person.orgId)).filter((action) =>
+    const events = (await listActions(person.orgId)).filter((action) =>
       /_(revoked|deleted)$/.test(action),
     );
     expect(events.sort()).toEqual([
@@ -232,7 +235,7 @@ describe("deleting", () => {
     const { body: other } = await create(person);
     await person.delete(`/orgs/${person.orgId}`);
     const { body } = await refresh(person.cookie);
-    const me = await bearer(body.access_token).get<Me>("/auth/me");
+    const me = await createBearerCaller(body.access_token).get<Me>("/auth/me");
     expect(me.body.active_org.id).toBe(other.id);
   });
 
@@ -250,7 +253,7 @@ describe("deleting", () => {
       [again.orgId],
     );
     expect(org?.days).toBeCloseTo(4, 1);
-    expect(await actions(again.orgId)).toEqual(["organization_created", "session_created"]);
+    expect(await listActions(again.orgId)).toEqual(["organization_created", "session_created"]);
   });
 
   test("works for an organization with thousands of tokens and many tunnels", async () => {
@@ -270,7 +273,7 @@ describe("deleting", () => {
       person.orgId,
     ]);
     expect((await person.delete(`/orgs/${person.orgId}`)).status).toBe(200);
-    const events = await actions(person.orgId);
+    const events = await listActions(person.orgId);
     expect(events.filter((action) => action === "token_revoked")).toHaveLength(10_000);
     expect(events.filter((action) => action === "tunnel_deleted")).toHaveLength(150);
     const [taken] = await api.sql(
@@ -282,19 +285,19 @@ describe("deleting", () => {
 
   test("leaves no tunnel and no token that is created at the same time", async () => {
     const person = await api.owner();
-    const busy = Array.from({ length: 24 }, (_, at) =>
+    const requests = Array.from({ length: 24 }, (_, at) =>
       at % 2 === 0
         ? person.post("/tunnels", { localPort: 1 })
         : person.post("/tokens", { name: "late" }),
     );
-    const [deleted] = await Promise.all([person.delete(`/orgs/${person.orgId}`), ...busy]);
+    const [deleted] = await Promise.all([person.delete(`/orgs/${person.orgId}`), ...requests]);
     expect(deleted.status).toBe(200);
-    const left = await api.sql(
+    const remaining = await api.sql(
       `select id from tokens where org_id = $1 and revoked_at is null
        union all select id from tunnels where org_id = $1 and deleted_at is null
        union all select user_id from memberships where org_id = $1`,
       [person.orgId],
     );
-    expect(left).toEqual([]);
+    expect(remaining).toEqual([]);
   });
 });

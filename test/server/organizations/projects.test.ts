@@ -14,9 +14,12 @@ beforeAll(async () => {
 });
 afterAll(() => api.stop());
 
-let made = 0;
-async function makeProject(by = owner): Promise<Project> {
-  const { body } = await by.post<Project>("/projects", { slug: `project-${++made}`, name: "Made" });
+let count = 0;
+async function createProject(by = owner): Promise<Project> {
+  const { body } = await by.post<Project>("/projects", {
+    slug: `project-${++count}`,
+    name: "Made",
+  });
   return body;
 }
 const mintIn = (slug: string, body: object = {}) =>
@@ -78,7 +81,7 @@ test("a slug is unique in an organization, also with concurrent requests", async
 
 describe("deleting one", () => {
   test("ends its tunnels and tokens, frees its names, and touches nothing else", async () => {
-    const { slug } = await makeProject();
+    const { slug } = await createProject();
     const { body: token } = await mintIn(slug);
     const { body: outside } = await owner.post<Tunnel>("/tunnels", { localPort: 1 });
     const agent = await api.connectAgent(token.wireBytes, { port: 1, subdomain: "api" });
@@ -100,9 +103,9 @@ describe("deleting one", () => {
   });
 
   test("leaves no tunnel and no token that is created at the same time", async () => {
-    const { id, slug } = await makeProject();
-    const old = await Promise.all(Array.from({ length: 10 }, () => mintIn(slug)));
-    const rotating = old.map(({ body }) => owner.post(`/tokens/${body.nonce}/rotate`));
+    const { id, slug } = await createProject();
+    const tokens = await Promise.all(Array.from({ length: 10 }, () => mintIn(slug)));
+    const rotating = tokens.map(({ body }) => owner.post(`/tokens/${body.nonce}/rotate`));
     const minting = Array.from({ length: 10 }, () => mintIn(slug));
     const reserving = Array.from({ length: 10 }, () =>
       owner.post("/tunnels", { localPort: 1, projectSlug: slug }),
@@ -112,18 +115,18 @@ describe("deleting one", () => {
       expect([200, 201, 404]).toContain(status);
     }
     expect((await deleted).status).toBe(200);
-    const left = await api.sql(
+    const remaining = await api.sql(
       `select 1 from tunnels where project_id = $1 and deleted_at is null
         union all select 1 from tokens where project_id = $1 and revoked_at is null`,
       [id],
     );
-    expect(left).toEqual([]);
+    expect(remaining).toEqual([]);
   });
 });
 
 describe("a token of a project", () => {
   test("is valid for a day when a person mints it, and opens tunnels of that project only", async () => {
-    const { slug } = await makeProject();
+    const { slug } = await createProject();
     const { body } = await mintIn(slug);
     expect(body).toMatchObject({ projectSlug: slug, expiresAt: body.issuedAt + 24 * 3600 });
     const inside = await api.connectAgent(body.wireBytes, { port: 1, subdomain: "web" });
@@ -131,30 +134,31 @@ describe("a token of a project", () => {
     const names = (await owner.get<Tunnel[]>("/tunnels")).body.map(({ subdomain }) => subdomain);
     expect(names).toContain(`web-${slug}`);
     inside.socket?.close();
-    for (const project of ["default", (await makeProject()).slug]) {
+    for (const project of ["default", (await createProject()).slug]) {
       const outside = await api.connectAgent(body.wireBytes, { port: 1, project });
       expect(outside.code).toBe(CLOSE.forbidden);
     }
   });
 
   test("can be restricted to some of its names", async () => {
-    const { slug } = await makeProject();
+    const { slug } = await createProject();
     const allowed_subdomains = [`api-${slug}`, `*-eu-${slug}`, "pr-*"];
     const { body } = await mintIn(slug, { allowed_subdomains });
     expect(body.allowedSubdomains).toEqual(allowed_subdomains);
-    const codeFor = async (subdomain: string) => {
+    const readCloseCode = async (subdomain: string) => {
       const { socket, code } = await api.connectAgent(body.wireBytes, { port: 1, subdomain });
       socket?.close();
       return code;
     };
-    for (const name of ["api", "x-eu", "pr-7"]) expect(await codeFor(name)).toBeUndefined();
-    for (const name of ["web", "apis", "eu"]) expect(await codeFor(name)).toBe(CLOSE.forbidden);
+    for (const name of ["api", "x-eu", "pr-7"]) expect(await readCloseCode(name)).toBeUndefined();
+    for (const name of ["web", "apis", "eu"])
+      expect(await readCloseCode(name)).toBe(CLOSE.forbidden);
   });
 
   test.each(["api", "api-other", "*-other", "-PROJECT"])(
     "cannot be restricted to %s, which is outside of the project",
     async (pattern) => {
-      const { slug } = await makeProject();
+      const { slug } = await createProject();
       const outside = pattern.replace("PROJECT", slug);
       expect(await mintIn(slug, { allowed_subdomains: [outside] })).toMatchObject({
         status: 400,
@@ -164,7 +168,7 @@ describe("a token of a project", () => {
   );
 
   test("is minted by members, and not without a bearer token", async () => {
-    const { slug } = await makeProject();
+    const { slug } = await createProject();
     const viewer = await api.colleague(owner, "viewer");
     const post = (by: Pick<Person, "post">) => by.post(`/projects/${slug}/tokens`, { name: "x" });
     expect((await post(viewer)).status).toBe(403);
@@ -175,7 +179,7 @@ describe("a token of a project", () => {
 });
 
 test("changes of a project are in the audit log", async () => {
-  const { id, slug } = await makeProject();
+  const { id, slug } = await createProject();
   await owner.patch(`/projects/${slug}`, { name: "Other" });
   await owner.delete(`/projects/${slug}`);
   const events = await api.sql<{ action: string }>(
@@ -187,7 +191,7 @@ test("changes of a project are in the audit log", async () => {
 });
 
 test("an agent with an unrestricted token names the project", async () => {
-  const { slug } = await makeProject();
+  const { slug } = await createProject();
   const { wireBytes } = await mintToken(owner);
   const agent = await api.connectAgent(wireBytes, { port: 1, subdomain: "any", project: slug });
   expect(agent.code).toBeUndefined();

@@ -1,4 +1,4 @@
-/** Who may call what: every route of the API, tried by every role, beside the table that is meant. */
+/** The lowest role for each route of the API: every route is requested by every role. */
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
@@ -15,7 +15,7 @@ import {
 
 const ROLES = ["viewer", "member", "admin", "owner"] as const;
 
-/** The lowest role that is not refused. A new route is entered here on purpose, or this test fails. */
+/** The lowest role that is not refused. The test fails for a route that is not in this table. */
 const LOWEST_ROLE: Record<string, Role> = {
   "GET /auth/me": "viewer",
   "POST /auth/logout": "viewer",
@@ -44,7 +44,7 @@ const LOWEST_ROLE: Record<string, Role> = {
   "POST /billing/cancel": "owner",
   "GET /orgs/{id}/members": "viewer",
   "PATCH /orgs/{id}/members/{user_id}": "admin",
-  /** Of somebody else: anybody may leave. */
+  /** For other members: every member may leave. */
   "DELETE /orgs/{id}/members/{user_id}": "admin",
   "GET /orgs/{id}/invitations": "viewer",
   "POST /orgs/{id}/invitations": "admin",
@@ -78,7 +78,7 @@ const LOWEST_ROLE: Record<string, Role> = {
   "GET /inspector/{id}/curl": "viewer",
   "POST /inspector/{id}/replay": "member",
   "DELETE /inspector": "member",
-  /** Takes its token as a protocol: with none of them it is 401 to everybody. */
+  /** The token is sent as a WebSocket protocol. Without one every role gets 401. */
   "GET /inspector/ws": "viewer",
   "GET /domains": "viewer",
   "POST /domains": "member",
@@ -122,8 +122,8 @@ const LOWEST_ROLE: Record<string, Role> = {
   "POST /projects/{slug}/tokens": "member",
 };
 
-/** After these the caller, or the organization, is not what it was: each gets its own. */
-const ENDS = new Set(["POST /auth/logout", "DELETE /orgs/{id}"]);
+/** These end the caller's session or the organization: each of their requests gets a new one. */
+const DESTRUCTIVE = new Set(["POST /auth/logout", "DELETE /orgs/{id}"]);
 
 let api: TestApi;
 let routes: Route[];
@@ -139,9 +139,9 @@ beforeAll(async () => {
 });
 afterAll(() => api.stop());
 
-/** Without a body, and with ids of nothing: whoever may call gets another refusal, or none. */
+/** Sends no body, and ids that do not exist: a role that is allowed to call the route gets another error, or none. */
 async function isRefused(route: Route, role: Role): Promise<boolean> {
-  const caller = ENDS.has(formatRoute(route))
+  const caller = DESTRUCTIVE.has(formatRoute(route))
     ? await api.colleague(await api.owner(), role)
     : people[role];
   const values: Record<string, string> = route.path.startsWith("/orgs/")
@@ -157,7 +157,7 @@ test("every route is in the table", () => {
 
 test.each(Object.entries(LOWEST_ROLE))("%s requires at least the role %s", async (name, lowest) => {
   const route = routes.find((candidate) => formatRoute(candidate) === name);
-  expect(route, `there is no ${name}`).toBeDefined();
+  expect(route, `${name} is missing`).toBeDefined();
   const refused = [];
   for (const role of ROLES) if (await isRefused(route!, role)) refused.push(role);
   expect(refused).toEqual(ROLES.slice(0, ROLES.indexOf(lowest)));
@@ -173,9 +173,9 @@ test("the documentation has every permission with its roles", async () => {
     permission,
     ROLES.filter((_, at) => cells[at] === "yes"),
   ]);
-  const meant = PERMISSIONS.map((permission) => [
+  const expected = PERMISSIONS.map((permission) => [
     `\`${permission}\``,
     ROLES.filter((role) => hasPermission(role, permission)),
   ]);
-  expect(documented.sort()).toEqual(meant.sort());
+  expect(documented.sort()).toEqual(expected.sort());
 });

@@ -21,7 +21,7 @@ let api: TestApi;
 let owner: Person;
 let relay: RelayLink;
 beforeAll(async () => {
-  api = await startApi({ env: RELAY_ENV, shared: true });
+  api = await startApi({ env: RELAY_ENV });
   owner = await api.owner();
   const noRelay = await owner.post<Answer>("/tunnels", { localPort: 1, protocol: "tcp" });
   expect([noRelay.status, noRelay.body.error]).toEqual([503, "unavailable"]);

@@ -203,7 +203,7 @@ domains.openapi(
       case "duplicate_name":
         throw new ApiError(
           "duplicate_name",
-          "The domain is bound to another tunnel. Unbind it first.",
+          "This name already leads to another tunnel, or is reserved by another organization.",
         );
       default:
         return c.json(toDomain(row), 200);
