@@ -55,9 +55,13 @@ describe("the list of connections", () => {
 
   test("loses an agent that disconnected, and one whose tunnel was deleted", async () => {
     const org = new TestOrganization();
-    const [gone, deleted, staying] = [await org.agent(), await org.agent(), await org.agent()];
+    const [disconnected, deleted, staying] = [
+      await org.agent(),
+      await org.agent(),
+      await org.agent(),
+    ];
     await vi.waitFor(async () => expect(await org.listAgentIds()).toHaveLength(3), WAIT_OPTIONS);
-    gone.agent.socket.close(1000, "bye");
+    disconnected.agent.socket.close(1000, "bye");
     await deleted.tunnel.stub.retire();
     await vi.waitFor(
       async () => expect(await org.listAgentIds()).toEqual(getAgentIds(staying)),

@@ -84,8 +84,8 @@ test("a domain in another script is reached by its Punycode form", async () => {
 test("a domain that was moved, unbound or released no longer leads to the tunnel from the next request on", async () => {
   const domain = await verified("moving.example");
   const hostIs = async (expected: string) => {
-    const seen = await Promise.all(Array.from({ length: 10 }, () => visit("moving.example")));
-    expect(seen).toEqual(Array(10).fill(expected));
+    const outcomes = await Promise.all(Array.from({ length: 10 }, () => visit("moving.example")));
+    expect(outcomes).toEqual(Array(10).fill(expected));
   };
   for (let times = 0; times < 3; times++) {
     await bind(domain, 0);

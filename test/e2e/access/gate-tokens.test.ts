@@ -141,7 +141,7 @@ describe("an issuer", () => {
   test.each([
     ["that is down", { status: 500 }],
     ["that has no document", { status: 404 }],
-    ["that says nothing sensible", { status: 200, body: "<html>" }],
+    ["that sends invalid content", { status: 200, body: "<html>" }],
     ["that speaks for another", { status: 200, body: '{"issuer":"x","jwks_uri":"http://x/"}' }],
     ["that talks without end", { status: 200, body: `{"x":"${"y".repeat(300_000)}"}` }],
   ])("%s makes tokens unverifiable", async (_, response) => {
@@ -153,12 +153,12 @@ describe("an issuer", () => {
   });
 
   test("is requested at the configured address only", async () => {
-    const { name: elsewhere } = newIssuer([first.jwk]);
-    const location = `${issuers.origin}/${elsewhere}/.well-known/openid-configuration`;
+    const { name: otherIssuerName } = newIssuer([first.jwk]);
+    const location = `${issuers.origin}/${otherIssuerName}/.well-known/openid-configuration`;
     const { issuer } = newIssuer({ status: 302, location });
     await requireToken({ allowed_issuers: [issuer] });
     expect(findErrorCode(await visitWithToken(await token(issuer)))).toBe("unavailable");
-    expect(requestedPaths.filter((path) => path.startsWith(`/${elsewhere}/`))).toEqual([]);
+    expect(requestedPaths.filter((path) => path.startsWith(`/${otherIssuerName}/`))).toEqual([]);
   });
 
   test("without TLS or on a private address is not requested, unless the operator allows it", async () => {

@@ -109,7 +109,7 @@ describe("a password", () => {
   test("is not read from any other header, nor from two Authorization headers", async () => {
     const { authorization } = ANN;
     const wrong = basicAuthorization("ann", "wrong").authorization;
-    const elsewhere: Record<string, string>[] = [
+    const otherHeaders: Record<string, string>[] = [
       { "proxy-authorization": authorization },
       { "proxy-authorization": authorization, authorization: wrong },
       { authorization: `${wrong}\r\nAuthorization: ${authorization}` },
@@ -117,7 +117,7 @@ describe("a password", () => {
       { "x-forwarded-authorization": authorization },
       { cookie: `authorization=${authorization}` },
     ];
-    for (const lines of elsewhere) {
+    for (const lines of otherHeaders) {
       expect([lines, findErrorCode(await shop.visit("/", lines))]).toEqual([lines, "unauthorized"]);
     }
     const absolute = `http://ann:open%20sesame@shop.localhost:${owner.api.server.port}/`;
@@ -230,13 +230,13 @@ describe("the headers between the edge and the object", () => {
       for (const method of ["POST", "GET", "PURGE"]) {
         const head = `${method} /a%2fb//c?d=%zz HTTP/1.1\r\n${host}\r\nContent-Length: ${body.length}\r\n\r\n`;
         expect((await exchange(owner.api.server.port, head + body)).status).toBe(200);
-        const seen = origin.requests.at(-1)!;
-        expect([seen.method, seen.target, seen.body.length]).toEqual([
+        const received = origin.requests.at(-1)!;
+        expect([received.method, received.target, received.body.length]).toEqual([
           method,
           "/a%2fb//c?d=%zz",
           body.length,
         ]);
-        expect(findHeader(seen.headers, "x-forwarded-for")).toBe("127.0.0.1");
+        expect(findHeader(received.headers, "x-forwarded-for")).toBe("127.0.0.1");
       }
     }
   });
@@ -300,8 +300,8 @@ describe("a policy", () => {
       isDenied = !isDenied;
       changed += 1;
       isChanging = false;
-      const seen = authorized;
-      await waitUntil(() => Promise.resolve(authorized > seen + 64));
+      const authorizedBefore = authorized;
+      await waitUntil(() => Promise.resolve(authorized > authorizedBefore + 64));
     }
     isStopped = true;
     await Promise.all(visitors);

@@ -132,9 +132,9 @@ describe("a ticket is valid", () => {
   test("only on the host of its tunnel, also within an organization", async () => {
     const other = await visits.exposeGated();
     const url = await ticket(new TunnelBrowser());
-    const elsewhere = new URL(url);
-    elsewhere.host = new URL(other.url).host;
-    expect(readPageStatusAndCode(await new TunnelBrowser().open(elsewhere))).toEqual([
+    const otherHostUrl = new URL(url);
+    otherHostUrl.host = new URL(other.url).host;
+    expect(readPageStatusAndCode(await new TunnelBrowser().open(otherHostUrl))).toEqual([
       400,
       "invalid_token",
     ]);
@@ -155,7 +155,7 @@ describe("a ticket is valid", () => {
     expect(setsPass(await new TunnelBrowser().open(url))).toBe(true);
   });
 
-  test("only if this service issued it: others get an error page without markup of theirs", async () => {
+  test("only if this service issued it: others get an error page without their markup", async () => {
     for (const forged of ["", "x", "v1.a.b.c", "<script>", `v1.${"A".repeat(9_000)}`]) {
       const url = `${tunnel.url}${TICKET_PATH}?ticket=${encodeURIComponent(forged)}`;
       const refused = await new TunnelBrowser().open(url);
@@ -305,13 +305,13 @@ describe("the address after a sign-in", () => {
 test("no sign-in starts for a tunnel without a gate, or for a deleted one", async () => {
   const ungated = await visits.exposeGated();
   await visits.remove(ungated.tunnelId);
-  const gone = await visits.exposeGated();
-  await visits.owner.delete(`/tunnels/${gone.tunnelId}`);
+  const deleted = await visits.exposeGated();
+  await visits.owner.delete(`/tunnels/${deleted.tunnelId}`);
   const start = async (id: string) => {
     const { headers } = await visits.api.anonymous.get(`/edge-auth/start?moved=1&tunnel_id=${id}`);
     return headers.get("underpass-error");
   };
-  for (const id of [ungated.tunnelId, gone.tunnelId, crypto.randomUUID()]) {
+  for (const id of [ungated.tunnelId, deleted.tunnelId, crypto.randomUUID()]) {
     expect(await start(id)).toBe("not_found");
   }
   expect(await start("x")).toBe("invalid_request");

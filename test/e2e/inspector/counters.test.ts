@@ -165,8 +165,8 @@ test("every request and every byte is in the row after the next report", async (
   const sum = sumCounts(parts);
   expect(await waitForCounts("exact", sum)).toEqual(sum);
   // One transaction writes all of them.
-  const elsewhere = await readOtherCounts();
-  expect(Object.values(elsewhere)).toEqual(Object.values(elsewhere).map(() => sum));
+  const otherCounts = await readOtherCounts();
+  expect(Object.values(otherCounts)).toEqual(Object.values(otherCounts).map(() => sum));
   await tunnel.close();
 });
 
@@ -251,18 +251,21 @@ test("refused and disconnected visitors are counted by reason, in their organiza
 test("a scrape after a crash does not count agents that have not reconnected", async () => {
   const other = await api.owner();
   const otherToken = Buffer.from((await mintToken(other)).wireBytes, "base64");
-  const [gone, back] = [await share("gone", otherToken), await share("back", otherToken)];
+  const [lostAgent, returningAgent] = [
+    await share("gone", otherToken),
+    await share("back", otherToken),
+  ];
   const agents = async () => {
     const { body } = await other.get<string>("/metrics/prometheus");
     return readExposition(body).value("underpass_agents_connected");
   };
   await waitUntil(async () => (await agents()) === 2);
-  const reconnected = once(back.events, "reconnected");
+  const reconnected = once(returningAgent.events, "reconnected");
   process.kill(await api.server.getPid("workerd"), "SIGKILL");
-  await gone.close();
+  await lostAgent.close();
   await reconnected;
   expect(await agents()).toBe(1);
   // Presence in a row is trusted for a while: an agent that has just registered is not in the list yet.
   await waitUntil(async () => (await other.get<Metrics>("/metrics")).body.active_tunnels === 1);
-  await back.close();
+  await returningAgent.close();
 });

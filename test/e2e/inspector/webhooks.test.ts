@@ -247,8 +247,8 @@ describe("underpass webhooks", () => {
       ];
       await using unknown = await startForwarding("nobody's", hooks);
       expect(await waitForRejection(unknown)).toEqual([1, "not_found"]);
-      const stranger = await mintToken(await api.owner());
-      const strangersToken = Buffer.from(stranger.wireBytes, "base64");
+      const otherOrgToken = await mintToken(await api.owner());
+      const otherOrgTokenBytes = Buffer.from(otherOrgToken.wireBytes, "base64");
       await using foreign = await runAgent(
         ["webhooks", receiver.id, "--forward", "1", "--json"].concat([
           "--server",
@@ -256,7 +256,7 @@ describe("underpass webhooks", () => {
           "--token-file",
           "TOKEN",
         ]),
-        { token: strangersToken },
+        { token: otherOrgTokenBytes },
       );
       expect(await waitForRejection(foreign)).toEqual([1, "not_found"]);
       await using deleted = await startForwarding("ends", hooks);

@@ -164,9 +164,9 @@ describe("a ticket", () => {
   });
 
   test("for one relay is refused by another", async () => {
-    const elsewhere = await stack.startRelay("elsewhere");
+    const otherRelay = await stack.startRelay("elsewhere");
     const { body } = await requestTicket(network.id);
-    expect([401, 4401]).toContain(await presentTicket(elsewhere.port, body.ticket));
+    expect([401, 4401]).toContain(await presentTicket(otherRelay.port, body.ticket));
   });
 });
 

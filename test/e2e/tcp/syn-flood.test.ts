@@ -1,6 +1,6 @@
 /**
  * A flood of SYNs at the public port of a TCP tunnel, from a network namespace that drops the answers.
- * Needs root: elsewhere it is skipped with one line that says why.
+ * Needs root. Without it the test is skipped, and a line says why.
  */
 import { spawnSync } from "node:child_process";
 import { once } from "node:events";

@@ -135,9 +135,9 @@ test("--remote-port requests a public port, which survives restarts of the agent
 /** The relay's highest port that none of the organization's tunnels uses. */
 async function findFreePort(): Promise<number> {
   const { body: tunnels } = await stack.owner.get<Tunnel[]>("/tunnels");
-  const taken = new Set(tunnels.map(({ publicPort }) => publicPort));
+  const usedPorts = new Set(tunnels.map(({ publicPort }) => publicPort));
   let port = stack.relay.port + PORTS;
-  while (taken.has(port)) port -= 1;
+  while (usedPorts.has(port)) port -= 1;
   return port;
 }
 

@@ -24,7 +24,7 @@ export interface Machine {
   address: string;
   /** Its end of the cable. */
   link: string;
-  /** The words before a command that run it on this machine. */
+  /** The prefix of a command that runs it on this machine. */
   prefix: string[];
   run(command: string, args: string[], input?: string): string;
   start(command: string, args: string[], env?: Record<string, string>): ChildProcess;

@@ -33,7 +33,7 @@ export interface RelayProcessOptions {
   port?: number;
   /** The address to listen on, if agents reach the relay without the proxies. */
   address?: string;
-  /** Words before the command: `ip netns exec …`. */
+  /** Precedes the command: `ip netns exec …`. */
   prefix?: string[];
   env?: Record<string, string>;
 }
@@ -127,7 +127,7 @@ export async function startRelayProcess(options: RelayProcessOptions): Promise<R
   };
 }
 
-/** Resolves when the API knows the relay and assigns its ports. */
+/** Resolves when the API has registered the relay and assigns its ports. */
 export async function waitUntilLinked(api: TestApi, relay: RelayProcess): Promise<void> {
   const text = "select id from relays where id = $1 and connected_epoch is not null";
   try {

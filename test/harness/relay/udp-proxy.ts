@@ -1,5 +1,5 @@
 /**
- * A UDP path with faults between clients and one server: it loses, repeats, delays and reorders datagrams,
+ * An unreliable UDP path between clients and one server: it loses, repeats, delays and reorders datagrams,
  * gives clients new addresses as a NAT does, and can be blocked. Each client has a socket of its own upstream.
  */
 import { createSocket, type Socket } from "node:dgram";
@@ -18,7 +18,7 @@ export interface UdpFaults {
   /** Parts of 1. */
   loss?: number;
   duplicates?: number;
-  /** The part of datagrams that are held back until `REORDER_DISTANCE` others have passed. */
+  /** The part of datagrams that are delayed until `REORDER_DISTANCE` others have passed. */
   reordered?: number;
   delayMs?: number;
   /** The seed of the random choices. */
@@ -27,7 +27,7 @@ export interface UdpFaults {
 
 export interface UdpProxy extends AsyncDisposable {
   port: number;
-  /** Received datagrams, before any fault. */
+  /** Received datagrams, before any loss or change. */
   readonly passed: Record<Direction, number>;
   setFaults(faults: UdpFaults): void;
   /** Drops everything from now on, in one direction or in both. */
@@ -37,7 +37,7 @@ export interface UdpProxy extends AsyncDisposable {
   rebind(): Promise<void>;
   /** Every datagram on its way to the server, for tests that replay it. */
   onDatagram: ((direction: Direction, bytes: Buffer) => void) | undefined;
-  /** Sends to the server from the address that it knows for the newest client. */
+  /** Sends to the server from the newest client's address at the proxy. */
   inject(bytes: Uint8Array): void;
 }
 
@@ -47,7 +47,7 @@ interface Mapping {
 }
 
 const REORDER_DISTANCE = 3;
-/** A datagram that is held back is sent after this when no others arrive. */
+/** A delayed datagram is sent after this time if no others arrive. */
 const REORDER_MAX_MS = 50;
 const RANDOM_STEPS = 10_000;
 
@@ -58,7 +58,7 @@ export async function startUdpProxy(serverPort: number, at?: Address): Promise<U
   const passed = { "to-server": 0, "to-client": 0 };
   let faults: UdpFaults = {};
   let random = createRandom(1);
-  const held: { release: () => void; after: number }[] = [];
+  const delayed: { release: () => void; after: number }[] = [];
   const near = await bind(at ?? { address: "127.0.0.1", port: 0 });
   near.on("message", (bytes, { address, port }) => {
     const mapping = getMapping(address, port);
@@ -78,33 +78,33 @@ export async function startUdpProxy(serverPort: number, at?: Address): Promise<U
     return mapping;
   }
 
-  function happens(part = 0): boolean {
+  function isChosen(part = 0): boolean {
     return random.below(RANDOM_STEPS) < part * RANDOM_STEPS;
   }
 
   function pass(direction: Direction, bytes: Buffer, deliver: () => void): void {
     passed[direction] += 1;
     proxy.onDatagram?.(direction, bytes);
-    if (blocked.has(direction) || happens(faults.loss)) return;
-    const later = () => {
+    if (blocked.has(direction) || isChosen(faults.loss)) return;
+    const deliverDelayed = () => {
       if (faults.delayMs === undefined) deliver();
       else setTimeout(deliver, faults.delayMs);
     };
-    if (happens(faults.reordered)) hold(later);
-    else later();
-    if (happens(faults.duplicates)) later();
-    for (const one of held.filter((one) => (one.after -= 1) <= 0)) one.release();
+    if (isChosen(faults.reordered)) delay(deliverDelayed);
+    else deliverDelayed();
+    if (isChosen(faults.duplicates)) deliverDelayed();
+    for (const one of delayed.filter((one) => (one.after -= 1) <= 0)) one.release();
   }
 
-  function hold(deliver: () => void): void {
+  function delay(deliver: () => void): void {
     const one = { after: REORDER_DISTANCE, release };
     const timer = setTimeout(release, REORDER_MAX_MS);
     function release(): void {
       clearTimeout(timer);
-      held.splice(held.indexOf(one), 1);
+      delayed.splice(delayed.indexOf(one), 1);
       deliver();
     }
-    held.push(one);
+    delayed.push(one);
   }
 
   async function rebind(): Promise<void> {
@@ -146,7 +146,7 @@ async function bind({ address, port }: Address): Promise<Socket> {
   return socket.on("error", () => undefined);
 }
 
-/** A datagram that is still held back when its socket closes is lost, as on any path. */
+/** A datagram that is still delayed when its socket closes is lost, as on any path. */
 function send(socket: Socket, bytes: Uint8Array, port: number, address: string): void {
   try {
     socket.send(bytes, port, address, () => undefined);

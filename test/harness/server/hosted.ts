@@ -90,7 +90,7 @@ export async function startHosted({
   const child = spawn(workerd, ["serve", configPath], { env: bindings });
   let output = "";
   for (const stream of [child.stdout, child.stderr]) {
-    stream.setEncoding("utf8").on("data", (words: string) => (output += words));
+    stream.setEncoding("utf8").on("data", (text: string) => (output += text));
   }
   undo.defer(() => end(child));
   const url = `http://127.0.0.1:${port}`;
@@ -104,8 +104,8 @@ export async function startHosted({
 
   const owned = undo.move();
   const config = Settings.parse(bindings) as unknown as Config;
-  const sql = async (words: string, values: unknown[] = []) =>
-    (await database.query(words, values)).rows;
+  const sql = async (query: string, values: unknown[] = []) =>
+    (await database.query(query, values)).rows;
   return {
     url,
     sql: sql as HostedService["sql"],

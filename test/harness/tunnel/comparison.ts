@@ -49,16 +49,16 @@ export async function compare(
     origin.requests.length = 0;
     origin.respond = row.respond ?? (() => OK);
     const answer = await exchange(to, request);
-    const [seen, again] = origin.requests;
+    const [received, again] = origin.requests;
     if (again) throw new Error("the local server received the request twice");
     const isMeasured = /chunked/i.test(findHeader(answer.headers, "transfer-encoding") ?? "");
     return {
-      seen: seen
+      seen: received
         ? {
-            method: seen.method,
-            target: seen.target,
-            headers: normalize(seen.headers, ADDED),
-            body: summarize(seen.body),
+            method: received.method,
+            target: received.target,
+            headers: normalize(received.headers, ADDED),
+            body: summarize(received.body),
           }
         : null,
       answer: {

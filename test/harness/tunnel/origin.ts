@@ -9,7 +9,7 @@ export interface OriginRequest extends Message {
 }
 
 /** @returns the bytes of the response, or nothing when it wrote to the socket itself. */
-export type Respond = (seen: OriginRequest, socket: Socket) => Buffer | string | void;
+export type Respond = (request: OriginRequest, socket: Socket) => Buffer | string | void;
 
 export interface RawOrigin {
   port: number;

@@ -151,9 +151,9 @@ export class MessageReader {
   }
 
   #take(length: number): Buffer {
-    const taken = Buffer.from(this.#buffer.subarray(0, length));
+    const bytes = Buffer.from(this.#buffer.subarray(0, length));
     this.#at += length;
-    return taken;
+    return bytes;
   }
 
   /** Waits until `find` returns an index. @returns the index, or -1 when the connection ended first. */
@@ -162,12 +162,12 @@ export class MessageReader {
       const at = find();
       if (at >= 0 || this.#ended || this.#error) return at;
       await new Promise<void>((resolve, reject) => {
-        const late = setTimeout(() => {
+        const timer = setTimeout(() => {
           this.#socket.destroy();
           reject(new Error(`received nothing for ${WAIT_MAX_MS} ms`));
         }, WAIT_MAX_MS);
         this.#wake = () => {
-          clearTimeout(late);
+          clearTimeout(timer);
           resolve();
         };
       });

@@ -256,7 +256,7 @@ describe("what people had begun can be completed", () => {
     expect(body).toMatchObject({ domain, verified: true });
   });
 
-  test("deliveries signed with the old secrets are accepted, and repeated ones are kept once", async () => {
+  test("deliveries signed with the old secrets are accepted, and repeated ones are stored once", async () => {
     type Receiver = { id: string; validator: "code_host" | "generic_hmac_sha256"; kept: number };
     const receivers = answers.ada["/webhook-receivers"] as Receiver[];
     for (const receiver of receivers) {

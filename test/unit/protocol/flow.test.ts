@@ -70,8 +70,8 @@ describe("a sender", () => {
     const sender = newSender();
     sender.recordSent(1, STREAM_WINDOW_BYTES);
     sender.end(1);
-    const held = STREAM_WINDOW_BYTES - STREAM_RESERVE_BYTES;
-    expect(countConnectionWindow(sender)).toBe(CONNECTION_WINDOW_BYTES - held);
+    const windowBytes = STREAM_WINDOW_BYTES - STREAM_RESERVE_BYTES;
+    expect(countConnectionWindow(sender)).toBe(CONNECTION_WINDOW_BYTES - windowBytes);
     sender.addCredit(1, STREAM_WINDOW_BYTES);
     expect(countConnectionWindow(sender)).toBe(CONNECTION_WINDOW_BYTES);
   });
@@ -97,7 +97,7 @@ describe("a sender", () => {
     expect(sender.available(64)).toBeGreaterThan(0);
   });
 
-  test("resumes all waiting senders when the stream or the connection is gone", () => {
+  test("resumes all waiting senders when the stream or the connection has ended", () => {
     const sender = newSender();
     const resumed: number[] = [];
     for (const stream of [1, 2, 3]) {

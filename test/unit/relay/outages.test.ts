@@ -19,8 +19,8 @@ test("keys stay valid while the API can't be reached, and an expired ticket is a
   expect(agent.closed).toBeNull();
   const exp = Math.floor(Date.now() / 1_000) - 60;
   const claims = { port: relay.ports[1], exp };
-  await using late = new RelayAgent(relay.url, await relay.networkTicket(claims));
-  await late.waitForWelcome("network");
+  await using expiredAgent = new RelayAgent(relay.url, await relay.networkTicket(claims));
+  await expiredAgent.waitForWelcome("network");
   // The first status after a reconnect contains all networks.
   relay.api.statuses.length = 0;
   relay.api.resume();

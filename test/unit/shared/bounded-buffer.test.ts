@@ -10,7 +10,7 @@ test("collects chunks up to its bound, and adds nothing of one that does not fit
   expect([buffer.bytes[5_999], buffer.bytes[6_000]]).toEqual([1, 3]);
 });
 
-test("copies what it is given", () => {
+test("copies the chunks", () => {
   const buffer = new BoundedBuffer(1);
   const chunk = Uint8Array.of(7);
   buffer.append(chunk);

@@ -7,9 +7,9 @@ const RULE = { burst: 5, refillMs: 12_000 };
 function waitsAt(times: number[]): number[] {
   let bucket: Bucket | undefined;
   return times.map((nowMs) => {
-    const taken = takeFromBucket(bucket, RULE, nowMs);
-    ({ bucket } = taken);
-    return taken.waitMs;
+    const result = takeFromBucket(bucket, RULE, nowMs);
+    ({ bucket } = result);
+    return result.waitMs;
   });
 }
 

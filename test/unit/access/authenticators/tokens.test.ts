@@ -273,7 +273,7 @@ describe("an issuer that rotates its keys", () => {
 describe("an issuer that is unavailable", () => {
   const unavailable = { issuerDownForMs: ISSUER_DOWN_MS };
 
-  test("makes tokens unverifiable, and is not requested again for a moment", async () => {
+  test("makes tokens unverifiable, and is not requested again for a short time", async () => {
     isDown = true;
     expect(await check(await token())).toEqual(unavailable);
     expect(await check(await token({ jti: "2" }))).toEqual(unavailable);

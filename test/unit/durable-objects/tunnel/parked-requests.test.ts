@@ -25,42 +25,42 @@ describe("parked requests", () => {
 
   /** @returns whether each request has stopped waiting. */
   function observed(waits: Promise<void>[]): () => Promise<boolean[]> {
-    const over = waits.map(() => false);
-    waits.forEach((wait, i) => void wait.then(() => (over[i] = true)));
+    const hasEnded = waits.map(() => false);
+    waits.forEach((wait, i) => void wait.then(() => (hasEnded[i] = true)));
     return async () => {
       await vi.advanceTimersByTimeAsync(0);
-      return over;
+      return hasEnded;
     };
   }
 
   test("all continue when they are released", async () => {
     const parking = new ParkedRequests();
-    const over = observed([parking.wait(1_000), parking.wait(1_000)]);
-    expect(await over()).toEqual([false, false]);
+    const hasEnded = observed([parking.wait(1_000), parking.wait(1_000)]);
+    expect(await hasEnded()).toEqual([false, false]);
     parking.release();
-    expect(await over()).toEqual([true, true]);
+    expect(await hasEnded()).toEqual([true, true]);
     expect(parking.size).toBe(0);
     expect(vi.getTimerCount()).toBe(0);
   });
 
   test("wait no longer than their maximum", async () => {
     const parking = new ParkedRequests();
-    const over = observed([parking.wait(1_000), parking.wait(0)]);
-    expect(await over()).toEqual([false, true]);
+    const hasEnded = observed([parking.wait(1_000), parking.wait(0)]);
+    expect(await hasEnded()).toEqual([false, true]);
     await vi.advanceTimersByTimeAsync(999);
-    expect(await over()).toEqual([false, true]);
+    expect(await hasEnded()).toEqual([false, true]);
     await vi.advanceTimersByTimeAsync(1);
-    expect(await over()).toEqual([true, true]);
+    expect(await hasEnded()).toEqual([true, true]);
     expect(parking.size).toBe(0);
   });
 
   test("are bounded: one more does not wait", async () => {
     const parking = new ParkedRequests();
     const waits = Array.from({ length: PARKED_REQUESTS_MAX }, () => parking.wait(1_000));
-    const over = observed([...waits, parking.wait(1_000)]);
-    expect((await over()).filter(Boolean)).toHaveLength(1);
-    expect((await over()).at(-1)).toBe(true);
+    const hasEnded = observed([...waits, parking.wait(1_000)]);
+    expect((await hasEnded()).filter(Boolean)).toHaveLength(1);
+    expect((await hasEnded()).at(-1)).toBe(true);
     parking.release();
-    expect((await over()).every(Boolean)).toBe(true);
+    expect((await hasEnded()).every(Boolean)).toBe(true);
   });
 });

@@ -47,7 +47,7 @@ describe("a code", () => {
   });
 
   test.each(["", "12345", "1234567", "12 456", "abcdef", "１２３４５６", "٣٣٣٣٣٣", "-12345"])(
-    "that is not six digits is nobody's: %j",
+    "that is not six digits is not valid: %j",
     (code) => {
       expect(findTotpStep(SECRET, code, NOW)).toBeNull();
     },

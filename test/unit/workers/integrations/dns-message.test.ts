@@ -50,11 +50,11 @@ describe("a response contains", () => {
   });
 
   test("no text of another name, type or class", () => {
-    const elsewhere = encodeTxt("_svc-challenge.other.example", ["no"]);
+    const otherName = encodeTxt("_svc-challenge.other.example", ["no"]);
     const address = encodeRecord(NAME, TYPE.A, Buffer.from([127, 0, 0, 1]));
     const chaos = encodeTxt(NAME, ["no"]);
     chaos.writeUInt16BE(3, encodeName(NAME).length + 2);
-    expect(readRecords(elsewhere, address, chaos)).toEqual({ texts: [] });
+    expect(readRecords(otherName, address, chaos)).toEqual({ texts: [] });
   });
 
   test("no text of a name with a dot inside a label", () => {

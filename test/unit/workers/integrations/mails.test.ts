@@ -40,7 +40,7 @@ const ALL: Record<keyof typeof mails, mails.Mail> = {
   overdueMail: mails.overdueMail(TO, overdue, config),
 };
 
-const words = (text: string) => text.split(/\s+/).filter((word) => word !== "");
+const splitWords = (text: string) => text.split(/\s+/).filter((word) => word !== "");
 const toPlainText = (html: string) =>
   html
     .replace(/<title>.*<\/title>/s, "")
@@ -52,7 +52,7 @@ const toPlainText = (html: string) =>
 
 describe.each(Object.entries(ALL))("%s", (_, mail) => {
   test("has the same text in both parts", () => {
-    expect(words(toPlainText(mail.html))).toEqual(words(mail.text));
+    expect(splitWords(toPlainText(mail.html))).toEqual(splitWords(mail.text));
   });
 
   test("loads nothing, runs nothing, and has only the tags that it needs", () => {

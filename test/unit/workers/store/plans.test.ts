@@ -31,7 +31,7 @@ test.each([
   ["pro", [24 * HOUR, 5, 30, true, true, true]],
   ["team", [7 * 24 * HOUR, null, 90, true, true, true]],
   ["enterprise", [null, null, 365, true, true, true]],
-] as const)("what %s grants is what an account of it is told", (plan, granted) => {
+] as const)("the limits of %s are those that its accounts read", (plan, granted) => {
   const {
     plan: named,
     trial_ends_at: trial,

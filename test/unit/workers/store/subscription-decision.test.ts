@@ -73,7 +73,7 @@ describe("an update", () => {
     expect(decide([], update({ purchase: null }), LIVE)).toEqual({ kind: "unknown_price" });
   });
 
-  test("that is older changes only what it says about an overdue payment", () => {
+  test("that is older changes only the overdue payment", () => {
     const known = row({ eventAt: at(0), status: "past_due", overdueSince: at(0) });
     expect(decide([known], update({ status: "past_due" }), LIVE)).toMatchObject({
       kind: "older",

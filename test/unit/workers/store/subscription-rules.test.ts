@@ -231,15 +231,15 @@ test("of several subscriptions the better plan counts, and those without a plan 
     status: isEntitling ? ("active" as const) : ("canceled" as const),
     eventAt: at(seconds),
   });
-  const [pro, team, gone] = [
+  const [pro, team, notEntitling] = [
     newCandidate("pro", true, 5),
     newCandidate("team", true, 1),
     newCandidate("team", false, 9),
   ];
-  expect(findPaidPlan([pro, team, gone])).toBe("team");
-  expect(findPaidPlan([pro, gone])).toBe("pro");
-  expect(findPaidPlan([gone])).toBeNull();
-  expect(pickCurrentSubscription([pro, gone, team])).toBe(team);
-  expect(pickCurrentSubscription([gone, pro])).toBe(pro);
+  expect(findPaidPlan([pro, team, notEntitling])).toBe("team");
+  expect(findPaidPlan([pro, notEntitling])).toBe("pro");
+  expect(findPaidPlan([notEntitling])).toBeNull();
+  expect(pickCurrentSubscription([pro, notEntitling, team])).toBe(team);
+  expect(pickCurrentSubscription([notEntitling, pro])).toBe(pro);
   expect(pickCurrentSubscription([])).toBeNull();
 });

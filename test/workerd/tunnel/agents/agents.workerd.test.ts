@@ -199,7 +199,7 @@ test("frames for a stream that has ended are ignored", async () => {
 });
 
 describe("a tunnel", () => {
-  test("that is retired disconnects its agent permanently and responses 404 from then on", async () => {
+  test("that is retired disconnects its agent permanently and answers with 404 from then on", async () => {
     const tunnel = new LiveTunnel();
     const agent = await tunnel.agent();
     const waiting = tunnel.visit("/");

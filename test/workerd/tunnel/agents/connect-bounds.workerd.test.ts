@@ -86,7 +86,7 @@ async function receiveUntilReset(client: TestClient) {
   }
 }
 
-describe("the memory that is held", () => {
+describe("the used memory", () => {
   test("for a slow agent is bounded by the client's window, and is sent when there is credit", async () => {
     const { agent, client, stream } = await connected();
     const data = createRandom(6).bytes(2 * STREAM_WINDOW_BYTES - STREAM_RESERVE_BYTES);

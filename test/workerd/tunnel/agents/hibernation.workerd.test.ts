@@ -21,7 +21,7 @@ describe("a tunnel that hibernated", () => {
     expect(await (await response).text()).toBe("awake");
   });
 
-  test("still knows which credential serves it", async () => {
+  test("remembers which credential serves it", async () => {
     const tunnel = new LiveTunnel();
     const agent = await tunnel.agent();
     await tunnel.sleep();
@@ -89,7 +89,7 @@ describe("a tunnel that hibernated", () => {
     expect(report).toMatchObject({ requests: 2, bytesIn: 10, bytesOut: 6, agentConnected: true });
   });
 
-  test("ignores late frames of streams that it no longer knows", async () => {
+  test("ignores late frames of streams that have ended", async () => {
     const tunnel = new LiveTunnel();
     const agent = await tunnel.agent();
     await tunnel.sleep();

@@ -222,7 +222,7 @@ describe("a tunnel's captures are bounded", () => {
     const streams: number[] = [];
     for (let i = 0; i < count; i += 1) streams.push((await agent.nextRequest()).stream);
     for (const stream of streams) agent.respond(stream, 200);
-    const taken = visits.map(async (visit) => (await (await visit).bytes()).length);
+    const bodies = visits.map(async (visit) => (await (await visit).bytes()).length);
     const part = new Uint8Array(64 * 1024);
     for (const stream of streams) {
       for (let at = 0; at < BODY_CAPTURE_MAX_BYTES; at += part.length) {
@@ -245,7 +245,7 @@ describe("a tunnel's captures are bounded", () => {
     for (const stream of streams) {
       agent.send((writer) => writer.writeBytes(FRAME.data, FLAG.end, stream, end));
     }
-    expect(new Set(await Promise.all(taken))).toEqual(new Set([BODY_CAPTURE_MAX_BYTES]));
+    expect(new Set(await Promise.all(bodies))).toEqual(new Set([BODY_CAPTURE_MAX_BYTES]));
     const events = await Promise.all(open.map(({ id }) => tunnel.stub.getCapture(id)));
     const whole = events.filter((event) => !event!.truncated.response);
     expect(whole).toHaveLength(count - 2);
@@ -286,18 +286,18 @@ describe("a tunnel's captures are bounded", () => {
   test("in storage: the oldest are dropped first", async () => {
     const { tunnel, agent } = await createServed();
     const body = new Uint8Array(BODY_CAPTURE_MAX_BYTES);
-    const bodies = CAPTURES_STORED_MAX_BYTES / body.length + 20;
-    for (let i = 0; i < bodies; i += 1) {
+    const count = CAPTURES_STORED_MAX_BYTES / body.length + 20;
+    for (let i = 0; i < count; i += 1) {
       const answer = tunnel.visit(`/${i}`);
       const stream = await nextRequest(agent);
       agent.respond(stream, 200);
-      const taken = new Response((await answer).body).bytes();
+      const visitorBody = new Response((await answer).body).bytes();
       for (let at = 0; at < body.length; at += 64 * 1024) {
         const part = body.subarray(at, at + 64 * 1024);
         agent.send((writer) => writer.writeBytes(FRAME.data, 0, stream, part));
       }
       agent.send((writer) => writer.writeBytes(FRAME.data, FLAG.end, stream, new Uint8Array()));
-      await taken;
+      await visitorBody;
       if (i % 8 === 0) await listCaptures(tunnel, { limit: 1 });
     }
     const listed = await listCaptures(tunnel);

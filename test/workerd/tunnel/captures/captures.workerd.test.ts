@@ -258,14 +258,14 @@ describe("captures are listed", () => {
     const { tunnel, agent } = await createServed();
     const paths = Array.from({ length: 30 }, (_, i) => `/${i}`);
     for (const path of paths) await completeVisit(tunnel, agent, path);
-    const seen: string[] = [];
+    const listedPaths: string[] = [];
     for (let after: string | undefined; ;) {
       const page = await listCaptures(tunnel, { limit: 7, after });
       if (page.length === 0) break;
-      seen.push(...page.map(({ path }) => path));
+      listedPaths.push(...page.map(({ path }) => path));
       after = page.at(-1)!.id;
     }
-    expect(seen).toEqual(paths.toReversed());
+    expect(listedPaths).toEqual(paths.toReversed());
   });
 
   test("by method, status, class of status, part of the path, and time", async () => {

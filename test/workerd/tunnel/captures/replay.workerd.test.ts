@@ -116,8 +116,8 @@ describe("a captured request that is sent again", () => {
     await (await answer).text();
     const { id } = await lastCapture(tunnel);
     expect(await tunnel.stub.replay(id)).toEqual({ refused: "cut" });
-    const given = { body: new TextEncoder().encode("given") };
-    expect((await answerReplay(tunnel, agent, id, given)).body).toBe("given");
+    const edits = { body: new TextEncoder().encode("given") };
+    expect((await answerReplay(tunnel, agent, id, edits)).body).toBe("given");
   });
 
   test("is refused if it is a WebSocket", async () => {

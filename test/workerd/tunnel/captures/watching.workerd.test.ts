@@ -51,11 +51,11 @@ describe("a watcher", () => {
 
   test("receives nothing of another organization", async () => {
     const [org, other] = [new WatchedOrganization(), new WatchedOrganization()];
-    const [watcher, stranger] = [await org.watcher(), await other.watcher()];
+    const [watcher, otherWatcher] = [await org.watcher(), await other.watcher()];
     await org.deliverNumbered(tunnelId, 0, 1);
     await other.deliverNumbered(tunnelId, 7, 1);
     await expectReceived(watcher, [0]);
-    await expectReceived(stranger, [7]);
+    await expectReceived(otherWatcher, [7]);
   });
 
   test("gets a pong while the object hibernates, and receives the next request", async () => {

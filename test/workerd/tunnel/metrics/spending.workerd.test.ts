@@ -55,12 +55,12 @@ describe("a tunnel's traffic is charged", () => {
     const agent = await tunnel.agent({ tokenExpiresAtMs: Date.now() + 400 * 24 * 3600_000 });
     await visit(tunnel, agent, 7);
     await tunnel.stub.sendReport();
-    const later = Date.now() + 32 * 24 * 3600_000;
-    vi.useFakeTimers({ toFake: ["Date"], now: later });
-    const again = await tunnel.agent({ tokenExpiresAtMs: later + 3600_000 });
+    const nextMonth = Date.now() + 32 * 24 * 3600_000;
+    vi.useFakeTimers({ toFake: ["Date"], now: nextMonth });
+    const again = await tunnel.agent({ tokenExpiresAtMs: nextMonth + 3600_000 });
     await visit(tunnel, again, 5);
     expect(await getSpending(tunnel)).toMatchObject([
-      { month: month(later), bytes: 5, requests: 1 },
+      { month: month(nextMonth), bytes: 5, requests: 1 },
     ]);
   });
 

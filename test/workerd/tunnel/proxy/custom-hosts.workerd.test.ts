@@ -11,44 +11,44 @@ async function isRefused(tunnel: LiveTunnel, host = HOST): Promise<boolean> {
   return response.headers.get("underpass-error") === "tunnel_not_found";
 }
 
-const tell = (tunnel: LiveTunnel, version: number, isHere: boolean) =>
+const updateHost = (tunnel: LiveTunnel, version: number, isHere: boolean) =>
   tunnel.stub.setCustomHost(HOST, { version, isHere });
 
 test("requests for a domain are refused from when it moves away until it is back; others are not", async () => {
   const tunnel = new LiveTunnel();
-  await tell(tunnel, 1, true);
+  await updateHost(tunnel, 1, true);
   expect(await isRefused(tunnel)).toBe(false);
-  await tell(tunnel, 2, false);
+  await updateHost(tunnel, 2, false);
   for (const host of [HOST, "WWW.Shop.Example", `${HOST}.`, `${HOST}:8080`]) {
     expect([host, await isRefused(tunnel, host)]).toEqual([host, true]);
   }
   for (const host of ["shop.localhost", "shop.example", `x.${HOST}`]) {
     expect([host, await isRefused(tunnel, host)]).toEqual([host, false]);
   }
-  await tell(tunnel, 3, true);
+  await updateHost(tunnel, 3, true);
   expect(await isRefused(tunnel)).toBe(false);
 });
 
 test("an update that arrives late changes nothing", async () => {
   const tunnel = new LiveTunnel();
-  await tell(tunnel, 3, true);
-  await tell(tunnel, 2, false);
+  await updateHost(tunnel, 3, true);
+  await updateHost(tunnel, 2, false);
   expect(await isRefused(tunnel)).toBe(false);
-  await tell(tunnel, 4, false);
-  await tell(tunnel, 3, true);
+  await updateHost(tunnel, 4, false);
+  await updateHost(tunnel, 3, true);
   expect(await isRefused(tunnel)).toBe(true);
 });
 
 test("an object that hibernated remembers the domains", async () => {
   const tunnel = new LiveTunnel();
-  await tell(tunnel, 1, false);
+  await updateHost(tunnel, 1, false);
   await tunnel.sleep();
   expect(await isRefused(tunnel)).toBe(true);
 });
 
 test("an object remembers a bounded number of domains, the latest ones", async () => {
   const tunnel = new LiveTunnel();
-  await tell(tunnel, 1, false);
+  await updateHost(tunnel, 1, false);
   const updates = Array.from({ length: CUSTOM_HOSTS_MAX }, (_, n) =>
     tunnel.stub.setCustomHost(`shop-${n}.example`, { version: 1, isHere: false }),
   );

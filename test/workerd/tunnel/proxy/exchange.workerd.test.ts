@@ -85,7 +85,7 @@ describe("a response", () => {
     expect((await reader.read()).done).toBe(true);
   });
 
-  test("of known length that is truncated is never taken for complete", async () => {
+  test("of known length that is truncated never looks complete", async () => {
     const tunnel = new LiveTunnel();
     const agent = await tunnel.agent();
     const answer = tunnel.visit("/");
@@ -293,7 +293,7 @@ describe("windows", () => {
 
   test.each([
     ["a body where none belongs", 205, []],
-    ["another length than it said", 200, ["content-length", "7"]],
+    ["another length than declared", 200, ["content-length", "7"]],
     ["a head that is no HTTP", 999, []],
   ])("are granted again when a response has %s", async (_, status, pairs) => {
     const tunnel = new LiveTunnel();

@@ -162,7 +162,7 @@ describe("the edge", () => {
   });
 
   test.each(["1", "{}", "true", "00000000-0000-4000-8000-000000000000", "", '" {"code":"x"}'])(
-    "does not trust a header of a visitor that says %j",
+    "does not trust a visitor's header with the value %j",
     async (value) => {
       const tunnel = new LiveTunnel();
       const agent = await tunnel.agent();
@@ -219,8 +219,10 @@ describe("a password", () => {
     const agent = await tunnel.agent();
     await publish(tunnel, [], AUTH);
     const { authorization } = ANN;
-    const elsewhere = { "proxy-authorization": authorization, "x-authorization": authorization };
-    expect((await runVisit(tunnel, agent, "/", { headers: elsewhere })).code).toBe("unauthorized");
+    const otherHeaders = { "proxy-authorization": authorization, "x-authorization": authorization };
+    expect((await runVisit(tunnel, agent, "/", { headers: otherHeaders })).code).toBe(
+      "unauthorized",
+    );
     const both = {
       ...(await letThrough(tunnel)),
       "proxy-authorization": "Basic eDp5",

@@ -63,9 +63,9 @@ describe("maintenance", () => {
     const tunnel = new LiveTunnel();
     const agent = await tunnel.agent();
     const version = await setMaintenance(tunnel, true);
-    const late = { version, isOn: true, message: null };
+    const olderSettings = { version, isOn: true, message: null };
     await setMaintenance(tunnel, false);
-    await tunnel.stub.setMaintenance(tunnel.id, late);
+    await tunnel.stub.setMaintenance(tunnel.id, olderSettings);
     expect((await runVisit(tunnel, agent, "/")).code).toBe("passed");
   });
 

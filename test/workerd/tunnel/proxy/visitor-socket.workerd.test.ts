@@ -97,7 +97,7 @@ describe("a visitor's WebSocket", () => {
     await agent.nextCode(FRAME.close);
   });
 
-  test("closes when its agent is replaced, because its stream is gone", async () => {
+  test("closes when its agent is replaced, because its stream has ended", async () => {
     const { tunnel, socket } = await connected();
     await tunnel.agent();
     expect((await socket.closed).code).toBe(1012);

@@ -57,18 +57,18 @@ const NOT_CAPTURED = ["host", "content-length"];
 
 /** The request that must be received, byte for byte. */
 async function expectSame(event: CaptureEvent): Promise<void> {
-  for (const seen of await runInShells(
+  for (const received of await runInShells(
     formatCurlCommand(event, `http://127.0.0.1:${origin.port}`),
   )) {
-    const headers = seen.headers.map(([name, value]) => [
+    const headers = received.headers.map(([name, value]) => [
       name.toLowerCase(),
       Buffer.from(value, "latin1").toString(),
     ]);
     expect({
-      method: seen.method,
-      target: Buffer.from(seen.target, "latin1").toString(),
+      method: received.method,
+      target: Buffer.from(received.target, "latin1").toString(),
       headers: Object.fromEntries(headers.filter(([name]) => !NOT_CAPTURED.includes(name))),
-      body: seen.body.toString("base64"),
+      body: received.body.toString("base64"),
     }).toEqual({
       method: event.method,
       target: event.query === null ? event.path : `${event.path}?${event.query}`,
@@ -113,7 +113,7 @@ describe("the received request is the captured one:", () => {
 
   test.each([
     ["nothing", {}],
-    ["what curl says too", { accept: "text/html", "user-agent": "Mozilla/5.0 (X11)" }],
+    ["headers that curl also sends", { accept: "text/html", "user-agent": "Mozilla/5.0 (X11)" }],
     ["an empty value", { "x-empty": "", accept: "" }],
     ["quotes", { "x-q": `'"\`'' \\' $'\\n'`, "x-r": "''" }],
     ["substitutions", { "x-s": "$(touch pwned)`touch pwned`${PATH}!!" }],
