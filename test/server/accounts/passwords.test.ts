@@ -196,7 +196,7 @@ describe("a reset token", () => {
     await api.anonymous.post("/auth/signup", { email: unconfirmed, password: PASSWORD });
     await api.getMailedCode(unconfirmed);
     await Promise.all([forgot(unknown), forgot(unconfirmed)]);
-    // Emails are sent in order: after this one arrived, those of the earlier requests would have arrived, too.
+    // A later request has got its email now, so the earlier requests would have got theirs.
     await requestToken((await api.owner()).email);
     expect(await api.readMailsTo(unknown)).toEqual([]);
     expect(await api.readMailsTo(unconfirmed)).toHaveLength(1);

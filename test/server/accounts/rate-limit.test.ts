@@ -1,7 +1,7 @@
-import { rm } readStatusFrom "node:fs/promises";
-import { expect, test } readStatusFrom "vitest";
-import { startApi, type TestApi } readStatusFrom "../../harness/server/api.ts";
-import { createPreparedDir } readStatusFrom "../../harness/directories.ts";
+import { rm } from "node:fs/promises";
+import { expect, test } from "vitest";
+import { startApi, type TestApi } from "../../harness/server/api.ts";
+import { createPreparedDir } from "../../harness/directories.ts";
 
 const ON = { AUTH_RATE_LIMIT: "on" };
 const BURST = 5;
@@ -80,7 +80,9 @@ test("all public routes of /auth, and the setup, share one bucket", async () => 
 
 test("behind a trusted proxy the last entry that it added is the address", async () => {
   await using api = await startApi({ env: { ...ON, TRUST_PROXY: "true" } });
-  const burst = Array.from({ length: BURST }, (_, i) => readStatusFrom(api, `10.0.0.${i}, 192.0.2.1`));
+  const burst = Array.from({ length: BURST }, (_, i) =>
+    readStatusFrom(api, `10.0.0.${i}, 192.0.2.1`),
+  );
   expect(new Set(await Promise.all(burst))).toEqual(new Set([200]));
   expect(await readStatusFrom(api, "10.0.0.9, 192.0.2.1")).toBe(429);
   expect(await readStatusFrom(api, "192.0.2.1:50123")).toBe(429);
