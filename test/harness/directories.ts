@@ -1,7 +1,7 @@
 /** Temporary directories for tests, and data directories with a prepared database for servers. */
 import { execFile } from "node:child_process";
 import { randomBytes } from "node:crypto";
-import { cp, mkdtemp, rm, statfs, writeFile } from "node:fs/promises";
+import { cp, mkdtemp, readdir, rm, statfs, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
@@ -14,8 +14,8 @@ const PREPARED = "UNDERPASS_TEST_PREPARED_DIR";
 
 export const silentLog: Log = { info() {}, warn() {}, error() {}, forward() {} };
 
-export async function createTemporaryDir(parent = tmpdir()): Promise<string> {
-  return mkdtemp(join(parent, "underpass-test-"));
+export async function createTemporaryDir(): Promise<string> {
+  return mkdtemp(join(tmpdir(), "underpass-test-"));
 }
 
 /** The directory in memory of Linux. There, no commit of a database waits for a disk. */
@@ -23,13 +23,33 @@ const MEMORY_DIR = "/dev/shm";
 /** Enough for the data directories of all servers that run at the same time. Containers often have only 64 MiB. */
 const MEMORY_MIN_BYTES = 4 * 1024 ** 3;
 
+const DATA_DIR_NAME = /^underpass-test-data-(\d+)-/;
+
 /** Creates a directory for the data of a server, which need not survive this machine. */
 async function createDataDir(): Promise<string> {
   const free = await statfs(MEMORY_DIR).then(
     ({ bavail, bsize }) => bavail * bsize,
     () => 0,
   );
-  return createTemporaryDir(free > MEMORY_MIN_BYTES ? MEMORY_DIR : undefined);
+  const parent = free > MEMORY_MIN_BYTES ? MEMORY_DIR : tmpdir();
+  return mkdtemp(join(parent, `underpass-test-data-${process.pid}-`));
+}
+
+/** Frees the memory of earlier runs that were killed before they could remove their directories. */
+async function removeAbandonedDataDirs(): Promise<void> {
+  for (const name of await readdir(MEMORY_DIR).catch(() => [])) {
+    const [, pid] = DATA_DIR_NAME.exec(name) ?? [];
+    if (pid !== undefined && !isRunning(Number(pid)))
+      await rm(join(MEMORY_DIR, name), { recursive: true, force: true });
+  }
+}
+
+function isRunning(pid: number): boolean {
+  try {
+    return process.kill(pid, 0);
+  } catch (error) {
+    return error instanceof Error && "code" in error && error.code === "EPERM";
+  }
 }
 
 /**
@@ -39,6 +59,7 @@ async function createDataDir(): Promise<string> {
  * @returns a function that removes it.
  */
 export async function prepareDatabase(): Promise<() => Promise<void>> {
+  await removeAbandonedDataDirs();
   const dir = await createDataDir();
   const secrets = {
     gateway: randomBytes(32).toString("hex"),
