@@ -325,7 +325,7 @@ describe("a client without the secret is rejected", () => {
     ["a length of 4 GiB", "\xff\xff\xff\xff\0\x03\0\0"],
     ["a length of zero", "\0\0\0\0\0\x03\0\0"],
     ["another protocol", "\0\0\0\x08\0\x02\0\0"],
-  ])("by sending %s instead of a startup", async (_what, bytes) => {
+  ])("by sending %s instead of a startup", async (_name, bytes) => {
     const socket = new WebSocket(`ws://${gateway.address}/v2`);
     socket.on("open", () => socket.send(Uint8Array.from(bytes, (byte) => byte.charCodeAt(0))));
     const received = await new Promise<string>((resolve) => {

@@ -30,10 +30,10 @@ describe("the list of connections", () => {
 
   test("has only agents of its own organization", async () => {
     const [one, other] = [new TestOrganization(), new TestOrganization()];
-    const mine = await one.agent();
+    const ownAgent = await one.agent();
     const otherAgent = await other.agent();
     await vi.waitFor(
-      async () => expect(await one.listAgentIds()).toEqual(getAgentIds(mine)),
+      async () => expect(await one.listAgentIds()).toEqual(getAgentIds(ownAgent)),
       WAIT_OPTIONS,
     );
     await vi.waitFor(

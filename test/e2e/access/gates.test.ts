@@ -26,7 +26,7 @@ afterAll(async () => {
   await origin.stop();
 });
 beforeEach(async () => {
-  for (const what of ["policy", "auth", "maintenance"]) await shop.remove(what);
+  for (const setting of ["policy", "auth", "maintenance"]) await shop.remove(setting);
   origin.respond = () => OK;
   origin.requests.length = 0;
 });
@@ -173,7 +173,7 @@ describe("the headers between the edge and the object", () => {
         ]);
       }
     }
-    for (const what of ["policy", "auth"]) await shop.remove(what);
+    for (const setting of ["policy", "auth"]) await shop.remove(setting);
     expect(
       findErrorCode(await shop.visit("/admin", { "underpass-judged": '* {"code":"forbidden"}' })),
     ).toBe("passed");

@@ -236,8 +236,8 @@ describe("the position of the gate", () => {
   test("is after maintenance and the password, and before the policy", async () => {
     const tunnel = await visits.exposeGated({ allowed_emails: ["ann@example.com"] });
     const pass = await visits.getPass("ann@example.com", tunnel);
-    const put = (what: string, body: object) =>
-      visits.owner.send("PUT", `/tunnels/${tunnel.tunnelId}/${what}`, {
+    const put = (setting: string, body: object) =>
+      visits.owner.send("PUT", `/tunnels/${tunnel.tunnelId}/${setting}`, {
         headers: { "content-type": "application/json" },
         body: JSON.stringify(body),
       });

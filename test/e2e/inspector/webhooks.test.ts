@@ -280,8 +280,8 @@ describe("underpass webhooks", () => {
         [["webhooks", "shop", "--forward", "1", "--since", "once"], /--since/],
         [["webhooks", "twins", "--forward", String(hooks.port)], /2 receivers are called twins/],
       ] as const) {
-        const where = ["--server", api.server.url, "--token-file", "TOKEN"];
-        await using agent = await runAgent([...args, ...where], { token });
+        const serverOptions = ["--server", api.server.url, "--token-file", "TOKEN"];
+        await using agent = await runAgent([...args, ...serverOptions], { token });
         expect([args, await agent.exit]).toEqual([args, 2]);
         expect(agent.stderr).toMatch(complaint);
       }

@@ -96,7 +96,7 @@ test("1,000 visitors are served at the same time", async () => {
     const answer = await readExactly(visitor, `visitor ${i};`.length);
     return String(answer) === `visitor ${i};`;
   });
-  expect((await Promise.all(answers)).filter((isRight) => isRight)).toHaveLength(1_000);
+  expect((await Promise.all(answers)).filter((isCorrect) => isCorrect)).toHaveLength(1_000);
   for (const visitor of visitors) visitor.destroy();
 });
 

@@ -8,11 +8,11 @@ import type { ServerOptions } from "../server/server.ts";
 export interface OwnedTunnel {
   id: string;
   agent: ExposedTunnel;
-  /** `PUT /tunnels/{id}/<what>`. */
-  put(what: string, body?: object): Promise<Reply<{ error?: string }>>;
-  remove(what: string): Promise<Reply<unknown>>;
+  /** `PUT /tunnels/{id}/<setting>`. */
+  put(setting: string, body?: object): Promise<Reply<{ error?: string }>>;
+  remove(setting: string): Promise<Reply<unknown>>;
   getListed(): Promise<Tunnel>;
-  /** Sends one request. @param lines further headers. */
+  /** Sends one request. @param lines additional headers. */
   visit(path?: string, lines?: Record<string, string>, method?: string): Promise<Answer>;
 }
 
@@ -39,12 +39,12 @@ export async function startTunnelOwner(options: ServerOptions = {}): Promise<Tun
     return {
       id,
       agent,
-      put: (what, body = {}) =>
-        owner.send("PUT", `/tunnels/${id}/${what}`, {
+      put: (setting, body = {}) =>
+        owner.send("PUT", `/tunnels/${id}/${setting}`, {
           headers: { "content-type": "application/json" },
           body: JSON.stringify(body),
         }),
-      remove: (what) => owner.delete(`/tunnels/${id}/${what}`),
+      remove: (setting) => owner.delete(`/tunnels/${id}/${setting}`),
       async getListed() {
         const { body } = await owner.get<Tunnel[]>("/tunnels");
         return body.find((tunnel) => tunnel.id === id)!;

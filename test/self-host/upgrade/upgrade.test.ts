@@ -134,10 +134,10 @@ describe("what people had begun can be completed", () => {
       { headers: { cookie } },
     );
     expect(status).toBe(200);
-    const { body: who } = await upgraded
+    const { body: account } = await upgraded
       .callerWith(body.access_token)
       .get<AccountSummary>("/auth/me");
-    expect(who.user.email).toBe("ada@example.com");
+    expect(account.user.email).toBe("ada@example.com");
     const { body: list } = await upgraded.ada.get<SessionList>("/auth/sessions");
     const [, sessionId] = /=([\w-]+)\./.exec(cookie)!;
     expect(list.sessions.map(({ id }) => id)).toContain(sessionId);
@@ -227,8 +227,8 @@ describe("what people had begun can be completed", () => {
     oauth.user = { id: 4711, login: "eve" };
     oauth.emails = [{ email: "new@example.com", primary: true, verified: true }];
     const start = `http://localhost:${api.server.port}/auth/oauth/idp_b/start?return_to=/`;
-    const isBack = ({ searchParams }: URL) => searchParams.has("oauth_token");
-    const { location } = await new CookieBrowser().followRedirects(start, isBack);
+    const hasToken = ({ searchParams }: URL) => searchParams.has("oauth_token");
+    const { location } = await new CookieBrowser().followRedirects(start, hasToken);
     const eve = upgraded.callerWith(location!.searchParams.get("oauth_token")!);
     const { body } = await eve.get<AccountSummary>("/auth/me");
     expect(body.user.email).toBe("eve@example.com");

@@ -75,16 +75,19 @@ test("each direction ends on its own: bytes after the other side's FIN still arr
   expect(tunnel.port.usage()).toMatchObject({ bytesIn: 17, bytesOut: 22 });
 });
 
-test.each(["visitor", "agent"])("a reset by the %s is a reset for the other side", async (who) => {
-  await using tunnel = await startTunnelPort();
-  const connection = await tunnel.openDataConnection();
-  const visitor = await tunnel.visit();
-  await readHead(connection);
-  const [broken, other] = who === "visitor" ? [visitor, connection] : [connection, visitor];
-  const end = waitForEnd(other);
-  broken.resetAndDestroy();
-  expect(await end).toBe("ECONNRESET");
-});
+test.each(["visitor", "agent"])(
+  "a reset by the %s is a reset for the other side",
+  async (sender) => {
+    await using tunnel = await startTunnelPort();
+    const connection = await tunnel.openDataConnection();
+    const visitor = await tunnel.visit();
+    await readHead(connection);
+    const [broken, other] = sender === "visitor" ? [visitor, connection] : [connection, visitor];
+    const end = waitForEnd(other);
+    broken.resetAndDestroy();
+    expect(await end).toBe("ECONNRESET");
+  },
+);
 
 test("64 MiB in both directions at once arrive completely", async () => {
   await using tunnel = await startTunnelPort();
@@ -108,7 +111,7 @@ test("1,000 visitors at once are each served", async () => {
     visitor.end(text);
     return String(await readAll(visitor)) === text;
   });
-  expect((await Promise.all(answers)).filter((isRight) => isRight)).toHaveLength(1_000);
+  expect((await Promise.all(answers)).filter((isCorrect) => isCorrect)).toHaveLength(1_000);
   expect(tunnel.port.usage().connections).toBe(1_000);
 });
 

@@ -177,7 +177,7 @@ test.each([
   ["never ends its response", `HTTP/1.1 101 OK\r\n${"x".repeat(9_000)}`, NOT_A_RELAY],
   ["sends an invalid head", `${UPGRADED}\u0000\u0002{}`, NOT_A_RELAY],
   ["sends a head that is too long", `${UPGRADED}\u007f\u007f`, NOT_A_RELAY],
-])("a server that %s is given up", async (_what, answer, failure) => {
+])("a server that %s is given up", async (_name, answer, failure) => {
   const url = await startRelay("ws", (socket) => socket.write(answer));
   expect((await open(url)).failure).toBe(failure);
 });

@@ -35,8 +35,8 @@ describe("a new password", () => {
     ["that is all digits in order", "123456789012", /common/],
     ["that many people have, in mixed case", "PassWordPassword", /common/],
     ["that many people have, in full-width letters", "ｐａｓｓｗｏｒｄ１２３４", /common/],
-  ])("%s is refused", (_, password, why) => {
-    expect(getPasswordError(password, EMAIL)).toMatch(why);
+  ])("%s is refused", (_, password, message) => {
+    expect(getPasswordError(password, EMAIL)).toMatch(message);
   });
 });
 

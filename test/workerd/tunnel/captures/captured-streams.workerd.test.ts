@@ -304,9 +304,9 @@ describe("a tunnel's captures are bounded", () => {
     const stored = await runInDurableObject(tunnel.stub, (_, ctx) => ctx.storage.sql.databaseSize);
     expect(stored).toBeLessThan(CAPTURES_STORED_MAX_BYTES + 2 * 1024 * 1024);
     expect(listed.length).toBeGreaterThan(100);
-    expect(listed.length).toBeLessThan(bodies);
+    expect(listed.length).toBeLessThan(count);
     expect(listed.map(({ path }) => path)).toEqual(
-      Array.from({ length: listed.length }, (_, i) => `/${bodies - 1 - i}`),
+      Array.from({ length: listed.length }, (_, i) => `/${count - 1 - i}`),
     );
   });
 });

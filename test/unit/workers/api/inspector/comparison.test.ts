@@ -121,7 +121,7 @@ describe("bodies", () => {
     ["a number and its text", "1", '"1"', { path: "", original: "1", replayed: '"1"' }],
     ["null and nothing", '{"a":null}', "{}", { path: "/a", original: "null", replayed: null }],
     ["a prototype's name", '{"__proto__":1}', "{}", { path: "/__proto__", replayed: null }],
-  ])("in JSON: %s differ", async (_what, original, replayed, difference) => {
+  ])("in JSON: %s differ", async (_name, original, replayed, difference) => {
     const compared = await compareAnswers(captureResponse(original), captureResponse(replayed));
     expect(compared.body.differences).toEqual([expect.objectContaining(difference)]);
   });

@@ -124,7 +124,7 @@ describe("the received request is the captured one:", () => {
     ["what a terminal acts on", { "x-t": "a\u001b[201~b\u009b31mc\td\u007fe" }],
     ["what turns the direction of writing", { "x-b": "\u202eevil\u2066" }],
     ["packed answers", { "accept-encoding": "gzip, deflate" }],
-  ])("header lines with %s", async (_what, headers) =>
+  ])("header lines with %s", async (_name, headers) =>
     expectSame(buildCapture({ method: "POST", request_headers: headers })),
   );
 
@@ -146,7 +146,7 @@ describe("the received request is the captured one:", () => {
     ["zeros", new Uint8Array(1_000)],
     ["no UTF-8", Buffer.from([0xff, 0xfe, 0x80, 0x0a])],
     ["half a pair", Buffer.from([0xed, 0xa0, 0x80])],
-  ])("a body of %s", async (_what, body) => {
+  ])("a body of %s", async (_name, body) => {
     await expectSame(sent(body, { "content-type": "text/plain", accept: "*/*" }));
     await expectSame(sent(body));
   });
