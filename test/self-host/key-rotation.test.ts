@@ -157,7 +157,7 @@ describe("after a rotation of all keys", () => {
   test("a mail in the outbox is delivered, and stored secrets are encrypted again", async () => {
     await api.runCron();
     expect((await api.readMailsTo("waiting@example.com")).join()).toContain(
-      "Subject: Sealed before",
+      "Subject: Encrypted before",
     );
     expect(await api.sql("select 1 from outbox")).toEqual([]);
 
