@@ -206,11 +206,11 @@ describe("enrolling", () => {
 
   test("ends the other sessions of the account", async () => {
     const owner = await api.owner();
-    const elsewhere = await api.logIn(owner.email, owner.password);
+    const otherSession = await api.logIn(owner.email, owner.password);
     await enableSecondFactor(api, owner);
     expect((await owner.get("/auth/me")).status).toBe(200);
-    expect((await elsewhere.get("/auth/me")).status).toBe(401);
-    const { cookie } = elsewhere;
+    expect((await otherSession.get("/auth/me")).status).toBe(401);
+    const { cookie } = otherSession;
     expect((await createCaller(api.server, { cookie }).post("/auth/refresh")).status).toBe(401);
     expect(await readEvents(owner, "session_revoked")).toHaveLength(1);
   });

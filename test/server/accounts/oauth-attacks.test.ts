@@ -167,7 +167,7 @@ describe("an ID token is refused when", () => {
         idToken: async (c) =>
           (await signWith(c, provider.key.privateKey, { kid: provider.key.kid })).replace(
             /\.[^.]+\./,
-            `.${encodePart({ ...c, sub: "somebody else" })}.`,
+            `.${encodePart({ ...c, sub: "another user" })}.`,
           ),
       }),
     ],
@@ -175,14 +175,14 @@ describe("an ID token is refused when", () => {
     ["it is missing", () => ({ idToken: () => Promise.resolve(undefined) })],
     ["another issuer made it", () => overrideClaims({ iss: "https://evil.test" })],
     ["it has no issuer", () => overrideClaims({ iss: undefined })],
-    ["it is for another audience", () => overrideClaims({ aud: "somebody" })],
+    ["it is for another audience", () => overrideClaims({ aud: "other" })],
     ["it has no audience", () => overrideClaims({ aud: undefined })],
-    ["it has another audience as well", () => overrideClaims({ aud: ["client", "somebody"] })],
+    ["it has another audience as well", () => overrideClaims({ aud: ["client", "other"] })],
     [
       "another of its audiences is the authorized party",
       () => overrideClaims({ aud: ["client", "x"], azp: "x" }),
     ],
-    ["another client is the authorized party", () => overrideClaims({ azp: "somebody" })],
+    ["another client is the authorized party", () => overrideClaims({ azp: "other" })],
     ["it has expired", () => overrideClaims({ exp: seconds() - 60 })],
     ["it has no expiry", () => overrideClaims({ exp: undefined })],
     ["its expiry is a string", () => overrideClaims({ exp: "9999999999" })],
@@ -199,7 +199,7 @@ describe("an ID token is refused when", () => {
       "the address belongs to another subject",
       () => ({
         ...overrideClaims({ email: undefined }),
-        userinfo: { sub: "somebody", email: provider.email, email_verified: true },
+        userinfo: { sub: "another user", email: provider.email, email_verified: true },
       }),
     ],
   ];

@@ -197,7 +197,7 @@ describe("an address that the provider has not verified", () => {
     ["has no statement whether it is verified", { email_verified: undefined }],
     ["is verified by a string", { email_verified: "true" as unknown as boolean }],
     ["is missing", { email: undefined }],
-    ["is invalid", { email: "nobody" }],
+    ["is invalid", { email: "no-at-sign" }],
     ["has look-alike characters", { email: "ｐerson@example.com" }],
   ])("%s: no account, and no link", async (_, details) => {
     const { email, ...owner } = await api.owner();

@@ -44,11 +44,11 @@ async function requestToken(email: string): Promise<string> {
 describe("a reset", () => {
   test("sets the password, ends every session at once, and sends an email", async () => {
     const person = await api.owner();
-    const elsewhere = await api.logIn(person.email, PASSWORD);
+    const otherSession = await api.logIn(person.email, PASSWORD);
     const token = await requestToken(person.email);
     expect(await reset(token)).toMatchObject({ status: 200, body: { status: "password_reset" } });
 
-    for (const { accessToken, cookie } of [person, elsewhere]) {
+    for (const { accessToken, cookie } of [person, otherSession]) {
       const caller = createCaller(api.server, { authorization: `Bearer ${accessToken}`, cookie });
       expect((await caller.get("/auth/me")).status).toBe(401);
       expect((await caller.post("/auth/refresh")).status).toBe(401);

@@ -15,7 +15,7 @@ interface Limited {
 const attempt = (api: TestApi, headers: Record<string, string> = {}) =>
   api.anonymous.send<Limited>("POST", "/auth/resend-verify-otp", {
     headers: { "content-type": "application/json", ...headers },
-    body: JSON.stringify({ email: "nobody@example.com" }),
+    body: JSON.stringify({ email: "unknown@example.com" }),
   });
 const readStatusFrom = async (api: TestApi, forwarded: string) =>
   (await attempt(api, { "x-forwarded-for": forwarded })).status;
@@ -57,7 +57,7 @@ test("an address may send five requests at once to /auth, whatever headers it fo
 test("all public routes of /auth, and the setup, share one bucket", async () => {
   await using api = await startApi({ env: ON });
   await Promise.all(Array.from({ length: BURST }, () => attempt(api)));
-  const email = "nobody@example.com";
+  const email = "unknown@example.com";
   const routes = [
     ["/auth/signup", { email, password: "a password that is long" }],
     ["/auth/verify-email-otp", { email, code: "123456" }],

@@ -76,28 +76,28 @@ describe("the list of sessions", () => {
       [id],
     );
     await person.get("/auth/me");
-    const seen = await waitUntil(async () => {
+    const updated = await waitUntil(async () => {
       const [row] = await api.sql<{ ip: string; fresh: boolean }>(
         "select ip, last_seen_at > now() - interval '10 seconds' as fresh from sessions where id = $1",
         [id],
       );
       return row!.fresh ? row : null;
     });
-    expect(seen.ip).toBe("127.0.0.1");
+    expect(updated.ip).toBe("127.0.0.1");
   });
 });
 
 describe("ending a session", () => {
   test("ends its access tokens and its cookie from the next request on, and those of no other session", async () => {
     const owner = await api.owner();
-    const elsewhere = await api.logIn(owner.email, PASSWORD);
-    const { id } = await findCurrentSession(elsewhere);
+    const otherSession = await api.logIn(owner.email, PASSWORD);
+    const { id } = await findCurrentSession(otherSession);
     expect(await owner.delete(`/auth/sessions/${id}`)).toMatchObject({
       status: 200,
       body: { ok: true },
     });
-    expect((await elsewhere.get("/auth/me")).status).toBe(401);
-    expect((await refresh(elsewhere.cookie)).status).toBe(401);
+    expect((await otherSession.get("/auth/me")).status).toBe(401);
+    expect((await refresh(otherSession.cookie)).status).toBe(401);
     expect(await listSessions(owner)).toMatchObject([{ current: true }]);
     expect((await listActions(owner))[0]).toBe("session_revoked");
     expect((await owner.delete(`/auth/sessions/${id}`)).status).toBe(404);
@@ -114,7 +114,7 @@ describe("ending a session", () => {
   test("of another account answers 404", async () => {
     const [owner, other] = [await api.owner(), await api.owner()];
     const { id } = await findCurrentSession(other);
-    for (const path of [id, crypto.randomUUID(), "nonsense"]) {
+    for (const path of [id, crypto.randomUUID(), "invalid"]) {
       expect((await owner.delete(`/auth/sessions/${path}`)).status).toBe(404);
     }
     expect((await other.get("/auth/me")).status).toBe(200);
@@ -173,7 +173,7 @@ describe("the refresh cookie", () => {
   };
 
   test("is replaced at each use by one that is sent only to /auth and hidden from scripts", async () => {
-    const seen = new Set<string>();
+    const cookies = new Set<string>();
     let { cookie } = await logIn();
     for (let use = 0; use < 5; use++) {
       const { status, body, headers } = await refresh(cookie);
@@ -183,9 +183,9 @@ describe("the refresh cookie", () => {
       expect(set).toMatch(
         /^qnt_refresh=[^;]+; Max-Age=2592000; Path=\/auth; HttpOnly; SameSite=Lax$/,
       );
-      seen.add((cookie = getFirstCookie(headers)));
+      cookies.add((cookie = getFirstCookie(headers)));
     }
-    expect(seen.size).toBe(5);
+    expect(cookies.size).toBe(5);
   });
 
   test("is cleared when it is not valid any more", async () => {
@@ -266,7 +266,7 @@ describe("the refresh cookie", () => {
     const [sessionId, secret, proof] = cookie.slice("qnt_refresh=".length).split(".");
     for (const forged of [
       "",
-      "nonsense",
+      "invalid",
       `${sessionId}.guess.${proof}`,
       `${sessionId}.${secret}.${"0".repeat(64)}`,
       `${crypto.randomUUID()}.${secret}.${proof}`,

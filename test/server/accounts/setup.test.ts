@@ -23,7 +23,7 @@ test("the setup refuses a wrong code without any change", async () => {
 });
 
 test.each([
-  ["an invalid address", { email: "nobody" }, "email"],
+  ["an invalid address", { email: "no-at-sign" }, "email"],
   ["a short password", { password: "short" }, "password"],
 ])("the setup refuses %s", async (_, chosen, field) => {
   expect(await setUp({ code: api.server.setupCode, ...chosen })).toMatchObject({

@@ -352,7 +352,7 @@ describe("a TLS proxy may request a certificate for", () => {
     expect(await readStatus("api.localhost")).toBe(200);
   });
 
-  test.each(["nobody.example", "nobody.localhost", "a.b.localhost", "no host", "a".repeat(250)])(
+  test.each(["unknown.example", "unknown.localhost", "a.b.localhost", "no host", "a".repeat(250)])(
     "no other host: %s",
     async (host) => expect(await readStatus(host)).toBe(404),
   );

@@ -279,7 +279,12 @@ describe("an export", () => {
     const { stdout } = await run("sh", ["-c", reply.body]);
     expect(stdout).toBe("ok");
     const [first, again] = origin.requests;
-    const describeRequest = ({ method, target, headers, body }: (typeof origin.requests)[number]) => [
+    const describeRequest = ({
+      method,
+      target,
+      headers,
+      body,
+    }: (typeof origin.requests)[number]) => [
       method,
       target,
       headers.map(([name, value]) => [name.toLowerCase(), value]).sort(),
@@ -349,7 +354,7 @@ describe("captured requests", () => {
   test("are cleared permanently, of one tunnel only, and later ones are stored", async () => {
     const [one, other] = [
       await startVisitedTunnel(owned, "cleared"),
-      await startVisitedTunnel(owned, "kept-captures"),
+      await startVisitedTunnel(owned, "not-cleared"),
     ];
     await Promise.all(times(20, () => Promise.all([one.send("GET /"), other.send("GET /")])));
     const [{ id }] = (await waitForCaptures(owner, { tunnel_id: one.id }, 20)) as [CaptureSummary];

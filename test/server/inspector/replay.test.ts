@@ -107,13 +107,14 @@ describe("the local server receives", () => {
   });
 
   test("the edits and the unchanged rest", async () => {
-    const lines = "content-type: text/plain\r\nx-kept: 1\r\nx-changed: old\r\nx-gone: 1\r\n";
+    const lines =
+      "content-type: text/plain\r\nx-unchanged: 1\r\nx-changed: old\r\nx-removed: 1\r\n";
     const original = await captureRequest("POST", withLength(Buffer.from("old body"), lines));
     const edits = {
       method: "PUT",
       path: "/other/%2f",
       query: "a=b&c",
-      headers: { "X-Changed": "new", "x-gone": null, "x-added": "žluť" },
+      headers: { "X-Changed": "new", "x-removed": null, "x-added": "žluť" },
       body: "new body: ž",
     };
     const { body } = await replay(original.id, edits);
@@ -126,12 +127,12 @@ describe("the local server receives", () => {
     const received = Object.fromEntries(getVisitorHeaders(again));
     expect(received).toMatchObject({
       "content-type": "text/plain",
-      "x-kept": "1",
+      "x-unchanged": "1",
       "x-changed": "new",
       "content-length": String(Buffer.byteLength(edits.body)),
     });
     expect(Buffer.from(received["x-added"]!, "latin1").toString()).toBe("žluť");
-    expect(received).not.toHaveProperty("x-gone");
+    expect(received).not.toHaveProperty("x-removed");
     expect(await getCapture(owner, body.id)).toMatchObject({
       method: "PUT",
       path: "/other/%2f",

@@ -106,11 +106,11 @@ describe("a device", () => {
       [id],
     );
     expect((await enroll(owner, id)).device.assigned_ip).toBe("10.88.255.254");
-    const full = await owner.post<ErrorBody>(`/private-networks/${id}/devices`, {
+    const refused = await owner.post<ErrorBody>(`/private-networks/${id}/devices`, {
       name: "phone",
       public_key: newKey(),
     });
-    expect(full.body.error).toBe("network_full");
+    expect(refused.body.error).toBe("network_full");
   });
 
   test.each([

@@ -215,26 +215,26 @@ describe("removing", () => {
 
   test("revokes the tokens that they minted there, and disconnects their agents", async () => {
     const member = await createGuest(owner, "member");
-    const home = { ...member, ...(await api.logIn(member.email, member.password)) };
-    const [here, elsewhere, others] = [
+    const homeSession = { ...member, ...(await api.logIn(member.email, member.password)) };
+    const [token, homeToken, ownerToken] = [
       await mintToken(member),
-      await mintToken(home),
+      await mintToken(homeSession),
       await mintToken(owner),
     ];
-    const agent = await api.connectAgent(here.wireBytes, { port: 1, subdomain: "leaver" });
+    const agent = await api.connectAgent(token.wireBytes, { port: 1, subdomain: "leaver" });
     const closed = once(agent.socket!, "close") as Promise<[number]>;
     await remove(owner, owner, member);
 
     expect((await closed)[0]).toBe(CLOSE.unauthorized);
-    expect((await api.connectAgent(here.wireBytes, { port: 1 })).code).toBe(CLOSE.unauthorized);
-    for (const { wireBytes } of [elsewhere, others]) {
+    expect((await api.connectAgent(token.wireBytes, { port: 1 })).code).toBe(CLOSE.unauthorized);
+    for (const { wireBytes } of [homeToken, ownerToken]) {
       const attempt = await api.connectAgent(wireBytes, { port: 1 });
       expect(attempt.code).toBeUndefined();
       attempt.socket?.close();
     }
     const events = await api.sql(
       "select 1 from audit_events where action = 'token_revoked' and resource_id = $1",
-      [here.id],
+      [token.id],
     );
     expect(events).toHaveLength(1);
   });
@@ -295,7 +295,7 @@ describe("removing", () => {
   });
 });
 
-describe("what a member has issued ends with their permission", () => {
+describe("the loss of a permission revokes a member's", () => {
   const revokedTokens = async (by: Person) =>
     (await owner.get<Token[]>("/tokens")).body.filter(
       ({ name, revoked }) => revoked && name === by.userId,

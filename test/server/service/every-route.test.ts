@@ -146,7 +146,7 @@ async function createResources(of: Person) {
   const { body: tunnel } = await of.post<Tunnel>("/tunnels", { localPort: 1 });
   const { body: domain } = await of.post<CustomDomain>("/domains", { domain: newDomain() });
   const { body: subdomain } = await of.post<ReservedSubdomain>("/reserved-subdomains", {
-    subdomain: `kept-${crypto.randomUUID()}`,
+    subdomain: `reserved-${crypto.randomUUID()}`,
   });
   const receiver = await createReceiver(of);
   const network = await createNetwork(of);

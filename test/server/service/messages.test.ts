@@ -51,12 +51,16 @@ function findPhraseProblem(text: string): string | null {
 }
 
 /** The messages by their kind, for the file. */
-const seen = { error: new Set<string>(), field: new Set<string>(), refusal: new Set<string>() };
+const messagesByKind = {
+  error: new Set<string>(),
+  field: new Set<string>(),
+  refusal: new Set<string>(),
+};
 
 afterAll(() => {
   const path = process.env["MESSAGES_FILE"];
   if (path === undefined) return;
-  const sections = Object.entries(seen).map(
+  const sections = Object.entries(messagesByKind).map(
     ([kind, messages]) => `# ${kind}\n\n${[...messages].sort().join("\n")}\n`,
   );
   writeFileSync(path, sections.join("\n"));
@@ -67,9 +71,19 @@ describe("in the source", () => {
   const files = list.trim().split("\n");
 
   test.each([
-    ["errors are sentences", "ApiError", seen.error, findSentenceProblem],
-    ["errors of fields continue the field's name", "invalidField", seen.field, findFragmentProblem],
-    ["refusals continue the close code", "ConnectionRefusal", seen.refusal, findFragmentProblem],
+    ["errors are sentences", "ApiError", messagesByKind.error, findSentenceProblem],
+    [
+      "errors of fields continue the field's name",
+      "invalidField",
+      messagesByKind.field,
+      findFragmentProblem,
+    ],
+    [
+      "refusals continue the close code",
+      "ConnectionRefusal",
+      messagesByKind.refusal,
+      findFragmentProblem,
+    ],
   ])("%s", (_, callee, kind, findProblem) => {
     const messages = collectMessages(files, callee);
     expect(messages.length).toBeGreaterThan(5);
@@ -115,8 +129,8 @@ describe("in responses to invalid requests", () => {
   function findReplyProblems({ status, body }: Reply<Partial<ErrorBody> | null>): string[] {
     if (status < 400 || body?.message === undefined) return [];
     const { error, message, fields = [] } = body;
-    seen.error.add(`${error}: ${message}`);
-    for (const field of fields) seen.field.add(`${field.path}: ${field.message}`);
+    messagesByKind.error.add(`${error}: ${message}`);
+    for (const field of fields) messagesByKind.field.add(`${field.path}: ${field.message}`);
     return [
       { text: message, problem: findSentenceProblem(message) },
       ...fields.map((field) => ({

@@ -41,8 +41,8 @@ test("a master key is shown once, with its bearer form, and is valid for 90 days
   });
   const { body } = await owner.get<Token[]>("/tokens");
   expect(body[0]).toEqual(shown);
-  const brief = await mintMaster(owner, { ttl_days: 1 });
-  expect(brief.expiresAt).toBe(brief.issuedAt + 24 * 3600);
+  const shortLived = await mintMaster(owner, { ttl_days: 1 });
+  expect(shortLived.expiresAt).toBe(shortLived.issuedAt + 24 * 3600);
 });
 
 test.each([0, 366, 1.5, "90", null])("a master key cannot have a lifetime of %j", async (days) => {

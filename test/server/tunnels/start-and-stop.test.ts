@@ -76,25 +76,31 @@ describe("stopping a tunnel", () => {
     await Promise.all(agents);
     await waitUntil(async () => (await findTunnel(tunnel))?.agentConnected === false);
     expect(await connect("coming")).toMatchObject({ code: CLOSE.tunnel_stopped });
-    const alive = (await Promise.all(agents)).filter(({ socket }) => socket?.readyState === 1);
-    await Promise.all(alive.map(waitForClose));
+    const openAttempts = (await Promise.all(agents)).filter(
+      ({ socket }) => socket?.readyState === 1,
+    );
+    await Promise.all(openAttempts.map(waitForClose));
     expect((await findTunnel(tunnel))?.status).toBe("offline");
   });
 
   test("retains the name, and frees the token's quota", async () => {
     const { wireBytes } = await mintToken(owner, { tunnelQuota: 1 });
-    const tunnel = await reserve("kept");
-    await api.connectAgent(wireBytes, { port: 1, subdomain: "kept" });
+    const tunnel = await reserve("stopped-name");
+    await api.connectAgent(wireBytes, { port: 1, subdomain: "stopped-name" });
     await stop(tunnel);
-    const agent = await api.connectAgent(wireBytes, { port: 1, subdomain: "kept-too" });
+    const agent = await api.connectAgent(wireBytes, { port: 1, subdomain: "stopped-other" });
     expect(agent.code).toBeUndefined();
     const otherOwner = await api.owner();
-    expect(await otherOwner.post("/tunnels", { localPort: 1, subdomain: "kept" })).toMatchObject({
+    expect(
+      await otherOwner.post("/tunnels", { localPort: 1, subdomain: "stopped-name" }),
+    ).toMatchObject({
       status: 409,
     });
-    expect(await api.connectAgent(wireBytes, { port: 1, subdomain: "kept" })).toMatchObject({
-      code: CLOSE.tunnel_stopped,
-    });
+    expect(await api.connectAgent(wireBytes, { port: 1, subdomain: "stopped-name" })).toMatchObject(
+      {
+        code: CLOSE.tunnel_stopped,
+      },
+    );
     agent.socket?.close();
   });
 
