@@ -177,8 +177,8 @@ test("a token is removed from the address bar before any request, and signs in i
     requestedUrls.push(request.headers().referer ?? "", request.url()),
   );
   const openWithToken = async () => {
-    await page.goto(`${pages.origin}/?oauth_token=${accessToken}&other=1#fragment`);
-    await page.waitForURL(`${pages.origin}/?other=1#fragment`);
+    await page.goto(`${pages.origin}/?oauth_token=${accessToken}&other=1#section=2`);
+    await page.waitForURL(`${pages.origin}/?other=1#section=2`);
   };
   await openWithToken();
   await page.getByRole("heading", { name: "Sign in" }).waitFor();

@@ -101,5 +101,5 @@ test("mock billing is refused on a hosted service", () => {
     BILLING_MODE: "mock",
   };
   expect(getConfig(keys).BILLING_MODE).toBe("mock");
-  expect(() => getConfig({ ...keys, HOSTED: "true" })).toThrow(/mock is refused/);
+  expect(() => getConfig({ ...keys, HOSTED: "true" })).toThrow(/mock is not allowed/);
 });
