@@ -35,6 +35,14 @@ function parseUrl(text: string): URL | null {
 }
 
 /**
+ * How long one address may take to connect before the next is tried. On this machine an address without a server refuses
+ * at once, and one with a server may be slow because the machine is busy: there, Node.js's 250 ms would give it up.
+ */
+export function getAttemptMaxMs({ host }: Pick<Target, "host">): number {
+  return host === "localhost" ? 3_500 : 250;
+}
+
+/**
  * A `lookup` function for the local server's name. `localhost` has both loopback addresses, whatever the machine's resolver
  * says, because many local servers listen on only one of them. The first that answers is used.
  */

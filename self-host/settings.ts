@@ -14,7 +14,11 @@ import {
   RelayUrl,
 } from "../protocol/relay/settings.ts";
 import { describeIssue } from "../protocol/schemas/issue-messages.ts";
-import { checkSettingGroups, Settings as WorkerSettings, smtpUrl } from "../workers/config/config.ts";
+import {
+  checkSettingGroups,
+  Settings as WorkerSettings,
+  smtpUrl,
+} from "../workers/config/config.ts";
 import { parseApiHosts } from "../workers/config/hosts.ts";
 import type { SmtpServer } from "../workers/config/smtp-server.ts";
 import { getErrorMessage, StartError } from "./errors.ts";

@@ -3,7 +3,7 @@ import { connect as connectTcp } from "node:net";
 import { Pool, type Dispatcher } from "undici";
 import { ORIGIN_CONNECT_MAX_MS } from "../limits.ts";
 import { HostHeader, type HostMode } from "../host-header.ts";
-import { getLookup, type Target } from "../target.ts";
+import { getAttemptMaxMs, getLookup, type Target } from "../target.ts";
 import { MINUTE_MS } from "../../shared/time.ts";
 
 /** Longer than any long poll (10 minutes). */
@@ -59,6 +59,7 @@ export class Origin {
         rejectUnauthorized: !options.insecureUpstream,
         lookup: getLookup(target) as never,
         autoSelectFamily: true,
+        autoSelectFamilyAttemptTimeout: getAttemptMaxMs(target),
       },
     });
   }
@@ -84,6 +85,7 @@ export class Origin {
         port,
         lookup: getLookup(this.target) as never,
         autoSelectFamily: true,
+        autoSelectFamilyAttemptTimeout: getAttemptMaxMs(this.target),
         timeout: ORIGIN_CONNECT_MAX_MS,
       });
       const settle = (isListening: boolean): void => {

@@ -4,7 +4,7 @@ import { isForwarded } from "../../protocol/header-names.ts";
 import { ORIGIN_CONNECT_MAX_MS } from "../limits.ts";
 import type { Delivery } from "../../protocol/schemas/webhooks.ts";
 import { utf8ToLatin1 } from "../origin/header-bytes.ts";
-import { getLookup } from "../target.ts";
+import { getAttemptMaxMs, getLookup } from "../target.ts";
 import type { ForwardTarget } from "./forward-target.ts";
 
 const FORWARD_ATTEMPT_MAX_MS = 30_000;
@@ -57,6 +57,7 @@ export class LocalServer {
         rejectUnauthorized: !insecureUpstream,
         lookup: getLookup(target.server) as never,
         autoSelectFamily: true,
+        autoSelectFamilyAttemptTimeout: getAttemptMaxMs(target.server),
       },
     });
   }

@@ -10,9 +10,13 @@ let other: RawOrigin;
 beforeAll(async () => {
   const answering = (name: string) =>
     startRawOrigin(() => `HTTP/1.1 200 OK\r\ncontent-length: ${name.length}\r\n\r\n${name}`);
-  [stack, shop, other] = await Promise.all([startStack(), answering("shop"), answering("other")]);
-  await stack.expose({ port: shop.port, subdomain: "shop" });
-  await stack.expose({ port: other.port, subdomain: "other" });
+  [stack, shop, other] = await Promise.all([
+    startStack(),
+    answering("shop-host"),
+    answering("other-host"),
+  ]);
+  await stack.expose({ port: shop.port, subdomain: "shop-host" });
+  await stack.expose({ port: other.port, subdomain: "other-host" });
 });
 afterAll(async () => {
   await stack.stop();
@@ -31,16 +35,16 @@ const request = (...hosts: string[]) => {
 
 describe("a tunnel is reached by", () => {
   test.each([
-    " shop.localhost",
-    " SHOP.LocalHost",
-    " shop.localhost.",
-    " shop.localhost:1",
-    " shop.localhost.:65535",
-    " shop.localhost:",
-    "shop.localhost",
+    " shop-host.localhost",
+    " SHOP-HOST.LocalHost",
+    " shop-host.localhost.",
+    " shop-host.localhost:1",
+    " shop-host.localhost.:65535",
+    " shop-host.localhost:",
+    "shop-host.localhost",
   ])("Host:%s", async (host) => {
     const { status, body } = await request(host);
-    expect([status, body.toString()]).toEqual([200, "shop"]);
+    expect([status, body.toString()]).toEqual([200, "shop-host"]);
   });
 });
 
@@ -54,40 +58,40 @@ describe("no tunnel is reached by", () => {
   test.each([
     "",
     " ",
-    " x.shop.localhost",
-    " shop.localhost.evil",
-    " shop..localhost",
+    " x.shop-host.localhost",
+    " shop-host.localhost.evil",
+    " shop-host..localhost",
     ` ${"a".repeat(300)}.localhost`,
     " agent.internal",
     " AGENT.internal.:443",
-    " shop",
-    " -shop.localhost",
+    " shop-host",
+    " -shop-host.localhost",
   ])("Host:%s", (host) => expectNoTunnel(host, [400, 404]));
 
   // These do not reach the Worker: workerd's own listener answers an invalid host name with 500.
   test.each([
-    " shop.localhost@evil.test",
-    " other@shop.localhost",
-    " shop.localhost:80@other.localhost",
-    " shop%2elocalhost",
-    " shop.localhost/other",
-    " shop.localhost\\other",
-    " shop.localhost#other",
-    " shop.localhost?other",
-    " shop.localhost,other.localhost",
-    " shop localhost",
-    " shop.localhost  ",
+    " shop-host.localhost@evil.test",
+    " other-host@shop-host.localhost",
+    " shop-host.localhost:80@other-host.localhost",
+    " shop-host%2elocalhost",
+    " shop-host.localhost/other",
+    " shop-host.localhost\\other",
+    " shop-host.localhost#other",
+    " shop-host.localhost?other",
+    " shop-host.localhost,other-host.localhost",
+    " shop-host localhost",
+    " shop-host.localhost  ",
     " sh\u00f6p.localhost",
   ])("Host:%s", (host) => expectNoTunnel(host, [400, 404, 500]));
 
   test("two Host lines", async () => {
-    const { status } = await request(" shop.localhost", " other.localhost");
+    const { status } = await request(" shop-host.localhost", " other-host.localhost");
     expect(status).toBeGreaterThanOrEqual(400);
     expect([...shop.requests, ...other.requests]).toEqual([]);
   });
 
   test("the agents' internal host", async () => {
-    for (const host of ["agent.internal", "shop.localhost"]) {
+    for (const host of ["agent.internal", "shop-host.localhost"]) {
       const answer = await exchange(
         stack.server.port,
         `GET /connect HTTP/1.1\r\nHost: ${host}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\nunderpass-admission: {}\r\n\r\n`,
@@ -99,12 +103,12 @@ describe("no tunnel is reached by", () => {
 
 test("no header of a visitor leads to another tunnel", async () => {
   const lines = ["X-Forwarded-Host", "X-Host", "Forwarded", "X-Original-Host", "X-Original-URL"]
-    .map((name) => `${name}: other.localhost\r\n`)
+    .map((name) => `${name}: other-host.localhost\r\n`)
     .join("");
   const { body } = await exchange(
     stack.server.port,
-    `GET / HTTP/1.1\r\nHost: shop.localhost\r\n${lines}\r\n`,
+    `GET / HTTP/1.1\r\nHost: shop-host.localhost\r\n${lines}\r\n`,
   );
-  expect(body.toString()).toBe("shop");
+  expect(body.toString()).toBe("shop-host");
   expect(other.requests).toEqual([]);
 });

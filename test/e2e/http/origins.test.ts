@@ -2,6 +2,7 @@ import { once } from "node:events";
 import { createServer, type AddressInfo } from "node:net";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { OK } from "../../harness/tunnel/origin.ts";
+import { reservePort } from "../../harness/ports.ts";
 import { startStack, type Stack } from "../../harness/server/stack.ts";
 
 let stack: Stack;
@@ -21,7 +22,8 @@ async function listening(address: string, port = 0) {
 
 describe("a local server given by its port", () => {
   test.each(["127.0.0.1", "::1"])("is found when it listens on %s only", async (address) => {
-    const server = await listening(address);
+    // Free on all addresses: another server on 127.0.0.1 would be found first.
+    const server = await listening(address, await reservePort());
     const subdomain = address === "::1" ? "six" : "four";
     const tunnel = await stack.expose({ port: server.port, subdomain });
     expect((await stack.visit(subdomain)).body.toString()).toBe("ok");

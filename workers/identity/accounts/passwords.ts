@@ -1,5 +1,10 @@
 /** Passwords of accounts: the rules for new ones, and a verification that takes the same time for all. */
-import { COST, hashSecret, normalizeSecret, verifySecret } from "../../../access/authenticators/argon2.ts";
+import {
+  COST,
+  hashSecret,
+  normalizeSecret,
+  verifySecret,
+} from "../../../access/authenticators/argon2.ts";
 import { PASSWORD_MAX_BYTES, PASSWORD_MIN_CHARS } from "../../../protocol/limits.ts";
 import { isCommonPassword } from "./common-passwords.ts";
 import { toUtf8 } from "../../../shared/bytes.ts";
