@@ -25,7 +25,7 @@ const reason =
   (spawnSync("nft", ["--version"]).status === 0 ? undefined : "there is no nft");
 if (reason !== undefined) console.warn(`skipped: a SYN flood in network namespaces (${reason})`);
 
-const PROGRAMS = join(dirname(fileURLToPath(import.meta.url)), "../harness/networks");
+const PROGRAMS = join(dirname(fileURLToPath(import.meta.url)), "../../harness/networks");
 const VISITS = 50;
 const VISIT_INTERVAL_MS = 100;
 /** A lost SYN or ACK is sent again after one second, and after two more. */
