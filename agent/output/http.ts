@@ -2,6 +2,7 @@
 import type { RequestReport } from "../origin/origin.ts";
 import type { Target } from "../target.ts";
 import type { AgentTunnel } from "../tunnel.ts";
+import { printTunnelJson, printTunnelLines, showTunnelState } from "./connection-events.ts";
 import {
   createLinePrinter,
   endJson,
@@ -24,14 +25,7 @@ export function httpJson(tunnel: AgentTunnel, target: Target): Output {
   tunnel.on("request", ({ method, path, status, durationMs, problem }) =>
     printJson({ event: "request", method, path, status, durationMs, problem }),
   );
-  tunnel.on("disconnected", (reason) => printJson({ event: "disconnected", reason }));
-  tunnel.on("retrying", (reason, inMs) =>
-    printJson({ event: "retrying", reason, inMs: Math.round(inMs) }),
-  );
-  tunnel.on("stopped", (explanation) =>
-    printJson({ event: "disconnected", reason: `tunnel_stopped: ${explanation}` }),
-  );
-  tunnel.on("reconnected", () => printJson({ event: "reconnected" }));
+  printTunnelJson(tunnel);
   tunnel.on("notice", (message) => printJson({ event: "notice", message }));
   return { end: (rejection) => endJson(rejection) };
 }
@@ -49,14 +43,7 @@ export function httpLines(tunnel: AgentTunnel, target: Target, level: Level): Ou
     const why = problem === undefined ? "" : ` (${stripControl(problem)})`;
     print("info", `${status} ${method} ${stripControl(path)} ${durationMs} ms${why}`);
   });
-  tunnel.on("disconnected", (reason) => print("warn", `disconnected: ${reason}; reconnecting`));
-  tunnel.on("retrying", (reason, inMs) =>
-    print("warn", `no connection: ${reason}; next attempt in ${(inMs / 1000).toFixed(1)} s`),
-  );
-  tunnel.on("stopped", (explanation) =>
-    print("warn", `${explanation}; waiting until it is started again`),
-  );
-  tunnel.on("reconnected", ({ url }) => print("info", `reconnected: ${url}`));
+  printTunnelLines(tunnel, print);
   tunnel.on("notice", (message) => print("warn", message));
   return { end: (rejection) => endLines(rejection) };
 }
@@ -77,17 +64,10 @@ export function httpScreen(tunnel: AgentTunnel, target: Target): Output {
     "",
     ...recent.map((request) => formatRequest(request)),
   ]);
-  const show = (text: string): void => {
+  showTunnelState(tunnel, (text) => {
     state = text;
     view.draw();
-  };
-  tunnel.on("ready", () => show(green("online")));
-  tunnel.on("reconnected", () => show(green("online")));
-  tunnel.on("disconnected", (reason) => show(yellow(`reconnecting (${stripControl(reason)})`)));
-  tunnel.on("retrying", (reason) => show(yellow(`reconnecting (${stripControl(reason)})`)));
-  tunnel.on("stopped", (explanation) =>
-    show(yellow(`stopped (${stripControl(explanation)}); waiting until it is started again`)),
-  );
+  });
   tunnel.on("notice", (message) => {
     notice = message;
     view.draw();

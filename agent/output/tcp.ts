@@ -1,7 +1,7 @@
 /** What `underpass tcp` prints: JSON for programs, lines for logs, a live view for a person at a terminal. */
 import type { ConnectionReport } from "../tcp/connect-stream.ts";
 import type { TcpTunnel } from "../tcp/tcp-tunnel.ts";
-import { bold, dim, green, stripControl, TerminalView, red, yellow } from "./terminal-view.ts";
+import { printTunnelJson, printTunnelLines, showTunnelState } from "./connection-events.ts";
 import {
   createLinePrinter,
   endJson,
@@ -11,6 +11,7 @@ import {
   type Level,
   type Output,
 } from "./output.ts";
+import { bold, dim, stripControl, TerminalView, red, yellow } from "./terminal-view.ts";
 
 const CONNECTIONS_SHOWN = 12;
 const UNITS = ["B", "KiB", "MiB", "GiB", "TiB"] as const;
@@ -21,14 +22,7 @@ export function tcpJson(tunnel: TcpTunnel, local: string): Output {
     printJson({ event: "ready", tunnelId, url, local, publicPort }),
   );
   tunnel.on("connection", (connection) => printJson({ event: "connection", ...connection }));
-  tunnel.on("disconnected", (reason) => printJson({ event: "disconnected", reason }));
-  tunnel.on("retrying", (reason, inMs) =>
-    printJson({ event: "retrying", reason, inMs: Math.round(inMs) }),
-  );
-  tunnel.on("stopped", (explanation) =>
-    printJson({ event: "disconnected", reason: `tunnel_stopped: ${explanation}` }),
-  );
-  tunnel.on("reconnected", () => printJson({ event: "reconnected" }));
+  printTunnelJson(tunnel);
   return { end: (rejection) => endJson(rejection) };
 }
 
@@ -44,14 +38,7 @@ export function tcpLines(tunnel: TcpTunnel, local: string, level: Level): Output
   tunnel.on("connection", (connection) =>
     print(connection.problem === undefined ? "info" : "warn", formatConnection(connection)),
   );
-  tunnel.on("disconnected", (reason) => print("warn", `disconnected: ${reason}; reconnecting`));
-  tunnel.on("retrying", (reason, inMs) =>
-    print("warn", `no connection: ${reason}; next attempt in ${(inMs / 1000).toFixed(1)} s`),
-  );
-  tunnel.on("stopped", (explanation) =>
-    print("warn", `${explanation}; waiting until it is started again`),
-  );
-  tunnel.on("reconnected", ({ url }) => print("info", `reconnected: ${url}`));
+  printTunnelLines(tunnel, print);
   return { end: (rejection) => endLines(rejection) };
 }
 
@@ -72,20 +59,13 @@ export function tcpScreen(tunnel: TcpTunnel, local: string): Output {
       return connection.problem === undefined ? line : red(line);
     }),
   ]);
-  const show = (text: string): void => {
+  tunnel.on("ready", (served) => {
+    url = served.url;
+  });
+  showTunnelState(tunnel, (text) => {
     state = text;
     view.draw();
-  };
-  tunnel.on("ready", (tunnel) => {
-    ({ url } = tunnel);
-    show(green("online"));
   });
-  tunnel.on("reconnected", () => show(green("online")));
-  tunnel.on("disconnected", (reason) => show(yellow(`reconnecting (${stripControl(reason)})`)));
-  tunnel.on("retrying", (reason) => show(yellow(`reconnecting (${stripControl(reason)})`)));
-  tunnel.on("stopped", (explanation) =>
-    show(yellow(`stopped (${stripControl(explanation)}); waiting until it is started again`)),
-  );
   tunnel.on("connection", (connection) => {
     count += 1;
     recent = [connection, ...recent].slice(0, CONNECTIONS_SHOWN);

@@ -4,6 +4,11 @@ import { formatPath } from "../vpn/path-line.ts";
 import type { NetworkStatus } from "../vpn/network-agent.ts";
 import type { VpnSession } from "../vpn/session.ts";
 import type { RejectionError } from "../tunnel-connection.ts";
+import {
+  printConnectionJson,
+  printConnectionLines,
+  showConnectionState,
+} from "./connection-events.ts";
 import { formatAgo } from "./format-ago.ts";
 import {
   endJson,
@@ -14,7 +19,7 @@ import {
   type Advice,
   type Output,
 } from "./output.ts";
-import { bold, dim, green, stripControl, TerminalView, red, yellow } from "./terminal-view.ts";
+import { bold, dim, stripControl, TerminalView, red, yellow } from "./terminal-view.ts";
 
 export interface VpnOutput extends Output {
   /** Prints one line about the setup, before a session is shown. */
@@ -63,11 +68,7 @@ export class VpnJson implements VpnOutput {
       const { id, name } = device ?? {};
       printJson({ event: "device", id, name, publicKey, endpoint });
     });
-    agent.on("disconnected", (reason) => printJson({ event: "disconnected", reason }));
-    agent.on("retrying", (reason, inMs) =>
-      printJson({ event: "retrying", reason, inMs: Math.round(inMs) }),
-    );
-    agent.on("reconnected", () => printJson({ event: "reconnected" }));
+    printConnectionJson(agent);
     session.on("notice", (message) => printJson({ event: "notice", message }));
   }
 
@@ -98,14 +99,7 @@ export class VpnLines implements VpnOutput {
     session.on("device", (device, publicKey, endpoint) =>
       printLine(`${formatDevice(device, publicKey)} connected from ${stripControl(endpoint)}`),
     );
-    agent.on("disconnected", (reason) =>
-      printLine(`disconnected: ${stripControl(reason)}; reconnecting`),
-    );
-    agent.on("retrying", (reason, inMs) =>
-      printLine(
-        `no connection: ${stripControl(reason)}; next attempt in ${(inMs / 1000).toFixed(1)} s`,
-      ),
-    );
+    printConnectionLines(agent, (_level, text) => printLine(text));
     agent.on("reconnected", () => printLine("reconnected"));
     session.on("notice", (message) => printLine(stripControl(message)));
   }
@@ -133,17 +127,13 @@ export class VpnScreen implements VpnOutput {
     const { agent } = session;
     const view = new TerminalView(() => this.#lines(session));
     this.#view = view;
-    const state = (text: string): void => {
-      this.#state = text;
-      view.draw();
-    };
     agent.on("ready", ({ network, endpoint, local }) => {
       this.#serving = `${bold(stripControl(network.name))} ${network.cidr}   ${endpoint} -> ${local}`;
-      state(green("online"));
     });
-    agent.on("reconnected", () => state(green("online")));
-    agent.on("disconnected", (reason) => state(yellow(`reconnecting (${stripControl(reason)})`)));
-    agent.on("retrying", (reason) => state(yellow(`reconnecting (${stripControl(reason)})`)));
+    showConnectionState(agent, (state) => {
+      this.#state = state;
+      view.draw();
+    });
     agent.on("status", () => view.draw());
     agent.on("handshake", () => view.draw());
     session.on("devices", () => view.draw());
