@@ -63,6 +63,14 @@ export function parseOptions<Specs extends Record<string, OptionSpec>>(
   return { values: values as OptionValues<Specs>, positionals: parsed.positionals };
 }
 
+/** The argument of a command that takes one. @throws UsageError with `missing` when there is none. */
+export function getOnlyArgument(positionals: string[], missing: string): string {
+  const [argument, ...extra] = positionals;
+  if (argument === undefined) throw new UsageError(missing);
+  rejectExtraArguments(extra);
+  return argument;
+}
+
 /** @throws UsageError when the command got more arguments than it takes. */
 export function rejectExtraArguments(extra: string[]): void {
   if (extra.length > 0) throw new UsageError(`unexpected argument: ${extra[0]}`);

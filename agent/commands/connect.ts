@@ -6,7 +6,7 @@ import {
 } from "../connect/listen-address.ts";
 import { LocalPort } from "../connect/local-port.ts";
 import { connectJson, connectLines } from "../output/connect.ts";
-import { parseOptions, rejectExtraArguments, UsageError, type OptionSpec } from "../options.ts";
+import { getOnlyArgument, parseOptions, UsageError, type OptionSpec } from "../options.ts";
 import { findServer, findToken } from "../settings.ts";
 import {
   API_OPTIONS,
@@ -36,13 +36,10 @@ export const connectCommand: Command = {
 
 async function run(args: string[]): Promise<number> {
   const { values, positionals } = parseOptions(args, OPTIONS);
-  const [tunnel, ...extra] = positionals;
-  if (tunnel === undefined) {
-    throw new UsageError(
-      "the tunnel is missing; for example: underpass connect my-database --listen 5433",
-    );
-  }
-  rejectExtraArguments(extra);
+  const tunnel = getOnlyArgument(
+    positionals,
+    "the tunnel is missing; for example: underpass connect my-database --listen 5433",
+  );
   const server = await findServer(values.server);
   const token = await findToken(server, values["token-file"]);
   const local = new LocalPort({

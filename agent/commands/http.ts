@@ -1,7 +1,7 @@
 /** `underpass http <port|host:port|URL>`: a public URL for a local web server, until it is stopped. */
 import { parseHostMode } from "../host-header.ts";
 import { httpJson, httpLines, httpScreen } from "../output/http.ts";
-import { parseOptions, rejectExtraArguments, UsageError, type OptionSpec } from "../options.ts";
+import { getOnlyArgument, parseOptions, UsageError, type OptionSpec } from "../options.ts";
 import { findServer, findToken } from "../settings.ts";
 import { parseTarget } from "../target.ts";
 import { AgentTunnel } from "../tunnel.ts";
@@ -38,11 +38,8 @@ export const httpCommand: Command = {
 
 async function run(args: string[]): Promise<number> {
   const { values, positionals } = parseOptions(args, OPTIONS);
-  const [targetText, ...extra] = positionals;
-  if (targetText === undefined) {
-    throw new UsageError("the local port is missing; for example: underpass http 3000");
-  }
-  rejectExtraArguments(extra);
+  const missing = "the local port is missing; for example: underpass http 3000";
+  const targetText = getOnlyArgument(positionals, missing);
   const target = parseTarget(targetText);
   if (!target) throw new UsageError(`${targetText} is not a port, host:port or http(s) URL`);
   const requested = parseRequestedName(values);

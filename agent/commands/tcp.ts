@@ -1,6 +1,6 @@
 /** `underpass tcp <port|host:port>`: a public TCP port for a local server, until it is stopped. */
 import { tcpJson, tcpLines, tcpScreen } from "../output/tcp.ts";
-import { parseOptions, rejectExtraArguments, UsageError, type OptionSpec } from "../options.ts";
+import { getOnlyArgument, parseOptions, UsageError, type OptionSpec } from "../options.ts";
 import { findServer, findToken } from "../settings.ts";
 import { PROXY_PROTOCOLS, type ProxyProtocol } from "../tcp/proxy-protocol.ts";
 import { parseTcpTarget } from "../tcp/tcp-target.ts";
@@ -36,11 +36,8 @@ export const tcpCommand: Command = {
 
 async function run(args: string[]): Promise<number> {
   const { values, positionals } = parseOptions(args, OPTIONS);
-  const [targetText, ...extra] = positionals;
-  if (targetText === undefined) {
-    throw new UsageError("the local port is missing; for example: underpass tcp 5432");
-  }
-  rejectExtraArguments(extra);
+  const missing = "the local port is missing; for example: underpass tcp 5432";
+  const targetText = getOnlyArgument(positionals, missing);
   const target = parseTcpTarget(targetText);
   if (!target) throw new UsageError(`${targetText} is not a port or host:port`);
   const server = await findServer(values.server);

@@ -1,6 +1,6 @@
 /** `underpass webhooks <receiver> --forward URL`: forwards a receiver's deliveries to a local server. */
 import { webhooksJson, webhooksLines, webhooksScreen } from "../output/webhooks.ts";
-import { parseOptions, rejectExtraArguments, UsageError, type OptionSpec } from "../options.ts";
+import { getOnlyArgument, parseOptions, UsageError, type OptionSpec } from "../options.ts";
 import { findServer, findToken } from "../settings.ts";
 import { RejectionError } from "../tunnel-connection.ts";
 import { Forwarder } from "../webhooks/forwarder.ts";
@@ -36,10 +36,8 @@ export const webhooksCommand: Command = {
 
 async function run(args: string[]): Promise<number> {
   const { values, positionals } = parseOptions(args, OPTIONS);
-  const [receiver, ...extra] = positionals;
   const example = "for example: underpass webhooks shop --forward 3000/hook";
-  if (receiver === undefined) throw new UsageError(`the receiver is missing; ${example}`);
-  rejectExtraArguments(extra);
+  const receiver = getOnlyArgument(positionals, `the receiver is missing; ${example}`);
   const { forward: target, since } = values;
   if (target === undefined) throw new UsageError(`--forward is missing; ${example}`);
   const server = await findServer(values.server);

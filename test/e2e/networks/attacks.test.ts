@@ -31,11 +31,7 @@ beforeAll(async () => {
   network = await stack.createNetwork();
   agent = await network.serve();
 });
-afterAll(async () => {
-  await agent?.[Symbol.asyncDispose]();
-  await network?.[Symbol.asyncDispose]();
-  await stack?.[Symbol.asyncDispose]();
-});
+afterAll(() => stack?.[Symbol.asyncDispose]());
 
 const requestTicket = (id: string, caller = stack.owner) =>
   caller.post<RelayAccess & { error?: string }>(`/private-networks/${id}/relay-ticket`);

@@ -19,9 +19,7 @@ let stack: NetworkStack;
 beforeAll(async () => {
   stack = await startNetworkStack();
 });
-afterAll(async () => {
-  await stack?.[Symbol.asyncDispose]();
-});
+afterAll(() => stack?.[Symbol.asyncDispose]());
 
 test.concurrent(
   "UDP blocked at the start: the WebSocket carries the session, and UDP takes over when it works",

@@ -18,6 +18,7 @@ import {
   type RelayProcessOptions,
 } from "./relay-process.ts";
 
+/** Its disposal also ends the networks that were created in it, and their agents. */
 export interface NetworkStack extends AsyncDisposable {
   api: TestApi;
   owner: Person;
@@ -55,7 +56,7 @@ export interface TestNetwork extends AsyncDisposable {
 }
 
 const SECRET = "relay-secret-of-tests-and-of-nothing-else";
-let networks = 0;
+let networkCount = 0;
 
 export async function startNetworkStack(
   options: Partial<RelayProcessOptions> = {},
@@ -64,6 +65,7 @@ export async function startNetworkStack(
   const owner = await api.owner();
   const token = await newToken(owner);
   const relays: RelayProcess[] = [];
+  const networks: TestNetwork[] = [];
 
   async function startRelay(
     id: string,
@@ -82,8 +84,13 @@ export async function startNetworkStack(
     token,
     relay,
     startRelay,
-    createNetwork: (network = {}) => createNetwork(api, { owner, relayId: relay.id, ...network }),
+    async createNetwork(options = {}) {
+      const network = await createNetwork(api, { owner, relayId: relay.id, ...options });
+      networks.push(network);
+      return network;
+    },
     async [Symbol.asyncDispose]() {
+      for (const network of networks) await network[Symbol.asyncDispose]();
       for (const each of relays) await each[Symbol.asyncDispose]();
       await api.stop();
     },
@@ -98,8 +105,8 @@ async function createNetwork(
   api: TestApi,
   { owner, relayId }: NetworkOptions & { owner: Person },
 ): Promise<TestNetwork> {
-  networks += 1;
-  const name = `network-${networks}`;
+  networkCount += 1;
+  const name = `network-${networkCount}`;
   const created = await owner.post<PrivateNetwork>("/private-networks", {
     name,
     cidr: "10.88.0.0/24",
@@ -107,6 +114,7 @@ async function createNetwork(
   const { id } = created.body;
   const server = await createPeer({ echo: true });
   const peers = [server];
+  const agents: RunningAgent[] = [];
 
   async function register({ publicKey, port }: WireGuardPeer): Promise<PrivateNetwork> {
     const { status, body } = await owner.put<PrivateNetwork>(`/private-networks/${id}/server`, {
@@ -127,11 +135,13 @@ async function createNetwork(
   const config = join(api.server.dataDir, `${name}.conf`);
   const text = `[Interface]\nPrivateKey = ${server.privateKey}\n`;
   await writeFile(config, text, { mode: 0o600 });
-  const vpn: TestNetwork["vpn"] = (options = {}) => {
+  const vpn: TestNetwork["vpn"] = async (options = {}) => {
     const args = ["vpn", name, "--server", api.server.url, "--token-file", "TOKEN", "--json"];
-    return runAgent([...args, "--config", config, ...(options.args ?? [])], {
+    const agent = await runAgent([...args, "--config", config, ...(options.args ?? [])], {
       token: options.token ?? token,
     });
+    agents.push(agent);
+    return agent;
   };
   async function read(): Promise<PrivateNetwork> {
     return (await owner.get<PrivateNetwork>(`/private-networks/${id}`)).body;
@@ -170,6 +180,7 @@ async function createNetwork(
       return client;
     },
     async [Symbol.asyncDispose]() {
+      for (const agent of agents) await agent[Symbol.asyncDispose]();
       for (const peer of peers) await peer.close();
     },
   };
