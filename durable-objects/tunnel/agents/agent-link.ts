@@ -9,9 +9,9 @@ import {
   parseCodeAndText,
   parseCredit,
   FRAME,
-  FrameWriter,
   readFrames,
   type Frame,
+  type FrameWriter,
   type ResetCode,
 } from "../../../protocol/wire/frames.ts";
 import {
@@ -19,6 +19,7 @@ import {
   HEARTBEAT_TIMEOUT_MS,
   WIRE_MESSAGE_MAX_BYTES,
 } from "../../../protocol/limits.ts";
+import { FrameSender } from "../frame-sender.ts";
 import type { AgentAttachment } from "./admission.ts";
 import { Pacer } from "../proxy/pacer.ts";
 
@@ -44,10 +45,9 @@ export class AgentLink {
   readonly pace: { toAgent: Pacer; toVisitors: Pacer };
   readonly #socket: WebSocket;
   readonly #streams = new Map<number, Stream>();
-  readonly #writer = new FrameWriter();
+  readonly #sender: FrameSender;
   // Random, so that a late frame of a stream from before a hibernation meets no stream.
   #nextStream = crypto.getRandomValues(new Uint32Array(1))[0]! >>> 1;
-  #isFlushScheduled = false;
   /** Callbacks that run after the current message is read. */
   #afterMessage: (() => void)[] = [];
   #lastReceivedAtMs: number;
@@ -55,6 +55,7 @@ export class AgentLink {
 
   constructor(socket: WebSocket, attachment: AgentAttachment, heardAtMs: number) {
     this.#socket = socket;
+    this.#sender = new FrameSender(socket);
     this.attachment = attachment;
     this.#lastReceivedAtMs = heardAtMs;
     const { streamWindow, connectionWindow } = attachment.hello ?? {
@@ -112,21 +113,12 @@ export class AgentLink {
 
   // ── Writing ──
 
-  /**
-   * Frames share messages: those of one turn always, and under load those of all pending events, because each
-   * message costs a system call here and an event at the agent.
-   */
   send(write: (writer: FrameWriter) => void): void {
-    write(this.#writer);
-    if (this.#writer.length >= WIRE_MESSAGE_MAX_BYTES / 4) return this.#flush();
-    if (this.#isFlushScheduled) return;
-    this.#isFlushScheduled = true;
-    if (this.#streams.size > BUSY_STREAMS) setTimeout(() => this.#flush(), 0);
-    else queueMicrotask(() => this.#flush());
+    this.#sender.send(write, this.#streams.size > BUSY_STREAMS);
   }
 
   close(name: CloseName, explanation: string): void {
-    this.#flush();
+    this.#sender.flush();
     const reason = `${name}: ${explanation}`.slice(0, CLOSE_REASON_MAX_BYTES);
     try {
       this.#socket.close(CLOSE[name], reason);
@@ -134,18 +126,6 @@ export class AgentLink {
       // The agent has closed the connection already.
     }
     this.loseStreams();
-  }
-
-  #flush(): void {
-    this.#isFlushScheduled = false;
-    if (this.#writer.length === 0) return;
-    const message = this.#writer.take();
-    try {
-      this.#socket.send(message); // Copies.
-      this.#writer.recycle(message);
-    } catch {
-      // The socket has closed; the close event ends all streams.
-    }
   }
 
   // ── Reading ──

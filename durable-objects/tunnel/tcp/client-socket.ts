@@ -1,28 +1,24 @@
-/** The WebSocket of a client of `underpass connect`. Frames of one turn share a message. */
+/** The WebSocket of a client of `underpass connect`. */
 import {
   CLIENT_STREAM,
   FRAME,
-  FrameWriter,
+  type FrameWriter,
   type ResetCode,
 } from "../../../protocol/wire/frames.ts";
-import { WIRE_MESSAGE_MAX_BYTES } from "../../../protocol/limits.ts";
 import { closeQuietly } from "../../close-quietly.ts";
+import { FrameSender } from "../frame-sender.ts";
 
 export class ClientSocket {
   readonly #socket: WebSocket;
-  readonly #writer = new FrameWriter();
-  #isFlushScheduled = false;
+  readonly #sender: FrameSender;
 
   constructor(socket: WebSocket) {
     this.#socket = socket;
+    this.#sender = new FrameSender(socket);
   }
 
   send(write: (writer: FrameWriter) => void): void {
-    write(this.#writer);
-    if (this.#writer.length >= WIRE_MESSAGE_MAX_BYTES / 4) return this.#flush();
-    if (this.#isFlushScheduled) return;
-    this.#isFlushScheduled = true;
-    queueMicrotask(() => this.#flush());
+    this.#sender.send(write);
   }
 
   /** Ends the stream early, and the connection with it. */
@@ -32,19 +28,7 @@ export class ClientSocket {
   }
 
   close(): void {
-    this.#flush();
+    this.#sender.flush();
     closeQuietly(this.#socket, 1000, "");
-  }
-
-  #flush(): void {
-    this.#isFlushScheduled = false;
-    if (this.#writer.length === 0) return;
-    const message = this.#writer.take();
-    try {
-      this.#socket.send(message); // Copies.
-      this.#writer.recycle(message);
-    } catch {
-      // The socket has closed; the close event ends the stream.
-    }
   }
 }
