@@ -6,6 +6,7 @@ import { promisify } from "node:util";
 import { decodeProtectedHeader, type JWK } from "jose";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Receiver } from "../../protocol/schemas/webhooks.ts";
+import { CLOSE } from "../../protocol/wire/close-codes.ts";
 import type { Config } from "../../workers/config/config.ts";
 import { getCurrentKeyPrefix, encrypt, decrypt } from "../../workers/identity/encryption.ts";
 import { TOTP_SECRET_PURPOSE } from "../../workers/identity/accounts/totp.ts";
@@ -218,7 +219,7 @@ describe("after the earlier keys were removed", () => {
     expect(await readStatus(api, before.owner.accessToken)).toBe(401);
     expect((await refresh(api, before.tabs.second)).status).toBe(401);
     const agent = await api.connectAgent(before.capability, { port: 1, subdomain: "retired" });
-    expect(agent.code).toBeDefined();
+    expect(agent.code).toBe(CLOSE.unauthorized);
   });
 
   test("a start with only an earlier key is refused", async () => {

@@ -62,6 +62,12 @@ export interface ConnectionAttempt {
   reason?: string;
 }
 
+/** The connection of an agent that was accepted. @throws Error with the close code of one that was refused. */
+export function getSocket({ socket, code, reason }: ConnectionAttempt): WebSocket {
+  if (socket) return socket;
+  throw new Error(`the agent was refused: ${code} ${reason}`);
+}
+
 export interface TestApi extends AsyncDisposable {
   server: TestServer;
   /** A caller without any credentials. */

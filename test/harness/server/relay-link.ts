@@ -1,4 +1,5 @@
 /** A relay's link to a complete server, with the test in the role of the relay: it sends reports and receives messages. */
+import { expect, vi } from "vitest";
 import { WebSocket } from "ws";
 import {
   RELAY_PING,
@@ -6,8 +7,10 @@ import {
   ApiToRelayMessage,
   type RelayHello,
   type RelayStatus,
+  type Revocation,
 } from "../../../protocol/relay/link.ts";
 import { RELAY_HEARTBEAT_INTERVAL_MS } from "../../../protocol/relay/limits.ts";
+import { WAIT_OPTIONS } from "../timeouts.ts";
 import type { TestServer } from "./server.ts";
 
 export const RELAY_SECRET = "a secret that only relays and this service know";
@@ -76,6 +79,14 @@ export class RelayLink implements Disposable {
       link.closed.then(({ reason }) => Promise.reject(new Error(`closed: ${reason}`))),
     ]);
     return link;
+  }
+
+  /** Resolves once such a message has been received. */
+  async waitForMessage(message: Partial<Revocation>): Promise<void> {
+    await vi.waitFor(
+      () => expect(this.received).toContainEqual(expect.objectContaining(message)),
+      WAIT_OPTIONS,
+    );
   }
 
   report(status: Partial<RelayStatus>): void {

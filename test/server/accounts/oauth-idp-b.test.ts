@@ -63,7 +63,10 @@ test("the primary address creates an account, which is identified by the user id
     "/tunnels",
     ["oauth_token"],
   ]);
-  expect(browser.cookie("localhost", "qnt_refresh")).toBeDefined();
+  const refreshed = await api.anonymous.send("POST", "/auth/refresh", {
+    headers: { cookie: `qnt_refresh=${browser.cookie("localhost", "qnt_refresh")}` },
+  });
+  expect(refreshed.status).toBe(200);
   const [user] = await findUsers(email);
   const identities = await api.sql("select * from identities where user_id = $1", [user!.id]);
   expect(identities).toMatchObject([{ provider: "idp_b", subject: String(ids) }]);

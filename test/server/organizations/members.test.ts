@@ -6,6 +6,7 @@ import type { Member } from "../../../protocol/schemas/organizations/organizatio
 import type { Token } from "../../../protocol/schemas/tokens.ts";
 import {
   createCaller,
+  getSocket,
   mintToken,
   newEmail,
   startApi,
@@ -222,7 +223,7 @@ describe("removing", () => {
       await mintToken(owner),
     ];
     const agent = await api.connectAgent(token.wireBytes, { port: 1, subdomain: "leaver" });
-    const closed = once(agent.socket!, "close") as Promise<[number]>;
+    const closed = once(getSocket(agent), "close") as Promise<[number]>;
     await remove(owner, owner, member);
 
     expect((await closed)[0]).toBe(CLOSE.unauthorized);
@@ -305,7 +306,7 @@ describe("the loss of a permission revokes a member's", () => {
     const admin = await createGuest(owner, "admin");
     const { wireBytes } = await mintToken(admin, { name: admin.userId });
     const agent = await api.connectAgent(wireBytes, { port: 1 });
-    const closed = once(agent.socket!, "close") as Promise<[number]>;
+    const closed = once(getSocket(agent), "close") as Promise<[number]>;
     await setRole(owner, owner, admin, "member");
     expect(await revokedTokens(admin)).toBe(0);
     await setRole(owner, owner, admin, "viewer");

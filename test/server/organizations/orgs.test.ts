@@ -6,6 +6,7 @@ import type { Organization } from "../../../protocol/schemas/organizations/organ
 import type { Tunnel } from "../../../protocol/schemas/tunnels/tunnels.ts";
 import {
   createCaller,
+  getSocket,
   mintToken,
   startApi,
   waitUntil,
@@ -194,7 +195,7 @@ describe("deleting", () => {
     const member = await api.colleague(person, "member");
     const [token, unused] = [await mintToken(member), await mintToken(person)];
     const agent = await api.connectAgent(token.wireBytes, { port: 1, subdomain: "doomed" });
-    const closed = once(agent.socket!, "close") as Promise<[number]>;
+    const closed = once(getSocket(agent), "close") as Promise<[number]>;
     await person.post<Tunnel>("/tunnels", { localPort: 1, subdomain: "doomed-too" });
 
     expect((await person.delete(`/orgs/${person.orgId}`)).status).toBe(200);

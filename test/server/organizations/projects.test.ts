@@ -4,7 +4,13 @@ import { CLOSE } from "../../../protocol/wire/close-codes.ts";
 import type { Project } from "../../../protocol/schemas/organizations/projects.ts";
 import type { MintedToken, Token } from "../../../protocol/schemas/tokens.ts";
 import type { Tunnel } from "../../../protocol/schemas/tunnels/tunnels.ts";
-import { mintToken, startApi, type Person, type TestApi } from "../../harness/server/api.ts";
+import {
+  getSocket,
+  mintToken,
+  startApi,
+  type Person,
+  type TestApi,
+} from "../../harness/server/api.ts";
 
 let api: TestApi;
 let owner: Person;
@@ -85,7 +91,7 @@ describe("deleting one", () => {
     const { body: token } = await mintIn(slug);
     const { body: outside } = await owner.post<Tunnel>("/tunnels", { localPort: 1 });
     const agent = await api.connectAgent(token.wireBytes, { port: 1, subdomain: "api" });
-    const closed = once(agent.socket!, "close");
+    const closed = once(getSocket(agent), "close");
     expect(await owner.delete(`/projects/${slug}`)).toMatchObject({ status: 200 });
     expect([CLOSE.tunnel_deleted, CLOSE.unauthorized]).toContain((await closed)[0]);
 

@@ -5,6 +5,7 @@ import type { MintedToken, Token } from "../../../protocol/schemas/tokens.ts";
 import { fromBase64, toBase64Url } from "../../../shared/bytes.ts";
 import {
   createCaller,
+  getSocket,
   mintToken,
   startApi,
   type Person,
@@ -161,7 +162,7 @@ describe("the revocation of a master key", () => {
         api.connectAgent(body.wireBytes, { port: 1, subdomain: `child-${at}` }),
       ),
     );
-    const closed = agents.map(({ socket }) => once(socket!, "close"));
+    const closed = agents.map((agent) => once(getSocket(agent), "close"));
     expect((await owner.delete(`/tokens/${master.nonce}`)).status).toBe(200);
     for (const [code] of await Promise.all(closed)) expect(code).toBe(CLOSE.unauthorized);
 

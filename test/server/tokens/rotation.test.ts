@@ -2,7 +2,13 @@ import { once } from "node:events";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { CLOSE } from "../../../protocol/wire/close-codes.ts";
 import type { MintedToken, Token } from "../../../protocol/schemas/tokens.ts";
-import { mintToken, startApi, type Person, type TestApi } from "../../harness/server/api.ts";
+import {
+  getSocket,
+  mintToken,
+  startApi,
+  type Person,
+  type TestApi,
+} from "../../harness/server/api.ts";
 
 let api: TestApi;
 let owner: Person;
@@ -50,7 +56,7 @@ test("rotating a token returns the same scopes with another nonce, for the same 
 test("rotating a token disconnects the old token's agents, whose tunnel an agent with the new token takes over", async () => {
   const old = await mintToken(owner);
   const agent = await api.connectAgent(old.wireBytes, { port: 1, subdomain: "rotated" });
-  const closed = once(agent.socket!, "close");
+  const closed = once(getSocket(agent), "close");
   const { body: renewed } = await rotate(owner, old.nonce);
   expect((await closed)[0]).toBe(CLOSE.unauthorized);
   const again = await api.connectAgent(old.wireBytes, { port: 1, subdomain: "rotated" });

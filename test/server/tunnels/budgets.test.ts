@@ -3,7 +3,13 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { CLOSE } from "../../../protocol/wire/close-codes.ts";
 import type { MintedToken, Token } from "../../../protocol/schemas/tokens.ts";
 import type { Tunnel } from "../../../protocol/schemas/tunnels/tunnels.ts";
-import { mintToken, startApi, type Person, type TestApi } from "../../harness/server/api.ts";
+import {
+  getSocket,
+  mintToken,
+  startApi,
+  type Person,
+  type TestApi,
+} from "../../harness/server/api.ts";
 
 let api: TestApi;
 let owner: Person;
@@ -100,7 +106,7 @@ describe("a token over its budget", () => {
     const [token, other] = [await mintToken(owner), await mintToken(owner)];
     const agents = [await connect(token, "over-a"), await connect(token, "over-b")];
     const unaffected = await connect(other, "under");
-    const closed = agents.map(({ socket }) => once(socket!, "close"));
+    const closed = agents.map((agent) => once(getSocket(agent), "close"));
     await setBudget(owner, token, 0);
     for (const [code] of await Promise.all(closed)) expect(code).toBe(CLOSE.BUDGET_EXCEEDED);
     expect(unaffected.socket?.readyState).toBe(1);
@@ -135,7 +141,7 @@ describe("a master key's budget", () => {
       ).body;
     const [first, second] = [await mint(), await mint()];
     const agent = await connect(first, "job");
-    const closed = once(agent.socket!, "close");
+    const closed = once(getSocket(agent), "close");
     await spend(second, 1);
     expect((await find(master)).spentUsdCents).toBe(10);
     await setBudget(owner, master, 10);

@@ -8,6 +8,7 @@ import type { AuditEvent } from "../../../protocol/schemas/organizations/audit.t
 import type { Connection } from "../../../protocol/schemas/tunnels/connections.ts";
 import type { Tunnel } from "../../../protocol/schemas/tunnels/tunnels.ts";
 import {
+  getSocket,
   mintToken,
   startApi,
   waitUntil,
@@ -60,7 +61,7 @@ test("a connection is listed with its agent, its tunnel and its address, newest 
     expect(address).toBe("127.0.0.1");
     expect(Date.parse(since)).toBeGreaterThan(before - 1_000);
   }
-  first.socket!.close();
+  getSocket(first).close();
   expect(await waitForConnections(owner, 1)).toEqual([connections[0]]);
 });
 
@@ -103,7 +104,7 @@ test("an agent whose token was revoked does not reconnect", async () => {
   const owner = await api.owner();
   const { wireBytes, nonce } = await mintToken(owner);
   const agent = await api.connectAgent(wireBytes, { port: 1 });
-  const closed = once(agent.socket!, "close");
+  const closed = once(getSocket(agent), "close");
   await waitForConnections(owner, 1);
   await owner.delete(`/tokens/${nonce}`);
   expect((await closed)[0]).toBe(CLOSE.unauthorized);

@@ -41,11 +41,6 @@ const findTunnel = async (id: string, by: Person = owner) =>
   (await by.get<Tunnel[]>("/tunnels")).body.find((tunnel) => tunnel.id === id)!;
 const connect = (wireBytes: string, query: Record<string, string | number>) =>
   api.connectAgent(wireBytes, { port: 5432, protocol: "tcp", ...query });
-const expectMessage = (link: RelayLink, message: object) =>
-  vi.waitFor(
-    () => expect(link.received).toContainEqual(expect.objectContaining(message)),
-    WAIT_OPTIONS,
-  );
 
 describe("a ticket for the relay", () => {
   const createAgentCaller = (wireBytes: string) =>
@@ -132,13 +127,13 @@ describe("a ticket for the relay", () => {
       return body.find(({ tunnels }) => tunnels.includes(id));
     });
     await owner.delete(`/connections/${connection.agent_id}`);
-    await expectMessage(relay, { type: "revoke", id, reason: "connection_ended" });
+    await relay.waitForMessage({ type: "revoke", id, reason: "connection_ended" });
     await owner.post(`/tunnels/${id}/stop`);
-    await expectMessage(relay, { type: "revoke", id, reason: "tunnel_stopped" });
+    await relay.waitForMessage({ type: "revoke", id, reason: "tunnel_stopped" });
     await owner.delete(`/tokens/${first.token.nonce}`);
-    await expectMessage(relay, { type: "revoke", id, reason: "unauthorized" });
+    await relay.waitForMessage({ type: "revoke", id, reason: "unauthorized" });
     await owner.delete(`/tunnels/${id}`);
-    await expectMessage(relay, { type: "revoke", id, reason: "tunnel_deleted" });
+    await relay.waitForMessage({ type: "revoke", id, reason: "tunnel_deleted" });
   });
 
   test("leads to traffic that is counted, charged and shown", async () => {

@@ -6,6 +6,7 @@ import type { ErrorBody } from "../../../protocol/errors.ts";
 import { STREAMS_SUBPROTOCOL } from "../../../protocol/wire/frames.ts";
 import type { Tunnel } from "../../../protocol/schemas/tunnels/tunnels.ts";
 import {
+  getSocket,
   mintToken,
   startApi,
   type ConnectionAttempt,
@@ -141,27 +142,27 @@ describe("an agent of a TCP tunnel", () => {
   test("gets a permanent port, with its URL in the welcome", async () => {
     const { wireBytes } = await mintToken(owner);
     const subdomain = newName();
-    const first = await connect(wireBytes, { subdomain });
-    expect(first.socket).toBeDefined();
+    const first = getSocket(await connect(wireBytes, { subdomain }));
     const { body } = await owner.get<Tunnel[]>("/tunnels");
     const tunnel = body.find((each) => each.subdomain === subdomain)!;
     expect(tunnel).toMatchObject({ protocol: "tcp", status: "active", agentConnected: true });
-    first.socket?.close(1000);
-    const again = await connect(wireBytes, { subdomain, tunnel: tunnel.id });
-    expect(again.socket).toBeDefined();
+    first.close(1000);
+    const again = getSocket(await connect(wireBytes, { subdomain, tunnel: tunnel.id }));
     expect((await findTunnel(tunnel.id)).publicUrl).toBe(tunnel.publicUrl);
-    again.socket?.close();
+    again.close();
   });
 
   test("gets the requested port, moves to another one, and is refused one that is taken", async () => {
     const { wireBytes } = await mintToken(owner);
     const subdomain = newName();
-    const requested = await connect(wireBytes, { subdomain, remote_port: 40_250 });
-    expect(requested.socket).toBeDefined();
-    const moved = await connect(wireBytes, { subdomain, remote_port: 40_251 });
-    expect(moved.socket).toBeDefined();
-    const { body } = await owner.get<Tunnel[]>("/tunnels");
-    expect(body.find((each) => each.subdomain === subdomain)?.publicPort).toBe(40_251);
+    const findPort = async () => {
+      const { body } = await owner.get<Tunnel[]>("/tunnels");
+      return body.find((each) => each.subdomain === subdomain)?.publicPort;
+    };
+    getSocket(await connect(wireBytes, { subdomain, remote_port: 40_250 }));
+    expect(await findPort()).toBe(40_250);
+    const moved = getSocket(await connect(wireBytes, { subdomain, remote_port: 40_251 }));
+    expect(await findPort()).toBe(40_251);
     const refusedAttempt = await connect(wireBytes, { subdomain: newName(), remote_port: 40_251 });
     expect(pickClose(refusedAttempt)).toEqual({
       code: CLOSE.duplicate_name,
@@ -169,23 +170,27 @@ describe("an agent of a TCP tunnel", () => {
     });
     const outside = await connect(wireBytes, { subdomain: newName(), remote_port: 80 });
     expect(outside.code).toBe(CLOSE.invalid_request);
-    moved.socket?.close();
+    moved.close();
   });
 
   test("sets the allowlist when it first connects, and not when it reconnects", async () => {
     const { wireBytes } = await mintToken(owner);
     const subdomain = newName();
-    const first = await connect(wireBytes, { subdomain, allow: "192.0.2.7/24,2001:db8::/32" });
+    const allow = "192.0.2.7/24,2001:db8::/32";
+    const first = getSocket(await connect(wireBytes, { subdomain, allow }));
     const { body } = await owner.get<Tunnel[]>("/tunnels");
     const { id, allowedCidrs } = body.find((each) => each.subdomain === subdomain)!;
     expect(allowedCidrs).toEqual(["192.0.2.0/24", "2001:db8::/32"]);
     await owner.delete(`/tunnels/${id}/ip-allowlist`);
-    first.socket?.terminate();
-    const reconnected = await connect(wireBytes, { subdomain, tunnel: id, allow: "192.0.2.0/24" });
+    first.terminate();
+    const query = { subdomain, tunnel: id, allow: "192.0.2.0/24" };
+    const reconnected = getSocket(await connect(wireBytes, query));
     expect((await findTunnel(id)).allowedCidrs).toBe(null);
-    reconnected.socket?.close();
-    for (const allow of ["", "192.0.2.0/33", "example.com"]) {
-      expect((await connect(wireBytes, { subdomain, allow })).code).toBe(CLOSE.invalid_request);
+    reconnected.close();
+    for (const invalid of ["", "192.0.2.0/33", "example.com"]) {
+      expect((await connect(wireBytes, { subdomain, allow: invalid })).code).toBe(
+        CLOSE.invalid_request,
+      );
     }
     for (const [name, value] of Object.entries({ allow: "192.0.2.0/24", remote_port: 40_260 })) {
       const http = await api.connectAgent(wireBytes, { port: 1, [name]: value });
@@ -217,10 +222,9 @@ describe("an agent of a TCP tunnel", () => {
       body.id,
     ]);
     expect(await findTunnel(body.id)).toMatchObject({ publicPort: null });
-    const agent = await connect(wireBytes, { subdomain });
-    expect(agent.socket).toBeDefined();
+    const agent = getSocket(await connect(wireBytes, { subdomain }));
     expect((await findTunnel(body.id)).publicPort).toBe(body.publicPort);
-    agent.socket?.close();
+    agent.close();
   });
 
   test("is refused for lack of ports in a way that makes it reconnect", async () => {

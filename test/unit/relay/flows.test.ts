@@ -52,7 +52,8 @@ test("the relay's own bound applies to all ports: a port closes only its own flo
   first.table.open("192.0.2.2", 1, true, 1);
   expect(second.table.open("192.0.2.3", 1, true, 2)).toBeNull();
   expect(first.closed).toHaveLength(0);
-  expect(first.table.open("192.0.2.4", 1, true, 3)).not.toBeNull();
+  const opened = first.table.open("192.0.2.4", 1, true, 3);
+  expect(first.table.find("192.0.2.4", 1)).toBe(opened);
   expect(ids.size).toBe(2);
 });
 

@@ -153,12 +153,13 @@ test("a client that is idle for 200 s loses its socket", () => {
     onClose: (id) => closed.push(id),
   });
   idle.open(newFlow(1), 1);
-  idle.open(newFlow(2), 1);
+  const busy = newFlow(2);
+  idle.open(busy, 1);
   vi.advanceTimersByTime(150_000);
   idle.deliver(2, Buffer.from("still here"));
   vi.advanceTimersByTime(60_000);
   expect(idle.size).toBe(1);
-  expect(idle.getFlow(2)).toBeDefined();
+  expect(idle.getFlow(2)).toBe(busy);
   idle.closeAll();
 });
 

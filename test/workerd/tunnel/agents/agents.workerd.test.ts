@@ -62,7 +62,8 @@ describe("an agent", () => {
     expect((await second.closed).code).toBe(CLOSE.duplicate_name);
     first.socket.close(1000);
     await first.closed;
-    expect((await tunnel.agent({ tokenNonce: "token-b" })).welcome).toBeDefined();
+    const other = await tunnel.agent({ tokenNonce: "token-b" });
+    expect(other.welcome?.tunnelId).toBe(tunnel.id);
   });
 });
 

@@ -116,7 +116,8 @@ describe("an agent that is silent", () => {
     const tunnel = new LiveTunnel();
     await tunnel.agent();
     vi.useFakeTimers({ toFake: ["Date"], now: Date.now() + HEARTBEAT_TIMEOUT_MS + 1 });
-    expect((await tunnel.agent({ tokenNonce: "token-b" })).welcome).toBeDefined();
+    const other = await tunnel.agent({ tokenNonce: "token-b" });
+    expect(other.welcome?.tunnelId).toBe(tunnel.id);
   });
 
   test("does not leave responses open that stream through it", async () => {

@@ -99,7 +99,8 @@ describe("an agent is closed", () => {
       code: CLOSE.unauthorized,
       reason: "unauthorized: the token has expired",
     });
-    expect((await tunnel.agent({ tokenNonce: "token-b" })).welcome).toBeDefined();
+    const other = await tunnel.agent({ tokenNonce: "token-b" });
+    expect(other.welcome?.tunnelId).toBe(tunnel.id);
   });
 
   test("when its token expires, together with its streams", async () => {
