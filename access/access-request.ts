@@ -30,7 +30,10 @@ export function readAccessRequest(request: Request, address: string): AccessRequ
 }
 
 export type PasswordVerdict =
-  "correct" | "wrong" | { tooManyWrongForMs: number } | { busyForMs: number };
+  | "correct"
+  | "wrong"
+  | { tooManyWrongForMs: number }
+  | { busyForMs: number };
 export type TokenVerdict = "valid" | "missing" | "invalid" | { issuerDownForMs: number };
 
 /** The slow checks, injected so that tests can run the gates without them. */

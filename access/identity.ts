@@ -13,7 +13,11 @@ export interface IdentityGate extends AllowList {
  * - `redeeming`: the provider redirected the visitor back, with a ticket to exchange for a pass.
  */
 export type IdentityVerdict =
-  "allowed" | "signed_out" | "redeeming" | { denied: string } | { keysDownForMs: number };
+  | "allowed"
+  | "signed_out"
+  | "redeeming"
+  | { denied: string }
+  | { keysDownForMs: number };
 
 /** On the tunnel's own host. While the gate is on, the local server does not receive requests for this path. */
 export const TICKET_PATH = "/.underpass/edge-auth";

@@ -1,4 +1,4 @@
-/** ESLint rule: imports, static and dynamic, follow the table of layers.js. */
+/** Lint rule: imports, static and dynamic, follow the table of layers.js. */
 import { dirname, relative, resolve, sep } from "node:path";
 import { findLayer, mayImport } from "./layers.js";
 

@@ -24,7 +24,8 @@ export interface ClientRequest {
 }
 
 export type ClientVerdict =
-  { admission: ClientAdmission } | { refusal: CloseName; message: string };
+  | { admission: ClientAdmission }
+  | { refusal: CloseName; message: string };
 
 export interface PresentedTicket {
   ticket: string;

@@ -118,9 +118,13 @@ async function writeMail(dir: string, mail: Mail): Promise<string> {
     message.compile().createReadStream(),
     createWriteStream(fresh, { mode: 0o600, flags: "wx" }),
   );
-  return linkWithUniqueName(fresh, (time) =>
-    join(dir, `${time}-${toFileName(mail.to)}.eml`),
-  ).finally(() => rm(fresh));
+  try {
+    return await linkWithUniqueName(fresh, (time) =>
+      join(dir, `${time}-${toFileName(mail.to)}.eml`),
+    );
+  } finally {
+    await rm(fresh);
+  }
 }
 
 /** Never replaces another mail of the same millisecond: the later one gets the next free millisecond. */

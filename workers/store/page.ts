@@ -60,7 +60,7 @@ export function preparedList<Rows>(
       .limit(sql.placeholder("limit"))
       .prepare(name),
   );
-  return (db, scopeId, { limit, after = undefined }, values = {}) =>
+  return (db, scopeId, { limit, after }, values = {}) =>
     statement(db).execute({ ...values, scopeId, limit, after: after ?? null });
 }
 

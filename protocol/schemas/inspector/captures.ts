@@ -127,7 +127,11 @@ export interface ReplayChanges {
  * `cut`: the stored body is not complete, and no other was given. `not_replayable`: a WebSocket.
  */
 export type ReplayRefusal =
-  "not_found" | "replay_disabled" | "cut" | "not_replayable" | "agent_offline";
+  | "not_found"
+  | "replay_disabled"
+  | "cut"
+  | "not_replayable"
+  | "agent_offline";
 /** `id` is that of the new capture, which is finished or was aborted. */
 export type ReplayOutcome = { id: string } | { refused: ReplayRefusal };
 

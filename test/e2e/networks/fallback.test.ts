@@ -21,27 +21,23 @@ beforeAll(async () => {
 });
 afterAll(() => stack?.[Symbol.asyncDispose]());
 
-test.concurrent(
-  "UDP blocked at the start: the WebSocket carries the session, and UDP takes over when it works",
-  async ({ expect }) => {
-    const relay = await stack.startRelay("blocked-at-start");
-    await using network = await stack.createNetwork({ relayId: relay.id });
-    relay.udp.block();
-    await using agent = await network.vpn();
-    // Both messages of the handshake are sent over the WebSocket.
-    const client = await network.connectClient();
-    expect(await exchangeMany(client, 200)).toBeGreaterThanOrEqual(198);
-    await network.waitForRelayState("websocket");
-    relay.udp.unblock();
-    await expect
-      .poll(async () => (await network.read()).relay.state, PROBE_WAIT_OPTIONS)
-      .toBe("udp");
-    await push(network.server, client);
-    expect(await exchangeMany(client, 200)).toBeGreaterThanOrEqual(198);
-    expect([client.handshakes(), agent.child.exitCode]).toEqual([1, null]);
-  },
-  180_000,
-);
+test.concurrent("UDP blocked at the start: the WebSocket carries the session, and UDP takes over when it works", async ({
+  expect,
+}) => {
+  const relay = await stack.startRelay("blocked-at-start");
+  await using network = await stack.createNetwork({ relayId: relay.id });
+  relay.udp.block();
+  await using agent = await network.vpn();
+  // Both messages of the handshake are sent over the WebSocket.
+  const client = await network.connectClient();
+  expect(await exchangeMany(client, 200)).toBeGreaterThanOrEqual(198);
+  await network.waitForRelayState("websocket");
+  relay.udp.unblock();
+  await expect.poll(async () => (await network.read()).relay.state, PROBE_WAIT_OPTIONS).toBe("udp");
+  await push(network.server, client);
+  expect(await exchangeMany(client, 200)).toBeGreaterThanOrEqual(198);
+  expect([client.handshakes(), agent.child.exitCode]).toEqual([1, null]);
+}, 180_000);
 
 test.concurrent.for(["to-client", "to-server"] as const)(
   "UDP that fails later in one direction (%s): the session continues over the WebSocket",

@@ -15,7 +15,10 @@ export interface ReceivedMail extends Email {
 
 /** How it handles a recipient: accepts it, sends this SMTP reply, or fails as soon as a client connects. */
 export type MailServerBehavior =
-  "accepts" | "is silent" | "hangs up" | `${4 | 5}${number} ${string}`;
+  | "accepts"
+  | "is silent"
+  | "hangs up"
+  | `${4 | 5}${number} ${string}`;
 
 export interface MailServer extends AsyncDisposable {
   port: number;

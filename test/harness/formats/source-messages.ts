@@ -1,6 +1,15 @@
 /** The messages that a program can send, collected from its source: those of its errors, as templates. */
 import { readFileSync } from "node:fs";
-import ts from "typescript";
+import {
+  parseSync,
+  Visitor,
+  type Argument,
+  type CallExpression,
+  type Expression,
+  type NewExpression,
+  type Node,
+  type Statement,
+} from "oxc-parser";
 
 export interface SourceMessage {
   /** `file:line` */
@@ -14,71 +23,71 @@ export interface SourceMessage {
 /** @param callee a constructor or a function whose first argument is the subject and the second one the message. */
 export function collectMessages(files: string[], callee: string): SourceMessage[] {
   return files.flatMap((file) => {
-    const source = ts.createSourceFile(
-      file,
-      readFileSync(file, "utf8"),
-      ts.ScriptTarget.Latest,
-      true,
-    );
+    const text = readFileSync(file, "utf8");
     const messages: SourceMessage[] = [];
-    const visit = (node: ts.Node): void => {
-      if (isCallTo(node, callee)) {
-        const [subject, message] = node.arguments ?? [];
-        const line = source.getLineAndCharacterOfPosition(node.getStart()).line + 1;
-        for (const text of message ? toTexts(message) : []) {
-          messages.push({ place: `${file}:${line}`, subject: toLiteral(subject), text });
-        }
+    const scopes: Statement[][] = [];
+    const enter = ({ body }: { body: unknown }): void => void scopes.push(body as Statement[]);
+    const exit = (): void => void scopes.pop();
+    const visit = (node: CallExpression | NewExpression): void => {
+      if (node.callee.type !== "Identifier" || node.callee.name !== callee) return;
+      const [subject, message] = node.arguments;
+      const line = text.slice(0, node.start).split("\n").length;
+      for (const found of message ? toTexts(message, scopes) : []) {
+        messages.push({ place: `${file}:${line}`, subject: toLiteral(subject), text: found });
       }
-      ts.forEachChild(node, visit);
     };
-    visit(source);
+    new Visitor({
+      Program: enter,
+      "Program:exit": exit,
+      BlockStatement: enter,
+      "BlockStatement:exit": exit,
+      SwitchCase: ({ consequent }) => void scopes.push(consequent),
+      "SwitchCase:exit": exit,
+      CallExpression: visit,
+      NewExpression: visit,
+    }).visit(parseSync(file, text).program);
     return messages;
   });
 }
 
-function isCallTo(node: ts.Node, callee: string): node is ts.CallExpression | ts.NewExpression {
-  return (
-    (ts.isCallExpression(node) || ts.isNewExpression(node)) &&
-    ts.isIdentifier(node.expression) &&
-    node.expression.text === callee
-  );
+function toLiteral(node: Node | undefined): string | null {
+  if (node?.type === "Literal" && typeof node.value === "string") return node.value;
+  if (node?.type === "TemplateLiteral" && node.expressions.length === 0) {
+    return node.quasis[0]!.value.cooked;
+  }
+  return null;
 }
 
-function toLiteral(node: ts.Expression | undefined): string | null {
-  return node && ts.isStringLiteralLike(node) ? node.text : null;
+/**
+ * Each alternative of a conditional expression, and the values of a constant in scope.
+ *
+ * @param scopes the statements of each block around the expression, the innermost last.
+ */
+function toTexts(node: Argument | Expression, scopes: Statement[][]): string[] {
+  const literal = toLiteral(node);
+  if (literal !== null) return [literal];
+  switch (node.type) {
+    case "TemplateLiteral":
+      return [node.quasis.map(({ value }) => value.cooked).join("…")];
+    case "ConditionalExpression":
+      return [...toTexts(node.consequent, scopes), ...toTexts(node.alternate, scopes)];
+    case "BinaryExpression":
+      return toTexts(node.left as Expression, scopes).flatMap((left) =>
+        toTexts(node.right, scopes).map((right) => left + right),
+      );
+    case "Identifier":
+      return findConstant(node.name, scopes);
+    default:
+      return [];
+  }
 }
 
-/** Each alternative of a conditional expression, and the values of a constant in scope. */
-function toTexts(node: ts.Expression): string[] {
-  if (ts.isStringLiteralLike(node)) return [node.text];
-  if (ts.isTemplateExpression(node)) {
-    return [node.head.text + node.templateSpans.map(({ literal }) => `…${literal.text}`).join("")];
-  }
-  if (ts.isConditionalExpression(node)) {
-    return [...toTexts(node.whenTrue), ...toTexts(node.whenFalse)];
-  }
-  if (ts.isBinaryExpression(node)) {
-    return toTexts(node.left).flatMap((left) => toTexts(node.right).map((right) => left + right));
-  }
-  return ts.isIdentifier(node) ? findConstant(node) : [];
-}
-
-function findConstant(name: ts.Identifier): string[] {
-  for (let scope: ts.Node = name; !ts.isSourceFile(scope); scope = scope.parent) {
-    if (
-      !ts.isBlock(scope.parent) &&
-      !ts.isCaseClause(scope.parent) &&
-      !ts.isSourceFile(scope.parent)
-    ) {
-      continue;
-    }
-    const declarations = scope.parent.statements
-      .filter((statement) => ts.isVariableStatement(statement))
-      .flatMap((statement) => [...statement.declarationList.declarations]);
-    const found = declarations.find(
-      (one) => ts.isIdentifier(one.name) && one.name.text === name.text,
-    );
-    if (found) return found.initializer ? toTexts(found.initializer) : [];
+function findConstant(name: string, scopes: Statement[][]): string[] {
+  for (const statements of scopes.toReversed()) {
+    const found = statements
+      .flatMap((one) => (one.type === "VariableDeclaration" ? one.declarations : []))
+      .find(({ id }) => id.type === "Identifier" && id.name === name);
+    if (found) return found.init ? toTexts(found.init, scopes) : [];
   }
   return [];
 }

@@ -64,7 +64,7 @@ export async function startRelayProcess(options: RelayProcessOptions): Promise<R
   let output = "";
 
   async function start(): Promise<void> {
-    const [program = "", ...args] = [...prefix, process.execPath, join(ROOT, "relay/main.ts")];
+    const [program, ...args] = [...prefix, process.execPath, join(ROOT, "relay/main.ts")];
     child = spawn(program, args, {
       env: {
         ...NODE_ENVIRONMENT,

@@ -19,7 +19,14 @@ const PROVIDER = "https://idp.example";
 const OLD_HOST = "localhost:10799";
 
 export type TokenName =
-  "laptop" | "webOnly" | "master" | "staging" | "revoked" | "rotatedAway" | "rotated" | "spent";
+  | "laptop"
+  | "webOnly"
+  | "master"
+  | "staging"
+  | "revoked"
+  | "rotatedAway"
+  | "rotated"
+  | "spent";
 
 export interface OldServer extends OldRecord {
   /** Secrets of its users, machines and vendors. The rows contain at most their hashes. */

@@ -20,7 +20,9 @@ export interface Answer extends Message {
 
 /** How the length of a message's body is determined (RFC 9112 §6.3). */
 type Framing =
-  { kind: "none" } | { kind: "length"; length: number } | { kind: "chunked" | "close" };
+  | { kind: "none" }
+  | { kind: "length"; length: number }
+  | { kind: "chunked" | "close" };
 
 /** Reads messages from a connection, one after the other. */
 export class MessageReader {

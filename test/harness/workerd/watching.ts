@@ -27,7 +27,7 @@ export class WatchedOrganization extends TestOrganization {
       },
     });
     // The response itself is thrown, so that a test can check it.
-    // eslint-disable-next-line @typescript-eslint/only-throw-error
+    // oxlint-disable-next-line typescript/only-throw-error
     if (!answer.webSocket) throw answer;
     return new TestWatcher(answer.webSocket);
   }

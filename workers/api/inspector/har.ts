@@ -164,7 +164,7 @@ function parseQuery(query: string | null): NameValue[] {
     .split("&")
     .filter((part) => part !== "")
     .map((part) => {
-      const { 0: name = "", 1: value = "" } = splitAt(part, "=");
+      const [name, value] = splitAt(part, "=");
       return { name: decodeComponent(name), value: decodeComponent(value) };
     });
 }

@@ -50,7 +50,10 @@ export async function findDevice(
 }
 
 export type Enrolment =
-  { device: DeviceRow; network: NetworkRow } | "not_found" | "network_full" | "key_of_server";
+  | { device: DeviceRow; network: NetworkRow }
+  | "not_found"
+  | "network_full"
+  | "key_of_server";
 
 /** The network is locked: of two requests for the last address, one succeeds. A key that is already enrolled keeps its device. */
 export function enrollDevice(

@@ -10,7 +10,10 @@ import type { PresentedToken } from "../tokens/tokens.ts";
 import { liveTunnels } from "./live-tunnels.ts";
 
 export type TokenRefusal =
-  "token_unknown" | "token_revoked" | "organization_not_approved" | "over_budget";
+  | "token_unknown"
+  | "token_revoked"
+  | "organization_not_approved"
+  | "over_budget";
 export type TunnelRefusal = "not_found" | "not_tcp" | "tunnel_expired" | "tunnel_stopped";
 
 /** A tunnel, with what an agent needs to serve it at its relay. */
