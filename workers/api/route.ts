@@ -137,7 +137,7 @@ interface RouteDefinition {
  */
 export function route<const Definition extends RouteDefinition>(
   definition: Definition,
-): RouteOf<Definition> {
+): OpenApiRoute<Definition> {
   const { method, path, summary, description, params, query, responses } = definition;
   const guards = [definition.guard ?? []].flat();
   const middleware = [
@@ -161,7 +161,7 @@ export function route<const Definition extends RouteDefinition>(
     request: { ...(params && { params }), ...(query && { query }), ...(body && { body }) },
     responses: { ...responses, ...failureResponses(...codes) },
   };
-  return createRoute(config) as unknown as RouteOf<Definition>;
+  return createRoute(config) as unknown as OpenApiRoute<Definition>;
 }
 
 function impliedFailures(
@@ -178,14 +178,17 @@ function impliedFailures(
 }
 
 /** The type of the handler follows from this: its validated input, and the responses that it may return. */
-type RouteOf<Definition extends RouteDefinition> = Pick<
+type OpenApiRoute<Definition extends RouteDefinition> = Pick<
   Definition,
   "method" | "path" | "responses"
 > & {
-  request: Pick<Definition, Extract<keyof Definition, "params" | "query">> & BodyOf<Definition>;
+  request: Pick<Definition, Extract<keyof Definition, "params" | "query">> &
+    RequestBody<Definition>;
 };
 
-type BodyOf<Definition> = Definition extends { body: infer Schema } | { optionalBody: infer Schema }
+type RequestBody<Definition> = Definition extends
+  | { body: infer Schema }
+  | { optionalBody: infer Schema }
   ? { body: { content: { "application/json": { schema: Schema } } } }
   : unknown;
 

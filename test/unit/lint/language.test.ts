@@ -47,6 +47,12 @@ test.each(PHRASES)("no text says %s", (pattern, instead) => {
   expect(findLines(files, (line) => (pattern.test(line) ? instead : undefined))).toEqual([]);
 });
 
+test("a type's name is a noun", () => {
+  const code = files.filter((path) => path.endsWith(".ts"));
+  const find = (line: string) => /\b(?:type|interface|class) (\w+Of)\b/.exec(line)?.[1];
+  expect(findLines(code, find)).toEqual([]);
+});
+
 test("a function's name says what it does", () => {
   const code = files.filter((path) => /\.(ts|js)$/.test(path));
   const find = (line: string) => {
