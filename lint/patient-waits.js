@@ -6,7 +6,9 @@ export const patientWaits = {
   meta: {
     type: "problem",
     schema: [],
-    messages: { noTimeout: "It gives up after a second: pass PATIENT (test/harness/timeouts.ts)." },
+    messages: {
+      noTimeout: "It gives up after a second: pass WAIT_OPTIONS (test/harness/timeouts.ts).",
+    },
   },
   create(context) {
     return {

@@ -38,7 +38,7 @@ export interface SetupCode {
 /** Creates a code for signing up the first account, a new one at each start; undefined when an account exists. */
 export async function createSetupCode(client: pg.Client): Promise<SetupCode | undefined> {
   const { rows } = await client.query<{ hasAccount: boolean }>(
-    "select exists (select from users) as hasAccount",
+    'select exists (select from users) as "hasAccount"',
   );
   if (rows[0]?.hasAccount) return undefined;
   const code = generateCode();

@@ -163,6 +163,8 @@ test("a server runs in a directory that other users can't enter, also as root", 
 test("after a kill -9 of the server, the next start recovers without help", async () => {
   const dir = await createTemporaryDir();
   let server = await startServer({ dataDir: dir });
+  expect(server.setupCode).toBeDefined();
+  await query(server, "insert into users (email) values ('first@example.com')");
   for (const round of [1, 2]) {
     await addRow(server, `round ${round}`);
     const leftovers = [await server.getPid("workerd"), await server.getPid("postgres")];
@@ -173,6 +175,7 @@ test("after a kill -9 of the server, the next start recovers without help", asyn
     expect(leftovers.map(getCommandLine)).toEqual([undefined, undefined]);
     await untilHealthy(server);
     expect(await hasRow(server, `round ${round}`)).toBe(true);
+    expect(server.setupCode, "there is an account").toBeUndefined();
   }
   await server.stop();
   await rm(dir, { recursive: true });

@@ -15,7 +15,15 @@ const PHRASES: readonly [RegExp, string][] = [
     /(?<![?a-z] )\bwhat (?:is|was) (?!the\b|a\b|an\b|this\b|it\b|wrong\b)/i,
     "use a noun: 'captured requests'",
   ],
+  // The user `nobody` of Linux is always quoted.
+  [/\b(?:somebody|anybody)\b|(?<!["'`/])\bnobody\b/i, "name the person or the program"],
+  [/\bmust be at (?:least|most) \S+ (?:characters|bytes|items)\b/, "must have at least"],
   [/\bcomes? of it\b|\bcame of\b/i, "the result"],
+];
+
+/** Documents name what a person turns on; comments may name the factor. */
+const DOCUMENT_PHRASES: readonly [RegExp, string][] = [
+  [/\bsecond[- ]factors?\b/i, "two-factor authentication"],
 ];
 
 /** `reasonOf(x)` does not say whether it is looked up, computed or read: `findReason`, `toReason`, `readReason`. */
@@ -45,6 +53,12 @@ function findLines(paths: string[], find: (line: string) => string | undefined):
 
 test.each(PHRASES)("no text says %s", (pattern, instead) => {
   expect(findLines(files, (line) => (pattern.test(line) ? instead : undefined))).toEqual([]);
+});
+
+test.each(DOCUMENT_PHRASES)("no document says %s", (pattern, instead) => {
+  const documents = files.filter((path) => path.endsWith(".md") && path !== "docs/glossary.md");
+  const find = (line: string) => (pattern.test(line) ? instead : undefined);
+  expect(findLines(documents, find)).toEqual([]);
 });
 
 test("a type's name is a noun", () => {
