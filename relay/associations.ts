@@ -226,7 +226,7 @@ export class Associations {
     if (!current && this.#byPort.size >= ASSOCIATIONS_MAX) {
       return {
         refused: "going_away",
-        message: "the relay serves as many agents as it can: try again later",
+        message: "the relay is at capacity: try again later",
       };
     }
     if (current)

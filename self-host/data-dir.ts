@@ -76,7 +76,7 @@ async function removeStaleLock(lockPath: string): Promise<void> {
   const isSame = (await readFile(stalePath, "utf8")) === text;
   if (!isSame) await link(stalePath, lockPath);
   await rm(stalePath, { force: true });
-  if (!isSame) throw new StartError("DATA_DIR: another server is starting on it");
+  if (!isSame) throw new StartError("DATA_DIR: another server is starting with this directory");
 }
 
 function parseLock(text: string): LockFile | undefined {

@@ -172,5 +172,5 @@ function listenProblem(error: NodeJS.ErrnoException, host: string, port: number)
   const address = formatHostAndPort(host, port);
   if (error.code === "EADDRINUSE")
     return `${address} is in use; choose another address with --listen`;
-  return `can't listen at ${address}: ${error.message}`;
+  return `can't listen on ${address}: ${error.message}`;
 }

@@ -36,7 +36,7 @@ export function httpLines(tunnel: AgentTunnel, target: Target, level: Level): Ou
     print("info", `Forwarding ${url} -> ${target.origin}`);
     void tunnel.origin.isListening().then((isListening) => {
       if (isListening) return;
-      print("warn", `nothing listens at ${target.origin} yet; start the local server`);
+      print("warn", `nothing is listening on ${target.origin} yet; start the local server`);
     });
   });
   tunnel.on("request", ({ method, path, status, durationMs, problem }) => {
@@ -81,7 +81,7 @@ export function httpScreen(tunnel: AgentTunnel, target: Target): Output {
     const isListening = await tunnel.origin.isListening();
     const checked = isListening
       ? ""
-      : yellow("  nothing listens there yet; start the local server");
+      : yellow("  nothing is listening there yet; start the local server");
     if (checked === originState) return;
     originState = checked;
     view.draw();

@@ -39,7 +39,7 @@ const ADVICE: Advice = {
   network_deleted: "Create a new network with: underpass vpn <network> --setup --cidr 10.88.0.0/24",
   unauthorized: "Get a new token with `underpass login`.",
   forbidden:
-    "Use a token that is not confined to names, of a member, admin or owner: underpass login",
+    "Use an unrestricted token of a member, admin or owner: underpass login",
 };
 
 export class VpnJson implements VpnOutput {
@@ -166,7 +166,7 @@ export class VpnScreen implements VpnOutput {
       `Path     ${formatPath(session, now)}`,
       ...(status.isLocalListening
         ? []
-        : [`Local    ${yellow(`nothing listens on port ${port}; start the WireGuard server`)}`]),
+        : [`Local    ${yellow(`nothing is listening on port ${port}; start the WireGuard server`)}`]),
       ...(this.#note === "" ? [] : [`Note     ${yellow(stripControl(this.#note))}`]),
       "",
       ...devices.slice(0, DEVICES_SHOWN).map(({ name, assigned_ip, public_key }) => {
@@ -192,7 +192,7 @@ function formatListeningChange(
   const port = session.agent.network?.server_listen_port;
   return status.isLocalListening
     ? `the WireGuard server listens on port ${port}`
-    : `nothing listens on port ${port}; start the WireGuard server (wg-quick up)`;
+    : `nothing is listening on port ${port}; start the WireGuard server (wg-quick up)`;
 }
 
 function formatDevice(device: Device | undefined, publicKey: string): string {

@@ -36,7 +36,7 @@ export function webhooksScreen(forwarder: Forwarder, local: string): Output {
     "",
     `State       ${state}`,
     `Forwarding  ${bold(url)} -> ${local}`,
-    `Delivered   ${delivered}${skipped === 0 ? "" : yellow(`   put aside ${skipped}`)}`,
+    `Delivered   ${delivered}${skipped === 0 ? "" : yellow(`   gave up ${skipped}`)}`,
     "",
     ...recent.map((attempt) => getColor(attempt)(formatDelivery(attempt))),
   ]);
@@ -83,7 +83,7 @@ function formatDelivery({
     case "retrying":
       return `${line}; attempt ${attempt} failed, retrying`;
     case "put_aside":
-      return `${line}; put aside after ${attempt} attempts; use --since to deliver it again`;
+      return `${line}; gave up after ${attempt} attempts; use --since to deliver it again`;
   }
 }
 

@@ -87,7 +87,7 @@ function toFailure(error: Error & { code?: string }, target: TcpTarget): LocalFa
   const code = first && "code" in first ? first.code : undefined;
   const message =
     code === "ECONNREFUSED"
-      ? `nothing listens at ${target.text}`
+      ? `nothing is listening on ${target.text}`
       : `${target.text}: ${first?.message ?? error.message}`;
   return { code: RESET.originUnreachable, message };
 }

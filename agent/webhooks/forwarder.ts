@@ -1,5 +1,5 @@
 /**
- * Forwards a receiver's deliveries to a local server: in order, one at a time, each until it is delivered or put aside. The
+ * Forwards a receiver's deliveries to a local server: in order, one at a time, each until it is delivered or the agent gives up. The
  * receiver stores the position, so that the next start continues there.
  */
 import { EventEmitter } from "node:events";
@@ -145,7 +145,7 @@ export class Forwarder extends EventEmitter<Events> {
     return this.#source.events(receiverId, reading, signal);
   }
 
-  /** Resolves when it was delivered or put aside. */
+  /** Resolves when it was delivered, or the agent gave up. */
   async #deliver(delivery: Delivery): Promise<void> {
     const { id, receivedAt } = delivery;
     let answers = 0;

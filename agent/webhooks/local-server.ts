@@ -98,7 +98,7 @@ function toHeaders(headers: Record<string, string>): Record<string, string> {
 }
 
 function explainUnsent(code: string): string | undefined {
-  if (CONNECT_ERRORS.has(code)) return "nothing listens at this address";
+  if (CONNECT_ERRORS.has(code)) return "nothing is listening on this address";
   return CERTIFICATE_ERRORS.has(code)
     ? `the local server's certificate is not trusted (${code}); use --insecure-upstream`
     : undefined;

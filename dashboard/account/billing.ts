@@ -91,12 +91,13 @@ function forgetPayment(): void {
 
 function buildPlanRow({ plan, status, cycle, ...billing }: Billing): Row {
   const { currentPeriodEnd: end, graceEndsAt: grace, cancelAtPeriodEnd } = billing;
-  const until = end === null ? [] : [` until `, createTime(end)];
   const about: Child[] = [h("strong", {}, PLAN_NAMES[plan])];
   if (status !== null) about.push(createBadge(status.replaceAll("_", " ")));
   if (status === "active" && cycle !== null) {
-    const text = cancelAtPeriodEnd ? "canceled, active" : `paid ${cycle}`;
-    about.push(createDetail(text, ...until));
+    about.push(createDetail(cancelAtPeriodEnd ? "canceled" : `billed ${cycle}`));
+    if (end !== null) {
+      about.push(createDetail(cancelAtPeriodEnd ? "active until " : "renews on ", createTime(end)));
+    }
   }
   if (grace !== null) {
     const text = "A payment did not go through. You keep the plan until ";

@@ -62,7 +62,7 @@ export function createMailer({ mailDir, smtpServer, log }: MailOptions): Mailer 
           log.warn(`mail for ${mail.to} was refused: ${getErrorMessage(error)}`);
           return buildErrorResponse(
             MAIL_REFUSED_STATUS,
-            "the mail server does not take the recipient",
+            "the mail server rejected the recipient",
           );
         }
         log.warn(`mail for ${mail.to} was not delivered: ${getErrorMessage(error)}`);

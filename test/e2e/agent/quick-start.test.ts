@@ -33,7 +33,7 @@ test("two terminals and the README give a working URL, and the next one needs no
   await using agent = person.type(share);
   const [, url = ""] = await agent.waitForOutput(/(http:\/\/\S+\.localhost:\d+) -> /);
   console.log(`from npm start to a URL: ${((performance.now() - startedAt) / 1000).toFixed(1)} s`);
-  await agent.waitForOutput(/nothing listens .* yet; start the local server/);
+  await agent.waitForOutput(/nothing is listening .* yet; start the local server/);
   expect(await visit(url)).toMatchObject({ status: 502, code: "origin_unreachable" });
 
   await using local = await localServer(port);
@@ -73,7 +73,7 @@ test("at a terminal the server says what to type, and the agent shows the URL an
   await using agent = person.type(share, { atTerminal: true });
   await agent.waitForOutput(/State +online/);
   const [, url = ""] = await agent.waitForOutput(/Forwarding +(http:\S+) -> /);
-  await agent.waitForOutput(/nothing listens there yet; start the local server/);
+  await agent.waitForOutput(/nothing is listening there yet; start the local server/);
   await using local = await localServer(port);
   expect(await visit(`${url}/menu?of=today`)).toMatchObject({ body: local.greeting });
   await agent.waitForOutput(/Requests +1\n[^]*200 GET +[\d.]+ ms {2}\/menu/);

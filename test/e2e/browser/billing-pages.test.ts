@@ -15,7 +15,7 @@ test("a plan is bought, changed, overdue, paid and canceled on the pages", async
   await page.getByRole("heading", { name: "You now have the pro plan" }).waitFor();
   const checkoutUrl = page.url();
   await page.getByRole("link", { name: "Back to your account" }).click();
-  await billing.getByText("paid monthly").waitFor();
+  await billing.getByText("billed monthly").waitFor();
   expect(await billing.getByRole("button", { name: "Pay monthly for Pro" }).count()).toBe(0);
 
   await clickButton(page, "Pay yearly for Team");
@@ -23,7 +23,7 @@ test("a plan is bought, changed, overdue, paid and canceled on the pages", async
   await page.goto(checkoutUrl);
   await page.getByText("This link has already been used").waitFor();
   await page.goto(pages.origin);
-  await billing.getByText("paid yearly").waitFor();
+  await billing.getByText("billed yearly").waitFor();
 
   await clickButton(page, "Invoices and payment");
   for (const [action, outcome] of [
@@ -57,7 +57,7 @@ test("after the checkout the page shows the plan as soon as the payment is confi
   const { body } = await owner.post<CheckoutSession>("/billing/checkout-session", checkout);
   const { pathname, search } = new URL(body.checkout_url);
   expect(await owner.get(pathname + search)).toMatchObject({ status: 200 });
-  await billing.getByText("paid monthly").waitFor();
+  await billing.getByText("billed monthly").waitFor();
   await billing.getByText("The payment is being confirmed.").waitFor({ state: "detached" });
   expect(new URL(page.url()).hash).toBe("");
 });

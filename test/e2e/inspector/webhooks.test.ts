@@ -154,7 +154,7 @@ describe("underpass webhooks", () => {
         id: "w-1",
         outcome: "retrying",
         status: null,
-        problem: "nothing listens at this address",
+        problem: "nothing is listening on this address",
       });
       await hooks.listen();
       await waitUntil(() => Promise.resolve(hooks.received.length === 2), PATIENCE_MS);
@@ -164,7 +164,7 @@ describe("underpass webhooks", () => {
   );
 
   test(
-    "tries a refused delivery five times, reports that it is put aside, and continues",
+    "tries a refused delivery five times, reports that it gave up, and continues",
     async () => {
       await using hooks = await startHookServer();
       hooks.respond = ({ body }) => (body.toString() === "poison" ? 500 : 204);

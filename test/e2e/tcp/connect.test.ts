@@ -106,7 +106,7 @@ test("while nothing listens behind the tunnel, local connections are reset and t
   await echo[Symbol.asyncDispose]();
   expect(await waitForEnd(await local.visit())).toBe("ECONNRESET");
   expect(await local.event("connection")).toMatchObject({
-    problem: `nothing listens at localhost:${echo.port}`,
+    problem: `nothing is listening on localhost:${echo.port}`,
   });
 });
 

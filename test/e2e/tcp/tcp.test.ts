@@ -83,7 +83,7 @@ test("while nothing listens locally, visitors are reset and the agent reports wh
   const visitor = await tunnel.visit();
   expect(await waitForEnd(visitor)).toBe("ECONNRESET");
   expect(await tunnel.event("connection")).toMatchObject({
-    problem: `nothing listens at localhost:${local.port}`,
+    problem: `nothing is listening on localhost:${local.port}`,
   });
 });
 

@@ -79,7 +79,7 @@ describe.runIf(canOpenTerminals())("at a terminal", () => {
     expect(device.handshakes()).toBe(1);
     const { port } = server;
     await server.close();
-    await agent.waitForOutput(new RegExp(`nothing listens on port ${port}`));
+    await agent.waitForOutput(new RegExp(`nothing is listening on port ${port}`));
     await server.bind(port);
     expect(await agent.interrupt()).toBe(0);
   });
