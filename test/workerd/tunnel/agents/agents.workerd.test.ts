@@ -3,6 +3,7 @@ import { afterEach, describe, expect, test, vi } from "vitest";
 import { CLOSE } from "../../../../protocol/wire/close-codes.ts";
 import { FLAG, FRAME, PING, PONG, FRAME_MAX_BYTES } from "../../../../protocol/wire/frames.ts";
 import {
+  DRAIN_MAX_MS,
   HEARTBEAT_INTERVAL_MS,
   HEARTBEAT_TIMEOUT_MS,
   HELLO_MAX_MS,
@@ -255,5 +256,26 @@ describe("a tunnel", () => {
     expect((await reader.read()).done).toBe(true);
     await drained;
     expect((await agent.closed).code).toBe(CLOSE.going_away);
+  });
+
+  test("waits at most ten seconds for a response that does not end", async () => {
+    const tunnel = new LiveTunnel();
+    const agent = await tunnel.agent();
+    const response = tunnel.visit("/");
+    const { stream } = await agent.nextRequest();
+    agent.respond(stream, 200);
+    const reader = (await response).body!.getReader();
+    vi.useFakeTimers({ toFake: ["Date"] });
+    let isDrained = false;
+    const drained = tunnel.stub.drain().then(() => (isDrained = true));
+    await agent.next(FRAME.goingAway);
+    vi.setSystemTime(Date.now() + DRAIN_MAX_MS - 1);
+    agent.send((writer) => writer.writeText(FRAME.data, 0, stream, "more"));
+    expect((await reader.read()).value).toHaveLength(4);
+    expect(isDrained).toBe(false);
+    vi.setSystemTime(Date.now() + 1);
+    await drained;
+    expect((await agent.closed).code).toBe(CLOSE.going_away);
+    void reader.cancel();
   });
 });

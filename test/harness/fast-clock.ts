@@ -1,0 +1,21 @@
+/**
+ * Programs in processes of their own whose clock a test can speed up, so that no test waits for their real intervals:
+ * seconds between heartbeats, minutes between retries.
+ */
+import type { ChildProcess } from "node:child_process";
+import { join } from "node:path";
+import { pathToFileURL } from "node:url";
+
+const PRELOAD = pathToFileURL(join(import.meta.dirname, "fast-clock-preload.ts")).href;
+
+/** The environment of a Node.js program whose clock can run `speed` times as fast. */
+export function fastClock(speed: number): Record<string, string> {
+  return { NODE_OPTIONS: `--import=${PRELOAD}`, CLOCK_SPEED: String(speed) };
+}
+
+/** From now on the program's clock is fast. It must have started its work: a starting program ends by this signal. */
+export function speedUp(program: Pick<ChildProcess, "pid"> | number): void {
+  const pid = typeof program === "number" ? program : program.pid;
+  if (pid === undefined) throw new Error("the program has not started");
+  process.kill(pid, "SIGUSR2");
+}
