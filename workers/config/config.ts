@@ -146,7 +146,7 @@ export function checkSettingGroups(settings: CheckedSettings, context: z.Refinem
   if (mode === "payments" && key === undefined) {
     refuse("BILLING_MODE", "payments requires the settings PAYMENTS_*");
   }
-  // With it, anybody could have any plan without paying.
+  // With the mock, every owner could have any plan without paying.
   if (mode === "mock" && hosted) refuse("BILLING_MODE", "mock is not allowed on a hosted service");
 }
 

@@ -52,7 +52,7 @@ export const getCapabilityTokenKeys = memoizePerConfig((config: Config) =>
   importSigningKeys(config.TOKEN_SIGNING_KEY, ED25519),
 );
 
-const getMasterKeys = memoizePerConfig((config: Config) =>
+const getRootKeys = memoizePerConfig((config: Config) =>
   Promise.all(
     config.ENCRYPTION_KEY.map((key) => {
       const bytes = fromBase64(key)!;
@@ -86,7 +86,7 @@ export async function deriveKeys(
       false,
       use === "HMAC" ? ["sign", "verify"] : ["encrypt", "decrypt"],
     );
-  const [current, ...earlier] = await Promise.all((await getMasterKeys(config)).map(derive));
+  const [current, ...earlier] = await Promise.all((await getRootKeys(config)).map(derive));
   return [current!, ...earlier];
 }
 

@@ -22,19 +22,19 @@ import { deleteOldBillingEvents, lapseOverdue } from "../store/billing/subscript
 import { deleteOldTraffic, foldCounters } from "../store/metrics/traffic.ts";
 import { expireTunnels } from "../store/tunnels/lifecycle.ts";
 import { listConnectedTunnelIds } from "../store/tunnels/reports.ts";
-import { drainMails, drainOutbox, openDatabase } from "./outbox.ts";
+import { drainMails, retryOutbox, createDatabase } from "./outbox.ts";
 import { buildPlanRules } from "./plan-notices.ts";
 import { reencryptSecrets } from "./re-encryption.ts";
 import { DAY_MS } from "../../shared/time.ts";
 
-/** A sign-up that nobody confirmed frees its address after this. */
+/** A sign-up that was not confirmed frees its address after this. */
 const UNVERIFIED_ACCOUNT_MAX_MS = 7 * DAY_MS;
 
 export async function runCron(env: Env): Promise<void> {
-  const db = openDatabase(env);
+  const db = createDatabase(env);
   const ago = (ms: number) => new Date(Date.now() - ms);
   const jobs: Record<string, () => Promise<unknown>> = {
-    outbox: () => drainOutbox(env, db),
+    outbox: () => retryOutbox(env, db),
     "re-encryption": () => reencryptSecrets(getConfig(env), db),
     expiry: async () => {
       while ((await expireTunnels(db)) === EXPIRY_BATCH_ROWS);
@@ -80,7 +80,7 @@ export async function drainConnections(env: Env): Promise<void> {
 }
 
 async function drainRelays(env: Env): Promise<void> {
-  const ids = await listRelayIds(openDatabase(env));
+  const ids = await listRelayIds(createDatabase(env));
   await Promise.allSettled(ids.map(async (id) => relayObject(env, id).drain()));
 }
 
@@ -90,7 +90,7 @@ async function drainWatchers(env: Env): Promise<void> {
 }
 
 async function drainTunnels(env: Env): Promise<void> {
-  const ids = await listConnectedTunnelIds(openDatabase(env));
+  const ids = await listConnectedTunnelIds(createDatabase(env));
   const drained = await Promise.allSettled(ids.map(async (id) => tunnelObject(env, id).drain()));
   const failed = drained.filter(({ status }) => status === "rejected").length;
   log("info", "tunnels_drained", { tunnels: ids.length, failed });

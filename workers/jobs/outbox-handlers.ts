@@ -12,7 +12,7 @@ import { publishRoute, disconnectOverBudget } from "../store/tunnels/object-sync
 import { withTimeLimit } from "./delivery.ts";
 
 const OBJECT_CALL_MAX_MS = 10_000;
-/** Below the outbox's lease, so that nobody delivers a mail for the second time meanwhile. */
+/** Below the outbox's lease, so that no other isolate delivers the mail a second time meanwhile. */
 const SERVICE_CALL_MAX_MS = 28_000;
 
 interface Handler<Kind extends OutboxKind> {

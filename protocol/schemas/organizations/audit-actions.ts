@@ -32,7 +32,7 @@ export const AUDIT_ACTIONS = {
   account_created: { resource: "user", description: "The account was created." },
   sign_up_repeated: {
     resource: "user",
-    description: "Someone signed up again with the address of this account.",
+    description: "The address of this account was used for another sign-up.",
   },
   email_verified: { resource: "user", description: "The email address was confirmed." },
   password_reset_requested: {
@@ -44,14 +44,14 @@ export const AUDIT_ACTIONS = {
     resource: "user",
     description: "The account can sign in with a provider; `metadata.provider` names it.",
   },
-  mfa_enabled: { resource: "user", description: "A second factor was turned on." },
+  mfa_enabled: { resource: "user", description: "Two-factor authentication was turned on." },
   mfa_disabled: {
     resource: "user",
-    description: "The second factor was turned off; `metadata.factor` is what confirmed it.",
+    description: "Two-factor authentication was turned off; `metadata.factor` names the proof.",
   },
   mfa_failed: {
     resource: "user",
-    description: "A second factor was wrong; `metadata.factor` says which kind.",
+    description: "A factor of two-factor authentication was wrong; `metadata.factor` says which.",
   },
   session_created: { resource: "session", description: "The user signed in." },
   session_revoked: { resource: "session", description: "The session was ended." },

@@ -59,7 +59,7 @@ const OTHER_TYPES = [
 /** By format, and by name for fields whose schema does not describe their format. */
 const EXAMPLES: Record<string, string> = {
   uuid: "00000000-0000-4000-8000-000000000000",
-  email: "somebody@example.com",
+  email: "person@example.com",
   password: "correct horse battery staple",
   new_password: "correct horse battery staple",
   path_prefix: "/private",

@@ -116,7 +116,7 @@ test("an existing account with the address is linked, retains its password, and 
   expect(mail).toContain(new URL(provider.issuer).host);
 });
 
-test("a pending sign-up by someone else for the same address gets no access", async () => {
+test("a pending sign-up by another person for the same address gets no access", async () => {
   const email = newEmail();
   await api.anonymous.post("/auth/signup", { email, password: PASSWORD });
   const code = await api.getMailedCode(email);

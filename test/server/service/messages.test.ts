@@ -31,7 +31,7 @@ const CONCURRENT_REQUESTS = 20;
 const LIBRARY_PHRASE =
   /Invalid input|\bexpected\b|, received|\bNaN\b|Too (small|big)|Invalid option|Unrecognized key|Malformed|Unexpected token|undefined|\[object/i;
 const UNCLEAR_PHRASE =
-  /whoever|somebody|nobody|anybody|everybody|\btold\b|\bhear[ds]?\b|\bkept\b|\bis over\b|\bfor good\b|no longer good|\bno such\b|\bis there\b|\banew\b|once more|by then|\bfault\b|e-mail/i;
+  /whoever|somebody|nobody|anybody|everybody|\btold\b|\bhear[ds]?\b|\bkept\b|\bis over\b|\bfor good\b|no longer good|\bno such\b|\bis there\b|\banew\b|once more|by then|\bfault\b|e-mail|second factor/i;
 
 /** A message is one sentence or several. */
 function findSentenceProblem(text: string): string | null {

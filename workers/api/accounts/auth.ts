@@ -43,7 +43,7 @@ import {
   type ApiContext,
 } from "../route.ts";
 import { rateLimited } from "../rate-limit.ts";
-import { toAccountSummary, passFirstFactor } from "./sign-in.ts";
+import { toAccountSummary, completeFirstFactor } from "./sign-in.ts";
 
 export const auth = createRouter();
 
@@ -124,7 +124,7 @@ auth.openapi(
     body: Credentials,
     responses: {
       200: jsonResponse(
-        "Logged in; sets the `qnt_refresh` cookie. Or a challenge for the second factor.",
+        "Logged in; sets the `qnt_refresh` cookie. Or a challenge of two-factor authentication.",
         z.union([AccountSummary, MfaRequired]),
       ),
     },
@@ -139,7 +139,7 @@ auth.openapi(
         "The email address or the password is wrong, or the address is not verified yet.";
       throw new ApiError("unauthorized", message);
     }
-    return c.json(await passFirstFactor(c, user), 200);
+    return c.json(await completeFirstFactor(c, user), 200);
   },
 );
 

@@ -1,4 +1,4 @@
-/** /auth/mfa and /auth/login/mfa: the second factor. No response reveals why a factor was refused. */
+/** /auth/mfa and /auth/login/mfa: two-factor authentication. No response reveals why a factor was refused. */
 import { deleteCookie, getCookie, setCookie } from "hono/cookie";
 import { z } from "zod";
 import { AccountSummary, Status } from "../../../protocol/schemas/accounts/accounts.ts";
@@ -77,14 +77,14 @@ mfa.openapi(
   route({
     method: "post",
     path: "/auth/mfa/enroll/verify",
-    summary: "Turn the second factor on",
+    summary: "Turn two-factor authentication on",
     description:
       "Confirms the secret with a code from the authenticator app. The other sessions of the account end.",
     guard: ownAccount,
     body: ConfirmSecret,
     responses: {
       200: jsonResponse(
-        "The second factor is on. The recovery codes are shown only once.",
+        "Two-factor authentication is on. The recovery codes are shown only once.",
         MfaEnabled,
       ),
     },
@@ -127,12 +127,15 @@ mfa.openapi(
   route({
     method: "post",
     path: "/auth/mfa/disable",
-    summary: "Turn the second factor off",
+    summary: "Turn two-factor authentication off",
     description: "Requires the password or a recovery code, since an access token could be stolen.",
     guard: [rateLimited, ownAccount],
     optionalBody: DisableMfa,
     responses: {
-      200: jsonResponse("The second factor is off, and its recovery codes are deleted.", Status),
+      200: jsonResponse(
+        "Two-factor authentication is off, and its recovery codes are deleted.",
+        Status,
+      ),
     },
     failures: ["conflict"],
   }),
@@ -141,7 +144,7 @@ mfa.openapi(
     if (password === undefined && recoveryCode === undefined) {
       throw new ApiError(
         "unauthorized",
-        "Send the password or a recovery code to turn the second factor off.",
+        "Send the password or a recovery code to turn two-factor authentication off.",
       );
     }
     const { config, db, principal } = c.var;
@@ -156,7 +159,7 @@ mfa.openapi(
       case "disabled":
         return c.json({ status: "disabled" }, 200);
       case "not_enabled":
-        throw new ApiError("conflict", "The second factor is not on.");
+        throw new ApiError("conflict", "Two-factor authentication is not on.");
       case "refused": {
         const proofName = password === undefined ? "recovery code" : "password";
         const message = `The ${proofName} is wrong. After too many wrong attempts, none is accepted for an hour.`;
@@ -170,7 +173,7 @@ mfa.openapi(
   route({
     method: "post",
     path: "/auth/login/mfa",
-    summary: "Log in with the second factor",
+    summary: "Complete a login that requires two-factor authentication",
     guard: rateLimited,
     body: PassChallenge,
     responses: { 200: jsonResponse("Logged in; sets the `qnt_refresh` cookie.", AccountSummary) },
@@ -205,7 +208,7 @@ async function toRecoveryProof(userId: string, typed: string) {
 function alreadyEnabled(): ApiError {
   return new ApiError(
     "conflict",
-    "The second factor is already on. Turn it off before you set up another one.",
+    "Two-factor authentication is already on. Turn it off before you set it up again.",
   );
 }
 

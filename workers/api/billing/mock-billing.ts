@@ -1,6 +1,6 @@
 /**
  * /billing/mock: billing without a payment provider (`BILLING_MODE=mock`). Its checkout and its portal replace those
- * of the provider, and nobody is charged. Everything else is the same.
+ * of the provider, and no card is charged. Everything else is the same.
 
  */
 import type { SubscriptionRow } from "../../store/billing/subscription-decision.ts";

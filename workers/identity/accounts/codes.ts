@@ -35,7 +35,7 @@ export function parseUserCode(typed: string): string | null {
     : null;
 }
 
-/** 256 random bits in base64url, for secrets that nobody types. */
+/** 256 random bits in base64url, for secrets that are never typed. */
 export function randomSecret(): string {
   return toBase64Url(crypto.getRandomValues(new Uint8Array(32)));
 }

@@ -32,10 +32,10 @@ export function verifyPassword(hash: string | null, password: string): boolean {
 export function getPasswordError(password: string, email: string): string | null {
   const normalized = normalizeSecret(password);
   if ([...normalized].length < PASSWORD_MIN_CHARS) {
-    return `must be at least ${PASSWORD_MIN_CHARS} characters`;
+    return `must have at least ${PASSWORD_MIN_CHARS} characters`;
   }
   if (passwordBytes(password) > PASSWORD_MAX_BYTES) {
-    return `must be at most ${PASSWORD_MAX_BYTES} bytes`;
+    return `must have at most ${PASSWORD_MAX_BYTES} bytes`;
   }
   // Argon2's reference code takes C strings: it would ignore everything after a NUL.
   if (normalized.includes("\0")) return "must not contain a NUL character";

@@ -6,7 +6,7 @@ import {
   ResponseBodyError,
 } from "oauth4webapi";
 import type { Env } from "../../env.ts";
-import { callOperatorService } from "../../operator-network.ts";
+import { fetchConfiguredService } from "../../operator-network.ts";
 
 /** One call to a provider, its body included. */
 export const PROVIDER_CALL_MAX_MS = 10_000;
@@ -16,7 +16,7 @@ export const PROVIDER_ANSWER_MAX_BYTES = 256 * 1024;
 export function buildCallOptions(env: Pick<Env, "OPERATOR_NETWORK">, configured: URL) {
   return {
     [allowInsecureRequests]: configured.protocol === "http:",
-    [customFetch]: (url: string, init: RequestInit) => callOperatorService(env, url, init, BOUNDS),
+    [customFetch]: (url: string, init: RequestInit) => fetchConfiguredService(env, url, init, BOUNDS),
     // Code hosts reject requests without a user agent.
     headers: { "user-agent": "Underpass" },
   };

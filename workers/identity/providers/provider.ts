@@ -61,7 +61,7 @@ export function toDenial(error: string): Identification {
 }
 
 /**
- * Checked first and normalized afterwards. In the other order, somebody else's mailbox with look-alike letters,
+ * Checked first and normalized afterwards. In the other order, another person's mailbox with look-alike letters,
  * such as full-width ones, would become the address of an account here.
  */
 export function parseVerifiedEmail(email: unknown): string | null {

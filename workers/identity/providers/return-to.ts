@@ -1,4 +1,4 @@
-/** Where a sign-in leads back to. The value comes from a link, which anybody may have made. */
+/** Where a sign-in leads back to. The value comes from a link, which an attacker may have made. */
 import { RETURN_TO_MAX_CHARS } from "../../limits.ts";
 
 /**

@@ -8,7 +8,7 @@ import { getCapabilityTokenKeys } from "../keys.ts";
  * The organization and nonce in the token. @returns null unless it was signed by this server and has not expired;
  * "restricted" when it is only valid for some subdomains or for one project.
  */
-export async function readUnrestrictedToken(
+export async function verifyUnrestrictedToken(
   config: Config,
   bearer: string,
 ): Promise<{ orgId: string; nonce: string } | "restricted" | null> {

@@ -15,7 +15,7 @@ export function formatMasterKey(wireBytes: Uint8Array): string {
 }
 
 /** The organization and nonce in a master key. @returns null unless this server signed it and it has not expired. */
-export async function readMasterKey(
+export async function verifyMasterKey(
   config: Config,
   bearer: string,
 ): Promise<{ orgId: string; nonce: string } | null> {

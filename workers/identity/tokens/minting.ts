@@ -65,7 +65,7 @@ function issuedNow(validMs: number): Pick<NewToken, "nonce" | "issuedAt" | "expi
   };
 }
 
-/** For a person's own machine: all subdomains, and quotas so high that nobody reaches them. */
+/** For a person's own machine: all subdomains, and quotas that are too high to be reached. */
 export function newMachineToken(label: string): NewToken {
   return newAgentToken({
     name: label,

@@ -21,7 +21,7 @@ export function verificationMail(to: string, code: string): Mail {
     `${code} is your Underpass code`,
     [
       "Enter this code to verify your email address. It is valid for 10 minutes.",
-      "Somebody, probably you, signed up for Underpass with this address. If it was not you, ignore this email: without the code, no account is activated.",
+      "This address was used to sign up for Underpass. If you did not sign up, ignore this email: without the code, no account is activated.",
     ],
     { code },
   );
@@ -33,8 +33,8 @@ export function alreadyRegisteredMail(to: string, config: Config): Mail {
     to,
     "You already have an Underpass account",
     [
-      "Somebody, probably you, tried to sign up for Underpass with this address, which already has an account. Sign in instead.",
-      "If it was not you, ignore this email: nothing has changed.",
+      "This address was used to sign up for Underpass, but it already has an account. Sign in instead.",
+      "If you did not sign up, ignore this email: nothing has changed.",
     ],
     { label: "Sign in", url: config.publicOrigin },
   );
@@ -48,7 +48,7 @@ export function passwordResetMail(to: string, token: string, config: Config): Ma
     [
       "Follow this link to set a new password. It is valid for one hour and works once.",
       `If you use the API instead of the page, this is the token: ${token}`,
-      "Somebody, probably you, requested this for the account with this address. If it was not you, ignore this email: nothing has changed.",
+      "A new password was requested for the account with this address. If you did not request it, ignore this email: nothing has changed.",
     ],
     { label: "Set a new password", url: `${config.publicOrigin}/reset#token=${token}` },
   );
@@ -60,13 +60,13 @@ export function passwordChangedMail(to: string, config: Config): Mail {
     "Your Underpass password was changed",
     [
       "The password of your account was changed with a link that was sent to this address. All sessions were signed out.",
-      "If it was not you, somebody else can read your email: secure your mailbox first, then set a new password.",
+      "If you did not change it, another person can read your email: secure your mailbox first, then set a new password.",
     ],
     { label: "Sign in", url: config.publicOrigin },
   );
 }
 
-/** @param isOn whether the second factor is on after the change. */
+/** @param isOn whether two-factor authentication is on after the change. */
 export function secondFactorMail(to: string, isOn: boolean, config: Config): Mail {
   const change = isOn ? "on" : "off";
   const consequence = isOn
@@ -77,7 +77,7 @@ export function secondFactorMail(to: string, isOn: boolean, config: Config): Mai
     `Two-factor authentication for your Underpass account is ${change}`,
     [
       `Two-factor authentication for your account was turned ${change}. ${consequence}`,
-      "If it was not you, somebody else has access to your account: set a new password, then check its sessions and recent events.",
+      "If you did not do this, another person has access to your account: set a new password, then check its sessions and recent events.",
     ],
     { label: "Your account", url: config.publicOrigin },
   );
@@ -108,7 +108,7 @@ export function identityLinkedMail(to: string, host: string, config: Config): Ma
     "A new way to sign in to your Underpass account",
     [
       `Your account at ${host}, which has this email address, was linked to your Underpass account. You can now sign in with it.`,
-      `If it was not you, somebody else may have access to your account at ${host}: secure it first, then check the sessions and recent events of your Underpass account.`,
+      `If you did not do this, another person may have access to your account at ${host}: secure it first, then check the sessions and recent events of your Underpass account.`,
     ],
     { label: "Your account", url: config.publicOrigin },
   );

@@ -17,7 +17,7 @@ import { tokens } from "../tables/tokens.ts";
 import { reservedSubdomains } from "../tables/domains.ts";
 import { memberships, organizations } from "../tables/organizations.ts";
 import { tunnels } from "../tables/tunnels.ts";
-import { liveTunnels } from "../tunnels/live-tunnels.ts";
+import { isUndeletedTunnelOf } from "../tunnels/live-tunnels.ts";
 
 /** Why a plan has changed. */
 export type PlanReason = "paid" | "payment_overdue" | "unpaid" | "canceled" | "paused";
@@ -100,7 +100,7 @@ async function adjustExpiry(
     .set({ expiresAt: end })
     .where(
       and(
-        liveTunnels(orgId),
+        isUndeletedTunnelOf(orgId),
         ne(tunnels.status, "expired"),
         isLater
           ? sql`${expiresAt} < coalesce(${end}, 'infinity')`
@@ -131,8 +131,8 @@ export async function findOverLimits(
   standing: PlanState,
   hosted: boolean,
 ): Promise<OverLimit[]> {
-  const stopped = and(
-    liveTunnels(orgId),
+  const beyondPlan = and(
+    isUndeletedTunnelOf(orgId),
     ne(tunnels.status, "expired"),
     eq(tunnels.isBeyondPlan, true),
   );
@@ -147,7 +147,7 @@ export async function findOverLimits(
         identity: sql<number>`count(*) filter (where ${isNotNull(tunnels.identityGate)})::int`,
       })
       .from(tunnels)
-      .where(stopped),
+      .where(beyondPlan),
     await query
       .select({ count: count() })
       .from(tokens)

@@ -15,7 +15,7 @@ import {
 
 export type SubscriptionRow = typeof subscriptions.$inferSelect;
 
-/** Money that somebody has to give back. */
+/** A payment that the operator has to refund. */
 export type BillingProblem = "paid_twice" | "paid_for_deleted";
 
 type Overdue = Pick<KnownSubscription, "overdueSince" | "overduePeriodEnd">;
@@ -32,9 +32,9 @@ export type Decision =
       isChange: boolean;
       /** The plan that is paid for has changed; null: nothing is paid for. */
       plan: { paid: PaidPlan | null; reason: PlanReason } | null;
-      /** The owners are told that a payment failed, and how long they may use the plan. */
+      /** The owners get a mail that a payment failed, with the time until which they may use the plan. */
       graceEndsAt: Date | null;
-      /** The organization was deleted: nobody is charged for it. */
+      /** The organization was deleted: its owner must not be charged any more. */
       endsSubscription: boolean;
       problem: BillingProblem | null;
     };

@@ -208,7 +208,7 @@ async function switchPlan(
   await changePlan(change, org, { plan: paid ?? rules.unpaidPlan, reason }, rules);
 }
 
-/** Before an organization is deleted: nobody is charged for it afterwards. */
+/** Before an organization is deleted: its owner is not charged afterwards. */
 export async function endSubscriptions(change: Change, orgId: string): Promise<void> {
   const rows = await change.tx.select().from(subscriptions).where(eq(subscriptions.orgId, orgId));
   for (const row of rows) if (isOngoing(row.status)) endSubscription(change, row);

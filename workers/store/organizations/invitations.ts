@@ -15,7 +15,7 @@ import { DAY_MS } from "../../../shared/time.ts";
 
 const INVITATION_MAX_MS = 7 * DAY_MS;
 const INVITATIONS_OPEN_MAX = 100;
-/** Per organization: each invitation is a mail to someone who did not ask for it. */
+/** Per organization: each invitation is a mail to a person who did not ask for it. */
 const INVITATIONS_DAILY_MAX = 200;
 
 export type InvitationRow = typeof invitations.$inferSelect;

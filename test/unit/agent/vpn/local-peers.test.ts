@@ -74,7 +74,7 @@ test("each client has its own endpoint, and receives its own answers", async () 
 
 test("a datagram that overtakes the announcement of its flow waits; datagrams of unknown flows are dropped", async () => {
   peers.deliver(7, Buffer.from("early"));
-  peers.deliver(8, Buffer.from("of nobody"));
+  peers.deliver(8, Buffer.from("of no flow"));
   peers.open(newFlow(7), 1);
   await until(() => answers.length > 0);
   for (let n = 0; n < 1_000; n += 1) peers.deliver(9, Buffer.alloc(100));

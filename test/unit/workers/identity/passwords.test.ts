@@ -10,7 +10,7 @@ import {
   verifyPassword,
 } from "../../../../workers/identity/accounts/passwords.ts";
 
-const EMAIL = "somebody@example.com";
+const EMAIL = "person@example.com";
 
 describe("a new password", () => {
   test.each([
@@ -30,7 +30,7 @@ describe("a new password", () => {
     ["of 12 characters that are fewer once composed", "e\u0301".repeat(6), /at least 12/],
     ["with a NUL in it", "before\0and after", /NUL/],
     ["that is the email address", EMAIL, /email/],
-    ["that is the email address in other letters", "Ｓomebody@EXAMPLE.com", /email/],
+    ["that is the email address in other letters", "Ｐerson@EXAMPLE.com", /email/],
     ["that many people have", "password1234", /common/],
     ["that is all digits in order", "123456789012", /common/],
     ["that many people have, in mixed case", "PassWordPassword", /common/],

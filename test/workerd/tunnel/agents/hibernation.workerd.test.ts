@@ -140,7 +140,7 @@ describe("an agent that is silent", () => {
     const agent = await tunnel.agent();
     const { socket } = await tunnel.visitorSocket(agent);
     vi.useFakeTimers({ toFake: ["Date"], now: Date.now() + HEARTBEAT_TIMEOUT_MS + 1 });
-    socket.socket.send("anybody there?");
+    socket.socket.send("hello?");
     await runDurableObjectAlarm(tunnel.stub);
     expect((await socket.closed).code).toBe(1012);
   });
