@@ -66,7 +66,7 @@ export default defineConfig({
                 RECEIVER: { className: "Receiver", useSQLite: true },
                 RELAY: { className: "Relay", useSQLite: true },
               },
-              serviceBindings: { ROWS: { name: kCurrentWorker, entrypoint: "Rows" } },
+              serviceBindings: { INTERNAL_API: { name: kCurrentWorker, entrypoint: "InternalApi" } },
             },
           }),
         ],

@@ -9,7 +9,7 @@
 import { parseHostMode } from "./host-header.ts";
 import { findServer, findToken } from "./settings.ts";
 import { parseTarget } from "./target.ts";
-import { AgentTunnel } from "./tunnel.ts";
+import { AgentTunnel } from "./http-tunnel.ts";
 import { RejectionError } from "./tunnel-connection.ts";
 import type { TunnelSettings } from "./tunnel-options.ts";
 

@@ -30,7 +30,7 @@ import {
 } from "../protocol/limits.ts";
 import { SERVICE_VERSION } from "../protocol/version.ts";
 import { getErrorMessage } from "./error-message.ts";
-import { countTransfer } from "./transfer-garbage.ts";
+import { countTransfer } from "./transfer-gc.ts";
 import { openWebSocket, skipMasking } from "./websocket.ts";
 
 /** Under load the agent collects frames for this long before it sends them as one message. */

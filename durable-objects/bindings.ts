@@ -1,9 +1,9 @@
 /** The bindings of Durable Objects: a part of the bindings of the Worker (`workers/env.ts`). */
 import type { AccessBindings } from "../access/authenticators/authenticators.ts";
-import type { OrganizationRpc, RelayRpc, Rows, TunnelRpc } from "./rpc.ts";
+import type { OrganizationRpc, RelayRpc, InternalApi, TunnelRpc } from "./rpc.ts";
 
 export interface ObjectBindings extends AccessBindings {
-  ROWS: Rows;
+  INTERNAL_API: InternalApi;
   TUNNEL: DurableObjectNamespace<TunnelRpc>;
   ORGANIZATION: DurableObjectNamespace<OrganizationRpc>;
   RELAY: DurableObjectNamespace<RelayRpc>;

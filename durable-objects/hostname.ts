@@ -36,7 +36,9 @@ export class Hostname extends DurableObject<ObjectBindings> {
   async #load(): Promise<Route | null> {
     const host = this.ctx.id.name;
     if (host === undefined) throw new Error("A Hostname object must be addressed by its name");
-    this.#loading ??= this.env.ROWS.route(host).finally(() => (this.#loading = undefined));
+    this.#loading ??= this.env.INTERNAL_API.findRoute(host).finally(
+      () => (this.#loading = undefined),
+    );
     const route = await this.#loading;
     if (route) this.publish(route);
     return this.ctx.storage.kv.get<Route>(ROUTE_KEY) ?? null;

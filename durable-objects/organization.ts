@@ -206,7 +206,9 @@ export class Organization extends DurableObject<ObjectBindings> implements Organ
   }
 
   async #findLiveSessions(admissions: WatcherAdmission[]): Promise<Set<string>> {
-    return new Set(await this.env.ROWS.liveWatchers(this.ctx.id.name ?? "", admissions));
+    return new Set(
+      await this.env.INTERNAL_API.findLiveWatchers(this.ctx.id.name ?? "", admissions),
+    );
   }
 
   /** A session may have ended after the API had verified it. */

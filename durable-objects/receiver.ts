@@ -192,7 +192,9 @@ export class Receiver extends DurableObject<ObjectBindings> {
     const receiverId = this.ctx.id.name;
     if (receiverId === undefined)
       throw new Error("A Receiver object must be addressed by its name");
-    this.#loading ??= this.env.ROWS.receiver(receiverId).finally(() => (this.#loading = undefined));
+    this.#loading ??= this.env.INTERNAL_API.findReceiverSettings(receiverId).finally(
+      () => (this.#loading = undefined),
+    );
     const settings = await this.#loading;
     // The receiver may have been retired or changed while the rows were read.
     if (settings && !this.#isRetired) this.#saveIfNewer(settings);

@@ -184,10 +184,17 @@ export class Relay extends DurableObject<ObjectBindings> implements RelayRpc {
         // Before the call: another hello may arrive during it.
         this.#hasNewHello = false;
         const { relayId, host, url, firstPort, lastPort, epoch } = hello;
-        await this.env.ROWS.relayConnected({ relayId, host, url, firstPort, lastPort, epoch });
+        await this.env.INTERNAL_API.relayConnected({
+          relayId,
+          host,
+          url,
+          firstPort,
+          lastPort,
+          epoch,
+        });
         kv.put(REPORTED_KEY, epoch);
       } else if (!hello && reported !== undefined) {
-        await this.env.ROWS.relayDisconnected(this.ctx.id.name ?? "", reported);
+        await this.env.INTERNAL_API.relayDisconnected(this.ctx.id.name ?? "", reported);
         kv.delete(REPORTED_KEY);
       }
     } catch {
@@ -205,7 +212,7 @@ export class Relay extends DurableObject<ObjectBindings> implements RelayRpc {
     const { hello } = this.#link;
     if (!hello) return;
     try {
-      const { udp, tcp } = await this.env.ROWS.countReservedPorts(hello.relayId);
+      const { udp, tcp } = await this.env.INTERNAL_API.countReservedPorts(hello.relayId);
       this.#link.send({ type: "ports", reservedUdp: udp, reservedTcp: tcp });
     } catch {
       // The next check asks again.

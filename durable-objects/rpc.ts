@@ -1,7 +1,7 @@
 /**
- * The calls between Durable Objects, and from them to the Worker's `Rows` entry point: plain data and methods, so
+ * The calls between Durable Objects, and from them to the Worker's `InternalApi` entry point: plain data and methods, so
  * that no object depends on the class of another. PostgreSQL is deliberately not here: objects go to rows through
- * `Rows`, and never in a visitor's path.
+ * `InternalApi`, and never in a visitor's path.
  */
 import type { JSONWebKeySet } from "jose";
 import type { Revocation, TunnelUsage } from "../protocol/relay/link.ts";
@@ -97,22 +97,22 @@ export interface RelayDescription {
 }
 
 /** The Worker's entry point for objects: the only way from live state to rows. */
-export interface Rows {
+export interface InternalApi {
   /** @returns null when this host has never had a row. */
-  route(host: string): Promise<Route | null>;
+  findRoute(host: string): Promise<Route | null>;
   /** Idempotent: the newest report wins. */
   reportTunnel(report: TunnelReport): Promise<void>;
   /**
    * Expires a tunnel whose end has passed by the database's clock, and retires it before this returns.
    * @returns the milliseconds until it expires; null when it will not expire.
    */
-  expireTunnel(tunnelId: string): Promise<number | null>;
+  expireTunnelIfDue(tunnelId: string): Promise<number | null>;
   /** @returns null when there is no such receiver. */
-  receiver(receiverId: string): Promise<ReceiverSettings | null>;
+  findReceiverSettings(receiverId: string): Promise<ReceiverSettings | null>;
   /** @returns which of these sessions are valid and may still watch the organization. */
-  liveWatchers(orgId: string, watchers: WatcherSession[]): Promise<string[]>;
+  findLiveWatchers(orgId: string, watchers: WatcherSession[]): Promise<string[]>;
   /** The public keys that the service's own access tokens are verified with. */
-  tokenKeys(): Promise<JSONWebKeySet>;
+  getAccessTokenJwks(): Promise<JSONWebKeySet>;
   /** Saves the addresses of a relay, and that it is connected. */
   relayConnected(relay: RelayDescription): Promise<void>;
   /** This run of the relay is no longer connected. */

@@ -76,7 +76,7 @@ export class Tunnel extends DurableObject<ObjectBindings> implements TunnelRpc {
     });
     this.#presence = new PresenceReporter(kv, env.ORGANIZATION, this.#agents);
     this.#feed = new CaptureFeed(kv, () => this.#presence.owner);
-    this.#reports = new Reports(kv, this.#alarm, env.ROWS, {
+    this.#reports = new Reports(kv, this.#alarm, env.INTERNAL_API, {
       currentState: () => this.#getReportedState(),
       servingToken: () => this.#agents.credential,
       endsAtMs: () => this.#lifetime.expiresAtMs,
@@ -312,7 +312,7 @@ export class Tunnel extends DurableObject<ObjectBindings> implements TunnelRpc {
   override async alarm(): Promise<void> {
     this.#alarm.markFired();
     const { tunnelId } = this.#reports;
-    await this.#alarm.attempt(() => this.#lifetime.expireIfDue(this.env.ROWS, tunnelId));
+    await this.#alarm.attempt(() => this.#lifetime.expireIfDue(this.env.INTERNAL_API, tunnelId));
     await Promise.all([
       this.#alarm.attempt(() => this.#captures.onAlarm()),
       this.#alarm.attempt(() => this.#reports.onAlarm()),

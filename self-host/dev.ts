@@ -13,7 +13,7 @@ import { createLog } from "./log.ts";
 import { findUsablePort } from "./processes/ports.ts";
 import { startRelay } from "./relay.ts";
 import { readEnvironment, readSettings } from "./settings.ts";
-import { openStorage, buildWorkerBindings } from "./storage.ts";
+import { openStorage, buildWorkerBindings } from "./backend-services.ts";
 
 const log = createLog(process.stdout);
 

@@ -6,12 +6,12 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { buildWorkerIfChanged, ROOT } from "./build/build.ts";
 import { getErrorMessage, StartError } from "./errors.ts";
-import type { SetupCode } from "./postgres/installation.ts";
+import type { SetupCode } from "./postgres/database-setup.ts";
 import { createLog } from "./log.ts";
 import { findUsablePort } from "./processes/ports.ts";
 import { readEnvironment, readSettings, type ServerSettings } from "./settings.ts";
 import { startRelay } from "./relay.ts";
-import { openStorage, buildWorkerBindings } from "./storage.ts";
+import { openStorage, buildWorkerBindings } from "./backend-services.ts";
 import { startWorkerd } from "./workerd/workerd.ts";
 import { MINUTE_MS } from "../shared/time.ts";
 

@@ -6,13 +6,13 @@ import type { Receiver } from "../durable-objects/receiver.ts";
 import type { Organization } from "../durable-objects/organization.ts";
 import type { Relay } from "../durable-objects/relay.ts";
 import type { Tunnel } from "../durable-objects/tunnel.ts";
-import type { RowsBinding } from "./rows-binding.ts";
+import type { InternalApiBinding } from "./internal-api-binding.ts";
 
 /** Objects use narrower types of these. */
-type NarrowedForObjects = "ROWS" | "TUNNEL" | "ORGANIZATION" | "RELAY";
+type NarrowedForObjects = "INTERNAL_API" | "TUNNEL" | "ORGANIZATION" | "RELAY";
 
 export interface Env extends Omit<ObjectBindings, NarrowedForObjects> {
-  ROWS: Service<RowsBinding>;
+  INTERNAL_API: Service<InternalApiBinding>;
   TUNNEL: DurableObjectNamespace<Tunnel>;
   ORGANIZATION: DurableObjectNamespace<Organization>;
   RELAY: DurableObjectNamespace<Relay>;

@@ -16,7 +16,7 @@ export { Organization } from "../durable-objects/organization.ts";
 export { Receiver } from "../durable-objects/receiver.ts";
 export { Relay } from "../durable-objects/relay.ts";
 export { Tunnel } from "../durable-objects/tunnel.ts";
-export { Rows } from "./rpc.ts";
+export { InternalApi } from "./internal-api.ts";
 
 export default {
   fetch(request, env, ctx): Response | Promise<Response> {

@@ -6,10 +6,10 @@ export const VISITOR_PASS_SECONDS = 12 * 3600;
 export const EMAIL_CODE_GUESSES_WINDOW_MS = HOUR_MS;
 export const REFRESH_TOKEN_MS = 30 * DAY_MS;
 /** The precision of the time in a session's row at which it was last used. */
-export const SESSION_SEEN_MS = MINUTE_MS;
+export const SESSION_LAST_SEEN_PRECISION_MS = MINUTE_MS;
 /** Unused password reset tokens of one account; further requests send nothing until the oldest has expired. */
 export const PASSWORD_RESETS_MAX = 3;
-export const MFA_ACCOUNT_WINDOW_MS = HOUR_MS;
+export const MFA_GUESSES_WINDOW_MS = HOUR_MS;
 /** How long a user may take to sign in at an identity provider. */
 export const PROVIDER_SIGN_IN_MAX_MS = 10 * MINUTE_MS;
 /** The address to return to after a sign-in: it is stored in a cookie, which browsers limit to 4 KiB. */
@@ -20,13 +20,13 @@ export const OUTBOX_BATCH_ROWS = 100;
 export const MAIL_BATCH_ROWS = 5;
 /** When a row says "connected" and is older than this, the tunnel's object is asked whether it is still true. */
 export const TUNNEL_STATUS_FRESH_MS = 15_000;
-export const TUNNEL_CONFIRM_MAX_ROWS = 100;
+export const TUNNEL_REFRESH_MAX_ROWS = 100;
 /** Tunnels that the scheduled job marks as expired in one transaction. */
 export const EXPIRY_BATCH_ROWS = 100;
 /** Secrets of accounts that are read at a time to encrypt them again with the current key. */
 export const REENCRYPTION_BATCH_ROWS = 100;
 /** Rows of ended sessions, used codes and expired tokens are stored this long, so that their history can be examined. */
-export const DEAD_ROW_KEEP_MS = 30 * DAY_MS;
+export const EXPIRED_ROW_RETENTION_MS = 30 * DAY_MS;
 /** How many random names are tried: one collision is rare, and three mean that something else is wrong. */
 export const RANDOM_NAME_MAX_TRIES = 3;
 /** The organization keeps its plan for this long after the first failed payment. */
@@ -42,4 +42,4 @@ export const COUNTERS_FOLD_AFTER_MS = DAY_MS;
 /** Ended tunnels whose counters are added to their organization's in one statement. */
 export const COUNTERS_FOLD_BATCH_ROWS = 500;
 export const NETWORKS_PER_ORG_MAX = 100;
-export const RECEIVERS_MAX = 100;
+export const RECEIVERS_PER_ORG_MAX = 100;

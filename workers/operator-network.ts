@@ -12,7 +12,7 @@ export interface CallBounds {
 }
 
 /** @throws Error when the service can't be reached, or exceeds a bound. */
-export async function callOperatorService(
+export async function fetchConfiguredService(
   { OPERATOR_NETWORK: network }: Pick<Env, "OPERATOR_NETWORK">,
   url: string,
   init: RequestInit,

@@ -15,7 +15,7 @@ import type { TokenAuthenticator } from "./tokens.ts";
 
 /** The settings that the authenticators read, and the source of the service's own public keys. */
 export interface AccessBindings {
-  ROWS: { tokenKeys(): Promise<JSONWebKeySet> };
+  INTERNAL_API: { getAccessTokenJwks(): Promise<JSONWebKeySet> };
   PUBLIC_SCHEME?: string;
   SERVICE_DOMAIN?: string;
   ALLOW_PRIVATE_FETCH?: string;
@@ -76,7 +76,7 @@ async function loadKeys(env: AccessBindings): Promise<IssuerKeys> {
   issuerKeys ??= new IssuerKeys((issuer) => {
     const loading =
       issuer === OWN_ISSUER
-        ? env.ROWS.tokenKeys()
+        ? env.INTERNAL_API.getAccessTokenJwks()
         : discoverKeys(issuer, (url) => fetchJson(url, { allowHttp }));
     // Other visitors wait for the same response, also when the first one has disconnected.
     waitUntil(loading.catch(() => undefined));

@@ -4,7 +4,7 @@ import { httpJson, httpLines, httpScreen } from "../output/http.ts";
 import { getOnlyArgument, parseOptions, UsageError, type OptionSpec } from "../options.ts";
 import { findServer, findToken } from "../settings.ts";
 import { parseTarget } from "../target.ts";
-import { AgentTunnel } from "../tunnel.ts";
+import { AgentTunnel } from "../http-tunnel.ts";
 import { TUNNEL_OPTIONS } from "../tunnel-options.ts";
 import {
   API_OPTIONS,

@@ -17,7 +17,7 @@ import { backOff, RejectionError } from "../tunnel-connection.ts";
 import { parsePort } from "../tunnel-options.ts";
 import { AppliedPeers } from "../vpn/server/applied-peers.ts";
 import { NetworkApi } from "../vpn/network-api.ts";
-import { NetworkDirectory, readPrivateFile } from "../vpn/server/network-directory.ts";
+import { NetworkDirectory, readPrivateFile } from "../vpn/server/network-state-dir.ts";
 import { VpnSession } from "../vpn/session.ts";
 import { refreshConfig, setUpServer, type SetupResult } from "../vpn/server/setup.ts";
 import { readPrivateKey } from "../vpn/wireguard/config.ts";

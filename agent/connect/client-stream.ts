@@ -32,7 +32,7 @@ import {
 import { SERVICE_VERSION } from "../../protocol/version.ts";
 import { FrameSplice } from "../frame-splice.ts";
 import { getErrorMessage } from "../error-message.ts";
-import { countTransfer } from "../transfer-garbage.ts";
+import { countTransfer } from "../transfer-gc.ts";
 import { openWebSocket, skipMasking } from "../websocket.ts";
 
 /** Why the connection could not be opened, or was lost. */

@@ -1,7 +1,7 @@
 /** What `underpass http` prints: JSON for programs, lines for logs, a live view for a person at a terminal. */
 import type { RequestReport } from "../origin/origin.ts";
 import type { Target } from "../target.ts";
-import type { AgentTunnel } from "../tunnel.ts";
+import type { AgentTunnel } from "../http-tunnel.ts";
 import { printTunnelJson, printTunnelLines, showTunnelState } from "./connection-events.ts";
 import {
   createLinePrinter,

@@ -1,6 +1,6 @@
 /** What `underpass vpn` prints: JSON for programs, lines for logs, a live view for a person at a terminal. */
 import type { Device } from "../../protocol/schemas/networks.ts";
-import { formatPath } from "../vpn/path-line.ts";
+import { formatPath } from "../vpn/status-line.ts";
 import type { NetworkStatus } from "../vpn/network-agent.ts";
 import type { VpnSession } from "../vpn/session.ts";
 import type { RejectionError } from "../tunnel-connection.ts";
@@ -38,8 +38,7 @@ const ADVICE: Advice = {
   replaced: "A newer agent serves this network now.",
   network_deleted: "Create a new network with: underpass vpn <network> --setup --cidr 10.88.0.0/24",
   unauthorized: "Get a new token with `underpass login`.",
-  forbidden:
-    "Use an unrestricted token of a member, admin or owner: underpass login",
+  forbidden: "Use an unrestricted token of a member, admin or owner: underpass login",
 };
 
 export class VpnJson implements VpnOutput {
@@ -166,7 +165,9 @@ export class VpnScreen implements VpnOutput {
       `Path     ${formatPath(session, now)}`,
       ...(status.isLocalListening
         ? []
-        : [`Local    ${yellow(`nothing is listening on port ${port}; start the WireGuard server`)}`]),
+        : [
+            `Local    ${yellow(`nothing is listening on port ${port}; start the WireGuard server`)}`,
+          ]),
       ...(this.#note === "" ? [] : [`Note     ${yellow(stripControl(this.#note))}`]),
       "",
       ...devices.slice(0, DEVICES_SHOWN).map(({ name, assigned_ip, public_key }) => {

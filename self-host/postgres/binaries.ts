@@ -3,7 +3,7 @@ import { chmod, cp, readdir, rename, rm, stat } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { basename, dirname, join } from "node:path";
 import { getErrorMessage, StartError } from "../errors.ts";
-import { type Account, canReach } from "./account.ts";
+import { type Account, canReach } from "./os-user.ts";
 
 export interface Binaries {
   initdb: string;

@@ -14,7 +14,7 @@ import { getErrorMessage, StartError } from "../errors.ts";
 import { writePrivateFile } from "../files.ts";
 import type { Log } from "../log.ts";
 import { findUsablePort } from "../processes/ports.ts";
-import { type Account, findPostgresAccount } from "./account.ts";
+import { type Account, findPostgresAccount } from "./os-user.ts";
 import { type Binaries, findBinaries } from "./binaries.ts";
 import { stopStaleProcess } from "../processes/processes.ts";
 

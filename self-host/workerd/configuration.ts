@@ -43,7 +43,7 @@ const config :Workerd.Config = (
           ({ binding, className }) =>
             `(name = ${quote(binding)}, durableObjectNamespace = ${quote(className)})`,
         ),
-        `(name = "ROWS", service = (name = "main", entrypoint = "Rows"))`,
+        `(name = "INTERNAL_API", service = (name = "main", entrypoint = "InternalApi"))`,
         `(name = "OPERATOR_NETWORK", service = "operator-network")`,
         `(name = "DATABASE_GATEWAY", service = "gateway")`,
         `(name = "MAIL_GATEWAY", service = "gateway")`,

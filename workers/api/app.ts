@@ -6,15 +6,15 @@ import { getClientAddress } from "../../shared/client-address.ts";
 import { REQUEST_ID_HEADER } from "../../protocol/errors.ts";
 import { RECONNECT_MAX_MS } from "../../protocol/limits.ts";
 import { SERVICE_VERSION } from "../../protocol/version.ts";
-import { openDatabase } from "../jobs/outbox.ts";
+import { createDatabase } from "../jobs/outbox.ts";
 import { getConfig } from "../config/config.ts";
 import type { Env } from "../env.ts";
 import { ApiError, describeError, errorResponse } from "../errors.ts";
-import { Undelivered } from "../store/database.ts";
-import { PermissionLost } from "../store/locks.ts";
+import { UndeliveredError } from "../store/database.ts";
+import { PermissionLostError } from "../store/locks.ts";
 import { unauthorized } from "./guard.ts";
 import { log } from "../../shared/log.ts";
-import { agentStreams } from "./tunnels/agent-streams.ts";
+import { clientStreams } from "./tunnels/client-streams.ts";
 import { agents } from "./tunnels/agents.ts";
 import { auth } from "./accounts/auth.ts";
 import { basicAuth } from "./access/basic-auth.ts";
@@ -25,10 +25,10 @@ import { cli } from "./accounts/cli.ts";
 import { connections } from "./tunnels/connections.ts";
 import type { ApiContext, ApiEnv } from "./route.ts";
 import { domains } from "./domains/domains.ts";
-import { edgeAuth } from "./access/edge-auth.ts";
+import { identityGate } from "./access/identity-gate.ts";
 import { events } from "./organizations/events.ts";
 import { health } from "./health.ts";
-import { hooks } from "./webhooks/hooks.ts";
+import { incomingWebhooks } from "./webhooks/incoming-webhooks.ts";
 import { inspector } from "./inspector/inspector.ts";
 import { inspectorWatch } from "./inspector/watch.ts";
 import { invitations } from "./organizations/invitations.ts";
@@ -76,7 +76,7 @@ api.use(async (c, next) => {
 api.use(async (c, next) => {
   const config = getConfig(c.env);
   c.set("config", config);
-  c.set("db", openDatabase(c.env));
+  c.set("db", createDatabase(c.env));
   const trust = { hosted: config.HOSTED, trustProxy: config.TRUST_PROXY };
   c.set("address", getClientAddress(c.req.raw, trust));
   await next();
@@ -100,7 +100,7 @@ for (const area of [
   projects,
   tunnels,
   basicAuth,
-  edgeAuth,
+  identityGate,
   visitorSignIn,
   policies,
   maintenance,
@@ -110,9 +110,9 @@ for (const area of [
   domains,
   reservedSubdomains,
   receivers,
-  hooks,
+  incomingWebhooks,
   agents,
-  agentStreams,
+  clientStreams,
   connections,
   inspectorWatch,
   networks,
@@ -182,11 +182,11 @@ api.onError((thrown, c) => {
 
 function toApiError(thrown: Error): ApiError {
   if (thrown instanceof ApiError) return thrown;
-  if (thrown instanceof PermissionLost) {
+  if (thrown instanceof PermissionLostError) {
     if (thrown.credential === "token") return unauthorized();
     return new ApiError("forbidden", "Your role has changed since this request began.");
   }
-  if (thrown instanceof Undelivered) {
+  if (thrown instanceof UndeliveredError) {
     const message =
       "The change is saved but not in effect yet. It takes effect within a few minutes.";
     return new ApiError("unavailable", message, { retryAfterSeconds: RECONNECT_MAX_MS / 1000 });

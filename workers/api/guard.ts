@@ -1,13 +1,13 @@
 /** The guards of routes: who may call them. */
 import { createMiddleware } from "hono/factory";
-import { SESSION_SEEN_MS } from "../limits.ts";
+import { SESSION_LAST_SEEN_PRECISION_MS } from "../limits.ts";
 import { Id } from "../../protocol/schemas/scalars.ts";
 import { WATCH_BEARER_PREFIX } from "../../protocol/schemas/inspector/watching.ts";
 import type { ErrorCode } from "../../protocol/errors.ts";
 import { ApiError } from "../errors.ts";
 import { verifyAccessToken } from "../identity/tokens/access-tokens.ts";
-import { readUnrestrictedToken } from "../identity/tokens/agent-tokens.ts";
-import { isMasterKey, readMasterKey } from "../identity/tokens/master-keys.ts";
+import { verifyUnrestrictedToken } from "../identity/tokens/agent-tokens.ts";
+import { isMasterKey, verifyMasterKey } from "../identity/tokens/master-keys.ts";
 import { ROLES, type Role } from "../../protocol/roles.ts";
 import { hasPermission, type Permission } from "../identity/permissions.ts";
 import { isSessionAlive } from "../store/accounts/live-sessions.ts";
@@ -29,7 +29,7 @@ export function allow(permission: Permission): Guard {
  * For the routes under /orgs/{id}: the caller's role in the organization of the path counts, whichever
  * organization the access token names. For a caller who is not a member, the organization does not exist.
  */
-export function allowIn(permission: Permission): Guard {
+export function allowInPathOrganization(permission: Permission): Guard {
   return createGuard([...getGuardFailures(permission), "not_found"], async (c) => {
     await authenticate(c, readBearer(c), { orgId: c.req.param("id") ?? "" });
     requirePermission(c, permission);
@@ -77,7 +77,7 @@ export function getOrgId(c: ApiContext): string {
 }
 
 async function authenticateAgent(c: ApiContext, bearer: string): Promise<void> {
-  const token = await readUnrestrictedToken(c.var.config, bearer);
+  const token = await verifyUnrestrictedToken(c.var.config, bearer);
   if (token === "restricted") {
     throw new ApiError(
       "forbidden",
@@ -90,7 +90,7 @@ async function authenticateAgent(c: ApiContext, bearer: string): Promise<void> {
 }
 
 async function authenticateMasterKey(c: ApiContext, bearer: string): Promise<void> {
-  const name = await readMasterKey(c.var.config, bearer);
+  const name = await verifyMasterKey(c.var.config, bearer);
   const masterKey = name && (await findMasterKey(c.var.db, name));
   if (!masterKey) throw unauthorized();
   c.set("masterKey", masterKey);
@@ -147,7 +147,7 @@ async function authenticate(
   c.set("principal", principal);
   c.set("accessToken", token);
   const { sessionId, lastSeenAt } = principal;
-  if (Date.now() - lastSeenAt.getTime() > SESSION_SEEN_MS) {
+  if (Date.now() - lastSeenAt.getTime() > SESSION_LAST_SEEN_PRECISION_MS) {
     runInBackground(c, "use_not_noted", recordSessionUse(db, { sessionId, ip: address }));
   }
 }

@@ -101,7 +101,7 @@ async function listFailingParts(c: ApiContext): Promise<string[]> {
       probeSigning(await getAccessTokenKeys(config), { name: "ECDSA", hash: "SHA-256" }),
     "token keys": async () =>
       probeSigning(await getCapabilityTokenKeys(config), { name: "Ed25519" }),
-    "secret manager": () => probeSealing(config),
+    "secret manager": () => probeEncryption(config),
   };
   const checked = await Promise.all(
     Object.entries(probes).map(async ([name, probe]) => {
@@ -128,7 +128,7 @@ async function probeSigning(
   if (!isValid) throw new Error("a signature did not verify");
 }
 
-async function probeSealing(config: Config): Promise<void> {
+async function probeEncryption(config: Config): Promise<void> {
   const encrypted = await encrypt(config, "ready", "ready?");
   if ((await decrypt(config, "ready", encrypted)) !== "ready?")
     throw new Error("an encrypted text did not decrypt");

@@ -44,7 +44,9 @@ async function finishSignIn(request: Request, env: Env, tunnelId: string): Promi
   const ticket = new URL(request.url).searchParams.get("ticket") ?? "";
   // A HEAD request, as link previews send it, must not use the ticket.
   const isGet = request.method === "GET";
-  const redeemed = isGet ? await env.ROWS.redeemTicket({ ticket, tunnelId, host }) : null;
+  const redeemed = isGet
+    ? await env.INTERNAL_API.redeemVisitorTicket({ ticket, tunnelId, host })
+    : null;
   if (!redeemed) {
     return errorPage(request, "invalid_token", {
       title: "This sign-in link is no longer valid",

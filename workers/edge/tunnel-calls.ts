@@ -41,7 +41,7 @@ async function callWithVerdict(
 }
 
 /** Caches the policy update in a response, which is for the edge only, and removes it from the response. */
-export function takePolicyUpdate(response: Response, tunnelId: string): Response {
+export function cacheGates(response: Response, tunnelId: string): Response {
   const policyUpdate = response.headers.get(GATES_HEADER);
   if (policyUpdate === null) return response;
   const gates = parseGates(policyUpdate);

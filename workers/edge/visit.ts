@@ -9,7 +9,7 @@ import type { ErrorCode } from "../../protocol/errors.ts";
 import { parseHost, toRouteName } from "../../protocol/hosts.ts";
 import type { Env } from "../env.ts";
 import { log } from "../../shared/log.ts";
-import { callTunnel, takePolicyUpdate } from "./tunnel-calls.ts";
+import { callTunnel, cacheGates } from "./tunnel-calls.ts";
 import { errorPage, refusalPage } from "./pages.ts";
 import { resolveTunnel, getCachedTunnel } from "./routes.ts";
 import { BoundedMap } from "../../shared/bounded-map.ts";
@@ -68,7 +68,7 @@ function toVisitorResponse(
   response: Response,
   tunnelId: string,
 ): Response | Promise<Response> {
-  const forVisitor = takePolicyUpdate(response, tunnelId);
+  const forVisitor = cacheGates(response, tunnelId);
   const code = getRefusalCode(forVisitor);
   if (code === null) return forVisitor;
   return forVisitor.headers.has(SIGN_IN_HEADER)

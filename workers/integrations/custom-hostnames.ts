@@ -5,7 +5,7 @@
 import { z } from "zod";
 import { getConfig } from "../config/config.ts";
 import type { Env } from "../env.ts";
-import { callOperatorService } from "../operator-network.ts";
+import { fetchConfiguredService } from "../operator-network.ts";
 import type { Database } from "../store/database.ts";
 import { isVerifiedDomain } from "../store/domains/domains.ts";
 
@@ -43,7 +43,7 @@ function openZone(env: Env) {
   const hostnames = `${api}/zones/${id}/custom_hostnames`;
 
   async function call(method: string, url: string, body?: object): Promise<unknown> {
-    const response = await callOperatorService(
+    const response = await fetchConfiguredService(
       env,
       url,
       {

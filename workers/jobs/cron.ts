@@ -18,11 +18,11 @@ import { deleteExpiredRows, EXPIRING_ROWS } from "../store/expired-rows.ts";
 import { expireClaims } from "../store/domains/domains.ts";
 import { listRelayIds } from "../store/networks/relays.ts";
 import { deleteReplacedSecrets } from "../store/webhooks/receivers.ts";
-import { deleteOldBillingEvents, lapseOverdue } from "../store/billing/subscriptions.ts";
-import { deleteOldTraffic, foldCounters } from "../store/metrics/traffic.ts";
+import { deleteOldBillingEvents, endOverduePlans } from "../store/billing/subscriptions.ts";
+import { deleteOldTraffic, rollUpCounters } from "../store/metrics/traffic.ts";
 import { expireTunnels } from "../store/tunnels/lifecycle.ts";
 import { listConnectedTunnelIds } from "../store/tunnels/reports.ts";
-import { drainMails, retryOutbox, createDatabase } from "./outbox.ts";
+import { retryMails, retryOutbox, createDatabase } from "./outbox.ts";
 import { buildPlanRules } from "./plan-notices.ts";
 import { reencryptSecrets } from "./re-encryption.ts";
 import { DAY_MS } from "../../shared/time.ts";
@@ -49,7 +49,7 @@ export async function runCron(env: Env): Promise<void> {
     accounts: () => deleteUnverifiedAccounts(db, ago(UNVERIFIED_ACCOUNT_MAX_MS)),
     billing: async () => {
       const rules = buildPlanRules(getConfig(env));
-      while ((await lapseOverdue(db, rules)) === LAPSED_BATCH_ROWS);
+      while ((await endOverduePlans(db, rules)) === LAPSED_BATCH_ROWS);
     },
     "billing events": () => deleteOldBillingEvents(db),
     traffic: async () => {
@@ -59,11 +59,11 @@ export async function runCron(env: Env): Promise<void> {
       while ((await hours()) === TRAFFIC_DELETE_BATCH_ROWS);
     },
     counters: async () => {
-      const fold = () => foldCounters(db, ago(COUNTERS_FOLD_AFTER_MS));
+      const fold = () => rollUpCounters(db, ago(COUNTERS_FOLD_AFTER_MS));
       while ((await fold()) === COUNTERS_FOLD_BATCH_ROWS);
     },
     // Last, because a mail server can be slow.
-    mails: () => drainMails(env, db),
+    mails: () => retryMails(env, db),
   };
   for (const [job, run] of Object.entries(jobs)) {
     try {

@@ -64,14 +64,14 @@ function summarizeError(kind: OutboxKind, thrown: unknown): string {
 }
 
 /** Retries what is due, but no mails. */
-export async function drainOutbox(deps: DrainDeps): Promise<void> {
+export async function retryOutbox(deps: DrainDeps): Promise<void> {
   const parked = await deps.parkUndeliverable();
   if (parked.length > 0) deps.log("error", "messages_parked", { messages: parked });
   await deliverMessages(deps, await deps.claimDueMessages("others"));
 }
 
 /** Retries mails, `batchRows` at a time, and stops when the mail server accepts none of them. */
-export async function drainMails(deps: DrainDeps, batchRows: number): Promise<void> {
+export async function retryMails(deps: DrainDeps, batchRows: number): Promise<void> {
   const dropped = await deps.dropStaleMail();
   if (dropped > 0) deps.log("error", "mail_given_up", { mails: dropped });
   for (;;) {

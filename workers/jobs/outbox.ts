@@ -16,7 +16,7 @@ import type { OutboxRow } from "../store/outbox-messages.ts";
 import * as delivery from "./delivery.ts";
 import { isForObject, sendMessage } from "./outbox-handlers.ts";
 
-export function openDatabase(env: Env): Database {
+export function createDatabase(env: Env): Database {
   const db: Database = connectDatabase(env, async (rows) => {
     const deps = getDeps(env, db);
     const forObjects: OutboxRow[] = [];
@@ -33,12 +33,12 @@ export function openDatabase(env: Env): Database {
   return db;
 }
 
-export function drainOutbox(env: Env, db: Database): Promise<void> {
-  return delivery.drainOutbox(getDeps(env, db));
+export function retryOutbox(env: Env, db: Database): Promise<void> {
+  return delivery.retryOutbox(getDeps(env, db));
 }
 
-export function drainMails(env: Env, db: Database): Promise<void> {
-  return delivery.drainMails(getDeps(env, db), MAIL_BATCH_ROWS);
+export function retryMails(env: Env, db: Database): Promise<void> {
+  return delivery.retryMails(getDeps(env, db), MAIL_BATCH_ROWS);
 }
 
 async function deliverInBatches(deps: delivery.DeliveryDeps, rows: OutboxRow[]): Promise<void> {

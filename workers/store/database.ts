@@ -17,7 +17,7 @@ import { insertOutbox } from "./outbox.ts";
 import type { OutboxMessage, OutboxRow } from "./outbox-messages.ts";
 
 /** One change: its rows, its audit events and its outbox messages commit together or not at all. */
-export interface Change {
+export interface UnitOfWork {
   tx: Transaction;
   audit: (
     actor: Actor,
@@ -31,10 +31,10 @@ export interface Change {
   rollback: <Value>(value: Value) => Value;
 }
 
-type Work<Result> = (change: Change) => Result | Promise<Result>;
+type Work<Result> = (change: UnitOfWork) => Result | Promise<Result>;
 
 export interface ChangeOptions {
-  /** Throws `Undelivered` after the commit unless all outbox messages were delivered. */
+  /** Throws `UndeliveredError` after the commit unless all outbox messages were delivered. */
   requireDelivery: boolean;
 }
 
@@ -44,7 +44,7 @@ export interface Database {
   transaction<Result>(work: Work<Result>, options?: ChangeOptions): Promise<Result>;
   /**
    * A transaction that first locks the actor's role or token, as the route's guard read it.
-   * @throws PermissionLost when it has changed since.
+   * @throws PermissionLostError when it has changed since.
    */
   changeAs<Result>(
     actor: CallerActor,
@@ -54,8 +54,8 @@ export interface Database {
 }
 
 /** The change has committed, but not all of its messages were delivered yet: delivery is retried. */
-export class Undelivered extends Error {
-  override name = "Undelivered";
+export class UndeliveredError extends Error {
+  override name = "UndeliveredError";
 
   constructor() {
     super("the change is committed, and some of its messages are not delivered yet");
@@ -130,7 +130,7 @@ async function runTransaction<Result>(
     waitUntil(client.end().catch(() => undefined));
   }
   const isDelivered = await deliver(committed.messages);
-  if (options?.requireDelivery && !isDelivered) throw new Undelivered();
+  if (options?.requireDelivery && !isDelivered) throw new UndeliveredError();
   return committed.result;
 }
 

@@ -1,9 +1,9 @@
 /** Rows with an expiry are deleted by the scheduled job, some of them long after they have expired. */
 import { lt } from "drizzle-orm";
 import {
-  DEAD_ROW_KEEP_MS,
+  EXPIRED_ROW_RETENTION_MS,
   EMAIL_CODE_GUESSES_WINDOW_MS,
-  MFA_ACCOUNT_WINDOW_MS,
+  MFA_GUESSES_WINDOW_MS,
 } from "../limits.ts";
 import type { Database } from "./database.ts";
 import { emailCodes, mfaChallenges, passwordResets } from "./tables/accounts.ts";
@@ -13,15 +13,15 @@ import { deviceCodes } from "./tables/tokens.ts";
 
 /** Each table, and how long its rows are kept after their expiry. */
 const EXPIRING_TABLES = {
-  sessions: { table: sessions, keepMs: DEAD_ROW_KEEP_MS },
+  sessions: { table: sessions, keepMs: EXPIRED_ROW_RETENTION_MS },
   devices: { table: deviceCodes, keepMs: 0 },
   // Until then, the row counts the guesses at an account's codes.
   codes: { table: emailCodes, keepMs: EMAIL_CODE_GUESSES_WINDOW_MS },
   resets: { table: passwordResets, keepMs: 0 },
   // Until then, the rows count an account's wrong guesses.
-  challenges: { table: mfaChallenges, keepMs: MFA_ACCOUNT_WINDOW_MS },
+  challenges: { table: mfaChallenges, keepMs: MFA_GUESSES_WINDOW_MS },
   // The audit log records whether an invitation was accepted, revoked or neither.
-  invitations: { table: invitations, keepMs: DEAD_ROW_KEEP_MS },
+  invitations: { table: invitations, keepMs: EXPIRED_ROW_RETENTION_MS },
 } as const;
 
 type ExpiringRows = keyof typeof EXPIRING_TABLES;

@@ -28,8 +28,8 @@ export interface AgentActor extends Actor {
 export type CallerActor = MemberActor | AgentActor;
 
 /** The caller's role has changed, its token was revoked, or its organization deleted, since the guard looked. */
-export class PermissionLost extends Error {
-  override name = "PermissionLost";
+export class PermissionLostError extends Error {
+  override name = "PermissionLostError";
   /** What has changed: a member's role, or an agent's token. */
   readonly credential: "role" | "token";
 
@@ -41,11 +41,11 @@ export class PermissionLost extends Error {
 
 /**
  * Locks the actor's role or token until the commit, if it is still as the guard read it.
- * @throws PermissionLost
+ * @throws PermissionLostError
  */
 export async function lockCaller(tx: Transaction, actor: CallerActor): Promise<void> {
   if (!(await ("tokenId" in actor ? lockToken(tx, actor) : lockRole(tx, actor)))) {
-    throw new PermissionLost(actor);
+    throw new PermissionLostError(actor);
   }
 }
 
@@ -81,7 +81,7 @@ export async function lockPlanAndRole(tx: Transaction, actor: MemberActor): Prom
     .from(organizations)
     .where(eq(organizations.id, actor.orgId))
     .for("share");
-  if (!state) throw new PermissionLost(actor);
+  if (!state) throw new PermissionLostError(actor);
   await lockCaller(tx, actor);
   return state;
 }
@@ -100,7 +100,7 @@ export async function lockOrganization(
     .from(organizations)
     .where(and(eq(organizations.id, actor.orgId), isNull(organizations.deletedAt)))
     .for("no key update");
-  if (!org) throw new PermissionLost(actor);
+  if (!org) throw new PermissionLostError(actor);
   await lockCaller(tx, actor);
   return org;
 }

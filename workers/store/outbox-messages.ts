@@ -19,7 +19,7 @@ export interface RouteChange {
 }
 
 /** The agents of a token, at the tunnels that they serve. */
-export interface ServedTunnels {
+export interface TokenTunnels {
   tokenNonce: string;
   tunnelIds: string[];
 }
@@ -36,8 +36,8 @@ export interface OutboxPayloads {
   tunnel_captures_cleared: { tunnelId: string; untilMs: number };
   connection_ended: { tunnelId: string; agentId: string };
   watching_ended: { orgId: string; whose: WatcherSelector };
-  token_revoked: ServedTunnels;
-  token_over_budget: ServedTunnels;
+  token_revoked: TokenTunnels;
+  token_over_budget: TokenTunnels;
   receiver_settings: { receiverId: string; settings: ReceiverSettings };
   receiver_retired: { receiverId: string };
   relay_revocation: { relayId: string; revocation: Revocation };

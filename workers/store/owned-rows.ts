@@ -2,7 +2,7 @@ import { and, eq, type SQL } from "drizzle-orm";
 import type { PgColumn } from "drizzle-orm/pg-core";
 
 /** The row with this id, if it belongs to the organization: another organization's row is not found. */
-export function isOwnedRow(
+export function isRowOfOrganization(
   table: { orgId: PgColumn; id: PgColumn },
   orgId: string,
   id: string,

@@ -5,7 +5,7 @@
 import { mkdir } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { z } from "zod";
-import { readJson, writePrivateFile } from "./network-directory.ts";
+import { readJson, writePrivateFile } from "./network-state-dir.ts";
 
 const File = z.object({ publicKeys: z.array(z.string()) });
 

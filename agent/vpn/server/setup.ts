@@ -13,7 +13,7 @@ import {
   writePrivateFile,
   type NetworkState,
   type ServerKeys,
-} from "./network-directory.ts";
+} from "./network-state-dir.ts";
 import { AppliedPeers } from "./applied-peers.ts";
 import { checkConfig, fillPrivateKey, readPeers } from "../wireguard/config.ts";
 import { findInterface, listInterfaces, run } from "../wireguard/tools.ts";

@@ -2,7 +2,7 @@
  * The part of the tunnel's row that decides whether it serves: whether it is retired or stopped, and when it
  * expires. Stored, because agents and visitors arrive without a look-up of the row.
  */
-import type { Rows } from "../../rpc.ts";
+import type { InternalApi } from "../../rpc.ts";
 
 /** Versions of a tunnel only increase: the later of two changes applies, in whatever order they arrive. */
 export interface StopState {
@@ -51,10 +51,13 @@ export class Lifetime {
   }
 
   /** The database's clock decides. If the tunnel has expired, it is retired before the call returns. */
-  async expireIfDue(rows: Pick<Rows, "expireTunnel">, tunnelId: string | undefined): Promise<void> {
+  async expireIfDue(
+    rows: Pick<InternalApi, "expireTunnelIfDue">,
+    tunnelId: string | undefined,
+  ): Promise<void> {
     const { expiresAtMs } = this;
     if (tunnelId === undefined || expiresAtMs === undefined || expiresAtMs > Date.now()) return;
-    const leftMs = await rows.expireTunnel(tunnelId);
+    const leftMs = await rows.expireTunnelIfDue(tunnelId);
     if (leftMs === null) this.#kv.delete(KEY.endsAt);
     else this.#kv.put(KEY.endsAt, Date.now() + leftMs);
   }

@@ -3,7 +3,7 @@
  * that counting adds no latency to a visitor's request. The alarm is also set for the expiry of the agent's token,
  * because a report checks whether the agent may still serve, and for the expiry of the tunnel.
  */
-import type { Rows, TunnelReport } from "../../rpc.ts";
+import type { InternalApi, TunnelReport } from "../../rpc.ts";
 import type { TunnelUsage } from "../../../protocol/relay/link.ts";
 import type { Alarm } from "../alarm.ts";
 import { Outcomes, type Counters } from "./outcomes.ts";
@@ -45,14 +45,14 @@ export class Reports {
   readonly #relayed: RelayedUsage;
   readonly #kv: SyncKvStorage;
   readonly #alarm: Alarm;
-  readonly #rows: Pick<Rows, "reportTunnel">;
+  readonly #rows: Pick<InternalApi, "reportTunnel">;
   readonly #tunnel: ReportSource;
   #isScheduled = false;
 
   constructor(
     kv: SyncKvStorage,
     alarm: Alarm,
-    rows: Pick<Rows, "reportTunnel">,
+    rows: Pick<InternalApi, "reportTunnel">,
     tunnel: ReportSource,
   ) {
     this.#kv = kv;

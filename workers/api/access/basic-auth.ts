@@ -7,7 +7,7 @@ import { mayUse } from "../../store/billing/plans.ts";
 import { setBasicAuth } from "../../store/access/gates.ts";
 import { allow } from "../guard.ts";
 import { createRouter, getMemberActor, jsonResponse, route } from "../route.ts";
-import { requireGateChange } from "./gate-changes.ts";
+import { requireSettingChanged } from "./gate-changes.ts";
 
 export const basicAuth = createRouter();
 
@@ -31,7 +31,7 @@ basicAuth.openapi(
       throw new ApiError("upgrade_required", "Your plan does not include passwords for tunnels.");
     }
     const auth = { username: username ?? user ?? "", passwordHash: hashPassword(password) };
-    requireGateChange(await setBasicAuth(c.var.db, getMemberActor(c), id, auth));
+    requireSettingChanged(await setBasicAuth(c.var.db, getMemberActor(c), id, auth));
     return c.json({ id, auth_enabled: true }, 200);
   },
 );
@@ -53,7 +53,7 @@ basicAuth.openapi(
   }),
   async (c) => {
     const { id } = c.req.valid("param");
-    requireGateChange(await setBasicAuth(c.var.db, getMemberActor(c), id, null));
+    requireSettingChanged(await setBasicAuth(c.var.db, getMemberActor(c), id, null));
     return c.json({ id, auth_enabled: false }, 200);
   },
 );

@@ -1,10 +1,10 @@
 /** The outcome of a change to the gates of a tunnel, for the routes that make such changes. */
 import { ApiError } from "../../errors.ts";
-import type { GateChange } from "../../store/access/gates.ts";
+import type { SettingOutcome } from "../../store/access/gates.ts";
 import { notFound } from "../route.ts";
 
 /** @throws ApiError unless the change is in force from the next request on. */
-export function requireGateChange(change: GateChange): void {
+export function requireSettingChanged(change: SettingOutcome): void {
   switch (change) {
     case "changed":
       return;

@@ -4,7 +4,7 @@ import { Id } from "../../../protocol/schemas/scalars.ts";
 import { findAllowedCidrs, setAllowedCidrs } from "../../store/access/gates.ts";
 import { allow } from "../guard.ts";
 import { createRouter, getMemberActor, jsonResponse, notFound, route } from "../route.ts";
-import { requireGateChange } from "./gate-changes.ts";
+import { requireSettingChanged } from "./gate-changes.ts";
 
 export const ipAllowlist = createRouter();
 
@@ -43,7 +43,7 @@ ipAllowlist.openapi(
   async (c) => {
     const { id } = c.req.valid("param");
     const { cidrs } = c.req.valid("json");
-    requireGateChange(await setAllowedCidrs(c.var.db, getMemberActor(c), id, cidrs));
+    requireSettingChanged(await setAllowedCidrs(c.var.db, getMemberActor(c), id, cidrs));
     return c.json({ id, cidrs }, 200);
   },
 );
@@ -60,7 +60,7 @@ ipAllowlist.openapi(
   }),
   async (c) => {
     const { id } = c.req.valid("param");
-    requireGateChange(await setAllowedCidrs(c.var.db, getMemberActor(c), id, null));
+    requireSettingChanged(await setAllowedCidrs(c.var.db, getMemberActor(c), id, null));
     return c.json({ id, cidrs: null }, 200);
   },
 );

@@ -7,7 +7,7 @@ import { Id } from "../../../protocol/schemas/scalars.ts";
 import { setMaintenance } from "../../store/access/gates.ts";
 import { allow } from "../guard.ts";
 import { createRouter, getMemberActor, jsonResponse, route } from "../route.ts";
-import { requireGateChange } from "./gate-changes.ts";
+import { requireSettingChanged } from "./gate-changes.ts";
 
 export const maintenance = createRouter();
 
@@ -27,7 +27,7 @@ maintenance.openapi(
   async (c) => {
     const { id } = c.req.valid("param");
     const message = c.req.valid("json").message ?? null;
-    requireGateChange(
+    requireSettingChanged(
       await setMaintenance(c.var.db, getMemberActor(c), id, { isOn: true, message }),
     );
     return c.json({ id, maintenance: true, message }, 200);
@@ -47,7 +47,7 @@ maintenance.openapi(
   async (c) => {
     const { id } = c.req.valid("param");
     const off = { isOn: false, message: null };
-    requireGateChange(await setMaintenance(c.var.db, getMemberActor(c), id, off));
+    requireSettingChanged(await setMaintenance(c.var.db, getMemberActor(c), id, off));
     return c.json({ id, maintenance: false, message: null }, 200);
   },
 );

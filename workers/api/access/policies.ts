@@ -13,7 +13,7 @@ import {
   notFound,
   route,
 } from "../route.ts";
-import { requireGateChange } from "./gate-changes.ts";
+import { requireSettingChanged } from "./gate-changes.ts";
 
 export const policies = createRouter();
 
@@ -52,7 +52,7 @@ policies.openapi(
     const { id } = c.req.valid("param");
     const policy = c.req.valid("json");
     if (!c.var.config.ALLOW_PRIVATE_FETCH) requireSecureIssuers(policy);
-    requireGateChange(await setPolicy(c.var.db, getMemberActor(c), id, policy));
+    requireSettingChanged(await setPolicy(c.var.db, getMemberActor(c), id, policy));
     return c.json({ id, policy }, 200);
   },
   (result) => {
@@ -73,7 +73,7 @@ policies.openapi(
   }),
   async (c) => {
     const { id } = c.req.valid("param");
-    requireGateChange(await setPolicy(c.var.db, getMemberActor(c), id, null));
+    requireSettingChanged(await setPolicy(c.var.db, getMemberActor(c), id, null));
     return c.json({ id, policy: null }, 200);
   },
 );

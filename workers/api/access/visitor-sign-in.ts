@@ -23,7 +23,7 @@ import {
 import { findVisitorProvider } from "../../identity/providers/providers.ts";
 import type { Provider } from "../../identity/providers/provider.ts";
 import { sanitizeTarget } from "../../identity/providers/return-to.ts";
-import { encryptTicket } from "../../identity/visitors/visitor-passes.ts";
+import { encryptVisitorTicket } from "../../identity/visitors/visitor-passes.ts";
 import { findIdentityGate } from "../../store/access/gates.ts";
 import { createRouter, route, type ApiContext, type ApiEnv } from "../route.ts";
 import {
@@ -165,7 +165,7 @@ async function admitVisitor(
   if (!isOnList(gate.allowList, email)) return deny(c, email, { tunnelId, target });
   const host = `${gate.subdomain}.${config.SERVICE_DOMAIN}`;
   const url = new URL(TICKET_PATH, publicUrl(config, host));
-  const ticket = await encryptTicket(config, { tunnelId, host, email, target }, Date.now());
+  const ticket = await encryptVisitorTicket(config, { tunnelId, host, email, target }, Date.now());
   url.searchParams.set("ticket", ticket);
   return c.redirect(url.href);
 }

@@ -67,7 +67,7 @@ auth.openapi(
     await signUp(db, {
       ...(await newCode(c, email)),
       passwordHash: hashPassword(password),
-      mailIfConfirmed: await encryptMail(config, alreadyRegisteredMail(email, config)),
+      mailIfVerified: await encryptMail(config, alreadyRegisteredMail(email, config)),
     });
     return c.json({ status: "pending_email_verification" }, 201);
   },

@@ -19,15 +19,15 @@ import {
   formatUserCode,
 } from "../../identity/accounts/codes.ts";
 import { toBase64 } from "../../../shared/bytes.ts";
-import { newMachineToken, signTokenRow } from "../../identity/tokens/minting.ts";
+import { newCliToken, signTokenRow } from "../../identity/tokens/minting.ts";
 import { sha256Hex } from "../../identity/encryption.ts";
 import {
-  approveDevice,
-  findWaitingDevice,
-  insertDevice,
-  pollDevice,
+  approveDeviceAuthorization,
+  findPendingAuthorization,
+  insertDeviceAuthorization,
+  pollDeviceAuthorization,
   type DeviceSelector,
-} from "../../store/accounts/devices.ts";
+} from "../../store/accounts/device-authorizations.ts";
 import { allow } from "../guard.ts";
 import { createRouter, getMemberActor, jsonResponse, route } from "../route.ts";
 import { rateLimited } from "../rate-limit.ts";
@@ -55,7 +55,7 @@ cli.openapi(
     const userCode = randomUserCode();
     const { label } = c.req.valid("json");
     const device = { deviceCodeHash: await sha256Hex(deviceCode), userCode, label };
-    if (!(await insertDevice(c.var.db, device))) {
+    if (!(await insertDeviceAuthorization(c.var.db, device))) {
       throw new ApiError("unavailable", "No code is available right now. Try again.", {
         retryAfterSeconds: 1,
       });
@@ -86,7 +86,7 @@ cli.openapi(
   }),
   async (c) => {
     const { device_code: deviceCode } = c.req.valid("json");
-    const poll = await pollDevice(c.var.db, await sha256Hex(deviceCode));
+    const poll = await pollDeviceAuthorization(c.var.db, await sha256Hex(deviceCode));
     switch (poll.state) {
       case "approved": {
         const wireBytes = await signTokenRow(c.var.config, poll.token);
@@ -126,7 +126,10 @@ cli.openapi(
     failures: ["invalid_code"],
   }),
   async (c) => {
-    const device = await findWaitingDevice(c.var.db, await toDeviceName(c.req.valid("query").code));
+    const device = await findPendingAuthorization(
+      c.var.db,
+      await toDeviceSelector(c.req.valid("query").code),
+    );
     if (!device) throw unknownCode();
     return c.json({ label: device.label, user_code: formatUserCode(device.userCode) }, 200);
   },
@@ -145,15 +148,20 @@ cli.openapi(
     failures: ["invalid_code"],
   }),
   async (c) => {
-    const device = await toDeviceName(c.req.valid("json").device_code);
-    const token = await approveDevice(c.var.db, getMemberActor(c), device, newMachineToken);
+    const device = await toDeviceSelector(c.req.valid("json").device_code);
+    const token = await approveDeviceAuthorization(
+      c.var.db,
+      getMemberActor(c),
+      device,
+      newCliToken,
+    );
     if (token === "not_found") throw unknownCode();
     const wireBytes = await signTokenRow(c.var.config, token);
     return c.json({ wire_bytes_b64: toBase64(wireBytes), label: token.name }, 200);
   },
 );
 
-async function toDeviceName(code: string): Promise<DeviceSelector> {
+async function toDeviceSelector(code: string): Promise<DeviceSelector> {
   return { deviceCodeHash: await sha256Hex(code), userCode: parseUserCode(code) };
 }
 

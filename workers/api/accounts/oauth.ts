@@ -20,7 +20,7 @@ import {
   createAttempt,
   decryptAttempt,
   encryptAttempt,
-  type Attempt,
+  type SignInAttempt,
 } from "../../identity/providers/attempts.ts";
 import { getFirstOrganizationTerms } from "../../identity/new-organization.ts";
 import { listConfiguredProviders, findProvider } from "../../identity/providers/providers.ts";
@@ -30,7 +30,7 @@ import {
   sanitizeReturnTo,
   type SignInOutcome,
 } from "../../identity/providers/return-to.ts";
-import { signInWithIdentity } from "../../store/accounts/identities.ts";
+import { findOrLinkAccount } from "../../store/accounts/identities.ts";
 import { createRouter, jsonResponse, route, type ApiContext, type ApiEnv } from "../route.ts";
 import {
   callProvider,
@@ -42,7 +42,7 @@ import {
   providerNotConfigured,
 } from "./provider-redirects.ts";
 import { rateLimited } from "../rate-limit.ts";
-import { passFirstFactor } from "./sign-in.ts";
+import { completeFirstFactor } from "./sign-in.ts";
 
 export const oauth = createRouter();
 
@@ -158,11 +158,11 @@ async function finish(c: ApiContext, name: ProviderName, state: string): Promise
 async function signInAs(
   c: ApiContext,
   { name, host }: Provider,
-  attempt: Attempt,
+  attempt: SignInAttempt,
   { email, ...subject }: ProviderAccount,
 ): Promise<Response> {
   const { config, db, address } = c.var;
-  const user = await signInWithIdentity(
+  const user = await findOrLinkAccount(
     db,
     { provider: name, ...subject },
     {
@@ -182,7 +182,7 @@ async function signInAs(
         `The account with this email address is linked to another account at ${host}.`,
       );
   }
-  const passed = await passFirstFactor(c, user);
+  const passed = await completeFirstFactor(c, user);
   return "mfa_required" in passed
     ? redirectBack(c, attempt, "mfa_challenge", passed.challenge_token)
     : redirectBack(c, attempt, "oauth_token", passed.access_token);
@@ -190,7 +190,7 @@ async function signInAs(
 
 function redirectBack(
   c: ApiContext,
-  attempt: Attempt,
+  attempt: SignInAttempt,
   outcome: SignInOutcome,
   value: string,
 ): Response {

@@ -8,10 +8,10 @@ import { Id, Ok } from "../../../protocol/schemas/scalars.ts";
 import { ApiError } from "../../errors.ts";
 import { signAccessToken } from "../../identity/tokens/access-tokens.ts";
 import { getFirstOrganizationTerms } from "../../identity/new-organization.ts";
-import { readRefreshToken, deriveSuccessors } from "../../identity/tokens/refresh-tokens.ts";
+import { verifyRefreshToken, deriveSuccessors } from "../../identity/tokens/refresh-tokens.ts";
 import {
   listSessions,
-  renewSession,
+  refreshSession,
   revokeSession,
   type SessionRow,
 } from "../../store/accounts/sessions.ts";
@@ -44,11 +44,11 @@ sessions.openapi(
   async (c) => {
     refuseForeignOrigin(c);
     const { config, db, address } = c.var;
-    const current = await readRefreshToken(config, readRefreshCookie(c) ?? "");
+    const current = await verifyRefreshToken(config, readRefreshCookie(c) ?? "");
     const successors = current ? await deriveSuccessors(config, current) : [];
     const renewed =
       current &&
-      (await renewSession(db, {
+      (await refreshSession(db, {
         ...current,
         nextHash: successors[0]!.hash,
         ip: address,

@@ -5,12 +5,12 @@ import { ApiError } from "../../errors.ts";
 import { randomPassword } from "../../identity/accounts/codes.ts";
 import { normalizeEmail } from "../../identity/accounts/emails.ts";
 import { toBase64 } from "../../../shared/bytes.ts";
-import { newMachineToken, signTokenRow } from "../../identity/tokens/minting.ts";
+import { newCliToken, signTokenRow } from "../../identity/tokens/minting.ts";
 import { getFirstOrganizationTerms } from "../../identity/new-organization.ts";
 import { hashPassword, getPasswordError } from "../../identity/accounts/passwords.ts";
 import { equalInConstantTime } from "../../../shared/constant-time.ts";
 import { sha256Hex } from "../../identity/encryption.ts";
-import { hasAccounts, insertFirstOwner } from "../../store/accounts/accounts.ts";
+import { hasAccounts, createFirstAccount } from "../../store/accounts/accounts.ts";
 import { insertToken } from "../../store/tokens/tokens.ts";
 import { createRouter, invalidField, jsonResponse, notFound, route } from "../route.ts";
 import { rateLimited } from "../rate-limit.ts";
@@ -51,10 +51,10 @@ setup.openapi(
     const account = { email, passwordHash: hashPassword(password), ip: address };
     const terms = getFirstOrganizationTerms(config);
     const token = await db.transaction(async (change) => {
-      const owner = await insertFirstOwner(change, { ...account, terms });
+      const owner = await createFirstAccount(change, { ...account, terms });
       if (!owner) return "not_first";
       const actor = { ...owner, role: "owner" as const, ip: address };
-      return insertToken(change, actor, newMachineToken(label));
+      return insertToken(change, actor, newCliToken(label));
     });
     if (typeof token === "string") throw notFound();
     const wireBytes = await signTokenRow(config, token);

@@ -20,7 +20,7 @@ const REFRESH_COOKIE = "qnt_refresh";
 type Account = Pick<UserRow, "id" | "passwordHash" | "mfaSecret">;
 
 /** After a password or a provider has identified the account: signs in, or asks for the second factor. */
-export async function passFirstFactor(
+export async function completeFirstFactor(
   c: ApiContext,
   account: Account,
 ): Promise<AccountSummary | MfaRequired> {

@@ -64,7 +64,7 @@ billing.openapi(
       case "mock":
         return c.json({ checkout_url: await mockCheckoutUrl(c, purchase) }, 200);
       case "payments":
-        return c.json({ checkout_url: await callPayments(c, checkoutUrl(c, purchase)) }, 200);
+        return c.json({ checkout_url: await callPayments(c, createCheckoutUrl(c, purchase)) }, 200);
     }
   },
 );
@@ -85,7 +85,7 @@ billing.openapi(
       case "mock":
         return c.json({ portal_url: await mockPortalUrl(c) }, 200);
       case "payments":
-        return c.json({ portal_url: await callPayments(c, portalUrl(c)) }, 200);
+        return c.json({ portal_url: await callPayments(c, createPortalUrl(c)) }, 200);
     }
   },
 );
@@ -119,7 +119,7 @@ function cancelNotAllowed(message: string): ApiError {
   return new ApiError("method_not_allowed", message, { headers: { Allow: "" } });
 }
 
-async function checkoutUrl(c: ApiContext, purchase: Purchase): Promise<string> {
+async function createCheckoutUrl(c: ApiContext, purchase: Purchase): Promise<string> {
   const { orgId } = c.var.principal;
   const payments = await getPayments(c);
   const customerId = await getCustomerId(c);
@@ -128,18 +128,22 @@ async function checkoutUrl(c: ApiContext, purchase: Purchase): Promise<string> {
   );
   const current = pickCurrentSubscription(ongoing);
   if (!current) {
-    return payments.checkoutUrl({ id: customerId, orgId }, purchase, toIdempotencyKey(new Date()));
+    return payments.createCheckoutUrl(
+      { id: customerId, orgId },
+      purchase,
+      toIdempotencyKey(new Date()),
+    );
   }
   const isSame = current.plan === purchase.plan && current.cycle === purchase.cycle;
   const isPaid = current.status === "active" || current.status === "trialing";
   return isPaid && !isSame
-    ? payments.changeUrl(customerId, current.id, purchase)
-    : payments.portalUrl(customerId);
+    ? payments.createPlanChangeUrl(customerId, current.id, purchase)
+    : payments.createPortalUrl(customerId);
 }
 
-async function portalUrl(c: ApiContext): Promise<string> {
+async function createPortalUrl(c: ApiContext): Promise<string> {
   const payments = await getPayments(c);
-  return payments.portalUrl(await getCustomerId(c));
+  return payments.createPortalUrl(await getCustomerId(c));
 }
 
 async function getCustomerId(c: ApiContext): Promise<string> {
@@ -159,18 +163,18 @@ async function readBilling(c: ApiContext): Promise<Billing> {
   const { config, db, principal } = c.var;
   const { orgId } = principal;
   const rows = await listSubscriptions(db, orgId);
-  const counts = pickCurrentSubscription(rows);
+  const current = pickCurrentSubscription(rows);
   // A cancellation has changed the plan after the guard read it.
   const plan = (await findOrganization(db, orgId))?.plan ?? principal.plan;
   const standing = { ...principal, plan };
   return {
     mode: config.BILLING_MODE,
     plan,
-    status: counts?.status ?? null,
-    cycle: counts?.cycle ?? null,
-    currentPeriodEnd: counts?.periodEnd?.toISOString() ?? null,
-    graceEndsAt: (counts && getGraceEnd(counts))?.toISOString() ?? null,
-    cancelAtPeriodEnd: counts?.cancelAtPeriodEnd ?? false,
+    status: current?.status ?? null,
+    cycle: current?.cycle ?? null,
+    currentPeriodEnd: current?.periodEnd?.toISOString() ?? null,
+    graceEndsAt: (current && getGraceEnd(current))?.toISOString() ?? null,
+    cancelAtPeriodEnd: current?.cancelAtPeriodEnd ?? false,
     overLimits: await findOverLimits(db.query, orgId, standing, config.HOSTED),
     prices: PLAN_PRICES,
   };

@@ -54,8 +54,8 @@ async function* writeArchive(
   let chars = 0;
   let separator = "";
   for await (const { event, origin } of entries) {
-    const isComplete = chars < HAR_WHOLE_MAX_CHARS;
-    const text = JSON.stringify(await buildHarEntry(event, { origin, isComplete }));
+    const includesBodies = chars < HAR_WHOLE_MAX_CHARS;
+    const text = JSON.stringify(await buildHarEntry(event, { origin, includesBodies }));
     chars += text.length;
     yield separator + text;
     separator = ",";

@@ -7,7 +7,7 @@ import { Id } from "../../../protocol/schemas/scalars.ts";
 import { findCaptureSettings, setCaptureSettings } from "../../store/inspector/capture-settings.ts";
 import { allow } from "../guard.ts";
 import { createRouter, getMemberActor, jsonResponse, notFound, route } from "../route.ts";
-import { requireGateChange } from "../access/gate-changes.ts";
+import { requireSettingChanged } from "../access/gate-changes.ts";
 
 export const capturing = createRouter();
 
@@ -44,7 +44,7 @@ capturing.openapi(
   async (c) => {
     const { id } = c.req.valid("param");
     const settings = c.req.valid("json");
-    requireGateChange(await setCaptureSettings(c.var.db, getMemberActor(c), id, settings));
+    requireSettingChanged(await setCaptureSettings(c.var.db, getMemberActor(c), id, settings));
     return c.json({ id, ...settings }, 200);
   },
 );

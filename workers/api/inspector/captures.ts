@@ -37,7 +37,7 @@ export function readCapture(
   tunnel: InspectedTunnel,
   id: string,
 ): Promise<CaptureEvent | null> {
-  return callTunnel(tunnelObject(env, tunnel.id).getCapture(id));
+  return unavailableOnFailure(tunnelObject(env, tunnel.id).getCapture(id));
 }
 
 export interface ListedCapture {
@@ -51,7 +51,9 @@ export async function listCaptures(c: ApiContext, query: InspectorQuery): Promis
   const tunnels = await listRequestedTunnels(c, query.tunnel_id);
   const lists = await Promise.all(
     tunnels.map(async (tunnel) => {
-      const summaries = await callTunnel(tunnelObject(c.env, tunnel.id).listCaptures(filter));
+      const summaries = await unavailableOnFailure(
+        tunnelObject(c.env, tunnel.id).listCaptures(filter),
+      );
       return summaries.map((summary) => ({ tunnel, summary }));
     }),
   );
@@ -91,7 +93,7 @@ export function getOrigin({ var: { config } }: ApiContext, { subdomain }: Inspec
 }
 
 /** An object that restarts aborts calls; the caller can try again. */
-export async function callTunnel<Answer>(call: Promise<Answer>): Promise<Answer> {
+export async function unavailableOnFailure<Answer>(call: Promise<Answer>): Promise<Answer> {
   try {
     return await call;
   } catch (cause) {

@@ -16,7 +16,7 @@ type Headers = Record<string, string>;
 /** Headers that change with time even if the response is the same. */
 const VOLATILE_HEADERS = new Set(["date", "age"]);
 
-export async function compareAnswers(
+export async function compareResponses(
   original: CaptureEvent,
   replayed: CaptureEvent,
 ): Promise<Comparison> {

@@ -11,7 +11,7 @@ export interface HarOptions {
   /** The origin of the tunnel, without a trailing slash. */
   origin: string;
   /** If false, bodies and messages are omitted. */
-  isComplete: boolean;
+  includesBodies: boolean;
 }
 
 interface NameValue {
@@ -44,11 +44,11 @@ export async function buildHarEntry(event: CaptureEvent, options: HarOptions) {
     _state: event.state,
     ...(event.error === null ? {} : { _error: event.error, comment: event.error }),
     ...(event.replay_of === null ? {} : { _replayOf: event.replay_of }),
-    ...(options.isComplete ? buildStreamFields(event) : {}),
+    ...(options.includesBodies ? buildStreamFields(event) : {}),
   };
 }
 
-function buildRequest(event: CaptureEvent, { origin, isComplete }: HarOptions) {
+function buildRequest(event: CaptureEvent, { origin, includesBodies }: HarOptions) {
   const { method, path, query, request_headers: headers } = event;
   return {
     method,
@@ -57,7 +57,7 @@ function buildRequest(event: CaptureEvent, { origin, isComplete }: HarOptions) {
     cookies: parseCookies(findHeader(headers, "cookie")),
     headers: toNameValues(headers),
     queryString: parseQuery(query),
-    ...buildPostData(event, isComplete),
+    ...buildPostData(event, includesBodies),
     headersSize: -1,
     bodySize: event.request_size,
   };
@@ -92,7 +92,7 @@ async function buildResponse(event: CaptureEvent, options: HarOptions) {
     httpVersion: "HTTP/1.1",
     cookies: parseSetCookies(findHeader(headers, "set-cookie")),
     headers: toNameValues(headers),
-    content: await buildContent(event, options.isComplete),
+    content: await buildContent(event, options.includesBodies),
     redirectURL: findHeader(headers, "location") ?? "",
     headersSize: -1,
     bodySize: event.response_size,

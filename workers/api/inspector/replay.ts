@@ -10,8 +10,8 @@ import { fromBase64, toUtf8 } from "../../../shared/bytes.ts";
 import { tunnelObject } from "../../objects.ts";
 import { recordReplay } from "../../store/inspector/inspector.ts";
 import { getMemberActor, notFound, type ApiContext } from "../route.ts";
-import { compareAnswers } from "./comparison.ts";
-import { callTunnel, readCapture, type FoundCapture } from "./captures.ts";
+import { compareResponses } from "./comparison.ts";
+import { unavailableOnFailure, readCapture, type FoundCapture } from "./captures.ts";
 
 export async function replay(
   c: ApiContext,
@@ -21,11 +21,13 @@ export async function replay(
   if (!c.var.config.ALLOW_REPLAY) throw toApiError("replay_disabled");
   await recordReplay(c.var.db, getMemberActor(c), tunnel.id, event.id);
   const stub = tunnelObject(c.env, tunnel.id);
-  const outcome = await callTunnel<ReplayOutcome>(stub.replay(event.id, toChanges(request)));
+  const outcome = await unavailableOnFailure<ReplayOutcome>(
+    stub.replay(event.id, toChanges(request)),
+  );
   if ("refused" in outcome) throw toApiError(outcome.refused);
   const replayed = await readCapture(c, tunnel, outcome.id);
   if (!replayed) throw notFound("captured request");
-  const comparison = await compareAnswers(event, replayed);
+  const comparison = await compareResponses(event, replayed);
   return { id: replayed.id, replay_of: event.id, comparison };
 }
 

@@ -8,7 +8,7 @@ import {
   SeriesQuery,
   UsageQuery,
 } from "../../../protocol/schemas/metrics.ts";
-import { countAgents } from "../../store/tunnels/object-sync.ts";
+import { refreshAndCountAgents } from "../../store/tunnels/object-sync.ts";
 import { toSeries, getSpan } from "../../store/metrics/metric-windows.ts";
 import { usdCentsFor } from "../../store/billing/plans.ts";
 import { EXPOSITION_TYPE, formatExposition } from "./prometheus.ts";
@@ -37,7 +37,7 @@ metrics.openapi(
   async (c) => {
     const { db, principal } = c.var;
     // First, because it updates the status of the tunnels.
-    await countAgents(c.env, db, principal.orgId);
+    await refreshAndCountAgents(c.env, db, principal.orgId);
     const [tunnels, sums] = await Promise.all([
       countTunnels(db, principal.orgId),
       findSums(db, principal.orgId, getSpan("24h", Date.now())),
@@ -93,7 +93,7 @@ metrics.openapi(
   async (c) => {
     const { db } = c.var;
     const orgId = getOrgId(c);
-    const agents = await countAgents(c.env, db, orgId);
+    const agents = await refreshAndCountAgents(c.env, db, orgId);
     const [tunnels, counters, busiest] = await Promise.all([
       countTunnels(db, orgId),
       findCounters(db, orgId),

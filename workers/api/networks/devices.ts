@@ -25,7 +25,7 @@ import {
   serverNotRegistered,
 } from "./router.ts";
 import { writeClientConfig } from "./configs.ts";
-import { getAddressAt, getPublicEndpoint, toDevices } from "./views.ts";
+import { getAddressAt, getPublicEndpoint, loadDeviceViews } from "./views.ts";
 
 export const networkDevices = createNetworkRouter();
 
@@ -43,7 +43,7 @@ networkDevices.openapi(
   async (c) => {
     const network = await requireNetwork(c, c.req.valid("param").id);
     const rows = await listDevices(c.var.db, network.id, c.req.valid("query"));
-    return c.json(await toDevices(c.env, network, rows), 200);
+    return c.json(await loadDeviceViews(c.env, network, rows), 200);
   },
 );
 
@@ -80,7 +80,7 @@ networkDevices.openapi(
         );
       default: {
         const { network } = enrolled;
-        const [device] = await toDevices(c.env, network, [enrolled.device]);
+        const [device] = await loadDeviceViews(c.env, network, [enrolled.device]);
         return c.json({ device: device!, network_cidr: network.cidr }, 201);
       }
     }

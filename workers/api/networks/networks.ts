@@ -8,7 +8,7 @@ import { createNetwork, deleteNetwork, listNetworks } from "../../store/networks
 import { allowOrAgent, getOrgId } from "../guard.ts";
 import { getCallerActor, jsonResponse, route } from "../route.ts";
 import { FOR_AGENTS, networkNotFound, createNetworkRouter, requireNetwork } from "./router.ts";
-import { toNetworks, toOneNetwork } from "./views.ts";
+import { loadNetworkViews, toOneNetwork } from "./views.ts";
 
 export const networks = createNetworkRouter();
 
@@ -26,7 +26,7 @@ networks.openapi(
   }),
   async (c) => {
     const rows = await listNetworks(c.var.db, getOrgId(c), c.req.valid("query"));
-    return c.json(await toNetworks(c.env, rows), 200);
+    return c.json(await loadNetworkViews(c.env, rows), 200);
   },
 );
 

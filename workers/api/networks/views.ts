@@ -22,7 +22,7 @@ const UNKNOWN_RELAY: NetworkRelay = {
 };
 
 /** A network without a status is reported as offline. */
-export async function toNetworks(env: Env, networks: Network[]): Promise<PrivateNetwork[]> {
+export async function loadNetworkViews(env: Env, networks: Network[]): Promise<PrivateNetwork[]> {
   const byRelay = Map.groupBy(networks, ({ relayId }) => relayId);
   byRelay.delete(null);
   const answers = await Promise.all(
@@ -37,11 +37,11 @@ export async function toNetworks(env: Env, networks: Network[]): Promise<Private
 }
 
 export async function toOneNetwork(env: Env, network: Network): Promise<PrivateNetwork> {
-  const [one] = await toNetworks(env, [network]);
+  const [one] = await loadNetworkViews(env, [network]);
   return one!;
 }
 
-export async function toDevices(
+export async function loadDeviceViews(
   env: Env,
   { id, cidr, relayId }: Pick<Network, "id" | "cidr" | "relayId">,
   rows: DeviceRow[],

@@ -7,7 +7,11 @@ import {
 } from "../../../protocol/schemas/organizations/audit.ts";
 import { PageQuery } from "../../../protocol/schemas/scalars.ts";
 import { normalizeEmail } from "../../identity/accounts/emails.ts";
-import { listEvents, listPersonalEvents, type EventRow } from "../../store/organizations/events.ts";
+import {
+  listAuditEvents,
+  listPersonalEvents,
+  type AuditEventRow,
+} from "../../store/organizations/audit-events.ts";
 import { allow } from "../guard.ts";
 import { createRouter, jsonResponse, route } from "../route.ts";
 
@@ -24,7 +28,7 @@ events.openapi(
   }),
   async (c) => {
     const { start_time: start, actor, ...query } = c.req.valid("query");
-    const rows = await listEvents(c.var.db, c.var.principal.orgId, {
+    const rows = await listAuditEvents(c.var.db, c.var.principal.orgId, {
       ...query,
       since: start === undefined ? undefined : new Date(start),
       actor: actor === undefined ? undefined : parseActor(actor),
@@ -56,7 +60,7 @@ function parseActor(text: string): { id: string } | { email: string } {
   return id.success ? { id: id.data } : { email: normalizeEmail(text) };
 }
 
-function toEvent(row: EventRow): AuditEvent {
+function toEvent(row: AuditEventRow): AuditEvent {
   const { id, createdAt, action, resourceType, resourceId, userEmail, ip, metadata } = row;
   return {
     id,

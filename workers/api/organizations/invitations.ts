@@ -26,7 +26,7 @@ import {
   type InvitationRefusal,
   type InvitationRow,
 } from "../../store/organizations/invitations.ts";
-import { allow, allowIn, missingPermission } from "../guard.ts";
+import { allow, allowInPathOrganization, missingPermission } from "../guard.ts";
 import {
   createRouter,
   getMemberActor,
@@ -44,7 +44,7 @@ invitations.openapi(
     method: "get",
     path: "/orgs/{id}/invitations",
     summary: "List invitations that can still be accepted",
-    guard: allowIn("orgs:read"),
+    guard: allowInPathOrganization("orgs:read"),
     params: Id,
     query: PageQuery,
     responses: { 200: jsonResponse("The invitations, newest first.", z.array(Invitation)) },
@@ -61,7 +61,7 @@ invitations.openapi(
     path: "/orgs/{id}/invitations",
     summary: "Invite an email address to an organization",
     description: "Replaces an earlier invitation of the same address.",
-    guard: allowIn("members:write"),
+    guard: allowInPathOrganization("members:write"),
     params: Id,
     body: Invite,
     responses: {
@@ -95,7 +95,7 @@ invitations.openapi(
     method: "delete",
     path: "/orgs/{id}/invitations/{invitation_id}",
     summary: "Revoke an invitation",
-    guard: allowIn("members:write"),
+    guard: allowInPathOrganization("members:write"),
     params: InvitationId,
     responses: { 200: jsonResponse("Revoked. Its token is no longer valid.", Ok) },
   }),

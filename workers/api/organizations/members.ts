@@ -15,7 +15,7 @@ import {
   type MemberRefusal,
   type MemberRow,
 } from "../../store/organizations/members.ts";
-import { allowIn, missingPermission } from "../guard.ts";
+import { allowInPathOrganization, missingPermission } from "../guard.ts";
 import {
   createRouter,
   getMemberActor,
@@ -32,7 +32,7 @@ members.openapi(
     method: "get",
     path: "/orgs/{id}/members",
     summary: "List the members of an organization",
-    guard: allowIn("orgs:read"),
+    guard: allowInPathOrganization("orgs:read"),
     params: Id,
     query: PageQuery,
     responses: {
@@ -50,7 +50,7 @@ members.openapi(
     method: "patch",
     path: "/orgs/{id}/members/{user_id}",
     summary: "Change the role of a member",
-    guard: allowIn("members:write"),
+    guard: allowInPathOrganization("members:write"),
     params: MemberId,
     body: ChangeRole,
     responses: { 200: jsonResponse("Changed, from the member's next request on.", Member) },
@@ -75,7 +75,7 @@ members.openapi(
     method: "delete",
     path: "/orgs/{id}/members/{user_id}",
     summary: "Remove a member, or leave the organization",
-    guard: allowIn("account:self"),
+    guard: allowInPathOrganization("account:self"),
     params: MemberId,
     responses: {
       200: jsonResponse(

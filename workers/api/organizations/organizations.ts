@@ -22,10 +22,10 @@ import {
   renameOrganization,
   switchOrganization,
 } from "../../store/organizations/organizations.ts";
-import { allow, allowIn } from "../guard.ts";
+import { allow, allowInPathOrganization } from "../guard.ts";
 import { createRouter, getMemberActor, jsonResponse, notFound, route } from "../route.ts";
 import { toAccountSummary } from "../accounts/sign-in.ts";
-import type { OwnOrganization } from "../../store/organizations/own-organization.ts";
+import type { OrganizationWithRole } from "../../store/organizations/own-organization.ts";
 
 export const orgs = createRouter();
 
@@ -80,7 +80,7 @@ orgs.openapi(
     method: "get",
     path: "/orgs/{id}",
     summary: "Get an organization",
-    guard: allowIn("orgs:read"),
+    guard: allowInPathOrganization("orgs:read"),
     params: Id,
     responses: {
       200: jsonResponse("The organization, with the caller's role in it.", Organization),
@@ -99,7 +99,7 @@ orgs.openapi(
     method: "patch",
     path: "/orgs/{id}",
     summary: "Rename an organization",
-    guard: allowIn("orgs:write"),
+    guard: allowInPathOrganization("orgs:write"),
     params: Id,
     body: RenameOrganization,
     responses: { 200: jsonResponse("Renamed. The slug does not change.", Organization) },
@@ -116,7 +116,7 @@ orgs.openapi(
     method: "delete",
     path: "/orgs/{id}",
     summary: "Delete an organization",
-    guard: allowIn("orgs:delete"),
+    guard: allowInPathOrganization("orgs:delete"),
     params: Id,
     responses: {
       200: jsonResponse("Deleted, with its tunnels, tokens, invitations and memberships.", Ok),
@@ -133,7 +133,7 @@ orgs.openapi(
     method: "post",
     path: "/orgs/{id}/switch",
     summary: "Switch to another organization",
-    guard: allowIn("account:self"),
+    guard: allowInPathOrganization("account:self"),
     params: Id,
     responses: {
       200: jsonResponse(
@@ -152,7 +152,7 @@ orgs.openapi(
   },
 );
 
-export function toOrganization(org: OwnOrganization): Organization {
+export function toOrganization(org: OrganizationWithRole): Organization {
   const { id, name, slug, role, plan, approvalStatus, createdAt } = org;
   return {
     id,

@@ -16,7 +16,7 @@ import { formatMasterKey } from "../../identity/tokens/master-keys.ts";
 import {
   newAgentToken,
   newMasterKey,
-  createRenewedToken,
+  newRotatedToken,
   toUnixSeconds,
   signTokenRow,
 } from "../../identity/tokens/minting.ts";
@@ -152,7 +152,7 @@ tokens.openapi(
   }),
   async (c) => {
     const name = toTokenTarget(c, c.req.valid("param").nonce);
-    const row = await rotateToken(c.var.db, getMemberActor(c), name, createRenewedToken);
+    const row = await rotateToken(c.var.db, getMemberActor(c), name, newRotatedToken);
     switch (row) {
       case "not_found":
         throw notFound("active token", "nonce");

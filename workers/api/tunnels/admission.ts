@@ -1,7 +1,7 @@
 /**
  * Admits an agent: verifies its capability token and registers its tunnel.
  *
- * This runs in a request of its own (`Rows.admit`). Everything that the request of an agent's connection references
+ * This runs in a request of its own (`InternalApi.admitAgent`). Everything that the request of an agent's connection references
  * lives as long as the connection, and a database client would be half a megabyte of it.
  */
 import type { Admission } from "../../../durable-objects/tunnel/agents/admission.ts";
@@ -14,17 +14,17 @@ import {
   toLabel,
   generateRandomName,
 } from "../../../protocol/names.ts";
-import { openDatabase } from "../../jobs/outbox.ts";
+import { createDatabase } from "../../jobs/outbox.ts";
 import { getConfig, publicUrl, tcpUrl, type Config } from "../../config/config.ts";
 import type { Env } from "../../env.ts";
-import type { AgentRequest, AgentVerdict } from "../../rows-binding.ts";
+import type { AgentRequest, AgentVerdict } from "../../internal-api-binding.ts";
 import {
   verifyCapabilityToken,
   type TokenPayload,
 } from "../../identity/tokens/capability-token.ts";
 import { fromBase64, toHex, toUuid } from "../../../shared/bytes.ts";
 import { getCapabilityTokenKeys } from "../../identity/keys.ts";
-import { confirmTunnel } from "../../store/tunnels/object-sync.ts";
+import { refreshTunnelStatus } from "../../store/tunnels/object-sync.ts";
 import { tunnelObject } from "../../objects.ts";
 import type { Database } from "../../store/database.ts";
 import {
@@ -36,27 +36,27 @@ import {
 } from "../../store/tunnels/registrations.ts";
 import { resumeTunnel } from "../../store/tunnels/resume.ts";
 import { findTokenRefusal } from "../../store/tokens/spending.ts";
-import { PLAN_TERMS } from "../../store/billing/plans.ts";
-import { ConnectionRefusal } from "./refusals.ts";
+import { PLAN_LIMITS } from "../../store/billing/plans.ts";
+import { ConnectionRefusedError } from "./refusals.ts";
 import { markDisconnected } from "../../store/tunnels/reports.ts";
 
-export async function admit(env: Env, request: AgentRequest): Promise<AgentVerdict> {
+export async function admitAgent(env: Env, request: AgentRequest): Promise<AgentVerdict> {
   try {
     const config = getConfig(env);
-    const token = await readToken(config, request.bearer);
-    const registered = await register(env, openDatabase(env), token, request);
+    const token = await verifyToken(config, request.bearer);
+    const registered = await register(env, createDatabase(env), token, request);
     return { admission: toAdmission(config, token, registered, request.address) };
   } catch (error) {
-    if (error instanceof ConnectionRefusal)
+    if (error instanceof ConnectionRefusedError)
       return { refusal: error.closeName, message: error.message };
     throw error;
   }
 }
 
 /** Disconnects an agent whose token was revoked, or spent its budget, while the agent was being admitted. */
-export async function confirmAdmission(env: Env, admission: Admission): Promise<void> {
+export async function recheckAdmission(env: Env, admission: Admission): Promise<void> {
   const { tokenNonce, tunnelId } = admission;
-  switch (await findTokenRefusal(openDatabase(env), tokenNonce)) {
+  switch (await findTokenRefusal(createDatabase(env), tokenNonce)) {
     case null:
       return;
     case "revoked":
@@ -69,7 +69,7 @@ export async function confirmAdmission(env: Env, admission: Admission): Promise<
 
 /** For an agent that the tunnel's object did not accept. */
 export async function withdrawAdmission(env: Env, admission: Admission): Promise<void> {
-  await markDisconnected(openDatabase(env), admission.tunnelId);
+  await markDisconnected(createDatabase(env), admission.tunnelId);
 }
 
 const TOKEN_ERRORS = {
@@ -78,14 +78,15 @@ const TOKEN_ERRORS = {
   expired: "the token has expired",
 } as const;
 
-export async function readToken(config: Config, bearer: string): Promise<TokenPayload> {
+export async function verifyToken(config: Config, bearer: string): Promise<TokenPayload> {
   const bytes = fromBase64(bearer);
-  if (!bytes) throw new ConnectionRefusal("unauthorized", TOKEN_ERRORS.malformed);
+  if (!bytes) throw new ConnectionRefusedError("unauthorized", TOKEN_ERRORS.malformed);
   const keys = await getCapabilityTokenKeys(config);
   const verdict = await verifyCapabilityToken(bytes, keys, Date.now());
-  if ("error" in verdict) throw new ConnectionRefusal("unauthorized", TOKEN_ERRORS[verdict.error]);
+  if ("error" in verdict)
+    throw new ConnectionRefusedError("unauthorized", TOKEN_ERRORS[verdict.error]);
   if (verdict.ok.kind !== "agent") {
-    throw new ConnectionRefusal("unauthorized", "the token is not an agent token");
+    throw new ConnectionRefusedError("unauthorized", "the token is not an agent token");
   }
   return verdict.ok;
 }
@@ -99,7 +100,7 @@ async function register(
 ): Promise<Registered> {
   const projectSlug = query.project ?? token.project ?? DEFAULT_PROJECT_SLUG;
   if (token.project !== null && token.project !== projectSlug) {
-    throw new ConnectionRefusal(
+    throw new ConnectionRefusedError(
       "forbidden",
       `the token is restricted to the project ${token.project}`,
     );
@@ -131,11 +132,13 @@ async function register(
 
 function requireAllowedLabel(token: TokenPayload, label: string): void {
   const labelError = findLabelError(label);
-  if (labelError !== null) throw new ConnectionRefusal("invalid_request", `the name ${labelError}`);
-  if (isReservedLabel(label)) throw new ConnectionRefusal("duplicate_name", `${label} is reserved`);
+  if (labelError !== null)
+    throw new ConnectionRefusedError("invalid_request", `the name ${labelError}`);
+  if (isReservedLabel(label))
+    throw new ConnectionRefusedError("duplicate_name", `${label} is reserved`);
   if (!isAllowedLabel(token.allowedSubdomains, label)) {
     const patterns = token.allowedSubdomains.join(", ");
-    throw new ConnectionRefusal("forbidden", `the token allows only ${patterns}`);
+    throw new ConnectionRefusedError("forbidden", `the token allows only ${patterns}`);
   }
 }
 
@@ -149,7 +152,7 @@ async function registerWithFreshStatus(
   if (returned) return returned;
   const first = await registerTunnel(db, request);
   if ("ok" in first || first.staleTunnelIds.length === 0) return first;
-  await Promise.all(first.staleTunnelIds.map((id) => confirmTunnel(env, db, id)));
+  await Promise.all(first.staleTunnelIds.map((id) => refreshTunnelStatus(env, db, id)));
   return registerTunnel(db, request);
 }
 
@@ -157,49 +160,55 @@ function toRefusal(
   refusal: RegistrationRefusal,
   label: string,
   query: AgentRequest["query"],
-): ConnectionRefusal {
+): ConnectionRefusedError {
   switch (refusal) {
     case "token_unknown":
-      return new ConnectionRefusal("unauthorized", "the token is unknown");
+      return new ConnectionRefusedError("unauthorized", "the token is unknown");
     case "token_revoked":
-      return new ConnectionRefusal("unauthorized", "the token was revoked");
+      return new ConnectionRefusedError("unauthorized", "the token was revoked");
     case "over_budget":
-      return new ConnectionRefusal("BUDGET_EXCEEDED", "the token's budget of this month is spent");
+      return new ConnectionRefusedError(
+        "BUDGET_EXCEEDED",
+        "the token's budget of this month is spent",
+      );
     case "organization_not_approved":
-      return new ConnectionRefusal("forbidden", "the organization is waiting for approval");
+      return new ConnectionRefusedError("forbidden", "the organization is waiting for approval");
     case "project_not_found":
-      return new ConnectionRefusal("forbidden", "the project does not exist");
+      return new ConnectionRefusedError("forbidden", "the project does not exist");
     case "tunnel_deleted":
-      return new ConnectionRefusal("tunnel_deleted", "the tunnel was deleted");
+      return new ConnectionRefusedError("tunnel_deleted", "the tunnel was deleted");
     case "tunnel_expired":
-      return new ConnectionRefusal("tunnel_expired", "the tunnel has expired");
+      return new ConnectionRefusedError("tunnel_expired", "the tunnel has expired");
     case "tunnel_stopped":
-      return new ConnectionRefusal("tunnel_stopped", "the tunnel was stopped");
+      return new ConnectionRefusedError("tunnel_stopped", "the tunnel was stopped");
     case "duplicate_name":
-      return new ConnectionRefusal("duplicate_name", `${label} is taken`);
+      return new ConnectionRefusedError("duplicate_name", `${label} is taken`);
     case "other_protocol":
-      return new ConnectionRefusal(
+      return new ConnectionRefusedError(
         "invalid_request",
         query.protocol === "tcp"
           ? `${label} is an HTTP tunnel, not a TCP tunnel`
           : `${label} is a TCP tunnel, not an HTTP tunnel`,
       );
     case "port_taken":
-      return new ConnectionRefusal("duplicate_name", `port ${query.remote_port} is taken`);
+      return new ConnectionRefusedError("duplicate_name", `port ${query.remote_port} is taken`);
     case "port_outside_range":
-      return new ConnectionRefusal(
+      return new ConnectionRefusedError(
         "invalid_request",
         "the port is not in the port range of the relay",
       );
     case "unknown_relay":
     case "no_relay":
-      return new ConnectionRefusal("internal", "no relay is available for TCP tunnels");
+      return new ConnectionRefusedError("internal", "no relay is available for TCP tunnels");
     case "exhausted":
-      return new ConnectionRefusal("internal", "the relay has no free TCP port");
+      return new ConnectionRefusedError("internal", "the relay has no free TCP port");
     case "served_by_another":
-      return new ConnectionRefusal("duplicate_name", `an agent with another token serves ${label}`);
+      return new ConnectionRefusedError(
+        "duplicate_name",
+        `an agent with another token serves ${label}`,
+      );
     case "quota_exceeded":
-      return new ConnectionRefusal("quota_exceeded", "the token has no free tunnel left");
+      return new ConnectionRefusedError("quota_exceeded", "the token has no free tunnel left");
   }
 }
 
@@ -227,6 +236,6 @@ function toAdmission(
     endsAtMs: expiresAt?.getTime() ?? null,
     bandwidthLimitMbps: token.bandwidthLimitMbps,
     remoteIp,
-    retention: { version, days: PLAN_TERMS[plan].inspectorRetentionDays },
+    retention: { version, days: PLAN_LIMITS[plan].inspectorRetentionDays },
   };
 }

@@ -15,7 +15,7 @@ import { describeError } from "../../errors.ts";
 import { log } from "../../../shared/log.ts";
 import { tunnelObject } from "../../objects.ts";
 import { createRouter, failureResponses, type ApiContext } from "../route.ts";
-import { ConnectionRefusal, toConnectionRefusal, respondWithClose } from "./refusals.ts";
+import { ConnectionRefusedError, toConnectionRefusal, respondWithClose } from "./refusals.ts";
 import { getOfferedProtocols, requireUpgrade } from "../upgrade.ts";
 import { parseBearerToken } from "../../../shared/bearer-token.ts";
 
@@ -40,9 +40,9 @@ agents.get("/agent/connect", async (c) => {
   try {
     return await connectAgent(c);
   } catch (error) {
-    if (error instanceof ConnectionRefusal) return respondWithClose(c, error, SUBPROTOCOL);
+    if (error instanceof ConnectionRefusedError) return respondWithClose(c, error, SUBPROTOCOL);
     log("error", "agent_failed", { requestId: c.var.requestId, cause: describeError(error) });
-    const refusal = new ConnectionRefusal(
+    const refusal = new ConnectionRefusedError(
       "internal",
       "the server failed to process this connection",
     );
@@ -52,21 +52,24 @@ agents.get("/agent/connect", async (c) => {
 
 async function connectAgent(c: ApiContext): Promise<Response> {
   if (!getOfferedProtocols(c).includes(SUBPROTOCOL)) {
-    throw new ConnectionRefusal(
+    throw new ConnectionRefusedError(
       "unsupported_version",
       `this server requires the subprotocol ${SUBPROTOCOL}`,
     );
   }
   const bearer = parseBearerToken(c.req.header("authorization"));
-  if (bearer === null) throw new ConnectionRefusal("unauthorized", "a token is required");
+  if (bearer === null) throw new ConnectionRefusedError("unauthorized", "a token is required");
   const query = ConnectQuery.safeParse(c.req.query());
   if (!query.success) {
     const [issue] = query.error.issues;
-    throw new ConnectionRefusal("invalid_request", `${issue?.path.join(".")}: ${issue?.message}`);
+    throw new ConnectionRefusedError(
+      "invalid_request",
+      `${issue?.path.join(".")}: ${issue?.message}`,
+    );
   }
   const { address } = c.var;
-  const verdict = await c.env.ROWS.admit({ bearer, query: query.data, address });
-  if ("refusal" in verdict) throw new ConnectionRefusal(verdict.refusal, verdict.message);
+  const verdict = await c.env.INTERNAL_API.admitAgent({ bearer, query: query.data, address });
+  if ("refusal" in verdict) throw new ConnectionRefusedError(verdict.refusal, verdict.message);
   return handOver(c, verdict.admission);
 }
 
@@ -80,10 +83,10 @@ async function handOver(c: ApiContext, admission: Admission): Promise<Response> 
       },
     });
     if (response.status !== 101) throw toConnectionRefusal(response);
-    waitUntil(c.env.ROWS.confirmAdmission(admission));
+    waitUntil(c.env.INTERNAL_API.recheckAdmission(admission));
     return response;
   } catch (error) {
-    await c.env.ROWS.withdrawAdmission(admission);
+    await c.env.INTERNAL_API.withdrawAdmission(admission);
     throw error;
   }
 }

@@ -7,7 +7,7 @@ import type { ApiContext } from "../route.ts";
 import { getOfferedProtocols } from "../upgrade.ts";
 
 /** Ends the attempt with a Close, whose reason is the code's name and the message. */
-export class ConnectionRefusal extends Error {
+export class ConnectionRefusedError extends Error {
   override name = "Refusal";
   readonly closeName: CloseName;
 
@@ -18,18 +18,24 @@ export class ConnectionRefusal extends Error {
 }
 
 /** @param response of a tunnel's object that did not accept the socket. */
-export function toConnectionRefusal({ headers, status }: Response): ConnectionRefusal | Error {
+export function toConnectionRefusal({ headers, status }: Response): ConnectionRefusedError | Error {
   switch (headers.get(ERROR_HEADER)) {
     case "unavailable":
-      return new ConnectionRefusal("going_away", "the server restarts");
+      return new ConnectionRefusedError("going_away", "the server restarts");
     case "conflict":
-      return new ConnectionRefusal("tunnel_stopped", "the tunnel was stopped");
+      return new ConnectionRefusedError("tunnel_stopped", "the tunnel was stopped");
     case "tunnel_not_found":
-      return new ConnectionRefusal("tunnel_deleted", "the tunnel was deleted");
+      return new ConnectionRefusedError("tunnel_deleted", "the tunnel was deleted");
     case "forbidden":
-      return new ConnectionRefusal("forbidden", "your address is not on the tunnel's IP allowlist");
+      return new ConnectionRefusedError(
+        "forbidden",
+        "your address is not on the tunnel's IP allowlist",
+      );
     case "rate_limited":
-      return new ConnectionRefusal("quota_exceeded", "the tunnel has too many connected clients");
+      return new ConnectionRefusedError(
+        "quota_exceeded",
+        "the tunnel has too many connected clients",
+      );
     default:
       return new Error(`the tunnel's object answered ${status}`);
   }
@@ -42,7 +48,7 @@ export function toConnectionRefusal({ headers, status }: Response): ConnectionRe
  */
 export function respondWithClose(
   c: ApiContext,
-  { closeName, message }: ConnectionRefusal,
+  { closeName, message }: ConnectionRefusedError,
   spoken: string,
 ): Response {
   c.set("refusal", closeName);

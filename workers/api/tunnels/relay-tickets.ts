@@ -6,10 +6,10 @@ import { toHex, toUuid } from "../../../shared/bytes.ts";
 import type { TokenPayload } from "../../identity/tokens/capability-token.ts";
 import { issueRelayAccess } from "../../identity/tokens/relay-tickets.ts";
 import { findServedTunnel, type ServedTunnel } from "../../store/tunnels/tcp-tunnels.ts";
-import { readToken } from "./admission.ts";
+import { verifyToken } from "./admission.ts";
 import { unauthorized, bearerVerifiedByHandler } from "../guard.ts";
 import { createRouter, jsonResponse, notFound, route, type ApiContext } from "../route.ts";
-import { ConnectionRefusal } from "./refusals.ts";
+import { ConnectionRefusedError } from "./refusals.ts";
 import { parseBearerToken } from "../../../shared/bearer-token.ts";
 
 export const relayTickets = createRouter();
@@ -50,9 +50,9 @@ async function requireBearerToken(c: ApiContext): Promise<TokenPayload> {
   const bearer = parseBearerToken(c.req.header("authorization"));
   if (bearer === null) throw unauthorized();
   try {
-    return await readToken(c.var.config, bearer);
+    return await verifyToken(c.var.config, bearer);
   } catch (error) {
-    if (error instanceof ConnectionRefusal) throw unauthorized();
+    if (error instanceof ConnectionRefusedError) throw unauthorized();
     throw error;
   }
 }

@@ -1,12 +1,12 @@
 /**
  * Admits a client of `underpass connect` to a TCP tunnel. Like an agent's admission it runs in a request of its own
- * (`Rows.admitClient`), because everything that a request references lives as long as the client's connection.
+ * (`InternalApi.admitClient`), because everything that a request references lives as long as the client's connection.
  */
 import { isAllowedLabel } from "../../../protocol/names.ts";
-import { openDatabase } from "../../jobs/outbox.ts";
+import { createDatabase } from "../../jobs/outbox.ts";
 import { getConfig } from "../../config/config.ts";
 import type { Env } from "../../env.ts";
-import type { ClientRequest, ClientVerdict } from "../../rows-binding.ts";
+import type { ClientRequest, ClientVerdict } from "../../internal-api-binding.ts";
 import type { TokenPayload } from "../../identity/tokens/capability-token.ts";
 import { toHex, toUuid } from "../../../shared/bytes.ts";
 import {
@@ -15,21 +15,21 @@ import {
   type TokenRefusal,
   type TunnelRefusal,
 } from "../../store/tunnels/tcp-tunnels.ts";
-import { readToken } from "./admission.ts";
-import { ConnectionRefusal } from "./refusals.ts";
+import { verifyToken } from "./admission.ts";
+import { ConnectionRefusedError } from "./refusals.ts";
 
 export async function admitClient(
   env: Env,
   { bearer, tunnel, address }: ClientRequest,
 ): Promise<ClientVerdict> {
   try {
-    const token = await readToken(getConfig(env), bearer);
+    const token = await verifyToken(getConfig(env), bearer);
     const { id: tunnelId, localPort } = await findTarget(env, token, tunnel);
     const tokenExpiresAtMs = token.expiresAtSeconds * 1000;
     const tokenNonce = toHex(token.nonce);
     return { admission: { tunnelId, localPort, address, tokenNonce, tokenExpiresAtMs } };
   } catch (error) {
-    if (error instanceof ConnectionRefusal)
+    if (error instanceof ConnectionRefusedError)
       return { refusal: error.closeName, message: error.message };
     throw error;
   }
@@ -40,44 +40,47 @@ const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 async function findTarget(env: Env, token: TokenPayload, tunnel: string): Promise<StreamTarget> {
   const tokenName = { orgId: toUuid(token.organizationId), nonce: toHex(token.nonce) };
   const tunnelName = UUID.test(tunnel) ? { id: tunnel } : { subdomain: tunnel };
-  const target = await findStreamTarget(openDatabase(env), tokenName, tunnelName);
+  const target = await findStreamTarget(createDatabase(env), tokenName, tunnelName);
   if (typeof target === "string") throw toRefusal(target);
   const { subdomain, projectSlug } = target;
   if (token.project !== null && token.project !== projectSlug) {
-    throw new ConnectionRefusal(
+    throw new ConnectionRefusedError(
       "forbidden",
       `the token is restricted to the project ${token.project}`,
     );
   }
   if (!isAllowedLabel(token.allowedSubdomains, subdomain)) {
-    throw new ConnectionRefusal("forbidden", "the token does not allow this subdomain");
+    throw new ConnectionRefusedError("forbidden", "the token does not allow this subdomain");
   }
   return target;
 }
 
-function toRefusal(refusal: TokenRefusal | TunnelRefusal): ConnectionRefusal {
+function toRefusal(refusal: TokenRefusal | TunnelRefusal): ConnectionRefusedError {
   switch (refusal) {
     case "token_unknown":
-      return new ConnectionRefusal("unauthorized", "the token is unknown");
+      return new ConnectionRefusedError("unauthorized", "the token is unknown");
     case "token_revoked":
-      return new ConnectionRefusal("unauthorized", "the token was revoked");
+      return new ConnectionRefusedError("unauthorized", "the token was revoked");
     case "organization_not_approved":
-      return new ConnectionRefusal("forbidden", "the organization is waiting for approval");
+      return new ConnectionRefusedError("forbidden", "the organization is waiting for approval");
     case "over_budget":
-      return new ConnectionRefusal("BUDGET_EXCEEDED", "the token's budget of this month is spent");
+      return new ConnectionRefusedError(
+        "BUDGET_EXCEEDED",
+        "the token's budget of this month is spent",
+      );
     case "not_found":
-      return new ConnectionRefusal(
+      return new ConnectionRefusedError(
         "tunnel_deleted",
         "there is no tunnel with this id or subdomain",
       );
     case "not_tcp":
-      return new ConnectionRefusal(
+      return new ConnectionRefusedError(
         "invalid_request",
         "the tunnel is an HTTP tunnel, not a TCP tunnel",
       );
     case "tunnel_expired":
-      return new ConnectionRefusal("tunnel_expired", "the tunnel has expired");
+      return new ConnectionRefusedError("tunnel_expired", "the tunnel has expired");
     case "tunnel_stopped":
-      return new ConnectionRefusal("tunnel_stopped", "the tunnel was stopped");
+      return new ConnectionRefusedError("tunnel_stopped", "the tunnel was stopped");
   }
 }

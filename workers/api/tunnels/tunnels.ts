@@ -5,7 +5,7 @@
 import { z } from "zod";
 import {
   RANDOM_NAME_MAX_TRIES,
-  TUNNEL_CONFIRM_MAX_ROWS,
+  TUNNEL_REFRESH_MAX_ROWS,
   TUNNEL_STATUS_FRESH_MS,
 } from "../../limits.ts";
 import {
@@ -23,7 +23,7 @@ import {
 } from "../../../protocol/schemas/tunnels/tunnels.ts";
 import { publicUrl, tcpUrl, type Config } from "../../config/config.ts";
 import { ApiError } from "../../errors.ts";
-import { confirmTunnel } from "../../store/tunnels/object-sync.ts";
+import { refreshTunnelStatus } from "../../store/tunnels/object-sync.ts";
 import type { PortRefusal } from "../../store/networks/relay-ports.ts";
 import { deleteTunnel, setStopped, type StopResult } from "../../store/tunnels/lifecycle.ts";
 import {
@@ -198,11 +198,11 @@ async function withFreshStatus(c: ApiContext, rows: ListedTunnel[]): Promise<Lis
     agentConnected && (lastSeenAt === null || lastSeenAt.getTime() < freshSince);
   const old = rows
     .filter(isOld)
-    .slice(0, TUNNEL_CONFIRM_MAX_ROWS)
+    .slice(0, TUNNEL_REFRESH_MAX_ROWS)
     .map(({ id }) => id);
   if (old.length === 0) return rows;
 
-  await Promise.all(old.map((id) => confirmTunnel(c.env, c.var.db, id)));
+  await Promise.all(old.map((id) => refreshTunnelStatus(c.env, c.var.db, id)));
   const statusById = new Map((await listTunnelsById(c.var.db, old)).map((row) => [row.id, row]));
   return rows.map((row) => ({ ...row, ...statusById.get(row.id) }));
 }

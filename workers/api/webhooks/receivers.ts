@@ -1,7 +1,7 @@
 /** /webhook-receivers: the receivers of webhooks, and their deliveries. */
 import { z } from "zod";
 import type { StoredDelivery } from "../../../durable-objects/receiver/deliveries.ts";
-import { RECEIVERS_MAX } from "../../limits.ts";
+import { RECEIVERS_PER_ORG_MAX } from "../../limits.ts";
 import {
   Acknowledgement,
   CreateReceiver,
@@ -89,7 +89,7 @@ receivers.openapi(
       case "too_many":
         throw new ApiError(
           "conflict",
-          `An organization can have at most ${RECEIVERS_MAX} webhook receivers.`,
+          `An organization can have at most ${RECEIVERS_PER_ORG_MAX} webhook receivers.`,
         );
       default:
         return c.json(toReceiver(config, row), 201);

@@ -10,7 +10,7 @@ import { randomSecret } from "../accounts/codes.ts";
 import { equalInConstantTime } from "../../../shared/constant-time.ts";
 import { encrypt, decrypt } from "../encryption.ts";
 
-const Attempt = z.object({
+const SignInAttempt = z.object({
   provider: ProviderName,
   /** The provider returns it in its answer: it shows that the answer belongs to this sign-in. */
   state: z.string(),
@@ -21,21 +21,25 @@ const Attempt = z.object({
   returnTo: z.string(),
   expiresAt: z.number(),
 });
-export type Attempt = z.infer<typeof Attempt>;
+export type SignInAttempt = z.infer<typeof SignInAttempt>;
 
 /** The sign-in of a visitor of this tunnel, who needs no account. */
-const VisitorAttempt = Attempt.extend({ tunnelId: z.uuid() });
+const VisitorAttempt = SignInAttempt.extend({ tunnelId: z.uuid() });
 export type VisitorAttempt = z.infer<typeof VisitorAttempt>;
 
 /** The kinds of sign-in. An attempt of one kind is invalid for the other. */
-export const ACCOUNT_SIGN_IN = { purpose: "provider sign-in", schema: Attempt };
+export const ACCOUNT_SIGN_IN = { purpose: "provider sign-in", schema: SignInAttempt };
 export const VISITOR_SIGN_IN = { purpose: "visitor sign-in", schema: VisitorAttempt };
-interface AttemptKind<Stored extends Attempt> {
+interface AttemptKind<Stored extends SignInAttempt> {
   purpose: string;
   schema: z.ZodType<Stored>;
 }
 
-export function createAttempt(provider: ProviderName, returnTo: string, now: number): Attempt {
+export function createAttempt(
+  provider: ProviderName,
+  returnTo: string,
+  now: number,
+): SignInAttempt {
   return {
     provider,
     state: randomSecret(),
@@ -46,7 +50,7 @@ export function createAttempt(provider: ProviderName, returnTo: string, now: num
   };
 }
 
-export function encryptAttempt<Stored extends Attempt>(
+export function encryptAttempt<Stored extends SignInAttempt>(
   config: Config,
   { purpose }: AttemptKind<Stored>,
   attempt: Stored,
@@ -55,7 +59,7 @@ export function encryptAttempt<Stored extends Attempt>(
 }
 
 /** @returns null unless the answer belongs to this attempt, and the attempt has not expired. */
-export async function decryptAttempt<Stored extends Attempt>(
+export async function decryptAttempt<Stored extends SignInAttempt>(
   config: Config,
   { purpose, schema }: AttemptKind<Stored>,
   encrypted: string,

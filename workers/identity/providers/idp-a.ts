@@ -53,7 +53,7 @@ export function createIdpA(
 
     async identify(attempt, answer) {
       const as = await discover(issuer, options);
-      const parameters = validateAnswer(as, client, answer, attempt.state);
+      const parameters = validateResponse(as, client, answer, attempt.state);
       if (!(parameters instanceof URLSearchParams)) return parameters;
 
       const response = await oidc.authorizationCodeGrantRequest(
@@ -106,7 +106,7 @@ async function discover(issuer: URL, options: Options): Promise<Server> {
 }
 
 /** Compares `iss` (RFC 9207) where it is present or announced, so that another provider's answer is rejected. */
-function validateAnswer(
+function validateResponse(
   as: Server,
   client: oidc.Client,
   answer: URLSearchParams,

@@ -3,7 +3,7 @@ import { calculatePKCECodeChallenge, type AuthorizationServer } from "oauth4weba
 import { z } from "zod";
 import type { ProviderName } from "../../../protocol/schemas/accounts/providers.ts";
 import type { Config } from "../../config/config.ts";
-import type { Attempt } from "./attempts.ts";
+import type { SignInAttempt } from "./attempts.ts";
 import { isEmailAddress, normalizeEmail } from "../accounts/emails.ts";
 
 const PROVIDER_SUBJECT_MAX_CHARS = 255;
@@ -17,9 +17,9 @@ export interface Provider {
    * Where the browser goes to sign in.
    * @param person `another`: the provider must ask which account to use instead of using the one that it remembers.
    */
-  authorizationUrl(attempt: Attempt, person?: "another"): Promise<URL>;
+  authorizationUrl(attempt: SignInAttempt, person?: "another"): Promise<URL>;
   /** @param answer the query parameters of the callback, whose state has been checked. */
-  identify(attempt: Attempt, answer: URLSearchParams): Promise<Identification>;
+  identify(attempt: SignInAttempt, answer: URLSearchParams): Promise<Identification>;
 }
 
 export type Identification =
@@ -71,7 +71,7 @@ export function parseVerifiedEmail(email: unknown): string | null {
 /** @param isInsecure whether the operator configured this provider without TLS. */
 export async function buildAuthorizationUrl(
   as: AuthorizationServer,
-  attempt: Attempt,
+  attempt: SignInAttempt,
   parameters: {
     client_id: string;
     redirect_uri: string;

@@ -49,7 +49,7 @@ export function newProjectToken(
 }
 
 /** The successor of a rotated token: the same scope, and the same validity period as the old one had. */
-export function createRenewedToken(old: TokenRow): NewToken {
+export function newRotatedToken(old: TokenRow): NewToken {
   const { kind, name, allowedSubdomains, bandwidthLimitMbps, tunnelQuota } = old;
   const scope = { kind, name, allowedSubdomains, bandwidthLimitMbps, tunnelQuota };
   return { ...scope, ...issuedNow(old.expiresAt.getTime() - old.issuedAt.getTime()) };
@@ -66,7 +66,7 @@ function issuedNow(validMs: number): Pick<NewToken, "nonce" | "issuedAt" | "expi
 }
 
 /** For a person's own machine: all subdomains, and quotas that are too high to be reached. */
-export function newMachineToken(label: string): NewToken {
+export function newCliToken(label: string): NewToken {
   return newAgentToken({
     name: label,
     ttlHours: CLI_TOKEN_DAYS * 24,

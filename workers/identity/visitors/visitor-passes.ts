@@ -28,24 +28,28 @@ const VisitorTicket = z.object({
   target: z.string(),
   endsAtMs: z.number(),
 });
-export type Ticket = z.output<typeof VisitorTicket>;
+export type VisitorTicket = z.output<typeof VisitorTicket>;
 
-export function encryptTicket(
+export function encryptVisitorTicket(
   config: Config,
-  visit: Pick<Ticket, "tunnelId" | "host" | "email" | "target">,
+  visit: Pick<VisitorTicket, "tunnelId" | "host" | "email" | "target">,
   now: number,
 ): Promise<string> {
-  const ticket: Ticket = { ...visit, id: randomSecret(), endsAtMs: now + VISITOR_TICKET_MAX_MS };
+  const ticket: VisitorTicket = {
+    ...visit,
+    id: randomSecret(),
+    endsAtMs: now + VISITOR_TICKET_MAX_MS,
+  };
   return encrypt(config, PURPOSE, JSON.stringify(ticket));
 }
 
 /** @returns null unless this is a valid ticket for this tunnel and host that has not expired. */
-export async function decryptTicket(
+export async function decryptVisitorTicket(
   config: Config,
   encrypted: string,
   place: { tunnelId: string; host: string },
   now: number,
-): Promise<Ticket | null> {
+): Promise<VisitorTicket | null> {
   const text = await decrypt(config, PURPOSE, encrypted).catch(() => null);
   if (text === null) return null;
   const ticket = VisitorTicket.parse(JSON.parse(text));
@@ -55,7 +59,7 @@ export async function decryptTicket(
 
 export async function signPass(
   config: Config,
-  { email, tunnelId, host }: Pick<Ticket, "email" | "tunnelId" | "host">,
+  { email, tunnelId, host }: Pick<VisitorTicket, "email" | "tunnelId" | "host">,
 ): Promise<string> {
   const { kid, key } = (await getAccessTokenKeys(config)).signer;
   return new SignJWT({ email, tunnel: tunnelId })

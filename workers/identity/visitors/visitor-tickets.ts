@@ -1,17 +1,17 @@
 /** Exchanges a visitor's ticket for a pass. The keys prove that it is genuine, the tunnel's object that it is unused. */
 import { getConfig } from "../../config/config.ts";
 import type { Env } from "../../env.ts";
-import type { RedeemedTicket, PresentedTicket } from "../../rows-binding.ts";
-import { decryptTicket, signPass } from "./visitor-passes.ts";
+import type { RedeemedTicket, PresentedTicket } from "../../internal-api-binding.ts";
+import { decryptVisitorTicket, signPass } from "./visitor-passes.ts";
 import { tunnelObject } from "../../objects.ts";
 
 /** @returns null for a ticket that is invalid, expired or used, or that is for another tunnel or host. */
-export async function redeemTicket(
+export async function redeemVisitorTicket(
   env: Env,
   { ticket: encrypted, tunnelId, host }: PresentedTicket,
 ): Promise<RedeemedTicket | null> {
   const config = getConfig(env);
-  const ticket = await decryptTicket(config, encrypted, { tunnelId, host }, Date.now());
+  const ticket = await decryptVisitorTicket(config, encrypted, { tunnelId, host }, Date.now());
   if (!ticket) return null;
   const isFirst = await tunnelObject(env, tunnelId).consumeTicket(ticket.id, ticket.endsAtMs);
   return isFirst ? { pass: await signPass(config, ticket), target: ticket.target } : null;

@@ -3,7 +3,7 @@ import type { Config } from "../../config/config.ts";
 import type { Env } from "../../env.ts";
 import { describeError } from "../../errors.ts";
 import { log } from "../../../shared/log.ts";
-import { callOperatorService } from "../../operator-network.ts";
+import { fetchConfiguredService } from "../../operator-network.ts";
 import { parseTxtResponse, encodeTxtQuery } from "./message.ts";
 
 const DNS_ANSWER_MAX_BYTES = 65_535;
@@ -29,7 +29,7 @@ export async function lookUpTxtRecords(
 
 /** By POST: a cache on the way could answer a GET with the state before the record was published. */
 async function queryResolver(env: Env, url: string, name: string) {
-  const response = await callOperatorService(
+  const response = await fetchConfiguredService(
     env,
     url,
     {

@@ -11,7 +11,7 @@ import {
 } from "../../../protocol/plans.ts";
 import type { Config } from "../../config/config.ts";
 import type { Env } from "../../env.ts";
-import { callOperatorService } from "../../operator-network.ts";
+import { fetchConfiguredService } from "../../operator-network.ts";
 import type { SubscriptionSnapshot } from "../../store/billing/subscription-rules.ts";
 import { parseEvent, parseSubscription, type BillingEvent, type PriceTable } from "./events.ts";
 
@@ -36,15 +36,19 @@ export interface Payments {
     attempt: string,
   ): Promise<string>;
   /** @param attempt the same attempt returns the same checkout. */
-  checkoutUrl(
+  createCheckoutUrl(
     customer: { id: string; orgId: string },
     purchase: Purchase,
     attempt: string,
   ): Promise<string>;
   /** The customer portal, where owners manage cards, invoices and subscriptions. */
-  portalUrl(customerId: string): Promise<string>;
+  createPortalUrl(customerId: string): Promise<string>;
   /** The portal's page that asks to confirm a change of the subscription. */
-  changeUrl(customerId: string, subscriptionId: string, purchase: Purchase): Promise<string>;
+  createPlanChangeUrl(
+    customerId: string,
+    subscriptionId: string,
+    purchase: Purchase,
+  ): Promise<string>;
   /** null: there is no such subscription. */
   findSubscription(id: string): Promise<SubscriptionSnapshot | null>;
   /** Cancels at once. Does nothing when the subscription has already ended. */
@@ -77,7 +81,7 @@ export function createPayments(env: Pick<Env, "OPERATOR_NETWORK">, config: Confi
       );
       return requireValue(customer.id);
     },
-    async checkoutUrl({ id: customer, orgId }, purchase, attempt) {
+    async createCheckoutUrl({ id: customer, orgId }, purchase, attempt) {
       const session = await api.checkout.sessions.create(
         {
           mode: "subscription",
@@ -93,12 +97,12 @@ export function createPayments(env: Pick<Env, "OPERATOR_NETWORK">, config: Confi
       );
       return requireValue(session.url);
     },
-    async portalUrl(customer) {
+    async createPortalUrl(customer) {
       return requireValue(
         (await api.billingPortal.sessions.create({ customer, return_url: home })).url,
       );
     },
-    async changeUrl(customer, subscriptionId, purchase) {
+    async createPlanChangeUrl(customer, subscriptionId, purchase) {
       const { items } = await api.subscriptions.retrieve(subscriptionId);
       const [item] = items.data;
       const portal = await api.billingPortal.sessions.create({
@@ -194,5 +198,5 @@ function toAddressOptions(url: string | undefined) {
 function createOperatorFetch(env: Pick<Env, "OPERATOR_NETWORK">): typeof fetch {
   const bounds = { maxMs: PAYMENTS_CALL_MAX_MS, maxBytes: PAYMENTS_ANSWER_MAX_BYTES };
   return ((url: string, init: RequestInit) =>
-    callOperatorService(env, url, init, bounds)) as typeof fetch;
+    fetchConfiguredService(env, url, init, bounds)) as typeof fetch;
 }

@@ -8,13 +8,13 @@ import type { AllowList } from "../../../protocol/schemas/access/edge-auth.ts";
 import type { TrafficPolicy } from "../../../protocol/schemas/access/policies.ts";
 import { mayUse, type Feature, type PlanState } from "../billing/plans.ts";
 import type { AuditAction } from "../../../protocol/schemas/organizations/audit-actions.ts";
-import type { Change, Database } from "../database.ts";
+import type { UnitOfWork, Database } from "../database.ts";
 import { lockPlanAndRole, type MemberActor } from "../locks.ts";
 import { tunnels, type TunnelRow } from "../tables/tunnels.ts";
-import { liveTunnel, liveTunnels } from "../tunnels/live-tunnels.ts";
+import { isUndeletedTunnel, isUndeletedTunnelOf } from "../tunnels/live-tunnels.ts";
 import { NEXT_SETTINGS_VERSION } from "../tunnels/settings-version.ts";
 
-export type GateChange =
+export type SettingOutcome =
   | "changed"
   | "not_found"
   /** The tunnel is of protocol `tcp`, and the setting applies to HTTP only. */
@@ -30,7 +30,7 @@ export function setBasicAuth(
   actor: MemberActor,
   id: string,
   auth: { username: string; passwordHash: string } | null,
-): Promise<GateChange> {
+): Promise<SettingOutcome> {
   const otherGate = { feature: "identityGate", column: tunnels.identityGate } as const;
   const columns: ColumnValues = (plan) => ({
     basicAuthUsername: auth?.username ?? null,
@@ -47,7 +47,7 @@ export function setIdentityGate(
   actor: MemberActor,
   id: string,
   identityGate: AllowList | null,
-): Promise<GateChange> {
+): Promise<SettingOutcome> {
   const action = identityGate ? "tunnel_edge_auth_set" : "tunnel_edge_auth_removed";
   const otherGate = { feature: "tunnelPassword", column: tunnels.basicAuthHash } as const;
   const columns: ColumnValues = (plan) => ({
@@ -73,7 +73,7 @@ export function setPolicy(
   actor: MemberActor,
   id: string,
   policy: TrafficPolicy | null,
-): Promise<GateChange> {
+): Promise<SettingOutcome> {
   const action = policy ? "tunnel_policy_set" : "tunnel_policy_removed";
   return changeGates(db, actor, id, { columns: () => ({ policy }), action });
 }
@@ -84,7 +84,7 @@ export function setMaintenance(
   actor: MemberActor,
   id: string,
   { isOn, message }: { isOn: boolean; message: string | null },
-): Promise<GateChange> {
+): Promise<SettingOutcome> {
   const action = isOn ? "tunnel_maintenance_started" : "tunnel_maintenance_ended";
   return changeGates(db, actor, id, {
     columns: () => ({ maintenance: isOn }),
@@ -102,7 +102,7 @@ export function setAllowedCidrs(
   actor: MemberActor,
   id: string,
   allowedCidrs: string[] | null,
-): Promise<GateChange> {
+): Promise<SettingOutcome> {
   const action = allowedCidrs ? "tunnel_ip_allowlist_set" : "tunnel_ip_allowlist_removed";
   return changeGates(db, actor, id, {
     columns: () => ({ allowedCidrs }),
@@ -120,7 +120,7 @@ export async function findAllowedCidrs(
   const [row] = await query
     .select({ allowedCidrs: tunnels.allowedCidrs })
     .from(tunnels)
-    .where(liveTunnel(orgId, id));
+    .where(isUndeletedTunnel(orgId, id));
   return row?.allowedCidrs;
 }
 
@@ -133,7 +133,7 @@ export async function findPolicy(
   const [row] = await query
     .select({ policy: tunnels.policy })
     .from(tunnels)
-    .where(liveTunnel(orgId, id));
+    .where(isUndeletedTunnel(orgId, id));
   return row?.policy;
 }
 
@@ -154,7 +154,7 @@ export async function findIdentityGate(
  * has the gate again, it works as it was set.
  */
 export async function applyPlanToGates(
-  change: Change,
+  change: UnitOfWork,
   orgId: string,
   { tunnelPassword, identityGate }: { tunnelPassword: boolean; identityGate: boolean },
 ): Promise<void> {
@@ -168,7 +168,7 @@ export async function applyPlanToGates(
     .set({ isBeyondPlan, settingsVersion: NEXT_SETTINGS_VERSION })
     .where(
       and(
-        liveTunnels(orgId),
+        isUndeletedTunnelOf(orgId),
         ne(tunnels.status, "expired"),
         sql`${tunnels.isBeyondPlan} <> (${isBeyondPlan})`,
       ),
@@ -184,7 +184,7 @@ interface GateUpdate {
   needs?: Feature | null;
   /** The protocols of the tunnels that can have this setting. */
   appliesTo?: "http" | "any";
-  enqueueUpdate?: (change: Change, row: TunnelRow) => void;
+  enqueueUpdate?: (change: UnitOfWork, row: TunnelRow) => void;
 }
 
 /**
@@ -196,7 +196,7 @@ async function changeGates(
   actor: MemberActor,
   id: string,
   update: GateUpdate,
-): Promise<GateChange> {
+): Promise<SettingOutcome> {
   const { columns, action, needs, appliesTo = "http", enqueueUpdate = enqueueSettings } = update;
   return db.transaction(
     async (change) => {
@@ -205,7 +205,7 @@ async function changeGates(
       const [row] = await change.tx
         .update(tunnels)
         .set({ ...columns(plan), settingsVersion: NEXT_SETTINGS_VERSION })
-        .where(liveTunnel(actor.orgId, id))
+        .where(isUndeletedTunnel(actor.orgId, id))
         .returning();
       if (!row) return "not_found";
       if (row.protocol === "tcp" && appliesTo === "http") return change.rollback("not_http");
@@ -217,7 +217,7 @@ async function changeGates(
   );
 }
 
-export function enqueueSettings({ enqueue }: Change, row: TunnelRow): void {
+export function enqueueSettings({ enqueue }: UnitOfWork, row: TunnelRow): void {
   const { id, subdomain, settingsVersion: version, policy } = row;
   const { basicAuthUsername: username, basicAuthHash: passwordHash } = row;
   const basicAuth = username !== null && passwordHash !== null ? { username, passwordHash } : null;

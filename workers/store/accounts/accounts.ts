@@ -2,9 +2,9 @@
 import { ago } from "../clock.ts";
 import { and, eq, gt, inArray, isNull, lt, not, notExists, or, sql } from "drizzle-orm";
 import { EMAIL_CODE_GUESSES_WINDOW_MS } from "../../limits.ts";
-import type { Change, Database } from "../database.ts";
+import type { UnitOfWork, Database } from "../database.ts";
 import type { Transaction } from "../transaction.ts";
-import { insertOrganization, type OrganizationTerms } from "../organizations/organizations.ts";
+import { insertInitialOrganization, type InitialPlan } from "../organizations/organizations.ts";
 import type { OutboxMessage } from "../outbox-messages.ts";
 import { emailCodes, users } from "../tables/accounts.ts";
 import { MINUTE_MS } from "../../../shared/time.ts";
@@ -37,32 +37,32 @@ export function signUp(
     mail,
     ip,
     passwordHash,
-    mailIfConfirmed,
+    mailIfVerified,
   }: NewCode & {
     passwordHash: string;
     /** Sent instead to the address of a confirmed account. */
-    mailIfConfirmed: OutboxMessage;
+    mailIfVerified: OutboxMessage;
   },
 ): Promise<void> {
   return db.transaction(async ({ tx, audit, enqueue }) => {
-    const isUnconfirmed = isNull(users.emailVerifiedAt);
+    const isUnverified = isNull(users.emailVerifiedAt);
     const [user] = await tx
       .insert(users)
       .values({ email, passwordHash })
       .onConflictDoUpdate({
         target: users.email,
         set: {
-          passwordHash: sql`case when ${isUnconfirmed} then excluded.password_hash else ${users.passwordHash} end`,
+          passwordHash: sql`case when ${isUnverified} then excluded.password_hash else ${users.passwordHash} end`,
         },
       })
       .returning({
         id: users.id,
         isNew: sql<boolean>`${users.createdAt} = now()`,
-        isUnconfirmed: sql<boolean>`${isUnconfirmed}`,
+        isUnverified: sql<boolean>`${isUnverified}`,
       });
-    const { id, isNew, isUnconfirmed: canConfirm } = user!;
+    const { id, isNew, isUnverified: canConfirm } = user!;
     await replaceCode(tx, id, codeHash);
-    enqueue(canConfirm ? mail : mailIfConfirmed);
+    enqueue(canConfirm ? mail : mailIfVerified);
     audit({ orgId: null, userId: id, ip }, isNew ? "account_created" : "sign_up_repeated", id);
   });
 }
@@ -117,7 +117,7 @@ export function verifyEmail(
     email: string;
     /** The hashes of the entered code, one for each key that may have been used. */
     codeHashes: string[];
-    terms: OrganizationTerms;
+    terms: InitialPlan;
     ip: string;
   },
 ): Promise<boolean> {
@@ -148,7 +148,7 @@ export function verifyEmail(
     if (!attempt?.consumedAt) return false;
 
     await change.tx.update(users).set({ emailVerifiedAt: now }).where(eq(users.id, userId));
-    const orgId = await insertOrganization(change.tx, { userId, email, terms });
+    const orgId = await insertInitialOrganization(change.tx, { userId, email, terms });
     change.audit({ orgId, userId, ip }, "email_verified", userId);
     return true;
   });
@@ -160,8 +160,8 @@ export function verifyEmail(
  *
  * @returns null when an account exists already.
  */
-export async function insertFirstOwner(
-  { tx, audit }: Change,
+export async function createFirstAccount(
+  { tx, audit }: UnitOfWork,
   {
     email,
     passwordHash,
@@ -170,7 +170,7 @@ export async function insertFirstOwner(
   }: {
     email: string;
     passwordHash: string;
-    terms: OrganizationTerms;
+    terms: InitialPlan;
     ip: string;
   },
 ): Promise<{ userId: string; orgId: string } | null> {
@@ -182,7 +182,7 @@ export async function insertFirstOwner(
     .values({ email, passwordHash, emailVerifiedAt: new Date(), isSuperadmin: true })
     .returning({ id: users.id });
   const userId = user!.id;
-  const orgId = await insertOrganization(tx, { userId, email, terms });
+  const orgId = await insertInitialOrganization(tx, { userId, email, terms });
   audit({ orgId, userId, ip }, "account_created", userId, { setup: true });
   return { userId, orgId };
 }

@@ -3,7 +3,7 @@
  * they are kept for a while after they have ended: a new challenge does not reset the count.
  */
 import { and, eq, gt, isNull, lt, or, sql } from "drizzle-orm";
-import { MFA_ACCOUNT_WINDOW_MS } from "../../limits.ts";
+import { MFA_GUESSES_WINDOW_MS } from "../../limits.ts";
 import type { Database } from "../database.ts";
 import type { Transaction } from "../transaction.ts";
 import { mfaChallenges, users } from "../tables/accounts.ts";
@@ -46,7 +46,7 @@ export async function findUserOfChallenge(
 
 /** The caller has locked the account's row, so that concurrent guesses are counted one after the other. */
 export async function hasGuessesLeft(tx: Transaction, userId: string): Promise<boolean> {
-  const since = new Date(Date.now() - MFA_ACCOUNT_WINDOW_MS);
+  const since = new Date(Date.now() - MFA_GUESSES_WINDOW_MS);
   const [count] = await tx
     .select({ attempts: sql<number>`coalesce(sum(${mfaChallenges.attempts}), 0)::integer` })
     .from(mfaChallenges)
@@ -61,7 +61,7 @@ export async function hasGuessesLeft(tx: Transaction, userId: string): Promise<b
 }
 
 /** @returns false when the challenge has ended: then no guess may be checked. */
-export async function spendAttempt(tx: Transaction, tokenHash: string): Promise<boolean> {
+export async function consumeAttempt(tx: Transaction, tokenHash: string): Promise<boolean> {
   const spent = await tx
     .update(mfaChallenges)
     .set({ attempts: sql`${mfaChallenges.attempts} + 1` })
@@ -78,7 +78,7 @@ export async function spendAttempt(tx: Transaction, tokenHash: string): Promise<
 }
 
 /** Counts a wrong guess outside a challenge, with a row that has already expired and whose token does not exist. */
-export async function countWrongGuess(tx: Transaction, userId: string): Promise<void> {
+export async function recordWrongGuess(tx: Transaction, userId: string): Promise<void> {
   await tx.insert(mfaChallenges).values({
     tokenHash: `none ${crypto.randomUUID()}`,
     userId,

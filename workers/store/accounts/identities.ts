@@ -1,9 +1,9 @@
 /** Identities at sign-in providers, and the accounts that they are linked to. */
 import { and, eq, sql } from "drizzle-orm";
 import type { ProviderName } from "../../../protocol/schemas/accounts/providers.ts";
-import type { Change, Database } from "../database.ts";
+import type { UnitOfWork, Database } from "../database.ts";
 import type { Transaction } from "../transaction.ts";
-import { insertOrganization, type OrganizationTerms } from "../organizations/organizations.ts";
+import { insertInitialOrganization, type InitialPlan } from "../organizations/organizations.ts";
 import type { OutboxMessage } from "../outbox-messages.ts";
 import { emailCodes, identities, users } from "../tables/accounts.ts";
 
@@ -20,7 +20,7 @@ type FoundUser = Pick<typeof users.$inferSelect, keyof typeof FOUND>;
  * Finds the account that an identity is linked to. A new identity is linked to the account with its address, which is
  * created if needed and locked: of concurrent first sign-ins, one creates the account and the others find it.
  */
-export function signInWithIdentity(
+export function findOrLinkAccount(
   db: Database,
   identity: Identity,
   {
@@ -31,7 +31,7 @@ export function signInWithIdentity(
   }: {
     /** null: the provider verified none. Then only an identity that is already linked can sign in. */
     email: string | null;
-    terms: OrganizationTerms;
+    terms: InitialPlan;
     ip: string;
     /** Sent if the account existed before. */
     mailIfLinked: OutboxMessage | null;
@@ -43,7 +43,7 @@ export function signInWithIdentity(
     if (linked) return linked;
     if (email === null) return "email_not_verified";
 
-    const account = await claimAddress(change, { email, terms });
+    const account = await findOrCreateAccount(change, { email, terms });
     const links = await tx
       .insert(identities)
       .values({ ...identity, userId: account.user.id })
@@ -95,9 +95,9 @@ interface ClaimedAccount {
  * Finds or creates the account of an address that a provider has verified, and confirms it. An unconfirmed account may
  * have been created by an attacker who waits for the owner of the address: its password and code are removed.
  */
-async function claimAddress(
-  { tx }: Pick<Change, "tx">,
-  { email, terms }: { email: string; terms: OrganizationTerms },
+async function findOrCreateAccount(
+  { tx }: Pick<UnitOfWork, "tx">,
+  { email, terms }: { email: string; terms: InitialPlan },
 ): Promise<ClaimedAccount> {
   const id = crypto.randomUUID();
   const now = sql`now()`;
@@ -117,7 +117,7 @@ async function claimAddress(
     await tx.update(users).set(confirmed).where(eq(users.id, userId));
     await tx.delete(emailCodes).where(eq(emailCodes.userId, userId));
   }
-  const orgId = await insertOrganization(tx, { userId, email, terms });
+  const orgId = await insertInitialOrganization(tx, { userId, email, terms });
   const action = isNew ? "account_created" : "email_verified";
   return { user: { ...user, passwordHash: null }, orgId, action };
 }

@@ -15,7 +15,7 @@ export async function replaceRecoveryCodes(
 }
 
 /** @returns whether the code was unused. Of two concurrent uses, one succeeds. */
-export async function spendRecoveryCode(
+export async function consumeRecoveryCode(
   tx: Transaction,
   userId: string,
   codeHash: string,

@@ -3,16 +3,16 @@ import { and, eq, isNull, lt, or } from "drizzle-orm";
 import type { UserActor } from "../audit.ts";
 import {
   consumeChallenge,
-  countWrongGuess,
+  recordWrongGuess,
   endChallenges,
   findUserOfChallenge,
   hasGuessesLeft,
-  spendAttempt,
+  consumeAttempt,
 } from "./challenges.ts";
 import type { Database } from "../database.ts";
 import type { Transaction } from "../transaction.ts";
 import type { OutboxMessage } from "../outbox-messages.ts";
-import { replaceRecoveryCodes, spendRecoveryCode } from "./recovery-codes.ts";
+import { replaceRecoveryCodes, consumeRecoveryCode } from "./recovery-codes.ts";
 import { revokeSessions, type SecondFactor } from "./sessions.ts";
 import { users } from "../tables/accounts.ts";
 
@@ -20,11 +20,11 @@ type LockedAccount = Pick<typeof users.$inferSelect, "id" | "passwordHash" | "mf
 type Person = UserActor;
 
 /** A factor that the caller has checked. Whether a code has been used before is decided by the rows. */
-export type Proof =
+export type FactorCheck =
   | { factor: "totp"; step: number | null }
   | { factor: "recovery_code"; codeHash: string }
   | { factor: "password"; matches: boolean };
-type Prove<Accepted extends Proof> = (account: LockedAccount) => Promise<Accepted>;
+type CheckFactor<Accepted extends FactorCheck> = (account: LockedAccount) => Promise<Accepted>;
 
 async function lockAccount(tx: Transaction, userId: string): Promise<LockedAccount | null> {
   const [account] = await tx
@@ -36,7 +36,7 @@ async function lockAccount(tx: Transaction, userId: string): Promise<LockedAccou
 }
 
 /** @returns false when the code of this time step, or of a later one, was accepted before. */
-async function spendStep(tx: Transaction, userId: string, step: number): Promise<boolean> {
+async function consumeStep(tx: Transaction, userId: string, step: number): Promise<boolean> {
   const spent = await tx
     .update(users)
     .set({ mfaLastStep: step })
@@ -45,12 +45,16 @@ async function spendStep(tx: Transaction, userId: string, step: number): Promise
   return spent.length > 0;
 }
 
-async function acceptProof(tx: Transaction, userId: string, proof: Proof): Promise<boolean> {
+async function consumeFactor(
+  tx: Transaction,
+  userId: string,
+  proof: FactorCheck,
+): Promise<boolean> {
   switch (proof.factor) {
     case "totp":
-      return proof.step !== null && spendStep(tx, userId, proof.step);
+      return proof.step !== null && consumeStep(tx, userId, proof.step);
     case "recovery_code":
-      return spendRecoveryCode(tx, userId, proof.codeHash);
+      return consumeRecoveryCode(tx, userId, proof.codeHash);
     case "password":
       return proof.matches;
   }
@@ -81,7 +85,7 @@ export function enableSecondFactor(
     const { tx } = change;
     const account = await lockAccount(tx, actor.userId);
     if (!account || account.mfaSecret !== null) return "enabled_already";
-    if (!(await spendStep(tx, actor.userId, step))) return "code_spent";
+    if (!(await consumeStep(tx, actor.userId, step))) return "code_spent";
     await tx.update(users).set({ mfaSecret: encryptedSecret }).where(eq(users.id, actor.userId));
     await replaceRecoveryCodes(tx, actor.userId, codeHashes);
     change.audit(actor, "mfa_enabled", actor.userId);
@@ -106,16 +110,16 @@ export function passChallenge(
   }: {
     tokenHash: string;
     ip: string;
-    prove: Prove<Exclude<Proof, { factor: "password" }>>;
+    prove: CheckFactor<Exclude<FactorCheck, { factor: "password" }>>;
   },
 ): Promise<{ account: LockedAccount; factor: SecondFactor } | null> {
   return db.transaction(async ({ tx, audit }) => {
     const userId = await findUserOfChallenge(tx, tokenHash);
     const account = userId === null ? null : await lockAccount(tx, userId);
     if (!account || !(await hasGuessesLeft(tx, account.id))) return null;
-    if (!(await spendAttempt(tx, tokenHash))) return null;
+    if (!(await consumeAttempt(tx, tokenHash))) return null;
     const proof = await prove(account);
-    if (!(await acceptProof(tx, account.id, proof))) {
+    if (!(await consumeFactor(tx, account.id, proof))) {
       const actor = { orgId: null, userId: account.id, ip };
       audit(actor, "mfa_failed", account.id, { factor: proof.factor });
       return null;
@@ -133,7 +137,7 @@ export function disableSecondFactor(
     prove,
     mail,
   }: {
-    prove: Prove<Exclude<Proof, { factor: "totp" }>>;
+    prove: CheckFactor<Exclude<FactorCheck, { factor: "totp" }>>;
     mail: OutboxMessage;
   },
 ): Promise<"disabled" | "not_enabled" | "refused"> {
@@ -142,8 +146,8 @@ export function disableSecondFactor(
     if (!account || account.mfaSecret === null) return "not_enabled";
     if (!(await hasGuessesLeft(tx, account.id))) return "refused";
     const proof = await prove(account);
-    if (!(await acceptProof(tx, account.id, proof))) {
-      await countWrongGuess(tx, account.id);
+    if (!(await consumeFactor(tx, account.id, proof))) {
+      await recordWrongGuess(tx, account.id);
       audit(actor, "mfa_failed", account.id, { factor: proof.factor });
       return "refused";
     }

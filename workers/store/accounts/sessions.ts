@@ -3,11 +3,11 @@ import { findRole } from "../organizations/memberships.ts";
 import { ago, fromNow } from "../clock.ts";
 import { and, asc, desc, eq, isNotNull, lt, ne, sql } from "drizzle-orm";
 import { LIST_MAX_ROWS } from "../../../protocol/limits.ts";
-import { REFRESH_TOKEN_MS, SESSION_SEEN_MS } from "../../limits.ts";
+import { REFRESH_TOKEN_MS, SESSION_LAST_SEEN_PRECISION_MS } from "../../limits.ts";
 import type { UserActor } from "../audit.ts";
-import { prepared, type Change, type Database } from "../database.ts";
+import { prepared, type UnitOfWork, type Database } from "../database.ts";
 import { isAlive } from "./live-sessions.ts";
-import { insertOrganization, type OrganizationTerms } from "../organizations/organizations.ts";
+import { insertInitialOrganization, type InitialPlan } from "../organizations/organizations.ts";
 import { users } from "../tables/accounts.ts";
 import { sessions } from "../tables/sessions.ts";
 import { memberships, organizations } from "../tables/organizations.ts";
@@ -84,7 +84,9 @@ export async function recordSessionUse(
   await query
     .update(sessions)
     .set({ lastSeenAt: sql`now()`, ip })
-    .where(and(eq(sessions.id, sessionId), lt(sessions.lastSeenAt, ago(SESSION_SEEN_MS))));
+    .where(
+      and(eq(sessions.id, sessionId), lt(sessions.lastSeenAt, ago(SESSION_LAST_SEEN_PRECISION_MS))),
+    );
 }
 
 export type SessionRow = Pick<
@@ -133,7 +135,7 @@ export function openSession(
   db: Database,
   session: NewSession,
   proof: { passwordHash: string | null; secondFactor: SecondFactor | undefined },
-  terms: OrganizationTerms,
+  terms: InitialPlan,
 ): Promise<Principal | null> {
   return db.transaction(async (change) => {
     const { tx, audit } = change;
@@ -144,7 +146,7 @@ export function openSession(
       .for("update");
     if (user?.passwordHash !== proof.passwordHash) return null;
     if (user.mfaSecret !== null && proof.secondFactor === undefined) return null;
-    const orgId = await findOrCreateHome(change, session, terms);
+    const orgId = await findOrCreateDefaultOrganization(change, session, terms);
     await tx
       .insert(sessions)
       .values({ ...session, orgId, expiresAt: new Date(Date.now() + REFRESH_TOKEN_MS) });
@@ -168,10 +170,10 @@ export function openSession(
  * the account's first trial would have, so that deleting an organization does not start another trial. The membership is
  * locked, so that a user who is being removed is not signed in to that organization.
  */
-async function findOrCreateHome(
-  { tx, audit }: Change,
+async function findOrCreateDefaultOrganization(
+  { tx, audit }: UnitOfWork,
   { userId, ip }: { userId: string; ip: string },
-  terms: OrganizationTerms,
+  terms: InitialPlan,
 ): Promise<string> {
   const [user] = await tx
     .select({ email: users.email, createdAt: users.createdAt })
@@ -187,18 +189,22 @@ async function findOrCreateHome(
     .for("share");
   if (membership) return membership.orgId;
   const { email, createdAt } = user!;
-  const trialEndsAt = terms.trialEndsAt && countFrom(terms.trialEndsAt, createdAt);
-  const orgId = await insertOrganization(tx, { userId, email, terms: { ...terms, trialEndsAt } });
+  const trialEndsAt = terms.trialEndsAt && rebaseEnd(terms.trialEndsAt, createdAt);
+  const orgId = await insertInitialOrganization(tx, {
+    userId,
+    email,
+    terms: { ...terms, trialEndsAt },
+  });
   audit({ orgId, userId, ip }, "organization_created", orgId);
   return orgId;
 }
 
 /** Moves an end that was computed from the current time, as if it had been computed at `start`. */
-function countFrom(end: Date, start: Date): Date {
+function rebaseEnd(end: Date, start: Date): Date {
   return new Date(start.getTime() + (end.getTime() - Date.now()));
 }
 
-export interface Renewal {
+export interface SessionRefresh {
   /** The hash of the current refresh secret. The second of two concurrent renewals gets the first one's. */
   refreshHash: string;
   userId: string;
@@ -213,7 +219,7 @@ export interface Renewal {
  * @returns null when the session has ended. A secret that was replaced before the grace period has been stolen, from the
  * user or by the user of this request: the session ends for both.
  */
-export function renewSession(
+export function refreshSession(
   db: Database,
   {
     sessionId,
@@ -226,9 +232,9 @@ export function renewSession(
     hash: string;
     nextHash: string;
     ip: string;
-    terms: OrganizationTerms;
+    terms: InitialPlan;
   },
-): Promise<Renewal | null> {
+): Promise<SessionRefresh | null> {
   return db.transaction(async (change) => {
     const { tx, audit } = change;
     // The account's row is locked before the session's, in the same order as when all sessions are ended.
@@ -271,7 +277,7 @@ export function renewSession(
     const refreshHash = session.refreshHash === hash ? nextHash : session.refreshHash;
     if (role) return { refreshHash, userId, orgId, role };
     // The user is not a member any more: the session switches to another of their organizations.
-    const home = await findOrCreateHome(change, { userId, ip }, terms);
+    const home = await findOrCreateDefaultOrganization(change, { userId, ip }, terms);
     await tx.update(sessions).set({ orgId: home }).where(eq(sessions.id, sessionId));
     const homeRole = await findRole(tx, home, userId);
     return { refreshHash, userId, orgId: home, role: homeRole! };
@@ -300,7 +306,7 @@ export function revokeSession(
 
 /** Ends the actor's sessions, all or all but one. */
 export async function revokeSessions(
-  change: Change,
+  change: UnitOfWork,
   actor: UserActor,
   { except }: { except?: string } = {},
 ): Promise<void> {

@@ -5,9 +5,9 @@
 import { and, count, eq, gt, isNotNull, isNull, ne, sql } from "drizzle-orm";
 import type { OverLimit } from "../../../protocol/schemas/billing.ts";
 import type { Plan } from "../../../protocol/plans.ts";
-import { isBetter, mayUse, PLAN_TERMS, type Feature, type PlanState } from "./plans.ts";
+import { isBetter, mayUse, PLAN_LIMITS, type Feature, type PlanState } from "./plans.ts";
 import { applyPlanToRetention } from "../inspector/capture-settings.ts";
-import type { Change, Database } from "../database.ts";
+import type { UnitOfWork, Database } from "../database.ts";
 import type { Transaction } from "../transaction.ts";
 import { applyPlanToGates } from "../access/gates.ts";
 import type { OutboxMessage } from "../outbox-messages.ts";
@@ -51,7 +51,7 @@ type Organization = typeof organizations.$inferSelect;
 
 /** @param org locked by the change. The same plan again changes nothing. */
 export async function changePlan(
-  change: Change,
+  change: UnitOfWork,
   org: Organization,
   { plan, reason }: { plan: Plan; reason: PlanReason },
   { hosted, notices }: PlanRules,
@@ -66,7 +66,7 @@ export async function changePlan(
     to: plan,
     reason,
   });
-  await adjustExpiry(change, orgId, PLAN_TERMS[plan].tunnelTtlSeconds, isBetter(plan, from));
+  await adjustExpiry(change, orgId, PLAN_LIMITS[plan].tunnelTtlSeconds, isBetter(plan, from));
   await applyPlanToGates(change, orgId, {
     tunnelPassword: mayUse("tunnelPassword", planState, now),
     identityGate: mayUse("identityGate", planState, now),
@@ -86,7 +86,7 @@ export async function changePlan(
  * that it knows is reached, so that only an earlier expiry has to be sent to it.
  */
 async function adjustExpiry(
-  { tx, enqueue }: Change,
+  { tx, enqueue }: UnitOfWork,
   orgId: string,
   seconds: number | null,
   isLater: boolean,
@@ -162,7 +162,7 @@ export async function findOverLimits(
   ];
   const now = new Date();
   const lacks = (feature: Feature) => !mayUse(feature, standing, now);
-  const allowedSubdomains = PLAN_TERMS[standing.plan].maxReservedSubdomains ?? Infinity;
+  const allowedSubdomains = PLAN_LIMITS[standing.plan].maxReservedSubdomains ?? Infinity;
   const found: OverLimit[] = [];
   const add = (what: OverLimit["what"], count: number, allowed = 0) => {
     if (count > allowed) found.push({ what, count, allowed });

@@ -28,7 +28,7 @@ export interface PlanState {
 
 const HOUR_SECONDS = 3600;
 
-export const PLAN_TERMS: Record<Plan, PlanTerms> = {
+export const PLAN_LIMITS: Record<Plan, PlanTerms> = {
   free: {
     tunnelTtlSeconds: HOUR_SECONDS,
     maxReservedSubdomains: 0,
@@ -81,7 +81,7 @@ const FEATURES_OF_TRIAL: ReadonlySet<Feature> = new Set(["tunnelPassword"]);
 const USD_CENTS_PER_GIGABYTE = 10;
 const USD_CENTS_PER_MILLION_REQUESTS = 50;
 
-/** In whole cents, of which none is begun: a budget is spent when this reaches it. */
+/** Rounded down to whole cents: a budget is spent when this reaches it. */
 export function usdCentsFor({ bytes, requests }: { bytes: number; requests: number }): number {
   const cents =
     (bytes / 1e9) * USD_CENTS_PER_GIGABYTE + (requests / 1e6) * USD_CENTS_PER_MILLION_REQUESTS;
@@ -91,29 +91,29 @@ export function usdCentsFor({ bytes, requests }: { bytes: number; requests: numb
 /** When a tunnel that is made now ends: as asked, and no later than its plan allows. null: never. */
 export function getTunnelExpiry(
   plan: Plan,
-  askedSeconds: number | undefined,
+  requestedSeconds: number | undefined,
   now: Date,
 ): Date | null {
-  const granted = PLAN_TERMS[plan].tunnelTtlSeconds;
-  if (granted === null && askedSeconds === undefined) return null;
-  const seconds = Math.min(askedSeconds ?? Infinity, granted ?? TUNNEL_TTL_MAX_SECONDS);
+  const granted = PLAN_LIMITS[plan].tunnelTtlSeconds;
+  if (granted === null && requestedSeconds === undefined) return null;
+  const seconds = Math.min(requestedSeconds ?? Infinity, granted ?? TUNNEL_TTL_MAX_SECONDS);
   return new Date(now.getTime() + seconds * 1000);
 }
 
-/** The same as far as it was asked for: a better plan puts no end off further than this. */
-export function getRequestedExpiry(askedSeconds: number | undefined, now: Date): Date | null {
-  return askedSeconds === undefined ? null : new Date(now.getTime() + askedSeconds * 1000);
+/** The requested expiry, whatever the plan allows: a better plan never extends a tunnel beyond it. */
+export function getRequestedExpiry(requestedSeconds: number | undefined, now: Date): Date | null {
+  return requestedSeconds === undefined ? null : new Date(now.getTime() + requestedSeconds * 1000);
 }
 
 /** Whether an organization may do what only some plans grant. */
 export function mayUse(feature: Feature, { plan, trialEndsAt }: PlanState, now: Date): boolean {
   const isOnTrial = trialEndsAt !== null && trialEndsAt > now;
-  return PLAN_TERMS[plan][feature] || (isOnTrial && FEATURES_OF_TRIAL.has(feature));
+  return PLAN_LIMITS[plan][feature] || (isOnTrial && FEATURES_OF_TRIAL.has(feature));
 }
 
 export function getEntitlements(standing: PlanState, hosted: boolean, now: Date): Entitlements {
   const { plan, trialEndsAt } = standing;
-  const terms = PLAN_TERMS[plan];
+  const terms = PLAN_LIMITS[plan];
   return {
     plan,
     trial_ends_at: trialEndsAt?.toISOString() ?? null,

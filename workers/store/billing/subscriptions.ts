@@ -14,7 +14,7 @@ import {
 } from "./subscription-decision.ts";
 import type { PaidPlan } from "../../../protocol/plans.ts";
 import type { Actor } from "../audit.ts";
-import type { Change, Database } from "../database.ts";
+import type { UnitOfWork, Database } from "../database.ts";
 import type { Transaction } from "../transaction.ts";
 import { changePlan, listOwners, type PlanReason, type PlanRules } from "./plan-changes.ts";
 import { billingCustomers, billingEvents, subscriptions } from "../tables/billing.ts";
@@ -108,7 +108,7 @@ export async function applyEvent(
 }
 
 async function applyUpdate(
-  change: Change,
+  change: UnitOfWork,
   update: SubscriptionUpdate,
   { source, rules, actor }: Required<EventContext>,
 ): Promise<EventOutcome> {
@@ -154,7 +154,7 @@ async function applyUpdate(
 }
 
 function auditChange(
-  { audit }: Change,
+  { audit }: UnitOfWork,
   actor: Actor,
   id: string,
   { status, plan, cycle, cancelAtPeriodEnd }: SubscriptionValues,
@@ -163,7 +163,7 @@ function auditChange(
 }
 
 /** Ends the plans whose grace period is over. @returns how many were found; after a full batch there may be more. */
-export async function lapseOverdue(db: Database, rules: PlanRules): Promise<number> {
+export async function endOverduePlans(db: Database, rules: PlanRules): Promise<number> {
   const since = sql`now() - ${PAYMENT_GRACE_MS} * interval '1 millisecond'`;
   const isLapsed = and(
     eq(subscriptions.isEntitling, true),
@@ -200,7 +200,7 @@ export async function lapseOverdue(db: Database, rules: PlanRules): Promise<numb
 }
 
 async function switchPlan(
-  change: Change,
+  change: UnitOfWork,
   org: OrganizationRow,
   { paid, reason }: { paid: PaidPlan | null; reason: PlanReason },
   rules: PlanRules,
@@ -209,13 +209,13 @@ async function switchPlan(
 }
 
 /** Before an organization is deleted: its owner is not charged afterwards. */
-export async function endSubscriptions(change: Change, orgId: string): Promise<void> {
+export async function endSubscriptions(change: UnitOfWork, orgId: string): Promise<void> {
   const rows = await change.tx.select().from(subscriptions).where(eq(subscriptions.orgId, orgId));
   for (const row of rows) if (isOngoing(row.status)) endSubscription(change, row);
 }
 
 function endSubscription(
-  { enqueue }: Change,
+  { enqueue }: UnitOfWork,
   { id, source }: Pick<SubscriptionRow, "id" | "source">,
 ): void {
   if (source === "payments") enqueue({ kind: "subscription_end", payload: { subscriptionId: id } });

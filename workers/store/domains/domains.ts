@@ -1,15 +1,15 @@
 /** Custom domains' rows: claims, the verified owner, and the tunnel that a domain leads to. */
-import { isOwnedRow } from "../owned-rows.ts";
+import { isRowOfOrganization } from "../owned-rows.ts";
 import { and, eq, inArray, isNotNull, isNull, lt, ne, sql, type SQL } from "drizzle-orm";
 import { EXPIRY_BATCH_ROWS } from "../../limits.ts";
 import type { Actor, OrganizationActor } from "../audit.ts";
-import type { Change, Database } from "../database.ts";
+import type { UnitOfWork, Database } from "../database.ts";
 import { claimHostname, releaseHostname } from "./hostnames.ts";
 import { inOrganization, preparedList, type Page } from "../page.ts";
 import { lockOrganization, type MemberActor } from "../locks.ts";
 import { domains } from "../tables/domains.ts";
 import { tunnels } from "../tables/tunnels.ts";
-import { liveTunnels } from "../tunnels/live-tunnels.ts";
+import { isUndeletedTunnelOf } from "../tunnels/live-tunnels.ts";
 import { DAY_MS } from "../../../shared/time.ts";
 
 /** Unverified claims of one organization. */
@@ -36,7 +36,7 @@ export async function findDomain(
   const [row] = await query
     .select()
     .from(domains)
-    .where(isOwnedRow(domains, orgId, id));
+    .where(isRowOfOrganization(domains, orgId, id));
   return row ?? null;
 }
 
@@ -130,12 +130,14 @@ export function bindDomain(
     const [tunnel] = await tx
       .select({ id: tunnels.id, protocol: tunnels.protocol })
       .from(tunnels)
-      .where(and(liveTunnels(orgId), eq(tunnels.id, tunnelId), ne(tunnels.status, "expired")))
+      .where(
+        and(isUndeletedTunnelOf(orgId), eq(tunnels.id, tunnelId), ne(tunnels.status, "expired")),
+      )
       .for("share");
     const [row] = await tx
       .select()
       .from(domains)
-      .where(isOwnedRow(domains, orgId, id))
+      .where(isRowOfOrganization(domains, orgId, id))
       .for("update");
     if (!row) return "not_found";
     if (!row.verifiedAt) return "not_verified";
@@ -168,7 +170,7 @@ export function unbindDomain(
     const [row] = await tx
       .select()
       .from(domains)
-      .where(isOwnedRow(domains, actor.orgId, id))
+      .where(isRowOfOrganization(domains, actor.orgId, id))
       .for("update");
     if (!row) return "not_found";
     if (row.boundTunnelId === null) return "unbound";
@@ -180,7 +182,7 @@ export function unbindDomain(
 
 /** For tunnels that end. The caller releases their host names. */
 export async function unbindTunnels(
-  change: Change,
+  change: UnitOfWork,
   actor: Actor,
   tunnelIds: string[],
 ): Promise<void> {
@@ -189,7 +191,7 @@ export async function unbindTunnels(
   }
 }
 
-async function unbind({ tx, audit }: Change, actor: Actor, which: SQL): Promise<void> {
+async function unbind({ tx, audit }: UnitOfWork, actor: Actor, which: SQL): Promise<void> {
   const unbound = await tx
     .update(domains)
     .set({ boundTunnelId: null })
@@ -206,13 +208,13 @@ export function releaseDomain(
   id: string,
 ): Promise<boolean> {
   return db.transaction(async (change) => {
-    const released = await release(change, actor, isOwnedRow(domains, actor.orgId, id));
+    const released = await release(change, actor, isRowOfOrganization(domains, actor.orgId, id));
     return released > 0;
   });
 }
 
 /** Releases all domains of an organization. */
-export async function releaseDomains(change: Change, actor: OrganizationActor): Promise<void> {
+export async function releaseDomains(change: UnitOfWork, actor: OrganizationActor): Promise<void> {
   await release(change, actor, eq(domains.orgId, actor.orgId));
 }
 
@@ -232,7 +234,11 @@ export function expireClaims(db: Database): Promise<number> {
 }
 
 /** @param by null for the service itself. @returns how many. */
-async function release(change: Change, by: Actor | null, which: SQL | undefined): Promise<number> {
+async function release(
+  change: UnitOfWork,
+  by: Actor | null,
+  which: SQL | undefined,
+): Promise<number> {
   const { tx, audit, enqueue } = change;
   const released = await tx.delete(domains).where(which).returning();
   for (const { id, orgId, domain, verifiedAt, boundTunnelId } of released) {

@@ -2,7 +2,7 @@
 import { fromNow } from "../clock.ts";
 import { and, eq, inArray, isNotNull, isNull, not, or, sql, type SQL } from "drizzle-orm";
 import type { Route } from "../../../durable-objects/rpc.ts";
-import type { Change, Database } from "../database.ts";
+import type { UnitOfWork, Database } from "../database.ts";
 import { hostnames, tunnels } from "../tables/tunnels.ts";
 
 /** @returns null when the host has never been claimed. */
@@ -29,13 +29,13 @@ export interface HostnameClaim {
   /** The tunnel that the name leads to now, and is taken from. */
   from?: string | null;
   /** false for protocol `tcp`: the tunnel has the name, but no HTTP request is sent to it. */
-  hasVisitors?: boolean;
+  isRoutable?: boolean;
 }
 
 /** Claims a free name. A single statement, so that one of two concurrent claims succeeds. @returns whether it did. */
 export async function claimHostname(
-  { tx, enqueue }: Change,
-  { host, tunnelId, orgId, from = null, hasVisitors = true }: HostnameClaim,
+  { tx, enqueue }: UnitOfWork,
+  { host, tunnelId, orgId, from = null, isRoutable = true }: HostnameClaim,
 ): Promise<boolean> {
   const isTakenOver = from === null ? undefined : eq(hostnames.tunnelId, from);
   const [claimed] = await tx
@@ -49,7 +49,7 @@ export async function claimHostname(
     .returning({ version: hostnames.version });
   if (!claimed) return false;
   const { version } = claimed;
-  const leadsTo = hasVisitors ? tunnelId : null;
+  const leadsTo = isRoutable ? tunnelId : null;
   enqueue({
     kind: "hostname",
     payload: { host, tunnelId: leadsTo, version, ...(from && { from }) },
@@ -70,7 +70,7 @@ function isReservedByOther(orgId: string): SQL {
  * @returns false when another organization has the name.
  */
 export async function reserveHostname(
-  { tx }: Change,
+  { tx }: UnitOfWork,
   host: string,
   orgId: string,
 ): Promise<boolean> {
@@ -98,7 +98,7 @@ export async function reserveHostname(
 
 /** Ends reservations. Other organizations can claim the names after `afterMs`; this organization can at once. */
 export async function endReservations(
-  { tx }: Change,
+  { tx }: UnitOfWork,
   hosts: string[],
   { orgId, afterMs }: { orgId: string; afterMs: number },
 ): Promise<void> {
@@ -109,17 +109,17 @@ export async function endReservations(
 }
 
 /** Releases one name of a tunnel that keeps its other names. */
-export function releaseHostname(change: Change, host: string, from: string): Promise<void> {
+export function releaseHostname(change: UnitOfWork, host: string, from: string): Promise<void> {
   return release(change, eq(hostnames.host, host), { from });
 }
 
 /** Releases all names of these tunnels. */
-export async function releaseHostnames(change: Change, tunnelIds: string[]): Promise<void> {
+export async function releaseHostnames(change: UnitOfWork, tunnelIds: string[]): Promise<void> {
   if (tunnelIds.length > 0) await release(change, inArray(hostnames.tunnelId, tunnelIds));
 }
 
 async function release(
-  { tx, enqueue }: Change,
+  { tx, enqueue }: UnitOfWork,
   which: SQL,
   previous: { from?: string } = {},
 ): Promise<void> {

@@ -1,8 +1,8 @@
 /** Reserved subdomains' rows. The row in `hostnames` keeps other organizations from claiming the name. */
 import { and, eq, type SQL } from "drizzle-orm";
-import { PLAN_TERMS } from "../billing/plans.ts";
+import { PLAN_LIMITS } from "../billing/plans.ts";
 import type { OrganizationActor } from "../audit.ts";
-import type { Change, Database } from "../database.ts";
+import type { UnitOfWork, Database } from "../database.ts";
 import { endReservations, reserveHostname } from "./hostnames.ts";
 import { inOrganization, preparedList, type Page } from "../page.ts";
 import { lockOrganization, type MemberActor } from "../locks.ts";
@@ -40,7 +40,7 @@ export function reserveSubdomain(
     const { orgId } = actor;
     const org = await lockOrganization(tx, actor);
     const reserved = await tx.$count(reservedSubdomains, eq(reservedSubdomains.orgId, orgId));
-    const { maxReservedSubdomains } = PLAN_TERMS[org.plan];
+    const { maxReservedSubdomains } = PLAN_LIMITS[org.plan];
     if (maxReservedSubdomains !== null && reserved >= maxReservedSubdomains) {
       return "quota_exceeded";
     }
@@ -69,7 +69,7 @@ export function releaseSubdomain(
 
 /** Releases the organization's reservations for which the condition holds, or all of them. @returns how many. */
 export async function releaseSubdomains(
-  change: Change,
+  change: UnitOfWork,
   actor: OrganizationActor,
   condition?: SQL,
 ): Promise<number> {

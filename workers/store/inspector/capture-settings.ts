@@ -4,13 +4,13 @@
  */
 import { and, eq, ne } from "drizzle-orm";
 import { CaptureSettings } from "../../../protocol/schemas/inspector/captures.ts";
-import { PLAN_TERMS } from "../billing/plans.ts";
-import type { Change, Database } from "../database.ts";
-import type { GateChange } from "../access/gates.ts";
+import { PLAN_LIMITS } from "../billing/plans.ts";
+import type { UnitOfWork, Database } from "../database.ts";
+import type { SettingOutcome } from "../access/gates.ts";
 import type { MemberActor } from "../locks.ts";
 import { organizations } from "../tables/organizations.ts";
 import { tunnels, type TunnelRow } from "../tables/tunnels.ts";
-import { liveTunnel, liveTunnels } from "../tunnels/live-tunnels.ts";
+import { isUndeletedTunnel, isUndeletedTunnelOf } from "../tunnels/live-tunnels.ts";
 import { NEXT_SETTINGS_VERSION } from "../tunnels/settings-version.ts";
 
 const DEFAULT_SETTINGS = CaptureSettings.parse({});
@@ -24,7 +24,7 @@ export async function findCaptureSettings(
   const [row] = await query
     .select({ captureSettings: tunnels.captureSettings })
     .from(tunnels)
-    .where(liveTunnel(orgId, id));
+    .where(isUndeletedTunnel(orgId, id));
   return row && (row.captureSettings ?? DEFAULT_SETTINGS);
 }
 
@@ -33,7 +33,7 @@ export async function setCaptureSettings(
   actor: MemberActor,
   id: string,
   captureSettings: CaptureSettings,
-): Promise<GateChange> {
+): Promise<SettingOutcome> {
   const { orgId } = actor;
   return db.changeAs(
     actor,
@@ -41,7 +41,7 @@ export async function setCaptureSettings(
       const [row] = await change.tx
         .update(tunnels)
         .set({ captureSettings, settingsVersion: NEXT_SETTINGS_VERSION })
-        .where(liveTunnel(orgId, id))
+        .where(isUndeletedTunnel(orgId, id))
         .returning();
       if (!row) return "not_found";
       if (row.protocol === "tcp") return change.rollback("not_http");
@@ -54,17 +54,17 @@ export async function setCaptureSettings(
 }
 
 /** After a change of the organization's plan. */
-export async function applyPlanToRetention(change: Change, orgId: string): Promise<void> {
+export async function applyPlanToRetention(change: UnitOfWork, orgId: string): Promise<void> {
   const rows = await change.tx
     .update(tunnels)
     .set({ settingsVersion: NEXT_SETTINGS_VERSION })
-    .where(and(liveTunnels(orgId), ne(tunnels.status, "expired")))
+    .where(and(isUndeletedTunnelOf(orgId), ne(tunnels.status, "expired")))
     .returning();
   if (rows.length > 0) await enqueueCapturePolicies(change, orgId, rows);
 }
 
 async function enqueueCapturePolicies(
-  { tx, enqueue }: Change,
+  { tx, enqueue }: UnitOfWork,
   orgId: string,
   rows: TunnelRow[],
 ): Promise<void> {
@@ -72,7 +72,7 @@ async function enqueueCapturePolicies(
     .select({ plan: organizations.plan })
     .from(organizations)
     .where(eq(organizations.id, orgId));
-  const retentionDays = PLAN_TERMS[org!.plan].inspectorRetentionDays;
+  const retentionDays = PLAN_LIMITS[org!.plan].inspectorRetentionDays;
   for (const { id: tunnelId, settingsVersion: version, captureSettings } of rows) {
     const capturing = { ...(captureSettings ?? DEFAULT_SETTINGS), version, retentionDays };
     enqueue({ kind: "tunnel_capturing", payload: { tunnelId, capturing } });

@@ -4,7 +4,7 @@ import { getCaptureKey } from "../../../protocol/capture-id.ts";
 import { prepared, type Database } from "../database.ts";
 import type { MemberActor } from "../locks.ts";
 import { tunnels } from "../tables/tunnels.ts";
-import { liveTunnel, liveTunnels } from "../tunnels/live-tunnels.ts";
+import { isUndeletedTunnel, isUndeletedTunnelOf } from "../tunnels/live-tunnels.ts";
 
 /** A list of captures reads at most this many tunnels: those that were served most recently. */
 const INSPECTOR_MAX_TUNNELS = 100;
@@ -21,7 +21,7 @@ const recentlyServed = prepared((query) =>
   query
     .select(COLUMNS)
     .from(tunnels)
-    .where(liveTunnels(orgId))
+    .where(isUndeletedTunnelOf(orgId))
     .orderBy(desc(tunnels.agentConnected), sql`${tunnels.lastSeenAt} desc nulls last`)
     .limit(INSPECTOR_MAX_TUNNELS)
     .prepare("list_inspected_tunnels"),
@@ -36,7 +36,7 @@ const byId = prepared((query) =>
   query
     .select(COLUMNS)
     .from(tunnels)
-    .where(liveTunnel(orgId, sql.placeholder("id")))
+    .where(isUndeletedTunnel(orgId, sql.placeholder("id")))
     .prepare("find_inspected_tunnel"),
 );
 
@@ -53,7 +53,12 @@ const byKey = prepared((query) =>
   query
     .select(COLUMNS)
     .from(tunnels)
-    .where(and(liveTunnels(orgId), sql`right(${tunnels.id}::text, 12) = ${sql.placeholder("key")}`))
+    .where(
+      and(
+        isUndeletedTunnelOf(orgId),
+        sql`right(${tunnels.id}::text, 12) = ${sql.placeholder("key")}`,
+      ),
+    )
     .prepare("list_tunnels_of_capture"),
 );
 
@@ -80,7 +85,7 @@ export async function clearCaptures(
       const [row] = await change.tx
         .select({ id: tunnels.id })
         .from(tunnels)
-        .where(liveTunnel(actor.orgId, tunnelId))
+        .where(isUndeletedTunnel(actor.orgId, tunnelId))
         .for("share");
       if (!row) return "not_found";
       change.audit(actor, "tunnel_captures_cleared", tunnelId);

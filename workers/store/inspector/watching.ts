@@ -1,11 +1,11 @@
 /** A watcher whose session has ended is disconnected at once. */
 import { eq } from "drizzle-orm";
-import type { Change } from "../database.ts";
+import type { UnitOfWork } from "../database.ts";
 import { memberships } from "../tables/organizations.ts";
 
 /** A session can watch every organization that its user belongs to. */
 export async function enqueueWatchingEnded(
-  { tx, enqueue }: Change,
+  { tx, enqueue }: UnitOfWork,
   userId: string,
   sessionIds: string[],
 ): Promise<void> {

@@ -1,13 +1,13 @@
 /** Reads the traffic of an organization's tunnels. */
 import { and, asc, count, desc, eq, gte, lt, sql, sum } from "drizzle-orm";
 import type { Counters } from "../../../durable-objects/tunnel/metrics/outcomes.ts";
-import { TUNNEL_CONFIRM_MAX_ROWS, TUNNEL_STATUS_FRESH_MS } from "../../limits.ts";
+import { TUNNEL_REFRESH_MAX_ROWS, TUNNEL_STATUS_FRESH_MS } from "../../limits.ts";
 import type { Metric } from "../../../protocol/schemas/metrics.ts";
 import type { Span } from "./metric-windows.ts";
 import type { Database } from "../database.ts";
 import { endedCounters, traffic, tunnelCounters } from "../tables/metrics.ts";
 import { tunnels } from "../tables/tunnels.ts";
-import { liveTunnels } from "../tunnels/live-tunnels.ts";
+import { isUndeletedTunnelOf } from "../tunnels/live-tunnels.ts";
 
 /** A scrape has series of its own for this many tunnels, the busiest first. Totals cover all tunnels. */
 export const SCRAPE_MAX_TUNNELS = 200;
@@ -76,7 +76,7 @@ export async function countTunnels({ query }: Database, orgId: string): Promise<
       active: sql`count(*) filter (where ${tunnels.status} = 'active')`.mapWith(Number),
     })
     .from(tunnels)
-    .where(liveTunnels(orgId));
+    .where(isUndeletedTunnelOf(orgId));
   return counts!;
 }
 
@@ -91,13 +91,13 @@ export async function listStaleTunnelIds(
     .from(tunnels)
     .where(
       and(
-        liveTunnels(orgId),
+        isUndeletedTunnelOf(orgId),
         tunnels.agentConnected,
         lt(tunnels.lastSeenAt, new Date(Date.now() - TUNNEL_STATUS_FRESH_MS)),
         sql`${tunnels.id} <> all(${`{${servedIds.join()}}`}::uuid[])`,
       ),
     )
-    .limit(TUNNEL_CONFIRM_MAX_ROWS);
+    .limit(TUNNEL_REFRESH_MAX_ROWS);
   return rows.map(({ id }) => id);
 }
 
@@ -129,7 +129,7 @@ export function listBusiestTunnels({ query }: Database, orgId: string): Promise<
     .select({ id, subdomain, agentConnected, counters: tunnelCounters.counters })
     .from(tunnels)
     .leftJoin(tunnelCounters, eq(tunnelCounters.tunnelId, tunnels.id))
-    .where(liveTunnels(orgId))
+    .where(isUndeletedTunnelOf(orgId))
     .orderBy(desc(tunnels.totalRequests), asc(tunnels.id))
     .limit(SCRAPE_MAX_TUNNELS);
 }

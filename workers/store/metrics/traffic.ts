@@ -16,7 +16,7 @@ function fromReportingTunnel(tunnelId: string): SQL {
 }
 
 /** Totals since the tunnel was created. An older report changes nothing. */
-export function writeCounters(report: TunnelReport): SQL {
+export function buildCountersUpsert(report: TunnelReport): SQL {
   const { tunnelId, sequence, bytesIn, bytesOut } = report;
   const counters = { ...report.counters, "bytes:in": bytesIn, "bytes:out": bytesOut };
   return sql`insert into ${tunnelCounters} (tunnel_id, org_id, sequence, counters, ended_at)
@@ -28,7 +28,7 @@ export function writeCounters(report: TunnelReport): SQL {
 }
 
 /** Totals of each minute and hour, which only increase: a repeated or late report changes nothing. */
-export function writeTraffic(report: TunnelReport): SQL {
+export function buildTrafficUpsert(report: TunnelReport): SQL {
   const newest = (column: string) =>
     sql.raw(`${column} = greatest(traffic.${column}, excluded.${column})`);
   return sql`insert into ${traffic} (org_id, grain, starts_at, tunnel_id, requests, bytes_in, bytes_out)
@@ -55,7 +55,7 @@ export async function endCounters(tx: Transaction, tunnelIds: string[]): Promise
  *
  * @returns how many; after a full batch there may be more.
  */
-export async function foldCounters({ query }: Database, endedBefore: Date): Promise<number> {
+export async function rollUpCounters({ query }: Database, endedBefore: Date): Promise<number> {
   const { rows } = await query.execute<{ tunnels: number }>(sql`with ended as (
       select tunnel_id, org_id, counters from ${tunnelCounters}
       where ${tunnelCounters.endedAt} < ${endedBefore.toISOString()}::timestamptz

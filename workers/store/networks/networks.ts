@@ -1,10 +1,10 @@
 /** Private networks' rows, and the revocations that their relays receive. */
-import { isOwnedRow } from "../owned-rows.ts";
+import { isRowOfOrganization } from "../owned-rows.ts";
 import { eq } from "drizzle-orm";
 import { NETWORKS_PER_ORG_MAX } from "../../limits.ts";
 import type { Revocation } from "../../../protocol/relay/link.ts";
 import type { OrganizationActor } from "../audit.ts";
-import type { Change, Database } from "../database.ts";
+import type { UnitOfWork, Database } from "../database.ts";
 import type { Transaction } from "../transaction.ts";
 import { inOrganization, preparedList, type Page } from "../page.ts";
 import { lockOrganization, type CallerActor } from "../locks.ts";
@@ -41,7 +41,7 @@ export async function findNetwork(
     .select({ network: privateNetworks, relayHost: relays.host })
     .from(privateNetworks)
     .leftJoin(relays, eq(relays.id, privateNetworks.relayId))
-    .where(isOwnedRow(privateNetworks, orgId, id));
+    .where(isRowOfOrganization(privateNetworks, orgId, id));
   return row ? { ...row.network, relayHost: row.relayHost } : null;
 }
 
@@ -54,7 +54,7 @@ export async function lockNetwork(
   const [row] = await tx
     .select()
     .from(privateNetworks)
-    .where(isOwnedRow(privateNetworks, orgId, id))
+    .where(isRowOfOrganization(privateNetworks, orgId, id))
     .for("no key update");
   return row ?? null;
 }
@@ -90,7 +90,7 @@ export function deleteNetwork(
 
 /** Deletes one or all of an organization's networks with their devices, and releases their ports. @returns how many. */
 export async function deleteNetworks(
-  change: Change,
+  change: UnitOfWork,
   actor: OrganizationActor,
   id?: string,
 ): Promise<number> {
@@ -98,20 +98,22 @@ export async function deleteNetworks(
   const deleted = await change.tx
     .delete(privateNetworks)
     .where(
-      id === undefined ? eq(privateNetworks.orgId, orgId) : isOwnedRow(privateNetworks, orgId, id),
+      id === undefined
+        ? eq(privateNetworks.orgId, orgId)
+        : isRowOfOrganization(privateNetworks, orgId, id),
     )
     .returning();
   for (const network of deleted) {
     await releasePort(change, network.id);
-    revokeAccess(change, network, "network_deleted");
+    revokeNetworkTickets(change, network, "network_deleted");
     change.audit(actor, "network_deleted", network.id, { name: network.name, cidr: network.cidr });
   }
   return deleted.length;
 }
 
 /** Revokes all tickets issued so far at the network's relay. Does nothing when the network has never had a relay. */
-export function revokeAccess(
-  { enqueue }: Pick<Change, "enqueue">,
+export function revokeNetworkTickets(
+  { enqueue }: Pick<UnitOfWork, "enqueue">,
   { id, relayId }: Pick<NetworkRow, "id" | "relayId">,
   reason: Revocation["reason"],
 ): void {

@@ -5,7 +5,7 @@
 import { ago } from "../clock.ts";
 import { and, eq, isNull, sql } from "drizzle-orm";
 import { log } from "../../../shared/log.ts";
-import type { Change } from "../database.ts";
+import type { UnitOfWork } from "../database.ts";
 import { relayPorts, relays } from "../tables/networks.ts";
 import { DAY_MS } from "../../../shared/time.ts";
 
@@ -48,7 +48,7 @@ export type PortRefusal =
  * that does not match is released. A refusal changes nothing.
  */
 export async function reservePort(
-  change: Pick<Change, "tx">,
+  change: Pick<UnitOfWork, "tx">,
   request: PortRequest,
 ): Promise<ReservedPort | PortRefusal> {
   const { tx } = change;
@@ -83,7 +83,7 @@ export async function reservePort(
 }
 
 /** Releases the owner's port. Its organization can reserve it again at once, others after a day. */
-export async function releasePort({ tx }: Pick<Change, "tx">, ownerId: string): Promise<void> {
+export async function releasePort({ tx }: Pick<UnitOfWork, "tx">, ownerId: string): Promise<void> {
   await tx
     .update(relayPorts)
     .set({ releasedAt: sql`now()` })
@@ -91,7 +91,7 @@ export async function releasePort({ tx }: Pick<Change, "tx">, ownerId: string): 
 }
 
 /** Releases the ports of all networks and tunnels of an organization. */
-export async function releasePorts({ tx }: Pick<Change, "tx">, orgId: string): Promise<void> {
+export async function releasePorts({ tx }: Pick<UnitOfWork, "tx">, orgId: string): Promise<void> {
   await tx
     .update(relayPorts)
     .set({ releasedAt: sql`now()` })
@@ -105,7 +105,7 @@ interface OwnedPort extends ReservedPort {
 }
 
 async function findReservedPort(
-  { tx }: Pick<Change, "tx">,
+  { tx }: Pick<UnitOfWork, "tx">,
   ownerId: string,
 ): Promise<OwnedPort | null> {
   const [held] = await tx
@@ -130,7 +130,7 @@ function fits(held: OwnedPort, { protocol, relayId, wantedPort }: PortRequest): 
 }
 
 /** Undoes a release of the same transaction, which has locked the row. */
-async function undoRelease({ tx }: Pick<Change, "tx">, held: OwnedPort): Promise<void> {
+async function undoRelease({ tx }: Pick<UnitOfWork, "tx">, held: OwnedPort): Promise<void> {
   await tx
     .update(relayPorts)
     .set({ releasedAt: null })
@@ -161,7 +161,7 @@ interface Candidate extends ReservedPort {
  * random, so that concurrent requests rarely choose the same one.
  */
 async function findCandidate(
-  { tx }: Pick<Change, "tx">,
+  { tx }: Pick<UnitOfWork, "tx">,
   { protocol, orgId, ownerId, relayId, wantedPort }: PortRequest,
 ): Promise<Candidate | PortRefusal> {
   const isEligible = relayId === undefined ? sql`true` : sql`${relays.id} = ${relayId}`;

@@ -1,9 +1,9 @@
 /** The WireGuard server of a private network: its public key, and the relay's port that leads to it. */
 import { and, eq } from "drizzle-orm";
-import type { Change, Database } from "../database.ts";
+import type { UnitOfWork, Database } from "../database.ts";
 import type { CallerActor } from "../locks.ts";
 import { privateNetworkDevices, privateNetworks, relays } from "../tables/networks.ts";
-import { lockNetwork, revokeAccess, type Network, type NetworkRow } from "./networks.ts";
+import { lockNetwork, revokeNetworkTickets, type Network, type NetworkRow } from "./networks.ts";
 import { reservePort, type PortRefusal, type ReservedPort } from "./relay-ports.ts";
 
 export interface NewServer {
@@ -44,7 +44,7 @@ export function registerServer(
       })
       .where(eq(privateNetworks.id, id))
       .returning();
-    if (hasServerChanged(before, row!)) revokeAccess(change, before, "server_changed");
+    if (hasServerChanged(before, row!)) revokeNetworkTickets(change, before, "server_changed");
     audit(actor, "network_server_registered", id, {
       name: before.name,
       publicKey: server.publicKey,
@@ -71,7 +71,7 @@ export function unregisterServer(
       .where(eq(privateNetworks.id, id))
       .returning();
     if (before.serverPublicKey !== null) {
-      revokeAccess(change, before, "server_changed");
+      revokeNetworkTickets(change, before, "server_changed");
       audit(actor, "network_server_removed", id, {
         name: before.name,
         publicKey: before.serverPublicKey,
@@ -83,7 +83,7 @@ export function unregisterServer(
 
 /** @returns null when no port is available and the server has an endpoint of its own. */
 async function reserveServerPort(
-  change: Change,
+  change: UnitOfWork,
   { id, orgId }: NetworkRow,
   { relayId, ownEndpoint }: NewServer,
 ): Promise<ReservedPort | null | Exclude<PortRefusal, WantedPortRefusal>> {
@@ -101,7 +101,7 @@ async function reserveServerPort(
 }
 
 async function isKeyOfDevice(
-  { tx }: Change,
+  { tx }: UnitOfWork,
   networkId: string,
   publicKey: string,
 ): Promise<boolean> {
@@ -120,7 +120,7 @@ function hasServerChanged(before: NetworkRow, after: NetworkRow): boolean {
   );
 }
 
-async function findRelayHost({ tx }: Change, { relayId }: NetworkRow): Promise<string | null> {
+async function findRelayHost({ tx }: UnitOfWork, { relayId }: NetworkRow): Promise<string | null> {
   if (relayId === null) return null;
   const [relay] = await tx.select({ host: relays.host }).from(relays).where(eq(relays.id, relayId));
   return relay?.host ?? null;

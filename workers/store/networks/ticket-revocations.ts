@@ -1,7 +1,7 @@
 /** Revokes the tickets of credentials at every relay on which their organization has ports. */
 import { and, eq, isNull } from "drizzle-orm";
 import type { Revocation } from "../../../protocol/relay/link.ts";
-import type { Change } from "../database.ts";
+import type { UnitOfWork } from "../database.ts";
 import { relayPorts } from "../tables/networks.ts";
 
 /** The credential in a ticket that a user asked for. */
@@ -11,7 +11,7 @@ export function toUserNonce(userId: string): string {
 
 /** @param nonces of capability tokens, or of `toUserNonce`. */
 export async function revokeTickets(
-  { tx, enqueue }: Change,
+  { tx, enqueue }: UnitOfWork,
   orgId: string,
   nonces: string[],
 ): Promise<void> {

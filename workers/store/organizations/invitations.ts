@@ -3,14 +3,14 @@ import { findRole } from "./memberships.ts";
 import { ago, fromNow } from "../clock.ts";
 import { and, eq, gt, isNull, sql, type SQL } from "drizzle-orm";
 import type { OrganizationActor } from "../audit.ts";
-import type { Change, Database } from "../database.ts";
+import type { UnitOfWork, Database } from "../database.ts";
 import type { Transaction } from "../transaction.ts";
 import type { OutboxMessage } from "../outbox-messages.ts";
 import { inOrganization, preparedList, type Page } from "../page.ts";
 import { lockOrganization, type MemberActor, type Role } from "../locks.ts";
 import { users } from "../tables/accounts.ts";
 import { invitations, memberships, organizations } from "../tables/organizations.ts";
-import type { OwnOrganization } from "./own-organization.ts";
+import type { OrganizationWithRole } from "./own-organization.ts";
 import { DAY_MS } from "../../../shared/time.ts";
 
 const INVITATION_MAX_MS = 7 * DAY_MS;
@@ -113,7 +113,7 @@ async function countLimitRefusal(
 
 /** Revokes the organization's open invitations for which the condition holds, or all of them. @returns how many. */
 export async function revokeInvitations(
-  { tx, audit }: Change,
+  { tx, audit }: UnitOfWork,
   actor: OrganizationActor,
   condition?: SQL,
 ): Promise<number> {
@@ -147,7 +147,7 @@ export function revokeInvitation(
 export function acceptInvitation(
   db: Database,
   { tokenHash, ...actor }: { tokenHash: string; userId: string; email: string; ip: string },
-): Promise<OwnOrganization | "invalid" | "another_address"> {
+): Promise<OrganizationWithRole | "invalid" | "another_address"> {
   return db.transaction(async ({ tx, audit }) => {
     const { userId, email, ip } = actor;
     const found = await lockInvitation(tx, tokenHash);

@@ -1,7 +1,7 @@
 /** An organization's members and their roles. Every organization always has an owner. */
 import { isMembership } from "./memberships.ts";
 import { and, eq, inArray, ne } from "drizzle-orm";
-import type { Change, Database } from "../database.ts";
+import type { UnitOfWork, Database } from "../database.ts";
 import type { Transaction } from "../transaction.ts";
 import { revokeInvitations } from "./invitations.ts";
 import { revokeTickets, toUserNonce } from "../networks/ticket-revocations.ts";
@@ -136,7 +136,7 @@ async function isLastOwner(tx: Transaction, orgId: string, member: MemberRow): P
 }
 
 async function applyRevocations(
-  change: Change,
+  change: UnitOfWork,
   actor: MemberActor,
   userId: string,
   revocations: RoleRevocations,

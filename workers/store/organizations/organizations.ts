@@ -25,13 +25,13 @@ import {
 import { revokeTokens } from "../tokens/tokens.ts";
 import { deleteTraffic } from "../metrics/traffic.ts";
 import { deleteTunnels } from "../tunnels/lifecycle.ts";
-import type { OwnOrganization } from "./own-organization.ts";
+import type { OrganizationWithRole } from "./own-organization.ts";
 
 /** Organizations that one user owns. */
 const ORGANIZATIONS_OWNED_MAX = 20;
 
 /** The plan and the approval that a new organization has. */
-export interface OrganizationTerms {
+export interface InitialPlan {
   plan: Plan;
   approvalStatus: "approved" | "pending";
   trialEndsAt: Date | null;
@@ -53,7 +53,7 @@ export async function listOrganizations(
   db: Database,
   userId: string,
   page: Page,
-): Promise<OwnOrganization[]> {
+): Promise<OrganizationWithRole[]> {
   const rows = await list(db, userId, page);
   return rows.map(({ organization, role }) => ({ ...organization, role }));
 }
@@ -71,9 +71,9 @@ export async function findOrganization(
 }
 
 /** Creates the organization of a new account, named after its address, with a default project. @returns its id. */
-export async function insertOrganization(
+export async function insertInitialOrganization(
   tx: Transaction,
-  { userId, email, terms }: { userId: string; email: string; terms: OrganizationTerms },
+  { userId, email, terms }: { userId: string; email: string; terms: InitialPlan },
 ): Promise<string> {
   const name = email.slice(0, email.indexOf("@"));
   const org = await insertWithOwner(tx, { userId, name, terms });
@@ -85,7 +85,7 @@ export interface NewOrganization {
   name: string;
   /** undefined: derived from the name. */
   slug?: string | undefined;
-  terms: OrganizationTerms;
+  terms: InitialPlan;
 }
 
 /** The user's row is locked, so that concurrent requests count each other's organizations. */
@@ -93,7 +93,7 @@ export function createOrganization(
   db: Database,
   actor: UserActor,
   organization: NewOrganization,
-): Promise<OwnOrganization | "duplicate_name" | "too_many"> {
+): Promise<OrganizationWithRole | "duplicate_name" | "too_many"> {
   return db.transaction(async ({ tx, audit }) => {
     const { userId } = actor;
     await tx.select({ id: users.id }).from(users).where(eq(users.id, userId)).for("no key update");
@@ -142,7 +142,7 @@ export function renameOrganization(
   db: Database,
   actor: MemberActor,
   name: string,
-): Promise<OwnOrganization> {
+): Promise<OrganizationWithRole> {
   return db.transaction(async ({ tx, audit }) => {
     const org = await lockOrganization(tx, actor);
     if (org.name === name) return { ...org, role: actor.role };

@@ -1,7 +1,7 @@
 /** Projects' rows: a project is a namespace of an organization's tunnels, to which tokens can be restricted. */
 import { and, eq, isNull, sql } from "drizzle-orm";
 import { DEFAULT_PROJECT_SLUG } from "../../../protocol/names.ts";
-import type { Change, Database } from "../database.ts";
+import type { UnitOfWork, Database } from "../database.ts";
 import { inOrganization, preparedList, type Page } from "../page.ts";
 import { lockCaller, type MemberActor } from "../locks.ts";
 import { tokens } from "../tables/tokens.ts";
@@ -139,7 +139,7 @@ export function mintProjectToken(
 }
 
 /** A concurrent revocation waits for the commit, and then also revokes the token that is minted here. */
-async function lockMasterKey({ tx }: Change, { id }: MasterKey) {
+async function lockMasterKey({ tx }: UnitOfWork, { id }: MasterKey) {
   const [creator] = await tx
     .select({ userId: tokens.createdBy })
     .from(tokens)

@@ -12,7 +12,8 @@ import type { Reader } from "../transaction.ts";
 import type { MemberActor } from "../locks.ts";
 import { tokens } from "../tables/tokens.ts";
 import { tokenUsage } from "../tables/metrics.ts";
-import { listServedTunnels, enqueueForServed, type ServedTunnels } from "./tokens.ts";
+import type { TokenTunnels } from "../outbox-messages.ts";
+import { listServedTunnels, enqueueForServed } from "./tokens.ts";
 
 const masters = alias(tokens, "masters");
 
@@ -123,7 +124,7 @@ export async function recordSpending(
   { query }: Database,
   tunnelId: string,
   spending: TokenSpending[],
-): Promise<ServedTunnels[]> {
+): Promise<TokenTunnels[]> {
   for (const { tokenNonce, month, bytes, requests } of spending) {
     const row = query
       .select({

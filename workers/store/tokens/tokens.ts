@@ -2,8 +2,9 @@
 import { and, eq, getTableColumns, gt, inArray, isNull, sql, type SQL } from "drizzle-orm";
 import { mayUse, type PlanState } from "../billing/plans.ts";
 import type { OrganizationActor } from "../audit.ts";
-import type { Change, Database } from "../database.ts";
+import type { UnitOfWork, Database } from "../database.ts";
 import type { Reader, Transaction } from "../transaction.ts";
+import type { TokenTunnels } from "../outbox-messages.ts";
 import { revokeTickets } from "../networks/ticket-revocations.ts";
 import { preparedList, type Page } from "../page.ts";
 import { lockCaller, lockPlanAndRole, type MemberActor } from "../locks.ts";
@@ -55,7 +56,7 @@ export function listTokens(db: Database, orgId: string, page: Page): Promise<Tok
 
 /** @throws PermissionLost when the actor's role has changed. */
 export async function insertToken(
-  change: Change,
+  change: UnitOfWork,
   actor: MemberActor,
   token: NewToken,
 ): Promise<TokenRow> {
@@ -65,7 +66,7 @@ export async function insertToken(
 
 /** For callers who have locked the actor's role. @param createdBy the token is revoked when this user leaves. */
 export async function insertTokenRow(
-  { tx, audit }: Change,
+  { tx, audit }: UnitOfWork,
   actor: OrganizationActor,
   token: NewToken,
   createdBy: string | null,
@@ -183,7 +184,7 @@ async function lockToken(
 
 /** Revokes the organization's tokens for which the condition holds, or all, and the tokens that master keys among them minted. */
 export async function revokeTokens(
-  change: Change,
+  change: UnitOfWork,
   actor: OrganizationActor,
   condition?: SQL,
 ): Promise<void> {
@@ -200,7 +201,7 @@ export async function revokeTokens(
 }
 
 async function revokeRows(
-  { tx, audit }: Change,
+  { tx, audit }: UnitOfWork,
   actor: OrganizationActor,
   condition: SQL | undefined,
 ) {
@@ -215,16 +216,10 @@ async function revokeRows(
   return revoked;
 }
 
-/** A token, and the tunnels that its agents serve. */
-export interface ServedTunnels {
-  tokenNonce: string;
-  tunnelIds: string[];
-}
-
 export async function listServedTunnels(
   reader: Reader,
   credentials: { id: string; nonce: string }[],
-): Promise<ServedTunnels[]> {
+): Promise<TokenTunnels[]> {
   if (credentials.length === 0) return [];
   const ids = credentials.map(({ id }) => id);
   const served = await reader
@@ -239,7 +234,7 @@ export async function listServedTunnels(
 }
 
 export async function enqueueForServed(
-  { tx, enqueue }: Change,
+  { tx, enqueue }: UnitOfWork,
   kind: "token_revoked" | "token_over_budget",
   credentials: { id: string; nonce: string }[],
 ): Promise<void> {

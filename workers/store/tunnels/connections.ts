@@ -2,7 +2,7 @@
 import type { Database } from "../database.ts";
 import type { MemberActor } from "../locks.ts";
 import { tunnels } from "../tables/tunnels.ts";
-import { liveTunnel } from "./live-tunnels.ts";
+import { isUndeletedTunnel } from "./live-tunnels.ts";
 
 export type ConnectionEnd = "ended" | "not_found";
 
@@ -18,7 +18,7 @@ export async function endConnection(
       const [row] = await tx
         .select({ id: tunnels.id })
         .from(tunnels)
-        .where(liveTunnel(actor.orgId, tunnelId));
+        .where(isUndeletedTunnel(actor.orgId, tunnelId));
       if (!row) return "not_found";
       audit(actor, "connection_ended", agentId, { tunnelId });
       enqueue({ kind: "connection_ended", payload: { tunnelId, agentId } });

@@ -2,13 +2,13 @@
 import { and, eq, isNull, lte, ne, sql, type SQL } from "drizzle-orm";
 import { EXPIRY_BATCH_ROWS } from "../../limits.ts";
 import { serviceActor, type Actor, type OrganizationActor } from "../audit.ts";
-import type { Change, Database } from "../database.ts";
+import type { UnitOfWork, Database } from "../database.ts";
 import { unbindTunnels } from "../domains/domains.ts";
 import { releaseHostnames } from "../domains/hostnames.ts";
 import type { MemberActor } from "../locks.ts";
 import { endCounters } from "../metrics/traffic.ts";
 import { tunnels, type TunnelRow } from "../tables/tunnels.ts";
-import { liveTunnel, liveTunnels } from "./live-tunnels.ts";
+import { isUndeletedTunnel, isUndeletedTunnelOf } from "./live-tunnels.ts";
 import { NEXT_SETTINGS_VERSION } from "./settings-version.ts";
 import { releaseTunnelPorts } from "./tcp-ports.ts";
 
@@ -26,14 +26,14 @@ export function deleteTunnel(db: Database, actor: OrganizationActor, id: string)
 
 /** Deletes the organization's tunnels for which the condition holds, or all of them. @returns how many. */
 export async function deleteTunnels(
-  change: Change,
+  change: UnitOfWork,
   actor: OrganizationActor,
   condition?: SQL,
 ): Promise<number> {
   const deleted = await change.tx
     .update(tunnels)
     .set({ deletedAt: sql`now()`, agentConnected: false })
-    .where(and(liveTunnels(actor.orgId), condition))
+    .where(and(isUndeletedTunnelOf(actor.orgId), condition))
     .returning({ id: tunnels.id });
   const ids = deleted.map(({ id }) => id);
   await retireTunnels(change, actor, ids, "deleted");
@@ -62,7 +62,7 @@ export async function setStopped(
           isDue: sql<boolean>`coalesce(${tunnels.expiresAt} <= now(), false)`,
         })
         .from(tunnels)
-        .where(liveTunnel(actor.orgId, id))
+        .where(isUndeletedTunnel(actor.orgId, id))
         .for("update");
       if (!tunnel) return "not_found";
       let { row } = tunnel;
@@ -80,7 +80,11 @@ export async function setStopped(
   );
 }
 
-async function updateStopped({ tx }: Change, id: string, isStopped: boolean): Promise<TunnelRow> {
+async function updateStopped(
+  { tx }: UnitOfWork,
+  id: string,
+  isStopped: boolean,
+): Promise<TunnelRow> {
   const [row] = await tx
     .update(tunnels)
     .set({
@@ -136,7 +140,7 @@ export function expireIfDue(db: Database, id: string): Promise<number | null> {
 }
 
 /** The caller has locked the tunnel's row. */
-export async function expireTunnel(change: Change, { id, orgId }: TunnelRow): Promise<void> {
+export async function expireTunnel(change: UnitOfWork, { id, orgId }: TunnelRow): Promise<void> {
   await change.tx
     .update(tunnels)
     .set({ status: "expired", agentConnected: false })
@@ -148,7 +152,7 @@ export async function expireTunnel(change: Change, { id, orgId }: TunnelRow): Pr
 
 /** Frees what tunnels hold, and sends their objects the end. */
 async function retireTunnels(
-  change: Change,
+  change: UnitOfWork,
   actor: Actor,
   tunnelIds: string[],
   why: "deleted" | "expired",

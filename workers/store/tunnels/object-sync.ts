@@ -4,13 +4,12 @@ import type { Env } from "../../env.ts";
 import { hostnameObject, organizationObject, tunnelObject } from "../../objects.ts";
 import type { Database } from "../database.ts";
 import { listStaleTunnelIds } from "../metrics/metrics.ts";
-import type { RouteChange } from "../outbox-messages.ts";
+import type { RouteChange, TokenTunnels } from "../outbox-messages.ts";
 import { recordSpending } from "../tokens/spending.ts";
-import type { ServedTunnels } from "../tokens/tokens.ts";
 import { markDisconnected, saveReport } from "./reports.ts";
 
 /** Updates the tunnel's row with a report of its object. */
-export async function confirmTunnel(env: Env, db: Database, tunnelId: string): Promise<void> {
+export async function refreshTunnelStatus(env: Env, db: Database, tunnelId: string): Promise<void> {
   const report = await tunnelObject(env, tunnelId).sendReport();
   if (!report) await markDisconnected(db, tunnelId);
 }
@@ -19,11 +18,15 @@ export async function confirmTunnel(env: Env, db: Database, tunnelId: string): P
  * Counts the agents that serve an organization's tunnels now. Rows of other tunnels that say "connected" are corrected,
  * except where the tunnel's object does not answer.
  */
-export async function countAgents(env: Env, db: Database, orgId: string): Promise<number> {
+export async function refreshAndCountAgents(
+  env: Env,
+  db: Database,
+  orgId: string,
+): Promise<number> {
   const connections = await organizationObject(env, orgId).listConnections();
   const servedIds = connections.map(({ tunnelId }) => tunnelId);
   const staleIds = await listStaleTunnelIds(db, orgId, servedIds);
-  await Promise.allSettled(staleIds.map((id) => confirmTunnel(env, db, id)));
+  await Promise.allSettled(staleIds.map((id) => refreshTunnelStatus(env, db, id)));
   return connections.length;
 }
 
@@ -56,7 +59,7 @@ export async function applyReport(env: Env, db: Database, report: TunnelReport):
 /** Disconnects the agents of a token that has spent its budget. */
 export async function disconnectOverBudget(
   env: Env,
-  { tokenNonce, tunnelIds }: ServedTunnels,
+  { tokenNonce, tunnelIds }: TokenTunnels,
 ): Promise<void> {
   await Promise.all(
     tunnelIds.map(async (id) => tunnelObject(env, id).disconnectOverBudget(tokenNonce)),

@@ -4,7 +4,7 @@ import { TUNNEL_STATUS_FRESH_MS } from "../../limits.ts";
 import type { Plan } from "../../../protocol/plans.ts";
 import { getRequestedExpiry, getTunnelExpiry } from "../billing/plans.ts";
 import type { OrganizationActor } from "../audit.ts";
-import type { Change, Database } from "../database.ts";
+import type { UnitOfWork, Database } from "../database.ts";
 import { enqueueSettings } from "../access/gates.ts";
 import type { PortRefusal } from "../networks/relay-ports.ts";
 import { findOverBudget } from "../tokens/spending.ts";
@@ -15,7 +15,7 @@ import { reserveTunnelPort, type TunnelWithRelay } from "./tcp-ports.ts";
 import { expireTunnel } from "./lifecycle.ts";
 import { NEXT_SETTINGS_VERSION } from "./settings-version.ts";
 import { findProjectId, insertTunnel } from "./tunnels.ts";
-import { liveTunnels } from "./live-tunnels.ts";
+import { isUndeletedTunnelOf } from "./live-tunnels.ts";
 
 export interface RegistrationRequest {
   orgId: string;
@@ -153,7 +153,7 @@ export function registerTunnel(db: Database, request: RegistrationRequest): Prom
 
 /** A reconnecting agent does not overwrite the allowlist, which may have been changed since it first connected. */
 async function updateAllowedCidrs(
-  change: Change,
+  change: UnitOfWork,
   actor: OrganizationActor,
   tunnel: TunnelRow,
   { allowedCidrs, resumeTunnelId }: RegistrationRequest,
@@ -174,7 +174,7 @@ function refuse(refusal: RegistrationRefusal, stale: { id: string }[] = []): Reg
 }
 
 /** The lock makes registrations with one token wait for each other. */
-async function lockToken({ tx }: Change, { orgId, tokenNonce }: RegistrationRequest) {
+async function lockToken({ tx }: UnitOfWork, { orgId, tokenNonce }: RegistrationRequest) {
   const [token] = await tx
     .select({
       id: tokens.id,
@@ -196,13 +196,15 @@ async function lockToken({ tx }: Change, { orgId, tokenNonce }: RegistrationRequ
 
 /** A tunnel whose expiry has been reached expires here if the scheduled job has not run yet. @returns null for it. */
 async function lockLiveTunnel(
-  change: Change,
+  change: UnitOfWork,
   { orgId, label }: RegistrationRequest,
 ): Promise<TunnelRow | null> {
   const [tunnel] = await change.tx
     .select()
     .from(tunnels)
-    .where(and(liveTunnels(orgId), eq(tunnels.subdomain, label), ne(tunnels.status, "expired")))
+    .where(
+      and(isUndeletedTunnelOf(orgId), eq(tunnels.subdomain, label), ne(tunnels.status, "expired")),
+    )
     .for("update");
   if (!tunnel) return null;
   if (tunnel.expiresAt && tunnel.expiresAt.getTime() <= Date.now()) {
@@ -214,7 +216,7 @@ async function lockLiveTunnel(
 
 /** Why an agent can't resume its tunnel. A tunnel that its owner deleted must not be created again by a reconnect. */
 async function findResumeError(
-  { tx }: Change,
+  { tx }: UnitOfWork,
   { orgId, resumeTunnelId }: RegistrationRequest,
 ): Promise<"tunnel_deleted" | "tunnel_expired" | null> {
   if (resumeTunnelId === undefined) return null;

@@ -2,7 +2,7 @@
 import { and, eq, isNotNull, lt, sql } from "drizzle-orm";
 import type { TunnelReport } from "../../../durable-objects/rpc.ts";
 import type { Database } from "../database.ts";
-import { writeCounters, writeTraffic } from "../metrics/traffic.ts";
+import { buildCountersUpsert, buildTrafficUpsert } from "../metrics/traffic.ts";
 import { tunnels } from "../tables/tunnels.ts";
 
 /**
@@ -33,7 +33,10 @@ export async function saveReport({ query }: Database, report: TunnelReport): Pro
     .where(and(eq(tunnels.id, tunnelId), lt(tunnels.reportSequence, sequence)));
   if (report.traffic.length === 0) await update;
   else {
-    const counted = [query.execute(writeCounters(report)), query.execute(writeTraffic(report))];
+    const counted = [
+      query.execute(buildCountersUpsert(report)),
+      query.execute(buildTrafficUpsert(report)),
+    ];
     await query.batch([update, ...counted]);
   }
 }

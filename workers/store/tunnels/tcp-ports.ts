@@ -1,6 +1,6 @@
 /** The public TCP ports of tunnels of protocol `tcp`: reserved when a tunnel is created, released when it ends. */
 import { and, eq, inArray, isNull, sql } from "drizzle-orm";
-import type { Change } from "../database.ts";
+import type { UnitOfWork } from "../database.ts";
 import { reservePort, type PortRefusal } from "../networks/relay-ports.ts";
 import { relayPorts, relays } from "../tables/networks.ts";
 import { tunnels, type TunnelRow } from "../tables/tunnels.ts";
@@ -15,7 +15,7 @@ export type TunnelWithRelay = TunnelRow & { relayHost: string | null };
 
 /** @returns the updated tunnel. It keeps the port that it has, unless a different one is wanted. */
 export async function reserveTunnelPort(
-  change: Change,
+  change: UnitOfWork,
   tunnel: Pick<TunnelRow, "id" | "orgId">,
   wanted: WantedPort,
 ): Promise<TunnelWithRelay | PortRefusal> {
@@ -39,7 +39,7 @@ export async function reserveTunnelPort(
 }
 
 /** For tunnels that end. Other organizations can reserve the ports after the cool-down. */
-export async function releaseTunnelPorts({ tx }: Change, tunnelIds: string[]): Promise<void> {
+export async function releaseTunnelPorts({ tx }: UnitOfWork, tunnelIds: string[]): Promise<void> {
   if (tunnelIds.length === 0) return;
   await tx
     .update(relayPorts)

@@ -3,7 +3,7 @@ import { and, eq, getTableColumns, inArray, isNull, sql } from "drizzle-orm";
 import { Tunnel, type CreateTunnel } from "../../../protocol/schemas/tunnels/tunnels.ts";
 import type { OrganizationActor } from "../audit.ts";
 import { getRequestedExpiry, getTunnelExpiry } from "../billing/plans.ts";
-import type { Change, Database } from "../database.ts";
+import type { UnitOfWork, Database } from "../database.ts";
 import { claimHostname } from "../domains/hostnames.ts";
 import { lockPlanAndRole, type MemberActor } from "../locks.ts";
 import type { PortRefusal } from "../networks/relay-ports.ts";
@@ -13,7 +13,7 @@ import { relays } from "../tables/networks.ts";
 import { projects } from "../tables/organizations.ts";
 import { tunnels, type TunnelRow } from "../tables/tunnels.ts";
 import type { Reader, Transaction } from "../transaction.ts";
-import { liveTunnel, liveTunnels } from "./live-tunnels.ts";
+import { isUndeletedTunnel, isUndeletedTunnelOf } from "./live-tunnels.ts";
 import { reserveTunnelPort } from "./tcp-ports.ts";
 
 type ListedColumn = keyof Tunnel & keyof TunnelRow;
@@ -50,7 +50,7 @@ function selectListed(reader: Reader) {
 export const listTunnels = preparedList(
   "list_tunnels",
   inOrganization(tunnels),
-  (query, isOnPage) => selectListed(query).where(and(isOnPage, liveTunnels(SCOPE_ID))),
+  (query, isOnPage) => selectListed(query).where(and(isOnPage, isUndeletedTunnelOf(SCOPE_ID))),
 );
 
 /** @returns them in no particular order. */
@@ -64,7 +64,10 @@ export async function hasTunnel(
   orgId: string,
   id: string,
 ): Promise<boolean> {
-  const rows = await query.select({ id: tunnels.id }).from(tunnels).where(liveTunnel(orgId, id));
+  const rows = await query
+    .select({ id: tunnels.id })
+    .from(tunnels)
+    .where(isUndeletedTunnel(orgId, id));
   return rows.length > 0;
 }
 
@@ -127,7 +130,7 @@ export type NewTunnel = Omit<typeof tunnels.$inferInsert, "orgId" | "subdomain">
 
 /** @returns null when the name is taken; then the caller must roll back. */
 export async function insertTunnel(
-  change: Change,
+  change: UnitOfWork,
   actor: OrganizationActor,
   { label, ...columns }: NewTunnel,
 ): Promise<TunnelRow | null> {
@@ -138,7 +141,7 @@ export async function insertTunnel(
     .onConflictDoNothing()
     .returning();
   if (!row) return null;
-  const claim = { host: label, tunnelId: row.id, orgId, hasVisitors: row.protocol !== "tcp" };
+  const claim = { host: label, tunnelId: row.id, orgId, isRoutable: row.protocol !== "tcp" };
   if (!(await claimHostname(change, claim))) return null;
   change.audit(actor, "tunnel_created", row.id, { subdomain: label });
   return row;

@@ -2,16 +2,16 @@
  * Webhook receivers' rows. Each change of a row has the next version; the receiver's object receives the new settings
  * through the outbox and applies the newest.
  */
-import { isOwnedRow } from "../owned-rows.ts";
+import { isRowOfOrganization } from "../owned-rows.ts";
 import { fromNow } from "../clock.ts";
 import { and, asc, eq, gt, inArray, isNotNull, like, lte, not, or, sql } from "drizzle-orm";
 import type { ReceiverSettings } from "../../../durable-objects/receiver/settings.ts";
-import { EXPIRY_BATCH_ROWS, REENCRYPTION_BATCH_ROWS, RECEIVERS_MAX } from "../../limits.ts";
+import { EXPIRY_BATCH_ROWS, REENCRYPTION_BATCH_ROWS, RECEIVERS_PER_ORG_MAX } from "../../limits.ts";
 import type { Validator } from "../../../protocol/schemas/webhooks.ts";
 import type { Plan } from "../../../protocol/plans.ts";
-import { PLAN_TERMS } from "../billing/plans.ts";
+import { PLAN_LIMITS } from "../billing/plans.ts";
 import type { OrganizationActor } from "../audit.ts";
-import type { Change, Database } from "../database.ts";
+import type { UnitOfWork, Database } from "../database.ts";
 import { inOrganization, preparedList, type Page } from "../page.ts";
 import { lockOrganization, type MemberActor } from "../locks.ts";
 import { organizations } from "../tables/organizations.ts";
@@ -39,7 +39,7 @@ export async function findReceiver(
   const [row] = await query
     .select()
     .from(webhookReceivers)
-    .where(isOwnedRow(webhookReceivers, orgId, id));
+    .where(isRowOfOrganization(webhookReceivers, orgId, id));
   return row ?? null;
 }
 
@@ -73,7 +73,7 @@ export function createReceiver(
     const { tx, audit } = change;
     const org = await lockOrganization(tx, actor);
     const receivers = await tx.$count(webhookReceivers, eq(webhookReceivers.orgId, org.id));
-    if (receivers >= RECEIVERS_MAX) return "too_many";
+    if (receivers >= RECEIVERS_PER_ORG_MAX) return "too_many";
     const [row] = await tx
       .insert(webhookReceivers)
       .values({ orgId: org.id, ...receiver })
@@ -102,7 +102,7 @@ export async function rotateReceiverSecret(
           previousSecretUntil: fromNow(overlapMs),
           version: sql`${webhookReceivers.version} + 1`,
         })
-        .where(isOwnedRow(webhookReceivers, org.id, id))
+        .where(isRowOfOrganization(webhookReceivers, org.id, id))
         .returning();
       if (!row) return "not_found";
       change.audit(actor, "receiver_rotated", id, {
@@ -126,7 +126,7 @@ export function deleteReceiver(
 
 /** Deletes one or all of an organization's receivers with their deliveries. @returns how many. */
 export async function deleteReceivers(
-  { tx, audit, enqueue }: Change,
+  { tx, audit, enqueue }: UnitOfWork,
   actor: OrganizationActor,
   id?: string,
 ): Promise<number> {
@@ -136,7 +136,7 @@ export async function deleteReceivers(
     .where(
       id === undefined
         ? eq(webhookReceivers.orgId, orgId)
-        : isOwnedRow(webhookReceivers, orgId, id),
+        : isRowOfOrganization(webhookReceivers, orgId, id),
     )
     .returning({ id: webhookReceivers.id, name: webhookReceivers.name });
   for (const receiver of deleted) {
@@ -147,7 +147,11 @@ export async function deleteReceivers(
 }
 
 /** After a change of the organization's plan, which decides how long deliveries are stored. */
-export async function republishReceivers(change: Change, orgId: string, plan: Plan): Promise<void> {
+export async function republishReceivers(
+  change: UnitOfWork,
+  orgId: string,
+  plan: Plan,
+): Promise<void> {
   const rows = await change.tx
     .update(webhookReceivers)
     .set({ version: sql`${webhookReceivers.version} + 1` })
@@ -222,7 +226,7 @@ export function deleteReplacedSecrets(db: Database): Promise<number> {
 }
 
 /** The rows may belong to several organizations. */
-async function enqueueSettingsOfAll(change: Change, rows: ReceiverRow[]): Promise<void> {
+async function enqueueSettingsOfAll(change: UnitOfWork, rows: ReceiverRow[]): Promise<void> {
   if (rows.length === 0) return;
   const orgIds = [...new Set(rows.map(({ orgId }) => orgId))];
   const orgs = await change.tx
@@ -233,7 +237,7 @@ async function enqueueSettingsOfAll(change: Change, rows: ReceiverRow[]): Promis
   for (const row of rows) enqueueSettings(change, row, plans.get(row.orgId)!);
 }
 
-function enqueueSettings({ enqueue }: Change, row: ReceiverRow, plan: Plan): void {
+function enqueueSettings({ enqueue }: UnitOfWork, row: ReceiverRow, plan: Plan): void {
   const payload = { receiverId: row.id, settings: toReceiverSettings(row, plan) };
   enqueue({ kind: "receiver_settings", payload });
 }
@@ -244,6 +248,6 @@ function toReceiverSettings(row: ReceiverRow, plan: Plan): ReceiverSettings {
   if (previousSecret !== null && until) {
     secrets.push({ sealed: previousSecret, untilMs: until.getTime() });
   }
-  const keepMs = PLAN_TERMS[plan].inspectorRetentionDays * DAY_MS;
+  const keepMs = PLAN_LIMITS[plan].inspectorRetentionDays * DAY_MS;
   return { version, validator, secrets, keepMs };
 }

@@ -16,15 +16,15 @@ import { mayUse } from "../../store/billing/plans.ts";
 import { setIdentityGate } from "../../store/access/gates.ts";
 import { allow } from "../guard.ts";
 import { createRouter, describeField, getMemberActor, jsonResponse, route } from "../route.ts";
-import { requireGateChange } from "./gate-changes.ts";
+import { requireSettingChanged } from "./gate-changes.ts";
 import { providerNotConfigured } from "../accounts/provider-redirects.ts";
 
-export const edgeAuth = createRouter();
+export const identityGate = createRouter();
 
 /** The provider that visitors can be sent to. */
 const PROVIDER = "idp_a";
 
-edgeAuth.openapi(
+identityGate.openapi(
   route({
     method: "put",
     path: "/tunnels/{id}/edge-auth",
@@ -56,12 +56,12 @@ edgeAuth.openapi(
       throw new ApiError("upgrade_required", "Your plan does not include sign-in for visitors.");
     }
     if (!findVisitorProvider(c.env, c.var.config)) throw providerNotConfigured(PROVIDER);
-    requireGateChange(await setIdentityGate(c.var.db, getMemberActor(c), id, allowList));
+    requireSettingChanged(await setIdentityGate(c.var.db, getMemberActor(c), id, allowList));
     return c.json({ id, edge_auth_enabled: true }, 200);
   },
 );
 
-edgeAuth.openapi(
+identityGate.openapi(
   route({
     method: "delete",
     path: "/tunnels/{id}/edge-auth",
@@ -75,7 +75,7 @@ edgeAuth.openapi(
   }),
   async (c) => {
     const { id } = c.req.valid("param");
-    requireGateChange(await setIdentityGate(c.var.db, getMemberActor(c), id, null));
+    requireSettingChanged(await setIdentityGate(c.var.db, getMemberActor(c), id, null));
     return c.json({ id, edge_auth_enabled: false }, 200);
   },
 );

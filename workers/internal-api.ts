@@ -20,44 +20,44 @@ import type {
   ClientRequest,
   ClientVerdict,
   RedeemedTicket,
-  RowsBinding,
+  InternalApiBinding,
   PresentedTicket,
-} from "./rows-binding.ts";
+} from "./internal-api-binding.ts";
 
-export class Rows extends WorkerEntrypoint<Env> implements RowsBinding {
-  async route(host: string): Promise<Route | null> {
-    const [{ openDatabase }, { findRoute }] = await Promise.all([
+export class InternalApi extends WorkerEntrypoint<Env> implements InternalApiBinding {
+  async findRoute(host: string): Promise<Route | null> {
+    const [{ createDatabase }, { findRoute }] = await Promise.all([
       import("./jobs/outbox.ts"),
       import("./store/domains/hostnames.ts"),
     ]);
-    return findRoute(openDatabase(this.env), host);
+    return findRoute(createDatabase(this.env), host);
   }
 
   async reportTunnel(report: TunnelReport): Promise<void> {
-    const [{ openDatabase }, { applyReport }] = await Promise.all([
+    const [{ createDatabase }, { applyReport }] = await Promise.all([
       import("./jobs/outbox.ts"),
       import("./store/tunnels/object-sync.ts"),
     ]);
-    await applyReport(this.env, openDatabase(this.env), report);
+    await applyReport(this.env, createDatabase(this.env), report);
   }
 
-  async expireTunnel(tunnelId: string): Promise<number | null> {
-    const [{ openDatabase }, { expireIfDue }] = await Promise.all([
+  async expireTunnelIfDue(tunnelId: string): Promise<number | null> {
+    const [{ createDatabase }, { expireIfDue }] = await Promise.all([
       import("./jobs/outbox.ts"),
       import("./store/tunnels/lifecycle.ts"),
     ]);
-    return expireIfDue(openDatabase(this.env), tunnelId);
+    return expireIfDue(createDatabase(this.env), tunnelId);
   }
 
-  async receiver(receiverId: string): Promise<ReceiverSettings | null> {
-    const [{ openDatabase }, { findReceiverSettings }] = await Promise.all([
+  async findReceiverSettings(receiverId: string): Promise<ReceiverSettings | null> {
+    const [{ createDatabase }, { findReceiverSettings }] = await Promise.all([
       import("./jobs/outbox.ts"),
       import("./store/webhooks/receivers.ts"),
     ]);
-    return findReceiverSettings(openDatabase(this.env), receiverId);
+    return findReceiverSettings(createDatabase(this.env), receiverId);
   }
 
-  async tokenKeys(): Promise<JSONWebKeySet> {
+  async getAccessTokenJwks(): Promise<JSONWebKeySet> {
     const [{ getConfig }, { getAccessTokenKeys }] = await Promise.all([
       import("./config/config.ts"),
       import("./identity/keys.ts"),
@@ -67,46 +67,46 @@ export class Rows extends WorkerEntrypoint<Env> implements RowsBinding {
   }
 
   async relayConnected(relay: RelayDescription): Promise<void> {
-    const [{ openDatabase }, { saveRelay }] = await Promise.all([
+    const [{ createDatabase }, { saveRelay }] = await Promise.all([
       import("./jobs/outbox.ts"),
       import("./store/networks/relays.ts"),
     ]);
-    await saveRelay(openDatabase(this.env), relay);
+    await saveRelay(createDatabase(this.env), relay);
   }
 
   async relayDisconnected(relayId: string, epoch: string): Promise<void> {
-    const [{ openDatabase }, { markRelayDisconnected }] = await Promise.all([
+    const [{ createDatabase }, { markRelayDisconnected }] = await Promise.all([
       import("./jobs/outbox.ts"),
       import("./store/networks/relays.ts"),
     ]);
-    await markRelayDisconnected(openDatabase(this.env), relayId, epoch);
+    await markRelayDisconnected(createDatabase(this.env), relayId, epoch);
   }
 
   async countReservedPorts(relayId: string): Promise<{ udp: number; tcp: number }> {
-    const [{ openDatabase }, { countReservedPorts }] = await Promise.all([
+    const [{ createDatabase }, { countReservedPorts }] = await Promise.all([
       import("./jobs/outbox.ts"),
       import("./store/networks/relays.ts"),
     ]);
-    return countReservedPorts(openDatabase(this.env), relayId);
+    return countReservedPorts(createDatabase(this.env), relayId);
   }
 
-  async liveWatchers(orgId: string, watchers: WatcherSession[]): Promise<string[]> {
-    const [{ openDatabase }, { findLiveWatchers }] = await Promise.all([
+  async findLiveWatchers(orgId: string, watchers: WatcherSession[]): Promise<string[]> {
+    const [{ createDatabase }, { findLiveWatchers }] = await Promise.all([
       import("./jobs/outbox.ts"),
       import("./store/accounts/live-sessions.ts"),
     ]);
     const ids = watchers.map(({ sessionId }) => sessionId);
-    return findLiveWatchers(openDatabase(this.env), orgId, ids);
+    return findLiveWatchers(createDatabase(this.env), orgId, ids);
   }
 
-  async redeemTicket(shown: PresentedTicket): Promise<RedeemedTicket | null> {
-    const { redeemTicket } = await import("./identity/visitors/visitor-tickets.ts");
-    return redeemTicket(this.env, shown);
+  async redeemVisitorTicket(shown: PresentedTicket): Promise<RedeemedTicket | null> {
+    const { redeemVisitorTicket } = await import("./identity/visitors/visitor-tickets.ts");
+    return redeemVisitorTicket(this.env, shown);
   }
 
-  async admit(request: AgentRequest): Promise<AgentVerdict> {
-    const { admit } = await import("./api/tunnels/admission.ts");
-    return admit(this.env, request);
+  async admitAgent(request: AgentRequest): Promise<AgentVerdict> {
+    const { admitAgent } = await import("./api/tunnels/admission.ts");
+    return admitAgent(this.env, request);
   }
 
   async admitClient(request: ClientRequest): Promise<ClientVerdict> {
@@ -114,9 +114,9 @@ export class Rows extends WorkerEntrypoint<Env> implements RowsBinding {
     return admitClient(this.env, request);
   }
 
-  async confirmAdmission(admission: Admission): Promise<void> {
-    const { confirmAdmission } = await import("./api/tunnels/admission.ts");
-    await confirmAdmission(this.env, admission);
+  async recheckAdmission(admission: Admission): Promise<void> {
+    const { recheckAdmission } = await import("./api/tunnels/admission.ts");
+    await recheckAdmission(this.env, admission);
   }
 
   async withdrawAdmission(admission: Admission): Promise<void> {

@@ -35,9 +35,9 @@ const RECEIVERS_CACHE_MAX = 1_000;
 /** When a vendor should retry a delivery to a receiver that is full. */
 const RECEIVER_FULL_RETRY_MS = MINUTE_MS;
 
-export const hooks = createRouter();
+export const incomingWebhooks = createRouter();
 
-hooks.openAPIRegistry.registerPath({
+incomingWebhooks.openAPIRegistry.registerPath({
   method: "post",
   path: "/hooks/{id}",
   summary: "Deliver a webhook",
@@ -59,7 +59,7 @@ hooks.openAPIRegistry.registerPath({
   },
 });
 
-hooks.post("/hooks/:id", async (c) => {
+incomingWebhooks.post("/hooks/:id", async (c) => {
   const { success, data } = Id.safeParse(c.req.param());
   if (!success) throw notFound("webhook receiver");
   const body = new Uint8Array(await c.req.arrayBuffer());
@@ -79,23 +79,23 @@ const verifiers = new BoundedMap<string, Verifier>(RECEIVERS_CACHE_MAX);
 async function receive(c: ApiContext, id: string, signed: SignedRequest): Promise<Response> {
   const { env } = c;
   const remembered = verifiers.get(id);
-  let judge = remembered ?? (await loadVerifier(c, id));
-  if (!(await isSigned(judge, signed))) {
-    const newest = remembered ? await loadVerifier(c, id) : judge;
-    const isSame = newest.settings.version === judge.settings.version;
+  let verifier = remembered ?? (await loadVerifier(c, id));
+  if (!(await isSigned(verifier, signed))) {
+    const newest = remembered ? await loadVerifier(c, id) : verifier;
+    const isSame = newest.settings.version === verifier.settings.version;
     if (isSame || !(await isSigned(newest, signed))) throw invalidSignature();
-    judge = newest;
+    verifier = newest;
   }
-  const { validator } = judge.settings;
+  const { validator } = verifier.settings;
   const challenge = readChallenge(validator, signed);
   if (challenge !== null) return c.json({ challenge }, 200);
 
-  const arrival = toIncomingDelivery(judge, signed);
-  let taken = await receiverObject(env, id).store(arrival, judge.settings.version);
+  const arrival = toIncomingDelivery(verifier, signed);
+  let taken = await receiverObject(env, id).store(arrival, verifier.settings.version);
   if (taken.outcome === "outdated") {
-    judge = await cacheVerifier(c.var.config, id, taken.settings);
-    if (!(await isSigned(judge, signed))) throw invalidSignature();
-    taken = await receiverObject(env, id).store(arrival, judge.settings.version);
+    verifier = await cacheVerifier(c.var.config, id, taken.settings);
+    if (!(await isSigned(verifier, signed))) throw invalidSignature();
+    taken = await receiverObject(env, id).store(arrival, verifier.settings.version);
   }
   requireStored(id, taken);
   // A chat app shows the response to a command or a dialog to the user, so the response is empty.

@@ -18,12 +18,12 @@ const COLUMNS = {
   metadata: auditEvents.metadata,
 };
 
-export type EventRow = Pick<
+export type AuditEventRow = Pick<
   typeof auditEvents.$inferSelect,
   "id" | "createdAt" | "orgId" | "action" | "resourceType" | "resourceId" | "ip" | "metadata"
 > & { userEmail: string | null };
 
-export interface EventFilter {
+export interface AuditEventFilter {
   since?: Date | undefined;
   action?: string | undefined;
   actor?: { id: string } | { email: string } | undefined;
@@ -58,11 +58,11 @@ function ifGiven(name: string, condition: (value: SQL) => SQL): SQL {
 }
 
 /** Newest first. */
-export function listEvents(
+export function listAuditEvents(
   db: Database,
   orgId: string,
-  { since, action, actor, ...page }: Page & EventFilter,
-): Promise<EventRow[]> {
+  { since, action, actor, ...page }: Page & AuditEventFilter,
+): Promise<AuditEventRow[]> {
   return organizationEvents(db, orgId, page, {
     since: since?.getTime() ?? null,
     action: action ?? null,
@@ -86,6 +86,10 @@ const personalEvents = preparedList(
 );
 
 /** Newest first. */
-export function listPersonalEvents(db: Database, userId: string, page: Page): Promise<EventRow[]> {
+export function listPersonalEvents(
+  db: Database,
+  userId: string,
+  page: Page,
+): Promise<AuditEventRow[]> {
   return personalEvents(db, userId, page);
 }

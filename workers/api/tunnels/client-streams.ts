@@ -13,13 +13,13 @@ import { describeError } from "../../errors.ts";
 import { log } from "../../../shared/log.ts";
 import { tunnelObject } from "../../objects.ts";
 import { createRouter, failureResponses, type ApiContext } from "../route.ts";
-import { ConnectionRefusal, toConnectionRefusal, respondWithClose } from "./refusals.ts";
+import { ConnectionRefusedError, toConnectionRefusal, respondWithClose } from "./refusals.ts";
 import { getOfferedProtocols, requireUpgrade } from "../upgrade.ts";
 import { parseBearerToken } from "../../../shared/bearer-token.ts";
 
-export const agentStreams = createRouter();
+export const clientStreams = createRouter();
 
-agentStreams.openAPIRegistry.registerPath({
+clientStreams.openAPIRegistry.registerPath({
   method: "get",
   path: "/agent/streams",
   summary: "Connect a client to a TCP tunnel",
@@ -33,14 +33,15 @@ agentStreams.openAPIRegistry.registerPath({
   },
 });
 
-agentStreams.get("/agent/streams", async (c) => {
+clientStreams.get("/agent/streams", async (c) => {
   requireUpgrade(c, "Clients connect over a WebSocket.");
   try {
     return await handOver(c, await admit(c));
   } catch (error) {
-    if (error instanceof ConnectionRefusal) return respondWithClose(c, error, STREAMS_SUBPROTOCOL);
+    if (error instanceof ConnectionRefusedError)
+      return respondWithClose(c, error, STREAMS_SUBPROTOCOL);
     log("error", "client_failed", { requestId: c.var.requestId, cause: describeError(error) });
-    const refusal = new ConnectionRefusal(
+    const refusal = new ConnectionRefusedError(
       "internal",
       "the server failed to process this connection",
     );
@@ -50,19 +51,19 @@ agentStreams.get("/agent/streams", async (c) => {
 
 async function admit(c: ApiContext): Promise<ClientAdmission> {
   if (!getOfferedProtocols(c).includes(STREAMS_SUBPROTOCOL)) {
-    throw new ConnectionRefusal(
+    throw new ConnectionRefusedError(
       "unsupported_version",
       `this server requires the subprotocol ${STREAMS_SUBPROTOCOL}`,
     );
   }
   const bearer = parseBearerToken(c.req.header("authorization"));
-  if (bearer === null) throw new ConnectionRefusal("unauthorized", "a token is required");
+  if (bearer === null) throw new ConnectionRefusedError("unauthorized", "a token is required");
   const query = StreamsQuery.safeParse(c.req.query());
   if (!query.success)
-    throw new ConnectionRefusal("invalid_request", "tunnel: must be an id or a subdomain");
+    throw new ConnectionRefusedError("invalid_request", "tunnel: must be an id or a subdomain");
   const { tunnel } = query.data;
-  const verdict = await c.env.ROWS.admitClient({ bearer, tunnel, address: c.var.address });
-  if ("refusal" in verdict) throw new ConnectionRefusal(verdict.refusal, verdict.message);
+  const verdict = await c.env.INTERNAL_API.admitClient({ bearer, tunnel, address: c.var.address });
+  if ("refusal" in verdict) throw new ConnectionRefusedError(verdict.refusal, verdict.message);
   return verdict.admission;
 }
 

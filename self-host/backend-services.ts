@@ -1,7 +1,7 @@
 /** Opens the data directory, secrets and database of a self-hosted server, for `npm start` and `npm run dev`. */
 import { type DataDir, openDataDir } from "./data-dir.ts";
 import { type Gateway, startGateway } from "./gateway/gateway.ts";
-import { assertSameKeys, createSetupCode, type SetupCode } from "./postgres/installation.ts";
+import { assertSameKeys, createSetupCode, type SetupCode } from "./postgres/database-setup.ts";
 import type { Log } from "./log.ts";
 import { connectDatabase, migrate } from "./postgres/migrate.ts";
 import { startPostgres } from "./postgres/postgres.ts";

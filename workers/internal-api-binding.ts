@@ -1,6 +1,6 @@
-/** The methods of the Worker's `Rows` entry point (`workers/rpc.ts`) for requests that last as long as a connection. */
+/** The methods of the Worker's `InternalApi` entry point (`workers/internal-api.ts`) for requests that last as long as a connection. */
 import type { z } from "zod";
-import type { Rows } from "../durable-objects/rpc.ts";
+import type { InternalApi } from "../durable-objects/rpc.ts";
 import type { Admission, ClientAdmission } from "../durable-objects/tunnel/agents/admission.ts";
 import type { ConnectQuery } from "../protocol/schemas/tunnels/tunnels.ts";
 import type { CloseName } from "../protocol/wire/close-codes.ts";
@@ -39,10 +39,10 @@ export interface RedeemedTicket {
   target: string;
 }
 
-export interface RowsBinding extends Rows, Rpc.WorkerEntrypointBranded {
-  admit(request: AgentRequest): Promise<AgentVerdict>;
+export interface InternalApiBinding extends InternalApi, Rpc.WorkerEntrypointBranded {
+  admitAgent(request: AgentRequest): Promise<AgentVerdict>;
   admitClient(request: ClientRequest): Promise<ClientVerdict>;
-  confirmAdmission(admission: Admission): Promise<void>;
+  recheckAdmission(admission: Admission): Promise<void>;
   withdrawAdmission(admission: Admission): Promise<void>;
-  redeemTicket(ticket: PresentedTicket): Promise<RedeemedTicket | null>;
+  redeemVisitorTicket(ticket: PresentedTicket): Promise<RedeemedTicket | null>;
 }

@@ -13,7 +13,7 @@ export interface DeviceSelector {
 }
 
 /** @returns false when the user code is in use. */
-export async function insertDevice(
+export async function insertDeviceAuthorization(
   { query }: Database,
   device: { deviceCodeHash: string; userCode: string; label: string },
 ): Promise<boolean> {
@@ -26,7 +26,7 @@ export async function insertDevice(
 }
 
 /** Finds a request that can still be approved. */
-export async function findWaitingDevice(
+export async function findPendingAuthorization(
   { query }: Database,
   device: DeviceSelector,
 ): Promise<{ label: string; userCode: string } | null> {
@@ -49,7 +49,7 @@ function isAwaitingApproval({ deviceCodeHash, userCode }: DeviceSelector) {
 }
 
 /** Mints the machine's token. @returns "not_found" when no such request is waiting. */
-export function approveDevice(
+export function approveDeviceAuthorization(
   db: Database,
   actor: MemberActor,
   device: DeviceSelector,
@@ -78,7 +78,10 @@ export type PollResult =
   | { state: "approved"; token: TokenRow; label: string };
 
 /** Records the poll and, after the approval, returns the token: to a single poll, once. */
-export async function pollDevice(db: Database, deviceCodeHash: string): Promise<PollResult> {
+export async function pollDeviceAuthorization(
+  db: Database,
+  deviceCodeHash: string,
+): Promise<PollResult> {
   const before = db.query
     .$with("before")
     .as(
