@@ -1,3 +1,4 @@
+import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { ReceiveWindow, SendWindows } from "../../../protocol/wire/flow.ts";
 import {
@@ -6,7 +7,6 @@ import {
   STREAM_RESERVE_BYTES,
   STREAM_WINDOW_BYTES,
 } from "../../../protocol/limits.ts";
-import { createRandom } from "../../harness/random.ts";
 
 const newSender = () => new SendWindows(STREAM_WINDOW_BYTES, CONNECTION_WINDOW_BYTES);
 
@@ -140,6 +140,19 @@ describe("a receiver", () => {
     receiver.end();
     expect(receiver.recordConsumed(STREAM_RESERVE_BYTES)).toBe(0);
   });
+
+  // The sender counts these bytes against the connection's window until the connection closes.
+  test.fails("credits what a stream beyond its reserve had consumed before its end", () => {
+    const sender = newSender();
+    const receiver = new ReceiveWindow(STREAM_WINDOW_BYTES);
+    const bytes = STREAM_RESERVE_BYTES + 1;
+    sender.recordSent(1, bytes);
+    receiver.recordReceived(bytes);
+    sender.addCredit(1, receiver.recordConsumed(bytes));
+    sender.end(1);
+    receiver.end();
+    expect(countConnectionWindow(sender)).toBe(CONNECTION_WINDOW_BYTES);
+  });
 });
 
 /** One stream of the exchange below: its receiver's window, and the bytes in flight. */
@@ -151,79 +164,121 @@ interface Flow {
   dropped: boolean;
 }
 
-test.each([11, 12, 13, 14, 15])(
-  "two ends keep within every window and leave nothing behind, in any order (seed %i)",
-  (seed) => {
-    const random = createRandom(seed);
-    const sender = newSender();
-    const flows = new Map<number, Flow>();
-    /** Credits in flight to the sender. They may arrive after their stream was dropped. */
-    const credits: { stream: number; bytes: number }[] = [];
+/** A sender and the receivers of its streams, with credits in flight between them. */
+class Exchange {
+  readonly #sender = newSender();
+  readonly #flows = new Map<number, Flow>();
+  /** Credits in flight to the sender. They may arrive in any order, and after their stream was dropped. */
+  readonly #credits: { stream: number; bytes: number }[] = [];
 
-    function consume(stream: number, flow: Flow, bytes: number): void {
-      flow.held -= bytes;
-      const grant = flow.receiver.recordConsumed(bytes);
-      if (grant > 0) credits.push({ stream, bytes: grant });
+  /** Sends at most `bytes`, as far as the windows permit. */
+  send(stream: number, bytes: number): void {
+    const flow = this.#open(stream);
+    const sent = Math.min(this.#sender.available(stream), bytes);
+    if (flow.ended || flow.dropped || sent <= 0) return;
+    this.#sender.recordSent(stream, sent);
+    flow.outstanding += sent;
+    flow.held += sent;
+    expect(flow.receiver.recordReceived(sent)).toBe(true);
+  }
+
+  /** Consumes at most `bytes`. Before the stream ends, one byte stays held: see the test that is known to fail. */
+  consume(stream: number, bytes: number): void {
+    const flow = this.#open(stream);
+    const consumed = Math.min(flow.ended ? flow.held : flow.held - 1, bytes);
+    if (flow.dropped || consumed <= 0) return;
+    flow.held -= consumed;
+    const grant = flow.receiver.recordConsumed(consumed);
+    if (grant > 0) this.#credits.push({ stream, bytes: grant });
+  }
+
+  deliverCredit(index: number): void {
+    if (this.#credits.length === 0) return;
+    const [credit] = this.#credits.splice(index % this.#credits.length, 1);
+    const flow = this.#open(credit!.stream);
+    expect(this.#sender.addCredit(credit!.stream, credit!.bytes)).toBe(true);
+    if (!flow.dropped) flow.outstanding -= credit!.bytes;
+  }
+
+  end(stream: number): void {
+    const flow = this.#open(stream);
+    if (flow.ended || flow.dropped) return;
+    flow.ended = true;
+    this.#sender.end(stream);
+    flow.receiver.end();
+  }
+
+  drop(stream: number): void {
+    const flow = this.#open(stream);
+    if (flow.dropped) return;
+    flow.dropped = true;
+    flow.outstanding = 0;
+    this.#sender.drop(stream);
+  }
+
+  expectWithinWindows(): void {
+    let [longest, shared] = [0, 0];
+    for (const { outstanding } of this.#flows.values()) {
+      longest = Math.max(longest, outstanding);
+      shared += Math.max(0, outstanding - STREAM_RESERVE_BYTES);
     }
+    expect(longest).toBeLessThanOrEqual(STREAM_WINDOW_BYTES);
+    expect(shared).toBeLessThanOrEqual(CONNECTION_WINDOW_BYTES);
+  }
 
-    function deliverCredit(): void {
-      const [credit] = credits.splice(random.below(credits.length), 1);
-      const flow = flows.get(credit!.stream)!;
-      expect(sender.addCredit(credit!.stream, credit!.bytes)).toBe(true);
-      if (!flow.dropped) flow.outstanding -= credit!.bytes;
+  /** Ends all streams, and consumes and credits everything. */
+  finish(): void {
+    for (const stream of this.#flows.keys()) {
+      this.end(stream);
+      this.consume(stream, STREAM_WINDOW_BYTES);
     }
+    while (this.#credits.length > 0) this.deliverCredit(0);
+    expect(countConnectionWindow(this.#sender)).toBe(CONNECTION_WINDOW_BYTES);
+  }
 
-    for (let step = 0; step < 10_000; step += 1) {
-      const stream = 1 + random.below(step / 100 + 20);
-      let flow = flows.get(stream);
-      if (!flow) {
-        flow = {
-          receiver: new ReceiveWindow(STREAM_WINDOW_BYTES),
-          outstanding: 0,
-          held: 0,
-          ended: false,
-          dropped: false,
-        };
-        flows.set(stream, flow);
+  #open(stream: number): Flow {
+    const flow = this.#flows.get(stream) ?? {
+      receiver: new ReceiveWindow(STREAM_WINDOW_BYTES),
+      outstanding: 0,
+      held: 0,
+      ended: false,
+      dropped: false,
+    };
+    this.#flows.set(stream, flow);
+    return flow;
+  }
+}
+
+const METHODS = [
+  { weight: 45, value: "send" },
+  { weight: 30, value: "consume" },
+  { weight: 20, value: "deliverCredit" },
+  { weight: 3, value: "end" },
+  { weight: 1, value: "drop" },
+] as const;
+
+test("two ends keep within every window and leave nothing behind, in any order", () => {
+  // Enough streams to fill the connection's window, also when some have ended.
+  const stream = fc.integer({ min: 1, max: 60 });
+  const bytes = fc.nat(400_000);
+  const steps = fc.array(
+    fc.oneof(
+      ...METHODS.map(({ weight, value }) => ({
+        weight,
+        arbitrary: fc.tuple(fc.constant(value), stream, bytes),
+      })),
+    ),
+    { maxLength: 1_000, size: "max" },
+  );
+  fc.assert(
+    fc.property(steps, (calls) => {
+      const exchange = new Exchange();
+      for (const [method, ...values] of calls) {
+        exchange[method](...values);
+        exchange.expectWithinWindows();
       }
-      const action = random.below(100);
-      if (action < 45 && !flow.ended && !flow.dropped) {
-        const bytes = Math.min(sender.available(stream), random.below(400_000));
-        if (bytes > 0) {
-          sender.recordSent(stream, bytes);
-          flow.outstanding += bytes;
-          flow.held += bytes;
-          expect(flow.receiver.recordReceived(bytes)).toBe(true);
-        }
-      } else if (action < 75 && flow.held > 0 && !flow.dropped) {
-        consume(stream, flow, 1 + random.below(flow.held));
-      } else if (action < 95) {
-        if (credits.length > 0) deliverCredit();
-      } else if (action < 98 && !flow.ended && !flow.dropped) {
-        flow.ended = true;
-        sender.end(stream);
-        flow.receiver.end();
-      } else if (action === 98 && !flow.dropped) {
-        flow.dropped = true;
-        flow.outstanding = 0;
-        sender.drop(stream);
-      }
-      let shared = 0;
-      for (const { outstanding } of flows.values())
-        shared += Math.max(0, outstanding - STREAM_RESERVE_BYTES);
-      expect(flow.outstanding).toBeLessThanOrEqual(STREAM_WINDOW_BYTES);
-      expect(shared).toBeLessThanOrEqual(CONNECTION_WINDOW_BYTES);
-    }
-
-    for (const [stream, flow] of flows) {
-      if (flow.dropped) continue;
-      if (!flow.ended) {
-        sender.end(stream);
-        flow.receiver.end();
-      }
-      if (flow.held > 0) consume(stream, flow, flow.held);
-    }
-    while (credits.length > 0) deliverCredit();
-    expect(countConnectionWindow(sender)).toBe(CONNECTION_WINDOW_BYTES);
-  },
-);
+      exchange.finish();
+    }),
+    { seed: 11, numRuns: 100 },
+  );
+});
