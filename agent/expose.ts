@@ -9,7 +9,7 @@
 import { parseHostMode } from "./host-header.ts";
 import { findServer, findToken } from "./settings.ts";
 import { parseTarget } from "./target.ts";
-import { AgentTunnel } from "./http-tunnel.ts";
+import { HttpTunnel } from "./http-tunnel.ts";
 import { RejectionError } from "./tunnel-connection.ts";
 import type { TunnelSettings } from "./tunnel-options.ts";
 
@@ -38,7 +38,7 @@ export interface ExposedTunnel {
   readonly url: string;
   readonly tunnelId: string;
   /** Emits `disconnected`, `stopped`, `reconnected`, `request`, `rejected` and `notice`, as the command prints them. */
-  readonly events: AgentTunnel;
+  readonly events: HttpTunnel;
   /** Ends the tunnel; requests in flight finish first. */
   close(): Promise<void>;
 }
@@ -52,7 +52,7 @@ export async function expose(options: ExposeOptions): Promise<ExposedTunnel> {
   if (!target) throw new TypeError("expose() needs a port, or a target such as localhost:3000");
   const server = await findServer(options.server);
   const token = options.token ? Buffer.from(options.token) : await findToken(server, undefined);
-  const tunnel = new AgentTunnel({
+  const tunnel = new HttpTunnel({
     target,
     server,
     token,

@@ -2,7 +2,7 @@
 import { EventEmitter } from "node:events";
 import type { Welcome } from "../protocol/wire/frames.ts";
 import { openStream } from "./origin/open-stream.ts";
-import { Origin, type RequestReport } from "./origin/origin.ts";
+import { OriginServer, type RequestReport } from "./origin/origin.ts";
 import type { HostMode } from "./host-header.ts";
 import type { Target } from "./target.ts";
 import type { TunnelSettings } from "./tunnel-options.ts";
@@ -22,14 +22,14 @@ interface TunnelEventMap extends ConnectionEventMap {
   notice: [message: string];
 }
 
-export class AgentTunnel extends EventEmitter<TunnelEventMap> {
-  readonly #origin: Origin;
+export class HttpTunnel extends EventEmitter<TunnelEventMap> {
+  readonly #origin: OriginServer;
   readonly #connection: TunnelConnection;
 
   constructor(options: TunnelOptions) {
     super();
     const { target } = options;
-    this.#origin = new Origin(target, options, {
+    this.#origin = new OriginServer(target, options, {
       onRequestFinished: (request) => this.emit("request", request),
       onNotice: (message) => this.emit("notice", message),
     });
@@ -45,7 +45,7 @@ export class AgentTunnel extends EventEmitter<TunnelEventMap> {
     this.#forwardEvents();
   }
 
-  get origin(): Origin {
+  get origin(): OriginServer {
     return this.#origin;
   }
 

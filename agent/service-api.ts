@@ -5,7 +5,7 @@ import { getErrorMessage } from "./error-message.ts";
 import { RejectionError } from "./tunnel-connection.ts";
 
 /** The API did not answer, or asked to try again later. */
-export class UnreachableError extends Error {
+export class RetryableError extends Error {
   override name = "Unreachable";
 }
 
@@ -30,7 +30,7 @@ export class ServiceApi {
     this.#token = token;
   }
 
-  /** @throws Rejected when a retry can't succeed, Unreachable when it may. */
+  /** @throws RejectionError when a retry can't succeed, RetryableError when it may. */
   async call<Schema extends ZodType>(
     schema: Schema,
     method: string,
@@ -40,14 +40,14 @@ export class ServiceApi {
     const timeout = AbortSignal.timeout(waitMs + ANSWER_MAX_MS);
     const response = await this.#fetch(method, path, body, AbortSignal.any([signal, timeout]));
     const { status } = response;
-    if (status === 429 || status >= 500) throw new UnreachableError(getFailureMessage(response));
+    if (status === 429 || status >= 500) throw new RetryableError(getFailureMessage(response));
     if (status >= 400) {
       const failure = Failure.safeParse(response.body);
       throw new RejectionError(failure.data?.error ?? String(status), getFailureMessage(response));
     }
     const parsed = schema.safeParse(response.body);
     if (!parsed.success)
-      throw new UnreachableError(`${this.#server.origin} is not an Underpass server`);
+      throw new RetryableError(`${this.#server.origin} is not an Underpass server`);
     return parsed.data;
   }
 
@@ -68,7 +68,7 @@ export class ServiceApi {
       const responseBody: unknown = await response.json().catch(ignoreSyntaxError);
       return { status: response.status, body: responseBody };
     } catch (error) {
-      throw new UnreachableError(getErrorMessage(error));
+      throw new RetryableError(getErrorMessage(error));
     }
   }
 }

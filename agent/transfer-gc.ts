@@ -14,7 +14,7 @@ let collect: Collect | undefined;
 let transferredBytes = 0;
 
 /** Must be called for every chunk that is sent or received. */
-export function countTransfer(bytes: number): void {
+export function collectAfterTransfer(bytes: number): void {
   transferredBytes += bytes;
   if (transferredBytes < COLLECT_EVERY_BYTES) return;
   transferredBytes = 0;

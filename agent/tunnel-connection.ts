@@ -57,7 +57,7 @@ export class TunnelConnection extends EventEmitter<ConnectionEventMap> {
   #state: "connecting" | "online" | "stopped" | "closed" = "connecting";
   #wire: Wire | undefined;
   /** The connection that the server asked to end, while its last requests finish. */
-  #leaving: Wire | undefined;
+  #drainingWire: Wire | undefined;
   #welcome: Welcome | undefined;
   #failures = 0;
   #retry: NodeJS.Timeout | undefined;
@@ -84,7 +84,7 @@ export class TunnelConnection extends EventEmitter<ConnectionEventMap> {
     const wire = this.#wire;
     if (wire) {
       await drain(wire);
-      wire.leave("the agent was stopped");
+      wire.sendGoingAwayAndClose("the agent was stopped");
     }
   }
 
@@ -94,7 +94,7 @@ export class TunnelConnection extends EventEmitter<ConnectionEventMap> {
     const wire = new Wire(url, token, capabilities, {
       onWelcome: (welcome) => this.#handleWelcome(welcome),
       openStream: (from, id, opening) =>
-        from === this.#leaving ? null : openStream(from, id, opening),
+        from === this.#drainingWire ? null : openStream(from, id, opening),
       onGoingAway: (reason) => this.#handleGoingAway(reason),
       onClose: (code, reason) => this.#handleClose(wire, code, reason),
     });
@@ -114,14 +114,14 @@ export class TunnelConnection extends EventEmitter<ConnectionEventMap> {
   #handleGoingAway(reason: string): void {
     const wire = this.#wire;
     if (!wire || this.#state === "closed") return;
-    this.#leaving = wire;
+    this.#drainingWire = wire;
     void drain(wire).then(() => wire.close(reason));
   }
 
   #handleClose(wire: Wire, code: number, reason: string): void {
     if (wire !== this.#wire) return;
     this.#wire = undefined;
-    this.#leaving = undefined;
+    this.#drainingWire = undefined;
     if (this.#state === "closed") return;
     const explanation = reason === "" ? describeClose(code) : reason;
     if (!shouldReconnect(code)) return this.#reject(code, explanation);

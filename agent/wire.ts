@@ -30,7 +30,7 @@ import {
 } from "../protocol/limits.ts";
 import { SERVICE_VERSION } from "../protocol/version.ts";
 import { getErrorMessage } from "./error-message.ts";
-import { countTransfer } from "./transfer-gc.ts";
+import { collectAfterTransfer } from "./transfer-gc.ts";
 import { openWebSocket, skipMasking } from "./websocket.ts";
 
 /** Under load the agent collects frames for this long before it sends them as one message. */
@@ -135,7 +135,7 @@ export class Wire {
   // ── Called by the connection ──
 
   /** Announces that the agent stops, and closes: visitors need not wait for a reconnect. */
-  leave(reason: string): void {
+  sendGoingAwayAndClose(reason: string): void {
     this.send((writer) => writer.writeText(FRAME.goingAway, 0, 0, reason));
     this.close(reason);
   }
@@ -169,7 +169,7 @@ export class Wire {
     if (this.#writer.length === 0) return;
     this.#flushedAtMs = performance.now();
     const message = this.#writer.take();
-    countTransfer(message.byteLength);
+    collectAfterTransfer(message.byteLength);
     if (this.#socket.readyState !== WebSocket.OPEN) return;
     this.#socket.send(message, () => this.#writer.recycle(message));
   }
@@ -177,7 +177,7 @@ export class Wire {
   #receive(data: RawData, isBinary: boolean): void {
     this.#receivedAtMs = Date.now();
     if (!isBinary) return;
-    countTransfer((data as Buffer).byteLength);
+    collectAfterTransfer((data as Buffer).byteLength);
     if (!readFrames(data as Buffer, (frame) => this.#deliver(frame)))
       this.#violation("unreadable frame");
   }

@@ -18,11 +18,11 @@ import { benchRelayTcp } from "./relay/tcp.ts";
 import { benchRelayUdp } from "./relay/udp.ts";
 import { print, save, type Row } from "./report.ts";
 import { benchRequests } from "./scenarios/requests.ts";
-import { startStack, type Stack } from "./stack.ts";
+import { startStack, type BenchServer } from "./stack.ts";
 import { benchTransfers } from "./scenarios/transfers.ts";
 import { benchWatching } from "./scenarios/watching.ts";
 
-const BENCHMARKS: Record<string, (stack: Stack, seconds: number) => Promise<Row[]>> = {
+const BENCHMARKS: Record<string, (stack: BenchServer, seconds: number) => Promise<Row[]>> = {
   requests: benchRequests,
   gates: benchGates,
   captures: benchCaptures,

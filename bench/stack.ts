@@ -10,7 +10,7 @@ import { startServer, type TestServer } from "../test/harness/server/server.ts";
 import { callApi, type ApiCaller } from "./api.ts";
 import { ROOT, startProgram, stopChild, type Program } from "./processes.ts";
 
-export interface Stack {
+export interface BenchServer {
   server: TestServer;
   /** For visitors of a tunnel with an identity gate. */
   provider: IdentityProvider;
@@ -27,7 +27,7 @@ export interface Stack {
   stop(): Promise<void>;
 }
 
-export async function startStack(): Promise<Stack> {
+export async function startStack(): Promise<BenchServer> {
   const provider = await startIdentityProvider();
   const server = await startServer({ env: provider.settings });
   await provider.register(`http://localhost:${server.port}/edge-auth/callback`);

@@ -34,8 +34,8 @@ async function begin(
   onSessionEnd(() => {});
   try {
     // A link can contain the token of an attacker. The cookie always belongs to this browser.
-    const isKnown = challenge === null && (await resumeSession(signedIn));
-    if (!isKnown) await signIn({ ...page, notice, challenge });
+    const isSignedIn = challenge === null && (await resumeSession(signedIn));
+    if (!isSignedIn) await signIn({ ...page, notice, challenge });
     onSessionEnd((why) => void begin(page, NO_SIGN_IN, why));
     await showPage(page);
   } catch (error) {

@@ -29,7 +29,7 @@ export function onSessionEnd(act: (why: string) => void): void {
 /** Called after a sign-in or a switch to another organization. */
 export function beginSession(accessToken: string): void {
   setAccessToken(accessToken);
-  updateMark();
+  updateSessionHint();
 }
 
 export async function signOut(): Promise<void> {
@@ -49,10 +49,10 @@ function endSession(why: string): void {
  * @returns false when no user is signed in.
  */
 export async function resumeSession(isJustStarted: boolean): Promise<boolean> {
-  if (!isJustStarted && !isMarked()) return false;
-  const isKnown = await renew(token);
-  if (isKnown && isJustStarted) updateMark();
-  return isKnown;
+  if (!isJustStarted && !hasSessionHint()) return false;
+  const isSignedIn = await renew(token);
+  if (isSignedIn && isJustStarted) updateSessionHint();
+  return isSignedIn;
 }
 
 /** Sends a request as the signed-in user. An expired access token is renewed once. */
@@ -73,7 +73,7 @@ export async function call<Answer>(method: string, path: string, body?: unknown)
  * For a call that sends a password: its 401 is about the password. Repeating it would count as a second wrong guess, so
  * the session is checked first.
  */
-export async function callWithProof<Answer>(path: string, body: unknown): Promise<Answer> {
+export async function callWithoutRenewal<Answer>(path: string, body: unknown): Promise<Answer> {
   await call("GET", "/auth/me");
   return send<Answer>("POST", path, body, token);
 }
@@ -107,11 +107,11 @@ function setAccessToken(accessToken: string): void {
   timer = setTimeout(renewSoon, (ACCESS_TOKEN_SECONDS - ACCESS_TOKEN_RENEW_EARLY_SECONDS) * 1000);
 }
 
-function isMarked(): boolean {
+function hasSessionHint(): boolean {
   return readStored("localStorage", STORAGE_KEY) !== null;
 }
 
-function updateMark(): void {
+function updateSessionHint(): void {
   writeMark(String(Date.now()));
 }
 

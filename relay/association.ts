@@ -16,7 +16,7 @@ export interface AgentConnection {
 }
 
 export interface Association {
-  readonly number: number;
+  readonly id: number;
   readonly ticket: RelayTicket;
   readonly welcome: RelayToAgentMessage;
   /** Binds the port. @throws the system's error when that fails. */

@@ -8,7 +8,7 @@ import type { AgentConnection, Association } from "./association.ts";
 import {
   ALLOWLIST_UPDATES_MAX,
   ASSOCIATIONS_MAX,
-  OWN_PORT_CONNECTIONS_MAX,
+  AGENT_PORT_CONNECTIONS_MAX,
   TICKET_CLOCK_TOLERANCE_MS,
   TICKET_LIFETIME_MAX_MS,
   TICKET_RENEWAL_MAX_MS,
@@ -20,7 +20,7 @@ import { isRevokedBy, type Revocations } from "./revocations.ts";
 import type { RelaySettings } from "./settings.ts";
 import { AllowlistUpdates } from "./tcp/allowlist-updates.ts";
 import { TunnelAssociation } from "./tcp/tunnel-association.ts";
-import { AgentSocket, type NetworkAgent } from "./udp/agent-socket.ts";
+import { AgentUdpSocket, type UdpAssociation } from "./udp/agent-socket.ts";
 import { FlowTags } from "./udp/flow-tags.ts";
 import { FlowIds } from "./udp/flows.ts";
 import { NetworkAssociation } from "./udp/network-association.ts";
@@ -63,10 +63,10 @@ export interface AssociationsOptions {
 const U32 = 0x1_0000_0000;
 
 export class Associations {
-  readonly agentSocket: AgentSocket;
-  readonly connections = { open: 0, max: OWN_PORT_CONNECTIONS_MAX };
+  readonly agentSocket: AgentUdpSocket;
+  readonly connections = { open: 0, max: AGENT_PORT_CONNECTIONS_MAX };
   readonly #options: AssociationsOptions;
-  readonly #flowIds = new FlowIds<NetworkAgent>(FLOWS_PER_RELAY_MAX, () => randomInt(U32));
+  readonly #flowIds = new FlowIds<UdpAssociation>(FLOWS_PER_RELAY_MAX, () => randomInt(U32));
   readonly #tags: FlowTags;
   readonly #records = new NetworkRecords();
   readonly #allowlistUpdates = new AllowlistUpdates({
@@ -88,7 +88,7 @@ export class Associations {
   constructor(options: AssociationsOptions) {
     const { settings, metrics } = options;
     this.#options = options;
-    this.agentSocket = new AgentSocket(this.#flowIds, metrics);
+    this.agentSocket = new AgentUdpSocket(this.#flowIds, metrics);
     this.#tags = new FlowTags(settings.secret, settings.id);
   }
 
@@ -235,7 +235,7 @@ export class Associations {
     // Registered before the port is bound: a revocation may arrive meanwhile.
     const entry = { association, agent };
     this.#byPort.set(key, entry);
-    this.#byNumber.set(association.number, entry);
+    this.#byNumber.set(association.id, entry);
     try {
       await association.listen();
     } catch (error) {
@@ -270,7 +270,7 @@ export class Associations {
     return new NetworkAssociation({
       ...shared,
       ticket,
-      udpPort: settings.ownPort,
+      udpPort: settings.agentPort,
       agentSocket: this.agentSocket,
       flowIds: this.#flowIds,
       tags: this.#tags,
@@ -309,7 +309,7 @@ export class Associations {
     const key = toPortKey(association.ticket);
     if (this.#byPort.get(key)?.association !== association) return false;
     this.#byPort.delete(key);
-    this.#byNumber.delete(association.number);
+    this.#byNumber.delete(association.id);
     return true;
   }
 

@@ -58,7 +58,7 @@ export class ControlConnection implements Agent {
     const { sub, org, port, kind, generation } = opened.ticket;
     this.#options.log.info("agent connected", {
       ...{ kind, id: sub, orgId: org, port, generation },
-      association: opened.number,
+      association: opened.id,
     });
     this.send(opened.welcome);
   }
@@ -148,7 +148,7 @@ export class ControlConnection implements Agent {
 
   #refuse(name: CloseName, message: string): void {
     if (this.#isClosed) return;
-    this.#options.metrics.refuse(name);
+    this.#options.metrics.countRefusal(name);
     this.#options.log.info("agent refused", { reason: name, message });
     this.close(name, message);
   }
@@ -170,9 +170,9 @@ export class ControlConnection implements Agent {
     this.#options.associations.release(association);
   }
 
-  #logEnd({ ticket, number }: Association, reason: CloseName | number): void {
+  #logEnd({ ticket, id }: Association, reason: CloseName | number): void {
     this.#options.log.info("agent disconnected", {
-      ...{ kind: ticket.kind, id: ticket.sub, port: ticket.port, association: number, reason },
+      ...{ kind: ticket.kind, id: ticket.sub, port: ticket.port, association: id, reason },
     });
   }
 }

@@ -8,7 +8,7 @@ import { MINUTE_MS } from "../shared/time.ts";
 export const AGENT_MESSAGE_MAX_BYTES = 1024 * 1024;
 export const ASSOCIATIONS_MAX = 10_000;
 /** Sockets of the relay's own TCP port: control and data connections. */
-export const OWN_PORT_CONNECTIONS_MAX = 65_536;
+export const AGENT_PORT_CONNECTIONS_MAX = 65_536;
 /**
  * The kernel's backlog of one TCP port: this many half-open connections, beyond which Linux answers SYNs with cookies,
  * and this many that wait to be accepted. Enough for all visitors or agents that connect at once after a restart.

@@ -81,7 +81,7 @@ async function main(given: RelaySettings): Promise<void> {
     metrics,
     log,
     bind: settings.bind,
-    port: settings.ownPort,
+    port: settings.agentPort,
     secret: settings.secret,
     health: () => ({
       status: "ok",
@@ -92,7 +92,7 @@ async function main(given: RelaySettings): Promise<void> {
     }),
     metricsText: () => {
       const all = associations.all();
-      return metrics.text({
+      return metrics.toPrometheusText({
         isLinked: link.isConnected,
         associations: {
           network: all.filter(({ ticket }) => ticket.kind === "network").length,
@@ -108,15 +108,15 @@ async function main(given: RelaySettings): Promise<void> {
 
   try {
     await server.listen();
-    await associations.agentSocket.listen(settings.bind, settings.ownPort);
+    await associations.agentSocket.listen(settings.bind, settings.agentPort);
   } catch (error) {
-    const where = formatHostAndPort(settings.bind, settings.ownPort);
+    const where = formatHostAndPort(settings.bind, settings.agentPort);
     throw new Error(`the relay can't listen on ${where}: ${getErrorMessage(error)}`, {
       cause: error,
     });
   }
   log.info("relay started", {
-    ...{ relayId: settings.id, bind: settings.bind, port: settings.ownPort },
+    ...{ relayId: settings.id, bind: settings.bind, port: settings.agentPort },
     ...{ firstPort: settings.firstPort, lastPort: settings.lastPort, url: settings.url },
     // The kernel may grant smaller buffers than requested.
     ...{ udpBuffers: associations.agentSocket.buffers },

@@ -63,15 +63,15 @@ export class Metrics {
   /** Number of refused agents by the name of the close code. */
   readonly refused = new Map<string, number>();
 
-  drop(reason: DropReason): void {
+  countDrop(reason: DropReason): void {
     this.dropped[reason] += 1;
   }
 
-  refuse(name: string): void {
+  countRefusal(name: string): void {
     this.refused.set(name, (this.refused.get(name) ?? 0) + 1);
   }
 
-  text(gauges: Gauges): string {
+  toPrometheusText(gauges: Gauges): string {
     const lines: string[] = [];
     const add = (
       name: string,

@@ -14,11 +14,11 @@ import { ControlConnection, type ControlOptions } from "./control-connection.ts"
 import {
   AGENT_MESSAGE_MAX_BYTES,
   LISTEN_BACKLOG,
-  OWN_PORT_CONNECTIONS_MAX,
+  AGENT_PORT_CONNECTIONS_MAX,
   PENDING_UPGRADES_MAX,
   STOP_MAX_MS,
 } from "./limits.ts";
-import { toPlainAddress } from "./udp/addresses.ts";
+import { unmapIpv4Address } from "./udp/addresses.ts";
 import { parseBearerSecret, parseBearerToken } from "../shared/bearer-token.ts";
 
 export interface RelayServerOptions extends ControlOptions {
@@ -55,7 +55,7 @@ export class RelayServer {
       },
       (request, response) => this.#handleRequest(request, response),
     );
-    this.#server.maxConnections = OWN_PORT_CONNECTIONS_MAX;
+    this.#server.maxConnections = AGENT_PORT_CONNECTIONS_MAX;
     this.#server.on("upgrade", (request, socket, head) =>
       this.#handleUpgrade(request, socket, head),
     );
@@ -107,7 +107,7 @@ export class RelayServer {
   #isOperator(request: IncomingMessage): boolean {
     const secret = parseBearerSecret(request.headers.authorization);
     if (secret !== null) return equalInConstantTime(secret, this.#options.secret);
-    const address = toPlainAddress(request.socket.remoteAddress ?? "");
+    const address = unmapIpv4Address(request.socket.remoteAddress ?? "");
     const isProxied = ["forwarded", "x-forwarded-for", "via", "x-real-ip"].some(
       (name) => request.headers[name] !== undefined,
     );

@@ -44,7 +44,7 @@ export interface RelaySettings {
   /** The host for remote peers and visitors. */
   host: string;
   /** The relay's own port, TCP and UDP. */
-  ownPort: number;
+  agentPort: number;
   /** The ports for tunnels and networks. */
   firstPort: number;
   lastPort: number;
@@ -80,7 +80,7 @@ export function readSettings(environment: NodeJS.ProcessEnv): RelaySettings {
     apiHost: data.RELAY_API_HOST,
     secret: data.RELAY_SECRET,
     host: data.RELAY_HOST,
-    ownPort: first,
+    agentPort: first,
     firstPort: first + 1,
     lastPort: last,
     bind: data.RELAY_BIND,

@@ -8,7 +8,7 @@ import { startPostgres } from "./postgres/postgres.ts";
 import { computeFingerprints, loadSecrets, type Secrets } from "./secrets.ts";
 import type { ServerSettings } from "./settings.ts";
 
-export interface Storage {
+export interface BackendServices {
   dataDir: DataDir;
   secrets: Secrets;
   gateway: Gateway;
@@ -21,11 +21,11 @@ export interface Storage {
  *
  * @throws StartError
  */
-export async function openStorage(
+export async function startBackendServices(
   settings: ServerSettings,
   log: Log,
   cleanup: AsyncDisposableStack,
-): Promise<Storage> {
+): Promise<BackendServices> {
   const dataDir = await openDataDir(settings.dataDir);
   cleanup.defer(() => dataDir.release());
   const secrets = await loadSecrets(dataDir.path, settings.secrets);
@@ -68,7 +68,7 @@ async function prepareDatabase(
 /** The variables and secrets of the Worker, by the names of workers/env.ts. */
 export function buildWorkerBindings(
   settings: ServerSettings,
-  { secrets, gateway, setup }: Storage,
+  { secrets, gateway, setup }: BackendServices,
   port: number,
 ): Record<string, string> {
   return {

@@ -13,14 +13,14 @@ import { createLog } from "./log.ts";
 import { findUsablePort } from "./processes/ports.ts";
 import { startRelay } from "./relay.ts";
 import { readEnvironment, readSettings } from "./settings.ts";
-import { openStorage, buildWorkerBindings } from "./backend-services.ts";
+import { startBackendServices, buildWorkerBindings } from "./backend-services.ts";
 
 const log = createLog(process.stdout);
 
 async function main(): Promise<number> {
   await using cleanup = new AsyncDisposableStack();
   const settings = readSettings(readEnvironment(".env", ".dev.vars"));
-  const storage = await openStorage(settings, log, cleanup);
+  const storage = await startBackendServices(settings, log, cleanup);
   const port = await findUsablePort(settings.host, settings.port);
   const bindings = {
     ...buildWorkerBindings(settings, storage, port),

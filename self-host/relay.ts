@@ -9,7 +9,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 
 import { formatHostAndPort } from "../protocol/relay/settings.ts";
 import { ROOT } from "./build/build.ts";
-import { Child, CHILD_RESTART_MAX_MS, CHILD_RESTART_MIN_MS } from "./processes/child.ts";
+import { SupervisedProcess, CHILD_RESTART_MAX_MS, CHILD_RESTART_MIN_MS } from "./processes/child.ts";
 import { getErrorMessage } from "./errors.ts";
 import type { Log } from "./log.ts";
 import type { LocalRelaySettings } from "./settings.ts";
@@ -42,7 +42,7 @@ export function startRelay(options: RelayOptions): LocalRelay {
   const stopping = new AbortController();
   const { promise: connected, resolve: settle } = Promise.withResolvers<void>();
   const deadline = sleep(RELAY_CONNECTED_MAX_MS, undefined, { ref: false });
-  let child: Child | undefined;
+  let child: SupervisedProcess | undefined;
 
   async function run(): Promise<void> {
     let loggedReason = "";
@@ -82,7 +82,7 @@ function createChild(options: RelayOptions, onConnected: () => void) {
   let isListening = false;
   let lastError: string | undefined;
 
-  const child = new Child(
+  const child = new SupervisedProcess(
     {
       name: "relay",
       command: process.execPath,
@@ -121,7 +121,7 @@ function createChild(options: RelayOptions, onConnected: () => void) {
       },
       stopSignal: "SIGTERM",
       stopMaxMs: RELAY_STOP_MAX_MS,
-      lastSignal: "SIGKILL",
+      signalOnParentExit: "SIGKILL",
     },
     log,
   );

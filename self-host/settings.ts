@@ -72,7 +72,7 @@ export const SECRET_NAMES = [
 export type SecretName = (typeof SECRET_NAMES)[number];
 
 /** Replace the Worker's defaults, which are those of the hosted service. */
-const SELF_HOSTED = { DEFAULT_PLAN: "enterprise", TRIAL_DAYS: "0", BILLING_MODE: "none" };
+const SELF_HOSTED_DEFAULTS = { DEFAULT_PLAN: "enterprise", TRIAL_DAYS: "0", BILLING_MODE: "none" };
 
 export interface LocalRelaySettings {
   /** The public host name, for devices and visitors. */
@@ -111,7 +111,7 @@ export interface ServerSettings {
 export function readSettings(environment: NodeJS.ProcessEnv): ServerSettings {
   // In `.env` files and containers an empty value means "not set".
   const provided = Object.fromEntries(
-    Object.entries({ ...SELF_HOSTED, ...withoutEmpty(environment) }).filter(
+    Object.entries({ ...SELF_HOSTED_DEFAULTS, ...withoutEmpty(environment) }).filter(
       ([name]) => name in All.shape || name === "HOSTED",
     ),
   );

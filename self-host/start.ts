@@ -11,7 +11,7 @@ import { createLog } from "./log.ts";
 import { findUsablePort } from "./processes/ports.ts";
 import { readEnvironment, readSettings, type ServerSettings } from "./settings.ts";
 import { startRelay } from "./relay.ts";
-import { openStorage, buildWorkerBindings } from "./backend-services.ts";
+import { startBackendServices, buildWorkerBindings } from "./backend-services.ts";
 import { startWorkerd } from "./workerd/workerd.ts";
 import { MINUTE_MS } from "../shared/time.ts";
 
@@ -38,7 +38,7 @@ async function main(): Promise<void> {
 
 async function start(settings: ServerSettings, cleanup: AsyncDisposableStack): Promise<void> {
   const { host, apiHosts, allowPrivateFetch } = settings;
-  const storage = await openStorage(settings, log, cleanup);
+  const storage = await startBackendServices(settings, log, cleanup);
   const port = await findUsablePort(host, settings.port);
   if (existsSync(join(ROOT, "workers/index.ts"))) await buildWorkerIfChanged();
   const workerd = await startWorkerd({

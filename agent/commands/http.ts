@@ -4,7 +4,7 @@ import { httpJson, httpLines, httpScreen } from "../output/http.ts";
 import { getOnlyArgument, parseOptions, UsageError, type OptionSpec } from "../options.ts";
 import { findServer, findToken } from "../settings.ts";
 import { parseTarget } from "../target.ts";
-import { AgentTunnel } from "../http-tunnel.ts";
+import { HttpTunnel } from "../http-tunnel.ts";
 import { TUNNEL_OPTIONS } from "../tunnel-options.ts";
 import {
   API_OPTIONS,
@@ -44,7 +44,7 @@ async function run(args: string[]): Promise<number> {
   if (!target) throw new UsageError(`${targetText} is not a port, host:port or http(s) URL`);
   const requested = parseRequestedName(values);
   const server = await findServer(values.server);
-  const tunnel = new AgentTunnel({
+  const tunnel = new HttpTunnel({
     target,
     server,
     token: await findToken(server, values["token-file"]),
@@ -63,7 +63,7 @@ async function run(args: string[]): Promise<number> {
 }
 
 /** Resolves with the exit code when the server gives the tunnel another host than `--url` asks for. */
-function closeOnOtherHost(tunnel: AgentTunnel, requestedHost: string): Promise<number> {
+function closeOnOtherHost(tunnel: HttpTunnel, requestedHost: string): Promise<number> {
   return new Promise((resolve) => {
     tunnel.on("ready", ({ url }) => {
       if (new URL(url).hostname === requestedHost) return;

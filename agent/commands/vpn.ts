@@ -12,12 +12,12 @@ import {
   type OptionValues,
 } from "../options.ts";
 import { findServer, findToken, SettingsError } from "../settings.ts";
-import { UnreachableError } from "../service-api.ts";
+import { RetryableError } from "../service-api.ts";
 import { backOff, RejectionError } from "../tunnel-connection.ts";
 import { parsePort } from "../tunnel-options.ts";
 import { AppliedPeers } from "../vpn/server/applied-peers.ts";
 import { NetworkApi } from "../vpn/network-api.ts";
-import { NetworkDirectory, readPrivateFile } from "../vpn/server/network-state-dir.ts";
+import { NetworkStateDir, readPrivateFile } from "../vpn/server/network-state-dir.ts";
 import { VpnSession } from "../vpn/session.ts";
 import { refreshConfig, setUpServer, type SetupResult } from "../vpn/server/setup.ts";
 import { readPrivateKey } from "../vpn/wireguard/config.ts";
@@ -131,8 +131,8 @@ async function serve(options: ServeOptions): Promise<number> {
   process.on("SIGTERM", stopNow);
   try {
     const { network, directory, interfaceName } = await prepare(options, output, stop.signal);
-    const directoryFor = (name: string): NetworkDirectory =>
-      directory ?? new NetworkDirectory(name, values.dir);
+    const directoryFor = (name: string): NetworkStateDir =>
+      directory ?? new NetworkStateDir(name, values.dir);
     const session = new VpnSession({
       api,
       network,
@@ -146,7 +146,7 @@ async function serve(options: ServeOptions): Promise<number> {
           }
         : null,
     });
-    output.show(session);
+    output.attach(session);
     const rejection = await runSession(session, stop.signal);
     output.end(rejection);
     return rejection ? 1 : 0;
@@ -167,7 +167,7 @@ async function serve(options: ServeOptions): Promise<number> {
 interface Prepared {
   /** The network's name or id. */
   network: string;
-  directory: NetworkDirectory | undefined;
+  directory: NetworkStateDir | undefined;
   interfaceName: string | undefined;
 }
 
@@ -189,7 +189,7 @@ async function prepare(
       canReplaceServer: values["replace-server"],
       isRoot: process.getuid?.() === 0,
       signal,
-      report: (line) => output.setup(line),
+      report: (line) => output.printSetupLine(line),
     });
   const result = await retryWhileUnreachable(setUp, output, signal);
   const { directory, interfaceName } = result;
@@ -206,9 +206,9 @@ async function retryWhileUnreachable<Result>(
     try {
       return await attempt();
     } catch (error) {
-      if (!(error instanceof UnreachableError) || signal.aborted) throw error;
+      if (!(error instanceof RetryableError) || signal.aborted) throw error;
       const inMs = backOff(failures);
-      output.setup(
+      output.printSetupLine(
         `no connection: ${error.message}; next attempt in ${(inMs / 1000).toFixed(1)} s`,
       );
       await delay(inMs, undefined, { signal });
@@ -233,7 +233,7 @@ function runSession(session: VpnSession, stop: AbortSignal): Promise<RejectionEr
 /** The private key in the file of `--config`, or the one that `--setup` generated. */
 async function findPrivateKey(
   config: string | undefined,
-  directory: NetworkDirectory,
+  directory: NetworkStateDir,
 ): Promise<string | null> {
   if (config === undefined) return (await directory.readKeys())?.privateKey ?? null;
   const text = await readPrivateFile(config);

@@ -5,7 +5,7 @@ import { findServer, findToken } from "../settings.ts";
 import { RejectionError } from "../tunnel-connection.ts";
 import { Forwarder } from "../webhooks/forwarder.ts";
 import { parseForwardTarget, type ForwardTarget } from "../webhooks/forward-target.ts";
-import { LocalServer } from "../webhooks/local-server.ts";
+import { DeliveryClient } from "../webhooks/local-server.ts";
 import { ReceiverApi } from "../webhooks/receiver-api.ts";
 import { parseSince } from "../webhooks/since.ts";
 import { API_OPTIONS, INSECURE_UPSTREAM_OPTION, JSON_OPTION, type Command } from "./command.ts";
@@ -42,7 +42,7 @@ async function run(args: string[]): Promise<number> {
   if (target === undefined) throw new UsageError(`--forward is missing; ${example}`);
   const server = await findServer(values.server);
   const token = await findToken(server, values["token-file"]);
-  const local = new LocalServer(target, { insecureUpstream: values["insecure-upstream"] });
+  const local = new DeliveryClient(target, { insecureUpstream: values["insecure-upstream"] });
   const forwarder = new Forwarder(new ReceiverApi(server, token), local, { receiver, since });
   const newOutput = values.json
     ? webhooksJson

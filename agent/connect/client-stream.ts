@@ -32,7 +32,7 @@ import {
 import { SERVICE_VERSION } from "../../protocol/version.ts";
 import { FrameSplice } from "../frame-splice.ts";
 import { getErrorMessage } from "../error-message.ts";
-import { countTransfer } from "../transfer-gc.ts";
+import { collectAfterTransfer } from "../transfer-gc.ts";
 import { openWebSocket, skipMasking } from "../websocket.ts";
 
 /** Why the connection could not be opened, or was lost. */
@@ -55,7 +55,7 @@ export interface ClientStreamOptions {
   onEnd(failure: ClientFailure | null): void;
 }
 
-export class ClientStream {
+export class ClientConnection {
   readonly #options: ClientStreamOptions;
   readonly #socket: WebSocket;
   readonly #writer = new FrameWriter();
@@ -105,7 +105,7 @@ export class ClientStream {
     this.#isFlushScheduled = false;
     if (this.#writer.length === 0) return;
     const message = this.#writer.take();
-    countTransfer(message.byteLength);
+    collectAfterTransfer(message.byteLength);
     if (this.#socket.readyState !== WebSocket.OPEN) return;
     this.#socket.send(message, () => this.#writer.recycle(message));
   }
@@ -132,7 +132,7 @@ export class ClientStream {
   #receive(data: RawData, isBinary: boolean): void {
     this.#receivedAtMs = Date.now();
     if (!isBinary || this.#isEnded) return;
-    countTransfer((data as Buffer).byteLength);
+    collectAfterTransfer((data as Buffer).byteLength);
     let isValid = true;
     const isReadable = readFrames(data as Buffer, (frame) => {
       isValid &&= this.#isEnded || this.#receiveFrame(frame);

@@ -9,7 +9,7 @@ import { adoptSocket } from "../../sockets/socket-reader.ts";
 import { reset, SPLICED_SOCKET_BUFFER_BYTES } from "../../sockets/splice.ts";
 import { SettingsError } from "../settings.ts";
 import { backOff, RejectionError } from "../tunnel-connection.ts";
-import { ClientStream, type ClientFailure } from "./client-stream.ts";
+import { ClientConnection, type ClientFailure } from "./client-stream.ts";
 import type { ListenAddress } from "./listen-address.ts";
 
 export interface LocalPortOptions {
@@ -52,7 +52,7 @@ const PERMANENT_REASONS = new Set([
 export class LocalPort extends EventEmitter<LocalPortEventMap> {
   readonly #options: LocalPortOptions;
   readonly #server: Server;
-  readonly #streams = new Map<ClientStream, Socket>();
+  readonly #streams = new Map<ClientConnection, Socket>();
   readonly #abort = new AbortController();
 
   constructor(options: LocalPortOptions) {
@@ -120,7 +120,7 @@ export class LocalPort extends EventEmitter<LocalPortEventMap> {
   /** Opens a connection to the tunnel, and closes it at once. */
   #probe(): Promise<ClientWelcome | ClientFailure> {
     return new Promise((resolve) => {
-      const stream: ClientStream = new ClientStream({
+      const stream: ClientConnection = new ClientConnection({
         ...this.#options,
         onWelcome: (welcome) => {
           resolve(welcome);
@@ -136,7 +136,7 @@ export class LocalPort extends EventEmitter<LocalPortEventMap> {
     const startedAtMs = performance.now();
     const address = socket.remoteAddress ?? "";
     socket.on("error", () => undefined);
-    const stream: ClientStream = new ClientStream({
+    const stream: ClientConnection = new ClientConnection({
       ...this.#options,
       onWelcome: () => socket,
       onEnd: (failure) => {

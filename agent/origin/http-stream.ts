@@ -4,7 +4,7 @@ import { FLAG, FRAME, RESET, type Frame, type ResetCode } from "../../protocol/w
 import { FRAME_DATA_MAX_BYTES } from "../../protocol/limits.ts";
 import type { Stream, Wire } from "../wire.ts";
 import { toResponsePairs, utf8ToLatin1 } from "./header-bytes.ts";
-import type { Origin } from "./origin.ts";
+import type { OriginServer } from "./origin.ts";
 import { RequestBody } from "./request-body.ts";
 
 /**
@@ -23,9 +23,9 @@ export class HttpStream implements Stream {
   readonly isDrainable = true;
   readonly #wire: Wire;
   readonly #id: number;
-  readonly #origin: Origin;
+  readonly #origin: OriginServer;
   readonly #method: string;
-  readonly #target: string;
+  readonly #requestTarget: string;
   readonly #requestPairs: string[];
   readonly #startedAtMs = performance.now();
   /** null when the request has no body. */
@@ -41,13 +41,13 @@ export class HttpStream implements Stream {
   /** The part of the response that the tunnel has no credit for yet. */
   #unsent: Buffer | undefined;
 
-  constructor(origin: Origin, wire: Wire, id: number, head: string[], flags: number) {
+  constructor(origin: OriginServer, wire: Wire, id: number, head: string[], flags: number) {
     const [method, target, ...pairs] = head as [string, string, ...string[]];
     this.#origin = origin;
     this.#wire = wire;
     this.#id = id;
     this.#method = method;
-    this.#target = utf8ToLatin1(target);
+    this.#requestTarget = utf8ToLatin1(target);
     this.#requestPairs = pairs;
     this.#body = flags & FLAG.end ? null : new RequestBody((bytes) => this.#sendCredit(bytes));
   }
@@ -79,7 +79,7 @@ export class HttpStream implements Stream {
     this.#origin.hostHeader.rewriteRequest(pairs);
     for (let i = 1; i < pairs.length; i += 2) pairs[i] = utf8ToLatin1(pairs[i]!);
     const options: Dispatcher.DispatchOptions = {
-      path: this.#target,
+      path: this.#requestTarget,
       method: this.#method,
       headers: pairs,
       body: this.#body?.stream ?? null,
@@ -254,7 +254,7 @@ export class HttpStream implements Stream {
   #report(status: number, problem?: string): void {
     this.#origin.reportRequest({
       method: this.#method,
-      path: this.#target,
+      path: this.#requestTarget,
       status,
       durationMs: Math.round((performance.now() - this.#startedAtMs) * 10) / 10,
       problem,

@@ -28,7 +28,7 @@ export interface OriginEvents {
   onNotice(message: string): void;
 }
 
-export class Origin {
+export class OriginServer {
   readonly target: Target;
   readonly hostHeader: HostHeader;
   readonly allowsInvalidCertificate: boolean;

@@ -14,7 +14,7 @@ import { ORIGIN_CONNECT_MAX_MS } from "../limits.ts";
 import { getLookup } from "../target.ts";
 import type { Stream, Wire } from "../wire.ts";
 import { utf8ToLatin1, toResponsePairs } from "./header-bytes.ts";
-import type { Origin } from "./origin.ts";
+import type { OriginServer } from "./origin.ts";
 import { headerPairs } from "../../shared/header-lines.ts";
 
 /** Headers of the agent's own handshake, which the library writes and checks. */
@@ -25,12 +25,12 @@ interface Message {
   rest: Buffer;
 }
 
-export class SocketStream implements Stream {
+export class WebSocketStream implements Stream {
   readonly isDrainable = false;
-  readonly #origin: Origin;
+  readonly #origin: OriginServer;
   readonly #wire: Wire;
   readonly #id: number;
-  readonly #target: string;
+  readonly #requestTarget: string;
   readonly #pairs: string[];
   /** Set by `start`. */
   #socket!: WebSocket;
@@ -40,12 +40,12 @@ export class SocketStream implements Stream {
   #closing: { code: number; reason: string } | undefined;
   #isEnded = false;
 
-  constructor(origin: Origin, wire: Wire, id: number, head: string[]) {
+  constructor(origin: OriginServer, wire: Wire, id: number, head: string[]) {
     const [, target, ...pairs] = head as [string, string, ...string[]];
     this.#origin = origin;
     this.#wire = wire;
     this.#id = id;
-    this.#target = utf8ToLatin1(target);
+    this.#requestTarget = utf8ToLatin1(target);
     origin.hostHeader.rewriteRequest(pairs);
     this.#pairs = pairs;
   }
@@ -95,7 +95,7 @@ export class SocketStream implements Stream {
       // The library would normalize the target as a URL; the local server must receive it unchanged.
       finishRequest: (request) => {
         try {
-          request.path = this.#target;
+          request.path = this.#requestTarget;
           request.end();
         } catch (error) {
           // HTTP does not allow this target. An exception here would leave the handshake open.
@@ -223,7 +223,7 @@ export class SocketStream implements Stream {
   #report(status: number, problem?: string): void {
     this.#origin.reportRequest({
       method: "GET",
-      path: this.#target,
+      path: this.#requestTarget,
       status,
       durationMs: Math.round((performance.now() - this.#startedAtMs) * 10) / 10,
       problem,

@@ -1,7 +1,7 @@
 /** What `underpass http` prints: JSON for programs, lines for logs, a live view for a person at a terminal. */
 import type { RequestReport } from "../origin/origin.ts";
 import type { Target } from "../target.ts";
-import type { AgentTunnel } from "../http-tunnel.ts";
+import type { HttpTunnel } from "../http-tunnel.ts";
 import { printTunnelJson, printTunnelLines, showTunnelState } from "./connection-events.ts";
 import {
   createLinePrinter,
@@ -18,7 +18,7 @@ const REQUESTS_SHOWN = 12;
 /** How often the live view checks whether the local server listens. */
 const ORIGIN_CHECK_MS = 2_000;
 
-export function httpJson(tunnel: AgentTunnel, target: Target): Output {
+export function httpJson(tunnel: HttpTunnel, target: Target): Output {
   tunnel.on("ready", ({ tunnelId, url }) =>
     printJson({ event: "ready", tunnelId, url, local: target.origin }),
   );
@@ -30,7 +30,7 @@ export function httpJson(tunnel: AgentTunnel, target: Target): Output {
   return { end: (rejection) => endJson(rejection) };
 }
 
-export function httpLines(tunnel: AgentTunnel, target: Target, level: Level): Output {
+export function httpLines(tunnel: HttpTunnel, target: Target, level: Level): Output {
   const print = createLinePrinter(level);
   tunnel.on("ready", ({ url }) => {
     print("info", `Forwarding ${url} -> ${target.origin}`);
@@ -48,7 +48,7 @@ export function httpLines(tunnel: AgentTunnel, target: Target, level: Level): Ou
   return { end: (rejection) => endLines(rejection) };
 }
 
-export function httpScreen(tunnel: AgentTunnel, target: Target): Output {
+export function httpScreen(tunnel: HttpTunnel, target: Target): Output {
   let state = yellow("connecting");
   let originState = "";
   let notice = "";

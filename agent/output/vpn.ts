@@ -1,6 +1,6 @@
 /** What `underpass vpn` prints: JSON for programs, lines for logs, a live view for a person at a terminal. */
 import type { Device } from "../../protocol/schemas/networks.ts";
-import { formatPath } from "../vpn/status-line.ts";
+import { formatStatusLine } from "../vpn/status-line.ts";
 import type { NetworkStatus } from "../vpn/network-agent.ts";
 import type { VpnSession } from "../vpn/session.ts";
 import type { RejectionError } from "../tunnel-connection.ts";
@@ -23,9 +23,9 @@ import { bold, dim, stripControl, TerminalView, red, yellow } from "./terminal-v
 
 export interface VpnOutput extends Output {
   /** Prints one line about the setup, before a session is shown. */
-  setup(line: string): void;
+  printSetupLine(line: string): void;
   /** Prints a session's events from now on. */
-  show(session: VpnSession): void;
+  attach(session: VpnSession): void;
 }
 
 const DEVICES_SHOWN = 12;
@@ -42,11 +42,11 @@ const ADVICE: Advice = {
 };
 
 export class VpnJson implements VpnOutput {
-  setup(line: string): void {
+  printSetupLine(line: string): void {
     printJson({ event: "setup", message: line.trim() });
   }
 
-  show(session: VpnSession): void {
+  attach(session: VpnSession): void {
     const { agent } = session;
     agent.on("ready", ({ network, endpoint, local }) =>
       printJson({ event: "ready", networkId: network.id, endpoint, local }),
@@ -77,11 +77,11 @@ export class VpnJson implements VpnOutput {
 }
 
 export class VpnLines implements VpnOutput {
-  setup(line: string): void {
+  printSetupLine(line: string): void {
     printLine(line);
   }
 
-  show(session: VpnSession): void {
+  attach(session: VpnSession): void {
     const { agent } = session;
     agent.on("ready", ({ network, endpoint, local }) =>
       printLine(`Serving ${stripControl(network.name)} (${network.cidr}): ${endpoint} -> ${local}`),
@@ -116,13 +116,13 @@ export class VpnScreen implements VpnOutput {
   #serving = "…";
   #note = "";
 
-  setup(line: string): void {
+  printSetupLine(line: string): void {
     this.#setup.push(line);
     // Visible until the live view is drawn, which repeats these lines.
     printLine(line);
   }
 
-  show(session: VpnSession): void {
+  attach(session: VpnSession): void {
     const { agent } = session;
     const view = new TerminalView(() => this.#lines(session));
     this.#view = view;
@@ -162,7 +162,7 @@ export class VpnScreen implements VpnOutput {
       "",
       `State    ${this.#state}`,
       `Network  ${this.#serving}`,
-      `Path     ${formatPath(session, now)}`,
+      `Path     ${formatStatusLine(session, now)}`,
       ...(status.isLocalListening
         ? []
         : [

@@ -1,6 +1,6 @@
 /** Asks the API for the ticket that opens a relay connection: for a tunnel that this agent serves, or for a network. */
 import { RelayAccess } from "../../protocol/schemas/networks.ts";
-import { UnreachableError, type ServiceApi } from "../service-api.ts";
+import { RetryableError, type ServiceApi } from "../service-api.ts";
 import { RejectionError } from "../tunnel-connection.ts";
 
 /**
@@ -17,6 +17,6 @@ export async function fetchRelayAccess(
   } catch (error) {
     // Another agent is serving, which may change.
     const isConflict = error instanceof RejectionError && error.reason === "conflict";
-    throw isConflict ? new UnreachableError(error.message) : error;
+    throw isConflict ? new RetryableError(error.message) : error;
   }
 }

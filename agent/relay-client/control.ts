@@ -59,7 +59,7 @@ interface RelayControlEvents {
   rejected: [rejection: RejectionError];
 }
 
-export class RelayControl extends EventEmitter<RelayControlEvents> {
+export class RelayControlConnection extends EventEmitter<RelayControlEvents> {
   readonly #options: RelayControlOptions;
   readonly #abort = new AbortController();
   #access: { value: RelayAccess; receivedAtMs: number } | undefined;

@@ -3,7 +3,7 @@ import type { NetworkWelcome } from "../../protocol/relay/control.ts";
 import { DATAGRAM, readDatagrams } from "../../protocol/relay/datagrams.ts";
 import { UDP_TIMING, UdpPath, type UdpTiming } from "./udp-path.ts";
 import type { SocketBuffers } from "./udp-socket.ts";
-import { WebSocketDatagrams, type BinaryLink } from "./websocket-datagrams.ts";
+import { WebSocketDatagramSender, type BinaryLink } from "./websocket-datagrams.ts";
 
 export type Transport = "udp" | "websocket";
 
@@ -24,7 +24,7 @@ export interface DatagramPathEvents {
 
 export class DatagramPath {
   readonly #events: DatagramPathEvents;
-  readonly #webSocket: WebSocketDatagrams;
+  readonly #webSocket: WebSocketDatagramSender;
   readonly #udp: UdpPath;
   #transport: Transport = "websocket";
   /** Until UDP has answered or its first second has passed, the transport is not reported. */
@@ -32,7 +32,7 @@ export class DatagramPath {
 
   constructor(link: BinaryLink, events: DatagramPathEvents, timing: UdpTiming = UDP_TIMING) {
     this.#events = events;
-    this.#webSocket = new WebSocketDatagrams(link);
+    this.#webSocket = new WebSocketDatagramSender(link);
     this.#udp = new UdpPath(
       {
         onDatagram: (flow, payload) => this.#events.onDatagram(flow, payload),

@@ -32,7 +32,7 @@ const BIND_MISSES_MAX = 3;
 /** How often UDP is retried while the WebSocket is used. */
 export const UDP_PROBE_INTERVAL_MS = 30_000;
 
-export interface UdpTarget {
+export interface UdpEndpoint {
   host: string;
   port: number;
   association: number;
@@ -74,7 +74,7 @@ export class UdpPath {
   readonly #stats = new SequenceStats();
   readonly #headers = Array.from({ length: HEADERS }, () => Buffer.alloc(DATAGRAM_HEADER_BYTES));
   readonly #statsTimer: NodeJS.Timeout;
-  #target: UdpTarget | undefined;
+  #target: UdpEndpoint | undefined;
   #socket: Socket | undefined;
   /** A new socket is being opened. */
   #isOpening = false;
@@ -118,7 +118,7 @@ export class UdpPath {
   }
 
   /** Starts an association: the host is resolved again, and UDP counts as unusable until it answers. */
-  open(target: UdpTarget): void {
+  open(target: UdpEndpoint): void {
     this.#target = target;
     this.#stats.restart();
     this.#outstanding.clear();
@@ -230,7 +230,7 @@ export class UdpPath {
     this.#sendBind(socket);
   }
 
-  async #openSocket(target: UdpTarget): Promise<Socket | null> {
+  async #openSocket(target: UdpEndpoint): Promise<Socket | null> {
     try {
       if (this.#addressIndex >= this.#addresses.length) {
         this.#addresses = await resolveRelay(target.host);

@@ -20,7 +20,7 @@ export interface BinaryLink {
   sendBinary(message: Buffer): void;
 }
 
-export class WebSocketDatagrams {
+export class WebSocketDatagramSender {
   readonly #link: BinaryLink;
   #message: Buffer | undefined;
   #length = 0;

@@ -25,7 +25,7 @@ export interface ConnectStreamOptions {
   onFinished(connection: ConnectionReport): void;
 }
 
-export class ConnectStream implements Stream {
+export class TcpStream implements Stream {
   readonly isDrainable = false;
   readonly #wire: Wire;
   readonly #id: number;

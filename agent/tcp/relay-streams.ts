@@ -3,7 +3,7 @@ import type { Socket } from "node:net";
 import type { VisitorHead, TunnelWelcome } from "../../protocol/relay/control.ts";
 import type { RelayAccess } from "../../protocol/schemas/networks.ts";
 import { reset, Splice } from "../../sockets/splice.ts";
-import { RelayControl } from "../relay-client/control.ts";
+import { RelayControlConnection } from "../relay-client/control.ts";
 import type { RejectionError } from "../tunnel-connection.ts";
 import type { ConnectionReport } from "./connect-stream.ts";
 import { DataConnections } from "./data-connections.ts";
@@ -25,13 +25,13 @@ export interface RelayStreamsOptions {
 
 export class RelayStreams {
   readonly #options: RelayStreamsOptions;
-  readonly #control: RelayControl;
+  readonly #control: RelayControlConnection;
   #connections: DataConnections | undefined;
   readonly #sockets = new Set<Socket>();
 
   constructor(options: RelayStreamsOptions) {
     this.#options = options;
-    this.#control = new RelayControl({ getAccess: (signal) => options.getAccess(signal) });
+    this.#control = new RelayControlConnection({ getAccess: (signal) => options.getAccess(signal) });
     this.#control.on("welcome", (welcome, access) => {
       if (welcome.kind === "tunnel") this.#serve(welcome, access);
     });

@@ -14,7 +14,7 @@ import {
   type TunnelSettings,
 } from "../tunnel-options.ts";
 import { TunnelConnection, type RejectionError } from "../tunnel-connection.ts";
-import { ConnectStream, type ConnectionReport } from "./connect-stream.ts";
+import { TcpStream, type ConnectionReport } from "./connect-stream.ts";
 import type { ProxyProtocol } from "./proxy-protocol.ts";
 import { RelayStreams } from "./relay-streams.ts";
 import type { TcpTarget } from "./tcp-target.ts";
@@ -70,7 +70,7 @@ export class TcpTunnel extends EventEmitter<TcpTunnelEventMap> {
         if (opening.type !== "connect") return null;
         const onFinished = (connection: ConnectionReport): void =>
           void this.emit("connection", connection);
-        return new ConnectStream(wire, id, opening.peer, { target, proxyProtocol, onFinished });
+        return new TcpStream(wire, id, opening.peer, { target, proxyProtocol, onFinished });
       },
     });
     this.#forwardEvents();

@@ -16,7 +16,7 @@ export interface DeviceTrackerEvents {
 }
 
 /** Reading one costs about 200 µs. Further ones are ignored, so that a flood costs at most 2 % of a CPU. */
-const READS_PER_SECOND_MAX = 100;
+const INITIATIONS_PER_SECOND_MAX = 100;
 /** WireGuard repeats an initiation after 5 s, and accepts at most one per 20 ms from a peer. */
 const INDICES_MAX = 4 * FLOWS_PER_PORT_MAX;
 const DEVICES_MAX = FLOWS_PER_PORT_MAX;
@@ -39,7 +39,7 @@ export class DeviceTracker {
   }
 
   /** @param reader has the server's private key; null when this machine does not have it. */
-  setReader(reader: InitiationReader | null): void {
+  setInitiationReader(reader: InitiationReader | null): void {
     this.#reader = reader;
   }
 
@@ -124,7 +124,7 @@ export class DeviceTracker {
       this.#reads = 0;
     }
     this.#reads += 1;
-    return this.#reads <= READS_PER_SECOND_MAX;
+    return this.#reads <= INITIATIONS_PER_SECOND_MAX;
   }
 
   #recordHandshake(flow: number): void {

@@ -32,7 +32,7 @@ const EARLY_MAX_MS = 500;
 /** Flows in one `resume` message: some 120 bytes each. */
 const RESUME_FLOWS_MAX = 256;
 
-interface Peer {
+interface PeerSocket {
   flow: Flow;
   /** The association that the tag of `flow` belongs to: that of the welcome before the relay announced the flow. */
   association: number;
@@ -52,9 +52,9 @@ interface EarlyDatagram {
 
 type Resume = Extract<AgentToRelayMessage, { type: "resume" }>;
 
-export class LocalPeers {
+export class PeerSockets {
   readonly #events: LocalPeersEvents;
-  readonly #peers = new Map<number, Peer>();
+  readonly #peers = new Map<number, PeerSocket>();
   readonly #sweep: NodeJS.Timeout;
   #early: EarlyDatagram[] = [];
   #port: number;
@@ -103,7 +103,7 @@ export class LocalPeers {
       return;
     }
     if (this.#peers.size >= FLOWS_PER_PORT_MAX) this.#closeLeastRecentlyUsed();
-    const peer: Peer = {
+    const peer: PeerSocket = {
       flow,
       association,
       socket: createSocket("udp4"),
@@ -181,7 +181,7 @@ export class LocalPeers {
 
   // ── Sockets ──
 
-  #connect(peer: Peer): void {
+  #connect(peer: PeerSocket): void {
     const { id, address } = peer.flow;
     const { socket } = peer;
     // After the bind: nothing listens on the server's port. Before: there is no free descriptor or address.
@@ -207,7 +207,7 @@ export class LocalPeers {
     });
   }
 
-  #closeSocket(peer: Peer): void {
+  #closeSocket(peer: PeerSocket): void {
     closeSocket(peer.socket);
     if (peer.local) this.#events.onClose?.(peer.flow.id, peer.local);
     peer.local = null;
@@ -220,7 +220,7 @@ export class LocalPeers {
   }
 
   #closeLeastRecentlyUsed(): void {
-    let oldest: Peer | undefined;
+    let oldest: PeerSocket | undefined;
     for (const peer of this.#peers.values()) {
       if (!oldest || peer.usedAtMs < oldest.usedAtMs) oldest = peer;
     }

@@ -8,15 +8,15 @@ import { RELAY_STATUS_INTERVAL_MS } from "../../protocol/relay/limits.ts";
 import type { AgentToRelayMessage, NetworkWelcome } from "../../protocol/relay/control.ts";
 import { formatHostAndPort } from "../../protocol/relay/settings.ts";
 import type { PrivateNetwork, RelayAccess } from "../../protocol/schemas/networks.ts";
-import { RelayControl, type RelayUpdate } from "../relay-client/control.ts";
+import { RelayControlConnection, type RelayUpdate } from "../relay-client/control.ts";
 import { DatagramPath, type PathQuality } from "../relay-client/datagram-path.ts";
 import { UDP_TIMING, type UdpTiming } from "../relay-client/udp-path.ts";
 import type { SocketBuffers } from "../relay-client/udp-socket.ts";
-import { UnreachableError } from "../service-api.ts";
+import { RetryableError } from "../service-api.ts";
 import { backOff, RejectionError } from "../tunnel-connection.ts";
 import { DeviceTracker } from "./device-tracker.ts";
 import type { InitiationReader } from "./wireguard/initiation.ts";
-import { LocalPeers } from "./local-peers.ts";
+import { PeerSockets } from "./local-peers.ts";
 import type { NetworkApi } from "./network-api.ts";
 import { PortProbe } from "./port-probe.ts";
 
@@ -60,9 +60,9 @@ export class NetworkAgent extends EventEmitter<Events> {
   readonly devices: DeviceTracker;
   readonly #options: NetworkAgentOptions;
   readonly #stop = new AbortController();
-  readonly #control: RelayControl;
+  readonly #control: RelayControlConnection;
   readonly #path: DatagramPath;
-  readonly #peers: LocalPeers;
+  readonly #peers: PeerSockets;
   readonly #probe: PortProbe;
   readonly #statusTimer: NodeJS.Timeout;
   /** Each flow by the local socket that WireGuard receives it from: `127.…:port`. */
@@ -81,7 +81,7 @@ export class NetworkAgent extends EventEmitter<Events> {
       onIdentified: (flow, publicKey) => this.#identified(flow, publicKey),
       onHandshake: (publicKey) => this.emit("handshake", publicKey),
     });
-    this.#control = new RelayControl({ getAccess: (signal) => this.#getAccess(signal) });
+    this.#control = new RelayControlConnection({ getAccess: (signal) => this.#getAccess(signal) });
     this.#path = new DatagramPath(
       this.#control,
       {
@@ -96,7 +96,7 @@ export class NetworkAgent extends EventEmitter<Events> {
       },
       options.timing ?? UDP_TIMING,
     );
-    this.#peers = new LocalPeers(0, {
+    this.#peers = new PeerSockets(0, {
       onDatagram: (flow, payload) => {
         this.devices.receiveFromServer(flow, payload);
         this.#path.send(flow, payload);
@@ -143,8 +143,8 @@ export class NetworkAgent extends EventEmitter<Events> {
   }
 
   /** @param reader has the server's private key; null: devices are not identified by their handshakes. */
-  setReader(reader: InitiationReader | null): void {
-    this.devices.setReader(reader);
+  setInitiationReader(reader: InitiationReader | null): void {
+    this.devices.setInitiationReader(reader);
   }
 
   /** The flow that WireGuard receives from this `address:port`. */
@@ -162,7 +162,7 @@ export class NetworkAgent extends EventEmitter<Events> {
         return this.#control.start();
       } catch (error) {
         if (this.#stop.signal.aborted) return;
-        if (!(error instanceof UnreachableError)) return this.#reject(error as RejectionError);
+        if (!(error instanceof RetryableError)) return this.#reject(error as RejectionError);
         const inMs = backOff(failures);
         this.emit("retrying", error.message, inMs);
         await delay(inMs, undefined, { signal: this.#stop.signal }).catch(() => undefined);

@@ -1,7 +1,7 @@
 /** Serves a network: its agent, the names of its devices, and with `--apply` the peers of the WireGuard interface. */
 import { EventEmitter } from "node:events";
 import type { Device, PrivateNetwork } from "../../protocol/schemas/networks.ts";
-import { UnreachableError } from "../service-api.ts";
+import { RetryableError } from "../service-api.ts";
 import { SettingsError } from "../settings.ts";
 import { RejectionError } from "../tunnel-connection.ts";
 import type { AppliedPeers } from "./server/applied-peers.ts";
@@ -125,7 +125,7 @@ export class VpnSession extends EventEmitter<Events> {
       );
       reader = null;
     }
-    this.agent.setReader(reader);
+    this.agent.setInitiationReader(reader);
     if (reader || network.server_public_key === null) this.#watch.stop();
     else this.#watch.start(network.server_public_key);
   }
@@ -208,7 +208,7 @@ export class VpnSession extends EventEmitter<Events> {
 }
 
 function isExpected(error: unknown): error is Error {
-  return [ToolError, SettingsError, RejectionError, UnreachableError].some(
+  return [ToolError, SettingsError, RejectionError, RetryableError].some(
     (kind) => error instanceof kind,
   );
 }

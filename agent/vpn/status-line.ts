@@ -3,7 +3,7 @@ import { formatAgo } from "../output/format-ago.ts";
 import { stripControl } from "../output/terminal-view.ts";
 import type { VpnSession } from "./session.ts";
 
-export function formatPath(session: VpnSession, nowMs: number): string {
+export function formatStatusLine(session: VpnSession, nowMs: number): string {
   const { transport, latencyMs, loss } = session.agent.status;
   const latest = findLatestHandshake(session);
   return [

@@ -5,7 +5,7 @@
 import { EventEmitter } from "node:events";
 import { setTimeout as delay } from "node:timers/promises";
 import type { Delivery, DeliveryPage, ReceiverState } from "../../protocol/schemas/webhooks.ts";
-import { UnreachableError } from "../service-api.ts";
+import { RetryableError } from "../service-api.ts";
 import { backOff, RejectionError } from "../tunnel-connection.ts";
 import type { PostResult } from "./local-server.ts";
 import type { DeliveryQuery } from "./receiver-api.ts";
@@ -21,7 +21,7 @@ const FORWARD_STOP_MAX_MS = 5_000;
 
 export interface ReceiverSource {
   find(nameOrId: string, signal: AbortSignal): Promise<ReceiverState>;
-  events(id: string, reading: DeliveryQuery, signal: AbortSignal): Promise<DeliveryPage>;
+  readDeliveries(id: string, reading: DeliveryQuery, signal: AbortSignal): Promise<DeliveryPage>;
   acknowledge(id: string, cursor: string, signal: AbortSignal): Promise<void>;
 }
 
@@ -128,7 +128,7 @@ export class Forwarder extends EventEmitter<Events> {
     if (since === "all") return { after: "0", since: undefined };
     const reading = { ...fromAcknowledged, limit: 1, waitSeconds: 0 };
     const page = await this.#retryUntilAnswered((signal) =>
-      this.#source.events(id, reading, signal),
+      this.#source.readDeliveries(id, reading, signal),
     );
     const [oldest] = page.events;
     const isOlder = oldest !== undefined && Date.parse(oldest.receivedAt) < Date.parse(since);
@@ -142,7 +142,7 @@ export class Forwarder extends EventEmitter<Events> {
       // After a disconnect the next response must come at once, to report that the agent is connected again.
       waitSeconds: this.#isDisconnected ? 0 : FORWARD_WAIT_SECONDS,
     };
-    return this.#source.events(receiverId, reading, signal);
+    return this.#source.readDeliveries(receiverId, reading, signal);
   }
 
   /** Resolves when it was delivered, or the agent gave up. */
@@ -177,7 +177,7 @@ export class Forwarder extends EventEmitter<Events> {
         return result;
       } catch (error) {
         if (this.#isStopped) throw new StoppedError();
-        if (!(error instanceof UnreachableError)) throw error;
+        if (!(error instanceof RetryableError)) throw error;
         if (!this.#isDisconnected) this.emit("disconnected", error.message);
         this.#isDisconnected = true;
         await this.#pause(backOff(failures));

@@ -42,7 +42,7 @@ const CERTIFICATE_ERRORS = new Set([
 /** The agent sets these for its own connection. */
 const CONNECTION_HEADERS = new Set(["host", "content-length"]);
 
-export class LocalServer {
+export class DeliveryClient {
   readonly #target: ForwardTarget;
   readonly #pool: Pool;
 

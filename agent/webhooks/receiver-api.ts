@@ -34,7 +34,7 @@ export class ReceiverApi {
     return this.#api.call(ReceiverState, "GET", `/webhook-receivers/${id}`, { signal });
   }
 
-  events(id: string, reading: DeliveryQuery, signal: AbortSignal): Promise<DeliveryPage> {
+  readDeliveries(id: string, reading: DeliveryQuery, signal: AbortSignal): Promise<DeliveryPage> {
     const { after, limit, waitSeconds, since } = reading;
     const query = new URLSearchParams({ after, limit: String(limit), wait: String(waitSeconds) });
     if (since !== undefined) query.set("since", since);

@@ -68,9 +68,9 @@ async function reserveOtherPorts(
   { api }: RealNetwork,
   relayId: string,
   orgId: string,
-  ownPort: number,
+  agentPort: number,
 ): Promise<void> {
-  for (let port = ownPort + 1; port <= ownPort + PORTS; port += 1) {
+  for (let port = agentPort + 1; port <= agentPort + PORTS; port += 1) {
     await api.sql(
       `insert into relay_ports (relay_id, protocol, port, org_id, owner_id)
        values ($1, 'udp', $2, $3, $4) on conflict do nothing`,

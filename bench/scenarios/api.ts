@@ -2,11 +2,11 @@
 import { getCpuMs, runLoad } from "../processes.ts";
 import type { Row } from "../report.ts";
 import { WARM_UP_SECONDS } from "../settings.ts";
-import type { Stack } from "../stack.ts";
+import type { BenchServer } from "../stack.ts";
 
 const CONNECTIONS = 8;
 
-export async function benchApi(stack: Stack, seconds: number): Promise<Row[]> {
+export async function benchApi(stack: BenchServer, seconds: number): Promise<Row[]> {
   const pids = [stack.workerdPid, await stack.server.getPid("server")];
   const before = pids.map(getCpuMs);
   const result = await runLoad({

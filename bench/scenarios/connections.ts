@@ -3,13 +3,13 @@ import { expose, type ExposedTunnel } from "../../agent/expose.ts";
 import { callApi, mintToken } from "../api.ts";
 import { CONCURRENCY, runConcurrently } from "../many-agents.ts";
 import type { Row } from "../report.ts";
-import type { Stack } from "../stack.ts";
+import type { BenchServer } from "../stack.ts";
 
 const AGENTS = 1_000;
 const CLOSED_AGENTS = 300;
 const WAIT_MAX_MS = 60_000;
 
-export async function benchConnections(stack: Stack): Promise<Row[]> {
+export async function benchConnections(stack: BenchServer): Promise<Row[]> {
   const token = await mintToken(stack, { tunnelQuota: AGENTS });
   const target = `127.0.0.1:${stack.origin.port}`;
   const agents: ExposedTunnel[] = [];
@@ -52,13 +52,13 @@ interface TimedCount {
   ms: number;
 }
 
-async function fetchList(stack: Stack): Promise<TimedCount> {
+async function fetchList(stack: BenchServer): Promise<TimedCount> {
   const startedAt = performance.now();
   const { length: count } = await callApi<unknown[]>(stack, "GET", "/connections");
   return { count, ms: performance.now() - startedAt };
 }
 
-async function retryList(stack: Stack): Promise<TimedCount> {
+async function retryList(stack: BenchServer): Promise<TimedCount> {
   for (;;) {
     try {
       return await fetchList(stack);
@@ -69,7 +69,7 @@ async function retryList(stack: Stack): Promise<TimedCount> {
 }
 
 /** Repeats the request until this many connections are listed, or the time limit has passed. */
-async function waitForCount(stack: Stack, wanted: number): Promise<TimedCount> {
+async function waitForCount(stack: BenchServer, wanted: number): Promise<TimedCount> {
   const startedAt = performance.now();
   for (;;) {
     const { count } = await retryList(stack);

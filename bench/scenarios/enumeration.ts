@@ -7,7 +7,7 @@
 import { setTimeout as wait } from "node:timers/promises";
 import pg from "pg";
 import type { Row } from "../report.ts";
-import type { Stack } from "../stack.ts";
+import type { BenchServer } from "../stack.ts";
 import { median, round } from "../statistics.ts";
 
 const SAMPLES_PER_SECOND = 20;
@@ -26,7 +26,7 @@ interface Sample {
   nextMs: number;
 }
 
-export async function benchEnumeration({ server }: Stack, seconds: number): Promise<Row[]> {
+export async function benchEnumeration({ server }: BenchServer, seconds: number): Promise<Row[]> {
   const database = new pg.Client({ connectionString: await server.databaseUrl() });
   await database.connect();
   for (const email of [CONFIRMED, UNCONFIRMED]) {

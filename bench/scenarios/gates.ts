@@ -5,19 +5,19 @@ import { getCpuMs, runLoad } from "../processes.ts";
 import { CONNECTIONS, ROUNDS, WARM_UP_SECONDS } from "../settings.ts";
 import { formatPercent, medianBy, round } from "../statistics.ts";
 import type { Row } from "../report.ts";
-import type { Stack } from "../stack.ts";
+import type { BenchServer } from "../stack.ts";
 
 interface Gate {
   name: string;
   /** Sets this gate on the tunnel, which has no other. */
-  set(stack: Stack): Promise<void>;
+  set(stack: BenchServer): Promise<void>;
   headers?: Record<string, string>;
 }
 
 const PASSWORD = { username: "bench", password: "open sesame" };
 const credentials = Buffer.from(`${PASSWORD.username}:${PASSWORD.password}`).toString("base64");
 const policy = (...actions: object[]) => ({
-  set: (stack: Stack) => send(stack, "PUT", "policy", { actions }),
+  set: (stack: BenchServer) => send(stack, "PUT", "policy", { actions }),
 });
 
 const GATES = ["policy", "auth", "edge-auth"];
@@ -55,7 +55,7 @@ function buildGates(accessToken: string, pass: string): Gate[] {
   ];
 }
 
-export async function benchGates(stack: Stack, seconds: number): Promise<Row[]> {
+export async function benchGates(stack: BenchServer, seconds: number): Promise<Row[]> {
   const gates = buildGates(stack.accessToken, await signIn(stack));
   const results = new Map(gates.map(({ name }) => [name, [] as Measurement[]]));
   for (let round = 0; round < ROUNDS; round++) {
@@ -86,7 +86,7 @@ export async function benchGates(stack: Stack, seconds: number): Promise<Row[]> 
 }
 
 /** Signs a visitor in at the identity provider. @returns the visitor pass. */
-async function signIn(stack: Stack): Promise<string> {
+async function signIn(stack: BenchServer): Promise<string> {
   const email = "visitor@example.com";
   stack.provider.user = { sub: email, email, email_verified: true };
   await send(stack, "PUT", "edge-auth", ANY_VISITOR);
@@ -99,11 +99,11 @@ async function signIn(stack: Stack): Promise<string> {
 
 type Measurement = Awaited<ReturnType<typeof measure>>;
 
-function buildPlan({ server, host }: Stack, { headers }: Gate) {
+function buildPlan({ server, host }: BenchServer, { headers }: Gate) {
   return { port: server.port, host, path: "/", ...(headers && { headers }) };
 }
 
-async function measure(stack: Stack, gate: Gate, seconds: number) {
+async function measure(stack: BenchServer, gate: Gate, seconds: number) {
   const before = getCpuMs(stack.workerdPid);
   const result = await runLoad({
     ...buildPlan(stack, gate),
@@ -116,6 +116,6 @@ async function measure(stack: Stack, gate: Gate, seconds: number) {
   return { ...result, cpuPerRequest };
 }
 
-async function send(stack: Stack, method: string, setting: string, body?: object): Promise<void> {
+async function send(stack: BenchServer, method: string, setting: string, body?: object): Promise<void> {
   await callApi(stack, method, `/tunnels/${stack.tunnelId}/${setting}`, body);
 }

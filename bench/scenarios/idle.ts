@@ -6,13 +6,13 @@ import { mintToken } from "../api.ts";
 import { CONCURRENCY, runConcurrently } from "../many-agents.ts";
 import { getResidentMiB } from "../processes.ts";
 import type { Row } from "../report.ts";
-import type { Stack } from "../stack.ts";
+import type { BenchServer } from "../stack.ts";
 
 const TUNNELS = 5_000;
 /** Each request wakes two objects, whose files stay open for ten seconds: a higher rate exceeds the limit of open files. */
 const VISITS_PER_SECOND = 100;
 
-export async function benchIdle(stack: Stack): Promise<Row[]> {
+export async function benchIdle(stack: BenchServer): Promise<Row[]> {
   const before = { workerd: getResidentMiB(stack.workerdPid), agent: getResidentMiB(process.pid) };
   const startedAt = performance.now();
   const token = await mintToken(stack, { tunnelQuota: TUNNELS });
@@ -45,7 +45,7 @@ export async function benchIdle(stack: Stack): Promise<Row[]> {
   ];
 }
 
-function visit(stack: Stack, host: string): Promise<number> {
+function visit(stack: BenchServer, host: string): Promise<number> {
   return new Promise((resolve, reject) => {
     const request = httpRequest({ host: "127.0.0.1", port: stack.server.port, headers: { host } });
     request.on("response", (answer) => {

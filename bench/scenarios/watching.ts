@@ -3,19 +3,19 @@ import { Agent, request as httpRequest } from "node:http";
 import { setTimeout as sleep } from "node:timers/promises";
 import { WebSocket } from "ws";
 import type { Row } from "../report.ts";
-import type { Stack } from "../stack.ts";
+import type { BenchServer } from "../stack.ts";
 
 const REQUESTS_PER_SECOND = 500;
 const TICKS_PER_SECOND = 50;
 const WATCHERS = [1, 200];
 
-export async function benchWatching(stack: Stack, seconds: number): Promise<Row[]> {
+export async function benchWatching(stack: BenchServer, seconds: number): Promise<Row[]> {
   const rows: Row[] = [];
   for (const watchers of WATCHERS) rows.push(await measure(stack, watchers, seconds));
   return rows;
 }
 
-async function measure(stack: Stack, watchers: number, seconds: number): Promise<Row> {
+async function measure(stack: BenchServer, watchers: number, seconds: number): Promise<Row> {
   const receivedAtMs = new Map<string, number>();
   const allWatchers = Array.from({ length: watchers }, () => new Watcher(stack));
   await Promise.all(allWatchers.map(({ opened }) => opened));
@@ -49,7 +49,7 @@ class Watcher {
   readonly opened: Promise<void>;
   readonly #socket: WebSocket;
 
-  constructor({ server, accessToken, tunnelId }: Stack) {
+  constructor({ server, accessToken, tunnelId }: BenchServer) {
     const query = `batch=1&tunnel_id=${tunnelId}`;
     const url = `${server.url.replace("http", "ws")}/inspector/ws?${query}`;
     this.#socket = new WebSocket(url, ["underpass.inspector", `bearer.${accessToken}`], {
@@ -85,7 +85,7 @@ class Watcher {
 }
 
 /** @returns the time of each response, by path. */
-async function visitPaced(stack: Stack, seconds: number): Promise<Map<string, number>> {
+async function visitPaced(stack: BenchServer, seconds: number): Promise<Map<string, number>> {
   const agent = new Agent({ keepAlive: true, maxSockets: 64 });
   const answeredAtMs = new Map<string, number>();
   const visits: Promise<void>[] = [];
@@ -103,7 +103,7 @@ async function visitPaced(stack: Stack, seconds: number): Promise<Map<string, nu
   return answeredAtMs;
 }
 
-function visit({ server, host }: Stack, agent: Agent, path: string): Promise<number> {
+function visit({ server, host }: BenchServer, agent: Agent, path: string): Promise<number> {
   return new Promise((resolve, reject) => {
     const headers = { host };
     const request = httpRequest({ host: "127.0.0.1", port: server.port, path, headers, agent });

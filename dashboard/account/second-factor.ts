@@ -11,7 +11,7 @@ import {
 } from "../ui/form.ts";
 import { createQrImage } from "../ui/qr-image.ts";
 import { createSection, type Section } from "../ui/section.ts";
-import { call, callWithProof } from "../session.ts";
+import { call, callWithoutRenewal } from "../session.ts";
 
 /** @param onTurnedOn runs when the second factor is on, and the other sessions have ended. */
 export function createSecondFactorSection(onTurnedOn: () => Promise<void>): Section {
@@ -62,7 +62,7 @@ export function createSecondFactorSection(onTurnedOn: () => Promise<void>): Sect
       list,
       createActions(
         ...createCopyButtons(self, codes.join("\n")),
-        self.createButton("I have stored them", () => self.refresh()),
+        self.createButton("I have stored them", () => self.reloadAndFocus()),
       ),
     );
   }
@@ -79,8 +79,8 @@ function askForProof(self: Section, kind: "password" | "recovery_code"): void {
       kind: "danger",
       beside: [createCancelButton(self)],
       async act(value) {
-        await callWithProof("/auth/mfa/disable", { [kind]: value(kind) });
-        await self.refresh("Two-factor authentication is off.");
+        await callWithoutRenewal("/auth/mfa/disable", { [kind]: value(kind) });
+        await self.reloadAndFocus("Two-factor authentication is off.");
       },
     }),
     h(
@@ -94,7 +94,7 @@ function askForProof(self: Section, kind: "password" | "recovery_code"): void {
 }
 
 function createCancelButton(self: Section): Child {
-  return createButton("Cancel", () => void self.refresh(), { class: "plain" });
+  return createButton("Cancel", () => void self.reloadAndFocus(), { class: "plain" });
 }
 
 function createActions(...children: Child[]): Child {

@@ -23,7 +23,7 @@ export function encodeQrCode(text: string): boolean[][] | null {
   const bytes = new TextEncoder().encode(text);
   const version = VERSIONS.find((each) => bytes.length <= getCapacity(each));
   if (version === undefined) return null;
-  const codewords = interleave(pad(bytes, version), version);
+  const codewords = interleave(encodeData(bytes, version), version);
   const candidates = MASKS.map((_, mask) => draw(version, codewords, mask));
   return candidates.reduce((best, next) =>
     computePenalty(next) < computePenalty(best) ? next : best,
@@ -55,7 +55,7 @@ function getCapacity(version: number): number {
   return Math.floor((getBlocks(version).data * 8 - countHeaderBits(version)) / 8);
 }
 
-function pad(bytes: Uint8Array, version: number): number[] {
+function encodeData(bytes: Uint8Array, version: number): number[] {
   const header = countHeaderBits(version);
   let bits = "0100" + bytes.length.toString(2).padStart(header - 4, "0");
   for (const byte of bytes) bits += byte.toString(2).padStart(8, "0");
@@ -152,13 +152,13 @@ function draw(version: number, codewords: number[], mask: number): boolean[][] {
   drawFormat(mask, size, set);
   if (version >= 7) drawVersion(version, size, set);
 
-  const isMasked = MASKS[mask]!;
+  const maskValue = MASKS[mask]!;
   const bits = codewords.flatMap((word) =>
     [7, 6, 5, 4, 3, 2, 1, 0].map((bit) => (word >> bit) & 1),
   );
   for (const [x, y] of zigzag(size)) {
     if (fixed[y]![x]) continue;
-    dark[y]![x] = (bits.shift() === 1) !== (isMasked(x, y) === 0);
+    dark[y]![x] = (bits.shift() === 1) !== (maskValue(x, y) === 0);
   }
   return dark;
 

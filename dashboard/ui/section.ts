@@ -8,7 +8,7 @@ export interface Section {
   /** Loads the content again. */
   reload: () => Promise<void>;
   /** Loads the content after a change, shows a message, and takes the focus, whose element may have been removed. */
-  refresh(message?: string): Promise<void>;
+  reloadAndFocus(message?: string): Promise<void>;
   /** Shows other content until the next reload. */
   showContent(...content: Child[]): void;
   /** A button that runs an action at once. */
@@ -43,7 +43,7 @@ export function createSection(title: string, load: (self: Section) => Promise<Ch
     async reload() {
       content.replaceChildren(...(await load(self)));
     },
-    async refresh(text = "") {
+    async reloadAndFocus(text = "") {
       await run(self.reload);
       status.textContent = text;
       heading.focus();
@@ -62,7 +62,7 @@ export function createSection(title: string, load: (self: Section) => Promise<Ch
       const act: DialogOptions["act"] = async (value) => {
         await options.act(value);
         // The action may have rendered the whole page again.
-        if (element.isConnected) await self.refresh();
+        if (element.isConnected) await self.reloadAndFocus();
       };
       return createButton(label, () => showDialog({ ...options, act }), {
         class: "plain",

@@ -15,7 +15,7 @@ export interface PoolEvents {
   /** No data connection arrived in time, or too many visitors are waiting. The visitor was reset. */
   onRefuse(visitor: Socket, reason: "no_agent_connection" | "backlog"): void;
   /** More data connections are needed, beyond those that the agent keeps ready. */
-  onDemand(count: number): void;
+  onConnectionsNeeded(count: number): void;
 }
 
 interface WaitingVisitor {
@@ -102,7 +102,7 @@ export class ConnectionPool {
     setImmediate(() => {
       const count = Math.min(this.#unrequestedVisitors, this.#waiting.length);
       this.#unrequestedVisitors = 0;
-      if (count > 0 && !this.#isClosed) this.#events.onDemand(count);
+      if (count > 0 && !this.#isClosed) this.#events.onConnectionsNeeded(count);
     });
   }
 

@@ -26,7 +26,7 @@ export interface TunnelAssociationOptions {
 }
 
 export class TunnelAssociation implements Association {
-  readonly number: number;
+  readonly id: number;
   /** The bearer of data connections. */
   readonly streamKey = randomBytes(32).toString("base64url");
   readonly #options: TunnelAssociationOptions;
@@ -37,7 +37,7 @@ export class TunnelAssociation implements Association {
     const { ticket, number, bind, connection, connections, log } = options;
     this.#options = options;
     this.#ticket = ticket;
-    this.number = number;
+    this.id = number;
     this.#port = new TunnelPort({
       ticket,
       association: number,
@@ -59,7 +59,7 @@ export class TunnelAssociation implements Association {
       type: "welcome",
       kind: "tunnel",
       epoch,
-      association: this.number,
+      association: this.id,
       streamKey: this.streamKey,
       pool: STREAM_POOL_CONNECTIONS,
       publicEndpoint: formatHostAndPort(host, this.#ticket.port),
@@ -108,7 +108,7 @@ export class TunnelAssociation implements Association {
   usage(): TunnelUsage {
     return {
       tunnelId: this.#ticket.sub,
-      source: `${this.#options.epoch}/${this.number}`,
+      source: `${this.#options.epoch}/${this.id}`,
       tokenNonce: this.#ticket.nonce,
       ...this.#port.usage(),
     };

@@ -2,6 +2,7 @@
  * The public port of one TCP tunnel, for one association with its agent: admits visitors, gives each a data
  * connection of the agent, and carries the bytes between them.
  */
+import { unmapIpv4Address } from "../udp/addresses.ts";
 import { once } from "node:events";
 import { createServer, type Server, type Socket } from "node:net";
 import { isAddressIn } from "../../shared/cidr.ts";
@@ -130,7 +131,7 @@ export class TunnelPort {
     this.#pool = new ConnectionPool(limits, {
       onMatch: (visitor, connection) => this.#join(visitor, connection),
       onRefuse: (visitor, reason) => this.#countRefusal(reason, visitor.remoteAddress),
-      onDemand: (count) => options.sendOpen(count),
+      onConnectionsNeeded: (count) => options.sendOpen(count),
     });
     this.#server = createServer(
       {
@@ -222,7 +223,7 @@ export class TunnelPort {
   }
 
   #admit(visitor: Socket): void {
-    const address = toPlainAddress(visitor.remoteAddress);
+    const address = getAddress(visitor.remoteAddress);
     const refusal = this.#findRefusal(address);
     if (refusal !== null) {
       reset(visitor);
@@ -256,9 +257,9 @@ export class TunnelPort {
 
   #join(visitor: Socket, connection: Socket): void {
     const head: VisitorHead = {
-      address: toPlainAddress(visitor.remoteAddress),
+      address: getAddress(visitor.remoteAddress),
       port: visitor.remotePort ?? 0,
-      localAddress: toPlainAddress(visitor.localAddress),
+      localAddress: getAddress(visitor.localAddress),
       localPort: visitor.localPort ?? this.#options.ticket.port,
     };
     connection.write(encodeHead(head));
@@ -295,7 +296,7 @@ function encodeHead(head: VisitorHead): Buffer {
   return Buffer.concat([length, json]);
 }
 
-/** Writes an IPv4-mapped IPv6 address of a dual-stack socket as IPv4. @returns "" when the visitor has disconnected. */
-function toPlainAddress(address: string | undefined): string {
-  return (address ?? "").replace(/^::ffff:(?=\d+\.)/i, "");
+/** @returns "" when the visitor has disconnected. */
+function getAddress(address: string | undefined): string {
+  return unmapIpv4Address(address ?? "");
 }

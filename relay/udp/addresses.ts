@@ -5,8 +5,8 @@ import ipaddr from "ipaddr.js";
 const MAPPED = "::ffff:";
 
 /** @returns `a.b.c.d` for `::ffff:a.b.c.d`, which is how a dual-stack socket writes an IPv4 address. */
-export function toPlainAddress(address: string): string {
-  return address.startsWith(MAPPED) && address.includes(".")
+export function unmapIpv4Address(address: string): string {
+  return address.toLowerCase().startsWith(MAPPED) && address.includes(".")
     ? address.slice(MAPPED.length)
     : address;
 }

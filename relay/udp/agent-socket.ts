@@ -6,7 +6,7 @@ import type { RemoteInfo, Socket } from "node:dgram";
 import { DATAGRAM, readBind, writeBound } from "../../protocol/relay/datagrams.ts";
 import { DATAGRAM_HEADER_BYTES } from "../../protocol/relay/limits.ts";
 import type { Metrics } from "../metrics.ts";
-import { toAddressBytes, toPlainAddress } from "./addresses.ts";
+import { toAddressBytes, unmapIpv4Address } from "./addresses.ts";
 import type { FlowIds } from "./flows.ts";
 import { bindUdp, isSendQueueFull, readUdpBuffers, type UdpBuffers } from "./sockets.ts";
 
@@ -22,8 +22,8 @@ export interface Binding {
 }
 
 /** The agent of a network, as this socket uses it. */
-export interface NetworkAgent {
-  readonly number: number;
+export interface UdpAssociation {
+  readonly id: number;
   /** The key of BIND and BOUND. */
   readonly key: Uint8Array;
   readonly binding: Binding | null;
@@ -33,15 +33,15 @@ export interface NetworkAgent {
   receiveFromAgent(flow: number, message: Buffer, offset: number, now: number): void;
 }
 
-export class AgentSocket {
-  readonly #agents = new Map<number, NetworkAgent>();
-  readonly #flows: FlowIds<NetworkAgent>;
+export class AgentUdpSocket {
+  readonly #agents = new Map<number, UdpAssociation>();
+  readonly #flows: FlowIds<UdpAssociation>;
   readonly #metrics: Metrics;
   #socket: Socket | undefined;
   /** Datagrams are assembled here: the kernel has copied them when `send` returns. */
   #outgoing = Buffer.allocUnsafeSlow(DATAGRAM_MAX_BYTES);
 
-  constructor(flows: FlowIds<NetworkAgent>, metrics: Metrics) {
+  constructor(flows: FlowIds<UdpAssociation>, metrics: Metrics) {
     this.#flows = flows;
     this.#metrics = metrics;
   }
@@ -61,12 +61,12 @@ export class AgentSocket {
     this.#socket = undefined;
   }
 
-  add(agent: NetworkAgent): void {
-    this.#agents.set(agent.number, agent);
+  add(agent: UdpAssociation): void {
+    this.#agents.set(agent.id, agent);
   }
 
-  delete(agent: NetworkAgent): void {
-    this.#agents.delete(agent.number);
+  delete(agent: UdpAssociation): void {
+    this.#agents.delete(agent.id);
   }
 
   /** Sends a datagram of a flow to its agent. Like any datagram it can be dropped. */
@@ -74,7 +74,7 @@ export class AgentSocket {
     const socket = this.#socket;
     if (!socket) return;
     const length = DATAGRAM_HEADER_BYTES + payload.length;
-    if (isSendQueueFull(socket)) return this.#metrics.drop("send_queue");
+    if (isSendQueueFull(socket)) return this.#metrics.countDrop("send_queue");
     const bytes = this.#outgoing;
     bytes[0] = DATAGRAM.data;
     bytes[1] = 0;
@@ -91,32 +91,32 @@ export class AgentSocket {
   }
 
   #handleDatagram(message: Buffer, source: RemoteInfo): void {
-    if (message.length < DATAGRAM_HEADER_BYTES) return this.#metrics.drop("malformed");
+    if (message.length < DATAGRAM_HEADER_BYTES) return this.#metrics.countDrop("malformed");
     const id = message.readUInt32BE(4);
     switch (message[0]) {
       case DATAGRAM.data: {
         const agent = this.#flows.find(id);
-        if (!agent) return this.#metrics.drop("unknown_flow");
+        if (!agent) return this.#metrics.countDrop("unknown_flow");
         const { binding } = agent;
         if (binding?.port !== source.port || binding.address !== source.address) {
-          return this.#metrics.drop("unbound_address");
+          return this.#metrics.countDrop("unbound_address");
         }
         return agent.receiveFromAgent(id, message, DATAGRAM_HEADER_BYTES, Date.now());
       }
       case DATAGRAM.bind:
         return this.#handleBind(id, message, source);
       default:
-        return this.#metrics.drop("malformed");
+        return this.#metrics.countDrop("malformed");
     }
   }
 
   #handleBind(association: number, message: Buffer, { address, port }: RemoteInfo): void {
     const agent = this.#agents.get(association);
     const counter = agent && readBind(message, agent.key);
-    if (!agent || counter === null || counter === undefined) return this.#metrics.drop("bad_bind");
-    if (counter <= (agent.binding?.counter ?? -1)) return this.#metrics.drop("replayed_bind");
+    if (!agent || counter === null || counter === undefined) return this.#metrics.countDrop("bad_bind");
+    if (counter <= (agent.binding?.counter ?? -1)) return this.#metrics.countDrop("replayed_bind");
     agent.setBinding({ address, port, counter, at: Date.now() });
-    const observed = toAddressBytes(toPlainAddress(address));
+    const observed = toAddressBytes(unmapIpv4Address(address));
     this.#socket?.send(writeBound(association, counter, observed, port, agent.key), port, address);
   }
 }

@@ -32,7 +32,7 @@ import {
   getMessageType,
   getReceiverIndex,
   getSenderIndex,
-  hasMac1,
+  verifyMac1,
   WIREGUARD,
 } from "./wireguard.ts";
 import { BoundedMap } from "../../shared/bounded-map.ts";
@@ -49,9 +49,9 @@ export type FilterVerdict = "pass" | "confirmed" | "unproven" | { drop: DropReas
 /** The properties of a flow that the filter uses. */
 export interface KnownFlow {
   /** Whether the peer has shown that it receives what is sent to it, so that its address is not forged. */
-  isConfirmed: boolean;
+  isAddressValidated: boolean;
   /** Whether the flow began as `unproven` and has not been shown to belong to a session of the server yet. */
-  isUnproven: boolean;
+  isSessionUnverified: boolean;
 }
 
 const PASS = "pass";
@@ -97,7 +97,7 @@ export class WireGuardFilter {
     const type = getMessageType(message);
     switch (type) {
       case WIREGUARD.transport: {
-        if (flow?.isConfirmed && !flow.isUnproven) return PASS;
+        if (flow?.isAddressValidated && !flow.isSessionUnverified) return PASS;
         const isKnownIndex = this.#indices.has(getReceiverIndex(message, type), now);
         if (flow && isKnownIndex) return CONFIRMED;
         if (flow) return this.#unproven.take(1, now) ? PASS : UNPROVEN_RATE;
@@ -107,7 +107,7 @@ export class WireGuardFilter {
       }
       case WIREGUARD.initiation:
         if (!this.#getSourceBucket(address, now).take(1, now)) return INITIATION_RATE;
-        if (!hasMac1(message, this.#mac1Key)) return WRONG_MAC1;
+        if (!verifyMac1(message, this.#mac1Key)) return WRONG_MAC1;
         return flow || this.#newFlows.take(1, now) ? PASS : NEW_FLOW_RATE;
       case WIREGUARD.response:
       case WIREGUARD.cookie:

@@ -23,12 +23,12 @@ export class Flow implements PeerTraffic {
   attributedRxBytes = 0;
   attributedTxBytes = 0;
   /** When the peer sent its last datagram. */
-  lastSeenAt: number;
-  readonly createdAt: number;
+  lastSeenAtMs: number;
+  readonly createdAtMs: number;
   /** Whether the peer has shown that it receives what is sent to it. */
-  isConfirmed: boolean;
+  isAddressValidated: boolean;
   /** Whether it may not belong to a session of the server: see filter.ts. */
-  isUnproven = false;
+  isSessionUnverified = false;
   /** Whether the agent has sent a datagram on it, and so knows it. */
   isKnownToAgent = false;
   /** The sender of a handshake response that no transport message has followed yet. */
@@ -36,13 +36,13 @@ export class Flow implements PeerTraffic {
   /** Public key of the device in base64, once the agent has sent it. */
   device: string | null = null;
 
-  constructor(id: number, address: string, port: number, isConfirmed: boolean, now: number) {
+  constructor(id: number, address: string, port: number, isAddressValidated: boolean, now: number) {
     this.id = id;
     this.address = address;
     this.port = port;
-    this.isConfirmed = isConfirmed;
-    this.createdAt = now;
-    this.lastSeenAt = now;
+    this.isAddressValidated = isAddressValidated;
+    this.createdAtMs = now;
+    this.lastSeenAtMs = now;
   }
 }
 
@@ -135,7 +135,7 @@ export class FlowTable<Owner> {
   open(
     address: string,
     port: number,
-    isConfirmed: boolean,
+    isAddressValidated: boolean,
     now: number,
     id = this.#options.ids.generate(),
   ): Flow | null {
@@ -145,7 +145,7 @@ export class FlowTable<Owner> {
       if (!victim) return null;
       this.close(victim);
     }
-    const flow = new Flow(id, address, port, isConfirmed, now);
+    const flow = new Flow(id, address, port, isAddressValidated, now);
     this.#byId.set(id, flow);
     let ports = this.#byAddress.get(address);
     if (!ports) this.#byAddress.set(address, (ports = new Map<number, Flow>()));
@@ -166,8 +166,8 @@ export class FlowTable<Owner> {
 
   closeIdle(now: number): void {
     for (const flow of this.#byId.values()) {
-      const maxIdleMs = flow.isConfirmed ? FLOW_IDLE_MAX_MS : UNCONFIRMED_FLOW_IDLE_MAX_MS;
-      if (now - flow.lastSeenAt > maxIdleMs) this.close(flow);
+      const maxIdleMs = flow.isAddressValidated ? FLOW_IDLE_MAX_MS : UNCONFIRMED_FLOW_IDLE_MAX_MS;
+      if (now - flow.lastSeenAtMs > maxIdleMs) this.close(flow);
     }
   }
 
@@ -181,9 +181,9 @@ export class FlowTable<Owner> {
     for (const flow of this.#byId.values()) {
       const isLessUseful =
         victim === undefined ||
-        (flow.isConfirmed === victim.isConfirmed
-          ? flow.lastSeenAt < victim.lastSeenAt
-          : !flow.isConfirmed);
+        (flow.isAddressValidated === victim.isAddressValidated
+          ? flow.lastSeenAtMs < victim.lastSeenAtMs
+          : !flow.isAddressValidated);
       if (isLessUseful) victim = flow;
     }
     return victim;

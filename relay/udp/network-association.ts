@@ -20,13 +20,13 @@ import {
 import type { Metrics } from "../metrics.ts";
 import type { NetworkRecord } from "../network-records.ts";
 import { TokenBucket } from "../token-bucket.ts";
-import { toPlainAddress, toSocketAddress } from "./addresses.ts";
-import type { AgentSocket, Binding, NetworkAgent } from "./agent-socket.ts";
+import { unmapIpv4Address, toSocketAddress } from "./addresses.ts";
+import type { AgentUdpSocket, Binding, UdpAssociation } from "./agent-socket.ts";
 import { WireGuardFilter } from "./filter.ts";
 import type { FlowTags } from "./flow-tags.ts";
 import { type Flow, type FlowIds, FlowTable } from "./flows.ts";
 import { bindUdp, isSendQueueFull } from "./sockets.ts";
-import { WebSocketDatagrams } from "./websocket-datagrams.ts";
+import { WebSocketDatagramSender } from "./websocket-datagrams.ts";
 import { WIREGUARD } from "./wireguard.ts";
 
 /** The largest payload of UDP over IPv4 (RFC 768: 65,535 less the IPv4 and UDP headers), less our header. */
@@ -45,23 +45,23 @@ export interface NetworkAssociationOptions {
   /** The relay's port for BIND and DATA of agents. */
   udpPort: number;
   connection: AgentConnection;
-  agentSocket: AgentSocket;
-  flowIds: FlowIds<NetworkAgent>;
+  agentSocket: AgentUdpSocket;
+  flowIds: FlowIds<UdpAssociation>;
   tags: FlowTags;
   metrics: Metrics;
   record: NetworkRecord;
 }
 
-export class NetworkAssociation implements Association, NetworkAgent {
-  readonly number: number;
+export class NetworkAssociation implements Association, UdpAssociation {
+  readonly id: number;
   readonly key: Buffer = randomBytes(32);
   binding: Binding | null = null;
   readonly #options: NetworkAssociationOptions;
-  readonly #flows: FlowTable<NetworkAgent>;
+  readonly #flows: FlowTable<UdpAssociation>;
   readonly #filter: WireGuardFilter;
   readonly #toAgentRate: TokenBucket;
   readonly #fromAgentRate: TokenBucket;
-  readonly #webSocket: WebSocketDatagrams;
+  readonly #webSocketSender: WebSocketDatagramSender;
   readonly #metrics: Metrics;
   #ticket: NetworkTicket;
   #socket: Socket | undefined;
@@ -79,18 +79,18 @@ export class NetworkAssociation implements Association, NetworkAgent {
     this.#options = options;
     this.#metrics = options.metrics;
     this.#ticket = ticket;
-    this.number = options.number;
+    this.id = options.number;
     this.#filter = new WireGuardFilter(Buffer.from(ticket.server_public_key, "base64"), now);
     const { perSecond, burst } = getRate(ticket);
     this.#toAgentRate = new TokenBucket(perSecond, burst, now);
     this.#fromAgentRate = new TokenBucket(perSecond, burst, now);
-    this.#flows = new FlowTable<NetworkAgent>({
+    this.#flows = new FlowTable<UdpAssociation>({
       ids: options.flowIds,
       maxFlows: FLOWS_PER_PORT_MAX,
       getOwner: () => this,
       onClose: (flow) => this.#handleFlowClosed(flow),
     });
-    this.#webSocket = new WebSocketDatagrams({
+    this.#webSocketSender = new WebSocketDatagramSender({
       send: (bytes: Uint8Array) => connection.sendBinary(bytes),
       get bufferedAmount() {
         return connection.bufferedAmount;
@@ -110,7 +110,7 @@ export class NetworkAssociation implements Association, NetworkAgent {
       type: "welcome",
       kind: "network",
       epoch,
-      association: this.number,
+      association: this.id,
       key: toBase64(this.key),
       udpPort,
       publicEndpoint: formatHostAndPort(host, this.#ticket.port),
@@ -142,7 +142,7 @@ export class NetworkAssociation implements Association, NetworkAgent {
     this.#chooseTransport("websocket");
     const now = Date.now();
     return readDatagrams(bytes, ({ type, flow }, payload) => {
-      if (type !== DATAGRAM.data) return this.#metrics.drop("malformed");
+      if (type !== DATAGRAM.data) return this.#metrics.countDrop("malformed");
       this.receiveFromAgent(
         flow,
         Buffer.from(payload.buffer, payload.byteOffset, payload.length),
@@ -211,20 +211,20 @@ export class NetworkAssociation implements Association, NetworkAgent {
   receiveFromAgent(id: number, message: Buffer, offset: number, now: number): void {
     const flow = this.#flows.get(id);
     const socket = this.#socket;
-    if (!flow || !socket) return this.#metrics.drop("unknown_flow");
+    if (!flow || !socket) return this.#metrics.countDrop("unknown_flow");
     const length = message.length - offset;
     const type = this.#filter.recordFromServer(
       offset === 0 ? message : message.subarray(offset),
       now,
     );
-    if (type === 0) return this.#metrics.drop("not_wireguard");
+    if (type === 0) return this.#metrics.countDrop("not_wireguard");
     flow.isKnownToAgent = true;
-    if (!flow.isConfirmed && flow.txBytes + length > flow.rxBytes) {
-      return this.#metrics.drop("unconfirmed_peer");
+    if (!flow.isAddressValidated && flow.txBytes + length > flow.rxBytes) {
+      return this.#metrics.countDrop("unconfirmed_peer");
     }
-    if (!this.#fromAgentRate.take(length, now)) return this.#metrics.drop("rate");
-    if (isSendQueueFull(socket)) return this.#metrics.drop("send_queue");
-    if (type === WIREGUARD.transport) flow.isUnproven = false;
+    if (!this.#fromAgentRate.take(length, now)) return this.#metrics.countDrop("rate");
+    if (isSendQueueFull(socket)) return this.#metrics.countDrop("send_queue");
+    if (type === WIREGUARD.transport) flow.isSessionUnverified = false;
     trackHandshake(flow, type, "from_server", now);
     flow.txBytes += length;
     this.#metrics.datagramsOut += 1;
@@ -240,22 +240,22 @@ export class NetworkAssociation implements Association, NetworkAgent {
     const verdict = this.#filter.checkFromPeer(message, flow, address, now);
     if (typeof verdict === "object") {
       if (verdict.drop === "wrong_mac1") this.#options.record.wrongKeyHandshakes += 1;
-      return this.#metrics.drop(verdict.drop);
+      return this.#metrics.countDrop(verdict.drop);
     }
-    if (message.length > DATAGRAM_PAYLOAD_MAX_BYTES) return this.#metrics.drop("too_large");
+    if (message.length > DATAGRAM_PAYLOAD_MAX_BYTES) return this.#metrics.countDrop("too_large");
     if (!flow) {
       const opened = this.#flows.open(address, port, verdict !== "pass", now);
-      if (!opened) return this.#metrics.drop("flow_limit");
+      if (!opened) return this.#metrics.countDrop("flow_limit");
       flow = opened;
-      flow.isUnproven = verdict === "unproven";
+      flow.isSessionUnverified = verdict === "unproven";
       this.#announce(flow);
     } else if (verdict === "confirmed") {
-      flow.isConfirmed = true;
-      flow.isUnproven = false;
+      flow.isAddressValidated = true;
+      flow.isSessionUnverified = false;
     }
-    flow.lastSeenAt = now;
+    flow.lastSeenAtMs = now;
     flow.rxBytes += message.length;
-    if (!this.#toAgentRate.take(message.length, now)) return this.#metrics.drop("rate");
+    if (!this.#toAgentRate.take(message.length, now)) return this.#metrics.countDrop("rate");
     trackHandshake(flow, message[0]!, "from_peer", now);
     this.#sendToAgent(flow, message, now);
   }
@@ -263,12 +263,12 @@ export class NetworkAssociation implements Association, NetworkAgent {
   #sendToAgent(flow: Flow, message: Buffer, now: number): void {
     const { binding } = this;
     // Over UDP the datagram could overtake the message that announces the flow.
-    const isKnown = flow.isKnownToAgent || now - flow.createdAt > FLOW_ANNOUNCEMENT_MS;
+    const isKnown = flow.isKnownToAgent || now - flow.createdAtMs > FLOW_ANNOUNCEMENT_MS;
     if (isKnown && binding && this.#getTransport(now) === "udp") {
       this.#sequence = (this.#sequence + 1) & 0xffff;
       this.#options.agentSocket.sendData(binding, flow.id, this.#sequence, message);
-    } else if (!this.#webSocket.add(flow.id, message, now)) {
-      return this.#metrics.drop("agent_backlog");
+    } else if (!this.#webSocketSender.add(flow.id, message, now)) {
+      return this.#metrics.countDrop("agent_backlog");
     }
     this.#metrics.datagramsIn += 1;
     this.#metrics.bytesIn += message.length;
@@ -286,14 +286,14 @@ export class NetworkAssociation implements Association, NetworkAgent {
   }
 
   #announce(flow: Flow): void {
-    this.#webSocket.flush();
+    this.#webSocketSender.flush();
     this.#options.connection.send({ type: "flow", flow: this.#toMessage(flow) });
   }
 
   #toMessage({ id, address, port }: Flow): FlowMessage {
-    const plain = toPlainAddress(address);
+    const plain = unmapIpv4Address(address);
     const tagged = {
-      association: this.number,
+      association: this.id,
       networkId: this.#ticket.sub,
       id,
       address: plain,
@@ -327,7 +327,7 @@ export class NetworkAssociation implements Association, NetworkAgent {
   #handleFlowClosed(flow: Flow): void {
     this.#addTrafficToDevice(flow);
     if (!this.#socket) return;
-    this.#webSocket.flush();
+    this.#webSocketSender.flush();
     this.#options.connection.send({ type: "flow_closed", id: flow.id });
   }
 
@@ -351,9 +351,9 @@ export class NetworkAssociation implements Association, NetworkAgent {
     if (handshakeAt !== null && handshakeAt > (device.lastHandshakeAtMs ?? 0)) {
       device.lastHandshakeAtMs = handshakeAt;
     }
-    if (flow.isConfirmed && flow.lastSeenAt >= device.endpointSeenAt) {
-      device.endpoint = formatHostAndPort(toPlainAddress(flow.address), flow.port);
-      device.endpointSeenAt = flow.lastSeenAt;
+    if (flow.isAddressValidated && flow.lastSeenAtMs >= device.endpointSeenAt) {
+      device.endpoint = formatHostAndPort(unmapIpv4Address(flow.address), flow.port);
+      device.endpointSeenAt = flow.lastSeenAtMs;
     }
   }
 }

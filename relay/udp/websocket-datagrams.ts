@@ -13,7 +13,7 @@ import { WEBSOCKET_BATCH_MAX_BYTES } from "../limits.ts";
 
 const RATE_WINDOW_MS = 1_000;
 
-export class WebSocketDatagrams {
+export class WebSocketDatagramSender {
   readonly #socket: Pick<WebSocket, "send" | "bufferedAmount">;
   #batch = Buffer.allocUnsafeSlow(0);
   #batchBytes = 0;

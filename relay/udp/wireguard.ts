@@ -59,7 +59,7 @@ export function getMac1Key(serverPublicKey: Uint8Array): Uint8Array {
 }
 
 /** Whether the sender of an initiation knows the server's public key. */
-export function hasMac1(initiation: Uint8Array, key: Uint8Array): boolean {
+export function verifyMac1(initiation: Uint8Array, key: Uint8Array): boolean {
   const expected = blake2s(initiation.subarray(0, MAC1_AT), { key, dkLen: MAC_BYTES });
   return equalBytesInConstantTime(expected, initiation.subarray(MAC1_AT, MAC1_AT + MAC_BYTES));
 }

@@ -3,7 +3,7 @@ import { chmod, cp, readdir, rename, rm, stat } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { basename, dirname, join } from "node:path";
 import { getErrorMessage, StartError } from "../errors.ts";
-import { type Account, canReach } from "./os-user.ts";
+import { type OsUser, canReach } from "./os-user.ts";
 
 export interface Binaries {
   initdb: string;
@@ -11,7 +11,7 @@ export interface Binaries {
 }
 
 /** @throws StartError when there are none for this platform. */
-export async function findBinaries(account: Account | undefined): Promise<Binaries> {
+export async function findBinaries(account: OsUser | undefined): Promise<Binaries> {
   const installed = await installedBinaries();
   if (!account || (await canReach(dirname(installed.postgres), account))) return installed;
   const copy = await copyBinaries(installed);

@@ -9,12 +9,12 @@ import { chown, mkdir, open, readFile, rename, rm, stat } from "node:fs/promises
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import pg from "pg";
-import { Child, CHILD_STOP_MAX_MS } from "../processes/child.ts";
+import { SupervisedProcess, CHILD_STOP_MAX_MS } from "../processes/child.ts";
 import { getErrorMessage, StartError } from "../errors.ts";
 import { writePrivateFile } from "../files.ts";
 import type { Log } from "../log.ts";
 import { findUsablePort } from "../processes/ports.ts";
-import { type Account, findPostgresAccount } from "./os-user.ts";
+import { type OsUser, findPostgresAccount } from "./os-user.ts";
 import { type Binaries, findBinaries } from "./binaries.ts";
 import { stopStaleProcess } from "../processes/processes.ts";
 
@@ -64,7 +64,7 @@ async function launch(
   clusterDir: string,
   binaries: Binaries,
   password: string,
-  account: Account | undefined,
+  account: OsUser | undefined,
   log: Log,
 ): Promise<EmbeddedPostgres> {
   const port = await findUsablePort("127.0.0.1", 0);
@@ -81,7 +81,7 @@ async function launch(
     log_min_error_statement: "panic",
   };
   const directory = await open(clusterDir);
-  const child = new Child(
+  const child = new SupervisedProcess(
     {
       name: "postgres",
       command: binaries.postgres,
@@ -102,7 +102,7 @@ async function launch(
       },
       stopSignal: "SIGINT",
       stopMaxMs: CHILD_STOP_MAX_MS,
-      lastSignal: "SIGINT",
+      signalOnParentExit: "SIGINT",
     },
     log,
   );
@@ -140,7 +140,7 @@ async function initializeCluster(
   clusterDir: string,
   { initdb }: Binaries,
   password: string,
-  account: Account | undefined,
+  account: OsUser | undefined,
 ): Promise<void> {
   if (await stat(clusterDir).catch(() => undefined)) return;
   const fresh = `${clusterDir}.new`;

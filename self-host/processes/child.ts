@@ -40,7 +40,7 @@ export interface ChildOptions {
   stopSignal: NodeJS.Signals;
   stopMaxMs: number;
   /** Sent to the child when this process exits without having stopped it. */
-  lastSignal: NodeJS.Signals;
+  signalOnParentExit: NodeJS.Signals;
 }
 
 const running = new Map<ChildProcess, NodeJS.Signals>();
@@ -48,7 +48,7 @@ process.on("exit", () => {
   for (const [child, signal] of running) child.kill(signal);
 });
 
-export class Child {
+export class SupervisedProcess {
   readonly #options: ChildOptions;
   readonly #log: Log;
   #process: ChildProcess | undefined;
@@ -102,7 +102,7 @@ export class Child {
     child.on("error", (error) => {
       this.#log.error(`${options.name}: ${getErrorMessage(error)}`);
     });
-    running.set(child, options.lastSignal);
+    running.set(child, options.signalOnParentExit);
     child.once("exit", () => running.delete(child));
     if (child.pid !== undefined) await options.onSpawn?.(child.pid);
     for (const stream of ["stdout", "stderr"] as const) {

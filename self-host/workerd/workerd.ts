@@ -8,7 +8,7 @@ import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DRAIN_MAX_MS } from "../../protocol/limits.ts";
-import { Child } from "../processes/child.ts";
+import { SupervisedProcess } from "../processes/child.ts";
 import type { DataDir } from "../data-dir.ts";
 import { writePrivateFile } from "../files.ts";
 import type { Log } from "../log.ts";
@@ -31,7 +31,7 @@ export interface WorkerdOptions {
 }
 
 export interface Workerd {
-  child: Child;
+  child: SupervisedProcess;
   /** Notifies the agents and waits for requests in flight. */
   drain(): Promise<void>;
   runCron(): Promise<void>;
@@ -47,7 +47,7 @@ export async function startWorkerd(options: WorkerdOptions): Promise<Workerd> {
     await buildConfiguration({ ...options, controlSocket, bindingNames: Object.keys(bindings) }),
   );
 
-  const child = new Child(
+  const child = new SupervisedProcess(
     {
       name: "workerd",
       command: createRequire(import.meta.url).resolve("workerd/bin/workerd"),
@@ -68,7 +68,7 @@ export async function startWorkerd(options: WorkerdOptions): Promise<Workerd> {
       },
       stopSignal: "SIGTERM",
       stopMaxMs: WORKERD_STOP_MAX_MS,
-      lastSignal: "SIGKILL",
+      signalOnParentExit: "SIGKILL",
     },
     log,
   );

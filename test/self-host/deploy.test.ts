@@ -36,7 +36,7 @@ test("every binding of the Worker is configured", () => {
     "ORGANIZATION",
     "HOSTNAME",
     "RATE_LIMITER",
-    "ROWS (underpass#Rows)",
+    "INTERNAL_API (underpass#InternalApi)",
   ]) {
     expect(output).toContain(`env.${binding}`);
   }

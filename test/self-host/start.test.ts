@@ -8,7 +8,7 @@ import pg from "pg";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { connectDatabase, migrate } from "../../self-host/postgres/migrate.ts";
 import { getCommandLine } from "../../self-host/processes/processes.ts";
-import { createTemporaryDir } from "../harness/directories.ts";
+import { createPreparedDir, createTemporaryDir } from "../harness/directories.ts";
 import { startServer, startExpectingFailure, type TestServer } from "../harness/server/server.ts";
 import { WAIT_OPTIONS } from "../harness/timeouts.ts";
 
@@ -41,7 +41,7 @@ describe("a server", () => {
   let server: TestServer;
 
   beforeAll(async () => {
-    dir = await createTemporaryDir();
+    dir = await createPreparedDir();
     server = await startServer({ dataDir: dir });
   });
   afterAll(async () => {
@@ -161,7 +161,7 @@ test("a server runs in a directory that other users can't enter, also as root", 
 });
 
 test("after a kill -9 of the server, the next start recovers without help", async () => {
-  const dir = await createTemporaryDir();
+  const dir = await createPreparedDir();
   let server = await startServer({ dataDir: dir });
   expect(server.setupCode).toBeDefined();
   await query(server, "insert into users (email) values ('first@example.com')");
@@ -184,7 +184,7 @@ test("after a kill -9 of the server, the next start recovers without help", asyn
 describe("a failing start prints a one-line reason, exits with 1 and leaves no process running", () => {
   let dir: string;
   beforeAll(async () => {
-    dir = await createTemporaryDir();
+    dir = await createPreparedDir();
     await (await startServer({ dataDir: dir })).stop();
   });
   afterAll(() => rm(dir, { recursive: true }));

@@ -72,7 +72,7 @@ async function lockRole(tx: Transaction, { orgId, userId, role }: MemberActor): 
 /**
  * Locks the organization's plan and the actor's role until the commit, and returns the plan. Call it before locking rows
  * that depend on the plan: a change of the plan locks the organization first as well.
- * @throws PermissionLost
+ * @throws PermissionLostError
  */
 export async function lockPlanAndRole(tx: Transaction, actor: MemberActor): Promise<PlanState> {
   const { plan, trialEndsAt } = organizations;
@@ -89,7 +89,7 @@ export async function lockPlanAndRole(tx: Transaction, actor: MemberActor): Prom
 /**
  * Makes changes of an organization, of its members and of its invitations wait for each other. Rows that refer to the
  * organization are not locked, so that its tunnels and sessions can be used meanwhile.
- * @throws PermissionLost
+ * @throws PermissionLostError
  */
 export async function lockOrganization(
   tx: Transaction,

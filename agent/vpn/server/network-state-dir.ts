@@ -22,7 +22,7 @@ export interface ServerKeys {
   isNew: boolean;
 }
 
-export class NetworkDirectory {
+export class NetworkStateDir {
   readonly path: string;
 
   /** @param dir replaces the default directory. */

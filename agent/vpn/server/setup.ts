@@ -8,7 +8,7 @@ import type { PrivateNetwork } from "../../../protocol/schemas/networks.ts";
 import { SettingsError } from "../../settings.ts";
 import type { NetworkApi } from "../network-api.ts";
 import {
-  NetworkDirectory,
+  NetworkStateDir,
   readPrivateFile,
   writePrivateFile,
   type NetworkState,
@@ -38,7 +38,7 @@ export interface SetupOptions {
 
 export interface SetupResult {
   network: PrivateNetwork;
-  directory: NetworkDirectory;
+  directory: NetworkStateDir;
   interfaceName: string;
   /** The path of the configuration file. */
   config: string;
@@ -54,7 +54,7 @@ const INTERFACE_NAME = /^[A-Za-z0-9_=+.-]{1,15}$/;
 export async function setUpServer(options: SetupOptions): Promise<SetupResult> {
   const { api, server, signal, report } = options;
   const found = await findOrCreate(options);
-  const directory = new NetworkDirectory(found.name, options.directory);
+  const directory = new NetworkStateDir(found.name, options.directory);
   const state = await directory.readState();
   if (state && state.server !== server.origin) {
     const advice = "choose another directory with --dir";
@@ -141,7 +141,7 @@ interface WrittenConfig {
 export async function refreshConfig(
   api: NetworkApi,
   network: PrivateNetwork,
-  directory: NetworkDirectory,
+  directory: NetworkStateDir,
   signal: AbortSignal,
 ): Promise<string | null> {
   const [state, keys] = [await directory.readState(), await directory.readKeys()];
@@ -156,7 +156,7 @@ export async function refreshConfig(
 async function writeConfig(
   api: NetworkApi,
   network: PrivateNetwork,
-  directory: NetworkDirectory,
+  directory: NetworkStateDir,
   interfaceName: string,
   keys: ServerKeys,
   signal: AbortSignal,

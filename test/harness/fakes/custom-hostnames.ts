@@ -3,7 +3,7 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import { text } from "node:stream/consumers";
 import { startHttpServer } from "./listening.ts";
 
-export interface CustomHostnames extends AsyncDisposable {
+export interface FakeCloudflareApi extends AsyncDisposable {
   settings: Record<string, string>;
   /** By id. */
   hostnames: Map<string, string>;
@@ -18,7 +18,7 @@ export interface CustomHostnames extends AsyncDisposable {
 const ZONE = "0123456789abcdef0123456789abcdef";
 const TOKEN = "token-of-the-zone";
 
-export async function startCustomHostnames(): Promise<CustomHostnames> {
+export async function startCustomHostnames(): Promise<FakeCloudflareApi> {
   async function handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const { method = "", headers } = request;
     const url = new URL(request.url ?? "", server.origin);
@@ -57,7 +57,7 @@ export async function startCustomHostnames(): Promise<CustomHostnames> {
     refuse(404, 1_436);
   }
   const server = await startHttpServer((request, response) => void handle(request, response));
-  const fake: CustomHostnames = {
+  const fake: FakeCloudflareApi = {
     settings: {
       CF_API_URL: `${server.origin}/client/v4`,
       CF_API_TOKEN: TOKEN,

@@ -6,7 +6,7 @@ import type { AddressInfo } from "node:net";
 import type { Device, PrivateNetwork, RelayAccess } from "../../../protocol/schemas/networks.ts";
 import { numberToIpv4, parseCidr } from "../../../shared/cidr.ts";
 
-export interface NetworkApiServer extends AsyncDisposable {
+export interface FakeNetworkApi extends AsyncDisposable {
   url: URL;
   networks: PrivateNetwork[];
   devices: Device[];
@@ -25,7 +25,7 @@ interface Answer {
   body: unknown;
 }
 
-export async function startNetworkApi(): Promise<NetworkApiServer> {
+export async function startNetworkApi(): Promise<FakeNetworkApi> {
   const server = createServer((request, response) => {
     let text = "";
     request.setEncoding("utf8").on("data", (part: string) => (text += part));
@@ -41,7 +41,7 @@ export async function startNetworkApi(): Promise<NetworkApiServer> {
   });
   server.listen(0, "127.0.0.1");
   await once(server, "listening");
-  const api: NetworkApiServer = {
+  const api: FakeNetworkApi = {
     url: new URL(`http://127.0.0.1:${(server.address() as AddressInfo).port}`),
     networks: [],
     devices: [],
@@ -80,7 +80,7 @@ export async function startNetworkApi(): Promise<NetworkApiServer> {
 }
 
 async function route(
-  api: NetworkApiServer,
+  api: FakeNetworkApi,
   method: string,
   url: string,
   body: Record<string, unknown>,
@@ -150,7 +150,7 @@ function newNetwork(name: string, cidr: string): PrivateNetwork {
   };
 }
 
-function serverConfig(api: NetworkApiServer, network: PrivateNetwork): string {
+function serverConfig(api: FakeNetworkApi, network: PrivateNetwork): string {
   const prefix = parseCidr(network.cidr)!;
   return [
     "[Interface]",
@@ -171,7 +171,7 @@ function serverConfig(api: NetworkApiServer, network: PrivateNetwork): string {
   ].join("\n");
 }
 
-function deviceConfig(api: NetworkApiServer, network: PrivateNetwork, device: Device): string {
+function deviceConfig(api: FakeNetworkApi, network: PrivateNetwork, device: Device): string {
   return [
     "[Interface]",
     "PrivateKey = <PASTE_DEVICE_PRIVATE_KEY>",

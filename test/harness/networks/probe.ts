@@ -9,7 +9,7 @@ import {
   writeDatagramHeader,
 } from "../../../protocol/relay/datagrams.ts";
 
-export interface Probe extends AsyncDisposable {
+export interface UdpClient extends AsyncDisposable {
   port: number;
   /** All datagrams received. */
   received: Buffer[];
@@ -19,7 +19,7 @@ export interface Probe extends AsyncDisposable {
 }
 
 /** A UDP socket that sends any bytes to ports of this machine and stores all responses. */
-export async function openProbe(): Promise<Probe> {
+export async function openProbe(): Promise<UdpClient> {
   const socket = createSocket("udp4");
   socket.bind(0, "127.0.0.1");
   await once(socket, "listening");

@@ -13,7 +13,7 @@ import { createNamespaces, type Machine, type Namespaces } from "./namespaces.ts
 import {
   startRelayProcess,
   waitUntilLinked,
-  type RelayProcess,
+  type RelayBehindProxies,
   type RelayProcessOptions,
 } from "./relay-process.ts";
 
@@ -30,10 +30,10 @@ export interface RealNetwork extends AsyncDisposable {
   url: string;
   owner: Person;
   token: Buffer;
-  relay: RelayProcess;
+  relay: RelayBehindProxies;
   /** A directory that is removed with the network. */
   dir: string;
-  startRelay(options: Partial<RelayProcessOptions>): Promise<RelayProcess>;
+  startRelay(options: Partial<RelayProcessOptions>): Promise<RelayBehindProxies>;
 }
 
 /** @param machines names of additional machines. @param relayOptions for the relay that is started. */

@@ -38,7 +38,7 @@ export interface RelayProcessOptions {
   env?: Record<string, string>;
 }
 
-export interface RelayProcess extends AsyncDisposable {
+export interface RelayBehindProxies extends AsyncDisposable {
   id: string;
   /** The relay's own port, TCP and UDP. */
   port: number;
@@ -54,7 +54,7 @@ export interface RelayProcess extends AsyncDisposable {
   metric(name: string): Promise<number | undefined>;
 }
 
-export async function startRelayProcess(options: RelayProcessOptions): Promise<RelayProcess> {
+export async function startRelayProcess(options: RelayProcessOptions): Promise<RelayBehindProxies> {
   const { id = "main", ports = PORTS, address = "127.0.0.1", prefix = [] } = options;
   const port = options.port ?? (await reservePorts(ports + 1));
   const at = { address: PROXY_ADDRESS, port };
@@ -128,7 +128,7 @@ export async function startRelayProcess(options: RelayProcessOptions): Promise<R
 }
 
 /** Resolves when the API has registered the relay and assigns its ports. */
-export async function waitUntilLinked(api: TestApi, relay: RelayProcess): Promise<void> {
+export async function waitUntilLinked(api: TestApi, relay: RelayBehindProxies): Promise<void> {
   const text = "select id from relays where id = $1 and connected_epoch is not null";
   try {
     await waitUntil(async () => (await api.sql(text, [relay.id])).length > 0);

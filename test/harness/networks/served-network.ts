@@ -5,13 +5,13 @@ import { join } from "node:path";
 import type { PrivateNetwork } from "../../../protocol/schemas/networks.ts";
 import { runAgent, type RunningAgent } from "../tunnel/agent.ts";
 import { createTemporaryDir } from "../directories.ts";
-import { startTestRelay, type TestRelay } from "../relay/test-relay.ts";
+import { startTestRelay, type RelayWithFakeApi } from "../relay/test-relay.ts";
 import { createPeer, type WireGuardPeer } from "../wireguard/peer.ts";
-import { startNetworkApi, type NetworkApiServer } from "./network-api.ts";
+import { startNetworkApi, type FakeNetworkApi } from "./network-api.ts";
 
 export interface ServedNetwork extends AsyncDisposable {
-  relay: TestRelay;
-  api: NetworkApiServer;
+  relay: RelayWithFakeApi;
+  api: FakeNetworkApi;
   network: PrivateNetwork;
   /** Echoes all payloads. */
   server: WireGuardPeer;

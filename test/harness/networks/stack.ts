@@ -14,7 +14,7 @@ import { createPeer, type Endpoint, type WireGuardPeer } from "../wireguard/peer
 import {
   startRelayProcess,
   waitUntilLinked,
-  type RelayProcess,
+  type RelayBehindProxies,
   type RelayProcessOptions,
 } from "./relay-process.ts";
 
@@ -23,9 +23,9 @@ export interface NetworkStack extends AsyncDisposable {
   api: TestApi;
   owner: Person;
   token: Buffer;
-  relay: RelayProcess;
+  relay: RelayBehindProxies;
   /** Starts another relay of the same server. */
-  startRelay(id: string, options?: Partial<RelayProcessOptions>): Promise<RelayProcess>;
+  startRelay(id: string, options?: Partial<RelayProcessOptions>): Promise<RelayBehindProxies>;
   /** Creates a network whose WireGuard server is registered, listens and echoes. No agent runs yet. */
   createNetwork(options?: NetworkOptions): Promise<TestNetwork>;
 }
@@ -64,13 +64,13 @@ export async function startNetworkStack(
   const api = await startApi({ env: { LOCAL_RELAY: "off", RELAY_SECRET: SECRET } });
   const owner = await api.owner();
   const token = await newToken(owner);
-  const relays: RelayProcess[] = [];
+  const relays: RelayBehindProxies[] = [];
   const networks: TestNetwork[] = [];
 
   async function startRelay(
     id: string,
     more: Partial<RelayProcessOptions> = {},
-  ): Promise<RelayProcess> {
+  ): Promise<RelayBehindProxies> {
     const relay = await startRelayProcess({ id, apiUrl: api.server.url, secret: SECRET, ...more });
     relays.push(relay);
     await waitUntilLinked(api, relay);

@@ -46,7 +46,7 @@ export interface TicketOptions {
   kid?: string;
 }
 
-export interface TestRelay extends AsyncDisposable {
+export interface RelayWithFakeApi extends AsyncDisposable {
   id: string;
   /** `ws://127.0.0.1:<port>`, for agents. */
   url: string;
@@ -80,7 +80,7 @@ export interface TestRelayOptions {
   api?: FakeApi;
 }
 
-export async function startTestRelay(options: TestRelayOptions = {}): Promise<TestRelay> {
+export async function startTestRelay(options: TestRelayOptions = {}): Promise<RelayWithFakeApi> {
   const id = options.id ?? "test";
   const secret = options.api?.secret ?? randomBytes(32).toString("hex");
   const api = options.api ?? (await startFakeApi(secret));

@@ -28,7 +28,7 @@ export type TokenName =
   | "rotated"
   | "spent";
 
-export interface OldServer extends OldRecord {
+export interface ServerRecord extends OldRecord {
   /** Secrets of its users, machines and vendors. The rows contain at most their hashes. */
   notes: {
     password: string;
@@ -66,11 +66,11 @@ export interface UpgradedServer {
   stop(): Promise<void>;
 }
 
-export function readRecord(recordDir: string): OldServer {
-  return JSON.parse(readFileSync(join(recordDir, "record.json"), "utf8")) as OldServer;
+export function readRecord(recordDir: string): ServerRecord {
+  return JSON.parse(readFileSync(join(recordDir, "record.json"), "utf8")) as ServerRecord;
 }
 
-export async function startUpgraded(recordDir: string, old: OldServer): Promise<UpgradedServer> {
+export async function startUpgraded(recordDir: string, old: ServerRecord): Promise<UpgradedServer> {
   const [oauth, payments, resolver] = await Promise.all([
     startOAuthProvider(),
     startPaymentProvider(),
@@ -100,7 +100,7 @@ export async function startUpgraded(recordDir: string, old: OldServer): Promise<
     oauth,
     payments,
     resolver,
-    ada: callerWith(await logInTwice(api, "ada@example.com", old)),
+    ada: callerWith(await logInWithSecondFactor(api, "ada@example.com", old)),
     ben: await api.logIn("ben@example.com", old.notes.password),
     callerWith,
     asRecorded(answer) {
@@ -116,7 +116,7 @@ export async function startUpgraded(recordDir: string, old: OldServer): Promise<
 }
 
 /** With a password, and with the code of an authenticator that was set up at the old server. */
-async function logInTwice({ anonymous }: TestApi, email: string, { notes }: OldServer) {
+async function logInWithSecondFactor({ anonymous }: TestApi, email: string, { notes }: ServerRecord) {
   const { password, totpSecret } = notes;
   const { body: challenge } = await anonymous.post<MfaRequired>("/auth/login", { email, password });
   const { status, body } = await anonymous.post<AccountSummary>("/auth/login/mfa", {

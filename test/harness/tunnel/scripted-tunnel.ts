@@ -4,7 +4,7 @@ import type { AddressInfo } from "node:net";
 import { WebSocketServer, type WebSocket } from "ws";
 import { parseHostMode } from "../../../agent/host-header.ts";
 import { parseTarget } from "../../../agent/target.ts";
-import { AgentTunnel } from "../../../agent/tunnel.ts";
+import { HttpTunnel } from "../../../agent/http-tunnel.ts";
 import { CLOSE, type CloseName } from "../../../protocol/wire/close-codes.ts";
 import {
   parseCodeAndText,
@@ -92,7 +92,7 @@ export class ScriptedConnection {
 
 export interface ScriptedTunnel extends AsyncDisposable {
   /** The agent under test. */
-  agent: AgentTunnel;
+  agent: HttpTunnel;
   /** Accepts and welcomes the agent's next connection. */
   connection(): Promise<ScriptedConnection>;
   /** Closes the agent's next connection instead of welcoming it. */
@@ -108,7 +108,7 @@ export async function startScriptedTunnel(originPort: number): Promise<ScriptedT
   });
   await once(server, "listening");
   const { port } = server.address() as AddressInfo;
-  const agent = new AgentTunnel({
+  const agent = new HttpTunnel({
     target: parseTarget(`127.0.0.1:${originPort}`)!,
     server: new URL(`http://127.0.0.1:${port}`),
     token: Buffer.from("token"),

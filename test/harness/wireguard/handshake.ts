@@ -71,7 +71,7 @@ export interface ReceivedInitiation {
 
 /** @returns null when the message is not for this key, or invalid. */
 export function readInitiation(own: KeyPair, message: Buffer): ReceivedInitiation | null {
-  if (message.byteLength !== INITIATION_BYTES || !hasMac1(message, own.publicKey)) return null;
+  if (message.byteLength !== INITIATION_BYTES || !verifyMac1(message, own.publicKey)) return null;
   const state = start(own.publicKey);
   const ephemeral = message.subarray(8, 8 + KEY_BYTES);
   mixKey(state, ephemeral);
@@ -121,7 +121,7 @@ export function readResponse(
   message: Buffer,
   presharedKey: Uint8Array,
 ): { index: number; keys: SessionKeys } | null {
-  if (message.byteLength !== RESPONSE_BYTES || !hasMac1(message, own.publicKey)) return null;
+  if (message.byteLength !== RESPONSE_BYTES || !verifyMac1(message, own.publicKey)) return null;
   const state = { ...initiation.state };
   const ephemeral = message.subarray(12, 12 + KEY_BYTES);
   mixKey(state, ephemeral);
@@ -180,7 +180,7 @@ function writeMac1(message: Uint8Array, receiver: Uint8Array): void {
   message.set(mac(hash(LABEL_MAC1, receiver), message.subarray(0, at)), at);
 }
 
-function hasMac1(message: Buffer, receiver: Uint8Array): boolean {
+function verifyMac1(message: Buffer, receiver: Uint8Array): boolean {
   const at = message.byteLength - MACS_BYTES;
   const expected = mac(hash(LABEL_MAC1, receiver), message.subarray(0, at));
   return message.subarray(at, at + MAC_BYTES).equals(expected);

@@ -3,7 +3,8 @@
  * For tests inside workerd.
  */
 import { env } from "cloudflare:workers";
-import { evictDurableObject } from "cloudflare:test";
+import { evictDurableObject, runDurableObjectAlarm } from "cloudflare:test";
+import { vi } from "vitest";
 import type { RateLimiter } from "../../../durable-objects/rate-limiter.ts";
 import type { Hostname } from "../../../durable-objects/hostname.ts";
 import type { Organization } from "../../../durable-objects/organization.ts";
@@ -27,7 +28,12 @@ import {
   type Frame,
   type FrameType,
 } from "../../../protocol/wire/frames.ts";
-import { CONNECTION_WINDOW_BYTES, STREAM_WINDOW_BYTES } from "../../../protocol/limits.ts";
+import {
+  CONNECTION_WINDOW_BYTES,
+  HEARTBEAT_TIMEOUT_MS,
+  STREAM_WINDOW_BYTES,
+} from "../../../protocol/limits.ts";
+import { WAIT_OPTIONS } from "../timeouts.ts";
 
 export const bindings = env as unknown as {
   TUNNEL: DurableObjectNamespace<Tunnel>;
@@ -43,6 +49,9 @@ export const HELLO = {
   streamWindow: STREAM_WINDOW_BYTES,
   connectionWindow: CONNECTION_WINDOW_BYTES,
 };
+
+/** How long tokens and tunnels of tests last: less than a silent agent stays connected after the clock was moved. */
+export const LEFT_MS = HEARTBEAT_TIMEOUT_MS / 2;
 
 export interface SocketClose {
   code: number;
@@ -108,6 +117,13 @@ export class LiveTunnel {
     agent.respond(stream, 101);
     const { webSocket } = await answer;
     return { socket: new TestSocket(webSocket!), stream };
+  }
+
+  /** Moves the clock, and runs the object's alarm. Restore the clock with `vi.useRealTimers()`. */
+  async runAlarmAt(nowMs: number): Promise<void> {
+    vi.useFakeTimers({ toFake: ["Date"], now: nowMs });
+    // There is no alarm while the platform runs one.
+    await vi.waitUntil(() => runDurableObjectAlarm(this.stub), WAIT_OPTIONS);
   }
 
   /** Hibernates the object: the next event wakes a new instance with the same sockets. */

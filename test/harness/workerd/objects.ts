@@ -1,10 +1,10 @@
-/** The Worker of the tests inside workerd: the real objects, and `Rows` in memory. */
+/** The Worker of the tests inside workerd: the real objects, and the internal API in memory. */
 import { WorkerEntrypoint } from "cloudflare:workers";
 import type { JSONWebKeySet, JWK } from "jose";
 import type {
   RelayDescription,
   Route,
-  Rows as RowsBinding,
+  InternalApi as InternalApiCalls,
   TunnelReport,
   WatcherSession,
 } from "../../../durable-objects/rpc.ts";
@@ -38,11 +38,11 @@ export const rows = {
   failingTunnels: new Set<string>(),
 };
 
-export class Rows
+export class InternalApi
   extends WorkerEntrypoint<{ TUNNEL: DurableObjectNamespace<Tunnel> }>
-  implements RowsBinding
+  implements InternalApiCalls
 {
-  route(host: string): Promise<Route | null> {
+  findRoute(host: string): Promise<Route | null> {
     rows.reads.push(host);
     return Promise.resolve(rows.routes.get(host) ?? null);
   }
@@ -53,19 +53,19 @@ export class Rows
     return Promise.resolve();
   }
 
-  async expireTunnel(tunnelId: string): Promise<number | null> {
+  async expireTunnelIfDue(tunnelId: string): Promise<number | null> {
     const leftMs = rows.remainingMs.get(tunnelId);
     if (leftMs !== undefined) return leftMs;
     await this.env.TUNNEL.getByName(tunnelId).retire("expired");
     return null;
   }
 
-  receiver(receiverId: string): Promise<ReceiverSettings | null> {
+  findReceiverSettings(receiverId: string): Promise<ReceiverSettings | null> {
     rows.reads.push(receiverId);
     return Promise.resolve(rows.receivers.get(receiverId) ?? null);
   }
 
-  liveWatchers(_orgId: string, watchers: WatcherSession[]): Promise<string[]> {
+  findLiveWatchers(_orgId: string, watchers: WatcherSession[]): Promise<string[]> {
     if (rows.isDatabaseDown) return Promise.reject(new Error("the database is unavailable"));
     const live = watchers.map(({ sessionId }) => sessionId);
     return Promise.resolve(live.filter((id) => !rows.endedSessions.has(id)));
@@ -88,7 +88,7 @@ export class Rows
     return Promise.resolve(rows.reservedPorts);
   }
 
-  tokenKeys(): Promise<JSONWebKeySet> {
+  getAccessTokenJwks(): Promise<JSONWebKeySet> {
     return Promise.resolve({ keys: rows.tokenKeys });
   }
 }

@@ -5,12 +5,12 @@ import type { Tunnel } from "../../../protocol/schemas/tunnels/tunnels.ts";
 import { startApi, waitUntil, type Person, type TestApi } from "../../harness/server/api.ts";
 import {
   startCustomHostnames,
-  type CustomHostnames,
+  type FakeCloudflareApi,
 } from "../../harness/fakes/custom-hostnames.ts";
 import { startResolver, type Resolver } from "../../harness/fakes/resolver.ts";
 
 let resolver: Resolver;
-let platform: CustomHostnames;
+let platform: FakeCloudflareApi;
 let api: TestApi;
 let owner: Person;
 beforeAll(async () => {

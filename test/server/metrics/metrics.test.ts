@@ -9,7 +9,7 @@ import { SCRAPE_MAX_TUNNELS } from "../../../workers/store/metrics/metrics.ts";
 import type { Metrics, OrganizationUsage, SeriesPoint } from "../../../protocol/schemas/metrics.ts";
 import type { Tunnel } from "../../../protocol/schemas/tunnels/tunnels.ts";
 import { toSeries, getSpan, WINDOWS } from "../../../workers/store/metrics/metric-windows.ts";
-import { writeCounters, writeTraffic } from "../../../workers/store/metrics/traffic.ts";
+import { buildCountersUpsert, buildTrafficUpsert } from "../../../workers/store/metrics/traffic.ts";
 import {
   createCaller,
   mintToken,
@@ -56,8 +56,8 @@ async function report(tunnelId: string, fields: Partial<TunnelReport>): Promise<
     spending: [],
     ...fields,
   };
-  await run(writeCounters(complete));
-  await run(writeTraffic(complete));
+  await run(buildCountersUpsert(complete));
+  await run(buildTrafficUpsert(complete));
 }
 
 async function createTunnel(of: Person = owner): Promise<string> {

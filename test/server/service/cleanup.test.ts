@@ -1,6 +1,6 @@
 /** Which rows the scheduled job deletes, and which it retains for some time after their end. */
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { DEAD_ROW_KEEP_MS, MFA_ACCOUNT_WINDOW_MS } from "../../../workers/limits.ts";
+import { EXPIRED_ROW_RETENTION_MS, MFA_GUESSES_WINDOW_MS } from "../../../workers/limits.ts";
 import {
   newEmail,
   PASSWORD,
@@ -46,7 +46,7 @@ test("challenges are deleted once their wrong codes no longer count", async () =
       owner.userId,
       endsAt,
     ]);
-  const ended = [-5 * MINUTE, 5 * MINUTE, MFA_ACCOUNT_WINDOW_MS + 5 * MINUTE];
+  const ended = [-5 * MINUTE, 5 * MINUTE, MFA_GUESSES_WINDOW_MS + 5 * MINUTE];
   expect(await cleanUp("mfa_challenges", insert, ended)).toEqual(ended.slice(0, 2));
 });
 
@@ -99,7 +99,7 @@ test("invitations are stored for some time after their end, whatever the outcome
       "insert into invitations (org_id, email, role, token_hash, expires_at, accepted_at) values ($1, $2, 'member', $3, $4, $5)",
       [owner.orgId, `invited-${at}@example.com`, `hash ${at}`, endsAt, at % 2 ? new Date() : null],
     );
-  const tooLongAgo = DEAD_ROW_KEEP_MS + 5 * MINUTE;
+  const tooLongAgo = EXPIRED_ROW_RETENTION_MS + 5 * MINUTE;
   const ended = [-5 * MINUTE, 5 * MINUTE, tooLongAgo, tooLongAgo];
   expect(await cleanUp("invitations", insert, ended)).toEqual(ended.slice(0, 2));
 });
@@ -111,7 +111,7 @@ test("sessions are stored for some time after their end, and a session in use pe
       owner.userId,
       owner.orgId,
       new Date(Date.now() - MINUTE),
-      new Date(Date.now() - DEAD_ROW_KEEP_MS - MINUTE),
+      new Date(Date.now() - EXPIRED_ROW_RETENTION_MS - MINUTE),
     ],
   );
   await api.runCron();

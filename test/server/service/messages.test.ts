@@ -80,7 +80,7 @@ describe("in the source", () => {
     ],
     [
       "refusals continue the close code",
-      "ConnectionRefusal",
+      "ConnectionRefusedError",
       messagesByKind.refusal,
       findFragmentProblem,
     ],

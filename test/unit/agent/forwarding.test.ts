@@ -45,7 +45,7 @@ async function forwardFrom(acknowledged: string, since: string): Promise<string[
   });
   const source: ReceiverSource = {
     find: () => Promise.resolve({ id: "shop", acknowledged } as ReceiverState),
-    events: (_, { after, since: from = "" }) => {
+    readDeliveries: (_, { after, since: from = "" }) => {
       const isWanted = ({ cursor, receivedAt }: Delivery) => cursor > after && receivedAt >= from;
       const events = stored.filter(isWanted);
       return Promise.resolve({ events, cursor: events.at(-1)?.cursor ?? after });

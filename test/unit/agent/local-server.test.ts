@@ -4,7 +4,7 @@ import { createServer as createTlsServer } from "node:https";
 import { createServer, type AddressInfo, type Server } from "node:net";
 import { expect, test } from "vitest";
 import { parseForwardTarget } from "../../../agent/webhooks/forward-target.ts";
-import { LocalServer, type PostResult } from "../../../agent/webhooks/local-server.ts";
+import { DeliveryClient, type PostResult } from "../../../agent/webhooks/local-server.ts";
 import type { Delivery } from "../../../protocol/schemas/webhooks.ts";
 import { selfSignedCertificate } from "../../harness/fakes/certificate.ts";
 
@@ -21,7 +21,7 @@ async function deliverTo(server: Server, scheme: "http" | "https"): Promise<Post
   await once(server.listen(0, "127.0.0.1"), "listening");
   const { port } = server.address() as AddressInfo;
   const target = parseForwardTarget(`${scheme}://127.0.0.1:${port}/hook`)!;
-  const local = new LocalServer(target, { insecureUpstream: false });
+  const local = new DeliveryClient(target, { insecureUpstream: false });
   try {
     return await local.post(DELIVERY, new AbortController().signal);
   } finally {

@@ -4,9 +4,9 @@ import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { CLOSE } from "../../../protocol/wire/close-codes.ts";
 import { WAIT_OPTIONS } from "../../harness/timeouts.ts";
 import { RelayAgent } from "../../harness/relay/relay-agent.ts";
-import { startTestRelay, type TestRelay } from "../../harness/relay/test-relay.ts";
+import { startTestRelay, type RelayWithFakeApi } from "../../harness/relay/test-relay.ts";
 
-let relay: TestRelay;
+let relay: RelayWithFakeApi;
 beforeAll(async () => {
   relay = await startTestRelay();
 });

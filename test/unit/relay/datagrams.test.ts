@@ -5,11 +5,11 @@ import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import type { NetworkTicket } from "../../../protocol/relay/ticket.ts";
 import { WAIT_OPTIONS } from "../../harness/timeouts.ts";
 import { RelayAgent } from "../../harness/relay/relay-agent.ts";
-import { startTestRelay, type TestRelay } from "../../harness/relay/test-relay.ts";
+import { startTestRelay, type RelayWithFakeApi } from "../../harness/relay/test-relay.ts";
 import { type KeyPair, newKeyPair } from "../../harness/wireguard/crypto.ts";
 import { writeInitiation } from "../../harness/wireguard/handshake.ts";
 
-let relay: TestRelay;
+let relay: RelayWithFakeApi;
 beforeAll(async () => {
   relay = await startTestRelay();
 });

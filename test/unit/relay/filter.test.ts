@@ -13,8 +13,8 @@ import { newKeyPair } from "../../harness/wireguard/crypto.ts";
 import { writeInitiation } from "../../harness/wireguard/handshake.ts";
 
 const SERVER = newKeyPair();
-const KNOWN = { isConfirmed: true, isUnproven: false };
-const UNCONFIRMED = { isConfirmed: false, isUnproven: false };
+const KNOWN = { isAddressValidated: true, isSessionUnverified: false };
+const UNVALIDATED = { isAddressValidated: false, isSessionUnverified: false };
 /** When the initial leniency of an association has ended. */
 const LATER = FLOW_LENIENCY_MS + 1;
 
@@ -75,7 +75,7 @@ describe("from an address without a flow", () => {
 
   test("data of flows that may have no session is bounded for a port, and an index of the server proves one", () => {
     const filter = newFilter();
-    const flow = { isConfirmed: true, isUnproven: true };
+    const flow = { isAddressValidated: true, isSessionUnverified: true };
     const verdicts = Array.from({ length: UNPROVEN_DATA_BURST + 5 }, () =>
       filter.checkFromPeer(transport(99), flow, "192.0.2.1", 1),
     );
@@ -109,7 +109,7 @@ describe("from an address with a flow", () => {
     const filter = newFilter();
     filter.recordFromServer(response(5, 1), LATER);
     const from = (index: number) =>
-      filter.checkFromPeer(transport(index), UNCONFIRMED, "192.0.2.1", LATER);
+      filter.checkFromPeer(transport(index), UNVALIDATED, "192.0.2.1", LATER);
     expect(from(6)).toBe("pass");
     expect(from(5)).toBe("confirmed");
   });

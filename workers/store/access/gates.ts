@@ -11,7 +11,7 @@ import type { AuditAction } from "../../../protocol/schemas/organizations/audit-
 import type { UnitOfWork, Database } from "../database.ts";
 import { lockPlanAndRole, type MemberActor } from "../locks.ts";
 import { tunnels, type TunnelRow } from "../tables/tunnels.ts";
-import { isUndeletedTunnel, isUndeletedTunnelOf } from "../tunnels/live-tunnels.ts";
+import { isUndeletedTunnel, isUndeletedTunnelIn } from "../tunnels/live-tunnels.ts";
 import { NEXT_SETTINGS_VERSION } from "../tunnels/settings-version.ts";
 
 export type SettingOutcome =
@@ -168,7 +168,7 @@ export async function applyPlanToGates(
     .set({ isBeyondPlan, settingsVersion: NEXT_SETTINGS_VERSION })
     .where(
       and(
-        isUndeletedTunnelOf(orgId),
+        isUndeletedTunnelIn(orgId),
         ne(tunnels.status, "expired"),
         sql`${tunnels.isBeyondPlan} <> (${isBeyondPlan})`,
       ),

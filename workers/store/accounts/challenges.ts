@@ -32,7 +32,7 @@ export async function insertChallenge(
   return rowCount === 1;
 }
 
-/** The challenge may have ended: `spendAttempt` checks that. */
+/** The challenge may have ended: `consumeAttempt` checks that. */
 export async function findUserOfChallenge(
   tx: Transaction,
   tokenHash: string,

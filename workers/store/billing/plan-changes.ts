@@ -17,7 +17,7 @@ import { tokens } from "../tables/tokens.ts";
 import { reservedSubdomains } from "../tables/domains.ts";
 import { memberships, organizations } from "../tables/organizations.ts";
 import { tunnels } from "../tables/tunnels.ts";
-import { isUndeletedTunnelOf } from "../tunnels/live-tunnels.ts";
+import { isUndeletedTunnelIn } from "../tunnels/live-tunnels.ts";
 
 /** Why a plan has changed. */
 export type PlanReason = "paid" | "payment_overdue" | "unpaid" | "canceled" | "paused";
@@ -100,7 +100,7 @@ async function adjustExpiry(
     .set({ expiresAt: end })
     .where(
       and(
-        isUndeletedTunnelOf(orgId),
+        isUndeletedTunnelIn(orgId),
         ne(tunnels.status, "expired"),
         isLater
           ? sql`${expiresAt} < coalesce(${end}, 'infinity')`
@@ -132,7 +132,7 @@ export async function findOverLimits(
   hosted: boolean,
 ): Promise<OverLimit[]> {
   const beyondPlan = and(
-    isUndeletedTunnelOf(orgId),
+    isUndeletedTunnelIn(orgId),
     ne(tunnels.status, "expired"),
     eq(tunnels.isBeyondPlan, true),
   );

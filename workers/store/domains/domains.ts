@@ -9,7 +9,7 @@ import { inOrganization, preparedList, type Page } from "../page.ts";
 import { lockOrganization, type MemberActor } from "../locks.ts";
 import { domains } from "../tables/domains.ts";
 import { tunnels } from "../tables/tunnels.ts";
-import { isUndeletedTunnelOf } from "../tunnels/live-tunnels.ts";
+import { isUndeletedTunnelIn } from "../tunnels/live-tunnels.ts";
 import { DAY_MS } from "../../../shared/time.ts";
 
 /** Unverified claims of one organization. */
@@ -131,7 +131,7 @@ export function bindDomain(
       .select({ id: tunnels.id, protocol: tunnels.protocol })
       .from(tunnels)
       .where(
-        and(isUndeletedTunnelOf(orgId), eq(tunnels.id, tunnelId), ne(tunnels.status, "expired")),
+        and(isUndeletedTunnelIn(orgId), eq(tunnels.id, tunnelId), ne(tunnels.status, "expired")),
       )
       .for("share");
     const [row] = await tx

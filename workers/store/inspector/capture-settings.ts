@@ -10,7 +10,7 @@ import type { SettingOutcome } from "../access/gates.ts";
 import type { MemberActor } from "../locks.ts";
 import { organizations } from "../tables/organizations.ts";
 import { tunnels, type TunnelRow } from "../tables/tunnels.ts";
-import { isUndeletedTunnel, isUndeletedTunnelOf } from "../tunnels/live-tunnels.ts";
+import { isUndeletedTunnel, isUndeletedTunnelIn } from "../tunnels/live-tunnels.ts";
 import { NEXT_SETTINGS_VERSION } from "../tunnels/settings-version.ts";
 
 const DEFAULT_SETTINGS = CaptureSettings.parse({});
@@ -58,7 +58,7 @@ export async function applyPlanToRetention(change: UnitOfWork, orgId: string): P
   const rows = await change.tx
     .update(tunnels)
     .set({ settingsVersion: NEXT_SETTINGS_VERSION })
-    .where(and(isUndeletedTunnelOf(orgId), ne(tunnels.status, "expired")))
+    .where(and(isUndeletedTunnelIn(orgId), ne(tunnels.status, "expired")))
     .returning();
   if (rows.length > 0) await enqueueCapturePolicies(change, orgId, rows);
 }

@@ -4,7 +4,7 @@ import { getCaptureKey } from "../../../protocol/capture-id.ts";
 import { prepared, type Database } from "../database.ts";
 import type { MemberActor } from "../locks.ts";
 import { tunnels } from "../tables/tunnels.ts";
-import { isUndeletedTunnel, isUndeletedTunnelOf } from "../tunnels/live-tunnels.ts";
+import { isUndeletedTunnel, isUndeletedTunnelIn } from "../tunnels/live-tunnels.ts";
 
 /** A list of captures reads at most this many tunnels: those that were served most recently. */
 const INSPECTOR_MAX_TUNNELS = 100;
@@ -21,7 +21,7 @@ const recentlyServed = prepared((query) =>
   query
     .select(COLUMNS)
     .from(tunnels)
-    .where(isUndeletedTunnelOf(orgId))
+    .where(isUndeletedTunnelIn(orgId))
     .orderBy(desc(tunnels.agentConnected), sql`${tunnels.lastSeenAt} desc nulls last`)
     .limit(INSPECTOR_MAX_TUNNELS)
     .prepare("list_inspected_tunnels"),
@@ -55,7 +55,7 @@ const byKey = prepared((query) =>
     .from(tunnels)
     .where(
       and(
-        isUndeletedTunnelOf(orgId),
+        isUndeletedTunnelIn(orgId),
         sql`right(${tunnels.id}::text, 12) = ${sql.placeholder("key")}`,
       ),
     )

@@ -7,7 +7,7 @@ import type { Span } from "./metric-windows.ts";
 import type { Database } from "../database.ts";
 import { endedCounters, traffic, tunnelCounters } from "../tables/metrics.ts";
 import { tunnels } from "../tables/tunnels.ts";
-import { isUndeletedTunnelOf } from "../tunnels/live-tunnels.ts";
+import { isUndeletedTunnelIn } from "../tunnels/live-tunnels.ts";
 
 /** A scrape has series of its own for this many tunnels, the busiest first. Totals cover all tunnels. */
 export const SCRAPE_MAX_TUNNELS = 200;
@@ -76,7 +76,7 @@ export async function countTunnels({ query }: Database, orgId: string): Promise<
       active: sql`count(*) filter (where ${tunnels.status} = 'active')`.mapWith(Number),
     })
     .from(tunnels)
-    .where(isUndeletedTunnelOf(orgId));
+    .where(isUndeletedTunnelIn(orgId));
   return counts!;
 }
 
@@ -91,7 +91,7 @@ export async function listStaleTunnelIds(
     .from(tunnels)
     .where(
       and(
-        isUndeletedTunnelOf(orgId),
+        isUndeletedTunnelIn(orgId),
         tunnels.agentConnected,
         lt(tunnels.lastSeenAt, new Date(Date.now() - TUNNEL_STATUS_FRESH_MS)),
         sql`${tunnels.id} <> all(${`{${servedIds.join()}}`}::uuid[])`,
@@ -129,7 +129,7 @@ export function listBusiestTunnels({ query }: Database, orgId: string): Promise<
     .select({ id, subdomain, agentConnected, counters: tunnelCounters.counters })
     .from(tunnels)
     .leftJoin(tunnelCounters, eq(tunnelCounters.tunnelId, tunnels.id))
-    .where(isUndeletedTunnelOf(orgId))
+    .where(isUndeletedTunnelIn(orgId))
     .orderBy(desc(tunnels.totalRequests), asc(tunnels.id))
     .limit(SCRAPE_MAX_TUNNELS);
 }

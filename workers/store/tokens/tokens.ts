@@ -54,7 +54,7 @@ export function listTokens(db: Database, orgId: string, page: Page): Promise<Tok
   return list(db, orgId, page);
 }
 
-/** @throws PermissionLost when the actor's role has changed. */
+/** @throws PermissionLostError when the actor's role has changed. */
 export async function insertToken(
   change: UnitOfWork,
   actor: MemberActor,

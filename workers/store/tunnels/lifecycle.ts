@@ -8,7 +8,7 @@ import { releaseHostnames } from "../domains/hostnames.ts";
 import type { MemberActor } from "../locks.ts";
 import { endCounters } from "../metrics/traffic.ts";
 import { tunnels, type TunnelRow } from "../tables/tunnels.ts";
-import { isUndeletedTunnel, isUndeletedTunnelOf } from "./live-tunnels.ts";
+import { isUndeletedTunnel, isUndeletedTunnelIn } from "./live-tunnels.ts";
 import { NEXT_SETTINGS_VERSION } from "./settings-version.ts";
 import { releaseTunnelPorts } from "./tcp-ports.ts";
 
@@ -33,7 +33,7 @@ export async function deleteTunnels(
   const deleted = await change.tx
     .update(tunnels)
     .set({ deletedAt: sql`now()`, agentConnected: false })
-    .where(and(isUndeletedTunnelOf(actor.orgId), condition))
+    .where(and(isUndeletedTunnelIn(actor.orgId), condition))
     .returning({ id: tunnels.id });
   const ids = deleted.map(({ id }) => id);
   await retireTunnels(change, actor, ids, "deleted");

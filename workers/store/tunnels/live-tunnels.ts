@@ -5,11 +5,11 @@ import { tunnels } from "../tables/tunnels.ts";
 type Value = string | Placeholder;
 
 /** The tunnels of an organization, expired ones included. */
-export function isUndeletedTunnelOf(orgId: Value): SQL {
+export function isUndeletedTunnelIn(orgId: Value): SQL {
   return and(eq(tunnels.orgId, orgId), isNull(tunnels.deletedAt))!;
 }
 
 /** One of an organization's tunnels. */
 export function isUndeletedTunnel(orgId: Value, id: Value): SQL {
-  return and(isUndeletedTunnelOf(orgId), eq(tunnels.id, id))!;
+  return and(isUndeletedTunnelIn(orgId), eq(tunnels.id, id))!;
 }

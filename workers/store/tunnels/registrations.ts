@@ -15,7 +15,7 @@ import { reserveTunnelPort, type TunnelWithRelay } from "./tcp-ports.ts";
 import { expireTunnel } from "./lifecycle.ts";
 import { NEXT_SETTINGS_VERSION } from "./settings-version.ts";
 import { findProjectId, insertTunnel } from "./tunnels.ts";
-import { isUndeletedTunnelOf } from "./live-tunnels.ts";
+import { isUndeletedTunnelIn } from "./live-tunnels.ts";
 
 export interface RegistrationRequest {
   orgId: string;
@@ -203,7 +203,7 @@ async function lockLiveTunnel(
     .select()
     .from(tunnels)
     .where(
-      and(isUndeletedTunnelOf(orgId), eq(tunnels.subdomain, label), ne(tunnels.status, "expired")),
+      and(isUndeletedTunnelIn(orgId), eq(tunnels.subdomain, label), ne(tunnels.status, "expired")),
     )
     .for("update");
   if (!tunnel) return null;

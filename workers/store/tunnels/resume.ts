@@ -11,7 +11,7 @@ import { tokens } from "../tables/tokens.ts";
 import { relays } from "../tables/networks.ts";
 import { organizations, projects } from "../tables/organizations.ts";
 import { tunnels } from "../tables/tunnels.ts";
-import { isUndeletedTunnelOf } from "./live-tunnels.ts";
+import { isUndeletedTunnelIn } from "./live-tunnels.ts";
 
 /** @returns null when any condition does not hold; then the agent registers as a new one does. */
 export async function resumeTunnel(
@@ -43,7 +43,7 @@ export async function resumeTunnel(
     .innerJoin(projects, and(eq(projects.orgId, orgId), eq(projects.slug, projectSlug)))
     .where(
       and(
-        isUndeletedTunnelOf(orgId),
+        isUndeletedTunnelIn(orgId),
         eq(tunnels.id, resumeTunnelId),
         eq(tunnels.projectId, projects.id),
         isNull(projects.deletedAt),

@@ -7,7 +7,7 @@ import { relays } from "../tables/networks.ts";
 import { organizations, projects } from "../tables/organizations.ts";
 import { tunnels } from "../tables/tunnels.ts";
 import type { PresentedToken } from "../tokens/tokens.ts";
-import { isUndeletedTunnelOf } from "./live-tunnels.ts";
+import { isUndeletedTunnelIn } from "./live-tunnels.ts";
 
 export type TokenRefusal =
   | "token_unknown"
@@ -109,7 +109,7 @@ async function findTcpTunnel(
     .from(tunnels)
     .innerJoin(projects, eq(projects.id, tunnels.projectId))
     .leftJoin(relays, eq(relays.id, tunnels.relayId))
-    .where(and(isUndeletedTunnelOf(orgId), isWanted))
+    .where(and(isUndeletedTunnelIn(orgId), isWanted))
     // Several tunnels can have had a subdomain; at most one of them has not expired.
     .orderBy(sql`${tunnels.status} = 'expired'`)
     .limit(1);

@@ -13,7 +13,7 @@ import { relays } from "../tables/networks.ts";
 import { projects } from "../tables/organizations.ts";
 import { tunnels, type TunnelRow } from "../tables/tunnels.ts";
 import type { Reader, Transaction } from "../transaction.ts";
-import { isUndeletedTunnel, isUndeletedTunnelOf } from "./live-tunnels.ts";
+import { isUndeletedTunnel, isUndeletedTunnelIn } from "./live-tunnels.ts";
 import { reserveTunnelPort } from "./tcp-ports.ts";
 
 type ListedColumn = keyof Tunnel & keyof TunnelRow;
@@ -50,7 +50,7 @@ function selectListed(reader: Reader) {
 export const listTunnels = preparedList(
   "list_tunnels",
   inOrganization(tunnels),
-  (query, isOnPage) => selectListed(query).where(and(isOnPage, isUndeletedTunnelOf(SCOPE_ID))),
+  (query, isOnPage) => selectListed(query).where(and(isOnPage, isUndeletedTunnelIn(SCOPE_ID))),
 );
 
 /** @returns them in no particular order. */

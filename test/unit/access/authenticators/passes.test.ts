@@ -10,8 +10,8 @@ import {
 import { getConfig } from "../../../../workers/config/config.ts";
 import { sha256Hex } from "../../../../workers/identity/encryption.ts";
 import {
-  decryptTicket,
-  encryptTicket,
+  decryptVisitorTicket,
+  encryptVisitorTicket,
   signPass,
 } from "../../../../workers/identity/visitors/visitor-passes.ts";
 
@@ -143,21 +143,21 @@ describe("a ticket", () => {
   const visit = { ...place, email: "ann@example.com", target: "/a" };
 
   test("is valid for a minute, for its tunnel on its host", async () => {
-    const ticket = await encryptTicket(config, visit, NOW);
-    expect(await decryptTicket(config, ticket, place, NOW + 59_999)).toMatchObject(visit);
-    expect(await decryptTicket(config, ticket, place, NOW + 60_000)).toBeNull();
+    const ticket = await encryptVisitorTicket(config, visit, NOW);
+    expect(await decryptVisitorTicket(config, ticket, place, NOW + 59_999)).toMatchObject(visit);
+    expect(await decryptVisitorTicket(config, ticket, place, NOW + 60_000)).toBeNull();
     const tunnelId = "00000000-0000-4000-8000-00000000000b";
-    expect(await decryptTicket(config, ticket, { ...place, tunnelId }, NOW)).toBeNull();
-    expect(await decryptTicket(config, ticket, { ...place, host: "b.localhost" }, NOW)).toBeNull();
+    expect(await decryptVisitorTicket(config, ticket, { ...place, tunnelId }, NOW)).toBeNull();
+    expect(await decryptVisitorTicket(config, ticket, { ...place, host: "b.localhost" }, NOW)).toBeNull();
   });
 
   test("does not reveal the email address, and is not valid when it was changed", async () => {
-    const ticket = await encryptTicket(config, visit, NOW);
+    const ticket = await encryptVisitorTicket(config, visit, NOW);
     expect(atob(ticket.split(".").at(-1)!.replaceAll("-", "+").replaceAll("_", "/"))).not.toContain(
       "ann",
     );
     for (const changed of ["", "v1...", `${ticket.slice(0, -2)}AA`, await sha256Hex(ticket)]) {
-      expect(await decryptTicket(config, changed, place, NOW)).toBeNull();
+      expect(await decryptVisitorTicket(config, changed, place, NOW)).toBeNull();
     }
   });
 

@@ -61,7 +61,7 @@ describe("a device", () => {
       onIdentified: (...found) => identified.push(found),
       onHandshake: () => undefined,
     });
-    tracker.setReader(new InitiationReader(base64(server.privateKey)));
+    tracker.setInitiationReader(new InitiationReader(base64(server.privateKey)));
     tracker.openFlow(1);
   });
 
@@ -123,7 +123,7 @@ describe("a device", () => {
   test("is searched for in at most 100 messages a second", () => {
     const reader = new InitiationReader(base64(server.privateKey));
     const read = vi.spyOn(reader, "read");
-    tracker.setReader(reader);
+    tracker.setInitiationReader(reader);
     const startedAtMs = performance.now();
     for (let n = 0; n < 20_000; n += 1) tracker.receiveFromClient(1, Buffer.alloc(148, 1));
     const seconds = Math.ceil((performance.now() - startedAtMs) / 1_000);

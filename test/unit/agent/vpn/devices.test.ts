@@ -8,9 +8,9 @@ import { derivePublicKey, generatePrivateKey } from "../../../../agent/vpn/wireg
 import { readPrivateKey } from "../../../../agent/vpn/wireguard/config.ts";
 import { runAgent } from "../../../harness/tunnel/agent.ts";
 import { createTemporaryDir } from "../../../harness/directories.ts";
-import { startNetworkApi, type NetworkApiServer } from "../../../harness/networks/network-api.ts";
+import { startNetworkApi, type FakeNetworkApi } from "../../../harness/networks/network-api.ts";
 
-let api: NetworkApiServer;
+let api: FakeNetworkApi;
 
 beforeEach(async () => {
   api = await startNetworkApi();

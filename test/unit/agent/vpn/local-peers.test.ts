@@ -3,7 +3,7 @@ import { createSocket, type RemoteInfo, type Socket } from "node:dgram";
 import { once } from "node:events";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { toLoopbackAddress } from "../../../../agent/vpn/local-address.ts";
-import { LocalPeers } from "../../../../agent/vpn/local-peers.ts";
+import { PeerSockets } from "../../../../agent/vpn/local-peers.ts";
 import { PortProbe } from "../../../../agent/vpn/port-probe.ts";
 import { FLOWS_PER_PORT_MAX } from "../../../../protocol/relay/limits.ts";
 import type { Flow } from "../../../../protocol/relay/control.ts";
@@ -16,7 +16,7 @@ let sources: Map<string, RemoteInfo>;
 let answers: string[];
 let listening: boolean[];
 let closed: number[];
-let peers: LocalPeers;
+let peers: PeerSockets;
 
 async function startServer(): Promise<void> {
   server = createSocket("udp4");
@@ -39,7 +39,7 @@ beforeEach(async () => {
   port = await reservePort();
   [sources, answers, listening, closed] = [new Map(), [], [], []];
   await startServer();
-  peers = new LocalPeers(port, {
+  peers = new PeerSockets(port, {
     onDatagram: (flow, payload) => answers.push(`${flow}:${payload.toString()}`),
     onListeningChange: (isListening) => listening.push(isListening),
     onClose: (flow) => closed.push(flow),
@@ -147,7 +147,7 @@ test("known clients reach a server that moves to another port", async () => {
 
 test("a client that is idle for 200 s loses its socket", () => {
   vi.useFakeTimers({ toFake: ["setInterval", "clearInterval", "Date"] });
-  const idle = new LocalPeers(port, {
+  const idle = new PeerSockets(port, {
     onDatagram() {},
     onListeningChange() {},
     onClose: (id) => closed.push(id),

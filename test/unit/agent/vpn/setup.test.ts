@@ -7,14 +7,14 @@ import { AppliedPeers } from "../../../../agent/vpn/server/applied-peers.ts";
 import { PeerApplier, planPeers } from "../../../../agent/vpn/server/apply.ts";
 import { derivePublicKey, generatePrivateKey } from "../../../../agent/vpn/wireguard/keys.ts";
 import { NetworkApi } from "../../../../agent/vpn/network-api.ts";
-import { NetworkDirectory } from "../../../../agent/vpn/server/network-directory.ts";
+import { NetworkStateDir } from "../../../../agent/vpn/server/network-state-dir.ts";
 import { refreshConfig, setUpServer, toInterfaceName } from "../../../../agent/vpn/server/setup.ts";
 import { createTemporaryDir } from "../../../harness/directories.ts";
 import { fakeWireGuard, type FakeWireGuard } from "../../../harness/networks/fake-wireguard.ts";
-import { startNetworkApi, type NetworkApiServer } from "../../../harness/networks/network-api.ts";
+import { startNetworkApi, type FakeNetworkApi } from "../../../harness/networks/network-api.ts";
 
 const { signal } = new AbortController();
-let api: NetworkApiServer;
+let api: FakeNetworkApi;
 let wireGuard: FakeWireGuard;
 let directory: string;
 let lines: string[];
@@ -166,7 +166,7 @@ describe("setup", () => {
       refreshConfig(
         new NetworkApi(api.url, Buffer.from("token")),
         network,
-        new NetworkDirectory("home", directory),
+        new NetworkStateDir("home", directory),
         signal,
       );
     await refresh();
@@ -189,7 +189,7 @@ describe("setup", () => {
   ])("a network called %s has the interface %s and its own directory", (name, expected) => {
     expect(toInterfaceName(name)).toBe(expected);
     vi.stubEnv("XDG_CONFIG_HOME", "/config");
-    const { path } = new NetworkDirectory(name, undefined);
+    const { path } = new NetworkStateDir(name, undefined);
     expect(path).toMatch(/^\/config\/underpass\/networks\/[^/]+$/);
   });
 });

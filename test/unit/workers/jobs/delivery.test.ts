@@ -2,8 +2,8 @@
 import { describe, expect, test } from "vitest";
 import {
   deliverMessages,
-  drainMails,
-  drainOutbox,
+  retryMails,
+  retryOutbox,
   withTimeLimit,
   type DrainDeps,
 } from "../../../../workers/jobs/delivery.ts";
@@ -80,7 +80,7 @@ describe("the scheduled job", () => {
         return Promise.resolve([message(8)]);
       },
     });
-    await drainOutbox(deps);
+    await retryOutbox(deps);
     expect(order).toEqual(["park", "claim"]);
     expect(events).toEqual([
       { event: "messages_parked", fields: { messages: [{ id: 7, kind: "tunnel_settings" }] } },
@@ -92,7 +92,7 @@ describe("the scheduled job", () => {
     const { deps, deleted } = setUp(() => true, {
       claimDueMessages: () => Promise.resolve(batches.shift() ?? []),
     });
-    await drainMails(deps, 2);
+    await retryMails(deps, 2);
     expect(deleted).toEqual([1, 2, 3, 4, 5]);
   });
 
@@ -104,7 +104,7 @@ describe("the scheduled job", () => {
     const { deps } = setUp(() => false, {
       claimDueMessages: () => Promise.resolve(batches.shift() ?? []),
     });
-    await drainMails(deps, 2);
+    await retryMails(deps, 2);
     expect(batches).toHaveLength(1);
   });
 });

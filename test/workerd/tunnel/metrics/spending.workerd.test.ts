@@ -2,10 +2,8 @@ import { runDurableObjectAlarm } from "cloudflare:test";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { CLOSE } from "../../../../protocol/wire/close-codes.ts";
 import { FLAG, FRAME } from "../../../../protocol/wire/frames.ts";
-import { HEARTBEAT_TIMEOUT_MS } from "../../../../protocol/limits.ts";
-import { LiveTunnel, type TestAgent } from "../../../harness/workerd/live-tunnel.ts";
+import { LEFT_MS, LiveTunnel, type TestAgent } from "../../../harness/workerd/live-tunnel.ts";
 import { rows } from "../../../harness/workerd/objects.ts";
-import { WAIT_OPTIONS } from "../../../harness/timeouts.ts";
 
 beforeEach(() => void (rows.reports.length = 0));
 afterEach(() => void vi.useRealTimers());
@@ -83,18 +81,11 @@ describe("a tunnel's traffic is charged", () => {
 });
 
 describe("an agent is closed", () => {
-  /** Earlier than a silent agent is disconnected. */
-  const LEFT_MS = HEARTBEAT_TIMEOUT_MS / 2;
-  async function reachExpiry(tunnel: LiveTunnel, endsAtMs: number): Promise<void> {
-    vi.useFakeTimers({ toFake: ["Date"], now: endsAtMs });
-    await vi.waitUntil(() => runDurableObjectAlarm(tunnel.stub), WAIT_OPTIONS);
-  }
-
   test("when its token expires, even without visitors, and another token is accepted", async () => {
     const tunnel = new LiveTunnel();
     const endsAtMs = Date.now() + LEFT_MS;
     const agent = await tunnel.agent({ tokenExpiresAtMs: endsAtMs });
-    await reachExpiry(tunnel, endsAtMs);
+    await tunnel.runAlarmAt(endsAtMs);
     expect(await agent.closed).toEqual({
       code: CLOSE.unauthorized,
       reason: "unauthorized: the token has expired",
@@ -112,7 +103,7 @@ describe("an agent is closed", () => {
     agent.respond(stream, 200, ["content-length", "100"]);
     const { body } = await answer;
     agent.send((writer) => writer.writeText(FRAME.data, 0, stream, "half"));
-    await reachExpiry(tunnel, endsAtMs);
+    await tunnel.runAlarmAt(endsAtMs);
     expect((await agent.closed).code).toBe(CLOSE.unauthorized);
     await expect(new Response(body).text()).rejects.toThrow();
   });
@@ -123,7 +114,7 @@ describe("an agent is closed", () => {
     const agent = await tunnel.agent({ tokenExpiresAtMs: endsAtMs });
     await runDurableObjectAlarm(tunnel.stub);
     await tunnel.sleep();
-    await reachExpiry(tunnel, endsAtMs);
+    await tunnel.runAlarmAt(endsAtMs);
     expect((await agent.closed).code).toBe(CLOSE.unauthorized);
   });
 

@@ -3,7 +3,7 @@ import { describe, expect, test } from "vitest";
 import {
   COMPARISON_MAX_DIFFERENCES,
   COMPARISON_VALUE_MAX_CHARS,
-  compareAnswers,
+  compareResponses,
 } from "../../../../../workers/api/inspector/comparison.ts";
 import { buildCapture } from "../../../../harness/tunnel/capture.ts";
 import { createRandom } from "../../../../harness/random.ts";
@@ -17,7 +17,7 @@ const json = (value: unknown) => captureResponse(JSON.stringify(value));
 
 describe("two responses", () => {
   test("are the same when only headers that change with time differ", async () => {
-    const compared = await compareAnswers(
+    const compared = await compareResponses(
       captureResponse("x", { date: "Sat, 21 Nov 2026 23:00:00 GMT", etag: '"1"' }),
       captureResponse("x", { Date: "Sat, 21 Nov 2026 23:00:09 GMT", ETag: '"1"', age: "3" }),
     );
@@ -29,7 +29,7 @@ describe("two responses", () => {
   });
 
   test("differ in status, and in added, removed and changed headers", async () => {
-    const compared = await compareAnswers(
+    const compared = await compareResponses(
       captureResponse("x", { a: "1", b: "2", c: "3" }),
       captureResponse("x", { b: "2", C: "4", d: "5" }, 500),
     );
@@ -46,7 +46,7 @@ describe("two responses", () => {
 
   test("can be compared when one of them is missing", async () => {
     const nothing = buildCapture({ status: null, latency_ms: null, state: "failed" });
-    const compared = await compareAnswers(nothing, captureResponse("x"));
+    const compared = await compareResponses(nothing, captureResponse("x"));
     expect(compared).toMatchObject({
       same: false,
       status: { original: null, replayed: 200 },
@@ -59,7 +59,7 @@ describe("two responses", () => {
 describe("bodies", () => {
   test("are compared decompressed", async () => {
     const packed = captureResponse(gzipSync("same text"), { "content-encoding": "gzip" });
-    const { body } = await compareAnswers(packed, captureResponse("same text"));
+    const { body } = await compareResponses(packed, captureResponse("same text"));
     expect(body).toMatchObject({ same: true, first_difference: null });
     expect(body.size.original).not.toBe(body.size.replayed);
   });
@@ -74,7 +74,7 @@ describe("bodies", () => {
       [Buffer.from("x"), "constructor"],
     ] as const) {
       const one = captureResponse(bytes, { "content-encoding": coding });
-      expect((await compareAnswers(one, one)).body).toMatchObject({ same: true });
+      expect((await compareResponses(one, one)).body).toMatchObject({ same: true });
     }
   });
 
@@ -85,20 +85,20 @@ describe("bodies", () => {
       truncated: { request: false, response: true },
     });
     const one = half("[1,2", 100);
-    expect((await compareAnswers(one, half("[1,2", 100))).body).toMatchObject({
+    expect((await compareResponses(one, half("[1,2", 100))).body).toMatchObject({
       same: true,
       cut: true,
       differences: null,
     });
-    expect((await compareAnswers(one, half("[1,2", 101))).body.same).toBe(false);
-    expect((await compareAnswers(one, half("[1,3", 100))).body).toMatchObject({
+    expect((await compareResponses(one, half("[1,2", 101))).body.same).toBe(false);
+    expect((await compareResponses(one, half("[1,3", 100))).body).toMatchObject({
       same: false,
       first_difference: 3,
     });
   });
 
   test("in JSON differ where their values differ, regardless of the order of fields", async () => {
-    const compared = await compareAnswers(
+    const compared = await compareResponses(
       json({ a: 1, list: [1, 2, { deep: "x" }], gone: null, "a/b~c": true, same: [[]] }),
       captureResponse(
         '{ "same": [[]], "a/b~c": false, "list": [1, 2, {"deep": "y"}, 4], "new": {"x": 1}, "a": 1 }',
@@ -112,7 +112,7 @@ describe("bodies", () => {
       { path: "/a~1b~0c", original: "true", replayed: "false" },
       { path: "/new", original: null, replayed: "{… 1}" },
     ]);
-    const spaced = await compareAnswers(json({ a: 1, b: 2 }), captureResponse('{"b":2, "a":1}'));
+    const spaced = await compareResponses(json({ a: 1, b: 2 }), captureResponse('{"b":2, "a":1}'));
     expect(spaced.body).toMatchObject({ same: false, differences: [], more_differences: false });
   });
 
@@ -122,30 +122,30 @@ describe("bodies", () => {
     ["null and nothing", '{"a":null}', "{}", { path: "/a", original: "null", replayed: null }],
     ["a prototype's name", '{"__proto__":1}', "{}", { path: "/__proto__", replayed: null }],
   ])("in JSON: %s differ", async (_name, original, replayed, difference) => {
-    const compared = await compareAnswers(captureResponse(original), captureResponse(replayed));
+    const compared = await compareResponses(captureResponse(original), captureResponse(replayed));
     expect(compared.body.differences).toEqual([expect.objectContaining(difference)]);
   });
 
   test("are not compared as JSON unless both are JSON", async () => {
     for (const text of ["", "{", "plain", "\0", "[1,]"]) {
-      expect((await compareAnswers(json([1]), captureResponse(text))).body.differences).toBeNull();
+      expect((await compareResponses(json([1]), captureResponse(text))).body.differences).toBeNull();
     }
   });
 
   test("of any depth, length and width are compared within bounds", async () => {
     const deep = (value: string) =>
       captureResponse(`${"[".repeat(200_000)}${value}${"]".repeat(200_000)}`);
-    const deepest = (await compareAnswers(deep("1"), deep("2"))).body;
+    const deepest = (await compareResponses(deep("1"), deep("2"))).body;
     expect(deepest).toMatchObject({ same: false, differences: [], more_differences: true });
 
     const wide = (value: number) => json(Array.from({ length: 50_000 }, () => value));
-    const widest = (await compareAnswers(wide(1), wide(2))).body;
+    const widest = (await compareResponses(wide(1), wide(2))).body;
     expect(widest.differences).toHaveLength(COMPARISON_MAX_DIFFERENCES);
     expect(widest.more_differences).toBe(true);
 
     const fields = Object.fromEntries(Array.from({ length: 200 }, (_, at) => [`f${at}`, at]));
     const named = { ["n".repeat(300_000)]: fields, z: "y".repeat(100_000) };
-    const longest = await compareAnswers(json(named), json({ ...named, z: 1 }));
+    const longest = await compareResponses(json(named), json({ ...named, z: 1 }));
     expect(longest.body.more_differences).toBe(true);
     expect(JSON.stringify(longest).length).toBeLessThan(10_000);
     expect(longest.body.differences).toEqual([
@@ -160,10 +160,10 @@ describe("bodies", () => {
       const at = random.below(original.length);
       const replayed = original.slice();
       replayed[at]! ^= 1 + random.below(255);
-      const { body } = await compareAnswers(captureResponse(original), captureResponse(replayed));
+      const { body } = await compareResponses(captureResponse(original), captureResponse(replayed));
       expect(body).toMatchObject({ same: false, first_difference: at });
       const longer = captureResponse(Buffer.concat([original, original]));
-      const compared = await compareAnswers(captureResponse(original), longer);
+      const compared = await compareResponses(captureResponse(original), longer);
       expect(compared.body.first_difference).toBe(original.length);
     }
   });

@@ -7,8 +7,8 @@ import { HttpArchive } from "../../../../harness/formats/http-archive.ts";
 
 const ORIGIN = "https://shop.example.com";
 
-async function buildEntry(event: CaptureEvent, isComplete = true) {
-  const entry = await buildHarEntry(event, { origin: ORIGIN, isComplete });
+async function buildEntry(event: CaptureEvent, includesBodies = true) {
+  const entry = await buildHarEntry(event, { origin: ORIGIN, includesBodies });
   const archive: unknown = JSON.parse(HAR_START + JSON.stringify(entry) + HAR_END);
   return HttpArchive.parse(archive).log.entries[0]!;
 }
