@@ -18,13 +18,13 @@ export function parseEdgeVerdict(
   edgeVerdict: string | null,
   gates: Gates,
 ): Refusal | null | undefined {
-  if (edgeVerdict === null || !hasPolicyTag(edgeVerdict, gates)) return undefined;
+  if (edgeVerdict === null || !hasGatesTag(edgeVerdict, gates)) return undefined;
   const refusal = edgeVerdict.slice(gates.policyTag.length);
   return refusal === "" ? null : (JSON.parse(refusal) as Refusal);
 }
 
 /** Whether the edge authorized by these gates. */
-export function hasPolicyTag(edgeVerdict: string | null, { policyTag }: Gates): boolean {
+export function hasGatesTag(edgeVerdict: string | null, { policyTag }: Gates): boolean {
   return (
     edgeVerdict !== null && equalInConstantTime(edgeVerdict.slice(0, policyTag.length), policyTag)
   );

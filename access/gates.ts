@@ -5,7 +5,7 @@
 import type { JwtValidation } from "../protocol/schemas/access/policies.ts";
 import type { IdentityGate } from "./identity.ts";
 import { compilePolicy, type PolicyEffects } from "./policy-actions.ts";
-import type { BasicAuth, TunnelSettings } from "./settings.ts";
+import type { BasicAuth, AccessSettings } from "./settings.ts";
 
 export interface Gates {
   /**
@@ -28,7 +28,7 @@ export function createPolicyTag(): string {
 
 /** @returns null when no gate is set. */
 export function buildGates(
-  settings: TunnelSettings,
+  settings: AccessSettings,
   policyTag: string,
   { deny, jwt }: Pick<PolicyEffects, "deny" | "jwt"> = compilePolicy(settings.policy),
 ): Gates | null {

@@ -2,7 +2,7 @@
  * The rules of the identity gate. A visitor who signed in with the provider has a pass with an email address.
  * Each request compares that address with the current allow lists.
  */
-import type { AllowList } from "../protocol/schemas/access/edge-auth.ts";
+import type { AllowList } from "../protocol/schemas/access/identity-gate.ts";
 
 export interface IdentityGate extends AllowList {
   tunnelId: string;
@@ -20,7 +20,7 @@ export type IdentityVerdict =
   | { keysDownForMs: number };
 
 /** On the tunnel's own host. While the gate is on, the local server does not receive requests for this path. */
-export const TICKET_PATH = "/.underpass/edge-auth";
+export const SIGN_IN_TICKET_PATH = "/.underpass/edge-auth";
 
 /** In a refusal, for the edge only: which step of signing in comes next. Visitors do not receive it. */
 export const SIGN_IN_HEADER = "underpass-sign-in";

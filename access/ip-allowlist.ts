@@ -1,5 +1,5 @@
 /** The IP allowlist of a tunnel. */
-import { compileCidrs } from "../shared/cidr.ts";
+import { createCidrMatcher } from "../shared/cidr.ts";
 
 export const ADDRESS_REFUSED_MESSAGE = "This tunnel does not accept visitors from your network.";
 
@@ -9,7 +9,7 @@ const matchers = new WeakMap<readonly string[], (address: string) => boolean>();
 export function isAllowedAddress(cidrs: readonly string[], address: string): boolean {
   let matches = matchers.get(cidrs);
   if (!matches) {
-    matches = compileCidrs(cidrs);
+    matches = createCidrMatcher(cidrs);
     matchers.set(cidrs, matches);
   }
   return matches(address);

@@ -14,7 +14,7 @@ export function withRetryAfter(code: ErrorCode, waitMs: number) {
 }
 
 /** The object's response, which the edge turns into an error page. */
-export function refuse({ code, headers, message }: Refusal): Response {
+export function toRefusalResponse({ code, headers, message }: Refusal): Response {
   const response = new Response(message ?? null, { status: STATUS_BY_CODE[code], headers });
   response.headers.set(ERROR_HEADER, code);
   return response;

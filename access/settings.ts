@@ -1,6 +1,6 @@
 /** The access settings of a tunnel, as the Worker publishes them to the tunnel's object, which stores them. */
 import { z } from "zod";
-import { AllowList } from "../protocol/schemas/access/edge-auth.ts";
+import { AllowList } from "../protocol/schemas/access/identity-gate.ts";
 import { TrafficPolicy } from "../protocol/schemas/access/policies.ts";
 
 const BasicAuth = z.object({ username: z.string(), passwordHash: z.string() });
@@ -9,7 +9,7 @@ export type BasicAuth = z.infer<typeof BasicAuth>;
 /** Fields that earlier versions neither published nor stored, with the values that their absence means. */
 const ADDED_FIELDS = { identityGate: null, allowedCidrs: null, isBeyondPlan: false } as const;
 
-export const TunnelSettings = z.object({
+export const AccessSettings = z.object({
   /** Versions of a tunnel only increase. */
   version: z.int(),
   /** The name that a browser shows when it asks for the tunnel's password. */
@@ -24,13 +24,13 @@ export const TunnelSettings = z.object({
   /** A setting is no longer in the owner's plan. It stays stored, and all requests are refused. */
   isBeyondPlan: z.boolean().default(ADDED_FIELDS.isBeyondPlan),
 });
-export type TunnelSettings = z.infer<typeof TunnelSettings>;
+export type AccessSettings = z.infer<typeof AccessSettings>;
 
 /** Settings as an earlier version may have published or stored them. */
-export type SettingsInput = Omit<TunnelSettings, keyof typeof ADDED_FIELDS> &
-  Partial<Pick<TunnelSettings, keyof typeof ADDED_FIELDS>>;
+export type AccessSettingsInput = Omit<AccessSettings, keyof typeof ADDED_FIELDS> &
+  Partial<Pick<AccessSettings, keyof typeof ADDED_FIELDS>>;
 
 /** For settings that were validated before they were stored. */
-export function fillAddedFields(settings: SettingsInput): TunnelSettings {
+export function fillAddedFields(settings: AccessSettingsInput): AccessSettings {
   return { ...ADDED_FIELDS, ...settings };
 }

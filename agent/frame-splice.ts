@@ -3,7 +3,7 @@
  * end of either side (FIN, flag `end`) ends that direction alone; a reset of one side resets the other.
  */
 import type { Socket } from "node:net";
-import { ReceiveWindow, type SendWindows } from "../protocol/wire/flow.ts";
+import { ReceiveWindow, type SendWindows } from "../protocol/wire/flow-control.ts";
 import {
   FLAG,
   FRAME,
@@ -136,7 +136,7 @@ export class FrameSplice {
     const due = this.#received.recordConsumed(bytes);
     this.#sendCredit(due);
     if (this.#toSocket === "ended" && this.#socket.writableLength === 0)
-      this.#sendCredit(this.#received.takeGrant());
+      this.#sendCredit(this.#received.takeCredit());
   }
 
   #sendCredit(bytes: number): void {

@@ -5,7 +5,7 @@
  * refuses unknown host names; from then on it rewrites.
  */
 import type { Target } from "./target.ts";
-import { headerPairs, replaceValues } from "../shared/header-lines.ts";
+import { headerPairs, replaceHeaderValues } from "../shared/raw-headers.ts";
 
 export type HostMode = "auto" | "preserve" | "rewrite" | { name: string };
 
@@ -36,7 +36,7 @@ export class HostHeader {
     const name = this.#getHostName();
     if (name === undefined) return;
     const publicHost = findValue(pairs, "host");
-    replaceValues(pairs, (header, value) => {
+    replaceHeaderValues(pairs, (header, value) => {
       if (header === "host") return name;
       if (this.#mode !== "rewrite" || publicHost === undefined) return value;
       const namesOrigin = header === "origin" || header === "referer";
@@ -47,7 +47,7 @@ export class HostHeader {
   /** Changes the header pairs of a response in place: a redirect to the local server leads to the public origin. */
   rewriteResponse(pairs: string[], publicOrigin: string): void {
     if (this.#mode !== "rewrite") return;
-    replaceValues(pairs, (name, value) => {
+    replaceHeaderValues(pairs, (name, value) => {
       if (name.toLowerCase() !== "location") return value;
       const rest = value.slice(this.#localOrigin.length);
       const isLocal = value.startsWith(this.#localOrigin) && /^([/?#]|$)/.test(rest);

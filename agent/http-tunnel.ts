@@ -58,7 +58,7 @@ export class HttpTunnel extends EventEmitter<TunnelEventMap> {
     this.#connection.start();
   }
 
-  /** Ends the tunnel cleanly: requests in flight may finish, for up to `DRAIN_MAX_MS`. */
+  /** Ends the tunnel cleanly: requests in flight may finish, for up to `DRAIN_TIMEOUT_MS`. */
   async close(): Promise<void> {
     await this.#connection.close();
     await this.#origin.close();

@@ -5,7 +5,7 @@
 import { EventEmitter } from "node:events";
 import { CLOSE, findCloseName, shouldReconnect } from "../protocol/wire/close-codes.ts";
 import type { Welcome } from "../protocol/wire/frames.ts";
-import { DRAIN_MAX_MS, RECONNECT_MAX_MS } from "../protocol/limits.ts";
+import { DRAIN_TIMEOUT_MS, RECONNECT_MAX_MS } from "../protocol/limits.ts";
 import { toQuery, TUNNEL_OPTIONS, type TunnelSettings } from "./tunnel-options.ts";
 import { Wire, type StreamOpener } from "./wire.ts";
 
@@ -76,7 +76,7 @@ export class TunnelConnection extends EventEmitter<ConnectionEventMap> {
     this.#connect();
   }
 
-  /** Ends the connection cleanly: streams in flight may finish, for up to `DRAIN_MAX_MS`. */
+  /** Ends the connection cleanly: streams in flight may finish, for up to `DRAIN_TIMEOUT_MS`. */
   async close(): Promise<void> {
     if (this.#state === "closed") return;
     this.#state = "closed";
@@ -175,7 +175,7 @@ function randomBetween(min: number, max: number): number {
 }
 
 async function drain(wire: Wire): Promise<void> {
-  const endsAtMs = Date.now() + DRAIN_MAX_MS;
+  const endsAtMs = Date.now() + DRAIN_TIMEOUT_MS;
   while (wire.drainableStreams > 0 && Date.now() < endsAtMs) {
     await new Promise((resolve) => setTimeout(resolve, 20));
   }

@@ -3,7 +3,7 @@ import type { Agent } from "node:http";
 import WebSocket, { type ClientOptions } from "ws";
 import { HttpsProxyAgent } from "https-proxy-agent";
 import { getProxyForUrl } from "proxy-from-env";
-import { HELLO_MAX_MS } from "../protocol/limits.ts";
+import { HELLO_TIMEOUT_MS } from "../protocol/limits.ts";
 
 /** @param credentials the bearer token. */
 export function openWebSocket(
@@ -15,7 +15,7 @@ export function openWebSocket(
   return new WebSocket(url.href, subprotocol, {
     headers: { authorization: `Bearer ${credentials}` },
     agent: findProxyAgent(url),
-    handshakeTimeout: HELLO_MAX_MS,
+    handshakeTimeout: HELLO_TIMEOUT_MS,
     perMessageDeflate: false,
     ...options,
   });

@@ -4,7 +4,7 @@
  */
 import WebSocket, { type RawData } from "ws";
 import { CLOSE } from "../protocol/wire/close-codes.ts";
-import { SendWindows } from "../protocol/wire/flow.ts";
+import { SendWindows } from "../protocol/wire/flow-control.ts";
 import {
   parseCredit,
   FRAME,

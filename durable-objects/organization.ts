@@ -6,11 +6,11 @@
  * send the requests that they capture while a watcher is connected.
  */
 import { DurableObject } from "cloudflare:workers";
-import { RECONNECT_WATCHER_MS } from "../protocol/limits.ts";
+import { WATCHER_RETRY_AFTER_MS } from "../protocol/limits.ts";
 import type { ObjectBindings } from "./bindings.ts";
 import type { CaptureBatch, OrganizationRpc, Presence, WatchStatus } from "./rpc.ts";
 import { answerClose } from "./close-quietly.ts";
-import { refuse, withRetryAfter } from "../access/refusal.ts";
+import { toRefusalResponse, withRetryAfter } from "../access/refusal.ts";
 import { WATCH_HEADER, WatcherAdmission } from "./organization/admission.ts";
 import { inParallel } from "../shared/in-parallel.ts";
 import { ConnectedAgents, type ConnectedAgent } from "./organization/connected-agents.ts";
@@ -68,8 +68,10 @@ export class Organization extends DurableObject<ObjectBindings> implements Organ
 
   /** A watcher's connection from the API. The watcher is sent every request that begins after the response. */
   override async fetch(request: Request): Promise<Response> {
-    if (this.#draining) return refuse(withRetryAfter("unavailable", RECONNECT_WATCHER_MS));
-    if (this.#watchers.isFull) return refuse(withRetryAfter("rate_limited", RECONNECT_WATCHER_MS));
+    if (this.#draining)
+      return toRefusalResponse(withRetryAfter("unavailable", WATCHER_RETRY_AFTER_MS));
+    if (this.#watchers.isFull)
+      return toRefusalResponse(withRetryAfter("rate_limited", WATCHER_RETRY_AFTER_MS));
     const admission = WatcherAdmission.parse(JSON.parse(request.headers.get(WATCH_HEADER) ?? ""));
     const { 0: client, 1: server } = new WebSocketPair();
     const tunnelIds = this.#findTunnelsToNotify(admission);
@@ -81,7 +83,7 @@ export class Organization extends DurableObject<ObjectBindings> implements Organ
     const notified = Promise.race([this.#notifying, scheduler.wait(WATCH_NOTIFY_TIMEOUT_MS)]);
     // Checked after the socket was accepted: a session that ends from here on closes this watcher too.
     const [isLive] = await Promise.all([this.#closeUnlessLive(server, admission), notified]);
-    if (!isLive) return refuse({ code: "unauthorized" });
+    if (!isLive) return toRefusalResponse({ code: "unauthorized" });
     const protocol = request.headers.get("sec-websocket-protocol") ?? "";
     const headers = { "sec-websocket-protocol": protocol };
     return new Response(null, { status: 101, webSocket: client, headers });

@@ -3,7 +3,7 @@
  * the receiver's id. The caller has verified the signature, with the settings whose version it passes along.
  */
 import { DurableObject } from "cloudflare:workers";
-import { takeFromBucket, type Bucket } from "../shared/bucket.ts";
+import { takeFromBucket, type TokenBucket } from "../shared/token-bucket.ts";
 import type { ObjectBindings } from "./bindings.ts";
 import { LongPolls } from "./receiver/long-polls.ts";
 import { Deliveries, type StoredDelivery, type NewDelivery } from "./receiver/deliveries.ts";
@@ -143,7 +143,7 @@ export class Receiver extends DurableObject<ObjectBindings> {
 
   #storeDelivery(arrival: IncomingDelivery, now: number): StoreOutcome {
     const { kv } = this.ctx.storage;
-    const { bucket, waitMs } = takeFromBucket(kv.get<Bucket>(KEY.bucket), RATE, now);
+    const { bucket, waitMs } = takeFromBucket(kv.get<TokenBucket>(KEY.bucket), RATE, now);
     kv.put(KEY.bucket, bucket);
     if (waitMs > 0) return { outcome: "rate_limited", waitMs };
     const delivery = { ...arrival, id: arrival.id ?? crypto.randomUUID() };

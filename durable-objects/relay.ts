@@ -13,10 +13,10 @@ import {
 import type { ObjectBindings } from "./bindings.ts";
 import type { RelayRpc } from "./rpc.ts";
 import { answerClose } from "./close-quietly.ts";
-import { refuse, withRetryAfter } from "../access/refusal.ts";
+import { toRefusalResponse, withRetryAfter } from "../access/refusal.ts";
 import { Link } from "./relay/link.ts";
 import { Networks, type DeviceTotals, type NetworkSummary } from "./relay/networks.ts";
-import { Notices, type Notice } from "./relay/notices.ts";
+import { PendingRelayCommands, type RelayCommand } from "./relay/pending-commands.ts";
 import { UsageDelivery } from "./relay/usage.ts";
 
 /** How often a link is checked for silence. */
@@ -28,7 +28,7 @@ const REPORTED_KEY = "reported-epoch";
 export class Relay extends DurableObject<ObjectBindings> implements RelayRpc {
   readonly #link: Link;
   readonly #networks: Networks;
-  readonly #notices: Notices;
+  readonly #notices: PendingRelayCommands;
   readonly #usage: UsageDelivery;
   /** Reports to the rows are sent one after the other, so that they arrive in order. */
   #reporting: Promise<void> = Promise.resolve();
@@ -40,7 +40,7 @@ export class Relay extends DurableObject<ObjectBindings> implements RelayRpc {
     super(ctx, env);
     this.#link = new Link(ctx);
     this.#networks = new Networks(ctx.storage.sql);
-    this.#notices = new Notices(ctx.storage.sql);
+    this.#notices = new PendingRelayCommands(ctx.storage.sql);
     this.#usage = new UsageDelivery(async (usage) => {
       await env.TUNNEL.getByName(usage.tunnelId).addRelayedUsage(usage);
     });
@@ -50,7 +50,7 @@ export class Relay extends DurableObject<ObjectBindings> implements RelayRpc {
 
   /** A relay's link from the API, which has verified its secret. */
   override fetch(): Response {
-    if (this.#draining) return refuse(withRetryAfter("unavailable", RETRY_AFTER_MS));
+    if (this.#draining) return toRefusalResponse(withRetryAfter("unavailable", RETRY_AFTER_MS));
     const { 0: client, 1: server } = new WebSocketPair();
     this.#link.accept(server, Date.now());
     return new Response(null, { status: 101, webSocket: client });
@@ -153,7 +153,7 @@ export class Relay extends DurableObject<ObjectBindings> implements RelayRpc {
     for (const usage of tunnels) this.ctx.waitUntil(this.#usage.deliver(usage));
   }
 
-  #notify(notice: Notice): void {
+  #notify(notice: RelayCommand): void {
     this.#notices.add(notice, Date.now());
     this.#link.send(notice);
   }

@@ -4,7 +4,7 @@
  * `InternalApi`, and never in a visitor's path.
  */
 import type { JSONWebKeySet } from "jose";
-import type { Revocation, TunnelUsage } from "../protocol/relay/link.ts";
+import type { Revocation, AssociationUsage } from "../protocol/relay/link.ts";
 import type { ReceiverSettings } from "./receiver/settings.ts";
 import type { Counters } from "./tunnel/metrics/outcomes.ts";
 import type { TrafficBucket } from "./tunnel/metrics/traffic.ts";
@@ -33,7 +33,7 @@ export interface TunnelReport {
   /** The time series, as far as it has not been reported yet. */
   traffic: TrafficBucket[];
   /** Spending that has not been reported yet. */
-  spending: TokenSpending[];
+  spending: TokenUsage[];
 }
 
 /** Which agent serves a tunnel. `sequence` increases with each change, so a report that arrives late changes nothing. */
@@ -73,7 +73,7 @@ export interface WatcherSession {
 }
 
 /** What the agents of one capability token have carried for this tunnel in a month, in totals. */
-export interface TokenSpending {
+export interface TokenUsage {
   tokenNonce: string;
   /** `2026-11` */
   month: string;
@@ -123,7 +123,7 @@ export interface InternalApi {
 
 /** Called on a tunnel by other objects. */
 export interface TunnelRpc extends Rpc.DurableObjectBranded {
-  addRelayedUsage(usage: TunnelUsage): void;
+  addRelayedUsage(usage: AssociationUsage): void;
   getPresence(): Presence | null;
   setWatchStatus(status: WatchStatus): void;
 }

@@ -9,25 +9,25 @@ import { DurableObject } from "cloudflare:workers";
 import { FRAME } from "../protocol/wire/frames.ts";
 import { RECONNECT_MAX_MS } from "../protocol/limits.ts";
 import type {
-  CaptureEvent,
+  CaptureDetail,
   CaptureFilter,
   CaptureSummary,
-  CapturePolicy,
+  VersionedCaptureSettings,
   ReplayChanges,
   ReplayOutcome,
 } from "../protocol/schemas/inspector/captures.ts";
-import type { TunnelUsage } from "../protocol/relay/link.ts";
+import type { AssociationUsage } from "../protocol/relay/link.ts";
 import type { ObjectBindings } from "./bindings.ts";
 import type { Presence, TunnelReport, WatchStatus, TunnelRpc } from "./rpc.ts";
 import { answerClose } from "./close-quietly.ts";
 import { buildAuthenticators } from "../access/authenticators/authenticators.ts";
-import { refuse, withRetryAfter } from "../access/refusal.ts";
-import type { SettingsInput } from "../access/settings.ts";
+import { toRefusalResponse, withRetryAfter } from "../access/refusal.ts";
+import type { AccessSettingsInput } from "../access/settings.ts";
 import {
-  Admission,
+  AgentAdmission,
   ADMISSION_HEADER,
   AGENT_CONNECT_URL,
-  AGENT_STREAMS_URL,
+  CLIENT_CONNECT_URL,
   readAttachment,
 } from "./tunnel/agents/admission.ts";
 import { Alarm } from "./tunnel/alarm.ts";
@@ -40,9 +40,9 @@ import { buildReplay } from "./tunnel/captures/replay.ts";
 import { CustomHosts, type CustomHostState } from "./tunnel/proxy/custom-hosts.ts";
 import { AccessPolicy, type Maintenance } from "./tunnel/proxy/access-policy.ts";
 import { Lifetime, type StopState } from "./tunnel/agents/lifetime.ts";
-import { Reports, type ReportedState } from "./tunnel/metrics/reports.ts";
+import { MetricsReporter, type ReportedState } from "./tunnel/metrics/metrics-reporter.ts";
 import { Clients } from "./tunnel/tcp/clients.ts";
-import { RelayControl } from "./tunnel/tcp/relay-control.ts";
+import { RelayCommandSender } from "./tunnel/tcp/relay-command-sender.ts";
 import { Visitors } from "./tunnel/proxy/visitors.ts";
 
 export class Tunnel extends DurableObject<ObjectBindings> implements TunnelRpc {
@@ -54,8 +54,8 @@ export class Tunnel extends DurableObject<ObjectBindings> implements TunnelRpc {
   readonly #agents: Agents;
   readonly #presence: PresenceReporter;
   readonly #feed: CaptureFeed;
-  readonly #reports: Reports;
-  readonly #relay: RelayControl;
+  readonly #reports: MetricsReporter;
+  readonly #relay: RelayCommandSender;
   readonly #captures: Captures;
   readonly #visitors: Visitors;
   readonly #clients: Clients;
@@ -76,12 +76,12 @@ export class Tunnel extends DurableObject<ObjectBindings> implements TunnelRpc {
     });
     this.#presence = new PresenceReporter(kv, env.ORGANIZATION, this.#agents);
     this.#feed = new CaptureFeed(kv, () => this.#presence.owner);
-    this.#reports = new Reports(kv, this.#alarm, env.INTERNAL_API, {
+    this.#reports = new MetricsReporter(kv, this.#alarm, env.INTERNAL_API, {
       currentState: () => this.#getReportedState(),
-      servingToken: () => this.#agents.credential,
+      servingToken: () => this.#agents.servingToken,
       endsAtMs: () => this.#lifetime.expiresAtMs,
     });
-    this.#relay = new RelayControl(kv, env.RELAY, () => this.#reports.tunnelId);
+    this.#relay = new RelayCommandSender(kv, env.RELAY, () => this.#reports.tunnelId);
     this.#captures = new Captures(storage, {
       tunnelId: () => ctx.id.name ?? this.#reports.tunnelId,
       alarm: this.#alarm,
@@ -96,7 +96,7 @@ export class Tunnel extends DurableObject<ObjectBindings> implements TunnelRpc {
       customHosts: this.#customHosts,
       captures: this.#captures,
       reports: this.#reports,
-      trust: { hosted: env.HOSTED === "true", trustProxy: env.TRUST_PROXY === "true" },
+      trust: { onCloudflare: env.HOSTED === "true", trustProxy: env.TRUST_PROXY === "true" },
       proto: env.PUBLIC_SCHEME ?? "http",
     });
     this.#clients = new Clients(ctx, {
@@ -113,9 +113,9 @@ export class Tunnel extends DurableObject<ObjectBindings> implements TunnelRpc {
   /** A visitor's request from the edge, or the connection of an agent or a client from the API. */
   override fetch(request: Request): Response | Promise<Response> {
     if (request.url === AGENT_CONNECT_URL) return this.#acceptAgent(request);
-    if (request.url === AGENT_STREAMS_URL) return this.#acceptClient(request);
+    if (request.url === CLIENT_CONNECT_URL) return this.#acceptClient(request);
     // TCP tunnels have no HTTP visitors.
-    if (this.#relay.isTcp) return refuse({ code: "tunnel_not_found" });
+    if (this.#relay.isTcp) return toRefusalResponse({ code: "tunnel_not_found" });
     return this.#reports.countOutcome(request, this.#visit(request));
   }
 
@@ -145,13 +145,13 @@ export class Tunnel extends DurableObject<ObjectBindings> implements TunnelRpc {
 
   /** Also for a tunnel that no agent has connected to. */
   scheduleExpiry(tunnelId: string, atMs: number): void {
-    this.#reports.identify(tunnelId);
+    this.#reports.setTunnelId(tunnelId);
     this.#lifetime.scheduleExpiry(atMs);
-    this.#reports.scheduleExpiry();
+    this.#reports.scheduleExpiryAlarm();
   }
 
   /** When this returns, the settings apply to every further request. */
-  publishSettings(settings: SettingsInput): Promise<void> {
+  publishAccessSettings(settings: AccessSettingsInput): Promise<void> {
     if (this.#lifetime.isRetired) return Promise.resolve();
     this.#access.publish(settings);
     this.#clients.enforceAllowlist();
@@ -161,8 +161,8 @@ export class Tunnel extends DurableObject<ObjectBindings> implements TunnelRpc {
   setMaintenance(tunnelId: string, maintenance: Maintenance): void {
     if (this.#lifetime.isRetired) return;
     this.#access.setMaintenance(maintenance);
-    this.#reports.identify(tunnelId);
-    this.#reports.requestNow();
+    this.#reports.setTunnelId(tunnelId);
+    this.#reports.reportNow();
   }
 
   /** Whether a custom domain points to this tunnel. */
@@ -171,14 +171,14 @@ export class Tunnel extends DurableObject<ObjectBindings> implements TunnelRpc {
   }
 
   /** @returns false when the sign-in ticket was used before. */
-  consumeTicket(id: string, expiresAtMs: number): boolean {
+  consumeSignInTicket(id: string, expiresAtMs: number): boolean {
     return !this.#lifetime.isRetired && this.#access.consumeTicket(id, expiresAtMs);
   }
 
   // ── Called by workers: ending connections ──
 
   /** Disconnects the agents and clients of one capability token. */
-  async revokeCredential(tokenNonce: string): Promise<void> {
+  async revokeToken(tokenNonce: string): Promise<void> {
     this.#agents.disconnectAll("unauthorized", "the token was revoked", { tokenNonce });
     this.#clients.disconnectToken(tokenNonce);
     await this.#relay.revoke("unauthorized", tokenNonce);
@@ -225,7 +225,7 @@ export class Tunnel extends DurableObject<ObjectBindings> implements TunnelRpc {
   // ── Called by workers: captures and reports ──
 
   /** When this returns, the settings apply to every further request. */
-  publishCaptureSettings(policy: CapturePolicy): void {
+  publishCaptureSettings(policy: VersionedCaptureSettings): void {
     if (!this.#lifetime.isRetired) this.#captures.publish(policy);
   }
 
@@ -234,7 +234,7 @@ export class Tunnel extends DurableObject<ObjectBindings> implements TunnelRpc {
     return this.#captures.list(filter);
   }
 
-  getCapture(id: string): CaptureEvent | null {
+  getCapture(id: string): CaptureDetail | null {
     return this.#captures.findEvent(id);
   }
 
@@ -263,14 +263,14 @@ export class Tunnel extends DurableObject<ObjectBindings> implements TunnelRpc {
   // ── Called by other objects ──
 
   /** By a relay: the totals of one association. The same totals again change nothing. */
-  addRelayedUsage(usage: TunnelUsage): void {
-    this.#reports.identify(usage.tunnelId);
+  addRelayedUsage(usage: AssociationUsage): void {
+    this.#reports.setTunnelId(usage.tunnelId);
     this.#reports.addRelayedUsage(usage);
   }
 
   /** By the organization. */
   getPresence(): Presence | null {
-    return this.#presence.takePresence();
+    return this.#presence.getAndMarkReported();
   }
 
   /** By the organization. */
@@ -325,10 +325,10 @@ export class Tunnel extends DurableObject<ObjectBindings> implements TunnelRpc {
   // ── Inside: agents and clients ──
 
   #acceptAgent(request: Request): Response {
-    const refusal = this.#refuseConnection();
+    const refusal = this.#checkConnectable();
     if (refusal) return refusal;
-    const admission = Admission.parse(JSON.parse(request.headers.get(ADMISSION_HEADER) ?? ""));
-    this.#reports.identify(admission.tunnelId);
+    const admission = AgentAdmission.parse(JSON.parse(request.headers.get(ADMISSION_HEADER) ?? ""));
+    this.#reports.setTunnelId(admission.tunnelId);
     const { retention } = admission;
     if (retention) this.#captures.setRetention(retention.version, retention.days);
     if (admission.endsAtMs !== null) this.#lifetime.scheduleExpiry(admission.endsAtMs);
@@ -341,20 +341,20 @@ export class Tunnel extends DurableObject<ObjectBindings> implements TunnelRpc {
   }
 
   #acceptClient(request: Request): Response {
-    return this.#refuseConnection() ?? this.#clients.accept(request);
+    return this.#checkConnectable() ?? this.#clients.accept(request);
   }
 
-  #refuseConnection(): Response | undefined {
-    if (this.#lifetime.isRetired) return refuse({ code: "tunnel_not_found" });
-    if (this.#lifetime.isStopped) return refuse({ code: "conflict" });
-    return this.#isDraining ? refuse({ code: "unavailable" }) : undefined;
+  #checkConnectable(): Response | undefined {
+    if (this.#lifetime.isRetired) return toRefusalResponse({ code: "tunnel_not_found" });
+    if (this.#lifetime.isStopped) return toRefusalResponse({ code: "conflict" });
+    return this.#isDraining ? toRefusalResponse({ code: "unavailable" }) : undefined;
   }
 
   #onAgentConnected(tokenNonce: string): void {
     this.#reports.setChargedToken(tokenNonce);
     this.#lastAgent.recordConnected();
     this.#visitors.releaseParked();
-    this.#reports.requestNow();
+    this.#reports.reportNow();
   }
 
   #onAgentDisconnected(willReturn: boolean): void {
@@ -362,7 +362,7 @@ export class Tunnel extends DurableObject<ObjectBindings> implements TunnelRpc {
     this.#lastAgent.recordDisconnected(willReturn, Date.now());
     // A restart of the server does not end maintenance: the agent reconnects.
     if (!this.#isDraining) this.#access.endMaintenance();
-    this.#reports.requestNow();
+    this.#reports.reportNow();
   }
 
   #onSocketClosed(socket: WebSocket, code: number, reason: string): void {
@@ -379,7 +379,7 @@ export class Tunnel extends DurableObject<ObjectBindings> implements TunnelRpc {
 
   #visit(request: Request): Promise<Response> {
     if (!this.#isDraining) return this.#visitors.visit(request);
-    return Promise.resolve(refuse(withRetryAfter("unavailable", RECONNECT_MAX_MS)));
+    return Promise.resolve(toRefusalResponse(withRetryAfter("unavailable", RECONNECT_MAX_MS)));
   }
 
   // ── Inside: reports ──

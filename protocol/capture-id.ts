@@ -5,11 +5,11 @@
  */
 
 /** The end of a tunnel's id, with which the ids of its captures end. Several tunnels can share a key. */
-export function toCaptureKey(tunnelId: string): string {
+export function getTunnelSuffix(tunnelId: string): string {
   return tunnelId.slice(-12);
 }
 
-export function getCaptureKey(captureId: string): string {
+export function getTunnelSuffixOfCapture(captureId: string): string {
   return captureId.slice(-12).toLowerCase();
 }
 
@@ -27,16 +27,16 @@ export function toCaptureIdPrefix(atMs: number): string {
 const COUNT_MAX = 0xfff;
 
 /** Generates the ids of one tunnel's captures. Each sorts after the one before, even if the clock goes back. */
-export class CaptureIds {
+export class CaptureIdGenerator {
   readonly #key: string;
   readonly #random: () => number;
   #atMs = 0;
-  #bound = toCaptureIdPrefix(0);
+  #prefix = toCaptureIdPrefix(0);
   #count = 0;
 
   /** @param random at least 0, less than 1: an object must not generate an id again after a restart. */
   constructor(tunnelId: string, random: () => number = Math.random) {
-    this.#key = toCaptureKey(tunnelId);
+    this.#key = getTunnelSuffix(tunnelId);
     this.#random = random;
   }
 
@@ -46,12 +46,12 @@ export class CaptureIds {
     else this.#startAt(this.#atMs + 1);
     const random = 0x8000 | Math.floor(this.#random() * 0x4000);
     const count = hex(0x7000 | this.#count, 4);
-    return `${this.#bound}${count}-${hex(random, 4)}-${this.#key}`;
+    return `${this.#prefix}${count}-${hex(random, 4)}-${this.#key}`;
   }
 
   #startAt(atMs: number): void {
     this.#atMs = atMs;
-    this.#bound = toCaptureIdPrefix(atMs);
+    this.#prefix = toCaptureIdPrefix(atMs);
     this.#count = 0;
   }
 }

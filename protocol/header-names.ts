@@ -31,7 +31,7 @@ const NOT_FORWARDED: ReadonlySet<string> = new Set([
 ]);
 
 /** Headers of a WebSocket handshake: the agent makes its own handshake with the local server. */
-export const SOCKET_HANDSHAKE: ReadonlySet<string> = new Set([
+export const WEBSOCKET_HANDSHAKE_HEADERS: ReadonlySet<string> = new Set([
   "sec-websocket-key",
   "sec-websocket-version",
   "sec-websocket-extensions",
@@ -52,6 +52,6 @@ const OWN_PREFIX = "underpass-";
 /** Whether a traffic policy may set the header. */
 export function isSettableByPolicy(name: string): boolean {
   const plain = name.toLowerCase().replaceAll("_", "-");
-  const isProtocolHeader = SOCKET_HANDSHAKE.has(plain) || FRAMING.has(plain);
+  const isProtocolHeader = WEBSOCKET_HANDSHAKE_HEADERS.has(plain) || FRAMING.has(plain);
   return isForwarded(plain) && !isProtocolHeader && !plain.startsWith(OWN_PREFIX);
 }

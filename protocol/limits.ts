@@ -19,8 +19,8 @@ export const STREAM_RESERVE_BYTES = 16 * 1024;
 /** The receiver of a stream grants credit again once it has consumed this much. */
 export const CREDIT_GRANT_BYTES = 128 * 1024;
 /** The largest WebSocket message of a visitor or a local server: the platform's own maximum. */
-export const SOCKET_MESSAGE_MAX_BYTES = 32 * 1024 * 1024;
-export const HELLO_MAX_MS = 10_000;
+export const WEBSOCKET_MESSAGE_MAX_BYTES = 32 * 1024 * 1024;
+export const HELLO_TIMEOUT_MS = 10_000;
 export const HEARTBEAT_INTERVAL_MS = 5_000;
 /** A peer that has sent nothing for this long is treated as gone, even if TCP reports no error. */
 export const HEARTBEAT_TIMEOUT_MS = 13_000;
@@ -30,7 +30,7 @@ export const CLOSE_REASON_MAX_BYTES = 123;
 
 export const RECONNECT_MAX_MS = 5_000;
 /** How long requests in flight may take to finish when an agent or a server shuts down. */
-export const DRAIN_MAX_MS = 10_000;
+export const DRAIN_TIMEOUT_MS = 10_000;
 
 // ── The API ──
 
@@ -44,17 +44,17 @@ export const EMAIL_MAX_CHARS = 254;
 export const PASSWORD_MIN_CHARS = 12;
 export const PASSWORD_MAX_BYTES = 1_024;
 export const ACCESS_TOKEN_SECONDS = 15 * 60;
-export const RECOVERY_CODES = 10;
+export const RECOVERY_CODE_COUNT = 10;
 export const ORGANIZATION_NAME_MAX_CHARS = 100;
-export const DEVICE_NAME_MAX_CHARS = 200;
+export const SESSION_DEVICE_MAX_CHARS = 200;
 export const TOKEN_BANDWIDTH_DEFAULT_MBPS = 100;
 export const TOKEN_TUNNELS_DEFAULT = 5;
 /** The window of a tunnel's rate limit. */
 export const RATE_WINDOW_MS = MINUTE_MS;
 /** When a watcher may try again after it was refused because too many were connected. */
-export const RECONNECT_WATCHER_MS = 5_000;
+export const WATCHER_RETRY_AFTER_MS = 5_000;
 /** An attempt to deliver a mail is abandoned after this long. */
-export const MAIL_DELIVERY_MAX_MS = 25_000;
+export const MAIL_DELIVERY_TIMEOUT_MS = 25_000;
 
 // ── Metrics ──
 

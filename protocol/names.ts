@@ -69,10 +69,10 @@ export function toLabel(name: string, projectSlug: string): string {
 }
 
 /** A token's pattern: a label in which `*` matches any number of characters, also none. */
-export const LABEL_PATTERN = /^[a-z0-9*-]{1,63}$/;
+export const SUBDOMAIN_WILDCARD = /^[a-z0-9*-]{1,63}$/;
 
 /** Whether a pattern can match any tunnel of the project. */
-export function canAllowInProject(pattern: string, projectSlug: string): boolean {
+export function canMatchProject(pattern: string, projectSlug: string): boolean {
   if (projectSlug === DEFAULT_PROJECT_SLUG) return true;
   const suffix = `-${projectSlug}`;
   const star = pattern.lastIndexOf("*");

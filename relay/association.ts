@@ -1,6 +1,6 @@
 /** An agent that serves one port: the interface that networks and tunnels have in common. */
 import type { AgentToRelayMessage, RelayToAgentMessage } from "../protocol/relay/control.ts";
-import type { NetworkStatus, TunnelUsage } from "../protocol/relay/link.ts";
+import type { NetworkStatus, AssociationUsage } from "../protocol/relay/link.ts";
 import type { RelayTicket } from "../protocol/relay/ticket.ts";
 
 /** The messages that an association handles; tickets are handled by the control connection. */
@@ -33,7 +33,7 @@ export interface Association {
   /** Unbinds the port and ends everything. */
   close(): void;
   /** Only for a tunnel. */
-  usage?(): TunnelUsage;
+  usage?(): AssociationUsage;
   /** Only for a network: its current status. */
   networkStatus?(now: number): NetworkStatus;
 }

@@ -8,7 +8,7 @@ import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import { WebSocketServer } from "ws";
 import { equalInConstantTime } from "../shared/constant-time.ts";
-import { RELAY_SUBPROTOCOL, STREAM_UPGRADE } from "../protocol/relay/datagrams.ts";
+import { RELAY_SUBPROTOCOL, DATA_CONNECTION_UPGRADE } from "../protocol/relay/datagrams.ts";
 import { SPLICED_SOCKET_BUFFER_BYTES } from "../sockets/splice.ts";
 import { ControlConnection, type ControlOptions } from "./control-connection.ts";
 import {
@@ -97,7 +97,7 @@ export class RelayServer {
       return end(response, 200, type, this.#options.metricsText());
     }
     if (path === "/agent" || path === "/stream") {
-      response.setHeader("upgrade", path === "/agent" ? "websocket" : STREAM_UPGRADE);
+      response.setHeader("upgrade", path === "/agent" ? "websocket" : DATA_CONNECTION_UPGRADE);
       return end(response, 426, "text/plain", "upgrade required\n");
     }
     end(response, 404, "text/plain", "not found\n");
@@ -145,7 +145,7 @@ export class RelayServer {
   }
 
   #connectStream(request: IncomingMessage, socket: Socket, head: Buffer): void {
-    if (request.headers.upgrade?.toLowerCase() !== STREAM_UPGRADE) {
+    if (request.headers.upgrade?.toLowerCase() !== DATA_CONNECTION_UPGRADE) {
       return refuseUpgrade(socket, "426 Upgrade Required");
     }
     const [, number = "", key = ""] =
@@ -155,7 +155,7 @@ export class RelayServer {
       return refuseUpgrade(socket, "401 Unauthorized");
     }
     socket.write(
-      `HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: ${STREAM_UPGRADE}\r\n\r\n`,
+      `HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: ${DATA_CONNECTION_UPGRADE}\r\n\r\n`,
     );
     association.takeDataConnection(socket, head);
   }

@@ -1,5 +1,5 @@
 /** The status of networks and tunnels for the API: the changes, and everything after a reconnect. */
-import type { NetworkStatus, RelayStatus, TunnelUsage } from "../protocol/relay/link.ts";
+import type { NetworkStatus, RelayStatus, AssociationUsage } from "../protocol/relay/link.ts";
 import type { Association } from "./association.ts";
 import {
   ENDED_USAGE_RETENTION_MS,
@@ -21,8 +21,8 @@ export class StatusReporter {
   /** By network, including those that went offline in this run. */
   readonly #networks = new Map<string, ReportEntry<NetworkStatus>>();
   /** By source. */
-  readonly #tunnels = new Map<string, ReportEntry<TunnelUsage>>();
-  readonly #ended = new Map<string, { usage: TunnelUsage; endedAt: number }>();
+  readonly #tunnels = new Map<string, ReportEntry<AssociationUsage>>();
+  readonly #ended = new Map<string, { usage: AssociationUsage; endedAt: number }>();
 
   /** An association ended: its network is offline, its totals are the last ones. @param now milliseconds. */
   recordEnd(association: Association, now: number): void {
@@ -54,7 +54,7 @@ export class StatusReporter {
    */
   collect(associations: Iterable<Association>, now: number, isFirst = false): RelayStatus[] {
     const networks: NetworkStatus[] = [];
-    const tunnels: TunnelUsage[] = [];
+    const tunnels: AssociationUsage[] = [];
     const live = new Set<string>();
     const liveSources = new Set<string>();
     for (const association of associations) {
@@ -107,7 +107,7 @@ function hasChanged<Item>(
 
 function toMessages(
   networks: NetworkStatus[],
-  tunnels: TunnelUsage[],
+  tunnels: AssociationUsage[],
   isFirst: boolean,
 ): RelayStatus[] {
   const messages: RelayStatus[] = [];

@@ -6,7 +6,7 @@ const { IPv4, IPv6, isValid, parse, parseCIDR } = ipaddr;
 export interface Cidr {
   /** The canonical form: the network's own address and its prefix. */
   text: string;
-  prefix: number;
+  prefixLength: number;
   /** null for IPv6. */
   ipv4: { first: number; size: number } | null;
 }
@@ -22,17 +22,19 @@ export function parseCidr(text: string): Cidr | null {
   if (isIpv4 && address.split(".").some((part) => part.length > 1 && part.startsWith("0")))
     return null;
   if (address.includes("%")) return null;
-  const maxPrefix = isIpv4 ? 32 : 128;
+  const maxPrefixLength = isIpv4 ? 32 : 128;
   if (prefixText !== undefined && !/^\d{1,3}$/.test(prefixText)) return null;
-  const prefix = prefixText === undefined ? maxPrefix : Number(prefixText);
-  if (prefix > maxPrefix) return null;
+  const prefixLength = prefixText === undefined ? maxPrefixLength : Number(prefixText);
+  if (prefixLength > maxPrefixLength) return null;
   const network = isIpv4
-    ? IPv4.networkAddressFromCIDR(`${address}/${prefix}`)
-    : IPv6.networkAddressFromCIDR(`${address}/${prefix}`);
+    ? IPv4.networkAddressFromCIDR(`${address}/${prefixLength}`)
+    : IPv6.networkAddressFromCIDR(`${address}/${prefixLength}`);
   return {
-    text: `${network.toString()}/${prefix}`,
-    prefix,
-    ipv4: isIpv4 ? { first: ipv4ToNumber(network.toString()), size: 2 ** (32 - prefix) } : null,
+    text: `${network.toString()}/${prefixLength}`,
+    prefixLength,
+    ipv4: isIpv4
+      ? { first: ipv4ToNumber(network.toString()), size: 2 ** (32 - prefixLength) }
+      : null,
   };
 }
 
@@ -42,7 +44,7 @@ export function parseCidr(text: string): Cidr | null {
  * @returns a function that says whether an address is in one of the blocks. An IPv4-mapped IPv6 address (`::ffff:…`)
  * is matched as IPv4; text that is not an address is in no block.
  */
-export function compileCidrs(cidrs: readonly string[]): (address: string) => boolean {
+export function createCidrMatcher(cidrs: readonly string[]): (address: string) => boolean {
   const blocks = cidrs.map((cidr) => parseCIDR(cidr));
   return (address) => {
     if (!isValid(address)) return false;
@@ -54,9 +56,9 @@ export function compileCidrs(cidrs: readonly string[]): (address: string) => boo
   };
 }
 
-/** Whether an address is in one of the blocks: `compileCidrs` for one address. */
+/** Whether an address is in one of the blocks: `createCidrMatcher` for one address. */
 export function isAddressIn(address: string, cidrs: readonly string[]): boolean {
-  return compileCidrs(cidrs)(address);
+  return createCidrMatcher(cidrs)(address);
 }
 
 function ipv4ToNumber(address: string): number {

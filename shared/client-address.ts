@@ -6,7 +6,7 @@
 /** Which source of the address may be trusted. */
 export interface AddressTrust {
   /** On Cloudflare, which sets `cf-connecting-ip` itself and overwrites a visitor's. */
-  hosted: boolean;
+  onCloudflare: boolean;
   /** Self-hosted behind a proxy: the last entry of `X-Forwarded-For` is the one that the proxy added. */
   trustProxy: boolean;
 }
@@ -20,7 +20,7 @@ export interface AddressedRequest {
 
 /** @returns an IPv4 or IPv6 address without port and brackets; empty when it is unknown. */
 export function getClientAddress(request: AddressedRequest, trust: AddressTrust): string {
-  if (trust.hosted) return request.headers.get("cf-connecting-ip") ?? "";
+  if (trust.onCloudflare) return request.headers.get("cf-connecting-ip") ?? "";
   if (trust.trustProxy) {
     const forwarded = request.headers.get("x-forwarded-for")?.split(",").at(-1)?.trim();
     if (forwarded) return stripPort(forwarded);

@@ -17,7 +17,7 @@ export class RatePacer {
   #capacity = 0;
   #balance = 0;
   #refilledAtMs = performance.now();
-  #waiting: PacedStream[] = [];
+  #waiting: StreamAllowance[] = [];
   #timer: NodeJS.Timeout | undefined;
 
   /** @param mbps megabits (10^6 bits) a second */
@@ -39,12 +39,12 @@ export class RatePacer {
   }
 
   /** @param resume called when the stream may continue after `consume` returned false. */
-  stream(resume: () => void): PacedStream {
-    return new PacedStream(this, resume);
+  stream(resume: () => void): StreamAllowance {
+    return new StreamAllowance(this, resume);
   }
 
   /** @returns the granted bytes; 0 when the stream has to wait for its turn, and is then granted bytes by `grant`. */
-  request(stream: PacedStream): number {
+  request(stream: StreamAllowance): number {
     this.#refill();
     if (this.#waiting.length === 0 && this.#balance >= this.#grantBytes) {
       this.#balance -= this.#grantBytes;
@@ -56,7 +56,7 @@ export class RatePacer {
   }
 
   /** A stream ended. @param bytes that it did not use; negative for bytes beyond its grants. */
-  settle(stream: PacedStream, bytes: number): void {
+  settle(stream: StreamAllowance, bytes: number): void {
     this.#balance = Math.min(this.#balance + bytes, this.#capacity);
     const at = this.#waiting.indexOf(stream);
     if (at >= 0) this.#waiting.splice(at, 1);
@@ -90,13 +90,13 @@ export class RatePacer {
       const stream = this.#waiting.shift()!;
       this.#balance -= this.#grantBytes;
       // A stream that passed a large chunk pays for it over several turns.
-      if (!stream.granted(this.#grantBytes)) this.#waiting.push(stream);
+      if (!stream.addGrant(this.#grantBytes)) this.#waiting.push(stream);
     }
     this.#schedule();
   }
 }
 
-export class PacedStream {
+export class StreamAllowance {
   readonly #pacer: RatePacer;
   readonly #resume: () => void;
   #allowance = 0;
@@ -118,7 +118,7 @@ export class PacedStream {
   }
 
   /** Called by the pacer. @returns whether that was enough to continue. */
-  granted(bytes: number): boolean {
+  addGrant(bytes: number): boolean {
     this.#allowance += bytes;
     if (this.#allowance <= 0) return false;
     this.#resume();

@@ -3,7 +3,7 @@
  * direction, as in TCP; a reset or a lost connection resets the other side.
  */
 import type { Socket } from "node:net";
-import type { PacedStream, RatePacer } from "./rate-pacer.ts";
+import type { StreamAllowance, RatePacer } from "./rate-pacer.ts";
 import { setReceiver } from "./socket-reader.ts";
 
 /** `highWaterMark` of servers whose sockets are spliced. */
@@ -78,7 +78,7 @@ class Direction {
   bytes = 0;
   readonly #source: Socket;
   readonly #destination: Socket;
-  readonly #pacedStream: PacedStream | undefined;
+  readonly #pacedStream: StreamAllowance | undefined;
   /** The kernel has not accepted all written bytes yet. */
   #isBlocked = false;
   /** The rate limit is reached. */

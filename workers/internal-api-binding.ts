@@ -1,19 +1,22 @@
 /** The methods of the Worker's `InternalApi` entry point (`workers/internal-api.ts`) for requests that last as long as a connection. */
 import type { z } from "zod";
 import type { InternalApi } from "../durable-objects/rpc.ts";
-import type { Admission, ClientAdmission } from "../durable-objects/tunnel/agents/admission.ts";
-import type { ConnectQuery } from "../protocol/schemas/tunnels/tunnels.ts";
+import type {
+  AgentAdmission,
+  ClientAdmission,
+} from "../durable-objects/tunnel/agents/admission.ts";
+import type { AgentConnectQuery } from "../protocol/schemas/tunnels/tunnels.ts";
 import type { CloseName } from "../protocol/wire/close-codes.ts";
 
 export interface AgentRequest {
   /** The capability token, in base64. */
   bearer: string;
-  query: z.output<typeof ConnectQuery>;
+  query: z.output<typeof AgentConnectQuery>;
   address: string;
 }
 
 /** `message` follows the name of the close code in its reason. */
-export type AgentVerdict = { admission: Admission } | { refusal: CloseName; message: string };
+export type AgentVerdict = { admission: AgentAdmission } | { refusal: CloseName; message: string };
 
 export interface ClientRequest {
   /** The capability token, in base64. */
@@ -42,7 +45,7 @@ export interface RedeemedTicket {
 export interface InternalApiBinding extends InternalApi, Rpc.WorkerEntrypointBranded {
   admitAgent(request: AgentRequest): Promise<AgentVerdict>;
   admitClient(request: ClientRequest): Promise<ClientVerdict>;
-  recheckAdmission(admission: Admission): Promise<void>;
-  withdrawAdmission(admission: Admission): Promise<void>;
+  recheckAdmission(admission: AgentAdmission): Promise<void>;
+  withdrawAdmission(admission: AgentAdmission): Promise<void>;
   redeemVisitorTicket(ticket: PresentedTicket): Promise<RedeemedTicket | null>;
 }

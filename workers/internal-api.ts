@@ -12,7 +12,7 @@ import type {
   WatcherSession,
 } from "../durable-objects/rpc.ts";
 import type { ReceiverSettings } from "../durable-objects/receiver/settings.ts";
-import type { Admission } from "../durable-objects/tunnel/agents/admission.ts";
+import type { AgentAdmission } from "../durable-objects/tunnel/agents/admission.ts";
 import type { Env } from "./env.ts";
 import type {
   AgentRequest,
@@ -114,12 +114,12 @@ export class InternalApi extends WorkerEntrypoint<Env> implements InternalApiBin
     return admitClient(this.env, request);
   }
 
-  async recheckAdmission(admission: Admission): Promise<void> {
+  async recheckAdmission(admission: AgentAdmission): Promise<void> {
     const { recheckAdmission } = await import("./api/tunnels/admission.ts");
     await recheckAdmission(this.env, admission);
   }
 
-  async withdrawAdmission(admission: Admission): Promise<void> {
+  async withdrawAdmission(admission: AgentAdmission): Promise<void> {
     const { withdrawAdmission } = await import("./api/tunnels/admission.ts");
     await withdrawAdmission(this.env, admission);
   }

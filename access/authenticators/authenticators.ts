@@ -5,13 +5,13 @@
 import { waitUntil } from "cloudflare:workers";
 import type { JSONWebKeySet } from "jose";
 import { parseHost, toRouteName } from "../../protocol/hosts.ts";
-import { TICKET_PATH } from "../identity.ts";
+import { SIGN_IN_TICKET_PATH } from "../identity.ts";
 import type { IssuerKeys } from "./issuer-keys.ts";
 import type { Authenticators } from "../access-request.ts";
 import { readPasses } from "./pass-cookie.ts";
 import type { PassAuthenticator } from "./passes.ts";
 import { PasswordAuthenticator } from "./passwords.ts";
-import type { TokenAuthenticator } from "./tokens.ts";
+import type { JwtAuthenticator } from "./tokens.ts";
 
 /** The settings that the authenticators read, and the source of the service's own public keys. */
 export interface AccessBindings {
@@ -30,7 +30,7 @@ const passwords = new PasswordAuthenticator({
 });
 
 let issuerKeys: IssuerKeys | undefined;
-let tokens: TokenAuthenticator | undefined;
+let tokens: JwtAuthenticator | undefined;
 let passes: PassAuthenticator | undefined;
 
 export function buildAuthenticators(env: AccessBindings): Authenticators {
@@ -39,7 +39,7 @@ export function buildAuthenticators(env: AccessBindings): Authenticators {
     async identity(gate, { authority, path, cookie }) {
       const host = parseHost(authority) ?? "";
       if (isCustomHost(host, env)) return "allowed";
-      if (path === TICKET_PATH) return "redeeming";
+      if (path === SIGN_IN_TICKET_PATH) return "redeeming";
       const cookies = cookie === null ? [] : readPasses(cookie, env.PUBLIC_SCHEME ?? "http");
       if (cookies.length === 0) return "signed_out";
       passes ??= await loadPasses(env);
@@ -57,9 +57,9 @@ function isCustomHost(host: string, { SERVICE_DOMAIN: domain = "localhost" }: Ac
   return host !== "" && toRouteName(host, domain.toLowerCase()) === host;
 }
 
-async function loadTokens(env: AccessBindings): Promise<TokenAuthenticator> {
-  const [keys, { TokenAuthenticator }] = await Promise.all([loadKeys(env), import("./tokens.ts")]);
-  return new TokenAuthenticator({ keys, now });
+async function loadTokens(env: AccessBindings): Promise<JwtAuthenticator> {
+  const [keys, { JwtAuthenticator }] = await Promise.all([loadKeys(env), import("./tokens.ts")]);
+  return new JwtAuthenticator({ keys, now });
 }
 
 async function loadPasses(env: AccessBindings): Promise<PassAuthenticator> {

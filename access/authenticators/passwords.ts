@@ -8,7 +8,7 @@
  */
 import { getAddressGroup } from "../../shared/address-group.ts";
 import { PASSWORD_MAX_BYTES } from "../../protocol/limits.ts";
-import { takeFromBucket, type Bucket } from "../../shared/bucket.ts";
+import { takeFromBucket, type TokenBucket } from "../../shared/token-bucket.ts";
 import type { PasswordVerdict, AccessRequest } from "../access-request.ts";
 import { BoundedMap } from "../../shared/bounded-map.ts";
 import { equalInConstantTime } from "../../shared/constant-time.ts";
@@ -35,7 +35,7 @@ const CORRECT_PASSWORDS_MAX = 10_000;
 const WRONG_PASSWORDS_MAX = 1_000;
 const WRONG_PASSWORD_ADDRESSES_MAX = 10_000;
 
-const WRONG_PASSWORD_RULE = { burst: WRONG_PASSWORD_BURST, refillMs: WRONG_PASSWORD_REFILL_MS };
+const PASSWORD_ATTEMPT_LIMIT = { burst: WRONG_PASSWORD_BURST, refillMs: WRONG_PASSWORD_REFILL_MS };
 
 type PasswordRequest = Pick<AccessRequest, "authorization" | "address">;
 
@@ -60,7 +60,7 @@ export class PasswordAuthenticator {
   /** By the keyed hash of the credentials and the password hash that they were compared with. */
   readonly #correct = new BoundedMap<string, true>(CORRECT_PASSWORDS_MAX);
   readonly #wrong = new BoundedMap<string, true>(WRONG_PASSWORDS_MAX);
-  readonly #wrongBySource = new BoundedMap<string, Bucket>(WRONG_PASSWORD_ADDRESSES_MAX);
+  readonly #wrongBySource = new BoundedMap<string, TokenBucket>(WRONG_PASSWORD_ADDRESSES_MAX);
   /** In order of arrival. */
   readonly #queue = new Map<string, QueueEntry>();
   #nextHashAtMs = 0;
@@ -130,7 +130,7 @@ export class PasswordAuthenticator {
     // Taken before the result is known: a thousand passwords at once are a thousand guesses.
     const { bucket, waitMs } = takeFromBucket(
       this.#wrongBySource.get(source),
-      WRONG_PASSWORD_RULE,
+      PASSWORD_ATTEMPT_LIMIT,
       nowMs,
     );
     this.#wrongBySource.set(source, bucket);

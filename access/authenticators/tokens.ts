@@ -29,7 +29,7 @@ export interface TokenDeps {
   now(): number;
 }
 
-export class TokenAuthenticator {
+export class JwtAuthenticator {
   readonly #deps: TokenDeps;
   /** When to verify again, by the keyed hash of a token and the rule that it satisfies. */
   readonly #valid = new BoundedMap<string, number>(VISITOR_TOKENS_MAX);

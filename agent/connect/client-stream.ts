@@ -5,7 +5,7 @@
 import type { Socket } from "node:net";
 import WebSocket, { type RawData } from "ws";
 import { CLOSE, findCloseName, shouldReconnect } from "../../protocol/wire/close-codes.ts";
-import { SendWindows } from "../../protocol/wire/flow.ts";
+import { SendWindows } from "../../protocol/wire/flow-control.ts";
 import {
   CLIENT_STREAM,
   ClientWelcome,

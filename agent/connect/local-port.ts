@@ -4,7 +4,7 @@ import { createServer, type AddressInfo, type Server, type Socket } from "node:n
 import { setTimeout as delay } from "node:timers/promises";
 import type { ClientWelcome } from "../../protocol/wire/frames.ts";
 import { formatHostAndPort } from "../../protocol/relay/settings.ts";
-import { STREAM_KEEP_ALIVE_MS } from "../../protocol/relay/limits.ts";
+import { DATA_CONNECTION_KEEP_ALIVE_MS } from "../../protocol/relay/limits.ts";
 import { adoptSocket } from "../../sockets/socket-reader.ts";
 import { reset, SPLICED_SOCKET_BUFFER_BYTES } from "../../sockets/splice.ts";
 import { SettingsError } from "../settings.ts";
@@ -64,7 +64,7 @@ export class LocalPort extends EventEmitter<LocalPortEventMap> {
         pauseOnConnect: true,
         noDelay: true,
         keepAlive: true,
-        keepAliveInitialDelay: STREAM_KEEP_ALIVE_MS,
+        keepAliveInitialDelay: DATA_CONNECTION_KEEP_ALIVE_MS,
         highWaterMark: SPLICED_SOCKET_BUFFER_BYTES,
       },
       (socket) => this.#forward(adoptSocket(socket)),

@@ -2,7 +2,7 @@
  * Converts header lines between the wire, where they are text, and HTTP/1.1, where they are bytes. Node.js writes and reads
  * one byte for each character of a string (Latin-1), so the bytes of UTF-8 text are converted to such strings and back.
  */
-import { headerPairs } from "../../shared/header-lines.ts";
+import { headerPairs } from "../../shared/raw-headers.ts";
 
 /** Headers of one connection only (RFC 9110 §7.6.1). `content-length` belongs to the message and is forwarded. */
 const HOP_BY_HOP = new Set([

@@ -1,7 +1,7 @@
 /** The body of a visitor's request, from the wire's frames to the local server. */
 import { Readable } from "node:stream";
 import { STREAM_WINDOW_BYTES } from "../../protocol/limits.ts";
-import { ReceiveWindow } from "../../protocol/wire/flow.ts";
+import { ReceiveWindow } from "../../protocol/wire/flow-control.ts";
 
 export class RequestBody {
   readonly stream: Readable;

@@ -9,13 +9,13 @@ import {
   type Frame,
   type ResetCode,
 } from "../../protocol/wire/frames.ts";
-import { FRAME_DATA_MAX_BYTES, SOCKET_MESSAGE_MAX_BYTES } from "../../protocol/limits.ts";
+import { FRAME_DATA_MAX_BYTES, WEBSOCKET_MESSAGE_MAX_BYTES } from "../../protocol/limits.ts";
 import { ORIGIN_CONNECT_MAX_MS } from "../limits.ts";
 import { getLookup } from "../target.ts";
 import type { Stream, Wire } from "../wire.ts";
 import { utf8ToLatin1, toResponsePairs } from "./header-bytes.ts";
 import type { OriginServer } from "./origin.ts";
-import { headerPairs } from "../../shared/header-lines.ts";
+import { headerPairs } from "../../shared/raw-headers.ts";
 
 /** Headers of the agent's own handshake, which the library writes and checks. */
 const HANDSHAKE_HEADERS = new Set(["sec-websocket-accept", "sec-websocket-extensions"]);
@@ -87,7 +87,7 @@ export class WebSocketStream implements Stream {
     const socket = new WebSocket(origin.replace(/^http/, "ws"), protocols, {
       headers: headers as Record<string, never>,
       perMessageDeflate: false,
-      maxPayload: SOCKET_MESSAGE_MAX_BYTES,
+      maxPayload: WEBSOCKET_MESSAGE_MAX_BYTES,
       skipUTF8Validation: true,
       handshakeTimeout: ORIGIN_CONNECT_MAX_MS,
       rejectUnauthorized: !this.#origin.allowsInvalidCertificate,

@@ -44,7 +44,7 @@ export class WebSocketDatagramSender {
     const size = DATAGRAM_HEADER_BYTES + payload.byteLength;
     if (this.#message && this.#length + size > this.#message.length) this.flush();
     const message = (this.#message ??= Buffer.allocUnsafeSlow(Math.max(size, MESSAGE_BYTES)));
-    const header = { type: DATAGRAM.data, u16: payload.byteLength, flow };
+    const header = { type: DATAGRAM.data, sequenceOrLength: payload.byteLength, flow };
     writeDatagramHeader(message, this.#length, header);
     message.set(payload, this.#length + DATAGRAM_HEADER_BYTES);
     this.#length += size;

@@ -5,10 +5,10 @@
 import { request as requestHttp, type Agent, type IncomingMessage } from "node:http";
 import { request as requestHttps } from "node:https";
 import type { Socket } from "node:net";
-import { HELLO_MAX_MS } from "../../protocol/limits.ts";
-import { STREAM_KEEP_ALIVE_MS } from "../../protocol/relay/limits.ts";
+import { HELLO_TIMEOUT_MS } from "../../protocol/limits.ts";
+import { DATA_CONNECTION_KEEP_ALIVE_MS } from "../../protocol/relay/limits.ts";
 import { VisitorHead } from "../../protocol/relay/control.ts";
-import { STREAM_UPGRADE } from "../../protocol/relay/datagrams.ts";
+import { DATA_CONNECTION_UPGRADE } from "../../protocol/relay/datagrams.ts";
 import { connectSocket, connectTlsSocket, setReceiver } from "../../sockets/socket-reader.ts";
 import { findProxyAgent } from "../websocket.ts";
 
@@ -48,7 +48,10 @@ export class DataConnection {
 
   constructor(endpoint: RelayEndpoint, events: DataConnectionEvents) {
     this.#events = events;
-    this.#timer = setTimeout(() => this.#fail("the relay did not answer in time"), HELLO_MAX_MS);
+    this.#timer = setTimeout(
+      () => this.#fail("the relay did not answer in time"),
+      HELLO_TIMEOUT_MS,
+    );
     const url = new URL("/stream", endpoint.url);
     const proxy = findProxyAgent(url);
     if (proxy) this.#connectThrough(proxy, url, endpoint);
@@ -106,7 +109,7 @@ export class DataConnection {
   #use(socket: Socket): void {
     this.#socket = socket;
     socket.setNoDelay(true);
-    socket.setKeepAlive(true, STREAM_KEEP_ALIVE_MS);
+    socket.setKeepAlive(true, DATA_CONNECTION_KEEP_ALIVE_MS);
     socket.on("error", this.#onError);
     socket.on("end", this.#onEnd);
     socket.on("close", this.#onEnd);
@@ -182,7 +185,7 @@ function buildHeaders(url: URL, { association, streamKey }: RelayEndpoint) {
   return {
     Host: url.host,
     Connection: "Upgrade",
-    Upgrade: STREAM_UPGRADE,
+    Upgrade: DATA_CONNECTION_UPGRADE,
     Authorization: `Bearer ${association}.${streamKey}`,
   };
 }

@@ -3,7 +3,7 @@
  * open, and as many more as the relay asks for.
  */
 import type { Socket } from "node:net";
-import { STREAM_BACKLOG_MAX } from "../../protocol/relay/limits.ts";
+import { DATA_CONNECTION_BACKLOG_MAX } from "../../protocol/relay/limits.ts";
 import type { VisitorHead } from "../../protocol/relay/control.ts";
 import { backOff } from "../tunnel-connection.ts";
 import { DataConnection, type RelayEndpoint } from "./data-connection.ts";
@@ -38,7 +38,7 @@ export class DataConnections {
 
   /** Opens connections for visitors who wait at the relay. */
   open(count: number): void {
-    this.#extra = Math.min(this.#extra + count, STREAM_BACKLOG_MAX);
+    this.#extra = Math.min(this.#extra + count, DATA_CONNECTION_BACKLOG_MAX);
     this.#fill();
   }
 

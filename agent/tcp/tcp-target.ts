@@ -1,7 +1,7 @@
 /** The local TCP server that an agent forwards to: parsing its address, and connecting to it. */
 import type { Socket } from "node:net";
 import { ORIGIN_CONNECT_MAX_MS } from "../limits.ts";
-import { STREAM_KEEP_ALIVE_MS } from "../../protocol/relay/limits.ts";
+import { DATA_CONNECTION_KEEP_ALIVE_MS } from "../../protocol/relay/limits.ts";
 import { RESET, type ResetCode } from "../../protocol/wire/frames.ts";
 import { connectSocket } from "../../sockets/socket-reader.ts";
 import { getLookup } from "../target.ts";
@@ -56,7 +56,7 @@ export function connectLocal(
     allowHalfOpen: true,
     noDelay: true,
     keepAlive: true,
-    keepAliveInitialDelay: STREAM_KEEP_ALIVE_MS,
+    keepAliveInitialDelay: DATA_CONNECTION_KEEP_ALIVE_MS,
   });
   const timer = setTimeout(() => {
     fail({ code: RESET.originTimeout, message: `${target.text} does not answer` });

@@ -3,7 +3,7 @@
  * separate endpoint for each client and answers to the right one.
  */
 import { createSocket, type Socket } from "node:dgram";
-import { FLOW_IDLE_MAX_MS, FLOWS_PER_PORT_MAX } from "../../protocol/relay/limits.ts";
+import { FLOW_IDLE_TIMEOUT_MS, FLOWS_PER_PORT_MAX } from "../../protocol/relay/limits.ts";
 import type { Flow, AgentToRelayMessage } from "../../protocol/relay/control.ts";
 import { closeSocket, growBuffers } from "../relay-client/udp-socket.ts";
 import { toLoopbackAddress } from "./local-address.ts";
@@ -214,7 +214,7 @@ export class PeerSockets {
   }
 
   #closeIdle(): void {
-    const oldest = Date.now() - FLOW_IDLE_MAX_MS;
+    const oldest = Date.now() - FLOW_IDLE_TIMEOUT_MS;
     for (const [id, { usedAtMs }] of this.#peers) if (usedAtMs < oldest) this.close(id);
     this.#early = this.#early.filter(({ atMs }) => Date.now() - atMs < EARLY_MAX_MS);
   }

@@ -1,10 +1,10 @@
 /** The organization's plan, its subscription, and the resources beyond the plan. For owners. */
 import { describeOverLimit } from "../../protocol/over-limits.ts";
 import {
-  PAID_PLANS,
+  SELF_SERVICE_PLANS,
   BILLING_CYCLES,
   type BillingCycle,
-  type PaidPlan,
+  type SelfServicePlan,
   type Plan,
 } from "../../protocol/plans.ts";
 import type {
@@ -107,9 +107,9 @@ function buildPlanRow({ plan, status, cycle, ...billing }: Billing): Row {
 }
 
 function buildOfferRows({ plan, cycle, status, prices }: Billing, self: Section): Row[] {
-  const isCurrent = (offer: PaidPlan, each: BillingCycle) =>
+  const isCurrent = (offer: SelfServicePlan, each: BillingCycle) =>
     status !== null && plan === offer && cycle === each;
-  return PAID_PLANS.map((offer) => ({
+  return SELF_SERVICE_PLANS.map((offer) => ({
     about: [
       h("strong", {}, PLAN_NAMES[offer]),
       createDetail(`${prices[offer].monthly} USD a month, or ${prices[offer].yearly} USD a year`),
@@ -120,7 +120,7 @@ function buildOfferRows({ plan, cycle, status, prices }: Billing, self: Section)
   }));
 }
 
-function createBuyButton(self: Section, plan: PaidPlan, cycle: BillingCycle): HTMLElement {
+function createBuyButton(self: Section, plan: SelfServicePlan, cycle: BillingCycle): HTMLElement {
   const label = `Pay ${cycle}`;
   const pressed = self.createButton(label, async () => {
     const purchase = { plan, billing_cycle: cycle };

@@ -1,6 +1,6 @@
 /** The second factor: a code of an authenticator turns it on, the password or a recovery code turns it off. */
 import type { Me } from "../../protocol/schemas/accounts/accounts.ts";
-import type { MfaEnabled, PendingSecret } from "../../protocol/schemas/accounts/mfa.ts";
+import type { MfaEnabled, TotpEnrollment } from "../../protocol/schemas/accounts/mfa.ts";
 import { createButton, h, type Child } from "../ui/element.ts";
 import {
   createCodeField,
@@ -31,7 +31,7 @@ export function createSecondFactorSection(onTurnedOn: () => Promise<void>): Sect
   });
 
   async function enroll(self: Section): Promise<void> {
-    const pending = await call<PendingSecret>("POST", "/auth/mfa/enroll");
+    const pending = await call<TotpEnrollment>("POST", "/auth/mfa/enroll");
     const { otpauth_uri: uri, secret_base32: secret } = pending;
     self.showContent(
       h("p", {}, "Scan this with an authenticator app, then enter the code that it shows."),

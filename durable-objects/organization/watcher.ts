@@ -8,20 +8,20 @@ import {
   isStuck,
   takeDueSync,
   takeMissedCount,
-  type Pace,
-  type PaceBounds,
-} from "./pace.ts";
+  type WatcherFlowState,
+  type FlowLimits,
+} from "./watcher-flow-control.ts";
 import type { SerializedBatch } from "./serialized-batch.ts";
 
 /** Survives hibernation, in the attachment of the watcher's socket. */
 interface WatcherAttachment extends WatcherAdmission {
-  pace: Pace;
+  pace: WatcherFlowState;
 }
 
 export class Watcher {
   readonly admission: WatcherAdmission;
   readonly #socket: WebSocket;
-  readonly #pace: Pace;
+  readonly #pace: WatcherFlowState;
 
   private constructor(socket: WebSocket, { pace, ...admission }: WatcherAttachment) {
     this.#socket = socket;
@@ -72,24 +72,24 @@ export class Watcher {
   }
 
   /** Called from time to time while the watcher is behind. @returns false when it must be disconnected. */
-  retry(windowBytes: number): boolean {
+  tryToCatchUp(windowBytes: number): boolean {
     const bounds = this.#getBounds(windowBytes);
     this.#reportMissed(bounds);
     this.#save();
     return !isStuck(this.#pace, bounds);
   }
 
-  #reportMissed(bounds: PaceBounds): void {
+  #reportMissed(bounds: FlowLimits): void {
     const count = takeMissedCount(this.#pace, bounds);
     if (count > 0) this.#send(JSON.stringify({ type: "missed", count }));
   }
 
-  #sendSyncIfDue(bounds: PaceBounds): void {
+  #sendSyncIfDue(bounds: FlowLimits): void {
     const n = takeDueSync(this.#pace, bounds);
     if (n !== null) this.#send(JSON.stringify({ type: "sync", n }));
   }
 
-  #getBounds(windowBytes: number): PaceBounds {
+  #getBounds(windowBytes: number): FlowLimits {
     // Only newer versions of the platform have this property.
     const { bufferedAmount: queuedBytes } = this.#socket as { bufferedAmount?: number };
     return { nowMs: Date.now(), windowBytes, queuedBytes };

@@ -12,7 +12,7 @@ import {
 } from "../../protocol/schemas/inspector/watching.ts";
 import type { CaptureBatch } from "../rpc.ts";
 import type { WatcherAdmission } from "./admission.ts";
-import { getWindowBytes } from "./pace.ts";
+import { getWindowBytes } from "./watcher-flow-control.ts";
 import { SerializedBatch } from "./serialized-batch.ts";
 import { Watcher } from "./watcher.ts";
 
@@ -110,7 +110,7 @@ export class Watchers {
   #closeStuckWatchers(): void {
     const windowBytes = getWindowBytes(this.#open.size);
     for (const [socket, watcher] of this.#open) {
-      if (watcher.isBehind && !watcher.retry(windowBytes)) this.close(socket, "too_slow");
+      if (watcher.isBehind && !watcher.tryToCatchUp(windowBytes)) this.close(socket, "too_slow");
     }
     this.#updateLagTimer();
   }

@@ -10,11 +10,11 @@ import {
   type ApiToRelayMessage,
 } from "../../protocol/relay/link.ts";
 import { closeQuietly } from "../close-quietly.ts";
-import { LinkAttachment } from "./admission.ts";
+import { LinkAttachment } from "./link-attachment.ts";
 
 /** A relay sends a heartbeat each `RELAY_HEARTBEAT_INTERVAL_MS`. */
 const SILENCE_MAX_MS = 30_000;
-const HELLO_MAX_MS = 10_000;
+const HELLO_TIMEOUT_MS = 10_000;
 
 interface OpenLink {
   id: string;
@@ -55,7 +55,10 @@ export class Link {
     this.#ctx.acceptWebSocket(socket);
     const id = crypto.randomUUID();
     socket.serializeAttachment({ id, connectedAtMs: nowMs, hello: null } satisfies LinkAttachment);
-    const timer = setTimeout(() => this.close(socket, "protocol_error", "no hello"), HELLO_MAX_MS);
+    const timer = setTimeout(
+      () => this.close(socket, "protocol_error", "no hello"),
+      HELLO_TIMEOUT_MS,
+    );
     this.#helloTimers.set(socket, timer);
   }
 

@@ -2,22 +2,22 @@
  * Delivers a relay's usage counts to the tunnels' objects. The counts are totals, so only the newest one of an
  * association must arrive: during a delivery the next count waits, and a newer one replaces it.
  */
-import type { TunnelUsage } from "../../protocol/relay/link.ts";
+import type { AssociationUsage } from "../../protocol/relay/link.ts";
 
 const ATTEMPTS_MAX = 5;
 const RETRY_AFTER_MS = 1_000;
 
 export class UsageDelivery {
-  readonly #send: (usage: TunnelUsage) => Promise<void>;
+  readonly #send: (usage: AssociationUsage) => Promise<void>;
   /** The next count to deliver, by association; null: none. A key exists while a delivery is in progress. */
-  readonly #next = new Map<string, TunnelUsage | null>();
+  readonly #next = new Map<string, AssociationUsage | null>();
 
-  constructor(deliver: (usage: TunnelUsage) => Promise<void>) {
+  constructor(deliver: (usage: AssociationUsage) => Promise<void>) {
     this.#send = deliver;
   }
 
   /** Resolves when no delivery for this association is in progress. */
-  async deliver(usage: TunnelUsage): Promise<void> {
+  async deliver(usage: AssociationUsage): Promise<void> {
     const key = `${usage.source} ${usage.tunnelId}`;
     const isInProgress = this.#next.has(key);
     this.#next.set(key, usage);

@@ -18,7 +18,7 @@ export const BIND_BYTES = 64;
 /** Offered and accepted in `Sec-WebSocket-Protocol` of an agent's control connection. */
 export const RELAY_SUBPROTOCOL = "underpass-relay.v1";
 /** The token of the HTTP Upgrade (RFC 9110 §7.8) that opens a data connection for one TCP visitor. */
-export const STREAM_UPGRADE = "underpass-stream.v1";
+export const DATA_CONNECTION_UPGRADE = "underpass-stream.v1";
 
 export const DATAGRAM = {
   /** A WireGuard datagram of one flow, either way. */
@@ -32,7 +32,7 @@ export const DATAGRAM = {
 export interface DatagramHeader {
   type: number;
   /** Sequence number over UDP, payload length in a WebSocket message. */
-  u16: number;
+  sequenceOrLength: number;
   /** The remote peer; for BIND and BOUND the association. */
   flow: number;
 }
@@ -41,14 +41,18 @@ export interface DatagramHeader {
 export function writeDatagramHeader(bytes: Uint8Array, at: number, header: DatagramHeader): void {
   bytes[at] = header.type;
   bytes[at + 1] = 0;
-  writeU16(bytes, at + 2, header.u16);
+  writeU16(bytes, at + 2, header.sequenceOrLength);
   writeU32(bytes, at + 4, header.flow);
 }
 
 /** @returns null when the bytes are too short for a header. */
 export function readDatagramHeader(bytes: Uint8Array, at = 0): DatagramHeader | null {
   if (bytes.byteLength - at < DATAGRAM_HEADER_BYTES) return null;
-  return { type: bytes[at]!, u16: readU16(bytes, at + 2), flow: readU32(bytes, at + 4) };
+  return {
+    type: bytes[at]!,
+    sequenceOrLength: readU16(bytes, at + 2),
+    flow: readU32(bytes, at + 4),
+  };
 }
 
 /**
@@ -64,9 +68,9 @@ export function readDatagrams(
     const header = readDatagramHeader(message, at);
     if (!header) return false;
     const start = at + DATAGRAM_HEADER_BYTES;
-    if (header.u16 > message.byteLength - start) return false;
-    deliver(header, message.subarray(start, start + header.u16));
-    at = start + header.u16;
+    if (header.sequenceOrLength > message.byteLength - start) return false;
+    deliver(header, message.subarray(start, start + header.sequenceOrLength));
+    at = start + header.sequenceOrLength;
   }
   return true;
 }
@@ -82,7 +86,7 @@ const BOUND_SIGNED_BYTES = BIND_SIGNED_BYTES + 16 + 2;
 /** @param counter greater than in all earlier BINDs of this association. */
 export function writeBind(association: number, counter: number, key: Uint8Array): Uint8Array {
   const bytes = new Uint8Array(BIND_BYTES);
-  writeDatagramHeader(bytes, 0, { type: DATAGRAM.bind, u16: 0, flow: association });
+  writeDatagramHeader(bytes, 0, { type: DATAGRAM.bind, sequenceOrLength: 0, flow: association });
   writeCounter(bytes, DATAGRAM_HEADER_BYTES, counter);
   bytes.set(computeRelayMac(key, bytes.subarray(0, BIND_SIGNED_BYTES)), BIND_SIGNED_BYTES);
   return bytes;
@@ -106,7 +110,7 @@ export function writeBound(
   key: Uint8Array,
 ): Uint8Array {
   const bytes = new Uint8Array(BOUND_SIGNED_BYTES + RELAY_MAC_BYTES);
-  writeDatagramHeader(bytes, 0, { type: DATAGRAM.bound, u16: 0, flow: association });
+  writeDatagramHeader(bytes, 0, { type: DATAGRAM.bound, sequenceOrLength: 0, flow: association });
   writeCounter(bytes, DATAGRAM_HEADER_BYTES, counter);
   bytes.set(address, BIND_SIGNED_BYTES);
   writeU16(bytes, BIND_SIGNED_BYTES + 16, port);

@@ -23,14 +23,14 @@ export const RELAY_HEARTBEAT_TIMEOUT_MS = 13_000;
 // ── Flows: one for each remote WireGuard peer ──
 
 export const FLOWS_PER_PORT_MAX = 4_096;
-export const FLOW_IDLE_MAX_MS = 200_000;
+export const FLOW_IDLE_TIMEOUT_MS = 200_000;
 
 // ── TCP ──
 
 /** Visitors that wait for a data connection of the agent. */
-export const STREAM_BACKLOG_MAX = 1_024;
+export const DATA_CONNECTION_BACKLOG_MAX = 1_024;
 /** TCP keep-alive begins after this idle time, so that a dead peer is detected. */
-export const STREAM_KEEP_ALIVE_MS = 15_000;
+export const DATA_CONNECTION_KEEP_ALIVE_MS = 15_000;
 
 // ── The relay and the API ──
 

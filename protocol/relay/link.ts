@@ -64,7 +64,7 @@ export const NetworkStatus = z.object({
 export type NetworkStatus = z.infer<typeof NetworkStatus>;
 
 /** Totals of one association since it began, so that a report that arrives twice is counted once. */
-export const TunnelUsage = z.object({
+export const AssociationUsage = z.object({
   tunnelId: z.uuid(),
   /** `epoch/association` */
   source: z.string().max(200),
@@ -75,13 +75,13 @@ export const TunnelUsage = z.object({
   bytesIn: z.number(),
   bytesOut: z.number(),
 });
-export type TunnelUsage = z.infer<typeof TunnelUsage>;
+export type AssociationUsage = z.infer<typeof AssociationUsage>;
 
 /** The changes since the last status; the first status after a hello is complete. */
 export const RelayStatus = z.object({
   type: z.literal("status"),
   networks: z.array(NetworkStatus),
-  tunnels: z.array(TunnelUsage),
+  tunnels: z.array(AssociationUsage),
 });
 export type RelayStatus = z.infer<typeof RelayStatus>;
 

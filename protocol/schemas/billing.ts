@@ -1,7 +1,7 @@
 /** Paid plans: the checkout, and the billing page of an owner. */
 import { z } from "zod";
 import { LIMITED_RESOURCES } from "../over-limits.ts";
-import { BILLING_CYCLES, PAID_PLANS, PLANS } from "../plans.ts";
+import { BILLING_CYCLES, SELF_SERVICE_PLANS, PLANS } from "../plans.ts";
 import { Instant } from "./scalars.ts";
 
 export const BILLING_MODES = ["none", "mock", "payments"] as const;
@@ -20,7 +20,7 @@ export const SUBSCRIPTION_STATUSES = [
 export type SubscriptionStatus = (typeof SUBSCRIPTION_STATUSES)[number];
 
 export const StartCheckout = z.object({
-  plan: z.enum(PAID_PLANS),
+  plan: z.enum(SELF_SERVICE_PLANS),
   billing_cycle: z.enum(BILLING_CYCLES).default("monthly"),
 });
 export const CheckoutSession = z.object({ checkout_url: z.url() });

@@ -2,7 +2,7 @@
 import { z } from "zod";
 import { isAddressIn, numberToIpv4, parseCidr } from "../../shared/cidr.ts";
 import { NETWORK_STATES, RELAY_ID } from "../relay/link.ts";
-import { Instant, Line } from "./scalars.ts";
+import { Instant, SingleLineText } from "./scalars.ts";
 
 const NETWORK_NAME_MAX_CHARS = 63;
 const DEVICE_NAME_MAX_CHARS = 63;
@@ -16,9 +16,9 @@ const NETWORK_PREFIX_MAX = 30;
 function findCidrError(text: string): string | null {
   const cidr = parseCidr(text);
   if (!cidr || !text.includes("/")) return "must be an IPv4 block such as 10.88.0.0/24";
-  const { ipv4, prefix } = cidr;
+  const { ipv4, prefixLength } = cidr;
   if (!ipv4) return "must be an IPv4 block, not an IPv6 block";
-  if (prefix < NETWORK_PREFIX_MIN || prefix > NETWORK_PREFIX_MAX) {
+  if (prefixLength < NETWORK_PREFIX_MIN || prefixLength > NETWORK_PREFIX_MAX) {
     return `must have a prefix from /${NETWORK_PREFIX_MIN} to /${NETWORK_PREFIX_MAX}`;
   }
   if (!isAddressIn(numberToIpv4(ipv4.first), PRIVATE_BLOCKS)) {
@@ -54,7 +54,7 @@ export const WireGuardKey = z
   .refine((key) => !/^A{43}=$/.test(key), "must not be all zeros");
 
 export const CreateNetwork = z.object({
-  name: Line(NETWORK_NAME_MAX_CHARS),
+  name: SingleLineText(NETWORK_NAME_MAX_CHARS),
   cidr: NetworkCidr,
 });
 
@@ -100,7 +100,7 @@ export const PrivateNetwork = z.object({
 export type PrivateNetwork = z.infer<typeof PrivateNetwork>;
 
 export const EnrollDevice = z.object({
-  name: Line(DEVICE_NAME_MAX_CHARS),
+  name: SingleLineText(DEVICE_NAME_MAX_CHARS),
   public_key: WireGuardKey,
 });
 

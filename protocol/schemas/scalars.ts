@@ -7,31 +7,34 @@ export const Instant = z.iso.datetime();
 export const Label = z.string().regex(LABEL, LABEL_MESSAGE);
 
 /** Text that PostgreSQL can store: it rejects NUL in any text, and unpaired surrogates in JSON. */
-export const STORABLE = [
+export const STORABLE_RULE = [
   /^[^\0\p{Cs}]*$/u,
   "must not contain NUL characters or invalid Unicode",
 ] as const;
 
 /** The same, on one line. */
-export const ONE_LINE = [
+export const ONE_LINE_RULE = [
   /^[^\p{Cc}\p{Cs}]*$/u,
   "must not contain control characters or invalid Unicode",
 ] as const;
 
 /** RFC 9110 §5.1. */
-export const FIELD_NAME = [/^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/, "must be a valid header name"] as const;
+export const FIELD_NAME_RULE = [
+  /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/,
+  "must be a valid header name",
+] as const;
 
 /** A line of text that a user chose: displayed, never interpreted. */
-export const Line = (maxChars: number) =>
+export const SingleLineText = (maxChars: number) =>
   z
     .string()
     .trim()
     .min(1)
     .max(maxChars)
-    .regex(...ONE_LINE);
+    .regex(...ONE_LINE_RULE);
 
 /** The one path parameter of most routes. */
-export const Id = z.object({ id: z.uuid() });
+export const IdParams = z.object({ id: z.uuid() });
 export const Ok = z.object({ ok: z.literal(true) });
 
 export const PageQuery = z.object({

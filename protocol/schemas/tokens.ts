@@ -1,8 +1,8 @@
 /** Capability tokens. */
 import { z } from "zod";
 import { TOKEN_BANDWIDTH_DEFAULT_MBPS, TOKEN_TUNNELS_DEFAULT } from "../limits.ts";
-import { LABEL_PATTERN } from "../names.ts";
-import { Line } from "./scalars.ts";
+import { SUBDOMAIN_WILDCARD } from "../names.ts";
+import { SingleLineText } from "./scalars.ts";
 
 const TOKEN_NAME_MAX_CHARS = 100;
 const TOKEN_TTL_DEFAULT_HOURS = 24;
@@ -23,12 +23,15 @@ const Patterns = z
   .array(
     z
       .string()
-      .regex(LABEL_PATTERN, "must have 1 to 63 lower-case letters, digits, hyphens or * wildcards"),
+      .regex(
+        SUBDOMAIN_WILDCARD,
+        "must have 1 to 63 lower-case letters, digits, hyphens or * wildcards",
+      ),
   )
   .max(TOKEN_SUBDOMAINS_MAX);
 
 export const MintToken = z.object({
-  name: Line(TOKEN_NAME_MAX_CHARS),
+  name: SingleLineText(TOKEN_NAME_MAX_CHARS),
   ttlHours: TtlHours.default(TOKEN_TTL_DEFAULT_HOURS),
   allowedSubdomains: Patterns.default([]),
   bandwidthLimitMbps: z.int().min(1).max(INT32_MAX).default(TOKEN_BANDWIDTH_DEFAULT_MBPS),
@@ -36,12 +39,12 @@ export const MintToken = z.object({
 });
 
 export const MintMasterKey = z.object({
-  name: Line(TOKEN_NAME_MAX_CHARS),
+  name: SingleLineText(TOKEN_NAME_MAX_CHARS),
   ttl_days: z.int().min(1).max(MASTER_KEY_TTL_MAX_DAYS).default(MASTER_KEY_TTL_DEFAULT_DAYS),
 });
 
 export const MintProjectToken = z.object({
-  name: Line(TOKEN_NAME_MAX_CHARS),
+  name: SingleLineText(TOKEN_NAME_MAX_CHARS),
   /** Default: less for a machine with a master key than for a user. */
   ttl_hours: TtlHours.optional(),
   allowed_subdomains: Patterns.default([]),

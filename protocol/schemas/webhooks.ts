@@ -1,6 +1,6 @@
 /** Webhook receivers, and the deliveries that vendors post to them. */
 import { z } from "zod";
-import { Instant, Line, STORABLE } from "./scalars.ts";
+import { Instant, SingleLineText, STORABLE_RULE } from "./scalars.ts";
 
 const DELIVERIES_PAGE_DEFAULT_ROWS = 100;
 const DELIVERIES_PAGE_MAX_ROWS = 1_000;
@@ -18,12 +18,12 @@ const Secret = z
   .string()
   .min(1)
   .max(WEBHOOK_SECRET_MAX_CHARS)
-  .regex(...STORABLE);
+  .regex(...STORABLE_RULE);
 
 export const CreateReceiver = z.object({
   validator: Validator,
   secret: Secret,
-  name: Line(RECEIVER_NAME_MAX_CHARS),
+  name: SingleLineText(RECEIVER_NAME_MAX_CHARS),
 });
 
 export const RotateReceiverSecret = z.object({

@@ -2,7 +2,7 @@
 import { randomBytes } from "node:crypto";
 import type { Socket } from "node:net";
 import type { TunnelWelcome } from "../../protocol/relay/control.ts";
-import type { TunnelUsage } from "../../protocol/relay/link.ts";
+import type { AssociationUsage } from "../../protocol/relay/link.ts";
 import { formatHostAndPort } from "../../protocol/relay/settings.ts";
 import type { RelayTicket, TunnelTicket } from "../../protocol/relay/ticket.ts";
 import type { AgentConnection, Association } from "../association.ts";
@@ -105,7 +105,7 @@ export class TunnelAssociation implements Association {
     this.#port.close();
   }
 
-  usage(): TunnelUsage {
+  usage(): AssociationUsage {
     return {
       tunnelId: this.#ticket.sub,
       source: `${this.#options.epoch}/${this.id}`,

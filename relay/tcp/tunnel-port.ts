@@ -6,7 +6,10 @@ import { unmapIpv4Address } from "../udp/addresses.ts";
 import { once } from "node:events";
 import { createServer, type Server, type Socket } from "node:net";
 import { isAddressIn } from "../../shared/cidr.ts";
-import { STREAM_BACKLOG_MAX, STREAM_KEEP_ALIVE_MS } from "../../protocol/relay/limits.ts";
+import {
+  DATA_CONNECTION_BACKLOG_MAX,
+  DATA_CONNECTION_KEEP_ALIVE_MS,
+} from "../../protocol/relay/limits.ts";
 import type { VisitorHead } from "../../protocol/relay/control.ts";
 import type { TunnelTicket } from "../../protocol/relay/ticket.ts";
 import { RatePacer } from "../../sockets/rate-pacer.ts";
@@ -49,7 +52,7 @@ const DEFAULT_LIMITS: TunnelPortLimits = {
   sourceBurst: STREAM_SOURCE_BURST,
   sourcePerSecond: STREAM_SOURCE_PER_SECOND,
   sourcesMax: STREAM_SOURCES_MAX,
-  backlogMax: STREAM_BACKLOG_MAX,
+  backlogMax: DATA_CONNECTION_BACKLOG_MAX,
   waitMaxMs: STREAM_WAIT_MAX_MS,
   idleMax: STREAM_IDLE_MAX,
 };
@@ -139,7 +142,7 @@ export class TunnelPort {
         pauseOnConnect: true,
         noDelay: true,
         keepAlive: true,
-        keepAliveInitialDelay: STREAM_KEEP_ALIVE_MS,
+        keepAliveInitialDelay: DATA_CONNECTION_KEEP_ALIVE_MS,
         highWaterMark: SPLICED_SOCKET_BUFFER_BYTES,
       },
       (socket) => this.#admit(adoptSocket(socket)),
@@ -165,7 +168,7 @@ export class TunnelPort {
   takeDataConnection(socket: Socket, head: Buffer): void {
     if (head.length > 0 || this.#isReleased) return void socket.destroy();
     socket.setNoDelay(true);
-    socket.setKeepAlive(true, STREAM_KEEP_ALIVE_MS);
+    socket.setKeepAlive(true, DATA_CONNECTION_KEEP_ALIVE_MS);
     socket.setTimeout(0);
     this.#pool.addConnection(socket);
   }

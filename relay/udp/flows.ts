@@ -1,5 +1,5 @@
 /** The flows of one network's port: a flow is the remote address and port of one WireGuard peer. */
-import { FLOW_IDLE_MAX_MS } from "../../protocol/relay/limits.ts";
+import { FLOW_IDLE_TIMEOUT_MS } from "../../protocol/relay/limits.ts";
 import { UNCONFIRMED_FLOW_IDLE_MAX_MS } from "../limits.ts";
 
 /** Bytes and the last handshake of one peer. */
@@ -166,7 +166,9 @@ export class FlowTable<Owner> {
 
   closeIdle(now: number): void {
     for (const flow of this.#byId.values()) {
-      const maxIdleMs = flow.isAddressValidated ? FLOW_IDLE_MAX_MS : UNCONFIRMED_FLOW_IDLE_MAX_MS;
+      const maxIdleMs = flow.isAddressValidated
+        ? FLOW_IDLE_TIMEOUT_MS
+        : UNCONFIRMED_FLOW_IDLE_MAX_MS;
       if (now - flow.lastSeenAtMs > maxIdleMs) this.close(flow);
     }
   }

@@ -40,7 +40,7 @@ export class WebSocketDatagramSender {
     }
     writeDatagramHeader(this.#batch, this.#batchBytes, {
       type: DATAGRAM.data,
-      u16: payload.byteLength,
+      sequenceOrLength: payload.byteLength,
       flow,
     });
     this.#batch.set(payload, this.#batchBytes + DATAGRAM_HEADER_BYTES);

@@ -7,7 +7,7 @@ import { pipeline } from "node:stream/promises";
 import nodemailer from "nodemailer";
 import MailComposer from "nodemailer/lib/mail-composer/index.js";
 import { z } from "zod";
-import { MAIL_DELIVERY_MAX_MS } from "../../protocol/limits.ts";
+import { MAIL_DELIVERY_TIMEOUT_MS } from "../../protocol/limits.ts";
 import { isPermanentRefusal, MAIL_REFUSED_STATUS } from "../../protocol/mail-refusals.ts";
 import type { SmtpServer } from "../../workers/config/smtp-server.ts";
 import { getErrorMessage } from "../errors.ts";
@@ -42,7 +42,7 @@ export function createMailer({ mailDir, smtpServer, log }: MailOptions): Mailer 
 
   async function deliver(mail: Mail): Promise<void> {
     if (transport) {
-      const signal = AbortSignal.timeout(MAIL_DELIVERY_MAX_MS);
+      const signal = AbortSignal.timeout(MAIL_DELIVERY_TIMEOUT_MS);
       await transport.sendMail({ ...withAutoSubmittedHeader(mail), signal });
       return;
     }
@@ -60,10 +60,7 @@ export function createMailer({ mailDir, smtpServer, log }: MailOptions): Mailer 
       } catch (error) {
         if (isRecipientRefused(error)) {
           log.warn(`mail for ${mail.to} was refused: ${getErrorMessage(error)}`);
-          return buildErrorResponse(
-            MAIL_REFUSED_STATUS,
-            "the mail server rejected the recipient",
-          );
+          return buildErrorResponse(MAIL_REFUSED_STATUS, "the mail server rejected the recipient");
         }
         log.warn(`mail for ${mail.to} was not delivered: ${getErrorMessage(error)}`);
         return buildErrorResponse(503, "the mail was not delivered");
@@ -82,9 +79,9 @@ function createSmtpTransport({ host, port, implicitTls, credentials, isLoopback 
     requireTLS: credentials !== undefined && !implicitTls && !isLoopback,
     tls: { rejectUnauthorized: !isLoopback },
     pool: true,
-    connectionTimeout: MAIL_DELIVERY_MAX_MS,
-    greetingTimeout: MAIL_DELIVERY_MAX_MS,
-    socketTimeout: MAIL_DELIVERY_MAX_MS,
+    connectionTimeout: MAIL_DELIVERY_TIMEOUT_MS,
+    greetingTimeout: MAIL_DELIVERY_TIMEOUT_MS,
+    socketTimeout: MAIL_DELIVERY_TIMEOUT_MS,
     disableFileAccess: true,
     disableUrlAccess: true,
   });

@@ -7,7 +7,7 @@ import { request } from "node:http";
 import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { DRAIN_MAX_MS } from "../../protocol/limits.ts";
+import { DRAIN_TIMEOUT_MS } from "../../protocol/limits.ts";
 import { SupervisedProcess } from "../processes/child.ts";
 import type { DataDir } from "../data-dir.ts";
 import { writePrivateFile } from "../files.ts";
@@ -77,7 +77,7 @@ export async function startWorkerd(options: WorkerdOptions): Promise<Workerd> {
     sendRequest({ socketPath: controlSocket, method: "POST", path }, maxMs);
   return {
     child,
-    drain: () => control("/drain", DRAIN_MAX_MS + HEALTH_MAX_MS),
+    drain: () => control("/drain", DRAIN_TIMEOUT_MS + HEALTH_MAX_MS),
     runCron: () => control("/cron", CRON_MAX_MS),
   };
 }

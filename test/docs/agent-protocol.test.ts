@@ -3,7 +3,7 @@ import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { CLOSE, shouldReconnect } from "../../protocol/wire/close-codes.ts";
-import { SendWindows } from "../../protocol/wire/flow.ts";
+import { SendWindows } from "../../protocol/wire/flow-control.ts";
 import {
   FLAG,
   FRAME,
@@ -48,7 +48,7 @@ test("the heartbeat's texts and every bound are there", () => {
     limits.FRAME_DATA_MAX_BYTES,
     limits.STREAM_RESERVE_BYTES,
     limits.CREDIT_GRANT_BYTES,
-    limits.SOCKET_MESSAGE_MAX_BYTES,
+    limits.WEBSOCKET_MESSAGE_MAX_BYTES,
     limits.TUNNEL_TTL_MAX_SECONDS,
   ];
   for (const bound of bounds) expect(text).toContain(bound.toLocaleString("en-US"));

@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { SMTPServerOptions } from "smtp-server";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { MAIL_DELIVERY_MAX_MS } from "../../protocol/limits.ts";
+import { MAIL_DELIVERY_TIMEOUT_MS } from "../../protocol/limits.ts";
 import { createMailer } from "../../self-host/gateway/mail.ts";
 import type { Log } from "../../self-host/log.ts";
 import { parseMailbox } from "../../workers/config/mailbox.ts";
@@ -137,7 +137,7 @@ describe("over SMTP", () => {
       Array.from({ length: 8 }, () => mailer.handle(JSON.stringify(mail))),
     );
     expect(answers.map(({ status }) => status)).toEqual(answers.map(() => 503));
-    expect(Date.now() - startedAt).toBeLessThan(2 * MAIL_DELIVERY_MAX_MS);
+    expect(Date.now() - startedAt).toBeLessThan(2 * MAIL_DELIVERY_TIMEOUT_MS);
 
     smtp.behavior = "accepts";
     const next = await mailer.handle(JSON.stringify({ ...mail, to: "next@example.com" }));

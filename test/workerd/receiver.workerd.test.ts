@@ -6,7 +6,7 @@ import {
   runInDurableObject,
 } from "cloudflare:test";
 import { expect, test } from "vitest";
-import type { Bucket } from "../../shared/bucket.ts";
+import type { TokenBucket } from "../../shared/token-bucket.ts";
 import {
   type IncomingDelivery,
   type Receiver,
@@ -203,7 +203,7 @@ test("a receiver limits the rate of deliveries, also after hibernation", async (
   const stub = await createReceiver();
   expect(await stub.store(newDelivery("a"), 1)).toEqual({ outcome: "stored" });
   await runInDurableObject(stub, (_, { storage }) => {
-    const { tokens, atMs } = storage.kv.get<Bucket>("bucket")!;
+    const { tokens, atMs } = storage.kv.get<TokenBucket>("bucket")!;
     expect(tokens).toBe(DELIVERY_BURST - 1);
     storage.kv.put("bucket", { tokens: tokens - 2 * DELIVERY_BURST, atMs });
   });

@@ -7,7 +7,7 @@ import {
   RELAY_PING,
   RELAY_PONG,
   type Revocation,
-  type TunnelUsage,
+  type AssociationUsage,
 } from "../../protocol/relay/link.ts";
 import { LiveTunnel } from "../harness/workerd/live-tunnel.ts";
 import { LiveRelay, networkStatus } from "../harness/workerd/live-relay.ts";
@@ -265,7 +265,7 @@ describe("a notice to a relay", () => {
 });
 
 describe("a tunnel's usage", () => {
-  const usage = (bytesIn: number): TunnelUsage => ({
+  const usage = (bytesIn: number): AssociationUsage => ({
     tunnelId: "tunnel",
     source: "epoch/1",
     tokenNonce: "ab",

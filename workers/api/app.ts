@@ -77,7 +77,7 @@ api.use(async (c, next) => {
   const config = getConfig(c.env);
   c.set("config", config);
   c.set("db", createDatabase(c.env));
-  const trust = { hosted: config.HOSTED, trustProxy: config.TRUST_PROXY };
+  const trust = { onCloudflare: config.HOSTED, trustProxy: config.TRUST_PROXY };
   c.set("address", getClientAddress(c.req.raw, trust));
   await next();
 });

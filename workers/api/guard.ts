@@ -1,7 +1,7 @@
 /** The guards of routes: who may call them. */
 import { createMiddleware } from "hono/factory";
 import { SESSION_LAST_SEEN_PRECISION_MS } from "../limits.ts";
-import { Id } from "../../protocol/schemas/scalars.ts";
+import { IdParams } from "../../protocol/schemas/scalars.ts";
 import { WATCH_BEARER_PREFIX } from "../../protocol/schemas/inspector/watching.ts";
 import type { ErrorCode } from "../../protocol/errors.ts";
 import { ApiError } from "../errors.ts";
@@ -157,5 +157,5 @@ export function unauthorized(): ApiError {
 }
 
 function isId(text: string): boolean {
-  return Id.safeParse({ id: text }).success;
+  return IdParams.safeParse({ id: text }).success;
 }

@@ -32,7 +32,7 @@ async function callWithVerdict(
   tunnelId: string,
   gates: Gates,
 ): Promise<Response> {
-  const trust = { hosted: env.HOSTED === "true", trustProxy: env.TRUST_PROXY === "true" };
+  const trust = { onCloudflare: env.HOSTED === "true", trustProxy: env.TRUST_PROXY === "true" };
   const accessRequest = readAccessRequest(request, getClientAddress(request, trust));
   const refusal = await authorize(gates, accessRequest, buildAuthenticators(env));
   const withVerdict = new Request(request);

@@ -4,7 +4,7 @@
  */
 import { SIGN_IN_HEADER } from "../../access/identity.ts";
 import { getRefusalCode } from "../../access/refusal.ts";
-import { AGENT_HOST } from "../../durable-objects/tunnel/agents/admission.ts";
+import { INTERNAL_HOST } from "../../durable-objects/tunnel/agents/admission.ts";
 import type { ErrorCode } from "../../protocol/errors.ts";
 import { parseHost, toRouteName } from "../../protocol/hosts.ts";
 import type { Env } from "../env.ts";
@@ -94,7 +94,7 @@ function getDestination(authority: string, env: Env): Destination {
 
 function parseDestination(authority: string, serviceDomain: string): Destination {
   const host = parseHost(authority);
-  if (host === null || host === AGENT_HOST) return "invalid_host";
+  if (host === null || host === INTERNAL_HOST) return "invalid_host";
   const routeName = toRouteName(host, serviceDomain);
   return routeName === null ? "tunnel_not_found" : { routeName };
 }

@@ -43,7 +43,8 @@ const HANDLERS: { [Kind in OutboxKind]: Handler<Kind> } = {
   },
   tunnel_settings: {
     to: "object",
-    send: (env, { tunnelId, settings }) => tunnelObject(env, tunnelId).publishSettings(settings),
+    send: (env, { tunnelId, settings }) =>
+      tunnelObject(env, tunnelId).publishAccessSettings(settings),
   },
   tunnel_capturing: {
     to: "object",
@@ -70,7 +71,7 @@ const HANDLERS: { [Kind in OutboxKind]: Handler<Kind> } = {
   token_revoked: {
     to: "object",
     send: (env, { tokenNonce, tunnelIds }) =>
-      Promise.all(tunnelIds.map(async (id) => tunnelObject(env, id).revokeCredential(tokenNonce))),
+      Promise.all(tunnelIds.map(async (id) => tunnelObject(env, id).revokeToken(tokenNonce))),
   },
   token_over_budget: { to: "object", send: disconnectOverBudget },
   receiver_settings: {

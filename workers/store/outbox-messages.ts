@@ -2,13 +2,13 @@
  * The messages that a committed change sends to objects, mailboxes and external services. This is the one list of kinds: the
  * handlers in `workers/jobs/outbox-handlers.ts` are typed by it, so that a kind without a handler does not compile.
  */
-import type { TunnelSettings } from "../../access/settings.ts";
+import type { AccessSettings } from "../../access/settings.ts";
 import type { WatcherSelector } from "../../durable-objects/organization.ts";
 import type { ReceiverSettings } from "../../durable-objects/receiver/settings.ts";
 import type { StopState } from "../../durable-objects/tunnel/agents/lifetime.ts";
 import type { Maintenance } from "../../durable-objects/tunnel/proxy/access-policy.ts";
 import type { Revocation } from "../../protocol/relay/link.ts";
-import type { CapturePolicy } from "../../protocol/schemas/inspector/captures.ts";
+import type { VersionedCaptureSettings } from "../../protocol/schemas/inspector/captures.ts";
 
 export interface RouteChange {
   host: string;
@@ -29,8 +29,8 @@ export interface OutboxPayloads {
   tunnel_retired: { tunnelId: string; why?: "deleted" | "expired" };
   tunnel_stopping: { tunnelId: string; stopping: StopState };
   tunnel_ends: { tunnelId: string; atMs: number };
-  tunnel_settings: { tunnelId: string; settings: TunnelSettings };
-  tunnel_capturing: { tunnelId: string; capturing: CapturePolicy };
+  tunnel_settings: { tunnelId: string; settings: AccessSettings };
+  tunnel_capturing: { tunnelId: string; capturing: VersionedCaptureSettings };
   tunnel_maintenance: { tunnelId: string; maintenance: Maintenance };
   /** Deletes requests that arrived before this time: a late delivery must not delete newer ones. */
   tunnel_captures_cleared: { tunnelId: string; untilMs: number };

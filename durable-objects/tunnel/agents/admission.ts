@@ -5,14 +5,14 @@
 import { z } from "zod";
 
 /** The host of hand-over requests. The edge refuses it in visitors' requests. */
-export const AGENT_HOST = "agent.internal";
-export const AGENT_CONNECT_URL = `https://${AGENT_HOST}/connect`;
+export const INTERNAL_HOST = "agent.internal";
+export const AGENT_CONNECT_URL = `https://${INTERNAL_HOST}/connect`;
 export const ADMISSION_HEADER = "underpass-admission";
 /** For clients of `underpass connect`. */
-export const AGENT_STREAMS_URL = `https://${AGENT_HOST}/streams`;
+export const CLIENT_CONNECT_URL = `https://${INTERNAL_HOST}/streams`;
 export const CLIENT_HEADER = "underpass-client";
 
-export const Admission = z.object({
+export const AgentAdmission = z.object({
   tunnelId: z.uuid(),
   orgId: z.uuid(),
   /** The name that the agent requested or was assigned; with the project's suffix it is the subdomain. */
@@ -30,7 +30,7 @@ export const Admission = z.object({
   /** How long the plan stores captures, as of this version of the tunnel. */
   retention: z.object({ version: z.int(), days: z.int() }).optional(),
 });
-export type Admission = z.infer<typeof Admission>;
+export type AgentAdmission = z.infer<typeof AgentAdmission>;
 
 export const ClientAdmission = z.object({
   tunnelId: z.uuid(),
@@ -43,7 +43,7 @@ export const ClientAdmission = z.object({
 export type ClientAdmission = z.infer<typeof ClientAdmission>;
 
 /** The state of an agent's socket that survives hibernation. */
-export interface AgentAttachment extends Admission {
+export interface AgentAttachment extends AgentAdmission {
   kind: "agent";
   agentId: string;
   connectedAtMs: number;

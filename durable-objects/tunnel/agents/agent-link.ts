@@ -4,7 +4,7 @@
  * then, and those resume themselves.
  */
 import { CLOSE, type CloseName } from "../../../protocol/wire/close-codes.ts";
-import { SendWindows } from "../../../protocol/wire/flow.ts";
+import { SendWindows } from "../../../protocol/wire/flow-control.ts";
 import {
   parseCodeAndText,
   parseCredit,
@@ -125,7 +125,7 @@ export class AgentLink {
     } catch {
       // The agent has closed the connection already.
     }
-    this.loseStreams();
+    this.failStreams();
   }
 
   // ── Reading ──
@@ -179,7 +179,7 @@ export class AgentLink {
   }
 
   /** The connection has closed, from either side: ends all streams, once. */
-  loseStreams(): void {
+  failStreams(): void {
     const streams = [...this.#streams.values()];
     this.#streams.clear();
     for (const stream of streams) stream.onConnectionLost();

@@ -18,11 +18,11 @@ import {
   CONNECTION_WINDOW_BYTES,
   HEARTBEAT_INTERVAL_MS,
   HEARTBEAT_TIMEOUT_MS,
-  HELLO_MAX_MS,
+  HELLO_TIMEOUT_MS,
   STREAM_WINDOW_BYTES,
 } from "../../../protocol/limits.ts";
 import { SERVICE_VERSION } from "../../../protocol/version.ts";
-import { readAttachment, type Admission, type AgentAttachment } from "./admission.ts";
+import { readAttachment, type AgentAdmission, type AgentAttachment } from "./admission.ts";
 import { AgentLink } from "./agent-link.ts";
 
 const AGENT_TAG = "agent";
@@ -63,7 +63,7 @@ export class Agents {
   }
 
   /** The token of the serving agent, as last known: no liveness check. */
-  get credential(): { nonce: string; endsAtMs: number } | undefined {
+  get servingToken(): { nonce: string; endsAtMs: number } | undefined {
     if (!this.#current) return undefined;
     const { tokenNonce, tokenExpiresAtMs } = this.#current.attachment;
     return { nonce: tokenNonce, endsAtMs: tokenExpiresAtMs };
@@ -76,8 +76,8 @@ export class Agents {
     return this.#current?.attachment.agentId === attachment.agentId ? this.#current : undefined;
   }
 
-  /** Accepts a socket. The agent serves from its hello on, which must arrive within `HELLO_MAX_MS`. */
-  accept(socket: WebSocket, admission: Admission): void {
+  /** Accepts a socket. The agent serves from its hello on, which must arrive within `HELLO_TIMEOUT_MS`. */
+  accept(socket: WebSocket, admission: AgentAdmission): void {
     const attachment: AgentAttachment = {
       ...admission,
       kind: "agent",
@@ -87,7 +87,7 @@ export class Agents {
     };
     this.#ctx.acceptWebSocket(socket, [AGENT_TAG]);
     socket.serializeAttachment(attachment);
-    const timer = setTimeout(() => refuse(socket, "protocol_error", "no hello"), HELLO_MAX_MS);
+    const timer = setTimeout(() => refuse(socket, "protocol_error", "no hello"), HELLO_TIMEOUT_MS);
     this.#helloTimers.set(attachment.agentId, timer);
   }
 
@@ -138,7 +138,7 @@ export class Agents {
     const link = this.findLink(socket);
     if (!link) return;
     this.#current = undefined;
-    link.loseStreams();
+    link.failStreams();
     // An agent that announced that it goes away does not return.
     this.#events.onDisconnected(!link.isGoingAway);
   }

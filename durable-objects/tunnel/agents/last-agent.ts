@@ -35,7 +35,7 @@ export class LastAgent {
    * For a visitor who finds no agent. If the object restarted and lost its agent, the grace period starts now,
    * with the first such visitor.
    */
-  startGracePeriod(nowMs: number): LastAgentState | undefined {
+  getStateForWaiting(nowMs: number): LastAgentState | undefined {
     if (this.isConnected) this.recordDisconnected(true, nowMs);
     return this.#kv.get<LastAgentState>(KEY);
   }

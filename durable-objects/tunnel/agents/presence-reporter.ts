@@ -40,7 +40,7 @@ export class PresenceReporter {
   }
 
   /** For the organization, so that nothing is left to report. @returns null when no agent has ever connected. */
-  takePresence(): Presence | null {
+  getAndMarkReported(): Presence | null {
     const stored = this.#update();
     if (!stored) return null;
     this.#kv.put<StoredPresence>(KEY, { ...stored, isTold: true });

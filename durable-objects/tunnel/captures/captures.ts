@@ -2,13 +2,13 @@
  * All captures of a tunnel: starts a recording for each request, writes captures in batches after a short delay,
  * enforces the plan's retention and the tunnel's storage limit, and notifies watchers.
  */
-import { CaptureIds, getCaptureTimeMs } from "../../../protocol/capture-id.ts";
+import { CaptureIdGenerator, getCaptureTimeMs } from "../../../protocol/capture-id.ts";
 import { CAPTURE_LONG_MS } from "../../limits.ts";
 import type {
-  CaptureEvent,
+  CaptureDetail,
   CaptureFilter,
   CaptureSummary,
-  CapturePolicy,
+  VersionedCaptureSettings,
 } from "../../../protocol/schemas/inspector/captures.ts";
 import type { Alarm } from "../alarm.ts";
 import { CaptureStore } from "./capture-store.ts";
@@ -23,7 +23,7 @@ import {
   type CaptureRecord,
   type StreamLog,
 } from "./record.ts";
-import { Recording, type Recorder, type RecordedRequest } from "./recording.ts";
+import { Recording, type RecordingObserver, type RecordedRequest } from "./recording.ts";
 import { StoredCaptureSettings } from "./settings.ts";
 import { MINUTE_MS } from "../../../shared/time.ts";
 
@@ -52,15 +52,15 @@ export interface CapturesDeps {
   isRetired: boolean;
 }
 
-export class Captures implements Recorder {
+export class Captures implements RecordingObserver {
   readonly memory = new CaptureMemory(CAPTURE_MEMORY_MAX_BYTES);
   readonly #store: CaptureStore;
   readonly #settings: StoredCaptureSettings;
   readonly #kv: SyncKvStorage;
-  readonly #tunnel: CapturesDeps;
+  readonly #deps: CapturesDeps;
   #isRetired: boolean;
   #clearedUntilMs: number;
-  #ids: CaptureIds | undefined;
+  #ids: CaptureIdGenerator | undefined;
   /** Open recordings, oldest first: those that may end soon, and those that are open for long. */
   readonly #recent = new Map<string, Recording>();
   readonly #longLived = new Map<string, Recording>();
@@ -76,14 +76,14 @@ export class Captures implements Recorder {
     this.#store = new CaptureStore(storage);
     this.#settings = new StoredCaptureSettings(storage.kv);
     this.#kv = storage.kv;
-    this.#tunnel = tunnel;
+    this.#deps = tunnel;
     this.#isRetired = tunnel.isRetired;
     this.#clearedUntilMs = storage.kv.get<number>(CLEARED_UNTIL_KEY) ?? 0;
   }
 
   // ── Called by workers ──
 
-  publish(policy: CapturePolicy): void {
+  publish(policy: VersionedCaptureSettings): void {
     this.#settings.publish(policy);
     this.#isRetentionScheduled = false;
     this.#scheduleRetention();
@@ -98,7 +98,7 @@ export class Captures implements Recorder {
   }
 
   async list(filter: CaptureFilter): Promise<CaptureSummary[]> {
-    const tunnelId = this.#tunnel.tunnelId();
+    const tunnelId = this.#deps.tunnelId();
     if (tunnelId === undefined || this.#isRetired) return [];
     this.#write(true);
     const summaries: CaptureSummary[] = [];
@@ -114,8 +114,8 @@ export class Captures implements Recorder {
     return summaries;
   }
 
-  findEvent(id: string): CaptureEvent | null {
-    const tunnelId = this.#tunnel.tunnelId();
+  findEvent(id: string): CaptureDetail | null {
+    const tunnelId = this.#deps.tunnelId();
     const capture = this.find(id);
     return capture && tunnelId !== undefined ? toEvent(capture, tunnelId) : null;
   }
@@ -219,9 +219,9 @@ export class Captures implements Recorder {
     return recording;
   }
 
-  #createIds(): CaptureIds | undefined {
-    const tunnelId = this.#tunnel.tunnelId();
-    return tunnelId === undefined ? undefined : new CaptureIds(tunnelId);
+  #createIds(): CaptureIdGenerator | undefined {
+    const tunnelId = this.#deps.tunnelId();
+    return tunnelId === undefined ? undefined : new CaptureIdGenerator(tunnelId);
   }
 
   get #retainedSinceMs(): number {
@@ -236,9 +236,9 @@ export class Captures implements Recorder {
   }
 
   #notifyWatchers(recording: Recording): void {
-    const { feed } = this.#tunnel;
+    const { feed } = this.#deps;
     if (!feed.isWatched) return;
-    const tunnelId = this.#tunnel.tunnelId();
+    const tunnelId = this.#deps.tunnelId();
     if (tunnelId !== undefined) feed.add(toSummary(recording.record, tunnelId));
   }
 
@@ -312,7 +312,7 @@ export class Captures implements Recorder {
     if (oldestMs === undefined) return;
     this.#isRetentionScheduled = true;
     const endsAtMs = oldestMs + this.#settings.retentionMs;
-    this.#tunnel.alarm.scheduleBy(
+    this.#deps.alarm.scheduleBy(
       Math.max(endsAtMs, Date.now() + RETENTION_CHECK_MIN_MS),
       "unconfirmed",
     );

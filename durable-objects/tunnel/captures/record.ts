@@ -2,15 +2,15 @@
 import { toBase64 } from "../../../shared/bytes.ts";
 import type { ErrorCode } from "../../../protocol/errors.ts";
 import type {
-  CapturedFrame,
+  CapturedMessage,
   CapturedSseEvent,
-  CaptureEvent,
+  CaptureDetail,
   CaptureFilter,
   CaptureKind,
   CaptureState,
   CaptureSummary,
 } from "../../../protocol/schemas/inspector/captures.ts";
-import { headerPairs } from "../../../shared/header-lines.ts";
+import { headerPairs } from "../../../shared/raw-headers.ts";
 
 /** The part of a capture that lists show. */
 export interface CaptureRecord {
@@ -129,7 +129,7 @@ export function toSummary(record: CaptureRecord, tunnelId: string): CaptureSumma
   };
 }
 
-export function toEvent(capture: Capture, tunnelId: string): CaptureEvent {
+export function toEvent(capture: Capture, tunnelId: string): CaptureDetail {
   const { record, lines, bodies, log, entries } = capture;
   return {
     ...toSummary(record, tunnelId),
@@ -146,7 +146,7 @@ export function toEvent(capture: Capture, tunnelId: string): CaptureEvent {
   };
 }
 
-function toFrame({ atMs, from, kind, size, data }: StreamMessage): CapturedFrame {
+function toFrame({ atMs, from, kind, size, data }: StreamMessage): CapturedMessage {
   return { timestamp: new Date(atMs).toISOString(), from, kind, size, data: toBase64(data) };
 }
 

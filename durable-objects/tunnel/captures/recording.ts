@@ -20,7 +20,7 @@ import type {
   StreamMessage,
 } from "./record.ts";
 import { redactHeaders } from "./redaction.ts";
-import { headerPairs } from "../../../shared/header-lines.ts";
+import { headerPairs } from "../../../shared/raw-headers.ts";
 
 /** The owner's current settings: which parts of an exchange are recorded. */
 export interface CaptureOptions {
@@ -29,7 +29,7 @@ export interface CaptureOptions {
 }
 
 /** Stores recordings. */
-export interface Recorder {
+export interface RecordingObserver {
   memory: CaptureMemory;
   /** An open recording has something to write. */
   onChanged(recording: Recording): void;
@@ -55,7 +55,7 @@ export class Recording {
   isLongLived = false;
   /** Where its messages or events are stored. */
   log: StreamLog = { total: 0, firstPage: 0, lastPage: 0 };
-  readonly #recorder: Recorder;
+  readonly #recorder: RecordingObserver;
   readonly #options: CaptureOptions;
   readonly #request: RecordedRequest;
   readonly #requestBody = new BodyRecorder();
@@ -74,7 +74,7 @@ export class Recording {
   #entriesHeldBytes = 0;
 
   constructor(
-    recorder: Recorder,
+    recorder: RecordingObserver,
     options: CaptureOptions,
     id: string,
     atMs: number,
@@ -90,7 +90,11 @@ export class Recording {
   }
 
   /** Continues the recording of a WebSocket after its tunnel has hibernated. */
-  static resume(recorder: Recorder, options: CaptureOptions, row: LongLivedRow): Recording {
+  static resume(
+    recorder: RecordingObserver,
+    options: CaptureOptions,
+    row: LongLivedRow,
+  ): Recording {
     const { record, lines } = row;
     const { id, atMs, method, path, query, clientIp, replayOf } = record;
     const target = query === null ? path : `${path}?${query}`;

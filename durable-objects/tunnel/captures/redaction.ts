@@ -1,6 +1,6 @@
 /** Removes the values of headers that a tunnel's owner does not want to be stored. */
 import { REDACTED } from "../../../protocol/schemas/inspector/captures.ts";
-import { replaceValues } from "../../../shared/header-lines.ts";
+import { replaceHeaderValues } from "../../../shared/raw-headers.ts";
 
 /**
  * @param lines names and values in turn. They are not modified: the exchange may still need them.
@@ -8,7 +8,7 @@ import { replaceValues } from "../../../shared/header-lines.ts";
  */
 export function redactHeaders(lines: string[], names: ReadonlySet<string>): string[] {
   const redacted = lines.slice();
-  replaceValues(redacted, (name, value) =>
+  replaceHeaderValues(redacted, (name, value) =>
     names.has(name) || names.has(name.toLowerCase()) ? REDACTED : value,
   );
   return redacted;

@@ -8,7 +8,7 @@ import {
 } from "../../../protocol/schemas/inspector/captures.ts";
 import type { RequestHead } from "../proxy/heads.ts";
 import type { Capture } from "./record.ts";
-import { headerPairs } from "../../../shared/header-lines.ts";
+import { headerPairs } from "../../../shared/raw-headers.ts";
 
 /** A replay that has not ended after this time is aborted. */
 const REPLAY_MAX_MS = 30_000;
@@ -41,7 +41,7 @@ export function buildReplay(capture: Capture, changes: ReplayChanges): Replay | 
   parts.push(REPLAY_HEADER, record.id);
   const flags = body.byteLength === 0 ? FLAG.end : 0;
   return {
-    head: { parts, flags, isSocket: false, isHead: method === "HEAD", edgeVerdict: null },
+    head: { parts, flags, isWebSocket: false, isHeadMethod: method === "HEAD", edgeVerdict: null },
     body,
   };
 }

@@ -1,7 +1,7 @@
 /** Which parts of a tunnel's requests are captured, and how long they are stored. */
 import {
   CaptureSettings,
-  type CapturePolicy,
+  type VersionedCaptureSettings,
 } from "../../../protocol/schemas/inspector/captures.ts";
 import { DAY_MS } from "../../../shared/time.ts";
 
@@ -12,7 +12,7 @@ const KEY = "capturing";
 
 type Storage = Pick<SyncKvStorage, "get" | "put" | "delete">;
 
-interface StoredSettings extends CapturePolicy {
+interface StoredSettings extends VersionedCaptureSettings {
   /** The version of the tunnel that the retention belongs to. */
   retentionVersion: number;
 }
@@ -29,7 +29,7 @@ export class StoredCaptureSettings {
     this.#redact = new Set(this.#stored.redactHeaders);
   }
 
-  publish(policy: CapturePolicy): void {
+  publish(policy: VersionedCaptureSettings): void {
     if (this.#stored.version >= policy.version) return;
     const { version, retentionDays } = policy;
     const settings = { ...CaptureSettings.parse(policy), version };

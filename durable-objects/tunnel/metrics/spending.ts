@@ -2,7 +2,7 @@
  * Charges a tunnel's traffic to the capability token of the agent that serves it. Stored in totals by token and
  * month, so that a token that is used again continues its count and a report can be sent twice.
  */
-import type { TokenSpending } from "../../rpc.ts";
+import type { TokenUsage } from "../../rpc.ts";
 import type { UsageTotals } from "./usage.ts";
 
 type Storage = Pick<DurableObjectStorage["kv"], "get" | "put" | "delete" | "list">;
@@ -52,9 +52,9 @@ export class Spending {
   }
 
   /** The totals that the rows do not have yet. To be saved together with the tunnel's totals. */
-  getUnreported(nowMs: number): TokenSpending[] {
+  getUnreported(nowMs: number): TokenUsage[] {
     this.#settle(nowMs);
-    const unreported: TokenSpending[] = [];
+    const unreported: TokenUsage[] = [];
     for (const [key, { bytes, requests, isTold }] of this.#accounts()) {
       const [month = "", tokenNonce = ""] = key.slice(PREFIX.length).split(":");
       if (!isTold) unreported.push({ tokenNonce, month, bytes, requests });
@@ -63,7 +63,7 @@ export class Spending {
     return unreported;
   }
 
-  markReported(spending: TokenSpending[]): void {
+  markReported(spending: TokenUsage[]): void {
     for (const { tokenNonce, month, bytes, requests } of spending) {
       const key = toKey(month, tokenNonce);
       const account = this.#storage.get<Account>(key);

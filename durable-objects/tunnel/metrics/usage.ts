@@ -16,7 +16,7 @@ export class Usage {
   }
 
   /** A request that was not refused, or a TCP connection. */
-  countRequest(count = 1): void {
+  countAdmittedRequest(count = 1): void {
     this.#beforeCount();
     this.totals.requests += count;
   }

@@ -4,7 +4,7 @@
  */
 import { readAccessRequest, type Authenticators } from "../../../access/access-request.ts";
 import { authorize } from "../../../access/authorize.ts";
-import { hasPolicyTag, parseEdgeVerdict } from "../../../access/edge-verdict.ts";
+import { hasGatesTag, parseEdgeVerdict } from "../../../access/edge-verdict.ts";
 import {
   buildGates,
   createPolicyTag,
@@ -15,7 +15,11 @@ import {
 import { compilePolicy, type HeadRewrite } from "../../../access/policy-actions.ts";
 import { RateWindow, type SavedPart } from "../../../access/rate-window.ts";
 import { withRetryAfter, type Refusal } from "../../../access/refusal.ts";
-import { fillAddedFields, TunnelSettings, type SettingsInput } from "../../../access/settings.ts";
+import {
+  fillAddedFields,
+  AccessSettings,
+  type AccessSettingsInput,
+} from "../../../access/settings.ts";
 import { RATE_WINDOW_MS } from "../../../protocol/limits.ts";
 import type { RateLimit } from "../../../protocol/schemas/access/policies.ts";
 import { rewriteHead, type RequestHead } from "./heads.ts";
@@ -32,7 +36,7 @@ const KEY = {
 } as const;
 
 interface StoredSettings {
-  settings: SettingsInput;
+  settings: AccessSettingsInput;
   /** The policy tag. */
   seal: string;
 }
@@ -84,7 +88,7 @@ export class AccessPolicy {
   publish(newest: { version: number }): void {
     const stored = this.#storage.kv.get<StoredSettings>(KEY.settings);
     if (stored && stored.settings.version >= newest.version) return;
-    const settings = TunnelSettings.parse(newest);
+    const settings = AccessSettings.parse(newest);
     const policyTag = createPolicyTag();
     this.#storage.kv.put<StoredSettings>(KEY.settings, { settings, seal: policyTag });
     this.#rules = compileRules(settings, policyTag);
@@ -124,7 +128,7 @@ export class AccessPolicy {
   // ── A visitor's request ──
 
   /** Every request is admitted without changes. */
-  get isOpen(): boolean {
+  get admitsEverything(): boolean {
     return this.#isOpen;
   }
 
@@ -158,11 +162,11 @@ export class AccessPolicy {
   }
 
   /** @returns the gates for the edge to cache, when it authorized by others or by none. */
-  getPolicyUpdate({ edgeVerdict }: RequestHead): string | null {
+  getGatesUpdate({ edgeVerdict }: RequestHead): string | null {
     const { gates } = this.#rules;
     if (gates === null || !hasSlowGate(gates))
       return edgeVerdict === null ? null : formatGates(null);
-    return hasPolicyTag(edgeVerdict, gates) ? null : formatGates(gates);
+    return hasGatesTag(edgeVerdict, gates) ? null : formatGates(gates);
   }
 
   // ── Inside: the verdict, then the count ──
@@ -234,7 +238,7 @@ export class AccessPolicy {
   }
 }
 
-function compileRules(settings: TunnelSettings, policyTag: string): Rules {
+function compileRules(settings: AccessSettings, policyTag: string): Rules {
   const { isBeyondPlan, allowedCidrs } = settings;
   const effects = compilePolicy(settings.policy);
   const { rateLimit, rewrite } = effects;

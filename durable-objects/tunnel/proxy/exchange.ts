@@ -1,5 +1,5 @@
 /** One visitor's HTTP request, forwarded to an agent, and the response on its way back. */
-import { ReceiveWindow } from "../../../protocol/wire/flow.ts";
+import { ReceiveWindow } from "../../../protocol/wire/flow-control.ts";
 import {
   FLAG,
   FRAME,
@@ -30,7 +30,7 @@ export type ForwardableRequest = Pick<Request, "method" | "body" | "bodyUsed" | 
 
 export interface ExchangeDeps {
   usage: Usage;
-  hosted: boolean;
+  onCloudflare: boolean;
   /** Called once, when an exchange will send and receive nothing more. */
   onDone(): void;
 }
@@ -223,7 +223,7 @@ export class Exchange implements Stream {
     try {
       const headers = buildResponseHeaders(pairs);
       const init = { status, headers, encodeBody: "manual" as const };
-      if (this.#head.isHead || hasNoBody(status)) {
+      if (this.#head.isHeadMethod || hasNoBody(status)) {
         this.#phase = end === "open" ? DISCARDING : DONE[end];
         this.#grantHeld(held);
         return new Response(null, init);
@@ -261,7 +261,7 @@ export class Exchange implements Stream {
   }
 
   #createBody(headers: Headers, length: number | null): ResponseBody {
-    const isTruncationVisible = length !== null || this.#deps.hosted;
+    const isTruncationVisible = length !== null || this.#deps.onCloudflare;
     return new ResponseBody(
       length,
       this.#queue,

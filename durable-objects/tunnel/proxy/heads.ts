@@ -5,19 +5,19 @@
 import { ERROR_HEADER } from "../../../protocol/errors.ts";
 import { FLAG } from "../../../protocol/wire/frames.ts";
 import { getRequestTarget } from "../../../protocol/request-target.ts";
-import { isForwarded, SOCKET_HANDSHAKE } from "../../../protocol/header-names.ts";
+import { isForwarded, WEBSOCKET_HANDSHAKE_HEADERS } from "../../../protocol/header-names.ts";
 import { EDGE_VERDICT_HEADER } from "../../../access/edge-verdict.ts";
 import { isPassCookie, removePass } from "../../../access/authenticators/pass-cookie.ts";
 import { GATES_HEADER } from "../../../access/gates.ts";
 import type { HeadRewrite } from "../../../access/policy-actions.ts";
-import { headerPairs } from "../../../shared/header-lines.ts";
+import { headerPairs } from "../../../shared/raw-headers.ts";
 
 export interface RequestHead {
   /** Method, target, then alternating header names and values. */
   parts: string[];
   flags: number;
-  isSocket: boolean;
-  isHead: boolean;
+  isWebSocket: boolean;
+  isHeadMethod: boolean;
   /** The value of `EDGE_VERDICT_HEADER`. Not trusted yet: a visitor may have sent it. */
   edgeVerdict: string | null;
 }
@@ -35,16 +35,17 @@ export function buildRequestHead(
   let connection = "";
   let host = "";
   let edgeVerdict: string | null = null;
-  let isSocket = false;
+  let isWebSocket = false;
   request.headers.forEach((value, name) => {
     if (name === "host") host = value;
     else if (name === "connection") connection = value.toLowerCase();
-    else if (name === "upgrade") isSocket = method === "GET" && value.toLowerCase() === "websocket";
+    else if (name === "upgrade")
+      isWebSocket = method === "GET" && value.toLowerCase() === "websocket";
     else if (name === EDGE_VERDICT_HEADER) edgeVerdict = value;
     const forwardedValue = name === "cookie" ? removePass(value) : value;
     if (forwardedValue !== null && isForwarded(name)) parts.push(name, forwardedValue);
   });
-  if (isSocket) removeHeaders(parts, SOCKET_HANDSHAKE);
+  if (isWebSocket) removeHeaders(parts, WEBSOCKET_HANDSHAKE_HEADERS);
   if (connection !== "" && connection !== "keep-alive" && connection !== "close") {
     const named = new Set(connection.split(",").map((name) => name.trim()));
     // Not hop-by-hop: if a visitor could remove it, the local server would see no host name.
@@ -55,8 +56,8 @@ export function buildRequestHead(
   parts.push("x-forwarded-proto", forwarded.proto);
   if (host !== "") parts.push("x-forwarded-host", host);
   const end = request.body === null ? FLAG.end : 0;
-  const flags = isSocket ? FLAG.socket : end;
-  return { parts, flags, isSocket, isHead: method === "HEAD", edgeVerdict };
+  const flags = isWebSocket ? FLAG.socket : end;
+  return { parts, flags, isWebSocket, isHeadMethod: method === "HEAD", edgeVerdict };
 }
 
 /** Removes headers, then sets others, which replace those of the visitor. */

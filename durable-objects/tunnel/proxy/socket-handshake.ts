@@ -1,5 +1,5 @@
 /** The handshake of a visitor's WebSocket, until the local server accepts or refuses it. */
-import { ReceiveWindow } from "../../../protocol/wire/flow.ts";
+import { ReceiveWindow } from "../../../protocol/wire/flow-control.ts";
 import {
   FLAG,
   FRAME,
@@ -16,7 +16,7 @@ import { hasNoBody, buildResponseHeaders, type RequestHead } from "./heads.ts";
 /** The headers of the local server's 101, or its own response when it refused, or the code of a failure. */
 export type HandshakeOutcome = { headers: Headers } | Response | ErrorCode;
 
-export class SocketHandshake implements Stream {
+export class WebSocketHandshake implements Stream {
   readonly id: number;
   readonly outcome: Promise<HandshakeOutcome>;
   readonly #link: AgentLink;

@@ -3,7 +3,7 @@
  * so that an idle one costs nothing: the state that a hibernation must preserve is in its attachment. Each
  * message is granted in full at once, so that no partly used window has to be preserved.
  */
-import { ReceiveWindow } from "../../../protocol/wire/flow.ts";
+import { ReceiveWindow } from "../../../protocol/wire/flow-control.ts";
 import {
   parseCodeAndText,
   FLAG,
@@ -14,7 +14,7 @@ import {
 } from "../../../protocol/wire/frames.ts";
 import {
   FRAME_DATA_MAX_BYTES,
-  SOCKET_MESSAGE_MAX_BYTES,
+  WEBSOCKET_MESSAGE_MAX_BYTES,
   STREAM_WINDOW_BYTES,
 } from "../../../protocol/limits.ts";
 import type { AgentLink, Stream } from "../agents/agent-link.ts";
@@ -25,7 +25,7 @@ import { concatBytes } from "../../../shared/bytes.ts";
 import { MINUTE_MS } from "../../../shared/time.ts";
 
 /** The most bytes that wait for a slow local server before the visitor's WebSocket is closed. */
-const SOCKET_BACKLOG_MAX_BYTES = 2 * SOCKET_MESSAGE_MAX_BYTES;
+const SOCKET_BACKLOG_MAX_BYTES = 2 * WEBSOCKET_MESSAGE_MAX_BYTES;
 /** A fragmented WebSocket message must be complete within this time. */
 const SOCKET_MESSAGE_MAX_MS = MINUTE_MS;
 
@@ -130,14 +130,14 @@ export class VisitorSocket implements Stream {
 
   #receivePart(frame: Frame): void {
     this.#partsBytes += frame.payload.byteLength;
-    if (this.#partsBytes > SOCKET_MESSAGE_MAX_BYTES) {
+    if (this.#partsBytes > WEBSOCKET_MESSAGE_MAX_BYTES) {
       this.#end(1009, "message too large");
       return this.#link.reset(this.#id, RESET.tooLarge, "WebSocket message too large");
     }
     this.#window.recordConsumed(frame.payload.byteLength);
     if (frame.flags & FLAG.more) this.#holdPart(frame.payload);
     else this.#deliver(frame);
-    this.#grant(this.#window.takeGrant());
+    this.#grant(this.#window.takeCredit());
   }
 
   #holdPart(part: Uint8Array): void {
@@ -226,7 +226,7 @@ export class VisitorSocket implements Stream {
       else this.#socket.close(code === 1006 ? 1011 : code, reason);
     } catch {
       // Closed already, or a code that the platform does not send.
-      closeQuietly(this.#socket);
+      closeNormally(this.#socket);
     }
   }
 }
@@ -235,7 +235,7 @@ function toMessageKind(type: number): "text" | "binary" {
   return type === FRAME.text ? "text" : "binary";
 }
 
-function closeQuietly(socket: WebSocket): void {
+function closeNormally(socket: WebSocket): void {
   try {
     socket.close(1000);
   } catch {

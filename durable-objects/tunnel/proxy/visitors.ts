@@ -3,8 +3,12 @@
  * time, and answered.
  */
 import { getClientAddress, type AddressTrust } from "../../../shared/client-address.ts";
-import { DRAIN_MAX_MS, HEARTBEAT_INTERVAL_MS, RECONNECT_MAX_MS } from "../../../protocol/limits.ts";
-import { refuse, withRetryAfter } from "../../../access/refusal.ts";
+import {
+  DRAIN_TIMEOUT_MS,
+  HEARTBEAT_INTERVAL_MS,
+  RECONNECT_MAX_MS,
+} from "../../../protocol/limits.ts";
+import { toRefusalResponse, withRetryAfter } from "../../../access/refusal.ts";
 import { GATES_HEADER } from "../../../access/gates.ts";
 import { readAttachment, type VisitorAttachment } from "../agents/admission.ts";
 import type { AgentLink } from "../agents/agent-link.ts";
@@ -25,8 +29,8 @@ import type { AccessPolicy } from "./access-policy.ts";
 import { buildRequestHead, type RequestHead } from "./heads.ts";
 import type { Lifetime } from "../agents/lifetime.ts";
 import { ParkedRequests, getGracePeriodLeftMs } from "../agents/parked-requests.ts";
-import { SocketHandshake } from "./socket-handshake.ts";
-import type { Reports } from "../metrics/reports.ts";
+import { WebSocketHandshake } from "./socket-handshake.ts";
+import type { MetricsReporter } from "../metrics/metrics-reporter.ts";
 import { VisitorSocket } from "./visitor-socket.ts";
 
 const VISITOR_TAG = "visitor";
@@ -49,7 +53,7 @@ export interface VisitorsDeps {
   access: AccessPolicy;
   customHosts: CustomHosts;
   captures: Captures;
-  reports: Pick<Reports, "usage" | "countOutcome">;
+  reports: Pick<MetricsReporter, "usage" | "countOutcome">;
   trust: AddressTrust;
   /** The scheme that visitors use. */
   proto: string;
@@ -57,7 +61,7 @@ export interface VisitorsDeps {
 
 export class Visitors {
   readonly #ctx: DurableObjectState;
-  readonly #tunnel: VisitorsDeps;
+  readonly #deps: VisitorsDeps;
   readonly #exchangeDeps: ExchangeDeps;
   readonly #parking = new ParkedRequests();
   readonly #sockets = new Map<WebSocket, VisitorSocket>();
@@ -66,29 +70,30 @@ export class Visitors {
 
   constructor(ctx: DurableObjectState, tunnel: VisitorsDeps) {
     this.#ctx = ctx;
-    this.#tunnel = tunnel;
+    this.#deps = tunnel;
     this.#exchangeDeps = {
       usage: tunnel.reports.usage,
-      hosted: tunnel.trust.hosted,
+      onCloudflare: tunnel.trust.onCloudflare,
       onDone: () => void (this.#inFlight -= 1),
     };
     for (const socket of ctx.getWebSockets(VISITOR_TAG)) this.#resume(socket);
   }
 
   visit(request: Request): Promise<Response> {
-    const { captures, customHosts, access, trust, proto } = this.#tunnel;
+    const { captures, customHosts, access, trust, proto } = this.#deps;
     if (customHosts.hasMovedAway(request))
-      return Promise.resolve(refuse({ code: "tunnel_not_found" }));
+      return Promise.resolve(toRefusalResponse({ code: "tunnel_not_found" }));
     const address = getClientAddress(request, trust);
     const head = buildRequestHead(request, { address, proto });
     const recording = captures.startRecording({
       parts: head.parts,
       hasBody: request.body !== null,
-      isSocket: head.isSocket,
+      isSocket: head.isWebSocket,
       clientIp: address,
       replayOf: null,
     });
-    if (access.isOpen && head.edgeVerdict === null) return this.#admit(request, head, recording);
+    if (access.admitsEverything && head.edgeVerdict === null)
+      return this.#dispatch(request, head, recording);
     return this.#visitWithPolicy(request, head, address, recording);
   }
 
@@ -98,7 +103,7 @@ export class Visitors {
    */
   async replay({ head, body }: Replay, of: string): Promise<string | null> {
     const hasBody = body.byteLength > 0;
-    const recording = this.#tunnel.captures.startReplayRecording({
+    const recording = this.#deps.captures.startReplayRecording({
       parts: head.parts,
       hasBody,
       isSocket: false,
@@ -110,9 +115,9 @@ export class Visitors {
     const { signal } = timeout;
     const stream = hasBody ? new Response(body).body : null;
     const request = { method: head.parts[0]!, body: stream, bodyUsed: false, signal };
-    const response = this.#tunnel.reports.countOutcome(
+    const response = this.#deps.reports.countOutcome(
       request,
-      this.#admit(request, head, recording),
+      this.#dispatch(request, head, recording),
     );
     await consumeResponse(response, timeout);
     return recording.id;
@@ -120,10 +125,10 @@ export class Visitors {
 
   /** Waits for an agent that disconnected recently, if one did. @returns whether an agent is connected. */
   async waitForAgent(): Promise<boolean> {
-    const { agents, lastAgent, lifetime } = this.#tunnel;
+    const { agents, lastAgent, lifetime } = this.#deps;
     if (lifetime.isStopped) return false;
     const now = Date.now();
-    await this.#parking.wait(getGracePeriodLeftMs(lastAgent.startGracePeriod(now), now));
+    await this.#parking.wait(getGracePeriodLeftMs(lastAgent.getStateForWaiting(now), now));
     return agents.current(Date.now()) !== undefined;
   }
 
@@ -132,9 +137,9 @@ export class Visitors {
     this.#parking.release();
   }
 
-  /** Resolves when no request is in flight, and at the latest after `DRAIN_MAX_MS`. */
+  /** Resolves when no request is in flight, and at the latest after `DRAIN_TIMEOUT_MS`. */
   async waitUntilIdle(): Promise<void> {
-    const until = Date.now() + DRAIN_MAX_MS;
+    const until = Date.now() + DRAIN_TIMEOUT_MS;
     while (this.#inFlight > 0 && Date.now() < until) await scheduler.wait(20);
   }
 
@@ -167,11 +172,13 @@ export class Visitors {
     address: string,
     recording: Recording | null,
   ): Promise<Response> {
-    const { access } = this.#tunnel;
+    const { access } = this.#deps;
     const refusal = await access.admitOrRefuse(request, head, address);
     if (refusal) recording?.refuse(refusal.code);
-    const response = refusal ? refuse(refusal) : await this.#admit(request, head, recording);
-    const policyUpdate = access.getPolicyUpdate(head);
+    const response = refusal
+      ? toRefusalResponse(refusal)
+      : await this.#dispatch(request, head, recording);
+    const policyUpdate = access.getGatesUpdate(head);
     // The edge removes the header by copying the response, which would lose the WebSocket of a 101.
     if (policyUpdate !== null && response.status !== 101) {
       response.headers.set(GATES_HEADER, policyUpdate);
@@ -179,13 +186,13 @@ export class Visitors {
     return response;
   }
 
-  #admit(
+  #dispatch(
     request: ForwardableRequest,
     head: RequestHead,
     recording: Recording | null,
   ): Promise<Response> {
     this.#startSilenceCheck();
-    this.#tunnel.reports.usage.countRequest();
+    this.#deps.reports.usage.countAdmittedRequest();
     return new Promise((resolve) =>
       this.#forward({ request, head, recording, resolve, attempts: 0 }),
     );
@@ -193,13 +200,13 @@ export class Visitors {
 
   /** To the connected agent, or to one that reconnects in time. */
   #forward(visit: PendingRequest): void {
-    const link = this.#tunnel.agents.current(Date.now());
+    const link = this.#deps.agents.current(Date.now());
     if (!link) {
       void this.#forwardParked(visit);
       return;
     }
     visit.attempts += 1;
-    if (visit.head.isSocket) {
+    if (visit.head.isWebSocket) {
       visit.resolve(this.#openSocket(link, visit));
       return;
     }
@@ -225,15 +232,15 @@ export class Visitors {
     if (canRetry && visit.attempts === 1 && !request.bodyUsed) return this.#forward(visit);
     const code = outcome === "lost" || outcome === "refused" ? "agent_offline" : outcome;
     visit.recording?.fail(code);
-    visit.resolve(refuse({ code }));
+    visit.resolve(toRefusalResponse({ code }));
   }
 
   async #openSocket(link: AgentLink, { head, recording }: PendingRequest): Promise<Response> {
-    const handshake = new SocketHandshake(link, head, recording);
+    const handshake = new WebSocketHandshake(link, head, recording);
     const outcome = await handshake.outcome;
     if (typeof outcome === "string") {
       recording?.fail(outcome);
-      return refuse({ code: outcome });
+      return toRefusalResponse({ code: outcome });
     }
     if (outcome instanceof Response) return outcome;
     const { 0: client, 1: server } = new WebSocketPair();
@@ -243,7 +250,7 @@ export class Visitors {
     const capture = recording?.id ?? null;
     const attachment: VisitorAttachment = { kind: "visitor", agentId, stream, capture };
     server.serializeAttachment(attachment);
-    const visitor = new VisitorSocket(link, stream, server, this.#tunnel.reports.usage, recording);
+    const visitor = new VisitorSocket(link, stream, server, this.#deps.reports.usage, recording);
     this.#sockets.set(server, visitor);
     handshake.handOver(visitor);
     return new Response(null, { status: 101, webSocket: client, headers: outcome.headers });
@@ -254,29 +261,30 @@ export class Visitors {
     const attachment = readAttachment(socket);
     if (attachment.kind !== "visitor") return;
     const { agentId, stream, capture } = attachment;
-    const recording = capture === null ? null : this.#tunnel.captures.resumeRecording(capture);
-    const link = this.#tunnel.agents.current(Date.now());
+    const recording = capture === null ? null : this.#deps.captures.resumeRecording(capture);
+    const link = this.#deps.agents.current(Date.now());
     if (link?.attachment.agentId !== agentId) {
       recording?.fail("agent_offline");
       return closeQuietly(socket, 1012, "the tunnel's agent disconnected");
     }
-    const visitor = new VisitorSocket(link, stream, socket, this.#tunnel.reports.usage, recording);
+    const visitor = new VisitorSocket(link, stream, socket, this.#deps.reports.usage, recording);
     this.#sockets.set(socket, visitor);
     link.resume(stream, visitor);
   }
 
   #refuseOffline(recording: Recording | null): Response {
-    const { lifetime } = this.#tunnel;
+    const { lifetime } = this.#deps;
     recording?.fail("agent_offline");
-    if (lifetime.isRetired) return refuse({ code: "tunnel_not_found" });
-    if (lifetime.isStopped) return refuse({ code: "agent_offline", message: STOPPED_MESSAGE });
-    return refuse(withRetryAfter("agent_offline", RECONNECT_MAX_MS));
+    if (lifetime.isRetired) return toRefusalResponse({ code: "tunnel_not_found" });
+    if (lifetime.isStopped)
+      return toRefusalResponse({ code: "agent_offline", message: STOPPED_MESSAGE });
+    return toRefusalResponse(withRetryAfter("agent_offline", RECONNECT_MAX_MS));
   }
 
   /** While requests are in flight, checks that the agent is alive: one that falls silent is disconnected. */
   #startSilenceCheck(): void {
     this.#silenceCheck ??= setInterval(() => {
-      this.#tunnel.agents.current(Date.now());
+      this.#deps.agents.current(Date.now());
       if (this.#inFlight > 0 || this.#silenceCheck === undefined) return;
       clearInterval(this.#silenceCheck);
       this.#silenceCheck = undefined;

@@ -184,10 +184,10 @@ export class ClientStream implements Stream {
     link.windows.recordSent(id, bytes.byteLength);
     link.send((writer) => writer.writeBytes(FRAME.data, isLast ? FLAG.end : 0, id, bytes));
     this.#state.clientUngranted += bytes.byteLength;
-    const ungranted = this.#state.clientUngranted;
-    if (ungranted >= Math.min(CREDIT_GRANT_BYTES, window / 4)) {
+    const uncredited = this.#state.clientUngranted;
+    if (uncredited >= Math.min(CREDIT_GRANT_BYTES, window / 4)) {
       this.#state.clientUngranted = 0;
-      socket.send((writer) => writer.writeCredit(CLIENT_STREAM, ungranted));
+      socket.send((writer) => writer.writeCredit(CLIENT_STREAM, uncredited));
     }
     if (isLast) link.windows.end(id);
     if (isLast && this.#isComplete) link.finish(id);

@@ -16,14 +16,14 @@ import {
 import {
   HEARTBEAT_INTERVAL_MS,
   HEARTBEAT_TIMEOUT_MS,
-  HELLO_MAX_MS,
+  HELLO_TIMEOUT_MS,
   STREAM_WINDOW_BYTES,
   WIRE_MESSAGE_MAX_BYTES,
 } from "../../../protocol/limits.ts";
 import { SERVICE_VERSION } from "../../../protocol/version.ts";
 import { closeQuietly } from "../../close-quietly.ts";
 import { isAllowedAddress } from "../../../access/ip-allowlist.ts";
-import { refuse } from "../../../access/refusal.ts";
+import { toRefusalResponse } from "../../../access/refusal.ts";
 import {
   readAttachment,
   CLIENT_HEADER,
@@ -33,7 +33,7 @@ import {
 } from "../agents/admission.ts";
 import type { Agents } from "../agents/agents.ts";
 import type { Alarm } from "../alarm.ts";
-import type { Reports } from "../metrics/reports.ts";
+import type { MetricsReporter } from "../metrics/metrics-reporter.ts";
 import type { AccessPolicy } from "../proxy/access-policy.ts";
 import type { Visitors } from "../proxy/visitors.ts";
 import { ClientSocket } from "./client-socket.ts";
@@ -41,7 +41,7 @@ import { ClientStream, type SharedWindow } from "./client-stream.ts";
 import { MINUTE_MS } from "../../../shared/time.ts";
 
 /** Clients of one tunnel that are connected at the same time. */
-export const CONNECT_CLIENTS_MAX = 256;
+export const CLIENTS_MAX = 256;
 /** The sum of all clients' windows: the bytes that they may send before the agent has received them. */
 export const CONNECT_WINDOWS_MAX_BYTES = 16 * 1024 * 1024;
 /** The smallest window of a client; that of all clients fit into the bound above. */
@@ -55,7 +55,7 @@ export interface ClientsDeps {
   agents: Agents;
   alarm: Alarm;
   access: Pick<AccessPolicy, "allowedCidrs">;
-  reports: Pick<Reports, "usage" | "countConnection">;
+  reports: Pick<MetricsReporter, "usage" | "countConnection">;
   visitors: Pick<Visitors, "waitForAgent">;
 }
 
@@ -79,10 +79,10 @@ export class Clients {
   /** A client's connection from the API, which has verified its token. */
   accept(request: Request): Response {
     const admission = ClientAdmission.parse(JSON.parse(request.headers.get(CLIENT_HEADER) ?? ""));
-    if (!this.#isAllowed(admission.address)) return refuse({ code: "forbidden" });
-    if (this.#sockets().length >= CONNECT_CLIENTS_MAX) this.#closeSilent();
+    if (!this.#isAllowed(admission.address)) return toRefusalResponse({ code: "forbidden" });
+    if (this.#sockets().length >= CLIENTS_MAX) this.#closeSilent();
     const others = this.#sockets();
-    if (others.length >= CONNECT_CLIENTS_MAX) return refuse({ code: "rate_limited" });
+    if (others.length >= CLIENTS_MAX) return toRefusalResponse({ code: "rate_limited" });
     const windows = others.map((socket) => readClientAttachment(socket).window);
     const { 0: client, 1: server } = new WebSocketPair();
     this.#ctx.acceptWebSocket(server, [CLIENT_TAG]);
@@ -95,7 +95,7 @@ export class Clients {
     };
     server.serializeAttachment(attachment);
     this.#clients.set(server, "connecting");
-    const timer = setTimeout(() => close(server, "protocol_error", "no hello"), HELLO_MAX_MS);
+    const timer = setTimeout(() => close(server, "protocol_error", "no hello"), HELLO_TIMEOUT_MS);
     this.#helloTimers.set(server, timer);
     this.#deps.alarm.scheduleBy(Date.now() + CONNECT_CHECK_INTERVAL_MS, "unconfirmed");
     const protocol = request.headers.get("sec-websocket-protocol");
@@ -294,7 +294,7 @@ export class Clients {
  */
 function computeWindow(windows: number[]): number {
   const used = windows.reduce((sum, window) => sum + window, 0);
-  const others = CONNECT_CLIENTS_MAX - windows.length - 1;
+  const others = CLIENTS_MAX - windows.length - 1;
   const left = CONNECT_WINDOWS_MAX_BYTES - used - others * CONNECT_WINDOW_MIN_BYTES;
   const window = Math.min(Math.floor(left / 8), STREAM_WINDOW_BYTES);
   return Math.max(window, CONNECT_WINDOW_MIN_BYTES);

@@ -2,10 +2,10 @@
  * The traffic that a relay carried, counted once. A relay reports the totals of each association, and repeats a
  * report when it does not know whether it arrived: only the increase since the last report counts.
  */
-import type { TunnelUsage } from "../../../protocol/relay/link.ts";
+import type { AssociationUsage } from "../../../protocol/relay/link.ts";
 import { dropOldest } from "../../../shared/bounded-map.ts";
 
-export type RelayedTotals = Pick<TunnelUsage, "connections" | "bytesIn" | "bytesOut">;
+export type RelayedTotals = Pick<AssociationUsage, "connections" | "bytesIn" | "bytesOut">;
 
 const KEY = "relayed-usage";
 /** Only one association of a tunnel is alive; ended ones may still send their last report. */
@@ -24,7 +24,7 @@ export class RelayedUsage {
   }
 
   /** @returns by how much a report exceeds the last one. The caller counts and saves it in the same turn. */
-  takeIncrease({ source, connections, bytesIn, bytesOut }: TunnelUsage): RelayedTotals {
+  takeIncrease({ source, connections, bytesIn, bytesOut }: AssociationUsage): RelayedTotals {
     const known = this.#sources.get(source) ?? { connections: 0, bytesIn: 0, bytesOut: 0 };
     const newest = {
       connections: Math.max(known.connections, connections),

@@ -1,7 +1,7 @@
 /** The password of a tunnel (HTTP Basic, RFC 7617). */
 import { z } from "zod";
 import { PASSWORD_MAX_BYTES } from "../../limits.ts";
-import { ONE_LINE } from "../scalars.ts";
+import { ONE_LINE_RULE } from "../scalars.ts";
 import { toUtf8 } from "../../../shared/bytes.ts";
 
 const BASIC_AUTH_USERNAME_MAX_CHARS = 64;
@@ -13,11 +13,11 @@ const Username = z
   .min(1)
   .max(BASIC_AUTH_USERNAME_MAX_CHARS)
   .regex(/^[^:]*$/, "must not contain a colon")
-  .regex(...ONE_LINE);
+  .regex(...ONE_LINE_RULE);
 const Password = z
   .string()
   .min(BASIC_AUTH_PASSWORD_MIN_CHARS)
-  .regex(...ONE_LINE)
+  .regex(...ONE_LINE_RULE)
   .refine(
     (password) => toUtf8(password.normalize("NFKC")).length <= PASSWORD_MAX_BYTES,
     `must have at most ${PASSWORD_MAX_BYTES} bytes`,

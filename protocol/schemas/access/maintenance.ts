@@ -1,6 +1,6 @@
 /** Maintenance mode: a tunnel that is closed for a while, with an optional message to its visitors. */
 import { z } from "zod";
-import { STORABLE } from "../scalars.ts";
+import { STORABLE_RULE } from "../scalars.ts";
 
 const MAINTENANCE_MESSAGE_MAX_CHARS = 500;
 
@@ -8,7 +8,7 @@ export const StartMaintenance = z.object({
   message: z
     .string()
     .max(MAINTENANCE_MESSAGE_MAX_CHARS)
-    .regex(...STORABLE)
+    .regex(...STORABLE_RULE)
     .optional(),
 });
 

@@ -2,7 +2,7 @@
 import { z } from "zod";
 import { isSettableByPolicy } from "../../header-names.ts";
 import { HEADER_NAME_MAX_CHARS } from "../../limits.ts";
-import { FIELD_NAME, ONE_LINE, STORABLE } from "../scalars.ts";
+import { FIELD_NAME_RULE, ONE_LINE_RULE, STORABLE_RULE } from "../scalars.ts";
 
 const POLICY_MAX_ACTIONS = 16;
 const POLICY_MAX_ISSUERS = 10;
@@ -17,12 +17,12 @@ const REQUESTS_PER_MINUTE_MAX = 1_000_000;
 export const SettableName = z
   .string()
   .max(HEADER_NAME_MAX_CHARS)
-  .regex(...FIELD_NAME)
+  .regex(...FIELD_NAME_RULE)
   .refine(isSettableByPolicy, "must not be a header that the connection or this service controls");
 export const HeaderValue = z
   .string()
   .max(HEADER_VALUE_MAX_CHARS)
-  .regex(...ONE_LINE);
+  .regex(...ONE_LINE_RULE);
 
 const HeaderSet = z.object({
   kind: z.literal("header_set"),
@@ -37,7 +37,7 @@ const Deny = z.object({
     .max(PATH_PREFIX_MAX_CHARS)
     .startsWith("/", 'must start with "/"')
     .regex(/^[^?#]*$/, "must be a path without query and fragment")
-    .regex(...ONE_LINE),
+    .regex(...ONE_LINE_RULE),
 });
 
 /** Compared exactly with the issuer of a token. Its discovery document is below this URL. */
@@ -45,7 +45,7 @@ const Issuer = z
   .url({ protocol: /^https?$/, error: "must be a URL that starts with https://" })
   .max(ISSUER_MAX_CHARS)
   .regex(/^[^?#@\s]*$/, "must not contain a query, a fragment, a user or spaces")
-  .regex(...ONE_LINE);
+  .regex(...ONE_LINE_RULE);
 
 const JwtValidation = z.object({
   kind: z.literal("jwt_validation"),
@@ -58,7 +58,7 @@ const JwtValidation = z.object({
         .string()
         .min(1)
         .max(AUDIENCE_MAX_CHARS)
-        .regex(...STORABLE),
+        .regex(...STORABLE_RULE),
     )
     .min(1)
     .max(POLICY_MAX_AUDIENCES)

@@ -1,23 +1,23 @@
 /** The second factor: enabling it, disabling it, and passing its challenge at login. */
 import { z } from "zod";
-import { RECOVERY_CODES } from "../../limits.ts";
+import { RECOVERY_CODE_COUNT } from "../../limits.ts";
 
-export const PendingSecret = z.object({
+export const TotpEnrollment = z.object({
   /** For a QR code. */
   otpauth_uri: z.string(),
   secret_base32: z.string(),
 });
-export type PendingSecret = z.infer<typeof PendingSecret>;
+export type TotpEnrollment = z.infer<typeof TotpEnrollment>;
 
 /** Without `secret_base32` the secret in the enrollment's cookie is used. */
-export const ConfirmSecret = z.object({
+export const ConfirmTotpEnrollment = z.object({
   code: z.string(),
   secret_base32: z.string().optional(),
 });
 
 export const MfaEnabled = z.object({
   status: z.literal("enabled"),
-  recovery_codes: z.array(z.string()).length(RECOVERY_CODES),
+  recovery_codes: z.array(z.string()).length(RECOVERY_CODE_COUNT),
 });
 export type MfaEnabled = z.infer<typeof MfaEnabled>;
 
@@ -28,7 +28,7 @@ export const DisableMfa = z
     error: "must not be given together with password",
   });
 
-export const PassChallenge = z
+export const VerifyMfaChallenge = z
   .object({
     challenge_token: z.string(),
     code: z.string().optional(),
@@ -38,4 +38,4 @@ export const PassChallenge = z
     path: ["code"],
     error: "is required unless recovery_code is given, and must not be given together with it",
   });
-export type PassChallenge = z.infer<typeof PassChallenge>;
+export type VerifyMfaChallenge = z.infer<typeof VerifyMfaChallenge>;

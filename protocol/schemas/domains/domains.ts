@@ -20,7 +20,7 @@ export const CustomDomain = z.object({
 export type CustomDomain = z.infer<typeof CustomDomain>;
 
 /** The query of a TLS proxy before it requests a certificate. */
-export const AllowedQuery = z.object({
+export const CertificateCheckQuery = z.object({
   domain: z
     .string()
     .min(1)

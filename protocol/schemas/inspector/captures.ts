@@ -5,7 +5,7 @@
 import { z } from "zod";
 import { STATUS_BY_CODE, type ErrorCode } from "../../errors.ts";
 import { HEADER_NAME_MAX_CHARS } from "../../limits.ts";
-import { FIELD_NAME, Instant } from "../scalars.ts";
+import { FIELD_NAME_RULE, Instant } from "../scalars.ts";
 
 const REDACTED_HEADERS_MAX = 100;
 
@@ -52,7 +52,7 @@ export const CaptureSummary = z.object({
 export type CaptureSummary = z.infer<typeof CaptureSummary>;
 
 /** A message of a WebSocket. */
-export const CapturedFrame = z.object({
+export const CapturedMessage = z.object({
   timestamp: Instant,
   /** The sender. */
   from: z.enum(["client", "server"]),
@@ -62,7 +62,7 @@ export const CapturedFrame = z.object({
   /** Its first bytes in base64. For a close: two bytes of its code, then the reason. */
   data: z.string(),
 });
-export type CapturedFrame = z.infer<typeof CapturedFrame>;
+export type CapturedMessage = z.infer<typeof CapturedMessage>;
 
 /** A server-sent event. */
 export const CapturedSseEvent = z.object({
@@ -76,7 +76,7 @@ export const CapturedSseEvent = z.object({
 });
 export type CapturedSseEvent = z.infer<typeof CapturedSseEvent>;
 
-export const CaptureEvent = CaptureSummary.extend({
+export const CaptureDetail = CaptureSummary.extend({
   /** As it was sent, without the question mark; null without a query. */
   query: z.string().nullable(),
   /**
@@ -91,13 +91,13 @@ export const CaptureEvent = CaptureSummary.extend({
   /** Whether bytes of the body are missing: it was too long, or was not read, or bodies are not captured. */
   truncated: z.object({ request: z.boolean(), response: z.boolean() }),
   /** The newest of the `frames_total` messages of a WebSocket, oldest first. */
-  frames: z.array(CapturedFrame),
+  frames: z.array(CapturedMessage),
   frames_total: z.int(),
   /** The newest of the `events_total` events of an event stream. Empty when the stream is compressed. */
   events: z.array(CapturedSseEvent),
   events_total: z.int(),
 });
-export type CaptureEvent = z.infer<typeof CaptureEvent>;
+export type CaptureDetail = z.infer<typeof CaptureDetail>;
 
 export interface CaptureFilter {
   limit: number;
@@ -146,7 +146,7 @@ export const CaptureSettings = z.object({
       z
         .string()
         .max(HEADER_NAME_MAX_CHARS)
-        .regex(...FIELD_NAME)
+        .regex(...FIELD_NAME_RULE)
         .toLowerCase(),
     )
     .max(REDACTED_HEADERS_MAX)
@@ -160,7 +160,7 @@ export type CaptureSettings = z.infer<typeof CaptureSettings>;
 export const TunnelCaptureSettings = CaptureSettings.extend({ id: z.uuid() });
 
 /** The settings as the tunnel's object gets them. The version of a tunnel only increases. */
-export interface CapturePolicy extends CaptureSettings {
+export interface VersionedCaptureSettings extends CaptureSettings {
   version: number;
   /** From the organization's plan. */
   retentionDays: number;

@@ -1,7 +1,7 @@
 /** Queries of captured requests. */
 import { z } from "zod";
 import { METHOD_MAX_CHARS } from "../../limits.ts";
-import { FIELD_NAME, STORABLE } from "../scalars.ts";
+import { FIELD_NAME_RULE, STORABLE_RULE } from "../scalars.ts";
 
 const INSPECTOR_LIST_MAX_ROWS = 500;
 const INSPECTOR_LIST_DEFAULT_ROWS = 100;
@@ -22,7 +22,7 @@ export const InspectorQuery = z.object({
   method: z
     .string()
     .max(METHOD_MAX_CHARS)
-    .regex(FIELD_NAME[0], "must be an HTTP method")
+    .regex(FIELD_NAME_RULE[0], "must be an HTTP method")
     .toUpperCase()
     .optional(),
   /** `404`, or `4xx`. */
@@ -35,7 +35,7 @@ export const InspectorQuery = z.object({
     .string()
     .min(1)
     .max(INSPECTOR_PATH_MAX_CHARS)
-    .regex(...STORABLE)
+    .regex(...STORABLE_RULE)
     .optional(),
   /** RFC 3339. Older requests are not returned. */
   since: z.iso.datetime({ offset: true }).optional(),

@@ -2,7 +2,7 @@
 import { z } from "zod";
 import { EMAIL_MAX_CHARS } from "../../limits.ts";
 import { AUDIT_RESOURCES, AuditAction } from "./audit-actions.ts";
-import { Instant, ONE_LINE, PageQuery } from "../scalars.ts";
+import { Instant, ONE_LINE_RULE, PageQuery } from "../scalars.ts";
 
 export const AuditEvent = z.object({
   id: z.uuid(),
@@ -32,6 +32,6 @@ export const EventQuery = PageQuery.extend({
   actor: z
     .string()
     .max(EMAIL_MAX_CHARS)
-    .regex(...ONE_LINE)
+    .regex(...ONE_LINE_RULE)
     .optional(),
 });

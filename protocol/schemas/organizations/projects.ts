@@ -1,6 +1,6 @@
 /** Projects: a namespace for tunnels and their tokens. */
 import { z } from "zod";
-import { Instant, Label, Line } from "../scalars.ts";
+import { Instant, Label, SingleLineText } from "../scalars.ts";
 
 const PROJECT_NAME_MAX_CHARS = 100;
 
@@ -15,5 +15,8 @@ export const Project = z.object({
 export type Project = z.infer<typeof Project>;
 
 export const ProjectSlug = z.object({ slug: Label });
-export const CreateProject = z.object({ slug: Label, name: Line(PROJECT_NAME_MAX_CHARS) });
-export const RenameProject = z.object({ name: Line(PROJECT_NAME_MAX_CHARS) });
+export const CreateProject = z.object({
+  slug: Label,
+  name: SingleLineText(PROJECT_NAME_MAX_CHARS),
+});
+export const RenameProject = z.object({ name: SingleLineText(PROJECT_NAME_MAX_CHARS) });

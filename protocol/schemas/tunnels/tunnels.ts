@@ -42,7 +42,7 @@ export const CreateTunnel = z
 export type CreateTunnel = z.output<typeof CreateTunnel>;
 
 /** The query of an agent's connection. */
-export const ConnectQuery = z
+export const AgentConnectQuery = z
   .object({
     port: z.coerce.number().pipe(LocalPort),
     subdomain: Label.optional(),
@@ -74,7 +74,7 @@ export const ConnectQuery = z
   });
 
 /** The query of a client of `underpass connect`: a tunnel's id or its subdomain. */
-export const StreamsQuery = z.object({ tunnel: z.union([z.uuid(), Label]) });
+export const ClientConnectQuery = z.object({ tunnel: z.union([z.uuid(), Label]) });
 
 const TunnelStatus = z.enum(["inactive", "active", "offline", "expired"]);
 /** The response to starting or stopping a tunnel. */

@@ -4,7 +4,7 @@ import type { AddressInfo } from "node:net";
 import type { Duplex } from "node:stream";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { WebSocket, WebSocketServer } from "ws";
-import { SOCKET_MESSAGE_MAX_BYTES } from "../../../protocol/limits.ts";
+import { WEBSOCKET_MESSAGE_MAX_BYTES } from "../../../protocol/limits.ts";
 import { WAIT_OPTIONS } from "../../harness/timeouts.ts";
 import { createRandom } from "../../harness/random.ts";
 import { startStack, type Stack } from "../../harness/server/stack.ts";
@@ -19,7 +19,7 @@ let refuse: ((socket: Duplex) => void) | undefined;
 const site = createServer();
 const sockets = new WebSocketServer({
   noServer: true,
-  maxPayload: SOCKET_MESSAGE_MAX_BYTES,
+  maxPayload: WEBSOCKET_MESSAGE_MAX_BYTES,
   handleProtocols: (offered) => SUBPROTOCOLS.find((known) => offered.has(known)) ?? false,
 });
 
@@ -51,7 +51,7 @@ interface Pair {
 function open(protocols: string[] = []): WebSocket {
   return new WebSocket(`ws://127.0.0.1:${stack.server.port}/room?a=%2f`, protocols, {
     headers: { host: `rooms.localhost:${stack.server.port}`, cookie: "a=1" },
-    maxPayload: SOCKET_MESSAGE_MAX_BYTES,
+    maxPayload: WEBSOCKET_MESSAGE_MAX_BYTES,
     perMessageDeflate: false,
   });
 }

@@ -2,7 +2,7 @@
 import { once } from "node:events";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { WebSocket } from "ws";
-import type { CaptureEvent } from "../../../protocol/schemas/inspector/captures.ts";
+import type { CaptureDetail } from "../../../protocol/schemas/inspector/captures.ts";
 import { startLocalSite, type LocalSite } from "../../harness/tunnel/local-site.ts";
 import {
   basicAuthorization,
@@ -60,7 +60,7 @@ describe("a tunnel's capture settings", () => {
 });
 
 /** Waits until the tunnel's only capture has ended. */
-async function waitForOnlyCapture(tunnel_id: string): Promise<CaptureEvent> {
+async function waitForOnlyCapture(tunnel_id: string): Promise<CaptureDetail> {
   const [summary] = await waitForCaptures(world.owner, { tunnel_id }, 1);
   return getCapture(world.owner, summary!.id);
 }

@@ -1,7 +1,7 @@
 /** A person's authenticator app and recovery codes. */
 import { TOTP } from "otpauth";
 import type { MfaRequired } from "../../../protocol/schemas/accounts/accounts.ts";
-import type { MfaEnabled, PendingSecret } from "../../../protocol/schemas/accounts/mfa.ts";
+import type { MfaEnabled, TotpEnrollment } from "../../../protocol/schemas/accounts/mfa.ts";
 import type { z } from "zod";
 import {
   createCaller,
@@ -41,7 +41,7 @@ export interface Enrollment {
 }
 
 export async function enroll(person: Person): Promise<Enrollment> {
-  const { body, headers } = await person.post<z.infer<typeof PendingSecret>>("/auth/mfa/enroll");
+  const { body, headers } = await person.post<z.infer<typeof TotpEnrollment>>("/auth/mfa/enroll");
   return {
     secret: body.secret_base32,
     uri: body.otpauth_uri,

@@ -45,7 +45,11 @@ export async function startFakeRelay(): Promise<FakeRelay> {
     isAnswering: true,
     send(flow, payload, number = (sequence += 1)) {
       const bytes = Buffer.alloc(DATAGRAM_HEADER_BYTES + payload.length);
-      writeDatagramHeader(bytes, 0, { type: DATAGRAM.data, u16: number & 0xffff, flow });
+      writeDatagramHeader(bytes, 0, {
+        type: DATAGRAM.data,
+        sequenceOrLength: number & 0xffff,
+        flow,
+      });
       bytes.write(payload, DATAGRAM_HEADER_BYTES);
       relay.sendRaw(bytes);
     },

@@ -155,7 +155,7 @@ function serverConfig(api: FakeNetworkApi, network: PrivateNetwork): string {
   return [
     "[Interface]",
     "PrivateKey = <PASTE_SERVER_PRIVATE_KEY>",
-    `Address = ${numberToIpv4(prefix.ipv4!.first + 1)}/${prefix.prefix}`,
+    `Address = ${numberToIpv4(prefix.ipv4!.first + 1)}/${prefix.prefixLength}`,
     `ListenPort = ${network.server_listen_port}`,
     "MTU = 1380",
     `# Reached through the relay at ${network.public_endpoint}`,

@@ -69,7 +69,7 @@ export async function presentTicket(
 
 export function writeData(flow: number, payload: Uint8Array): Uint8Array {
   const bytes = Buffer.alloc(DATAGRAM_HEADER_BYTES + payload.byteLength);
-  writeDatagramHeader(bytes, 0, { type: DATAGRAM.data, u16: 1, flow });
+  writeDatagramHeader(bytes, 0, { type: DATAGRAM.data, sequenceOrLength: 1, flow });
   bytes.set(payload, DATAGRAM_HEADER_BYTES);
   return bytes;
 }

@@ -150,9 +150,9 @@ export class RelayAgent implements AsyncDisposable {
   }
 }
 
-function toDatagram(flow: number, u16: number, payload: Uint8Array): Buffer {
+function toDatagram(flow: number, sequenceOrLength: number, payload: Uint8Array): Buffer {
   const bytes = Buffer.alloc(DATAGRAM_HEADER_BYTES + payload.byteLength);
-  writeDatagramHeader(bytes, 0, { type: DATAGRAM.data, u16, flow });
+  writeDatagramHeader(bytes, 0, { type: DATAGRAM.data, sequenceOrLength, flow });
   bytes.set(payload, DATAGRAM_HEADER_BYTES);
   return bytes;
 }

@@ -21,7 +21,7 @@ import {
   type RelayStatus,
   type Revocation,
   type ApiToRelayMessage,
-  type TunnelUsage,
+  type AssociationUsage,
 } from "../../../protocol/relay/link.ts";
 import {
   RELAY_TICKET_TYPE,
@@ -199,7 +199,7 @@ export interface FakeApi extends AsyncDisposable {
   /** The newest status of a network, or undefined. */
   network(id: string): NetworkStatus | undefined;
   /** The newest totals of a tunnel, or undefined. */
-  tunnel(id: string): TunnelUsage | undefined;
+  tunnel(id: string): AssociationUsage | undefined;
   ticket(
     relayId: string,
     claims: NetworkTicket | TunnelTicket,

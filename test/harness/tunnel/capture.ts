@@ -1,5 +1,5 @@
 /** Builds a captured request as the inspector returns it. */
-import type { CaptureEvent } from "../../../protocol/schemas/inspector/captures.ts";
+import type { CaptureDetail } from "../../../protocol/schemas/inspector/captures.ts";
 
 interface Bodies {
   sent?: Uint8Array | string;
@@ -7,7 +7,7 @@ interface Bodies {
 }
 
 /** @param bodies as bytes; sizes and base64 follow from them. */
-export function buildCapture(event: Partial<CaptureEvent>, bodies: Bodies = {}): CaptureEvent {
+export function buildCapture(event: Partial<CaptureDetail>, bodies: Bodies = {}): CaptureDetail {
   const sent = Buffer.from(bodies.sent ?? "");
   const answered = Buffer.from(bodies.answered ?? "");
   return {

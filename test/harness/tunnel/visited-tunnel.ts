@@ -1,5 +1,8 @@
 /** A tunnel that a test visits to inspect the captured requests, and the local server behind it. */
-import type { CaptureEvent, CaptureSummary } from "../../../protocol/schemas/inspector/captures.ts";
+import type {
+  CaptureDetail,
+  CaptureSummary,
+} from "../../../protocol/schemas/inspector/captures.ts";
 import { waitUntil, type Person, type Reply } from "../server/api.ts";
 import { startRawOrigin, type RawOrigin } from "./origin.ts";
 import type { OwnedTunnel, TunnelOwner } from "./owned-tunnel.ts";
@@ -47,6 +50,6 @@ export function waitForCaptures(
   }, 60_000);
 }
 
-export async function getCapture(by: Person, id: string): Promise<CaptureEvent> {
-  return (await by.get<CaptureEvent>(`/inspector/${id}`)).body;
+export async function getCapture(by: Person, id: string): Promise<CaptureDetail> {
+  return (await by.get<CaptureDetail>(`/inspector/${id}`)).body;
 }

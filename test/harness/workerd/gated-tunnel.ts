@@ -24,7 +24,7 @@ export async function publish(
   basicAuth: typeof AUTH | null = null,
 ): Promise<number> {
   const settings = { version: newVersion(), realm: "shop", basicAuth, policy: { actions } };
-  await tunnel.stub.publishSettings(settings);
+  await tunnel.stub.publishAccessSettings(settings);
   return settings.version;
 }
 

@@ -1,9 +1,9 @@
 /** The captures of a tunnel, for tests inside workerd. */
 import type {
-  CaptureEvent,
+  CaptureDetail,
   CaptureFilter,
   CaptureSummary,
-  CapturePolicy,
+  VersionedCaptureSettings,
 } from "../../../protocol/schemas/inspector/captures.ts";
 import { FRAME } from "../../../protocol/wire/frames.ts";
 import type { LiveTunnel, TestAgent } from "./live-tunnel.ts";
@@ -16,7 +16,7 @@ export async function listCaptures(
 }
 
 /** The newest capture, in full. */
-export async function lastCapture(tunnel: LiveTunnel): Promise<CaptureEvent> {
+export async function lastCapture(tunnel: LiveTunnel): Promise<CaptureDetail> {
   const [newest] = await listCaptures(tunnel, { limit: 1 });
   if (!newest) throw new Error("the tunnel has no captures");
   return (await tunnel.stub.getCapture(newest.id))!;
@@ -26,7 +26,7 @@ let versions = 0;
 
 export async function setCaptureSettings(
   tunnel: LiveTunnel,
-  settings: Partial<CapturePolicy>,
+  settings: Partial<VersionedCaptureSettings>,
 ): Promise<void> {
   versions += 1;
   await tunnel.stub.publishCaptureSettings({

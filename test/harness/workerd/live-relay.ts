@@ -2,7 +2,7 @@
 import { env } from "cloudflare:workers";
 import { evictDurableObject } from "cloudflare:test";
 import type { Relay } from "../../../durable-objects/relay.ts";
-import { RELAY_LINK_URL } from "../../../durable-objects/relay/admission.ts";
+import { RELAY_LINK_URL } from "../../../durable-objects/relay/link-attachment.ts";
 import {
   ApiToRelayMessage,
   type NetworkStatus,

@@ -12,7 +12,7 @@ import type { Tunnel } from "../../../durable-objects/tunnel.ts";
 import {
   ADMISSION_HEADER,
   AGENT_CONNECT_URL,
-  type Admission,
+  type AgentAdmission,
 } from "../../../durable-objects/tunnel/agents/admission.ts";
 import {
   parseCodeAndText,
@@ -73,7 +73,7 @@ export class LiveTunnel {
   readonly stub = bindings.TUNNEL.getByName(this.id);
 
   /** An agent after hello and welcome. */
-  async agent(admission: Partial<Admission> = {}): Promise<TestAgent> {
+  async agent(admission: Partial<AgentAdmission> = {}): Promise<TestAgent> {
     const agent = await this.connect(admission);
     agent.send((writer) => writer.writeJson(FRAME.hello, 0, 0, HELLO));
     agent.welcome = Welcome.parse(parseJsonPayload((await agent.next(FRAME.welcome)).payload));
@@ -81,8 +81,8 @@ export class LiveTunnel {
   }
 
   /** An agent's connection before its hello. */
-  async connect(admission: Partial<Admission> = {}): Promise<TestAgent> {
-    const full: Admission = {
+  async connect(admission: Partial<AgentAdmission> = {}): Promise<TestAgent> {
+    const full: AgentAdmission = {
       tunnelId: this.id,
       orgId: this.id,
       name: "shop",

@@ -1,8 +1,8 @@
 /** A TCP tunnel inside workerd. The test plays its agent and clients frame by frame, its relay message by message. */
 import {
-  AGENT_STREAMS_URL,
+  CLIENT_CONNECT_URL,
   CLIENT_HEADER,
-  type Admission,
+  type AgentAdmission,
   type ClientAdmission,
 } from "../../../durable-objects/tunnel/agents/admission.ts";
 import {
@@ -29,7 +29,10 @@ export const TCP_HELLO: Hello = { ...HELLO, capabilities: [TCP_CAPABILITY] };
 export class TcpTunnel extends LiveTunnel {
   readonly relay = new LiveRelay();
 
-  override async agent(admission: Partial<Admission> = {}, hello = TCP_HELLO): Promise<TestAgent> {
+  override async agent(
+    admission: Partial<AgentAdmission> = {},
+    hello = TCP_HELLO,
+  ): Promise<TestAgent> {
     const relay = { id: this.relay.id, port: 40_001 };
     const agent = await this.connect({ url: "tcp://relay:40001", relay, ...admission });
     agent.send((writer) => writer.writeJson(FRAME.hello, 0, 0, hello));
@@ -46,7 +49,7 @@ export class TcpTunnel extends LiveTunnel {
       tokenExpiresAtMs: Date.now() + 3600_000,
       ...admission,
     };
-    const answer = await this.stub.fetch(AGENT_STREAMS_URL, {
+    const answer = await this.stub.fetch(CLIENT_CONNECT_URL, {
       headers: {
         upgrade: "websocket",
         "sec-websocket-protocol": STREAMS_SUBPROTOCOL,

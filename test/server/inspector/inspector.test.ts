@@ -2,7 +2,7 @@
 import { execFile } from "node:child_process";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { CaptureIds } from "../../../protocol/capture-id.ts";
+import { CaptureIdGenerator } from "../../../protocol/capture-id.ts";
 import type { AuditEvent } from "../../../protocol/schemas/organizations/audit.ts";
 import type { CaptureSummary } from "../../../protocol/schemas/inspector/captures.ts";
 import { waitUntil, type Person } from "../../harness/server/api.ts";
@@ -333,7 +333,7 @@ describe("captured requests", () => {
   });
 
   test("that do not exist are not found", async () => {
-    for (const id of [new CaptureIds(shop.id).next(Date.now()), crypto.randomUUID()]) {
+    for (const id of [new CaptureIdGenerator(shop.id).next(Date.now()), crypto.randomUUID()]) {
       for (const [method, path] of listCalls(id, crypto.randomUUID())) {
         expect([path, (await owner.send(method, path)).status]).toEqual([path, 404]);
       }

@@ -1,7 +1,7 @@
 /** Rules that every route follows. The routes are those of the OpenAPI document, so that no new one is forgotten. */
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { Connection } from "../../../protocol/schemas/tunnels/connections.ts";
-import { CaptureIds } from "../../../protocol/capture-id.ts";
+import { CaptureIdGenerator } from "../../../protocol/capture-id.ts";
 import type { CustomDomain } from "../../../protocol/schemas/domains/domains.ts";
 import type { PrivateNetwork } from "../../../protocol/schemas/networks.ts";
 import type {
@@ -165,7 +165,7 @@ async function createResources(of: Person) {
   });
   const values = {
     "/tunnels/": { "{id}": tunnel.id },
-    "/inspector/": { "{id}": new CaptureIds(tunnel.id).next(Date.now()) },
+    "/inspector/": { "{id}": new CaptureIdGenerator(tunnel.id).next(Date.now()) },
     "/connections/": { "{agent_id}": connection!.agent_id },
     "/domains/": { "{id}": domain.id },
     "/reserved-subdomains/": { "{id}": subdomain.id },

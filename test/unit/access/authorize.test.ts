@@ -9,12 +9,12 @@ import { authorize } from "../../../access/authorize.ts";
 import {
   EDGE_VERDICT_HEADER,
   formatEdgeVerdict,
-  hasPolicyTag,
+  hasGatesTag,
   parseEdgeVerdict,
 } from "../../../access/edge-verdict.ts";
 import { buildGates, createPolicyTag, formatGates, parseGates } from "../../../access/gates.ts";
 import type { IdentityVerdict } from "../../../access/identity.ts";
-import { fillAddedFields, type TunnelSettings } from "../../../access/settings.ts";
+import { fillAddedFields, type AccessSettings } from "../../../access/settings.ts";
 import { isForwarded } from "../../../protocol/header-names.ts";
 import type { PolicyAction } from "../../../protocol/schemas/access/policies.ts";
 
@@ -26,7 +26,7 @@ const ALL: PolicyAction[] = [
   { kind: "deny", path_prefix: "/admin" },
 ];
 
-const settings = (actions: PolicyAction[], basicAuth: TunnelSettings["basicAuth"] = null) =>
+const settings = (actions: PolicyAction[], basicAuth: AccessSettings["basicAuth"] = null) =>
   fillAddedFields({ version: 1, realm: "shop", basicAuth, policy: { actions } });
 const LISTS = { tunnelId: crypto.randomUUID(), domains: [], emails: ["ann@example.com"] };
 const request = (path = "/") => ({
@@ -130,8 +130,8 @@ describe("a verdict of the edge", () => {
     expect(parseEdgeVerdict(formatEdgeVerdict(gates, refusal), gates)).toEqual(refusal);
     expect(parseEdgeVerdict(formatEdgeVerdict(gates, null), newer)).toBeUndefined();
     expect(parseEdgeVerdict(formatEdgeVerdict(gates, refusal), newer)).toBeUndefined();
-    expect(hasPolicyTag(formatEdgeVerdict(gates, refusal), gates)).toBe(true);
-    expect(hasPolicyTag(formatEdgeVerdict(gates, refusal), newer)).toBe(false);
+    expect(hasGatesTag(formatEdgeVerdict(gates, refusal), gates)).toBe(true);
+    expect(hasGatesTag(formatEdgeVerdict(gates, refusal), newer)).toBe(false);
   });
 
   test.each([

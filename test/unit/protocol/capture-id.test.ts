@@ -2,9 +2,9 @@ import { describe, expect, test } from "vitest";
 import { z } from "zod";
 import {
   toCaptureIdPrefix,
-  CaptureIds,
-  getCaptureKey,
-  toCaptureKey,
+  CaptureIdGenerator,
+  getTunnelSuffixOfCapture,
+  getTunnelSuffix,
   getCaptureTimeMs,
 } from "../../../protocol/capture-id.ts";
 
@@ -12,7 +12,7 @@ const TUNNEL = "3f0e5a52-6c0a-4f39-9d5e-0123456789ab";
 const NOW = Date.UTC(2026, 10, 21, 12);
 
 function idsAt(...times: number[]): string[] {
-  const ids = new CaptureIds(TUNNEL);
+  const ids = new CaptureIdGenerator(TUNNEL);
   return times.map((at) => ids.next(at));
 }
 
@@ -21,8 +21,8 @@ describe("the id of a captured request", () => {
     const [id = ""] = idsAt(NOW);
     expect(z.uuidv7().safeParse(id).success).toBe(true);
     expect(getCaptureTimeMs(id)).toBe(NOW);
-    expect(getCaptureKey(id)).toBe(toCaptureKey(TUNNEL));
-    expect(getCaptureKey(id.toUpperCase())).toBe(toCaptureKey(TUNNEL));
+    expect(getTunnelSuffixOfCapture(id)).toBe(getTunnelSuffix(TUNNEL));
+    expect(getTunnelSuffixOfCapture(id.toUpperCase())).toBe(getTunnelSuffix(TUNNEL));
   });
 
   test("sorts after all earlier ids: within one millisecond, when the clock goes back, and when the counter overflows", () => {
@@ -33,14 +33,14 @@ describe("the id of a captured request", () => {
 
   test("sorts between the prefixes of its millisecond and of the next", () => {
     for (const random of [0, 0.999999]) {
-      const id = new CaptureIds(TUNNEL, () => random).next(NOW);
+      const id = new CaptureIdGenerator(TUNNEL, () => random).next(NOW);
       expect(z.uuidv7().safeParse(id).success).toBe(true);
       expect(toCaptureIdPrefix(NOW) < id && id < toCaptureIdPrefix(NOW + 1)).toBe(true);
     }
   });
 
   test("differs after a restart of the object within the same millisecond", () => {
-    const draw = (random: number) => new CaptureIds(TUNNEL, () => random).next(NOW);
+    const draw = (random: number) => new CaptureIdGenerator(TUNNEL, () => random).next(NOW);
     expect(draw(0.1)).not.toBe(draw(0.9));
   });
 });

@@ -1,6 +1,6 @@
 /** Flows, their tags and rates. Without sockets. */
 import { expect, test } from "vitest";
-import { FLOW_IDLE_MAX_MS } from "../../../protocol/relay/limits.ts";
+import { FLOW_IDLE_TIMEOUT_MS } from "../../../protocol/relay/limits.ts";
 import { UNCONFIRMED_FLOW_IDLE_MAX_MS } from "../../../relay/limits.ts";
 import { TokenBucket } from "../../../relay/token-bucket.ts";
 import { FlowTags } from "../../../relay/udp/flow-tags.ts";
@@ -63,9 +63,9 @@ test("idle flows are closed, those of addresses that may be forged earlier", () 
   const forged = table.open("192.0.2.2", 1, false, 0);
   table.closeIdle(UNCONFIRMED_FLOW_IDLE_MAX_MS + 1);
   expect(closed).toEqual([forged]);
-  table.closeIdle(FLOW_IDLE_MAX_MS);
+  table.closeIdle(FLOW_IDLE_TIMEOUT_MS);
   expect(closed).toEqual([forged]);
-  table.closeIdle(FLOW_IDLE_MAX_MS + 1);
+  table.closeIdle(FLOW_IDLE_TIMEOUT_MS + 1);
   expect(closed).toEqual([forged, real]);
 });
 

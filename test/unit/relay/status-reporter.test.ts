@@ -1,6 +1,6 @@
 /** When the relay sends which status to the API. */
 import { expect, test } from "vitest";
-import type { NetworkStatus, TunnelUsage } from "../../../protocol/relay/link.ts";
+import type { NetworkStatus, AssociationUsage } from "../../../protocol/relay/link.ts";
 import type { Association } from "../../../relay/association.ts";
 import { NETWORK_STATUS_MAX_AGE_MS } from "../../../relay/limits.ts";
 import { StatusReporter } from "../../../relay/status-reporter.ts";
@@ -25,7 +25,7 @@ function network(changes: Partial<NetworkStatus> = {}): Association {
 }
 
 function tunnel(bytesIn: number, source = "epoch/1"): Association {
-  const usage: TunnelUsage = {
+  const usage: AssociationUsage = {
     tunnelId: ID,
     source,
     tokenNonce: "ab",

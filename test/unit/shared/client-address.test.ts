@@ -1,9 +1,9 @@
 import { describe, expect, test } from "vitest";
 import { getClientAddress } from "../../../shared/client-address.ts";
 
-const SELF_HOSTED = { hosted: false, trustProxy: false };
-const BEHIND_PROXY = { hosted: false, trustProxy: true };
-const HOSTED = { hosted: true, trustProxy: false };
+const SELF_HOSTED = { onCloudflare: false, trustProxy: false };
+const BEHIND_PROXY = { onCloudflare: false, trustProxy: true };
+const HOSTED = { onCloudflare: true, trustProxy: false };
 
 function request(clientIp: string | undefined, headers: Record<string, string> = {}) {
   return { headers: new Headers(headers), cf: clientIp === undefined ? undefined : { clientIp } };

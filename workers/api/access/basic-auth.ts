@@ -1,6 +1,6 @@
 /** /tunnels/{id}/auth: the password gate of a tunnel (HTTP Basic authentication). */
 import { BasicAuthState, SetBasicAuth } from "../../../protocol/schemas/access/basic-auth.ts";
-import { Id } from "../../../protocol/schemas/scalars.ts";
+import { IdParams } from "../../../protocol/schemas/scalars.ts";
 import { ApiError } from "../../errors.ts";
 import { hashPassword } from "../../identity/accounts/passwords.ts";
 import { mayUse } from "../../store/billing/plans.ts";
@@ -19,7 +19,7 @@ basicAuth.openapi(
     description:
       "`user` is another name for `username`. The password is required from the next request on.",
     guard: allow("tunnels:write"),
-    params: Id,
+    params: IdParams,
     body: SetBasicAuth,
     responses: { 200: jsonResponse("The password is in force.", BasicAuthState) },
     failures: ["upgrade_required", "unavailable"],
@@ -42,7 +42,7 @@ basicAuth.openapi(
     path: "/tunnels/{id}/auth",
     summary: "Remove the password of a tunnel",
     guard: allow("tunnels:write"),
-    params: Id,
+    params: IdParams,
     responses: {
       200: jsonResponse(
         "No password is required any more. Other gates still apply.",

@@ -1,10 +1,10 @@
 /** /tunnels/{id}/edge-auth: the identity gate of a tunnel, at which visitors sign in. */
 import {
-  EdgeAuthState,
-  SetEdgeAuth,
+  IdentityGateState,
+  SetIdentityGate,
   type AllowList,
-} from "../../../protocol/schemas/access/edge-auth.ts";
-import { Id } from "../../../protocol/schemas/scalars.ts";
+} from "../../../protocol/schemas/access/identity-gate.ts";
+import { IdParams } from "../../../protocol/schemas/scalars.ts";
 import { ApiError } from "../../errors.ts";
 import {
   isEmailAddress,
@@ -32,9 +32,9 @@ identityGate.openapi(
     description:
       "Replaces the current lists, from the next request on. A visitor must have an email address that is on one of the lists. When both lists are empty, every visitor who signs in is allowed.",
     guard: allow("tunnels:write"),
-    params: Id,
-    body: SetEdgeAuth,
-    responses: { 200: jsonResponse("The sign-in is required.", EdgeAuthState) },
+    params: IdParams,
+    body: SetIdentityGate,
+    responses: { 200: jsonResponse("The sign-in is required.", IdentityGateState) },
     failures: [
       "unsupported_provider",
       "upgrade_required",
@@ -67,9 +67,12 @@ identityGate.openapi(
     path: "/tunnels/{id}/edge-auth",
     summary: "Remove the sign-in of a tunnel",
     guard: allow("tunnels:write"),
-    params: Id,
+    params: IdParams,
     responses: {
-      200: jsonResponse("No sign-in is required any more. Other gates still apply.", EdgeAuthState),
+      200: jsonResponse(
+        "No sign-in is required any more. Other gates still apply.",
+        IdentityGateState,
+      ),
     },
     failures: ["invalid_request", "unavailable"],
   }),

@@ -1,6 +1,6 @@
 /** /tunnels/{id}/ip-allowlist: the IP addresses from which visitors may reach a tunnel. */
 import { IpAllowlist, SetIpAllowlist } from "../../../protocol/schemas/access/ip-allowlist.ts";
-import { Id } from "../../../protocol/schemas/scalars.ts";
+import { IdParams } from "../../../protocol/schemas/scalars.ts";
 import { findAllowedCidrs, setAllowedCidrs } from "../../store/access/gates.ts";
 import { allow } from "../guard.ts";
 import { createRouter, getMemberActor, jsonResponse, notFound, route } from "../route.ts";
@@ -14,7 +14,7 @@ ipAllowlist.openapi(
     path: "/tunnels/{id}/ip-allowlist",
     summary: "Get the IP allowlist of a tunnel",
     guard: allow("tunnels:read"),
-    params: Id,
+    params: IdParams,
     responses: {
       200: jsonResponse("The list. `cidrs` is null when every address is allowed.", IpAllowlist),
     },
@@ -35,7 +35,7 @@ ipAllowlist.openapi(
     description:
       "Replaces the current list. A visitor from any other address receives 403, or no connection from a TCP tunnel.",
     guard: allow("tunnels:write"),
-    params: Id,
+    params: IdParams,
     body: SetIpAllowlist,
     responses: { 200: jsonResponse("The list is in force.", IpAllowlist) },
     failures: ["unavailable"],
@@ -54,7 +54,7 @@ ipAllowlist.openapi(
     path: "/tunnels/{id}/ip-allowlist",
     summary: "Remove the IP allowlist of a tunnel",
     guard: allow("tunnels:write"),
-    params: Id,
+    params: IdParams,
     responses: { 200: jsonResponse("Every address is allowed.", IpAllowlist) },
     failures: ["unavailable"],
   }),

@@ -3,7 +3,7 @@ import {
   MaintenanceState,
   StartMaintenance,
 } from "../../../protocol/schemas/access/maintenance.ts";
-import { Id } from "../../../protocol/schemas/scalars.ts";
+import { IdParams } from "../../../protocol/schemas/scalars.ts";
 import { setMaintenance } from "../../store/access/gates.ts";
 import { allow } from "../guard.ts";
 import { createRouter, getMemberActor, jsonResponse, route } from "../route.ts";
@@ -19,7 +19,7 @@ maintenance.openapi(
     description:
       "Visitors receive 503, from the next request on. It ends with DELETE, or when the tunnel's last agent disconnects.",
     guard: allow("tunnels:write"),
-    params: Id,
+    params: IdParams,
     optionalBody: StartMaintenance,
     responses: { 200: jsonResponse("Visitors receive 503.", MaintenanceState) },
     failures: ["unavailable"],
@@ -40,7 +40,7 @@ maintenance.openapi(
     path: "/tunnels/{id}/maintenance",
     summary: "End the maintenance of a tunnel",
     guard: allow("tunnels:write"),
-    params: Id,
+    params: IdParams,
     responses: { 200: jsonResponse("Visitors reach the tunnel again.", MaintenanceState) },
     failures: ["invalid_request", "unavailable"],
   }),

@@ -1,7 +1,7 @@
 /** /tunnels/{id}/policy: the traffic policy, whose actions apply to requests before they go to the agent. */
 import type { z } from "zod";
 import { TrafficPolicy, TunnelPolicy } from "../../../protocol/schemas/access/policies.ts";
-import { Id } from "../../../protocol/schemas/scalars.ts";
+import { IdParams } from "../../../protocol/schemas/scalars.ts";
 import { ApiError } from "../../errors.ts";
 import { findPolicy, setPolicy } from "../../store/access/gates.ts";
 import { allow } from "../guard.ts";
@@ -23,7 +23,7 @@ policies.openapi(
     path: "/tunnels/{id}/policy",
     summary: "Get the traffic policy of a tunnel",
     guard: allow("tunnels:read"),
-    params: Id,
+    params: IdParams,
     responses: {
       200: jsonResponse("The policy. `policy` is null when the tunnel has none.", TunnelPolicy),
     },
@@ -43,7 +43,7 @@ policies.openapi(
     summary: "Set the traffic policy of a tunnel",
     description: "Replaces the current policy, from the next request on.",
     guard: allow("tunnels:write"),
-    params: Id,
+    params: IdParams,
     body: TrafficPolicy,
     responses: { 200: jsonResponse("The policy is in force.", TunnelPolicy) },
     failures: ["bad_policy", "unavailable"],
@@ -67,7 +67,7 @@ policies.openapi(
     path: "/tunnels/{id}/policy",
     summary: "Remove the traffic policy of a tunnel",
     guard: allow("tunnels:write"),
-    params: Id,
+    params: IdParams,
     responses: { 200: jsonResponse("The tunnel has no policy; `policy` is null.", TunnelPolicy) },
     failures: ["invalid_request", "unavailable"],
   }),

@@ -5,10 +5,10 @@
  */
 import { deleteCookie, getCookie, setCookie } from "hono/cookie";
 import { createMiddleware } from "hono/factory";
-import { formatDeniedMessage, isOnList, TICKET_PATH } from "../../../access/identity.ts";
+import { formatDeniedMessage, isOnList, SIGN_IN_TICKET_PATH } from "../../../access/identity.ts";
 import { ERROR_HEADER, STATUS_BY_CODE } from "../../../protocol/errors.ts";
 import { PROVIDER_SIGN_IN_MAX_MS } from "../../limits.ts";
-import { StartVisitorSignIn } from "../../../protocol/schemas/access/edge-auth.ts";
+import { StartVisitorSignIn } from "../../../protocol/schemas/access/identity-gate.ts";
 import { ProviderCallback } from "../../../protocol/schemas/accounts/providers.ts";
 import { publicUrl } from "../../config/config.ts";
 import { renderHtmlPage, PAGE_HEADERS, wantsHtml } from "../../error-page.ts";
@@ -164,7 +164,7 @@ async function admitVisitor(
   if (!gate) throw noIdentityGate();
   if (!isOnList(gate.allowList, email)) return deny(c, email, { tunnelId, target });
   const host = `${gate.subdomain}.${config.SERVICE_DOMAIN}`;
-  const url = new URL(TICKET_PATH, publicUrl(config, host));
+  const url = new URL(SIGN_IN_TICKET_PATH, publicUrl(config, host));
   const ticket = await encryptVisitorTicket(config, { tunnelId, host, email, target }, Date.now());
   url.searchParams.set("ticket", ticket);
   return c.redirect(url.href);

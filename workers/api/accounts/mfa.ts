@@ -3,11 +3,11 @@ import { deleteCookie, getCookie, setCookie } from "hono/cookie";
 import { z } from "zod";
 import { AccountSummary, Status } from "../../../protocol/schemas/accounts/accounts.ts";
 import {
-  ConfirmSecret,
+  ConfirmTotpEnrollment,
   DisableMfa,
   MfaEnabled,
-  PassChallenge,
-  PendingSecret,
+  VerifyMfaChallenge,
+  TotpEnrollment,
 } from "../../../protocol/schemas/accounts/mfa.ts";
 import { encryptMail } from "../../integrations/mail/mail.ts";
 import { secondFactorMail } from "../../integrations/mail/mails.ts";
@@ -59,7 +59,7 @@ mfa.openapi(
       "Nothing is stored: the encrypted secret is in a cookie of the caller until it is confirmed.",
     guard: ownAccount,
     responses: {
-      200: jsonResponse("The secret. Confirm it with a code from the app.", PendingSecret),
+      200: jsonResponse("The secret. Confirm it with a code from the app.", TotpEnrollment),
     },
     failures: ["conflict"],
   }),
@@ -81,7 +81,7 @@ mfa.openapi(
     description:
       "Confirms the secret with a code from the authenticator app. The other sessions of the account end.",
     guard: ownAccount,
-    body: ConfirmSecret,
+    body: ConfirmTotpEnrollment,
     responses: {
       200: jsonResponse(
         "Two-factor authentication is on. The recovery codes are shown only once.",
@@ -175,7 +175,7 @@ mfa.openapi(
     path: "/auth/login/mfa",
     summary: "Complete a login that requires two-factor authentication",
     guard: rateLimited,
-    body: PassChallenge,
+    body: VerifyMfaChallenge,
     responses: { 200: jsonResponse("Logged in; sets the `qnt_refresh` cookie.", AccountSummary) },
     failures: ["unauthorized"],
   }),

@@ -4,7 +4,7 @@ import {
   SessionList,
   type Session,
 } from "../../../protocol/schemas/accounts/accounts.ts";
-import { Id, Ok } from "../../../protocol/schemas/scalars.ts";
+import { IdParams, Ok } from "../../../protocol/schemas/scalars.ts";
 import { ApiError } from "../../errors.ts";
 import { signAccessToken } from "../../identity/tokens/access-tokens.ts";
 import { getFirstOrganizationTerms } from "../../identity/new-organization.ts";
@@ -105,7 +105,7 @@ sessions.openapi(
     path: "/auth/sessions/{id}",
     summary: "End a session",
     guard: allow("account:self"),
-    params: Id,
+    params: IdParams,
     responses: {
       200: jsonResponse("The session has ended, and its tokens are no longer valid.", Ok),
     },

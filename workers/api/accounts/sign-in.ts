@@ -1,6 +1,6 @@
 /** What follows a passed first factor: the second factor, or a session with its cookie. */
 import { getCookie, setCookie } from "hono/cookie";
-import { DEVICE_NAME_MAX_CHARS } from "../../../protocol/limits.ts";
+import { SESSION_DEVICE_MAX_CHARS } from "../../../protocol/limits.ts";
 import { REFRESH_TOKEN_MS } from "../../limits.ts";
 import type { AccountSummary, MfaRequired } from "../../../protocol/schemas/accounts/accounts.ts";
 import { ApiError } from "../../errors.ts";
@@ -40,7 +40,9 @@ export async function signIn(
   const id = crypto.randomUUID();
   const refresh = await createRefreshToken(config, id);
   // By code points: PostgreSQL cannot store half of a surrogate pair.
-  const device = [...(c.req.header("user-agent") ?? "")].slice(0, DEVICE_NAME_MAX_CHARS).join("");
+  const device = [...(c.req.header("user-agent") ?? "")]
+    .slice(0, SESSION_DEVICE_MAX_CHARS)
+    .join("");
   const session = { id, userId: account.id, refreshHash: refresh.hash, device, ip: address };
   const proof = { passwordHash: account.passwordHash, secondFactor };
   const principal = await openSession(db, session, proof, getFirstOrganizationTerms(config));

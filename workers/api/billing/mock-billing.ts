@@ -5,7 +5,7 @@
  */
 import type { SubscriptionRow } from "../../store/billing/subscription-decision.ts";
 import { z } from "zod";
-import { BILLING_CYCLES, PAID_PLANS } from "../../../protocol/plans.ts";
+import { BILLING_CYCLES, SELF_SERVICE_PLANS } from "../../../protocol/plans.ts";
 import { buildPlanRules } from "../../jobs/plan-notices.ts";
 import type { Config } from "../../config/config.ts";
 import { renderHtmlPage, PAGE_HEADERS, wantsHtml } from "../../error-page.ts";
@@ -36,7 +36,10 @@ const CHECKOUT = "/billing/mock/checkout";
 const PORTAL = "/billing/mock/portal";
 
 const Link = z.object({ id: z.uuid(), orgId: z.uuid(), userId: z.uuid(), endsAtMs: z.number() });
-const CheckoutLink = Link.extend({ plan: z.enum(PAID_PLANS), cycle: z.enum(BILLING_CYCLES) });
+const CheckoutLink = Link.extend({
+  plan: z.enum(SELF_SERVICE_PLANS),
+  cycle: z.enum(BILLING_CYCLES),
+});
 
 export function mockCheckoutUrl(c: ApiContext, purchase: Purchase): Promise<string> {
   return createLink(c, CHECKOUT, purchase);

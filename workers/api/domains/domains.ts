@@ -3,12 +3,12 @@ import { z } from "zod";
 import { parseHost, toRouteName } from "../../../protocol/hosts.ts";
 import { TXT_LOOKUP_BURST } from "../../limits.ts";
 import {
-  AllowedQuery,
+  CertificateCheckQuery,
   BindDomain,
   ClaimDomain,
   CustomDomain,
 } from "../../../protocol/schemas/domains/domains.ts";
-import { Id, Ok, PageQuery } from "../../../protocol/schemas/scalars.ts";
+import { IdParams, Ok, PageQuery } from "../../../protocol/schemas/scalars.ts";
 import { lookUpTxtRecords } from "../../integrations/dns/lookup.ts";
 import { getChallengeName, parseDomain } from "./domain-names.ts";
 import { ApiError } from "../../errors.ts";
@@ -99,7 +99,7 @@ domains.openapi(
     method: "get",
     path: "/domains/allowed",
     summary: "Check whether a TLS proxy may request a certificate for a host",
-    query: AllowedQuery,
+    query: CertificateCheckQuery,
     responses: { 200: jsonResponse("The host belongs to this service or to a tunnel.", Ok) },
     failures: ["not_found"],
   }),
@@ -121,7 +121,7 @@ domains.openapi(
     path: "/domains/{id}",
     summary: "Release a custom domain",
     guard: allow("domains:write"),
-    params: Id,
+    params: IdParams,
     responses: {
       200: jsonResponse(
         "Released. The domain leads to no tunnel, and any organization can claim it.",
@@ -142,7 +142,7 @@ domains.openapi(
     path: "/domains/{id}/verify",
     summary: "Verify a custom domain by its TXT record",
     guard: allow("domains:write"),
-    params: Id,
+    params: IdParams,
     responses: {
       200: jsonResponse("Verified. A verified domain is not looked up again.", CustomDomain),
     },
@@ -172,7 +172,7 @@ domains.openapi(
     path: "/domains/{id}/bind",
     summary: "Bind a custom domain to a tunnel",
     guard: allow("domains:write"),
-    params: Id,
+    params: IdParams,
     body: BindDomain,
     responses: {
       200: jsonResponse("Bound. Visitors of the domain reach the tunnel.", CustomDomain),
@@ -217,7 +217,7 @@ domains.openapi(
     path: "/domains/{id}/bind",
     summary: "Unbind a custom domain",
     guard: allow("domains:write"),
-    params: Id,
+    params: IdParams,
     responses: { 200: jsonResponse("Unbound. The domain remains verified.", Ok) },
   }),
   async (c) => {

@@ -5,7 +5,7 @@ import {
   ReservedSubdomain,
   ReserveSubdomain,
 } from "../../../protocol/schemas/domains/reserved-subdomains.ts";
-import { Id, Ok, PageQuery } from "../../../protocol/schemas/scalars.ts";
+import { IdParams, Ok, PageQuery } from "../../../protocol/schemas/scalars.ts";
 import { ApiError } from "../../errors.ts";
 import {
   listReservedSubdomains,
@@ -73,7 +73,7 @@ reservedSubdomains.openapi(
     path: "/reserved-subdomains/{id}",
     summary: "Release a reserved subdomain",
     guard: allow("domains:write"),
-    params: Id,
+    params: IdParams,
     responses: { 200: jsonResponse("Released. Other organizations can use it after a day.", Ok) },
   }),
   async (c) => {

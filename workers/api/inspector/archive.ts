@@ -1,5 +1,5 @@
 /** Streams an HTTP archive entry by entry, so that only a few captures are in memory at a time. */
-import type { CaptureEvent } from "../../../protocol/schemas/inspector/captures.ts";
+import type { CaptureDetail } from "../../../protocol/schemas/inspector/captures.ts";
 import { toUtf8 } from "../../../shared/bytes.ts";
 import type { ApiContext } from "../route.ts";
 import { HAR_END, HAR_START, buildHarEntry } from "./har.ts";
@@ -11,7 +11,7 @@ const HAR_WHOLE_MAX_CHARS = 32 * 1024 * 1024;
 const HAR_READ_BATCH = 4;
 
 export interface ArchiveEntry {
-  event: CaptureEvent;
+  event: CaptureDetail;
   origin: string;
 }
 

@@ -3,7 +3,7 @@ import {
   CaptureSettings,
   TunnelCaptureSettings,
 } from "../../../protocol/schemas/inspector/captures.ts";
-import { Id } from "../../../protocol/schemas/scalars.ts";
+import { IdParams } from "../../../protocol/schemas/scalars.ts";
 import { findCaptureSettings, setCaptureSettings } from "../../store/inspector/capture-settings.ts";
 import { allow } from "../guard.ts";
 import { createRouter, getMemberActor, jsonResponse, notFound, route } from "../route.ts";
@@ -17,7 +17,7 @@ capturing.openapi(
     path: "/tunnels/{id}/inspector",
     summary: "Get the capture settings of a tunnel",
     guard: allow("tunnels:read"),
-    params: Id,
+    params: IdParams,
     responses: { 200: jsonResponse("The settings in force.", TunnelCaptureSettings) },
   }),
   async (c) => {
@@ -36,7 +36,7 @@ capturing.openapi(
     description:
       "Replaces all settings, from the next request on. A setting that is left out gets its default. Requests that are already captured do not change.",
     guard: allow("tunnels:write"),
-    params: Id,
+    params: IdParams,
     body: CaptureSettings,
     responses: { 200: jsonResponse("The settings are in force.", TunnelCaptureSettings) },
     failures: ["unavailable"],

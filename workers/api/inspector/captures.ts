@@ -1,6 +1,6 @@
 /** Reads captured requests from the objects of tunnels, and merges those of several tunnels. */
 import type {
-  CaptureEvent,
+  CaptureDetail,
   CaptureFilter,
   CaptureSummary,
 } from "../../../protocol/schemas/inspector/captures.ts";
@@ -18,7 +18,7 @@ import { notFound, type ApiContext } from "../route.ts";
 
 export interface FoundCapture {
   tunnel: InspectedTunnel;
-  event: CaptureEvent;
+  event: CaptureDetail;
 }
 
 /** @throws ApiError when the organization has no request with this id. */
@@ -36,7 +36,7 @@ export function readCapture(
   { env }: ApiContext,
   tunnel: InspectedTunnel,
   id: string,
-): Promise<CaptureEvent | null> {
+): Promise<CaptureDetail | null> {
   return unavailableOnFailure(tunnelObject(env, tunnel.id).getCapture(id));
 }
 

@@ -1,5 +1,5 @@
 /** Compares two responses to the same request, to show what a change of the local server has changed. */
-import type { CaptureEvent } from "../../../protocol/schemas/inspector/captures.ts";
+import type { CaptureDetail } from "../../../protocol/schemas/inspector/captures.ts";
 import type { Comparison, Difference } from "../../../protocol/schemas/inspector/replays.ts";
 import { fromBase64 } from "../../../shared/bytes.ts";
 import { decodeText, decompress } from "./bodies.ts";
@@ -17,8 +17,8 @@ type Headers = Record<string, string>;
 const VOLATILE_HEADERS = new Set(["date", "age"]);
 
 export async function compareResponses(
-  original: CaptureEvent,
-  replayed: CaptureEvent,
+  original: CaptureDetail,
+  replayed: CaptureDetail,
 ): Promise<Comparison> {
   const status = {
     original: original.status,
@@ -59,8 +59,8 @@ function toLowerCaseNames(headers: Headers): Map<string, string> {
 }
 
 async function compareBodies(
-  original: CaptureEvent,
-  replayed: CaptureEvent,
+  original: CaptureDetail,
+  replayed: CaptureDetail,
 ): Promise<Comparison["body"]> {
   const cut = original.truncated.response || replayed.truncated.response;
   const size = { original: original.response_size, replayed: replayed.response_size };
@@ -83,7 +83,7 @@ async function compareBodies(
 }
 
 /** A body that can't be decompressed is compared as it was sent. */
-async function readPlainBody({ response_body: body, response_headers: headers }: CaptureEvent) {
+async function readPlainBody({ response_body: body, response_headers: headers }: CaptureDetail) {
   const sent = fromBase64(body) ?? new Uint8Array();
   return (await decompress(sent, toLowerCaseNames(headers).get("content-encoding"))) ?? sent;
 }

@@ -4,8 +4,8 @@
  * that it is pasted into.
  */
 import { toBase64, fromBase64 } from "../../../shared/bytes.ts";
-import { isForwarded, SOCKET_HANDSHAKE } from "../../../protocol/header-names.ts";
-import type { CaptureEvent } from "../../../protocol/schemas/inspector/captures.ts";
+import { isForwarded, WEBSOCKET_HANDSHAKE_HEADERS } from "../../../protocol/header-names.ts";
+import type { CaptureDetail } from "../../../protocol/schemas/inspector/captures.ts";
 import { decodeText } from "./bodies.ts";
 
 /** A larger text is too long for one argument of a shell, and is piped to curl. */
@@ -22,7 +22,7 @@ const LINE_CHARS = 76;
 const CURL_DEFAULT_HEADERS = ["accept", "user-agent"];
 
 /** @param origin of the tunnel, without a trailing slash. */
-export function formatCurlCommand(event: CaptureEvent, origin: string): string {
+export function formatCurlCommand(event: CaptureDetail, origin: string): string {
   const { method, path, query, kind } = event;
   const target = query === null ? path : `${path}?${query}`;
   const isPlain = PLAIN_TARGET.test(target);
@@ -58,7 +58,8 @@ export function formatCurlCommand(event: CaptureEvent, origin: string): string {
 /** False for headers that curl sends itself or that the tunnel adds for the local server. */
 function isVisitorHeader(name: string): boolean {
   const isToken = /^[!#$%&'*+.^_`|~0-9a-z-]+$/.test(name);
-  const isFraming = name === "host" || name === "content-length" || SOCKET_HANDSHAKE.has(name);
+  const isFraming =
+    name === "host" || name === "content-length" || WEBSOCKET_HANDSHAKE_HEADERS.has(name);
   return isToken && !isFraming && isForwarded(name);
 }
 

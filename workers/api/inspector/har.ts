@@ -3,7 +3,10 @@
  * Data that the format has no field for is in fields that start with an underscore, as the format requires.
  */
 import { toBase64, fromBase64 } from "../../../shared/bytes.ts";
-import type { CaptureEvent, CapturedFrame } from "../../../protocol/schemas/inspector/captures.ts";
+import type {
+  CaptureDetail,
+  CapturedMessage,
+} from "../../../protocol/schemas/inspector/captures.ts";
 import { SERVICE_VERSION } from "../../../protocol/version.ts";
 import { decodeText, decompress } from "./bodies.ts";
 
@@ -28,7 +31,7 @@ export const HAR_START = `{"log":{"version":"1.2","creator":${JSON.stringify({
 })},"pages":[],"entries":[`;
 export const HAR_END = "]}}\n";
 
-export async function buildHarEntry(event: CaptureEvent, options: HarOptions) {
+export async function buildHarEntry(event: CaptureDetail, options: HarOptions) {
   const wait = event.latency_ms ?? 0;
   const receive = Math.max(0, (event.duration_ms ?? wait) - wait);
   return {
@@ -48,7 +51,7 @@ export async function buildHarEntry(event: CaptureEvent, options: HarOptions) {
   };
 }
 
-function buildRequest(event: CaptureEvent, { origin, includesBodies }: HarOptions) {
+function buildRequest(event: CaptureDetail, { origin, includesBodies }: HarOptions) {
   const { method, path, query, request_headers: headers } = event;
   return {
     method,
@@ -63,7 +66,7 @@ function buildRequest(event: CaptureEvent, { origin, includesBodies }: HarOption
   };
 }
 
-function buildPostData(event: CaptureEvent, isComplete: boolean) {
+function buildPostData(event: CaptureDetail, isComplete: boolean) {
   const bytes = fromBase64(event.request_body) ?? new Uint8Array();
   if (bytes.length === 0) return {};
   const text = decodeText(bytes);
@@ -83,7 +86,7 @@ function buildPostData(event: CaptureEvent, isComplete: boolean) {
   };
 }
 
-async function buildResponse(event: CaptureEvent, options: HarOptions) {
+async function buildResponse(event: CaptureDetail, options: HarOptions) {
   const { response_headers: headers } = event;
   return {
     // Browsers write 0 for a request without a response.
@@ -100,7 +103,7 @@ async function buildResponse(event: CaptureEvent, options: HarOptions) {
 }
 
 /** Decompressed, as the format requires. A body that can't be is as it was sent, with a comment that says so. */
-async function buildContent(event: CaptureEvent, isComplete: boolean) {
+async function buildContent(event: CaptureDetail, isComplete: boolean) {
   const { response_headers: headers, response_body: body } = event;
   const sent = fromBase64(body) ?? new Uint8Array();
   const coding = findHeader(headers, "content-encoding");
@@ -123,7 +126,7 @@ async function buildContent(event: CaptureEvent, isComplete: boolean) {
   };
 }
 
-function buildStreamFields({ kind, frames, events }: CaptureEvent) {
+function buildStreamFields({ kind, frames, events }: CaptureDetail) {
   switch (kind) {
     case "http":
       return {};
@@ -137,7 +140,7 @@ function buildStreamFields({ kind, frames, events }: CaptureEvent) {
 const OPCODES = { text: 1, binary: 2, close: 8 } as const;
 
 /** In Chrome's format, with `_size` where only the beginning of the message was recorded. */
-function toHarMessage({ from, timestamp, kind, size, data }: CapturedFrame) {
+function toHarMessage({ from, timestamp, kind, size, data }: CapturedMessage) {
   const bytes = fromBase64(data) ?? new Uint8Array();
   return {
     type: from === "client" ? "send" : "receive",

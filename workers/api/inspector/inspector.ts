@@ -1,13 +1,13 @@
 /** /inspector: the captured requests of the organization's tunnels. */
 import { z } from "zod";
-import { CaptureEvent, CaptureSummary } from "../../../protocol/schemas/inspector/captures.ts";
+import { CaptureDetail, CaptureSummary } from "../../../protocol/schemas/inspector/captures.ts";
 import {
   Archive,
   ClearQuery,
   InspectorQuery,
 } from "../../../protocol/schemas/inspector/inspector.ts";
 import { ReplayResult, ReplayRequest } from "../../../protocol/schemas/inspector/replays.ts";
-import { Id, Ok } from "../../../protocol/schemas/scalars.ts";
+import { IdParams, Ok } from "../../../protocol/schemas/scalars.ts";
 import { clearCaptures } from "../../store/inspector/inspector.ts";
 import { allow } from "../guard.ts";
 import {
@@ -96,8 +96,8 @@ inspector.openapi(
     path: "/inspector/{id}",
     summary: "Get a captured request, with headers, bodies and messages",
     guard: allow("inspector:read"),
-    params: Id,
-    responses: { 200: jsonResponse("The captured request.", CaptureEvent) },
+    params: IdParams,
+    responses: { 200: jsonResponse("The captured request.", CaptureDetail) },
     failures: ["unavailable"],
   }),
   async (c) => {
@@ -112,7 +112,7 @@ inspector.openapi(
     path: "/inspector/{id}/har",
     summary: "Export one captured request as an HTTP archive",
     guard: allow("inspector:read"),
-    params: Id,
+    params: IdParams,
     responses: { 200: archiveResponse("An archive (HAR 1.2) with one entry.") },
     failures: ["unavailable"],
   }),
@@ -128,7 +128,7 @@ inspector.openapi(
     path: "/inspector/{id}/curl",
     summary: "Get a captured request as a curl command",
     guard: allow("inspector:read"),
-    params: Id,
+    params: IdParams,
     responses: {
       200: {
         description: "A shell command that sends the same request.",
@@ -152,7 +152,7 @@ inspector.openapi(
     description:
       "Sends the request to the agent again, with the header `underpass-replay: <id>` and without redacted headers. The server and the tunnel must allow replays.",
     guard: allow("inspector:write"),
-    params: Id,
+    params: IdParams,
     optionalBody: ReplayRequest,
     responses: {
       200: jsonResponse("The replayed request, and a comparison of both responses.", ReplayResult),

@@ -9,7 +9,7 @@ import {
   type WatcherAdmission,
 } from "../../../durable-objects/organization/admission.ts";
 import { ERROR_HEADER } from "../../../protocol/errors.ts";
-import { RECONNECT_WATCHER_MS } from "../../../protocol/limits.ts";
+import { WATCHER_RETRY_AFTER_MS } from "../../../protocol/limits.ts";
 import {
   WATCH_BEARER_PREFIX,
   WATCH_PROTOCOL,
@@ -72,7 +72,7 @@ async function handOver(
   orgId: string,
   admission: WatcherAdmission,
 ): Promise<Response> {
-  const retry = { retryAfterSeconds: RECONNECT_WATCHER_MS / 1000 };
+  const retry = { retryAfterSeconds: WATCHER_RETRY_AFTER_MS / 1000 };
   // A server that is stopping disconnects its watchers only once, so it accepts no new ones.
   if (isDraining())
     throw new ApiError("unavailable", "The server is restarting. Try again.", retry);

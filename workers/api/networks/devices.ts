@@ -7,7 +7,7 @@ import {
   DeviceEnrollment,
   NetworkConfig,
 } from "../../../protocol/schemas/networks.ts";
-import { Id, Ok, PageQuery } from "../../../protocol/schemas/scalars.ts";
+import { IdParams, Ok, PageQuery } from "../../../protocol/schemas/scalars.ts";
 import { ApiError } from "../../errors.ts";
 import {
   enrollDevice,
@@ -36,7 +36,7 @@ networkDevices.openapi(
     summary: "List the devices of a private network",
     description: FOR_AGENTS,
     guard: allowOrAgent("networks:read"),
-    params: Id,
+    params: IdParams,
     query: PageQuery,
     responses: { 200: jsonResponse("The devices, newest first.", z.array(Device)) },
   }),
@@ -54,7 +54,7 @@ networkDevices.openapi(
     summary: "Enroll a device in a private network",
     description: `The device gets the next free address. Enrolling the same key again returns the same device. ${FOR_AGENTS}`,
     guard: allowOrAgent("networks:write"),
-    params: Id,
+    params: IdParams,
     body: EnrollDevice,
     responses: {
       201: jsonResponse(

@@ -2,7 +2,7 @@
 import { z } from "zod";
 import { NETWORKS_PER_ORG_MAX } from "../../limits.ts";
 import { CreateNetwork, PrivateNetwork } from "../../../protocol/schemas/networks.ts";
-import { Id, Ok, PageQuery } from "../../../protocol/schemas/scalars.ts";
+import { IdParams, Ok, PageQuery } from "../../../protocol/schemas/scalars.ts";
 import { ApiError } from "../../errors.ts";
 import { createNetwork, deleteNetwork, listNetworks } from "../../store/networks/networks.ts";
 import { allowOrAgent, getOrgId } from "../guard.ts";
@@ -66,7 +66,7 @@ networks.openapi(
     summary: "Get a private network",
     description: FOR_AGENTS,
     guard: allowOrAgent("networks:read"),
-    params: Id,
+    params: IdParams,
     responses: { 200: jsonResponse("The network, with its state at the relay.", PrivateNetwork) },
   }),
   async (c) => {
@@ -82,7 +82,7 @@ networks.openapi(
     summary: "Delete a private network",
     description: `Deletes the devices of the network too. ${FOR_AGENTS}`,
     guard: allowOrAgent("networks:write"),
-    params: Id,
+    params: IdParams,
     responses: {
       200: jsonResponse(
         "Deleted. The agent of the network is disconnected, and its port is free.",

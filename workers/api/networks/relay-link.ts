@@ -1,5 +1,5 @@
 /** GET /relays/connect: a relay opens its link. Then the connection belongs to the relay's object. */
-import { RELAY_LINK_URL } from "../../../durable-objects/relay/admission.ts";
+import { RELAY_LINK_URL } from "../../../durable-objects/relay/link-attachment.ts";
 import { equalInConstantTime } from "../../../shared/constant-time.ts";
 import { RECONNECT_MAX_MS } from "../../../protocol/limits.ts";
 import { RelayConnectQuery } from "../../../protocol/relay/link.ts";

@@ -7,7 +7,7 @@ import {
   RegisterServer,
   RelayAccess,
 } from "../../../protocol/schemas/networks.ts";
-import { Id } from "../../../protocol/schemas/scalars.ts";
+import { IdParams } from "../../../protocol/schemas/scalars.ts";
 import { ApiError } from "../../errors.ts";
 import { issueRelayAccess } from "../../identity/tokens/relay-tickets.ts";
 import { listAllDevices } from "../../store/networks/devices.ts";
@@ -36,7 +36,7 @@ networkServers.openapi(
     summary: "Register the server of a private network",
     description: `Registering again replaces the key and does not change the port. ${FOR_AGENTS}`,
     guard: allowOrAgent("networks:write"),
-    params: Id,
+    params: IdParams,
     body: RegisterServer,
     responses: {
       200: jsonResponse("The network, with the UDP port that is reserved for it.", PrivateNetwork),
@@ -78,7 +78,7 @@ networkServers.openapi(
     summary: "Remove the server of a private network",
     description: `The port and the devices of the network do not change. ${FOR_AGENTS}`,
     guard: allowOrAgent("networks:write"),
-    params: Id,
+    params: IdParams,
     responses: {
       200: jsonResponse("Removed. The agent of the network is disconnected.", PrivateNetwork),
     },
@@ -97,7 +97,7 @@ networkServers.openapi(
     summary: "Get the WireGuard configuration of the server",
     description: `In the format of \`wg-quick\`, with a placeholder for the private key. ${FOR_AGENTS}`,
     guard: allowOrAgent("networks:read"),
-    params: Id,
+    params: IdParams,
     responses: {
       200: jsonResponse("The configuration, with a peer for each device.", NetworkConfig),
     },
@@ -111,7 +111,7 @@ networkServers.openapi(
     const config = writeServerConfig({
       networkName: name,
       address: getAddressAt(cidr, 1),
-      prefix: parseCidr(cidr)!.prefix,
+      prefix: parseCidr(cidr)!.prefixLength,
       listenPort,
       endpoint: getPublicEndpoint(network),
       isRelayed: network.ownEndpoint === null,
@@ -132,7 +132,7 @@ networkServers.openapi(
     summary: "Get a relay ticket for a private network",
     description: `With the ticket, which is valid for five minutes, an agent serves the network at its relay (docs/relay-protocol.md). ${FOR_AGENTS}`,
     guard: allowOrAgent("networks:write"),
-    params: Id,
+    params: IdParams,
     responses: {
       200: jsonResponse(
         "The ticket, and the address of the relay that accepts it. The newest ticket takes over the port.",

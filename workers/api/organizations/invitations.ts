@@ -10,7 +10,7 @@ import {
   Invite,
   Organization,
 } from "../../../protocol/schemas/organizations/organizations.ts";
-import { Id, Ok, PageQuery } from "../../../protocol/schemas/scalars.ts";
+import { IdParams, Ok, PageQuery } from "../../../protocol/schemas/scalars.ts";
 import { encryptMail } from "../../integrations/mail/mail.ts";
 import { invitationMail } from "../../integrations/mail/mails.ts";
 import { ApiError } from "../../errors.ts";
@@ -45,7 +45,7 @@ invitations.openapi(
     path: "/orgs/{id}/invitations",
     summary: "List invitations that can still be accepted",
     guard: allowInPathOrganization("orgs:read"),
-    params: Id,
+    params: IdParams,
     query: PageQuery,
     responses: { 200: jsonResponse("The invitations, newest first.", z.array(Invitation)) },
   }),
@@ -62,7 +62,7 @@ invitations.openapi(
     summary: "Invite an email address to an organization",
     description: "Replaces an earlier invitation of the same address.",
     guard: allowInPathOrganization("members:write"),
-    params: Id,
+    params: IdParams,
     body: Invite,
     responses: {
       201: jsonResponse("Invited. Only the email contains the token.", Invitation),

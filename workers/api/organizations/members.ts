@@ -5,7 +5,7 @@ import {
   Member,
   MemberId,
 } from "../../../protocol/schemas/organizations/organizations.ts";
-import { Id, Ok, PageQuery } from "../../../protocol/schemas/scalars.ts";
+import { IdParams, Ok, PageQuery } from "../../../protocol/schemas/scalars.ts";
 import { ApiError } from "../../errors.ts";
 import { getRoleRevocations, hasPermission } from "../../identity/permissions.ts";
 import {
@@ -33,7 +33,7 @@ members.openapi(
     path: "/orgs/{id}/members",
     summary: "List the members of an organization",
     guard: allowInPathOrganization("orgs:read"),
-    params: Id,
+    params: IdParams,
     query: PageQuery,
     responses: {
       200: jsonResponse("The members, by the time they joined, newest first.", z.array(Member)),

@@ -10,7 +10,7 @@ import {
   Organization,
   RenameOrganization,
 } from "../../../protocol/schemas/organizations/organizations.ts";
-import { Id, Ok, PageQuery } from "../../../protocol/schemas/scalars.ts";
+import { IdParams, Ok, PageQuery } from "../../../protocol/schemas/scalars.ts";
 import { ApiError } from "../../errors.ts";
 import { signAccessToken } from "../../identity/tokens/access-tokens.ts";
 import { getAdditionalOrganizationTerms } from "../../identity/new-organization.ts";
@@ -81,7 +81,7 @@ orgs.openapi(
     path: "/orgs/{id}",
     summary: "Get an organization",
     guard: allowInPathOrganization("orgs:read"),
-    params: Id,
+    params: IdParams,
     responses: {
       200: jsonResponse("The organization, with the caller's role in it.", Organization),
     },
@@ -100,7 +100,7 @@ orgs.openapi(
     path: "/orgs/{id}",
     summary: "Rename an organization",
     guard: allowInPathOrganization("orgs:write"),
-    params: Id,
+    params: IdParams,
     body: RenameOrganization,
     responses: { 200: jsonResponse("Renamed. The slug does not change.", Organization) },
   }),
@@ -117,7 +117,7 @@ orgs.openapi(
     path: "/orgs/{id}",
     summary: "Delete an organization",
     guard: allowInPathOrganization("orgs:delete"),
-    params: Id,
+    params: IdParams,
     responses: {
       200: jsonResponse("Deleted, with its tunnels, tokens, invitations and memberships.", Ok),
     },
@@ -134,7 +134,7 @@ orgs.openapi(
     path: "/orgs/{id}/switch",
     summary: "Switch to another organization",
     guard: allowInPathOrganization("account:self"),
-    params: Id,
+    params: IdParams,
     responses: {
       200: jsonResponse(
         "An access token for this organization. Renewed tokens are for it too.",

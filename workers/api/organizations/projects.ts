@@ -1,6 +1,6 @@
 /** /projects: namespaces of tunnels. The subdomain of a tunnel in a project ends with the slug; a token can be restricted to one project. */
 import { z } from "zod";
-import { canAllowInProject } from "../../../protocol/names.ts";
+import { canMatchProject } from "../../../protocol/names.ts";
 import {
   CreateProject,
   Project,
@@ -180,7 +180,7 @@ function getMinter(c: ApiContext): Minter {
 function toTokenRequest(body: z.output<typeof MintProjectToken>, slug: string, minter: Minter) {
   const { name, ttl_hours: requestedHours, allowed_subdomains: allowedSubdomains } = body;
   allowedSubdomains.forEach((pattern, at) => {
-    if (canAllowInProject(pattern, slug)) return;
+    if (canMatchProject(pattern, slug)) return;
     throw invalidField(
       `allowed_subdomains.${at}`,
       `matches no tunnel of this project, whose subdomains end with -${slug}`,

@@ -4,7 +4,7 @@
  * This runs in a request of its own (`InternalApi.admitAgent`). Everything that the request of an agent's connection references
  * lives as long as the connection, and a database client would be half a megabyte of it.
  */
-import type { Admission } from "../../../durable-objects/tunnel/agents/admission.ts";
+import type { AgentAdmission } from "../../../durable-objects/tunnel/agents/admission.ts";
 import { RANDOM_NAME_MAX_TRIES } from "../../limits.ts";
 import {
   DEFAULT_PROJECT_SLUG,
@@ -54,13 +54,13 @@ export async function admitAgent(env: Env, request: AgentRequest): Promise<Agent
 }
 
 /** Disconnects an agent whose token was revoked, or spent its budget, while the agent was being admitted. */
-export async function recheckAdmission(env: Env, admission: Admission): Promise<void> {
+export async function recheckAdmission(env: Env, admission: AgentAdmission): Promise<void> {
   const { tokenNonce, tunnelId } = admission;
   switch (await findTokenRefusal(createDatabase(env), tokenNonce)) {
     case null:
       return;
     case "revoked":
-      await tunnelObject(env, tunnelId).revokeCredential(tokenNonce);
+      await tunnelObject(env, tunnelId).revokeToken(tokenNonce);
       return;
     case "over_budget":
       await tunnelObject(env, tunnelId).disconnectOverBudget(tokenNonce);
@@ -68,7 +68,7 @@ export async function recheckAdmission(env: Env, admission: Admission): Promise<
 }
 
 /** For an agent that the tunnel's object did not accept. */
-export async function withdrawAdmission(env: Env, admission: Admission): Promise<void> {
+export async function withdrawAdmission(env: Env, admission: AgentAdmission): Promise<void> {
   await markDisconnected(createDatabase(env), admission.tunnelId);
 }
 
@@ -217,7 +217,7 @@ function toAdmission(
   token: TokenPayload,
   { ok: tunnel, plan }: Registered,
   remoteIp: string,
-): Admission {
+): AgentAdmission {
   const { id, orgId, name, subdomain, expiresAt, settingsVersion: version } = tunnel;
   const { relayHost, relayId, publicPort } = tunnel;
   const relay = relayId !== null && publicPort !== null ? { id: relayId, port: publicPort } : null;

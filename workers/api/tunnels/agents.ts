@@ -7,10 +7,10 @@ import { waitUntil } from "cloudflare:workers";
 import {
   ADMISSION_HEADER,
   AGENT_CONNECT_URL,
-  type Admission,
+  type AgentAdmission,
 } from "../../../durable-objects/tunnel/agents/admission.ts";
 import { SUBPROTOCOL } from "../../../protocol/wire/frames.ts";
-import { ConnectQuery } from "../../../protocol/schemas/tunnels/tunnels.ts";
+import { AgentConnectQuery } from "../../../protocol/schemas/tunnels/tunnels.ts";
 import { describeError } from "../../errors.ts";
 import { log } from "../../../shared/log.ts";
 import { tunnelObject } from "../../objects.ts";
@@ -28,7 +28,7 @@ agents.openAPIRegistry.registerPath({
   description:
     "A WebSocket (docs/agent-protocol.md). The bearer is a capability token in base64. Every refusal is sent as a Close.",
   security: [{ bearer: [] }],
-  request: { query: ConnectQuery },
+  request: { query: AgentConnectQuery },
   responses: {
     101: { description: "The WebSocket is open." },
     ...failureResponses("upgrade_expected"),
@@ -59,7 +59,7 @@ async function connectAgent(c: ApiContext): Promise<Response> {
   }
   const bearer = parseBearerToken(c.req.header("authorization"));
   if (bearer === null) throw new ConnectionRefusedError("unauthorized", "a token is required");
-  const query = ConnectQuery.safeParse(c.req.query());
+  const query = AgentConnectQuery.safeParse(c.req.query());
   if (!query.success) {
     const [issue] = query.error.issues;
     throw new ConnectionRefusedError(
@@ -73,7 +73,7 @@ async function connectAgent(c: ApiContext): Promise<Response> {
   return handOver(c, verdict.admission);
 }
 
-async function handOver(c: ApiContext, admission: Admission): Promise<Response> {
+async function handOver(c: ApiContext, admission: AgentAdmission): Promise<Response> {
   try {
     const response = await tunnelObject(c.env, admission.tunnelId).fetch(AGENT_CONNECT_URL, {
       headers: {

@@ -3,12 +3,12 @@
  * decides (`stream-admission.ts`); then the connection belongs to the tunnel's object.
  */
 import {
-  AGENT_STREAMS_URL,
+  CLIENT_CONNECT_URL,
   CLIENT_HEADER,
   type ClientAdmission,
 } from "../../../durable-objects/tunnel/agents/admission.ts";
 import { STREAMS_SUBPROTOCOL } from "../../../protocol/wire/frames.ts";
-import { StreamsQuery } from "../../../protocol/schemas/tunnels/tunnels.ts";
+import { ClientConnectQuery } from "../../../protocol/schemas/tunnels/tunnels.ts";
 import { describeError } from "../../errors.ts";
 import { log } from "../../../shared/log.ts";
 import { tunnelObject } from "../../objects.ts";
@@ -26,7 +26,7 @@ clientStreams.openAPIRegistry.registerPath({
   description:
     "A WebSocket that carries one TCP connection (docs/agent-protocol.md). The bearer is a capability token in base64. Every refusal is sent as a Close.",
   security: [{ bearer: [] }],
-  request: { query: StreamsQuery },
+  request: { query: ClientConnectQuery },
   responses: {
     101: { description: "The WebSocket is open." },
     ...failureResponses("upgrade_expected"),
@@ -58,7 +58,7 @@ async function admit(c: ApiContext): Promise<ClientAdmission> {
   }
   const bearer = parseBearerToken(c.req.header("authorization"));
   if (bearer === null) throw new ConnectionRefusedError("unauthorized", "a token is required");
-  const query = StreamsQuery.safeParse(c.req.query());
+  const query = ClientConnectQuery.safeParse(c.req.query());
   if (!query.success)
     throw new ConnectionRefusedError("invalid_request", "tunnel: must be an id or a subdomain");
   const { tunnel } = query.data;
@@ -68,7 +68,7 @@ async function admit(c: ApiContext): Promise<ClientAdmission> {
 }
 
 async function handOver(c: ApiContext, admission: ClientAdmission): Promise<Response> {
-  const response = await tunnelObject(c.env, admission.tunnelId).fetch(AGENT_STREAMS_URL, {
+  const response = await tunnelObject(c.env, admission.tunnelId).fetch(CLIENT_CONNECT_URL, {
     headers: {
       Upgrade: "websocket",
       "Sec-WebSocket-Protocol": STREAMS_SUBPROTOCOL,

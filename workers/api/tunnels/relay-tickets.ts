@@ -1,6 +1,6 @@
 /** POST /tunnels/{id}/relay-ticket: the ticket with which the agent of a TCP tunnel serves it at its relay. */
 import { RelayAccess } from "../../../protocol/schemas/networks.ts";
-import { Id } from "../../../protocol/schemas/scalars.ts";
+import { IdParams } from "../../../protocol/schemas/scalars.ts";
 import { ApiError } from "../../errors.ts";
 import { toHex, toUuid } from "../../../shared/bytes.ts";
 import type { TokenPayload } from "../../identity/tokens/capability-token.ts";
@@ -22,7 +22,7 @@ relayTickets.openapi(
     description:
       "The bearer is the capability token of the agent that serves the tunnel. The ticket is valid for five minutes (docs/relay-protocol.md).",
     guard: bearerVerifiedByHandler,
-    params: Id,
+    params: IdParams,
     responses: {
       200: jsonResponse("The ticket, and the address of the relay that accepts it.", RelayAccess),
     },

@@ -15,7 +15,7 @@ import {
   toLabel,
   generateRandomName,
 } from "../../../protocol/names.ts";
-import { Id, Ok, PageQuery } from "../../../protocol/schemas/scalars.ts";
+import { IdParams, Ok, PageQuery } from "../../../protocol/schemas/scalars.ts";
 import {
   CreateTunnel,
   TunnelStatusResult,
@@ -86,7 +86,7 @@ tunnels.openapi(
     path: "/tunnels/{id}",
     summary: "Delete a tunnel",
     guard: allow("tunnels:write"),
-    params: Id,
+    params: IdParams,
     responses: {
       200: jsonResponse(
         "The tunnel is deleted, its agent is disconnected, and its subdomain is free.",
@@ -107,7 +107,7 @@ tunnels.openapi(
     path: "/tunnels/{id}/start",
     summary: "Start a stopped tunnel",
     guard: allow("tunnels:write"),
-    params: Id,
+    params: IdParams,
     responses: {
       200: jsonResponse(
         "Agents are accepted again. One that is running reconnects within seconds.",
@@ -129,7 +129,7 @@ tunnels.openapi(
     path: "/tunnels/{id}/stop",
     summary: "Stop a tunnel",
     guard: allow("tunnels:write"),
-    params: Id,
+    params: IdParams,
     responses: {
       200: jsonResponse(
         "Its agent is disconnected, and no agent is accepted until the tunnel is started.",

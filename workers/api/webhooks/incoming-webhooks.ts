@@ -14,7 +14,7 @@ import {
   type SignedRequest,
 } from "../../../durable-objects/receiver/signatures.ts";
 import { isForwarded } from "../../../protocol/header-names.ts";
-import { Id, Ok } from "../../../protocol/schemas/scalars.ts";
+import { IdParams, Ok } from "../../../protocol/schemas/scalars.ts";
 import type { Config } from "../../config/config.ts";
 import type { Env } from "../../env.ts";
 import { ApiError } from "../../errors.ts";
@@ -43,7 +43,7 @@ incomingWebhooks.openAPIRegistry.registerPath({
   summary: "Deliver a webhook",
   description:
     "Any body of at most 1 MiB, signed as the receiver's validator requires (docs/webhooks.md). A delivery whose id is repeated is answered in the same way and stored only once.",
-  request: { params: Id },
+  request: { params: IdParams },
   responses: {
     200: jsonResponse(
       "Stored durably. For `chat_app` the response has no body, or is the challenge.",
@@ -60,7 +60,7 @@ incomingWebhooks.openAPIRegistry.registerPath({
 });
 
 incomingWebhooks.post("/hooks/:id", async (c) => {
-  const { success, data } = Id.safeParse(c.req.param());
+  const { success, data } = IdParams.safeParse(c.req.param());
   if (!success) throw notFound("webhook receiver");
   const body = new Uint8Array(await c.req.arrayBuffer());
   return receive(c, data.id.toLowerCase(), { headers: c.req.raw.headers, body });

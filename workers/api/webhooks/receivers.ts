@@ -12,7 +12,7 @@ import {
   RotateReceiverSecret,
   type Delivery,
 } from "../../../protocol/schemas/webhooks.ts";
-import { Id, Ok, PageQuery } from "../../../protocol/schemas/scalars.ts";
+import { IdParams, Ok, PageQuery } from "../../../protocol/schemas/scalars.ts";
 import type { Config } from "../../config/config.ts";
 import { isDraining } from "../../draining.ts";
 import { ApiError } from "../../errors.ts";
@@ -104,7 +104,7 @@ receivers.openapi(
     summary: "Get a webhook receiver",
     description: FOR_AGENTS,
     guard: allowOrAgent("receivers:read"),
-    params: Id,
+    params: IdParams,
     responses: {
       200: jsonResponse(
         "The receiver, with the number of stored deliveries and the last acknowledged cursor.",
@@ -130,7 +130,7 @@ receivers.openapi(
     path: "/webhook-receivers/{id}",
     summary: "Delete a webhook receiver",
     guard: allow("receivers:write"),
-    params: Id,
+    params: IdParams,
     responses: { 200: jsonResponse("Deleted, with its deliveries.", Ok) },
   }),
   async (c) => {
@@ -147,7 +147,7 @@ receivers.openapi(
     summary: "Rotate the secret of a webhook receiver",
     description: "The previous secret is accepted too, for `overlapHours`.",
     guard: allow("receivers:write"),
-    params: Id,
+    params: IdParams,
     body: RotateReceiverSecret,
     responses: { 200: jsonResponse("The new secret is in force.", Receiver) },
     failures: ["unavailable"],
@@ -175,7 +175,7 @@ receivers.openapi(
     summary: "List the deliveries to a webhook receiver",
     description: `In the order of their arrival. ${FOR_AGENTS}`,
     guard: allowOrAgent("receivers:read"),
-    params: Id,
+    params: IdParams,
     query: DeliveryQuery,
     responses: {
       200: jsonResponse(
@@ -212,7 +212,7 @@ receivers.openapi(
     summary: "Acknowledge deliveries up to a cursor",
     description: `The acknowledged cursor never moves back. ${FOR_AGENTS}`,
     guard: allowOrAgent("receivers:write"),
-    params: Id,
+    params: IdParams,
     body: Acknowledgement,
     responses: { 200: jsonResponse("The last acknowledged cursor.", Acknowledgement) },
   }),

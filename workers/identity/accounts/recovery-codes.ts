@@ -1,5 +1,5 @@
 /** Recovery codes: each signs in once without the authenticator. */
-import { RECOVERY_CODES } from "../../../protocol/limits.ts";
+import { RECOVERY_CODE_COUNT } from "../../../protocol/limits.ts";
 import { randomString } from "./codes.ts";
 import { sha256Hex } from "../encryption.ts";
 
@@ -11,7 +11,7 @@ const ALPHABET = "abcdefghijklmnopqrstuvwxyz234567";
 
 /** A set of them, each as `abcd-efgh-ijkl-mnop`. */
 export function generateRecoveryCodes(): string[] {
-  return Array.from({ length: RECOVERY_CODES }, () =>
+  return Array.from({ length: RECOVERY_CODE_COUNT }, () =>
     randomString(ALPHABET, RECOVERY_CODE_CHARS).match(/.{4}/g)!.join("-"),
   );
 }

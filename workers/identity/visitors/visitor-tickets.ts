@@ -13,6 +13,6 @@ export async function redeemVisitorTicket(
   const config = getConfig(env);
   const ticket = await decryptVisitorTicket(config, encrypted, { tunnelId, host }, Date.now());
   if (!ticket) return null;
-  const isFirst = await tunnelObject(env, tunnelId).consumeTicket(ticket.id, ticket.endsAtMs);
+  const isFirst = await tunnelObject(env, tunnelId).consumeSignInTicket(ticket.id, ticket.endsAtMs);
   return isFirst ? { pass: await signPass(config, ticket), target: ticket.target } : null;
 }

@@ -2,7 +2,7 @@
 import { connect as connectTcp, type Socket } from "node:net";
 import { connect as connectTls } from "node:tls";
 import SMTPConnection from "nodemailer/lib/smtp-connection";
-import { MAIL_DELIVERY_MAX_MS } from "../../../protocol/limits.ts";
+import { MAIL_DELIVERY_TIMEOUT_MS } from "../../../protocol/limits.ts";
 import { isPermanentRefusal } from "../../../protocol/mail-refusals.ts";
 import type { Mailbox } from "../../config/mailbox.ts";
 import type { SmtpServer } from "../../config/smtp-server.ts";
@@ -24,7 +24,7 @@ export async function sendOverSmtp(
   // nodemailer's own timeouts start again with each byte that the server sends. This one is for the whole delivery.
   const timer = setTimeout(() => {
     failure.reject(new Error("the mail server took too long"));
-  }, MAIL_DELIVERY_MAX_MS);
+  }, MAIL_DELIVERY_TIMEOUT_MS);
   const orFailure = <Value>(work: Promise<Value>) => Promise.race([work, failure.promise]);
 
   const socket = openSocket(server);
@@ -75,9 +75,9 @@ function openConnection(server: SmtpServer, socket: Socket): SMTPConnection {
     secured: implicitTls,
     // A password is never sent unencrypted, whatever the server or a proxy in between offers.
     requireTLS: credentials !== undefined && !implicitTls && !isLoopback,
-    connectionTimeout: MAIL_DELIVERY_MAX_MS,
-    greetingTimeout: MAIL_DELIVERY_MAX_MS,
-    socketTimeout: MAIL_DELIVERY_MAX_MS,
+    connectionTimeout: MAIL_DELIVERY_TIMEOUT_MS,
+    greetingTimeout: MAIL_DELIVERY_TIMEOUT_MS,
+    socketTimeout: MAIL_DELIVERY_TIMEOUT_MS,
     socketCloseTimeout: SMTP_CLOSE_MAX_MS,
     maxResponseSize: SMTP_REPLY_MAX_BYTES,
   });

@@ -1,11 +1,11 @@
 /** The payment provider's events, parsed leniently: fields that we don't need are not checked. */
 import { z } from "zod";
-import type { BillingCycle, PaidPlan } from "../../../protocol/plans.ts";
+import type { BillingCycle, SelfServicePlan } from "../../../protocol/plans.ts";
 import { SUBSCRIPTION_STATUSES } from "../../../protocol/schemas/billing.ts";
 import type { SubscriptionSnapshot } from "../../store/billing/subscription-rules.ts";
 
 /** The provider's price ids, with our plans. */
-export type PriceTable = { id: string; plan: PaidPlan; cycle: BillingCycle }[];
+export type PriceTable = { id: string; plan: SelfServicePlan; cycle: BillingCycle }[];
 
 export type BillingEvent =
   | {

@@ -5,9 +5,9 @@
 import { Stripe } from "stripe";
 import {
   BILLING_CYCLES,
-  PAID_PLANS,
+  SELF_SERVICE_PLANS,
   type BillingCycle,
-  type PaidPlan,
+  type SelfServicePlan,
 } from "../../../protocol/plans.ts";
 import type { Config } from "../../config/config.ts";
 import type { Env } from "../../env.ts";
@@ -23,7 +23,7 @@ const PAYMENTS_ANSWER_MAX_BYTES = 1024 * 1024;
 const PAYMENTS_SIGNATURE_MAX_SECONDS = 300;
 
 export interface Purchase {
-  plan: PaidPlan;
+  plan: SelfServicePlan;
   cycle: BillingCycle;
 }
 
@@ -172,7 +172,7 @@ async function nullIfMissing<Value>(asked: Promise<Value>): Promise<Value | null
 }
 
 function buildPriceTable(config: Config): PriceTable {
-  return PAID_PLANS.flatMap((plan) =>
+  return SELF_SERVICE_PLANS.flatMap((plan) =>
     BILLING_CYCLES.map((cycle) => {
       const name = `PAYMENTS_PRICE_${upper(plan)}_${upper(cycle)}` as const;
       return { plan, cycle, id: config[name] ?? "" };

@@ -4,7 +4,7 @@
  */
 import { and, eq, isNotNull, isNull, ne, or, sql, type Column, type SQL } from "drizzle-orm";
 import type { PgUpdateSetSource } from "drizzle-orm/pg-core";
-import type { AllowList } from "../../../protocol/schemas/access/edge-auth.ts";
+import type { AllowList } from "../../../protocol/schemas/access/identity-gate.ts";
 import type { TrafficPolicy } from "../../../protocol/schemas/access/policies.ts";
 import { mayUse, type Feature, type PlanState } from "../billing/plans.ts";
 import type { AuditAction } from "../../../protocol/schemas/organizations/audit-actions.ts";

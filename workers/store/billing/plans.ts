@@ -1,7 +1,12 @@
 /** What each plan grants, and what traffic costs: the one place for both. */
 import { TUNNEL_TTL_MAX_SECONDS } from "../../../protocol/limits.ts";
 import type { Entitlements } from "../../../protocol/schemas/accounts/accounts.ts";
-import { type BillingCycle, type PaidPlan, PLANS, type Plan } from "../../../protocol/plans.ts";
+import {
+  type BillingCycle,
+  type SelfServicePlan,
+  PLANS,
+  type Plan,
+} from "../../../protocol/plans.ts";
 
 interface PlanTerms {
   /** A tunnel ends after this unless it asks for less. null: it stays. */
@@ -64,7 +69,7 @@ export const PLAN_LIMITS: Record<Plan, PlanTerms> = {
 };
 
 /** In US dollars, for one month or one year. These are for display: the payment provider charges its own configured prices. */
-export const PLAN_PRICES: Record<PaidPlan, Record<BillingCycle, number>> = {
+export const PLAN_PRICES: Record<SelfServicePlan, Record<BillingCycle, number>> = {
   pro: { monthly: 10, yearly: 100 },
   team: { monthly: 40, yearly: 400 },
 };

@@ -1,5 +1,5 @@
 /** What an update of one subscription changes, decided from the organization's rows alone. */
-import type { PaidPlan } from "../../../protocol/plans.ts";
+import type { SelfServicePlan } from "../../../protocol/plans.ts";
 import type { PlanReason } from "./plan-changes.ts";
 import type { subscriptions } from "../tables/billing.ts";
 import {
@@ -31,7 +31,7 @@ export type Decision =
       /** A person would notice the difference: it goes into the audit log. */
       isChange: boolean;
       /** The plan that is paid for has changed; null: nothing is paid for. */
-      plan: { paid: PaidPlan | null; reason: PlanReason } | null;
+      plan: { paid: SelfServicePlan | null; reason: PlanReason } | null;
       /** The owners get a mail that a payment failed, with the time until which they may use the plan. */
       graceEndsAt: Date | null;
       /** The organization was deleted: its owner must not be charged any more. */
@@ -104,7 +104,7 @@ export function decidePlan(
   before: readonly Entitlement[],
   after: readonly Entitlement[],
   reason: PlanReason,
-): { paid: PaidPlan | null; reason: PlanReason } | null {
+): { paid: SelfServicePlan | null; reason: PlanReason } | null {
   const paid = findPaidPlan(after);
   return paid === findPaidPlan(before) ? null : { paid, reason };
 }

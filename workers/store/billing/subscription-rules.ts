@@ -3,7 +3,7 @@
  * than once: the result must be the same for every order of arrival.
  */
 import { PAYMENT_GRACE_MS } from "../../limits.ts";
-import type { BillingCycle, PaidPlan, Plan } from "../../../protocol/plans.ts";
+import type { BillingCycle, SelfServicePlan, Plan } from "../../../protocol/plans.ts";
 import type { SubscriptionStatus } from "../../../protocol/schemas/billing.ts";
 import { isBetter } from "./plans.ts";
 import { MINUTE_MS } from "../../../shared/time.ts";
@@ -17,7 +17,7 @@ export interface SubscriptionSnapshot {
   customerId: string;
   status: SubscriptionStatus;
   /** null: its price is not in our settings. */
-  purchase: { plan: PaidPlan; cycle: BillingCycle } | null;
+  purchase: { plan: SelfServicePlan; cycle: BillingCycle } | null;
   periodEnd: Date | null;
   cancelAtPeriodEnd: boolean;
 }
@@ -144,9 +144,9 @@ export function isOngoing(status: SubscriptionStatus): boolean {
 
 /** The best plan that is paid for; null: none is. */
 export function findPaidPlan(
-  subscriptions: readonly { plan: PaidPlan; isEntitling: boolean }[],
-): PaidPlan | null {
-  let best: PaidPlan | null = null;
+  subscriptions: readonly { plan: SelfServicePlan; isEntitling: boolean }[],
+): SelfServicePlan | null {
+  let best: SelfServicePlan | null = null;
   for (const { plan, isEntitling } of subscriptions) {
     if (isEntitling && (best === null || isBetter(plan, best))) best = plan;
   }

@@ -12,7 +12,7 @@ import {
   type SubscriptionRow,
   type SubscriptionValues,
 } from "./subscription-decision.ts";
-import type { PaidPlan } from "../../../protocol/plans.ts";
+import type { SelfServicePlan } from "../../../protocol/plans.ts";
 import type { Actor } from "../audit.ts";
 import type { UnitOfWork, Database } from "../database.ts";
 import type { Transaction } from "../transaction.ts";
@@ -202,7 +202,7 @@ export async function endOverduePlans(db: Database, rules: PlanRules): Promise<n
 async function switchPlan(
   change: UnitOfWork,
   org: OrganizationRow,
-  { paid, reason }: { paid: PaidPlan | null; reason: PlanReason },
+  { paid, reason }: { paid: SelfServicePlan | null; reason: PlanReason },
   rules: PlanRules,
 ): Promise<void> {
   await changePlan(change, org, { plan: paid ?? rules.unpaidPlan, reason }, rules);

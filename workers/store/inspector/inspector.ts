@@ -1,6 +1,6 @@
 /** Captured requests are stored in tunnels' objects; the rows say which tunnels an organization may read them from. */
 import { and, desc, sql } from "drizzle-orm";
-import { getCaptureKey } from "../../../protocol/capture-id.ts";
+import { getTunnelSuffixOfCapture } from "../../../protocol/capture-id.ts";
 import { prepared, type Database } from "../database.ts";
 import type { MemberActor } from "../locks.ts";
 import { tunnels } from "../tables/tunnels.ts";
@@ -68,7 +68,7 @@ export function listTunnelsOfCapture(
   org: string,
   captureId: string,
 ): Promise<InspectedTunnel[]> {
-  return byKey(db).execute({ orgId: org, key: getCaptureKey(captureId) });
+  return byKey(db).execute({ orgId: org, key: getTunnelSuffixOfCapture(captureId) });
 }
 
 export type ClearResult = "cleared" | "not_found";

@@ -12,7 +12,7 @@ import {
 } from "drizzle-orm/pg-core";
 import { isIn } from "./checks.ts";
 import { timestamptz } from "./columns.ts";
-import { BILLING_CYCLES, PAID_PLANS } from "../../../protocol/plans.ts";
+import { BILLING_CYCLES, SELF_SERVICE_PLANS } from "../../../protocol/plans.ts";
 import { SUBSCRIPTION_STATUSES } from "../../../protocol/schemas/billing.ts";
 import { organizations } from "./organizations.ts";
 
@@ -48,7 +48,7 @@ export const subscriptions = pgTable(
       .references(() => organizations.id, { onDelete: "cascade" }),
     source: source(),
     status: text({ enum: SUBSCRIPTION_STATUSES }).notNull(),
-    plan: text({ enum: PAID_PLANS }).notNull(),
+    plan: text({ enum: SELF_SERVICE_PLANS }).notNull(),
     cycle: text({ enum: BILLING_CYCLES }).notNull(),
     periodEnd: timestamptz(),
     cancelAtPeriodEnd: boolean().notNull(),
@@ -68,7 +68,7 @@ export const subscriptions = pgTable(
       .on(table.overdueSince)
       .where(sql`${table.isEntitling} and ${table.status} = 'past_due'`),
     check("subscriptions_source", isIn(table.source, SOURCES)),
-    check("subscriptions_plan", isIn(table.plan, PAID_PLANS)),
+    check("subscriptions_plan", isIn(table.plan, SELF_SERVICE_PLANS)),
     check("subscriptions_cycle", isIn(table.cycle, BILLING_CYCLES)),
     check("subscriptions_status", isIn(table.status, SUBSCRIPTION_STATUSES)),
   ],

@@ -14,7 +14,7 @@ import {
 } from "drizzle-orm/pg-core";
 import { counter, timestamptz } from "./columns.ts";
 import type { CaptureSettings } from "../../../protocol/schemas/inspector/captures.ts";
-import type { AllowList } from "../../../protocol/schemas/access/edge-auth.ts";
+import type { AllowList } from "../../../protocol/schemas/access/identity-gate.ts";
 import type { TrafficPolicy } from "../../../protocol/schemas/access/policies.ts";
 import { relays } from "./networks.ts";
 import { organizations, projects } from "./organizations.ts";

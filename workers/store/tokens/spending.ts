@@ -4,7 +4,7 @@
  */
 import { and, eq, inArray, isNotNull, or, sql, sum, type SQL } from "drizzle-orm";
 import { alias, unionAll } from "drizzle-orm/pg-core";
-import type { TokenSpending } from "../../../durable-objects/rpc.ts";
+import type { TokenUsage } from "../../../durable-objects/rpc.ts";
 import { formatMonth } from "../../../durable-objects/tunnel/metrics/spending.ts";
 import { usdCentsFor } from "../billing/plans.ts";
 import type { Database } from "../database.ts";
@@ -123,7 +123,7 @@ export function setBudget(
 export async function recordSpending(
   { query }: Database,
   tunnelId: string,
-  spending: TokenSpending[],
+  spending: TokenUsage[],
 ): Promise<TokenTunnels[]> {
   for (const { tokenNonce, month, bytes, requests } of spending) {
     const row = query

@@ -6,7 +6,7 @@ import {
   ISSUER_REFETCH_MIN_MS,
 } from "../../../../access/authenticators/issuer-keys.ts";
 import {
-  TokenAuthenticator,
+  JwtAuthenticator,
   VISITOR_TOKEN_LEEWAY_SECONDS,
   VISITOR_TOKEN_MAX_CHARS,
 } from "../../../../access/authenticators/tokens.ts";
@@ -35,7 +35,7 @@ let published: Map<string, JWK[]>;
 let requestedIssuers: string[];
 let isDown: boolean;
 let nowMs: number;
-let gate: TokenAuthenticator;
+let gate: JwtAuthenticator;
 
 beforeAll(async () => {
   [first, second, foreign] = await Promise.all([newPair("one"), newPair("two"), newPair("one")]);
@@ -54,7 +54,7 @@ beforeEach(() => {
     if (isDown) return Promise.reject(new Error("down"));
     return Promise.resolve({ keys: published.get(issuer) ?? [] });
   };
-  gate = new TokenAuthenticator({ keys: new IssuerKeys(load, () => nowMs), now: () => nowMs });
+  gate = new JwtAuthenticator({ keys: new IssuerKeys(load, () => nowMs), now: () => nowMs });
 });
 
 const seconds = () => nowMs / 1000;

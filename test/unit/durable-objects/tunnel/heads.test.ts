@@ -111,7 +111,7 @@ describe("a request's head", () => {
   test("says whether a body follows", () => {
     expect(buildRequestHead(request({}), VISITOR).flags).toBe(FLAG.end);
     expect(buildRequestHead(request({ method: "POST", body: true }), VISITOR).flags).toBe(0);
-    expect(buildRequestHead(request({ method: "HEAD" }), VISITOR).isHead).toBe(true);
+    expect(buildRequestHead(request({ method: "HEAD" }), VISITOR).isHeadMethod).toBe(true);
   });
 
   test("of a WebSocket is marked, and has no headers of the handshake", () => {
@@ -132,7 +132,7 @@ describe("a request's head", () => {
       "x-forwarded-proto",
       "http",
     ]);
-    expect(buildRequestHead(request({ method: "POST", headers }), VISITOR).isSocket).toBe(false);
+    expect(buildRequestHead(request({ method: "POST", headers }), VISITOR).isWebSocket).toBe(false);
   });
 });
 

@@ -2,7 +2,7 @@
 import { expect, onTestFinished, test } from "vitest";
 import { z } from "zod";
 import { describeIssue } from "../../../../protocol/schemas/issue-messages.ts";
-import { StreamsQuery } from "../../../../protocol/schemas/tunnels/tunnels.ts";
+import { ClientConnectQuery } from "../../../../protocol/schemas/tunnels/tunnels.ts";
 
 type IssueCode = z.core.$ZodIssue["code"];
 
@@ -109,6 +109,6 @@ test.each(ROWS)("%s: %#: has a message that names the problem", (code, schema, v
 
 test("a value that may have one of two formats names both", () => {
   useMessages();
-  const { error } = StreamsQuery.safeParse({ tunnel: "_" });
+  const { error } = ClientConnectQuery.safeParse({ tunnel: "_" });
   expect(error?.issues[0]?.message).toMatch(/^must be a UUID, or must have /);
 });

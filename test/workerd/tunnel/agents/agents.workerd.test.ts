@@ -3,10 +3,10 @@ import { afterEach, describe, expect, test, vi } from "vitest";
 import { CLOSE } from "../../../../protocol/wire/close-codes.ts";
 import { FLAG, FRAME, PING, PONG, FRAME_MAX_BYTES } from "../../../../protocol/wire/frames.ts";
 import {
-  DRAIN_MAX_MS,
+  DRAIN_TIMEOUT_MS,
   HEARTBEAT_INTERVAL_MS,
   HEARTBEAT_TIMEOUT_MS,
-  HELLO_MAX_MS,
+  HELLO_TIMEOUT_MS,
   STREAM_RESERVE_BYTES,
   STREAM_WINDOW_BYTES,
 } from "../../../../protocol/limits.ts";
@@ -101,7 +101,7 @@ describe("a connection that does not begin with a valid hello is closed", () => 
     const tunnel = new LiveTunnel();
     vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
     const agent = await tunnel.connect();
-    await runInDurableObject(tunnel.stub, () => void vi.advanceTimersByTime(HELLO_MAX_MS));
+    await runInDurableObject(tunnel.stub, () => void vi.advanceTimersByTime(HELLO_TIMEOUT_MS));
     vi.useRealTimers();
     expect((await agent.closed).reason).toBe("protocol_error: no hello");
   });
@@ -220,12 +220,12 @@ describe("a tunnel", () => {
     const tunnel = new LiveTunnel();
     const agent = await tunnel.agent({ tokenNonce: "token-a" });
     const early = await tunnel.connect({ tokenNonce: "token-b" });
-    await tunnel.stub.revokeCredential("token-b");
+    await tunnel.stub.revokeToken("token-b");
     expect((await early.closed).code).toBe(CLOSE.unauthorized);
     const response = tunnel.visit("/");
     agent.respond((await agent.nextRequest()).stream, 204);
     expect((await response).status).toBe(204);
-    await tunnel.stub.revokeCredential("token-a");
+    await tunnel.stub.revokeToken("token-a");
     expect((await agent.closed).code).toBe(CLOSE.unauthorized);
     expect((await tunnel.visit("/")).status).toBe(502);
   });
@@ -269,7 +269,7 @@ describe("a tunnel", () => {
     let isDrained = false;
     const drained = tunnel.stub.drain().then(() => (isDrained = true));
     await agent.next(FRAME.goingAway);
-    vi.setSystemTime(Date.now() + DRAIN_MAX_MS - 1);
+    vi.setSystemTime(Date.now() + DRAIN_TIMEOUT_MS - 1);
     agent.send((writer) => writer.writeText(FRAME.data, 0, stream, "more"));
     expect((await reader.read()).value).toHaveLength(4);
     expect(isDrained).toBe(false);

@@ -5,7 +5,7 @@ import { CLOSE } from "../../../../protocol/wire/close-codes.ts";
 import { CLIENT_STREAM, FLAG, FRAME, PING, PONG, RESET } from "../../../../protocol/wire/frames.ts";
 import { STREAM_RESERVE_BYTES, STREAM_WINDOW_BYTES } from "../../../../protocol/limits.ts";
 import {
-  CONNECT_CLIENTS_MAX,
+  CLIENTS_MAX,
   CONNECT_WINDOW_MIN_BYTES,
   CONNECT_WINDOWS_MAX_BYTES,
 } from "../../../../durable-objects/tunnel/tcp/clients.ts";
@@ -134,7 +134,7 @@ describe("the used memory", () => {
     await tunnel.agent();
     const windows: number[] = [];
     const clients = [];
-    for (let at = 0; at < CONNECT_CLIENTS_MAX; at++) {
+    for (let at = 0; at < CLIENTS_MAX; at++) {
       const client = await tunnel.connectClient();
       clients.push(client);
       client.hello();

@@ -156,7 +156,7 @@ describe("a client's connection", () => {
       return error instanceof RefusedError ? error.answer.headers.get("underpass-error") : null;
     };
     await tunnel.agent();
-    await tunnel.stub.publishSettings(settings(1, ["192.0.2.0/24", "2001:db8::/32"]));
+    await tunnel.stub.publishAccessSettings(settings(1, ["192.0.2.0/24", "2001:db8::/32"]));
     expect(await refusal("192.0.2.9")).toBe(null);
     expect(await refusal("::ffff:192.0.2.9")).toBe(null);
     expect(await refusal("2001:db8::1")).toBe(null);
@@ -171,7 +171,7 @@ describe("a client's connection", () => {
   test("ends when its address is removed from the allowlist", async () => {
     const { tunnel, agent, client, stream } = await connected();
     const other = await tunnel.client(agent, { address: "198.51.100.1" });
-    await tunnel.stub.publishSettings(settings(1, ["192.0.2.7/32"]));
+    await tunnel.stub.publishAccessSettings(settings(1, ["192.0.2.7/32"]));
     expect((await other.client.closed).code).toBe(CLOSE.forbidden);
     expect(await agent.nextCode(FRAME.reset)).toMatchObject({ stream: other.stream });
     client.write("still here");
@@ -182,7 +182,7 @@ describe("a client's connection", () => {
     const { tunnel, agent, client } = await connected();
     const tokenExpiresAtMs = Date.now() + LEFT_MS;
     const other = await tunnel.client(agent, { tokenNonce: "token-d", tokenExpiresAtMs });
-    await tunnel.stub.revokeCredential("token-c");
+    await tunnel.stub.revokeToken("token-c");
     expect((await client.closed).code).toBe(CLOSE.unauthorized);
     await tunnel.runAlarmAt(tokenExpiresAtMs);
     expect((await other.client.closed).code).toBe(CLOSE.unauthorized);

@@ -102,7 +102,7 @@ describe("a visitor's request is refused at once", () => {
   test("after an agent whose token was revoked", async () => {
     const tunnel = new LiveTunnel();
     await tunnel.agent();
-    await tunnel.stub.revokeCredential("token-a");
+    await tunnel.stub.revokeToken("token-a");
     expect((await tunnel.visit("/")).status).toBe(502);
   });
 });

@@ -15,7 +15,7 @@ import {
   FRAME_PAGES_MAX,
 } from "../../../../durable-objects/tunnel/captures/capture-store.ts";
 import type {
-  CaptureEvent,
+  CaptureDetail,
   CaptureState,
 } from "../../../../protocol/schemas/inspector/captures.ts";
 import {
@@ -36,14 +36,14 @@ async function createServed() {
   return { tunnel, agent: await tunnel.agent() };
 }
 
-function waitForFrames(tunnel: LiveTunnel, count: number): Promise<CaptureEvent> {
+function waitForFrames(tunnel: LiveTunnel, count: number): Promise<CaptureDetail> {
   return vi.waitUntil(async () => {
     const event = await lastCapture(tunnel);
     return event.frames_total === count && event;
   }, WAIT_OPTIONS);
 }
 
-function waitForState(tunnel: LiveTunnel, state: CaptureState): Promise<CaptureEvent> {
+function waitForState(tunnel: LiveTunnel, state: CaptureState): Promise<CaptureDetail> {
   return vi.waitUntil(async () => {
     const event = await lastCapture(tunnel);
     return event.state === state && event;

@@ -1,9 +1,9 @@
 import { runInDurableObject } from "cloudflare:test";
 import { afterEach, describe, expect, test, vi } from "vitest";
-import { getCaptureKey, toCaptureKey } from "../../../../protocol/capture-id.ts";
+import { getTunnelSuffixOfCapture, getTunnelSuffix } from "../../../../protocol/capture-id.ts";
 import { FLAG, FRAME, RESET } from "../../../../protocol/wire/frames.ts";
 import { BODY_CAPTURE_MAX_BYTES } from "../../../../durable-objects/tunnel/captures/body.ts";
-import { CaptureEvent } from "../../../../protocol/schemas/inspector/captures.ts";
+import { CaptureDetail } from "../../../../protocol/schemas/inspector/captures.ts";
 import {
   listCaptures,
   lastCapture,
@@ -35,7 +35,7 @@ describe("a request is captured", () => {
     agent.respond(stream, 201, ["Content-Type", "text/plain", "X-A", "1", "X-A", "2"], "made");
     await (await answer).text();
     const event = await lastCapture(tunnel);
-    expect(CaptureEvent.parse(event)).toMatchObject({
+    expect(CaptureDetail.parse(event)).toMatchObject({
       tunnel_id: tunnel.id,
       method: "POST",
       path: "/a%20b/",
@@ -49,7 +49,7 @@ describe("a request is captured", () => {
       replay_of: null,
       truncated: { request: false, response: false },
     });
-    expect(getCaptureKey(event.id)).toBe(toCaptureKey(tunnel.id));
+    expect(getTunnelSuffixOfCapture(event.id)).toBe(getTunnelSuffix(tunnel.id));
     expect([decodeBase64Text(event.request_body), decodeBase64Text(event.response_body)]).toEqual([
       "order",
       "made",
@@ -134,7 +134,7 @@ describe("a request is captured", () => {
 
   test("also when it was refused, without the body that was never read", async () => {
     const { tunnel, agent } = await createServed();
-    await tunnel.stub.publishSettings({
+    await tunnel.stub.publishAccessSettings({
       version: 1,
       realm: "shop",
       basicAuth: null,

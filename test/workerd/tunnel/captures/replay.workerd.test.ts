@@ -100,7 +100,7 @@ describe("a captured request that is sent again", () => {
   test("is refused while no agent is connected", async () => {
     const { tunnel, agent } = await createReplayable();
     const id = await captureOrder(tunnel, agent);
-    await tunnel.stub.revokeCredential("token-a");
+    await tunnel.stub.revokeToken("token-a");
     expect(await tunnel.stub.replay(id)).toEqual({ refused: "agent_offline" });
   });
 
@@ -134,7 +134,7 @@ describe("a captured request that is sent again", () => {
     await completeVisit(tunnel, agent, "/admin");
     const { id } = await lastCapture(tunnel);
     const actions = [{ kind: "deny" as const, path_prefix: "/admin" }];
-    await tunnel.stub.publishSettings({
+    await tunnel.stub.publishAccessSettings({
       version: 1,
       realm: "shop",
       basicAuth: null,

@@ -5,7 +5,7 @@ import { ERROR_HEADER } from "../../../../protocol/errors.ts";
 import {
   WATCH_BEHIND_MAX_MS,
   WATCH_UNACKNOWLEDGED_BURST_BYTES,
-} from "../../../../durable-objects/organization/pace.ts";
+} from "../../../../durable-objects/organization/watcher-flow-control.ts";
 import { WATCH_SESSION_RETRY_MS } from "../../../../durable-objects/organization.ts";
 import { WATCH_CLOSE } from "../../../../protocol/schemas/inspector/watching.ts";
 import { rows } from "../../../harness/workerd/objects.ts";

@@ -47,7 +47,7 @@ describe("settings", () => {
     const agent = await tunnel.agent();
     const settings = { realm: "shop", basicAuth: AUTH, policy: null };
     const set = (isBeyondPlan: boolean) =>
-      tunnel.stub.publishSettings({ ...settings, version: newVersion(), isBeyondPlan });
+      tunnel.stub.publishAccessSettings({ ...settings, version: newVersion(), isBeyondPlan });
     const getHeaders = async () => {
       const gates = readPolicyUpdate((await runVisit(tunnel, agent, "/")).response)!;
       return { ...ANN, [EDGE_VERDICT_HEADER]: formatEdgeVerdict(gates, null) };
@@ -69,8 +69,8 @@ describe("settings", () => {
     const agent = await tunnel.agent();
     const older = { version: newVersion(), realm: "shop", basicAuth: null, policy: null };
     const version = await publish(tunnel, [DENY]);
-    await tunnel.stub.publishSettings(older);
-    await tunnel.stub.publishSettings({ ...older, version });
+    await tunnel.stub.publishAccessSettings(older);
+    await tunnel.stub.publishAccessSettings({ ...older, version });
     expect((await runVisit(tunnel, agent, "/admin")).code).toBe("forbidden");
   });
 
@@ -81,7 +81,7 @@ describe("settings", () => {
     const actions = [{ kind: "allow" }] as unknown as PolicyAction[];
     const odd = { version: newVersion(), realm: "shop", basicAuth: null, policy: { actions } };
     await runInDurableObject(tunnel.stub, (object: Tunnel) => {
-      expect(() => object.publishSettings(odd)).toThrow();
+      expect(() => object.publishAccessSettings(odd)).toThrow();
     });
     expect((await runVisit(tunnel, agent, "/admin")).code).toBe("forbidden");
   });

@@ -1,6 +1,6 @@
 import { runInDurableObject } from "cloudflare:test";
 import { expect, test } from "vitest";
-import { SIGN_IN_HEADER, TICKET_PATH } from "../../../../access/identity.ts";
+import { SIGN_IN_HEADER, SIGN_IN_TICKET_PATH } from "../../../../access/identity.ts";
 import { EDGE_VERDICT_HEADER, formatEdgeVerdict } from "../../../../access/edge-verdict.ts";
 import { readPolicyUpdate, newVersion, runVisit } from "../../../harness/workerd/gated-tunnel.ts";
 import { LiveTunnel } from "../../../harness/workerd/live-tunnel.ts";
@@ -8,7 +8,7 @@ import { LiveTunnel } from "../../../harness/workerd/live-tunnel.ts";
 function publish({ id, stub }: LiveTunnel, emails: string[] | null): Promise<void> {
   const identityGate = emails && { tunnelId: id, domains: [], emails };
   const version = newVersion();
-  return stub.publishSettings({
+  return stub.publishAccessSettings({
     version,
     realm: "shop",
     basicAuth: null,
@@ -21,14 +21,14 @@ test("an identity gate applies from the next request on, after hibernation, and 
   const tunnel = new LiveTunnel();
   const agent = await tunnel.agent();
   await publish(tunnel, ["ann@example.com"]);
-  for (const path of ["/", TICKET_PATH]) {
+  for (const path of ["/", SIGN_IN_TICKET_PATH]) {
     const { code, response } = await runVisit(tunnel, agent, path);
     const step = path === "/" ? "start" : "finish";
     expect([code, response.headers.get(SIGN_IN_HEADER)]).toEqual(["unauthorized", step]);
     await tunnel.sleep();
   }
   await publish(tunnel, null);
-  expect((await runVisit(tunnel, agent, TICKET_PATH)).code).toBe("passed");
+  expect((await runVisit(tunnel, agent, SIGN_IN_TICKET_PATH)).code).toBe("passed");
 });
 
 test("a request that the edge admitted by outdated lists is authorized again", async () => {
@@ -55,18 +55,18 @@ test("a visitor pass does not reach the agent, with or without a gate", async ()
 test("a ticket can be used once, also through hibernation, and is deleted after it has expired", async () => {
   const tunnel = new LiveTunnel();
   const endsAtMs = Date.now() + 60_000;
-  expect(await tunnel.stub.consumeTicket("one", endsAtMs)).toBe(true);
+  expect(await tunnel.stub.consumeSignInTicket("one", endsAtMs)).toBe(true);
   await tunnel.sleep();
   const again = await Promise.all(
-    Array.from({ length: 20 }, () => tunnel.stub.consumeTicket("one", endsAtMs)),
+    Array.from({ length: 20 }, () => tunnel.stub.consumeSignInTicket("one", endsAtMs)),
   );
   expect(again).toEqual(Array(20).fill(false));
-  expect(await tunnel.stub.consumeTicket("two", Date.now() - 1)).toBe(true);
-  expect(await tunnel.stub.consumeTicket("three", endsAtMs)).toBe(true);
+  expect(await tunnel.stub.consumeSignInTicket("two", Date.now() - 1)).toBe(true);
+  expect(await tunnel.stub.consumeSignInTicket("three", endsAtMs)).toBe(true);
   const stored = await runInDurableObject(tunnel.stub, (_, { storage }) =>
     Array.from(storage.kv.list({ prefix: "spent-ticket:" }), ([key]) => key),
   );
   expect(stored).toEqual(["spent-ticket:one", "spent-ticket:three"]);
   await tunnel.stub.retire();
-  expect(await tunnel.stub.consumeTicket("four", endsAtMs)).toBe(false);
+  expect(await tunnel.stub.consumeSignInTicket("four", endsAtMs)).toBe(false);
 });

@@ -2,7 +2,7 @@
 import { runDurableObjectAlarm } from "cloudflare:test";
 import { beforeEach, describe, expect, test } from "vitest";
 import { ERROR_HEADER } from "../../../../protocol/errors.ts";
-import type { ApiToRelayMessage, TunnelUsage } from "../../../../protocol/relay/link.ts";
+import type { ApiToRelayMessage, AssociationUsage } from "../../../../protocol/relay/link.ts";
 import type { TestRelayLink } from "../../../harness/workerd/live-relay.ts";
 import { RefusedError } from "../../../harness/workerd/live-tunnel.ts";
 import { rows } from "../../../harness/workerd/objects.ts";
@@ -10,7 +10,7 @@ import { TcpTunnel } from "../../../harness/workerd/tcp-tunnel.ts";
 
 beforeEach(() => void (rows.reports.length = 0));
 
-const usage = (tunnel: TcpTunnel, change: Partial<TunnelUsage> = {}): TunnelUsage => ({
+const usage = (tunnel: TcpTunnel, change: Partial<AssociationUsage> = {}): AssociationUsage => ({
   tunnelId: tunnel.id,
   source: "epoch-1/1",
   tokenNonce: "token-a",
@@ -97,7 +97,7 @@ describe("the relay is notified when", () => {
     ["expired", (tunnel) => tunnel.stub.retire("expired"), { reason: "tunnel_expired" }],
     [
       "revoked",
-      (tunnel) => tunnel.stub.revokeCredential("token-a"),
+      (tunnel) => tunnel.stub.revokeToken("token-a"),
       { reason: "unauthorized", tokenNonce: "token-a" },
     ],
     [
@@ -165,12 +165,12 @@ describe("the allowlist of a TCP tunnel", () => {
     const tunnel = new TcpTunnel();
     const link = await tunnel.relay.link();
     await tunnel.agent();
-    await tunnel.stub.publishSettings(settings(2, ["192.0.2.0/24"]));
+    await tunnel.stub.publishAccessSettings(settings(2, ["192.0.2.0/24"]));
     expect(await nextCidrs(link)).toEqual(["192.0.2.0/24"]);
-    await tunnel.stub.publishSettings(settings(1, ["198.51.100.0/24"]));
+    await tunnel.stub.publishAccessSettings(settings(1, ["198.51.100.0/24"]));
     expect(await nextCidrs(link)).toEqual(["192.0.2.0/24"]);
     await tunnel.sleep();
-    await tunnel.stub.publishSettings(settings(3, null));
+    await tunnel.stub.publishAccessSettings(settings(3, null));
     expect(await nextCidrs(link)).toBe(null);
   });
 });

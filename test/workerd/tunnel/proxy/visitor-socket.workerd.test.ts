@@ -3,7 +3,7 @@ import { CLOSE } from "../../../../protocol/wire/close-codes.ts";
 import { parseCredit, FLAG, FRAME, RESET } from "../../../../protocol/wire/frames.ts";
 import {
   FRAME_DATA_MAX_BYTES,
-  SOCKET_MESSAGE_MAX_BYTES,
+  WEBSOCKET_MESSAGE_MAX_BYTES,
   STREAM_RESERVE_BYTES,
   STREAM_WINDOW_BYTES,
 } from "../../../../protocol/limits.ts";
@@ -143,7 +143,7 @@ describe("a visitor's WebSocket", () => {
   test("closes on a message above the limit, and resets the agent's stream", async () => {
     const { agent, socket, stream } = await connected();
     const part = new Uint8Array(512 * 1024);
-    for (let sent = 0; sent <= SOCKET_MESSAGE_MAX_BYTES; sent += part.byteLength)
+    for (let sent = 0; sent <= WEBSOCKET_MESSAGE_MAX_BYTES; sent += part.byteLength)
       agent.send((writer) => writer.writeBytes(FRAME.binary, FLAG.more, stream, part));
     expect((await socket.closed).code).toBe(1009);
     while ((await agent.nextFrame()).type === FRAME.credit);

@@ -8,7 +8,7 @@ import {
   CURL_ARGUMENT_MAX_BYTES,
   formatCurlCommand,
 } from "../../../../../workers/api/inspector/curl.ts";
-import type { CaptureEvent } from "../../../../../protocol/schemas/inspector/captures.ts";
+import type { CaptureDetail } from "../../../../../protocol/schemas/inspector/captures.ts";
 import { buildCapture } from "../../../../harness/tunnel/capture.ts";
 import {
   startRawOrigin,
@@ -56,7 +56,7 @@ async function runInShells(command: string): Promise<OriginRequest[]> {
 const NOT_CAPTURED = ["host", "content-length"];
 
 /** The request that must be received, byte for byte. */
-async function expectSame(event: CaptureEvent): Promise<void> {
+async function expectSame(event: CaptureDetail): Promise<void> {
   for (const received of await runInShells(
     formatCurlCommand(event, `http://127.0.0.1:${origin.port}`),
   )) {

@@ -1,13 +1,13 @@
 import { brotliCompressSync, deflateSync, gzipSync } from "node:zlib";
 import { describe, expect, test } from "vitest";
-import type { CaptureEvent } from "../../../../../protocol/schemas/inspector/captures.ts";
+import type { CaptureDetail } from "../../../../../protocol/schemas/inspector/captures.ts";
 import { HAR_END, HAR_START, buildHarEntry } from "../../../../../workers/api/inspector/har.ts";
 import { buildCapture } from "../../../../harness/tunnel/capture.ts";
 import { HttpArchive } from "../../../../harness/formats/http-archive.ts";
 
 const ORIGIN = "https://shop.example.com";
 
-async function buildEntry(event: CaptureEvent, includesBodies = true) {
+async function buildEntry(event: CaptureDetail, includesBodies = true) {
   const entry = await buildHarEntry(event, { origin: ORIGIN, includesBodies });
   const archive: unknown = JSON.parse(HAR_START + JSON.stringify(entry) + HAR_END);
   return HttpArchive.parse(archive).log.entries[0]!;

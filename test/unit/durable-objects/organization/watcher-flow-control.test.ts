@@ -9,20 +9,20 @@ import {
   admitMessages,
   addMissed,
   getWindowBytes,
-  type PaceBounds,
-  type Pace,
+  type FlowLimits,
+  type WatcherFlowState,
   WATCH_BEHIND_MAX_MS,
   WATCH_UNACKNOWLEDGED_BURST_BYTES,
   WATCH_UNACKNOWLEDGED_BYTES_PER_SECOND,
   WATCH_UNACKNOWLEDGED_MAX_BYTES,
   WATCH_WINDOW_MAX_BYTES,
   WATCH_WINDOWS_BYTES,
-} from "../../../../durable-objects/organization/pace.ts";
+} from "../../../../durable-objects/organization/watcher-flow-control.ts";
 import { createRandom } from "../../../harness/random.ts";
 
 /** A watcher that reads when the test calls it. */
 class Reader {
-  readonly pace: Pace;
+  readonly pace: WatcherFlowState;
   readonly #windowBytes: number;
   nowMs = 0;
   sent = 0;
@@ -36,7 +36,7 @@ class Reader {
     this.pace = createPace(0);
   }
 
-  bounds(queuedBytes?: number): PaceBounds {
+  bounds(queuedBytes?: number): FlowLimits {
     return { nowMs: this.nowMs, windowBytes: this.#windowBytes, queuedBytes };
   }
 

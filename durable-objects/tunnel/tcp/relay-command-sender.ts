@@ -5,9 +5,9 @@
  */
 import type { REVOCATION_REASONS, Revocation } from "../../../protocol/relay/link.ts";
 import type { ObjectBindings } from "../../bindings.ts";
-import type { Admission } from "../agents/admission.ts";
+import type { AgentAdmission } from "../agents/admission.ts";
 
-type RelayPort = NonNullable<Admission["relay"]>;
+type RelayPort = NonNullable<AgentAdmission["relay"]>;
 type Reason = (typeof REVOCATION_REASONS)[number];
 
 interface Pending {
@@ -21,7 +21,7 @@ const PENDING_MAX = 16;
 
 type Storage = Pick<SyncKvStorage, "get" | "put" | "delete">;
 
-export class RelayControl {
+export class RelayCommandSender {
   readonly #kv: Storage;
   readonly #relays: ObjectBindings["RELAY"];
   readonly #tunnelId: () => string | undefined;

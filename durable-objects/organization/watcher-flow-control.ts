@@ -34,7 +34,7 @@ interface Sync {
 }
 
 /** Survives hibernation in the attachment of the watcher's socket. Bytes are counted as characters of messages. */
-export interface Pace {
+export interface WatcherFlowState {
   sentBytes: number;
   acknowledgedBytes: number;
   /** Unacknowledged syncs, the oldest first. */
@@ -53,7 +53,7 @@ export interface Pace {
   missed: number;
 }
 
-export function createPace(nowMs: number): Pace {
+export function createPace(nowMs: number): WatcherFlowState {
   return {
     sentBytes: 0,
     acknowledgedBytes: 0,
@@ -75,7 +75,7 @@ export function getWindowBytes(watchers: number): number {
 }
 
 /** What limits a watcher now. */
-export interface PaceBounds {
+export interface FlowLimits {
   nowMs: number;
   windowBytes: number;
   /** Bytes that the platform has queued for the watcher, where it reports them. */
@@ -86,7 +86,7 @@ export interface PaceBounds {
  * Ends being behind if there is room again.
  * @returns how many missed messages to report now; 0 while the watcher is behind, or if it is not.
  */
-export function takeMissedCount(pace: Pace, bounds: PaceBounds): number {
+export function takeMissedCount(pace: WatcherFlowState, bounds: FlowLimits): number {
   refill(pace, bounds.nowMs);
   if (pace.behindSinceMs === null) return 0;
   if (getAvailableBytes(pace, bounds) < getResumeThreshold(pace, bounds)) return 0;
@@ -97,7 +97,7 @@ export function takeMissedCount(pace: Pace, bounds: PaceBounds): number {
 }
 
 /** @returns how many of the messages to send, counted from the first. The others are missed. */
-export function admitMessages(pace: Pace, sizes: number[], bounds: PaceBounds): number {
+export function admitMessages(pace: WatcherFlowState, sizes: number[], bounds: FlowLimits): number {
   refill(pace, bounds.nowMs);
   let admitted = 0;
   let availableBytes = pace.behindSinceMs === null ? getAvailableBytes(pace, bounds) : 0;
@@ -117,14 +117,14 @@ export function admitMessages(pace: Pace, sizes: number[], bounds: PaceBounds): 
 }
 
 /** Counts messages that the watcher will not receive, also those that its tunnel could not deliver. */
-export function addMissed(pace: Pace, missed: number, nowMs: number): void {
+export function addMissed(pace: WatcherFlowState, missed: number, nowMs: number): void {
   if (missed === 0) return;
   pace.missed += missed;
   pace.behindSinceMs ??= nowMs;
 }
 
 /** @returns the number of a sync to send now; null when none is due. */
-export function takeDueSync(pace: Pace, { windowBytes }: PaceBounds): number | null {
+export function takeDueSync(pace: WatcherFlowState, { windowBytes }: FlowLimits): number | null {
   const unsyncedBytes = pace.sentBytes - pace.syncedBytes;
   const isDue = pace.hasAcknowledged
     ? unsyncedBytes >= windowBytes / 4
@@ -138,7 +138,7 @@ export function takeDueSync(pace: Pace, { windowBytes }: PaceBounds): number | n
 }
 
 /** A number that was never sent is ignored. */
-export function acknowledge(pace: Pace, n: number): void {
+export function acknowledge(pace: WatcherFlowState, n: number): void {
   const index = pace.pendingSyncs.findIndex((sync) => sync.n === n);
   if (index === -1) return;
   pace.acknowledgedBytes = pace.pendingSyncs[index]!.sentBytes;
@@ -150,7 +150,7 @@ export function acknowledge(pace: Pace, n: number): void {
  * Whether to disconnect the watcher: it reads nothing, or might read nothing. A watcher that reads but never
  * acknowledges is slow, not stuck.
  */
-export function isStuck(pace: Pace, bounds: PaceBounds): boolean {
+export function isStuck(pace: WatcherFlowState, bounds: FlowLimits): boolean {
   const { nowMs, queuedBytes = 0, windowBytes } = bounds;
   if (pace.behindSinceMs === null) return false;
   // The rest of its allowance is too small for it ever to catch up.
@@ -159,14 +159,14 @@ export function isStuck(pace: Pace, bounds: PaceBounds): boolean {
   return pace.hasAcknowledged || queuedBytes > windowBytes;
 }
 
-function refill(pace: Pace, nowMs: number): void {
+function refill(pace: WatcherFlowState, nowMs: number): void {
   const elapsedMs = Math.max(0, nowMs - pace.budgetAtMs);
   const refilled = pace.budgetBytes + (elapsedMs * WATCH_UNACKNOWLEDGED_BYTES_PER_SECOND) / 1000;
   pace.budgetBytes = Math.min(WATCH_UNACKNOWLEDGED_BURST_BYTES, refilled);
   pace.budgetAtMs = nowMs;
 }
 
-function getAvailableBytes(pace: Pace, bounds: PaceBounds): number {
+function getAvailableBytes(pace: WatcherFlowState, bounds: FlowLimits): number {
   const { windowBytes, queuedBytes = 0 } = bounds;
   const granted = pace.hasAcknowledged
     ? windowBytes - (pace.sentBytes - pace.acknowledgedBytes)
@@ -176,15 +176,18 @@ function getAvailableBytes(pace: Pace, bounds: PaceBounds): number {
 
 /** What may still be sent in total to a watcher that has never acknowledged a sync. */
 function getUnacknowledgedAllowance(
-  { hasAcknowledged, sentBytes }: Pace,
-  { queuedBytes }: PaceBounds,
+  { hasAcknowledged, sentBytes }: WatcherFlowState,
+  { queuedBytes }: FlowLimits,
 ): number {
   const isKnownToRead = hasAcknowledged || queuedBytes !== undefined;
   return isKnownToRead ? Infinity : WATCH_UNACKNOWLEDGED_MAX_BYTES - sentBytes;
 }
 
 /** A watcher stays behind until this much is available, so that it does not resume for each single message. */
-function getResumeThreshold({ hasAcknowledged }: Pace, { windowBytes }: PaceBounds): number {
+function getResumeThreshold(
+  { hasAcknowledged }: WatcherFlowState,
+  { windowBytes }: FlowLimits,
+): number {
   const fullBytes = hasAcknowledged ? windowBytes : WATCH_UNACKNOWLEDGED_BURST_BYTES / 4;
   return Math.min(fullBytes, windowBytes) / 2;
 }

@@ -8,7 +8,7 @@ export function* headerPairs<Part>(lines: readonly Part[]): Generator<[name: Par
 }
 
 /** Replaces values in place. */
-export function replaceValues(
+export function replaceHeaderValues(
   lines: string[],
   replace: (name: string, value: string) => string,
 ): void {

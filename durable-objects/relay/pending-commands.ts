@@ -10,9 +10,9 @@ const NOTICE_KEEP_MS = RELAY_TICKET_SECONDS * 1000 + RELAY_TICKET_GRACE_MS;
 /** Beyond this the oldest notice is dropped; the affected tickets expire soon. */
 const NOTICES_MAX = 20_000;
 
-export type Notice = Extract<ApiToRelayMessage, { type: "revoke" | "allowed_cidrs" }>;
+export type RelayCommand = Extract<ApiToRelayMessage, { type: "revoke" | "allowed_cidrs" }>;
 
-export class Notices {
+export class PendingRelayCommands {
   readonly #sql: SqlStorage;
 
   constructor(sql: SqlStorage) {
@@ -26,7 +26,7 @@ export class Notices {
   }
 
   /** Replaces an identical notice, and an earlier allowlist of the same tunnel. */
-  add(notice: Notice, nowMs: number): void {
+  add(notice: RelayCommand, nowMs: number): void {
     this.removeExpired(nowMs);
     const message = JSON.stringify(notice);
     this.#sql.exec(
@@ -42,7 +42,7 @@ export class Notices {
   }
 
   /** The oldest first. */
-  list(nowMs: number): Notice[] {
+  list(nowMs: number): RelayCommand[] {
     return this.#sql
       .exec<{
         message: string;
@@ -64,7 +64,7 @@ export class Notices {
   }
 }
 
-function getSubject(notice: Notice, message: string): string {
+function getSubject(notice: RelayCommand, message: string): string {
   if (notice.type === "allowed_cidrs") return `allowed_cidrs ${notice.tunnelId}`;
   const { reason, id } = notice;
   return reason === "network_deleted" && id !== undefined ? toDeletionSubject(id) : message;

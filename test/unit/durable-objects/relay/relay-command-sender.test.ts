@@ -1,7 +1,7 @@
 /** Notices that a tunnel could not send to its relay are sent later, unchanged. */
 import { describe, expect, test } from "vitest";
 import type { ObjectBindings } from "../../../../durable-objects/bindings.ts";
-import { RelayControl } from "../../../../durable-objects/tunnel/tcp/relay-control.ts";
+import { RelayCommandSender } from "../../../../durable-objects/tunnel/tcp/relay-command-sender.ts";
 import type { Revocation } from "../../../../protocol/relay/link.ts";
 
 const TUNNEL = "00000000-0000-4000-8000-000000000000";
@@ -30,7 +30,7 @@ function createControl() {
     put: (key: string, value: unknown) => void stored.set(key, structuredClone(value)),
     delete: (key: string) => stored.delete(key),
   } as unknown as SyncKvStorage;
-  const open = () => new RelayControl(kv, relays, () => TUNNEL);
+  const open = () => new RelayCommandSender(kv, relays, () => TUNNEL);
   return { open, sent, state, cidrs };
 }
 

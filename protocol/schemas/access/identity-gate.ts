@@ -8,7 +8,7 @@ const ALLOW_LIST_MAX_ENTRIES = 100;
 /** Not normalized: entries are normalized, and then checked, when they are set. */
 const Entries = (maxChars: number) => z.array(z.string().max(maxChars)).max(ALLOW_LIST_MAX_ENTRIES);
 
-export const SetEdgeAuth = z.object({
+export const SetIdentityGate = z.object({
   /** The only provider so far. */
   provider: z.string().default("idp_a"),
   allowed_domains: Entries(HOST_MAX_CHARS),
@@ -19,7 +19,7 @@ export const SetEdgeAuth = z.object({
 export const AllowList = z.object({ domains: z.array(z.string()), emails: z.array(z.string()) });
 export type AllowList = z.output<typeof AllowList>;
 
-export const EdgeAuthState = z.object({ id: z.uuid(), edge_auth_enabled: z.boolean() });
+export const IdentityGateState = z.object({ id: z.uuid(), edge_auth_enabled: z.boolean() });
 
 /** The query of the address to which a tunnel redirects a browser without a visitor pass. */
 export const StartVisitorSignIn = z.object({

@@ -1,21 +1,21 @@
 /** The state of a token bucket: it held `tokens` at `atMs`. */
-export interface Bucket {
+export interface TokenBucket {
   tokens: number;
   atMs: number;
 }
 
 /** A full bucket holds `burst` tokens; one token is added every `refillMs`. */
-export interface BucketRule {
+export interface TokenBucketConfig {
   burst: number;
   refillMs: number;
 }
 
 /** @returns `waitMs` 0 when the request may pass. A refused request takes no token. */
 export function takeFromBucket(
-  saved: Bucket | undefined,
-  rule: BucketRule,
+  saved: TokenBucket | undefined,
+  rule: TokenBucketConfig,
   nowMs: number,
-): { bucket: Bucket; waitMs: number } {
+): { bucket: TokenBucket; waitMs: number } {
   const before = saved ?? { tokens: rule.burst, atMs: nowMs };
   const refilled = Math.max(0, nowMs - before.atMs) / rule.refillMs;
   const tokens = Math.min(rule.burst, before.tokens + refilled);
@@ -24,6 +24,6 @@ export function takeFromBucket(
 }
 
 /** How long until the bucket is full again: its state need not be stored any longer then. */
-export function msUntilFull(bucket: Bucket, rule: BucketRule): number {
+export function msUntilFull(bucket: TokenBucket, rule: TokenBucketConfig): number {
   return Math.ceil((rule.burst - bucket.tokens) * rule.refillMs);
 }

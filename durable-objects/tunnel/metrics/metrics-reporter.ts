@@ -4,7 +4,7 @@
  * because a report checks whether the agent may still serve, and for the expiry of the tunnel.
  */
 import type { InternalApi, TunnelReport } from "../../rpc.ts";
-import type { TunnelUsage } from "../../../protocol/relay/link.ts";
+import type { AssociationUsage } from "../../../protocol/relay/link.ts";
 import type { Alarm } from "../alarm.ts";
 import { Outcomes, type Counters } from "./outcomes.ts";
 import { Spending } from "./spending.ts";
@@ -37,7 +37,7 @@ export interface ReportSource {
   endsAtMs(): number | undefined;
 }
 
-export class Reports {
+export class MetricsReporter {
   readonly usage: Usage;
   readonly #outcomes: Outcomes;
   readonly #traffic: Traffic;
@@ -46,7 +46,7 @@ export class Reports {
   readonly #kv: SyncKvStorage;
   readonly #alarm: Alarm;
   readonly #rows: Pick<InternalApi, "reportTunnel">;
-  readonly #tunnel: ReportSource;
+  readonly #deps: ReportSource;
   #isScheduled = false;
 
   constructor(
@@ -58,7 +58,7 @@ export class Reports {
     this.#kv = kv;
     this.#alarm = alarm;
     this.#rows = rows;
-    this.#tunnel = tunnel;
+    this.#deps = tunnel;
     this.usage = new Usage(kv.get<UsageTotals>(KEY.usage), () => this.#beforeCount());
     this.#outcomes = new Outcomes(kv.get<Counters>(KEY.outcomes));
     const totals = () => ({ ...this.usage.totals, requests: this.#outcomes.requests });
@@ -69,7 +69,7 @@ export class Reports {
   }
 
   /** Sets the id that reports carry. None are sent before that. */
-  identify(tunnelId: string): void {
+  setTunnelId(tunnelId: string): void {
     this.#kv.put(KEY.tunnelId, tunnelId);
   }
 
@@ -94,17 +94,17 @@ export class Reports {
 
   /** Counts one connection of a client to a TCP tunnel. */
   countConnection(): void {
-    this.usage.countRequest();
+    this.usage.countAdmittedRequest();
     this.#outcomes.countConnections(1);
   }
 
   /** Usage that a relay reports, in totals of one association. Counted and saved in one event-loop turn. */
-  addRelayedUsage(report: TunnelUsage): void {
+  addRelayedUsage(report: AssociationUsage): void {
     const { connections, bytesIn, bytesOut } = this.#relayed.takeIncrease(report);
     if (connections === 0 && bytesIn === 0 && bytesOut === 0) return;
     const now = Date.now();
     const count = () => {
-      this.usage.countRequest(connections);
+      this.usage.countAdmittedRequest(connections);
       this.usage.countIn(bytesIn);
       this.usage.countOut(bytesOut);
       this.#outcomes.countConnections(connections);
@@ -113,12 +113,12 @@ export class Reports {
     this.#save(now);
   }
 
-  requestNow(): void {
+  reportNow(): void {
     this.#isScheduled = true;
     this.#alarm.scheduleBy(Date.now(), "confirmed");
   }
 
-  requestSoon(): void {
+  scheduleReport(): void {
     if (this.#isScheduled) return;
     this.#isScheduled = true;
     const dueAtMs = Date.now() + USAGE_REPORT_INTERVAL_MS;
@@ -127,7 +127,7 @@ export class Reports {
   }
 
   /** Sets the alarm for the next expiry, unless a report is due before it anyway. */
-  scheduleExpiry(): void {
+  scheduleExpiryAlarm(): void {
     const atMs = this.#nextExpiryMs();
     if (atMs === undefined || this.#isScheduled) return;
     // An expiry that failed is retried, but not immediately.
@@ -148,18 +148,18 @@ export class Reports {
   async onAlarm(): Promise<void> {
     this.#isScheduled = false;
     await this.send();
-    this.scheduleExpiry();
+    this.scheduleExpiryAlarm();
   }
 
   #nextExpiryMs(): number | undefined {
-    const expiries = [this.#tunnel.servingToken()?.endsAtMs, this.#tunnel.endsAtMs()];
+    const expiries = [this.#deps.servingToken()?.endsAtMs, this.#deps.endsAtMs()];
     const known = expiries.filter((atMs) => atMs !== undefined);
     return known.length === 0 ? undefined : Math.min(...known);
   }
 
   #beforeCount(): void {
     this.#traffic.advanceTo(Date.now());
-    this.requestSoon();
+    this.scheduleReport();
   }
 
   /** Saves all counters together, so that buckets and totals agree after a restart. */
@@ -179,7 +179,7 @@ export class Reports {
     const kv = this.#kv;
     const { tunnelId } = this;
     const now = Date.now();
-    const state = this.#tunnel.currentState();
+    const state = this.#deps.currentState();
     const { traffic, counters } = this.#save(now);
     if (tunnelId === undefined) return null;
     const sequence = (kv.get<number>(KEY.sequence) ?? 0) + 1;

@@ -121,7 +121,7 @@ export class SendWindows {
 export class ReceiveWindow {
   readonly #window: number;
   #held = 0;
-  #ungranted = 0;
+  #uncredited = 0;
   #total = 0;
   #ended = false;
 
@@ -133,7 +133,7 @@ export class ReceiveWindow {
   recordReceived(bytes: number): boolean {
     this.#held += bytes;
     this.#total += bytes;
-    return this.#held + this.#ungranted <= this.#window;
+    return this.#held + this.#uncredited <= this.#window;
   }
 
   end(): void {
@@ -146,17 +146,17 @@ export class ReceiveWindow {
    */
   recordConsumed(bytes: number): number {
     this.#held -= bytes;
-    this.#ungranted += bytes;
+    this.#uncredited += bytes;
     // The rest of an ended stream is credited too if it counts against the connection's window.
     const isLast = this.#ended && this.#held === 0 && this.#total > STREAM_RESERVE_BYTES;
-    const due = isLast || this.#ungranted >= CREDIT_GRANT_BYTES;
-    return due ? this.takeGrant() : 0;
+    const due = isLast || this.#uncredited >= CREDIT_GRANT_BYTES;
+    return due ? this.takeCredit() : 0;
   }
 
   /** Everything that can be credited, due or not: for streams that must leave nothing outstanding. */
-  takeGrant(): number {
-    const grant = this.#ungranted;
-    this.#ungranted = 0;
+  takeCredit(): number {
+    const grant = this.#uncredited;
+    this.#uncredited = 0;
     return grant;
   }
 }

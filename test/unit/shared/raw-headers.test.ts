@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { headerPairs, replaceValues } from "../../../shared/header-lines.ts";
+import { headerPairs, replaceHeaderValues } from "../../../shared/raw-headers.ts";
 
 const LINES = ["accept", "a", "cookie", "b", "accept", "c"];
 
@@ -13,6 +13,6 @@ test("repeated names stay apart and in order", () => {
 
 test("values are replaced in place, names are not", () => {
   const lines = [...LINES];
-  replaceValues(lines, (name, value) => (name === "accept" ? "accept" : value));
+  replaceHeaderValues(lines, (name, value) => (name === "accept" ? "accept" : value));
   expect(lines).toEqual(["accept", "accept", "cookie", "b", "accept", "accept"]);
 });

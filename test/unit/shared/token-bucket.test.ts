@@ -1,11 +1,11 @@
 import { expect, test } from "vitest";
-import { msUntilFull, takeFromBucket, type Bucket } from "../../../shared/bucket.ts";
+import { msUntilFull, takeFromBucket, type TokenBucket } from "../../../shared/token-bucket.ts";
 
 const RULE = { burst: 5, refillMs: 12_000 };
 
 /** `waitMs` of a request at each of these times. */
 function waitsAt(times: number[]): number[] {
-  let bucket: Bucket | undefined;
+  let bucket: TokenBucket | undefined;
   return times.map((nowMs) => {
     const result = takeFromBucket(bucket, RULE, nowMs);
     ({ bucket } = result);
