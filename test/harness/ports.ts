@@ -39,7 +39,7 @@ async function findPorts(count: number): Promise<number> {
   throw new Error(`no ${count} consecutive ports are free from ${first} to ${first + size}`);
 }
 
-async function isFree(port: number): Promise<boolean> {
+export async function isFree(port: number): Promise<boolean> {
   const probe = createServer();
   try {
     await once(probe.listen(port, "127.0.0.1"), "listening");

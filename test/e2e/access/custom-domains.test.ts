@@ -20,24 +20,24 @@ let origins: RawOrigin[];
 let tunnels: ExposedTunnel[];
 
 beforeAll(async () => {
-  resolver = await startResolver();
-  api = await startApi({ env: { DNS_OVER_HTTPS_URL: resolver.url } });
+  api = await startApi();
+  resolver = await startResolver(api.fakePorts.resolver);
   owner = await api.owner();
   const token = Buffer.from((await mintToken(owner)).wireBytes, "base64");
   const answering = (name: string) =>
     startRawOrigin(() => `HTTP/1.1 200 OK\r\ncontent-length: ${name.length}\r\n\r\n${name}`);
   origins = [await answering("shop"), await answering("blog")];
   tunnels = [];
-  for (const [n, subdomain] of ["shop", "blog"].entries()) {
+  for (const [n, subdomain] of ["domains-shop", "domains-blog"].entries()) {
     const { port } = origins[n]!;
     tunnels.push(await expose({ server: api.server.url, token, port, subdomain }));
   }
 });
 afterAll(async () => {
   await Promise.all(tunnels.map((tunnel) => tunnel.close()));
-  await api.stop();
   await Promise.all(origins.map((origin) => origin.stop()));
   await resolver[Symbol.asyncDispose]();
+  await api.stop();
 });
 
 async function verified(domain: string): Promise<CustomDomain> {

@@ -15,14 +15,11 @@ import {
 import { deliver, createReceiver } from "../../harness/fakes/vendor.ts";
 import { waitForCaptures } from "../../harness/tunnel/visited-tunnel.ts";
 
-const provider = { IDP_A_ISSUER: "http://127.0.0.1:1", IDP_A_CLIENT_ID: "id" };
-
 let stack: TunnelOwner;
 let origin: RawOrigin;
 beforeAll(async () => {
   origin = await startRawOrigin();
-  const env = { ...provider, IDP_A_CLIENT_SECRET: "x", BILLING_MODE: "mock", DEFAULT_PLAN: "free" };
-  stack = await startTunnelOwner({ env });
+  stack = await startTunnelOwner({ kind: "mockBilling" });
 });
 afterAll(async () => {
   await stack?.stop();

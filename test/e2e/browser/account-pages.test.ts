@@ -2,7 +2,7 @@
 import { expect, test } from "vitest";
 import type { Session } from "../../../protocol/schemas/accounts/accounts.ts";
 import { ACCESS_TOKEN_SECONDS } from "../../../protocol/limits.ts";
-import { newEmail } from "../../harness/server/api.ts";
+import { newEmail, startApi } from "../../harness/server/api.ts";
 import {
   answerDialog,
   getSection,
@@ -11,7 +11,7 @@ import {
   usePages,
 } from "../../harness/browser/pages.ts";
 
-const pages = usePages();
+const pages = usePages(() => startApi());
 
 test("an invitation is sent, opened and accepted", async () => {
   const owner = await pages.api.owner();

@@ -2,8 +2,9 @@
 import { expect, test } from "vitest";
 import type { CheckoutSession } from "../../../protocol/schemas/billing.ts";
 import { answerDialog, getSection, clickButton, usePages } from "../../harness/browser/pages.ts";
+import { startApi } from "../../harness/server/api.ts";
 
-const pages = usePages({ BILLING_MODE: "mock", DEFAULT_PLAN: "free" });
+const pages = usePages(() => startApi({ kind: "mockBilling" }));
 
 test("a plan is bought, changed, overdue, paid and canceled on the pages", async () => {
   const owner = await pages.api.owner();

@@ -1,7 +1,7 @@
 /** Signing up, in and out in a real browser. */
 import type { Page } from "playwright-core";
 import { expect, test } from "vitest";
-import { newEmail, PASSWORD } from "../../harness/server/api.ts";
+import { newEmail, PASSWORD, startApi } from "../../harness/server/api.ts";
 import {
   waitForAccountPage,
   getSection,
@@ -11,7 +11,7 @@ import {
 } from "../../harness/browser/pages.ts";
 import { generateCode, enableSecondFactor } from "../../harness/browser/second-factor.ts";
 
-const pages = usePages();
+const pages = usePages(() => startApi());
 const waitForStatus = (page: Page, text: string | RegExp) =>
   page.getByRole("status").filter({ hasText: text }).waitFor();
 const waitForAlert = (page: Page, text: string | RegExp) =>

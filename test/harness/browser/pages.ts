@@ -2,7 +2,7 @@
 import type { Browser, Page } from "playwright-core";
 import PostalMime from "postal-mime";
 import { afterAll, afterEach, beforeAll, expect } from "vitest";
-import { PASSWORD, startApi, waitUntil, type TestApi } from "../server/api.ts";
+import { PASSWORD, waitUntil, type TestApi } from "../server/api.ts";
 import { openBrowser, openPage, type OpenedPage } from "./browser.ts";
 import { startIdentityProvider, type IdentityProvider } from "../fakes/identity-provider.ts";
 
@@ -21,25 +21,24 @@ export interface Pages {
 /**
  * For one test file. After each test it checks that no page logged errors, except failed requests that it handled, and
  * that pages sent requests only to the service and to the identity provider.
+ *
+ * @param startServer leases a shared server.
  */
-export function usePages(settings: Record<string, string> = {}): Pages {
+export function usePages(startServer: () => Promise<TestApi>): Pages {
   let browser: Browser;
   const visits: OpenedPage[] = [];
   const pages = { open, openAs, findMailedLink } as Pages;
 
   beforeAll(async () => {
-    pages.provider = await startIdentityProvider();
-    [pages.api, browser] = await Promise.all([
-      startApi({ env: { ...pages.provider.settings, ...settings } }),
-      openBrowser(),
-    ]);
+    [pages.api, browser] = await Promise.all([startServer(), openBrowser()]);
+    pages.provider = await startIdentityProvider(pages.api.fakePorts.identityProvider);
     pages.origin = `http://localhost:${pages.api.server.port}`;
     await pages.provider.register(`${pages.origin}/auth/oauth/idp_a/callback`);
   });
   afterAll(async () => {
     await browser?.close();
-    await pages.api?.stop();
     await pages.provider?.[Symbol.asyncDispose]();
+    await pages.api?.stop();
   });
   afterEach(async () => {
     const allowedHosts = [pages.origin, pages.provider.issuer].map((url) => new URL(url).host);

@@ -2,7 +2,7 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { exportJWK, generateKeyPair } from "jose";
 import { Provider } from "oidc-provider";
-import { startHttpServer } from "./listening.ts";
+import { originOf, startHttpServer } from "./listening.ts";
 
 export type ProviderUser = { sub: string; email?: string; email_verified?: boolean };
 
@@ -18,7 +18,17 @@ export interface IdentityProvider extends AsyncDisposable {
 
 const CLIENT = { client_id: "underpass-test", client_secret: "a secret: of words & signs" };
 
-export async function startIdentityProvider(): Promise<IdentityProvider> {
+/** Settings for a server that uses a provider on this port. */
+export function buildIdentityProviderSettings(port: number) {
+  return {
+    IDP_A_ISSUER: originOf(port),
+    IDP_A_CLIENT_ID: CLIENT.client_id,
+    IDP_A_CLIENT_SECRET: CLIENT.client_secret,
+  };
+}
+
+/** @param port 0: any free one. */
+export async function startIdentityProvider(port = 0): Promise<IdentityProvider> {
   let provider: Provider | undefined;
   const people = new Map<string, ProviderUser>();
   const server = await startHttpServer((request, response) => {
@@ -26,7 +36,7 @@ export async function startIdentityProvider(): Promise<IdentityProvider> {
       ? interact(request, response)
       : provider?.callback()(request, response);
     handled?.catch((error: unknown) => response.writeHead(500).end(String(error)));
-  });
+  }, port);
 
   async function interact(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const { user } = started;
@@ -49,11 +59,7 @@ export async function startIdentityProvider(): Promise<IdentityProvider> {
 
   const started: IdentityProvider = {
     issuer: server.origin,
-    settings: {
-      IDP_A_ISSUER: server.origin,
-      IDP_A_CLIENT_ID: CLIENT.client_id,
-      IDP_A_CLIENT_SECRET: CLIENT.client_secret,
-    },
+    settings: buildIdentityProviderSettings(server.port),
     user: null,
     async register(redirectUri) {
       const { privateKey } = await generateKeyPair("RS256", { extractable: true });

@@ -1,21 +1,35 @@
-/** HTTP servers of tests, each on a free port of this machine. */
+/** HTTP servers of tests on this machine. */
 import { createServer, type RequestListener } from "node:http";
 import type { AddressInfo } from "node:net";
 import { once } from "node:events";
 
 export interface HttpServer extends AsyncDisposable {
   origin: string;
+  port: number;
+  /** Closes all connections and stops listening. */
   stop(): Promise<void>;
+  /** Listens on the same port again. */
+  start(): Promise<void>;
 }
 
-export async function startHttpServer(handle: RequestListener): Promise<HttpServer> {
-  const server = createServer(handle).listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const { port } = server.address() as AddressInfo;
+/** @param port 0: any free one. */
+export async function startHttpServer(handle: RequestListener, port = 0): Promise<HttpServer> {
+  const server = createServer(handle);
+  async function start(): Promise<void> {
+    server.listen(port, "127.0.0.1");
+    await once(server, "listening");
+    port = (server.address() as AddressInfo).port;
+  }
   async function stop(): Promise<void> {
     server.closeAllConnections();
     server.close();
     await once(server, "close");
   }
-  return { origin: `http://127.0.0.1:${port}`, stop, [Symbol.asyncDispose]: stop };
+  await start();
+  return { origin: originOf(port), port, start, stop, [Symbol.asyncDispose]: stop };
+}
+
+/** The origin of a server of this machine. */
+export function originOf(port: number): string {
+  return `http://127.0.0.1:${port}`;
 }

@@ -6,7 +6,7 @@ import { createHash } from "node:crypto";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { text } from "node:stream/consumers";
 import { exportJWK, generateKeyPair, SignJWT, type CryptoKey, type JWK } from "jose";
-import { startHttpServer } from "./listening.ts";
+import { originOf, startHttpServer } from "./listening.ts";
 
 export type Claims = Record<string, unknown>;
 
@@ -23,8 +23,9 @@ export interface ProviderOverrides {
 
 export interface MaliciousProvider extends AsyncDisposable {
   issuer: string;
+  /** Its answer about itself, unless a response overrides it. */
+  metadata: object;
   secret: string;
-  settings: Record<string, string>;
   overrides: ProviderOverrides;
   /** The address of the next user who signs in. */
   email: string;
@@ -33,6 +34,10 @@ export interface MaliciousProvider extends AsyncDisposable {
   rotateKey(alg?: string): Promise<void>;
   /** In the order of the requests. */
   requestedPaths: string[];
+  /** Closes all connections and stops listening. */
+  stop(): Promise<void>;
+  /** Listens on the same port again. */
+  start(): Promise<void>;
 }
 
 interface Grant {
@@ -42,14 +47,24 @@ interface Grant {
   email: string;
 }
 
-export async function startMaliciousProvider(): Promise<MaliciousProvider> {
+const CLIENT_ID = "client";
+const SECRET = "the-secret-of-the-client-which-is-long-enough-for-a-MAC";
+
+/** Settings for a server that uses a provider on this port. */
+export function buildMaliciousProviderSettings(port: number) {
+  return {
+    IDP_A_ISSUER: originOf(port),
+    IDP_A_CLIENT_ID: CLIENT_ID,
+    IDP_A_CLIENT_SECRET: SECRET,
+  };
+}
+
+export async function startMaliciousProvider(port: number): Promise<MaliciousProvider> {
   const server = await startHttpServer((request, response) => {
     handle(request, response).catch((error: unknown) => {
       response.writeHead(500).end(String(error));
     });
-  });
-  const clientId = "client";
-  const secret = "the-secret-of-the-client-which-is-long-enough-for-a-MAC";
+  }, port);
   const grants = new Map<string, Grant>();
   const subjects = new Map<string, Claims>();
 
@@ -70,22 +85,8 @@ export async function startMaliciousProvider(): Promise<MaliciousProvider> {
       case "/keys":
         return json(response, { keys: [provider.key.jwk] });
       default:
-        return json(response, metadata());
+        return json(response, provider.metadata);
     }
-  }
-
-  function metadata() {
-    return {
-      issuer: server.origin,
-      authorization_endpoint: `${server.origin}/authorize`,
-      token_endpoint: `${server.origin}/token`,
-      userinfo_endpoint: `${server.origin}/userinfo`,
-      jwks_uri: `${server.origin}/keys`,
-      token_endpoint_auth_methods_supported: ["client_secret_post"],
-      authorization_response_iss_parameter_supported: true,
-      // Claims to support insecure algorithms too.
-      id_token_signing_alg_values_supported: ["RS256", "ES256", "EdDSA", "HS256", "none", "None"],
-    };
   }
 
   function authorize(params: URLSearchParams, response: ServerResponse): void {
@@ -109,14 +110,14 @@ export async function startMaliciousProvider(): Promise<MaliciousProvider> {
     const isValid =
       grant?.redirectUri === params.get("redirect_uri") &&
       grant.challenge === createHash("sha256").update(verifier).digest("base64url") &&
-      params.get("client_id") === clientId &&
-      params.get("client_secret") === secret;
+      params.get("client_id") === CLIENT_ID &&
+      params.get("client_secret") === SECRET;
     if (!isValid) return json(response, { error: "invalid_grant" }, 400);
 
     const now = Math.floor(Date.now() / 1000);
     const subject = { sub: `of ${grant.email}`, email: grant.email, email_verified: true };
     const times = { iat: now, exp: now + 60 };
-    const honest = { iss: server.origin, aud: clientId, nonce: grant.nonce, ...times, ...subject };
+    const honest = { iss: server.origin, aud: CLIENT_ID, nonce: grant.nonce, ...times, ...subject };
     const { claims = (same) => same, idToken = sign } = provider.overrides;
     const access_token = crypto.randomUUID();
     subjects.set(access_token, subject);
@@ -131,12 +132,18 @@ export async function startMaliciousProvider(): Promise<MaliciousProvider> {
 
   const provider: MaliciousProvider = {
     issuer: server.origin,
-    secret,
-    settings: {
-      IDP_A_ISSUER: server.origin,
-      IDP_A_CLIENT_ID: clientId,
-      IDP_A_CLIENT_SECRET: secret,
+    metadata: {
+      issuer: server.origin,
+      authorization_endpoint: `${server.origin}/authorize`,
+      token_endpoint: `${server.origin}/token`,
+      userinfo_endpoint: `${server.origin}/userinfo`,
+      jwks_uri: `${server.origin}/keys`,
+      token_endpoint_auth_methods_supported: ["client_secret_post"],
+      authorization_response_iss_parameter_supported: true,
+      // Claims to support insecure algorithms too.
+      id_token_signing_alg_values_supported: ["RS256", "ES256", "EdDSA", "HS256", "none", "None"],
     },
+    secret: SECRET,
     overrides: {},
     email: "",
     key: await newKey("RS256"),
@@ -144,6 +151,8 @@ export async function startMaliciousProvider(): Promise<MaliciousProvider> {
       provider.key = await newKey(alg);
     },
     requestedPaths: [],
+    stop: () => server.stop(),
+    start: () => server.start(),
     [Symbol.asyncDispose]: () => server.stop(),
   };
   return provider;

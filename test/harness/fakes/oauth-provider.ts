@@ -1,7 +1,7 @@
 /** An OAuth 2 provider like those of code hosts: the user's identity comes from its API. */
 import { createHash } from "node:crypto";
 import { text } from "node:stream/consumers";
-import { startHttpServer } from "./listening.ts";
+import { originOf, startHttpServer } from "./listening.ts";
 import { json } from "./malicious-provider.ts";
 
 export interface OAuthProvider extends AsyncDisposable {
@@ -18,9 +18,23 @@ interface Grant {
   redirectUri: string;
 }
 
-export async function startOAuthProvider(): Promise<OAuthProvider> {
-  const clientId = "client-b";
-  const clientSecret = "secret-b";
+const CLIENT_ID = "client-b";
+const CLIENT_SECRET = "secret-b";
+
+/** Settings for a server that uses a provider on this port. */
+export function buildOAuthProviderSettings(port: number) {
+  const origin = originOf(port);
+  return {
+    IDP_B_AUTHORIZE_URL: `${origin}/authorize`,
+    IDP_B_TOKEN_URL: `${origin}/token`,
+    IDP_B_API_URL: `${origin}/api/`,
+    IDP_B_CLIENT_ID: CLIENT_ID,
+    IDP_B_CLIENT_SECRET: CLIENT_SECRET,
+  };
+}
+
+/** @param port 0: any free one. */
+export async function startOAuthProvider(port = 0): Promise<OAuthProvider> {
   const grants = new Map<string, Grant>();
   const tokens = new Set<string>();
 
@@ -51,14 +65,14 @@ export async function startOAuthProvider(): Promise<OAuthProvider> {
         return json(response, { message: "Not Found" }, 404);
       }
     }
-  });
+  }, port);
 
   /** Errors have status 200, as with the largest code host. */
   function exchange(params: URLSearchParams): object {
     const grant = grants.get(params.get("code") ?? "");
     grants.delete(params.get("code") ?? "");
     const verifier = params.get("code_verifier") ?? "";
-    if (params.get("client_id") !== clientId || params.get("client_secret") !== clientSecret) {
+    if (params.get("client_id") !== CLIENT_ID || params.get("client_secret") !== CLIENT_SECRET) {
       return { error: "incorrect_client_credentials" };
     }
     const isValid =
@@ -71,13 +85,7 @@ export async function startOAuthProvider(): Promise<OAuthProvider> {
   }
 
   const provider: OAuthProvider = {
-    settings: {
-      IDP_B_AUTHORIZE_URL: `${server.origin}/authorize`,
-      IDP_B_TOKEN_URL: `${server.origin}/token`,
-      IDP_B_API_URL: `${server.origin}/api/`,
-      IDP_B_CLIENT_ID: clientId,
-      IDP_B_CLIENT_SECRET: clientSecret,
-    },
+    settings: buildOAuthProviderSettings(server.port),
     user: {},
     emails: [],
     headers: [],

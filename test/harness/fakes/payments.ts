@@ -5,7 +5,7 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { Stripe } from "stripe";
 import type { SubscriptionStatus } from "../../../protocol/schemas/billing.ts";
-import { startHttpServer } from "./listening.ts";
+import { originOf, startHttpServer } from "./listening.ts";
 
 export const PRICES = {
   pro: { monthly: "price_pro_monthly", yearly: "price_pro_yearly" },
@@ -46,12 +46,26 @@ export interface PaymentProvider extends AsyncDisposable {
   beforeResponse: ((call: Call) => Promise<void>) | null;
 }
 
-export async function startPaymentProvider(): Promise<PaymentProvider> {
+/** Settings for a server that uses a provider on this port. */
+export function buildPaymentSettings(port: number) {
+  return {
+    BILLING_MODE: "payments",
+    PAYMENTS_API_URL: originOf(port),
+    PAYMENTS_SECRET_KEY: "sk_test",
+    PAYMENTS_WEBHOOK_SECRET: WEBHOOK_SECRET,
+    PAYMENTS_PRICE_PRO_MONTHLY: PRICES.pro.monthly,
+    PAYMENTS_PRICE_PRO_YEARLY: PRICES.pro.yearly,
+    PAYMENTS_PRICE_TEAM_MONTHLY: PRICES.team.monthly,
+    PAYMENTS_PRICE_TEAM_YEARLY: PRICES.team.yearly,
+  };
+}
+
+/** @param port 0: any free one. */
+export async function startPaymentProvider(port = 0): Promise<PaymentProvider> {
   const calls: Call[] = [];
   const subscriptions = new Map<string, object>();
   const answered = new Map<string, object>();
-  let ids = 0;
-  const newId = (prefix: string) => `${prefix}_${(ids += 1)}`;
+  const newId = (prefix: string) => `${prefix}_${crypto.randomUUID()}`;
 
   function handleCall({ method, path, fields }: Call): [number, object] {
     const [, version, ...parts] = path.split("/");
@@ -98,22 +112,13 @@ export async function startPaymentProvider(): Promise<PaymentProvider> {
     response.end(JSON.stringify(answer));
   }
 
-  const server = await startHttpServer((request, response) => void handle(request, response));
+  const server = await startHttpServer((request, response) => void handle(request, response), port);
   const provider: PaymentProvider = {
     calls,
     subscriptions,
     outage: null,
     beforeResponse: null,
-    settings: {
-      BILLING_MODE: "payments",
-      PAYMENTS_API_URL: server.origin,
-      PAYMENTS_SECRET_KEY: "sk_test",
-      PAYMENTS_WEBHOOK_SECRET: WEBHOOK_SECRET,
-      PAYMENTS_PRICE_PRO_MONTHLY: PRICES.pro.monthly,
-      PAYMENTS_PRICE_PRO_YEARLY: PRICES.pro.yearly,
-      PAYMENTS_PRICE_TEAM_MONTHLY: PRICES.team.monthly,
-      PAYMENTS_PRICE_TEAM_YEARLY: PRICES.team.yearly,
-    },
+    settings: buildPaymentSettings(server.port),
     [Symbol.asyncDispose]: () => server.stop(),
   };
   return provider;

@@ -1,7 +1,7 @@
 /** A DNS over HTTPS resolver (RFC 8484) with the records and errors that a test chooses. */
 import { buffer } from "node:stream/consumers";
 import type { IncomingMessage, ServerResponse } from "node:http";
-import { startHttpServer } from "./listening.ts";
+import { originOf, startHttpServer } from "./listening.ts";
 
 export const TYPE = { A: 1, CNAME: 5, TXT: 16 } as const;
 export const MEDIA_TYPE = "application/dns-message";
@@ -21,9 +21,19 @@ export interface Resolver extends AsyncDisposable {
   records: Record<string, string[]>;
   /** While set, it handles all questions, for example with broken responses. */
   override: ((question: Question, response: ServerResponse) => void) | undefined;
+  /** Closes all connections and stops listening. */
+  stop(): Promise<void>;
+  /** Listens on the same port again. */
+  start(): Promise<void>;
 }
 
-export async function startResolver(): Promise<Resolver> {
+/** Settings for a server that uses a resolver on this port. */
+export function buildResolverSettings(port: number) {
+  return { DNS_OVER_HTTPS_URL: `${originOf(port)}/dns-query` };
+}
+
+/** @param port 0: any free one. */
+export async function startResolver(port = 0): Promise<Resolver> {
   async function handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const question = readQuestion(await buffer(request));
     resolver.questions.push(question);
@@ -31,12 +41,14 @@ export async function startResolver(): Promise<Resolver> {
     if (resolver.override) return resolver.override(question, response);
     send(response, buildAnswer(question, resolver.records));
   }
-  const server = await startHttpServer((request, response) => void handle(request, response));
+  const server = await startHttpServer((request, response) => void handle(request, response), port);
   const resolver: Resolver = {
     url: `${server.origin}/dns-query`,
     questions: [],
     records: {},
     override: undefined,
+    stop: () => server.stop(),
+    start: () => server.start(),
     [Symbol.asyncDispose]: () => server.stop(),
   };
   return resolver;

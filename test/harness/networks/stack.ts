@@ -8,6 +8,7 @@ import { vi } from "vitest";
 import type { PrivateNetwork } from "../../../protocol/schemas/networks.ts";
 import { runAgent, type RunningAgent } from "../tunnel/agent.ts";
 import { mintToken, startApi, type Person, type TestApi } from "../server/api.ts";
+import { RELAY_SECRET } from "../server/server-kinds.ts";
 import { WAIT_OPTIONS } from "../timeouts.ts";
 import { ping } from "./traffic.ts";
 import { createPeer, type Endpoint, type WireGuardPeer } from "../wireguard/peer.ts";
@@ -55,13 +56,12 @@ export interface TestNetwork extends AsyncDisposable {
   connectClient(through?: Endpoint): Promise<WireGuardPeer>;
 }
 
-const SECRET = "relay-secret-of-tests-and-of-nothing-else";
 let networkCount = 0;
 
 export async function startNetworkStack(
   options: Partial<RelayProcessOptions> = {},
 ): Promise<NetworkStack> {
-  const api = await startApi({ env: { LOCAL_RELAY: "off", RELAY_SECRET: SECRET } });
+  const api = await startApi();
   const owner = await api.owner();
   const token = await newToken(owner);
   const relays: RelayBehindProxies[] = [];
@@ -71,7 +71,12 @@ export async function startNetworkStack(
     id: string,
     more: Partial<RelayProcessOptions> = {},
   ): Promise<RelayBehindProxies> {
-    const relay = await startRelayProcess({ id, apiUrl: api.server.url, secret: SECRET, ...more });
+    const relay = await startRelayProcess({
+      id,
+      apiUrl: api.server.url,
+      secret: RELAY_SECRET,
+      ...more,
+    });
     relays.push(relay);
     await waitUntilLinked(api, relay);
     return relay;

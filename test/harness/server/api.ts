@@ -23,6 +23,7 @@ import {
 import type { AccountSummary } from "../../../protocol/schemas/accounts/accounts.ts";
 import type { MintedToken } from "../../../protocol/schemas/tokens.ts";
 import { insertAccount, PASSWORD, readServerConfig } from "./accounts.ts";
+import type { FakePorts, ServerKind } from "./server-kinds.ts";
 import { leaseServer } from "./server-pool.ts";
 import { type ServerOptions, startServer, type TestServer } from "./server.ts";
 
@@ -70,6 +71,8 @@ export function getSocket({ socket, code, reason }: ConnectionAttempt): WebSocke
 
 export interface TestApi extends AsyncDisposable {
   server: TestServer;
+  /** Where a shared server expects the fakes of other services. They must be stopped before it. */
+  readonly fakePorts: FakePorts;
   /** A caller without any credentials. */
   anonymous: Caller;
   /** Creates a person with an account and an organization who has logged in. */
@@ -101,19 +104,36 @@ export function newEmail(): string {
   return `person-${people}-${crypto.randomUUID().slice(0, 8)}@example.com`;
 }
 
-export interface ApiOptions extends ServerOptions {
-  /** Uses a server of the pool, which other test files have used before. The default if there are no other options. */
-  shared?: boolean;
+/** An address in a network of its own: limits count networks of IPv6. */
+export function newAddress(): string {
+  return `fd00:${crypto.randomUUID().slice(0, 8).replace(/^..../, "$&:")}::1`;
 }
 
-export async function startApi({ shared, ...options }: ApiOptions = {}): Promise<TestApi> {
-  const isShared = shared ?? Object.keys(options).length === 0;
-  const server = await (isShared ? leaseServer(options.env) : startServer(options));
+/** Uses a server of this kind from the pool, which other test files have used before. */
+interface SharedApiOptions {
+  kind: ServerKind;
+}
+
+interface OwnApiOptions extends ServerOptions {
+  /** Starts a server with default settings that no other test file uses. */
+  shared?: false;
+}
+
+export type ApiOptions = SharedApiOptions | OwnApiOptions;
+
+/** Without options, the server is a shared one of the kind `standard`. */
+export async function startApi(options: ApiOptions = {}): Promise<TestApi> {
+  const own: OwnApiOptions = "kind" in options ? {} : options;
+  const kind = "kind" in options ? options.kind : "standard";
+  const leased = Object.keys(own).length === 0 ? await leaseServer(kind) : undefined;
+  const server = leased ?? (await startServer(own));
   const database = new pg.Client({ connectionString: await server.databaseUrl() });
   await database.connect();
   // When the server stops, this idle connection breaks.
   database.on("error", () => {});
   const anonymous = createCaller(server, {});
+  /** Behind a trusted proxy, no limit by address refuses these requests. */
+  const fromNewAddress = () => createCaller(server, { "x-forwarded-for": newAddress() });
   let config: ReturnType<typeof readServerConfig> | undefined;
 
   async function readMailsTo(email: string): Promise<string[]> {
@@ -135,7 +155,7 @@ export async function startApi({ shared, ...options }: ApiOptions = {}): Promise
   }
 
   async function logIn(email: string, password: string): Promise<Person> {
-    const { body, headers } = await anonymous.post<AccountSummary>("/auth/login", {
+    const { body, headers } = await fromNewAddress().post<AccountSummary>("/auth/login", {
       email,
       password,
     });
@@ -152,10 +172,10 @@ export async function startApi({ shared, ...options }: ApiOptions = {}): Promise
 
   async function createAccount(): Promise<string> {
     const email = newEmail();
-    config ??= readServerConfig(server.dataDir, options.env);
+    config ??= readServerConfig(server.dataDir, own.env);
     const query = (text: string, values: unknown[]) => database.query(text, values);
     const code = await insertAccount(query, await config, email);
-    await anonymous.post("/auth/verify-email-otp", { email, code });
+    await fromNewAddress().post("/auth/verify-email-otp", { email, code });
     return email;
   }
 
@@ -187,6 +207,10 @@ export async function startApi({ shared, ...options }: ApiOptions = {}): Promise
 
   return {
     server,
+    get fakePorts() {
+      if (leased === undefined) throw new Error("only shared servers expect fakes");
+      return leased.fakePorts;
+    },
     anonymous,
     owner,
     signUp,

@@ -38,10 +38,9 @@ export interface BillingServer {
 }
 
 export async function startBillingServer(): Promise<BillingServer> {
-  const provider = await startPaymentProvider();
-  const api = await startApi({ env: { ...provider.settings, DEFAULT_PLAN: "free" } });
-  let subscriptions = 0;
-  const newSubscriptionId = () => `sub_${(subscriptions += 1)}`;
+  const api = await startApi({ kind: "payments" });
+  const provider = await startPaymentProvider(api.fakePorts.paymentProvider);
+  const newSubscriptionId = () => `sub_${crypto.randomUUID()}`;
 
   const checkout: BillingServer["checkout"] = (owner, body = { plan: "pro" }) =>
     owner.post<CheckoutSession>("/billing/checkout-session", body);
@@ -92,8 +91,8 @@ export async function startBillingServer(): Promise<BillingServer> {
       return rows.map(({ metadata }) => metadata);
     },
     async stop() {
-      await api.stop();
       await provider[Symbol.asyncDispose]();
+      await api.stop();
     },
   };
 }

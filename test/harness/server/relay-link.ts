@@ -12,10 +12,7 @@ import {
 import { RELAY_HEARTBEAT_INTERVAL_MS } from "../../../protocol/relay/limits.ts";
 import { WAIT_OPTIONS } from "../timeouts.ts";
 import type { TestServer } from "./server.ts";
-
-export const RELAY_SECRET = "a secret that only relays and this service know";
-/** Settings for `startApi`. */
-export const RELAY_ENV = { RELAY_SECRET, LOCAL_RELAY: "off" };
+import { RELAY_SECRET } from "./server-kinds.ts";
 
 export class RelayLink implements Disposable {
   readonly hello: RelayHello;

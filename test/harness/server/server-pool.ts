@@ -1,8 +1,13 @@
 /**
- * Servers with default settings that test files use one after the other, because starting one takes longer than most
- * tests. The process of the test runner starts them; each file uses one exclusively until it stops it. Rows of earlier
- * files remain, so each test creates organizations of its own, and no two files use the same name for a tunnel or a
- * domain, which the pool checks.
+ * Servers that test files use one after the other, because starting one takes longer than most tests. The process of
+ * the test runner starts them; each file uses one exclusively until it stops it. Rows of earlier files remain, so each
+ * test creates organizations of its own, and no two files use the same name for a tunnel or a domain, which the pool
+ * checks.
+ *
+ * The kinds of servers are in `server-kinds.ts`. Every server expects the fakes of other services, such as a resolver or
+ * an identity provider, on ports that are reserved for it. A file starts those that it needs on these ports
+ * (`TestApi.fakePorts`), and stops them before it stops the server, so that the next file can use the ports. A server of
+ * an earlier file may have cached what a fake published: one with new keys publishes them under new ids.
  */
 import { appendFileSync, closeSync, openSync, readSync, statSync } from "node:fs";
 import { createServer, request, type IncomingMessage } from "node:http";
@@ -11,19 +16,35 @@ import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import pg from "pg";
 import { createTemporaryDir } from "../directories.ts";
-import { createTestServer, startServer, type TestServer } from "./server.ts";
+import { isFree, reservePorts } from "../ports.ts";
+import {
+  assignFakePorts,
+  buildServerSettings,
+  FAKE_PORTS_COUNT,
+  type FakePorts,
+  type ServerKind,
+} from "./server-kinds.ts";
+import { createTestServer, startServer, type ServerOptions, type TestServer } from "./server.ts";
 
 /** Processes that run tests are started after the pool and inherit this variable. */
 const POOL_SOCKET = "UNDERPASS_TEST_SERVER_POOL";
 const OUTPUT_FILE = "output.log";
 
-type Settings = Record<string, string>;
+interface StartedServer {
+  server: TestServer;
+  fakePorts: FakePorts;
+}
+
+interface LeaseRequest {
+  kind: ServerKind;
+}
 
 interface Lease {
   id: number;
   url: string;
   dataDir: string;
   pid: number;
+  fakePorts: FakePorts;
 }
 
 interface LeaseReturn {
@@ -33,22 +54,30 @@ interface LeaseReturn {
   names: string[];
 }
 
+export interface LeasedServer extends TestServer {
+  fakePorts: FakePorts;
+}
+
 /** @returns a function that stops all servers. */
 export async function startServerPool(): Promise<() => Promise<void>> {
-  const servers: { key: string; isFree: boolean; started: Promise<TestServer> }[] = [];
+  const servers: { kind: ServerKind; isLeased: boolean; started: Promise<StartedServer> }[] = [];
   const fileByName = new Map<string, string>();
 
-  async function lease(env: Settings): Promise<Lease> {
-    const key = JSON.stringify(env);
-    let id = servers.findIndex((server) => server.isFree && server.key === key);
-    if (id === -1) id = servers.push({ key, isFree: false, started: startLogged(env) }) - 1;
-    servers[id]!.isFree = false;
-    const server = await servers[id]!.started;
-    return { id, url: server.url, dataDir: server.dataDir, pid: await server.getPid("server") };
+  async function lease({ kind }: LeaseRequest): Promise<Lease> {
+    let id = servers.findIndex((server) => !server.isLeased && server.kind === kind);
+    if (id === -1) id = servers.push({ kind, isLeased: true, started: startLogged(kind) }) - 1;
+    servers[id]!.isLeased = true;
+    const { server, fakePorts } = await servers[id]!.started;
+    const { url, dataDir } = server;
+    return { id, url, dataDir, pid: await server.getPid("server"), fakePorts };
   }
 
-  function returnServer({ id, file, names }: LeaseReturn): void {
-    servers[id]!.isFree = true;
+  async function returnServer({ id, file, names }: LeaseReturn): Promise<void> {
+    const { fakePorts } = await servers[id]!.started;
+    for (const [fake, port] of Object.entries(fakePorts)) {
+      if (!(await isFree(port))) throw new Error(`${file} stopped its server before the ${fake}`);
+    }
+    servers[id]!.isLeased = false;
     claimNames(fileByName, file, names);
   }
 
@@ -58,7 +87,7 @@ export async function startServerPool(): Promise<() => Promise<void>> {
     const handle = async (): Promise<unknown> => {
       const body = await json(incoming);
       return incoming.url === "/lease"
-        ? lease(body as Settings)
+        ? lease(body as LeaseRequest)
         : returnServer(body as LeaseReturn);
     };
     handle().then(
@@ -70,7 +99,7 @@ export async function startServerPool(): Promise<() => Promise<void>> {
   process.env[POOL_SOCKET] = path;
   return async () => {
     listener.close();
-    await Promise.all(servers.map(async ({ started }) => (await started).stop()));
+    await Promise.all(servers.map(async ({ started }) => (await started).server.stop()));
     await rm(dir, { recursive: true, force: true });
   };
 }
@@ -84,23 +113,37 @@ export function claimNames(fileByName: Map<string, string>, file: string, names:
   }
 }
 
-async function startLogged(env: Settings): Promise<TestServer> {
+async function startKind(
+  kind: ServerKind,
+  onOutput?: ServerOptions["onOutput"],
+): Promise<StartedServer> {
+  const fakePorts = assignFakePorts(await reservePorts(FAKE_PORTS_COUNT));
+  const env = buildServerSettings(kind, fakePorts);
+  return { server: await startServer({ env, ...(onOutput && { onOutput }) }), fakePorts };
+}
+
+async function startLogged(kind: ServerKind): Promise<StartedServer> {
   const chunks: string[] = [];
   let write = (chunk: string): unknown => chunks.push(chunk);
-  const server = await startServer({ env, onOutput: (chunk) => write(chunk) });
-  const file = join(server.dataDir, OUTPUT_FILE);
+  const started = await startKind(kind, (chunk) => write(chunk));
+  const file = join(started.server.dataDir, OUTPUT_FILE);
   write = (chunk) => appendFileSync(file, chunk);
   write(chunks.join(""));
-  return server;
+  return started;
 }
 
 /** Leases a server for exclusive use. `stop` returns it to the pool. */
-export async function leaseServer(env: Settings = {}): Promise<TestServer> {
+export async function leaseServer(kind: ServerKind): Promise<LeasedServer> {
   const socketPath = process.env[POOL_SOCKET];
-  // Benchmarks run without a pool.
-  if (socketPath === undefined) return startServer({ env });
+  if (socketPath === undefined) {
+    // Benchmarks run without a pool.
+    const { server, fakePorts } = await startKind(kind);
+    return Object.assign(server, { fakePorts });
+  }
   const file = findTestFile(new Error().stack);
-  const { id, url, dataDir, pid } = (await call(socketPath, "/lease", env)) as Lease;
+  const request: LeaseRequest = { kind };
+  const lease = (await call(socketPath, "/lease", request)) as Lease;
+  const { id, url, dataDir, pid, fakePorts } = lease;
   const output = join(dataDir, OUTPUT_FILE);
   const { size } = statSync(output);
   const leasedAt = new Date();
@@ -114,13 +157,13 @@ export async function leaseServer(env: Settings = {}): Promise<TestServer> {
     async stop() {
       if (isReturned) return null;
       isReturned = true;
-      const names = await readNames(await server.databaseUrl(), leasedAt);
+      const names = await endLease(await server.databaseUrl(), leasedAt);
       await call(socketPath, "/return", { id, file, names } satisfies LeaseReturn);
       return null;
     },
     kill: () => Promise.reject(new Error("this server is shared: start one with shared: false")),
   });
-  return server;
+  return Object.assign(server, { fakePorts });
 }
 
 /** Reads the test file from the stack, because servers are started before the runner reports a current test. */
@@ -135,10 +178,21 @@ const NAMES_SINCE = `
   union select domain from domains where created_at >= $1
   union select subdomain from reserved_subdomains where created_at >= $1`;
 
-async function readNames(databaseUrl: string, since: Date): Promise<string[]> {
+/** Relays of different files have the same ids, and a relay that has ever connected gets networks and TCP tunnels. */
+const REMOVE_RELAYS = `
+  begin;
+  update tunnels set relay_id = null, public_port = null where relay_id is not null;
+  update private_networks set relay_id = null, reserved_udp_port = null where relay_id is not null;
+  delete from relay_ports;
+  delete from relays;
+  commit`;
+
+/** @returns the names of tunnels and domains since then. */
+async function endLease(databaseUrl: string, since: Date): Promise<string[]> {
   const client = new pg.Client({ connectionString: databaseUrl });
   await client.connect();
   try {
+    await client.query(REMOVE_RELAYS);
     const { rows } = await client.query<{ name: string }>(NAMES_SINCE, [since]);
     return rows.map(({ name }) => name);
   } finally {

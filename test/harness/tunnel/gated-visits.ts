@@ -61,9 +61,9 @@ export class TunnelBrowser extends CookieBrowser {
   }
 }
 
-export async function startGatedVisits(env: Record<string, string> = {}): Promise<GatedVisits> {
-  const provider = await startIdentityProvider();
-  const api = await startApi({ env: { ...provider.settings, ...env } });
+export async function startGatedVisits(): Promise<GatedVisits> {
+  const api = await startApi();
+  const provider = await startIdentityProvider(api.fakePorts.identityProvider);
   await provider.register(`http://localhost:${api.server.port}/edge-auth/callback`);
   const origin = await startRawOrigin(() => OK);
   const owner = await api.owner();
@@ -123,8 +123,8 @@ export async function startGatedVisits(env: Record<string, string> = {}): Promis
     },
     async [Symbol.asyncDispose]() {
       await Promise.all(tunnels.map((tunnel) => tunnel.close()));
-      await api.stop();
       await Promise.all([provider[Symbol.asyncDispose](), origin.stop()]);
+      await api.stop();
     },
   };
 }

@@ -1,9 +1,15 @@
 /** Tunnels on a complete server, and their owner. */
 import { expose, type ExposedTunnel } from "../../../agent/expose.ts";
 import type { Tunnel } from "../../../protocol/schemas/tunnels/tunnels.ts";
-import { mintToken, startApi, type Person, type Reply, type TestApi } from "../server/api.ts";
+import {
+  mintToken,
+  startApi,
+  type ApiOptions,
+  type Person,
+  type Reply,
+  type TestApi,
+} from "../server/api.ts";
 import { exchange, findHeader, type Answer } from "./raw-http.ts";
-import type { ServerOptions } from "../server/server.ts";
 
 export interface OwnedTunnel {
   id: string;
@@ -24,7 +30,7 @@ export interface TunnelOwner {
   stop(): Promise<void>;
 }
 
-export async function startTunnelOwner(options: ServerOptions = {}): Promise<TunnelOwner> {
+export async function startTunnelOwner(options: ApiOptions = {}): Promise<TunnelOwner> {
   const api = await startApi(options);
   const owner = await api.owner();
   const { wireBytes } = await mintToken(owner, { tunnelQuota: 50 });

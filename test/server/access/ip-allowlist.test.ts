@@ -13,7 +13,7 @@ import {
 } from "../../harness/tunnel/owned-tunnel.ts";
 import { WAIT_OPTIONS } from "../../harness/timeouts.ts";
 import { exchange } from "../../harness/tunnel/raw-http.ts";
-import { RELAY_ENV, RelayLink } from "../../harness/server/relay-link.ts";
+import { RelayLink } from "../../harness/server/relay-link.ts";
 
 interface Allowlist {
   id: string;
@@ -25,10 +25,10 @@ let origin: RawOrigin;
 let shop: OwnedTunnel;
 beforeAll(async () => {
   [owned, origin] = await Promise.all([
-    startTunnelOwner({ env: { ...RELAY_ENV, TRUST_PROXY: "true" } }),
+    startTunnelOwner({ kind: "public" }),
     startRawOrigin(() => OK),
   ]);
-  shop = await owned.expose("shop", origin.port);
+  shop = await owned.expose("allowlist", origin.port);
 });
 afterAll(async () => {
   await owned.stop();
@@ -143,7 +143,7 @@ describe("a visitor", () => {
   test("of a custom domain is checked against the same list", async () => {
     const { api, owner } = owned;
     const { body: domain } = await owner.post<{ id: string }>("/domains", {
-      domain: "shop.example",
+      domain: "allowlist.example",
     });
     await api.sql("update domains set verified_at = now() where id = $1", [domain.id]);
     await owner.put(`/domains/${domain.id}/bind`, { tunnel_id: shop.id });
@@ -151,7 +151,7 @@ describe("a visitor", () => {
       findErrorCode(
         await exchange(
           api.server.port,
-          `GET / HTTP/1.1\r\nHost: shop.example\r\nX-Forwarded-For: ${address}\r\n\r\n`,
+          `GET / HTTP/1.1\r\nHost: allowlist.example\r\nX-Forwarded-For: ${address}\r\n\r\n`,
         ),
       );
     expect(await visit("203.0.113.9")).toBe("passed");

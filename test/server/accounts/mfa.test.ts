@@ -336,9 +336,7 @@ describe("turning it off", () => {
 });
 
 test("behind https the cookie is Secure, and guessing is rate limited by address", async () => {
-  await using slow = await startApi({
-    env: { AUTH_RATE_LIMIT: "on", PUBLIC_SCHEME: "https" },
-  });
+  await using slow = await startApi({ kind: "public" });
   const owner = await slow.owner();
   expect((await enroll(owner)).setCookie).toMatch(/; Secure/);
   const guess = { challenge_token: "x", code: "123456" };

@@ -1,6 +1,7 @@
 /** Third-party sign-in with a provider of OAuth 2, and the separation of two providers on one server. */
+import { randomInt } from "node:crypto";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { newEmail, startApi, type TestApi } from "../../harness/server/api.ts";
+import { newAddress, newEmail, startApi, type TestApi } from "../../harness/server/api.ts";
 import { CookieBrowser, type Visit } from "../../harness/browser/cookie-browser.ts";
 import {
   startMaliciousProvider,
@@ -15,24 +16,24 @@ let origin: string;
 let browser: CookieBrowser;
 
 beforeAll(async () => {
-  idpA = await startMaliciousProvider();
-  idpB = await startOAuthProvider();
-  api = await startApi({ env: { ...idpA.settings, ...idpB.settings } });
+  api = await startApi({ kind: "maliciousProvider" });
+  idpA = await startMaliciousProvider(api.fakePorts.identityProvider);
+  idpB = await startOAuthProvider(api.fakePorts.oauthProvider);
   origin = `http://localhost:${api.server.port}`;
 });
 afterAll(async () => {
-  await api.stop();
   await idpA[Symbol.asyncDispose]();
   await idpB[Symbol.asyncDispose]();
+  await api.stop();
 });
 beforeEach(() => {
   browser = new CookieBrowser();
 });
 
-let ids = 0;
+let userId = 0;
 function useNewUser(email = newEmail()): string {
-  ids += 1;
-  idpB.user = { id: ids, login: "user", email: "shown@example.com" };
+  userId = randomInt(2 ** 32);
+  idpB.user = { id: userId, login: "user", email: "shown@example.com" };
   idpB.emails = [
     { email: "second@example.com", primary: false, verified: true, visibility: null },
     { email, primary: true, verified: true, visibility: "private" },
@@ -69,7 +70,7 @@ test("the primary address creates an account, which is identified by the user id
   expect(refreshed.status).toBe(200);
   const [user] = await findUsers(email);
   const identities = await api.sql("select * from identities where user_id = $1", [user!.id]);
-  expect(identities).toMatchObject([{ provider: "idp_b", subject: String(ids) }]);
+  expect(identities).toMatchObject([{ provider: "idp_b", subject: String(userId) }]);
 
   idpB.emails = [{ email: newEmail(), primary: true, verified: true }];
   expect((await signIn()).status).toBe(302);
@@ -207,26 +208,22 @@ test("a refusal of the provider redirects back with its code", async () => {
 });
 
 test("on a hosted server the redirect URI has the public name, the cookie is Secure, and five sign-ins at once are the limit", async () => {
-  await using other = await startApi({
-    env: {
-      ...idpB.settings,
-      AUTH_RATE_LIMIT: "on",
-      API_HOSTS: "underpass.example,localhost,127.0.0.1",
-      PUBLIC_SCHEME: "https",
-    },
-  });
+  await using other = await startApi({ kind: "public" });
   const start = `http://localhost:${other.server.port}/auth/oauth/idp_b/start`;
-  const moved = await browser.open(start, { "x-forwarded-host": "evil.test" });
+  const from = { "x-forwarded-for": newAddress() };
+  const moved = await browser.open(start, { ...from, "x-forwarded-host": "evil.test" });
   const publicOrigin = `https://underpass.example:${other.server.port}`;
   expect(moved.location?.origin).toBe(publicOrigin);
-  const { location, headers } = await browser.open(`${start}?moved=1`);
+  const { location, headers } = await browser.open(`${start}?moved=1`, from);
   expect(location?.searchParams.get("redirect_uri")).toBe(
     `${publicOrigin}/auth/oauth/idp_b/callback`,
   );
   expect(headers.getSetCookie()[0]).toMatch(/; HttpOnly; Secure; SameSite=Lax$/);
 
   const findLimited = async (url: string) => {
-    const visits = Array.from({ length: 10 }, () => browser.open(url, { accept: "text/html" }));
+    const visits = Array.from({ length: 10 }, () =>
+      browser.open(url, { ...from, accept: "text/html" }),
+    );
     return (await Promise.all(visits)).find(({ status }) => status === 429)!;
   };
   const limited = await findLimited(start);

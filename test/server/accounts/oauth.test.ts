@@ -23,14 +23,14 @@ let origin: string;
 let browser: CookieBrowser;
 
 beforeAll(async () => {
-  provider = await startIdentityProvider();
-  api = await startApi({ env: provider.settings });
+  api = await startApi();
+  provider = await startIdentityProvider(api.fakePorts.identityProvider);
   origin = `http://localhost:${api.server.port}`;
   await provider.register(`${origin}/auth/oauth/idp_a/callback`);
 });
 afterAll(async () => {
-  await api.stop();
   await provider[Symbol.asyncDispose]();
+  await api.stop();
 });
 beforeEach(() => {
   browser = new CookieBrowser();

@@ -4,6 +4,7 @@ import type { Session } from "../../../protocol/schemas/accounts/accounts.ts";
 import {
   createCaller,
   getFirstCookie,
+  newAddress,
   PASSWORD,
   startApi,
   waitUntil,
@@ -311,8 +312,9 @@ describe("the refresh cookie", () => {
 });
 
 test("on https the cookie is Secure", async () => {
-  await using secure = await startApi({ env: { PUBLIC_SCHEME: "https" } });
+  await using secure = await startApi({ kind: "public" });
   const { email } = await secure.owner();
-  const { headers } = await secure.anonymous.post("/auth/login", { email, password: PASSWORD });
+  const browser = createCaller(secure.server, { "x-forwarded-for": newAddress() });
+  const { headers } = await browser.post("/auth/login", { email, password: PASSWORD });
   expect(headers.getSetCookie()[0]).toMatch(/; HttpOnly; Secure; SameSite=Lax$/);
 });

@@ -19,13 +19,13 @@ let resolver: Resolver;
 let api: TestApi;
 let owner: Person;
 beforeAll(async () => {
-  resolver = await startResolver();
-  api = await startApi({ env: { DNS_OVER_HTTPS_URL: resolver.url } });
+  api = await startApi();
+  resolver = await startResolver(api.fakePorts.resolver);
   owner = await api.owner();
 });
 afterAll(async () => {
-  await api.stop();
   await resolver[Symbol.asyncDispose]();
+  await api.stop();
 });
 afterEach(() => (resolver.override = undefined));
 
@@ -232,11 +232,11 @@ test("an organization with too many look-ups is rate limited, and no other", asy
 });
 
 test("a verification is unavailable while the resolver is unreachable", async () => {
-  await using withoutResolver = await startApi({
-    env: { DNS_OVER_HTTPS_URL: "http://127.0.0.1:1/" },
-  });
-  const person = await withoutResolver.owner();
-  const { body } = await person.post<CustomDomain>("/domains", { domain: "alone.example" });
-  const reply = await person.post<Failure>(`/domains/${body.id}/verify`);
-  expect(reply).toMatchObject({ status: 503, body: { error: "unavailable" } });
+  const { verify } = await claim();
+  await resolver.stop();
+  try {
+    expect(await verify()).toMatchObject({ status: 503, body: { error: "unavailable" } });
+  } finally {
+    await resolver.start();
+  }
 });

@@ -9,13 +9,13 @@ let api: TestApi;
 let owner: Person;
 let other: Person;
 beforeAll(async () => {
-  resolver = await startResolver();
-  api = await startApi({ env: { DNS_OVER_HTTPS_URL: resolver.url } });
+  api = await startApi();
+  resolver = await startResolver(api.fakePorts.resolver);
   [owner, other] = [await api.owner(), await api.owner()];
 });
 afterAll(async () => {
-  await api.stop();
   await resolver[Symbol.asyncDispose]();
+  await api.stop();
 });
 
 let names = 0;

@@ -21,9 +21,9 @@ let owned: TunnelOwner;
 let owner: Person;
 let shop: VisitedTunnel;
 beforeAll(async () => {
-  owned = await startTunnelOwner({ env: { ALLOW_REPLAY: "true" } });
+  owned = await startTunnelOwner({ kind: "public" });
   owner = owned.owner;
-  shop = await startVisitedTunnel(owned, "shop");
+  shop = await startVisitedTunnel(owned, "replayed");
   await shop.put("inspector", { allowReplay: true });
 });
 afterAll(() => owned.stop());
@@ -310,7 +310,7 @@ describe("a replay is refused:", () => {
 
   test("of a WebSocket", async () => {
     shop.origin.respond = () => "HTTP/1.1 404 X\r\ncontent-length: 0\r\n\r\n";
-    const host = `shop.localhost:${owned.api.server.port}`;
+    const host = `replayed.localhost:${owned.api.server.port}`;
     const socket = new WebSocket(`ws://127.0.0.1:${owned.api.server.port}/socket`, {
       headers: { host },
     });
@@ -321,7 +321,7 @@ describe("a replay is refused:", () => {
   });
 
   test("of a tunnel that does not allow it, which is the default", async () => {
-    const tunnel = await startVisitedTunnel(owned, "closed");
+    const tunnel = await startVisitedTunnel(owned, "replay-closed");
     const { id } = await captureRequest("GET", "\r\n", tunnel);
     const refused = { status: 501, body: { error: "replay_disabled" } };
     expect(await replay(id)).toMatchObject(refused);
@@ -332,7 +332,7 @@ describe("a replay is refused:", () => {
   });
 
   test("while no agent is connected", async () => {
-    const tunnel = await startVisitedTunnel(owned, "offline");
+    const tunnel = await startVisitedTunnel(owned, "replay-offline");
     await tunnel.put("inspector", { allowReplay: true });
     const { id } = await captureRequest("GET", "\r\n", tunnel);
     await tunnel.agent.close();

@@ -20,13 +20,14 @@ import {
   newKey,
   registerServer,
 } from "../../harness/server/private-networks.ts";
-import { RELAY_ENV, RelayLink } from "../../harness/server/relay-link.ts";
+import { RelayLink } from "../../harness/server/relay-link.ts";
+import { RELAY_SECRET } from "../../harness/server/server-kinds.ts";
 
 let api: TestApi;
 let owner: Person;
 let relay: RelayLink;
 beforeAll(async () => {
-  api = await startApi({ env: RELAY_ENV });
+  api = await startApi();
   owner = await api.owner();
   expect(await readRelayState()).toBe("disconnected");
   relay = await RelayLink.connect(api.server, { firstPort: 40_001, lastPort: 40_300 });
@@ -375,12 +376,12 @@ describe("the report of a relay", () => {
 
 describe("a relay's link", () => {
   test("requires the secret, an id and a WebSocket", async () => {
-    for (const secret of ["x", `${RELAY_ENV.RELAY_SECRET}x`, ""]) {
+    for (const secret of ["x", `${RELAY_SECRET}x`, ""]) {
       await expect(RelayLink.connect(api.server, { secret })).rejects.toThrow("401");
     }
     await expect(RelayLink.connect(api.server, { relayId: "No Id" })).rejects.toThrow("400");
     const relayWithSecret = createCaller(api.server, {
-      authorization: `Bearer ${RELAY_ENV.RELAY_SECRET}`,
+      authorization: `Bearer ${RELAY_SECRET}`,
     });
     expect((await relayWithSecret.get("/relays/connect?relay_id=main")).status).toBe(426);
     expect((await owner.get("/relays/connect?relay_id=main")).status).toBe(401);
@@ -389,6 +390,6 @@ describe("a relay's link", () => {
 
   test("is shown by /ready, which is ready without it too", async () => {
     expect(await readRelayState()).toBe("connected");
-    expect(api.server.output).not.toContain(RELAY_ENV.RELAY_SECRET);
+    expect(api.server.output).not.toContain(RELAY_SECRET);
   });
 });

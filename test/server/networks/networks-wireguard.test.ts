@@ -8,7 +8,7 @@ import { startApi, type Person, type TestApi } from "../../harness/server/api.ts
 import { createNamespaces, findNamespaceProblem } from "../../harness/networks/namespaces.ts";
 import { WAIT_OPTIONS } from "../../harness/timeouts.ts";
 import { createNetwork, enroll, registerServer } from "../../harness/server/private-networks.ts";
-import { RELAY_ENV, RelayLink } from "../../harness/server/relay-link.ts";
+import { RelayLink } from "../../harness/server/relay-link.ts";
 
 const problem = findNamespaceProblem();
 if (problem !== undefined)
@@ -20,7 +20,7 @@ let relay: RelayLink;
 let directory: string;
 beforeAll(async () => {
   if (problem !== undefined) return;
-  api = await startApi({ env: RELAY_ENV });
+  api = await startApi();
   owner = await api.owner();
   // `wg` resolves the host.
   relay = await RelayLink.connect(api.server, { host: "127.0.0.1" });

@@ -16,13 +16,13 @@ import {
   newKey,
   registerServer,
 } from "../../harness/server/private-networks.ts";
-import { RELAY_ENV, RelayLink } from "../../harness/server/relay-link.ts";
+import { RelayLink } from "../../harness/server/relay-link.ts";
 
 let api: TestApi;
 let owner: Person;
 let relay: RelayLink;
 beforeAll(async () => {
-  api = await startApi({ env: RELAY_ENV });
+  api = await startApi();
   owner = await api.owner();
   relay = await RelayLink.connect(api.server, { lastPort: 40_400 });
 });

@@ -15,13 +15,13 @@ import {
   type TestApi,
 } from "../../harness/server/api.ts";
 import { WAIT_OPTIONS } from "../../harness/timeouts.ts";
-import { RELAY_ENV, RelayLink } from "../../harness/server/relay-link.ts";
+import { RelayLink } from "../../harness/server/relay-link.ts";
 
 let api: TestApi;
 let owner: Person;
 let relay: RelayLink;
 beforeAll(async () => {
-  api = await startApi({ env: RELAY_ENV });
+  api = await startApi();
   owner = await api.owner();
   relay = await RelayLink.connect(api.server, { firstPort: 40_001, lastPort: 40_300 });
 });
@@ -33,7 +33,7 @@ afterAll(async () => {
 let names = 0;
 function newName(): string {
   names += 1;
-  return `tcp-${names}`;
+  return `ticket-${names}`;
 }
 const formatOutcome = ({ status, body }: { status: number; body: { error?: string } }) =>
   `${status} ${body.error ?? "ok"}`;

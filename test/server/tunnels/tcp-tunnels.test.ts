@@ -14,7 +14,7 @@ import {
   type TestApi,
 } from "../../harness/server/api.ts";
 import { exchange } from "../../harness/tunnel/raw-http.ts";
-import { RELAY_ENV, RelayLink } from "../../harness/server/relay-link.ts";
+import { RelayLink } from "../../harness/server/relay-link.ts";
 
 type Answer = Tunnel & ErrorBody;
 
@@ -22,7 +22,7 @@ let api: TestApi;
 let owner: Person;
 let relay: RelayLink;
 beforeAll(async () => {
-  api = await startApi({ env: RELAY_ENV });
+  api = await startApi();
   owner = await api.owner();
   const noRelay = await owner.post<Answer>("/tunnels", { localPort: 1, protocol: "tcp" });
   expect([noRelay.status, noRelay.body.error]).toEqual([503, "unavailable"]);
