@@ -1,4 +1,5 @@
 import { serialize } from "node:v8";
+import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import {
   BodyRecorder,
@@ -26,39 +27,42 @@ import { redactHeaders } from "../../../../durable-objects/tunnel/captures/redac
 import { toCaptureIdPrefix } from "../../../../protocol/capture-id.ts";
 import { CAPTURE_MEMORY_MAX_BYTES } from "../../../../durable-objects/tunnel/captures/captures.ts";
 import { CaptureSettings } from "../../../../protocol/schemas/inspector/captures.ts";
-import { createRandom } from "../../../harness/random.ts";
 
 const toRecord = (id: string) => ({ id }) as CaptureRecord;
+const byNewest = (a: CaptureRecord[], b: CaptureRecord[]) => (a.at(-1)!.id < b.at(-1)!.id ? 1 : -1);
 
 describe("captures of overlapping pages", () => {
   test("are listed newest first, each once, and pages are read only when needed", () => {
-    const random = createRandom(7);
     const ids = Array.from({ length: 400 }, (_, i) => String(i).padStart(4, "0"));
-    const pages: CaptureRecord[][] = [];
-    const rows: CaptureRecord[][] = [];
-    // Written in the order in which they ended, which is not the order in which they began.
-    const ended = ids
-      .map((id) => ({ id, endedAt: Number(id) + random.below(20) }))
-      .sort((a, b) => a.endedAt - b.endedAt)
-      .map(({ id }) => id);
-    for (let at = 0; at < ended.length; at += 10) {
-      const batch = ended.slice(at, at + 10).toSorted();
-      rows.push([toRecord(batch.shift()!)]);
-      pages.push(batch.map(toRecord));
-    }
-    const byNewest = (a: CaptureRecord[], b: CaptureRecord[]) =>
-      a.at(-1)!.id < b.at(-1)!.id ? 1 : -1;
-    let read = 0;
-    function* countReads(source: CaptureRecord[][]) {
-      for (const page of source.toSorted(byNewest)) {
-        read += 1;
-        yield page;
-      }
-    }
-    const listed = mergeNewestFirst(countReads(pages), countReads(rows));
-    const first = Array.from({ length: 20 }, () => (listed.next().value as CaptureRecord).id);
-    expect(read).toBeLessThan(30);
-    expect([...first, ...[...listed].map(({ id }) => id)]).toEqual(ids.toReversed());
+    const durations = fc.array(fc.nat(19), { minLength: ids.length, maxLength: ids.length });
+    fc.assert(
+      fc.property(durations, (durationOf) => {
+        const pages: CaptureRecord[][] = [];
+        const rows: CaptureRecord[][] = [];
+        // Written in the order in which they ended, which is not the order in which they began.
+        const ended = ids
+          .map((id, i) => ({ id, endedAt: i + durationOf[i]! }))
+          .sort((a, b) => a.endedAt - b.endedAt)
+          .map(({ id }) => id);
+        for (let at = 0; at < ended.length; at += 10) {
+          const batch = ended.slice(at, at + 10).toSorted();
+          rows.push([toRecord(batch.shift()!)]);
+          pages.push(batch.map(toRecord));
+        }
+        let read = 0;
+        function* countReads(source: CaptureRecord[][]) {
+          for (const page of source.toSorted(byNewest)) {
+            read += 1;
+            yield page;
+          }
+        }
+        const listed = mergeNewestFirst(countReads(pages), countReads(rows));
+        const first = Array.from({ length: 20 }, () => (listed.next().value as CaptureRecord).id);
+        expect(read).toBeLessThan(30);
+        expect([...first, ...[...listed].map(({ id }) => id)]).toEqual(ids.toReversed());
+      }),
+      { seed: 7, numRuns: 20 },
+    );
   });
 
   test("list nothing when there are none", () => {
