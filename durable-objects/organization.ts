@@ -19,9 +19,9 @@ import { Watchers } from "./organization/watchers.ts";
 import { MINUTE_MS } from "../shared/time.ts";
 
 const TUNNEL_CALLS_MAX_CONCURRENT = 64;
-/** How often the rows are asked whether watchers' sessions are still valid. What ends a session also reports it. */
+/** How often the database is asked whether watchers' sessions are still valid. Code that ends a session also notifies this object. */
 const WATCH_SESSION_CHECK_MS = 15 * MINUTE_MS;
-/** When that is tried again after the rows could not be asked. */
+/** When that is tried again after the database was unavailable. */
 export const WATCH_SESSION_RETRY_MS = MINUTE_MS;
 /** How long a new watcher waits until the tunnels are notified. */
 const WATCH_NOTIFY_TIMEOUT_MS = 2_000;
@@ -134,7 +134,7 @@ export class Organization extends DurableObject<ObjectBindings> implements Organ
 
   // ── Called by the platform ──
 
-  /** What ends a session reports it at once; this check is for reports that did not arrive. */
+  /** Code that ends a session notifies this object at once; this check is for notifications that did not arrive. */
   override async alarm(): Promise<void> {
     const { admissions } = this.#watchers;
     if (admissions.length === 0) return;

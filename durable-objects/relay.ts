@@ -93,7 +93,7 @@ export class Relay extends DurableObject<ObjectBindings> implements RelayRpc {
   drain(): void {
     this.#draining = true;
     this.#networks.save();
-    this.#link.closeAll("going_away", "the server restarts");
+    this.#link.closeAll("going_away", "the server is restarting");
   }
 
   // ── Called by the relay ──

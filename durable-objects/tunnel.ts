@@ -186,7 +186,7 @@ export class Tunnel extends DurableObject<ObjectBindings> implements TunnelRpc {
 
   /** Disconnects the agents of a token that has spent its budget. */
   async disconnectOverBudget(tokenNonce: string): Promise<void> {
-    const explanation = "the token's budget of this month is spent";
+    const explanation = "the token has used up its budget for this month";
     this.#agents.disconnectAll("BUDGET_EXCEEDED", explanation, { tokenNonce });
     await this.#relay.revoke("BUDGET_EXCEEDED", tokenNonce);
   }
@@ -211,11 +211,11 @@ export class Tunnel extends DurableObject<ObjectBindings> implements TunnelRpc {
     this.#isDraining = true;
     this.#visitors.releaseParked();
     this.#agents.current(Date.now())?.send((writer) => {
-      writer.writeText(FRAME.goingAway, 0, 0, "the server restarts");
+      writer.writeText(FRAME.goingAway, 0, 0, "the server is restarting");
     });
     await this.#visitors.waitUntilIdle();
-    this.#clients.disconnectAll("going_away", "the server restarts");
-    this.#agents.disconnectAll("going_away", "the server restarts");
+    this.#clients.disconnectAll("going_away", "the server is restarting");
+    this.#agents.disconnectAll("going_away", "the server is restarting");
     this.#visitors.closeSockets();
     this.#captures.flush();
     await this.#alarm.attempt(() => this.#reports.onAlarm());

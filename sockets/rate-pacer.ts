@@ -43,7 +43,7 @@ export class RatePacer {
     return new StreamAllowance(this, resume);
   }
 
-  /** @returns the granted bytes; 0 when the stream has to wait for its turn, and is then granted bytes by `grant`. */
+  /** @returns the granted bytes; 0 when the stream has to wait for its turn, and is then granted bytes by `addGrant`. */
   request(stream: StreamAllowance): number {
     this.#refill();
     if (this.#waiting.length === 0 && this.#balance >= this.#grantBytes) {

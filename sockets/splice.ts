@@ -10,7 +10,7 @@ import { setReceiver } from "./socket-reader.ts";
 export const SPLICED_SOCKET_BUFFER_BYTES = 16 * 1024;
 
 export interface SpliceOptions {
-  /** They limit what each of the two sockets receives. */
+  /** They limit the rate of the bytes read from each socket. */
   pacers?: { fromFirst: RatePacer; fromSecond: RatePacer };
   /** Bytes already read from the first socket: sent to the second one before the rest. */
   unreadFromFirst?: Uint8Array;

@@ -127,7 +127,7 @@ export class PasswordAuthenticator {
     if (!entry && this.#isFull(passwordHash, nowMs)) {
       return { busyForMs: PASSWORD_CHECK_INTERVAL_MS * PASSWORD_CHECKS_MAX_PER_TUNNEL };
     }
-    // Taken before the result is known: a thousand passwords at once are a thousand guesses.
+    // Charged before hashing, so that concurrent guesses are limited too.
     const { bucket, waitMs } = takeFromBucket(
       this.#wrongBySource.get(source),
       PASSWORD_ATTEMPT_LIMIT,

@@ -11,7 +11,7 @@ export interface ReceiverSettings {
   keepMs: number;
 }
 
-export interface EncryptedSecret {
+interface EncryptedSecret {
   /** The ciphertext. */
   sealed: string;
   /** ms since the epoch; null: no end. */

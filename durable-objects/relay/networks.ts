@@ -144,11 +144,7 @@ export class Networks {
 }
 
 /** Adds the bytes of earlier runs of the relay. The last known handshake is kept until a newer one is reported. */
-export function updateDevice(
-  known: Device | undefined,
-  reported: DeviceStatus,
-  epoch: string,
-): Device {
+function updateDevice(known: Device | undefined, reported: DeviceStatus, epoch: string): Device {
   if (!known) return { status: reported, epoch, earlier: { rxBytes: 0, txBytes: 0 } };
   const isSameRun = known.epoch === epoch;
   return {

@@ -53,7 +53,7 @@ test("a stop lets requests in flight finish and notifies the agent, which reconn
   expect(refused.headers).toMatchObject({ [ERROR_HEADER]: "unavailable", "retry-after": "5" });
   shop.local.release();
   expect(await text(slow)).toBe("begun, finished");
-  expect((await agent.event("disconnected")).reason).toContain("the server restarts");
+  expect((await agent.event("disconnected")).reason).toContain("the server is restarting");
   expect(await stopped).toBe(0);
 
   await shop.startIfStopped();

@@ -17,7 +17,7 @@ const hostName = z
   .transform((host) => host.toLowerCase());
 
 /** A URL that the operator configures. */
-export const webUrl = z.url({
+const webUrl = z.url({
   protocol: /^https?$/,
   error: "must be a URL that starts with http:// or https://",
 });

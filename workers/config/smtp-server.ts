@@ -31,6 +31,6 @@ export function parseSmtpUrl(text: string): SmtpServer | null {
   }
 }
 
-export function isLoopback(host: string): boolean {
+function isLoopback(host: string): boolean {
   return host === "localhost" || host === "::1" || /^127(\.\d{1,3}){3}$/.test(host);
 }

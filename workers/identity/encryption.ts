@@ -51,13 +51,10 @@ async function keyIds(config: Config): Promise<string[]> {
 
 const KEY_ID_CHARS = 8;
 
-/** A hash that only this service can compute. Short secrets, such as six digits, need one. */
-export async function keyedHash(config: Config, purpose: string, text: string): Promise<string> {
-  const [hash] = await keyedHashes(config, purpose, text);
-  return hash;
-}
-
-/** The hashes with every key of ENCRYPTION_KEY: hashes made with an earlier key still match. */
+/**
+ * Hashes that only this service can compute, for short secrets such as six digits. There is one with every key of
+ * ENCRYPTION_KEY: a hash that was made with an earlier key still matches.
+ */
 export async function keyedHashes(
   config: Config,
   purpose: string,

@@ -39,10 +39,10 @@ export async function runCron(env: Env): Promise<void> {
     expiry: async () => {
       while ((await expireTunnels(db)) === EXPIRY_BATCH_ROWS);
     },
-    claims: async () => {
+    "domain claims": async () => {
       while ((await expireClaims(db)) === EXPIRY_BATCH_ROWS);
     },
-    secrets: async () => {
+    "replaced webhook secrets": async () => {
       while ((await deleteReplacedSecrets(db)) === EXPIRY_BATCH_ROWS);
     },
     ...Object.fromEntries(EXPIRING_ROWS.map((rows) => [rows, () => deleteExpiredRows(db, rows)])),

@@ -57,7 +57,7 @@ export async function deliverMessages(deps: DeliveryDeps, rows: OutboxRow[]): Pr
   return delivered.length;
 }
 
-/** A mail server's answer may contain the address, which is in no row. */
+/** A mail server's answer may contain the recipient's address, which must not be stored unencrypted. */
 function summarizeError(kind: OutboxKind, thrown: unknown): string {
   if (!(thrown instanceof Error)) return typeof thrown;
   return kind === "mail" ? thrown.name : `${thrown.name}: ${thrown.message}`;

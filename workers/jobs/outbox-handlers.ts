@@ -16,7 +16,7 @@ const OBJECT_CALL_MAX_MS = 10_000;
 const SERVICE_CALL_MAX_MS = 28_000;
 
 interface Handler<Kind extends OutboxKind> {
-  /** `service`: a server of others, for which no answer of the API waits. */
+  /** `service`: a third-party service; responses of the API do not wait for it. */
   to: "object" | "service";
   send(env: Env, payload: OutboxPayloads[Kind], attempt: Attempt): Promise<unknown>;
 }

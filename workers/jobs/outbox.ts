@@ -22,7 +22,7 @@ export function createDatabase(env: Env): Database {
     const forObjects: OutboxRow[] = [];
     const forServices: OutboxRow[] = [];
     for (const row of rows) (isForObject(row) ? forObjects : forServices).push(row);
-    // A service of others may take long, and no answer depends on it.
+    // A third-party service may be slow, and no response depends on it.
     waitUntil(delivery.deliverMessages(deps, forServices));
     // Only a change of thousands of rows has more messages; its answer does not wait for all of them.
     const first = forObjects.slice(0, OUTBOX_BATCH_ROWS);

@@ -33,7 +33,7 @@ export interface UnitOfWork {
 
 type Work<Result> = (change: UnitOfWork) => Result | Promise<Result>;
 
-export interface ChangeOptions {
+interface ChangeOptions {
   /** Throws `UndeliveredError` after the commit unless all outbox messages were delivered. */
   requireDelivery: boolean;
 }

@@ -20,7 +20,7 @@ export interface MemberActor extends Actor {
 }
 
 /** An agent that calls with its own token; `userId` is the token's owner. */
-export interface AgentActor extends Actor {
+interface AgentActor extends Actor {
   orgId: string;
   tokenId: string;
 }

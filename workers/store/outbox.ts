@@ -17,7 +17,7 @@ export const OUTBOX_RETRY_MAX_MS = HOUR_MS;
 /** A mail that no server has accepted for this long is dropped: its codes have expired. */
 const OUTBOX_MAIL_MAX_MS = DAY_MS;
 /** Every other message is parked after this. */
-export const OUTBOX_PARK_AFTER_MS = 7 * DAY_MS;
+const OUTBOX_PARK_AFTER_MS = 7 * DAY_MS;
 const LAST_ERROR_MAX_CHARS = 500;
 
 type Db = { query: Queries };

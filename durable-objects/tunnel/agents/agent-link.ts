@@ -46,7 +46,7 @@ export class AgentLink {
   readonly #socket: WebSocket;
   readonly #streams = new Map<number, Stream>();
   readonly #sender: FrameSender;
-  // Random, so that a late frame of a stream from before a hibernation meets no stream.
+  // Random, so that a late frame of a stream from before a hibernation matches no current stream.
   #nextStream = crypto.getRandomValues(new Uint32Array(1))[0]! >>> 1;
   /** Callbacks that run after the current message is read. */
   #afterMessage: (() => void)[] = [];

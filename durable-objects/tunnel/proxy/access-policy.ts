@@ -179,7 +179,7 @@ export class AccessPolicy {
     address: string,
   ): Promise<Refusal | null> {
     if (this.#maintenance?.isOn) return toMaintenanceRefusal(this.#maintenance);
-    // A gate that the plan lacks must neither stand open nor keep working.
+    // The plan no longer includes one of the gates, but the tunnel must not become public.
     if (isBeyondPlan) return { code: "upgrade_required" };
     if (gates === null) return null;
     const decided = parseEdgeVerdict(edgeVerdict, gates);

@@ -195,7 +195,7 @@ export class Exchange implements Stream {
     if (!this.#upload || this.#upload.isFinished()) return this.#link.finish(this.#id);
     // The response is complete before the request is: the agent will not read the rest of it.
     this.#upload.cancel();
-    this.#link.reset(this.#id, RESET.cancelled, "answered before the request was whole");
+    this.#link.reset(this.#id, RESET.cancelled, "the response ended before the request body");
   }
 
   /** The agent will not send the rest of its response. */
@@ -245,7 +245,7 @@ export class Exchange implements Stream {
       this.#grantHeld(held);
       this.#finish("cut");
       this.#phase = DONE.cut;
-      this.#link.reset(this.#id, RESET.protocolError, "no HTTP answer");
+      this.#link.reset(this.#id, RESET.protocolError, "invalid HTTP response");
       return "origin_failed";
     }
   }

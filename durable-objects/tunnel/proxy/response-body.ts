@@ -52,7 +52,7 @@ export class ResponseBody {
     this.#queue.push(0, () => void this.#writer.close().catch(() => undefined));
   }
 
-  /** Ends the body before its end, by the signal that the visitor notices. */
+  /** Signals to the visitor that the body is incomplete. */
   truncate(): void {
     if (this.#truncationSignal === "end") return this.end();
     if (this.#truncationSignal === "silence") return;

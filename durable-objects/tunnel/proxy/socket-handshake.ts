@@ -111,7 +111,7 @@ export class WebSocketHandshake implements Stream {
     try {
       act();
     } catch {
-      this.#link.reset(this.id, RESET.protocolError, "no HTTP answer");
+      this.#link.reset(this.id, RESET.protocolError, "invalid HTTP response");
       this.#settle("origin_failed");
     }
   }

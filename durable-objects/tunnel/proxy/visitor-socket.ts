@@ -81,7 +81,7 @@ export class VisitorSocket implements Stream {
     });
     if (this.#backlogBytes > SOCKET_BACKLOG_MAX_BYTES) {
       this.#end(1013, "the local server is too slow");
-      this.#link.reset(this.#id, RESET.tooLarge, "more messages than the local server takes");
+      this.#link.reset(this.#id, RESET.tooLarge, "the local server reads too slowly");
     }
   }
 

@@ -28,7 +28,7 @@ export const StartVisitorSignIn = z.object({
   return_to: z.string().default("/"),
   /** Set by the link to sign in with another account than the provider's current session. */
   as_another: z.string().optional(),
-  /** Set by the redirect to the service's first host, so that there is never a second redirect. */
+  /** Set by the redirect to the service's primary host, so that there is never a second redirect. */
   moved: z.string().optional(),
 });
 export type StartVisitorSignIn = z.output<typeof StartVisitorSignIn>;

@@ -90,7 +90,7 @@ export const TrafficPolicy = z.object({
       for (const kind of ["jwt_validation", "rate_limit"]) {
         actions.forEach((action, index) => {
           if (action.kind !== kind || actions.findIndex((it) => it.kind === kind) === index) return;
-          const message = `must be ${kind} in one action only`;
+          const message = `must not be ${kind} again: a policy may have only one`;
           context.addIssue({ code: "custom", path: [index, "kind"], message });
         });
       }

@@ -11,7 +11,7 @@ export type Providers = z.infer<typeof Providers>;
 export const StartSignIn = z.object({
   /** A path of this service. Anything else counts as `/`. */
   return_to: z.string().default("/"),
-  /** Set by the redirect to the service's first host, so that there is never a second redirect. */
+  /** Set by the redirect to the service's primary host, so that there is never a second redirect. */
   moved: z.string().optional(),
 });
 

@@ -67,12 +67,12 @@ export const AUDIT_ACTIONS = {
   organization_created: { resource: "organization", description: "The organization was created." },
   organization_updated: {
     resource: "organization",
-    description: "The organization was renamed, `metadata.from` one name `to` another.",
+    description: "The organization was renamed; `metadata` has `from` and `to`.",
   },
   organization_deleted: { resource: "organization", description: "The organization was deleted." },
   organization_switched: {
     resource: "organization",
-    description: "A session of the user acts for this organization now.",
+    description: "A session of the user switched to this organization.",
   },
   plan_changed: {
     resource: "organization",

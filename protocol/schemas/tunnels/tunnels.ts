@@ -8,7 +8,7 @@ import { Instant, Label } from "../scalars.ts";
 const TUNNEL_TTL_MIN_SECONDS = 60;
 
 const TunnelProtocol = z.enum(["http", "https", "websocket", "tcp"]);
-export const LocalPort = z.int().min(1).max(65_535);
+const LocalPort = z.int().min(1).max(65_535);
 /** A TCP port of a relay. */
 const PublicPort = z.int().min(1).max(65_535);
 const TtlSeconds = z.int().min(TUNNEL_TTL_MIN_SECONDS).max(TUNNEL_TTL_MAX_SECONDS);

@@ -90,7 +90,7 @@ test("an agent that connects over budget reports it to programs and exits with 1
   expect(await agent.event("rejected")).toEqual({
     event: "rejected",
     reason: "BUDGET_EXCEEDED",
-    message: "the token's budget of this month is spent",
+    message: "the token has used up its budget for this month",
   });
 });
 
@@ -99,7 +99,7 @@ test("a person reads what happened and who can change it", async () => {
   await using agent = await share("refused");
   expect(await agent.exit).toBe(1);
   expect(agent.stderr).toBe(
-    "underpass: BUDGET_EXCEEDED: the token's budget of this month is spent\n" +
+    "underpass: BUDGET_EXCEEDED: the token has used up its budget for this month\n" +
       "An owner or admin can raise the token's monthly budget.\n",
   );
 });

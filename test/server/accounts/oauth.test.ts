@@ -18,7 +18,7 @@ import {
 
 let provider: IdentityProvider;
 let api: TestApi;
-/** The service's first host in its settings; `api.server.url` has another of its hosts. */
+/** The service's primary host in its settings; `api.server.url` has another of its hosts. */
 let origin: string;
 let browser: CookieBrowser;
 
@@ -304,7 +304,7 @@ describe("starting", () => {
     expect(headers.get("referrer-policy")).toBe("no-referrer");
   });
 
-  test("on another host of the service redirects to the first host, once", async () => {
+  test("on another host of the service redirects to the primary host, once", async () => {
     const { location } = await browser.open(`${api.server.url}${START}?return_to=/a`);
     expect(location?.href).toBe(`${origin}${START}?return_to=%2Fa&moved=1`);
     const secondVisit = await browser.open(

@@ -85,7 +85,7 @@ describe("a token over its budget", () => {
     await setBudget(owner, token, 10);
     expect(await connect(token, "spent")).toMatchObject({
       code: CLOSE.BUDGET_EXCEEDED,
-      reason: "BUDGET_EXCEEDED: the token's budget of this month is spent",
+      reason: "BUDGET_EXCEEDED: the token has used up its budget for this month",
     });
     await setBudget(owner, token, 11);
     const agent = await connect(token, "spent");

@@ -54,7 +54,7 @@ auth.openapi(
     summary: "Sign up",
     guard: rateLimited,
     body: Credentials,
-    responses: { 201: jsonResponse("Always, whether or not the address has an account.", Status) },
+    responses: { 201: jsonResponse("Returned whether or not the address has an account.", Status) },
   }),
   async (c) => {
     const { password, ...given } = c.req.valid("json");
@@ -105,7 +105,7 @@ auth.openapi(
     summary: "Send another verification code",
     guard: rateLimited,
     body: EmailAddress,
-    responses: { 200: jsonResponse("Always. The previous code is no longer valid.", Ok) },
+    responses: { 200: jsonResponse("Returned whether or not the address has an account. The previous code is no longer valid.", Ok) },
   }),
   async (c) => {
     const code = await newCode(c, normalizeEmail(c.req.valid("json").email));
@@ -124,7 +124,7 @@ auth.openapi(
     body: Credentials,
     responses: {
       200: jsonResponse(
-        "Logged in; sets the `qnt_refresh` cookie. Or a challenge of two-factor authentication.",
+        "Logged in; sets the `qnt_refresh` cookie. Or a two-factor authentication challenge.",
         z.union([AccountSummary, MfaRequired]),
       ),
     },

@@ -117,7 +117,7 @@ cli.openapi(
   route({
     method: "get",
     path: "/auth/cli/request",
-    summary: "Get the machine that waits for approval with a code",
+    summary: "Get the pending request for a user code",
     guard: allow("tokens:write"),
     query: DeviceQuery,
     responses: {

@@ -29,7 +29,7 @@ passwords.openapi(
     guard: rateLimited,
     body: EmailAddress,
     responses: {
-      202: jsonResponse("Always. A token is sent by email if the address has an account.", Status),
+      202: jsonResponse("Returned whether or not the address has an account. A token is sent by email if it has one.", Status),
     },
   }),
   async (c) => {

@@ -22,7 +22,7 @@ export const forBrowsers = createMiddleware<ApiEnv>(async (c, next) => {
   c.header("Vary", "Accept", { append: true });
 });
 
-/** The provider redirects to the first host, and a browser sends a cookie only to the host that set it. */
+/** The provider redirects to the primary host, and a browser sends a cookie only to the host that set it. */
 export function isOnPublicHost(c: ApiContext): boolean {
   return parseHost(getAuthority(c.req.url)) === new URL(c.var.config.publicOrigin).hostname;
 }

@@ -158,7 +158,7 @@ function toNameValues(headers: Record<string, string>): NameValue[] {
 }
 
 /** @param name in lower case. */
-export function findHeader(headers: Record<string, string>, name: string): string | undefined {
+function findHeader(headers: Record<string, string>, name: string): string | undefined {
   return Object.entries(headers).find(([key]) => key.toLowerCase() === name)?.[1];
 }
 

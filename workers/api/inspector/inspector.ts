@@ -7,6 +7,7 @@ import {
   InspectorQuery,
 } from "../../../protocol/schemas/inspector/inspector.ts";
 import { ReplayResult, ReplayRequest } from "../../../protocol/schemas/inspector/replays.ts";
+import { ApiError } from "../../errors.ts";
 import { IdParams, Ok } from "../../../protocol/schemas/scalars.ts";
 import { clearCaptures } from "../../store/inspector/inspector.ts";
 import { allow } from "../guard.ts";
@@ -21,7 +22,7 @@ import {
 import { createArchiveStream, readArchiveEntries } from "./archive.ts";
 import { formatCurlCommand } from "./curl.ts";
 import { findCapture, listCaptures, getOrigin, type ListedCapture } from "./captures.ts";
-import { bodyNotComplete, replay } from "./replay.ts";
+import { replay } from "./replay.ts";
 
 export const inspector = createRouter();
 
@@ -139,7 +140,9 @@ inspector.openapi(
   }),
   async (c) => {
     const { tunnel, event } = await findCapture(c, c.req.valid("param").id);
-    if (event.kind !== "websocket" && event.truncated.request) throw bodyNotComplete();
+    if (event.kind !== "websocket" && event.truncated.request) {
+      throw new ApiError("conflict", "The captured body of this request is not complete.");
+    }
     return c.text(formatCurlCommand(event, getOrigin(c, tunnel)), 200);
   },
 );

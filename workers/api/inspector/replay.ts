@@ -41,7 +41,7 @@ function toBody({ body, body_base64: base64 }: ReplayRequest): Uint8Array | unde
   return body === undefined ? undefined : toUtf8(body);
 }
 
-export function bodyNotComplete(): ApiError {
+function bodyNotComplete(): ApiError {
   return new ApiError(
     "conflict",
     "The captured body of this request is not complete. Send another body to replay it.",

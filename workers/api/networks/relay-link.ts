@@ -52,7 +52,7 @@ function requireRelaySecret(c: ApiContext): void {
   if (secret === undefined) {
     throw new ApiError(
       "provider_not_configured",
-      "The server has no RELAY_SECRET, so that no relay can connect.",
+      "The server has no RELAY_SECRET, so no relay can connect.",
     );
   }
   const bearer = parseBearerSecret(c.req.header("authorization"));

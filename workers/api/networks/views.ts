@@ -120,7 +120,7 @@ async function withFallback<Answer>(
   ask: () => Promise<Answer>,
 ): Promise<Answer> {
   const answer = ask().catch((error: unknown) => {
-    log("warn", "relay_not_asked", { cause: describeError(error) });
+    log("warn", "relay_status_failed", { cause: describeError(error) });
     return otherwise;
   });
   const late = scheduler.wait(STATUS_WAIT_MAX_MS).then(() => otherwise);

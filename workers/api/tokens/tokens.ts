@@ -209,7 +209,7 @@ function toTokenTarget(c: ApiContext, nonce: string) {
 function othersToken(): ApiError {
   return new ApiError(
     "forbidden",
-    "Only an admin may revoke or rotate a token that another member has minted.",
+    "Only an admin or owner may revoke or rotate a token that another member has minted.",
   );
 }
 

@@ -169,7 +169,7 @@ function toRefusal(
     case "over_budget":
       return new ConnectionRefusedError(
         "BUDGET_EXCEEDED",
-        "the token's budget of this month is spent",
+        "the token has used up its budget for this month",
       );
     case "organization_not_approved":
       return new ConnectionRefusedError("forbidden", "the organization is waiting for approval");
@@ -208,7 +208,7 @@ function toRefusal(
         `an agent with another token serves ${label}`,
       );
     case "quota_exceeded":
-      return new ConnectionRefusedError("quota_exceeded", "the token has no free tunnel left");
+      return new ConnectionRefusedError("quota_exceeded", "the token's tunnel quota is used up");
   }
 }
 

@@ -21,7 +21,7 @@ export class ConnectionRefusedError extends Error {
 export function toConnectionRefusal({ headers, status }: Response): ConnectionRefusedError | Error {
   switch (headers.get(ERROR_HEADER)) {
     case "unavailable":
-      return new ConnectionRefusedError("going_away", "the server restarts");
+      return new ConnectionRefusedError("going_away", "the server is restarting");
     case "conflict":
       return new ConnectionRefusedError("tunnel_stopped", "the tunnel was stopped");
     case "tunnel_not_found":

@@ -66,7 +66,7 @@ function requireServed(found: ServedTunnel | string): ServedTunnel {
     case "organization_not_approved":
       throw new ApiError("forbidden", "The organization is waiting for approval.");
     case "over_budget":
-      throw new ApiError("forbidden", "The token's budget of this month is spent.");
+      throw new ApiError("forbidden", "The token has used up its budget for this month.");
     case "served_by_another":
       throw new ApiError("forbidden", "No agent with this token serves the tunnel.");
     case "not_found":

@@ -66,7 +66,7 @@ function toRefusal(refusal: TokenRefusal | TunnelRefusal): ConnectionRefusedErro
     case "over_budget":
       return new ConnectionRefusedError(
         "BUDGET_EXCEEDED",
-        "the token's budget of this month is spent",
+        "the token has used up its budget for this month",
       );
     case "not_found":
       return new ConnectionRefusedError(

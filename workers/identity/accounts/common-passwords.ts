@@ -1,7 +1,7 @@
 /**
  * The passwords that attackers try first: those of at least 12 characters among the 49,233 most frequent ones of
- * @zxcvbn-ts/language-common 4.1.3 (MIT, Dan Wheeler, Dropbox and zxcvbn-ts), the most frequent first. All
- * that the 10,000 most common hold are among them; the shorter ones are refused for their length.
+ * @zxcvbn-ts/language-common 4.1.3 (MIT, Dan Wheeler, Dropbox and zxcvbn-ts), the most frequent first.
+ * They include every password of that length among the 10,000 most common. Shorter ones are refused for their length.
  */
 
 /** @param password in NFKC and lower case. */

@@ -1,7 +1,7 @@
 /** Time-based one-time passwords (RFC 6238), with the parameters that every authenticator app supports. */
 import { hmac } from "@noble/hashes/hmac.js";
 import { sha1 } from "@noble/hashes/legacy.js";
-// Without the library's own copies of eleven hash functions: authenticators use one.
+// The build without bundled hash functions: authenticators use only SHA-1, which comes from @noble/hashes.
 import { HOTP, Secret, TOTP } from "otpauth/bare";
 import { equalInConstantTime } from "../../../shared/constant-time.ts";
 

@@ -37,7 +37,7 @@ export async function issueRelayAccess(
   return { ticket, expires_at, relay: { id, url, host }, port: claims.port };
 }
 
-export async function signRelayTicket(
+async function signRelayTicket(
   config: Config,
   relayId: string,
   claims: TicketClaims,

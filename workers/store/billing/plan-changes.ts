@@ -31,7 +31,7 @@ export interface Downgrade {
 }
 
 /** Mails to owners, encrypted for the outbox. */
-export interface PlanNotices {
+interface PlanNotices {
   downgraded(to: string, downgrade: Downgrade): Promise<OutboxMessage>;
   overdue(
     to: string,

@@ -32,7 +32,7 @@ export type Decision =
       isChange: boolean;
       /** The plan that is paid for has changed; null: nothing is paid for. */
       plan: { paid: SelfServicePlan | null; reason: PlanReason } | null;
-      /** The owners get a mail that a payment failed, with the time until which they may use the plan. */
+      /** The owners are mailed that a payment failed and when the grace period ends. */
       graceEndsAt: Date | null;
       /** The organization was deleted: its owner must not be charged any more. */
       endsSubscription: boolean;

@@ -63,7 +63,7 @@ export const identities = pgTable(
   "identities",
   {
     provider: text({ enum: PROVIDERS }).notNull(),
-    /** Whose subjects these are: another issuer in the settings is another world. */
+    /** The issuer of these subjects: each issuer is a namespace of its own. */
     issuer: text().notNull(),
     subject: text().notNull(),
     userId: uuid()

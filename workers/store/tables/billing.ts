@@ -16,11 +16,11 @@ import { BILLING_CYCLES, SELF_SERVICE_PLANS } from "../../../protocol/plans.ts";
 import { SUBSCRIPTION_STATUSES } from "../../../protocol/schemas/billing.ts";
 import { organizations } from "./organizations.ts";
 
-/** `mock`: of a rehearsal, which no provider knows of. */
+/** `mock`: simulated billing, without a payment provider. */
 const SOURCES = ["payments", "mock"] as const;
 const source = () => text({ enum: SOURCES }).notNull();
 
-/** Who an organization is at the payment provider. Changes of what it pays for take turns on this row. */
+/** An organization's customer at the payment provider. Changes of its subscription are serialized by a lock of this row. */
 export const billingCustomers = pgTable(
   "billing_customers",
   {
@@ -52,13 +52,13 @@ export const subscriptions = pgTable(
     cycle: text({ enum: BILLING_CYCLES }).notNull(),
     periodEnd: timestamptz(),
     cancelAtPeriodEnd: boolean().notNull(),
-    /** Of the newest event that was believed: by the provider's clock, to the second. */
+    /** Of the newest event that was applied: by the provider's clock, to the second. */
     eventAt: timestamptz().notNull(),
     /** When the provider was asked last, by ours. */
     askedAt: timestamptz(),
     overdueSince: timestamptz(),
     overduePeriodEnd: timestamptz(),
-    /** As of the last look: the scheduled job looks again at whatever has a grace. */
+    /** As of the last check: the scheduled job checks subscriptions in a grace period again. */
     isEntitling: boolean().notNull(),
     createdAt: timestamptz().notNull().defaultNow(),
   },

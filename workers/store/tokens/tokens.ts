@@ -106,7 +106,7 @@ export interface PresentedToken {
 }
 
 /** A token that has neither expired nor been revoked. */
-export type LiveToken = Pick<TokenRow, "id" | "nonce" | "orgId"> & PlanState;
+type LiveToken = Pick<TokenRow, "id" | "nonce" | "orgId"> & PlanState;
 export type MasterKey = LiveToken;
 export type AgentToken = LiveToken & Pick<TokenRow, "createdBy" | "bandwidthLimitMbps">;
 

@@ -126,7 +126,7 @@ describe("an agent is closed", () => {
     await tunnel.stub.disconnectOverBudget("token-a");
     expect(await agent.closed).toEqual({
       code: CLOSE.BUDGET_EXCEEDED,
-      reason: "BUDGET_EXCEEDED: the token's budget of this month is spent",
+      reason: "BUDGET_EXCEEDED: the token has used up its budget for this month",
     });
     expect((await tunnel.visit("/")).status).toBe(502);
   });
