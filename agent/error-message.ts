@@ -5,7 +5,7 @@ export function getErrorMessage(error: unknown): string {
 }
 
 /** A host with several addresses fails with one error for each of them; the first one stands for all. */
-export function findInnermostCause(error: unknown): unknown {
+function findInnermostCause(error: unknown): unknown {
   if (!(error instanceof Error)) return error;
   const inner: unknown = error instanceof AggregateError ? error.errors[0] : error.cause;
   return inner instanceof Error ? findInnermostCause(inner) : error;

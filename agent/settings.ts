@@ -7,7 +7,7 @@ import { homedir } from "node:os";
 import { join } from "node:path";
 import { z } from "zod";
 
-export const DEFAULT_SERVER = "http://127.0.0.1:8787";
+const DEFAULT_SERVER = "http://127.0.0.1:8787";
 
 const Credentials = z.object({
   servers: z.record(z.string(), z.object({ token: z.base64(), label: z.string() })),
@@ -26,7 +26,7 @@ export function getSettingsDirectory(): string {
 }
 
 /** @throws SettingsError when the file exists but can't be used. */
-export async function readCredentials(): Promise<Credentials> {
+async function readCredentials(): Promise<Credentials> {
   const path = join(getSettingsDirectory(), "credentials.json");
   let text: string;
   try {

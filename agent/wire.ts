@@ -48,7 +48,7 @@ export interface Stream {
 }
 
 /** The frame that opens a stream. */
-export type StreamRequest =
+type StreamRequest =
   | { type: "request"; head: string[]; flags: number }
   /** A TCP connection of a client at the address `peer`. */
   | { type: "connect"; peer: StreamPeer };

@@ -1,6 +1,6 @@
 /** The relay's log: one JSON object a line. `npm start` reads `level` and `event` to pass lines on. */
 
-export type Level = "info" | "warn" | "error";
+type Level = "info" | "warn" | "error";
 type Fields = Record<string, unknown>;
 
 export interface Log {

@@ -1,6 +1,6 @@
 /** The log of the server: readable lines at a terminal, otherwise one JSON object per line. */
 
-export type Level = "info" | "warn" | "error";
+type Level = "info" | "warn" | "error";
 
 export interface Log {
   info(message: string, fields?: Record<string, unknown>): void;

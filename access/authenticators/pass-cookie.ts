@@ -8,7 +8,7 @@ export const VISITOR_PASS_COOKIES_MAX = 4;
 const NAME = "underpass-visitor";
 
 /** With TLS, the prefix prevents other hosts and pages without TLS from setting this cookie. */
-export function passCookieName(scheme: string): string {
+function passCookieName(scheme: string): string {
   return scheme === "https" ? `__Host-${NAME}` : NAME;
 }
 

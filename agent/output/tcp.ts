@@ -78,7 +78,7 @@ export function tcpScreen(tunnel: TcpTunnel, local: string): Output {
 }
 
 /** `203.0.113.7 12.3 s, 1.2 KiB in, 3.4 MiB out` */
-export function formatConnection(connection: ConnectionReport): string {
+function formatConnection(connection: ConnectionReport): string {
   const { address, via, durationMs, bytesIn, bytesOut, problem } = connection;
   const from = `${stripControl(address)}${via === "connect" ? " (connect)" : ""}`;
   if (problem !== undefined) return `${from} not served: ${stripControl(problem)}`;

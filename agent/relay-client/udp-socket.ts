@@ -6,7 +6,7 @@ import { lookup } from "node:dns/promises";
  * The buffer size that is requested for each direction. The system default, about 200 KiB, overflows within milliseconds
  * at 300 Mbit/s whenever the process does something else.
  */
-export const SOCKET_BUFFER_BYTES = 4 * 1024 * 1024;
+const SOCKET_BUFFER_BYTES = 4 * 1024 * 1024;
 
 export interface RelayAddress {
   address: string;

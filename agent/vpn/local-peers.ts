@@ -8,7 +8,7 @@ import type { Flow, AgentToRelayMessage } from "../../protocol/relay/control.ts"
 import { closeSocket, growBuffers } from "../relay-client/udp-socket.ts";
 import { toLoopbackAddress } from "./local-address.ts";
 
-export interface LocalSocketAddress {
+interface LocalSocketAddress {
   address: string;
   port: number;
 }

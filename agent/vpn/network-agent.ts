@@ -31,7 +31,7 @@ export interface NetworkStatus extends PathQuality {
   isLocalListening: boolean;
 }
 
-export interface ReadyNetwork {
+interface ReadyNetwork {
   network: PrivateNetwork;
   /** The relay's `host:port` that remote devices send to. */
   endpoint: string;

@@ -5,8 +5,8 @@ import { concatBytes, toUtf8 } from "../../shared/bytes.ts";
 
 export const WIREGUARD = { initiation: 1, response: 2, cookie: 3, transport: 4 } as const;
 
-export const INITIATION_BYTES = 148;
-export const RESPONSE_BYTES = 92;
+const INITIATION_BYTES = 148;
+const RESPONSE_BYTES = 92;
 const COOKIE_BYTES = 64;
 /** Header and the tag of an empty packet, which is a keepalive. */
 const TRANSPORT_MIN_BYTES = 32;

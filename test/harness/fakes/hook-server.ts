@@ -3,7 +3,7 @@ import { createServer, type Server } from "node:http";
 import { once } from "node:events";
 import type { AddressInfo } from "node:net";
 
-export interface ReceivedHook {
+interface ReceivedHook {
   method: string;
   url: string;
   headers: Record<string, string | string[] | undefined>;

@@ -6,7 +6,7 @@ import PostalMime, { type Email } from "postal-mime";
 import { SMTPServer, type SMTPServerOptions, type SMTPServerSession } from "smtp-server";
 import { reservePort } from "../ports.ts";
 
-export interface ReceivedMail extends Email {
+interface ReceivedMail extends Email {
   raw: string;
   /** The recipients of the envelope, which can differ from the headers. */
   recipients: string[];

@@ -15,7 +15,7 @@ export const PRICES = {
 export const NOW = Math.floor(Date.now() / 1000);
 const WEBHOOK_SECRET = "whsec_test";
 
-export interface Call {
+interface Call {
   method: string;
   path: string;
   /** Form fields by name. */

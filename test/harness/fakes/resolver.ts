@@ -4,7 +4,7 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import { originOf, startHttpServer } from "./listening.ts";
 
 export const TYPE = { A: 1, CNAME: 5, TXT: 16 } as const;
-export const MEDIA_TYPE = "application/dns-message";
+const MEDIA_TYPE = "application/dns-message";
 
 export interface Question {
   id: number;

@@ -2,12 +2,7 @@
 import { createSocket } from "node:dgram";
 import { once } from "node:events";
 import { WebSocket } from "ws";
-import { DATAGRAM_HEADER_BYTES } from "../../../protocol/relay/limits.ts";
-import {
-  DATAGRAM,
-  RELAY_SUBPROTOCOL,
-  writeDatagramHeader,
-} from "../../../protocol/relay/datagrams.ts";
+import { RELAY_SUBPROTOCOL } from "../../../protocol/relay/datagrams.ts";
 
 export interface UdpClient extends AsyncDisposable {
   port: number;
@@ -65,11 +60,4 @@ export async function presentTicket(
   } finally {
     socket.terminate();
   }
-}
-
-export function writeData(flow: number, payload: Uint8Array): Uint8Array {
-  const bytes = Buffer.alloc(DATAGRAM_HEADER_BYTES + payload.byteLength);
-  writeDatagramHeader(bytes, 0, { type: DATAGRAM.data, sequenceOrLength: 1, flow });
-  bytes.set(payload, DATAGRAM_HEADER_BYTES);
-  return bytes;
 }

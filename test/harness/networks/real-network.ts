@@ -19,7 +19,7 @@ import {
 
 const SECRET = "relay-secret-of-tests-and-of-nothing-else";
 const ECHO = join(dirname(fileURLToPath(import.meta.url)), "echo.ts");
-export const ECHO_PORT = 7_777;
+const ECHO_PORT = 7_777;
 
 export interface RealNetwork extends AsyncDisposable {
   namespaces: Namespaces;

@@ -31,7 +31,7 @@ export interface NetworkStack extends AsyncDisposable {
   createNetwork(options?: NetworkOptions): Promise<TestNetwork>;
 }
 
-export interface NetworkOptions {
+interface NetworkOptions {
   /** By default the first relay. */
   relayId?: string;
   owner?: Person;

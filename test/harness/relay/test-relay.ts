@@ -38,7 +38,7 @@ const PORTS = 20;
 
 type Key = Awaited<ReturnType<typeof generateKeyPair>>["privateKey"];
 
-export interface TicketOptions {
+interface TicketOptions {
   /** For a ticket with a wrong JWT `typ`, audience, key or key id. */
   typ?: string;
   audience?: string;

@@ -12,9 +12,9 @@ interface Address {
   port: number;
 }
 
-export type Direction = "to-server" | "to-client";
+type Direction = "to-server" | "to-client";
 
-export interface UdpFaults {
+interface UdpFaults {
   /** Parts of 1. */
   loss?: number;
   duplicates?: number;

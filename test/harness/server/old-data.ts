@@ -15,7 +15,7 @@ import { createPreparedDir, silentLog } from "../directories.ts";
 const MINUTE_MS = 60_000;
 const HOUR_MS = 3600_000;
 
-export interface OldMigration {
+interface OldMigration {
   hash: string;
   created_at: string;
 }

@@ -11,7 +11,7 @@ const HOP_BY_HOP = ["connection", "keep-alive", "te", "trailer", "transfer-encod
 /** The visitor's address, which the tunnel adds. */
 const ADDED = ["x-forwarded-for", "x-forwarded-proto", "x-forwarded-host"];
 
-export interface Observation {
+interface Observation {
   /** null: nothing reached the local server. */
   seen: { method: string; target: string; headers: Record<string, string>; body: string } | null;
   answer: { status: number; headers: Record<string, string>; cookies: string[]; body: string };
@@ -33,7 +33,7 @@ export interface Row {
 }
 
 /** The bytes of a request, each character of its head one byte. */
-export function buildRequest(host: string, row: Row): Buffer {
+function buildRequest(host: string, row: Row): Buffer {
   const { method = "GET", target = "/", lines = [], body = "" } = row;
   const head = [`${method} ${target} HTTP/1.1`, `Host: ${host}`, ...lines, "", ""].join("\r\n");
   return Buffer.concat([Buffer.from(head, "latin1"), Buffer.from(body)]);

@@ -6,16 +6,16 @@ import { startIdentityProvider, type IdentityProvider } from "../fakes/identity-
 import { OK, startRawOrigin, type RawOrigin } from "./origin.ts";
 import { exchange, type Answer } from "./raw-http.ts";
 
-export const BROWSER = { accept: "text/html,application/xhtml+xml", "sec-fetch-mode": "navigate" };
+const BROWSER = { accept: "text/html,application/xhtml+xml", "sec-fetch-mode": "navigate" };
 export const COOKIE = "underpass-visitor";
 export const TICKET_PATH = "/.underpass/edge-auth";
 
-export interface Lists {
+interface Lists {
   allowed_domains?: string[];
   allowed_emails?: string[];
 }
 
-export interface GateState {
+interface GateState {
   id: string;
   edge_auth_enabled: boolean;
 }

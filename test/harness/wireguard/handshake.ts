@@ -17,7 +17,7 @@ import {
 
 export const MESSAGE = { initiation: 1, response: 2, cookie: 3, data: 4 } as const;
 export const INITIATION_BYTES = 148;
-export const RESPONSE_BYTES = 92;
+const RESPONSE_BYTES = 92;
 
 const CONSTRUCTION = Buffer.from("Noise_IKpsk2_25519_ChaChaPoly_BLAKE2s");
 const IDENTIFIER = Buffer.from("WireGuard v1 zx2c4 Jason@zx2c4.com");

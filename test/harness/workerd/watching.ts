@@ -41,7 +41,7 @@ export class WatchedOrganization extends TestOrganization {
 }
 
 /** Sent in place of a captured request. */
-export interface NumberedMessage {
+interface NumberedMessage {
   number: number;
 }
 

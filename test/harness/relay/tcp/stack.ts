@@ -20,7 +20,7 @@ export interface ServedTunnel extends RunningAgent {
   visit(): Promise<Socket>;
 }
 
-export interface ConnectedTunnel extends RunningAgent {
+interface ConnectedTunnel extends RunningAgent {
   port: number;
   /** A connection to the local port. */
   visit(): Promise<Socket>;
