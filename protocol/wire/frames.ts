@@ -261,10 +261,6 @@ export class FrameWriter {
   }
 }
 
-export function decodeText(payload: Uint8Array): string {
-  return decoder.decode(payload);
-}
-
 /** @returns null when the payload is not valid UTF-8. */
 export function decodeStrictText(payload: Uint8Array): string | null {
   try {
