@@ -74,10 +74,6 @@ export class AgentLink {
     return this.#socket;
   }
 
-  get streamCount(): number {
-    return this.#streams.size;
-  }
-
   /** @param automaticPongAtMs when the platform last answered the agent's heartbeat for the object. */
   isSilent(nowMs: number, automaticPongAtMs: () => number): boolean {
     if (nowMs - this.#lastReceivedAtMs <= HEARTBEAT_TIMEOUT_MS) return false;
