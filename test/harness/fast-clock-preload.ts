@@ -1,5 +1,5 @@
 /**
- * Loaded before a program that a test starts (`--import`). On SIGUSR2 the program's clock starts to run `CLOCK_SPEED`
+ * Loaded before a program that a test starts (`--import`). On SIGUSR2 the program's clock begins to run `CLOCK_SPEED`
  * times as fast: its dates, its timers and those it has already set. Node.js itself and child processes are not affected.
  */
 import { syncBuiltinESMExports } from "node:module";
@@ -15,7 +15,7 @@ const pending = new Set<FastTimer>();
 
 /** How far this clock is ahead of the system's. */
 function aheadMs(): number {
-  return speed === 1 ? 0 : (realNow() - spedUpAtMs) * (speed - 1);
+  return (realNow() - spedUpAtMs) * (speed - 1);
 }
 
 function now(): number {
@@ -151,7 +151,7 @@ Object.assign(promises, { setTimeout: delay });
 syncBuiltinESMExports();
 
 process.on("SIGUSR2", () => {
-  spedUpAtMs = realNow();
+  if (speed === 1) spedUpAtMs = realNow();
   speed = SPEED;
   for (const timer of pending) timer.reschedule();
 });

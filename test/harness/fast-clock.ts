@@ -8,13 +8,16 @@ import { pathToFileURL } from "node:url";
 
 const PRELOAD = pathToFileURL(join(import.meta.dirname, "fast-clock-preload.ts")).href;
 
+/** The program, or its process id. */
+type Program = Pick<ChildProcess, "pid"> | number;
+
 /** The environment of a Node.js program whose clock can run `speed` times as fast. */
 export function fastClock(speed: number): Record<string, string> {
   return { NODE_OPTIONS: `--import=${PRELOAD}`, CLOCK_SPEED: String(speed) };
 }
 
-/** From now on the program's clock is fast. It must have started its work: a starting program ends by this signal. */
-export function speedUp(program: Pick<ChildProcess, "pid"> | number): void {
+/** From now on the program's clock is fast. It must have printed something: a starting program ends by this signal. */
+export function speedUp(program: Program): void {
   const pid = typeof program === "number" ? program : program.pid;
   if (pid === undefined) throw new Error("the program has not started");
   process.kill(pid, "SIGUSR2");

@@ -1,5 +1,9 @@
-/** The agent's command when its tunnel is stopped, started, deleted, or expires. */
+/**
+ * The agent's command when its tunnel is stopped, started, deleted, or expires. Its clock is sped up while it waits to
+ * connect again, for four to six seconds.
+ */
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { fastClock, speedUp } from "../../harness/fast-clock.ts";
 import { runAgent } from "../../harness/tunnel/agent.ts";
 import {
   mintToken,
@@ -29,7 +33,7 @@ afterAll(async () => {
 const share = (...more: string[]) =>
   runAgent(
     ["http", String(origin.port), "--server", api.server.url, "--token-file", "TOKEN", ...more],
-    { token },
+    { token, env: fastClock(20) },
   );
 const visit = (subdomain: string) =>
   exchange(api.server.port, `GET / HTTP/1.1\r\nHost: ${subdomain}.localhost\r\n\r\n`);
@@ -48,6 +52,7 @@ test("it reports that the tunnel was stopped, waits, and serves again when it is
     "agent_offline",
   ]);
   await owner.post(`/tunnels/${String(tunnelId)}/start`);
+  speedUp(agent.child);
   await agent.event("reconnected");
   expect((await visit("paused")).status).toBe(200);
 });
@@ -65,6 +70,7 @@ test("it waits for a tunnel that is already stopped, and prints that it waits", 
     ),
   );
   await owner.post(`/tunnels/${body.id}/start`);
+  speedUp(agent.child);
   await waitUntil(() => Promise.resolve(agent.stdout.includes("Forwarding http://not-yet.")));
 });
 
@@ -74,6 +80,7 @@ test("it exits with 1 when the stopped tunnel is deleted, and creates no new one
   await owner.post(`/tunnels/${String(tunnelId)}/stop`);
   await agent.event("disconnected");
   await owner.delete(`/tunnels/${String(tunnelId)}`);
+  speedUp(agent.child);
   expect(await agent.exit).toBe(1);
   expect(await agent.event("rejected")).toMatchObject({ reason: "tunnel_deleted" });
   expect((await visit("given-up")).status).toBe(404);
@@ -84,7 +91,7 @@ test("it ends with 1 when the tunnel has expired, with a sentence for a person",
     localPort: 1,
     subdomain: "brief",
   });
-  await api.sql("update tunnels set expires_at = now() + interval '2 seconds' where id = $1", [
+  await api.sql("update tunnels set expires_at = now() + interval '1 second' where id = $1", [
     body.id,
   ]);
   await using agent = await share("--subdomain", "brief");

@@ -13,6 +13,7 @@ import {
   type TestApi,
 } from "../../harness/server/api.ts";
 import { createTemporaryDir } from "../../harness/directories.ts";
+import { fastClock, speedUp } from "../../harness/fast-clock.ts";
 import { startHookServer, type HookServer } from "../../harness/fakes/hook-server.ts";
 import { canOpenTerminals, typeCommand } from "../../harness/terminal.ts";
 import { deliver, createReceiver } from "../../harness/fakes/vendor.ts";
@@ -37,7 +38,7 @@ const startForwarding = (receiver: string, hooks: HookServer, ...more: string[])
       ...["webhooks", receiver, "--forward", `http://localhost:${hooks.port}/hook?of=shop`],
       ...["--server", api.server.url, "--token-file", "TOKEN", "--json", ...more],
     ],
-    { token },
+    { token, env: fastClock(20) },
   );
 
 const getBodies = ({ received }: HookServer) => received.map(({ body }) => body.toString());
@@ -148,6 +149,7 @@ describe("underpass webhooks", () => {
       const receiver = await createReceiver(owner, undefined, "waits");
       await using agent = await startForwarding("waits", hooks);
       await agent.event("ready");
+      speedUp(agent.child);
       for (const id of ["w-1", "w-2"]) await deliverAccepted(receiver, id);
       await waitUntil(() => Promise.resolve(getDeliveries(agent).length >= 3), PATIENCE_MS);
       expect(getDeliveries(agent)[0]).toMatchObject({
@@ -172,6 +174,8 @@ describe("underpass webhooks", () => {
       await deliverAccepted(receiver, "poison");
       await deliverAccepted(receiver, "fine");
       await using agent = await startForwarding("refused", hooks);
+      await agent.event("ready");
+      speedUp(agent.child);
       await waitUntil(() => Promise.resolve(getBodies(hooks).includes("fine")), PATIENCE_MS);
       await waitUntil(() => Promise.resolve(getDeliveries(agent).length === 6), PATIENCE_MS);
       expect(getBodies(hooks)).toEqual([...Array<string>(5).fill("poison"), "fine"]);
@@ -341,6 +345,8 @@ describe("a server that crashes", () => {
       await deliverAccepted(receiver, "before");
       await waitUntil(() => Promise.resolve(hooks.received.length === 1), PATIENCE_MS);
       process.kill(await api.server.getPid("workerd"), "SIGKILL");
+      await agent.event("disconnected");
+      speedUp(agent.child);
       await agent.event("reconnected");
       await waitUntil(
         () =>

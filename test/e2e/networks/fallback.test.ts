@@ -1,54 +1,47 @@
 /**
- * An agent whose UDP is blocked uses the WebSocket at once, and UDP again as soon as it works. The tests wait for the
- * real intervals of the protocol (15 s between BINDs, 30 s between probes). They run concurrently, each with its own relay.
+ * An agent whose UDP is blocked uses the WebSocket at once, and UDP again as soon as it works. Its clock is sped up during
+ * the intervals of the protocol: 15 s between BINDs, 30 s between probes.
  */
-import { afterAll, beforeAll, test } from "vitest";
-import { UDP_PROBE_INTERVAL_MS } from "../../../agent/relay-client/udp-path.ts";
+import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
+import { fastClock, speedUp } from "../../harness/fast-clock.ts";
 import { startNetworkStack, type NetworkStack } from "../../harness/networks/stack.ts";
 import { exchangeMany, ping, push } from "../../harness/networks/traffic.ts";
-import { WAIT_OPTIONS } from "../../harness/timeouts.ts";
 
-/** Until the next probe, with time for a busy machine. */
-const PROBE_WAIT_OPTIONS = {
-  ...WAIT_OPTIONS,
-  timeout: UDP_PROBE_INTERVAL_MS + WAIT_OPTIONS.timeout,
-};
+const FAST = { env: fastClock(20) };
 
 let stack: NetworkStack;
 
 beforeAll(async () => {
   stack = await startNetworkStack();
 });
+beforeEach(() => stack.relay.udp.unblock());
 afterAll(() => stack?.[Symbol.asyncDispose]());
 
-test.concurrent("UDP blocked at the start: the WebSocket carries the session, and UDP takes over when it works", async ({
-  expect,
-}) => {
-  const relay = await stack.startRelay("blocked-at-start");
-  await using network = await stack.createNetwork({ relayId: relay.id });
-  relay.udp.block();
-  await using agent = await network.vpn();
+test("UDP blocked at the start: the WebSocket carries the session, and UDP takes over when it works", async () => {
+  await using network = await stack.createNetwork();
+  stack.relay.udp.block();
+  await using agent = await network.vpn(FAST);
   // Both messages of the handshake are sent over the WebSocket.
   const client = await network.connectClient();
   expect(await exchangeMany(client, 200)).toBeGreaterThanOrEqual(198);
   await network.waitForRelayState("websocket");
-  relay.udp.unblock();
-  await expect.poll(async () => (await network.read()).relay.state, PROBE_WAIT_OPTIONS).toBe("udp");
+  stack.relay.udp.unblock();
+  speedUp(agent.child);
+  await network.waitForRelayState("udp");
   await push(network.server, client);
   expect(await exchangeMany(client, 200)).toBeGreaterThanOrEqual(198);
   expect([client.handshakes(), agent.child.exitCode]).toEqual([1, null]);
-}, 180_000);
+});
 
-test.concurrent.for(["to-client", "to-server"] as const)(
+test.each(["to-client", "to-server"] as const)(
   "UDP that fails later in one direction (%s): the session continues over the WebSocket",
-  { timeout: 180_000 },
-  async (direction, { expect }) => {
-    const relay = await stack.startRelay(`dies-${direction}`);
-    await using network = await stack.createNetwork({ relayId: relay.id });
-    await using agent = await network.serve();
+  async (direction) => {
+    await using network = await stack.createNetwork();
+    await using agent = await network.serve("udp", FAST);
     const client = await network.connectClient();
     await ping(client);
-    relay.udp.block(direction);
+    stack.relay.udp.block(direction);
+    speedUp(agent.child);
     await push(network.server, client);
     await ping(client);
     await network.waitForRelayState("websocket");

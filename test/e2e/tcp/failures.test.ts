@@ -1,6 +1,7 @@
 /** What a TCP tunnel survives, and what ends it: each part fails separately. */
 import type { Socket } from "node:net";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
+import { fastClock, speedUp } from "../../harness/fast-clock.ts";
 import { WAIT_OPTIONS } from "../../harness/timeouts.ts";
 import { startFaultyProxy as startProxy } from "../../harness/tunnel/faulty-proxy.ts";
 import {
@@ -10,6 +11,9 @@ import {
   type TcpStack,
 } from "../../harness/relay/tcp/stack.ts";
 import { readExactly } from "../../harness/relay/tcp/tunnel-port.ts";
+
+/** For what agents do at intervals: heartbeats, and connecting to a stopped tunnel. */
+const FAST = { env: fastClock(10) };
 
 let stack: TcpStack;
 beforeAll(async () => {
@@ -67,8 +71,9 @@ test("when the network resets every connection to the relay, those end and visit
 
 test("when the network drops everything, it is detected and the tunnel is served over new connections", async () => {
   await using echo = await startEcho();
-  await using tunnel = await stack.serve(echo.port);
+  await using tunnel = await stack.serve(echo.port, [], FAST);
   stack.relay.tcp.freeze();
+  speedUp(tunnel.child);
   await tunnel.event("disconnected");
   await waitUntilServed(tunnel);
 });
@@ -85,7 +90,7 @@ test("the newest agent with the same token takes the tunnel over, and the other 
 
 test("a stopped tunnel has no open port and no connections until it is started again", async () => {
   await using echo = await startEcho();
-  await using tunnel = await stack.serve(echo.port);
+  await using tunnel = await stack.serve(echo.port, [], FAST);
   const visitor = await tunnel.visit();
   visitor.write("x");
   await readExactly(visitor, 1);
@@ -104,6 +109,7 @@ test("a stopped tunnel has no open port and no connections until it is started a
     reason: expect.stringContaining("tunnel_stopped"),
   });
   await stack.owner.post(`/tunnels/${tunnel.tunnelId}/start`);
+  speedUp(tunnel.child);
   await waitUntilServed(tunnel);
 });
 

@@ -45,15 +45,21 @@ export interface TestNetwork extends AsyncDisposable {
   endpoint: Endpoint;
   read(): Promise<PrivateNetwork>;
   /** Runs `underpass vpn <network> --json`. */
-  vpn(options?: { token?: Uint8Array; args?: string[] }): Promise<RunningAgent>;
+  vpn(options?: VpnOptions): Promise<RunningAgent>;
   /** Runs the agent, and waits until the API reports this transport. */
-  serve(transport?: "udp" | "websocket"): Promise<RunningAgent>;
+  serve(transport?: "udp" | "websocket", options?: VpnOptions): Promise<RunningAgent>;
   /** Resolves when the API reports this state of the network's relay. */
   waitForRelayState(state: PrivateNetwork["relay"]["state"]): Promise<void>;
   /** Replaces the server by one with another key on the same port, and registers it. */
   replaceServer(): Promise<WireGuardPeer>;
   /** Returns a client that has completed a handshake through the relay and received a response. */
   connectClient(through?: Endpoint): Promise<WireGuardPeer>;
+}
+
+export interface VpnOptions {
+  token?: Uint8Array;
+  args?: string[];
+  env?: Record<string, string>;
 }
 
 let networkCount = 0;
@@ -144,6 +150,7 @@ async function createNetwork(
     const args = ["vpn", name, "--server", api.server.url, "--token-file", "TOKEN", "--json"];
     const agent = await runAgent([...args, "--config", config, ...(options.args ?? [])], {
       token: options.token ?? token,
+      env: options.env,
     });
     agents.push(agent);
     return agent;
@@ -163,8 +170,8 @@ async function createNetwork(
     read,
     vpn,
     waitForRelayState,
-    async serve(transport = "udp") {
-      const agent = await vpn();
+    async serve(transport = "udp", options = {}) {
+      const agent = await vpn(options);
       await waitForRelayState(transport);
       return agent;
     },

@@ -1,13 +1,13 @@
 /** The whole stack of TCP tunnels: a server, a relay in a process of its own, `underpass tcp`, a local server. */
 import { once } from "node:events";
 import { connect, createServer, type AddressInfo, type Socket } from "node:net";
-import { runAgent, type RunningAgent } from "../../tunnel/agent.ts";
+import { runAgent, type AgentOptions, type RunningAgent } from "../../tunnel/agent.ts";
 import { startNetworkStack, type NetworkStack } from "../../networks/stack.ts";
 import type { RelayProcessOptions } from "../../networks/relay-process.ts";
 
 export interface TcpStack extends NetworkStack {
   /** Runs `underpass tcp --json`, and waits until visitors can connect. */
-  serve(localPort: number, args?: string[], token?: Uint8Array): Promise<ServedTunnel>;
+  serve(localPort: number, args?: string[], options?: AgentOptions): Promise<ServedTunnel>;
   /** Runs `underpass connect --json`, and waits until its local port listens. */
   connect(tunnel: string, args?: string[], token?: Uint8Array): Promise<ConnectedTunnel>;
 }
@@ -32,8 +32,11 @@ export async function startTcpStack(options: Partial<RelayProcessOptions> = {}):
   const common = ["--server", stack.api.server.url, "--token-file", "TOKEN", "--json"];
   return {
     ...stack,
-    async serve(localPort, args = [], token = stack.token) {
-      const agent = await runAgent(["tcp", String(localPort), ...common, ...args], { token });
+    async serve(localPort, args = [], options = {}) {
+      const agent = await runAgent(["tcp", String(localPort), ...common, ...args], {
+        token: stack.token,
+        ...options,
+      });
       const ready = await agent.event("ready");
       const { tunnelId, url, publicPort } = ready as unknown as ServedTunnel;
       const visit = () => openSocket(publicPort);
