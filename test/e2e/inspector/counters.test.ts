@@ -16,6 +16,7 @@ import {
 } from "../../harness/server/api.ts";
 import { findProblems, readExposition } from "../../harness/formats/exposition.ts";
 import { createRandom } from "../../harness/random.ts";
+import { requestReport } from "../../harness/tunnel/report.ts";
 
 const BODY_MAX_BYTES = 100_000;
 
@@ -163,6 +164,7 @@ test("every request and every byte is in the row after the next report", async (
   parts.push({ totalRequests: 1, bytesIn: BODY_MAX_BYTES, bytesOut: BODY_MAX_BYTES });
 
   const sum = sumCounts(parts);
+  await requestReport(owner, tunnel.tunnelId);
   expect(await waitForCounts("exact", sum)).toEqual(sum);
   // One transaction writes all of them.
   const otherCounts = await readOtherCounts();
@@ -175,6 +177,7 @@ test("a kill -9 loses nothing that the row has shown, and adds nothing", async (
   const visits = (count: number) =>
     Promise.all(Array.from({ length: count }, () => visit("killed", 1_000, 2_000)));
   const shown = sumCounts(await visits(20));
+  await requestReport(owner, tunnel.tunnelId);
   await waitForCounts("killed", shown);
   const before = await readOtherCounts();
   const lost = sumCounts(await visits(20));
@@ -183,6 +186,7 @@ test("a kill -9 loses nothing that the row has shown, and adds nothing", async (
   await reconnected;
 
   const least = sumCounts([shown, ...(await visits(1))]);
+  await requestReport(owner, tunnel.tunnelId);
   const counts = await waitForCounts("killed", least);
   const most = sumCounts([least, lost]);
   for (const count of ["totalRequests", "bytesIn", "bytesOut"] as const) {
@@ -229,6 +233,7 @@ test("refused and disconnected visitors are counted by reason, in their organiza
     answer.resume();
     expect(answer.statusCode).toBe(503);
   }
+  await other.delete(`/tunnels/${tunnel.tunnelId}/maintenance`);
   await waitUntil(
     async () => (await scrape(other)).sum("underpass_tunnel_requests_total", labels) === 6,
   );
@@ -265,7 +270,11 @@ test("a scrape after a crash does not count agents that have not reconnected", a
   await lostAgent.close();
   await reconnected;
   expect(await agents()).toBe(1);
-  // Presence in a row is trusted for a while: an agent that has just registered is not in the list yet.
+  // Presence in a row is trusted for 15 seconds: an agent that has just registered is not in the list yet.
+  await api.sql(
+    "update tunnels set last_seen_at = now() - interval '16 seconds' where org_id = $1",
+    [other.orgId],
+  );
   await waitUntil(async () => (await other.get<Metrics>("/metrics")).body.active_tunnels === 1);
   await returningAgent.close();
 });

@@ -1,8 +1,9 @@
-import { runDurableObjectAlarm } from "cloudflare:test";
+import { runDurableObjectAlarm, runInDurableObject } from "cloudflare:test";
 import { describe, expect, test, vi } from "vitest";
 import { FLAG, FRAME, RESET } from "../../../../protocol/wire/frames.ts";
 import { lastCapture, setCaptureSettings } from "../../../harness/workerd/live-captures.ts";
 import { LiveTunnel, type TestAgent } from "../../../harness/workerd/live-tunnel.ts";
+import { rows } from "../../../harness/workerd/objects.ts";
 import { WAIT_OPTIONS } from "../../../harness/timeouts.ts";
 import { MINUTE_MS } from "../../../../shared/time.ts";
 
@@ -147,6 +148,20 @@ describe("a tunnel's counters", () => {
     } finally {
       vi.useRealTimers();
     }
+  });
+
+  test("are reported within five seconds of a request", async () => {
+    const tunnel = new LiveTunnel();
+    const agent = await tunnel.agent();
+    const lastReport = () => rows.reports.findLast(({ tunnelId }) => tunnelId === tunnel.id);
+    await vi.waitUntil(() => lastReport()?.agentConnected, WAIT_OPTIONS);
+    await visit(tunnel, agent);
+    const requestedAtMs = Date.now();
+    const readAlarm = () => runInDurableObject(tunnel.stub, (_, { storage }) => storage.getAlarm());
+    const alarmAtMs = await vi.waitUntil(readAlarm, WAIT_OPTIONS);
+    expect(alarmAtMs).toBeLessThanOrEqual(requestedAtMs + 5_000);
+    while (lastReport()?.requests !== 1) await runDurableObjectAlarm(tunnel.stub);
+    expect(lastReport()).toMatchObject({ requests: 1, bytesOut: 5 });
   });
 
   test("are reported once, however often a report is requested", async () => {
