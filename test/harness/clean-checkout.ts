@@ -16,6 +16,8 @@ const run = promisify(execFile);
 export interface CleanCheckout extends AsyncDisposable {
   /** Runs a command in the directory of the checkout. */
   type(command: string, options?: { atTerminal?: boolean }): TerminalCommand;
+  /** Removes what earlier commands stored: the data of the server, and the home directory. */
+  clear(): Promise<void>;
 }
 
 export interface CheckoutOptions {
@@ -31,7 +33,8 @@ export async function createCleanCheckout({
   const dir = await createTemporaryDir();
   const [checkout, home] = [join(dir, "underpass"), join(dir, "home")];
   await mkdir(home);
-  for (const file of await listTrackedFiles()) await cp(join(ROOT, file), join(checkout, file));
+  const files = await listTrackedFiles();
+  await Promise.all(files.map((file) => cp(join(ROOT, file), join(checkout, file))));
   for (const path of packages?.map((name) => join("node_modules", name)) ?? ["node_modules"]) {
     await mkdir(dirname(join(checkout, path)), { recursive: true });
     await symlink(join(ROOT, path), join(checkout, path));
@@ -51,6 +54,11 @@ export async function createCleanCheckout({
   return {
     type: (command, options) =>
       typeCommand(command, { cwd: checkout, env: environment, ...options }),
+    async clear() {
+      await rm(join(checkout, ".underpass"), { recursive: true, force: true });
+      await rm(home, { recursive: true });
+      await mkdir(home);
+    },
     [Symbol.asyncDispose]: () => rm(dir, { recursive: true, force: true }),
   };
 }

@@ -1,13 +1,24 @@
 /** The README's first section, typed as it stands there: only the ports are free ones instead of its own. */
 import { once } from "node:events";
 import { createServer, request, type Server } from "node:http";
-import { expect, test } from "vitest";
-import { createCleanCheckout, readReadmeCommands } from "../../harness/clean-checkout.ts";
+import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
+import {
+  createCleanCheckout,
+  readReadmeCommands,
+  type CleanCheckout,
+} from "../../harness/clean-checkout.ts";
 import { reservePort } from "../../harness/ports.ts";
 import { canOpenTerminals } from "../../harness/terminal.ts";
 
 const COMMANDS = await readReadmeCommands("Try it in a minute");
 const [[, start = ""] = [], [login = "", http = ""] = []] = COMMANDS;
+
+let person: CleanCheckout;
+beforeAll(async () => {
+  person = await createCleanCheckout({ env: { PORT: String(await reservePort()) } });
+});
+afterEach(() => person.clear());
+afterAll(() => person?.[Symbol.asyncDispose]());
 
 test("the README has the commands that are tried here", () => {
   expect(COMMANDS).toEqual([
@@ -17,7 +28,6 @@ test("the README has the commands that are tried here", () => {
 });
 
 test("two terminals and the README give a working URL, and the next one needs no login", async () => {
-  await using person = await createCleanCheckout({ env: { PORT: String(await reservePort()) } });
   const port = await reservePort();
   const startedAt = performance.now();
   await using server = person.type(start);
@@ -56,7 +66,6 @@ test("at a terminal the server says what to type, and the agent shows the URL an
   skip,
 }) => {
   skip(!canOpenTerminals(), "there is no script(1) of util-linux here to open a terminal with");
-  await using person = await createCleanCheckout({ env: { PORT: String(await reservePort()) } });
   const port = await reservePort();
   await using server = person.type(start, { atTerminal: true });
   await server.waitForOutput(/Underpass is running\.[^]*API +http:[^]*tunnels +http:\/\/<name>\./);
