@@ -43,7 +43,7 @@ export interface RecordedRequest {
   /** Method, target, then header names and values in turn, as they are sent to the agent. */
   parts: string[];
   hasBody: boolean;
-  isSocket: boolean;
+  isWebSocket: boolean;
   clientIp: string;
   replayOf: string | null;
 }
@@ -85,7 +85,7 @@ export class Recording {
     this.#recorder = recorder;
     this.#options = options;
     this.#request = request;
-    this.#kind = request.isSocket ? "websocket" : "http";
+    this.#kind = request.isWebSocket ? "websocket" : "http";
     if (!request.hasBody) this.#requestBody.end();
   }
 
@@ -99,7 +99,7 @@ export class Recording {
     const { id, atMs, method, path, query, clientIp, replayOf } = record;
     const target = query === null ? path : `${path}?${query}`;
     const parts = [method, target, ...lines.request];
-    const request = { parts, hasBody: false, isSocket: true, clientIp, replayOf };
+    const request = { parts, hasBody: false, isWebSocket: true, clientIp, replayOf };
     const recording = new Recording(recorder, options, id, atMs, request);
     recording.isLongLived = true;
     recording.log = row.log;
@@ -219,8 +219,8 @@ export class Recording {
 
   get bodies(): CapturedBodies {
     // The messages of a WebSocket are in its log.
-    const isSocket = this.#kind === "websocket" && this.#status === 101;
-    if (isSocket) return { request: NO_BODY, response: NO_BODY };
+    const isWebSocket = this.#kind === "websocket" && this.#status === 101;
+    if (isWebSocket) return { request: NO_BODY, response: NO_BODY };
     return {
       request: this.#requestBody.toCapturedBody(),
       response: this.#responseBody.toCapturedBody(),

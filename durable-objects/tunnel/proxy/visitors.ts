@@ -88,7 +88,7 @@ export class Visitors {
     const recording = captures.startRecording({
       parts: head.parts,
       hasBody: request.body !== null,
-      isSocket: head.isWebSocket,
+      isWebSocket: head.isWebSocket,
       clientIp: address,
       replayOf: null,
     });
@@ -106,7 +106,7 @@ export class Visitors {
     const recording = this.#deps.captures.startReplayRecording({
       parts: head.parts,
       hasBody,
-      isSocket: false,
+      isWebSocket: false,
       clientIp: "",
       replayOf: of,
     });

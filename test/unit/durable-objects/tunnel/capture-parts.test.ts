@@ -155,7 +155,7 @@ describe("the memory of captures", () => {
     const recorder = { memory, onChanged: ignore, onLongLived: ignore, onEnded: ignore };
     const options = { bodies: true, redact: new Set<string>() };
     const request = { parts: ["POST", "/"], hasBody: true, clientIp: "", replayOf: null };
-    const recording = new Recording(recorder, options, "a", 0, { ...request, isSocket: false });
+    const recording = new Recording(recorder, options, "a", 0, { ...request, isWebSocket: false });
     recording.addRequestBytes(new Uint8Array(1_000));
     recording.startResponse(101, []);
     recording.complete();

@@ -123,7 +123,7 @@ describe("a request's head", () => {
       ["sec-websocket-protocol", "chat"],
     ];
     const head = buildRequestHead(request({ headers }), { address: "", proto: "http" });
-    expect(head).toMatchObject({ isSocket: true, flags: FLAG.socket });
+    expect(head).toMatchObject({ isWebSocket: true, flags: FLAG.socket });
     expect(head.parts).toEqual([
       "GET",
       "/",

@@ -153,7 +153,7 @@ describe("a client's connection", () => {
       const error: unknown = await tunnel
         .connectClient({ address })
         .catch((thrown: unknown) => thrown);
-      return error instanceof RefusedError ? error.answer.headers.get("underpass-error") : null;
+      return error instanceof RefusedError ? error.code : null;
     };
     await tunnel.agent();
     await tunnel.stub.publishAccessSettings(settings(1, ["192.0.2.0/24", "2001:db8::/32"]));

@@ -132,7 +132,7 @@ describe("a WebSocket is captured", () => {
         isRetired: false,
       });
       const request = { parts: ["GET", "/"], hasBody: false, clientIp: "", replayOf: null };
-      const recording = captures.startRecording({ ...request, isSocket: true })!;
+      const recording = captures.startRecording({ ...request, isWebSocket: true })!;
       recording.startResponse(101, []);
       expect(captures.resumeRecording(recording.id)).toBeNull();
       captures.flush();
