@@ -28,6 +28,7 @@ import {
   type Frame,
   type FrameType,
 } from "../../../protocol/wire/frames.ts";
+import { ERROR_HEADER } from "../../../protocol/errors.ts";
 import {
   CONNECTION_WINDOW_BYTES,
   HEARTBEAT_TIMEOUT_MS,
@@ -132,11 +133,14 @@ export class LiveTunnel {
   }
 }
 
+/** The object refused a WebSocket. */
 export class RefusedError extends Error {
-  readonly answer: Response;
-  constructor(answer: Response) {
-    super(`refused with ${answer.status}`);
-    this.answer = answer;
+  readonly code: string | null;
+
+  constructor({ status, headers }: Response) {
+    const code = headers.get(ERROR_HEADER);
+    super(`refused with ${status} ${code}`);
+    this.code = code;
   }
 }
 

@@ -6,11 +6,11 @@ import {
 } from "../../../durable-objects/organization/admission.ts";
 import type { CaptureBatch, WatchStatus } from "../../../durable-objects/rpc.ts";
 import { WATCH_PROTOCOL, type WatchMessage } from "../../../protocol/schemas/inspector/watching.ts";
-import { TestSocket } from "./live-tunnel.ts";
+import { RefusedError, TestSocket } from "./live-tunnel.ts";
 import { TestOrganization } from "./test-organization.ts";
 
 export class WatchedOrganization extends TestOrganization {
-  /** @throws Response the refusal. */
+  /** @throws RefusedError */
   async watcher(admission: Partial<WatcherAdmission> = {}): Promise<TestWatcher> {
     const full: WatcherAdmission = {
       sessionId: crypto.randomUUID(),
@@ -26,9 +26,7 @@ export class WatchedOrganization extends TestOrganization {
         [WATCH_HEADER]: JSON.stringify(full),
       },
     });
-    // The response itself is thrown, so that a test can check it.
-    // oxlint-disable-next-line typescript/only-throw-error
-    if (!answer.webSocket) throw answer;
+    if (!answer.webSocket) throw new RefusedError(answer);
     return new TestWatcher(answer.webSocket);
   }
 
@@ -59,13 +57,15 @@ export class TestWatcher extends TestSocket {
       | NumberedMessage
       | Exclude<WatchMessage, { id: string }>
       | { type: "requests"; requests: NumberedMessage[] };
-    if (!("type" in parsed)) this.numbers.push((this.messages++, parsed.number));
+    if (!("type" in parsed)) this.#addNumbered([parsed]);
     else if (parsed.type === "missed") this.missed += parsed.count;
     else if (parsed.type === "sync") this.syncs.push(parsed.n);
-    else {
-      this.messages += 1;
-      this.numbers.push(...(parsed.requests as NumberedMessage[]).map(({ number }) => number));
-    }
+    else this.#addNumbered(parsed.requests as NumberedMessage[]);
+  }
+
+  #addNumbered(messages: NumberedMessage[]): void {
+    this.messages += 1;
+    this.numbers.push(...messages.map(({ number }) => number));
   }
 
   answer(): void {
