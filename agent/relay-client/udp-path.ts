@@ -30,7 +30,7 @@ const BIND_START_MAX_MS = 1_000;
 /** After this many BINDs in a row without an answer, datagrams go over the WebSocket. */
 const BIND_MISSES_MAX = 3;
 /** How often UDP is retried while the WebSocket is used. */
-export const UDP_PROBE_INTERVAL_MS = 30_000;
+const UDP_PROBE_INTERVAL_MS = 30_000;
 
 export interface UdpEndpoint {
   host: string;
