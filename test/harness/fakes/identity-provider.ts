@@ -2,7 +2,7 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { exportJWK, generateKeyPair } from "jose";
 import { Provider } from "oidc-provider";
-import { originOf, startHttpServer } from "./listening.ts";
+import { buildLocalOrigin, startHttpServer } from "./listening.ts";
 
 export type ProviderUser = { sub: string; email?: string; email_verified?: boolean };
 
@@ -21,7 +21,7 @@ const CLIENT = { client_id: "underpass-test", client_secret: "a secret: of words
 /** Settings for a server that uses a provider on this port. */
 export function buildIdentityProviderSettings(port: number) {
   return {
-    IDP_A_ISSUER: originOf(port),
+    IDP_A_ISSUER: buildLocalOrigin(port),
     IDP_A_CLIENT_ID: CLIENT.client_id,
     IDP_A_CLIENT_SECRET: CLIENT.client_secret,
   };

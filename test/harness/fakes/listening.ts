@@ -26,10 +26,10 @@ export async function startHttpServer(handle: RequestListener, port = 0): Promis
     await once(server, "close");
   }
   await start();
-  return { origin: originOf(port), port, start, stop, [Symbol.asyncDispose]: stop };
+  return { origin: buildLocalOrigin(port), port, start, stop, [Symbol.asyncDispose]: stop };
 }
 
 /** The origin of a server of this machine. */
-export function originOf(port: number): string {
+export function buildLocalOrigin(port: number): string {
   return `http://127.0.0.1:${port}`;
 }

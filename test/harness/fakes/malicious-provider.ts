@@ -6,7 +6,7 @@ import { createHash } from "node:crypto";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { text } from "node:stream/consumers";
 import { exportJWK, generateKeyPair, SignJWT, type CryptoKey, type JWK } from "jose";
-import { originOf, startHttpServer } from "./listening.ts";
+import { buildLocalOrigin, startHttpServer } from "./listening.ts";
 
 export type Claims = Record<string, unknown>;
 
@@ -53,7 +53,7 @@ const SECRET = "the-secret-of-the-client-which-is-long-enough-for-a-MAC";
 /** Settings for a server that uses a provider on this port. */
 export function buildMaliciousProviderSettings(port: number) {
   return {
-    IDP_A_ISSUER: originOf(port),
+    IDP_A_ISSUER: buildLocalOrigin(port),
     IDP_A_CLIENT_ID: CLIENT_ID,
     IDP_A_CLIENT_SECRET: SECRET,
   };

@@ -1,7 +1,7 @@
 /** An OAuth 2 provider like those of code hosts: the user's identity comes from its API. */
 import { createHash } from "node:crypto";
 import { text } from "node:stream/consumers";
-import { originOf, startHttpServer } from "./listening.ts";
+import { buildLocalOrigin, startHttpServer } from "./listening.ts";
 import { json } from "./malicious-provider.ts";
 
 export interface OAuthProvider extends AsyncDisposable {
@@ -23,7 +23,7 @@ const CLIENT_SECRET = "secret-b";
 
 /** Settings for a server that uses a provider on this port. */
 export function buildOAuthProviderSettings(port: number) {
-  const origin = originOf(port);
+  const origin = buildLocalOrigin(port);
   return {
     IDP_B_AUTHORIZE_URL: `${origin}/authorize`,
     IDP_B_TOKEN_URL: `${origin}/token`,

@@ -5,7 +5,7 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { Stripe } from "stripe";
 import type { SubscriptionStatus } from "../../../protocol/schemas/billing.ts";
-import { originOf, startHttpServer } from "./listening.ts";
+import { buildLocalOrigin, startHttpServer } from "./listening.ts";
 
 export const PRICES = {
   pro: { monthly: "price_pro_monthly", yearly: "price_pro_yearly" },
@@ -50,7 +50,7 @@ export interface PaymentProvider extends AsyncDisposable {
 export function buildPaymentSettings(port: number) {
   return {
     BILLING_MODE: "payments",
-    PAYMENTS_API_URL: originOf(port),
+    PAYMENTS_API_URL: buildLocalOrigin(port),
     PAYMENTS_SECRET_KEY: "sk_test",
     PAYMENTS_WEBHOOK_SECRET: WEBHOOK_SECRET,
     PAYMENTS_PRICE_PRO_MONTHLY: PRICES.pro.monthly,

@@ -1,7 +1,7 @@
 /** A DNS over HTTPS resolver (RFC 8484) with the records and errors that a test chooses. */
 import { buffer } from "node:stream/consumers";
 import type { IncomingMessage, ServerResponse } from "node:http";
-import { originOf, startHttpServer } from "./listening.ts";
+import { buildLocalOrigin, startHttpServer } from "./listening.ts";
 
 export const TYPE = { A: 1, CNAME: 5, TXT: 16 } as const;
 const MEDIA_TYPE = "application/dns-message";
@@ -29,7 +29,7 @@ export interface Resolver extends AsyncDisposable {
 
 /** Settings for a server that uses a resolver on this port. */
 export function buildResolverSettings(port: number) {
-  return { DNS_OVER_HTTPS_URL: `${originOf(port)}/dns-query` };
+  return { DNS_OVER_HTTPS_URL: `${buildLocalOrigin(port)}/dns-query` };
 }
 
 /** @param port 0: any free one. */
