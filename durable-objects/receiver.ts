@@ -196,7 +196,7 @@ export class Receiver extends DurableObject<ObjectBindings> {
       () => (this.#loading = undefined),
     );
     const settings = await this.#loading;
-    // The receiver may have been retired or changed while the rows were read.
+    // The receiver may have been retired or changed while the database was read.
     if (settings && !this.#isRetired) this.#saveIfNewer(settings);
     return this.#isRetired ? null : (this.#settings ?? null);
   }

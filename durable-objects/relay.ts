@@ -22,7 +22,7 @@ import { UsageDelivery } from "./relay/usage.ts";
 /** How often a link is checked for silence. */
 const CHECK_INTERVAL_MS = 30_000;
 const RETRY_AFTER_MS = 1_000;
-/** The epoch that was last reported to the rows as connected. Missing: none. */
+/** The epoch that was last reported to the database as connected. Missing: none. */
 const REPORTED_KEY = "reported-epoch";
 
 export class Relay extends DurableObject<ObjectBindings> implements RelayRpc {
@@ -30,9 +30,9 @@ export class Relay extends DurableObject<ObjectBindings> implements RelayRpc {
   readonly #networks: Networks;
   readonly #notices: PendingRelayCommands;
   readonly #usage: UsageDelivery;
-  /** Reports to the rows are sent one after the other, so that they arrive in order. */
+  /** Reports to the database are sent one after the other, so that they arrive in order. */
   #reporting: Promise<void> = Promise.resolve();
-  /** A relay has sent its hello, and its description has not been reported to the rows. */
+  /** A relay has sent its hello, and its description has not been reported to the database. */
   #hasNewHello = false;
   #draining = false;
 
@@ -168,7 +168,7 @@ export class Relay extends DurableObject<ObjectBindings> implements RelayRpc {
     await this.#reportConnection();
   }
 
-  /** Reports to the rows whether a relay is connected. The alarm retries until the report has arrived. */
+  /** Reports to the database whether a relay is connected. The alarm retries until the report has arrived. */
   #reportConnection(): Promise<void> {
     this.#reporting = this.#reporting.then(() => this.#reportOnce());
     return this.#reporting;

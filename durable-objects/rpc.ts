@@ -1,6 +1,6 @@
 /**
  * The calls between Durable Objects, and from them to the Worker's `InternalApi` entry point: plain data and methods, so
- * that no object depends on the class of another. PostgreSQL is deliberately not here: objects go to rows through
+ * that no object depends on the class of another. PostgreSQL is deliberately not here: objects reach it through
  * `InternalApi`, and never in a visitor's path.
  */
 import type { JSONWebKeySet } from "jose";
@@ -96,7 +96,7 @@ export interface RelayDescription {
   epoch: string;
 }
 
-/** The Worker's entry point for objects: the only way from live state to rows. */
+/** The Worker's entry point for objects: the only way from live state to the database. */
 export interface InternalApi {
   /** @returns null when this host has never had a row. */
   findRoute(host: string): Promise<Route | null>;

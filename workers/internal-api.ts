@@ -1,5 +1,5 @@
 /**
- * The Worker's entry point to its rows, for callers that must not open a database themselves: objects, and requests that
+ * The Worker's entry point to its database, for callers that must not open a database themselves: objects, and requests that
  * last as long as a connection. The store is loaded by the first call, so that an isolate that only runs the edge does
  * not load it.
  */

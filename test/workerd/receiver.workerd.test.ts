@@ -95,7 +95,7 @@ test("a delivery verified with older settings is returned with the newest", asyn
   expect(await readIds(stub)).toEqual([]);
 });
 
-test("rows are read once for a receiver, and each time for an unknown id", async () => {
+test("the database is read once for a receiver, and each time for an unknown id", async () => {
   const receivers = (env as unknown as Bindings).RECEIVER;
   const [id, unknown] = [crypto.randomUUID(), crypto.randomUUID()];
   rows.receivers.set(id, SETTINGS);

@@ -38,7 +38,7 @@ async function getTotals(relay: LiveRelay, networkId: string): Promise<[number, 
 }
 
 describe("a relay's link", () => {
-  test("is connected, also in the rows, from its hello until it closes", async () => {
+  test("is connected, also in the database, from its hello until it closes", async () => {
     const relay = new LiveRelay();
     await relay.connect();
     expect(await relay.stub.isConnected()).toBe(false);
@@ -111,7 +111,7 @@ describe("a relay's link", () => {
     },
   );
 
-  test("that is silent is closed, also in the rows", async () => {
+  test("that is silent is closed, also in the database", async () => {
     const relay = new LiveRelay();
     const link = await relay.link();
     await vi.waitFor(() => expect(rows.relays.has(relay.id)).toBe(true), WAIT_OPTIONS);
@@ -124,7 +124,7 @@ describe("a relay's link", () => {
     expect(rows.relays.has(relay.id)).toBe(false);
   });
 
-  test("is reported to the rows when they can be reached again", async () => {
+  test("is reported to the database when it is available again", async () => {
     rows.isDatabaseDown = true;
     const relay = new LiveRelay();
     await relay.link();

@@ -33,7 +33,7 @@ export interface ReportSource {
   currentState(): ReportedState;
   /** The token of the agent that serves. */
   servingToken(): { nonce: string; endsAtMs: number } | undefined;
-  /** When the rows must be asked whether the tunnel has expired. */
+  /** When the database must be asked whether the tunnel has expired. */
   endsAtMs(): number | undefined;
 }
 

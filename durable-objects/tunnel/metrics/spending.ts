@@ -11,7 +11,7 @@ type Storage = Pick<DurableObjectStorage["kv"], "get" | "put" | "delete" | "list
 interface Account {
   bytes: number;
   requests: number;
-  /** Whether the rows have this total. The name is part of the storage format. */
+  /** Whether the database has this total. The name is part of the storage format. */
   isTold: boolean;
 }
 
@@ -51,7 +51,7 @@ export class Spending {
     this.setChargedToken(serving, nowMs);
   }
 
-  /** The totals that the rows do not have yet. To be saved together with the tunnel's totals. */
+  /** The totals that the database does not have yet. To be saved together with the tunnel's totals. */
   getUnreported(nowMs: number): TokenUsage[] {
     this.#settle(nowMs);
     const unreported: TokenUsage[] = [];

@@ -23,7 +23,7 @@ export interface TrafficBucket extends TrafficTotals {
 
 /** A bucket in the object's storage. */
 export interface StoredBucket extends TrafficBucket {
-  /** Whether the rows have it. The name is part of the storage format. */
+  /** Whether the database has it. The name is part of the storage format. */
   isTold: boolean;
 }
 
@@ -61,7 +61,7 @@ export class Traffic {
     this.#minuteEndsAtMs = this.#minuteStartsAtMs + MINUTE_MS;
   }
 
-  /** The buckets that the rows do not have yet. */
+  /** The buckets that the database does not have yet. */
   getUnreported(nowMs: number): TrafficBucket[] {
     this.advanceTo(nowMs);
     this.#settle();
@@ -114,7 +114,7 @@ export class Traffic {
     return bucket;
   }
 
-  /** Drops complete buckets that were reported, and those older than the rows' retention. */
+  /** Drops complete buckets that were reported, and those older than the database keeps them. */
   #dropExpired(): void {
     for (const [key, { grain, startsAtMs, isTold }] of this.#buckets) {
       const { lengthMs, keepMs } = GRAINS[grain];
