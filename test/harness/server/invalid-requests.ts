@@ -1,12 +1,13 @@
-/** Generates invalid requests: examples that match a schema, with one part replaced. */
+/** Generates invalid requests: examples that match a schema, and values to replace each part of them. */
 
 /** The part of JSON Schema that the API's own document uses. */
 export interface Schema {
-  type?: string;
+  type?: string | string[];
   enum?: unknown[];
   format?: string;
   minimum?: number;
   properties?: Record<string, Schema>;
+  additionalProperties?: Schema;
   required?: string[];
   items?: Schema;
   oneOf?: Schema[];
@@ -42,8 +43,16 @@ export const HOSTILE_STRINGS = [
   "-infinity",
 ];
 
+const URL_VALUE_MAX_CHARS = 4_000;
+/** Those strings as parameters of a URL, which has no unpaired surrogates and a limited length. */
+export const HOSTILE_PARAMETERS = HOSTILE_STRINGS.map((text) =>
+  text.toWellFormed().slice(0, URL_VALUE_MAX_CHARS),
+);
+
 /** As JSON text, because `JSON.stringify` would not write some of them. */
 const HOSTILE_NUMBERS = ["-1", "-0", "1.5", "1e308", "1e400", "2147483648", "9007199254740993"];
+const DEEPLY_NESTED = `${"[".repeat(10_000)}${"]".repeat(10_000)}`;
+const HOSTILE_OBJECT = '{"__proto__":{"admin":true},"toString":null,"length":-1}';
 const OTHER_TYPES = [
   "null",
   "true",
@@ -52,19 +61,41 @@ const OTHER_TYPES = [
   "[]",
   "{}",
   '["x",{}]',
-  '{"__proto__":{"admin":true},"toString":null,"length":-1}',
-  `${"[".repeat(10_000)}${"]".repeat(10_000)}`,
+  HOSTILE_OBJECT,
+  DEEPLY_NESTED,
 ];
 
+/** Whole bodies. `every-route.test.ts` sends the simple ones, such as an array. */
+export const HOSTILE_BODIES = ["{}", HOSTILE_OBJECT, DEEPLY_NESTED];
+
 /** By format, and by name for fields whose schema does not describe their format. */
-const EXAMPLES: Record<string, string> = {
+const EXAMPLES: Record<string, unknown> = {
   uuid: "00000000-0000-4000-8000-000000000000",
-  email: "person@example.com",
-  password: "correct horse battery staple",
-  new_password: "correct horse battery staple",
-  path_prefix: "/private",
+  "date-time": "2026-01-01T00:00:00Z",
+  after: "0",
+  allowed_domains: "example.com",
+  allowed_emails: "somebody@example.com",
   allowed_issuers: "https://example.com",
-  start_time: "2026-01-01T00:00:00Z",
+  body_base64: "AAAA",
+  cidr: "10.88.0.0/24",
+  cidrs: "192.0.2.0/24",
+  cursor: "1",
+  domain: "invalid-requests.example",
+  email: "somebody@example.com",
+  jwks_url: "https://example.com/jwks.json",
+  month: "2026-01",
+  new_password: "correct horse battery staple",
+  nonce: "0".repeat(32),
+  password: "correct horse battery staple",
+  path: "/path",
+  path_prefix: "/private",
+  provider: "idp_a",
+  public_endpoint: "vpn.example.com:51820",
+  public_key: "B".repeat(42) + "A=",
+  server_public_key: "C".repeat(42) + "A=",
+  slug: "invalid-requests",
+  status: "200",
+  subdomain: "invalid-requests",
 };
 
 /** Generates one example for each alternative in the schema. */
@@ -72,9 +103,15 @@ export function generateExamples(schema: Schema, name = ""): unknown[] {
   if (schema.enum) return schema.enum.slice(0, 1);
   const alternatives = schema.oneOf ?? schema.anyOf;
   if (alternatives) return alternatives.flatMap((one) => generateExamples(one, name));
-  switch (schema.type) {
+  switch ([schema.type].flat()[0]) {
     case "object":
-      return generateObjects(Object.entries(schema.properties ?? {}));
+      return generateObjects(
+        Object.entries(
+          schema.properties ??
+            (schema.additionalProperties && { other: schema.additionalProperties }) ??
+            {},
+        ),
+      );
     case "array":
       return generateExamples(schema.items ?? {}, name).map((item) => [item]);
     case "integer":
@@ -97,55 +134,38 @@ function generateObjects(properties: [string, Schema][]): Record<string, unknown
   );
 }
 
-/**
- * Generates JSON bodies in which one part, at any depth, does not match the schema. Each optional field is tested
- * without the other optional fields, because some exclude each other.
- */
-export function generateInvalidBodies(schema: Schema): string[] {
-  const { properties = {}, required = [] } = schema;
-  const fields = Object.entries(properties);
-  const objectWith = (optional?: string) => ({
-    ...schema,
-    properties: Object.fromEntries(
-      fields.filter(([name]) => name === optional || required.includes(name)),
-    ),
-  });
-  const optional = fields.map(([name]) => name).filter((name) => !required.includes(name));
-  return [
-    ...generateExamples(schema).map(withDuplicateKeys),
-    ...generateExamples(objectWith()).flatMap((example) =>
-      replaceParts(example, listPaths(example)),
-    ),
-    ...optional.flatMap((name) =>
-      generateExamples(objectWith(name)).flatMap((example) =>
-        replaceParts(
-          example,
-          listPaths(example).filter(([first]) => first === name),
-        ),
-      ),
-    ),
-  ];
-}
-
 /** Writes every key twice, and adds `__proto__`. */
-function withDuplicateKeys(example: unknown): string {
+export function duplicateKeys(example: unknown): string {
   const text = JSON.stringify(example);
   return text === "{}"
     ? text
     : `{${text.slice(1, -1)},"__proto__":{"role":"owner"},${text.slice(1)}`;
 }
 
-function replaceParts(example: unknown, paths: Path[]): string[] {
-  return paths.flatMap((path) => {
-    const text = JSON.stringify(replaceAt(example, path, "<here>"));
-    const value = path.reduce(
-      (part, key) => (part as Record<string | number, unknown>)[key],
-      example,
-    );
-    return [...OTHER_TYPES, ...getHostileValues(value)].map((nasty) =>
-      text.replace('"<here>"', () => nasty),
-    );
-  });
+/** A part of an example, and the invalid values that can replace it. */
+export interface Part {
+  /** As the API names it: the keys on the way to the part, joined by dots. */
+  path: string;
+  /** Whether an invalid value makes other parts invalid or unread. */
+  concernsOthers: boolean;
+  /** As JSON text. */
+  values: string[];
+}
+
+/** The field that selects one of several schemas. */
+const DISCRIMINATOR = /\.kind$/;
+
+/** @returns the parts of an example at every depth, without the example itself. */
+export function listParts(example: unknown, path = ""): Part[] {
+  const isLeaf = typeof example !== "object" || example === null;
+  const children = isLeaf
+    ? []
+    : Object.entries(example).flatMap(([key, part]) =>
+        listParts(part, path === "" ? key : `${path}.${key}`),
+      );
+  const values = [...OTHER_TYPES, ...getHostileValues(example)];
+  const concernsOthers = !isLeaf || DISCRIMINATOR.test(path);
+  return path === "" ? children : [{ path, concernsOthers, values }, ...children];
 }
 
 function getHostileValues(value: unknown): string[] {
@@ -154,17 +174,17 @@ function getHostileValues(value: unknown): string[] {
   return [...HOSTILE_STRINGS, `${value}\0`, `${value}\ud800`].map((text) => JSON.stringify(text));
 }
 
-type Path = (string | number)[];
-
-function listPaths(value: unknown): Path[] {
-  if (typeof value !== "object" || value === null) return [[]];
-  const entries = Array.isArray(value) ? [...value.entries()] : Object.entries(value);
-  return [[], ...entries.flatMap(([key, part]) => listPaths(part).map((rest) => [key, ...rest]))];
-}
-
-function replaceAt(value: unknown, [key, ...rest]: Path, by: unknown): unknown {
-  if (key === undefined) return by;
-  if (Array.isArray(value)) return value.with(Number(key), replaceAt(value[Number(key)], rest, by));
-  const fields = value as Record<string, unknown>;
-  return { ...fields, [key]: replaceAt(fields[String(key)], rest, by) };
+/** @returns the example as JSON text, with the parts at these paths replaced. */
+export function replaceParts(example: unknown, textByPath: ReadonlyMap<string, string>): string {
+  const texts = [...textByPath];
+  const mark = (part: unknown, path: string): unknown => {
+    const at = texts.findIndex(([replaced]) => replaced === path);
+    if (at !== -1) return `<${at}>`;
+    if (typeof part !== "object" || part === null) return part;
+    const entries = Object.entries(part).map(
+      ([key, child]) => [key, mark(child, path === "" ? key : `${path}.${key}`)] as const,
+    );
+    return Array.isArray(part) ? entries.map(([, child]) => child) : Object.fromEntries(entries);
+  };
+  return JSON.stringify(mark(example, "")).replace(/"<(\d+)>"/g, (_, at) => texts[Number(at)]![1]);
 }

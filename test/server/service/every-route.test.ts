@@ -1,7 +1,6 @@
 /** Rules that every route follows. The routes are those of the OpenAPI document, so that no new one is forgotten. */
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { Connection } from "../../../protocol/schemas/tunnels/connections.ts";
-import { CaptureIdGenerator } from "../../../protocol/capture-id.ts";
 import type { CustomDomain } from "../../../protocol/schemas/domains/domains.ts";
 import type { PrivateNetwork } from "../../../protocol/schemas/networks.ts";
 import type {
@@ -17,9 +16,7 @@ import type { Tunnel } from "../../../protocol/schemas/tunnels/tunnels.ts";
 import {
   createCaller,
   mintToken,
-  newEmail,
   startApi,
-  waitUntil,
   type Person,
   type TestApi,
 } from "../../harness/server/api.ts";
@@ -31,7 +28,8 @@ import {
   requestStatus,
   type Route,
 } from "../../harness/server/routes.ts";
-import { createNetwork, enroll, newKey } from "../../harness/server/private-networks.ts";
+import { createNetwork, newKey } from "../../harness/server/private-networks.ts";
+import { createResources, newDomain } from "../../harness/server/resources.ts";
 import { createReceiver } from "../../harness/fakes/vendor.ts";
 
 let api: TestApi;
@@ -39,10 +37,7 @@ let owner: Person;
 let routes: Route[];
 
 beforeAll(async () => {
-  // No test signs in with this provider, but some routes answer 503 at once when none is configured.
-  const issuer = "http://127.0.0.1:1";
-  const provider = { IDP_A_ISSUER: issuer, IDP_A_CLIENT_ID: "id", IDP_A_CLIENT_SECRET: "secret" };
-  api = await startApi({ env: provider });
+  api = await startApi();
   owner = await api.owner();
   routes = await readRoutes(api);
 });
@@ -63,25 +58,44 @@ test("the document contains the routes that these tests request", () => {
   expect(guarded().length).toBeGreaterThanOrEqual(26);
 });
 
+/** Runs the check for several routes at the same time. */
+async function forEachRoute(of: Route[], check: (route: Route) => Promise<void>): Promise<void> {
+  const CONCURRENT_ROUTES = 10;
+  const left = of.values();
+  const takeNext = async () => {
+    for (const route of left) await check(route);
+  };
+  await Promise.all(Array.from({ length: CONCURRENT_ROUTES }, takeNext));
+}
+
 test("every guarded route refuses a caller without a token, and one with an invalid token", async () => {
-  for (const route of guarded()) {
-    expect([formatRoute(route), await requestStatus(route, api.anonymous)]).toEqual([
-      formatRoute(route),
-      401,
-    ]);
-    for (const bearer of ["Bearer x", "Bearer ", "Basic eDp5", owner.accessToken]) {
-      const caller = createCaller(api.server, { authorization: bearer });
-      expect([formatRoute(route), await requestStatus(route, caller)]).toEqual([
-        formatRoute(route),
-        401,
-      ]);
-    }
+  const withInvalidToken = createCaller(api.server, { authorization: "Bearer x" });
+  await forEachRoute(guarded(), async (route) => {
+    const statuses = [
+      await requestStatus(route, api.anonymous),
+      await requestStatus(route, withInvalidToken),
+    ];
+    expect([formatRoute(route), ...statuses]).toEqual([formatRoute(route), 401, 401]);
+  });
+});
+
+test.each([
+  ["of people", "GET", "/tunnels"],
+  ["of people and master keys", "POST", "/projects/{slug}/tokens"],
+  ["of people and agents", "GET", "/private-networks"],
+])("credentials of every other form are refused by the routes %s", async (_, method, path) => {
+  const route = routes.find((one) => formatRoute(one) === `${method} ${path}`)!;
+  for (const authorization of ["Bearer ", "Basic eDp5", owner.accessToken]) {
+    const caller = createCaller(api.server, { authorization });
+    expect([authorization, await requestStatus(route, caller)]).toEqual([authorization, 401]);
   }
 });
 
 test("every route with a body refuses one that is malformed, of the wrong type or too large", async () => {
   const json = { "content-type": "application/json" };
-  for (const route of routes.filter(({ requestBody }) => requestBody)) {
+  const tooLarge = JSON.stringify({ padding: "x".repeat(1024 * 1024) });
+  const withBody = routes.filter(({ requestBody }) => requestBody);
+  await forEachRoute(withBody, async (route) => {
     const by = route.security ? owner : api.anonymous;
     const address = buildPath(route, ownOrganization(route, owner));
     const sendRaw = (headers: Record<string, string>, body: string) =>
@@ -91,7 +105,7 @@ test("every route with a body refuses one that is malformed, of the wrong type o
       await sendRaw(json, "[]"),
       await sendRaw(json, "null"),
       await sendRaw({ "content-type": "text/plain" }, '{"code":1}'),
-      await sendRaw(json, JSON.stringify({ padding: "x".repeat(1024 * 1024) })),
+      await sendRaw(json, tooLarge),
     ].map(({ status, body }) => `${status} ${body.error}`);
     expect([formatRoute(route), ...outcomes]).toEqual([
       formatRoute(route),
@@ -101,7 +115,7 @@ test("every route with a body refuses one that is malformed, of the wrong type o
       "415 unsupported_media_type",
       "413 payload_too_large",
     ]);
-  }
+  });
 });
 
 /** In such a path the guard checks the role in the organization of the id; in others the id names another resource. */
@@ -127,7 +141,7 @@ const BODIES: Record<string, unknown> = {
 };
 
 test("a path with an impossible id answers 404", async () => {
-  for (const route of guarded().filter(hasParameter)) {
+  await forEachRoute(guarded().filter(hasParameter), async (route) => {
     for (const parameter of route.path.match(/\{\w+\}/g) ?? []) {
       for (const invalid of ["x", "%00", "%27%20or%20true--", "x".repeat(1000)]) {
         const values = { ...ownOrganization(route, owner), [parameter]: invalid };
@@ -135,53 +149,8 @@ test("a path with an impossible id answers 404", async () => {
         expect([formatRoute(route), invalid, status]).toEqual([formatRoute(route), invalid, 404]);
       }
     }
-  }
+  });
 });
-
-const newDomain = () => `${crypto.randomUUID()}.example`;
-
-/** Creates resources of every kind. @returns by the prefix of a path: the parameters that name them. */
-async function createResources(of: Person) {
-  const member = await api.colleague(of, "member");
-  const { body: tunnel } = await of.post<Tunnel>("/tunnels", { localPort: 1 });
-  const { body: domain } = await of.post<CustomDomain>("/domains", { domain: newDomain() });
-  const { body: subdomain } = await of.post<ReservedSubdomain>("/reserved-subdomains", {
-    subdomain: `reserved-${crypto.randomUUID()}`,
-  });
-  const receiver = await createReceiver(of);
-  const network = await createNetwork(of);
-  const { device } = await enroll(of, network.id);
-  const { nonce, wireBytes } = await mintToken(of);
-  await api.connectAgent(wireBytes, { port: 1 });
-  const [connection] = await waitUntil(async () => {
-    const { body } = await of.get<Connection[]>("/connections");
-    return body.length > 0 && body;
-  });
-  const { body: project } = await of.post<Project>("/projects", { slug: "shop", name: "Shop" });
-  const { body: list } = await of.get<{ sessions: { id: string }[] }>("/auth/sessions");
-  const { body: invitation } = await of.post<Invitation>(`/orgs/${of.orgId}/invitations`, {
-    email: newEmail(),
-    role: "viewer",
-  });
-  const values = {
-    "/tunnels/": { "{id}": tunnel.id },
-    "/inspector/": { "{id}": new CaptureIdGenerator(tunnel.id).next(Date.now()) },
-    "/connections/": { "{agent_id}": connection!.agent_id },
-    "/domains/": { "{id}": domain.id },
-    "/reserved-subdomains/": { "{id}": subdomain.id },
-    "/webhook-receivers/": { "{id}": receiver.id },
-    "/private-networks/": { "{id}": network.id, "{device_id}": device.id },
-    "/tokens/": { "{nonce}": nonce },
-    "/projects/": { "{slug}": project.slug },
-    "/auth/sessions/": { "{id}": list.sessions[0]!.id },
-    "/orgs/": {
-      "{id}": of.orgId,
-      "{user_id}": member.userId,
-      "{invitation_id}": invitation.id,
-    },
-  };
-  return Object.entries(values);
-}
 
 async function readResources(of: Person) {
   return {
@@ -201,14 +170,13 @@ async function readResources(of: Person) {
 
 test("a resource of another organization or account answers 404 and does not change", async () => {
   const [victim, otherOwner] = [await api.owner(), await api.owner()];
-  const resources = await createResources(victim);
+  const findResource = await createResources(api, victim);
   const before = await readResources(victim);
-  for (const route of guarded().filter(hasParameter)) {
-    const [, values] = resources.find(([prefix]) => route.path.startsWith(prefix)) ?? [];
-    if (!values) throw new Error(`createResources has nothing for ${formatRoute(route)}`);
-    const status = await requestStatus(route, otherOwner, values, BODIES[formatRoute(route)]);
+  await forEachRoute(guarded().filter(hasParameter), async (route) => {
+    const body = BODIES[formatRoute(route)];
+    const status = await requestStatus(route, otherOwner, findResource(route), body);
     expect([formatRoute(route), status]).toEqual([formatRoute(route), 404]);
-  }
+  });
   expect(await readResources(victim)).toEqual(before);
 });
 

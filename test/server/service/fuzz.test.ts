@@ -1,31 +1,50 @@
-/** No request causes an internal error, however invalid it is. */
-import { afterAll, beforeAll, expect, test } from "vitest";
-import type { Tunnel } from "../../../protocol/schemas/tunnels/tunnels.ts";
+/** Every route refuses invalid requests with a message that a person understands, and never with an internal error. */
+import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
+import type { ErrorBody } from "../../../protocol/errors.ts";
+import { findErrorProblems, MessageCollection } from "../../harness/formats/messages.ts";
 import {
   createCaller,
-  mintToken,
   PASSWORD,
   startApi,
   type Caller,
   type Person,
+  type Reply,
   type TestApi,
 } from "../../harness/server/api.ts";
 import {
+  duplicateKeys,
   generateExamples,
-  HOSTILE_STRINGS,
-  generateInvalidBodies,
+  HOSTILE_BODIES,
+  HOSTILE_PARAMETERS,
+  listParts,
+  replaceParts,
+  type Part,
   type Schema,
 } from "../../harness/server/invalid-requests.ts";
+import { createResources, type ResourceFinder } from "../../harness/server/resources.ts";
 import { readRoutes, type Route } from "../../harness/server/routes.ts";
 
+interface Parameter {
+  name: string;
+  in: string;
+  required?: boolean;
+  schema: Schema;
+}
+
 interface DescribedRoute extends Route {
-  parameters?: { name: string; in: string; schema: Schema }[];
+  parameters?: Parameter[];
   requestBody?: { content: Record<string, { schema: Schema }> };
 }
+
+type ErrorReply = Reply<Partial<ErrorBody> | null>;
 
 let api: TestApi;
 let owner: Person;
 let routes: DescribedRoute[];
+let findResource: ResourceFinder;
+/** Requests whose response was an internal error or no clear refusal. */
+let problems: string[];
+const messages = new MessageCollection();
 
 beforeAll(async () => {
   // These providers are unreachable, but their routes exist.
@@ -43,104 +62,210 @@ beforeAll(async () => {
   });
   owner = await api.owner();
   routes = (await readRoutes(api)) as DescribedRoute[];
+  findResource = await createResources(api, owner);
 });
 afterAll(() => api.stop());
+afterAll(() => messages.write());
+beforeEach(() => {
+  problems = [];
+});
 
 const json = { "content-type": "application/json" };
 
-/** Creates resources. @returns path parameters that name them. */
-async function createPathValues({ path }: Route, person: Person): Promise<Record<string, string>> {
-  const { body: tunnel } = await person.post<Tunnel>("/tunnels", { localPort: 1 });
-  const { nonce } = await mintToken(person);
-  const id = path.startsWith("/orgs/") ? person.orgId : tunnel.id;
-  return { id, nonce, user_id: person.userId, slug: "default" };
+async function send(by: Caller, method: string, address: string, body?: string) {
+  const init = body === undefined ? {} : { headers: json, body };
+  const reply: ErrorReply = await by.send(method, address, init);
+  const isJson = reply.headers.get("content-type")?.startsWith("application/json");
+  const found = reply.status === 500 ? ["is an internal error"] : [];
+  if (reply.status >= 400 && isJson) found.push(...findErrorProblems(reply.body, messages));
+  for (const problem of found)
+    problems.push(`${method} ${address} ${body ?? ""}`.slice(0, 500) + ` ${problem}`);
+  return reply;
 }
 
-function buildAddress(route: DescribedRoute, values: Record<string, string>): string {
+/** The fields that the API names as invalid. */
+const getInvalidFields = ({ body }: ErrorReply) => body?.fields?.map(({ path }) => path) ?? [];
+
+/** The same refusal: both requests have come equally far. */
+const isSame = (one: ErrorReply, other: ErrorReply) =>
+  one.status === other.status && one.body?.message === other.body?.message;
+
+/**
+ * Replaces every part by each of its values. The first request for a value replaces all parts at once. Parts that the API
+ * names as invalid are done; the others are sent again without them. If that is not accepted either, each part is
+ * replaced alone.
+ */
+async function replaceEach(
+  parts: Pick<Part, "path" | "values">[],
+  request: (textByPath: ReadonlyMap<string, string>) => Promise<ErrorReply>,
+): Promise<void> {
+  const valid = await request(new Map());
+  const rounds = Math.max(0, ...parts.map(({ values }) => values.length));
+  const runs = Array.from({ length: rounds }, async (_, round) => {
+    let left = new Map(
+      parts.flatMap(({ path, values }) => (round in values ? [[path, values[round]!]] : [])),
+    );
+    while (left.size > 0) {
+      const reply = await request(left);
+      const invalid = getInvalidFields(reply);
+      const rest = new Map([...left].filter(([path]) => !invalid.includes(path)));
+      if (rest.size === left.size) {
+        if (left.size === 1 || reply.status < 300 || isSame(reply, valid)) return;
+        for (const one of left) await request(new Map([one]));
+        return;
+      }
+      left = rest;
+    }
+  });
+  await Promise.all(runs);
+}
+
+// ── Bodies ──
+
+/** @returns valid examples that together contain every field: some optional fields exclude each other. */
+async function findValidBodies(
+  schema: Schema,
+  isValid: (example: unknown) => Promise<boolean>,
+): Promise<Record<string, unknown>[]> {
+  const found: Record<string, unknown>[] = [];
+  for (const whole of generateExamples(schema) as Record<string, unknown>[]) {
+    const pick = (names: string[]) =>
+      Object.fromEntries(names.map((name) => [name, whole[name]] as const));
+    const required = schema.required ?? [];
+    const optional = Object.keys(whole).filter((name) => !required.includes(name));
+    let example = pick(required);
+    for (const name of optional) {
+      const larger = { ...example, [name]: whole[name] };
+      if ((await isValid(larger)) || !(await isValid(example))) example = larger;
+      else found.push(pick([...required, name]));
+    }
+    found.push(example);
+  }
+  return found;
+}
+
+test("every invalid body is refused", { timeout: 600_000 }, async () => {
+  for (const route of routes) {
+    const schema = route.requestBody?.content["application/json"]?.schema;
+    if (!schema) continue;
+    const address = buildAddress(route);
+    const request = (body: string) => send(owner, route.method, address, body);
+    await Promise.all(HOSTILE_BODIES.map(request));
+    const isValid = async (body: unknown) =>
+      getInvalidFields(await request(JSON.stringify(body))).length === 0;
+    /** Examples for several alternatives share some parts. */
+    const tested = new Set<string>();
+    for (const example of await findValidBodies(schema, isValid)) {
+      await request(duplicateKeys(example));
+      const replace = (textByPath: ReadonlyMap<string, string>) =>
+        request(replaceParts(example, textByPath));
+      const parts = listParts(example);
+      await replaceEach(
+        parts.filter(({ concernsOthers }) => !concernsOthers),
+        replace,
+      );
+      for (const part of parts.filter(({ concernsOthers }) => concernsOthers)) {
+        if (tested.has(part.path)) continue;
+        tested.add(part.path);
+        await replaceEach([part], replace);
+      }
+    }
+  }
+  expect(problems).toEqual([]);
+});
+
+// ── Parameters ──
+
+/** The address of a route with valid parameters, except for those that are given. */
+function buildAddress(route: DescribedRoute, replaced: Record<string, string> = {}): string {
+  const resource = route.path.includes("{") ? findResource(route) : {};
   const query = new URLSearchParams();
   let path = route.path;
-  for (const { name, in: place, schema } of route.parameters ?? []) {
-    const text = values[name] ?? String(generateExamples(schema, name)[0]);
+  for (const { name, in: place, required, schema } of route.parameters ?? []) {
+    const valid = resource[`{${name}}`] ?? String(generateExamples(schema, name)[0]);
+    const text = replaced[name] ?? valid;
     if (place === "path") path = path.replace(`{${name}}`, encodeURIComponent(text));
-    else query.append(name, text);
+    else if (required === true || name in replaced) query.append(name, text);
   }
   return `${path}?${query.toString()}`;
 }
 
-/** Sends the requests in batches. @returns those that caused an internal error. */
-async function findFailures(by: Caller, method: string, all: { address: string; body?: string }[]) {
-  const failures: string[] = [];
-  const BATCH_SIZE = 20;
-  for (let at = 0; at < all.length; at += BATCH_SIZE) {
-    const batch = all.slice(at, at + BATCH_SIZE).map(async ({ address, body }) => {
-      const init = body === undefined ? {} : { headers: json, body };
-      const { status } = await by.send(method, address, init);
-      if (status === 500) failures.push(`${method} ${address} ${body ?? ""}`.slice(0, 500));
-    });
-    await Promise.all(batch);
-  }
-  return failures;
-}
-
-test("no body causes an internal error", { timeout: 600_000 }, async () => {
-  const failures = [];
+test("every invalid parameter of a path is refused", { timeout: 600_000 }, async () => {
+  /** By schema and by the refusal of an invalid value: the values that are not refused in the same way. */
+  const otherValues = new Map<string, string[]>();
   for (const route of routes) {
-    const schema = route.requestBody?.content["application/json"]?.schema;
-    if (!schema) continue;
-    // A person for each route: the resources that one route creates do not count for the limits of the next.
-    const person = await api.owner();
-    const address = buildAddress(route, await createPathValues(route, person));
-    const all = generateInvalidBodies(schema).map((body) => ({ address, body }));
-    failures.push(...(await findFailures(person, route.method, all)));
+    for (const { name, in: place, schema } of route.parameters ?? []) {
+      if (place !== "path") continue;
+      const request = (text: string) =>
+        send(owner, route.method, buildAddress(route, { [name]: text }));
+      const refusal = await request("\0");
+      // Routes with the same schema and the same refusal share the code that refuses.
+      const key = `${JSON.stringify(schema)} ${refusal.body?.message}`;
+      const values = otherValues.get(key) ?? HOSTILE_PARAMETERS;
+      const replies = await Promise.all(values.map(request));
+      otherValues.set(
+        key,
+        values.filter((_, at) => !isSame(replies[at]!, refusal)),
+      );
+    }
   }
-  expect(failures).toEqual([]);
+  expect(problems).toEqual([]);
 });
 
-test("no parameter causes an internal error", { timeout: 600_000 }, async () => {
-  const failures = [];
+test("every invalid parameter of a query is refused", { timeout: 600_000 }, async () => {
   for (const route of routes) {
-    const valid = await createPathValues(route, owner);
-    const all = (route.parameters ?? []).flatMap(({ name }) =>
-      HOSTILE_STRINGS.map((text) => text.toWellFormed().slice(0, 4_000)).map((text) => ({
-        address: buildAddress(route, { ...valid, [name]: text }),
-      })),
+    const parts = (route.parameters ?? [])
+      .filter(({ in: place }) => place === "query")
+      .map(({ name }) => ({ path: name, values: HOSTILE_PARAMETERS }));
+    if (parts.length === 0) continue;
+    await replaceEach(parts, (textByName) =>
+      send(owner, route.method, buildAddress(route, Object.fromEntries(textByName))),
     );
-    failures.push(...(await findFailures(owner, route.method, all)));
   }
-  expect(failures).toEqual([]);
+  expect(problems).toEqual([]);
 });
+
+// ── Headers ──
 
 /** A header value is sent as Latin-1: this one arrives as the UTF-8 bytes of the text. */
 const toHeaderValue = (text: string) => Buffer.from(text).toString("latin1");
 
-test.each([
-  ["user-agent", "of characters with two UTF-16 units each", toHeaderValue(`x${"😀".repeat(150)}`)],
-  ["user-agent", "of bytes that are not UTF-8", "\xff\xfe\x80"],
+test.each<[string, Record<string, string>]>([
   [
-    "cookie",
-    "with invalid escapes",
-    "qnt_refresh=%E0%A4%A; underpass-oauth=%00; underpass-mfa=v1.a.b.c",
+    "a user agent of characters with two UTF-16 units each, an invalid type and invalid addresses",
+    {
+      "user-agent": toHeaderValue(`x${"😀".repeat(150)}`),
+      accept: toHeaderValue("text/html;q=😀"),
+      "x-forwarded-for": "1.2.3.4, ::, [::1, %00",
+    },
   ],
   [
-    "cookie",
-    "of an unknown session",
-    "qnt_refresh=00000000-0000-4000-8000-000000000000.x.y; =; ;;",
+    "a user agent of bytes that are not UTF-8, and cookies with invalid escapes",
+    {
+      "user-agent": "\xff\xfe\x80",
+      cookie: "qnt_refresh=%E0%A4%A; underpass-oauth=%00; underpass-mfa=v1.a.b.c",
+    },
   ],
-  ["origin", "of an opaque origin", "null"],
-  ["accept", "without a valid type", toHeaderValue("text/html;q=😀")],
-  ["authorization", "of many dots", `Bearer ${"a.".repeat(5_000)}`],
-  ["authorization", "of characters outside of base64", toHeaderValue("Bearer 😀.😀.😀")],
-  ["content-type", "of another charset", "application/json; charset=utf-7"],
-  ["x-forwarded-for", "without valid addresses", "1.2.3.4, ::, [::1, %00"],
-])("no header causes an internal error: %s %s", async (name, _description, value) => {
-  const authorization = `Bearer ${owner.accessToken}`;
-  const caller = createCaller(api.server, { ...json, authorization, [name]: value });
+  [
+    "a cookie of an unknown session",
+    { cookie: "qnt_refresh=00000000-0000-4000-8000-000000000000.x.y; =; ;;" },
+  ],
+  ["an opaque origin", { origin: "null" }],
+  ["credentials of many dots", { authorization: `Bearer ${"a.".repeat(5_000)}` }],
+  ["credentials outside of base64", { authorization: toHeaderValue("Bearer 😀.😀.😀") }],
+  ["another charset", { "content-type": "application/json; charset=utf-7" }],
+])("no header causes an internal error: %s", async (_description, headers) => {
+  const { accessToken } = await api.logIn(owner.email, PASSWORD);
+  const authorization = `Bearer ${accessToken}`;
+  const caller = createCaller(api.server, { ...json, authorization, ...headers });
   const login = JSON.stringify({ email: owner.email, password: PASSWORD });
-  for (const { method, path } of routes.filter((route) => !route.path.includes("{"))) {
-    const body = path === "/auth/login" ? { body: login } : {};
-    const { status } = await caller.send(method, path, body);
-    expect([method, path, status]).not.toEqual([method, path, 500]);
-  }
+  const request = ({ method, path }: Route) =>
+    send(caller, method, path, path === "/auth/login" ? login : undefined);
+  const isLogout = ({ path }: Route) => path === "/auth/logout";
+  const plain = routes.filter(({ path }) => !path.includes("{"));
+  await Promise.all(plain.filter((route) => !isLogout(route)).map(request));
+  await Promise.all(plain.filter(isLogout).map(request));
+  expect(problems).toEqual([]);
 });
 
 test("no error was logged", () => {

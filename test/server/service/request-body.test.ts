@@ -111,13 +111,13 @@ test.runIf(process.platform === "linux")(
   "a body in chunks of one byte needs little memory",
   async () => {
     const peakBefore = await readPeakBytes();
-    const chunks = toSmallChunks(Buffer.alloc(MIB / 4, "x"));
+    const chunks = toSmallChunks(Buffer.alloc(MIB / 16, "x"));
     const lines = { "transfer-encoding": "chunked" };
     expect(readError(await post(lines, chunks, Buffer.from("0\r\n\r\n")))).toEqual([
       401,
       "unauthorized",
     ]);
-    expect((await readPeakBytes()) - peakBefore).toBeLessThan(400 * MIB);
+    expect((await readPeakBytes()) - peakBefore).toBeLessThan(100 * MIB);
   },
 );
 
