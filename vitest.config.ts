@@ -1,5 +1,5 @@
 import { cloudflareTest } from "@cloudflare/vitest-plugin";
-import { kCurrentWorker } from "miniflare";
+import { kCurrentWorker, Response as MiniflareResponse } from "miniflare";
 import { defineConfig, type Plugin } from "vitest/config";
 
 /** Imports a `.wasm` file as a compiled module, as workerd does. */
@@ -21,6 +21,10 @@ const CHANGES_THE_NETWORK = [
   "test/e2e/networks/namespaces.test.ts",
   "test/e2e/tcp/syn-flood.test.ts",
 ];
+
+function sendPart(stream: ReadableStreamDefaultController): void {
+  stream.enqueue(new Uint8Array(1));
+}
 
 export default defineConfig({
   test: {
@@ -66,7 +70,12 @@ export default defineConfig({
                 RECEIVER: { className: "Receiver", useSQLite: true },
                 RELAY: { className: "Relay", useSQLite: true },
               },
-              serviceBindings: { INTERNAL_API: { name: kCurrentWorker, entrypoint: "InternalApi" } },
+              serviceBindings: {
+                INTERNAL_API: { name: kCurrentWorker, entrypoint: "InternalApi" },
+                SILENT_SERVICE: () => new Promise<never>(() => {}),
+                ENDLESS_SERVICE: () =>
+                  new MiniflareResponse(new ReadableStream({ start: sendPart })),
+              },
             },
           }),
         ],
