@@ -12,9 +12,10 @@ import {
   type TunnelOwner,
 } from "../../harness/tunnel/owned-tunnel.ts";
 import { createRandom } from "../../harness/random.ts";
+import { requestReport } from "../../harness/tunnel/report.ts";
 import { listCaptures } from "../../harness/tunnel/visited-tunnel.ts";
 
-const REQUESTS = 5_000;
+const REQUESTS = 2_000;
 const AT_ONCE = 32;
 const BODY_MAX_BYTES = 500;
 
@@ -131,6 +132,7 @@ test(
     const counted = await visitMany();
     const { requests, bytesIn, bytesOut, byClass } = counted;
     expect(requests).toBe(REQUESTS);
+    await requestReport(owner, tunnel.id);
     expect(
       await waitUntil(async () => {
         const found = await countCaptured();
