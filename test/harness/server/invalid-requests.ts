@@ -68,7 +68,19 @@ const OTHER_TYPES = [
 /** Whole bodies. `every-route.test.ts` sends the simple ones, such as an array. */
 export const HOSTILE_BODIES = ["{}", HOSTILE_OBJECT, DEEPLY_NESTED];
 
-/** By format, and by name for fields whose schema does not describe their format. */
+/** Stands for a name that is new in each request (`fillUniqueNames`). */
+const UNIQUE_NAME = "a-unique-name";
+let uniqueNames = 0;
+
+export function fillUniqueNames(body: string): string {
+  uniqueNames += 1;
+  return body.replaceAll(UNIQUE_NAME, `invalid-requests-${uniqueNames}`);
+}
+
+/**
+ * By format, and by name for fields whose schema does not describe their format. The project is that of
+ * `createResources`.
+ */
 const EXAMPLES: Record<string, unknown> = {
   uuid: "00000000-0000-4000-8000-000000000000",
   "date-time": "2026-01-01T00:00:00Z",
@@ -76,26 +88,30 @@ const EXAMPLES: Record<string, unknown> = {
   allowed_domains: "example.com",
   allowed_emails: "somebody@example.com",
   allowed_issuers: "https://example.com",
+  allowed_subdomains: "*-shop",
   body_base64: "AAAA",
   cidr: "10.88.0.0/24",
   cidrs: "192.0.2.0/24",
   cursor: "1",
-  domain: "invalid-requests.example",
+  domain: `${UNIQUE_NAME}.example`,
   email: "somebody@example.com",
   jwks_url: "https://example.com/jwks.json",
   month: "2026-01",
+  name: UNIQUE_NAME,
   new_password: "correct horse battery staple",
   nonce: "0".repeat(32),
   password: "correct horse battery staple",
   path: "/path",
   path_prefix: "/private",
+  projectSlug: "shop",
   provider: "idp_a",
   public_endpoint: "vpn.example.com:51820",
   public_key: "B".repeat(42) + "A=",
   server_public_key: "C".repeat(42) + "A=",
-  slug: "invalid-requests",
+  secret_base32: "JBSWY3DPEHPK3PXPJBSWY3DPEHPK3PXP",
+  slug: UNIQUE_NAME,
   status: "200",
-  subdomain: "invalid-requests",
+  subdomain: UNIQUE_NAME,
 };
 
 /** Generates one example for each alternative in the schema. */
