@@ -1,5 +1,6 @@
 /** For any behavior of a watcher, each request is sent or counted as missed, and the bytes in flight are bounded. */
-import { describe, expect, test } from "vitest";
+import fc from "fast-check";
+import { expect, test } from "vitest";
 import {
   acknowledge,
   takeDueSync,
@@ -18,7 +19,6 @@ import {
   WATCH_WINDOW_MAX_BYTES,
   WATCH_WINDOWS_BYTES,
 } from "../../../../durable-objects/organization/watcher-flow-control.ts";
-import { createRandom } from "../../../harness/random.ts";
 
 /** A watcher that reads when the test calls it. */
 class Reader {
@@ -76,36 +76,58 @@ class Reader {
 
 const messages = (count: number, size = 300) => Array<number>(count).fill(size);
 
-describe.each([1, 2, 3, 4, 5, 6, 7, 8])("schedule %i", (seed) => {
-  test("every message is sent or missed, and the bytes in flight are bounded", () => {
-    const random = createRandom(seed);
-    const windowBytes = 32_768 * (1 + random.below(8));
-    const reader = new Reader(windowBytes);
-    const answersInTen = random.below(10);
-    let offered = 0;
-    for (let step = 0; step < 3_000; step++) {
-      reader.nowMs += random.below(60);
-      const sizes = Array.from({ length: random.below(40) }, () => 100 + random.below(2_000));
-      const lost = random.below(20) === 0 ? random.below(10) : 0;
-      offered += sizes.length + lost;
-      reader.offer(sizes, lost);
-      while (reader.syncs.length > 0 && random.below(10) < answersInTen) reader.answer();
-      if (random.below(10) === 0) reader.check();
-      expect(reader.accounted).toBe(offered);
-    }
-    expect(reader.maxInFlightBytes).toBeLessThanOrEqual(
-      Math.max(
-        windowBytes,
-        WATCH_UNACKNOWLEDGED_BURST_BYTES + 3 * WATCH_UNACKNOWLEDGED_BYTES_PER_SECOND,
+/** A watcher and the requests that it is offered. */
+const schedule = fc.record({
+  windowBytes: fc.integer({ min: 1, max: 8 }).map((n) => n * 32_768),
+  answersInTen: fc.nat(9),
+  steps: fc.array(
+    fc.record({
+      ms: fc.nat(59),
+      sizes: fc.array(fc.integer({ min: 100, max: 2_099 }), { maxLength: 39, size: "max" }),
+      lost: fc.oneof(
+        { weight: 19, arbitrary: fc.constant(0) },
+        { weight: 1, arbitrary: fc.nat(9) },
       ),
-    );
-    // Once it reads, the number of all missed messages is sent.
-    while (reader.syncs.length > 0) reader.answer();
-    reader.nowMs += 10_000;
-    reader.check();
-    expect(reader.pace.missed).toBe(0);
-    expect(reader.sent + reader.missed).toBe(offered);
-  });
+      /** The watcher answers as many syncs as there are numbers below `answersInTen`, up to the first other one. */
+      answers: fc.array(fc.nat(9), { maxLength: 5, size: "max" }),
+      isChecked: fc.nat(9).map((n) => n === 0),
+    }),
+    { maxLength: 3_000, size: "max" },
+  ),
+});
+
+test("every message is sent or missed, and the bytes in flight are bounded", () => {
+  fc.assert(
+    fc.property(schedule, ({ windowBytes, answersInTen, steps }) => {
+      const reader = new Reader(windowBytes);
+      let offered = 0;
+      for (const { ms, sizes, lost, answers, isChecked } of steps) {
+        reader.nowMs += ms;
+        offered += sizes.length + lost;
+        reader.offer(sizes, lost);
+        for (const n of answers) {
+          if (n >= answersInTen) break;
+          reader.answer();
+        }
+        if (isChecked) reader.check();
+        expect(reader.accounted).toBe(offered);
+      }
+      expect(reader.maxInFlightBytes).toBeLessThanOrEqual(
+        Math.max(
+          windowBytes,
+          WATCH_UNACKNOWLEDGED_BURST_BYTES + 3 * WATCH_UNACKNOWLEDGED_BYTES_PER_SECOND,
+        ),
+      );
+      // Once it reads, the number of all missed messages is sent.
+      while (reader.syncs.length > 0) reader.answer();
+      reader.nowMs += 10_000;
+      reader.check();
+      expect(reader.pace.missed).toBe(0);
+      expect(reader.sent + reader.missed).toBe(offered);
+    }),
+    // The limit is for shrinking, which can take minutes.
+    { seed: 1, numRuns: 20, interruptAfterTimeLimit: 60_000 },
+  );
 });
 
 test("a watcher that acknowledges is sent everything, at any rate", () => {

@@ -1,4 +1,5 @@
 import { gzipSync } from "node:zlib";
+import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import {
   COMPARISON_MAX_DIFFERENCES,
@@ -6,7 +7,6 @@ import {
   compareResponses,
 } from "../../../../../workers/api/inspector/comparison.ts";
 import { buildCapture } from "../../../../harness/tunnel/capture.ts";
-import { createRandom } from "../../../../harness/random.ts";
 
 const captureResponse = (
   body: string | Uint8Array,
@@ -128,7 +128,9 @@ describe("bodies", () => {
 
   test("are not compared as JSON unless both are JSON", async () => {
     for (const text of ["", "{", "plain", "\0", "[1,]"]) {
-      expect((await compareResponses(json([1]), captureResponse(text))).body.differences).toBeNull();
+      expect(
+        (await compareResponses(json([1]), captureResponse(text))).body.differences,
+      ).toBeNull();
     }
   });
 
@@ -153,18 +155,22 @@ describe("bodies", () => {
     ]);
   });
 
-  test("of random bytes differ first at the first changed byte", async () => {
-    const random = createRandom(7);
-    for (let i = 0; i < 200; i++) {
-      const original = random.bytes(1 + random.below(300));
-      const at = random.below(original.length);
-      const replayed = original.slice();
-      replayed[at]! ^= 1 + random.below(255);
-      const { body } = await compareResponses(captureResponse(original), captureResponse(replayed));
-      expect(body).toMatchObject({ same: false, first_difference: at });
-      const longer = captureResponse(Buffer.concat([original, original]));
-      const compared = await compareResponses(captureResponse(original), longer);
-      expect(compared.body.first_difference).toBe(original.length);
-    }
+  test("differ first at the first changed byte", async () => {
+    const bytes = fc.uint8Array({ minLength: 1, maxLength: 300, size: "max" });
+    const change = fc.integer({ min: 1, max: 0xff });
+    await fc.assert(
+      fc.asyncProperty(bytes, fc.nat(), change, async (original, n, difference) => {
+        const at = n % original.length;
+        const replayed = original.slice();
+        replayed[at]! ^= difference;
+        const one = captureResponse(original);
+        const { body } = await compareResponses(one, captureResponse(replayed));
+        expect(body).toMatchObject({ same: false, first_difference: at });
+        const longer = captureResponse(Buffer.concat([original, original]));
+        const compared = await compareResponses(one, longer);
+        expect(compared.body.first_difference).toBe(original.length);
+      }),
+      { seed: 7, numRuns: 200 },
+    );
   });
 });
