@@ -50,6 +50,8 @@ interface FirstKeysData {
   owner: Person;
   /** Cookies of another session: the second one replaced the first. */
   tabs: { first: string; second: string };
+  /** Cookies of two more sessions. */
+  idle: { renewed: string; unused: string };
   /** A person who has signed up and not entered the code yet. */
   newUser: { email: string; code: string };
   capability: string;
@@ -84,6 +86,10 @@ async function useFirstKeys(dataDir: string): Promise<FirstKeysData> {
   ]);
   const { cookie: first } = await api.logIn(owner.email, PASSWORD);
   const second = getFirstCookie((await refresh(api, first)).headers);
+  const idle = {
+    renewed: (await api.logIn(owner.email, PASSWORD)).cookie,
+    unused: (await api.logIn(owner.email, PASSWORD)).cookie,
+  };
   const { wireBytes: capability } = await mintToken(owner);
   const receiver = await createReceiver(owner);
   await deliver(api.server, receiver);
@@ -93,6 +99,7 @@ async function useFirstKeys(dataDir: string): Promise<FirstKeysData> {
     env,
     owner,
     tabs: { first, second },
+    idle,
     newUser,
     capability,
     receiver,
@@ -178,60 +185,48 @@ describe("after a rotation of all keys", () => {
     expect(getFirstCookie(reply.headers)).toBe(second);
     expect((await refresh(api, second)).status).toBe(200);
   });
-});
 
-describe("after the earlier keys were removed", () => {
-  let dataDir: string;
-  let before: FirstKeysData;
-  let renewed: string;
-  let api: TestApi;
-  beforeAll(async () => {
-    dataDir = await createPreparedDir();
-    before = await useFirstKeys(dataDir);
-    await changeKeys(dataDir, "rotate");
-    {
-      await using between = await startApi({ dataDir, env: before.env });
-      await between.runCron();
-      renewed = getFirstCookie((await refresh(between, before.owner.cookie)).headers);
-    }
-    await changeKeys(dataDir, "retire");
-    api = await startApi({ dataDir, env: before.env });
-  });
-  afterAll(async () => {
-    await api.stop();
-    await rm(dataDir, { recursive: true });
-  });
-
-  test("everything works, and renewed sessions continue", async () => {
-    expect((await api.anonymous.get("/ready")).status).toBe(200);
-    expect((await refresh(api, renewed)).status).toBe(200);
-  });
-
-  test("stored secrets are readable", async () => {
-    const config = configWithKeys(await readEncryptionKeys(dataDir));
-    expect(config.ENCRYPTION_KEY).toHaveLength(1);
-    const encrypted = await readEncryptedSecret(api, before.newUser.email);
-    expect(await decrypt(config, TOTP_SECRET_PURPOSE, encrypted)).toBe(SEED);
-    expect((await deliver(api.server, before.receiver)).status).toBe(200);
-  });
-
-  test("what only they had signed is refused", async () => {
-    expect(await readStatus(api, before.owner.accessToken)).toBe(401);
-    expect((await refresh(api, before.tabs.second)).status).toBe(401);
-    const agent = await api.connectAgent(before.capability, { port: 1, subdomain: "retired" });
-    expect(agent.code).toBe(CLOSE.unauthorized);
-  });
-
-  test("a start with only an earlier key is refused", async () => {
-    const otherDir = await createPreparedDir();
-    const { code, stderr } = await startExpectingFailure({
-      DATABASE_URL: await api.server.databaseUrl(),
-      DATA_DIR: otherDir,
-      ENCRYPTION_KEY: before.encryptionKey,
+  describe("and a removal of the earlier ones", () => {
+    let renewed: string;
+    beforeAll(async () => {
+      await api.runCron();
+      renewed = getFirstCookie((await refresh(api, before.idle.renewed)).headers);
+      await api.stop();
+      await changeKeys(dataDir, "retire");
+      api = await startApi({ dataDir, env: before.env });
     });
-    expect(stderr).toMatch(/ENCRYPTION_KEY: not the key that this database was set up with/);
-    expect(code).toBe(1);
-    await rm(otherDir, { recursive: true });
+
+    test("everything works, and renewed sessions continue", async () => {
+      expect((await api.anonymous.get("/ready")).status).toBe(200);
+      expect((await refresh(api, renewed)).status).toBe(200);
+    });
+
+    test("stored secrets are readable", async () => {
+      const config = configWithKeys(await readEncryptionKeys(dataDir));
+      expect(config.ENCRYPTION_KEY).toHaveLength(1);
+      const encrypted = await readEncryptedSecret(api, before.newUser.email);
+      expect(await decrypt(config, TOTP_SECRET_PURPOSE, encrypted)).toBe(SEED);
+      expect((await deliver(api.server, before.receiver)).status).toBe(200);
+    });
+
+    test("what only they had signed is refused", async () => {
+      expect(await readStatus(api, before.owner.accessToken)).toBe(401);
+      expect((await refresh(api, before.idle.unused)).status).toBe(401);
+      const agent = await api.connectAgent(before.capability, { port: 1, subdomain: "retired" });
+      expect(agent.code).toBe(CLOSE.unauthorized);
+    });
+
+    test("a start with only an earlier key is refused", async () => {
+      const otherDir = await createPreparedDir();
+      const { code, stderr } = await startExpectingFailure({
+        DATABASE_URL: await api.server.databaseUrl(),
+        DATA_DIR: otherDir,
+        ENCRYPTION_KEY: before.encryptionKey,
+      });
+      expect(stderr).toMatch(/ENCRYPTION_KEY: not the key that this database was set up with/);
+      expect(code).toBe(1);
+      await rm(otherDir, { recursive: true });
+    });
   });
 });
 

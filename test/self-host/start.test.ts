@@ -130,7 +130,7 @@ describe("a stop", () => {
   );
 
   test("works through npm start", async () => {
-    const dir = await createTemporaryDir();
+    const dir = await createPreparedDir();
     const npm = spawn("npm", ["start"], {
       env: {
         PATH: process.env.PATH,

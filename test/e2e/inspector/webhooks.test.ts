@@ -362,17 +362,3 @@ describe("a server that crashes", () => {
     LONG_TEST_MS,
   );
 });
-
-test("a stopping server answers a waiting reader, and stops", async () => {
-  await using other = await startApi({ shared: false });
-  const person = await other.owner();
-  const receiver = await createReceiver(person);
-  const waiting = person.get<DeliveryPage>(`/webhook-receivers/${receiver.id}/events?wait=30`);
-  // A later request has been answered, so the reader is waiting.
-  await person.get(`/webhook-receivers/${receiver.id}`);
-  const stopped = other.server.stop();
-  const { status, body } = await waiting;
-  expect([200, 503]).toContain(status);
-  if (status === 200) expect(body.events).toEqual([]);
-  expect(await stopped).toBe(0);
-});

@@ -136,15 +136,16 @@ export async function startApi(options: ApiOptions = {}): Promise<TestApi> {
   const fromNewAddress = () => createCaller(server, { "x-forwarded-for": newAddress() });
   let config: ReturnType<typeof readServerConfig> | undefined;
 
+  /** By file, which never changes. A shared server has hundreds of mails. */
+  const mailByName = new Map<string, Promise<string>>();
   async function readMailsTo(email: string): Promise<string[]> {
     const dir = join(server.dataDir, "mail");
     const names = await readdir(dir).catch(() => []);
-    const mails = await Promise.all(
-      names
-        .filter((name) => name.endsWith(".eml"))
-        .sort()
-        .map((name) => readFile(join(dir, name), "utf8")),
-    );
+    const stored = names.filter((name) => name.endsWith(".eml")).sort();
+    for (const name of stored) {
+      if (!mailByName.has(name)) mailByName.set(name, readFile(join(dir, name), "utf8"));
+    }
+    const mails = await Promise.all(stored.map((name) => mailByName.get(name)!));
     return mails.filter((mail) => mail.includes(`To: ${email}`));
   }
 

@@ -9,11 +9,11 @@ import { request } from "node:http";
 import { createRequire } from "node:module";
 import { join } from "node:path";
 import pg from "pg";
-import { openDataDir } from "../../../self-host/data-dir.ts";
-import { startGateway } from "../../../self-host/gateway/gateway.ts";
+import { openDataDir, type DataDir } from "../../../self-host/data-dir.ts";
+import { startGateway, type Gateway } from "../../../self-host/gateway/gateway.ts";
 import { connectDatabase, migrate } from "../../../self-host/postgres/migrate.ts";
 import { startPostgres } from "../../../self-host/postgres/postgres.ts";
-import { loadSecrets } from "../../../self-host/secrets.ts";
+import { loadSecrets, type Secrets } from "../../../self-host/secrets.ts";
 import { buildConfiguration } from "../../../self-host/workerd/configuration.ts";
 import { Settings, type Config } from "../../../workers/config/config.ts";
 import { encrypt } from "../../../workers/identity/encryption.ts";
@@ -36,12 +36,19 @@ export interface HostedOptions {
   settings: Record<string, string>;
   /** A certificate in PEM, trusted in addition to those that browsers trust. */
   trusted?: string;
+  /** The storage of an earlier service that has ended; by default a new one. */
+  storage?: HostedStorage;
 }
 
-export async function startHosted({
-  settings,
-  trusted = "",
-}: HostedOptions): Promise<HostedService> {
+/** A database behind a gateway, and directories. */
+export interface HostedStorage extends AsyncDisposable {
+  dataDir: DataDir;
+  secrets: Secrets;
+  database: pg.Client;
+  gateway: Gateway;
+}
+
+export async function startHostedStorage(): Promise<HostedStorage> {
   await using undo = new AsyncDisposableStack();
   const path = await createPreparedDir();
   undo.defer(() => rm(path, { recursive: true, force: true }));
@@ -60,7 +67,23 @@ export async function startHosted({
     log: silentLog,
   });
   undo.defer(() => gateway.close());
+  const owned = undo.move();
+  return {
+    dataDir,
+    secrets,
+    database,
+    gateway,
+    [Symbol.asyncDispose]: () => owned.disposeAsync(),
+  };
+}
 
+export async function startHosted({
+  settings,
+  trusted = "",
+  storage,
+}: HostedOptions): Promise<HostedService> {
+  await using undo = new AsyncDisposableStack();
+  const { dataDir, secrets, database, gateway } = storage ?? undo.use(await startHostedStorage());
   const port = await reservePort();
   const bindings: Record<string, string> = {
     HOSTED: "true",
@@ -74,7 +97,7 @@ export async function startHosted({
     TOKEN_SIGNING_KEY: secrets.TOKEN_SIGNING_KEY,
     ...settings,
   };
-  const controlSocket = join(dataDir.runDir, "control.sock");
+  const controlSocket = join(dataDir.runDir, `control-${port}.sock`);
   const text = await buildConfiguration({
     dataDir,
     host: "127.0.0.1",

@@ -116,7 +116,11 @@ export async function startUpgraded(recordDir: string, old: ServerRecord): Promi
 }
 
 /** With a password, and with the code of an authenticator that was set up at the old server. */
-async function logInWithSecondFactor({ anonymous }: TestApi, email: string, { notes }: ServerRecord) {
+async function logInWithSecondFactor(
+  { anonymous }: TestApi,
+  email: string,
+  { notes }: ServerRecord,
+) {
   const { password, totpSecret } = notes;
   const { body: challenge } = await anonymous.post<MfaRequired>("/auth/login", { email, password });
   const { status, body } = await anonymous.post<AccountSummary>("/auth/login/mfa", {

@@ -4,7 +4,12 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest"
 import { MAIL_DELIVERY_TIMEOUT_MS } from "../../../protocol/limits.ts";
 import { newEmail, PASSWORD, waitUntil } from "../../harness/server/api.ts";
 import { selfSignedCertificate } from "../../harness/fakes/certificate.ts";
-import { startHosted, type HostedService } from "../../harness/server/hosted.ts";
+import {
+  startHosted,
+  startHostedStorage,
+  type HostedService,
+  type HostedStorage,
+} from "../../harness/server/hosted.ts";
 import {
   startMailServer,
   type MailServer,
@@ -36,12 +41,22 @@ const makeDue = (service: HostedService) =>
 const waitForLog = (service: HostedService, pattern: RegExp) =>
   waitUntil(() => Promise.resolve(pattern.test(service.output())));
 
+let storage: HostedStorage;
+beforeAll(async () => {
+  storage = await startHostedStorage();
+});
+beforeEach(async () => {
+  await storage.database.query("delete from outbox");
+});
+afterAll(() => storage[Symbol.asyncDispose]());
+
 describe("an email", () => {
   let smtp: MailServer;
   let service: HostedService;
   beforeAll(async () => {
     smtp = await startMailServer();
     service = await startHosted({
+      storage,
       settings: {
         SMTP_URL: `smtp://127.0.0.1:${smtp.port}`,
         MAIL_FROM: "Ünder, Pass <mail@underpass.example>",
@@ -54,7 +69,6 @@ describe("an email", () => {
     smtp.behavior = "accepts";
     smtp.mails.length = 0;
     smtp.connections = 0;
-    await service.sql("delete from outbox");
   });
   afterAll(async () => {
     await smtp.stop();
@@ -184,6 +198,7 @@ describe("a mail server with a password", () => {
   ])("is used over TLS: %s://…@%s", async (scheme, host, options) => {
     await using smtp = await startMailServer({ ...withPassword, ...options });
     await using service = await startHosted({
+      storage,
       settings: { SMTP_URL: `${scheme}://${LOGIN}@${host}:${smtp.port}` },
       trusted: certificate.cert,
     });
@@ -207,6 +222,7 @@ describe("a mail server with a password", () => {
       },
     });
     await using service = await startHosted({
+      storage,
       settings: { SMTP_URL: `smtp://${LOGIN}@${REMOTE_HOST}:${smtp.port}` },
     });
     await service.queueMail(MAIL);
@@ -218,7 +234,7 @@ describe("a mail server with a password", () => {
 });
 
 test("without a mail server an email waits, and the log says why", async () => {
-  await using service = await startHosted({ settings: {} });
+  await using service = await startHosted({ storage, settings: {} });
   await service.queueMail(MAIL);
   await service.runCron();
   await waitForLog(service, /SMTP_URL is not set/);

@@ -1,4 +1,3 @@
-import { rm } from "node:fs/promises";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { CLOSE } from "../../../protocol/wire/close-codes.ts";
 import type { Tunnel } from "../../../protocol/schemas/tunnels/tunnels.ts";
@@ -10,7 +9,6 @@ import {
   waitUntil,
   type TestApi,
 } from "../../harness/server/api.ts";
-import { createPreparedDir } from "../../harness/directories.ts";
 
 /** Waits, because the server also runs its scheduled job itself once a minute, and may be delivering now. */
 async function waitForEmptyOutbox(api: TestApi): Promise<void> {
@@ -90,30 +88,4 @@ describe("the scheduled job", () => {
     const agent = await api.connectAgent(wireBytes, { port: 1, subdomain: "undelivered" });
     expect(agent.code).toBe(CLOSE.tunnel_deleted);
   });
-});
-
-test("a mail server that is down blocks no sign-up and loses no email", async () => {
-  const dataDir = await createPreparedDir();
-  try {
-    const email = newEmail();
-    {
-      // No server listens on port 1.
-      await using api = await startApi({ dataDir, env: { SMTP_URL: "smtp://127.0.0.1:1" } });
-      const reply = await api.anonymous.post("/auth/signup", { email, password: PASSWORD });
-      expect(reply.status).toBe(201);
-      await waitUntil(() => Promise.resolve(api.server.output.includes("delivery_failed")));
-      const [row] = await api.sql<{ kind: string; payload: object }>("select * from outbox");
-      expect(row?.kind).toBe("mail");
-      expect(JSON.stringify(row)).not.toContain(email);
-    }
-    await using api = await startApi({ dataDir });
-    await api.sql("update outbox set next_attempt_at = now()");
-    await api.runCron();
-    const code = await api.getMailedCode(email);
-    const verified = await api.anonymous.post("/auth/verify-email-otp", { email, code });
-    expect(verified.status).toBe(200);
-    await waitForEmptyOutbox(api);
-  } finally {
-    await rm(dataDir, { recursive: true, force: true });
-  }
 });

@@ -1,5 +1,4 @@
 /** A stopped tunnel stays stopped until it is started again; an expired or deleted one cannot be started. */
-import { rm } from "node:fs/promises";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { CLOSE } from "../../../protocol/wire/close-codes.ts";
 import type { Tunnel } from "../../../protocol/schemas/tunnels/tunnels.ts";
@@ -11,7 +10,6 @@ import {
   type Person,
   type TestApi,
 } from "../../harness/server/api.ts";
-import { createPreparedDir } from "../../harness/directories.ts";
 
 let api: TestApi;
 let owner: Person;
@@ -102,27 +100,6 @@ describe("stopping a tunnel", () => {
       },
     );
     agent.socket?.close();
-  });
-
-  test("survives a restart of the server", async () => {
-    const dataDir = await createPreparedDir();
-    try {
-      let wireBytes = "";
-      {
-        await using first = await startApi({ dataDir });
-        const person = await first.owner();
-        ({ wireBytes } = await mintToken(person));
-        const agent = await first.connectAgent(wireBytes, { port: 1, subdomain: "lasting" });
-        const { body } = await person.get<Tunnel[]>("/tunnels");
-        await stop(body[0]!, person);
-        expect(agent.code).toBeUndefined();
-      }
-      await using second = await startApi({ dataDir });
-      const agent = await second.connectAgent(wireBytes, { port: 1, subdomain: "lasting" });
-      expect(agent).toMatchObject({ code: CLOSE.tunnel_stopped });
-    } finally {
-      await rm(dataDir, { recursive: true, force: true });
-    }
   });
 });
 

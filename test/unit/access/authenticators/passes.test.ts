@@ -148,7 +148,9 @@ describe("a ticket", () => {
     expect(await decryptVisitorTicket(config, ticket, place, NOW + 60_000)).toBeNull();
     const tunnelId = "00000000-0000-4000-8000-00000000000b";
     expect(await decryptVisitorTicket(config, ticket, { ...place, tunnelId }, NOW)).toBeNull();
-    expect(await decryptVisitorTicket(config, ticket, { ...place, host: "b.localhost" }, NOW)).toBeNull();
+    expect(
+      await decryptVisitorTicket(config, ticket, { ...place, host: "b.localhost" }, NOW),
+    ).toBeNull();
   });
 
   test("does not reveal the email address, and is not valid when it was changed", async () => {
