@@ -3,10 +3,7 @@ import { createServer } from "node:net";
 import { once } from "node:events";
 import { expect, test, vi } from "vitest";
 import { getCommandLine } from "../../self-host/processes/processes.ts";
-<<<<<<< HEAD
 import { fastClock, speedUp } from "../harness/fast-clock.ts";
-=======
->>>>>>> 1f6d888 (test(self-host): fewer servers for keys and the relay; docs: shared servers and fakes)
 import { WAIT_OPTIONS } from "../harness/timeouts.ts";
 import { reservePorts } from "../harness/ports.ts";
 import { startServer, startExpectingFailure, type TestServer } from "../harness/server/server.ts";
@@ -27,11 +24,7 @@ async function relayedServer(first: number): Promise<TestServer> {
   return startServer({ env: { ...relay, ...fastClock(10) } });
 }
 
-<<<<<<< HEAD
 test("the relay is connected when the server reports that it listens, is restarted when it was killed, and stops with the server", async () => {
-=======
-test("the relay is connected when the server reports that it listens, is restarted when it is killed, and stops with the server", async () => {
->>>>>>> 1f6d888 (test(self-host): fewer servers for keys and the relay; docs: shared servers and fakes)
   const first = await reservePorts(10);
   const server = await relayedServer(first);
   const { linked, pid } = await readHealth(first);
@@ -42,13 +35,9 @@ test("the relay is connected when the server reports that it listens, is restart
     return now !== undefined && now.pid !== pid && now.linked;
   };
   await vi.waitUntil(isRestarted, WAIT_OPTIONS);
-<<<<<<< HEAD
   await vi.waitUntil(() => server.output.includes("relay was restarted"), WAIT_OPTIONS);
   // The connection of the killed relay delays the end of workerd until it is killed.
   speedUp(await server.getPid("server"));
-=======
-  expect(server.output).toContain("will be restarted");
->>>>>>> 1f6d888 (test(self-host): fewer servers for keys and the relay; docs: shared servers and fakes)
   expect(await server.stop()).toBe(0);
   await expect(readHealth(first)).rejects.toThrow();
 });
@@ -84,11 +73,7 @@ test("the relay exits after a kill -9 of the server", async () => {
       () => true,
     );
   await vi.waitUntil(hasExited, WAIT_OPTIONS);
-<<<<<<< HEAD
   // The next start would stop the other child processes.
-=======
-  // Otherwise the next start stops the other child processes.
->>>>>>> 1f6d888 (test(self-host): fewer servers for keys and the relay; docs: shared servers and fakes)
   for (const pid of others) process.kill(pid, "SIGINT");
   await vi.waitUntil(() => others.every((pid) => getCommandLine(pid) === undefined), WAIT_OPTIONS);
   await server.stop();
