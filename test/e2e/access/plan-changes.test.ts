@@ -97,7 +97,7 @@ test("a password or sign-in that the plan lacks refuses all requests from the ne
 test("owners get a mail about the tunnels that are closed", async () => {
   await buy("team");
   for (const n of [1, 2])
-    await stack.owner.post("/reserved-subdomains", { subdomain: `reserved-${n}` });
+    await stack.owner.post("/reserved-subdomains", { subdomain: `plan-reserved-${n}` });
   await cancel();
   const mail = await waitUntil(async () => {
     const mails = await stack.api.readMailsTo(stack.owner.email);
@@ -105,7 +105,7 @@ test("owners get a mail about the tunnels that are closed", async () => {
     return read.find(({ text }) => text?.includes("Reserved subdomains: 2. You keep them"));
   });
   expect(mail.subject).toBe("Your Underpass plan is now free");
-  const more = await stack.owner.post("/reserved-subdomains", { subdomain: "reserved-3" });
+  const more = await stack.owner.post("/reserved-subdomains", { subdomain: "plan-reserved-3" });
   expect(more).toMatchObject({ status: 402, body: { error: "upgrade_required" } });
   expect((await stack.owner.get<unknown[]>("/reserved-subdomains")).body).toHaveLength(2);
 });

@@ -131,8 +131,10 @@ export async function startApi(options: ApiOptions = {}): Promise<TestApi> {
   await database.connect();
   // When the server stops, this idle connection breaks.
   database.on("error", () => {});
-  const anonymous = createCaller(server, {});
-  /** Behind a trusted proxy, no limit by address refuses these requests. */
+  // Behind a proxy, limits by address count the requests of this file alone, except those that prepare a person.
+  const forwarded: Record<string, string> =
+    kind === "public" ? { "x-forwarded-for": newAddress() } : {};
+  const anonymous = createCaller(server, forwarded);
   const fromNewAddress = () => createCaller(server, { "x-forwarded-for": newAddress() });
   let config: ReturnType<typeof readServerConfig> | undefined;
 
@@ -161,7 +163,7 @@ export async function startApi(options: ApiOptions = {}): Promise<TestApi> {
       password,
     });
     return {
-      ...createCaller(server, { authorization: `Bearer ${body.access_token}` }),
+      ...createCaller(server, { ...forwarded, authorization: `Bearer ${body.access_token}` }),
       email,
       password,
       userId: body.user.id,

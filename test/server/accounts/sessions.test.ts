@@ -4,7 +4,6 @@ import type { Session } from "../../../protocol/schemas/accounts/accounts.ts";
 import {
   createCaller,
   getFirstCookie,
-  newAddress,
   PASSWORD,
   startApi,
   waitUntil,
@@ -314,7 +313,6 @@ describe("the refresh cookie", () => {
 test("on https the cookie is Secure", async () => {
   await using secure = await startApi({ kind: "public" });
   const { email } = await secure.owner();
-  const browser = createCaller(secure.server, { "x-forwarded-for": newAddress() });
-  const { headers } = await browser.post("/auth/login", { email, password: PASSWORD });
+  const { headers } = await secure.anonymous.post("/auth/login", { email, password: PASSWORD });
   expect(headers.getSetCookie()[0]).toMatch(/; HttpOnly; Secure; SameSite=Lax$/);
 });
