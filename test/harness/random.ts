@@ -1,4 +1,8 @@
-/** Pseudorandom choices that are the same in every run, so that a failure can be reproduced. */
+/**
+ * Pseudorandom choices that are the same in every run, so that a failure can be reproduced. They are for load, races and
+ * simulations, which draw numbers while they run, and for large messages that do not compress. A property that is tested
+ * with many inputs uses fast-check, which prints the smallest input that fails.
+ */
 export interface Random {
   /** A whole number from 0 to `below` - 1. */
   below(below: number): number;

@@ -33,6 +33,21 @@ export async function startVisitedTunnel(
 
 export type Query = Record<string, string | number>;
 
+/** Whether the list contains a capture, apart from its limit. */
+export const matchesQuery = (
+  one: CaptureSummary,
+  { tunnel_id, method, status, path, since, after }: Query,
+): boolean =>
+  (tunnel_id === undefined || one.tunnel_id === tunnel_id) &&
+  (method === undefined || one.method === String(method).toUpperCase()) &&
+  (status === undefined ||
+    (/xx/i.test(String(status))
+      ? String(one.status)[0] === String(status)[0]
+      : one.status === status)) &&
+  (path === undefined || one.path.includes(String(path))) &&
+  one.timestamp >= String(since) &&
+  (after === undefined || one.id < after);
+
 export function listCaptures(by: Person, query: Query = {}): Promise<Reply<CaptureSummary[]>> {
   const params = Object.entries(query).map(([name, value]) => [name, String(value)]);
   return by.get(`/inspector?${new URLSearchParams(params as [string, string][]).toString()}`);
