@@ -1,15 +1,17 @@
 /**
  * Loaded before a program that a test starts (`--import`). On SIGUSR2 the program's clock begins to run `CLOCK_SPEED`
- * times as fast: its dates, its timers and those it has already set. Node.js itself and child processes are not affected.
+ * times as fast: its dates, its timers and those it has already set. With `CLOCK_TIMERS_ONLY`, timers run fast from the
+ * start, and dates as usual. Node.js itself and child processes are not affected.
  */
 import { syncBuiltinESMExports } from "node:module";
 import promises from "node:timers/promises";
 
 const SPEED = Number(process.env.CLOCK_SPEED);
+const ARE_DATES_FAST = process.env.CLOCK_TIMERS_ONLY === undefined;
 const RealDate = Date;
 const realTimers = { setTimeout, clearTimeout };
 const realNow = performance.now.bind(performance);
-let speed = 1;
+let speed = ARE_DATES_FAST ? 1 : SPEED;
 let spedUpAtMs = 0;
 const pending = new Set<FastTimer>();
 
@@ -139,13 +141,15 @@ class FastDate extends RealDate {
 }
 
 Object.assign(globalThis, {
-  Date: FastDate,
   setTimeout: setFastTimeout,
   setInterval: setFastInterval,
   clearTimeout: clearFastTimer,
   clearInterval: clearFastTimer,
 });
-Object.assign(performance, { now });
+if (ARE_DATES_FAST) {
+  Object.assign(globalThis, { Date: FastDate });
+  Object.assign(performance, { now });
+}
 Object.assign(AbortSignal, { timeout: timeoutSignal });
 Object.assign(promises, { setTimeout: delay });
 syncBuiltinESMExports();

@@ -6,6 +6,7 @@ import {
   type TestNetwork,
 } from "../../harness/networks/stack.ts";
 import { ping, push } from "../../harness/networks/traffic.ts";
+import { fastTimers } from "../../harness/fast-clock.ts";
 import { WAIT_OPTIONS } from "../../harness/timeouts.ts";
 import type { RunningAgent } from "../../harness/tunnel/agent.ts";
 import type { Device } from "../../../protocol/schemas/networks.ts";
@@ -17,7 +18,8 @@ let network: TestNetwork;
 let agent: RunningAgent;
 
 beforeAll(async () => {
-  stack = await startNetworkStack();
+  // For what relays and agents do at intervals: reports every two seconds, BINDs every fifteen, and others.
+  stack = await startNetworkStack({ env: fastTimers(10) });
   network = await stack.createNetwork();
   agent = await network.serve();
 });

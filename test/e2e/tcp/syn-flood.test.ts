@@ -27,7 +27,7 @@ if (reason !== undefined) console.warn(`skipped: a SYN flood in network namespac
 
 const PROGRAMS = join(dirname(fileURLToPath(import.meta.url)), "../../harness/networks");
 const VISITS = 50;
-const VISIT_INTERVAL_MS = 100;
+const VISIT_INTERVAL_MS = 30;
 /** A lost SYN or ACK is sent again after one second, and after two more. */
 const ANSWERED_WITHIN_MS = 5_000;
 const SYNS_PER_SECOND = 1_500;
@@ -37,7 +37,7 @@ const DESCRIPTORS_GROWTH_MAX = 16;
 const GROWTH_MAX_MIB = 32;
 /** Linux compares before it adds, on several CPUs at once. */
 const HALF_OPEN_MAX = LISTEN_BACKLOG * 1.1;
-const SAMPLE_INTERVAL_MS = 50;
+const SAMPLE_INTERVAL_MS = 25;
 
 interface Visit {
   ms?: number;

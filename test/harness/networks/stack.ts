@@ -35,6 +35,8 @@ interface NetworkOptions {
   /** By default the first relay. */
   relayId?: string;
   owner?: Person;
+  /** The environment of its agents. */
+  env?: Record<string, string>;
 }
 
 export interface TestNetwork extends AsyncDisposable {
@@ -64,9 +66,11 @@ export interface VpnOptions {
 
 let networkCount = 0;
 
+/** @param options of the first relay. `env` is also that of the other relays, and of the networks' agents. */
 export async function startNetworkStack(
   options: Partial<RelayProcessOptions> = {},
 ): Promise<NetworkStack> {
+  const { env } = options;
   const api = await startApi();
   const owner = await api.owner();
   const token = await newToken(owner);
@@ -81,6 +85,7 @@ export async function startNetworkStack(
       id,
       apiUrl: api.server.url,
       secret: RELAY_SECRET,
+      env,
       ...more,
     });
     relays.push(relay);
@@ -96,7 +101,7 @@ export async function startNetworkStack(
     relay,
     startRelay,
     async createNetwork(options = {}) {
-      const network = await createNetwork(api, { owner, relayId: relay.id, ...options });
+      const network = await createNetwork(api, { owner, relayId: relay.id, env, ...options });
       networks.push(network);
       return network;
     },
@@ -114,7 +119,7 @@ async function newToken(person: Person): Promise<Buffer> {
 
 async function createNetwork(
   api: TestApi,
-  { owner, relayId }: NetworkOptions & { owner: Person },
+  { owner, relayId, env }: NetworkOptions & { owner: Person },
 ): Promise<TestNetwork> {
   networkCount += 1;
   const name = `network-${networkCount}`;
@@ -150,7 +155,7 @@ async function createNetwork(
     const args = ["vpn", name, "--server", api.server.url, "--token-file", "TOKEN", "--json"];
     const agent = await runAgent([...args, "--config", config, ...(options.args ?? [])], {
       token: options.token ?? token,
-      env: options.env,
+      env: options.env ?? env,
     });
     agents.push(agent);
     return agent;

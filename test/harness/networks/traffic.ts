@@ -4,7 +4,7 @@ import { WAIT_OPTIONS } from "../timeouts.ts";
 import type { WireGuardPeer } from "../wireguard/peer.ts";
 
 let messages = 0;
-const RESENT_AFTER_MS = 250;
+const RESENT_AFTER_MS = 50;
 
 /**
  * Sends a text repeatedly until its echo arrives.
