@@ -4,6 +4,7 @@
  */
 import { spawn, spawnSync } from "node:child_process";
 import { EventEmitter, once } from "node:events";
+import { readFile } from "node:fs/promises";
 import { delimiter } from "node:path";
 import { stripVTControlCharacters } from "node:util";
 import { NODE_ENVIRONMENT } from "./node-environment.ts";
@@ -22,6 +23,8 @@ export interface TerminalCommand extends AsyncDisposable {
   /** Resolves with the match when it has been printed; rejects when the command exits without printing it. */
   waitForOutput(pattern: RegExp, maxMs?: number): Promise<RegExpExecArray>;
   write(text: string): void;
+  /** The process id of the command itself, at a terminal. */
+  getPid(): Promise<number>;
   /** Sends what Ctrl-C sends. Resolves with the exit code; null when a signal ended the command, as with npx itself. */
   interrupt(): Promise<number | null>;
   exit: Promise<number | null>;
@@ -84,6 +87,8 @@ export function typeCommand(
     },
     waitForOutput,
     write: (text) => void child.stdin.write(text),
+    getPid: async () =>
+      Number(await readFile(`/proc/${child.pid}/task/${child.pid}/children`, "utf8")),
     interrupt,
     exit,
     async [Symbol.asyncDispose]() {

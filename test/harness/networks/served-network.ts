@@ -25,7 +25,8 @@ export interface ServedNetwork extends AsyncDisposable {
   connectDevice(): Promise<WireGuardPeer>;
 }
 
-export async function startServedNetwork(): Promise<ServedNetwork> {
+/** @param env the environment of the agents. */
+export async function startServedNetwork(env: Record<string, string> = {}): Promise<ServedNetwork> {
   const relay = await startTestRelay();
   const api = await startNetworkApi();
   const server = await createPeer({ echo: true });
@@ -61,7 +62,7 @@ export async function startServedNetwork(): Promise<ServedNetwork> {
     vpn: (...options) =>
       runAgent([...args, "--token-file", "TOKEN", ...options], {
         token: Buffer.from("token"),
-        env: { XDG_CONFIG_HOME: join(home, ".config") },
+        env: { XDG_CONFIG_HOME: join(home, ".config"), ...env },
       }),
     async connectDevice() {
       const device = await createPeer();

@@ -1,9 +1,11 @@
-/** `underpass vpn <network> add|devices|remove`: the real command against an API in memory. */
-import { readFile, stat } from "node:fs/promises";
+/** `underpass vpn <network> add|devices|remove` against an API in memory. */
+import { readFile, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { encode } from "uqr";
-import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import { vpnCommand } from "../../../../agent/commands/vpn.ts";
 import { renderQr } from "../../../../agent/commands/vpn-devices.ts";
+import { UsageError } from "../../../../agent/options.ts";
 import { derivePublicKey, generatePrivateKey } from "../../../../agent/vpn/wireguard/keys.ts";
 import { readPrivateKey } from "../../../../agent/vpn/wireguard/config.ts";
 import { runAgent } from "../../../harness/tunnel/agent.ts";
@@ -11,6 +13,7 @@ import { createTemporaryDir } from "../../../harness/directories.ts";
 import { startNetworkApi, type FakeNetworkApi } from "../../../harness/networks/network-api.ts";
 
 let api: FakeNetworkApi;
+let options: string[];
 
 beforeEach(async () => {
   api = await startNetworkApi();
@@ -18,23 +21,41 @@ beforeEach(async () => {
   network.server_public_key = derivePublicKey(generatePrivateKey());
   network.server_listen_port = 51_820;
   network.public_endpoint = "relay.example:40001";
+  const tokenFile = join(await createTemporaryDir(), "token");
+  await writeFile(tokenFile, "token");
+  options = ["--server", api.url.origin, "--token-file", tokenFile];
 });
 afterEach(async () => {
   await api[Symbol.asyncDispose]();
 });
 
-async function run(...args: string[]) {
-  await using agent = await runAgent(
-    ["vpn", ...args, "--server", api.url.origin, "--token-file", "TOKEN"],
-    { token: Buffer.from("token") },
-  );
+/** Runs the command in a process of its own. */
+async function runProcess(...args: string[]) {
+  await using agent = await runAgent(["vpn", ...args, ...options]);
   const code = await agent.exit;
   return { code, stdout: agent.stdout, stderr: agent.stderr };
 }
 
+/** Runs the command in this process. @throws what the process would report. */
+async function run(...args: string[]) {
+  const printed = { stdout: "", stderr: "" };
+  const spies = (["stdout", "stderr"] as const).map((name) =>
+    vi.spyOn(process[name], "write").mockImplementation((text) => {
+      printed[name] += String(text);
+      return true;
+    }),
+  );
+  try {
+    const code = await vpnCommand.run([...args, ...options]);
+    return { code, ...printed };
+  } finally {
+    for (const spy of spies) spy.mockRestore();
+  }
+}
+
 describe("adding a device", () => {
   test("prints a configuration with the generated key, and its QR code", async () => {
-    const { code, stdout, stderr } = await run("home", "add", "phone");
+    const { code, stdout, stderr } = await runProcess("home", "add", "phone");
     expect(code).toBe(0);
     const privateKey = readPrivateKey(stdout)!;
     expect(derivePublicKey(privateKey)).toBe(api.devices[0]?.public_key);
@@ -64,22 +85,21 @@ describe("adding a device", () => {
     expect((await stat(file)).mode & 0o777).toBe(0o600);
     const config = await readFile(file, "utf8");
     expect(first.stdout + first.stderr).not.toContain(readPrivateKey(config));
-    const second = await run("home", "add", "other", "--out", file);
-    expect([second.code, second.stderr]).toEqual([1, expect.stringContaining("already exists")]);
+    await expect(run("home", "add", "other", "--out", file)).rejects.toThrow("already exists");
     expect(await readFile(file, "utf8")).toBe(config);
     expect(api.devices.map(({ name }) => name)).toEqual(["phone"]);
   });
 
   test("to a network without a server adds nothing, and says what to do", async () => {
     api.networks[0]!.server_public_key = null;
-    const { code, stderr } = await run("home", "add", "phone");
+    const { code, stderr } = await runProcess("home", "add", "phone");
     expect([code, stderr]).toEqual([1, expect.stringContaining("underpass vpn home --setup")]);
     expect(api.devices).toEqual([]);
   });
 
   test("leaves no device behind when its configuration can't be used", async () => {
     api.extraLine = "PostUp = touch /tmp/owned";
-    const { code, stdout } = await run("home", "add", "phone");
+    const { code, stdout } = await runProcess("home", "add", "phone");
     expect([code, stdout]).toEqual([1, ""]);
     expect(api.devices).toEqual([]);
   });
@@ -123,11 +143,7 @@ test("a device is removed by its name, and the command to remove its peer is pri
   expect([code, api.devices]).toEqual([0, []]);
   expect(stdout).toContain("accepts it until its peer is removed");
   expect(stdout).toContain(`wg set <interface> peer ${key} remove`);
-  const again = await run("home", "remove", "phone");
-  expect([again.code, again.stderr]).toEqual([
-    1,
-    expect.stringContaining("has no device called phone"),
-  ]);
+  await expect(run("home", "remove", "phone")).rejects.toThrow("has no device called phone");
 });
 
 describe("the command", () => {
@@ -139,9 +155,15 @@ describe("the command", () => {
     [["home", "add", "phone", "--setup"], "can't be used with add"],
     [["home", "--setup", "--listen-port", "70000"], "from 1 to 65535"],
     [["home", "--unknown"], "unknown"],
-  ])("%j is bad usage: exit code 2", async (args, message) => {
-    const { code, stderr } = await run(...args);
-    expect([code, stderr]).toEqual([2, expect.stringContaining(message)]);
+  ])("%j is bad usage", async (args, message) => {
+    const error: unknown = await run(...args).catch((thrown: unknown) => thrown);
+    expect(error).toBeInstanceOf(UsageError);
+    expect(error).toHaveProperty("message", expect.stringContaining(message));
+  });
+
+  test("reports bad usage with exit code 2", async () => {
+    const { code, stderr } = await runProcess("home", "fly");
+    expect([code, stderr]).toEqual([2, expect.stringContaining("unknown action: fly")]);
   });
 
   test("for an unknown network is rejected with the names of existing ones: exit code 1", async () => {
@@ -156,7 +178,6 @@ describe("the command", () => {
 
   test("with --apply says so when it can't change interfaces", async () => {
     if (process.getuid?.() === 0) return;
-    const { code, stderr } = await run("home", "--apply");
-    expect([code, stderr]).toEqual([1, expect.stringContaining("CAP_NET_ADMIN")]);
+    await expect(run("home", "--apply")).rejects.toThrow("CAP_NET_ADMIN");
   });
 });

@@ -6,13 +6,16 @@ import {
   startServedNetwork,
   type ServedNetwork,
 } from "../../../harness/networks/served-network.ts";
+import { fastClock, speedUp } from "../../../harness/fast-clock.ts";
 import { WAIT_OPTIONS } from "../../../harness/timeouts.ts";
 import { canOpenTerminals, typeCommand } from "../../../harness/terminal.ts";
+
+const FAST_CLOCK = fastClock(10);
 
 let served: ServedNetwork;
 
 beforeAll(async () => {
-  served = await startServedNetwork();
+  served = await startServedNetwork(FAST_CLOCK);
 });
 afterAll(async () => {
   await served?.[Symbol.asyncDispose]();
@@ -34,6 +37,7 @@ test("as JSON: ready, the transport, devices by name, the loss of the relay and 
     publicKey: device.publicKey,
     endpoint: `127.0.0.1:${device.port}`,
   });
+  speedUp(agent.child);
   await relay.stop();
   expect(await agent.event("disconnected")).toMatchObject({ reason: expect.any(String) });
   await relay.start();
@@ -68,9 +72,11 @@ describe.runIf(canOpenTerminals())("at a terminal", () => {
     const { args, home, server } = served;
     const program = `${process.execPath} ${join(ROOT, "dist/agent/underpass.js")}`;
     const command = `${program} ${args.join(" ")} --token-file ${join(home, "token")}`;
-    await using agent = typeCommand(command, { cwd: home, env: { HOME: home }, atTerminal: true });
+    const env = { HOME: home, ...FAST_CLOCK };
+    await using agent = typeCommand(command, { cwd: home, env, atTerminal: true });
     await agent.waitForOutput(/State +online/);
     await agent.waitForOutput(/Path +udp [\d.]+ ms/);
+    speedUp(await agent.getPid());
     await using device = await served.connectDevice();
     await agent.waitForOutput(
       /udp [\d.]+ ms · \d\.\d % lost · 1 device · laptop handshake \d+ s ago/,

@@ -4,12 +4,13 @@ import {
   startServedNetwork,
   type ServedNetwork,
 } from "../../../harness/networks/served-network.ts";
+import { fastClock, speedUp } from "../../../harness/fast-clock.ts";
 import { ping } from "../../../harness/networks/traffic.ts";
 
 let served: ServedNetwork;
 
 beforeAll(async () => {
-  served = await startServedNetwork();
+  served = await startServedNetwork(fastClock(10));
 });
 afterAll(async () => {
   await served?.[Symbol.asyncDispose]();
@@ -52,6 +53,7 @@ test("an agent waits for an API and a relay that are not yet up", async () => {
   await relay.stop();
   await using agent = await served.vpn("--json");
   expect(await agent.event("retrying")).toMatchObject({ reason: "not yet" });
+  speedUp(agent.child);
   api.relayAccess = relayAccess;
   await relay.start();
   await agent.event("ready");
