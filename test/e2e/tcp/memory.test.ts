@@ -1,6 +1,7 @@
 /** The memory of relay and agent for visitors who read nothing. */
 import { readFile } from "node:fs/promises";
 import { expect, test, vi } from "vitest";
+import { mintToken } from "../../harness/server/api.ts";
 import { WAIT_OPTIONS } from "../../harness/timeouts.ts";
 import { startLocalServer, startTcpStack } from "../../harness/relay/tcp/stack.ts";
 
@@ -30,7 +31,10 @@ test.skipIf(process.platform !== "linux")(
       socket.on("drain", writeMore);
       writeMore();
     });
-    await using tunnel = await stack.serve(server.port);
+    // With the usual rate: without a limit, it takes long to fill the kernel's buffers of all connections.
+    const { wireBytes } = await mintToken(stack.owner);
+    const token = Buffer.from(wireBytes, "base64");
+    await using tunnel = await stack.serve(server.port, [], { token });
     const pids = [stack.relay.pid, tunnel.child.pid!];
     const before = await Promise.all(pids.map(readResidentMiB));
     const visitors = await Promise.all(Array.from({ length: VISITORS }, () => tunnel.visit()));
