@@ -2,13 +2,14 @@
 import { generateKeyPair } from "jose";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { CLOSE } from "../../../protocol/wire/close-codes.ts";
+import { fastTimers } from "../../harness/fast-clock.ts";
 import { WAIT_OPTIONS } from "../../harness/timeouts.ts";
 import { RelayAgent } from "../../harness/relay/relay-agent.ts";
 import { startTestRelay, type RelayWithFakeApi } from "../../harness/relay/test-relay.ts";
 
 let relay: RelayWithFakeApi;
 beforeAll(async () => {
-  relay = await startTestRelay();
+  relay = await startTestRelay({ env: fastTimers(10) });
 });
 afterAll(async () => {
   await relay[Symbol.asyncDispose]();

@@ -1,6 +1,7 @@
 /** The relay while the API can't be reached, and when it stops. */
 import { expect, test, vi } from "vitest";
 import { CLOSE } from "../../../protocol/wire/close-codes.ts";
+import { fastTimers } from "../../harness/fast-clock.ts";
 import { WAIT_OPTIONS } from "../../harness/timeouts.ts";
 import { RelayAgent } from "../../harness/relay/relay-agent.ts";
 import { startFakeApi, startTestRelay } from "../../harness/relay/test-relay.ts";
@@ -29,7 +30,7 @@ test("keys stay valid while the API can't be reached, and an expired ticket is a
 });
 
 test("a key that the relay does not know yet is fetched", async () => {
-  await using relay = await startTestRelay();
+  await using relay = await startTestRelay({ env: fastTimers(10) });
   await using first = new RelayAgent(relay.url, await relay.networkTicket());
   await first.waitForWelcome("network");
   await relay.api.rotateKey();
@@ -39,7 +40,7 @@ test("a key that the relay does not know yet is fetched", async () => {
 });
 
 test("tickets with unknown keys can't make the relay fetch keys repeatedly", async () => {
-  await using relay = await startTestRelay();
+  await using relay = await startTestRelay({ env: fastTimers(10) });
   const fetches = relay.api.keyFetches;
   const attempts = Array.from({ length: 20 }, async (_, index) => {
     const ticket = await relay.networkTicket({}, { kid: `unknown-${index}` });

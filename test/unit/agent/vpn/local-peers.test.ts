@@ -105,10 +105,12 @@ test("the port is probed before a client connects, and again while nothing liste
   await stopServer();
   const results: boolean[] = [];
   const probe = new PortProbe((isListening) => results.push(isListening));
+  vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
   try {
     probe.start(port);
     await until(() => results.at(-1) === false);
     await startServer();
+    vi.advanceTimersByTime(2_000);
     await until(() => results.at(-1) === true);
   } finally {
     probe.stop();
