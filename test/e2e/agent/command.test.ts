@@ -2,6 +2,9 @@ import { once } from "node:events";
 import { createServer } from "node:http";
 import { connect, type AddressInfo, type Socket } from "node:net";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { httpCommand } from "../../../agent/commands/http.ts";
+import { expose } from "../../../agent/expose.ts";
+import { UsageError } from "../../../agent/options.ts";
 import { getCommandLine } from "../../../self-host/processes/processes.ts";
 import { runAgent } from "../../harness/tunnel/agent.ts";
 import { mintToken, startApi, type Person, type TestApi } from "../../harness/server/api.ts";
@@ -104,8 +107,6 @@ describe("with an invalid token the agent exits with 1 and the reason:", () => {
   const cases: Record<string, () => Buffer> = {
     "cut short": () => token.subarray(0, -1),
     "with a byte too many": () => Buffer.concat([token, Buffer.from([0])]),
-    "of no bytes": () => Buffer.alloc(0),
-    "from another kind of file": () => Buffer.from("-----BEGIN PRIVATE KEY-----\n"),
     "with another version": () => changed(0),
     "of another kind": () => changed(4),
     "with another nonce": () => changed(8),
@@ -114,8 +115,20 @@ describe("with an invalid token the agent exits with 1 and the reason:", () => {
     "with another signature": () => changed(-1),
   };
 
+  // In this process: how the agent reports a rejection does not depend on its reason.
   test.each(Object.entries(cases))("%s", async (_, bytes) => {
-    await using agent = await runAgent(share("--json"), { token: bytes() });
+    const { port } = origin;
+    await expect(expose({ port, server: api.server.url, token: bytes() })).rejects.toMatchObject({
+      name: "Rejected",
+      reason: "unauthorized",
+    });
+  });
+
+  test.each([
+    ["of no bytes", Buffer.alloc(0)],
+    ["from another kind of file", Buffer.from("-----BEGIN PRIVATE KEY-----\n")],
+  ])("%s", async (_, bytes) => {
+    await using agent = await runAgent(share("--json"), { token: bytes });
     expect(await agent.exit).toBe(1);
     expect(await agent.event("rejected")).toMatchObject({ reason: "unauthorized" });
     expect(agent.stdout.trim().split("\n")).toHaveLength(1);
@@ -129,6 +142,7 @@ describe("with an invalid token the agent exits with 1 and the reason:", () => {
     });
     expect(await agent.exit).toBe(1);
     expect(await agent.event("rejected")).toMatchObject({ reason: "unauthorized" });
+    expect(agent.stdout.trim().split("\n")).toHaveLength(1);
   });
 
   test("revoked while it serves", async () => {
@@ -157,22 +171,27 @@ describe("with an invalid token the agent exits with 1 and the reason:", () => {
 
 describe("after bad usage the agent exits with 2 and says what is wrong:", () => {
   test.each([
-    [["http"], "the local port is missing"],
     [["http", "nowhere/at/all"], "is not a port"],
-    [["http", "3000", "4000"], "unexpected argument: 4000"],
-    [["http", "3000", "--ttl", "soon"], "--ttl"],
-    [["http", "3000", "--colour"], "--colour"],
-    [["http", "3000", "--log-level", "loud"], "--log-level"],
-    [["http", "3000", "--url", "a.localhost", "--subdomain", "a"], "not both"],
     [["serve"], "unknown command: serve"],
     [[], "underpass http <port"],
   ])("%j", async (args, expected) => {
-    const token = Buffer.from("x");
-    const complete = args.length > 1 ? [...args, "--token-file", "TOKEN"] : args;
-    await using agent = await runAgent(complete, { token });
+    await using agent = await runAgent(args);
     expect(await agent.exit).toBe(2);
     expect(agent.stderr).toContain(expected);
     expect(agent.stdout).toBe("");
+  });
+
+  test.each([
+    [[], "the local port is missing"],
+    [["3000", "4000"], "unexpected argument: 4000"],
+    [["3000", "--ttl", "soon"], "--ttl"],
+    [["3000", "--colour"], "--colour"],
+    [["3000", "--log-level", "loud"], "--log-level"],
+    [["3000", "--url", "a.localhost", "--subdomain", "a"], "not both"],
+  ])("http %j", async (args, expected) => {
+    const failed = await httpCommand.run(args).catch((error: unknown) => error);
+    expect(failed).toBeInstanceOf(UsageError);
+    expect(String(failed)).toContain(expected);
   });
 
   test("a missing token is not bad usage", async () => {
