@@ -87,14 +87,14 @@ test("it exits with 1 when the stopped tunnel is deleted, and creates no new one
 });
 
 test("it ends with 1 when the tunnel has expired, with a sentence for a person", async () => {
-  const { body } = await owner.post<{ id: string }>("/tunnels", {
-    localPort: 1,
-    subdomain: "brief",
-  });
-  await api.sql("update tunnels set expires_at = now() + interval '1 second' where id = $1", [
-    body.id,
-  ]);
   await using agent = await share("--subdomain", "brief");
+  await waitUntil(() => Promise.resolve(agent.stdout.includes("Forwarding http://brief.")));
+  const [tunnel] = await api.sql<{ id: string }>(
+    "update tunnels set expires_at = now() where subdomain = 'brief' returning id",
+  );
+  speedUp(agent.child);
+  // Ends the connection, and the agent tries to connect again.
+  await owner.post(`/tunnels/${tunnel!.id}/stop`);
   expect(await agent.exit).toBe(1);
   expect(agent.stderr).toBe(
     "underpass: tunnel_expired: the tunnel has expired\n" +

@@ -32,7 +32,7 @@ const DEFAULTS = {
 describe("a tunnel's capture settings", () => {
   test("capture everything but secrets by default, and can be changed and reset", async () => {
     const { owner } = world;
-    const tunnel = await world.expose("captured", site.port);
+    const tunnel = await world.expose("captured-site", site.port);
     const { id } = tunnel;
     const path = `/tunnels/${id}/inspector`;
     expect((await owner.get(path)).body).toEqual({ id, ...DEFAULTS });

@@ -14,7 +14,7 @@ export interface Schema {
   anyOf?: Schema[];
 }
 
-export const HOSTILE_STRINGS = [
+const HOSTILE_STRINGS = [
   "",
   " ",
   "\0",
@@ -86,7 +86,7 @@ const EXAMPLES: Record<string, unknown> = {
   "date-time": "2026-01-01T00:00:00Z",
   after: "0",
   allowed_domains: "example.com",
-  allowed_emails: "somebody@example.com",
+  allowed_emails: "person@example.com",
   allowed_issuers: "https://example.com",
   allowed_subdomains: "*-shop",
   body_base64: "AAAA",
@@ -94,7 +94,7 @@ const EXAMPLES: Record<string, unknown> = {
   cidrs: "192.0.2.0/24",
   cursor: "1",
   domain: `${UNIQUE_NAME}.example`,
-  email: "somebody@example.com",
+  email: "person@example.com",
   jwks_url: "https://example.com/jwks.json",
   month: "2026-01",
   name: UNIQUE_NAME,
