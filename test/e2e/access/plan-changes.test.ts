@@ -135,7 +135,7 @@ test("tunnels have the lifetime of the current plan, and never a longer one than
 });
 
 test("a tunnel gets the new retention of captures, and its settings stay", async () => {
-  const tunnel = await stack.expose("captured", origin.port);
+  const tunnel = await stack.expose("plan-captured", origin.port);
   await tunnel.put("inspector", { capture: false });
   await buy("pro");
   // Delivered before the response to the purchase, so nothing is left in the outbox.

@@ -22,13 +22,15 @@ let api: TestApi;
 let site: Server;
 let watchByExample: Watch;
 const agents: ExposedTunnel[] = [];
-/** The response to /slow waits for it. */
+/** Resolves when the site has received the request for /slow, whose response waits for `released`. */
+const received = Promise.withResolvers<void>();
 const released = Promise.withResolvers<void>();
 
 beforeAll(async () => {
   site = createServer(({ url }, answer) => {
-    if (url !== "/slow") answer.end("hello");
-    else void released.promise.then(() => answer.end("hello"));
+    if (url !== "/slow") return void answer.end("hello");
+    received.resolve();
+    void released.promise.then(() => answer.end("hello"));
   }).listen(0, "127.0.0.1");
   [api, watchByExample] = await Promise.all([startApi({ shared: false }), loadExample()]);
 });
@@ -217,6 +219,7 @@ test("a stopping server asks its watchers to reconnect, and does not wait for th
   const agent = await exposeSite(owner);
   const watcher = await watch(owner);
   const slow = visit(agent, "/slow");
+  await received.promise;
   const stopped = api.server.stop();
   expect(await watcher.closed).toEqual({ code: 4503, reason: "going_away" });
   expect(await tryUpgrade([`bearer.${other.accessToken}`])).toMatchObject({
