@@ -85,7 +85,7 @@ export interface TestApi extends AsyncDisposable {
   /** The newest code that was mailed to an address. */
   getMailedCode(email: string): Promise<string>;
   readMailsTo(email: string): Promise<string[]>;
-  sql<Row>(text: string, values?: unknown[]): Promise<Row[]>;
+  sql: <Row>(text: string, values?: unknown[]) => Promise<Row[]>;
   connectAgent(
     bearer: string | undefined,
     query: Record<string, string | number>,
