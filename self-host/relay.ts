@@ -9,7 +9,11 @@ import { setTimeout as sleep } from "node:timers/promises";
 
 import { formatHostAndPort } from "../protocol/relay/settings.ts";
 import { ROOT } from "./build/build.ts";
-import { SupervisedProcess, CHILD_RESTART_MAX_MS, CHILD_RESTART_MIN_MS } from "./processes/child.ts";
+import {
+  SupervisedProcess,
+  CHILD_RESTART_MAX_MS,
+  CHILD_RESTART_MIN_MS,
+} from "./processes/child.ts";
 import { getErrorMessage } from "./errors.ts";
 import type { Log } from "./log.ts";
 import type { LocalRelaySettings } from "./settings.ts";

@@ -31,7 +31,9 @@ export class RelayStreams {
 
   constructor(options: RelayStreamsOptions) {
     this.#options = options;
-    this.#control = new RelayControlConnection({ getAccess: (signal) => options.getAccess(signal) });
+    this.#control = new RelayControlConnection({
+      getAccess: (signal) => options.getAccess(signal),
+    });
     this.#control.on("welcome", (welcome, access) => {
       if (welcome.kind === "tunnel") this.#serve(welcome, access);
     });

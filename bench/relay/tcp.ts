@@ -9,7 +9,10 @@ import { connect, type Socket } from "node:net";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { setTimeout as sleep } from "node:timers/promises";
-import { startRelayProcess, type RelayBehindProxies } from "../../test/harness/networks/relay-process.ts";
+import {
+  startRelayProcess,
+  type RelayBehindProxies,
+} from "../../test/harness/networks/relay-process.ts";
 import { startServer, type TestServer } from "../../test/harness/server/server.ts";
 import {
   getCpuMs,

@@ -54,7 +54,10 @@ export async function benchCaptures(stack: BenchServer, seconds: number): Promis
   }));
 }
 
-async function measure({ server, host, workerdPid }: BenchServer, seconds: number): Promise<Measurement> {
+async function measure(
+  { server, host, workerdPid }: BenchServer,
+  seconds: number,
+): Promise<Measurement> {
   const before = getCpuMs(workerdPid);
   const plan = { port: server.port, host, path: "/", connections: CONNECTIONS };
   const result = await runLoad({ ...plan, seconds, warmUpSeconds: WARM_UP_SECONDS });

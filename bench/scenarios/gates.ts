@@ -116,6 +116,11 @@ async function measure(stack: BenchServer, gate: Gate, seconds: number) {
   return { ...result, cpuPerRequest };
 }
 
-async function send(stack: BenchServer, method: string, setting: string, body?: object): Promise<void> {
+async function send(
+  stack: BenchServer,
+  method: string,
+  setting: string,
+  body?: object,
+): Promise<void> {
   await callApi(stack, method, `/tunnels/${stack.tunnelId}/${setting}`, body);
 }

@@ -69,7 +69,12 @@ async function measureMemory(
   };
 }
 
-function openRequest(stack: BenchServer, method: string, path: string, headers = {}): ClientRequest {
+function openRequest(
+  stack: BenchServer,
+  method: string,
+  path: string,
+  headers = {},
+): ClientRequest {
   return httpRequest({
     host: "127.0.0.1",
     port: stack.server.port,

@@ -113,7 +113,8 @@ export class AgentUdpSocket {
   #handleBind(association: number, message: Buffer, { address, port }: RemoteInfo): void {
     const agent = this.#agents.get(association);
     const counter = agent && readBind(message, agent.key);
-    if (!agent || counter === null || counter === undefined) return this.#metrics.countDrop("bad_bind");
+    if (!agent || counter === null || counter === undefined)
+      return this.#metrics.countDrop("bad_bind");
     if (counter <= (agent.binding?.counter ?? -1)) return this.#metrics.countDrop("replayed_bind");
     agent.setBinding({ address, port, counter, at: Date.now() });
     const observed = toAddressBytes(unmapIpv4Address(address));

@@ -148,7 +148,11 @@ async function authenticate(
   c.set("accessToken", token);
   const { sessionId, lastSeenAt } = principal;
   if (Date.now() - lastSeenAt.getTime() > SESSION_LAST_SEEN_PRECISION_MS) {
-    runInBackground(c, "session_use_not_recorded", recordSessionUse(db, { sessionId, ip: address }));
+    runInBackground(
+      c,
+      "session_use_not_recorded",
+      recordSessionUse(db, { sessionId, ip: address }),
+    );
   }
 }
 

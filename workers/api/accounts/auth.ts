@@ -105,7 +105,12 @@ auth.openapi(
     summary: "Send another verification code",
     guard: rateLimited,
     body: EmailAddress,
-    responses: { 200: jsonResponse("Returned whether or not the address has an account. The previous code is no longer valid.", Ok) },
+    responses: {
+      200: jsonResponse(
+        "Returned whether or not the address has an account. The previous code is no longer valid.",
+        Ok,
+      ),
+    },
   }),
   async (c) => {
     const code = await newCode(c, normalizeEmail(c.req.valid("json").email));

@@ -29,7 +29,10 @@ passwords.openapi(
     guard: rateLimited,
     body: EmailAddress,
     responses: {
-      202: jsonResponse("Returned whether or not the address has an account. A token is sent by email if it has one.", Status),
+      202: jsonResponse(
+        "Returned whether or not the address has an account. A token is sent by email if it has one.",
+        Status,
+      ),
     },
   }),
   async (c) => {

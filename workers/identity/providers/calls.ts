@@ -16,7 +16,8 @@ export const PROVIDER_ANSWER_MAX_BYTES = 256 * 1024;
 export function buildCallOptions(env: Pick<Env, "OPERATOR_NETWORK">, configured: URL) {
   return {
     [allowInsecureRequests]: configured.protocol === "http:",
-    [customFetch]: (url: string, init: RequestInit) => fetchConfiguredService(env, url, init, BOUNDS),
+    [customFetch]: (url: string, init: RequestInit) =>
+      fetchConfiguredService(env, url, init, BOUNDS),
     // Code hosts reject requests without a user agent.
     headers: { "user-agent": "Underpass" },
   };

@@ -41,7 +41,10 @@ export async function deriveSuccessors(
 }
 
 /** @returns null unless this service issued the token, with any of its keys. */
-export async function verifyRefreshToken(config: Config, text: string): Promise<RefreshToken | null> {
+export async function verifyRefreshToken(
+  config: Config,
+  text: string,
+): Promise<RefreshToken | null> {
   const [sessionId, secret] = text.split(".");
   if (secret === undefined || !Uuid.safeParse(sessionId).success) return null;
   const tokens = await deriveTokens(config, sessionId!, secret);
