@@ -1,11 +1,10 @@
 import { runDurableObjectAlarm } from "cloudflare:test";
-import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import { afterEach, describe, expect, test, vi } from "vitest";
 import { CLOSE } from "../../../../protocol/wire/close-codes.ts";
 import { FLAG, FRAME } from "../../../../protocol/wire/frames.ts";
 import { LEFT_MS, LiveTunnel, type TestAgent } from "../../../harness/workerd/live-tunnel.ts";
 import { rows } from "../../../harness/workerd/objects.ts";
 
-beforeEach(() => void (rows.reports.length = 0));
 afterEach(() => void vi.useRealTimers());
 
 async function visit(tunnel: LiveTunnel, agent: TestAgent, bytes: number): Promise<void> {
@@ -43,8 +42,10 @@ describe("a tunnel's traffic is charged", () => {
     }
     await tunnel.stub.sendReport();
     const newest = new Map<string, number>();
-    for (const { spending } of rows.reports)
+    for (const { tunnelId, spending } of rows.reports) {
+      if (tunnelId !== tunnel.id) continue;
       for (const { tokenNonce, bytes } of spending) newest.set(tokenNonce, bytes);
+    }
     expect(Object.fromEntries(newest)).toEqual({ a: 13, b: 200 });
   });
 

@@ -1,14 +1,12 @@
 /** A TCP tunnel and its relay: traffic is counted once, and revocations reach the relay. */
 import { runDurableObjectAlarm } from "cloudflare:test";
-import { beforeEach, describe, expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { ERROR_HEADER } from "../../../../protocol/errors.ts";
 import type { ApiToRelayMessage, AssociationUsage } from "../../../../protocol/relay/link.ts";
 import type { TestRelayLink } from "../../../harness/workerd/live-relay.ts";
 import { RefusedError } from "../../../harness/workerd/live-tunnel.ts";
 import { rows } from "../../../harness/workerd/objects.ts";
 import { TcpTunnel } from "../../../harness/workerd/tcp-tunnel.ts";
-
-beforeEach(() => void (rows.reports.length = 0));
 
 const usage = (tunnel: TcpTunnel, change: Partial<AssociationUsage> = {}): AssociationUsage => ({
   tunnelId: tunnel.id,
@@ -61,7 +59,8 @@ describe("traffic through a relay is counted", () => {
     agent.socket.close(1011, "lost");
     await tunnel.stub.addRelayedUsage(usage(tunnel, { bytesIn: 11, tokenNonce: "token-b" }));
     const spending = (await tunnel.stub.sendReport())?.spending;
-    const last = rows.reports.flatMap((report) => report.spending).concat(spending ?? []);
+    const reports = rows.reports.filter(({ tunnelId }) => tunnelId === tunnel.id);
+    const last = reports.flatMap((report) => report.spending).concat(spending ?? []);
     expect(last.at(-1)).toEqual({ tokenNonce: "token-b", month, bytes: 31, requests: 1 });
     expect(last.some(({ tokenNonce }) => tokenNonce === "token-a")).toBe(false);
   });
