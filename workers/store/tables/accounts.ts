@@ -22,7 +22,10 @@ export const users = pgTable(
     id: uuid().primaryKey().defaultRandom(),
     /** NFKC and lower case: one mailbox, one row. */
     email: text().notNull(),
-    /** Argon2id in PHC form. null: this account signs in through a provider only. */
+    /**
+     * Argon2id in PHC form. null: a confirmed account signs in through a provider only; an unconfirmed one had sign-ups
+     * with different passwords, of which none counts.
+     */
     passwordHash: text(),
     emailVerifiedAt: timestamptz(),
     isSuperadmin: boolean().notNull().default(false),
@@ -30,6 +33,9 @@ export const users = pgTable(
     mfaSecret: text(),
     /** The newest time step whose code was accepted: it and all before it are spent. */
     mfaLastStep: bigint({ mode: "number" }),
+    /** Mails that requests without a sign-in have sent to this address since `mailsSince`. */
+    mailsSent: integer().notNull().default(0),
+    mailsSince: timestamptz().notNull().defaultNow(),
     createdAt: timestamptz().notNull().defaultNow(),
   },
   (table) => [
@@ -126,5 +132,27 @@ export const passwordResets = pgTable(
   (table) => [
     index("password_resets_user_id_idx").on(table.userId),
     index("password_resets_expires_at_idx").on(table.expiresAt),
+  ],
+);
+
+/** Mailed links that remove an account's second factor after a delay. At most one of an account is pending. */
+export const mfaRemovals = pgTable(
+  "mfa_removals",
+  {
+    userId: uuid()
+      .primaryKey()
+      .references(() => users.id, { onDelete: "cascade" }),
+    /** SHA-256 in hex. */
+    tokenHash: text().notNull(),
+    requestedAt: timestamptz().notNull().defaultNow(),
+    /** The link removes the second factor from this time on, until it expires. */
+    usableAt: timestamptz().notNull(),
+    expiresAt: timestamptz().notNull(),
+    /** Set when it was used or canceled, or when another change has made it void. */
+    endedAt: timestamptz(),
+  },
+  (table) => [
+    uniqueIndex("mfa_removals_token_hash_key").on(table.tokenHash),
+    index("mfa_removals_expires_at_idx").on(table.expiresAt),
   ],
 );

@@ -24,6 +24,8 @@ export const sessions = pgTable(
     device: text().notNull(),
     ip: text().notNull(),
     createdAt: timestamptz().notNull().defaultNow(),
+    /** When the user last proved who they are: by signing in, or with a password or code since. */
+    authenticatedAt: timestamptz().notNull().defaultNow(),
     lastSeenAt: timestamptz().notNull().defaultNow(),
   },
   (table) => [

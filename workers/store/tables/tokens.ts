@@ -25,6 +25,11 @@ export const tokens = pgTable(
       .notNull()
       .references(() => organizations.id, { onDelete: "cascade" }),
     createdBy: uuid().references(() => users.id, { onDelete: "set null" }),
+    /**
+     * The session that minted it, so that a password reset can revoke it. No foreign key: the session's row is deleted
+     * earlier. null: minted without a session, or confirmed by its owner at a password reset.
+     */
+    sessionId: uuid(),
     /** 16 random bytes in hex: the token's name in paths and inside its signed bytes. */
     nonce: text().notNull(),
     kind: text({ enum: TOKEN_KINDS }).notNull(),
@@ -49,6 +54,7 @@ export const tokens = pgTable(
     index("tokens_minted_by_master_id_idx").on(table.mintedByMasterId),
     index("tokens_project_id_idx").on(table.projectId),
     index("tokens_lineage_id_idx").on(table.lineageId),
+    index("tokens_created_by_idx").on(table.createdBy),
     check("tokens_kind", sql`${table.kind} in ('agent', 'master')`),
     check("tokens_nonce", sql`${table.nonce} ~ '^[0-9a-f]{32}$'`),
     check("tokens_bandwidth_limit_mbps", sql`${table.bandwidthLimitMbps} >= 1`),
