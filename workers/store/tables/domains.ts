@@ -18,6 +18,10 @@ export const domains = pgTable(
     /** Not a secret: it is published in the DNS. */
     verificationToken: text().notNull(),
     verifiedAt: timestamptz(),
+    /** Since when the TXT record of a verified domain has been missing. null: it was there at the last check. */
+    proofMissingSince: timestamptz(),
+    /** When the record is looked up again, if the domain is verified. */
+    nextProofCheckAt: timestamptz().notNull().defaultNow(),
     boundTunnelId: uuid().references(() => tunnels.id),
     createdAt: timestamptz().notNull().defaultNow(),
   },
@@ -31,6 +35,9 @@ export const domains = pgTable(
     index("domains_unverified_idx")
       .on(table.createdAt)
       .where(sql`${table.verifiedAt} is null`),
+    index("domains_next_proof_check_at_idx")
+      .on(table.nextProofCheckAt)
+      .where(sql`${table.verifiedAt} is not null`),
     check("domains_domain", sql`${table.domain} ~ '^[a-z0-9-]+([.][a-z0-9-]+)+$'`),
     check(
       "domains_bound_when_verified",

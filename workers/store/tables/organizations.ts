@@ -1,6 +1,7 @@
 /** Organizations, their members, invitations and projects. */
 import { sql } from "drizzle-orm";
 import {
+  bigint,
   boolean,
   check,
   index,
@@ -26,6 +27,8 @@ export const organizations = pgTable(
     plan: text({ enum: PLANS }).notNull(),
     approvalStatus: text({ enum: APPROVAL_STATUSES }).notNull(),
     trialEndsAt: timestamptz(),
+    /** For the traffic of all tokens together. null: no limit. */
+    monthlyBudgetUsdCents: bigint({ mode: "number" }),
     deletedAt: timestamptz(),
     createdAt: timestamptz().notNull().defaultNow(),
   },
@@ -33,6 +36,10 @@ export const organizations = pgTable(
     uniqueIndex("organizations_slug_key")
       .on(table.slug)
       .where(sql`${table.deletedAt} is null`),
+    check(
+      "organizations_monthly_budget_usd_cents",
+      sql`${table.monthlyBudgetUsdCents} between 0 and 1000000000`,
+    ),
     check("organizations_plan", isIn(table.plan, PLANS)),
     check(
       "organizations_approval_status",
