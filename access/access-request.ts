@@ -6,6 +6,7 @@ import type { IdentityGate, IdentityVerdict } from "./identity.ts";
 import type { BasicAuth } from "./settings.ts";
 
 export interface AccessRequest {
+  tunnelId: string;
   /** The path of the request target, unchanged and without the query. */
   path: string;
   authorization: string | null;
@@ -15,12 +16,17 @@ export interface AccessRequest {
   cookie: string | null;
 }
 
-export function readAccessRequest(request: Request, address: string): AccessRequest {
+export function readAccessRequest(
+  request: Request,
+  tunnelId: string,
+  address: string,
+): AccessRequest {
   const target = getRequestTarget(request.url);
   const query = target.indexOf("?");
   const path = query < 0 ? target : target.slice(0, query);
   const { headers, url } = request;
   return {
+    tunnelId,
     path,
     authorization: headers.get("authorization"),
     address,
@@ -40,5 +46,6 @@ export type TokenVerdict = "valid" | "missing" | "invalid" | { issuerDownForMs: 
 export interface Authenticators {
   password(auth: BasicAuth, request: AccessRequest): Promise<PasswordVerdict>;
   identity(gate: IdentityGate, request: AccessRequest): Promise<IdentityVerdict>;
-  token(rule: JwtValidation, authorization: string | null): Promise<TokenVerdict>;
+  /** @param subdomain the tunnel's. */
+  token(rule: JwtValidation, subdomain: string, request: AccessRequest): Promise<TokenVerdict>;
 }

@@ -15,6 +15,7 @@ export interface Gates {
   policyTag: string;
   /** Absent when an earlier version wrote the header. */
   allowedCidrs?: string[] | null;
+  /** The tunnel's subdomain, which browsers show when they ask for its password. */
   realm: string;
   basicAuth: BasicAuth | null;
   deny: string[];

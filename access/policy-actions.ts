@@ -9,8 +9,11 @@ import type {
   TrafficPolicy,
 } from "../protocol/schemas/access/policies.ts";
 import type { AccessRequest, Authenticators, TokenVerdict } from "./access-request.ts";
-import { isDeniedPath } from "./paths.ts";
+import { checkPath, type PathVerdict } from "./paths/denied-paths.ts";
 import { withRetryAfter, type Refusal } from "./refusal.ts";
+
+const LONG_PATH_MESSAGE =
+  "The address has an encoded or otherwise ambiguous path that is too long for the rules of this tunnel.";
 
 /** Changes to the headers of an admitted request. Names are in lower case. */
 export interface HeadRewrite {
@@ -56,14 +59,21 @@ function addEffect(effects: PolicyEffects, action: PolicyAction): void {
 
 /** The effects that need no state of the tunnel, so that the edge can authorize by them. */
 export async function authorizeByPolicy(
-  { deny, jwt }: Pick<PolicyEffects, "deny" | "jwt">,
+  { deny, jwt, realm }: Pick<PolicyEffects, "deny" | "jwt"> & { realm: string },
   request: AccessRequest,
   authenticators: Pick<Authenticators, "token">,
 ): Promise<Refusal | null> {
-  if (deny.length > 0 && isDeniedPath(deny, request.path)) return { code: "forbidden" };
-  if (jwt === null) return null;
-  const verdict = await authenticators.token(jwt, request.authorization);
+  const refusal = deny.length > 0 ? toPathRefusal(checkPath(deny, request.path)) : null;
+  if (refusal !== null || jwt === null) return refusal;
+  const verdict = await authenticators.token(jwt, realm, request);
   return verdict === "valid" ? null : toTokenRefusal(verdict);
+}
+
+function toPathRefusal(verdict: PathVerdict): Refusal | null {
+  if (verdict === "allowed") return null;
+  return verdict === "denied"
+    ? { code: "forbidden" }
+    : { code: "forbidden", message: LONG_PATH_MESSAGE };
 }
 
 function toTokenRefusal(verdict: Exclude<TokenVerdict, "valid">): Refusal {

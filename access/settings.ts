@@ -12,7 +12,7 @@ const ADDED_FIELDS = { identityGate: null, allowedCidrs: null, isBeyondPlan: fal
 export const AccessSettings = z.object({
   /** Versions of a tunnel only increase. */
   version: z.int(),
-  /** The name that a browser shows when it asks for the tunnel's password. */
+  /** The tunnel's subdomain, which browsers show when they ask for its password. */
   realm: z.string(),
   basicAuth: BasicAuth.nullable(),
   policy: TrafficPolicy.nullable(),

@@ -37,6 +37,7 @@ import { PresenceReporter } from "./tunnel/agents/presence-reporter.ts";
 import { Captures } from "./tunnel/captures/captures.ts";
 import { CaptureFeed } from "./tunnel/captures/feed.ts";
 import { buildReplay } from "./tunnel/captures/replay.ts";
+import { getPublicAddress } from "../protocol/public-address.ts";
 import { CustomHosts, type CustomHostState } from "./tunnel/proxy/custom-hosts.ts";
 import { AccessPolicy, type Maintenance } from "./tunnel/proxy/access-policy.ts";
 import { Lifetime, type StopState } from "./tunnel/agents/lifetime.ts";
@@ -66,11 +67,12 @@ export class Tunnel extends DurableObject<ObjectBindings> implements TunnelRpc {
     super(ctx, env);
     const { storage } = ctx;
     const { kv } = storage;
+    const getTunnelId = () => ctx.id.name ?? this.#reports.tunnelId ?? "";
     this.#alarm = new Alarm(storage);
     this.#lifetime = new Lifetime(kv);
     this.#lastAgent = new LastAgent(kv);
     this.#customHosts = new CustomHosts(storage);
-    this.#access = new AccessPolicy(storage, buildAuthenticators(env));
+    this.#access = new AccessPolicy(storage, buildAuthenticators(env), getTunnelId);
     this.#agents = new Agents(ctx, {
       onDisconnected: (willReturn) => this.#onAgentDisconnected(willReturn),
     });
@@ -97,7 +99,7 @@ export class Tunnel extends DurableObject<ObjectBindings> implements TunnelRpc {
       captures: this.#captures,
       reports: this.#reports,
       trust: { onCloudflare: env.HOSTED === "true", trustProxy: env.TRUST_PROXY === "true" },
-      proto: env.PUBLIC_SCHEME ?? "http",
+      publicAddress: getPublicAddress(env),
     });
     this.#clients = new Clients(ctx, {
       agents: this.#agents,

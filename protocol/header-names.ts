@@ -30,11 +30,15 @@ const NOT_FORWARDED: ReadonlySet<string> = new Set([
   "underpass-replay",
 ]);
 
-/** Headers of a WebSocket handshake: the agent makes its own handshake with the local server. */
+/**
+ * Headers of a WebSocket handshake: the agent makes its own handshake with the local server. It has no body, and a local
+ * server would take the first messages for one that `Content-Length` announces.
+ */
 export const WEBSOCKET_HANDSHAKE_HEADERS: ReadonlySet<string> = new Set([
   "sec-websocket-key",
   "sec-websocket-version",
   "sec-websocket-extensions",
+  "content-length",
 ]);
 
 /** @param name in lower case. */

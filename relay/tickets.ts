@@ -13,6 +13,7 @@ import {
   JWKS_REFETCH_MIN_MS,
   TICKET_CLOCK_TOLERANCE_MS,
 } from "./limits.ts";
+import { isCanonicalJwt } from "../shared/jwt.ts";
 
 const Jwks = z.object({ keys: z.array(z.looseObject({ kty: z.string() })).max(100) });
 
@@ -65,6 +66,7 @@ export class TicketVerifier {
   }
 
   async #check(text: string, graceMs: number): Promise<RelayTicket | "unknown_key" | null> {
+    if (!isCanonicalJwt(text)) return null;
     if (!this.#keys) throw new KeysUnavailableError("the API's keys could not be fetched yet");
     try {
       const { payload } = await jwtVerify(text, this.#keys, {

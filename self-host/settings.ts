@@ -19,7 +19,7 @@ import {
   Settings as WorkerSettings,
   smtpUrl,
 } from "../workers/config/config.ts";
-import { parseApiHosts } from "../workers/config/hosts.ts";
+import { parseApiHosts } from "../protocol/public-address.ts";
 import type { SmtpServer } from "../workers/config/smtp-server.ts";
 import { getErrorMessage, StartError } from "./errors.ts";
 

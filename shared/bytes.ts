@@ -48,6 +48,28 @@ export function toBase64Url(bytes: Uint8Array): string {
   return toBase64(bytes).replaceAll("+", "-").replaceAll("/", "_").replace(/=+$/, "");
 }
 
+/**
+ * base64url (RFC 4648 §5) without padding, and with unused bits of zero: each value has one spelling. For tokens, of which
+ * a second spelling would pass as another token.
+ *
+ * @returns null for anything else.
+ */
+export function fromBase64Url(text: string): Uint8Array<ArrayBuffer> | null {
+  return isBase64Url(text) ? fromBase64(text) : null;
+}
+
+const BASE64URL = /^(?:[\w-]{4})*(?:[\w-][AQgw]|[\w-]{2}[AEIMQUYcgkosw048])?$/;
+
+export function isBase64Url(text: string): boolean {
+  return BASE64URL.test(text);
+}
+
+/** base64url as above, or base64 with padding (RFC 4648 §4), each in its one spelling. @returns null for anything else. */
+export function fromCanonicalBase64(text: string): Uint8Array<ArrayBuffer> | null {
+  const bytes = fromBase64(text);
+  return bytes && (toBase64Url(bytes) === text || toBase64(bytes) === text) ? bytes : null;
+}
+
 /** Takes either alphabet, with or without padding. @returns null for anything else. */
 export function fromBase64(text: string): Uint8Array<ArrayBuffer> | null {
   const standard = text

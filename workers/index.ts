@@ -7,7 +7,7 @@ import { getAuthority, parseHost } from "../protocol/hosts.ts";
 import { startDraining } from "./draining.ts";
 import { visit } from "./edge/visit.ts";
 import type { Env } from "./env.ts";
-import { parseApiHosts } from "./config/hosts.ts";
+import { parseApiHosts } from "../protocol/public-address.ts";
 import { BoundedMap } from "../shared/bounded-map.ts";
 
 export { RateLimiter } from "../durable-objects/rate-limiter.ts";

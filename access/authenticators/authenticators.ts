@@ -5,6 +5,7 @@
 import { waitUntil } from "cloudflare:workers";
 import type { JSONWebKeySet } from "jose";
 import { parseHost, toRouteName } from "../../protocol/hosts.ts";
+import { getPublicAddress, type AddressSettings } from "../../protocol/public-address.ts";
 import { SIGN_IN_TICKET_PATH } from "../identity.ts";
 import type { IssuerKeys } from "./issuer-keys.ts";
 import type { Authenticators } from "../access-request.ts";
@@ -14,10 +15,8 @@ import { PasswordAuthenticator } from "./passwords.ts";
 import type { JwtAuthenticator } from "./tokens.ts";
 
 /** The settings that the authenticators read, and the source of the service's own public keys. */
-export interface AccessBindings {
+export interface AccessBindings extends AddressSettings {
   INTERNAL_API: { getAccessTokenJwks(): Promise<JSONWebKeySet> };
-  PUBLIC_SCHEME?: string;
-  SERVICE_DOMAIN?: string;
   ALLOW_PRIVATE_FETCH?: string;
 }
 
@@ -45,21 +44,26 @@ export function buildAuthenticators(env: AccessBindings): Authenticators {
       passes ??= await loadPasses(env);
       return passes.check(gate, host, cookies);
     },
-    async token(rule, authorization) {
+    async token(rule, subdomain, { authorization, tunnelId }) {
       tokens ??= await loadTokens(env);
-      return tokens.check(rule, authorization);
+      const host = `${subdomain}.${getServiceDomain(env)}`;
+      return tokens.check(rule, authorization, { tunnelId, host });
     },
   };
 }
 
 /** The identity gate applies to hosts below the service's own domain: custom domains have their own sign-in. */
-function isCustomHost(host: string, { SERVICE_DOMAIN: domain = "localhost" }: AccessBindings) {
-  return host !== "" && toRouteName(host, domain.toLowerCase()) === host;
+function isCustomHost(host: string, env: AccessBindings): boolean {
+  return host !== "" && toRouteName(host, getServiceDomain(env)) === host;
+}
+
+function getServiceDomain({ SERVICE_DOMAIN: domain = "localhost" }: AccessBindings): string {
+  return domain.toLowerCase();
 }
 
 async function loadTokens(env: AccessBindings): Promise<JwtAuthenticator> {
   const [keys, { JwtAuthenticator }] = await Promise.all([loadKeys(env), import("./tokens.ts")]);
-  return new JwtAuthenticator({ keys, now });
+  return new JwtAuthenticator({ keys, now, apiOrigin: getPublicAddress(env).apiOrigin });
 }
 
 async function loadPasses(env: AccessBindings): Promise<PassAuthenticator> {

@@ -1,12 +1,17 @@
-/** Visitors' tokens (`Authorization: Bearer <JWT>`): verified once, then cached until they expire. */
+/**
+ * Visitors' tokens (`Authorization: Bearer <JWT>`): verified once, then cached until they expire. An access token of the
+ * API is never accepted, whatever a rule says.
+ */
 import { decodeJwt, errors, jwtVerify, type JWTPayload, type JWTVerifyOptions } from "jose";
 import { ISSUER_DOWN_MS, ISSUER_KEYS_MAX_MS } from "./limits.ts";
+import { isApiToken } from "../api-tokens.ts";
 import type { JwtValidation } from "../../protocol/schemas/access/policies.ts";
 import type { IssuerKeys, KeySet } from "./issuer-keys.ts";
 import type { TokenVerdict } from "../access-request.ts";
 import { BoundedMap } from "../../shared/bounded-map.ts";
 import { keyedHash } from "./keyed-hash.ts";
 import { parseBearerToken } from "../../shared/bearer-token.ts";
+import { isCanonicalJwt } from "../../shared/jwt.ts";
 
 export const VISITOR_TOKEN_MAX_CHARS = 16 * 1024;
 export const VISITOR_TOKEN_LEEWAY_SECONDS = 30;
@@ -21,32 +26,50 @@ const ALGORITHMS = [
 
 /** Stands for this service, when a rule names no issuer. No other issuer can have an empty name. */
 export const OWN_ISSUER = "";
-/** The `typ` of this service's access tokens. Tokens for other purposes have other types. */
-const OWN_TOKEN_TYPE = "at+jwt";
+/** The `typ` of tokens that this service signs for the visitors of one tunnel. Tokens for other purposes have other types. */
+export const VISITOR_TOKEN_TYPE = "underpass-visitor-token+jwt";
+
+/** The tunnel that a token must have been minted for, if the rule names no issuer. */
+export interface TokenRecipient {
+  tunnelId: string;
+  /** Below the service's own domain, also when the visitor uses a custom domain of the tunnel. */
+  host: string;
+}
 
 export interface TokenDeps {
   keys: IssuerKeys;
   now(): number;
 }
 
+interface JwtDeps extends TokenDeps {
+  /** The issuer of this service's own tokens. */
+  apiOrigin: string;
+}
+
 export class JwtAuthenticator {
-  readonly #deps: TokenDeps;
+  readonly #deps: JwtDeps;
   /** When to verify again, by the keyed hash of a token and the rule that it satisfies. */
   readonly #valid = new BoundedMap<string, number>(VISITOR_TOKENS_MAX);
 
-  constructor(deps: TokenDeps) {
+  constructor(deps: JwtDeps) {
     this.#deps = deps;
   }
 
-  async check(rule: JwtValidation, authorization: string | null): Promise<TokenVerdict> {
+  async check(
+    rule: JwtValidation,
+    authorization: string | null,
+    recipient: TokenRecipient,
+  ): Promise<TokenVerdict> {
     const token = parseBearerToken(authorization);
     if (token === null) return "missing";
     if (token.length > VISITOR_TOKEN_MAX_CHARS) return "invalid";
+    if (isApiToken(token, this.#deps.apiOrigin)) return "invalid";
     const { allowed_issuers: issuers, allowed_audiences: audiences } = rule;
-    const key = await keyedHash(JSON.stringify([issuers, audiences, token]));
+    const { tunnelId, host } = recipient;
+    const key = await keyedHash(JSON.stringify([issuers, audiences, tunnelId, host, token]));
     if ((this.#valid.get(key) ?? 0) > this.#deps.now()) return "valid";
 
-    const payload = await this.#verify(rule, token);
+    const payload = await this.#verify(rule, token, recipient);
     if (payload === "issuer_down") return { issuerDownForMs: ISSUER_DOWN_MS };
     if (payload === null || !Number.isFinite(payload.exp)) return "invalid";
     const expiresAtMs = ((payload.exp ?? 0) + VISITOR_TOKEN_LEEWAY_SECONDS) * 1000;
@@ -56,20 +79,30 @@ export class JwtAuthenticator {
     return "valid";
   }
 
-  async #verify(rule: JwtValidation, token: string): Promise<JWTPayload | "issuer_down" | null> {
+  async #verify(
+    rule: JwtValidation,
+    token: string,
+    { tunnelId, host }: TokenRecipient,
+  ): Promise<JWTPayload | "issuer_down" | null> {
     const issuer = findIssuer(rule, token);
     if (issuer === null) return null;
+    const { keys, apiOrigin } = this.#deps;
     const options: JWTVerifyOptions = {
       algorithms: ALGORITHMS,
       requiredClaims: ["exp"],
       clockTolerance: VISITOR_TOKEN_LEEWAY_SECONDS,
       currentDate: new Date(this.#deps.now()),
     };
-    if (rule.allowed_audiences) options.audience = rule.allowed_audiences;
-    if (issuer === OWN_ISSUER) options.typ = OWN_TOKEN_TYPE;
-    else options.issuer = issuer;
-
-    return verifyWithIssuerKeys(this.#deps.keys, issuer, token, options);
+    if (issuer !== OWN_ISSUER) {
+      options.issuer = issuer;
+      if (rule.allowed_audiences) options.audience = rule.allowed_audiences;
+      return verifyWithIssuerKeys(keys, issuer, token, options);
+    }
+    if (rule.allowed_audiences && !rule.allowed_audiences.includes(host)) return null;
+    Object.assign(options, { typ: VISITOR_TOKEN_TYPE, issuer: apiOrigin, audience: host });
+    const payload = await verifyWithIssuerKeys(keys, issuer, token, options);
+    // A deleted tunnel's name can go to another owner, its id cannot.
+    return typeof payload === "object" && payload?.["tunnel"] !== tunnelId ? null : payload;
   }
 }
 
@@ -80,6 +113,7 @@ export async function verifyWithIssuerKeys(
   token: string,
   options: JWTVerifyOptions,
 ): Promise<JWTPayload | "issuer_down" | null> {
+  if (!isCanonicalJwt(token)) return null;
   const keys = await issuerKeys.get(issuer);
   if (keys === null) return "issuer_down";
   const payload = await verifyWithKeys(token, keys, options);

@@ -23,7 +23,7 @@ const policy = (...actions: object[]) => ({
 const GATES = ["policy", "auth", "edge-auth"];
 const ANY_VISITOR = { allowed_domains: [], allowed_emails: [] };
 
-function buildGates(accessToken: string, pass: string): Gate[] {
+function buildGates(visitorToken: string, pass: string): Gate[] {
   return [
     { name: "open", set: () => Promise.resolve() },
     {
@@ -50,13 +50,13 @@ function buildGates(accessToken: string, pass: string): Gate[] {
     {
       name: "policy: jwt_validation",
       ...policy({ kind: "jwt_validation" }),
-      headers: { authorization: `Bearer ${accessToken}` },
+      headers: { authorization: `Bearer ${visitorToken}` },
     },
   ];
 }
 
 export async function benchGates(stack: BenchServer, seconds: number): Promise<Row[]> {
-  const gates = buildGates(stack.accessToken, await signIn(stack));
+  const gates = buildGates(await mintVisitorToken(stack), await signIn(stack));
   const results = new Map(gates.map(({ name }) => [name, [] as Measurement[]]));
   for (let round = 0; round < ROUNDS; round++) {
     for (const gate of gates) {
@@ -95,6 +95,12 @@ async function signIn(stack: BenchServer): Promise<string> {
   const pass = browser.cookie(stack.host.split(":")[0]!, COOKIE);
   if (pass === undefined) throw new Error("the visitor got no pass");
   return pass;
+}
+
+async function mintVisitorToken(stack: BenchServer): Promise<string> {
+  const path = `/tunnels/${stack.tunnelId}/visitor-tokens`;
+  const { token } = await callApi<{ token: string }>(stack, "POST", path, { subject: "bench" });
+  return token;
 }
 
 type Measurement = Awaited<ReturnType<typeof measure>>;

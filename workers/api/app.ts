@@ -57,6 +57,7 @@ import { setup } from "./accounts/setup.ts";
 import { tokens } from "./tokens/tokens.ts";
 import { tunnels } from "./tunnels/tunnels.ts";
 import { visitorSignIn } from "./access/visitor-sign-in.ts";
+import { visitorTokens } from "./access/visitor-tokens.ts";
 
 const api = new OpenAPIHono<ApiEnv>();
 
@@ -103,6 +104,7 @@ for (const area of [
   identityGate,
   visitorSignIn,
   policies,
+  visitorTokens,
   maintenance,
   capturing,
   ipAllowlist,

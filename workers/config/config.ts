@@ -4,8 +4,12 @@
  */
 import { z } from "zod";
 import { RELAY_SECRET_MIN_CHARS } from "../../protocol/relay/settings.ts";
+import {
+  getPublicAddress,
+  parseApiHosts,
+  type PublicAddress,
+} from "../../protocol/public-address.ts";
 import { BILLING_MODES } from "../../protocol/schemas/billing.ts";
-import { parseApiHosts } from "./hosts.ts";
 import { parseMailbox } from "./mailbox.ts";
 import { parseSmtpUrl } from "./smtp-server.ts";
 import { PLANS } from "../../protocol/plans.ts";
@@ -154,6 +158,7 @@ export interface Config extends Omit<z.output<typeof Settings>, "API_HOSTS"> {
   API_HOSTS: ReadonlySet<string>;
   /** The origin of the service's own links, such as `http://localhost:8787`. No trailing slash. */
   publicOrigin: string;
+  portSuffix: PublicAddress["portSuffix"];
 }
 
 const configs = new WeakMap<object, Config>();
@@ -170,26 +175,18 @@ export function getConfig(env: object): Config {
 
 function parseConfig(env: object): Config {
   const settings = Settings.superRefine(checkSettingGroups).parse(env);
-  const { SERVICE_DOMAIN: domain } = settings;
-  const apiHosts = parseApiHosts(domain, settings.API_HOSTS);
+  const { portSuffix, apiOrigin } = getPublicAddress(settings);
   return {
     ...settings,
-    API_HOSTS: new Set(apiHosts),
-    publicOrigin: `${settings.PUBLIC_SCHEME}://${apiHosts[0]}${portSuffix(settings)}`,
+    API_HOSTS: new Set(parseApiHosts(settings.SERVICE_DOMAIN, settings.API_HOSTS)),
+    publicOrigin: apiOrigin,
+    portSuffix,
   };
-}
-
-function portSuffix({
-  PUBLIC_SCHEME,
-  PUBLIC_PORT,
-}: Pick<Config, "PUBLIC_SCHEME" | "PUBLIC_PORT">): string {
-  const standard = PUBLIC_SCHEME === "https" ? 443 : 80;
-  return PUBLIC_PORT === undefined || PUBLIC_PORT === standard ? "" : `:${PUBLIC_PORT}`;
 }
 
 /** The public URL of a host, with the scheme and port that visitors use. No trailing slash. */
 export function publicUrl(config: Config, host: string): string {
-  return `${config.PUBLIC_SCHEME}://${host}${portSuffix(config)}`;
+  return `${config.PUBLIC_SCHEME}://${host}${config.portSuffix}`;
 }
 
 /** The URL that visitors of a TCP tunnel connect to. @param host of a relay; an IPv6 address without brackets. */

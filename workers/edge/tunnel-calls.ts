@@ -33,7 +33,7 @@ async function callWithVerdict(
   gates: Gates,
 ): Promise<Response> {
   const trust = { onCloudflare: env.HOSTED === "true", trustProxy: env.TRUST_PROXY === "true" };
-  const accessRequest = readAccessRequest(request, getClientAddress(request, trust));
+  const accessRequest = readAccessRequest(request, tunnelId, getClientAddress(request, trust));
   const refusal = await authorize(gates, accessRequest, buildAuthenticators(env));
   const withVerdict = new Request(request);
   withVerdict.headers.set(EDGE_VERDICT_HEADER, formatEdgeVerdict(gates, refusal));

@@ -6,7 +6,7 @@
  */
 import type { CryptoKey } from "jose";
 import type { Config } from "../config/config.ts";
-import { fromBase64, toBase64Url, toHex, toUtf8 } from "../../shared/bytes.ts";
+import { fromBase64Url, toBase64Url, toHex, toUtf8 } from "../../shared/bytes.ts";
 import { deriveKeys } from "./keys.ts";
 
 const NONCE_BYTES = 12;
@@ -23,8 +23,8 @@ export async function encrypt(config: Config, purpose: string, text: string): Pr
 /** @throws Error when the text was encrypted with an unknown key or for another purpose, or was changed. */
 export async function decrypt(config: Config, purpose: string, encrypted: string): Promise<string> {
   const [version, id, nonce, ciphertext] = encrypted.split(".");
-  const iv = fromBase64(nonce ?? "");
-  const bytes = fromBase64(ciphertext ?? "");
+  const iv = fromBase64Url(nonce ?? "");
+  const bytes = fromBase64Url(ciphertext ?? "");
   if (version !== "v1" || !iv || !bytes)
     throw new Error("the text is not in the format of encrypted texts");
   const at = (await keyIds(config)).indexOf(id ?? "");

@@ -41,7 +41,14 @@ export function buildReplay(capture: Capture, changes: ReplayChanges): Replay | 
   parts.push(REPLAY_HEADER, record.id);
   const flags = body.byteLength === 0 ? FLAG.end : 0;
   return {
-    head: { parts, flags, isWebSocket: false, isHeadMethod: method === "HEAD", edgeVerdict: null },
+    head: {
+      parts,
+      flags,
+      isWebSocket: false,
+      isHeadMethod: method === "HEAD",
+      edgeVerdict: null,
+      hasApiToken: false,
+    },
     body,
   };
 }

@@ -12,7 +12,11 @@ import {
   hasSlowGate,
   type Gates,
 } from "../../../access/gates.ts";
-import { compilePolicy, type HeadRewrite } from "../../../access/policy-actions.ts";
+import {
+  compilePolicy,
+  type HeadRewrite,
+  type PolicyEffects,
+} from "../../../access/policy-actions.ts";
 import { RateWindow, type SavedPart } from "../../../access/rate-window.ts";
 import { withRetryAfter, type Refusal } from "../../../access/refusal.ts";
 import {
@@ -22,7 +26,13 @@ import {
 } from "../../../access/settings.ts";
 import { RATE_WINDOW_MS } from "../../../protocol/limits.ts";
 import type { RateLimit } from "../../../protocol/schemas/access/policies.ts";
-import { rewriteHead, type RequestHead } from "./heads.ts";
+import { removeFromHead, rewriteHead, type RequestHead } from "./heads.ts";
+
+const API_TOKEN_REFUSAL: Refusal = {
+  code: "unauthorized",
+  message:
+    "This request has an access token of the Underpass API. A tunnel does not receive it, because its owner could use it. End the session that it belongs to if you sent it by mistake.",
+};
 
 const MAINTENANCE_RETRY_MS = 30_000;
 /** A count is saved this long after its request, at the latest. A crash loses no more than this. */
@@ -67,15 +77,21 @@ const NO_RULES: Rules = {
 export class AccessPolicy {
   readonly #storage: DurableObjectStorage;
   readonly #authenticators: Authenticators;
+  readonly #getTunnelId: () => string;
   #rules: Rules;
   #maintenance: Maintenance | undefined;
   #window: RateWindow | undefined;
   #saveTimer: ReturnType<typeof setTimeout> | undefined;
   #isOpen = true;
 
-  constructor(storage: DurableObjectStorage, authenticators: Authenticators) {
+  constructor(
+    storage: DurableObjectStorage,
+    authenticators: Authenticators,
+    getTunnelId: () => string,
+  ) {
     this.#storage = storage;
     this.#authenticators = authenticators;
+    this.#getTunnelId = getTunnelId;
     this.#maintenance = storage.kv.get<Maintenance>(KEY.maintenance);
     const stored = storage.kv.get<StoredSettings>(KEY.settings);
     this.#rules = stored ? compileRules(fillAddedFields(stored.settings), stored.seal) : NO_RULES;
@@ -127,9 +143,9 @@ export class AccessPolicy {
 
   // ── A visitor's request ──
 
-  /** Every request is admitted without changes. */
-  get admitsEverything(): boolean {
-    return this.#isOpen;
+  /** Whether a request is admitted without changes, which is the case for most. */
+  admitsUnchanged({ edgeVerdict, hasApiToken }: RequestHead): boolean {
+    return this.#isOpen && edgeVerdict === null && !hasApiToken;
   }
 
   /**
@@ -145,6 +161,8 @@ export class AccessPolicy {
     const refusal =
       (await this.#decide(rules, request, head, address)) ?? this.#countRequest(rules, address);
     if (refusal === null) rewriteHead(head, rules.rewrite);
+    // A wrong password may be the right one elsewhere: the owner does not see it among the captured requests.
+    else removeFromHead(head, rules.rewrite);
     return refusal;
   }
 
@@ -175,16 +193,18 @@ export class AccessPolicy {
   async #decide(
     { isBeyondPlan, gates }: Rules,
     request: Request,
-    { edgeVerdict }: RequestHead,
+    { edgeVerdict, hasApiToken }: RequestHead,
     address: string,
   ): Promise<Refusal | null> {
     if (this.#maintenance?.isOn) return toMaintenanceRefusal(this.#maintenance);
     // The plan no longer includes one of the gates, but the tunnel must not become public.
     if (isBeyondPlan) return { code: "upgrade_required" };
+    if (hasApiToken) return API_TOKEN_REFUSAL;
     if (gates === null) return null;
     const decided = parseEdgeVerdict(edgeVerdict, gates);
     if (decided !== undefined) return decided;
-    return authorize(gates, readAccessRequest(request, address), this.#authenticators);
+    const accessRequest = readAccessRequest(request, this.#getTunnelId(), address);
+    return authorize(gates, accessRequest, this.#authenticators);
   }
 
   /** Counts a request, unless it exceeds the rate limit. */
@@ -242,10 +262,17 @@ function compileRules(settings: AccessSettings, policyTag: string): Rules {
   const { isBeyondPlan, allowedCidrs } = settings;
   const effects = compilePolicy(settings.policy);
   const { rateLimit, rewrite } = effects;
-  // The visitor's credentials are for the gate. The local server may have a password of its own.
-  if (settings.basicAuth !== null) rewrite.remove.add("authorization");
+  if (isAuthorizationConsumed(settings, effects)) rewrite.remove.add("authorization");
   const gates = buildGates(settings, policyTag, effects);
   return { isBeyondPlan, allowedCidrs, gates, rateLimit, rewrite };
+}
+
+/** Whether the `Authorization` header is for a gate. The local server receives it only if the owner wants that. */
+function isAuthorizationConsumed(
+  { basicAuth }: AccessSettings,
+  { jwt }: Pick<PolicyEffects, "jwt">,
+): boolean {
+  return basicAuth !== null || (jwt !== null && jwt.forward_token !== true);
 }
 
 function toMaintenanceRefusal({ message }: Maintenance): Refusal {

@@ -6,10 +6,14 @@ import { ERROR_HEADER } from "../../../protocol/errors.ts";
 import { FLAG } from "../../../protocol/wire/frames.ts";
 import { getRequestTarget } from "../../../protocol/request-target.ts";
 import { isForwarded, WEBSOCKET_HANDSHAKE_HEADERS } from "../../../protocol/header-names.ts";
+import { parseHost } from "../../../protocol/hosts.ts";
+import type { PublicAddress } from "../../../protocol/public-address.ts";
+import { isApiToken } from "../../../access/api-tokens.ts";
 import { EDGE_VERDICT_HEADER } from "../../../access/edge-verdict.ts";
 import { isPassCookie, removePass } from "../../../access/authenticators/pass-cookie.ts";
 import { GATES_HEADER } from "../../../access/gates.ts";
 import type { HeadRewrite } from "../../../access/policy-actions.ts";
+import { parseBearerToken } from "../../../shared/bearer-token.ts";
 import { headerPairs } from "../../../shared/raw-headers.ts";
 
 export interface RequestHead {
@@ -20,15 +24,18 @@ export interface RequestHead {
   isHeadMethod: boolean;
   /** The value of `EDGE_VERDICT_HEADER`. Not trusted yet: a visitor may have sent it. */
   edgeVerdict: string | null;
+  /** The visitor sent an access token of the API, which is not in `parts`. */
+  hasApiToken: boolean;
 }
 
 /**
  * One pass over the headers: each call into the platform's request object costs as much as the rest of this.
- * @param forwarded for the `X-Forwarded-*` headers.
+ * @param visitorAddress for `X-Forwarded-For`. Empty when it is unknown.
  */
 export function buildRequestHead(
   request: Request,
-  forwarded: { address: string; proto: string },
+  visitorAddress: string,
+  publicAddress: PublicAddress,
 ): RequestHead {
   const { method, url } = request;
   const parts = [method, getRequestTarget(url)];
@@ -36,12 +43,17 @@ export function buildRequestHead(
   let host = "";
   let edgeVerdict: string | null = null;
   let isWebSocket = false;
+  let hasApiToken = false;
   request.headers.forEach((value, name) => {
     if (name === "host") host = value;
     else if (name === "connection") connection = value.toLowerCase();
     else if (name === "upgrade")
       isWebSocket = method === "GET" && value.toLowerCase() === "websocket";
     else if (name === EDGE_VERDICT_HEADER) edgeVerdict = value;
+    else if (name === "authorization" && isApiAuthorization(value, publicAddress)) {
+      hasApiToken = true;
+      return;
+    }
     const forwardedValue = name === "cookie" ? removePass(value) : value;
     if (forwardedValue !== null && isForwarded(name)) parts.push(name, forwardedValue);
   });
@@ -52,17 +64,39 @@ export function buildRequestHead(
     named.delete("host");
     removeHeaders(parts, named);
   }
-  if (forwarded.address !== "") parts.push("x-forwarded-for", forwarded.address);
-  parts.push("x-forwarded-proto", forwarded.proto);
-  if (host !== "") parts.push("x-forwarded-host", host);
+  if (visitorAddress !== "") parts.push("x-forwarded-for", visitorAddress);
+  parts.push("x-forwarded-proto", publicAddress.scheme);
+  const publicHost = toPublicHost(host, publicAddress);
+  if (publicHost !== null) parts.push("x-forwarded-host", publicHost);
   const end = request.body === null ? FLAG.end : 0;
   const flags = isWebSocket ? FLAG.socket : end;
-  return { parts, flags, isWebSocket, isHeadMethod: method === "HEAD", edgeVerdict };
+  return { parts, flags, isWebSocket, isHeadMethod: method === "HEAD", edgeVerdict, hasApiToken };
+}
+
+function isApiAuthorization(authorization: string, { apiOrigin }: PublicAddress): boolean {
+  const token = parseBearerToken(authorization);
+  return token !== null && isApiToken(token, apiOrigin);
+}
+
+/**
+ * The host as the service writes it in its URLs. Links that a local server makes of it must not lead to a port that the
+ * visitor invented.
+ */
+function toPublicHost(authority: string, { portSuffix }: PublicAddress): string | null {
+  const host = parseHost(authority);
+  if (host === null) return null;
+  return portSuffix !== "" && authority.endsWith(portSuffix) ? host + portSuffix : host;
+}
+
+export function removeFromHead({ parts }: RequestHead, { remove }: HeadRewrite): void {
+  if (remove.size > 0) removeHeaders(parts, remove);
 }
 
 /** Removes headers, then sets others, which replace those of the visitor. */
-export function rewriteHead({ parts }: RequestHead, { remove, set }: HeadRewrite): void {
-  if (remove.size > 0) removeHeaders(parts, remove);
+export function rewriteHead(head: RequestHead, rewrite: HeadRewrite): void {
+  const { parts } = head;
+  const { set } = rewrite;
+  removeFromHead(head, rewrite);
   if (set.size > 0) removeHeaders(parts, set);
   for (const [name, value] of set) parts.push(name, value);
 }

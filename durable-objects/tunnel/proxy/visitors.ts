@@ -14,6 +14,7 @@ import { readAttachment, type VisitorAttachment } from "../agents/admission.ts";
 import type { AgentLink } from "../agents/agent-link.ts";
 import { closeQuietly } from "../../close-quietly.ts";
 import type { LastAgent } from "../agents/last-agent.ts";
+import type { PublicAddress } from "../../../protocol/public-address.ts";
 import type { Agents } from "../agents/agents.ts";
 import type { Captures } from "../captures/captures.ts";
 import type { Recording } from "../captures/recording.ts";
@@ -55,8 +56,7 @@ export interface VisitorsDeps {
   captures: Captures;
   reports: Pick<MetricsReporter, "usage" | "countOutcome">;
   trust: AddressTrust;
-  /** The scheme that visitors use. */
-  proto: string;
+  publicAddress: PublicAddress;
 }
 
 export class Visitors {
@@ -80,11 +80,11 @@ export class Visitors {
   }
 
   visit(request: Request): Promise<Response> {
-    const { captures, customHosts, access, trust, proto } = this.#deps;
+    const { captures, customHosts, access, trust, publicAddress } = this.#deps;
     if (customHosts.hasMovedAway(request))
       return Promise.resolve(toRefusalResponse({ code: "tunnel_not_found" }));
     const address = getClientAddress(request, trust);
-    const head = buildRequestHead(request, { address, proto });
+    const head = buildRequestHead(request, address, publicAddress);
     const recording = captures.startRecording({
       parts: head.parts,
       hasBody: request.body !== null,
@@ -92,8 +92,7 @@ export class Visitors {
       clientIp: address,
       replayOf: null,
     });
-    if (access.admitsEverything && head.edgeVerdict === null)
-      return this.#dispatch(request, head, recording);
+    if (access.admitsUnchanged(head)) return this.#dispatch(request, head, recording);
     return this.#visitWithPolicy(request, head, address, recording);
   }
 

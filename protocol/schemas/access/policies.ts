@@ -49,7 +49,7 @@ const Issuer = z
 
 const JwtValidation = z.object({
   kind: z.literal("jwt_validation"),
-  /** Default: tokens of this service. */
+  /** Default: this service, with tokens that it minted for this tunnel. */
   allowed_issuers: z.array(Issuer).min(1).max(POLICY_MAX_ISSUERS).optional(),
   /** Default: any audience. */
   allowed_audiences: z
@@ -63,6 +63,8 @@ const JwtValidation = z.object({
     .min(1)
     .max(POLICY_MAX_AUDIENCES)
     .optional(),
+  /** Whether the local server receives the `Authorization` header. Default: false. */
+  forward_token: z.boolean().optional(),
 });
 
 const RateLimit = z.object({

@@ -135,6 +135,10 @@ export const AUDIT_ACTIONS = {
   },
   tunnel_policy_set: { resource: "tunnel", description: "A traffic policy was set." },
   tunnel_policy_removed: { resource: "tunnel", description: "The traffic policy was removed." },
+  visitor_token_minted: {
+    resource: "tunnel",
+    description: "A visitor's token was minted; `metadata` has `subject` and `expiresAt`.",
+  },
   tunnel_inspector_set: {
     resource: "tunnel",
     description: "The settings of the inspector were changed.",

@@ -1,8 +1,12 @@
-import { exportJWK, generateKeyPair, SignJWT, type JWK } from "jose";
-import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
+import { decodeJwt, exportJWK, generateKeyPair, SignJWT, type JWK } from "jose";
+import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from "vitest";
+import type { MintedVisitorToken } from "../../../protocol/schemas/access/visitor-tokens.ts";
 import { startHttpServer, type HttpServer } from "../../harness/fakes/listening.ts";
 import { startRawOrigin, type RawOrigin } from "../../harness/tunnel/origin.ts";
+import { createCaller } from "../../harness/server/api.ts";
+import { WAIT_OPTIONS } from "../../harness/timeouts.ts";
 import {
+  basicAuthorization,
   findErrorCode,
   startTunnelOwner,
   type OwnedTunnel,
@@ -74,15 +78,22 @@ const token = (issuer: string, claims: object = {}, { jwk, privateKey } = first)
     .setProtectedHeader({ alg: "ES256", kid: jwk.kid! })
     .setExpirationTime("10m")
     .sign(privateKey);
+/** The last `Authorization` header that the local server has received. */
+const readForwarded = () => findHeader(origin.requests.at(-1)!.headers, "authorization");
 const visitWithToken = (jwt: string) => shop.visit("/", { authorization: `Bearer ${jwt}` });
 
 describe("a tunnel that requires a token", () => {
-  test("accepts tokens of its issuers and audiences, and forwards them", async () => {
+  test("accepts tokens of its issuers and audiences, and forwards them only on request", async () => {
     const { issuer } = newIssuer([first.jwk]);
-    await requireToken({ allowed_issuers: [issuer], allowed_audiences: ["shop"] });
+    const rule = { allowed_issuers: [issuer], allowed_audiences: ["shop"] };
     const jwt = await token(issuer, { aud: "shop" });
-    for (let n = 0; n < 3; n++) expect(findErrorCode(await visitWithToken(jwt))).toBe("passed");
-    expect(findHeader(origin.requests.at(-1)!.headers, "authorization")).toBe(`Bearer ${jwt}`);
+    for (const forward of [undefined, false, true]) {
+      await requireToken({ ...rule, forward_token: forward });
+      for (let n = 0; n < 3; n++) {
+        expect(findErrorCode(await visitWithToken(jwt))).toBe("passed");
+        expect(readForwarded()).toBe(forward ? `Bearer ${jwt}` : undefined);
+      }
+    }
 
     const refused = await visitWithToken(await token(issuer, { aud: "desk" }));
     expect([refused.status, findErrorCode(refused)]).toEqual([401, "unauthorized"]);
@@ -122,20 +133,118 @@ describe("a tunnel that requires a token", () => {
     for (let n = 0; n < 10; n++) expect(findErrorCode(await shop.visit("/"))).toBe("unauthorized");
     expect(findErrorCode(await visitWithToken(await token(issuer)))).toBe("passed");
   });
+});
 
-  test("accepts this service's own tokens if it names no issuer", async () => {
+describe("a tunnel that requires a token of this service", () => {
+  const mint = async (tunnel = shop, body: object = {}) => {
+    const path = `/tunnels/${tunnel.id}/visitor-tokens`;
+    const reply = await owner.owner.post<MintedVisitorToken>(path, { subject: "ci", ...body });
+    return reply.body.token;
+  };
+
+  test("accepts those that were minted for it, also at a custom domain, and no others", async () => {
+    const desk = await owner.expose("gate-tokens-desk", origin.port);
+    const forDesk = await mint(desk);
+    const jwt = await mint();
     await requireToken();
-    const { accessToken } = owner.owner;
-    expect(findErrorCode(await visitWithToken(accessToken))).toBe("passed");
-    expect(findErrorCode(await visitWithToken(`${accessToken.slice(0, -4)}AAAA`))).toBe(
-      "unauthorized",
-    );
-    expect(findErrorCode(await visitWithToken(await token("http://localhost")))).toBe(
-      "unauthorized",
-    );
+    for (let n = 0; n < 2; n++) {
+      expect(findErrorCode(await visitWithToken(jwt))).toBe("passed");
+      expect(readForwarded()).toBeUndefined();
+    }
+    const host = "gate-tokens.example.test";
+    const insert = "insert into hostnames (host, tunnel_id) values ($1, $2)";
+    await owner.api.sql(insert, [host, shop.id]);
+    const authorization = `Bearer ${jwt}`;
+    expect(findErrorCode(await shop.visit("/", { host, authorization }))).toBe("passed");
+
+    const seen = origin.requests.length;
+    const wrong = [forDesk, `${jwt.slice(0, -4)}AAAA`, `${jwt}=`, await token("http://localhost")];
+    for (const other of wrong) {
+      expect(findErrorCode(await visitWithToken(other))).toBe("unauthorized");
+    }
+    expect(origin.requests).toHaveLength(seen);
+    await requireToken({ forward_token: true });
+    await visitWithToken(jwt);
+    expect(readForwarded()).toBe(authorization);
     expect(requestedPaths).toEqual([]);
   });
+
+  test("accepts them until they expire, and the API accepts none", async () => {
+    await requireToken();
+    const jwt = await mint(shop, { ttl_seconds: 60 });
+    expect(decodeJwt(jwt)).toMatchObject({ sub: "ci", aud: "shop.localhost", tunnel: shop.id });
+    const bearer = createCaller(owner.api.server, { authorization: `Bearer ${jwt}` });
+    expect((await bearer.get("/auth/me")).status).toBe(401);
+  });
 });
+
+describe("an access token of the API", () => {
+  const RULES: [string, object[]][] = [
+    ["requires a token of this service", [{ kind: "jwt_validation" }]],
+    ["forwards tokens", [{ kind: "jwt_validation", forward_token: true }]],
+    ["names its audience", [{ kind: "jwt_validation", allowed_audiences: ["underpass"] }]],
+    ["has another rule", [{ kind: "deny", path_prefix: "/admin" }]],
+    ["has no rule", []],
+  ];
+
+  test.each(RULES)("is neither accepted nor forwarded where the policy %s", async (_, actions) => {
+    await shop.put("policy", { actions });
+    await shop.put("inspector", { redactHeaders: [] });
+    const visitor = await owner.api.owner();
+    const before = origin.requests.length;
+    for (const scheme of ["Bearer", "bearer", "Bearer  "]) {
+      const authorization = `${scheme} ${visitor.accessToken}`;
+      const refused = await shop.visit("/leak", { authorization });
+      expect([scheme, refused.status, findErrorCode(refused)]).toEqual([
+        scheme,
+        401,
+        "unauthorized",
+      ]);
+    }
+    expect(origin.requests).toHaveLength(before);
+    await expectNotCaptured(visitor.accessToken);
+  });
+
+  test("can't be required: this service is no issuer", async () => {
+    for (const issuer of [owner.api.server.url, `${owner.api.server.url}/`]) {
+      const reply = await requireToken({
+        allowed_issuers: [issuer.replace("127.0.0.1", "localhost")],
+      });
+      expect([issuer, reply.status, reply.body.error]).toEqual([issuer, 400, "bad_policy"]);
+    }
+  });
+});
+
+test("credentials that a gate refused are not captured, whatever the owner redacts", async () => {
+  await shop.put("inspector", { redactHeaders: [] });
+  const { issuer } = newIssuer([first.jwk]);
+  await requireToken({ allowed_issuers: [issuer] });
+  const jwt = await token("https://other.example");
+  expect(findErrorCode(await visitWithToken(jwt))).toBe("unauthorized");
+  await expectNotCaptured(jwt);
+  await shop.put("policy", { actions: [] });
+  await shop.put("auth", { username: "ann", password: "open sesame" });
+  const { authorization } = basicAuthorization("ann", "my bank's password");
+  expect(findErrorCode(await shop.visit("/", { authorization }))).toBe("unauthorized");
+  await expectNotCaptured(authorization);
+  await shop.remove("auth");
+});
+
+/** Reads the latest captured requests, with their headers. */
+async function expectNotCaptured(secret: string): Promise<void> {
+  await vi.waitFor(async () => {
+    const { owner: reader } = owner;
+    const list = await reader.get<{ id: string; path: string; status: number }[]>(
+      `/inspector?tunnel_id=${shop.id}&limit=3`,
+    );
+    expect(list.body.map(({ status }) => status)).toContain(401);
+    for (const { id } of list.body) {
+      const event = await reader.get(`/inspector/${id}`);
+      expect(event.status).toBe(200);
+      expect(JSON.stringify(event.body)).not.toContain(secret);
+    }
+  }, WAIT_OPTIONS);
+}
 
 describe("an issuer", () => {
   test.each([

@@ -30,6 +30,7 @@ const settings = (actions: PolicyAction[], basicAuth: AccessSettings["basicAuth"
   fillAddedFields({ version: 1, realm: "shop", basicAuth, policy: { actions } });
 const LISTS = { tunnelId: crypto.randomUUID(), domains: [], emails: ["ann@example.com"] };
 const request = (path = "/") => ({
+  tunnelId: crypto.randomUUID(),
   path,
   authorization: "x",
   address: "192.0.2.1",
@@ -157,7 +158,8 @@ describe("a verdict of the edge", () => {
 
 test("the path that gates read is the request target up to its query, unchanged", () => {
   const readPath = (url: string) =>
-    readAccessRequest({ url, headers: new Headers() } as unknown as Request, "192.0.2.1").path;
+    readAccessRequest({ url, headers: new Headers() } as unknown as Request, "id", "192.0.2.1")
+      .path;
   expect(readPath("http://h/a%2e%2e//b?c=/../d")).toBe("/a%2e%2e//b");
   expect(readPath("http://h?c")).toBe("/");
   expect(readPath("http://h//evil.test/x")).toBe("//evil.test/x");

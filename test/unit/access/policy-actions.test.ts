@@ -37,6 +37,7 @@ describe("a traffic policy", () => {
     const effects = compilePolicy({ actions: [examples.jwt_validation, examples.deny] });
     const authenticators = { token: () => Promise.resolve("missing" as const) };
     const request = (path: string) => ({
+      tunnelId: crypto.randomUUID(),
       path,
       authorization: null,
       address: "192.0.2.1",
@@ -44,7 +45,7 @@ describe("a traffic policy", () => {
       cookie: null,
     });
     const decide = async (path: string) =>
-      (await authorizeByPolicy(effects, request(path), authenticators))?.code;
+      (await authorizeByPolicy({ ...effects, realm: "shop" }, request(path), authenticators))?.code;
     expect(await decide("/admin/x")).toBe("forbidden");
     expect(await decide("/")).toBe("unauthorized");
   });

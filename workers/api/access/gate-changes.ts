@@ -5,18 +5,20 @@ import { notFound } from "../route.ts";
 
 /** @throws ApiError unless the change is in force from the next request on. */
 export function requireSettingChanged(change: SettingOutcome): void {
-  switch (change) {
-    case "changed":
-      return;
+  if (change !== "changed") throw toSettingError(change);
+}
+
+export function toSettingError(refused: Exclude<SettingOutcome, "changed">): ApiError {
+  switch (refused) {
     case "not_found":
-      throw notFound("tunnel");
+      return notFound("tunnel");
     case "not_http":
-      throw new ApiError(
+      return new ApiError(
         "invalid_request",
         "The tunnel is a TCP tunnel. This setting is for HTTP tunnels.",
       );
     case "upgrade_required":
-      throw new ApiError(
+      return new ApiError(
         "upgrade_required",
         "Your plan has just changed and does not include this setting.",
       );

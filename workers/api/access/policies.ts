@@ -2,6 +2,7 @@
 import type { z } from "zod";
 import { TrafficPolicy, TunnelPolicy } from "../../../protocol/schemas/access/policies.ts";
 import { IdParams } from "../../../protocol/schemas/scalars.ts";
+import type { Config } from "../../config/config.ts";
 import { ApiError } from "../../errors.ts";
 import { findPolicy, setPolicy } from "../../store/access/gates.ts";
 import { allow } from "../guard.ts";
@@ -51,7 +52,7 @@ policies.openapi(
   async (c) => {
     const { id } = c.req.valid("param");
     const policy = c.req.valid("json");
-    if (!c.var.config.ALLOW_PRIVATE_FETCH) requireSecureIssuers(policy);
+    requireIssuers(policy, c.var.config);
     requireSettingChanged(await setPolicy(c.var.db, getMemberActor(c), id, policy));
     return c.json({ id, policy }, 200);
   },
@@ -101,12 +102,18 @@ function formatPath(path: PropertyKey[]): string {
     .replace(/^\./, "");
 }
 
-function requireSecureIssuers({ actions }: TrafficPolicy): void {
+function requireIssuers(
+  { actions }: TrafficPolicy,
+  { publicOrigin, ALLOW_PRIVATE_FETCH: allowsHttp }: Config,
+): void {
   actions.forEach((action, index) => {
     if (action.kind !== "jwt_validation") return;
     action.allowed_issuers?.forEach((issuer, at) => {
-      if (issuer.startsWith("https://")) return;
       const path = ["actions", index, "allowed_issuers", at];
+      if (issuer.replace(/\/$/, "") === publicOrigin) {
+        throw badPolicy([{ path, message: "must not be this service: leave out the field" }]);
+      }
+      if (allowsHttp || issuer.startsWith("https://")) return;
       throw badPolicy([{ path, message: "must be a URL that starts with https://" }]);
     });
   });

@@ -22,7 +22,7 @@ import {
   verifyCapabilityToken,
   type TokenPayload,
 } from "../../identity/tokens/capability-token.ts";
-import { fromBase64, toHex, toUuid } from "../../../shared/bytes.ts";
+import { fromCanonicalBase64, toHex, toUuid } from "../../../shared/bytes.ts";
 import { getCapabilityTokenKeys } from "../../identity/keys.ts";
 import { refreshTunnelStatus } from "../../store/tunnels/object-sync.ts";
 import { tunnelObject } from "../../objects.ts";
@@ -79,7 +79,7 @@ const TOKEN_ERRORS = {
 } as const;
 
 export async function verifyToken(config: Config, bearer: string): Promise<TokenPayload> {
-  const bytes = fromBase64(bearer);
+  const bytes = fromCanonicalBase64(bearer);
   if (!bytes) throw new ConnectionRefusedError("unauthorized", TOKEN_ERRORS.malformed);
   const keys = await getCapabilityTokenKeys(config);
   const verdict = await verifyCapabilityToken(bytes, keys, Date.now());

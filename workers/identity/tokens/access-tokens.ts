@@ -4,18 +4,17 @@
  */
 import { errors, jwtVerify, SignJWT, type JWTPayload } from "jose";
 import { z } from "zod";
+import { API_TOKEN_AUDIENCE, API_TOKEN_TYPE } from "../../../access/api-tokens.ts";
 import { ACCESS_TOKEN_SECONDS } from "../../../protocol/limits.ts";
 import type { Config } from "../../config/config.ts";
 import { getAccessTokenKeys } from "../keys.ts";
 import type { Role } from "../../../protocol/roles.ts";
 import { BoundedMap } from "../../../shared/bounded-map.ts";
+import { isCanonicalJwt } from "../../../shared/jwt.ts";
 
 /** Access tokens whose verification an isolate caches. */
 const VERIFIED_TOKENS_MAX = 1_000;
 
-const AUDIENCE = "underpass";
-/** RFC 9068: so that no other JWT of ours is accepted as an access token. */
-const TYPE = "at+jwt";
 const ALGORITHM = "ES256";
 
 const Claims = z.object({ sub: z.uuid(), sid: z.uuid(), org: z.uuid() });
@@ -30,10 +29,10 @@ export async function signAccessToken(
   const { kid, key } = (await getAccessTokenKeys(config)).signer;
   const { sub, ...others } = claims;
   return new SignJWT(others)
-    .setProtectedHeader({ alg: ALGORITHM, typ: TYPE, kid })
+    .setProtectedHeader({ alg: ALGORITHM, typ: API_TOKEN_TYPE, kid })
     .setSubject(sub)
     .setIssuer(config.publicOrigin)
-    .setAudience(AUDIENCE)
+    .setAudience(API_TOKEN_AUDIENCE)
     .setIssuedAt()
     .setExpirationTime(`${ACCESS_TOKEN_SECONDS}s`)
     .sign(key);
@@ -59,6 +58,7 @@ export async function verifyAccessToken(config: Config, token: string): Promise<
 }
 
 async function verifySignature(config: Config, token: string): Promise<JWTPayload | null> {
+  if (!isCanonicalJwt(token)) return null;
   const { verifiers } = await getAccessTokenKeys(config);
   try {
     const { payload } = await jwtVerify(
@@ -71,9 +71,9 @@ async function verifySignature(config: Config, token: string): Promise<JWTPayloa
       },
       {
         algorithms: [ALGORITHM],
-        typ: TYPE,
+        typ: API_TOKEN_TYPE,
         issuer: config.publicOrigin,
-        audience: AUDIENCE,
+        audience: API_TOKEN_AUDIENCE,
         requiredClaims: ["exp", "iat"],
       },
     );

@@ -1,7 +1,7 @@
 /** An agent's token as the bearer token of an API request: its bytes in base64 or base64url. */
 import type { Config } from "../../config/config.ts";
 import { verifyCapabilityToken } from "./capability-token.ts";
-import { fromBase64, toHex, toUuid } from "../../../shared/bytes.ts";
+import { fromCanonicalBase64, toHex, toUuid } from "../../../shared/bytes.ts";
 import { getCapabilityTokenKeys } from "../keys.ts";
 
 /**
@@ -12,7 +12,7 @@ export async function verifyUnrestrictedToken(
   config: Config,
   bearer: string,
 ): Promise<{ orgId: string; nonce: string } | "restricted" | null> {
-  const bytes = fromBase64(bearer);
+  const bytes = fromCanonicalBase64(bearer);
   if (!bytes) return null;
   const verdict = await verifyCapabilityToken(
     bytes,

@@ -1,7 +1,7 @@
 /** A master key as a bearer token: a prefix that people and secret scanners recognize, and its bytes in base64url. */
 import type { Config } from "../../config/config.ts";
 import { verifyCapabilityToken } from "./capability-token.ts";
-import { fromBase64, toBase64Url, toHex, toUuid } from "../../../shared/bytes.ts";
+import { fromBase64Url, toBase64Url, toHex, toUuid } from "../../../shared/bytes.ts";
 import { getCapabilityTokenKeys } from "../keys.ts";
 
 const PREFIX = "mtk_master_";
@@ -19,7 +19,7 @@ export async function verifyMasterKey(
   config: Config,
   bearer: string,
 ): Promise<{ orgId: string; nonce: string } | null> {
-  const bytes = fromBase64(bearer.slice(PREFIX.length));
+  const bytes = fromBase64Url(bearer.slice(PREFIX.length));
   if (!bytes) return null;
   const verdict = await verifyCapabilityToken(
     bytes,

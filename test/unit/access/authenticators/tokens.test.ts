@@ -15,6 +15,8 @@ import type { JwtValidation } from "../../../../protocol/schemas/access/policies
 
 const ISSUER = "https://issuer.example";
 const OTHER = "https://other.example/tenant";
+const API = "https://api.tunnels.example";
+const RECIPIENT = { tunnelId: crypto.randomUUID(), host: "shop.tunnels.example" };
 const RULE: JwtValidation = { kind: "jwt_validation", allowed_issuers: [ISSUER] };
 
 interface Pair {
@@ -54,7 +56,8 @@ beforeEach(() => {
     if (isDown) return Promise.reject(new Error("down"));
     return Promise.resolve({ keys: published.get(issuer) ?? [] });
   };
-  gate = new JwtAuthenticator({ keys: new IssuerKeys(load, () => nowMs), now: () => nowMs });
+  const keys = new IssuerKeys(load, () => nowMs);
+  gate = new JwtAuthenticator({ keys, now: () => nowMs, apiOrigin: API });
 });
 
 const seconds = () => nowMs / 1000;
@@ -75,7 +78,8 @@ function token(
     .sign(pair.privateKey);
 }
 
-const check = (jwt: string, rule = RULE) => gate.check(rule, `Bearer ${jwt}`);
+const check = (jwt: string, rule = RULE, recipient = RECIPIENT) =>
+  gate.check(rule, `Bearer ${jwt}`, recipient);
 const encode = (value: unknown) => Buffer.from(JSON.stringify(value)).toString("base64url");
 
 /** Signed without a library, which would refuse to. */
@@ -212,8 +216,8 @@ describe("no token is accepted", () => {
     ["Bearer ..", "invalid"],
     [`Bearer ${"a".repeat(VISITOR_TOKEN_MAX_CHARS + 1)}`, "invalid"],
   ])("from a malformed header: %.30s", async (line, verdict) => {
-    expect(await gate.check(RULE, line)).toBe(verdict);
-    expect(await gate.check(RULE, null)).toBe("missing");
+    expect(await gate.check(RULE, line, RECIPIENT)).toBe(verdict);
+    expect(await gate.check(RULE, null, RECIPIENT)).toBe("missing");
   });
 
   test.each(["../../etc/passwd", "' or 1=1 --", "https://evil.example", "k".repeat(5_000)])(
@@ -226,17 +230,85 @@ describe("no token is accepted", () => {
 
 describe("a token of this service, where the rule names no issuer,", () => {
   const own: JwtValidation = { kind: "jwt_validation" };
+  const { tunnelId: tunnel, host: aud } = RECIPIENT;
+  const mint = (claims: JWTPayload = {}, header = {}, pair = first) => {
+    const typ = "underpass-visitor-token+jwt";
+    return token({ iss: API, aud, tunnel, ...claims }, { pair, header: { typ, ...header } });
+  };
 
-  test("is accepted if its type is that of access tokens", async () => {
-    const typ = "at+jwt";
-    expect(await check(await token({ iss: "http://localhost" }, { header: { typ } }), own)).toBe(
-      "valid",
-    );
-    expect(await check(await token({}, { header: { typ: "ticket+jwt" } }), own)).toBe("invalid");
-    expect(await check(await token(), own)).toBe("invalid");
-    expect(await check(await token({}, { pair: foreign, header: { typ } }), own)).toBe("invalid");
+  test("is accepted if it was minted for this tunnel", async () => {
+    expect(await check(await mint(), own)).toBe("valid");
+    expect(await check(await mint(), { ...own, allowed_audiences: ["x", aud] })).toBe("valid");
     expect(new Set(requestedIssuers)).toEqual(new Set([""]));
   });
+
+  test.each([
+    ["another tunnel", { tunnel: crypto.randomUUID() }, {}],
+    ["no tunnel", { tunnel: undefined }, {}],
+    ["another host", { aud: "desk.tunnels.example" }, {}],
+    ["no host", { aud: undefined }, {}],
+    ["another service", { iss: "https://api.other.example" }, {}],
+    ["another purpose: a visitor's pass", {}, { typ: "underpass-visitor+jwt" }],
+    ["another purpose: a relay ticket", {}, { typ: "ticket+jwt" }],
+    ["no purpose", {}, { typ: undefined }],
+  ])("is not accepted if it was signed for %s", async (_, claims, header) => {
+    expect(await check(await mint(claims, header), own)).toBe("invalid");
+  });
+
+  test("is not accepted at another tunnel after it was accepted at its own", async () => {
+    const jwt = await mint();
+    expect(await check(jwt, own)).toBe("valid");
+    const others = [
+      { ...RECIPIENT, tunnelId: crypto.randomUUID() },
+      { ...RECIPIENT, host: "desk.tunnels.example" },
+    ];
+    for (const other of others) expect(await check(jwt, own, other)).toBe("invalid");
+    expect(await check(jwt, { ...own, allowed_audiences: ["x"] })).toBe("invalid");
+    expect(await check(await mint({}, {}, foreign), own)).toBe("invalid");
+  });
+});
+
+test("an access token of the API is accepted by no rule, whichever issuers it names", async () => {
+  published.set(API, [first.jwk]);
+  const claims = { iss: API, aud: "underpass", tunnel: RECIPIENT.tunnelId };
+  const jwt = await token(claims, { header: { typ: "at+jwt" } });
+  const rules: Partial<JwtValidation>[] = [
+    {},
+    { allowed_issuers: [API] },
+    { allowed_issuers: [API], allowed_audiences: ["underpass"] },
+    { allowed_audiences: ["underpass"] },
+  ];
+  for (const rule of rules) {
+    expect(await check(jwt, { kind: "jwt_validation", ...rule })).toBe("invalid");
+  }
+  expect(requestedIssuers).toEqual([]);
+});
+
+test("a token has one spelling: padding, other alphabets and unused bits make it invalid", async () => {
+  const jwt = await token();
+  expect(await check(jwt)).toBe("valid");
+  const [header = "", payload = "", signature = ""] = jwt.split(".");
+  // 64 bytes leave two unused bits in the last character.
+  const last = signature.at(-1)!;
+  const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+  const twin = signature.slice(0, -1) + alphabet[alphabet.indexOf(last) + 1]!;
+  expect(Buffer.from(twin, "base64url")).toEqual(Buffer.from(signature, "base64url"));
+  const spellings = [
+    `${header}.${payload}.${twin}`,
+    `${header}.${payload}.${signature}==`,
+    `${header}=.${payload}.${signature}`,
+    `${header}.${payload}.${signature}\n`,
+  ];
+  for (const spelling of spellings) {
+    expect([spelling, await gate.check(RULE, `Bearer ${spelling}`, RECIPIENT)]).not.toContain(
+      "valid",
+    );
+  }
+  let standard = jwt;
+  for (let n = 0; !/[-_]/.test(standard); n++) standard = await token({ jti: `${n}???>>>` });
+  expect(await check(standard)).toBe("valid");
+  const translated = standard.replaceAll("-", "+").replaceAll("_", "/");
+  expect(await check(translated)).toBe("invalid");
 });
 
 describe("an issuer that rotates its keys", () => {

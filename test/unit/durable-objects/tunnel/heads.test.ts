@@ -24,10 +24,12 @@ function request(parts: {
   } as unknown as Parameters<typeof buildRequestHead>[0];
 }
 
-const VISITOR = { address: "192.0.2.1", proto: "https" };
+const ADDRESS = { scheme: "https", portSuffix: ":8443", apiOrigin: "https://api.localhost:8443" };
+const buildHead = (parts: Parameters<typeof request>[0], visitorAddress = "192.0.2.1") =>
+  buildRequestHead(request(parts), visitorAddress, ADDRESS);
 
 function headersSent(headers: [string, string][]): Record<string, string> {
-  const { parts } = buildRequestHead(request({ headers }), VISITOR);
+  const { parts } = buildHead({ headers });
   const pairs = parts.slice(2);
   return Object.fromEntries(
     Array.from({ length: pairs.length / 2 }, (_, i) => [pairs[2 * i]!, pairs[2 * i + 1]!]),
@@ -104,14 +106,54 @@ describe("a request's head", () => {
   });
 
   test("has no address if the address is unknown", () => {
-    const { parts } = buildRequestHead(request({}), { address: "", proto: "http" });
+    const { parts } = buildHead({}, "");
     expect(parts).not.toContain("x-forwarded-for");
   });
 
+  test.each([
+    ["shop.localhost", "shop.localhost"],
+    ["SHOP.LocalHost.", "shop.localhost"],
+    ["shop.localhost:8443", "shop.localhost:8443"],
+    ["Shop.localhost.:8443", "shop.localhost:8443"],
+    ["shop.localhost:443", "shop.localhost"],
+    ["shop.localhost:18443", "shop.localhost"],
+    ["shop.localhost:", "shop.localhost"],
+    ["[::1]:8443", "[::1]:8443"],
+    ["a@b", undefined],
+  ])("for the host %j has the X-Forwarded-Host %j, and the visitor's Host", (host, forwarded) => {
+    const sent = headersSent([["host", host]]);
+    expect([sent["host"], sent["x-forwarded-host"]]).toEqual([host, forwarded]);
+  });
+
+  test("has every Authorization header but one with an access token of the API", () => {
+    const encode = (part: object) => Buffer.from(JSON.stringify(part)).toString("base64url");
+    const jwt = (typ: string, iss: string, aud: unknown) =>
+      `${encode({ alg: "ES256", typ })}.${encode({ iss, aud })}.c2ln`;
+    const own = jwt("at+jwt", ADDRESS.apiOrigin, "underpass");
+    const read = (authorization: string) => {
+      const { parts, hasApiToken } = buildHead({ headers: [["authorization", authorization]] });
+      return [hasApiToken, parts.includes(authorization)];
+    };
+    for (const scheme of ["Bearer", "bearer", "BEARER "]) {
+      expect(read(`${scheme} ${own}`)).toEqual([true, false]);
+    }
+    for (const other of [
+      "Basic YTpi",
+      "Bearer x",
+      "Bearer ..",
+      `Bearer ${jwt("JWT", ADDRESS.apiOrigin, "underpass")}`,
+      `Bearer ${jwt("at+jwt", "https://other.example", "underpass")}`,
+      `Bearer ${jwt("at+jwt", ADDRESS.apiOrigin, "shop.localhost")}`,
+      `Bearer ${encode([])}.${encode({})}.`,
+    ]) {
+      expect([other, ...read(other)]).toEqual([other, false, true]);
+    }
+  });
+
   test("says whether a body follows", () => {
-    expect(buildRequestHead(request({}), VISITOR).flags).toBe(FLAG.end);
-    expect(buildRequestHead(request({ method: "POST", body: true }), VISITOR).flags).toBe(0);
-    expect(buildRequestHead(request({ method: "HEAD" }), VISITOR).isHeadMethod).toBe(true);
+    expect(buildHead({}).flags).toBe(FLAG.end);
+    expect(buildHead({ method: "POST", body: true }).flags).toBe(0);
+    expect(buildHead({ method: "HEAD" }).isHeadMethod).toBe(true);
   });
 
   test("of a WebSocket is marked, and has no headers of the handshake", () => {
@@ -121,8 +163,9 @@ describe("a request's head", () => {
       ["sec-websocket-key", "a"],
       ["sec-websocket-version", "13"],
       ["sec-websocket-protocol", "chat"],
+      ["content-length", "5"],
     ];
-    const head = buildRequestHead(request({ headers }), { address: "", proto: "http" });
+    const head = buildHead({ headers }, "");
     expect(head).toMatchObject({ isWebSocket: true, flags: FLAG.socket });
     expect(head.parts).toEqual([
       "GET",
@@ -130,9 +173,9 @@ describe("a request's head", () => {
       "sec-websocket-protocol",
       "chat",
       "x-forwarded-proto",
-      "http",
+      "https",
     ]);
-    expect(buildRequestHead(request({ method: "POST", headers }), VISITOR).isWebSocket).toBe(false);
+    expect(buildHead({ method: "POST", headers }).isWebSocket).toBe(false);
   });
 });
 

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { getAuthority, parseHost, toRouteName } from "../../../../protocol/hosts.ts";
-import { parseApiHosts } from "../../../../workers/config/hosts.ts";
+import { parseApiHosts } from "../../../../protocol/public-address.ts";
 
 const DOMAIN = "tunnel.test";
 const toRoute = (authority: string) => {

@@ -1,25 +1,14 @@
 /**
- * Whether a path has a denied prefix. Servers interpret the same path in different ways, and a visitor chooses
- * the spelling: all interpretations in common use are tried, and one match denies the path.
+ * What `checkPath` decides, the obvious way: every interpretation of a path is written out, in some eighty passes over it.
  */
 
-/** A path without any of these has only one interpretation. */
-const AMBIGUOUS = /[%\\;]|\/\/|\/\./;
-
-/** Case-sensitive: for a server that ignores case, the owner has to deny each spelling. */
-export function isDeniedPath(prefixes: string[], path: string): boolean {
+/** Case-sensitive. */
+export function isDeniedByListing(prefixes: string[], path: string): boolean {
   const denied = [...new Set(prefixes.flatMap((prefix) => [prefix, decode(prefix)]))];
   const isBelow = (interpretation: string) =>
     denied.some((prefix) => interpretation.startsWith(prefix));
-  if (isBelow(path)) return true;
-  const longest = Math.max(0, ...denied.map((prefix) => prefix.length));
-  return (
-    AMBIGUOUS.test(path) && listInterpretations(path, ENCODED_MAX_CHARS * longest).some(isBelow)
-  );
+  return isBelow(path) || listInterpretations(path).some(isBelow);
 }
-
-/** The longest encoding of one UTF-16 code unit: three bytes of three characters each. */
-const ENCODED_MAX_CHARS = 9;
 
 /** Stands for an encoded slash, which does not separate segments, while dots are resolved. */
 const INNER_SLASH = "\uE000";
@@ -30,10 +19,8 @@ const identity = (path: string) => path;
  * Servers differ in what they decode before they split segments, in whether `;` and `\` are special, and in
  * whether empty segments count. No order of these steps covers the others: `/a/%2e%2e/../b` is `/b` to a server
  * that decodes first and `/a/b` to one that resolves first.
- *
- * @param chars how many characters of each interpretation are compared.
  */
-function listInterpretations(path: string, chars: number): string[] {
+function listInterpretations(path: string): string[] {
   const decodedButSlashes = decode(path.replace(/%2f/gi, INNER_SLASH));
   // The text to resolve, and the step after it; together they decode everything once.
   const spellings: [string, (resolution: string) => string][] = [
@@ -47,7 +34,7 @@ function listInterpretations(path: string, chars: number): string[] {
     for (const segmented of new Set([spelling, spelling.replaceAll("\\", "/")])) {
       for (const plain of new Set([segmented, segmented.replace(/;[^/]*/g, "")])) {
         for (const resolution of listResolutions(plain)) {
-          interpretations.add(finish(resolution.slice(0, chars)));
+          interpretations.add(finish(resolution));
         }
       }
     }
@@ -79,7 +66,7 @@ function resolveDots(path: string): string {
   return resolved.join("/");
 }
 
-const utf8 = new TextDecoder();
+const utf8 = new TextDecoder("utf-8", { fatal: false, ignoreBOM: true });
 
 function decode(path: string): string {
   return path.replace(/%[0-7][0-9a-f]|(?:%[89a-f][0-9a-f])+/gi, (run) =>

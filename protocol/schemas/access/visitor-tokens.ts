@@ -1,0 +1,17 @@
+/** Tokens that this service signs for visitors of one tunnel whose policy has `jwt_validation` without issuers. */
+import { z } from "zod";
+import { Instant, SingleLineText } from "../scalars.ts";
+
+const SUBJECT_MAX_CHARS = 255;
+const TTL_DEFAULT_SECONDS = 3_600;
+/** A token can't be revoked, so it is short-lived. */
+export const VISITOR_TOKEN_MAX_SECONDS = 86_400;
+
+export const MintVisitorToken = z.object({
+  /** The claim `sub`: who the visitor is. */
+  subject: SingleLineText(SUBJECT_MAX_CHARS),
+  ttl_seconds: z.int().min(1).max(VISITOR_TOKEN_MAX_SECONDS).default(TTL_DEFAULT_SECONDS),
+});
+
+export const MintedVisitorToken = z.object({ token: z.string(), expiresAt: Instant });
+export type MintedVisitorToken = z.output<typeof MintedVisitorToken>;
