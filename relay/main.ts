@@ -20,10 +20,9 @@ import { StatusReporter } from "./status-reporter.ts";
 import { fetchJwks, TicketVerifier } from "./tickets.ts";
 
 const log = createLog(process.stdout);
-const PARENT_CHECK_INTERVAL_MS = 500;
 
 async function main(given: RelaySettings): Promise<void> {
-  const stopped = waitUntilStopped(given.parentPid);
+  const stopped = waitUntilStopped();
   const settings = { ...given, bind: await resolveBind(given.bind) };
   const epoch = randomBytes(12).toString("base64url");
   const metrics = new Metrics();
@@ -145,15 +144,10 @@ async function resolveBind(bind: string): Promise<string> {
   }
 }
 
-/** Resolves with the first signal, or when the parent process has exited. */
-async function waitUntilStopped(parentPid: number | undefined): Promise<void> {
+/** Resolves with the first signal. */
+async function waitUntilStopped(): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<void>();
   for (const signal of ["SIGINT", "SIGTERM"] as const) process.on(signal, () => resolve());
-  if (parentPid !== undefined) {
-    setInterval(() => {
-      if (process.ppid !== parentPid) resolve();
-    }, PARENT_CHECK_INTERVAL_MS).unref();
-  }
   await promise;
 }
 

@@ -30,7 +30,6 @@ const Environment = z.object({
   RELAY_PORT_RANGE: RelayPortRange.prefault(RELAY_PORT_RANGE_DEFAULT),
   RELAY_BIND: RelayHost.default("0.0.0.0"),
   RELAY_URL: RelayUrl.optional(),
-  RELAY_PARENT_PID: z.coerce.number().int().min(1).optional(),
 });
 
 export interface RelaySettings {
@@ -51,8 +50,6 @@ export interface RelaySettings {
   bind: string;
   /** The URL that agents connect to. */
   url: string;
-  /** Process id of the parent, with which the relay exits; undefined when it runs alone. */
-  parentPid: number | undefined;
 }
 
 export class SettingsError extends Error {
@@ -85,6 +82,5 @@ export function readSettings(environment: NodeJS.ProcessEnv): RelaySettings {
     lastPort: last,
     bind: data.RELAY_BIND,
     url: data.RELAY_URL ?? `ws://${formatHostAndPort(data.RELAY_HOST, first)}`,
-    parentPid: data.RELAY_PARENT_PID,
   };
 }

@@ -17,7 +17,7 @@ import {
 import { getErrorMessage } from "./errors.ts";
 import type { Log } from "./log.ts";
 import type { LocalRelaySettings } from "./settings.ts";
-import { toConnectableHost } from "./workerd/workerd.ts";
+import { toConnectableHost } from "./workerd/control.ts";
 
 /** The relay closes its connections to agents before it exits. */
 const RELAY_STOP_MAX_MS = 5_000;
@@ -100,7 +100,6 @@ function createChild(options: RelayOptions, onConnected: () => void) {
           RELAY_PORT_RANGE: `${first}-${last}`,
           RELAY_BIND: settings.bind,
           RELAY_URL: settings.url ?? "",
-          RELAY_PARENT_PID: String(process.pid),
         },
       },
       // Another program may listen on this port: it reports another process id, or none.

@@ -22,6 +22,7 @@ import {
 import { parseApiHosts } from "../protocol/public-address.ts";
 import type { SmtpServer } from "../workers/config/smtp-server.ts";
 import { getErrorMessage, StartError } from "./errors.ts";
+import type { ConnectionLimits } from "./front-proxy/limits.ts";
 
 z.config({ customError: describeIssue });
 
@@ -29,6 +30,7 @@ const flag = z.enum(["true", "false"]);
 const url = (protocol: RegExp, start: string) =>
   z.url({ protocol, error: `must be a URL that starts with ${start}` });
 const text = z.string().min(1);
+const count = z.coerce.number().int().min(1).max(1_000_000);
 const port = z.coerce.number().int().min(0).max(65_535);
 
 /** Settings that only this process uses. */
@@ -43,6 +45,8 @@ const Local = z.object({
   DATABASE_URL: url(/^postgres(ql)?$/, "postgresql://").optional(),
   SMTP_URL: smtpUrl.optional(),
   ALLOW_PRIVATE_FETCH: flag.default("false"),
+  MAX_CONNECTIONS: count.optional(),
+  MAX_CONNECTIONS_PER_ADDRESS: count.optional(),
   /** The relay that is started with the server. */
   LOCAL_RELAY: z.enum(["on", "off"]).default("on"),
   RELAY_HOST: RelayHost.default("127.0.0.1"),
@@ -93,6 +97,9 @@ export interface ServerSettings {
   databaseUrl: string | undefined;
   smtpServer: SmtpServer | undefined;
   allowPrivateFetch: boolean;
+  /** All visitors come through the operator's own proxy. */
+  trustProxy: boolean;
+  connectionLimits: Partial<ConnectionLimits>;
   /** Host names of the API. Links contain the first. */
   apiHosts: string[];
   serviceDomain: string;
@@ -136,6 +143,11 @@ export function readSettings(environment: NodeJS.ProcessEnv): ServerSettings {
     databaseUrl: data.DATABASE_URL,
     smtpServer: data.SMTP_URL,
     allowPrivateFetch: data.ALLOW_PRIVATE_FETCH === "true",
+    trustProxy: data.TRUST_PROXY,
+    connectionLimits: {
+      total: data.MAX_CONNECTIONS,
+      perSource: data.MAX_CONNECTIONS_PER_ADDRESS,
+    },
     apiHosts: parseApiHosts(data.SERVICE_DOMAIN, data.API_HOSTS),
     serviceDomain: data.SERVICE_DOMAIN,
     publicScheme: data.PUBLIC_SCHEME,

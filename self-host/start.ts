@@ -1,6 +1,6 @@
 /**
  * `npm start`: Underpass on one machine. Starts PostgreSQL, the gateway in front of it, workerd with the production
- * bundle, and the relay in this order, keeps them running, and stops them in reverse order.
+ * bundle, the front proxy, and the relay in this order, keeps them running, and stops them in reverse order.
  */
 import { existsSync } from "node:fs";
 import { join } from "node:path";
@@ -8,6 +8,7 @@ import { buildWorkerIfChanged, ROOT } from "./build/build.ts";
 import { getErrorMessage, StartError } from "./errors.ts";
 import type { SetupCode } from "./postgres/database-setup.ts";
 import { createLog } from "./log.ts";
+import { readConnectionLimits, startFrontProxy } from "./front-proxy/front-proxy.ts";
 import { findUsablePort } from "./processes/ports.ts";
 import { readEnvironment, readSettings, type ServerSettings } from "./settings.ts";
 import { startRelay } from "./relay.ts";
@@ -21,6 +22,7 @@ const log = createLog(process.stdout);
 const SIGNALS = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
 /** One Ctrl-C under `npm start` arrives twice, from the terminal and from npm. The copy is not a second request. */
 const SECOND_SIGNAL_MIN_MS = 1_000;
+const PARENT_CHECK_INTERVAL_MS = 500;
 
 async function main(): Promise<void> {
   const stopped = waitForSignal();
@@ -38,20 +40,29 @@ async function main(): Promise<void> {
 
 async function start(settings: ServerSettings, cleanup: AsyncDisposableStack): Promise<void> {
   const { host, apiHosts, allowPrivateFetch } = settings;
+  const apiHost = apiHosts[0] ?? "localhost";
+  const limits = readConnectionLimits(settings.connectionLimits, settings.trustProxy);
   const storage = await startBackendServices(settings, log, cleanup);
   const port = await findUsablePort(host, settings.port);
   if (existsSync(join(ROOT, "workers/index.ts"))) await buildWorkerIfChanged();
   const workerd = await startWorkerd({
     dataDir: storage.dataDir,
-    host,
-    port,
-    apiHost: apiHosts[0] ?? "localhost",
+    apiHost,
     gatewayAddress: storage.gateway.address,
     bindings: buildWorkerBindings(settings, storage, port),
     allowPrivateFetch,
     log,
   });
   cleanup.defer(() => workerd.child.stop());
+  const frontProxy = await startFrontProxy({
+    host,
+    port,
+    apiHost,
+    upstreamPath: workerd.publicSocket,
+    limits,
+    log,
+  });
+  cleanup.defer(() => frontProxy.stop());
   cleanup.defer(() =>
     workerd.drain().catch((error: unknown) => log.warn(`draining: ${getErrorMessage(error)}`)),
   );
@@ -62,7 +73,7 @@ async function start(settings: ServerSettings, cleanup: AsyncDisposableStack): P
       settings: settings.relay,
       host,
       port,
-      apiHost: apiHosts[0] ?? "localhost",
+      apiHost,
       secret: storage.secrets.RELAY_SECRET,
       log,
     });
@@ -115,9 +126,18 @@ function announce(settings: ServerSettings, port: number, setup: SetupCode | und
 
 const AGENT_DEFAULT_SERVER = "http://127.0.0.1:8787";
 
-/** Resolves with the first signal. A second signal exits the process immediately. */
+/**
+ * Resolves with the first signal. A second signal exits the process immediately. If npm is killed, no signal reaches
+ * this process, so it exits as well.
+ */
 async function waitForSignal(): Promise<NodeJS.Signals> {
   const { promise, resolve } = Promise.withResolvers<NodeJS.Signals>();
+  const parentPid = process.ppid;
+  if (process.env.npm_lifecycle_event === "start") {
+    setInterval(() => {
+      if (process.ppid !== parentPid) process.exit(1);
+    }, PARENT_CHECK_INTERVAL_MS).unref();
+  }
   let firstAt: number | undefined;
   for (const signal of SIGNALS) {
     process.on(signal, () => {

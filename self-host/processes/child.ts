@@ -11,6 +11,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { getErrorMessage } from "../errors.ts";
 import type { Log } from "../log.ts";
 import { MINUTE_MS } from "../../shared/time.ts";
+import { guardProcess, releaseProcess } from "./guard.ts";
 
 /** How long a child may take to exit before it is killed. */
 export const CHILD_STOP_MAX_MS = 10_000;
@@ -39,7 +40,7 @@ export interface ChildOptions {
   onLine(line: string, stream: "stdout" | "stderr"): void;
   stopSignal: NodeJS.Signals;
   stopMaxMs: number;
-  /** Sent to the child when this process exits without having stopped it. */
+  /** Sent to the child when this process exits, or is killed, without having stopped it. */
   signalOnParentExit: NodeJS.Signals;
 }
 
@@ -102,9 +103,14 @@ export class SupervisedProcess {
     child.on("error", (error) => {
       this.#log.error(`${options.name}: ${getErrorMessage(error)}`);
     });
+    const { pid } = child;
     running.set(child, options.signalOnParentExit);
-    child.once("exit", () => running.delete(child));
-    if (child.pid !== undefined) await options.onSpawn?.(child.pid);
+    if (pid !== undefined) guardProcess(pid, options.signalOnParentExit);
+    child.once("exit", () => {
+      running.delete(child);
+      if (pid !== undefined) releaseProcess(pid);
+    });
+    if (pid !== undefined) await options.onSpawn?.(pid);
     for (const stream of ["stdout", "stderr"] as const) {
       const input = child[stream];
       if (input) createInterface({ input }).on("line", (line) => options.onLine(line, stream));

@@ -3,10 +3,10 @@
  * wrangler.toml, so that both run the Worker in the same way.
  */
 import { readdir } from "node:fs/promises";
-import { isIPv6 } from "node:net";
 import { join, relative } from "node:path";
 import { WORKER_DIR } from "../build/build.ts";
 import type { DataDir } from "../data-dir.ts";
+import { CONNECTION_HEADER } from "../front-proxy/request-head.ts";
 import { WRANGLER_CONFIG } from "./wrangler-config.ts";
 
 /** A small young generation gives short pauses and low memory use at the same throughput. */
@@ -14,8 +14,9 @@ export const V8_FLAGS = ["--max-semi-space-size=1", "--min-semi-space-size=1"];
 
 export interface ConfigurationOptions {
   dataDir: DataDir;
-  host: string;
-  port: number;
+  /** Where workerd takes requests of visitors and of callers of the API, such as `unix:/path` or `127.0.0.1:80`. */
+  publicAddress: string;
+  /** The path of the socket that workerd takes requests of the server itself on. */
   controlSocket: string;
   gatewayAddress: string;
   allowPrivateFetch: boolean;
@@ -24,9 +25,8 @@ export interface ConfigurationOptions {
 }
 
 export async function buildConfiguration(options: ConfigurationOptions): Promise<string> {
-  const { dataDir, host, port, controlSocket, gatewayAddress, bindingNames } = options;
+  const { dataDir, publicAddress, controlSocket, gatewayAddress, bindingNames } = options;
   const reach = options.allowPrivateFetch ? ["public", "private"] : ["public"];
-  const address = `${isIPv6(host) ? `[${host}]` : host}:${port}`;
   return `using Workerd = import "/workerd/workerd.capnp";
 
 const config :Workerd.Config = (
@@ -64,7 +64,8 @@ const config :Workerd.Config = (
     (name = "objects", disk = (path = ${quote(dataDir.objectsDir)}, writable = true)),
   ],
   sockets = [
-    (name = "main", address = ${quote(address)}, http = (), service = "main"),
+    (name = "main", address = ${quote(publicAddress)}, service = "main",
+      http = (cfBlobHeader = ${quote(CONNECTION_HEADER)})),
     (name = "control", address = ${quote(`unix:${controlSocket}`)}, http = (),
       service = (name = "main", entrypoint = "Control")),
   ],

@@ -36,6 +36,22 @@ async function untilHealthy(server: TestServer): Promise<void> {
   await expect.poll(status, WAIT_OPTIONS).toBe(200);
 }
 
+function startWithNpm(dir: string) {
+  const child = spawn("npm", ["start"], {
+    env: {
+      PATH: process.env.PATH,
+      HOME: process.env.HOME,
+      PORT: "0",
+      DATA_DIR: dir,
+      LOCAL_RELAY: "off",
+    },
+    stdio: ["ignore", "pipe", "inherit"],
+  });
+  let output = "";
+  child.stdout.on("data", (text: Buffer) => (output += text.toString()));
+  return { child, output: () => output };
+}
+
 describe("a server", () => {
   let dir: string;
   let server: TestServer;
@@ -131,25 +147,33 @@ describe("a stop", () => {
 
   test("works through npm start", async () => {
     const dir = await createPreparedDir();
-    const npm = spawn("npm", ["start"], {
-      env: {
-        PATH: process.env.PATH,
-        HOME: process.env.HOME,
-        PORT: "0",
-        DATA_DIR: dir,
-        LOCAL_RELAY: "off",
-      },
-      stdio: ["ignore", "pipe", "inherit"],
-    });
-    let output = "";
-    npm.stdout.on("data", (text: Buffer) => (output += text.toString()));
-    await expect.poll(() => output, WAIT_OPTIONS).toContain("listening");
+    const { child: npm, output } = startWithNpm(dir);
+    await expect.poll(output, WAIT_OPTIONS).toContain("listening");
     npm.kill("SIGTERM");
     const [code] = (await once(npm, "exit")) as [number];
     expect(code).toBe(0);
     await rm(dir, { recursive: true });
   });
 });
+
+test("a kill -9 of npm start leaves no process running", async () => {
+  const dir = await createPreparedDir();
+  const npm = startWithNpm(dir);
+  await expect.poll(() => npm.output(), WAIT_OPTIONS).toContain("listening");
+  const lock = JSON.parse(await readFile(join(dir, "run/server.json"), "utf8")) as LockedProcesses;
+  const postmaster = (await readFile(join(dir, "postgres/postmaster.pid"), "utf8")).split("\n");
+  const pids = [lock.pid, lock.workerd, Number(postmaster[0])];
+  expect(pids.map(getCommandLine)).not.toContain(undefined);
+  npm.child.kill("SIGKILL");
+  const left = () => pids.map(getCommandLine).filter((line) => line !== undefined);
+  await expect.poll(left, { timeout: 5_000, interval: 20 }).toEqual([]);
+  await rm(dir, { recursive: true });
+});
+
+interface LockedProcesses {
+  pid: number;
+  workerd: number;
+}
 
 test("a server runs in a directory that other users can't enter, also as root", async () => {
   const dir = await createTemporaryDir();
@@ -169,7 +193,6 @@ test("after a kill -9 of the server, the next start recovers without help", asyn
     await addRow(server, `round ${round}`);
     const leftovers = [await server.getPid("workerd"), await server.getPid("postgres")];
     await server.kill();
-    expect(leftovers.map(getCommandLine)).not.toContain(undefined);
     // On the same port: processes that are left must not use it.
     server = await startServer({ dataDir: dir, env: { PORT: String(server.port) } });
     expect(leftovers.map(getCommandLine)).toEqual([undefined, undefined]);

@@ -99,7 +99,6 @@ export async function startTestRelay(options: TestRelayOptions = {}): Promise<Re
         RELAY_HOST: "127.0.0.1",
         RELAY_BIND: "127.0.0.1",
         RELAY_PORT_RANGE: `${port}-${port + PORTS - 1}`,
-        RELAY_PARENT_PID: String(process.pid),
         ...options.env,
       },
       stdio: ["ignore", "pipe", "pipe"],

@@ -100,8 +100,7 @@ export async function startHosted({
   const controlSocket = join(dataDir.runDir, `control-${port}.sock`);
   const text = await buildConfiguration({
     dataDir,
-    host: "127.0.0.1",
-    port,
+    publicAddress: `127.0.0.1:${port}`,
     controlSocket,
     gatewayAddress: gateway.address,
     allowPrivateFetch: true,

@@ -47,9 +47,10 @@ test.each([
   [
     "dates, and the clock for durations",
     `const starts = [Date.now(), +new Date(), performance.now()];
+     // A timer of Node.js may fire a millisecond early, which is 200 of these.
      setTimeout(() => {
        const passed = [Date.now(), +new Date(), performance.now()].map((ms, at) => ms - starts[at]);
-       console.log(passed.every((ms) => ms > 59_900) ? "done" : passed.join());
+       console.log(passed.every((ms) => ms > 59_000) ? "done" : passed.join());
      }, 60_000)`,
   ],
 ])("%s of a minute passes within a second after the clock was sped up", async (_, source) => {

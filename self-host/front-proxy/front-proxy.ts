@@ -1,0 +1,82 @@
+/** Starts the front proxy, which listens on the server's port and passes valid requests on to workerd. */
+import { execFileSync } from "node:child_process";
+import { join } from "node:path";
+import { ROOT } from "../build/build.ts";
+import { StartError } from "../errors.ts";
+import type { Log } from "../log.ts";
+import { SupervisedProcess } from "../processes/child.ts";
+import { probeHealth } from "../workerd/control.ts";
+import { DESCRIPTORS_MIN, getConnectionLimits, type ConnectionLimits } from "./limits.ts";
+
+/** Visitors get what was already sent to them. */
+const STOP_MAX_MS = 2_000;
+
+export interface FrontProxyOptions {
+  host: string;
+  port: number;
+  /** A host name of the API. */
+  apiHost: string;
+  /** The path of the socket that workerd listens on. */
+  upstreamPath: string;
+  limits: ConnectionLimits;
+  log: Log;
+}
+
+/** Resolves when requests reach the Worker. */
+export async function startFrontProxy(options: FrontProxyOptions): Promise<SupervisedProcess> {
+  const { host, port, apiHost, upstreamPath, limits, log } = options;
+  const { total, perSource } = limits;
+  const child = new SupervisedProcess(
+    {
+      name: "front proxy",
+      command: process.execPath,
+      args: [join(ROOT, "self-host/front-proxy/main.ts")],
+      spawnOptions: {
+        env: {
+          FRONT_HOST: host,
+          FRONT_PORT: String(port),
+          FRONT_UPSTREAM: upstreamPath,
+          FRONT_CONNECTIONS: String(total),
+          FRONT_CONNECTIONS_PER_SOURCE: Number.isFinite(perSource) ? String(perSource) : "",
+        },
+      },
+      probe: () => probeHealth({ host, port, apiHost }),
+      onLine: (line, stream) =>
+        log.forward("front proxy", stream === "stdout" ? "info" : "warn", line),
+      stopSignal: "SIGTERM",
+      stopMaxMs: STOP_MAX_MS,
+      signalOnParentExit: "SIGKILL",
+    },
+    log,
+  );
+  await child.start();
+  return child;
+}
+
+/**
+ * @param overrides limits that the operator has set.
+ * @param hasProxy whether all visitors come through the operator's own proxy, which is then one single source.
+ * @throws StartError when a process may open too few files.
+ */
+export function readConnectionLimits(
+  overrides: Partial<ConnectionLimits>,
+  hasProxy: boolean,
+): ConnectionLimits {
+  const descriptors = getDescriptorLimit();
+  if (descriptors < DESCRIPTORS_MIN) {
+    throw new StartError(
+      `a process may open only ${descriptors} files here, and this server needs ${DESCRIPTORS_MIN}: ` +
+        "raise the limit (ulimit -n)",
+    );
+  }
+  const limits = getConnectionLimits(descriptors);
+  const total = overrides.total ?? limits.total;
+  const perSource = hasProxy ? Infinity : (overrides.perSource ?? limits.perSource);
+  return { total, perSource };
+}
+
+/** Node.js has raised the limit of this process to the highest allowed one, and child processes inherit it. */
+function getDescriptorLimit(): number {
+  const text = execFileSync("/bin/sh", ["-c", "ulimit -n"], { encoding: "utf8" }).trim();
+  return text === "unlimited" ? Infinity : Number(text);
+}

@@ -1,0 +1,45 @@
+/** The bounds of what a visitor can hold in the front proxy, each with its unit in its name. */
+import { MINUTE_MS } from "../../shared/time.ts";
+
+/** How long a connection may take to send its first request. */
+export const FIRST_HEAD_MAX_MS = 10_000;
+/** A request's body may pause for this long. */
+export const BODY_PAUSE_MAX_MS = MINUTE_MS;
+/** How long a visitor may leave sent bytes unread. */
+export const UNREAD_MAX_MS = 5 * MINUTE_MS;
+/**
+ * After the server has answered and closed, a visitor that is still sending reads the answer only if its bytes are
+ * accepted meanwhile: a closed connection would answer them with a reset, which discards the answer (RFC 9112 §9.6).
+ */
+export const LINGER_MAX_MS = MINUTE_MS;
+/** The visitor may pause for this long while it is still sending. */
+export const LINGER_PAUSE_MAX_MS = 3_000;
+/** Incomplete heads of all connections together. */
+export const INCOMPLETE_HEADS_MAX_BYTES = 16 * 1024 * 1024;
+
+/** The most connections that are useful on one machine. */
+const CONNECTIONS_MAX = 16_384;
+/** One source may use this part of all connections. */
+const SOURCE_PART = 1 / 8;
+const SOURCE_CONNECTIONS_MIN = 64;
+/** Files, pipes and listeners of a process besides visitors' connections. */
+const OTHER_DESCRIPTORS = 512;
+/** A visitor's connection needs two descriptors in the front proxy, and as many remain for objects in workerd. */
+const DESCRIPTORS_PER_CONNECTION = 4;
+
+/** A server with fewer descriptors could serve hardly anybody. */
+export const DESCRIPTORS_MIN = 1_024;
+
+export interface ConnectionLimits {
+  /** All connections together. */
+  total: number;
+  /** The connections of one IPv4 address or one IPv6 /64. */
+  perSource: number;
+}
+
+/** @param descriptors how many files and connections one process may have open. */
+export function getConnectionLimits(descriptors: number): ConnectionLimits {
+  const affordable = Math.floor((descriptors - OTHER_DESCRIPTORS) / DESCRIPTORS_PER_CONNECTION);
+  const total = Math.min(CONNECTIONS_MAX, affordable);
+  return { total, perSource: Math.max(SOURCE_CONNECTIONS_MIN, Math.floor(total * SOURCE_PART)) };
+}

@@ -1,0 +1,97 @@
+/**
+ * The front proxy: the process of a self-hosted server that visitors, agents and callers of the API connect to. workerd
+ * limits neither the number nor the age of connections, and exits when it runs out of descriptors, so this process does
+ * it in front of workerd. Started by `self-host/front-proxy.ts`, which passes its settings in the environment.
+ */
+import { createServer, type Socket } from "node:net";
+import { z } from "zod";
+import { adoptSocket } from "../../sockets/socket-reader.ts";
+import { SPLICED_SOCKET_BUFFER_BYTES } from "../../sockets/splice.ts";
+import { Admission } from "./admission.ts";
+import { formatRefusal, TOO_MANY_CONNECTIONS } from "./refusals.ts";
+import { CONNECTION_HEADER } from "./request-head.ts";
+import { VisitorConnection } from "./visitor-connection.ts";
+
+const DEADLINE_INTERVAL_MS = 1_000;
+/** Detects visitors whose machine or network is gone. */
+const TCP_KEEP_ALIVE_MS = 60_000;
+const BACKLOG = 511;
+/** How long visitors may take, at a stop, to receive what was already sent to them. */
+const FLUSH_MAX_MS = 1_000;
+const FLUSH_CHECK_MS = 10;
+const REPORT_INTERVAL_MS = 60_000;
+
+const count = z.coerce.number().int().min(1);
+const settings = z
+  .object({
+    FRONT_HOST: z.string(),
+    FRONT_PORT: z.coerce.number().int(),
+    FRONT_UPSTREAM: z.string(),
+    FRONT_CONNECTIONS: count,
+    /** Empty: no limit. */
+    FRONT_CONNECTIONS_PER_SOURCE: z.union([z.literal("").transform(() => Infinity), count]),
+  })
+  .parse(process.env);
+
+const admission = new Admission({
+  total: settings.FRONT_CONNECTIONS,
+  perSource: settings.FRONT_CONNECTIONS_PER_SOURCE,
+});
+const connections = new Set<VisitorConnection>();
+let refused = 0;
+
+function accept(visitor: Socket): void {
+  const address = (visitor.remoteAddress ?? "").replace(/^::ffff:/, "");
+  const release = admission.admit(address);
+  if (!release) {
+    refused += 1;
+    visitor.on("error", () => undefined);
+    visitor.end(formatRefusal(TOO_MANY_CONNECTIONS), () => visitor.destroy());
+    return;
+  }
+  const connection = new VisitorConnection(adoptSocket(visitor), {
+    upstreamPath: settings.FRONT_UPSTREAM,
+    ownField: `${CONNECTION_HEADER}: ${JSON.stringify({ clientIp: address })}\r\n`,
+    onClose() {
+      connections.delete(connection);
+      release();
+    },
+  });
+  connections.add(connection);
+}
+
+const server = createServer(
+  {
+    allowHalfOpen: true,
+    pauseOnConnect: true,
+    noDelay: true,
+    keepAlive: true,
+    keepAliveInitialDelay: TCP_KEEP_ALIVE_MS,
+    highWaterMark: SPLICED_SOCKET_BUFFER_BYTES,
+  },
+  accept,
+);
+server.on("error", (error) => {
+  console.error(error.message);
+  process.exit(1);
+});
+server.listen({ host: settings.FRONT_HOST, port: settings.FRONT_PORT, backlog: BACKLOG });
+
+setInterval(() => {
+  const nowMs = Date.now();
+  for (const connection of connections) connection.checkDeadlines(nowMs);
+}, DEADLINE_INTERVAL_MS);
+setInterval(() => {
+  if (refused === 0) return;
+  console.error(`${refused} connections were refused in the last minute: too many are open`);
+  refused = 0;
+}, REPORT_INTERVAL_MS);
+
+process.once("SIGTERM", () => {
+  server.close();
+  const untilMs = Date.now() + FLUSH_MAX_MS;
+  setInterval(() => {
+    const isFlushed = [...connections].every((connection) => connection.isFlushed);
+    if (isFlushed || Date.now() > untilMs) process.exit(0);
+  }, FLUSH_CHECK_MS);
+});

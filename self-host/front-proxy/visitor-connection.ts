@@ -1,0 +1,280 @@
+/**
+ * One connection of a visitor, and its own connection to workerd, which is made when the first request is complete. So
+ * a visitor who sends nothing, or sends slowly, costs workerd nothing. When the visitor leaves, the connection to workerd
+ * is closed completely, which ends the visitor's requests there at once.
+ */
+import type { Socket } from "node:net";
+import { IncompleteHead } from "./incomplete-head.ts";
+import {
+  BODY_PAUSE_MAX_MS,
+  FIRST_HEAD_MAX_MS,
+  LINGER_MAX_MS,
+  LINGER_PAUSE_MAX_MS,
+  UNREAD_MAX_MS,
+} from "./limits.ts";
+import { createBodyReader, type BodyReader } from "./request-body.ts";
+import { parseRequestHead, type RequestHead } from "./request-head.ts";
+import {
+  formatRefusal,
+  HEAD_TOO_LARGE,
+  INVALID_HEADS,
+  TOO_SLOW,
+  UNAVAILABLE,
+  type Refusal,
+} from "./refusals.ts";
+import { reset } from "../../sockets/splice.ts";
+import { connectReadingSocket, setReceiver } from "../../sockets/socket-reader.ts";
+
+const SWITCHING = Buffer.from("HTTP/1.1 101");
+
+/** What the next byte from the visitor belongs to. */
+type Phase =
+  | { kind: "head" }
+  | { kind: "body"; body: BodyReader }
+  /** The server decides whether the protocol changes. Bytes wait for its answer. */
+  | { kind: "upgrade" }
+  /** The connection belongs to another protocol, such as WebSocket. */
+  | { kind: "upgraded" }
+  /** The answer is sent, and what the visitor still sends is dropped. */
+  | { kind: "lingering"; untilMs: number }
+  | { kind: "closed" };
+
+const HEAD: Phase = { kind: "head" };
+const UPGRADE: Phase = { kind: "upgrade" };
+const UPGRADED: Phase = { kind: "upgraded" };
+const CLOSED: Phase = { kind: "closed" };
+
+export interface VisitorConnectionOptions {
+  /** The path of workerd's socket. */
+  upstreamPath: string;
+  /** The header line for workerd, with its line break. */
+  ownField: string;
+  onClose(): void;
+}
+
+export class VisitorConnection {
+  readonly #visitor: Socket;
+  readonly #options: VisitorConnectionOptions;
+  readonly #head = new IncompleteHead();
+  #upstream: Socket | undefined;
+  #phase: Phase = HEAD;
+  /** Bytes that arrived before the server decided about another protocol. */
+  #held: Uint8Array | undefined;
+  /** The last request, until the first byte of its answer, if it may be sent again. */
+  #repeatable: Buffer | undefined;
+  #isAnswered = true;
+  /** Bytes of the answer to an upgrade, until there are enough to read its status. */
+  #upgradeAnswer: Buffer | undefined;
+  #requests = 0;
+  #receivedAtMs = Date.now();
+  /** Since when bytes for the visitor wait for it; undefined while none do. */
+  #unreadSinceMs: number | undefined;
+
+  /** @param visitor paused, and created with `allowHalfOpen`. */
+  constructor(visitor: Socket, options: VisitorConnectionOptions) {
+    this.#visitor = visitor;
+    this.#options = options;
+    visitor.on("error", () => undefined);
+    visitor.on("end", () => this.#leave());
+    visitor.once("close", () => this.#handleVisitorClosed());
+    setReceiver(visitor, (bytes) => this.#receive(bytes));
+    visitor.resume();
+  }
+
+  /** Ends the connection if it takes too long. Called about once a second. */
+  checkDeadlines(nowMs: number): void {
+    const phase = this.#phase;
+    const silentMs = nowMs - this.#receivedAtMs;
+    if (this.#unreadSinceMs !== undefined && nowMs - this.#unreadSinceMs > UNREAD_MAX_MS) {
+      reset(this.#visitor);
+    } else if (phase.kind === "head" && this.#requests === 0 && silentMs > FIRST_HEAD_MAX_MS) {
+      this.#refuse(TOO_SLOW);
+    } else if (phase.kind === "body" && silentMs > BODY_PAUSE_MAX_MS && !this.#isAnswered) {
+      this.#refuse(TOO_SLOW);
+    } else if (phase.kind === "lingering" && this.isFlushed) {
+      if (nowMs > phase.untilMs || silentMs > LINGER_PAUSE_MAX_MS) this.#visitor.destroy();
+    }
+  }
+
+  /** Whether the visitor has everything that was sent to it. */
+  get isFlushed(): boolean {
+    return this.#visitor.writableLength === 0;
+  }
+
+  // ── From the visitor ──
+
+  #receive(bytes: Uint8Array): boolean {
+    this.#receivedAtMs = Date.now();
+    let rest = bytes;
+    while (rest.length > 0) {
+      const { kind } = this.#phase;
+      if (kind === "head") rest = this.#receiveHead(rest);
+      else if (kind === "body") rest = this.#receiveBody(rest);
+      else if (kind === "upgraded") rest = this.#forward(rest);
+      else if (kind === "upgrade") {
+        this.#held = rest;
+        return false;
+      } else return kind === "lingering";
+    }
+    return this.#canReceive;
+  }
+
+  get #canReceive(): boolean {
+    return this.#upstream === undefined || this.#upstream.writableLength === 0;
+  }
+
+  #receiveHead(bytes: Uint8Array): Uint8Array {
+    const found = this.#head.add(bytes);
+    if (found === undefined) {
+      if (this.#head.isTooLarge) {
+        this.#refuse(HEAD_TOO_LARGE);
+      }
+      return EMPTY;
+    }
+    const head = parseRequestHead(found.text, this.#options.ownField);
+    if (typeof head === "string") {
+      this.#refuse(INVALID_HEADS[head]);
+      return EMPTY;
+    }
+    this.#forwardHead(head);
+    return found.rest;
+  }
+
+  #forwardHead(head: RequestHead): void {
+    // The first bytes of a new connection are certainly the answer to this request, and not to an earlier one.
+    if (head.isUpgrade && this.#requests > 0) this.#dropUpstream();
+    this.#requests += 1;
+    this.#isAnswered = false;
+    this.#repeatable = head.canRepeat && !head.isUpgrade ? head.bytes : undefined;
+    if (head.isUpgrade) this.#phase = UPGRADE;
+    else if (head.body !== 0) this.#phase = { kind: "body", body: createBodyReader(head.body) };
+    this.#forward(head.bytes);
+  }
+
+  #receiveBody(bytes: Uint8Array): Uint8Array {
+    const phase = this.#phase as Extract<Phase, { kind: "body" }>;
+    const part = phase.body.read(bytes);
+    if (part === undefined) {
+      this.#refuse(INVALID_HEADS.malformed);
+      return EMPTY;
+    }
+    for (const piece of part.forward) this.#forward(piece);
+    if (phase.body.isComplete) this.#phase = HEAD;
+    return bytes.subarray(part.length);
+  }
+
+  /** @returns no bytes: all are taken. */
+  #forward(bytes: Uint8Array): Uint8Array {
+    this.#upstream ??= this.#connect();
+    this.#upstream.write(bytes, this.#handleForwarded);
+    return EMPTY;
+  }
+
+  readonly #handleForwarded = (): void => {
+    if (this.#canReceive && this.#held === undefined) this.#visitor.resume();
+  };
+
+  // ── From workerd ──
+
+  #connect(): Socket {
+    const upstream = connectReadingSocket({ path: this.#options.upstreamPath });
+    upstream.on("error", () => undefined);
+    upstream.once("end", () => this.#handleUpstreamEnded(upstream));
+    upstream.once("close", () => this.#handleUpstreamEnded(upstream));
+    setReceiver(upstream, (bytes) => this.#answer(upstream, bytes));
+    return upstream.resume();
+  }
+
+  #answer(upstream: Socket, bytes: Uint8Array): boolean {
+    if (upstream !== this.#upstream) return false;
+    this.#isAnswered = true;
+    this.#repeatable = undefined;
+    if (this.#phase === UPGRADE && !this.#decideUpgrade(bytes)) return true;
+    this.#visitor.write(bytes, this.#handleAnswered);
+    const isUnread = this.#visitor.writableLength > 0;
+    if (isUnread) this.#unreadSinceMs ??= Date.now();
+    return !isUnread;
+  }
+
+  readonly #handleAnswered = (): void => {
+    const isUnread = this.#visitor.writableLength > 0;
+    // Some bytes were read, so the visitor is not stalled.
+    this.#unreadSinceMs = isUnread ? Date.now() : undefined;
+    if (!isUnread) this.#upstream?.resume();
+  };
+
+  /** @returns false while more of the answer is needed. It is then stored, and written with the next bytes. */
+  #decideUpgrade(bytes: Uint8Array): boolean {
+    const start = this.#upgradeAnswer;
+    const known = start ? Buffer.concat([start, bytes]) : bytes;
+    if (known.length < SWITCHING.length) {
+      this.#upgradeAnswer = Buffer.from(known);
+      return false;
+    }
+    if (start) this.#visitor.write(start);
+    this.#upgradeAnswer = undefined;
+    this.#phase = SWITCHING.compare(known, 0, SWITCHING.length) === 0 ? UPGRADED : HEAD;
+    const held = this.#held;
+    this.#held = undefined;
+    // After this answer is written.
+    queueMicrotask(() => {
+      if (held === undefined || this.#receive(held)) this.#visitor.resume();
+    });
+    return true;
+  }
+
+  #handleUpstreamEnded(upstream: Socket): void {
+    if (upstream !== this.#upstream) return;
+    this.#upstream = undefined;
+    upstream.destroy();
+    if (this.#phase.kind === "closed") return;
+    if (this.#isAnswered) return this.#endVisitor();
+    // workerd closes an idle connection after 5 s, which a request can cross. Only a used connection can be idle.
+    if (this.#repeatable && this.#requests > 1) {
+      const again = this.#repeatable;
+      this.#repeatable = undefined;
+      this.#forward(again);
+      return;
+    }
+    this.#refuse(UNAVAILABLE);
+  }
+
+  // ── The end ──
+
+  #refuse(refusal: Refusal): void {
+    this.#dropUpstream();
+    this.#visitor.write(formatRefusal(refusal));
+    this.#endVisitor();
+  }
+
+  #endVisitor(): void {
+    if (this.#phase.kind === "closed") return;
+    this.#head.clear();
+    this.#phase = { kind: "lingering", untilMs: Date.now() + LINGER_MAX_MS };
+    this.#receivedAtMs = Date.now();
+    this.#unreadSinceMs = this.isFlushed ? undefined : Date.now();
+    this.#visitor.end(() => (this.#unreadSinceMs = undefined));
+    this.#visitor.resume();
+  }
+
+  /** The visitor sends no more: it counts as having left, and gets nothing more. */
+  #leave(): void {
+    if (this.#phase.kind === "lingering" && !this.isFlushed) return;
+    this.#visitor.destroy();
+  }
+
+  #handleVisitorClosed(): void {
+    this.#phase = CLOSED;
+    this.#head.clear();
+    this.#dropUpstream();
+    this.#options.onClose();
+  }
+
+  #dropUpstream(): void {
+    const upstream = this.#upstream;
+    this.#upstream = undefined;
+    upstream?.destroy();
+  }
+}
+
+const EMPTY = new Uint8Array(0);

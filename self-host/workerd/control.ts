@@ -1,0 +1,42 @@
+/** Requests of the self-hosted server itself to the Worker. */
+import { request, type RequestOptions } from "node:http";
+
+const HEALTH_MAX_MS = 2_000;
+
+/** The public address of the server, or the path of the socket that workerd listens on. */
+export type HealthTarget = { apiHost: string } & (
+  | { host: string; port: number }
+  | { socketPath: string }
+);
+
+/** Rejects unless the Worker answers. */
+export function probeHealth({ apiHost, ...target }: HealthTarget): Promise<void> {
+  const address =
+    "host" in target ? { ...target, host: toConnectableHost(target.host) } : target;
+  return sendRequest(
+    { ...address, headers: { host: apiHost }, method: "GET", path: "/health" },
+    HEALTH_MAX_MS,
+  );
+}
+
+/** Rejects unless the response is a success. */
+export function sendRequest(options: RequestOptions, maxMs: number): Promise<void> {
+  const { promise, resolve, reject } = Promise.withResolvers<void>();
+  const { method, path } = options;
+  request({ ...options, agent: false, signal: AbortSignal.timeout(maxMs) }, (response) => {
+    const { statusCode = 0 } = response;
+    response.on("error", reject);
+    response.resume().on("end", () => {
+      if (statusCode >= 200 && statusCode < 300) resolve();
+      else reject(new Error(`${method} ${path} answered ${statusCode}`));
+    });
+  })
+    .on("error", reject)
+    .end();
+  return promise;
+}
+
+/** Returns the address to connect to for an address to listen on: for a wildcard address, the loopback one. */
+export function toConnectableHost(host: string): string {
+  return host === "0.0.0.0" ? "127.0.0.1" : host === "::" ? "::1" : host;
+}
