@@ -81,10 +81,7 @@ export function connectSocket(options: TcpNetConnectOpts): Socket {
  */
 export function connectReadingSocket(options: IpcNetConnectOpts): Socket {
   const reader = new SocketReader();
-  const socket = new ReadingSocket({
-    ...options,
-    onread: reader.onread,
-  } as SocketConstructorOpts);
+  const socket = new ReadingSocket({ ...options, onread: reader.onread });
   return reader.attach(socket.connect(options));
 }
 

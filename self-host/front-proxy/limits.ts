@@ -27,7 +27,7 @@ const OTHER_DESCRIPTORS = 512;
 /** A visitor's connection needs two descriptors in the front proxy, and as many remain for objects in workerd. */
 const DESCRIPTORS_PER_CONNECTION = 4;
 
-/** A server with fewer descriptors could serve hardly anybody. */
+/** A server with fewer descriptors could serve hardly any visitors. */
 export const DESCRIPTORS_MIN = 1_024;
 
 export interface ConnectionLimits {

@@ -27,7 +27,6 @@ export type InvalidHead = "malformed" | "invalid_host" | "unsupported_encoding" 
 
 const HEAD =
   // Method, target and version; then fields of visible characters, spaces and tabs. No line starts with a space.
-  // oxlint-disable-next-line no-control-regex
   /^([!#$%&'*+.^_`|~\w-]+) [!-~\x80-\xff]+ HTTP\/1\.([01])\r\n(?:[!#$%&'*+.^_`|~\w-]+:[\t\x20-\x7e\x80-\xff]*\r\n)*\r\n$/;
 const FRAMING_FIELDS = new RegExp(
   `\\r\\n(content-length|transfer-encoding|connection|upgrade|host|${CONNECTION_HEADER}):[\\t ]*([^\\r]*)`,

@@ -11,8 +11,7 @@ export type HealthTarget = { apiHost: string } & (
 
 /** Rejects unless the Worker answers. */
 export function probeHealth({ apiHost, ...target }: HealthTarget): Promise<void> {
-  const address =
-    "host" in target ? { ...target, host: toConnectableHost(target.host) } : target;
+  const address = "host" in target ? { ...target, host: toConnectableHost(target.host) } : target;
   return sendRequest(
     { ...address, headers: { host: apiHost }, method: "GET", path: "/health" },
     HEALTH_MAX_MS,

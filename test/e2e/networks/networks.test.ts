@@ -95,13 +95,14 @@ describe("a path with loss, duplicates and reordering", () => {
     expect(replayed).toBeGreaterThan(0);
   });
 
-  test("between relay and agent does the same, and the agent still uses UDP", async () => {
+  test("between relay and agent does the same, and the agent uses UDP", async () => {
     const client = await network.connectClient();
     stack.relay.udp.setFaults(FAULTS);
     for (let round = 0; round < 20; round += 1) await ping(client);
     expect(await exchangeMany(client, 300)).toBeGreaterThan(150);
     stack.relay.udp.setFaults({});
-    expect((await network.read()).relay.state).toBe("udp");
+    // With this loss the agent may have used WebSocket in between.
+    await expect.poll(async () => (await network.read()).relay.state, WAIT_OPTIONS).toBe("udp");
     await expect
       .poll(async () => (await network.read()).relay.loss, WAIT_OPTIONS)
       .toBeGreaterThan(0.02);

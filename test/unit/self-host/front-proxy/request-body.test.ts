@@ -1,0 +1,93 @@
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { createBodyReader } from "../../../../self-host/front-proxy/request-body.ts";
+
+/** Reads the bytes in parts of these sizes. @returns what is forwarded and what follows, or null when it is malformed. */
+function read(body: number | "chunked", text: string, sizes: number[] = []) {
+  const bytes = Buffer.from(text, "latin1");
+  const reader = createBodyReader(body);
+  let forwarded = "";
+  let at = 0;
+  for (const size of [...sizes, bytes.length]) {
+    const part = bytes.subarray(at, at + size);
+    if (part.length === 0 || reader.isComplete) break;
+    const taken = reader.read(part);
+    if (taken === undefined) return null;
+    for (const piece of taken.forward) forwarded += Buffer.from(piece).toString("latin1");
+    at += taken.length;
+  }
+  return { forwarded, rest: text.slice(at), isComplete: reader.isComplete };
+}
+
+const parts = fc.array(fc.integer({ min: 1, max: 7 }), { maxLength: 60 });
+
+test("a counted body ends after its length, however it is cut", () => {
+  fc.assert(
+    fc.property(fc.string({ minLength: 1 }), fc.string(), parts, (text, rest, sizes) => {
+      const bytes = Buffer.from(text).toString("latin1");
+      expect(read(bytes.length, bytes + rest, sizes)?.forwarded).toBe(bytes);
+    }),
+  );
+});
+
+describe("a chunked body", () => {
+  const chunk = fc.string({ minLength: 1, maxLength: 40, unit: "binary-ascii" });
+
+  test("is forwarded unchanged up to its end, however it is cut", () => {
+    fc.assert(
+      fc.property(fc.array(chunk), parts, (chunks, sizes) => {
+        const text = `${chunks.map((data) => `${data.length.toString(16)}\r\n${data}\r\n`).join("")}0\r\n\r\n`;
+        const next = "GET / HTTP/1.1\r\n";
+        expect(read("chunked", text + next, sizes)).toEqual({
+          forwarded: text,
+          rest: next,
+          isComplete: true,
+        });
+      }),
+    );
+  });
+
+  test("loses its trailers, however it is cut", () => {
+    const text = "3;a=b\r\nabc\r\n0\r\nX-Trailer: a\r\nContent-Length: 5\r\n\r\n";
+    fc.assert(
+      fc.property(parts, (sizes) => {
+        expect(read("chunked", `${text}next`, sizes)).toEqual({
+          forwarded: "3;a=b\r\nabc\r\n0\r\n\r\n",
+          rest: "next",
+          isComplete: true,
+        });
+      }),
+    );
+  });
+
+  test.each([
+    "\r\n",
+    "g\r\n",
+    "0x1\r\na\r\n",
+    "-1\r\n",
+    "+1\r\na\r\n",
+    " 1\r\na\r\n",
+    "1 \r\na\r\n",
+    "1\na\n",
+    "1\r\nab\r\n",
+    "1\r\na\n",
+    "1;a\nb\r\na\r\n",
+    "0\r\n\n",
+    "0\r\nX: a\n\r\n",
+    "fffffffffffff\r\n",
+  ])("is malformed: %j", (text) => {
+    expect(read("chunked", text)).toBeNull();
+    expect(
+      read(
+        "chunked",
+        text,
+        Array.from(text, () => 1),
+      ),
+    ).toBeNull();
+  });
+
+  test("is malformed when extensions or trailers are too long", () => {
+    expect(read("chunked", `1;${"a".repeat(5_000)}\r\na\r\n`)).toBeNull();
+    expect(read("chunked", `0\r\n${"X: a\r\n".repeat(2_000)}\r\n`)).toBeNull();
+  });
+});

@@ -1,0 +1,116 @@
+import { describe, expect, test } from "vitest";
+import {
+  CONNECTION_HEADER,
+  parseRequestHead,
+  type RequestHead,
+} from "../../../../self-host/front-proxy/request-head.ts";
+
+const OWN = `${CONNECTION_HEADER}: {"clientIp":"192.0.2.1"}\r\n`;
+
+const parse = (...lines: string[]) => parseRequestHead(`${lines.join("\r\n")}\r\n\r\n`, OWN);
+const parseValid = (...lines: string[]) => {
+  const head = parse(...lines);
+  expect(head).toBeTypeOf("object");
+  return head as RequestHead;
+};
+
+describe("a head", () => {
+  test("is forwarded unchanged, with the address of the visitor", () => {
+    const { bytes } = parseValid("GET /a?b=%00 HTTP/1.1", "Host: a", "X-Odd_Name:  b\t", "y:\xff");
+    expect(bytes.toString("latin1")).toBe(
+      `GET /a?b=%00 HTTP/1.1\r\n${OWN}Host: a\r\nX-Odd_Name:  b\t\r\ny:\xff\r\n\r\n`,
+    );
+  });
+
+  test.each([CONNECTION_HEADER, CONNECTION_HEADER.toUpperCase()])(
+    "loses a visitor's own %s, wherever it is",
+    (name) => {
+      const forged = `${name}: {"clientIp":"203.0.113.9"}`;
+      const { bytes } = parseValid("GET / HTTP/1.1", forged, "Host: a", forged, forged);
+      expect(bytes.toString("latin1")).toBe(`GET / HTTP/1.1\r\n${OWN}Host: a\r\n\r\n`);
+    },
+  );
+
+  test.each([
+    [0, []],
+    [0, ["Content-Length: 0"]],
+    [12, ["content-length:12"]],
+    [12, ["Content-Length: \t12 "]],
+    ["chunked", ["Transfer-Encoding: chunked"]],
+    ["chunked", ["TRANSFER-ENCODING: Chunked"]],
+  ])("says that a body of %s bytes follows: %j", (body, lines) => {
+    expect(parseValid("POST / HTTP/1.1", "Host: a", ...lines).body).toBe(body);
+  });
+
+  test.each([
+    [true, ["Connection: Upgrade", "Upgrade: websocket"]],
+    [true, ["Connection: keep-alive, upgrade", "Upgrade: websocket"]],
+    [true, ["Connection: keep-alive", "Connection: UPGRADE", "Upgrade: websocket"]],
+    [false, ["Connection: Upgrade"]],
+    [false, ["Upgrade: websocket"]],
+    [false, ["Connection: noupgrade", "Upgrade: websocket"]],
+    [false, ["Connection: Upgrade", "Upgrade: websocket", "Content-Length: 3"]],
+  ])("asks for another protocol: %s for %j", (isUpgrade, lines) => {
+    expect(parseValid("GET / HTTP/1.1", "Host: a", ...lines).isUpgrade).toBe(isUpgrade);
+  });
+});
+
+/** Requests that two programs could read in different ways. */
+describe("a head is refused", () => {
+  test.each([
+    ["two lengths", "Content-Length: 1", "Content-Length: 2"],
+    ["the same length twice", "Content-Length: 1", "Content-Length: 1"],
+    ["a list of lengths", "Content-Length: 1, 1"],
+    ["a signed length", "Content-Length: +1"],
+    ["a hexadecimal length", "Content-Length: 0x1"],
+    ["an empty length", "Content-Length:"],
+    ["a length beyond exact numbers", "Content-Length: 12345678901234567"],
+    ["a length and an encoding", "Content-Length: 1", "Transfer-Encoding: chunked"],
+    ["two encodings", "Transfer-Encoding: chunked", "Transfer-Encoding: identity"],
+    ["a space before the colon", "Content-Length : 1"],
+    ["a folded line", "X: a", " Content-Length: 1"],
+    ["a line without a colon", "Content-Length"],
+    ["an empty name", ": a"],
+    ["a bare line feed", "X: a\nContent-Length: 1"],
+    ["a bare carriage return", "X: a\rContent-Length: 1"],
+    ["a zero byte", "X: a\0b"],
+    ["a name with a character beyond ASCII", "X\xa0: a"],
+  ])("with %s", (_, ...lines) => {
+    expect(parse("POST / HTTP/1.1", "Host: a", ...lines)).toBe("malformed");
+  });
+
+  test.each([
+    "GET / HTTP/1.2",
+    "GET / HTTP/2.0",
+    "GET /",
+    "GET  / HTTP/1.1",
+    "GET / HTTP/1.1 ",
+    " GET / HTTP/1.1",
+    "GET /a b HTTP/1.1",
+    "G(T / HTTP/1.1",
+    "GET /\x7f HTTP/1.1",
+  ])("whose first line is %j", (line) => {
+    expect(parse(line, "Host: a")).toBe("malformed");
+  });
+
+  test("with an encoding other than chunked", () => {
+    for (const value of ["gzip, chunked", "xchunked", "chunked, chunked", "identity", '"chunked"'])
+      expect(parse("POST / HTTP/1.1", "Host: a", `Transfer-Encoding: ${value}`)).toBe(
+        "unsupported_encoding",
+      );
+  });
+
+  test("without a Host, or with several", () => {
+    expect(parse("GET / HTTP/1.1")).toBe("invalid_host");
+    expect(parse("GET / HTTP/1.1", "Host: a", "host: a")).toBe("invalid_host");
+    expect(parse("GET / HTTP/1.0")).toBeTypeOf("object");
+  });
+
+  test("that asks for a tunnel", () => {
+    expect(parse("CONNECT a:443 HTTP/1.1", "Host: a:443")).toBe("connect");
+  });
+
+  test("in HTTP/1.0 with chunks, which it does not have", () => {
+    expect(parse("POST / HTTP/1.0", "Host: a", "Transfer-Encoding: chunked")).toBe("malformed");
+  });
+});
