@@ -24,6 +24,8 @@ export interface ServerOptions {
   relay?: boolean;
   /** The directory of an earlier server; by default a new one, which is removed when the server stops. */
   dataDir?: string;
+  /** How many files and connections each process of the server may have open. */
+  descriptors?: number;
   /** Receives the output of the server as it is printed. */
   onOutput?: (text: string) => void;
 }
@@ -59,7 +61,7 @@ export async function startServer(options: ServerOptions = {}): Promise<TestServ
       ...options.env,
       DATA_DIR: dataDir,
     },
-    options.onOutput,
+    options,
   );
   const remove = async () => {
     if (ownDir !== undefined) await rm(ownDir, { recursive: true, force: true });
@@ -153,9 +155,14 @@ export interface ExitResult {
 }
 
 /** Starts a server that is expected to exit with an error. */
-export async function startExpectingFailure(env: Record<string, string>): Promise<ExitResult> {
-  return launch(env).exit;
+export async function startExpectingFailure(
+  env: Record<string, string>,
+  options: LaunchOptions = {},
+): Promise<ExitResult> {
+  return launch(env, options).exit;
 }
+
+type LaunchOptions = Pick<ServerOptions, "descriptors" | "onOutput">;
 
 interface ServerProcess {
   child: ChildProcess;
@@ -165,8 +172,13 @@ interface ServerProcess {
   waitForLine(message: string): Promise<Record<string, unknown>>;
 }
 
-function launch(env: Record<string, string>, onOutput?: (text: string) => void): ServerProcess {
-  const child = spawn(process.execPath, [join(ROOT, "self-host/start.ts")], {
+function launch(
+  env: Record<string, string>,
+  { descriptors, onOutput }: LaunchOptions = {},
+): ServerProcess {
+  const command = [process.execPath, join(ROOT, "self-host/start.ts")];
+  const limit = descriptors === undefined ? "" : `ulimit -n ${descriptors} && `;
+  const child = spawn("/bin/sh", ["-c", `${limit}exec "$@"`, "sh", ...command], {
     // Ignores a .env file of the checkout and the environment of the test run.
     cwd: tmpdir(),
     env: {

@@ -1,0 +1,146 @@
+/** A stranger who takes connections without end: the server, its agents and its other visitors go on. */
+import { once } from "node:events";
+import { readdir } from "node:fs/promises";
+import { connect, type Socket } from "node:net";
+import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
+import WebSocket, { WebSocketServer } from "ws";
+import { expose, type ExposedTunnel } from "../../agent/expose.ts";
+import { createFirstAccount } from "../../bench/stack.ts";
+import { startExpectingFailure, startServer, type TestServer } from "../harness/server/server.ts";
+import { WAIT_OPTIONS } from "../harness/timeouts.ts";
+import { startRawOrigin, OK, type RawOrigin } from "../harness/tunnel/origin.ts";
+import { exchange, findHeader } from "../harness/tunnel/raw-http.ts";
+
+/** The fewest that a server starts with. They allow 128 connections, and 64 of one source. */
+const DESCRIPTORS = 1_024;
+const PER_SOURCE = 64;
+
+let server: TestServer;
+let origin: RawOrigin;
+let echo: WebSocketServer;
+let tunnel: ExposedTunnel;
+let sockets: ExposedTunnel;
+/** Connections to the local server whose requests it never answers. */
+const waiting = new Set<Socket>();
+
+beforeAll(async () => {
+  server = await startServer({ descriptors: DESCRIPTORS });
+  origin = await startRawOrigin(({ target }, socket) => {
+    if (target !== "/never") return OK;
+    waiting.add(socket);
+    socket.once("close", () => waiting.delete(socket));
+    return undefined;
+  });
+  echo = new WebSocketServer({ port: 0, host: "127.0.0.1" });
+  echo.on("connection", (socket) => socket.on("message", (data) => socket.send(data)));
+  await once(echo, "listening");
+  const { token } = await createFirstAccount(server);
+  const { port: echoPort } = echo.address() as { port: number };
+  tunnel = await expose({ server: server.url, token, port: origin.port, subdomain: "held" });
+  sockets = await expose({ server: server.url, token, port: echoPort, subdomain: "echo" });
+});
+afterAll(async () => {
+  await Promise.all([tunnel.close(), sockets.close()]);
+  await Promise.all([server.stop(), origin.stop()]);
+  echo.close();
+});
+
+const host = (name: string) => `${name}.localhost:${server.port}`;
+const get = (path: string, name = "held") => `GET ${path} HTTP/1.1\r\nHost: ${host(name)}\r\n\r\n`;
+const visit = () => exchange(server.port, get("/"));
+
+/** A connection that sends `text`. Linux has as many loopback addresses as a test needs. */
+function open(source: string, text = ""): Socket {
+  const socket = connect({ port: server.port, host: "127.0.0.1", localAddress: source });
+  socket.on("error", () => undefined);
+  socket.resume().write(text);
+  return socket;
+}
+
+async function countDescriptors(): Promise<number> {
+  return (await readdir(`/proc/${await server.getPid("workerd")}/fd`)).length;
+}
+
+async function closeAll(attack: Socket[]): Promise<void> {
+  for (const socket of attack) socket.destroy();
+  // Only when all of them are released does a source get its full share again.
+  const isFree = async () => {
+    const probes = Array.from({ length: PER_SOURCE }, () => open("127.0.0.2", get("/")));
+    const answers = await Promise.all(probes.map(readStart));
+    for (const probe of probes) probe.destroy();
+    return answers.every((text) => text.startsWith("HTTP/1.1 200"));
+  };
+  await vi.waitUntil(isFree, WAIT_OPTIONS);
+}
+
+/** The first bytes that the connection receives; empty when it ends without any. */
+function readStart(socket: Socket): Promise<string> {
+  return new Promise((resolve) => {
+    socket.once("data", (bytes: Buffer) => resolve(bytes.toString("latin1")));
+    socket.once("close", () => resolve(""));
+  });
+}
+
+describe.runIf(process.platform === "linux")("a stranger", () => {
+  test("with silent connections from many addresses stops neither the server nor anything that is open", async () => {
+    const workerd = await server.getPid("workerd");
+    const socket = new WebSocket(`ws://127.0.0.1:${server.port}`, {
+      headers: { host: host("echo") },
+    });
+    await once(socket, "open");
+    const before = await countDescriptors();
+
+    const attack: Socket[] = [];
+    for (let at = 0; at < 2_000; at += 1) attack.push(open(`127.0.1.${1 + (at % 40)}`));
+    await vi.waitUntil(() => attack.filter((one) => one.destroyed).length > 1_800, WAIT_OPTIONS);
+
+    expect(await countDescriptors()).toBeLessThanOrEqual(before);
+    socket.send("still here");
+    expect(String((await once(socket, "message"))[0])).toBe("still here");
+    socket.close();
+    await closeAll(attack);
+    expect(await server.getPid("workerd")).toBe(workerd);
+    expect((await visit()).status).toBe(200);
+    expect(server.output).not.toContain("will be restarted");
+  });
+
+  test("with one address takes its share only, and is told when to come again", async () => {
+    const attack = Array.from({ length: PER_SOURCE }, () => open("127.0.0.2"));
+    const last = open("127.0.0.2");
+    const refusal = await readStart(last);
+    expect(refusal).toMatch(/^HTTP\/1\.1 503 .*"error":"unavailable"/s);
+    expect(refusal).toMatch(/\r\nretry-after: \d+\r\n/);
+    expect((await visit()).status).toBe(200);
+    await closeAll([...attack, last]);
+  });
+
+  test("who leaves unanswered requests behind holds nothing: neither in workerd nor at the local server", async () => {
+    const before = await countDescriptors();
+    for (let round = 0; round < 5; round += 1) {
+      const attack = Array.from({ length: PER_SOURCE - 1 }, () => open("127.0.0.3", get("/never")));
+      await vi.waitUntil(() => waiting.size === attack.length, WAIT_OPTIONS);
+      for (const socket of attack) socket.end();
+      await vi.waitUntil(() => waiting.size === 0, WAIT_OPTIONS);
+    }
+    await vi.waitUntil(async () => (await countDescriptors()) <= before + 2, WAIT_OPTIONS);
+    expect((await visit()).status).toBe(200);
+  });
+});
+
+test("a visitor can't set the address that the server sees", async () => {
+  const forged = `underpass-connection: {"clientIp":"203.0.113.9"}\r\n`;
+  origin.requests.length = 0;
+  const request = `GET / HTTP/1.1\r\nHost: ${host("held")}\r\n${forged}\r\n`;
+  await exchange(server.port, request);
+  const [{ headers }] = origin.requests as [RawOrigin["requests"][number]];
+  expect(findHeader(headers, "x-forwarded-for")).toBe("127.0.0.1");
+  expect(findHeader(headers, "underpass-connection")).toBeUndefined();
+});
+
+test("a server that may open too few files does not start", async () => {
+  const { code, stderr } = await startExpectingFailure({}, { descriptors: DESCRIPTORS - 1 });
+  expect(code).toBe(1);
+  expect(stderr).toBe(
+    "underpass: a process may open only 1023 files here, and this server needs 1024: raise the limit (ulimit -n)\n",
+  );
+});
