@@ -4,10 +4,13 @@
  */
 import {
   ERROR_HEADER,
+  REQUEST_ID_HEADER,
   STATUS_BY_CODE,
   type ErrorBody,
   type ErrorCode,
 } from "../../protocol/errors.ts";
+import { log } from "../../shared/log.ts";
+import { takeFromBucket, type TokenBucket } from "../../shared/token-bucket.ts";
 import { renderHtmlPage, PAGE_HEADERS, wantsHtml, type PageText } from "../error-page.ts";
 
 const TEXTS: Partial<Record<ErrorCode, PageText>> = {
@@ -94,6 +97,7 @@ export async function refusalPage(
     ...(message === "" ? {} : { message }),
     ...(action ? { action } : {}),
     ...(retryAfter === null ? {} : { retryAfterSeconds: Number(retryAfter) }),
+    requestId: refusal.headers.get(REQUEST_ID_HEADER),
   });
   for (const name of FORWARDED_HEADERS) {
     const value = refusal.headers.get(name);
@@ -104,6 +108,8 @@ export async function refusalPage(
 
 interface ErrorPageOptions extends Partial<PageText> {
   retryAfterSeconds?: number;
+  /** The id that the tunnel's object has given to the request. */
+  requestId?: string | null;
 }
 
 /**
@@ -113,14 +119,17 @@ interface ErrorPageOptions extends Partial<PageText> {
 export function errorPage(
   request: Request,
   code: ErrorCode,
-  { retryAfterSeconds, ...texts }: ErrorPageOptions = {},
+  { retryAfterSeconds, requestId: givenId, ...texts }: ErrorPageOptions = {},
   isHtml = wantsHtml(request),
 ): Response {
   const status = STATUS_BY_CODE[code];
+  const requestId = givenId ?? crypto.randomUUID();
+  logErrorPage(request, { requestId, code, status });
   const text = { ...(TEXTS[code] ?? GENERIC), ...texts };
   const headers = new Headers({
     ...(isHtml ? PAGE_HEADERS : { "content-type": "application/json" }),
     [ERROR_HEADER]: code,
+    [REQUEST_ID_HEADER]: requestId,
     "cache-control": "no-store",
     "x-content-type-options": "nosniff",
     vary: "accept",
@@ -134,4 +143,20 @@ export function errorPage(
     return new Response(JSON.stringify(body), { status, headers });
   }
   return new Response(renderHtmlPage(status, code, text), { status, headers });
+}
+
+/** So that visitors who cause errors on purpose do not fill the disk with lines of the log. */
+const LOG_LIMIT = { burst: 200, refillMs: 20 };
+let logBucket: TokenBucket | undefined;
+let unlogged = 0;
+
+function logErrorPage({ method }: Request, details: Record<string, unknown>): void {
+  const { bucket, waitMs } = takeFromBucket(logBucket, LOG_LIMIT, Date.now());
+  logBucket = bucket;
+  if (waitMs > 0) {
+    unlogged += 1;
+    return;
+  }
+  log("info", "error_page", { ...details, method, ...(unlogged > 0 && { unlogged }) });
+  unlogged = 0;
 }

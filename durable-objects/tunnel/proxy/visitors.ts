@@ -8,6 +8,7 @@ import {
   HEARTBEAT_INTERVAL_MS,
   RECONNECT_MAX_MS,
 } from "../../../protocol/limits.ts";
+import { REQUEST_ID_HEADER } from "../../../protocol/errors.ts";
 import { toRefusalResponse, withRetryAfter } from "../../../access/refusal.ts";
 import { GATES_HEADER } from "../../../access/gates.ts";
 import { readAttachment, type VisitorAttachment } from "../agents/admission.ts";
@@ -92,8 +93,15 @@ export class Visitors {
       clientIp: address,
       replayOf: null,
     });
-    if (access.admitsUnchanged(head)) return this.#dispatch(request, head, recording);
-    return this.#visitWithPolicy(request, head, address, recording);
+    const responding = access.admitsUnchanged(head)
+      ? this.#dispatch(request, head, recording)
+      : this.#visitWithPolicy(request, head, address, recording);
+    // The id of the capture, so that the owner finds the request that a visitor names.
+    const requestId = recording?.id ?? crypto.randomUUID();
+    return responding.then((response) => {
+      response.headers.set(REQUEST_ID_HEADER, requestId);
+      return response;
+    });
   }
 
   /**

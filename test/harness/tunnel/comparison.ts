@@ -10,6 +10,8 @@ import { exchange, findHeader } from "./raw-http.ts";
 const HOP_BY_HOP = ["connection", "keep-alive", "te", "trailer", "transfer-encoding", "upgrade"];
 /** The visitor's address, which the tunnel adds. */
 const ADDED = ["x-forwarded-for", "x-forwarded-proto", "x-forwarded-host"];
+/** Names the request in the inspector and in the log. */
+const ADDED_TO_ANSWER = ["underpass-request-id"];
 
 interface Observation {
   /** null: nothing reached the local server. */
@@ -63,7 +65,10 @@ export async function compare(
         : null,
       answer: {
         status: answer.status,
-        headers: normalize(answer.headers, isMeasured ? ["content-length"] : []),
+        headers: normalize(answer.headers, [
+          ...ADDED_TO_ANSWER,
+          ...(isMeasured ? ["content-length"] : []),
+        ]),
         cookies: answer.headers
           .filter(([name]) => name.toLowerCase() === "set-cookie")
           .map(([, value]) => value),
