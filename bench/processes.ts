@@ -1,6 +1,6 @@
 /** Starts the processes of a benchmark, and reads their CPU time and memory from the kernel. */
 import { fork, spawn, type ChildProcess } from "node:child_process";
-import { readFileSync } from "node:fs";
+import { readdirSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { LoadPlan, LoadResult } from "./load.ts";
@@ -77,5 +77,28 @@ export function getResidentMiB(pid: number): number {
     return (pages * PAGE_BYTES) / 2 ** 20;
   } catch {
     return NaN;
+  }
+}
+
+/** Open files and connections; NaN on systems without /proc. */
+export function countDescriptors(pid: number): number {
+  try {
+    return readdirSync(`/proc/${pid}/fd`).length;
+  } catch {
+    return NaN;
+  }
+}
+
+/** The ids of a process's children; none on systems without /proc. */
+export function listChildren(pid: number): number[] {
+  try {
+    return readdirSync(`/proc/${pid}/task`).flatMap((thread) =>
+      readFileSync(`/proc/${pid}/task/${thread}/children`, "latin1")
+        .split(" ")
+        .filter(Boolean)
+        .map(Number),
+    );
+  } catch {
+    return [];
   }
 }

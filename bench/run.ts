@@ -1,11 +1,12 @@
 /**
- * `npm run bench [-- requests gates captures transfers bandwidth api idle connections watching enumeration agreement relay] [-- --seconds 5]`:
+ * `npm run bench [-- requests gates captures transfers bandwidth api idle connections watching enumeration agreement abuse relay] [-- --seconds 5]`:
  * measures the whole path under load, compared with other tunnels and lower bounds in the same run; whether response
- * times reveal which accounts exist; and whether all counters agree. Absolute figures depend on the machine, ratios
+ * times reveal which accounts exist; whether all counters agree; and what attackers do to others. Absolute figures depend on the machine, ratios
  * hardly do.
  */
 import { parseArgs } from "node:util";
 import { build } from "../self-host/build/build.ts";
+import { benchAbuse } from "./scenarios/abuse.ts";
 import { benchAgreement } from "./scenarios/agreement.ts";
 import { benchApi } from "./scenarios/api.ts";
 import { benchBandwidth } from "./scenarios/bandwidth.ts";
@@ -34,10 +35,18 @@ const BENCHMARKS: Record<string, (stack: BenchServer, seconds: number) => Promis
   watching: benchWatching,
   enumeration: benchEnumeration,
   agreement: benchAgreement,
+  abuse: benchAbuse,
   relay: async (_stack, seconds) => [
     ...(await benchRelayTcp(seconds)),
     ...(await benchRelayUdp(seconds)),
   ],
+};
+
+/** Settings of the server, where a benchmark needs others than the default ones. */
+const SETTINGS: Record<string, Record<string, string>> = {
+  abuse: { AUTH_RATE_LIMIT: "on" },
+  // All agents come from one address.
+  idle: { MAX_CONNECTIONS_PER_ADDRESS: "10000" },
 };
 
 const { values, positionals } = parseArgs({
@@ -51,7 +60,7 @@ for (const name of names) {
   const benchmark = BENCHMARKS[name];
   if (!benchmark)
     throw new Error(`unknown benchmark ${name}: choose from ${Object.keys(BENCHMARKS).join(", ")}`);
-  const stack = await startStack();
+  const stack = await startStack(SETTINGS[name]);
   try {
     const measured = await benchmark(stack, Number(values.seconds));
     print(measured);

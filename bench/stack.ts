@@ -27,9 +27,10 @@ export interface BenchServer {
   stop(): Promise<void>;
 }
 
-export async function startStack(): Promise<BenchServer> {
+/** @param settings of the server, besides those of tests. */
+export async function startStack(settings: Record<string, string> = {}): Promise<BenchServer> {
   const provider = await startIdentityProvider();
-  const server = await startServer({ env: provider.settings });
+  const server = await startServer({ env: { ...provider.settings, ...settings } });
   await provider.register(`http://localhost:${server.port}/edge-auth/callback`);
   const origin = await startProgram("origin.ts");
   const { token, accessToken } = await createFirstAccount(server);
