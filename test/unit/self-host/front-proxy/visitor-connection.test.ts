@@ -174,7 +174,10 @@ describe("a visitor", () => {
     await visitor.waitFor(OK);
     first.socket.pause();
     visitor.send(GET);
-    await vi.waitUntil(() => first.socket.readableLength > 0 || first.received.length > 0);
+    await vi.waitUntil(
+      () => first.socket.readableLength > 0 || first.received.length > 0,
+      WAIT_OPTIONS,
+    );
     first.socket.destroy();
     const second = await server(1);
     await second.waitFor(`GET / HTTP/1.1\r\n${OWN_FIELD}`);
