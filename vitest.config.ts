@@ -61,7 +61,7 @@ export default defineConfig({
             main: "./test/harness/workerd/objects.ts",
             miniflare: {
               compatibilityDate: "2026-09-18",
-              compatibilityFlags: ["enable_request_signal"],
+              compatibilityFlags: ["enable_request_signal", "no_web_socket_compression"],
               durableObjects: {
                 TUNNEL: { className: "Tunnel", useSQLite: true },
                 ORGANIZATION: { className: "Organization", useSQLite: true },

@@ -8,11 +8,42 @@ export function closeQuietly(socket: WebSocket, code?: number, reason?: string):
   }
 }
 
+export interface SocketClose {
+  code: number;
+  reason: string;
+}
+
 /**
- * Answers a received Close frame, which the hibernation API does not do. Codes 1006 and 1015 mean that no Close
- * frame was received, 1005 that it had no code.
+ * Reads how the platform reports the end of a connection. A Close frame that RFC 6455 does not allow becomes the Close
+ * that answers it: 1002 for a code that may not be sent (§7.4), 1007 for a reason that is not UTF-8 (§8.1), which the
+ * platform has repaired.
+ * @param isClean whether a Close frame was received. Without one, the code is 1006.
  */
-export function answerClose(socket: WebSocket, code: number, reason: string): void {
-  if (code === 1005) closeQuietly(socket);
-  else if (code !== 1006 && code !== 1015) closeQuietly(socket, code, reason);
+function parseClose(code: number, reason: string, isClean: boolean): SocketClose {
+  if (!isClean) return { code: 1006, reason: "" };
+  if (code === 1005) return { code, reason: "" };
+  if (!isSendableCode(code)) return { code: 1002, reason: "a close code that may not be sent" };
+  if (reason.includes("\uFFFD")) return { code: 1007, reason: "a reason that is not UTF-8" };
+  return { code, reason };
+}
+
+/**
+ * Answers a received Close frame, which the hibernation API does not do.
+ * @param received the arguments of `webSocketClose`.
+ * @returns the answer: 1005 for one without a code, 1006 for none, because the connection was lost.
+ */
+export function answerClose(
+  socket: WebSocket,
+  ...received: [code: number, reason: string, isClean: boolean]
+): SocketClose {
+  const answer = parseClose(...received);
+  if (answer.code === 1005) closeQuietly(socket);
+  else if (answer.code !== 1006) closeQuietly(socket, answer.code, answer.reason);
+  return answer;
+}
+
+/** RFC 6455 §7.4 and the registry of IANA: 1004, 1005, 1006 and 1015 are never in a frame, 1016 to 2999 are not assigned. */
+function isSendableCode(code: number): boolean {
+  if (code >= 3000 && code <= 4999) return true;
+  return code >= 1000 && code <= 1014 && (code < 1004 || code > 1006);
 }

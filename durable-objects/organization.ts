@@ -123,9 +123,12 @@ export class Organization extends DurableObject<ObjectBindings> implements Organ
     this.#watchers.handleMessage(socket, message);
   }
 
-  override webSocketClose(socket: WebSocket, code: number, reason: string): void {
+  override webSocketClose(
+    socket: WebSocket,
+    ...close: [code: number, reason: string, wasClean: boolean]
+  ): void {
     this.#removeWatcher(socket);
-    answerClose(socket, code, reason);
+    answerClose(socket, ...close);
   }
 
   override webSocketError(socket: WebSocket): void {

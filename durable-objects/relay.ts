@@ -106,8 +106,11 @@ export class Relay extends DurableObject<ObjectBindings> implements RelayRpc {
     if (this.#link.isCurrent(socket)) this.#apply(message);
   }
 
-  override async webSocketClose(socket: WebSocket, code: number, reason: string): Promise<void> {
-    answerClose(socket, code, reason);
+  override async webSocketClose(
+    socket: WebSocket,
+    ...close: [code: number, reason: string, wasClean: boolean]
+  ): Promise<void> {
+    answerClose(socket, ...close);
     await this.#onLinkClosed(socket);
   }
 

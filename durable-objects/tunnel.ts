@@ -19,7 +19,7 @@ import type {
 import type { AssociationUsage } from "../protocol/relay/link.ts";
 import type { ObjectBindings } from "./bindings.ts";
 import type { Presence, TunnelReport, WatchStatus, TunnelRpc } from "./rpc.ts";
-import { answerClose } from "./close-quietly.ts";
+import { answerClose, type SocketClose } from "./close-quietly.ts";
 import { buildAuthenticators } from "../access/authenticators/authenticators.ts";
 import { toRefusalResponse, withRetryAfter } from "../access/refusal.ts";
 import type { AccessSettingsInput } from "../access/settings.ts";
@@ -218,7 +218,7 @@ export class Tunnel extends DurableObject<ObjectBindings> implements TunnelRpc {
     await this.#visitors.waitUntilIdle();
     this.#clients.disconnectAll("going_away", "the server is restarting");
     this.#agents.disconnectAll("going_away", "the server is restarting");
-    this.#visitors.closeSockets();
+    this.#visitors.sockets.closeAll();
     this.#captures.flush();
     await this.#alarm.attempt(() => this.#reports.onAlarm());
     await this.ctx.storage.sync();
@@ -284,7 +284,7 @@ export class Tunnel extends DurableObject<ObjectBindings> implements TunnelRpc {
 
   override webSocketMessage(socket: WebSocket, message: string | ArrayBuffer): void {
     const attachment = readAttachment(socket);
-    if (attachment.kind === "visitor") return this.#visitors.onMessage(socket, message);
+    if (attachment.kind === "visitor") return this.#visitors.sockets.onMessage(socket, message);
     if (attachment.kind === "client") return this.#clients.onMessage(socket, message);
     if (typeof message === "string") {
       this.#agents.rejectMessage(socket, "text messages are for heartbeats only");
@@ -300,13 +300,12 @@ export class Tunnel extends DurableObject<ObjectBindings> implements TunnelRpc {
     if (link && !link.receive(message)) this.#agents.rejectMessage(socket, "unreadable frame");
   }
 
-  override webSocketClose(socket: WebSocket, code: number, reason: string): void {
-    this.#onSocketClosed(socket, code, reason);
-    answerClose(socket, code, reason);
+  override webSocketClose(socket: WebSocket, code: number, reason: string, clean: boolean): void {
+    this.#onSocketClosed(socket, answerClose(socket, code, reason, clean));
   }
 
   override webSocketError(socket: WebSocket): void {
-    this.#onSocketClosed(socket, 1006, "");
+    this.#onSocketClosed(socket, { code: 1006, reason: "" });
   }
 
   // ── Called by the platform ──
@@ -367,9 +366,10 @@ export class Tunnel extends DurableObject<ObjectBindings> implements TunnelRpc {
     this.#reports.reportNow();
   }
 
-  #onSocketClosed(socket: WebSocket, code: number, reason: string): void {
-    if (readAttachment(socket).kind === "client") return this.#clients.onClosed(socket);
-    if (this.#visitors.onSocketClosed(socket, code, reason)) return;
+  #onSocketClosed(socket: WebSocket, close: SocketClose): void {
+    const { kind } = readAttachment(socket);
+    if (kind === "client") return this.#clients.onClosed(socket);
+    if (kind === "visitor") return this.#visitors.sockets.onClosed(socket, close);
     this.#agents.onClosed(socket);
     // A Close that wakes the object finds no link, only the record that an agent was connected.
     if (this.#lastAgent.isConnected && !this.#agents.current(Date.now())) {

@@ -20,6 +20,17 @@ import { headerPairs } from "../../shared/raw-headers.ts";
 /** Headers of the agent's own handshake, which the library writes and checks. */
 const HANDSHAKE_HEADERS = new Set(["sec-websocket-accept", "sec-websocket-extensions"]);
 
+/** The codes of the library's errors about what the local server sent. All others mean a violation of the protocol. */
+const CLOSE_CODES = new Map([
+  ["WS_ERR_INVALID_UTF8", 1007],
+  ["WS_ERR_TOO_MANY_BUFFERED_PARTS", 1008],
+  ["WS_ERR_UNSUPPORTED_MESSAGE_LENGTH", 1009],
+  ["WS_ERR_UNSUPPORTED_DATA_PAYLOAD_LENGTH", 1009],
+]);
+const PROTOCOL_ERROR = 1002;
+/** The library's only sign of a handshake that took longer than `handshakeTimeout`. */
+const HANDSHAKE_TIMEOUT_MESSAGE = "Opening handshake has timed out";
+
 interface Message {
   isBinary: boolean;
   rest: Buffer;
@@ -38,6 +49,7 @@ export class WebSocketStream implements Stream {
   readonly #backlog: Message[] = [];
   /** The local server's close, which is sent to the visitor after the backlog. */
   #closing: { code: number; reason: string } | undefined;
+  #isAccepted = false;
   #isEnded = false;
 
   constructor(origin: OriginServer, wire: Wire, id: number, head: string[]) {
@@ -88,7 +100,6 @@ export class WebSocketStream implements Stream {
       headers: headers as Record<string, never>,
       perMessageDeflate: false,
       maxPayload: WEBSOCKET_MESSAGE_MAX_BYTES,
-      skipUTF8Validation: true,
       handshakeTimeout: ORIGIN_CONNECT_MAX_MS,
       rejectUnauthorized: !this.#origin.allowsInvalidCertificate,
       lookup: getLookup(this.#origin.target) as never,
@@ -116,6 +127,7 @@ export class WebSocketStream implements Stream {
 
   #onAccepted(response: IncomingMessage): void {
     const pairs = this.#toPairs(response);
+    this.#isAccepted = true;
     this.#wire.send((writer) => writer.writeJson(FRAME.response, 0, this.#id, [101, ...pairs]));
     this.#report(101);
   }
@@ -149,6 +161,8 @@ export class WebSocketStream implements Stream {
   }
 
   #onMessage(data: Buffer, isBinary: boolean): void {
+    // The visitor has closed, and the local server still sends: nothing would credit these bytes.
+    if (this.#isEnded) return;
     this.#backlog.push({ isBinary, rest: data });
     this.#sendBacklog();
   }
@@ -180,7 +194,7 @@ export class WebSocketStream implements Stream {
 
   #onClose(code: number, reason: string): void {
     if (this.#isEnded) return;
-    this.#closing = { code, reason };
+    this.#closing ??= { code, reason };
     if (this.#backlog.length === 0) this.#sendClose(this.#closing);
   }
 
@@ -192,6 +206,8 @@ export class WebSocketStream implements Stream {
   #closeSocket(frame: Frame): void {
     const close = parseCodeAndText(frame.payload);
     this.#finish();
+    // A paused socket would not read the local server's Close.
+    this.#socket.resume();
     try {
       if (!close || close.code === 1005) this.#socket.close();
       else this.#socket.close(close.code, close.text);
@@ -202,10 +218,18 @@ export class WebSocketStream implements Stream {
   }
 
   #onError(error: Error & { code?: string }): void {
-    if (this.#isEnded || this.#socket.readyState === WebSocket.OPEN) return;
-    if (this.#closing !== undefined) return;
+    if (this.#isEnded) return;
+    if (error.code?.startsWith("WS_ERR_")) {
+      // The library closes the connection with this code, and the visitor's is closed with it too.
+      this.#onClose(CLOSE_CODES.get(error.code) ?? PROTOCOL_ERROR, error.message);
+      return;
+    }
+    // After the handshake a close event follows.
+    if (this.#isAccepted || this.#closing !== undefined) return;
     const isRefused = error.code === "ECONNREFUSED" || error instanceof AggregateError;
-    this.#fail(isRefused ? RESET.originUnreachable : RESET.originFailed, error.message);
+    const isTimeout = error.message === HANDSHAKE_TIMEOUT_MESSAGE;
+    const code = isTimeout ? RESET.originTimeout : RESET.originFailed;
+    this.#fail(isRefused ? RESET.originUnreachable : code, error.message);
   }
 
   #fail(code: ResetCode, reason: string): void {

@@ -62,6 +62,8 @@ export interface VisitorAttachment {
   kind: "visitor";
   agentId: string;
   stream: number;
+  /** The visitor's address group, which counts its WebSockets. */
+  source: string;
   /** The id of its recording; null: not recorded. */
   capture: string | null;
 }

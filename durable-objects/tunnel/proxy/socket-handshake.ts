@@ -12,32 +12,56 @@ import { STREAM_WINDOW_BYTES } from "../../../protocol/limits.ts";
 import type { AgentLink, Stream } from "../agents/agent-link.ts";
 import type { Recording } from "../captures/recording.ts";
 import { hasNoBody, buildResponseHeaders, type RequestHead } from "./heads.ts";
+import type { MemoryHolder, SocketMemory } from "./socket-memory.ts";
+import { BoundedBuffer } from "../../../shared/bounded-buffer.ts";
+
+/** Longer than an agent waits for its local server, so that the agent's own reason arrives first. */
+const HANDSHAKE_MAX_MS = 30_000;
 
 /** The headers of the local server's 101, or its own response when it refused, or the code of a failure. */
 export type HandshakeOutcome = { headers: Headers } | Response | ErrorCode;
 
-export class WebSocketHandshake implements Stream {
+export interface HandshakeDeps {
+  memory: SocketMemory;
+  recording: Recording | null;
+  /** Aborted when the visitor disconnects. */
+  signal: AbortSignal;
+}
+
+export class WebSocketHandshake implements Stream, MemoryHolder {
   readonly id: number;
   readonly outcome: Promise<HandshakeOutcome>;
   readonly #link: AgentLink;
-  readonly #recording: Recording | null;
+  readonly #deps: HandshakeDeps;
+  readonly #timer: ReturnType<typeof setTimeout>;
   readonly #settle: (outcome: HandshakeOutcome) => void;
   readonly #window = new ReceiveWindow(STREAM_WINDOW_BYTES);
-  #refusal: { status: number; headers: Headers; chunks: Uint8Array[] } | undefined;
+  #refusal: { status: number; headers: Headers; body: BoundedBuffer } | undefined;
   #isAccepted = false;
   /** Messages that the local server sent right after its 101. */
   #early: Frame[] = [];
   /** The end of the stream, if it came between the 101 and `handOver`. */
   #end: ((stream: Stream) => void) | undefined;
 
-  constructor(link: AgentLink, { parts, flags }: RequestHead, recording: Recording | null) {
+  constructor(link: AgentLink, { parts, flags }: RequestHead, deps: HandshakeDeps) {
     const { promise, resolve } = Promise.withResolvers<HandshakeOutcome>();
     this.#link = link;
-    this.#recording = recording;
-    this.#settle = resolve;
+    this.#deps = deps;
+    this.#timer = setTimeout(
+      () => this.#cancel("origin_timeout", "no response to the handshake"),
+      HANDSHAKE_MAX_MS,
+    );
+    const abandon = () => this.#cancel("origin_failed", "the visitor has disconnected");
+    this.#settle = (outcome) => {
+      clearTimeout(this.#timer);
+      deps.signal.removeEventListener("abort", abandon);
+      deps.memory.record(this, 0);
+      resolve(outcome);
+    };
     this.outcome = promise;
     this.id = link.open(this);
     link.send((writer) => writer.writeJson(FRAME.request, flags, this.id, parts));
+    deps.signal.addEventListener("abort", abandon);
   }
 
   /** From now on the stream belongs to the visitor's WebSocket. */
@@ -68,15 +92,27 @@ export class WebSocketHandshake implements Stream {
     this.#settle("agent_offline");
   }
 
+  endForMemory(): void {
+    this.#cancel("origin_failed", "too much is buffered for the tunnel's visitors");
+  }
+
+  #cancel(code: ErrorCode, reason: string): void {
+    this.#link.reset(this.id, RESET.cancelled, reason);
+    this.#settle(code);
+  }
+
   #receiveHead(frame: Frame): boolean {
     const head = parseResponseHead(frame.payload);
     if (!head || this.#refusal || this.#isAccepted) return false;
     this.#tryHttp(() => {
       const headers = buildResponseHeaders(head.pairs);
-      this.#recording?.startResponse(head.status, head.pairs);
+      this.#deps.recording?.startResponse(head.status, head.pairs);
       this.#isAccepted = head.status === 101;
       if (this.#isAccepted) this.#settle({ headers });
-      else this.#refusal = { status: head.status, headers, chunks: [] };
+      else {
+        const body = new BoundedBuffer(STREAM_WINDOW_BYTES);
+        this.#refusal = { status: head.status, headers, body };
+      }
     });
     if (this.#refusal && frame.flags & FLAG.end) this.#respondWithRefusal();
     return true;
@@ -85,23 +121,24 @@ export class WebSocketHandshake implements Stream {
   /** A refusal is held in memory as a whole, so it may not exceed the window. */
   #receiveBody(frame: Frame): boolean {
     if (!this.#refusal || !this.#window.recordReceived(frame.payload.byteLength)) return false;
-    this.#refusal.chunks.push(frame.payload);
-    this.#recording?.addResponseBytes(frame.payload);
+    const { body } = this.#refusal;
+    body.append(frame.payload);
+    this.#deps.recording?.addResponseBytes(frame.payload);
     if (frame.flags & FLAG.end) this.#respondWithRefusal();
+    else this.#deps.memory.record(this, body.bytes.byteLength);
     return true;
   }
 
   #respondWithRefusal(): void {
-    const { status, headers, chunks } = this.#refusal!;
+    const { status, headers, body } = this.#refusal!;
     headers.delete("content-length");
-    const whole = new Blob(chunks);
     this.#window.end();
-    const grant = this.#window.recordConsumed(whole.size);
+    const grant = this.#window.recordConsumed(body.bytes.byteLength);
     if (grant > 0) this.#link.send((writer) => writer.writeCredit(this.id, grant));
-    const body = hasNoBody(status) ? null : whole;
+    const whole = hasNoBody(status) ? null : body.bytes;
     this.#tryHttp(() => {
-      this.#settle(new Response(body, { status, headers, encodeBody: "manual" }));
-      this.#recording?.complete();
+      this.#settle(new Response(whole, { status, headers, encodeBody: "manual" }));
+      this.#deps.recording?.complete();
       this.#link.finish(this.id);
     });
   }

@@ -1,5 +1,5 @@
 /**
- * Visitors' requests and WebSockets: admitted, forwarded to the connected agent or to one that reconnects in
+ * Visitors' requests: admitted, forwarded to the connected agent or to one that reconnects in
  * time, and answered.
  */
 import { getClientAddress, type AddressTrust } from "../../../shared/client-address.ts";
@@ -11,9 +11,6 @@ import {
 import { REQUEST_ID_HEADER } from "../../../protocol/errors.ts";
 import { toRefusalResponse, withRetryAfter } from "../../../access/refusal.ts";
 import { GATES_HEADER } from "../../../access/gates.ts";
-import { readAttachment, type VisitorAttachment } from "../agents/admission.ts";
-import type { AgentLink } from "../agents/agent-link.ts";
-import { closeQuietly } from "../../close-quietly.ts";
 import type { LastAgent } from "../agents/last-agent.ts";
 import type { PublicAddress } from "../../../protocol/public-address.ts";
 import type { Agents } from "../agents/agents.ts";
@@ -31,17 +28,17 @@ import type { AccessPolicy } from "./access-policy.ts";
 import { buildRequestHead, type RequestHead } from "./heads.ts";
 import type { Lifetime } from "../agents/lifetime.ts";
 import { ParkedRequests, getGracePeriodLeftMs } from "../agents/parked-requests.ts";
-import { WebSocketHandshake } from "./socket-handshake.ts";
 import type { MetricsReporter } from "../metrics/metrics-reporter.ts";
-import { VisitorSocket } from "./visitor-socket.ts";
+import { VisitorSockets } from "./visitor-sockets.ts";
 
-const VISITOR_TAG = "visitor";
 const STOPPED_MESSAGE = "The owner of this tunnel has stopped it, and can start it again.";
 
 /** One visitor's request, until it is answered. */
 interface PendingRequest {
   request: ForwardableRequest;
   head: RequestHead;
+  /** The visitor's. */
+  address: string;
   recording: Recording | null;
   resolve(response: Response | Promise<Response>): void;
   /** How many agents it was forwarded to. */
@@ -61,23 +58,21 @@ export interface VisitorsDeps {
 }
 
 export class Visitors {
-  readonly #ctx: DurableObjectState;
+  readonly sockets: VisitorSockets;
   readonly #deps: VisitorsDeps;
   readonly #exchangeDeps: ExchangeDeps;
   readonly #parking = new ParkedRequests();
-  readonly #sockets = new Map<WebSocket, VisitorSocket>();
   #inFlight = 0;
   #silenceCheck: ReturnType<typeof setInterval> | undefined;
 
   constructor(ctx: DurableObjectState, tunnel: VisitorsDeps) {
-    this.#ctx = ctx;
     this.#deps = tunnel;
     this.#exchangeDeps = {
       usage: tunnel.reports.usage,
       onCloudflare: tunnel.trust.onCloudflare,
       onDone: () => void (this.#inFlight -= 1),
     };
-    for (const socket of ctx.getWebSockets(VISITOR_TAG)) this.#resume(socket);
+    this.sockets = new VisitorSockets(ctx, tunnel);
   }
 
   visit(request: Request): Promise<Response> {
@@ -94,7 +89,7 @@ export class Visitors {
       replayOf: null,
     });
     const responding = access.admitsUnchanged(head)
-      ? this.#dispatch(request, head, recording)
+      ? this.#dispatch(request, head, address, recording)
       : this.#visitWithPolicy(request, head, address, recording);
     // The id of the capture, so that the owner finds the request that a visitor names.
     const requestId = recording?.id ?? crypto.randomUUID();
@@ -124,7 +119,7 @@ export class Visitors {
     const request = { method: head.parts[0]!, body: stream, bodyUsed: false, signal };
     const response = this.#deps.reports.countOutcome(
       request,
-      this.#dispatch(request, head, recording),
+      this.#dispatch(request, head, "", recording),
     );
     await consumeResponse(response, timeout);
     return recording.id;
@@ -150,27 +145,6 @@ export class Visitors {
     while (this.#inFlight > 0 && Date.now() < until) await scheduler.wait(20);
   }
 
-  closeSockets(): void {
-    for (const socket of this.#ctx.getWebSockets(VISITOR_TAG)) socket.close(1012, "restart");
-  }
-
-  // ── Called by visitors' WebSockets ──
-
-  onMessage(socket: WebSocket, message: string | ArrayBuffer): void {
-    this.#sockets.get(socket)?.onMessage(message);
-  }
-
-  /** @returns whether the socket was a visitor's. */
-  onSocketClosed(socket: WebSocket, code: number, reason: string): boolean {
-    // A Close can wake the object. Its socket is then not among the open ones that the constructor resumed.
-    if (!this.#sockets.has(socket)) this.#resume(socket);
-    const visitor = this.#sockets.get(socket);
-    if (!visitor) return false;
-    this.#sockets.delete(socket);
-    visitor.onClosed(code, reason);
-    return true;
-  }
-
   // ── Inside ──
 
   async #visitWithPolicy(
@@ -184,7 +158,7 @@ export class Visitors {
     if (refusal) recording?.refuse(refusal.code);
     const response = refusal
       ? toRefusalResponse(refusal)
-      : await this.#dispatch(request, head, recording);
+      : await this.#dispatch(request, head, address, recording);
     const policyUpdate = access.getGatesUpdate(head);
     // The edge removes the header by copying the response, which would lose the WebSocket of a 101.
     if (policyUpdate !== null && response.status !== 101) {
@@ -196,12 +170,13 @@ export class Visitors {
   #dispatch(
     request: ForwardableRequest,
     head: RequestHead,
+    address: string,
     recording: Recording | null,
   ): Promise<Response> {
     this.#startSilenceCheck();
     this.#deps.reports.usage.countAdmittedRequest();
     return new Promise((resolve) =>
-      this.#forward({ request, head, recording, resolve, attempts: 0 }),
+      this.#forward({ request, head, address, recording, resolve, attempts: 0 }),
     );
   }
 
@@ -214,7 +189,8 @@ export class Visitors {
     }
     visit.attempts += 1;
     if (visit.head.isWebSocket) {
-      visit.resolve(this.#openSocket(link, visit));
+      const { signal } = visit.request;
+      visit.resolve(this.sockets.open(link, { ...visit, signal }));
       return;
     }
     this.#inFlight += 1;
@@ -240,43 +216,6 @@ export class Visitors {
     const code = outcome === "lost" || outcome === "refused" ? "agent_offline" : outcome;
     visit.recording?.fail(code);
     visit.resolve(toRefusalResponse({ code }));
-  }
-
-  async #openSocket(link: AgentLink, { head, recording }: PendingRequest): Promise<Response> {
-    const handshake = new WebSocketHandshake(link, head, recording);
-    const outcome = await handshake.outcome;
-    if (typeof outcome === "string") {
-      recording?.fail(outcome);
-      return toRefusalResponse({ code: outcome });
-    }
-    if (outcome instanceof Response) return outcome;
-    const { 0: client, 1: server } = new WebSocketPair();
-    const { agentId } = link.attachment;
-    this.#ctx.acceptWebSocket(server, [VISITOR_TAG]);
-    const stream = handshake.id;
-    const capture = recording?.id ?? null;
-    const attachment: VisitorAttachment = { kind: "visitor", agentId, stream, capture };
-    server.serializeAttachment(attachment);
-    const visitor = new VisitorSocket(link, stream, server, this.#deps.reports.usage, recording);
-    this.#sockets.set(server, visitor);
-    handshake.handOver(visitor);
-    return new Response(null, { status: 101, webSocket: client, headers: outcome.headers });
-  }
-
-  /** Rebuilds the stream of a visitor's WebSocket after hibernation. */
-  #resume(socket: WebSocket): void {
-    const attachment = readAttachment(socket);
-    if (attachment.kind !== "visitor") return;
-    const { agentId, stream, capture } = attachment;
-    const recording = capture === null ? null : this.#deps.captures.resumeRecording(capture);
-    const link = this.#deps.agents.current(Date.now());
-    if (link?.attachment.agentId !== agentId) {
-      recording?.fail("agent_offline");
-      return closeQuietly(socket, 1012, "the tunnel's agent disconnected");
-    }
-    const visitor = new VisitorSocket(link, stream, socket, this.#deps.reports.usage, recording);
-    this.#sockets.set(socket, visitor);
-    link.resume(stream, visitor);
   }
 
   #refuseOffline(recording: Recording | null): Response {

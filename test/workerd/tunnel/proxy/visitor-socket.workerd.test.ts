@@ -9,6 +9,8 @@ import {
 } from "../../../../protocol/limits.ts";
 import { LiveTunnel, TestSocket, type TestAgent } from "../../../harness/workerd/live-tunnel.ts";
 import { createRandom } from "../../../harness/random.ts";
+import { VISITOR_SOCKETS_MAX } from "../../../../durable-objects/tunnel/proxy/visitor-sockets.ts";
+import { TUNNEL_SOCKETS_MAX_BYTES } from "../../../../durable-objects/tunnel/proxy/socket-memory.ts";
 
 async function connected() {
   const tunnel = new LiveTunnel();
@@ -150,7 +152,51 @@ describe("a visitor's WebSocket", () => {
   });
 });
 
+describe("the messages of all visitors together", () => {
+  test("are bounded: the WebSocket that holds the most is closed with 1013", async () => {
+    const { tunnel, agent, socket } = await connected();
+    const { socket: other } = await tunnel.visitorSocket(agent);
+    // The agent gives no credit.
+    const half = new Uint8Array(TUNNEL_SOCKETS_MAX_BYTES / 2);
+    other.socket.send(half.subarray(0, half.byteLength - STREAM_WINDOW_BYTES));
+    socket.socket.send(half);
+    socket.socket.send(half.subarray(0, 2 * STREAM_WINDOW_BYTES));
+    expect(await socket.closed).toEqual({
+      code: 1013,
+      reason: "the local server reads too slowly",
+    });
+    expect(other.socket.readyState).toBe(WebSocket.OPEN);
+  });
+});
+
 describe("a WebSocket's handshake", () => {
+  test("is 503 beyond the number that one source may have, and possible again when a visitor has left", async () => {
+    const tunnel = new LiveTunnel();
+    const agent = await tunnel.agent();
+    const { socket } = await tunnel.visitorSocket(agent);
+    const answers = Array.from({ length: VISITOR_SOCKETS_MAX / 2 }, () =>
+      tunnel.visit("/chat", upgrade),
+    );
+    const refused = await Promise.race(answers);
+    expect([refused.status, refused.headers.get("retry-after")]).toEqual([503, "5"]);
+    for (let i = 1; i < answers.length; i += 1) await agent.nextRequest();
+    socket.socket.close(1000);
+    await socket.closed;
+    await agent.next(FRAME.close);
+    const again = tunnel.visit("/chat", upgrade);
+    agent.respond((await agent.nextRequest()).stream, 101);
+    expect((await again).status).toBe(101);
+    // Ends the handshakes.
+    await tunnel.agent();
+    await Promise.all(answers);
+  });
+
+  test("passes on no Content-Length", async () => {
+    const headers = { ...upgrade.headers, "content-length": "0" };
+    const { request } = await startHandshake({ headers });
+    expect(request.pairs).not.toContain("content-length");
+  });
+
   async function startHandshake(init: RequestInit = upgrade) {
     const tunnel = new LiveTunnel();
     const agent = await tunnel.agent();

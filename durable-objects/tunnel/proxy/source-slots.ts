@@ -1,0 +1,37 @@
+/** Limits how many WebSockets are open at the same time, in total and for each source group of visitors. */
+
+export class SourceSlots {
+  readonly #total: number;
+  readonly #takenBySource = new Map<string, number>();
+  #taken = 0;
+
+  constructor(total: number) {
+    this.#total = total;
+  }
+
+  /**
+   * A source may have as many as stay free for others, so a single one gets half.
+   * @param source from `getAddressGroup`.
+   * @returns false when it may not have another one.
+   */
+  take(source: string): boolean {
+    const taken = this.#takenBySource.get(source) ?? 0;
+    if (taken >= this.#total - this.#taken - 1) return false;
+    this.add(source);
+    return true;
+  }
+
+  /** For what is open already, also beyond the limit. */
+  add(source: string): void {
+    this.#takenBySource.set(source, (this.#takenBySource.get(source) ?? 0) + 1);
+    this.#taken += 1;
+  }
+
+  /** Call it once for each slot. */
+  free(source: string): void {
+    const taken = this.#takenBySource.get(source) ?? 0;
+    if (taken <= 1) this.#takenBySource.delete(source);
+    else this.#takenBySource.set(source, taken - 1);
+    this.#taken -= 1;
+  }
+}

@@ -1,0 +1,135 @@
+/** The WebSockets of a tunnel's visitors: opened, resumed after hibernation, and limited in number. */
+import { getAddressGroup } from "../../../shared/address-group.ts";
+import { toRefusalResponse, withRetryAfter } from "../../../access/refusal.ts";
+import { readAttachment, type VisitorAttachment } from "../agents/admission.ts";
+import type { AgentLink } from "../agents/agent-link.ts";
+import { closeQuietly, type SocketClose } from "../../close-quietly.ts";
+import type { Agents } from "../agents/agents.ts";
+import type { Captures } from "../captures/captures.ts";
+import type { Recording } from "../captures/recording.ts";
+import type { MetricsReporter } from "../metrics/metrics-reporter.ts";
+import type { RequestHead } from "./heads.ts";
+import { WebSocketHandshake } from "./socket-handshake.ts";
+import { SocketMemory } from "./socket-memory.ts";
+import { SourceSlots } from "./source-slots.ts";
+import { VisitorSocket } from "./visitor-socket.ts";
+
+/** Of one tunnel, handshakes included. A single source may have half of them. */
+export const VISITOR_SOCKETS_MAX = 4_096;
+/** When a visitor may try again after its WebSocket was refused because too many were open. */
+const SOCKET_RETRY_AFTER_MS = 5_000;
+
+const VISITOR_TAG = "visitor";
+
+export interface VisitorSocketsDeps {
+  agents: Agents;
+  captures: Captures;
+  reports: Pick<MetricsReporter, "usage">;
+}
+
+/** A visitor's request for a WebSocket. */
+export interface SocketRequest {
+  head: RequestHead;
+  /** The visitor's. */
+  address: string;
+  recording: Recording | null;
+  /** Aborted when the visitor disconnects. */
+  signal: AbortSignal;
+}
+
+export class VisitorSockets {
+  readonly #ctx: DurableObjectState;
+  readonly #deps: VisitorSocketsDeps;
+  readonly #sockets = new Map<WebSocket, VisitorSocket>();
+  readonly #slots = new SourceSlots(VISITOR_SOCKETS_MAX);
+  readonly #memory = new SocketMemory();
+
+  constructor(ctx: DurableObjectState, deps: VisitorSocketsDeps) {
+    this.#ctx = ctx;
+    this.#deps = deps;
+    for (const socket of ctx.getWebSockets(VISITOR_TAG)) this.#resume(socket);
+  }
+
+  /** Makes the handshake with the local server, and answers as it does. */
+  async open(link: AgentLink, request: SocketRequest): Promise<Response> {
+    const { head, recording, signal } = request;
+    const source = getAddressGroup(request.address);
+    if (this.#memory.isFull || !this.#slots.take(source)) {
+      recording?.fail("unavailable");
+      return toRefusalResponse(withRetryAfter("unavailable", SOCKET_RETRY_AFTER_MS));
+    }
+    const deps = { memory: this.#memory, recording, signal };
+    const handshake = new WebSocketHandshake(link, head, deps);
+    const outcome = await handshake.outcome;
+    if (outcome instanceof Response) {
+      this.#slots.free(source);
+      return outcome;
+    }
+    if (typeof outcome === "string") {
+      this.#slots.free(source);
+      if (signal.aborted) recording?.abort();
+      else recording?.fail(outcome);
+      return toRefusalResponse({ code: outcome });
+    }
+    const { 0: client, 1: server } = new WebSocketPair();
+    const { agentId } = link.attachment;
+    this.#ctx.acceptWebSocket(server, [VISITOR_TAG]);
+    const stream = handshake.id;
+    const capture = recording?.id ?? null;
+    const attachment: VisitorAttachment = { kind: "visitor", agentId, stream, source, capture };
+    server.serializeAttachment(attachment);
+    handshake.handOver(this.#add(link, stream, server, recording));
+    return new Response(null, { status: 101, webSocket: client, headers: outcome.headers });
+  }
+
+  closeAll(): void {
+    for (const socket of this.#ctx.getWebSockets(VISITOR_TAG)) socket.close(1012, "restart");
+  }
+
+  // ── Called by visitors' WebSockets ──
+
+  onMessage(socket: WebSocket, message: string | ArrayBuffer): void {
+    this.#sockets.get(socket)?.onMessage(message);
+  }
+
+  onClosed(socket: WebSocket, { code, reason }: SocketClose): void {
+    // A Close can wake the object. Its socket is then not among the open ones that the constructor resumed.
+    if (!this.#sockets.has(socket)) this.#resume(socket);
+    const visitor = this.#sockets.get(socket);
+    if (!visitor) return;
+    this.#sockets.delete(socket);
+    this.#slots.free(readVisitorAttachment(socket).source);
+    visitor.onClosed(code, reason);
+  }
+
+  // ── Inside ──
+
+  /** Rebuilds the stream of a visitor's WebSocket after hibernation. */
+  #resume(socket: WebSocket): void {
+    const { agentId, stream, source, capture } = readVisitorAttachment(socket);
+    const recording = capture === null ? null : this.#deps.captures.resumeRecording(capture);
+    const link = this.#deps.agents.current(Date.now());
+    if (link?.attachment.agentId !== agentId) {
+      recording?.fail("agent_offline");
+      return closeQuietly(socket, 1012, "the tunnel's agent disconnected");
+    }
+    this.#slots.add(source);
+    link.resume(stream, this.#add(link, stream, socket, recording));
+  }
+
+  #add(
+    link: AgentLink,
+    stream: number,
+    socket: WebSocket,
+    recording: Recording | null,
+  ): VisitorSocket {
+    const deps = { usage: this.#deps.reports.usage, memory: this.#memory, recording };
+    const visitor = new VisitorSocket(link, stream, socket, deps);
+    this.#sockets.set(socket, visitor);
+    return visitor;
+  }
+}
+
+function readVisitorAttachment(socket: WebSocket): VisitorAttachment {
+  return readAttachment(socket) as VisitorAttachment;
+}

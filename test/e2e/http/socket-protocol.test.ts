@@ -1,0 +1,182 @@
+/** Visitors and local servers that violate the WebSocket protocol, or use what clients rarely use: with raw frames. */
+import { createHash } from "node:crypto";
+import { once } from "node:events";
+import { createServer, type IncomingMessage } from "node:http";
+import type { AddressInfo } from "node:net";
+import type { Duplex } from "node:stream";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { type WebSocket, WebSocketServer } from "ws";
+import { startStack, type Stack } from "../../harness/server/stack.ts";
+import { findHeader } from "../../harness/tunnel/raw-http.ts";
+import { buildClose, OPCODE, RawWebSocket } from "../../harness/tunnel/raw-websocket.ts";
+
+const ACCEPT_SUFFIX = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
+
+let stack: Stack;
+/** Set by a test that plays the local server by hand, after the handshake. */
+let playServer: ((socket: Duplex) => void) | undefined;
+const site = createServer();
+const sockets = new WebSocketServer({ noServer: true });
+
+beforeAll(async () => {
+  site.on("upgrade", (request: IncomingMessage, socket: Duplex, head: Buffer) => {
+    if (!playServer) {
+      sockets.handleUpgrade(request, socket, head, (accepted) => {
+        sockets.emit("connection", accepted, request);
+      });
+      return;
+    }
+    const key = `${request.headers["sec-websocket-key"]}${ACCEPT_SUFFIX}`;
+    const accept = createHash("sha1").update(key).digest("base64");
+    socket.write(
+      `HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: ${accept}\r\n\r\n`,
+    );
+    socket.on("error", () => undefined);
+    playServer(socket);
+  });
+  site.listen(0, "127.0.0.1");
+  [stack] = await Promise.all([startStack(), once(site, "listening")]);
+  await stack.expose({ port: (site.address() as AddressInfo).port, subdomain: "frames" });
+});
+afterAll(async () => {
+  await stack.stop();
+  sockets.close();
+  site.closeAllConnections();
+  site.close();
+});
+
+const open = (headers = "") =>
+  RawWebSocket.open({
+    port: stack.server.port,
+    host: `frames.localhost:${stack.server.port}`,
+    headers,
+  });
+
+/** Both ends of a WebSocket: the visitor's as raw frames. */
+async function connect(): Promise<{ visitor: RawWebSocket; serverClosed: Promise<unknown[]> }> {
+  playServer = undefined;
+  const accepted = once(sockets, "connection");
+  const visitor = await open();
+  const [server] = (await accepted) as [WebSocket];
+  // A violation is an error event, and then a close event.
+  server.on("error", () => undefined);
+  return { visitor, serverClosed: once(server, "close") };
+}
+
+/** The code of the next Close frame: 1005 for one without a code, null when the connection ends without one. */
+async function waitForClose(visitor: RawWebSocket): Promise<number | null> {
+  for (let frame = await visitor.next(); frame; frame = await visitor.next()) {
+    if (frame.opcode !== OPCODE.close) continue;
+    return frame.payload.length < 2 ? 1005 : frame.payload.readUInt16BE();
+  }
+  return null;
+}
+
+describe("a local server", () => {
+  const unmasked = (opcode: number, payload: Buffer) =>
+    Buffer.concat([Buffer.from([0x80 | opcode, payload.length]), payload]);
+
+  test.each<[string, number, Buffer]>([
+    ["sends text that is not UTF-8", 1007, unmasked(OPCODE.text, Buffer.from([0xc3, 0x28]))],
+    [
+      "closes with a reason that is not UTF-8",
+      1007,
+      unmasked(OPCODE.close, Buffer.from([0x03, 0xe8, 0xc3, 0x28])),
+    ],
+    [
+      "closes with a code that may not be sent",
+      1002,
+      unmasked(OPCODE.close, Buffer.from([0x03, 0xe7])),
+    ],
+    [
+      "sends a control frame of 126 bytes",
+      1002,
+      Buffer.concat([Buffer.from([0x89, 126, 0, 126]), Buffer.alloc(126)]),
+    ],
+    ["sends a frame of an unknown type", 1002, unmasked(3, Buffer.from("?"))],
+    ["sends a compressed frame", 1002, Buffer.from([0xc1, 1, 0x61])],
+    [
+      "announces a message above the limit",
+      1009,
+      Buffer.from([0x82, 127, 0, 0, 0, 0, 0x7f, 0xff, 0xff, 0xff]),
+    ],
+    [
+      "sends a message in too many fragments",
+      1008,
+      Buffer.concat([
+        Buffer.from([OPCODE.binary, 1, 0]),
+        ...Array.from({ length: 20_000 }, () => Buffer.from([OPCODE.continuation, 1, 0])),
+      ]),
+    ],
+  ])("that %s is closed with %i, as is its visitor", async (_, code, bytes) => {
+    const received: Buffer[] = [];
+    const ended = new Promise<void>((resolve) => {
+      playServer = (socket) => {
+        socket.on("data", (chunk: Buffer) => received.push(chunk));
+        socket.on("end", resolve).on("close", resolve);
+        socket.write(bytes);
+      };
+    });
+    const visitor = await open();
+    expect(await waitForClose(visitor)).toBe(code);
+    visitor.socket.destroy();
+    await ended;
+    // The agent's frames are masked with zeros or not: the code follows the mask.
+    const close = Buffer.concat(received);
+    const mask = close.subarray(2, 6);
+    expect([close[0], (close[6]! ^ mask[0]!) * 256 + (close[7]! ^ mask[1]!)]).toEqual([0x88, code]);
+  });
+
+  test("receives no Content-Length in a handshake, whatever the visitor sends", async () => {
+    playServer = undefined;
+    const accepted = once(sockets, "connection");
+    const visitor = await open("Content-Length: 0\r\n");
+    const [, request] = (await accepted) as [WebSocket, IncomingMessage];
+    expect(findHeader(toPairs(request.rawHeaders), "content-length")).toBeUndefined();
+    visitor.socket.destroy();
+  });
+});
+
+describe("a visitor", () => {
+  test.each([1000, 1001, 1002, 1003, 1007, 1008, 1009, 1010, 1011, 3000, 3999, 4000, 4999])(
+    "who closes with %i is answered with the same code, and the local server receives it",
+    async (code) => {
+      const { visitor, serverClosed } = await connect();
+      visitor.send(buildClose(code));
+      expect(await waitForClose(visitor)).toBe(code);
+      expect((await serverClosed)[0]).toBe(code);
+    },
+  );
+
+  test.each([0, 999, 1004, 1006, 1015, 1016, 1100, 2000, 2999, 5000, 65_535])(
+    "who closes with %i, which may not be sent, is closed with 1002, as is the local server",
+    async (code) => {
+      const { visitor, serverClosed } = await connect();
+      visitor.send(buildClose(code));
+      expect(await waitForClose(visitor)).toBe(1002);
+      expect((await serverClosed)[0]).toBe(1002);
+    },
+  );
+
+  test("who closes with a reason that is not UTF-8 is closed with 1007", async () => {
+    const { visitor, serverClosed } = await connect();
+    visitor.send(buildClose(1000, Buffer.from([0xc3, 0x28])));
+    expect(await waitForClose(visitor)).toBe(1007);
+    expect((await serverClosed)[0]).toBe(1007);
+  });
+
+  test("who offers compression gets none", async () => {
+    playServer = undefined;
+    const visitor = await open("Sec-WebSocket-Extensions: permessage-deflate\r\n");
+    expect(visitor.head.toLowerCase()).not.toContain("sec-websocket-extensions");
+    visitor.send({ opcode: OPCODE.text, payload: "x", rsv: 4 });
+    expect(await waitForClose(visitor)).toBe(1002);
+  });
+});
+
+function toPairs(rawHeaders: string[]): [string, string][] {
+  return rawHeaders.flatMap((name, i) => (i % 2 === 0 ? [[name, rawHeaders[i + 1]!]] : [])) as [
+    string,
+    string,
+  ][];
+}

@@ -1,0 +1,162 @@
+/** A visitor's WebSocket while time passes, which tests inside workerd can't speed up. */
+import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import type { AgentLink } from "../../../../durable-objects/tunnel/agents/agent-link.ts";
+import { WebSocketHandshake } from "../../../../durable-objects/tunnel/proxy/socket-handshake.ts";
+import { SocketMemory } from "../../../../durable-objects/tunnel/proxy/socket-memory.ts";
+import { STALL_MIN_MS } from "../../../../durable-objects/tunnel/proxy/send-queue.ts";
+import { Pacer } from "../../../../durable-objects/tunnel/proxy/pacer.ts";
+import { VisitorSocket } from "../../../../durable-objects/tunnel/proxy/visitor-socket.ts";
+import { SendWindows } from "../../../../protocol/wire/flow-control.ts";
+import {
+  FRAME,
+  FrameWriter,
+  parseCodeAndText,
+  parseCredit,
+  readFrames,
+  RESET,
+  type Frame,
+} from "../../../../protocol/wire/frames.ts";
+import {
+  CONNECTION_WINDOW_BYTES,
+  FRAME_DATA_MAX_BYTES,
+  STREAM_WINDOW_BYTES,
+} from "../../../../protocol/limits.ts";
+
+const STREAM = 7;
+
+/** The connection to an agent, which records what is sent. */
+class RecordedLink {
+  readonly pace = { toAgent: new Pacer(10_000), toVisitors: new Pacer(10_000) };
+  readonly windows = new SendWindows(STREAM_WINDOW_BYTES, CONNECTION_WINDOW_BYTES);
+  readonly frames: Frame[] = [];
+
+  open(): number {
+    return STREAM;
+  }
+
+  finish(): void {}
+
+  send(write: (writer: FrameWriter) => void): void {
+    const writer = new FrameWriter();
+    write(writer);
+    readFrames(writer.take().slice(), (frame) => this.frames.push(frame));
+  }
+
+  reset(id: number, code: number, reason: string): void {
+    this.send((writer) => writer.writeCodeAndText(FRAME.reset, id, code, reason));
+  }
+
+  /** The payloads of the sent frames of a type. */
+  sent(type: number): Uint8Array[] {
+    return this.frames.filter((frame) => frame.type === type).map(({ payload }) => payload);
+  }
+}
+
+/** A visitor's socket whose queue a test sets. */
+class QueuedSocket {
+  bufferedAmount = 0;
+  sent = 0;
+  closed: unknown[] | undefined;
+
+  send(): void {
+    this.sent += 1;
+  }
+
+  close(...close: unknown[]): void {
+    this.closed = close;
+  }
+}
+
+function createVisitor() {
+  const link = new RecordedLink();
+  const socket = new QueuedSocket();
+  const memory = new SocketMemory();
+  const visitor = new VisitorSocket(
+    link as unknown as AgentLink,
+    STREAM,
+    socket as unknown as WebSocket,
+    { usage: { countIn: () => {}, countOut: () => {} } as never, memory, recording: null },
+  );
+  const receive = (payload: Uint8Array, type: number = FRAME.binary) =>
+    visitor.onFrame({ type, flags: 0, stream: STREAM, payload });
+  return { link, socket, memory, visitor, receive };
+}
+
+const sumCredit = (link: RecordedLink) =>
+  link.sent(FRAME.credit).reduce((sum, payload) => sum + parseCredit(payload)!, 0);
+
+beforeEach(() => void vi.useFakeTimers());
+afterEach(() => void vi.useRealTimers());
+
+describe("a visitor who does not read", () => {
+  test("holds the agent's credit back until it reads", () => {
+    const { link, socket, receive } = createVisitor();
+    socket.bufferedAmount = STREAM_WINDOW_BYTES;
+    for (let i = 0; i < 3; i += 1) receive(new Uint8Array(FRAME_DATA_MAX_BYTES));
+    vi.advanceTimersByTime(STALL_MIN_MS / 2);
+    expect([socket.sent, sumCredit(link)]).toEqual([3, 0]);
+    socket.bufferedAmount = 0;
+    vi.advanceTimersByTime(STALL_MIN_MS / 2);
+    expect(sumCredit(link)).toBe(3 * FRAME_DATA_MAX_BYTES);
+  });
+
+  test("is sent no more than the agent's window", () => {
+    const { socket, receive } = createVisitor();
+    socket.bufferedAmount = STREAM_WINDOW_BYTES;
+    const frames = STREAM_WINDOW_BYTES / FRAME_DATA_MAX_BYTES;
+    for (let i = 0; i < frames; i += 1)
+      expect(receive(new Uint8Array(FRAME_DATA_MAX_BYTES))).toBe(true);
+    expect(receive(new Uint8Array(1))).toBe(false);
+  });
+
+  test("is closed with 1013 in the end, and the agent's stream is reset", () => {
+    const { link, socket, visitor, receive } = createVisitor();
+    socket.bufferedAmount = STREAM_WINDOW_BYTES;
+    receive(new TextEncoder().encode("unread"), FRAME.text);
+    vi.advanceTimersByTime(2 * STALL_MIN_MS);
+    expect(socket.closed).toEqual([1013, "the visitor reads too slowly"]);
+    expect(link.sent(FRAME.reset).map((payload) => parseCodeAndText(payload)?.code)).toEqual([
+      RESET.tooLarge,
+    ]);
+    visitor.onMessage("too late");
+    expect(link.sent(FRAME.text)).toEqual([]);
+    expect(vi.getTimerCount()).toBe(0);
+  });
+
+  test("counts against the tunnel's memory until its connection is closed", () => {
+    const { socket, visitor, memory, receive } = createVisitor();
+    socket.bufferedAmount = 40 * STREAM_WINDOW_BYTES;
+    receive(new Uint8Array(1));
+    expect([socket.closed?.[0], memory.isFull]).toEqual([1013, true]);
+    visitor.onClosed(1006, "");
+    expect(memory.isFull).toBe(false);
+  });
+});
+
+describe("a WebSocket's handshake", () => {
+  function startHandshake() {
+    const link = new RecordedLink();
+    const visitor = new AbortController();
+    const handshake = new WebSocketHandshake(
+      link as unknown as AgentLink,
+      { parts: ["GET", "/"], flags: 0 } as never,
+      { memory: new SocketMemory(), recording: null, signal: visitor.signal },
+    );
+    return { link, visitor, handshake };
+  }
+
+  test("that the agent never answers times out, and is reset", async () => {
+    const { link, handshake } = startHandshake();
+    await vi.advanceTimersByTimeAsync(60_000);
+    expect(await handshake.outcome).toBe("origin_timeout");
+    expect(parseCodeAndText(link.sent(FRAME.reset)[0]!)?.code).toBe(RESET.cancelled);
+  });
+
+  test("is reset when its visitor disconnects, and leaves no timer", async () => {
+    const { link, visitor, handshake } = startHandshake();
+    visitor.abort();
+    await handshake.outcome;
+    expect(link.sent(FRAME.reset)).toHaveLength(1);
+    expect(vi.getTimerCount()).toBe(0);
+  });
+});
