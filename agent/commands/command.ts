@@ -1,4 +1,5 @@
 /** What the agent's commands share: their shape, common options, and running until the user stops them. */
+import { stopWithNpx } from "../npx.ts";
 import { LEVELS, type Level, type Output } from "../output/output.ts";
 import { UsageError, type OptionSpec } from "../options.ts";
 import type { RejectionError } from "../tunnel-connection.ts";
@@ -62,6 +63,7 @@ export function runUntilStopped(tunnel: Stoppable, output: Output): Promise<numb
     };
     process.on("SIGINT", stop);
     process.on("SIGTERM", stop);
+    stopWithNpx(stop);
     tunnel.on("rejected", (rejection) => {
       output.end(rejection);
       resolve(1);

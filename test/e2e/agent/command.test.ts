@@ -61,6 +61,24 @@ describe("underpass http --json", () => {
     expect(durationMs).toBeGreaterThanOrEqual(0);
   });
 
+  test.runIf(process.platform === "linux")(
+    "ends when npx, which started it, is ended",
+    async () => {
+      // As npx does it: npm, a shell, and the command.
+      const prefix = ["/bin/sh", "-c", '/bin/sh -c "\\"\\$@\\"; true" sh "$@"; true', "sh"];
+      const env = { npm_command: "exec" };
+      for (const [at, signal] of (["SIGTERM", "SIGKILL"] as const).entries()) {
+        const name = `npx-${at}`;
+        const agent = await runAgent(share("--subdomain", name, "--json"), { token, prefix, env });
+        await agent.event("ready");
+        agent.child.kill(signal);
+        // The command has the other end of the pipe.
+        await agent.exit;
+        expect((await visit(name)).status).toBe(502);
+      }
+    },
+  );
+
   test.each(["SIGINT", "SIGTERM"] as const)(
     "exits with 0 after %s, and the tunnel is offline",
     async (signal) => {

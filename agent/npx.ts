@@ -1,0 +1,30 @@
+/**
+ * Under npx, this process is the child of a shell, which is a child of npm. A Ctrl-C at a terminal reaches all of them,
+ * but npm passes a signal that was sent to it alone only to the shell, which does not pass it on.
+ */
+import { readFileSync } from "node:fs";
+
+const CHECK_INTERVAL_MS = 500;
+
+/** Calls `stop` once when npm or its shell has ended. Does nothing unless npx started this process. */
+export function stopWithNpx(stop: () => void): void {
+  if (process.env.npm_command !== "exec") return;
+  const shell = process.ppid;
+  const npm = findParent(shell);
+  const timer = setInterval(() => {
+    if (process.ppid === shell && findParent(shell) === npm) return;
+    clearInterval(timer);
+    stop();
+  }, CHECK_INTERVAL_MS).unref();
+}
+
+/** @returns undefined on systems without /proc, where the shell of npm replaces itself by this process. */
+function findParent(pid: number): number | undefined {
+  try {
+    // The name of the program, in parentheses, may contain spaces.
+    const [, fields = ""] = /^.*\) (.*)$/s.exec(readFileSync(`/proc/${pid}/stat`, "latin1")) ?? [];
+    return Number(fields.split(" ")[1]);
+  } catch {
+    return undefined;
+  }
+}
