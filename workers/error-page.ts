@@ -7,6 +7,13 @@ export interface PageText {
   hint?: string;
   /** A link to what the visitor can do about the error. */
   action?: { text: string; href: string };
+  /** The URL at which the error code is described. */
+  reference?: string;
+}
+
+/** @param apiOrigin the origin of the service's own pages. */
+export function getErrorReference(apiOrigin: string, code: string): string {
+  return `${apiOrigin}/docs#errors-${code}`;
 }
 
 export const PAGE_HEADERS = {
@@ -21,7 +28,7 @@ export function wantsHtml(request: Request): boolean {
 export function renderHtmlPage(
   status: number,
   code: string,
-  { title, message, hint, action }: PageText,
+  { title, message, hint, action, reference }: PageText,
 ): string {
   const advice =
     hint === undefined ? "" : `<p class="hint">${formatInlineCode(escapeHtml(hint))}</p>`;
@@ -29,6 +36,9 @@ export function renderHtmlPage(
     action === undefined
       ? ""
       : `<p><a href="${escapeHtml(action.href)}">${escapeHtml(action.text)}</a></p>`;
+  const codeText = `<code>${escapeHtml(code)}</code>`;
+  const codeLink =
+    reference === undefined ? codeText : `<a href="${escapeHtml(reference)}">${codeText}</a>`;
   return `<!doctype html>
 <html lang="en">
 <head>
@@ -41,6 +51,7 @@ main { max-width: 34rem; margin: 18vh auto 0; padding: 0 1.5rem }
 h1 { font-size: 1.6rem; margin: 0 0 .5rem }
 .hint { opacity: .8 }
 code { background: #8883; border-radius: .25rem; padding: .1rem .3rem }
+footer a { color: inherit }
 footer { margin-top: 2rem; font-size: .85rem; opacity: .7 }
 </style>
 </head>
@@ -49,7 +60,7 @@ footer { margin-top: 2rem; font-size: .85rem; opacity: .7 }
 <h1>${escapeHtml(title)}</h1>
 <p>${escapeHtml(message)}</p>
 ${advice}${link}
-<footer>${status} <code>${escapeHtml(code)}</code> · Underpass</footer>
+<footer>${status} ${codeLink} · Underpass</footer>
 </main>
 </body>
 </html>

@@ -34,6 +34,8 @@ export interface PresentedTicket {
   ticket: string;
   tunnelId: string;
   host: string;
+  /** SHA-256 of the nonce in the browser's cookie. */
+  browser: string;
 }
 
 export interface RedeemedTicket {

@@ -3,6 +3,8 @@ import { DAY_MS, HOUR_MS, MINUTE_MS } from "../shared/time.ts";
 
 /** How long a visitor who has signed in is not asked to sign in again. */
 export const VISITOR_PASS_SECONDS = 12 * 3600;
+/** From the provider's answer to the tunnel's own host: one redirect. */
+export const VISITOR_TICKET_MAX_MS = MINUTE_MS;
 export const EMAIL_CODE_GUESSES_WINDOW_MS = HOUR_MS;
 export const REFRESH_TOKEN_MS = 30 * DAY_MS;
 /** The precision of the time in a session's row at which it was last used. */

@@ -9,7 +9,7 @@ import { getPublicAddress, type AddressSettings } from "../../protocol/public-ad
 import { SIGN_IN_TICKET_PATH } from "../identity.ts";
 import type { IssuerKeys } from "./issuer-keys.ts";
 import type { Authenticators } from "../access-request.ts";
-import { readPasses } from "./pass-cookie.ts";
+import { readPasses } from "./visitor-cookies.ts";
 import type { PassAuthenticator } from "./passes.ts";
 import { PasswordAuthenticator } from "./passwords.ts";
 import type { JwtAuthenticator } from "./tokens.ts";

@@ -10,6 +10,7 @@ import { createDatabase } from "../jobs/outbox.ts";
 import { getConfig } from "../config/config.ts";
 import type { Env } from "../env.ts";
 import { ApiError, describeError, errorResponse } from "../errors.ts";
+import { setTransportSecurity } from "../transport-security.ts";
 import { UndeliveredError } from "../store/database.ts";
 import { PermissionLostError } from "../store/locks.ts";
 import { unauthorized } from "./guard.ts";
@@ -81,6 +82,7 @@ api.use(async (c, next) => {
   const trust = { onCloudflare: config.HOSTED, trustProxy: config.TRUST_PROXY };
   c.set("address", getClientAddress(c.req.raw, trust));
   await next();
+  if (c.res.status !== 101) setTransportSecurity(c.res.headers, config.PUBLIC_SCHEME);
 });
 
 api.use(limitRequestBody);

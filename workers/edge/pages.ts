@@ -11,7 +11,17 @@ import {
 } from "../../protocol/errors.ts";
 import { log } from "../../shared/log.ts";
 import { takeFromBucket, type TokenBucket } from "../../shared/token-bucket.ts";
-import { renderHtmlPage, PAGE_HEADERS, wantsHtml, type PageText } from "../error-page.ts";
+import { getAuthority, parseHost, toRouteName } from "../../protocol/hosts.ts";
+import { getPublicAddress } from "../../protocol/public-address.ts";
+import type { Env } from "../env.ts";
+import { setTransportSecurity } from "../transport-security.ts";
+import {
+  getErrorReference,
+  renderHtmlPage,
+  PAGE_HEADERS,
+  wantsHtml,
+  type PageText,
+} from "../error-page.ts";
 
 const TEXTS: Partial<Record<ErrorCode, PageText>> = {
   invalid_host: {
@@ -55,6 +65,11 @@ const TEXTS: Partial<Record<ErrorCode, PageText>> = {
     message: "This tunnel uses access rules that its owner's plan no longer includes.",
     hint: "The owner can upgrade the plan, or remove the tunnel's password or sign-in.",
   },
+  method_not_allowed: {
+    title: "Method not allowed",
+    message:
+      "Tunnels do not forward TRACE requests: their answers would show the request's headers.",
+  },
   unauthorized: {
     title: "Not signed in",
     message: "You have to sign in to visit this tunnel.",
@@ -87,13 +102,14 @@ const FORWARDED_HEADERS = [
 /** @param refusal the response of a tunnel's object. Its body, if any, is a message for this visitor. */
 export async function refusalPage(
   request: Request,
+  env: Env,
   code: ErrorCode,
   refusal: Response,
   action?: PageText["action"],
 ): Promise<Response> {
   const message = await refusal.text();
   const retryAfter = refusal.headers.get("retry-after");
-  const page = errorPage(request, code, {
+  const page = errorPage(request, env, code, {
     ...(message === "" ? {} : { message }),
     ...(action ? { action } : {}),
     ...(retryAfter === null ? {} : { retryAfterSeconds: Number(retryAfter) }),
@@ -118,6 +134,7 @@ interface ErrorPageOptions extends Partial<PageText> {
  */
 export function errorPage(
   request: Request,
+  env: Env,
   code: ErrorCode,
   { retryAfterSeconds, requestId: givenId, ...texts }: ErrorPageOptions = {},
   isHtml = wantsHtml(request),
@@ -125,7 +142,8 @@ export function errorPage(
   const status = STATUS_BY_CODE[code];
   const requestId = givenId ?? crypto.randomUUID();
   logErrorPage(request, { requestId, code, status });
-  const text = { ...(TEXTS[code] ?? GENERIC), ...texts };
+  const reference = getErrorReference(getPublicAddress(env).apiOrigin, code);
+  const text = { ...(TEXTS[code] ?? GENERIC), reference, ...texts };
   const headers = new Headers({
     ...(isHtml ? PAGE_HEADERS : { "content-type": "application/json" }),
     [ERROR_HEADER]: code,
@@ -134,6 +152,7 @@ export function errorPage(
     "x-content-type-options": "nosniff",
     vary: "accept",
   });
+  secureTransport(request, env, headers);
   if (!isHtml) {
     const body: ErrorBody = {
       error: code,
@@ -159,4 +178,12 @@ function logErrorPage({ method }: Request, details: Record<string, unknown>): vo
   }
   log("info", "error_page", { ...details, method, ...(unlogged > 0 && { unlogged }) });
   unlogged = 0;
+}
+
+/** For answers of the edge. A custom domain belongs to a customer, who decides whether it needs TLS for a year. */
+export function secureTransport(request: Request, env: Env, headers: Headers): void {
+  const host = parseHost(getAuthority(request.url));
+  const domain = (env.SERVICE_DOMAIN ?? "localhost").toLowerCase();
+  if (host === null || toRouteName(host, domain) === host) return;
+  setTransportSecurity(headers, getPublicAddress(env).scheme);
 }

@@ -1,17 +1,34 @@
 /**
  * Signing in at a tunnel's identity gate: redirects a browser to the provider, and exchanges the ticket for a
  * visitor pass when it returns. Loaded by the first visitor who needs it.
+ *
+ * A browser gets a nonce in a cookie when a sign-in begins, and the ticket is valid only together with that cookie. So a
+ * link with the ticket of another person does not sign a visitor in as that person.
  */
 import { SIGN_IN_HEADER, type SignInStep } from "../../access/identity.ts";
-import { formatPassCookie } from "../../access/authenticators/pass-cookie.ts";
+import {
+  formatPassCookie,
+  formatSignInCookie,
+  readSignInNonce,
+} from "../../access/authenticators/visitor-cookies.ts";
 import { getRequestTarget } from "../../protocol/request-target.ts";
-import type { ErrorCode } from "../../protocol/errors.ts";
+import { REQUEST_ID_HEADER, type ErrorCode } from "../../protocol/errors.ts";
 import { getAuthority, parseHost } from "../../protocol/hosts.ts";
-import { RETURN_TO_MAX_CHARS, VISITOR_PASS_SECONDS } from "../limits.ts";
+import { toBase64Url, toUtf8 } from "../../shared/bytes.ts";
+import {
+  PROVIDER_SIGN_IN_MAX_MS,
+  RETURN_TO_MAX_CHARS,
+  VISITOR_PASS_SECONDS,
+  VISITOR_TICKET_MAX_MS,
+} from "../limits.ts";
 import { getConfig, publicUrl, type Config } from "../config/config.ts";
 import type { Env } from "../env.ts";
 import { wantsHtml } from "../error-page.ts";
-import { errorPage, refusalPage } from "./pages.ts";
+import { errorPage, refusalPage, secureTransport } from "./pages.ts";
+
+const SIGN_IN_NONCE_BYTES = 32;
+/** As long as one sign-in can take: each start renews the cookie. */
+const SIGN_IN_COOKIE_SECONDS = (PROVIDER_SIGN_IN_MAX_MS + VISITOR_TICKET_MAX_MS) / 1000;
 
 /** @param refusal the response of the tunnel's object, which names the next step of signing in. */
 export async function handleSignIn(
@@ -23,41 +40,59 @@ export async function handleSignIn(
 ): Promise<Response> {
   const config = getConfig(env);
   const step = refusal.headers.get(SIGN_IN_HEADER) as SignInStep;
+  const target = getRequestTarget(request.url);
+  const start = (path: string, person?: "another") =>
+    beginSignIn(request, config, { tunnelId, target: path, person });
   switch (step) {
-    case "start":
-      if (isNavigation(request)) {
-        return redirect(buildStartUrl(config, tunnelId, getRequestTarget(request.url)));
+    case "start": {
+      if (!isNavigation(request)) {
+        const requestId = refusal.headers.get(REQUEST_ID_HEADER);
+        return errorPage(request, env, code, { requestId }, false);
       }
-      return errorPage(request, code, {}, false);
-    case "switch": {
-      const href = buildStartUrl(config, tunnelId, getRequestTarget(request.url), "another");
-      return refusalPage(request, code, refusal, { text: "Sign in with another account", href });
+      const { href, cookie } = await start(target);
+      return redirect(request, env, href, cookie);
     }
-    case "finish":
-      return finishSignIn(request, env, tunnelId);
+    case "switch": {
+      const { href, cookie } = await start(target, "another");
+      const action = { text: "Sign in with another account", href };
+      return withCookie(await refusalPage(request, env, code, refusal, action), cookie);
+    }
+    case "finish": {
+      const { href, cookie } = await start("/");
+      return (
+        (await finishSignIn(request, env, tunnelId)) ??
+        withCookie(refuseTicket(request, env, href), cookie)
+      );
+    }
   }
 }
 
-async function finishSignIn(request: Request, env: Env, tunnelId: string): Promise<Response> {
+/** @returns null for a ticket that is not valid in this browser. */
+async function finishSignIn(
+  request: Request,
+  env: Env,
+  tunnelId: string,
+): Promise<Response | null> {
   const config = getConfig(env);
+  const { PUBLIC_SCHEME: scheme } = config;
   const host = parseHost(getAuthority(request.url)) ?? "";
   const ticket = new URL(request.url).searchParams.get("ticket") ?? "";
+  const nonce = readSignInNonce(request.headers.get("cookie") ?? "", scheme);
   // A HEAD request, as link previews send it, must not use the ticket.
-  const isGet = request.method === "GET";
-  const redeemed = isGet
-    ? await env.INTERNAL_API.redeemVisitorTicket({ ticket, tunnelId, host })
-    : null;
-  if (!redeemed) {
-    return errorPage(request, "invalid_token", {
-      title: "This sign-in link is no longer valid",
-      message: "A sign-in link works once, and only within a minute.",
-      action: { text: "Sign in again", href: buildStartUrl(config, tunnelId, "/") },
-    });
-  }
-  const response = redirect(publicUrl(config, host) + redeemed.target);
-  const { PUBLIC_SCHEME: scheme } = config;
-  response.headers.set("set-cookie", formatPassCookie(scheme, redeemed.pass, VISITOR_PASS_SECONDS));
-  return response;
+  if (nonce === null || request.method !== "GET") return null;
+  const browser = await hashNonce(nonce);
+  const redeemed = await env.INTERNAL_API.redeemVisitorTicket({ ticket, tunnelId, host, browser });
+  if (!redeemed) return null;
+  const cookie = formatPassCookie(scheme, redeemed.pass, VISITOR_PASS_SECONDS);
+  return redirect(request, env, publicUrl(config, host) + redeemed.target, cookie);
+}
+
+function refuseTicket(request: Request, env: Env, href: string): Response {
+  return errorPage(request, env, "invalid_token", {
+    title: "This sign-in link is no longer valid",
+    message: "A sign-in link works once, only within a minute, and only in the browser that began.",
+    action: { text: "Sign in again", href },
+  });
 }
 
 /** Whether a person navigates to the address, in contrast to a fetch by a page or a program. */
@@ -72,20 +107,44 @@ function isNavigation(request: Request): boolean {
   );
 }
 
-function buildStartUrl(
+/** @returns the address that begins a sign-in, and the cookie of the browser that may finish it. */
+async function beginSignIn(
+  request: Request,
   config: Config,
-  tunnelId: string,
-  target: string,
-  person?: "another",
-): string {
-  const url = new URL("/edge-auth/start", config.publicOrigin);
-  url.searchParams.set("tunnel_id", tunnelId);
-  url.searchParams.set("return_to", target.length > RETURN_TO_MAX_CHARS ? "/" : target);
-  if (person === "another") url.searchParams.set("as_another", "1");
-  return url.href;
+  sign: { tunnelId: string; target: string; person: "another" | undefined },
+): Promise<{ href: string; cookie: string }> {
+  const { PUBLIC_SCHEME: scheme, publicOrigin } = config;
+  // The same nonce for all tabs: each of them can finish.
+  const nonce = readSignInNonce(request.headers.get("cookie") ?? "", scheme) ?? createNonce();
+  const url = new URL("/edge-auth/start", publicOrigin);
+  url.searchParams.set("tunnel_id", sign.tunnelId);
+  url.searchParams.set("return_to", sign.target.length > RETURN_TO_MAX_CHARS ? "/" : sign.target);
+  url.searchParams.set("browser", await hashNonce(nonce));
+  if (sign.person === "another") url.searchParams.set("as_another", "1");
+  return { href: url.href, cookie: formatSignInCookie(scheme, nonce, SIGN_IN_COOKIE_SECONDS) };
 }
 
-function redirect(location: string): Response {
-  const headers = { location, "cache-control": "no-store", "referrer-policy": "no-referrer" };
+function createNonce(): string {
+  return toBase64Url(crypto.getRandomValues(new Uint8Array(SIGN_IN_NONCE_BYTES)));
+}
+
+/** URLs end up in logs and histories. They contain the hash, which does not reveal the cookie. */
+async function hashNonce(nonce: string): Promise<string> {
+  return toBase64Url(new Uint8Array(await crypto.subtle.digest("SHA-256", toUtf8(nonce))));
+}
+
+function withCookie(response: Response, cookie: string): Response {
+  response.headers.append("set-cookie", cookie);
+  return response;
+}
+
+function redirect(request: Request, env: Env, location: string, cookie: string): Response {
+  const headers = new Headers({
+    location,
+    "cache-control": "no-store",
+    "referrer-policy": "no-referrer",
+    "set-cookie": cookie,
+  });
+  secureTransport(request, env, headers);
   return new Response(null, { status: 302, headers });
 }

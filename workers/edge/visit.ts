@@ -23,11 +23,12 @@ const destinations = new BoundedMap<string, Destination>(DESTINATIONS_MAX);
 /** @param authority the request's Host header, unchanged. */
 export function visit(request: Request, env: Env, authority: string): Response | Promise<Response> {
   const destination = getDestination(authority, env);
-  if (typeof destination === "string") return errorPage(request, destination);
+  if (typeof destination === "string") return errorPage(request, env, destination);
+  if (request.method === "TRACE") return refuseMethod(request, env);
   const { routeName } = destination;
   const tunnelId = getCachedTunnel(routeName);
   if (tunnelId === undefined) return visitUncached(request, env, routeName);
-  if (tunnelId === null) return errorPage(request, "tunnel_not_found");
+  if (tunnelId === null) return errorPage(request, env, "tunnel_not_found");
   return callTunnel(request, env, tunnelId).then(
     (response) => {
       // The tunnel was deleted, or its host has moved: the cached route is outdated.
@@ -41,9 +42,9 @@ export function visit(request: Request, env: Env, authority: string): Response |
 
 async function visitUncached(request: Request, env: Env, routeName: string): Promise<Response> {
   const tunnelId = await resolveTunnel(env, routeName);
-  if (tunnelId === null) return errorPage(request, "tunnel_not_found");
+  if (tunnelId === null) return errorPage(request, env, "tunnel_not_found");
   // The previous tunnel has read the body. The visitor's next attempt goes to the new one.
-  if (request.bodyUsed) return errorPage(request, "unavailable");
+  if (request.bodyUsed) return errorPage(request, env, "unavailable");
   return toVisitorResponse(request, env, await callTunnel(request, env, tunnelId), tunnelId);
 }
 
@@ -57,7 +58,7 @@ async function retryVisit(
   if (request.signal.aborted) throw cause;
   log("warn", "tunnel_call_failed", { tunnelId, cause: String(cause) });
   const isSafe = request.method === "GET" || request.method === "HEAD";
-  if (!isSafe || request.body !== null) return errorPage(request, "agent_offline");
+  if (!isSafe || request.body !== null) return errorPage(request, env, "agent_offline");
   return toVisitorResponse(request, env, await callTunnel(request, env, tunnelId), tunnelId);
 }
 
@@ -73,7 +74,7 @@ function toVisitorResponse(
   if (code === null) return forVisitor;
   return forVisitor.headers.has(SIGN_IN_HEADER)
     ? offerSignIn(request, env, tunnelId, code, forVisitor)
-    : refusalPage(request, code, forVisitor);
+    : refusalPage(request, env, code, forVisitor);
 }
 
 async function offerSignIn(
@@ -81,6 +82,13 @@ async function offerSignIn(
 ): Promise<Response> {
   const { handleSignIn } = await import("./sign-in.ts");
   return handleSignIn(...visit);
+}
+
+/** RFC 9110 §15.5.6. Tunnels forward every other method. */
+function refuseMethod(request: Request, env: Env): Response {
+  const page = errorPage(request, env, "method_not_allowed");
+  page.headers.set("allow", "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS");
+  return page;
 }
 
 function getDestination(authority: string, env: Env): Destination {

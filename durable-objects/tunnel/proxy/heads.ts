@@ -10,7 +10,10 @@ import { parseHost } from "../../../protocol/hosts.ts";
 import type { PublicAddress } from "../../../protocol/public-address.ts";
 import { isApiToken } from "../../../access/api-tokens.ts";
 import { EDGE_VERDICT_HEADER } from "../../../access/edge-verdict.ts";
-import { isPassCookie, removePass } from "../../../access/authenticators/pass-cookie.ts";
+import {
+  isVisitorCookie,
+  removeVisitorCookies,
+} from "../../../access/authenticators/visitor-cookies.ts";
 import { GATES_HEADER } from "../../../access/gates.ts";
 import type { HeadRewrite } from "../../../access/policy-actions.ts";
 import { parseBearerToken } from "../../../shared/bearer-token.ts";
@@ -54,7 +57,7 @@ export function buildRequestHead(
       hasApiToken = true;
       return;
     }
-    const forwardedValue = name === "cookie" ? removePass(value) : value;
+    const forwardedValue = name === "cookie" ? removeVisitorCookies(value) : value;
     if (forwardedValue !== null && isForwarded(name)) parts.push(name, forwardedValue);
   });
   if (isWebSocket) removeHeaders(parts, WEBSOCKET_HANDSHAKE_HEADERS);
@@ -105,7 +108,7 @@ function removeHeaders(parts: string[], names: { has(name: string): boolean }): 
   for (let i = parts.length - 2; i >= 2; i -= 2) if (names.has(parts[i]!)) parts.splice(i, 2);
 }
 
-/** Headers that a local server cannot set: the edge would act on them. Nor can it set the visitor pass cookie. */
+/** Headers that a local server cannot set: the edge would act on them. Nor can it set the cookies of visitors who sign in. */
 const RESERVED_NAMES: ReadonlySet<string> = new Set([ERROR_HEADER, GATES_HEADER]);
 
 /** @throws TypeError when a name or a value is not valid in a header. */
@@ -113,7 +116,8 @@ export function buildResponseHeaders(pairs: string[]): Headers {
   const headers = new Headers();
   for (const [name, value] of headerPairs(pairs)) {
     const lower = name.toLowerCase();
-    const isReserved = RESERVED_NAMES.has(lower) || (lower === "set-cookie" && isPassCookie(value));
+    const isReserved =
+      RESERVED_NAMES.has(lower) || (lower === "set-cookie" && isVisitorCookie(value));
     if (!isReserved) headers.append(name, value);
   }
   return headers;

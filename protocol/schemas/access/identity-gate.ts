@@ -26,6 +26,14 @@ export const StartVisitorSignIn = z.object({
   tunnel_id: z.uuid(),
   /** A path of the tunnel, or an address on its host. Anything else counts as `/`. */
   return_to: z.string().default("/"),
+  /**
+   * SHA-256, in base64url, of the nonce in the cookie that the tunnel's host has given to the browser. Without it, the
+   * browser is redirected to the tunnel, where a sign-in begins.
+   */
+  browser: z
+    .string()
+    .regex(/^[A-Za-z0-9_-]{43}$/, "must be 43 characters of base64url")
+    .optional(),
   /** Set by the link to sign in with another account than the provider's current session. */
   as_another: z.string().optional(),
   /** Set by the redirect to the service's primary host, so that there is never a second redirect. */

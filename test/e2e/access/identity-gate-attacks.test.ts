@@ -1,4 +1,5 @@
 /** Attacks on an identity gate, on the redirect to the provider and on the way back. */
+import { createHash } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { importJWK, SignJWT, type JWK } from "jose";
@@ -122,8 +123,9 @@ describe("a response of the provider is valid", () => {
 
 describe("a ticket is valid", () => {
   test("for one of twenty concurrent requests", async () => {
-    const url = await ticket(new TunnelBrowser());
-    const all = await Promise.all(Array.from({ length: 20 }, () => new TunnelBrowser().open(url)));
+    const ann = new TunnelBrowser();
+    const url = await ticket(ann);
+    const all = await Promise.all(Array.from({ length: 20 }, () => ann.open(url)));
     expect(all.filter(setsPass)).toHaveLength(1);
     const losers = all.filter((visit) => !setsPass(visit)).map(readPageStatusAndCode);
     expect(losers).toEqual(Array(19).fill([400, "invalid_token"]));
@@ -131,28 +133,49 @@ describe("a ticket is valid", () => {
 
   test("only on the host of its tunnel, also within an organization", async () => {
     const other = await visits.exposeGated();
-    const url = await ticket(new TunnelBrowser());
+    const ann = new TunnelBrowser();
+    const url = await ticket(ann);
     const otherHostUrl = new URL(url);
     otherHostUrl.host = new URL(other.url).host;
-    expect(readPageStatusAndCode(await new TunnelBrowser().open(otherHostUrl))).toEqual([
+    const nonce = ann.cookie(url.hostname, "underpass-sign-in")!;
+    ann.setCookie(otherHostUrl.hostname, "underpass-sign-in", nonce);
+    expect(readPageStatusAndCode(await ann.open(otherHostUrl))).toEqual([400, "invalid_token"]);
+    expect(setsPass(await ann.open(url))).toBe(true);
+  });
+
+  test("only in the browser that began, where it is valid after others have tried it", async () => {
+    const attacker = new TunnelBrowser();
+    const url = await ticket(attacker);
+    const victim = new TunnelBrowser();
+    expect(setsPass(await victim.open(url))).toBe(false);
+    // Now the victim has a nonce, too, which is not the attacker's.
+    const refused = await victim.open(url);
+    expect([...readPageStatusAndCode(refused), setsPass(refused)]).toEqual([
       400,
       "invalid_token",
+      false,
     ]);
-    expect(setsPass(await new TunnelBrowser().open(url))).toBe(true);
+    const nonce = attacker.cookie(url.hostname, "underpass-sign-in")!;
+    const tossed = `Cookie: underpass-sign-in=${nonce}; underpass-sign-in=${"x".repeat(43)}\r\n`;
+    const path = url.pathname + url.search;
+    expect((await visits.request(tunnel, tossed, path)).status).toBe(400);
+    expect(setsPass(await attacker.open(url))).toBe(true);
   });
 
   test("for GET requests, and not used by HEAD requests of link previews", async () => {
-    const url = await ticket(new TunnelBrowser());
+    const ann = new TunnelBrowser();
+    const url = await ticket(ann);
+    const nonce = ann.cookie(url.hostname, "underpass-sign-in")!;
     for (const method of ["HEAD", "POST", "OPTIONS"]) {
       const answer = await visits.request(
         tunnel,
-        "Content-Length: 0\r\n",
+        `Content-Length: 0\r\nCookie: underpass-sign-in=${nonce}\r\n`,
         url.pathname + url.search,
         method,
       );
       expect([method, answer.status]).toEqual([method, 400]);
     }
-    expect(setsPass(await new TunnelBrowser().open(url))).toBe(true);
+    expect(setsPass(await ann.open(url))).toBe(true);
   });
 
   test("only if this service issued it: others get an error page without their markup", async () => {
@@ -273,10 +296,13 @@ describe("the address after a sign-in", () => {
     ["", "/"],
   ])("is on the tunnel's own host if %j was requested", async (requestedPath, target) => {
     const ann = new TunnelBrowser();
+    const nonce = "n".repeat(43);
+    ann.setCookie(new URL(tunnel.url).hostname, "underpass-sign-in", nonce);
     const start = new URL(`http://localhost:${visits.api.server.port}/edge-auth/start`);
     start.search = new URLSearchParams({
       tunnel_id: tunnel.tunnelId,
       return_to: requestedPath,
+      browser: createHash("sha256").update(nonce).digest("base64url"),
     }).toString();
     const last = await visits.followUntil(ann, start, TICKET_PATH);
     expect(last.host).toBe(new URL(tunnel.url).host);
@@ -291,9 +317,13 @@ describe("the address after a sign-in", () => {
   test("is the tunnel's configured address, whatever the Host header says", async () => {
     const headers = { "x-forwarded-host": "evil.test", forwarded: "host=evil.test" };
     const start = `http://127.0.0.1:${visits.api.server.port}/edge-auth/start?tunnel_id=${tunnel.tunnelId}`;
-    const moved = await new TunnelBrowser().open(start, headers);
+    const ann = new TunnelBrowser();
+    const moved = await ann.open(start, headers);
     expect(moved.location?.host).toBe(`localhost:${visits.api.server.port}`);
-    const { location } = await new TunnelBrowser().open(moved.location!, headers);
+    const atTunnel = await ann.open(moved.location!, headers);
+    expect(atTunnel.location?.href).toBe(`${tunnel.url}/`);
+    const begun = await ann.open(atTunnel.location!, headers);
+    const { location } = await ann.open(begun.location!, headers);
     expect(location?.searchParams.get("redirect_uri")).toBe(
       `http://localhost:${visits.api.server.port}/edge-auth/callback`,
     );

@@ -123,6 +123,7 @@ describe("a request that is not a navigation is refused without a redirect", () 
     expect(Object.fromEntries(location.searchParams)).toEqual({
       tunnel_id: tunnel.tunnelId,
       return_to: "/a?b",
+      browser: expect.stringMatching(/^[\w-]{43}$/) as string,
     });
   });
 });

@@ -2,12 +2,19 @@
 import type { Browser } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { ErrorBody, STATUS_BY_CODE, type ErrorCode } from "../../../protocol/errors.ts";
+import type { Env } from "../../../workers/env.ts";
 import { errorPage, refusalPage } from "../../../workers/edge/pages.ts";
 import { openBrowser, openPage } from "../../harness/browser/browser.ts";
 
 const ADDRESS = "http://shop.localhost/";
+const ENV = {
+  SERVICE_DOMAIN: "example.com",
+  API_HOSTS: "api.example.com,example.com",
+  PUBLIC_SCHEME: "https",
+} as unknown as Env;
 const CODES: ErrorCode[] = [
   "invalid_host",
+  "method_not_allowed",
   "unauthorized",
   "forbidden",
   "tunnel_not_found",
@@ -52,7 +59,7 @@ const buildContrastScript = (canvas: number) => `(() => {
 describe.each(CODES)("the page of %s", (code) => {
   test("is self-contained, has a heading and a language, and is readable in both themes", async () => {
     const { page, problems } = await openPage(browser);
-    const answer = errorPage(newRequest(BROWSER), code);
+    const answer = errorPage(newRequest(BROWSER), ENV, code);
     const requestedUrls: string[] = [];
     await page.route("**", async (route) => {
       requestedUrls.push(route.request().url());
@@ -71,6 +78,9 @@ describe.each(CODES)("the page of %s", (code) => {
     expect(await page.locator("html").getAttribute("lang")).toBe("en");
     expect(await page.locator("main h1").allTextContents()).toEqual([await page.title()]);
     expect(await page.locator("footer").textContent()).toContain(`${STATUS_BY_CODE[code]} ${code}`);
+    expect(await page.locator("footer a").getAttribute("href")).toBe(
+      `https://api.example.com/docs#errors-${code}`,
+    );
     expect(new Set(requestedUrls)).toEqual(new Set([ADDRESS]));
     expect(problems).toEqual([]);
     await page.close();
@@ -78,7 +88,7 @@ describe.each(CODES)("the page of %s", (code) => {
 
   test("is JSON for a program, in the common format of errors", async () => {
     for (const accept of ["application/json", "*/*"]) {
-      const answer = errorPage(newRequest(accept), code);
+      const answer = errorPage(newRequest(accept), ENV, code);
       expect(answer.status).toBe(STATUS_BY_CODE[code]);
       expect(answer.headers.get("underpass-error")).toBe(code);
       expect(answer.headers.get("cache-control")).toBe("no-store");
@@ -91,18 +101,28 @@ describe.each(CODES)("the page of %s", (code) => {
 
 test("the time to retry is in the header for every client, and in the body for programs", async () => {
   const refusal = () => new Response(null, { headers: { "retry-after": "17" } });
-  const programResponse = await refusalPage(newRequest("*/*"), "rate_limited", refusal());
+  const programResponse = await refusalPage(newRequest("*/*"), ENV, "rate_limited", refusal());
   expect(programResponse.headers.get("retry-after")).toBe("17");
   expect(await programResponse.json()).toMatchObject({ retry_after_seconds: 17 });
-  const browserResponse = await refusalPage(newRequest(BROWSER), "rate_limited", refusal());
+  const browserResponse = await refusalPage(newRequest(BROWSER), ENV, "rate_limited", refusal());
   expect(browserResponse.headers.get("retry-after")).toBe("17");
   expect(await browserResponse.text()).not.toContain("retryAfter");
 });
 
 test("an owner's own message is shown as text, even if it contains HTML", async () => {
   const own = "<script>alert(1)</script> & 'so on' `code`";
-  const page = await refusalPage(newRequest(BROWSER), "maintenance", new Response(own));
+  const page = await refusalPage(newRequest(BROWSER), ENV, "maintenance", new Response(own));
   const text = await page.text();
   expect(text).not.toContain("<script>");
   expect(text).toContain("&lt;script&gt;alert(1)&lt;/script&gt; &amp; &#39;so on&#39; `code`");
+});
+
+test("asks browsers to use TLS only where the service does, and never for a customer's domain", () => {
+  const read = (url: string, env: Partial<Env>) =>
+    errorPage(new Request(url), env as Env, "agent_offline").headers.get(
+      "strict-transport-security",
+    );
+  expect(read("https://shop.example.com/", ENV)).toBe("max-age=31536000");
+  expect(read("https://shop.customer.test/", ENV)).toBeNull();
+  expect(read("http://shop.localhost:8787/", {})).toBeNull();
 });

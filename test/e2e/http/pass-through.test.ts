@@ -41,9 +41,8 @@ function chunked(body: Buffer, size: number): Buffer {
 }
 
 describe("a method passes", () => {
-  test.each(["GET", "HEAD", "DELETE", "OPTIONS", "TRACE", "MKCOL", "COPY", "MOVE", "LOCK"])(
-    "%s",
-    (method) => expectSame({ method }),
+  test.each(["GET", "HEAD", "DELETE", "OPTIONS", "MKCOL", "COPY", "MOVE", "LOCK"])("%s", (method) =>
+    expectSame({ method }),
   );
   test.each(["UNLOCK", "REPORT", "SEARCH", "PURGE", "ACL", "MERGE", "CHECKOUT", "MKACTIVITY"])(
     "%s",

@@ -48,19 +48,19 @@ interface Pair {
   request: IncomingMessage;
 }
 
-function open(protocols: string[] = []): WebSocket {
+function open(protocols: string[] = [], headers: Record<string, string> = {}): WebSocket {
   return new WebSocket(`ws://127.0.0.1:${stack.server.port}/room?a=%2f`, protocols, {
-    headers: { host: `rooms.localhost:${stack.server.port}`, cookie: "a=1" },
+    headers: { host: `rooms.localhost:${stack.server.port}`, cookie: "a=1", ...headers },
     maxPayload: WEBSOCKET_MESSAGE_MAX_BYTES,
     perMessageDeflate: false,
   });
 }
 
 /** Both ends of a WebSocket through the tunnel. */
-async function connect(protocols?: string[]): Promise<Pair> {
+async function connect(protocols?: string[], headers?: Record<string, string>): Promise<Pair> {
   refuse = undefined;
   const accepted = once(sockets, "connection");
-  const visitor = open(protocols);
+  const visitor = open(protocols, headers);
   await once(visitor, "open");
   const [server, request] = (await accepted) as [WebSocket, IncomingMessage];
   return { visitor, server, request };
@@ -82,6 +82,15 @@ describe("a WebSocket", () => {
       "x-forwarded-for": "127.0.0.1",
     });
     expect(request.headers).not.toHaveProperty("sec-websocket-extensions");
+    visitor.terminate();
+  });
+
+  test("has no length in its handshake: a local server would take messages for a body", async () => {
+    const { visitor, server, request } = await connect([], { "content-length": "5" });
+    expect(request.headers).not.toHaveProperty("content-length");
+    expect(request.headers).not.toHaveProperty("transfer-encoding");
+    visitor.send("hello");
+    expect((await next(server))[0].toString()).toBe("hello");
     visitor.terminate();
   });
 

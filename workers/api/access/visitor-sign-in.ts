@@ -11,7 +11,7 @@ import { PROVIDER_SIGN_IN_MAX_MS } from "../../limits.ts";
 import { StartVisitorSignIn } from "../../../protocol/schemas/access/identity-gate.ts";
 import { ProviderCallback } from "../../../protocol/schemas/accounts/providers.ts";
 import { publicUrl } from "../../config/config.ts";
-import { renderHtmlPage, PAGE_HEADERS, wantsHtml } from "../../error-page.ts";
+import { getErrorReference, renderHtmlPage, PAGE_HEADERS, wantsHtml } from "../../error-page.ts";
 import { ApiError } from "../../errors.ts";
 import {
   VISITOR_SIGN_IN,
@@ -97,7 +97,7 @@ visitorSignIn.openapi(
 
 async function start(c: ApiContext, query: StartVisitorSignIn): Promise<Response> {
   const { config, db } = c.var;
-  const { tunnel_id: tunnelId, return_to: wantedPath, as_another: another } = query;
+  const { tunnel_id: tunnelId, return_to: wantedPath, as_another: another, browser } = query;
   if (!isOnPublicHost(c) && query.moved === undefined) {
     const url = new URL(c.req.url);
     url.searchParams.set("moved", "1");
@@ -107,10 +107,10 @@ async function start(c: ApiContext, query: StartVisitorSignIn): Promise<Response
   const gate = await findIdentityGate(db, tunnelId);
   if (!gate) throw noIdentityGate();
   const origin = publicUrl(config, `${gate.subdomain}.${config.SERVICE_DOMAIN}`);
-  const attempt = {
-    ...createAttempt(provider.name, sanitizeTarget(origin, wantedPath), Date.now()),
-    tunnelId,
-  };
+  const target = sanitizeTarget(origin, wantedPath);
+  // Only the tunnel's own host can give the browser the cookie that the sign-in is bound to.
+  if (browser === undefined) return c.redirect(origin + target);
+  const attempt = { ...createAttempt(provider.name, target, Date.now()), tunnelId, browser };
   const person = another === undefined ? undefined : "another";
   const url = await callProvider(c, provider, provider.authorizationUrl(attempt, person));
   setCookie(
@@ -156,16 +156,17 @@ async function finish(c: ApiContext, state: string): Promise<Response> {
 /** The tunnel checks its lists with each request. They are checked here too, so that a refused visitor is not redirected first. */
 async function admitVisitor(
   c: ApiContext,
-  { tunnelId, returnTo: target }: VisitorAttempt,
+  { tunnelId, browser, returnTo: target }: VisitorAttempt,
   email: string,
 ): Promise<Response> {
   const { config, db } = c.var;
   const gate = await findIdentityGate(db, tunnelId);
   if (!gate) throw noIdentityGate();
-  if (!isOnList(gate.allowList, email)) return deny(c, email, { tunnelId, target });
+  if (!isOnList(gate.allowList, email)) return deny(c, email, { tunnelId, browser, target });
   const host = `${gate.subdomain}.${config.SERVICE_DOMAIN}`;
   const url = new URL(SIGN_IN_TICKET_PATH, publicUrl(config, host));
-  const ticket = await encryptVisitorTicket(config, { tunnelId, host, email, target }, Date.now());
+  const visit = { tunnelId, host, browser, email, target };
+  const ticket = await encryptVisitorTicket(config, visit, Date.now());
   url.searchParams.set("ticket", ticket);
   return c.redirect(url.href);
 }
@@ -173,16 +174,17 @@ async function admitVisitor(
 function deny(
   c: ApiContext,
   email: string,
-  { tunnelId, target }: { tunnelId: string; target: string },
+  { tunnelId, browser, target }: { tunnelId: string; browser: string; target: string },
 ): Response {
   const message = formatDeniedMessage(email);
   if (!wantsHtml(c.req.raw)) throw new ApiError("forbidden", message);
-  const again = { tunnel_id: tunnelId, return_to: target, as_another: "1" };
+  const again = { tunnel_id: tunnelId, return_to: target, browser, as_another: "1" };
   const href = `${START}?${new URLSearchParams(again).toString()}`;
   const page = renderHtmlPage(STATUS_BY_CODE.forbidden, "forbidden", {
     title: "You are not allowed to visit this tunnel",
     message,
     action: { text: "Sign in with another account", href },
+    reference: getErrorReference(c.var.config.publicOrigin, "forbidden"),
   });
   const headers = { ...PAGE_HEADERS, [ERROR_HEADER]: "forbidden" };
   return c.newResponse(page, { status: STATUS_BY_CODE.forbidden, headers });

@@ -2,7 +2,7 @@
 import { createMiddleware } from "hono/factory";
 import type { ErrorBody } from "../../../protocol/errors.ts";
 import { getAuthority, parseHost } from "../../../protocol/hosts.ts";
-import { renderHtmlPage, PAGE_HEADERS, wantsHtml } from "../../error-page.ts";
+import { getErrorReference, renderHtmlPage, PAGE_HEADERS, wantsHtml } from "../../error-page.ts";
 import { ApiError } from "../../errors.ts";
 import { describeProviderError } from "../../identity/providers/calls.ts";
 import type { Provider } from "../../identity/providers/provider.ts";
@@ -15,7 +15,8 @@ export const forBrowsers = createMiddleware<ApiEnv>(async (c, next) => {
   if (c.error && wantsHtml(c.req.raw)) {
     const { status } = c.res;
     const { error, message } = await c.res.json<ErrorBody>();
-    const page = renderHtmlPage(status, error, { title: "The sign-in failed", message });
+    const reference = getErrorReference(c.var.config.publicOrigin, error);
+    const page = renderHtmlPage(status, error, { title: "The sign-in failed", message, reference });
     c.res = new Response(page, { status, headers: PAGE_HEADERS });
   }
   c.header("Referrer-Policy", "no-referrer");

@@ -24,7 +24,11 @@ const SignInAttempt = z.object({
 export type SignInAttempt = z.infer<typeof SignInAttempt>;
 
 /** The sign-in of a visitor of this tunnel, who needs no account. */
-const VisitorAttempt = SignInAttempt.extend({ tunnelId: z.uuid() });
+const VisitorAttempt = SignInAttempt.extend({
+  tunnelId: z.uuid(),
+  /** SHA-256 of the nonce in the browser's cookie for the tunnel's host. Earlier versions stored none: none matches. */
+  browser: z.string().default(""),
+});
 export type VisitorAttempt = z.infer<typeof VisitorAttempt>;
 
 /** The kinds of sign-in. An attempt of one kind is invalid for the other. */

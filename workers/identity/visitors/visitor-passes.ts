@@ -6,15 +6,12 @@
 import { SignJWT } from "jose";
 import { z } from "zod";
 import { PASS_ALGORITHM, PASS_TYPE } from "../../../access/authenticators/passes.ts";
-import { VISITOR_PASS_SECONDS } from "../../limits.ts";
+import { VISITOR_PASS_SECONDS, VISITOR_TICKET_MAX_MS } from "../../limits.ts";
 import type { Config } from "../../config/config.ts";
 import { randomSecret } from "../accounts/codes.ts";
 import { getAccessTokenKeys } from "../keys.ts";
 import { encrypt, decrypt } from "../encryption.ts";
-import { MINUTE_MS } from "../../../shared/time.ts";
-
-/** From the provider's answer to the tunnel's own host: one redirect. */
-const VISITOR_TICKET_MAX_MS = MINUTE_MS;
+import { equalInConstantTime } from "../../../shared/constant-time.ts";
 
 const PURPOSE = "visitor ticket";
 
@@ -23,6 +20,8 @@ const VisitorTicket = z.object({
   id: z.string(),
   tunnelId: z.uuid(),
   host: z.string(),
+  /** SHA-256 of the nonce of the browser that began the sign-in. Earlier versions stored none: none matches. */
+  browser: z.string().default(""),
   email: z.string(),
   /** Where on that host the visitor wanted to go. */
   target: z.string(),
@@ -32,7 +31,7 @@ export type VisitorTicket = z.output<typeof VisitorTicket>;
 
 export function encryptVisitorTicket(
   config: Config,
-  visit: Pick<VisitorTicket, "tunnelId" | "host" | "email" | "target">,
+  visit: Pick<VisitorTicket, "tunnelId" | "host" | "browser" | "email" | "target">,
   now: number,
 ): Promise<string> {
   const ticket: VisitorTicket = {
@@ -43,18 +42,19 @@ export function encryptVisitorTicket(
   return encrypt(config, PURPOSE, JSON.stringify(ticket));
 }
 
-/** @returns null unless this is a valid ticket for this tunnel and host that has not expired. */
+/** @returns null unless this is a valid ticket for this tunnel, host and browser that has not expired. */
 export async function decryptVisitorTicket(
   config: Config,
   encrypted: string,
-  place: { tunnelId: string; host: string },
+  place: Pick<VisitorTicket, "tunnelId" | "host" | "browser">,
   now: number,
 ): Promise<VisitorTicket | null> {
   const text = await decrypt(config, PURPOSE, encrypted).catch(() => null);
   if (text === null) return null;
   const ticket = VisitorTicket.parse(JSON.parse(text));
   const isHere = ticket.tunnelId === place.tunnelId && ticket.host === place.host;
-  return isHere && now < ticket.endsAtMs ? ticket : null;
+  const isSameBrowser = equalInConstantTime(ticket.browser, place.browser);
+  return isHere && isSameBrowser && now < ticket.endsAtMs ? ticket : null;
 }
 
 export async function signPass(

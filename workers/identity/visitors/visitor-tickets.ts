@@ -5,14 +5,15 @@ import type { RedeemedTicket, PresentedTicket } from "../../internal-api-binding
 import { decryptVisitorTicket, signPass } from "./visitor-passes.ts";
 import { tunnelObject } from "../../objects.ts";
 
-/** @returns null for a ticket that is invalid, expired or used, or that is for another tunnel or host. */
+/** @returns null for a ticket that is invalid, expired or used, or that is for another tunnel, host or browser. */
 export async function redeemVisitorTicket(
   env: Env,
-  { ticket: encrypted, tunnelId, host }: PresentedTicket,
+  { ticket: encrypted, ...place }: PresentedTicket,
 ): Promise<RedeemedTicket | null> {
   const config = getConfig(env);
-  const ticket = await decryptVisitorTicket(config, encrypted, { tunnelId, host }, Date.now());
+  const ticket = await decryptVisitorTicket(config, encrypted, place, Date.now());
   if (!ticket) return null;
-  const isFirst = await tunnelObject(env, tunnelId).consumeSignInTicket(ticket.id, ticket.endsAtMs);
+  const tunnel = tunnelObject(env, place.tunnelId);
+  const isFirst = await tunnel.consumeSignInTicket(ticket.id, ticket.endsAtMs);
   return isFirst ? { pass: await signPass(config, ticket), target: ticket.target } : null;
 }

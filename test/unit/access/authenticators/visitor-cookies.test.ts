@@ -1,17 +1,21 @@
 import { describe, expect, test } from "vitest";
 import {
   formatPassCookie,
+  formatSignInCookie,
   readPasses,
-  isPassCookie,
-  removePass,
+  readSignInNonce,
+  isVisitorCookie,
+  removeVisitorCookies,
   VISITOR_PASS_COOKIES_MAX,
-} from "../../../../access/authenticators/pass-cookie.ts";
+} from "../../../../access/authenticators/visitor-cookies.ts";
 
 describe("the Cookie header for the local server", () => {
   test.each([
     ["a=1", "a=1"],
     ["underpass-visitor=x", null],
     ["__Host-underpass-visitor=x", null],
+    ["__Host-underpass-sign-in=x; a=1; underpass-sign-in=y", "a=1"],
+    ["underpass-sign-ins=x", "underpass-sign-ins=x"],
     ["underpass-visitor=x; a=1", "a=1"],
     ["a=1; underpass-visitor=x", "a=1"],
     ["a=1; underpass-visitor=x; b=2", "a=1; b=2"],
@@ -29,7 +33,7 @@ describe("the Cookie header for the local server", () => {
     ["a=underpass-visitor=1", "a=underpass-visitor=1"],
     ["", ""],
   ])("for %j is %j", (cookie, forwarded) => {
-    expect(removePass(cookie)).toBe(forwarded);
+    expect(removeVisitorCookies(cookie)).toBe(forwarded);
   });
 });
 
@@ -44,6 +48,25 @@ describe("passes in a Cookie header", () => {
     expect(readPasses("underpass-visitor=a, x=1; underpass-visitor=b", "http")).toEqual(["a", "b"]);
     const many = Array.from({ length: 1_000 }, (_, n) => `underpass-visitor=${n}`).join("; ");
     expect(readPasses(many, "http")).toHaveLength(VISITOR_PASS_COOKIES_MAX);
+  });
+});
+
+describe("the nonce of a browser that signs in", () => {
+  const [one, two] = ["a".repeat(43), "b".repeat(43)];
+
+  test("is read from the only cookie whose name belongs to the scheme", () => {
+    const cookie = `x=1; underpass-sign-in=${one}; __Host-underpass-sign-in=${two}`;
+    expect(readSignInNonce(cookie, "http")).toBe(one);
+    expect(readSignInNonce(cookie, "https")).toBe(two);
+    expect(readSignInNonce(`${cookie}; underpass-sign-in=${two}`, "http")).toBeNull();
+    expect(readSignInNonce("underpass-sign-in=short", "http")).toBeNull();
+    expect(readSignInNonce("", "https")).toBeNull();
+  });
+
+  test("is set like the pass", () => {
+    expect(formatSignInCookie("https", one, 60)).toBe(
+      `__Host-underpass-sign-in=${one}; Path=/; Max-Age=60; HttpOnly; SameSite=Lax; Secure`,
+    );
   });
 });
 
@@ -62,8 +85,10 @@ test.each([
   ["underpass-visitor", true],
   ["=underpass-visitor=x", true],
   ["underpass-visitors=x", false],
+  ["underpass-sign-in=x", true],
+  ["__Host-underpass-sign-in=x", true],
   ["a=underpass-visitor=x", false],
   ["a=1; Path=/underpass-visitor", false],
-])("%j sets the pass cookie: %s", (line, sets) => {
-  expect(isPassCookie(line)).toBe(sets);
+])("%j sets a cookie of this service: %s", (line, sets) => {
+  expect(isVisitorCookie(line)).toBe(sets);
 });
