@@ -22,7 +22,7 @@ export const INVALID_HEADS: Record<InvalidHead, Refusal> = {
   malformed: { code: "invalid_request", message: "The request is not valid HTTP/1.1." },
   invalid_host: {
     code: "invalid_host",
-    message: "The request must have exactly one Host header.",
+    message: "The request must have exactly one Host header, with a valid name or address.",
   },
   unsupported_encoding: {
     code: "invalid_request",

@@ -2,6 +2,7 @@
  * Reads the head of an HTTP/1.1 request (RFC 9112), and refuses everything that two programs could read in different
  * ways: where they disagree about the end of a request, a visitor can smuggle a second one past the first program.
  */
+import { parseHost } from "../../protocol/hosts.ts";
 
 /** The size of one head, request line included. workerd has about the same limit. */
 export const HEAD_MAX_BYTES = 128 * 1024;
@@ -48,6 +49,8 @@ export function parseRequestHead(text: string, ownField: string): RequestHead | 
   const { host, contentLength, transferEncoding, connection, upgrade } = fields;
   const isVersion11 = match[2] === "1";
   if (host.length > 1 || (host.length === 0 && isVersion11)) return "invalid_host";
+  // workerd answers such a host with 500.
+  if (host.length === 1 && parseHost(host[0]!) === null) return "invalid_host";
   const body = readBodyLength(contentLength, transferEncoding, isVersion11);
   if (typeof body === "string" && body !== "chunked") return body;
 
