@@ -93,7 +93,8 @@ function readFramingFields(text: string): FramingFields | undefined {
     const value = rawValue!.trimEnd();
     switch (name!.toLowerCase()) {
       case "host":
-        fields.host.push(value);
+        // With spaces at its end, with which workerd would not accept it.
+        fields.host.push(rawValue!);
         break;
       case "content-length":
         if (fields.contentLength !== undefined) return undefined;

@@ -31,7 +31,7 @@ const send = (lines: string[], body = "", target = "/", method = "POST") =>
     `${method} ${target} HTTP/1.1\r\n${[`Host: ${host}`, ...lines].join("\r\n")}\r\n\r\n${body}`,
   );
 
-/** Sends a request that may never be answered, and then one that is: by then the first one was read. */
+/** Sends a request that may never be answered, and then one that is answered after the first one was read. */
 async function sendBefore(lines: string[], body: string): Promise<OriginRequest[]> {
   const socket = await dial(stack.server.port);
   const head = ["POST / HTTP/1.1", `Host: ${host}`, ...lines].join("\r\n");
@@ -78,7 +78,8 @@ describe("the end of a request's body is not disputed:", () => {
   });
 });
 
-test("TRACE is refused: its answer would show headers that the visitor's scripts can't read", async () => {
+/** Its answer would show headers that the scripts of a page can't read. */
+test("TRACE is refused", async () => {
   for (const lines of [[], ["Content-Length: 5"]]) {
     const answer = await send(
       ["Cookie: a=1", ...lines],
