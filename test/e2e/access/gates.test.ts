@@ -2,6 +2,7 @@ import { once } from "node:events";
 import { gzipSync } from "node:zlib";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { WebSocket, WebSocketServer } from "ws";
+import { REQUEST_ID_HEADER } from "../../../protocol/errors.ts";
 import { waitUntil } from "../../harness/server/api.ts";
 import { OK, startRawOrigin, type RawOrigin } from "../../harness/tunnel/origin.ts";
 import {
@@ -36,6 +37,7 @@ const PASSWORD = { username: "ann", password: "open sesame" };
 const ANN = basicAuthorization("ann", "open sesame");
 const DENY = { kind: "deny", path_prefix: "/admin" };
 const line = ({ headers }: Answer, name: string) => findHeader(headers, name);
+const withoutId = ({ headers }: Answer) => headers.filter(([name]) => name !== REQUEST_ID_HEADER);
 const policy = (...actions: object[]) => shop.put("policy", { actions });
 const readCodes = async (...visits: Promise<Answer>[]) =>
   (await Promise.all(visits)).map(findErrorCode);
@@ -78,23 +80,6 @@ describe("a refusal", () => {
     }
     expect(origin.requests).toEqual([]);
     expect(await readCodes(shop.visit("/%2561dmin"))).toEqual(["passed"]);
-  });
-
-  test("answers an ambiguous path that is longer than the rules read", async () => {
-    await policy(DENY);
-    for (const part of ["//", "%2f..", ";a/%5c"]) {
-      const path = `/${part.repeat(120_000 / part.length)}`;
-      for (let n = 0; n < 3; n++) {
-        const refused = await shop.visit(path);
-        expect([part, refused.status, findErrorCode(refused)]).toEqual([part, 403, "forbidden"]);
-        expect(refused.body.toString()).toContain("too long");
-      }
-    }
-    expect(origin.requests).toEqual([]);
-    const plain = `/${"public/".repeat(5_000)}`;
-    expect(await readCodes(shop.visit(plain))).toEqual(["passed"]);
-    await shop.remove("policy");
-    expect(await readCodes(shop.visit(`/${"%2f/".repeat(5_000)}`))).toEqual(["passed"]);
   });
 });
 
@@ -203,7 +188,7 @@ describe("the headers between the edge and the object", () => {
       const { headers } = await shop.visit(path, { "underpass-judged": "x", ...ANN });
       const serviceHeaders = headers
         .map(([name]) => name.toLowerCase())
-        .filter((name) => name.startsWith("underpass-"));
+        .filter((name) => name.startsWith("underpass-") && name !== REQUEST_ID_HEADER);
       expect(serviceHeaders).toEqual(path === "/" ? [] : ["underpass-error"]);
     }
     for (const { headers } of origin.requests) {
@@ -229,10 +214,10 @@ describe("the headers between the edge and the object", () => {
       await shop.put("auth", PASSWORD);
       for (const round of ["update", "cached"]) {
         const after = await shop.visit("/", ANN, method);
-        expect([round, after.startLine, after.headers, after.body]).toEqual([
+        expect([round, after.startLine, withoutId(after), after.body]).toEqual([
           round,
           before.startLine,
-          before.headers,
+          withoutId(before),
           before.body,
         ]);
       }

@@ -11,6 +11,7 @@ import {
   type OwnedTunnel,
   type TunnelOwner,
 } from "../../harness/tunnel/owned-tunnel.ts";
+import { waitForCaptures } from "../../harness/tunnel/visited-tunnel.ts";
 import { WAIT_OPTIONS } from "../../harness/timeouts.ts";
 import { exchange } from "../../harness/tunnel/raw-http.ts";
 import { RelayLink } from "../../harness/server/relay-link.ts";
@@ -138,6 +139,46 @@ describe("a visitor", () => {
     await shop.put("maintenance");
     expect(await visitFrom("203.0.113.9")).toBe("maintenance");
     expect(await visitFrom("192.0.2.9")).toBe("maintenance");
+  });
+
+  test("is refused before it is asked for a token, whatever the path, and also with a WebSocket", async () => {
+    await shop.put("policy", {
+      actions: [{ kind: "jwt_validation" }, { kind: "deny", path_prefix: "/admin" }],
+    });
+    await allow("192.0.2.0/24");
+    for (let n = 0; n < 2; n++) {
+      const from = { "x-forwarded-for": "203.0.113.9" };
+      const refused = await shop.visit("/admin", from);
+      expect(refused.body.toString()).toContain("from your network");
+      const handshake = {
+        connection: "Upgrade",
+        upgrade: "websocket",
+        "sec-websocket-version": "13",
+        "sec-websocket-key": "dGhlIHNhbXBsZSBub25jZQ==",
+      };
+      expect(findErrorCode(await shop.visit("/", { ...from, ...handshake }))).toBe("forbidden");
+      expect(await visitFrom("192.0.2.9")).toBe("unauthorized");
+    }
+    expect(origin.requests).toEqual([]);
+  });
+
+  test("is refused before it is counted", async () => {
+    await shop.put("policy", { actions: [{ kind: "rate_limit", requests_per_minute: 1 }] });
+    await allow("192.0.2.0/24");
+    for (let n = 0; n < 5; n++) expect(await visitFrom("203.0.113.9")).toBe("forbidden");
+    expect(await visitFrom("192.0.2.9")).toBe("passed");
+  });
+
+  test("of an address that is refused now can be replayed by the owner, who is no visitor", async () => {
+    await shop.put("inspector", { allowReplay: true });
+    const path = "/replayed-from-elsewhere";
+    await shop.visit(path, { "x-forwarded-for": "203.0.113.9" });
+    const [capture] = await waitForCaptures(owned.owner, { tunnel_id: shop.id, path }, 1);
+    await allow("192.0.2.0/24");
+    const replay = await owned.owner.post(`/inspector/${capture!.id}/replay`, {});
+    expect(replay.status).toBe(200);
+    expect(origin.requests).toHaveLength(2);
+    expect(await visitFrom("203.0.113.9")).toBe("forbidden");
   });
 
   test("of a custom domain is checked against the same list", async () => {
