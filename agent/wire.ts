@@ -214,7 +214,12 @@ export class Wire {
     const welcome = Welcome.safeParse(parseJsonPayload(frame.payload));
     if (!welcome.success || this.#isWelcomed) return this.#violation("unreadable welcome");
     this.#isWelcomed = true;
-    this.windows = new SendWindows(welcome.data.streamWindow, welcome.data.connectionWindow);
+    const { streamWindow, connectionWindow } = welcome.data;
+    // What the server does not read waits in this process, so larger windows than the agent's own are not used.
+    this.windows = new SendWindows(
+      Math.min(streamWindow, STREAM_WINDOW_BYTES),
+      Math.min(connectionWindow, CONNECTION_WINDOW_BYTES),
+    );
     this.#events.onWelcome(welcome.data);
   }
 
@@ -228,7 +233,7 @@ export class Wire {
           FRAME.reset,
           frame.stream,
           RESET.refused,
-          "the agent is closing this connection",
+          "the agent accepts no more requests on this connection now",
         ),
       );
     }

@@ -4,14 +4,18 @@ import { HttpStream } from "./http-stream.ts";
 import type { OriginServer } from "./origin.ts";
 import { WebSocketStream } from "./socket-stream.ts";
 
-/** Forwards a request or a WebSocket of a visitor to the local server. */
+/**
+ * Forwards a request or a WebSocket of a visitor to the local server.
+ * @returns null for a request when all connections to the local server are in use.
+ */
 export function openStream(
   origin: OriginServer,
   wire: Wire,
   id: number,
   head: string[],
   flags: number,
-): Stream {
+): Stream | null {
   if (flags & FLAG.socket) return new WebSocketStream(origin, wire, id, head);
+  if (origin.isFull) return null;
   return new HttpStream(origin, wire, id, head, flags);
 }

@@ -1,14 +1,15 @@
 /** The local server: the one address that the agent forwards to, and its pool of connections. */
 import { connect as connectTcp } from "node:net";
-import { Pool, type Dispatcher } from "undici";
+import { buildConnector, Pool, type Dispatcher } from "undici";
 import { ORIGIN_CONNECT_MAX_MS } from "../limits.ts";
 import { HostHeader, type HostMode } from "../host-header.ts";
 import { getAttemptMaxMs, getLookup, type Target } from "../target.ts";
 import { MINUTE_MS } from "../../shared/time.ts";
+import { readAfterFailedWrites } from "./early-response.ts";
 
 /** Longer than any long poll (10 minutes). */
 const ORIGIN_RESPONSE_MAX_MS = 15 * MINUTE_MS;
-/** Connections to the local server at the same time. */
+/** Connections to the local server at the same time. Further requests are refused. */
 const ORIGIN_CONNECTIONS_MAX = 1_024;
 /** All header lines of a response together: the limit of the Workers platform. */
 const ORIGIN_HEADERS_MAX_BYTES = 128 * 1024;
@@ -35,6 +36,8 @@ export class OriginServer {
   /** The tunnel's public origin; set by the first welcome. */
   publicOrigin = "";
   readonly #pool: Pool;
+  /** Requests that use a connection or wait for one to open. */
+  #openRequests = 0;
   readonly #events: OriginEvents;
 
   constructor(
@@ -54,18 +57,38 @@ export class OriginServer {
       bodyTimeout: 0,
       maxHeaderSize: ORIGIN_HEADERS_MAX_BYTES,
       allowH2: false,
-      connect: {
-        timeout: ORIGIN_CONNECT_MAX_MS,
-        rejectUnauthorized: !options.insecureUpstream,
-        lookup: getLookup(target) as never,
-        autoSelectFamily: true,
-        autoSelectFamilyAttemptTimeout: getAttemptMaxMs(target),
-      },
+      connect: buildOriginConnector(target, options.insecureUpstream),
     });
   }
 
+  /** Whether all connections are in use. A request would wait in the pool, without a limit and without an error. */
+  get isFull(): boolean {
+    return this.#openRequests >= ORIGIN_CONNECTIONS_MAX;
+  }
+
   dispatch(options: Dispatcher.DispatchOptions, handler: Dispatcher.DispatchHandler): void {
-    this.#pool.dispatch(options, handler);
+    let isOpen = true;
+    const end = (): void => {
+      if (isOpen) this.#openRequests -= 1;
+      isOpen = false;
+    };
+    this.#openRequests += 1;
+    try {
+      this.#pool.dispatch(options, {
+        ...handler,
+        onComplete(trailers) {
+          end();
+          handler.onComplete?.(trailers);
+        },
+        onError(error) {
+          end();
+          handler.onError?.(error);
+        },
+      });
+    } catch (error) {
+      end();
+      throw error;
+    }
   }
 
   reportRequest(request: RequestReport): void {
@@ -101,4 +124,21 @@ export class OriginServer {
   async close(): Promise<void> {
     await this.#pool.destroy();
   }
+}
+
+function buildOriginConnector(target: Target, insecureUpstream: boolean): buildConnector.connector {
+  const connect = buildConnector({
+    timeout: ORIGIN_CONNECT_MAX_MS,
+    rejectUnauthorized: !insecureUpstream,
+    lookup: getLookup(target) as never,
+    autoSelectFamily: true,
+    autoSelectFamilyAttemptTimeout: getAttemptMaxMs(target),
+    allowH2: false,
+  });
+  return (options, callback) =>
+    connect(options, (...[error, socket]) => {
+      if (error) return callback(error, null);
+      readAfterFailedWrites(socket);
+      callback(null, socket);
+    });
 }

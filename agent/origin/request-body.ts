@@ -26,7 +26,7 @@ export class RequestBody {
     if (payload.byteLength > 0) this.#queue.push(payload);
     if (isLast) {
       this.#isComplete = true;
-      this.#window.end();
+      this.#grant(this.#window.end());
     }
     if (this.#isWaiting) this.#push();
     return true;
@@ -45,7 +45,10 @@ export class RequestBody {
       return;
     }
     this.stream.push(chunk);
-    const grant = this.#window.recordConsumed(chunk.byteLength);
-    if (grant > 0) this.#sendCredit(grant);
+    this.#grant(this.#window.recordConsumed(chunk.byteLength));
+  }
+
+  #grant(bytes: number): void {
+    if (bytes > 0) this.#sendCredit(bytes);
   }
 }

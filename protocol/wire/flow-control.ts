@@ -18,14 +18,22 @@ interface SendState {
 export class SendWindows {
   readonly #streamWindow: number;
   readonly #connectionWindow: number;
+  readonly #onOutstandingChanged: ((bytes: number) => void) | undefined;
   readonly #streams = new Map<number, SendState>();
+  /** Streams that wait for the connection's window, in the order in which they began to wait. */
+  readonly #blocked = new Set<number>();
   /** Outstanding bytes beyond each stream's reserve. */
   #shared = 0;
-  #waiting = 0;
 
-  constructor(streamWindow: number, connectionWindow: number) {
+  /** @param onOutstandingChanged is called with the difference, which may be negative. */
+  constructor(
+    streamWindow: number,
+    connectionWindow: number,
+    onOutstandingChanged?: (bytes: number) => void,
+  ) {
     this.#streamWindow = streamWindow;
     this.#connectionWindow = connectionWindow;
+    this.#onOutstandingChanged = onOutstandingChanged;
   }
 
   /** How many bytes may be sent on the stream now. */
@@ -57,9 +65,9 @@ export class SendWindows {
     if (!outgoing) return true;
     if (bytes > outgoing.outstanding) return false;
     this.#addOutstanding(outgoing, -bytes);
-    if (outgoing.ended && outgoing.outstanding <= STREAM_RESERVE_BYTES)
-      this.#streams.delete(stream);
-    this.#wakeAvailable();
+    if (outgoing.ended) this.#forgetIfWithinReserve(stream, outgoing);
+    else if (outgoing.wake) this.#wakeIfAvailable(stream, outgoing);
+    this.#wakeBlocked();
     return true;
   }
 
@@ -68,8 +76,8 @@ export class SendWindows {
     if (this.available(stream) > 0) return resume();
     const outgoing = this.#streams.get(stream);
     if (!outgoing) return resume();
-    if (!outgoing.wake) this.#waiting += 1;
     outgoing.wake = resume;
+    this.#wakeIfAvailable(stream, outgoing);
   }
 
   /** The sender has finished; outstanding bytes still count until the other end has consumed them. */
@@ -77,17 +85,16 @@ export class SendWindows {
     const outgoing = this.#streams.get(stream);
     if (!outgoing) return;
     outgoing.ended = true;
-    if (outgoing.outstanding <= STREAM_RESERVE_BYTES) this.#streams.delete(stream);
+    this.#forgetIfWithinReserve(stream, outgoing);
   }
 
   /** The stream was reset: neither end holds bytes of it. A waiting sender is resumed and finds the stream gone. */
   drop(stream: number): void {
     const outgoing = this.#streams.get(stream);
     if (!outgoing) return;
-    this.#addOutstanding(outgoing, -outgoing.outstanding);
-    this.#streams.delete(stream);
-    this.#wake(outgoing);
-    this.#wakeAvailable();
+    this.#forget(stream, outgoing);
+    this.#wake(stream, outgoing);
+    this.#wakeBlocked();
   }
 
   /** The connection was lost: all waiting senders are resumed. */
@@ -99,21 +106,39 @@ export class SendWindows {
     const before = Math.max(0, outgoing.outstanding - STREAM_RESERVE_BYTES);
     outgoing.outstanding += bytes;
     this.#shared += Math.max(0, outgoing.outstanding - STREAM_RESERVE_BYTES) - before;
+    this.#onOutstandingChanged?.(bytes);
   }
 
-  #wakeAvailable(): void {
-    if (this.#waiting === 0) return;
-    for (const [stream, outgoing] of [...this.#streams]) {
-      if (outgoing.wake && this.available(stream) > 0) this.#wake(outgoing);
+  #forgetIfWithinReserve(stream: number, outgoing: SendState): void {
+    if (outgoing.outstanding <= STREAM_RESERVE_BYTES) this.#forget(stream, outgoing);
+  }
+
+  #forget(stream: number, outgoing: SendState): void {
+    this.#addOutstanding(outgoing, -outgoing.outstanding);
+    this.#streams.delete(stream);
+  }
+
+  /** A stream whose own window is full waits for its own credit, any other one for the connection's window. */
+  #wakeIfAvailable(stream: number, outgoing: SendState): void {
+    if (this.available(stream) > 0) this.#wake(stream, outgoing);
+    else if (outgoing.outstanding < this.#streamWindow) this.#blocked.add(stream);
+  }
+
+  /** Each step resumes one stream, so that a flood of small credits costs little, however many streams wait. */
+  #wakeBlocked(): void {
+    for (const stream of this.#blocked) {
+      if (this.#shared >= this.#connectionWindow) return;
+      this.#blocked.delete(stream);
+      const outgoing = this.#streams.get(stream);
+      if (outgoing?.wake) this.#wakeIfAvailable(stream, outgoing);
     }
   }
 
-  #wake(outgoing: SendState): void {
+  #wake(stream: number, outgoing: SendState): void {
     const { wake } = outgoing;
-    if (!wake) return;
+    this.#blocked.delete(stream);
     outgoing.wake = undefined;
-    this.#waiting -= 1;
-    wake();
+    wake?.();
   }
 }
 
@@ -136,8 +161,13 @@ export class ReceiveWindow {
     return this.#held + this.#uncredited <= this.#window;
   }
 
-  end(): void {
+  /**
+   * The sender has finished.
+   * @returns how many bytes to credit now: those that were consumed before the end, and that no later credit can include.
+   */
+  end(): number {
     this.#ended = true;
+    return this.recordConsumed(0);
   }
 
   /**

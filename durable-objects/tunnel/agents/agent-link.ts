@@ -16,9 +16,12 @@ import {
 } from "../../../protocol/wire/frames.ts";
 import {
   CLOSE_REASON_MAX_BYTES,
+  CONNECTION_WINDOW_BYTES,
   HEARTBEAT_TIMEOUT_MS,
+  STREAM_WINDOW_BYTES,
   WIRE_MESSAGE_MAX_BYTES,
 } from "../../../protocol/limits.ts";
+import type { BufferedBytes } from "../buffered-bytes.ts";
 import { FrameSender } from "../frame-sender.ts";
 import type { AgentAttachment } from "./admission.ts";
 import { Pacer } from "../proxy/pacer.ts";
@@ -41,6 +44,7 @@ const BUSY_STREAMS = 8;
 export class AgentLink {
   readonly attachment: AgentAttachment;
   readonly windows: SendWindows;
+  readonly buffered: BufferedBytes;
   /** The rate that the agent's token grants, each way. */
   readonly pace: { toAgent: Pacer; toVisitors: Pacer };
   readonly #socket: WebSocket;
@@ -53,16 +57,27 @@ export class AgentLink {
   #lastReceivedAtMs: number;
   isGoingAway = false;
 
-  constructor(socket: WebSocket, attachment: AgentAttachment, heardAtMs: number) {
+  constructor(
+    socket: WebSocket,
+    attachment: AgentAttachment,
+    heardAtMs: number,
+    buffered: BufferedBytes,
+  ) {
     this.#socket = socket;
     this.#sender = new FrameSender(socket);
     this.attachment = attachment;
+    this.buffered = buffered;
     this.#lastReceivedAtMs = heardAtMs;
     const { streamWindow, connectionWindow } = attachment.hello ?? {
       streamWindow: 0,
       connectionWindow: 0,
     };
-    this.windows = new SendWindows(streamWindow, connectionWindow);
+    // The platform queues what the agent does not read, so an agent can't have larger windows than this service's own.
+    this.windows = new SendWindows(
+      Math.min(streamWindow, STREAM_WINDOW_BYTES),
+      Math.min(connectionWindow, CONNECTION_WINDOW_BYTES),
+      (bytes) => buffered.add(bytes),
+    );
     const { bandwidthLimitMbps } = attachment;
     this.pace = {
       toAgent: new Pacer(bandwidthLimitMbps),

@@ -22,6 +22,7 @@ import {
   STREAM_WINDOW_BYTES,
 } from "../../../protocol/limits.ts";
 import { SERVICE_VERSION } from "../../../protocol/version.ts";
+import { BufferedBytes } from "../buffered-bytes.ts";
 import { readAttachment, type AgentAdmission, type AgentAttachment } from "./admission.ts";
 import { AgentLink } from "./agent-link.ts";
 
@@ -33,6 +34,8 @@ export interface AgentEvents {
 }
 
 export class Agents {
+  /** Of the whole tunnel, whichever agents serve it. */
+  readonly buffered = new BufferedBytes();
   readonly #ctx: DurableObjectState;
   readonly #events: AgentEvents;
   readonly #helloTimers = new Map<string, ReturnType<typeof setTimeout>>();
@@ -45,7 +48,7 @@ export class Agents {
     for (const socket of ctx.getWebSockets(AGENT_TAG)) {
       const attachment = readAttachment(socket);
       if (attachment.kind === "agent" && attachment.hello && isOpen(socket)) {
-        this.#current = new AgentLink(socket, attachment, attachment.connectedAtMs);
+        this.#current = new AgentLink(socket, attachment, attachment.connectedAtMs, this.buffered);
       }
     }
   }
@@ -116,7 +119,7 @@ export class Agents {
     const takesTcp = hello.capabilities.includes(TCP_CAPABILITY);
     const welcomed = { ...attachment, hello: { agent, streamWindow, connectionWindow, takesTcp } };
     socket.serializeAttachment(welcomed);
-    const link = new AgentLink(socket, welcomed, Date.now());
+    const link = new AgentLink(socket, welcomed, Date.now(), this.buffered);
     this.#current = link;
     link.send((writer) => writer.writeJson(FRAME.welcome, 0, 0, buildWelcome(welcomed)));
     // Closing the previous agent forwards its unanswered requests to this one, after its welcome.

@@ -3,6 +3,9 @@
  * is a pause for visitors, not an error.
  */
 
+import { getAddressGroup } from "../../../shared/address-group.ts";
+import { SourceSlots } from "../proxy/source-slots.ts";
+
 /** How long requests wait for an agent after it has disconnected. */
 export const GRACE_PERIOD_MS = 10_000;
 export const PARKED_REQUESTS_MAX = 256;
@@ -20,21 +23,29 @@ export function getGracePeriodLeftMs(lastAgent: LastAgentState | undefined, nowM
 }
 
 export class ParkedRequests {
-  #waiting = new Set<() => void>();
+  readonly #slots = new SourceSlots(PARKED_REQUESTS_MAX);
+  readonly #waiting = new Set<() => void>();
 
   get size(): number {
     return this.#waiting.size;
   }
 
-  /** Resolves on `release`, or after `maxMs`, or at once when too many requests wait already. */
-  async wait(maxMs: number): Promise<void> {
-    if (maxMs <= 0 || this.#waiting.size >= PARKED_REQUESTS_MAX) return;
+  /**
+   * Resolves on `release`, or after `maxMs`, or when the visitor disconnects, or at once when too many requests wait already.
+   * @param address the visitor's: one source may have as many requests here as places stay free.
+   */
+  async wait(address: string, maxMs: number, signal?: AbortSignal): Promise<void> {
+    if (maxMs <= 0 || signal?.aborted) return;
+    const source = getAddressGroup(address);
+    if (!this.#slots.take(source)) return;
     const { promise, resolve } = Promise.withResolvers<void>();
     const timer = setTimeout(resolve, maxMs);
+    signal?.addEventListener("abort", () => resolve(), { once: true });
     this.#waiting.add(resolve);
     await promise;
     clearTimeout(timer);
     this.#waiting.delete(resolve);
+    this.#slots.free(source);
   }
 
   release(): void {

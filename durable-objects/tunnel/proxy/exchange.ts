@@ -8,12 +8,14 @@ import {
   type Frame,
 } from "../../../protocol/wire/frames.ts";
 import type { ErrorCode } from "../../../protocol/errors.ts";
-import { STREAM_WINDOW_BYTES } from "../../../protocol/limits.ts";
+import { FRAME_DATA_MAX_BYTES, STREAM_WINDOW_BYTES } from "../../../protocol/limits.ts";
 import type { AgentLink, Stream } from "../agents/agent-link.ts";
+import { compactView } from "../buffered-bytes.ts";
 import type { Recording } from "../captures/recording.ts";
 import { parseContentLength, hasNoBody, buildResponseHeaders, type RequestHead } from "./heads.ts";
+import type { InFlightPlace } from "./in-flight.ts";
 import { PacedQueue } from "./pacer.ts";
-import { ResponseBody, type TruncationSignal } from "./response-body.ts";
+import { getTruncationSignal, ResponseBody } from "./response-body.ts";
 import { sendBody, type Upload } from "./request-body.ts";
 import type { Usage } from "../metrics/usage.ts";
 import { concatBytes } from "../../../shared/bytes.ts";
@@ -28,12 +30,23 @@ export type ExchangeOutcome = Response | ErrorCode | "lost" | "refused";
 /** The parts of a request that are needed to forward it. */
 export type ForwardableRequest = Pick<Request, "method" | "body" | "bodyUsed" | "signal">;
 
+/** A visitor's request with what accompanies it to the agent. */
+export interface ForwardableVisit {
+  request: ForwardableRequest;
+  head: RequestHead;
+  recording: Recording | null;
+  place: InFlightPlace;
+}
+
 export interface ExchangeDeps {
   usage: Usage;
   onCloudflare: boolean;
   /** Called once, when an exchange will send and receive nothing more. */
   onDone(): void;
 }
+
+/** A complete body of more than this is written as a stream, to learn when the visitor's connection has taken it. */
+const WHOLE_BODY_MAX_BYTES = FRAME_DATA_MAX_BYTES;
 
 /** RFC 9110 §9.2.2. */
 const IDEMPOTENT = new Set(["GET", "HEAD", "OPTIONS", "TRACE", "PUT", "DELETE"]);
@@ -56,6 +69,8 @@ interface Held {
   bytes: number;
   /** Whether more of the body will arrive. */
   end: "open" | End;
+  /** Resolves when the response may end; undefined: at once. */
+  restOfUpload?: Promise<void> | undefined;
 }
 
 /** The visitor has the head, and gets the body as it arrives. */
@@ -93,29 +108,40 @@ export class Exchange implements Stream {
   readonly #window = new ReceiveWindow(STREAM_WINDOW_BYTES);
   readonly #queue: PacedQueue;
   readonly #recording: Recording | null;
+  readonly #place: InFlightPlace;
   readonly #settle: (outcome: ExchangeOutcome) => void;
   #upload: Upload | undefined;
   #phase: Phase = WAITING;
 
-  /** @param settle called once with the outcome. */
+  /**
+   * @param visit the place of a request that gets a response is left when the visitor has all of it.
+   * @param settle called once with the outcome.
+   */
   constructor(
     link: AgentLink,
-    request: ForwardableRequest,
-    head: RequestHead,
+    visit: ForwardableVisit,
     deps: ExchangeDeps,
-    recording: Recording | null,
     settle: (outcome: ExchangeOutcome) => void,
   ) {
+    const { request, head, recording, place } = visit;
     this.#link = link;
     this.#deps = deps;
     this.#head = head;
     this.#recording = recording;
+    this.#place = place;
     this.#settle = settle;
     this.#queue = new PacedQueue(link.pace.toVisitors);
     this.#id = link.open(this);
     link.send((writer) => writer.writeJson(FRAME.request, head.flags, this.#id, head.parts));
-    if (request.body !== null)
-      this.#upload = sendBody(request.body, link, this.#id, deps.usage, recording);
+    if (request.body !== null) {
+      this.#upload = sendBody(request.body, {
+        link,
+        stream: this.#id,
+        usage: deps.usage,
+        recording,
+        onFailed: () => this.#cancel(),
+      });
+    }
     request.signal.addEventListener("abort", () => this.#cancel(), { once: true });
   }
 
@@ -162,7 +188,7 @@ export class Exchange implements Stream {
     if (frame.flags & FLAG.end) this.#endResponse();
     // After the whole message is read: a body that came in the same message needs no stream.
     this.#link.afterMessage(() => {
-      this.#queue.push(held.end === "complete" ? held.bytes : 0, () => this.#respond(held));
+      this.#queue.push(isWhole(held) ? held.bytes : 0, () => this.#respond(held));
     });
     return true;
   }
@@ -172,30 +198,47 @@ export class Exchange implements Stream {
     if (!this.#window.recordReceived(payload.byteLength)) return false;
     this.#deps.usage.countOut(payload.byteLength);
     this.#recording?.addResponseBytes(payload);
-    if (payload.byteLength > 0) this.#takeChunk(payload);
-    if (frame.flags & FLAG.end) this.#endResponse();
+    if (payload.byteLength > 0 && !this.#takeChunk(payload)) this.#overflow();
+    else if (frame.flags & FLAG.end) this.#endResponse();
     return true;
   }
 
-  #takeChunk(chunk: Uint8Array): void {
+  /** @returns false when the tunnel may not buffer the chunk. */
+  #takeChunk(chunk: Uint8Array): boolean {
     const phase = this.#phase;
-    if (phase.kind === "streaming") phase.body.write(chunk);
-    else if (phase.kind === "held") {
-      phase.chunks.push(chunk);
-      phase.bytes += chunk.byteLength;
-    } else this.#grant(chunk.byteLength);
+    if (phase.kind === "streaming") return phase.body.write(chunk);
+    if (phase.kind !== "held") {
+      this.#grant(chunk.byteLength);
+      return true;
+    }
+    if (!this.#link.buffered.hold(chunk.byteLength)) return false;
+    phase.chunks.push(compactView(chunk));
+    phase.bytes += chunk.byteLength;
+    return true;
+  }
+
+  /** Visitors take their responses too slowly, and this one needs memory that others use. */
+  #overflow(): void {
+    this.#link.reset(this.#id, RESET.cancelled, "too many bytes wait for slow visitors");
+    this.#upload?.cancel();
+    this.#cut("unavailable");
   }
 
   #endResponse(): void {
     const phase = this.#phase;
-    this.#window.end();
+    this.#sendCredit(this.#window.end());
+    const upload = this.#upload;
+    const isAnsweredEarly = upload !== undefined && !upload.isFinished();
+    // The platform would close the connection of a visitor who is still sending, and the visitor could lose the response.
+    const restOfUpload = isAnsweredEarly ? upload.discardRest() : undefined;
+    if (isAnsweredEarly)
+      this.#link.reset(this.#id, RESET.cancelled, "the response ended before the request body");
+    else this.#link.finish(this.#id);
+    if (phase.kind === "held") phase.restOfUpload = restOfUpload;
     this.#finish("complete");
-    if (phase.kind === "streaming") phase.body.end();
+    if (phase.kind === "streaming") phase.body.end(restOfUpload);
+    if (phase.kind === "discarding") this.#place.leave();
     if (phase.kind !== "held") this.#recording?.complete();
-    if (!this.#upload || this.#upload.isFinished()) return this.#link.finish(this.#id);
-    // The response is complete before the request is: the agent will not read the rest of it.
-    this.#upload.cancel();
-    this.#link.reset(this.#id, RESET.cancelled, "the response ended before the request body");
   }
 
   /** The agent will not send the rest of its response. */
@@ -204,16 +247,15 @@ export class Exchange implements Stream {
     this.#finish("cut");
     this.#recording?.fail(code);
     if (phase.kind === "streaming") phase.body.truncate();
+    if (phase.kind === "discarding") this.#place.leave();
   }
 
   // ── Inside: to the visitor ──
 
   #respond(held: Held): void {
     const outcome = this.#buildResponse(held);
-    // A body that streams is recorded as complete when it ends.
-    if (outcome instanceof Response && this.#phase.kind !== "streaming") {
-      this.#recording?.complete();
-    }
+    // The body of a response that has not ended is recorded as complete when it ends.
+    if (outcome instanceof Response && held.end === "complete") this.#recording?.complete();
     this.#settle(outcome);
   }
 
@@ -226,20 +268,30 @@ export class Exchange implements Stream {
       if (this.#head.isHeadMethod || hasNoBody(status)) {
         this.#phase = end === "open" ? DISCARDING : DONE[end];
         this.#grantHeld(held);
+        if (end !== "open") this.#place.leave();
         return new Response(null, init);
       }
       const length = parseContentLength(headers);
-      if (end === "complete") return this.#buildWholeResponse(held, length, init);
       if (end === "cut") {
         this.#phase = DONE.cut;
+        this.#releaseHeld(held);
         return "origin_failed";
       }
-      const body = this.#createBody(headers, length);
-      this.#phase = { kind: "streaming", body };
+      if (end === "complete") {
+        if (length !== null && length !== held.bytes) {
+          this.#phase = DONE.complete;
+          this.#grantHeld(held);
+          return "origin_failed";
+        }
+        if (isWhole(held)) return this.#buildWholeResponse(held, init);
+      }
+      const body = this.#createBody(headers, end === "complete" ? held.bytes : length);
+      const response = new Response(body.readable, init);
+      this.#phase = end === "complete" ? DONE.complete : { kind: "streaming", body };
+      this.#releaseHeld(held);
       for (const chunk of chunks) body.write(chunk);
-      held.chunks = [];
-      held.bytes = 0;
-      return new Response(body.readable, init);
+      if (end === "complete") body.end(held.restOfUpload);
+      return response;
     } catch {
       // A status or a header that HTTP does not allow.
       this.#grantHeld(held);
@@ -250,29 +302,34 @@ export class Exchange implements Stream {
     }
   }
 
-  #buildWholeResponse(held: Held, length: number | null, init: ResponseInit): ExchangeOutcome {
+  #buildWholeResponse(held: Held, init: ResponseInit): Response {
     const { chunks } = held;
     const body = chunks.length === 1 ? chunks[0]! : concatBytes(chunks);
     this.#phase = DONE.complete;
     this.#grantHeld(held);
-    return length === null || body.byteLength === length
-      ? new Response(body, init)
-      : "origin_failed";
+    this.#place.leave();
+    return new Response(body, init);
   }
 
   #createBody(headers: Headers, length: number | null): ResponseBody {
     const isTruncationVisible = length !== null || this.#deps.onCloudflare;
-    return new ResponseBody(
-      length,
-      this.#queue,
-      getTruncationSignal(headers, isTruncationVisible),
-      (bytes) => this.#grant(bytes),
-      (bytes) => this.#discard(bytes),
-    );
+    return new ResponseBody(length, {
+      queue: this.#queue,
+      buffered: this.#link.buffered,
+      truncationSignal: getTruncationSignal(headers, isTruncationVisible),
+      onWritten: (bytes) => this.#grant(bytes),
+      onDiscarded: (bytes) => this.#discard(bytes),
+      onClosed: () => this.#place.leave(),
+    });
   }
 
   #grantHeld(held: Held): void {
     this.#grant(held.bytes);
+    this.#releaseHeld(held);
+  }
+
+  #releaseHeld(held: Held): void {
+    for (const { byteLength } of held.chunks) this.#link.buffered.release(byteLength);
     held.chunks = [];
     held.bytes = 0;
   }
@@ -284,22 +341,28 @@ export class Exchange implements Stream {
   }
 
   #grant(bytes: number): void {
-    const grant = this.#window.recordConsumed(bytes);
-    if (grant > 0) this.#link.send((writer) => writer.writeCredit(this.#id, grant));
+    this.#sendCredit(this.#window.recordConsumed(bytes));
+  }
+
+  #sendCredit(bytes: number): void {
+    if (bytes > 0) this.#link.send((writer) => writer.writeCredit(this.#id, bytes));
   }
 
   // ── Inside: the end ──
 
   /** The visitor disconnected. */
   #cancel(): void {
-    const { kind } = this.#phase;
+    const phase = this.#phase;
     if (!this.#isOpen) return;
     this.#finish("cut");
     this.#recording?.abort();
-    this.#queue.clear();
+    if (phase.kind === "streaming") phase.body.discard();
+    else this.#queue.clear();
     this.#upload?.cancel();
     this.#link.reset(this.#id, RESET.cancelled, "the visitor left");
-    if (kind === "waiting" || kind === "held") this.#settle("agent_offline");
+    if (phase.kind === "held") this.#releaseHeld(phase);
+    if (phase.kind === "waiting" || phase.kind === "held") this.#settle("agent_offline");
+    else this.#place.leave();
   }
 
   get #isOpen(): boolean {
@@ -316,6 +379,11 @@ export class Exchange implements Stream {
   }
 }
 
+/** Whether the response can be given to the platform at once. */
+function isWhole({ end, bytes, restOfUpload }: Held): boolean {
+  return end === "complete" && bytes <= WHOLE_BODY_MAX_BYTES && restOfUpload === undefined;
+}
+
 function toErrorCode(code: number): ErrorCode {
   switch (code) {
     case RESET.originUnreachable:
@@ -325,15 +393,4 @@ function toErrorCode(code: number): ErrorCode {
     default:
       return "origin_failed";
   }
-}
-
-/**
- * How to end a truncated body so that no visitor takes it for a complete one. With a `Content-Length`, or behind
- * the hosted edge, visitors notice that bytes are missing. Without either, workerd ends an aborted body with the
- * chunk that means "complete": so the connection stays open until the visitor closes it. Server-sent events are
- * ended, because their readers reconnect after any end.
- */
-function getTruncationSignal(headers: Headers, isTruncationVisible: boolean): TruncationSignal {
-  if (isTruncationVisible) return "abort";
-  return headers.get("content-type")?.startsWith("text/event-stream") ? "end" : "silence";
 }

@@ -95,6 +95,13 @@ export function removeFromHead({ parts }: RequestHead, { remove }: HeadRewrite):
   if (remove.size > 0) removeHeaders(parts, remove);
 }
 
+/** What a head holds in memory, approximately. */
+export function countHeadBytes({ parts }: RequestHead): number {
+  let bytes = 0;
+  for (const part of parts) bytes += part.length;
+  return bytes;
+}
+
 /** Removes headers, then sets others, which replace those of the visitor. */
 export function rewriteHead(head: RequestHead, rewrite: HeadRewrite): void {
   const { parts } = head;

@@ -1,74 +1,110 @@
 /** A visitor's request body on its way to the agent, at the rate that token and credit allow. */
-import { FLAG, FRAME, RESET } from "../../../protocol/wire/frames.ts";
+import { FLAG, FRAME } from "../../../protocol/wire/frames.ts";
 import { FRAME_DATA_MAX_BYTES } from "../../../protocol/limits.ts";
 import type { AgentLink } from "../agents/agent-link.ts";
 import type { Recording } from "../captures/recording.ts";
 import type { Usage } from "../metrics/usage.ts";
 
+/** How much of an upload that nothing waits for is read, and for how long, before the visitor's connection is closed. */
+const DISCARDED_MAX_BYTES = 64 * 1024 * 1024;
+const DISCARD_MAX_MS = 10_000;
+/** How often an upload looks whether the tunnel may buffer more. */
+const BUFFER_POLL_MS = 20;
+
 export interface Upload {
   /** Whether the whole body was sent. */
   isFinished(): boolean;
+  /** Neither the agent nor the visitor waits for the rest. */
   cancel(): void;
+  /**
+   * The agent does not wait for the rest, but the visitor still sends it: reads and drops it, up to a limit.
+   * @returns a promise that resolves when the visitor has sent all of it, has disconnected, or has reached the limit.
+   */
+  discardRest(): Promise<void>;
 }
 
-/** Starts sending. If the visitor does not finish the body, the stream is reset. */
-export function sendBody(
-  body: ReadableStream,
-  link: AgentLink,
-  stream: number,
-  usage: Usage,
-  recording: Recording | null,
-): Upload {
-  let isCancelled = false;
-  let isFinished = false;
+interface UploadDeps {
+  link: AgentLink;
+  stream: number;
+  usage: Usage;
+  recording: Recording | null;
+  /** The visitor did not finish the body. */
+  onFailed(): void;
+}
+
+/** What an upload holds in memory while it lasts, beside the bytes that the agent has not granted again. */
+export const UPLOAD_BUFFER_BYTES = FRAME_DATA_MAX_BYTES;
+
+/** Starts sending. */
+export function sendBody(body: ReadableStream, deps: UploadDeps): Upload {
+  const { link, stream, usage, recording } = deps;
+  let state: "sending" | "finished" | "discarding" | "cancelled" = "sending";
+  let discardedBytes = 0;
   // A BYOB reader, because the default one reads four kilobytes at a time.
   const reader = body.getReader({ mode: "byob" });
 
   async function pump(): Promise<void> {
-    let buffer = new ArrayBuffer(FRAME_DATA_MAX_BYTES);
-    while (!isCancelled) {
+    let buffer = new ArrayBuffer(UPLOAD_BUFFER_BYTES);
+    while (state === "sending" || state === "discarding") {
       const read = await reader.read(new Uint8Array(buffer));
-      if (isCancelled) return;
-      if (read.done) {
-        recording?.endRequest();
-        link.send((writer) => writer.writeBytes(FRAME.data, FLAG.end, stream, new Uint8Array()));
-        link.windows.end(stream);
-        isFinished = true;
-        return;
-      }
-      let rest: Uint8Array = read.value;
-      usage.countIn(rest.byteLength);
-      recording?.addRequestBytes(rest);
-      const waitMs = link.pace.toAgent.reserve(rest.byteLength, Date.now());
-      if (waitMs > 0) await scheduler.wait(waitMs);
-      if (isCancelled) return;
-      while (rest.byteLength > 0) {
-        const available = link.windows.available(stream);
-        if (available <= 0) {
-          await new Promise<void>((resume) => link.windows.whenAvailable(stream, resume));
-          if (isCancelled) return;
-          continue;
-        }
-        const part = rest.subarray(0, available);
-        link.windows.recordSent(stream, part.byteLength);
-        link.send((writer) => writer.writeBytes(FRAME.data, 0, stream, part));
-        rest = rest.subarray(part.byteLength);
+      if (read.done) return finish();
+      if (state === "sending") await send(read.value);
+      else if (state === "discarding") {
+        discardedBytes += read.value.byteLength;
+        if (discardedBytes > DISCARDED_MAX_BYTES) return;
       }
       buffer = read.value.buffer;
     }
   }
 
-  pump().catch(() => {
-    if (!isCancelled) link.reset(stream, RESET.cancelled, "the visitor did not finish the request");
+  async function send(bytes: Uint8Array): Promise<void> {
+    usage.countIn(bytes.byteLength);
+    recording?.addRequestBytes(bytes);
+    const waitMs = link.pace.toAgent.reserve(bytes.byteLength, Date.now());
+    if (waitMs > 0) await scheduler.wait(waitMs);
+    let rest = bytes;
+    while (state === "sending" && rest.byteLength > 0) {
+      const available = link.windows.available(stream);
+      if (available <= 0) {
+        await new Promise<void>((resume) => link.windows.whenAvailable(stream, resume));
+      } else if (link.buffered.isFull) {
+        await scheduler.wait(BUFFER_POLL_MS);
+      } else {
+        const part = rest.subarray(0, available);
+        link.windows.recordSent(stream, part.byteLength);
+        link.send((writer) => writer.writeBytes(FRAME.data, 0, stream, part));
+        rest = rest.subarray(part.byteLength);
+      }
+    }
+  }
+
+  function finish(): void {
+    if (state !== "sending") return;
+    recording?.endRequest();
+    link.send((writer) => writer.writeBytes(FRAME.data, FLAG.end, stream, new Uint8Array()));
+    link.windows.end(stream);
+    state = "finished";
+  }
+
+  function cancel(): void {
+    if (state === "cancelled" || state === "finished") return;
+    state = "cancelled";
+    link.windows.drop(stream);
+    reader.cancel().catch(() => undefined);
+  }
+
+  const pumped = pump().catch(() => {
+    if (state === "sending") deps.onFailed();
   });
 
   return {
-    isFinished: () => isFinished,
-    cancel() {
-      if (isCancelled || isFinished) return;
-      isCancelled = true;
+    isFinished: () => state === "finished",
+    cancel,
+    async discardRest() {
+      state = "discarding";
       link.windows.drop(stream);
-      reader.cancel().catch(() => undefined);
+      await Promise.race([pumped, scheduler.wait(DISCARD_MAX_MS)]);
+      cancel();
     },
   };
 }

@@ -2,61 +2,124 @@
  * The body of a response while it streams to the visitor: written at the pacer's rate, and granted to the agent
  * as the visitor's connection accepts it.
  */
+import { compactView, type BufferedBytes } from "../buffered-bytes.ts";
 import type { PacedQueue } from "./pacer.ts";
 
 /** How the visitor notices a truncated body; `silence`: the connection stays open without more bytes. */
-export type TruncationSignal = "abort" | "end" | "silence";
+type TruncationSignal = "abort" | "end" | "silence";
+
+export interface ResponseBodyDeps {
+  queue: PacedQueue;
+  buffered: BufferedBytes;
+  truncationSignal: TruncationSignal;
+  /** Called with the bytes that the visitor's connection accepted. */
+  onWritten(bytes: number): void;
+  /**
+   * Called with the bytes that it will not accept, because the visitor disconnected. The request's abort signal does
+   * not always report that.
+   */
+  onDiscarded(bytes: number): void;
+  /** Called once, when nothing of the body waits for the visitor any more. */
+  onClosed(): void;
+}
 
 export class ResponseBody {
   readonly readable: ReadableStream;
+  readonly #deps: ResponseBodyDeps;
   readonly #writer: WritableStreamDefaultWriter<Uint8Array>;
-  readonly #queue: PacedQueue;
-  readonly #truncationSignal: TruncationSignal;
-  readonly #onWritten: (bytes: number) => void;
-  readonly #onDiscarded: (bytes: number) => void;
+  /** The chunks that wait for the pacer. */
+  #paced: Uint8Array[] = [];
+  #isClosed = false;
 
-  /**
-   * @param onWritten called with the bytes that the visitor's connection accepted.
-   * @param onDiscarded called with the bytes that it will not accept, because the visitor disconnected. The
-   * request's abort signal does not always report that.
-   */
-  constructor(
-    length: number | null,
-    queue: PacedQueue,
-    truncationSignal: TruncationSignal,
-    onWritten: (bytes: number) => void,
-    onDiscarded: (bytes: number) => void,
-  ) {
+  /** @param length null: not known. */
+  constructor(length: number | null, deps: ResponseBodyDeps) {
     // Native pipes: they enforce the `content-length`, and a write resolves when it was accepted.
     const pipe = length === null ? new IdentityTransformStream() : new FixedLengthStream(length);
     this.readable = pipe.readable;
+    this.#deps = deps;
     this.#writer = pipe.writable.getWriter();
-    this.#writer.closed.catch(() => undefined);
-    this.#queue = queue;
-    this.#truncationSignal = truncationSignal;
-    this.#onWritten = onWritten;
-    this.#onDiscarded = onDiscarded;
-  }
-
-  /** Not awaited: the stream's window bounds the bytes that wait here. */
-  write(chunk: Uint8Array): void {
-    this.#queue.push(chunk.byteLength, () => {
-      this.#writer.write(chunk).then(
-        () => this.#onWritten(chunk.byteLength),
-        () => this.#onDiscarded(chunk.byteLength),
-      );
+    this.#writer.closed.catch(() => {
+      this.#close();
+      deps.onDiscarded(0);
     });
   }
 
-  end(): void {
-    this.#queue.push(0, () => void this.#writer.close().catch(() => undefined));
+  /**
+   * Not awaited: the stream's window bounds the bytes that wait here.
+   * @returns false when the tunnel may not buffer this chunk.
+   */
+  write(chunk: Uint8Array): boolean {
+    const { queue, buffered } = this.#deps;
+    if (!buffered.hold(chunk.byteLength)) return false;
+    this.#paced.push(compactView(chunk));
+    queue.push(chunk.byteLength, () => this.#writeNext());
+    return true;
+  }
+
+  /** @param until what the end waits for. */
+  end(until?: Promise<void>): void {
+    const close = () =>
+      void this.#writer.close().then(
+        () => this.#close(),
+        () => this.#close(),
+      );
+    this.#deps.queue.push(0, () => {
+      if (until) void until.then(close);
+      else close();
+    });
   }
 
   /** Signals to the visitor that the body is incomplete. */
   truncate(): void {
-    if (this.#truncationSignal === "end") return this.end();
-    if (this.#truncationSignal === "silence") return;
-    this.#queue.clear();
-    this.#writer.abort(new Error("the response was truncated")).catch(() => undefined);
+    const { truncationSignal } = this.#deps;
+    if (truncationSignal === "end") return this.end();
+    if (truncationSignal === "silence") return this.#close();
+    this.discard();
   }
+
+  /** Drops what was not written yet. A visitor who is still connected notices that bytes are missing. */
+  discard(): void {
+    const { queue, buffered } = this.#deps;
+    queue.clear();
+    for (const { byteLength } of this.#paced) buffered.release(byteLength);
+    this.#paced = [];
+    this.#writer.abort(new Error("the response was truncated")).catch(() => undefined);
+    this.#close();
+  }
+
+  #writeNext(): void {
+    const deps = this.#deps;
+    const chunk = this.#paced.shift()!;
+    const { byteLength } = chunk;
+    this.#writer.write(chunk).then(
+      () => {
+        deps.buffered.release(byteLength);
+        deps.onWritten(byteLength);
+      },
+      () => {
+        deps.buffered.release(byteLength);
+        deps.onDiscarded(byteLength);
+      },
+    );
+  }
+
+  #close(): void {
+    if (this.#isClosed) return;
+    this.#isClosed = true;
+    this.#deps.onClosed();
+  }
+}
+
+/**
+ * How to end a truncated body so that no visitor takes it for a complete one. With a `Content-Length`, or behind
+ * the hosted edge, visitors notice that bytes are missing. Without either, workerd ends an aborted body with the
+ * chunk that means "complete": so the connection stays open until the visitor closes it. Server-sent events are
+ * ended, because their readers reconnect after any end.
+ */
+export function getTruncationSignal(
+  headers: Headers,
+  isTruncationVisible: boolean,
+): TruncationSignal {
+  if (isTruncationVisible) return "abort";
+  return headers.get("content-type")?.startsWith("text/event-stream") ? "end" : "silence";
 }

@@ -1,4 +1,4 @@
-/** Limits how many WebSockets are open at the same time, in total and for each source group of visitors. */
+/** Limits how many requests or WebSockets are open at the same time, in total and for each source group of visitors. */
 
 export class SourceSlots {
   readonly #total: number;

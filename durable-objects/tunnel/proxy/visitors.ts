@@ -20,26 +20,32 @@ import { consumeResponse, type Replay } from "../captures/replay.ts";
 import type { CustomHosts } from "./custom-hosts.ts";
 import {
   Exchange,
+  type ExchangeDeps,
   type ExchangeOutcome,
   type ForwardableRequest,
-  type ExchangeDeps,
+  type ForwardableVisit,
 } from "./exchange.ts";
 import type { AccessPolicy } from "./access-policy.ts";
-import { buildRequestHead, type RequestHead } from "./heads.ts";
+import { buildRequestHead, countHeadBytes, type RequestHead } from "./heads.ts";
+import { InFlightPlace, InFlightRequests } from "./in-flight.ts";
 import type { Lifetime } from "../agents/lifetime.ts";
 import { ParkedRequests, getGracePeriodLeftMs } from "../agents/parked-requests.ts";
+import { UPLOAD_BUFFER_BYTES } from "./request-body.ts";
 import type { MetricsReporter } from "../metrics/metrics-reporter.ts";
 import { VisitorSockets } from "./visitor-sockets.ts";
 
 const STOPPED_MESSAGE = "The owner of this tunnel has stopped it, and can start it again.";
 
+const TOO_MANY_MESSAGE = "Too many requests to this tunnel are in progress. Try again in a moment.";
+const TOO_MANY_RETRY_MS = 2_000;
+
+/** For WebSockets, which `VisitorSockets` limits. */
+const UNCOUNTED_PLACE = new InFlightPlace(() => undefined);
+
 /** One visitor's request, until it is answered. */
-interface PendingRequest {
-  request: ForwardableRequest;
-  head: RequestHead;
+interface PendingRequest extends ForwardableVisit {
   /** The visitor's. */
   address: string;
-  recording: Recording | null;
   resolve(response: Response | Promise<Response>): void;
   /** How many agents it was forwarded to. */
   attempts: number;
@@ -62,11 +68,13 @@ export class Visitors {
   readonly #deps: VisitorsDeps;
   readonly #exchangeDeps: ExchangeDeps;
   readonly #parking = new ParkedRequests();
+  readonly #places: InFlightRequests;
   #inFlight = 0;
   #silenceCheck: ReturnType<typeof setInterval> | undefined;
 
   constructor(ctx: DurableObjectState, tunnel: VisitorsDeps) {
     this.#deps = tunnel;
+    this.#places = new InFlightRequests(tunnel.agents.buffered);
     this.#exchangeDeps = {
       usage: tunnel.reports.usage,
       onCloudflare: tunnel.trust.onCloudflare,
@@ -125,12 +133,17 @@ export class Visitors {
     return recording.id;
   }
 
-  /** Waits for an agent that disconnected recently, if one did. @returns whether an agent is connected. */
-  async waitForAgent(): Promise<boolean> {
+  /**
+   * Waits for an agent that disconnected recently, if one did.
+   * @param address of the visitor or client that waits, until `signal` is aborted.
+   * @returns whether an agent is connected.
+   */
+  async waitForAgent(address: string, signal?: AbortSignal): Promise<boolean> {
     const { agents, lastAgent, lifetime } = this.#deps;
     if (lifetime.isStopped) return false;
     const now = Date.now();
-    await this.#parking.wait(getGracePeriodLeftMs(lastAgent.getStateForWaiting(now), now));
+    const maxMs = getGracePeriodLeftMs(lastAgent.getStateForWaiting(now), now);
+    await this.#parking.wait(address, maxMs, signal);
     return agents.current(Date.now()) !== undefined;
   }
 
@@ -173,10 +186,17 @@ export class Visitors {
     address: string,
     recording: Recording | null,
   ): Promise<Response> {
+    const bodyBytes = request.body === null ? 0 : UPLOAD_BUFFER_BYTES;
+    const heldBytes = countHeadBytes(head) + bodyBytes;
+    const place = head.isWebSocket ? UNCOUNTED_PLACE : this.#places.enter(address, heldBytes);
+    if (!place) {
+      recording?.refuse("unavailable");
+      return Promise.resolve(refuseTooMany());
+    }
     this.#startSilenceCheck();
     this.#deps.reports.usage.countAdmittedRequest();
     return new Promise((resolve) =>
-      this.#forward({ request, head, address, recording, resolve, attempts: 0 }),
+      this.#forward({ request, head, address, recording, place, resolve, attempts: 0 }),
     );
   }
 
@@ -194,17 +214,16 @@ export class Visitors {
       return;
     }
     this.#inFlight += 1;
-    const { request, head, recording } = visit;
-    new Exchange(link, request, head, this.#exchangeDeps, recording, (outcome) =>
-      this.#settle(visit, outcome),
-    );
+    new Exchange(link, visit, this.#exchangeDeps, (outcome) => this.#settle(visit, outcome));
   }
 
   async #forwardParked(visit: PendingRequest): Promise<void> {
-    const isConnected = await this.waitForAgent();
+    const { signal } = visit.request;
+    const isConnected = await this.waitForAgent(visit.address, signal);
     // A request whose visitor disconnected while it waited is not forwarded.
-    if (visit.request.signal.aborted) visit.recording?.abort();
+    if (signal.aborted) visit.recording?.abort();
     else if (isConnected) return this.#forward(visit);
+    visit.place.leave();
     visit.resolve(this.#refuseOffline(visit.recording));
   }
 
@@ -213,7 +232,12 @@ export class Visitors {
     const { request } = visit;
     const canRetry = outcome === "refused" || (outcome === "lost" && Exchange.canRepeat(request));
     if (canRetry && visit.attempts === 1 && !request.bodyUsed) return this.#forward(visit);
-    const code = outcome === "lost" || outcome === "refused" ? "agent_offline" : outcome;
+    visit.place.leave();
+    if (outcome === "refused") {
+      visit.recording?.fail("unavailable");
+      return visit.resolve(refuseTooMany());
+    }
+    const code = outcome === "lost" ? "agent_offline" : outcome;
     visit.recording?.fail(code);
     visit.resolve(toRefusalResponse({ code }));
   }
@@ -236,4 +260,9 @@ export class Visitors {
       this.#silenceCheck = undefined;
     }, HEARTBEAT_INTERVAL_MS / 5);
   }
+}
+
+function refuseTooMany(): Response {
+  const refusal = withRetryAfter("unavailable", TOO_MANY_RETRY_MS);
+  return toRefusalResponse({ ...refusal, message: TOO_MANY_MESSAGE });
 }

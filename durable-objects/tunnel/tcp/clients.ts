@@ -192,7 +192,8 @@ export class Clients {
   /** Opens a stream to the connected agent, or to one that reconnects in time. */
   async #open(socket: WebSocket): Promise<void> {
     const { agents, reports } = this.#deps;
-    if (!agents.current(Date.now())) await this.#deps.visitors.waitForAgent();
+    const { address } = readClientAttachment(socket);
+    if (!agents.current(Date.now())) await this.#deps.visitors.waitForAgent(address);
     if (!isOpen(socket)) return;
     const link = agents.current(Date.now());
     const output = new ClientSocket(socket);

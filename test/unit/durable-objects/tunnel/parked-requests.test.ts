@@ -6,6 +6,8 @@ import {
   PARKED_REQUESTS_MAX,
 } from "../../../../durable-objects/tunnel/agents/parked-requests.ts";
 
+const ADDRESS = "198.51.100.1";
+
 describe("the grace period", () => {
   test("is zero if no agent was connected, or if it announced that it goes away", () => {
     expect(getGracePeriodLeftMs(undefined, 5)).toBe(0);
@@ -35,7 +37,7 @@ describe("parked requests", () => {
 
   test("all continue when they are released", async () => {
     const parking = new ParkedRequests();
-    const hasEnded = observed([parking.wait(1_000), parking.wait(1_000)]);
+    const hasEnded = observed([parking.wait(ADDRESS, 1_000), parking.wait(ADDRESS, 1_000)]);
     expect(await hasEnded()).toEqual([false, false]);
     parking.release();
     expect(await hasEnded()).toEqual([true, true]);
@@ -45,7 +47,7 @@ describe("parked requests", () => {
 
   test("wait no longer than their maximum", async () => {
     const parking = new ParkedRequests();
-    const hasEnded = observed([parking.wait(1_000), parking.wait(0)]);
+    const hasEnded = observed([parking.wait(ADDRESS, 1_000), parking.wait(ADDRESS, 0)]);
     expect(await hasEnded()).toEqual([false, true]);
     await vi.advanceTimersByTimeAsync(999);
     expect(await hasEnded()).toEqual([false, true]);
@@ -56,11 +58,32 @@ describe("parked requests", () => {
 
   test("are bounded: one more does not wait", async () => {
     const parking = new ParkedRequests();
-    const waits = Array.from({ length: PARKED_REQUESTS_MAX }, () => parking.wait(1_000));
-    const hasEnded = observed([...waits, parking.wait(1_000)]);
+    const waits = Array.from({ length: PARKED_REQUESTS_MAX - 1 }, (_, i) =>
+      parking.wait(`192.0.2.${i}`, 1_000),
+    );
+    const hasEnded = observed([...waits, parking.wait(ADDRESS, 1_000)]);
     expect((await hasEnded()).filter(Boolean)).toHaveLength(1);
     expect((await hasEnded()).at(-1)).toBe(true);
     parking.release();
     expect((await hasEnded()).every(Boolean)).toBe(true);
+  });
+
+  test("of one source take at most half of the places, so that those of another can wait", async () => {
+    const parking = new ParkedRequests();
+    const waits = Array.from({ length: PARKED_REQUESTS_MAX }, () => parking.wait(ADDRESS, 1_000));
+    const hasEnded = observed([...waits, parking.wait("2001:db8::1", 1_000)]);
+    expect((await hasEnded()).filter(Boolean)).toHaveLength(PARKED_REQUESTS_MAX / 2);
+    expect((await hasEnded()).at(-1)).toBe(false);
+    parking.release();
+  });
+
+  test("end at once when the visitor disconnects, and leave their place to another", async () => {
+    const parking = new ParkedRequests();
+    const visitor = new AbortController();
+    const hasEnded = observed([parking.wait(ADDRESS, 1_000, visitor.signal)]);
+    visitor.abort();
+    expect(await hasEnded()).toEqual([true]);
+    expect(parking.size).toBe(0);
+    expect(vi.getTimerCount()).toBe(0);
   });
 });

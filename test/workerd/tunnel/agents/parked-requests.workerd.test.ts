@@ -70,17 +70,17 @@ describe("a visitor's request that arrives after the agent has disconnected", ()
     const tunnel = new LiveTunnel();
     await lose(tunnel, await tunnel.agent());
     let refused = 0;
-    const visits = Array.from({ length: PARKED_REQUESTS_MAX + 3 }, async () => {
+    const atMost = PARKED_REQUESTS_MAX / 2; // Of one source.
+    const visits = Array.from({ length: atMost + 3 }, async () => {
       const response = await tunnel.visit("/");
       if (response.status === 502) refused += 1;
       return response.status;
     });
     await vi.waitUntil(() => refused === 3, WAIT_OPTIONS);
     const agent = await tunnel.agent();
-    for (let i = 0; i < PARKED_REQUESTS_MAX; i += 1)
-      agent.respond((await agent.nextRequest()).stream, 204);
+    for (let i = 0; i < atMost; i += 1) agent.respond((await agent.nextRequest()).stream, 204);
     const statuses = await Promise.all(visits);
-    expect(statuses.filter((status) => status === 204)).toHaveLength(PARKED_REQUESTS_MAX);
+    expect(statuses.filter((status) => status === 204)).toHaveLength(atMost);
   });
 });
 
