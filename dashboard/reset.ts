@@ -1,9 +1,12 @@
 /** GET /reset: sets a new password with the token from the email. */
 import { takeUrlParameters } from "./url-parameters.ts";
 import { h, type Child } from "./ui/element.ts";
-import { createForm, createNewPasswordField } from "./ui/form.ts";
+import { createForm, createNewPasswordField, createSelectField } from "./ui/form.ts";
 import { RequestError, send, getErrorMessage } from "./request.ts";
 import { showStep } from "./ui/view.ts";
+
+const REVOKE = "Revoke them: another person may have had access";
+const KEEP = "Keep them: all of them are mine";
 
 const { token } = takeUrlParameters();
 if (token === null) {
@@ -17,16 +20,20 @@ function askForPassword(token: string): void {
   showStep(
     "Set a new password",
     createForm({
-      fields: [createNewPasswordField("new_password", "New password")],
+      fields: [
+        createNewPasswordField("new_password", "New password"),
+        createSelectField("tokens", "Tokens that your sessions minted", [REVOKE, KEEP], REVOKE),
+      ],
       submit: "Set the password",
-      act: (value) => reset(token, value("new_password")),
+      act: (value) => reset(token, value("new_password"), value("tokens") === KEEP),
     }),
   );
 }
 
-async function reset(token: string, password: string): Promise<void> {
+async function reset(token: string, password: string, keepTokens: boolean): Promise<void> {
   try {
-    await send("POST", "/auth/reset", { token, new_password: password });
+    const body = { token, new_password: password, keep_tokens: keepTokens };
+    await send("POST", "/auth/reset", body);
   } catch (error) {
     if (!(error instanceof RequestError) || error.code !== "invalid_token") throw error;
     const about = h("p", { role: "alert" }, getErrorMessage(error));

@@ -12,11 +12,13 @@ const ACCESS_TOKEN_RENEW_EARLY_SECONDS = 60;
 
 /**
  * Not a secret. Its presence says that there may be a session to renew, so that other visits don't send a request. Its
- * value changes with the account and organization, so that other tabs notice.
+ * value begins with the id of the user, and changes with the account and organization, so that other tabs notice.
  */
 const STORAGE_KEY = "underpass-session";
 
 let token: string | null = null;
+/** Whose session this page renews. A page of a tunnel could have given this browser the cookie of another user. */
+let userId: string | null = null;
 let renewal: Promise<boolean> | undefined;
 let timer: ReturnType<typeof setTimeout> | undefined;
 let notifySessionEnd: (why: string) => void = () => {};
@@ -40,6 +42,7 @@ export async function signOut(): Promise<void> {
 function endSession(why: string): void {
   clearTimeout(timer);
   token = null;
+  userId = null;
   writeMark(null);
   notifySessionEnd(why);
 }
@@ -49,7 +52,10 @@ function endSession(why: string): void {
  * @returns false when no user is signed in.
  */
 export async function resumeSession(isJustStarted: boolean): Promise<boolean> {
-  if (!isJustStarted && !hasSessionHint()) return false;
+  const hint = readStored("localStorage", STORAGE_KEY);
+  if (!isJustStarted && hint === null) return false;
+  // After a sign-in on another page the user may be another one. Hints of earlier versions do not name the user.
+  userId = isJustStarted ? null : (/^[0-9a-f-]{36}(?= )/.exec(hint ?? "")?.[0] ?? null);
   const isSignedIn = await renew(token);
   if (isSignedIn && isJustStarted) updateSessionHint();
   return isSignedIn;
@@ -90,7 +96,8 @@ function renew(used: string | null): Promise<boolean> {
 
 async function renewToken(): Promise<boolean> {
   try {
-    setAccessToken((await send<AccessToken>("POST", "/auth/refresh")).access_token);
+    const query = userId === null ? "" : `?${new URLSearchParams({ user_id: userId })}`;
+    setAccessToken((await send<AccessToken>("POST", `/auth/refresh${query}`)).access_token);
     return true;
   } catch (error) {
     if (!(error instanceof RequestError) || error.code !== "unauthorized") throw error;
@@ -101,18 +108,21 @@ async function renewToken(): Promise<boolean> {
 
 function setAccessToken(accessToken: string): void {
   token = accessToken;
+  userId = readUserId(accessToken);
   clearTimeout(timer);
   // When it fails, the next call reports the error.
   const renewSoon = () => void renew(accessToken).catch(() => {});
   timer = setTimeout(renewSoon, (ACCESS_TOKEN_SECONDS - ACCESS_TOKEN_RENEW_EARLY_SECONDS) * 1000);
 }
 
-function hasSessionHint(): boolean {
-  return readStored("localStorage", STORAGE_KEY) !== null;
+/** From the claims of a token that the service has just issued to this page. */
+function readUserId(accessToken: string): string {
+  const claims = atob(accessToken.split(".")[1]!.replaceAll("-", "+").replaceAll("_", "/"));
+  return (JSON.parse(claims) as { sub: string }).sub;
 }
 
 function updateSessionHint(): void {
-  writeMark(String(Date.now()));
+  writeMark(`${userId} ${Date.now()}`);
 }
 
 function writeMark(value: string | null): void {

@@ -1,5 +1,5 @@
 /** The steps of signing in, the same on every page that requires it. */
-import type { AccountSummary, MfaRequired } from "../protocol/schemas/accounts/accounts.ts";
+import type { AccountSummary, MfaRequired, Status } from "../protocol/schemas/accounts/accounts.ts";
 import type { ProviderName, Providers } from "../protocol/schemas/accounts/providers.ts";
 import { createButton, h, runWhileBusy, type Child } from "./ui/element.ts";
 import {
@@ -79,6 +79,7 @@ function createSteps(done: (accessToken: string) => void, { title, intro }: Sign
       done((await send<AccountSummary>("POST", "/auth/login/mfa", body)).access_token);
     };
     const again = createButton("Start again", () => showPassword());
+    const lost = createButton("I have neither", () => showRemovalStep());
     const showCodeStep = () =>
       showStep(
         "Two-factor authentication",
@@ -91,6 +92,7 @@ function createSteps(done: (accessToken: string) => void, { title, intro }: Sign
           "div",
           { class: "links" },
           createButton("Use a recovery code", showRecoveryCodeStep),
+          lost,
           again,
         ),
       );
@@ -113,6 +115,35 @@ function createSteps(done: (accessToken: string) => void, { title, intro }: Sign
           createButton("Use your authenticator app", showCodeStep),
           again,
         ),
+      );
+    const showRemovalStep = () =>
+      showStep(
+        "Remove two-factor authentication",
+        h(
+          "p",
+          {},
+          "We will email you a link that removes it. The link works after 24 hours, in which you can cancel it.",
+        ),
+        createForm({
+          submit: "Send the link",
+          async act() {
+            await send("POST", "/auth/mfa/removal", { challenge_token: challenge });
+            showStep(
+              "Check your email",
+              h(
+                "p",
+                { role: "status" },
+                "A link is on its way, unless one was sent within the last day.",
+              ),
+              h(
+                "div",
+                { class: "links" },
+                createButton("Back to sign in", () => showPassword()),
+              ),
+            );
+          },
+        }),
+        h("div", { class: "links" }, createButton("Back", showCodeStep), again),
       );
     showCodeStep();
   }
@@ -161,15 +192,34 @@ function createSteps(done: (accessToken: string) => void, { title, intro }: Sign
         fields: [createCodeField("Code")],
         submit: "Confirm",
         async act(value) {
-          await send("POST", "/auth/verify-email-otp", {
-            email,
-            code: removeSpaces(value("code")),
-          });
-          await logIn(email, chosen);
+          const body = { email, code: removeSpaces(value("code")) };
+          const { status } = await send<Status>("POST", "/auth/verify-email-otp", body);
+          if (status === "password_required") showPasswordLinkSent(email);
+          else await logIn(email, chosen);
         },
       }),
       status,
       h("div", { class: "links" }, another, back),
+    );
+  }
+
+  /** Other sign-ups with this address sent another password, so none was accepted. */
+  function showPasswordLinkSent(email: string): void {
+    showStep(
+      "Choose your password",
+      h("p", {}, "Your email address is verified, but it was used to sign up more than once."),
+      h(
+        "p",
+        {},
+        "To be safe, we emailed a link to choose your password to ",
+        h("strong", {}, email),
+        ".",
+      ),
+      h(
+        "div",
+        { class: "links" },
+        createButton("Back to sign in", () => showPassword({ email })),
+      ),
     );
   }
 

@@ -19,6 +19,8 @@ export const STATUS_BY_CODE = {
   authorization_pending: 400,
   slow_down: 400,
   unauthorized: 401,
+  /** The session is valid, but its user must prove again who they are (RFC 9470). */
+  reauthentication_required: 401,
   upgrade_required: 402,
   billing_not_configured: 402,
   forbidden: 403,

@@ -12,7 +12,7 @@ export interface BackendServices {
   dataDir: DataDir;
   secrets: Secrets;
   gateway: Gateway;
-  /** undefined when an account exists. */
+  /** undefined when the owner's account exists. */
   setup: SetupCode | undefined;
 }
 

@@ -116,7 +116,7 @@ function announce(settings: ServerSettings, port: number, setup: SetupCode | und
       tunnels   ${tunnels}
 `);
   if (firstLogin) {
-    console.log(`  There is no account yet. To create the first one, run on the machine with your local server:
+    console.log(`  This server has no owner yet. To create the owner's account, run on the machine with your local server:
 
       ${firstLogin}
       npx underpass http 3000

@@ -38,6 +38,9 @@ export function errorResponse({ code, message, details }: ApiError): Response {
   headers.set(ERROR_HEADER, code);
   if (retryAfterSeconds !== undefined) headers.set("Retry-After", String(retryAfterSeconds));
   if (code === "unauthorized") headers.set("WWW-Authenticate", "Bearer");
+  if (code === "reauthentication_required") {
+    headers.set("WWW-Authenticate", 'Bearer error="insufficient_user_authentication"');
+  }
   return Response.json(body, { status: STATUS_BY_CODE[code], headers });
 }
 

@@ -11,7 +11,17 @@ export const REFRESH_TOKEN_MS = 30 * DAY_MS;
 export const SESSION_LAST_SEEN_PRECISION_MS = MINUTE_MS;
 /** Unused password reset tokens of one account; further requests send nothing until the oldest has expired. */
 export const PASSWORD_RESETS_MAX = 3;
+/** Mails to one address that sign-ups and requests for another code cause within an hour. */
+export const SIGN_UP_MAILS_HOURLY_MAX = 10;
+/** Open sessions of one user; a further sign-in ends the one that was used least recently. */
+export const SESSIONS_PER_USER_MAX = 100;
+/** Open challenges of one account; a further one ends the oldest. */
+export const MFA_OPEN_CHALLENGES_MAX = 20;
 export const MFA_GUESSES_WINDOW_MS = HOUR_MS;
+/** How long the owner of an account has to cancel the removal of its second factor. */
+export const MFA_REMOVAL_DELAY_MS = DAY_MS;
+/** How long after a sign-in or a re-authentication a session may set up a second factor. */
+export const FRESH_SESSION_MS = 10 * MINUTE_MS;
 /** How long a user may take to sign in at an identity provider. */
 export const PROVIDER_SIGN_IN_MAX_MS = 10 * MINUTE_MS;
 /** The address to return to after a sign-in: it is stored in a cookie, which browsers limit to 4 KiB. */

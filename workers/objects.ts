@@ -33,6 +33,10 @@ export function addressRateLimiter(env: Env, address: string): DurableObjectStub
   return env.RATE_LIMITER.getByName(address);
 }
 
+export function pollRateLimiter(env: Env, address: string): DurableObjectStub<RateLimiter> {
+  return env.RATE_LIMITER.getByName(`polls of ${address}`);
+}
+
 /** The key cannot be an address, so it shares the namespace of the limiters of addresses. */
 export function lookupLimiterObject(env: Env, orgId: string): DurableObjectStub<RateLimiter> {
   return env.RATE_LIMITER.getByName(`look-ups of ${orgId}`);

@@ -1,6 +1,6 @@
 /**
  * `underpass login`: gets a capability token for this machine with the device flow (RFC 8628), or, on a server that has no
- * account yet, with the one-time code that the server prints.
+ * owner yet, with the one-time code that the server prints.
  */
 import { hostname } from "node:os";
 import { createInterface } from "node:readline/promises";
@@ -15,7 +15,7 @@ const OPTIONS = {
   setup: {
     kind: "text",
     value: "CODE",
-    help: "the code that a new server prints: creates its first account",
+    help: "the code that a new server prints: creates its owner's account",
   },
   email: { kind: "text", value: "ADDRESS", help: "with --setup: the account's e-mail address" },
   label: {
@@ -36,6 +36,15 @@ const DeviceCode = z.object({
 const IssuedToken = z.object({ wire_bytes_b64: z.string(), label: z.string() });
 const FirstAccount = IssuedToken.extend({ email: z.string(), password: z.string().optional() });
 const Failure = z.object({ error: z.string(), message: z.string() });
+
+/** After these, a later poll can succeed. */
+const PASSING_FAILURES = new Set([
+  "authorization_pending",
+  "rate_limited",
+  "unavailable",
+  "internal",
+  "not_ready",
+]);
 
 export const loginCommand: Command = {
   usage: [["login", "get a token for this machine"]],
@@ -71,14 +80,23 @@ async function runDeviceFlow(
   const expiresAtMs = Date.now() + code.expires_in * 1000;
   let intervalMs = code.interval * 1000;
   while (Date.now() < expiresAtMs) {
+    const polled = await pollOnce(server, code.device_code);
+    if (polled?.ok) return IssuedToken.parse(polled.body);
+    const failure = Failure.safeParse(polled?.body).data;
+    if (failure?.error === "slow_down") intervalMs += code.interval * 1000;
+    else if (failure && !PASSING_FAILURES.has(failure.error)) return fail(failure.message);
     await new Promise((resolve) => setTimeout(resolve, intervalMs));
-    const polled = await post(server, "/auth/cli/poll", { device_code: code.device_code });
-    if (polled.ok) return IssuedToken.parse(polled.body);
-    const failure = Failure.parse(polled.body);
-    if (failure.error === "slow_down") intervalMs += code.interval * 1000;
-    else if (failure.error !== "authorization_pending") return fail(failure.message);
   }
   return fail("the code has expired; run `underpass login` again");
+}
+
+/** @returns null when no answer arrived: a proxy or the server may have ended the request while it waited. */
+async function pollOnce(server: URL, deviceCode: string) {
+  try {
+    return await post(server, "/auth/cli/poll", { device_code: deviceCode });
+  } catch {
+    return null;
+  }
 }
 
 async function createFirstAccount(

@@ -1,7 +1,7 @@
 /** The second factor: a code of an authenticator turns it on, the password or a recovery code turns it off. */
 import type { Me } from "../../protocol/schemas/accounts/accounts.ts";
 import type { MfaEnabled, TotpEnrollment } from "../../protocol/schemas/accounts/mfa.ts";
-import { createButton, h, type Child } from "../ui/element.ts";
+import { createButton, createTime, h, type Child } from "../ui/element.ts";
 import {
   createCodeField,
   removeSpaces,
@@ -11,27 +11,35 @@ import {
 } from "../ui/form.ts";
 import { createQrImage } from "../ui/qr-image.ts";
 import { createSection, type Section } from "../ui/section.ts";
-import { call, callWithoutRenewal } from "../session.ts";
+import { RequestError } from "../request.ts";
+import { call, callWithoutRenewal, signOut } from "../session.ts";
 
 /** @param onTurnedOn runs when the second factor is on, and the other sessions have ended. */
 export function createSecondFactorSection(onTurnedOn: () => Promise<void>): Section {
   return createSection("Two-factor authentication", async (self) => {
-    const { mfa_enabled: isOn } = await call<Me>("GET", "/auth/me");
+    const me = await call<Me>("GET", "/auth/me");
+    const { mfa_enabled: isOn, mfa_removable_at: removableAt } = me;
     return isOn
       ? [
           h("p", {}, "On: signing in also requires a code from your authenticator app."),
+          ...(removableAt === null ? [] : createRemovalNotice(self, removableAt)),
           createActions(
             createButton("Turn off", () => askForProof(self, "password"), { class: "plain" }),
           ),
         ]
       : [
           h("p", {}, "Off: anyone who knows your password can sign in."),
-          createActions(self.createButton("Set up", () => enroll(self))),
+          createActions(
+            self.createButton("Set up", () => withFreshSession(self, me, () => enroll(self, me))),
+          ),
         ];
   });
 
-  async function enroll(self: Section): Promise<void> {
-    const pending = await call<TotpEnrollment>("POST", "/auth/mfa/enroll");
+  async function enroll(self: Section, me: Me): Promise<void> {
+    showEnrollment(self, me, await call<TotpEnrollment>("POST", "/auth/mfa/enroll"));
+  }
+
+  function showEnrollment(self: Section, me: Me, pending: TotpEnrollment): void {
     const { otpauth_uri: uri, secret_base32: secret } = pending;
     self.showContent(
       h("p", {}, "Scan this with an authenticator app, then enter the code that it shows."),
@@ -46,8 +54,12 @@ export function createSecondFactorSection(onTurnedOn: () => Promise<void>): Sect
         async act(value) {
           const proof = { code: removeSpaces(value("code")), secret_base32: secret };
           const path = "/auth/mfa/enroll/verify";
-          showRecoveryCodes(self, (await call<MfaEnabled>("POST", path, proof)).recovery_codes);
-          await onTurnedOn();
+          const confirm = async () => {
+            showRecoveryCodes(self, (await call<MfaEnabled>("POST", path, proof)).recovery_codes);
+            await onTurnedOn();
+          };
+          // The code may be too old after the password was entered: the same secret asks for another one.
+          await withFreshSession(self, me, confirm, () => showEnrollment(self, me, pending));
         },
       }),
     );
@@ -66,6 +78,58 @@ export function createSecondFactorSection(onTurnedOn: () => Promise<void>): Sect
       ),
     );
   }
+}
+
+/** Runs an action, and when it requires a fresh session, asks for the password first. @param next runs after that. */
+async function withFreshSession(
+  self: Section,
+  me: Me,
+  act: () => Promise<void>,
+  next: () => void | Promise<void> = act,
+): Promise<void> {
+  try {
+    await act();
+  } catch (error) {
+    const isStale = error instanceof RequestError && error.code === "reauthentication_required";
+    if (!isStale) throw error;
+    if (me.has_password) askForPassword(self, next);
+    else askToSignInAgain(self);
+  }
+}
+
+function askForPassword(self: Section, next: () => void | Promise<void>): void {
+  self.showContent(
+    h("p", {}, "Your sign-in was a while ago. Enter your password to continue."),
+    createForm({
+      fields: [createPasswordField("Your password")],
+      submit: "Continue",
+      beside: [createCancelButton(self)],
+      async act(value) {
+        await callWithoutRenewal("/auth/reauthenticate", { password: value("password") });
+        await next();
+      },
+    }),
+  );
+}
+
+/** An account without a password proves who its user is with a sign-in through the provider. */
+function askToSignInAgain(self: Section): void {
+  self.showContent(
+    h("p", {}, "Your sign-in was a while ago. Sign out, sign in again, and then continue here."),
+    createActions(self.createButton("Sign out", signOut), createCancelButton(self)),
+  );
+}
+
+function createRemovalNotice(self: Section, removableAt: string): Child[] {
+  return [
+    h("p", {}, "A mailed link can remove it from ", createTime(removableAt), " on."),
+    createActions(
+      self.createButton("Cancel the removal", async () => {
+        await call("DELETE", "/auth/mfa/removal");
+        await self.reloadAndFocus("The removal is canceled.");
+      }),
+    ),
+  ];
 }
 
 function askForProof(self: Section, kind: "password" | "recovery_code"): void {

@@ -1,5 +1,5 @@
 /**
- * Gives the Worker access to PostgreSQL and mail. PostgreSQL is offered in the protocol of Neon's driver (`POST /sql`
+ * Gives the Worker access to PostgreSQL and mail, and hashes passwords for it. PostgreSQL is offered in the protocol of Neon's driver (`POST /sql`
  * for single queries, a WebSocket on `/v2` for transactions). The gateway listens on the loopback address only, and
  * every caller must send the secret.
  */
@@ -10,6 +10,7 @@ import type { AddressInfo } from "node:net";
 import pg from "pg";
 import { WebSocketServer } from "ws";
 import { getErrorMessage } from "../errors.ts";
+import { handleArgon2 } from "./argon2.ts";
 import { type GatewayResponse, type VerifySecret, buildErrorResponse } from "./response.ts";
 import { PostgresConnection } from "./postgres-connection.ts";
 import { createMailer } from "./mail.ts";
@@ -70,6 +71,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
           return WRONG_SECRET_RESPONSE;
         break;
       case "/mail":
+      case "/argon2":
         if (!verifySecret(parseBearerSecret(request.headers.authorization) ?? "")) {
           return { ...WRONG_SECRET_RESPONSE, status: 401 };
         }
@@ -82,7 +84,14 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
       const tooLarge = buildErrorResponse(413, "the request is too large");
       return { ...tooLarge, headers: { connection: "close" } };
     }
-    return request.url === "/sql" ? handleSql(queries, request.headers, body) : mailer.handle(body);
+    switch (request.url) {
+      case "/sql":
+        return handleSql(queries, request.headers, body);
+      case "/mail":
+        return mailer.handle(body);
+      default:
+        return handleArgon2(body);
+    }
   }
 
   const sockets = new WebSocketServer({

@@ -1,4 +1,4 @@
-/** The server's entries in the database: fingerprints of the keys that its rows need, and whether it has accounts. */
+/** The server's entries in the database: fingerprints of the keys that its rows need, and whether it has an owner. */
 import { createHash, randomInt } from "node:crypto";
 import type pg from "pg";
 import { StartError } from "../errors.ts";
@@ -35,12 +35,15 @@ export interface SetupCode {
   hash: string;
 }
 
-/** Creates a code for signing up the first account, a new one at each start; undefined when an account exists. */
+/**
+ * Creates a code for the owner's account, a new one at each start; undefined when the owner exists. Accounts that others
+ * have signed up do not count.
+ */
 export async function createSetupCode(client: pg.Client): Promise<SetupCode | undefined> {
-  const { rows } = await client.query<{ hasAccount: boolean }>(
-    'select exists (select from users) as "hasAccount"',
+  const { rows } = await client.query<{ hasOwner: boolean }>(
+    'select exists (select from users where is_superadmin) as "hasOwner"',
   );
-  if (rows[0]?.hasAccount) return undefined;
+  if (rows[0]?.hasOwner) return undefined;
   const code = generateCode();
   return { code, hash: createHash("sha256").update(code).digest("hex") };
 }

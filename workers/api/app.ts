@@ -38,6 +38,7 @@ import { maintenance } from "./access/maintenance.ts";
 import { members } from "./organizations/members.ts";
 import { metrics } from "./metrics/metrics.ts";
 import { mfa } from "./accounts/mfa.ts";
+import { mfaRemoval } from "./accounts/mfa-removal.ts";
 import { mockBilling } from "./billing/mock-billing.ts";
 import { networkDevices } from "./networks/devices.ts";
 import { networks } from "./networks/networks.ts";
@@ -49,6 +50,7 @@ import { pages } from "./pages.ts";
 import { passwords } from "./accounts/passwords.ts";
 import { projects } from "./organizations/projects.ts";
 import { policies } from "./access/policies.ts";
+import { reauthentication } from "./accounts/reauthentication.ts";
 import { receivers } from "./webhooks/receivers.ts";
 import { limitRequestBody } from "./request-body.ts";
 import { relayTickets } from "./tunnels/relay-tickets.ts";
@@ -93,6 +95,8 @@ for (const area of [
   sessions,
   passwords,
   mfa,
+  mfaRemoval,
+  reauthentication,
   oauth,
   orgs,
   members,

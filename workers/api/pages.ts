@@ -3,6 +3,7 @@ import account from "../../dashboard/account.html";
 import activate from "../../dashboard/activate.html";
 import invitation from "../../dashboard/invitation.html";
 import reset from "../../dashboard/reset.html";
+import twoFactor from "../../dashboard/two-factor.html";
 import { toBase64, toUtf8 } from "../../shared/bytes.ts";
 import { createRouter } from "./route.ts";
 
@@ -13,6 +14,7 @@ const PAGES = {
   "/activate": activate,
   "/invitation": invitation,
   "/reset": reset,
+  "/two-factor": twoFactor,
 };
 
 for (const [path, page] of Object.entries(PAGES)) {

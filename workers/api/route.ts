@@ -8,6 +8,7 @@ import { describeIssue } from "../../protocol/schemas/issue-messages.ts";
 import type { Config } from "../config/config.ts";
 import type { Env } from "../env.ts";
 import { ApiError, describeError } from "../errors.ts";
+import type { HashCaller } from "../identity/accounts/password-hashing.ts";
 import { log } from "../../shared/log.ts";
 import type { Database } from "../store/database.ts";
 import type { Principal } from "../store/accounts/sessions.ts";
@@ -78,8 +79,8 @@ export function describeField({ path, message }: { path: string; message: string
 }
 
 export function getMemberActor(c: ApiContext): MemberActor {
-  const { orgId, userId, role } = c.var.principal;
-  return { orgId, userId, role, ip: c.var.address };
+  const { orgId, userId, role, sessionId } = c.var.principal;
+  return { orgId, userId, role, sessionId, ip: c.var.address };
 }
 
 /** After `allowOrAgent`. The audit log attributes what an agent does to the owner of its token. */
@@ -88,6 +89,11 @@ export function getCallerActor(c: ApiContext): CallerActor {
   if (!agentToken) return getMemberActor(c);
   const { orgId, createdBy: userId, id: tokenId } = agentToken;
   return { orgId, userId, tokenId, ip };
+}
+
+/** @param account the address of the account whose password is hashed, or its id. */
+export function getHashCaller(c: ApiContext, account: string): HashCaller {
+  return { env: c.env, config: c.var.config, address: c.var.address, account };
 }
 
 /** For work that the response must not wait for. A failure is only logged. */

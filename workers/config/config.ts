@@ -184,6 +184,14 @@ function parseConfig(env: object): Config {
   };
 }
 
+/** Tests and benchmarks turn the limits by source off; a hosted service ignores that. */
+export function hasRateLimits({
+  AUTH_RATE_LIMIT: setting,
+  HOSTED: hosted,
+}: Pick<Config, "AUTH_RATE_LIMIT" | "HOSTED">): boolean {
+  return setting === "on" || hosted;
+}
+
 /** The public URL of a host, with the scheme and port that visitors use. No trailing slash. */
 export function publicUrl(config: Config, host: string): string {
   return `${config.PUBLIC_SCHEME}://${host}${config.portSuffix}`;

@@ -6,7 +6,7 @@ import {
   MFA_GUESSES_WINDOW_MS,
 } from "../limits.ts";
 import type { Database } from "./database.ts";
-import { emailCodes, mfaChallenges, passwordResets } from "./tables/accounts.ts";
+import { emailCodes, mfaChallenges, mfaRemovals, passwordResets } from "./tables/accounts.ts";
 import { invitations } from "./tables/organizations.ts";
 import { sessions } from "./tables/sessions.ts";
 import { deviceCodes } from "./tables/tokens.ts";
@@ -17,6 +17,7 @@ const EXPIRING_TABLES = {
   devices: { table: deviceCodes, keepMs: 0 },
   // Until then, the row counts the guesses at an account's codes.
   codes: { table: emailCodes, keepMs: EMAIL_CODE_GUESSES_WINDOW_MS },
+  removals: { table: mfaRemovals, keepMs: 0 },
   resets: { table: passwordResets, keepMs: 0 },
   // Until then, the rows count an account's wrong guesses.
   challenges: { table: mfaChallenges, keepMs: MFA_GUESSES_WINDOW_MS },

@@ -17,6 +17,8 @@ export interface MemberActor extends Actor {
   orgId: string;
   userId: string;
   role: Role;
+  /** undefined: the setup of a server, which has no session. */
+  sessionId?: string;
 }
 
 /** An agent that calls with its own token; `userId` is the token's owner. */

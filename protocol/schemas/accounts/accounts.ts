@@ -13,6 +13,7 @@ export const Credentials = z.object({ email: TypedEmail, password: z.string() })
 export const EmailAddress = z.object({ email: TypedEmail });
 export const EmailCode = z.object({ email: TypedEmail, code: z.string() });
 export const Status = z.object({ status: z.string() });
+export type Status = z.infer<typeof Status>;
 
 export const AccountSummary = z.object({
   access_token: z.string(),
@@ -51,10 +52,17 @@ export const Entitlements = z.object({
 export type Entitlements = z.infer<typeof Entitlements>;
 
 export const Me = AccountSummary.extend({
+  /** false: the account signs in through a provider only. */
+  has_password: z.boolean(),
   mfa_enabled: z.boolean(),
+  /** When a mailed link can remove the second factor; null: no removal is pending. */
+  mfa_removable_at: Instant.nullable(),
   entitlements: Entitlements,
 });
 export type Me = z.infer<typeof Me>;
+
+/** For a caller who knows whose session the cookie should be. */
+export const RenewSession = z.object({ user_id: z.uuid().optional() });
 
 export const AccessToken = z.object({ access_token: z.string() });
 export type AccessToken = z.infer<typeof AccessToken>;
@@ -74,4 +82,17 @@ export type Session = z.infer<typeof Session>;
 export const SessionList = z.object({ sessions: z.array(Session) });
 export type SessionList = z.infer<typeof SessionList>;
 
-export const PasswordReset = z.object({ token: z.string(), new_password: z.string() });
+export const PasswordReset = z.object({
+  token: z.string(),
+  new_password: z.string(),
+  /** true: the capability tokens and master keys that sessions of the account minted stay valid. */
+  keep_tokens: z.boolean().default(false),
+});
+
+/** A password, or a code of the second factor. */
+export const Reauthenticate = z
+  .object({ password: z.string().optional(), code: z.string().optional() })
+  .refine(({ password, code }) => (password === undefined) !== (code === undefined), {
+    path: ["password"],
+    error: "is required unless code is given, and must not be given together with it",
+  });

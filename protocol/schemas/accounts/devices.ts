@@ -17,6 +17,11 @@ export const DeviceAuthorization = z.object({
   expires_in: z.int(),
 });
 export const DeviceCode = z.object({ device_code: z.string() });
+/** The longest time that a poll waits for an approval. */
+const DEVICE_POLL_MAX_SECONDS = 25;
+export const PollDevice = DeviceCode.extend({
+  wait: z.number().min(0).max(DEVICE_POLL_MAX_SECONDS).default(DEVICE_POLL_MAX_SECONDS),
+});
 export const DeviceQuery = z.object({ code: z.string() });
 export const PendingDevice = z.object({ label: z.string(), user_code: z.string() });
 export type PendingDevice = z.infer<typeof PendingDevice>;

@@ -39,3 +39,8 @@ export const VerifyMfaChallenge = z
     error: "is required unless recovery_code is given, and must not be given together with it",
   });
 export type VerifyMfaChallenge = z.infer<typeof VerifyMfaChallenge>;
+
+/** Of a login that asks for a second factor that its user does not have. */
+export const RequestMfaRemoval = z.object({ challenge_token: z.string() });
+/** The token of the mailed link. */
+export const MfaRemovalToken = z.object({ token: z.string() });

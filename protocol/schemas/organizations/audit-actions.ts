@@ -39,7 +39,11 @@ export const AUDIT_ACTIONS = {
     resource: "user",
     description: "An email with a link to reset the password was sent.",
   },
-  password_reset: { resource: "user", description: "The password was reset with such a link." },
+  password_reset: {
+    resource: "user",
+    description:
+      "The password was reset with such a link; `metadata.keepTokens` says whether tokens were kept.",
+  },
   identity_linked: {
     resource: "user",
     description: "The account can sign in with a provider; `metadata.provider` names it.",
@@ -52,6 +56,23 @@ export const AUDIT_ACTIONS = {
   mfa_failed: {
     resource: "user",
     description: "A factor of two-factor authentication was wrong; `metadata.factor` says which.",
+  },
+  mfa_removal_requested: {
+    resource: "user",
+    description: "A link that removes two-factor authentication after a day was mailed.",
+  },
+  mfa_removal_canceled: {
+    resource: "user",
+    description: "The removal of two-factor authentication was canceled.",
+  },
+  reauthentication_failed: {
+    resource: "user",
+    description:
+      "A signed-in user sent a wrong password or code to prove who they are; `metadata.factor` says which.",
+  },
+  session_reauthenticated: {
+    resource: "session",
+    description: "The user proved again who they are; `metadata.factor` names the proof.",
   },
   session_created: { resource: "session", description: "The user signed in." },
   session_revoked: { resource: "session", description: "The session was ended." },

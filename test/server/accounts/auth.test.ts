@@ -3,6 +3,7 @@ import { argon2id } from "@noble/hashes/argon2.js";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { fromBase64 } from "../../../shared/bytes.ts";
 import type { AccountSummary, Me } from "../../../protocol/schemas/accounts/accounts.ts";
+import { SIGN_UP_MAILS_HOURLY_MAX } from "../../../workers/limits.ts";
 import {
   createCaller,
   getFirstCookie,
@@ -88,20 +89,6 @@ describe("signing up", () => {
     expect((await logIn(email)).status).toBe(200);
   });
 
-  test("sets the password of the sign-up whose code is entered", async () => {
-    const email = newEmail();
-    await signUp(email, "the attacker's password");
-    const firstCode = await api.getMailedCode(email);
-    await signUp(email, PASSWORD);
-    const code = await waitUntil(async () => {
-      const newest = await api.getMailedCode(email);
-      return newest === firstCode ? null : newest;
-    });
-    await verify(email, code);
-    expect((await logIn(email, "the attacker's password")).status).toBe(401);
-    expect((await logIn(email)).status).toBe(200);
-  });
-
   test.each([
     ["an address without an @", { email: "no-at-sign", password: PASSWORD }, "email"],
     [
@@ -140,7 +127,8 @@ describe("signing up", () => {
     const email = newEmail();
     const replies = await Promise.all(Array.from({ length: 20 }, () => signUp(email)));
     expect(new Set(replies.map(({ status }) => status))).toEqual(new Set([201]));
-    await waitUntil(async () => (await api.readMailsTo(email)).length === 20);
+    // One address receives at most ten mails an hour. Later sign-ups send none, and leave the last code valid.
+    await waitUntil(async () => (await api.readMailsTo(email)).length === SIGN_UP_MAILS_HOURLY_MAX);
     const codes = (await api.readMailsTo(email)).map(
       (mail) => /^Subject: (\d{6}) /m.exec(mail)![1]!,
     );
@@ -348,7 +336,9 @@ describe("the account", () => {
       user: { id: owner.userId, email: owner.email },
       active_org: expect.objectContaining({ id: owner.orgId, role: "owner" }),
       is_superadmin: false,
+      has_password: true,
       mfa_enabled: false,
+      mfa_removable_at: null,
       entitlements: {
         plan: "enterprise",
         trial_ends_at: null,

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { fromBase64 } from "../../../shared/bytes.ts";
-import { startApi, type Person, type TestApi } from "../../harness/server/api.ts";
+import { startApi, waitUntil, type Person, type TestApi } from "../../harness/server/api.ts";
 
 interface DeviceRequest {
   device_code: string;
@@ -26,8 +26,8 @@ afterAll(() => api.stop());
 async function start(label = "a laptop"): Promise<DeviceRequest> {
   return (await api.anonymous.post<DeviceRequest>("/auth/cli/start", { label })).body;
 }
-const poll = (code: string) =>
-  api.anonymous.post<CollectedToken>("/auth/cli/poll", { device_code: code });
+const poll = (code: string, wait = 0) =>
+  api.anonymous.post<CollectedToken>("/auth/cli/poll", { device_code: code, wait });
 const approve = (code: string, by = owner) =>
   by.post<CollectedToken>("/auth/cli/authorize", { device_code: code });
 
@@ -80,6 +80,67 @@ describe("the device flow", () => {
       status: 400,
       body: { error: "slow_down", retry_after_seconds: 2 },
     });
+  });
+
+  test("answers a waiting poll as soon as the request is approved", async () => {
+    const { device_code, user_code } = await start("a waiting machine");
+    const waiting = poll(device_code, 25);
+    await waitUntil(async () => {
+      const [row] = await api.sql<{ polled: boolean }>(
+        "select last_polled_at is not null as polled from device_codes where label = 'a waiting machine'",
+      );
+      return row!.polled;
+    });
+    // The waiting poll holds the only place of its machine.
+    expect(await poll(device_code, 25)).toMatchObject({ body: { error: "slow_down" } });
+    const approved = await approve(user_code);
+    expect(await waiting).toMatchObject({ status: 200, body: approved.body });
+  });
+
+  test("does not give the token to a machine that has left, but to its next poll", async () => {
+    const { device_code, user_code } = await start("a machine that left");
+    const left = new AbortController();
+    const waiting = api.anonymous.send("POST", "/auth/cli/poll", {
+      headers: { "content-type": "application/json" },
+      body: JSON.stringify({ device_code, wait: 25 }),
+      signal: left.signal,
+    });
+    await waitUntil(async () => {
+      const rows = await api.sql(
+        "select 1 from device_codes where label = 'a machine that left' and last_polled_at is not null",
+      );
+      return rows.length > 0;
+    });
+    left.abort();
+    await expect(waiting).rejects.toThrow();
+    await approve(user_code);
+    const collected = await waitUntil(async () => {
+      const reply = await poll(device_code);
+      return reply.status === 200 && reply;
+    });
+    expect(collected.body.label).toBe("a machine that left");
+  });
+
+  test("waits as long as the machine asks, up to 25 seconds", async () => {
+    const { device_code } = await start();
+    expect(await poll(device_code, 0.3)).toMatchObject({
+      body: { error: "authorization_pending" },
+    });
+    expect(await poll(device_code, 26)).toMatchObject({
+      status: 400,
+      body: { error: "invalid_request", fields: [{ path: "wait" }] },
+    });
+  });
+
+  test("lets sixteen machines of one address wait at a time", async () => {
+    const started = await Promise.all(Array.from({ length: 20 }, () => start()));
+    const replies = await Promise.all(started.map(({ device_code }) => poll(device_code, 2)));
+    const countErrors = (code: string) =>
+      replies.filter(({ body }) => "error" in body && body.error === code).length;
+    // A poll whose machine has just left may still have its place.
+    expect(countErrors("authorization_pending")).toBeLessThanOrEqual(16);
+    expect(countErrors("authorization_pending")).toBeGreaterThanOrEqual(12);
+    expect(countErrors("slow_down")).toBe(20 - countErrors("authorization_pending"));
   });
 
   test("is approved once, also by concurrent approvals", async () => {

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { PersonalEvent } from "../../../protocol/schemas/organizations/audit.ts";
 import type { Session } from "../../../protocol/schemas/accounts/accounts.ts";
+import { SESSIONS_PER_USER_MAX } from "../../../workers/limits.ts";
 import {
   createCaller,
   getFirstCookie,
@@ -308,6 +309,23 @@ describe("the refresh cookie", () => {
     const own = { origin: api.server.url, "sec-fetch-site": "same-origin" };
     expect((await refresh(cookie, own)).status).toBe(200);
   });
+});
+
+test("the least recently used session ends when a user has a hundred", async () => {
+  const owner = await api.owner();
+  const ids = Array.from({ length: SESSIONS_PER_USER_MAX }, () => crypto.randomUUID());
+  for (let n = 1; n < SESSIONS_PER_USER_MAX; n++) {
+    await api.sql(
+      `insert into sessions (id, user_id, org_id, refresh_hash, expires_at, device, ip, last_seen_at)
+       values ($1::uuid, $2, $3, $1::text, now() + interval '1 day', '', '', now() - $4 * interval '1 minute')`,
+      [ids[n], owner.userId, owner.orgId, n],
+    );
+  }
+  await api.logIn(owner.email, PASSWORD);
+  const listed = await listSessions(owner);
+  expect(listed).toHaveLength(SESSIONS_PER_USER_MAX);
+  expect(listed.map((session) => session.id)).not.toContain(ids[SESSIONS_PER_USER_MAX - 1]);
+  expect(await findCurrentSession(owner)).toBeDefined();
 });
 
 test("on https the cookie is Secure", async () => {

@@ -32,6 +32,31 @@ test.each([
   });
 });
 
+test("the setup works after sign-ups of others, and takes over an unconfirmed sign-up with its address", async () => {
+  const { setupCode: code } = api.server;
+  const confirmed = await api.signUp();
+  const stranger = { email: "owner@tunnels.example", password: "the password of a stranger" };
+  await api.anonymous.post("/auth/signup", stranger);
+  expect(await setUp({ code, email: confirmed.email })).toMatchObject({
+    status: 409,
+    body: { error: "duplicate_name" },
+  });
+  expect((await confirmed.get<Me>("/auth/me")).body.is_superadmin).toBe(false);
+
+  await using another = await startApi({ shared: false });
+  await another.anonymous.post("/auth/signup", stranger);
+  const mailed = await another.getMailedCode(stranger.email);
+  const owner = { code: another.server.setupCode, email: stranger.email };
+  const { status, body } = await another.anonymous.post<SetupResult>("/setup", owner);
+  expect(status).toBe(201);
+  const verification = { email: stranger.email, code: mailed };
+  const verified = await another.anonymous.post("/auth/verify-email-otp", verification);
+  expect(verified.status).toBe(400);
+  expect((await another.anonymous.post("/auth/login", stranger)).status).toBe(401);
+  const signedIn = await another.logIn(stranger.email, body.password!);
+  expect((await signedIn.get<Me>("/auth/me")).body.is_superadmin).toBe(true);
+});
+
 test("the setup creates one owner, also with concurrent requests, with a token that opens tunnels", async () => {
   const { setupCode: code } = api.server;
   const replies = await Promise.all(Array.from({ length: 20 }, () => setUp({ code })));
@@ -50,8 +75,11 @@ test("the setup creates one owner, also with concurrent requests, with a token t
   agent.socket?.close();
 });
 
-test("the setup answers 404 once there is an account", async () => {
+test("the setup answers 404 once there is an owner, and says how to sign in", async () => {
   const { setupCode: code } = api.server;
-  expect((await setUp({ code })).status).toBe(404);
+  expect(await setUp({ code })).toMatchObject({
+    status: 404,
+    body: { error: "not_found", message: expect.stringContaining("underpass login") },
+  });
   expect((await setUp({ code: "wrong" })).status).toBe(404);
 });

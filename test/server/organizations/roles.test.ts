@@ -24,6 +24,8 @@ const LOWEST_ROLE: Record<string, Role> = {
   "POST /auth/mfa/enroll": "viewer",
   "POST /auth/mfa/enroll/verify": "viewer",
   "POST /auth/mfa/disable": "viewer",
+  "DELETE /auth/mfa/removal": "viewer",
+  "POST /auth/reauthenticate": "viewer",
   "GET /auth/cli/request": "member",
   "POST /auth/cli/authorize": "member",
   "GET /me/events": "viewer",

@@ -1,8 +1,9 @@
 /** Requests that pages of other origins make a browser send: they can neither read a response nor change anything. */
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Tunnel } from "../../../protocol/schemas/tunnels/tunnels.ts";
 import {
   createCaller,
+  newAddress,
   newEmail,
   PASSWORD,
   startApi,
@@ -92,4 +93,68 @@ test("responses about accounts are not cached", async () => {
     await api.anonymous.post("/auth/forgot", { email: newEmail() }),
   ];
   for (const { headers } of replies) expect(headers.get("cache-control")).toBe("no-store");
+});
+
+const refresh = (cookie: string) => createCaller(api.server, { cookie }).post("/auth/refresh");
+
+describe("a refresh cookie that another host of the site may have set", () => {
+  test("is refused beside the own one, in any order, and neither session is touched", async () => {
+    const [victim, attacker] = [await api.owner(), await api.owner()];
+    for (const cookies of [
+      [victim, attacker],
+      [attacker, victim],
+      [victim, victim],
+    ]) {
+      const reply = await refresh(cookies.map(({ cookie }) => cookie).join("; "));
+      expect([reply.status, reply.headers.getSetCookie()]).toEqual([401, []]);
+    }
+    for (const { cookie } of [victim, attacker]) expect((await refresh(cookie)).status).toBe(200);
+  });
+
+  test("is refused when it is not the session of the expected user, and stays valid", async () => {
+    const [victim, attacker] = [await api.owner(), await api.owner()];
+    const renewAs = (userId: string) =>
+      createCaller(api.server, { cookie: attacker.cookie }).post(`/auth/refresh?user_id=${userId}`);
+    const reply = await renewAs(victim.userId);
+    expect([reply.status, reply.headers.getSetCookie()]).toEqual([401, []]);
+    expect((await renewAs("nobody")).status).toBe(400);
+    expect((await renewAs(attacker.userId)).status).toBe(200);
+  });
+
+  test("is refused on https without the cookie that binds it to this host", async () => {
+    await using secure = await startApi({ kind: "public" });
+    const [victim, attacker] = [await secure.owner(), await secure.owner()];
+    const logIn = async ({ email }: Person) => {
+      const { headers } = await createCaller(secure.server, {
+        "x-forwarded-for": newAddress(),
+      }).post("/auth/login", { email, password: PASSWORD });
+      const [cookie, binding] = headers.getSetCookie();
+      expect(binding).toMatch(
+        /^__Host-qnt_binding=[0-9a-f]{64}; Max-Age=2592000; Path=\/; HttpOnly; Secure; SameSite=Lax$/,
+      );
+      return { cookie: cookie!.split(";")[0]!, binding: binding!.split(";")[0]! };
+    };
+    const [own, tossed] = [await logIn(victim), await logIn(attacker)];
+    const renew = (cookie: string, headers: object = { origin: secure.server.url }) =>
+      createCaller(secure.server, {
+        ...headers,
+        cookie,
+        "x-forwarded-for": newAddress(),
+      }).post("/auth/refresh");
+    for (const cookies of [
+      [tossed.cookie],
+      [tossed.cookie, own.binding],
+      [tossed.cookie, own.binding, tossed.binding],
+      [own.cookie, tossed.cookie, own.binding],
+    ]) {
+      const reply = await renew(cookies.join("; "));
+      expect([reply.status, reply.headers.getSetCookie()]).toEqual([401, []]);
+    }
+    expect((await renew(tossed.cookie, { "sec-fetch-site": "same-origin" })).status).toBe(401);
+    const renewed = await renew(`${own.cookie}; ${own.binding}`);
+    expect(renewed.status).toBe(200);
+    expect(renewed.headers.getSetCookie()[1]).toContain(own.binding);
+    // A program sends the cookie that it has stored itself, and none that a page has set.
+    expect((await renew(tossed.cookie, {})).status).toBe(200);
+  });
 });

@@ -2,11 +2,11 @@
 import { BasicAuthState, SetBasicAuth } from "../../../protocol/schemas/access/basic-auth.ts";
 import { IdParams } from "../../../protocol/schemas/scalars.ts";
 import { ApiError } from "../../errors.ts";
-import { hashPassword } from "../../identity/accounts/passwords.ts";
+import { hashPassword } from "../../identity/accounts/password-hashing.ts";
 import { mayUse } from "../../store/billing/plans.ts";
 import { setBasicAuth } from "../../store/access/gates.ts";
 import { allow } from "../guard.ts";
-import { createRouter, getMemberActor, jsonResponse, route } from "../route.ts";
+import { createRouter, getHashCaller, getMemberActor, jsonResponse, route } from "../route.ts";
 import { requireSettingChanged } from "./gate-changes.ts";
 
 export const basicAuth = createRouter();
@@ -30,7 +30,8 @@ basicAuth.openapi(
     if (!mayUse("tunnelPassword", c.var.principal, new Date())) {
       throw new ApiError("upgrade_required", "Your plan does not include passwords for tunnels.");
     }
-    const auth = { username: username ?? user ?? "", passwordHash: hashPassword(password) };
+    const passwordHash = await hashPassword(getHashCaller(c, c.var.principal.userId), password);
+    const auth = { username: username ?? user ?? "", passwordHash };
     requireSettingChanged(await setBasicAuth(c.var.db, getMemberActor(c), id, auth));
     return c.json({ id, auth_enabled: true }, 200);
   },

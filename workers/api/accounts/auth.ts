@@ -14,17 +14,18 @@ import {
 } from "../../../protocol/schemas/accounts/accounts.ts";
 import { Ok } from "../../../protocol/schemas/scalars.ts";
 import { encryptMail } from "../../integrations/mail/mail.ts";
-import { alreadyRegisteredMail, verificationMail } from "../../integrations/mail/mails.ts";
+import {
+  alreadyRegisteredMail,
+  choosePasswordMail,
+  verificationMail,
+} from "../../integrations/mail/mails.ts";
 import { ApiError } from "../../errors.ts";
-import { randomEmailCode } from "../../identity/accounts/codes.ts";
+import { randomEmailCode, randomSecret } from "../../identity/accounts/codes.ts";
 import { isEmailAddress, normalizeEmail } from "../../identity/accounts/emails.ts";
 import { getFirstOrganizationTerms } from "../../identity/new-organization.ts";
-import {
-  hashPassword,
-  getPasswordError,
-  verifyPassword,
-} from "../../identity/accounts/passwords.ts";
-import { keyedHashes } from "../../identity/encryption.ts";
+import { hashNewPassword, verifyPassword } from "../../identity/accounts/password-hashing.ts";
+import { getPasswordError } from "../../identity/accounts/passwords.ts";
+import { keyedHashes, sha256Hex } from "../../identity/encryption.ts";
 import { getEntitlements } from "../../store/billing/plans.ts";
 import {
   findUserByEmail,
@@ -33,9 +34,11 @@ import {
   verifyEmail,
   type NewCode,
 } from "../../store/accounts/accounts.ts";
+import { findPendingRemoval } from "../../store/accounts/mfa-removals.ts";
 import { allow } from "../guard.ts";
 import {
   createRouter,
+  getHashCaller,
   invalidField,
   jsonResponse,
   route,
@@ -54,6 +57,7 @@ auth.openapi(
     summary: "Sign up",
     guard: rateLimited,
     body: Credentials,
+    failures: ["unavailable"],
     responses: { 201: jsonResponse("Returned whether or not the address has an account.", Status) },
   }),
   async (c) => {
@@ -66,7 +70,7 @@ auth.openapi(
     const { config, db } = c.var;
     await signUp(db, {
       ...(await newCode(c, email)),
-      passwordHash: hashPassword(password),
+      passwordHash: await hashNewPassword(getHashCaller(c, email), password),
       mailIfVerified: await encryptMail(config, alreadyRegisteredMail(email, config)),
     });
     return c.json({ status: "pending_email_verification" }, 201);
@@ -80,21 +84,39 @@ auth.openapi(
     summary: "Verify an email address with the code from the email",
     guard: rateLimited,
     body: EmailCode,
-    responses: { 200: jsonResponse("Verified. The account can log in.", Status) },
+    description:
+      "When sign-ups with different passwords used the address, none of them counts: the status is `password_required`, and a link to set the password is mailed.",
+    responses: {
+      200: jsonResponse(
+        "`verified`: the account can log in. `password_required`: it can once its password is set.",
+        Status,
+      ),
+    },
     failures: ["invalid_code"],
   }),
   async (c) => {
     const { email: given, code } = c.req.valid("json");
     const { config, db, address } = c.var;
     const email = normalizeEmail(given);
-    const verified = await verifyEmail(db, {
+    const token = randomSecret();
+    const outcome = await verifyEmail(db, {
       email,
       codeHashes: await hashEmailCode(c, email, code),
       terms: getFirstOrganizationTerms(config),
+      passwordLink: {
+        tokenHash: await sha256Hex(token),
+        mail: await encryptMail(config, choosePasswordMail(email, token, config)),
+      },
       ip: address,
     });
-    if (!verified) throw new ApiError("invalid_code", "The code is wrong or has expired.");
-    return c.json({ status: "verified" }, 200);
+    switch (outcome) {
+      case "verified":
+        return c.json({ status: "verified" }, 200);
+      case "no_password":
+        return c.json({ status: "password_required" }, 200);
+      case null:
+        throw new ApiError("invalid_code", "The code is wrong or has expired.");
+    }
   },
 );
 
@@ -133,12 +155,14 @@ auth.openapi(
         z.union([AccountSummary, MfaRequired]),
       ),
     },
-    failures: ["unauthorized"],
+    failures: ["unauthorized", "unavailable"],
   }),
   async (c) => {
-    const { email, password } = c.req.valid("json");
-    const user = await findUserByEmail(c.var.db, normalizeEmail(email));
-    const matches = verifyPassword(user?.passwordHash ?? null, password);
+    const { email: given, password } = c.req.valid("json");
+    const email = normalizeEmail(given);
+    const user = await findUserByEmail(c.var.db, email);
+    const caller = getHashCaller(c, email);
+    const matches = await verifyPassword(caller, user?.passwordHash ?? null, password);
     if (!user?.emailVerifiedAt || !matches) {
       const message =
         "The email address or the password is wrong, or the address is not verified yet.";
@@ -156,11 +180,21 @@ auth.openapi(
     guard: allow("account:self"),
     responses: { 200: jsonResponse("The account.", Me) },
   }),
-  (c) => {
-    const { config, principal, accessToken } = c.var;
+  async (c) => {
+    const { config, db, principal, accessToken } = c.var;
+    const { mfaEnabled, hasPassword, userId } = principal;
     const entitlements = getEntitlements(principal, config.HOSTED, new Date());
-    const summary = toAccountSummary(principal, accessToken);
-    return c.json({ ...summary, mfa_enabled: principal.mfaEnabled, entitlements }, 200);
+    const removal = mfaEnabled ? await findPendingRemoval(db, userId) : null;
+    return c.json(
+      {
+        ...toAccountSummary(principal, accessToken),
+        has_password: hasPassword,
+        mfa_enabled: mfaEnabled,
+        mfa_removable_at: removal?.toISOString() ?? null,
+        entitlements,
+      },
+      200,
+    );
   },
 );
 

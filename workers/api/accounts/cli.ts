@@ -6,6 +6,7 @@ import { DEVICE_CODE_MAX_MS } from "../../limits.ts";
 import {
   DeviceCode,
   DeviceQuery,
+  PollDevice,
   DeviceToken,
   StartDevice,
   DeviceAuthorization,
@@ -18,6 +19,7 @@ import {
   parseUserCode,
   formatUserCode,
 } from "../../identity/accounts/codes.ts";
+import { getAddressGroup } from "../../../shared/address-group.ts";
 import { toBase64 } from "../../../shared/bytes.ts";
 import { newCliToken, signTokenRow } from "../../identity/tokens/minting.ts";
 import { sha256Hex } from "../../identity/encryption.ts";
@@ -27,10 +29,12 @@ import {
   insertDeviceAuthorization,
   pollDeviceAuthorization,
   type DeviceSelector,
+  type PollResult,
 } from "../../store/accounts/device-authorizations.ts";
 import { allow } from "../guard.ts";
-import { createRouter, getMemberActor, jsonResponse, route } from "../route.ts";
-import { rateLimited } from "../rate-limit.ts";
+import { createRouter, getMemberActor, jsonResponse, route, type ApiContext } from "../route.ts";
+import { pollRateLimited, rateLimited } from "../rate-limit.ts";
+import { announceApproval, waitForApproval } from "./waiting-polls.ts";
 
 const DEVICE_POLL_INTERVAL_SECONDS = 2;
 
@@ -79,37 +83,36 @@ cli.openapi(
   route({
     method: "post",
     path: "/auth/cli/poll",
-    summary: "Poll whether the request was approved",
-    body: DeviceCode,
+    summary: "Wait until the request was approved",
+    description:
+      "Answers as soon as the request was approved, and otherwise after `wait` seconds. Wait `interval` seconds before the next poll.",
+    guard: pollRateLimited,
+    body: PollDevice,
     responses: { 200: jsonResponse("Approved. The token is handed out only once.", DeviceToken) },
     failures: ["authorization_pending", "slow_down", "expired"],
   }),
   async (c) => {
-    const { device_code: deviceCode } = c.req.valid("json");
-    const poll = await pollDeviceAuthorization(c.var.db, await sha256Hex(deviceCode));
-    switch (poll.state) {
-      case "approved": {
-        const wireBytes = await signTokenRow(c.var.config, poll.token);
-        return c.json({ wire_bytes_b64: toBase64(wireBytes), label: poll.label }, 200);
-      }
-      case "ended":
-        throw new ApiError(
-          "expired",
-          "The request has expired, or its token has already been collected.",
-        );
-      case "waiting": {
-        if (isTooSoon(poll.lastPolledAt)) {
-          throw new ApiError(
-            "slow_down",
-            `You poll too often. Wait ${DEVICE_POLL_INTERVAL_SECONDS} seconds between polls.`,
-            {
-              retryAfterSeconds: DEVICE_POLL_INTERVAL_SECONDS,
-            },
-          );
-        }
-        throw new ApiError("authorization_pending", "The request has not been approved yet.");
-      }
+    const { device_code: deviceCode, wait } = c.req.valid("json");
+    const { db, address } = c.var;
+    const deviceCodeHash = await sha256Hex(deviceCode);
+    const first = await pollDeviceAuthorization(db, deviceCodeHash);
+    if (first.state !== "waiting") return answerPoll(c, first);
+    if (isTooSoon(first.lastPolledAt)) throw slowDown();
+    const poll = {
+      deviceId: first.deviceId,
+      source: getAddressGroup(address),
+      waitMs: wait * 1000,
+      signal: c.req.raw.signal,
+    };
+    const ended = await waitForApproval(poll, async () => {
+      const now = await pollDeviceAuthorization(db, deviceCodeHash);
+      return now.state === "waiting" ? undefined : now;
+    });
+    if (ended === "busy") throw slowDown();
+    if (!ended) {
+      throw new ApiError("authorization_pending", "The request has not been approved yet.");
     }
+    return answerPoll(c, ended);
   },
 );
 
@@ -149,13 +152,15 @@ cli.openapi(
   }),
   async (c) => {
     const device = await toDeviceSelector(c.req.valid("json").device_code);
-    const token = await approveDeviceAuthorization(
+    const approval = await approveDeviceAuthorization(
       c.var.db,
       getMemberActor(c),
       device,
       newCliToken,
     );
-    if (token === "not_found") throw unknownCode();
+    if (approval === "not_found") throw unknownCode();
+    const { token, deviceId } = approval;
+    announceApproval(deviceId);
     const wireBytes = await signTokenRow(c.var.config, token);
     return c.json({ wire_bytes_b64: toBase64(wireBytes), label: token.name }, 200);
   },
@@ -163,6 +168,28 @@ cli.openapi(
 
 async function toDeviceSelector(code: string): Promise<DeviceSelector> {
   return { deviceCodeHash: await sha256Hex(code), userCode: parseUserCode(code) };
+}
+
+async function answerPoll(c: ApiContext, poll: Exclude<PollResult, { state: "waiting" }>) {
+  switch (poll.state) {
+    case "approved": {
+      const wireBytes = await signTokenRow(c.var.config, poll.token);
+      return c.json({ wire_bytes_b64: toBase64(wireBytes), label: poll.label }, 200);
+    }
+    case "ended":
+      throw new ApiError(
+        "expired",
+        "The request has expired, or its token has already been collected.",
+      );
+  }
+}
+
+function slowDown(): ApiError {
+  return new ApiError(
+    "slow_down",
+    `You poll too often. Wait ${DEVICE_POLL_INTERVAL_SECONDS} seconds between polls, and poll once at a time.`,
+    { retryAfterSeconds: DEVICE_POLL_INTERVAL_SECONDS },
+  );
 }
 
 function unknownCode(): ApiError {

@@ -12,7 +12,6 @@ import {
 import { encryptMail } from "../../integrations/mail/mail.ts";
 import { secondFactorMail } from "../../integrations/mail/mails.ts";
 import { ApiError } from "../../errors.ts";
-import { verifyPassword } from "../../identity/accounts/passwords.ts";
 import { hashRecoveryCode, generateRecoveryCodes } from "../../identity/accounts/recovery-codes.ts";
 import { encrypt, sha256Hex, decrypt } from "../../identity/encryption.ts";
 import {
@@ -37,7 +36,13 @@ import {
   type ApiContext,
 } from "../route.ts";
 import { rateLimited } from "../rate-limit.ts";
+import {
+  checkPassword,
+  reauthenticationRequired,
+  requireFreshSession,
+} from "./reauthentication.ts";
 import { signIn } from "./sign-in.ts";
+import { checkTotp } from "./totp-check.ts";
 import { MINUTE_MS } from "../../../shared/time.ts";
 
 /** How long a new secret can be confirmed. */
@@ -56,16 +61,17 @@ mfa.openapi(
     path: "/auth/mfa/enroll",
     summary: "Get a secret for an authenticator app",
     description:
-      "Nothing is stored: the encrypted secret is in a cookie of the caller until it is confirmed.",
+      "Nothing is stored: the encrypted secret is in a cookie of the caller until it is confirmed. The session must be fresh: its sign-in or `POST /auth/reauthenticate` is at most 10 minutes ago.",
     guard: ownAccount,
     responses: {
       200: jsonResponse("The secret. Confirm it with a code from the app.", TotpEnrollment),
     },
-    failures: ["conflict"],
+    failures: ["conflict", "reauthentication_required"],
   }),
   async (c) => {
     const { principal } = c.var;
     if (principal.mfaEnabled) throw alreadyEnabled();
+    await requireFreshSession(c);
     const secret = generateTotpSecret();
     await setPendingSecret(c, secret);
     const uri = buildTotpUri(secret, principal.email);
@@ -79,7 +85,7 @@ mfa.openapi(
     path: "/auth/mfa/enroll/verify",
     summary: "Turn two-factor authentication on",
     description:
-      "Confirms the secret with a code from the authenticator app. The other sessions of the account end.",
+      "Confirms the secret with a code from the authenticator app. The session must still be fresh. The other sessions of the account end.",
     guard: ownAccount,
     body: ConfirmTotpEnrollment,
     responses: {
@@ -88,7 +94,7 @@ mfa.openapi(
         MfaEnabled,
       ),
     },
-    failures: ["invalid_code", "conflict"],
+    failures: ["invalid_code", "conflict", "reauthentication_required"],
   }),
   async (c) => {
     const { code, secret_base32: given } = c.req.valid("json");
@@ -119,6 +125,8 @@ mfa.openapi(
         throw alreadyEnabled();
       case "code_spent":
         throw wrongCode();
+      case "session_not_fresh":
+        throw reauthenticationRequired();
     }
   },
 );
@@ -137,7 +145,7 @@ mfa.openapi(
         Status,
       ),
     },
-    failures: ["conflict"],
+    failures: ["conflict", "unavailable"],
   }),
   async (c) => {
     const { password, recovery_code: recoveryCode } = c.req.valid("json");
@@ -148,11 +156,12 @@ mfa.openapi(
       );
     }
     const { config, db, principal } = c.var;
+    const checked = password === undefined ? null : await checkPassword(c, password);
     const outcome = await disableSecondFactor(db, getMemberActor(c), {
-      prove: async (account) =>
-        password === undefined
-          ? toRecoveryProof(account.id, recoveryCode ?? "")
-          : { factor: "password", matches: verifyPassword(account.passwordHash, password) },
+      prove: async ({ id, passwordHash }) =>
+        checked
+          ? { factor: "password", matches: checked.matches && checked.hash === passwordHash }
+          : toRecoveryProof(id, recoveryCode ?? ""),
       mail: await encryptMail(config, secondFactorMail(principal.email, false, config)),
     });
     switch (outcome) {
@@ -187,9 +196,9 @@ mfa.openapi(
       ip: address,
       prove: async ({ id, mfaSecret }) => {
         const { code, recovery_code: recoveryCode } = proof;
-        if (code === undefined) return toRecoveryProof(id, recoveryCode ?? "");
-        const secret = mfaSecret && (await decrypt(config, TOTP_SECRET_PURPOSE, mfaSecret));
-        return { factor: "totp", step: secret ? findTotpStep(secret, code, Date.now()) : null };
+        return code === undefined
+          ? toRecoveryProof(id, recoveryCode ?? "")
+          : checkTotp(config, mfaSecret, code);
       },
     });
     if (!passed) {

@@ -41,7 +41,7 @@ import {
   signInNotStarted,
   providerNotConfigured,
 } from "./provider-redirects.ts";
-import { rateLimited } from "../rate-limit.ts";
+import { pollRateLimited, rateLimited } from "../rate-limit.ts";
 import { completeFirstFactor } from "./sign-in.ts";
 
 export const oauth = createRouter();
@@ -63,6 +63,7 @@ oauth.openapi(
     method: "get",
     path: "/auth/providers",
     summary: "List the providers for signing in",
+    guard: pollRateLimited,
     responses: { 200: jsonResponse("The providers that are configured.", Providers) },
   }),
   (c) => c.json({ providers: listConfiguredProviders(c.env, c.var.config) }, 200),

@@ -9,14 +9,22 @@ import { passwordChangedMail, passwordResetMail } from "../../integrations/mail/
 import { ApiError } from "../../errors.ts";
 import { randomSecret } from "../../identity/accounts/codes.ts";
 import { normalizeEmail } from "../../identity/accounts/emails.ts";
-import { hashPassword, getPasswordError } from "../../identity/accounts/passwords.ts";
+import { hashPassword } from "../../identity/accounts/password-hashing.ts";
+import { getPasswordError } from "../../identity/accounts/passwords.ts";
 import { sha256Hex } from "../../identity/encryption.ts";
 import {
   findResetEmail,
   requestPasswordReset,
   resetPassword,
 } from "../../store/accounts/password-resets.ts";
-import { createRouter, invalidField, jsonResponse, route, runInBackground } from "../route.ts";
+import {
+  createRouter,
+  getHashCaller,
+  invalidField,
+  jsonResponse,
+  route,
+  runInBackground,
+} from "../route.ts";
 import { rateLimited } from "../rate-limit.ts";
 
 export const passwords = createRouter();
@@ -52,25 +60,27 @@ passwords.openapi(
     method: "post",
     path: "/auth/reset",
     summary: "Set a new password with the token from the email",
+    description:
+      "Revokes the capability tokens and master keys that sessions of the account minted, unless `keep_tokens` is true.",
     guard: rateLimited,
     body: PasswordReset,
     responses: {
       200: jsonResponse("The password is set, and every session of the account has ended.", Status),
     },
-    failures: ["invalid_token"],
+    failures: ["invalid_token", "unavailable"],
   }),
   async (c) => {
     const { config, db, address: ip } = c.var;
-    const { token, new_password: password } = c.req.valid("json");
+    const { token, new_password: password, keep_tokens: keepTokens } = c.req.valid("json");
     const tokenHash = await sha256Hex(token);
     const email = await findResetEmail(db, tokenHash);
     if (email === null) throw invalidToken();
     const passwordError = getPasswordError(password, email);
     if (passwordError !== null) throw invalidField("new_password", passwordError);
 
-    const mail = await encryptMail(config, passwordChangedMail(email, config));
-    const passwordHash = hashPassword(password);
-    switch (await resetPassword(db, { tokenHash, passwordHash, mail, ip })) {
+    const mail = await encryptMail(config, passwordChangedMail(email, keepTokens, config));
+    const passwordHash = await hashPassword(getHashCaller(c, email), password);
+    switch (await resetPassword(db, { tokenHash, passwordHash, keepTokens, mail, ip })) {
       case "reset":
         return c.json({ status: "password_reset" }, 200);
       case "invalid_token":

@@ -1,6 +1,7 @@
 /** /auth: renewing, listing and ending sessions. */
 import {
   AccessToken,
+  RenewSession,
   SessionList,
   type Session,
 } from "../../../protocol/schemas/accounts/accounts.ts";
@@ -8,7 +9,7 @@ import { IdParams, Ok } from "../../../protocol/schemas/scalars.ts";
 import { ApiError } from "../../errors.ts";
 import { signAccessToken } from "../../identity/tokens/access-tokens.ts";
 import { getFirstOrganizationTerms } from "../../identity/new-organization.ts";
-import { verifyRefreshToken, deriveSuccessors } from "../../identity/tokens/refresh-tokens.ts";
+import { deriveSuccessors } from "../../identity/tokens/refresh-tokens.ts";
 import {
   listSessions,
   refreshSession,
@@ -26,7 +27,7 @@ import {
 } from "../route.ts";
 import { describeDevice } from "./device-name.ts";
 import { rateLimited } from "../rate-limit.ts";
-import { clearRefreshCookie, readRefreshCookie, setRefreshCookie } from "./sign-in.ts";
+import { clearRefreshCookie, readRefreshCookie, setRefreshCookie } from "./refresh-cookie.ts";
 
 export const sessions = createRouter();
 
@@ -35,7 +36,10 @@ sessions.openapi(
     method: "post",
     path: "/auth/refresh",
     summary: "Renew the access token with the refresh cookie",
+    description:
+      "`user_id` is whose session the caller expects. A cookie of another user's session is refused with 401 and stays valid. So are two cookies of the name, and, for a browser on https, a cookie without its companion `__Host-qnt_binding`.",
     guard: rateLimited,
+    query: RenewSession,
     responses: {
       200: jsonResponse("A new access token. The refresh cookie is replaced too.", AccessToken),
     },
@@ -44,22 +48,25 @@ sessions.openapi(
   async (c) => {
     refuseForeignOrigin(c);
     const { config, db, address } = c.var;
-    const current = await verifyRefreshToken(config, readRefreshCookie(c) ?? "");
+    const current = await readRefreshCookie(c);
+    if (current === "not_own") throw notOwnSession();
     const successors = current ? await deriveSuccessors(config, current) : [];
     const renewed =
       current &&
       (await refreshSession(db, {
         ...current,
         nextHash: successors[0]!.hash,
+        expectedUserId: c.req.valid("query").user_id,
         ip: address,
         terms: getFirstOrganizationTerms(config),
       }));
+    if (renewed === "another_user") throw notOwnSession();
     const next = renewed && successors.find(({ hash }) => hash === renewed.refreshHash);
     if (!next) {
       clearRefreshCookie(c);
       throw new ApiError("unauthorized", "The session has ended. Log in again.");
     }
-    setRefreshCookie(c, next);
+    await setRefreshCookie(c, next);
     const { userId: sub, orgId: org, role } = renewed;
     const claims = { sub, org, role, sid: current.sessionId };
     return c.json({ access_token: await signAccessToken(config, claims) }, 200);
@@ -121,6 +128,12 @@ sessions.openapi(
     }
   },
 );
+
+/** The cookies stay: clearing the one that this host set would leave the one that another host set. */
+function notOwnSession(): ApiError {
+  const message = "The refresh cookie may have been set by another site. Log in again.";
+  return new ApiError("unauthorized", message);
+}
 
 function toSession(row: SessionRow, currentId: string): Session {
   const { id, device, ip, createdAt, lastSeenAt } = row;

@@ -1,4 +1,4 @@
-/** POST /setup: creates the first account of a self-hosted server, with the code that is printed on its console. */
+/** POST /setup: creates the owner's account of a server, with the code that only its operator sees. */
 import { EMAIL_MAX_CHARS } from "../../../protocol/limits.ts";
 import { Setup, SetupResult } from "../../../protocol/schemas/accounts/devices.ts";
 import { ApiError } from "../../errors.ts";
@@ -7,12 +7,13 @@ import { normalizeEmail } from "../../identity/accounts/emails.ts";
 import { toBase64 } from "../../../shared/bytes.ts";
 import { newCliToken, signTokenRow } from "../../identity/tokens/minting.ts";
 import { getFirstOrganizationTerms } from "../../identity/new-organization.ts";
-import { hashPassword, getPasswordError } from "../../identity/accounts/passwords.ts";
+import { hashPassword } from "../../identity/accounts/password-hashing.ts";
+import { getPasswordError } from "../../identity/accounts/passwords.ts";
 import { equalInConstantTime } from "../../../shared/constant-time.ts";
 import { sha256Hex } from "../../identity/encryption.ts";
-import { hasAccounts, createFirstAccount } from "../../store/accounts/accounts.ts";
+import { createOwner, hasOwner } from "../../store/accounts/accounts.ts";
 import { insertToken } from "../../store/tokens/tokens.ts";
-import { createRouter, invalidField, jsonResponse, notFound, route } from "../route.ts";
+import { createRouter, getHashCaller, invalidField, jsonResponse, route } from "../route.ts";
 import { rateLimited } from "../rate-limit.ts";
 
 export const setup = createRouter();
@@ -21,18 +22,20 @@ setup.openapi(
   route({
     method: "post",
     path: "/setup",
-    summary: "Create the first account of a self-hosted server",
+    summary: "Create the owner's account of a server",
+    description:
+      "With the code that a self-hosted server prints. It works until the owner's account exists, even after sign-ups of others.",
     guard: rateLimited,
     body: Setup,
     responses: {
       201: jsonResponse("The owner's account, and a token for this machine.", SetupResult),
     },
-    failures: ["invalid_code", "not_found"],
+    failures: ["invalid_code", "not_found", "duplicate_name", "unavailable"],
   }),
   async (c) => {
     const { config, db, address } = c.var;
     const { code, label, ...chosen } = c.req.valid("json");
-    if (config.SETUP_CODE_HASH === undefined || (await hasAccounts(db))) throw notFound();
+    if (config.SETUP_CODE_HASH === undefined || (await hasOwner(db))) throw alreadySetUp();
     if (!equalInConstantTime(await sha256Hex(code.trim()), config.SETUP_CODE_HASH)) {
       throw new ApiError(
         "invalid_code",
@@ -48,17 +51,28 @@ setup.openapi(
     const passwordError = getPasswordError(password, email);
     if (passwordError !== null) throw invalidField("password", passwordError);
 
-    const account = { email, passwordHash: hashPassword(password), ip: address };
+    const passwordHash = await hashPassword(getHashCaller(c, email), password);
+    const account = { email, passwordHash, ip: address };
     const terms = getFirstOrganizationTerms(config);
     const token = await db.transaction(async (change) => {
-      const owner = await createFirstAccount(change, { ...account, terms });
-      if (!owner) return "not_first";
+      const owner = await createOwner(change, { ...account, terms });
+      if (typeof owner === "string") return owner;
       const actor = { ...owner, role: "owner" as const, ip: address };
       return insertToken(change, actor, newCliToken(label));
     });
-    if (typeof token === "string") throw notFound();
+    if (token === "has_owner") throw alreadySetUp();
+    if (token === "address_taken") {
+      const message = "This address has an account already. Choose another address for the owner.";
+      throw new ApiError("duplicate_name", message);
+    }
     const wireBytes = await signTokenRow(config, token);
     const done = { email, wire_bytes_b64: toBase64(wireBytes), label };
     return c.json(chosen.password === undefined ? { ...done, password } : done, 201);
   },
 );
+
+function alreadySetUp(): ApiError {
+  const message =
+    "This server has an owner already, so its setup code is no longer valid. Log in with `underpass login` instead.";
+  return new ApiError("not_found", message);
+}

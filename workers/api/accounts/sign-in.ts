@@ -1,20 +1,17 @@
 /** What follows a passed first factor: the second factor, or a session with its cookie. */
-import { getCookie, setCookie } from "hono/cookie";
 import { SESSION_DEVICE_MAX_CHARS } from "../../../protocol/limits.ts";
-import { REFRESH_TOKEN_MS } from "../../limits.ts";
 import type { AccountSummary, MfaRequired } from "../../../protocol/schemas/accounts/accounts.ts";
 import { ApiError } from "../../errors.ts";
 import { signAccessToken } from "../../identity/tokens/access-tokens.ts";
 import { randomSecret } from "../../identity/accounts/codes.ts";
 import { getFirstOrganizationTerms } from "../../identity/new-organization.ts";
-import { createRefreshToken, type RefreshToken } from "../../identity/tokens/refresh-tokens.ts";
+import { createRefreshToken } from "../../identity/tokens/refresh-tokens.ts";
 import { sha256Hex } from "../../identity/encryption.ts";
 import type { UserRow } from "../../store/accounts/accounts.ts";
 import { insertChallenge } from "../../store/accounts/challenges.ts";
 import { openSession, type Principal, type SecondFactor } from "../../store/accounts/sessions.ts";
 import type { ApiContext } from "../route.ts";
-
-const REFRESH_COOKIE = "qnt_refresh";
+import { setRefreshCookie } from "./refresh-cookie.ts";
 
 /** As it was when its password or a provider was verified. */
 type Account = Pick<UserRow, "id" | "passwordHash" | "mfaSecret">;
@@ -47,7 +44,7 @@ export async function signIn(
   const proof = { passwordHash: account.passwordHash, secondFactor };
   const principal = await openSession(db, session, proof, getFirstOrganizationTerms(config));
   if (!principal) throw accountChanged();
-  setRefreshCookie(c, refresh);
+  await setRefreshCookie(c, refresh);
   const accessToken = await signAccessToken(config, {
     sub: account.id,
     sid: id,
@@ -74,27 +71,4 @@ export function toAccountSummary(principal: Principal, accessToken: string): Acc
     },
     is_superadmin: principal.isSuperadmin,
   };
-}
-
-export function readRefreshCookie(c: ApiContext): string | undefined {
-  return getCookie(c, REFRESH_COOKIE);
-}
-
-export function setRefreshCookie(c: ApiContext, token: RefreshToken): void {
-  writeCookie(c, token.text, REFRESH_TOKEN_MS / 1000);
-}
-
-export function clearRefreshCookie(c: ApiContext): void {
-  writeCookie(c, "", 0);
-}
-
-/** Without a Domain attribute, so that browsers never send it to the host of a tunnel. */
-function writeCookie(c: ApiContext, value: string, maxAge: number): void {
-  setCookie(c, REFRESH_COOKIE, value, {
-    path: "/auth",
-    httpOnly: true,
-    sameSite: "Lax",
-    secure: c.var.config.PUBLIC_SCHEME === "https",
-    maxAge,
-  });
 }

@@ -51,6 +51,21 @@ export async function verifyRefreshToken(
   return tokens.find((token) => equalInConstantTime(token.text, text)) ?? null;
 }
 
+/** The value of the cookie that binds the refresh cookie of a session. It stays the same when that one is replaced. */
+export async function deriveBinding(config: Config, { sessionId }: RefreshToken): Promise<string> {
+  const [binding] = await keyedHashes(config, "refresh binding", sessionId);
+  return binding;
+}
+
+export async function verifyBinding(
+  config: Config,
+  { sessionId }: RefreshToken,
+  presented: string,
+): Promise<boolean> {
+  const bindings = await keyedHashes(config, "refresh binding", sessionId);
+  return bindings.some((binding) => equalInConstantTime(binding, presented));
+}
+
 /** One token for each key: they differ in their proof. */
 async function deriveTokens(
   config: Config,

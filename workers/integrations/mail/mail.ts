@@ -1,6 +1,7 @@
 /** Encrypts mails for the outbox, and sends them from it: through the gateway, or directly by SMTP. */
 import type { Config } from "../../config/config.ts";
 import type { Env } from "../../env.ts";
+import { hasGateway, postToGateway } from "../../gateway.ts";
 import { isEmailAddress } from "../../identity/accounts/emails.ts";
 import { encrypt, decrypt } from "../../identity/encryption.ts";
 import type { Mailbox } from "../../config/mailbox.ts";
@@ -33,30 +34,16 @@ export async function sendMail(
   const mail = JSON.parse(await decrypt(config, PURPOSE, encrypted)) as Mail;
   // SMTP is line-based: an address that contains a line break would add a command.
   if (!isEmailAddress(mail.to)) return "refused";
-  const gateway = mailGateway(env);
-  if (gateway) return sendThroughGateway(gateway, env, { ...mail, from: config.MAIL_FROM });
+  if (hasGateway(env)) return sendThroughGateway(env, { ...mail, from: config.MAIL_FROM });
   if (config.SMTP_URL) return sendOverSmtp(config.SMTP_URL, mail, config.MAIL_FROM);
   throw new Error("SMTP_URL is not set: mail can't be sent");
 }
 
-type Send = (path: string, init: RequestInit) => Promise<Response>;
-
-function mailGateway({ MAIL_GATEWAY: gateway, GATEWAY_URL: url }: Env): Send | undefined {
-  if (gateway) return (path, init) => gateway.fetch(`http://gateway${path}`, init);
-  if (url !== undefined) return (path, init) => fetch(new URL(path, url), init);
-  return undefined;
-}
-
 async function sendThroughGateway(
-  send: Send,
-  { GATEWAY_SECRET: secret }: Env,
+  env: Env,
   mail: Mail & { from: Mailbox },
 ): Promise<"sent" | "refused"> {
-  const response = await send("/mail", {
-    method: "POST",
-    headers: { authorization: `Bearer ${secret ?? ""}`, "content-type": "application/json" },
-    body: JSON.stringify(mail),
-  });
+  const response = await postToGateway(env, "/mail", mail);
   await response.body?.cancel();
   if (response.status === MAIL_REFUSED_STATUS) return "refused";
   if (!response.ok) throw new Error(`the mail gateway answered with status ${response.status}`);

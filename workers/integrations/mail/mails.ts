@@ -21,7 +21,7 @@ export function verificationMail(to: string, code: string): Mail {
     `${code} is your Underpass code`,
     [
       "Enter this code to verify your email address. It is valid for 10 minutes.",
-      "This address was used to sign up for Underpass. If you did not sign up, ignore this email: without the code, no account is activated.",
+      "This address was used to sign up for Underpass. Enter the code only on the page where you have just signed up. If you did not sign up, ignore this email: without the code, no account is activated.",
     ],
     { code },
   );
@@ -54,12 +54,29 @@ export function passwordResetMail(to: string, token: string, config: Config): Ma
   );
 }
 
-export function passwordChangedMail(to: string, config: Config): Mail {
+/** For an address that was verified after sign-ups with different passwords. */
+export function choosePasswordMail(to: string, token: string, config: Config): Mail {
+  return composeMail(
+    to,
+    "Choose your Underpass password",
+    [
+      "Your email address is verified. This address was used to sign up with different passwords, perhaps not only by you, so none of them was accepted. Follow this link to choose your password. It is valid for one hour and works once.",
+      `If you use the API instead of the page, this is the token: ${token}`,
+    ],
+    { label: "Choose your password", url: `${config.publicOrigin}/reset#token=${token}` },
+  );
+}
+
+/** @param hasKeptTokens whether the tokens that sessions minted stay valid. */
+export function passwordChangedMail(to: string, hasKeptTokens: boolean, config: Config): Mail {
+  const tokens = hasKeptTokens
+    ? "Capability tokens stay valid."
+    : "Capability tokens and master keys that were minted in its sessions were revoked.";
   return composeMail(
     to,
     "Your Underpass password was changed",
     [
-      "The password of your account was changed with a link that was sent to this address. All sessions were signed out.",
+      `The password of your account was changed with a link that was sent to this address. All sessions were signed out. ${tokens}`,
       "If you did not change it, another person can read your email: secure your mailbox first, then set a new password.",
     ],
     { label: "Sign in", url: config.publicOrigin },
@@ -80,6 +97,27 @@ export function secondFactorMail(to: string, isOn: boolean, config: Config): Mai
       "If you did not do this, another person has access to your account: set a new password, then check its sessions and recent events.",
     ],
     { label: "Your account", url: config.publicOrigin },
+  );
+}
+
+/** The page of the link offers both: to remove the second factor, and to cancel that. */
+export function removalRequestedMail(
+  to: string,
+  { token, usableAt }: { token: string; usableAt: Date },
+  config: Config,
+): Mail {
+  return composeMail(
+    to,
+    "Two-factor authentication for your Underpass account can be removed soon",
+    [
+      `A person who knows your password asked to remove two-factor authentication from your account. From ${usableAt.toUTCString()} on, and for 7 days, this link removes it. Until then, and also later, the same link cancels the request.`,
+      `If you use the API instead of the page, this is the token: ${token}`,
+      "If you did not ask for this, another person knows your password: cancel the request with the link, then set a new password, which cancels it too.",
+    ],
+    {
+      label: "Cancel the request, or remove two-factor authentication",
+      url: `${config.publicOrigin}/two-factor#token=${token}`,
+    },
   );
 }
 

@@ -1,18 +1,22 @@
 /** Accounts, each created with an organization of its own. */
 import { ago } from "../clock.ts";
-import { and, eq, gt, inArray, isNull, lt, not, notExists, or, sql } from "drizzle-orm";
-import { EMAIL_CODE_GUESSES_WINDOW_MS } from "../../limits.ts";
+import { and, desc, eq, gt, inArray, isNull, lt, lte, not, notExists, or, sql } from "drizzle-orm";
+import { EMAIL_CODE_GUESSES_WINDOW_MS, SIGN_UP_MAILS_HOURLY_MAX } from "../../limits.ts";
 import type { UnitOfWork, Database } from "../database.ts";
 import type { Transaction } from "../transaction.ts";
 import { insertInitialOrganization, type InitialPlan } from "../organizations/organizations.ts";
 import type { OutboxMessage } from "../outbox-messages.ts";
+import { insertPasswordLink, type PasswordLink } from "./password-resets.ts";
 import { emailCodes, users } from "../tables/accounts.ts";
-import { MINUTE_MS } from "../../../shared/time.ts";
+import { HOUR_MS, MINUTE_MS } from "../../../shared/time.ts";
 
 const EMAIL_CODE_MAX_MS = 10 * MINUTE_MS;
 const EMAIL_CODE_MAX_ATTEMPTS = 5;
 /** Guesses at the codes of one address per hour, even if new codes are requested. */
 const EMAIL_CODE_HOURLY_MAX_GUESSES = 20;
+
+/** Sign-ups that wait for their confirmation. Rate limits count by source; this bounds the sum of all sources. */
+const UNVERIFIED_ACCOUNTS_MAX = 100_000;
 
 export type UserRow = typeof users.$inferSelect;
 
@@ -25,9 +29,12 @@ export interface NewCode {
 }
 
 /**
- * Creates an account, or replaces the password of one whose address is unconfirmed: the newest code belongs to the newest
- * password. A confirmed account is not changed, but the same statements run, so that the response time does not reveal
- * whether the account exists. Its code is useless, since only an unconfirmed address can be confirmed.
+ * Creates an account. A further sign-up with another password removes the password of an unconfirmed account: it is
+ * unknown which of them the owner of the mailbox sent, so none counts until the owner sets one with a mailed link. A
+ * confirmed account is not changed, but the same statements run, so that the response time does not reveal whether the
+ * account exists. Its code is useless, since only an unconfirmed address can be confirmed.
+ *
+ * @param passwordHash equal for equal passwords of the address: see `hashNewPassword`.
  */
 export function signUp(
   db: Database,
@@ -52,7 +59,9 @@ export function signUp(
       .onConflictDoUpdate({
         target: users.email,
         set: {
-          passwordHash: sql`case when ${isUnverified} then excluded.password_hash else ${users.passwordHash} end`,
+          passwordHash: sql`case
+            when not (${isUnverified}) or ${users.passwordHash} = excluded.password_hash then ${users.passwordHash}
+          end`,
         },
       })
       .returning({
@@ -61,8 +70,12 @@ export function signUp(
         isUnverified: sql<boolean>`${isUnverified}`,
       });
     const { id, isNew, isUnverified: canConfirm } = user!;
-    await replaceCode(tx, id, codeHash);
-    enqueue(canConfirm ? mail : mailIfVerified);
+    const mayMail = await countMail(tx, id);
+    // Without a mail, the code of the last mail stays valid.
+    if (mayMail) {
+      await replaceCode(tx, id, codeHash);
+      enqueue(canConfirm ? mail : mailIfVerified);
+    }
     audit({ orgId: null, userId: id, ip }, isNew ? "account_created" : "sign_up_repeated", id);
   });
 }
@@ -70,20 +83,42 @@ export function signUp(
 /** Replaces the code of an unconfirmed account. Does nothing for any other address. */
 export function resendCode(db: Database, { email, codeHash, mail }: NewCode): Promise<void> {
   return db.transaction(async ({ tx, enqueue }) => {
-    const userId = await lockUnverified(tx, email);
-    if (userId === null) return;
-    await replaceCode(tx, userId, codeHash);
+    const user = await lockUnverified(tx, email);
+    if (!user || !(await countMail(tx, user.id))) return;
+    await replaceCode(tx, user.id, codeHash);
     enqueue(mail);
   });
 }
 
-async function lockUnverified(tx: Transaction, email: string): Promise<string | null> {
+/**
+ * Counts a mail that a request without a sign-in sends to the address of an account.
+ * @returns false when the address has received its maximum within the hour.
+ */
+async function countMail(tx: Transaction, userId: string): Promise<boolean> {
+  const isCounting = gt(users.mailsSince, ago(HOUR_MS));
+  const counted = await tx
+    .update(users)
+    .set({
+      mailsSent: sql`case when ${isCounting} then ${users.mailsSent} + 1 else 1 end`,
+      mailsSince: sql`case when ${isCounting} then ${users.mailsSince} else now() end`,
+    })
+    .where(
+      and(eq(users.id, userId), or(not(isCounting), lt(users.mailsSent, SIGN_UP_MAILS_HOURLY_MAX))),
+    )
+    .returning({ id: users.id });
+  return counted.length > 0;
+}
+
+async function lockUnverified(
+  tx: Transaction,
+  email: string,
+): Promise<Pick<UserRow, "id" | "passwordHash"> | null> {
   const [user] = await tx
-    .select({ id: users.id })
+    .select({ id: users.id, passwordHash: users.passwordHash })
     .from(users)
     .where(and(eq(users.email, email), isNull(users.emailVerifiedAt)))
     .for("update");
-  return user?.id ?? null;
+  return user ?? null;
 }
 
 async function replaceCode(tx: Transaction, userId: string, codeHash: string): Promise<void> {
@@ -104,7 +139,8 @@ async function replaceCode(tx: Transaction, userId: string, codeHash: string): P
  * Counts an attempt, and confirms the address if the code is right. A single statement counts and compares: of concurrent
  * guesses, at most five per code and twenty per hour are compared.
  *
- * @returns whether the address was confirmed.
+ * @returns "no_password" when the address is confirmed, but sign-ups with different passwords competed for it: then a
+ * link to set the password is mailed. null when the code is not valid.
  */
 export function verifyEmail(
   db: Database,
@@ -112,20 +148,24 @@ export function verifyEmail(
     email,
     codeHashes,
     terms,
+    passwordLink,
     ip,
   }: {
     email: string;
     /** The hashes of the entered code, one for each key that may have been used. */
     codeHashes: string[];
     terms: InitialPlan;
+    /** For an account without a password. */
+    passwordLink: PasswordLink;
     ip: string;
   },
-): Promise<boolean> {
+): Promise<"verified" | "no_password" | null> {
   return db.transaction(async (change) => {
     const now = sql`now()`;
     // Sign-up locks the account before its code too; another order could cause a deadlock.
-    const userId = await lockUnverified(change.tx, email);
-    if (userId === null) return false;
+    const user = await lockUnverified(change.tx, email);
+    if (!user) return null;
+    const userId = user.id;
     const isCounting = gt(emailCodes.guessesSince, ago(EMAIL_CODE_GUESSES_WINDOW_MS));
     const [attempt] = await change.tx
       .update(emailCodes)
@@ -145,23 +185,24 @@ export function verifyEmail(
         ),
       )
       .returning({ consumedAt: emailCodes.consumedAt });
-    if (!attempt?.consumedAt) return false;
+    if (!attempt?.consumedAt) return null;
 
     await change.tx.update(users).set({ emailVerifiedAt: now }).where(eq(users.id, userId));
     const orgId = await insertInitialOrganization(change.tx, { userId, email, terms });
     change.audit({ orgId, userId, ip }, "email_verified", userId);
-    return true;
+    if (user.passwordHash !== null) return "verified";
+    await insertPasswordLink(change, userId, passwordLink);
+    return "no_password";
   });
 }
 
 /**
- * Creates the first account of a self-hosted server. Because of the lock, the second of two concurrent requests finds the
- * account of the first.
- *
- * @returns null when an account exists already.
+ * Creates the owner's account of a self-hosted server. Because of the lock, the second of two concurrent requests finds
+ * the account of the first. The owner sees the server's console, so an unconfirmed sign-up with the same address is taken
+ * over, and other accounts change nothing.
  */
-export async function createFirstAccount(
-  { tx, audit }: UnitOfWork,
+export async function createOwner(
+  change: UnitOfWork,
   {
     email,
     passwordHash,
@@ -173,22 +214,35 @@ export async function createFirstAccount(
     terms: InitialPlan;
     ip: string;
   },
-): Promise<{ userId: string; orgId: string } | null> {
+): Promise<{ userId: string; orgId: string } | "has_owner" | "address_taken"> {
+  const { tx, audit } = change;
   await tx.execute(sql`select pg_advisory_xact_lock(hashtext('underpass first owner'))`);
-  const [existing] = await tx.select({ id: users.id }).from(users).limit(1);
-  if (existing) return null;
+  if ((await tx.$count(users, eq(users.isSuperadmin, true))) > 0) return "has_owner";
+  const confirmed = { passwordHash, emailVerifiedAt: sql`now()`, isSuperadmin: true };
   const [user] = await tx
     .insert(users)
-    .values({ email, passwordHash, emailVerifiedAt: new Date(), isSuperadmin: true })
+    .values({ email, ...confirmed })
+    .onConflictDoUpdate({
+      target: users.email,
+      set: confirmed,
+      setWhere: isNull(users.emailVerifiedAt),
+    })
     .returning({ id: users.id });
-  const userId = user!.id;
+  if (!user) return "address_taken";
+  const userId = user.id;
+  await tx.delete(emailCodes).where(eq(emailCodes.userId, userId));
   const orgId = await insertInitialOrganization(tx, { userId, email, terms });
   audit({ orgId, userId, ip }, "account_created", userId, { setup: true });
   return { userId, orgId };
 }
 
-export async function hasAccounts(db: Database): Promise<boolean> {
-  const rows = await db.query.select({ id: users.id }).from(users).limit(1);
+/** Whether the account that the setup creates exists. */
+export async function hasOwner(db: Database): Promise<boolean> {
+  const rows = await db.query
+    .select({ id: users.id })
+    .from(users)
+    .where(eq(users.isSuperadmin, true))
+    .limit(1);
   return rows.length > 0;
 }
 
@@ -197,13 +251,42 @@ export async function findUserByEmail(db: Database, email: string): Promise<User
   return user ?? null;
 }
 
-/** Deletes accounts that were not confirmed in time, unless they have a code that can still be entered. */
-export async function deleteUnverifiedAccounts({ query }: Database, before: Date): Promise<void> {
+/** null: the account has none, or does not exist. */
+export async function findUserPasswordHash(
+  { query }: Pick<Database, "query">,
+  userId: string,
+): Promise<string | null> {
+  const [user] = await query
+    .select({ passwordHash: users.passwordHash })
+    .from(users)
+    .where(eq(users.id, userId));
+  return user?.passwordHash ?? null;
+}
+
+/**
+ * Deletes accounts that were not confirmed in time, and the oldest beyond the maximum, unless they have a code that can
+ * still be entered.
+ */
+export async function deleteUnverifiedAccounts(
+  { query }: Pick<Database, "query">,
+  before: Date,
+  max = UNVERIFIED_ACCOUNTS_MAX,
+): Promise<void> {
   const validCode = query
     .select({ userId: emailCodes.userId })
     .from(emailCodes)
     .where(and(eq(emailCodes.userId, users.id), gt(emailCodes.expiresAt, sql`now()`)));
-  await query
-    .delete(users)
-    .where(and(isNull(users.emailVerifiedAt), lt(users.createdAt, before), notExists(validCode)));
+  const isUnverified = isNull(users.emailVerifiedAt);
+  const [newestInExcess] = await query
+    .select({ createdAt: users.createdAt })
+    .from(users)
+    .where(isUnverified)
+    .orderBy(desc(users.createdAt))
+    .offset(max)
+    .limit(1);
+  const isOld = or(
+    lt(users.createdAt, before),
+    newestInExcess && lte(users.createdAt, newestInExcess.createdAt),
+  );
+  await query.delete(users).where(and(isUnverified, isOld, notExists(validCode)));
 }

@@ -2,8 +2,8 @@
  * Challenges: a password was right, and a second factor is required. The rows also count an account's wrong guesses, so
  * they are kept for a while after they have ended: a new challenge does not reset the count.
  */
-import { and, eq, gt, isNull, lt, or, sql } from "drizzle-orm";
-import { MFA_GUESSES_WINDOW_MS } from "../../limits.ts";
+import { and, desc, eq, gt, isNull, lt, not, notInArray, or, sql } from "drizzle-orm";
+import { MFA_GUESSES_WINDOW_MS, MFA_OPEN_CHALLENGES_MAX } from "../../limits.ts";
 import type { Database } from "../database.ts";
 import type { Transaction } from "../transaction.ts";
 import { mfaChallenges, users } from "../tables/accounts.ts";
@@ -15,21 +15,44 @@ const MFA_CHALLENGE_MAX_ATTEMPTS = 5;
 const MFA_ACCOUNT_MAX_ATTEMPTS = 10;
 
 /**
+ * Beyond the maximum of open challenges, the oldest one ends. Its row stays when it has wrong guesses, because they count.
+ *
  * @returns false when the password has changed since it was verified. A password reset ends all challenges, and the lock
  * prevents a new one from being created with the old password.
  */
-export async function insertChallenge(
-  { query }: Database,
+export function insertChallenge(
+  db: Database,
   account: { id: string; passwordHash: string | null },
   tokenHash: string,
 ): Promise<boolean> {
-  const expiresAt = new Date(Date.now() + MFA_CHALLENGE_MAX_MS);
-  const { rowCount } = await query.execute(sql`
-    insert into ${mfaChallenges} (token_hash, user_id, expires_at)
-    select ${tokenHash}, id, ${expiresAt.toISOString()}::timestamptz from ${users}
-    where id = ${account.id} and password_hash is not distinct from ${account.passwordHash}
-    for share`);
-  return rowCount === 1;
+  return db.transaction(async ({ tx }) => {
+    const userId = account.id;
+    const [user] = await tx
+      .select({ passwordHash: users.passwordHash })
+      .from(users)
+      .where(eq(users.id, userId))
+      .for("no key update");
+    if (user?.passwordHash !== account.passwordHash) return false;
+    const isOpen = gt(mfaChallenges.expiresAt, sql`now()`);
+    await tx
+      .delete(mfaChallenges)
+      .where(and(eq(mfaChallenges.userId, userId), eq(mfaChallenges.attempts, 0), not(isOpen)));
+    const newest = tx
+      .select({ tokenHash: mfaChallenges.tokenHash })
+      .from(mfaChallenges)
+      .where(and(eq(mfaChallenges.userId, userId), isOpen))
+      .orderBy(desc(mfaChallenges.createdAt))
+      .limit(MFA_OPEN_CHALLENGES_MAX - 1);
+    await tx
+      .update(mfaChallenges)
+      .set({ expiresAt: sql`now()` })
+      .where(
+        and(eq(mfaChallenges.userId, userId), isOpen, notInArray(mfaChallenges.tokenHash, newest)),
+      );
+    const expiresAt = new Date(Date.now() + MFA_CHALLENGE_MAX_MS);
+    await tx.insert(mfaChallenges).values({ tokenHash, userId, expiresAt });
+    return true;
+  });
 }
 
 /** The challenge may have ended: `consumeAttempt` checks that. */

@@ -54,7 +54,7 @@ export function approveDeviceAuthorization(
   actor: MemberActor,
   device: DeviceSelector,
   toToken: (label: string) => NewToken,
-): Promise<TokenRow | "not_found"> {
+): Promise<{ token: TokenRow; deviceId: string } | "not_found"> {
   return db.transaction(async (change) => {
     const [waiting] = await change.tx
       .update(deviceCodes)
@@ -68,12 +68,12 @@ export function approveDeviceAuthorization(
       .set({ tokenId: token.id })
       .where(eq(deviceCodes.id, waiting.id));
     change.audit(actor, "device_approved", waiting.id, { label: waiting.label });
-    return token;
+    return { token, deviceId: waiting.id };
   });
 }
 
 export type PollResult =
-  | { state: "waiting"; lastPolledAt: Date | null }
+  | { state: "waiting"; deviceId: string; lastPolledAt: Date | null }
   | { state: "ended" }
   | { state: "approved"; token: TokenRow; label: string };
 
@@ -104,7 +104,9 @@ export async function pollDeviceAuthorization(
       lastPolledAt: before.lastPolledAt,
     });
   if (!device || device.expiresAt.getTime() <= Date.now()) return { state: "ended" };
-  if (device.tokenId === null) return { state: "waiting", lastPolledAt: device.lastPolledAt };
+  if (device.tokenId === null) {
+    return { state: "waiting", deviceId: device.id, lastPolledAt: device.lastPolledAt };
+  }
 
   const [collected] = await db.query
     .update(deviceCodes)

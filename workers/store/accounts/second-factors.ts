@@ -1,5 +1,5 @@
 /** Turning an account's second factor on and off, and passing it. Each locks the account's row first. */
-import { and, eq, isNull, lt, or } from "drizzle-orm";
+import { and, eq, isNull, lt, ne, or } from "drizzle-orm";
 import type { UserActor } from "../audit.ts";
 import {
   consumeChallenge,
@@ -13,8 +13,11 @@ import type { Database } from "../database.ts";
 import type { Transaction } from "../transaction.ts";
 import type { OutboxMessage } from "../outbox-messages.ts";
 import { replaceRecoveryCodes, consumeRecoveryCode } from "./recovery-codes.ts";
+import { endRemoval } from "./mfa-removals.ts";
+import { isSessionFresh, setSessionFresh } from "./fresh-sessions.ts";
 import { revokeSessions, type SecondFactor } from "./sessions.ts";
 import { users } from "../tables/accounts.ts";
+import { sessions } from "../tables/sessions.ts";
 
 type LockedAccount = Pick<typeof users.$inferSelect, "id" | "passwordHash" | "mfaSecret">;
 type Person = UserActor;
@@ -80,17 +83,18 @@ export function enableSecondFactor(
     sessionId: string;
     mail: OutboxMessage;
   },
-): Promise<"enabled" | "enabled_already" | "code_spent"> {
+): Promise<"enabled" | "enabled_already" | "code_spent" | "session_not_fresh"> {
   return db.transaction(async (change) => {
     const { tx } = change;
     const account = await lockAccount(tx, actor.userId);
     if (!account || account.mfaSecret !== null) return "enabled_already";
+    if (!(await isSessionFresh(tx, sessionId))) return "session_not_fresh";
     if (!(await consumeStep(tx, actor.userId, step))) return "code_spent";
     await tx.update(users).set({ mfaSecret: encryptedSecret }).where(eq(users.id, actor.userId));
     await replaceRecoveryCodes(tx, actor.userId, codeHashes);
     change.audit(actor, "mfa_enabled", actor.userId);
     change.enqueue(mail);
-    await revokeSessions(change, actor, { except: sessionId });
+    await revokeSessions(change, actor, ne(sessions.id, sessionId));
     return "enabled";
   });
 }
@@ -129,6 +133,38 @@ export function passChallenge(
   });
 }
 
+/**
+ * Makes the session fresh. The guesses have the limit of those at a challenge: concurrent ones wait for each other, and
+ * are counted before they are answered.
+ *
+ * @returns whether the proof was right.
+ */
+export function reauthenticate(
+  db: Database,
+  actor: Person,
+  {
+    sessionId,
+    prove,
+  }: {
+    sessionId: string;
+    prove: CheckFactor<Exclude<FactorCheck, { factor: "recovery_code" }>>;
+  },
+): Promise<boolean> {
+  return db.transaction(async ({ tx, audit }) => {
+    const account = await lockAccount(tx, actor.userId);
+    if (!account || !(await hasGuessesLeft(tx, account.id))) return false;
+    const proof = await prove(account);
+    if (!(await consumeFactor(tx, account.id, proof))) {
+      await recordWrongGuess(tx, account.id);
+      audit(actor, "reauthentication_failed", account.id, { factor: proof.factor });
+      return false;
+    }
+    await setSessionFresh(tx, sessionId);
+    audit(actor, "session_reauthenticated", sessionId, { factor: proof.factor });
+    return true;
+  });
+}
+
 /** The last time step is kept, so that codes can't be replayed if the same secret is turned on again. */
 export function disableSecondFactor(
   db: Database,
@@ -154,6 +190,7 @@ export function disableSecondFactor(
     await tx.update(users).set({ mfaSecret: null }).where(eq(users.id, account.id));
     await replaceRecoveryCodes(tx, account.id, []);
     await endChallenges(tx, account.id);
+    await endRemoval(tx, account.id);
     audit(actor, "mfa_disabled", account.id, { factor: proof.factor });
     enqueue(mail);
     return "disabled";

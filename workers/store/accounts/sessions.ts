@@ -1,9 +1,13 @@
 /** Sessions: one for each sign-in, until it is revoked or its refresh secret expires. */
 import { findRole } from "../organizations/memberships.ts";
 import { ago, fromNow } from "../clock.ts";
-import { and, asc, desc, eq, isNotNull, lt, ne, sql } from "drizzle-orm";
+import { and, asc, desc, eq, isNotNull, lt, notInArray, sql, type SQL } from "drizzle-orm";
 import { LIST_MAX_ROWS } from "../../../protocol/limits.ts";
-import { REFRESH_TOKEN_MS, SESSION_LAST_SEEN_PRECISION_MS } from "../../limits.ts";
+import {
+  REFRESH_TOKEN_MS,
+  SESSION_LAST_SEEN_PRECISION_MS,
+  SESSIONS_PER_USER_MAX,
+} from "../../limits.ts";
 import type { UserActor } from "../audit.ts";
 import { prepared, type UnitOfWork, type Database } from "../database.ts";
 import { isAlive } from "./live-sessions.ts";
@@ -30,6 +34,7 @@ const PRINCIPAL = {
   trialEndsAt: organizations.trialEndsAt,
   role: memberships.role,
   mfaEnabled: sql<boolean>`${isNotNull(users.mfaSecret)}`,
+  hasPassword: sql<boolean>`${isNotNull(users.passwordHash)}`,
 };
 
 /** The signed-in user of a request, acting for an organization. */
@@ -47,6 +52,7 @@ export interface Principal {
   trialEndsAt: Date | null;
   role: (typeof memberships.$inferSelect)["role"];
   mfaEnabled: boolean;
+  hasPassword: boolean;
 }
 
 const find = prepared((query) =>
@@ -147,6 +153,7 @@ export function openSession(
     if (user?.passwordHash !== proof.passwordHash) return null;
     if (user.mfaSecret !== null && proof.secondFactor === undefined) return null;
     const orgId = await findOrCreateDefaultOrganization(change, session, terms);
+    await endLeastRecentSessions(change, { orgId, userId: session.userId, ip: session.ip });
     await tx
       .insert(sessions)
       .values({ ...session, orgId, expiresAt: new Date(Date.now() + REFRESH_TOKEN_MS) });
@@ -163,6 +170,19 @@ export function openSession(
       .where(eq(sessions.id, session.id));
     return principal!;
   });
+}
+
+/** Leaves room for one more session. The caller has locked the user's row. */
+async function endLeastRecentSessions(change: UnitOfWork, actor: UserActor): Promise<void> {
+  const isOwn = and(eq(sessions.userId, actor.userId), isAlive());
+  if ((await change.tx.$count(sessions, isOwn)) < SESSIONS_PER_USER_MAX) return;
+  const recent = change.tx
+    .select({ id: sessions.id })
+    .from(sessions)
+    .where(isOwn)
+    .orderBy(desc(sessions.lastSeenAt), desc(sessions.id))
+    .limit(SESSIONS_PER_USER_MAX - 1);
+  await revokeSessions(change, actor, notInArray(sessions.id, recent));
 }
 
 /**
@@ -217,7 +237,8 @@ export interface SessionRefresh {
  * successor and, within the grace period, gets the same one.
  *
  * @returns null when the session has ended. A secret that was replaced before the grace period has been stolen, from the
- * user or by the user of this request: the session ends for both.
+ * user or by the user of this request: the session ends for both. "another_user": the session is not that of the expected
+ * user, and nothing has changed.
  */
 export function refreshSession(
   db: Database,
@@ -225,16 +246,19 @@ export function refreshSession(
     sessionId,
     hash,
     nextHash,
+    expectedUserId,
     ip,
     terms,
   }: {
     sessionId: string;
     hash: string;
     nextHash: string;
+    /** undefined: the caller does not know whose session it renews. */
+    expectedUserId: string | undefined;
     ip: string;
     terms: InitialPlan;
   },
-): Promise<SessionRefresh | null> {
+): Promise<SessionRefresh | "another_user" | null> {
   return db.transaction(async (change) => {
     const { tx, audit } = change;
     // The account's row is locked before the session's, in the same order as when all sessions are ended.
@@ -252,6 +276,7 @@ export function refreshSession(
       .for("update");
     if (!session) return null;
     const { userId, orgId } = session;
+    if (expectedUserId !== undefined && expectedUserId !== userId) return "another_user";
     const now = sql`now()`;
 
     if (session.refreshHash === hash) {
@@ -304,23 +329,17 @@ export function revokeSession(
   });
 }
 
-/** Ends the actor's sessions, all or all but one. */
+/** Ends the actor's sessions for which the condition holds, or all of them. */
 export async function revokeSessions(
   change: UnitOfWork,
   actor: UserActor,
-  { except }: { except?: string } = {},
+  condition?: SQL,
 ): Promise<void> {
   const { tx, audit } = change;
   const rows = await tx
     .update(sessions)
     .set({ revokedAt: sql`now()` })
-    .where(
-      and(
-        eq(sessions.userId, actor.userId),
-        isAlive(),
-        except === undefined ? undefined : ne(sessions.id, except),
-      ),
-    )
+    .where(and(eq(sessions.userId, actor.userId), isAlive(), condition))
     .returning({ id: sessions.id });
   for (const { id } of rows) {
     audit(actor, "session_revoked", id);

@@ -61,21 +61,29 @@ export async function insertToken(
   token: NewToken,
 ): Promise<TokenRow> {
   await lockCaller(change.tx, actor);
-  return insertTokenRow(change, actor, token, actor.userId);
+  return insertTokenRow(change, actor, token, actor);
 }
 
-/** For callers who have locked the actor's role. @param createdBy the token is revoked when this user leaves. */
+/** Whom a new token belongs to. */
+interface TokenCreator {
+  /** The token is revoked when this user leaves. */
+  userId: string | null;
+  /** undefined: not minted by a session. */
+  sessionId?: string | undefined;
+}
+
+/** For callers who have locked the actor's role. */
 export async function insertTokenRow(
   { tx, audit }: UnitOfWork,
   actor: OrganizationActor,
   token: NewToken,
-  createdBy: string | null,
+  { userId: createdBy, sessionId }: TokenCreator,
   { projectSlug = null, ...inherited }: InheritedFields = {},
   metadata: Record<string, unknown> = {},
 ): Promise<TokenRow> {
   const [row] = await tx
     .insert(tokens)
-    .values({ ...token, ...inherited, orgId: actor.orgId, createdBy })
+    .values({ ...token, ...inherited, orgId: actor.orgId, createdBy, sessionId })
     .returning();
   audit(actor, "token_created", row!.id, { name: token.name, nonce: token.nonce, ...metadata });
   return { ...row!, projectSlug };
@@ -95,7 +103,7 @@ export function mintMasterKey(
   return db.transaction(async (change) => {
     const plan = await lockPlanAndRole(change.tx, actor);
     if (hosted && !mayUse("masterKeys", plan, new Date())) return "upgrade_required";
-    return insertTokenRow(change, actor, token, actor.userId);
+    return insertTokenRow(change, actor, token, actor);
   });
 }
 
@@ -151,7 +159,7 @@ export function rotateToken(
     await revokeTokens(change, actor, eq(tokens.id, token.id));
     const { projectId, projectSlug, lineageId, monthlyBudgetUsdCents } = token;
     const inherited = { projectId, projectSlug, lineageId, monthlyBudgetUsdCents };
-    return insertTokenRow(change, actor, renew(token), actor.userId, inherited, {
+    return insertTokenRow(change, actor, renew(token), actor, inherited, {
       replaces: token.nonce,
     });
   });

@@ -1,0 +1,81 @@
+/**
+ * POST /auth/reauthenticate, and what requires it: a stolen access token alone must not make a lasting change of how its
+ * user signs in.
+ */
+import { Reauthenticate, Status } from "../../../protocol/schemas/accounts/accounts.ts";
+import { ApiError } from "../../errors.ts";
+import { verifyPassword } from "../../identity/accounts/password-hashing.ts";
+import { findUserPasswordHash } from "../../store/accounts/accounts.ts";
+import { isSessionFresh } from "../../store/accounts/fresh-sessions.ts";
+import { reauthenticate } from "../../store/accounts/second-factors.ts";
+import { allow } from "../guard.ts";
+import { rateLimited } from "../rate-limit.ts";
+import {
+  createRouter,
+  getHashCaller,
+  getMemberActor,
+  jsonResponse,
+  route,
+  type ApiContext,
+} from "../route.ts";
+import { checkTotp } from "./totp-check.ts";
+
+export const reauthentication = createRouter();
+
+reauthentication.openapi(
+  route({
+    method: "post",
+    path: "/auth/reauthenticate",
+    summary: "Prove again who you are",
+    description:
+      "With the password, or a code of the authenticator app. An account that signs in through a provider only signs in again instead: a new session is fresh.",
+    guard: [rateLimited, allow("account:self")],
+    body: Reauthenticate,
+    responses: { 200: jsonResponse("The session is fresh for 10 minutes.", Status) },
+    failures: ["unavailable"],
+  }),
+  async (c) => {
+    const { password, code } = c.req.valid("json");
+    const { db, principal } = c.var;
+    const checked = password === undefined ? null : await checkPassword(c, password);
+    const isProved = await reauthenticate(db, getMemberActor(c), {
+      sessionId: principal.sessionId,
+      prove: async ({ passwordHash, mfaSecret }) =>
+        checked
+          ? { factor: "password", matches: checked.matches && checked.hash === passwordHash }
+          : checkTotp(c.var.config, mfaSecret, code ?? ""),
+    });
+    if (!isProved) {
+      const proof = password === undefined ? "code" : "password";
+      const message = `The ${proof} is wrong. After too many wrong attempts, none is accepted for an hour.`;
+      throw new ApiError("unauthorized", message);
+    }
+    return c.json({ status: "reauthenticated" }, 200);
+  },
+);
+
+/**
+ * Hashes before the change begins, because a hash waits for its turn. The change accepts the verdict only if the stored
+ * hash is still the one that was compared.
+ */
+export async function checkPassword(
+  c: ApiContext,
+  password: string,
+): Promise<{ hash: string | null; matches: boolean }> {
+  const { userId } = c.var.principal;
+  const hash = await findUserPasswordHash(c.var.db, userId);
+  return { hash, matches: await verifyPassword(getHashCaller(c, userId), hash, password) };
+}
+
+/** @throws ApiError `reauthentication_required` unless the user has signed in or proved who they are within 10 minutes. */
+export async function requireFreshSession(c: ApiContext): Promise<void> {
+  const { db, principal } = c.var;
+  if (!(await isSessionFresh(db.query, principal.sessionId))) throw reauthenticationRequired();
+}
+
+export function reauthenticationRequired(): ApiError {
+  return new ApiError(
+    "reauthentication_required",
+    "Prove again who you are: send your password to /auth/reauthenticate, or sign in again.",
+  );
+}
