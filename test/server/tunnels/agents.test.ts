@@ -148,6 +148,10 @@ describe("an agent is refused with a close code", () => {
       bearer: (token) => token.slice(0, 80),
       close: ["unauthorized", /malformed/],
     },
+    "with a token in a mixed alphabet": {
+      bearer: (token) => `${toBase64Url(fromBase64(token)!)}==`,
+      close: ["unauthorized", /malformed/],
+    },
     "with a modified token": {
       bearer: (token) => {
         const bytes = fromBase64(token)!;

@@ -1,7 +1,9 @@
-import { expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import {
   concatBytes,
   fromBase64,
+  fromBase64Url,
+  fromCanonicalBase64,
   fromHex,
   toBase64,
   toBase64Url,
@@ -22,6 +24,35 @@ test("bytes survive hex and both kinds of base64", () => {
 
 test.each(["a", "a*", "aa=a", "aaaaa", " aa"])("%j is not base64", (text) => {
   expect(fromBase64(text)).toBeNull();
+});
+
+describe("a token's text", () => {
+  const bytes = Uint8Array.of(0xfb, 0xef, 0xff, 0x01);
+
+  test("is base64url without padding, or base64 with padding", () => {
+    expect(fromBase64Url("--__AQ")).toEqual(bytes);
+    expect(fromCanonicalBase64("--__AQ")).toEqual(bytes);
+    expect(fromCanonicalBase64("++//AQ==")).toEqual(bytes);
+    expect(fromBase64Url("")).toHaveLength(0);
+    for (let length = 0; length < 9; length++) {
+      const some = BYTES.slice(7, 7 + length);
+      expect(fromBase64Url(toBase64Url(some))).toEqual(some);
+      expect(fromCanonicalBase64(toBase64(some))).toEqual(some);
+    }
+  });
+
+  test.each([
+    "--__AR",
+    "--__AQ==",
+    "++//AQ",
+    "-+_/AQ==",
+    "--__AQ=",
+    "--__A",
+    "--__AQ\n",
+    " --__AQ",
+  ])("has no second spelling: %j", (text) => {
+    expect([fromBase64Url(text), fromCanonicalBase64(text)]).toEqual([null, null]);
+  });
 });
 
 test("an odd number of hexadecimal digits throws", () => {
