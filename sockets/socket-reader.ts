@@ -70,35 +70,9 @@ class SocketReader {
 }
 
 /** Like `net.connect`, paused, for `setReceiver`. */
-export function connectSocket(options: TcpNetConnectOpts): Socket {
+export function connectSocket(options: IpcNetConnectOpts | TcpNetConnectOpts): Socket {
   const reader = new SocketReader();
   return reader.attach(connectTcp({ ...options, onread: reader.onread }));
-}
-
-/**
- * Like `connectSocket`, for a server that may answer before it has read everything, and close: the answer is read to its
- * end, although bytes can no longer be sent. A Socket of Node.js discards what it has not read yet when a write fails.
- */
-export function connectReadingSocket(options: IpcNetConnectOpts): Socket {
-  const reader = new SocketReader();
-  const socket = new ReadingSocket({ ...options, onread: reader.onread });
-  return reader.attach(socket.connect(options));
-}
-
-type WriteCallback = (error?: Error | null) => void;
-
-/** Ignores failed writes: the end of what the peer has sent follows, and says all there is to know. */
-class ReadingSocket extends Socket {
-  override _write(chunk: unknown, encoding: BufferEncoding, callback: WriteCallback): void {
-    super._write(chunk, encoding, () => callback());
-  }
-
-  override _writev(
-    chunks: { chunk: unknown; encoding: BufferEncoding }[],
-    callback: WriteCallback,
-  ): void {
-    super._writev!(chunks, () => callback());
-  }
 }
 
 /** Like `tls.connect`, paused, for `setReceiver`. */

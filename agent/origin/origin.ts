@@ -5,7 +5,7 @@ import { ORIGIN_CONNECT_MAX_MS } from "../limits.ts";
 import { HostHeader, type HostMode } from "../host-header.ts";
 import { getAttemptMaxMs, getLookup, type Target } from "../target.ts";
 import { MINUTE_MS } from "../../shared/time.ts";
-import { readAfterFailedWrites } from "./early-response.ts";
+import { readAfterFailedWrites } from "../../sockets/early-response.ts";
 
 /** Longer than any long poll (10 minutes). */
 const ORIGIN_RESPONSE_MAX_MS = 15 * MINUTE_MS;

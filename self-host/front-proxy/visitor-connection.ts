@@ -22,8 +22,9 @@ import {
   UNAVAILABLE,
   type Refusal,
 } from "./refusals.ts";
+import { readAfterFailedWrites } from "../../sockets/early-response.ts";
 import { reset } from "../../sockets/splice.ts";
-import { connectReadingSocket, setReceiver } from "../../sockets/socket-reader.ts";
+import { connectSocket, setReceiver } from "../../sockets/socket-reader.ts";
 
 const SWITCHING = Buffer.from("HTTP/1.1 101");
 
@@ -177,7 +178,8 @@ export class VisitorConnection {
   // ── From workerd ──
 
   #connect(): Socket {
-    const upstream = connectReadingSocket({ path: this.#options.upstreamPath });
+    const upstream = connectSocket({ path: this.#options.upstreamPath, allowHalfOpen: true });
+    readAfterFailedWrites(upstream, Infinity);
     upstream.on("error", () => undefined);
     upstream.once("end", () => this.#handleUpstreamEnded(upstream));
     upstream.once("close", () => this.#handleUpstreamEnded(upstream));

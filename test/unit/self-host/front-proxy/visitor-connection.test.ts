@@ -80,8 +80,9 @@ beforeEach(() => {
   closed = 0;
 });
 afterEach(async () => {
-  for (const { socket } of [...ends, ...arrived]) socket.destroy();
+  for (const { socket } of ends) socket.destroy();
   await vi.waitUntil(() => closed === connections.length, WAIT_OPTIONS);
+  for (const { socket } of arrived) socket.destroy();
 });
 
 async function visit(): Promise<End> {

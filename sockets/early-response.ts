@@ -1,5 +1,5 @@
 /**
- * Lets a local server answer a request before it has read the whole body, and close the connection. From then on writes
+ * Lets a server answer a request before it has read the whole body, and close the connection. From then on writes
  * fail, but the response may be in the socket's buffer, or on its way. Node.js destroys a socket at the first failed
  * write, and the response with it. So the failure is held back until the response was read.
  */
@@ -10,13 +10,21 @@ const RESPONSE_AFTER_FAILURE_MS = 1_000;
 
 type WriteCallback = (error?: Error | null) => void;
 
-/** @param socket a connection that nothing was written to. */
-export function readAfterFailedWrites(socket: Socket): void {
+/**
+ * @param socket a connection that nothing was written to.
+ * @param reportAfterMs how long the rest of the response may take to arrive after a write has failed; Infinity when the end
+ * of what the server has sent always follows.
+ */
+export function readAfterFailedWrites(
+  socket: Socket,
+  reportAfterMs = RESPONSE_AFTER_FAILURE_MS,
+): void {
   const holdBack =
     (callback: WriteCallback): WriteCallback =>
     (error) => {
-      if (error && isClosedByPeer(error)) reportAfterResponse(socket, () => callback(error));
-      else callback(error);
+      if (!error || !isClosedByPeer(error)) callback(error);
+      else if (reportAfterMs < Infinity)
+        reportAfterResponse(socket, reportAfterMs, () => callback(error));
     };
   // Methods that Node.js documents for implementers of streams; the socket calls them for each write.
   const write = socket._write.bind(socket);
@@ -29,7 +37,7 @@ export function readAfterFailedWrites(socket: Socket): void {
  * While the failure is held back, further writes wait in the socket's buffer, which its user fills no further. The end of
  * the response ends the connection, and then nothing needs to be reported.
  */
-function reportAfterResponse(socket: Socket, report: () => void): void {
+function reportAfterResponse(socket: Socket, afterMs: number, report: () => void): void {
   let readBytes = socket.bytesRead;
   const timer = setInterval(() => {
     // A response that waits to be read by a slow visitor is not late.
@@ -38,7 +46,7 @@ function reportAfterResponse(socket: Socket, report: () => void): void {
     if (isArriving) return;
     clearInterval(timer);
     report();
-  }, RESPONSE_AFTER_FAILURE_MS);
+  }, afterMs);
   socket.once("close", () => clearInterval(timer));
 }
 
