@@ -10,7 +10,7 @@ import { readAfterFailedWrites } from "../../sockets/early-response.ts";
 /** Longer than any long poll (10 minutes). */
 const ORIGIN_RESPONSE_MAX_MS = 15 * MINUTE_MS;
 /** Connections to the local server at the same time. Further requests are refused. */
-const ORIGIN_CONNECTIONS_MAX = 1_024;
+export const ORIGIN_CONNECTIONS_MAX = 1_024;
 /** All header lines of a response together: the limit of the Workers platform. */
 const ORIGIN_HEADERS_MAX_BYTES = 128 * 1024;
 

@@ -99,8 +99,14 @@ export interface ScriptedTunnel extends AsyncDisposable {
   refuse(name: CloseName, explanation: string): Promise<void>;
 }
 
-/** @param originPort the local server behind the agent. */
-export async function startScriptedTunnel(originPort: number): Promise<ScriptedTunnel> {
+/**
+ * @param originPort the local server behind the agent.
+ * @param announced replaces fields of the server's welcome.
+ */
+export async function startScriptedTunnel(
+  originPort: number,
+  announced: Partial<Welcome> = {},
+): Promise<ScriptedTunnel> {
   const server = new WebSocketServer({
     port: 0,
     host: "127.0.0.1",
@@ -127,7 +133,9 @@ export async function startScriptedTunnel(originPort: number): Promise<ScriptedT
     agent,
     async connection() {
       const connection = await accept();
-      connection.send((writer) => writer.writeJson(FRAME.welcome, 0, 0, WELCOME));
+      connection.send((writer) =>
+        writer.writeJson(FRAME.welcome, 0, 0, { ...WELCOME, ...announced }),
+      );
       return connection;
     },
     async refuse(name, explanation) {

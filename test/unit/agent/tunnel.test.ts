@@ -5,6 +5,7 @@ import { WebSocketServer } from "ws";
 import { CLOSE, type CloseName } from "../../../protocol/wire/close-codes.ts";
 import { FLAG, FRAME, RESET } from "../../../protocol/wire/frames.ts";
 import { HEARTBEAT_TIMEOUT_MS, STREAM_WINDOW_BYTES } from "../../../protocol/limits.ts";
+import { ORIGIN_CONNECTIONS_MAX } from "../../../agent/origin/origin.ts";
 import { OK, startRawOrigin, type RawOrigin } from "../../harness/tunnel/origin.ts";
 import { WAIT_OPTIONS } from "../../harness/timeouts.ts";
 import {
@@ -113,6 +114,44 @@ describe("an agent", () => {
     const next = await tunnel.connection();
     next.request(1, ["GET", "/", "host", "x"]);
     expect(await next.waitForOutcome(1)).toEqual({ status: 204, body: "" });
+  });
+
+  test("refuses a request at once when all connections to the local server are in use, and closes those of requests that were reset", async () => {
+    await using tunnel = await startScriptedTunnel(origin.port);
+    const connection = await started(tunnel);
+    let open = 0;
+    origin.respond = (_, socket) => {
+      open += 1;
+      socket.on("close", () => (open -= 1));
+    };
+    const streams = Array.from({ length: ORIGIN_CONNECTIONS_MAX }, (_, i) => i + 1);
+    for (const stream of streams) connection.request(stream, ["GET", "/", "host", "x"]);
+    connection.request(9_999, ["GET", "/", "host", "x"]);
+    expect(await connection.waitForOutcome(9_999)).toEqual({ reset: RESET.refused });
+    await vi.waitUntil(() => open === ORIGIN_CONNECTIONS_MAX, WAIT_OPTIONS);
+    connection.send((writer) => {
+      for (const stream of streams)
+        writer.writeCodeAndText(FRAME.reset, stream, RESET.cancelled, "the visitor left");
+    });
+    await vi.waitUntil(() => open === 0, WAIT_OPTIONS);
+    origin.respond = () => OK;
+    connection.request(10_000, ["GET", "/", "host", "x"]);
+    expect(await connection.waitForOutcome(10_000)).toEqual({ status: 200, body: "ok" });
+  });
+
+  test("does not send more than its own window to a server that announces a larger one", async () => {
+    await using tunnel = await startScriptedTunnel(origin.port, { streamWindow: 2 ** 40 });
+    const connection = await started(tunnel);
+    const body = Buffer.alloc(2 * STREAM_WINDOW_BYTES);
+    const head = `HTTP/1.1 200 OK\r\ncontent-length: ${body.length}\r\n\r\n`;
+    origin.respond = ({ target }) =>
+      target === "/" ? OK : Buffer.concat([Buffer.from(head), body]);
+    connection.request(1, ["GET", "/large", "host", "x"]);
+    expect((await connection.next()).type).toBe(FRAME.response);
+    for (let sent = 0; sent < STREAM_WINDOW_BYTES;)
+      sent += (await connection.next()).payload.byteLength;
+    connection.request(2, ["GET", "/", "host", "x"]);
+    expect(await connection.next()).toMatchObject({ type: FRAME.response, stream: 2 });
   });
 
   test("announces that it stops", async () => {
