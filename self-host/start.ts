@@ -12,6 +12,7 @@ import { readConnectionLimits, startFrontProxy } from "./front-proxy/front-proxy
 import { findUsablePort } from "./processes/ports.ts";
 import { readEnvironment, readSettings, type ServerSettings } from "./settings.ts";
 import { startRelay } from "./relay.ts";
+import { findSharedSite } from "./shared-site.ts";
 import { startBackendServices, buildWorkerBindings } from "./backend-services.ts";
 import { startWorkerd } from "./workerd/workerd.ts";
 import { MINUTE_MS } from "../shared/time.ts";
@@ -39,6 +40,7 @@ async function main(): Promise<void> {
 }
 
 async function start(settings: ServerSettings, cleanup: AsyncDisposableStack): Promise<void> {
+  warnOfSharedSite(settings);
   const { host, apiHosts, allowPrivateFetch } = settings;
   const apiHost = apiHosts[0] ?? "localhost";
   const limits = readConnectionLimits(settings.connectionLimits, settings.trustProxy);
@@ -82,6 +84,15 @@ async function start(settings: ServerSettings, cleanup: AsyncDisposableStack): P
     await relay.connectedOrFailed;
   }
   announce(settings, port, storage.setup);
+}
+
+function warnOfSharedSite({ apiHosts, serviceDomain }: ServerSettings): void {
+  const shared = findSharedSite(apiHosts, serviceDomain);
+  if (!shared) return;
+  log.warn(
+    `pages of tunnels (*.${serviceDomain}) and the API (${shared.apiHost}) are both below ${shared.site}: a page can set ` +
+      "cookies for the API; set SERVICE_DOMAIN to a name below another registrable domain (docs/operations.md)",
+  );
 }
 
 function runEvery(ms: number, task: () => Promise<void>): NodeJS.Timeout {

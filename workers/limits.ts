@@ -13,6 +13,8 @@ export const SESSION_LAST_SEEN_PRECISION_MS = MINUTE_MS;
 export const PASSWORD_RESETS_MAX = 3;
 /** Mails to one address that sign-ups and requests for another code cause within an hour. */
 export const SIGN_UP_MAILS_HOURLY_MAX = 10;
+/** Sign-ups that wait for their confirmation. Rate limits count by source; this bounds the sum of all sources. */
+export const UNVERIFIED_ACCOUNTS_MAX = 100_000;
 /** Open sessions of one user; a further sign-in ends the one that was used least recently. */
 export const SESSIONS_PER_USER_MAX = 100;
 /** Open challenges of one account; a further one ends the oldest. */

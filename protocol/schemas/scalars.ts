@@ -33,6 +33,20 @@ export const SingleLineText = (maxChars: number) =>
     .max(maxChars)
     .regex(...ONE_LINE_RULE);
 
+/** As `SingleLineText`, without invisible characters, which could make it look like another text. */
+export const VisibleLine = (maxChars: number) =>
+  SingleLineText(maxChars).refine((text) => !/\p{Cf}/u.test(text), {
+    error: "must not contain invisible formatting characters",
+  });
+
+/** A name that mails show to people outside: mail programs turn everything that looks like a web address into a link. */
+export const NameInMails = (maxChars: number) =>
+  VisibleLine(maxChars).refine((name) => !WEB_ADDRESS.test(name.normalize("NFKC")), {
+    error: "must not contain a web address or an email address",
+  });
+
+const WEB_ADDRESS = /:\/\/|\bwww\.|[\p{L}\p{N}-][.\u3002]\p{L}{2,}|@/iu;
+
 /** The one path parameter of most routes. */
 export const IdParams = z.object({ id: z.uuid() });
 export const Ok = z.object({ ok: z.literal(true) });

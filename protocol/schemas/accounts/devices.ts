@@ -1,11 +1,11 @@
 /** Sign-in of machines: the device flow (RFC 8628), and the first account of a self-hosted server. */
 import { z } from "zod";
-import { SingleLineText } from "../scalars.ts";
+import { VisibleLine } from "../scalars.ts";
 
 const LABEL_MAX_CHARS = 100;
 
 export const StartDevice = z.object({
-  label: SingleLineText(LABEL_MAX_CHARS).default("command line"),
+  label: VisibleLine(LABEL_MAX_CHARS).default("command line"),
 });
 export const DeviceAuthorization = z.object({
   device_code: z.string(),
@@ -31,7 +31,7 @@ export const Setup = z.object({
   code: z.string(),
   email: z.string().optional(),
   password: z.string().optional(),
-  label: SingleLineText(LABEL_MAX_CHARS).default("first machine"),
+  label: VisibleLine(LABEL_MAX_CHARS).default("first machine"),
 });
 export const SetupResult = DeviceToken.extend({
   email: z.string(),

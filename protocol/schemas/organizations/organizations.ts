@@ -3,7 +3,7 @@ import { z } from "zod";
 import { ORGANIZATION_NAME_MAX_CHARS } from "../../limits.ts";
 import { PLANS } from "../../plans.ts";
 import { ROLES } from "../../roles.ts";
-import { Instant, Label, SingleLineText } from "../scalars.ts";
+import { Instant, Label, NameInMails } from "../scalars.ts";
 
 /** Whether a superadmin has let the organization use the service. */
 export const APPROVAL_STATUSES = ["approved", "pending", "rejected"] as const;
@@ -23,11 +23,11 @@ export const Organization = z.object({
 export type Organization = z.infer<typeof Organization>;
 
 export const CreateOrganization = z.object({
-  name: SingleLineText(ORGANIZATION_NAME_MAX_CHARS),
+  name: NameInMails(ORGANIZATION_NAME_MAX_CHARS),
   /** Default: derived from the name. */
   slug: Label.optional(),
 });
-export const RenameOrganization = z.object({ name: SingleLineText(ORGANIZATION_NAME_MAX_CHARS) });
+export const RenameOrganization = z.object({ name: NameInMails(ORGANIZATION_NAME_MAX_CHARS) });
 
 export const Member = z.object({
   user_id: z.uuid(),

@@ -1,7 +1,7 @@
 /** Signing up, in and out in a real browser. */
 import type { Page } from "playwright-core";
 import { expect, test } from "vitest";
-import { newEmail, PASSWORD, startApi } from "../../harness/server/api.ts";
+import { newEmail, PASSWORD, startApi, waitUntil } from "../../harness/server/api.ts";
 import {
   waitForAccountPage,
   getSection,
@@ -113,6 +113,69 @@ test("the second factor is set up, required, and turned off with a recovery code
   await page.getByLabel("Recovery code").fill(recoveryCodes[3] ?? "");
   await clickButton(page, "Turn off");
   await waitForStatus(page, "Two-factor authentication is off.");
+});
+
+test("an old sign-in asks for the password before the second factor is set up", async () => {
+  const owner = await pages.api.owner();
+  const page = await pages.openAs(owner.email);
+  await pages.api.sql(
+    "update sessions set authenticated_at = now() - interval '1 hour' where user_id = $1",
+    [owner.userId],
+  );
+  await clickButton(page, "Set up");
+  await page.getByLabel("Your password").fill("not the right password");
+  await clickButton(page, "Continue");
+  await waitForAlert(page, "The password is wrong");
+  await page.getByLabel("Your password").fill(PASSWORD);
+  await clickButton(page, "Continue");
+  await page.getByLabel("Code from your authenticator app").waitFor();
+});
+
+test("a second factor that is lost is removed with the mailed link, unless that is canceled", async () => {
+  const owner = await pages.api.owner();
+  await enableSecondFactor(pages.api, owner);
+  const page = await pages.open("/");
+  await signIn(page, owner.email);
+  await clickButton(page, "I have neither");
+  await clickButton(page, "Send the link");
+  await waitForStatus(page, "A link is on its way");
+  const link = await pages.findMailedLink("/two-factor", owner.email);
+
+  const early = await pages.open(link);
+  await clickButton(early, "Remove two-factor authentication");
+  await waitForAlert(early, "The link works from");
+  await pages.api.sql("update mfa_removals set usable_at = now() where user_id = $1", [
+    owner.userId,
+  ]);
+  await clickButton(early, "Remove two-factor authentication");
+  await waitForStatus(early, "Two-factor authentication is off.");
+  await early.getByRole("link", { name: "Go to sign-in" }).click();
+  await signIn(early, owner.email);
+  await waitForAccountPage(early);
+
+  const late = await pages.open(link);
+  await clickButton(late, "Cancel the request");
+  await late.getByRole("heading", { name: "This link is no longer valid" }).waitFor();
+});
+
+test("a user whose address a stranger has used chooses the password by mail", async () => {
+  const email = newEmail();
+  await pages.api.anonymous.post("/auth/signup", { email, password: "the stranger's password" });
+  await pages.api.getMailedCode(email);
+  const page = await pages.open("/");
+  await clickButton(page, "Create an account");
+  await page.getByLabel("Email address").fill(email);
+  await page.getByLabel("Password").fill(PASSWORD);
+  await clickButton(page, "Create account");
+  await page.getByLabel("Code").waitFor();
+  await waitUntil(async () => (await pages.api.readMailsTo(email)).length === 2);
+  await page.getByLabel("Code").fill(await pages.api.getMailedCode(email));
+  await clickButton(page, "Confirm");
+  await page.getByRole("heading", { name: "Choose your password" }).waitFor();
+  const reset = await pages.open(await pages.findMailedLink("/reset", email));
+  await reset.getByLabel("New password").fill("another horse, another staple");
+  await clickButton(reset, "Set the password");
+  await waitForStatus(reset, "Your new password is set");
 });
 
 test("a user with a second factor approves a machine", async () => {

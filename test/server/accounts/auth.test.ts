@@ -156,6 +156,32 @@ describe("signing up", () => {
     expect((await logIn(email.toUpperCase())).status).toBe(200);
   });
 
+  test("sets nothing but the address and the password, whatever else is sent", async () => {
+    const email = newEmail();
+    const extra = {
+      id: crypto.randomUUID(),
+      is_superadmin: true,
+      isSuperadmin: true,
+      email_verified_at: new Date(0),
+      emailVerifiedAt: new Date(0),
+      password_hash: "x",
+      role: "owner",
+      org_id: crypto.randomUUID(),
+      plan: "enterprise",
+    };
+    await api.anonymous.post("/auth/signup", { email, password: PASSWORD, ...extra });
+    expect((await logIn(email)).status).toBe(401);
+    await api.anonymous.post("/auth/verify-email-otp", {
+      email,
+      code: await api.getMailedCode(email),
+      ...extra,
+    });
+    const body = { email, password: PASSWORD, ...extra };
+    const { body: summary } = await api.anonymous.post<AccountSummary>("/auth/login", body);
+    expect(summary.is_superadmin).toBe(false);
+    expect([summary.user.id, summary.active_org.id]).not.toContain(extra.id);
+  });
+
   test("accepts a password in another Unicode composition", async () => {
     const email = newEmail();
     await signUp(email, "cafe\u0301 au lait, svp");

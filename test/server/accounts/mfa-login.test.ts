@@ -5,6 +5,7 @@ import type {
   Me,
   MfaRequired,
 } from "../../../protocol/schemas/accounts/accounts.ts";
+import { MFA_OPEN_CHALLENGES_MAX } from "../../../workers/limits.ts";
 import {
   createCaller,
   getFirstCookie,
@@ -256,6 +257,26 @@ describe("twenty concurrent sign-ins", () => {
 });
 
 describe("guessing", () => {
+  test("has at most twenty open challenges of an account, of which the oldest ends first", async () => {
+    const owner = await api.owner();
+    const { secret } = await enableSecondFactor(api, owner);
+    const challenges = [];
+    for (let n = 0; n <= MFA_OPEN_CHALLENGES_MAX; n++) {
+      challenges.push(await startChallenge(api, owner));
+    }
+    const [{ open } = { open: 0 }] = await api.sql<{ open: number }>(
+      "select count(*)::int as open from mfa_challenges where user_id = $1 and expires_at > now()",
+      [owner.userId],
+    );
+    expect(open).toBe(MFA_OPEN_CHALLENGES_MAX);
+    const pass = async (challenge: string) => {
+      const body = { challenge_token: challenge, code: generateCode(secret, 1) };
+      return (await api.anonymous.post("/auth/login/mfa", body)).status;
+    };
+    expect(await pass(challenges[0]!)).toBe(401);
+    expect(await pass(challenges.at(-1)!)).toBe(200);
+  });
+
   test("voids a challenge after five wrong codes: the right one is refused too", async () => {
     owner = await createPersonWithMfa();
     const challenge = await startChallenge(api, owner);

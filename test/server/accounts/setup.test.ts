@@ -34,6 +34,7 @@ test.each([
 
 test("the setup works after sign-ups of others, and takes over an unconfirmed sign-up with its address", async () => {
   const { setupCode: code } = api.server;
+  expect(api.server.output).not.toContain("pages of tunnels");
   const confirmed = await api.signUp();
   const stranger = { email: "owner@tunnels.example", password: "the password of a stranger" };
   await api.anonymous.post("/auth/signup", stranger);
@@ -43,7 +44,15 @@ test("the setup works after sign-ups of others, and takes over an unconfirmed si
   });
   expect((await confirmed.get<Me>("/auth/me")).body.is_superadmin).toBe(false);
 
-  await using another = await startApi({ shared: false });
+  await using another = await startApi({
+    env: {
+      SERVICE_DOMAIN: "tunnels.example",
+      API_HOSTS: "api.tunnels.example,localhost,127.0.0.1",
+    },
+  });
+  expect(another.server.output).toMatch(
+    /pages of tunnels .* and the API \(api\.tunnels\.example\)/,
+  );
   await another.anonymous.post("/auth/signup", stranger);
   const mailed = await another.getMailedCode(stranger.email);
   const owner = { code: another.server.setupCode, email: stranger.email };

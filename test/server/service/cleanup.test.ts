@@ -1,6 +1,10 @@
 /** Which rows the scheduled job deletes, and which it retains for some time after their end. */
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { EXPIRED_ROW_RETENTION_MS, MFA_GUESSES_WINDOW_MS } from "../../../workers/limits.ts";
+import {
+  EXPIRED_ROW_RETENTION_MS,
+  MFA_GUESSES_WINDOW_MS,
+  UNVERIFIED_ACCOUNTS_MAX,
+} from "../../../workers/limits.ts";
 import {
   newEmail,
   PASSWORD,
@@ -76,6 +80,33 @@ test("expired codes are deleted, and a pending account is not", async () => {
   );
   expect(codes).toEqual([{ email: pending }]);
   expect(await api.sql("select 1 from users where email = $1", [email])).toHaveLength(1);
+});
+
+test("a removal of a second factor is deleted when its link has expired", async () => {
+  const insert = async (endsAt: Date) => {
+    const { userId } = await api.owner();
+    await api.sql(
+      "insert into mfa_removals (user_id, token_hash, usable_at, expires_at) values ($1::uuid, $1::text, now(), $2)",
+      [userId, endsAt],
+    );
+  };
+  expect(await cleanUp("mfa_removals", insert, [-5 * MINUTE, 5 * MINUTE])).toEqual([-5 * MINUTE]);
+});
+
+test("the oldest unconfirmed sign-ups beyond the maximum are deleted", async () => {
+  const pattern = "flood-%@example.com";
+  await api.sql(
+    `insert into users (email, created_at)
+     select 'flood-' || n || '@example.com', now() - n * interval '1 second' from generate_series(1, $1::int) n`,
+    [UNVERIFIED_ACCOUNTS_MAX + 5],
+  );
+  await api.runCron();
+  const left = await api.sql<{ email: string }>(
+    "select email from users where email like $1 and email = any($2)",
+    [pattern, [1, UNVERIFIED_ACCOUNTS_MAX + 5].map((n) => `flood-${n}@example.com`)],
+  );
+  await api.sql("delete from users where email like $1", [pattern]);
+  expect(left).toEqual([{ email: "flood-1@example.com" }]);
 });
 
 test("an old sign-up is not deleted while a new code for it is valid", async () => {

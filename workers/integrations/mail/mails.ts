@@ -125,8 +125,9 @@ export function removalRequestedMail(
 export function invitationMail(
   to: string,
   config: Config,
-  { inviter, organization, token }: { inviter: string; organization: string; token: string },
+  { inviter, organization: name, token }: { inviter: string; organization: string; token: string },
 ): Mail {
+  const organization = unlink(name);
   return composeMail(
     to,
     `${inviter} invites you to ${organization} on Underpass`,
@@ -161,7 +162,8 @@ const REASONS: Record<PlanReason, string> = {
 };
 
 export function downgradeMail(to: string, downgrade: Downgrade, config: Config): Mail {
-  const { organization, from, to: plan, reason, overLimits } = downgrade;
+  const { from, to: plan, reason, overLimits } = downgrade;
+  const organization = unlink(downgrade.organization);
   return composeMail(
     to,
     `Your Underpass plan is now ${plan}`,
@@ -176,9 +178,14 @@ export function downgradeMail(to: string, downgrade: Downgrade, config: Config):
 
 export function overdueMail(
   to: string,
-  { organization, plan, graceEndsAt }: { organization: string; plan: string; graceEndsAt: Date },
+  {
+    organization: name,
+    plan,
+    graceEndsAt,
+  }: { organization: string; plan: string; graceEndsAt: Date },
   config: Config,
 ): Mail {
+  const organization = unlink(name);
   const days = PAYMENT_GRACE_MS / DAY_MS;
   return composeMail(
     to,
@@ -189,6 +196,17 @@ export function overdueMail(
     ],
     { label: "Plan and billing", url: config.publicOrigin },
   );
+}
+
+/**
+ * A name in which mail programs find no web address, and readers no hidden text. Names that are made of an address, and
+ * those that are older than the rule for them, can have both.
+ */
+function unlink(name: string): string {
+  return name
+    .replaceAll(/\p{Cf}/gu, "")
+    .replaceAll("://", " ")
+    .replaceAll(/(?<=\S)[.\u3002\uff0e\uff61](?=\S)/g, "$& ");
 }
 
 /** A code to copy, or a link to follow. */

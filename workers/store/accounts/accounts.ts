@@ -1,7 +1,11 @@
 /** Accounts, each created with an organization of its own. */
 import { ago } from "../clock.ts";
 import { and, desc, eq, gt, inArray, isNull, lt, lte, not, notExists, or, sql } from "drizzle-orm";
-import { EMAIL_CODE_GUESSES_WINDOW_MS, SIGN_UP_MAILS_HOURLY_MAX } from "../../limits.ts";
+import {
+  EMAIL_CODE_GUESSES_WINDOW_MS,
+  SIGN_UP_MAILS_HOURLY_MAX,
+  UNVERIFIED_ACCOUNTS_MAX,
+} from "../../limits.ts";
 import type { UnitOfWork, Database } from "../database.ts";
 import type { Transaction } from "../transaction.ts";
 import { insertInitialOrganization, type InitialPlan } from "../organizations/organizations.ts";
@@ -14,9 +18,6 @@ const EMAIL_CODE_MAX_MS = 10 * MINUTE_MS;
 const EMAIL_CODE_MAX_ATTEMPTS = 5;
 /** Guesses at the codes of one address per hour, even if new codes are requested. */
 const EMAIL_CODE_HOURLY_MAX_GUESSES = 20;
-
-/** Sign-ups that wait for their confirmation. Rate limits count by source; this bounds the sum of all sources. */
-const UNVERIFIED_ACCOUNTS_MAX = 100_000;
 
 export type UserRow = typeof users.$inferSelect;
 
@@ -270,7 +271,6 @@ export async function findUserPasswordHash(
 export async function deleteUnverifiedAccounts(
   { query }: Pick<Database, "query">,
   before: Date,
-  max = UNVERIFIED_ACCOUNTS_MAX,
 ): Promise<void> {
   const validCode = query
     .select({ userId: emailCodes.userId })
@@ -282,7 +282,7 @@ export async function deleteUnverifiedAccounts(
     .from(users)
     .where(isUnverified)
     .orderBy(desc(users.createdAt))
-    .offset(max)
+    .offset(UNVERIFIED_ACCOUNTS_MAX)
     .limit(1);
   const isOld = or(
     lt(users.createdAt, before),

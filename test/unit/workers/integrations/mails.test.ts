@@ -90,6 +90,20 @@ describe.each(Object.entries(ALL))("%s", (_, mail) => {
   });
 });
 
+test("the name of an organization contains no link and no hidden text, in either part", () => {
+  const organization = "Free \u202emoney\u202c: https://evil.example/x or www.evil\uff0eexample";
+  for (const mail of [
+    mails.invitationMail(TO, config, { ...invitation, organization }),
+    mails.downgradeMail(TO, { ...downgrade, organization }, config),
+    mails.overdueMail(TO, { ...overdue, organization }, config),
+  ]) {
+    for (const text of [mail.subject, mail.text, mail.html]) {
+      expect(text).not.toMatch(/\p{Cf}/u);
+      expect(text).not.toMatch(/evil[.\uff0e]example|:\/\/evil|www\.evil/);
+    }
+  }
+});
+
 test("user input is text in the body, and one line in a header", async () => {
   const { html, subject } = ALL.invitationMail;
   expect(html).not.toContain("<img");
