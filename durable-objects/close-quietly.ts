@@ -1,3 +1,5 @@
+import { isSendableCloseCode } from "../protocol/websocket-close.ts";
+
 /** Closes a socket that may already be closed. */
 export function closeQuietly(socket: WebSocket, code?: number, reason?: string): void {
   try {
@@ -22,7 +24,8 @@ export interface SocketClose {
 function parseClose(code: number, reason: string, isClean: boolean): SocketClose {
   if (!isClean) return { code: 1006, reason: "" };
   if (code === 1005) return { code, reason: "" };
-  if (!isSendableCode(code)) return { code: 1002, reason: "a close code that may not be sent" };
+  if (!isSendableCloseCode(code))
+    return { code: 1002, reason: "a close code that may not be sent" };
   if (reason.includes("\uFFFD")) return { code: 1007, reason: "a reason that is not UTF-8" };
   return { code, reason };
 }
@@ -40,10 +43,4 @@ export function answerClose(
   if (answer.code === 1005) closeQuietly(socket);
   else if (answer.code !== 1006) closeQuietly(socket, answer.code, answer.reason);
   return answer;
-}
-
-/** RFC 6455 §7.4 and the registry of IANA: 1004, 1005, 1006 and 1015 are never in a frame, 1016 to 2999 are not assigned. */
-function isSendableCode(code: number): boolean {
-  if (code >= 3000 && code <= 4999) return true;
-  return code >= 1000 && code <= 1014 && (code < 1004 || code > 1006);
 }

@@ -4,7 +4,9 @@
  * it in front of workerd. Started by `self-host/front-proxy.ts`, which passes its settings in the environment.
  */
 import { createServer, type Socket } from "node:net";
+import { randomBytes } from "node:crypto";
 import { z } from "zod";
+import { ACKNOWLEDGEMENT_KEY_FIELD } from "../../protocol/acknowledgements.ts";
 import { adoptSocket } from "../../sockets/socket-reader.ts";
 import { SPLICED_SOCKET_BUFFER_BYTES } from "../../sockets/splice.ts";
 import { Admission } from "./admission.ts";
@@ -13,6 +15,7 @@ import { CONNECTION_HEADER } from "./request-head.ts";
 import { VisitorConnection } from "./visitor-connection.ts";
 
 const DEADLINE_INTERVAL_MS = 1_000;
+const KEY_BYTES = 12;
 /** Detects visitors whose machine or network is gone. */
 const TCP_KEEP_ALIVE_MS = 60_000;
 const BACKLOG = 511;
@@ -49,9 +52,15 @@ function accept(visitor: Socket): void {
     visitor.end(formatRefusal(TOO_MANY_CONNECTIONS), () => visitor.destroy());
     return;
   }
+  const acknowledgementKey = randomBytes(KEY_BYTES).toString("base64url");
+  const own = JSON.stringify({
+    clientIp: address,
+    [ACKNOWLEDGEMENT_KEY_FIELD]: acknowledgementKey,
+  });
   const connection = new VisitorConnection(adoptSocket(visitor), {
     upstreamPath: settings.FRONT_UPSTREAM,
-    ownField: `${CONNECTION_HEADER}: ${JSON.stringify({ clientIp: address })}\r\n`,
+    ownField: `${CONNECTION_HEADER}: ${own}\r\n`,
+    acknowledgementKey,
     onClose() {
       connections.delete(connection);
       release();

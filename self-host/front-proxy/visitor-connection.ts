@@ -13,7 +13,7 @@ import {
   UNREAD_MAX_MS,
 } from "./limits.ts";
 import { createBodyReader, type BodyReader } from "./request-body.ts";
-import { parseRequestHead, type RequestHead } from "./request-head.ts";
+import { HEAD_MAX_BYTES, parseRequestHead, type RequestHead } from "./request-head.ts";
 import {
   formatRefusal,
   HEAD_TOO_LARGE,
@@ -23,10 +23,14 @@ import {
   type Refusal,
 } from "./refusals.ts";
 import { readAfterFailedWrites } from "../../sockets/early-response.ts";
+import { VisitorWebSocket } from "./visitor-web-socket.ts";
+import { ACKNOWLEDGED_HEADER } from "../../protocol/acknowledgements.ts";
 import { reset } from "../../sockets/splice.ts";
 import { connectSocket, setReceiver } from "../../sockets/socket-reader.ts";
 
-const SWITCHING = Buffer.from("HTTP/1.1 101");
+const SWITCHING = "HTTP/1.1 101";
+const HEAD_END = "\r\n\r\n";
+const ACKNOWLEDGED_FIELD = new RegExp(`\\r\\n${ACKNOWLEDGED_HEADER}:[^\\r]*`, "i");
 
 /** What the next byte from the visitor belongs to. */
 type Phase =
@@ -50,6 +54,8 @@ export interface VisitorConnectionOptions {
   upstreamPath: string;
   /** The header line for workerd, with its line break. */
   ownField: string;
+  /** Random: what a visitor has read of a WebSocket is acknowledged with it. */
+  acknowledgementKey: string;
   onClose(): void;
 }
 
@@ -64,8 +70,10 @@ export class VisitorConnection {
   /** The last request, until the first byte of its answer, if it may be sent again. */
   #repeatable: Buffer | undefined;
   #isAnswered = true;
-  /** Bytes of the answer to an upgrade, until there are enough to read its status. */
+  /** Bytes of the answer to an upgrade, until its head is complete. */
   #upgradeAnswer: Buffer | undefined;
+  /** Of an upgraded connection to a tunnel. Other upgraded connections, such as agents', pass unread. */
+  #webSocket: VisitorWebSocket | undefined;
   #requests = 0;
   #receivedAtMs = Date.now();
   /** Since when bytes for the visitor wait for it; undefined while none do. */
@@ -111,7 +119,7 @@ export class VisitorConnection {
       const { kind } = this.#phase;
       if (kind === "head") rest = this.#receiveHead(rest);
       else if (kind === "body") rest = this.#receiveBody(rest);
-      else if (kind === "upgraded") rest = this.#forward(rest);
+      else if (kind === "upgraded") rest = this.#receiveUpgraded(rest);
       else if (kind === "upgrade") {
         this.#held = rest;
         return false;
@@ -164,6 +172,12 @@ export class VisitorConnection {
     return bytes.subarray(part.length);
   }
 
+  #receiveUpgraded(bytes: Uint8Array): Uint8Array {
+    if (!this.#webSocket) return this.#forward(bytes);
+    this.#webSocket.receive(bytes);
+    return EMPTY;
+  }
+
   /** @returns no bytes: all are taken. */
   #forward(bytes: Uint8Array): Uint8Array {
     this.#upstream ??= this.#connect();
@@ -191,8 +205,10 @@ export class VisitorConnection {
     if (upstream !== this.#upstream) return false;
     this.#isAnswered = true;
     this.#repeatable = undefined;
-    if (this.#phase === UPGRADE && !this.#decideUpgrade(bytes)) return true;
-    this.#visitor.write(bytes, this.#handleAnswered);
+    const answer = this.#phase === UPGRADE ? this.#decideUpgrade(bytes) : bytes;
+    if (answer === undefined) return true;
+    if (this.#webSocket) this.#webSocket.answer(answer, this.#handleAnswered);
+    else this.#visitor.write(answer, this.#handleAnswered);
     const isUnread = this.#visitor.writableLength > 0;
     if (isUnread) this.#unreadSinceMs ??= Date.now();
     return !isUnread;
@@ -205,24 +221,46 @@ export class VisitorConnection {
     if (!isUnread) this.#upstream?.resume();
   };
 
-  /** @returns false while more of the answer is needed. It is then stored, and written with the next bytes. */
-  #decideUpgrade(bytes: Uint8Array): boolean {
-    const start = this.#upgradeAnswer;
-    const known = start ? Buffer.concat([start, bytes]) : bytes;
-    if (known.length < SWITCHING.length) {
+  /** @returns what to write to the visitor; undefined while more of the answer is needed, which is then stored. */
+  #decideUpgrade(bytes: Uint8Array): Uint8Array | undefined {
+    const known = this.#upgradeAnswer
+      ? Buffer.concat([this.#upgradeAnswer, bytes])
+      : toBuffer(bytes);
+    const isSwitching = known.toString("latin1", 0, SWITCHING.length) === SWITCHING;
+    const headEnd = isSwitching ? known.indexOf(HEAD_END) : -1;
+    const isIncomplete = isSwitching && headEnd < 0 && known.length < HEAD_MAX_BYTES;
+    if (known.length < SWITCHING.length || isIncomplete) {
       this.#upgradeAnswer = Buffer.from(known);
-      return false;
+      return undefined;
     }
-    if (start) this.#visitor.write(start);
     this.#upgradeAnswer = undefined;
-    this.#phase = SWITCHING.compare(known, 0, SWITCHING.length) === 0 ? UPGRADED : HEAD;
+    this.#phase = isSwitching ? UPGRADED : HEAD;
     const held = this.#held;
     this.#held = undefined;
     // After this answer is written.
     queueMicrotask(() => {
       if (held === undefined || this.#receive(held)) this.#visitor.resume();
     });
-    return true;
+    if (headEnd < 0) return known;
+    const head = known.toString("latin1", 0, headEnd);
+    if (!ACKNOWLEDGED_FIELD.test(head)) return known;
+    this.#webSocket = this.#createWebSocket();
+    this.#visitor.write(head.replace(ACKNOWLEDGED_FIELD, "") + HEAD_END, "latin1");
+    return known.subarray(headEnd + HEAD_END.length);
+  }
+
+  #createWebSocket(): VisitorWebSocket {
+    const visitor = this.#visitor;
+    return new VisitorWebSocket({
+      key: this.#options.acknowledgementKey,
+      isVisitorBehind: () => visitor.writableLength > 0,
+      writeToVisitor: (bytes, onWritten) => void visitor.write(bytes, onWritten),
+      writeToServer: (bytes) => void this.#forward(bytes),
+      end: () => {
+        this.#dropUpstream();
+        this.#endVisitor();
+      },
+    });
   }
 
   #handleUpstreamEnded(upstream: Socket): void {
@@ -280,3 +318,7 @@ export class VisitorConnection {
 }
 
 const EMPTY = new Uint8Array(0);
+
+function toBuffer({ buffer, byteOffset, length }: Uint8Array): Buffer {
+  return Buffer.from(buffer, byteOffset, length);
+}

@@ -64,6 +64,8 @@ export interface VisitorAttachment {
   stream: number;
   /** The visitor's address group, which counts its WebSockets. */
   source: string;
+  /** Of the front proxy's acknowledgements; null where there is none. */
+  acknowledgementKey: string | null;
   /** The id of its recording; null: not recorded. */
   capture: string | null;
 }

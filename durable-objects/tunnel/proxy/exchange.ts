@@ -28,7 +28,10 @@ import { concatBytes } from "../../../shared/bytes.ts";
 export type ExchangeOutcome = Response | ErrorCode | "lost" | "refused";
 
 /** The parts of a request that are needed to forward it. */
-export type ForwardableRequest = Pick<Request, "method" | "body" | "bodyUsed" | "signal">;
+export type ForwardableRequest = Pick<Request, "method" | "body" | "bodyUsed" | "signal"> & {
+  /** From the platform. */
+  cf?: unknown;
+};
 
 /** A visitor's request with what accompanies it to the agent. */
 export interface ForwardableVisit {

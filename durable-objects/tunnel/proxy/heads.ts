@@ -2,6 +2,7 @@
  * The heads of requests and responses as they pass through: which headers are forwarded, which are hop-by-hop
  * (RFC 9110 §7.6.1), and which this service sets.
  */
+import { ACKNOWLEDGED_HEADER } from "../../../protocol/acknowledgements.ts";
 import { ERROR_HEADER } from "../../../protocol/errors.ts";
 import { FLAG } from "../../../protocol/wire/frames.ts";
 import { getRequestTarget } from "../../../protocol/request-target.ts";
@@ -116,7 +117,11 @@ function removeHeaders(parts: string[], names: { has(name: string): boolean }): 
 }
 
 /** Headers that a local server cannot set: the edge would act on them. Nor can it set the cookies of visitors who sign in. */
-const RESERVED_NAMES: ReadonlySet<string> = new Set([ERROR_HEADER, GATES_HEADER]);
+const RESERVED_NAMES: ReadonlySet<string> = new Set([
+  ACKNOWLEDGED_HEADER,
+  ERROR_HEADER,
+  GATES_HEADER,
+]);
 
 /** @throws TypeError when a name or a value is not valid in a header. */
 export function buildResponseHeaders(pairs: string[]): Headers {

@@ -1,6 +1,6 @@
 /**
- * What the platform has queued on a WebSocket. `send` never waits, and no event says that the peer has read: where the
- * platform reports the length of the queue, it is checked until it is short again.
+ * The messages that were sent on a WebSocket and not read yet. `send` never waits, and no event says that the peer has read. A front proxy
+ * acknowledges it. Otherwise, where the platform reports the length of its queue, that is checked until it is short again.
  */
 import { MINUTE_MS } from "../../../shared/time.ts";
 
@@ -10,7 +10,7 @@ export const QUEUE_SHORT_BYTES = 16 * 1024;
 const CHECK_MIN_MS = 1;
 const CHECK_MAX_MS = 1_000;
 /** A queue that does not get shorter for this long is stalled. */
-export const STALL_MIN_MS = MINUTE_MS;
+export const STALL_MIN_MS = 3 * MINUTE_MS;
 /** The platform reports a message only as a whole, so a long queue gets as much longer as a slow reader needs. */
 const STALL_BYTES_PER_MS = 64;
 
@@ -24,24 +24,40 @@ export interface SendQueueEvents {
 export class SendQueue {
   readonly #socket: { readonly bufferedAmount?: number };
   readonly #events: SendQueueEvents;
+  /** Payload bytes that were sent and not acknowledged; undefined where nothing is acknowledged. */
+  #unacknowledgedBytes: number | undefined;
   #timer: ReturnType<typeof setTimeout> | undefined;
   #checkAfterMs = CHECK_MIN_MS;
   /** The length at the last check. Without credit for what is queued, hardly anything is added in between. */
   #lastBytes = 0;
   #progressAtMs = 0;
 
-  constructor(socket: WebSocket, events: SendQueueEvents) {
+  /** @param isAcknowledged whether what the peer has read is acknowledged. */
+  constructor(socket: WebSocket, isAcknowledged: boolean, events: SendQueueEvents) {
     this.#socket = socket;
     this.#events = events;
+    if (isAcknowledged) this.#unacknowledgedBytes = 0;
   }
 
-  /** 0 where the platform does not report it. */
+  /** 0 where it is not known. */
   get bytes(): number {
-    return this.#socket.bufferedAmount ?? 0;
+    return this.#unacknowledgedBytes ?? this.#socket.bufferedAmount ?? 0;
   }
 
   get isLong(): boolean {
     return this.#timer !== undefined;
+  }
+
+  recordSent(bytes: number): void {
+    if (this.#unacknowledgedBytes !== undefined) this.#unacknowledgedBytes += bytes;
+  }
+
+  acknowledge(bytes: number): void {
+    // Before a hibernation, more may have been sent.
+    this.#unacknowledgedBytes = Math.max(0, (this.#unacknowledgedBytes ?? 0) - bytes);
+    if (this.#timer === undefined || this.bytes > QUEUE_SHORT_BYTES) return;
+    this.stop();
+    this.#events.onShort();
   }
 
   /** Runs `onShort` now, or as soon as the queue is short. */

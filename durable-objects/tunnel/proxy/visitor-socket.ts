@@ -12,6 +12,7 @@ import {
   decodeStrictText,
   type Frame,
 } from "../../../protocol/wire/frames.ts";
+import { parseAcknowledgement } from "../../../protocol/acknowledgements.ts";
 import {
   FRAME_DATA_MAX_BYTES,
   WEBSOCKET_MESSAGE_MAX_BYTES,
@@ -36,6 +37,8 @@ type MessageType = typeof FRAME.text | typeof FRAME.binary;
 const encoder = new TextEncoder();
 
 export interface VisitorSocketDeps {
+  /** Of the front proxy's acknowledgements; null where there is none. */
+  acknowledgementKey: string | null;
   usage: Usage;
   memory: SocketMemory;
   recording: Recording | null;
@@ -74,7 +77,7 @@ export class VisitorSocket implements Stream, MemoryHolder {
     this.#deps = deps;
     this.#toAgent = new PacedQueue(link.pace.toAgent);
     this.#toVisitor = new PacedQueue(link.pace.toVisitors);
-    this.#sendQueue = new SendQueue(socket, {
+    this.#sendQueue = new SendQueue(socket, deps.acknowledgementKey !== null, {
       onShort: () => this.#grantUnread(),
       onStalled: () => this.#giveUp("the visitor reads too slowly"),
     });
@@ -83,6 +86,11 @@ export class VisitorSocket implements Stream, MemoryHolder {
   // ── Called by the visitor's WebSocket ──
 
   onMessage(message: string | ArrayBuffer): void {
+    const { acknowledgementKey: key } = this.#deps;
+    if (key !== null && typeof message === "string") {
+      const bytes = parseAcknowledgement(key, message);
+      if (bytes !== null) return this.#sendQueue.acknowledge(bytes);
+    }
     if (this.#isEnded) return;
     const type = typeof message === "string" ? FRAME.text : FRAME.binary;
     const bytes = typeof message === "string" ? encoder.encode(message) : new Uint8Array(message);
@@ -212,6 +220,7 @@ export class VisitorSocket implements Stream, MemoryHolder {
     }
     try {
       this.#socket.send(message);
+      this.#sendQueue.recordSent(bytes.byteLength);
       this.#unreadMessages += 1;
     } catch {
       // The visitor has closed; the close event ends the stream.

@@ -1,5 +1,6 @@
 /** The WebSockets of a tunnel's visitors: opened, resumed after hibernation, and limited in number. */
 import { getAddressGroup } from "../../../shared/address-group.ts";
+import { ACKNOWLEDGED_HEADER } from "../../../protocol/acknowledgements.ts";
 import { toRefusalResponse, withRetryAfter } from "../../../access/refusal.ts";
 import { readAttachment, type VisitorAttachment } from "../agents/admission.ts";
 import type { AgentLink } from "../agents/agent-link.ts";
@@ -32,6 +33,8 @@ export interface SocketRequest {
   head: RequestHead;
   /** The visitor's. */
   address: string;
+  /** Of the front proxy's acknowledgements; null where there is none. */
+  acknowledgementKey: string | null;
   recording: Recording | null;
   /** Aborted when the visitor disconnects. */
   signal: AbortSignal;
@@ -72,14 +75,21 @@ export class VisitorSockets {
       return toRefusalResponse({ code: outcome });
     }
     const { 0: client, 1: server } = new WebSocketPair();
-    const { agentId } = link.attachment;
     this.#ctx.acceptWebSocket(server, [VISITOR_TAG]);
-    const stream = handshake.id;
-    const capture = recording?.id ?? null;
-    const attachment: VisitorAttachment = { kind: "visitor", agentId, stream, source, capture };
+    const { acknowledgementKey } = request;
+    const attachment: VisitorAttachment = {
+      kind: "visitor",
+      agentId: link.attachment.agentId,
+      stream: handshake.id,
+      source,
+      acknowledgementKey,
+      capture: recording?.id ?? null,
+    };
     server.serializeAttachment(attachment);
-    handshake.handOver(this.#add(link, stream, server, recording));
-    return new Response(null, { status: 101, webSocket: client, headers: outcome.headers });
+    handshake.handOver(this.#add(link, server, attachment, recording));
+    const { headers } = outcome;
+    if (acknowledgementKey !== null) headers.set(ACKNOWLEDGED_HEADER, "1");
+    return new Response(null, { status: 101, webSocket: client, headers });
   }
 
   closeAll(): void {
@@ -106,7 +116,8 @@ export class VisitorSockets {
 
   /** Rebuilds the stream of a visitor's WebSocket after hibernation. */
   #resume(socket: WebSocket): void {
-    const { agentId, stream, source, capture } = readVisitorAttachment(socket);
+    const attachment = readVisitorAttachment(socket);
+    const { agentId, stream, source, capture } = attachment;
     const recording = capture === null ? null : this.#deps.captures.resumeRecording(capture);
     const link = this.#deps.agents.current(Date.now());
     if (link?.attachment.agentId !== agentId) {
@@ -114,16 +125,17 @@ export class VisitorSockets {
       return closeQuietly(socket, 1012, "the tunnel's agent disconnected");
     }
     this.#slots.add(source);
-    link.resume(stream, this.#add(link, stream, socket, recording));
+    link.resume(stream, this.#add(link, socket, attachment, recording));
   }
 
   #add(
     link: AgentLink,
-    stream: number,
     socket: WebSocket,
+    { stream, acknowledgementKey }: VisitorAttachment,
     recording: Recording | null,
   ): VisitorSocket {
-    const deps = { usage: this.#deps.reports.usage, memory: this.#memory, recording };
+    const { usage } = this.#deps.reports;
+    const deps = { usage, memory: this.#memory, recording, acknowledgementKey };
     const visitor = new VisitorSocket(link, stream, socket, deps);
     this.#sockets.set(socket, visitor);
     return visitor;

@@ -8,6 +8,7 @@ import {
   HEARTBEAT_INTERVAL_MS,
   RECONNECT_MAX_MS,
 } from "../../../protocol/limits.ts";
+import { getAcknowledgementKey } from "../../../protocol/acknowledgements.ts";
 import { REQUEST_ID_HEADER } from "../../../protocol/errors.ts";
 import { toRefusalResponse, withRetryAfter } from "../../../access/refusal.ts";
 import { GATES_HEADER } from "../../../access/gates.ts";
@@ -209,8 +210,9 @@ export class Visitors {
     }
     visit.attempts += 1;
     if (visit.head.isWebSocket) {
-      const { signal } = visit.request;
-      visit.resolve(this.sockets.open(link, { ...visit, signal }));
+      const { signal, cf } = visit.request;
+      const acknowledgementKey = getAcknowledgementKey(cf);
+      visit.resolve(this.sockets.open(link, { ...visit, signal, acknowledgementKey }));
       return;
     }
     this.#inFlight += 1;

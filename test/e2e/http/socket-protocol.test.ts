@@ -8,7 +8,12 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type WebSocket, WebSocketServer } from "ws";
 import { startStack, type Stack } from "../../harness/server/stack.ts";
 import { findHeader } from "../../harness/tunnel/raw-http.ts";
-import { buildClose, OPCODE, RawWebSocket } from "../../harness/tunnel/raw-websocket.ts";
+import {
+  buildClose,
+  OPCODE,
+  RawWebSocket,
+  type FrameToSend,
+} from "../../harness/tunnel/raw-websocket.ts";
 
 const ACCEPT_SUFFIX = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
 
@@ -163,6 +168,57 @@ describe("a visitor", () => {
     visitor.send(buildClose(1000, Buffer.from([0xc3, 0x28])));
     expect(await waitForClose(visitor)).toBe(1007);
     expect((await serverClosed)[0]).toBe(1007);
+  });
+
+  test("who sends ten pings at once gets ten pongs", async () => {
+    const { visitor } = await connect();
+    const payloads = Array.from({ length: 10 }, (_, i) => `ping ${i}`);
+    visitor.send(...payloads.map((payload) => ({ opcode: OPCODE.ping, payload })));
+    for (const payload of payloads)
+      expect(await visitor.next()).toMatchObject({
+        opcode: OPCODE.pong,
+        payload: Buffer.from(payload),
+      });
+    visitor.socket.destroy();
+  });
+
+  test.each<[string, number, FrameToSend[]]>([
+    [
+      "who sends text that is not UTF-8",
+      1007,
+      [{ opcode: OPCODE.text, payload: Buffer.from([0xc3, 0x28]) }],
+    ],
+    [
+      "who ends a text inside a character",
+      1007,
+      [
+        { opcode: OPCODE.text, payload: Buffer.from([0xe2, 0x82]), fin: false },
+        { opcode: OPCODE.continuation },
+      ],
+    ],
+    ["who sends a ping of 126 bytes", 1002, [{ opcode: OPCODE.ping, payload: "*".repeat(126) }]],
+    ["who sends a Close of one byte", 1002, [{ opcode: OPCODE.close, payload: "*" }]],
+    ["who sends a frame of an unknown type", 1002, [{ opcode: 3 }]],
+  ])("%s is closed with %i, as is the local server", async (_, code, frames) => {
+    const { visitor, serverClosed } = await connect();
+    visitor.send(...frames);
+    expect(await waitForClose(visitor)).toBe(code);
+    expect((await serverClosed)[0]).toBe(code);
+  });
+
+  test("who sends an invalid byte in the middle of a long frame is closed with 1007", async () => {
+    const { visitor, serverClosed } = await connect();
+    const payload = Buffer.alloc(4 * 1024 * 1024, "a");
+    payload[payload.length - 1] = 0xff;
+    visitor.send({ opcode: OPCODE.text, payload });
+    expect(await waitForClose(visitor)).toBe(1007);
+    await serverClosed;
+  });
+
+  test("can't acknowledge in place of the front proxy, nor see that it does", async () => {
+    const { visitor } = await connect();
+    expect(visitor.head.toLowerCase()).not.toContain("underpass-acknowledged");
+    visitor.socket.destroy();
   });
 
   test("who offers compression gets none", async () => {

@@ -19,7 +19,7 @@ interface RawFrame {
   fin: boolean;
 }
 
-interface FrameToSend {
+export interface FrameToSend {
   opcode: number;
   payload?: Buffer | string;
   fin?: boolean;
@@ -90,18 +90,19 @@ export class RawWebSocket {
       `GET ${path} HTTP/1.1\r\nHost: ${host}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n` +
         `Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n${headers}\r\n`,
     );
-    let received = Buffer.alloc(0);
-    for await (const chunk of socket.iterator({ destroyOnReturn: false })) {
-      received = Buffer.concat([received, chunk as Buffer]);
-      const end = received.indexOf("\r\n\r\n");
-      if (end >= 0)
-        return new RawWebSocket(
-          received.subarray(0, end).toString("latin1"),
-          socket,
-          received.subarray(end + 4),
-        );
-    }
-    throw new Error("the connection ended before the response");
+    return new Promise((resolve, reject) => {
+      let received = Buffer.alloc(0);
+      const fail = () => reject(new Error("the connection ended before the response"));
+      const receive = (chunk: Buffer) => {
+        received = Buffer.concat([received, chunk]);
+        const end = received.indexOf("\r\n\r\n");
+        if (end < 0) return;
+        socket.off("data", receive).off("close", fail);
+        const head = received.subarray(0, end).toString("latin1");
+        resolve(new RawWebSocket(head, socket, received.subarray(end + 4)));
+      };
+      socket.on("data", receive).on("close", fail);
+    });
   }
 
   get status(): number {

@@ -67,7 +67,7 @@ class QueuedSocket {
   }
 }
 
-function createVisitor() {
+function createVisitor(acknowledgementKey: string | null = null) {
   const link = new RecordedLink();
   const socket = new QueuedSocket();
   const memory = new SocketMemory();
@@ -75,18 +75,30 @@ function createVisitor() {
     link as unknown as AgentLink,
     STREAM,
     socket as unknown as WebSocket,
-    { usage: { countIn: () => {}, countOut: () => {} } as never, memory, recording: null },
+    {
+      usage: { countIn: () => {}, countOut: () => {} } as never,
+      memory,
+      recording: null,
+      acknowledgementKey,
+    },
   );
+  visitors.push(visitor);
   const receive = (payload: Uint8Array, type: number = FRAME.binary) =>
     visitor.onFrame({ type, flags: 0, stream: STREAM, payload });
   return { link, socket, memory, visitor, receive };
 }
 
+/** Closed after each test: the isolate's bound counts what they hold. */
+const visitors: VisitorSocket[] = [];
+
 const sumCredit = (link: RecordedLink) =>
   link.sent(FRAME.credit).reduce((sum, payload) => sum + parseCredit(payload)!, 0);
 
 beforeEach(() => void vi.useFakeTimers());
-afterEach(() => void vi.useRealTimers());
+afterEach(() => {
+  for (const visitor of visitors.splice(0)) visitor.onClosed(1006, "");
+  vi.useRealTimers();
+});
 
 describe("a visitor who does not read", () => {
   test("holds the agent's credit back until it reads", () => {
@@ -121,6 +133,19 @@ describe("a visitor who does not read", () => {
     visitor.onMessage("too late");
     expect(link.sent(FRAME.text)).toEqual([]);
     expect(vi.getTimerCount()).toBe(0);
+  });
+
+  test("is recognized by the front proxy's acknowledgements, which the local server does not receive", () => {
+    const { link, visitor, receive } = createVisitor("key");
+    receive(new Uint8Array(FRAME_DATA_MAX_BYTES));
+    expect(sumCredit(link)).toBe(0);
+    visitor.onMessage("key:1000");
+    expect(sumCredit(link)).toBe(0);
+    visitor.onMessage(`key:${FRAME_DATA_MAX_BYTES - 1000}`);
+    expect(sumCredit(link)).toBe(FRAME_DATA_MAX_BYTES);
+    expect(link.sent(FRAME.text)).toEqual([]);
+    visitor.onMessage("keys");
+    expect(link.sent(FRAME.text)).toHaveLength(1);
   });
 
   test("counts against the tunnel's memory until its connection is closed", () => {

@@ -16,6 +16,7 @@ import { createTemporaryDir } from "../../../harness/directories.ts";
 import { WAIT_OPTIONS } from "../../../harness/timeouts.ts";
 
 const OWN_FIELD = "own: field\r\n";
+const KEY = "key-of-the-acknowledgements";
 const GET = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
 const UPGRADE = "GET / HTTP/1.1\r\nHost: a\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\n";
 const OK = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
@@ -62,7 +63,7 @@ beforeAll(async () => {
   upstream.listen(upstreamPath);
   front = createServer({ allowHalfOpen: true, pauseOnConnect: true }, (socket) => {
     const onClose = () => (closed += 1);
-    const options = { upstreamPath, ownField: OWN_FIELD, onClose };
+    const options = { upstreamPath, ownField: OWN_FIELD, acknowledgementKey: KEY, onClose };
     connections.push(new VisitorConnection(adoptSocket(socket), options));
   });
   front.listen(0, "127.0.0.1");

@@ -1,0 +1,30 @@
+/**
+ * Between the front proxy of a self-hosted server and a tunnel's object: how much of a WebSocket its visitor has read.
+ *
+ * The front proxy sends a random key with the request. An object that uses it adds a header to its 101 response, and from
+ * then on receives text messages: the key, a colon, and the number of payload bytes that were written to the visitor. The
+ * visitor can't forge them, because it never learns the key.
+ */
+
+/** In the 101 response of an object; removed before the visitor gets it. */
+export const ACKNOWLEDGED_HEADER = "underpass-acknowledged";
+/** Of what the front proxy reports as `request.cf`. */
+export const ACKNOWLEDGEMENT_KEY_FIELD = "acknowledgementKey";
+/** The visitor has read at least as much when an acknowledgement is sent: less than an object lets a visitor leave unread. */
+export const ACKNOWLEDGEMENT_MIN_BYTES = 8 * 1024;
+
+export function formatAcknowledgement(key: string, bytes: number): string {
+  return `${key}:${bytes}`;
+}
+
+/** @returns how many bytes are acknowledged; null when the text is a visitor's message. */
+export function parseAcknowledgement(key: string, text: string): number | null {
+  if (!text.startsWith(key) || text[key.length] !== ":") return null;
+  return Number(text.slice(key.length + 1));
+}
+
+/** @param cf a request's information from the platform. @returns null when it comes from no front proxy. */
+export function getAcknowledgementKey(cf: unknown): string | null {
+  const key = ((cf ?? {}) as Record<string, unknown>)[ACKNOWLEDGEMENT_KEY_FIELD];
+  return typeof key === "string" ? key : null;
+}

@@ -1,0 +1,134 @@
+/**
+ * The frames that a visitor sends on a WebSocket. workerd repairs text that is not UTF-8 instead of closing with 1007,
+ * accepts control frames of any size, and answers only the last of several pings: all of that is decided here, before it.
+ */
+import { isUtf8 } from "node:buffer";
+import { isSendableCloseCode } from "../../protocol/websocket-close.ts";
+import { FrameReader, OPCODE, unmask, type FrameHandler, type FrameHead } from "./frame-reader.ts";
+import { Utf8Check } from "./utf8-check.ts";
+
+const CONTROL_MAX_BYTES = 125;
+const PROTOCOL_ERROR = 1002;
+const INVALID_TEXT = 1007;
+
+export interface VisitorFramesEvents {
+  /** These bytes go on to the server. They are valid until `read` returns. */
+  onForward(bytes: Uint8Array): void;
+  onPing(payload: Buffer): void;
+  /**
+   * The visitor has violated the protocol. Nothing more is read.
+   * @param isBetweenFrames whether the bytes that went on to the server end with a whole frame.
+   */
+  onViolation(code: number, isBetweenFrames: boolean): void;
+}
+
+export class VisitorFrames implements FrameHandler {
+  readonly #events: VisitorFramesEvents;
+  readonly #reader = new FrameReader(this);
+  readonly #utf8 = new Utf8Check();
+  /** The type of the message that is being received; undefined between two messages. */
+  #message: number | undefined;
+  /** The payload of a control frame, unmasked, so far. */
+  #control: Buffer[] = [];
+  /** What goes on to the server of the bytes that are being read. */
+  #pieces: Uint8Array[] = [];
+  /** Where the current frame begins in `#pieces`; undefined when a part of it has gone on already. */
+  #frameStart: number | undefined;
+  /** The visitor has closed, or violated the protocol. */
+  #hasEnded = false;
+
+  constructor(events: VisitorFramesEvents) {
+    this.#events = events;
+  }
+
+  /** Whether a data frame may be inserted now. */
+  get isBetweenMessages(): boolean {
+    return this.#reader.isBetweenFrames && this.#message === undefined && !this.#hasEnded;
+  }
+
+  read(bytes: Uint8Array): void {
+    if (this.#hasEnded) return;
+    this.#reader.read(bytes);
+    const pieces = this.#pieces;
+    this.#pieces = [];
+    this.#frameStart = undefined;
+    if (pieces.length === 0) return;
+    this.#events.onForward(pieces.length === 1 ? pieces[0]! : Buffer.concat(pieces));
+  }
+
+  // ── Called by the reader ──
+
+  onHead(head: FrameHead): boolean {
+    const { opcode, isFinal, payloadBytes, mask } = head;
+    this.#frameStart = this.#pieces.length;
+    if (!mask) return this.#fail(PROTOCOL_ERROR);
+    const isControl = opcode >= OPCODE.close && opcode <= OPCODE.pong;
+    if (isControl) {
+      this.#control = [];
+      if (!isFinal || payloadBytes > CONTROL_MAX_BYTES) return this.#fail(PROTOCOL_ERROR);
+      return true;
+    }
+    if (opcode === OPCODE.text || opcode === OPCODE.binary) {
+      if (this.#message !== undefined) return this.#fail(PROTOCOL_ERROR);
+      this.#message = opcode;
+    } else if (opcode !== OPCODE.continuation || this.#message === undefined) {
+      return this.#fail(PROTOCOL_ERROR);
+    }
+    this.#pieces.push(head.bytes);
+    return true;
+  }
+
+  onPayload(part: Uint8Array, { opcode, mask }: FrameHead, offset: number): boolean {
+    if (opcode >= OPCODE.close) {
+      this.#control.push(unmask(part, mask, offset));
+      return true;
+    }
+    this.#pieces.push(part);
+    if (this.#message !== OPCODE.text) return true;
+    return this.#utf8.add(unmask(part, mask, offset)) || this.#fail(INVALID_TEXT);
+  }
+
+  onEnd(head: FrameHead): boolean {
+    const { opcode, isFinal } = head;
+    if (opcode >= OPCODE.close) return this.#endControl(head);
+    if (!isFinal) return true;
+    const isText = this.#message === OPCODE.text;
+    this.#message = undefined;
+    return !isText || this.#utf8.end() || this.#fail(INVALID_TEXT);
+  }
+
+  // ── Inside ──
+
+  #endControl({ opcode, bytes, mask }: FrameHead): boolean {
+    const payload = Buffer.concat(this.#control);
+    if (opcode === OPCODE.ping) {
+      this.#events.onPing(payload);
+      return true;
+    }
+    const code = opcode === OPCODE.close ? findInvalidClose(payload) : undefined;
+    if (code !== undefined) return this.#fail(code);
+    this.#pieces.push(bytes, unmask(payload, mask, 0));
+    // Nothing may follow a Close (RFC 6455 §5.5.1).
+    this.#hasEnded = opcode === OPCODE.close;
+    return !this.#hasEnded;
+  }
+
+  /** @returns false. */
+  #fail(code: number): boolean {
+    this.#hasEnded = true;
+    const isBetweenFrames = this.#frameStart !== undefined;
+    if (this.#frameStart !== undefined) this.#pieces.length = this.#frameStart;
+    const pieces = this.#pieces;
+    this.#pieces = [];
+    if (pieces.length > 0) this.#events.onForward(Buffer.concat(pieces));
+    this.#events.onViolation(code, isBetweenFrames);
+    return false;
+  }
+}
+
+/** @returns the code that answers a Close that RFC 6455 §5.5.1 does not allow. */
+function findInvalidClose(payload: Buffer): number | undefined {
+  if (payload.length === 0) return undefined;
+  if (payload.length === 1 || !isSendableCloseCode(payload.readUInt16BE())) return PROTOCOL_ERROR;
+  return isUtf8(payload.subarray(2)) ? undefined : INVALID_TEXT;
+}

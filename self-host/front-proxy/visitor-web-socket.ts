@@ -1,0 +1,134 @@
+/**
+ * A visitor's WebSocket in the front proxy. Bytes pass as they are, with four exceptions: a visitor who violates the
+ * protocol is stopped, pings are answered here, each of them, the bytes that the visitor has read are acknowledged to the
+ * tunnel's object, which has no other way to know it, and the visitor never sees this.
+ */
+import {
+  ACKNOWLEDGEMENT_MIN_BYTES,
+  formatAcknowledgement,
+} from "../../protocol/acknowledgements.ts";
+import {
+  buildFrame,
+  FrameReader,
+  OPCODE,
+  type FrameHandler,
+  type FrameHead,
+} from "./frame-reader.ts";
+import { VisitorFrames, type VisitorFramesEvents } from "./visitor-frames.ts";
+
+/** Pongs that wait for the end of a frame or for a visitor who does not read. Then only the newest are sent (RFC 6455 §5.5.3). */
+const PONGS_MAX = 64;
+
+export interface VisitorWebSocketOptions {
+  /** Of the acknowledgements. */
+  key: string;
+  /** Whether bytes wait for the visitor. */
+  isVisitorBehind: () => boolean;
+  writeToVisitor: (bytes: Uint8Array, onWritten?: () => void) => void;
+  writeToServer: (bytes: Uint8Array) => void;
+  /** Ends both connections. */
+  end: () => void;
+}
+
+export class VisitorWebSocket implements FrameHandler, VisitorFramesEvents {
+  readonly #options: VisitorWebSocketOptions;
+  readonly #fromVisitor = new VisitorFrames(this);
+  readonly #fromServer = new FrameReader(this);
+  #pongs: Buffer[] = [];
+  /** Payload bytes of messages in the bytes of the server that are being read. */
+  #payloadBytes = 0;
+  /** Where the last frame of these bytes ends; 0: nowhere in them. */
+  #lastEnd = 0;
+  #unacknowledgedBytes = 0;
+
+  constructor(options: VisitorWebSocketOptions) {
+    this.#options = options;
+  }
+
+  /** @param bytes from the visitor. */
+  receive(bytes: Uint8Array): void {
+    this.#fromVisitor.read(bytes);
+    this.#acknowledge();
+  }
+
+  /** @param bytes from the server. @param onWritten called when all of them were written. */
+  answer(bytes: Uint8Array, onWritten: () => void): void {
+    this.#payloadBytes = 0;
+    this.#lastEnd = 0;
+    this.#fromServer.read(bytes);
+    const payloadBytes = this.#payloadBytes;
+    const { writeToVisitor } = this.#options;
+    let rest = bytes;
+    if (this.#pongs.length > 0 && this.#lastEnd > 0) {
+      writeToVisitor(bytes.subarray(0, this.#lastEnd));
+      this.#writePongs();
+      rest = bytes.subarray(this.#lastEnd);
+    }
+    writeToVisitor(rest, () => {
+      this.#unacknowledgedBytes += payloadBytes;
+      this.#acknowledge();
+      this.#answerPings();
+      onWritten();
+    });
+  }
+
+  // ── From the visitor ──
+
+  onForward(bytes: Uint8Array): void {
+    this.#options.writeToServer(bytes);
+  }
+
+  onPing(payload: Buffer): void {
+    this.#pongs.push(buildFrame(OPCODE.pong, payload, false));
+    if (this.#pongs.length > PONGS_MAX) this.#pongs.shift();
+    this.#answerPings();
+  }
+
+  onViolation(code: number, isBetweenFrames: boolean): void {
+    const payload = Buffer.alloc(2);
+    payload.writeUInt16BE(code);
+    // The object closes the local server's connection with the same code, and answers.
+    if (isBetweenFrames)
+      return this.#options.writeToServer(buildFrame(OPCODE.close, payload, true));
+    if (this.#fromServer.isBetweenFrames)
+      this.#options.writeToVisitor(buildFrame(OPCODE.close, payload, false));
+    this.#options.end();
+  }
+
+  // ── From the server ──
+
+  onHead(): boolean {
+    return true;
+  }
+
+  onPayload(part: Uint8Array, { opcode }: FrameHead): boolean {
+    if (opcode < OPCODE.close) this.#payloadBytes += part.length;
+    return true;
+  }
+
+  onEnd(_: FrameHead, end: number): boolean {
+    this.#lastEnd = end;
+    return true;
+  }
+
+  // ── Inside ──
+
+  #answerPings(): void {
+    if (this.#fromServer.isBetweenFrames && !this.#options.isVisitorBehind()) this.#writePongs();
+  }
+
+  #writePongs(): void {
+    if (this.#pongs.length === 0) return;
+    this.#options.writeToVisitor(Buffer.concat(this.#pongs));
+    this.#pongs = [];
+  }
+
+  /** Between two messages only: an acknowledgement is a message too. */
+  #acknowledge(): void {
+    if (this.#unacknowledgedBytes < ACKNOWLEDGEMENT_MIN_BYTES) return;
+    if (!this.#fromVisitor.isBetweenMessages) return;
+    const text = formatAcknowledgement(this.#options.key, this.#unacknowledgedBytes);
+    this.#unacknowledgedBytes = 0;
+    this.#options.writeToServer(buildFrame(OPCODE.text, Buffer.from(text), true));
+  }
+}
