@@ -93,7 +93,7 @@ test("a token is not verified in any way that its visitor chooses", async () => 
     await sign({ jku: "http://127.0.0.1/jwks.json" }),
     `${genuine}.${signature}`,
     `${header}=.${claims}.${signature}`,
-    genuine.replaceAll("-", "+").replaceAll("_", "/").replace(/^/, " "),
+    `${genuine}=`,
   ];
   for (const token of forged) {
     const refused = await shop.visit("/", { authorization: `Bearer ${token}` });
