@@ -114,7 +114,10 @@ export class Organization extends DurableObject<ObjectBindings> implements Organ
 
   deliverCaptures(batch: CaptureBatch): WatchStatus {
     this.#watchers.deliver(batch);
-    return this.#getWatchStatus(batch.tunnelId);
+    const status = this.#getWatchStatus(batch.tunnelId);
+    // The tunnel sends nothing more until the next watcher's connection is announced to it.
+    if (!status.isWatched) this.#connectedAgents.addTunnel(batch.tunnelId, Date.now());
+    return status;
   }
 
   // ── Called by watchers ──

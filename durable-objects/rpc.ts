@@ -107,6 +107,8 @@ export interface InternalApi {
    * @returns the milliseconds until it expires; null when it will not expire.
    */
   expireTunnelIfDue(tunnelId: string): Promise<number | null>;
+  /** @returns the organization that owns a tunnel; null when there is no such tunnel. */
+  findTunnelOwner(tunnelId: string): Promise<string | null>;
   /** @returns null when there is no such receiver. */
   findReceiverSettings(receiverId: string): Promise<ReceiverSettings | null>;
   /** @returns which of these sessions are valid and may still watch the organization. */

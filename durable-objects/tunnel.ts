@@ -76,8 +76,8 @@ export class Tunnel extends DurableObject<ObjectBindings> implements TunnelRpc {
     this.#agents = new Agents(ctx, {
       onDisconnected: (willReturn) => this.#onAgentDisconnected(willReturn),
     });
-    this.#presence = new PresenceReporter(kv, env.ORGANIZATION, this.#agents);
-    this.#feed = new CaptureFeed(kv, () => this.#presence.owner);
+    this.#presence = new PresenceReporter(kv, env, this.#agents, getTunnelId);
+    this.#feed = new CaptureFeed(kv, this.#presence);
     this.#reports = new MetricsReporter(kv, this.#alarm, env.INTERNAL_API, {
       currentState: () => this.#getReportedState(),
       servingToken: () => this.#agents.servingToken,

@@ -49,6 +49,14 @@ export class InternalApi extends WorkerEntrypoint<Env> implements InternalApiBin
     return expireIfDue(createDatabase(this.env), tunnelId);
   }
 
+  async findTunnelOwner(tunnelId: string): Promise<string | null> {
+    const [{ createDatabase }, { findTunnelOwner }] = await Promise.all([
+      import("./jobs/outbox.ts"),
+      import("./store/tunnels/object-sync.ts"),
+    ]);
+    return findTunnelOwner(createDatabase(this.env), tunnelId);
+  }
+
   async findReceiverSettings(receiverId: string): Promise<ReceiverSettings | null> {
     const [{ createDatabase }, { findReceiverSettings }] = await Promise.all([
       import("./jobs/outbox.ts"),

@@ -56,6 +56,17 @@ export class ConnectedAgents {
     );
   }
 
+  /** Lists a tunnel among those that recently had an agent, although it may never have had one. */
+  addTunnel(tunnelId: string, nowMs: number): void {
+    this.#sql.exec(
+      `insert into roster (tunnel_id, sequence, told_at_ms) values (?, 0, ?)
+       on conflict (tunnel_id) do update set told_at_ms = excluded.told_at_ms
+       where roster.agent_id is null`,
+      tunnelId,
+      nowMs,
+    );
+  }
+
   /** For a tunnel that has never had an agent, or that was deleted. */
   remove(tunnelId: string): void {
     this.#reportedAtMs.delete(tunnelId);
@@ -67,7 +78,7 @@ export class ConnectedAgents {
     return this.#query(`${SELECT} order by connected_at_ms desc, agent_id`);
   }
 
-  /** Tunnels that have an agent, or recently had one. */
+  /** Tunnels that have an agent or recently had one, and others that were added. */
   listTunnelIds(): string[] {
     const rows = this.#sql.exec<{ id: string }>("select tunnel_id as id from roster");
     return [...rows].map(({ id }) => id);

@@ -3,7 +3,7 @@
  * a report that failed. An agent that was lost with the whole process is noticed when the organization asks.
  */
 import type { ObjectBindings } from "../../bindings.ts";
-import type { Presence, ServingAgent, WatchStatus } from "../../rpc.ts";
+import type { InternalApi, Presence, ServingAgent, WatchStatus } from "../../rpc.ts";
 import type { AgentAttachment } from "./admission.ts";
 import type { Agents } from "./agents.ts";
 
@@ -19,23 +19,37 @@ export class PresenceReporter {
   readonly #kv: SyncKvStorage;
   readonly #organizations: ObjectBindings["ORGANIZATION"];
   readonly #agents: Pick<Agents, "current">;
+  readonly #database: Pick<InternalApi, "findTunnelOwner">;
+  readonly #getTunnelId: () => string;
+  /** Of a tunnel that no agent has connected to. */
+  #ownerId: string | null = null;
   #reporting: Promise<WatchStatus | null> | undefined;
 
   constructor(
     kv: SyncKvStorage,
-    organizations: ObjectBindings["ORGANIZATION"],
+    env: Pick<ObjectBindings, "ORGANIZATION" | "INTERNAL_API">,
     agents: Pick<Agents, "current">,
+    getTunnelId: () => string,
   ) {
     this.#kv = kv;
-    this.#organizations = organizations;
+    this.#organizations = env.ORGANIZATION;
+    this.#database = env.INTERNAL_API;
     this.#agents = agents;
+    this.#getTunnelId = getTunnelId;
   }
 
-  /** The organization that owns the tunnel; undefined until an agent has connected. */
-  get owner() {
+  get hasAgent(): boolean {
+    return this.#agents.current(Date.now()) !== undefined;
+  }
+
+  /** @returns the organization that owns the tunnel; undefined when the tunnel does not exist. */
+  async findOwner() {
     const stored = this.#kv.get<StoredPresence>(KEY);
-    if (!stored) return undefined;
-    const { tunnelId, orgId } = stored;
+    const tunnelId = stored?.tunnelId ?? this.#getTunnelId();
+    if (!stored && tunnelId !== "")
+      this.#ownerId ??= await this.#database.findTunnelOwner(tunnelId);
+    const orgId = stored?.orgId ?? this.#ownerId;
+    if (orgId === null) return undefined;
     return { tunnelId, organization: this.#organizations.getByName(orgId) };
   }
 

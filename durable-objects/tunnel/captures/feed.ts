@@ -8,6 +8,7 @@
  */
 import type { CaptureSummary } from "../../../protocol/schemas/inspector/captures.ts";
 import type { CaptureBatch, WatchStatus } from "../../rpc.ts";
+import { MINUTE_MS } from "../../../shared/time.ts";
 
 /** A tunnel with many requests gathers them for this long. */
 const FEED_GATHER_MS = 100;
@@ -17,6 +18,12 @@ export const FEED_QUEUE_MAX_CAPTURES = 1_000;
 const FEED_RETRY_MS = 1_000;
 export const FEED_MAX_ATTEMPTS = 5;
 
+/**
+ * How long a tunnel without an agent relies on the answer that it is not watched. The organization notifies such a tunnel of
+ * new watchers for an hour after that answer.
+ */
+export const FEED_UNWATCHED_MS = 30 * MINUTE_MS;
+
 const KEY = "watch";
 
 export interface FeedTarget {
@@ -24,34 +31,44 @@ export interface FeedTarget {
   organization: { deliverCaptures(batch: CaptureBatch): Promise<WatchStatus> };
 }
 
+export interface FeedSource {
+  /** Whether an agent serves the tunnel: then the organization notifies it whenever a watcher connects. */
+  readonly hasAgent: boolean;
+  /** @returns undefined when the tunnel does not exist. */
+  findOwner(): Promise<FeedTarget | undefined>;
+}
+
 export class CaptureFeed {
   readonly #kv: Pick<SyncKvStorage, "get" | "put">;
-  readonly #findTarget: () => FeedTarget | undefined;
+  readonly #tunnel: FeedSource;
   #watchStatus: WatchStatus | undefined;
+  /** When this instance received the status; a stored one may be outdated. */
+  #statusAtMs = -Infinity;
   #queue: CaptureSummary[] = [];
   #missed = 0;
   #failures = 0;
   #phase: "idle" | "scheduled" | "sending" = "idle";
   #sentAtMs = 0;
 
-  /** @param findTarget returns undefined until the tunnel's organization is known. */
-  constructor(kv: Pick<SyncKvStorage, "get" | "put">, findTarget: () => FeedTarget | undefined) {
+  constructor(kv: Pick<SyncKvStorage, "get" | "put">, tunnel: FeedSource) {
     this.#kv = kv;
-    this.#findTarget = findTarget;
+    this.#tunnel = tunnel;
     this.#watchStatus = kv.get<WatchStatus>(KEY);
   }
 
   /** A tunnel that has no status yet assumes that it is watched, and learns it from the response. */
   get isWatched(): boolean {
-    return this.#watchStatus?.isWatched ?? true;
+    if (this.#watchStatus?.isWatched ?? true) return true;
+    return !this.#tunnel.hasAgent && Date.now() - this.#statusAtMs > FEED_UNWATCHED_MS;
   }
 
   /** The status with the higher version wins, in whatever order they arrive. */
   setWatchStatus(status: WatchStatus): void {
     const current = this.#watchStatus;
     if (current && status.version < current.version) return;
-    const isNew = status.version !== current?.version || status.isWatched !== this.isWatched;
+    const isNew = status.version !== current?.version || status.isWatched !== current.isWatched;
     this.#watchStatus = status;
+    this.#statusAtMs = Date.now();
     if (isNew) this.#kv.put<WatchStatus>(KEY, status);
     if (!status.isWatched) this.#clear();
   }
@@ -74,22 +91,17 @@ export class CaptureFeed {
   }
 
   async #send(): Promise<void> {
-    const target = this.#findTarget();
-    if (!target) {
-      this.#phase = "idle";
-      return this.#clear();
-    }
-    const batch = {
-      tunnelId: target.tunnelId,
-      messages: this.#queue.map((summary) => JSON.stringify(summary)),
-      missed: this.#missed,
-    };
+    const messages = this.#queue.map((summary) => JSON.stringify(summary));
+    const batch = { messages, missed: this.#missed };
     this.#queue = [];
     this.#missed = 0;
     this.#phase = "sending";
     this.#sentAtMs = Date.now();
     try {
-      this.setWatchStatus(await target.organization.deliverCaptures(batch));
+      const owner = await this.#tunnel.findOwner();
+      if (!owner) return this.#clear();
+      const { tunnelId, organization } = owner;
+      this.setWatchStatus(await organization.deliverCaptures({ tunnelId, ...batch }));
       this.#failures = 0;
     } catch {
       // They may have arrived. Reporting too many missed requests to watchers is better than reporting none.

@@ -257,8 +257,10 @@ export class Exchange implements Stream {
 
   #respond(held: Held): void {
     const outcome = this.#buildResponse(held);
-    // The body of a response that has not ended is recorded as complete when it ends.
-    if (outcome instanceof Response && held.end === "complete") this.#recording?.complete();
+    // A body that streams is recorded as complete when it ends.
+    if (outcome instanceof Response && this.#phase.kind !== "streaming") {
+      this.#recording?.complete();
+    }
     this.#settle(outcome);
   }
 

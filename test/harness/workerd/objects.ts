@@ -25,6 +25,8 @@ export const rows = {
   /** The hosts and receivers whose rows were read, once for each call. */
   reads: [] as string[],
   receivers: new Map<string, ReceiverSettings>(),
+  /** Organizations by the ids of their tunnels. */
+  tunnelOwners: new Map<string, string>(),
   tokenKeys: [] as JWK[],
   endedSessions: new Set<string>(),
   /** Whether calls about sessions and relays fail. */
@@ -58,6 +60,10 @@ export class InternalApi
     if (leftMs !== undefined) return leftMs;
     await this.env.TUNNEL.getByName(tunnelId).retire("expired");
     return null;
+  }
+
+  findTunnelOwner(tunnelId: string): Promise<string | null> {
+    return Promise.resolve(rows.tunnelOwners.get(tunnelId) ?? null);
   }
 
   findReceiverSettings(receiverId: string): Promise<ReceiverSettings | null> {

@@ -49,7 +49,7 @@ async function exposeSite(owner: Person): Promise<ExposedTunnel> {
   return agent;
 }
 
-function visit(agent: ExposedTunnel, path: string) {
+function visit(agent: Pick<ExposedTunnel, "url">, path: string) {
   const { host } = new URL(agent.url);
   return exchange(api.server.port, `GET ${path} HTTP/1.1\r\nHost: ${host}\r\n\r\n`);
 }
@@ -99,6 +99,21 @@ test("the documented example receives a request as the inspector lists it", asyn
     state: "complete",
   });
   expect(watcher.missed).toBe(0);
+});
+
+test("a tunnel whose agent never connected sends its requests too, also to a watcher who connects after the first ones", async () => {
+  const owner = await api.owner();
+  const { body: tunnel } = await owner.post<Tunnel>("/tunnels", { localPort: 1 });
+  const reserved = { url: tunnel.publicUrl };
+  expect((await visit(reserved, "/unwatched")).status).toBe(502);
+  for (const path of ["/first", "/second"]) {
+    using watcher = await watch(owner);
+    expect((await visit(reserved, path)).status).toBe(502);
+    const received = await watcher.waitForRequest(path);
+    expect(received).toMatchObject({ tunnel_id: tunnel.id, status: 502 });
+    watcher.socket.close();
+    await watcher.closed;
+  }
 });
 
 test("the documented example works in a browser", async () => {

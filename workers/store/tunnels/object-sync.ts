@@ -1,12 +1,26 @@
 /** Brings rows and Durable Objects into agreement: rows are corrected by objects' reports, objects receive routes. */
+import { and, eq, isNull } from "drizzle-orm";
 import type { TunnelReport } from "../../../durable-objects/rpc.ts";
 import type { Env } from "../../env.ts";
 import { hostnameObject, organizationObject, tunnelObject } from "../../objects.ts";
 import type { Database } from "../database.ts";
 import { listStaleTunnelIds } from "../metrics/metrics.ts";
 import type { RouteChange, TokenTunnels } from "../outbox-messages.ts";
+import { tunnels } from "../tables/tunnels.ts";
 import { recordSpending } from "../tokens/spending.ts";
 import { markDisconnected, saveReport } from "./reports.ts";
+
+/** For the tunnel's object, before an agent has told it. @returns null when there is no such tunnel. */
+export async function findTunnelOwner(
+  { query }: Database,
+  tunnelId: string,
+): Promise<string | null> {
+  const [tunnel] = await query
+    .select({ orgId: tunnels.orgId })
+    .from(tunnels)
+    .where(and(eq(tunnels.id, tunnelId), isNull(tunnels.deletedAt)));
+  return tunnel?.orgId ?? null;
+}
 
 /** Updates the tunnel's row with a report of its object. */
 export async function refreshTunnelStatus(env: Env, db: Database, tunnelId: string): Promise<void> {

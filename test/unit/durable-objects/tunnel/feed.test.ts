@@ -5,6 +5,7 @@ import {
   CaptureFeed,
   FEED_MAX_ATTEMPTS,
   FEED_QUEUE_MAX_CAPTURES,
+  FEED_UNWATCHED_MS,
 } from "../../../../durable-objects/tunnel/captures/feed.ts";
 import type { CaptureSummary } from "../../../../protocol/schemas/inspector/captures.ts";
 
@@ -18,6 +19,7 @@ class Organization {
   readonly calls: CaptureBatch[] = [];
   answer: () => Promise<WatchStatus> = () => Promise.resolve(WATCHED);
   readonly stored = new Map<string, unknown>();
+  hasAgent = true;
 
   feed(): CaptureFeed {
     const kv = {
@@ -28,7 +30,9 @@ class Organization {
       this.calls.push(batch);
       return this.answer();
     };
-    return new CaptureFeed(kv, () => ({ tunnelId: "tunnel", organization: { deliverCaptures } }));
+    const owner = { tunnelId: "tunnel", organization: { deliverCaptures } };
+    const { hasAgent } = this;
+    return new CaptureFeed(kv, { hasAgent, findOwner: () => Promise.resolve(owner) });
   }
 
   get deliveredCount(): number {
@@ -96,6 +100,24 @@ test("nothing is sent after a response says that the tunnel is not watched, also
     expect(instance.isWatched).toBe(false);
   }
   expect(organization.calls).toHaveLength(1);
+});
+
+test("a tunnel without an agent asks again after hibernation and after half an hour, because it may not be notified", async () => {
+  const organization = new Organization();
+  organization.hasAgent = false;
+  organization.answer = () => Promise.resolve(UNWATCHED);
+  const feed = organization.feed();
+  for (let calls = 1; calls <= 2; calls += 1) {
+    for (let i = 0; i < 3; i += 1) {
+      feed.add(summary);
+      await vi.advanceTimersByTimeAsync(1_000);
+    }
+    expect(organization.calls).toHaveLength(calls);
+    vi.setSystemTime(Date.now() + FEED_UNWATCHED_MS);
+  }
+  organization.feed().add(summary);
+  await vi.advanceTimersByTimeAsync(1_000);
+  expect(organization.calls).toHaveLength(3);
 });
 
 test("an older status does not replace a newer one", () => {

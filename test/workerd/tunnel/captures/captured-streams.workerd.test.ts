@@ -124,11 +124,11 @@ describe("a WebSocket is captured", () => {
   test("once: a recording that has ended or is in progress is not resumed", async () => {
     const { tunnel } = await createServed();
     await runInDurableObject(tunnel.stub, (_, { storage }) => {
-      const ignore = () => undefined;
+      const owner = { hasAgent: false, findOwner: () => Promise.resolve(undefined) };
       const captures = new Captures(storage, {
         tunnelId: () => tunnel.id,
         alarm: new Alarm(storage),
-        feed: new CaptureFeed(storage.kv, ignore),
+        feed: new CaptureFeed(storage.kv, owner),
         isRetired: false,
       });
       const request = { parts: ["GET", "/"], hasBody: false, clientIp: "", replayOf: null };
