@@ -35,6 +35,7 @@ const FRAMING_FIELDS = new RegExp(
 );
 const OWN_FIELD = new RegExp(`\\r\\n${CONNECTION_HEADER}:[^\\r]*`, "gi");
 const CONTENT_LENGTH = /^\d{1,15}$/;
+const CONTENT_LENGTH_FIELD = /\r\ncontent-length:[^\r]*/gi;
 const REPEATABLE = new Set(["GET", "HEAD", "OPTIONS"]);
 
 /**
@@ -46,26 +47,31 @@ export function parseRequestHead(text: string, ownField: string): RequestHead | 
   if (!match) return "malformed";
   const fields = readFramingFields(text);
   if (fields === undefined) return "malformed";
-  const { host, contentLength, transferEncoding, connection, upgrade } = fields;
+  const { host, transferEncoding, connection, upgrade } = fields;
   const isVersion11 = match[2] === "1";
   if (host.length > 1 || (host.length === 0 && isVersion11)) return "invalid_host";
   // workerd answers such a host with 500.
   if (host.length === 1 && parseHost(host[0]!) === null) return "invalid_host";
+  const method = match[1]!;
+  const asksForUpgrade =
+    method === "GET" && upgrade !== "" && /(^|[\s,])upgrade\s*(,|$)/i.test(connection);
+  // A handshake has no body (RFC 6455 §4.1), whatever its length says. The length is removed, so that workerd agrees.
+  const isWebSocket = asksForUpgrade && upgrade.toLowerCase() === "websocket";
+  const hasIgnoredLength = isWebSocket && CONTENT_LENGTH.test(fields.contentLength ?? "");
+  const contentLength = hasIgnoredLength ? undefined : fields.contentLength;
   const body = readBodyLength(contentLength, transferEncoding, isVersion11);
   if (typeof body === "string" && body !== "chunked") return body;
 
-  const method = match[1]!;
   // What follows a CONNECT is not HTTP.
   if (method === "CONNECT") return "connect";
-  const isUpgrade =
-    body === 0 && method === "GET" && upgrade && /(^|[\s,])upgrade\s*(,|$)/i.test(connection);
   const firstLineEnd = text.indexOf("\r\n") + 2;
-  const rest = text.slice(firstLineEnd);
-  const cleanRest = fields.hasOwnField ? `\r\n${rest}`.replaceAll(OWN_FIELD, "").slice(2) : rest;
+  let rest = text.slice(firstLineEnd - 2);
+  if (fields.hasOwnField) rest = rest.replaceAll(OWN_FIELD, "");
+  if (hasIgnoredLength) rest = rest.replaceAll(CONTENT_LENGTH_FIELD, "");
   return {
-    bytes: Buffer.from(text.slice(0, firstLineEnd) + ownField + cleanRest, "latin1"),
+    bytes: Buffer.from(text.slice(0, firstLineEnd) + ownField + rest.slice(2), "latin1"),
     body,
-    isUpgrade,
+    isUpgrade: asksForUpgrade && body === 0,
     canRepeat: body === 0 && REPEATABLE.has(method),
   };
 }
@@ -75,7 +81,7 @@ interface FramingFields {
   contentLength: string | undefined;
   transferEncoding: string | undefined;
   connection: string;
-  upgrade: boolean;
+  upgrade: string;
   hasOwnField: boolean;
 }
 
@@ -86,7 +92,7 @@ function readFramingFields(text: string): FramingFields | undefined {
     contentLength: undefined,
     transferEncoding: undefined,
     connection: "",
-    upgrade: false,
+    upgrade: "",
     hasOwnField: false,
   };
   for (const [, name, rawValue] of text.matchAll(FRAMING_FIELDS)) {
@@ -108,7 +114,7 @@ function readFramingFields(text: string): FramingFields | undefined {
         fields.connection += `${value},`;
         break;
       case "upgrade":
-        fields.upgrade = true;
+        fields.upgrade += value;
         break;
       default:
         fields.hasOwnField = true;

@@ -44,14 +44,22 @@ describe("a head", () => {
 
   test.each([
     [true, ["Connection: Upgrade", "Upgrade: websocket"]],
+    [true, ["Connection: upgrade", "Upgrade: websocket", "Content-Length: 5"]],
+    [false, ["Connection: upgrade", "Upgrade: h2c", "Content-Length: 5"]],
     [true, ["Connection: keep-alive, upgrade", "Upgrade: websocket"]],
     [true, ["Connection: keep-alive", "Connection: UPGRADE", "Upgrade: websocket"]],
     [false, ["Connection: Upgrade"]],
     [false, ["Upgrade: websocket"]],
     [false, ["Connection: noupgrade", "Upgrade: websocket"]],
-    [false, ["Connection: Upgrade", "Upgrade: websocket", "Content-Length: 3"]],
   ])("asks for another protocol: %s for %j", (isUpgrade, lines) => {
     expect(parseValid("GET / HTTP/1.1", "Host: a", ...lines).isUpgrade).toBe(isUpgrade);
+  });
+
+  test("has no length when it asks for a WebSocket", () => {
+    const lines = ["Connection: upgrade", "Content-Length: 5", "Upgrade: websocket", "A: b"];
+    const { body, bytes } = parseValid("GET / HTTP/1.1", "Host: a", ...lines);
+    expect([body, bytes.toString().includes("Content-Length")]).toEqual([0, false]);
+    expect(bytes.toString()).toMatch(/Connection: upgrade\r\nUpgrade: websocket\r\nA: b\r\n\r\n$/);
   });
 });
 
