@@ -311,8 +311,8 @@ describe("a client without the secret is rejected", () => {
     await pool.end();
   });
 
-  test("by mail", async () => {
-    const answer = await fetch(`http://${gateway.address}/mail`, {
+  test.each(["/mail", "/argon2"])("by POST %s", async (path) => {
+    const answer = await fetch(`http://${gateway.address}${path}`, {
       method: "POST",
       headers: { authorization: "Bearer wrong" },
       body: "{}",

@@ -117,6 +117,10 @@ test("a renamed class of objects keeps the directory of its first name", async (
   expect(directories).not.toContain("underpass-RateLimiter");
 });
 
+test("its sessions are as fresh as their sign-in", async () => {
+  expect(await api.sql("select 1 from sessions where authenticated_at > created_at")).toEqual([]);
+});
+
 test("every message in its outbox is delivered", async () => {
   expect(upgraded.data.rowCounts.get("outbox")).toBe(17);
   await api.sql("update outbox set next_attempt_at = now()");

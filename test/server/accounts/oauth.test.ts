@@ -103,6 +103,23 @@ test("a returning user gets the same account, even after the address has changed
   }
 });
 
+test("a user without a password sets up a second factor after another sign-in at the provider", async () => {
+  const person = createUser();
+  const signInAgain = async () => {
+    const token = (await signIn(person)).location!.searchParams.get("oauth_token")!;
+    const { id } = await readAccount(token);
+    const caller = createCaller(api.server, { authorization: `Bearer ${token}` });
+    return { id, enroll: async () => (await caller.post("/auth/mfa/enroll")).status };
+  };
+  const old = await signInAgain();
+  await api.sql(
+    "update sessions set authenticated_at = now() - interval '1 hour' where user_id = $1",
+    [old.id],
+  );
+  expect(await old.enroll()).toBe(401);
+  expect(await (await signInAgain()).enroll()).toBe(200);
+});
+
 test("an existing account with the address is linked, retains its password, and is notified by email", async () => {
   const owner = await api.owner();
   const { location } = await signIn(createUser({ email: owner.email.toUpperCase() }));

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { startApi, type Reply, type TestApi } from "../../harness/server/api.ts";
+import { newAddress, startApi, type Reply, type TestApi } from "../../harness/server/api.ts";
 
 const ON = { AUTH_RATE_LIMIT: "on" };
 const BURST = 5;
@@ -110,4 +110,22 @@ test("an IPv6 address is counted by its /64, in any notation", async () => {
   expect(await readStatusFrom(api, "2001:db8:1:3::1")).toBe(200);
   await Promise.all(Array.from({ length: BURST }, () => readStatusFrom(api, "::ffff:192.0.2.9")));
   expect(await readStatusFrom(api, "192.0.2.9")).toBe(429);
+});
+
+test("an account has a bounded number of passwords that wait to be hashed, from however many addresses", async () => {
+  await using api = await startApi({ kind: "public" });
+  const attempts = Array.from({ length: 40 }, () =>
+    api.anonymous.send<Limited>("POST", "/auth/login", {
+      headers: { "content-type": "application/json", "x-forwarded-for": newAddress() },
+      body: JSON.stringify({ email: "hashed@example.com", password: "not the right password" }),
+    }),
+  );
+  const replies = await Promise.all(attempts);
+  const refused = replies.filter(({ status }) => status === 503);
+  expect(refused.length).toBeGreaterThan(0);
+  for (const { body, headers } of refused) {
+    expect(body).toMatchObject({ error: "unavailable", retry_after_seconds: 2 });
+    expect(headers.get("retry-after")).toBe("2");
+  }
+  expect(replies.filter(({ status }) => status === 401).length).toBe(40 - refused.length);
 });
