@@ -58,6 +58,8 @@ export interface AssociationsOptions {
   revocations: Revocations;
   metrics: Metrics;
   log: Log;
+  /** Ports that agents serve at the same time. */
+  maxAssociations?: number;
 }
 
 const U32 = 0x1_0000_0000;
@@ -211,7 +213,7 @@ export class Associations {
   // ── Private ──
 
   async #open(ticket: RelayTicket, agent: Agent): Promise<Association | Refusal> {
-    const { settings, revocations, log } = this.#options;
+    const { settings, revocations, log, maxAssociations = ASSOCIATIONS_MAX } = this.#options;
     const key = toPortKey(ticket);
     if (this.#isClosed) return { refused: "going_away", message: "the relay is stopping" };
     if (ticket.port < settings.firstPort || ticket.port > settings.lastPort) {
@@ -223,7 +225,7 @@ export class Associations {
     if (current && current.association.ticket.generation > ticket.generation) {
       return { refused: "replaced", message: "a newer agent serves this port" };
     }
-    if (!current && this.#byPort.size >= ASSOCIATIONS_MAX) {
+    if (!current && this.#byPort.size >= maxAssociations) {
       return {
         refused: "going_away",
         message: "the relay is at capacity: try again later",

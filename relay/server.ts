@@ -28,13 +28,32 @@ export interface RelayServerOptions extends ControlOptions {
   secret: string;
   health(): Record<string, unknown>;
   metricsText(): string;
+  limits?: Partial<RelayServerLimits>;
 }
 
-const HEADERS_MAX_MS = 10_000;
+/** Limits of what strangers, who have no ticket, can hold. */
+interface RelayServerLimits {
+  /** All connections to the port; further ones are closed at once. */
+  maxConnections: number;
+  /** How long a connection may take to send the head of a request. */
+  headersMaxMs: number;
+  /** How often that is checked. */
+  headersCheckMs: number;
+  /** Agents whose ticket is being verified; further ones get 503. */
+  maxPendingUpgrades: number;
+}
+
+const DEFAULT_LIMITS: RelayServerLimits = {
+  maxConnections: AGENT_PORT_CONNECTIONS_MAX,
+  headersMaxMs: 10_000,
+  headersCheckMs: 1_000,
+  maxPendingUpgrades: PENDING_UPGRADES_MAX,
+};
 const REFUSED_PROTOCOL = `offer the WebSocket protocol ${RELAY_SUBPROTOCOL}`;
 
 export class RelayServer {
   readonly #options: RelayServerOptions;
+  readonly #limits: RelayServerLimits;
   readonly #server: Server;
   readonly #webSockets = new WebSocketServer({
     noServer: true,
@@ -46,16 +65,19 @@ export class RelayServer {
 
   constructor(options: RelayServerOptions) {
     this.#options = options;
+    this.#limits = { ...DEFAULT_LIMITS, ...options.limits };
+    const { headersMaxMs, headersCheckMs, maxConnections } = this.#limits;
     this.#server = createServer(
       {
-        headersTimeout: HEADERS_MAX_MS,
-        requestTimeout: HEADERS_MAX_MS,
+        headersTimeout: headersMaxMs,
+        requestTimeout: headersMaxMs,
+        connectionsCheckingInterval: headersCheckMs,
         noDelay: true,
         highWaterMark: SPLICED_SOCKET_BUFFER_BYTES,
       },
       (request, response) => this.#handleRequest(request, response),
     );
-    this.#server.maxConnections = AGENT_PORT_CONNECTIONS_MAX;
+    this.#server.maxConnections = maxConnections;
     this.#server.on("upgrade", (request, socket, head) =>
       this.#handleUpgrade(request, socket, head),
     );
@@ -129,7 +151,7 @@ export class RelayServer {
   }
 
   #connectAgent(request: IncomingMessage, socket: Duplex, head: Buffer): void {
-    if (this.#pending >= PENDING_UPGRADES_MAX) {
+    if (this.#pending >= this.#limits.maxPendingUpgrades) {
       return refuseUpgrade(socket, "503 Service Unavailable");
     }
     this.#webSockets.handleUpgrade(request, socket, head, (webSocket) => {

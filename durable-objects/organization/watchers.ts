@@ -17,7 +17,7 @@ import { SerializedBatch } from "./serialized-batch.ts";
 import { Watcher } from "./watcher.ts";
 
 /** Watchers of one organization, each with its own connection. */
-const WATCHERS_MAX = 1_000;
+export const WATCHERS_MAX = 1_000;
 const WATCH_BEHIND_CHECK_MS = 1_000;
 /** A watcher sends only short messages; longer ones are ignored. */
 const WATCHER_MESSAGE_MAX_CHARS = 100;

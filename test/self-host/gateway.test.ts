@@ -359,7 +359,7 @@ test("more different statements than a connection stores all work, repeatedly", 
   }
 });
 
-test("a batch with an unknown isolation level, an invalid body and formatted output are rejected", async () => {
+test("a request of more than a thousand queries or ten megabytes is rejected, as is an invalid one", async () => {
   const ask = (headers: Record<string, string>, body: unknown) =>
     fetch(`http://${gateway.address}/sql`, {
       method: "POST",
@@ -371,6 +371,8 @@ test("a batch with an unknown isolation level, an invalid body and formatted out
   expect((await ask(rawText, { select: 1 })).status).toBe(400);
   const isolation = { ...rawText, "neon-batch-isolation-level": "toString" };
   expect((await ask(isolation, { queries: [] })).status).toBe(400);
+  const queries = Array.from({ length: 1_001 }, () => ({ query: "select 1" }));
+  expect((await ask(rawText, { queries })).status).toBe(400);
   expect((await ask(rawText, { query: "x".repeat(11 * 1024 * 1024) })).status).toBe(413);
 });
 

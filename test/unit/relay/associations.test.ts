@@ -56,7 +56,7 @@ async function open(claims: Partial<RelayTicket> = {}): Promise<Association> {
 }
 
 beforeEach(async () => {
-  const first = await reservePorts(2);
+  const first = await reservePorts(3);
   port = first + 1;
   expiresAt = 1_000_000_000;
   link = { isConnected: true, connectedAt: 0 };
@@ -66,7 +66,7 @@ beforeEach(async () => {
     settings: readSettings({
       RELAY_API_URL: "http://127.0.0.1:1",
       RELAY_SECRET: "s".repeat(32),
-      RELAY_PORT_RANGE: `${first}-${port}`,
+      RELAY_PORT_RANGE: `${first}-${port + 1}`,
       RELAY_BIND: "127.0.0.1",
     }),
     epoch: "epoch",
@@ -74,6 +74,7 @@ beforeEach(async () => {
     revocations: new Revocations({ maxEntries: 10, maxAgeMs: 1_000 }),
     metrics: new Metrics(),
     log,
+    maxAssociations: 2,
   });
 });
 afterEach(() => associations.closeAll());
@@ -141,4 +142,15 @@ test("agents that connect at once get the port one after the other, and the newe
     null,
   ]);
   expect(associations.all()).toHaveLength(1);
+});
+
+test("beyond its capacity the relay asks agents to retry, and serves those that it has", async () => {
+  const other = await open({ port: port + 1 });
+  await open();
+  const third = { sub: crypto.randomUUID(), kind: "tunnel" } as const;
+  expect(await associations.open(ticket(third), agent)).toMatchObject({ refused: "going_away" });
+  expect(associations.all()).toHaveLength(2);
+  await open({ generation: 2 });
+  associations.release(other);
+  await open({ port: port + 1, generation: 2 });
 });

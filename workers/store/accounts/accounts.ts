@@ -1,6 +1,6 @@
 /** Accounts, each created with an organization of its own. */
 import { ago } from "../clock.ts";
-import { and, desc, eq, gt, inArray, isNull, lt, lte, not, notExists, or, sql } from "drizzle-orm";
+import { and, desc, eq, gt, inArray, isNull, lt, not, notExists, or, sql } from "drizzle-orm";
 import {
   EMAIL_CODE_GUESSES_WINDOW_MS,
   SIGN_UP_MAILS_HOURLY_MAX,
@@ -277,7 +277,7 @@ export async function deleteUnverifiedAccounts(
     .from(emailCodes)
     .where(and(eq(emailCodes.userId, users.id), gt(emailCodes.expiresAt, sql`now()`)));
   const isUnverified = isNull(users.emailVerifiedAt);
-  const [newestInExcess] = await query
+  const newestInExcess = query
     .select({ createdAt: users.createdAt })
     .from(users)
     .where(isUnverified)
@@ -286,7 +286,8 @@ export async function deleteUnverifiedAccounts(
     .limit(1);
   const isOld = or(
     lt(users.createdAt, before),
-    newestInExcess && lte(users.createdAt, newestInExcess.createdAt),
+    // Compared by the database, whose times are more exact than those of JavaScript.
+    sql`${users.createdAt} <= (${newestInExcess})`,
   );
   await query.delete(users).where(and(isUnverified, isOld, notExists(validCode)));
 }

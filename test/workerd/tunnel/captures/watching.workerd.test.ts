@@ -6,6 +6,7 @@ import {
   WATCH_UNACKNOWLEDGED_BURST_BYTES,
 } from "../../../../durable-objects/organization/watcher-flow-control.ts";
 import { WATCH_SESSION_RETRY_MS } from "../../../../durable-objects/organization.ts";
+import { Watchers, WATCHERS_MAX } from "../../../../durable-objects/organization/watchers.ts";
 import { WATCH_CLOSE } from "../../../../protocol/schemas/inspector/watching.ts";
 import { rows } from "../../../harness/workerd/objects.ts";
 import { TestWatcher, WatchedOrganization } from "../../../harness/workerd/watching.ts";
@@ -80,6 +81,28 @@ describe("a watcher", () => {
     await org.deliverNumbered(tunnelId, 0, 1);
     await expectReceived(watcher, [0]);
   });
+});
+
+test("an organization has a bounded number of watchers, and the next one is refused", async () => {
+  const org = new WatchedOrganization();
+  await org.watcher();
+  const attachment: unknown = await runInDurableObject(org.stub, (_, state) =>
+    state.getWebSockets()[0]!.deserializeAttachment(),
+  );
+  const countUpTo = (count: number) => {
+    const getWebSockets = () =>
+      range(0, count).map(() => ({
+        readyState: WebSocket.OPEN,
+        deserializeAttachment: () => attachment,
+      }));
+    return new Watchers({ getWebSockets, setWebSocketAutoResponse() {} } as never);
+  };
+  expect(countUpTo(WATCHERS_MAX - 1).isFull).toBe(false);
+  expect(countUpTo(WATCHERS_MAX).isFull).toBe(true);
+  const isFull = vi.spyOn(Watchers.prototype, "isFull", "get").mockReturnValue(true);
+  await expect(org.watcher()).rejects.toMatchObject({ code: "rate_limited" });
+  isFull.mockRestore();
+  await org.watcher();
 });
 
 describe("a watcher that is slow", () => {

@@ -1,0 +1,4 @@
+/** docs/security.md names an existing test for every bound. */
+import { testNamedTests } from "./named-tests.ts";
+
+await testNamedTests("docs/security.md");

@@ -1,0 +1,101 @@
+/** What a stranger can hold of a relay's own port, to which agents connect. */
+import { EventEmitter, once } from "node:events";
+import { connect, type Socket } from "node:net";
+import { afterEach, expect, test, vi } from "vitest";
+import { WebSocket } from "ws";
+import { CLOSE } from "../../../protocol/wire/close-codes.ts";
+import { RELAY_SUBPROTOCOL } from "../../../protocol/relay/datagrams.ts";
+import type { Associations } from "../../../relay/associations.ts";
+import { ControlConnection } from "../../../relay/control-connection.ts";
+import { CONTROL_BACKLOG_MAX_BYTES } from "../../../relay/limits.ts";
+import { Metrics } from "../../../relay/metrics.ts";
+import { RelayServer, type RelayServerOptions } from "../../../relay/server.ts";
+import { TicketVerifier } from "../../../relay/tickets.ts";
+import { reservePorts } from "../../harness/ports.ts";
+
+const control = {
+  associations: {} as Associations,
+  metrics: new Metrics(),
+  log: { info() {}, warn() {}, error() {} },
+  // The API's keys never arrive, so each ticket is verified without end.
+  tickets: new TicketVerifier({
+    relayId: "relay",
+    fetchKeys: () => new Promise(() => undefined),
+    now: Date.now,
+  }),
+};
+let server: RelayServer;
+let port: number;
+const sockets: Socket[] = [];
+const agents: WebSocket[] = [];
+afterEach(async () => {
+  for (const socket of sockets.splice(0)) socket.destroy();
+  for (const agent of agents.splice(0)) agent.terminate();
+  await server.close();
+});
+
+async function start(limits: RelayServerOptions["limits"]): Promise<void> {
+  port = await reservePorts(1);
+  server = new RelayServer({
+    ...control,
+    ...{ port, limits, bind: "127.0.0.1", secret: "the operator's" },
+    health: () => ({}),
+    metricsText: () => "",
+  });
+  await server.listen();
+}
+
+async function open(): Promise<Socket> {
+  const socket = connect(port, "127.0.0.1").on("error", () => undefined);
+  sockets.push(socket);
+  await once(socket, "connect");
+  return socket.resume();
+}
+
+test("connections beyond the maximum are closed at once, and earlier ones are served", async () => {
+  await start({ maxConnections: 2 });
+  const [first] = [await open(), await open()];
+  await once(await open(), "close");
+  const answer = once(first, "data");
+  first.write("GET /health HTTP/1.1\r\nHost: relay\r\n\r\n");
+  expect(String((await answer)[0])).toMatch(/^HTTP\/1.1 200 /);
+});
+
+test("connections that send no complete head in time are closed", async () => {
+  await start({ headersMaxMs: 50, headersCheckMs: 10 });
+  const [silent, slow] = [await open(), await open()];
+  slow.write("GET /agent HTTP/1.1\r\nHost: ");
+  await Promise.all([once(silent, "close"), once(slow, "close")]);
+});
+
+test("agents beyond the tickets that are verified at a time get 503", async () => {
+  await start({ maxPendingUpgrades: 2 });
+  const agent = () => {
+    const headers = { authorization: "Bearer a.b.c" };
+    const socket = new WebSocket(`ws://127.0.0.1:${port}/agent`, RELAY_SUBPROTOCOL, { headers });
+    agents.push(socket);
+    return socket;
+  };
+  await Promise.all([once(agent(), "open"), once(agent(), "open")]);
+  const [error] = (await once(agent(), "error")) as [Error];
+  expect(error.message).toContain("503");
+});
+
+test("an agent that does not read its messages is disconnected", async () => {
+  await start({});
+  const message = { type: "flow_closed", id: 1 } as const;
+  const close = vi.fn();
+  const socket = Object.assign(new EventEmitter(), {
+    bufferedAmount: CONTROL_BACKLOG_MAX_BYTES,
+    send: vi.fn(),
+    terminate() {},
+    close,
+  });
+  const connection = new ControlConnection(socket as unknown as WebSocket, control);
+  connection.send(message);
+  expect(socket.send).toHaveBeenCalledOnce();
+  socket.bufferedAmount += 1;
+  connection.send(message);
+  expect(socket.send).toHaveBeenCalledOnce();
+  expect(close).toHaveBeenCalledWith(CLOSE.heartbeat_timeout, expect.any(String));
+});

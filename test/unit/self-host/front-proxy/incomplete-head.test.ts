@@ -1,0 +1,22 @@
+/** The memory for heads of requests that never end. */
+import { expect, test } from "vitest";
+import { IncompleteHead } from "../../../../self-host/front-proxy/incomplete-head.ts";
+import { INCOMPLETE_HEADS_MAX_BYTES } from "../../../../self-host/front-proxy/limits.ts";
+import { HEAD_MAX_BYTES } from "../../../../self-host/front-proxy/request-head.ts";
+
+test("the incomplete heads of all connections together are bounded, and complete ones still pass", () => {
+  const part = Buffer.alloc(HEAD_MAX_BYTES, "a");
+  const heads: IncompleteHead[] = [];
+  let head = new IncompleteHead();
+  while ((head.add(part), !head.isTooLarge)) {
+    heads.push(head);
+    head = new IncompleteHead();
+  }
+  expect(heads).toHaveLength(INCOMPLETE_HEADS_MAX_BYTES / HEAD_MAX_BYTES);
+  expect(new IncompleteHead().add(Buffer.from("GET / HTTP/1.1\r\n\r\n"))).toBeDefined();
+  for (const held of heads) held.clear();
+  const next = new IncompleteHead();
+  next.add(part);
+  expect(next.isTooLarge).toBe(false);
+  next.clear();
+});
