@@ -65,7 +65,7 @@ export default defineConfig({
               durableObjects: {
                 TUNNEL: { className: "Tunnel", useSQLite: true },
                 ORGANIZATION: { className: "Organization", useSQLite: true },
-                HOSTNAME: { className: "Hostname", useSQLite: true },
+                DIRECTORY: { className: "Directory", useSQLite: true },
                 RATE_LIMITER: { className: "RateLimiter", useSQLite: true },
                 RECEIVER: { className: "Receiver", useSQLite: true },
                 RELAY: { className: "Relay", useSQLite: true },

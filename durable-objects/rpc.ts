@@ -98,8 +98,8 @@ export interface RelayDescription {
 
 /** The Worker's entry point for objects: the only way from live state to the database. */
 export interface InternalApi {
-  /** @returns null when this host has never had a row. */
-  findRoute(host: string): Promise<Route | null>;
+  /** @returns the routes of those hosts that have a row. */
+  findRoutes(hosts: string[]): Promise<Map<string, Route>>;
   /** Idempotent: the newest report wins. */
   reportTunnel(report: TunnelReport): Promise<void>;
   /**
@@ -109,6 +109,8 @@ export interface InternalApi {
   expireTunnelIfDue(tunnelId: string): Promise<number | null>;
   /** @returns the organization that owns a tunnel; null when there is no such tunnel. */
   findTunnelOwner(tunnelId: string): Promise<string | null>;
+  /** @returns those of the ids that webhook receivers have. */
+  findReceiverIds(ids: string[]): Promise<string[]>;
   /** @returns null when there is no such receiver. */
   findReceiverSettings(receiverId: string): Promise<ReceiverSettings | null>;
   /** @returns which of these sessions are valid and may still watch the organization. */

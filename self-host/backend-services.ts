@@ -3,6 +3,7 @@ import { type DataDir, openDataDir } from "./data-dir.ts";
 import { type Gateway, startGateway } from "./gateway/gateway.ts";
 import { assertSameKeys, createSetupCode, type SetupCode } from "./postgres/database-setup.ts";
 import type { Log } from "./log.ts";
+import { removeUnusedObjects } from "./object-files.ts";
 import { connectDatabase, migrate } from "./postgres/migrate.ts";
 import { startPostgres } from "./postgres/postgres.ts";
 import { computeFingerprints, loadSecrets, type Secrets } from "./secrets.ts";
@@ -28,6 +29,8 @@ export async function startBackendServices(
 ): Promise<BackendServices> {
   const dataDir = await openDataDir(settings.dataDir);
   cleanup.defer(() => dataDir.release());
+  const removed = await removeUnusedObjects(dataDir.objectsDir);
+  if (removed > 0) log.info(`objects: ${removed} unused files removed`);
   const secrets = await loadSecrets(dataDir.path, settings.secrets);
 
   let databaseUrl = settings.databaseUrl;

@@ -1,7 +1,7 @@
 /** The Worker's bindings: from wrangler.toml when hosted, from self-host/workerd/ on one machine. */
 import type { RateLimiter } from "../durable-objects/rate-limiter.ts";
 import type { ObjectBindings } from "../durable-objects/bindings.ts";
-import type { Hostname } from "../durable-objects/hostname.ts";
+import type { Directory } from "../durable-objects/directory.ts";
 import type { Receiver } from "../durable-objects/receiver.ts";
 import type { Organization } from "../durable-objects/organization.ts";
 import type { Relay } from "../durable-objects/relay.ts";
@@ -16,7 +16,7 @@ export interface Env extends Omit<ObjectBindings, NarrowedForObjects> {
   TUNNEL: DurableObjectNamespace<Tunnel>;
   ORGANIZATION: DurableObjectNamespace<Organization>;
   RELAY: DurableObjectNamespace<Relay>;
-  HOSTNAME: DurableObjectNamespace<Hostname>;
+  DIRECTORY: DurableObjectNamespace<Directory>;
   RATE_LIMITER: DurableObjectNamespace<RateLimiter>;
   RECEIVER: DurableObjectNamespace<Receiver>;
 

@@ -11,7 +11,7 @@ import { parseApiHosts } from "../protocol/public-address.ts";
 import { BoundedMap } from "../shared/bounded-map.ts";
 
 export { RateLimiter } from "../durable-objects/rate-limiter.ts";
-export { Hostname } from "../durable-objects/hostname.ts";
+export { Directory } from "../durable-objects/directory.ts";
 export { Organization } from "../durable-objects/organization.ts";
 export { Receiver } from "../durable-objects/receiver.ts";
 export { Relay } from "../durable-objects/relay.ts";

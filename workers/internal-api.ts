@@ -25,12 +25,12 @@ import type {
 } from "./internal-api-binding.ts";
 
 export class InternalApi extends WorkerEntrypoint<Env> implements InternalApiBinding {
-  async findRoute(host: string): Promise<Route | null> {
-    const [{ createDatabase }, { findRoute }] = await Promise.all([
+  async findRoutes(hosts: string[]): Promise<Map<string, Route>> {
+    const [{ createDatabase }, { findRoutes }] = await Promise.all([
       import("./jobs/outbox.ts"),
       import("./store/domains/hostnames.ts"),
     ]);
-    return findRoute(createDatabase(this.env), host);
+    return findRoutes(createDatabase(this.env), hosts);
   }
 
   async reportTunnel(report: TunnelReport): Promise<void> {
@@ -55,6 +55,14 @@ export class InternalApi extends WorkerEntrypoint<Env> implements InternalApiBin
       import("./store/tunnels/object-sync.ts"),
     ]);
     return findTunnelOwner(createDatabase(this.env), tunnelId);
+  }
+
+  async findReceiverIds(ids: string[]): Promise<string[]> {
+    const [{ createDatabase }, { findReceiverIds }] = await Promise.all([
+      import("./jobs/outbox.ts"),
+      import("./store/webhooks/receivers.ts"),
+    ]);
+    return findReceiverIds(createDatabase(this.env), ids);
   }
 
   async findReceiverSettings(receiverId: string): Promise<ReceiverSettings | null> {

@@ -1,6 +1,6 @@
 /** The stubs of Durable Objects: the only place where their names are formed. */
 import type { RateLimiter } from "../durable-objects/rate-limiter.ts";
-import type { Hostname } from "../durable-objects/hostname.ts";
+import type { Directory } from "../durable-objects/directory.ts";
 import type { Organization } from "../durable-objects/organization.ts";
 import type { Receiver } from "../durable-objects/receiver.ts";
 import type { Relay } from "../durable-objects/relay.ts";
@@ -20,30 +20,36 @@ export function tunnelObject(env: Env, tunnelId: string): DurableObjectStub<Tunn
   return env.TUNNEL.get(id);
 }
 
-/** @param routeName a label of the service domain, or a whole custom domain. */
-export function hostnameObject(env: Env, routeName: string): DurableObjectStub<Hostname> {
-  return env.HOSTNAME.getByName(routeName);
+/** Each shard answers some hundred requests a second. More of them would cost more open files on one machine. */
+const DIRECTORY_SHARDS = 16;
+
+/** @param name a label of the service domain, a whole custom domain, or a webhook receiver's id. */
+export function directoryObject(env: Env, name: string): DurableObjectStub<Directory> {
+  return env.DIRECTORY.getByName(`shard ${computeShard(name, DIRECTORY_SHARDS)}`);
 }
 
 export function organizationObject(env: Env, orgId: string): DurableObjectStub<Organization> {
   return env.ORGANIZATION.getByName(orgId);
 }
 
-export function addressRateLimiter(env: Env, address: string): DurableObjectStub<RateLimiter> {
-  return env.RATE_LIMITER.getByName(address);
-}
+const RATE_LIMITER_SHARDS = 16;
 
-export function pollRateLimiter(env: Env, address: string): DurableObjectStub<RateLimiter> {
-  return env.RATE_LIMITER.getByName(`polls of ${address}`);
-}
-
-/** The key cannot be an address, so it shares the namespace of the limiters of addresses. */
-export function lookupLimiterObject(env: Env, orgId: string): DurableObjectStub<RateLimiter> {
-  return env.RATE_LIMITER.getByName(`look-ups of ${orgId}`);
+/** @param key of the bucket. */
+export function rateLimiterObject(env: Env, key: string): DurableObjectStub<RateLimiter> {
+  return env.RATE_LIMITER.getByName(`shard ${computeShard(key, RATE_LIMITER_SHARDS)}`);
 }
 
 export function receiverObject(env: Env, receiverId: string): DurableObjectStub<Receiver> {
   return env.RECEIVER.getByName(receiverId);
+}
+
+/** 32-bit FNV-1a: quick, and even for short names. The number of shards must not change: names would move. */
+function computeShard(name: string, shards: number): number {
+  let hash = 0x811c9dc5;
+  for (let at = 0; at < name.length; at++) {
+    hash = Math.imul(hash ^ name.charCodeAt(at), 0x01000193);
+  }
+  return (hash >>> 0) % shards;
 }
 
 export function relayObject(env: Env, relayId: string): DurableObjectStub<Relay> {

@@ -34,7 +34,7 @@ test("every binding of the Worker is configured", () => {
   for (const binding of [
     "TUNNEL",
     "ORGANIZATION",
-    "HOSTNAME",
+    "DIRECTORY",
     "RATE_LIMITER",
     "INTERNAL_API (underpass#InternalApi)",
   ]) {

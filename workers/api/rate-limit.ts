@@ -7,18 +7,19 @@ import { getAddressGroup } from "../../shared/address-group.ts";
 import type { TokenBucketConfig } from "../../shared/token-bucket.ts";
 import { hasRateLimits } from "../config/config.ts";
 import { ApiError } from "../errors.ts";
-import { addressRateLimiter, pollRateLimiter } from "../objects.ts";
+import { rateLimiterObject } from "../objects.ts";
 import type { ApiContext, ApiEnv, Guard } from "./route.ts";
 
 /** Reading the list of providers, and a machine's polls: a page or a long poll repeats them. */
 const POLL_RULE: TokenBucketConfig = { burst: 30, refillMs: 2_000 };
 
 /** Each request costs a guess, a mail or a row. */
-export const rateLimited = createLimit((c, group) => addressRateLimiter(c.env, group).take());
+export const rateLimited = createLimit((c, group) => rateLimiterObject(c.env, group).take(group));
 
-export const pollRateLimited = createLimit((c, group) =>
-  pollRateLimiter(c.env, group).take(POLL_RULE),
-);
+export const pollRateLimited = createLimit((c, group) => {
+  const key = `polls of ${group}`;
+  return rateLimiterObject(c.env, key).take(key, POLL_RULE);
+});
 
 function createLimit(take: (c: ApiContext, group: string) => Promise<number>): Guard {
   const middleware = createMiddleware<ApiEnv>(async (c, next) => {

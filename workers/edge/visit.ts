@@ -41,7 +41,9 @@ export function visit(request: Request, env: Env, authority: string): Response |
 }
 
 async function visitUncached(request: Request, env: Env, routeName: string): Promise<Response> {
-  const tunnelId = await resolveTunnel(env, routeName);
+  const resolution = await resolveTunnel(env, routeName);
+  if (resolution === "unavailable") return errorPage(request, env, "unavailable");
+  const { tunnelId } = resolution;
   if (tunnelId === null) return errorPage(request, env, "tunnel_not_found");
   // The previous tunnel has read the body. The visitor's next attempt goes to the new one.
   if (request.bodyUsed) return errorPage(request, env, "unavailable");

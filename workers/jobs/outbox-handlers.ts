@@ -5,7 +5,13 @@ import { syncCustomHostname } from "../integrations/custom-hostnames.ts";
 import { sendMail } from "../integrations/mail/mail.ts";
 import { cancelSubscription } from "../integrations/payments/cancel-subscription.ts";
 import { log } from "../../shared/log.ts";
-import { organizationObject, receiverObject, relayObject, tunnelObject } from "../objects.ts";
+import {
+  directoryObject,
+  organizationObject,
+  receiverObject,
+  relayObject,
+  tunnelObject,
+} from "../objects.ts";
 import type { Database } from "../store/database.ts";
 import type { OutboxKind, OutboxPayloads, OutboxRow } from "../store/outbox-messages.ts";
 import { publishRoute, disconnectOverBudget } from "../store/tunnels/object-sync.ts";
@@ -76,12 +82,17 @@ const HANDLERS: { [Kind in OutboxKind]: Handler<Kind> } = {
   token_over_budget: { to: "object", send: disconnectOverBudget },
   receiver_settings: {
     to: "object",
-    send: (env, { receiverId, settings }) =>
-      receiverObject(env, receiverId).publishSettings(settings),
+    async send(env, { receiverId, settings }) {
+      await receiverObject(env, receiverId).publishSettings(settings);
+      await directoryObject(env, receiverId).addReceiver(receiverId);
+    },
   },
   receiver_retired: {
     to: "object",
-    send: (env, { receiverId }) => receiverObject(env, receiverId).retire(),
+    async send(env, { receiverId }) {
+      await receiverObject(env, receiverId).retire();
+      await directoryObject(env, receiverId).removeReceiver(receiverId);
+    },
   },
   relay_revocation: {
     to: "object",

@@ -6,7 +6,7 @@ import { env } from "cloudflare:workers";
 import { evictDurableObject, runDurableObjectAlarm } from "cloudflare:test";
 import { vi } from "vitest";
 import type { RateLimiter } from "../../../durable-objects/rate-limiter.ts";
-import type { Hostname } from "../../../durable-objects/hostname.ts";
+import type { Directory } from "../../../durable-objects/directory.ts";
 import type { Organization } from "../../../durable-objects/organization.ts";
 import type { Tunnel } from "../../../durable-objects/tunnel.ts";
 import {
@@ -38,7 +38,7 @@ import { WAIT_OPTIONS } from "../timeouts.ts";
 
 export const bindings = env as unknown as {
   TUNNEL: DurableObjectNamespace<Tunnel>;
-  HOSTNAME: DurableObjectNamespace<Hostname>;
+  DIRECTORY: DurableObjectNamespace<Directory>;
   ORGANIZATION: DurableObjectNamespace<Organization>;
   RATE_LIMITER: DurableObjectNamespace<RateLimiter>;
 };

@@ -12,7 +12,7 @@ import type { ReceiverSettings } from "../../../durable-objects/receiver/setting
 import type { Tunnel } from "../../../durable-objects/tunnel.ts";
 
 export { RateLimiter } from "../../../durable-objects/rate-limiter.ts";
-export { Hostname } from "../../../durable-objects/hostname.ts";
+export { Directory } from "../../../durable-objects/directory.ts";
 export { Organization } from "../../../durable-objects/organization.ts";
 export { Receiver } from "../../../durable-objects/receiver.ts";
 export { Relay } from "../../../durable-objects/relay.ts";
@@ -44,9 +44,18 @@ export class InternalApi
   extends WorkerEntrypoint<{ TUNNEL: DurableObjectNamespace<Tunnel> }>
   implements InternalApiCalls
 {
-  findRoute(host: string): Promise<Route | null> {
-    rows.reads.push(host);
-    return Promise.resolve(rows.routes.get(host) ?? null);
+  findRoutes(hosts: string[]): Promise<Map<string, Route>> {
+    rows.reads.push(...hosts);
+    const found = hosts.flatMap((host): [string, Route][] => {
+      const route = rows.routes.get(host);
+      return route ? [[host, route]] : [];
+    });
+    return Promise.resolve(new Map(found));
+  }
+
+  findReceiverIds(ids: string[]): Promise<string[]> {
+    rows.reads.push(...ids);
+    return Promise.resolve(ids.filter((id) => rows.receivers.has(id)));
   }
 
   reportTunnel(report: TunnelReport): Promise<void> {

@@ -115,6 +115,8 @@ test("a renamed class of objects keeps the directory of its first name", async (
   const directories = await readdir(join(upgraded.data.dataDir, "objects"));
   expect(directories).toContain("underpass-AddressLimiter");
   expect(directories).not.toContain("underpass-RateLimiter");
+  // Its objects had copies of rows, one for each host.
+  expect(directories).not.toContain("underpass-Hostname");
 });
 
 test("its sessions are as fresh as their sign-in", async () => {

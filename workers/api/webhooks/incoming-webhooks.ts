@@ -1,6 +1,6 @@
 /**
- * POST /hooks/{id}: vendors send webhooks here. No request needs the database: the receiver's object stores the
- * settings, and the isolate caches them. A delivery that is answered with 200 has been written to disk.
+ * POST /hooks/{id}: vendors send webhooks here. Requests to known receivers need no database: the directory says which
+ * receivers exist, the receiver's object stores the settings, and the isolate caches them. A delivery that is answered with 200 has been written to disk.
  */
 import type { IncomingDelivery, StoreOutcome } from "../../../durable-objects/receiver.ts";
 import { readChallenge, readDeliveryId } from "../../../durable-objects/receiver/payload.ts";
@@ -19,7 +19,7 @@ import type { Config } from "../../config/config.ts";
 import type { Env } from "../../env.ts";
 import { ApiError } from "../../errors.ts";
 import { decryptWebhookSecret } from "../../identity/webhook-secrets.ts";
-import { receiverObject } from "../../objects.ts";
+import { directoryObject, receiverObject } from "../../objects.ts";
 import {
   createRouter,
   failureResponses,
@@ -142,7 +142,7 @@ function invalidSignature(): ApiError {
 }
 
 async function loadVerifier(c: ApiContext, id: string): Promise<Verifier> {
-  const settings = await getSettings(c.env, id);
+  const settings = await findSettings(c.env, id);
   if (!settings) {
     verifiers.delete(id);
     throw notFound("webhook receiver");
@@ -150,8 +150,17 @@ async function loadVerifier(c: ApiContext, id: string): Promise<Verifier> {
   return cacheVerifier(c.var.config, id, settings);
 }
 
-function getSettings(env: Env, id: string): Promise<ReceiverSettings | null> {
-  return receiverObject(env, id).getSettings();
+/** A call to an object creates it, so the directory is asked first whether the receiver exists. */
+async function findSettings(env: Env, id: string): Promise<ReceiverSettings | null> {
+  const isKnown = verifiers.has(id) || (await directoryObject(env, id).hasReceiver(id));
+  if (isKnown === "busy") {
+    throw new ApiError(
+      "unavailable",
+      "Too many unknown receivers are being looked up. Send the delivery again.",
+      { retryAfterSeconds: 1 },
+    );
+  }
+  return isKnown ? receiverObject(env, id).getSettings() : null;
 }
 
 async function cacheVerifier(

@@ -2,7 +2,7 @@
 import { and, eq, isNull } from "drizzle-orm";
 import type { TunnelReport } from "../../../durable-objects/rpc.ts";
 import type { Env } from "../../env.ts";
-import { hostnameObject, organizationObject, tunnelObject } from "../../objects.ts";
+import { directoryObject, organizationObject, tunnelObject } from "../../objects.ts";
 import type { Database } from "../database.ts";
 import { listStaleTunnelIds } from "../metrics/metrics.ts";
 import type { RouteChange, TokenTunnels } from "../outbox-messages.ts";
@@ -55,7 +55,7 @@ export async function publishRoute(env: Env, change: RouteChange): Promise<void>
   if (isCustom && tunnelId !== null) {
     await tunnelObject(env, tunnelId).setCustomHost(host, { version, isHere: true });
   }
-  await hostnameObject(env, host).publish({ tunnelId, version });
+  await directoryObject(env, host).publishRoute(host, { tunnelId, version });
   if (isCustom && from !== undefined) {
     await tunnelObject(env, from).setCustomHost(host, { version, isHere: false });
   }

@@ -43,6 +43,15 @@ export async function findReceiver(
   return row ?? null;
 }
 
+/** For requests of vendors, which name no organization. @returns those of the ids that receivers have. */
+export async function findReceiverIds({ query }: Database, ids: string[]): Promise<string[]> {
+  const rows = await query
+    .select({ id: webhookReceivers.id })
+    .from(webhookReceivers)
+    .where(inArray(webhookReceivers.id, ids));
+  return rows.map(({ id }) => id);
+}
+
 /** For requests of vendors, which name no organization. @returns null when there is no such receiver. */
 export async function findReceiverSettings(
   { query }: Database,

@@ -1,11 +1,10 @@
-import { evictDurableObject, runDurableObjectAlarm, runInDurableObject } from "cloudflare:test";
+import { runDurableObjectAlarm, runInDurableObject } from "cloudflare:test";
 import { afterEach, describe, expect, test, vi } from "vitest";
 import { CLOSE } from "../../../../protocol/wire/close-codes.ts";
 import { FLAG, FRAME, PING, PONG } from "../../../../protocol/wire/frames.ts";
 import { HEARTBEAT_TIMEOUT_MS } from "../../../../protocol/limits.ts";
 import { ALARM_RETRY_MAX_MS } from "../../../../durable-objects/tunnel/alarm.ts";
-import { AUTH_RATE_BURST, AUTH_RATE_REFILL_MS } from "../../../../durable-objects/rate-limiter.ts";
-import { bindings, HELLO, LiveTunnel } from "../../../harness/workerd/live-tunnel.ts";
+import { HELLO, LiveTunnel } from "../../../harness/workerd/live-tunnel.ts";
 import { rows } from "../../../harness/workerd/objects.ts";
 import { WAIT_OPTIONS } from "../../../harness/timeouts.ts";
 
@@ -200,58 +199,5 @@ describe("the tunnel's row is updated", () => {
     await tunnel.agent();
     expect(await tunnel.stub.sendReport()).toMatchObject({ agentConnected: true });
     expect(findReports(tunnel).at(-1)).toMatchObject({ agentConnected: true });
-  });
-});
-
-describe("a host name", () => {
-  const newHost = () => crypto.randomUUID().slice(0, 8);
-
-  test("is read from its row once, and its route survives hibernation", async () => {
-    const host = newHost();
-    rows.routes.set(host, { tunnelId: "tunnel-1", version: 1 });
-    const stub = bindings.HOSTNAME.getByName(host);
-    expect(await Promise.all([stub.resolve(), stub.resolve()])).toEqual(["tunnel-1", "tunnel-1"]);
-    await evictDurableObject(stub);
-    expect(await stub.resolve()).toBe("tunnel-1");
-    expect(rows.reads.filter((readHost) => readHost === host)).toHaveLength(1);
-  });
-
-  test("follows published versions, and never an older one", async () => {
-    const host = newHost();
-    const stub = bindings.HOSTNAME.getByName(host);
-    await stub.publish({ tunnelId: "tunnel-2", version: 2 });
-    await stub.publish({ tunnelId: "tunnel-1", version: 1 });
-    expect(await stub.resolve()).toBe("tunnel-2");
-    await stub.publish({ tunnelId: null, version: 3 });
-    expect(await stub.resolve()).toBeNull();
-    expect(rows.reads).not.toContain(host);
-  });
-
-  test("without a tunnel stores nothing", async () => {
-    const stub = bindings.HOSTNAME.getByName(newHost());
-    expect(await stub.resolve()).toBeNull();
-    await runInDurableObject(stub, async (_, { storage }) => {
-      expect((await storage.list()).size).toBe(0);
-    });
-  });
-});
-
-describe("an address on the sign-in routes", () => {
-  test("has a burst, then one request at a time, and hibernation does not refill it", async () => {
-    const stub = bindings.RATE_LIMITER.getByName(crypto.randomUUID());
-    for (let i = 0; i < AUTH_RATE_BURST; i += 1) expect(await stub.take()).toBe(0);
-    await evictDurableObject(stub);
-    const waitMs = await stub.take();
-    expect(waitMs).toBeGreaterThan(0);
-    expect(waitMs).toBeLessThanOrEqual(AUTH_RATE_REFILL_MS);
-  });
-
-  test("that sends no more requests leaves no storage behind", async () => {
-    const stub = bindings.RATE_LIMITER.getByName(crypto.randomUUID());
-    await stub.take();
-    expect(await runDurableObjectAlarm(stub)).toBe(true);
-    await runInDurableObject(stub, async (_, { storage }) => {
-      expect((await storage.list()).size).toBe(0);
-    });
   });
 });

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { newerRoute } from "../../../../durable-objects/hostname/route.ts";
+import { newerRoute } from "../../../../durable-objects/directory/route.ts";
 
 const first = { tunnelId: "a", version: 1 };
 const second = { tunnelId: null, version: 2 };

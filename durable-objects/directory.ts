@@ -1,0 +1,71 @@
+/**
+ * A shard of the directory: which public host names lead to a tunnel, and which webhook receivers exist. Requests of
+ * strangers contain any name, so that only names in the directory get an object of their own: each object costs a
+ * file. The directory stores what has a row, learned from changes or read once, so that known names need no database.
+ */
+import { DurableObject } from "cloudflare:workers";
+import type { ObjectBindings } from "./bindings.ts";
+import { LookUps } from "./directory/look-ups.ts";
+import { newerRoute } from "./directory/route.ts";
+import type { Route } from "./rpc.ts";
+
+const toRouteKey = (host: string) => `route:${host}`;
+const toReceiverKey = (id: string) => `receiver:${id}`;
+
+export class Directory extends DurableObject<ObjectBindings> {
+  readonly #routes = new LookUps((hosts) => this.env.INTERNAL_API.findRoutes(hosts));
+  readonly #receivers = new LookUps(async (ids) => {
+    const existing = await this.env.INTERNAL_API.findReceiverIds(ids);
+    return new Map(existing.map((id) => [id, true as const]));
+  });
+
+  // ── Called by workers ──
+
+  /**
+   * @param host a label such as `api-staging` for the service's own domain, a full name for a custom one.
+   * @returns null when the host has no row; "busy" when too many unknown names are being looked up.
+   */
+  async findRoute(host: string): Promise<Route | null | "busy"> {
+    const stored = this.#getRoute(host);
+    if (stored) return stored;
+    const found = await this.#routes.find(host);
+    if (found === "busy") return "busy";
+    if (found) this.publishRoute(host, found);
+    // The route may have been published while the database was read.
+    return this.#getRoute(host) ?? null;
+  }
+
+  /** Called after a change is committed. A version that is not newer than the stored one changes nothing. */
+  publishRoute(host: string, route: Route): void {
+    const stored = this.#getRoute(host);
+    const newest = newerRoute(stored, route);
+    if (newest !== stored) this.ctx.storage.kv.put(toRouteKey(host), newest);
+  }
+
+  /** @returns "busy" when too many unknown ids are being looked up. */
+  async hasReceiver(id: string): Promise<boolean | "busy"> {
+    if (this.#hasStoredReceiver(id)) return true;
+    const found = await this.#receivers.find(id);
+    if (found === "busy") return "busy";
+    if (found) this.addReceiver(id);
+    return this.#hasStoredReceiver(id);
+  }
+
+  addReceiver(id: string): void {
+    if (!this.#hasStoredReceiver(id)) this.ctx.storage.kv.put(toReceiverKey(id), true);
+  }
+
+  removeReceiver(id: string): void {
+    this.ctx.storage.kv.delete(toReceiverKey(id));
+  }
+
+  // ── Inside ──
+
+  #getRoute(host: string): Route | undefined {
+    return this.ctx.storage.kv.get<Route>(toRouteKey(host));
+  }
+
+  #hasStoredReceiver(id: string): boolean {
+    return this.ctx.storage.kv.get<boolean>(toReceiverKey(id)) ?? false;
+  }
+}
