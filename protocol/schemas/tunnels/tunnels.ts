@@ -5,13 +5,15 @@ import { RELAY_ID } from "../../relay/link.ts";
 import { AllowedCidrs } from "../access/ip-allowlist.ts";
 import { Instant, Label } from "../scalars.ts";
 
-const TUNNEL_TTL_MIN_SECONDS = 60;
-
 const TunnelProtocol = z.enum(["http", "https", "websocket", "tcp"]);
 const LocalPort = z.int().min(1).max(65_535);
 /** A TCP port of a relay. */
 const PublicPort = z.int().min(1).max(65_535);
-const TtlSeconds = z.int().min(TUNNEL_TTL_MIN_SECONDS).max(TUNNEL_TTL_MAX_SECONDS);
+/** Cut to what the organization's plan grants, and to this maximum, whatever number it is. */
+const TtlSeconds = z
+  .int()
+  .min(1)
+  .transform((seconds) => Math.min(seconds, TUNNEL_TTL_MAX_SECONDS));
 
 export const CreateTunnel = z
   .object({

@@ -156,7 +156,7 @@ describe("a tunnel that cannot be started or stopped", () => {
 });
 
 describe("the expiry of a tunnel", () => {
-  test("notifies the agent, sets the status and frees the name", async () => {
+  test("notifies the agent, sets the status and frees the name for its organization", async () => {
     const tunnel = await reserve("ending");
     const endsAt = Date.now() + 2_000;
     await api.sql("update tunnels set expires_at = $2 where id = $1", [
@@ -168,7 +168,12 @@ describe("the expiry of a tunnel", () => {
     expect(Date.now()).toBeGreaterThanOrEqual(endsAt);
     expect(await findTunnel(tunnel)).toMatchObject({ status: "expired", agentConnected: false });
     const otherOwner = await api.owner();
-    expect((await reserve("ending", otherOwner)).subdomain).toBe("ending");
+    const wanted = { localPort: 1, subdomain: "ending" };
+    expect(await otherOwner.post("/tunnels", wanted)).toMatchObject({
+      status: 409,
+      body: { message: expect.stringContaining("It is free from") },
+    });
+    expect((await reserve("ending")).subdomain).toBe("ending");
     const actions = (await readEvents(tunnel)).map(({ action }) => action);
     expect(actions).toEqual(["tunnel_created", "tunnel_expired"]);
   });

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Tunnel } from "../../../protocol/schemas/tunnels/tunnels.ts";
-import { startApi, type Person, type TestApi } from "../../harness/server/api.ts";
+import { CLOSE } from "../../../protocol/wire/close-codes.ts";
+import { mintToken, startApi, type Person, type TestApi } from "../../harness/server/api.ts";
 
 let api: TestApi;
 let owner: Person;
@@ -93,7 +94,8 @@ describe("creating", () => {
     ["a dot", { localPort: 1, subdomain: "blue.green" }, "subdomain"],
     ["64 characters", { localPort: 1, subdomain: "b".repeat(64) }, "subdomain"],
     ["an unknown protocol", { localPort: 1, protocol: "ftp" }, "protocol"],
-    ["a lifetime of less than a minute", { localPort: 1, ttlSeconds: 59 }, "ttlSeconds"],
+    ["a lifetime of no second", { localPort: 1, ttlSeconds: 0 }, "ttlSeconds"],
+    ["a lifetime in parts of a second", { localPort: 1, ttlSeconds: 1.5 }, "ttlSeconds"],
   ])("refuses %s", async (_, body, field) => {
     expect(await create(body)).toMatchObject({
       status: 400,
@@ -108,16 +110,62 @@ describe("creating", () => {
 });
 
 describe("deleting", () => {
-  test("frees the name for every organization", async () => {
-    const { body } = await create({ localPort: 1, subdomain: "freed" });
+  test("frees the name for its organization at once, and for others after a day", async () => {
+    const freed = { localPort: 1, subdomain: "freed" };
+    const { body } = await create(freed);
     expect(await owner.delete(`/tunnels/${body.id}`)).toMatchObject({
       status: 200,
       body: { ok: true },
     });
     expect((await owner.delete(`/tunnels/${body.id}`)).status).toBe(404);
-    expect((await create({ localPort: 1, subdomain: "freed" }, await api.owner())).status).toBe(
-      201,
-    );
+
+    const stranger = await api.owner();
+    const refusal = await create(freed, stranger);
+    expect(refusal).toMatchObject({ status: 409, body: { error: "duplicate_name" } });
+    const { message } = refusal.body as unknown as { message: string };
+    const [, freeAt] = /belonged to another organization .* from (\S+) on\.$/.exec(message)!;
+    const hours = (Date.parse(freeAt!) - Date.now()) / 3600_000;
+    expect(hours).toBeGreaterThan(23.9);
+    expect(hours).toBeLessThanOrEqual(24.1);
+    const { wireBytes } = await mintToken(stranger);
+    expect(await api.connectAgent(wireBytes, { port: 1, subdomain: "freed" })).toMatchObject({
+      code: CLOSE.duplicate_name,
+      reason: `duplicate_name: free from ${freeAt} on: freed was another organization's`,
+    });
+    expect(await stranger.post("/reserved-subdomains", { subdomain: "freed" })).toMatchObject({
+      status: 409,
+      body: { message },
+    });
+
+    const { body: again } = await create(freed);
+    expect(again.subdomain).toBe("freed");
+    expect((await create(freed, stranger)).body).toMatchObject({
+      message: "The subdomain freed is taken.",
+    });
+    await owner.delete(`/tunnels/${again.id}`);
+    await api.sql("update hostnames set held_until = now() where host = 'freed'");
+    expect((await create(freed, stranger)).status).toBe(201);
+  });
+
+  test("does not end the reservation of its name", async () => {
+    const reserved = { localPort: 1, subdomain: "freed-reserved" };
+    await owner.post("/reserved-subdomains", { subdomain: reserved.subdomain });
+    const { body } = await create(reserved);
+    await owner.delete(`/tunnels/${body.id}`);
+    expect((await create(reserved, await api.owner())).body).toMatchObject({
+      message: "The subdomain freed-reserved is taken.",
+    });
+  });
+
+  test("with its organization keeps the name from others, a project's suffix included", async () => {
+    const founder = await api.owner();
+    await founder.post("/projects", { slug: "gone", name: "Gone" });
+    await create({ localPort: 1, subdomain: "freed", projectSlug: "gone" }, founder);
+    expect((await founder.delete(`/orgs/${founder.orgId}`)).status).toBe(200);
+    expect(await create({ localPort: 1, subdomain: "freed-gone" })).toMatchObject({
+      status: 409,
+      body: { error: "duplicate_name", message: expect.stringContaining("It is free from") },
+    });
   });
 
   test("happens once, also with concurrent requests", async () => {

@@ -14,6 +14,7 @@ import {
   type ReservedSubdomainRow,
 } from "../../store/domains/reserved-subdomains.ts";
 import { allow } from "../guard.ts";
+import { subdomainTaken } from "./taken-names.ts";
 import { createRouter, getMemberActor, jsonResponse, notFound, route } from "../route.ts";
 
 export const reservedSubdomains = createRouter();
@@ -50,20 +51,16 @@ reservedSubdomains.openapi(
   }),
   async (c) => {
     const { subdomain } = c.req.valid("json");
-    const taken = new ApiError("duplicate_name", `The subdomain ${subdomain} is taken.`);
-    if (isReservedLabel(subdomain)) throw taken;
+    if (isReservedLabel(subdomain)) throw subdomainTaken(subdomain);
     const row = await reserveSubdomain(c.var.db, getMemberActor(c), subdomain);
-    switch (row) {
-      case "duplicate_name":
-        throw taken;
-      case "quota_exceeded":
-        throw new ApiError(
-          "upgrade_required",
-          "Your plan does not include another reserved subdomain.",
-        );
-      default:
-        return c.json(toReservedSubdomain(row), 201);
+    if (row === "quota_exceeded") {
+      throw new ApiError(
+        "upgrade_required",
+        "Your plan does not include another reserved subdomain.",
+      );
     }
+    if ("freeAt" in row) throw subdomainTaken(subdomain, row);
+    return c.json(toReservedSubdomain(row), 201);
   },
 );
 

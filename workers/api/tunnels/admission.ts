@@ -124,9 +124,10 @@ async function register(
       allowedCidrs: query.allow,
     });
     if ("ok" in registration) return registration;
-    const { refusal } = registration;
+    const { refusal, freeAt = null } = registration;
     const mayTryAnother = query.subdomain === undefined && tries < RANDOM_NAME_MAX_TRIES;
-    if (refusal !== "duplicate_name" || !mayTryAnother) throw toRefusal(refusal, label, query);
+    if (refusal !== "duplicate_name" || !mayTryAnother)
+      throw toRefusal(refusal, { label, freeAt, query });
   }
 }
 
@@ -158,8 +159,7 @@ async function registerWithFreshStatus(
 
 function toRefusal(
   refusal: RegistrationRefusal,
-  label: string,
-  query: AgentRequest["query"],
+  { label, freeAt, query }: { label: string; freeAt: Date | null; query: AgentRequest["query"] },
 ): ConnectionRefusedError {
   switch (refusal) {
     case "token_unknown":
@@ -169,7 +169,7 @@ function toRefusal(
     case "over_budget":
       return new ConnectionRefusedError(
         "BUDGET_EXCEEDED",
-        "the token has used up its budget for this month",
+        "this month's budget of the token, its master key or its organization is used up",
       );
     case "organization_not_approved":
       return new ConnectionRefusedError("forbidden", "the organization is waiting for approval");
@@ -182,7 +182,12 @@ function toRefusal(
     case "tunnel_stopped":
       return new ConnectionRefusedError("tunnel_stopped", "the tunnel was stopped");
     case "duplicate_name":
-      return new ConnectionRefusedError("duplicate_name", `${label} is taken`);
+      return new ConnectionRefusedError(
+        "duplicate_name",
+        freeAt === null
+          ? `${label} is taken`
+          : `free from ${freeAt.toISOString()} on: ${label} was another organization's`,
+      );
     case "other_protocol":
       return new ConnectionRefusedError(
         "invalid_request",

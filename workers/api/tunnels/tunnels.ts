@@ -32,6 +32,7 @@ import {
   listTunnelsById,
   type ListedTunnel,
 } from "../../store/tunnels/tunnels.ts";
+import { subdomainTaken } from "../domains/taken-names.ts";
 import { allow } from "../guard.ts";
 import {
   createRouter,
@@ -89,7 +90,7 @@ tunnels.openapi(
     params: IdParams,
     responses: {
       200: jsonResponse(
-        "The tunnel is deleted, its agent is disconnected, and its subdomain is free.",
+        "The tunnel is deleted and its agent is disconnected. Other organizations can use its subdomain after a day.",
         Ok,
       ),
     },
@@ -164,15 +165,15 @@ async function createWithFreeName(c: ApiContext, request: CreateTunnel): Promise
     const label = toLabel(name, projectSlug);
     const labelError = findLabelError(label);
     if (labelError !== null) throw invalidField("subdomain", labelError);
-    const taken = new ApiError("duplicate_name", `The subdomain ${label} is taken.`);
-    if (isReservedLabel(label)) throw taken;
+    if (isReservedLabel(label)) throw subdomainTaken(label);
 
     const tunnel = { ...fields, name, label, projectSlug };
     const row = await createTunnel(c.var.db, getMemberActor(c), tunnel);
     if (row === "project_not_found") throw notFound("project", "slug");
-    if (typeof row === "object") return row;
-    if (row !== "duplicate_name") throw toPortError(row, request);
-    if (subdomain !== undefined || tries === RANDOM_NAME_MAX_TRIES) throw taken;
+    if (typeof row === "string") throw toPortError(row, request);
+    if (!("freeAt" in row)) return row;
+    if (subdomain !== undefined || tries === RANDOM_NAME_MAX_TRIES)
+      throw subdomainTaken(label, row);
   }
 }
 

@@ -1,24 +1,37 @@
 /** Public host names and their tunnels. The row decides; objects store a copy with the row's version. */
 import { fromNow } from "../clock.ts";
+import { DAY_MS } from "../../../shared/time.ts";
 import { and, eq, inArray, isNotNull, isNull, not, or, sql, type SQL } from "drizzle-orm";
 import type { Route } from "../../../durable-objects/rpc.ts";
 import type { UnitOfWork, Database } from "../database.ts";
 import { hostnames, tunnels } from "../tables/tunnels.ts";
 
-/** @returns null when the host has never been claimed. */
-export async function findRoute({ query }: Database, host: string): Promise<Route | null> {
-  const [row] = await query
+/** How long other organizations can't claim a released subdomain: its visitors' browsers may still send cookies there. */
+const SUBDOMAIN_COOL_DOWN_MS = DAY_MS;
+/** Names of one organization in the cool-down. Further ones are free at once, so that it can't block names in bulk. */
+const COOLING_NAMES_MAX = 1_000;
+
+/** @returns the routes of those hosts that have ever been claimed. */
+export async function findRoutes(
+  { query }: Database,
+  hosts: string[],
+): Promise<Map<string, Route>> {
+  const rows = await query
     .select({
+      host: hostnames.host,
       tunnelId: hostnames.tunnelId,
       version: hostnames.version,
       protocol: tunnels.protocol,
     })
     .from(hostnames)
     .leftJoin(tunnels, eq(tunnels.id, hostnames.tunnelId))
-    .where(eq(hostnames.host, host));
-  if (!row) return null;
-  const { tunnelId, version, protocol } = row;
-  return { tunnelId: protocol === "tcp" ? null : tunnelId, version };
+    .where(inArray(hostnames.host, hosts));
+  return new Map(
+    rows.map(({ host, tunnelId, version, protocol }) => [
+      host,
+      { tunnelId: protocol === "tcp" ? null : tunnelId, version },
+    ]),
+  );
 }
 
 export interface HostnameClaim {
@@ -57,7 +70,26 @@ export async function claimHostname(
   return true;
 }
 
-/** Whether another organization has reserved the name, or its reservation has ended too recently. */
+/** Why a name is taken. */
+export interface TakenName {
+  /** When other organizations can claim it, if it is not in use any more. null: it is in use, or reserved. */
+  freeAt: Date | null;
+}
+
+/** For a name whose claim or reservation has failed. */
+export async function findTakenName(
+  { tx }: Pick<UnitOfWork, "tx">,
+  host: string,
+  orgId: string,
+): Promise<TakenName> {
+  const [row] = await tx
+    .select({ freeAt: hostnames.heldUntil })
+    .from(hostnames)
+    .where(and(eq(hostnames.host, host), isNull(hostnames.tunnelId), isReservedByOther(orgId)));
+  return { freeAt: row?.freeAt ?? null };
+}
+
+/** Whether another organization has reserved the name, or has had it too recently. */
 function isReservedByOther(orgId: string): SQL {
   const { heldByOrgId, heldUntil } = hostnames;
   return sql`(${heldByOrgId} is not null and ${heldByOrgId} <> ${orgId} and coalesce(${heldUntil}, 'infinity') > now())`;
@@ -96,15 +128,15 @@ export async function reserveHostname(
   return true;
 }
 
-/** Ends reservations. Other organizations can claim the names after `afterMs`; this organization can at once. */
+/** Ends reservations. Other organizations can claim the names after the cool-down; this organization can at once. */
 export async function endReservations(
   { tx }: UnitOfWork,
   hosts: string[],
-  { orgId, afterMs }: { orgId: string; afterMs: number },
+  orgId: string,
 ): Promise<void> {
   await tx
     .update(hostnames)
-    .set({ heldUntil: fromNow(afterMs) })
+    .set({ heldUntil: fromNow(SUBDOMAIN_COOL_DOWN_MS) })
     .where(and(inArray(hostnames.host, hosts), eq(hostnames.heldByOrgId, orgId)));
 }
 
@@ -118,14 +150,30 @@ export async function releaseHostnames(change: UnitOfWork, tunnelIds: string[]):
   if (tunnelIds.length > 0) await release(change, inArray(hostnames.tunnelId, tunnelIds));
 }
 
+/**
+ * A subdomain stays with its organization for the cool-down, or for as long as it is reserved. A custom domain does not:
+ * another organization must prove that the domain is its own.
+ */
 async function release(
   { tx, enqueue }: UnitOfWork,
   which: SQL,
   previous: { from?: string } = {},
 ): Promise<void> {
+  const { heldByOrgId, heldUntil } = hostnames;
+  const orgId = sql`(select ${tunnels.orgId} from ${tunnels} where ${tunnels.id} = ${hostnames.tunnelId})`;
+  const isCustomDomain = sql`${hostnames.host} like '%.%'`;
   const released = await tx
     .update(hostnames)
-    .set({ tunnelId: null, version: sql`${hostnames.version} + 1` })
+    .set({
+      tunnelId: null,
+      version: sql`${hostnames.version} + 1`,
+      heldByOrgId: sql`case when ${isCustomDomain} then ${heldByOrgId} else ${orgId} end`,
+      heldUntil: sql`case when ${isCustomDomain} or (${heldByOrgId} is not null and ${heldUntil} is null)
+        then ${heldUntil}
+        when (select count(*) from hostnames cooling where cooling.held_by_org_id = ${orgId}
+          and cooling.held_until > now()) < ${COOLING_NAMES_MAX}
+        then ${fromNow(SUBDOMAIN_COOL_DOWN_MS)} else now() end`,
+    })
     .where(and(which, isNotNull(hostnames.tunnelId)))
     .returning({ host: hostnames.host, version: hostnames.version });
   for (const { host, version } of released) {

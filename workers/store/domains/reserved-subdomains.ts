@@ -3,14 +3,10 @@ import { and, eq, type SQL } from "drizzle-orm";
 import { PLAN_LIMITS } from "../billing/plans.ts";
 import type { OrganizationActor } from "../audit.ts";
 import type { UnitOfWork, Database } from "../database.ts";
-import { endReservations, reserveHostname } from "./hostnames.ts";
+import { endReservations, findTakenName, reserveHostname, type TakenName } from "./hostnames.ts";
 import { inOrganization, preparedList, type Page } from "../page.ts";
 import { lockOrganization, type MemberActor } from "../locks.ts";
 import { reservedSubdomains } from "../tables/domains.ts";
-import { DAY_MS } from "../../../shared/time.ts";
-
-/** How long other organizations can't claim a released subdomain, because its old visitors may still use it. */
-const RESERVATION_COOL_DOWN_MS = DAY_MS;
 
 export type ReservedSubdomainRow = typeof reservedSubdomains.$inferSelect;
 
@@ -34,7 +30,7 @@ export function reserveSubdomain(
   db: Database,
   actor: MemberActor,
   subdomain: string,
-): Promise<ReservedSubdomainRow | "duplicate_name" | "quota_exceeded"> {
+): Promise<ReservedSubdomainRow | TakenName | "quota_exceeded"> {
   return db.transaction(async (change) => {
     const { tx, audit, rollback } = change;
     const { orgId } = actor;
@@ -44,13 +40,14 @@ export function reserveSubdomain(
     if (maxReservedSubdomains !== null && reserved >= maxReservedSubdomains) {
       return "quota_exceeded";
     }
-    if (!(await reserveHostname(change, subdomain, orgId))) return rollback("duplicate_name");
+    const isReserved = await reserveHostname(change, subdomain, orgId);
+    if (!isReserved) return rollback(await findTakenName(change, subdomain, orgId));
     const [row] = await tx
       .insert(reservedSubdomains)
       .values({ orgId, subdomain })
       .onConflictDoNothing()
       .returning();
-    if (!row) return rollback("duplicate_name");
+    if (!row) return rollback({ freeAt: null });
     audit(actor, "subdomain_reserved", row.id, { subdomain });
     return row;
   });
@@ -80,7 +77,7 @@ export async function releaseSubdomains(
     .returning({ id: reservedSubdomains.id, subdomain: reservedSubdomains.subdomain });
   if (released.length === 0) return 0;
   const hosts = released.map(({ subdomain }) => subdomain);
-  await endReservations(change, hosts, { orgId, afterMs: RESERVATION_COOL_DOWN_MS });
+  await endReservations(change, hosts, orgId);
   for (const { id, subdomain } of released) {
     change.audit(actor, "subdomain_released", id, { subdomain });
   }

@@ -62,6 +62,8 @@ export type Registration =
   | Registered
   | {
       refusal: RegistrationRefusal;
+      /** For `duplicate_name`: when the name is free, if it is not in use any more. */
+      freeAt?: Date | null;
       /** Tunnels whose rows caused the refusal and may be stale: their objects have the current status. */
       staleTunnelIds: string[];
     };
@@ -124,7 +126,7 @@ export function registerTunnel(db: Database, request: RegistrationRequest): Prom
         ...expiry,
         projectId,
       }));
-    if (!tunnel) return change.rollback(refuse("duplicate_name"));
+    if ("freeAt" in tunnel) return change.rollback({ ...refuse("duplicate_name"), ...tunnel });
 
     const [row] = await tx
       .update(tunnels)

@@ -4,7 +4,7 @@ import { Tunnel, type CreateTunnel } from "../../../protocol/schemas/tunnels/tun
 import type { OrganizationActor } from "../audit.ts";
 import { getRequestedExpiry, getTunnelExpiry } from "../billing/plans.ts";
 import type { UnitOfWork, Database } from "../database.ts";
-import { claimHostname } from "../domains/hostnames.ts";
+import { claimHostname, findTakenName, type TakenName } from "../domains/hostnames.ts";
 import { lockPlanAndRole, type MemberActor } from "../locks.ts";
 import type { PortRefusal } from "../networks/relay-ports.ts";
 import { inOrganization, preparedList, SCOPE_ID } from "../page.ts";
@@ -84,7 +84,7 @@ export function createTunnel(
   db: Database,
   actor: MemberActor,
   { projectSlug, ttlSeconds, relayId, publicPort: port, ...columns }: TunnelRequest,
-): Promise<ListedTunnel | PortRefusal | "duplicate_name" | "project_not_found"> {
+): Promise<ListedTunnel | TakenName | PortRefusal | "project_not_found"> {
   return db.transaction(async (change) => {
     const { plan } = await lockPlanAndRole(change.tx, actor);
     const projectId = await findProjectId(change.tx, actor.orgId, projectSlug);
@@ -95,7 +95,7 @@ export function createTunnel(
       requestedExpiresAt: getRequestedExpiry(ttlSeconds, now),
     };
     const row = await insertTunnel(change, actor, { ...columns, ...expiry, projectId });
-    if (!row) return change.rollback("duplicate_name");
+    if ("freeAt" in row) return change.rollback(row);
     if (row.expiresAt) {
       const payload = { tunnelId: row.id, atMs: row.expiresAt.getTime() };
       change.enqueue({ kind: "tunnel_ends", payload });
@@ -128,21 +128,21 @@ export type NewTunnel = Omit<typeof tunnels.$inferInsert, "orgId" | "subdomain">
   label: string;
 };
 
-/** @returns null when the name is taken; then the caller must roll back. */
+/** When the name is taken, the caller must roll back. */
 export async function insertTunnel(
   change: UnitOfWork,
   actor: OrganizationActor,
   { label, ...columns }: NewTunnel,
-): Promise<TunnelRow | null> {
+): Promise<TunnelRow | TakenName> {
   const { orgId } = actor;
   const [row] = await change.tx
     .insert(tunnels)
     .values({ ...columns, orgId, subdomain: label })
     .onConflictDoNothing()
     .returning();
-  if (!row) return null;
+  if (!row) return { freeAt: null };
   const claim = { host: label, tunnelId: row.id, orgId, isRoutable: row.protocol !== "tcp" };
-  if (!(await claimHostname(change, claim))) return null;
+  if (!(await claimHostname(change, claim))) return findTakenName(change, label, orgId);
   change.audit(actor, "tunnel_created", row.id, { subdomain: label });
   return row;
 }
