@@ -26,8 +26,15 @@ export function getPublicAddress(settings: AddressSettings): PublicAddress {
   return { scheme, portSuffix, apiOrigin: `${scheme}://${apiHost}${portSuffix}` };
 }
 
+/** Host names separated by commas. @returns them in lower case. */
+export function parseHostList(text: string): string[] {
+  return text
+    .split(",")
+    .map((host) => host.trim().toLowerCase())
+    .filter((host) => host !== "");
+}
+
 /** The service's own hosts. @param configured the setting API_HOSTS, if it is set. */
 export function parseApiHosts(serviceDomain: string, configured: string | undefined): string[] {
-  const hosts = configured?.split(",") ?? [serviceDomain, `api.${serviceDomain}`, "127.0.0.1"];
-  return hosts.map((host) => host.trim().toLowerCase()).filter((host) => host !== "");
+  return parseHostList(configured ?? `${serviceDomain},api.${serviceDomain},127.0.0.1`);
 }

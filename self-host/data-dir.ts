@@ -17,7 +17,12 @@ export interface DataDir {
   release(): Promise<void>;
 }
 
-const LockFile = z.object({ pid: z.int(), script: z.string(), workerd: z.int().optional() });
+/** Locks of earlier versions have no command line. */
+const LockFile = z.object({
+  pid: z.int(),
+  commandLine: z.string().optional(),
+  workerd: z.int().optional(),
+});
 type LockFile = z.output<typeof LockFile>;
 
 /** @throws StartError when the directory can't be used, or another server uses it. */
@@ -27,7 +32,7 @@ export async function openDataDir(path: string): Promise<DataDir> {
   try {
     for (const dir of [path, runDir, objectsDir]) await createPrivateDirectory(dir);
     const lockPath = join(runDir, "server.json");
-    const lock: LockFile = { pid: process.pid, script: process.argv[1] ?? "" };
+    const lock: LockFile = { pid: process.pid, commandLine: getCommandLine(process.pid) };
     await acquireLock(lockPath, lock);
     return {
       path,
@@ -62,11 +67,7 @@ async function acquireLock(lockPath: string, lock: LockFile): Promise<void> {
 async function removeStaleLock(lockPath: string): Promise<void> {
   const text = await readFile(lockPath, "utf8");
   const previous = parseLock(text);
-  if (
-    previous &&
-    previous.pid !== process.pid &&
-    getCommandLine(previous.pid)?.includes(previous.script)
-  ) {
+  if (previous && previous.pid !== process.pid && isServer(previous)) {
     throw new StartError(`DATA_DIR: in use by the server with process id ${previous.pid}`);
   }
   if (previous?.workerd !== undefined)
@@ -77,6 +78,11 @@ async function removeStaleLock(lockPath: string): Promise<void> {
   if (!isSame) await link(stalePath, lockPath);
   await rm(stalePath, { force: true });
   if (!isSame) throw new StartError("DATA_DIR: another server is starting with this directory");
+}
+
+/** The system reuses process ids, so the command line is compared: as the system reports it, relative paths included. */
+function isServer({ pid, commandLine = "self-host/" }: LockFile): boolean {
+  return getCommandLine(pid)?.includes(commandLine) ?? false;
 }
 
 function parseLock(text: string): LockFile | undefined {

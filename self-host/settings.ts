@@ -18,6 +18,7 @@ import {
   checkSettingGroups,
   Settings as WorkerSettings,
   smtpUrl,
+  wholeNumber,
 } from "../workers/config/config.ts";
 import { parseApiHosts } from "../protocol/public-address.ts";
 import type { SmtpServer } from "../workers/config/smtp-server.ts";
@@ -30,17 +31,13 @@ const flag = z.enum(["true", "false"]);
 const url = (protocol: RegExp, start: string) =>
   z.url({ protocol, error: `must be a URL that starts with ${start}` });
 const text = z.string().min(1);
-const count = z.coerce.number().int().min(1).max(1_000_000);
-const port = z.coerce.number().int().min(0).max(65_535);
+const count = wholeNumber(1, 1_000_000);
 
 /** Settings that only this process uses. */
 const Local = z.object({
-  HOST: z
-    .string()
-    .regex(/^[A-Za-z0-9.:-]+$/, "must be an address or a host name")
-    .default("127.0.0.1"),
+  HOST: RelayHost.default("127.0.0.1"),
   /** 0: any free port. */
-  PORT: port.default(8787),
+  PORT: wholeNumber(0, 65_535).default(8787),
   DATA_DIR: text.default(".underpass"),
   DATABASE_URL: url(/^postgres(ql)?$/, "postgresql://").optional(),
   SMTP_URL: smtpUrl.optional(),

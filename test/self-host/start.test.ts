@@ -101,6 +101,17 @@ describe("a server", () => {
     expect((await fetch(`${server.url}/health`)).status).toBe(200);
   });
 
+  test.each([
+    ["API_HOSTS", ","],
+    ["API_HOSTS", "bad host"],
+    ["RELAY_HOST", "a b"],
+    ["PORT", "1e3"],
+  ])("does not start with %s=%s, and says why in one line", async (name, value) => {
+    const { code, stdout, stderr } = await startExpectingFailure({ [name]: value });
+    expect([code, stdout]).toEqual([1, ""]);
+    expect(stderr).toMatch(new RegExp(`^underpass: ${name}: must be [^\\n]+\\n$`));
+  });
+
   test("migrates once when several start at the same time", async () => {
     await query(server, "create database twice");
     const url = (await server.databaseUrl()).replace(/postgres$/, "twice");

@@ -7,6 +7,7 @@ import { RELAY_SECRET_MIN_CHARS } from "../../protocol/relay/settings.ts";
 import {
   getPublicAddress,
   parseApiHosts,
+  parseHostList,
   type PublicAddress,
 } from "../../protocol/public-address.ts";
 import { BILLING_MODES } from "../../protocol/schemas/billing.ts";
@@ -14,10 +15,22 @@ import { parseMailbox } from "./mailbox.ts";
 import { parseSmtpUrl } from "./smtp-server.ts";
 import { PLANS } from "../../protocol/plans.ts";
 
+/** Also matches IPv4 addresses. */
+const HOST_NAME = /^(?=.{1,253}$)[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*$/i;
+const IPV6_HOST = /^\[[0-9a-f:.]+\]$/i;
+
+/** In decimal digits: a plain conversion would also accept `1e3` and `0x50`. */
+export const wholeNumber = (min: number, max: number) =>
+  z
+    .string()
+    .regex(/^-?\d{1,15}$/, `must be a whole number from ${min} to ${max}`)
+    .transform(Number)
+    .pipe(z.int().min(min).max(max));
+
 const flag = z.enum(["true", "false"]).transform((value) => value === "true");
 const hostName = z
   .string()
-  .regex(/^(?=.{1,253}$)[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*$/i)
+  .regex(HOST_NAME, "must be a host name such as tunnels.example.com")
   .transform((host) => host.toLowerCase());
 
 /** A URL that the operator configures. */
@@ -53,13 +66,24 @@ const base64 = z.base64();
 
 export const Settings = z.object({
   SERVICE_DOMAIN: hostName.default("localhost"),
-  API_HOSTS: z.string().min(1).optional(),
+  API_HOSTS: z
+    .string()
+    .refine(
+      (list) => {
+        const hosts = parseHostList(list);
+        return (
+          hosts.length > 0 && hosts.every((host) => HOST_NAME.test(host) || IPV6_HOST.test(host))
+        );
+      },
+      { error: "must be host names separated by commas, such as example.com,api.example.com" },
+    )
+    .optional(),
   PUBLIC_SCHEME: z.enum(["http", "https"]).default("http"),
-  PUBLIC_PORT: z.coerce.number().int().min(1).max(65_535).optional(),
+  PUBLIC_PORT: wholeNumber(1, 65_535).optional(),
   TRUST_PROXY: flag.default(false),
   HOSTED: flag.default(false),
   DEFAULT_PLAN: z.enum(PLANS).default("free"),
-  TRIAL_DAYS: z.coerce.number().int().min(0).max(365).default(0),
+  TRIAL_DAYS: wholeNumber(0, 365).default(0),
   BILLING_MODE: z.enum(BILLING_MODES).default("none"),
   /** The payment provider's API, if it is not at the provider's own URL. */
   PAYMENTS_API_URL: webUrl.optional(),
@@ -92,7 +116,7 @@ export const Settings = z.object({
   CF_API_TOKEN: text.optional(),
   CF_ZONE_ID: z
     .string()
-    .regex(/^[0-9a-f]{32}$/)
+    .regex(/^[0-9a-f]{32}$/, "must be 32 hexadecimal digits in lower case")
     .optional(),
   /** The mail server of a hosted service. A self-hosted server sends mail through its gateway. */
   SMTP_URL: smtpUrl.optional(),
@@ -107,7 +131,7 @@ export const Settings = z.object({
   /** SHA-256 in hex of the code that creates the first account of a self-hosted server. */
   SETUP_CODE_HASH: z
     .string()
-    .regex(/^[0-9a-f]{64}$/)
+    .regex(/^[0-9a-f]{64}$/, "must be 64 hexadecimal digits in lower case")
     .optional(),
 });
 

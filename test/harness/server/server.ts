@@ -6,7 +6,7 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
-import { dirname, join } from "node:path";
+import { dirname, join, relative } from "node:path";
 import { fileURLToPath } from "node:url";
 import "../connections.ts";
 import { createPreparedDir, createTemporaryDir } from "../directories.ts";
@@ -176,7 +176,8 @@ function launch(
   env: Record<string, string>,
   { descriptors, onOutput }: LaunchOptions = {},
 ): ServerProcess {
-  const command = [process.execPath, join(ROOT, "self-host/start.ts")];
+  // A relative path, as `npm start` passes it.
+  const command = [process.execPath, relative(tmpdir(), join(ROOT, "self-host/start.ts"))];
   const limit = descriptors === undefined ? "" : `ulimit -n ${descriptors} && `;
   const child = spawn("/bin/sh", ["-c", `${limit}exec "$@"`, "sh", ...command], {
     // Ignores a .env file of the checkout and the environment of the test run.
