@@ -71,14 +71,18 @@ export function toLabel(name: string, projectSlug: string): string {
 /** A token's pattern: a label in which `*` matches any number of characters, also none. */
 export const SUBDOMAIN_WILDCARD = /^[a-z0-9*-]{1,63}$/;
 
-/** Whether a pattern can match any tunnel of the project. */
-export function canMatchProject(pattern: string, projectSlug: string): boolean {
-  if (projectSlug === DEFAULT_PROJECT_SLUG) return true;
+/**
+ * The pattern of whole labels for a pattern of names in a project: `pr-*` in `staging` is `pr-*-staging`. One that ends
+ * with the project's suffix is a pattern of whole labels already.
+ *
+ * @returns null when it can match no tunnel of the project.
+ */
+export function toLabelPattern(pattern: string, projectSlug: string): string | null {
+  if (projectSlug === DEFAULT_PROJECT_SLUG) return pattern;
   const suffix = `-${projectSlug}`;
-  const star = pattern.lastIndexOf("*");
-  if (star < 0) return pattern.endsWith(suffix) && pattern !== suffix;
-  const tail = pattern.slice(star + 1);
-  return tail.endsWith(suffix) || suffix.endsWith(tail);
+  if (pattern === suffix) return null;
+  const whole = pattern.endsWith(suffix) ? pattern : pattern + suffix;
+  return whole.replaceAll("*", "").length <= SUBDOMAIN_MAX_CHARS ? whole : null;
 }
 
 /** An empty list allows every label. */

@@ -150,7 +150,7 @@ describe("a token of a project", () => {
     const { slug } = await createProject();
     const allowed_subdomains = [`api-${slug}`, `*-eu-${slug}`, "pr-*"];
     const { body } = await mintIn(slug, { allowed_subdomains });
-    expect(body.allowedSubdomains).toEqual(allowed_subdomains);
+    expect(body.allowedSubdomains).toEqual([`api-${slug}`, `*-eu-${slug}`, `pr-*-${slug}`]);
     const readCloseCode = async (subdomain: string) => {
       const { socket, code } = await api.connectAgent(body.wireBytes, { port: 1, subdomain });
       socket?.close();
@@ -161,8 +161,19 @@ describe("a token of a project", () => {
       expect(await readCloseCode(name)).toBe(CLOSE.forbidden);
   });
 
-  test.each(["api", "api-other", "*-other", "-PROJECT"])(
-    "cannot be restricted to %s, which is outside of the project",
+  test("can be restricted to plain names, which get the project's suffix", async () => {
+    const { slug } = await createProject();
+    const { body } = await mintIn(slug, { allowed_subdomains: ["web", "*-eu", "staging*"] });
+    expect(body.allowedSubdomains).toEqual([`web-${slug}`, `*-eu-${slug}`, `staging*-${slug}`]);
+    const { socket, code } = await api.connectAgent(body.wireBytes, { port: 1, subdomain: "web" });
+    expect(code).toBeUndefined();
+    socket?.close();
+    const { body: outside } = await mintIn("default", { allowed_subdomains: ["web"] });
+    expect(outside.allowedSubdomains).toEqual(["web"]);
+  });
+
+  test.each(["-PROJECT", "n".repeat(63)])(
+    "cannot be restricted to %s, which no tunnel of the project can have",
     async (pattern) => {
       const { slug } = await createProject();
       const outside = pattern.replace("PROJECT", slug);

@@ -192,14 +192,37 @@ describe("the revocation of a master key", () => {
     expect(await listValidChildren(master.id)).toEqual([]);
   });
 
-  test("by rotation does the same, and the new key mints", async () => {
+  test("by rotation spares the tokens that it minted, which the new key's revocation and budget cover", async () => {
     const master = await mintMaster(owner);
-    await mintChild(master.bearer!);
+    const { body: child } = await mintChild(master.bearer!);
+    const query = { port: 1, subdomain: "child-rotated" };
+    const socket = getSocket(await api.connectAgent(child.wireBytes, query));
+    const closed = once(socket, "close");
     const { body: renewed } = await owner.post<MintedToken>(`/tokens/${master.nonce}/rotate`);
     expect(renewed.bearer).toMatch(/^mtk_master_/);
-    expect(await listValidChildren(master.id)).toEqual([]);
     expect((await mintChild(master.bearer!)).status).toBe(401);
     expect((await mintChild(renewed.bearer!)).status).toBe(200);
+    expect(await listValidChildren(renewed.id)).toHaveLength(2);
+    const { body: listed } = await owner.get<Token[]>("/tokens");
+    expect(listed.find(({ nonce }) => nonce === child.nonce)?.revoked).toBe(false);
+    expect(socket.readyState).toBe(socket.OPEN);
+
+    await owner.put(`/tokens/${renewed.nonce}/budget`, { monthlyBudgetUsdCents: 0 });
+    expect((await closed)[0]).toBe(CLOSE.BUDGET_EXCEEDED);
+    await owner.put(`/tokens/${renewed.nonce}/budget`, { monthlyBudgetUsdCents: null });
+    expect((await owner.delete(`/tokens/${renewed.nonce}`)).status).toBe(200);
+    expect(await listValidChildren(renewed.id)).toEqual([]);
+    expect((await api.connectAgent(child.wireBytes, query)).code).toBe(CLOSE.unauthorized);
+  });
+
+  test("by rotation leaves no token that the old key mints at the same time without the new one", async () => {
+    const master = await mintMaster(owner);
+    const minting = Array.from({ length: 20 }, () => mintChild(master.bearer!));
+    const { body: renewed } = await owner.post<MintedToken>(`/tokens/${master.nonce}/rotate`);
+    for (const { status } of await Promise.all(minting)) expect([200, 401]).toContain(status);
+    expect(await listValidChildren(master.id)).toEqual([]);
+    await owner.delete(`/tokens/${renewed.nonce}`);
+    expect(await listValidChildren(renewed.id)).toEqual([]);
   });
 
   test("happens when the member who minted it is removed", async () => {

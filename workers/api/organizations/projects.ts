@@ -1,6 +1,6 @@
 /** /projects: namespaces of tunnels. The subdomain of a tunnel in a project ends with the slug; a token can be restricted to one project. */
 import { z } from "zod";
-import { canMatchProject } from "../../../protocol/names.ts";
+import { toLabelPattern } from "../../../protocol/names.ts";
 import {
   CreateProject,
   Project,
@@ -178,12 +178,13 @@ function getMinter(c: ApiContext): Minter {
 }
 
 function toTokenRequest(body: z.output<typeof MintProjectToken>, slug: string, minter: Minter) {
-  const { name, ttl_hours: requestedHours, allowed_subdomains: allowedSubdomains } = body;
-  allowedSubdomains.forEach((pattern, at) => {
-    if (canMatchProject(pattern, slug)) return;
+  const { name, ttl_hours: requestedHours, allowed_subdomains: patterns } = body;
+  const allowedSubdomains = patterns.map((pattern, at) => {
+    const labels = toLabelPattern(pattern, slug);
+    if (labels !== null) return labels;
     throw invalidField(
       `allowed_subdomains.${at}`,
-      `matches no tunnel of this project, whose subdomains end with -${slug}`,
+      `matches no tunnel of this project, whose subdomains end with -${slug} and have at most 63 characters`,
     );
   });
   const defaultHours =

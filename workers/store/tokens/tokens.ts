@@ -142,7 +142,8 @@ export function revokeToken(
 }
 
 /**
- * Replaces a token, which is revoked. Of several concurrent requests, one succeeds.
+ * Replaces a token, which is revoked. Tokens that a master key has minted stay valid. Of several concurrent requests,
+ * one succeeds.
  * @param renew returns the same token with a new nonce.
  */
 export function rotateToken(
@@ -156,12 +157,17 @@ export function rotateToken(
     const token = await lockToken(change.tx, actor, name);
     if (typeof token === "string") return token;
     if (token.revokedAt) return "not_found";
-    await revokeTokens(change, actor, eq(tokens.id, token.id));
+    await endUses(change, actor.orgId, await revokeRows(change, actor, eq(tokens.id, token.id)));
     const { projectId, projectSlug, lineageId, monthlyBudgetUsdCents } = token;
     const inherited = { projectId, projectSlug, lineageId, monthlyBudgetUsdCents };
-    return insertTokenRow(change, actor, renew(token), actor, inherited, {
-      replaces: token.nonce,
-    });
+    const metadata = { replaces: token.nonce };
+    const row = await insertTokenRow(change, actor, renew(token), actor, inherited, metadata);
+    // The budget and the revocation of the new master key cover them from now on.
+    await change.tx
+      .update(tokens)
+      .set({ mintedByMasterId: row.id })
+      .where(eq(tokens.mintedByMasterId, token.id));
+    return row;
   });
 }
 
@@ -203,9 +209,18 @@ export async function revokeTokens(
     const minted = inArray(tokens.mintedByMasterId, masterIds);
     revoked.push(...(await revokeRows(change, actor, minted)));
   }
+  await endUses(change, actor.orgId, revoked);
+}
+
+/** Disconnects the agents of revoked tokens from tunnels and relays. */
+async function endUses(
+  change: UnitOfWork,
+  orgId: string,
+  revoked: { id: string; nonce: string }[],
+): Promise<void> {
   await enqueueForServed(change, "token_revoked", revoked);
   const nonces = revoked.map(({ nonce }) => nonce);
-  await revokeTickets(change, actor.orgId, nonces);
+  await revokeTickets(change, orgId, nonces);
 }
 
 async function revokeRows(
