@@ -94,6 +94,23 @@ test("a password or sign-in that the plan lacks refuses all requests from the ne
   expect(findErrorCode(await locked.visit("/admin"))).toBe("forbidden");
 });
 
+test("a checkout never lowers the plan, whenever it was begun", async () => {
+  const begun = await checkout({ plan: "pro" });
+  await buy("team");
+  expect((await open(begun)).status).toBe(409);
+  const lower = await stack.owner.post("/billing/checkout-session", { plan: "pro" });
+  expect(lower).toMatchObject({ status: 409, body: { error: "conflict" } });
+  expect(await planNow()).toBe("team");
+  const yearly = await checkout({ plan: "team", billing_cycle: "yearly" });
+  expect((await open(yearly)).status).toBe(200);
+  await cancel();
+  await stack.api.sql("update organizations set plan = 'enterprise' where id = $1", [
+    stack.owner.orgId,
+  ]);
+  expect((await stack.owner.post("/billing/checkout-session", { plan: "team" })).status).toBe(409);
+  await stack.api.sql("update organizations set plan = 'free' where id = $1", [stack.owner.orgId]);
+});
+
 test("owners get a mail about the tunnels that are closed", async () => {
   await buy("team");
   for (const n of [1, 2])

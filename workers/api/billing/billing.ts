@@ -18,7 +18,7 @@ import {
 } from "../../store/billing/subscription-rules.ts";
 import { allow } from "../guard.ts";
 import { createRouter, jsonResponse, route, type ApiContext } from "../route.ts";
-import { mockCancel, mockCheckoutUrl, mockPortalUrl } from "./mock-billing.ts";
+import { mockCancel, mockCheckoutUrl, mockPortalUrl, requireNoLowerPlan } from "./mock-billing.ts";
 import { callPayments, billingNotConfigured, getPayments } from "./payments.ts";
 import { MINUTE_MS } from "../../../shared/time.ts";
 
@@ -53,7 +53,7 @@ billing.openapi(
     guard: allow("billing:manage"),
     body: StartCheckout,
     responses: { 200: jsonResponse("The URL to open in a browser.", CheckoutSession) },
-    failures: ["billing_not_configured", "unavailable"],
+    failures: ["billing_not_configured", "conflict", "unavailable"],
   }),
   async (c) => {
     const { plan, billing_cycle: cycle } = c.req.valid("json");
@@ -62,6 +62,7 @@ billing.openapi(
       case "none":
         throw billingNotConfigured();
       case "mock":
+        requireNoLowerPlan(c.var.principal.plan, purchase);
         return c.json({ checkout_url: await mockCheckoutUrl(c, purchase) }, 200);
       case "payments":
         return c.json({ checkout_url: await callPayments(c, createCheckoutUrl(c, purchase)) }, 200);

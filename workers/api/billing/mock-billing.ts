@@ -5,7 +5,7 @@
  */
 import type { SubscriptionRow } from "../../store/billing/subscription-decision.ts";
 import { z } from "zod";
-import { BILLING_CYCLES, SELF_SERVICE_PLANS } from "../../../protocol/plans.ts";
+import { BILLING_CYCLES, SELF_SERVICE_PLANS, type Plan } from "../../../protocol/plans.ts";
 import { buildPlanRules } from "../../jobs/plan-notices.ts";
 import type { Config } from "../../config/config.ts";
 import { renderHtmlPage, PAGE_HEADERS, wantsHtml } from "../../error-page.ts";
@@ -13,6 +13,8 @@ import { ApiError } from "../../errors.ts";
 import { encrypt, decrypt } from "../../identity/encryption.ts";
 import type { Purchase } from "../../integrations/payments/provider.ts";
 import type { Actor } from "../../store/audit.ts";
+import { isBetter } from "../../store/billing/plans.ts";
+import { findOrganization } from "../../store/organizations/organizations.ts";
 import {
   ensureCustomer,
   applyEvent,
@@ -49,6 +51,15 @@ export function mockPortalUrl(c: ApiContext): Promise<string> {
   return createLink(c, PORTAL, {});
 }
 
+/** A purchase adds to what an organization has. @throws ApiError when its plan is better than the one that it buys. */
+export function requireNoLowerPlan(current: Plan, { plan }: Pick<Purchase, "plan">): void {
+  if (!isBetter(current, plan)) return;
+  throw new ApiError(
+    "conflict",
+    `The organization has the plan ${current}, which includes more than ${plan}. Cancel it first.`,
+  );
+}
+
 /** Cancels every ongoing mock subscription at once. */
 export async function mockCancel(c: ApiContext): Promise<void> {
   const { orgId, userId } = c.var.principal;
@@ -63,6 +74,9 @@ export async function mockCancel(c: ApiContext): Promise<void> {
 mockBilling.get(CHECKOUT, async (c) => {
   const link = await openLink(c, CHECKOUT, CheckoutLink);
   const { orgId, plan, cycle } = link;
+  const org = await findOrganization(c.var.db, orgId);
+  if (!org) throw notFound("organization");
+  requireNoLowerPlan(org.plan, link);
   const current = pickCurrentSubscription(await listOngoingSubscriptions(c, orgId));
   const outcome = await applyMockSnapshot(
     c,
