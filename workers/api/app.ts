@@ -173,7 +173,10 @@ api.notFound((c) => {
 function matchesPath(pattern: string[], segments: string[]): boolean {
   return (
     pattern.length === segments.length &&
-    pattern.every((part, index) => part.startsWith(":") || part === segments[index])
+    pattern.every((part, index) =>
+      // No parameter of a path is empty.
+      part.startsWith(":") ? segments[index] !== "" : part === segments[index],
+    )
   );
 }
 

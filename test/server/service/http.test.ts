@@ -46,6 +46,22 @@ describe("an error", () => {
     expect(headers.get("underpass-error")).toBe("not_found");
   });
 
+  test.each([
+    "/tunnels/",
+    "/tunnels//start",
+    "/orgs//members/",
+    "/hooks/",
+    "//tunnels",
+    "/health/",
+  ])("for %s, in which a part is empty, says that there is no such route", async (path) => {
+    for (const method of ["GET", "POST", "DELETE"]) {
+      expect(await api.anonymous.send(method, path)).toMatchObject({
+        status: 404,
+        body: { error: "not_found" },
+      });
+    }
+  });
+
   test("for an unsupported method lists the supported ones", async () => {
     for (const [method, path, allow] of [
       ["PUT", "/tunnels", "GET, POST"],
