@@ -22,6 +22,7 @@ import { deleteOldBillingEvents, endOverduePlans } from "../store/billing/subscr
 import { deleteOldTraffic, rollUpCounters } from "../store/metrics/traffic.ts";
 import { expireTunnels } from "../store/tunnels/lifecycle.ts";
 import { listConnectedTunnelIds } from "../store/tunnels/reports.ts";
+import { recheckProofs } from "./domain-proofs.ts";
 import { retryMails, retryOutbox, createDatabase } from "./outbox.ts";
 import { buildPlanRules } from "./plan-notices.ts";
 import { reencryptSecrets } from "./re-encryption.ts";
@@ -42,6 +43,7 @@ export async function runCron(env: Env): Promise<void> {
     "domain claims": async () => {
       while ((await expireClaims(db)) === EXPIRY_BATCH_ROWS);
     },
+    "domain proofs": () => recheckProofs(env, getConfig(env), db),
     "replaced webhook secrets": async () => {
       while ((await deleteReplacedSecrets(db)) === EXPIRY_BATCH_ROWS);
     },

@@ -1,6 +1,7 @@
 /** Custom domains. */
 import { z } from "zod";
 import { HOST_MAX_CHARS } from "../../limits.ts";
+import { Instant } from "../scalars.ts";
 
 /** A domain as it was typed, in any script. */
 const DOMAIN_INPUT_MAX_CHARS = 1_000;
@@ -15,6 +16,11 @@ export const CustomDomain = z.object({
   verified: z.boolean(),
   /** The required value of the TXT record at `_svc-challenge.<domain>`. */
   verificationToken: z.string(),
+  /**
+   * Since when the record of a verified domain has been missing: the domain is released after 7 days. null: it was there
+   * at the last check.
+   */
+  proofMissingSince: Instant.nullable(),
   boundTunnelId: z.uuid().nullable(),
 });
 export type CustomDomain = z.infer<typeof CustomDomain>;

@@ -86,6 +86,10 @@ export const AUDIT_ACTIONS = {
     description: "A machine was signed in; `metadata.label` is its name.",
   },
   organization_created: { resource: "organization", description: "The organization was created." },
+  organization_budget_set: {
+    resource: "organization",
+    description: "The monthly budget of the organization was set or removed.",
+  },
   organization_updated: {
     resource: "organization",
     description: "The organization was renamed; `metadata` has `from` and `to`.",
@@ -190,6 +194,15 @@ export const AUDIT_ACTIONS = {
     resource: "domain",
     description: "The organization has proved that the domain is its own.",
   },
+  domain_proof_missing: {
+    resource: "domain",
+    description:
+      "The record of the verified domain was not found. The domain is released at `metadata.releaseAt` unless it is back.",
+  },
+  domain_proof_found: {
+    resource: "domain",
+    description: "The record of the verified domain is back.",
+  },
   domain_bound: {
     resource: "domain",
     description: "The domain leads to the tunnel `metadata.tunnelId`.",
@@ -198,7 +211,7 @@ export const AUDIT_ACTIONS = {
   domain_released: {
     resource: "domain",
     description:
-      "The domain was removed. Without a user: it was not verified in time, or another organization verified it.",
+      "The domain was removed. Without a user: it was not verified in time, its record was missing for 7 days, or another organization verified it (`metadata.reason`).",
   },
   subdomain_reserved: { resource: "subdomain", description: "The subdomain was reserved." },
   subdomain_released: {

@@ -18,6 +18,8 @@ export const Organization = z.object({
   role: OrganizationRole,
   plan: z.enum(PLANS),
   approval_status: z.enum(APPROVAL_STATUSES),
+  /** For the traffic of all tokens together. null: no limit. */
+  monthly_budget_usd_cents: z.int().nullable(),
   created_at: Instant,
 });
 export type Organization = z.infer<typeof Organization>;

@@ -39,6 +39,7 @@ const LOWEST_ROLE: Record<string, Role> = {
   "GET /orgs/{id}": "viewer",
   "PATCH /orgs/{id}": "admin",
   "DELETE /orgs/{id}": "owner",
+  "PUT /orgs/{id}/budget": "admin",
   "POST /orgs/{id}/switch": "viewer",
   "GET /billing": "owner",
   "POST /billing/checkout-session": "owner",

@@ -77,6 +77,76 @@ describe("a budget", () => {
   });
 });
 
+describe("the budget of an organization", () => {
+  type Cents = number | null;
+  const setFor = (person: Person, monthlyBudgetUsdCents: unknown, by = person) =>
+    by.put(`/orgs/${person.orgId}/budget`, { monthlyBudgetUsdCents });
+  const readBudget = async (person: Person) =>
+    (await person.get<{ monthly_budget_usd_cents: Cents }>(`/orgs/${person.orgId}`)).body
+      .monthly_budget_usd_cents;
+  const serve = async (person: Person) =>
+    api.connectAgent((await mintToken(person)).wireBytes, { port: 1 });
+
+  test("applies to tokens that are minted later, and a token's own budget cannot lift it", async () => {
+    const person = await api.owner();
+    expect(await readBudget(person)).toBeNull();
+    expect(await setFor(person, 0)).toMatchObject({
+      status: 200,
+      body: { success: true, monthlyBudgetUsdCents: 0 },
+    });
+    expect(await readBudget(person)).toBe(0);
+    const token = await mintToken(person);
+    await setBudget(person, token, 1_000);
+    const refusal = { code: CLOSE.BUDGET_EXCEEDED };
+    expect(await connect(token, "org-budget")).toMatchObject(refusal);
+    expect((await setFor(person, null)).status).toBe(200);
+    expect((await connect(token, "org-budget")).code).toBeUndefined();
+    await setBudget(person, token, 0);
+    expect(await connect(token, "org-budget")).toMatchObject(refusal);
+  });
+
+  test("counts the traffic of all tokens together, revoked ones too, of this month only", async () => {
+    const person = await api.owner();
+    const tokens = [await mintToken(person), await mintToken(person)];
+    await spend(tokens[0]!, 5, 0);
+    await spend(tokens[1]!, 5, 0);
+    await spend(tokens[1]!, 50, 1);
+    await person.delete(`/tokens/${tokens[1]!.nonce}`);
+    await setFor(person, 101);
+    expect((await serve(person)).code).toBeUndefined();
+    await setFor(person, 100);
+    expect((await serve(person)).code).toBe(CLOSE.BUDGET_EXCEEDED);
+  });
+
+  test("disconnects the agents of all tokens when it is set too low, and of no other organization", async () => {
+    const [person, other] = [await api.owner(), await api.owner()];
+    const agents = [getSocket(await serve(person)), getSocket(await serve(person))];
+    const unaffected = getSocket(await serve(other));
+    const closed = agents.map((agent) => once(agent, "close"));
+    await setFor(person, 0);
+    for (const [code] of await Promise.all(closed)) expect(code).toBe(CLOSE.BUDGET_EXCEEDED);
+    expect(unaffected.readyState).toBe(unaffected.OPEN);
+  });
+
+  test("can be set by admins and owners, within the range, with an event", async () => {
+    const person = await api.owner();
+    for (const cents of [-1, 1_000_000_001, 0.5, "5", undefined]) {
+      expect(await setFor(person, cents)).toMatchObject({
+        status: 400,
+        body: { error: "invalid_budget" },
+      });
+    }
+    expect((await setFor(person, 5, await api.colleague(person, "member"))).status).toBe(403);
+    expect((await setFor(person, 5, await api.owner())).status).toBe(404);
+    expect((await setFor(person, 5, await api.colleague(person, "admin"))).status).toBe(200);
+    const events = await api.sql(
+      "select metadata from audit_events where action = 'organization_budget_set' and resource_id = $1",
+      [person.orgId],
+    );
+    expect(events).toEqual([{ metadata: { monthlyBudgetUsdCents: 5 } }]);
+  });
+});
+
 describe("a token over its budget", () => {
   test("is refused with a close code, and accepted again when its budget is raised", async () => {
     const token = await mintToken(owner);
@@ -85,7 +155,8 @@ describe("a token over its budget", () => {
     await setBudget(owner, token, 10);
     expect(await connect(token, "spent")).toMatchObject({
       code: CLOSE.BUDGET_EXCEEDED,
-      reason: "BUDGET_EXCEEDED: the token has used up its budget for this month",
+      reason:
+        "BUDGET_EXCEEDED: this month's budget of the token, its master key or its organization is used up",
     });
     await setBudget(owner, token, 11);
     const agent = await connect(token, "spent");

@@ -6,13 +6,6 @@ import type { Config } from "../../config/config.ts";
 /** The maximum of a whole name (RFC 1035 §2.3.4), less `_svc-challenge.`, which the TXT record adds. */
 const DOMAIN_MAX_CHARS = 253 - 15;
 
-/** The TXT record that proves a claim is published at this label below the domain. */
-const CHALLENGE_LABEL = "_svc-challenge";
-
-export function getChallengeName(domain: string): string {
-  return `${CHALLENGE_LABEL}.${domain}`;
-}
-
 export type ParsedDomain = { domain: string } | { error: string };
 
 /** @param text a name in any script and case. @returns it in lower case as A-labels, or an error message that continues "The domain". */

@@ -9,12 +9,12 @@ import {
   CustomDomain,
 } from "../../../protocol/schemas/domains/domains.ts";
 import { IdParams, Ok, PageQuery } from "../../../protocol/schemas/scalars.ts";
-import { lookUpTxtRecords } from "../../integrations/dns/lookup.ts";
-import { getChallengeName, parseDomain } from "./domain-names.ts";
+import { checkProof, getChallengeName } from "../../integrations/dns/domain-proof.ts";
+import { buildDomainNotices } from "../../jobs/domain-proofs.ts";
+import { parseDomain } from "./domain-names.ts";
 import { ApiError } from "../../errors.ts";
 import { randomSecret } from "../../identity/accounts/codes.ts";
-import { lookupLimiterObject } from "../../objects.ts";
-import { equalInConstantTime } from "../../../shared/constant-time.ts";
+import { rateLimiterObject } from "../../objects.ts";
 import {
   bindDomain,
   claimDomain,
@@ -25,7 +25,7 @@ import {
   verifyDomain,
   type DomainRow,
 } from "../../store/domains/domains.ts";
-import { findRoute } from "../../store/domains/hostnames.ts";
+import { findRoutes } from "../../store/domains/hostnames.ts";
 import { allow } from "../guard.ts";
 import {
   createRouter,
@@ -79,8 +79,6 @@ domains.openapi(
     const claim = { domain, verificationToken: randomSecret() };
     const row = await claimDomain(c.var.db, getMemberActor(c), claim);
     switch (row) {
-      case "duplicate_name":
-        throw domainTaken(domain);
       case "claimed_already":
         throw new ApiError("duplicate_name", `Your organization has already claimed ${domain}.`);
       case "too_many":
@@ -109,7 +107,7 @@ domains.openapi(
     if (host === null) throw unknownHost();
     if (config.API_HOSTS.has(host)) return c.json({ ok: true as const }, 200);
     const routeName = toRouteName(host, config.SERVICE_DOMAIN);
-    const route = routeName === null ? null : await findRoute(db, routeName);
+    const route = routeName === null ? null : (await findRoutes(db, [routeName])).get(routeName);
     if (!route?.tunnelId) throw unknownHost();
     return c.json({ ok: true as const }, 200);
   },
@@ -144,25 +142,22 @@ domains.openapi(
     guard: allow("domains:write"),
     params: IdParams,
     responses: {
-      200: jsonResponse("Verified. A verified domain is not looked up again.", CustomDomain),
+      200: jsonResponse(
+        "Verified. If another organization had verified the domain, it has lost it.",
+        CustomDomain,
+      ),
     },
-    failures: ["verification_failed", "duplicate_name", "rate_limited", "unavailable"],
+    failures: ["verification_failed", "rate_limited", "unavailable"],
   }),
   async (c) => {
-    const { db, principal } = c.var;
+    const { config, db, principal } = c.var;
     const claim = await findDomain(db, principal.orgId, c.req.valid("param").id);
     if (!claim) throw notFound("domain");
-    if (claim.verifiedAt) return c.json(toDomain(claim), 200);
+    if (claim.verifiedAt && claim.proofMissingSince === null) return c.json(toDomain(claim), 200);
     await requireProof(c, claim);
-    const row = await verifyDomain(db, getMemberActor(c), claim);
-    switch (row) {
-      case "not_found":
-        throw notFound("domain");
-      case "duplicate_name":
-        throw domainTaken(claim.domain);
-      default:
-        return c.json(toDomain(row), 200);
-    }
+    const row = await verifyDomain(db, getMemberActor(c), claim, buildDomainNotices(config));
+    if (row === "not_found") throw notFound("domain");
+    return c.json(toDomain(row), 200);
   },
 );
 
@@ -231,33 +226,31 @@ domains.openapi(
 );
 
 /** The message names the record to publish, because most failures are a record at another name. */
-async function requireProof(
-  c: ApiContext,
-  { domain, verificationToken }: DomainRow,
-): Promise<void> {
-  const name = getChallengeName(domain);
+async function requireProof(c: ApiContext, claim: DomainRow): Promise<void> {
+  const name = getChallengeName(claim.domain);
   await limitLookUps(c);
-  const texts = await lookUpTxtRecords(c.env, c.var.config, name);
-  if (texts === null) {
+  const result = await checkProof(c.env, c.var.config, claim);
+  if (result === "proven") return;
+  if (result === "unavailable") {
     throw new ApiError(
       "unavailable",
       `The TXT records of ${name} cannot be looked up right now. Try again later.`,
     );
   }
-  if (texts.some((text) => equalInConstantTime(text, verificationToken))) return;
   const problem =
-    texts.length === 0
+    result === "no_record"
       ? `There is no TXT record at ${name}.`
       : `No TXT record at ${name} has the right value.`;
   throw new ApiError(
     "verification_failed",
-    `${problem} Publish a TXT record with the value ${verificationToken} there.`,
+    `${problem} Publish a TXT record with the value ${claim.verificationToken} there.`,
   );
 }
 
 /** Every look-up uses a public resolver, which may block a service that sends too many queries. */
 async function limitLookUps(c: ApiContext): Promise<void> {
-  const waitMs = await lookupLimiterObject(c.env, c.var.principal.orgId).take(LOOK_UP_RULE);
+  const key = `look-ups of ${c.var.principal.orgId}`;
+  const waitMs = await rateLimiterObject(c.env, key).take(key, LOOK_UP_RULE);
   if (waitMs === 0) return;
   throw new ApiError(
     "rate_limited",
@@ -272,16 +265,20 @@ function unknownHost(): ApiError {
   return new ApiError("not_found", "The host belongs neither to this service nor to a tunnel.");
 }
 
-function domainTaken(domain: string): ApiError {
-  return new ApiError("duplicate_name", `Another organization has already verified ${domain}.`);
-}
-
 function toDomain({
   id,
   domain,
   verifiedAt,
   verificationToken,
+  proofMissingSince,
   boundTunnelId,
 }: DomainRow): CustomDomain {
-  return { id, domain, verified: verifiedAt !== null, verificationToken, boundTunnelId };
+  return {
+    id,
+    domain,
+    verified: verifiedAt !== null,
+    verificationToken,
+    proofMissingSince: proofMissingSince?.toISOString() ?? null,
+    boundTunnelId,
+  };
 }

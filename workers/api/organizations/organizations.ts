@@ -11,6 +11,7 @@ import {
   RenameOrganization,
 } from "../../../protocol/schemas/organizations/organizations.ts";
 import { IdParams, Ok, PageQuery } from "../../../protocol/schemas/scalars.ts";
+import { Budget, BudgetResult } from "../../../protocol/schemas/tokens.ts";
 import { ApiError } from "../../errors.ts";
 import { signAccessToken } from "../../identity/tokens/access-tokens.ts";
 import { getAdditionalOrganizationTerms } from "../../identity/new-organization.ts";
@@ -22,7 +23,9 @@ import {
   renameOrganization,
   switchOrganization,
 } from "../../store/organizations/organizations.ts";
+import { setOrganizationBudget } from "../../store/tokens/spending.ts";
 import { allow, allowInPathOrganization } from "../guard.ts";
+import { requireValidBudget } from "../tokens/budgets.ts";
 import { createRouter, getMemberActor, jsonResponse, notFound, route } from "../route.ts";
 import { toAccountSummary } from "../accounts/sign-in.ts";
 import type { OrganizationWithRole } from "../../store/organizations/own-organization.ts";
@@ -130,6 +133,31 @@ orgs.openapi(
 
 orgs.openapi(
   route({
+    method: "put",
+    path: "/orgs/{id}/budget",
+    summary: "Set the monthly budget of an organization",
+    description: "For the traffic of all of its tokens together, also those that are minted later.",
+    guard: allowInPathOrganization("budgets:write"),
+    params: IdParams,
+    body: Budget,
+    responses: {
+      200: jsonResponse(
+        "The budget is in force. All agents are disconnected when the organization exceeds it.",
+        BudgetResult,
+      ),
+    },
+    failures: ["invalid_budget"],
+  }),
+  async (c) => {
+    const { monthlyBudgetUsdCents } = c.req.valid("json");
+    await setOrganizationBudget(c.var.db, getMemberActor(c), monthlyBudgetUsdCents);
+    return c.json({ success: true as const, monthlyBudgetUsdCents }, 200);
+  },
+  requireValidBudget,
+);
+
+orgs.openapi(
+  route({
     method: "post",
     path: "/orgs/{id}/switch",
     summary: "Switch to another organization",
@@ -153,7 +181,7 @@ orgs.openapi(
 );
 
 export function toOrganization(org: OrganizationWithRole): Organization {
-  const { id, name, slug, role, plan, approvalStatus, createdAt } = org;
+  const { id, name, slug, role, plan, approvalStatus, monthlyBudgetUsdCents, createdAt } = org;
   return {
     id,
     name,
@@ -161,6 +189,7 @@ export function toOrganization(org: OrganizationWithRole): Organization {
     role,
     plan,
     approval_status: approvalStatus,
+    monthly_budget_usd_cents: monthlyBudgetUsdCents,
     created_at: createdAt.toISOString(),
   };
 }

@@ -31,11 +31,10 @@ import {
   type TokenRow,
 } from "../../store/tokens/tokens.ts";
 import { allow } from "../guard.ts";
+import { requireValidBudget } from "./budgets.ts";
 import {
   createRouter,
-  describeField,
   getMemberActor,
-  invalidInput,
   jsonResponse,
   notFound,
   route,
@@ -141,6 +140,8 @@ tokens.openapi(
     method: "post",
     path: "/tokens/{nonce}/rotate",
     summary: "Replace a capability token with a new one",
+    description:
+      "Tokens that a master key has minted stay valid, and belong to the new key. To revoke them too, delete the key.",
     guard: allow("tokens:write"),
     params: Nonce,
     responses: {
@@ -193,13 +194,7 @@ tokens.openapi(
         throw notFound("token", "nonce");
     }
   },
-  (result) => {
-    if (result.success) return;
-    const [issue] = result.error.issues;
-    if (issue?.path[0] !== "monthlyBudgetUsdCents") throw invalidInput(result);
-    const field = { path: "monthlyBudgetUsdCents", message: issue.message };
-    throw new ApiError("invalid_budget", describeField(field));
-  },
+  requireValidBudget,
 );
 
 function toTokenTarget(c: ApiContext, nonce: string) {

@@ -6,7 +6,7 @@ import { isEmailAddress } from "../../identity/accounts/emails.ts";
 import { encrypt, decrypt } from "../../identity/encryption.ts";
 import type { Mailbox } from "../../config/mailbox.ts";
 import type { OutboxMessage } from "../../store/outbox-messages.ts";
-import type { Mail } from "./mails.ts";
+import type { Mail } from "./compose-mail.ts";
 import { MAIL_REFUSED_STATUS } from "../../../protocol/mail-refusals.ts";
 import { sendOverSmtp } from "./smtp.ts";
 

@@ -2,7 +2,7 @@
 import { toBase64, toUtf8 } from "../../../shared/bytes.ts";
 import type { Mailbox } from "../../config/mailbox.ts";
 import { encodeDisplayName, encodeHeader } from "./encoded-words.ts";
-import type { Mail } from "./mails.ts";
+import type { Mail } from "./compose-mail.ts";
 
 const CRLF = "\r\n";
 const BASE64_LINE_CHARS = 76;

@@ -6,7 +6,7 @@ import { MAIL_DELIVERY_TIMEOUT_MS } from "../../../protocol/limits.ts";
 import { isPermanentRefusal } from "../../../protocol/mail-refusals.ts";
 import type { Mailbox } from "../../config/mailbox.ts";
 import type { SmtpServer } from "../../config/smtp-server.ts";
-import type { Mail } from "./mails.ts";
+import type { Mail } from "./compose-mail.ts";
 import { composeMessage } from "./message.ts";
 
 const SMTP_REPLY_MAX_BYTES = 64 * 1024;

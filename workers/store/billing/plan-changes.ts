@@ -10,12 +10,12 @@ import { applyPlanToRetention } from "../inspector/capture-settings.ts";
 import type { UnitOfWork, Database } from "../database.ts";
 import type { Transaction } from "../transaction.ts";
 import { applyPlanToGates } from "../access/gates.ts";
+import { listOwners } from "../organizations/memberships.ts";
 import type { OutboxMessage } from "../outbox-messages.ts";
 import { republishReceivers } from "../webhooks/receivers.ts";
-import { users } from "../tables/accounts.ts";
 import { tokens } from "../tables/tokens.ts";
 import { reservedSubdomains } from "../tables/domains.ts";
-import { memberships, organizations } from "../tables/organizations.ts";
+import { organizations } from "../tables/organizations.ts";
 import { tunnels } from "../tables/tunnels.ts";
 import { isUndeletedTunnelIn } from "../tunnels/live-tunnels.ts";
 
@@ -113,15 +113,6 @@ async function adjustExpiry(
     if (expiresAt)
       enqueue({ kind: "tunnel_ends", payload: { tunnelId, atMs: expiresAt.getTime() } });
   }
-}
-
-export async function listOwners(tx: Transaction, orgId: string): Promise<string[]> {
-  const owners = await tx
-    .select({ email: users.email })
-    .from(memberships)
-    .innerJoin(users, eq(users.id, memberships.userId))
-    .where(and(eq(memberships.orgId, orgId), eq(memberships.role, "owner")));
-  return owners.map(({ email }) => email);
 }
 
 /** The features that an organization has more of than its plan allows. */

@@ -1,9 +1,11 @@
 /** Custom domains' rows: claims, the verified owner, and the tunnel that a domain leads to. */
 import { isRowOfOrganization } from "../owned-rows.ts";
 import { and, eq, inArray, isNotNull, isNull, lt, ne, sql, type SQL } from "drizzle-orm";
-import { EXPIRY_BATCH_ROWS } from "../../limits.ts";
-import type { Actor, OrganizationActor } from "../audit.ts";
+import { EXPIRY_BATCH_ROWS, PROOF_CHECK_INTERVAL_MS } from "../../limits.ts";
+import { serviceActor, type Actor, type OrganizationActor } from "../audit.ts";
+import { fromNow } from "../clock.ts";
 import type { UnitOfWork, Database } from "../database.ts";
+import { notifyOwners, type DomainNotices, type LossReason } from "./domain-notices.ts";
 import { claimHostname, releaseHostname } from "./hostnames.ts";
 import { inOrganization, preparedList, type Page } from "../page.ts";
 import { lockOrganization, type MemberActor } from "../locks.ts";
@@ -51,21 +53,16 @@ export async function isVerifiedDomain({ query }: Database, domain: string): Pro
 
 /**
  * Several organizations can claim the same domain, because otherwise anyone could block it. `verifyDomain` gives it to the
- * first organization that proves its ownership; a claim that is made at the same time can't be verified any more.
+ * organization that proves its ownership last: a domain can change hands, and only its owner can publish the record.
  */
 export function claimDomain(
   db: Database,
   actor: MemberActor,
   { domain, verificationToken }: { domain: string; verificationToken: string },
-): Promise<DomainRow | "duplicate_name" | "claimed_already" | "too_many"> {
+): Promise<DomainRow | "claimed_already" | "too_many"> {
   return db.transaction(async ({ tx, audit, rollback }) => {
     const { orgId } = actor;
     await lockOrganization(tx, actor);
-    const [owner] = await tx
-      .select({ orgId: domains.orgId })
-      .from(domains)
-      .where(and(eq(domains.domain, domain), isNotNull(domains.verifiedAt)));
-    if (owner && owner.orgId !== orgId) return "duplicate_name";
     const [row] = await tx
       .insert(domains)
       .values({ orgId, domain, verificationToken })
@@ -82,14 +79,15 @@ export function claimDomain(
 }
 
 /**
- * Called after the organization has proved its ownership. All claims of the domain are locked: of two concurrent
- * verifications, the second finds the first. The other claims are deleted.
+ * Called after the organization has proved its ownership. All claims of the domain are locked, and the other ones are
+ * deleted, a verified one included. So of two concurrent verifications, the second finds its claim deleted.
  */
 export function verifyDomain(
   db: Database,
   actor: MemberActor,
   { id, domain }: Pick<DomainRow, "id" | "domain">,
-): Promise<DomainRow | "not_found" | "duplicate_name"> {
+  notices: DomainNotices,
+): Promise<DomainRow | "not_found"> {
   return db.changeAs(actor, async (change) => {
     const { tx, audit, enqueue } = change;
     const claims = await tx
@@ -99,16 +97,21 @@ export function verifyDomain(
       .orderBy(domains.id)
       .for("update");
     const own = claims.find((claim) => claim.id === id && claim.orgId === actor.orgId);
-    if (own?.verifiedAt) return own;
-    if (claims.some(({ verifiedAt }) => verifiedAt)) return "duplicate_name";
     if (!own) return "not_found";
+    if (own.verifiedAt && own.proofMissingSince === null) return own;
 
+    const previous = claims.find(({ verifiedAt, id: claimId }) => verifiedAt && claimId !== id);
+    if (previous) await loseDomain(change, previous, "proven_by_another", notices);
     const [row] = await tx
       .update(domains)
-      .set({ verifiedAt: sql`now()` })
+      .set({
+        verifiedAt: own.verifiedAt ?? sql`now()`,
+        proofMissingSince: null,
+        nextProofCheckAt: fromNow(PROOF_CHECK_INTERVAL_MS),
+      })
       .where(eq(domains.id, id))
       .returning();
-    audit(actor, "domain_verified", id, { domain });
+    audit(actor, own.verifiedAt ? "domain_proof_found" : "domain_verified", id, { domain });
     enqueue({ kind: "custom_hostname", payload: { domain } });
     await release(change, null, and(eq(domains.domain, domain), ne(domains.id, id)));
     return row!;
@@ -233,11 +236,23 @@ export function expireClaims(db: Database): Promise<number> {
   });
 }
 
+/** Releases a verified domain without its organization having asked for it, and tells the owners. */
+export async function loseDomain(
+  change: UnitOfWork,
+  { id, orgId, domain }: DomainRow,
+  reason: LossReason,
+  notices: DomainNotices,
+): Promise<void> {
+  await release(change, serviceActor(orgId), eq(domains.id, id), { reason });
+  await notifyOwners(change, orgId, (to) => notices.released(to, domain, reason));
+}
+
 /** @param by null for the service itself. @returns how many. */
 async function release(
   change: UnitOfWork,
   by: Actor | null,
   which: SQL | undefined,
+  metadata: { reason?: LossReason } = {},
 ): Promise<number> {
   const { tx, audit, enqueue } = change;
   const released = await tx.delete(domains).where(which).returning();
@@ -246,6 +261,7 @@ async function release(
     if (verifiedAt) enqueue({ kind: "custom_hostname", payload: { domain } });
     audit({ orgId, userId: by?.userId ?? null, ip: by?.ip ?? null }, "domain_released", id, {
       domain,
+      ...metadata,
     });
   }
   return released.length;

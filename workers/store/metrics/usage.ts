@@ -4,6 +4,7 @@ import type { Database } from "../database.ts";
 import { preparedList, type Page } from "../page.ts";
 import { tokens } from "../tables/tokens.ts";
 import { tokenUsage } from "../tables/metrics.ts";
+import type { Reader } from "../transaction.ts";
 
 /** `bytes` counts both directions. */
 export interface Usage {
@@ -44,7 +45,7 @@ export function listTokenUsage(db: Database, orgId: string, ofMonth: string, pag
 
 /** The usage of all tokens of an organization together. */
 export async function findUsage(
-  { query }: Database,
+  { query }: { query: Reader },
   orgId: string,
   ofMonth: string,
 ): Promise<Usage> {

@@ -1,6 +1,7 @@
 /**
  * The spending of tokens and their budgets. A token and the tokens that replaced it by rotation share a lineage: their
- * spending counts together, and the budget stays. The budget of a master key also covers the tokens that it minted.
+ * spending counts together, and the budget stays. The budget of a master key also covers the tokens that it minted, and
+ * the budget of an organization covers all of its tokens.
  */
 import { and, eq, inArray, isNotNull, or, sql, sum, type SQL } from "drizzle-orm";
 import { alias, unionAll } from "drizzle-orm/pg-core";
@@ -10,6 +11,8 @@ import { usdCentsFor } from "../billing/plans.ts";
 import type { Database } from "../database.ts";
 import type { Reader } from "../transaction.ts";
 import type { MemberActor } from "../locks.ts";
+import { findUsage } from "../metrics/usage.ts";
+import { organizations } from "../tables/organizations.ts";
 import { tokens } from "../tables/tokens.ts";
 import { tokenUsage } from "../tables/metrics.ts";
 import type { TokenTunnels } from "../outbox-messages.ts";
@@ -48,11 +51,19 @@ export async function findSpent(
   return new Map(rows.map((row) => [row.lineageId, usdCentsFor(row)]));
 }
 
-/** @returns the tokens for which the condition holds and that have spent their budget, or their master key's. */
+interface OverBudget {
+  id: string;
+  nonce: string;
+  orgId: string;
+  /** Whether the organization has spent its own budget, which ends all of its tokens. */
+  isOrganizationOver: boolean;
+}
+
+/** @returns the tokens for which the condition holds and that have spent their budget, their master key's or their organization's. */
 export async function findOverBudget(
   reader: Reader,
   condition: SQL | undefined,
-): Promise<{ id: string; nonce: string }[]> {
+): Promise<OverBudget[]> {
   const capped = await reader
     .select({
       id: tokens.id,
@@ -61,26 +72,44 @@ export async function findOverBudget(
       budget: tokens.monthlyBudgetUsdCents,
       masterLineageId: masters.lineageId,
       masterBudget: masters.monthlyBudgetUsdCents,
+      orgId: tokens.orgId,
+      orgBudget: organizations.monthlyBudgetUsdCents,
     })
     .from(tokens)
+    .innerJoin(organizations, eq(organizations.id, tokens.orgId))
     .leftJoin(masters, eq(masters.id, tokens.mintedByMasterId))
     .where(
       and(
         condition,
-        or(isNotNull(tokens.monthlyBudgetUsdCents), isNotNull(masters.monthlyBudgetUsdCents)),
+        or(
+          isNotNull(tokens.monthlyBudgetUsdCents),
+          isNotNull(masters.monthlyBudgetUsdCents),
+          isNotNull(organizations.monthlyBudgetUsdCents),
+        ),
       ),
     );
   if (capped.length === 0) return [];
+  const isOverByOrg = new Map<string, boolean>();
+  for (const { orgId, orgBudget } of capped) {
+    if (orgBudget === null || isOverByOrg.has(orgId)) continue;
+    const usage = await findUsage({ query: reader }, orgId, formatMonth(Date.now()));
+    isOverByOrg.set(orgId, usdCentsFor(usage) >= orgBudget);
+  }
   const lineageIds = capped.flatMap(({ lineageId, masterLineageId }) =>
     masterLineageId === null ? lineageId : [lineageId, masterLineageId],
   );
   const spent = await findSpent(reader, [...new Set(lineageIds)]);
   const isSpent = (lineageId: string | null, budget: number | null) =>
     lineageId !== null && budget !== null && (spent.get(lineageId) ?? 0) >= budget;
-  return capped.filter(
-    (token) =>
-      isSpent(token.lineageId, token.budget) || isSpent(token.masterLineageId, token.masterBudget),
-  );
+  return capped.flatMap((token) => {
+    const { id, nonce, orgId } = token;
+    const isOrganizationOver = isOverByOrg.get(orgId) ?? false;
+    const isOver =
+      isOrganizationOver ||
+      isSpent(token.lineageId, token.budget) ||
+      isSpent(token.masterLineageId, token.masterBudget);
+    return isOver ? { id, nonce, orgId, isOrganizationOver } : [];
+  });
 }
 
 /** Why a token's agents may not serve tunnels. @returns null when they may. */
@@ -112,6 +141,25 @@ export function setBudget(
     const isAffected = or(eq(tokens.id, token.id), eq(tokens.mintedByMasterId, token.id));
     await enqueueForServed(change, "token_over_budget", await findOverBudget(tx, isAffected));
     return "set";
+  });
+}
+
+/** Disconnects the agents of all tokens if they have already spent the new budget. null removes the budget. */
+export function setOrganizationBudget(
+  db: Database,
+  actor: MemberActor,
+  monthlyBudgetUsdCents: number | null,
+): Promise<void> {
+  return db.changeAs(actor, async (change) => {
+    const { tx, audit } = change;
+    const { orgId } = actor;
+    await tx
+      .update(organizations)
+      .set({ monthlyBudgetUsdCents })
+      .where(eq(organizations.id, orgId));
+    audit(actor, "organization_budget_set", orgId, { monthlyBudgetUsdCents });
+    const over = await findOverBudget(tx, eq(tokens.orgId, orgId));
+    await enqueueForServed(change, "token_over_budget", over);
   });
 }
 
@@ -147,5 +195,9 @@ export async function recordSpending(
       });
   }
   const nonces = spending.map(({ tokenNonce }) => tokenNonce);
-  return listServedTunnels(query, await findOverBudget(query, inArray(tokens.nonce, nonces)));
+  const over = await findOverBudget(query, inArray(tokens.nonce, nonces));
+  const orgId = over.find(({ isOrganizationOver }) => isOrganizationOver)?.orgId;
+  if (orgId === undefined) return listServedTunnels(query, over);
+  // Agents of other tokens are connected too, and a tunnel's reports are about one organization.
+  return listServedTunnels(query, await findOverBudget(query, eq(tokens.orgId, orgId)));
 }

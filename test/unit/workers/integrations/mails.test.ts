@@ -5,6 +5,8 @@ import {
   encodeDisplayName,
   encodeHeader,
 } from "../../../../workers/integrations/mail/encoded-words.ts";
+import type { Mail } from "../../../../workers/integrations/mail/compose-mail.ts";
+import * as domainMails from "../../../../workers/integrations/mail/domain-mails.ts";
 import * as mails from "../../../../workers/integrations/mail/mails.ts";
 import { isPermanentRefusal } from "../../../../protocol/mail-refusals.ts";
 import type { Config } from "../../../../workers/config/config.ts";
@@ -28,7 +30,15 @@ const downgrade = {
 } satisfies Parameters<typeof mails.downgradeMail>[1];
 const overdue = { organization: NASTY, plan: "team", graceEndsAt: new Date(0) };
 
-const ALL: Record<keyof typeof mails, mails.Mail> = {
+const missingProof = {
+  domain: "shop.example",
+  recordName: "_svc-challenge.shop.example",
+  verificationToken: "t0ken-of_it",
+  releaseAt: new Date(0),
+};
+const loss = { domain: "shop.example", reason: "proof_missing" } as const;
+
+const ALL: Record<keyof typeof mails | keyof typeof domainMails, Mail> = {
   verificationMail: mails.verificationMail(TO, "012345"),
   alreadyRegisteredMail: mails.alreadyRegisteredMail(TO, config),
   passwordResetMail: mails.passwordResetMail(TO, "t0ken-of_it", config),
@@ -44,6 +54,8 @@ const ALL: Record<keyof typeof mails, mails.Mail> = {
   identityLinkedMail: mails.identityLinkedMail(TO, "id.example.com", config),
   downgradeMail: mails.downgradeMail(TO, downgrade, config),
   overdueMail: mails.overdueMail(TO, overdue, config),
+  proofMissingMail: domainMails.proofMissingMail(TO, missingProof, config),
+  domainReleasedMail: domainMails.domainReleasedMail(TO, loss, config),
 };
 
 const splitWords = (text: string) => text.split(/\s+/).filter((word) => word !== "");

@@ -1,0 +1,16 @@
+/** The failures that routes for budgets have in common. */
+import { ApiError } from "../../errors.ts";
+import { describeField, invalidInput } from "../route.ts";
+
+type InvalidInput = Parameters<typeof invalidInput>[0];
+
+/** @throws ApiError with a code of its own when the budget is invalid. */
+export function requireValidBudget(
+  result: ({ success: false } & InvalidInput) | { success: true },
+): undefined {
+  if (result.success) return;
+  const [issue] = result.error.issues;
+  if (issue?.path[0] !== "monthlyBudgetUsdCents") throw invalidInput(result);
+  const field = { path: "monthlyBudgetUsdCents", message: issue.message };
+  throw new ApiError("invalid_budget", describeField(field));
+}

@@ -1,0 +1,47 @@
+/** The mails about custom domains. */
+import type { Config } from "../../config/config.ts";
+import type { LossReason, WarnedDomain } from "../../store/domains/domain-notices.ts";
+import { composeMail, type Mail } from "./compose-mail.ts";
+
+export function proofMissingMail(
+  to: string,
+  {
+    domain,
+    recordName,
+    verificationToken,
+    releaseAt,
+  }: WarnedDomain & { /** Of the TXT record. */ recordName: string },
+  config: Config,
+): Mail {
+  return composeMail(
+    to,
+    `The DNS record of ${domain} is missing`,
+    [
+      `The TXT record that proves that ${domain} is yours was not found. Underpass releases the domain on ${releaseAt.toUTCString()} unless the record is found before. Nothing changes for its visitors meanwhile.`,
+      `Publish a TXT record at ${recordName} with this value: ${verificationToken}`,
+      "If the domain is not yours any more, ignore this email.",
+    ],
+    { label: "Your domains", url: config.publicOrigin },
+  );
+}
+
+const LOSS_REASONS: Record<LossReason, string> = {
+  proof_missing: "The TXT record that proves that it is yours has been missing for 7 days.",
+  proven_by_another: "Another organization has proved with a newer TXT record that it is its own.",
+};
+
+export function domainReleasedMail(
+  to: string,
+  { domain, reason }: { domain: string; reason: LossReason },
+  config: Config,
+): Mail {
+  return composeMail(
+    to,
+    `${domain} was released`,
+    [
+      `The domain ${domain} no longer belongs to your organization on Underpass, and leads to none of your tunnels. ${LOSS_REASONS[reason]}`,
+      "If the domain is yours, add it again and publish the new TXT record.",
+    ],
+    { label: "Your domains", url: config.publicOrigin },
+  );
+}
