@@ -116,10 +116,7 @@ export class Exchange implements Stream {
   #upload: Upload | undefined;
   #phase: Phase = WAITING;
 
-  /**
-   * @param visit the place of a request that gets a response is left when the visitor has all of it.
-   * @param settle called once with the outcome.
-   */
+  /** @param settle called once with the outcome. After a response, the exchange leaves the place of the visit itself. */
   constructor(
     link: AgentLink,
     visit: ForwardableVisit,
