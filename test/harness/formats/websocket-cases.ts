@@ -6,7 +6,6 @@ import { buildClose, OPCODE, type FrameToSend } from "../tunnel/raw-websocket.ts
 
 export interface WebSocketCase {
   name: string;
-  /** Sent one after the other, each in a write of its own. */
   frames: FrameToSend[];
 }
 
