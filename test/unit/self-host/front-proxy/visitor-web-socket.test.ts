@@ -1,0 +1,25 @@
+/** A visitor's WebSocket in the front proxy, without connections. */
+import { expect, test } from "vitest";
+import { buildFrame, OPCODE } from "../../../../self-host/front-proxy/frame-reader.ts";
+import { VisitorWebSocket } from "../../../../self-host/front-proxy/visitor-web-socket.ts";
+
+test("of a visitor who sends pings and reads nothing, only the newest 64 are answered", () => {
+  let isBehind = true;
+  const written: Uint8Array[] = [];
+  const socket = new VisitorWebSocket({
+    key: "key",
+    isVisitorBehind: () => isBehind,
+    writeToVisitor: (bytes) => written.push(bytes),
+    writeToServer() {},
+    end() {},
+  });
+  const payload = (n: number) => Buffer.from(String(n).padStart(125, "0"));
+  const ping = (n: number) => socket.receive(buildFrame(OPCODE.ping, payload(n), true));
+  for (let n = 1; n < 10_000; n++) ping(n);
+  expect(written).toEqual([]);
+  isBehind = false;
+  ping(10_000);
+  const newest = Array.from({ length: 64 }, (_, n) => 10_000 - 63 + n);
+  const pongs = newest.map((n) => buildFrame(OPCODE.pong, payload(n), false));
+  expect(Buffer.concat(written)).toEqual(Buffer.concat(pongs));
+});
