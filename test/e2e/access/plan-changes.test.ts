@@ -94,6 +94,16 @@ test("a password or sign-in that the plan lacks refuses all requests from the ne
   expect(findErrorCode(await locked.visit("/admin"))).toBe("forbidden");
 });
 
+test("a gate of a tunnel that does not exist is 404, whatever the plan includes", async () => {
+  for (const [gate, body] of [
+    ["auth", { username: "ann", password: "open sesame" }],
+    ["edge-auth", { provider: "idp_a", allowed_domains: [], allowed_emails: [] }],
+  ] as const) {
+    const path = `/tunnels/${crypto.randomUUID()}/${gate}`;
+    expect((await stack.owner.put(path, body)).status).toBe(404);
+  }
+});
+
 test("a checkout never lowers the plan, whenever it was begun", async () => {
   const begun = await checkout({ plan: "pro" });
   await buy("team");

@@ -7,7 +7,7 @@ import { mayUse } from "../../store/billing/plans.ts";
 import { setBasicAuth } from "../../store/access/gates.ts";
 import { allow } from "../guard.ts";
 import { createRouter, getHashCaller, getMemberActor, jsonResponse, route } from "../route.ts";
-import { requireSettingChanged } from "./gate-changes.ts";
+import { requireSettingChanged, requireTunnel } from "./gate-changes.ts";
 
 export const basicAuth = createRouter();
 
@@ -27,6 +27,7 @@ basicAuth.openapi(
   async (c) => {
     const { id } = c.req.valid("param");
     const { username, user, password } = c.req.valid("json");
+    await requireTunnel(c, id);
     if (!mayUse("tunnelPassword", c.var.principal, new Date())) {
       throw new ApiError("upgrade_required", "Your plan does not include passwords for tunnels.");
     }

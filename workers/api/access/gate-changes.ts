@@ -1,7 +1,16 @@
 /** The outcome of a change to the gates of a tunnel, for the routes that make such changes. */
 import { ApiError } from "../../errors.ts";
 import type { SettingOutcome } from "../../store/access/gates.ts";
-import { notFound } from "../route.ts";
+import { hasTunnel } from "../../store/tunnels/tunnels.ts";
+import { notFound, type ApiContext } from "../route.ts";
+
+/** Before refusals that depend on the plan or on the server: what does not exist is 404. */
+export async function requireTunnel(
+  { var: { db, principal } }: ApiContext,
+  id: string,
+): Promise<void> {
+  if (!(await hasTunnel(db, principal.orgId, id))) throw notFound("tunnel");
+}
 
 /** @throws ApiError unless the change is in force from the next request on. */
 export function requireSettingChanged(change: SettingOutcome): void {

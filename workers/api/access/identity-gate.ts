@@ -16,7 +16,7 @@ import { mayUse } from "../../store/billing/plans.ts";
 import { setIdentityGate } from "../../store/access/gates.ts";
 import { allow } from "../guard.ts";
 import { createRouter, describeField, getMemberActor, jsonResponse, route } from "../route.ts";
-import { requireSettingChanged } from "./gate-changes.ts";
+import { requireSettingChanged, requireTunnel } from "./gate-changes.ts";
 import { providerNotConfigured } from "../accounts/provider-redirects.ts";
 
 export const identityGate = createRouter();
@@ -52,6 +52,7 @@ identityGate.openapi(
       );
     }
     const allowList = normalize(allowed_domains, allowed_emails);
+    await requireTunnel(c, id);
     if (!mayUse("identityGate", c.var.principal, new Date())) {
       throw new ApiError("upgrade_required", "Your plan does not include sign-in for visitors.");
     }
