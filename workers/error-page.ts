@@ -67,11 +67,12 @@ ${advice}${link}
 `;
 }
 
-function formatInlineCode(escaped: string): string {
+/** Text in backquotes becomes `code` elements. */
+export function formatInlineCode(escaped: string): string {
   return escaped.replace(/`([^`]+)`/g, "<code>$1</code>");
 }
 
-function escapeHtml(text: string): string {
+export function escapeHtml(text: string): string {
   const entities: Record<string, string> = {
     "&": "&amp;",
     "<": "&lt;",

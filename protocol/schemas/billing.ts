@@ -40,17 +40,18 @@ const Prices = z.object({ monthly: z.number(), yearly: z.number() });
 
 export const Billing = z.object({
   mode: z.enum(BILLING_MODES),
-  /** The plan in force now. */
-  plan: z.enum(PLANS),
-  /** The status of the current subscription; null without one. */
-  status: z.enum(SUBSCRIPTION_STATUSES).nullable(),
+  plan: z.enum(PLANS).describe("The plan in force now."),
+  status: z
+    .enum(SUBSCRIPTION_STATUSES)
+    .nullable()
+    .describe("The status of the current subscription; null without one."),
   cycle: z.enum(BILLING_CYCLES).nullable(),
   currentPeriodEnd: Instant.nullable(),
-  /** Set while a payment is overdue: the plan stays in force until then. */
-  graceEndsAt: Instant.nullable(),
+  graceEndsAt: Instant.nullable().describe(
+    "Set while a payment is overdue: the plan stays in force until then.",
+  ),
   cancelAtPeriodEnd: z.boolean(),
   overLimits: z.array(OverLimit),
-  /** In US dollars. */
-  prices: z.object({ pro: Prices, team: Prices }),
+  prices: z.object({ pro: Prices, team: Prices }).describe("In US dollars."),
 });
 export type Billing = z.infer<typeof Billing>;

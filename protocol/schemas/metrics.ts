@@ -11,8 +11,7 @@ export type MetricWindow = z.infer<typeof MetricWindow>;
 export const Metrics = z.object({
   total_tunnels: z.int(),
   active_tunnels: z.int(),
-  /** The sums of the series of 24 hours. */
-  requests_last_24h: z.int(),
+  requests_last_24h: z.int().describe("The sums of the series of 24 hours."),
   bytes_in_last_24h: z.int(),
   bytes_out_last_24h: z.int(),
 });
@@ -25,11 +24,9 @@ export type SeriesPoint = z.infer<typeof SeriesPoint>;
 
 /** The usage of one month, in UTC. */
 const Usage = z.object({
-  /** In both directions together. */
-  bytes: z.int(),
+  bytes: z.int().describe("In both directions together."),
   requests: z.int(),
-  /** In whole cents, rounded down. */
-  costUsdCents: z.int(),
+  costUsdCents: z.int().describe("In whole cents, rounded down."),
 });
 
 const TokenUsage = Usage.extend({
@@ -39,22 +36,23 @@ const TokenUsage = Usage.extend({
   kind: z.enum(TOKEN_KINDS),
   revoked: z.boolean(),
   monthlyBudgetUsdCents: z.int().nullable(),
-  /** Counted against the budget: includes the spending of the token's predecessors, and of a master key's tokens. */
-  spentUsdCents: z.int(),
+  spentUsdCents: z
+    .int()
+    .describe(
+      "Counted against the budget: includes the spending of the token's predecessors, and of a master key's tokens.",
+    ),
 });
 
 export const OrganizationUsage = Usage.extend({
-  /** `2026-11` */
-  month: z.string(),
-  /** Newest first, a page at a time. */
-  tokens: z.array(TokenUsage),
+  month: z.string().describe("`2026-11`"),
+  tokens: z.array(TokenUsage).describe("Newest first, a page at a time."),
 });
 export type OrganizationUsage = z.infer<typeof OrganizationUsage>;
 
 export const UsageQuery = PageQuery.extend({
-  /** Default: the current month. */
   month: z
     .string()
     .regex(/^2\d{3}-(0[1-9]|1[0-2])$/, "must be a month such as 2026-11")
-    .optional(),
+    .optional()
+    .describe("Default: the current month."),
 });

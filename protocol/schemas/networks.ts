@@ -61,27 +61,39 @@ export const CreateNetwork = z.object({
 export const RegisterServer = z.object({
   server_public_key: WireGuardKey,
   server_listen_port: z.int().min(1).max(65_535),
-  /** For a server that its clients reach without the relay: `host:port`. */
   public_endpoint: z
     .string()
     .max(260)
     .refine(isEndpoint, "must be host:port, such as vpn.example.com:51820")
-    .optional(),
-  /** Default: the relay with the most free ports. */
-  relay_id: RELAY_ID.optional(),
+    .optional()
+    .describe("For a server that its clients reach without the relay: `host:port`."),
+  relay_id: RELAY_ID.optional().describe("Default: the relay with the most free ports."),
 });
 
 export const NetworkRelay = z.object({
   state: z.enum(NETWORK_STATES),
-  /** Between agent and relay and back, in milliseconds; null while unknown. */
-  latency_ms: z.number().nullable(),
-  /** Of the datagrams between agent and relay in the last minute, 0 to 1; null while unknown. */
-  loss: z.number().nullable(),
+  latency_ms: z
+    .number()
+    .nullable()
+    .describe("Between agent and relay and back, in milliseconds; null while unknown."),
+  loss: z
+    .number()
+    .nullable()
+    .describe(
+      "Of the datagrams between agent and relay in the last minute, 0 to 1; null while unknown.",
+    ),
   last_seen_at: Instant.nullable(),
-  /** Whether the WireGuard server answers on its port behind the agent; null while unknown. */
-  server_listening: z.boolean().nullable(),
-  /** Handshakes for another server key since the relay started: a device uses an old configuration. */
-  wrong_key_handshakes: z.int(),
+  server_listening: z
+    .boolean()
+    .nullable()
+    .describe(
+      "Whether the WireGuard server answers on its port behind the agent; null while unknown.",
+    ),
+  wrong_key_handshakes: z
+    .int()
+    .describe(
+      "Handshakes for another server key since the relay started: a device uses an old configuration.",
+    ),
 });
 export type NetworkRelay = z.infer<typeof NetworkRelay>;
 
@@ -107,11 +119,9 @@ export const EnrollDevice = z.object({
 export const Device = z.object({
   id: z.uuid(),
   name: z.string(),
-  /** Without a prefix: `10.88.0.2`. */
-  assigned_ip: z.string(),
+  assigned_ip: z.string().describe("Without a prefix: `10.88.0.2`."),
   public_key: z.string(),
-  /** As the relay sees it; null while unknown. */
-  last_handshake_at: Instant.nullable(),
+  last_handshake_at: Instant.nullable().describe("As the relay sees it; null while unknown."),
   endpoint: z.string().nullable(),
   rx_bytes: z.number().nullable(),
   tx_bytes: z.number().nullable(),
@@ -127,15 +137,14 @@ export const NetworkConfig = z.object({ config: z.string() });
 
 /** What an agent needs to serve a network or a TCP tunnel through its relay. */
 export const RelayAccess = z.object({
-  /** A JWT of five minutes: protocol/relay/ticket.ts. */
-  ticket: z.string(),
+  ticket: z.string().describe("A JWT of five minutes: protocol/relay/ticket.ts."),
   expires_at: Instant,
   relay: z.object({
     id: z.string(),
-    /** The URL of the control connection: `ws://…` or `wss://…`, without a path. */
-    url: z.string(),
-    /** The host that visitors and remote peers connect to. */
-    host: z.string(),
+    url: z
+      .string()
+      .describe("The URL of the control connection: `ws://…` or `wss://…`, without a path."),
+    host: z.string().describe("The host that visitors and remote peers connect to."),
   }),
   port: z.int(),
 });

@@ -45,8 +45,9 @@ export const MintMasterKey = z.object({
 
 export const MintProjectToken = z.object({
   name: SingleLineText(TOKEN_NAME_MAX_CHARS),
-  /** Default: less for a machine with a master key than for a user. */
-  ttl_hours: TtlHours.optional(),
+  ttl_hours: TtlHours.optional().describe(
+    "Default: less for a machine with a master key than for a user.",
+  ),
   allowed_subdomains: Patterns.default([]),
 });
 
@@ -60,10 +61,8 @@ export const Token = z.object({
   allowedSubdomains: z.array(z.string()),
   projectSlug: z.string().nullable(),
   monthlyBudgetUsdCents: z.int().nullable(),
-  /** Spent in this month. */
-  spentUsdCents: z.int(),
-  /** Seconds since the epoch. */
-  issuedAt: z.int(),
+  spentUsdCents: z.int().describe("Spent in this month."),
+  issuedAt: z.int().describe("Seconds since the epoch."),
   expiresAt: z.int(),
   revoked: z.boolean(),
 });
@@ -72,14 +71,17 @@ export type Token = z.infer<typeof Token>;
 export const MintedToken = Token.extend({
   wireBytes: z.string(),
   wireBytesLen: z.int(),
-  /** Only for a master key. */
-  bearer: z.string().optional(),
+  bearer: z.string().optional().describe("Only for a master key."),
 });
 export type MintedToken = z.infer<typeof MintedToken>;
 
 export const Budget = z.object({
-  /** null: no limit. */
-  monthlyBudgetUsdCents: z.int().min(0).max(MONTHLY_BUDGET_MAX_USD_CENTS).nullable(),
+  monthlyBudgetUsdCents: z
+    .int()
+    .min(0)
+    .max(MONTHLY_BUDGET_MAX_USD_CENTS)
+    .nullable()
+    .describe("null: no limit."),
 });
 export const BudgetResult = Budget.extend({ success: z.literal(true) });
 

@@ -28,22 +28,20 @@ export const CreateReceiver = z.object({
 
 export const RotateReceiverSecret = z.object({
   secret: Secret,
-  /** How long the previous secret is accepted as well. */
   overlapHours: z
     .number()
     .min(0)
     .max(SECRET_OVERLAP_MAX_HOURS)
-    .default(SECRET_OVERLAP_DEFAULT_HOURS),
+    .default(SECRET_OVERLAP_DEFAULT_HOURS)
+    .describe("How long the previous secret is accepted as well."),
 });
 
 export const Receiver = z.object({
   id: z.uuid(),
   name: z.string(),
   validator: Validator,
-  /** The URL that the vendor posts to. */
-  url: z.string(),
-  /** null: no previous secret is accepted. */
-  previousSecretUntil: Instant.nullable(),
+  url: z.string().describe("The URL that the vendor posts to."),
+  previousSecretUntil: Instant.nullable().describe("null: no previous secret is accepted."),
   createdAt: Instant,
 });
 export type Receiver = z.infer<typeof Receiver>;
@@ -52,31 +50,25 @@ export type Receiver = z.infer<typeof Receiver>;
 const Cursor = z.string().regex(/^\d{1,15}$/, "must be a cursor from an earlier response");
 
 export const ReceiverState = Receiver.extend({
-  /** The number of stored deliveries. */
-  kept: z.int(),
+  kept: z.int().describe("The number of stored deliveries."),
   lastReceivedAt: Instant.nullable(),
-  /** All deliveries up to here have been acknowledged. */
-  acknowledged: Cursor,
+  acknowledged: Cursor.describe("All deliveries up to here have been acknowledged."),
 });
 export type ReceiverState = z.infer<typeof ReceiverState>;
 
 export const Delivery = z.object({
-  /** The vendor's id, or one of ours when it sends none. */
-  id: z.string(),
+  id: z.string().describe("The vendor's id, or one of ours when it sends none."),
   receivedAt: Instant,
   headers: z.record(z.string(), z.string()),
-  /** Base64 of the received bytes. */
-  body: z.string(),
+  body: z.string().describe("Base64 of the received bytes."),
   contentType: z.string().nullable(),
-  /** The position just after this delivery. */
-  cursor: Cursor,
+  cursor: Cursor.describe("The position just after this delivery."),
 });
 export type Delivery = z.infer<typeof Delivery>;
 
 export const DeliveryPage = z.object({
   events: z.array(Delivery),
-  /** The `after` of the next request. */
-  cursor: Cursor,
+  cursor: Cursor.describe("The `after` of the next request."),
 });
 export type DeliveryPage = z.infer<typeof DeliveryPage>;
 
@@ -88,10 +80,16 @@ export const DeliveryQuery = z.object({
     .min(1)
     .max(DELIVERIES_PAGE_MAX_ROWS)
     .default(DELIVERIES_PAGE_DEFAULT_ROWS),
-  /** Seconds to wait for a delivery when there is none yet. */
-  wait: z.coerce.number().min(0).max(LONG_POLL_MAX_SECONDS).default(0),
-  /** Earlier deliveries are not returned. */
-  since: z.iso.datetime({ offset: true }).optional(),
+  wait: z.coerce
+    .number()
+    .min(0)
+    .max(LONG_POLL_MAX_SECONDS)
+    .default(0)
+    .describe("Seconds to wait for a delivery when there is none yet."),
+  since: z.iso
+    .datetime({ offset: true })
+    .optional()
+    .describe("Earlier deliveries are not returned."),
 });
 
 export const Acknowledgement = z.object({ cursor: Cursor });

@@ -1,11 +1,10 @@
-/** The management API: the list of its routers, and what applies to every route. */
+/** The management API: what applies to every route. */
 import { OpenAPIHono } from "@hono/zod-openapi";
 import { HTTPException } from "hono/http-exception";
 import { matchedRoutes } from "hono/route";
 import { getClientAddress } from "../../shared/client-address.ts";
 import { REQUEST_ID_HEADER } from "../../protocol/errors.ts";
 import { RECONNECT_MAX_MS } from "../../protocol/limits.ts";
-import { SERVICE_VERSION } from "../../protocol/version.ts";
 import { createDatabase } from "../jobs/outbox.ts";
 import { getConfig } from "../config/config.ts";
 import type { Env } from "../env.ts";
@@ -15,52 +14,10 @@ import { UndeliveredError } from "../store/database.ts";
 import { PermissionLostError } from "../store/locks.ts";
 import { unauthorized } from "./guard.ts";
 import { log } from "../../shared/log.ts";
-import { clientStreams } from "./tunnels/client-streams.ts";
-import { agents } from "./tunnels/agents.ts";
-import { auth } from "./accounts/auth.ts";
-import { basicAuth } from "./access/basic-auth.ts";
-import { billing } from "./billing/billing.ts";
-import { billingWebhook } from "./billing/billing-webhook.ts";
-import { capturing } from "./inspector/capture-settings.ts";
-import { cli } from "./accounts/cli.ts";
-import { connections } from "./tunnels/connections.ts";
 import type { ApiContext, ApiEnv } from "./route.ts";
-import { domains } from "./domains/domains.ts";
-import { identityGate } from "./access/identity-gate.ts";
-import { events } from "./organizations/events.ts";
-import { health } from "./health.ts";
-import { incomingWebhooks } from "./webhooks/incoming-webhooks.ts";
-import { inspector } from "./inspector/inspector.ts";
-import { inspectorWatch } from "./inspector/watch.ts";
-import { invitations } from "./organizations/invitations.ts";
-import { ipAllowlist } from "./access/ip-allowlist.ts";
-import { maintenance } from "./access/maintenance.ts";
-import { members } from "./organizations/members.ts";
-import { metrics } from "./metrics/metrics.ts";
-import { mfa } from "./accounts/mfa.ts";
-import { mfaRemoval } from "./accounts/mfa-removal.ts";
-import { mockBilling } from "./billing/mock-billing.ts";
-import { networkDevices } from "./networks/devices.ts";
-import { networks } from "./networks/networks.ts";
-import { relayLink } from "./networks/relay-link.ts";
-import { networkServers } from "./networks/server.ts";
-import { oauth } from "./accounts/oauth.ts";
-import { orgs } from "./organizations/organizations.ts";
+import { AREAS } from "./areas.ts";
 import { pages } from "./pages.ts";
-import { passwords } from "./accounts/passwords.ts";
-import { projects } from "./organizations/projects.ts";
-import { policies } from "./access/policies.ts";
-import { reauthentication } from "./accounts/reauthentication.ts";
-import { receivers } from "./webhooks/receivers.ts";
 import { limitRequestBody } from "./request-body.ts";
-import { relayTickets } from "./tunnels/relay-tickets.ts";
-import { reservedSubdomains } from "./domains/reserved-subdomains.ts";
-import { sessions } from "./accounts/sessions.ts";
-import { setup } from "./accounts/setup.ts";
-import { tokens } from "./tokens/tokens.ts";
-import { tunnels } from "./tunnels/tunnels.ts";
-import { visitorSignIn } from "./access/visitor-sign-in.ts";
-import { visitorTokens } from "./access/visitor-tokens.ts";
 
 const api = new OpenAPIHono<ApiEnv>();
 
@@ -89,68 +46,7 @@ api.use(async (c, next) => {
 
 api.use(limitRequestBody);
 
-for (const area of [
-  health,
-  auth,
-  sessions,
-  passwords,
-  mfa,
-  mfaRemoval,
-  reauthentication,
-  oauth,
-  orgs,
-  members,
-  invitations,
-  cli,
-  setup,
-  tokens,
-  projects,
-  tunnels,
-  basicAuth,
-  identityGate,
-  visitorSignIn,
-  policies,
-  visitorTokens,
-  maintenance,
-  capturing,
-  ipAllowlist,
-  relayTickets,
-  domains,
-  reservedSubdomains,
-  receivers,
-  incomingWebhooks,
-  agents,
-  clientStreams,
-  connections,
-  inspectorWatch,
-  networks,
-  networkServers,
-  networkDevices,
-  relayLink,
-  events,
-  billing,
-  billingWebhook,
-  mockBilling,
-  inspector,
-  metrics,
-  pages,
-])
-  api.route("/", area);
-
-api.openAPIRegistry.registerComponent("securitySchemes", "bearer", {
-  type: "http",
-  scheme: "bearer",
-  bearerFormat: "JWT",
-});
-api.get("/openapi.json", (c) =>
-  c.json(
-    api.getOpenAPI31Document({
-      openapi: "3.1.0",
-      info: { title: "Underpass", version: SERVICE_VERSION },
-      servers: [{ url: c.var.config.publicOrigin }],
-    }),
-  ),
-);
+for (const router of [...AREAS.flatMap(({ routers }) => routers), pages]) api.route("/", router);
 
 const METHODS_BY_PATH = new Map<string, Set<string>>();
 for (const { path, method } of api.routes) {

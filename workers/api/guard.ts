@@ -3,7 +3,6 @@ import { createMiddleware } from "hono/factory";
 import { SESSION_LAST_SEEN_PRECISION_MS } from "../limits.ts";
 import { IdParams } from "../../protocol/schemas/scalars.ts";
 import { WATCH_BEARER_PREFIX } from "../../protocol/schemas/inspector/watching.ts";
-import type { ErrorCode } from "../../protocol/errors.ts";
 import { ApiError } from "../errors.ts";
 import { verifyAccessToken } from "../identity/tokens/access-tokens.ts";
 import { verifyUnrestrictedToken } from "../identity/tokens/agent-tokens.ts";
@@ -14,12 +13,12 @@ import { isSessionAlive } from "../store/accounts/live-sessions.ts";
 import { findPrincipal, recordSessionUse } from "../store/accounts/sessions.ts";
 import { findAgentToken, findMasterKey } from "../store/tokens/tokens.ts";
 import { notFound, runInBackground, type ApiContext, type ApiEnv, type Guard } from "./route.ts";
-import { getOfferedProtocols } from "./upgrade.ts";
+import { getOfferedProtocols, isUpgrade, requireUpgrade } from "./upgrade.ts";
 import { parseBearerToken } from "../../shared/bearer-token.ts";
 
 /** For members of the access token's organization whose role has the permission. */
 export function allow(permission: Permission): Guard {
-  return createGuard(getGuardFailures(permission), async (c) => {
+  return createGuard(forMembers(permission), async (c) => {
     await authenticate(c, readBearer(c));
     requirePermission(c, permission);
   });
@@ -30,7 +29,9 @@ export function allow(permission: Permission): Guard {
  * organization the access token names. For a caller who is not a member, the organization does not exist.
  */
 export function allowInPathOrganization(permission: Permission): Guard {
-  return createGuard([...getGuardFailures(permission), "not_found"], async (c) => {
+  const described = forMembers(permission);
+  const failures = [...described.failures, "not_found"] as const;
+  return createGuard({ ...described, failures }, async (c) => {
     await authenticate(c, readBearer(c), { orgId: c.req.param("id") ?? "" });
     requirePermission(c, permission);
   });
@@ -38,7 +39,8 @@ export function allowInPathOrganization(permission: Permission): Guard {
 
 /** For WebSockets of browsers, which send the access token as one of the subprotocols that they offer. */
 export function allowBySubprotocol(permission: Permission) {
-  return createGuard(getGuardFailures(permission), async (c) => {
+  const described = { ...forMembers(permission), security: ["accessTokenSubprotocol"] as const };
+  return createGuard(described, async (c) => {
     const bearer = getOfferedProtocols(c).find((protocol) =>
       protocol.startsWith(WATCH_BEARER_PREFIX),
     );
@@ -49,7 +51,8 @@ export function allowBySubprotocol(permission: Permission) {
 
 /** For the route that accepts a master key too. */
 export function allowOrMasterKey(permission: Permission): Guard {
-  return createGuard(getGuardFailures(permission), async (c) => {
+  const described = { ...forMembers(permission), security: ["accessToken", "masterKey"] as const };
+  return createGuard(described, async (c) => {
     const bearer = readBearer(c);
     if (bearer !== null && isMasterKey(bearer)) return authenticateMasterKey(c, bearer);
     await authenticate(c, bearer);
@@ -59,7 +62,12 @@ export function allowOrMasterKey(permission: Permission): Guard {
 
 /** For routes that agents may call too, with a capability token that is restricted neither to names nor to a project. */
 export function allowOrAgent(permission: Permission): Guard {
-  return createGuard(["unauthorized", "forbidden"], (c) => authorizeMemberOrAgent(c, permission));
+  const described = {
+    requirement: describeRequirement(permission),
+    security: ["accessToken", "capabilityToken"] as const,
+    failures: ["unauthorized", "forbidden"] as const,
+  };
+  return createGuard(described, (c) => authorizeMemberOrAgent(c, permission));
 }
 
 /** @throws ApiError unless the caller has the permission now: for a request that `allowOrAgent` let in and that has waited since. */
@@ -100,24 +108,47 @@ function readBearer(c: ApiContext): string | null {
   return parseBearerToken(c.req.header("authorization"));
 }
 
-/** For a route whose handler verifies the bearer token. */
-export const bearerVerifiedByHandler: Guard = {
-  security: [{ bearer: [] }],
+/** For a route of agents whose handler verifies the capability token. */
+export const tokenVerifiedByHandler: Guard = {
+  security: ["capabilityToken"],
   failures: ["unauthorized"],
 };
 
-function createGuard(failures: readonly ErrorCode[], check: (c: ApiContext) => Promise<void>) {
+/**
+ * For agents, which get a refusal over a WebSocket as a close code. Over plain HTTP, a missing credential is refused
+ * before the missing upgrade.
+ */
+export function requireAgentUpgrade(c: ApiContext, message: string): void {
+  if (!isUpgrade(c) && readBearer(c) === null) throw unauthorized();
+  requireUpgrade(c, message);
+}
+
+function createGuard(described: Guard, check: (c: ApiContext) => Promise<void>) {
   const middleware = createMiddleware<ApiEnv>(async (c, next) => {
     await check(c);
     await next();
   });
-  return { middleware, security: [{ bearer: [] as string[] }], failures };
+  return { ...described, middleware };
 }
 
-/** No caller is refused a permission that every role has. */
-function getGuardFailures(permission: Permission): ErrorCode[] {
-  const isRefused = ROLES.some((role) => !hasPermission(role, permission));
-  return isRefused ? ["unauthorized", "forbidden"] : ["unauthorized"];
+function forMembers(permission: Permission) {
+  const isRefused = listRoles(permission).length < ROLES.length;
+  return {
+    requirement: describeRequirement(permission),
+    security: ["accessToken"],
+    // No caller is refused a permission that every role has.
+    failures: isRefused ? ["unauthorized", "forbidden"] : ["unauthorized"],
+  } satisfies Guard;
+}
+
+function listRoles(permission: Permission): Role[] {
+  return ROLES.filter((role) => hasPermission(role, permission));
+}
+
+function describeRequirement(permission: Permission): string {
+  const roles = listRoles(permission);
+  const holders = roles.length === ROLES.length ? "every role has" : `${roles.join(", ")} have`;
+  return `Requires the permission \`${permission}\`, which ${holders}.`;
 }
 
 function requirePermission(c: ApiContext, permission: Permission): void {

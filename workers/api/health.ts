@@ -14,8 +14,9 @@ import { createRouter, jsonResponse, route, type ApiContext } from "./route.ts";
 
 const Health = z.object({ status: z.string(), version: z.string() });
 const Ready = Health.extend({
-  /** Whether at least one relay is connected. A service without relays is ready too. */
-  relay: z.enum(["connected", "disconnected", "not_configured"]),
+  relay: z
+    .enum(["connected", "disconnected", "not_configured"])
+    .describe("Whether at least one relay is connected. A service without relays is ready too."),
 });
 const Jwks = z.object({ keys: z.array(z.looseObject({ kid: z.string() })) });
 /** `/ready` waits at most this long for the objects of relays. */
@@ -30,6 +31,7 @@ export const health = createRouter();
 
 health.openapi(
   route({
+    operationId: "getHealth",
     method: "get",
     path: "/health",
     summary: "Check that the service runs",
@@ -40,6 +42,7 @@ health.openapi(
 
 health.openapi(
   route({
+    operationId: "getReadiness",
     method: "get",
     path: "/ready",
     summary: "Check that the service can serve requests",
@@ -67,6 +70,7 @@ health.openapi(
 
 health.openapi(
   route({
+    operationId: "getAccessTokenKeys",
     method: "get",
     path: "/.well-known/jwks.json",
     summary: "Get the public keys of access tokens",

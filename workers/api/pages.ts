@@ -5,7 +5,7 @@ import invitation from "../../dashboard/invitation.html";
 import reset from "../../dashboard/reset.html";
 import twoFactor from "../../dashboard/two-factor.html";
 import { toBase64, toUtf8 } from "../../shared/bytes.ts";
-import { createRouter } from "./route.ts";
+import { createRouter, type ApiContext } from "./route.ts";
 
 export const pages = createRouter();
 
@@ -21,12 +21,17 @@ for (const [path, page] of Object.entries(PAGES)) {
   let policy: Promise<string> | undefined;
   pages.get(path, async (c) => {
     policy ??= getContentPolicy(page);
-    return c.body(page, 200, {
-      "Content-Type": "text/html; charset=utf-8",
-      "Content-Security-Policy": await policy,
-      "Cross-Origin-Opener-Policy": "same-origin",
-      "Referrer-Policy": "no-referrer",
-    });
+    return sendPage(c, page, await policy);
+  });
+}
+
+/** @param policy from `getContentPolicy`, for this page or for one with the same style and script. */
+export function sendPage(c: ApiContext, page: string, policy: string): Response {
+  return c.body(page, 200, {
+    "Content-Type": "text/html; charset=utf-8",
+    "Content-Security-Policy": policy,
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Referrer-Policy": "no-referrer",
   });
 }
 
@@ -34,7 +39,7 @@ for (const [path, page] of Object.entries(PAGES)) {
  * Only the page's own style and script are allowed, by their hashes. They can send requests to this origin only,
  * and cannot turn text into HTML.
  */
-async function getContentPolicy(page: string): Promise<string> {
+export async function getContentPolicy(page: string): Promise<string> {
   const [style, script] = await Promise.all([
     hashElement(page, "style"),
     hashElement(page, "script"),

@@ -34,5 +34,9 @@ function createLimit(take: (c: ApiContext, group: string) => Promise<number>): G
     }
     await next();
   });
-  return { middleware, failures: ["rate_limited"] };
+  return {
+    middleware,
+    failures: ["rate_limited"],
+    requirement: "Limited by the caller's IP address.",
+  };
 }

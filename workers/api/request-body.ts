@@ -18,6 +18,7 @@ const DISCARDED_BODY_MAX_MS = 5_000;
 export const limitRequestBody = createMiddleware<ApiEnv>(async (c, next) => {
   const { raw } = c.req;
   const unread: ReadableStream<Uint8Array> | null = raw.body;
+  c.set("bodyBytes", 0);
   if (unread === null) return next();
   const isTooLong = Number(raw.headers.get("content-length")) > API_BODY_MAX_BYTES;
   const body = isTooLong ? null : await readBody(unread);
@@ -28,6 +29,7 @@ export const limitRequestBody = createMiddleware<ApiEnv>(async (c, next) => {
       `The request body must have at most ${API_BODY_MAX_BYTES} bytes.`,
     );
   }
+  c.set("bodyBytes", body.byteLength);
   if (raw.method !== "GET" && raw.method !== "HEAD") c.req.raw = new Request(raw, { body });
   await next();
 });

@@ -2,8 +2,10 @@
 import { createRoute, OpenAPIHono, type RouteConfig } from "@hono/zod-openapi";
 import { waitUntil } from "cloudflare:workers";
 import type { Context, MiddlewareHandler } from "hono";
+import { createMiddleware } from "hono/factory";
+import { HTTPException } from "hono/http-exception";
 import { z, type ZodError, type ZodType } from "zod";
-import { ErrorBody, STATUS_BY_CODE, type ErrorCode } from "../../protocol/errors.ts";
+import type { ErrorCode } from "../../protocol/errors.ts";
 import { describeIssue } from "../../protocol/schemas/issue-messages.ts";
 import type { Config } from "../config/config.ts";
 import type { Env } from "../env.ts";
@@ -14,6 +16,8 @@ import type { Database } from "../store/database.ts";
 import type { Principal } from "../store/accounts/sessions.ts";
 import type { CallerActor, MemberActor } from "../store/locks.ts";
 import type { AgentToken, MasterKey } from "../store/tokens/tokens.ts";
+import type { ResponseHeader } from "./reference/headers.ts";
+import type { SecurityScheme } from "./reference/security.ts";
 
 z.config({ customError: describeIssue });
 
@@ -25,6 +29,7 @@ export interface ApiEnv {
     db: Database;
     /** The IP address of the caller; empty when it is unknown. */
     address: string;
+    bodyBytes: number;
     /** Set by `allow`. */
     principal: Principal;
     accessToken: string;
@@ -110,9 +115,11 @@ export function runInBackground(c: ApiContext, failure: string, work: Promise<un
 /** Runs before a route's handler, and adds to the document what it requires and how it refuses. */
 export interface Guard {
   middleware?: MiddlewareHandler<ApiEnv>;
-  /** Set when the guard requires a bearer token. */
-  security?: { bearer: string[] }[];
+  /** The credentials of which it requires one. */
+  security?: readonly SecurityScheme[];
   failures: readonly ErrorCode[];
+  /** What it requires, as a sentence for the document. */
+  requirement?: string;
 }
 
 type RequestConfig = Required<NonNullable<RouteConfig["request"]>>;
@@ -122,6 +129,8 @@ interface RouteDefinition {
   method: "get" | "post" | "put" | "patch" | "delete";
   /** With its parameters in braces. */
   path: string;
+  /** Names the operation in the document and in the clients that are generated from it. */
+  operationId: string;
   summary: string;
   description?: string;
   /** Runs before the guard. */
@@ -132,10 +141,42 @@ interface RouteDefinition {
   body?: ZodType;
   /** Instead of `body` where a request without a body is valid too. */
   optionalBody?: ZodType;
+  /** The media type of a body that the handler reads itself. */
+  rawBody?: string;
+  /** A request body for the document. Default: one with the required fields. */
+  example?: unknown;
   responses: Record<number, ResponseConfig>;
+  /** Headers of its responses, besides those that every response has. */
+  headers?: readonly ResponseHeader[];
+  /** Whether responses, refusals too, may set or clear a cookie. */
+  setsCookie?: true;
+  /** Whether a browser gets its refusals as pages. */
+  hasErrorPages?: true;
   /** Only those that neither the guard nor the parameters nor the body imply. */
   failures?: readonly ErrorCode[];
 }
+
+/** A definition with everything that follows from it, as the document needs it. */
+export interface DocumentedRoute {
+  method: RouteDefinition["method"];
+  path: string;
+  operationId: string;
+  summary: string;
+  description: string;
+  security: Record<string, string[]>[];
+  request: {
+    params?: ZodType;
+    query?: ZodType;
+    body?: { required: boolean; content: DocumentedContent };
+  };
+  responses: Record<string, { description: string; content?: DocumentedContent }>;
+  "x-failures": readonly ErrorCode[];
+  "x-headers": readonly ResponseHeader[];
+  "x-sets-cookie": boolean;
+  "x-error-pages": boolean;
+}
+
+export type DocumentedContent = Partial<Record<string, { schema?: ZodType; example?: unknown }>>;
 
 /**
  * A route for the router and the OpenAPI document. The failures that follow from its guard, its parameters and
@@ -144,30 +185,74 @@ interface RouteDefinition {
 export function route<const Definition extends RouteDefinition>(
   definition: Definition,
 ): OpenApiRoute<Definition> {
-  const { method, path, summary, description, params, query, responses } = definition;
-  const guards = [definition.guard ?? []].flat();
   const middleware = [
     ...[definition.middleware ?? []].flat(),
-    ...guards.flatMap((guard) => guard.middleware ?? []),
+    ...listGuards(definition).flatMap((guard) => guard.middleware ?? []),
+    ...requireJsonBody(definition),
   ];
-  const security = guards.flatMap((guard) => guard.security ?? []);
-  const schema = definition.body ?? definition.optionalBody;
-  const body = schema && {
-    required: definition.body !== undefined,
-    content: { "application/json": { schema } },
-  };
-  const codes = [...impliedFailures(definition, guards), ...(definition.failures ?? [])];
-  const config = {
+  const config = { ...toDocumentedRoute(definition), middleware } as unknown as RouteConfig;
+  return createRoute(config) as unknown as OpenApiRoute<Definition>;
+}
+
+/** Adds a route to the document whose handler is added to the router by itself, such as a WebSocket. */
+export function documentRoute(router: OpenAPIHono<ApiEnv>, definition: RouteDefinition): void {
+  router.openAPIRegistry.registerPath(toDocumentedRoute(definition) as unknown as RouteConfig);
+}
+
+/** The framework treats a missing body, and one without a type, as an empty object. */
+function requireJsonBody(definition: RouteDefinition): MiddlewareHandler<ApiEnv>[] {
+  const { body, optionalBody } = definition;
+  if (body === undefined && optionalBody === undefined) return [];
+  const params = definition.params as ZodType | undefined;
+  return [
+    createMiddleware<ApiEnv>(async (c, next) => {
+      // The validator of the path, which runs later, answers 404.
+      if (params?.safeParse(c.req.param()).success === false) return next();
+      const isEmpty = c.var.bodyBytes === 0;
+      if (isEmpty && body !== undefined) {
+        throw new ApiError("invalid_request", "The request body is required.");
+      }
+      if (!isEmpty && c.req.header("content-type") === undefined) throw new HTTPException(415);
+      await next();
+    }),
+  ];
+}
+
+function listGuards({ guard }: RouteDefinition): readonly Guard[] {
+  return [guard ?? []].flat();
+}
+
+function toDocumentedRoute(definition: RouteDefinition): DocumentedRoute {
+  const { method, path, operationId, summary, description, params, query } = definition;
+  const guards = listGuards(definition);
+  const requirements = guards.flatMap(({ requirement }) => requirement ?? []);
+  const schemes = guards.flatMap((guard) => guard.security ?? []);
+  return {
     method,
     path,
+    operationId,
     summary,
-    ...(description !== undefined && { description }),
-    ...(security.length > 0 && { security }),
-    middleware,
-    request: { ...(params && { params }), ...(query && { query }), ...(body && { body }) },
-    responses: { ...responses, ...failureResponses(...codes) },
+    description: [description ?? [], requirements].flat().join("\n\n") || `${summary}.`,
+    security: schemes.map((scheme) => ({ [scheme]: [] })),
+    request: {
+      ...(params && { params }),
+      ...(query && { query }),
+      ...describeBody(definition),
+    },
+    responses: definition.responses as DocumentedRoute["responses"],
+    "x-failures": [...impliedFailures(definition, guards), ...(definition.failures ?? [])],
+    "x-headers": definition.headers ?? [],
+    "x-sets-cookie": definition.setsCookie ?? false,
+    "x-error-pages": definition.hasErrorPages ?? false,
   };
-  return createRoute(config) as unknown as OpenApiRoute<Definition>;
+}
+
+function describeBody({ body, optionalBody, rawBody, example }: RouteDefinition) {
+  const schema = body ?? optionalBody;
+  if (rawBody !== undefined) return { body: { required: true, content: { [rawBody]: {} } } };
+  if (schema === undefined) return {};
+  const media = { schema, ...(example !== undefined && { example }) };
+  return { body: { required: body !== undefined, content: { "application/json": media } } };
 }
 
 function impliedFailures(
@@ -179,7 +264,7 @@ function impliedFailures(
     ...(query || hasBody ? (["invalid_request"] as const) : []),
     ...guards.flatMap((guard) => guard.failures),
     ...(params ? (["not_found"] as const) : []),
-    ...(hasBody ? (["payload_too_large", "unsupported_media_type"] as const) : []),
+    ...(hasBody ? (["unsupported_media_type"] as const) : []),
   ];
 }
 
@@ -200,17 +285,4 @@ type RequestBody<Definition> = Definition extends
 
 export function jsonResponse<Schema extends ZodType>(description: string, schema: Schema) {
   return { description, content: { "application/json": { schema } } };
-}
-
-/** The responses with these error codes, by status. */
-export function failureResponses(...codes: ErrorCode[]) {
-  const byStatus: Record<number, { description: string; content: object }> = {};
-  for (const status of new Set(codes.map((code) => STATUS_BY_CODE[code]))) {
-    const names = new Set(codes.filter((code) => STATUS_BY_CODE[code] === status));
-    byStatus[status] = {
-      description: [...names].map((name) => `\`${name}\``).join(", "),
-      content: { "application/json": { schema: ErrorBody } },
-    };
-  }
-  return byStatus;
 }

@@ -4,8 +4,12 @@ import type { ApiContext } from "./route.ts";
 
 /** @param message tells the caller what connects over a WebSocket here. */
 export function requireUpgrade(c: ApiContext, message: string): void {
-  if (c.req.header("upgrade")?.toLowerCase() === "websocket") return;
+  if (isUpgrade(c)) return;
   throw new ApiError("upgrade_expected", message, { headers: { Upgrade: "websocket" } });
+}
+
+export function isUpgrade(c: ApiContext): boolean {
+  return c.req.header("upgrade")?.toLowerCase() === "websocket";
 }
 
 /** The subprotocols that the client offers. */

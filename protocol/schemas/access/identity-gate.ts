@@ -9,8 +9,7 @@ const ALLOW_LIST_MAX_ENTRIES = 100;
 const Entries = (maxChars: number) => z.array(z.string().max(maxChars)).max(ALLOW_LIST_MAX_ENTRIES);
 
 export const SetIdentityGate = z.object({
-  /** The only provider so far. */
-  provider: z.string().default("idp_a"),
+  provider: z.string().default("idp_a").describe("The only provider so far."),
   allowed_domains: Entries(HOST_MAX_CHARS),
   allowed_emails: Entries(EMAIL_MAX_CHARS),
 });
@@ -24,19 +23,28 @@ export const IdentityGateState = z.object({ id: z.uuid(), edge_auth_enabled: z.b
 /** The query of the address to which a tunnel redirects a browser without a visitor pass. */
 export const StartVisitorSignIn = z.object({
   tunnel_id: z.uuid(),
-  /** A path of the tunnel, or an address on its host. Anything else counts as `/`. */
-  return_to: z.string().default("/"),
-  /**
-   * SHA-256, in base64url, of the nonce in the cookie that the tunnel's host has given to the browser. Without it, the
-   * browser is redirected to the tunnel, where a sign-in begins.
-   */
+  return_to: z
+    .string()
+    .default("/")
+    .describe("A path of the tunnel, or an address on its host. Anything else counts as `/`."),
   browser: z
     .string()
     .regex(/^[A-Za-z0-9_-]{43}$/, "must be 43 characters of base64url")
-    .optional(),
-  /** Set by the link to sign in with another account than the provider's current session. */
-  as_another: z.string().optional(),
-  /** Set by the redirect to the service's primary host, so that there is never a second redirect. */
-  moved: z.string().optional(),
+    .optional()
+    .describe(
+      "SHA-256, in base64url, of the nonce in the cookie that the tunnel's host has given to the browser. Without it, the browser is redirected to the tunnel, where a sign-in begins.",
+    ),
+  as_another: z
+    .string()
+    .optional()
+    .describe(
+      "Set by the link to sign in with another account than the provider's current session.",
+    ),
+  moved: z
+    .string()
+    .optional()
+    .describe(
+      "Set by the redirect to the service's primary host, so that there is never a second redirect.",
+    ),
 });
 export type StartVisitorSignIn = z.output<typeof StartVisitorSignIn>;

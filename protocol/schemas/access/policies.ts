@@ -49,9 +49,12 @@ const Issuer = z
 
 const JwtValidation = z.object({
   kind: z.literal("jwt_validation"),
-  /** Default: this service, with tokens that it minted for this tunnel. */
-  allowed_issuers: z.array(Issuer).min(1).max(POLICY_MAX_ISSUERS).optional(),
-  /** Default: any audience. */
+  allowed_issuers: z
+    .array(Issuer)
+    .min(1)
+    .max(POLICY_MAX_ISSUERS)
+    .optional()
+    .describe("Default: this service, with tokens that it minted for this tunnel."),
   allowed_audiences: z
     .array(
       z
@@ -62,16 +65,18 @@ const JwtValidation = z.object({
     )
     .min(1)
     .max(POLICY_MAX_AUDIENCES)
-    .optional(),
-  /** Whether the local server receives the `Authorization` header. Default: false. */
-  forward_token: z.boolean().optional(),
+    .optional()
+    .describe("Default: any audience."),
+  forward_token: z
+    .boolean()
+    .optional()
+    .describe("Whether the local server receives the `Authorization` header. Default: false."),
 });
 
 const RateLimit = z.object({
   kind: z.literal("rate_limit"),
   requests_per_minute: z.int().min(1).max(REQUESTS_PER_MINUTE_MAX),
-  /** Default: all visitors together. */
-  per_client_ip: z.boolean().default(false),
+  per_client_ip: z.boolean().default(false).describe("Default: all visitors together."),
 });
 
 export const PolicyAction = z.discriminatedUnion("kind", [

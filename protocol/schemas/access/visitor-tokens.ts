@@ -8,8 +8,7 @@ const TTL_DEFAULT_SECONDS = 3_600;
 export const VISITOR_TOKEN_MAX_SECONDS = 86_400;
 
 export const MintVisitorToken = z.object({
-  /** The claim `sub`: who the visitor is. */
-  subject: SingleLineText(SUBJECT_MAX_CHARS),
+  subject: SingleLineText(SUBJECT_MAX_CHARS).describe("The claim `sub`: who the visitor is."),
   ttl_seconds: z.int().min(1).max(VISITOR_TOKEN_MAX_SECONDS).default(TTL_DEFAULT_SECONDS),
 });
 

@@ -40,10 +40,8 @@ export type MfaRequired = z.infer<typeof MfaRequired>;
 export const Entitlements = z.object({
   plan: z.enum(PLANS),
   trial_ends_at: Instant.nullable(),
-  /** null: tunnels do not expire. */
-  tunnel_ttl_seconds: z.int().nullable(),
-  /** null: unlimited. */
-  max_reserved_subdomains: z.int().nullable(),
+  tunnel_ttl_seconds: z.int().nullable().describe("null: tunnels do not expire."),
+  max_reserved_subdomains: z.int().nullable().describe("null: unlimited."),
   inspector_retention_days: z.int(),
   tunnel_password: z.boolean(),
   edge_identity_gate: z.boolean(),
@@ -52,11 +50,11 @@ export const Entitlements = z.object({
 export type Entitlements = z.infer<typeof Entitlements>;
 
 export const Me = AccountSummary.extend({
-  /** false: the account signs in through a provider only. */
-  has_password: z.boolean(),
+  has_password: z.boolean().describe("false: the account signs in through a provider only."),
   mfa_enabled: z.boolean(),
-  /** When a mailed link can remove the second factor; null: no removal is pending. */
-  mfa_removable_at: Instant.nullable(),
+  mfa_removable_at: Instant.nullable().describe(
+    "When a mailed link can remove the second factor; null: no removal is pending.",
+  ),
   entitlements: Entitlements,
 });
 export type Me = z.infer<typeof Me>;
@@ -69,14 +67,11 @@ export type AccessToken = z.infer<typeof AccessToken>;
 
 export const Session = z.object({
   id: z.uuid(),
-  /** `Firefox on Linux`, or the client's own user agent. */
-  device: z.string(),
+  device: z.string().describe("`Firefox on Linux`, or the client's own user agent."),
   ip: z.string(),
   createdAt: Instant,
-  /** Accurate to the minute while the session is used. */
-  lastSeenAt: Instant,
-  /** Whether it is the caller's own session. */
-  current: z.boolean(),
+  lastSeenAt: Instant.describe("Accurate to the minute while the session is used."),
+  current: z.boolean().describe("Whether it is the caller's own session."),
 });
 export type Session = z.infer<typeof Session>;
 export const SessionList = z.object({ sessions: z.array(Session) });
@@ -85,8 +80,12 @@ export type SessionList = z.infer<typeof SessionList>;
 export const PasswordReset = z.object({
   token: z.string(),
   new_password: z.string(),
-  /** true: the capability tokens and master keys that sessions of the account minted stay valid. */
-  keep_tokens: z.boolean().default(false),
+  keep_tokens: z
+    .boolean()
+    .default(false)
+    .describe(
+      "true: the capability tokens and master keys that sessions of the account minted stay valid.",
+    ),
 });
 
 /** A password, or a code of the second factor. */

@@ -12,8 +12,7 @@ export const DeviceAuthorization = z.object({
   user_code: z.string(),
   verification_uri: z.string(),
   verification_uri_complete: z.string(),
-  /** Seconds. */
-  interval: z.int(),
+  interval: z.int().describe("Seconds."),
   expires_in: z.int(),
 });
 export const DeviceCode = z.object({ device_code: z.string() });
@@ -35,7 +34,6 @@ export const Setup = z.object({
 });
 export const SetupResult = DeviceToken.extend({
   email: z.string(),
-  /** Set only when the caller chose none. */
-  password: z.string().optional(),
+  password: z.string().optional().describe("Set only when the caller chose none."),
 });
 export type SetupResult = z.infer<typeof SetupResult>;

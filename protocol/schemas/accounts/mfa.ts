@@ -3,8 +3,7 @@ import { z } from "zod";
 import { RECOVERY_CODE_COUNT } from "../../limits.ts";
 
 export const TotpEnrollment = z.object({
-  /** For a QR code. */
-  otpauth_uri: z.string(),
+  otpauth_uri: z.string().describe("For a QR code."),
   secret_base32: z.string(),
 });
 export type TotpEnrollment = z.infer<typeof TotpEnrollment>;

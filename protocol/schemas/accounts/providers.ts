@@ -9,10 +9,16 @@ export const Providers = z.object({ providers: z.array(ProviderName) });
 export type Providers = z.infer<typeof Providers>;
 
 export const StartSignIn = z.object({
-  /** A path of this service. Anything else counts as `/`. */
-  return_to: z.string().default("/"),
-  /** Set by the redirect to the service's primary host, so that there is never a second redirect. */
-  moved: z.string().optional(),
+  return_to: z
+    .string()
+    .default("/")
+    .describe("A path of this service. Anything else counts as `/`."),
+  moved: z
+    .string()
+    .optional()
+    .describe(
+      "Set by the redirect to the service's primary host, so that there is never a second redirect.",
+    ),
 });
 
 /** The query of a provider's redirect back. The route checks whether it is complete, after it has removed its cookie. */

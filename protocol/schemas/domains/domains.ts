@@ -14,13 +14,12 @@ export const CustomDomain = z.object({
   id: z.uuid(),
   domain: z.string(),
   verified: z.boolean(),
-  /** The required value of the TXT record at `_svc-challenge.<domain>`. */
-  verificationToken: z.string(),
-  /**
-   * Since when the record of a verified domain has been missing: the domain is released after 7 days. null: it was there
-   * at the last check.
-   */
-  proofMissingSince: Instant.nullable(),
+  verificationToken: z
+    .string()
+    .describe("The required value of the TXT record at `_svc-challenge.<domain>`."),
+  proofMissingSince: Instant.nullable().describe(
+    "Since when the record of a verified domain has been missing: the domain is released after 7 days. null: it was there at the last check.",
+  ),
   boundTunnelId: z.uuid().nullable(),
 });
 export type CustomDomain = z.infer<typeof CustomDomain>;

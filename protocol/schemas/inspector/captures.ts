@@ -27,74 +27,83 @@ export type CaptureState = z.infer<typeof CaptureState>;
 export const CaptureSummary = z.object({
   id: z.uuid(),
   tunnel_id: z.uuid(),
-  /** When the request was received. */
-  timestamp: Instant,
+  timestamp: Instant.describe("When the request was received."),
   method: z.string(),
-  /** Without the query. */
-  path: z.string(),
-  /** The status that the visitor got; null until then. */
-  status: z.int().nullable(),
-  /** Until the head of the response was received; null until then. */
-  latency_ms: z.int().nullable(),
-  /** Until the request was finished; null until then. */
-  duration_ms: z.int().nullable(),
-  /** Bytes of the whole body, or of all the messages of a WebSocket, stored or not. */
-  request_size: z.int(),
+  path: z.string().describe("Without the query."),
+  status: z.int().nullable().describe("The status that the visitor got; null until then."),
+  latency_ms: z
+    .int()
+    .nullable()
+    .describe("Until the head of the response was received; null until then."),
+  duration_ms: z.int().nullable().describe("Until the request was finished; null until then."),
+  request_size: z
+    .int()
+    .describe("Bytes of the whole body, or of all the messages of a WebSocket, stored or not."),
   response_size: z.int(),
   client_ip: z.string(),
   kind: CaptureKind,
   state: CaptureState,
-  /** Why there was no response of the local server, or no complete one. */
-  error: z.enum(Object.keys(STATUS_BY_CODE) as [ErrorCode, ...ErrorCode[]]).nullable(),
-  /** The request that this one replayed. */
-  replay_of: z.uuid().nullable(),
+  error: z
+    .enum(Object.keys(STATUS_BY_CODE) as [ErrorCode, ...ErrorCode[]])
+    .nullable()
+    .describe("Why there was no response of the local server, or no complete one."),
+  replay_of: z.uuid().nullable().describe("The request that this one replayed."),
 });
 export type CaptureSummary = z.infer<typeof CaptureSummary>;
 
 /** A message of a WebSocket. */
 export const CapturedMessage = z.object({
   timestamp: Instant,
-  /** The sender. */
-  from: z.enum(["client", "server"]),
+  from: z.enum(["client", "server"]).describe("The sender."),
   kind: z.enum(["text", "binary", "close"]),
-  /** Bytes of the whole message. */
-  size: z.int(),
-  /** Its first bytes in base64. For a close: two bytes of its code, then the reason. */
-  data: z.string(),
+  size: z.int().describe("Bytes of the whole message."),
+  data: z
+    .string()
+    .describe("Its first bytes in base64. For a close: two bytes of its code, then the reason."),
 });
 export type CapturedMessage = z.infer<typeof CapturedMessage>;
 
 /** A server-sent event. */
 export const CapturedSseEvent = z.object({
   timestamp: Instant,
-  /** Bytes of the whole event as it was sent, without the empty line that ends it. */
-  size: z.int(),
+  size: z
+    .int()
+    .describe("Bytes of the whole event as it was sent, without the empty line that ends it."),
   event: z.string(),
   id: z.string().nullable(),
-  /** Its beginning. */
-  data: z.string(),
+  data: z.string().describe("Its beginning."),
 });
 export type CapturedSseEvent = z.infer<typeof CapturedSseEvent>;
 
 export const CaptureDetail = CaptureSummary.extend({
-  /** As it was sent, without the question mark; null without a query. */
-  query: z.string().nullable(),
-  /**
-   * Names in lower case. Headers with the same name are joined by a comma, `set-cookie` by a line break.
-   * The value of a redacted header is `[redacted]`.
-   */
-  request_headers: z.record(z.string(), z.string()),
+  query: z
+    .string()
+    .nullable()
+    .describe("As it was sent, without the question mark; null without a query."),
+  request_headers: z
+    .record(z.string(), z.string())
+    .describe(
+      "Names in lower case. Headers with the same name are joined by a comma, `set-cookie` by a line break. The value of a redacted header is `[redacted]`.",
+    ),
   response_headers: z.record(z.string(), z.string()),
-  /** Base64 of the bytes as they were sent, whatever their encoding. */
-  request_body: z.string(),
+  request_body: z
+    .string()
+    .describe("Base64 of the bytes as they were sent, whatever their encoding."),
   response_body: z.string(),
-  /** Whether bytes of the body are missing: it was too long, or was not read, or bodies are not captured. */
-  truncated: z.object({ request: z.boolean(), response: z.boolean() }),
-  /** The newest of the `frames_total` messages of a WebSocket, oldest first. */
-  frames: z.array(CapturedMessage),
+  truncated: z
+    .object({ request: z.boolean(), response: z.boolean() })
+    .describe(
+      "Whether bytes of the body are missing: it was too long, or was not read, or bodies are not captured.",
+    ),
+  frames: z
+    .array(CapturedMessage)
+    .describe("The newest of the `frames_total` messages of a WebSocket, oldest first."),
   frames_total: z.int(),
-  /** The newest of the `events_total` events of an event stream. Empty when the stream is compressed. */
-  events: z.array(CapturedSseEvent),
+  events: z
+    .array(CapturedSseEvent)
+    .describe(
+      "The newest of the `events_total` events of an event stream. Empty when the stream is compressed.",
+    ),
   events_total: z.int(),
 });
 export type CaptureDetail = z.infer<typeof CaptureDetail>;
@@ -140,7 +149,6 @@ const DEFAULT_REDACTED = ["authorization", "cookie", "set-cookie", "proxy-author
 /** Which requests of a tunnel are captured, and which parts of them. */
 export const CaptureSettings = z.object({
   capture: z.boolean().default(true),
-  /** Names of headers whose values are never stored. */
   redactHeaders: z
     .array(
       z
@@ -151,9 +159,12 @@ export const CaptureSettings = z.object({
     )
     .max(REDACTED_HEADERS_MAX)
     .transform((names) => [...new Set(names)])
-    .default(DEFAULT_REDACTED),
-  /** Whether members may send a captured request again. */
-  allowReplay: z.boolean().default(false),
+    .default(DEFAULT_REDACTED)
+    .describe("Names of headers whose values are never stored."),
+  allowReplay: z
+    .boolean()
+    .default(false)
+    .describe("Whether members may send a captured request again."),
   bodies: z.boolean().default(true),
 });
 export type CaptureSettings = z.infer<typeof CaptureSettings>;

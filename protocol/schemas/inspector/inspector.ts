@@ -9,36 +9,44 @@ const INSPECTOR_LIST_DEFAULT_ROWS = 100;
 const INSPECTOR_PATH_MAX_CHARS = 1_000;
 
 export const InspectorQuery = z.object({
-  /** Default: the tunnels of the organization that were served most recently. */
-  tunnel_id: z.uuid().toLowerCase().optional(),
+  tunnel_id: z
+    .uuid()
+    .toLowerCase()
+    .optional()
+    .describe("Default: the tunnels of the organization that were served most recently."),
   limit: z.coerce
     .number()
     .int()
     .min(1)
     .max(INSPECTOR_LIST_MAX_ROWS)
     .default(INSPECTOR_LIST_DEFAULT_ROWS),
-  /** The id of the last request of the previous page. */
-  after: z.uuid().toLowerCase().optional(),
+  after: z
+    .uuid()
+    .toLowerCase()
+    .optional()
+    .describe("The id of the last request of the previous page."),
   method: z
     .string()
     .max(METHOD_MAX_CHARS)
     .regex(FIELD_NAME_RULE[0], "must be an HTTP method")
     .toUpperCase()
     .optional(),
-  /** `404`, or `4xx`. */
   status: z
     .string()
     .regex(/^[1-5](\d\d|[xX]{2})$/, "must be a status such as 404, or a class such as 4xx")
-    .optional(),
-  /** A part of the path. */
+    .optional()
+    .describe("`404`, or `4xx`."),
   path: z
     .string()
     .min(1)
     .max(INSPECTOR_PATH_MAX_CHARS)
     .regex(...STORABLE_RULE)
-    .optional(),
-  /** RFC 3339. Older requests are not returned. */
-  since: z.iso.datetime({ offset: true }).optional(),
+    .optional()
+    .describe("A part of the path."),
+  since: z.iso
+    .datetime({ offset: true })
+    .optional()
+    .describe("RFC 3339. Older requests are not returned."),
 });
 export type InspectorQuery = z.output<typeof InspectorQuery>;
 

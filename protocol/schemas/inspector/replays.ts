@@ -26,32 +26,31 @@ export const ReplayRequest = z
       .regex(/^\/[!-~]*$/, 'must start with "/" and have only visible ASCII characters')
       .regex(/^[^?#]*$/, "must not contain a query or a fragment")
       .optional(),
-    /** Without the question mark. null: without a query. */
     query: z
       .string()
       .max(REPLAY_TARGET_MAX_CHARS)
       .regex(/^[!-~]*$/, "must have only visible ASCII characters")
       .regex(/^[^#]*$/, "must not contain a fragment")
       .nullable()
-      .optional(),
-    /** By name. null removes the header. */
+      .optional()
+      .describe("Without the question mark. null: without a query."),
     headers: z
       .record(SettableName, HeaderValue.nullable())
       .refine(
         (lines) => Object.keys(lines).length <= REPLAY_MAX_HEADERS,
         `must have at most ${REPLAY_MAX_HEADERS} headers`,
       )
-      .optional(),
-    /** The body as text. */
+      .optional()
+      .describe("By name. null removes the header."),
     body: z
       .string()
       .refine(
         (text) => toUtf8(text).length <= REPLAY_BODY_MAX_BYTES,
         `must have at most ${REPLAY_BODY_MAX_BYTES} bytes`,
       )
-      .optional(),
-    /** The body as any bytes. */
-    body_base64: z.base64().max(BASE64_MAX_CHARS).optional(),
+      .optional()
+      .describe("The body as text."),
+    body_base64: z.base64().max(BASE64_MAX_CHARS).optional().describe("The body as any bytes."),
   })
   .refine(({ body, body_base64 }) => body === undefined || body_base64 === undefined, {
     path: ["body_base64"],
@@ -66,18 +65,19 @@ const Lines = z.record(z.string(), z.string());
 
 /** One difference between two JSON bodies. */
 export const Difference = z.object({
-  /** A JSON pointer (RFC 6901); "" is the whole document. */
-  path: z.string(),
-  /** In JSON, shortened. null: the value does not exist. */
-  original: z.string().nullable(),
+  path: z.string().describe('A JSON pointer (RFC 6901); "" is the whole document.'),
+  original: z.string().nullable().describe("In JSON, shortened. null: the value does not exist."),
   replayed: z.string().nullable(),
 });
 export type Difference = z.infer<typeof Difference>;
 
 /** Two responses side by side. */
 export const Comparison = z.object({
-  /** Whether status, body and headers are equal, except headers that always change, such as `date`. */
-  same: z.boolean(),
+  same: z
+    .boolean()
+    .describe(
+      "Whether status, body and headers are equal, except headers that always change, such as `date`.",
+    ),
   status: Pair(z.int().nullable()).extend({ same: z.boolean() }),
   headers: z.object({
     added: Lines,
@@ -85,26 +85,31 @@ export const Comparison = z.object({
     changed: z.record(z.string(), Pair(z.string())),
   }),
   body: z.object({
-    /** Whether they are equal byte for byte after decompression, as far as both were stored. */
-    same: z.boolean(),
-    /** One of them was truncated, or not stored: only the stored part is compared. */
-    cut: z.boolean(),
-    /** In bytes, as they were sent. */
-    size: Pair(z.int()),
-    /** The position of the first byte that differs; null when they are equal. */
-    first_difference: z.int().nullable(),
-    /** null unless both are JSON. Empty when both have the same value. */
-    differences: z.array(Difference).nullable(),
-    /** Whether there are more differences than are listed. */
-    more_differences: z.boolean(),
+    same: z
+      .boolean()
+      .describe(
+        "Whether they are equal byte for byte after decompression, as far as both were stored.",
+      ),
+    cut: z
+      .boolean()
+      .describe("One of them was truncated, or not stored: only the stored part is compared."),
+    size: Pair(z.int()).describe("In bytes, as they were sent."),
+    first_difference: z
+      .int()
+      .nullable()
+      .describe("The position of the first byte that differs; null when they are equal."),
+    differences: z
+      .array(Difference)
+      .nullable()
+      .describe("null unless both are JSON. Empty when both have the same value."),
+    more_differences: z.boolean().describe("Whether there are more differences than are listed."),
   }),
   latency_ms: Pair(z.number().nullable()),
 });
 export type Comparison = z.infer<typeof Comparison>;
 
 export const ReplayResult = z.object({
-  /** The id of the new captured request. */
-  id: z.uuid(),
+  id: z.uuid().describe("The id of the new captured request."),
   replay_of: z.uuid(),
   comparison: Comparison,
 });

@@ -22,10 +22,8 @@ export const WATCH_CLOSE = {
 export type WatchCloseName = keyof typeof WATCH_CLOSE;
 
 export const WatchQuery = z.object({
-  /** Default: all tunnels of the organization. */
-  tunnel_id: z.uuid().optional(),
-  /** `1`: a message may contain several requests. */
-  batch: z.enum(["0", "1"]).default("0"),
+  tunnel_id: z.uuid().optional().describe("Default: all tunnels of the organization."),
+  batch: z.enum(["0", "1"]).default("0").describe("`1`: a message may contain several requests."),
 });
 
 /** A message to a watcher. One without `type` is a captured request itself. */

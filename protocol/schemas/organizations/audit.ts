@@ -10,8 +10,10 @@ export const AuditEvent = z.object({
   action: AuditAction,
   resourceType: z.enum(AUDIT_RESOURCES),
   resourceId: z.string(),
-  /** null: no one was signed in, or the account has been deleted. */
-  userEmail: z.string().nullable(),
+  userEmail: z
+    .string()
+    .nullable()
+    .describe("null: no one was signed in, or the account has been deleted."),
   ipAddress: z.string().nullable(),
   metadata: z.record(z.string(), z.unknown()),
 });
@@ -22,16 +24,18 @@ export const PersonalEvent = AuditEvent.extend({ organizationId: z.uuid().nullab
 export type PersonalEvent = z.infer<typeof PersonalEvent>;
 
 export const EventQuery = PageQuery.extend({
-  /** RFC 3339. Older events are left out. */
-  start_time: z.iso.datetime({ offset: true }).optional(),
+  start_time: z.iso
+    .datetime({ offset: true })
+    .optional()
+    .describe("RFC 3339. Older events are left out."),
   action: z
     .string()
     .regex(/^[a-z_]+$/, "must be the name of an audit action")
     .optional(),
-  /** The id or the email address of the user who did it. */
   actor: z
     .string()
     .max(EMAIL_MAX_CHARS)
     .regex(...ONE_LINE_RULE)
-    .optional(),
+    .optional()
+    .describe("The id or the email address of the user who did it."),
 });

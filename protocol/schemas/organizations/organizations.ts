@@ -14,8 +14,7 @@ export const Organization = z.object({
   id: z.uuid(),
   name: z.string(),
   slug: z.string(),
-  /** The caller's role. */
-  role: OrganizationRole,
+  role: OrganizationRole.describe("The caller's role."),
   plan: z.enum(PLANS),
   approval_status: z.enum(APPROVAL_STATUSES),
   /** For the traffic of all tokens together. null: no limit. */
@@ -26,8 +25,7 @@ export type Organization = z.infer<typeof Organization>;
 
 export const CreateOrganization = z.object({
   name: NameInMails(ORGANIZATION_NAME_MAX_CHARS),
-  /** Default: derived from the name. */
-  slug: Label.optional(),
+  slug: Label.optional().describe("Default: derived from the name."),
 });
 export const RenameOrganization = z.object({ name: NameInMails(ORGANIZATION_NAME_MAX_CHARS) });
 

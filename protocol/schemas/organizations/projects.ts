@@ -8,8 +8,9 @@ export const Project = z.object({
   id: z.uuid(),
   slug: z.string(),
   name: z.string(),
-  /** Every organization has a default project permanently; its tunnels have no suffix. */
-  isDefault: z.boolean(),
+  isDefault: z
+    .boolean()
+    .describe("Every organization has a default project permanently; its tunnels have no suffix."),
   createdAt: Instant,
 });
 export type Project = z.infer<typeof Project>;

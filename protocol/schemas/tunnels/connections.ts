@@ -3,8 +3,9 @@ import { z } from "zod";
 import { Instant } from "../scalars.ts";
 
 export const Connection = z.object({
-  /** Identifies one connection: an agent that reconnects gets another id. */
-  agent_id: z.uuid(),
+  agent_id: z
+    .uuid()
+    .describe("Identifies one connection: an agent that reconnects gets another id."),
   remote_ip: z.string(),
   connected_at: Instant,
   tunnels: z.array(z.uuid()),

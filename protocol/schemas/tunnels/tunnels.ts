@@ -18,15 +18,16 @@ const TtlSeconds = z
 export const CreateTunnel = z
   .object({
     localPort: LocalPort,
-    /** Default: a random name. */
-    subdomain: Label.optional(),
+    subdomain: Label.optional().describe("Default: a random name."),
     protocol: TunnelProtocol.default("http"),
     ttlSeconds: TtlSeconds.optional(),
     projectSlug: Label.optional(),
-    /** With protocol `tcp`: a port inside the range of a relay. Default: a free one. */
-    publicPort: PublicPort.optional(),
-    /** The relay of the port. Default: the connected relay with the most free ports. */
-    relayId: RELAY_ID.optional(),
+    publicPort: PublicPort.optional().describe(
+      "With protocol `tcp`: a port inside the range of a relay. Default: a free one.",
+    ),
+    relayId: RELAY_ID.optional().describe(
+      "The relay of the port. Default: the connected relay with the most free ports.",
+    ),
   })
   .superRefine(({ protocol, publicPort, relayId }, context) => {
     if (protocol === "tcp") return;
@@ -51,16 +52,21 @@ export const AgentConnectQuery = z
     project: Label.optional(),
     protocol: TunnelProtocol.default("http"),
     ttl: z.coerce.number().pipe(TtlSeconds).optional(),
-    /** From an agent that reconnects: the tunnel that it served. */
-    tunnel: z.uuid().optional(),
-    /** With protocol `tcp`: the public port that the agent wants. */
-    remote_port: z.coerce.number().pipe(PublicPort).optional(),
-    /** With protocol `tcp`: blocks that visitors may come from, separated by commas. */
+    tunnel: z
+      .uuid()
+      .optional()
+      .describe("From an agent that reconnects: the tunnel that it served."),
+    remote_port: z.coerce
+      .number()
+      .pipe(PublicPort)
+      .optional()
+      .describe("With protocol `tcp`: the public port that the agent wants."),
     allow: z
       .string()
       .transform((text) => text.split(","))
       .pipe(AllowedCidrs)
-      .optional(),
+      .optional()
+      .describe("With protocol `tcp`: blocks that visitors may come from, separated by commas."),
   })
   .superRefine(({ protocol, remote_port, allow }, context) => {
     if (protocol === "tcp") return;
@@ -90,10 +96,16 @@ export const Tunnel = z.object({
   status: TunnelStatus,
   protocol: TunnelProtocol,
   localPort: z.int(),
-  /** For a tunnel of protocol `tcp`: the port of its relay that visitors connect to. null for others. */
-  publicPort: z.int().nullable(),
-  /** Blocks that visitors may come from. null: from anywhere. */
-  allowedCidrs: z.array(z.string()).nullable(),
+  publicPort: z
+    .int()
+    .nullable()
+    .describe(
+      "For a tunnel of protocol `tcp`: the port of its relay that visitors connect to. null for others.",
+    ),
+  allowedCidrs: z
+    .array(z.string())
+    .nullable()
+    .describe("Blocks that visitors may come from. null: from anywhere."),
   agentConnected: z.boolean(),
   authEnabled: z.boolean(),
   edgeAuthEnabled: z.boolean(),

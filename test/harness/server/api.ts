@@ -22,6 +22,7 @@ import {
 } from "../../../protocol/limits.ts";
 import type { AccountSummary } from "../../../protocol/schemas/accounts/accounts.ts";
 import type { MintedToken } from "../../../protocol/schemas/tokens.ts";
+import { requireContract } from "../contract/responses.ts";
 import { insertAccount, PASSWORD, readServerConfig } from "./accounts.ts";
 import type { FakePorts, ServerKind } from "./server-kinds.ts";
 import { leaseServer } from "./server-pool.ts";
@@ -245,9 +246,12 @@ export function createCaller(server: TestServer, headers: Record<string, string>
       headers: { ...headers, ...(init.headers as Record<string, string> | undefined) },
     });
     const text = await response.text();
-    const isJson = response.headers.get("content-type")?.startsWith("application/json");
+    const { status, headers: received } = response;
+    const isJson = received.get("content-type")?.startsWith("application/json");
     const body = (isJson ? JSON.parse(text) : text) as Body;
-    return { status: response.status, body, headers: response.headers };
+    const sent = typeof init.body === "string" ? init.body : undefined;
+    await requireContract(server.url, { method, path, sent, status, headers: received, body });
+    return { status, body, headers: received };
   }
   const json = (body: unknown): RequestInit => ({
     headers: { "content-type": "application/json" },

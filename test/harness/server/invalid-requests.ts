@@ -1,18 +1,6 @@
 /** Generates invalid requests: examples that match a schema, and values to replace each part of them. */
 
-/** The part of JSON Schema that the API's own document uses. */
-export interface Schema {
-  type?: string | string[];
-  enum?: unknown[];
-  format?: string;
-  minimum?: number;
-  properties?: Record<string, Schema>;
-  additionalProperties?: Schema;
-  required?: string[];
-  items?: Schema;
-  oneOf?: Schema[];
-  anyOf?: Schema[];
-}
+import type { Schema } from "../../../workers/api/reference/openapi.ts";
 
 const HOSTILE_STRINGS = [
   "",
@@ -116,6 +104,8 @@ const EXAMPLES: Record<string, unknown> = {
 
 /** Generates one example for each alternative in the schema. */
 export function generateExamples(schema: Schema, name = ""): unknown[] {
+  const { additionalProperties } = schema;
+  if (schema.const !== undefined) return [schema.const];
   if (schema.enum) return schema.enum.slice(0, 1);
   const alternatives = schema.oneOf ?? schema.anyOf;
   if (alternatives) return alternatives.flatMap((one) => generateExamples(one, name));
@@ -124,8 +114,7 @@ export function generateExamples(schema: Schema, name = ""): unknown[] {
       return generateObjects(
         Object.entries(
           schema.properties ??
-            (schema.additionalProperties && { other: schema.additionalProperties }) ??
-            {},
+            (typeof additionalProperties === "object" ? { other: additionalProperties } : {}),
         ),
       );
     case "array":

@@ -1,25 +1,38 @@
 /** The routes of the API from its OpenAPI document, for tests that cover all of them. */
+import {
+  resolveReference,
+  type OpenApiDocument,
+  type Operation,
+} from "../../../workers/api/reference/openapi.ts";
 import type { Caller, TestApi } from "./api.ts";
 
-export interface Route {
+export interface Route extends Omit<Operation, "requestBody"> {
   method: string;
   /** With its parameters in braces. */
   path: string;
-  security?: unknown[];
-  requestBody?: unknown;
-  responses: Record<string, unknown>;
+  requestBody?: Operation["requestBody"];
 }
 
+/** @returns every operation, with the schemas of components in place of the references to them. */
 export async function readRoutes(api: TestApi): Promise<Route[]> {
-  const { body } = await api.anonymous.get<{
-    paths: Record<string, Record<string, Omit<Route, "method" | "path">>>;
-  }>("/openapi.json");
+  const { body } = await api.anonymous.get<OpenApiDocument>("/openapi.json");
   return Object.entries(body.paths).flatMap(([path, operations]) =>
     Object.entries(operations).map(([method, operation]) => ({
-      ...operation,
+      ...(resolveAll(body, operation) as Operation),
       method: method.toUpperCase(),
       path,
     })),
+  );
+}
+
+function resolveAll(document: OpenApiDocument, part: unknown): unknown {
+  if (typeof part !== "object" || part === null) return part;
+  if (Array.isArray(part)) return part.map((item) => resolveAll(document, item));
+  const { $ref, ...others } = part as { $ref?: string };
+  const whole =
+    $ref === undefined ? part : { ...(resolveReference(document, $ref) as object), ...others };
+  return Object.fromEntries(
+    Object.entries(whole).map(([key, value]) => [key, resolveAll(document, value)]),
   );
 }
 
@@ -27,16 +40,9 @@ export function formatRoute({ method, path }: Pick<Route, "method" | "path">): s
   return `${method} ${path}`;
 }
 
-/** These require credentials of agents or relays, not of people. */
-const FOR_MACHINES = new Set([
-  "/agent/connect",
-  "/agent/streams",
-  "/relays/connect",
-  "/tunnels/{id}/relay-ticket",
-]);
-
-export function isGuarded({ security, path }: Route): boolean {
-  return security !== undefined && !FOR_MACHINES.has(path);
+/** Whether a person's access token is required, and no other credential is accepted but those of machines too. */
+export function isGuarded({ security }: Route): boolean {
+  return security.some((scheme) => "accessToken" in scheme || "accessTokenSubprotocol" in scheme);
 }
 
 /** A value for every parameter, which names nothing that exists. Add new parameters here. */

@@ -20,28 +20,16 @@ import {
   listParts,
   replaceParts,
   type Part,
-  type Schema,
 } from "../../harness/server/invalid-requests.ts";
 import { createResources, type ResourceFinder } from "../../harness/server/resources.ts";
+import type { Schema } from "../../../workers/api/reference/openapi.ts";
 import { formatRoute, readRoutes, type Route } from "../../harness/server/routes.ts";
-
-interface Parameter {
-  name: string;
-  in: string;
-  required?: boolean;
-  schema: Schema;
-}
-
-interface DescribedRoute extends Route {
-  parameters?: Parameter[];
-  requestBody?: { content: Record<string, { schema: Schema }> };
-}
 
 type ErrorReply = Reply<Partial<ErrorBody> | null>;
 
 let api: TestApi;
 let owner: Person;
-let routes: DescribedRoute[];
+let routes: Route[];
 let findResource: ResourceFinder;
 /** Requests whose response was an internal error or no clear refusal. */
 let problems: string[];
@@ -62,7 +50,7 @@ beforeAll(async () => {
     },
   });
   owner = await api.owner();
-  routes = (await readRoutes(api)) as DescribedRoute[];
+  routes = await readRoutes(api);
   findResource = await createResources(api, owner);
 });
 afterAll(() => api.stop());
@@ -189,7 +177,7 @@ test("no body causes an internal error or an unclear refusal", { timeout: 600_00
 // ── Parameters ──
 
 /** The address of a route with valid parameters, except for those that are given. */
-function buildAddress(route: DescribedRoute, replaced: Record<string, string> = {}): string {
+function buildAddress(route: Route, replaced: Record<string, string> = {}): string {
   const resource = route.path.includes("{") ? findResource(route) : {};
   const query = new URLSearchParams();
   let path = route.path;

@@ -93,7 +93,7 @@ const EXCEPTIONS = ["POST /projects/{slug}/tokens", "GET /agent/connect", "GET /
 
 test("a master key is accepted by no other route", async () => {
   const { bearer } = await mintMaster(owner);
-  const routes = (await readRoutes(api)).filter(({ security }) => security !== undefined);
+  const routes = (await readRoutes(api)).filter(({ security }) => security.length > 0);
   for (const route of routes) {
     const name = formatRoute(route);
     if (EXCEPTIONS.includes(name)) continue;

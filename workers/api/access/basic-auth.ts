@@ -13,6 +13,7 @@ export const basicAuth = createRouter();
 
 basicAuth.openapi(
   route({
+    operationId: "setTunnelPassword",
     method: "put",
     path: "/tunnels/{id}/auth",
     summary: "Set the password that visitors of a tunnel need",
@@ -21,6 +22,7 @@ basicAuth.openapi(
     guard: allow("tunnels:write"),
     params: IdParams,
     body: SetBasicAuth,
+    example: { username: "visitor", password: "correct horse battery staple" },
     responses: { 200: jsonResponse("The password is in force.", BasicAuthState) },
     failures: ["upgrade_required", "unavailable"],
   }),
@@ -40,6 +42,7 @@ basicAuth.openapi(
 
 basicAuth.openapi(
   route({
+    operationId: "removeTunnelPassword",
     method: "delete",
     path: "/tunnels/{id}/auth",
     summary: "Remove the password of a tunnel",

@@ -26,6 +26,7 @@ const PROVIDER = "idp_a";
 
 identityGate.openapi(
   route({
+    operationId: "setIdentityGate",
     method: "put",
     path: "/tunnels/{id}/edge-auth",
     summary: "Require visitors of a tunnel to sign in",
@@ -64,6 +65,7 @@ identityGate.openapi(
 
 identityGate.openapi(
   route({
+    operationId: "removeIdentityGate",
     method: "delete",
     path: "/tunnels/{id}/edge-auth",
     summary: "Remove the sign-in of a tunnel",

@@ -10,6 +10,7 @@ export const ipAllowlist = createRouter();
 
 ipAllowlist.openapi(
   route({
+    operationId: "getIpAllowlist",
     method: "get",
     path: "/tunnels/{id}/ip-allowlist",
     summary: "Get the IP allowlist of a tunnel",
@@ -29,6 +30,7 @@ ipAllowlist.openapi(
 
 ipAllowlist.openapi(
   route({
+    operationId: "setIpAllowlist",
     method: "put",
     path: "/tunnels/{id}/ip-allowlist",
     summary: "Set the IP allowlist of a tunnel",
@@ -50,6 +52,7 @@ ipAllowlist.openapi(
 
 ipAllowlist.openapi(
   route({
+    operationId: "removeIpAllowlist",
     method: "delete",
     path: "/tunnels/{id}/ip-allowlist",
     summary: "Remove the IP allowlist of a tunnel",

@@ -13,6 +13,7 @@ export const maintenance = createRouter();
 
 maintenance.openapi(
   route({
+    operationId: "startMaintenance",
     method: "put",
     path: "/tunnels/{id}/maintenance",
     summary: "Start maintenance of a tunnel",
@@ -36,6 +37,7 @@ maintenance.openapi(
 
 maintenance.openapi(
   route({
+    operationId: "endMaintenance",
     method: "delete",
     path: "/tunnels/{id}/maintenance",
     summary: "End the maintenance of a tunnel",

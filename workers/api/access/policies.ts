@@ -20,6 +20,7 @@ export const policies = createRouter();
 
 policies.openapi(
   route({
+    operationId: "getTrafficPolicy",
     method: "get",
     path: "/tunnels/{id}/policy",
     summary: "Get the traffic policy of a tunnel",
@@ -39,6 +40,7 @@ policies.openapi(
 
 policies.openapi(
   route({
+    operationId: "setTrafficPolicy",
     method: "put",
     path: "/tunnels/{id}/policy",
     summary: "Set the traffic policy of a tunnel",
@@ -46,6 +48,12 @@ policies.openapi(
     guard: allow("tunnels:write"),
     params: IdParams,
     body: TrafficPolicy,
+    example: {
+      actions: [
+        { kind: "deny", path_prefix: "/admin" },
+        { kind: "rate_limit", requests_per_minute: 60, per_client_ip: true },
+      ],
+    },
     responses: { 200: jsonResponse("The policy is in force.", TunnelPolicy) },
     failures: ["bad_policy", "unavailable"],
   }),
@@ -64,6 +72,7 @@ policies.openapi(
 
 policies.openapi(
   route({
+    operationId: "removeTrafficPolicy",
     method: "delete",
     path: "/tunnels/{id}/policy",
     summary: "Remove the traffic policy of a tunnel",

@@ -58,6 +58,7 @@ const endAttempt = createMiddleware<ApiEnv>(async (c, next) => {
 
 visitorSignIn.openapi(
   route({
+    operationId: "startVisitorSignIn",
     method: "get",
     path: START,
     summary: "Sign in to visit a tunnel",
@@ -65,6 +66,8 @@ visitorSignIn.openapi(
     middleware: forBrowsers,
     guard: rateLimited,
     query: StartVisitorSignIn,
+    setsCookie: true,
+    hasErrorPages: true,
     responses: { 302: { description: "Redirects to the provider." } },
     failures: ["not_found", "provider_not_configured", "unavailable"],
   }),
@@ -73,11 +76,14 @@ visitorSignIn.openapi(
 
 visitorSignIn.openapi(
   route({
+    operationId: "completeVisitorSignIn",
     method: "get",
     path: "/edge-auth/callback",
     summary: "Complete the sign-in of a visitor",
     middleware: [forBrowsers, endAttempt],
     query: ProviderCallback,
+    setsCookie: true,
+    hasErrorPages: true,
     responses: {
       302: {
         description:

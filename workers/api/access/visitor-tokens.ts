@@ -15,6 +15,7 @@ export const visitorTokens = createRouter();
 
 visitorTokens.openapi(
   route({
+    operationId: "mintVisitorToken",
     method: "post",
     path: "/tunnels/{id}/visitor-tokens",
     summary: "Mint a token for a visitor of a tunnel",

@@ -52,6 +52,7 @@ export const auth = createRouter();
 
 auth.openapi(
   route({
+    operationId: "signUp",
     method: "post",
     path: "/auth/signup",
     summary: "Sign up",
@@ -79,6 +80,7 @@ auth.openapi(
 
 auth.openapi(
   route({
+    operationId: "verifyEmail",
     method: "post",
     path: "/auth/verify-email-otp",
     summary: "Verify an email address with the code from the email",
@@ -122,6 +124,7 @@ auth.openapi(
 
 auth.openapi(
   route({
+    operationId: "resendVerificationCode",
     method: "post",
     path: "/auth/resend-verify-otp",
     summary: "Send another verification code",
@@ -144,11 +147,13 @@ auth.openapi(
 
 auth.openapi(
   route({
+    operationId: "logIn",
     method: "post",
     path: "/auth/login",
     summary: "Log in",
     guard: rateLimited,
     body: Credentials,
+    setsCookie: true,
     responses: {
       200: jsonResponse(
         "Logged in; sets the `qnt_refresh` cookie. Or a two-factor authentication challenge.",
@@ -174,6 +179,7 @@ auth.openapi(
 
 auth.openapi(
   route({
+    operationId: "getAccount",
     method: "get",
     path: "/auth/me",
     summary: "Get the account that is signed in, and what its plan includes",

@@ -42,6 +42,7 @@ export const cli = createRouter();
 
 cli.openapi(
   route({
+    operationId: "startDeviceAuthorization",
     method: "post",
     path: "/auth/cli/start",
     summary: "Request a token for a machine",
@@ -81,6 +82,7 @@ cli.openapi(
 
 cli.openapi(
   route({
+    operationId: "pollDeviceAuthorization",
     method: "post",
     path: "/auth/cli/poll",
     summary: "Wait until the request was approved",
@@ -118,6 +120,7 @@ cli.openapi(
 
 cli.openapi(
   route({
+    operationId: "getDeviceAuthorization",
     method: "get",
     path: "/auth/cli/request",
     summary: "Get the pending request for a user code",
@@ -140,6 +143,7 @@ cli.openapi(
 
 cli.openapi(
   route({
+    operationId: "approveDeviceAuthorization",
     method: "post",
     path: "/auth/cli/authorize",
     summary: "Approve the request of a machine",

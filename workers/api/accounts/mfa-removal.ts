@@ -26,6 +26,7 @@ export const mfaRemoval = createRouter();
 
 mfaRemoval.openapi(
   route({
+    operationId: "requestMfaRemoval",
     method: "post",
     path: "/auth/mfa/removal",
     summary: "Request the removal of a second factor that you cannot pass",
@@ -55,6 +56,7 @@ mfaRemoval.openapi(
 
 mfaRemoval.openapi(
   route({
+    operationId: "completeMfaRemoval",
     method: "post",
     path: "/auth/mfa/removal/complete",
     summary: "Remove the second factor with the mailed link",
@@ -88,6 +90,7 @@ mfaRemoval.openapi(
 
 mfaRemoval.openapi(
   route({
+    operationId: "cancelMfaRemoval",
     method: "post",
     path: "/auth/mfa/removal/cancel",
     summary: "Cancel the removal of the second factor with the mailed link",
@@ -106,6 +109,7 @@ mfaRemoval.openapi(
 
 mfaRemoval.openapi(
   route({
+    operationId: "cancelOwnMfaRemoval",
     method: "delete",
     path: "/auth/mfa/removal",
     summary: "Cancel the removal of your second factor",

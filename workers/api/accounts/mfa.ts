@@ -57,12 +57,14 @@ const Pending = z.object({ userId: z.string(), secret: z.string(), expiresAt: z.
 
 mfa.openapi(
   route({
+    operationId: "startMfaEnrollment",
     method: "post",
     path: "/auth/mfa/enroll",
     summary: "Get a secret for an authenticator app",
     description:
       "Nothing is stored: the encrypted secret is in a cookie of the caller until it is confirmed. The session must be fresh: its sign-in or `POST /auth/reauthenticate` is at most 10 minutes ago.",
     guard: ownAccount,
+    setsCookie: true,
     responses: {
       200: jsonResponse("The secret. Confirm it with a code from the app.", TotpEnrollment),
     },
@@ -81,6 +83,7 @@ mfa.openapi(
 
 mfa.openapi(
   route({
+    operationId: "enableMfa",
     method: "post",
     path: "/auth/mfa/enroll/verify",
     summary: "Turn two-factor authentication on",
@@ -88,6 +91,7 @@ mfa.openapi(
       "Confirms the secret with a code from the authenticator app. The session must still be fresh. The other sessions of the account end.",
     guard: ownAccount,
     body: ConfirmTotpEnrollment,
+    setsCookie: true,
     responses: {
       200: jsonResponse(
         "Two-factor authentication is on. The recovery codes are shown only once.",
@@ -133,12 +137,14 @@ mfa.openapi(
 
 mfa.openapi(
   route({
+    operationId: "disableMfa",
     method: "post",
     path: "/auth/mfa/disable",
     summary: "Turn two-factor authentication off",
     description: "Requires the password or a recovery code, since an access token could be stolen.",
     guard: [rateLimited, ownAccount],
     optionalBody: DisableMfa,
+    example: { password: "correct horse battery staple" },
     responses: {
       200: jsonResponse(
         "Two-factor authentication is off, and its recovery codes are deleted.",
@@ -180,11 +186,14 @@ mfa.openapi(
 
 mfa.openapi(
   route({
+    operationId: "completeLogin",
     method: "post",
     path: "/auth/login/mfa",
     summary: "Complete a login that requires two-factor authentication",
     guard: rateLimited,
     body: VerifyMfaChallenge,
+    example: { challenge_token: "Vb3nQ0…", code: "123456" },
+    setsCookie: true,
     responses: { 200: jsonResponse("Logged in; sets the `qnt_refresh` cookie.", AccountSummary) },
     failures: ["unauthorized"],
   }),

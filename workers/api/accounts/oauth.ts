@@ -60,6 +60,7 @@ function cookieScope(c: ApiContext) {
 
 oauth.openapi(
   route({
+    operationId: "listSignInProviders",
     method: "get",
     path: "/auth/providers",
     summary: "List the providers for signing in",
@@ -69,15 +70,20 @@ oauth.openapi(
   (c) => c.json({ providers: listConfiguredProviders(c.env, c.var.config) }, 200),
 );
 
+const OPERATION_SUFFIXES: Record<ProviderName, string> = { idp_a: "IdpA", idp_b: "IdpB" };
+
 for (const name of PROVIDERS) {
   oauth.openapi(
     route({
+      operationId: `startSignInWith${OPERATION_SUFFIXES[name]}`,
       method: "get",
       path: `/auth/oauth/${name}/start`,
       summary: `Sign in with ${name}`,
       middleware: forBrowsers,
       guard: rateLimited,
       query: StartSignIn,
+      setsCookie: true,
+      hasErrorPages: true,
       responses: { 302: { description: "Redirects to the provider." } },
       failures: ["provider_not_configured", "unavailable"],
     }),
@@ -86,12 +92,15 @@ for (const name of PROVIDERS) {
 
   oauth.openapi(
     route({
+      operationId: `completeSignInWith${OPERATION_SUFFIXES[name]}`,
       method: "get",
       path: `/auth/oauth/${name}/callback`,
       summary: `Complete the sign-in with ${name}`,
       middleware: [forBrowsers, endAttempt],
       guard: rateLimited,
       query: ProviderCallback,
+      setsCookie: true,
+      hasErrorPages: true,
       responses: {
         302: {
           description:

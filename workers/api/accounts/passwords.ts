@@ -31,6 +31,7 @@ export const passwords = createRouter();
 
 passwords.openapi(
   route({
+    operationId: "requestPasswordReset",
     method: "post",
     path: "/auth/forgot",
     summary: "Request a password reset",
@@ -57,6 +58,7 @@ passwords.openapi(
 
 passwords.openapi(
   route({
+    operationId: "resetPassword",
     method: "post",
     path: "/auth/reset",
     summary: "Set a new password with the token from the email",

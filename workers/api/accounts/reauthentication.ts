@@ -24,6 +24,7 @@ export const reauthentication = createRouter();
 
 reauthentication.openapi(
   route({
+    operationId: "reauthenticate",
     method: "post",
     path: "/auth/reauthenticate",
     summary: "Prove again who you are",
@@ -31,6 +32,7 @@ reauthentication.openapi(
       "With the password, or a code of the authenticator app. An account that signs in through a provider only signs in again instead: a new session is fresh.",
     guard: [rateLimited, allow("account:self")],
     body: Reauthenticate,
+    example: { password: "correct horse battery staple" },
     responses: { 200: jsonResponse("The session is fresh for 10 minutes.", Status) },
     failures: ["unavailable"],
   }),

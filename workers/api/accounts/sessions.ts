@@ -24,6 +24,7 @@ import {
   notFound,
   route,
   type ApiContext,
+  type Guard,
 } from "../route.ts";
 import { describeDevice } from "./device-name.ts";
 import { rateLimited } from "../rate-limit.ts";
@@ -31,19 +32,24 @@ import { clearRefreshCookie, readRefreshCookie, setRefreshCookie } from "./refre
 
 export const sessions = createRouter();
 
+/** The handler reads the cookie. */
+const refreshCookie: Guard = { security: ["refreshCookie"], failures: ["unauthorized"] };
+
 sessions.openapi(
   route({
+    operationId: "refreshSession",
     method: "post",
     path: "/auth/refresh",
     summary: "Renew the access token with the refresh cookie",
     description:
       "`user_id` is whose session the caller expects. A cookie of another user's session is refused with 401 and stays valid. So are two cookies of the name, and, for a browser on https, a cookie without its companion `__Host-qnt_binding`.",
-    guard: rateLimited,
+    guard: [rateLimited, refreshCookie],
     query: RenewSession,
+    setsCookie: true,
     responses: {
       200: jsonResponse("A new access token. The refresh cookie is replaced too.", AccessToken),
     },
-    failures: ["unauthorized", "forbidden"],
+    failures: ["forbidden"],
   }),
   async (c) => {
     refuseForeignOrigin(c);
@@ -75,10 +81,12 @@ sessions.openapi(
 
 sessions.openapi(
   route({
+    operationId: "logOut",
     method: "post",
     path: "/auth/logout",
     summary: "Log out",
     guard: allow("account:self"),
+    setsCookie: true,
     responses: {
       200: jsonResponse("The session has ended, and its tokens are no longer valid.", Ok),
     },
@@ -93,6 +101,7 @@ sessions.openapi(
 
 sessions.openapi(
   route({
+    operationId: "listSessions",
     method: "get",
     path: "/auth/sessions",
     summary: "List the sessions of the account",
@@ -108,11 +117,13 @@ sessions.openapi(
 
 sessions.openapi(
   route({
+    operationId: "endSession",
     method: "delete",
     path: "/auth/sessions/{id}",
     summary: "End a session",
     guard: allow("account:self"),
     params: IdParams,
+    setsCookie: true,
     responses: {
       200: jsonResponse("The session has ended, and its tokens are no longer valid.", Ok),
     },

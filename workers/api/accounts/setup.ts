@@ -20,6 +20,7 @@ export const setup = createRouter();
 
 setup.openapi(
   route({
+    operationId: "setUpServer",
     method: "post",
     path: "/setup",
     summary: "Create the owner's account of a server",

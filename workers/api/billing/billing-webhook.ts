@@ -29,12 +29,14 @@ const SIGNATURE_HEADER = "stripe-signature";
 
 billingWebhook.openapi(
   route({
+    operationId: "receiveBillingEvent",
     method: "post",
     path: "/billing/webhook",
     summary: "Deliver an event of the payment provider",
     description: `The body is an event, signed in \`${SIGNATURE_HEADER}\` (\`t=…,v1=…\`) no longer than five minutes ago.`,
+    rawBody: "application/json",
     responses: { 200: jsonResponse("Processed. The event need not be sent again.", Ok) },
-    failures: ["unauthorized", "billing_not_configured", "payload_too_large", "unavailable"],
+    failures: ["unauthorized", "billing_not_configured", "unavailable"],
   }),
   async (c) => {
     if (c.var.config.BILLING_MODE !== "payments") throw billingNotConfigured();

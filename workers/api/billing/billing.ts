@@ -29,6 +29,7 @@ export const billing = createRouter();
 
 billing.openapi(
   route({
+    operationId: "getBilling",
     method: "get",
     path: "/billing",
     summary: "Get the plan and the subscription of the organization",
@@ -45,6 +46,7 @@ billing.openapi(
 
 billing.openapi(
   route({
+    operationId: "startCheckout",
     method: "post",
     path: "/billing/checkout-session",
     summary: "Buy a plan",
@@ -72,6 +74,7 @@ billing.openapi(
 
 billing.openapi(
   route({
+    operationId: "openBillingPortal",
     method: "post",
     path: "/billing/portal",
     summary: "Open the billing portal: invoices, payment method, cancellation",
@@ -93,6 +96,7 @@ billing.openapi(
 
 billing.openapi(
   route({
+    operationId: "cancelMockSubscription",
     method: "post",
     path: "/billing/cancel",
     summary: "Cancel a mock subscription at once",

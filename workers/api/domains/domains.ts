@@ -44,6 +44,7 @@ export const domains = createRouter();
 
 domains.openapi(
   route({
+    operationId: "listDomains",
     method: "get",
     path: "/domains",
     summary: "List custom domains",
@@ -59,6 +60,7 @@ domains.openapi(
 
 domains.openapi(
   route({
+    operationId: "claimDomain",
     method: "post",
     path: "/domains",
     summary: "Claim a custom domain",
@@ -94,6 +96,7 @@ domains.openapi(
 
 domains.openapi(
   route({
+    operationId: "checkCertificateHost",
     method: "get",
     path: "/domains/allowed",
     summary: "Check whether a TLS proxy may request a certificate for a host",
@@ -115,6 +118,7 @@ domains.openapi(
 
 domains.openapi(
   route({
+    operationId: "releaseDomain",
     method: "delete",
     path: "/domains/{id}",
     summary: "Release a custom domain",
@@ -136,6 +140,7 @@ domains.openapi(
 
 domains.openapi(
   route({
+    operationId: "verifyDomain",
     method: "post",
     path: "/domains/{id}/verify",
     summary: "Verify a custom domain by its TXT record",
@@ -163,6 +168,7 @@ domains.openapi(
 
 domains.openapi(
   route({
+    operationId: "bindDomain",
     method: "put",
     path: "/domains/{id}/bind",
     summary: "Bind a custom domain to a tunnel",
@@ -208,6 +214,7 @@ domains.openapi(
 
 domains.openapi(
   route({
+    operationId: "unbindDomain",
     method: "delete",
     path: "/domains/{id}/bind",
     summary: "Unbind a custom domain",

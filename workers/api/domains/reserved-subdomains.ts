@@ -21,6 +21,7 @@ export const reservedSubdomains = createRouter();
 
 reservedSubdomains.openapi(
   route({
+    operationId: "listReservedSubdomains",
     method: "get",
     path: "/reserved-subdomains",
     summary: "List reserved subdomains",
@@ -39,6 +40,7 @@ reservedSubdomains.openapi(
 
 reservedSubdomains.openapi(
   route({
+    operationId: "reserveSubdomain",
     method: "post",
     path: "/reserved-subdomains",
     summary: "Reserve a subdomain",
@@ -66,6 +68,7 @@ reservedSubdomains.openapi(
 
 reservedSubdomains.openapi(
   route({
+    operationId: "releaseSubdomain",
     method: "delete",
     path: "/reserved-subdomains/{id}",
     summary: "Release a reserved subdomain",

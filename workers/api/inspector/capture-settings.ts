@@ -13,6 +13,7 @@ export const capturing = createRouter();
 
 capturing.openapi(
   route({
+    operationId: "getCaptureSettings",
     method: "get",
     path: "/tunnels/{id}/inspector",
     summary: "Get the capture settings of a tunnel",
@@ -30,6 +31,7 @@ capturing.openapi(
 
 capturing.openapi(
   route({
+    operationId: "setCaptureSettings",
     method: "put",
     path: "/tunnels/{id}/inspector",
     summary: "Set the capture settings of a tunnel",

@@ -33,6 +33,7 @@ function archiveResponse(description: string): { description: string; content: o
 
 inspector.openapi(
   route({
+    operationId: "listCapturedRequests",
     method: "get",
     path: "/inspector",
     summary: "List captured requests",
@@ -54,6 +55,7 @@ inspector.openapi(
 
 inspector.openapi(
   route({
+    operationId: "deleteCapturedRequests",
     method: "delete",
     path: "/inspector",
     summary: "Delete the captured requests of a tunnel",
@@ -75,6 +77,7 @@ inspector.openapi(
 
 inspector.openapi(
   route({
+    operationId: "exportCapturedRequests",
     method: "get",
     path: "/inspector/har",
     summary: "Export captured requests as an HTTP archive",
@@ -82,6 +85,7 @@ inspector.openapi(
       "HAR 1.2, with the requests that `GET /inspector` lists for the same query. A large archive omits bodies.",
     guard: allow("inspector:read"),
     query: InspectorQuery,
+    headers: ["Content-Disposition"],
     responses: { 200: archiveResponse("The archive, newest request first.") },
     failures: ["not_found", "unavailable"],
   }),
@@ -93,6 +97,7 @@ inspector.openapi(
 
 inspector.openapi(
   route({
+    operationId: "getCapturedRequest",
     method: "get",
     path: "/inspector/{id}",
     summary: "Get a captured request, with headers, bodies and messages",
@@ -109,11 +114,13 @@ inspector.openapi(
 
 inspector.openapi(
   route({
+    operationId: "exportCapturedRequest",
     method: "get",
     path: "/inspector/{id}/har",
     summary: "Export one captured request as an HTTP archive",
     guard: allow("inspector:read"),
     params: IdParams,
+    headers: ["Content-Disposition"],
     responses: { 200: archiveResponse("An archive (HAR 1.2) with one entry.") },
     failures: ["unavailable"],
   }),
@@ -125,6 +132,7 @@ inspector.openapi(
 
 inspector.openapi(
   route({
+    operationId: "getCapturedRequestAsCurl",
     method: "get",
     path: "/inspector/{id}/curl",
     summary: "Get a captured request as a curl command",
@@ -149,6 +157,7 @@ inspector.openapi(
 
 inspector.openapi(
   route({
+    operationId: "replayCapturedRequest",
     method: "post",
     path: "/inspector/{id}/replay",
     summary: "Replay a captured request",

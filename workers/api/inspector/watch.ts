@@ -20,42 +20,29 @@ import { ApiError } from "../../errors.ts";
 import { organizationObject } from "../../objects.ts";
 import { hasTunnel } from "../../store/tunnels/tunnels.ts";
 import { allowBySubprotocol } from "../guard.ts";
-import {
-  createRouter,
-  failureResponses,
-  invalidInput,
-  notFound,
-  type ApiContext,
-} from "../route.ts";
+import { createRouter, documentRoute, invalidInput, notFound, type ApiContext } from "../route.ts";
 import { getOfferedProtocols, requireUpgrade } from "../upgrade.ts";
 
 export const inspectorWatch = createRouter();
 
-const { middleware, security } = allowBySubprotocol("inspector:read");
+const watcher = allowBySubprotocol("inspector:read");
 
-inspectorWatch.openAPIRegistry.registerPath({
+documentRoute(inspectorWatch, {
+  operationId: "watchCapturedRequests",
   method: "get",
   path: "/inspector/ws",
   summary: "Watch captured requests as they happen",
   description:
     "A WebSocket (docs/live-view.md). The access token is sent as a subprotocol, `bearer.<jwt>`, because browsers cannot set other headers.",
-  security,
-  request: { query: WatchQuery },
+  guard: watcher,
+  query: WatchQuery,
   responses: {
     101: { description: "The WebSocket is open. Each message is one captured request." },
-    ...failureResponses(
-      "invalid_request",
-      "unauthorized",
-      "forbidden",
-      "not_found",
-      "upgrade_expected",
-      "rate_limited",
-      "unavailable",
-    ),
   },
+  failures: ["not_found", "upgrade_expected", "rate_limited", "unavailable"],
 });
 
-inspectorWatch.get("/inspector/ws", middleware, async (c) => {
+inspectorWatch.get("/inspector/ws", watcher.middleware, async (c) => {
   requireUpgrade(c, "Watchers connect over a WebSocket.");
   const query = WatchQuery.safeParse(c.req.query());
   if (!query.success) throw invalidInput({ target: "query", error: query.error });

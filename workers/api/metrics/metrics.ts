@@ -28,6 +28,7 @@ export const metrics = createRouter();
 
 metrics.openapi(
   route({
+    operationId: "getMetrics",
     method: "get",
     path: "/metrics",
     summary: "Get the number of tunnels, and their traffic of the last 24 hours",
@@ -55,6 +56,7 @@ metrics.openapi(
 
 metrics.openapi(
   route({
+    operationId: "getTimeSeries",
     method: "get",
     path: "/metrics/timeseries",
     summary: "Get the traffic of tunnels over time",
@@ -77,6 +79,7 @@ metrics.openapi(
 
 metrics.openapi(
   route({
+    operationId: "getPrometheusMetrics",
     method: "get",
     path: "/metrics/prometheus",
     summary: "Get metrics for Prometheus",
@@ -106,6 +109,7 @@ metrics.openapi(
 
 metrics.openapi(
   route({
+    operationId: "getUsage",
     method: "get",
     path: "/usage",
     summary: "Get the usage of the organization and of each token in a month",

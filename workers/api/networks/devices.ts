@@ -31,6 +31,7 @@ export const networkDevices = createNetworkRouter();
 
 networkDevices.openapi(
   route({
+    operationId: "listNetworkDevices",
     method: "get",
     path: "/private-networks/{id}/devices",
     summary: "List the devices of a private network",
@@ -49,6 +50,7 @@ networkDevices.openapi(
 
 networkDevices.openapi(
   route({
+    operationId: "enrollNetworkDevice",
     method: "post",
     path: "/private-networks/{id}/devices",
     summary: "Enroll a device in a private network",
@@ -89,6 +91,7 @@ networkDevices.openapi(
 
 networkDevices.openapi(
   route({
+    operationId: "removeNetworkDevice",
     method: "delete",
     path: "/private-networks/{id}/devices/{device_id}",
     summary: "Remove a device from a private network",
@@ -107,6 +110,7 @@ networkDevices.openapi(
 
 networkDevices.openapi(
   route({
+    operationId: "getNetworkDeviceConfig",
     method: "get",
     path: "/private-networks/{id}/devices/{device_id}/config",
     summary: "Get the WireGuard configuration of a device",

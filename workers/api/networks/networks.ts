@@ -14,6 +14,7 @@ export const networks = createNetworkRouter();
 
 networks.openapi(
   route({
+    operationId: "listPrivateNetworks",
     method: "get",
     path: "/private-networks",
     summary: "List private networks",
@@ -32,6 +33,7 @@ networks.openapi(
 
 networks.openapi(
   route({
+    operationId: "createPrivateNetwork",
     method: "post",
     path: "/private-networks",
     summary: "Create a private network",
@@ -61,6 +63,7 @@ networks.openapi(
 
 networks.openapi(
   route({
+    operationId: "getPrivateNetwork",
     method: "get",
     path: "/private-networks/{id}",
     summary: "Get a private network",
@@ -77,6 +80,7 @@ networks.openapi(
 
 networks.openapi(
   route({
+    operationId: "deletePrivateNetwork",
     method: "delete",
     path: "/private-networks/{id}",
     summary: "Delete a private network",

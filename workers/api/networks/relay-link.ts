@@ -7,30 +7,23 @@ import { isDraining } from "../../draining.ts";
 import { ApiError } from "../../errors.ts";
 import { relayObject } from "../../objects.ts";
 import { unauthorized } from "../guard.ts";
-import { createRouter, failureResponses, invalidInput, type ApiContext } from "../route.ts";
+import { createRouter, documentRoute, invalidInput, type ApiContext } from "../route.ts";
 import { requireUpgrade } from "../upgrade.ts";
 import { parseBearerSecret } from "../../../shared/bearer-token.ts";
 
 export const relayLink = createRouter();
 
-relayLink.openAPIRegistry.registerPath({
+documentRoute(relayLink, {
+  operationId: "connectRelay",
   method: "get",
   path: "/relays/connect",
   summary: "Connect a relay",
   description:
     "A WebSocket (docs/relay-protocol.md). The bearer is the secret that the operator has configured for the service and its relays.",
-  security: [{ bearer: [] }],
-  request: { query: RelayConnectQuery },
-  responses: {
-    101: { description: "The WebSocket is open." },
-    ...failureResponses(
-      "invalid_request",
-      "unauthorized",
-      "upgrade_expected",
-      "provider_not_configured",
-      "unavailable",
-    ),
-  },
+  guard: { security: ["relaySecret"], failures: ["unauthorized"] },
+  query: RelayConnectQuery,
+  responses: { 101: { description: "The WebSocket is open." } },
+  failures: ["upgrade_expected", "provider_not_configured", "unavailable"],
 });
 
 relayLink.get("/relays/connect", async (c) => {

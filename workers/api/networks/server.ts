@@ -31,6 +31,7 @@ export const networkServers = createNetworkRouter();
 
 networkServers.openapi(
   route({
+    operationId: "registerNetworkServer",
     method: "put",
     path: "/private-networks/{id}/server",
     summary: "Register the server of a private network",
@@ -73,6 +74,7 @@ networkServers.openapi(
 
 networkServers.openapi(
   route({
+    operationId: "removeNetworkServer",
     method: "delete",
     path: "/private-networks/{id}/server",
     summary: "Remove the server of a private network",
@@ -92,6 +94,7 @@ networkServers.openapi(
 
 networkServers.openapi(
   route({
+    operationId: "getNetworkServerConfig",
     method: "get",
     path: "/private-networks/{id}/server-config",
     summary: "Get the WireGuard configuration of the server",
@@ -127,6 +130,7 @@ networkServers.openapi(
 
 networkServers.openapi(
   route({
+    operationId: "createNetworkRelayTicket",
     method: "post",
     path: "/private-networks/{id}/relay-ticket",
     summary: "Get a relay ticket for a private network",

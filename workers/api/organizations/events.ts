@@ -19,6 +19,7 @@ export const events = createRouter();
 
 events.openapi(
   route({
+    operationId: "listEvents",
     method: "get",
     path: "/events",
     summary: "List the audit log of the organization",
@@ -39,6 +40,7 @@ events.openapi(
 
 events.openapi(
   route({
+    operationId: "listPersonalEvents",
     method: "get",
     path: "/me/events",
     summary: "List the audit log of the caller's account",

@@ -41,6 +41,7 @@ export const invitations = createRouter();
 
 invitations.openapi(
   route({
+    operationId: "listInvitations",
     method: "get",
     path: "/orgs/{id}/invitations",
     summary: "List invitations that can still be accepted",
@@ -57,6 +58,7 @@ invitations.openapi(
 
 invitations.openapi(
   route({
+    operationId: "createInvitation",
     method: "post",
     path: "/orgs/{id}/invitations",
     summary: "Invite an email address to an organization",
@@ -92,6 +94,7 @@ invitations.openapi(
 
 invitations.openapi(
   route({
+    operationId: "revokeInvitation",
     method: "delete",
     path: "/orgs/{id}/invitations/{invitation_id}",
     summary: "Revoke an invitation",
@@ -113,6 +116,7 @@ invitations.openapi(
 
 invitations.openapi(
   route({
+    operationId: "acceptInvitation",
     method: "post",
     path: "/invitations/accept",
     summary: "Accept an invitation",

@@ -29,6 +29,7 @@ export const members = createRouter();
 
 members.openapi(
   route({
+    operationId: "listMembers",
     method: "get",
     path: "/orgs/{id}/members",
     summary: "List the members of an organization",
@@ -47,6 +48,7 @@ members.openapi(
 
 members.openapi(
   route({
+    operationId: "changeMemberRole",
     method: "patch",
     path: "/orgs/{id}/members/{user_id}",
     summary: "Change the role of a member",
@@ -72,6 +74,7 @@ members.openapi(
 
 members.openapi(
   route({
+    operationId: "removeMember",
     method: "delete",
     path: "/orgs/{id}/members/{user_id}",
     summary: "Remove a member, or leave the organization",

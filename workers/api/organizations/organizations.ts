@@ -34,6 +34,7 @@ export const orgs = createRouter();
 
 orgs.openapi(
   route({
+    operationId: "listOrganizations",
     method: "get",
     path: "/orgs",
     summary: "List the organizations of the caller",
@@ -55,6 +56,7 @@ orgs.openapi(
 
 orgs.openapi(
   route({
+    operationId: "createOrganization",
     method: "post",
     path: "/orgs",
     summary: "Create an organization",
@@ -80,6 +82,7 @@ orgs.openapi(
 
 orgs.openapi(
   route({
+    operationId: "getOrganization",
     method: "get",
     path: "/orgs/{id}",
     summary: "Get an organization",
@@ -99,6 +102,7 @@ orgs.openapi(
 
 orgs.openapi(
   route({
+    operationId: "renameOrganization",
     method: "patch",
     path: "/orgs/{id}",
     summary: "Rename an organization",
@@ -116,6 +120,7 @@ orgs.openapi(
 
 orgs.openapi(
   route({
+    operationId: "deleteOrganization",
     method: "delete",
     path: "/orgs/{id}",
     summary: "Delete an organization",
@@ -133,6 +138,7 @@ orgs.openapi(
 
 orgs.openapi(
   route({
+    operationId: "setOrganizationBudget",
     method: "put",
     path: "/orgs/{id}/budget",
     summary: "Set the monthly budget of an organization",
@@ -158,6 +164,7 @@ orgs.openapi(
 
 orgs.openapi(
   route({
+    operationId: "switchOrganization",
     method: "post",
     path: "/orgs/{id}/switch",
     summary: "Switch to another organization",

@@ -42,6 +42,7 @@ export const projects = createRouter();
 
 projects.openapi(
   route({
+    operationId: "listProjects",
     method: "get",
     path: "/projects",
     summary: "List projects",
@@ -57,6 +58,7 @@ projects.openapi(
 
 projects.openapi(
   route({
+    operationId: "createProject",
     method: "post",
     path: "/projects",
     summary: "Create a project",
@@ -79,6 +81,7 @@ projects.openapi(
 
 projects.openapi(
   route({
+    operationId: "getProject",
     method: "get",
     path: "/projects/{slug}",
     summary: "Get a project",
@@ -96,6 +99,7 @@ projects.openapi(
 
 projects.openapi(
   route({
+    operationId: "renameProject",
     method: "patch",
     path: "/projects/{slug}",
     summary: "Rename a project",
@@ -114,6 +118,7 @@ projects.openapi(
 
 projects.openapi(
   route({
+    operationId: "deleteProject",
     method: "delete",
     path: "/projects/{slug}",
     summary: "Delete a project",
@@ -137,6 +142,7 @@ projects.openapi(
 
 projects.openapi(
   route({
+    operationId: "mintProjectToken",
     method: "post",
     path: "/projects/{slug}/tokens",
     summary: "Mint a token that is restricted to a project",

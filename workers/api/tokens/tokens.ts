@@ -45,6 +45,7 @@ export const tokens = createRouter();
 
 tokens.openapi(
   route({
+    operationId: "listTokens",
     method: "get",
     path: "/tokens",
     summary: "List capability tokens",
@@ -65,6 +66,7 @@ tokens.openapi(
 
 tokens.openapi(
   route({
+    operationId: "mintToken",
     method: "post",
     path: "/tokens",
     summary: "Mint a capability token",
@@ -83,6 +85,7 @@ tokens.openapi(
 
 tokens.openapi(
   route({
+    operationId: "mintMasterKey",
     method: "post",
     path: "/tokens/master",
     summary: "Mint a master key, which mints project tokens and cannot open tunnels",
@@ -110,6 +113,7 @@ tokens.openapi(
 
 tokens.openapi(
   route({
+    operationId: "revokeToken",
     method: "delete",
     path: "/tokens/{nonce}",
     summary: "Revoke a capability token",
@@ -137,6 +141,7 @@ tokens.openapi(
 
 tokens.openapi(
   route({
+    operationId: "rotateToken",
     method: "post",
     path: "/tokens/{nonce}/rotate",
     summary: "Replace a capability token with a new one",
@@ -169,6 +174,7 @@ tokens.openapi(
 
 tokens.openapi(
   route({
+    operationId: "setTokenBudget",
     method: "put",
     path: "/tokens/{nonce}/budget",
     summary: "Set the monthly budget of a token",

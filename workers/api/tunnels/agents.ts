@@ -14,29 +14,29 @@ import { AgentConnectQuery } from "../../../protocol/schemas/tunnels/tunnels.ts"
 import { describeError } from "../../errors.ts";
 import { log } from "../../../shared/log.ts";
 import { tunnelObject } from "../../objects.ts";
-import { createRouter, failureResponses, type ApiContext } from "../route.ts";
+import { createRouter, documentRoute, type ApiContext } from "../route.ts";
 import { ConnectionRefusedError, toConnectionRefusal, respondWithClose } from "./refusals.ts";
-import { getOfferedProtocols, requireUpgrade } from "../upgrade.ts";
+import { getOfferedProtocols } from "../upgrade.ts";
+import { requireAgentUpgrade, tokenVerifiedByHandler } from "../guard.ts";
 import { parseBearerToken } from "../../../shared/bearer-token.ts";
 
 export const agents = createRouter();
 
-agents.openAPIRegistry.registerPath({
+documentRoute(agents, {
+  operationId: "connectAgent",
   method: "get",
   path: "/agent/connect",
   summary: "Connect an agent",
   description:
     "A WebSocket (docs/agent-protocol.md). The bearer is a capability token in base64. Every refusal is sent as a Close.",
-  security: [{ bearer: [] }],
-  request: { query: AgentConnectQuery },
-  responses: {
-    101: { description: "The WebSocket is open." },
-    ...failureResponses("upgrade_expected"),
-  },
+  guard: tokenVerifiedByHandler,
+  query: AgentConnectQuery,
+  responses: { 101: { description: "The WebSocket is open." } },
+  failures: ["upgrade_expected"],
 });
 
 agents.get("/agent/connect", async (c) => {
-  requireUpgrade(c, "Agents connect over a WebSocket.");
+  requireAgentUpgrade(c, "Agents connect over a WebSocket.");
   try {
     return await connectAgent(c);
   } catch (error) {

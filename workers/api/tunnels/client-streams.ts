@@ -12,29 +12,29 @@ import { ClientConnectQuery } from "../../../protocol/schemas/tunnels/tunnels.ts
 import { describeError } from "../../errors.ts";
 import { log } from "../../../shared/log.ts";
 import { tunnelObject } from "../../objects.ts";
-import { createRouter, failureResponses, type ApiContext } from "../route.ts";
+import { createRouter, documentRoute, type ApiContext } from "../route.ts";
 import { ConnectionRefusedError, toConnectionRefusal, respondWithClose } from "./refusals.ts";
-import { getOfferedProtocols, requireUpgrade } from "../upgrade.ts";
+import { getOfferedProtocols } from "../upgrade.ts";
+import { requireAgentUpgrade, tokenVerifiedByHandler } from "../guard.ts";
 import { parseBearerToken } from "../../../shared/bearer-token.ts";
 
 export const clientStreams = createRouter();
 
-clientStreams.openAPIRegistry.registerPath({
+documentRoute(clientStreams, {
+  operationId: "connectClient",
   method: "get",
   path: "/agent/streams",
   summary: "Connect a client to a TCP tunnel",
   description:
     "A WebSocket that carries one TCP connection (docs/agent-protocol.md). The bearer is a capability token in base64. Every refusal is sent as a Close.",
-  security: [{ bearer: [] }],
-  request: { query: ClientConnectQuery },
-  responses: {
-    101: { description: "The WebSocket is open." },
-    ...failureResponses("upgrade_expected"),
-  },
+  guard: tokenVerifiedByHandler,
+  query: ClientConnectQuery,
+  responses: { 101: { description: "The WebSocket is open." } },
+  failures: ["upgrade_expected"],
 });
 
 clientStreams.get("/agent/streams", async (c) => {
-  requireUpgrade(c, "Clients connect over a WebSocket.");
+  requireAgentUpgrade(c, "Clients connect over a WebSocket.");
   try {
     return await handOver(c, await admit(c));
   } catch (error) {

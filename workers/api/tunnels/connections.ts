@@ -12,6 +12,7 @@ export const connections = createRouter();
 
 connections.openapi(
   route({
+    operationId: "listConnections",
     method: "get",
     path: "/connections",
     summary: "List connected agents",
@@ -26,6 +27,7 @@ connections.openapi(
 
 connections.openapi(
   route({
+    operationId: "endConnection",
     method: "delete",
     path: "/connections/{agent_id}",
     summary: "Disconnect an agent",

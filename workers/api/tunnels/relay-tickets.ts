@@ -7,7 +7,7 @@ import type { TokenPayload } from "../../identity/tokens/capability-token.ts";
 import { issueRelayAccess } from "../../identity/tokens/relay-tickets.ts";
 import { findServedTunnel, type ServedTunnel } from "../../store/tunnels/tcp-tunnels.ts";
 import { verifyToken } from "./admission.ts";
-import { unauthorized, bearerVerifiedByHandler } from "../guard.ts";
+import { unauthorized, tokenVerifiedByHandler } from "../guard.ts";
 import { createRouter, jsonResponse, notFound, route, type ApiContext } from "../route.ts";
 import { ConnectionRefusedError } from "./refusals.ts";
 import { parseBearerToken } from "../../../shared/bearer-token.ts";
@@ -16,12 +16,13 @@ export const relayTickets = createRouter();
 
 relayTickets.openapi(
   route({
+    operationId: "createTunnelRelayTicket",
     method: "post",
     path: "/tunnels/{id}/relay-ticket",
     summary: "Get a relay ticket for a TCP tunnel",
     description:
       "The bearer is the capability token of the agent that serves the tunnel. The ticket is valid for five minutes (docs/relay-protocol.md).",
-    guard: bearerVerifiedByHandler,
+    guard: tokenVerifiedByHandler,
     params: IdParams,
     responses: {
       200: jsonResponse("The ticket, and the address of the relay that accepts it.", RelayAccess),

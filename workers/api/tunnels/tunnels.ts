@@ -48,6 +48,7 @@ export const tunnels = createRouter();
 
 tunnels.openapi(
   route({
+    operationId: "listTunnels",
     method: "get",
     path: "/tunnels",
     summary: "List tunnels",
@@ -67,11 +68,13 @@ tunnels.openapi(
 
 tunnels.openapi(
   route({
+    operationId: "createTunnel",
     method: "post",
     path: "/tunnels",
     summary: "Create a tunnel for an agent that connects later",
     guard: allow("tunnels:write"),
     body: CreateTunnel,
+    example: { localPort: 3000, protocol: "http", ttlSeconds: 3600 },
     responses: { 201: jsonResponse("Created, with the status `inactive`.", Tunnel) },
     failures: ["not_found", "duplicate_name", "unavailable"],
   }),
@@ -83,6 +86,7 @@ tunnels.openapi(
 
 tunnels.openapi(
   route({
+    operationId: "deleteTunnel",
     method: "delete",
     path: "/tunnels/{id}",
     summary: "Delete a tunnel",
@@ -104,6 +108,7 @@ tunnels.openapi(
 
 tunnels.openapi(
   route({
+    operationId: "startTunnel",
     method: "post",
     path: "/tunnels/{id}/start",
     summary: "Start a stopped tunnel",
@@ -126,6 +131,7 @@ tunnels.openapi(
 
 tunnels.openapi(
   route({
+    operationId: "stopTunnel",
     method: "post",
     path: "/tunnels/{id}/stop",
     summary: "Stop a tunnel",

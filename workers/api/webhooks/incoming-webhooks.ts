@@ -13,6 +13,7 @@ import {
   isSignatureValid,
   type SignedRequest,
 } from "../../../durable-objects/receiver/signatures.ts";
+import { z } from "zod";
 import { isForwarded } from "../../../protocol/header-names.ts";
 import { IdParams, Ok } from "../../../protocol/schemas/scalars.ts";
 import type { Config } from "../../config/config.ts";
@@ -20,13 +21,7 @@ import type { Env } from "../../env.ts";
 import { ApiError } from "../../errors.ts";
 import { decryptWebhookSecret } from "../../identity/webhook-secrets.ts";
 import { directoryObject, receiverObject } from "../../objects.ts";
-import {
-  createRouter,
-  failureResponses,
-  jsonResponse,
-  notFound,
-  type ApiContext,
-} from "../route.ts";
+import { createRouter, documentRoute, jsonResponse, notFound, type ApiContext } from "../route.ts";
 import { BoundedMap } from "../../../shared/bounded-map.ts";
 import { MINUTE_MS } from "../../../shared/time.ts";
 
@@ -37,26 +32,22 @@ const RECEIVER_FULL_RETRY_MS = MINUTE_MS;
 
 export const incomingWebhooks = createRouter();
 
-incomingWebhooks.openAPIRegistry.registerPath({
+documentRoute(incomingWebhooks, {
+  operationId: "deliverWebhook",
   method: "post",
   path: "/hooks/{id}",
   summary: "Deliver a webhook",
   description:
     "Any body of at most 1 MiB, signed as the receiver's validator requires (docs/webhooks.md). A delivery whose id is repeated is answered in the same way and stored only once.",
-  request: { params: IdParams },
+  params: IdParams,
+  rawBody: "*/*",
   responses: {
     200: jsonResponse(
       "Stored durably. For `chat_app` the response has no body, or is the challenge.",
-      Ok,
-    ),
-    ...failureResponses(
-      "unauthorized",
-      "not_found",
-      "payload_too_large",
-      "rate_limited",
-      "unavailable",
+      z.union([Ok, z.object({ challenge: z.string() })]),
     ),
   },
+  failures: ["unauthorized", "rate_limited", "unavailable"],
 });
 
 incomingWebhooks.post("/hooks/:id", async (c) => {

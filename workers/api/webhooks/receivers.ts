@@ -48,6 +48,7 @@ const FOR_AGENTS =
 
 receivers.openapi(
   route({
+    operationId: "listReceivers",
     method: "get",
     path: "/webhook-receivers",
     summary: "List webhook receivers",
@@ -67,6 +68,7 @@ receivers.openapi(
 
 receivers.openapi(
   route({
+    operationId: "createReceiver",
     method: "post",
     path: "/webhook-receivers",
     summary: "Create a webhook receiver",
@@ -99,6 +101,7 @@ receivers.openapi(
 
 receivers.openapi(
   route({
+    operationId: "getReceiver",
     method: "get",
     path: "/webhook-receivers/{id}",
     summary: "Get a webhook receiver",
@@ -126,6 +129,7 @@ receivers.openapi(
 
 receivers.openapi(
   route({
+    operationId: "deleteReceiver",
     method: "delete",
     path: "/webhook-receivers/{id}",
     summary: "Delete a webhook receiver",
@@ -142,6 +146,7 @@ receivers.openapi(
 
 receivers.openapi(
   route({
+    operationId: "rotateReceiverSecret",
     method: "post",
     path: "/webhook-receivers/{id}/rotate",
     summary: "Rotate the secret of a webhook receiver",
@@ -170,6 +175,7 @@ receivers.openapi(
 
 receivers.openapi(
   route({
+    operationId: "listDeliveries",
     method: "get",
     path: "/webhook-receivers/{id}/events",
     summary: "List the deliveries to a webhook receiver",
@@ -207,6 +213,7 @@ receivers.openapi(
 
 receivers.openapi(
   route({
+    operationId: "acknowledgeDeliveries",
     method: "post",
     path: "/webhook-receivers/{id}/ack",
     summary: "Acknowledge deliveries up to a cursor",

@@ -1,0 +1,61 @@
+/** /openapi.json and /docs: the document of the API, for programs and for people. */
+import { z } from "zod";
+import type { OpenAPIHono } from "@hono/zod-openapi";
+import { sendPage } from "../pages.ts";
+import {
+  createRouter,
+  documentRoute,
+  jsonResponse,
+  type ApiContext,
+  type ApiEnv,
+} from "../route.ts";
+import type { Area } from "./document.ts";
+
+/**
+ * What builds the document and its page is loaded when one of them is first requested, so that other requests do not
+ * wait for it.
+ */
+export function createReference(getAreas: () => readonly Area[]): OpenAPIHono<ApiEnv> {
+  const reference = createRouter();
+  const load = async (c: ApiContext) => {
+    const { buildDocument } = await import("./document.ts");
+    return buildDocument(getAreas(), c.var.config.publicOrigin);
+  };
+  const render = async (c: ApiContext) => {
+    const { renderReference } = await import("./page.ts");
+    return renderReference(await load(c));
+  };
+  let json: Promise<string> | undefined;
+  let page: ReturnType<typeof render> | undefined;
+
+  documentRoute(reference, {
+    operationId: "getOpenApiDocument",
+    method: "get",
+    path: "/openapi.json",
+    summary: "Get this document",
+    description: "OpenAPI 3.1, generated from the schemas that validate requests.",
+    responses: { 200: jsonResponse("The document.", z.looseObject({ openapi: z.string() })) },
+  });
+  reference.get("/openapi.json", async (c) => {
+    json ??= load(c).then((document) => JSON.stringify(document));
+    return c.body(await json, 200, { "Content-Type": "application/json" });
+  });
+
+  documentRoute(reference, {
+    operationId: "getReference",
+    method: "get",
+    path: "/docs",
+    summary: "Read this document in a browser",
+    description: "A page that loads nothing else, with every operation, schema and error code.",
+    headers: ["Content-Security-Policy", "Cross-Origin-Opener-Policy", "Referrer-Policy"],
+    responses: {
+      200: { description: "The page.", content: { "text/html": { schema: z.string() } } },
+    },
+  });
+  reference.get("/docs", async (c) => {
+    page ??= render(c);
+    const { html, policy } = await page;
+    return sendPage(c, html, policy);
+  });
+  return reference;
+}
