@@ -78,7 +78,7 @@ const FLOODS: [what: string, requests: number, send: () => Promise<unknown>][] =
 ];
 
 describe.each(FLOODS)("%s", (_, requests, send) => {
-  test(`${requests} of them create no object, no file and no directory`, async () => {
+  test("create no object, no file and no directory", async () => {
     await flood(WARMING_REQUESTS, send);
     const before = await listObjects();
     const openBefore = await countOpenObjectFiles();
