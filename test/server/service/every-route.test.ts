@@ -130,7 +130,6 @@ const BODIES: Record<string, unknown> = {
   "PUT /tunnels/{id}/auth": { username: "eve", password: "open sesame" },
   "PUT /tunnels/{id}/edge-auth": { allowed_domains: [], allowed_emails: [] },
   "PUT /tunnels/{id}/inspector": {},
-  "POST /tunnels/{id}/visitor-tokens": { subject: "visitor", ttl_seconds: 60 },
   "PUT /tunnels/{id}/ip-allowlist": { cidrs: ["192.0.2.0/24"] },
   "PUT /tunnels/{id}/policy": { actions: [] },
   "POST /tunnels/{id}/visitor-tokens": { subject: "taken" },
