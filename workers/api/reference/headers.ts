@@ -16,6 +16,10 @@ export const RESPONSE_HEADERS = {
     schema: text,
   },
   "X-Content-Type-Options": { required: true, description: "Always `nosniff`.", schema: text },
+  "Strict-Transport-Security": {
+    description: "Only where the service is reached by https.",
+    schema: text,
+  },
   "Retry-After": {
     description: "Seconds after which the request may be repeated.",
     schema: { type: "integer", minimum: 0 },
@@ -45,6 +49,7 @@ export const COMMON_HEADERS: readonly ResponseHeader[] = [
   REQUEST_ID_HEADER,
   "Cache-Control",
   "X-Content-Type-Options",
+  "Strict-Transport-Security",
 ];
 
 const ERROR_HEADERS: Partial<Record<ErrorCode, ResponseHeader>> = {
