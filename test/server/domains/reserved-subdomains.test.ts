@@ -199,6 +199,24 @@ describe("a released name", () => {
     expect(await reserve(asReservation, other)).toMatchObject(isDuplicate);
   });
 
+  test("beyond a thousand of an organization's tunnels is available to others at once", async () => {
+    const [person, held, freed] = [await api.owner(), newName(), newName()];
+    const remove = async (subdomain: string) => {
+      const { body } = await createTunnel(subdomain, person);
+      expect((await person.delete(`/tunnels/${body.id}`)).status).toBe(200);
+    };
+    await api.sql(
+      `insert into hostnames (host, held_by_org_id, held_until)
+       select 'cooling-' || n, $1, now() + interval '1 hour' from generate_series(1, 999) n`,
+      [person.orgId],
+    );
+    await remove(held);
+    await remove(freed);
+    expect(await createTunnel(held)).toMatchObject(isDuplicate);
+    expect((await createTunnel(freed)).status).toBe(201);
+    await api.sql("delete from hostnames where host like 'cooling-%'");
+  });
+
   test("of a deleted organization is not available to others either", async () => {
     const person = await api.owner();
     const subdomain = newName();
