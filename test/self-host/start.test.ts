@@ -199,7 +199,10 @@ test("after a kill -9 of the server, the next start recovers without help", asyn
   const dir = await createPreparedDir();
   let server = await startServer({ dataDir: dir });
   expect(server.setupCode).toBeDefined();
-  await query(server, "insert into users (email) values ('first@example.com')");
+  await query(
+    server,
+    "insert into users (email, is_superadmin) values ('first@example.com', true)",
+  );
   for (const round of [1, 2]) {
     await addRow(server, `round ${round}`);
     const leftovers = [await server.getPid("workerd"), await server.getPid("postgres")];
@@ -209,7 +212,7 @@ test("after a kill -9 of the server, the next start recovers without help", asyn
     expect(leftovers.map(getCommandLine)).toEqual([undefined, undefined]);
     await untilHealthy(server);
     expect(await hasRow(server, `round ${round}`)).toBe(true);
-    expect(server.setupCode, "there is an account").toBeUndefined();
+    expect(server.setupCode, "there is an owner").toBeUndefined();
   }
   await server.stop();
   await rm(dir, { recursive: true });

@@ -47,6 +47,7 @@ describe("creating an organization", () => {
       role: "owner",
       plan: "free",
       approval_status: "approved",
+      monthly_budget_usd_cents: null,
       created_at: expect.any(String),
     });
     const projects = await api.sql("select slug, is_default from projects where org_id = $1", [
@@ -215,8 +216,9 @@ describe("deleting", () => {
       const attempt = await api.connectAgent(wireBytes, { port: 1, subdomain: "doomed" });
       expect(attempt.code).toBe(CLOSE.unauthorized);
     }
+    // Visitors may still have its cookies for a while, so its names stay reserved for a day.
     for (const subdomain of ["doomed", "doomed-too"]) {
-      expect((await owner.post("/tunnels", { localPort: 1, subdomain })).status).toBe(201);
+      expect((await owner.post("/tunnels", { localPort: 1, subdomain })).status).toBe(409);
     }
     const events = (await listActions(person.orgId)).filter((action) =>
       /_(revoked|deleted)$/.test(action),
