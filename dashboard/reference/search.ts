@@ -32,7 +32,10 @@ function search(): void {
   count.textContent = words.length === 0 ? "" : `${found} found`;
 }
 
-field.addEventListener("input", search);
+field.addEventListener("input", () => {
+  search();
+  scrollTo(0, 0);
+});
 addEventListener("keydown", (event) => {
   if (event.key !== "/" || event.target instanceof HTMLInputElement) return;
   event.preventDefault();

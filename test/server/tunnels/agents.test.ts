@@ -270,10 +270,11 @@ describe("an agent is refused with a close code", () => {
   });
 });
 
-test("a request without an upgrade is refused", async () => {
-  const reply = await api.anonymous.get("/agent/connect?port=1");
-  expect(reply.status).toBe(426);
-  expect(reply.body).toMatchObject({ error: "upgrade_expected" });
+test("a request without an upgrade is refused, and before that one without a token", async () => {
+  const unknown = await api.anonymous.get("/agent/connect?port=1");
+  expect([unknown.status, unknown.body]).toMatchObject([401, { error: "unauthorized" }]);
+  const reply = await owner.get("/agent/connect?port=1");
+  expect([reply.status, reply.body]).toMatchObject([426, { error: "upgrade_expected" }]);
 });
 
 test("deleting a tunnel disconnects its agent", async () => {
