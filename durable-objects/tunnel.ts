@@ -188,7 +188,8 @@ export class Tunnel extends DurableObject<ObjectBindings> implements TunnelRpc {
 
   /** Disconnects the agents of a token that has spent its budget. */
   async disconnectOverBudget(tokenNonce: string): Promise<void> {
-    const explanation = "the token has used up its budget for this month";
+    const explanation =
+      "this month's budget of the token, its master key or its organization is used up";
     this.#agents.disconnectAll("BUDGET_EXCEEDED", explanation, { tokenNonce });
     await this.#relay.revoke("BUDGET_EXCEEDED", tokenNonce);
   }

@@ -64,10 +64,14 @@ async function start(settings: ServerSettings, cleanup: AsyncDisposableStack): P
     limits,
     log,
   });
-  cleanup.defer(() => frontProxy.stop());
-  cleanup.defer(() =>
-    workerd.drain().catch((error: unknown) => log.warn(`draining: ${getErrorMessage(error)}`)),
-  );
+  cleanup.defer(async () => {
+    await workerd
+      .drain()
+      .catch((error: unknown) => log.warn(`draining: ${getErrorMessage(error)}`));
+    // The front proxy is stopped last, because it passes on the last responses.
+    await workerd.child.stop();
+    await frontProxy.stop();
+  });
   const cron = runEvery(CRON_INTERVAL_MS, () => workerd.runCron());
   cleanup.defer(() => clearInterval(cron));
   if (settings.relay) {

@@ -39,7 +39,7 @@ export type Advice = Readonly<Record<string, string>>;
 
 const TUNNEL_ADVICE: Advice = {
   unauthorized: "Get a new token with `underpass login`.",
-  BUDGET_EXCEEDED: "An owner or admin can raise the token's monthly budget.",
+  BUDGET_EXCEEDED: "An owner or admin can raise the monthly budget.",
   duplicate_name: "Choose another name with --subdomain, or stop the other agent.",
   forbidden: "The token is confined to other names; use one of its allowed subdomains.",
   quota_exceeded: "Stop another tunnel of this token first.",

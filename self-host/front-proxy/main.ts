@@ -100,7 +100,7 @@ process.once("SIGTERM", () => {
   server.close();
   const untilMs = Date.now() + FLUSH_MAX_MS;
   setInterval(() => {
-    const isFlushed = [...connections].every((connection) => connection.isFlushed);
-    if (isFlushed || Date.now() > untilMs) process.exit(0);
+    const isComplete = [...connections].every((connection) => connection.isComplete);
+    if (isComplete || Date.now() > untilMs) process.exit(0);
   }, FLUSH_CHECK_MS);
 });

@@ -105,6 +105,11 @@ export class VisitorConnection {
     }
   }
 
+  /** Whether no response can follow, because workerd has closed its end, and the visitor has everything. */
+  get isComplete(): boolean {
+    return this.#upstream === undefined && this.isFlushed;
+  }
+
   /** Whether the visitor has everything that was sent to it. */
   get isFlushed(): boolean {
     return this.#visitor.writableLength === 0;

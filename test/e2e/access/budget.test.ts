@@ -94,7 +94,7 @@ test("an agent that connects over budget reports it to programs and exits with 1
   expect(await agent.event("rejected")).toEqual({
     event: "rejected",
     reason: "BUDGET_EXCEEDED",
-    message: "the token has used up its budget for this month",
+    message: "this month's budget of the token, its master key or its organization is used up",
   });
 });
 
@@ -103,7 +103,7 @@ test("a person reads what happened and who can change it", async () => {
   await using agent = await share("refused");
   expect(await agent.exit).toBe(1);
   expect(agent.stderr).toBe(
-    "underpass: BUDGET_EXCEEDED: the token has used up its budget for this month\n" +
-      "An owner or admin can raise the token's monthly budget.\n",
+    "underpass: BUDGET_EXCEEDED: this month's budget of the token, its master key or its organization is used up\n" +
+      "An owner or admin can raise the monthly budget.\n",
   );
 });

@@ -67,7 +67,10 @@ function requireServed(found: ServedTunnel | string): ServedTunnel {
     case "organization_not_approved":
       throw new ApiError("forbidden", "The organization is waiting for approval.");
     case "over_budget":
-      throw new ApiError("forbidden", "The token has used up its budget for this month.");
+      throw new ApiError(
+        "forbidden",
+        "This month's budget of the token, its master key or its organization is used up.",
+      );
     case "served_by_another":
       throw new ApiError("forbidden", "No agent with this token serves the tunnel.");
     case "not_found":

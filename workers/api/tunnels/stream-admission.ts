@@ -66,7 +66,7 @@ function toRefusal(refusal: TokenRefusal | TunnelRefusal): ConnectionRefusedErro
     case "over_budget":
       return new ConnectionRefusedError(
         "BUDGET_EXCEEDED",
-        "the token has used up its budget for this month",
+        "this month's budget of the token, its master key or its organization is used up",
       );
     case "not_found":
       return new ConnectionRefusedError(

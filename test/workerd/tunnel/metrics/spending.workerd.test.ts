@@ -127,7 +127,8 @@ describe("an agent is closed", () => {
     await tunnel.stub.disconnectOverBudget("token-a");
     expect(await agent.closed).toEqual({
       code: CLOSE.BUDGET_EXCEEDED,
-      reason: "BUDGET_EXCEEDED: the token has used up its budget for this month",
+      reason:
+        "BUDGET_EXCEEDED: this month's budget of the token, its master key or its organization is used up",
     });
     expect((await tunnel.visit("/")).status).toBe(502);
   });
