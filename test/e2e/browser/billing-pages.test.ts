@@ -22,7 +22,7 @@ test("a plan is bought, changed, overdue, paid and canceled on the pages", async
   await clickButton(page, "Pay yearly for Team");
   await page.getByRole("heading", { name: "You now have the team plan" }).waitFor();
   await page.goto(checkoutUrl);
-  await page.getByText("This link has already been used").waitFor();
+  await page.getByText("which includes more than pro. Cancel it first.").waitFor();
   await page.goto(pages.origin);
   await billing.getByText("billed yearly").waitFor();
 

@@ -383,12 +383,12 @@ describe("agents reconnect with their old tokens", () => {
     expect(await refusal("rotatedAway", "web")).toBe(4401);
     expect(await refusal("spent", "web")).toBe(4402);
     expect(await refusal("webOnly", "later")).toBe(4403);
-    for (const [name, subdomain] of [
-      ["webOnly", "web-2"],
-      ["rotated", "another"],
-    ] as const) {
-      getSocket(await api.connectAgent(tokens[name], { port: 1, subdomain })).close();
-    }
+    const named = new Map([
+      [tokens.webOnly, "web-2"] as const,
+      [tokens.rotated, "another"] as const,
+    ]);
+    for (const [token, subdomain] of named)
+      getSocket(await api.connectAgent(token, { port: 1, subdomain })).close();
   });
 
   test("and a master key mints tokens", async () => {

@@ -52,7 +52,7 @@ test("the cookie does not reveal its contents", async () => {
 });
 
 test("a visitor's sign-in is not valid as one with an account, nor the reverse", async () => {
-  const visit = { ...attempt, tunnelId: crypto.randomUUID() };
+  const visit = { ...attempt, tunnelId: crypto.randomUUID(), browser: "hash of a nonce" };
   const toVisit = await encryptAttempt(config, VISITOR_SIGN_IN, visit);
   expect(await decryptAttempt(config, VISITOR_SIGN_IN, toVisit, answer, STARTED)).toEqual(visit);
   expect(await decryptAttempt(config, FOR_ACCOUNT, toVisit, answer, STARTED)).toBeNull();
