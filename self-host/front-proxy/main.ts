@@ -1,7 +1,7 @@
 /**
  * The front proxy: the process of a self-hosted server that visitors, agents and callers of the API connect to. workerd
  * limits neither the number nor the age of connections, and exits when it runs out of descriptors, so this process does
- * it in front of workerd. Started by `self-host/front-proxy.ts`, which passes its settings in the environment.
+ * it in front of workerd. Started by `front-proxy.ts`, which passes its settings in the environment.
  */
 import { createServer, type Socket } from "node:net";
 import { randomBytes } from "node:crypto";
