@@ -36,7 +36,7 @@ export function httpLines(tunnel: HttpTunnel, target: Target, level: Level): Out
     print("info", `Forwarding ${url} -> ${target.origin}`);
     void tunnel.origin.isListening().then((isListening) => {
       if (isListening) return;
-      print("warn", `nothing is listening on ${target.origin} yet; start the local server`);
+      print("warn", notListening(target));
     });
   });
   tunnel.on("request", ({ method, path, status, durationMs, problem }) => {
@@ -50,7 +50,7 @@ export function httpLines(tunnel: HttpTunnel, target: Target, level: Level): Out
 
 export function httpScreen(tunnel: HttpTunnel, target: Target): Output {
   let state = yellow("connecting");
-  let originState = "";
+  let originProblem = "";
   let notice = "";
   let count = 0;
   let recent: RequestReport[] = [];
@@ -58,7 +58,8 @@ export function httpScreen(tunnel: HttpTunnel, target: Target): Output {
     bold("underpass") + dim("   press Ctrl+C to stop"),
     "",
     `State       ${state}`,
-    `Forwarding  ${bold(tunnel.welcome?.url ?? "…")} -> ${target.origin}${originState}`,
+    `Forwarding  ${bold(tunnel.welcome?.url ?? "…")} -> ${target.origin}`,
+    ...(originProblem === "" ? [] : [`Warning     ${yellow(originProblem)}`]),
     `Requests    ${count}`,
     ...(notice === "" ? [] : [`Note        ${yellow(notice)}`]),
     "",
@@ -79,11 +80,9 @@ export function httpScreen(tunnel: HttpTunnel, target: Target): Output {
   });
   const checkOrigin = async (): Promise<void> => {
     const isListening = await tunnel.origin.isListening();
-    const checked = isListening
-      ? ""
-      : yellow("  nothing is listening there yet; start the local server");
-    if (checked === originState) return;
-    originState = checked;
+    const problem = isListening ? "" : notListening(target);
+    if (problem === originProblem) return;
+    originProblem = problem;
     view.draw();
   };
   const checks = setInterval(() => void checkOrigin(), ORIGIN_CHECK_MS);
@@ -95,6 +94,10 @@ export function httpScreen(tunnel: HttpTunnel, target: Target): Output {
       view.end(rejection ? red(formatRejection(rejection)) : "Stopped.");
     },
   };
+}
+
+function notListening({ origin }: Target): string {
+  return `nothing is listening on ${origin} yet; start the local server`;
 }
 
 function formatRequest({ method, path, status, durationMs, problem }: RequestReport): string {

@@ -82,7 +82,7 @@ test("at a terminal the server says what to type, and the agent shows the URL an
   await using agent = person.type(share, { atTerminal: true });
   await agent.waitForOutput(/State +online/);
   const [, url = ""] = await agent.waitForOutput(/Forwarding +(http:\S+) -> /);
-  await agent.waitForOutput(/nothing is listening there yet; start the local server/);
+  await agent.waitForOutput(/^Warning +nothing is listening on \S+ yet; start the local server$/m);
   await using local = await localServer(port);
   expect(await visit(`${url}/menu?of=today`)).toMatchObject({ body: local.greeting });
   await agent.waitForOutput(/Requests +1\n[^]*200 GET +[\d.]+ ms {2}\/menu/);
