@@ -127,6 +127,22 @@ describe("a traffic policy", () => {
     expect((await owner.get(`/tunnels/${id}/policy`)).body).toEqual({ id, policy: null });
   });
 
+  test.each(["null", "[]", '"deny"', "1", "true", '[{"kind":"deny"}]'])(
+    "is refused with %s in place of an object",
+    async (text) => {
+      const path = `/tunnels/${await createTunnel()}/policy`;
+      const headers = { "content-type": "application/json" };
+      expect(await owner.send("PUT", path, { headers, body: text })).toMatchObject({
+        status: 400,
+        body: {
+          error: "bad_policy",
+          message: "The request body must be an object.",
+          fields: [{ path: "", message: "must be an object" }],
+        },
+      });
+    },
+  );
+
   test.each([
     ...["Host", "Connection", "Content-Length", "Transfer-Encoding", "Upgrade", "TE", "Trailer"],
     ...["Keep-Alive", "Proxy-Authorization", "Expect", "X-Forwarded-For", "x_forwarded_for"],

@@ -90,17 +90,10 @@ policies.openapi(
 
 type Issue = Pick<z.core.$ZodIssue, "path" | "message">;
 
+/** @param issues at least one. That of a body that is not an object has an empty path. */
 function badPolicy(issues: Issue[]): ApiError {
   const fields = issues.map(({ path, message }) => ({ path: formatPath(path), message }));
-  const [first] = fields;
-  // A body that is not an object has no field to name.
-  if (first === undefined || first.path === "") {
-    return new ApiError(
-      "invalid_request",
-      "The request body must be a policy: an object with `actions`.",
-    );
-  }
-  return new ApiError("bad_policy", describeField(first), { fields });
+  return new ApiError("bad_policy", describeField(fields[0]!), { fields });
 }
 
 /** `actions[2].path_prefix`. */
