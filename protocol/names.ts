@@ -24,12 +24,20 @@ const RESERVED: ReadonlySet<string> = new Set(
 /** `xn--` and similar prefixes mark encoded names, which are displayed as something else. */
 const ENCODED = /^..--/;
 
-/** Reserved labels, and those that look like one: `l0gin`, `log-in`, `rnail`, `vvww`. */
-export function isReservedLabel(label: string): boolean {
+/**
+ * Finds labels that no organization can have: reserved ones, those that look like one (`l0gin`, `log-in`, `rnail`,
+ * `vvww`), and encoded ones.
+ *
+ * @returns why, as a message that continues the label; null for any other label.
+ */
+export function findReservation(label: string): string | null {
+  if (RESERVED.has(label)) return "is reserved for the service";
+  if (ENCODED.test(label)) return 'is not allowed: "--" after two characters marks encoded names';
   const read = label.replaceAll("vv", "w").replaceAll("rn", "m");
-  if (ENCODED.test(label) || RESERVED.has(label) || RESERVED.has(read)) return true;
   // `mall` is a word of its own; `ma1l` is not.
-  return /[0-9-]/.test(label) && RESERVED_LOOKALIKES.has(toLookalike(read));
+  const isLookalike = /[0-9-]/.test(label) && RESERVED_LOOKALIKES.has(toLookalike(read));
+  if (!isLookalike && !RESERVED.has(read)) return null;
+  return "is not allowed: it looks like a name that is reserved for the service";
 }
 
 const LETTER_LIKE: Record<string, string> = {

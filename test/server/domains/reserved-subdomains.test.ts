@@ -55,19 +55,33 @@ describe("reserving", () => {
     },
   );
 
-  test.each(["api", "www", "admin", "xn--name"])(
-    "is refused for %s, which the service reserves",
-    async (name) => {
-      expect(await reserve(name)).toMatchObject(isDuplicate);
-    },
-  );
+  test.each([
+    ["api", "The subdomain api is reserved for the service."],
+    ["www", "The subdomain www is reserved for the service."],
+    [
+      "l0gin",
+      "The subdomain l0gin is not allowed: it looks like a name that is reserved for the service.",
+    ],
+    [
+      "xn--name",
+      'The subdomain xn--name is not allowed: "--" after two characters marks encoded names.',
+    ],
+  ])("is refused for %s with the reason, which is not that it is taken", async (name, message) => {
+    const refusal = { status: 409, body: { error: "duplicate_name", message } };
+    expect(await reserve(name)).toMatchObject(refusal);
+    expect(await owner.post("/tunnels", { localPort: 1, subdomain: name })).toMatchObject(refusal);
+  });
 
   test("is refused for a name that another organization has reserved or uses", async () => {
     const [reserved, served] = [newName(), newName()];
     await reserve(reserved, other);
     await createTunnel(served, other);
-    expect(await reserve(reserved)).toMatchObject(isDuplicate);
-    expect(await reserve(served)).toMatchObject(isDuplicate);
+    for (const name of [reserved, served]) {
+      expect(await reserve(name)).toMatchObject({
+        status: 409,
+        body: { error: "duplicate_name", message: `The subdomain ${name} is taken.` },
+      });
+    }
     expect(await list()).not.toContain(served);
   });
 
@@ -75,7 +89,13 @@ describe("reserving", () => {
     const subdomain = newName();
     await createTunnel(subdomain);
     expect((await reserve(subdomain)).status).toBe(201);
-    expect(await reserve(subdomain)).toMatchObject(isDuplicate);
+    expect(await reserve(subdomain)).toMatchObject({
+      status: 409,
+      body: {
+        error: "duplicate_name",
+        message: `Your organization has already reserved ${subdomain}.`,
+      },
+    });
   });
 
   test("assigns a name to exactly one of twenty concurrent requests", async () => {

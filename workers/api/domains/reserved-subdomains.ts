@@ -1,6 +1,5 @@
 /** /reserved-subdomains: subdomains of the service that are reserved for the tunnels of one organization. */
 import { z } from "zod";
-import { isReservedLabel } from "../../../protocol/names.ts";
 import {
   ReservedSubdomain,
   ReserveSubdomain,
@@ -14,7 +13,7 @@ import {
   type ReservedSubdomainRow,
 } from "../../store/domains/reserved-subdomains.ts";
 import { allow } from "../guard.ts";
-import { subdomainTaken } from "./taken-names.ts";
+import { requireUnreservedLabel, subdomainTaken } from "./taken-names.ts";
 import { createRouter, getMemberActor, jsonResponse, notFound, route } from "../route.ts";
 
 export const reservedSubdomains = createRouter();
@@ -53,13 +52,16 @@ reservedSubdomains.openapi(
   }),
   async (c) => {
     const { subdomain } = c.req.valid("json");
-    if (isReservedLabel(subdomain)) throw subdomainTaken(subdomain);
+    requireUnreservedLabel(subdomain);
     const row = await reserveSubdomain(c.var.db, getMemberActor(c), subdomain);
     if (row === "quota_exceeded") {
       throw new ApiError(
         "upgrade_required",
         "Your plan does not include another reserved subdomain.",
       );
+    }
+    if (row === "reserved_already") {
+      throw new ApiError("duplicate_name", `Your organization has already reserved ${subdomain}.`);
     }
     if ("freeAt" in row) throw subdomainTaken(subdomain, row);
     return c.json(toReservedSubdomain(row), 201);

@@ -1,8 +1,17 @@
-/** The error for a subdomain that another organization has, or had until recently. */
+/** The errors for subdomains that an organization can't have. */
+import { findReservation } from "../../../protocol/names.ts";
 import { ApiError } from "../../errors.ts";
 import type { TakenName } from "../../store/domains/hostnames.ts";
 
-export function subdomainTaken(label: string, { freeAt }: TakenName = { freeAt: null }): ApiError {
+/** @throws ApiError for a label that no organization can have. */
+export function requireUnreservedLabel(label: string): void {
+  const reservation = findReservation(label);
+  if (reservation === null) return;
+  throw new ApiError("duplicate_name", `The subdomain ${label} ${reservation}.`);
+}
+
+/** For a name that another tunnel or organization has, or that another organization had until recently. */
+export function subdomainTaken(label: string, { freeAt }: TakenName): ApiError {
   return new ApiError(
     "duplicate_name",
     freeAt === null

@@ -94,7 +94,7 @@ export const ERROR_HELP: Readonly<Record<ErrorCode, ErrorHelp>> = {
     "Use one of the methods in the header `Allow`.",
   ),
   duplicate_name: help(
-    "The name, slug, domain or port is already taken.",
+    "The name, slug, domain or port is already taken, or the name is reserved for the service.",
     "Choose another one, or remove the resource that has it.",
   ),
   network_full: help(

@@ -9,8 +9,8 @@ import { RANDOM_NAME_MAX_TRIES } from "../../limits.ts";
 import {
   DEFAULT_PROJECT_SLUG,
   isAllowedLabel,
-  isReservedLabel,
   findLabelError,
+  findReservation,
   toLabel,
   generateRandomName,
 } from "../../../protocol/names.ts";
@@ -135,8 +135,9 @@ function requireAllowedLabel(token: TokenPayload, label: string): void {
   const labelError = findLabelError(label);
   if (labelError !== null)
     throw new ConnectionRefusedError("invalid_request", `the name ${labelError}`);
-  if (isReservedLabel(label))
-    throw new ConnectionRefusedError("duplicate_name", `${label} is reserved`);
+  const reservation = findReservation(label);
+  if (reservation !== null)
+    throw new ConnectionRefusedError("duplicate_name", `${label} ${reservation}`);
   if (!isAllowedLabel(token.allowedSubdomains, label)) {
     const patterns = token.allowedSubdomains.join(", ");
     throw new ConnectionRefusedError("forbidden", `the token allows only ${patterns}`);

@@ -10,7 +10,6 @@ import {
 } from "../../limits.ts";
 import {
   DEFAULT_PROJECT_SLUG,
-  isReservedLabel,
   findLabelError,
   toLabel,
   generateRandomName,
@@ -32,7 +31,7 @@ import {
   listTunnelsById,
   type ListedTunnel,
 } from "../../store/tunnels/tunnels.ts";
-import { subdomainTaken } from "../domains/taken-names.ts";
+import { requireUnreservedLabel, subdomainTaken } from "../domains/taken-names.ts";
 import { allow } from "../guard.ts";
 import {
   createRouter,
@@ -171,7 +170,7 @@ async function createWithFreeName(c: ApiContext, request: CreateTunnel): Promise
     const label = toLabel(name, projectSlug);
     const labelError = findLabelError(label);
     if (labelError !== null) throw invalidField("subdomain", labelError);
-    if (isReservedLabel(label)) throw subdomainTaken(label);
+    requireUnreservedLabel(label);
 
     const tunnel = { ...fields, name, label, projectSlug };
     const row = await createTunnel(c.var.db, getMemberActor(c), tunnel);

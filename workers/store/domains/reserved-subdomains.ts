@@ -30,7 +30,7 @@ export function reserveSubdomain(
   db: Database,
   actor: MemberActor,
   subdomain: string,
-): Promise<ReservedSubdomainRow | TakenName | "quota_exceeded"> {
+): Promise<ReservedSubdomainRow | TakenName | "quota_exceeded" | "reserved_already"> {
   return db.transaction(async (change) => {
     const { tx, audit, rollback } = change;
     const { orgId } = actor;
@@ -47,7 +47,7 @@ export function reserveSubdomain(
       .values({ orgId, subdomain })
       .onConflictDoNothing()
       .returning();
-    if (!row) return rollback({ freeAt: null });
+    if (!row) return "reserved_already";
     audit(actor, "subdomain_reserved", row.id, { subdomain });
     return row;
   });
