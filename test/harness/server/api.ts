@@ -233,7 +233,10 @@ export async function startApi(options: ApiOptions = {}): Promise<TestApi> {
   };
 }
 
-export function createCaller(server: TestServer, headers: Record<string, string>): Caller {
+export function createCaller(
+  server: Pick<TestServer, "url">,
+  headers: Record<string, string>,
+): Caller {
   async function send<Body>(
     method: string,
     path: string,

@@ -14,8 +14,8 @@ export interface Route extends Omit<Operation, "requestBody"> {
 }
 
 /** @returns every operation, with the schemas of components in place of the references to them. */
-export async function readRoutes(api: TestApi): Promise<Route[]> {
-  const { body } = await api.anonymous.get<OpenApiDocument>("/openapi.json");
+export async function readRoutes({ anonymous }: Pick<TestApi, "anonymous">): Promise<Route[]> {
+  const { body } = await anonymous.get<OpenApiDocument>("/openapi.json");
   return Object.entries(body.paths).flatMap(([path, operations]) =>
     Object.entries(operations).map(([method, operation]) => ({
       ...(resolveAll(body, operation) as Operation),

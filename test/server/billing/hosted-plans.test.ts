@@ -1,9 +1,11 @@
 /** Permissions that depend on the plan only on the hosted service. */
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { newEmail, PASSWORD } from "../../harness/server/api.ts";
+import { createCaller, newAddress, newEmail, PASSWORD } from "../../harness/server/api.ts";
 import type { Billing, CheckoutSession } from "../../../protocol/schemas/billing.ts";
+import type { Me } from "../../../protocol/schemas/accounts/accounts.ts";
 import type { MintedToken } from "../../../protocol/schemas/tokens.ts";
 import { getConfig } from "../../../workers/config/config.ts";
+import { buildPath, formatRoute, readRoutes, type Route } from "../../harness/server/routes.ts";
 import { startHosted, type HostedService } from "../../harness/server/hosted.ts";
 import {
   buildDelivery,
@@ -18,6 +20,8 @@ let provider: PaymentProvider;
 let service: HostedService;
 let accessToken: string;
 
+const CLIENT = { "cf-connecting-ip": "192.0.2.1" };
+
 async function post(path: string, body: object, bearer = accessToken) {
   return send(path, { method: "POST", body: JSON.stringify(body) }, bearer);
 }
@@ -29,7 +33,7 @@ async function send(
 ): Promise<{ status: number; body: unknown }> {
   const headers = {
     "content-type": "application/json",
-    "cf-connecting-ip": "192.0.2.1",
+    ...CLIENT,
     authorization: `Bearer ${bearer}`,
     ...(init.headers as Record<string, string>),
   };
@@ -92,6 +96,68 @@ test("a master key mints tokens while the plan is paid for, and again when it is
   await sendStatus("sub_second", "active");
   expect(await mint()).toMatchObject({ status: 200 });
 });
+
+test("what does not exist is 404 to every credential that its route accepts, before a refusal by the plan, the settings or a provider", async () => {
+  await service.sql("update organizations set plan = 'pro'");
+  const { body: master } = await post("/tokens/master", { name: "ci" });
+  const { body: token } = await post("/tokens", { name: "agent" });
+  // This service has no provider to sign in with, no relay, and no replays either.
+  await service.sql("update organizations set plan = 'free'");
+  const { body: me } = await send("/auth/me", {});
+  const { active_org: organization } = me as Me;
+  const bearers: Record<string, string | undefined> = {
+    none: undefined,
+    accessToken,
+    capabilityToken: (token as MintedToken).wireBytes,
+    masterKey: (master as MintedToken).bearer,
+  };
+
+  const routes = (await readRoutes({ anonymous: createCaller(service, CLIENT) })).filter(
+    (route) => /\{|\?/.test(addTunnelId(route)) && !("101" in route.responses),
+  );
+  expect(routes.length).toBeGreaterThan(60);
+  for (const route of routes) {
+    const accepted = route.security.flatMap(Object.keys);
+    for (const [scheme, bearer] of Object.entries(bearers)) {
+      const caller = createCaller(service, {
+        // Public routes count requests by the address.
+        "cf-connecting-ip": newAddress(),
+        ...(bearer !== undefined && { authorization: `Bearer ${bearer}` }),
+      });
+      // A resource inside of one that exists is requested too.
+      const isInside = /^\/orgs\/\{id\}\/.*\{/.test(route.path);
+      for (const id of isInside ? [undefined, organization.id] : [undefined]) {
+        const { status } = await caller.send(
+          route.method,
+          buildPath({ ...route, path: addTunnelId(route) }, id === undefined ? {} : { "{id}": id }),
+          buildExampleBody(route),
+        );
+        const isAccepted = accepted.length === 0 || accepted.includes(scheme);
+        expect([formatRoute(route), scheme, status]).toEqual([
+          formatRoute(route),
+          scheme,
+          isAccepted ? 404 : expect.toSatisfy((refusal) => [401, 403].includes(refusal as number)),
+        ]);
+      }
+    }
+  }
+});
+
+/** @returns the path with the parameter of its query that names a tunnel, if it has one. */
+function addTunnelId({ path, parameters = [] }: Route): string {
+  return parameters.some(({ name }) => name === "tunnel_id")
+    ? `${path}?moved=1&tunnel_id=${crypto.randomUUID()}`
+    : path;
+}
+
+function buildExampleBody({ requestBody }: Route): RequestInit {
+  const [media] = Object.values(requestBody?.content ?? {});
+  if (!media) return {};
+  return {
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify(media.example ?? {}),
+  };
+}
 
 test("mock billing is refused on a hosted service", () => {
   const keys = {

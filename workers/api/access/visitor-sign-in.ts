@@ -109,9 +109,9 @@ async function start(c: ApiContext, query: StartVisitorSignIn): Promise<Response
     url.searchParams.set("moved", "1");
     return c.redirect(config.publicOrigin + START + url.search);
   }
-  const provider = requireProvider(c);
   const gate = await findIdentityGate(db, tunnelId);
   if (!gate) throw noIdentityGate();
+  const provider = requireProvider(c);
   const origin = publicUrl(config, `${gate.subdomain}.${config.SERVICE_DOMAIN}`);
   const target = sanitizeTarget(origin, wantedPath);
   // Only the tunnel's own host can give the browser the cookie that the sign-in is bound to.

@@ -157,7 +157,7 @@ projects.openapi(
   }),
   async (c) => {
     const { slug } = c.req.valid("param");
-    requireMasterKeys(c);
+    await requireMasterKeys(c, slug);
     const minter = getMinter(c);
     const request = toTokenRequest(c.req.valid("json"), slug, minter);
     const row = await mintProjectToken(c.var.db, minter, slug, newProjectToken(request));
@@ -173,8 +173,11 @@ projects.openapi(
 );
 
 /** A master key outlives the plan that included it, and works again when a later plan does. */
-function requireMasterKeys({ var: { config, masterKey } }: ApiContext): void {
+async function requireMasterKeys({ var: variables }: ApiContext, slug: string): Promise<void> {
+  const { config, db, masterKey } = variables;
   if (!masterKey || !config.HOSTED || mayUse("masterKeys", masterKey, new Date())) return;
+  // On every plan, what does not exist is 404.
+  if (!(await findProject(db, masterKey.orgId, slug))) throw notFound("project", "slug");
   throw new ApiError("upgrade_required", "Your plan no longer includes master keys.");
 }
 
