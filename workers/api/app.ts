@@ -11,6 +11,7 @@ import type { Env } from "../env.ts";
 import { ApiError, describeError, errorResponse } from "../errors.ts";
 import { setTransportSecurity } from "../transport-security.ts";
 import { UndeliveredError } from "../store/database.ts";
+import { LimitReachedError } from "../store/bounds.ts";
 import { PermissionLostError } from "../store/locks.ts";
 import { unauthorized } from "./guard.ts";
 import { log } from "../../shared/log.ts";
@@ -92,6 +93,11 @@ function toApiError(thrown: Error): ApiError {
   if (thrown instanceof PermissionLostError) {
     if (thrown.credential === "token") return unauthorized();
     return new ApiError("forbidden", "Your role has changed since this request began.");
+  }
+  if (thrown instanceof LimitReachedError) {
+    const { message, retryAfterMs } = thrown;
+    if (retryAfterMs === null) return new ApiError("conflict", message);
+    return new ApiError("rate_limited", message, { retryAfterSeconds: retryAfterMs / 1000 });
   }
   if (thrown instanceof UndeliveredError) {
     const message =

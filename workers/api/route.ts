@@ -256,14 +256,17 @@ function describeBody({ body, optionalBody, rawBody, example }: RouteDefinition)
 }
 
 function impliedFailures(
-  { params, query, body, optionalBody }: RouteDefinition,
+  { method, params, query, body, optionalBody }: RouteDefinition,
   guards: readonly Guard[],
 ): ErrorCode[] {
   const hasBody = body !== undefined || optionalBody !== undefined;
+  const isSignedIn = guards.some(({ security }) => security?.includes("accessToken"));
   return [
     ...(query || hasBody ? (["invalid_request"] as const) : []),
     ...guards.flatMap((guard) => guard.failures),
     ...(params ? (["not_found"] as const) : []),
+    // Changes of one kind by an organization are bounded, and its deletions are not.
+    ...(isSignedIn && ["post", "put", "patch"].includes(method) ? (["rate_limited"] as const) : []),
     ...(hasBody ? (["unsupported_media_type"] as const) : []),
   ];
 }

@@ -15,6 +15,11 @@ import { log } from "../../shared/log.ts";
 import { organizationObject, relayObject, tunnelObject } from "../objects.ts";
 import { deleteUnverifiedAccounts } from "../store/accounts/accounts.ts";
 import { deleteExpiredRows, EXPIRING_ROWS } from "../store/expired-rows.ts";
+import {
+  AUDIT_DELETE_BATCH_ROWS,
+  deleteExcessAuditEvents,
+  deleteOldAuditEvents,
+} from "../store/organizations/audit-retention.ts";
 import { expireClaims } from "../store/domains/domains.ts";
 import { listRelayIds } from "../store/networks/relays.ts";
 import { deleteReplacedSecrets } from "../store/webhooks/receivers.ts";
@@ -60,6 +65,10 @@ export async function runCron(env: Env): Promise<void> {
       const hours = () => deleteOldTraffic(db, "hour", ago(TRAFFIC_HOURS_KEEP_MS));
       while ((await hours()) === TRAFFIC_DELETE_BATCH_ROWS);
     },
+    "old audit events": async () => {
+      while ((await deleteOldAuditEvents(db)) === AUDIT_DELETE_BATCH_ROWS);
+    },
+    "excess audit events": () => deleteExcessAuditEvents(db),
     counters: async () => {
       const fold = () => rollUpCounters(db, ago(COUNTERS_FOLD_AFTER_MS));
       while ((await fold()) === COUNTERS_FOLD_BATCH_ROWS);

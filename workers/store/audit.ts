@@ -1,8 +1,9 @@
-/** The audit log. Rows are only ever inserted, in the transaction of the change that they record. */
+/** The audit log. A row is inserted in the transaction of the change that it records, and never changed. */
 import {
   AUDIT_ACTIONS,
   type AuditAction,
 } from "../../protocol/schemas/organizations/audit-actions.ts";
+import { requireFewChanges } from "./bounds.ts";
 import { chunks } from "./chunks.ts";
 import { auditEvents } from "./tables/audit.ts";
 import type { Transaction } from "./transaction.ts";
@@ -35,6 +36,8 @@ export function toAuditEvent(
   return { orgId, userId, ip, action, resourceType, resourceId, metadata };
 }
 
+/** @throws LimitReachedError when the organization has made too many such changes. */
 export async function insertAuditEvents(tx: Transaction, events: AuditEvent[]): Promise<void> {
+  await requireFewChanges(tx, events);
   for (const rows of chunks(events)) await tx.insert(auditEvents).values(rows);
 }

@@ -208,6 +208,27 @@ describe("the response is unavailable, and the claim unchanged, when the resolve
   });
 });
 
+test("an organization can have at most a thousand verified domains", async () => {
+  const person = await api.owner();
+  await api.sql(
+    `insert into domains (org_id, domain, verification_token, verified_at, next_proof_check_at)
+     select $1, 'verified-' || n || '.example', 't', now(), now() + interval '1 day' from generate_series(1, 1000) n`,
+    [person.orgId],
+  );
+  const { body } = await person.post<CustomDomain>("/domains", { domain: "one-more.example" });
+  resolver.records["_svc-challenge.one-more.example"] = [body.verificationToken];
+  const verify = () => person.post<Failure>(`/domains/${body.id}/verify`);
+  expect(await verify()).toMatchObject({
+    status: 409,
+    body: {
+      error: "conflict",
+      message: "An organization can have at most 1000 verified domains at a time.",
+    },
+  });
+  await api.sql("delete from domains where domain = 'verified-1.example'");
+  expect((await verify()).status).toBe(200);
+});
+
 test("an organization with too many look-ups is rate limited, and no other", async () => {
   const [eager, other] = [await api.owner(), await api.owner()];
   const createClaim = async (by: Person, domain: string) =>

@@ -152,7 +152,7 @@ cli.openapi(
     guard: allow("tokens:write"),
     body: DeviceCode,
     responses: { 200: jsonResponse("Approved. The machine collects the same token.", DeviceToken) },
-    failures: ["invalid_code"],
+    failures: ["invalid_code", "conflict"],
   }),
   async (c) => {
     const device = await toDeviceSelector(c.req.valid("json").device_code);

@@ -152,7 +152,7 @@ domains.openapi(
         CustomDomain,
       ),
     },
-    failures: ["verification_failed", "rate_limited", "unavailable"],
+    failures: ["verification_failed", "conflict", "unavailable"],
   }),
   async (c) => {
     const { config, db, principal } = c.var;

@@ -69,7 +69,7 @@ invitations.openapi(
     responses: {
       201: jsonResponse("Invited. Only the email contains the token.", Invitation),
     },
-    failures: ["duplicate_name", "conflict", "rate_limited"],
+    failures: ["duplicate_name", "conflict"],
   }),
   async (c) => {
     const { config, db, principal } = c.var;
@@ -125,7 +125,7 @@ invitations.openapi(
     responses: {
       200: jsonResponse("The organization, with the caller's role in it.", Organization),
     },
-    failures: ["invalid_token", "forbidden"],
+    failures: ["invalid_token", "forbidden", "conflict"],
   }),
   async (c) => {
     const { db, address: ip, principal } = c.var;
@@ -161,6 +161,12 @@ function toApiError(refusal: InvitationRefusal, email: string): ApiError {
         {
           retryAfterSeconds: 3600,
         },
+      );
+    case "mailbox_has_too_many":
+      return new ApiError(
+        "rate_limited",
+        "Too many invitations were sent to this address in the last 24 hours. Try again later.",
+        { retryAfterSeconds: 3600 },
       );
   }
 }

@@ -72,8 +72,6 @@ orgs.openapi(
     switch (org) {
       case "duplicate_name":
         throw new ApiError("duplicate_name", `The slug ${request.slug ?? ""} is taken.`);
-      case "too_many":
-        throw new ApiError("conflict", "You own the maximum number of organizations.");
       default:
         return c.json(toOrganization(org), 201);
     }
@@ -129,6 +127,7 @@ orgs.openapi(
     responses: {
       200: jsonResponse("Deleted, with its tunnels, tokens, invitations and memberships.", Ok),
     },
+    failures: ["rate_limited"],
   }),
   async (c) => {
     await deleteOrganization(c.var.db, getMemberActor(c));

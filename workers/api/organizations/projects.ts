@@ -65,7 +65,7 @@ projects.openapi(
     guard: allow("projects:write"),
     body: CreateProject,
     responses: { 201: jsonResponse("Created. The slug cannot be changed.", Project) },
-    failures: ["duplicate_name"],
+    failures: ["duplicate_name", "conflict"],
   }),
   async (c) => {
     const request = c.req.valid("json");
@@ -153,7 +153,7 @@ projects.openapi(
     responses: {
       200: jsonResponse("The token, with its bytes, which are shown only once.", MintedToken),
     },
-    failures: ["upgrade_required"],
+    failures: ["upgrade_required", "conflict"],
   }),
   async (c) => {
     const { slug } = c.req.valid("param");

@@ -75,6 +75,7 @@ tokens.openapi(
     responses: {
       200: jsonResponse("The token, with its bytes, which are shown only once.", MintedToken),
     },
+    failures: ["conflict"],
   }),
   async (c) => {
     const token = newAgentToken(c.req.valid("json"));
@@ -97,7 +98,7 @@ tokens.openapi(
         MintedToken,
       ),
     },
-    failures: ["upgrade_required"],
+    failures: ["upgrade_required", "conflict"],
   }),
   async (c) => {
     const { config, db } = c.var;
@@ -155,6 +156,7 @@ tokens.openapi(
         MintedToken,
       ),
     },
+    failures: ["conflict"],
   }),
   async (c) => {
     const name = toTokenTarget(c, c.req.valid("param").nonce);

@@ -37,6 +37,7 @@ import {
 import { resumeTunnel } from "../../store/tunnels/resume.ts";
 import { findTokenRefusal } from "../../store/tokens/spending.ts";
 import { PLAN_LIMITS } from "../../store/billing/plans.ts";
+import { LimitReachedError } from "../../store/bounds.ts";
 import { ConnectionRefusedError } from "./refusals.ts";
 import { markDisconnected } from "../../store/tunnels/reports.ts";
 
@@ -49,6 +50,8 @@ export async function admitAgent(env: Env, request: AgentRequest): Promise<Agent
   } catch (error) {
     if (error instanceof ConnectionRefusedError)
       return { refusal: error.closeName, message: error.message };
+    if (error instanceof LimitReachedError)
+      return { refusal: "quota_exceeded", message: error.message };
     throw error;
   }
 }

@@ -75,7 +75,7 @@ tunnels.openapi(
     body: CreateTunnel,
     example: { localPort: 3000, protocol: "http", ttlSeconds: 3600 },
     responses: { 201: jsonResponse("Created, with the status `inactive`.", Tunnel) },
-    failures: ["not_found", "duplicate_name", "unavailable"],
+    failures: ["not_found", "duplicate_name", "conflict", "unavailable"],
   }),
   async (c) => {
     const row = await createWithFreeName(c, c.req.valid("json"));

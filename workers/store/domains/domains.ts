@@ -3,6 +3,7 @@ import { isRowOfOrganization } from "../owned-rows.ts";
 import { and, eq, inArray, isNotNull, isNull, lt, ne, sql, type SQL } from "drizzle-orm";
 import { EXPIRY_BATCH_ROWS, PROOF_CHECK_INTERVAL_MS } from "../../limits.ts";
 import { serviceActor, type Actor, type OrganizationActor } from "../audit.ts";
+import { requireRoom } from "../bounds.ts";
 import { fromNow } from "../clock.ts";
 import type { UnitOfWork, Database } from "../database.ts";
 import { notifyOwners, type DomainNotices, type LossReason } from "./domain-notices.ts";
@@ -100,6 +101,10 @@ export function verifyDomain(
     if (!own) return "not_found";
     if (own.verifiedAt && own.proofMissingSince === null) return own;
 
+    if (!own.verifiedAt) {
+      const condition = and(eq(domains.orgId, actor.orgId), isNotNull(domains.verifiedAt));
+      await requireRoom(tx, actor.orgId, "verified_domains", { table: domains, condition });
+    }
     const previous = claims.find(({ verifiedAt, id: claimId }) => verifiedAt && claimId !== id);
     if (previous) await loseDomain(change, previous, "proven_by_another", notices);
     const [row] = await tx

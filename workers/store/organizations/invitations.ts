@@ -1,15 +1,16 @@
 /** Invitations' rows: at most one is open for each address, and each can be accepted once. */
-import { findRole } from "./memberships.ts";
+import { findRole, requireRoomToOwn } from "./memberships.ts";
 import { ago, fromNow } from "../clock.ts";
 import { and, eq, gt, isNull, sql, type SQL } from "drizzle-orm";
 import type { OrganizationActor } from "../audit.ts";
+import { requireRoom } from "../bounds.ts";
 import type { UnitOfWork, Database } from "../database.ts";
 import type { Transaction } from "../transaction.ts";
 import type { OutboxMessage } from "../outbox-messages.ts";
 import { inOrganization, preparedList, type Page } from "../page.ts";
 import { lockOrganization, type MemberActor, type Role } from "../locks.ts";
 import { users } from "../tables/accounts.ts";
-import { invitations, memberships, organizations } from "../tables/organizations.ts";
+import { invitations, MAILBOX, memberships, organizations } from "../tables/organizations.ts";
 import type { OrganizationWithRole } from "./own-organization.ts";
 import { DAY_MS } from "../../../shared/time.ts";
 
@@ -17,6 +18,8 @@ const INVITATION_MAX_MS = 7 * DAY_MS;
 const INVITATIONS_OPEN_MAX = 100;
 /** Per organization: each invitation is a mail to a person who did not ask for it. */
 const INVITATIONS_DAILY_MAX = 200;
+/** To one mailbox, by all organizations. */
+const MAILBOX_INVITATIONS_DAILY_MAX = 20;
 
 export type InvitationRow = typeof invitations.$inferSelect;
 
@@ -45,7 +48,12 @@ export interface NewInvitation {
   mail: OutboxMessage;
 }
 
-export type InvitationRefusal = "not_approved" | "already_member" | "too_many" | "too_many_today";
+export type InvitationRefusal =
+  | "not_approved"
+  | "already_member"
+  | "too_many"
+  | "too_many_today"
+  | "mailbox_has_too_many";
 
 /** Replaces an open invitation for the same address, whose token becomes invalid. */
 export function createInvitation(
@@ -65,7 +73,7 @@ export function createInvitation(
       .set({ revokedAt: sql`now()` })
       .where(and(eq(invitations.orgId, orgId), eq(invitations.email, email), isOpen()))
       .returning({ id: invitations.id });
-    const refusal = await countLimitRefusal(tx, orgId);
+    const refusal = (await countLimitRefusal(tx, orgId)) ?? (await mailboxRefusal(tx, email));
     if (refusal !== null) return change.rollback(refusal);
 
     const [row] = await tx
@@ -111,6 +119,18 @@ async function countLimitRefusal(
   return counted!.today >= INVITATIONS_DAILY_MAX ? "too_many_today" : null;
 }
 
+/** Locked, so that concurrent invitations of different organizations count each other. */
+async function mailboxRefusal(
+  tx: Transaction,
+  email: string,
+): Promise<"mailbox_has_too_many" | null> {
+  const mailbox = email.replace(/\+[^@]*@/, "@");
+  await tx.execute(sql`select pg_advisory_xact_lock(hashtextextended(${mailbox}, 0))`);
+  const isRecent = and(eq(MAILBOX, mailbox), gt(invitations.createdAt, ago(DAY_MS)));
+  const recent = await tx.$count(invitations, isRecent);
+  return recent >= MAILBOX_INVITATIONS_DAILY_MAX ? "mailbox_has_too_many" : null;
+}
+
 /** Revokes the organization's open invitations for which the condition holds, or all of them. @returns how many. */
 export async function revokeInvitations(
   { tx, audit }: UnitOfWork,
@@ -143,6 +163,7 @@ export function revokeInvitation(
 /**
  * Makes the user whose address was invited a member. A user who is already a member keeps their role: an invitation does
  * not change roles.
+ * @throws LimitReachedError when the organization has too many members, or the user owns too many organizations.
  */
 export function acceptInvitation(
   db: Database,
@@ -161,6 +182,12 @@ export function acceptInvitation(
       .where(and(eq(invitations.id, invitation.id), isAcceptable()))
       .returning({ id: invitations.id });
     if (accepted.length === 0) return "invalid";
+    const earlierRole = await findRole(tx, org.id, userId);
+    if (earlierRole === null) {
+      const condition = eq(memberships.orgId, org.id);
+      await requireRoom(tx, org.id, "members", { table: memberships, condition });
+      if (invitation.role === "owner") await requireRoomToOwn(tx, userId);
+    }
     await tx
       .insert(memberships)
       .values({ userId, orgId: org.id, role: invitation.role })

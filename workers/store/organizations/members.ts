@@ -1,5 +1,5 @@
 /** An organization's members and their roles. Every organization always has an owner. */
-import { isMembership } from "./memberships.ts";
+import { isMembership, requireRoomToOwn } from "./memberships.ts";
 import { and, eq, inArray, ne } from "drizzle-orm";
 import type { UnitOfWork, Database } from "../database.ts";
 import type { Transaction } from "../transaction.ts";
@@ -51,7 +51,7 @@ export interface RoleRevocations {
 
 export type MemberRefusal = "not_found" | "owners_only" | "last_owner";
 
-/** Setting the current role changes nothing and writes no event. */
+/** Setting the current role changes nothing and writes no event. @throws LimitReachedError for an owner of too many. */
 export function changeRole(
   db: Database,
   actor: MemberActor,
@@ -70,6 +70,7 @@ export function changeRole(
     if (member.role === role) return member;
     if (await isLastOwner(tx, actor.orgId, member)) return "last_owner";
 
+    if (role === "owner") await requireRoomToOwn(tx, userId);
     await tx.update(memberships).set({ role }).where(isMembership(actor.orgId, userId));
     audit(actor, "member_role_changed", userId, { from: member.role, to: role });
     await applyRevocations(change, actor, userId, revocations);

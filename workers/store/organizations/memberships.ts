@@ -1,9 +1,13 @@
 /** One user's membership of one organization. */
 import { and, eq, type SQL } from "drizzle-orm";
+import { LimitReachedError } from "../bounds.ts";
 import type { Role } from "../locks.ts";
 import { users } from "../tables/accounts.ts";
 import { memberships } from "../tables/organizations.ts";
-import type { Reader } from "../transaction.ts";
+import type { Reader, Transaction } from "../transaction.ts";
+
+/** Organizations that one user owns. */
+const ORGANIZATIONS_OWNED_MAX = 20;
 
 export function isMembership(orgId: string, userId: string): SQL {
   return and(eq(memberships.orgId, orgId), eq(memberships.userId, userId))!;
@@ -20,6 +24,18 @@ export async function findRole(
     .from(memberships)
     .where(isMembership(orgId, userId));
   return membership?.role ?? null;
+}
+
+/**
+ * For a user who is about to own another organization. The user's row is locked, so that concurrent changes count each
+ * other's organizations.
+ * @throws LimitReachedError
+ */
+export async function requireRoomToOwn(tx: Transaction, userId: string): Promise<void> {
+  await tx.select({ id: users.id }).from(users).where(eq(users.id, userId)).for("no key update");
+  const isOwned = and(eq(memberships.userId, userId), eq(memberships.role, "owner"));
+  if ((await tx.$count(memberships, isOwned)) < ORGANIZATIONS_OWNED_MAX) return;
+  throw new LimitReachedError(`A user can own at most ${ORGANIZATIONS_OWNED_MAX} organizations.`);
 }
 
 /** @returns the addresses of the organization's owners. */

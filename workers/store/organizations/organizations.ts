@@ -1,12 +1,16 @@
 /** Organizations' rows. */
-import { and, eq, isNull, ne, sql } from "drizzle-orm";
+import { and, eq, gt, isNull, ne, sql } from "drizzle-orm";
 import { DEFAULT_PROJECT_SLUG } from "../../../protocol/names.ts";
 import type { Plan } from "../../../protocol/plans.ts";
+import { DAY_MS, HOUR_MS } from "../../../shared/time.ts";
 import type { UserActor } from "../audit.ts";
+import { LimitReachedError } from "../bounds.ts";
+import { ago } from "../clock.ts";
 import type { Database } from "../database.ts";
 import type { Transaction } from "../transaction.ts";
 import { releaseDomains } from "../domains/domains.ts";
 import { revokeInvitations } from "./invitations.ts";
+import { requireRoomToOwn } from "./memberships.ts";
 import { deleteNetworks } from "../networks/networks.ts";
 import { releasePorts } from "../networks/relay-ports.ts";
 import { preparedList, type Page } from "../page.ts";
@@ -14,7 +18,7 @@ import { deleteReceivers } from "../webhooks/receivers.ts";
 import { releaseSubdomains } from "../domains/reserved-subdomains.ts";
 import { lockOrganization, type MemberActor } from "../locks.ts";
 import { endSubscriptions } from "../billing/subscriptions.ts";
-import { users } from "../tables/accounts.ts";
+import { auditEvents } from "../tables/audit.ts";
 import { sessions } from "../tables/sessions.ts";
 import {
   memberships,
@@ -27,8 +31,8 @@ import { deleteTraffic } from "../metrics/traffic.ts";
 import { deleteTunnels } from "../tunnels/lifecycle.ts";
 import type { OrganizationWithRole } from "./own-organization.ts";
 
-/** Organizations that one user owns. */
-const ORGANIZATIONS_OWNED_MAX = 20;
+/** A deleted organization leaves a row, and its owner can create another one. */
+const DELETIONS_DAILY_MAX = 20;
 
 /** The plan and the approval that a new organization has. */
 export interface InitialPlan {
@@ -88,17 +92,15 @@ export interface NewOrganization {
   terms: InitialPlan;
 }
 
-/** The user's row is locked, so that concurrent requests count each other's organizations. */
+/** @throws LimitReachedError when the user owns too many. */
 export function createOrganization(
   db: Database,
   actor: UserActor,
   organization: NewOrganization,
-): Promise<OrganizationWithRole | "duplicate_name" | "too_many"> {
+): Promise<OrganizationWithRole | "duplicate_name"> {
   return db.transaction(async ({ tx, audit }) => {
     const { userId } = actor;
-    await tx.select({ id: users.id }).from(users).where(eq(users.id, userId)).for("no key update");
-    const isOwned = and(eq(memberships.userId, userId), eq(memberships.role, "owner"));
-    if ((await tx.$count(memberships, isOwned)) >= ORGANIZATIONS_OWNED_MAX) return "too_many";
+    await requireRoomToOwn(tx, userId);
     const org = await insertWithOwner(tx, { userId, ...organization });
     if (!org) return "duplicate_name";
     audit({ ...actor, orgId: org.id }, "organization_created", org.id, {
@@ -155,12 +157,14 @@ export function renameOrganization(
 /**
  * The row is kept for the audit log; all that acts for the organization ends. Members are removed first: a concurrent
  * request for a token or a name either has committed, so that its row is found below, or is no longer a member's.
+ * @throws LimitReachedError when the actor has deleted too many in 24 hours.
  */
 export function deleteOrganization(db: Database, actor: MemberActor): Promise<void> {
   return db.transaction(async (change) => {
     const { tx, audit, enqueue } = change;
     const { orgId } = actor;
     await lockOrganization(tx, actor);
+    await requireFewDeletions(tx, actor.userId);
     await tx.delete(memberships).where(eq(memberships.orgId, orgId));
     enqueue({ kind: "watching_ended", payload: { orgId, whose: "everybody" } });
     await revokeTokens(change, actor);
@@ -179,6 +183,17 @@ export function deleteOrganization(db: Database, actor: MemberActor): Promise<vo
       .where(eq(organizations.id, orgId));
     audit(actor, "organization_deleted", orgId);
   });
+}
+
+async function requireFewDeletions(tx: Transaction, userId: string): Promise<void> {
+  const { action, createdAt } = auditEvents;
+  const isDeletion = and(eq(auditEvents.userId, userId), eq(action, "organization_deleted"));
+  const deletions = await tx.$count(auditEvents, and(isDeletion, gt(createdAt, ago(DAY_MS))));
+  if (deletions < DELETIONS_DAILY_MAX) return;
+  throw new LimitReachedError(
+    `A user can delete at most ${DELETIONS_DAILY_MAX} organizations in 24 hours.`,
+    HOUR_MS,
+  );
 }
 
 /** Makes the session act for this organization when it is renewed. */

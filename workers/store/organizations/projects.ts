@@ -1,6 +1,7 @@
 /** Projects' rows: a project is a namespace of an organization's tunnels, to which tokens can be restricted. */
 import { and, eq, isNull, sql } from "drizzle-orm";
 import { DEFAULT_PROJECT_SLUG } from "../../../protocol/names.ts";
+import { requireRoom } from "../bounds.ts";
 import type { UnitOfWork, Database } from "../database.ts";
 import { inOrganization, preparedList, type Page } from "../page.ts";
 import { lockCaller, type MemberActor } from "../locks.ts";
@@ -49,6 +50,8 @@ export function createProject(
   { slug, name }: { slug: string; name: string },
 ): Promise<ProjectRow | "duplicate_name"> {
   return db.changeAs(actor, async ({ tx, audit }) => {
+    const condition = and(eq(projects.orgId, actor.orgId), isNull(projects.deletedAt));
+    await requireRoom(tx, actor.orgId, "projects", { table: projects, condition });
     const [project] = await tx
       .insert(projects)
       .values({ orgId: actor.orgId, slug, name })

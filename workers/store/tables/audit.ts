@@ -6,7 +6,10 @@ import type {
 } from "../../../protocol/schemas/organizations/audit-actions.ts";
 import { timestamptz } from "./columns.ts";
 
-/** Append only: a trigger refuses every update and delete. There are no foreign keys, because events are kept longer than the rows that they name. */
+/**
+ * Append only: a trigger refuses every update, and every delete except those of `organizations/audit-retention.ts`. There
+ * are no foreign keys, because events are kept longer than the rows that they name.
+ */
 export const auditEvents = pgTable(
   "audit_events",
   {
@@ -23,6 +26,7 @@ export const auditEvents = pgTable(
   (table) => [
     index("audit_events_org_id_idx").on(table.orgId, table.createdAt),
     index("audit_events_org_id_action_idx").on(table.orgId, table.action, table.createdAt),
+    index("audit_events_created_at_idx").on(table.createdAt),
     index("audit_events_user_id_idx").on(table.userId, table.createdAt),
   ],
 );

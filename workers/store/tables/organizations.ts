@@ -1,5 +1,5 @@
 /** Organizations, their members, invitations and projects. */
-import { sql } from "drizzle-orm";
+import { sql, type SQL } from "drizzle-orm";
 import {
   bigint,
   boolean,
@@ -10,6 +10,7 @@ import {
   text,
   uniqueIndex,
   uuid,
+  type PgColumn,
 } from "drizzle-orm/pg-core";
 import { ROLES } from "../../../protocol/roles.ts";
 import { isIn } from "./checks.ts";
@@ -67,6 +68,11 @@ export const memberships = pgTable(
   ],
 );
 
+/** Mail servers deliver `name+tag@` to the mailbox of `name@`. */
+function toMailbox(email: PgColumn): SQL {
+  return sql`regexp_replace(${email}, '[+][^@]*@', '@')`;
+}
+
 export const invitations = pgTable(
   "invitations",
   {
@@ -92,9 +98,13 @@ export const invitations = pgTable(
       .where(sql`${table.acceptedAt} is null and ${table.revokedAt} is null`),
     index("invitations_org_id_idx").on(table.orgId, table.createdAt),
     index("invitations_expires_at_idx").on(table.expiresAt),
+    index("invitations_mailbox_idx").on(toMailbox(table.email), table.createdAt),
     check("invitations_role", isIn(table.role, ROLES.toReversed())),
   ],
 );
+
+/** The mailbox that an invitation is delivered to. */
+export const MAILBOX = toMailbox(invitations.email);
 
 export const projects = pgTable(
   "projects",

@@ -1,6 +1,7 @@
 /** Capability tokens' rows. */
 import { and, eq, getTableColumns, gt, inArray, isNull, sql, type SQL } from "drizzle-orm";
 import { mayUse, type PlanState } from "../billing/plans.ts";
+import { requireRoom } from "../bounds.ts";
 import type { OrganizationActor } from "../audit.ts";
 import type { UnitOfWork, Database } from "../database.ts";
 import type { Reader, Transaction } from "../transaction.ts";
@@ -64,6 +65,8 @@ export async function insertToken(
   return insertTokenRow(change, actor, token, actor);
 }
 
+const MAXIMUM_BY_KIND = { agent: "capability_tokens", master: "master_keys" } as const;
+
 /** Whom a new token belongs to. */
 interface TokenCreator {
   /** The token is revoked when this user leaves. */
@@ -72,7 +75,7 @@ interface TokenCreator {
   sessionId?: string | undefined;
 }
 
-/** For callers who have locked the actor's role. */
+/** For callers who have locked the actor's role. @throws LimitReachedError */
 export async function insertTokenRow(
   { tx, audit }: UnitOfWork,
   actor: OrganizationActor,
@@ -81,6 +84,11 @@ export async function insertTokenRow(
   { projectSlug = null, ...inherited }: InheritedFields = {},
   metadata: Record<string, unknown> = {},
 ): Promise<TokenRow> {
+  const isOfKind = and(eq(tokens.orgId, actor.orgId), eq(tokens.kind, token.kind));
+  await requireRoom(tx, actor.orgId, MAXIMUM_BY_KIND[token.kind], {
+    table: tokens,
+    condition: and(isOfKind, isNull(tokens.revokedAt), gt(tokens.expiresAt, sql`now()`)),
+  });
   const [row] = await tx
     .insert(tokens)
     .values({ ...token, ...inherited, orgId: actor.orgId, createdBy, sessionId })

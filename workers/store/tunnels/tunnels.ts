@@ -1,8 +1,9 @@
 /** Tunnels' rows: creating, finding and listing them. */
-import { and, eq, getTableColumns, inArray, isNull, sql } from "drizzle-orm";
+import { and, eq, getTableColumns, inArray, isNull, ne, sql } from "drizzle-orm";
 import { Tunnel, type CreateTunnel } from "../../../protocol/schemas/tunnels/tunnels.ts";
 import type { OrganizationActor } from "../audit.ts";
 import { getRequestedExpiry, getTunnelExpiry } from "../billing/plans.ts";
+import { requireRoom } from "../bounds.ts";
 import type { UnitOfWork, Database } from "../database.ts";
 import { claimHostname, findTakenName, type TakenName } from "../domains/hostnames.ts";
 import { lockPlanAndRole, type MemberActor } from "../locks.ts";
@@ -128,13 +129,15 @@ export type NewTunnel = Omit<typeof tunnels.$inferInsert, "orgId" | "subdomain">
   label: string;
 };
 
-/** When the name is taken, the caller must roll back. */
+/** When the name is taken, the caller must roll back. @throws LimitReachedError */
 export async function insertTunnel(
   change: UnitOfWork,
   actor: OrganizationActor,
   { label, ...columns }: NewTunnel,
 ): Promise<TunnelRow | TakenName> {
   const { orgId } = actor;
+  const condition = and(isUndeletedTunnelIn(orgId), ne(tunnels.status, "expired"));
+  await requireRoom(change.tx, orgId, "tunnels", { table: tunnels, condition });
   const [row] = await change.tx
     .insert(tunnels)
     .values({ ...columns, orgId, subdomain: label })
