@@ -1,6 +1,6 @@
 /** The agent's side of an HTTP tunnel: forwards the requests of its connection to the local server. */
 import { EventEmitter } from "node:events";
-import type { Welcome } from "../protocol/wire/frames.ts";
+import { CLOSE_CAPABILITY, type Welcome } from "../protocol/wire/frames.ts";
 import { openStream } from "./origin/open-stream.ts";
 import { OriginServer, type RequestReport } from "./origin/origin.ts";
 import type { HostMode } from "./host-header.ts";
@@ -36,7 +36,7 @@ export class HttpTunnel extends EventEmitter<TunnelEventMap> {
     this.#connection = new TunnelConnection({
       ...options,
       query: { protocol: target.scheme, port: String(target.port) },
-      capabilities: ["websocket"],
+      capabilities: ["websocket", CLOSE_CAPABILITY],
       openStream: (wire, id, opening) =>
         opening.type === "request"
           ? openStream(this.#origin, wire, id, opening.head, opening.flags)

@@ -66,6 +66,8 @@ export interface WireEvents {
 
 export class Wire {
   windows = new SendWindows(0, 0);
+  /** Of the tunnel, from its welcome. */
+  tunnelCapabilities: string[] = [];
   readonly #socket: WebSocket;
   readonly #events: WireEvents;
   readonly #capabilities: string[];
@@ -214,7 +216,8 @@ export class Wire {
     const welcome = Welcome.safeParse(parseJsonPayload(frame.payload));
     if (!welcome.success || this.#isWelcomed) return this.#violation("unreadable welcome");
     this.#isWelcomed = true;
-    const { streamWindow, connectionWindow } = welcome.data;
+    const { streamWindow, connectionWindow, capabilities } = welcome.data;
+    this.tunnelCapabilities = capabilities;
     // What the server does not read waits in this process, so larger windows than the agent's own are not used.
     this.windows = new SendWindows(
       Math.min(streamWindow, STREAM_WINDOW_BYTES),

@@ -21,7 +21,7 @@ export interface SocketClose {
  * platform has repaired.
  * @param isClean whether a Close frame was received. Without one, the code is 1006.
  */
-function parseClose(code: number, reason: string, isClean: boolean): SocketClose {
+export function parseClose(code: number, reason: string, isClean: boolean): SocketClose {
   if (!isClean) return { code: 1006, reason: "" };
   if (code === 1005) return { code, reason: "" };
   if (!isSendableCloseCode(code))
@@ -30,17 +30,8 @@ function parseClose(code: number, reason: string, isClean: boolean): SocketClose
   return { code, reason };
 }
 
-/**
- * Answers a received Close frame, which the hibernation API does not do.
- * @param received the arguments of `webSocketClose`.
- * @returns the answer: 1005 for one without a code, 1006 for none, because the connection was lost.
- */
-export function answerClose(
-  socket: WebSocket,
-  ...received: [code: number, reason: string, isClean: boolean]
-): SocketClose {
-  const answer = parseClose(...received);
-  if (answer.code === 1005) closeQuietly(socket);
-  else if (answer.code !== 1006) closeQuietly(socket, answer.code, answer.reason);
-  return answer;
+/** Answers a received Close frame, which the hibernation API does not do. A lost connection gets no answer. */
+export function answerClose(socket: WebSocket, { code, reason }: SocketClose): void {
+  if (code === 1005) closeQuietly(socket);
+  else if (code !== 1006) closeQuietly(socket, code, reason);
 }

@@ -9,7 +9,7 @@ import { DurableObject } from "cloudflare:workers";
 import { WATCHER_RETRY_AFTER_MS } from "../protocol/limits.ts";
 import type { ObjectBindings } from "./bindings.ts";
 import type { CaptureBatch, OrganizationRpc, Presence, WatchStatus } from "./rpc.ts";
-import { answerClose } from "./close-quietly.ts";
+import { answerClose, parseClose } from "./close-quietly.ts";
 import { toRefusalResponse, withRetryAfter } from "../access/refusal.ts";
 import { WATCH_HEADER, WatcherAdmission } from "./organization/admission.ts";
 import { inParallel } from "../shared/in-parallel.ts";
@@ -131,7 +131,7 @@ export class Organization extends DurableObject<ObjectBindings> implements Organ
     ...close: [code: number, reason: string, wasClean: boolean]
   ): void {
     this.#removeWatcher(socket);
-    answerClose(socket, ...close);
+    answerClose(socket, parseClose(...close));
   }
 
   override webSocketError(socket: WebSocket): void {

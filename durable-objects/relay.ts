@@ -12,7 +12,7 @@ import {
 } from "../protocol/relay/link.ts";
 import type { ObjectBindings } from "./bindings.ts";
 import type { RelayRpc } from "./rpc.ts";
-import { answerClose } from "./close-quietly.ts";
+import { answerClose, parseClose } from "./close-quietly.ts";
 import { toRefusalResponse, withRetryAfter } from "../access/refusal.ts";
 import { Link } from "./relay/link.ts";
 import { Networks, type DeviceTotals, type NetworkSummary } from "./relay/networks.ts";
@@ -110,7 +110,7 @@ export class Relay extends DurableObject<ObjectBindings> implements RelayRpc {
     socket: WebSocket,
     ...close: [code: number, reason: string, wasClean: boolean]
   ): Promise<void> {
-    answerClose(socket, ...close);
+    answerClose(socket, parseClose(...close));
     await this.#onLinkClosed(socket);
   }
 

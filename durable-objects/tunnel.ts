@@ -19,7 +19,7 @@ import type {
 import type { AssociationUsage } from "../protocol/relay/link.ts";
 import type { ObjectBindings } from "./bindings.ts";
 import type { Presence, TunnelReport, WatchStatus, TunnelRpc } from "./rpc.ts";
-import { answerClose, type SocketClose } from "./close-quietly.ts";
+import { parseClose, type SocketClose } from "./close-quietly.ts";
 import { buildAuthenticators } from "../access/authenticators/authenticators.ts";
 import { toRefusalResponse, withRetryAfter } from "../access/refusal.ts";
 import type { AccessSettingsInput } from "../access/settings.ts";
@@ -302,7 +302,7 @@ export class Tunnel extends DurableObject<ObjectBindings> implements TunnelRpc {
   }
 
   override webSocketClose(socket: WebSocket, code: number, reason: string, clean: boolean): void {
-    this.#onSocketClosed(socket, answerClose(socket, code, reason, clean));
+    this.#onSocketClosed(socket, parseClose(code, reason, clean));
   }
 
   override webSocketError(socket: WebSocket): void {
@@ -369,13 +369,12 @@ export class Tunnel extends DurableObject<ObjectBindings> implements TunnelRpc {
 
   #onSocketClosed(socket: WebSocket, close: SocketClose): void {
     const { kind } = readAttachment(socket);
-    if (kind === "client") return this.#clients.onClosed(socket);
+    if (kind === "client") return this.#clients.onClosed(socket, close);
     if (kind === "visitor") return this.#visitors.sockets.onClosed(socket, close);
-    this.#agents.onClosed(socket);
+    this.#agents.onClosed(socket, close);
     // A Close that wakes the object finds no link, only the record that an agent was connected.
-    if (this.#lastAgent.isConnected && !this.#agents.current(Date.now())) {
-      this.#onAgentDisconnected(true);
-    }
+    const isLost = this.#lastAgent.isConnected && !this.#agents.current(Date.now());
+    if (isLost) this.#onAgentDisconnected(true);
   }
 
   // ── Inside: visitors ──

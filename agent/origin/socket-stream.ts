@@ -2,6 +2,7 @@
 import type { IncomingMessage } from "node:http";
 import WebSocket from "ws";
 import {
+  CLOSE_CAPABILITY,
   parseCodeAndText,
   FLAG,
   FRAME,
@@ -161,7 +162,7 @@ export class WebSocketStream implements Stream {
   }
 
   #onMessage(data: Buffer, isBinary: boolean): void {
-    // The visitor has closed, and the local server still sends: nothing would credit these bytes.
+    // The tunnel has reset the stream, or has no use for what follows the visitor's Close.
     if (this.#isEnded) return;
     this.#backlog.push({ isBinary, rest: data });
     this.#sendBacklog();
@@ -205,14 +206,18 @@ export class WebSocketStream implements Stream {
 
   #closeSocket(frame: Frame): void {
     const close = parseCodeAndText(frame.payload);
-    this.#finish();
-    // A paused socket would not read the local server's Close.
-    this.#socket.resume();
+    const isAnswered = this.#wire.tunnelCapabilities.includes(CLOSE_CAPABILITY);
+    if (!isAnswered) {
+      this.#finish();
+      // A paused socket would not read the local server's Close.
+      this.#socket.resume();
+    }
     try {
       if (!close || close.code === 1005) this.#socket.close();
       else this.#socket.close(close.code, close.text);
     } catch {
       // A code that may not be sent, such as 1006: the visitor's connection was lost, so this one is dropped too.
+      if (isAnswered) this.#finish();
       this.#socket.terminate();
     }
   }

@@ -18,6 +18,8 @@ export const SUBPROTOCOL = "underpass.v1";
 export const STREAMS_SUBPROTOCOL = "underpass-streams.v1";
 /** Listed in the hello of an agent that accepts `connect` streams. */
 export const TCP_CAPABILITY = "tcp";
+/** Listed by both ends when the agent answers a `close` of the tunnel with the local server's last messages and its Close. */
+export const CLOSE_CAPABILITY = "websocket-close";
 /** A client's WebSocket carries one TCP connection, on this stream. */
 export const CLIENT_STREAM = 1;
 
@@ -46,7 +48,7 @@ export const FRAME = {
   /** One WebSocket message, or a part of one when flagged `more`. */
   text: 8,
   binary: 9,
-  /** A WebSocket's Close. Payload: code u16 (1005: none), then the UTF-8 reason. */
+  /** A WebSocket's Close. Payload: code u16 (1005: none, 1006: the connection was lost), then the UTF-8 reason. */
   close: 10,
   /** The sender finishes the streams in flight and then closes. Stream 0, payload: UTF-8 reason. */
   goingAway: 11,

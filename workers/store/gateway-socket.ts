@@ -2,6 +2,7 @@
  * A WebSocket to the database gateway, opened over a service binding: `new WebSocket(url)` could reach only a public
  * address. It implements the part of the standard interface that the driver uses.
  */
+import { closeQuietly } from "../../durable-objects/close-quietly.ts";
 
 type Kind = "open" | "message" | "close" | "error";
 
@@ -52,6 +53,7 @@ export class GatewaySocket {
       this.#emit(new MessageEvent("message", { data: event.data as ArrayBuffer }));
     });
     socket.addEventListener("close", () => {
+      if (!this.#closed) closeQuietly(socket);
       this.#closed = true;
       this.#emit(new Event("close"));
     });

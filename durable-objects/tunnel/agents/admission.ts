@@ -54,6 +54,8 @@ export interface AgentAttachment extends AgentAdmission {
     connectionWindow: number;
     /** Whether it accepts `connect` streams. */
     takesTcp?: boolean;
+    /** Whether it answers a WebSocket's `close` with that of the local server. */
+    answersClose?: boolean;
   } | null;
 }
 

@@ -11,6 +11,7 @@ import {
   PING,
   PONG,
   readFrames,
+  CLOSE_CAPABILITY,
   TCP_CAPABILITY,
   type Welcome,
 } from "../../../protocol/wire/frames.ts";
@@ -22,6 +23,7 @@ import {
   STREAM_WINDOW_BYTES,
 } from "../../../protocol/limits.ts";
 import { SERVICE_VERSION } from "../../../protocol/version.ts";
+import { answerClose, type SocketClose } from "../../close-quietly.ts";
 import { BufferedBytes } from "../buffered-bytes.ts";
 import { readAttachment, type AgentAdmission, type AgentAttachment } from "./admission.ts";
 import { AgentLink } from "./agent-link.ts";
@@ -117,7 +119,11 @@ export class Agents {
     }
     const { agent, streamWindow, connectionWindow } = hello;
     const takesTcp = hello.capabilities.includes(TCP_CAPABILITY);
-    const welcomed = { ...attachment, hello: { agent, streamWindow, connectionWindow, takesTcp } };
+    const answersClose = hello.capabilities.includes(CLOSE_CAPABILITY);
+    const welcomed = {
+      ...attachment,
+      hello: { agent, streamWindow, connectionWindow, takesTcp, answersClose },
+    };
     socket.serializeAttachment(welcomed);
     const link = new AgentLink(socket, welcomed, Date.now(), this.buffered);
     this.#current = link;
@@ -135,7 +141,8 @@ export class Agents {
   }
 
   /** The agent closed its socket, or the connection broke. */
-  onClosed(socket: WebSocket): void {
+  onClosed(socket: WebSocket, close: SocketClose): void {
+    answerClose(socket, close);
     const attachment = readAttachment(socket);
     if (attachment.kind === "agent") this.#stopHelloTimer(attachment);
     const link = this.findLink(socket);
@@ -204,7 +211,7 @@ function buildWelcome(attachment: AgentAttachment): Welcome {
   return {
     protocol: PROTOCOL_VERSION,
     server: SERVICE_VERSION,
-    capabilities: attachment.relay ? [TCP_CAPABILITY] : ["websocket"],
+    capabilities: attachment.relay ? [TCP_CAPABILITY] : ["websocket", CLOSE_CAPABILITY],
     tunnelId: attachment.tunnelId,
     agentId: attachment.agentId,
     name: attachment.name,

@@ -148,15 +148,18 @@ export class Recording {
     this.#recordMessage(from, kind, bytes);
   }
 
-  /** The WebSocket was closed. Code 1006 means that the connection was lost. */
+  /**
+   * One end of the WebSocket has sent a Close. Code 1006 means that the connection was lost. After the visitor's Close, the
+   * local server may still send messages.
+   */
   recordClose(from: "client" | "server", code: number, reason: string): void {
     const reasonBytes = new TextEncoder().encode(reason);
     const bytes = new Uint8Array(2 + reasonBytes.byteLength);
     new DataView(bytes.buffer).setUint16(0, code);
     bytes.set(reasonBytes, 2);
     this.#recordMessage(from, "close", bytes);
-    if (code !== 1006) this.complete();
-    else this.#end(from === "client" ? "aborted" : "failed");
+    if (code === 1006) this.#end(from === "client" ? "aborted" : "failed");
+    else if (from === "server") this.complete();
   }
 
   complete(): void {

@@ -60,6 +60,11 @@ export class SendQueue {
     this.#events.onShort();
   }
 
+  /** From now on the length is what the platform reports. */
+  ignoreAcknowledgements(): void {
+    this.#unacknowledgedBytes = undefined;
+  }
+
   /** Runs `onShort` now, or as soon as the queue is short. */
   watch(): void {
     if (this.#timer !== undefined) return;

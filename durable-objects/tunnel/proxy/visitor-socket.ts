@@ -12,6 +12,7 @@ import {
   decodeStrictText,
   type Frame,
 } from "../../../protocol/wire/frames.ts";
+import type { ErrorCode } from "../../../protocol/errors.ts";
 import { parseAcknowledgement } from "../../../protocol/acknowledgements.ts";
 import {
   FRAME_DATA_MAX_BYTES,
@@ -26,9 +27,12 @@ import type { MemoryHolder, SocketMemory } from "./socket-memory.ts";
 import type { Usage } from "../metrics/usage.ts";
 import { BoundedBuffer } from "../../../shared/bounded-buffer.ts";
 import { MINUTE_MS } from "../../../shared/time.ts";
+import { closeQuietly, type SocketClose } from "../../close-quietly.ts";
 
 /** A fragmented WebSocket message must be complete within this time. */
 const SOCKET_MESSAGE_MAX_MS = MINUTE_MS;
+/** How long the local server may take to answer a visitor's Close with its own. */
+export const CLOSE_ANSWER_MAX_MS = 10_000;
 /** What a waiting message costs beside its bytes: empty ones must not be free. */
 const MESSAGE_OVERHEAD_BYTES = 128;
 
@@ -42,6 +46,8 @@ export interface VisitorSocketDeps {
   usage: Usage;
   memory: SocketMemory;
   recording: Recording | null;
+  /** Called once, when both the visitor and the stream have ended. */
+  onDone(): void;
 }
 
 export class VisitorSocket implements Stream, MemoryHolder {
@@ -67,7 +73,11 @@ export class VisitorSocket implements Stream, MemoryHolder {
   #backlog: { type: MessageType; rest: Uint8Array; length: number }[] = [];
   /** Including messages that wait for the pacer. */
   #backlogBytes = 0;
-  #closing: { code: number; reason: string } | undefined;
+  /** The visitor's Close, which is sent to the agent after the backlog. */
+  #closing: SocketClose | undefined;
+  /** Set when the visitor has closed or was lost. Until the stream ends, the local server's messages still go to the visitor. */
+  #visitorClose: SocketClose | undefined;
+  #answerTimer: ReturnType<typeof setTimeout> | undefined;
   #isEnded = false;
 
   constructor(link: AgentLink, id: number, socket: WebSocket, deps: VisitorSocketDeps) {
@@ -104,16 +114,19 @@ export class VisitorSocket implements Stream, MemoryHolder {
     this.#recordMemory();
   }
 
-  /** The visitor closed; the agent closes its end with the same code and reason, after the waiting messages. */
-  onClosed(code: number, reason: string): void {
-    this.#sendQueue.stop();
-    this.#unreadBytes = 0;
-    this.#unreadMessages = 0;
-    this.#recordMemory();
-    if (this.#isEnded) return;
-    this.#deps.recording?.recordClose("client", code, reason);
+  /**
+   * The visitor closed, or was lost. The agent closes its end with the same code and reason, after the waiting messages. The
+   * visitor's Close is answered with the local server's, after the messages that come before it (RFC 6455 §7.1.5).
+   */
+  onClosed(close: SocketClose): void {
+    if (this.#visitorClose) return;
+    this.#visitorClose = close;
+    if (this.#isEnded) return this.#release();
+    // An acknowledgement would be a message, and none may follow a Close.
+    this.#sendQueue.ignoreAcknowledgements();
+    this.#deps.recording?.recordClose("client", close.code, close.reason);
     this.#toAgent.push(0, () => {
-      this.#closing = { code, reason };
+      this.#closing = close;
       this.#sendBacklog();
     });
   }
@@ -140,13 +153,11 @@ export class VisitorSocket implements Stream, MemoryHolder {
   }
 
   onReset(): void {
-    this.#deps.recording?.fail("origin_failed");
-    this.#end(1011, "the local server's connection broke");
+    this.#fail(1011, "the local server's connection broke");
   }
 
   onConnectionLost(): void {
-    this.#deps.recording?.fail("agent_offline");
-    this.#end(1012, "the tunnel's agent disconnected");
+    this.#fail(1012, "the tunnel's agent disconnected", "agent_offline");
   }
 
   // ── Called by the tunnel's memory ──
@@ -162,10 +173,14 @@ export class VisitorSocket implements Stream, MemoryHolder {
   #receiveClose(frame: Frame): boolean {
     const close = parseCodeAndText(frame.payload);
     if (!close) return false;
-    this.#deps.recording?.recordClose("server", close.code, close.text);
+    const { code, text: reason } = close;
+    clearTimeout(this.#answerTimer);
+    this.#deps.recording?.recordClose("server", code, reason);
     this.#toVisitor.push(0, () => {
       this.#link.finish(this.#id);
-      this.#end(close.code, close.text);
+      // 1006: its connection broke. No Close frame may say so.
+      if (code === 1006) this.#fail(1011, reason);
+      else this.#end({ code, reason });
       this.#link.windows.drop(this.#id);
     });
     return true;
@@ -177,7 +192,7 @@ export class VisitorSocket implements Stream, MemoryHolder {
     this.#unreadBytes += payload.byteLength;
     if (isWhole) this.#deliver(frame.type, payload);
     else if (!this.#addPart(payload)) {
-      this.#end(1009, "message too large");
+      this.#fail(1009, "message too large");
       this.#link.reset(this.#id, RESET.tooLarge, "WebSocket message too large");
     } else if (!(flags & FLAG.more)) this.#deliver(frame.type, this.#takeParts());
     if (!this.#isEnded) this.#sendQueue.watch();
@@ -215,7 +230,7 @@ export class VisitorSocket implements Stream, MemoryHolder {
     this.#deps.recording?.addMessage("server", toMessageKind(type), bytes);
     const message = type === FRAME.text ? decodeStrictText(bytes) : bytes;
     if (message === null) {
-      this.#end(1007, "text that is not UTF-8");
+      this.#fail(1007, "text that is not UTF-8");
       return this.#link.reset(this.#id, RESET.protocolError, "text that is not UTF-8");
     }
     try {
@@ -259,11 +274,19 @@ export class VisitorSocket implements Stream, MemoryHolder {
     if (this.#closing) this.#sendClose(this.#closing);
   }
 
-  #sendClose({ code, reason }: { code: number; reason: string }): void {
+  #sendClose(close: SocketClose): void {
+    const { code, reason } = close;
     this.#closing = undefined;
-    this.#isEnded = true;
     this.#link.send((writer) => writer.writeCodeAndText(FRAME.close, this.#id, code, reason));
+    if (code !== 1006 && this.#link.attachment.hello?.answersClose) {
+      this.#answerTimer = setTimeout(() => {
+        this.#link.reset(this.#id, RESET.cancelled, "the local server does not close");
+        this.#end(close);
+      }, CLOSE_ANSWER_MAX_MS);
+      return;
+    }
     this.#link.finish(this.#id);
+    this.#end(close);
     this.#link.windows.drop(this.#id);
   }
 
@@ -278,12 +301,19 @@ export class VisitorSocket implements Stream, MemoryHolder {
 
   #giveUp(reason: string): void {
     if (this.#isEnded) return;
-    this.#end(1013, reason);
+    this.#fail(1013, reason);
     this.#link.reset(this.#id, RESET.tooLarge, reason);
   }
 
-  #end(code: number, reason: string): void {
+  /** A visitor that has closed gets its own Close as the answer. */
+  #fail(code: number, reason: string, error: ErrorCode = "origin_failed"): void {
+    if (!this.#visitorClose) this.#deps.recording?.fail(error);
+    this.#end(this.#visitorClose ?? { code, reason });
+  }
+
+  #end({ code, reason }: SocketClose): void {
     this.#isEnded = true;
+    clearTimeout(this.#answerTimer);
     this.#closing = undefined;
     this.#toAgent.clear();
     this.#toVisitor.clear();
@@ -294,26 +324,26 @@ export class VisitorSocket implements Stream, MemoryHolder {
     this.#allowHibernation();
     this.#recordMemory();
     this.#sendQueue.stop();
-    this.#deps.recording?.fail("origin_failed");
+    this.#deps.recording?.complete();
     try {
-      // 1005: the local server closed without a code. 1006: its connection broke; no Close frame may say so.
       if (code === 1005) this.#socket.close();
-      else this.#socket.close(code === 1006 ? 1011 : code, reason);
+      else this.#socket.close(code, reason);
     } catch {
       // Closed already, or a code that the platform does not send.
-      closeNormally(this.#socket);
+      closeQuietly(this.#socket, 1000);
     }
+    if (this.#visitorClose) this.#release();
+  }
+
+  #release(): void {
+    this.#sendQueue.stop();
+    this.#unreadBytes = 0;
+    this.#unreadMessages = 0;
+    this.#recordMemory();
+    this.#deps.onDone();
   }
 }
 
 function toMessageKind(type: number): "text" | "binary" {
   return type === FRAME.text ? "text" : "binary";
-}
-
-function closeNormally(socket: WebSocket): void {
-  try {
-    socket.close(1000);
-  } catch {
-    // Closed already.
-  }
 }

@@ -93,7 +93,7 @@ export class VisitorSockets {
   }
 
   closeAll(): void {
-    for (const socket of this.#ctx.getWebSockets(VISITOR_TAG)) socket.close(1012, "restart");
+    for (const socket of this.#sockets.keys()) closeQuietly(socket, 1012, "restart");
   }
 
   // ── Called by visitors' WebSockets ──
@@ -102,14 +102,10 @@ export class VisitorSockets {
     this.#sockets.get(socket)?.onMessage(message);
   }
 
-  onClosed(socket: WebSocket, { code, reason }: SocketClose): void {
+  onClosed(socket: WebSocket, close: SocketClose): void {
     // A Close can wake the object. Its socket is then not among the open ones that the constructor resumed.
     if (!this.#sockets.has(socket)) this.#resume(socket);
-    const visitor = this.#sockets.get(socket);
-    if (!visitor) return;
-    this.#sockets.delete(socket);
-    this.#slots.free(readVisitorAttachment(socket).source);
-    visitor.onClosed(code, reason);
+    this.#sockets.get(socket)?.onClosed(close);
   }
 
   // ── Inside ──
@@ -131,11 +127,15 @@ export class VisitorSockets {
   #add(
     link: AgentLink,
     socket: WebSocket,
-    { stream, acknowledgementKey }: VisitorAttachment,
+    { stream, source, acknowledgementKey }: VisitorAttachment,
     recording: Recording | null,
   ): VisitorSocket {
     const { usage } = this.#deps.reports;
-    const deps = { usage, memory: this.#memory, recording, acknowledgementKey };
+    const onDone = () => {
+      this.#sockets.delete(socket);
+      this.#slots.free(source);
+    };
+    const deps = { usage, memory: this.#memory, recording, acknowledgementKey, onDone };
     const visitor = new VisitorSocket(link, stream, socket, deps);
     this.#sockets.set(socket, visitor);
     return visitor;

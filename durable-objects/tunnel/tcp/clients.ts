@@ -21,7 +21,7 @@ import {
   WIRE_MESSAGE_MAX_BYTES,
 } from "../../../protocol/limits.ts";
 import { SERVICE_VERSION } from "../../../protocol/version.ts";
-import { closeQuietly } from "../../close-quietly.ts";
+import { answerClose, closeQuietly, type SocketClose } from "../../close-quietly.ts";
 import { isAllowedAddress } from "../../../access/ip-allowlist.ts";
 import { toRefusalResponse } from "../../../access/refusal.ts";
 import {
@@ -113,7 +113,8 @@ export class Clients {
     else if (client === "connecting") this.#receiveHello(socket, message);
   }
 
-  onClosed(socket: WebSocket): void {
+  onClosed(socket: WebSocket, close: SocketClose): void {
+    answerClose(socket, close);
     // A Close can wake the object. Its socket is then not among the open ones that the constructor resumed.
     if (!this.#clients.has(socket)) this.#resume(socket);
     const client = this.#clients.get(socket);

@@ -17,6 +17,8 @@ import {
 
 const ACCEPT_SUFFIX = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
 
+const MIB = 1024 * 1024;
+
 let stack: Stack;
 /** Set by a test that plays the local server by hand, after the handshake. */
 let playServer: ((socket: Duplex) => void) | undefined;
@@ -68,6 +70,10 @@ async function connect(): Promise<{ visitor: RawWebSocket; serverClosed: Promise
   return { visitor, serverClosed: once(server, "close") };
 }
 
+/** A local server's frame. */
+const unmasked = (opcode: number, payload: Buffer) =>
+  Buffer.concat([Buffer.from([0x80 | opcode, payload.length]), payload]);
+
 /** The code of the next Close frame: 1005 for one without a code, null when the connection ends without one. */
 async function waitForClose(visitor: RawWebSocket): Promise<number | null> {
   for (let frame = await visitor.next(); frame; frame = await visitor.next()) {
@@ -78,9 +84,6 @@ async function waitForClose(visitor: RawWebSocket): Promise<number | null> {
 }
 
 describe("a local server", () => {
-  const unmasked = (opcode: number, payload: Buffer) =>
-    Buffer.concat([Buffer.from([0x80 | opcode, payload.length]), payload]);
-
   test.each<[string, number, Buffer]>([
     ["sends text that is not UTF-8", 1007, unmasked(OPCODE.text, Buffer.from([0xc3, 0x28]))],
     [
@@ -168,6 +171,52 @@ describe("a visitor", () => {
     visitor.send(buildClose(1000, Buffer.from([0xc3, 0x28])));
     expect(await waitForClose(visitor)).toBe(1007);
     expect((await serverClosed)[0]).toBe(1007);
+  });
+
+  test("who closes gets all that the local server has sent before its Close, and that Close", async () => {
+    playServer = (socket) => {
+      socket.on("data", () => {
+        // The visitor's Close is the only frame.
+        const last = ["first", "second"].map((text) => unmasked(OPCODE.text, Buffer.from(text)));
+        const close = unmasked(OPCODE.close, Buffer.from("\x0f\xa1later", "latin1"));
+        socket.end(Buffer.concat([...last, close]));
+      });
+    };
+    const visitor = await open();
+    visitor.send(buildClose(1000, "done"));
+    const received = [await visitor.next(), await visitor.next(), await visitor.next()];
+    expect(received.map((frame) => frame?.payload.toString("latin1"))).toEqual([
+      "first",
+      "second",
+      "\x0f\xa1later",
+    ]);
+    visitor.socket.destroy();
+  });
+
+  test("who closes gets echoes beyond the windows of flow control first", async () => {
+    playServer = undefined;
+    const accepted = once(sockets, "connection");
+    const visitor = await open();
+    const [server] = (await accepted) as [WebSocket];
+    server.on("message", (data, binary) => server.send(data, { binary }));
+    const payload = Buffer.alloc(2 * MIB, "a");
+    const messages = Array.from({ length: 4 }, () => ({ opcode: OPCODE.binary, payload }));
+    visitor.send(...messages, buildClose(4001));
+    const received: number[] = [];
+    let frame = await visitor.next();
+    for (; frame && frame.opcode !== OPCODE.close; frame = await visitor.next())
+      received.push(frame.payload.length);
+    expect(received.reduce((sum, bytes) => sum + bytes, 0)).toBe(8 * MIB);
+    expect(frame?.payload.readUInt16BE()).toBe(4001);
+    visitor.socket.destroy();
+  });
+
+  test("who closes is answered with the same code when the local server disconnects instead", async () => {
+    playServer = (socket) => void socket.on("data", () => socket.destroy());
+    const visitor = await open();
+    visitor.send(buildClose(4001));
+    expect(await waitForClose(visitor)).toBe(4001);
+    visitor.socket.destroy();
   });
 
   test("who sends ten pings at once gets ten pongs", async () => {

@@ -81,13 +81,14 @@ describe("a capture", () => {
     await once(socket, "close");
     const { frames, ...event } = await waitForOnlyCapture(id);
     expect(event).toMatchObject({ kind: "websocket", status: 101, state: "complete" });
-    expect(event).toMatchObject({ request_size: 6, response_size: 6, frames_total: 5 });
+    expect(event).toMatchObject({ request_size: 6, response_size: 6, frames_total: 6 });
     expect(frames.map(({ from, kind, size }) => [from, kind, size])).toEqual([
       ["client", "text", 3],
       ["server", "text", 3],
       ["client", "binary", 3],
       ["server", "binary", 3],
       ["client", "close", 8],
+      ["server", "close", 8],
     ]);
   });
 

@@ -27,6 +27,7 @@ import {
   Welcome,
   type Frame,
   type FrameType,
+  type Hello,
 } from "../../../protocol/wire/frames.ts";
 import { ERROR_HEADER } from "../../../protocol/errors.ts";
 import {
@@ -43,7 +44,7 @@ export const bindings = env as unknown as {
   RATE_LIMITER: DurableObjectNamespace<RateLimiter>;
 };
 
-export const HELLO = {
+export const HELLO: Hello = {
   protocol: PROTOCOL_VERSION,
   agent: "test/1",
   capabilities: [],
@@ -74,9 +75,9 @@ export class LiveTunnel {
   readonly stub = bindings.TUNNEL.getByName(this.id);
 
   /** An agent after hello and welcome. */
-  async agent(admission: Partial<AgentAdmission> = {}): Promise<TestAgent> {
+  async agent(admission: Partial<AgentAdmission> = {}, hello: Hello = HELLO): Promise<TestAgent> {
     const agent = await this.connect(admission);
-    agent.send((writer) => writer.writeJson(FRAME.hello, 0, 0, HELLO));
+    agent.send((writer) => writer.writeJson(FRAME.hello, 0, 0, hello));
     agent.welcome = Welcome.parse(parseJsonPayload((await agent.next(FRAME.welcome)).payload));
     return agent;
   }

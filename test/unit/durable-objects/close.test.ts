@@ -1,11 +1,11 @@
 import { describe, expect, test } from "vitest";
-import { answerClose } from "../../../durable-objects/close-quietly.ts";
+import { answerClose, parseClose } from "../../../durable-objects/close-quietly.ts";
 
 /** The arguments of the calls of `close`. */
 function getAnswers(code: number, reason: string, isClean = true): unknown[][] {
   const answers: unknown[][] = [];
   const socket = { close: (...close: unknown[]) => void answers.push(close) };
-  answerClose(socket as unknown as WebSocket, code, reason, isClean);
+  answerClose(socket as unknown as WebSocket, parseClose(code, reason, isClean));
   return answers;
 }
 

@@ -5,7 +5,10 @@ import { WebSocketHandshake } from "../../../../durable-objects/tunnel/proxy/soc
 import { SocketMemory } from "../../../../durable-objects/tunnel/proxy/socket-memory.ts";
 import { STALL_MIN_MS } from "../../../../durable-objects/tunnel/proxy/send-queue.ts";
 import { Pacer } from "../../../../durable-objects/tunnel/proxy/pacer.ts";
-import { VisitorSocket } from "../../../../durable-objects/tunnel/proxy/visitor-socket.ts";
+import {
+  CLOSE_ANSWER_MAX_MS,
+  VisitorSocket,
+} from "../../../../durable-objects/tunnel/proxy/visitor-socket.ts";
 import { SendWindows } from "../../../../protocol/wire/flow-control.ts";
 import {
   FRAME,
@@ -29,6 +32,7 @@ class RecordedLink {
   readonly pace = { toAgent: new Pacer(10_000), toVisitors: new Pacer(10_000) };
   readonly windows = new SendWindows(STREAM_WINDOW_BYTES, CONNECTION_WINDOW_BYTES);
   readonly frames: Frame[] = [];
+  readonly attachment = { hello: { answersClose: true } };
 
   open(): number {
     return STREAM;
@@ -71,6 +75,7 @@ function createVisitor(acknowledgementKey: string | null = null) {
   const link = new RecordedLink();
   const socket = new QueuedSocket();
   const memory = new SocketMemory();
+  const onDone = vi.fn();
   const visitor = new VisitorSocket(
     link as unknown as AgentLink,
     STREAM,
@@ -80,12 +85,13 @@ function createVisitor(acknowledgementKey: string | null = null) {
       memory,
       recording: null,
       acknowledgementKey,
+      onDone,
     },
   );
   visitors.push(visitor);
   const receive = (payload: Uint8Array, type: number = FRAME.binary) =>
     visitor.onFrame({ type, flags: 0, stream: STREAM, payload });
-  return { link, socket, memory, visitor, receive };
+  return { link, socket, memory, visitor, receive, onDone };
 }
 
 /** Closed after each test: the isolate's bound counts what they hold. */
@@ -96,7 +102,7 @@ const sumCredit = (link: RecordedLink) =>
 
 beforeEach(() => void vi.useFakeTimers());
 afterEach(() => {
-  for (const visitor of visitors.splice(0)) visitor.onClosed(1006, "");
+  for (const visitor of visitors.splice(0)) visitor.onClosed({ code: 1006, reason: "" });
   vi.useRealTimers();
 });
 
@@ -153,8 +159,74 @@ describe("a visitor who does not read", () => {
     socket.bufferedAmount = 40 * STREAM_WINDOW_BYTES;
     receive(new Uint8Array(1));
     expect([socket.closed?.[0], memory.isFull]).toEqual([1013, true]);
-    visitor.onClosed(1006, "");
+    visitor.onClosed({ code: 1006, reason: "" });
     expect(memory.isFull).toBe(false);
+  });
+});
+
+describe("a visitor who has closed", () => {
+  const CLOSE = { code: 4001, reason: "bye" };
+  const text = (message: string) => new TextEncoder().encode(message);
+  const close = (code: number) => new Uint8Array([code >> 8, code & 0xff]);
+
+  test("gets the local server's last messages and its Close", () => {
+    const { link, socket, visitor, receive } = createVisitor();
+    visitor.onClosed(CLOSE);
+    expect(parseCodeAndText(link.sent(FRAME.close)[0]!)).toEqual({ code: 4001, text: "bye" });
+    receive(text("last words"), FRAME.text);
+    expect([socket.sent, socket.closed]).toEqual([1, undefined]);
+    receive(close(4002), FRAME.close);
+    expect(socket.closed).toEqual([4002, ""]);
+    expect([link.sent(FRAME.reset), vi.getTimerCount()]).toEqual([[], 0]);
+  });
+
+  test("is answered with its own Close when the local server does not close in time", () => {
+    const { link, socket, visitor } = createVisitor();
+    visitor.onClosed(CLOSE);
+    vi.advanceTimersByTime(CLOSE_ANSWER_MAX_MS - 1);
+    expect(socket.closed).toBeUndefined();
+    vi.advanceTimersByTime(1);
+    expect(socket.closed).toEqual([4001, "bye"]);
+    expect(link.sent(FRAME.reset).map((payload) => parseCodeAndText(payload)?.code)).toEqual([
+      RESET.cancelled,
+    ]);
+  });
+
+  test.each<[string, (visitor: VisitorSocket) => void]>([
+    ["the local server's connection breaks", (visitor) => visitor.onReset()],
+    ["the agent disconnects", (visitor) => visitor.onConnectionLost()],
+  ])("is answered with its own Close when %s", (_, end) => {
+    const { socket, visitor } = createVisitor();
+    visitor.onClosed(CLOSE);
+    end(visitor);
+    expect([socket.closed, vi.getTimerCount()]).toEqual([[4001, "bye"], 0]);
+  });
+
+  test("is answered at once when the agent does not announce that it answers a Close", () => {
+    const { link, socket, visitor } = createVisitor();
+    link.attachment.hello.answersClose = false;
+    visitor.onClosed(CLOSE);
+    expect(socket.closed).toEqual([4001, "bye"]);
+  });
+
+  test("is granted what the platform has sent, because a closed connection carries no acknowledgements", () => {
+    const { link, socket, visitor, receive } = createVisitor("key");
+    visitor.onClosed(CLOSE);
+    socket.bufferedAmount = STREAM_WINDOW_BYTES;
+    for (let i = 0; i < 3; i += 1) receive(new Uint8Array(FRAME_DATA_MAX_BYTES));
+    expect(sumCredit(link)).toBe(0);
+    socket.bufferedAmount = 0;
+    vi.advanceTimersByTime(CLOSE_ANSWER_MAX_MS / 2);
+    expect(sumCredit(link)).toBe(3 * FRAME_DATA_MAX_BYTES);
+  });
+
+  test("occupies its place until the local server has closed too", () => {
+    const { visitor, receive, onDone } = createVisitor();
+    visitor.onClosed(CLOSE);
+    expect(onDone).not.toHaveBeenCalled();
+    receive(close(4002), FRAME.close);
+    visitor.onClosed(CLOSE);
+    expect(onDone).toHaveBeenCalledOnce();
   });
 });
 

@@ -1,7 +1,7 @@
 import { runDurableObjectAlarm, runInDurableObject } from "cloudflare:test";
 import { afterEach, describe, expect, test, vi } from "vitest";
 import { CLOSE } from "../../../../protocol/wire/close-codes.ts";
-import { FLAG, FRAME, PING, PONG } from "../../../../protocol/wire/frames.ts";
+import { CLOSE_CAPABILITY, FLAG, FRAME, PING, PONG } from "../../../../protocol/wire/frames.ts";
 import { HEARTBEAT_TIMEOUT_MS } from "../../../../protocol/limits.ts";
 import { ALARM_RETRY_MAX_MS } from "../../../../durable-objects/tunnel/alarm.ts";
 import { HELLO, LiveTunnel } from "../../../harness/workerd/live-tunnel.ts";
@@ -51,6 +51,21 @@ describe("a tunnel that hibernated", () => {
     });
     agent.send((writer) => writer.writeCodeAndText(FRAME.close, second.stream, 4002, "bye"));
     expect(await second.socket.closed).toEqual({ code: 4002, reason: "bye" });
+  });
+
+  test("wakes up for a visitor's Close, which the local server answers after its last messages", async () => {
+    const tunnel = new LiveTunnel();
+    const agent = await tunnel.agent({}, { ...HELLO, capabilities: [CLOSE_CAPABILITY] });
+    const { socket, stream } = await tunnel.visitorSocket(agent);
+    await tunnel.sleep();
+    socket.socket.close(4001, "bye");
+    expect(await agent.nextCode(FRAME.close)).toEqual({ stream, code: 4001, text: "bye" });
+    agent.send((writer) => {
+      writer.writeText(FRAME.text, 0, stream, "last words");
+      writer.writeCodeAndText(FRAME.close, stream, 4002, "later");
+    });
+    expect(await socket.nextMessage()).toBe("last words");
+    expect(await socket.closed).toEqual({ code: 4002, reason: "later" });
   });
 
   test("closes its visitors' WebSockets when it wakes without their agent", async () => {

@@ -137,6 +137,7 @@ describe("a WebSocket is captured", () => {
       expect(captures.resumeRecording(recording.id)).toBeNull();
       captures.flush();
       recording.recordClose("client", 1000, "");
+      recording.recordClose("server", 1000, "");
       expect(captures.resumeRecording(recording.id)).toBeNull();
       expect(captures.find(recording.id)!.record.state).toBe("complete");
     });
