@@ -72,8 +72,6 @@ interface Held {
   bytes: number;
   /** Whether more of the body will arrive. */
   end: "open" | End;
-  /** Resolves when the response may end; undefined: at once. */
-  restOfUpload?: Promise<void> | undefined;
 }
 
 /** The visitor has the head, and gets the body as it arrives. */
@@ -228,15 +226,12 @@ export class Exchange implements Stream {
     const phase = this.#phase;
     this.#sendCredit(this.#window.end());
     const upload = this.#upload;
-    const isAnsweredEarly = upload !== undefined && !upload.isFinished();
-    // The platform would close the connection of a visitor who is still sending, and the visitor could lose the response.
-    const restOfUpload = isAnsweredEarly ? upload.discardRest() : undefined;
-    if (isAnsweredEarly)
+    if (upload && !upload.isFinished()) {
+      upload.cancel();
       this.#link.reset(this.#id, RESET.cancelled, "the response ended before the request body");
-    else this.#link.finish(this.#id);
-    if (phase.kind === "held") phase.restOfUpload = restOfUpload;
+    } else this.#link.finish(this.#id);
     this.#finish("complete");
-    if (phase.kind === "streaming") phase.body.end(restOfUpload);
+    if (phase.kind === "streaming") phase.body.end();
     if (phase.kind === "discarding") this.#place.leave();
     if (phase.kind !== "held") this.#recording?.complete();
   }
@@ -292,7 +287,7 @@ export class Exchange implements Stream {
       this.#phase = end === "complete" ? DONE.complete : { kind: "streaming", body };
       this.#releaseHeld(held);
       for (const chunk of chunks) body.write(chunk);
-      if (end === "complete") body.end(held.restOfUpload);
+      if (end === "complete") body.end();
       return response;
     } catch {
       // A status or a header that HTTP does not allow.
@@ -382,8 +377,8 @@ export class Exchange implements Stream {
 }
 
 /** Whether the response can be given to the platform at once. */
-function isWhole({ end, bytes, restOfUpload }: Held): boolean {
-  return end === "complete" && bytes <= WHOLE_BODY_MAX_BYTES && restOfUpload === undefined;
+function isWhole({ end, bytes }: Held): boolean {
+  return end === "complete" && bytes <= WHOLE_BODY_MAX_BYTES;
 }
 
 function toErrorCode(code: number): ErrorCode {

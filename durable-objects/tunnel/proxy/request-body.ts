@@ -5,22 +5,14 @@ import type { AgentLink } from "../agents/agent-link.ts";
 import type { Recording } from "../captures/recording.ts";
 import type { Usage } from "../metrics/usage.ts";
 
-/** How much of an upload that nothing waits for is read, and for how long, before the visitor's connection is closed. */
-const DISCARDED_MAX_BYTES = 64 * 1024 * 1024;
-const DISCARD_MAX_MS = 10_000;
 /** How often an upload looks whether the tunnel may buffer more. */
 const BUFFER_POLL_MS = 20;
 
 export interface Upload {
   /** Whether the whole body was sent. */
   isFinished(): boolean;
-  /** Neither the agent nor the visitor waits for the rest. */
+  /** Reads no more. What the visitor still sends is dropped by the platform. */
   cancel(): void;
-  /**
-   * The agent does not wait for the rest, but the visitor still sends it: reads and drops it, up to a limit.
-   * @returns a promise that resolves when the visitor has sent all of it, has disconnected, or has reached the limit.
-   */
-  discardRest(): Promise<void>;
 }
 
 interface UploadDeps {
@@ -38,21 +30,16 @@ export const UPLOAD_BUFFER_BYTES = FRAME_DATA_MAX_BYTES;
 /** Starts sending. */
 export function sendBody(body: ReadableStream, deps: UploadDeps): Upload {
   const { link, stream, usage, recording } = deps;
-  let state: "sending" | "finished" | "discarding" | "cancelled" = "sending";
-  let discardedBytes = 0;
+  let state: "sending" | "finished" | "cancelled" = "sending";
   // A BYOB reader, because the default one reads four kilobytes at a time.
   const reader = body.getReader({ mode: "byob" });
 
   async function pump(): Promise<void> {
     let buffer = new ArrayBuffer(UPLOAD_BUFFER_BYTES);
-    while (state === "sending" || state === "discarding") {
+    while (state === "sending") {
       const read = await reader.read(new Uint8Array(buffer));
       if (read.done) return finish();
-      if (state === "sending") await send(read.value);
-      else if (state === "discarding") {
-        discardedBytes += read.value.byteLength;
-        if (discardedBytes > DISCARDED_MAX_BYTES) return;
-      }
+      await send(read.value);
       buffer = read.value.buffer;
     }
   }
@@ -87,24 +74,15 @@ export function sendBody(body: ReadableStream, deps: UploadDeps): Upload {
   }
 
   function cancel(): void {
-    if (state === "cancelled" || state === "finished") return;
+    if (state !== "sending") return;
     state = "cancelled";
     link.windows.drop(stream);
     reader.cancel().catch(() => undefined);
   }
 
-  const pumped = pump().catch(() => {
+  pump().catch(() => {
     if (state === "sending") deps.onFailed();
   });
 
-  return {
-    isFinished: () => state === "finished",
-    cancel,
-    async discardRest() {
-      state = "discarding";
-      link.windows.drop(stream);
-      await Promise.race([pumped, scheduler.wait(DISCARD_MAX_MS)]);
-      cancel();
-    },
-  };
+  return { isFinished: () => state === "finished", cancel };
 }

@@ -56,17 +56,9 @@ export class ResponseBody {
     return true;
   }
 
-  /** @param until what the end waits for. */
-  end(until?: Promise<void>): void {
-    const close = () =>
-      void this.#writer.close().then(
-        () => this.#close(),
-        () => this.#close(),
-      );
-    this.#deps.queue.push(0, () => {
-      if (until) void until.then(close);
-      else close();
-    });
+  end(): void {
+    const close = () => this.#close();
+    this.#deps.queue.push(0, () => void this.#writer.close().then(close, close));
   }
 
   /** Signals to the visitor that the body is incomplete. */

@@ -56,7 +56,7 @@ describe("a request", () => {
     expect(await agent.nextCode(FRAME.reset)).toMatchObject({ stream, code: RESET.cancelled });
   });
 
-  test("that is answered early is not read to its end", async () => {
+  test("that is answered early ends at once, and is not read to its end", async () => {
     const tunnel = new LiveTunnel();
     const agent = await tunnel.agent();
     const { readable, writable } = new TransformStream<Uint8Array, Uint8Array>();
