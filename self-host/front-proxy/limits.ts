@@ -1,4 +1,5 @@
 /** The bounds of what a visitor can hold in the front proxy, each with its unit in its name. */
+import { WEBSOCKET_MESSAGE_MAX_BYTES } from "../../protocol/limits.ts";
 import { MINUTE_MS } from "../../shared/time.ts";
 
 /** How long a connection may take to send its first request. */
@@ -16,6 +17,10 @@ export const LINGER_MAX_MS = MINUTE_MS;
 export const LINGER_PAUSE_MAX_MS = 3_000;
 /** Incomplete heads of all connections together. */
 export const INCOMPLETE_HEADS_MAX_BYTES = 16 * 1024 * 1024;
+/** Incomplete WebSocket messages of visitors. One source may hold half, which is the largest message. */
+export const VISITOR_MESSAGES_MAX_BYTES = 2 * WEBSOCKET_MESSAGE_MAX_BYTES;
+/** Incomplete WebSocket messages of agents and other programs. Those of an agent have at most 1 MiB. */
+export const PROGRAM_MESSAGES_MAX_BYTES = 128 * 1024 * 1024;
 
 /** The most connections that are useful on one machine. */
 const CONNECTIONS_MAX = 16_384;

@@ -9,7 +9,10 @@ import { z } from "zod";
 import { ACKNOWLEDGEMENT_KEY_FIELD } from "../../protocol/acknowledgements.ts";
 import { adoptSocket } from "../../sockets/socket-reader.ts";
 import { SPLICED_SOCKET_BUFFER_BYTES } from "../../sockets/splice.ts";
+import { getAddressGroup } from "../../shared/address-group.ts";
 import { Admission } from "./admission.ts";
+import { PROGRAM_MESSAGES_MAX_BYTES, VISITOR_MESSAGES_MAX_BYTES } from "./limits.ts";
+import { MessageMemory } from "./message-memory.ts";
 import { formatRefusal, TOO_MANY_CONNECTIONS } from "./refusals.ts";
 import { CONNECTION_HEADER } from "./request-head.ts";
 import { VisitorConnection } from "./visitor-connection.ts";
@@ -40,6 +43,12 @@ const admission = new Admission({
   total: settings.FRONT_CONNECTIONS,
   perSource: settings.FRONT_CONNECTIONS_PER_SOURCE,
 });
+const messages = {
+  visitor: new MessageMemory(VISITOR_MESSAGES_MAX_BYTES),
+  program: new MessageMemory(PROGRAM_MESSAGES_MAX_BYTES),
+};
+/** All visitors come through one proxy, so that their address says nothing about their source. */
+const isBehindProxy = settings.FRONT_CONNECTIONS_PER_SOURCE === Infinity;
 const connections = new Set<VisitorConnection>();
 let refused = 0;
 
@@ -61,6 +70,8 @@ function accept(visitor: Socket): void {
     upstreamPath: settings.FRONT_UPSTREAM,
     ownField: `${CONNECTION_HEADER}: ${own}\r\n`,
     acknowledgementKey,
+    createIncompleteMessage: (kind) =>
+      messages[kind].createHolder(isBehindProxy ? acknowledgementKey : getAddressGroup(address)),
     onClose() {
       connections.delete(connection);
       release();

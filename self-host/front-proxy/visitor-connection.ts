@@ -12,6 +12,8 @@ import {
   LINGER_PAUSE_MAX_MS,
   UNREAD_MAX_MS,
 } from "./limits.ts";
+import type { IncompleteMessage } from "./message-memory.ts";
+import { PassedMessages } from "./passed-messages.ts";
 import { createBodyReader, type BodyReader } from "./request-body.ts";
 import { HEAD_MAX_BYTES, parseRequestHead, type RequestHead } from "./request-head.ts";
 import {
@@ -56,6 +58,8 @@ export interface VisitorConnectionOptions {
   ownField: string;
   /** Random: what a visitor has read of a WebSocket is acknowledged with it. */
   acknowledgementKey: string;
+  /** What the connection may hold of workerd's memory, as the WebSocket of a visitor or of a program. */
+  createIncompleteMessage(kind: "visitor" | "program"): IncompleteMessage;
   onClose(): void;
 }
 
@@ -72,8 +76,11 @@ export class VisitorConnection {
   #isAnswered = true;
   /** Bytes of the answer to an upgrade, until its head is complete. */
   #upgradeAnswer: Buffer | undefined;
-  /** Of an upgraded connection to a tunnel. Other upgraded connections, such as agents', pass unread. */
+  /** Of an upgraded connection to a tunnel. */
   #webSocket: VisitorWebSocket | undefined;
+  /** Of another upgraded connection, such as an agent's. */
+  #passed: PassedMessages | undefined;
+  #incomplete: IncompleteMessage | undefined;
   #requests = 0;
   #receivedAtMs = Date.now();
   /** Since when bytes for the visitor wait for it; undefined while none do. */
@@ -178,8 +185,9 @@ export class VisitorConnection {
   }
 
   #receiveUpgraded(bytes: Uint8Array): Uint8Array {
-    if (!this.#webSocket) return this.#forward(bytes);
-    this.#webSocket.receive(bytes);
+    if (this.#webSocket) this.#webSocket.receive(bytes);
+    else if (this.#passed?.read(bytes) === false) reset(this.#visitor);
+    else this.#forward(bytes);
     return EMPTY;
   }
 
@@ -248,7 +256,11 @@ export class VisitorConnection {
     });
     if (headEnd < 0) return known;
     const head = known.toString("latin1", 0, headEnd);
-    if (!ACKNOWLEDGED_FIELD.test(head)) return known;
+    if (!ACKNOWLEDGED_FIELD.test(head)) {
+      this.#incomplete = this.#options.createIncompleteMessage("program");
+      this.#passed = new PassedMessages(this.#incomplete);
+      return known;
+    }
     this.#webSocket = this.#createWebSocket();
     this.#visitor.write(head.replace(ACKNOWLEDGED_FIELD, "") + HEAD_END, "latin1");
     return known.subarray(headEnd + HEAD_END.length);
@@ -256,7 +268,9 @@ export class VisitorConnection {
 
   #createWebSocket(): VisitorWebSocket {
     const visitor = this.#visitor;
+    this.#incomplete = this.#options.createIncompleteMessage("visitor");
     return new VisitorWebSocket({
+      incomplete: this.#incomplete,
       key: this.#options.acknowledgementKey,
       isVisitorBehind: () => visitor.writableLength > 0,
       writeToVisitor: (bytes, onWritten) => void visitor.write(bytes, onWritten),
@@ -319,6 +333,7 @@ export class VisitorConnection {
     const upstream = this.#upstream;
     this.#upstream = undefined;
     upstream?.destroy();
+    this.#incomplete?.clear();
   }
 }
 

@@ -1,15 +1,20 @@
 /**
  * The frames that a visitor sends on a WebSocket. workerd repairs text that is not UTF-8 instead of closing with 1007,
- * accepts control frames of any size, and answers only the last of several pings: all of that is decided here, before it.
+ * accepts control frames of any size, answers only the last of several pings, and stores incomplete messages without a bound
+ * for all of them: all of that is decided here, before it.
  */
 import { isUtf8 } from "node:buffer";
+import { WEBSOCKET_MESSAGE_MAX_BYTES } from "../../protocol/limits.ts";
 import { isSendableCloseCode } from "../../protocol/websocket-close.ts";
 import { FrameReader, OPCODE, unmask, type FrameHandler, type FrameHead } from "./frame-reader.ts";
+import type { IncompleteMessage } from "./message-memory.ts";
 import { Utf8Check } from "./utf8-check.ts";
 
 const CONTROL_MAX_BYTES = 125;
 const PROTOCOL_ERROR = 1002;
 const INVALID_TEXT = 1007;
+const MESSAGE_TOO_LARGE = 1009;
+const TRY_AGAIN_LATER = 1013;
 
 export interface VisitorFramesEvents {
   /** These bytes go on to the server. They are valid until `read` returns. */
@@ -24,10 +29,13 @@ export interface VisitorFramesEvents {
 
 export class VisitorFrames implements FrameHandler {
   readonly #events: VisitorFramesEvents;
+  readonly #incomplete: IncompleteMessage;
   readonly #reader = new FrameReader(this);
   readonly #utf8 = new Utf8Check();
   /** The type of the message that is being received; undefined between two messages. */
   #message: number | undefined;
+  /** The payload of that message so far. */
+  #messageBytes = 0;
   /** The payload of a control frame, unmasked, so far. */
   #control: Buffer[] = [];
   /** What goes on to the server of the bytes that are being read. */
@@ -37,8 +45,9 @@ export class VisitorFrames implements FrameHandler {
   /** The visitor has closed, or violated the protocol. */
   #hasEnded = false;
 
-  constructor(events: VisitorFramesEvents) {
+  constructor(events: VisitorFramesEvents, incomplete: IncompleteMessage) {
     this.#events = events;
+    this.#incomplete = incomplete;
   }
 
   /** Whether a data frame may be inserted now. */
@@ -48,7 +57,9 @@ export class VisitorFrames implements FrameHandler {
 
   read(bytes: Uint8Array): void {
     if (this.#hasEnded) return;
-    this.#reader.read(bytes);
+    const isReading = this.#reader.read(bytes);
+    if (this.#messageBytes === 0) this.#incomplete.clear();
+    else if (isReading && !this.#incomplete.resize(this.#messageBytes)) this.#fail(TRY_AGAIN_LATER);
     const pieces = this.#pieces;
     this.#pieces = [];
     this.#frameStart = undefined;
@@ -74,6 +85,9 @@ export class VisitorFrames implements FrameHandler {
     } else if (opcode !== OPCODE.continuation || this.#message === undefined) {
       return this.#fail(PROTOCOL_ERROR);
     }
+    if (this.#messageBytes + payloadBytes > WEBSOCKET_MESSAGE_MAX_BYTES) {
+      return this.#fail(MESSAGE_TOO_LARGE);
+    }
     this.#pieces.push(head.bytes);
     return true;
   }
@@ -84,6 +98,7 @@ export class VisitorFrames implements FrameHandler {
       return true;
     }
     this.#pieces.push(part);
+    this.#messageBytes += part.length;
     if (this.#message !== OPCODE.text) return true;
     return this.#utf8.add(unmask(part, mask, offset)) || this.#fail(INVALID_TEXT);
   }
@@ -94,6 +109,7 @@ export class VisitorFrames implements FrameHandler {
     if (!isFinal) return true;
     const isText = this.#message === OPCODE.text;
     this.#message = undefined;
+    this.#messageBytes = 0;
     return !isText || this.#utf8.end() || this.#fail(INVALID_TEXT);
   }
 
@@ -116,6 +132,7 @@ export class VisitorFrames implements FrameHandler {
   /** @returns false. */
   #fail(code: number): boolean {
     this.#hasEnded = true;
+    this.#incomplete.clear();
     const isBetweenFrames = this.#frameStart !== undefined;
     if (this.#frameStart !== undefined) this.#pieces.length = this.#frameStart;
     const pieces = this.#pieces;

@@ -14,6 +14,7 @@ import {
   type FrameHandler,
   type FrameHead,
 } from "./frame-reader.ts";
+import type { IncompleteMessage } from "./message-memory.ts";
 import { VisitorFrames, type VisitorFramesEvents } from "./visitor-frames.ts";
 
 /** Pongs that wait for the end of a frame or for a visitor who does not read. Then only the newest are sent (RFC 6455 §5.5.3). */
@@ -22,6 +23,8 @@ const PONGS_MAX = 64;
 export interface VisitorWebSocketOptions {
   /** Of the acknowledgements. */
   key: string;
+  /** The visitor's message. */
+  incomplete: IncompleteMessage;
   /** Whether bytes wait for the visitor. */
   isVisitorBehind: () => boolean;
   writeToVisitor: (bytes: Uint8Array, onWritten?: () => void) => void;
@@ -32,7 +35,7 @@ export interface VisitorWebSocketOptions {
 
 export class VisitorWebSocket implements FrameHandler, VisitorFramesEvents {
   readonly #options: VisitorWebSocketOptions;
-  readonly #fromVisitor = new VisitorFrames(this);
+  readonly #fromVisitor: VisitorFrames;
   readonly #fromServer = new FrameReader(this);
   #pongs: Buffer[] = [];
   /** Payload bytes of messages in the bytes of the server that are being read. */
@@ -43,6 +46,7 @@ export class VisitorWebSocket implements FrameHandler, VisitorFramesEvents {
 
   constructor(options: VisitorWebSocketOptions) {
     this.#options = options;
+    this.#fromVisitor = new VisitorFrames(this, options.incomplete);
   }
 
   /** @param bytes from the visitor. */

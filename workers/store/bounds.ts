@@ -6,13 +6,14 @@ import { and, eq, gt, sql, type SQL } from "drizzle-orm";
 import type { PgTable } from "drizzle-orm/pg-core";
 import type { AuditAction } from "../../protocol/schemas/organizations/audit-actions.ts";
 import { DAY_MS, HOUR_MS } from "../../shared/time.ts";
-import type { AuditEvent } from "./audit.ts";
 import { ago } from "./clock.ts";
 import { auditEvents } from "./tables/audit.ts";
 import type { Transaction } from "./transaction.ts";
 
 /** Changes of one kind, by one organization, in 24 hours. */
 export const CHANGES_OF_A_KIND_DAILY_MAX = 10_000;
+
+type AuditEvent = typeof auditEvents.$inferInsert;
 
 /** What one organization may have at a time. What has ended does not count. */
 export const ORGANIZATION_MAXIMA = {

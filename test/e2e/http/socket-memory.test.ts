@@ -99,3 +99,42 @@ test.skipIf(process.platform !== "linux").each([1, 20])(
     expect(Math.max(...growthsMiB), report).toBeLessThan(GROWTH_MAX_MIB);
   },
 );
+
+test.skipIf(process.platform !== "linux")(
+  "messages that never end cost less than 64 MiB, however many visitors of one source send them, and others can send theirs",
+  async () => {
+    const before = await measure();
+    const open = (from: string) =>
+      RawWebSocket.open({
+        port: stack.server.port,
+        host: `unread.localhost:${stack.server.port}`,
+        from,
+      });
+    const attackers = await Promise.all(Array.from({ length: 20 }, () => open("127.0.0.2")));
+    const payload = Buffer.alloc(16 * MIB);
+    for (const attacker of attackers) {
+      attacker.send({ opcode: OPCODE.binary, payload, fin: false });
+      // More than the proxy reads at once, so that the refusal is between two frames.
+      attacker.send({ opcode: OPCODE.continuation, payload: Buffer.alloc(MIB), fin: false });
+    }
+    let refused = 0;
+    for (const attacker of attackers) {
+      const closed = attacker.next().then((frame) => {
+        expect(frame?.payload.readUInt16BE()).toBe(1013);
+        refused += 1;
+      });
+      closed.catch(() => undefined);
+    }
+    await vi.waitUntil(() => refused >= attackers.length - 2, WAIT_OPTIONS);
+    const growthsMiB = (await measure()).map((value, i) => Math.round(value - before[i]!));
+
+    const honest = await open("127.0.0.3");
+    const text = Buffer.alloc(MIB, "b");
+    honest.send({ opcode: OPCODE.binary, payload: text, fin: false });
+    honest.send({ opcode: OPCODE.continuation, payload: text });
+    // The local server answers a complete message.
+    expect((await honest.next())?.payload.length).toBeGreaterThan(0);
+    expect(Math.max(...growthsMiB), growthsMiB.join(", ")).toBeLessThan(GROWTH_MAX_MIB);
+    for (const { socket } of [...attackers, honest]) socket.destroy();
+  },
+);

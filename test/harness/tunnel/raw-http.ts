@@ -191,8 +191,12 @@ export function findHeader(headers: [string, string][], name: string): string | 
 }
 
 /** Opens a connection. */
-export async function dial(port: number, host = "127.0.0.1"): Promise<Socket> {
-  const socket = connect({ port, host, noDelay: true });
+/** @param localAddress the visitor's: Linux has as many loopback addresses as a test needs. */
+export async function dial(
+  port: number,
+  { host = "127.0.0.1", localAddress }: { host?: string; localAddress?: string } = {},
+): Promise<Socket> {
+  const socket = connect({ port, host, noDelay: true, ...(localAddress && { localAddress }) });
   await new Promise<void>((resolve, reject) => {
     socket.once("connect", resolve);
     socket.once("error", reject);

@@ -58,6 +58,8 @@ interface Handshake {
   path?: string;
   /** Additional header lines, each with its line break. */
   headers?: string;
+  /** The visitor's address. */
+  from?: string;
 }
 
 export class RawWebSocket {
@@ -84,8 +86,9 @@ export class RawWebSocket {
   }
 
   /** Resolves with the head of the response, whatever its status. */
-  static async open({ port, host, path = "/", headers = "" }: Handshake): Promise<RawWebSocket> {
-    const socket = await dial(port);
+  static async open(handshake: Handshake): Promise<RawWebSocket> {
+    const { port, host, path = "/", headers = "", from } = handshake;
+    const socket = await dial(port, { ...(from && { localAddress: from }) });
     socket.write(
       `GET ${path} HTTP/1.1\r\nHost: ${host}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n` +
         `Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n${headers}\r\n`,

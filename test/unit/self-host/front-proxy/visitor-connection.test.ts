@@ -9,6 +9,7 @@ import {
   FIRST_HEAD_MAX_MS,
   UNREAD_MAX_MS,
 } from "../../../../self-host/front-proxy/limits.ts";
+import { MessageMemory } from "../../../../self-host/front-proxy/message-memory.ts";
 import { HEAD_MAX_BYTES } from "../../../../self-host/front-proxy/request-head.ts";
 import { VisitorConnection } from "../../../../self-host/front-proxy/visitor-connection.ts";
 import { adoptSocket } from "../../../../sockets/socket-reader.ts";
@@ -46,6 +47,8 @@ class End {
   }
 }
 
+/** Of incomplete WebSocket messages: each source may hold 1,000 bytes. */
+const memory = new MessageMemory(2_000);
 let dir: string;
 let upstreamPath: string;
 let upstream: Server;
@@ -64,7 +67,9 @@ beforeAll(async () => {
   front = createServer({ allowHalfOpen: true, pauseOnConnect: true }, (socket) => {
     const onClose = () => (closed += 1);
     const options = { upstreamPath, ownField: OWN_FIELD, acknowledgementKey: KEY, onClose };
-    connections.push(new VisitorConnection(adoptSocket(socket), options));
+    const createIncompleteMessage = () => memory.createHolder("source");
+    const connection = { ...options, createIncompleteMessage };
+    connections.push(new VisitorConnection(adoptSocket(socket), connection));
   });
   front.listen(0, "127.0.0.1");
   await Promise.all([once(upstream, "listening"), once(front, "listening")]);
@@ -307,5 +312,45 @@ describe("a connection ends", () => {
     expect(origin.socket.writableLength).toBeGreaterThan(0);
     passTime(UNREAD_MAX_MS + 1_000);
     await vi.waitUntil(() => closed === 1, WAIT_OPTIONS);
+  });
+});
+
+describe("the WebSocket of a program, such as an agent,", () => {
+  const SWITCHED = "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\n\r\n";
+  /** A frame of a binary message, or of its continuation, with a mask of zeros. */
+  const buildPart = (bytes: number, opcode: 0 | 2, isFinal: boolean) =>
+    String.fromCharCode((isFinal ? 0x80 : 0) | opcode, 0x80 | 126, bytes >> 8, bytes & 255) +
+    "\0\0\0\0" +
+    "a".repeat(bytes);
+
+  async function connectProgram(index: number): Promise<[End, End]> {
+    const program = await visit();
+    program.send(UPGRADE);
+    const origin = await server(index);
+    await origin.waitFor("websocket");
+    origin.send(SWITCHED);
+    await program.waitFor("101");
+    return [program, origin];
+  }
+
+  test("passes unchanged, and may hold a share of the memory for incomplete messages", async () => {
+    const [program, origin] = await connectProgram(0);
+    const message = buildPart(900, 2, false) + buildPart(90, 0, true);
+    for (let n = 0; n < 4; n += 1) program.send(message);
+    const [another, anotherOrigin] = await connectProgram(1);
+    another.send(message + buildPart(900, 2, false));
+    await Promise.all([origin.waitFor(message.repeat(4)), anotherOrigin.waitFor(message)]);
+    expect([program.isClosed, another.isClosed]).toEqual([false, false]);
+  });
+
+  test("is reset when its source holds more incomplete messages", async () => {
+    const [first] = await connectProgram(0);
+    const [second, origin] = await connectProgram(1);
+    first.send(buildPart(900, 2, false));
+    await arrived[0]!.waitFor("a".repeat(900));
+    second.send(buildPart(200, 2, false));
+    await untilClosed(second);
+    await vi.waitUntil(() => origin.hasEnded, WAIT_OPTIONS);
+    expect(first.isClosed).toBe(false);
   });
 });

@@ -1,6 +1,7 @@
 /** A visitor's WebSocket in the front proxy, without connections. */
 import { expect, test } from "vitest";
 import { buildFrame, OPCODE } from "../../../../self-host/front-proxy/frame-reader.ts";
+import { MessageMemory } from "../../../../self-host/front-proxy/message-memory.ts";
 import { VisitorWebSocket } from "../../../../self-host/front-proxy/visitor-web-socket.ts";
 
 test("of a visitor who sends pings and reads nothing, only the newest 64 are answered", () => {
@@ -8,6 +9,7 @@ test("of a visitor who sends pings and reads nothing, only the newest 64 are ans
   const written: Uint8Array[] = [];
   const socket = new VisitorWebSocket({
     key: "key",
+    incomplete: new MessageMemory(1_000).createHolder("source"),
     isVisitorBehind: () => isBehind,
     writeToVisitor: (bytes) => written.push(bytes),
     writeToServer() {},
