@@ -13,7 +13,7 @@ test("all connections of one source hold at most half, and a new source always g
   expect(memory.createHolder("new").resize(100)).toBe(true);
 });
 
-test("what was held is free again when the message is complete, given up or refused", () => {
+test("a holder's bytes are free again when the message is complete, given up or refused", () => {
   const memory = new MessageMemory(1_000);
   const [first, second] = [memory.createHolder("source"), memory.createHolder("source")];
   for (const end of [() => first.clear(), () => first.resize(501)]) {
