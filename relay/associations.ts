@@ -4,6 +4,7 @@ import type { CloseName } from "../protocol/wire/close-codes.ts";
 import { RELAY_TICKET_GRACE_MS } from "../protocol/relay/limits.ts";
 import type { Revocation } from "../protocol/relay/link.ts";
 import type { RelayTicket } from "../protocol/relay/ticket.ts";
+import { SourceSlots } from "../shared/source-slots.ts";
 import type { AgentConnection, Association } from "./association.ts";
 import {
   ALLOWLIST_UPDATES_MAX,
@@ -58,7 +59,7 @@ export interface AssociationsOptions {
   revocations: Revocations;
   metrics: Metrics;
   log: Log;
-  /** Ports that agents serve at the same time. */
+  /** Ports that agents serve at the same time. One organization gets at most half. */
   maxAssociations?: number;
 }
 
@@ -66,7 +67,8 @@ const U32 = 0x1_0000_0000;
 
 export class Associations {
   readonly agentSocket: AgentUdpSocket;
-  readonly connections = { open: 0, max: AGENT_PORT_CONNECTIONS_MAX };
+  /** Of the visitors of all TCP tunnels. */
+  readonly connections = new SourceSlots(AGENT_PORT_CONNECTIONS_MAX);
   readonly #options: AssociationsOptions;
   readonly #flowIds = new FlowIds<UdpAssociation>(FLOWS_PER_RELAY_MAX, () => randomInt(U32));
   readonly #tags: FlowTags;
@@ -75,6 +77,8 @@ export class Associations {
     maxEntries: ALLOWLIST_UPDATES_MAX,
     maxAgeMs: TICKET_LIFETIME_MAX_MS,
   });
+  /** The ports in use, by organization. */
+  readonly #slots: SourceSlots;
   /** By kind and port. */
   readonly #byPort = new Map<string, Entry>();
   /** One change of a port at a time. */
@@ -88,8 +92,9 @@ export class Associations {
   onEnd: (association: Association) => void = () => {};
 
   constructor(options: AssociationsOptions) {
-    const { settings, metrics } = options;
+    const { settings, metrics, maxAssociations = ASSOCIATIONS_MAX } = options;
     this.#options = options;
+    this.#slots = new SourceSlots(maxAssociations);
     this.agentSocket = new AgentUdpSocket(this.#flowIds, metrics);
     this.#tags = new FlowTags(settings.secret, settings.id);
   }
@@ -213,7 +218,7 @@ export class Associations {
   // ── Private ──
 
   async #open(ticket: RelayTicket, agent: Agent): Promise<Association | Refusal> {
-    const { settings, revocations, log, maxAssociations = ASSOCIATIONS_MAX } = this.#options;
+    const { settings, revocations, log } = this.#options;
     const key = toPortKey(ticket);
     if (this.#isClosed) return { refused: "going_away", message: "the relay is stopping" };
     if (ticket.port < settings.firstPort || ticket.port > settings.lastPort) {
@@ -225,14 +230,15 @@ export class Associations {
     if (current && current.association.ticket.generation > ticket.generation) {
       return { refused: "replaced", message: "a newer agent serves this port" };
     }
-    if (!current && this.#byPort.size >= maxAssociations) {
+    if (current) {
+      this.#end(current.association, current.agent, "replaced", "a newer agent serves this port");
+      this.#slots.add(ticket.org);
+    } else if (!this.#slots.take(ticket.org)) {
       return {
         refused: "going_away",
         message: "the relay is at capacity: try again later",
       };
     }
-    if (current)
-      this.#end(current.association, current.agent, "replaced", "a newer agent serves this port");
     const association = this.#create(this.#withLatestCidrs(ticket), agent);
     // Registered before the port is bound: a revocation may arrive meanwhile.
     const entry = { association, agent };
@@ -311,6 +317,7 @@ export class Associations {
     const key = toPortKey(association.ticket);
     if (this.#byPort.get(key)?.association !== association) return false;
     this.#byPort.delete(key);
+    this.#slots.free(association.ticket.org);
     this.#byNumber.delete(association.id);
     return true;
   }

@@ -99,7 +99,7 @@ async function main(given: RelaySettings): Promise<void> {
         },
         flows: associations.flows,
         ports: settings.lastPort - settings.firstPort + 1,
-        openConnections: associations.connections.open,
+        openConnections: associations.connections.taken,
         tcp: associations.tcpTotals,
       });
     },

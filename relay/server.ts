@@ -7,7 +7,9 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import { WebSocketServer } from "ws";
+import { getAddressGroup } from "../shared/address-group.ts";
 import { equalInConstantTime } from "../shared/constant-time.ts";
+import { SourceSlots } from "../shared/source-slots.ts";
 import { RELAY_SUBPROTOCOL, DATA_CONNECTION_UPGRADE } from "../protocol/relay/datagrams.ts";
 import { SPLICED_SOCKET_BUFFER_BYTES } from "../sockets/splice.ts";
 import { ControlConnection, type ControlOptions } from "./control-connection.ts";
@@ -33,13 +35,13 @@ export interface RelayServerOptions extends ControlOptions {
 
 /** Limits of what strangers, who have no ticket, can hold. */
 interface RelayServerLimits {
-  /** All connections to the port; further ones are closed at once. */
+  /** All connections to the port, of which one source gets at most half; further ones are closed at once. */
   maxConnections: number;
   /** How long a connection may take to send the head of a request. */
   headersMaxMs: number;
   /** How often that is checked. */
   headersCheckMs: number;
-  /** Agents whose ticket is being verified; further ones get 503. */
+  /** Agents whose ticket is being verified, of which one source gets at most half; further ones get 503. */
   maxPendingUpgrades: number;
 }
 
@@ -61,7 +63,7 @@ export class RelayServer {
     perMessageDeflate: false,
     handleProtocols: (offered) => offered.has(RELAY_SUBPROTOCOL) && RELAY_SUBPROTOCOL,
   });
-  #pending = 0;
+  readonly #pendingUpgrades: SourceSlots;
 
   constructor(options: RelayServerOptions) {
     this.#options = options;
@@ -77,7 +79,13 @@ export class RelayServer {
       },
       (request, response) => this.#handleRequest(request, response),
     );
-    this.#server.maxConnections = maxConnections;
+    const slots = new SourceSlots(maxConnections);
+    this.#server.on("connection", (socket) => {
+      const source = getAddressGroup(socket.remoteAddress ?? "");
+      if (!slots.take(source)) return void socket.destroy();
+      socket.once("close", () => slots.free(source));
+    });
+    this.#pendingUpgrades = new SourceSlots(this.#limits.maxPendingUpgrades);
     this.#server.on("upgrade", (request, socket, head) =>
       this.#handleUpgrade(request, socket, head),
     );
@@ -151,19 +159,23 @@ export class RelayServer {
   }
 
   #connectAgent(request: IncomingMessage, socket: Duplex, head: Buffer): void {
-    if (this.#pending >= this.#limits.maxPendingUpgrades) {
+    const source = getAddressGroup(request.socket.remoteAddress ?? "");
+    if (!this.#pendingUpgrades.take(source)) {
       return refuseUpgrade(socket, "503 Service Unavailable");
     }
+    const free = () => this.#pendingUpgrades.free(source);
+    let isUpgraded = false;
     this.#webSockets.handleUpgrade(request, socket, head, (webSocket) => {
+      isUpgraded = true;
       const connection = new ControlConnection(webSocket, this.#options);
       if (webSocket.protocol !== RELAY_SUBPROTOCOL) {
+        free();
         return connection.close("unsupported_version", REFUSED_PROTOCOL);
       }
-      this.#pending += 1;
-      void connection
-        .start(parseBearerToken(request.headers.authorization))
-        .finally(() => (this.#pending -= 1));
+      void connection.start(parseBearerToken(request.headers.authorization)).finally(free);
     });
+    // An invalid handshake is answered at once.
+    if (!isUpgraded) free();
   }
 
   #connectStream(request: IncomingMessage, socket: Socket, head: Buffer): void {

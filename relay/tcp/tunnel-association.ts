@@ -7,7 +7,8 @@ import { formatHostAndPort } from "../../protocol/relay/settings.ts";
 import type { RelayTicket, TunnelTicket } from "../../protocol/relay/ticket.ts";
 import type { AgentConnection, Association } from "../association.ts";
 import type { Log } from "../log.ts";
-import { type ConnectionCount, TunnelPort } from "./tunnel-port.ts";
+import type { SourceSlots } from "../../shared/source-slots.ts";
+import { TunnelPort } from "./tunnel-port.ts";
 
 /** Idle data connections that the agent keeps ready for the next visitors. */
 const STREAM_POOL_CONNECTIONS = 8;
@@ -21,7 +22,7 @@ export interface TunnelAssociationOptions {
   /** The host for visitors. */
   host: string;
   connection: AgentConnection;
-  connections: ConnectionCount;
+  connections: SourceSlots;
   log: Log;
 }
 

@@ -5,6 +5,7 @@
 import { unmapIpv4Address } from "../udp/addresses.ts";
 import { once } from "node:events";
 import { createServer, type Server, type Socket } from "node:net";
+import { getAddressGroup } from "../../shared/address-group.ts";
 import { isAddressIn } from "../../shared/cidr.ts";
 import {
   DATA_CONNECTION_BACKLOG_MAX,
@@ -12,6 +13,7 @@ import {
 } from "../../protocol/relay/limits.ts";
 import type { VisitorHead } from "../../protocol/relay/control.ts";
 import type { TunnelTicket } from "../../protocol/relay/ticket.ts";
+import type { SourceSlots } from "../../shared/source-slots.ts";
 import { RatePacer } from "../../sockets/rate-pacer.ts";
 import { adoptSocket } from "../../sockets/socket-reader.ts";
 import { reset, Splice, SPLICED_SOCKET_BUFFER_BYTES } from "../../sockets/splice.ts";
@@ -57,12 +59,6 @@ const DEFAULT_LIMITS: TunnelPortLimits = {
   idleMax: STREAM_IDLE_MAX,
 };
 
-/** Connections of all ports of a relay: one object that they share. */
-export interface ConnectionCount {
-  open: number;
-  readonly max: number;
-}
-
 export interface TunnelPortOptions {
   ticket: TunnelTicket;
   association: number;
@@ -72,8 +68,8 @@ export interface TunnelPortOptions {
   log: { info(message: string, fields?: Record<string, unknown>): void };
   /** Default: `DEFAULT_LIMITS`. */
   limits?: Partial<TunnelPortLimits>;
-  /** Default: only the tunnel's own limits apply. */
-  connections?: ConnectionCount;
+  /** Of the visitors of all ports of the relay. Default: only the tunnel's own limits apply. */
+  connections?: SourceSlots;
   /** Requests `count` data connections beyond the pool from the agent. */
   sendOpen(count: number): void;
 }
@@ -232,30 +228,29 @@ export class TunnelPort {
       reset(visitor);
       return this.#countRefusal(refusal, address);
     }
-    this.#addOpenConnections(1);
+    this.#openConnections += 1;
     this.#connections += 1;
     visitor.on("error", () => undefined);
     visitor.once("close", () => {
-      this.#addOpenConnections(-1);
+      this.#openConnections -= 1;
       this.#sources.release(address);
+      this.#options.connections?.free(getAddressGroup(address));
     });
     this.#pool.addVisitor(visitor);
   }
 
-  /** In this order: an address that is not allowed must not use up the limits of others. */
+  /** Counts the visitor unless it is refused. In this order: an address that is not allowed must not use up the limits of others. */
   #findRefusal(address: string): TunnelPortRefusal | null {
     const { connections } = this.#options;
     if (this.#allowedCidrs !== null && !isAddressIn(address, this.#allowedCidrs))
       return "address_not_allowed";
     if (this.#openConnections >= this.#limits.connectionsMax) return "tunnel_limit";
-    if (connections && connections.open >= connections.max) return "relay_limit";
     if (address === "" || !this.#sources.admit(address, performance.now())) return "source_limit";
+    if (connections && !connections.take(getAddressGroup(address))) {
+      this.#sources.release(address);
+      return "relay_limit";
+    }
     return null;
-  }
-
-  #addOpenConnections(change: 1 | -1): void {
-    this.#openConnections += change;
-    if (this.#options.connections) this.#options.connections.open += change;
   }
 
   #join(visitor: Socket, connection: Socket): void {

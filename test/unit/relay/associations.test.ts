@@ -74,7 +74,7 @@ beforeEach(async () => {
     revocations: new Revocations({ maxEntries: 10, maxAgeMs: 1_000 }),
     metrics: new Metrics(),
     log,
-    maxAssociations: 2,
+    maxAssociations: 4,
   });
 });
 afterEach(() => associations.closeAll());
@@ -144,12 +144,14 @@ test("agents that connect at once get the port one after the other, and the newe
   expect(associations.all()).toHaveLength(1);
 });
 
-test("beyond its capacity the relay asks agents to retry, and serves those that it has", async () => {
+test("one organization gets half of a relay's capacity; beyond it its agents are asked to retry, and those of others are served", async () => {
   const other = await open({ port: port + 1 });
   await open();
   const third = { sub: crypto.randomUUID(), kind: "tunnel" } as const;
   expect(await associations.open(ticket(third), agent)).toMatchObject({ refused: "going_away" });
   expect(associations.all()).toHaveLength(2);
+  const anotherOrganization = { ...third, org: crypto.randomUUID(), cidrs: null };
+  associations.release(await open(anotherOrganization as Partial<RelayTicket>));
   await open({ generation: 2 });
   associations.release(other);
   await open({ port: port + 1, generation: 2 });

@@ -45,17 +45,22 @@ async function start(limits: RelayServerOptions["limits"]): Promise<void> {
   await server.listen();
 }
 
-async function open(): Promise<Socket> {
-  const socket = connect(port, "127.0.0.1").on("error", () => undefined);
+/** @param localAddress Linux has as many loopback addresses as a test needs. */
+async function open(localAddress = "127.0.0.1"): Promise<Socket> {
+  const socket = connect({ port, host: "127.0.0.1", localAddress }).on("error", () => undefined);
   sockets.push(socket);
   await once(socket, "connect");
   return socket.resume();
 }
 
-test("connections beyond the maximum are closed at once, and earlier ones are served", async () => {
-  await start({ maxConnections: 2 });
+test("connections beyond a source's half are closed at once, and earlier ones and those of others are served", async () => {
+  await start({ maxConnections: 4 });
   const [first] = [await open(), await open()];
   await once(await open(), "close");
+  const other = await open("127.0.0.2");
+  const served = once(other, "data");
+  other.write("GET /health HTTP/1.1\r\nHost: relay\r\n\r\n");
+  expect(String((await served)[0])).toMatch(/^HTTP\/1.1 200 /);
   const answer = once(first, "data");
   first.write("GET /health HTTP/1.1\r\nHost: relay\r\n\r\n");
   expect(String((await answer)[0])).toMatch(/^HTTP\/1.1 200 /);
@@ -69,7 +74,7 @@ test("connections that send no complete head in time are closed", async () => {
 });
 
 test("agents beyond the tickets that are verified at a time get 503", async () => {
-  await start({ maxPendingUpgrades: 2 });
+  await start({ maxPendingUpgrades: 4 });
   const agent = () => {
     const headers = { authorization: "Bearer a.b.c" };
     const socket = new WebSocket(`ws://127.0.0.1:${port}/agent`, RELAY_SUBPROTOCOL, { headers });

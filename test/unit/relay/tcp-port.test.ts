@@ -3,6 +3,7 @@ import { createHash, randomBytes } from "node:crypto";
 import { once } from "node:events";
 import { createServer, type Socket } from "node:net";
 import { expect, test, vi } from "vitest";
+import { SourceSlots } from "../../../shared/source-slots.ts";
 import { WAIT_OPTIONS } from "../../harness/timeouts.ts";
 import {
   waitForEnd,
@@ -157,6 +158,27 @@ test("connections of a tunnel are bounded", async () => {
   await readExactly(visitor, 1);
   expect(await tunnel.waitForVisitEnd()).toBe("ECONNRESET");
   expect(tunnel.port.refusals.tunnel_limit).toBe(1);
+});
+
+test("one source gets half of the connections that all tunnels of a relay share", async () => {
+  const connections = new SourceSlots(4);
+  const source = { serve: echo, connections };
+  await using first = await startTunnelPort(source);
+  await using second = await startTunnelPort(source);
+  for (const tunnel of [first, second]) {
+    const visitor = await tunnel.visit();
+    visitor.write("x");
+    await readExactly(visitor, 1);
+  }
+  expect(await first.waitForVisitEnd()).toBe("ECONNRESET");
+  expect(first.port.refusals.relay_limit).toBe(1);
+  expect(connections.take("203.0.113.1")).toBe(true);
+  connections.free("203.0.113.1");
+  first.port.close();
+  await vi.waitUntil(() => connections.taken === 1, WAIT_OPTIONS);
+  const visitor = await second.visit();
+  visitor.write("x");
+  await readExactly(visitor, 1);
 });
 
 test("all connections of a tunnel share its rate, in each direction", async () => {

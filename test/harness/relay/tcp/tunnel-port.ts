@@ -3,6 +3,7 @@ import { once } from "node:events";
 import { connect, createServer, type AddressInfo, type Socket } from "node:net";
 import { VisitorHead } from "../../../../protocol/relay/control.ts";
 import { TunnelPort, type TunnelPortLimits } from "../../../../relay/tcp/tunnel-port.ts";
+import type { SourceSlots } from "../../../../shared/source-slots.ts";
 import { reservePort } from "../../ports.ts";
 
 export interface TestTunnelPort extends AsyncDisposable {
@@ -22,6 +23,8 @@ export interface TunnelPortSettings {
   cidrs?: string[];
   mbps?: number;
   limits?: Partial<TunnelPortLimits>;
+  /** What all ports of the relay share. */
+  connections?: SourceSlots;
   /** Opens the data connections that the port requests, and calls this with each. */
   serve?: (connection: Socket) => void;
 }
@@ -46,6 +49,7 @@ export async function startTunnelPort(settings: TunnelPortSettings = {}): Promis
     bind: "127.0.0.1",
     log: { info: () => undefined },
     limits: settings.limits,
+    ...(settings.connections && { connections: settings.connections }),
     sendOpen(count) {
       requestedConnections += count;
       if (!settings.serve) return;

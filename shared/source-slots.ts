@@ -1,4 +1,4 @@
-/** Limits how many requests or WebSockets are open at the same time, in total and for each source group of visitors. */
+/** Limits how many requests, connections or ports are in use at the same time, in total and for each source. */
 
 export class SourceSlots {
   readonly #total: number;
@@ -9,9 +9,13 @@ export class SourceSlots {
     this.#total = total;
   }
 
+  get taken(): number {
+    return this.#taken;
+  }
+
   /**
    * A source may have as many as stay free for others, so a single one gets half.
-   * @param source from `getAddressGroup`.
+   * @param source an address group (`getAddressGroup`), or an organization.
    * @returns false when it may not have another one.
    */
   take(source: string): boolean {
