@@ -151,7 +151,7 @@ test("one organization gets half of a relay's capacity; beyond it its agents are
   expect(await associations.open(ticket(third), agent)).toMatchObject({ refused: "going_away" });
   expect(associations.all()).toHaveLength(2);
   const anotherOrganization = { ...third, org: crypto.randomUUID(), cidrs: null };
-  associations.release(await open(anotherOrganization as Partial<RelayTicket>));
+  associations.release(await open(anotherOrganization));
   await open({ generation: 2 });
   associations.release(other);
   await open({ port: port + 1, generation: 2 });
