@@ -121,8 +121,9 @@ async function writeOutputs(dir: string, files: esbuild.OutputFile[]): Promise<v
 }
 
 /**
- * Parts of zod that nothing here uses, and that no bundler can leave out because the object `z` names all of them:
- * fifty languages, the compiler, and the import of JSON Schemas.
+ * Parts of libraries that nothing here uses, and that no bundler can leave out. Of zod, whose object `z` names all of them:
+ * fifty languages, the compiler, and the import of JSON Schemas. Of `@hono/zod-openapi`: its generators of documents and what
+ * they add to every schema, so that only its list of routes is left.
  */
 const UNUSED_PARTS: { path: RegExp; contents: string }[] = [
   { path: /zod\/v4\/locales\/index\.js$/, contents: 'export { default as en } from "./en.js";' },
@@ -135,6 +136,16 @@ const UNUSED_PARTS: { path: RegExp; contents: string }[] = [
   {
     path: /zod\/v4\/classic\/from-json-schema\.js$/,
     contents: "export const fromJSONSchema = undefined;",
+  },
+  {
+    path: /@asteasolutions\/zod-to-openapi\/dist\/index\.mjs$/,
+    contents: `
+      export class OpenAPIRegistry {
+        definitions = [];
+        registerPath(route) { this.definitions.push({ type: "route", route }); }
+      }
+      export const extendZodWithOpenApi = () => {}, getOpenApiMetadata = undefined;
+      export const OpenApiGeneratorV3 = undefined, OpenApiGeneratorV31 = undefined;`,
   },
 ];
 

@@ -1,7 +1,10 @@
+import { readdir, readFile } from "node:fs/promises";
+import { join } from "node:path";
 import { beforeAll, expect, test } from "vitest";
 import {
   buildWorker,
   WORKER_BUNDLE_MAX_BYTES,
+  WORKER_DIR,
   type WorkerBundle,
 } from "../../self-host/build/build.ts";
 
@@ -21,6 +24,13 @@ test("an isolate that serves visitors starts without the API, its pages, the dat
 test("the bundle is smaller than its limit", () => {
   expect(bundle.gzipBytes).toBeGreaterThan(0);
   expect(bundle.gzipBytes).toBeLessThan(WORKER_BUNDLE_MAX_BYTES);
+});
+
+test("the bundle leaves out the generators of documents that nothing uses", async () => {
+  for (const name of await readdir(WORKER_DIR)) {
+    const text = await readFile(join(WORKER_DIR, name), "latin1");
+    expect([name, text.includes("UnknownZodTypeError")]).toEqual([name, false]);
+  }
 });
 
 test("the same source files give the same bundle", async () => {
