@@ -27,6 +27,10 @@ function findCidrError(text: string): string | null {
   return cidr.text === text ? null : `must not have host bits set: the network is ${cidr.text}`;
 }
 
+const OCTET = "(?:25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9]?[0-9])";
+/** What of `findCidrError` a pattern can express: all but the host bits. */
+const CIDR_PATTERN = String.raw`^\s*(?:10\.${OCTET}|172\.(?:1[6-9]|2[0-9]|3[01])|192\.168|100\.(?:6[4-9]|[7-9][0-9]|1[01][0-9]|12[0-7]))\.${OCTET}\.${OCTET}/(?:1[6-9]|2[0-9]|30)\s*$`;
+
 /** IPv4, /16 to /30, inside `PRIVATE_BLOCKS`, in canonical form. */
 const NetworkCidr = z
   .string()
@@ -35,15 +39,17 @@ const NetworkCidr = z
   .superRefine((text, context) => {
     const error = findCidrError(text);
     if (error !== null) context.addIssue(error);
-  });
+  })
+  .meta({ pattern: CIDR_PATTERN })
+  .describe("An IPv4 block of private addresses, /16 to /30, without host bits.");
 
 /** `host:port`; an IPv6 address in brackets. */
 const ENDPOINT =
-  /^(?:\[(?<ipv6>[0-9a-f:.]{2,45})\]|(?<host>(?=.{1,253}:)[a-z0-9](?:[a-z0-9-]*[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9-]*[a-z0-9])?)*)):(?<port>[1-9]\d{0,4})$/i;
+  /^(?:\[[0-9A-Fa-f:.]{2,45}\]|(?=[^:]{1,253}:)[A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?(?:\.[A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?)*):(?:[1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5])$/;
+const ENDPOINT_MESSAGE = "must be host:port, such as vpn.example.com:51820";
 
-function isEndpoint(text: string): boolean {
-  const { ipv6, port } = ENDPOINT.exec(text)?.groups ?? {};
-  if (port === undefined || Number(port) > 65_535) return false;
+function hasValidAddress(endpoint: string): boolean {
+  const [, ipv6] = /^\[(.*)\]/.exec(endpoint) ?? [];
   return ipv6 === undefined || parseCidr(ipv6) !== null;
 }
 
@@ -51,7 +57,7 @@ function isEndpoint(text: string): boolean {
 export const WireGuardKey = z
   .string()
   .regex(/^[A-Za-z0-9+/]{42}[AEIMQUYcgkosw048]=$/, "must be 32 bytes in base64")
-  .refine((key) => !/^A{43}=$/.test(key), "must not be all zeros");
+  .regex(/^(?!A{43}=$)/, "must not be all zeros");
 
 export const CreateNetwork = z.object({
   name: SingleLineText(NETWORK_NAME_MAX_CHARS),
@@ -64,7 +70,8 @@ export const RegisterServer = z.object({
   public_endpoint: z
     .string()
     .max(260)
-    .refine(isEndpoint, "must be host:port, such as vpn.example.com:51820")
+    .regex(ENDPOINT, { error: ENDPOINT_MESSAGE, abort: true })
+    .refine(hasValidAddress, ENDPOINT_MESSAGE)
     .optional()
     .describe("For a server that its clients reach without the relay: `host:port`."),
   relay_id: RELAY_ID.optional().describe("Default: the relay with the most free ports."),

@@ -1,6 +1,6 @@
 /** Schemas that several resources share. */
 import { z } from "zod";
-import { LIST_MAX_ROWS } from "../limits.ts";
+import { LIST_MAX_ROWS, PASSWORD_MAX_BYTES, PASSWORD_MIN_CHARS } from "../limits.ts";
 import { LABEL, LABEL_MESSAGE } from "../names.ts";
 
 export const Instant = z.iso.datetime();
@@ -29,23 +29,77 @@ export const SingleLineText = (maxChars: number) =>
   z
     .string()
     .trim()
-    .min(1)
     .max(maxChars)
+    .regex(/\S/, "must not be empty")
     .regex(...ONE_LINE_RULE);
 
 /** As `SingleLineText`, without invisible characters, which could make it look like another text. */
 export const VisibleLine = (maxChars: number) =>
-  SingleLineText(maxChars).refine((text) => !/\p{Cf}/u.test(text), {
-    error: "must not contain invisible formatting characters",
-  });
+  SingleLineText(maxChars).regex(/^\P{Cf}*$/u, "must not contain invisible formatting characters");
 
 /** A name that mails show to people outside: mail programs turn everything that looks like a web address into a link. */
 export const NameInMails = (maxChars: number) =>
-  VisibleLine(maxChars).refine((name) => !WEB_ADDRESS.test(name.normalize("NFKC")), {
-    error: "must not contain a web address or an email address",
-  });
+  VisibleLine(maxChars)
+    .refine((name) => !WEB_ADDRESS.test(name.normalize("NFKC")), {
+      error: "must not contain a web address or an email address",
+    })
+    .describe("A name for people to read, without a web address or an email address.");
 
 const WEB_ADDRESS = /:\/\/|\bwww\.|[\p{L}\p{N}-][.\u3002]\p{L}{2,}|@/iu;
+
+/**
+ * An address as it was typed, with spaces around it and in any case. It is checked when it has been normalized; the
+ * pattern describes to clients what is valid then.
+ */
+export const TypedEmail = z
+  .string()
+  .regex(...STORABLE_RULE)
+  .meta({ pattern: `^\\s*${z.core.regexes.email.source.slice(1, -1)}\\s*$` });
+
+/** A domain as it was typed, in any script and case. It is checked when it has been converted to A-labels (UTS 46). */
+export const TypedDomain = (maxChars: number) =>
+  z
+    .string()
+    .max(maxChars)
+    .meta({
+      pattern: String.raw`^\s*[^\s/\\:?#@%\[\]]+[.\u3002\uff0e\uff61][^\s/\\:?#@%\[\]]+\s*$`,
+    });
+
+/** A new password. It is checked when it has been normalized. */
+export const NewPassword = z.string().meta({
+  minLength: PASSWORD_MIN_CHARS,
+  maxLength: PASSWORD_MAX_BYTES,
+  pattern: String.raw`^[^\u0000]*$`,
+});
+
+/** For the document: at most one of these fields is given. */
+export const atMostOne = (...names: [string, string]) => ({ allOf: [{ not: isGiven(...names) }] });
+
+/** For the document: exactly one of these fields is given. */
+export const exactlyOne = (...names: [string, string]) => ({
+  allOf: [{ oneOf: names.map((name) => isGiven(name)) }],
+});
+
+/** For the document: at least one of these fields is given. */
+export const atLeastOne = (...names: [string, string]) => ({
+  allOf: [{ anyOf: names.map((name) => isGiven(name)) }],
+});
+
+/** For the document: each of these fields is given only together with a value of another field. */
+export const onlyWith = (field: string, value: string, ...names: string[]) => ({
+  allOf: names.map((name) => ({
+    anyOf: [
+      { not: isGiven(name) },
+      { properties: { [field]: { const: value } }, required: [field] },
+    ],
+  })),
+});
+
+/** A JSON Schema. The linter wants the properties beside their names. */
+const isGiven = (...names: string[]) => ({
+  properties: Object.fromEntries(names.map((name) => [name, {}])),
+  required: names,
+});
 
 /** The one path parameter of most routes. */
 export const IdParams = z.object({ id: z.uuid() });

@@ -47,6 +47,15 @@ api.use(async (c, next) => {
 
 api.use(limitRequestBody);
 
+/** A path without parameters is not one of another route's parameters: `DELETE /domains/allowed` names no domain. */
+api.use(async (c, next) => {
+  const { method, path } = c.req;
+  const methods = METHODS_BY_PATH.get(path);
+  const isSupported = methods?.has(method === "HEAD" ? "GET" : method) ?? true;
+  if (!isSupported) throw methodNotAllowed(methods!);
+  await next();
+});
+
 for (const router of [...AREAS.flatMap(({ routers }) => routers), pages]) api.route("/", router);
 
 const METHODS_BY_PATH = new Map<string, Set<string>>();
@@ -59,13 +68,17 @@ api.notFound((c) => {
   const segments = c.req.path.split("/");
   for (const [path, methods] of METHODS_BY_PATH) {
     if (!matchesPath(path.split("/"), segments)) continue;
-    const allowed = [...methods].sort().join(", ");
-    throw new ApiError("method_not_allowed", `This path supports only ${allowed}.`, {
-      headers: { Allow: allowed },
-    });
+    throw methodNotAllowed(methods);
   }
   throw new ApiError("not_found", "There is no route at this path.");
 });
+
+function methodNotAllowed(methods: ReadonlySet<string>): ApiError {
+  const allowed = [...methods].sort().join(", ");
+  return new ApiError("method_not_allowed", `This path supports only ${allowed}.`, {
+    headers: { Allow: allowed },
+  });
+}
 
 function matchesPath(pattern: string[], segments: string[]): boolean {
   return (

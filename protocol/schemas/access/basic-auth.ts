@@ -1,7 +1,7 @@
 /** The password of a tunnel (HTTP Basic, RFC 7617). */
 import { z } from "zod";
 import { PASSWORD_MAX_BYTES } from "../../limits.ts";
-import { ONE_LINE_RULE } from "../scalars.ts";
+import { atLeastOne, ONE_LINE_RULE } from "../scalars.ts";
 import { toUtf8 } from "../../../shared/bytes.ts";
 
 const BASIC_AUTH_USERNAME_MAX_CHARS = 64;
@@ -21,7 +21,8 @@ const Password = z
   .refine(
     (password) => toUtf8(password.normalize("NFKC")).length <= PASSWORD_MAX_BYTES,
     `must have at most ${PASSWORD_MAX_BYTES} bytes`,
-  );
+  )
+  .meta({ maxLength: PASSWORD_MAX_BYTES });
 
 /** The username can be given in either of two fields. */
 export const SetBasicAuth = z
@@ -29,6 +30,7 @@ export const SetBasicAuth = z
   .refine(({ username, user }) => (username ?? user) !== undefined, {
     path: ["username"],
     message: "is required",
-  });
+  })
+  .meta(atLeastOne("username", "user"));
 
 export const BasicAuthState = z.object({ id: z.uuid(), auth_enabled: z.boolean() });

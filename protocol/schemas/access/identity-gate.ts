@@ -1,17 +1,22 @@
 /** The identity gate of a tunnel: visitors must sign in, and its lists decide who may pass. */
 import { z } from "zod";
 import { EMAIL_MAX_CHARS, HOST_MAX_CHARS } from "../../limits.ts";
+import { TypedDomain, TypedEmail } from "../scalars.ts";
 
 /** For each of the two lists of an identity gate. */
 const ALLOW_LIST_MAX_ENTRIES = 100;
 
 /** Not normalized: entries are normalized, and then checked, when they are set. */
-const Entries = (maxChars: number) => z.array(z.string().max(maxChars)).max(ALLOW_LIST_MAX_ENTRIES);
+const Entries = (entry: z.ZodString) => z.array(entry).max(ALLOW_LIST_MAX_ENTRIES);
 
 export const SetIdentityGate = z.object({
-  provider: z.string().default("idp_a").describe("The only provider so far."),
-  allowed_domains: Entries(HOST_MAX_CHARS),
-  allowed_emails: Entries(EMAIL_MAX_CHARS),
+  provider: z
+    .string()
+    .meta({ enum: ["idp_a"] })
+    .default("idp_a")
+    .describe("The only provider so far."),
+  allowed_domains: Entries(TypedDomain(HOST_MAX_CHARS)),
+  allowed_emails: Entries(TypedEmail.max(EMAIL_MAX_CHARS)),
 });
 
 /** Normalized. When both are empty, every visitor who has signed in may pass. */

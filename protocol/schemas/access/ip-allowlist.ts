@@ -4,6 +4,10 @@ import { parseCidr } from "../../../shared/cidr.ts";
 
 export const ALLOWED_CIDRS_MAX = 100;
 
+const IPV4 = z.core.regexes.ipv4.source.slice(1, -1);
+const IPV6 = z.core.regexes.ipv6.source.slice(1, -1);
+const CIDR_PATTERN = String.raw`^\s*(?:${IPV4}(?:/(?:[0-9]|[12][0-9]|3[0-2]))?|(?:${IPV6}|::ffff:${IPV4})(?:/(?:[0-9]|[1-9][0-9]|1[01][0-9]|12[0-8]))?)\s*$`;
+
 /** In canonical form: the network's own address and its prefix. */
 const AllowedCidr = z
   .string()
@@ -13,7 +17,8 @@ const AllowedCidr = z
     if (cidr) return cidr.text;
     context.addIssue("must be an address block such as 203.0.113.0/24 or 2001:db8::/32");
     return z.NEVER;
-  });
+  })
+  .meta({ pattern: CIDR_PATTERN });
 
 export const AllowedCidrs = z
   .array(AllowedCidr)

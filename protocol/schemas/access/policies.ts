@@ -18,7 +18,10 @@ export const SettableName = z
   .string()
   .max(HEADER_NAME_MAX_CHARS)
   .regex(...FIELD_NAME_RULE)
-  .refine(isSettableByPolicy, "must not be a header that the connection or this service controls");
+  .refine(isSettableByPolicy, "must not be a header that the connection or this service controls")
+  .describe(
+    "Not a header that the connection or the service controls, such as `Host`, `Connection`, `Content-Length`, `X-Forwarded-For` or `underpass-…`.",
+  );
 export const HeaderValue = z
   .string()
   .max(HEADER_VALUE_MAX_CHARS)
@@ -45,7 +48,8 @@ const Issuer = z
   .url({ protocol: /^https?$/, error: "must be a URL that starts with https://" })
   .max(ISSUER_MAX_CHARS)
   .regex(/^[^?#@\s]*$/, "must not contain a query, a fragment, a user or spaces")
-  .regex(...ONE_LINE_RULE);
+  .regex(...ONE_LINE_RULE)
+  .meta({ format: "uri" });
 
 const JwtValidation = z.object({
   kind: z.literal("jwt_validation"),
@@ -89,19 +93,29 @@ export type PolicyAction = z.output<typeof PolicyAction>;
 export type JwtValidation = z.output<typeof JwtValidation>;
 export type RateLimit = z.output<typeof RateLimit>;
 
+const ONCE_EACH = ["jwt_validation", "rate_limit"] as const;
+
+/** For the document. */
+const containsAtMostOne = (kind: string) => ({
+  contains: { properties: { kind: { const: kind } } },
+  minContains: 0,
+  maxContains: 1,
+});
+
 export const TrafficPolicy = z.object({
   actions: z
     .array(PolicyAction)
     .max(POLICY_MAX_ACTIONS)
     .superRefine((actions, context) => {
-      for (const kind of ["jwt_validation", "rate_limit"]) {
+      for (const kind of ONCE_EACH) {
         actions.forEach((action, index) => {
           if (action.kind !== kind || actions.findIndex((it) => it.kind === kind) === index) return;
           const message = `must not be ${kind} again: a policy may have only one`;
           context.addIssue({ code: "custom", path: [index, "kind"], message });
         });
       }
-    }),
+    })
+    .meta({ allOf: ONCE_EACH.map((kind) => containsAtMostOne(kind)) }),
 });
 export type TrafficPolicy = z.output<typeof TrafficPolicy>;
 

@@ -3,15 +3,16 @@ import { z } from "zod";
 import { PLANS } from "../../plans.ts";
 import { ROLES } from "../../roles.ts";
 import { APPROVAL_STATUSES } from "../organizations/organizations.ts";
-import { Instant } from "../scalars.ts";
+import { exactlyOne, Instant, NewPassword, TypedEmail } from "../scalars.ts";
 
-/** As it was typed: an address is normalized and then checked when an account is created. */
-const TypedEmail = z.string().regex(/^[^\0]*$/, "must not contain a NUL character");
+export const SignUp = z.object({ email: TypedEmail, password: NewPassword });
 
-/** To log in and to sign up. */
-export const Credentials = z.object({ email: TypedEmail, password: z.string() });
-export const EmailAddress = z.object({ email: TypedEmail });
-export const EmailCode = z.object({ email: TypedEmail, code: z.string() });
+/** An address that may have an account. One that is not valid is answered like one without an account. */
+const AccountEmail = z.string().regex(/^[^\0]*$/, "must not contain a NUL character");
+
+export const Credentials = z.object({ email: AccountEmail, password: z.string() });
+export const EmailAddress = z.object({ email: AccountEmail });
+export const EmailCode = z.object({ email: AccountEmail, code: z.string() });
 export const Status = z.object({ status: z.string() });
 export type Status = z.infer<typeof Status>;
 
@@ -79,7 +80,7 @@ export type SessionList = z.infer<typeof SessionList>;
 
 export const PasswordReset = z.object({
   token: z.string(),
-  new_password: z.string(),
+  new_password: NewPassword,
   keep_tokens: z
     .boolean()
     .default(false)
@@ -94,4 +95,5 @@ export const Reauthenticate = z
   .refine(({ password, code }) => (password === undefined) !== (code === undefined), {
     path: ["password"],
     error: "is required unless code is given, and must not be given together with it",
-  });
+  })
+  .meta(exactlyOne("password", "code"));

@@ -1,6 +1,7 @@
 /** Sign-in of machines: the device flow (RFC 8628), and the first account of a self-hosted server. */
 import { z } from "zod";
-import { VisibleLine } from "../scalars.ts";
+import { EMAIL_MAX_CHARS } from "../../limits.ts";
+import { NewPassword, VisibleLine } from "../scalars.ts";
 
 const LABEL_MAX_CHARS = 100;
 
@@ -28,8 +29,11 @@ export const DeviceToken = z.object({ wire_bytes_b64: z.string(), label: z.strin
 
 export const Setup = z.object({
   code: z.string(),
-  email: z.string().optional(),
-  password: z.string().optional(),
+  email: z
+    .string()
+    .meta({ maxLength: EMAIL_MAX_CHARS, pattern: "^\\s*[^\\s@]+@[^\\s@]+\\s*$" })
+    .optional(),
+  password: NewPassword.optional(),
   label: VisibleLine(LABEL_MAX_CHARS).default("first machine"),
 });
 export const SetupResult = DeviceToken.extend({

@@ -1,6 +1,7 @@
 /** The second factor: enabling it, disabling it, and passing its challenge at login. */
 import { z } from "zod";
 import { RECOVERY_CODE_COUNT } from "../../limits.ts";
+import { atMostOne, exactlyOne } from "../scalars.ts";
 
 export const TotpEnrollment = z.object({
   otpauth_uri: z.string().describe("For a QR code."),
@@ -8,10 +9,13 @@ export const TotpEnrollment = z.object({
 });
 export type TotpEnrollment = z.infer<typeof TotpEnrollment>;
 
+/** For the document: 16 to 128 bytes in base32, in groups if that is how it was shown. */
+const SECRET_PATTERN = "^ *(?:[A-Za-z2-7] *){26,206}=*$";
+
 /** Without `secret_base32` the secret in the enrollment's cookie is used. */
 export const ConfirmTotpEnrollment = z.object({
   code: z.string(),
-  secret_base32: z.string().optional(),
+  secret_base32: z.string().meta({ pattern: SECRET_PATTERN }).optional(),
 });
 
 export const MfaEnabled = z.object({
@@ -25,7 +29,8 @@ export const DisableMfa = z
   .refine(({ password, recovery_code }) => password === undefined || recovery_code === undefined, {
     path: ["recovery_code"],
     error: "must not be given together with password",
-  });
+  })
+  .meta(atMostOne("password", "recovery_code"));
 
 export const VerifyMfaChallenge = z
   .object({
@@ -36,7 +41,8 @@ export const VerifyMfaChallenge = z
   .refine(({ code, recovery_code }) => (code === undefined) !== (recovery_code === undefined), {
     path: ["code"],
     error: "is required unless recovery_code is given, and must not be given together with it",
-  });
+  })
+  .meta(exactlyOne("code", "recovery_code"));
 export type VerifyMfaChallenge = z.infer<typeof VerifyMfaChallenge>;
 
 /** Of a login that asks for a second factor that its user does not have. */

@@ -2,6 +2,7 @@
 import { z } from "zod";
 import { METHOD_MAX_CHARS } from "../../limits.ts";
 import { HeaderValue, SettableName } from "../access/policies.ts";
+import { atMostOne } from "../scalars.ts";
 import { toUtf8 } from "../../../shared/bytes.ts";
 
 /** For an edited path, and for an edited query. */
@@ -18,7 +19,7 @@ export const ReplayRequest = z
       .string()
       .max(METHOD_MAX_CHARS)
       .regex(/^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/, "must be an HTTP method")
-      .refine((method) => method.toUpperCase() !== "CONNECT", "must not be CONNECT")
+      .regex(/^(?![Cc][Oo][Nn][Nn][Ee][Cc][Tt]$)/, "must not be CONNECT")
       .optional(),
     path: z
       .string()
@@ -40,6 +41,7 @@ export const ReplayRequest = z
         (lines) => Object.keys(lines).length <= REPLAY_MAX_HEADERS,
         `must have at most ${REPLAY_MAX_HEADERS} headers`,
       )
+      .meta({ maxProperties: REPLAY_MAX_HEADERS })
       .optional()
       .describe("By name. null removes the header."),
     body: z
@@ -48,6 +50,7 @@ export const ReplayRequest = z
         (text) => toUtf8(text).length <= REPLAY_BODY_MAX_BYTES,
         `must have at most ${REPLAY_BODY_MAX_BYTES} bytes`,
       )
+      .meta({ maxLength: REPLAY_BODY_MAX_BYTES })
       .optional()
       .describe("The body as text."),
     body_base64: z.base64().max(BASE64_MAX_CHARS).optional().describe("The body as any bytes."),
@@ -55,7 +58,8 @@ export const ReplayRequest = z
   .refine(({ body, body_base64 }) => body === undefined || body_base64 === undefined, {
     path: ["body_base64"],
     message: "must not be given together with body",
-  });
+  })
+  .meta(atMostOne("body", "body_base64"));
 export type ReplayRequest = z.infer<typeof ReplayRequest>;
 
 const Pair = <Schema extends z.ZodType>(schema: Schema) =>

@@ -3,7 +3,7 @@ import { z } from "zod";
 import { ORGANIZATION_NAME_MAX_CHARS } from "../../limits.ts";
 import { PLANS } from "../../plans.ts";
 import { ROLES } from "../../roles.ts";
-import { Instant, Label, NameInMails } from "../scalars.ts";
+import { Instant, Label, NameInMails, TypedEmail } from "../scalars.ts";
 
 /** Whether a superadmin has let the organization use the service. */
 export const APPROVAL_STATUSES = ["approved", "pending", "rejected"] as const;
@@ -53,5 +53,5 @@ export type Invitation = z.infer<typeof Invitation>;
 
 export const InvitationId = z.object({ id: z.uuid(), invitation_id: z.uuid() });
 /** The address is checked after it has been normalized. */
-export const Invite = z.object({ email: z.string(), role: OrganizationRole });
+export const Invite = z.object({ email: TypedEmail, role: OrganizationRole });
 export const AcceptInvitation = z.object({ token: z.string() });

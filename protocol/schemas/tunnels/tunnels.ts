@@ -3,24 +3,24 @@ import { z } from "zod";
 import { TUNNEL_TTL_MAX_SECONDS } from "../../limits.ts";
 import { RELAY_ID } from "../../relay/link.ts";
 import { AllowedCidrs } from "../access/ip-allowlist.ts";
-import { Instant, Label } from "../scalars.ts";
+import { Instant, Label, onlyWith } from "../scalars.ts";
 
 const TunnelProtocol = z.enum(["http", "https", "websocket", "tcp"]);
 const LocalPort = z.int().min(1).max(65_535);
 /** A TCP port of a relay. */
 const PublicPort = z.int().min(1).max(65_535);
+/** In a query. */
+const PortText = z.coerce.number().int().min(1).max(65_535);
 /** Cut to what the organization's plan grants, and to this maximum, whatever number it is. */
-const TtlSeconds = z
-  .int()
-  .min(1)
-  .transform((seconds) => Math.min(seconds, TUNNEL_TTL_MAX_SECONDS));
+const capTtl = <Schema extends z.ZodType<number>>(seconds: Schema) =>
+  seconds.transform((number) => Math.min(number, TUNNEL_TTL_MAX_SECONDS));
 
 export const CreateTunnel = z
   .object({
     localPort: LocalPort,
     subdomain: Label.optional().describe("Default: a random name."),
     protocol: TunnelProtocol.default("http"),
-    ttlSeconds: TtlSeconds.optional(),
+    ttlSeconds: capTtl(z.int().min(1)).optional(),
     projectSlug: Label.optional(),
     publicPort: PublicPort.optional().describe(
       "With protocol `tcp`: a port inside the range of a relay. Default: a free one.",
@@ -40,27 +40,26 @@ export const CreateTunnel = z
         });
       }
     }
-  });
+  })
+  .meta(onlyWith("protocol", "tcp", "publicPort", "relayId"));
 
 export type CreateTunnel = z.output<typeof CreateTunnel>;
 
 /** The query of an agent's connection. */
 export const AgentConnectQuery = z
   .object({
-    port: z.coerce.number().pipe(LocalPort),
+    port: PortText,
     subdomain: Label.optional(),
     project: Label.optional(),
     protocol: TunnelProtocol.default("http"),
-    ttl: z.coerce.number().pipe(TtlSeconds).optional(),
+    ttl: capTtl(z.coerce.number().int().min(1)).optional(),
     tunnel: z
       .uuid()
       .optional()
       .describe("From an agent that reconnects: the tunnel that it served."),
-    remote_port: z.coerce
-      .number()
-      .pipe(PublicPort)
-      .optional()
-      .describe("With protocol `tcp`: the public port that the agent wants."),
+    remote_port: PortText.optional().describe(
+      "With protocol `tcp`: the public port that the agent wants.",
+    ),
     allow: z
       .string()
       .transform((text) => text.split(","))

@@ -67,7 +67,7 @@ test("an identity gate is set, replaced as a whole, listed, removed and recorded
 });
 
 test("an identity gate stores normalized addresses without duplicates", async () => {
-  const allowed_emails = [" Ann@Example.COM ", "ann@example.com", "ｂob@example.com"];
+  const allowed_emails = [" Ann@Example.COM ", "ann@example.com", "bob@example.com"];
   const allowed_domains = [
     "EXAMPLE.com",
     "example.com.",
@@ -79,6 +79,20 @@ test("an identity gate stores normalized addresses without duplicates", async ()
     domains: ["example.com", "xn--bcher-kva.example"],
     emails: ["ann@example.com", "bob@example.com"],
   });
+});
+
+test("an identity gate accepts full-width letters, which the document leaves out", async () => {
+  const tunnelId = await createTunnel();
+  const { status } = await fetch(`${api.server.url}/tunnels/${tunnelId}/edge-auth`, {
+    method: "PUT",
+    headers: {
+      "content-type": "application/json",
+      authorization: `Bearer ${owner.accessToken}`,
+    },
+    body: JSON.stringify({ allowed_domains: [], allowed_emails: ["ｂob@example.com"] }),
+  });
+  expect(status).toBe(200);
+  expect(await readStoredGate(tunnelId)).toEqual({ domains: [], emails: ["bob@example.com"] });
 });
 
 describe("an identity gate is refused", () => {

@@ -62,6 +62,15 @@ describe("an error", () => {
     }
   });
 
+  test.each([
+    ["DELETE", "/domains/allowed", "GET"],
+    ["DELETE", "/tokens/master", "POST"],
+    ["POST", "/inspector/ws", "GET"],
+  ])("for %s %s is not that of the route with a parameter there", async (method, path, allow) => {
+    const { status, headers } = await api.anonymous.send(method, path);
+    expect([status, headers.get("allow")]).toEqual([405, allow]);
+  });
+
   test("for an unsupported method lists the supported ones", async () => {
     for (const [method, path, allow] of [
       ["PUT", "/tunnels", "GET, POST"],

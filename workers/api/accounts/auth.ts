@@ -6,6 +6,7 @@ import { z } from "zod";
 import {
   AccountSummary,
   Credentials,
+  SignUp,
   EmailAddress,
   EmailCode,
   Me,
@@ -57,7 +58,7 @@ auth.openapi(
     path: "/auth/signup",
     summary: "Sign up",
     guard: rateLimited,
-    body: Credentials,
+    body: SignUp,
     failures: ["unavailable"],
     responses: { 201: jsonResponse("Returned whether or not the address has an account.", Status) },
   }),

@@ -18,6 +18,7 @@ import {
 } from "../../../protocol/schemas/access/policies.ts";
 import {
   Credentials,
+  SignUp,
   EmailAddress,
   EmailCode,
   Status,
@@ -162,6 +163,7 @@ const COMPONENTS: Readonly<Record<string, ZodType>> = {
   TrafficPolicy,
   TunnelPolicy,
   Credentials,
+  SignUp,
   EmailAddress,
   EmailCode,
   Status,

@@ -27,6 +27,11 @@ export interface Schema {
   oneOf?: Schema[];
   anyOf?: Schema[];
   allOf?: Schema[];
+  not?: Schema;
+  contains?: Schema;
+  minContains?: number;
+  maxContains?: number;
+  maxProperties?: number;
 }
 
 interface Reference {

@@ -98,12 +98,16 @@ function simplify(schema: Schema): void {
   if (schema.minimum === Number.MIN_SAFE_INTEGER) delete schema.minimum;
 }
 
+/** Unicode's formatting characters, except those beyond U+FFFF, which patterns without the flag `u` see as two. */
+const FORMATTING = String.raw`\u00ad\u0600-\u0605\u061c\u06dd\u070f\u0890\u0891\u08e2\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u206f\ufeff\ufff9-\ufffb`;
+
 /**
  * Patterns of JSON Schema have no flags, and not every dialect has Unicode's properties. Unpaired surrogates need no
  * mention, because no valid JSON text has them.
  */
 function toPortablePattern(source: string): string {
   return source
+    .replaceAll(String.raw`\P{Cf}`, `[^${FORMATTING}]`)
     .replaceAll(String.raw`\p{Cs}`, "")
     .replaceAll(String.raw`\p{Cc}`, String.raw`\u0000-\u001f\u007f-\u009f`)
     .replaceAll(/\\0(?!\d)/g, String.raw`\u0000`);
