@@ -84,6 +84,17 @@ describe("creating", () => {
     expect(Date.parse(body.expiresAt!) - Date.parse(body.createdAt)).toBeCloseTo(3600_000, -4);
   });
 
+  test.each([1, 31_622_401, Number.MAX_SAFE_INTEGER])(
+    "accepts a lifetime of %d seconds, of which the plan grants as much as it includes",
+    async (ttlSeconds) => {
+      const person = await api.owner();
+      await api.sql("update organizations set plan = 'pro' where id = $1", [person.orgId]);
+      const { status, body } = await create({ localPort: 1, ttlSeconds }, person);
+      const seconds = (Date.parse(body.expiresAt!) - Date.parse(body.createdAt)) / 1000;
+      expect([status, Math.round(seconds)]).toEqual([201, Math.min(ttlSeconds, 24 * 3600)]);
+    },
+  );
+
   test.each([
     ["no port", {}, "localPort"],
     ["port 0", { localPort: 0 }, "localPort"],
