@@ -8,6 +8,7 @@ import type { ObjectBindings } from "./bindings.ts";
 import { LongPolls } from "./receiver/long-polls.ts";
 import { Deliveries, type StoredDelivery, type NewDelivery } from "./receiver/deliveries.ts";
 import { newerSettings, type ReceiverSettings } from "./receiver/settings.ts";
+import { RETIRED_STORAGE_MS } from "./limits.ts";
 import { MINUTE_MS } from "../shared/time.ts";
 
 /** Deliveries to one receiver: this burst, and then one each `DELIVERY_REFILL_MS`. */
@@ -120,18 +121,20 @@ export class Receiver extends DurableObject<ObjectBindings> {
     return { stored, lastReceivedAtMs, acknowledged: this.#acknowledged };
   }
 
-  /** Permanent, and deletes everything: ids are never reused. */
+  /** Permanent: ids are never reused. Deletes everything, and later the mark that the receiver is retired too. */
   async retire(): Promise<void> {
     await this.ctx.storage.deleteAlarm();
     await this.ctx.storage.deleteAll();
     this.#deliveries = undefined;
     this.ctx.storage.kv.put(KEY.retired, true);
+    await this.ctx.storage.setAlarm(Date.now() + RETIRED_STORAGE_MS);
     this.#longPolls.notifyAll();
   }
 
   // ── Called by the platform ──
 
   override async alarm(): Promise<void> {
+    if (this.#isRetired) return this.ctx.storage.deleteAll();
     const settings = this.#settings;
     if (!settings) return;
     const isDone = this.#stored.removeBefore(Date.now() - settings.keepMs);

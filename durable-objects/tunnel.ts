@@ -116,8 +116,9 @@ export class Tunnel extends DurableObject<ObjectBindings> implements TunnelRpc {
   override fetch(request: Request): Response | Promise<Response> {
     if (request.url === AGENT_CONNECT_URL) return this.#acceptAgent(request);
     if (request.url === CLIENT_CONNECT_URL) return this.#acceptClient(request);
-    // TCP tunnels have no HTTP visitors.
-    if (this.#relay.isTcp) return toRefusalResponse({ code: "tunnel_not_found" });
+    // TCP tunnels have no HTTP visitors, and counting those of a removed one would fill its storage again.
+    if (this.#relay.isTcp || this.#lifetime.isRemoved)
+      return toRefusalResponse({ code: "tunnel_not_found" });
     return this.#reports.countOutcome(request, this.#visit(request));
   }
 
@@ -125,7 +126,7 @@ export class Tunnel extends DurableObject<ObjectBindings> implements TunnelRpc {
 
   /** Permanent: ids are never reused, so a retired tunnel refuses all agents and visitors. */
   async retire(why: "deleted" | "expired" = "deleted"): Promise<void> {
-    this.#lifetime.retire();
+    this.#alarm.scheduleBy(this.#lifetime.retire(Date.now()), "confirmed");
     this.#access.remove();
     if (why === "expired") this.#agents.disconnectAll("tunnel_expired", "the tunnel has expired");
     else this.#agents.disconnectAll("tunnel_deleted", "the tunnel was deleted");
@@ -147,6 +148,7 @@ export class Tunnel extends DurableObject<ObjectBindings> implements TunnelRpc {
 
   /** Also for a tunnel that no agent has connected to. */
   scheduleExpiry(tunnelId: string, atMs: number): void {
+    if (this.#lifetime.isRetired) return;
     this.#reports.setTunnelId(tunnelId);
     this.#lifetime.scheduleExpiry(atMs);
     this.#reports.scheduleExpiryAlarm();
@@ -169,7 +171,7 @@ export class Tunnel extends DurableObject<ObjectBindings> implements TunnelRpc {
 
   /** Whether a custom domain points to this tunnel. */
   setCustomHost(host: string, state: CustomHostState): void {
-    this.#customHosts.set(host, state);
+    if (!this.#lifetime.isRetired) this.#customHosts.set(host, state);
   }
 
   /** @returns false when the sign-in ticket was used before. */
@@ -322,6 +324,7 @@ export class Tunnel extends DurableObject<ObjectBindings> implements TunnelRpc {
       this.#alarm.attempt(() => this.#clients.onAlarm()),
       this.#alarm.attempt(() => this.#relay.flush()),
     ]);
+    await this.#lifetime.removeStorageIfDue(this.ctx, this.#alarm);
   }
 
   // ── Inside: agents and clients ──
@@ -377,14 +380,12 @@ export class Tunnel extends DurableObject<ObjectBindings> implements TunnelRpc {
     if (isLost) this.#onAgentDisconnected(true);
   }
 
-  // ── Inside: visitors ──
+  // ── Inside: visitors and reports ──
 
   #visit(request: Request): Promise<Response> {
     if (!this.#isDraining) return this.#visitors.visit(request);
     return Promise.resolve(toRefusalResponse(withRetryAfter("unavailable", RECONNECT_MAX_MS)));
   }
-
-  // ── Inside: reports ──
 
   async #reportPresence(): Promise<void> {
     const watchStatus = await this.#presence.report();

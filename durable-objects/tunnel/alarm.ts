@@ -46,6 +46,11 @@ export class Alarm {
     void this.#storage.setAlarm(nextMs, { allowUnconfirmed: durability === "unconfirmed" });
   }
 
+  /** Whether a part's work has failed since the alarm fired. */
+  get hasFailed(): boolean {
+    return this.#hasFailed;
+  }
+
   /** Called when the alarm fires: from then on none is set. */
   markFired(): void {
     this.#scheduledAtMs = null;

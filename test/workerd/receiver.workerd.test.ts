@@ -13,6 +13,7 @@ import {
   DELIVERY_BURST,
   RECEIVER_STORED_MAX_BYTES,
 } from "../../durable-objects/receiver.ts";
+import { RETIRED_STORAGE_MS } from "../../durable-objects/limits.ts";
 import type { ReceiverSettings } from "../../durable-objects/receiver/settings.ts";
 import { DELIVERIES_PAGE_MAX_BYTES } from "../../durable-objects/receiver/deliveries.ts";
 import { LONG_POLLS_MAX } from "../../durable-objects/receiver/long-polls.ts";
@@ -212,6 +213,22 @@ test("a receiver limits the rate of deliveries, also after hibernation", async (
   await evictDurableObject(stub);
   expect(await stub.store(newDelivery("b"), 1)).toEqual(limited);
   expect(await readIds(stub)).toEqual(["a"]);
+});
+
+test("a retired receiver leaves nothing in storage after an hour", async () => {
+  const stub = await createReceiver();
+  await stub.store(newDelivery("a"), 1);
+  await stub.retire();
+  const readStorage = () =>
+    runInDurableObject(stub, async (_, { storage }) => ({
+      keys: [...storage.kv.list()].map(([key]) => key),
+      alarmAtMs: await storage.getAlarm(),
+    }));
+  const { keys, alarmAtMs } = await readStorage();
+  expect(keys).toEqual(["retired"]);
+  expect(Math.abs(alarmAtMs! - Date.now() - RETIRED_STORAGE_MS)).toBeLessThan(60_000);
+  await runDurableObjectAlarm(stub);
+  expect(await readStorage()).toEqual({ keys: [], alarmAtMs: null });
 });
 
 test("a retired receiver stores nothing, accepts nothing, and is not restored by late settings", async () => {

@@ -1,6 +1,7 @@
 /** Tunnels that their owner stops and starts, and tunnels that expire. */
 import { runDurableObjectAlarm, runInDurableObject } from "cloudflare:test";
 import { afterEach, describe, expect, test, vi } from "vitest";
+import { RETIRED_STORAGE_MS } from "../../../../durable-objects/limits.ts";
 import { CLOSE } from "../../../../protocol/wire/close-codes.ts";
 import { ERROR_HEADER } from "../../../../protocol/errors.ts";
 import { LEFT_MS, LiveTunnel, RefusedError } from "../../../harness/workerd/live-tunnel.ts";
@@ -139,5 +140,43 @@ describe("a tunnel that expires", () => {
     await tunnel.runAlarmAt(Date.now() + LEFT_MS);
     expect((await agent.closed).code).toBe(CLOSE.tunnel_expired);
     expect(await readErrorCode(tunnel.visit("/"))).toBe("tunnel_not_found");
+  });
+});
+
+describe("a tunnel that has ended", () => {
+  const listKeys = (tunnel: LiveTunnel) =>
+    runInDurableObject(tunnel.stub, (_, { storage }) => [...storage.kv.list()].map(([key]) => key));
+
+  test("is refused for an hour by a mark, and then leaves nothing in storage", async () => {
+    const tunnel = new LiveTunnel();
+    const agent = await tunnel.agent();
+    const response = tunnel.visit("/");
+    agent.respond((await agent.nextRequest()).stream, 204);
+    await response;
+    await tunnel.stub.retire();
+    await agent.closed;
+    await tunnel.sleep();
+    const retiredAtMs = Date.now();
+    await tunnel.runAlarmAt(retiredAtMs + RETIRED_STORAGE_MS - 60_000);
+    expect(await listKeys(tunnel)).toContain("retired");
+    await tunnel.runAlarmAt(retiredAtMs + RETIRED_STORAGE_MS + 60_000);
+    expect(await listKeys(tunnel)).toEqual([]);
+    expect((await tunnel.visit("/")).status).toBe(404);
+    await expect(tunnel.connect()).rejects.toThrow(RefusedError);
+    expect(await listKeys(tunnel)).toEqual([]);
+    const alarm = await runInDurableObject(tunnel.stub, (_, { storage }) => storage.getAlarm());
+    expect(alarm).toBeNull();
+  });
+
+  test("is stored until its last report has arrived", async () => {
+    const tunnel = new LiveTunnel();
+    await tunnel.agent();
+    await tunnel.stub.retire();
+    rows.failingTunnels.add(tunnel.id);
+    await tunnel.runAlarmAt(Date.now() + 2 * RETIRED_STORAGE_MS);
+    expect(await listKeys(tunnel)).toContain("retired");
+    rows.failingTunnels.delete(tunnel.id);
+    await tunnel.runAlarmAt(Date.now() + 60_000);
+    expect(await listKeys(tunnel)).toEqual([]);
   });
 });
