@@ -1,9 +1,9 @@
 import { once } from "node:events";
 import type { AddressInfo } from "node:net";
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from "vitest";
-import { WebSocketServer } from "ws";
+import { WebSocketServer, type WebSocket } from "ws";
 import { CLOSE, type CloseName } from "../../../protocol/wire/close-codes.ts";
-import { FLAG, FRAME, RESET } from "../../../protocol/wire/frames.ts";
+import { CLOSE_CAPABILITY, FLAG, FRAME, RESET } from "../../../protocol/wire/frames.ts";
 import { HEARTBEAT_TIMEOUT_MS, STREAM_WINDOW_BYTES } from "../../../protocol/limits.ts";
 import { ORIGIN_CONNECTIONS_MAX } from "../../../agent/origin/origin.ts";
 import { OK, startRawOrigin, type RawOrigin } from "../../harness/tunnel/origin.ts";
@@ -192,6 +192,36 @@ describe("an agent", () => {
     vi.useFakeTimers({ toFake: ["Date"] });
     await tunnel.agent.close();
     site.close();
+  });
+
+  test.each([
+    ["answers a tunnel that knows it", [CLOSE_CAPABILITY], ["last words", "\x0f\xa2later"]],
+    ["answers no other one", [], []],
+  ])("whose local server answers a visitor's Close %s", async (_, capabilities, answers) => {
+    const server = new WebSocketServer({ port: 0, host: "127.0.0.1" });
+    const accepted = once(server, "connection");
+    await once(server, "listening");
+    const { port } = server.address() as AddressInfo;
+    await using tunnel = await startScriptedTunnel(port, { capabilities });
+    const connection = await started(tunnel);
+    connection.request(1, ["GET", "/", "host", "shop.localhost"], FLAG.socket);
+    const [socket] = (await accepted) as [WebSocket];
+    const closed = once(socket, "close");
+    expect((await connection.next()).type).toBe(FRAME.response);
+    socket.once("message", () => {
+      socket.send("last words");
+      socket.close(4002, "later");
+    });
+    connection.send((writer) => {
+      writer.writeText(FRAME.text, 0, 1, "bye");
+      writer.writeCodeAndText(FRAME.close, 1, 4001, "done");
+    });
+    for (const answer of answers)
+      expect(Buffer.from((await connection.next()).payload).toString("latin1")).toBe(answer);
+    await closed;
+    connection.request(2, ["GET", "/", "host", "shop.localhost"], FLAG.socket);
+    expect(await connection.next()).toMatchObject({ type: FRAME.response, stream: 2 });
+    server.close();
   });
 
   test("closes the connection to a silent server, and reconnects", async () => {
