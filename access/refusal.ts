@@ -13,11 +13,23 @@ export function withRetryAfter(code: ErrorCode, waitMs: number) {
   return { code, headers: { "retry-after": String(Math.max(1, Math.ceil(waitMs / 1000))) } };
 }
 
-/** The object's response, which the edge turns into an error page. */
+/** From the object to the edge, percent-encoded. */
+const MESSAGE_HEADER = "underpass-refusal-message";
+
+/**
+ * The object's response, which the edge turns into an error page. The message is in a header, because reading the body of
+ * an object's response makes workerd hold the whole request until the next full garbage collection.
+ */
 export function toRefusalResponse({ code, headers, message }: Refusal): Response {
-  const response = new Response(message ?? null, { status: STATUS_BY_CODE[code], headers });
+  const response = new Response(null, { status: STATUS_BY_CODE[code], headers });
   response.headers.set(ERROR_HEADER, code);
+  if (message) response.headers.set(MESSAGE_HEADER, encodeURIComponent(message.toWellFormed()));
   return response;
+}
+
+export function getRefusalMessage(refusal: Response): string | null {
+  const message = refusal.headers.get(MESSAGE_HEADER);
+  return message === null ? null : decodeURIComponent(message);
 }
 
 /** All refusals have at least this status, so most responses need no header look-up. */

@@ -9,6 +9,7 @@ import {
   type ErrorBody,
   type ErrorCode,
 } from "../../protocol/errors.ts";
+import { getRefusalMessage } from "../../access/refusal.ts";
 import { log } from "../../shared/log.ts";
 import { takeFromBucket, type TokenBucket } from "../../shared/token-bucket.ts";
 import { getAuthority, parseHost, toRouteName } from "../../protocol/hosts.ts";
@@ -99,18 +100,18 @@ const FORWARDED_HEADERS = [
   "ratelimit-policy",
 ];
 
-/** @param refusal the response of a tunnel's object. Its body, if any, is a message for this visitor. */
-export async function refusalPage(
+/** @param refusal the response of a tunnel's object. */
+export function refusalPage(
   request: Request,
   env: Env,
   code: ErrorCode,
   refusal: Response,
   action?: PageText["action"],
-): Promise<Response> {
-  const message = await refusal.text();
+): Response {
+  const message = getRefusalMessage(refusal);
   const retryAfter = refusal.headers.get("retry-after");
   const page = errorPage(request, env, code, {
-    ...(message === "" ? {} : { message }),
+    ...(message === null ? {} : { message }),
     ...(action ? { action } : {}),
     ...(retryAfter === null ? {} : { retryAfterSeconds: Number(retryAfter) }),
     requestId: refusal.headers.get(REQUEST_ID_HEADER),

@@ -55,7 +55,7 @@ export async function handleSignIn(
     case "switch": {
       const { href, cookie } = await start(target, "another");
       const action = { text: "Sign in with another account", href };
-      return withCookie(await refusalPage(request, env, code, refusal, action), cookie);
+      return withCookie(refusalPage(request, env, code, refusal, action), cookie);
     }
     case "finish": {
       const { href, cookie } = await start("/");

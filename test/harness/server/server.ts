@@ -4,9 +4,10 @@
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
+import { readFileSync } from "node:fs";
 import { readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
-import { dirname, join, relative } from "node:path";
+import { delimiter, dirname, join, relative } from "node:path";
 import { fileURLToPath } from "node:url";
 import "../connections.ts";
 import { createPreparedDir, createTemporaryDir } from "../directories.ts";
@@ -14,6 +15,8 @@ import { NODE_ENVIRONMENT } from "../node-environment.ts";
 import { reservePort, reservePorts } from "../ports.ts";
 
 const ROOT = join(dirname(fileURLToPath(import.meta.url)), "../../..");
+/** What `npm start` runs, from another directory. */
+const START_COMMAND = readStartCommand();
 /** Ends a wait for a server that does not start. */
 const READY_MAX_MS = 150_000;
 
@@ -172,18 +175,24 @@ interface ServerProcess {
   waitForLine(message: string): Promise<Record<string, unknown>>;
 }
 
+function readStartCommand(): string {
+  const manifest = JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8")) as {
+    scripts: { start: string };
+  };
+  return manifest.scripts.start.replace("self-host/", `${relative(tmpdir(), ROOT)}/self-host/`);
+}
+
 function launch(
   env: Record<string, string>,
   { descriptors, onOutput }: LaunchOptions = {},
 ): ServerProcess {
-  // A relative path, as `npm start` passes it.
-  const command = [process.execPath, relative(tmpdir(), join(ROOT, "self-host/start.ts"))];
   const limit = descriptors === undefined ? "" : `ulimit -n ${descriptors} && `;
-  const child = spawn("/bin/sh", ["-c", `${limit}exec "$@"`, "sh", ...command], {
+  const child = spawn("/bin/sh", ["-c", limit + START_COMMAND], {
     // Ignores a .env file of the checkout and the environment of the test run.
     cwd: tmpdir(),
     env: {
       ...NODE_ENVIRONMENT,
+      PATH: [dirname(process.execPath), process.env.PATH].join(delimiter),
       PORT: "0",
       AUTH_RATE_LIMIT: "off",
       LOCAL_RELAY: "off",
