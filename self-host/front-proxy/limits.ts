@@ -8,6 +8,10 @@ export const FIRST_HEAD_MAX_MS = 10_000;
 export const BODY_PAUSE_MAX_MS = MINUTE_MS;
 /** How long a visitor may leave sent bytes unread. */
 export const UNREAD_MAX_MS = 5 * MINUTE_MS;
+/** The same for agents and other programs: their heartbeats arrive more often. */
+export const PROGRAM_UNREAD_MAX_MS = MINUTE_MS;
+/** A program that has read nothing for this long is not read from either, so that it can't cause answers without end. */
+export const PROGRAM_STALLED_MS = 250;
 /**
  * After the server has answered and closed, a visitor that is still sending reads the answer only if its bytes are
  * accepted meanwhile: a closed connection would answer them with a reset, which discards the answer (RFC 9112 §9.6).

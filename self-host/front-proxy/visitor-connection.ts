@@ -10,6 +10,8 @@ import {
   FIRST_HEAD_MAX_MS,
   LINGER_MAX_MS,
   LINGER_PAUSE_MAX_MS,
+  PROGRAM_STALLED_MS,
+  PROGRAM_UNREAD_MAX_MS,
   UNREAD_MAX_MS,
 } from "./limits.ts";
 import type { IncompleteMessage } from "./message-memory.ts";
@@ -101,7 +103,8 @@ export class VisitorConnection {
   checkDeadlines(nowMs: number): void {
     const phase = this.#phase;
     const silentMs = nowMs - this.#receivedAtMs;
-    if (this.#unreadSinceMs !== undefined && nowMs - this.#unreadSinceMs > UNREAD_MAX_MS) {
+    const unreadMaxMs = this.#passed ? PROGRAM_UNREAD_MAX_MS : UNREAD_MAX_MS;
+    if (this.#unreadSinceMs !== undefined && nowMs - this.#unreadSinceMs > unreadMaxMs) {
       reset(this.#visitor);
     } else if (phase.kind === "head" && this.#requests === 0 && silentMs > FIRST_HEAD_MAX_MS) {
       this.#refuse(TOO_SLOW);
@@ -141,7 +144,14 @@ export class VisitorConnection {
   }
 
   get #canReceive(): boolean {
-    return this.#upstream === undefined || this.#upstream.writableLength === 0;
+    const isForwarded = this.#upstream === undefined || this.#upstream.writableLength === 0;
+    return isForwarded && !this.#isStalledProgram;
+  }
+
+  /** A program that sends and never reads: workerd answers its heartbeats, and has no bound for the answers. */
+  get #isStalledProgram(): boolean {
+    if (!this.#passed || this.#unreadSinceMs === undefined) return false;
+    return Date.now() - this.#unreadSinceMs > PROGRAM_STALLED_MS;
   }
 
   #receiveHead(bytes: Uint8Array): Uint8Array {
@@ -231,7 +241,9 @@ export class VisitorConnection {
     const isUnread = this.#visitor.writableLength > 0;
     // Some bytes were read, so the visitor is not stalled.
     this.#unreadSinceMs = isUnread ? Date.now() : undefined;
-    if (!isUnread) this.#upstream?.resume();
+    if (isUnread) return;
+    this.#upstream?.resume();
+    if (this.#passed) this.#handleForwarded();
   };
 
   /** @returns what to write to the visitor; undefined while more of the answer is needed, which is then stored. */

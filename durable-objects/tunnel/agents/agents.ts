@@ -29,6 +29,8 @@ import { readAttachment, type AgentAdmission, type AgentAttachment } from "./adm
 import { AgentLink } from "./agent-link.ts";
 
 const AGENT_TAG = "agent";
+/** Connections of a tunnel that have sent no hello yet: beyond them the oldest one is closed, so that a new agent gets in. */
+export const SILENT_AGENTS_MAX = 16;
 
 export interface AgentEvents {
   /** The serving agent has disconnected. @param willReturn visitors' requests may wait for it. */
@@ -40,7 +42,8 @@ export class Agents {
   readonly buffered = new BufferedBytes();
   readonly #ctx: DurableObjectState;
   readonly #events: AgentEvents;
-  readonly #helloTimers = new Map<string, ReturnType<typeof setTimeout>>();
+  /** Sockets before their hello, by the agent's id, the oldest first. */
+  readonly #silent = new Map<string, { socket: WebSocket; timer: ReturnType<typeof setTimeout> }>();
   #current: AgentLink | undefined;
 
   constructor(ctx: DurableObjectState, events: AgentEvents) {
@@ -93,7 +96,15 @@ export class Agents {
     this.#ctx.acceptWebSocket(socket, [AGENT_TAG]);
     socket.serializeAttachment(attachment);
     const timer = setTimeout(() => refuse(socket, "protocol_error", "no hello"), HELLO_TIMEOUT_MS);
-    this.#helloTimers.set(attachment.agentId, timer);
+    this.#silent.set(attachment.agentId, { socket, timer });
+    const [oldest] = this.#silent;
+    if (this.#silent.size <= SILENT_AGENTS_MAX || !oldest) return;
+    this.#stopHelloTimer({ agentId: oldest[0] });
+    refuse(
+      oldest[1].socket,
+      "protocol_error",
+      "too many connections of this tunnel without a hello",
+    );
   }
 
   /**
@@ -177,10 +188,9 @@ export class Agents {
   }
 
   /** A pending timer would keep the object awake. */
-  #stopHelloTimer({ agentId }: AgentAttachment): void {
-    const timer = this.#helloTimers.get(agentId);
-    if (timer !== undefined) clearTimeout(timer);
-    this.#helloTimers.delete(agentId);
+  #stopHelloTimer({ agentId }: Pick<AgentAttachment, "agentId">): void {
+    clearTimeout(this.#silent.get(agentId)?.timer);
+    this.#silent.delete(agentId);
   }
 
   #isSilent(link: AgentLink, nowMs: number): boolean {

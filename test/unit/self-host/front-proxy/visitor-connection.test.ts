@@ -7,6 +7,8 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi 
 import {
   BODY_PAUSE_MAX_MS,
   FIRST_HEAD_MAX_MS,
+  PROGRAM_STALLED_MS,
+  PROGRAM_UNREAD_MAX_MS,
   UNREAD_MAX_MS,
 } from "../../../../self-host/front-proxy/limits.ts";
 import { MessageMemory } from "../../../../self-host/front-proxy/message-memory.ts";
@@ -341,6 +343,45 @@ describe("the WebSocket of a program, such as an agent,", () => {
     another.send(message + buildPart(900, 2, false));
     await Promise.all([origin.waitFor(message.repeat(4)), anotherOrigin.waitFor(message)]);
     expect([program.isClosed, another.isClosed]).toEqual([false, false]);
+  });
+
+  /** Sends more than the program, which reads nothing, and the kernel take. */
+  async function fill(program: End, origin: End): Promise<void> {
+    program.socket.pause();
+    const chunk = Buffer.alloc(1024 * 1024);
+    let sent = 0;
+    while (origin.socket.write(chunk) || sent < 8) sent += 1;
+    await vi.waitUntil(() => !connections[0]!.isFlushed, WAIT_OPTIONS);
+  }
+
+  test("is not read from while it reads nothing, and loses nothing by that", async () => {
+    const [program, origin] = await connectProgram(0);
+    await fill(program, origin);
+    vi.useFakeTimers({ toFake: ["Date"], now: Date.now() + 10 * PROGRAM_STALLED_MS });
+    const messages = buildPart(100, 2, true).repeat(200_000);
+    const before = origin.received.length;
+    program.send(messages);
+    const other = await visit();
+    for (let n = 1; n <= 20; n += 1) {
+      other.send(GET);
+      const answered = await server(1);
+      await vi.waitUntil(() => answered.received.split("GET ").length > n, WAIT_OPTIONS);
+      answered.send(OK);
+      await vi.waitUntil(() => other.received.split("200 OK").length > n, WAIT_OPTIONS);
+    }
+    expect(origin.received.length - before).toBeLessThan(messages.length / 2);
+    vi.useRealTimers();
+    program.socket.resume();
+    await vi.waitUntil(() => origin.received.length - before === messages.length, WAIT_OPTIONS);
+  });
+
+  test("is reset when it has read nothing for a minute", async () => {
+    const [program, origin] = await connectProgram(0);
+    await fill(program, origin);
+    passTime(PROGRAM_UNREAD_MAX_MS - 1_000);
+    expect(closed).toBe(0);
+    passTime(PROGRAM_UNREAD_MAX_MS + 1_000);
+    await vi.waitUntil(() => closed === 1, WAIT_OPTIONS);
   });
 
   test("is reset when its source holds more incomplete messages", async () => {
