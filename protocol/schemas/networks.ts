@@ -34,8 +34,8 @@ const CIDR_PATTERN = String.raw`^\s*(?:10\.${OCTET}|172\.(?:1[6-9]|2[0-9]|3[01])
 /** IPv4, /16 to /30, inside `PRIVATE_BLOCKS`, in canonical form. */
 const NetworkCidr = z
   .string()
-  .trim()
   .max(64)
+  .trim()
   .superRefine((text, context) => {
     const error = findCidrError(text);
     if (error !== null) context.addIssue(error);

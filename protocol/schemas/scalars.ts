@@ -24,18 +24,21 @@ export const FIELD_NAME_RULE = [
   "must be a valid header name",
 ] as const;
 
-/** A line of text that a user chose: displayed, never interpreted. */
-export const SingleLineText = (maxChars: number) =>
+const line = (maxChars: number) =>
   z
     .string()
-    .trim()
     .max(maxChars)
     .regex(/\S/, "must not be empty")
     .regex(...ONE_LINE_RULE);
 
+/** A line of text that a user chose: displayed, never interpreted. Spaces around it are removed, and count. */
+export const SingleLineText = (maxChars: number) => line(maxChars).trim();
+
 /** As `SingleLineText`, without invisible characters, which could make it look like another text. */
 export const VisibleLine = (maxChars: number) =>
-  SingleLineText(maxChars).regex(/^\P{Cf}*$/u, "must not contain invisible formatting characters");
+  line(maxChars)
+    .regex(/^\P{Cf}*$/u, "must not contain invisible formatting characters")
+    .trim();
 
 /** A name that mails show to people outside: mail programs turn everything that looks like a web address into a link. */
 export const NameInMails = (maxChars: number) =>

@@ -117,6 +117,7 @@ describe("a private network", () => {
     ["172.32.0.0/16", "inside one of"],
     ["100.128.0.0/16", "inside one of"],
     ["8.8.8.0/24", "inside one of"],
+    [`10.88.0.0/24${" ".repeat(60)}`, "at most 64 characters"],
     ["10.88.0.1/24", "10.88.0.0/24"],
     ["192.168.1.77/28", "192.168.1.64/28"],
     [7, "cidr must be a string"],
@@ -130,7 +131,7 @@ describe("a private network", () => {
     expect(reply.body.fields?.map(({ path }) => path)).toEqual(["cidr"]);
   });
 
-  test.each(["", " ", "x".repeat(64), "a\nb", "\0", 7, null])(
+  test.each(["", " ", "x".repeat(64), `x${" ".repeat(63)}`, "a\nb", "a\n", "\0", 7, null])(
     "has a name of one line: %j",
     async (name) => {
       const reply = await owner.post<ErrorBody>("/private-networks", { name, cidr: "10.1.0.0/24" });
