@@ -29,7 +29,8 @@ export interface FrameToSend {
 
 const MASK = Buffer.from([0x12, 0x34, 0x56, 0x78]);
 
-function buildFrame({ opcode, payload = "", fin = true, rsv = 0 }: FrameToSend): Buffer {
+/** A frame of a visitor. */
+export function buildFrame({ opcode, payload = "", fin = true, rsv = 0 }: FrameToSend): Buffer {
   const bytes = Buffer.from(payload);
   const first = (fin ? 0x80 : 0) | (rsv << 4) | opcode;
   let head: Buffer;
