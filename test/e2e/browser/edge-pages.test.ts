@@ -1,6 +1,7 @@
 /** The edge's error pages in a real browser. */
 import type { Browser } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { toRefusalResponse } from "../../../access/refusal.ts";
 import { ErrorBody, STATUS_BY_CODE, type ErrorCode } from "../../../protocol/errors.ts";
 import type { Env } from "../../../workers/env.ts";
 import { errorPage, refusalPage } from "../../../workers/edge/pages.ts";
@@ -101,17 +102,18 @@ describe.each(CODES)("the page of %s", (code) => {
 
 test("the time to retry is in the header for every client, and in the body for programs", async () => {
   const refusal = () => new Response(null, { headers: { "retry-after": "17" } });
-  const programResponse = await refusalPage(newRequest("*/*"), ENV, "rate_limited", refusal());
+  const programResponse = refusalPage(newRequest("*/*"), ENV, "rate_limited", refusal());
   expect(programResponse.headers.get("retry-after")).toBe("17");
   expect(await programResponse.json()).toMatchObject({ retry_after_seconds: 17 });
-  const browserResponse = await refusalPage(newRequest(BROWSER), ENV, "rate_limited", refusal());
+  const browserResponse = refusalPage(newRequest(BROWSER), ENV, "rate_limited", refusal());
   expect(browserResponse.headers.get("retry-after")).toBe("17");
   expect(await browserResponse.text()).not.toContain("retryAfter");
 });
 
 test("an owner's own message is shown as text, even if it contains HTML", async () => {
   const own = "<script>alert(1)</script> & 'so on' `code`";
-  const page = await refusalPage(newRequest(BROWSER), ENV, "maintenance", new Response(own));
+  const refusal = toRefusalResponse({ code: "maintenance", message: own });
+  const page = refusalPage(newRequest(BROWSER), ENV, "maintenance", refusal);
   const text = await page.text();
   expect(text).not.toContain("<script>");
   expect(text).toContain("&lt;script&gt;alert(1)&lt;/script&gt; &amp; &#39;so on&#39; `code`");
