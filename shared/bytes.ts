@@ -83,3 +83,11 @@ export function fromBase64(text: string): Uint8Array<ArrayBuffer> | null {
   for (let at = 0; at < binary.length; at++) bytes[at] = binary.charCodeAt(at);
   return bytes;
 }
+
+/**
+ * Frees the memory of the whole buffer that this is a view of, at once. Garbage collectors free it much later, because they
+ * hardly count what is outside of their heap. No other view of the buffer may be used any more.
+ */
+export function freeBytes({ buffer }: Uint8Array<ArrayBuffer>): void {
+  buffer.transfer(0);
+}

@@ -26,6 +26,7 @@ import { SendQueue } from "./send-queue.ts";
 import type { MemoryHolder, SocketMemory } from "./socket-memory.ts";
 import type { Usage } from "../metrics/usage.ts";
 import { BoundedBuffer } from "../../../shared/bounded-buffer.ts";
+import { freeBytes, toUtf8 } from "../../../shared/bytes.ts";
 import { MINUTE_MS } from "../../../shared/time.ts";
 import { closeQuietly, type SocketClose } from "../../close-quietly.ts";
 
@@ -37,8 +38,6 @@ export const CLOSE_ANSWER_MAX_MS = 10_000;
 const MESSAGE_OVERHEAD_BYTES = 128;
 
 type MessageType = typeof FRAME.text | typeof FRAME.binary;
-
-const encoder = new TextEncoder();
 
 export interface VisitorSocketDeps {
   /** Of the front proxy's acknowledgements; null where there is none. */
@@ -70,7 +69,7 @@ export class VisitorSocket implements Stream, MemoryHolder {
   #unreadMessages = 0;
   #stallTimer: ReturnType<typeof setTimeout> | undefined;
   /** The visitor's messages that the pacer has passed, and that have no credit yet. */
-  #backlog: { type: MessageType; rest: Uint8Array; length: number }[] = [];
+  #backlog: { type: MessageType; rest: Uint8Array<ArrayBuffer>; length: number }[] = [];
   /** Including messages that wait for the pacer. */
   #backlogBytes = 0;
   /** The visitor's Close, which is sent to the agent after the backlog. */
@@ -103,7 +102,7 @@ export class VisitorSocket implements Stream, MemoryHolder {
     }
     if (this.#isEnded) return;
     const type = typeof message === "string" ? FRAME.text : FRAME.binary;
-    const bytes = typeof message === "string" ? encoder.encode(message) : new Uint8Array(message);
+    const bytes = typeof message === "string" ? toUtf8(message) : new Uint8Array(message);
     this.#deps.usage.countIn(bytes.byteLength);
     this.#deps.recording?.addMessage("client", toMessageKind(type), bytes);
     this.#backlogBytes += bytes.byteLength + MESSAGE_OVERHEAD_BYTES;
@@ -266,6 +265,7 @@ export class VisitorSocket implements Stream, MemoryHolder {
       this.#link.send((writer) => writer.writeBytes(type, flags, this.#id, part));
       if (flags === 0) {
         this.#backlog.shift();
+        freeBytes(next.rest);
         this.#backlogBytes -= next.length + MESSAGE_OVERHEAD_BYTES;
       }
     }
@@ -318,6 +318,7 @@ export class VisitorSocket implements Stream, MemoryHolder {
     this.#toAgent.clear();
     this.#toVisitor.clear();
     this.#parts = undefined;
+    for (const { rest } of this.#backlog) freeBytes(rest);
     this.#backlog = [];
     this.#backlogBytes = 0;
     this.#pacedBytes = 0;

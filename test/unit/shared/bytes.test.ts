@@ -1,6 +1,7 @@
 import { describe, expect, test } from "vitest";
 import {
   concatBytes,
+  freeBytes,
   fromBase64,
   fromBase64Url,
   fromCanonicalBase64,
@@ -73,4 +74,10 @@ test("parts are joined in order", () => {
 
 test("a million parts are joined", () => {
   expect(concatBytes(Array<Uint8Array>(1_000_000).fill(Uint8Array.of(1)))).toHaveLength(1_000_000);
+});
+
+test("a freed view has no memory, nor has its buffer", () => {
+  const bytes = BYTES.slice();
+  freeBytes(bytes.subarray(10));
+  expect([bytes.byteLength, bytes.buffer.byteLength]).toEqual([0, 0]);
 });

@@ -1,6 +1,7 @@
 /** Tunnels that their owner stops and starts, and tunnels that expire. */
 import { runDurableObjectAlarm, runInDurableObject } from "cloudflare:test";
 import { afterEach, describe, expect, test, vi } from "vitest";
+import { getRefusalMessage } from "../../../../access/refusal.ts";
 import { RETIRED_STORAGE_MS } from "../../../../durable-objects/limits.ts";
 import { CLOSE } from "../../../../protocol/wire/close-codes.ts";
 import { ERROR_HEADER } from "../../../../protocol/errors.ts";
@@ -47,7 +48,7 @@ describe("a stopped tunnel", () => {
     expect(await readErrorCode(unanswered)).toBe("agent_offline");
     const next = tunnel.visit("/");
     expect(await readErrorCode(next)).toBe("agent_offline");
-    expect(await (await next).text()).toContain("has stopped it");
+    expect(getRefusalMessage(await next)).toContain("has stopped it");
   });
 
   test("refuses requests that wait for a lost agent", async () => {
