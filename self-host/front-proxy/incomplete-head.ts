@@ -1,10 +1,14 @@
 /** Collects the bytes of a request's head until it is complete. */
+import { BoundedBuffer } from "../../shared/bounded-buffer.ts";
 import { INCOMPLETE_HEADS_MAX_BYTES } from "./limits.ts";
 import { HEAD_MAX_BYTES } from "./request-head.ts";
 
 const HEAD_END = Buffer.from("\r\n\r\n");
 const CR = 0x0d;
 const LF = 0x0a;
+
+/** More than one read of a socket. */
+const READ_MAX_BYTES = 256 * 1024;
 
 /** Of all connections of this process. */
 let totalBytes = 0;
@@ -17,26 +21,25 @@ export interface CompleteHead {
 }
 
 export class IncompleteHead {
-  #bytes: Buffer | undefined;
+  #buffer: BoundedBuffer | undefined;
   /** The head is larger than one head may be, or than the memory that is left for all of them. */
   isTooLarge = false;
 
   /** @returns undefined while the head is incomplete. */
   add(bytes: Uint8Array): CompleteHead | undefined {
-    const fresh = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length);
-    const known = this.#bytes;
-    // An empty line before a request is ignored (RFC 9112 §2.2).
-    const start = known === undefined ? countLineBreaks(fresh) : 0;
-    const all = known === undefined ? fresh.subarray(start) : Buffer.concat([known, fresh]);
-    const searchFrom = Math.max(0, (known?.length ?? 0) - HEAD_END.length);
-    const end = all.indexOf(HEAD_END, searchFrom);
+    const fresh = toBuffer(bytes);
+    const known = this.#buffer?.bytes.length ?? 0;
+    // Most heads arrive whole, and are read where they are. An empty line before a request is ignored (RFC 9112 §2.2).
+    const all = this.#buffer ? this.#append(fresh) : fresh.subarray(countLineBreaks(fresh));
+    if (all === undefined) return undefined;
+    const end = all.indexOf(HEAD_END, Math.max(0, known - HEAD_END.length));
     const length = end < 0 ? all.length : end + HEAD_END.length;
     if (length > HEAD_MAX_BYTES) {
       this.isTooLarge = true;
       return undefined;
     }
     if (end < 0) {
-      this.#store(known === undefined ? Buffer.from(all) : all);
+      if (!this.#buffer) this.#append(all);
       return undefined;
     }
     const text = all.toString("latin1", 0, length);
@@ -46,19 +49,27 @@ export class IncompleteHead {
   }
 
   clear(): void {
-    totalBytes -= this.#bytes?.length ?? 0;
-    this.#bytes = undefined;
+    totalBytes -= this.#buffer?.bytes.length ?? 0;
+    this.#buffer?.clear();
+    this.#buffer = undefined;
   }
 
-  #store(bytes: Buffer): void {
-    this.clear();
-    if (totalBytes + bytes.length > INCOMPLETE_HEADS_MAX_BYTES) {
+  /** @returns all bytes so far, or undefined when there is no room. */
+  #append(bytes: Buffer): Buffer | undefined {
+    // The rest of a read may follow the head.
+    this.#buffer ??= new BoundedBuffer(HEAD_MAX_BYTES + READ_MAX_BYTES);
+    const hasRoom = totalBytes + bytes.length <= INCOMPLETE_HEADS_MAX_BYTES;
+    if (!hasRoom || !this.#buffer.append(bytes)) {
       this.isTooLarge = true;
-      return;
+      return undefined;
     }
     totalBytes += bytes.length;
-    this.#bytes = bytes;
+    return toBuffer(this.#buffer.bytes);
   }
+}
+
+function toBuffer({ buffer, byteOffset, length }: Uint8Array): Buffer {
+  return Buffer.from(buffer, byteOffset, length);
 }
 
 function countLineBreaks(bytes: Buffer): number {
