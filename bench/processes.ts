@@ -1,7 +1,7 @@
 /** Starts the processes of a benchmark, and reads their CPU time and memory from the kernel. */
 import { fork, spawn, type ChildProcess } from "node:child_process";
 import { readdirSync, readFileSync } from "node:fs";
-import { dirname, join } from "node:path";
+import { basename, dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { LoadPlan, LoadResult } from "./load.ts";
 
@@ -86,6 +86,16 @@ export function countDescriptors(pid: number): number {
     return readdirSync(`/proc/${pid}/fd`).length;
   } catch {
     return NaN;
+  }
+}
+
+/** Such as `workerd`, or for programs of Node.js such as `front-proxy`; empty on systems without /proc. */
+export function getProcessName(pid: number): string {
+  try {
+    const [command = "", script = ""] = readFileSync(`/proc/${pid}/cmdline`, "latin1").split("\0");
+    return script.endsWith("/main.ts") ? basename(dirname(script)) : basename(command);
+  } catch {
+    return "";
   }
 }
 

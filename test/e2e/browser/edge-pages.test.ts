@@ -4,7 +4,6 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { toRefusalResponse } from "../../../access/refusal.ts";
 import { ErrorBody, STATUS_BY_CODE, type ErrorCode } from "../../../protocol/errors.ts";
 import type { Env } from "../../../workers/env.ts";
-import { toRefusalResponse } from "../../../access/refusal.ts";
 import { errorPage, refusalPage } from "../../../workers/edge/pages.ts";
 import { openBrowser, openPage } from "../../harness/browser/browser.ts";
 
