@@ -11,6 +11,7 @@ import {
   type TcpNetConnectOpts,
 } from "node:net";
 import { connect as connectTls, type ConnectionOptions } from "node:tls";
+import { freeBytes } from "../shared/bytes.ts";
 
 /** A buffer starts small and grows while reads fill it: most connections never need more. */
 const BUFFER_MIN_BYTES = 4 * 1024;
@@ -31,7 +32,9 @@ const readers = new WeakMap<Socket, SocketReader>();
 
 class SocketReader {
   receive: ReceiveBytes | undefined;
-  #buffer = Buffer.allocUnsafeSlow(BUFFER_MIN_BYTES);
+  #buffer = allocate(BUFFER_MIN_BYTES);
+  /** Whether a receiver may still use the bytes that were read last. */
+  #isHeld = false;
 
   /** The option `onread` of `net.connect` and `tls.connect`. */
   get onread() {
@@ -52,6 +55,7 @@ class SocketReader {
   #read(length: number, buffer: Uint8Array): boolean {
     const { receive } = this;
     const shouldContinue = receive?.(buffer.subarray(0, length)) ?? false;
+    this.#isHeld = !shouldContinue || receive !== this.receive;
     // The socket got a new receiver meanwhile, which decides whether the socket reads on.
     if (receive !== this.receive) return true;
     // While `receive` holds the bytes there is no further read.
@@ -65,8 +69,15 @@ class SocketReader {
     const growth = size - this.#buffer.length;
     if (growth > (GROWN_BUFFERS_MAX_BYTES - grownBytes) * GROWTH_MAX_PART && growth > 0) return;
     grownBytes += growth;
-    this.#buffer = Buffer.allocUnsafeSlow(size);
+    // Node.js collects garbage after some tens of megabytes of it, and short connections make that much in seconds.
+    if (!this.#isHeld) freeBytes(this.#buffer);
+    this.#buffer = allocate(size);
   }
+}
+
+/** In an ArrayBuffer of its own. */
+function allocate(bytes: number): Uint8Array<ArrayBuffer> {
+  return Buffer.allocUnsafeSlow(bytes);
 }
 
 /** Like `net.connect`, paused, for `setReceiver`. */

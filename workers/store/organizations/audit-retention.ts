@@ -51,7 +51,8 @@ export async function deleteOldAuditEvents({ query }: Database): Promise<number>
 
 /**
  * Deletes a batch of events beyond the maximum of their kind, of some organizations. They are taken in the order of their
- * ids from a random one on, so that each is counted now and then without a position that must be stored.
+ * ids from a random one on, so that each is counted now and then without a position that must be stored. What is beyond
+ * the maximum is found once for each kind (`materialized`), and not for each event.
  */
 export async function deleteExcessAuditEvents({ query }: Database): Promise<number> {
   const start = crypto.randomUUID();
@@ -60,7 +61,7 @@ export async function deleteExcessAuditEvents({ query }: Database): Promise<numb
       union all
       (select id from organizations where id < ${start}::uuid order by id limit ${COUNTED_ORGANIZATIONS}::int)
       limit ${COUNTED_ORGANIZATIONS}::int),
-    newest_excess as (
+    newest_excess as materialized (
       select counted.org_id, kinds.action, excess.created_at, excess.id
       from counted, unnest(${sql.param(Object.keys(AUDIT_ACTIONS))}::text[]) as kinds(action), lateral (
         select created_at, id from audit_events
