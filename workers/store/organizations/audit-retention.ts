@@ -51,8 +51,8 @@ export async function deleteOldAuditEvents({ query }: Database): Promise<number>
 
 /**
  * Deletes a batch of events beyond the maximum of their kind, of some organizations. They are taken in the order of their
- * ids from a random one on, so that each is counted now and then without a position that must be stored. What is beyond
- * the maximum is found once for each kind (`materialized`), and not for each event.
+ * ids from a random one on, so that each is counted now and then without a position that must be stored. The
+ * newest event beyond the maximum is found once for each kind (`materialized`), and not for each event.
  */
 export async function deleteExcessAuditEvents({ query }: Database): Promise<number> {
   const start = crypto.randomUUID();
