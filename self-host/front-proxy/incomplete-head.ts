@@ -34,10 +34,7 @@ export class IncompleteHead {
     if (all === undefined) return undefined;
     const end = all.indexOf(HEAD_END, Math.max(0, known - HEAD_END.length));
     const length = end < 0 ? all.length : end + HEAD_END.length;
-    if (length > HEAD_MAX_BYTES) {
-      this.isTooLarge = true;
-      return undefined;
-    }
+    if (length > HEAD_MAX_BYTES) return this.#giveUp();
     if (end < 0) {
       if (!this.#buffer) this.#append(all);
       return undefined;
@@ -59,12 +56,15 @@ export class IncompleteHead {
     // The rest of a read may follow the head.
     this.#buffer ??= new BoundedBuffer(HEAD_MAX_BYTES + READ_MAX_BYTES);
     const hasRoom = totalBytes + bytes.length <= INCOMPLETE_HEADS_MAX_BYTES;
-    if (!hasRoom || !this.#buffer.append(bytes)) {
-      this.isTooLarge = true;
-      return undefined;
-    }
+    if (!hasRoom || !this.#buffer.append(bytes)) return this.#giveUp();
     totalBytes += bytes.length;
     return toBuffer(this.#buffer.bytes);
+  }
+
+  /** Releases the memory at once: the connection may stay open until the visitor has read its refusal. */
+  #giveUp(): undefined {
+    this.isTooLarge = true;
+    this.clear();
   }
 }
 

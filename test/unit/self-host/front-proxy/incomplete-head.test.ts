@@ -20,3 +20,18 @@ test("the incomplete heads of all connections together are bounded, and complete
   expect(next.isTooLarge).toBe(false);
   next.clear();
 });
+
+test("a head that is too large takes no memory from those of others", () => {
+  const half = Buffer.alloc(HEAD_MAX_BYTES / 2 + 1, "a");
+  const refused = Array.from({ length: INCOMPLETE_HEADS_MAX_BYTES / half.length }, () => {
+    const head = new IncompleteHead();
+    head.add(half);
+    head.add(half);
+    return head;
+  });
+  expect(refused.every(({ isTooLarge }) => isTooLarge)).toBe(true);
+  const next = new IncompleteHead();
+  next.add(half);
+  expect(next.isTooLarge).toBe(false);
+  next.clear();
+});
