@@ -13,14 +13,16 @@ const PAGE_BYTES = 4096;
 
 /** Runs the load generator in a process of its own. */
 export function runLoad(plan: LoadPlan): Promise<LoadResult> {
-  const child = fork(join(BENCH, "load.ts"));
+  return ask(fork(join(BENCH, "load.ts")), plan);
+}
+
+/** Sends a program its plan, and waits for its answer. */
+export function ask<Plan extends object, Answer>(child: ChildProcess, plan: Plan): Promise<Answer> {
   child.send(plan);
   return new Promise((resolve, reject) => {
-    child.once("message", (result) => resolve(result as LoadResult));
+    child.once("message", (answer) => resolve(answer as Answer));
     child.once("error", reject);
-    child.once("exit", (code) => {
-      if (code !== 0) reject(new Error(`the load generator exited with ${code}`));
-    });
+    child.once("exit", (code) => reject(new Error(`${child.spawnfile} exited with ${code}`)));
   });
 }
 

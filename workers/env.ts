@@ -12,6 +12,8 @@ import type { InternalApiBinding } from "./internal-api-binding.ts";
 type NarrowedForObjects = "INTERNAL_API" | "TUNNEL" | "ORGANIZATION" | "RELAY";
 
 export interface Env extends Omit<ObjectBindings, NarrowedForObjects> {
+  /** The Worker's `Api` entry point. */
+  API: Fetcher;
   INTERNAL_API: Service<InternalApiBinding>;
   TUNNEL: DurableObjectNamespace<Tunnel>;
   ORGANIZATION: DurableObjectNamespace<Organization>;

@@ -1,6 +1,7 @@
 /**
- * The entry point for all requests: the service's own hosts go to the API, all other hosts to the edge. The API
- * is imported dynamically, so that an isolate that serves visitors loads only the edge.
+ * The entry points of the Worker. Requests for the service's own hosts go to the API, all others to the edge. The API is
+ * an entry point of its own, and imported dynamically: a self-hosted server runs it in its own isolate, so that an isolate
+ * that serves visitors loads only the edge and has little for the garbage collector to trace.
  */
 import { WorkerEntrypoint } from "cloudflare:workers";
 import { getAuthority, parseHost } from "../protocol/hosts.ts";
@@ -19,9 +20,9 @@ export { Tunnel } from "../durable-objects/tunnel.ts";
 export { InternalApi } from "./internal-api.ts";
 
 export default {
-  fetch(request, env, ctx): Response | Promise<Response> {
+  fetch(request, env): Response | Promise<Response> {
     const authority = getAuthority(request.url);
-    return isApiHost(authority, env) ? callApi(request, env, ctx) : visit(request, env, authority);
+    return isApiHost(authority, env) ? env.API.fetch(request) : visit(request, env, authority);
   },
 
   async scheduled(_event, env): Promise<void> {
@@ -30,9 +31,12 @@ export default {
   },
 } satisfies ExportedHandler<Env>;
 
-async function callApi(request: Request, env: Env, ctx: ExecutionContext): Promise<Response> {
-  const { handleApi } = await import("./api/app.ts");
-  return handleApi(request, env, ctx);
+/** The management API. */
+export class Api extends WorkerEntrypoint<Env> {
+  override async fetch(request: Request): Promise<Response> {
+    const { handleApi } = await import("./api/app.ts");
+    return handleApi(request, this.env, this.ctx);
+  }
 }
 
 /** Called by the self-hosted server, on a socket that only it can reach. */

@@ -139,3 +139,4 @@ async function actAsHostileAgent(port: number, apiHost: string, token: string): 
 }
 
 process.once("message", (plan) => startAttacks(plan as AttackPlan));
+process.once("disconnect", () => process.exit());

@@ -62,7 +62,8 @@ async function visit({
   const answers: Promise<void>[] = [];
   await new Promise<void>((resolve) => {
     const timer = setInterval(() => {
-      const due = Math.floor(((performance.now() - startedAt) / 1000) * requestsPerSecond);
+      // The first is due at the start.
+      const due = Math.floor(((performance.now() - startedAt) / 1000) * requestsPerSecond) + 1;
       while (answers.length < Math.min(due, total)) {
         answers.push(send(startedAt + (answers.length / requestsPerSecond) * 1000));
       }

@@ -1,4 +1,4 @@
-/** The local server of the tunnel that is attacked: `/never` gets no answer, `/bytes?n=` many bytes, WebSockets an echo. */
+/** The local server of the tunnel that is attacked: `/never` gets no answer, `/bytes?n=` many bytes, WebSockets an echo. It runs until its process ends. */
 import { once } from "node:events";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -6,7 +6,7 @@ import { WebSocketServer } from "ws";
 
 const CHUNK = Buffer.alloc(256 * 1024, "a");
 
-export async function startAbusedOrigin(): Promise<{ port: number; stop(): Promise<void> }> {
+export async function startAbusedOrigin(): Promise<{ port: number }> {
   const server = createServer((request, response) => {
     const url = new URL(request.url ?? "/", "http://local");
     if (url.pathname === "/never") return;
@@ -28,13 +28,5 @@ export async function startAbusedOrigin(): Promise<{ port: number; stop(): Promi
   });
   server.listen(0, "127.0.0.1");
   await once(server, "listening");
-  return {
-    port: (server.address() as AddressInfo).port,
-    async stop() {
-      server.closeAllConnections();
-      for (const socket of sockets.clients) socket.terminate();
-      server.close();
-      await once(server, "close");
-    },
-  };
+  return { port: (server.address() as AddressInfo).port };
 }

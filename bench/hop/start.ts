@@ -4,7 +4,7 @@ import { createRequire } from "node:module";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join, relative } from "node:path";
-import { V8_FLAGS } from "../../self-host/workerd/configuration.ts";
+import { SMALL_YOUNG_GENERATION } from "../../self-host/processes/v8-flags.ts";
 import { WRANGLER_CONFIG } from "../../self-host/workerd/wrangler-config.ts";
 import { BENCH, spawnQuiet, stopChild, type Program } from "../processes.ts";
 
@@ -32,7 +32,7 @@ export async function startHop(): Promise<Program> {
 }
 
 function buildConfiguration(directory: string, port: number): string {
-  const flags = V8_FLAGS.map((flag) => JSON.stringify(flag)).join(", ");
+  const flags = SMALL_YOUNG_GENERATION.map((flag) => JSON.stringify(flag)).join(", ");
   return `using Workerd = import "/workerd/workerd.capnp";
 const config :Workerd.Config = (
   services = [

@@ -3,16 +3,17 @@
  * nothing, a hostile agent, deny-path bombs and a login storm. The honest tenant's latency, the memory and the descriptors
  * of the server are compared with those before.
  */
-import { fork } from "node:child_process";
+import { fork, type ChildProcess } from "node:child_process";
+import { existsSync, writeFileSync } from "node:fs";
 import { constants, setPriority } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { expose } from "../../agent/expose.ts";
 import { callApi, mintToken } from "../api.ts";
+import type { AttackedTenant, AttackedTenantPlan } from "../abuse/attacked-tenant.ts";
 import type { AttackPlan } from "../abuse/attackers.ts";
 import type { HonestPlan, HonestResult } from "../abuse/honest.ts";
-import { startAbusedOrigin } from "../abuse/origin.ts";
 import {
+  ask,
   BENCH,
   countDescriptors,
   getProcessName,
@@ -45,24 +46,21 @@ export async function benchAbuse(stack: BenchServer, seconds: number): Promise<R
   await visitHonestly({ ...honest, seconds: 5 });
   const quiet = await visitHonestly(honest);
 
-  const origin = await startAbusedOrigin();
-  const token = await mintToken(stack, { tunnelQuota: 10 });
-  const victim = await expose({
-    server: server.url,
+  const token = (await mintToken(stack, { tunnelQuota: 10 })).toString("base64");
+  const tenant = startInBackground("abuse/attacked-tenant.ts");
+  const { tunnelId } = await ask<AttackedTenantPlan, AttackedTenant>(tenant, {
+    serverUrl: server.url,
     token,
-    port: origin.port,
     subdomain: "abused",
   });
-  await callApi(stack, "PUT", `/tunnels/${victim.tunnelId}/policy`, DENY_POLICY);
+  await callApi(stack, "PUT", `/tunnels/${tunnelId}/policy`, DENY_POLICY);
   const before = await measure(stack);
 
-  const attackers = fork(join(BENCH, "abuse/attackers.ts"));
-  // Attackers are on other machines: here they get only the processor time that is left.
-  setPriority(attackers.pid ?? 0, constants.priority.PRIORITY_LOW);
+  const attackers = startInBackground("abuse/attackers.ts");
   const plan: AttackPlan = {
     port: server.port,
     apiHost: `127.0.0.1:${server.port}`,
-    token: token.toString("base64"),
+    token,
     host: `abused.localhost:${server.port}`,
   };
   attackers.send(plan);
@@ -72,8 +70,7 @@ export async function benchAbuse(stack: BenchServer, seconds: number): Promise<R
   await stopChild(attackers);
 
   const settled = await waitForDescriptors(stack, before.descriptors);
-  await victim.close();
-  await origin.stop();
+  await stopChild(tenant);
 
   const grownMiB = peakMiB - before.residentMiB;
   const growth = [...peakByProcess].map(([name, mib]) => {
@@ -120,16 +117,21 @@ export async function benchAbuse(stack: BenchServer, seconds: number): Promise<R
 
 const DENY_POLICY = { actions: [{ kind: "deny", path_prefix: "/admin/private" }] };
 
+/**
+ * Attackers and the tenant that they attack are on other machines: here they get the processor time that is left. The
+ * kernel shares the time between sessions first (sched(7), autogroups), so a session of its own has the low priority.
+ */
+function startInBackground(path: string): ChildProcess {
+  const child = fork(join(BENCH, path), { detached: true });
+  const pid = child.pid ?? 0;
+  setPriority(pid, constants.priority.PRIORITY_LOW);
+  const autogroup = `/proc/${pid}/autogroup`;
+  if (existsSync(autogroup)) writeFileSync(autogroup, String(constants.priority.PRIORITY_LOW));
+  return child;
+}
+
 function visitHonestly(plan: HonestPlan): Promise<HonestResult> {
-  const child = fork(join(BENCH, "abuse/honest.ts"));
-  child.send(plan);
-  return new Promise((resolve, reject) => {
-    child.once("message", (result) => resolve(result as HonestResult));
-    child.once("error", reject);
-    child.once("exit", (code) => {
-      if (code !== 0) reject(new Error(`the honest visitors exited with ${code}`));
-    });
-  });
+  return ask<HonestPlan, HonestResult>(fork(join(BENCH, "abuse/honest.ts")), plan);
 }
 
 interface Measurement {

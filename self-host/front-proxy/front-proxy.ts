@@ -5,6 +5,7 @@ import { ROOT } from "../build/build.ts";
 import { StartError } from "../errors.ts";
 import type { Log } from "../log.ts";
 import { SupervisedProcess } from "../processes/child.ts";
+import { SMALL_YOUNG_GENERATION } from "../processes/v8-flags.ts";
 import { probeHealth } from "../workerd/control.ts";
 import { DESCRIPTORS_MIN, getConnectionLimits, type ConnectionLimits } from "./limits.ts";
 
@@ -30,7 +31,7 @@ export async function startFrontProxy(options: FrontProxyOptions): Promise<Super
     {
       name: "front proxy",
       command: process.execPath,
-      args: [join(ROOT, "self-host/front-proxy/main.ts")],
+      args: [...SMALL_YOUNG_GENERATION, join(ROOT, "self-host/front-proxy/main.ts")],
       spawnOptions: {
         env: {
           FRONT_HOST: host,

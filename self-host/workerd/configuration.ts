@@ -7,10 +7,8 @@ import { join, relative } from "node:path";
 import { WORKER_DIR } from "../build/build.ts";
 import type { DataDir } from "../data-dir.ts";
 import { CONNECTION_HEADER } from "../front-proxy/request-head.ts";
+import { SMALL_YOUNG_GENERATION } from "../processes/v8-flags.ts";
 import { WRANGLER_CONFIG } from "./wrangler-config.ts";
-
-/** A small young generation gives short pauses and low memory use at the same throughput. */
-export const V8_FLAGS = ["--max-semi-space-size=1", "--min-semi-space-size=1"];
 
 export interface ConfigurationOptions {
   dataDir: DataDir;
@@ -25,31 +23,21 @@ export interface ConfigurationOptions {
 }
 
 export async function buildConfiguration(options: ConfigurationOptions): Promise<string> {
-  const { dataDir, publicAddress, controlSocket, gatewayAddress, bindingNames } = options;
+  const { dataDir, publicAddress, controlSocket, gatewayAddress } = options;
   const reach = options.allowPrivateFetch ? ["public", "private"] : ["public"];
+  const worker = await formatWorker(options);
   return `using Workerd = import "/workerd/workerd.capnp";
 
 const config :Workerd.Config = (
-  v8Flags = ${formatList(V8_FLAGS.map(quote))},
+  v8Flags = ${formatList(SMALL_YOUNG_GENERATION.map(quote))},
   services = [
-    (name = "main", worker = (
-      modules = ${formatList(await listModules(dataDir.runDir))},
-      compatibilityDate = ${quote(WRANGLER_CONFIG.compatibilityDate)},
-      compatibilityFlags = ${formatList(WRANGLER_CONFIG.compatibilityFlags.map(quote))},
+    # Each service has an isolate, and the garbage collector stops one for as long as it traces what that one holds. So
+    # the edge and the objects do not share one with the API, which is most of the code.
+    (name = "main", worker = (${worker},
       durableObjectNamespaces = ${formatList(WRANGLER_CONFIG.objects.map(objectNamespace))},
       durableObjectStorage = (localDisk = "objects"),
-      bindings = ${formatList([
-        ...WRANGLER_CONFIG.objects.map(
-          ({ binding, className }) =>
-            `(name = ${quote(binding)}, durableObjectNamespace = ${quote(className)})`,
-        ),
-        `(name = "INTERNAL_API", service = (name = "main", entrypoint = "InternalApi"))`,
-        `(name = "OPERATOR_NETWORK", service = "operator-network")`,
-        `(name = "DATABASE_GATEWAY", service = "gateway")`,
-        `(name = "MAIL_GATEWAY", service = "gateway")`,
-        ...bindingNames.map((name) => `(name = ${quote(name)}, fromEnvironment = ${quote(name)})`),
-      ])},
     )),
+    (name = "api", worker = (${worker})),
     # For URLs that tenants name: never reaches this machine or its network.
     (name = "internet", network = (
       allow = ${formatList(reach.map(quote))},
@@ -67,10 +55,30 @@ const config :Workerd.Config = (
     (name = "main", address = ${quote(publicAddress)}, service = "main",
       http = (cfBlobHeader = ${quote(CONNECTION_HEADER)})),
     (name = "control", address = ${quote(`unix:${controlSocket}`)}, http = (),
-      service = (name = "main", entrypoint = "Control")),
+      service = (name = "api", entrypoint = "Control")),
   ],
 );
 `;
+}
+
+/** The Worker's code, settings and bindings, which the services have in common. */
+async function formatWorker({ dataDir, bindingNames }: ConfigurationOptions): Promise<string> {
+  return `
+      modules = ${formatList(await listModules(dataDir.runDir))},
+      compatibilityDate = ${quote(WRANGLER_CONFIG.compatibilityDate)},
+      compatibilityFlags = ${formatList(WRANGLER_CONFIG.compatibilityFlags.map(quote))},
+      bindings = ${formatList([
+        ...WRANGLER_CONFIG.objects.map(
+          ({ binding, className }) =>
+            `(name = ${quote(binding)}, durableObjectNamespace = (className = ${quote(className)}, serviceName = "main"))`,
+        ),
+        `(name = "API", service = (name = "api", entrypoint = "Api"))`,
+        `(name = "INTERNAL_API", service = (name = "api", entrypoint = "InternalApi"))`,
+        `(name = "OPERATOR_NETWORK", service = "operator-network")`,
+        `(name = "DATABASE_GATEWAY", service = "gateway")`,
+        `(name = "MAIL_GATEWAY", service = "gateway")`,
+        ...bindingNames.map((name) => `(name = ${quote(name)}, fromEnvironment = ${quote(name)})`),
+      ])}`;
 }
 
 /** Lists the entry module first, as workerd requires. */

@@ -36,6 +36,7 @@ test("every binding of the Worker is configured", () => {
     "ORGANIZATION",
     "DIRECTORY",
     "RATE_LIMITER",
+    "API (underpass#Api)",
     "INTERNAL_API (underpass#InternalApi)",
   ]) {
     expect(output).toContain(`env.${binding}`);

@@ -148,7 +148,7 @@ function toHostedConfiguration(text: string, trusted: string): string {
   const [mailGateway = ""] = /^.*"MAIL_GATEWAY".*\n/m.exec(text) ?? [];
   const trust = trusted === "" ? "" : `, trustedCertificates = [${JSON.stringify(trusted)}]`;
   return text
-    .replace(mailGateway, "")
+    .replaceAll(mailGateway, "")
     .replace("trustBrowserCas = true", `trustBrowserCas = true${trust}`);
 }
 
