@@ -1,10 +1,16 @@
 /** `underpass http <port|host:port|URL>`: a public URL for a local web server, until it is stopped. */
 import { parseHostMode } from "../host-header.ts";
 import { httpJson, httpLines, httpScreen } from "../output/http.ts";
-import { getOnlyArgument, parseOptions, UsageError, type OptionSpec } from "../options.ts";
+import {
+  getOnlyArgument,
+  parseOptions,
+  UsageError,
+  type OptionSpec,
+  type OptionValues,
+} from "../options.ts";
 import { findServer, findToken } from "../settings.ts";
 import { parseTarget } from "../target.ts";
-import { HttpTunnel } from "../http-tunnel.ts";
+import { HttpTunnel, type TunnelOptions } from "../http-tunnel.ts";
 import { TUNNEL_OPTIONS } from "../tunnel-options.ts";
 import {
   API_OPTIONS,
@@ -15,8 +21,8 @@ import {
   type Command,
 } from "./command.ts";
 
-const OPTIONS = {
-  ...API_OPTIONS,
+/** Those that describe the tunnel. */
+const HTTP_TUNNEL_OPTIONS = {
   ...TUNNEL_OPTIONS,
   url: { kind: "text", value: "URL", help: "the public URL to serve, instead of --subdomain" },
   "host-header": {
@@ -26,6 +32,11 @@ const OPTIONS = {
     parse: parseHostMode,
   },
   ...INSECURE_UPSTREAM_OPTION,
+} as const satisfies Record<string, OptionSpec>;
+
+const OPTIONS = {
+  ...API_OPTIONS,
+  ...HTTP_TUNNEL_OPTIONS,
   ...JSON_OPTION,
   ...LOG_LEVEL_OPTION,
 } as const satisfies Record<string, OptionSpec>;
@@ -40,26 +51,42 @@ async function run(args: string[]): Promise<number> {
   const { values, positionals } = parseOptions(args, OPTIONS);
   const missing = "the local port is missing; for example: underpass http 3000";
   const targetText = getOnlyArgument(positionals, missing);
-  const target = parseTarget(targetText);
-  if (!target) throw new UsageError(`${targetText} is not a port, host:port or http(s) URL`);
-  const requested = parseRequestedName(values);
+  const definition = parseHttpTunnel(targetText, values);
+  const { target, requestedHost } = definition;
   const server = await findServer(values.server);
-  const tunnel = new HttpTunnel({
-    target,
-    server,
-    token: await findToken(server, values["token-file"]),
-    hostMode: values["host-header"] ?? "auto",
-    insecureUpstream: values["insecure-upstream"],
-    settings: { ...values, subdomain: requested.subdomain },
-  });
+  const token = await findToken(server, values["token-file"]);
+  const tunnel = new HttpTunnel({ ...definition, server, token });
   const output = values.json
     ? httpJson(tunnel, target)
     : process.stdout.isTTY
       ? httpScreen(tunnel, target)
       : httpLines(tunnel, target, values["log-level"] ?? "info");
   const running = runUntilStopped(tunnel, output);
-  if (requested.host === undefined) return running;
-  return Promise.race([running, closeOnOtherHost(tunnel, requested.host)]);
+  if (requestedHost === undefined) return running;
+  return Promise.race([running, closeOnOtherHost(tunnel, requestedHost)]);
+}
+
+/** An HTTP tunnel as its options describe it, without the server and the token. */
+interface HttpTunnelDefinition extends Omit<TunnelOptions, "server" | "token"> {
+  /** The host of `--url`, at which the server must serve the tunnel. */
+  requestedHost: string | undefined;
+}
+
+/** @param targetText the local server, as it was typed. @throws UsageError */
+function parseHttpTunnel(
+  targetText: string,
+  values: OptionValues<typeof HTTP_TUNNEL_OPTIONS>,
+): HttpTunnelDefinition {
+  const target = parseTarget(targetText);
+  if (!target) throw new UsageError(`${targetText} is not a port, host:port or http(s) URL`);
+  const requested = parseRequestedName(values);
+  return {
+    target,
+    requestedHost: requested.host,
+    hostMode: values["host-header"] ?? "auto",
+    insecureUpstream: values["insecure-upstream"],
+    settings: { ...values, subdomain: requested.subdomain },
+  };
 }
 
 /** Resolves with the exit code when the server gives the tunnel another host than `--url` asks for. */

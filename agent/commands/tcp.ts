@@ -1,10 +1,16 @@
 /** `underpass tcp <port|host:port>`: a public TCP port for a local server, until it is stopped. */
 import { tcpJson, tcpLines, tcpScreen } from "../output/tcp.ts";
-import { getOnlyArgument, parseOptions, UsageError, type OptionSpec } from "../options.ts";
+import {
+  getOnlyArgument,
+  parseOptions,
+  UsageError,
+  type OptionSpec,
+  type OptionValues,
+} from "../options.ts";
 import { findServer, findToken } from "../settings.ts";
 import { PROXY_PROTOCOLS, type ProxyProtocol } from "../tcp/proxy-protocol.ts";
 import { parseTcpTarget } from "../tcp/tcp-target.ts";
-import { TcpTunnel } from "../tcp/tcp-tunnel.ts";
+import { TcpTunnel, type TcpTunnelOptions } from "../tcp/tcp-tunnel.ts";
 import { TCP_TUNNEL_OPTIONS, TUNNEL_OPTIONS } from "../tunnel-options.ts";
 import {
   API_OPTIONS,
@@ -14,8 +20,8 @@ import {
   type Command,
 } from "./command.ts";
 
-const OPTIONS = {
-  ...API_OPTIONS,
+/** Those that describe the tunnel. */
+const TCP_OPTIONS = {
   ...TUNNEL_OPTIONS,
   ...TCP_TUNNEL_OPTIONS,
   "proxy-protocol": {
@@ -24,6 +30,11 @@ const OPTIONS = {
     help: "begin each local connection with the visitor's address",
     parse: parseProxyProtocol,
   },
+} as const satisfies Record<string, OptionSpec>;
+
+const OPTIONS = {
+  ...API_OPTIONS,
+  ...TCP_OPTIONS,
   ...JSON_OPTION,
   ...LOG_LEVEL_OPTION,
 } as const satisfies Record<string, OptionSpec>;
@@ -38,22 +49,30 @@ async function run(args: string[]): Promise<number> {
   const { values, positionals } = parseOptions(args, OPTIONS);
   const missing = "the local port is missing; for example: underpass tcp 5432";
   const targetText = getOnlyArgument(positionals, missing);
-  const target = parseTcpTarget(targetText);
-  if (!target) throw new UsageError(`${targetText} is not a port or host:port`);
+  const definition = parseTcpTunnel(targetText, values);
+  const { target } = definition;
   const server = await findServer(values.server);
-  const tunnel = new TcpTunnel({
-    target,
-    server,
-    token: await findToken(server, values["token-file"]),
-    proxyProtocol: values["proxy-protocol"],
-    settings: values,
-  });
+  const token = await findToken(server, values["token-file"]);
+  const tunnel = new TcpTunnel({ ...definition, server, token });
   const output = values.json
     ? tcpJson(tunnel, target.text)
     : process.stdout.isTTY
       ? tcpScreen(tunnel, target.text)
       : tcpLines(tunnel, target.text, values["log-level"] ?? "info");
   return runUntilStopped(tunnel, output);
+}
+
+/** A TCP tunnel as its options describe it, without the server and the token. */
+type TcpTunnelDefinition = Omit<TcpTunnelOptions, "server" | "token">;
+
+/** @param targetText the local server, as it was typed. @throws UsageError */
+function parseTcpTunnel(
+  targetText: string,
+  values: OptionValues<typeof TCP_OPTIONS>,
+): TcpTunnelDefinition {
+  const target = parseTcpTarget(targetText);
+  if (!target) throw new UsageError(`${targetText} is not a port or host:port`);
+  return { target, proxyProtocol: values["proxy-protocol"], settings: values };
 }
 
 function parseProxyProtocol(text: string, option: string): ProxyProtocol {
