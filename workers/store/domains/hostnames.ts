@@ -3,7 +3,7 @@ import { fromNow } from "../clock.ts";
 import { DAY_MS } from "../../../shared/time.ts";
 import { and, eq, inArray, isNotNull, isNull, not, or, sql, type SQL } from "drizzle-orm";
 import type { Route } from "../../../durable-objects/rpc.ts";
-import type { UnitOfWork, Database } from "../database.ts";
+import { prepared, type Database, type UnitOfWork } from "../database.ts";
 import { hostnames, tunnels } from "../tables/tunnels.ts";
 
 /** How long other organizations can't claim a released subdomain: its visitors' browsers may still send cookies there. */
@@ -11,12 +11,8 @@ const SUBDOMAIN_COOL_DOWN_MS = DAY_MS;
 /** Names of one organization in the cool-down. Further ones are free at once, so that it can't block names in bulk. */
 const COOLING_NAMES_MAX = 1_000;
 
-/** @returns the routes of those hosts that have ever been claimed. */
-export async function findRoutes(
-  { query }: Database,
-  hosts: string[],
-): Promise<Map<string, Route>> {
-  const rows = await query
+const routes = prepared((query) =>
+  query
     .select({
       host: hostnames.host,
       tunnelId: hostnames.tunnelId,
@@ -25,7 +21,13 @@ export async function findRoutes(
     })
     .from(hostnames)
     .leftJoin(tunnels, eq(tunnels.id, hostnames.tunnelId))
-    .where(inArray(hostnames.host, hosts));
+    .where(sql`${hostnames.host} = any(${sql.placeholder("hosts")}::text[])`)
+    .prepare("routes"),
+);
+
+/** @returns the routes of those hosts that have ever been claimed. */
+export async function findRoutes(db: Database, hosts: string[]): Promise<Map<string, Route>> {
+  const rows = await routes(db).execute({ hosts });
   return new Map(
     rows.map(({ host, tunnelId, version, protocol }) => [
       host,
