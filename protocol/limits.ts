@@ -53,8 +53,6 @@ export const TOKEN_TUNNELS_DEFAULT = 5;
 export const RATE_WINDOW_MS = MINUTE_MS;
 /** When a watcher may try again after it was refused because too many were connected. */
 export const WATCHER_RETRY_AFTER_MS = 5_000;
-/** An attempt to deliver a mail is abandoned after this long. */
-export const MAIL_DELIVERY_TIMEOUT_MS = 25_000;
 
 // ── Metrics ──
 

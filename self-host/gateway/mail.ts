@@ -7,7 +7,6 @@ import { pipeline } from "node:stream/promises";
 import nodemailer from "nodemailer";
 import MailComposer from "nodemailer/lib/mail-composer/index.js";
 import { z } from "zod";
-import { MAIL_DELIVERY_TIMEOUT_MS } from "../../protocol/limits.ts";
 import { isPermanentRefusal, MAIL_REFUSED_STATUS } from "../../protocol/mail-refusals.ts";
 import type { SmtpServer } from "../../workers/config/smtp-server.ts";
 import { getErrorMessage } from "../errors.ts";
@@ -41,8 +40,8 @@ export function createMailer({ mailDir, smtpServer, log }: MailOptions): Mailer 
   const transport = smtpServer && createSmtpTransport(smtpServer);
 
   async function deliver(mail: Mail): Promise<void> {
-    if (transport) {
-      const signal = AbortSignal.timeout(MAIL_DELIVERY_TIMEOUT_MS);
+    if (smtpServer && transport) {
+      const signal = AbortSignal.timeout(smtpServer.timeoutMs);
       await transport.sendMail({ ...withAutoSubmittedHeader(mail), signal });
       return;
     }
@@ -70,7 +69,8 @@ export function createMailer({ mailDir, smtpServer, log }: MailOptions): Mailer 
   };
 }
 
-function createSmtpTransport({ host, port, implicitTls, credentials, isLoopback }: SmtpServer) {
+function createSmtpTransport(server: SmtpServer) {
+  const { host, port, implicitTls, credentials, isLoopback, timeoutMs } = server;
   return nodemailer.createTransport({
     host,
     port,
@@ -79,9 +79,9 @@ function createSmtpTransport({ host, port, implicitTls, credentials, isLoopback 
     requireTLS: credentials !== undefined && !implicitTls && !isLoopback,
     tls: { rejectUnauthorized: !isLoopback },
     pool: true,
-    connectionTimeout: MAIL_DELIVERY_TIMEOUT_MS,
-    greetingTimeout: MAIL_DELIVERY_TIMEOUT_MS,
-    socketTimeout: MAIL_DELIVERY_TIMEOUT_MS,
+    connectionTimeout: timeoutMs,
+    greetingTimeout: timeoutMs,
+    socketTimeout: timeoutMs,
     disableFileAccess: true,
     disableUrlAccess: true,
   });

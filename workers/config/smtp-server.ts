@@ -1,4 +1,10 @@
-/** The mail server that SMTP_URL names: `smtp[s]://user:password@host:port`, name and password percent-encoded. */
+/**
+ * The mail server that SMTP_URL names: `smtp[s]://user:password@host:port?timeout=SECONDS`, name and password
+ * percent-encoded.
+ */
+
+/** An attempt to deliver a mail is abandoned after this long, and no URL allows more. */
+const MAIL_TIMEOUT_MAX_SECONDS = 25;
 
 export interface SmtpServer {
   host: string;
@@ -8,6 +14,8 @@ export interface SmtpServer {
   credentials: { user: string; password: string } | undefined;
   /** The server is on this machine: a password may be sent without TLS, and its certificate is not verified. */
   isLoopback: boolean;
+  /** For one attempt to deliver a mail. */
+  timeoutMs: number;
 }
 
 /** @returns null when it is not a valid URL of a mail server. */
@@ -15,6 +23,8 @@ export function parseSmtpUrl(text: string): SmtpServer | null {
   const url = URL.parse(text);
   if (!url || !/^smtps?:$/.test(url.protocol) || url.hostname === "") return null;
   const implicitTls = url.protocol === "smtps:";
+  const timeoutSeconds = Number(url.searchParams.get("timeout") ?? MAIL_TIMEOUT_MAX_SECONDS);
+  if (!(timeoutSeconds >= 1 && timeoutSeconds <= MAIL_TIMEOUT_MAX_SECONDS)) return null;
   const host = url.hostname.replace(/^\[(.*)\]$/, "$1");
   try {
     const user = decodeURIComponent(url.username);
@@ -25,6 +35,7 @@ export function parseSmtpUrl(text: string): SmtpServer | null {
       implicitTls,
       credentials: user === "" ? undefined : { user, password },
       isLoopback: isLoopback(host),
+      timeoutMs: timeoutSeconds * 1000,
     };
   } catch {
     return null;

@@ -1,7 +1,6 @@
 /** The hosted service's Worker sends emails itself, over SMTP. */
 import type { SMTPServerOptions } from "smtp-server";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { MAIL_DELIVERY_TIMEOUT_MS } from "../../../protocol/limits.ts";
 import { newEmail, PASSWORD, waitUntil } from "../../harness/server/api.ts";
 import { selfSignedCertificate } from "../../harness/fakes/certificate.ts";
 import {
@@ -163,9 +162,7 @@ describe("an email", () => {
   test("is sent again after the server disconnects, and the Worker keeps running", async () => {
     smtp.behavior = "hangs up";
     await service.queueMail(MAIL);
-    const startedAt = Date.now();
     await service.runCron();
-    expect(Date.now() - startedAt).toBeLessThan(MAIL_DELIVERY_TIMEOUT_MS);
     await waitForLog(
       service,
       /the mail server closed the connection|Connection closed unexpectedly/,
@@ -175,11 +172,12 @@ describe("an email", () => {
   });
 
   test("times out when the server does not respond, without delaying other emails", async () => {
+    const settings = { SMTP_URL: `smtp://127.0.0.1:${smtp.port}?timeout=2` };
+    await using service = await startHosted({ storage, settings });
     smtp.behavior = "is silent";
     await service.queueMail(MAIL);
-    const startedAt = Date.now();
     await service.runCron();
-    expect(Date.now() - startedAt).toBeLessThan(2 * MAIL_DELIVERY_TIMEOUT_MS);
+    await waitForLog(service, /the mail server took too long/);
     expect(await readOutbox(service)).toHaveLength(1);
     smtp.behavior = "accepts";
     await service.queueMail({ ...MAIL, to: "other@example.com" });

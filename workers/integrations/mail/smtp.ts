@@ -2,7 +2,6 @@
 import { connect as connectTcp, type Socket } from "node:net";
 import { connect as connectTls } from "node:tls";
 import SMTPConnection from "nodemailer/lib/smtp-connection";
-import { MAIL_DELIVERY_TIMEOUT_MS } from "../../../protocol/limits.ts";
 import { isPermanentRefusal } from "../../../protocol/mail-refusals.ts";
 import type { Mailbox } from "../../config/mailbox.ts";
 import type { SmtpServer } from "../../config/smtp-server.ts";
@@ -24,7 +23,7 @@ export async function sendOverSmtp(
   // nodemailer's own timeouts start again with each byte that the server sends. This one is for the whole delivery.
   const timer = setTimeout(() => {
     failure.reject(new Error("the mail server took too long"));
-  }, MAIL_DELIVERY_TIMEOUT_MS);
+  }, server.timeoutMs);
   const orFailure = <Value>(work: Promise<Value>) => Promise.race([work, failure.promise]);
 
   const socket = openSocket(server);
@@ -66,7 +65,7 @@ function socketOpened(socket: Socket, { implicitTls }: SmtpServer): Promise<void
 }
 
 function openConnection(server: SmtpServer, socket: Socket): SMTPConnection {
-  const { host, port, implicitTls, credentials, isLoopback } = server;
+  const { host, port, implicitTls, credentials, isLoopback, timeoutMs } = server;
   return new SMTPConnection({
     host,
     port,
@@ -75,9 +74,9 @@ function openConnection(server: SmtpServer, socket: Socket): SMTPConnection {
     secured: implicitTls,
     // A password is never sent unencrypted, whatever the server or a proxy in between offers.
     requireTLS: credentials !== undefined && !implicitTls && !isLoopback,
-    connectionTimeout: MAIL_DELIVERY_TIMEOUT_MS,
-    greetingTimeout: MAIL_DELIVERY_TIMEOUT_MS,
-    socketTimeout: MAIL_DELIVERY_TIMEOUT_MS,
+    connectionTimeout: timeoutMs,
+    greetingTimeout: timeoutMs,
+    socketTimeout: timeoutMs,
     socketCloseTimeout: SMTP_CLOSE_MAX_MS,
     maxResponseSize: SMTP_REPLY_MAX_BYTES,
   });
