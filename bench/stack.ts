@@ -82,7 +82,7 @@ async function postJson(server: TestServer, path: string, body: unknown): Promis
 function startAgent(server: TestServer, port: number, tokenFile: string, subdomain: string) {
   const args = ["http", String(port), "--server", server.url, "--subdomain", subdomain];
   const quiet = ["--token-file", tokenFile, "--log-level", "info"];
-  const command = join(ROOT, "dist/agent/underpass.js");
+  const command = join(ROOT, "agent/bin/launch.js");
   const agent = spawn(process.execPath, [command, ...args, ...quiet], {
     stdio: ["ignore", "pipe", "inherit"],
   });

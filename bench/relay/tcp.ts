@@ -105,7 +105,7 @@ async function start(): Promise<Bench> {
 /** Resolves with the `ready` event. Starts the command again until then: the API may not know the relay yet. */
 async function startCommand(args: string[]): Promise<{ child: ChildProcess; ready: unknown }> {
   for (;;) {
-    const child = spawn(process.execPath, [join(ROOT, "dist/agent/underpass.js"), ...args], {
+    const child = spawn(process.execPath, [join(ROOT, "agent/bin/launch.js"), ...args], {
       stdio: ["ignore", "pipe", "inherit"],
     });
     const [line] = (await once(createInterface(child.stdout), "line")) as [string];

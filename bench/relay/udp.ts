@@ -145,7 +145,7 @@ async function startAgent({ server, url, dir }: RealNetwork, owner: Person): Pro
   const tokenFile = join(dir, "token");
   const minted = await mintToken(owner, { bandwidthLimitMbps: UNLIMITED_MBPS });
   writeFileSync(tokenFile, Buffer.from(minted.wireBytes, "base64"), { mode: 0o600 });
-  const command = [join(ROOT, "dist/agent/underpass.js"), "vpn", "bench", "--json"];
+  const command = [join(ROOT, "agent/bin/launch.js"), "vpn", "bench", "--json"];
   const agent = server.start(
     process.execPath,
     [...command, "--server", url, "--token-file", tokenFile],

@@ -1,9 +1,9 @@
 /**
- * Builds the bundles: the Worker (`dist/worker`, the same for workerd and Cloudflare) and the agent (`dist/agent`,
- * which `npx underpass` starts).
+ * Builds the bundles: the Worker (`dist/worker`, the same for workerd and Cloudflare) and the agent (`agent/dist`,
+ * which the npm package `underpass` contains).
  */
 import { existsSync } from "node:fs";
-import { chmod, mkdir, readdir, readFile, rename, rm, writeFile } from "node:fs/promises";
+import { mkdir, readdir, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { basename, dirname, join, relative } from "node:path";
 import { fileURLToPath } from "node:url";
 import { gzipSync } from "node:zlib";
@@ -12,7 +12,7 @@ import { isUpToDate, listFiles, writeStamp } from "./build-stamp.ts";
 
 export const ROOT = join(dirname(fileURLToPath(import.meta.url)), "../..");
 export const WORKER_DIR = join(ROOT, "dist/worker");
-const AGENT_DIR = join(ROOT, "dist/agent");
+const AGENT_DIR = join(ROOT, "agent/dist");
 const WORKER_STAMP = join(ROOT, "dist/worker-sources.json");
 
 /** Limit of all modules together, compressed. Cloudflare accepts 10 MB, but a fast cold start needs far less. The reference of the
@@ -70,6 +70,7 @@ export async function buildWorker(): Promise<WorkerBundle> {
   return { gzipBytes, eagerSources: eagerSources(result.metafile) };
 }
 
+/** Builds the agent with its libraries, so that its package has no dependencies. */
 export async function buildAgent(): Promise<void> {
   const result = await esbuild.build({
     absWorkingDir: ROOT,
@@ -81,12 +82,16 @@ export async function buildAgent(): Promise<void> {
     format: "esm",
     platform: "node",
     target: "node20",
-    packages: "external",
+    plugins: [withoutUnusedParts],
+    // Some libraries are CommonJS and load modules of Node.js with require().
+    banner: {
+      js: 'import { createRequire as createBundleRequire } from "node:module"; const require = createBundleRequire(import.meta.url);',
+    },
+    minify: true,
     chunkNames: "[name]-[hash]",
     logLevel: "error",
   });
   await writeOutputs(AGENT_DIR, result.outputFiles);
-  await chmod(join(AGENT_DIR, "underpass.js"), 0o755);
 }
 
 export async function build(): Promise<WorkerBundle> {

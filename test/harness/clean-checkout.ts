@@ -3,7 +3,7 @@
  * from this checkout, because `npm ci` has just run here.
  */
 import { execFile } from "node:child_process";
-import { cp, mkdir, readFile, rm, symlink } from "node:fs/promises";
+import { cp, mkdir, readdir, readFile, rm, symlink } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { promisify } from "node:util";
 import { ROOT } from "../../self-host/build/build.ts";
@@ -35,10 +35,7 @@ export async function createCleanCheckout({
   await mkdir(home);
   const files = await listTrackedFiles();
   await Promise.all(files.map((file) => cp(join(ROOT, file), join(checkout, file))));
-  for (const path of packages?.map((name) => join("node_modules", name)) ?? ["node_modules"]) {
-    await mkdir(dirname(join(checkout, path)), { recursive: true });
-    await symlink(join(ROOT, path), join(checkout, path));
-  }
+  await linkPackages(join(checkout, "node_modules"), packages);
   const environment = {
     HOME: home,
     XDG_CONFIG_HOME: join(home, ".config"),
@@ -61,6 +58,23 @@ export async function createCleanCheckout({
     },
     [Symbol.asyncDispose]: () => rm(dir, { recursive: true, force: true }),
   };
+}
+
+/** Installs packages in a checkout as npm does: its workspace `agent` is the package `underpass`. */
+async function linkPackages(modules: string, packages?: string[]): Promise<void> {
+  const installed = join(ROOT, "node_modules");
+  for (const path of packages ?? (await readdir(installed))) {
+    if ([".bin", "underpass"].includes(path)) continue;
+    await mkdir(dirname(join(modules, path)), { recursive: true });
+    await symlink(join(installed, path), join(modules, path));
+  }
+  await cp(join(installed, ".bin"), join(modules, ".bin"), {
+    recursive: true,
+    verbatimSymlinks: true,
+  });
+  await symlink("../agent", join(modules, "underpass"));
+  await rm(join(modules, ".bin/underpass"), { force: true });
+  await symlink("../underpass/bin/launch.js", join(modules, ".bin/underpass"));
 }
 
 async function listTrackedFiles(): Promise<string[]> {

@@ -78,7 +78,7 @@ test("a person approves a waiting machine, which then opens tunnels", async () =
   const home = await createTemporaryDir();
   await using site = await startLocalSite();
   const agent = (args: string) =>
-    typeCommand(`node ${join(ROOT, "dist/agent/underpass.js")} ${args}`, {
+    typeCommand(`node ${join(ROOT, "agent/bin/launch.js")} ${args}`, {
       cwd: home,
       env: { HOME: home, XDG_CONFIG_HOME: home },
     });

@@ -223,7 +223,7 @@ describe("underpass webhooks", () => {
       const receiver = await createReceiver(owner, undefined, "screen");
       const home = await createTemporaryDir();
       await writeFile(join(home, "token"), token);
-      const command = join(ROOT, "dist/agent/underpass.js");
+      const command = join(ROOT, "agent/bin/launch.js");
       const options = `--forward ${hooks.port}/hook --server ${api.server.url} --token-file token`;
       await using typed = typeCommand(`${process.execPath} ${command} webhooks screen ${options}`, {
         cwd: home,

@@ -29,7 +29,7 @@ export async function runAgent(args: string[], options: AgentOptions = {}): Prom
   const home = await createTemporaryDir();
   const tokenFile = join(home, "token");
   if (options.token) await writeFile(tokenFile, options.token);
-  const command = [process.execPath, join(ROOT, "dist/agent/underpass.js")];
+  const command = [process.execPath, join(ROOT, "agent/bin/launch.js")];
   const [program = "", ...rest] = [...(options.prefix ?? []), ...command];
   const child = spawn(program, [...rest, ...args.map((arg) => arg.replace("TOKEN", tokenFile))], {
     cwd: home,

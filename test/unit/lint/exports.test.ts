@@ -14,9 +14,12 @@ const read = (path: string) => readFileSync(join(ROOT, path), "utf8");
 
 const texts = new Map(listFiles("*.ts", "*.js").map((path) => [path, read(path)]));
 /** A file that one of these names exports for the program that reads it. */
-const settings = ["package.json", ".oxlintrc.json", "vitest.config.ts"].map(read).join("\n");
-/** workerd takes classes by their names, and drizzle-kit reads all tables. */
-const ENTRY_POINTS = /^workers\/index\.ts|^bench\/hop\/worker\.js|^workers\/store\/tables\//;
+const settings = ["package.json", "agent/package.json", ".oxlintrc.json", "vitest.config.ts"]
+  .map(read)
+  .join("\n");
+/** workerd takes classes by their names, drizzle-kit reads all tables, and programs import `expose` from the package. */
+const ENTRY_POINTS =
+  /^agent\/expose\.ts|^workers\/index\.ts|^bench\/hop\/worker\.js|^workers\/store\/tables\//;
 const pages = listFiles("*.html").map(read).join("\n");
 
 /** `file name` of everything that any file imports; `file *` when it imports all of a file. */

@@ -70,7 +70,7 @@ test("a log says which network is served, which devices connect, and why the age
 describe.runIf(canOpenTerminals())("at a terminal", () => {
   test("one line shows the path, the devices and the latest handshake", async () => {
     const { args, home, server } = served;
-    const program = `${process.execPath} ${join(ROOT, "dist/agent/underpass.js")}`;
+    const program = `${process.execPath} ${join(ROOT, "agent/bin/launch.js")}`;
     const command = `${program} ${args.join(" ")} --token-file ${join(home, "token")}`;
     const env = { HOME: home, ...FAST_CLOCK };
     await using agent = typeCommand(command, { cwd: home, env, atTerminal: true });
