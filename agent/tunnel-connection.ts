@@ -15,7 +15,7 @@ export const STOPPED_RETRY_MIN_MS = 4_000;
 export const STOPPED_RETRY_MAX_MS = 6_000;
 /** When an agent reconnects after a member of the organization ended its connection. */
 export const ENDED_RETRY_MIN_MS = 4_500;
-const ENDED_RETRY_MAX_MS = 5_500;
+export const ENDED_RETRY_MAX_MS = 5_500;
 
 export interface ConnectionOptions {
   server: URL;

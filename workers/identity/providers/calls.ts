@@ -9,7 +9,7 @@ import type { Env } from "../../env.ts";
 import { fetchConfiguredService } from "../../operator-network.ts";
 
 /** One call to a provider, its body included. */
-export const PROVIDER_CALL_MAX_MS = 10_000;
+const PROVIDER_CALL_MAX_MS = 10_000;
 export const PROVIDER_ANSWER_MAX_BYTES = 256 * 1024;
 
 /** Options for the calls of oauth4webapi. @param configured the URL in the settings. */
