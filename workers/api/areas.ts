@@ -38,6 +38,7 @@ import { tokens } from "./tokens/tokens.ts";
 import { agents } from "./tunnels/agents.ts";
 import { clientStreams } from "./tunnels/client-streams.ts";
 import { connections } from "./tunnels/connections.ts";
+import { diagnostics } from "./tunnels/diagnostics.ts";
 import { relayTickets } from "./tunnels/relay-tickets.ts";
 import { tunnels } from "./tunnels/tunnels.ts";
 import { incomingWebhooks } from "./webhooks/incoming-webhooks.ts";
@@ -142,6 +143,6 @@ export const AREAS: readonly Area[] = [
   {
     name: "Agents and relays",
     description: "What agents, clients of `underpass connect` and relays call.",
-    routers: [agents, clientStreams, relayTickets, relayLink],
+    routers: [agents, clientStreams, diagnostics, relayTickets, relayLink],
   },
 ];

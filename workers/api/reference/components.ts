@@ -118,6 +118,7 @@ import {
   Budget,
   BudgetResult,
 } from "../../../protocol/schemas/tokens.ts";
+import { PresentedToken } from "../../../protocol/schemas/tunnels/diagnostics.ts";
 import { Connection } from "../../../protocol/schemas/tunnels/connections.ts";
 import {
   CreateTunnel,
@@ -240,6 +241,7 @@ const COMPONENTS: Readonly<Record<string, ZodType>> = {
   MintMasterKey,
   MintProjectToken,
   Token,
+  PresentedToken,
   MintedToken,
   Budget,
   BudgetResult,

@@ -52,6 +52,7 @@ export const FIELDS: Readonly<Record<string, Field>> = {
   expiresAt: field("When the tunnel expires; null when it does not.", "2026-12-01T12:00:00.000Z"),
   "Token.expiresAt": field("Seconds since the epoch.", 1_798_804_800),
   "MintedToken.expiresAt": field("Seconds since the epoch.", 1_798_804_800),
+  "PresentedToken.expiresAt": field("Seconds since the epoch.", 1_798_804_800),
   issuedAt: field("Seconds since the epoch.", 1_796_212_800),
   lastSeenAt: field("When an agent last served the tunnel; null before the first time."),
   last_seen_at: field("When the agent last reported to the relay; null before the first time."),

@@ -231,7 +231,7 @@ export async function toMintedToken(
   };
 }
 
-function toToken(row: TokenRow, spentUsdCents = 0): Token {
+export function toToken(row: TokenRow, spentUsdCents = 0): Token {
   const { id, name, nonce, kind, tunnelQuota, bandwidthLimitMbps, allowedSubdomains } = row;
   const { projectSlug, monthlyBudgetUsdCents, issuedAt, expiresAt, revokedAt } = row;
   return {

@@ -76,7 +76,7 @@ export async function withdrawAdmission(env: Env, admission: AgentAdmission): Pr
 }
 
 const TOKEN_ERRORS = {
-  malformed: "the token is malformed",
+  malformed: "the token is unreadable",
   bad_signature: "the token was not signed by this server",
   expired: "the token has expired",
 } as const;
