@@ -6,7 +6,11 @@ import { OriginServer, type RequestReport } from "./origin/origin.ts";
 import type { HostMode } from "./host-header.ts";
 import type { Target } from "./target.ts";
 import type { TunnelSettings } from "./tunnel-options.ts";
-import { TunnelConnection, type ConnectionEventMap } from "./tunnel-connection.ts";
+import {
+  TunnelConnection,
+  type RejectionError,
+  type ConnectionEventMap,
+} from "./tunnel-connection.ts";
 
 export interface TunnelOptions {
   target: Target;
@@ -17,14 +21,19 @@ export interface TunnelOptions {
   settings: TunnelSettings;
 }
 
-interface TunnelEventMap extends ConnectionEventMap {
+export interface TunnelEventMap extends ConnectionEventMap {
   request: [request: RequestReport];
   notice: [message: string];
+  /** The function that answers requests threw, or its response's body failed. Without a listener it is printed. */
+  handlerError: [error: unknown];
+  /** The tunnel has ended: it was closed, or the server rejected it permanently, with this rejection. */
+  closed: [rejection: RejectionError | undefined];
 }
 
 export class HttpTunnel extends EventEmitter<TunnelEventMap> {
   readonly #origin: OriginServer;
   readonly #connection: TunnelConnection;
+  #isEnded = false;
 
   constructor(options: TunnelOptions) {
     super();
@@ -32,6 +41,9 @@ export class HttpTunnel extends EventEmitter<TunnelEventMap> {
     this.#origin = new OriginServer(target, options, {
       onRequestFinished: (request) => this.emit("request", request),
       onNotice: (message) => this.emit("notice", message),
+      onLocalError: (error) => {
+        if (!this.emit("handlerError", error)) console.error(error);
+      },
     });
     this.#connection = new TunnelConnection({
       ...options,
@@ -61,7 +73,15 @@ export class HttpTunnel extends EventEmitter<TunnelEventMap> {
   /** Ends the tunnel cleanly: requests in flight may finish, for up to `DRAIN_TIMEOUT_MS`. */
   async close(): Promise<void> {
     await this.#connection.close();
+    await this.#end();
+  }
+
+  /** Emits `closed` once, however often and for what reason the tunnel is ended. */
+  async #end(rejection?: RejectionError): Promise<void> {
+    if (this.#isEnded) return;
+    this.#isEnded = true;
     await this.#origin.close();
+    this.emit("closed", rejection);
   }
 
   #forwardEvents(): void {
@@ -77,8 +97,8 @@ export class HttpTunnel extends EventEmitter<TunnelEventMap> {
     connection.on("retrying", (reason, inMs) => this.emit("retrying", reason, inMs));
     connection.on("stopped", (explanation) => this.emit("stopped", explanation));
     connection.on("rejected", (rejection) => {
-      void this.#origin.close();
       this.emit("rejected", rejection);
+      void this.#end(rejection);
     });
   }
 }

@@ -1,4 +1,18 @@
 /** The local server that an agent forwards to, and the ways to write it on the command line. */
+import type { Dispatcher } from "undici";
+
+/** Where requests go: to the connections of a local server, or to code in this process. */
+export interface LocalDispatcher {
+  /** @throws when the request can't be sent; later failures are reported to the handler. */
+  dispatch(request: Dispatcher.DispatchOptions, handler: Dispatcher.DispatchHandler): unknown;
+  destroy(): Promise<void>;
+}
+
+/** What code in this process is told about its tunnel, and reports to it. */
+export interface LocalContext {
+  getPublicOrigin: () => string;
+  onError: (error: unknown) => void;
+}
 
 export interface Target {
   scheme: "http" | "https";
@@ -6,6 +20,8 @@ export interface Target {
   port: number;
   /** `http://localhost:3000`: as it is printed, and the only address that the agent connects to. */
   origin: string;
+  /** For a target that is code in this process: it has no address, and `origin` is only printed. */
+  createDispatcher?: (context: LocalContext) => LocalDispatcher;
 }
 
 /**
@@ -21,6 +37,17 @@ export function parseTarget(text: string): Target | null {
   const port = url.port === "" ? (scheme === "https" ? 443 : 80) : Number(url.port);
   if (port === 0) return null;
   return { scheme, host: url.hostname, port, origin: url.origin };
+}
+
+/**
+ * A target without an address. The API requires a port of every tunnel, for display: this one has the default of its scheme.
+ * @param name as it is printed.
+ */
+export function createLocalTarget(
+  name: string,
+  createDispatcher: (context: LocalContext) => LocalDispatcher,
+): Target {
+  return { scheme: "http", host: "localhost", port: 80, origin: name, createDispatcher };
 }
 
 function parseUrl(text: string): URL | null {

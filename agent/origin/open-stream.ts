@@ -15,7 +15,10 @@ export function openStream(
   head: string[],
   flags: number,
 ): Stream | null {
-  if (flags & FLAG.socket) return new WebSocketStream(origin, wire, id, head);
+  const isSocket = (flags & FLAG.socket) !== 0;
+  if (isSocket && origin.acceptsWebSockets) return new WebSocketStream(origin, wire, id, head);
   if (origin.isFull) return null;
+  // A target that accepts no WebSockets answers the handshake like any GET, and the tunnel forwards that as its refusal.
+  if (isSocket) return new HttpStream(origin, wire, id, head, flags | FLAG.end);
   return new HttpStream(origin, wire, id, head, flags);
 }

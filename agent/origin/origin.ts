@@ -3,7 +3,7 @@ import { connect as connectTcp } from "node:net";
 import { buildConnector, Pool, type Dispatcher } from "undici";
 import { ORIGIN_CONNECT_MAX_MS } from "../limits.ts";
 import { HostHeader, type HostMode } from "../host-header.ts";
-import { getAttemptMaxMs, getLookup, type Target } from "../target.ts";
+import { getAttemptMaxMs, getLookup, type LocalDispatcher, type Target } from "../target.ts";
 import { MINUTE_MS } from "../../shared/time.ts";
 import { readAfterFailedWrites } from "../../sockets/early-response.ts";
 
@@ -27,6 +27,8 @@ export interface OriginEvents {
   onRequestFinished(request: RequestReport): void;
   /** A message for the user. */
   onNotice(message: string): void;
+  /** A target without an address failed while it answered a request. */
+  onLocalError(error: unknown): void;
 }
 
 export class OriginServer {
@@ -35,7 +37,7 @@ export class OriginServer {
   readonly allowsInvalidCertificate: boolean;
   /** The tunnel's public origin; set by the first welcome. */
   publicOrigin = "";
-  readonly #pool: Pool;
+  readonly #dispatcher: LocalDispatcher;
   /** Requests that use a connection or wait for one to open. */
   #openRequests = 0;
   readonly #events: OriginEvents;
@@ -46,24 +48,26 @@ export class OriginServer {
     events: OriginEvents,
   ) {
     this.target = target;
-    this.hostHeader = new HostHeader(options.hostMode, target);
+    // Without an address there is no other host name to send.
+    const hostMode = target.createDispatcher ? "preserve" : options.hostMode;
+    this.hostHeader = new HostHeader(hostMode, target);
     this.allowsInvalidCertificate = options.insecureUpstream;
     this.#events = events;
-    this.#pool = new Pool(target.origin, {
-      connections: ORIGIN_CONNECTIONS_MAX,
-      pipelining: 1,
-      headersTimeout: ORIGIN_RESPONSE_MAX_MS,
-      // A stream may be silent for as long as both ends keep it open.
-      bodyTimeout: 0,
-      maxHeaderSize: ORIGIN_HEADERS_MAX_BYTES,
-      allowH2: false,
-      connect: buildOriginConnector(target, options.insecureUpstream),
-    });
+    this.#dispatcher = target.createDispatcher
+      ? target.createDispatcher({
+          getPublicOrigin: () => this.publicOrigin,
+          onError: (error) => events.onLocalError(error),
+        })
+      : createPool(target, options.insecureUpstream);
   }
 
   /** Whether all connections are in use. A request would wait in the pool, without a limit and without an error. */
   get isFull(): boolean {
     return this.#openRequests >= ORIGIN_CONNECTIONS_MAX;
+  }
+
+  get acceptsWebSockets(): boolean {
+    return this.target.createDispatcher === undefined;
   }
 
   dispatch(options: Dispatcher.DispatchOptions, handler: Dispatcher.DispatchHandler): void {
@@ -74,7 +78,7 @@ export class OriginServer {
     };
     this.#openRequests += 1;
     try {
-      this.#pool.dispatch(options, {
+      this.#dispatcher.dispatch(options, {
         ...handler,
         onComplete(trailers) {
           end();
@@ -101,6 +105,7 @@ export class OriginServer {
 
   /** Whether the local server accepts connections now. */
   isListening(): Promise<boolean> {
+    if (this.target.createDispatcher) return Promise.resolve(true);
     const { host, port } = this.target;
     return new Promise((resolve) => {
       const socket = connectTcp({
@@ -122,8 +127,21 @@ export class OriginServer {
   }
 
   async close(): Promise<void> {
-    await this.#pool.destroy();
+    await this.#dispatcher.destroy();
   }
+}
+
+function createPool(target: Target, insecureUpstream: boolean): Pool {
+  return new Pool(target.origin, {
+    connections: ORIGIN_CONNECTIONS_MAX,
+    pipelining: 1,
+    headersTimeout: ORIGIN_RESPONSE_MAX_MS,
+    // A stream may be silent for as long as both ends keep it open.
+    bodyTimeout: 0,
+    maxHeaderSize: ORIGIN_HEADERS_MAX_BYTES,
+    allowH2: false,
+    connect: buildOriginConnector(target, insecureUpstream),
+  });
 }
 
 function buildOriginConnector(target: Target, insecureUpstream: boolean): buildConnector.connector {

@@ -11,11 +11,11 @@ const WAIT_MAX_MS = 60_000;
 
 export async function benchConnections(stack: BenchServer): Promise<Row[]> {
   const token = await mintToken(stack, { tunnelQuota: AGENTS });
-  const target = `127.0.0.1:${stack.origin.port}`;
+  const origin = `127.0.0.1:${stack.origin.port}`;
   const agents: ExposedTunnel[] = [];
   const startedAt = performance.now();
   await runConcurrently(AGENTS, async () => {
-    agents.push(await expose({ target, server: stack.server.url, token }));
+    agents.push(await expose({ origin, server: stack.server.url, token }));
   });
   const admittedMs = performance.now() - startedAt;
   // The agent of the stack is listed as well.

@@ -17,9 +17,9 @@ export async function benchIdle(stack: BenchServer): Promise<Row[]> {
   const startedAt = performance.now();
   const token = await mintToken(stack, { tunnelQuota: TUNNELS });
   const tunnels: ExposedTunnel[] = [];
-  const target = `127.0.0.1:${stack.origin.port}`;
+  const origin = `127.0.0.1:${stack.origin.port}`;
   await runConcurrently(TUNNELS, async () => {
-    tunnels.push(await expose({ target, server: stack.server.url, token }));
+    tunnels.push(await expose({ origin, server: stack.server.url, token }));
   });
   const seconds = (performance.now() - startedAt) / 1000;
   // An idle object is evicted after ten seconds.
