@@ -52,11 +52,13 @@ export interface ExposedTunnel extends AsyncDisposable {
    * Emits, with typed arguments:
    *
    * - `request`: a request has ended; `problem` says why the local server did not answer.
+   * - `streamOpened` and `streamClosed`: a WebSocket or an event stream; its counts grow while it is open.
    * - `disconnected`, `retrying` and `reconnected`: the agent reconnects without giving up.
    * - `stopped`: the tunnel's owner stopped it; it continues when it is started again.
    * - `rejected`: the server rejected the tunnel permanently.
    * - `closed`: the tunnel has ended, after `close()`, the signal or a rejection; nothing follows.
    * - `handlerError`: the function `fetch` threw; without a listener the error is printed.
+   * - `latency`: how many milliseconds the server took to answer the latest heartbeat.
    * - `notice`: a message for the developer.
    */
   readonly events: HttpTunnel;

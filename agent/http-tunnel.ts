@@ -23,6 +23,9 @@ export interface TunnelOptions {
 
 export interface TunnelEventMap extends ConnectionEventMap {
   request: [request: RequestReport];
+  /** A WebSocket was accepted, or an event stream began. */
+  streamOpened: [request: RequestReport];
+  streamClosed: [request: RequestReport];
   notice: [message: string];
   /** The function that answers requests threw, or its response's body failed. Without a listener it is printed. */
   handlerError: [error: unknown];
@@ -40,6 +43,8 @@ export class HttpTunnel extends EventEmitter<TunnelEventMap> {
     const { target } = options;
     this.#origin = new OriginServer(target, options, {
       onRequestFinished: (request) => this.emit("request", request),
+      onStreamOpened: (request) => this.emit("streamOpened", request),
+      onStreamClosed: (request) => this.emit("streamClosed", request),
       onNotice: (message) => this.emit("notice", message),
       onLocalError: (error) => {
         if (!this.emit("handlerError", error)) console.error(error);
@@ -95,6 +100,7 @@ export class HttpTunnel extends EventEmitter<TunnelEventMap> {
     connection.on("reconnected", (welcome) => this.emit("reconnected", welcome));
     connection.on("disconnected", (reason) => this.emit("disconnected", reason));
     connection.on("retrying", (reason, inMs) => this.emit("retrying", reason, inMs));
+    connection.on("latency", (ms) => this.emit("latency", ms));
     connection.on("stopped", (explanation) => this.emit("stopped", explanation));
     connection.on("rejected", (rejection) => {
       this.emit("rejected", rejection);

@@ -50,6 +50,8 @@ export interface ConnectionEventMap {
   /** The tunnel's owner stopped it: the agent waits until it is started again. */
   stopped: [explanation: string];
   rejected: [rejection: RejectionError];
+  /** How long the latest heartbeat took to the server and back, in milliseconds. */
+  latency: [ms: number];
 }
 
 export class TunnelConnection extends EventEmitter<ConnectionEventMap> {
@@ -96,6 +98,7 @@ export class TunnelConnection extends EventEmitter<ConnectionEventMap> {
       openStream: (from, id, opening) =>
         from === this.#drainingWire ? null : openStream(from, id, opening),
       onGoingAway: (reason) => this.#handleGoingAway(reason),
+      onLatency: (ms) => this.emit("latency", ms),
       onClose: (code, reason) => this.#handleClose(wire, code, reason),
     });
     this.#wire = wire;

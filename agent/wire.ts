@@ -11,6 +11,7 @@ import {
   FrameWriter,
   parseJsonPayload,
   PING,
+  PONG,
   PROTOCOL_VERSION,
   readFrames,
   parseRequestHead,
@@ -61,6 +62,8 @@ export interface WireEvents {
   openStream: StreamOpener;
   /** The server asks for a reconnect once the streams in flight have ended. */
   onGoingAway(reason: string): void;
+  /** @param ms how long a heartbeat took to the server and back. */
+  onLatency(ms: number): void;
   onClose(code: number, reason: string): void;
 }
 
@@ -78,6 +81,8 @@ export class Wire {
   #flushedAtMs = 0;
   #receivedAtMs = Date.now();
   #pingedAtMs = Date.now();
+  /** When the heartbeat was sent that is not yet answered, on the clock of `performance.now()`. */
+  #unansweredAtMs: number | undefined;
   #isWelcomed = false;
   #problem = "";
 
@@ -178,7 +183,7 @@ export class Wire {
 
   #receive(data: RawData, isBinary: boolean): void {
     this.#receivedAtMs = Date.now();
-    if (!isBinary) return;
+    if (!isBinary) return this.#receiveText(data);
     collectAfterTransfer((data as Buffer).byteLength);
     if (!readFrames(data as Buffer, (frame) => this.#deliver(frame)))
       this.#violation("unreadable frame");
@@ -224,6 +229,15 @@ export class Wire {
       Math.min(connectionWindow, CONNECTION_WINDOW_BYTES),
     );
     this.#events.onWelcome(welcome.data);
+    // At once, because the latency is shown to a person.
+    this.#sendPing();
+  }
+
+  #receiveText(data: RawData): void {
+    if (this.#unansweredAtMs === undefined || (data as Buffer).toString("latin1") !== PONG) return;
+    const ms = performance.now() - this.#unansweredAtMs;
+    this.#unansweredAtMs = undefined;
+    this.#events.onLatency(ms);
   }
 
   #receiveStreamRequest(frame: Frame): void {
@@ -251,9 +265,15 @@ export class Wire {
   #beat(): void {
     const now = Date.now();
     if (now - this.#receivedAtMs > HEARTBEAT_TIMEOUT_MS) return this.terminate();
-    if (now - this.#pingedAtMs < HEARTBEAT_INTERVAL_MS) return;
-    this.#pingedAtMs = now;
-    if (this.#socket.readyState === WebSocket.OPEN) this.#socket.send(PING);
+    if (now - this.#pingedAtMs >= HEARTBEAT_INTERVAL_MS) this.#sendPing();
+  }
+
+  #sendPing(): void {
+    this.#pingedAtMs = Date.now();
+    if (this.#socket.readyState !== WebSocket.OPEN) return;
+    // An answer belongs to the oldest heartbeat that has none.
+    this.#unansweredAtMs ??= performance.now();
+    this.#socket.send(PING);
   }
 
   #closed(code: number, reason: string): void {

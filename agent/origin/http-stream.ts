@@ -4,7 +4,7 @@ import { FLAG, FRAME, RESET, type Frame, type ResetCode } from "../../protocol/w
 import { FRAME_DATA_MAX_BYTES } from "../../protocol/limits.ts";
 import type { Stream, Wire } from "../wire.ts";
 import { toResponsePairs, utf8ToLatin1 } from "./header-bytes.ts";
-import type { OriginServer } from "./origin.ts";
+import type { OriginServer, RequestReport } from "./origin.ts";
 import { RequestBody } from "./request-body.ts";
 
 /**
@@ -24,18 +24,17 @@ export class HttpStream implements Stream {
   readonly #wire: Wire;
   readonly #id: number;
   readonly #origin: OriginServer;
-  readonly #method: string;
-  readonly #requestTarget: string;
+  readonly #report: RequestReport;
   readonly #requestPairs: string[];
   readonly #startedAtMs = performance.now();
   /** null when the request has no body. */
   readonly #body: RequestBody | null;
   #phase: Phase = "awaiting";
   #attempts = 0;
+  /** While an event stream is open. */
+  #isEventStream = false;
   #abortRequest: ((reason?: Error) => void) | undefined;
   #resumeResponse: (() => void) | undefined;
-  /** Of the response; 0 in the phase `awaiting`. */
-  #status = 0;
   /** The response's headers in the phase `held`. */
   #heldPairs: string[] = [];
   /** The part of the response that the tunnel has no credit for yet. */
@@ -46,8 +45,7 @@ export class HttpStream implements Stream {
     this.#origin = origin;
     this.#wire = wire;
     this.#id = id;
-    this.#method = method;
-    this.#requestTarget = utf8ToLatin1(target);
+    this.#report = origin.createReport("request", method, utf8ToLatin1(target));
     this.#requestPairs = pairs;
     this.#body = flags & FLAG.end ? null : new RequestBody((bytes) => this.#sendCredit(bytes));
   }
@@ -61,6 +59,7 @@ export class HttpStream implements Stream {
   receive(frame: Frame): void {
     if (frame.type !== FRAME.data || !this.#body) return;
     const isLast = (frame.flags & FLAG.end) !== 0;
+    this.#report.bytesIn += frame.payload.byteLength;
     if (this.#body.receive(frame.payload, isLast)) return;
     this.#fail(RESET.protocolError, "the request body exceeds its window");
   }
@@ -69,6 +68,7 @@ export class HttpStream implements Stream {
     this.#phase = "ended";
     this.#abortRequest?.(new Error("the visitor left"));
     this.#body?.destroy();
+    this.#closeStream();
   }
 
   // ── Request ──
@@ -79,8 +79,8 @@ export class HttpStream implements Stream {
     this.#origin.hostHeader.rewriteRequest(pairs);
     for (let i = 1; i < pairs.length; i += 2) pairs[i] = utf8ToLatin1(pairs[i]!);
     const options: Dispatcher.DispatchOptions = {
-      path: this.#requestTarget,
-      method: this.#method,
+      path: this.#report.path,
+      method: this.#report.method,
       headers: pairs,
       body: this.#body?.stream ?? null,
       // The tunnel decides which requests are sent again; undici must not do it by itself.
@@ -116,7 +116,7 @@ export class HttpStream implements Stream {
   #onHeaders(status: number, rawHeaders: Buffer[], resume: () => void): boolean {
     if (status < 200) return true; // Interim responses (1xx) are not forwarded.
     this.#resumeResponse = resume;
-    this.#status = status;
+    this.#report.status = status;
     const pairs = toResponsePairs(rawHeaders);
     if (status > 599) {
       this.#fail(RESET.originFailed, `the local server sent the invalid status ${status}`);
@@ -134,9 +134,12 @@ export class HttpStream implements Stream {
   #sendHead(pairs: string[]): void {
     this.#phase = "responding";
     this.#origin.hostHeader.rewriteResponse(pairs, this.#origin.publicOrigin);
-    this.#wire.send((writer) =>
-      writer.writeJson(FRAME.response, 0, this.#id, [this.#status, ...pairs]),
-    );
+    const { status } = this.#report;
+    this.#wire.send((writer) => writer.writeJson(FRAME.response, 0, this.#id, [status, ...pairs]));
+    if (!isEventStream(pairs)) return;
+    this.#isEventStream = true;
+    this.#report.kind = "events";
+    this.#origin.reportOpenStream(this.#report);
   }
 
   /** @returns false when the local server must pause. */
@@ -182,6 +185,7 @@ export class HttpStream implements Stream {
       }
       const part = rest.subarray(0, Math.min(available, FRAME_DATA_MAX_BYTES));
       this.#wire.windows.recordSent(this.#id, part.byteLength);
+      this.#report.bytesOut += part.byteLength;
       this.#wire.send((writer) => writer.writeBytes(FRAME.data, 0, this.#id, part));
       rest = rest.subarray(part.byteLength);
     }
@@ -211,7 +215,7 @@ export class HttpStream implements Stream {
     }
     const abort = this.#abortRequest;
     this.#phase = "awaiting";
-    this.#status = 0;
+    this.#report.status = 0;
     this.#abortRequest = undefined;
     abort?.(new Error(RETRIED_WITH_LOCAL_NAME));
     this.#origin.notify(
@@ -226,7 +230,7 @@ export class HttpStream implements Stream {
     const isUnanswered = this.#phase === "awaiting";
     // The local server closed a kept-alive connection just as the request was sent on it.
     const wasStale = isUnanswered && error.code === "UND_ERR_SOCKET" && this.#attempts === 1;
-    if (wasStale && !this.#body && isSafe(this.#method)) return this.#dispatch();
+    if (wasStale && !this.#body && isSafe(this.#report.method)) return this.#dispatch();
     this.#fail(isUnanswered ? toResetCode(error) : RESET.originFailed, formatErrors(error));
   }
 
@@ -239,7 +243,7 @@ export class HttpStream implements Stream {
     );
     this.#wire.windows.end(this.#id);
     this.#wire.finish(this.#id);
-    this.#report(this.#status);
+    this.#reportEnd(this.#report.status);
   }
 
   #fail(code: ResetCode, reason: string): void {
@@ -248,18 +252,34 @@ export class HttpStream implements Stream {
     this.#wire.reset(this.#id, code, reason);
     this.#abortRequest?.(new Error(reason));
     this.#body?.destroy();
-    this.#report(code === RESET.originTimeout ? 504 : 502, reason);
+    this.#reportEnd(code === RESET.originTimeout ? 504 : 502, reason);
   }
 
-  #report(status: number, problem?: string): void {
-    this.#origin.reportRequest({
-      method: this.#method,
-      path: this.#requestTarget,
-      status,
-      durationMs: Math.round((performance.now() - this.#startedAtMs) * 10) / 10,
-      problem,
-    });
+  #reportEnd(status: number, problem?: string): void {
+    const report = this.#report;
+    report.status = status;
+    report.durationMs = Math.round((performance.now() - this.#startedAtMs) * 10) / 10;
+    report.problem = problem;
+    this.#closeStream();
+    this.#origin.reportRequest(report);
   }
+
+  #closeStream(): void {
+    if (this.#isEventStream) this.#origin.reportClosedStream(this.#report);
+    this.#isEventStream = false;
+  }
+}
+
+const CONTENT_TYPE = "content-type";
+
+function isEventStream(pairs: string[]): boolean {
+  for (let i = 0; i < pairs.length; i += 2) {
+    const name = pairs[i]!;
+    // Most names have another length, which is quicker to compare.
+    if (name.length !== CONTENT_TYPE.length || name.toLowerCase() !== CONTENT_TYPE) continue;
+    return /^text\/event-stream\b/i.test(pairs[i + 1]!);
+  }
+  return false;
 }
 
 /** RFC 9110 §9.2.1: these change nothing at the server, however often they are sent. */

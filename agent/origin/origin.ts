@@ -14,17 +14,35 @@ export const ORIGIN_CONNECTIONS_MAX = 1_024;
 /** All header lines of a response together: the limit of the Workers platform. */
 const ORIGIN_HEADERS_MAX_BYTES = 128 * 1024;
 
+/** A WebSocket and an event stream stay open after the head of the response. */
+export type RequestKind = "request" | "events" | "websocket";
+
+/** A visitor's request. The byte and message counts of a stream grow until it is closed. */
 export interface RequestReport {
-  method: string;
-  path: string;
+  /** The request's number at this agent. */
+  readonly id: number;
+  kind: RequestKind;
+  readonly method: string;
+  readonly path: string;
+  /** 0 until the local server has answered. */
   status: number;
+  /** Until the end of the response, or until a WebSocket was accepted. */
   durationMs: number;
   /** Why the local server did not answer. */
   problem: string | undefined;
+  /** Bytes of the visitor's body or messages. */
+  bytesIn: number;
+  /** Bytes of the local server's body or messages. */
+  bytesOut: number;
+  /** WebSocket messages of both sides; 0 for everything else. */
+  messages: number;
 }
 
 export interface OriginEvents {
   onRequestFinished(request: RequestReport): void;
+  /** A WebSocket was accepted, or an event stream began. */
+  onStreamOpened(request: RequestReport): void;
+  onStreamClosed(request: RequestReport): void;
   /** A message for the user. */
   onNotice(message: string): void;
   /** A target without an address failed while it answered a request. */
@@ -40,6 +58,7 @@ export class OriginServer {
   readonly #dispatcher: LocalDispatcher;
   /** Requests that use a connection or wait for one to open. */
   #openRequests = 0;
+  #reports = 0;
   readonly #events: OriginEvents;
 
   constructor(
@@ -95,8 +114,32 @@ export class OriginServer {
     }
   }
 
+  createReport(kind: RequestKind, method: string, path: string): RequestReport {
+    this.#reports += 1;
+    return {
+      id: this.#reports,
+      kind,
+      method,
+      path,
+      status: 0,
+      durationMs: 0,
+      problem: undefined,
+      bytesIn: 0,
+      bytesOut: 0,
+      messages: 0,
+    };
+  }
+
   reportRequest(request: RequestReport): void {
     this.#events.onRequestFinished(request);
+  }
+
+  reportOpenStream(request: RequestReport): void {
+    this.#events.onStreamOpened(request);
+  }
+
+  reportClosedStream(request: RequestReport): void {
+    this.#events.onStreamClosed(request);
   }
 
   notify(message: string): void {

@@ -15,7 +15,7 @@ import { ORIGIN_CONNECT_MAX_MS } from "../limits.ts";
 import { getLookup } from "../target.ts";
 import type { Stream, Wire } from "../wire.ts";
 import { utf8ToLatin1, toResponsePairs } from "./header-bytes.ts";
-import type { OriginServer } from "./origin.ts";
+import type { OriginServer, RequestReport } from "./origin.ts";
 import { headerPairs } from "../../shared/raw-headers.ts";
 
 /** Headers of the agent's own handshake, which the library writes and checks. */
@@ -42,7 +42,7 @@ export class WebSocketStream implements Stream {
   readonly #origin: OriginServer;
   readonly #wire: Wire;
   readonly #id: number;
-  readonly #requestTarget: string;
+  readonly #report: RequestReport;
   readonly #pairs: string[];
   /** Set by `start`. */
   #socket!: WebSocket;
@@ -58,7 +58,7 @@ export class WebSocketStream implements Stream {
     this.#origin = origin;
     this.#wire = wire;
     this.#id = id;
-    this.#requestTarget = utf8ToLatin1(target);
+    this.#report = origin.createReport("websocket", "GET", utf8ToLatin1(target));
     origin.hostHeader.rewriteRequest(pairs);
     this.#pairs = pairs;
   }
@@ -79,6 +79,7 @@ export class WebSocketStream implements Stream {
     if (frame.type !== FRAME.text && frame.type !== FRAME.binary) return;
     if (this.#socket.readyState !== WebSocket.OPEN) return;
     const { byteLength } = frame.payload;
+    this.#count("bytesIn", byteLength, !(frame.flags & FLAG.more));
     // Parts of a message are forwarded as parts, and never assembled here.
     const options = { binary: frame.type === FRAME.binary, fin: !(frame.flags & FLAG.more) };
     this.#socket.send(frame.payload, options, () => {
@@ -88,7 +89,7 @@ export class WebSocketStream implements Stream {
   }
 
   abort(): void {
-    this.#isEnded = true;
+    this.#end();
     this.#socket.terminate();
   }
 
@@ -107,7 +108,7 @@ export class WebSocketStream implements Stream {
       // The library would normalize the target as a URL; the local server must receive it unchanged.
       finishRequest: (request) => {
         try {
-          request.path = this.#requestTarget;
+          request.path = this.#report.path;
           request.end();
         } catch (error) {
           // HTTP does not allow this target. An exception here would leave the handshake open.
@@ -130,7 +131,8 @@ export class WebSocketStream implements Stream {
     const pairs = this.#toPairs(response);
     this.#isAccepted = true;
     this.#wire.send((writer) => writer.writeJson(FRAME.response, 0, this.#id, [101, ...pairs]));
-    this.#report(101);
+    this.#reportAnswer(101);
+    this.#origin.reportOpenStream(this.#report);
   }
 
   /** Forwards the local server's response to a refused handshake. */
@@ -149,7 +151,7 @@ export class WebSocketStream implements Stream {
       this.#wire.send((w) => w.writeBytes(FRAME.data, FLAG.end, this.#id, new Uint8Array()));
       this.#finish();
     });
-    this.#report(status);
+    this.#reportAnswer(status);
   }
 
   #toPairs(response: IncomingMessage): string[] {
@@ -182,6 +184,7 @@ export class WebSocketStream implements Stream {
       const flags = next.rest.byteLength > 0 ? FLAG.more : 0;
       this.#wire.windows.recordSent(this.#id, part.byteLength);
       this.#wire.send((writer) => writer.writeBytes(type, flags, this.#id, part));
+      this.#count("bytesOut", part.byteLength, flags === 0);
       if (flags === 0) this.#backlog.shift();
     }
     if (this.#closing) this.#sendClose(this.#closing);
@@ -238,25 +241,32 @@ export class WebSocketStream implements Stream {
   }
 
   #fail(code: ResetCode, reason: string): void {
-    this.#isEnded = true;
+    this.#end();
     this.#wire.reset(this.#id, code, reason);
-    this.#report(502, reason);
+    this.#reportAnswer(502, reason);
   }
 
   #finish(): void {
-    this.#isEnded = true;
+    this.#end();
     this.#wire.windows.drop(this.#id);
     this.#wire.finish(this.#id);
   }
 
-  #report(status: number, problem?: string): void {
-    this.#origin.reportRequest({
-      method: "GET",
-      path: this.#requestTarget,
-      status,
-      durationMs: Math.round((performance.now() - this.#startedAtMs) * 10) / 10,
-      problem,
-    });
+  #end(): void {
+    if (this.#isAccepted && !this.#isEnded) this.#origin.reportClosedStream(this.#report);
+    this.#isEnded = true;
+  }
+
+  #count(side: "bytesIn" | "bytesOut", bytes: number, isEndOfMessage: boolean): void {
+    this.#report[side] += bytes;
+    if (isEndOfMessage) this.#report.messages += 1;
+  }
+
+  #reportAnswer(status: number, problem?: string): void {
+    this.#report.status = status;
+    this.#report.durationMs = Math.round((performance.now() - this.#startedAtMs) * 10) / 10;
+    this.#report.problem = problem;
+    this.#origin.reportRequest(this.#report);
   }
 }
 
