@@ -1,18 +1,26 @@
 /** Command-line options. Each is also an environment variable: `--token-file` is `UNDERPASS_TOKEN_FILE`. */
 import { parseArgs } from "node:util";
+import { formatSuggestion } from "./cli/suggestion.ts";
 
 /** The command was called with wrong arguments: exit code 2. */
 export class UsageError extends Error {
   override name = "UsageError";
 }
 
-/** One row of a command's table of options, from which parsing, validation and help text derive. */
+/** What a shell offers for a value: names of files or directories, or these words. */
+export type ValueCompletion = "file" | "directory" | readonly string[];
+
+/** One row of a command's table of options, from which parsing, validation, help and completion derive. */
 export interface OptionSpec {
   /** A `list` may be repeated; in the environment its values are separated by commas. */
   kind: "text" | "flag" | "list";
   help: string;
   /** The placeholder of the value in the help text. */
   value?: string;
+  /** All values that are accepted. */
+  choices?: readonly string[];
+  /** What completion offers for a value that is not limited to `choices`. */
+  complete?: ValueCompletion;
   /**
    * Validates one value and converts it; without it the value stays text.
    * @param option `--ttl`, for the message. @throws UsageError
@@ -20,7 +28,9 @@ export interface OptionSpec {
   parse?(this: void, text: string, option: string): unknown;
 }
 
-export type OptionValues<Specs extends Record<string, OptionSpec>> = {
+export type OptionSpecs = Record<string, OptionSpec>;
+
+export type OptionValues<Specs extends OptionSpecs> = {
   [Name in keyof Specs]: OptionValue<Specs[Name]>;
 };
 type OptionValue<Spec extends OptionSpec> = Spec["kind"] extends "flag"
@@ -32,35 +42,31 @@ type ParsedText<Spec extends OptionSpec> = Spec extends {
   parse: (text: string, option: string) => infer Value;
 }
   ? Value
-  : string;
+  : Spec extends { choices: readonly (infer Choice)[] }
+    ? Choice
+    : string;
 
 /** @throws UsageError for an unknown option, and for one whose value is missing or not valid. */
-export function parseOptions<Specs extends Record<string, OptionSpec>>(
+export function parseOptions<Specs extends OptionSpecs>(
   args: string[],
   specs: Specs,
 ): { values: OptionValues<Specs>; positionals: string[] } {
-  const options = Object.fromEntries(
-    Object.entries(specs).map(([name, { kind }]) => [
-      name,
-      {
-        type: kind === "flag" ? ("boolean" as const) : ("string" as const),
-        multiple: kind === "list",
-      },
-    ]),
-  );
-  let parsed: { values: Record<string, unknown>; positionals: string[] };
-  try {
-    parsed = parseArgs({ args, options, allowPositionals: true });
-  } catch (error) {
-    throw new UsageError((error as Error).message.split(". To specify")[0]);
-  }
-  const values = Object.fromEntries(
-    Object.entries(specs).map(([name, spec]) => [
-      name,
-      parseValue(name, spec, parsed.values[name] ?? readEnvironment(name, spec)),
-    ]),
-  );
-  return { values: values as OptionValues<Specs>, positionals: parsed.positionals };
+  const { given, positionals } = readArguments(args, specs);
+  const values = Object.entries(specs).map(([name, spec]) => {
+    const texts = given.get(name);
+    if (texts !== undefined) return [name, parseValue(spec, texts, `--${name}`)];
+    const variable = getVariable(name);
+    return [name, parseValue(spec, readEnvironment(variable, spec), variable)];
+  });
+  return { values: Object.fromEntries(values) as OptionValues<Specs>, positionals };
+}
+
+/** Finds the arguments that are not options. Unlike `parseOptions`, it accepts unknown options, as flags. */
+export function findPositionals(
+  args: string[],
+  specs: OptionSpecs,
+): { value: string; index: number }[] {
+  return tokenize(args, specs).filter((token) => token.kind === "positional");
 }
 
 /** The argument of a command that takes one. @throws UsageError with `missing` when there is none. */
@@ -76,40 +82,83 @@ export function rejectExtraArguments(extra: string[]): void {
   if (extra.length > 0) throw new UsageError(`unexpected argument: ${extra[0]}`);
 }
 
-export function formatHelp(specs: Record<string, OptionSpec>): string {
-  const rows = Object.entries(specs).map(([name, spec]) => {
-    const value = spec.kind === "flag" ? "" : ` ${spec.value ?? "VALUE"}`;
-    return [`  --${name}${value}`, spec.help] as const;
-  });
-  return formatColumns(rows);
+/** @returns the name of the environment variable that sets the option. */
+function getVariable(name: string): string {
+  return `UNDERPASS_${name.toUpperCase().replaceAll("-", "_")}`;
 }
 
-export function formatColumns(rows: (readonly [left: string, right: string])[]): string {
-  const width = Math.max(...rows.map(([left]) => left.length)) + 2;
-  return rows.map(([left, right]) => left.padEnd(width) + right).join("\n");
+function tokenize(args: string[], specs: OptionSpecs) {
+  const options = Object.fromEntries(
+    Object.entries(specs).map(([name, { kind }]) => [
+      name,
+      { type: kind === "flag" ? ("boolean" as const) : ("string" as const) },
+    ]),
+  );
+  // Not strict: the errors of `parseArgs` are sentences of their own, without suggestions.
+  return parseArgs({ args, options, strict: false, allowPositionals: true, tokens: true }).tokens;
 }
 
-function parseValue(name: string, spec: OptionSpec, value: unknown): unknown {
-  const parse = (text: string): unknown => spec.parse?.(text, `--${name}`) ?? text;
-  switch (spec.kind) {
-    case "flag":
-      return value === true;
-    case "list":
-      return ((value ?? []) as string[]).map(parse);
-    case "text":
-      return value === undefined ? undefined : parse(value as string);
+/** @returns the texts given for each option; a flag has none. */
+function readArguments(
+  args: string[],
+  specs: OptionSpecs,
+): { given: Map<string, string[]>; positionals: string[] } {
+  const given = new Map<string, string[]>();
+  for (const token of tokenize(args, specs)) {
+    if (token.kind !== "option") continue;
+    const { name, rawName, value, inlineValue } = token;
+    const spec = Object.hasOwn(specs, name) && rawName.startsWith("--") ? specs[name] : undefined;
+    if (!spec) {
+      const suggestion = formatSuggestion(
+        rawName,
+        Object.keys(specs).map((known) => `--${known}`),
+      );
+      throw new UsageError(`unknown option: ${rawName}${suggestion}`);
+    }
+    if (spec.kind === "flag") {
+      if (value !== undefined) throw new UsageError(`${rawName} takes no value`);
+      given.set(name, []);
+      continue;
+    }
+    if (value === undefined || (!inlineValue && /^-./.test(value))) {
+      const example = `${rawName}=${spec.value ?? "VALUE"}`;
+      throw new UsageError(`the value of ${rawName} is missing; for example: ${example}`);
+    }
+    const earlier = spec.kind === "list" ? (given.get(name) ?? []) : [];
+    given.set(name, [...earlier, value]);
   }
+  return { given, positionals: findPositionals(args, specs).map(({ value }) => value) };
 }
 
-function readEnvironment(name: string, spec: OptionSpec): string | string[] | boolean | undefined {
-  const value = process.env[`UNDERPASS_${name.toUpperCase().replaceAll("-", "_")}`];
+/** @param texts undefined when the option is not given. @param source where they come from, for messages. */
+function parseValue(spec: OptionSpec, texts: string[] | undefined, source: string): unknown {
+  if (spec.kind === "flag") return texts !== undefined;
+  const values = (texts ?? []).map((text) => {
+    if (spec.choices && !spec.choices.includes(text)) {
+      const suggestion = formatSuggestion(text, spec.choices);
+      const choices = formatChoices(spec.choices);
+      throw new UsageError(`${source} must be ${choices}, not ${text}${suggestion}`);
+    }
+    return spec.parse?.(text, source) ?? text;
+  });
+  return spec.kind === "list" ? values : values[0];
+}
+
+/** @returns `a, b or c`. */
+export function formatChoices(choices: readonly string[]): string {
+  if (choices.length < 2) return choices.join();
+  return `${choices.slice(0, -1).join(", ")} or ${choices.at(-1)}`;
+}
+
+function readEnvironment(variable: string, spec: OptionSpec): string[] | undefined {
+  const value = process.env[variable];
   if (value === undefined || value === "") return undefined;
   switch (spec.kind) {
     case "text":
-      return value;
+      return [value];
     case "list":
       return value.split(",").map((part) => part.trim());
     case "flag":
-      return value === "1" || value === "true";
+      return value === "1" || value === "true" ? [] : undefined;
   }
 }

@@ -1,62 +1,34 @@
 #!/usr/bin/env node
 /** The command `underpass`. */
 import { setFlagsFromString } from "node:v8";
-import type { Command } from "../commands/command.ts";
-import { connectCommand } from "../commands/connect.ts";
-import { httpCommand } from "../commands/http.ts";
-import { loginCommand } from "../commands/login.ts";
-import { tcpCommand } from "../commands/tcp.ts";
-import { vpnCommand } from "../commands/vpn.ts";
-import { webhooksCommand } from "../commands/webhooks.ts";
-import { formatColumns, formatHelp, UsageError } from "../options.ts";
-import { SettingsError } from "../settings.ts";
-import { SERVICE_VERSION } from "../../protocol/version.ts";
+import { formatCommandHelp, formatOverview } from "../cli/help.ts";
+import { findCommand, runCommandLine } from "../cli/run-command-line.ts";
+import { UsageError } from "../options.ts";
 
-/** In the order of the help text. */
-const COMMANDS: Record<string, Command> = {
-  http: httpCommand,
-  tcp: tcpCommand,
-  connect: connectCommand,
-  webhooks: webhooksCommand,
-  vpn: vpnCommand,
-  login: loginCommand,
-};
-
-function formatCommands(): string {
-  const usage = Object.values(COMMANDS).flatMap((command) => command.usage);
-  const rows = [...usage, ["version", "print the version"] as const];
-  const options = Object.entries(COMMANDS).map(
-    ([name, command]) => `Options of ${name}:\n${formatHelp(command.options)}\n`,
-  );
-  return [
-    "underpass gives a port on this machine a public URL.\n",
-    `${formatColumns(rows.map(([call, summary]) => [`  underpass ${call}`, summary]))}\n`,
-    "Each option can also be set in the environment: --token-file is UNDERPASS_TOKEN_FILE.\n",
-    ...options,
-  ].join("\n");
+async function main(args: string[]): Promise<number> {
+  const [name] = args;
+  const options = args.slice(0, args.includes("--") ? args.indexOf("--") : undefined);
+  if (name === undefined) {
+    process.stderr.write(formatOverview(process.stderr.columns));
+    return 2;
+  }
+  if (name === "--version" || name === "-v") return runCommandLine(["version"]);
+  const isHelp = name === "help" || options.includes("--help") || options.includes("-h");
+  if (!isHelp) return runCommandLine(args);
+  const rest = args.filter((argument) => !["--help", "-h"].includes(argument));
+  printHelp(name === "help" ? rest.slice(1) : rest);
+  return 0;
 }
 
-async function main([name, ...args]: string[]): Promise<number> {
-  if (args.includes("--help") || args.includes("-h")) name = "help";
-  switch (name) {
-    case "version":
-    case "--version":
-    case "-v":
-      process.stdout.write(`underpass ${SERVICE_VERSION}\n`);
-      return 0;
-    case "help":
-    case "--help":
-    case "-h":
-      process.stdout.write(formatCommands());
-      return 0;
-    case undefined:
-      process.stderr.write(formatCommands());
-      return 2;
-    default: {
-      if (!Object.hasOwn(COMMANDS, name)) throw new UsageError(`unknown command: ${name}`);
-      return COMMANDS[name]!.run(args);
-    }
+/** @param args those of the command that the help is about; none for the list of all commands. */
+function printHelp(args: string[]): void {
+  const { columns } = process.stdout;
+  if (args.length === 0) {
+    process.stdout.write(formatOverview(columns));
+    return;
   }
+  const { command, path } = findCommand(args);
+  process.stdout.write(formatCommandHelp(command, path, columns));
 }
 
 // By default V8 lets its space for young objects grow to 64 MiB. Transferred bytes are outside of it: 1,000 open
@@ -70,8 +42,7 @@ try {
     process.stderr.write(`underpass: ${error.message}\nRun \`underpass help\` for all options.\n`);
     process.exitCode = 2;
   } else {
-    const message = error instanceof SettingsError ? error.message : formatUnexpected(error);
-    process.stderr.write(`underpass: ${message}\n`);
+    process.stderr.write(`underpass: ${formatUnexpected(error)}\n`);
     process.exitCode = 1;
   }
 }

@@ -1,73 +1,74 @@
-/** What the agent's commands share: their shape, common options, and running until the user stops them. */
-import { stopWithNpx } from "../npx.ts";
-import { LEVELS, type Level, type Output } from "../output/output.ts";
-import { UsageError, type OptionSpec } from "../options.ts";
-import type { RejectionError } from "../tunnel-connection.ts";
+/** The shape of a command in the table (agent/commands/table/), and the options that several commands share. */
+import type { OptionSpecs, OptionValues, ValueCompletion } from "../options.ts";
+import { LEVELS } from "../output/output.ts";
 
-export interface Command {
-  /** Lines of the help text: how the command is called, and what it does. */
-  usage: (readonly [call: string, summary: string])[];
-  options: Record<string, OptionSpec>;
-  /**
-   * @param args the arguments after the command's name.
-   * @returns the exit code: 0 when the user stopped it, 1 when the server rejected it permanently.
-   */
-  run(args: string[]): Promise<number>;
+/** What the table says about a command: parsing, help, docs/cli.md and completion derive from it. */
+export interface CommandSpec {
+  name: string;
+  /** One line of the list of commands. */
+  summary: string;
+  /** Each way to call it, without `underpass`: `http <port|host:port|URL>`. */
+  calls: readonly string[];
+  /** What a user must know beyond the summary and the options. Paragraphs are separated by an empty line. */
+  description?: string;
+  /** Complete command lines, and what each one does. */
+  examples?: readonly (readonly [line: string, effect: string])[];
+  /** What completion offers for the arguments. */
+  arguments?: ValueCompletion;
+  options: OptionSpecs;
+}
+
+/** A command with the function that loads its code, so that each command starts without the code of the others. */
+export interface Command extends CommandSpec {
+  /** Without it the command needs a subcommand. */
+  load?(this: void): Promise<Run<OptionSpecs>>;
+  subcommands?: readonly Command[];
+  /** How many arguments stand before the subcommand's name: 1 in `vpn <network> add`. Default: 0. */
+  subcommandIndex?: number;
+}
+
+/** A command's code. @returns the exit code: 0 when it is done or the user stopped it, 1 when it was rejected or failed. */
+export type Run<Specs extends OptionSpecs> = (input: Input<Specs>) => Promise<number> | number;
+
+/** A command line without the names of the command and subcommand. */
+export interface Input<Specs extends OptionSpecs> {
+  values: OptionValues<Specs>;
+  positionals: string[];
+}
+
+/** Joins a row of the table and its code. The compiler compares the options of the two. */
+export function defineCommand<Spec extends CommandSpec>(
+  spec: Spec,
+  load: () => Promise<Run<Spec["options"]>>,
+  subcommands: Pick<Command, "subcommands" | "subcommandIndex"> = {},
+): Command {
+  return { ...spec, ...subcommands, load };
 }
 
 /** Of every command that uses the API. */
 export const API_OPTIONS = {
   server: { kind: "text", value: "URL", help: "the Underpass server (default: the last login)" },
-  "token-file": { kind: "text", value: "FILE", help: "a file with the capability token's bytes" },
-} as const satisfies Record<string, OptionSpec>;
+  "token-file": {
+    kind: "text",
+    value: "FILE",
+    help: "a file with the capability token's bytes",
+    complete: "file",
+  },
+} as const satisfies OptionSpecs;
 
 export const JSON_OPTION = {
   json: { kind: "flag", help: "print one JSON object per line" },
-} as const satisfies Record<string, OptionSpec>;
+} as const satisfies OptionSpecs;
 
 export const LOG_LEVEL_OPTION = {
   "log-level": {
     kind: "text",
     value: "LEVEL",
-    help: "error, warn, info (default) or debug",
-    parse: parseLevel,
+    help: "how much is printed when the output is not a terminal (default: info)",
+    choices: LEVELS,
   },
-} as const satisfies Record<string, OptionSpec>;
+} as const satisfies OptionSpecs;
 
 export const INSECURE_UPSTREAM_OPTION = {
   "insecure-upstream": { kind: "flag", help: "accept any certificate of a local https server" },
-} as const satisfies Record<string, OptionSpec>;
-
-function parseLevel(text: string, option: string): Level {
-  const level = LEVELS.find((known) => known === text);
-  if (!level) throw new UsageError(`${option} must be one of ${LEVELS.join(", ")}, not ${text}`);
-  return level;
-}
-
-interface Stoppable {
-  on(event: "rejected", listener: (rejection: RejectionError) => void): unknown;
-  start(): Promise<void> | void;
-  close(): Promise<void> | void;
-}
-
-/** @returns the exit code. */
-export function runUntilStopped(tunnel: Stoppable, output: Output): Promise<number> {
-  return new Promise((resolve, reject) => {
-    const stop = (): void => {
-      process.off("SIGINT", stop);
-      process.off("SIGTERM", stop);
-      void Promise.resolve(tunnel.close()).then(() => {
-        output.end();
-        resolve(0);
-      });
-    };
-    process.on("SIGINT", stop);
-    process.on("SIGTERM", stop);
-    stopWithNpx(stop);
-    tunnel.on("rejected", (rejection) => {
-      output.end(rejection);
-      resolve(1);
-    });
-    Promise.resolve(tunnel.start()).catch(reject);
-  });
-}
+} as const satisfies OptionSpecs;

@@ -1,54 +1,14 @@
 /** `underpass http <port|host:port|URL>`: a public URL for a local web server, until it is stopped. */
-import { parseHostMode } from "../host-header.ts";
 import { httpJson, httpLines, httpScreen } from "../output/http.ts";
-import {
-  getOnlyArgument,
-  parseOptions,
-  UsageError,
-  type OptionSpec,
-  type OptionValues,
-} from "../options.ts";
+import { getOnlyArgument, UsageError, type OptionValues } from "../options.ts";
 import { findServer, findToken } from "../settings.ts";
 import { parseTarget } from "../target.ts";
 import { HttpTunnel, type TunnelOptions } from "../http-tunnel.ts";
-import { TUNNEL_OPTIONS } from "../tunnel-options.ts";
-import {
-  API_OPTIONS,
-  INSECURE_UPSTREAM_OPTION,
-  JSON_OPTION,
-  LOG_LEVEL_OPTION,
-  runUntilStopped,
-  type Command,
-} from "./command.ts";
+import type { Input } from "./command.ts";
+import type { HTTP, HTTP_TUNNEL_OPTIONS } from "./table/http.ts";
+import { runUntilStopped } from "./until-stopped.ts";
 
-/** Those that describe the tunnel. */
-const HTTP_TUNNEL_OPTIONS = {
-  ...TUNNEL_OPTIONS,
-  url: { kind: "text", value: "URL", help: "the public URL to serve, instead of --subdomain" },
-  "host-header": {
-    kind: "text",
-    value: "MODE",
-    help: "auto, preserve, rewrite, or the host name to send to the local server",
-    parse: parseHostMode,
-  },
-  ...INSECURE_UPSTREAM_OPTION,
-} as const satisfies Record<string, OptionSpec>;
-
-const OPTIONS = {
-  ...API_OPTIONS,
-  ...HTTP_TUNNEL_OPTIONS,
-  ...JSON_OPTION,
-  ...LOG_LEVEL_OPTION,
-} as const satisfies Record<string, OptionSpec>;
-
-export const httpCommand: Command = {
-  usage: [["http <port|host:port|URL>", "share a local web server"]],
-  options: OPTIONS,
-  run,
-};
-
-async function run(args: string[]): Promise<number> {
-  const { values, positionals } = parseOptions(args, OPTIONS);
+export async function run({ values, positionals }: Input<typeof HTTP.options>): Promise<number> {
   const missing = "the local port is missing; for example: underpass http 3000";
   const targetText = getOnlyArgument(positionals, missing);
   const definition = parseHttpTunnel(targetText, values);

@@ -6,24 +6,10 @@ import { hostname } from "node:os";
 import { createInterface } from "node:readline/promises";
 import { EnvHttpProxyAgent, fetch } from "undici";
 import { z } from "zod";
-import { parseOptions, rejectExtraArguments, type OptionSpec } from "../options.ts";
+import { rejectExtraArguments } from "../options.ts";
 import { findServer, saveCredential } from "../settings.ts";
-import type { Command } from "./command.ts";
-
-const OPTIONS = {
-  server: { kind: "text", value: "URL", help: "the Underpass server" },
-  setup: {
-    kind: "text",
-    value: "CODE",
-    help: "the code that a new server prints: creates its owner's account",
-  },
-  email: { kind: "text", value: "ADDRESS", help: "with --setup: the account's e-mail address" },
-  label: {
-    kind: "text",
-    value: "NAME",
-    help: "the name of this machine's token (default: the host name)",
-  },
-} as const satisfies Record<string, OptionSpec>;
+import type { Input } from "./command.ts";
+import type { LOGIN } from "./table/login.ts";
 
 const DeviceCode = z.object({
   device_code: z.string(),
@@ -46,14 +32,7 @@ const PASSING_FAILURES = new Set([
   "not_ready",
 ]);
 
-export const loginCommand: Command = {
-  usage: [["login", "get a token for this machine"]],
-  options: OPTIONS,
-  run,
-};
-
-async function run(args: string[]): Promise<number> {
-  const { values, positionals } = parseOptions(args, OPTIONS);
+export async function run({ values, positionals }: Input<typeof LOGIN.options>): Promise<number> {
   rejectExtraArguments(positionals);
   const server = await findServer(values.server);
   const label = values.label ?? hostname();
@@ -128,7 +107,7 @@ async function askForEmail(): Promise<{ email?: string }> {
 }
 
 async function post(server: URL, path: string, body: unknown) {
-  const response = await fetch(new URL(path, server), {
+  const response = await fetch(new URL(path, server).href, {
     method: "POST",
     headers: { "content-type": "application/json", accept: "application/json" },
     body: JSON.stringify(body),

@@ -7,17 +7,19 @@ import type { Device, PrivateNetwork } from "../../protocol/schemas/networks.ts"
 import { formatAgo } from "../output/format-ago.ts";
 import { printJson } from "../output/output.ts";
 import { stripControl } from "../output/terminal-view.ts";
-import { SettingsError } from "../settings.ts";
+import {
+  getOnlyArgument,
+  rejectExtraArguments,
+  UsageError,
+  type OptionValues,
+} from "../options.ts";
+import { findServer, findToken, SettingsError } from "../settings.ts";
 import { RejectionError } from "../tunnel-connection.ts";
 import { derivePublicKey, generatePrivateKey } from "../vpn/wireguard/keys.ts";
-import type { NetworkApi } from "../vpn/network-api.ts";
+import { NetworkApi } from "../vpn/network-api.ts";
 import { checkConfig, fillPrivateKey } from "../vpn/wireguard/config.ts";
-
-interface Values {
-  json: boolean;
-  out: string | undefined;
-  "no-qr": boolean;
-}
+import type { API_OPTIONS, Input } from "./command.ts";
+import type { VPN_ADD, VPN_DEVICES, VPN_REMOVE } from "./table/vpn.ts";
 
 /** ISO/IEC 18004 requires four; scanners accept two, and a terminal has few lines. */
 const QR_BORDER_MODULES = 2;
@@ -25,12 +27,12 @@ const QR_BORDER_MODULES = 2;
 const QR_COLORS: ("whiteBright" | "bgBlack")[] = ["whiteBright", "bgBlack"];
 
 /** Generates a device's keys, adds the device with its public key, and prints the configuration. */
-export async function addDevice(
-  api: NetworkApi,
-  networkName: string,
-  name: string,
-  values: Values,
-): Promise<number> {
+export async function addDevice({
+  values,
+  positionals,
+}: Input<typeof VPN_ADD.options>): Promise<number> {
+  const [networkName, name] = getNetworkAndDevice(positionals, "add");
+  const api = await openApi(values);
   const { signal } = new AbortController();
   if (values.out !== undefined && existsSync(values.out)) {
     throw new SettingsError(`${values.out} already exists; choose another file with --out`);
@@ -65,7 +67,7 @@ function printConfig(
   network: PrivateNetwork,
   device: Device,
   config: string,
-  { out, "no-qr": noQr }: Values,
+  { out, "no-qr": noQr }: Input<typeof VPN_ADD.options>["values"],
 ): void {
   const isTerminal = process.stdout.isTTY;
   const note = (text: string): void => void process.stderr.write(`${text}\n`);
@@ -98,15 +100,19 @@ export function renderQr(text: string, isColored: boolean): string {
   );
 }
 
-export async function listDevices(
-  api: NetworkApi,
-  networkName: string,
-  { json }: Values,
-): Promise<number> {
+export async function listDevices({
+  values,
+  positionals,
+}: Input<typeof VPN_DEVICES.options>): Promise<number> {
+  const networkName = getOnlyArgument(
+    positionals,
+    "the network is missing; for example: underpass vpn office devices",
+  );
+  const api = await openApi(values);
   const { signal } = new AbortController();
   const network = await api.get(networkName, signal);
   const devices = await api.listDevices(network.id, signal);
-  if (json) {
+  if (values.json) {
     printJson(devices);
     return 0;
   }
@@ -125,13 +131,12 @@ export async function listDevices(
   return 0;
 }
 
-/** @param nameOrId the device's. */
-export async function removeDevice(
-  api: NetworkApi,
-  networkName: string,
-  nameOrId: string,
-  { json }: Values,
-): Promise<number> {
+export async function removeDevice({
+  values,
+  positionals,
+}: Input<typeof VPN_REMOVE.options>): Promise<number> {
+  const [networkName, nameOrId] = getNetworkAndDevice(positionals, "remove");
+  const api = await openApi(values);
   const { signal } = new AbortController();
   const network = await api.get(networkName, signal);
   const devices = await api.listDevices(network.id, signal);
@@ -150,7 +155,7 @@ export async function removeDevice(
     throw new SettingsError(`${found.length} devices are called ${nameOrId}; use the id: ${ids}`);
   }
   await api.removeDevice(network.id, device.id, signal);
-  if (json) {
+  if (values.json) {
     printJson({ device });
     return 0;
   }
@@ -163,6 +168,21 @@ export async function removeDevice(
     ].join("\n"),
   );
   return 0;
+}
+
+function getNetworkAndDevice(positionals: string[], action: string): [string, string] {
+  const [network, device, ...extra] = positionals;
+  const example = `for example: underpass vpn ${network ?? "office"} ${action} phone`;
+  if (network === undefined || device === undefined) {
+    throw new UsageError(`the device is missing; ${example}`);
+  }
+  rejectExtraArguments(extra);
+  return [network, device];
+}
+
+async function openApi(values: OptionValues<typeof API_OPTIONS>): Promise<NetworkApi> {
+  const server = await findServer(values.server);
+  return new NetworkApi(server, await findToken(server, values["token-file"]));
 }
 
 function formatTable(rows: string[][]): string {

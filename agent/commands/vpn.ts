@@ -1,20 +1,10 @@
-/**
- * `underpass vpn <network>`: carries a private network's datagrams to the local WireGuard server, and
- * `underpass vpn <network> add|devices|remove`, its devices.
- */
+/** `underpass vpn <network>`: carries a private network's datagrams to the local WireGuard server. */
 import { setTimeout as delay } from "node:timers/promises";
 import { VpnJson, VpnLines, VpnScreen, type VpnOutput } from "../output/vpn.ts";
-import {
-  parseOptions,
-  rejectExtraArguments,
-  UsageError,
-  type OptionSpec,
-  type OptionValues,
-} from "../options.ts";
+import { getOnlyArgument } from "../options.ts";
 import { findServer, findToken, SettingsError } from "../settings.ts";
 import { RetryableError } from "../service-api.ts";
 import { backOff, RejectionError } from "../tunnel-connection.ts";
-import { parsePort } from "../tunnel-options.ts";
 import { AppliedPeers } from "../vpn/server/applied-peers.ts";
 import { NetworkApi } from "../vpn/network-api.ts";
 import { NetworkStateDir, readPrivateFile } from "../vpn/server/network-state-dir.ts";
@@ -22,92 +12,17 @@ import { VpnSession } from "../vpn/session.ts";
 import { refreshConfig, setUpServer, type SetupResult } from "../vpn/server/setup.ts";
 import { readPrivateKey } from "../vpn/wireguard/config.ts";
 import { canChangeInterfaces } from "../vpn/wireguard/tools.ts";
-import { API_OPTIONS, JSON_OPTION, type Command } from "./command.ts";
-import { addDevice, listDevices, removeDevice } from "./vpn-devices.ts";
+import type { Input } from "./command.ts";
+import type { VPN } from "./table/vpn.ts";
 
-const OPTIONS = {
-  setup: { kind: "flag", help: "make this machine the network's WireGuard server, then serve" },
-  apply: { kind: "flag", help: "keep the WireGuard peers in step with the network's devices" },
-  cidr: {
-    kind: "text",
-    value: "CIDR",
-    help: "with --setup: create the network with these addresses",
-  },
-  "listen-port": {
-    kind: "text",
-    value: "PORT",
-    help: "with --setup: the WireGuard server's port (default: 51820)",
-    parse: parsePort,
-  },
-  interface: {
-    kind: "text",
-    value: "NAME",
-    help: "the WireGuard interface (default: wg-<network>)",
-  },
-  dir: {
-    kind: "text",
-    value: "DIR",
-    help: "the directory of the server's keys and configuration",
-  },
-  config: {
-    kind: "text",
-    value: "FILE",
-    help: "the server's own configuration: its private key identifies the devices",
-  },
-  "replace-server": { kind: "flag", help: "with --setup: replace the registered server" },
-  out: { kind: "text", value: "FILE", help: "with add: write the configuration to a file" },
-  "no-qr": { kind: "flag", help: "with add: print no QR code" },
-  ...API_OPTIONS,
-  ...JSON_OPTION,
-} as const satisfies Record<string, OptionSpec>;
+type Values = Input<typeof VPN.options>["values"];
 
-type Values = OptionValues<typeof OPTIONS>;
-
-export const vpnCommand: Command = {
-  usage: [
-    ["vpn <network>", "serve a private WireGuard network from this machine"],
-    ["vpn <network> add <device>", "add a device: prints its configuration and QR code"],
-    ["vpn <network> devices", "list the network's devices"],
-    ["vpn <network> remove <device>", "remove a device"],
-  ],
-  options: OPTIONS,
-  run,
-};
-
-async function run(args: string[]): Promise<number> {
-  const { values, positionals } = parseOptions(args, OPTIONS);
-  const [network, action, device, ...extra] = positionals;
-  if (network === undefined) {
-    throw new UsageError("the network is missing; for example: underpass vpn office");
-  }
-  rejectExtraArguments(extra);
-  if (action !== undefined && (values.setup || values.apply)) {
-    throw new UsageError(
-      `--setup and --apply can't be used with ${action}: they serve the network`,
-    );
-  }
-  const isDeviceAction = action === "add" || action === "remove";
-  if (isDeviceAction && device === undefined) {
-    throw new UsageError(
-      `the device is missing; for example: underpass vpn ${network} ${action} phone`,
-    );
-  }
-  if (!isDeviceAction && device !== undefined) rejectExtraArguments([device]);
+export async function run({ values, positionals }: Input<typeof VPN.options>): Promise<number> {
+  const missing = "the network is missing; for example: underpass vpn office";
+  const network = getOnlyArgument(positionals, missing);
   const server = await findServer(values.server);
   const token = await findToken(server, values["token-file"]);
-  const api = new NetworkApi(server, token);
-  switch (action) {
-    case undefined:
-      return serve({ values, network, server, api });
-    case "add":
-      return addDevice(api, network, device!, values);
-    case "remove":
-      return removeDevice(api, network, device!, values);
-    case "devices":
-      return listDevices(api, network, values);
-    default:
-      throw new UsageError(`unknown action: ${action}; use add, devices or remove`);
-  }
+  return serve({ values, network, server, api: new NetworkApi(server, token) });
 }
 
 interface ServeOptions {

@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { createServer } from "node:http";
 import { connect, type AddressInfo, type Socket } from "node:net";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { httpCommand } from "../../../agent/commands/http.ts";
+import { runCommandLine } from "../../../agent/cli/run-command-line.ts";
 import { expose } from "../../../agent/expose.ts";
 import { UsageError } from "../../../agent/options.ts";
 import { getCommandLine } from "../../../self-host/processes/processes.ts";
@@ -207,7 +207,7 @@ describe("after bad usage the agent exits with 2 and says what is wrong:", () =>
     [["3000", "--log-level", "loud"], "--log-level"],
     [["3000", "--url", "a.localhost", "--subdomain", "a"], "not both"],
   ])("http %j", async (args, expected) => {
-    const failed = await httpCommand.run(args).catch((error: unknown) => error);
+    const failed = await runCommandLine(["http", ...args]).catch((error: unknown) => error);
     expect(failed).toBeInstanceOf(UsageError);
     expect(String(failed)).toContain(expected);
   });

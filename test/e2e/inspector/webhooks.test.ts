@@ -2,7 +2,7 @@
 import { rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { webhooksCommand } from "../../../agent/commands/webhooks.ts";
+import { runCommandLine } from "../../../agent/cli/run-command-line.ts";
 import { UsageError } from "../../../agent/options.ts";
 import type { DeliveryPage, Receiver, ReceiverState } from "../../../protocol/schemas/webhooks.ts";
 import { ROOT } from "../../../self-host/build/build.ts";
@@ -288,7 +288,7 @@ describe("underpass webhooks", () => {
         [["shop", "--forward", "ftp://x"], /--forward must be a port.* not ftp:\/\/x/],
         [["shop", "--forward", "1", "--since", "once"], "--since"],
       ] as const) {
-        const failed = await webhooksCommand.run([...args]).catch((error: unknown) => error);
+        const failed = await runCommandLine(["webhooks", ...args]).catch((error: unknown) => error);
         expect(failed).toBeInstanceOf(UsageError);
         expect(String(failed)).toMatch(complaint);
       }

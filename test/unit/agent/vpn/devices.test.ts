@@ -3,7 +3,7 @@ import { readFile, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { encode } from "uqr";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
-import { vpnCommand } from "../../../../agent/commands/vpn.ts";
+import { runCommandLine } from "../../../../agent/cli/run-command-line.ts";
 import { renderQr } from "../../../../agent/commands/vpn-devices.ts";
 import { UsageError } from "../../../../agent/options.ts";
 import { derivePublicKey, generatePrivateKey } from "../../../../agent/vpn/wireguard/keys.ts";
@@ -46,7 +46,7 @@ async function run(...args: string[]) {
     }),
   );
   try {
-    const code = await vpnCommand.run([...args, ...options]);
+    const code = await runCommandLine(["vpn", ...args, ...options]);
     return { code, ...printed };
   } finally {
     for (const spy of spies) spy.mockRestore();
@@ -150,9 +150,9 @@ describe("the command", () => {
   test.each([
     [[], "the network is missing"],
     [["home", "add"], "the device is missing"],
-    [["home", "fly"], "unknown action: fly"],
+    [["home", "fly"], "unknown subcommand of vpn: fly; use add, devices or remove"],
     [["home", "devices", "phone"], "unexpected argument: phone"],
-    [["home", "add", "phone", "--setup"], "can't be used with add"],
+    [["home", "add", "phone", "--setup"], "unknown option: --setup"],
     [["home", "--setup", "--listen-port", "70000"], "from 1 to 65535"],
     [["home", "--unknown"], "unknown"],
   ])("%j is bad usage", async (args, message) => {
@@ -163,7 +163,7 @@ describe("the command", () => {
 
   test("reports bad usage with exit code 2", async () => {
     const { code, stderr } = await runProcess("home", "fly");
-    expect([code, stderr]).toEqual([2, expect.stringContaining("unknown action: fly")]);
+    expect([code, stderr]).toEqual([2, expect.stringContaining("unknown subcommand of vpn: fly")]);
   });
 
   test("for an unknown network is rejected with the names of existing ones: exit code 1", async () => {

@@ -1,0 +1,65 @@
+/** Finds the command of a command line in the table, parses its options, and runs it. */
+import type { Command } from "../commands/command.ts";
+import { COMMANDS } from "../commands/table/table.ts";
+import {
+  findPositionals,
+  formatChoices,
+  parseOptions,
+  UsageError,
+  type OptionSpecs,
+} from "../options.ts";
+import { formatSuggestion } from "./suggestion.ts";
+
+/** A command, the names that lead to it (`tunnels list`), and the arguments without them. */
+interface FoundCommand {
+  command: Command;
+  path: string;
+  args: string[];
+}
+
+/** @param args all arguments after `underpass`. @returns the exit code. @throws UsageError */
+export async function runCommandLine(args: string[]): Promise<number> {
+  const { command, path, args: rest } = findCommand(args);
+  if (!command.load) {
+    const names = formatChoices((command.subcommands ?? []).map(({ name }) => name));
+    throw new UsageError(`the subcommand of ${path} is missing; use ${names}`);
+  }
+  const input = parseOptions(rest, command.options);
+  const run = await command.load();
+  return run(input);
+}
+
+/** @throws UsageError for an unknown command or subcommand. */
+export function findCommand([name = "", ...args]: string[]): FoundCommand {
+  const command = COMMANDS.find((known) => known.name === name);
+  if (!command) {
+    const names = COMMANDS.map((known) => known.name);
+    throw new UsageError(`unknown command: ${name}${formatSuggestion(name, names)}`);
+  }
+  return findSubcommand({ command, path: name, args });
+}
+
+function findSubcommand(found: FoundCommand): FoundCommand {
+  const { command, path, args } = found;
+  const { subcommands, subcommandIndex = 0 } = command;
+  if (!subcommands) return found;
+  const argument = findPositionals(args, collectOptions(command))[subcommandIndex];
+  if (!argument) return found;
+  const { value: name, index } = argument;
+  const subcommand = subcommands.find((known) => known.name === name);
+  if (!subcommand) {
+    const names = subcommands.map((known) => known.name);
+    const suggestion = formatSuggestion(name, names) || `; use ${formatChoices(names)}`;
+    throw new UsageError(`unknown subcommand of ${path}: ${name}${suggestion}`);
+  }
+  return findSubcommand({
+    command: subcommand,
+    path: `${path} ${name}`,
+    args: args.toSpliced(index, 1),
+  });
+}
+
+/** The options of a command and its subcommands: an option may stand before the subcommand's name. */
+function collectOptions({ options, subcommands = [] }: Command): OptionSpecs {
+  return Object.assign({}, ...subcommands.map(collectOptions), options) as OptionSpecs;
+}

@@ -1,0 +1,45 @@
+import { parseHostMode } from "../../host-header.ts";
+import type { OptionSpecs } from "../../options.ts";
+import { TUNNEL_OPTIONS } from "../../tunnel-options.ts";
+import {
+  API_OPTIONS,
+  INSECURE_UPSTREAM_OPTION,
+  JSON_OPTION,
+  LOG_LEVEL_OPTION,
+  type CommandSpec,
+} from "../command.ts";
+
+/** Those that describe the tunnel. */
+export const HTTP_TUNNEL_OPTIONS = {
+  ...TUNNEL_OPTIONS,
+  url: { kind: "text", value: "URL", help: "the public URL to serve, instead of --subdomain" },
+  "host-header": {
+    kind: "text",
+    value: "MODE",
+    help: "auto, preserve, rewrite, or the host name to send to the local server",
+    complete: ["auto", "preserve", "rewrite"],
+    parse: parseHostMode,
+  },
+  ...INSECURE_UPSTREAM_OPTION,
+} as const satisfies OptionSpecs;
+
+export const HTTP = {
+  name: "http",
+  summary: "share a local web server",
+  calls: ["http <port|host:port|URL>"],
+  examples: [
+    ["underpass http 3000", "at a random name"],
+    ["underpass http 3000 --subdomain shop", "at the name shop"],
+    [
+      "underpass http https://localhost:8443 --insecure-upstream",
+      "an https server with a certificate of its own",
+    ],
+    ["underpass http 3000 --json", "one JSON object per line, for scripts"],
+  ],
+  options: {
+    ...HTTP_TUNNEL_OPTIONS,
+    ...API_OPTIONS,
+    ...JSON_OPTION,
+    ...LOG_LEVEL_OPTION,
+  },
+} as const satisfies CommandSpec;

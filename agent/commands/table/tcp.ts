@@ -1,0 +1,32 @@
+import type { OptionSpecs } from "../../options.ts";
+import { PROXY_PROTOCOLS } from "../../tcp/proxy-protocol.ts";
+import { TCP_TUNNEL_OPTIONS, TUNNEL_OPTIONS } from "../../tunnel-options.ts";
+import { API_OPTIONS, JSON_OPTION, LOG_LEVEL_OPTION, type CommandSpec } from "../command.ts";
+
+/** Those that describe the tunnel. */
+export const TCP_DEFINITION_OPTIONS = {
+  ...TUNNEL_OPTIONS,
+  ...TCP_TUNNEL_OPTIONS,
+  "proxy-protocol": {
+    kind: "text",
+    value: "VERSION",
+    help: "begin each local connection with the visitor's address",
+    choices: PROXY_PROTOCOLS,
+  },
+} as const satisfies OptionSpecs;
+
+export const TCP = {
+  name: "tcp",
+  summary: "give a local TCP server a public port",
+  calls: ["tcp <port|host:port>"],
+  examples: [
+    ["underpass tcp 5432", "a database, at a free public port"],
+    ["underpass tcp 22 --allow 203.0.113.0/24", "SSH, for visitors of one network"],
+  ],
+  options: {
+    ...TCP_DEFINITION_OPTIONS,
+    ...API_OPTIONS,
+    ...JSON_OPTION,
+    ...LOG_LEVEL_OPTION,
+  },
+} as const satisfies CommandSpec;

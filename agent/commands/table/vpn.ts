@@ -1,0 +1,81 @@
+import { parsePort } from "../../tunnel-options.ts";
+import { API_OPTIONS, JSON_OPTION, type CommandSpec } from "../command.ts";
+
+export const VPN = {
+  name: "vpn",
+  summary: "serve a private WireGuard network, and manage its devices",
+  calls: ["vpn <network>"],
+  description:
+    "Carries the network's traffic between its devices and the WireGuard server of this machine.",
+  examples: [
+    ["underpass vpn office --setup --apply", "makes this machine the server, and serves"],
+    ["underpass vpn office add phone", "prints a device's configuration and QR code"],
+  ],
+  options: {
+    setup: { kind: "flag", help: "make this machine the network's WireGuard server, then serve" },
+    apply: { kind: "flag", help: "keep the WireGuard peers in step with the network's devices" },
+    cidr: {
+      kind: "text",
+      value: "CIDR",
+      help: "with --setup: create the network with these addresses",
+    },
+    "listen-port": {
+      kind: "text",
+      value: "PORT",
+      help: "with --setup: the WireGuard server's port (default: 51820)",
+      parse: parsePort,
+    },
+    interface: {
+      kind: "text",
+      value: "NAME",
+      help: "the WireGuard interface (default: wg-<network>)",
+    },
+    dir: {
+      kind: "text",
+      value: "DIR",
+      help: "the directory of the server's keys and configuration",
+      complete: "directory",
+    },
+    config: {
+      kind: "text",
+      value: "FILE",
+      help: "the server's own configuration: its private key identifies the devices",
+      complete: "file",
+    },
+    "replace-server": { kind: "flag", help: "with --setup: replace the registered server" },
+    ...API_OPTIONS,
+    ...JSON_OPTION,
+  },
+} as const satisfies CommandSpec;
+
+export const VPN_ADD = {
+  name: "add",
+  summary: "add a device: prints its configuration and QR code",
+  calls: ["vpn <network> add <device>"],
+  examples: [["underpass vpn office add laptop --out laptop.conf", "for a device without camera"]],
+  options: {
+    out: {
+      kind: "text",
+      value: "FILE",
+      help: "write the configuration to a file",
+      complete: "file",
+    },
+    "no-qr": { kind: "flag", help: "print no QR code" },
+    ...API_OPTIONS,
+    ...JSON_OPTION,
+  },
+} as const satisfies CommandSpec;
+
+export const VPN_DEVICES = {
+  name: "devices",
+  summary: "list the network's devices",
+  calls: ["vpn <network> devices"],
+  options: { ...API_OPTIONS, ...JSON_OPTION },
+} as const satisfies CommandSpec;
+
+export const VPN_REMOVE = {
+  name: "remove",
+  summary: "remove a device",
+  calls: ["vpn <network> remove <device>"],
+  options: { ...API_OPTIONS, ...JSON_OPTION },
+} as const satisfies CommandSpec;

@@ -1,0 +1,53 @@
+import { UsageError } from "../../options.ts";
+import { parseForwardTarget, type ForwardTarget } from "../../webhooks/forward-target.ts";
+import { parseSince } from "../../webhooks/since.ts";
+import {
+  API_OPTIONS,
+  INSECURE_UPSTREAM_OPTION,
+  JSON_OPTION,
+  type CommandSpec,
+} from "../command.ts";
+
+export const WEBHOOKS = {
+  name: "webhooks",
+  summary: "forward a webhook receiver's deliveries to a local server",
+  calls: ["webhooks <receiver> --forward URL"],
+  description:
+    "Takes the receiver's name or id. Deliveries that arrived while no agent ran come first.",
+  examples: [
+    ["underpass webhooks shop --forward 3000/hook", "from where the last run ended"],
+    ["underpass webhooks shop --forward 3000/hook --since 2h", "also those of the last two hours"],
+  ],
+  options: {
+    forward: {
+      kind: "text",
+      value: "URL",
+      help: "where to post each delivery: 3000/hook, or a URL",
+      parse: parseForward,
+    },
+    since: {
+      kind: "text",
+      value: "WHEN",
+      help: "start with older deliveries: 2h, 7d, a time, or all (default: where the last run ended)",
+      complete: ["1h", "1d", "7d", "all"],
+      parse: parseStart,
+    },
+    ...INSECURE_UPSTREAM_OPTION,
+    ...API_OPTIONS,
+    ...JSON_OPTION,
+  },
+} as const satisfies CommandSpec;
+
+function parseForward(text: string, option: string): ForwardTarget {
+  const target = parseForwardTarget(text);
+  if (target) return target;
+  throw new UsageError(`${option} must be a port, host:port or http(s) URL, not ${text}`);
+}
+
+function parseStart(text: string, option: string): string {
+  const since = parseSince(text, Date.now());
+  if (since !== null) return since;
+  throw new UsageError(
+    `${option} must be 90s, 30m, 2h, 7d, a time such as 2026-01-31T12:00:00Z, or all, not ${text}`,
+  );
+}

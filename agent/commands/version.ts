@@ -1,0 +1,15 @@
+/** `underpass version`: the version, and with `--json` what a bug report needs. */
+import { SERVICE_VERSION } from "../../protocol/version.ts";
+import { rejectExtraArguments } from "../options.ts";
+import type { Input } from "./command.ts";
+import type { VERSION } from "./table/version.ts";
+
+export function run({ values, positionals }: Input<typeof VERSION.options>): number {
+  rejectExtraArguments(positionals);
+  const platform = `${process.platform}-${process.arch}`;
+  const details = { version: SERVICE_VERSION, node: process.versions.node, platform };
+  process.stdout.write(
+    values.json ? `${JSON.stringify(details)}\n` : `underpass ${SERVICE_VERSION}\n`,
+  );
+  return 0;
+}
