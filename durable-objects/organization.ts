@@ -30,8 +30,10 @@ const WATCH_NOTIFY_MAX_ATTEMPTS = 3;
 
 const VERSION_KEY = "watch-version";
 
-/** Which watchers: those of some sessions, those of one user, or all. */
-export type WatcherSelector = { sessionIds: string[] } | { userId: string } | "everybody";
+/**
+ * Which watchers: those of some sessions, those of one user, those whose session or token is found to have ended, or all.
+ */
+export type WatcherSelector = { sessionIds: string[] } | { userId: string } | "ended" | "everybody";
 
 export class Organization extends DurableObject<ObjectBindings> implements OrganizationRpc {
   readonly #connectedAgents: ConnectedAgents;
@@ -89,12 +91,13 @@ export class Organization extends DurableObject<ObjectBindings> implements Organ
     return new Response(null, { status: 101, webSocket: client, headers });
   }
 
-  /** After this returns, the sessions that have ended receive nothing. */
-  closeWatchers(selector: WatcherSelector): void {
-    const matches = ({ sessionId, userId }: WatcherAdmission) => {
+  /** After this returns, the sessions and tokens that have ended receive nothing. */
+  async closeWatchers(selector: WatcherSelector): Promise<void> {
+    if (selector === "ended") return this.#closeEnded();
+    const matches = ({ credentialId, userId }: WatcherAdmission) => {
       if (selector === "everybody") return true;
       if ("userId" in selector) return selector.userId === userId;
-      return selector.sessionIds.includes(sessionId);
+      return selector.sessionIds.includes(credentialId);
     };
     if (this.#watchers.closeWhere(matches, "session_ended")) this.#onWatchersChanged();
   }
@@ -140,17 +143,15 @@ export class Organization extends DurableObject<ObjectBindings> implements Organ
 
   // ── Called by the platform ──
 
-  /** Code that ends a session notifies this object at once; this check is for notifications that did not arrive. */
+  /**
+   * Code that ends a session or a token notifies this object at once; this check is for notifications that did not arrive,
+   * and for what expires.
+   */
   override async alarm(): Promise<void> {
-    const { admissions } = this.#watchers;
-    if (admissions.length === 0) return;
+    if (this.#watchers.count === 0) return;
     let nextMs = WATCH_SESSION_CHECK_MS;
     try {
-      const live = await this.#findLiveSessions(admissions);
-      const checked = new Set(admissions.map(({ sessionId }) => sessionId));
-      const hasEnded = ({ sessionId }: WatcherAdmission) =>
-        checked.has(sessionId) && !live.has(sessionId);
-      if (this.#watchers.closeWhere(hasEnded, "session_ended")) this.#onWatchersChanged();
+      await this.#closeEnded();
     } catch {
       // The platform gives up an alarm that keeps failing, and an outage can last longer.
       nextMs = WATCH_SESSION_RETRY_MS;
@@ -213,17 +214,28 @@ export class Organization extends DurableObject<ObjectBindings> implements Organ
     await this.ctx.storage.setAlarm(Date.now() + waitMs);
   }
 
-  async #findLiveSessions(admissions: WatcherAdmission[]): Promise<Set<string>> {
+  async #closeEnded(): Promise<void> {
+    const { admissions } = this.#watchers;
+    if (admissions.length === 0) return;
+    const live = await this.#findLive(admissions);
+    const checked = new Set(admissions.map(({ credentialId }) => credentialId));
+    const hasEnded = ({ credentialId }: WatcherAdmission) =>
+      checked.has(credentialId) && !live.has(credentialId);
+    if (this.#watchers.closeWhere(hasEnded, "session_ended")) this.#onWatchersChanged();
+  }
+
+  /** @returns the ids of the sessions and tokens that have not ended. */
+  async #findLive(admissions: WatcherAdmission[]): Promise<Set<string>> {
     return new Set(
       await this.env.INTERNAL_API.findLiveWatchers(this.ctx.id.name ?? "", admissions),
     );
   }
 
-  /** A session may have ended after the API had verified it. */
+  /** A session or token may have ended after the API had verified it. */
   async #closeUnlessLive(socket: WebSocket, admission: WatcherAdmission): Promise<boolean> {
     let isLive = false;
     try {
-      isLive = (await this.#findLiveSessions([admission])).has(admission.sessionId);
+      isLive = (await this.#findLive([admission])).has(admission.credentialId);
     } finally {
       if (!isLive && this.#watchers.close(socket, "session_ended")) this.#onWatchersChanged();
     }

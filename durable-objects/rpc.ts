@@ -66,10 +66,10 @@ export interface CaptureBatch {
   missed: number;
 }
 
-/** The session of a watcher. */
-export interface WatcherSession {
-  sessionId: string;
-  userId: string;
+/** What a watcher was authorized with. */
+export interface WatcherCredential {
+  /** The id of a session, or of a capability token. */
+  credentialId: string;
 }
 
 /** What the agents of one capability token have carried for this tunnel in a month, in totals. */
@@ -114,7 +114,7 @@ export interface InternalApi {
   /** @returns null when there is no such receiver. */
   findReceiverSettings(receiverId: string): Promise<ReceiverSettings | null>;
   /** @returns which of these sessions are valid and may still watch the organization. */
-  findLiveWatchers(orgId: string, watchers: WatcherSession[]): Promise<string[]>;
+  findLiveWatchers(orgId: string, watchers: WatcherCredential[]): Promise<string[]>;
   /** The public keys that the service's own access tokens are verified with. */
   getAccessTokenJwks(): Promise<JSONWebKeySet>;
   /** Saves the addresses of a relay, and that it is connected. */

@@ -9,7 +9,7 @@ import type {
   RelayDescription,
   Route,
   TunnelReport,
-  WatcherSession,
+  WatcherCredential,
 } from "../durable-objects/rpc.ts";
 import type { ReceiverSettings } from "../durable-objects/receiver/settings.ts";
 import type { AgentAdmission } from "../durable-objects/tunnel/agents/admission.ts";
@@ -106,12 +106,12 @@ export class InternalApi extends WorkerEntrypoint<Env> implements InternalApiBin
     return countReservedPorts(createDatabase(this.env), relayId);
   }
 
-  async findLiveWatchers(orgId: string, watchers: WatcherSession[]): Promise<string[]> {
+  async findLiveWatchers(orgId: string, watchers: WatcherCredential[]): Promise<string[]> {
     const [{ createDatabase }, { findLiveWatchers }] = await Promise.all([
       import("./jobs/outbox.ts"),
-      import("./store/accounts/live-sessions.ts"),
+      import("./store/inspector/watching.ts"),
     ]);
-    const ids = watchers.map(({ sessionId }) => sessionId);
+    const ids = watchers.map(({ credentialId }) => credentialId);
     return findLiveWatchers(createDatabase(this.env), orgId, ids);
   }
 

@@ -1,4 +1,4 @@
-/** How the API hands over a watcher, after it has verified that the session may watch the organization. */
+/** How the API hands over a watcher, after it has verified that the caller may watch the organization. */
 import { z } from "zod";
 
 /** The edge refuses this host, so no visitor's request can carry it. */
@@ -6,8 +6,10 @@ export const WATCH_URL = "https://agent.internal/watch";
 export const WATCH_HEADER = "underpass-watch";
 
 export const WatcherAdmission = z.object({
-  sessionId: z.uuid(),
-  userId: z.uuid(),
+  /** The id of the caller's session, or of the agent's token that it called with. */
+  credentialId: z.uuid(),
+  /** The user of the session, or the one who minted the token; null when their account was deleted. */
+  userId: z.uuid().nullable(),
   /** null: all tunnels. */
   tunnelId: z.uuid().nullable(),
   /** Several captured requests in one message. */

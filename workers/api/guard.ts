@@ -37,10 +37,17 @@ export function allowInPathOrganization(permission: Permission): Guard {
   });
 }
 
-/** For WebSockets of browsers, which send the access token as one of the subprotocols that they offer. */
-export function allowBySubprotocol(permission: Permission) {
-  const described = { ...forMembers(permission), security: ["accessTokenSubprotocol"] as const };
+/**
+ * For WebSockets of browsers, which send the access token as one of the subprotocols that they offer, and of programs, which
+ * send `Authorization` as to other routes. Agents may call too, as with `allowOrAgent`.
+ */
+export function allowWatcher(permission: Permission) {
+  const described = {
+    ...forMembersOrAgents(permission),
+    security: ["accessTokenSubprotocol", "accessToken", "capabilityToken"] as const,
+  };
   return createGuard(described, async (c) => {
+    if (readBearer(c) !== null) return authorizeMemberOrAgent(c, permission);
     const bearer = getOfferedProtocols(c).find((protocol) =>
       protocol.startsWith(WATCH_BEARER_PREFIX),
     );
@@ -62,12 +69,7 @@ export function allowOrMasterKey(permission: Permission): Guard {
 
 /** For routes that agents may call too, with a capability token that is restricted neither to names nor to a project. */
 export function allowOrAgent(permission: Permission): Guard {
-  const described = {
-    requirement: describeRequirement(permission),
-    security: ["accessToken", "capabilityToken"] as const,
-    failures: ["unauthorized", "forbidden"] as const,
-  };
-  return createGuard(described, (c) => authorizeMemberOrAgent(c, permission));
+  return createGuard(forMembersOrAgents(permission), (c) => authorizeMemberOrAgent(c, permission));
 }
 
 /** @throws ApiError unless the caller has the permission now: for a request that `allowOrAgent` let in and that has waited since. */
@@ -138,6 +140,14 @@ function forMembers(permission: Permission) {
     security: ["accessToken"],
     // No caller is refused a permission that every role has.
     failures: isRefused ? ["unauthorized", "forbidden"] : ["unauthorized"],
+  } satisfies Guard;
+}
+
+function forMembersOrAgents(permission: Permission) {
+  return {
+    requirement: describeRequirement(permission),
+    security: ["accessToken", "capabilityToken"],
+    failures: ["unauthorized", "forbidden"],
   } satisfies Guard;
 }
 

@@ -6,7 +6,7 @@ import type {
   Route,
   InternalApi as InternalApiCalls,
   TunnelReport,
-  WatcherSession,
+  WatcherCredential,
 } from "../../../durable-objects/rpc.ts";
 import type { ReceiverSettings } from "../../../durable-objects/receiver/settings.ts";
 import type { Tunnel } from "../../../durable-objects/tunnel.ts";
@@ -80,9 +80,9 @@ export class InternalApi
     return Promise.resolve(rows.receivers.get(receiverId) ?? null);
   }
 
-  findLiveWatchers(_orgId: string, watchers: WatcherSession[]): Promise<string[]> {
+  findLiveWatchers(_orgId: string, watchers: WatcherCredential[]): Promise<string[]> {
     if (rows.isDatabaseDown) return Promise.reject(new Error("the database is unavailable"));
-    const live = watchers.map(({ sessionId }) => sessionId);
+    const live = watchers.map(({ credentialId }) => credentialId);
     return Promise.resolve(live.filter((id) => !rows.endedSessions.has(id)));
   }
 

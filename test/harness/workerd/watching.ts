@@ -13,7 +13,7 @@ export class WatchedOrganization extends TestOrganization {
   /** @throws RefusedError */
   async watcher(admission: Partial<WatcherAdmission> = {}): Promise<TestWatcher> {
     const full: WatcherAdmission = {
-      sessionId: crypto.randomUUID(),
+      credentialId: crypto.randomUUID(),
       userId: crypto.randomUUID(),
       tunnelId: null,
       isBatched: false,

@@ -188,8 +188,8 @@ test("a watch needs a valid token, a tunnel of the organization and a valid quer
     status: 404,
     error: "not_found",
   });
-  // A token is accepted only as a protocol.
-  expect((await owner.get("/inspector/ws")).status).toBe(401);
+  expect((await api.anonymous.get("/inspector/ws")).status).toBe(401);
+  expect((await owner.get("/inspector/ws")).status).toBe(426);
   const headers = { "sec-websocket-protocol": ownBearer };
   expect((await api.anonymous.send("GET", "/inspector/ws", { headers })).status).toBe(426);
   await owner.post("/auth/logout");

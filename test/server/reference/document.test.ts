@@ -73,11 +73,15 @@ test("names the credentials that each operation accepts", () => {
       .find(({ operationId }) => operationId === id)!
       .security.flatMap((scheme) => Object.keys(scheme));
   expect(getCredentials("logIn")).toEqual([]);
-  expect(getCredentials("listTunnels")).toEqual(["accessToken"]);
+  expect(getCredentials("createTunnel")).toEqual(["accessToken"]);
   expect(getCredentials("listPrivateNetworks")).toEqual(["accessToken", "capabilityToken"]);
   expect(getCredentials("mintProjectToken")).toEqual(["accessToken", "masterKey"]);
   expect(getCredentials("refreshSession")).toEqual(["refreshCookie"]);
-  expect(getCredentials("watchCapturedRequests")).toEqual(["accessTokenSubprotocol"]);
+  expect(getCredentials("watchCapturedRequests")).toEqual([
+    "accessTokenSubprotocol",
+    "accessToken",
+    "capabilityToken",
+  ]);
   expect(document.components.securitySchemes.accessTokenSubprotocol).toMatchObject({
     in: "header",
     name: "Sec-WebSocket-Protocol",

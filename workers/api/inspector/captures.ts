@@ -14,6 +14,7 @@ import {
   listTunnelsOfCapture,
   type InspectedTunnel,
 } from "../../store/inspector/inspector.ts";
+import { getOrgId } from "../guard.ts";
 import { notFound, type ApiContext } from "../route.ts";
 
 export interface FoundCapture {
@@ -61,11 +62,12 @@ export async function listCaptures(c: ApiContext, query: InspectorQuery): Promis
 }
 
 async function listRequestedTunnels(
-  { var: { db, principal } }: ApiContext,
+  c: ApiContext,
   id: string | undefined,
 ): Promise<InspectedTunnel[]> {
-  if (id === undefined) return listInspectedTunnels(db, principal.orgId);
-  const tunnel = await findInspectedTunnel(db, principal.orgId, id);
+  const orgId = getOrgId(c);
+  if (id === undefined) return listInspectedTunnels(c.var.db, orgId);
+  const tunnel = await findInspectedTunnel(c.var.db, orgId, id);
   if (!tunnel) throw notFound("tunnel");
   return [tunnel];
 }

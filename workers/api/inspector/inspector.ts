@@ -10,7 +10,7 @@ import { ReplayResult, ReplayRequest } from "../../../protocol/schemas/inspector
 import { ApiError } from "../../errors.ts";
 import { IdParams, Ok } from "../../../protocol/schemas/scalars.ts";
 import { clearCaptures } from "../../store/inspector/inspector.ts";
-import { allow } from "../guard.ts";
+import { allow, allowOrAgent } from "../guard.ts";
 import {
   createRouter,
   getMemberActor,
@@ -39,7 +39,7 @@ inspector.openapi(
     summary: "List captured requests",
     description:
       "Of one tunnel, or of the hundred tunnels of the organization that were served most recently. Without headers and bodies.",
-    guard: allow("inspector:read"),
+    guard: allowOrAgent("inspector:read"),
     query: InspectorQuery,
     responses: { 200: jsonResponse("The requests, newest first.", z.array(CaptureSummary)) },
     failures: ["not_found", "unavailable"],

@@ -1,7 +1,6 @@
 /**
  * GET /inspector/ws: captured requests as they happen. The watcher is authorized here; then the connection belongs to
  * the organization's object.
-
  */
 import {
   WATCH_HEADER,
@@ -19,13 +18,13 @@ import { isDraining } from "../../draining.ts";
 import { ApiError } from "../../errors.ts";
 import { organizationObject } from "../../objects.ts";
 import { hasTunnel } from "../../store/tunnels/tunnels.ts";
-import { allowBySubprotocol } from "../guard.ts";
+import { allowWatcher, getOrgId } from "../guard.ts";
 import { createRouter, documentRoute, invalidInput, notFound, type ApiContext } from "../route.ts";
 import { getOfferedProtocols, requireUpgrade } from "../upgrade.ts";
 
 export const inspectorWatch = createRouter();
 
-const watcher = allowBySubprotocol("inspector:read");
+const watcher = allowWatcher("inspector:read");
 
 documentRoute(inspectorWatch, {
   operationId: "watchCapturedRequests",
@@ -33,7 +32,7 @@ documentRoute(inspectorWatch, {
   path: "/inspector/ws",
   summary: "Watch captured requests as they happen",
   description:
-    "A WebSocket (docs/live-view.md). The access token is sent as a subprotocol, `bearer.<jwt>`, because browsers cannot set other headers.",
+    "A WebSocket (docs/live-view.md). A browser sends the access token as a subprotocol, `bearer.<jwt>`, because it cannot set other headers; programs send `Authorization`.",
   guard: watcher,
   query: WatchQuery,
   responses: {
@@ -46,13 +45,19 @@ inspectorWatch.get("/inspector/ws", watcher.middleware, async (c) => {
   requireUpgrade(c, "Watchers connect over a WebSocket.");
   const query = WatchQuery.safeParse(c.req.query());
   if (!query.success) throw invalidInput({ target: "query", error: query.error });
-  const { orgId, sessionId, userId } = c.var.principal;
+  const orgId = getOrgId(c);
   const { tunnel_id: tunnelId = null, batch } = query.data;
   if (tunnelId !== null && !(await hasTunnel(c.var.db, orgId, tunnelId))) {
     throw notFound("tunnel");
   }
-  return handOver(c, orgId, { sessionId, userId, tunnelId, isBatched: batch === "1" });
+  return handOver(c, orgId, { ...getCredential(c), tunnelId, isBatched: batch === "1" });
 });
+
+function getCredential(c: ApiContext): Pick<WatcherAdmission, "credentialId" | "userId"> {
+  const { agentToken, principal } = c.var;
+  if (agentToken) return { credentialId: agentToken.id, userId: agentToken.createdBy };
+  return { credentialId: principal.sessionId, userId: principal.userId };
+}
 
 async function handOver(
   c: ApiContext,
@@ -73,7 +78,7 @@ async function handOver(
   if (answer.status === 101) return answer;
   switch (answer.headers.get(ERROR_HEADER)) {
     case "unauthorized":
-      throw new ApiError("unauthorized", "The session has ended. Log in again.");
+      throw new ApiError("unauthorized", "The session or token has ended. Log in again.");
     case "rate_limited":
       throw new ApiError(
         "rate_limited",

@@ -30,7 +30,7 @@ import {
   rotateToken,
   type TokenRow,
 } from "../../store/tokens/tokens.ts";
-import { allow } from "../guard.ts";
+import { allow, allowOrAgent, getOrgId } from "../guard.ts";
 import { requireValidBudget } from "./budgets.ts";
 import {
   createRouter,
@@ -49,13 +49,13 @@ tokens.openapi(
     method: "get",
     path: "/tokens",
     summary: "List capability tokens",
-    guard: allow("tokens:read"),
+    guard: allowOrAgent("tokens:read"),
     query: PageQuery,
     responses: { 200: jsonResponse("The tokens, newest first.", z.array(Token)) },
   }),
   async (c) => {
-    const { db, principal } = c.var;
-    const rows = await listTokens(db, principal.orgId, c.req.valid("query"));
+    const { db } = c.var;
+    const rows = await listTokens(db, getOrgId(c), c.req.valid("query"));
     const lineageIds = rows.map(({ lineageId }) => lineageId);
     const spent =
       rows.length > 0 ? await findSpent(db.query, lineageIds) : new Map<string, number>();

@@ -32,9 +32,10 @@ import {
   type ListedTunnel,
 } from "../../store/tunnels/tunnels.ts";
 import { requireUnreservedLabel, subdomainTaken } from "../domains/taken-names.ts";
-import { allow } from "../guard.ts";
+import { allow, allowOrAgent, getOrgId } from "../guard.ts";
 import {
   createRouter,
+  getCallerActor,
   getMemberActor,
   invalidField,
   jsonResponse,
@@ -51,12 +52,12 @@ tunnels.openapi(
     method: "get",
     path: "/tunnels",
     summary: "List tunnels",
-    guard: allow("tunnels:read"),
+    guard: allowOrAgent("tunnels:read"),
     query: PageQuery,
     responses: { 200: jsonResponse("The tunnels, newest first.", z.array(Tunnel)) },
   }),
   async (c) => {
-    const rows = await listTunnels(c.var.db, c.var.principal.orgId, c.req.valid("query"));
+    const rows = await listTunnels(c.var.db, getOrgId(c), c.req.valid("query"));
     const confirmed = await withFreshStatus(c, rows);
     return c.json(
       confirmed.map((row) => toTunnel(c.var.config, row)),
@@ -89,7 +90,7 @@ tunnels.openapi(
     method: "delete",
     path: "/tunnels/{id}",
     summary: "Delete a tunnel",
-    guard: allow("tunnels:write"),
+    guard: allowOrAgent("tunnels:write"),
     params: IdParams,
     responses: {
       200: jsonResponse(
@@ -99,7 +100,7 @@ tunnels.openapi(
     },
   }),
   async (c) => {
-    const deleted = await deleteTunnel(c.var.db, getMemberActor(c), c.req.valid("param").id);
+    const deleted = await deleteTunnel(c.var.db, getCallerActor(c), c.req.valid("param").id);
     if (!deleted) throw notFound("tunnel");
     return c.json({ ok: true as const }, 200);
   },
@@ -111,7 +112,7 @@ tunnels.openapi(
     method: "post",
     path: "/tunnels/{id}/start",
     summary: "Start a stopped tunnel",
-    guard: allow("tunnels:write"),
+    guard: allowOrAgent("tunnels:write"),
     params: IdParams,
     responses: {
       200: jsonResponse(
@@ -123,7 +124,7 @@ tunnels.openapi(
   }),
   async (c) => {
     const { id } = c.req.valid("param");
-    const stopped = await setStopped(c.var.db, getMemberActor(c), id, false);
+    const stopped = await setStopped(c.var.db, getCallerActor(c), id, false);
     return c.json({ id, status: toStatus(stopped) }, 200);
   },
 );
@@ -134,7 +135,7 @@ tunnels.openapi(
     method: "post",
     path: "/tunnels/{id}/stop",
     summary: "Stop a tunnel",
-    guard: allow("tunnels:write"),
+    guard: allowOrAgent("tunnels:write"),
     params: IdParams,
     responses: {
       200: jsonResponse(
@@ -146,7 +147,7 @@ tunnels.openapi(
   }),
   async (c) => {
     const { id } = c.req.valid("param");
-    const stopped = await setStopped(c.var.db, getMemberActor(c), id, true);
+    const stopped = await setStopped(c.var.db, getCallerActor(c), id, true);
     return c.json({ id, status: toStatus(stopped) }, 200);
   },
 );

@@ -220,13 +220,15 @@ export async function revokeTokens(
   await endUses(change, actor.orgId, revoked);
 }
 
-/** Disconnects the agents of revoked tokens from tunnels and relays. */
+/** Disconnects the agents of revoked tokens from tunnels and relays, and the watchers that were authorized with them. */
 async function endUses(
   change: UnitOfWork,
   orgId: string,
   revoked: { id: string; nonce: string }[],
 ): Promise<void> {
+  if (revoked.length === 0) return;
   await enqueueForServed(change, "token_revoked", revoked);
+  change.enqueue({ kind: "watching_ended", payload: { orgId, whose: "ended" } });
   const nonces = revoked.map(({ nonce }) => nonce);
   await revokeTickets(change, orgId, nonces);
 }

@@ -5,7 +5,7 @@ import { serviceActor, type Actor, type OrganizationActor } from "../audit.ts";
 import type { UnitOfWork, Database } from "../database.ts";
 import { unbindTunnels } from "../domains/domains.ts";
 import { releaseHostnames } from "../domains/hostnames.ts";
-import type { MemberActor } from "../locks.ts";
+import type { CallerActor } from "../locks.ts";
 import { endCounters } from "../metrics/traffic.ts";
 import { tunnels, type TunnelRow } from "../tables/tunnels.ts";
 import { isUndeletedTunnel, isUndeletedTunnelIn } from "./live-tunnels.ts";
@@ -49,7 +49,7 @@ export type StopResult = { status: TunnelRow["status"] } | "not_found" | "expire
  */
 export async function setStopped(
   db: Database,
-  actor: MemberActor,
+  actor: CallerActor,
   id: string,
   isStopped: boolean,
 ): Promise<StopResult> {

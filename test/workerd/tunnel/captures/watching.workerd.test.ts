@@ -177,7 +177,7 @@ describe("a watch ends", () => {
   test("with the session, the membership or the organization, and no other watch does", async () => {
     const org = new WatchedOrganization();
     const [sessionId, userId] = [crypto.randomUUID(), crypto.randomUUID()];
-    const session = await org.watcher({ sessionId });
+    const session = await org.watcher({ credentialId: sessionId });
     const person = [await org.watcher({ userId }), await org.watcher({ userId, tunnelId })];
     const other = await org.watcher();
     await org.sleep();
@@ -196,7 +196,7 @@ describe("a watch ends", () => {
   test("when the database shows that the session has ended, even without a report", async () => {
     const org = new WatchedOrganization();
     const sessionId = crypto.randomUUID();
-    const [ended, live] = [await org.watcher({ sessionId }), await org.watcher()];
+    const [ended, live] = [await org.watcher({ credentialId: sessionId }), await org.watcher()];
     await org.sleep();
     rows.endedSessions.add(sessionId);
     expect(await runDurableObjectAlarm(org.stub)).toBe(true);
@@ -213,14 +213,16 @@ describe("a watch ends", () => {
     const org = new WatchedOrganization();
     const sessionId = crypto.randomUUID();
     rows.endedSessions.add(sessionId);
-    await expect(org.watcher({ sessionId })).rejects.toMatchObject({ code: "unauthorized" });
+    await expect(org.watcher({ credentialId: sessionId })).rejects.toMatchObject({
+      code: "unauthorized",
+    });
     expect(await org.deliverNumbered(tunnelId, 0, 1)).toMatchObject({ isWatched: false });
   });
 
   test("also when the database was unreachable for longer than the platform reattempts an alarm", async () => {
     const org = new WatchedOrganization();
     const sessionId = crypto.randomUUID();
-    const ended = await org.watcher({ sessionId });
+    const ended = await org.watcher({ credentialId: sessionId });
     rows.endedSessions.add(sessionId);
     rows.isDatabaseDown = true;
     for (let attempts = 0; attempts < 10; attempts++) {

@@ -1,0 +1,109 @@
+/** Which routes of the management API accept an agent's token, and what it can't do. */
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { WebSocket } from "ws";
+import type { CaptureSummary } from "../../../protocol/schemas/inspector/captures.ts";
+import { WATCH_CLOSE, WATCH_PROTOCOL } from "../../../protocol/schemas/inspector/watching.ts";
+import type { MintedToken, Token } from "../../../protocol/schemas/tokens.ts";
+import type { Tunnel } from "../../../protocol/schemas/tunnels/tunnels.ts";
+import {
+  createCaller,
+  mintToken,
+  startApi,
+  type Caller,
+  type Person,
+  type TestApi,
+} from "../../harness/server/api.ts";
+
+let api: TestApi;
+let owner: Person;
+let token: MintedToken;
+let agent: Caller;
+
+beforeAll(async () => {
+  api = await startApi();
+  owner = await api.owner();
+  token = await mintToken(owner);
+  agent = toCaller(token);
+});
+afterAll(() => api.stop());
+
+const toCaller = ({ wireBytes }: MintedToken) =>
+  createCaller(api.server, { authorization: `Bearer ${wireBytes}` });
+
+async function createTunnel(subdomain: string): Promise<Tunnel> {
+  return (await owner.post<Tunnel>("/tunnels", { subdomain, localPort: 3000 })).body;
+}
+
+/** Resolves when the connection is open; `closed` with the code of its end. */
+async function watch(bearer: string): Promise<{ closed: Promise<number> }> {
+  const url = `${api.server.url.replace("http", "ws")}/inspector/ws`;
+  const socket = new WebSocket(url, WATCH_PROTOCOL, {
+    headers: { authorization: `Bearer ${bearer}` },
+  });
+  const closed = new Promise<number>((resolve) => socket.on("close", resolve));
+  await new Promise((resolve, reject) => socket.on("open", resolve).on("error", reject));
+  return { closed };
+}
+
+describe("an agent's token without restrictions", () => {
+  test("lists, stops, starts and deletes the tunnels of its organization", async () => {
+    const { id } = await createTunnel("agent-managed");
+    const listIds = async () => (await agent.get<Tunnel[]>("/tunnels")).body.map((one) => one.id);
+    expect(await listIds()).toContain(id);
+    expect((await agent.post<Tunnel>(`/tunnels/${id}/stop`)).body.status).toBe("offline");
+    expect((await agent.post<Tunnel>(`/tunnels/${id}/start`)).body.status).toBe("active");
+    expect((await agent.delete(`/tunnels/${id}`)).status).toBe(200);
+    expect(await listIds()).not.toContain(id);
+  });
+
+  test("lists tokens and captured requests", async () => {
+    const { body: tokens } = await agent.get<Token[]>("/tokens");
+    expect(tokens.map(({ nonce }) => nonce)).toContain(token.nonce);
+    expect((await agent.get<CaptureSummary[]>("/inspector")).status).toBe(200);
+  });
+
+  test("can't mint, rotate or revoke tokens, or read what captured requests contain", async () => {
+    const statuses = await Promise.all([
+      agent.post("/tokens", { name: "more" }),
+      agent.post(`/tokens/${token.nonce}/rotate`),
+      agent.delete(`/tokens/${token.nonce}`),
+      agent.put(`/tokens/${token.nonce}/budget`, { monthlyBudgetUsdCents: null }),
+      agent.get(`/inspector/${token.id}`),
+      agent.get("/inspector/har"),
+    ]);
+    expect(statuses.map(({ status }) => status)).toEqual([401, 401, 401, 401, 401, 401]);
+  });
+
+  test("can't manage the tunnels of another organization", async () => {
+    const { id } = await createTunnel("agent-stranger");
+    const stranger = toCaller(await mintToken(await api.owner()));
+    expect((await stranger.post(`/tunnels/${id}/stop`)).status).toBe(404);
+    expect((await stranger.delete(`/tunnels/${id}`)).status).toBe(404);
+  });
+
+  test("watches requests until it is revoked", async () => {
+    const watching = await mintToken(owner);
+    const { closed } = await watch(watching.wireBytes);
+    await owner.delete(`/tokens/${watching.nonce}`);
+    expect(await closed).toBe(WATCH_CLOSE.session_ended);
+  });
+});
+
+test("an access token in Authorization watches too, as programs send it", async () => {
+  const person = await api.owner();
+  const { closed } = await watch(person.accessToken);
+  await person.post("/auth/logout");
+  expect(await closed).toBe(WATCH_CLOSE.session_ended);
+});
+
+test("a token that is restricted to names manages nothing", async () => {
+  const restricted = toCaller(await mintToken(owner, { allowedSubdomains: ["shop"] }));
+  const { id } = await createTunnel("agent-restricted");
+  const statuses = await Promise.all([
+    restricted.get("/tunnels"),
+    restricted.get("/tokens"),
+    restricted.get("/inspector"),
+    restricted.delete(`/tunnels/${id}`),
+  ]);
+  expect(statuses.map(({ status }) => status)).toEqual([403, 403, 403, 403]);
+});
