@@ -131,7 +131,7 @@ function readArguments(
 }
 
 /** @param texts undefined when the option is not given. @param source where they come from, for messages. */
-function parseValue(spec: OptionSpec, texts: string[] | undefined, source: string): unknown {
+export function parseValue(spec: OptionSpec, texts: string[] | undefined, source: string): unknown {
   if (spec.kind === "flag") return texts !== undefined;
   const values = (texts ?? []).map((text) => {
     if (spec.choices && !spec.choices.includes(text)) {

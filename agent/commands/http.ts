@@ -27,13 +27,13 @@ export async function run({ values, positionals }: Input<typeof HTTP.options>): 
 }
 
 /** An HTTP tunnel as its options describe it, without the server and the token. */
-interface HttpTunnelDefinition extends Omit<TunnelOptions, "server" | "token"> {
+export interface HttpTunnelDefinition extends Omit<TunnelOptions, "server" | "token"> {
   /** The host of `--url`, at which the server must serve the tunnel. */
   requestedHost: string | undefined;
 }
 
 /** @param targetText the local server, as it was typed. @throws UsageError */
-function parseHttpTunnel(
+export function parseHttpTunnel(
   targetText: string,
   values: OptionValues<typeof HTTP_TUNNEL_OPTIONS>,
 ): HttpTunnelDefinition {

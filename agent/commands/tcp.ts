@@ -25,10 +25,10 @@ export async function run({ values, positionals }: Input<typeof TCP.options>): P
 }
 
 /** A TCP tunnel as its options describe it, without the server and the token. */
-type TcpTunnelDefinition = Omit<TcpTunnelOptions, "server" | "token">;
+export type TcpTunnelDefinition = Omit<TcpTunnelOptions, "server" | "token">;
 
 /** @param targetText the local server, as it was typed. @throws UsageError */
-function parseTcpTunnel(
+export function parseTcpTunnel(
   targetText: string,
   values: OptionValues<typeof TCP_DEFINITION_OPTIONS>,
 ): TcpTunnelDefinition {

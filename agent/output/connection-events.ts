@@ -1,5 +1,5 @@
 /** What the outputs of several commands share: how they print that a connection was lost, is retried, and is back. */
-import { printJson, type Level } from "./output.ts";
+import { printJson, type EventPrinter, type Level } from "./output.ts";
 import { green, stripControl, yellow } from "./terminal-view.ts";
 
 /** The source of events that every connection to the service has. */
@@ -16,18 +16,21 @@ interface TunnelEvents extends ConnectionEvents {
   on(event: "retrying", listener: (reason: string, inMs: number) => void): unknown;
 }
 
-export function printConnectionJson(connection: ConnectionEvents): void {
-  connection.on("disconnected", (reason) => printJson({ event: "disconnected", reason }));
+export function printConnectionJson(
+  connection: ConnectionEvents,
+  print: EventPrinter = printJson,
+): void {
+  connection.on("disconnected", (reason) => print({ event: "disconnected", reason }));
   connection.on("retrying", (reason, inMs) =>
-    printJson({ event: "retrying", reason, inMs: Math.round(inMs) }),
+    print({ event: "retrying", reason, inMs: Math.round(inMs) }),
   );
-  connection.on("reconnected", () => printJson({ event: "reconnected" }));
+  connection.on("reconnected", () => print({ event: "reconnected" }));
 }
 
-export function printTunnelJson(tunnel: TunnelEvents): void {
-  printConnectionJson(tunnel);
+export function printTunnelJson(tunnel: TunnelEvents, print: EventPrinter): void {
+  printConnectionJson(tunnel, print);
   tunnel.on("stopped", (explanation) =>
-    printJson({ event: "disconnected", reason: `tunnel_stopped: ${explanation}` }),
+    print({ event: "disconnected", reason: `tunnel_stopped: ${explanation}` }),
   );
 }
 

@@ -4,11 +4,11 @@ import type { Target } from "../target.ts";
 import type { HttpTunnel } from "../http-tunnel.ts";
 import { printTunnelJson, printTunnelLines, showTunnelState } from "./connection-events.ts";
 import {
+  createEventPrinter,
   createLinePrinter,
   endJson,
   endLines,
   formatRejection,
-  printJson,
   type Level,
   type Output,
 } from "./output.ts";
@@ -18,20 +18,21 @@ const REQUESTS_SHOWN = 12;
 /** How often the live view checks whether the local server listens. */
 const ORIGIN_CHECK_MS = 2_000;
 
-export function httpJson(tunnel: HttpTunnel, target: Target): Output {
+export function httpJson(tunnel: HttpTunnel, target: Target, name?: string): Output {
+  const print = createEventPrinter(name);
   tunnel.on("ready", ({ tunnelId, url }) =>
-    printJson({ event: "ready", tunnelId, url, local: target.origin }),
+    print({ event: "ready", tunnelId, url, local: target.origin }),
   );
   tunnel.on("request", ({ method, path, status, durationMs, problem }) =>
-    printJson({ event: "request", method, path, status, durationMs, problem }),
+    print({ event: "request", method, path, status, durationMs, problem }),
   );
-  printTunnelJson(tunnel);
-  tunnel.on("notice", (message) => printJson({ event: "notice", message }));
+  printTunnelJson(tunnel, print);
+  tunnel.on("notice", (message) => print({ event: "notice", message }));
   return { end: (rejection) => endJson(rejection) };
 }
 
-export function httpLines(tunnel: HttpTunnel, target: Target, level: Level): Output {
-  const print = createLinePrinter(level);
+export function httpLines(tunnel: HttpTunnel, target: Target, level: Level, name?: string): Output {
+  const print = createLinePrinter(level, name);
   tunnel.on("ready", ({ url }) => {
     print("info", `Forwarding ${url} -> ${target.origin}`);
     void tunnel.origin.isListening().then((isListening) => {
@@ -100,7 +101,13 @@ function notListening({ origin }: Target): string {
   return `nothing is listening on ${origin} yet; start the local server`;
 }
 
-function formatRequest({ method, path, status, durationMs, problem }: RequestReport): string {
+export function formatRequest({
+  method,
+  path,
+  status,
+  durationMs,
+  problem,
+}: RequestReport): string {
   const color = status >= 500 ? red : status >= 400 ? yellow : green;
   const time = `${durationMs} ms`.padStart(10);
   const why = problem === undefined ? "" : dim(`  ${stripControl(problem)}`);

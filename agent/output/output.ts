@@ -18,10 +18,28 @@ export function printLine(text: string): void {
   process.stdout.write(`${text}\n`);
 }
 
-/** @returns a function that prints the lines whose level `level` includes. */
-export function createLinePrinter(level: Level): (lineLevel: Level, text: string) => void {
+export type EventPrinter = (value: { event: string; [field: string]: unknown }) => void;
+
+/**
+ * @param tunnel its name, when one process serves several.
+ * @returns a function that prints events, with the name as their field `tunnel`.
+ */
+export function createEventPrinter(tunnel?: string): EventPrinter {
+  if (tunnel === undefined) return printJson;
+  return ({ event, ...fields }) => printJson({ event, tunnel, ...fields });
+}
+
+/**
+ * @param tunnel its name, when one process serves several: each line starts with it.
+ * @returns a function that prints the lines whose level `level` includes.
+ */
+export function createLinePrinter(
+  level: Level,
+  tunnel?: string,
+): (lineLevel: Level, text: string) => void {
+  const prefix = tunnel === undefined ? "" : `[${tunnel}] `;
   return (lineLevel, text) => {
-    if (LEVELS.indexOf(lineLevel) <= LEVELS.indexOf(level)) printLine(text);
+    if (LEVELS.indexOf(lineLevel) <= LEVELS.indexOf(level)) printLine(prefix + text);
   };
 }
 

@@ -3,11 +3,11 @@ import type { ConnectionReport } from "../tcp/connect-stream.ts";
 import type { TcpTunnel } from "../tcp/tcp-tunnel.ts";
 import { printTunnelJson, printTunnelLines, showTunnelState } from "./connection-events.ts";
 import {
+  createEventPrinter,
   createLinePrinter,
   endJson,
   endLines,
   formatRejection,
-  printJson,
   type Level,
   type Output,
 } from "./output.ts";
@@ -17,17 +17,18 @@ const CONNECTIONS_SHOWN = 12;
 const UNITS = ["B", "KiB", "MiB", "GiB", "TiB"] as const;
 
 /** @param local the local server, as it is printed. */
-export function tcpJson(tunnel: TcpTunnel, local: string): Output {
+export function tcpJson(tunnel: TcpTunnel, local: string, name?: string): Output {
+  const print = createEventPrinter(name);
   tunnel.on("ready", ({ tunnelId, url, publicPort }) =>
-    printJson({ event: "ready", tunnelId, url, local, publicPort }),
+    print({ event: "ready", tunnelId, url, local, publicPort }),
   );
-  tunnel.on("connection", (connection) => printJson({ event: "connection", ...connection }));
-  printTunnelJson(tunnel);
+  tunnel.on("connection", (connection) => print({ event: "connection", ...connection }));
+  printTunnelJson(tunnel, print);
   return { end: (rejection) => endJson(rejection) };
 }
 
-export function tcpLines(tunnel: TcpTunnel, local: string, level: Level): Output {
-  const print = createLinePrinter(level);
+export function tcpLines(tunnel: TcpTunnel, local: string, level: Level, name?: string): Output {
+  const print = createLinePrinter(level, name);
   tunnel.on("ready", ({ url, name }) => {
     print("info", `Forwarding ${url} -> ${local}`);
     print(
@@ -78,7 +79,7 @@ export function tcpScreen(tunnel: TcpTunnel, local: string): Output {
 }
 
 /** `203.0.113.7 12.3 s, 1.2 KiB in, 3.4 MiB out` */
-function formatConnection(connection: ConnectionReport): string {
+export function formatConnection(connection: ConnectionReport): string {
   const { address, via, durationMs, bytesIn, bytesOut, problem } = connection;
   const from = `${stripControl(address)}${via === "connect" ? " (connect)" : ""}`;
   if (problem !== undefined) return `${from} not served: ${stripControl(problem)}`;

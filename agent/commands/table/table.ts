@@ -6,6 +6,7 @@ import { defineCommand, type Command } from "../command.ts";
 import { CONNECT } from "./connect.ts";
 import { HTTP } from "./http.ts";
 import { LOGIN } from "./login.ts";
+import { START } from "./start.ts";
 import { TCP } from "./tcp.ts";
 import { VERSION } from "./version.ts";
 import { VPN, VPN_ADD, VPN_DEVICES, VPN_REMOVE } from "./vpn.ts";
@@ -23,6 +24,7 @@ export const COMMAND_GROUPS: readonly CommandGroup[] = [
     commands: [
       defineCommand(HTTP, async () => (await import("../http.ts")).run),
       defineCommand(TCP, async () => (await import("../tcp.ts")).run),
+      defineCommand(START, async () => (await import("../start.ts")).run),
       defineCommand(CONNECT, async () => (await import("../connect.ts")).run),
       defineCommand(WEBHOOKS, async () => (await import("../webhooks.ts")).run),
       defineCommand(VPN, async () => (await import("../vpn.ts")).run, {

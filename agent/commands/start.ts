@@ -1,0 +1,123 @@
+/** `underpass start [--all|NAME...]`: the tunnels of underpass.yml in one process, which follows changes of the file. */
+import { closeSync, openSync } from "node:fs";
+import { findConfigFile, readConfigFile } from "../config/config-file.ts";
+import { parseConfig, type TunnelEntry } from "../config/parse-config.ts";
+import { buildJsonSchema } from "../config/schema.ts";
+import { getErrorMessage } from "../error-message.ts";
+import { UsageError, type OptionValues } from "../options.ts";
+import { startJson, startLines, startScreen, type StartOutput } from "../output/start.ts";
+import { printLine } from "../output/output.ts";
+import { findServer, findToken } from "../settings.ts";
+import { TunnelGroup, type GroupChanges, type GroupConfig } from "../start/tunnel-group.ts";
+import { watchForChanges } from "../start/watch-file.ts";
+import type { RejectionError } from "../tunnel-connection.ts";
+import { formatSuggestion } from "../cli/suggestion.ts";
+import type { Input } from "./command.ts";
+import type { START } from "./table/start.ts";
+import { runUntilStopped } from "./until-stopped.ts";
+
+type Values = OptionValues<typeof START.options>;
+
+export async function run({ values, positionals }: Input<typeof START.options>): Promise<number> {
+  if (values.schema) {
+    printLine(JSON.stringify(buildJsonSchema(), null, 2));
+    return 0;
+  }
+  if (values.all && positionals.length > 0) throw new UsageError("use names or --all, not both");
+  const path = await findConfigFile(values.config);
+  const text = await readConfigFile(path);
+  const first = await parseGroupConfig(text, path, values);
+  rejectSelection(first.entries, values.all, positionals);
+  const isSelected = ({ name }: TunnelEntry): boolean =>
+    positionals.length === 0 || positionals.includes(name);
+  const group = new TunnelGroup();
+  const output = createOutput(group, values);
+  const apply = (config: GroupConfig): Promise<GroupChanges> =>
+    group.apply({ ...config, entries: config.entries.filter(isSelected) });
+
+  let current = text;
+  const reload = async (isRequested: boolean): Promise<void> => {
+    try {
+      const changed = await readConfigFile(path);
+      if (changed === current && !isRequested) return;
+      current = changed;
+      output.reloaded(await apply(await parseGroupConfig(changed, path, values)));
+    } catch (error) {
+      output.reloadFailed(`the tunnels stay as they are: ${getErrorMessage(error)}`);
+    }
+  };
+  const stopFollowing = followChanges(path, reload);
+  try {
+    const stoppable = {
+      on: (_: "rejected", listener: (rejection: RejectionError) => void) =>
+        group.on("rejected", listener),
+      start: async () => void (await apply(first)),
+      close: () => group.close(),
+    };
+    return await runUntilStopped(stoppable, output);
+  } finally {
+    stopFollowing();
+  }
+}
+
+function createOutput(group: TunnelGroup, values: Values): StartOutput {
+  if (values.json) return startJson(group);
+  return process.stdout.isTTY
+    ? startScreen(group)
+    : startLines(group, values["log-level"] ?? "info");
+}
+
+/** An option of the command line takes precedence over the file's. */
+async function parseGroupConfig(text: string, path: string, values: Values): Promise<GroupConfig> {
+  const config = parseConfig(text, path);
+  const server = await findServer(values.server ?? config.server);
+  const token = await findToken(server, values["token-file"] ?? config.tokenFile);
+  return { server, token, entries: config.tunnels };
+}
+
+/** @throws UsageError when a name is unknown, or none is given and there are several tunnels. */
+function rejectSelection(entries: TunnelEntry[], isAll: boolean, names: string[]): void {
+  const known = entries.map(({ name }) => name);
+  const unknown = names.find((name) => !known.includes(name));
+  if (unknown !== undefined) {
+    const hint = formatSuggestion(unknown, known);
+    throw new UsageError(`the file has no tunnel ${unknown}${hint}; it has ${known.join(", ")}`);
+  }
+  if (!isAll && names.length === 0 && known.length > 1) {
+    throw new UsageError(`name the tunnels, or use --all; the file has ${known.join(", ")}`);
+  }
+}
+
+/**
+ * Calls `reload` when the file may have changed, and when SIGHUP requests it; one call at a time.
+ * @returns a function that ends this.
+ */
+function followChanges(path: string, reload: (isRequested: boolean) => Promise<void>): () => void {
+  let running = Promise.resolve();
+  const enqueue = (isRequested: boolean): void => {
+    running = running.then(() => reload(isRequested));
+  };
+  const hasTerminal = isTerminalOpen();
+  const reloadOnSignal = (): void => {
+    // The signal also means that the terminal was closed.
+    if (hasTerminal && !isTerminalOpen()) process.kill(process.pid, "SIGTERM");
+    else enqueue(true);
+  };
+  // On Windows, SIGHUP means that the console window was closed.
+  if (process.platform !== "win32") process.on("SIGHUP", reloadOnSignal);
+  const stopWatching = watchForChanges(path, () => enqueue(false));
+  return () => {
+    process.off("SIGHUP", reloadOnSignal);
+    stopWatching();
+  };
+}
+
+/** Whether this process has a terminal that can still be used. */
+function isTerminalOpen(): boolean {
+  try {
+    closeSync(openSync("/dev/tty", "r"));
+    return true;
+  } catch {
+    return false;
+  }
+}

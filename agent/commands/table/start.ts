@@ -1,0 +1,30 @@
+import { API_OPTIONS, JSON_OPTION, LOG_LEVEL_OPTION, type CommandSpec } from "../command.ts";
+
+export const START = {
+  name: "start",
+  summary: "start several tunnels from underpass.yml",
+  calls: ["start [--all|NAME...]"],
+  description:
+    "The tunnels of the file run in one process. When the file changes, and on SIGHUP, tunnels whose entries differ are opened, reopened or closed; the others stay connected. docs/underpass-yml.md describes the file.",
+  examples: [
+    ["underpass start --all", "every tunnel of underpass.yml"],
+    ["underpass start web database", "these two"],
+    [
+      "underpass start --schema > underpass.schema.json",
+      "the JSON Schema, with which editors complete and check the file",
+    ],
+  ],
+  options: {
+    all: { kind: "flag", help: "start all tunnels of the file" },
+    config: {
+      kind: "text",
+      value: "FILE",
+      help: "the file (default: underpass.yml in this directory or above it)",
+      complete: "file",
+    },
+    schema: { kind: "flag", help: "print the JSON Schema of underpass.yml and exit" },
+    ...API_OPTIONS,
+    ...JSON_OPTION,
+    ...LOG_LEVEL_OPTION,
+  },
+} as const satisfies CommandSpec;

@@ -1,0 +1,66 @@
+/** Where underpass.yml is, and its text. */
+import { access, readFile, stat } from "node:fs/promises";
+import { homedir } from "node:os";
+import { dirname, join, resolve } from "node:path";
+import { SettingsError } from "../settings.ts";
+
+const FILE_NAMES = ["underpass.yml", "underpass.yaml"] as const;
+const FILE_MAX_BYTES = 1024 * 1024;
+
+/**
+ * The path of the configuration: `given`, or the file in this directory or the nearest parent. The search ends at the root of
+ * a repository and at the home directory, so that a file in a directory of other users is never used.
+ * @throws SettingsError when there is none.
+ */
+export async function findConfigFile(
+  given: string | undefined,
+  startDirectory = process.cwd(),
+): Promise<string> {
+  if (given !== undefined) return resolve(startDirectory, given);
+  for (let directory = resolve(startDirectory); ; directory = dirname(directory)) {
+    for (const name of FILE_NAMES) {
+      const path = join(directory, name);
+      if (await exists(path)) return path;
+    }
+    const isLast = directory === homedir() || directory === dirname(directory);
+    if (isLast || (await exists(join(directory, ".git")))) break;
+  }
+  throw new SettingsError(
+    `there is no ${FILE_NAMES[0]} in ${resolve(startDirectory)} or above it; create one, or name it with --config`,
+  );
+}
+
+/** @throws SettingsError when it can't be read or is too large. */
+export async function readConfigFile(path: string): Promise<string> {
+  try {
+    const { size } = await stat(path);
+    if (size > FILE_MAX_BYTES) throw new SettingsError(`${path} is larger than 1 MiB`);
+    return await readFile(path, "utf8");
+  } catch (error) {
+    if (error instanceof SettingsError) throw error;
+    throw new SettingsError(`can't read ${path}: ${describeReadError(error)}`);
+  }
+}
+
+function describeReadError(error: unknown): string {
+  switch ((error as NodeJS.ErrnoException).code) {
+    case "ENOENT":
+      return "there is no such file";
+    case "EACCES":
+    case "EPERM":
+      return "this user may not read it";
+    case "EISDIR":
+      return "it is a directory";
+    default:
+      return (error as Error).message;
+  }
+}
+
+async function exists(path: string): Promise<boolean> {
+  try {
+    await access(path);
+    return true;
+  } catch {
+    return false;
+  }
+}

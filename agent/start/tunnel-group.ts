@@ -1,0 +1,157 @@
+/** Several tunnels in one process. A new configuration opens, closes and reopens only those whose entries differ. */
+import { EventEmitter } from "node:events";
+import { isDeepStrictEqual } from "node:util";
+import type { TunnelEntry } from "../config/parse-config.ts";
+import { HttpTunnel } from "../http-tunnel.ts";
+import type { Target } from "../target.ts";
+import type { TcpTarget } from "../tcp/tcp-target.ts";
+import { TcpTunnel } from "../tcp/tcp-tunnel.ts";
+import { RejectionError } from "../tunnel-connection.ts";
+
+/** Which tunnels to serve, and how to reach their server. */
+export interface GroupConfig {
+  server: URL;
+  token: Buffer;
+  entries: TunnelEntry[];
+}
+
+/** The names of the tunnels that a new configuration has changed. */
+export interface GroupChanges {
+  opened: string[];
+  reopened: string[];
+  closed: string[];
+}
+
+export type NamedTunnel = { name: string } & (
+  | { protocol: "http"; tunnel: HttpTunnel; target: Target }
+  | { protocol: "tcp"; tunnel: TcpTunnel; target: TcpTarget }
+);
+
+interface GroupEventMap {
+  /** The tunnel is about to connect. */
+  opened: [tunnel: NamedTunnel];
+  /** The tunnel is no longer served, because its entry has changed or is gone. */
+  closed: [name: string];
+  tunnelRejected: [name: string, rejection: RejectionError];
+  /** All tunnels are rejected; the reason is that of the last one. */
+  rejected: [rejection: RejectionError];
+}
+
+interface Member {
+  entry: TunnelEntry;
+  server: URL;
+  token: Buffer;
+  named: NamedTunnel;
+  rejection: RejectionError | undefined;
+}
+
+export class TunnelGroup extends EventEmitter<GroupEventMap> {
+  readonly #members = new Map<string, Member>();
+  #isApplying = false;
+  #isClosed = false;
+
+  /**
+   * Serves the tunnels of `config` and no others. Rejected tunnels are tried again. Requests in flight on tunnels that are
+   * closed may finish, for up to `DRAIN_TIMEOUT_MS`. Must not be called again before it has resolved.
+   */
+  async apply(config: GroupConfig): Promise<GroupChanges> {
+    const changes: GroupChanges = { opened: [], reopened: [], closed: [] };
+    this.#isApplying = true;
+    const names = new Set(config.entries.map(({ name }) => name));
+    const gone = [...this.#members.values()].filter(({ entry }) => !names.has(entry.name));
+    changes.closed.push(...gone.map(({ entry }) => entry.name));
+    const reopened = config.entries.map(async (entry) => {
+      const member = this.#members.get(entry.name);
+      if (member && isSame(member, entry, config)) return;
+      changes[member ? "reopened" : "opened"].push(entry.name);
+      if (member) await this.#close(member);
+      if (!this.#isClosed) this.#open(keepName(entry, member, config), entry, config);
+    });
+    await Promise.all([...gone.map((member) => this.#close(member)), ...reopened]);
+    this.#isApplying = false;
+    this.#endIfAllRejected();
+    return changes;
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    await Promise.all([...this.#members.values()].map(({ named }) => named.tunnel.close()));
+  }
+
+  /** @param request the entry, perhaps with the name that the server chose before. */
+  #open(request: TunnelEntry, entry: TunnelEntry, { server, token }: GroupConfig): void {
+    const named = createTunnel(request, server, token);
+    const member: Member = { entry, server, token, named, rejection: undefined };
+    this.#members.set(entry.name, member);
+    const reject = (rejection: RejectionError): void => {
+      if (this.#members.get(entry.name) !== member || member.rejection) return;
+      member.rejection = rejection;
+      this.emit("tunnelRejected", entry.name, rejection);
+      this.#endIfAllRejected();
+    };
+    this.emit("opened", named);
+    named.tunnel.on("rejected", reject);
+    const requestedHost =
+      request.protocol === "http" ? request.definition.requestedHost : undefined;
+    if (named.protocol === "http" && requestedHost !== undefined) {
+      named.tunnel.on("ready", ({ url }) => {
+        if (new URL(url).hostname === requestedHost) return;
+        void named.tunnel.close();
+        const explanation = `this server serves the tunnel at ${url}, not at ${requestedHost}; use subdomain`;
+        reject(new RejectionError("other_host", explanation));
+      });
+    }
+    named.tunnel.start();
+  }
+
+  async #close(member: Member): Promise<void> {
+    await member.named.tunnel.close();
+    this.#members.delete(member.entry.name);
+    this.emit("closed", member.entry.name);
+  }
+
+  #endIfAllRejected(): void {
+    if (this.#isApplying || this.#isClosed) return;
+    const rejections = [...this.#members.values()].map(({ rejection }) => rejection);
+    const last = rejections.at(-1);
+    if (last && rejections.every((rejection) => rejection)) this.emit("rejected", last);
+  }
+}
+
+function isSame(member: Member, entry: TunnelEntry, { server, token }: GroupConfig): boolean {
+  return (
+    member.rejection === undefined &&
+    member.server.href === server.href &&
+    member.token.equals(token) &&
+    isDeepStrictEqual(member.entry, entry)
+  );
+}
+
+/** A tunnel without a name of its own keeps the random one that it has, so that its URL survives a change of its options. */
+function keepName(
+  entry: TunnelEntry,
+  before: Member | undefined,
+  config: GroupConfig,
+): TunnelEntry {
+  if (before?.named.protocol !== "http" || entry.protocol !== "http") return entry;
+  const { settings } = entry.definition;
+  const { subdomain, project } = before.entry.definition.settings;
+  const isRandom = settings.subdomain === undefined && subdomain === undefined;
+  const isSamePlace = settings.project === project && before.server.href === config.server.href;
+  const name = before.named.tunnel.welcome?.name;
+  if (!isRandom || !isSamePlace || name === undefined) return entry;
+  return {
+    ...entry,
+    definition: { ...entry.definition, settings: { ...settings, subdomain: name } },
+  };
+}
+
+function createTunnel(entry: TunnelEntry, server: URL, token: Buffer): NamedTunnel {
+  const { name } = entry;
+  if (entry.protocol === "tcp") {
+    const tunnel = new TcpTunnel({ ...entry.definition, server, token });
+    return { name, protocol: "tcp", tunnel, target: entry.definition.target };
+  }
+  const tunnel = new HttpTunnel({ ...entry.definition, server, token });
+  return { name, protocol: "http", tunnel, target: entry.definition.target };
+}

@@ -1,0 +1,194 @@
+/** underpass.yml: the values that it may have, and the sentence, line and column of each mistake. */
+import { describe, expect, test } from "vitest";
+import { parseConfig } from "../../../../agent/config/parse-config.ts";
+
+const parse = (lines: string[], environment = {}) =>
+  parseConfig(lines.join("\n"), "/project/underpass.yml", environment);
+
+/** The problems of a file, without its name: `line:column: message`. */
+function findProblems(lines: string[], environment = {}): string[] {
+  try {
+    parse(lines, environment);
+  } catch (error) {
+    return (error as Error).message.replaceAll("/project/underpass.yml:", "").split("\n");
+  }
+  return [];
+}
+
+/** A file with one tunnel `web`, whose entry continues with these lines from line 5, column 5. */
+const web = (...lines: string[]) => [
+  "version: 1",
+  "tunnels:",
+  "  web:",
+  "    local: 3000",
+  ...lines.map((line) => `    ${line}`),
+];
+
+describe("a mistake is reported with its line and column:", () => {
+  test.each<[string, string[], string[]]>([
+    [
+      "an unknown option",
+      web("subdomian: x"),
+      ["5:5: unknown key subdomian; did you mean subdomain?"],
+    ],
+    [
+      "an unknown key of the file",
+      ["version: 1", "tunels: {}"],
+      ["1:1: tunnels is missing", "2:1: unknown key tunels; did you mean tunnels?"],
+    ],
+    [
+      "an option of the other protocol",
+      web("remote_port: 5432"),
+      ["5:5: remote_port is an option of tunnels with protocol: tcp, not of http"],
+    ],
+    ["an unknown protocol", web("protocol: udp"), ["5:15: protocol must be http or tcp"]],
+    [
+      "an option that must be true or false",
+      web("insecure_upstream: yes"),
+      ["5:24: insecure_upstream must be true or false"],
+    ],
+    ["an option without a value", web("subdomain:"), ["5:15: subdomain has no value"]],
+    [
+      "a value that the command line refuses too",
+      web("ttl: soon"),
+      ["5:10: ttl must be a whole number of seconds, not soon"],
+    ],
+    [
+      "an entry of a list",
+      web("protocol: tcp", "allow: [10.0.0.0/8, nowhere]"),
+      ["6:12: allow must be an address block such as 203.0.113.0/24, not nowhere"],
+    ],
+    [
+      "two options that exclude each other",
+      web("subdomain: a", "url: b.example"),
+      ["5:16: use url or subdomain, not both"],
+    ],
+    [
+      "a local server that is none",
+      ["version: 1", "tunnels:", "  web: {local: a/b/c}"],
+      ["3:16: a/b/c is not a port, host:port or http(s) URL"],
+    ],
+    [
+      "a missing local server",
+      ["version: 1", "tunnels:", "  web: {subdomain: a}"],
+      ["3:3: local is missing"],
+    ],
+    [
+      "a tunnel that is no mapping",
+      ["version: 1", "tunnels:", "  web: 3000"],
+      ["3:8: web must have options, each on a line of its own"],
+    ],
+    [
+      "a name with spaces",
+      ["version: 1", "tunnels:", "  my web: {local: 1}"],
+      ["3:3: a tunnel's name has up to 63 letters, digits, dots, hyphens and underscores"],
+    ],
+    ["another version", ["version: 2", "tunnels: {web: {local: 1}}"], ["1:10: version must be 1"]],
+    [
+      "no tunnels",
+      ["version: 1", "tunnels: {}"],
+      ["2:1: tunnels must have 1 to 256 entries, not 0"],
+    ],
+    ["an empty file", [""], ["1:1: the file must have version and tunnels"]],
+    ["a list", ["- web"], ["1:1: the file must have version and tunnels"]],
+    [
+      "a tab",
+      ["version: 1", "tunnels:", "\tweb: 1"],
+      ["3:1: lines must be indented with spaces, not with tabs"],
+    ],
+    ["a key that is there twice", web("ttl: 1", "ttl: 2"), ["6:5: this key is already used above"]],
+    [
+      "an alias without an anchor",
+      web("ttl: *other"),
+      ["1:1: the file has an alias without an anchor, or too many aliases"],
+    ],
+    [
+      "an open quote",
+      web('subdomain: "x'),
+      ["5:18: a quote, a bracket or a colon is missing here"],
+    ],
+  ])("%s", (_, lines, problems) => {
+    expect(findProblems(lines)).toEqual(problems);
+  });
+
+  test("the same name or port in two tunnels", () => {
+    const lines = [
+      "version: 1",
+      "tunnels:",
+      "  a: {local: 1, subdomain: shop}",
+      "  b: {local: 2, subdomain: shop}",
+      "  c: {local: 3, protocol: tcp, remote_port: 7000}",
+      "  d: {local: 4, protocol: tcp, remote_port: 7000}",
+    ];
+    expect(findProblems(lines)).toEqual([
+      "4:28: subdomain shop is already used by the tunnel a",
+      "6:45: remote_port 7000 is already used by the tunnel c",
+    ]);
+  });
+
+  test("ten problems are shown, and how many more there are", () => {
+    const names = Array.from({ length: 13 }, (_, n) => `unknown${n}: 1`);
+    const problems = findProblems(web(...names));
+    expect(problems).toHaveLength(11);
+    expect(problems.at(-1)).toBe("and 3 more");
+  });
+});
+
+describe("a variable of the environment", () => {
+  const getSubdomain = (text: string, environment = {}) => {
+    const [entry] = parse(web(`subdomain: ${text}`), environment).tunnels;
+    return entry?.definition.settings.subdomain;
+  };
+
+  test.each([
+    ["${NAME}", { NAME: "shop" }, "shop"],
+    ["'${NAME}-${STAGE}'", { NAME: "shop", STAGE: "dev" }, "shop-dev"],
+    ["${NAME:-default}", {}, "default"],
+    ["${NAME:-default}", { NAME: "" }, "default"],
+    ["${NAME:-default}", { NAME: "shop" }, "shop"],
+    ["$${NAME}", { NAME: "shop" }, "${NAME}"],
+    ["$NAME", { NAME: "shop" }, "$NAME"],
+    ["${NAME}", { NAME: "${OTHER}", OTHER: "x" }, "${OTHER}"],
+  ])("%s is replaced", (text, environment, expected) => {
+    expect(getSubdomain(text, environment)).toBe(expected);
+  });
+
+  test("can be a number, or true or false", () => {
+    const [entry] = parse(web("insecure_upstream: ${INSECURE}", "ttl: ${TTL}"), {
+      INSECURE: "true",
+      TTL: "60",
+    }).tunnels;
+    expect(entry?.definition).toMatchObject({ insecureUpstream: true, settings: { ttl: 60 } });
+  });
+
+  test("that is not set is reported where it is used", () => {
+    expect(findProblems(web('subdomain: "a-${NAME}"'))).toEqual([
+      "5:19: the environment variable NAME is not set; set it, or write ${NAME:-default}",
+    ]);
+    expect(findProblems(web("subdomain: ${my name}"))).toEqual([
+      "5:16: ${ must be followed by a variable's name and }; write $${ for the text ${",
+    ]);
+  });
+
+  test("is never replaced in a key", () => {
+    expect(findProblems(web("${NAME}: x"), { NAME: "subdomain" })[0]).toMatch(/^5:5: unknown key/);
+  });
+});
+
+test("numbers stay as they are written", () => {
+  const [entry] = parse(web("subdomain: 007")).tunnels;
+  expect(entry?.definition.settings.subdomain).toBe("007");
+});
+
+test("tunnels can share options with an anchor", () => {
+  const { tunnels } = parse([
+    ...web("ttl: 60").with(2, "  web: &web"),
+    "  api: {<<: *web, local: 4000}",
+  ]);
+  expect(tunnels.map(({ definition }) => definition.settings.ttl)).toEqual([60, 60]);
+});
+
+test("paths start at the directory of the file", () => {
+  const { tokenFile } = parse(["token_file: secrets/token", ...web()]);
+  expect(tokenFile).toBe("/project/secrets/token");
+});
