@@ -2,7 +2,8 @@
 import { EventEmitter } from "node:events";
 import { CLOSE_CAPABILITY, type Welcome } from "../protocol/wire/frames.ts";
 import { openStream } from "./origin/open-stream.ts";
-import { OriginServer, type RequestReport } from "./origin/origin.ts";
+import type { RequestReport } from "./library/types.ts";
+import { OriginServer } from "./origin/origin.ts";
 import type { HostMode } from "./host-header.ts";
 import type { Target } from "./target.ts";
 import type { TunnelSettings } from "./tunnel-options.ts";

@@ -1,4 +1,3 @@
-#!/usr/bin/env node
 /** The command `underpass`. */
 import { setFlagsFromString } from "node:v8";
 import { formatCommandHelp, formatOverview } from "../cli/help.ts";
@@ -35,9 +34,13 @@ function printHelp(args: string[]): void {
 // connections took 71 MiB with the default and 38 MiB with a small space, at the same speed.
 setFlagsFromString("--semi-space-growth-factor=1");
 
-try {
-  process.exitCode = await main(process.argv.slice(2));
-} catch (error) {
+// The one-file executable is CommonJS, which has no `await` outside of functions.
+void main(process.argv.slice(2))
+  .then((exitCode) => (process.exitCode = exitCode), reportError)
+  // Kept-alive connections must not delay the end of the process.
+  .then(() => process.exit());
+
+function reportError(error: unknown): void {
   if (error instanceof UsageError) {
     process.stderr.write(`underpass: ${error.message}\nRun \`underpass help\` for all options.\n`);
     process.exitCode = 2;
@@ -46,8 +49,6 @@ try {
     process.exitCode = 1;
   }
 }
-// Kept-alive connections must not delay the end of the process.
-process.exit();
 
 function formatUnexpected(error: unknown): string {
   if (!(error instanceof Error)) return String(error);

@@ -6,10 +6,8 @@ import type { Readable } from "node:stream";
 import { ReadableStream } from "node:stream/web";
 import type { Dispatcher } from "undici";
 import { headerPairs } from "../../shared/raw-headers.ts";
+import type { RequestHandler } from "../library/types.ts";
 import type { LocalContext, LocalDispatcher } from "../target.ts";
-
-/** Answers a visitor's request. `request.signal` aborts when the visitor has left. */
-export type RequestHandler = (request: Request) => Response | Promise<Response>;
 
 /** The codings that `fetch` decodes while it leaves their header in place. */
 const DECODED_BY_FETCH = /^(?:x-)?gzip$|^deflate$|^br$/i;

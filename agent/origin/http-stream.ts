@@ -4,7 +4,8 @@ import { FLAG, FRAME, RESET, type Frame, type ResetCode } from "../../protocol/w
 import { FRAME_DATA_MAX_BYTES } from "../../protocol/limits.ts";
 import type { Stream, Wire } from "../wire.ts";
 import { toResponsePairs, utf8ToLatin1 } from "./header-bytes.ts";
-import type { OriginServer, RequestReport } from "./origin.ts";
+import type { RequestReport } from "../library/types.ts";
+import type { OriginServer } from "./origin.ts";
 import { RequestBody } from "./request-body.ts";
 
 /**

@@ -2,6 +2,7 @@
 import { connect as connectTcp } from "node:net";
 import { buildConnector, Pool, type Dispatcher } from "undici";
 import { ORIGIN_CONNECT_MAX_MS } from "../limits.ts";
+import type { RequestKind, RequestReport } from "../library/types.ts";
 import { HostHeader, type HostMode } from "../host-header.ts";
 import { getAttemptMaxMs, getLookup, type LocalDispatcher, type Target } from "../target.ts";
 import { MINUTE_MS } from "../../shared/time.ts";
@@ -13,30 +14,6 @@ const ORIGIN_RESPONSE_MAX_MS = 15 * MINUTE_MS;
 export const ORIGIN_CONNECTIONS_MAX = 1_024;
 /** All header lines of a response together: the limit of the Workers platform. */
 const ORIGIN_HEADERS_MAX_BYTES = 128 * 1024;
-
-/** A WebSocket and an event stream stay open after the head of the response. */
-export type RequestKind = "request" | "events" | "websocket";
-
-/** A visitor's request. The byte and message counts of a stream grow until it is closed. */
-export interface RequestReport {
-  /** The request's number at this agent. */
-  readonly id: number;
-  kind: RequestKind;
-  readonly method: string;
-  readonly path: string;
-  /** 0 until the local server has answered. */
-  status: number;
-  /** Until the end of the response, or until a WebSocket was accepted. */
-  durationMs: number;
-  /** Why the local server did not answer. */
-  problem: string | undefined;
-  /** Bytes of the visitor's body or messages. */
-  bytesIn: number;
-  /** Bytes of the local server's body or messages. */
-  bytesOut: number;
-  /** WebSocket messages of both sides; 0 for everything else. */
-  messages: number;
-}
 
 export interface OriginEvents {
   onRequestFinished(request: RequestReport): void;

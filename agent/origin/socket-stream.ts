@@ -15,7 +15,8 @@ import { ORIGIN_CONNECT_MAX_MS } from "../limits.ts";
 import { getLookup } from "../target.ts";
 import type { Stream, Wire } from "../wire.ts";
 import { utf8ToLatin1, toResponsePairs } from "./header-bytes.ts";
-import type { OriginServer, RequestReport } from "./origin.ts";
+import type { RequestReport } from "../library/types.ts";
+import type { OriginServer } from "./origin.ts";
 import { headerPairs } from "../../shared/raw-headers.ts";
 
 /** Headers of the agent's own handshake, which the library writes and checks. */

@@ -1,5 +1,5 @@
 /** What `underpass http` prints: JSON for programs, lines for logs, a live view for a person at a terminal. */
-import type { RequestReport } from "../origin/origin.ts";
+import type { RequestReport } from "../library/types.ts";
 import type { Target } from "../target.ts";
 import type { HttpTunnel } from "../http-tunnel.ts";
 import { printTunnelJson, printTunnelLines, showTunnelState } from "./connection-events.ts";

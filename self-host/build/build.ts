@@ -12,7 +12,7 @@ import { isUpToDate, listFiles, writeStamp } from "./build-stamp.ts";
 
 export const ROOT = join(dirname(fileURLToPath(import.meta.url)), "../..");
 export const WORKER_DIR = join(ROOT, "dist/worker");
-const AGENT_DIR = join(ROOT, "agent/dist");
+export const AGENT_DIR = join(ROOT, "agent/dist");
 const WORKER_STAMP = join(ROOT, "dist/worker-sources.json");
 
 /** Limit of all modules together, compressed. Cloudflare accepts 10 MB, but a fast cold start needs far less. The reference of the
@@ -70,28 +70,23 @@ export async function buildWorker(): Promise<WorkerBundle> {
   return { gzipBytes, eagerSources: eagerSources(result.metafile) };
 }
 
-/** Builds the agent with its libraries, so that its package has no dependencies. */
-export async function buildAgent(): Promise<void> {
+/**
+ * Builds the agent with its libraries, so that its package has no dependencies.
+ * @returns the paths of the sources in the bundle.
+ */
+export async function buildAgent(): Promise<string[]> {
   const result = await esbuild.build({
-    absWorkingDir: ROOT,
+    ...AGENT_BUNDLE,
+    ...AGENT_BUNDLE_ESM,
     entryPoints: { underpass: "agent/bin/underpass.ts", expose: "agent/expose.ts" },
     outdir: AGENT_DIR,
-    bundle: true,
     write: false,
+    metafile: true,
     splitting: true,
-    format: "esm",
-    platform: "node",
-    target: "node20",
-    plugins: [withoutUnusedParts],
-    // Some libraries are CommonJS and load modules of Node.js with require().
-    banner: {
-      js: 'import { createRequire as createBundleRequire } from "node:module"; const require = createBundleRequire(import.meta.url);',
-    },
-    minify: true,
     chunkNames: "[name]-[hash]",
-    logLevel: "error",
   });
   await writeOutputs(AGENT_DIR, result.outputFiles);
+  return Object.keys(result.metafile.inputs);
 }
 
 export async function build(): Promise<WorkerBundle> {
@@ -107,7 +102,7 @@ async function listWorkerInputs({ inputs }: esbuild.Metafile): Promise<string[]>
 }
 
 /**
- * Makes the directory contain exactly these files. Unchanged files are not touched, and changed ones are replaced
+ * Makes the directory contain exactly these files, apart from its folders. Unchanged files are not touched, and changed ones are replaced
  * atomically, so that a server which starts at the same time never reads a partial module.
  */
 async function writeOutputs(dir: string, files: esbuild.OutputFile[]): Promise<void> {
@@ -120,8 +115,9 @@ async function writeOutputs(dir: string, files: esbuild.OutputFile[]): Promise<v
     await rename(fresh, file.path);
   }
   const wanted = new Set(files.map((file) => basename(file.path)));
-  for (const name of await readdir(dir)) {
-    if (!wanted.has(name) && !name.endsWith(".new")) await rm(join(dir, name), { force: true });
+  for (const entry of await readdir(dir, { withFileTypes: true })) {
+    const isUnwanted = entry.isFile() && !wanted.has(entry.name) && !entry.name.endsWith(".new");
+    if (isUnwanted) await rm(join(dir, entry.name), { force: true });
   }
 }
 
@@ -161,6 +157,25 @@ const withoutUnusedParts: esbuild.Plugin = {
       build.onLoad({ filter: path }, () => ({ contents }));
   },
 };
+
+/** Settings of the agent's bundles: with its libraries, for the oldest supported Node.js. */
+export const AGENT_BUNDLE = {
+  absWorkingDir: ROOT,
+  bundle: true,
+  platform: "node",
+  target: "node20",
+  plugins: [withoutUnusedParts],
+  minify: true,
+  logLevel: "error",
+} satisfies esbuild.BuildOptions;
+
+export const AGENT_BUNDLE_ESM = {
+  format: "esm",
+  // Some libraries are CommonJS and load modules of Node.js with require().
+  banner: {
+    js: 'import { createRequire as createBundleRequire } from "node:module"; const require = createBundleRequire(import.meta.url);',
+  },
+} satisfies esbuild.BuildOptions;
 
 /** Imports a page of dashboard/ as one string, with its script and stylesheet bundled and inlined. */
 const inlinePages: esbuild.Plugin = {

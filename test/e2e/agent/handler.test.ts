@@ -2,7 +2,7 @@
 import { once } from "node:events";
 import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
 import type { ExposedTunnel } from "../../../agent/expose.ts";
-import type { RequestHandler } from "../../../agent/origin/handler.ts";
+import type { RequestHandler } from "../../../agent/library/types.ts";
 import { startStack, type Stack } from "../../harness/server/stack.ts";
 import { WAIT_OPTIONS } from "../../harness/timeouts.ts";
 import { dial, findHeader, getFraming, MessageReader } from "../../harness/tunnel/raw-http.ts";
@@ -183,13 +183,16 @@ describe("the visitor gets", () => {
 describe("the tunnel ends", () => {
   test("when its signal aborts, and emits `closed` once", async () => {
     const stop = new AbortController();
-    const { events } = await stack.expose({ fetch: () => new Response(), signal: stop.signal });
+    const tunnel = await stack.expose({
+      fetch: () => new Response(),
+      signal: stop.signal,
+    });
     let count = 0;
-    events.on("closed", () => (count += 1));
-    const closed = once(events, "closed");
+    tunnel.events.on("closed", () => (count += 1));
+    const closed = once(tunnel.events, "closed");
     stop.abort();
     await closed;
-    await events.close();
+    await tunnel.close();
     expect(count).toBe(1);
   });
 

@@ -13,6 +13,8 @@ export interface AgentOptions {
   env?: Record<string, string>;
   /** Precedes the command: `ip netns exec …`. */
   prefix?: string[];
+  /** The command itself. Default: that of the package `underpass` in this checkout, on this version of Node.js. */
+  command?: string[];
 }
 
 export interface RunningAgent extends AsyncDisposable {
@@ -29,7 +31,7 @@ export async function runAgent(args: string[], options: AgentOptions = {}): Prom
   const home = await createTemporaryDir();
   const tokenFile = join(home, "token");
   if (options.token) await writeFile(tokenFile, options.token);
-  const command = [process.execPath, join(ROOT, "agent/bin/launch.js")];
+  const command = options.command ?? [process.execPath, join(ROOT, "agent/bin/launch.js")];
   const [program = "", ...rest] = [...(options.prefix ?? []), ...command];
   const child = spawn(program, [...rest, ...args.map((arg) => arg.replace("TOKEN", tokenFile))], {
     cwd: home,

@@ -1,6 +1,7 @@
 /** The connected agents, as the API lists them, on a complete server. */
 import { once } from "node:events";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
+import type { HttpTunnel } from "../../../agent/http-tunnel.ts";
 import { expose, type ExposedTunnel } from "../../../agent/expose.ts";
 import { CLOSE } from "../../../protocol/wire/close-codes.ts";
 import { ENDED_RETRY_MAX_MS, ENDED_RETRY_MIN_MS } from "../../../agent/tunnel-connection.ts";
@@ -70,7 +71,8 @@ test("its id is the one in the agent's welcome", async () => {
   const { wireBytes } = await mintToken(owner);
   const agent = await startAgent(wireBytes);
   const [connection] = await waitForConnections(owner, 1);
-  expect(connection!.agent_id).toBe(agent.events.welcome!.agentId);
+  const { welcome } = agent.events as HttpTunnel;
+  expect(connection!.agent_id).toBe(welcome!.agentId);
 });
 
 test("a disconnected agent disappears at once, and reconnects after about five seconds", async () => {

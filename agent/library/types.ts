@@ -1,0 +1,111 @@
+/**
+ * The types of the library that programs see. They import nothing but types of Node.js, because the package ships them
+ * without those of its libraries.
+ */
+import type { EventEmitter } from "node:events";
+
+/** Answers a visitor's request. `request.signal` aborts when the visitor has left. */
+export type RequestHandler = (request: Request) => Response | Promise<Response>;
+
+export interface ExposeOptions {
+  /** The port of the local server. Give one of `port`, `origin` and `fetch`. */
+  port?: number;
+  /** The local server, as `underpass http` accepts it: `3000`, `host:3000`, `https://host:8443`. */
+  origin?: string;
+  /**
+   * A function that answers the requests, so that no port is open. It gets each request with its public URL, and
+   * `request.signal` aborts when the visitor has left. Bodies are streamed in both directions, no faster than the other
+   * side reads. When it throws, the visitor gets a 502 page that does not contain the error, and `handlerError` is
+   * emitted. It accepts no WebSockets.
+   */
+  fetch?: RequestHandler;
+  /** Default: the server of the last `underpass login`, or else one on this machine. */
+  server?: string;
+  /** A capability token: its bytes, or those in base64. Default: the one that `underpass login` saved. */
+  token?: Uint8Array | string;
+  /** A file with the token's bytes. */
+  tokenFile?: string;
+  /** The tunnel's name; a random one when left out. */
+  subdomain?: string | undefined;
+  /** The slug of the project that the tunnel belongs to. */
+  project?: string | undefined;
+  /** Seconds until the tunnel expires, within what the plan allows. */
+  ttlSeconds?: number;
+  /** `auto` (default), `preserve`, `rewrite`, or a host name. */
+  hostHeader?: string;
+  /** Accept any certificate of a local https server. */
+  insecureUpstream?: boolean;
+  /** Ends the tunnel when it aborts; a call of `expose()` that is still waiting rejects with the signal's reason. */
+  signal?: AbortSignal;
+}
+
+export interface PublicTunnel {
+  /** The public URL; visitors can use it now. */
+  readonly url: string;
+  readonly tunnelId: string;
+}
+
+export interface ExposedTunnel extends PublicTunnel, AsyncDisposable {
+  /** What happens to the tunnel. */
+  readonly events: EventEmitter<TunnelEvents>;
+  /** Ends the tunnel; requests in flight finish first. */
+  close(): Promise<void>;
+}
+
+/** The events of a tunnel with their arguments. */
+export interface TunnelEvents {
+  /** Visitors can use the URL: `expose` resolves. */
+  ready: [tunnel: PublicTunnel];
+  /** A visitor's request has ended. */
+  request: [request: RequestReport];
+  /** A WebSocket was accepted, or an event stream began; its counts grow while it is open. */
+  streamOpened: [request: RequestReport];
+  streamClosed: [request: RequestReport];
+  /** How many milliseconds the server took to answer the latest heartbeat. */
+  latency: [ms: number];
+  /** The connection to the server was lost; the agent reconnects without giving up. */
+  disconnected: [reason: string];
+  /** A connection could not be opened; another attempt follows in so many milliseconds. */
+  retrying: [reason: string, inMs: number];
+  reconnected: [tunnel: PublicTunnel];
+  /** The tunnel's owner stopped it; it continues when it is started again. */
+  stopped: [explanation: string];
+  /** The server rejected the tunnel permanently. */
+  rejected: [rejection: Rejection];
+  /** The function `fetch` threw, or its response's body failed. Without a listener the error is printed. */
+  handlerError: [error: unknown];
+  /** The tunnel has ended: it was closed, its signal aborted, or the server rejected it. Nothing follows. */
+  closed: [rejection: Rejection | undefined];
+  /** A message for the developer. */
+  notice: [message: string];
+}
+
+/** A WebSocket and an event stream stay open after the head of the response. */
+export type RequestKind = "request" | "events" | "websocket";
+
+/** A visitor's request. The byte and message counts of a stream grow until it is closed. */
+export interface RequestReport {
+  /** The request's number at this agent. */
+  readonly id: number;
+  kind: RequestKind;
+  readonly method: string;
+  readonly path: string;
+  /** 0 until the local server has answered. */
+  status: number;
+  /** Until the end of the response, or until a WebSocket was accepted. */
+  durationMs: number;
+  /** Why the local server did not answer. */
+  problem: string | undefined;
+  /** Bytes of the visitor's body or messages. */
+  bytesIn: number;
+  /** Bytes of the local server's body or messages. */
+  bytesOut: number;
+  /** WebSocket messages of both sides; 0 for everything else. */
+  messages: number;
+}
+
+/** The server rejected the tunnel permanently. */
+export interface Rejection extends Error {
+  /** The name of a close code or an error code of the API, such as `unauthorized`. */
+  readonly reason: string;
+}

@@ -1,0 +1,158 @@
+/** The npm package `underpass`, as `npm install` leaves it in an empty directory. */
+import { execFile } from "node:child_process";
+import { lstat, readdir, readFile, symlink, writeFile } from "node:fs/promises";
+import { join, relative, sep } from "node:path";
+import { promisify } from "node:util";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { SERVICE_VERSION } from "../../../protocol/version.ts";
+import { buildAgent, ROOT } from "../../../self-host/build/build.ts";
+import { mintToken, startApi, type TestApi } from "../../harness/server/api.ts";
+import { getUserPath } from "../../harness/terminal.ts";
+import { runAgent } from "../../harness/tunnel/agent.ts";
+import { installAgent, type InstalledAgent } from "../../harness/tunnel/installed-agent.ts";
+import { OK, startRawOrigin, type RawOrigin } from "../../harness/tunnel/origin.ts";
+import { exchange } from "../../harness/tunnel/raw-http.ts";
+
+const run = promisify(execFile);
+const INSTALLED_MAX_BYTES = 8 * 2 ** 20;
+const DEPENDENCIES_MAX = 15;
+/** Sources of the server. */
+const SERVER_SOURCE = /^(?:workers|durable-objects|access|relay|self-host|dashboard|migrations)\//;
+
+let api: TestApi;
+let origin: RawOrigin;
+let token: Buffer;
+let agent: InstalledAgent;
+
+beforeAll(async () => {
+  [api, origin, agent] = await Promise.all([startApi(), startRawOrigin(() => OK), installAgent()]);
+  token = Buffer.from((await mintToken(await api.owner())).wireBytes, "base64");
+});
+afterAll(async () => {
+  await agent[Symbol.asyncDispose]();
+  await api.stop();
+  await origin.stop();
+});
+
+async function listInstalledFiles(): Promise<string[]> {
+  const modules = join(agent.project, "node_modules");
+  const entries = await readdir(modules, { recursive: true, withFileTypes: true });
+  return entries
+    .filter((entry) => entry.isFile() && entry.name !== ".package-lock.json")
+    .map(({ parentPath, name }) => join(parentPath, name));
+}
+
+const visit = (subdomain: string) =>
+  exchange(api.server.port, `GET / HTTP/1.1\r\nHost: ${subdomain}.localhost\r\n\r\n`);
+
+test("the versions of the packages and of the service are equal", async () => {
+  for (const path of ["package.json", "agent/package.json"]) {
+    const { version } = JSON.parse(await readFile(join(ROOT, path), "utf8")) as { version: string };
+    expect([path, version]).toEqual([path, SERVICE_VERSION]);
+  }
+});
+
+test("takes up at most 8 MB with at most 15 dependencies", async () => {
+  const files = await listInstalledFiles();
+  const sizes = await Promise.all(files.map(async (path) => (await lstat(path)).size));
+  const bytes = sizes.reduce((sum, size) => sum + size, 0);
+  console.log(`installed: ${Math.ceil(bytes / 1024)} KiB, packed: ${agent.tarballBytes >> 10} KiB`);
+  expect(bytes).toBeLessThanOrEqual(INSTALLED_MAX_BYTES);
+  const packages = (await readdir(join(agent.project, "node_modules"))).filter(
+    (name) => !name.startsWith("."),
+  );
+  expect(packages).toContain("underpass");
+  expect(packages.length - 1).toBeLessThanOrEqual(DEPENDENCIES_MAX);
+});
+
+test("contains no code of the server, and the licenses of the code of others", async () => {
+  const sources = await buildAgent();
+  expect(sources).toContain("agent/expose.ts");
+  expect(sources.filter((path) => SERVER_SOURCE.test(path))).toEqual([]);
+  const files = await listInstalledFiles();
+  const root = join(agent.project, "node_modules/underpass");
+  const places = new Set(files.map((path) => relative(root, path).split(sep)[0]));
+  expect([...places].sort()).toEqual(["LICENSE", "README.md", "bin", "dist", "package.json"]);
+  const licenses = files.find((path) => path.endsWith("licenses.txt")) ?? "";
+  expect(await readFile(licenses, "utf8")).toMatch(/^undici \(MIT\)$[^]*^ws \(MIT\)$/m);
+});
+
+test("the installed command serves a visitor with the Node.js of the user", async () => {
+  const command = [join(agent.project, "node_modules/.bin/underpass")];
+  const args = ["http", String(origin.port), "--server", api.server.url, "--token-file", "TOKEN"];
+  const options = { token, command, env: { PATH: getUserPath() } };
+  await using running = await runAgent([...args, "--subdomain", "installed", "--json"], options);
+  await running.event("ready");
+  expect((await visit("installed")).status).toBe(200);
+  running.child.kill("SIGINT");
+  expect(await running.exit).toBe(0);
+});
+
+test("a program imports the installed library and serves a visitor", async () => {
+  const program = `
+    import { expose, Rejected } from "underpass";
+    const [, , port, server, token] = process.argv;
+    const options = { port: Number(port), server };
+    const bytes = Buffer.from(process.env.TOKEN, "base64");
+    const tunnel = await expose({ ...options, token: bytes, subdomain: "imported" });
+    console.log(tunnel.url);
+    await new Promise((resolve) => tunnel.events.once("request", resolve));
+    await tunnel.close();
+    const refused = await expose({ ...options, token: new Uint8Array(3) }).catch((error) => error);
+    console.log(refused instanceof Rejected);
+    process.exit();`;
+  await writeFile(join(agent.project, "program.js"), program);
+  const running = run(process.execPath, ["program.js", String(origin.port), api.server.url], {
+    cwd: agent.project,
+    env: { PATH: process.env.PATH, TOKEN: token.toString("base64") },
+  });
+  const lines = running.child.stdout!.setEncoding("utf8");
+  await new Promise((resolve) => lines.once("data", resolve));
+  expect((await visit("imported")).status).toBe(200);
+  const { stdout } = await running;
+  expect(stdout).toMatch(/^http:\/\/imported\.localhost:\d+\ntrue\n$/);
+});
+
+describe("a strict TypeScript project with nothing but the package and @types/node compiles", () => {
+  const PROGRAM = `
+    import { expose, Rejected, type ExposedTunnel, type ExposeOptions } from "underpass";
+    const options: ExposeOptions = { port: 3000, subdomain: "shop", ttlSeconds: 60 };
+    try {
+      const tunnel: ExposedTunnel = await expose(options);
+      tunnel.events.on("request", (request) => console.log(request.path.length, request.status + 1));
+      tunnel.events.once("disconnected", (reason) => console.log(reason.length));
+      // @ts-expect-error: there is no such event
+      tunnel.events.on("visitor", () => undefined);
+      console.log(new URL(tunnel.url), tunnel.tunnelId.length);
+      await tunnel.close();
+    } catch (error) {
+      if (error instanceof Rejected) console.log(error.reason.length, error.message);
+    }
+    // @ts-expect-error: a port is a number
+    await expose({ port: "3000" });
+    export {};`;
+
+  beforeAll(async () => {
+    await writeFile(join(agent.project, "program.ts"), PROGRAM);
+    for (const name of ["@types", "undici-types"]) {
+      await symlink(join(ROOT, "node_modules", name), join(agent.project, "node_modules", name));
+    }
+  });
+
+  test.each([
+    ["nodenext", "nodenext"],
+    ["esnext", "bundler"],
+  ])("module %s with moduleResolution %s", async (module, moduleResolution) => {
+    const compilerOptions = {
+      ...{ module, moduleResolution, target: "es2022", strict: true, noEmit: true },
+      ...{ skipLibCheck: false, types: ["node"] },
+    };
+    const settings = join(agent.project, `${moduleResolution}.json`);
+    await writeFile(settings, JSON.stringify({ compilerOptions, files: ["program.ts"] }));
+    const compiler = join(ROOT, "node_modules/typescript/bin/tsc");
+    const compiled = run(process.execPath, [compiler, "-p", settings]).catch(
+      ({ stdout }: { stdout: string }) => ({ stdout }),
+    );
+    expect((await compiled).stdout).toBe("");
+  });
+});
