@@ -1,12 +1,20 @@
 /** The command `underpass`. */
 import { setFlagsFromString } from "node:v8";
+import { findCandidates } from "../cli/completion.ts";
 import { formatCommandHelp, formatOverview } from "../cli/help.ts";
-import { findCommand, runCommandLine } from "../cli/run-command-line.ts";
+import { findHelpTopic, runCommandLine } from "../cli/run-command-line.ts";
+import { COMMANDS } from "../commands/table/table.ts";
 import { UsageError } from "../options.ts";
 
 async function main(args: string[]): Promise<number> {
   const [name] = args;
   const options = args.slice(0, args.includes("--") ? args.indexOf("--") : undefined);
+  if (name === "__complete") {
+    // Called by the scripts of `underpass completion`.
+    const lines = findCandidates(args.slice(1)).map((candidate) => `${candidate.join("\t")}\n`);
+    process.stdout.write(lines.join(""));
+    return 0;
+  }
   if (name === undefined) {
     process.stderr.write(formatOverview(process.stderr.columns));
     return 2;
@@ -26,7 +34,7 @@ function printHelp(args: string[]): void {
     process.stdout.write(formatOverview(columns));
     return;
   }
-  const { command, path } = findCommand(args);
+  const { command, path } = findHelpTopic(args);
   process.stdout.write(formatCommandHelp(command, path, columns));
 }
 
@@ -34,20 +42,28 @@ function printHelp(args: string[]): void {
 // connections took 71 MiB with the default and 38 MiB with a small space, at the same speed.
 setFlagsFromString("--semi-space-growth-factor=1");
 
+const args = process.argv.slice(2);
 // The one-file executable is CommonJS, which has no `await` outside of functions.
-void main(process.argv.slice(2))
+void main(args)
   .then((exitCode) => (process.exitCode = exitCode), reportError)
   // Kept-alive connections must not delay the end of the process.
   .then(() => process.exit());
 
 function reportError(error: unknown): void {
   if (error instanceof UsageError) {
-    process.stderr.write(`underpass: ${error.message}\nRun \`underpass help\` for all options.\n`);
+    process.stderr.write(`underpass: ${error.message}\n${formatHelpHint(args)}\n`);
     process.exitCode = 2;
   } else {
     process.stderr.write(`underpass: ${formatUnexpected(error)}\n`);
     process.exitCode = 1;
   }
+}
+
+/** Points to the help of the command that was called, or to the list of commands. */
+function formatHelpHint(args: string[]): string {
+  const name = args.find((arg) => COMMANDS.some((command) => command.name === arg));
+  if (name === undefined) return "Run `underpass help` for all commands.";
+  return `Run \`underpass help ${name}\` for how to call it.`;
 }
 
 function formatUnexpected(error: unknown): string {

@@ -6,8 +6,8 @@ import { bold } from "../output/terminal-view.ts";
 
 /** The widest help that is comfortable to read; also where the width is unknown. */
 const MAX_WIDTH = 80;
-/** A longer left column makes its row begin on the next line. */
-const LEFT_MAX_WIDTH = 30;
+/** Beside a wider left column there is no room for sentences. */
+const LEFT_MAX_WIDTH = 32;
 
 type Row = readonly [left: string, right: string];
 
@@ -34,7 +34,7 @@ export function formatOverview(columns: number | undefined): string {
 const OVERVIEW_EXAMPLES: Row[] = [
   ["underpass login", "get a token for this machine, once"],
   ["underpass http 3000", "share the web server on port 3000"],
-  ["underpass http 3000 --subdomain shop", "at the name shop"],
+  ["underpass tcp 5432", "share a database, at a public TCP port"],
 ];
 
 /** `underpass help <command>`. @param path the command's name, with those of the commands that it belongs to. */
@@ -56,7 +56,7 @@ export function formatCommandHelp(command: Command, path: string, columns?: numb
   }
   if (examples.length > 0) sections.push(formatSection("Examples", formatRows(examples, width)));
   if (subcommands.length > 0) {
-    sections.push(`Run \`underpass help ${path} <subcommand>\` for a subcommand's options.\n`);
+    sections.push(`Run \`underpass help ${path} <subcommand>\` for its options.\n`);
   }
   return sections.join("\n");
 }
@@ -83,18 +83,16 @@ function formatSection(title: string, body: string): string {
   return `${bold(`${title}:`)}\n${body}\n`;
 }
 
-/** Two columns; the right one is wrapped. */
+/** Two columns; the right one is wrapped. When the left one is wide, its descriptions stand below. */
 function formatRows(rows: readonly Row[], width: number): string {
-  const widths = rows.map(([left]) => left.length).filter((length) => length <= LEFT_MAX_WIDTH);
-  const rightColumn = Math.max(...widths, 0) + 4;
-  const indent = " ".repeat(rightColumn);
+  const longest = Math.max(...rows.map(([left]) => left.length));
+  const isNarrow = longest <= LEFT_MAX_WIDTH;
+  const indent = " ".repeat(isNarrow ? longest + 4 : 6);
   return rows
     .map(([left, right]) => {
-      const [first = "", ...rest] = wrap(right, Math.max(width - rightColumn, 20));
-      const start = `  ${left}`.padEnd(rightColumn);
-      const isLong = start.length > rightColumn;
-      const lines = isLong ? [start, indent + first] : [start + first];
-      return [...lines, ...rest.map((line) => indent + line)].join("\n");
+      const lines = wrap(right, Math.max(width - indent.length, 20));
+      const text = lines.map((line) => indent + line).join("\n");
+      return isNarrow ? `  ${left}`.padEnd(indent.length) + text.trimStart() : `  ${left}\n${text}`;
     })
     .join("\n");
 }

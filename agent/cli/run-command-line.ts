@@ -39,6 +39,16 @@ export function findCommand([name = "", ...args]: string[]): FoundCommand {
   return findSubcommand({ command, path: name, args });
 }
 
+/**
+ * Like `findCommand`, but the arguments before a subcommand's name may be missing: `help vpn add`.
+ * @throws UsageError for an unknown command.
+ */
+export function findHelpTopic(names: string[]): FoundCommand {
+  const found = findCommand(names.slice(0, 1));
+  const command = found.command.subcommands?.find(({ name }) => names.slice(1).includes(name));
+  return command ? { command, path: `${found.path} ${command.name}`, args: [] } : found;
+}
+
 function findSubcommand(found: FoundCommand): FoundCommand {
   const { command, path, args } = found;
   const { subcommands, subcommandIndex = 0 } = command;

@@ -6,6 +6,7 @@ import { hostname } from "node:os";
 import { createInterface } from "node:readline/promises";
 import { EnvHttpProxyAgent, fetch } from "undici";
 import { z } from "zod";
+import { openInBrowser } from "../output/browser.ts";
 import { rejectExtraArguments } from "../options.ts";
 import { findServer, saveCredential } from "../settings.ts";
 import type { Input } from "./command.ts";
@@ -55,6 +56,7 @@ async function runDeviceFlow(
   const code = DeviceCode.parse(await expectOk(post(server, "/auth/cli/start", { label })));
   const address = code.verification_uri_complete ?? code.verification_uri;
   print(`Open this address in a browser and approve this machine:\n\n    ${address}\n`);
+  if (process.stdout.isTTY && URL.canParse(address)) await openInBrowser(new URL(address));
   print(`The page should show the code ${code.user_code}. Waiting…`);
   const expiresAtMs = Date.now() + code.expires_in * 1000;
   let intervalMs = code.interval * 1000;

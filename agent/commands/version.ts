@@ -2,7 +2,7 @@
 import { SERVICE_VERSION } from "../../protocol/version.ts";
 import { rejectExtraArguments } from "../options.ts";
 import type { Input } from "./command.ts";
-import type { VERSION } from "./table/version.ts";
+import type { VERSION } from "./table/own.ts";
 
 export function run({ values, positionals }: Input<typeof VERSION.options>): number {
   rejectExtraArguments(positionals);

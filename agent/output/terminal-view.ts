@@ -1,14 +1,15 @@
 /** A live view at a terminal, redrawn in place; and text that is safe to print on a terminal. */
-import { stripVTControlCharacters, styleText } from "node:util";
+import { stripVTControlCharacters } from "node:util";
+import { paint } from "./colors.ts";
 
 const REDRAW_MS = 100;
 const CLEAR_SCREEN = "\u001b[H\u001b[2J";
 
-export const bold = (text: string): string => styleText("bold", text);
-export const dim = (text: string): string => styleText("dim", text);
-export const red = (text: string): string => styleText("red", text);
-export const green = (text: string): string => styleText("green", text);
-export const yellow = (text: string): string => styleText("yellow", text);
+export const bold = (text: string): string => paint("bold", text);
+export const dim = (text: string): string => paint("dim", text);
+export const red = (text: string): string => paint("red", text);
+export const green = (text: string): string => paint("green", text);
+export const yellow = (text: string): string => paint("yellow", text);
 
 export class TerminalView {
   readonly #getLines: () => string[];

@@ -8,7 +8,7 @@ import { HTTP } from "./http.ts";
 import { LOGIN } from "./login.ts";
 import { START } from "./start.ts";
 import { TCP } from "./tcp.ts";
-import { VERSION } from "./version.ts";
+import { COMPLETION, OPEN, VERSION } from "./own.ts";
 import { VPN, VPN_ADD, VPN_DEVICES, VPN_REMOVE } from "./vpn.ts";
 import { WEBHOOKS } from "./webhooks.ts";
 
@@ -41,6 +41,8 @@ export const COMMAND_GROUPS: readonly CommandGroup[] = [
     title: "This machine",
     commands: [
       defineCommand(LOGIN, async () => (await import("../login.ts")).run),
+      defineCommand(OPEN, async () => (await import("../open.ts")).run),
+      defineCommand(COMPLETION, async () => (await import("../completion.ts")).run),
       defineCommand(VERSION, async () => (await import("../version.ts")).run),
     ],
   },

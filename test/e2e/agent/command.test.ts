@@ -191,7 +191,7 @@ describe("after bad usage the agent exits with 2 and says what is wrong:", () =>
   test.each([
     [["http", "nowhere/at/all"], "is not a port"],
     [["serve"], "unknown command: serve"],
-    [[], "underpass http <port"],
+    [[], "underpass <command>"],
   ])("%j", async (args, expected) => {
     await using agent = await runAgent(args);
     expect(await agent.exit).toBe(2);

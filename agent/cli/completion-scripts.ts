@@ -1,0 +1,85 @@
+/**
+ * The scripts that make a shell ask `underpass __complete`. It prints one word and its description a line, or
+ * `:file` or `:directory`, so that a script stays correct when the agent is updated.
+ */
+
+/** Words are split at spaces here, because bash also splits them at `=` and `:`, and replaces only the last part. */
+const BASH = `# underpass completion for bash
+_underpass() {
+  local IFS=$' \\t\\n' words current prefix word path
+  read -ra words <<< "\${COMP_LINE:0:COMP_POINT}"
+  [[ \${COMP_LINE:0:COMP_POINT} == *" " ]] && words+=("")
+  current=\${words[\${#words[@]}-1]}
+  prefix=\${current%"\${current##*[=:]}"}
+  COMPREPLY=()
+  while IFS=$'\\t' read -r word _; do
+    case $word in
+      :file | :directory)
+        compopt -o filenames 2> /dev/null
+        local kind=-f
+        [[ $word == :directory ]] && kind=-d
+        while IFS= read -r path; do
+          COMPREPLY+=("$path")
+        done < <(compgen "$kind" -- "\${current##*=}")
+        ;;
+      *) COMPREPLY+=("\${word#"$prefix"}") ;;
+    esac
+  done < <(underpass __complete "\${words[@]:1}" 2> /dev/null)
+}
+complete -F _underpass underpass
+`;
+
+const ZSH = `#compdef underpass
+# underpass completion for zsh
+_underpass() {
+  local line
+  local -a candidates
+  for line in "\${(@f)$(underpass __complete "\${(@)words[2,CURRENT]}" 2> /dev/null)}"; do
+    case $line in
+      :file*) compset -P '*='; _files; return ;;
+      :directory*) compset -P '*='; _files -/; return ;;
+      ?*) candidates+=("\${\${line%%$'\\t'*}//:/\\\\:}:\${line#*$'\\t'}") ;;
+    esac
+  done
+  (( \${#candidates} )) && _describe underpass candidates
+}
+if [[ \${funcstack[1]} == _underpass ]]; then
+  _underpass "$@"
+else
+  compdef _underpass underpass
+fi
+`;
+
+const FISH = `# underpass completion for fish
+function __underpass_candidates
+    set -l words (commandline -opc) (commandline -ct)
+    for line in (underpass __complete $words[2..-1] 2> /dev/null)
+        switch $line
+            case ':file*'
+                __fish_complete_path (string replace -r '^--[^=]*=' '' -- (commandline -ct))
+            case ':directory*'
+                __fish_complete_directories (string replace -r '^--[^=]*=' '' -- (commandline -ct))
+            case '*'
+                echo $line
+        end
+    end
+end
+complete -c underpass -f -a '(__underpass_candidates)'
+`;
+
+/** The shells, with what installs their script for a user. */
+export const SHELLS = {
+  bash: {
+    script: BASH,
+    install: "echo 'source <(underpass completion bash)' >> ~/.bashrc",
+  },
+  zsh: {
+    script: ZSH,
+    install:
+      "echo 'autoload -Uz compinit; compinit; source <(underpass completion zsh)' >> ~/.zshrc",
+  },
+  fish: {
+    script: FISH,
+    install: "underpass completion fish > ~/.config/fish/completions/underpass.fish",
+  },
+} as const;

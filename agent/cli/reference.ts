@@ -1,0 +1,41 @@
+/** docs/cli.md, generated from the table of commands. `npm run docs` writes it, and a test fails when it is out of date. */
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { stripVTControlCharacters } from "node:util";
+import type { Command } from "../commands/command.ts";
+import { COMMAND_GROUPS } from "../commands/table/table.ts";
+import { formatCommandHelp } from "./help.ts";
+
+const PATH = join(import.meta.dirname, "../../docs/cli.md");
+
+/** @returns the text of docs/cli.md. */
+export function formatReference(): string {
+  const groups = COMMAND_GROUPS.map(({ title, commands }) =>
+    [`## ${title}`, ...commands.flatMap((command) => formatCommand(command, command.name))].join(
+      "\n\n",
+    ),
+  );
+  return `${[INTRODUCTION, ...groups].join("\n\n")}\n`;
+}
+
+const INTRODUCTION = `# Commands
+
+<!-- Generated from agent/commands/table/ by \`npm run docs\`. -->
+
+\`underpass help <command>\` prints the same texts. Each option is written \`--name value\` or \`--name=value\`, or set in the
+environment: \`--token-file\` is \`UNDERPASS_TOKEN_FILE\`. A list has commas there, and a flag is \`1\`. The command line takes
+precedence.
+
+A command ends with the exit code 0 when it is done or was stopped with Ctrl+C, with 1 when it failed or the server rejected it,
+and with 2 when it was called with wrong arguments.`;
+
+function formatCommand(command: Command, path: string): string[] {
+  const help = stripVTControlCharacters(formatCommandHelp(command, path)).trimEnd();
+  const text = `\`\`\`text\n${help}\n\`\`\``;
+  const subcommands = (command.subcommands ?? []).flatMap((subcommand) =>
+    formatCommand(subcommand, `${path} ${subcommand.name}`),
+  );
+  return [`### ${path}`, text, ...subcommands];
+}
+
+if (import.meta.main) await writeFile(PATH, formatReference());

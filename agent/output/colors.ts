@@ -1,0 +1,19 @@
+/** Colours on terminals that want them. */
+import { styleText } from "node:util";
+
+type Style = "bold" | "dim" | "red" | "green" | "yellow";
+
+/** Before 22.13, Node.js' own function colours text for files and pipes too, so this one decides. */
+export function paint(style: Style, text: string): string {
+  return isColored(process.env, process.stdout)
+    ? styleText(style, text, { validateStream: false })
+    : text;
+}
+
+/** FORCE_COLOR and NO_COLOR (https://no-color.org) override what the output is. */
+function isColored(env: NodeJS.ProcessEnv, { isTTY }: { isTTY?: boolean }): boolean {
+  const { FORCE_COLOR: force, NO_COLOR: no, TERM: terminal } = env;
+  if (force) return force !== "0" && force !== "false";
+  if (no) return false;
+  return Boolean(isTTY) && terminal !== "dumb";
+}

@@ -1,0 +1,33 @@
+import { expect, test } from "vitest";
+import { findCandidates } from "../../../../agent/cli/completion.ts";
+
+/** @param line what stands after `underpass`; the last word is being typed. */
+const complete = (line: string): string[] => findCandidates(line.split(" ")).map(([word]) => word);
+
+test.each([
+  ["ht", ["http"]],
+  ["help vp", ["vpn"]],
+  ["help vpn ", ["add", "devices", "remove"]],
+  ["http 3000 --sub", ["--subdomain"]],
+  ["http --log-level ", ["error", "warn", "info", "debug"]],
+  ["http --log-level de", ["debug"]],
+  ["http --log-level=de", ["--log-level=debug"]],
+  ["http --token-file ", [":file"]],
+  ["http --token-file=to", [":file"]],
+  ["vpn --dir ", [":directory"]],
+  ["vpn ", []],
+  ["vpn office ", ["add", "devices", "remove"]],
+  ["vpn --json office a", ["add"]],
+  ["vpn office add --n", ["--no-qr"]],
+  ["completion ", ["bash", "zsh", "fish"]],
+  ["unknown ", []],
+  ["http --subdomain ", []],
+])("%j is completed with %j", (line, expected) => {
+  expect(complete(line)).toEqual(expected);
+});
+
+test("an option that is given is offered again only if it may be repeated", () => {
+  const offered = complete("tcp --json --allow 203.0.113.0/24 --");
+  expect(offered).toContain("--allow");
+  expect(offered).not.toContain("--json");
+});

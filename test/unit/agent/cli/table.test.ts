@@ -1,0 +1,95 @@
+/** The table of commands: what derives from it is complete, and fits a terminal. */
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { stripVTControlCharacters } from "node:util";
+import { expect, test, vi } from "vitest";
+import { formatCommandHelp, formatOverview } from "../../../../agent/cli/help.ts";
+import { formatReference } from "../../../../agent/cli/reference.ts";
+import { runCommandLine } from "../../../../agent/cli/run-command-line.ts";
+import { COMMANDS } from "../../../../agent/commands/table/table.ts";
+import { parseOptions, UsageError } from "../../../../agent/options.ts";
+import { ROOT } from "../../../../self-host/build/build.ts";
+
+const rows = COMMANDS.flatMap((command) => [
+  [command.name, command] as const,
+  ...(command.subcommands ?? []).map(
+    (subcommand) => [`${command.name} ${subcommand.name}`, subcommand] as const,
+  ),
+]);
+
+async function getFailure(line: string): Promise<string> {
+  const failed: unknown = await runCommandLine(line.split(" ")).catch((error: unknown) => error);
+  expect(failed).toBeInstanceOf(UsageError);
+  return (failed as UsageError).message;
+}
+
+test("docs/cli.md is up to date: run `npm run docs` after a change of the table", async () => {
+  expect(await readFile(join(ROOT, "docs/cli.md"), "utf8")).toBe(formatReference());
+});
+
+test.each([60, 80, 200])("on a terminal of %i columns each line of the help fits", (columns) => {
+  const texts = [
+    formatOverview(columns),
+    ...rows.map(([path, command]) => formatCommandHelp(command, path, columns)),
+  ];
+  const lines = texts.flatMap((text) => stripVTControlCharacters(text).split("\n"));
+  // An example is a line to copy: it is not wrapped.
+  const wide = lines.filter((line) => line.length > Math.min(columns, 80));
+  expect(wide.filter((line) => columns >= 80 || !line.startsWith("  underpass "))).toEqual([]);
+});
+
+test.each(rows)("the examples of %s are its own, and their options are valid", (path, command) => {
+  for (const [line] of command.examples ?? []) {
+    const [, name, args = ""] = /underpass (\S+) ?(.*)$/.exec(line) ?? [];
+    expect(name).toBe(path.split(" ")[0]);
+    expect(() => parseOptions(args.split(" "), command.options)).not.toThrow();
+  }
+});
+
+test.each(rows)(
+  "%s has code, a call that begins with its name, and one-line texts",
+  async (path, command) => {
+    if (!command.subcommands) expect(await command.load?.()).toBeTypeOf("function");
+    for (const call of command.calls) expect(call.split(" ")[0]).toBe(path.split(" ")[0]);
+    for (const text of [
+      command.summary,
+      ...Object.values(command.options).map(({ help }) => help),
+    ]) {
+      expect(text).toMatch(/^[^\n]*[^\n.]$/);
+    }
+  },
+);
+
+test.each([
+  ["htpt 3000", "unknown command: htpt; did you mean http?"],
+  ["lgoin", "unknown command: lgoin; did you mean login?"],
+  ["zzz", "unknown command: zzz"],
+  ["http 3000 --subdomian shop", "unknown option: --subdomian; did you mean --subdomain?"],
+  ["http 3000 --jsno", "unknown option: --jsno; did you mean --json?"],
+  ["http 3000 -x", "unknown option: -x"],
+  ["http 3000 --json=1", "--json takes no value"],
+  ["http 3000 --subdomain", "the value of --subdomain is missing; for example: --subdomain=NAME"],
+  [
+    "http 3000 --subdomain --json",
+    "the value of --subdomain is missing; for example: --subdomain=NAME",
+  ],
+  ["http 3000 --log-level loud", "--log-level must be error, warn, info or debug, not loud"],
+  [
+    "http 3000 --log-level dbeug",
+    "--log-level must be error, warn, info or debug, not dbeug; did you mean debug?",
+  ],
+  ["tcp 22 --proxy-protocol 3", "--proxy-protocol must be v1 or v2, not 3"],
+  ["vpn office remvoe phone", "unknown subcommand of vpn: remvoe; did you mean remove?"],
+  ["vpn office fly", "unknown subcommand of vpn: fly; use add, devices or remove"],
+  ["completion fihs", "the shell must be bash, zsh or fish, not fihs; did you mean fish?"],
+])("%s is rejected with what was meant", async (line, message) => {
+  expect(await getFailure(line)).toBe(message);
+});
+
+test("a value from the environment is reported with its variable", async () => {
+  vi.stubEnv("UNDERPASS_LOG_LEVEL", "loud");
+  expect(await getFailure("http 3000")).toBe(
+    "UNDERPASS_LOG_LEVEL must be error, warn, info or debug, not loud",
+  );
+  vi.unstubAllEnvs();
+});
