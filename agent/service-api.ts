@@ -1,4 +1,4 @@
-/** Calls of the service's API with this agent's capability token. */
+/** Calls of the service's API, with this agent's capability token or another credential. */
 import { EnvHttpProxyAgent, fetch } from "undici";
 import { z, type ZodType } from "zod";
 import { getErrorMessage } from "./error-message.ts";
@@ -18,16 +18,21 @@ export interface CallOptions {
 
 /** How long a response may take beyond `waitMs`. */
 const ANSWER_MAX_MS = 20_000;
-const Failure = z.object({ error: z.string(), message: z.string() });
+const Failure = z.object({
+  error: z.string(),
+  message: z.string(),
+  fields: z.array(z.object({ path: z.string(), message: z.string() })).optional(),
+});
 
 export class ServiceApi {
   readonly #server: URL;
-  readonly #token: Buffer;
+  readonly #bearer: string;
   readonly #dispatcher = new EnvHttpProxyAgent();
 
-  constructor(server: URL, token: Buffer) {
+  /** @param credential the bytes of a capability token, or the bearer itself. */
+  constructor(server: URL, credential: Buffer | string) {
     this.#server = server;
-    this.#token = token;
+    this.#bearer = typeof credential === "string" ? credential : credential.toString("base64");
   }
 
   /** @throws RejectionError when a retry can't succeed, RetryableError when it may. */
@@ -56,7 +61,7 @@ export class ServiceApi {
       const response = await fetch(new URL(path, this.#server).href, {
         method,
         headers: {
-          authorization: `Bearer ${this.#token.toString("base64")}`,
+          authorization: `Bearer ${this.#bearer}`,
           accept: "application/json",
           ...(body === undefined ? {} : { "content-type": "application/json" }),
         },
@@ -79,5 +84,9 @@ function ignoreSyntaxError(error: unknown): undefined {
 }
 
 function getFailureMessage({ status, body }: { status: number; body: unknown }): string {
-  return Failure.safeParse(body).data?.message ?? `the server answered ${status}`;
+  const failure = Failure.safeParse(body).data;
+  // The message only says that the body is not valid; the fields say what is wrong.
+  const [field] = failure?.fields ?? [];
+  if (field && field.path !== "") return `${field.path} ${field.message}`;
+  return failure?.message ?? `the server answered ${status}`;
 }

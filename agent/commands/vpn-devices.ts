@@ -5,7 +5,9 @@ import { styleText } from "node:util";
 import { renderUnicodeCompact } from "uqr";
 import type { Device, PrivateNetwork } from "../../protocol/schemas/networks.ts";
 import { formatAgo } from "../output/format-ago.ts";
-import { printJson } from "../output/output.ts";
+import { formatBytes } from "../output/format-bytes.ts";
+import { getTerminalWidth, Table } from "../output/table.ts";
+import { printJson, printLine } from "../output/output.ts";
 import { stripControl } from "../output/terminal-view.ts";
 import {
   getOnlyArgument,
@@ -117,17 +119,19 @@ export async function listDevices({
     return 0;
   }
   const rows = devices.map((device) => [
-    stripControl(device.name),
+    device.name,
     device.assigned_ip,
     device.last_handshake_at === null
       ? "never"
       : formatAgo(Date.now() - Date.parse(device.last_handshake_at)),
-    stripControl(device.endpoint ?? "-"),
+    device.endpoint ?? "-",
     formatBytes(device.rx_bytes),
     formatBytes(device.tx_bytes),
   ]);
-  const header = ["DEVICE", "ADDRESS", "HANDSHAKE", "FROM", "RECEIVED", "SENT"];
-  process.stdout.write(`${formatTable([header, ...rows])}\n`);
+  const headers = ["DEVICE", "ADDRESS", "HANDSHAKE", "FROM"].map((header) => ({ header }));
+  const sizes = ["RECEIVED", "SENT"].map((header) => ({ header, isRight: true }));
+  const table = new Table([...headers, ...sizes], getTerminalWidth());
+  table.format(rows).forEach(printLine);
   return 0;
 }
 
@@ -183,29 +187,4 @@ function getNetworkAndDevice(positionals: string[], action: string): [string, st
 async function openApi(values: OptionValues<typeof API_OPTIONS>): Promise<NetworkApi> {
   const server = await findServer(values.server);
   return new NetworkApi(server, await findToken(server, values["token-file"]));
-}
-
-function formatTable(rows: string[][]): string {
-  const widths = rows[0]!.map((_, column) => Math.max(...rows.map((row) => row[column]!.length)));
-  return rows
-    .map((row) =>
-      row
-        .map((cell, column) => cell.padEnd(widths[column]!))
-        .join("  ")
-        .trimEnd(),
-    )
-    .join("\n");
-}
-
-/** In decimal units, as network interfaces count. */
-function formatBytes(bytes: number | null): string {
-  if (bytes === null) return "-";
-  const units = ["B", "kB", "MB", "GB", "TB"];
-  let value = bytes;
-  let unit = 0;
-  while (value >= 1000 && unit < units.length - 1) {
-    value /= 1000;
-    unit += 1;
-  }
-  return `${unit === 0 ? value : value.toFixed(1)} ${units[unit]}`;
 }

@@ -6,11 +6,30 @@ import { defineCommand, type Command } from "../command.ts";
 import { CONNECT } from "./connect.ts";
 import { HTTP } from "./http.ts";
 import { LOGIN } from "./login.ts";
+import { LOGS } from "./management/logs.ts";
+import {
+  TOKENS,
+  TOKENS_LIST,
+  TOKENS_MINT,
+  TOKENS_REVOKE,
+  TOKENS_ROTATE,
+} from "./management/tokens.ts";
+import {
+  TUNNELS,
+  TUNNELS_DELETE,
+  TUNNELS_LIST,
+  TUNNELS_SHOW,
+  TUNNELS_START,
+  TUNNELS_STOP,
+} from "./management/tunnels.ts";
 import { START } from "./start.ts";
 import { TCP } from "./tcp.ts";
 import { COMPLETION, OPEN, VERSION } from "./own.ts";
 import { VPN, VPN_ADD, VPN_DEVICES, VPN_REMOVE } from "./vpn.ts";
 import { WEBHOOKS } from "./webhooks.ts";
+
+const loadTunnels = () => import("../management/tunnels.ts");
+const loadTokens = () => import("../management/tokens.ts");
 
 interface CommandGroup {
   title: string;
@@ -35,6 +54,29 @@ export const COMMAND_GROUPS: readonly CommandGroup[] = [
           defineCommand(VPN_REMOVE, async () => (await import("../vpn-devices.ts")).removeDevice),
         ],
       }),
+    ],
+  },
+  {
+    title: "Manage",
+    commands: [
+      defineCommand(TUNNELS, async () => (await loadTunnels()).listTunnels, {
+        subcommands: [
+          defineCommand(TUNNELS_LIST, async () => (await loadTunnels()).listTunnels),
+          defineCommand(TUNNELS_SHOW, async () => (await loadTunnels()).showTunnel),
+          defineCommand(TUNNELS_STOP, async () => (await loadTunnels()).stopTunnel),
+          defineCommand(TUNNELS_START, async () => (await loadTunnels()).startTunnel),
+          defineCommand(TUNNELS_DELETE, async () => (await loadTunnels()).deleteTunnel),
+        ],
+      }),
+      defineCommand(TOKENS, async () => (await loadTokens()).listTokens, {
+        subcommands: [
+          defineCommand(TOKENS_LIST, async () => (await loadTokens()).listTokens),
+          defineCommand(TOKENS_MINT, async () => (await loadTokens()).mintToken),
+          defineCommand(TOKENS_ROTATE, async () => (await loadTokens()).rotateToken),
+          defineCommand(TOKENS_REVOKE, async () => (await loadTokens()).revokeToken),
+        ],
+      }),
+      defineCommand(LOGS, async () => (await import("../management/logs.ts")).run),
     ],
   },
   {

@@ -1,12 +1,12 @@
 import { UsageError } from "../../options.ts";
 import { parseForwardTarget, type ForwardTarget } from "../../webhooks/forward-target.ts";
-import { parseSince } from "../../webhooks/since.ts";
 import {
   API_OPTIONS,
   INSECURE_UPSTREAM_OPTION,
   JSON_OPTION,
   type CommandSpec,
 } from "../command.ts";
+import { parseSinceOption } from "./since-option.ts";
 
 export const WEBHOOKS = {
   name: "webhooks",
@@ -30,7 +30,7 @@ export const WEBHOOKS = {
       value: "WHEN",
       help: "start with older deliveries: 2h, 7d, a time, or all (default: where the last run ended)",
       complete: ["1h", "1d", "7d", "all"],
-      parse: parseStart,
+      parse: parseSinceOption,
     },
     ...INSECURE_UPSTREAM_OPTION,
     ...API_OPTIONS,
@@ -42,12 +42,4 @@ function parseForward(text: string, option: string): ForwardTarget {
   const target = parseForwardTarget(text);
   if (target) return target;
   throw new UsageError(`${option} must be a port, host:port or http(s) URL, not ${text}`);
-}
-
-function parseStart(text: string, option: string): string {
-  const since = parseSince(text, Date.now());
-  if (since !== null) return since;
-  throw new UsageError(
-    `${option} must be 90s, 30m, 2h, 7d, a time such as 2026-01-31T12:00:00Z, or all, not ${text}`,
-  );
 }

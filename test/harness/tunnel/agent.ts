@@ -26,6 +26,32 @@ export interface RunningAgent extends AsyncDisposable {
   exit: Promise<number | null>;
 }
 
+export interface CommandResult {
+  code: number | null;
+  stdout: string;
+  stderr: string;
+  /** The objects that it printed, one a line. */
+  json<Row>(): Row[];
+}
+
+/** Runs a command that ends by itself. @param args as for `runAgent`. */
+export async function runToEnd(args: string[], options?: AgentOptions): Promise<CommandResult> {
+  await using agent = await runAgent(args, options);
+  const code = await agent.exit;
+  const { stdout, stderr } = agent;
+  return {
+    code,
+    stdout,
+    stderr,
+    json: <Row>() =>
+      stdout
+        .trim()
+        .split("\n")
+        .filter(Boolean)
+        .map((line) => JSON.parse(line) as Row),
+  };
+}
+
 /** @param args the arguments of `underpass`; `TOKEN` is replaced by the path of the token's file. */
 export async function runAgent(args: string[], options: AgentOptions = {}): Promise<RunningAgent> {
   const home = await createTemporaryDir();

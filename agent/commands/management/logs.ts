@@ -1,0 +1,101 @@
+/** `underpass logs [tunnel]`: requests as they happen, and stored ones. */
+import { parseCaptureFilter } from "../../../protocol/capture-filter.ts";
+import type { CaptureSummary } from "../../../protocol/schemas/inspector/captures.ts";
+import { CaptureLog, readPastCaptures, type PastSelection } from "../../management/capture-log.ts";
+import { CaptureWatch } from "../../management/capture-watch.ts";
+import { findTunnel } from "../../management/find-tunnel.ts";
+import { openManagementApi } from "../../management/open-management-api.ts";
+import { TunnelNames } from "../../management/tunnel-names.ts";
+import { stopWithNpx } from "../../npx.ts";
+import { rejectExtraArguments } from "../../options.ts";
+import { logsJson, logsLines, type LogOutput } from "../../output/management/logs.ts";
+import { RejectionError } from "../../tunnel-connection.ts";
+import type { Input } from "../command.ts";
+import type { LOGS } from "../table/management/logs.ts";
+
+const PAST_DEFAULT = 1_000;
+
+type Values = Input<typeof LOGS.options>["values"];
+
+export async function run({ values, positionals }: Input<typeof LOGS.options>): Promise<number> {
+  const [name, ...extra] = positionals;
+  rejectExtraArguments(extra);
+  const api = await openManagementApi(values);
+  const tunnel = name === undefined ? undefined : await findTunnel(api, name);
+  const selection = {
+    tunnelId: tunnel?.id,
+    filter: values.filter ?? parseCaptureFilter(""),
+  };
+  const output = values.json ? logsJson : logsLines(tunnel === undefined);
+  const printer = new CapturePrinter(output, new TunnelNames(api));
+  const past = getPastSelection(values);
+  const isFollowing = past === undefined || values.follow;
+  if (past !== undefined && !isFollowing) {
+    const captures = await readPastCaptures(api, selection, past);
+    captures.forEach((capture) => printer.print(capture));
+    await printer.end();
+    if (captures.length === past.limit && values.limit === undefined) {
+      process.stderr.write(
+        `underpass: only the newest ${past.limit} requests are shown; use --limit for more\n`,
+      );
+    }
+    return 0;
+  }
+
+  const watch = new CaptureWatch(api, tunnel?.id);
+  const log = new CaptureLog(api, watch, selection, past);
+  log.on("ready", () => output.ready());
+  log.on("capture", (capture) => printer.print(capture));
+  log.on("missed", (count) => output.missed(count));
+  log.on("disconnected", (reason) => output.disconnected(reason));
+  log.on("reconnected", () => output.reconnected());
+  const stop = (): void => log.stop();
+  process.on("SIGINT", stop);
+  process.on("SIGTERM", stop);
+  // The program that reads the output has ended: `underpass logs | head`.
+  process.stdout.on("error", stop);
+  stopWithNpx(stop);
+  try {
+    await log.run();
+    await printer.end();
+    return 0;
+  } catch (error) {
+    if (!values.json || !(error instanceof RejectionError)) throw error;
+    process.stdout.write(
+      `${JSON.stringify({ event: "rejected", reason: error.reason, message: error.message })}\n`,
+    );
+    return 1;
+  } finally {
+    process.off("SIGINT", stop);
+    process.off("SIGTERM", stop);
+  }
+}
+
+/** @returns undefined when only new requests are to be shown. */
+function getPastSelection({ since, limit }: Values): PastSelection | undefined {
+  if (since === undefined && limit === undefined) return undefined;
+  return { since: since === "all" ? undefined : since, limit: limit ?? PAST_DEFAULT };
+}
+
+/** Prints requests in their order, although the name of a tunnel may have to be read first. */
+class CapturePrinter {
+  readonly #output: LogOutput;
+  readonly #names: TunnelNames;
+  #last: Promise<void> = Promise.resolve();
+
+  constructor(output: LogOutput, names: TunnelNames) {
+    this.#output = output;
+    this.#names = names;
+  }
+
+  print(capture: CaptureSummary): void {
+    this.#last = this.#last.then(async () => {
+      this.#output.request(capture, await this.#names.find(capture.tunnel_id));
+    });
+  }
+
+  /** Resolves when all requests are printed. */
+  end(): Promise<void> {
+    return this.#last;
+  }
+}

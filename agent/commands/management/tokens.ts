@@ -1,0 +1,169 @@
+/** `underpass tokens`: the capability tokens of the organization, from the terminal. */
+import { existsSync } from "node:fs";
+import { writeFile } from "node:fs/promises";
+import type { MintedToken, Token } from "../../../protocol/schemas/tokens.ts";
+import { requireAccessToken } from "../../management/credential.ts";
+import { findToken, isTokenValid } from "../../management/find-token.ts";
+import type { ManagementApi } from "../../management/management-api.ts";
+import { openManagementApi } from "../../management/open-management-api.ts";
+import { getOnlyArgument, rejectExtraArguments, UsageError } from "../../options.ts";
+import { printJson, printLine } from "../../output/output.ts";
+import { describeToken, formatTokenRow, newTokenTable } from "../../output/management/tokens.ts";
+import { stripControl } from "../../output/terminal-view.ts";
+import { SettingsError } from "../../settings.ts";
+import { confirm } from "./confirm.ts";
+import type { Input } from "../command.ts";
+import type {
+  TOKENS,
+  TOKENS_MINT,
+  TOKENS_REVOKE,
+  TOKENS_ROTATE,
+} from "../table/management/tokens.ts";
+
+type MintValues = Input<typeof TOKENS_MINT.options>["values"];
+
+export async function listTokens(input: Input<typeof TOKENS.options>): Promise<number> {
+  const { values, positionals } = input;
+  rejectExtraArguments(positionals);
+  const api = await openManagementApi(values);
+  const table = newTokenTable();
+  let shown = 0;
+  for await (const page of api.listTokens()) {
+    const rows = values.all ? page : page.filter(isTokenValid);
+    if (values.json) rows.forEach((token) => printJson(token));
+    else if (rows.length > 0) table.format(rows.map(formatTokenRow)).forEach(printLine);
+    shown += rows.length;
+  }
+  if (shown === 0 && !values.json) process.stderr.write("There are no valid tokens.\n");
+  return 0;
+}
+
+export async function mintToken(input: Input<typeof TOKENS_MINT.options>): Promise<number> {
+  const { values, positionals } = input;
+  const missing =
+    "the name of the token is missing; for example: underpass tokens mint ci --output ci.token";
+  const name = getOnlyArgument(positionals, missing);
+  rejectExistingFile(values.output);
+  const api = await openManagementApi(values);
+  const minted = await mint(api, name, values);
+  return deliver(api, await setBudget(api, minted, values.budget), values);
+}
+
+export async function rotateToken(input: Input<typeof TOKENS_ROTATE.options>): Promise<number> {
+  const { values } = input;
+  rejectExistingFile(values.output);
+  const { api, token } = await findNamed(input, "rotate");
+  const what = `Replace the token ${stripControl(token.name)} (${token.nonce}), which stops working at once`;
+  if (!(await confirm(what, values.yes))) return 1;
+  return deliver(api, await api.rotateToken(token.nonce), values);
+}
+
+export async function revokeToken(input: Input<typeof TOKENS_REVOKE.options>): Promise<number> {
+  const { values } = input;
+  const { api, token } = await findNamed(input, "revoke");
+  const { name, nonce, kind } = token;
+  const minted = kind === "master" ? ", and all tokens that it minted" : "";
+  const what = `Revoke the token ${stripControl(name)} (${nonce})${minted}`;
+  if (!(await confirm(what, values.yes))) return 1;
+  await api.revokeToken(nonce);
+  if (values.json) printJson({ name, nonce, revoked: true });
+  else printLine(`The token ${stripControl(name)} is revoked, and its agents are disconnected.`);
+  return 0;
+}
+
+async function findNamed(
+  { values, positionals }: Input<typeof TOKENS_REVOKE.options>,
+  subcommand: string,
+): Promise<{ api: ManagementApi; token: Token }> {
+  const missing = `the token is missing; for example: underpass tokens ${subcommand} ci`;
+  const text = getOnlyArgument(positionals, missing);
+  const api = await openManagementApi(values);
+  requireAccessToken(api.credential, `${subcommand} a token`);
+  return { api, token: await findToken(api, text) };
+}
+
+function mint(api: ManagementApi, name: string, values: MintValues): Promise<MintedToken> {
+  const { project, tunnels, bandwidth, budget } = values;
+  const fields = {
+    name,
+    ttlHours: values["valid-for"],
+    allowedSubdomains: values["allowed-subdomain"],
+    tunnelQuota: tunnels,
+    bandwidthLimitMbps: bandwidth,
+  };
+  const isMasterKey = api.credential.kind === "master key";
+  if (project === undefined || !isMasterKey) requireAccessToken(api.credential, "mint a token");
+  if (project === undefined) return api.mintToken(fields);
+  if (tunnels !== undefined || bandwidth !== undefined) {
+    throw new UsageError("--tunnels and --bandwidth can't be set for a token of one --project");
+  }
+  if (budget !== undefined && isMasterKey) {
+    throw new UsageError(
+      "--budget needs an access token: the budget of a master key covers its tokens",
+    );
+  }
+  return api.mintProjectToken(project, fields);
+}
+
+/** A token that should have a budget must not stay valid without it. */
+async function setBudget(
+  api: ManagementApi,
+  token: MintedToken,
+  cents: number | undefined,
+): Promise<MintedToken> {
+  if (cents === undefined) return token;
+  await revokeOnFailure(api, token, () => api.setBudget(token.nonce, cents));
+  return { ...token, monthlyBudgetUsdCents: cents };
+}
+
+/** Writes the bytes to the file, or prints them: no other response contains them. */
+async function deliver(
+  api: ManagementApi,
+  token: MintedToken,
+  { output, json }: { output: string | undefined; json: boolean },
+): Promise<number> {
+  const { wireBytes, wireBytesLen: _, ...described } = token;
+  if (output !== undefined) {
+    const bytes = Buffer.from(wireBytes, "base64");
+    await revokeOnFailure(api, token, () => writeNewFile(output, bytes));
+  }
+  const isPrinted = output === undefined;
+  if (json) printJson({ ...described, ...(isPrinted ? { wireBytes } : { output }) });
+  else if (isPrinted) printLine(wireBytes);
+  const advice = isPrinted
+    ? "Its bytes, above in base64, are shown only once, and your terminal may keep them: --output FILE writes them to a file."
+    : `Its bytes are in ${output}. Use it with: underpass http 3000 --token-file ${output}`;
+  if (!json) process.stderr.write(`${stripControl(describeToken(token))}\n${advice}\n`);
+  return 0;
+}
+
+async function writeNewFile(path: string, bytes: Buffer): Promise<void> {
+  try {
+    await writeFile(path, bytes, { mode: 0o600, flag: "wx" });
+  } catch (error) {
+    const { code = "unknown error" } = error as NodeJS.ErrnoException;
+    throw new SettingsError(
+      `can't write ${path} (${code}), so the token was revoked; choose another file with --output`,
+    );
+  }
+}
+
+async function revokeOnFailure(
+  api: ManagementApi,
+  { nonce }: MintedToken,
+  work: () => Promise<void>,
+): Promise<void> {
+  try {
+    await work();
+  } catch (error) {
+    // The first error is what the user must know.
+    await api.revokeToken(nonce).catch(() => undefined);
+    throw error;
+  }
+}
+
+/** Before a token is minted whose bytes could then not be written. */
+function rejectExistingFile(path: string | undefined): void {
+  if (path === undefined || !existsSync(path)) return;
+  throw new SettingsError(`${path} already exists; choose another file with --output`);
+}

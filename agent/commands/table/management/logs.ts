@@ -1,0 +1,66 @@
+import {
+  CaptureFilterError,
+  parseCaptureFilter,
+  type CaptureExpression,
+} from "../../../../protocol/capture-filter.ts";
+import { UsageError } from "../../../options.ts";
+import { API_OPTIONS, JSON_OPTION, type CommandSpec } from "../../command.ts";
+import { parseSinceOption } from "../since-option.ts";
+
+/** Stored requests are held in memory until the oldest one is known. */
+const LIMIT_MAX = 10_000;
+
+export const LOGS = {
+  name: "logs",
+  summary: "follow the requests to your tunnels, or list past ones",
+  calls: ["logs", "logs <tunnel>"],
+  description: [
+    "Prints each request when it has ended: its time, method, status, duration, size and path. Requests that stay open for long, such as WebSockets, are also printed while they are open.",
+    "It follows new requests until you stop it. With --since or --limit it prints stored ones and ends, unless --follow is given too.",
+    'A filter is a list of terms that must all match: method:POST, status:404, status:5xx, status:>=500, path:/api, path:/api/*/items, duration:>1s, size:>10kB, kind:websocket, state:aborted, ip:203.0.113.7, error:agent_offline, or a text. A comma separates alternatives (status:404,5xx), a minus negates a term (-path:/health), and quotation marks enclose spaces (path:"/a b").',
+  ].join("\n\n"),
+  examples: [
+    ["underpass logs", "new requests to all tunnels"],
+    ["underpass logs shop --filter=status:5xx", "failures of one tunnel"],
+    ["underpass logs shop --since 2h --limit 1000 --json", "stored requests, for a script"],
+  ],
+  options: {
+    filter: {
+      kind: "text",
+      value: "FILTER",
+      help: "only requests that match, for example 'method:POST status:>=500'",
+      parse: parseFilter,
+    },
+    since: {
+      kind: "text",
+      value: "WHEN",
+      help: "stored requests from this time: 90s, 2h, 7d, a time, or all",
+      complete: ["1h", "1d", "7d", "all"],
+      parse: parseSinceOption,
+    },
+    limit: {
+      kind: "text",
+      value: "N",
+      help: `the newest N stored requests, at most ${LIMIT_MAX} (default with --since: 1000)`,
+      parse: parseLimit,
+    },
+    follow: { kind: "flag", help: "with --since or --limit: then follow new requests" },
+    ...API_OPTIONS,
+    ...JSON_OPTION,
+  },
+} as const satisfies CommandSpec;
+
+function parseFilter(text: string, option: string): CaptureExpression {
+  try {
+    return parseCaptureFilter(text);
+  } catch (error) {
+    if (!(error instanceof CaptureFilterError)) throw error;
+    throw new UsageError(`${option}: ${error.message}`);
+  }
+}
+
+function parseLimit(text: string, option: string): number {
+  const limit = /^\d{1,6}$/.test(text) ? Number(text) : 0;
+  if (limit >= 1 && limit <= LIMIT_MAX) return limit;
+  throw new UsageError(`${option} must be a number from 1 to ${LIMIT_MAX}, not ${text}`);
+}

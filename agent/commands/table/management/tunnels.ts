@@ -1,0 +1,72 @@
+import { API_OPTIONS, JSON_OPTION, type CommandSpec } from "../../command.ts";
+
+/** In the order in which a tunnel gets them. */
+const STATES = ["inactive", "active", "offline", "expired"] as const;
+
+export const YES_OPTION = {
+  yes: { kind: "flag", help: "do not ask for confirmation" },
+} as const satisfies CommandSpec["options"];
+
+const LIST_OPTIONS = {
+  state: { kind: "text", value: "STATE", help: "only tunnels in this state", choices: STATES },
+  ...API_OPTIONS,
+  ...JSON_OPTION,
+} as const satisfies CommandSpec["options"];
+
+const NAMED =
+  "A tunnel is named by its name, its host, its URL or its id, as `underpass tunnels` prints them.";
+
+export const TUNNELS = {
+  name: "tunnels",
+  summary: "list, show, stop, start and delete tunnels",
+  calls: ["tunnels"],
+  description: [
+    "Without a subcommand, it lists the tunnels of your organization, newest first.",
+    "It works with this machine's token, unless that is restricted to names or to a project, or with an access token in UNDERPASS_ACCESS_TOKEN.",
+  ].join("\n\n"),
+  examples: [
+    ["underpass tunnels", "all tunnels"],
+    ["underpass tunnels --state active --json", "one JSON object per tunnel that has an agent"],
+    ["underpass tunnels stop shop", "visitors get an error until: underpass tunnels start shop"],
+  ],
+  options: LIST_OPTIONS,
+} as const satisfies CommandSpec;
+
+export const TUNNELS_LIST = {
+  name: "list",
+  summary: "list the tunnels of your organization, newest first",
+  calls: ["tunnels list"],
+  options: LIST_OPTIONS,
+} as const satisfies CommandSpec;
+
+export const TUNNELS_SHOW = {
+  name: "show",
+  summary: "show everything about a tunnel",
+  calls: ["tunnels show <tunnel>"],
+  description: NAMED,
+  options: { ...API_OPTIONS, ...JSON_OPTION },
+} as const satisfies CommandSpec;
+
+export const TUNNELS_STOP = {
+  name: "stop",
+  summary: "disconnect a tunnel's agent until the tunnel is started",
+  calls: ["tunnels stop <tunnel>"],
+  description: NAMED,
+  options: { ...API_OPTIONS, ...JSON_OPTION },
+} as const satisfies CommandSpec;
+
+export const TUNNELS_START = {
+  name: "start",
+  summary: "let agents serve a stopped tunnel again",
+  calls: ["tunnels start <tunnel>"],
+  description: NAMED,
+  options: { ...API_OPTIONS, ...JSON_OPTION },
+} as const satisfies CommandSpec;
+
+export const TUNNELS_DELETE = {
+  name: "delete",
+  summary: "delete a tunnel with its settings and captured requests",
+  calls: ["tunnels delete <tunnel>"],
+  description: NAMED,
+  options: { ...YES_OPTION, ...API_OPTIONS, ...JSON_OPTION },
+} as const satisfies CommandSpec;

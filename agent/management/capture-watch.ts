@@ -1,0 +1,181 @@
+/**
+ * Captured requests as they happen: `GET /inspector/ws` (docs/live-view.md). It reconnects until the server rejects it
+ * permanently. A reader that wants no gap reads the list when `watching` is emitted.
+ */
+import { EventEmitter } from "node:events";
+import type { IncomingMessage } from "node:http";
+import type WebSocket from "ws";
+import { z } from "zod";
+import { CaptureSummary } from "../../protocol/schemas/inspector/captures.ts";
+import {
+  WATCH_CLOSE,
+  WATCH_PING,
+  WATCH_PONG,
+  WATCH_PROTOCOL,
+} from "../../protocol/schemas/inspector/watching.ts";
+import { getErrorMessage } from "../error-message.ts";
+import { backOff, RejectionError } from "../tunnel-connection.ts";
+import { openWebSocket } from "../websocket.ts";
+import type { ManagementApi } from "./management-api.ts";
+
+/** The server answers a ping without waking the object of the organization. */
+const PING_INTERVAL_MS = 15_000;
+const MESSAGE_MAX_BYTES = 16 * 1024 * 1024;
+const REFUSAL_MAX_BYTES = 64 * 1024;
+
+const Message = z.union([
+  z.object({ type: z.literal("requests"), requests: z.array(CaptureSummary) }),
+  z.object({ type: z.literal("missed"), count: z.int() }),
+  z.object({ type: z.literal("sync"), n: z.int() }),
+  CaptureSummary,
+]);
+const Failure = z.object({ error: z.string(), message: z.string() });
+
+const UNREADABLE = new RejectionError(
+  "unsupported_version",
+  "the server sent a message that this version can't read; update it: npm install -g underpass",
+);
+
+interface Events {
+  /** Requests that end from now on are received. Emitted again after each reconnect. */
+  watching: [];
+  captures: [CaptureSummary[]];
+  /** The server did not send this many requests, because they were received too slowly. */
+  missed: [count: number];
+  disconnected: [reason: string];
+  rejected: [rejection: RejectionError];
+}
+
+export class CaptureWatch extends EventEmitter<Events> {
+  readonly #api: ManagementApi;
+  readonly #url: URL;
+  #socket: WebSocket | undefined;
+  #retry: NodeJS.Timeout | undefined;
+  #heartbeat: NodeJS.Timeout | undefined;
+  #isPongMissing = false;
+  #failures = 0;
+  #isClosed = false;
+  /** Why the connection could not be opened, which its close code does not say. */
+  #problem = "";
+
+  /** @param tunnelId undefined: all tunnels of the organization. */
+  constructor(api: ManagementApi, tunnelId: string | undefined) {
+    super();
+    this.#api = api;
+    this.#url = new URL("/inspector/ws?batch=1", api.server);
+    this.#url.protocol = api.server.protocol === "https:" ? "wss:" : "ws:";
+    if (tunnelId !== undefined) this.#url.searchParams.set("tunnel_id", tunnelId);
+  }
+
+  start(): void {
+    this.#problem = "";
+    const { bearer } = this.#api.credential;
+    const options = { maxPayload: MESSAGE_MAX_BYTES };
+    const socket = openWebSocket(this.#url, WATCH_PROTOCOL, bearer, options);
+    this.#socket = socket;
+    socket.on("open", () => this.#handleOpen());
+    socket.on("message", (data: Buffer) => this.#receive(data.toString()));
+    let isRefused = false;
+    socket.on("unexpected-response", (_, response) => {
+      isRefused = true;
+      void this.#readRefusal(response).then((rejection) => {
+        if (rejection) this.#reject(rejection);
+        else this.#retryLater();
+      });
+    });
+    socket.on("error", (error) => (this.#problem ||= getErrorMessage(error)));
+    socket.on("close", (code) => {
+      if (!isRefused) this.#handleClose(code);
+    });
+  }
+
+  close(): void {
+    this.#isClosed = true;
+    clearTimeout(this.#retry);
+    clearInterval(this.#heartbeat);
+    this.#socket?.close();
+  }
+
+  #handleOpen(): void {
+    this.#failures = 0;
+    this.#isPongMissing = false;
+    // The server closes a connection slowly on which the client has never sent anything.
+    this.#socket?.send(WATCH_PING);
+    this.#heartbeat = setInterval(() => this.#beat(), PING_INTERVAL_MS);
+    this.emit("watching");
+  }
+
+  /** After a laptop's sleep a dead connection is noticed only because the answer is missing. */
+  #beat(): void {
+    if (this.#isPongMissing) return this.#socket?.terminate();
+    this.#isPongMissing = true;
+    this.#socket?.send(WATCH_PING);
+  }
+
+  #receive(text: string): void {
+    this.#isPongMissing = false;
+    if (text === WATCH_PONG) return;
+    const message = parseMessage(text);
+    if (!message) return this.#reject(UNREADABLE);
+    if (!("type" in message)) this.emit("captures", [message]);
+    else if (message.type === "requests") this.emit("captures", message.requests);
+    else if (message.type === "missed") this.emit("missed", message.count);
+    else this.#socket?.send(text);
+  }
+
+  async #readRefusal(response: IncomingMessage): Promise<RejectionError | null> {
+    const status = response.statusCode ?? 0;
+    const failure = Failure.safeParse(await readJson(response)).data;
+    const message = failure?.message ?? `the server answered ${status}`;
+    this.#problem = message;
+    if (status === 429 || status >= 500) return null;
+    return this.#api.credential.explain(
+      new RejectionError(failure?.error ?? String(status), message),
+    );
+  }
+
+  #handleClose(code: number): void {
+    clearInterval(this.#heartbeat);
+    if (code === WATCH_CLOSE.session_ended) {
+      return this.#reject(this.#api.credential.explain(new RejectionError("unauthorized", "")));
+    }
+    if (code === WATCH_CLOSE.going_away) this.#problem = "the server restarts";
+    this.#retryLater();
+  }
+
+  #retryLater(): void {
+    if (this.#isClosed) return;
+    clearTimeout(this.#retry);
+    this.emit("disconnected", this.#problem === "" ? "the connection was lost" : this.#problem);
+    this.#retry = setTimeout(() => this.start(), backOff(this.#failures));
+    this.#failures += 1;
+  }
+
+  #reject(rejection: RejectionError): void {
+    if (this.#isClosed) return;
+    this.close();
+    this.emit("rejected", rejection);
+  }
+}
+
+function parseMessage(text: string): z.output<typeof Message> | undefined {
+  try {
+    return Message.parse(JSON.parse(text));
+  } catch {
+    return undefined;
+  }
+}
+
+async function readJson(response: IncomingMessage): Promise<unknown> {
+  let text = "";
+  try {
+    for await (const chunk of response) {
+      text += String(chunk);
+      if (text.length > REFUSAL_MAX_BYTES) return undefined;
+    }
+    return JSON.parse(text);
+  } catch {
+    // An error page of a proxy is not JSON: the status says enough.
+    return undefined;
+  }
+}

@@ -1,0 +1,73 @@
+/**
+ * What the commands that manage an organization call the API with: `UNDERPASS_ACCESS_TOKEN`, or else the capability token of
+ * this machine. The access token has no option, because other users of the machine can read arguments.
+ */
+import { UsageError } from "../options.ts";
+import { findToken } from "../settings.ts";
+import { RejectionError } from "../tunnel-connection.ts";
+
+const ACCESS_TOKEN_VARIABLE = "UNDERPASS_ACCESS_TOKEN";
+const MASTER_KEY_PREFIX = "mtk_master_";
+
+export class ApiCredential {
+  readonly kind: "capability token" | "access token" | "master key";
+  readonly bearer: string;
+
+  constructor(kind: ApiCredential["kind"], bearer: string) {
+    this.kind = kind;
+    this.bearer = bearer;
+  }
+
+  /** Says what the caller can do about a refusal of this credential. */
+  explain(rejection: RejectionError): RejectionError {
+    const { reason, message } = rejection;
+    if (reason === "unauthorized") return new RejectionError(reason, this.#explainUnauthorized());
+    if (reason === "forbidden" && this.kind === "capability token") {
+      return new RejectionError(
+        reason,
+        `${message} Run \`underpass login\` for a token without restrictions, or set ${ACCESS_TOKEN_VARIABLE}.`,
+      );
+    }
+    return rejection;
+  }
+
+  #explainUnauthorized(): string {
+    switch (this.kind) {
+      case "capability token":
+        return "the server does not accept this machine's token: it was revoked or has expired; run: underpass login";
+      case "access token":
+        return `the server does not accept ${ACCESS_TOKEN_VARIABLE}: an access token is valid for 15 minutes; get a new one with POST /auth/login (docs/api.md)`;
+      case "master key":
+        return `the server does not accept ${ACCESS_TOKEN_VARIABLE}: a master key only mints tokens of projects, and is refused after it was revoked or has expired`;
+    }
+  }
+}
+
+/** @throws SettingsError when there is neither an access token nor a capability token. */
+export async function findCredential(
+  server: URL,
+  tokenFile: string | undefined,
+): Promise<ApiCredential> {
+  const bearer = process.env[ACCESS_TOKEN_VARIABLE]?.trim();
+  if (bearer === undefined || bearer === "") {
+    const token = await findToken(server, tokenFile);
+    return new ApiCredential("capability token", token.toString("base64"));
+  }
+  // Other characters can't be sent in a header, and the error of the HTTP client would quote them.
+  if (!/^[\w.~+/=-]+$/.test(bearer)) {
+    throw new UsageError(`${ACCESS_TOKEN_VARIABLE} is not an access token`);
+  }
+  const isMasterKey = bearer.startsWith(MASTER_KEY_PREFIX);
+  return new ApiCredential(isMasterKey ? "master key" : "access token", bearer);
+}
+
+/**
+ * For what an agent's token may not do: a thief of a machine's token must not get further ones with it.
+ * @param action continues "to", for example `mint a token`. @throws UsageError
+ */
+export function requireAccessToken({ kind }: ApiCredential, action: string): void {
+  if (kind === "access token") return;
+  throw new UsageError(
+    `to ${action}, set ${ACCESS_TOKEN_VARIABLE} to the access token of a signed-in user (POST /auth/login, docs/api.md): ${kind === "master key" ? "a master key only mints tokens for a --project" : "this machine's own token can't do it"}`,
+  );
+}

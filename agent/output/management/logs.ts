@@ -1,0 +1,94 @@
+/** What `underpass logs` prints: JSON for programs, one line a request for people. */
+import { styleText } from "node:util";
+import type { CaptureSummary } from "../../../protocol/schemas/inspector/captures.ts";
+import { formatBytes } from "../format-bytes.ts";
+import { printJson, printLine } from "../output.ts";
+import { cutText, getTerminalWidth } from "../table.ts";
+import { dim, green, red, stripControl, yellow } from "../terminal-view.ts";
+
+export interface LogOutput {
+  ready(): void;
+  /** @param tunnel its name. */
+  request(capture: CaptureSummary, tunnel: string): void;
+  /** @param count 0: unknown. */
+  missed(count: number): void;
+  disconnected(reason: string): void;
+  reconnected(): void;
+}
+
+export const logsJson: LogOutput = {
+  ready: () => printJson({ event: "ready" }),
+  request: (capture, tunnel) => printJson({ event: "request", tunnel, ...capture }),
+  missed: (count) => printJson({ event: "missed", count }),
+  disconnected: (reason) => printJson({ event: "disconnected", reason }),
+  reconnected: () => printJson({ event: "reconnected" }),
+};
+
+/** @param namesTunnels whether requests of several tunnels are shown. */
+export function logsLines(namesTunnels: boolean): LogOutput {
+  const width = getTerminalWidth();
+  return {
+    ready: () => {
+      if (width !== undefined) note("following requests; press Ctrl+C to stop");
+    },
+    request: (capture, tunnel) =>
+      printLine(formatRequest(capture, namesTunnels ? tunnel : undefined, width)),
+    missed: (count) => {
+      const requests = count === 0 ? "some requests" : `${count} requests`;
+      note(`${requests} are not shown; list them with: underpass logs --since 10m`);
+    },
+    disconnected: (reason) => note(`disconnected: ${stripControl(reason)}; reconnecting`),
+    reconnected: () => note("reconnected"),
+  };
+}
+
+/** Notes go to standard error, so that the output has requests only. */
+function note(text: string): void {
+  process.stderr.write(`underpass: ${text}\n`);
+}
+
+/**
+ * @param tunnel its name; undefined: it is not shown.
+ * @param width of the terminal; undefined: the time is complete, and nothing is cut.
+ */
+function formatRequest(
+  capture: CaptureSummary,
+  tunnel: string | undefined,
+  width: number | undefined,
+): string {
+  const { timestamp, method, status, state, duration_ms: ms, path, error } = capture;
+  const isAtTerminal = width !== undefined;
+  const time = isAtTerminal ? formatLocalTime(timestamp) : timestamp;
+  const statusText = String(status ?? "-").padEnd(3);
+  const outcome = [error ?? [], state === "aborted" ? "aborted" : []].flat().join(" ");
+  const rest = [
+    (state === "open" ? "open" : formatDuration(ms)).padStart(8),
+    formatBytes(capture.request_size + capture.response_size).padStart(9),
+    tunnel === undefined ? [] : stripControl(tunnel).padEnd(isAtTerminal ? 12 : 0),
+    stripControl(path),
+    outcome === "" ? [] : `(${outcome})`,
+  ].flat();
+  const start = [time, stripControl(method).padEnd(7)].join("  ");
+  const end = rest.join("  ");
+  if (!isAtTerminal) return `${start}  ${statusText}  ${end}`;
+  const left = width - start.length - statusText.length - 4;
+  return `${dim(start)}  ${colorStatus(status, statusText)}  ${cutText(end, Math.max(left, 10))}`;
+}
+
+function colorStatus(status: number | null, text: string): string {
+  if (status === null) return dim(text);
+  if (status >= 500) return red(text);
+  if (status >= 400) return yellow(text);
+  return status >= 300 ? styleText("cyan", text) : green(text);
+}
+
+function formatLocalTime(timestamp: string): string {
+  const date = new Date(timestamp);
+  const parts = [date.getHours(), date.getMinutes(), date.getSeconds()];
+  return parts.map((part) => String(part).padStart(2, "0")).join(":");
+}
+
+function formatDuration(ms: number | null): string {
+  if (ms === null) return "-";
+  return ms < 10_000 ? `${ms} ms` : `${(ms / 1000).toFixed(1)} s`;
+}

@@ -1,0 +1,70 @@
+/** What `underpass tunnels` prints for people. */
+import type { Tunnel } from "../../../protocol/schemas/tunnels/tunnels.ts";
+import { formatExpiry } from "../format-ago.ts";
+import { formatBytes } from "../format-bytes.ts";
+import { getTerminalWidth, Table } from "../table.ts";
+import { stripControl } from "../terminal-view.ts";
+
+export function newTunnelTable(): Table {
+  const headers = ["NAME", "URL", "STATE", "AGENT"];
+  const columns = [
+    ...headers.map((header) => ({ header })),
+    { header: "REQUESTS", isRight: true },
+    { header: "PROJECT" },
+    { header: "EXPIRES" },
+  ];
+  return new Table(columns, getTerminalWidth());
+}
+
+export function formatTunnelRow(tunnel: Tunnel): string[] {
+  return [
+    tunnel.subdomain,
+    tunnel.publicUrl,
+    tunnel.status,
+    tunnel.agentConnected ? "connected" : "-",
+    String(tunnel.totalRequests),
+    tunnel.projectSlug,
+    formatExpiry(tunnel.expiresAt, Date.now()),
+  ];
+}
+
+/** One line for each property. */
+export function formatTunnel(tunnel: Tunnel): string[] {
+  const rows: [string, string][] = [
+    ["Name", tunnel.subdomain],
+    ["URL", tunnel.publicUrl],
+    ["State", tunnel.status],
+    ["Agent", tunnel.agentConnected ? "connected" : `not connected${formatLastSeen(tunnel)}`],
+    ["Local port", `${tunnel.localPort} (${tunnel.protocol})`],
+    ["Project", tunnel.projectSlug],
+    ["Requests", String(tunnel.totalRequests)],
+    ["Traffic", `${formatBytes(tunnel.bytesIn)} in, ${formatBytes(tunnel.bytesOut)} out`],
+    ["Visitors", listGates(tunnel).join(", ") || "everyone"],
+    ["Domains", tunnel.customDomains.join(", ") || "-"],
+    ["Created", tunnel.createdAt],
+    [
+      "Expires",
+      tunnel.expiresAt === null
+        ? "never"
+        : `${tunnel.expiresAt} (${formatExpiry(tunnel.expiresAt, Date.now())})`,
+    ],
+    ["Id", tunnel.id],
+  ];
+  const width = Math.max(...rows.map(([label]) => label.length)) + 2;
+  return rows.map(([label, value]) => label.padEnd(width) + stripControl(value));
+}
+
+function formatLastSeen({ lastSeenAt }: Tunnel): string {
+  return lastSeenAt === null ? "" : `, last seen ${lastSeenAt}`;
+}
+
+function listGates(tunnel: Tunnel): string[] {
+  const { allowedCidrs, authEnabled, edgeAuthEnabled, maintenance, policyActions } = tunnel;
+  return [
+    maintenance ? "maintenance page" : [],
+    allowedCidrs === null ? [] : `from ${allowedCidrs.join(" ")}`,
+    authEnabled ? "with a password" : [],
+    edgeAuthEnabled ? "who sign in" : [],
+    policyActions > 0 ? `traffic policy with ${policyActions} actions` : [],
+  ].flat();
+}

@@ -1,0 +1,35 @@
+import { expect, test } from "vitest";
+import { cutText, Table } from "../../../agent/output/table.ts";
+
+const COLUMNS = [{ header: "NAME" }, { header: "URL" }, { header: "N", isRight: true }];
+const ROW = ["shop", `http://shop.example/${"x".repeat(40)}`, "17"];
+
+test("a table is complete without a width, and its columns begin at the same place in every row", () => {
+  const lines = new Table(COLUMNS, undefined).format([ROW, ["a", "b", "5"]]);
+  expect(lines).toEqual([
+    `NAME  URL${" ".repeat(57)}   N`,
+    `shop  ${ROW[1]}  17`,
+    `a     b${" ".repeat(59)}   5`,
+  ]);
+});
+
+test("at a terminal the widest column is cut until each row fits", () => {
+  const lines = new Table(COLUMNS, 30).format([ROW]);
+  expect(lines.map((line) => line.length)).toEqual([30, 30]);
+  expect(lines[1]).toBe("shop  http://shop.example…  17");
+});
+
+test("further parts of a table have no headers", () => {
+  const table = new Table(COLUMNS, undefined);
+  expect(table.format([["a", "b", "1"]])).toHaveLength(2);
+  expect(table.format([["c", "d", "2"]])).toHaveLength(1);
+});
+
+test("control characters are removed, and wide characters count twice", () => {
+  const [, row] = new Table([{ header: "A" }, { header: "B" }], undefined).format([
+    ["\u001b[31m日本\u0007", "x"],
+  ]);
+  expect(row).toBe("日本  x");
+  expect(cutText("日本語", 5)).toBe("日本…");
+  expect(cutText("日本語", 6)).toBe("日本語");
+});
