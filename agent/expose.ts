@@ -9,7 +9,9 @@ import { parseHostMode } from "./host-header.ts";
 import { findServer, findToken } from "./settings.ts";
 import type { ExposedTunnel, ExposeOptions, Rejection } from "./library/types.ts";
 import { HandlerDispatcher } from "./origin/handler.ts";
-import { createLocalTarget, parseTarget, type Target } from "./target.ts";
+import { createLocalTarget, type Target } from "./target.ts";
+import { findTarget } from "./files/files-target.ts";
+import { UsageError } from "./options.ts";
 import { HttpTunnel } from "./http-tunnel.ts";
 import { RejectionError } from "./tunnel-connection.ts";
 
@@ -64,16 +66,17 @@ export async function expose(options: ExposeOptions): Promise<ExposedTunnel> {
 }
 
 /** @throws TypeError unless the options name exactly one target. */
-function getTarget({ port, origin, fetch: handler }: ExposeOptions): Target {
+function getTarget(options: ExposeOptions): Target {
+  const { port, origin, fetch: handler, directoryListing } = options;
   const given = [port, origin, handler].filter((option) => option !== undefined);
   if (given.length !== 1) throw new TypeError("expose() needs one of port, origin and fetch");
   if (handler)
     return createLocalTarget("function", (context) => new HandlerDispatcher(handler, context));
-  const target = parseTarget(origin ?? String(port));
-  if (target) return target;
-  throw new TypeError(
-    `expose() can't use ${origin ?? port}; give a port, host:port or http(s) URL`,
-  );
+  try {
+    return findTarget(origin ?? String(port), { directoryListing });
+  } catch (error) {
+    throw error instanceof UsageError ? new TypeError(error.message) : error;
+  }
 }
 
 /** @throws TypeError when there is a second token; SettingsError when there is none. */

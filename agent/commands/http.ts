@@ -1,8 +1,8 @@
-/** `underpass http <port|host:port|URL>`: a public URL for a local web server, until it is stopped. */
+/** `underpass http <port|host:port|URL|path>`: a public URL for a local web server or files, until it is stopped. */
 import { httpJson, httpLines, httpScreen } from "../output/http.ts";
 import { getOnlyArgument, UsageError, type OptionValues } from "../options.ts";
 import { findServer, findToken } from "../settings.ts";
-import { parseTarget } from "../target.ts";
+import { findTarget } from "../files/files-target.ts";
 import { HttpTunnel, type TunnelOptions } from "../http-tunnel.ts";
 import type { Input } from "./command.ts";
 import type { HTTP, HTTP_TUNNEL_OPTIONS } from "./table/http.ts";
@@ -37,8 +37,7 @@ export function parseHttpTunnel(
   targetText: string,
   values: OptionValues<typeof HTTP_TUNNEL_OPTIONS>,
 ): HttpTunnelDefinition {
-  const target = parseTarget(targetText);
-  if (!target) throw new UsageError(`${targetText} is not a port, host:port or http(s) URL`);
+  const target = findTarget(targetText, { directoryListing: values["directory-listing"] });
   const requested = parseRequestedName(values);
   return {
     target,

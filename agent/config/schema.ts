@@ -42,7 +42,7 @@ const notMapping = { error: "must have options, each on a line of its own" };
 
 const HttpTunnelFields = z.strictObject(
   {
-    local: Text.describe("the local server: a port, host:port or URL"),
+    local: Text.describe("the local server: a port, host:port or URL; or a file or directory"),
     protocol: z.literal("http").optional().describe("http (default) or tcp"),
     ...toFields(HTTP_TUNNEL_OPTIONS),
   },

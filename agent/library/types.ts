@@ -10,8 +10,10 @@ export type RequestHandler = (request: Request) => Response | Promise<Response>;
 export interface ExposeOptions {
   /** The port of the local server. Give one of `port`, `origin` and `fetch`. */
   port?: number;
-  /** The local server, as `underpass http` accepts it: `3000`, `host:3000`, `https://host:8443`. */
+  /** What to share, as `underpass http` accepts it: `3000`, `host:3000`, `https://host:8443`, `./public`. */
   origin?: string;
+  /** Shows what a shared directory without index.html contains. */
+  directoryListing?: boolean;
   /**
    * A function that answers the requests, so that no port is open. It gets each request with its public URL, and
    * `request.signal` aborts when the visitor has left. Bodies are streamed in both directions, no faster than the other

@@ -1,7 +1,11 @@
 /** The local server: the one address that the agent forwards to, and its pool of connections. */
 import { connect as connectTcp } from "node:net";
 import { buildConnector, Pool, type Dispatcher } from "undici";
-import { ORIGIN_CONNECT_MAX_MS } from "../limits.ts";
+import {
+  ORIGIN_CONNECT_MAX_MS,
+  ORIGIN_CONNECTIONS_MAX,
+  ORIGIN_HEADERS_MAX_BYTES,
+} from "../limits.ts";
 import type { RequestKind, RequestReport } from "../library/types.ts";
 import { HostHeader, type HostMode } from "../host-header.ts";
 import { getAttemptMaxMs, getLookup, type LocalDispatcher, type Target } from "../target.ts";
@@ -10,10 +14,6 @@ import { readAfterFailedWrites } from "../../sockets/early-response.ts";
 
 /** Longer than any long poll (10 minutes). */
 const ORIGIN_RESPONSE_MAX_MS = 15 * MINUTE_MS;
-/** Connections to the local server at the same time. Further requests are refused. */
-export const ORIGIN_CONNECTIONS_MAX = 1_024;
-/** All header lines of a response together: the limit of the Workers platform. */
-const ORIGIN_HEADERS_MAX_BYTES = 128 * 1024;
 
 export interface OriginEvents {
   onRequestFinished(request: RequestReport): void;

@@ -20,13 +20,17 @@ export const HTTP_TUNNEL_OPTIONS = {
     complete: ["auto", "preserve", "rewrite"],
     parse: parseHostMode,
   },
+  "directory-listing": {
+    kind: "flag",
+    help: "show what a shared directory without index.html contains",
+  },
   ...INSECURE_UPSTREAM_OPTION,
 } as const satisfies OptionSpecs;
 
 export const HTTP = {
   name: "http",
-  summary: "share a local web server",
-  calls: ["http <port|host:port|URL>"],
+  summary: "share a local web server, or files",
+  calls: ["http <port|host:port|URL|path>"],
   examples: [
     ["underpass http 3000", "at a random name"],
     ["underpass http 3000 --subdomain shop", "at the name shop"],
@@ -34,6 +38,7 @@ export const HTTP = {
       "underpass http https://localhost:8443 --insecure-upstream",
       "an https server with a certificate of its own",
     ],
+    ["underpass http ./public", "the files of a directory"],
     ["underpass http 3000 --json", "one JSON object per line, for scripts"],
   ],
   options: {

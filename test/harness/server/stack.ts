@@ -1,11 +1,12 @@
 /** A server of the pool with an account, and tunnels of an agent in this process. */
 import { type ExposedTunnel, type ExposeOptions, expose } from "../../../agent/expose.ts";
 import { exchange, type Answer } from "../tunnel/raw-http.ts";
-import { mintToken, startApi } from "./api.ts";
+import { mintToken, startApi, type Person } from "./api.ts";
 import type { TestServer } from "./server.ts";
 
 export interface Stack {
   server: TestServer;
+  owner: Person;
   /** Opens a tunnel with an agent in this process. */
   expose(options: Partial<ExposeOptions>): Promise<ExposedTunnel>;
   /** Sends a request to a tunnel. `headers` are additional lines, each with its line break. */
@@ -20,10 +21,12 @@ export async function startStack(): Promise<Stack> {
   const api = await startApi();
   const { server } = api;
   const tunnels: ExposedTunnel[] = [];
-  const { wireBytes } = await mintToken(await api.owner(), UNLIMITED);
+  const owner = await api.owner();
+  const { wireBytes } = await mintToken(owner, UNLIMITED);
   const token = Buffer.from(wireBytes, "base64");
   return {
     server,
+    owner,
     async expose(options) {
       const tunnel = await expose({ server: server.url, token, ...options });
       tunnels.push(tunnel);

@@ -83,7 +83,10 @@ test("a disconnected agent disappears at once, and reconnects after about five s
   const [connection] = await waitForConnections(owner, 1);
   const retryDelays: number[] = [];
   const { setTimeout } = globalThis;
-  using _timers = vi.spyOn(globalThis, "setTimeout").mockImplementation(((run: () => void, ms = 0) => {
+  using _timers = vi.spyOn(globalThis, "setTimeout").mockImplementation(((
+    run: () => void,
+    ms = 0,
+  ) => {
     const isRetry = ms >= ENDED_RETRY_MIN_MS && ms <= ENDED_RETRY_MAX_MS;
     if (isRetry) retryDelays.push(ms);
     return setTimeout(run, isRetry ? ms / 20 : ms);

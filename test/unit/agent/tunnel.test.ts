@@ -5,7 +5,7 @@ import { WebSocketServer, type WebSocket } from "ws";
 import { CLOSE, type CloseName } from "../../../protocol/wire/close-codes.ts";
 import { CLOSE_CAPABILITY, FLAG, FRAME, RESET } from "../../../protocol/wire/frames.ts";
 import { HEARTBEAT_TIMEOUT_MS, STREAM_WINDOW_BYTES } from "../../../protocol/limits.ts";
-import { ORIGIN_CONNECTIONS_MAX } from "../../../agent/origin/origin.ts";
+import { ORIGIN_CONNECTIONS_MAX } from "../../../agent/limits.ts";
 import { OK, startRawOrigin, type RawOrigin } from "../../harness/tunnel/origin.ts";
 import { WAIT_OPTIONS } from "../../harness/timeouts.ts";
 import {

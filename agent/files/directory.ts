@@ -1,0 +1,75 @@
+/** Finds the file of a request's path inside the directory that a tunnel shares, and nothing outside of it. */
+import { opendir, realpath, stat } from "node:fs/promises";
+import { isAbsolute, join, relative, sep } from "node:path";
+
+/** A directory's page names at most this many entries. */
+export const LISTED_ENTRIES_MAX = 1_000;
+
+export type Entry = { kind: "file"; path: string } | { kind: "directory"; path: string };
+
+/**
+ * The names of a request's path, decoded.
+ * @returns null for a path that leads elsewhere or to a hidden file: with `..`, a backslash, NUL, or a name that begins with a
+ * dot. On Windows a colon would name a drive or a stream of a file.
+ */
+export function parsePath(path: string, isWindows = process.platform === "win32"): string[] | null {
+  const names: string[] = [];
+  for (const part of path.split("/")) {
+    const name = decode(part);
+    if (name === null || !isServable(name, isWindows)) return null;
+    if (name !== "") names.push(name);
+  }
+  return names;
+}
+
+/**
+ * @param root the directory's real path. @param names from `parsePath`.
+ * @returns the entry with its real path; null when there is none, when a symbolic link leads out of the directory or to a hidden
+ * file, and for devices and pipes.
+ */
+export async function findEntry(root: string, names: string[]): Promise<Entry | null> {
+  try {
+    const path = await realpath(join(root, ...names));
+    if (!isInside(root, path)) return null;
+    const found = await stat(path);
+    if (found.isDirectory()) return { kind: "directory", path };
+    return found.isFile() ? { kind: "file", path } : null;
+  } catch {
+    return null;
+  }
+}
+
+/** The visible entries of a directory, in alphabetical order; names of directories end with a slash. */
+export async function listEntries(root: string, directory: string): Promise<string[]> {
+  const names: string[] = [];
+  for await (const { name } of await opendir(directory)) {
+    if (names.length >= LISTED_ENTRIES_MAX) break;
+    if (!isServable(name)) continue;
+    const entry = await findEntry(root, relative(root, join(directory, name)).split(sep));
+    if (entry) names.push(entry.kind === "directory" ? `${name}/` : name);
+  }
+  return names.sort((a, b) => a.localeCompare(b));
+}
+
+function isInside(root: string, path: string): boolean {
+  const inner = relative(root, path);
+  return !isAbsolute(inner) && inner.split(sep).every(isVisible);
+}
+
+function isServable(name: string, isWindows = process.platform === "win32"): boolean {
+  if (/[/\\\0]/.test(name) || (isWindows && name.includes(":"))) return false;
+  return isVisible(name) && name.isWellFormed();
+}
+
+/** Also false for `..`. */
+function isVisible(name: string): boolean {
+  return !name.startsWith(".");
+}
+
+function decode(part: string): string | null {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    return null;
+  }
+}

@@ -1,0 +1,103 @@
+/** Answers requests with the files of a directory, or with one file: GET and HEAD, ranges, conditional requests. */
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import { basename, dirname, relative, sep } from "node:path";
+import send from "send";
+import { ORIGIN_HEADERS_MAX_BYTES } from "../limits.ts";
+import { findEntry, listEntries, parsePath, type Entry } from "./directory.ts";
+import { buildListingPage } from "./listing-page.ts";
+
+const INDEX = "index.html";
+
+export interface SharedFiles {
+  /** The real path of a directory or a file. */
+  path: string;
+  kind: Entry["kind"];
+  /** Whether a directory without index.html shows what it contains. */
+  hasListing: boolean;
+}
+
+/** @returns a server that does not listen anywhere. */
+export function createFileServer(shared: SharedFiles): Server {
+  return createServer({ maxHeaderSize: ORIGIN_HEADERS_MAX_BYTES }, (request, response) => {
+    respond(shared, request, response).catch(() => sendStatus(response, 500));
+  });
+}
+
+async function respond(
+  shared: SharedFiles,
+  request: IncomingMessage,
+  response: ServerResponse,
+): Promise<void> {
+  if (request.method !== "GET" && request.method !== "HEAD")
+    return sendStatus(response, 405, { allow: "GET, HEAD" });
+  const [path = "/", query] = request.url!.split(/\?(.*)/s);
+  const names = parsePath(path);
+  if (!names) return sendStatus(response, 404);
+  if (shared.kind === "file") {
+    const isNamed = names.length === 0 || names.join("/") === basename(shared.path);
+    return isNamed ? sendFile(shared.path, request, response) : sendStatus(response, 404);
+  }
+  const entry = await findEntry(shared.path, names);
+  if (!entry) return sendStatus(response, 404);
+  const hasSlash = path.endsWith("/");
+  if (entry.kind === "file")
+    return hasSlash ? sendStatus(response, 404) : sendFile(entry.path, request, response);
+  // Relative links of the directory's pages need the slash. A relative location can't lead to another host.
+  if (!hasSlash) {
+    const search = query === undefined ? "" : `?${query}`;
+    return sendStatus(response, 301, {
+      location: `./${encodeURIComponent(names.at(-1)!)}/${search}`,
+    });
+  }
+  const index = await findEntry(shared.path, [...splitPath(shared.path, entry.path), INDEX]);
+  if (index?.kind === "file") return sendFile(index.path, request, response);
+  if (!shared.hasListing) return sendStatus(response, 404);
+  const page = buildListingPage(names, await listEntries(shared.path, entry.path));
+  response.writeHead(200, {
+    "content-type": "text/html; charset=utf-8",
+    "content-length": Buffer.byteLength(page),
+    "content-security-policy": "default-src 'none'",
+    "cache-control": "no-cache",
+  });
+  response.end(page);
+}
+
+function splitPath(root: string, path: string): string[] {
+  const inner = relative(root, path);
+  return inner === "" ? [] : inner.split(sep);
+}
+
+/** @param path the real path of a file that may be sent. */
+function sendFile(path: string, request: IncomingMessage, response: ServerResponse): void {
+  response.setHeader("x-content-type-options", "nosniff");
+  const name = `/${encodeURIComponent(basename(path))}`;
+  // `findEntry` has checked the path; one that was named on the command line may begin with a dot.
+  send(request, name, { root: dirname(path), index: false, dotfiles: "allow" })
+    .on("error", ({ status, headers }: { status: number; headers?: Record<string, string> }) =>
+      sendStatus(response, status, headers),
+    )
+    .pipe(response);
+}
+
+function sendStatus(
+  response: ServerResponse,
+  status: number,
+  headers: Record<string, string> = {},
+): void {
+  if (response.headersSent) return void response.destroy();
+  const text = `${TEXTS[status] ?? "The file can't be read."}\n`;
+  response.writeHead(status, {
+    ...headers,
+    "content-type": "text/plain; charset=utf-8",
+    "content-length": text.length,
+  });
+  response.end(text);
+}
+
+const TEXTS: Record<number, string> = {
+  301: "This directory's address ends with a slash.",
+  404: "There is no such file.",
+  405: "Only GET and HEAD are possible.",
+  412: "The file has changed.",
+  416: "The file has no such range.",
+};

@@ -1,0 +1,100 @@
+/** A file or directory as the target of a tunnel, served inside this process without a port. */
+import { realpathSync, statSync } from "node:fs";
+import { resolve } from "node:path";
+import { duplexPair } from "node:stream";
+import { fileURLToPath } from "node:url";
+import { Pool, type buildConnector, type Dispatcher } from "undici";
+import { headerPairs } from "../../shared/raw-headers.ts";
+import { UsageError } from "../options.ts";
+import { ORIGIN_CONNECTIONS_MAX } from "../limits.ts";
+import { createLocalTarget, parseTarget, type LocalDispatcher, type Target } from "../target.ts";
+import { createFileServer, type SharedFiles } from "./file-server.ts";
+
+/** undici writes these headers itself. A handshake for a WebSocket has them, and is answered like any request. */
+const CONNECTION_HEADERS = new Set(["connection", "upgrade"]);
+
+/**
+ * Finds out what a tunnel is to share: `3000`, `host:3000`, `https://host:8443`, `./public`, `file:///srv/site`.
+ * An existing file or directory precedes a host of the same name, which can still be written as a URL.
+ * @throws UsageError when it is none of these.
+ */
+export function findTarget(
+  text: string,
+  options: { directoryListing?: boolean | undefined } = {},
+): Target {
+  const path = parseFilePath(text);
+  const shared = path === null ? null : findSharedFiles(path);
+  if (shared) {
+    if (options.directoryListing && shared.kind === "file")
+      throw new UsageError(`${text} is a file; --directory-listing needs a directory`);
+    const files = { ...shared, hasListing: options.directoryListing ?? false };
+    return createLocalTarget(files.path, () => new FilesDispatcher(files));
+  }
+  if (/^file:|^\.{0,2}[/\\]/i.test(text))
+    throw new UsageError(`there is no file or directory ${path ?? text}`);
+  const target = parseTarget(text);
+  if (!target)
+    throw new UsageError(`${text} is not a port, host:port, http(s) URL, file or directory`);
+  if (options.directoryListing)
+    throw new UsageError("--directory-listing needs a directory instead of a server");
+  return target;
+}
+
+/** @returns null for a number and for URLs of other schemes than `file:`. */
+export function parseFilePath(
+  text: string,
+  isWindows = process.platform === "win32",
+): string | null {
+  if (/^file:/i.test(text)) {
+    try {
+      return fileURLToPath(text, { windows: isWindows });
+    } catch {
+      // Such as a host name on another system than Windows.
+      return null;
+    }
+  }
+  return /^\d+$/.test(text) || text.includes("://") ? null : text;
+}
+
+function findSharedFiles(path: string): Omit<SharedFiles, "hasListing"> | null {
+  try {
+    const real = realpathSync(resolve(path));
+    const found = statSync(real);
+    if (found.isDirectory()) return { path: real, kind: "directory" };
+    return found.isFile() ? { path: real, kind: "file" } : null;
+  } catch {
+    return null;
+  }
+}
+
+/** Connects requests to the file server by pairs of streams, so that no other program of the machine can reach it. */
+class FilesDispatcher implements LocalDispatcher {
+  readonly #pool: Pool;
+
+  constructor(shared: SharedFiles) {
+    const server = createFileServer(shared);
+    const connect: buildConnector.connector = (_options, callback) => {
+      const [near, far] = duplexPair();
+      server.emit("connection", far);
+      // undici expects the connection after this call has returned.
+      setImmediate(() => callback(null, near as never));
+    };
+    this.#pool = new Pool("http://localhost", {
+      connect,
+      connections: ORIGIN_CONNECTIONS_MAX,
+      pipelining: 1,
+      bodyTimeout: 0,
+    });
+  }
+
+  dispatch(request: Dispatcher.DispatchOptions, handler: Dispatcher.DispatchHandler): void {
+    const headers: string[] = [];
+    for (const [name, value] of headerPairs(request.headers as string[]))
+      if (!CONNECTION_HEADERS.has(name)) headers.push(name, value);
+    this.#pool.dispatch({ ...request, headers }, handler);
+  }
+
+  destroy(): Promise<void> {
+    return this.#pool.destroy();
+  }
+}
