@@ -20,14 +20,35 @@ export class SettingsError extends Error {
   override name = "SettingsError";
 }
 
+/** This machine has no token for the server. `command` gets one. */
+export class MissingTokenError extends SettingsError {
+  readonly command: string;
+
+  constructor(server: URL) {
+    const option = server.origin === DEFAULT_SERVER ? "" : ` --server ${server.origin}`;
+    const command = `underpass login${option}`;
+    super(`this machine has no token for ${server.origin}; run: ${command}`);
+    this.command = command;
+  }
+}
+
 export function getSettingsDirectory(): string {
   const base = process.env["XDG_CONFIG_HOME"] || join(homedir(), ".config");
   return join(base, "underpass");
 }
 
+export function getCredentialsPath(): string {
+  return join(getSettingsDirectory(), "credentials.json");
+}
+
+/** Whether the server is used without a login and without an option. */
+export async function isDefaultServer(server: URL): Promise<boolean> {
+  return server.origin === DEFAULT_SERVER && (await readCredentials()).defaultServer === undefined;
+}
+
 /** @throws SettingsError when the file exists but can't be used. */
 async function readCredentials(): Promise<Credentials> {
-  const path = join(getSettingsDirectory(), "credentials.json");
+  const path = getCredentialsPath();
   let text: string;
   try {
     const { mode } = await stat(path);
@@ -53,7 +74,7 @@ export async function saveCredential(server: URL, token: Buffer, label: string):
   const credentials = await readCredentials();
   credentials.servers[server.origin] = { token: token.toString("base64"), label };
   credentials.defaultServer = server.origin;
-  const path = join(directory, "credentials.json");
+  const path = getCredentialsPath();
   const temporary = `${path}.${process.pid}`;
   await writeFile(temporary, `${JSON.stringify(credentials, null, 2)}\n`, { mode: 0o600 });
   await chmod(temporary, 0o600);
@@ -73,10 +94,7 @@ export async function findToken(server: URL, tokenFile: string | undefined): Pro
   const { servers } = await readCredentials();
   const credential = servers[server.origin];
   if (credential) return Buffer.from(credential.token, "base64");
-  const option = server.origin === DEFAULT_SERVER ? "" : ` --server ${server.origin}`;
-  throw new SettingsError(
-    `this machine has no token for ${server.origin}; run: underpass login${option}`,
-  );
+  throw new MissingTokenError(server);
 }
 
 /** @throws SettingsError when it is not an http(s) address. */

@@ -4,6 +4,7 @@
  */
 import { defineCommand, type Command } from "../command.ts";
 import { CONNECT } from "./connect.ts";
+import { DOCTOR } from "./doctor.ts";
 import { HTTP } from "./http.ts";
 import { LOGIN } from "./login.ts";
 import { LOGS } from "./management/logs.ts";
@@ -84,6 +85,7 @@ export const COMMAND_GROUPS: readonly CommandGroup[] = [
     commands: [
       defineCommand(LOGIN, async () => (await import("../login.ts")).run),
       defineCommand(OPEN, async () => (await import("../open.ts")).run),
+      defineCommand(DOCTOR, async () => (await import("../doctor.ts")).run),
       defineCommand(COMPLETION, async () => (await import("../completion.ts")).run),
       defineCommand(VERSION, async () => (await import("../version.ts")).run),
     ],

@@ -1,10 +1,22 @@
-/** Creates self-signed certificates for TLS servers of tests. */
+/** Creates certificates for TLS servers of tests. */
 import { generateKeyPairSync, randomBytes, sign } from "node:crypto";
+import { DAY_MS } from "../../../shared/time.ts";
 
 export interface Certificate {
   /** Both in PEM. */
   key: string;
   cert: string;
+  commonName: string;
+}
+
+interface CertificateOptions {
+  /** Default: `localhost`, which is also for 127.0.0.1. */
+  commonName?: string;
+  /** Default: it signs itself, and can sign others. */
+  issuer?: Certificate;
+  /** Default: a day before and after now. */
+  validFromMs?: number;
+  validToMs?: number;
 }
 
 const INTEGER = 0x02;
@@ -31,42 +43,58 @@ const COMMON_NAME = oid("550403");
 const SUBJECT_ALT_NAME = oid("551d11");
 const BASIC_CONSTRAINTS = oid("551d13");
 
-/** For `localhost` and 127.0.0.1. It can't sign other certificates, so trusting it adds no other trust. */
+/** For `localhost` and 127.0.0.1, signed by itself. */
 export function selfSignedCertificate(): Certificate {
+  return createCertificate();
+}
+
+export function createCertificate({
+  commonName = "localhost",
+  issuer,
+  validFromMs = Date.now() - DAY_MS,
+  validToMs = Date.now() + DAY_MS,
+}: CertificateOptions = {}): Certificate {
   const { privateKey, publicKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });
-  const name = der(
-    SEQUENCE,
-    der(SET, der(SEQUENCE, COMMON_NAME, der(UTF8_STRING, Buffer.from("localhost")))),
-  );
-  const day = 24 * 3600_000;
-  const validity = der(SEQUENCE, utcTime(Date.now() - day), utcTime(Date.now() + day));
+  const validity = der(SEQUENCE, utcTime(validFromMs), utcTime(validToMs));
   const names = der(
     SEQUENCE,
-    der(0x82, Buffer.from("localhost")),
-    der(0x87, Buffer.from([127, 0, 0, 1])),
+    der(0x82, Buffer.from(commonName)),
+    ...(commonName === "localhost" ? [der(0x87, Buffer.from([127, 0, 0, 1]))] : []),
   );
   const authority = der(SEQUENCE, Buffer.from([0x01, 0x01, 0xff]));
   const extensions = der(
     SEQUENCE,
     der(SEQUENCE, SUBJECT_ALT_NAME, der(OCTET_STRING, names)),
-    der(SEQUENCE, BASIC_CONSTRAINTS, der(OCTET_STRING, authority)),
+    ...(issuer ? [] : [der(SEQUENCE, BASIC_CONSTRAINTS, der(OCTET_STRING, authority))]),
   );
   const body = der(
     SEQUENCE,
     der(0xa0, der(INTEGER, Buffer.from([2]))),
     der(INTEGER, Buffer.from([1, ...randomBytes(8)])),
     ECDSA_WITH_SHA256,
-    name,
+    encodeName(issuer?.commonName ?? commonName),
     validity,
-    name,
+    encodeName(commonName),
     publicKey.export({ type: "spki", format: "der" }),
     der(0xa3, extensions),
   );
-  const signature = der(BIT_STRING, Buffer.from([0]), sign("sha256", body, privateKey));
+  const signature = der(
+    BIT_STRING,
+    Buffer.from([0]),
+    sign("sha256", body, issuer?.key ?? privateKey),
+  );
   return {
     key: privateKey.export({ type: "pkcs8", format: "pem" }).toString(),
     cert: pem(der(SEQUENCE, body, ECDSA_WITH_SHA256, signature)),
+    commonName,
   };
+}
+
+function encodeName(commonName: string): Buffer {
+  return der(
+    SEQUENCE,
+    der(SET, der(SEQUENCE, COMMON_NAME, der(UTF8_STRING, Buffer.from(commonName)))),
+  );
 }
 
 function utcTime(at: number): Buffer {

@@ -38,6 +38,7 @@ export const RESPONSE_HEADERS = {
   "Content-Security-Policy": { description: "What the page may load.", schema: text },
   "Cross-Origin-Opener-Policy": { description: "Isolates the page from others.", schema: text },
   "Referrer-Policy": { description: "Which links reveal the URL of the page.", schema: text },
+  Date: { description: "The time of the service.", schema: text },
   Vary: { description: "The request headers that the response depends on.", schema: text },
   "Sec-WebSocket-Protocol": { description: "The subprotocol that was chosen.", schema: text },
 } as const;

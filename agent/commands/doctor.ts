@@ -1,0 +1,18 @@
+/** `underpass doctor [port|host:port|URL]`: finds out why a tunnel can't be opened, or its visitors get errors. */
+import { startChecks } from "../doctor/doctor.ts";
+import { printReports, printReportsJson } from "../output/doctor.ts";
+import { rejectExtraArguments, UsageError } from "../options.ts";
+import { parseTarget } from "../target.ts";
+import type { Input } from "./command.ts";
+import type { DOCTOR } from "./table/doctor.ts";
+
+export async function run({ values, positionals }: Input<typeof DOCTOR.options>): Promise<number> {
+  const [targetText, ...extra] = positionals;
+  rejectExtraArguments(extra);
+  const target = targetText === undefined ? undefined : parseTarget(targetText);
+  if (target === null)
+    throw new UsageError(`${targetText} is not a port, host:port or http(s) URL`);
+  const reports = startChecks({ target, server: values.server, tokenFile: values["token-file"] });
+  const isBroken = await (values.json ? printReportsJson(reports) : printReports(reports));
+  return isBroken ? 1 : 0;
+}

@@ -1,0 +1,17 @@
+import { API_OPTIONS, type CommandSpec } from "../command.ts";
+
+export const DOCTOR = {
+  name: "doctor",
+  summary: "check the way to the server, and a local server",
+  calls: ["doctor [port|host:port|URL]"],
+  description:
+    "Tries each step from this machine to the server, and prints what to do about each one that fails. It opens no tunnel and changes nothing. The exit code is 1 if something is broken; warnings do not count.",
+  examples: [
+    ["underpass doctor", "the settings, the network and the token"],
+    ["underpass doctor 3000", "also the local server on port 3000"],
+  ],
+  options: {
+    ...API_OPTIONS,
+    json: { kind: "flag", help: "print the results as a JSON array" },
+  },
+} as const satisfies CommandSpec;

@@ -1,0 +1,145 @@
+/** The local server that a tunnel would lead to: whether it listens, on which addresses, and whether it answers HTTP. */
+import { lookup, type LookupAddress } from "node:dns";
+import { request as requestHttp, type IncomingMessage } from "node:http";
+import { request as requestHttps } from "node:https";
+import { promisify } from "node:util";
+import { formatHostAndPort } from "../../protocol/relay/settings.ts";
+import type { Target } from "../target.ts";
+import { getErrorCode, ok, problem, warning, type Outcome } from "./check.ts";
+import { openTcp } from "./route.ts";
+
+const LOOPBACK = ["127.0.0.1", "::1"];
+const ADDRESSES_MAX = 8;
+const CONNECT_MAX_MS = 1_500;
+const ANSWER_MAX_MS = 2_000;
+
+export async function checkLocalServer(target: Target, signal: AbortSignal): Promise<Outcome> {
+  const { host, port, origin } = target;
+  const tried = `connecting to ${origin}, and GET /`;
+  const addresses = await findAddresses(host.replace(/^\[|\]$/g, ""));
+  if (addresses === null) {
+    return problem(tried, `the name ${host} does not exist`, "Check the host's name.");
+  }
+  const attempts = await Promise.all(
+    addresses.map(async (address) => ({
+      address,
+      isOpen: await isListening(address, port, signal),
+    })),
+  );
+  const open = attempts.filter(({ isOpen }) => isOpen).map(({ address }) => address);
+  const [first] = open;
+  if (first === undefined) {
+    return problem(
+      tried,
+      `nothing listens on ${addresses.map((address) => formatHostAndPort(address, port)).join(" or ")}`,
+      "Start the local server, or check its port.",
+    );
+  }
+  const where = `it listens on ${open.map((address) => formatHostAndPort(address, port)).join(" and ")}`;
+  const family = await describeLocalhost(host, open);
+  const answer = await requestStart(target, first, signal);
+  if (typeof answer === "number") {
+    const result = `${where}${family} and answers HTTP (${answer})`;
+    if (answer < 500) return ok(tried, result);
+    return warning(tried, result, "The local server reports an error: look into its log.");
+  }
+  switch (answer) {
+    case "no_answer":
+      return warning(
+        tried,
+        `${where}${family} but does not answer GET / within ${ANSWER_MAX_MS / 1000} s`,
+        "It may be starting, or be stuck. Visitors wait just as long.",
+      );
+    case "no_http":
+      return describeOtherProtocol(tried, where, target, first, signal);
+  }
+}
+
+async function describeOtherProtocol(
+  tried: string,
+  where: string,
+  target: Target,
+  address: string,
+  signal: AbortSignal,
+): Promise<Outcome> {
+  const other: Target = { ...target, scheme: target.scheme === "http" ? "https" : "http" };
+  const answer = await requestStart(other, address, signal);
+  if (typeof answer === "number") {
+    const url = `${other.scheme}://${target.host}:${target.port}`;
+    return problem(
+      tried,
+      `${where}, but speaks ${other.scheme} and not ${target.scheme}`,
+      `Give the agent its URL: underpass http ${url}`,
+    );
+  }
+  return problem(
+    tried,
+    `${where}, but does not speak HTTP`,
+    `For other protocols open a TCP tunnel: underpass tcp ${target.port}`,
+  );
+}
+
+/** The agent tries both loopback addresses, but other programs may not: the resolver's answer is worth knowing. */
+async function describeLocalhost(host: string, open: string[]): Promise<string> {
+  if (host !== "localhost") return "";
+  const resolved = await resolve(host).catch(() => []);
+  const isReached = resolved.some(({ address }) => open.includes(address));
+  if (resolved.length === 0 || isReached) return "";
+  const named = resolved.map(({ address }) => address).join(", ");
+  return ` (this machine resolves localhost to ${named} only; the agent tries both)`;
+}
+
+/** @returns null when the name does not exist. */
+async function findAddresses(host: string): Promise<string[] | null> {
+  if (host === "localhost") return LOOPBACK;
+  try {
+    return (await resolve(host)).map(({ address }) => address).slice(0, ADDRESSES_MAX);
+  } catch {
+    return null;
+  }
+}
+
+function resolve(host: string): Promise<LookupAddress[]> {
+  return promisify(lookup)(host, { all: true });
+}
+
+async function isListening(address: string, port: number, signal: AbortSignal): Promise<boolean> {
+  try {
+    const bounded = AbortSignal.any([signal, AbortSignal.timeout(CONNECT_MAX_MS)]);
+    (await openTcp(address, port, bounded)).destroy();
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** @returns the status of GET /, or why there is none. */
+function requestStart(
+  { scheme, host, port }: Target,
+  address: string,
+  signal: AbortSignal,
+): Promise<number | "no_answer" | "no_http"> {
+  const send = scheme === "https" ? requestHttps : requestHttp;
+  const timeout = AbortSignal.timeout(ANSWER_MAX_MS);
+  return new Promise((settle) => {
+    const request = send({
+      host: address,
+      port,
+      path: "/",
+      headers: { host: `${host}:${port}`, "user-agent": "underpass-doctor" },
+      agent: false,
+      signal: AbortSignal.any([signal, timeout]),
+      // What a tunnel accepts is decided by its own options; here it matters only that HTTP is spoken.
+      rejectUnauthorized: false,
+    });
+    request.once("response", (response: IncomingMessage) => {
+      response.destroy();
+      settle(response.statusCode ?? 0);
+    });
+    request.on("error", (error) => {
+      const isLate = timeout.aborted || getErrorCode(error) === "ABORT_ERR";
+      settle(isLate ? "no_answer" : "no_http");
+    });
+    request.end();
+  });
+}

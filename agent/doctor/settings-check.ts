@@ -1,0 +1,78 @@
+/** Which server and which token the agent uses, and where it takes them from. */
+import { stat } from "node:fs/promises";
+import {
+  findServer,
+  findToken,
+  getCredentialsPath,
+  isDefaultServer,
+  MissingTokenError,
+} from "../settings.ts";
+import { getErrorMessage } from "../error-message.ts";
+import { ok, problem, warning, type Outcome } from "./check.ts";
+
+/** The options, which the environment may have set. */
+export interface SettingsOptions {
+  server: string | undefined;
+  tokenFile: string | undefined;
+}
+
+export interface Settings {
+  server: URL;
+  /** null when this machine has none for the server. */
+  token: Buffer | null;
+}
+
+export async function checkSettings(options: SettingsOptions): Promise<Outcome<Settings>> {
+  const tried = "reading the options, the environment and the saved logins";
+  let server: URL;
+  try {
+    server = await findServer(options.server);
+  } catch (error) {
+    return problem(tried, getErrorMessage(error), "Correct it, and run underpass doctor again.");
+  }
+  const from = `server ${server.origin} (${await describeServerSource(options, server)})`;
+  const path = options.tokenFile ?? getCredentialsPath();
+  const source = options.tokenFile === undefined ? "the saved login" : describeTokenFile(options);
+  try {
+    const token = await findToken(server, options.tokenFile);
+    const value = { server, token };
+    if (await isReadableByOthers(path)) {
+      return warning(
+        tried,
+        `${from}, token in ${path} (${source}), which other users of this machine can read`,
+        `Run: chmod 600 ${path}`,
+        value,
+      );
+    }
+    return ok(tried, `${from}, token in ${path} (${source})`, value);
+  } catch (error) {
+    const value = { server, token: null };
+    if (error instanceof MissingTokenError) {
+      const result = `${from}; this machine has no token for it`;
+      return warning(tried, result, `Run: ${error.command}`, value);
+    }
+    const advice = "Correct it, or give --token-file a file that you can read.";
+    return { ...problem(tried, `${from}; ${getErrorMessage(error)}`, advice), value };
+  }
+}
+
+async function describeServerSource(options: SettingsOptions, server: URL): Promise<string> {
+  if (options.server === undefined) {
+    return (await isDefaultServer(server)) ? "the default, without a login" : "the last login";
+  }
+  return process.env["UNDERPASS_SERVER"] === options.server
+    ? "from UNDERPASS_SERVER"
+    : "from --server";
+}
+
+function describeTokenFile({ tokenFile }: SettingsOptions): string {
+  return process.env["UNDERPASS_TOKEN_FILE"] === tokenFile
+    ? "from UNDERPASS_TOKEN_FILE"
+    : "from --token-file";
+}
+
+/** Windows has no such permission bits. */
+async function isReadableByOthers(path: string): Promise<boolean> {
+  if (process.platform === "win32") return false;
+  return ((await stat(path)).mode & 0o077) !== 0;
+}

@@ -1,0 +1,98 @@
+/** What the agent's token allows, as the server sees it. */
+import { PresentedToken } from "../../protocol/schemas/tunnels/diagnostics.ts";
+import { HOUR_MS } from "../../shared/time.ts";
+import { getErrorMessage } from "../error-message.ts";
+import { ok, problem, skipped, warning, type Outcome } from "./check.ts";
+import type { Client } from "./http-check.ts";
+import type { Route } from "./route.ts";
+
+const EXPIRES_SOON_MS = HOUR_MS;
+
+export async function checkToken(
+  { server, token }: Route,
+  client: Client,
+  signal: AbortSignal,
+): Promise<Outcome> {
+  if (token === null) return skipped("this machine has no token for the server");
+  const url = new URL("/agent/token", server);
+  const tried = `asking ${server.host} about the token`;
+  const authorization = `Bearer ${token.toString("base64")}`;
+  let status: number;
+  let body: unknown;
+  try {
+    const response = await client(url, { signal, headers: { authorization } });
+    status = response.status;
+    body = await response.json().catch(() => undefined);
+  } catch (error) {
+    const reason = signal.aborted ? "no answer in time" : getErrorMessage(error);
+    return problem(tried, `the request failed: ${reason}`, "Run underpass doctor again.");
+  }
+  if (status === 404) return skipped("this server is too old to describe a token");
+  if (status === 401) {
+    return problem(
+      tried,
+      `the server does not accept the token: ${getMessage(body)}`,
+      `Get a new one: underpass login --server ${server.origin}`,
+    );
+  }
+  const parsed = PresentedToken.safeParse(body);
+  if (status !== 200 || !parsed.success) {
+    return problem(
+      tried,
+      `the server answers ${status}: ${getMessage(body)}`,
+      "Try again in a minute.",
+    );
+  }
+  return describeToken(tried, parsed.data);
+}
+
+function describeToken(tried: string, token: PresentedToken): Outcome {
+  const result = formatToken(token);
+  if (!token.approved) {
+    return problem(
+      tried,
+      `${result}; the organization waits for approval`,
+      "Ask the operator of the server to approve the organization.",
+    );
+  }
+  if (token.overBudget) {
+    return problem(
+      tried,
+      `${result}; this month's budget is used up`,
+      "An owner or admin of the organization can raise the budget.",
+    );
+  }
+  if (token.expiresAt * 1000 - Date.now() < EXPIRES_SOON_MS) {
+    return warning(tried, result, "Get a new one in time: underpass login");
+  }
+  return ok(tried, result);
+}
+
+function formatToken(token: PresentedToken): string {
+  const { name, organization, allowedSubdomains, projectSlug, tunnelQuota } = token;
+  const isForAnyName = allowedSubdomains.length === 0 || allowedSubdomains.includes("*");
+  const names = isForAnyName ? "any name" : allowedSubdomains.join(", ");
+  const { monthlyBudgetUsdCents: budget, spentUsdCents } = token;
+  return [
+    `"${name}" of the organization "${organization.name}" is valid until ${formatTime(token.expiresAt)}`,
+    `for ${names}${projectSlug === null ? "" : ` in the project ${projectSlug}`}`,
+    `${tunnelQuota} tunnels at once`,
+    `${token.bandwidthLimitMbps} Mbit/s`,
+    ...(budget === null
+      ? []
+      : [`${formatUsd(spentUsdCents)} of ${formatUsd(budget)} spent this month`]),
+  ].join(", ");
+}
+
+function formatTime(seconds: number): string {
+  return `${new Date(seconds * 1000).toISOString().slice(0, 16).replace("T", " ")} UTC`;
+}
+
+function formatUsd(cents: number): string {
+  return `$${(cents / 100).toFixed(2)}`;
+}
+
+function getMessage(body: unknown): string {
+  const hasMessage = typeof body === "object" && body !== null && "message" in body;
+  return hasMessage ? String(body.message) : "(no message)";
+}

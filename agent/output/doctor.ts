@@ -1,0 +1,74 @@
+/** What `underpass doctor` prints: a line for each check and advice below it, or one JSON array. */
+import { CHECK_LABELS, type Report } from "../doctor/check.ts";
+import { printLine } from "./output.ts";
+import { dim, green, red, stripControl, yellow } from "./terminal-view.ts";
+
+type Status = Report["status"];
+
+const LABEL_CHARS = Math.max(...Object.values(CHECK_LABELS).map((label) => label.length)) + 2;
+const COLORS: Record<Status, (text: string) => string> = {
+  ok: green,
+  warning: yellow,
+  problem: red,
+  skipped: dim,
+};
+const SYMBOLS: Record<Status, string> = { ok: "✓", warning: "!", problem: "✗", skipped: "–" };
+const WORD_CHARS = "problem".length;
+
+/** Prints each report as soon as it and those before it are known. @returns whether something is broken. */
+export async function printReports(reports: Promise<Report>[]): Promise<boolean> {
+  const canShowSymbols = hasSymbols();
+  const done: Report[] = [];
+  for (const pending of reports) {
+    const report = await pending;
+    for (const line of formatReport(report, canShowSymbols)) printLine(line);
+    done.push(report);
+  }
+  printLine("");
+  printLine(formatSummary(done));
+  return hasProblem(done);
+}
+
+/** @returns whether something is broken. */
+export async function printReportsJson(reports: Promise<Report>[]): Promise<boolean> {
+  const done = await Promise.all(reports);
+  printLine(JSON.stringify(done, null, 2));
+  return hasProblem(done);
+}
+
+function formatReport(report: Report, canShowSymbols: boolean): string[] {
+  const { status, tried, result, advice } = report;
+  const mark = canShowSymbols
+    ? COLORS[status](SYMBOLS[status])
+    : (status === "skipped" ? "skipped" : status).padEnd(WORD_CHARS);
+  const label = CHECK_LABELS[report.check].padEnd(LABEL_CHARS);
+  const text = stripControl(result);
+  const line = `${mark} ${label}${canShowSymbols && status === "skipped" ? dim(text) : text}`;
+  if (advice === null) return [line];
+  return [line, `    tried: ${stripControl(tried)}`, `    to do: ${stripControl(advice)}`];
+}
+
+function formatSummary(reports: Report[]): string {
+  const count = (status: Status): number =>
+    reports.filter((report) => report.status === status).length;
+  const [problems, warnings] = [count("problem"), count("warning")];
+  const parts = [
+    ...(problems === 0 ? [] : [formatCount(problems, "problem")]),
+    ...(warnings === 0 ? [] : [formatCount(warnings, "warning")]),
+  ];
+  if (parts.length > 0) return `${parts.join(" and ")}; ${count("ok")} checks are fine.`;
+  return "Everything works.";
+}
+
+function formatCount(count: number, noun: string): string {
+  return `${count} ${noun}${count === 1 ? "" : "s"}`;
+}
+
+function hasProblem(reports: Report[]): boolean {
+  return reports.some(({ status }) => status === "problem");
+}
+
+/** Without colours, as in a file or a pipe, words are easier to search for than symbols. */
+function hasSymbols(): boolean {
+  return process.stdout.hasColors?.() === true && process.env["TERM"] !== "dumb";
+}

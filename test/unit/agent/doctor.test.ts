@@ -1,0 +1,60 @@
+/** The checks of `underpass doctor` whose causes a test can't produce: resolvers, limits of the system, versions. */
+import { describe, expect, test } from "vitest";
+import { checkDns, type AddressLookup } from "../../../agent/doctor/dns-check.ts";
+import { checkVersion } from "../../../agent/doctor/http-check.ts";
+import { checkNode, checkOpenFiles } from "../../../agent/doctor/machine-checks.ts";
+import { SERVICE_VERSION } from "../../../protocol/version.ts";
+
+const route = { server: new URL("https://tunnels.example.com"), token: null, proxy: null };
+const fail =
+  (code: string): AddressLookup =>
+  () =>
+    Promise.reject(Object.assign(new Error(`getaddrinfo ${code}`), { code }));
+const answer =
+  (...addresses: string[]): AddressLookup =>
+  () =>
+    Promise.resolve(
+      addresses.map((address) => ({ address, family: address.includes(":") ? 6 : 4 })),
+    );
+
+describe("DNS", () => {
+  test.each<[string, AddressLookup, string, string]>([
+    ["NXDOMAIN", fail("ENOTFOUND"), "problem", "does not exist (NXDOMAIN)"],
+    ["a silent resolver", fail("EAI_AGAIN"), "problem", "the resolver does not answer"],
+    ["a private address", answer("10.0.0.1"), "warning", "not a public address"],
+    ["a blocked name", answer("0.0.0.0", "::"), "warning", "not a public address"],
+    ["one family", answer("203.0.114.7"), "ok", "IPv4 only"],
+    ["two families", answer("203.0.114.7", "2606:4700::1"), "ok", "203.0.114.7, 2606:4700::1"],
+  ])("%s", async (_, lookUp, status, result) => {
+    const outcome = await checkDns(route, lookUp);
+    expect(outcome.status).toBe(status);
+    expect(outcome.result).toContain(result);
+  });
+
+  test("a private address is right for a name of a private network", async () => {
+    const server = new URL("https://tunnels.home.arpa");
+    expect((await checkDns({ ...route, server }, answer("10.0.0.1"))).status).toBe("ok");
+  });
+});
+
+test("the limit of open files is compared with what a busy tunnel needs", () => {
+  expect(checkOpenFiles(256)).toMatchObject({ status: "warning" });
+  expect(checkOpenFiles(256).advice).toContain("ulimit -n 4096");
+  expect(checkOpenFiles(65_536).status).toBe("ok");
+  expect(checkOpenFiles("unlimited").status).toBe("ok");
+});
+
+test("an old Node.js is a problem", () => {
+  expect(checkNode("18.20.0").status).toBe("problem");
+  expect(checkNode("20.19.0").status).toBe("ok");
+});
+
+test("a refused protocol version is a problem, and a patch release is no difference", () => {
+  const api = { ...route, clockSkewMs: 0 };
+  const [major = "", minor = ""] = SERVICE_VERSION.split(".");
+  expect(checkVersion({ ...api, version: `${major}.${minor}.999` }, false).status).toBe("ok");
+  expect(checkVersion({ ...api, version: "99.0.0" }, true)).toMatchObject({
+    status: "problem",
+    advice: "Update the agent: npm install -g underpass",
+  });
+});
