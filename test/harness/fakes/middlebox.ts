@@ -9,19 +9,19 @@ import {
 import { createServer as createHttpsServer } from "node:https";
 import { connect, type AddressInfo, type Socket } from "node:net";
 import type { Duplex } from "node:stream";
-import type { Certificate } from "../fakes/certificate.ts";
+import type { Certificate } from "./certificate.ts";
 
 interface MiddleboxOptions {
   /** It speaks https with this certificate. */
   certificate?: Certificate;
   /** Answers a request itself. @returns whether it did. */
-  answer?(request: IncomingMessage, response: ServerResponse): boolean;
+  answer?: (request: IncomingMessage, response: ServerResponse) => boolean;
   /** Changes the headers and the body of a response. */
-  change?(headers: Record<string, string>, body: string): string;
+  change?: (headers: Record<string, string>, body: string) => string;
   /** Forwards requests for WebSockets like any other, without their Upgrade header. */
   stripsUpgrade?: boolean;
   /** Answers a request for a WebSocket itself. @returns the whole response. */
-  refuseUpgrade?(path: string): string | undefined;
+  refuseUpgrade?: (path: string) => string | undefined;
 }
 
 interface Middlebox extends AsyncDisposable {
