@@ -1,5 +1,5 @@
 /** This machine: the version of Node.js, and how many files a process may have open. */
-import { ORIGIN_CONNECTIONS_MAX } from "../origin/origin.ts";
+import { ORIGIN_CONNECTIONS_MAX } from "../limits.ts";
 import { ok, problem, skipped, warning, type Outcome } from "./check.ts";
 
 const NODE_MIN_MAJOR = 20;
