@@ -23,6 +23,7 @@ import {
   TUNNELS_START,
   TUNNELS_STOP,
 } from "./management/tunnels.ts";
+import { SERVICE, SERVICE_INSTALL, SERVICE_STATUS, SERVICE_UNINSTALL } from "./service.ts";
 import { START } from "./start.ts";
 import { TCP } from "./tcp.ts";
 import { COMPLETION, OPEN, VERSION } from "./own.ts";
@@ -87,6 +88,14 @@ export const COMMAND_GROUPS: readonly CommandGroup[] = [
       defineCommand(OPEN, async () => (await import("../open.ts")).run),
       defineCommand(DOCTOR, async () => (await import("../doctor.ts")).run),
       defineCommand(COMPLETION, async () => (await import("../completion.ts")).run),
+      {
+        ...SERVICE,
+        subcommands: [
+          defineCommand(SERVICE_INSTALL, async () => (await import("../service.ts")).install),
+          defineCommand(SERVICE_STATUS, async () => (await import("../service.ts")).status),
+          defineCommand(SERVICE_UNINSTALL, async () => (await import("../service.ts")).uninstall),
+        ],
+      },
       defineCommand(VERSION, async () => (await import("../version.ts")).run),
     ],
   },

@@ -1,0 +1,47 @@
+import { JSON_OPTION, type CommandSpec } from "../command.ts";
+
+const SYSTEM_OPTION = {
+  system: { kind: "flag", help: "a service of the system, which starts at boot (needs root)" },
+} as const;
+
+export const SERVICE = {
+  name: "service",
+  summary: "run the tunnels of underpass.yml as a service of this machine",
+  calls: ["service install|status|uninstall"],
+  description:
+    "On Linux the service is a systemd unit of the user, or of the system with --system. On macOS and Windows, the commands print the steps instead.",
+  options: {},
+} as const satisfies CommandSpec;
+
+export const SERVICE_INSTALL = {
+  name: "install",
+  summary: "install and start the service",
+  calls: ["service install"],
+  examples: [
+    ["underpass service install", "for the underpass.yml of this directory"],
+    ["underpass service install --config /etc/underpass.yml", "for another file"],
+  ],
+  options: {
+    config: {
+      kind: "text",
+      value: "FILE",
+      help: "the file (default: underpass.yml in this directory or above it)",
+      complete: "file",
+    },
+    ...SYSTEM_OPTION,
+  },
+} as const satisfies CommandSpec;
+
+export const SERVICE_STATUS = {
+  name: "status",
+  summary: "show whether the service runs; exit code 1 when it does not",
+  calls: ["service status"],
+  options: { ...SYSTEM_OPTION, ...JSON_OPTION },
+} as const satisfies CommandSpec;
+
+export const SERVICE_UNINSTALL = {
+  name: "uninstall",
+  summary: "stop and remove the service",
+  calls: ["service uninstall"],
+  options: SYSTEM_OPTION,
+} as const satisfies CommandSpec;
