@@ -17,7 +17,7 @@ const ADVICE: Advice = {
   forbidden: "Use a token that is allowed to use this tunnel's name: underpass login",
   tunnel_deleted: "Check the tunnel's name or id, or create a tunnel with `underpass tcp`.",
   tunnel_expired: "Create a new tunnel with `underpass tcp`.",
-  unsupported_version: "Update the agent: npm install -g underpass",
+  unsupported_version: "The agent is upgraded with: npm install -g underpass",
 };
 
 export function connectJson(local: LocalPort, tunnel: string): Output {

@@ -64,7 +64,7 @@ const TUNNEL_ADVICE: Advice = {
   replaced: "A newer agent with the same token serves this name now.",
   tunnel_deleted: "Run the command again to make a new tunnel.",
   tunnel_expired: "Run the command again to make a new tunnel, for as long as the plan allows.",
-  unsupported_version: "Update the agent: npm install -g underpass",
+  unsupported_version: "The agent is upgraded with: npm install -g underpass",
 };
 
 export function formatRejection(

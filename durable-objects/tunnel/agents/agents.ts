@@ -8,6 +8,7 @@ import {
   Hello,
   parseJsonPayload,
   PROTOCOL_VERSION,
+  SUBPROTOCOL,
   PING,
   PONG,
   readFrames,
@@ -15,6 +16,7 @@ import {
   TCP_CAPABILITY,
   type Welcome,
 } from "../../../protocol/wire/frames.ts";
+import { explainVersionMismatch } from "../../../protocol/wire/version-mismatch.ts";
 import {
   CONNECTION_WINDOW_BYTES,
   HEARTBEAT_INTERVAL_MS,
@@ -122,7 +124,8 @@ export class Agents {
     const hello = parseHello(message);
     if (!hello) return refuse(socket, "protocol_error", "the first frame must be a hello");
     if (hello.protocol !== PROTOCOL_VERSION) {
-      return refuse(socket, "unsupported_version", `this server speaks ${PROTOCOL_VERSION}`);
+      const explanation = explainVersionMismatch(hello.protocol, SUBPROTOCOL);
+      return refuse(socket, "unsupported_version", explanation);
     }
     const serving = this.current(Date.now());
     if (serving && serving.attachment.tokenNonce !== attachment.tokenNonce) {

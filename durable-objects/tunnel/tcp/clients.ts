@@ -8,11 +8,13 @@ import {
   Hello,
   parseJsonPayload,
   PROTOCOL_VERSION,
+  STREAMS_SUBPROTOCOL,
   readFrames,
   RESET,
   type ClientWelcome,
   type StreamPeer,
 } from "../../../protocol/wire/frames.ts";
+import { explainVersionMismatch } from "../../../protocol/wire/version-mismatch.ts";
 import {
   HEARTBEAT_INTERVAL_MS,
   HEARTBEAT_TIMEOUT_MS,
@@ -182,7 +184,8 @@ export class Clients {
     const hello = isFirst && typeof message !== "string" ? parseHello(message) : null;
     if (!hello) return close(socket, "protocol_error", "the first message must be a hello");
     if (hello.protocol !== PROTOCOL_VERSION) {
-      return close(socket, "unsupported_version", `this server speaks ${PROTOCOL_VERSION}`);
+      const explanation = explainVersionMismatch(hello.protocol, STREAMS_SUBPROTOCOL);
+      return close(socket, "unsupported_version", explanation);
     }
     if (hello.streamWindow < STREAM_WINDOW_BYTES) {
       return close(socket, "protocol_error", `streamWindow must be ${STREAM_WINDOW_BYTES} or more`);

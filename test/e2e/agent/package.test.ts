@@ -72,7 +72,9 @@ test("contains no code of the server, and the licenses of the code of others", a
   const files = await listInstalledFiles();
   const root = join(agent.project, "node_modules/underpass");
   const places = new Set(files.map((path) => relative(root, path).split(sep)[0]));
-  expect([...places].sort()).toEqual(["LICENSE", "README.md", "bin", "dist", "package.json"]);
+  expect([...places].sort()).toEqual([
+    ...["LICENSE", "README.md", "bin", "dist", "package.json", "underpass.schema.json"],
+  ]);
   const licenses = files.find((path) => path.endsWith("licenses.txt")) ?? "";
   expect(await readFile(licenses, "utf8")).toMatch(/^undici \(MIT\)$[^]*^ws \(MIT\)$/m);
 });

@@ -138,9 +138,13 @@ describe("an agent is refused with a close code", () => {
   }
   const cases: Record<string, Case> = {
     "without a protocol": { protocols: [], close: ["unsupported_version", /underpass\.v1/] },
-    "with an unknown protocol": {
+    "with a protocol that is too new for the server": {
       protocols: ["underpass.v9"],
-      close: ["unsupported_version", /underpass\.v1/],
+      close: ["unsupported_version", /requires underpass\.v1; upgrade the server$/],
+    },
+    "with a protocol that is too old for the server": {
+      protocols: ["underpass.v0"],
+      close: ["unsupported_version", /requires underpass\.v1; upgrade the agent$/],
     },
     "without a token": { bearer: () => undefined, close: ["unauthorized", /required/] },
     "with an invalid token": { bearer: () => "%%%", close: ["unauthorized", /malformed/] },

@@ -10,6 +10,7 @@ import {
   type AgentAdmission,
 } from "../../../durable-objects/tunnel/agents/admission.ts";
 import { SUBPROTOCOL } from "../../../protocol/wire/frames.ts";
+import { explainSubprotocolMismatch } from "../../../protocol/wire/version-mismatch.ts";
 import { AgentConnectQuery } from "../../../protocol/schemas/tunnels/tunnels.ts";
 import { describeError } from "../../errors.ts";
 import { log } from "../../../shared/log.ts";
@@ -51,10 +52,11 @@ agents.get("/agent/connect", async (c) => {
 });
 
 async function connectAgent(c: ApiContext): Promise<Response> {
-  if (!getOfferedProtocols(c).includes(SUBPROTOCOL)) {
+  const offered = getOfferedProtocols(c);
+  if (!offered.includes(SUBPROTOCOL)) {
     throw new ConnectionRefusedError(
       "unsupported_version",
-      `this server requires the subprotocol ${SUBPROTOCOL}`,
+      explainSubprotocolMismatch(offered, SUBPROTOCOL),
     );
   }
   const bearer = parseBearerToken(c.req.header("authorization"));

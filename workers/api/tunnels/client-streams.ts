@@ -8,6 +8,7 @@ import {
   type ClientAdmission,
 } from "../../../durable-objects/tunnel/agents/admission.ts";
 import { STREAMS_SUBPROTOCOL } from "../../../protocol/wire/frames.ts";
+import { explainSubprotocolMismatch } from "../../../protocol/wire/version-mismatch.ts";
 import { ClientConnectQuery } from "../../../protocol/schemas/tunnels/tunnels.ts";
 import { describeError } from "../../errors.ts";
 import { log } from "../../../shared/log.ts";
@@ -50,10 +51,11 @@ clientStreams.get("/agent/streams", async (c) => {
 });
 
 async function admit(c: ApiContext): Promise<ClientAdmission> {
-  if (!getOfferedProtocols(c).includes(STREAMS_SUBPROTOCOL)) {
+  const offered = getOfferedProtocols(c);
+  if (!offered.includes(STREAMS_SUBPROTOCOL)) {
     throw new ConnectionRefusedError(
       "unsupported_version",
-      `this server requires the subprotocol ${STREAMS_SUBPROTOCOL}`,
+      explainSubprotocolMismatch(offered, STREAMS_SUBPROTOCOL),
     );
   }
   const bearer = parseBearerToken(c.req.header("authorization"));

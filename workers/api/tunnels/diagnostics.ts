@@ -3,6 +3,7 @@
  * registers no tunnel and stores nothing. Its bytes are bounded for each connection, and its connections for each organization.
  */
 import { PROTOCOL_VERSION, SUBPROTOCOL } from "../../../protocol/wire/frames.ts";
+import { explainSubprotocolMismatch } from "../../../protocol/wire/version-mismatch.ts";
 import {
   DIAGNOSTIC_BYTES_MAX,
   DIAGNOSTIC_CONNECTION_MAX_MS,
@@ -73,10 +74,11 @@ documentRoute(diagnostics, {
 diagnostics.get("/agent/diagnostics", async (c) => {
   requireAgentUpgrade(c, "Agents connect over a WebSocket.");
   try {
-    if (!getOfferedProtocols(c).includes(SUBPROTOCOL)) {
+    const offered = getOfferedProtocols(c);
+    if (!offered.includes(SUBPROTOCOL)) {
       throw new ConnectionRefusedError(
         "unsupported_version",
-        `this server requires the subprotocol ${SUBPROTOCOL}`,
+        explainSubprotocolMismatch(offered, SUBPROTOCOL),
       );
     }
     const { organization } = await findToken(c);

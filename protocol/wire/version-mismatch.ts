@@ -1,0 +1,29 @@
+/** What a server tells agents and clients that speak another version of the protocol. */
+import { PROTOCOL_VERSION } from "./frames.ts";
+
+/**
+ * @param version of the agent, from its hello.
+ * @param subprotocol that this server accepts. It names the version.
+ * @returns which side must be upgraded, short enough for the reason of a Close.
+ */
+export function explainVersionMismatch(version: number, subprotocol: string): string {
+  return version < PROTOCOL_VERSION
+    ? `the agent is too old: this server requires ${subprotocol}; upgrade the agent`
+    : `the server is too old for this agent: it requires ${subprotocol}; upgrade the server`;
+}
+
+/**
+ * @param offered the subprotocols that an agent or client offers.
+ * @param accepted the only one that this server accepts.
+ * @returns the same for a connection that is refused before its hello.
+ */
+export function explainSubprotocolMismatch(offered: readonly string[], accepted: string): string {
+  const name = accepted.replace(/\d+$/, "");
+  const versions = offered
+    .filter((protocol) => protocol.startsWith(name))
+    .map((protocol) => Number(protocol.slice(name.length)))
+    .filter((version) => Number.isInteger(version));
+  return versions.length === 0
+    ? `this server requires the subprotocol ${accepted}`
+    : explainVersionMismatch(Math.max(...versions), accepted);
+}
