@@ -37,11 +37,15 @@ export interface TunnelEventMap extends ConnectionEventMap {
 export class HttpTunnel extends EventEmitter<TunnelEventMap> {
   readonly #origin: OriginServer;
   readonly #connection: TunnelConnection;
+  readonly server: URL;
+  /** Where `--inspect` listens; undefined when it is off. */
+  inspectUrl: string | undefined;
   #isEnded = false;
 
   constructor(options: TunnelOptions) {
     super();
     const { target } = options;
+    this.server = options.server;
     this.#origin = new OriginServer(target, options, {
       onRequestFinished: (request) => this.emit("request", request),
       onStreamOpened: (request) => this.emit("streamOpened", request),

@@ -3,6 +3,7 @@ import { httpJson, httpLines, httpScreen } from "../output/http.ts";
 import { getOnlyArgument, UsageError, type OptionValues } from "../options.ts";
 import { findServer, findToken } from "../settings.ts";
 import { findTarget } from "../files/files-target.ts";
+import { startInspectServer } from "../inspect/start-inspect-server.ts";
 import { HttpTunnel, type TunnelOptions } from "../http-tunnel.ts";
 import type { Input } from "./command.ts";
 import type { HTTP, HTTP_TUNNEL_OPTIONS } from "./table/http.ts";
@@ -21,6 +22,7 @@ export async function run({ values, positionals }: Input<typeof HTTP.options>): 
     : process.stdout.isTTY
       ? httpScreen(tunnel, target)
       : httpLines(tunnel, target, values["log-level"] ?? "info");
+  if (values.inspect !== "off") await startInspectServer(tunnel, values.inspect);
   const running = runUntilStopped(tunnel, output);
   if (requestedHost === undefined) return running;
   return Promise.race([running, closeOnOtherHost(tunnel, requestedHost)]);

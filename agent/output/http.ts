@@ -20,9 +20,11 @@ const ORIGIN_CHECK_MS = 2_000;
 
 export function httpJson(tunnel: HttpTunnel, target: Target, name?: string): Output {
   const print = createEventPrinter(name);
-  tunnel.on("ready", ({ tunnelId, url }) =>
-    print({ event: "ready", tunnelId, url, local: target.origin }),
-  );
+  tunnel.on("ready", ({ tunnelId, url }) => {
+    const { inspectUrl } = tunnel;
+    if (inspectUrl !== undefined) print({ event: "inspect", url: inspectUrl });
+    print({ event: "ready", tunnelId, url, local: target.origin });
+  });
   tunnel.on("request", ({ method, path, status, durationMs, problem }) =>
     print({ event: "request", method, path, status, durationMs, problem }),
   );
@@ -35,6 +37,7 @@ export function httpLines(tunnel: HttpTunnel, target: Target, level: Level, name
   const print = createLinePrinter(level, name);
   tunnel.on("ready", ({ url }) => {
     print("info", `Forwarding ${url} -> ${target.origin}`);
+    if (tunnel.inspectUrl !== undefined) print("info", `Inspect at ${tunnel.inspectUrl}`);
     void tunnel.origin.isListening().then((isListening) => {
       if (isListening) return;
       print("warn", notListening(target));

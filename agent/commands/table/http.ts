@@ -1,4 +1,5 @@
 import { parseHostMode } from "../../host-header.ts";
+import { parseInspectAddress } from "../../inspect/inspect-address.ts";
 import type { OptionSpecs } from "../../options.ts";
 import { TUNNEL_OPTIONS } from "../../tunnel-options.ts";
 import {
@@ -43,6 +44,13 @@ export const HTTP = {
   ],
   options: {
     ...HTTP_TUNNEL_OPTIONS,
+    inspect: {
+      kind: "text",
+      value: "ADDR",
+      help: "tell programs on this machine about the tunnel at this address, or off (default: 127.0.0.1:4040)",
+      complete: ["off"],
+      parse: parseInspectAddress,
+    },
     ...API_OPTIONS,
     ...JSON_OPTION,
     ...LOG_LEVEL_OPTION,

@@ -1,0 +1,140 @@
+/**
+ * What a tunnel does, for other programs on this machine: a small HTTP server that only answers questions. Browsers may not
+ * read it from other sites: it sends no CORS headers, and a name of another site that resolves to this machine is refused.
+ */
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import { isIP } from "node:net";
+import { once } from "node:events";
+import type { RequestReport } from "../library/types.ts";
+import type { ListenAddress } from "../connect/listen-address.ts";
+import type { HttpTunnel } from "../http-tunnel.ts";
+
+export const DEFAULT_INSPECT_ADDRESS: ListenAddress = { host: "127.0.0.1", port: 4040 };
+/** How many ports are tried from the given one on. */
+const PORTS_TRIED = 100;
+const REQUESTS_KEPT = 100;
+
+type TunnelState = "connecting" | "online" | "reconnecting" | "stopped" | "closed";
+
+export class InspectServer {
+  readonly #tunnel: HttpTunnel;
+  readonly #server: Server;
+  readonly #host: string;
+  /** The newest first. */
+  readonly #requests: (RequestReport & { endedAt: string })[] = [];
+  #state: TunnelState = "connecting";
+
+  constructor(tunnel: HttpTunnel, host: string) {
+    this.#tunnel = tunnel;
+    this.#host = host;
+    this.#server = createServer((request, response) => this.#respond(request, response));
+    for (const event of ["ready", "reconnected"] as const)
+      tunnel.on(event, () => void (this.#state = "online"));
+    tunnel.on("disconnected", () => void (this.#state = "reconnecting"));
+    tunnel.on("stopped", () => void (this.#state = "stopped"));
+    tunnel.on("request", (request) => {
+      this.#requests.unshift({ ...request, endedAt: new Date().toISOString() });
+      this.#requests.length = Math.min(this.#requests.length, REQUESTS_KEPT);
+    });
+    tunnel.on("closed", () => {
+      this.#state = "closed";
+      this.#server.close();
+      this.#server.closeAllConnections();
+    });
+  }
+
+  /**
+   * Listens at the port, or at the next one that is free.
+   * @returns the server's URL. @throws the system's error when it can listen at none.
+   */
+  async listen(port: number): Promise<string> {
+    for (let tried = 1; ; tried += 1) {
+      try {
+        this.#server.listen(port, this.#host);
+        await once(this.#server, "listening");
+        break;
+      } catch (error) {
+        const isTaken = (error as NodeJS.ErrnoException).code === "EADDRINUSE";
+        if (!isTaken || tried === PORTS_TRIED || port >= 65_535) throw error;
+        port += 1;
+      }
+    }
+    // The tunnel keeps the process running; this server does not.
+    this.#server.unref();
+    const address = this.#server.address();
+    const listening = typeof address === "object" && address ? address.port : port;
+    return `http://${isIP(this.#host) === 6 ? `[${this.#host}]` : this.#host}:${listening}`;
+  }
+
+  #respond(request: IncomingMessage, response: ServerResponse): void {
+    if (!this.#mayBeHost(request.headers.host))
+      return send(response, 403, { error: "this server answers only to names of this machine" });
+    if (request.method !== "GET" && request.method !== "HEAD")
+      return send(response, 405, { error: "only GET and HEAD are possible" });
+    switch (request.url?.split("?")[0]) {
+      case "/":
+        return sendPage(response, this.#tunnel);
+      case "/api/tunnels":
+        return send(response, 200, { tunnels: this.#describeTunnels() });
+      case "/api/requests":
+        return send(response, 200, { requests: this.#requests });
+      default:
+        return send(response, 404, { error: "use /api/tunnels or /api/requests" });
+    }
+  }
+
+  /** Refuses names of other sites, which a hostile page could let resolve to this machine (DNS rebinding). */
+  #mayBeHost(text: string | undefined): boolean {
+    if (text === undefined || !URL.canParse(`http://${text}`)) return false;
+    const { hostname } = new URL(`http://${text}`);
+    return isLoopback(hostname) || hostname.replace(/^\[|\]$/g, "") === this.#host;
+  }
+
+  #describeTunnels(): object[] {
+    const { welcome, origin } = this.#tunnel;
+    if (!welcome) return [];
+    const { tunnelId: id, name, url: publicUrl } = welcome;
+    const { origin: local, scheme: protocol } = origin.target;
+    return [{ id, name, publicUrl, local, protocol, state: this.#state }];
+  }
+}
+
+/** @param host a name or an address; IPv6 with or without brackets. */
+export function isLoopback(host: string): boolean {
+  return host === "localhost" || /^127(\.\d{1,3}){3}$/.test(host) || /^\[?::1\]?$/.test(host);
+}
+
+function send(response: ServerResponse, status: number, body: object): void {
+  response.writeHead(status, {
+    "content-type": "application/json; charset=utf-8",
+    "cache-control": "no-store",
+    "x-content-type-options": "nosniff",
+  });
+  response.end(`${JSON.stringify(body)}\n`);
+}
+
+/** URLs of the server need no escaping: they were parsed as URLs. */
+function sendPage(response: ServerResponse, { welcome, server }: HttpTunnel): void {
+  response.writeHead(200, {
+    "content-type": "text/html; charset=utf-8",
+    "content-security-policy": "default-src 'none'",
+    "cache-control": "no-store",
+  });
+  const tunnel = welcome ? link(new URL(welcome.url)) : "The tunnel is not connected yet.";
+  response.end(`<!doctype html>
+<html lang="en">
+<meta charset="utf-8">
+<title>Underpass</title>
+<main>
+<h1>Underpass</h1>
+<p>Public URL: ${tunnel}</p>
+<p>The dashboard with the captured requests: ${link(server)}</p>
+<p>For programs: <a href="/api/tunnels">/api/tunnels</a>, <a href="/api/requests">/api/requests</a></p>
+</main>
+</html>
+`);
+}
+
+function link({ href }: URL): string {
+  return `<a href="${href}">${href}</a>`;
+}
