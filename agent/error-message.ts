@@ -1,7 +1,23 @@
+/** What the errors of Node.js and of libraries mean, in a sentence that says what to do next. */
+
+/** What Node.js adds to the errors of sockets, name look-ups and files. */
+interface SystemError extends Error {
+  code?: string;
+  /** Of a failed name look-up. */
+  hostname?: string;
+  address?: string;
+  port?: number;
+  /** Of a failed file operation. */
+  path?: string;
+}
+
 /** The message of an error's innermost cause, which says what happened: "fetch failed" does not. */
 export function getErrorMessage(error: unknown): string {
   const cause = findInnermostCause(error);
-  return cause instanceof Error ? cause.message || cause.name : String(cause);
+  if (!(cause instanceof Error)) return String(cause);
+  return (
+    describeSystemError(cause) ?? describeHandshake(cause.message) ?? (cause.message || cause.name)
+  );
 }
 
 /** A host with several addresses fails with one error for each of them; the first one stands for all. */
@@ -9,4 +25,101 @@ function findInnermostCause(error: unknown): unknown {
   if (!(error instanceof Error)) return error;
   const inner: unknown = error instanceof AggregateError ? error.errors[0] : error.cause;
   return inner instanceof Error ? findInnermostCause(inner) : error;
+}
+
+function describeSystemError(error: SystemError): string | undefined {
+  const { path, code } = error;
+  // The failed call names no path: the file was opened before.
+  if (code === "EISDIR") return `${path ?? "the path"} is a directory; name a file`;
+  return path === undefined ? describeNetworkError(error) : describeFileError(path, error);
+}
+
+function describeNetworkError({
+  name,
+  code,
+  hostname,
+  address,
+  port,
+}: SystemError): string | undefined {
+  const peer = address === undefined ? "the server" : formatAddress(address, port);
+  switch (code) {
+    case "ECONNREFUSED":
+      return `${peer} refuses connections; check the address, and that the server runs`;
+    case "ENOTFOUND":
+      return `the host ${hostname} does not exist; check the address`;
+    case "EAI_AGAIN":
+      return `the host ${hostname} can't be looked up; check this machine's network and DNS`;
+    case "ENETUNREACH":
+    case "EHOSTUNREACH":
+    case "ENETDOWN":
+      return `no route leads to ${peer}; check this machine's network`;
+    case "ETIMEDOUT":
+    case "UND_ERR_CONNECT_TIMEOUT":
+    case "UND_ERR_HEADERS_TIMEOUT":
+    case "UND_ERR_BODY_TIMEOUT":
+      return `${peer} does not answer; check the address, the network and its firewall`;
+    case "ECONNRESET":
+    case "EPIPE":
+    case "UND_ERR_SOCKET":
+      return "the connection was cut; check the address, and proxies and firewalls on the way";
+    case "CERT_HAS_EXPIRED":
+    case "CERT_NOT_YET_VALID":
+      return "the server's certificate is not valid now; check this machine's clock, or renew the certificate";
+    case "ERR_TLS_CERT_ALTNAME_INVALID":
+      return "the server's certificate is for another host name; check the address";
+    case "DEPTH_ZERO_SELF_SIGNED_CERT":
+    case "SELF_SIGNED_CERT_IN_CHAIN":
+    case "UNABLE_TO_GET_ISSUER_CERT":
+    case "UNABLE_TO_GET_ISSUER_CERT_LOCALLY":
+    case "UNABLE_TO_VERIFY_LEAF_SIGNATURE":
+      return "the server's certificate is not trusted; name the file of its CA in NODE_EXTRA_CA_CERTS";
+    case "EPROTO":
+    case "ERR_SSL_WRONG_VERSION_NUMBER":
+    case "ERR_SSL_PACKET_LENGTH_TOO_LONG":
+      return "the server does not speak TLS at this address; use http:// or another port";
+    default:
+      if (name !== "TimeoutError") return undefined;
+      return "the server does not answer in time; check the address and the network";
+  }
+}
+
+function describeFileError(path: string, { code }: SystemError): string | undefined {
+  switch (code) {
+    case "ENOENT":
+      return `${path} does not exist; check the path`;
+    case "EACCES":
+    case "EPERM":
+      return `this user may not use ${path}; change its permissions, or choose another file`;
+    case "ENOTDIR":
+      return `a part of ${path} is not a directory; check the path`;
+    case "EEXIST":
+      return `${path} exists already; delete it, or choose another file`;
+    case "EROFS":
+      return `${path} is on a file system that can't be written; choose another one`;
+    case "ENOSPC":
+      return `there is no space left for ${path}; free some on its disk`;
+    default:
+      return undefined;
+  }
+}
+
+/** The library for WebSockets has no codes for these. */
+function describeHandshake(message: string): string | undefined {
+  const [, status] = /^Unexpected server response: (\d+)$/.exec(message) ?? [];
+  if (status === "407")
+    return "the proxy requires a password; add it to HTTPS_PROXY: http://user:password@proxy";
+  if (status !== undefined) {
+    return `the server answered ${status} instead of opening a WebSocket; check the address, and proxies on the way`;
+  }
+  if (message === "Opening handshake has timed out") {
+    return "the server does not answer in time; check the address and the network";
+  }
+  if (message === "bad port")
+    return "this port is reserved for another protocol; check the address";
+  return undefined;
+}
+
+function formatAddress(address: string, port: number | undefined): string {
+  const host = address.includes(":") ? `[${address}]` : address;
+  return port === undefined ? host : `${host}:${port}`;
 }

@@ -52,7 +52,9 @@ export class ServiceApi {
     }
     const parsed = schema.safeParse(response.body);
     if (!parsed.success)
-      throw new RetryableError(`${this.#server.origin} is not an Underpass server`);
+      throw new RetryableError(
+        `${this.#server.origin} is not an Underpass server; check the address`,
+      );
     return parsed.data;
   }
 

@@ -6,6 +6,7 @@ import { chmod, mkdir, readFile, rename, stat, writeFile } from "node:fs/promise
 import { homedir } from "node:os";
 import { join } from "node:path";
 import { z } from "zod";
+import { getErrorMessage } from "./error-message.ts";
 
 const DEFAULT_SERVER = "http://127.0.0.1:8787";
 
@@ -88,7 +89,7 @@ export async function findToken(server: URL, tokenFile: string | undefined): Pro
     try {
       return await readFile(tokenFile);
     } catch (error) {
-      throw new SettingsError(`can't read the token file: ${(error as Error).message}`);
+      throw new SettingsError(`can't read the token file: ${getErrorMessage(error)}`);
     }
   }
   const { servers } = await readCredentials();

@@ -4,15 +4,17 @@ import { findCandidates } from "../cli/completion.ts";
 import { formatCommandHelp, formatOverview } from "../cli/help.ts";
 import { findHelpTopic, runCommandLine } from "../cli/run-command-line.ts";
 import { COMMANDS } from "../commands/table/table.ts";
+import { getErrorMessage } from "../error-message.ts";
 import { UsageError } from "../options.ts";
+import { formatRejection } from "../output/output.ts";
 
 async function main(args: string[]): Promise<number> {
   const [name] = args;
   const options = args.slice(0, args.includes("--") ? args.indexOf("--") : undefined);
   if (name === "__complete") {
     // Called by the scripts of `underpass completion`.
-    const lines = findCandidates(args.slice(1)).map((candidate) => `${candidate.join("\t")}\n`);
-    process.stdout.write(lines.join(""));
+    const candidates = await findCandidates(args.slice(1));
+    process.stdout.write(candidates.map((candidate) => `${candidate.join("\t")}\n`).join(""));
     return 0;
   }
   if (name === undefined) {
@@ -54,7 +56,7 @@ function reportError(error: unknown): void {
     process.stderr.write(`underpass: ${error.message}\n${formatHelpHint(args)}\n`);
     process.exitCode = 2;
   } else {
-    process.stderr.write(`underpass: ${formatUnexpected(error)}\n`);
+    process.stderr.write(`underpass: ${formatFailure(error)}\n`);
     process.exitCode = 1;
   }
 }
@@ -66,8 +68,10 @@ function formatHelpHint(args: string[]): string {
   return `Run \`underpass help ${name}\` for how to call it.`;
 }
 
-function formatUnexpected(error: unknown): string {
-  if (!(error instanceof Error)) return String(error);
-  const cause = error.cause instanceof Error ? `: ${error.cause.message}` : "";
-  return `${error.message}${cause}`;
+function formatFailure(error: unknown): string {
+  // Not `instanceof RejectionError`: that class is loaded with the commands that connect.
+  const isRejection = error instanceof Error && error.name === "Rejected" && "reason" in error;
+  return isRejection
+    ? formatRejection({ reason: String(error.reason), message: error.message })
+    : getErrorMessage(error);
 }

@@ -15,15 +15,14 @@ const GLOBAL: Candidate[] = [
 ];
 
 /** @param words those after `underpass`; the last one is being typed, and may be empty. */
-export function findCandidates(words: string[]): Candidate[] {
+export async function findCandidates(words: string[]): Promise<Candidate[]> {
   const before = words.slice(0, -1);
   const current = words.at(-1) ?? "";
-  return listCandidates(before, current).filter(
-    ([word]) => word.startsWith(":") || word.startsWith(current),
-  );
+  const candidates = await listCandidates(before, current);
+  return candidates.filter(([word]) => word.startsWith(":") || word.startsWith(current));
 }
 
-function listCandidates(before: string[], current: string): Candidate[] {
+async function listCandidates(before: string[], current: string): Promise<Candidate[]> {
   if (before.length === 0) return [...listCommands(COMMANDS), ...GLOBAL];
   if (before[0] === "help") return listHelpTopics(before.slice(1));
   const found = findKnownCommand(before);
@@ -76,11 +75,12 @@ function listOptions({ options }: Command, before: string[]): Candidate[] {
   return [...left.map(([name, { help }]): Candidate => [`--${name}`, help]), HELP];
 }
 
-function listArguments(command: Command, args: string[]): Candidate[] {
+async function listArguments(command: Command, args: string[]): Promise<Candidate[]> {
   const { subcommands = [], subcommandIndex = 0, options } = command;
   const given = findPositionals(args, options).length;
   const names = given === subcommandIndex ? listCommands(subcommands) : [];
-  return [...names, ...toCandidates(command.arguments)];
+  const found = (await command.listArguments?.()) ?? [];
+  return [...names, ...toCandidates(command.arguments), ...toCandidates(found)];
 }
 
 function listValues(option: OptionSpec | undefined): Candidate[] {

@@ -15,6 +15,8 @@ export interface CommandSpec {
   examples?: readonly (readonly [line: string, effect: string])[];
   /** What completion offers for the arguments. */
   arguments?: ValueCompletion;
+  /** Finds further words that completion offers for the arguments, quickly and without the network. */
+  listArguments?(this: void): Promise<string[]>;
   options: OptionSpecs;
 }
 

@@ -8,7 +8,7 @@ import { EnvHttpProxyAgent, fetch } from "undici";
 import { z } from "zod";
 import { openInBrowser } from "../output/browser.ts";
 import { rejectExtraArguments } from "../options.ts";
-import { findServer, saveCredential } from "../settings.ts";
+import { findServer, saveCredential, SettingsError } from "../settings.ts";
 import type { Input } from "./command.ts";
 import type { LOGIN } from "./table/login.ts";
 
@@ -53,7 +53,8 @@ async function runDeviceFlow(
   server: URL,
   label: string,
 ): Promise<z.infer<typeof IssuedToken> | null> {
-  const code = DeviceCode.parse(await expectOk(post(server, "/auth/cli/start", { label })));
+  const started = await expectOk(post(server, "/auth/cli/start", { label }));
+  const code = parseAnswer(DeviceCode, started, server);
   const address = code.verification_uri_complete ?? code.verification_uri;
   print(`Open this address in a browser and approve this machine:\n\n    ${address}\n`);
   if (process.stdout.isTTY && URL.canParse(address)) await openInBrowser(new URL(address));
@@ -62,7 +63,7 @@ async function runDeviceFlow(
   let intervalMs = code.interval * 1000;
   while (Date.now() < expiresAtMs) {
     const polled = await pollOnce(server, code.device_code);
-    if (polled?.ok) return IssuedToken.parse(polled.body);
+    if (polled?.ok) return parseAnswer(IssuedToken, polled.body, server);
     const failure = Failure.safeParse(polled?.body).data;
     if (failure?.error === "slow_down") intervalMs += code.interval * 1000;
     else if (failure && !PASSING_FAILURES.has(failure.error)) return fail(failure.message);
@@ -89,8 +90,8 @@ async function createFirstAccount(
   const isInteractive = email === undefined && process.stdin.isTTY;
   const details = isInteractive ? await askForEmail() : { email };
   const response = await post(server, "/setup", { code, label, ...details });
-  if (!response.ok) return fail(Failure.parse(response.body).message);
-  const account = FirstAccount.parse(response.body);
+  if (!response.ok) return fail(parseAnswer(Failure, response.body, server).message);
+  const account = parseAnswer(FirstAccount, response.body, server);
   print(`The owner's account is ${account.email}.`);
   if (account.password !== undefined) {
     print(`Its password is shown only once: ${account.password}`);
@@ -115,13 +116,26 @@ async function post(server: URL, path: string, body: unknown) {
     body: JSON.stringify(body),
     dispatcher: new EnvHttpProxyAgent(),
   });
-  return { ok: response.ok, body: await response.json() };
+  // An answer that is not JSON comes from another kind of server: `parseAnswer` reports it.
+  const answer: unknown = await response.json().catch(() => undefined);
+  return { server, ok: response.ok, body: answer };
 }
 
 async function expectOk(request: ReturnType<typeof post>): Promise<unknown> {
-  const { ok, body } = await request;
-  if (!ok) throw new Error(Failure.parse(body).message);
+  const { server, ok, body } = await request;
+  if (!ok) throw new SettingsError(parseAnswer(Failure, body, server).message);
   return body;
+}
+
+/** @throws SettingsError when the answer is not one of an Underpass server. */
+function parseAnswer<Schema extends z.ZodType>(
+  schema: Schema,
+  answer: unknown,
+  server: URL,
+): z.output<Schema> {
+  const { data } = schema.safeParse(answer);
+  if (data !== undefined) return data;
+  throw new SettingsError(`${server.origin} is not an Underpass server; check the address`);
 }
 
 function print(text: string): void {

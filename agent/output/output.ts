@@ -68,7 +68,7 @@ const TUNNEL_ADVICE: Advice = {
 };
 
 export function formatRejection(
-  { reason, message }: RejectionError,
+  { reason, message }: Pick<RejectionError, "reason" | "message">,
   adviceByReason = TUNNEL_ADVICE,
 ): string {
   const advice = adviceByReason[reason];

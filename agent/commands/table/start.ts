@@ -14,6 +14,7 @@ export const START = {
       "the JSON Schema, with which editors complete and check the file",
     ],
   ],
+  listArguments: async () => (await import("../../config/tunnel-names.ts")).listTunnelNames(),
   options: {
     all: { kind: "flag", help: "start all tunnels of the file" },
     config: {

@@ -17,6 +17,10 @@ beforeAll(async () => {
   await symlink(join(ROOT, "agent/bin/launch.js"), join(dir, "underpass"));
   await writeFile(join(dir, "token file.bin"), "");
   await mkdir(join(dir, "tokens"));
+  await writeFile(
+    join(dir, "underpass.yml"),
+    "tunnels:\n  web: { http: 3000 }\n  database: { tcp: 5432 }\n",
+  );
 });
 
 function isInstalled(shell: string): boolean {
@@ -50,6 +54,7 @@ test.each([
   ["underpass http --token-file tok", ["token file.bin", "tokens"]] as const,
   ["underpass http --token-file=tok", ["token file.bin", "tokens"]] as const,
   ["underpass vpn office --dir tok", ["tokens"]] as const,
+  ["underpass start da", ["database"]] as const,
 ])("bash completes %j", async (line, expected) => {
   const script = `
     source <(underpass completion bash)

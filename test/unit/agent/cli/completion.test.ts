@@ -2,7 +2,10 @@ import { expect, test } from "vitest";
 import { findCandidates } from "../../../../agent/cli/completion.ts";
 
 /** @param line what stands after `underpass`; the last word is being typed. */
-const complete = (line: string): string[] => findCandidates(line.split(" ")).map(([word]) => word);
+async function complete(line: string): Promise<string[]> {
+  const candidates = await findCandidates(line.split(" "));
+  return candidates.map(([word]) => word);
+}
 
 test.each([
   ["ht", ["http"]],
@@ -22,12 +25,12 @@ test.each([
   ["completion ", ["bash", "zsh", "fish"]],
   ["unknown ", []],
   ["http --subdomain ", []],
-])("%j is completed with %j", (line, expected) => {
-  expect(complete(line)).toEqual(expected);
+])("%j is completed with %j", async (line, expected) => {
+  expect(await complete(line)).toEqual(expected);
 });
 
-test("an option that is given is offered again only if it may be repeated", () => {
-  const offered = complete("tcp --json --allow 203.0.113.0/24 --");
+test("an option that is given is offered again only if it may be repeated", async () => {
+  const offered = await complete("tcp --json --allow 203.0.113.0/24 --");
   expect(offered).toContain("--allow");
   expect(offered).not.toContain("--json");
 });
