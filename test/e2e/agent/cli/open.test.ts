@@ -2,10 +2,10 @@
 import { chmod, readFile, writeFile } from "node:fs/promises";
 import { delimiter, join } from "node:path";
 import { describe, expect, test, vi } from "vitest";
-import { SERVICE_VERSION } from "../../../protocol/version.ts";
-import { createTemporaryDir } from "../../harness/directories.ts";
-import { WAIT_OPTIONS } from "../../harness/timeouts.ts";
-import { runAgent } from "../../harness/tunnel/agent.ts";
+import { SERVICE_VERSION } from "../../../../protocol/version.ts";
+import { createTemporaryDir } from "../../../harness/directories.ts";
+import { WAIT_OPTIONS } from "../../../harness/timeouts.ts";
+import { runAgent } from "../../../harness/tunnel/agent.ts";
 
 const ESCAPE = "\u001b[";
 

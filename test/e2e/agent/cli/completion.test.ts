@@ -4,9 +4,9 @@ import { mkdir, symlink, writeFile } from "node:fs/promises";
 import { delimiter, join } from "node:path";
 import { promisify } from "node:util";
 import { beforeAll, expect, test } from "vitest";
-import { ROOT } from "../../../self-host/build/build.ts";
-import { createTemporaryDir } from "../../harness/directories.ts";
-import { runAgent } from "../../harness/tunnel/agent.ts";
+import { ROOT } from "../../../../self-host/build/build.ts";
+import { createTemporaryDir } from "../../../harness/directories.ts";
+import { runAgent } from "../../../harness/tunnel/agent.ts";
 
 const run = promisify(execFile);
 /** Has the command `underpass`, and some files. */
