@@ -146,7 +146,8 @@ export class CaptureWatch extends EventEmitter<Events> {
   #retryLater(): void {
     if (this.#isClosed) return;
     clearTimeout(this.#retry);
-    this.emit("disconnected", this.#problem === "" ? "the connection was lost" : this.#problem);
+    // Once an outage, however many attempts it takes.
+    if (this.#failures === 0) this.emit("disconnected", this.#problem || "the connection was lost");
     this.#retry = setTimeout(() => this.start(), backOff(this.#failures));
     this.#failures += 1;
   }

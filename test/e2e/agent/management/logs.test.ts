@@ -1,20 +1,20 @@
 /** `underpass logs` as a process, on a complete server whose tunnels are visited. */
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
+import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { mintToken, waitUntil } from "../../harness/server/api.ts";
-import { canOpenTerminals, typeCommand } from "../../harness/terminal.ts";
-import { runAgent, runToEnd, type RunningAgent } from "../../harness/tunnel/agent.ts";
-import { startFaultyProxy } from "../../harness/tunnel/faulty-proxy.ts";
+import { mintToken, waitUntil } from "../../../harness/server/api.ts";
+import { canOpenTerminals, typeCommand } from "../../../harness/terminal.ts";
+import { runAgent, runToEnd, type RunningAgent } from "../../../harness/tunnel/agent.ts";
+import { startFaultyProxy } from "../../../harness/tunnel/faulty-proxy.ts";
 import {
   startTunnelOwner,
   type OwnedTunnel,
   type TunnelOwner,
-} from "../../harness/tunnel/owned-tunnel.ts";
-import { waitForCaptures } from "../../harness/tunnel/visited-tunnel.ts";
-import { createTemporaryDir } from "../../harness/directories.ts";
-import { ROOT } from "../../../self-host/build/build.ts";
-import { join } from "node:path";
+} from "../../../harness/tunnel/owned-tunnel.ts";
+import { waitForCaptures } from "../../../harness/tunnel/visited-tunnel.ts";
+import { createTemporaryDir } from "../../../harness/directories.ts";
+import { ROOT } from "../../../../self-host/build/build.ts";
 
 let world: TunnelOwner;
 let site: Server;
@@ -138,6 +138,7 @@ describe("underpass logs", () => {
     await waitForPath(logs, "/gap/after");
     const paths = parseRequests(logs.stdout).map(({ path }) => path);
     expect(paths).toEqual(["/gap/before", "/gap/during", "/gap/after"]);
+    expect(logs.stdout.match(/"event":"disconnected"/g)).toHaveLength(1);
   });
 
   test("ends with 1 when its token is revoked", async () => {
