@@ -6,17 +6,22 @@ import { connect, type AddressInfo, type Socket } from "node:net";
 import { join } from "node:path";
 import { getCACertificates, setDefaultCACertificates } from "node:tls";
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from "vitest";
-import type { Report } from "../../../agent/doctor/check.ts";
-import { SERVICE_VERSION } from "../../../protocol/version.ts";
-import { DAY_MS, HOUR_MS } from "../../../shared/time.ts";
-import { createTemporaryDir } from "../../harness/directories.ts";
-import { createCertificate, type Certificate } from "../../harness/fakes/certificate.ts";
-import { startHttpServer } from "../../harness/fakes/listening.ts";
-import { startMiddlebox } from "../../harness/fakes/middlebox.ts";
-import { reservePort } from "../../harness/ports.ts";
-import { mintToken, startApi, type TestApi } from "../../harness/server/api.ts";
-import { runAgent } from "../../harness/tunnel/agent.ts";
-import { diagnose, formatReport, pickChecks, saveToken } from "../../harness/tunnel/diagnosis.ts";
+import type { Report } from "../../../../agent/doctor/check.ts";
+import { SERVICE_VERSION } from "../../../../protocol/version.ts";
+import { DAY_MS, HOUR_MS } from "../../../../shared/time.ts";
+import { createTemporaryDir } from "../../../harness/directories.ts";
+import { createCertificate, type Certificate } from "../../../harness/fakes/certificate.ts";
+import { startHttpServer } from "../../../harness/fakes/listening.ts";
+import { startMiddlebox } from "../../../harness/fakes/middlebox.ts";
+import { reservePort } from "../../../harness/ports.ts";
+import { mintToken, startApi, type TestApi } from "../../../harness/server/api.ts";
+import { runAgent } from "../../../harness/tunnel/agent.ts";
+import {
+  diagnose,
+  formatReport,
+  pickChecks,
+  saveToken,
+} from "../../../harness/tunnel/diagnosis.ts";
 
 let api: TestApi;
 let directory: string;

@@ -5,16 +5,21 @@ import { createServer as createTcpServer, type AddressInfo } from "node:net";
 import { createServer as createHttpsServer } from "node:https";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from "vitest";
-import type { CheckName, Report } from "../../../agent/doctor/check.ts";
-import { ROOT } from "../../../self-host/build/build.ts";
-import { createTemporaryDir } from "../../harness/directories.ts";
-import { createCertificate } from "../../harness/fakes/certificate.ts";
-import { startHttpServer } from "../../harness/fakes/listening.ts";
-import { reservePort } from "../../harness/ports.ts";
-import { mintToken, startApi, type Person, type TestApi } from "../../harness/server/api.ts";
-import { canOpenTerminals, typeCommand } from "../../harness/terminal.ts";
-import { runAgent } from "../../harness/tunnel/agent.ts";
-import { diagnose, formatReport, pickChecks, saveToken } from "../../harness/tunnel/diagnosis.ts";
+import type { CheckName, Report } from "../../../../agent/doctor/check.ts";
+import { ROOT } from "../../../../self-host/build/build.ts";
+import { createTemporaryDir } from "../../../harness/directories.ts";
+import { createCertificate } from "../../../harness/fakes/certificate.ts";
+import { startHttpServer } from "../../../harness/fakes/listening.ts";
+import { reservePort } from "../../../harness/ports.ts";
+import { mintToken, startApi, type Person, type TestApi } from "../../../harness/server/api.ts";
+import { canOpenTerminals, typeCommand } from "../../../harness/terminal.ts";
+import { runAgent } from "../../../harness/tunnel/agent.ts";
+import {
+  diagnose,
+  formatReport,
+  pickChecks,
+  saveToken,
+} from "../../../harness/tunnel/diagnosis.ts";
 
 let api: TestApi;
 let owner: Person;
@@ -99,6 +104,13 @@ describe("settings", () => {
     );
     expect(diagnosis.token.status).toBe("skipped");
     expect(pickChecks(diagnosis, "problem")).toEqual([]);
+  });
+
+  test("a token file that does not exist is a problem, and the network is still tried", async () => {
+    const diagnosis = await check({ tokenFile: join(directory, "missing") });
+    expect(pickChecks(diagnosis, "problem")).toEqual(["settings"]);
+    expect(diagnosis.settings.result).toMatch(/the token file: .*missing does not exist/);
+    expect(diagnosis.websocket.status).toBe("ok");
   });
 
   test("a server address that is none ends the checks of the server", async () => {
