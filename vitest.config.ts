@@ -71,7 +71,6 @@ export default defineConfig({
                 RELAY: { className: "Relay", useSQLite: true },
               },
               serviceBindings: {
-                API: { name: kCurrentWorker, entrypoint: "Api" },
                 INTERNAL_API: { name: kCurrentWorker, entrypoint: "InternalApi" },
                 SILENT_SERVICE: () => new Promise<never>(() => {}),
                 ENDLESS_SERVICE: () =>
