@@ -11,8 +11,8 @@ import { SettingsError } from "../settings.ts";
 import { ConfigFields, toKey, TUNNEL_FIELDS } from "./schema.ts";
 import { YamlSource, type Path, type Problem } from "./yaml-source.ts";
 
-/** One tunnel of the file. */
-export type TunnelEntry = { name: string } & (
+/** One tunnel of the file. Two entries with the same name and fields describe the same tunnel. */
+export type TunnelEntry = { name: string; fields: Fields } & (
   | { protocol: "http"; definition: HttpTunnelDefinition }
   | { protocol: "tcp"; definition: TcpTunnelDefinition }
 );
@@ -72,13 +72,15 @@ export function parseConfig(
 
 /** @throws UsageError when a value is not valid. */
 function parseTunnel(name: string, fields: Fields, directory: string): TunnelEntry {
-  const local = String(fields["local"]);
+  const text = String(fields["local"]);
+  // The path of shared files starts at the directory of the file, like all others.
+  const local = /^\.{1,2}([/\\]|$)/.test(text) ? resolve(directory, text) : text;
   if (fields["protocol"] === "tcp") {
     const values = parseValues(TCP_DEFINITION_OPTIONS, fields, directory);
-    return { name, protocol: "tcp", definition: parseTcpTunnel(local, values as never) };
+    return { name, fields, protocol: "tcp", definition: parseTcpTunnel(local, values as never) };
   }
   const values = parseValues(HTTP_TUNNEL_OPTIONS, fields, directory);
-  return { name, protocol: "http", definition: parseHttpTunnel(local, values as never) };
+  return { name, fields, protocol: "http", definition: parseHttpTunnel(local, values as never) };
 }
 
 /** The values of a table of options, as the command line would give them. */

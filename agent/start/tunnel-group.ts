@@ -123,7 +123,7 @@ function isSame(member: Member, entry: TunnelEntry, { server, token }: GroupConf
     member.rejection === undefined &&
     member.server.href === server.href &&
     member.token.equals(token) &&
-    isDeepStrictEqual(member.entry, entry)
+    isDeepStrictEqual(member.entry.fields, entry.fields)
   );
 }
 

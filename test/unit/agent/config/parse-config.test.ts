@@ -1,4 +1,5 @@
 /** underpass.yml: the values that it may have, and the sentence, line and column of each mistake. */
+import { dirname, join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { parseConfig } from "../../../../agent/config/parse-config.ts";
 
@@ -66,7 +67,7 @@ describe("a mistake is reported with its line and column:", () => {
     [
       "a local server that is none",
       ["version: 1", "tunnels:", "  web: {local: a/b/c}"],
-      ["3:16: a/b/c is not a port, host:port or http(s) URL"],
+      ["3:16: a/b/c is not a port, host:port, http(s) URL, file or directory"],
     ],
     [
       "a missing local server",
@@ -186,6 +187,16 @@ test("tunnels can share options with an anchor", () => {
     "  api: {<<: *web, local: 4000}",
   ]);
   expect(tunnels.map(({ definition }) => definition.settings.ttl)).toEqual([60, 60]);
+});
+
+test("the path of shared files starts at the directory of the file", () => {
+  const lines = ["version: 1", "tunnels:", "  site: {local: ./agent}"];
+  const path = join(import.meta.dirname, "../../../../underpass.yml");
+  const [entry] = parseConfig(lines.join("\n"), path, {}).tunnels;
+  expect(entry?.definition.target).toMatchObject({ origin: join(dirname(path), "agent") });
+  expect(findProblems(["version: 1", "tunnels:", "  site: {local: ./nowhere}"])).toEqual([
+    "3:17: there is no file or directory /project/nowhere",
+  ]);
 });
 
 test("paths start at the directory of the file", () => {

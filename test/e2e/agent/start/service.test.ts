@@ -6,10 +6,10 @@ import { beforeEach, describe, expect, test } from "vitest";
 import {
   buildLaunchdInstructions,
   buildWindowsInstructions,
-} from "../../../agent/service/instructions.ts";
-import { buildSystemdUnit } from "../../../agent/service/systemd-unit.ts";
-import { createTemporaryDir } from "../../harness/directories.ts";
-import { runAgent } from "../../harness/tunnel/agent.ts";
+} from "../../../../agent/service/instructions.ts";
+import { buildSystemdUnit } from "../../../../agent/service/systemd-unit.ts";
+import { createTemporaryDir } from "../../../harness/directories.ts";
+import { runAgent } from "../../../harness/tunnel/agent.ts";
 
 const SECRET = "hunter2-hunter2";
 const hasSystemdAnalyze = spawnSync("systemd-analyze", ["--version"]).status === 0;

@@ -5,11 +5,11 @@ import type { AddressInfo } from "node:net";
 import { rename, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
-import { createTemporaryDir } from "../../harness/directories.ts";
-import { startTcpStack, type TcpStack } from "../../harness/relay/tcp/stack.ts";
-import { WAIT_OPTIONS } from "../../harness/timeouts.ts";
-import { runAgent, type RunningAgent } from "../../harness/tunnel/agent.ts";
-import { exchange } from "../../harness/tunnel/raw-http.ts";
+import { createTemporaryDir } from "../../../harness/directories.ts";
+import { startTcpStack, type TcpStack } from "../../../harness/relay/tcp/stack.ts";
+import { WAIT_OPTIONS } from "../../../harness/timeouts.ts";
+import { runAgent, type RunningAgent } from "../../../harness/tunnel/agent.ts";
+import { exchange } from "../../../harness/tunnel/raw-http.ts";
 
 let stack: TcpStack;
 let directory: string;
