@@ -5,6 +5,7 @@
  *     await using tunnel = await expose({ port: 3000 });
  *     console.log(tunnel.url);
  */
+import { parsePublicOptions } from "./gates/expose-options.ts";
 import { parseHostMode } from "./host-header.ts";
 import { findServer, findToken } from "./settings.ts";
 import type { ExposedTunnel, ExposeOptions, Rejection } from "./library/types.ts";
@@ -37,6 +38,7 @@ export type Rejected = Rejection;
 export async function expose(options: ExposeOptions): Promise<ExposedTunnel> {
   const { signal } = options;
   const target = getTarget(options);
+  const publicOptions = parsePublicOptions(options);
   signal?.throwIfAborted();
   const server = await findServer(options.server);
   const token = await getToken(options, server);
@@ -48,6 +50,7 @@ export async function expose(options: ExposeOptions): Promise<ExposedTunnel> {
     hostMode: parseHostMode(options.hostHeader ?? "auto"),
     insecureUpstream: options.insecureUpstream ?? false,
     settings: { ...options, ttl: options.ttlSeconds },
+    ...publicOptions,
   });
   return new Promise((resolve, reject) => {
     const close = (): Promise<void> => tunnel.close();

@@ -1,9 +1,18 @@
 /** The agent's side of an HTTP tunnel: forwards the requests of its connection to the local server. */
 import { EventEmitter } from "node:events";
-import { CLOSE_CAPABILITY, type Welcome } from "../protocol/wire/frames.ts";
+import {
+  AGENT_GATES_HEADER,
+  AGENT_GATES_MAX_CHARS,
+  formatAgentGates,
+  hasGates,
+  type AgentGates,
+} from "../protocol/schemas/tunnels/agent-gates.ts";
+import { CLOSE_CAPABILITY, GATES_CAPABILITY, type Welcome } from "../protocol/wire/frames.ts";
 import { openStream } from "./origin/open-stream.ts";
 import type { RequestReport } from "./library/types.ts";
 import { OriginServer } from "./origin/origin.ts";
+import { UsageError } from "./options.ts";
+import type { AddedHeader } from "./origin/added-headers.ts";
 import type { HostMode } from "./host-header.ts";
 import type { Target } from "./target.ts";
 import type { TunnelSettings } from "./tunnel-options.ts";
@@ -20,6 +29,12 @@ export interface TunnelOptions {
   hostMode: HostMode;
   insecureUpstream: boolean;
   settings: TunnelSettings;
+  /** The public host to serve: a name below the service's domain, or a custom domain. Default: by the settings. */
+  host?: string | undefined;
+  /** Set before the first visitor is served. */
+  gates?: AgentGates;
+  /** For each request to the local server. */
+  addedHeaders?: readonly AddedHeader[];
 }
 
 export interface TunnelEventMap extends ConnectionEventMap {
@@ -34,6 +49,11 @@ export interface TunnelEventMap extends ConnectionEventMap {
   closed: [rejection: RejectionError | undefined];
 }
 
+const GATES_REQUIREMENT = {
+  capability: GATES_CAPABILITY,
+  message: "the server is too old for --url, --basic-auth and --policy-file; update the server",
+};
+
 export class HttpTunnel extends EventEmitter<TunnelEventMap> {
   readonly #origin: OriginServer;
   readonly #connection: TunnelConnection;
@@ -44,7 +64,7 @@ export class HttpTunnel extends EventEmitter<TunnelEventMap> {
 
   constructor(options: TunnelOptions) {
     super();
-    const { target } = options;
+    const { target, host, gates = {} } = options;
     this.server = options.server;
     this.#origin = new OriginServer(target, options, {
       onRequestFinished: (request) => this.emit("request", request),
@@ -57,7 +77,13 @@ export class HttpTunnel extends EventEmitter<TunnelEventMap> {
     });
     this.#connection = new TunnelConnection({
       ...options,
-      query: { protocol: target.scheme, port: String(target.port) },
+      query: {
+        protocol: target.scheme,
+        port: String(target.port),
+        ...(host !== undefined && { host }),
+      },
+      ...(hasGates(gates) && { firstHeaders: { [AGENT_GATES_HEADER]: formatGates(gates) } }),
+      ...((hasGates(gates) || host !== undefined) && { requires: GATES_REQUIREMENT }),
       capabilities: ["websocket", CLOSE_CAPABILITY],
       openStream: (wire, id, opening) =>
         opening.type === "request"
@@ -112,4 +138,11 @@ export class HttpTunnel extends EventEmitter<TunnelEventMap> {
       void this.#end(rejection);
     });
   }
+}
+
+function formatGates(gates: AgentGates): string {
+  const header = formatAgentGates(gates);
+  if (header !== null) return header;
+  const maxKiB = Math.floor((AGENT_GATES_MAX_CHARS * 0.75) / 1024);
+  throw new UsageError(`the policy must have at most ${maxKiB} KiB as JSON`);
 }

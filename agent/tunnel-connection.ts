@@ -25,9 +25,19 @@ export interface ConnectionOptions {
   query: Record<string, string>;
   /** Query parameters of the first connect request only. */
   firstQuery?: Record<string, string>;
+  /** Headers of the first connect request only. */
+  firstHeaders?: Record<string, string>;
+  /** Without this capability of the server the tunnel must not be served. */
+  requires?: Requirement;
   /** Sent in the agent's hello. */
   capabilities: string[];
   openStream: StreamOpener;
+}
+
+interface Requirement {
+  capability: string;
+  /** Why, for the user. */
+  message: string;
 }
 
 /** The server rejected the agent permanently. `reason` is the name of a close code or an error code of the API. */
@@ -92,19 +102,31 @@ export class TunnelConnection extends EventEmitter<ConnectionEventMap> {
 
   #connect(): void {
     const url = buildConnectUrl(this.#options, this.#welcome);
-    const { token, capabilities, openStream } = this.#options;
-    const wire = new Wire(url, token, capabilities, {
-      onWelcome: (welcome) => this.#handleWelcome(welcome),
-      openStream: (from, id, opening) =>
-        from === this.#drainingWire ? null : openStream(from, id, opening),
-      onGoingAway: (reason) => this.#handleGoingAway(reason),
-      onLatency: (ms) => this.emit("latency", ms),
-      onClose: (code, reason) => this.#handleClose(wire, code, reason),
-    });
+    const { token, capabilities, openStream, firstHeaders } = this.#options;
+    const headers = (this.#welcome ? undefined : firstHeaders) ?? {};
+    const wire = new Wire(
+      { url, headers, token, capabilities },
+      {
+        onWelcome: (welcome) => this.#handleWelcome(welcome),
+        openStream: (from, id, opening) =>
+          from === this.#wire && from !== this.#drainingWire ? openStream(from, id, opening) : null,
+        onGoingAway: (reason) => this.#handleGoingAway(reason),
+        onLatency: (ms) => this.emit("latency", ms),
+        onClose: (code, reason) => this.#handleClose(wire, code, reason),
+      },
+    );
     this.#wire = wire;
   }
 
   #handleWelcome(welcome: Welcome): void {
+    const { requires } = this.#options;
+    if (requires && !welcome.capabilities.includes(requires.capability)) {
+      const wire = this.#wire;
+      // From now on the wire refuses its streams: those in the message of the welcome too.
+      this.#wire = undefined;
+      wire?.close("the server is too old");
+      return this.#reject(CLOSE.unsupported_version, requires.message);
+    }
     const isFirst = this.#welcome === undefined;
     this.#welcome = welcome;
     this.#failures = 0;

@@ -14,9 +14,9 @@ export const TUNNEL_OPTIONS = {
   /** Seconds until the tunnel expires, within what the plan allows. */
   ttl: {
     kind: "text",
-    value: "SECONDS",
-    help: "the tunnel expires after this time",
-    parse: parseSeconds,
+    value: "TIME",
+    help: "the tunnel expires after this time: 90s, 15m, 2h, 1d, or seconds",
+    parse: parseDuration,
   },
 } as const satisfies Record<string, OptionSpec>;
 
@@ -38,8 +38,28 @@ export const TCP_TUNNEL_OPTIONS = {
   },
 } as const satisfies Record<string, OptionSpec>;
 
+const UNIT_SECONDS = { s: 1, m: 60, h: 3_600, d: 86_400 } as const;
+
 export type TunnelSettings = Partial<OptionValues<typeof TUNNEL_OPTIONS>>;
 export type TcpTunnelSettings = Partial<OptionValues<typeof TCP_TUNNEL_OPTIONS>>;
+
+/** Agents of other services call the name of a tunnel so. */
+export const NAME_OPTION = {
+  name: { kind: "text", value: "NAME", help: "the same as --subdomain" },
+} as const satisfies Record<string, OptionSpec>;
+
+/** @throws UsageError when the two options have different values. */
+export function getSubdomain({
+  subdomain,
+  name,
+}: {
+  subdomain?: string | undefined;
+  name?: string | undefined;
+}): string | undefined {
+  if (subdomain !== undefined && name !== undefined && subdomain !== name)
+    throw new UsageError("--name is the same as --subdomain; use one of them");
+  return subdomain ?? name;
+}
 
 /** The query parameters of those values that are options in `specs`. */
 export function toQuery(
@@ -63,9 +83,12 @@ export function parsePort(text: string, option: string): number {
   throw new UsageError(`${option} must be a number from 1 to 65535, not ${text}`);
 }
 
-function parseSeconds(text: string, option: string): number {
-  if (/^\d{1,9}$/.test(text)) return Number(text);
-  throw new UsageError(`${option} must be a whole number of seconds, not ${text}`);
+/** @returns seconds. */
+function parseDuration(text: string, option: string): number {
+  const [, digits, unit = "s"] = /^(\d{1,9})([smhd])?$/.exec(text) ?? [];
+  const seconds = Number(digits) * UNIT_SECONDS[unit as keyof typeof UNIT_SECONDS];
+  if (seconds > 0) return seconds;
+  throw new UsageError(`${option} must be a time such as 90s, 15m, 2h or 1d, not ${text}`);
 }
 
 function parseAddressBlock(text: string, option: string): string {

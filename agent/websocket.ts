@@ -13,11 +13,11 @@ export function openWebSocket(
   options: ClientOptions,
 ): WebSocket {
   return new WebSocket(url.href, subprotocol, {
-    headers: { authorization: `Bearer ${credentials}` },
     agent: findProxyAgent(url),
     handshakeTimeout: HELLO_TIMEOUT_MS,
     perMessageDeflate: false,
     ...options,
+    headers: { ...options.headers, authorization: `Bearer ${credentials}` },
   });
 }
 

@@ -67,6 +67,16 @@ export interface WireEvents {
   onClose(code: number, reason: string): void;
 }
 
+interface WireOptions {
+  /** Of the connect route, with its query. */
+  url: URL;
+  /** Of the connect request. */
+  headers: Record<string, string>;
+  token: Buffer;
+  /** Sent in the hello. */
+  capabilities: string[];
+}
+
 export class Wire {
   windows = new SendWindows(0, 0);
   /** Of the tunnel, from its welcome. */
@@ -86,13 +96,13 @@ export class Wire {
   #isWelcomed = false;
   #problem = "";
 
-  /** @param url of the connect route, with its query. */
-  constructor(url: URL, token: Buffer, capabilities: string[], events: WireEvents) {
+  constructor({ url, headers, token, capabilities }: WireOptions, events: WireEvents) {
     this.#events = events;
     this.#capabilities = capabilities;
     this.#socket = openWebSocket(url, SUBPROTOCOL, token.toString("base64url"), {
       maxPayload: WIRE_MESSAGE_MAX_BYTES,
       skipUTF8Validation: true,
+      headers,
       ...skipMasking(url),
     });
     this.#socket.on("open", () => this.#sendHello());

@@ -5,6 +5,7 @@ import type {
   AgentAdmission,
   ClientAdmission,
 } from "../durable-objects/tunnel/agents/admission.ts";
+import type { AgentGates } from "../protocol/schemas/tunnels/agent-gates.ts";
 import type { AgentConnectQuery } from "../protocol/schemas/tunnels/tunnels.ts";
 import type { CloseName } from "../protocol/wire/close-codes.ts";
 
@@ -12,6 +13,7 @@ export interface AgentRequest {
   /** The capability token, in base64. */
   bearer: string;
   query: z.output<typeof AgentConnectQuery>;
+  gates: AgentGates;
   address: string;
 }
 

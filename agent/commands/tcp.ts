@@ -4,6 +4,7 @@ import { getOnlyArgument, UsageError, type OptionValues } from "../options.ts";
 import { findServer, findToken } from "../settings.ts";
 import { parseTcpTarget } from "../tcp/tcp-target.ts";
 import { TcpTunnel, type TcpTunnelOptions } from "../tcp/tcp-tunnel.ts";
+import { getSubdomain } from "../tunnel-options.ts";
 import type { Input } from "./command.ts";
 import type { TCP, TCP_DEFINITION_OPTIONS } from "./table/tcp.ts";
 import { runUntilStopped } from "./until-stopped.ts";
@@ -34,5 +35,9 @@ export function parseTcpTunnel(
 ): TcpTunnelDefinition {
   const target = parseTcpTarget(targetText);
   if (!target) throw new UsageError(`${targetText} is not a port or host:port`);
-  return { target, proxyProtocol: values["proxy-protocol"], settings: values };
+  return {
+    target,
+    proxyProtocol: values["proxy-protocol"],
+    settings: { ...values, subdomain: getSubdomain(values) },
+  };
 }

@@ -42,7 +42,8 @@ export async function readConfigFile(path: string): Promise<string> {
   }
 }
 
-function describeReadError(error: unknown): string {
+/** Why a file could not be read, as the end of a sentence. */
+export function describeReadError(error: unknown): string {
   switch ((error as NodeJS.ErrnoException).code) {
     case "ENOENT":
       return "there is no such file";

@@ -29,6 +29,14 @@ export interface ExposeOptions {
   tokenFile?: string;
   /** The tunnel's name; a random one when left out. */
   subdomain?: string | undefined;
+  /** The public URL, instead of `subdomain`: a name of the service, or your own verified domain. */
+  url?: string;
+  /** `user:password`: visitors need this password. Left out, the tunnel keeps the password that it has. */
+  basicAuth?: string;
+  /** The traffic policy, as in a file for `--policy-file`. Left out, the tunnel keeps the policy that it has. */
+  policy?: { actions: object[] };
+  /** Added to each request to the local server, in place of what the visitor sent under these names. */
+  headers?: Record<string, string>;
   /** The slug of the project that the tunnel belongs to. */
   project?: string | undefined;
   /** Seconds until the tunnel expires, within what the plan allows. */

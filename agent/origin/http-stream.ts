@@ -77,7 +77,7 @@ export class HttpStream implements Stream {
   #dispatch(): void {
     this.#attempts += 1;
     const pairs = [...this.#requestPairs];
-    this.#origin.hostHeader.rewriteRequest(pairs);
+    this.#origin.rewriteRequest(pairs);
     for (let i = 1; i < pairs.length; i += 2) pairs[i] = utf8ToLatin1(pairs[i]!);
     const options: Dispatcher.DispatchOptions = {
       path: this.#report.path,

@@ -7,6 +7,7 @@ import {
   ORIGIN_HEADERS_MAX_BYTES,
 } from "../limits.ts";
 import type { RequestKind, RequestReport } from "../library/types.ts";
+import { addHeaders, type AddedHeader } from "./added-headers.ts";
 import { HostHeader, type HostMode } from "../host-header.ts";
 import { getAttemptMaxMs, getLookup, type LocalDispatcher, type Target } from "../target.ts";
 import { MINUTE_MS } from "../../shared/time.ts";
@@ -26,28 +27,32 @@ export interface OriginEvents {
   onLocalError(error: unknown): void;
 }
 
+interface OriginOptions {
+  hostMode: HostMode;
+  insecureUpstream: boolean;
+  addedHeaders?: readonly AddedHeader[];
+}
+
 export class OriginServer {
   readonly target: Target;
   readonly hostHeader: HostHeader;
   readonly allowsInvalidCertificate: boolean;
   /** The tunnel's public origin; set by the first welcome. */
   publicOrigin = "";
+  readonly #addedHeaders: readonly AddedHeader[];
   readonly #dispatcher: LocalDispatcher;
   /** Requests that use a connection or wait for one to open. */
   #openRequests = 0;
   #reports = 0;
   readonly #events: OriginEvents;
 
-  constructor(
-    target: Target,
-    options: { hostMode: HostMode; insecureUpstream: boolean },
-    events: OriginEvents,
-  ) {
+  constructor(target: Target, options: OriginOptions, events: OriginEvents) {
     this.target = target;
     // Without an address there is no other host name to send.
     const hostMode = target.createDispatcher ? "preserve" : options.hostMode;
     this.hostHeader = new HostHeader(hostMode, target);
     this.allowsInvalidCertificate = options.insecureUpstream;
+    this.#addedHeaders = options.addedHeaders ?? [];
     this.#events = events;
     this.#dispatcher = target.createDispatcher
       ? target.createDispatcher({
@@ -64,6 +69,12 @@ export class OriginServer {
 
   get acceptsWebSockets(): boolean {
     return this.target.createDispatcher === undefined;
+  }
+
+  /** Changes the header pairs of a visitor's request in place. */
+  rewriteRequest(pairs: string[]): void {
+    this.hostHeader.rewriteRequest(pairs);
+    addHeaders(pairs, this.#addedHeaders);
   }
 
   dispatch(options: Dispatcher.DispatchOptions, handler: Dispatcher.DispatchHandler): void {

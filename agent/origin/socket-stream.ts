@@ -60,7 +60,7 @@ export class WebSocketStream implements Stream {
     this.#wire = wire;
     this.#id = id;
     this.#report = origin.createReport("websocket", "GET", utf8ToLatin1(target));
-    origin.hostHeader.rewriteRequest(pairs);
+    origin.rewriteRequest(pairs);
     this.#pairs = pairs;
   }
 

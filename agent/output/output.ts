@@ -58,12 +58,17 @@ export type Advice = Readonly<Record<string, string>>;
 const TUNNEL_ADVICE: Advice = {
   unauthorized: "Get a new token with `underpass login`.",
   BUDGET_EXCEEDED: "An owner or admin can raise the monthly budget.",
+  domain_in_use:
+    "Leave out --project, or bind the domain to this project's tunnel through the API.",
+  domain_not_found: "Claim the domain through the API (POST /domains), and verify it.",
+  domain_not_verified: "Publish the domain's TXT record in the DNS, and verify it through the API.",
   duplicate_name: "Choose another name with --subdomain, or stop the other agent.",
-  forbidden: "The token is confined to other names; use one of its allowed subdomains.",
+  forbidden: "Use a name that the token allows, or a token without restrictions: underpass login",
   quota_exceeded: "Stop another tunnel of this token first.",
   replaced: "A newer agent with the same token serves this name now.",
   tunnel_deleted: "Run the command again to make a new tunnel.",
   tunnel_expired: "Run the command again to make a new tunnel, for as long as the plan allows.",
+  upgrade_required: "Leave out --basic-auth, or choose a plan with passwords.",
   unsupported_version: "The agent is upgraded with: npm install -g underpass",
 };
 

@@ -91,16 +91,6 @@ export class TunnelGroup extends EventEmitter<GroupEventMap> {
     };
     this.emit("opened", named);
     named.tunnel.on("rejected", reject);
-    const requestedHost =
-      request.protocol === "http" ? request.definition.requestedHost : undefined;
-    if (named.protocol === "http" && requestedHost !== undefined) {
-      named.tunnel.on("ready", ({ url }) => {
-        if (new URL(url).hostname === requestedHost) return;
-        void named.tunnel.close();
-        const explanation = `this server serves the tunnel at ${url}, not at ${requestedHost}; use subdomain`;
-        reject(new RejectionError("other_host", explanation));
-      });
-    }
     named.tunnel.start();
   }
 

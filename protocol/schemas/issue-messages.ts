@@ -35,6 +35,14 @@ export function describeIssue(issue: RawIssue): string {
   }
 }
 
+/** `actions[2].path_prefix`. */
+export function formatPath(path: PropertyKey[]): string {
+  return path
+    .map((part) => (typeof part === "number" ? `[${part}]` : `.${String(part)}`))
+    .join("")
+    .replace(/^\./, "");
+}
+
 const TYPE_NAMES: Record<string, string> = {
   string: "a string",
   number: "a number",

@@ -25,6 +25,13 @@ export const CLOSE = {
   network_deleted: 4413,
   /** The network's server was registered again or removed: ask for a new ticket. */
   server_changed: 4414,
+  /** The custom domain is not one of the organization's. */
+  domain_not_found: 4415,
+  domain_not_verified: 4416,
+  /** The custom domain leads to another tunnel than the one that the agent asks for. */
+  domain_in_use: 4417,
+  /** The organization's plan does not include a gate that the agent sets. */
+  upgrade_required: 4418,
   invalid_request: 4422,
   /** The owner stopped the tunnel and may start it again: try every few seconds. */
   tunnel_stopped: 4423,

@@ -20,6 +20,8 @@ export const STREAMS_SUBPROTOCOL = "underpass-streams.v1";
 export const TCP_CAPABILITY = "tcp";
 /** Listed by both ends when the agent answers a `close` of the tunnel with the local server's last messages and its Close. */
 export const CLOSE_CAPABILITY = "websocket-close";
+/** Listed by a server that honors the `host` of a connect request and its gates (`schemas/tunnels/agent-gates.ts`). */
+export const GATES_CAPABILITY = "gates";
 /** A client's WebSocket carries one TCP connection, on this stream. */
 export const CLIENT_STREAM = 1;
 

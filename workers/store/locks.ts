@@ -77,15 +77,21 @@ async function lockRole(tx: Transaction, { orgId, userId, role }: MemberActor): 
  * @throws PermissionLostError
  */
 export async function lockPlanAndRole(tx: Transaction, actor: MemberActor): Promise<PlanState> {
+  const state = await lockPlan(tx, actor.orgId);
+  if (!state) throw new PermissionLostError(actor);
+  await lockCaller(tx, actor);
+  return state;
+}
+
+/** Locks the organization's plan until the commit, without a check of the caller. @returns null when it does not exist. */
+export async function lockPlan(tx: Transaction, orgId: string): Promise<PlanState | null> {
   const { plan, trialEndsAt } = organizations;
   const [state] = await tx
     .select({ plan, trialEndsAt })
     .from(organizations)
-    .where(eq(organizations.id, actor.orgId))
+    .where(eq(organizations.id, orgId))
     .for("share");
-  if (!state) throw new PermissionLostError(actor);
-  await lockCaller(tx, actor);
-  return state;
+  return state ?? null;
 }
 
 /**

@@ -1,7 +1,8 @@
+import { PUBLIC_TUNNEL_OPTIONS } from "../../gates/options.ts";
 import { parseHostMode } from "../../host-header.ts";
 import { parseInspectAddress } from "../../inspect/inspect-address.ts";
 import type { OptionSpecs } from "../../options.ts";
-import { TUNNEL_OPTIONS } from "../../tunnel-options.ts";
+import { NAME_OPTION, TUNNEL_OPTIONS } from "../../tunnel-options.ts";
 import {
   API_OPTIONS,
   INSECURE_UPSTREAM_OPTION,
@@ -13,7 +14,8 @@ import {
 /** Those that describe the tunnel. */
 export const HTTP_TUNNEL_OPTIONS = {
   ...TUNNEL_OPTIONS,
-  url: { kind: "text", value: "URL", help: "the public URL to serve, instead of --subdomain" },
+  ...NAME_OPTION,
+  ...PUBLIC_TUNNEL_OPTIONS,
   "host-header": {
     kind: "text",
     value: "MODE",
@@ -40,6 +42,8 @@ export const HTTP = {
       "an https server with a certificate of its own",
     ],
     ["underpass http ./public", "the files of a directory"],
+    ["underpass http 3000 --url https://app.example.com", "at your own verified domain"],
+    ["underpass http 3000 --basic-auth ann:PASSWORD", "for visitors with the password"],
     ["underpass http 3000 --json", "one JSON object per line, for scripts"],
   ],
   options: {

@@ -1,11 +1,12 @@
 import type { OptionSpecs } from "../../options.ts";
 import { PROXY_PROTOCOLS } from "../../tcp/proxy-protocol.ts";
-import { TCP_TUNNEL_OPTIONS, TUNNEL_OPTIONS } from "../../tunnel-options.ts";
+import { NAME_OPTION, TCP_TUNNEL_OPTIONS, TUNNEL_OPTIONS } from "../../tunnel-options.ts";
 import { API_OPTIONS, JSON_OPTION, LOG_LEVEL_OPTION, type CommandSpec } from "../command.ts";
 
 /** Those that describe the tunnel. */
 export const TCP_DEFINITION_OPTIONS = {
   ...TUNNEL_OPTIONS,
+  ...NAME_OPTION,
   ...TCP_TUNNEL_OPTIONS,
   "proxy-protocol": {
     kind: "text",

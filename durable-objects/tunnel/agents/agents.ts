@@ -13,6 +13,7 @@ import {
   PONG,
   readFrames,
   CLOSE_CAPABILITY,
+  GATES_CAPABILITY,
   TCP_CAPABILITY,
   type Welcome,
 } from "../../../protocol/wire/frames.ts";
@@ -224,7 +225,9 @@ function buildWelcome(attachment: AgentAttachment): Welcome {
   return {
     protocol: PROTOCOL_VERSION,
     server: SERVICE_VERSION,
-    capabilities: attachment.relay ? [TCP_CAPABILITY] : ["websocket", CLOSE_CAPABILITY],
+    capabilities: attachment.relay
+      ? [TCP_CAPABILITY]
+      : ["websocket", CLOSE_CAPABILITY, GATES_CAPABILITY],
     tunnelId: attachment.tunnelId,
     agentId: attachment.agentId,
     name: attachment.name,

@@ -112,6 +112,11 @@ export class AccessPolicy {
     this.#updateIsOpen();
   }
 
+  /** Another object after each change of the settings. */
+  get rules(): object {
+    return this.#rules;
+  }
+
   /** The address blocks that visitors may come from. null: any address. */
   get allowedCidrs(): string[] | null {
     return this.#rules.allowedCidrs;

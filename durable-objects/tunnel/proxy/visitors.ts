@@ -23,7 +23,6 @@ import {
   Exchange,
   type ExchangeDeps,
   type ExchangeOutcome,
-  type ForwardableRequest,
   type ForwardableVisit,
 } from "./exchange.ts";
 import type { AccessPolicy } from "./access-policy.ts";
@@ -39,9 +38,14 @@ const STOPPED_MESSAGE = "The owner of this tunnel has stopped it, and can start 
 
 const TOO_MANY_MESSAGE = "Too many requests to this tunnel are in progress. Try again in a moment.";
 const TOO_MANY_RETRY_MS = 2_000;
+const RULES_CHANGED_MESSAGE =
+  "The access rules of this tunnel have changed since this request arrived. Try again.";
+const RULES_CHANGED_RETRY_MS = 1_000;
 
 /** For WebSockets, which `VisitorSockets` limits. */
 const UNCOUNTED_PLACE = new InFlightPlace(() => undefined);
+
+type AdmittedRequest = Pick<PendingRequest, "request" | "head" | "address" | "recording" | "rules">;
 
 /** One visitor's request, until it is answered. */
 interface PendingRequest extends ForwardableVisit {
@@ -50,6 +54,8 @@ interface PendingRequest extends ForwardableVisit {
   resolve(response: Response | Promise<Response>): void;
   /** How many agents it was forwarded to. */
   attempts: number;
+  /** `AccessPolicy.rules` when it was admitted. */
+  rules: object;
 }
 
 export interface VisitorsDeps {
@@ -98,7 +104,7 @@ export class Visitors {
       replayOf: null,
     });
     const responding = access.admitsUnchanged(head)
-      ? this.#dispatch(request, head, address, recording)
+      ? this.#dispatch({ request, head, address, recording, rules: access.rules })
       : this.#visitWithPolicy(request, head, address, recording);
     // The id of the capture, so that the owner finds the request that a visitor names.
     const requestId = recording?.id ?? crypto.randomUUID();
@@ -128,7 +134,7 @@ export class Visitors {
     const request = { method: head.parts[0]!, body: stream, bodyUsed: false, signal };
     const response = this.#deps.reports.countOutcome(
       request,
-      this.#dispatch(request, head, "", recording),
+      this.#dispatch({ request, head, address: "", recording, rules: this.#deps.access.rules }),
     );
     await consumeResponse(response, timeout);
     return recording.id;
@@ -168,11 +174,12 @@ export class Visitors {
     recording: Recording | null,
   ): Promise<Response> {
     const { access } = this.#deps;
+    const { rules } = access;
     const refusal = await access.admitOrRefuse(request, head, address);
     if (refusal) recording?.refuse(refusal.code);
     const response = refusal
       ? toRefusalResponse(refusal)
-      : await this.#dispatch(request, head, address, recording);
+      : await this.#dispatch({ request, head, address, recording, rules });
     const policyUpdate = access.getGatesUpdate(head);
     // The edge removes the header by copying the response, which would lose the WebSocket of a 101.
     if (policyUpdate !== null && response.status !== 101) {
@@ -181,12 +188,8 @@ export class Visitors {
     return response;
   }
 
-  #dispatch(
-    request: ForwardableRequest,
-    head: RequestHead,
-    address: string,
-    recording: Recording | null,
-  ): Promise<Response> {
+  #dispatch(admitted: AdmittedRequest): Promise<Response> {
+    const { request, head, address, recording } = admitted;
     const bodyBytes = request.body === null ? 0 : UPLOAD_BUFFER_BYTES;
     const heldBytes = countHeadBytes(head) + bodyBytes;
     const place = head.isWebSocket ? UNCOUNTED_PLACE : this.#places.enter(address, heldBytes);
@@ -196,13 +199,13 @@ export class Visitors {
     }
     this.#startSilenceCheck();
     this.#deps.reports.usage.countAdmittedRequest();
-    return new Promise((resolve) =>
-      this.#forward({ request, head, address, recording, place, resolve, attempts: 0 }),
-    );
+    return new Promise((resolve) => this.#forward({ ...admitted, place, resolve, attempts: 0 }));
   }
 
   /** To the connected agent, or to one that reconnects in time. */
   #forward(visit: PendingRequest): void {
+    // An agent that brings a gate must not receive requests that were admitted without it, and that waited for an agent.
+    if (visit.rules !== this.#deps.access.rules) return this.#refuseAdmitted(visit);
     const link = this.#deps.agents.current(Date.now());
     if (!link) {
       void this.#forwardParked(visit);
@@ -242,6 +245,13 @@ export class Visitors {
     const code = outcome === "lost" ? "agent_offline" : outcome;
     visit.recording?.fail(code);
     visit.resolve(toRefusalResponse({ code }));
+  }
+
+  #refuseAdmitted(visit: PendingRequest): void {
+    visit.place.leave();
+    visit.recording?.fail("unavailable");
+    const refusal = withRetryAfter("unavailable", RULES_CHANGED_RETRY_MS);
+    visit.resolve(toRefusalResponse({ ...refusal, message: RULES_CHANGED_MESSAGE }));
   }
 
   #refuseOffline(recording: Recording | null): Response {

@@ -24,6 +24,10 @@ const Password = z
   )
   .meta({ maxLength: PASSWORD_MAX_BYTES });
 
+/** As an agent sends it. */
+export const TunnelPassword = z.object({ username: Username, password: Password });
+export type TunnelPassword = z.output<typeof TunnelPassword>;
+
 /** The username can be given in either of two fields. */
 export const SetBasicAuth = z
   .object({ username: Username.optional(), user: Username.optional(), password: Password })

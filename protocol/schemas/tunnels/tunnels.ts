@@ -1,6 +1,7 @@
 /** Tunnels, and the query of an agent's connection. */
 import { z } from "zod";
-import { TUNNEL_TTL_MAX_SECONDS } from "../../limits.ts";
+import { parseHost } from "../../hosts.ts";
+import { HOST_MAX_CHARS, TUNNEL_TTL_MAX_SECONDS } from "../../limits.ts";
 import { RELAY_ID } from "../../relay/link.ts";
 import { AllowedCidrs } from "../access/ip-allowlist.ts";
 import { Instant, Label, onlyWith } from "../scalars.ts";
@@ -45,11 +46,24 @@ export const CreateTunnel = z
 
 export type CreateTunnel = z.output<typeof CreateTunnel>;
 
+const HostName = z
+  .string()
+  .max(HOST_MAX_CHARS)
+  .transform((text, context) => {
+    const host = parseHost(text);
+    if (host !== null) return host;
+    context.addIssue("must be a host name");
+    return z.NEVER;
+  });
+
 /** The query of an agent's connection. */
 export const AgentConnectQuery = z
   .object({
     port: PortText,
     subdomain: Label.optional(),
+    host: HostName.optional().describe(
+      "The public host to serve: one below the service's own domain, or a verified custom domain of the organization.",
+    ),
     project: Label.optional(),
     protocol: TunnelProtocol.default("http"),
     ttl: capTtl(z.coerce.number().int().min(1)).optional(),
@@ -67,8 +81,13 @@ export const AgentConnectQuery = z
       .optional()
       .describe("With protocol `tcp`: blocks that visitors may come from, separated by commas."),
   })
-  .superRefine(({ protocol, remote_port, allow }, context) => {
-    if (protocol === "tcp") return;
+  .superRefine(({ protocol, remote_port, allow, host }, context) => {
+    if (protocol === "tcp") {
+      if (host === undefined) return;
+      const message = "must not be given with protocol tcp";
+      context.addIssue({ code: "custom", path: ["host"], message });
+      return;
+    }
     for (const [name, value] of Object.entries({ remote_port, allow })) {
       if (value !== undefined) {
         context.addIssue({

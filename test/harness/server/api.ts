@@ -90,7 +90,7 @@ export interface TestApi extends AsyncDisposable {
   connectAgent(
     bearer: string | undefined,
     query: Record<string, string | number>,
-    options?: { protocols?: string[] },
+    options?: { protocols?: string[]; headers?: Record<string, string> },
   ): Promise<ConnectionAttempt>;
   /** Runs the scheduled job, which otherwise runs once a minute. */
   runCron(): Promise<void>;
@@ -225,8 +225,8 @@ export async function startApi(options: ApiOptions = {}): Promise<TestApi> {
     async sql<Row>(text: string, values: unknown[] = []) {
       return (await database.query(text, values)).rows as Row[];
     },
-    connectAgent: (bearer, query, { protocols = [SUBPROTOCOL] } = {}) =>
-      connectAgent(server, bearer, query, protocols),
+    connectAgent: (bearer, query, { protocols = [SUBPROTOCOL], headers = {} } = {}) =>
+      connectAgent(server, bearer, query, { protocols, headers }),
     runCron: () => runCron(server),
     stop,
     [Symbol.asyncDispose]: stop,
@@ -301,7 +301,7 @@ function connectAgent(
   server: TestServer,
   bearer: string | undefined,
   query: Record<string, string | number>,
-  protocols: string[],
+  { protocols, headers }: { protocols: string[]; headers: Record<string, string> },
 ): Promise<ConnectionAttempt> {
   const params = new URLSearchParams(
     Object.entries(query).map(([name, value]): [string, string] => [name, String(value)]),
@@ -310,7 +310,7 @@ function connectAgent(
     `ws://127.0.0.1:${server.port}/agent/connect?${params.toString()}`,
     protocols,
     {
-      headers: bearer === undefined ? {} : { authorization: `Bearer ${bearer}` },
+      headers: { ...headers, ...(bearer !== undefined && { authorization: `Bearer ${bearer}` }) },
       perMessageDeflate: false,
     },
   );

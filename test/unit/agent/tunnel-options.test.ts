@@ -21,7 +21,7 @@ test("values that are not tunnel options are not sent", () => {
 });
 
 test.each([
-  ["--ttl", "soon", "--ttl must be a whole number of seconds, not soon"],
+  ["--ttl", "soon", "--ttl must be a time such as 90s, 15m, 2h or 1d, not soon"],
   ["--remote-port", "0", "--remote-port must be a number from 1 to 65535, not 0"],
   ["--allow", "here", "--allow must be an address block such as 203.0.113.0/24, not here"],
 ])("%s %s is bad usage", (option, value, message) => {

@@ -1,8 +1,8 @@
 /** /tunnels/{id}/policy: the traffic policy, whose actions apply to requests before they go to the agent. */
 import type { z } from "zod";
 import { TrafficPolicy, TunnelPolicy } from "../../../protocol/schemas/access/policies.ts";
+import { formatPath } from "../../../protocol/schemas/issue-messages.ts";
 import { IdParams } from "../../../protocol/schemas/scalars.ts";
-import type { Config } from "../../config/config.ts";
 import { ApiError } from "../../errors.ts";
 import { findPolicy, setPolicy } from "../../store/access/gates.ts";
 import { allow } from "../guard.ts";
@@ -15,6 +15,7 @@ import {
   route,
 } from "../route.ts";
 import { requireSettingChanged } from "./gate-changes.ts";
+import { findIssuerIssue } from "./policy-issuers.ts";
 
 export const policies = createRouter();
 
@@ -60,7 +61,8 @@ policies.openapi(
   async (c) => {
     const { id } = c.req.valid("param");
     const policy = c.req.valid("json");
-    requireIssuers(policy, c.var.config);
+    const issuerIssue = findIssuerIssue(policy, c.var.config);
+    if (issuerIssue) throw badPolicy([issuerIssue]);
     requireSettingChanged(await setPolicy(c.var.db, getMemberActor(c), id, policy));
     return c.json({ id, policy }, 200);
   },
@@ -94,29 +96,4 @@ type Issue = Pick<z.core.$ZodIssue, "path" | "message">;
 function badPolicy(issues: Issue[]): ApiError {
   const fields = issues.map(({ path, message }) => ({ path: formatPath(path), message }));
   return new ApiError("bad_policy", describeField(fields[0]!), { fields });
-}
-
-/** `actions[2].path_prefix`. */
-function formatPath(path: PropertyKey[]): string {
-  return path
-    .map((part) => (typeof part === "number" ? `[${part}]` : `.${String(part)}`))
-    .join("")
-    .replace(/^\./, "");
-}
-
-function requireIssuers(
-  { actions }: TrafficPolicy,
-  { publicOrigin, ALLOW_PRIVATE_FETCH: allowsHttp }: Config,
-): void {
-  actions.forEach((action, index) => {
-    if (action.kind !== "jwt_validation") return;
-    action.allowed_issuers?.forEach((issuer, at) => {
-      const path = ["actions", index, "allowed_issuers", at];
-      if (issuer.replace(/\/$/, "") === publicOrigin) {
-        throw badPolicy([{ path, message: "must not be this service: leave out the field" }]);
-      }
-      if (allowsHttp || issuer.startsWith("https://")) return;
-      throw badPolicy([{ path, message: "must be a URL that starts with https://" }]);
-    });
-  });
 }

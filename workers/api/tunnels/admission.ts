@@ -7,7 +7,6 @@
 import type { AgentAdmission } from "../../../durable-objects/tunnel/agents/admission.ts";
 import { RANDOM_NAME_MAX_TRIES } from "../../limits.ts";
 import {
-  DEFAULT_PROJECT_SLUG,
   isAllowedLabel,
   findLabelError,
   findReservation,
@@ -26,7 +25,8 @@ import { fromCanonicalBase64, toHex, toUuid } from "../../../shared/bytes.ts";
 import { getCapabilityTokenKeys } from "../../identity/keys.ts";
 import { refreshTunnelStatus } from "../../store/tunnels/object-sync.ts";
 import { tunnelObject } from "../../objects.ts";
-import type { Database } from "../../store/database.ts";
+import { UndeliveredError, type Database } from "../../store/database.ts";
+import { isBoundTo } from "../../store/domains/agent-domains.ts";
 import {
   registerTunnel,
   type Registered,
@@ -38,6 +38,8 @@ import { resumeTunnel } from "../../store/tunnels/resume.ts";
 import { findTokenRefusal } from "../../store/tokens/spending.ts";
 import { PLAN_LIMITS } from "../../store/billing/plans.ts";
 import { LimitReachedError } from "../../store/bounds.ts";
+import { planLacksPassword, prepareGates } from "./agent-gates.ts";
+import { resolveRequestedTunnel, toDomainRefusal } from "./agent-hosts.ts";
 import { ConnectionRefusedError } from "./refusals.ts";
 import { markDisconnected } from "../../store/tunnels/reports.ts";
 
@@ -45,9 +47,15 @@ export async function admitAgent(env: Env, request: AgentRequest): Promise<Agent
   try {
     const config = getConfig(env);
     const token = await verifyToken(config, request.bearer);
-    const registered = await register(env, createDatabase(env), token, request);
-    return { admission: toAdmission(config, token, registered, request.address) };
+    const db = createDatabase(env);
+    const registered = await register(env, db, token, request);
+    const host = await findPublicHost(config, db, registered.ok, request.query);
+    return {
+      admission: toAdmission(config, token, registered, { host, address: request.address }),
+    };
   } catch (error) {
+    if (error instanceof UndeliveredError)
+      return { refusal: "internal", message: "the tunnel's gates are not in force yet" };
     if (error instanceof ConnectionRefusedError)
       return { refusal: error.closeName, message: error.message };
     if (error instanceof LimitReachedError)
@@ -99,17 +107,20 @@ async function register(
   env: Env,
   db: Database,
   token: TokenPayload,
-  { query, address }: AgentRequest,
+  request: AgentRequest,
 ): Promise<Registered> {
-  const projectSlug = query.project ?? token.project ?? DEFAULT_PROJECT_SLUG;
-  if (token.project !== null && token.project !== projectSlug) {
-    throw new ConnectionRefusedError(
-      "forbidden",
-      `the token is restricted to the project ${token.project}`,
-    );
-  }
+  const { query, address } = request;
+  const gates = await prepareGates(env, db, token, request);
   for (let tries = 1; ; tries++) {
-    const name = query.subdomain ?? generateRandomName();
+    const requested = await resolveRequestedTunnel(getConfig(env), db, token, query);
+    const { projectSlug, domain } = requested;
+    if (token.project !== null && token.project !== projectSlug) {
+      throw new ConnectionRefusedError(
+        "forbidden",
+        `the token is restricted to the project ${token.project}`,
+      );
+    }
+    const name = requested.name ?? generateRandomName();
     const label = toLabel(name, projectSlug);
     requireAllowedLabel(token, label);
     const registration = await registerWithFreshStatus(env, db, {
@@ -125,11 +136,14 @@ async function register(
       resumeTunnelId: query.tunnel,
       remotePort: query.remote_port,
       allowedCidrs: query.allow,
+      gates,
+      domain: query.tunnel === undefined ? domain : null,
     });
     if ("ok" in registration) return registration;
     const { refusal, freeAt = null } = registration;
-    const mayTryAnother = query.subdomain === undefined && tries < RANDOM_NAME_MAX_TRIES;
-    if (refusal !== "duplicate_name" || !mayTryAnother)
+    // Of two agents that bring a domain at the same time, the second one finds it at the tunnel of the first.
+    const isUnlucky = refusal === "duplicate_name" || refusal === "domain_in_use";
+    if (!isUnlucky || requested.name !== undefined || tries >= RANDOM_NAME_MAX_TRIES)
       throw toRefusal(refusal, { label, freeAt, query });
   }
 }
@@ -211,6 +225,13 @@ function toRefusal(
       return new ConnectionRefusedError("internal", "no relay is available for TCP tunnels");
     case "exhausted":
       return new ConnectionRefusedError("internal", "the relay has no free TCP port");
+    case "domain_not_found":
+    case "domain_not_verified":
+    case "domain_in_use":
+    case "domain_not_bound":
+      return toDomainRefusal(refusal, query.host ?? "");
+    case "plan_lacks_password":
+      return planLacksPassword();
     case "served_by_another":
       return new ConnectionRefusedError(
         "duplicate_name",
@@ -221,11 +242,23 @@ function toRefusal(
   }
 }
 
+/** The custom domain that the agent asks for, if it still leads to the tunnel; otherwise the tunnel's own host. */
+async function findPublicHost(
+  { SERVICE_DOMAIN }: Config,
+  db: Database,
+  { id, orgId, subdomain }: Registered["ok"],
+  { host }: AgentRequest["query"],
+): Promise<string> {
+  const ownHost = `${subdomain}.${SERVICE_DOMAIN}`;
+  if (host === undefined || host === ownHost) return ownHost;
+  return (await isBoundTo(db, orgId, host, id)) ? host : ownHost;
+}
+
 function toAdmission(
   config: Config,
   token: TokenPayload,
   { ok: tunnel, plan }: Registered,
-  remoteIp: string,
+  { host, address: remoteIp }: { host: string; address: string },
 ): AgentAdmission {
   const { id, orgId, name, subdomain, expiresAt, settingsVersion: version } = tunnel;
   const { relayHost, relayId, publicPort } = tunnel;
@@ -238,7 +271,7 @@ function toAdmission(
     url:
       relayHost !== null && relay !== null
         ? tcpUrl(relayHost, relay.port)
-        : publicUrl(config, `${subdomain}.${config.SERVICE_DOMAIN}`),
+        : publicUrl(config, host),
     ...(relay && { relay }),
     tokenNonce: toHex(token.nonce),
     tokenExpiresAtMs: token.expiresAtSeconds * 1000,

@@ -11,11 +11,13 @@ import {
 } from "../../../durable-objects/tunnel/agents/admission.ts";
 import { SUBPROTOCOL } from "../../../protocol/wire/frames.ts";
 import { explainSubprotocolMismatch } from "../../../protocol/wire/version-mismatch.ts";
+import { AGENT_GATES_HEADER } from "../../../protocol/schemas/tunnels/agent-gates.ts";
 import { AgentConnectQuery } from "../../../protocol/schemas/tunnels/tunnels.ts";
 import { describeError } from "../../errors.ts";
 import { log } from "../../../shared/log.ts";
 import { tunnelObject } from "../../objects.ts";
 import { createRouter, documentRoute, type ApiContext } from "../route.ts";
+import { parseAgentGates } from "./agent-gates.ts";
 import { ConnectionRefusedError, toConnectionRefusal, respondWithClose } from "./refusals.ts";
 import { getOfferedProtocols } from "../upgrade.ts";
 import { requireAgentUpgrade, tokenVerifiedByHandler } from "../guard.ts";
@@ -69,8 +71,10 @@ async function connectAgent(c: ApiContext): Promise<Response> {
       `${issue?.path.join(".")}: ${issue?.message}`,
     );
   }
+  const gates = parseAgentGates(c.req.header(AGENT_GATES_HEADER));
   const { address } = c.var;
-  const verdict = await c.env.INTERNAL_API.admitAgent({ bearer, query: query.data, address });
+  const request = { bearer, query: query.data, gates, address };
+  const verdict = await c.env.INTERNAL_API.admitAgent(request);
   if ("refusal" in verdict) throw new ConnectionRefusedError(verdict.refusal, verdict.message);
   return handOver(c, verdict.admission);
 }

@@ -5,10 +5,11 @@
 import { and, eq, isNotNull, isNull, ne, or, sql, type Column, type SQL } from "drizzle-orm";
 import type { PgUpdateSetSource } from "drizzle-orm/pg-core";
 import type { AllowList } from "../../../protocol/schemas/access/identity-gate.ts";
-import type { TrafficPolicy } from "../../../protocol/schemas/access/policies.ts";
+import { TrafficPolicy } from "../../../protocol/schemas/access/policies.ts";
 import { mayUse, type Feature, type PlanState } from "../billing/plans.ts";
 import type { AuditAction } from "../../../protocol/schemas/organizations/audit-actions.ts";
 import type { UnitOfWork, Database } from "../database.ts";
+import type { OrganizationActor } from "../audit.ts";
 import { lockPlanAndRole, type MemberActor } from "../locks.ts";
 import { tunnels, type TunnelRow } from "../tables/tunnels.ts";
 import { isUndeletedTunnel, isUndeletedTunnelIn } from "../tunnels/live-tunnels.ts";
@@ -147,6 +148,52 @@ export async function findIdentityGate(
     .from(tunnels)
     .where(and(eq(tunnels.id, id), isNull(tunnels.deletedAt), ne(tunnels.status, "expired")));
   return row?.allowList ? { subdomain: row.subdomain, allowList: row.allowList } : null;
+}
+
+/** A gate that is undefined stays as it is. */
+export interface AgentGateValues {
+  basicAuth: { username: string; passwordHash: string } | undefined;
+  policy: TrafficPolicy | undefined;
+}
+
+/**
+ * For an agent that registers with gates. The caller has locked the plan, which has them, and the tunnel. The settings are sent
+ * to the tunnel's object even if they are the same: it may not have received them before.
+ */
+export async function setAgentGates(
+  change: UnitOfWork,
+  actor: OrganizationActor,
+  tunnel: TunnelRow,
+  { basicAuth, policy }: AgentGateValues,
+): Promise<TunnelRow> {
+  const isNewPolicy = policy !== undefined && !isSamePolicy(policy, tunnel.policy);
+  if (basicAuth === undefined && !isNewPolicy) {
+    enqueueSettings(change, tunnel);
+    return tunnel;
+  }
+  const [row] = await change.tx
+    .update(tunnels)
+    .set({
+      ...(basicAuth && {
+        basicAuthUsername: basicAuth.username,
+        basicAuthHash: basicAuth.passwordHash,
+      }),
+      ...(isNewPolicy && { policy }),
+      settingsVersion: NEXT_SETTINGS_VERSION,
+    })
+    .where(eq(tunnels.id, tunnel.id))
+    .returning();
+  if (basicAuth) change.audit(actor, "tunnel_password_set", tunnel.id);
+  if (isNewPolicy) change.audit(actor, "tunnel_policy_set", tunnel.id);
+  enqueueSettings(change, row!);
+  return row!;
+}
+
+/** PostgreSQL stores the fields of an object in another order. The schema puts them back into its own. */
+function isSamePolicy(policy: TrafficPolicy, stored: TrafficPolicy | null): boolean {
+  if (stored === null) return false;
+  const { data } = TrafficPolicy.safeParse(stored);
+  return data !== undefined && JSON.stringify(policy) === JSON.stringify(data);
 }
 
 /**

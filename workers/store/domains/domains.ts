@@ -132,7 +132,7 @@ export function bindDomain(
   DomainRow | "not_found" | "tunnel_not_found" | "not_http" | "not_verified" | "duplicate_name"
 > {
   return db.changeAs(actor, async (change) => {
-    const { tx, audit, enqueue } = change;
+    const { tx } = change;
     const { orgId } = actor;
     // The end of a tunnel locks the tunnel before its domains too; another order could cause a deadlock.
     const [tunnel] = await tx
@@ -152,19 +152,28 @@ export function bindDomain(
     if (!tunnel) return "tunnel_not_found";
     if (tunnel.protocol === "tcp") return "not_http";
     if (row.boundTunnelId === tunnelId) return row;
-
-    const { domain, boundTunnelId: from } = row;
-    const isClaimed = await claimHostname(change, { host: domain, tunnelId, orgId, from });
-    if (!isClaimed) return "duplicate_name";
-    const [bound] = await tx
-      .update(domains)
-      .set({ boundTunnelId: tunnelId })
-      .where(eq(domains.id, id))
-      .returning();
-    audit(actor, "domain_bound", id, { domain, tunnelId });
-    enqueue({ kind: "custom_hostname", payload: { domain } });
-    return bound!;
+    return bindLockedDomain(change, actor, row, tunnelId);
   });
+}
+
+/** The caller has locked the tunnel and then the domain, which is verified. */
+export async function bindLockedDomain(
+  change: UnitOfWork,
+  actor: OrganizationActor,
+  { id, domain, boundTunnelId: from }: DomainRow,
+  tunnelId: string,
+): Promise<DomainRow | "duplicate_name"> {
+  const { orgId } = actor;
+  const isClaimed = await claimHostname(change, { host: domain, tunnelId, orgId, from });
+  if (!isClaimed) return "duplicate_name";
+  const [bound] = await change.tx
+    .update(domains)
+    .set({ boundTunnelId: tunnelId })
+    .where(eq(domains.id, id))
+    .returning();
+  change.audit(actor, "domain_bound", id, { domain, tunnelId });
+  change.enqueue({ kind: "custom_hostname", payload: { domain } });
+  return bound!;
 }
 
 /** An unbound domain is not changed. */

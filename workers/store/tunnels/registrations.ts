@@ -2,10 +2,16 @@
 import { and, eq, lt, ne, sql } from "drizzle-orm";
 import { TUNNEL_STATUS_FRESH_MS } from "../../limits.ts";
 import type { Plan } from "../../../protocol/plans.ts";
-import { getRequestedExpiry, getTunnelExpiry } from "../billing/plans.ts";
+import { getRequestedExpiry, getTunnelExpiry, mayUse } from "../billing/plans.ts";
 import type { OrganizationActor } from "../audit.ts";
 import type { UnitOfWork, Database } from "../database.ts";
-import { enqueueSettings } from "../access/gates.ts";
+import { enqueueSettings, setAgentGates, type AgentGateValues } from "../access/gates.ts";
+import {
+  bindDomainOfAgent,
+  type DomainRefusal,
+  type DomainRequest,
+} from "../domains/agent-domains.ts";
+import { lockPlan } from "../locks.ts";
 import type { PortRefusal } from "../networks/relay-ports.ts";
 import { findOverBudget } from "../tokens/spending.ts";
 import { organizations } from "../tables/organizations.ts";
@@ -34,6 +40,10 @@ export interface RegistrationRequest {
   remotePort: number | undefined;
   /** CIDR blocks that visitors may come from, for protocol `tcp`. undefined: unchanged. */
   allowedCidrs: string[] | undefined;
+  /** Ignored from an agent that reconnects: they may have been changed since it first connected. */
+  gates: AgentGateValues;
+  /** A custom domain that must lead to the tunnel. Ignored from an agent that reconnects. */
+  domain: DomainRequest | null;
 }
 
 export type RegistrationRefusal =
@@ -49,6 +59,8 @@ export type RegistrationRefusal =
   /** The tunnel with this name carries HTTP and the agent wants TCP, or the reverse. */
   | "other_protocol"
   | PortRefusal
+  | DomainRefusal
+  | "plan_lacks_password"
   | "served_by_another"
   | "quota_exceeded";
 
@@ -71,86 +83,119 @@ export type Registration =
 /**
  * Finds or creates the tunnel, and marks it as connected in the same transaction: of two agents that ask for the last
  * tunnel of a token's quota, one is refused. If the agent does not connect after all, the tunnel's object corrects the row.
+ *
+ * @throws UndeliveredError when the tunnel's object has not received the gates that the agent sets: it must not serve yet.
  */
 export function registerTunnel(db: Database, request: RegistrationRequest): Promise<Registration> {
-  return db.transaction(async (change) => {
-    const { tx } = change;
-    // The deletion of a project locks the project before its tokens too.
-    const projectId = await findProjectId(tx, request.orgId, request.projectSlug);
-    const token = await lockToken(change, request);
-    if (typeof token === "string") return refuse(token);
-    if (projectId === null) return refuse("project_not_found");
-    if ((await findOverBudget(tx, eq(tokens.id, token.id))).length > 0) {
-      return refuse("over_budget");
-    }
+  const requireDelivery = hasGates(request) || request.domain !== null;
+  return db.transaction((change) => register(change, request), { requireDelivery });
+}
 
-    const existing = await lockLiveTunnel(change, request);
-    if (existing?.stoppedAt) return refuse("tunnel_stopped");
-    const isOther = existing?.id !== request.resumeTunnelId;
-    const resumeError = isOther ? await findResumeError(change, request) : null;
-    if (resumeError !== null) return refuse(resumeError);
+async function register(change: UnitOfWork, request: RegistrationRequest): Promise<Registration> {
+  const { tx } = change;
+  // A change of the plan locks the organization before its tunnels too.
+  const plan = hasGates(request) ? await lockPlan(tx, request.orgId) : null;
+  const needsPassword = request.gates.basicAuth !== undefined;
+  if (needsPassword && !(plan && mayUse("tunnelPassword", plan, new Date())))
+    return refuse("plan_lacks_password");
+  // The deletion of a project locks the project before its tokens too.
+  const projectId = await findProjectId(tx, request.orgId, request.projectSlug);
+  const token = await lockToken(change, request);
+  if (typeof token === "string") return refuse(token);
+  if (projectId === null) return refuse("project_not_found");
+  if ((await findOverBudget(tx, eq(tokens.id, token.id))).length > 0) {
+    return refuse("over_budget");
+  }
 
-    const isOtherServed = and(
-      eq(tunnels.connectedTokenId, token.id),
-      eq(tunnels.agentConnected, true),
-      ne(tunnels.subdomain, request.label),
-    );
-    if ((await tx.$count(tunnels, isOtherServed)) >= token.tunnelQuota) {
-      const stale = await tx
-        .select({ id: tunnels.id })
-        .from(tunnels)
-        .where(and(isOtherServed, isStatusStale()));
-      return refuse("quota_exceeded", stale);
-    }
+  const existing = await lockLiveTunnel(change, request);
+  if (existing?.stoppedAt) return refuse("tunnel_stopped");
+  const isOther = existing?.id !== request.resumeTunnelId;
+  const resumeError = isOther ? await findResumeError(change, request) : null;
+  if (resumeError !== null) return refuse(resumeError);
 
-    if (existing && existing.projectId !== projectId) return refuse("duplicate_name");
-    const isTcp = request.protocol === "tcp";
-    if (existing && (existing.protocol === "tcp") !== isTcp) return refuse("other_protocol");
-    if (existing?.agentConnected && existing.connectedTokenId !== token.id) {
-      return refuse("served_by_another", [existing]);
-    }
-    const now = new Date();
-    const expiry = {
-      expiresAt: getTunnelExpiry(token.plan, request.ttlSeconds, now),
-      requestedExpiresAt: getRequestedExpiry(request.ttlSeconds, now),
-    };
-    const actor = { orgId: request.orgId, userId: token.createdBy, ip: request.ip };
-    const { name, label, protocol, localPort } = request;
-    const tunnel =
-      existing ??
-      (await insertTunnel(change, actor, {
-        name,
-        label,
-        protocol,
-        localPort,
-        ...expiry,
-        projectId,
-      }));
-    if ("freeAt" in tunnel) return change.rollback({ ...refuse("duplicate_name"), ...tunnel });
+  const isOtherServed = and(
+    eq(tunnels.connectedTokenId, token.id),
+    eq(tunnels.agentConnected, true),
+    ne(tunnels.subdomain, request.label),
+  );
+  if ((await tx.$count(tunnels, isOtherServed)) >= token.tunnelQuota) {
+    const stale = await tx
+      .select({ id: tunnels.id })
+      .from(tunnels)
+      .where(and(isOtherServed, isStatusStale()));
+    return refuse("quota_exceeded", stale);
+  }
 
-    const [row] = await tx
-      .update(tunnels)
-      .set({
-        protocol: request.protocol,
-        localPort: request.localPort,
-        connectedTokenId: token.id,
-        agentConnected: true,
-        lastSeenAt: sql`now()`,
-        status: "active",
-        // A reconnecting agent can bring the expiry forward, but not postpone it.
-        ...(request.ttlSeconds !== undefined && {
-          expiresAt: getEarlier(tunnel.expiresAt, expiry.expiresAt),
-          requestedExpiresAt: getEarlier(tunnel.requestedExpiresAt, expiry.requestedExpiresAt),
-        }),
-      })
-      .where(eq(tunnels.id, tunnel.id))
-      .returning();
-    if (!isTcp) return { ok: { ...row!, relayHost: null }, plan: token.plan };
-    await updateAllowedCidrs(change, actor, row!, request);
-    const withPort = await reserveTunnelPort(change, tunnel, { port: request.remotePort });
-    if (typeof withPort === "string") return change.rollback(refuse(withPort));
-    return { ok: withPort, plan: token.plan };
-  });
+  if (existing && existing.projectId !== projectId) return refuse("duplicate_name");
+  const isTcp = request.protocol === "tcp";
+  if (existing && (existing.protocol === "tcp") !== isTcp) return refuse("other_protocol");
+  if (existing?.agentConnected && existing.connectedTokenId !== token.id) {
+    return refuse("served_by_another", [existing]);
+  }
+  const now = new Date();
+  const expiry = {
+    expiresAt: getTunnelExpiry(token.plan, request.ttlSeconds, now),
+    requestedExpiresAt: getRequestedExpiry(request.ttlSeconds, now),
+  };
+  const actor = { orgId: request.orgId, userId: token.createdBy, ip: request.ip };
+  const { name, label, protocol, localPort } = request;
+  const tunnel =
+    existing ??
+    (await insertTunnel(change, actor, {
+      name,
+      label,
+      protocol,
+      localPort,
+      ...expiry,
+      projectId,
+    }));
+  if ("freeAt" in tunnel) return change.rollback({ ...refuse("duplicate_name"), ...tunnel });
+
+  const [row] = await tx
+    .update(tunnels)
+    .set({
+      protocol: request.protocol,
+      localPort: request.localPort,
+      connectedTokenId: token.id,
+      agentConnected: true,
+      lastSeenAt: sql`now()`,
+      status: "active",
+      // A reconnecting agent can bring the expiry forward, but not postpone it.
+      ...(request.ttlSeconds !== undefined && {
+        expiresAt: getEarlier(tunnel.expiresAt, expiry.expiresAt),
+        requestedExpiresAt: getEarlier(tunnel.requestedExpiresAt, expiry.requestedExpiresAt),
+      }),
+    })
+    .where(eq(tunnels.id, tunnel.id))
+    .returning();
+  if (!isTcp) {
+    const settled = await settleHttpTunnel(change, actor, row!, request);
+    if (typeof settled === "string") return change.rollback(refuse(settled));
+    return { ok: { ...settled, relayHost: null }, plan: token.plan };
+  }
+  await updateAllowedCidrs(change, actor, row!, request);
+  const withPort = await reserveTunnelPort(change, tunnel, { port: request.remotePort });
+  if (typeof withPort === "string") return change.rollback(refuse(withPort));
+  return { ok: withPort, plan: token.plan };
+}
+
+function hasGates({ gates: { basicAuth, policy } }: RegistrationRequest): boolean {
+  return basicAuth !== undefined || policy !== undefined;
+}
+
+/** Sets the gates and the domain that the agent asks for. */
+async function settleHttpTunnel(
+  change: UnitOfWork,
+  actor: OrganizationActor,
+  tunnel: TunnelRow,
+  request: RegistrationRequest,
+): Promise<TunnelRow | DomainRefusal> {
+  if (request.resumeTunnelId === tunnel.id) return tunnel;
+  if (request.domain !== null) {
+    const bound = await bindDomainOfAgent(change, actor, request.domain, tunnel.id);
+    if (bound !== "bound") return bound;
+  }
+  return hasGates(request) ? setAgentGates(change, actor, tunnel, request.gates) : tunnel;
 }
 
 /** A reconnecting agent does not overwrite the allowlist, which may have been changed since it first connected. */

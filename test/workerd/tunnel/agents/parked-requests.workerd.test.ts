@@ -1,11 +1,13 @@
 import { runInDurableObject } from "cloudflare:test";
 import { afterEach, describe, expect, test, vi } from "vitest";
+import { ERROR_HEADER } from "../../../../protocol/errors.ts";
 import { FRAME } from "../../../../protocol/wire/frames.ts";
 import {
   GRACE_PERIOD_MS,
   PARKED_REQUESTS_MAX,
 } from "../../../../durable-objects/tunnel/agents/parked-requests.ts";
 import { listCaptures, lastCapture } from "../../../harness/workerd/live-captures.ts";
+import { publish } from "../../../harness/workerd/gated-tunnel.ts";
 import { LiveTunnel, type TestAgent } from "../../../harness/workerd/live-tunnel.ts";
 import { WAIT_OPTIONS } from "../../../harness/timeouts.ts";
 
@@ -29,6 +31,17 @@ describe("a visitor's request that arrives after the agent has disconnected", ()
     if (body) expect((await agent.nextData()).text).toBe(body);
     agent.respond(stream, 204);
     expect((await response).status).toBe(204);
+  });
+
+  test("is refused when an agent brings a gate, which the request was not checked against", async () => {
+    const tunnel = new LiveTunnel();
+    await lose(tunnel, await tunnel.agent());
+    const response = tunnel.visit("/admin");
+    await publish(tunnel, [{ kind: "deny", path_prefix: "/admin" }]);
+    await tunnel.agent();
+    const { status, headers } = await response;
+    expect([status, headers.get(ERROR_HEADER)]).toEqual([503, "unavailable"]);
+    expect(headers.get("retry-after")).toBe("1");
   });
 
   test("waits also if the object was restarted", async () => {

@@ -1,0 +1,44 @@
+/** Options of HTTP tunnels that the service or the requests to the local server depend on. */
+import { parseAddedHeader } from "../origin/added-headers.ts";
+import { UsageError, type OptionSpec } from "../options.ts";
+import { parseBasicAuth } from "./basic-auth.ts";
+import { readPolicyFile } from "./policy-file.ts";
+
+export const PUBLIC_TUNNEL_OPTIONS = {
+  url: {
+    kind: "text",
+    value: "URL",
+    help: "the public URL: a name of the service, or your own verified domain",
+    parse: parsePublicUrl,
+  },
+  "basic-auth": {
+    kind: "text",
+    value: "USER:PASSWORD",
+    help: "visitors need this password; safer in UNDERPASS_BASIC_AUTH",
+    parse: parseBasicAuth,
+  },
+  "policy-file": {
+    kind: "text",
+    value: "FILE",
+    help: "the tunnel's traffic policy, in YAML or JSON",
+    complete: "file",
+    parse: readPolicyFile,
+  },
+  header: {
+    kind: "list",
+    value: "'NAME: VALUE'",
+    help: "add a header to each request to the local server; may be repeated",
+    parse: parseAddedHeader,
+  },
+} as const satisfies Record<string, OptionSpec>;
+
+/** @returns the host name. @throws UsageError */
+export function parsePublicUrl(text: string, source: string): string {
+  const absolute = text.includes("://") ? text : `https://${text}`;
+  const url = URL.canParse(absolute) ? new URL(absolute) : null;
+  if (!url || !["http:", "https:"].includes(url.protocol) || url.hostname === "")
+    throw new UsageError(`${source} must be a URL such as https://app.example.com, not ${text}`);
+  if (url.pathname !== "/" || url.search !== "" || url.hash !== "" || url.username !== "")
+    throw new UsageError(`${source} must be a host without a path, such as https://${url.host}`);
+  return url.hostname.replace(/\.$/, "");
+}

@@ -1,0 +1,79 @@
+/** Reads a traffic policy from a file, in YAML or JSON. Every problem is a sentence with the file, line and column. */
+import { readFileSync, statSync } from "node:fs";
+import type { z } from "zod";
+import { describeReadError } from "../config/config-file.ts";
+import { YamlSource, type Path, type Problem } from "../config/yaml-source.ts";
+import { describeIssue } from "../../protocol/schemas/issue-messages.ts";
+import { TrafficPolicy } from "../../protocol/schemas/access/policies.ts";
+import { UsageError } from "../options.ts";
+
+const FILE_MAX_BYTES = 256 * 1024;
+const PROBLEMS_SHOWN = 10;
+
+/** @param source for messages: `--policy-file`. @throws UsageError with all problems, each on a line of its own. */
+export function readPolicyFile(path: string, source: string): TrafficPolicy {
+  return parsePolicy(readText(path, source), path);
+}
+
+/** @param path for messages. `${NAME}` in a value is replaced from the environment. @throws UsageError */
+export function parsePolicy(
+  text: string,
+  path: string,
+  environment: Readonly<Record<string, string | undefined>> = process.env,
+): TrafficPolicy {
+  const yaml = new YamlSource(text, environment);
+  rejectProblems(path, yaml.problems);
+  const parsed = TrafficPolicy.safeParse(yaml.data, { error: describeIssue });
+  if (parsed.error) {
+    rejectProblems(
+      path,
+      parsed.error.issues.map((issue) => toProblem(yaml, issue)),
+    );
+  }
+  const policy = parsed.data!;
+  rejectProblems(
+    path,
+    findUnknownKeys(yaml.data, policy, []).map((key) => ({
+      ...yaml.locateKey(key),
+      message: `unknown key ${String(key.at(-1))}`,
+    })),
+  );
+  return policy;
+}
+
+function readText(path: string, source: string): string {
+  try {
+    if (statSync(path).size > FILE_MAX_BYTES)
+      throw new UsageError(`${source} ${path} is larger than ${FILE_MAX_BYTES / 1024} KiB`);
+    return readFileSync(path, "utf8");
+  } catch (error) {
+    if (error instanceof UsageError) throw error;
+    throw new UsageError(`can't read ${source} ${path}: ${describeReadError(error)}`);
+  }
+}
+
+function toProblem(yaml: YamlSource, { path, message }: z.core.$ZodIssue): Problem {
+  const name = path.findLast((part) => typeof part === "string") ?? "the policy";
+  const entry = typeof path.at(-1) === "number" ? `an entry of ${String(name)}` : String(name);
+  return { ...yaml.locateValue(path), message: `${entry} ${message}` };
+}
+
+/** The schema drops keys that it does not know. In a file they are mistakes. */
+function findUnknownKeys(given: unknown, known: unknown, path: Path): Path[] {
+  if (typeof given !== "object" || given === null) return [];
+  return Object.entries(given).flatMap(([name, value]): Path[] => {
+    const at = [...path, Array.isArray(given) ? Number(name) : name];
+    if (!Object.hasOwn(known as object, name)) return [at];
+    return findUnknownKeys(value, (known as Record<string, unknown>)[name], at);
+  });
+}
+
+/** @throws UsageError when there is a problem. */
+function rejectProblems(path: string, problems: Problem[]): void {
+  if (problems.length === 0) return;
+  const lines = problems
+    .toSorted((a, b) => a.line - b.line || a.column - b.column)
+    .slice(0, PROBLEMS_SHOWN)
+    .map(({ line, column, message }) => `${path}:${line}:${column}: ${message}`);
+  throw new UsageError(lines.join("\n"));
+}
