@@ -14,7 +14,6 @@ import { toRefusalResponse, withRetryAfter } from "../access/refusal.ts";
 import { WATCH_HEADER, WatcherAdmission } from "./organization/admission.ts";
 import { inParallel } from "../shared/in-parallel.ts";
 import { ConnectedAgents, type ConnectedAgent } from "./organization/connected-agents.ts";
-import { locallyWatchedOrganizations } from "./organization/locally-watched.ts";
 import { Watchers } from "./organization/watchers.ts";
 import { MINUTE_MS } from "../shared/time.ts";
 
@@ -78,7 +77,6 @@ export class Organization extends DurableObject<ObjectBindings> implements Organ
     const { 0: client, 1: server } = new WebSocketPair();
     const tunnelIds = this.#findTunnelsToNotify(admission);
     this.#watchers.accept(server, admission);
-    locallyWatchedOrganizations.add(this.ctx.id.name ?? "");
     this.#onWatchersChanged();
     // Tunnels that are being notified for an earlier watcher are waited for too.
     this.#notifying = Promise.all([this.#notifying, this.#notifyTunnels(tunnelIds)]);

@@ -8,7 +8,7 @@
  * method, the path, the visitor's address and the error.
  */
 import type { CaptureSummary } from "./schemas/inspector/captures.ts";
-import { INSPECTOR_PATH_MAX_CHARS } from "./schemas/inspector/inspector.ts";
+import { INSPECTOR_PATH_MAX_CHARS } from "./limits.ts";
 
 const FILTER_MAX_CHARS = 2_000;
 

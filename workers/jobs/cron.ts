@@ -1,5 +1,5 @@
 /** The scheduled job, which runs once a minute: by a cron trigger when hosted, by a timer on a self-hosted server. */
-import { locallyWatchedOrganizations } from "../../durable-objects/organization/locally-watched.ts";
+import { watchedOrganizations } from "../draining.ts";
 import {
   EXPIRY_BATCH_ROWS,
   LAPSED_BATCH_ROWS,
@@ -96,7 +96,7 @@ async function drainRelays(env: Env): Promise<void> {
 }
 
 async function drainWatchers(env: Env): Promise<void> {
-  const ids = [...locallyWatchedOrganizations];
+  const ids = [...watchedOrganizations];
   await Promise.allSettled(ids.map(async (id) => organizationObject(env, id).drain()));
 }
 

@@ -1,12 +1,10 @@
 /** Queries of captured requests. */
 import { z } from "zod";
-import { METHOD_MAX_CHARS } from "../../limits.ts";
+import { INSPECTOR_PATH_MAX_CHARS, METHOD_MAX_CHARS } from "../../limits.ts";
 import { FIELD_NAME_RULE, STORABLE_RULE } from "../scalars.ts";
 
 export const INSPECTOR_LIST_MAX_ROWS = 500;
 const INSPECTOR_LIST_DEFAULT_ROWS = 100;
-/** The text that a filter looks for in a path. */
-export const INSPECTOR_PATH_MAX_CHARS = 1_000;
 
 export const InspectorQuery = z.object({
   tunnel_id: z

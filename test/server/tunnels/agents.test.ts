@@ -147,14 +147,14 @@ describe("an agent is refused with a close code", () => {
       close: ["unsupported_version", /requires underpass\.v1; upgrade the agent$/],
     },
     "without a token": { bearer: () => undefined, close: ["unauthorized", /required/] },
-    "with an invalid token": { bearer: () => "%%%", close: ["unauthorized", /malformed/] },
+    "with an invalid token": { bearer: () => "%%%", close: ["unauthorized", /unreadable/] },
     "with a truncated token": {
       bearer: (token) => token.slice(0, 80),
-      close: ["unauthorized", /malformed/],
+      close: ["unauthorized", /unreadable/],
     },
     "with a token in a mixed alphabet": {
       bearer: (token) => `${toBase64Url(fromBase64(token)!)}==`,
-      close: ["unauthorized", /malformed/],
+      close: ["unauthorized", /unreadable/],
     },
     "with a modified token": {
       bearer: (token) => {

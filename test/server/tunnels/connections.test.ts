@@ -90,7 +90,7 @@ test("a disconnected agent disappears at once, and reconnects after about five s
     const isRetry = ms >= ENDED_RETRY_MIN_MS && ms <= ENDED_RETRY_MAX_MS;
     if (isRetry) retryDelays.push(ms);
     return setTimeout(run, isRetry ? ms / 20 : ms);
-  }) as typeof setTimeout);
+  }) as never);
   const { status, body } = await admin.delete(`/connections/${connection!.agent_id}`);
   expect([status, body]).toEqual([200, { ok: true }]);
   expect(await listConnections(owner)).toEqual([]);

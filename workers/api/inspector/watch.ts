@@ -14,7 +14,7 @@ import {
   WATCH_PROTOCOL,
   WatchQuery,
 } from "../../../protocol/schemas/inspector/watching.ts";
-import { isDraining } from "../../draining.ts";
+import { isDraining, watchedOrganizations } from "../../draining.ts";
 import { ApiError } from "../../errors.ts";
 import { organizationObject } from "../../objects.ts";
 import { hasTunnel } from "../../store/tunnels/tunnels.ts";
@@ -75,7 +75,10 @@ async function handOver(
       [WATCH_HEADER]: JSON.stringify(admission),
     },
   });
-  if (answer.status === 101) return answer;
+  if (answer.status === 101) {
+    watchedOrganizations.add(orgId);
+    return answer;
+  }
   switch (answer.headers.get(ERROR_HEADER)) {
     case "unauthorized":
       throw new ApiError("unauthorized", "The session or token has ended. Log in again.");

@@ -1,11 +1,11 @@
 /** A function as the local server: `expose({ fetch })`. */
 import { once } from "node:events";
 import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
-import type { ExposedTunnel } from "../../../agent/expose.ts";
-import type { RequestHandler } from "../../../agent/library/types.ts";
-import { startStack, type Stack } from "../../harness/server/stack.ts";
-import { WAIT_OPTIONS } from "../../harness/timeouts.ts";
-import { dial, findHeader, getFraming, MessageReader } from "../../harness/tunnel/raw-http.ts";
+import type { ExposedTunnel } from "../../../../agent/expose.ts";
+import type { RequestHandler } from "../../../../agent/library/types.ts";
+import { startStack, type Stack } from "../../../harness/server/stack.ts";
+import { WAIT_OPTIONS } from "../../../harness/timeouts.ts";
+import { dial, findHeader, getFraming, MessageReader } from "../../../harness/tunnel/raw-http.ts";
 
 const NAME = "handler";
 let stack: Stack;

@@ -7,13 +7,13 @@ import { join } from "node:path";
 import { brotliDecompressSync } from "node:zlib";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { WebSocket, WebSocketServer } from "ws";
-import { CLOSE } from "../../../protocol/wire/close-codes.ts";
-import { FLAG, FRAME, FrameWriter, SUBPROTOCOL } from "../../../protocol/wire/frames.ts";
-import { createTemporaryDir } from "../../harness/directories.ts";
-import { mintToken, startApi, type TestApi } from "../../harness/server/api.ts";
-import { runAgent } from "../../harness/tunnel/agent.ts";
-import { exchange } from "../../harness/tunnel/raw-http.ts";
-import { startScriptedTunnel } from "../../harness/tunnel/scripted-tunnel.ts";
+import { CLOSE } from "../../../../protocol/wire/close-codes.ts";
+import { FLAG, FRAME, FrameWriter, SUBPROTOCOL } from "../../../../protocol/wire/frames.ts";
+import { createTemporaryDir } from "../../../harness/directories.ts";
+import { mintToken, startApi, type TestApi } from "../../../harness/server/api.ts";
+import { runAgent } from "../../../harness/tunnel/agent.ts";
+import { exchange } from "../../../harness/tunnel/raw-http.ts";
+import { startScriptedTunnel } from "../../../harness/tunnel/scripted-tunnel.ts";
 
 /** Written by releases/record.ts. */
 const RECORDED_AGENT = join(import.meta.dirname, "releases/underpass.mjs.br");

@@ -2,7 +2,7 @@
  * Records the agent of a release, so that tests can run it with the server of this checkout. Run it after each release with
  * the release's commit:
  *
- *     node test/e2e/agent/releases/record.ts <commit>
+ *     node test/e2e/agent/package/releases/record.ts <commit>
  */
 import { execFileSync } from "node:child_process";
 import { symlinkSync, writeFileSync } from "node:fs";
@@ -11,11 +11,11 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { brotliCompressSync, constants } from "node:zlib";
 import * as esbuild from "esbuild";
-import { AGENT_BUNDLE, AGENT_BUNDLE_ESM, ROOT } from "../../../../self-host/build/build.ts";
+import { AGENT_BUNDLE, AGENT_BUNDLE_ESM, ROOT } from "../../../../../self-host/build/build.ts";
 
 const [, , commit] = process.argv;
 if (!commit)
-  throw new Error("the commit is missing: node test/e2e/agent/releases/record.ts v1.0.0");
+  throw new Error("the commit is missing: node test/e2e/agent/package/releases/record.ts v1.0.0");
 
 await using checkout = await mkdtempDisposable(join(tmpdir(), "underpass-release-"));
 const archive = execFileSync("git", ["archive", commit], { cwd: ROOT, maxBuffer: 2 ** 28 });

@@ -10,8 +10,8 @@ import {
 import type { AddressInfo } from "node:net";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import WebSocket, { WebSocketServer } from "ws";
-import { expose, type ExposedTunnel } from "../../../agent/expose.ts";
-import { mintToken, startApi, type TestApi } from "../../harness/server/api.ts";
+import { expose, type ExposedTunnel } from "../../../../agent/expose.ts";
+import { mintToken, startApi, type TestApi } from "../../../harness/server/api.ts";
 
 let api: TestApi;
 let local: Server;
@@ -28,7 +28,7 @@ beforeAll(async () => {
     request.resume().on("end", () => response.end("answer"));
   });
   new WebSocketServer({ server: local }).on("connection", (socket) =>
-    socket.on("message", (message) => socket.send(`echo ${message as Buffer}`)),
+    socket.on("message", (message: Buffer) => socket.send(`echo ${message.toString()}`)),
   );
   local.listen(0, "127.0.0.1");
   await once(local, "listening");

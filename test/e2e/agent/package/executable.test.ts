@@ -2,13 +2,13 @@
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { SERVICE_VERSION } from "../../../protocol/version.ts";
-import { buildExecutable, getPlatform } from "../../../self-host/build/agent-executable.ts";
-import { createTemporaryDir } from "../../harness/directories.ts";
-import { mintToken, startApi, type TestApi } from "../../harness/server/api.ts";
-import { runAgent } from "../../harness/tunnel/agent.ts";
-import { OK, startRawOrigin, type RawOrigin } from "../../harness/tunnel/origin.ts";
-import { exchange } from "../../harness/tunnel/raw-http.ts";
+import { SERVICE_VERSION } from "../../../../protocol/version.ts";
+import { buildExecutable, getPlatform } from "../../../../self-host/build/agent-executable.ts";
+import { createTemporaryDir } from "../../../harness/directories.ts";
+import { mintToken, startApi, type TestApi } from "../../../harness/server/api.ts";
+import { runAgent } from "../../../harness/tunnel/agent.ts";
+import { OK, startRawOrigin, type RawOrigin } from "../../../harness/tunnel/origin.ts";
+import { exchange } from "../../../harness/tunnel/raw-http.ts";
 
 let dir: string;
 let api: TestApi;

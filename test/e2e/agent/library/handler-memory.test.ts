@@ -3,8 +3,8 @@ import { Agent, get } from "node:http";
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
-import { startStack, type Stack } from "../../harness/server/stack.ts";
-import { WAIT_OPTIONS } from "../../harness/timeouts.ts";
+import { startStack, type Stack } from "../../../harness/server/stack.ts";
+import { WAIT_OPTIONS } from "../../../harness/timeouts.ts";
 
 const MIB = 1024 * 1024;
 const WARM_UP_REQUESTS = 1_000;
