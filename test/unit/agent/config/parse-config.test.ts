@@ -52,7 +52,7 @@ describe("a mistake is reported with its line and column:", () => {
     [
       "a value that the command line refuses too",
       web("ttl: soon"),
-      ["5:10: ttl must be a whole number of seconds, not soon"],
+      ["5:10: ttl must be a time such as 90s, 15m, 2h or 1d, not soon"],
     ],
     [
       "an entry of a list",
