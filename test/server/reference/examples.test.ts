@@ -1,6 +1,13 @@
 /** Every operation of the document is sent as its example, and answered as the document says. */
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { startApi, type Caller, type Person, type TestApi } from "../../harness/server/api.ts";
+import {
+  createCaller,
+  mintToken,
+  startApi,
+  type Caller,
+  type Person,
+  type TestApi,
+} from "../../harness/server/api.ts";
 import { createResources, type ResourceFinder } from "../../harness/server/resources.ts";
 import { readRoutes, type Route } from "../../harness/server/routes.ts";
 
@@ -92,6 +99,11 @@ function sortRoutes(): Route[] {
 
 async function findCaller({ operationId, security }: Route): Promise<Caller> {
   if (security.length === 0) return api.anonymous;
+  if (operationId === "getPresentedToken") {
+    return createCaller(api.server, {
+      authorization: `Bearer ${(await mintToken(owner)).wireBytes}`,
+    });
+  }
   return LAST.includes(operationId) ? api.logIn(owner.email, owner.password) : owner;
 }
 

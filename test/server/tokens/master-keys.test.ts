@@ -89,7 +89,12 @@ test("a master key opens no tunnels", async () => {
 });
 
 /** The one route for master keys, and the two WebSockets, which refuse with close codes. */
-const EXCEPTIONS = ["POST /projects/{slug}/tokens", "GET /agent/connect", "GET /agent/streams"];
+const EXCEPTIONS = [
+  "POST /projects/{slug}/tokens",
+  "GET /agent/connect",
+  "GET /agent/streams",
+  "GET /agent/diagnostics",
+];
 
 test("a master key is accepted by no other route", async () => {
   const { bearer } = await mintMaster(owner);
