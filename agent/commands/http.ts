@@ -1,5 +1,9 @@
 /** `underpass http <port|host:port|URL|path>`: a public URL for a local web server or files, until it is stopped. */
-import { httpJson, httpLines, httpScreen } from "../output/http.ts";
+import { httpJson, httpLines } from "../output/http.ts";
+import { HttpScreen } from "../output/http-screen.ts";
+import type { Output } from "../output/output.ts";
+import { canShowScreen } from "../screen/terminal.ts";
+import { ServiceApi } from "../service-api.ts";
 import { getOnlyArgument, UsageError, type OptionValues } from "../options.ts";
 import { findServer, findToken } from "../settings.ts";
 import { findTarget } from "../files/files-target.ts";
@@ -18,11 +22,15 @@ export async function run({ values, positionals }: Input<typeof HTTP.options>): 
   const server = await findServer(values.server);
   const token = await findToken(server, values["token-file"]);
   const tunnel = new HttpTunnel({ ...definition, server, token });
-  const output = values.json
-    ? httpJson(tunnel, target)
-    : process.stdout.isTTY
-      ? httpScreen(tunnel, target)
-      : httpLines(tunnel, target, values["log-level"] ?? "info");
+  const createOutput = (): Output => {
+    if (values.json) return httpJson(tunnel, target);
+    if (values["log-level"] !== undefined || !canShowScreen())
+      return httpLines(tunnel, target, values["log-level"] ?? "info");
+    const screen = new HttpScreen(server, new ServiceApi(server, token));
+    screen.add(tunnel, target);
+    return screen;
+  };
+  const output = createOutput();
   if (values.inspect !== "off") await startInspectServer(tunnel, values.inspect);
   return runUntilStopped(tunnel, output);
 }

@@ -1,4 +1,5 @@
 /** `underpass start [--all|NAME...]`: the tunnels of underpass.yml in one process, which follows changes of the file. */
+import { canShowScreen } from "../screen/terminal.ts";
 import { closeSync, openSync } from "node:fs";
 import { findConfigFile, readConfigFile } from "../config/config-file.ts";
 import { parseConfig, type TunnelEntry } from "../config/parse-config.ts";
@@ -62,9 +63,7 @@ export async function run({ values, positionals }: Input<typeof START.options>):
 
 function createOutput(group: TunnelGroup, values: Values): StartOutput {
   if (values.json) return startJson(group);
-  return process.stdout.isTTY
-    ? startScreen(group)
-    : startLines(group, values["log-level"] ?? "info");
+  return canShowScreen() ? startScreen(group) : startLines(group, values["log-level"] ?? "info");
 }
 
 /** An option of the command line takes precedence over the file's. */

@@ -1,4 +1,5 @@
 /** `underpass tcp <port|host:port>`: a public TCP port for a local server, until it is stopped. */
+import { canShowScreen } from "../screen/terminal.ts";
 import { tcpJson, tcpLines, tcpScreen } from "../output/tcp.ts";
 import { getOnlyArgument, UsageError, type OptionValues } from "../options.ts";
 import { findServer, findToken } from "../settings.ts";
@@ -19,7 +20,7 @@ export async function run({ values, positionals }: Input<typeof TCP.options>): P
   const tunnel = new TcpTunnel({ ...definition, server, token });
   const output = values.json
     ? tcpJson(tunnel, target.text)
-    : process.stdout.isTTY
+    : canShowScreen() && values["log-level"] === undefined
       ? tcpScreen(tunnel, target.text)
       : tcpLines(tunnel, target.text, values["log-level"] ?? "info");
   return runUntilStopped(tunnel, output);

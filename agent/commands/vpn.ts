@@ -1,4 +1,5 @@
 /** `underpass vpn <network>`: carries a private network's datagrams to the local WireGuard server. */
+import { canShowScreen } from "../screen/terminal.ts";
 import { setTimeout as delay } from "node:timers/promises";
 import { VpnJson, VpnLines, VpnScreen, type VpnOutput } from "../output/vpn.ts";
 import { getOnlyArgument } from "../options.ts";
@@ -163,5 +164,5 @@ async function findPrivateKey(
 
 function createOutput(isJson: boolean): VpnOutput {
   if (isJson) return new VpnJson();
-  return process.stdout.isTTY ? new VpnScreen() : new VpnLines();
+  return canShowScreen() ? new VpnScreen() : new VpnLines();
 }

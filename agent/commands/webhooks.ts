@@ -1,4 +1,5 @@
 /** `underpass webhooks <receiver> --forward URL`: forwards a receiver's deliveries to a local server. */
+import { canShowScreen } from "../screen/terminal.ts";
 import { webhooksJson, webhooksLines, webhooksScreen } from "../output/webhooks.ts";
 import { getOnlyArgument, UsageError } from "../options.ts";
 import { findServer, findToken } from "../settings.ts";
@@ -21,11 +22,7 @@ export async function run({
   const token = await findToken(server, values["token-file"]);
   const local = new DeliveryClient(target, { insecureUpstream: values["insecure-upstream"] });
   const forwarder = new Forwarder(new ReceiverApi(server, token), local, { receiver, since });
-  const newOutput = values.json
-    ? webhooksJson
-    : process.stdout.isTTY
-      ? webhooksScreen
-      : webhooksLines;
+  const newOutput = values.json ? webhooksJson : canShowScreen() ? webhooksScreen : webhooksLines;
   const output = newOutput(forwarder, target.url);
 
   const stop = (): void => forwarder.stop();

@@ -68,7 +68,7 @@ export function startScreen(group: TunnelGroup): StartOutput {
   const view = new TerminalView(() => {
     const width = Math.max(...[...rows.keys()].map((name) => name.length), 0);
     return [
-      bold("underpass start") + dim("   press Ctrl+C to stop"),
+      bold("underpass start") + dim("   q quits"),
       "",
       ...[...rows].map(([name, { named, state, url }]) => {
         const local = named.protocol === "http" ? named.target.origin : named.target.text;

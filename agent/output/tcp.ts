@@ -49,7 +49,7 @@ export function tcpScreen(tunnel: TcpTunnel, local: string): Output {
   let count = 0;
   let recent: ConnectionReport[] = [];
   const view = new TerminalView(() => [
-    bold("underpass tcp") + dim("   press Ctrl+C to stop"),
+    bold("underpass tcp") + dim("   q quits"),
     "",
     `State        ${state}`,
     `Forwarding   ${bold(url)} -> ${local}`,

@@ -1,9 +1,8 @@
 /** A live view at a terminal, redrawn in place; and text that is safe to print on a terminal. */
 import { stripVTControlCharacters } from "node:util";
+import { getTerminalSize, stopProcess, TerminalScreen } from "../screen/terminal.ts";
+import { cutText, getWidth } from "../screen/text.ts";
 import { paint } from "./colors.ts";
-
-const REDRAW_MS = 100;
-const CLEAR_SCREEN = "\u001b[H\u001b[2J";
 
 export const bold = (text: string): string => paint("bold", text);
 export const dim = (text: string): string => paint("dim", text);
@@ -13,43 +12,42 @@ export const yellow = (text: string): string => paint("yellow", text);
 
 export class TerminalView {
   readonly #getLines: () => string[];
-  #redraw: NodeJS.Timeout | undefined;
+  readonly #screen: TerminalScreen;
 
   constructor(getLines: () => string[]) {
     this.#getLines = getLines;
-    process.stdout.on("resize", () => this.draw());
+    this.#screen = new TerminalScreen({
+      getRows: (width) => this.#getRows(width),
+      onKey: (key) => {
+        if (key === "q") stopProcess();
+      },
+    });
   }
 
-  /** Redraws at most once per `REDRAW_MS`, however many requests a second there are. */
+  /** Redraws soon, however many changes a second there are. */
   draw(): void {
-    this.#redraw ??= setTimeout(() => {
-      this.#redraw = undefined;
-      this.#paint();
-    }, REDRAW_MS);
+    this.#screen.draw();
   }
 
   /** Draws for the last time, and prints `text` below. */
   end(text: string): void {
-    clearTimeout(this.#redraw);
-    this.#paint();
-    process.stdout.write(`\n${text}\n`);
+    this.#screen.end([...this.#getRows(getTerminalSize().width), ""]);
+    process.stdout.write(`${text}\n`);
   }
 
-  #paint(): void {
-    const width = process.stdout.columns || 80;
-    const lines = this.#getLines().map((line) =>
-      stripVTControlCharacters(line).length > width ? cut(line, width) : line,
-    );
-    process.stdout.write(`${CLEAR_SCREEN}${lines.join("\n")}\n`);
+  #getRows(width: number): string[] {
+    return this.#getLines()
+      .flatMap((lines) => lines.split("\n"))
+      .map((line) =>
+        getWidth(stripVTControlCharacters(line)) > width
+          ? // Without its colours: a cut could leave one switched on.
+            cutText(stripVTControlCharacters(line), width)
+          : line,
+      );
   }
 }
 
 /** Removes control characters: text from elsewhere must not move the cursor. */
 export function stripControl(text: string): string {
   return stripVTControlCharacters(text).replace(/[\u0000-\u001f\u007f-\u009f]/g, "");
-}
-
-/** Removes the colours too: a cut could leave one switched on. */
-function cut(line: string, width: number): string {
-  return `${stripVTControlCharacters(line).slice(0, width - 1)}…`;
 }

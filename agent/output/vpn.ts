@@ -158,7 +158,7 @@ export class VpnScreen implements VpnOutput {
     const { status } = agent;
     const port = agent.network?.server_listen_port;
     return [
-      bold("underpass vpn") + dim("   press Ctrl+C to stop"),
+      bold("underpass vpn") + dim("   q quits"),
       "",
       `State    ${this.#state}`,
       `Network  ${this.#serving}`,

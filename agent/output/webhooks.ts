@@ -32,7 +32,7 @@ export function webhooksScreen(forwarder: Forwarder, local: string): Output {
   let skipped = 0;
   let recent: DeliveryAttempt[] = [];
   const view = new TerminalView(() => [
-    bold("underpass webhooks") + dim("   press Ctrl+C to stop"),
+    bold("underpass webhooks") + dim("   q quits"),
     "",
     `State       ${state}`,
     `Forwarding  ${bold(url)} -> ${local}`,

@@ -63,7 +63,11 @@ export function typeCommand(
     });
   }
   const exit = once(child, "close").then(([code]) => code as number | null);
-  const output = (): string => stripVTControlCharacters(printed).replaceAll("\r", "");
+  const output = (): string => {
+    // A screen moves the cursor to the start of each row that it writes.
+    const rows = printed.replace(/\u001b\[\d+;1H/g, "\n");
+    return stripVTControlCharacters(rows).replaceAll("\r", "");
+  };
 
   async function waitForOutput(pattern: RegExp, maxMs = WAIT_MAX_MS): Promise<RegExpExecArray> {
     const signal = AbortSignal.timeout(maxMs);

@@ -7,6 +7,8 @@ import { ROOT } from "../../../self-host/build/build.ts";
 import { createTemporaryDir } from "../directories.ts";
 import { NODE_ENVIRONMENT } from "../node-environment.ts";
 
+export const AGENT_COMMAND = [process.execPath, join(ROOT, "agent/bin/launch.js")];
+
 export interface AgentOptions {
   /** The bytes of the agent's token, which it reads from a file. */
   token?: Uint8Array;
@@ -57,7 +59,7 @@ export async function runAgent(args: string[], options: AgentOptions = {}): Prom
   const home = await createTemporaryDir();
   const tokenFile = join(home, "token");
   if (options.token) await writeFile(tokenFile, options.token);
-  const command = options.command ?? [process.execPath, join(ROOT, "agent/bin/launch.js")];
+  const command = options.command ?? AGENT_COMMAND;
   const [program = "", ...rest] = [...(options.prefix ?? []), ...command];
   const child = spawn(program, [...rest, ...args.map((arg) => arg.replace("TOKEN", tokenFile))], {
     cwd: home,

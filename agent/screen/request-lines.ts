@@ -1,0 +1,111 @@
+/** The lines of requests on the screen. Columns are left out when the screen is narrow, the path last. */
+import { formatBytes } from "../output/format-bytes.ts";
+import type { Line, Style } from "./line.ts";
+import type { RequestEntry, RequestList } from "./request-list.ts";
+import { cutText, escapeControls, fitRight, fitText, formatPath, getWidth } from "./text.ts";
+
+export interface ListedRequests {
+  requests: RequestList;
+  tunnels: readonly { name: string }[];
+  nowMs: number;
+}
+
+/** From this width on a column is shown. */
+const TIME_MIN_WIDTH = 60;
+const SIZE_MIN_WIDTH = 72;
+const DURATION_MIN_WIDTH = 36;
+const NAME_MAX_WIDTH = 16;
+/** A path that is cut for a note keeps this much. */
+const PATH_MIN_WIDTH = 12;
+const SECOND_MS = 1_000;
+const MINUTE_S = 60;
+
+/** @returns at most `height` lines: the newest requests, or those around the selected one. */
+export function formatRequests(state: ListedRequests, width: number, height: number): Line[] {
+  const listed = state.requests.list();
+  const { selected } = state.requests;
+  const at = selected ? listed.indexOf(selected) : -1;
+  const first = Math.max(0, Math.min(at - Math.floor(height / 2), listed.length - height));
+  return listed
+    .slice(first, first + height)
+    .map((entry) => formatRequest(entry, state, width, entry === selected));
+}
+
+function formatRequest(
+  entry: RequestEntry,
+  { tunnels, nowMs }: ListedRequests,
+  width: number,
+  isSelected: boolean,
+): Line {
+  const { report, atMs, isOpen, tunnel } = entry;
+  const { status, method } = report;
+  const columns = [
+    isSelected ? ">" : " ",
+    ...(width >= TIME_MIN_WIDTH ? [formatTime(atMs)] : []),
+    ...(tunnels.length > 1 ? [fitText(tunnel, getNameWidth(tunnels))] : []),
+  ];
+  const before = `${columns.join(" ")}${columns.length > 1 ? " " : ""}`;
+  const after = [
+    fitText(escapeControls(method), width >= DURATION_MIN_WIDTH ? 7 : 4),
+    ...(width >= DURATION_MIN_WIDTH ? [fitRight(formatDuration(entry, nowMs), 9)] : []),
+    ...(width >= SIZE_MIN_WIDTH
+      ? [fitRight(formatBytes(report.bytesIn + report.bytesOut), 10)]
+      : []),
+  ].join(" ");
+  const room = width - getWidth(before) - 3 - 1 - getWidth(after) - 2;
+  const { path, note } = fitPath(formatPath(report.path), getNotes(entry), room);
+  const style: Style = status >= 500 ? "red" : status >= 400 ? "yellow" : "green";
+  return [
+    { text: before, ...(isSelected ? { style: "inverse" as const } : {}) },
+    { text: fitRight(String(status), 3), style },
+    { text: ` ${after}  ` },
+    { text: path, ...(isOpen ? { style: "bold" as const } : {}) },
+    { text: note, style: "dim" },
+  ];
+}
+
+/** What follows the path, longest first. */
+function getNotes({ report, isOpen, closedAtMs }: RequestEntry): string[] {
+  const { problem, kind, messages } = report;
+  if (problem !== undefined) return [`  ${escapeControls(problem)}`];
+  if (!isOpen && closedAtMs === null) return [];
+  const state = isOpen ? "open" : "closed";
+  if (kind === "events") return [`  event stream ${state}`, `  ${state}`];
+  const count = `${messages} ${messages === 1 ? "message" : "messages"}`;
+  return [`  WebSocket ${state}, ${count}`, `  ${state}, ${count}`, `  ${state}`];
+}
+
+/** The longest note that leaves the path complete or readable; a problem is cut instead. */
+function fitPath(path: string, notes: string[], room: number): { path: string; note: string } {
+  const pathMin = Math.min(getWidth(path), PATH_MIN_WIDTH);
+  const last = notes.at(-1) ?? "";
+  const whole = notes.find((text) => getWidth(path) + getWidth(text) <= room);
+  const note = whole ?? cutText(last, Math.max(0, room - pathMin));
+  return { path: cutText(path, room - getWidth(note)), note };
+}
+
+function formatTime(ms: number): string {
+  const date = new Date(ms);
+  return [date.getHours(), date.getMinutes(), date.getSeconds()]
+    .map((part) => String(part).padStart(2, "0"))
+    .join(":");
+}
+
+/** Of a stream, how long it has been open. */
+function formatDuration({ report, isOpen, atMs, closedAtMs }: RequestEntry, nowMs: number): string {
+  if (!isOpen && closedAtMs === null) return formatMs(report.durationMs);
+  const seconds = Math.floor(Math.max(0, (closedAtMs ?? nowMs) - atMs) / SECOND_MS);
+  if (seconds < MINUTE_S) return `${seconds} s`;
+  const minutes = Math.floor(seconds / MINUTE_S);
+  if (minutes < 60) return `${minutes} min`;
+  return `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
+}
+
+function formatMs(ms: number): string {
+  if (ms < 10) return `${ms} ms`;
+  return ms < 10 * SECOND_MS ? `${Math.round(ms)} ms` : `${(ms / SECOND_MS).toFixed(1)} s`;
+}
+
+function getNameWidth(tunnels: readonly { name: string }[]): number {
+  return Math.min(NAME_MAX_WIDTH, Math.max(...tunnels.map(({ name }) => getWidth(name))));
+}

@@ -1,0 +1,95 @@
+/** The requests that the screen remembers: the newest ones, the filter, and which one is selected. */
+import type { RequestReport } from "../library/types.ts";
+import { formatPath } from "./text.ts";
+
+/** Older requests are forgotten, so that the agent's memory does not grow. */
+export const REQUESTS_MAX = 500;
+
+export interface RequestEntry {
+  report: RequestReport;
+  /** Which tunnel it belongs to; the screen shows it when there are several. */
+  tunnel: string;
+  /** When the request was answered, or its stream opened. */
+  atMs: number;
+  /** When its stream was closed; null while it is open and for other requests. */
+  closedAtMs: number | null;
+  isOpen: boolean;
+}
+
+export class RequestList {
+  /** All requests since the start. */
+  count = 0;
+  filter = "";
+  /** Oldest first. */
+  readonly #entries: RequestEntry[] = [];
+  #selected: RequestEntry | undefined;
+
+  get selected(): RequestEntry | undefined {
+    return this.#selected;
+  }
+
+  get openStreams(): number {
+    return this.#entries.filter(({ isOpen }) => isOpen).length;
+  }
+
+  /** Adds a request; that of a stream which is in the list already changes nothing. */
+  add(tunnel: string, report: RequestReport, nowMs: number): void {
+    if (report.kind !== "request" && this.#find(report)) return;
+    this.#entries.push({ report, tunnel, atMs: nowMs, closedAtMs: null, isOpen: false });
+    this.count += 1;
+    if (this.#entries.length > REQUESTS_MAX) this.#forgetOldest();
+  }
+
+  openStream(tunnel: string, report: RequestReport, nowMs: number): void {
+    this.add(tunnel, report, nowMs);
+    const entry = this.#find(report);
+    if (entry) entry.isOpen = true;
+  }
+
+  closeStream(report: RequestReport, nowMs: number): void {
+    const entry = this.#find(report);
+    if (!entry) return;
+    entry.isOpen = false;
+    entry.closedAtMs = nowMs;
+  }
+
+  /** @returns the requests that match the filter, newest first. */
+  list(): RequestEntry[] {
+    const wanted = this.filter.toLowerCase();
+    const matching =
+      wanted === ""
+        ? [...this.#entries]
+        : this.#entries.filter((entry) => getFilteredText(entry).includes(wanted));
+    return matching.toReversed();
+  }
+
+  /** Selects the next older (1) or newer (-1) request; the newest when none is selected. */
+  moveSelection(by: 1 | -1): void {
+    const listed = this.list();
+    const at = this.#selected ? listed.indexOf(this.#selected) : -1;
+    this.#selected = at < 0 ? listed[0] : (listed[at + by] ?? this.#selected);
+  }
+
+  clearSelection(): void {
+    this.#selected = undefined;
+  }
+
+  #find(report: RequestReport): RequestEntry | undefined {
+    return this.#entries.findLast((entry) => entry.report === report);
+  }
+
+  /** A stream that is open stays in the list as long as there are others to forget. */
+  #forgetOldest(): void {
+    const at = Math.max(
+      0,
+      this.#entries.findIndex(({ isOpen }) => !isOpen),
+    );
+    const [forgotten] = this.#entries.splice(at, 1);
+    if (forgotten === this.#selected) this.#selected = undefined;
+  }
+}
+
+function getFilteredText({ report, tunnel }: RequestEntry): string {
+  const { status, method, path } = report;
+  return `${status} ${method} ${formatPath(path)} ${tunnel}`.toLowerCase();
+}

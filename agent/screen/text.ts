@@ -1,0 +1,127 @@
+/** Text in the cells of a terminal: its width, how it is cut and wrapped, and text of visitors that is safe to print. */
+
+/** Characters that take two cells: East Asian Wide and Fullwidth (Unicode Annex #11). */
+const WIDE =
+  /[\u1100-\u115f\u2e80-\u303e\u3041-\ua4cf\ua960-\ua97f\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff01-\uff60\uffe0-\uffe6\u{16fe0}-\u{18d08}\u{1aff0}-\u{1b2fb}\u{20000}-\u{3fffd}]|\p{Emoji_Presentation}/u;
+/** Characters that are drawn onto the one before. */
+const COMBINING = /\p{Mn}|\p{Me}|\u200d|[\u1160-\u11ff]/u;
+/** Characters that a terminal or a reader could take for something else: controls, direction marks, separators. */
+const UNSAFE = /[\p{Cc}\p{Cf}\p{Cs}\p{Co}\p{Zl}\p{Zp}]/gu;
+/** Joins emoji, and is harmless. */
+const ZERO_WIDTH_JOINER = "\u200d";
+/** One character beyond ASCII in UTF-8. */
+const PERCENT_ENCODED = /%[c-f][0-9a-f](?:%[89ab][0-9a-f]){1,3}/gi;
+
+/**
+ * Counts the cells of a text. A terminal that joins several emoji into one draws fewer cells than this; none draws more.
+ */
+export function getWidth(text: string): number {
+  // Most texts are ASCII, where each character takes one cell.
+  if (/^[\x20-\x7e]*$/.test(text)) return text.length;
+  let width = 0;
+  for (const character of text) width += getCharacterWidth(character);
+  return width;
+}
+
+function getCharacterWidth(character: string): 0 | 1 | 2 {
+  if (COMBINING.test(character)) return 0;
+  return WIDE.test(character) ? 2 : 1;
+}
+
+/** Cuts a text to at most `width` cells; a text that was cut ends with `…`. */
+export function cutText(text: string, width: number): string {
+  if (getWidth(text) <= width) return text;
+  return width < 1 ? "" : `${takeCells(text, width - 1)}…`;
+}
+
+/** @returns the longest beginning of the text that fits, without a part of a character. */
+function takeCells(text: string, width: number): string {
+  let taken = "";
+  let room = width;
+  for (const { segment } of new Intl.Segmenter().segment(text)) {
+    room -= getWidth(segment);
+    if (room < 0) break;
+    taken += segment;
+  }
+  return taken;
+}
+
+/** Cuts or pads a text to exactly `width` cells. */
+export function fitText(text: string, width: number): string {
+  const cut = cutText(text, width);
+  return cut + " ".repeat(width - getWidth(cut));
+}
+
+/** The same with the text on the right. */
+export function fitRight(text: string, width: number): string {
+  const cut = cutText(text, width);
+  return " ".repeat(width - getWidth(cut)) + cut;
+}
+
+/** Breaks a text into lines at spaces, and words that are longer than a line anywhere. */
+export function wrapText(text: string, width: number): string[] {
+  const lines: string[] = [];
+  let line = "";
+  for (const word of text.split(" ")) {
+    const longer = line === "" ? word : `${line} ${word}`;
+    if (getWidth(longer) <= width) {
+      line = longer;
+      continue;
+    }
+    if (line !== "") lines.push(line);
+    const parts = breakText(word, width);
+    line = parts.pop() ?? "";
+    lines.push(...parts);
+  }
+  return [...lines, line];
+}
+
+/** Breaks a text into lines that are full, such as a URL, which has no spaces. */
+export function breakText(text: string, width: number): string[] {
+  const lines: string[] = [];
+  let rest = text;
+  while (getWidth(rest) > width) {
+    // A wide character does not fit into one cell, and is a line of its own that the terminal cuts.
+    const line = takeCells(rest, width) || rest.slice(0, 1);
+    lines.push(line);
+    rest = rest.slice(line.length);
+  }
+  return [...lines, rest];
+}
+
+/** Writes control characters as escapes (`\x1b`), so that a text from elsewhere can't control the terminal. */
+export function escapeControls(text: string): string {
+  return text.replace(UNSAFE, (character) => {
+    if (character === ZERO_WIDTH_JOINER) return character;
+    const code = character.codePointAt(0)!;
+    return code < 0x100 ? `\\x${code.toString(16).padStart(2, "0")}` : `\\u{${code.toString(16)}}`;
+  });
+}
+
+/**
+ * Makes the target of a request readable: percent-encoded letters beyond ASCII are decoded, if they are printable.
+ * @param target the target's bytes, each as one character.
+ */
+export function formatPath(target: string): string {
+  const text = decodeUtf8(target) ?? target;
+  return escapeControls(text.replace(PERCENT_ENCODED, decodePrintable));
+}
+
+function decodePrintable(encoded: string): string {
+  const decoded = decodeUtf8(Buffer.from(encoded.replaceAll("%", ""), "hex").toString("latin1"));
+  // Also excluded: spaces of other scripts, which look like the end of the path.
+  return decoded === null || /[\p{C}\p{Z}]/u.test(decoded.replaceAll("\u200d", ""))
+    ? encoded
+    : decoded;
+}
+
+/** @returns null when the bytes are not UTF-8. */
+function decodeUtf8(bytes: string): string | null {
+  try {
+    return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(
+      Buffer.from(bytes, "latin1"),
+    );
+  } catch {
+    return null;
+  }
+}
