@@ -83,14 +83,13 @@ test("a disconnected agent disappears at once, and reconnects after about five s
   const [connection] = await waitForConnections(owner, 1);
   const retryDelays: number[] = [];
   const { setTimeout } = globalThis;
-  using _timers = vi.spyOn(globalThis, "setTimeout").mockImplementation(((
-    run: () => void,
-    ms = 0,
-  ) => {
-    const isRetry = ms >= ENDED_RETRY_MIN_MS && ms <= ENDED_RETRY_MAX_MS;
-    if (isRetry) retryDelays.push(ms);
-    return setTimeout(run, isRetry ? ms / 20 : ms);
-  }) as never);
+  using _timers = vi
+    .spyOn(globalThis, "setTimeout")
+    .mockImplementation((run: () => void, ms = 0) => {
+      const isRetry = ms >= ENDED_RETRY_MIN_MS && ms <= ENDED_RETRY_MAX_MS;
+      if (isRetry) retryDelays.push(ms);
+      return setTimeout(run, isRetry ? ms / 20 : ms);
+    });
   const { status, body } = await admin.delete(`/connections/${connection!.agent_id}`);
   expect([status, body]).toEqual([200, { ok: true }]);
   expect(await listConnections(owner)).toEqual([]);
