@@ -6,7 +6,7 @@ import { findHelpTopic, runCommandLine } from "../cli/run-command-line.ts";
 import { COMMANDS } from "../commands/table/table.ts";
 import { getErrorMessage } from "../error-message.ts";
 import { UsageError } from "../options.ts";
-import { formatRejection } from "../output/output.ts";
+import { addAdvice } from "../output/output.ts";
 
 async function main(args: string[]): Promise<number> {
   const [name] = args;
@@ -44,12 +44,24 @@ function printHelp(args: string[]): void {
 // connections took 71 MiB with the default and 38 MiB with a small space, at the same speed.
 setFlagsFromString("--semi-space-growth-factor=1");
 
+// The reader of a pipe, such as `head`, may end first. Nothing is left to do then.
+process.stdout.on("error", ({ code }: NodeJS.ErrnoException) => {
+  process.exit(code === "EPIPE" ? (process.exitCode ?? 0) : 1);
+});
+
 const args = process.argv.slice(2);
 // The one-file executable is CommonJS, which has no `await` outside of functions.
 void main(args)
   .then((exitCode) => (process.exitCode = exitCode), reportError)
+  .then(flushOutput)
   // Kept-alive connections must not delay the end of the process.
   .then(() => process.exit());
+
+/** A pipe may take output later, and `process.exit` would drop it. */
+async function flushOutput(): Promise<void> {
+  const streams = [process.stdout, process.stderr];
+  await Promise.all(streams.map((stream) => new Promise((resolve) => stream.write("", resolve))));
+}
 
 function reportError(error: unknown): void {
   if (error instanceof UsageError) {
@@ -72,6 +84,6 @@ function formatFailure(error: unknown): string {
   // Not `instanceof RejectionError`: that class is loaded with the commands that connect.
   const isRejection = error instanceof Error && error.name === "Rejected" && "reason" in error;
   return isRejection
-    ? formatRejection({ reason: String(error.reason), message: error.message })
+    ? addAdvice({ reason: String(error.reason), message: error.message })
     : getErrorMessage(error);
 }

@@ -72,10 +72,14 @@ const TUNNEL_ADVICE: Advice = {
   unsupported_version: "The agent is upgraded with: npm install -g underpass",
 };
 
-export function formatRejection(
-  { reason, message }: Pick<RejectionError, "reason" | "message">,
-  adviceByReason = TUNNEL_ADVICE,
-): string {
+type Rejection = Pick<RejectionError, "reason" | "message">;
+
+/** With the reason's code, which the documentation and `--json` name. */
+export function formatRejection(rejection: Rejection, adviceByReason = TUNNEL_ADVICE): string {
+  return `${rejection.reason}: ${addAdvice(rejection, adviceByReason)}`;
+}
+
+export function addAdvice({ reason, message }: Rejection, adviceByReason = TUNNEL_ADVICE): string {
   const advice = adviceByReason[reason];
-  return `${reason}: ${message}${advice === undefined ? "" : `\n${advice}`}`;
+  return advice === undefined ? message : `${message}\n${advice}`;
 }

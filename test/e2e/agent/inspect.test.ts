@@ -40,19 +40,19 @@ test("tells the tunnel and its latest requests, to programs of this machine only
   const taken = createServer().listen(0, "127.0.0.1");
   await once(taken, "listening");
   const { port } = taken.address() as AddressInfo;
-  await using agent = await share("inspected", "--inspect", `127.0.0.1:${port}`);
+  await using agent = await share("inspect-locally", "--inspect", `127.0.0.1:${port}`);
   const { tunnelId, url: publicUrl } = await agent.event("ready");
   const { url } = (await agent.event("inspect")) as { url: string };
   expect(Number(new URL(url).port)).toBeGreaterThan(port);
   taken.close();
-  await stack.visit("inspected", "/none?a=1");
+  await stack.visit("inspect-locally", "/none?a=1");
   await agent.event("request");
   const tunnels = await fetch(`${url}/api/tunnels`);
   expect(await tunnels.json()).toEqual({
     tunnels: [
       {
         id: tunnelId,
-        name: "inspected",
+        name: "inspect-locally",
         publicUrl,
         local: import.meta.dirname,
         protocol: "http",

@@ -6,8 +6,8 @@ import { WAIT_OPTIONS } from "../../harness/timeouts.ts";
 import { startLocalServer, startTcpStack } from "../../harness/relay/tcp/stack.ts";
 
 const MiB = 1024 * 1024;
-const VISITORS = 1_000;
-const GROWTH_MAX_MIB = 64;
+const VISITORS = 400;
+const GROWTH_MAX_MIB = 32;
 
 async function readResidentMiB(pid: number): Promise<number> {
   const status = await readFile(`/proc/${pid}/status`, "latin1");

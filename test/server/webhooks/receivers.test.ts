@@ -187,7 +187,7 @@ describe("reading", () => {
         .status,
       (await agent.delete(`/webhook-receivers/${receiver.id}`)).status,
       (await agent.post(`/webhook-receivers/${receiver.id}/rotate`, { secret: "s" })).status,
-      (await agent.get("/tunnels")).status,
+      (await agent.get("/events")).status,
     ]) {
       expect(status).toBe(401);
     }

@@ -1,11 +1,14 @@
 /** `underpass open`, `version` and `help`, as processes. */
+import { spawn } from "node:child_process";
+import { once } from "node:events";
 import { chmod, readFile, writeFile } from "node:fs/promises";
 import { delimiter, join } from "node:path";
+import { text } from "node:stream/consumers";
 import { describe, expect, test, vi } from "vitest";
 import { SERVICE_VERSION } from "../../../../protocol/version.ts";
 import { createTemporaryDir } from "../../../harness/directories.ts";
 import { WAIT_OPTIONS } from "../../../harness/timeouts.ts";
-import { runAgent } from "../../../harness/tunnel/agent.ts";
+import { AGENT_COMMAND, runAgent } from "../../../harness/tunnel/agent.ts";
 
 const ESCAPE = "\u001b[";
 
@@ -79,4 +82,12 @@ describe("help", () => {
       "underpass: unknown command: htpt; did you mean http?\nRun `underpass help` for all commands.\n",
     );
   });
+});
+
+test("a reader that ends first, such as head, causes no error", async () => {
+  const [node, ...command] = AGENT_COMMAND;
+  const child = spawn(node!, [...command, "help"], { stdio: ["ignore", "pipe", "pipe"] });
+  child.stdout.destroy();
+  const [errors, [code]] = await Promise.all([text(child.stderr), once(child, "exit")]);
+  expect([code, errors]).toEqual([0, ""]);
 });
