@@ -37,6 +37,7 @@ describe("a visitor's request that arrives after the agent has disconnected", ()
     const tunnel = new LiveTunnel();
     await lose(tunnel, await tunnel.agent());
     const response = tunnel.visit("/admin");
+    await vi.waitUntil(async () => (await listCaptures(tunnel)).length === 1, WAIT_OPTIONS);
     await publish(tunnel, [{ kind: "deny", path_prefix: "/admin" }]);
     await tunnel.agent();
     const { status, headers } = await response;
