@@ -10,7 +10,7 @@ import {
   type Level,
   type Output,
 } from "./output.ts";
-import { formatBytes } from "./tcp.ts";
+import { formatBytes } from "./format-bytes.ts";
 
 const ADVICE: Advice = {
   unauthorized: "Get a new token with `underpass login`.",

@@ -2,6 +2,7 @@
 import type { ConnectionReport } from "../tcp/connect-stream.ts";
 import type { TcpTunnel } from "../tcp/tcp-tunnel.ts";
 import { printTunnelJson, printTunnelLines, showTunnelState } from "./connection-events.ts";
+import { formatBytes } from "./format-bytes.ts";
 import {
   createEventPrinter,
   createLinePrinter,
@@ -14,7 +15,6 @@ import {
 import { bold, dim, stripControl, TerminalView, red, yellow } from "./terminal-view.ts";
 
 const CONNECTIONS_SHOWN = 12;
-const UNITS = ["B", "KiB", "MiB", "GiB", "TiB"] as const;
 
 /** @param local the local server, as it is printed. */
 export function tcpJson(tunnel: TcpTunnel, local: string, name?: string): Output {
@@ -78,18 +78,11 @@ export function tcpScreen(tunnel: TcpTunnel, local: string): Output {
   };
 }
 
-/** `203.0.113.7 12.3 s, 1.2 KiB in, 3.4 MiB out` */
+/** `203.0.113.7 12.3 s, 1.2 kB in, 3.4 MB out` */
 export function formatConnection(connection: ConnectionReport): string {
   const { address, via, durationMs, bytesIn, bytesOut, problem } = connection;
   const from = `${stripControl(address)}${via === "connect" ? " (connect)" : ""}`;
   if (problem !== undefined) return `${from} not served: ${stripControl(problem)}`;
   const seconds = (durationMs / 1000).toFixed(durationMs < 10_000 ? 2 : 0);
   return `${from} ${seconds} s, ${formatBytes(bytesIn)} in, ${formatBytes(bytesOut)} out`;
-}
-
-/** In units of 1,024. */
-export function formatBytes(bytes: number): string {
-  const exponent = bytes < 1 ? 0 : Math.min(Math.floor(Math.log2(bytes) / 10), UNITS.length - 1);
-  const value = bytes / 1024 ** exponent;
-  return `${exponent === 0 ? value : value.toFixed(1)} ${UNITS[exponent]}`;
 }
