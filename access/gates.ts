@@ -3,6 +3,7 @@
  * the tunnel's object can both authorize by it. The object sends the gates to the edge in a response header.
  */
 import type { JwtValidation } from "../protocol/schemas/access/policies.ts";
+import type { GateName } from "../protocol/wire/frames.ts";
 import type { IdentityGate } from "./identity.ts";
 import { compilePolicy, type PolicyEffects } from "./policy-actions.ts";
 import type { BasicAuth, AccessSettings } from "./settings.ts";
@@ -46,6 +47,16 @@ export function buildGates(
 /** Without a slow gate, the object authorizes faster than it would verify the edge's verdict. */
 export function hasSlowGate({ basicAuth, identity, jwt }: Gates): boolean {
   return basicAuth !== null || identity !== null || jwt !== null;
+}
+
+/** What the gates ask visitors for. Denied paths ask for nothing. */
+export function getGateNames({ allowedCidrs, basicAuth, identity, jwt }: Gates): GateName[] {
+  return [
+    ...(basicAuth === null ? [] : ["password" as const]),
+    ...(identity === null ? [] : ["sign_in" as const]),
+    ...(jwt === null ? [] : ["token" as const]),
+    ...((allowedCidrs ?? null) === null ? [] : ["addresses" as const]),
+  ];
 }
 
 /** In responses of the object to the edge, which caches the gates. Visitors and agents never see or set it. */

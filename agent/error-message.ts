@@ -15,9 +15,24 @@ interface SystemError extends Error {
 export function getErrorMessage(error: unknown): string {
   const cause = findInnermostCause(error);
   if (!(cause instanceof Error)) return String(cause);
-  return (
-    describeSystemError(cause) ?? describeHandshake(cause.message) ?? (cause.message || cause.name)
-  );
+  return describeSystemError(cause) ?? describeHandshake(cause.message) ?? describeOther(cause);
+}
+
+/** Errors of JavaScript and of zod: this program, or an answer that it did not expect, causes them. */
+const UNEXPECTED = new Set([
+  "RangeError",
+  "ReferenceError",
+  "SyntaxError",
+  "TypeError",
+  "ZodError",
+  "$ZodError",
+]);
+
+/** The agent's own errors are sentences for the user. Those of Node.js and of libraries have a code. */
+function describeOther({ name, message, code }: SystemError): string {
+  const text = message || name;
+  if (typeof code === "string") return `an unexpected error occurred: ${text} (${code})`;
+  return UNEXPECTED.has(name) ? `an unexpected error occurred: ${text}` : text;
 }
 
 /** A host with several addresses fails with one error for each of them; the first one stands for all. */
@@ -25,6 +40,13 @@ function findInnermostCause(error: unknown): unknown {
   if (!(error instanceof Error)) return error;
   const inner: unknown = error instanceof AggregateError ? error.errors[0] : error.cause;
   return inner instanceof Error ? findInnermostCause(inner) : error;
+}
+
+/** @param code the close code of a WebSocket that was closed without a reason. */
+export function describeClose(code: number): string {
+  // 1006: without a close frame (RFC 6455 §7.1.5).
+  if (code === 1006) return "the connection was lost";
+  return `the connection was closed by the server or a proxy on the way (close code ${code})`;
 }
 
 function describeSystemError(error: SystemError): string | undefined {
@@ -58,6 +80,13 @@ function describeNetworkError({
     case "UND_ERR_HEADERS_TIMEOUT":
     case "UND_ERR_BODY_TIMEOUT":
       return `${peer} does not answer; check the address, the network and its firewall`;
+    case "EADDRINUSE":
+      return `${peer} is in use by another program; choose another port`;
+    case "EADDRNOTAVAIL":
+      return `this machine does not have the address ${peer}; choose another one`;
+    case "EACCES":
+    case "EPERM":
+      return `this user may not use ${peer}; choose a port above 1023, or check the firewall`;
     case "ECONNRESET":
     case "EPIPE":
     case "UND_ERR_SOCKET":
@@ -72,7 +101,7 @@ function describeNetworkError({
     case "UNABLE_TO_GET_ISSUER_CERT":
     case "UNABLE_TO_GET_ISSUER_CERT_LOCALLY":
     case "UNABLE_TO_VERIFY_LEAF_SIGNATURE":
-      return "the server's certificate is not trusted; name the file of its CA in NODE_EXTRA_CA_CERTS";
+      return "the server's certificate is not trusted; pass its CA's certificate with --ca-file FILE";
     case "EPROTO":
     case "ERR_SSL_WRONG_VERSION_NUMBER":
     case "ERR_SSL_PACKET_LENGTH_TOO_LONG":
@@ -106,14 +135,14 @@ function describeFileError(path: string, { code }: SystemError): string | undefi
 /** The library for WebSockets has no codes for these. */
 function describeHandshake(message: string): string | undefined {
   const [, status] = /^Unexpected server response: (\d+)$/.exec(message) ?? [];
-  if (status === "407")
-    return "the proxy requires a password; add it to HTTPS_PROXY: http://user:password@proxy";
   if (status !== undefined) {
     return `the server answered ${status} instead of opening a WebSocket; check the address, and proxies on the way`;
   }
   if (message === "Opening handshake has timed out") {
     return "the server does not answer in time; check the address and the network";
   }
+  if (/^Server sent (?:no|an invalid) subprotocol$/.test(message))
+    return "the server is not an Underpass server; check the address, and proxies on the way";
   if (message === "bad port")
     return "this port is reserved for another protocol; check the address";
   return undefined;

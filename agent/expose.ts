@@ -5,16 +5,13 @@
  *     await using tunnel = await expose({ port: 3000 });
  *     console.log(tunnel.url);
  */
-import { parsePublicOptions } from "./gates/expose-options.ts";
-import { parseHostMode } from "./host-header.ts";
-import { findServer, findToken } from "./settings.ts";
+import type { EventEmitter } from "node:events";
+import { findServerRoute, type ServerRoute } from "./server-access.ts";
+import { findToken } from "./settings.ts";
 import type { ExposedTunnel, ExposeOptions, Rejection } from "./library/types.ts";
-import { HandlerDispatcher } from "./origin/handler.ts";
-import { createLocalTarget, type Target } from "./target.ts";
-import { findTarget } from "./files/files-target.ts";
-import { UsageError } from "./options.ts";
-import { HttpTunnel } from "./http-tunnel.ts";
-import { RejectionError } from "./tunnel-connection.ts";
+import { asTypeError, parseExposeOptions } from "./library/parse-options.ts";
+import { HttpTunnel } from "./tunnel/http-tunnel.ts";
+import { RejectionError } from "./tunnel/tunnel-connection.ts";
 
 export type * from "./library/types.ts";
 
@@ -24,7 +21,7 @@ export type Rejected = Rejection;
 
 /**
  * Gives a local server, or a function, a public URL. Resolves when visitors can use the URL; for a stopped tunnel, not before
- * it is started.
+ * it is started. While the server can't be reached it tries again, without an end and with one process warning.
  *
  *     const tunnel = await expose({ port: 3000, subdomain: "shop" });
  *     tunnel.events.on("request", ({ method, path, status }) => console.log(method, path, status));
@@ -36,22 +33,13 @@ export type Rejected = Rejection;
  * @throws Rejected when the server rejects the tunnel permanently; TypeError when an option is wrong; the signal's reason.
  */
 export async function expose(options: ExposeOptions): Promise<ExposedTunnel> {
+  const tunnelOptions = parseExposeOptions(options);
   const { signal } = options;
-  const target = getTarget(options);
-  const publicOptions = parsePublicOptions(options);
   signal?.throwIfAborted();
-  const server = await findServer(options.server);
-  const token = await getToken(options, server);
+  const route = await getServerRoute(options);
+  const token = await getToken(options, route.server);
   signal?.throwIfAborted();
-  const tunnel = new HttpTunnel({
-    target,
-    server,
-    token,
-    hostMode: parseHostMode(options.hostHeader ?? "auto"),
-    insecureUpstream: options.insecureUpstream ?? false,
-    settings: { ...options, ttl: options.ttlSeconds },
-    ...publicOptions,
-  });
+  const tunnel = asTypeError(() => new HttpTunnel({ ...tunnelOptions, ...route, token }));
   return new Promise((resolve, reject) => {
     const close = (): Promise<void> => tunnel.close();
     const abort = (): void => {
@@ -61,30 +49,35 @@ export async function expose(options: ExposeOptions): Promise<ExposedTunnel> {
     signal?.addEventListener("abort", abort, { once: true });
     tunnel.once("closed", () => signal?.removeEventListener("abort", abort));
     tunnel.once("rejected", (rejection: RejectionError) => reject(rejection));
-    tunnel.once("ready", ({ url, tunnelId }) =>
-      resolve({ url, tunnelId, events: tunnel, close, [Symbol.asyncDispose]: close }),
-    );
+    // Until the caller has the tunnel's events, nothing else says why the call takes long.
+    const warn = (reason: string): void =>
+      process.emitWarning(`expose() is still connecting to ${route.server.origin}: ${reason}`, {
+        type: "UnderpassWarning",
+      });
+    tunnel.once("retrying", warn);
+    tunnel.once("ready", ({ url, tunnelId }) => {
+      tunnel.off("retrying", warn);
+      // Programs see fewer events than the commands.
+      const events = tunnel as EventEmitter as ExposedTunnel["events"];
+      resolve({ url, tunnelId, events, close, [Symbol.asyncDispose]: close });
+    });
     tunnel.start();
   });
 }
 
-/** @throws TypeError unless the options name exactly one target. */
-function getTarget(options: ExposeOptions): Target {
-  const { port, origin, fetch: handler, directoryListing } = options;
-  const given = [port, origin, handler].filter((option) => option !== undefined);
-  if (given.length !== 1) throw new TypeError("expose() needs one of port, origin and fetch");
-  if (handler)
-    return createLocalTarget("function", (context) => new HandlerDispatcher(handler, context));
+/** @throws TypeError when the CA file can't be used; otherwise like `findServerRoute`. */
+async function getServerRoute({ server, caFile }: ExposeOptions): Promise<ServerRoute> {
   try {
-    return findTarget(origin ?? String(port), { directoryListing });
+    return await findServerRoute({ server, "ca-file": caFile });
   } catch (error) {
-    throw error instanceof UsageError ? new TypeError(error.message) : error;
+    return asTypeError(() => {
+      throw error;
+    });
   }
 }
 
-/** @throws TypeError when there is a second token; SettingsError when there is none. */
+/** @throws SettingsError when there is none. */
 async function getToken({ token, tokenFile }: ExposeOptions, server: URL): Promise<Buffer> {
   if (token === undefined) return findToken(server, tokenFile);
-  if (tokenFile !== undefined) throw new TypeError("expose() needs token or tokenFile, not both");
   return typeof token === "string" ? Buffer.from(token, "base64") : Buffer.from(token);
 }

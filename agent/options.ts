@@ -69,6 +69,17 @@ export function findPositionals(
   return tokenize(args, specs).filter((token) => token.kind === "positional");
 }
 
+/** Finds the text of an option, which may be set in the environment, in a command line that need not be valid. */
+export function findOptionText(
+  args: string[],
+  specs: OptionSpecs,
+  name: string,
+): string | undefined {
+  const token = tokenize(args, specs).findLast((one) => one.kind === "option" && one.name === name);
+  const given = token?.kind === "option" ? token.value : undefined;
+  return given ?? (process.env[getVariable(name)] || undefined);
+}
+
 /** The argument of a command that takes one. @throws UsageError with `missing` when there is none. */
 export function getOnlyArgument(positionals: string[], missing: string): string {
   const [argument, ...extra] = positionals;
@@ -159,6 +170,8 @@ function readEnvironment(variable: string, spec: OptionSpec): string[] | undefin
     case "list":
       return value.split(",").map((part) => part.trim());
     case "flag":
-      return value === "1" || value === "true" ? [] : undefined;
+      if (value === "1" || value === "true") return [];
+      if (value === "0" || value === "false") return undefined;
+      throw new UsageError(`${variable} must be 1 or 0, not ${value}`);
   }
 }

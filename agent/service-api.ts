@@ -1,10 +1,12 @@
 /** Calls of the service's API, with this agent's capability token or another credential. */
-import { EnvHttpProxyAgent, fetch } from "undici";
+import { fetch, type Dispatcher } from "undici";
 import { z, type ZodType } from "zod";
 import { getErrorMessage } from "./error-message.ts";
-import { RejectionError } from "./tunnel-connection.ts";
+import { createDispatcher } from "./outgoing/dispatcher.ts";
+import type { ServerRoute } from "./server-access.ts";
+import { RejectionError } from "./tunnel/tunnel-connection.ts";
 
-/** The API did not answer, or asked to try again later. */
+/** The API did not answer, which has a `cause`, or asked to try again later. */
 export class RetryableError extends Error {
   override name = "Unreachable";
 }
@@ -18,21 +20,24 @@ export interface CallOptions {
 
 /** How long a response may take beyond `waitMs`. */
 const ANSWER_MAX_MS = 20_000;
-const Failure = z.object({
+/** The body of every error of the API. */
+export const Failure = z.object({
   error: z.string(),
   message: z.string(),
   fields: z.array(z.object({ path: z.string(), message: z.string() })).optional(),
+  retry_after_seconds: z.number().optional(),
 });
 
 export class ServiceApi {
   readonly #server: URL;
   readonly #bearer: string;
-  readonly #dispatcher = new EnvHttpProxyAgent();
+  readonly #dispatcher: Dispatcher;
 
   /** @param credential the bytes of a capability token, or the bearer itself. */
-  constructor(server: URL, credential: Buffer | string) {
+  constructor({ server, authorities }: ServerRoute, credential: Buffer | string) {
     this.#server = server;
     this.#bearer = typeof credential === "string" ? credential : credential.toString("base64");
+    this.#dispatcher = createDispatcher(authorities);
   }
 
   /** @throws RejectionError when a retry can't succeed, RetryableError when it may. */
@@ -45,10 +50,10 @@ export class ServiceApi {
     const timeout = AbortSignal.timeout(waitMs + ANSWER_MAX_MS);
     const response = await this.#fetch(method, path, body, AbortSignal.any([signal, timeout]));
     const { status } = response;
-    if (status === 429 || status >= 500) throw new RetryableError(getFailureMessage(response));
+    if (status === 429 || status >= 500) throw new RetryableError(describeAnswer(response));
     if (status >= 400) {
       const failure = Failure.safeParse(response.body);
-      throw new RejectionError(failure.data?.error ?? String(status), getFailureMessage(response));
+      throw new RejectionError(failure.data?.error ?? String(status), describeAnswer(response));
     }
     const parsed = schema.safeParse(response.body);
     if (!parsed.success)
@@ -75,7 +80,7 @@ export class ServiceApi {
       const responseBody: unknown = await response.json().catch(ignoreSyntaxError);
       return { status: response.status, body: responseBody };
     } catch (error) {
-      throw new RetryableError(getErrorMessage(error));
+      throw new RetryableError(getErrorMessage(error), { cause: error });
     }
   }
 }
@@ -85,10 +90,23 @@ function ignoreSyntaxError(error: unknown): undefined {
   if (!(error instanceof SyntaxError)) throw error;
 }
 
-function getFailureMessage({ status, body }: { status: number; body: unknown }): string {
-  const failure = Failure.safeParse(body).data;
-  // The message only says that the body is not valid; the fields say what is wrong.
-  const [field] = failure?.fields ?? [];
+/** The message of an invalid body says only that; the fields say what is wrong. */
+export function getFailureMessage({
+  message,
+  fields: [field] = [],
+  retry_after_seconds: retryAfterSeconds,
+}: z.infer<typeof Failure>): string {
   if (field && field.path !== "") return `${field.path} ${field.message}`;
-  return failure?.message ?? `the server answered ${status}`;
+  if (retryAfterSeconds === undefined) return message;
+  const reason = message.replace(/ Try again(?: later)?\.$/, "");
+  return `${reason} Try again in ${formatWait(retryAfterSeconds)}.`;
+}
+
+function formatWait(seconds: number): string {
+  return seconds < 120 ? `${Math.ceil(seconds)} s` : `${Math.ceil(seconds / 60)} min`;
+}
+
+function describeAnswer({ status, body }: { status: number; body: unknown }): string {
+  const failure = Failure.safeParse(body).data;
+  return failure ? getFailureMessage(failure) : `the server answered ${status}`;
 }

@@ -1,14 +1,21 @@
 /**
- * The agent's settings on this machine: `~/.config/underpass/credentials.json` has one capability token for each server, and
- * is readable by its owner only.
+ * The agent's settings on this machine: `credentials.json` in its directory has one capability token for each server, and is
+ * readable by its owner only.
  */
+import { existsSync } from "node:fs";
 import { chmod, mkdir, readFile, rename, stat, writeFile } from "node:fs/promises";
 import { homedir } from "node:os";
-import { join } from "node:path";
+import { join, posix, win32 } from "node:path";
 import { z } from "zod";
 import { getErrorMessage } from "./error-message.ts";
 
 const DEFAULT_SERVER = "http://127.0.0.1:8787";
+
+/** A capability token in base64, for machines whose secrets are environment variables. It has no option: arguments are public. */
+export const TOKEN_VARIABLE = "UNDERPASS_TOKEN";
+
+const CREDENTIALS_FILE = "credentials.json";
+const LOOPBACK_HOST = /^(localhost|127\.0\.0\.1|\[::1\])([:/]|$)/i;
 
 const Credentials = z.object({
   servers: z.record(z.string(), z.object({ token: z.base64(), label: z.string() })),
@@ -26,20 +33,41 @@ export class MissingTokenError extends SettingsError {
   readonly command: string;
 
   constructor(server: URL) {
-    const option = server.origin === DEFAULT_SERVER ? "" : ` --server ${server.origin}`;
-    const command = `underpass login${option}`;
-    super(`this machine has no token for ${server.origin}; run: ${command}`);
+    const isDefault = server.origin === DEFAULT_SERVER;
+    const command = `underpass login${isDefault ? "" : ` --server ${server.origin}`}`;
+    const elsewhere = isDefault ? ", or for another server: underpass login --server URL" : "";
+    super(`this machine has no token for ${server.origin}; run: ${command}${elsewhere}`);
     this.command = command;
   }
 }
 
-export function getSettingsDirectory(): string {
-  const base = process.env["XDG_CONFIG_HOME"] || join(homedir(), ".config");
-  return join(base, "underpass");
+/** Where the settings are searched. Default: those of this process's user. */
+export interface SettingsSource {
+  environment: NodeJS.ProcessEnv;
+  /** The directory of `credentials.json`. */
+  directory: string;
+}
+
+/** `~/.config/underpass`, or `%APPDATA%\\underpass` on Windows; with `XDG_CONFIG_HOME`, the directory `underpass` there. */
+export function getSettingsDirectory(
+  environment: NodeJS.ProcessEnv = process.env,
+  home = homedir(),
+  platform = process.platform,
+  exists = existsSync,
+): string {
+  const path = platform === "win32" ? win32 : posix;
+  const directory = path.join(
+    environment["XDG_CONFIG_HOME"] || path.join(home, ".config"),
+    "underpass",
+  );
+  const { XDG_CONFIG_HOME, APPDATA } = environment;
+  if (platform !== "win32" || XDG_CONFIG_HOME || !APPDATA) return directory;
+  // Earlier versions used the directory of other systems on Windows, too. It may have private keys.
+  return exists(directory) ? directory : path.join(APPDATA, "underpass");
 }
 
 export function getCredentialsPath(): string {
-  return join(getSettingsDirectory(), "credentials.json");
+  return join(getSettingsDirectory(), CREDENTIALS_FILE);
 }
 
 /** Whether the server is used without a login and without an option. */
@@ -48,12 +76,15 @@ export async function isDefaultServer(server: URL): Promise<boolean> {
 }
 
 /** @throws SettingsError when the file exists but can't be used. */
-async function readCredentials(): Promise<Credentials> {
-  const path = getCredentialsPath();
+async function readCredentials(directory = getSettingsDirectory()): Promise<Credentials> {
+  const path = join(directory, CREDENTIALS_FILE);
   let text: string;
   try {
-    const { mode } = await stat(path);
-    if (process.platform !== "win32" && (mode & 0o077) !== 0) {
+    const info = await stat(path);
+    if (!info.isFile()) {
+      throw new SettingsError(`${path} is not a file; move it away, and run: underpass login`);
+    }
+    if (process.platform !== "win32" && (info.mode & 0o077) !== 0) {
       throw new SettingsError(`${path} can be read by other users; run: chmod 600 ${path}`);
     }
     text = await readFile(path, "utf8");
@@ -70,11 +101,44 @@ async function readCredentials(): Promise<Credentials> {
 
 /** Stores the token, and makes its server the default. */
 export async function saveCredential(server: URL, token: Buffer, label: string): Promise<string> {
-  const directory = getSettingsDirectory();
-  await mkdir(directory, { recursive: true, mode: 0o700 });
+  await mkdir(getSettingsDirectory(), { recursive: true, mode: 0o700 });
   const credentials = await readCredentials();
   credentials.servers[server.origin] = { token: token.toString("base64"), label };
   credentials.defaultServer = server.origin;
+  return writeCredentials(credentials);
+}
+
+/** A login that was removed from this machine. */
+interface RemovedLogin {
+  path: string;
+  /** The token's name on the server. */
+  label: string;
+  /** The servers whose logins are still saved. */
+  remaining: string[];
+}
+
+/** Removes the saved token of a server, which stays valid. @throws SettingsError when there is none. */
+export async function removeCredential(server: URL): Promise<RemovedLogin> {
+  const { servers, defaultServer } = await readCredentials();
+  const { [server.origin]: removed, ...others } = servers;
+  if (!removed) {
+    const saved = Object.keys(others).join(", ");
+    throw new SettingsError(
+      saved === ""
+        ? "no login is saved on this machine; to log in, run: underpass login"
+        : `no login for ${server.origin} is saved; name another server with --server: ${saved}`,
+    );
+  }
+  const isDefault = defaultServer === undefined || defaultServer === server.origin;
+  const path = await writeCredentials({
+    servers: others,
+    ...(isDefault ? {} : { defaultServer }),
+  });
+  return { path, label: removed.label, remaining: Object.keys(others) };
+}
+
+/** @returns the file's path. */
+async function writeCredentials(credentials: Credentials): Promise<string> {
   const path = getCredentialsPath();
   const temporary = `${path}.${process.pid}`;
   await writeFile(temporary, `${JSON.stringify(credentials, null, 2)}\n`, { mode: 0o600 });
@@ -83,26 +147,53 @@ export async function saveCredential(server: URL, token: Buffer, label: string):
   return path;
 }
 
-/** @throws SettingsError when there is no usable token. */
-export async function findToken(server: URL, tokenFile: string | undefined): Promise<Buffer> {
-  if (tokenFile !== undefined) {
-    try {
-      return await readFile(tokenFile);
-    } catch (error) {
-      throw new SettingsError(`can't read the token file: ${getErrorMessage(error)}`);
-    }
-  }
-  const { servers } = await readCredentials();
+/** The token of the file, or else of `UNDERPASS_TOKEN`, or else of the saved login. @throws SettingsError */
+export async function findToken(
+  server: URL,
+  tokenFile: string | undefined,
+  source?: SettingsSource,
+): Promise<Buffer> {
+  if (tokenFile !== undefined) return readTokenFile(tokenFile);
+  const variable = (source?.environment ?? process.env)[TOKEN_VARIABLE]?.trim();
+  if (variable !== undefined && variable !== "") return decodeTokenVariable(variable);
+  const { servers } = await readCredentials(source?.directory);
   const credential = servers[server.origin];
   if (credential) return Buffer.from(credential.token, "base64");
   throw new MissingTokenError(server);
 }
 
-/** @throws SettingsError when it is not an http(s) address. */
-export async function findServer(given: string | undefined): Promise<URL> {
-  const text = given ?? (await readCredentials()).defaultServer ?? DEFAULT_SERVER;
+async function readTokenFile(path: string): Promise<Buffer> {
+  let content: Buffer;
   try {
-    const url = new URL(/^[a-z]+:\/\//i.test(text) ? text : `https://${text}`);
+    content = await readFile(path);
+  } catch (error) {
+    throw new SettingsError(`can't read the token file: ${getErrorMessage(error)}`);
+  }
+  const text = content.toString("latin1").trim();
+  // The first byte of a token is 1, which base64 never contains.
+  return isBase64(text) ? Buffer.from(text, "base64") : content;
+}
+
+function decodeTokenVariable(text: string): Buffer {
+  if (isBase64(text)) return Buffer.from(text, "base64");
+  throw new SettingsError(
+    `${TOKEN_VARIABLE} is not a token in base64, as \`underpass tokens mint\` prints it; correct or unset it`,
+  );
+}
+
+function isBase64(text: string): boolean {
+  return z.base64().min(1).safeParse(text).success;
+}
+
+/**
+ * Without a scheme, a server of this machine is reached over http, and any other over https.
+ * @param directory that of the saved logins. @throws SettingsError
+ */
+export async function findServer(given: string | undefined, directory?: string): Promise<URL> {
+  const text = given ?? (await readCredentials(directory)).defaultServer ?? DEFAULT_SERVER;
+  try {
+    const scheme = LOOPBACK_HOST.test(text) ? "http" : "https";
+    const url = new URL(/^[a-z]+:\/\//i.test(text) ? text : `${scheme}://${text}`);
     if (url.protocol === "http:" || url.protocol === "https:") return url;
   } catch {
     // Reported below, like a URL of another scheme.

@@ -1,19 +1,26 @@
 /** WebSockets to the API and to relays: with the agent's credentials, and through the proxy of the environment. */
-import type { Agent } from "node:http";
+import type { ClientRequestArgs } from "node:http";
+import type { createConnection } from "node:net";
 import WebSocket, { type ClientOptions } from "ws";
-import { HttpsProxyAgent } from "https-proxy-agent";
-import { getProxyForUrl } from "proxy-from-env";
 import { HELLO_TIMEOUT_MS } from "../protocol/limits.ts";
+import { isProxied } from "./outgoing/proxy.ts";
+import { openProxySocket } from "./outgoing/proxy-socket.ts";
+import type { TrustedAuthorities } from "./outgoing/trusted-authorities.ts";
+
+interface WebSocketOptions extends ClientOptions {
+  authorities: TrustedAuthorities | undefined;
+}
 
 /** @param credentials the bearer token. */
 export function openWebSocket(
   url: URL,
   subprotocol: string,
   credentials: string,
-  options: ClientOptions,
+  { authorities, ...options }: WebSocketOptions,
 ): WebSocket {
   return new WebSocket(url.href, subprotocol, {
-    agent: findProxyAgent(url),
+    ...(isProxied(url) && { createConnection: createProxyConnector(url, authorities) }),
+    ...(authorities && { secureContext: authorities.secureContext }),
     handshakeTimeout: HELLO_TIMEOUT_MS,
     perMessageDeflate: false,
     ...options,
@@ -21,10 +28,19 @@ export function openWebSocket(
   });
 }
 
-/** @param url `ws:` or `wss:`. @returns undefined when the environment names no proxy for it. */
-export function findProxyAgent(url: URL): Agent | undefined {
-  const proxy = getProxyForUrl(url.href.replace(/^ws/, "http"));
-  return proxy === "" ? undefined : new HttpsProxyAgent(proxy);
+/** For the option `createConnection` of Node.js's HTTP client, which ws passes on under another type. */
+function createProxyConnector(
+  url: URL,
+  authorities: TrustedAuthorities | undefined,
+): typeof createConnection {
+  const connect: ClientRequestArgs["createConnection"] = (_, onCreated) => {
+    openProxySocket(url, authorities).then(
+      (socket) => onCreated(null, socket),
+      (error: Error) => onCreated(error, undefined as never),
+    );
+    return undefined;
+  };
+  return connect as unknown as typeof createConnection;
 }
 
 /**

@@ -73,9 +73,7 @@ export class Tunnel extends DurableObject<ObjectBindings> implements TunnelRpc {
     this.#lastAgent = new LastAgent(kv);
     this.#customHosts = new CustomHosts(storage);
     this.#access = new AccessPolicy(storage, buildAuthenticators(env), getTunnelId);
-    this.#agents = new Agents(ctx, {
-      onDisconnected: (willReturn) => this.#onAgentDisconnected(willReturn),
-    });
+    this.#agents = new Agents(ctx, (willReturn) => this.#onAgentDisconnected(willReturn));
     this.#presence = new PresenceReporter(kv, env, this.#agents, getTunnelId);
     this.#feed = new CaptureFeed(kv, this.#presence);
     this.#reports = new MetricsReporter(kv, this.#alarm, env.INTERNAL_API, {
@@ -158,6 +156,7 @@ export class Tunnel extends DurableObject<ObjectBindings> implements TunnelRpc {
   publishAccessSettings(settings: AccessSettingsInput): Promise<void> {
     if (this.#lifetime.isRetired) return Promise.resolve();
     this.#access.publish(settings);
+    this.#agents.sendGates(this.#access.gateNames);
     this.#clients.enforceAllowlist();
     return this.#relay.setAllowedCidrs(() => this.#access.allowedCidrs);
   }
@@ -208,12 +207,10 @@ export class Tunnel extends DurableObject<ObjectBindings> implements TunnelRpc {
     ]);
   }
 
-  /**
-   * Prepares for a restart of the server: agents reconnect later, requests in flight may finish, and when this
-   * returns, captures and counters are on disk.
-   */
+  /** The server restarts. Requests in flight may finish; when this returns, captures and counters are on disk. */
   async drain(): Promise<void> {
     this.#isDraining = true;
+    const startedAtMs = Date.now();
     this.#visitors.releaseParked();
     this.#agents.current(Date.now())?.send((writer) => {
       writer.writeText(FRAME.goingAway, 0, 0, "the server is restarting");
@@ -221,6 +218,7 @@ export class Tunnel extends DurableObject<ObjectBindings> implements TunnelRpc {
     await this.#visitors.waitUntilIdle();
     this.#clients.disconnectAll("going_away", "the server is restarting");
     this.#agents.disconnectAll("going_away", "the server is restarting");
+    this.#lastAgent.recordServerStop(startedAtMs);
     this.#visitors.sockets.closeAll();
     this.#captures.flush();
     await this.#alarm.attempt(() => this.#reports.onAlarm());
@@ -294,7 +292,7 @@ export class Tunnel extends DurableObject<ObjectBindings> implements TunnelRpc {
       return;
     }
     if (!attachment.hello) {
-      const link = this.#agents.welcome(socket, attachment, message);
+      const link = this.#agents.welcome(socket, attachment, message, this.#access.gateNames);
       if (link) this.#onAgentConnected(attachment.tokenNonce);
       return;
     }

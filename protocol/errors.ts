@@ -2,8 +2,6 @@
  * Every error code that a caller or a visitor can get, and its HTTP status. Code elsewhere names an error code, never a
  * status.
  */
-import { z } from "zod";
-
 export const STATUS_BY_CODE = {
   invalid_request: 400,
   invalid_code: 400,
@@ -54,15 +52,6 @@ export type ErrorCode = keyof typeof STATUS_BY_CODE;
 export function isErrorCode(value: string): value is ErrorCode {
   return Object.hasOwn(STATUS_BY_CODE, value);
 }
-
-/** The body of every error response. */
-export const ErrorBody = z.object({
-  error: z.enum(Object.keys(STATUS_BY_CODE) as [ErrorCode, ...ErrorCode[]]),
-  message: z.string(),
-  fields: z.array(z.object({ path: z.string(), message: z.string() })).optional(),
-  retry_after_seconds: z.int().optional(),
-});
-export type ErrorBody = z.infer<typeof ErrorBody>;
 
 /** Holds an `ErrorCode` on every error response that the service itself made, and not the local server. */
 export const ERROR_HEADER = "underpass-error";

@@ -51,6 +51,7 @@ export const ORGANIZATION_NAME_MAX_CHARS = 100;
 export const SESSION_DEVICE_MAX_CHARS = 200;
 export const TOKEN_BANDWIDTH_DEFAULT_MBPS = 100;
 export const TOKEN_TUNNELS_DEFAULT = 5;
+export const TOKEN_TTL_MAX_HOURS = 366 * 24;
 /** The window of a tunnel's rate limit. */
 export const RATE_WINDOW_MS = MINUTE_MS;
 /** When a watcher may try again after it was refused because too many were connected. */

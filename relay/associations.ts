@@ -250,7 +250,7 @@ export class Associations {
       this.#remove(association);
       association.close();
       log.error("could not bind a port", { port: ticket.port, error: getErrorMessage(error) });
-      return { refused: "internal", message: `the relay could not bind port ${ticket.port}` };
+      return { refused: "internal", message: explainBindError(error, ticket.port) };
     }
     if (this.#byPort.get(key) !== entry) {
       // The agent has already got its close code.
@@ -346,4 +346,12 @@ function addTcpTotals(totals: TcpTotals, association: Association): void {
 
 function toPortKey({ kind, port }: RelayTicket): string {
   return `${kind}:${port}`;
+}
+
+/** Agents print it. It must fit into the reason of a close frame: 123 bytes (RFC 6455 §5.5). */
+function explainBindError(error: unknown, port: number): string {
+  const isTaken = (error as NodeJS.ErrnoException).code === "EADDRINUSE";
+  return isTaken
+    ? `another program uses port ${port} of the relay; ask the server's operator to free it`
+    : `the relay can't listen on port ${port}; ask the server's operator for the reason in its log`;
 }

@@ -1,4 +1,4 @@
-/** `npm run relay`: public TCP and UDP ports for agents that have none of their own (docs/relay-protocol.md). */
+/** `npm run relay`: public TCP and UDP ports for agents that have none of their own (docs/protocols/relay-protocol.md). */
 import { randomBytes } from "node:crypto";
 import { lookup } from "node:dns/promises";
 import { RELAY_STATUS_INTERVAL_MS } from "../protocol/relay/limits.ts";

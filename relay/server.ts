@@ -11,6 +11,7 @@ import { getAddressGroup } from "../shared/address-group.ts";
 import { equalInConstantTime } from "../shared/constant-time.ts";
 import { SourceSlots } from "../shared/source-slots.ts";
 import { RELAY_SUBPROTOCOL, DATA_CONNECTION_UPGRADE } from "../protocol/relay/datagrams.ts";
+import { explainSubprotocolMismatch } from "../protocol/wire/version-mismatch.ts";
 import { SPLICED_SOCKET_BUFFER_BYTES } from "../sockets/splice.ts";
 import { ControlConnection, type ControlOptions } from "./control-connection.ts";
 import {
@@ -51,7 +52,6 @@ const DEFAULT_LIMITS: RelayServerLimits = {
   headersCheckMs: 1_000,
   maxPendingUpgrades: PENDING_UPGRADES_MAX,
 };
-const REFUSED_PROTOCOL = `offer the WebSocket protocol ${RELAY_SUBPROTOCOL}`;
 
 export class RelayServer {
   readonly #options: RelayServerOptions;
@@ -61,7 +61,9 @@ export class RelayServer {
     noServer: true,
     maxPayload: AGENT_MESSAGE_MAX_BYTES,
     perMessageDeflate: false,
-    handleProtocols: (offered) => offered.has(RELAY_SUBPROTOCOL) && RELAY_SUBPROTOCOL,
+    // An agent of another version reads the Close only if the response names a protocol that it offered.
+    handleProtocols: (offered) =>
+      offered.has(RELAY_SUBPROTOCOL) ? RELAY_SUBPROTOCOL : ([...offered][0] ?? false),
   });
   readonly #pendingUpgrades: SourceSlots;
 
@@ -170,7 +172,8 @@ export class RelayServer {
       const connection = new ControlConnection(webSocket, this.#options);
       if (webSocket.protocol !== RELAY_SUBPROTOCOL) {
         free();
-        return connection.close("unsupported_version", REFUSED_PROTOCOL);
+        const explanation = explainSubprotocolMismatch([webSocket.protocol], RELAY_SUBPROTOCOL);
+        return connection.close("unsupported_version", explanation);
       }
       void connection.start(parseBearerToken(request.headers.authorization)).finally(free);
     });

@@ -3,11 +3,14 @@
  * `:file` or `:directory`, so that a script stays correct when the agent is updated.
  */
 
-/** Words are split at spaces here, because bash also splits them at `=` and `:`, and replaces only the last part. */
+/**
+ * Words are split at spaces here, except those after a backslash, because bash also splits them at `=` and `:`, and replaces
+ * only the last part.
+ */
 const BASH = `# underpass completion for bash
 _underpass() {
   local IFS=$' \\t\\n' words current prefix word path
-  read -ra words <<< "\${COMP_LINE:0:COMP_POINT}"
+  read -a words <<< "\${COMP_LINE:0:COMP_POINT}"
   [[ \${COMP_LINE:0:COMP_POINT} == *" " ]] && words+=("")
   current=\${words[\${#words[@]}-1]}
   prefix=\${current%"\${current##*[=:]}"}
@@ -34,10 +37,10 @@ const ZSH = `#compdef underpass
 _underpass() {
   local line
   local -a candidates
-  for line in "\${(@f)$(underpass __complete "\${(@)words[2,CURRENT]}" 2> /dev/null)}"; do
+  for line in "\${(@f)$(underpass __complete "\${(@Q)words[2,CURRENT]}" 2> /dev/null)}"; do
     case $line in
-      :file*) compset -P '*='; _files; return ;;
-      :directory*) compset -P '*='; _files -/; return ;;
+      :file*) compset -P '--[^=]##='; _files; return ;;
+      :directory*) compset -P '--[^=]##='; _files -/; return ;;
       ?*) candidates+=("\${\${line%%$'\\t'*}//:/\\\\:}:\${line#*$'\\t'}") ;;
     esac
   done
@@ -50,15 +53,22 @@ else
 fi
 `;
 
+/** fish replaces the whole word, so a path after `--config=` is offered together with that. */
 const FISH = `# underpass completion for fish
+function __underpass_paths
+    set -l option (string match -r '^--[^=]*=' -- (commandline -ct))
+    for path in ($argv (string replace -r '^--[^=]*=' '' -- (commandline -ct)))
+        echo "$option$path"
+    end
+end
 function __underpass_candidates
     set -l words (commandline -opc) (commandline -ct)
     for line in (underpass __complete $words[2..-1] 2> /dev/null)
         switch $line
             case ':file*'
-                __fish_complete_path (string replace -r '^--[^=]*=' '' -- (commandline -ct))
+                __underpass_paths __fish_complete_path
             case ':directory*'
-                __fish_complete_directories (string replace -r '^--[^=]*=' '' -- (commandline -ct))
+                __underpass_paths __fish_complete_directories
             case '*'
                 echo $line
         end
@@ -71,15 +81,17 @@ complete -c underpass -f -a '(__underpass_candidates)'
 export const SHELLS = {
   bash: {
     script: BASH,
-    install: "echo 'source <(underpass completion bash)' >> ~/.bashrc",
+    // The bash of macOS, 3.2, can't read from a process with `source`.
+    install: `echo 'eval "$(underpass completion bash)"' >> ~/.bashrc`,
   },
   zsh: {
     script: ZSH,
     install:
-      "echo 'autoload -Uz compinit; compinit; source <(underpass completion zsh)' >> ~/.zshrc",
+      "echo '(( $+functions[compdef] )) || { autoload -Uz compinit; compinit }; source <(underpass completion zsh)' >> ~/.zshrc",
   },
   fish: {
     script: FISH,
-    install: "underpass completion fish > ~/.config/fish/completions/underpass.fish",
+    install:
+      "mkdir -p ~/.config/fish/completions; underpass completion fish > ~/.config/fish/completions/underpass.fish",
   },
 } as const;

@@ -77,10 +77,11 @@ function listOptions({ options }: Command, before: string[]): Candidate[] {
 
 async function listArguments(command: Command, args: string[]): Promise<Candidate[]> {
   const { subcommands = [], subcommandIndex = 0, options } = command;
-  const given = findPositionals(args, options).length;
-  const names = given === subcommandIndex ? listCommands(subcommands) : [];
-  const found = (await command.listArguments?.()) ?? [];
-  return [...names, ...toCandidates(command.arguments), ...toCandidates(found)];
+  const given = findPositionals(args, options).map(({ value }) => value);
+  const names = given.length === subcommandIndex ? listCommands(subcommands) : [];
+  const first = given.length === 0 ? toCandidates(command.arguments) : [];
+  const found = (await command.listArguments?.(args, options)) ?? [];
+  return [...names, ...first, ...toCandidates(found.filter((word) => !given.includes(word)))];
 }
 
 function listValues(option: OptionSpec | undefined): Candidate[] {

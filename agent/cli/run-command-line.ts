@@ -10,6 +10,16 @@ import {
 } from "../options.ts";
 import { formatSuggestion } from "./suggestion.ts";
 
+/** The names that ngrok, cloudflared and other tools have for commands. */
+const SYNONYMS = [
+  { command: "login", names: ["auth", "authtoken", "config", "enable", "signin"] },
+  { command: "logout", names: ["deauth", "signout"] },
+  { command: "tunnels", names: ["list", "ls", "ps", "status"] },
+  { command: "http", names: ["expose", "share", "tunnel"] },
+  { command: "doctor", names: ["diag", "diagnose"] },
+  { command: "start", names: ["run", "up"] },
+];
+
 /** A command, the names that lead to it (`tunnels list`), and the arguments without them. */
 interface FoundCommand {
   command: Command;
@@ -32,11 +42,19 @@ export async function runCommandLine(args: string[]): Promise<number> {
 /** @throws UsageError for an unknown command or subcommand. */
 export function findCommand([name = "", ...args]: string[]): FoundCommand {
   const command = COMMANDS.find((known) => known.name === name);
-  if (!command) {
-    const names = COMMANDS.map((known) => known.name);
-    throw new UsageError(`unknown command: ${name}${formatSuggestion(name, names)}`);
-  }
+  if (!command) throw new UsageError(`unknown command: ${name}${suggestCommand(name)}`);
   return findSubcommand({ command, path: name, args });
+}
+
+/** What a user most likely meant: a port to share, the name that another tool has for a command, or a mistyped name. */
+function suggestCommand(name: string): string {
+  if (/^(https?:\/\/.*|.*:)?\d{1,5}$/.test(name)) return `; did you mean: underpass http ${name}?`;
+  const synonym = SYNONYMS.find(({ names }) => names.includes(name));
+  if (synonym) return `; did you mean ${synonym.command}?`;
+  return formatSuggestion(
+    name,
+    COMMANDS.map((known) => known.name),
+  );
 }
 
 /**

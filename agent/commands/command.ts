@@ -13,10 +13,13 @@ export interface CommandSpec {
   description?: string;
   /** Complete command lines, and what each one does. */
   examples?: readonly (readonly [line: string, effect: string])[];
-  /** What completion offers for the arguments. */
+  /** What completion offers for the first argument. */
   arguments?: ValueCompletion;
-  /** Finds further words that completion offers for the arguments, quickly and without the network. */
-  listArguments?(this: void): Promise<string[]>;
+  /**
+   * Finds words that completion offers for each argument, quickly and without the network.
+   * @param args those before the word that is being typed.
+   */
+  listArguments?(this: void, args: string[], options: OptionSpecs): Promise<string[]>;
   options: OptionSpecs;
 }
 
@@ -47,13 +50,23 @@ export function defineCommand<Spec extends CommandSpec>(
   return { ...spec, ...subcommands, load };
 }
 
+export const CA_FILE_OPTION = {
+  "ca-file": {
+    kind: "text",
+    value: "FILE",
+    help: "a file with CA certificates in PEM format to trust too, for the server and proxies",
+    complete: "file",
+  },
+} as const satisfies OptionSpecs;
+
 /** Of every command that uses the API. */
 export const API_OPTIONS = {
   server: { kind: "text", value: "URL", help: "the Underpass server (default: the last login)" },
+  ...CA_FILE_OPTION,
   "token-file": {
     kind: "text",
     value: "FILE",
-    help: "a file with the capability token's bytes",
+    help: "a file with the capability token, as bytes or in base64 (default: UNDERPASS_TOKEN, or the last login)",
     complete: "file",
   },
 } as const satisfies OptionSpecs;

@@ -3,7 +3,7 @@ import { DEFAULT_LISTEN_ADDRESS } from "../connect/listen-address.ts";
 import { LocalPort } from "../connect/local-port.ts";
 import { connectJson, connectLines } from "../output/connect.ts";
 import { getOnlyArgument } from "../options.ts";
-import { findServer, findToken } from "../settings.ts";
+import { findServerAccess } from "../server-access.ts";
 import type { Input } from "./command.ts";
 import { runUntilStopped } from "./until-stopped.ts";
 import type { CONNECT } from "./table/connect.ts";
@@ -13,11 +13,8 @@ export async function run({ values, positionals }: Input<typeof CONNECT.options>
     positionals,
     "the tunnel is missing; for example: underpass connect my-database --listen 5433",
   );
-  const server = await findServer(values.server);
-  const token = await findToken(server, values["token-file"]);
   const local = new LocalPort({
-    server,
-    token,
+    ...(await findServerAccess(values)),
     tunnel,
     listen: values.listen ?? DEFAULT_LISTEN_ADDRESS,
   });

@@ -2,7 +2,8 @@
 import { startChecks } from "../doctor/doctor.ts";
 import { printReports, printReportsJson } from "../output/doctor.ts";
 import { rejectExtraArguments, UsageError } from "../options.ts";
-import { parseTarget } from "../target.ts";
+import { readAuthorities } from "../outgoing/trusted-authorities.ts";
+import { parseTarget } from "../origin/target.ts";
 import type { Input } from "./command.ts";
 import type { DOCTOR } from "./table/doctor.ts";
 
@@ -12,7 +13,13 @@ export async function run({ values, positionals }: Input<typeof DOCTOR.options>)
   const target = targetText === undefined ? undefined : parseTarget(targetText);
   if (target === null)
     throw new UsageError(`${targetText} is not a port, host:port or http(s) URL`);
-  const reports = startChecks({ target, server: values.server, tokenFile: values["token-file"] });
+  const caFile = values["ca-file"];
+  const reports = startChecks({
+    target,
+    server: values.server,
+    tokenFile: values["token-file"],
+    authorities: caFile === undefined ? undefined : await readAuthorities(caFile),
+  });
   const isBroken = await (values.json ? printReportsJson(reports) : printReports(reports));
   return isBroken ? 1 : 0;
 }

@@ -5,11 +5,12 @@ import type { Output } from "../output/output.ts";
 import { canShowScreen } from "../screen/terminal.ts";
 import { ServiceApi } from "../service-api.ts";
 import { getOnlyArgument, UsageError, type OptionValues } from "../options.ts";
-import { findServer, findToken } from "../settings.ts";
+import { findServerAccess, type ServerAccess } from "../server-access.ts";
 import { findTarget } from "../files/files-target.ts";
+import { InspectedTunnels } from "../inspect/inspected-tunnels.ts";
 import { startInspectServer } from "../inspect/start-inspect-server.ts";
-import { HttpTunnel, type TunnelOptions } from "../http-tunnel.ts";
-import { getSubdomain } from "../tunnel-options.ts";
+import { HttpTunnel, type TunnelOptions } from "../tunnel/http-tunnel.ts";
+import { getSubdomain } from "../tunnel/tunnel-options.ts";
 import type { Input } from "./command.ts";
 import type { HTTP, HTTP_TUNNEL_OPTIONS } from "./table/http.ts";
 import { runUntilStopped } from "./until-stopped.ts";
@@ -19,37 +20,48 @@ export async function run({ values, positionals }: Input<typeof HTTP.options>): 
   const targetText = getOnlyArgument(positionals, missing);
   const definition = parseHttpTunnel(targetText, values);
   const { target } = definition;
-  const server = await findServer(values.server);
-  const token = await findToken(server, values["token-file"]);
-  const tunnel = new HttpTunnel({ ...definition, server, token });
+  const access = await findServerAccess(values);
+  const tunnel = new HttpTunnel({ ...definition, ...access });
   const createOutput = (): Output => {
     if (values.json) return httpJson(tunnel, target);
     if (values["log-level"] !== undefined || !canShowScreen())
       return httpLines(tunnel, target, values["log-level"] ?? "info");
-    const screen = new HttpScreen(server, new ServiceApi(server, token));
+    const screen = new HttpScreen(access.server, new ServiceApi(access, access.token));
     screen.add(tunnel, target);
     return screen;
   };
   const output = createOutput();
-  if (values.inspect !== "off") await startInspectServer(tunnel, values.inspect);
-  return runUntilStopped(tunnel, output);
+  const inspected = new InspectedTunnels();
+  inspected.addHttp(tunnel);
+  const stopInspector = await startInspectServer(tunnel, inspected, values.inspect);
+  try {
+    return await runUntilStopped(tunnel, output);
+  } finally {
+    stopInspector();
+  }
 }
 
-/** An HTTP tunnel as its options describe it, without the server and the token. */
-export type HttpTunnelDefinition = Omit<TunnelOptions, "server" | "token">;
+/** An HTTP tunnel as its options describe it, without the access to the server. */
+export type HttpTunnelDefinition = Omit<TunnelOptions, keyof ServerAccess>;
 
-/** @param targetText the local server, as it was typed. @throws UsageError */
+/**
+ * @param targetText the local server, as it was typed.
+ * @param baseDirectory where the path of shared files starts. Default: the current directory.
+ * @throws UsageError
+ */
 export function parseHttpTunnel(
   targetText: string,
   values: OptionValues<typeof HTTP_TUNNEL_OPTIONS>,
+  baseDirectory?: string,
 ): HttpTunnelDefinition {
-  const target = findTarget(targetText, { directoryListing: values["directory-listing"] });
+  const directoryListing = values["directory-listing"];
+  const target = findTarget(targetText, { directoryListing, baseDirectory });
   const subdomain = getSubdomain(values);
   if (values.url !== undefined && subdomain !== undefined)
     throw new UsageError("use --url or --subdomain, not both");
   return {
     target,
-    host: values.url,
+    publicUrl: values.url,
     gates: { basicAuth: values["basic-auth"], policy: values["policy-file"] },
     addedHeaders: values.header,
     hostMode: values["host-header"] ?? "auto",

@@ -5,13 +5,15 @@ import { findConfigFile, readConfigFile } from "../config/config-file.ts";
 import { parseConfig, type TunnelEntry } from "../config/parse-config.ts";
 import { buildJsonSchema } from "../config/schema.ts";
 import { getErrorMessage } from "../error-message.ts";
+import { InspectedTunnels } from "../inspect/inspected-tunnels.ts";
+import { startInspectServer } from "../inspect/start-inspect-server.ts";
 import { UsageError, type OptionValues } from "../options.ts";
 import { startJson, startLines, startScreen, type StartOutput } from "../output/start.ts";
 import { printLine } from "../output/output.ts";
-import { findServer, findToken } from "../settings.ts";
+import { findServerAccess } from "../server-access.ts";
 import { TunnelGroup, type GroupChanges, type GroupConfig } from "../start/tunnel-group.ts";
 import { watchForChanges } from "../start/watch-file.ts";
-import type { RejectionError } from "../tunnel-connection.ts";
+import type { RejectionError } from "../tunnel/tunnel-connection.ts";
 import { formatSuggestion } from "../cli/suggestion.ts";
 import type { Input } from "./command.ts";
 import type { START } from "./table/start.ts";
@@ -32,19 +34,37 @@ export async function run({ values, positionals }: Input<typeof START.options>):
   const isSelected = ({ name }: TunnelEntry): boolean =>
     positionals.length === 0 || positionals.includes(name);
   const group = new TunnelGroup();
-  const output = createOutput(group, values);
+  const output = createOutput(group, values, first);
+  const inspected = new InspectedTunnels();
+  group.on("opened", ({ name, ...named }) => {
+    if (named.protocol === "http") inspected.addHttp(named.tunnel, name);
+    else inspected.addTcp(named.tunnel, named.target.text, name);
+  });
+  group.on("closed", (name) => inspected.remove(name));
+  const stopInspector = await startInspectServer(group, inspected, values.inspect);
+  if (group.inspectUrl !== undefined) output.inspecting(group.inspectUrl);
   const apply = (config: GroupConfig): Promise<GroupChanges> =>
     group.apply({ ...config, entries: config.entries.filter(isSelected) });
 
-  let current = text;
+  /** Undefined when the file could not be read: the next text is new, even if it is the same as before. */
+  let current: string | undefined = text;
+  const readChanged = async (): Promise<string> => {
+    try {
+      return await readConfigFile(path);
+    } catch (error) {
+      current = undefined;
+      throw error;
+    }
+  };
   const reload = async (isRequested: boolean): Promise<void> => {
     try {
-      const changed = await readConfigFile(path);
+      const changed = await readChanged();
       if (changed === current && !isRequested) return;
       current = changed;
-      output.reloaded(await apply(await parseGroupConfig(changed, path, values)));
+      const config = await parseGroupConfig(changed, path, values);
+      output.reloaded(await apply(config), config);
     } catch (error) {
-      output.reloadFailed(`the tunnels stay as they are: ${getErrorMessage(error)}`);
+      output.reloadFailed(getErrorMessage(error));
     }
   };
   const stopFollowing = followChanges(path, reload);
@@ -58,20 +78,26 @@ export async function run({ values, positionals }: Input<typeof START.options>):
     return await runUntilStopped(stoppable, output);
   } finally {
     stopFollowing();
+    stopInspector();
   }
 }
 
-function createOutput(group: TunnelGroup, values: Values): StartOutput {
+function createOutput(group: TunnelGroup, values: Values, config: GroupConfig): StartOutput {
   if (values.json) return startJson(group);
-  return canShowScreen() ? startScreen(group) : startLines(group, values["log-level"] ?? "info");
+  const level = values["log-level"];
+  if (level !== undefined || !canShowScreen()) return startLines(group, level ?? "info");
+  return startScreen(group, config);
 }
 
 /** An option of the command line takes precedence over the file's. */
 async function parseGroupConfig(text: string, path: string, values: Values): Promise<GroupConfig> {
   const config = parseConfig(text, path);
-  const server = await findServer(values.server ?? config.server);
-  const token = await findToken(server, values["token-file"] ?? config.tokenFile);
-  return { server, token, entries: config.tunnels };
+  const access = await findServerAccess({
+    server: values.server ?? config.server,
+    "token-file": values["token-file"] ?? config.tokenFile,
+    "ca-file": values["ca-file"] ?? config.caFile,
+  });
+  return { ...access, entries: config.tunnels };
 }
 
 /** @throws UsageError when a name is unknown, or none is given and there are several tunnels. */

@@ -1,11 +1,16 @@
 /** `underpass tcp <port|host:port>`: a public TCP port for a local server, until it is stopped. */
 import { canShowScreen } from "../screen/terminal.ts";
-import { tcpJson, tcpLines, tcpScreen } from "../output/tcp.ts";
+import { InspectedTunnels } from "../inspect/inspected-tunnels.ts";
+import { startInspectServer } from "../inspect/start-inspect-server.ts";
+import { HttpScreen } from "../output/http-screen.ts";
+import type { Output } from "../output/output.ts";
+import { tcpJson, tcpLines } from "../output/tcp.ts";
+import { ServiceApi } from "../service-api.ts";
 import { getOnlyArgument, UsageError, type OptionValues } from "../options.ts";
-import { findServer, findToken } from "../settings.ts";
+import { findServerAccess, type ServerAccess } from "../server-access.ts";
 import { parseTcpTarget } from "../tcp/tcp-target.ts";
 import { TcpTunnel, type TcpTunnelOptions } from "../tcp/tcp-tunnel.ts";
-import { getSubdomain } from "../tunnel-options.ts";
+import { getSubdomain } from "../tunnel/tunnel-options.ts";
 import type { Input } from "./command.ts";
 import type { TCP, TCP_DEFINITION_OPTIONS } from "./table/tcp.ts";
 import { runUntilStopped } from "./until-stopped.ts";
@@ -15,19 +20,29 @@ export async function run({ values, positionals }: Input<typeof TCP.options>): P
   const targetText = getOnlyArgument(positionals, missing);
   const definition = parseTcpTunnel(targetText, values);
   const { target } = definition;
-  const server = await findServer(values.server);
-  const token = await findToken(server, values["token-file"]);
-  const tunnel = new TcpTunnel({ ...definition, server, token });
-  const output = values.json
-    ? tcpJson(tunnel, target.text)
-    : canShowScreen() && values["log-level"] === undefined
-      ? tcpScreen(tunnel, target.text)
-      : tcpLines(tunnel, target.text, values["log-level"] ?? "info");
-  return runUntilStopped(tunnel, output);
+  const access = await findServerAccess(values);
+  const tunnel = new TcpTunnel({ ...definition, ...access });
+  const createOutput = (): Output => {
+    if (values.json) return tcpJson(tunnel, target.text);
+    if (values["log-level"] !== undefined || !canShowScreen())
+      return tcpLines(tunnel, target.text, values["log-level"] ?? "info");
+    const screen = new HttpScreen(access.server, new ServiceApi(access, access.token));
+    screen.addTcp(tunnel, target);
+    return screen;
+  };
+  const output = createOutput();
+  const inspected = new InspectedTunnels();
+  inspected.addTcp(tunnel, target.text);
+  const stopInspector = await startInspectServer(tunnel, inspected, values.inspect);
+  try {
+    return await runUntilStopped(tunnel, output);
+  } finally {
+    stopInspector();
+  }
 }
 
-/** A TCP tunnel as its options describe it, without the server and the token. */
-export type TcpTunnelDefinition = Omit<TcpTunnelOptions, "server" | "token">;
+/** A TCP tunnel as its options describe it, without the access to the server. */
+export type TcpTunnelDefinition = Omit<TcpTunnelOptions, keyof ServerAccess>;
 
 /** @param targetText the local server, as it was typed. @throws UsageError */
 export function parseTcpTunnel(

@@ -1,7 +1,8 @@
 /** Runs a tunnel until the user stops it or the server rejects it. */
-import { stopWithNpx } from "../npx.ts";
+import { keepMemorySmall } from "../tunnel/garbage-collection.ts";
+import { stopWithNpx } from "./npx.ts";
 import type { Output } from "../output/output.ts";
-import type { RejectionError } from "../tunnel-connection.ts";
+import type { RejectionError } from "../tunnel/tunnel-connection.ts";
 
 interface Stoppable {
   on(event: "rejected", listener: (rejection: RejectionError) => void): unknown;
@@ -28,5 +29,6 @@ export function runUntilStopped(tunnel: Stoppable, output: Output): Promise<numb
       resolve(1);
     });
     Promise.resolve(tunnel.start()).catch(reject);
+    keepMemorySmall();
   });
 }

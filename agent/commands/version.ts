@@ -1,6 +1,7 @@
 /** `underpass version`: the version, and with `--json` what a bug report needs. */
 import { SERVICE_VERSION } from "../../protocol/version.ts";
 import { rejectExtraArguments } from "../options.ts";
+import { formatVersion } from "../cli/version.ts";
 import type { Input } from "./command.ts";
 import type { VERSION } from "./table/own.ts";
 
@@ -8,8 +9,6 @@ export function run({ values, positionals }: Input<typeof VERSION.options>): num
   rejectExtraArguments(positionals);
   const platform = `${process.platform}-${process.arch}`;
   const details = { version: SERVICE_VERSION, node: process.versions.node, platform };
-  process.stdout.write(
-    values.json ? `${JSON.stringify(details)}\n` : `underpass ${SERVICE_VERSION}\n`,
-  );
+  process.stdout.write(values.json ? `${JSON.stringify(details)}\n` : `${formatVersion()}\n`);
   return 0;
 }

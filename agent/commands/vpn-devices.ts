@@ -15,8 +15,9 @@ import {
   UsageError,
   type OptionValues,
 } from "../options.ts";
-import { findServer, findToken, SettingsError } from "../settings.ts";
-import { RejectionError } from "../tunnel-connection.ts";
+import { findServerAccess } from "../server-access.ts";
+import { SettingsError } from "../settings.ts";
+import { RejectionError } from "../tunnel/tunnel-connection.ts";
 import { derivePublicKey, generatePrivateKey } from "../vpn/wireguard/keys.ts";
 import { NetworkApi } from "../vpn/network-api.ts";
 import { checkConfig, fillPrivateKey } from "../vpn/wireguard/config.ts";
@@ -74,16 +75,19 @@ function printConfig(
   const isTerminal = process.stdout.isTTY;
   const note = (text: string): void => void process.stderr.write(`${text}\n`);
   if (out === undefined) process.stdout.write(config.endsWith("\n") ? config : `${config}\n`);
-  else note(`Wrote ${out}`);
+  else note(`Wrote ${out}.`);
   if (!noQr) note(`\n${renderQr(config, isTerminal)}`);
+  const step = noQr
+    ? "Import the configuration into the WireGuard app."
+    : "Scan the QR code with the WireGuard app.";
   note(
     [
       "",
       `${stripControl(device.name)} has the address ${device.assigned_ip} in ${stripControl(network.name)}.`,
-      "Scan the QR code with the WireGuard app. The private key is shown only once.",
-      "Next, add the device to the WireGuard server. On the server's machine, run",
+      `${step} The private key is stored nowhere else.`,
+      "Next, add the device to the WireGuard server. On the server's machine, run:",
       `  underpass vpn ${stripControl(network.name)} --apply`,
-      "or, without the agent,",
+      "Without the agent, run:",
       `  wg set <interface> peer ${device.public_key} allowed-ips ${device.assigned_ip}/32`,
     ].join("\n"),
   );
@@ -166,7 +170,7 @@ export async function removeDevice({
   process.stdout.write(
     [
       `Removed ${stripControl(device.name)} (${device.assigned_ip}).`,
-      "The WireGuard server accepts it until its peer is removed. An agent with --apply removes it; otherwise run",
+      "The WireGuard server accepts it until its peer is removed. An agent with --apply removes it; otherwise run:",
       `  wg set <interface> peer ${device.public_key} remove`,
       "",
     ].join("\n"),
@@ -185,6 +189,5 @@ function getNetworkAndDevice(positionals: string[], action: string): [string, st
 }
 
 async function openApi(values: OptionValues<typeof API_OPTIONS>): Promise<NetworkApi> {
-  const server = await findServer(values.server);
-  return new NetworkApi(server, await findToken(server, values["token-file"]));
+  return new NetworkApi(await findServerAccess(values));
 }

@@ -1,11 +1,13 @@
 /** `underpass vpn <network>`: carries a private network's datagrams to the local WireGuard server. */
 import { canShowScreen } from "../screen/terminal.ts";
 import { setTimeout as delay } from "node:timers/promises";
+import { getErrorMessage } from "../error-message.ts";
 import { VpnJson, VpnLines, VpnScreen, type VpnOutput } from "../output/vpn.ts";
 import { getOnlyArgument } from "../options.ts";
-import { findServer, findToken, SettingsError } from "../settings.ts";
+import { findServerAccess } from "../server-access.ts";
+import { SettingsError } from "../settings.ts";
 import { RetryableError } from "../service-api.ts";
-import { backOff, RejectionError } from "../tunnel-connection.ts";
+import { backOff, RejectionError } from "../tunnel/tunnel-connection.ts";
 import { AppliedPeers } from "../vpn/server/applied-peers.ts";
 import { NetworkApi } from "../vpn/network-api.ts";
 import { NetworkStateDir, readPrivateFile } from "../vpn/server/network-state-dir.ts";
@@ -21,9 +23,8 @@ type Values = Input<typeof VPN.options>["values"];
 export async function run({ values, positionals }: Input<typeof VPN.options>): Promise<number> {
   const missing = "the network is missing; for example: underpass vpn office";
   const network = getOnlyArgument(positionals, missing);
-  const server = await findServer(values.server);
-  const token = await findToken(server, values["token-file"]);
-  return serve({ values, network, server, api: new NetworkApi(server, token) });
+  const access = await findServerAccess(values);
+  return serve({ values, network, server: access.server, api: new NetworkApi(access) });
 }
 
 interface ServeOptions {
@@ -37,7 +38,7 @@ async function serve(options: ServeOptions): Promise<number> {
   const { values, api } = options;
   if (values.apply && !(await canChangeInterfaces())) {
     throw new SettingsError(
-      "--apply changes a network interface; run the command as root, or with CAP_NET_ADMIN",
+      "--apply changes a network interface, which this user may not; run the command as root, or with CAP_NET_ADMIN",
     );
   }
   const output = createOutput(values.json);
@@ -125,7 +126,7 @@ async function retryWhileUnreachable<Result>(
       if (!(error instanceof RetryableError) || signal.aborted) throw error;
       const inMs = backOff(failures);
       output.printSetupLine(
-        `no connection: ${error.message}; next attempt in ${(inMs / 1000).toFixed(1)} s`,
+        `no connection: ${getErrorMessage(error)}; next attempt in ${(inMs / 1000).toFixed(1)} s`,
       );
       await delay(inMs, undefined, { signal });
     }

@@ -2,8 +2,8 @@
 import { canShowScreen } from "../screen/terminal.ts";
 import { webhooksJson, webhooksLines, webhooksScreen } from "../output/webhooks.ts";
 import { getOnlyArgument, UsageError } from "../options.ts";
-import { findServer, findToken } from "../settings.ts";
-import { RejectionError } from "../tunnel-connection.ts";
+import { findServerAccess } from "../server-access.ts";
+import { RejectionError } from "../tunnel/tunnel-connection.ts";
 import { Forwarder } from "../webhooks/forwarder.ts";
 import { DeliveryClient } from "../webhooks/local-server.ts";
 import { ReceiverApi } from "../webhooks/receiver-api.ts";
@@ -18,10 +18,9 @@ export async function run({
   const receiver = getOnlyArgument(positionals, `the receiver is missing; ${example}`);
   const { forward: target, since } = values;
   if (target === undefined) throw new UsageError(`--forward is missing; ${example}`);
-  const server = await findServer(values.server);
-  const token = await findToken(server, values["token-file"]);
+  const access = await findServerAccess(values);
   const local = new DeliveryClient(target, { insecureUpstream: values["insecure-upstream"] });
-  const forwarder = new Forwarder(new ReceiverApi(server, token), local, { receiver, since });
+  const forwarder = new Forwarder(new ReceiverApi(access), local, { receiver, since });
   const newOutput = values.json ? webhooksJson : canShowScreen() ? webhooksScreen : webhooksLines;
   const output = newOutput(forwarder, target.url);
 

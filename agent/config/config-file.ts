@@ -2,6 +2,7 @@
 import { access, readFile, stat } from "node:fs/promises";
 import { homedir } from "node:os";
 import { dirname, join, resolve } from "node:path";
+import { getErrorMessage } from "../error-message.ts";
 import { SettingsError } from "../settings.ts";
 
 const FILE_NAMES = ["underpass.yml", "underpass.yaml"] as const;
@@ -34,7 +35,8 @@ export async function findConfigFile(
 export async function readConfigFile(path: string): Promise<string> {
   try {
     const { size } = await stat(path);
-    if (size > FILE_MAX_BYTES) throw new SettingsError(`${path} is larger than 1 MiB`);
+    if (size > FILE_MAX_BYTES)
+      throw new SettingsError(`${path} is larger than 1 MiB; name another file with --config`);
     return await readFile(path, "utf8");
   } catch (error) {
     if (error instanceof SettingsError) throw error;
@@ -46,14 +48,14 @@ export async function readConfigFile(path: string): Promise<string> {
 export function describeReadError(error: unknown): string {
   switch ((error as NodeJS.ErrnoException).code) {
     case "ENOENT":
-      return "there is no such file";
+      return "it does not exist; check the path";
     case "EACCES":
     case "EPERM":
-      return "this user may not read it";
+      return "this user may not read it; change its permissions";
     case "EISDIR":
-      return "it is a directory";
+      return "it is a directory; name a file";
     default:
-      return (error as Error).message;
+      return getErrorMessage(error);
   }
 }
 

@@ -9,6 +9,7 @@ import { parseTcpTunnel, type TcpTunnelDefinition } from "../commands/tcp.ts";
 import { parseValue, UsageError, type OptionSpec, type OptionSpecs } from "../options.ts";
 import { SettingsError } from "../settings.ts";
 import { ConfigFields, toKey, TUNNEL_FIELDS } from "./schema.ts";
+import { getErrorMessage } from "../error-message.ts";
 import { YamlSource, type Path, type Problem } from "./yaml-source.ts";
 
 /** One tunnel of the file. Two entries with the same name and fields describe the same tunnel. */
@@ -21,6 +22,7 @@ export interface Config {
   path: string;
   server: string | undefined;
   tokenFile: string | undefined;
+  caFile: string | undefined;
   tunnels: TunnelEntry[];
 }
 
@@ -45,9 +47,10 @@ export function parseConfig(
   rejectProblems(path, source.problems);
   const parsed = ConfigFields.safeParse(source.data);
   rejectProblems(path, toProblems(source, parsed.error?.issues ?? []));
-  const { server, token_file, tunnels } = parsed.data as unknown as {
+  const { server, token_file, ca_file, tunnels } = parsed.data as unknown as {
     server?: string;
     token_file?: string;
+    ca_file?: string;
     tunnels: Record<string, Fields>;
   };
   const problems = [...findCountProblems(source, tunnels), ...findDuplicates(source, tunnels)];
@@ -66,21 +69,21 @@ export function parseConfig(
     path,
     server,
     tokenFile: token_file === undefined ? undefined : resolve(directory, token_file),
+    caFile: ca_file === undefined ? undefined : resolve(directory, ca_file),
     tunnels: entries,
   };
 }
 
 /** @throws UsageError when a value is not valid. */
 function parseTunnel(name: string, fields: Fields, directory: string): TunnelEntry {
-  const text = String(fields["local"]);
-  // The path of shared files starts at the directory of the file, like all others.
-  const local = /^\.{1,2}([/\\]|$)/.test(text) ? resolve(directory, text) : text;
+  const local = String(fields["local"]);
   if (fields["protocol"] === "tcp") {
     const values = parseValues(TCP_DEFINITION_OPTIONS, fields, directory);
     return { name, fields, protocol: "tcp", definition: parseTcpTunnel(local, values as never) };
   }
   const values = parseValues(HTTP_TUNNEL_OPTIONS, fields, directory);
-  return { name, fields, protocol: "http", definition: parseHttpTunnel(local, values as never) };
+  const definition = parseHttpTunnel(local, values as never, directory);
+  return { name, fields, protocol: "http", definition };
 }
 
 /** The values of a table of options, as the command line would give them. */
@@ -138,7 +141,9 @@ function toUsageProblem(
   fields: Fields,
   error: UsageError,
 ): Problem {
-  const message = error.message.replace(/--([a-z][a-z-]*)/g, (_, option: string) => toKey(option));
+  const message = getErrorMessage(error).replace(/--([a-z][a-z-]*)/g, (_, option: string) =>
+    toKey(option),
+  );
   const words = message.split(/[^a-z_]+/);
   const key = Object.keys(fields).find((field) => words.includes(field)) ?? "local";
   return { ...source.locateValue(["tunnels", name, key]), message };

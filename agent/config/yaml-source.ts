@@ -12,6 +12,7 @@ import {
   type Node,
   type Pair,
   type Scalar,
+  type YAMLError,
 } from "yaml";
 import { replaceReferences } from "./environment.ts";
 
@@ -31,14 +32,22 @@ const SYNTAX_MESSAGES: Partial<Record<ErrorCode, string>> = {
   BAD_INDENT: "this line is indented wrongly",
   BAD_SCALAR_START: "a value that starts with this character needs quotes",
   DUPLICATE_KEY: "this key is already used above",
-  MISSING_CHAR: "a quote, a bracket or a colon is missing here",
+  BLOCK_AS_IMPLICIT_KEY: "the line after this value is indented wrongly, or the value needs quotes",
+  MISSING_CHAR: "a quote, a bracket, a comma or a colon is missing here",
   MULTILINE_IMPLICIT_KEY: "a colon is missing, or a value that spans lines needs quotes",
   MULTIPLE_DOCS: "the file may have only one document; remove this ---",
   TAB_AS_INDENT: "lines must be indented with spaces, not with tabs",
   TAG_RESOLVE_FAILED: "tags are not supported; remove it, or write the value in quotes",
-  UNEXPECTED_TOKEN: "this character is not expected here; a value that contains it needs quotes",
+  UNEXPECTED_TOKEN: "this character is not allowed here; a value that contains it needs quotes",
 };
 const OTHER_SYNTAX_MESSAGE = "this is not valid YAML; check the indentation and the quotes";
+
+/** The library has one code for a line that is indented wrongly, and for a bracket that is not closed. */
+function describeSyntaxError({ code, message }: YAMLError): string {
+  if (code === "BAD_INDENT" && message.startsWith("Flow "))
+    return "a bracket that is opened above is not closed before this";
+  return SYNTAX_MESSAGES[code] ?? OTHER_SYNTAX_MESSAGE;
+}
 
 export class YamlSource {
   /** Undefined when there are problems. */
@@ -59,7 +68,7 @@ export class YamlSource {
     // The first error of the syntax causes most of the others.
     const [invalid] = [...this.#document.errors, ...this.#document.warnings];
     if (invalid) {
-      this.#report(invalid.pos[0], SYNTAX_MESSAGES[invalid.code] ?? OTHER_SYNTAX_MESSAGE);
+      this.#report(invalid.pos[0], describeSyntaxError(invalid));
       return;
     }
     this.#resolveScalars(environment);

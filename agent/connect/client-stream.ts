@@ -1,5 +1,5 @@
 /**
- * One TCP connection to a tunnel over a WebSocket of its own (docs/agent-protocol.md, "A client's connection"):
+ * One TCP connection to a tunnel over a WebSocket of its own (docs/protocols/agent-protocol.md, "A client's connection"):
  * hello and welcome, then frames with credit until both directions have ended.
  */
 import type { Socket } from "node:net";
@@ -19,10 +19,12 @@ import {
   readFrames,
   RESET,
   STREAMS_SUBPROTOCOL,
+  WelcomeVersion,
   type Frame,
   type Hello,
   type ResetCode,
 } from "../../protocol/wire/frames.ts";
+import { explainServerVersion } from "../../protocol/wire/version-mismatch.ts";
 import {
   HEARTBEAT_INTERVAL_MS,
   HEARTBEAT_TIMEOUT_MS,
@@ -30,9 +32,10 @@ import {
   WIRE_MESSAGE_MAX_BYTES,
 } from "../../protocol/limits.ts";
 import { SERVICE_VERSION } from "../../protocol/version.ts";
-import { FrameSplice } from "../frame-splice.ts";
-import { getErrorMessage } from "../error-message.ts";
-import { collectAfterTransfer } from "../transfer-gc.ts";
+import type { ServerAccess } from "../server-access.ts";
+import { FrameSplice } from "../tunnel/frame-splice.ts";
+import { describeClose, getErrorMessage } from "../error-message.ts";
+import { collectAfterTransfer } from "../tunnel/garbage-collection.ts";
 import { openWebSocket, skipMasking } from "../websocket.ts";
 
 /** Why the connection could not be opened, or was lost. */
@@ -44,9 +47,7 @@ export interface ClientFailure {
   canRetry: boolean;
 }
 
-export interface ClientStreamOptions {
-  server: URL;
-  token: Buffer;
+export interface ClientStreamOptions extends ServerAccess {
   /** A tunnel's id or name. */
   tunnel: string;
   /** @returns the paused local connection to join with the stream; null when the stream is not needed. */
@@ -54,6 +55,9 @@ export interface ClientStreamOptions {
   /** Called once. @param failure null when both directions have ended. */
   onEnd(failure: ClientFailure | null): void;
 }
+
+const UNREADABLE =
+  "the server sent a message that this version can't read; update the agent: npm install -g underpass";
 
 export class ClientConnection {
   readonly #options: ClientStreamOptions;
@@ -87,7 +91,7 @@ export class ClientConnection {
 
   /** Ends the stream because the agent stops. */
   close(): void {
-    this.#end({ reason: undefined, message: "the connection was closed", canRetry: true });
+    this.#end({ reason: undefined, message: "the agent was stopped", canRetry: true });
   }
 
   // ── Frames out ──
@@ -141,7 +145,7 @@ export class ClientConnection {
     this.#send((w) =>
       w.writeCodeAndText(FRAME.reset, CLIENT_STREAM, RESET.protocolError, "unexpected frame"),
     );
-    this.#end({ reason: "protocol_error", message: "unexpected frame", canRetry: true });
+    this.#end({ reason: "protocol_error", message: UNREADABLE, canRetry: true });
   }
 
   #receiveFrame(frame: Frame): boolean {
@@ -157,7 +161,14 @@ export class ClientConnection {
   }
 
   #receiveWelcome(frame: Frame): boolean {
-    const welcome = ClientWelcome.safeParse(parseJsonPayload(frame.payload));
+    const payload = parseJsonPayload(frame.payload);
+    const { protocol } = WelcomeVersion.safeParse(payload).data ?? {};
+    if (protocol !== undefined && protocol !== PROTOCOL_VERSION) {
+      const message = explainServerVersion(protocol);
+      this.#end({ reason: "unsupported_version", message, canRetry: false });
+      return true;
+    }
+    const welcome = ClientWelcome.safeParse(payload);
     if (!welcome.success) return false;
     const socket = this.#options.onWelcome(welcome.data);
     if (!socket) {
@@ -169,6 +180,7 @@ export class ClientConnection {
     this.#splice = new FrameSplice(socket, {
       id: CLIENT_STREAM,
       windows: this.#windows,
+      localEnd: "the local program",
       send: (write) => this.#send(write),
       onComplete: () => this.#end(null),
       onBreak: (code, reason) => {
@@ -189,7 +201,7 @@ export class ClientConnection {
     const message = name ? reason.replace(`${name}: `, "") : reason;
     this.#end({
       reason: name ?? undefined,
-      message: message || `the connection was closed (${code})`,
+      message: message || describeClose(code),
       canRetry: shouldReconnect(code),
     });
   }
@@ -206,20 +218,21 @@ export class ClientConnection {
   }
 }
 
-function openSocket({ server, token, tunnel }: ClientStreamOptions): WebSocket {
+function openSocket({ server, token, authorities, tunnel }: ClientStreamOptions): WebSocket {
   const url = new URL("/agent/streams", server);
   url.protocol = server.protocol === "https:" ? "wss:" : "ws:";
   url.searchParams.set("tunnel", tunnel);
   return openWebSocket(url, STREAMS_SUBPROTOCOL, token.toString("base64url"), {
     maxPayload: WIRE_MESSAGE_MAX_BYTES,
     skipUTF8Validation: true,
+    authorities,
     ...skipMasking(url),
   });
 }
 
 function toFailure(reset: { code: number; text: string } | null): ClientFailure {
   const reason = findResetName(reset?.code);
-  return { reason, message: reset?.text || "the connection was reset", canRetry: true };
+  return { reason, message: reset?.text || "the tunnel cut the connection", canRetry: true };
 }
 
 function findResetName(code: number | undefined): string | undefined {

@@ -7,14 +7,14 @@ import { formatHostAndPort } from "../../protocol/relay/settings.ts";
 import { DATA_CONNECTION_KEEP_ALIVE_MS } from "../../protocol/relay/limits.ts";
 import { adoptSocket } from "../../sockets/socket-reader.ts";
 import { reset, SPLICED_SOCKET_BUFFER_BYTES } from "../../sockets/splice.ts";
+import type { ServerAccess } from "../server-access.ts";
+import { getErrorMessage } from "../error-message.ts";
 import { SettingsError } from "../settings.ts";
-import { backOff, RejectionError } from "../tunnel-connection.ts";
+import { backOff, RejectionError } from "../tunnel/tunnel-connection.ts";
 import { ClientConnection, type ClientFailure } from "./client-stream.ts";
 import type { ListenAddress } from "./listen-address.ts";
 
-export interface LocalPortOptions {
-  server: URL;
-  token: Buffer;
+export interface LocalPortOptions extends ServerAccess {
   /** A tunnel's id or name. */
   tunnel: string;
   listen: ListenAddress;
@@ -108,7 +108,9 @@ export class LocalPort extends EventEmitter<LocalPortEventMap> {
       const found = await this.#probe();
       if (this.#abort.signal.aborted || !("message" in found)) return found as ClientWelcome;
       if (!found.canRetry) {
-        this.#reject(found);
+        // The protocol has one code for a tunnel that was deleted and one that never existed.
+        const isMissing = found.reason === "tunnel_deleted";
+        this.#reject(isMissing ? { ...found, reason: "not_found" } : found);
         return null;
       }
       this.emit("notice", found.message);
@@ -170,7 +172,14 @@ const LOST: ClientFailure = {
 
 function listenProblem(error: NodeJS.ErrnoException, host: string, port: number): string {
   const address = formatHostAndPort(host, port);
-  if (error.code === "EADDRINUSE")
-    return `${address} is in use; choose another address with --listen`;
-  return `can't listen on ${address}: ${error.message}`;
+  switch (error.code) {
+    case "EADDRINUSE":
+      return `${address} is in use; choose another address with --listen`;
+    case "EADDRNOTAVAIL":
+      return `this machine does not have the address ${host}; choose another one with --listen`;
+    case "EACCES":
+      return `this user may not listen on ${address}; choose a port above 1023 with --listen`;
+    default:
+      return `can't listen on ${address}: ${getErrorMessage(error)}`;
+  }
 }

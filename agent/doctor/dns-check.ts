@@ -3,7 +3,8 @@ import { lookup, type LookupAddress } from "node:dns";
 import ipaddr from "ipaddr.js";
 import { getErrorMessage } from "../error-message.ts";
 import { getErrorCode, ok, problem, skipped, warning, type Outcome } from "./check.ts";
-import { getHost, isAddress, type Route } from "./route.ts";
+import { getHost } from "../outgoing/address.ts";
+import { isAddress, type Route } from "./route.ts";
 
 /** Names that private networks use: private addresses are expected. */
 const PRIVATE_NAME =

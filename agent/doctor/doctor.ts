@@ -2,7 +2,7 @@
  * The checks of `underpass doctor` in their order: those of the server one after another, as far as each needs the one
  * before; all others at the same time.
  */
-import type { Target } from "../target.ts";
+import type { Target } from "../origin/target.ts";
 import {
   CHECK_LABELS,
   runAfter,
@@ -46,7 +46,7 @@ export interface DoctorOptions extends SettingsOptions {
 
 /** Starts all checks. @returns their reports in the order of the output, each as soon as it is known. */
 export function startChecks({ target, ...options }: DoctorOptions): Promise<Report>[] {
-  const client = createClient();
+  const client = createClient(options.authorities);
   const settings = runBounded(MAX_MS.settings, () => checkSettings(options));
   const proxy = runAfter(settings, "there is no server to reach", (value) =>
     runBounded(MAX_MS.proxy, (signal) => checkProxy(value, signal)),

@@ -1,7 +1,10 @@
 /** Whether the service's API answers, and what its answer says about the clock and the version. */
-import { EnvHttpProxyAgent, fetch } from "undici";
+import { fetch } from "undici";
 import { z } from "zod";
+import { compareVersions } from "../compare-versions.ts";
 import { getErrorMessage } from "../error-message.ts";
+import { createDispatcher } from "../outgoing/dispatcher.ts";
+import type { TrustedAuthorities } from "../outgoing/trusted-authorities.ts";
 import { SERVICE_VERSION } from "../../protocol/version.ts";
 import { ok, problem, skipped, warning, type Outcome } from "./check.ts";
 import type { Route } from "./route.ts";
@@ -26,8 +29,8 @@ export type Client = (
   init: { headers?: Record<string, string>; signal: AbortSignal },
 ) => ReturnType<typeof fetch>;
 
-export function createClient(): Client {
-  const dispatcher = new EnvHttpProxyAgent();
+export function createClient(authorities: TrustedAuthorities | undefined): Client {
+  const dispatcher = createDispatcher(authorities);
   return (url, init) => fetch(url.href, { ...init, redirect: "manual", dispatcher });
 }
 
@@ -144,16 +147,6 @@ export function checkVersion({ version }: ApiRoute, isRefused: boolean): Outcome
     `${result}: they work together, but ${order < 0 ? "the server lacks newer features" : "the agent lacks newer features"}`,
     update,
   );
-}
-
-/**
- * Compares major and minor versions: only they change what agent and server can do (below 1.0 as well).
- * @returns a negative number when `a` is older.
- */
-function compareVersions(a: string, b: string): number {
-  const [majorA = 0, minorA = 0] = a.split(".").map((part) => Number.parseInt(part, 10) || 0);
-  const [majorB = 0, minorB = 0] = b.split(".").map((part) => Number.parseInt(part, 10) || 0);
-  return majorA - majorB || minorA - minorB;
 }
 
 function formatDuration(seconds: number): string {

@@ -4,7 +4,7 @@ import { request as requestHttp, type IncomingMessage } from "node:http";
 import { request as requestHttps } from "node:https";
 import { promisify } from "node:util";
 import { formatHostAndPort } from "../../protocol/relay/settings.ts";
-import type { Target } from "../target.ts";
+import type { Target } from "../origin/target.ts";
 import { getErrorCode, ok, problem, warning, type Outcome } from "./check.ts";
 import { openTcp } from "./route.ts";
 

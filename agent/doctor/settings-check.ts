@@ -6,24 +6,28 @@ import {
   getCredentialsPath,
   isDefaultServer,
   MissingTokenError,
+  TOKEN_VARIABLE,
 } from "../settings.ts";
 import { getErrorMessage } from "../error-message.ts";
+import type { TrustedAuthorities } from "../outgoing/trusted-authorities.ts";
+import type { ServerRoute } from "../server-access.ts";
 import { ok, problem, warning, type Outcome } from "./check.ts";
 
 /** The options, which the environment may have set. */
 export interface SettingsOptions {
   server: string | undefined;
   tokenFile: string | undefined;
+  authorities: TrustedAuthorities | undefined;
 }
 
-export interface Settings {
-  server: URL;
+export interface Settings extends ServerRoute {
   /** null when this machine has none for the server. */
   token: Buffer | null;
 }
 
 export async function checkSettings(options: SettingsOptions): Promise<Outcome<Settings>> {
   const tried = "reading the options, the environment and the saved logins";
+  const { authorities } = options;
   let server: URL;
   try {
     server = await findServer(options.server);
@@ -31,11 +35,14 @@ export async function checkSettings(options: SettingsOptions): Promise<Outcome<S
     return problem(tried, getErrorMessage(error), "Correct it, and run underpass doctor again.");
   }
   const from = `server ${server.origin} (${await describeServerSource(options, server)})`;
+  const hasVariable =
+    options.tokenFile === undefined && Boolean(process.env[TOKEN_VARIABLE]?.trim());
   const path = options.tokenFile ?? getCredentialsPath();
   const source = options.tokenFile === undefined ? "the saved login" : describeTokenFile(options);
   try {
     const token = await findToken(server, options.tokenFile);
-    const value = { server, token };
+    const value = { server, authorities, token };
+    if (hasVariable) return ok(tried, `${from}, token from ${TOKEN_VARIABLE}`, value);
     if (await isReadableByOthers(path)) {
       return warning(
         tried,
@@ -46,10 +53,14 @@ export async function checkSettings(options: SettingsOptions): Promise<Outcome<S
     }
     return ok(tried, `${from}, token in ${path} (${source})`, value);
   } catch (error) {
-    const value = { server, token: null };
+    const value = { server, authorities, token: null };
     if (error instanceof MissingTokenError) {
       const result = `${from}; this machine has no token for it`;
       return warning(tried, result, `Run: ${error.command}`, value);
+    }
+    if (hasVariable) {
+      const advice = `Correct ${TOKEN_VARIABLE}, or unset it.`;
+      return { ...problem(tried, `${from}; ${getErrorMessage(error)}`, advice), value };
     }
     const advice = "Correct it, or give --token-file a file that you can read.";
     return { ...problem(tried, `${from}; ${getErrorMessage(error)}`, advice), value };

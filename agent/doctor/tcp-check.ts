@@ -4,7 +4,8 @@ import { formatHostAndPort } from "../../protocol/relay/settings.ts";
 import { getErrorMessage } from "../error-message.ts";
 import type { ResolvedRoute } from "./dns-check.ts";
 import { getErrorCode, ok, problem, skipped, warning, type Outcome } from "./check.ts";
-import { getPort, openTcp, type Route } from "./route.ts";
+import { getPort } from "../outgoing/address.ts";
+import { openTcp, type Route } from "./route.ts";
 
 /** How many addresses of a name are tried. */
 const ADDRESSES_MAX = 8;

@@ -3,6 +3,7 @@ import { isIP } from "node:net";
 import {
   connect as connectTls,
   rootCertificates,
+  type DetailedPeerCertificate,
   type PeerCertificate,
   type TLSSocket,
 } from "node:tls";
@@ -10,7 +11,9 @@ import { X509Certificate } from "node:crypto";
 import { getErrorMessage } from "../error-message.ts";
 import { DAY_MS } from "../../shared/time.ts";
 import { getErrorCode, ok, problem, skipped, warning, type Outcome } from "./check.ts";
-import { getHost, getPort, openThroughProxy, type Route } from "./route.ts";
+import { getHost, getPort } from "../outgoing/address.ts";
+import { openThroughProxy } from "../outgoing/proxy.ts";
+import type { Route } from "./route.ts";
 
 const EXPIRES_SOON_MS = 3 * DAY_MS;
 
@@ -37,11 +40,10 @@ export async function checkTls(route: Route, signal: AbortSignal): Promise<Outco
   // The declared type is Error; Node.js sets the code as text.
   const failure = socket.authorized ? undefined : String(socket.authorizationError);
   socket.destroy();
-  if (failure !== undefined) return describeCertificateFailure(tried, server, failure, certificate);
+  if (failure !== undefined) return describeCertificateFailure(tried, route, failure, certificate);
   const issuer = getName(certificate.issuer);
-  const isPublic = isPublicRoot(certificate);
   const expiresAt = new Date(certificate.valid_to);
-  const result = `${version}, certificate of ${issuer} until ${formatDay(expiresAt)}${isPublic ? "" : ", trusted through NODE_EXTRA_CA_CERTS or this system's store"}`;
+  const result = `${version}, certificate of ${issuer} until ${formatDay(expiresAt)}${describeTrust(certificate, route)}`;
   if (expiresAt.getTime() - Date.now() < EXPIRES_SOON_MS) {
     return warning(
       tried,
@@ -53,15 +55,18 @@ export async function checkTls(route: Route, signal: AbortSignal): Promise<Outco
   return ok(tried, result, route);
 }
 
-async function openTls({ server, proxy }: Route, signal: AbortSignal): Promise<TLSSocket> {
+async function openTls(
+  { server, proxy, authorities }: Route,
+  signal: AbortSignal,
+): Promise<TLSSocket> {
   const host = getHost(server);
-  const tunnel = proxy ? await openThroughProxy(proxy, server, signal) : undefined;
-  if (typeof tunnel === "number") throw new Error(`the proxy answered ${tunnel}`);
+  const tunnel = proxy && (await openThroughProxy(proxy, server, authorities, signal));
   return new Promise((resolve, reject) => {
     const socket = connectTls({
       host,
       port: getPort(server),
       ...(tunnel ? { socket: tunnel } : {}),
+      ...(authorities ? { secureContext: authorities.secureContext } : {}),
       ...(isIP(host) === 0 ? { servername: host } : {}),
       // The certificate is judged afterwards, so that the user learns whose it is. Nothing is sent on this connection.
       rejectUnauthorized: false,
@@ -104,7 +109,7 @@ function describeHandshakeFailure(
 
 function describeCertificateFailure(
   tried: string,
-  { hostname }: URL,
+  { server, authorities }: Route,
   code: string,
   certificate: PeerCertificate,
 ): Outcome<never> {
@@ -125,40 +130,56 @@ function describeCertificateFailure(
     case "ERR_TLS_CERT_ALTNAME_INVALID":
       return problem(
         tried,
-        `the certificate is for ${formatNames(certificate)}, not for ${hostname}`,
+        `the certificate is for ${formatNames(certificate)}, not for ${server.hostname}`,
         "Check the server's address. If it is right, another server or a login page of this network answers.",
       );
     case "DEPTH_ZERO_SELF_SIGNED_CERT":
       return problem(
         tried,
         `the certificate was signed by itself (${issuer})`,
-        "If it is your own server, let the agent trust it: NODE_EXTRA_CA_CERTS=/path/to/certificate.pem.",
+        "If it is your own server, let the agent trust it: pass its certificate with --ca-file /path/to/certificate.pem.",
       );
     default:
       return problem(
         tried,
         `the certificate was issued by ${issuer}, which this machine does not trust (${code})`,
-        `A company proxy or a virus scanner that inspects TLS replaces certificates in this way. Get the CA certificate of ${issuer} as a PEM file, and set NODE_EXTRA_CA_CERTS=/path/to/ca.pem.`,
+        authorities === undefined
+          ? `A company proxy or a virus scanner that inspects TLS replaces certificates in this way. Get the CA certificate of ${issuer} as a PEM file, and pass --ca-file /path/to/ca.pem.`
+          : `The file of --ca-file has another CA. Get the CA certificate of ${issuer} as a PEM file, and pass that one.`,
       );
   }
 }
 
-function isPublicRoot(certificate: ReturnType<TLSSocket["getPeerCertificate"]>): boolean {
+/** @returns how this machine came to trust the certificate; empty for a public authority. */
+function describeTrust(certificate: PeerCertificate, { authorities }: Route): string {
+  const root = findRoot(certificate).fingerprint256;
+  if (rootFingerprints().has(root)) return "";
+  const given = new Set(authorities?.certificates.map(getFingerprint));
+  if (given.has(root)) return ", trusted through --ca-file";
+  return ", trusted through NODE_EXTRA_CA_CERTS or this system's store";
+}
+
+function findRoot(certificate: PeerCertificate): PeerCertificate {
   let last = certificate;
   // The root is its own issuer. A chain has few members; the bound only protects from a circle.
   for (let depth = 0; depth < 10; depth++) {
-    const issuer = "issuerCertificate" in last ? last.issuerCertificate : undefined;
+    const issuer =
+      "issuerCertificate" in last ? (last as DetailedPeerCertificate).issuerCertificate : undefined;
     if (!issuer || issuer === last) break;
     last = issuer;
   }
-  return rootFingerprints().has(last.fingerprint256);
+  return last;
+}
+
+function getFingerprint(pem: string): string {
+  return new X509Certificate(pem).fingerprint256;
 }
 
 let fingerprints: Set<string> | undefined;
 
 /** Of the public certificate authorities that Node.js trusts by itself. */
 function rootFingerprints(): Set<string> {
-  fingerprints ??= new Set(rootCertificates.map((pem) => new X509Certificate(pem).fingerprint256));
+  fingerprints ??= new Set(rootCertificates.map(getFingerprint));
   return fingerprints;
 }
 

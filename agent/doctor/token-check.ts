@@ -1,10 +1,15 @@
 /** What the agent's token allows, as the server sees it. */
+import { z } from "zod";
 import { PresentedToken } from "../../protocol/schemas/tunnels/diagnostics.ts";
 import { HOUR_MS } from "../../shared/time.ts";
 import { getErrorMessage } from "../error-message.ts";
 import { ok, problem, skipped, warning, type Outcome } from "./check.ts";
 import type { Client } from "./http-check.ts";
 import type { Route } from "./route.ts";
+
+/** Without the plan, which servers up to 0.3 do not send. */
+const DescribedToken = PresentedToken.extend({ organization: z.object({ name: z.string() }) });
+type DescribedToken = z.infer<typeof DescribedToken>;
 
 const EXPIRES_SOON_MS = HOUR_MS;
 
@@ -35,7 +40,7 @@ export async function checkToken(
       `Get a new one: underpass login --server ${server.origin}`,
     );
   }
-  const parsed = PresentedToken.safeParse(body);
+  const parsed = DescribedToken.safeParse(body);
   if (status !== 200 || !parsed.success) {
     return problem(
       tried,
@@ -46,7 +51,7 @@ export async function checkToken(
   return describeToken(tried, parsed.data);
 }
 
-function describeToken(tried: string, token: PresentedToken): Outcome {
+function describeToken(tried: string, token: DescribedToken): Outcome {
   const result = formatToken(token);
   if (!token.approved) {
     return problem(
@@ -68,7 +73,7 @@ function describeToken(tried: string, token: PresentedToken): Outcome {
   return ok(tried, result);
 }
 
-function formatToken(token: PresentedToken): string {
+function formatToken(token: DescribedToken): string {
   const { name, organization, allowedSubdomains, projectSlug, tunnelQuota } = token;
   const isForAnyName = allowedSubdomains.length === 0 || allowedSubdomains.includes("*");
   const names = isForAnyName ? "any name" : allowedSubdomains.join(", ");

@@ -124,7 +124,9 @@ function attempt(route: Route, path: string, signal: AbortSignal): Promise<Attem
   url.protocol = route.server.protocol === "https:" ? "wss:" : "ws:";
   return new Promise((resolve) => {
     const credentials = route.token?.toString("base64url") ?? "";
-    const socket = openWebSocket(url, SUBPROTOCOL, credentials, { followRedirects: false });
+    const { authorities } = route;
+    const options = { followRedirects: false, authorities };
+    const socket = openWebSocket(url, SUBPROTOCOL, credentials, options);
     let isOpened = false;
     socket.on("open", () => (isOpened = true));
     socket.once("message", () => resolve({ kind: "open", socket }));

@@ -2,6 +2,8 @@
 import { opendir, realpath, stat } from "node:fs/promises";
 import { isAbsolute, join, relative, sep } from "node:path";
 
+export const INDEX = "index.html";
+
 /** A directory's page names at most this many entries. */
 export const LISTED_ENTRIES_MAX = 1_000;
 

@@ -1,12 +1,11 @@
 /** Answers requests with the files of a directory, or with one file: GET and HEAD, ranges, conditional requests. */
+import type { ReadStream } from "node:fs";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import { basename, dirname, relative, sep } from "node:path";
 import send from "send";
 import { ORIGIN_HEADERS_MAX_BYTES } from "../limits.ts";
-import { findEntry, listEntries, parsePath, type Entry } from "./directory.ts";
+import { findEntry, INDEX, listEntries, parsePath, type Entry } from "./directory.ts";
 import { buildListingPage } from "./listing-page.ts";
-
-const INDEX = "index.html";
 
 export interface SharedFiles {
   /** The real path of a directory or a file. */
@@ -76,6 +75,12 @@ function sendFile(path: string, request: IncomingMessage, response: ServerRespon
     .on("error", ({ status, headers }: { status: number; headers?: Record<string, string> }) =>
       sendStatus(response, status, headers),
     )
+    .on("stream", (stream: ReadStream) =>
+      // Otherwise the visitor waits without end for the rest of a file that became shorter.
+      stream.on("end", () => {
+        if (stream.bytesRead < Number(response.getHeader("content-length"))) response.destroy();
+      }),
+    )
     .pipe(response);
 }
 
@@ -96,8 +101,8 @@ function sendStatus(
 
 const TEXTS: Record<number, string> = {
   301: "This directory's address ends with a slash.",
-  404: "There is no such file.",
+  404: "This file does not exist.",
   405: "Only GET and HEAD are possible.",
   412: "The file has changed.",
-  416: "The file has no such range.",
+  416: "The file does not have this range.",
 };

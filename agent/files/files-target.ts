@@ -1,14 +1,22 @@
 /** A file or directory as the target of a tunnel, served inside this process without a port. */
-import { realpathSync, statSync } from "node:fs";
-import { resolve } from "node:path";
+import { existsSync, realpathSync, statSync } from "node:fs";
+import type { Server } from "node:http";
+import { join, resolve } from "node:path";
 import { duplexPair } from "node:stream";
 import { fileURLToPath } from "node:url";
 import { Pool, type buildConnector, type Dispatcher } from "undici";
 import { headerPairs } from "../../shared/raw-headers.ts";
 import { UsageError } from "../options.ts";
 import { ORIGIN_CONNECTIONS_MAX } from "../limits.ts";
-import { createLocalTarget, parseTarget, type LocalDispatcher, type Target } from "../target.ts";
-import { createFileServer, type SharedFiles } from "./file-server.ts";
+import {
+  createLocalTarget,
+  findServerOfPage,
+  parseTarget,
+  type LocalDispatcher,
+  type Target,
+} from "../origin/target.ts";
+import { INDEX } from "./directory.ts";
+import type { SharedFiles } from "./file-server.ts";
 
 /** undici writes these headers itself. A handshake for a WebSocket has them, and is answered like any request. */
 const CONNECTION_HEADERS = new Set(["connection", "upgrade"]);
@@ -16,28 +24,44 @@ const CONNECTION_HEADERS = new Set(["connection", "upgrade"]);
 /**
  * Finds out what a tunnel is to share: `3000`, `host:3000`, `https://host:8443`, `./public`, `file:///srv/site`.
  * An existing file or directory precedes a host of the same name, which can still be written as a URL.
+ * @param options.baseDirectory where relative paths start. Default: the current directory.
  * @throws UsageError when it is none of these.
  */
 export function findTarget(
   text: string,
-  options: { directoryListing?: boolean | undefined } = {},
+  options: { directoryListing?: boolean | undefined; baseDirectory?: string | undefined } = {},
 ): Target {
-  const path = parseFilePath(text);
+  const given = parseFilePath(text);
+  const { baseDirectory } = options;
+  const path =
+    given === null || baseDirectory === undefined ? given : resolve(baseDirectory, given);
   const shared = path === null ? null : findSharedFiles(path);
   if (shared) {
     if (options.directoryListing && shared.kind === "file")
       throw new UsageError(`${text} is a file; --directory-listing needs a directory`);
     const files = { ...shared, hasListing: options.directoryListing ?? false };
-    return createLocalTarget(files.path, () => new FilesDispatcher(files));
+    const target = createLocalTarget(files.path, () => new FilesDispatcher(files));
+    return { ...target, warning: findMissingIndex(files) };
   }
-  if (/^file:|^\.{0,2}[/\\]/i.test(text))
+  if (/^file:|^\.{0,2}[/\\]|^[a-z]:\\/i.test(text))
     throw new UsageError(`there is no file or directory ${path ?? text}`);
   const target = parseTarget(text);
-  if (!target)
-    throw new UsageError(`${text} is not a port, host:port, http(s) URL, file or directory`);
+  if (!target) throw new UsageError(describeInvalidTarget(text));
   if (options.directoryListing)
     throw new UsageError("--directory-listing needs a directory instead of a server");
   return target;
+}
+
+function findMissingIndex({ path, kind, hasListing }: SharedFiles): string | undefined {
+  if (kind === "file" || hasListing || existsSync(join(path, INDEX))) return undefined;
+  return `${path} has no ${INDEX}, so visitors of / get 404; --directory-listing shows its files instead`;
+}
+
+function describeInvalidTarget(text: string): string {
+  const server = findServerOfPage(text);
+  return server === null
+    ? `${text} is not a port, host:port, http(s) URL, file or directory`
+    : `${text} has a path, which the visitor chooses; use ${server}`;
 }
 
 /** @returns null for a number and for URLs of other schemes than `file:`. */
@@ -72,12 +96,18 @@ class FilesDispatcher implements LocalDispatcher {
   readonly #pool: Pool;
 
   constructor(shared: SharedFiles) {
-    const server = createFileServer(shared);
+    let server: Promise<Server> | undefined;
     const connect: buildConnector.connector = (_options, callback) => {
+      // Its table of file types takes 2 MiB, which agents of other targets do not need.
+      server ??= import("./file-server.ts").then((module) => module.createFileServer(shared));
       const [near, far] = duplexPair();
-      server.emit("connection", far);
-      // undici expects the connection after this call has returned.
-      setImmediate(() => callback(null, near as never));
+      server.then(
+        (running) => {
+          running.emit("connection", far);
+          callback(null, near as never);
+        },
+        (error: Error) => callback(error, null),
+      );
     };
     this.#pool = new Pool("http://localhost", {
       connect,

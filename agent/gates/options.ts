@@ -32,13 +32,24 @@ export const PUBLIC_TUNNEL_OPTIONS = {
   },
 } as const satisfies Record<string, OptionSpec>;
 
-/** @returns the host name. @throws UsageError */
-export function parsePublicUrl(text: string, source: string): string {
-  const absolute = text.includes("://") ? text : `https://${text}`;
+/** Where visitors reach the tunnel. */
+export interface PublicUrl {
+  host: string;
+  /** `http:` or `https:`; undefined when only the host was given. */
+  scheme: string | undefined;
+}
+
+/** @throws UsageError */
+export function parsePublicUrl(text: string, source: string): PublicUrl {
+  const hasScheme = text.includes("://");
+  const absolute = hasScheme ? text : `https://${text}`;
   const url = URL.canParse(absolute) ? new URL(absolute) : null;
   if (!url || !["http:", "https:"].includes(url.protocol) || url.hostname === "")
     throw new UsageError(`${source} must be a URL such as https://app.example.com, not ${text}`);
   if (url.pathname !== "/" || url.search !== "" || url.hash !== "" || url.username !== "")
     throw new UsageError(`${source} must be a host without a path, such as https://${url.host}`);
-  return url.hostname.replace(/\.$/, "");
+  return {
+    host: url.hostname.replace(/\.$/, ""),
+    scheme: hasScheme ? url.protocol : undefined,
+  };
 }

@@ -44,7 +44,9 @@ export function parsePolicy(
 function readText(path: string, source: string): string {
   try {
     if (statSync(path).size > FILE_MAX_BYTES)
-      throw new UsageError(`${source} ${path} is larger than ${FILE_MAX_BYTES / 1024} KiB`);
+      throw new UsageError(
+        `${source} ${path} is larger than ${FILE_MAX_BYTES / 1024} KiB; shorten it`,
+      );
     return readFileSync(path, "utf8");
   } catch (error) {
     if (error instanceof UsageError) throw error;

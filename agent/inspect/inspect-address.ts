@@ -1,5 +1,5 @@
 import { parseListenAddress, type ListenAddress } from "../connect/listen-address.ts";
-import { UsageError } from "../options.ts";
+import { UsageError, type OptionSpecs } from "../options.ts";
 
 /** Parses `--inspect`. @throws UsageError */
 export function parseInspectAddress(text: string, option: string): ListenAddress | "off" {
@@ -8,3 +8,14 @@ export function parseInspectAddress(text: string, option: string): ListenAddress
   if (address) return address;
   throw new UsageError(`${option} must be off or an address such as 127.0.0.1:4040, not ${text}`);
 }
+
+/** Of every command that serves tunnels. */
+export const INSPECT_OPTION = {
+  inspect: {
+    kind: "text",
+    value: "ADDR",
+    help: "tell programs on this machine about the tunnels at this address, or off (default: 127.0.0.1:4040)",
+    complete: ["off"],
+    parse: parseInspectAddress,
+  },
+} as const satisfies OptionSpecs;

@@ -1,46 +1,26 @@
 /**
- * What a tunnel does, for other programs on this machine: a small HTTP server that only answers questions. Browsers may not
+ * What the tunnels of this agent do, for other programs on this machine: a small HTTP server that only answers questions. Browsers may not
  * read it from other sites: it sends no CORS headers, and a name of another site that resolves to this machine is refused.
  */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import { isIP } from "node:net";
 import { once } from "node:events";
-import type { RequestReport } from "../library/types.ts";
 import type { ListenAddress } from "../connect/listen-address.ts";
-import type { HttpTunnel } from "../http-tunnel.ts";
+import type { InspectedTunnels, TunnelDescription } from "./inspected-tunnels.ts";
 
 export const DEFAULT_INSPECT_ADDRESS: ListenAddress = { host: "127.0.0.1", port: 4040 };
 /** How many ports are tried from the given one on. */
 const PORTS_TRIED = 100;
-const REQUESTS_KEPT = 100;
-
-type TunnelState = "connecting" | "online" | "reconnecting" | "stopped" | "closed";
 
 export class InspectServer {
-  readonly #tunnel: HttpTunnel;
+  readonly #tunnels: InspectedTunnels;
   readonly #server: Server;
   readonly #host: string;
-  /** The newest first. */
-  readonly #requests: (RequestReport & { endedAt: string })[] = [];
-  #state: TunnelState = "connecting";
 
-  constructor(tunnel: HttpTunnel, host: string) {
-    this.#tunnel = tunnel;
+  constructor(tunnels: InspectedTunnels, host: string) {
+    this.#tunnels = tunnels;
     this.#host = host;
     this.#server = createServer((request, response) => this.#respond(request, response));
-    for (const event of ["ready", "reconnected"] as const)
-      tunnel.on(event, () => void (this.#state = "online"));
-    tunnel.on("disconnected", () => void (this.#state = "reconnecting"));
-    tunnel.on("stopped", () => void (this.#state = "stopped"));
-    tunnel.on("request", (request) => {
-      this.#requests.unshift({ ...request, endedAt: new Date().toISOString() });
-      this.#requests.length = Math.min(this.#requests.length, REQUESTS_KEPT);
-    });
-    tunnel.on("closed", () => {
-      this.#state = "closed";
-      this.#server.close();
-      this.#server.closeAllConnections();
-    });
   }
 
   /**
@@ -66,6 +46,11 @@ export class InspectServer {
     return `http://${isIP(this.#host) === 6 ? `[${this.#host}]` : this.#host}:${listening}`;
   }
 
+  close(): void {
+    this.#server.close();
+    this.#server.closeAllConnections();
+  }
+
   #respond(request: IncomingMessage, response: ServerResponse): void {
     if (!this.#mayBeHost(request.headers.host))
       return send(response, 403, { error: "this server answers only to names of this machine" });
@@ -73,13 +58,17 @@ export class InspectServer {
       return send(response, 405, { error: "only GET and HEAD are possible" });
     switch (request.url?.split("?")[0]) {
       case "/":
-        return sendPage(response, this.#tunnel);
+        return sendPage(response, this.#tunnels);
       case "/api/tunnels":
-        return send(response, 200, { tunnels: this.#describeTunnels() });
+        return send(response, 200, { tunnels: this.#tunnels.listTunnels() });
       case "/api/requests":
-        return send(response, 200, { requests: this.#requests });
+        return send(response, 200, { requests: this.#tunnels.listRequests() });
+      case "/api/connections":
+        return send(response, 200, { connections: this.#tunnels.listConnections() });
       default:
-        return send(response, 404, { error: "use /api/tunnels or /api/requests" });
+        return send(response, 404, {
+          error: "use /api/tunnels, /api/requests or /api/connections",
+        });
     }
   }
 
@@ -88,14 +77,6 @@ export class InspectServer {
     if (text === undefined || !URL.canParse(`http://${text}`)) return false;
     const { hostname } = new URL(`http://${text}`);
     return isLoopback(hostname) || hostname.replace(/^\[|\]$/g, "") === this.#host;
-  }
-
-  #describeTunnels(): object[] {
-    const { welcome, origin } = this.#tunnel;
-    if (!welcome) return [];
-    const { tunnelId: id, name, url: publicUrl } = welcome;
-    const { origin: local, scheme: protocol } = origin.target;
-    return [{ id, name, publicUrl, local, protocol, state: this.#state }];
   }
 }
 
@@ -113,26 +94,31 @@ function send(response: ServerResponse, status: number, body: object): void {
   response.end(`${JSON.stringify(body)}\n`);
 }
 
-/** URLs of the server need no escaping: they were parsed as URLs. */
-function sendPage(response: ServerResponse, { welcome, server }: HttpTunnel): void {
+/** URLs need no escaping, because they were parsed as URLs; names of tunnels have no characters that do. */
+function sendPage(response: ServerResponse, tunnels: InspectedTunnels): void {
   response.writeHead(200, {
     "content-type": "text/html; charset=utf-8",
     "content-security-policy": "default-src 'none'",
     "cache-control": "no-store",
   });
-  const tunnel = welcome ? link(new URL(welcome.url)) : "The tunnel is not connected yet.";
+  const connected = tunnels.listTunnels().map(formatTunnel).join("\n");
   response.end(`<!doctype html>
 <html lang="en">
 <meta charset="utf-8">
 <title>Underpass</title>
 <main>
 <h1>Underpass</h1>
-<p>Public URL: ${tunnel}</p>
-<p>The dashboard with the captured requests: ${link(server)}</p>
-<p>For programs: <a href="/api/tunnels">/api/tunnels</a>, <a href="/api/requests">/api/requests</a></p>
+${connected === "" ? "<p>No tunnel is connected yet.</p>" : `<ul>\n${connected}\n</ul>`}
+<p>The dashboard with the captured requests: ${tunnels.listServers().map(link).join(", ")}</p>
+<p>For programs: <a href="/api/tunnels">/api/tunnels</a>, <a href="/api/requests">/api/requests</a>, <a href="/api/connections">/api/connections</a></p>
 </main>
 </html>
 `);
+}
+
+function formatTunnel({ name, publicUrl, protocol, state }: TunnelDescription): string {
+  const { href } = new URL(publicUrl);
+  return `<li>${name} (${state}): ${protocol === "tcp" ? href : link(new URL(href))}</li>`;
 }
 
 function link({ href }: URL): string {

@@ -1,23 +1,45 @@
 import type { ListenAddress } from "../connect/listen-address.ts";
 import { getErrorMessage } from "../error-message.ts";
-import type { HttpTunnel } from "../http-tunnel.ts";
 import { DEFAULT_INSPECT_ADDRESS, InspectServer, isLoopback } from "./inspect-server.ts";
+import type { InspectedTunnels } from "./inspected-tunnels.ts";
 
-/** Starts the server, and sets the tunnel's `inspectUrl`. The tunnel works without it, so a failure is only a notice. */
+/** A tunnel, or several in one process. */
+export interface InspectedAgent {
+  inspectUrl: string | undefined;
+  emit(event: "notice", message: string): unknown;
+}
+
+/**
+ * Starts the server, and sets the agent's `inspectUrl`. Tunnels work without it, so a failure is only a notice.
+ * @returns a function that stops the server.
+ */
 export async function startInspectServer(
-  tunnel: HttpTunnel,
-  address: ListenAddress = DEFAULT_INSPECT_ADDRESS,
-): Promise<void> {
-  const { host, port = DEFAULT_INSPECT_ADDRESS.port! } = address;
+  agent: InspectedAgent,
+  tunnels: InspectedTunnels,
+  given?: ListenAddress | "off",
+): Promise<() => void> {
+  if (given === "off") return () => undefined;
+  const { host, port = DEFAULT_INSPECT_ADDRESS.port! } = given ?? DEFAULT_INSPECT_ADDRESS;
+  const server = new InspectServer(tunnels, host);
   try {
-    tunnel.inspectUrl = await new InspectServer(tunnel, host).listen(port);
+    agent.inspectUrl = await server.listen(port);
+    // A program that was told the port of the option would ask another one.
+    const isOtherPort = port !== 0 && !agent.inspectUrl.endsWith(`:${port}`);
+    if (given?.port !== undefined && isOtherPort) {
+      agent.emit(
+        "notice",
+        `--inspect: port ${port} is in use by another program; this agent listens at ${agent.inspectUrl}`,
+      );
+    }
   } catch (error) {
-    tunnel.emit("notice", `--inspect can't listen at ${host}:${port}: ${getErrorMessage(error)}`);
-    return;
+    agent.emit("notice", `--inspect can't listen at ${host}:${port}: ${getErrorMessage(error)}`);
+    return () => undefined;
   }
-  if (isLoopback(host)) return;
-  tunnel.emit(
-    "notice",
-    `--inspect: other machines that reach ${tunnel.inspectUrl} can read the paths of all requests`,
-  );
+  if (!isLoopback(host)) {
+    agent.emit(
+      "notice",
+      `--inspect: other machines that reach ${agent.inspectUrl} can read the paths of all requests`,
+    );
+  }
+  return () => server.close();
 }

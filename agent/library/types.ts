@@ -23,10 +23,15 @@ export interface ExposeOptions {
   fetch?: RequestHandler;
   /** Default: the server of the last `underpass login`, or else one on this machine. */
   server?: string;
-  /** A capability token: its bytes, or those in base64. Default: the one that `underpass login` saved. */
+  /** A capability token: its bytes, or those in base64. Default: `UNDERPASS_TOKEN`, or the one that `underpass login` saved. */
   token?: Uint8Array | string;
-  /** A file with the token's bytes. */
+  /** A file with the token, as bytes or in base64. */
   tokenFile?: string;
+  /**
+   * A file with certificates in PEM format: those of a company's CA, or of the server's own. This tunnel trusts them besides
+   * those that Node.js trusts.
+   */
+  caFile?: string;
   /** The tunnel's name; a random one when left out. */
   subdomain?: string | undefined;
   /** The public URL, instead of `subdomain`: a name of the service, or your own verified domain. */
@@ -66,7 +71,7 @@ export interface ExposedTunnel extends PublicTunnel, AsyncDisposable {
 export interface TunnelEvents {
   /** Visitors can use the URL: `expose` resolves. */
   ready: [tunnel: PublicTunnel];
-  /** A visitor's request has ended. */
+  /** A request was answered or failed, or a visitor's WebSocket was accepted. Not when the visitor left before. */
   request: [request: RequestReport];
   /** A WebSocket was accepted, or an event stream began; its counts grow while it is open. */
   streamOpened: [request: RequestReport];

@@ -3,12 +3,12 @@
  * the meantime are read from the list, so that none is missing and none is repeated.
  */
 import { EventEmitter } from "node:events";
-import { getCaptureTimeMs, toCaptureIdPrefix } from "../../protocol/capture-id.ts";
-import type { CaptureExpression } from "../../protocol/capture-filter.ts";
+import { getCaptureTimeMs, toCaptureIdPrefix } from "../../protocol/captures/id.ts";
+import type { CaptureExpression } from "../../protocol/captures/filter.ts";
 import type { CaptureSummary } from "../../protocol/schemas/inspector/captures.ts";
 import { BoundedMap } from "../../shared/bounded-map.ts";
 import { MINUTE_MS } from "../../shared/time.ts";
-import { RejectionError } from "../tunnel-connection.ts";
+import { RejectionError } from "../tunnel/tunnel-connection.ts";
 import type { CaptureWatch } from "./capture-watch.ts";
 import type { ManagementApi } from "./management-api.ts";
 

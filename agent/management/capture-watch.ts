@@ -1,5 +1,5 @@
 /**
- * Captured requests as they happen: `GET /inspector/ws` (docs/live-view.md). It reconnects until the server rejects it
+ * Captured requests as they happen: `GET /inspector/ws` (docs/protocols/live-view.md). It reconnects until the server rejects it
  * permanently. A reader that wants no gap reads the list when `watching` is emitted.
  */
 import { EventEmitter } from "node:events";
@@ -14,7 +14,7 @@ import {
   WATCH_PROTOCOL,
 } from "../../protocol/schemas/inspector/watching.ts";
 import { getErrorMessage } from "../error-message.ts";
-import { backOff, RejectionError } from "../tunnel-connection.ts";
+import { backOff, RejectionError } from "../tunnel/tunnel-connection.ts";
 import { openWebSocket } from "../websocket.ts";
 import type { ManagementApi } from "./management-api.ts";
 
@@ -33,7 +33,7 @@ const Failure = z.object({ error: z.string(), message: z.string() });
 
 const UNREADABLE = new RejectionError(
   "unsupported_version",
-  "the server sent a message that this version can't read; update it: npm install -g underpass",
+  "the server sent a message that this version can't read; update the agent: npm install -g underpass",
 );
 
 interface Events {
@@ -62,15 +62,17 @@ export class CaptureWatch extends EventEmitter<Events> {
   constructor(api: ManagementApi, tunnelId: string | undefined) {
     super();
     this.#api = api;
-    this.#url = new URL("/inspector/ws?batch=1", api.server);
-    this.#url.protocol = api.server.protocol === "https:" ? "wss:" : "ws:";
+    const { server } = api.route;
+    this.#url = new URL("/inspector/ws?batch=1", server);
+    this.#url.protocol = server.protocol === "https:" ? "wss:" : "ws:";
     if (tunnelId !== undefined) this.#url.searchParams.set("tunnel_id", tunnelId);
   }
 
   start(): void {
     this.#problem = "";
     const { bearer } = this.#api.credential;
-    const options = { maxPayload: MESSAGE_MAX_BYTES };
+    const { authorities } = this.#api.route;
+    const options = { maxPayload: MESSAGE_MAX_BYTES, authorities };
     const socket = openWebSocket(this.#url, WATCH_PROTOCOL, bearer, options);
     this.#socket = socket;
     socket.on("open", () => this.#handleOpen());

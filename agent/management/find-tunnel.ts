@@ -2,7 +2,7 @@
 import type { Tunnel } from "../../protocol/schemas/tunnels/tunnels.ts";
 import { UsageError } from "../options.ts";
 import { stripControl } from "../output/terminal-view.ts";
-import { RejectionError } from "../tunnel-connection.ts";
+import { RejectionError } from "../tunnel/tunnel-connection.ts";
 import type { ManagementApi } from "./management-api.ts";
 
 /** Names of other tunnels in a message. */
@@ -17,30 +17,47 @@ const MATCHES: ((tunnel: Tunnel, wanted: string) => boolean)[] = [
   ({ name }, wanted) => name === wanted,
 ];
 
+/** The tunnels that may be meant, by the strength of the match. */
+interface Search {
+  text: string;
+  wanted: string;
+  found: Tunnel[][];
+}
+
+/** Like `findTunnels` for one text. */
+export async function findTunnel(api: ManagementApi, text: string): Promise<Tunnel> {
+  const [tunnel] = await findTunnels(api, [text]);
+  return tunnel!;
+}
+
 /**
- * @param text a name such as `api`, a host such as `api.tunnels.example.com`, a URL or an id.
- * @throws RejectionError when there is no such tunnel, UsageError when several match.
+ * @param texts names such as `api`, hosts such as `api.tunnels.example.com`, URLs or ids.
+ * @returns each tunnel once. @throws RejectionError when one does not exist, UsageError when several match one text.
  */
-export async function findTunnel(
-  api: ManagementApi,
-  text: string,
-  signal?: AbortSignal,
-): Promise<Tunnel> {
-  const wanted = parseTunnelName(text);
-  const found = MATCHES.map((): Tunnel[] => []);
-  const others: string[] = [];
-  for await (const page of api.listTunnels(signal)) {
+export async function findTunnels(api: ManagementApi, texts: string[]): Promise<Tunnel[]> {
+  const searches = texts.map((text): Search => {
+    return { text, wanted: parseTunnelName(text), found: MATCHES.map(() => []) };
+  });
+  const known: string[] = [];
+  for await (const page of api.listTunnels()) {
     for (const tunnel of page) {
-      const strength = MATCHES.findIndex((matches) => matches(tunnel, wanted));
-      if (strength !== -1) found[strength]!.push(tunnel);
-      else if (others.length < SUGGESTIONS_MAX) others.push(tunnel.subdomain);
+      if (known.length < SUGGESTIONS_MAX) known.push(tunnel.subdomain);
+      for (const { wanted, found } of searches) {
+        const strength = MATCHES.findIndex((matches) => matches(tunnel, wanted));
+        if (strength !== -1) found[strength]!.push(tunnel);
+      }
     }
   }
+  const tunnels = searches.map((search) => chooseTunnel(search, known));
+  return [...new Set(tunnels)];
+}
+
+function chooseTunnel({ text, found }: Search, known: string[]): Tunnel {
   const strongest = found.find((tunnels) => tunnels.length > 0) ?? [];
   // The name of an expired tunnel may belong to a newer one.
   const current = strongest.filter(({ status }) => status !== "expired");
   const [tunnel, ...rest] = current.length > 0 ? current : strongest.slice(0, 1);
-  if (!tunnel) throw notFound(text, others);
+  if (!tunnel) throw notFound(text, known);
   if (rest.length > 0) {
     const names = [tunnel, ...rest].map(({ subdomain }) => subdomain).join(", ");
     throw new UsageError(

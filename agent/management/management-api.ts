@@ -2,11 +2,12 @@
 import { z, type ZodType } from "zod";
 import { CaptureSummary } from "../../protocol/schemas/inspector/captures.ts";
 import { INSPECTOR_LIST_MAX_ROWS } from "../../protocol/schemas/inspector/inspector.ts";
-import { Ok } from "../../protocol/schemas/scalars.ts";
+import { Instant, Ok } from "../../protocol/schemas/scalars.ts";
 import { BudgetResult, MintedToken, Token } from "../../protocol/schemas/tokens.ts";
 import { Tunnel, TunnelStatusResult } from "../../protocol/schemas/tunnels/tunnels.ts";
+import type { ServerRoute } from "../server-access.ts";
 import { RetryableError, ServiceApi } from "../service-api.ts";
-import { RejectionError } from "../tunnel-connection.ts";
+import { RejectionError } from "../tunnel/tunnel-connection.ts";
 import type { ApiCredential } from "./credential.ts";
 
 /** How many rows are requested at a time. */
@@ -18,6 +19,9 @@ interface CallBody {
   body?: unknown;
   signal?: AbortSignal | undefined;
 }
+
+/** Servers of earlier versions do not tell whether a tunnel is stopped. */
+const ListedTunnel = Tunnel.extend({ stoppedAt: Instant.nullable().default(null) });
 
 /** The fields of a new token. Those that are undefined get the API's defaults. */
 export interface NewTokenFields {
@@ -40,21 +44,21 @@ export interface CaptureQuery {
 
 /** Calls throw RejectionError: a command that is run once does not retry. */
 export class ManagementApi {
-  readonly server: URL;
+  readonly route: ServerRoute;
   readonly credential: ApiCredential;
   readonly #api: ServiceApi;
 
-  constructor(server: URL, credential: ApiCredential) {
-    this.server = server;
+  constructor(route: ServerRoute, credential: ApiCredential) {
+    this.route = route;
     this.credential = credential;
-    this.#api = new ServiceApi(server, credential.bearer);
+    this.#api = new ServiceApi(route, credential.bearer);
   }
 
   // ── Tunnels ──
 
   /** Newest first, page by page. */
-  listTunnels(signal?: AbortSignal): AsyncGenerator<Tunnel[]> {
-    return this.#listPages(Tunnel, "/tunnels", { pageRows: PAGE_ROWS, signal });
+  listTunnels(): AsyncGenerator<Tunnel[]> {
+    return this.#listPages(ListedTunnel, "/tunnels", { pageRows: PAGE_ROWS });
   }
 
   startTunnel(id: string): Promise<z.output<typeof TunnelStatusResult>> {
@@ -147,10 +151,14 @@ export class ManagementApi {
     } catch (error) {
       if (error instanceof RejectionError) throw this.credential.explain(error);
       if (!(error instanceof RetryableError)) throw error;
-      throw new RejectionError(
-        "unavailable",
-        `${this.server.origin} did not answer (${error.message}); try again, or choose another server with --server`,
-      );
+      const { origin } = this.route.server;
+      const { message: reason, cause } = error;
+      // The message about a failed connection says what to do.
+      const message =
+        cause === undefined
+          ? `${origin} did not answer (${reason}); try again, or choose another server with --server`
+          : `${origin} can't be reached: ${reason}`;
+      throw new RejectionError("unavailable", message);
     }
   }
 }

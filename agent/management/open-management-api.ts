@@ -1,14 +1,9 @@
-import { findServer } from "../settings.ts";
+import { findServerRoute, type AccessValues } from "../server-access.ts";
 import { findCredential } from "./credential.ts";
 import { ManagementApi } from "./management-api.ts";
 
-interface ApiValues {
-  server: string | undefined;
-  "token-file": string | undefined;
-}
-
-/** @throws SettingsError when there is no credential for the server. */
-export async function openManagementApi(values: ApiValues): Promise<ManagementApi> {
-  const server = await findServer(values.server);
-  return new ManagementApi(server, await findCredential(server, values["token-file"]));
+/** @throws SettingsError when there is no credential for the server; otherwise like `findServerRoute`. */
+export async function openManagementApi(values: AccessValues): Promise<ManagementApi> {
+  const route = await findServerRoute(values);
+  return new ManagementApi(route, await findCredential(route.server, values["token-file"]));
 }

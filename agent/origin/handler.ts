@@ -7,7 +7,7 @@ import { ReadableStream } from "node:stream/web";
 import type { Dispatcher } from "undici";
 import { headerPairs } from "../../shared/raw-headers.ts";
 import type { RequestHandler } from "../library/types.ts";
-import type { LocalContext, LocalDispatcher } from "../target.ts";
+import type { LocalContext, LocalDispatcher } from "./target.ts";
 
 /** The codings that `fetch` decodes while it leaves their header in place. */
 const DECODED_BY_FETCH = /^(?:x-)?gzip$|^deflate$|^br$/i;

@@ -2,10 +2,11 @@
 import type { Dispatcher } from "undici";
 import { FLAG, FRAME, RESET, type Frame, type ResetCode } from "../../protocol/wire/frames.ts";
 import { FRAME_DATA_MAX_BYTES } from "../../protocol/limits.ts";
-import type { Stream, Wire } from "../wire.ts";
+import type { Stream, StreamWire } from "../tunnel/wire.ts";
 import { toResponsePairs, utf8ToLatin1 } from "./header-bytes.ts";
 import type { RequestReport } from "../library/types.ts";
 import type { OriginServer } from "./origin.ts";
+import { describeOriginError } from "./origin-error.ts";
 import { RequestBody } from "./request-body.ts";
 
 /**
@@ -22,7 +23,7 @@ const RETRIED_WITH_LOCAL_NAME = "sent again with the local server's own host nam
 
 export class HttpStream implements Stream {
   readonly isDrainable = true;
-  readonly #wire: Wire;
+  readonly #wire: StreamWire;
   readonly #id: number;
   readonly #origin: OriginServer;
   readonly #report: RequestReport;
@@ -41,7 +42,7 @@ export class HttpStream implements Stream {
   /** The part of the response that the tunnel has no credit for yet. */
   #unsent: Buffer | undefined;
 
-  constructor(origin: OriginServer, wire: Wire, id: number, head: string[], flags: number) {
+  constructor(origin: OriginServer, wire: StreamWire, id: number, head: string[], flags: number) {
     const [method, target, ...pairs] = head as [string, string, ...string[]];
     this.#origin = origin;
     this.#wire = wire;
@@ -49,6 +50,12 @@ export class HttpStream implements Stream {
     this.#report = origin.createReport("request", method, utf8ToLatin1(target));
     this.#requestPairs = pairs;
     this.#body = flags & FLAG.end ? null : new RequestBody((bytes) => this.#sendCredit(bytes));
+    origin.keptRequests?.add(this.#report, head, this.#body !== null);
+  }
+
+  /** Changes until the end of the stream. */
+  get report(): RequestReport {
+    return this.#report;
   }
 
   // ── Called by the wire ──
@@ -61,6 +68,7 @@ export class HttpStream implements Stream {
     if (frame.type !== FRAME.data || !this.#body) return;
     const isLast = (frame.flags & FLAG.end) !== 0;
     this.#report.bytesIn += frame.payload.byteLength;
+    this.#origin.keptRequests?.addBody(this.#report, frame.payload, isLast);
     if (this.#body.receive(frame.payload, isLast)) return;
     this.#fail(RESET.protocolError, "the request body exceeds its window");
   }
@@ -90,7 +98,7 @@ export class HttpStream implements Stream {
     try {
       this.#origin.dispatch(options, this.#createHandler());
     } catch (error) {
-      this.#fail(RESET.originFailed, formatErrors(error));
+      this.#fail(RESET.originFailed, this.#describe(error as Error));
     }
   }
 
@@ -232,7 +240,11 @@ export class HttpStream implements Stream {
     // The local server closed a kept-alive connection just as the request was sent on it.
     const wasStale = isUnanswered && error.code === "UND_ERR_SOCKET" && this.#attempts === 1;
     if (wasStale && !this.#body && isSafe(this.#report.method)) return this.#dispatch();
-    this.#fail(isUnanswered ? toResetCode(error) : RESET.originFailed, formatErrors(error));
+    this.#fail(isUnanswered ? toResetCode(error) : RESET.originFailed, this.#describe(error));
+  }
+
+  #describe(error: Error): string {
+    return describeOriginError(error, this.#origin.target);
   }
 
   // ── End ──
@@ -305,10 +317,4 @@ function toResetCode(error: Error & { code?: string }): ResetCode {
     default:
       return error instanceof AggregateError ? RESET.originUnreachable : RESET.originFailed;
   }
-}
-
-/** A host with several addresses fails with one error for each of them. */
-function formatErrors(error: unknown): string {
-  if (error instanceof AggregateError) return error.errors.map(formatErrors).join("; ");
-  return error instanceof Error ? error.message : String(error);
 }

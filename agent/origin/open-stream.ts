@@ -1,5 +1,5 @@
 import { FLAG } from "../../protocol/wire/frames.ts";
-import type { Stream, Wire } from "../wire.ts";
+import type { Stream, Wire } from "../tunnel/wire.ts";
 import { HttpStream } from "./http-stream.ts";
 import type { OriginServer } from "./origin.ts";
 import { WebSocketStream } from "./socket-stream.ts";

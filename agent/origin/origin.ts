@@ -8,8 +8,9 @@ import {
 } from "../limits.ts";
 import type { RequestKind, RequestReport } from "../library/types.ts";
 import { addHeaders, type AddedHeader } from "./added-headers.ts";
-import { HostHeader, type HostMode } from "../host-header.ts";
-import { getAttemptMaxMs, getLookup, type LocalDispatcher, type Target } from "../target.ts";
+import { HostHeader, type HostMode } from "./host-header.ts";
+import type { KeptRequests } from "./kept-requests.ts";
+import { getAttemptMaxMs, getLookup, type LocalDispatcher, type Target } from "./target.ts";
 import { MINUTE_MS } from "../../shared/time.ts";
 import { readAfterFailedWrites } from "../../sockets/early-response.ts";
 
@@ -39,6 +40,8 @@ export class OriginServer {
   readonly allowsInvalidCertificate: boolean;
   /** The tunnel's public origin; set by the first welcome. */
   publicOrigin = "";
+  /** Set while requests are kept for replays. */
+  keptRequests: KeptRequests | undefined;
   readonly #addedHeaders: readonly AddedHeader[];
   readonly #dispatcher: LocalDispatcher;
   /** Requests that use a connection or wait for one to open. */

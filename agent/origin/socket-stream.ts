@@ -12,24 +12,25 @@ import {
 } from "../../protocol/wire/frames.ts";
 import { FRAME_DATA_MAX_BYTES, WEBSOCKET_MESSAGE_MAX_BYTES } from "../../protocol/limits.ts";
 import { ORIGIN_CONNECT_MAX_MS } from "../limits.ts";
-import { getLookup } from "../target.ts";
-import type { Stream, Wire } from "../wire.ts";
+import { getLookup } from "./target.ts";
+import type { Stream, Wire } from "../tunnel/wire.ts";
 import { utf8ToLatin1, toResponsePairs } from "./header-bytes.ts";
 import type { RequestReport } from "../library/types.ts";
 import type { OriginServer } from "./origin.ts";
+import { describeOriginError } from "./origin-error.ts";
 import { headerPairs } from "../../shared/raw-headers.ts";
 
 /** Headers of the agent's own handshake, which the library writes and checks. */
 const HANDSHAKE_HEADERS = new Set(["sec-websocket-accept", "sec-websocket-extensions"]);
 
-/** The codes of the library's errors about what the local server sent. All others mean a violation of the protocol. */
-const CLOSE_CODES = new Map([
-  ["WS_ERR_INVALID_UTF8", 1007],
-  ["WS_ERR_TOO_MANY_BUFFERED_PARTS", 1008],
-  ["WS_ERR_UNSUPPORTED_MESSAGE_LENGTH", 1009],
-  ["WS_ERR_UNSUPPORTED_DATA_PAYLOAD_LENGTH", 1009],
+/** The library's errors about what the local server sent. All others mean a violation of the protocol. */
+const INVALID_MESSAGES = new Map([
+  ["WS_ERR_INVALID_UTF8", { code: 1007, reason: "the local server sent text that is not UTF-8" }],
+  ["WS_ERR_TOO_MANY_BUFFERED_PARTS", { code: 1008, reason: "the message has too many parts" }],
+  ["WS_ERR_UNSUPPORTED_MESSAGE_LENGTH", { code: 1009, reason: "the message is too large" }],
+  ["WS_ERR_UNSUPPORTED_DATA_PAYLOAD_LENGTH", { code: 1009, reason: "the message is too large" }],
 ]);
-const PROTOCOL_ERROR = 1002;
+const PROTOCOL_VIOLATION = { code: 1002, reason: "the local server sent an invalid frame" };
 /** The library's only sign of a handshake that took longer than `handshakeTimeout`. */
 const HANDSHAKE_TIMEOUT_MESSAGE = "Opening handshake has timed out";
 
@@ -71,7 +72,7 @@ export class WebSocketStream implements Stream {
       this.#socket = this.#connect(this.#pairs);
     } catch (error) {
       // The visitor's request is not a valid handshake, for example with a repeated subprotocol.
-      this.#fail(RESET.originFailed, (error as Error).message);
+      this.#fail(RESET.originFailed, describeOriginError(error as Error, this.#origin.target));
     }
   }
 
@@ -230,15 +231,16 @@ export class WebSocketStream implements Stream {
     if (this.#isEnded) return;
     if (error.code?.startsWith("WS_ERR_")) {
       // The library closes the connection with this code, and the visitor's is closed with it too.
-      this.#onClose(CLOSE_CODES.get(error.code) ?? PROTOCOL_ERROR, error.message);
-      return;
+      const { code, reason } = INVALID_MESSAGES.get(error.code) ?? PROTOCOL_VIOLATION;
+      return this.#onClose(code, reason);
     }
     // After the handshake a close event follows.
     if (this.#isAccepted || this.#closing !== undefined) return;
     const isRefused = error.code === "ECONNREFUSED" || error instanceof AggregateError;
     const isTimeout = error.message === HANDSHAKE_TIMEOUT_MESSAGE;
     const code = isTimeout ? RESET.originTimeout : RESET.originFailed;
-    this.#fail(isRefused ? RESET.originUnreachable : code, error.message);
+    const reason = describeOriginError(error, this.#origin.target);
+    this.#fail(isRefused ? RESET.originUnreachable : code, reason);
   }
 
   #fail(code: ResetCode, reason: string): void {

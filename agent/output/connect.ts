@@ -5,6 +5,7 @@ import {
   createLinePrinter,
   endJson,
   endLines,
+  GENERAL_ADVICE,
   printJson,
   type Advice,
   type Level,
@@ -13,11 +14,11 @@ import {
 import { formatBytes } from "./format-bytes.ts";
 
 const ADVICE: Advice = {
-  unauthorized: "Get a new token with `underpass login`.",
+  ...GENERAL_ADVICE,
   forbidden: "Use a token that is allowed to use this tunnel's name: underpass login",
-  tunnel_deleted: "Check the tunnel's name or id, or create a tunnel with `underpass tcp`.",
+  not_found: "Check the tunnel's name or id: `underpass tunnels` lists them.",
+  tunnel_deleted: "Create a new tunnel with `underpass tcp`.",
   tunnel_expired: "Create a new tunnel with `underpass tcp`.",
-  unsupported_version: "The agent is upgraded with: npm install -g underpass",
 };
 
 export function connectJson(local: LocalPort, tunnel: string): Output {

@@ -1,4 +1,5 @@
 /** What the outputs of several commands share: how they print that a connection was lost, is retried, and is back. */
+import { describeGates, describeKeptGates, type TunnelGates } from "../gates/tunnel-gates.ts";
 import { printJson, type EventPrinter, type Level } from "./output.ts";
 import { green, stripControl, yellow } from "./terminal-view.ts";
 
@@ -12,8 +13,15 @@ interface ConnectionEvents {
 /** HTTP and TCP tunnels: they have a URL, and their owner can stop and start them. */
 interface TunnelEvents extends ConnectionEvents {
   on(event: "ready" | "reconnected", listener: (tunnel: { url: string }) => void): unknown;
-  on(event: "disconnected" | "stopped", listener: (explanation: string) => void): unknown;
+  on(event: "disconnected", listener: (reason: string) => void): unknown;
   on(event: "retrying", listener: (reason: string, inMs: number) => void): unknown;
+  on(event: "gates", listener: (gates: TunnelGates) => void): unknown;
+  on(event: "stopped", listener: (explanation: string, name: string | undefined) => void): unknown;
+}
+
+/** @param name of the tunnel; undefined when the server has not told it. */
+export function describeStop(explanation: string, name = "NAME"): string {
+  return `${explanation}; waiting until you run: underpass tunnels start ${name}`;
 }
 
 export function printConnectionJson(
@@ -32,6 +40,7 @@ export function printTunnelJson(tunnel: TunnelEvents, print: EventPrinter): void
   tunnel.on("stopped", (explanation) =>
     print({ event: "disconnected", reason: `tunnel_stopped: ${explanation}` }),
   );
+  tunnel.on("gates", ({ names }) => print({ event: "gates", gates: names }));
 }
 
 export function printConnectionLines(
@@ -52,10 +61,18 @@ export function printTunnelLines(
   print: (level: Level, text: string) => void,
 ): void {
   printConnectionLines(tunnel, print);
-  tunnel.on("stopped", (explanation) =>
-    print("warn", `${stripControl(explanation)}; waiting until it is started again`),
+  tunnel.on("stopped", (explanation, name) =>
+    print("warn", stripControl(describeStop(explanation, name))),
   );
   tunnel.on("reconnected", ({ url }) => print("info", `reconnected: ${url}`));
+  tunnel.on("gates", (gates) => print("info", formatGates(gates)));
+}
+
+function formatGates(gates: TunnelGates): string {
+  const visitors = describeGates(gates);
+  if (visitors === undefined) return "visitors need no password, sign-in or allowed address now";
+  const kept = describeKeptGates(gates);
+  return `Visitors are served only ${visitors}${kept === undefined ? "" : `; ${kept}`}`;
 }
 
 /** @param show draws the state in the live view. */
@@ -69,11 +86,4 @@ export function showConnectionState(
   connection.on("reconnected", () => show(green("online")));
   connection.on("disconnected", showReconnecting);
   connection.on("retrying", showReconnecting);
-}
-
-export function showTunnelState(tunnel: TunnelEvents, show: (state: string) => void): void {
-  showConnectionState(tunnel, show);
-  tunnel.on("stopped", (explanation) =>
-    show(yellow(`stopped (${stripControl(explanation)}); waiting until it is started again`)),
-  );
 }

@@ -1,42 +1,60 @@
-/** The screen of `underpass http` and `underpass start`: what the tunnels' events and the user's keys change on it. */
+/** The screen of `underpass http`, `tcp` and `start`: what the tunnels' events and the user's keys change on it. */
 import { renderUnicodeCompact } from "uqr";
-import { getErrorMessage } from "../error-message.ts";
-import type { HttpTunnel } from "../http-tunnel.ts";
+import type { RequestReport } from "../library/types.ts";
+import type { Replay } from "../origin/replay.ts";
+import type { HttpTunnel } from "../tunnel/http-tunnel.ts";
+import { findAccount } from "../screen/account.ts";
 import { getQrSize, renderHttpScreen, renderLastState } from "../screen/http-lines.ts";
-import type { HttpScreenState, TunnelView } from "../screen/http-lines.ts";
+import type { HttpScreenState } from "../screen/http-lines.ts";
 import { formatLine, type Features, type Line } from "../screen/line.ts";
-import { replayRequest } from "../screen/replay.ts";
+import { compareReplay, explainReplayProblem } from "../screen/replay.ts";
 import { RequestList, type RequestEntry } from "../screen/request-list.ts";
 import { getTerminalSize, stopProcess, TerminalScreen } from "../screen/terminal.ts";
 import { escapeControls } from "../screen/text.ts";
+import { TunnelList } from "../screen/tunnel-list.ts";
 import type { ServiceApi } from "../service-api.ts";
-import type { Target } from "../target.ts";
+import type { Target } from "../origin/target.ts";
+import type { TcpTarget } from "../tcp/tcp-target.ts";
+import type { TcpTunnel } from "../tcp/tcp-tunnel.ts";
 import { openInBrowser } from "./browser.ts";
-import { notListening } from "./http.ts";
 import { formatRejection, type Output } from "./output.ts";
-import type { RejectionError } from "../tunnel-connection.ts";
+import type { RejectionError } from "../tunnel/tunnel-connection.ts";
 
-/** How often it is checked whether the local servers listen. */
-const ORIGIN_CHECK_MS = 2_000;
 /** The age of open streams changes by itself. */
 const CLOCK_MS = 1_000;
 const RESULT_SHOWN_MS = 4_000;
 
+interface NoticeSource {
+  on(event: "ready", listener: () => void): unknown;
+  on(event: "notice", listener: (message: string) => void): unknown;
+}
+
 export class HttpScreen implements Output {
-  readonly #api: ServiceApi;
+  #server: URL;
   readonly #screen: TerminalScreen;
   readonly #state: HttpScreenState;
-  readonly #tunnels = new Map<TunnelView, HttpTunnel>();
+  readonly tunnels: TunnelList;
   readonly #owners = new WeakMap<RequestEntry["report"], HttpTunnel>();
-  readonly #timers: NodeJS.Timeout[] = [];
+  readonly #clock: NodeJS.Timeout;
   #hideResult: NodeJS.Timeout | undefined;
+  #replay: Replay | undefined;
 
-  /** @param api with the credentials of the tunnels, for replays. */
+  /** @param api with the credentials of the tunnels, whose account is shown. */
   constructor(server: URL, api: ServiceApi) {
-    this.#api = api;
+    this.#server = server;
+    const tunnels = new TunnelList(() => this.#screen.draw());
+    this.tunnels = tunnels;
     this.#state = {
       server: server.host,
-      tunnels: [],
+      account: undefined,
+      get newVersion() {
+        return tunnels.newVersion;
+      },
+      tunnels: tunnels.views,
+      get selectedTunnel() {
+        return tunnels.selected;
+      },
+      fileProblems: [],
       notices: [],
       inspectorUrl: undefined,
       requests: new RequestList(),
@@ -50,35 +68,86 @@ export class HttpScreen implements Output {
       getRows: (width, height) => this.#getRows(renderHttpScreen, width, height),
       onKey: (key) => this.#handleKey(key),
     });
-    this.#timers.push(setInterval(() => this.#screen.draw(), CLOCK_MS));
+    this.#clock = setInterval(() => this.#screen.draw(), CLOCK_MS);
+    void this.#showAccount(api);
   }
 
   /** Shows a tunnel. @param name distinguishes it from the other tunnels on the screen. */
   add(tunnel: HttpTunnel, target: Target, name = ""): void {
-    const view: TunnelView = {
-      name,
-      local: target.origin,
-      url: undefined,
-      connection: "connecting",
-      latencyMs: undefined,
-      reconnects: 0,
-      warnings: [],
-    };
-    this.#state.tunnels.push(view);
-    this.#tunnels.set(view, tunnel);
-    this.#watchConnection(tunnel, view);
+    const view = this.tunnels.add(tunnel, target.origin, name);
+    tunnel.keepRequests();
+    this.#watchNotices(tunnel);
     this.#watchRequests(tunnel, name);
-    this.#watchLocalServer(tunnel, target, view);
+    const isListening = (): Promise<boolean> => tunnel.origin.isListening();
+    this.tunnels.watchLocalServer({ isListening, isCheckVisible: false }, view);
+    tunnel.on("refused", (visits) => {
+      view.refused += visits;
+      this.#screen.draw();
+    });
+  }
+
+  /** Shows a TCP tunnel, whose connections are listed among the requests. */
+  addTcp(tunnel: TcpTunnel, target: TcpTarget, name = ""): void {
+    const view = this.tunnels.add(tunnel, target.text, name);
+    this.#watchNotices(tunnel);
+    const connections = { count: 0, open: 0 };
+    view.connections = connections;
+    const isListening = (): Promise<boolean> => tunnel.isListening();
+    this.tunnels.watchLocalServer({ isListening, isCheckVisible: true }, view);
+    tunnel.on("connectionOpened", () => {
+      connections.count += 1;
+      connections.open += 1;
+      this.#screen.draw();
+    });
+    tunnel.on("connection", (connection) => {
+      connections.open -= 1;
+      this.#state.requests.addConnection(name, connection, Date.now());
+      this.#screen.draw();
+    });
+  }
+
+  /** @param problems why a changed configuration is not used; empty when it is. */
+  showFileProblems(problems: readonly string[]): void {
+    this.#state.fileProblems = problems.map(escapeControls);
+    this.#screen.draw();
+  }
+
+  showNotice(text: string): void {
+    const notice = escapeControls(text);
+    if (!this.#state.notices.includes(notice)) this.#state.notices.push(notice);
+    this.#screen.draw();
+  }
+
+  /** Of all tunnels together; one tunnel's own is shown by itself. */
+  showInspector(url: string): void {
+    this.#state.inspectorUrl = url;
+    this.#screen.draw();
+  }
+
+  /** @param api with the credentials of the tunnels, whose account is shown. */
+  setServer(server: URL, api: ServiceApi): void {
+    this.#state.server = server.host;
+    this.#server = server;
+    void this.#showAccount(api);
+  }
+
+  async #showAccount(api: ServiceApi): Promise<void> {
+    this.#state.account = await findAccount(api);
     this.#screen.draw();
   }
 
   end(rejection?: RejectionError): void {
+    this.endWith(rejection ? formatRejection(rejection) : "Stopped.");
+  }
+
+  /** @param text printed below the last state. */
+  endWith(text: string): void {
     clearTimeout(this.#hideResult);
-    for (const timer of this.#timers) clearInterval(timer);
+    clearInterval(this.#clock);
+    this.tunnels.end();
     const { width, height } = getTerminalSize();
     // Below are an empty row, the reason of the end, and the prompt.
     this.#screen.end([...this.#getRows(renderLastState, width, height - 4), ""]);
-    const text = rejection ? formatRejection(rejection) : "Stopped.";
     process.stdout.write(`${text.split("\n").map(escapeControls).join("\n")}\n`);
   }
 
@@ -94,39 +163,12 @@ export class HttpScreen implements Output {
 
   // ── What the tunnels report ──
 
-  #watchConnection(tunnel: HttpTunnel, view: TunnelView): void {
-    let problem: string | undefined;
-    const show = (connection: TunnelView["connection"], message?: string): void => {
-      view.connection = connection;
-      if (problem !== undefined) removeFrom(view.warnings, problem);
-      problem = message === undefined ? undefined : escapeControls(message);
-      if (problem !== undefined) view.warnings.push(problem);
-      this.#screen.draw();
-    };
-    tunnel.on("ready", ({ url }) => {
-      view.url = url;
+  #watchNotices(tunnel: HttpTunnel | TcpTunnel): void {
+    const source = tunnel as NoticeSource;
+    source.on("ready", () => {
       this.#state.inspectorUrl ??= tunnel.inspectUrl;
-      show("online");
     });
-    tunnel.on("reconnected", ({ url }) => {
-      view.url = url;
-      view.reconnects += 1;
-      show("online");
-    });
-    tunnel.on("disconnected", (reason) => show("reconnecting", reason));
-    tunnel.on("retrying", (reason) => show("reconnecting", reason));
-    tunnel.on("stopped", (reason) =>
-      show("stopped", `${reason}; waiting until it is started again`),
-    );
-    tunnel.on("latency", (ms) => {
-      view.latencyMs = ms;
-      this.#screen.draw();
-    });
-    tunnel.on("notice", (message) => {
-      const notice = escapeControls(message);
-      if (!this.#state.notices.includes(notice)) this.#state.notices.push(notice);
-      this.#screen.draw();
-    });
+    source.on("notice", (message) => this.showNotice(message));
   }
 
   #watchRequests(tunnel: HttpTunnel, name: string): void {
@@ -145,19 +187,6 @@ export class HttpScreen implements Output {
       requests.closeStream(report, Date.now());
       this.#screen.draw();
     });
-  }
-
-  #watchLocalServer(tunnel: HttpTunnel, target: Target, view: TunnelView): void {
-    const warning = notListening(target);
-    const check = async (): Promise<void> => {
-      const isListening = await tunnel.origin.isListening();
-      if (isListening !== view.warnings.includes(warning)) return;
-      if (isListening) removeFrom(view.warnings, warning);
-      else view.warnings.push(warning);
-      this.#screen.draw();
-    };
-    this.#timers.push(setInterval(() => void check(), ORIGIN_CHECK_MS));
-    void check();
   }
 
   // ── Keys ──
@@ -189,12 +218,18 @@ export class HttpScreen implements Output {
         return;
       case "j":
       case "down":
-        return requests.moveSelection(1);
+        return this.#moveSelection(1);
       case "k":
       case "up":
-        return requests.moveSelection(-1);
+        return this.#moveSelection(-1);
+      case "tab":
+      case "right":
+        return this.tunnels.select(1);
+      case "shift-tab":
+      case "left":
+        return this.tunnels.select(-1);
       case "r":
-        return void this.#replaySelected();
+        return this.#replaySelected();
       case "o":
         return this.#openInspector();
       case "u":
@@ -209,63 +244,74 @@ export class HttpScreen implements Output {
     }
   }
 
-  /** The URL of the tunnel of the selected request, or of the first tunnel. */
-  #getUrl(): string | undefined {
-    const { requests, tunnels } = this.#state;
-    const owner = requests.selected && this.#owners.get(requests.selected.report);
-    return owner?.welcome?.url ?? tunnels[0]?.url;
+  /** The keys are for the tunnel of a request that is selected. */
+  #moveSelection(by: 1 | -1): void {
+    const { requests } = this.#state;
+    requests.moveSelection(by);
+    const view = requests.selected && this.tunnels.find(requests.selected.tunnel);
+    if (view) this.tunnels.selected = view;
   }
 
   #copyUrl(): void {
-    const url = this.#getUrl();
-    if (url === undefined) return this.#showResult("The tunnel has no URL yet.");
+    const url = this.tunnels.selected?.url;
+    if (url === undefined) return this.showResult("The tunnel has no URL yet.");
     // OSC 52: the terminal fills its clipboard, also when this program runs on another machine.
     this.#screen.send(`\u001b]52;c;${Buffer.from(url).toString("base64")}\u0007`);
-    this.#showResult(`copied ${url}`);
+    this.showResult(`copied ${url}`);
   }
 
+  /** The local inspector needs no login, unlike the dashboard. */
   #openInspector(): void {
-    const { inspectorUrl } = this.#state;
-    if (inspectorUrl === undefined)
-      return this.#showResult("There is no inspector; start the command with --inspect.");
-    void openInBrowser(new URL(inspectorUrl)).then((isStarted) =>
-      this.#showResult(
-        isStarted ? `opening ${inspectorUrl}` : `No browser opens here; visit ${inspectorUrl}`,
-      ),
+    const url = new URL("/", this.#state.inspectorUrl ?? this.#server);
+    const { href } = url;
+    void openInBrowser(url).then((isStarted) =>
+      this.showResult(isStarted ? `opening ${href}` : `No browser opens here; visit ${href}`),
     );
   }
 
   #showQrCode(): void {
-    const url = this.#getUrl();
-    if (url === undefined) return this.#showResult("The tunnel has no URL yet.");
+    const url = this.tunnels.selected?.url;
+    if (url === undefined) return this.showResult("The tunnel has no URL yet.");
     const qrCode = renderUnicodeCompact(url, { ecc: "L", border: 1 }).split("\n");
     const size = getQrSize(qrCode);
     const { width, height } = getTerminalSize();
     if (size.width > width || size.height > height) {
-      return this.#showResult(
+      return this.showResult(
         `The QR code needs a terminal of ${size.width} columns and ${size.height} rows.`,
       );
     }
     this.#state.overlay = { qrCode };
   }
 
-  async #replaySelected(): Promise<void> {
-    const { selected } = this.#state.requests;
-    const tunnelId = selected && this.#owners.get(selected.report)?.welcome?.tunnelId;
-    if (!selected || tunnelId === undefined)
-      return this.#showResult("Select a request first, with j and k.");
-    this.#showResult("replaying …");
-    try {
-      const { isSame } = await replayRequest(this.#api, tunnelId, selected);
-      this.#showResult(
-        isSame ? "replayed: the response is the same" : "replayed: the response differs",
-      );
-    } catch (error) {
-      this.#showResult(escapeControls(getErrorMessage(error)));
-    }
+  /** One replay runs at a time: the next one aborts that whose response does not end. */
+  #replaySelected(): void {
+    const original = this.#state.requests.selected?.report;
+    const owner = original && this.#owners.get(original);
+    if (!owner || original.kind === "connection")
+      return this.showResult("Select a request first, with j and k.");
+    this.#replay?.abort();
+    const replay = owner.replay(original);
+    if (typeof replay === "string") return this.showResult(explainReplayProblem(replay));
+    this.#replay = replay;
+    this.showResult("replaying …");
+    const show = (): void => {
+      if (this.#replay !== replay) return;
+      this.#state.requests.markReplay(replay.report);
+      this.showResult(compareReplay(original, replay.report));
+    };
+    // An event stream may stay open for ever; its head is the result.
+    const showStream = (report: RequestReport): void => {
+      if (report === replay.report) show();
+    };
+    owner.on("streamOpened", showStream);
+    void replay.ended.then(() => {
+      owner.off("streamOpened", showStream);
+      if (replay.report.kind !== "events") show();
+    });
   }
 
-  #showResult(text: string): void {
+  /** Shows the result of a key, or a message, for some seconds. */
+  showResult(text: string): void {
     this.#state.result = text;
     clearTimeout(this.#hideResult);
     this.#hideResult = setTimeout(() => {
@@ -283,9 +329,4 @@ function getFeatures(): Features {
     // The console of Linux prints what it does not know.
     hasLinks: TERM !== "linux",
   };
-}
-
-function removeFrom(texts: string[], text: string): void {
-  const at = texts.indexOf(text);
-  if (at >= 0) texts.splice(at, 1);
 }

@@ -1,7 +1,6 @@
 /** What `underpass http` prints: JSON for programs, and lines for logs; http-screen.ts has the screen. */
-import type { RequestReport } from "../library/types.ts";
-import type { Target } from "../target.ts";
-import type { HttpTunnel } from "../http-tunnel.ts";
+import type { Target } from "../origin/target.ts";
+import type { HttpTunnel } from "../tunnel/http-tunnel.ts";
 import { printTunnelJson, printTunnelLines } from "./connection-events.ts";
 import {
   createEventPrinter,
@@ -11,7 +10,7 @@ import {
   type Level,
   type Output,
 } from "./output.ts";
-import { dim, green, red, stripControl, yellow } from "./terminal-view.ts";
+import { stripControl } from "./terminal-view.ts";
 
 export function httpJson(tunnel: HttpTunnel, target: Target, name?: string): Output {
   const print = createEventPrinter(name);
@@ -23,6 +22,7 @@ export function httpJson(tunnel: HttpTunnel, target: Target, name?: string): Out
   tunnel.on("request", ({ method, path, status, durationMs, problem }) =>
     print({ event: "request", method, path, status, durationMs, problem }),
   );
+  tunnel.on("refused", (visits) => print({ event: "refused", visits }));
   printTunnelJson(tunnel, print);
   tunnel.on("notice", (message) => print({ event: "notice", message }));
   return { end: (rejection) => endJson(rejection) };
@@ -35,32 +35,22 @@ export function httpLines(tunnel: HttpTunnel, target: Target, level: Level, name
     if (tunnel.inspectUrl !== undefined) print("info", `Inspect at ${tunnel.inspectUrl}`);
     void tunnel.origin.isListening().then((isListening) => {
       if (isListening) return;
-      print("warn", notListening(target));
+      print("warn", notListening(target.origin));
     });
   });
   tunnel.on("request", ({ method, path, status, durationMs, problem }) => {
     const why = problem === undefined ? "" : ` (${stripControl(problem)})`;
     print("info", `${status} ${method} ${stripControl(path)} ${durationMs} ms${why}`);
   });
+  tunnel.on("refused", (visits) =>
+    print("info", `${visits} ${visits === 1 ? "visit was" : "visits were"} refused by the service`),
+  );
   printTunnelLines(tunnel, print);
   tunnel.on("notice", (message) => print("warn", message));
   return { end: (rejection) => endLines(rejection) };
 }
 
-/** The warning while the local server accepts no connections. */
-export function notListening({ origin }: Target): string {
-  return `nothing is listening on ${origin} yet; start the local server`;
-}
-
-export function formatRequest({
-  method,
-  path,
-  status,
-  durationMs,
-  problem,
-}: RequestReport): string {
-  const color = status >= 500 ? red : status >= 400 ? yellow : green;
-  const time = `${durationMs} ms`.padStart(10);
-  const why = problem === undefined ? "" : dim(`  ${stripControl(problem)}`);
-  return `${color(String(status))} ${method.padEnd(7)}${time}  ${stripControl(path)}${why}`;
+/** The warning while the local server accepts no connections. @param local its address, as it is printed. */
+export function notListening(local: string): string {
+  return `nothing is listening on ${local} yet; start the local server`;
 }

@@ -1,5 +1,5 @@
 /** What the outputs of all commands share: JSON for programs, lines for logs, and why a command ended. */
-import type { RejectionError } from "../tunnel-connection.ts";
+import type { RejectionError } from "../tunnel/tunnel-connection.ts";
 
 export interface Output {
   /** Prints the end. @param rejection why the server ended it; undefined when the user stopped it. */
@@ -55,9 +55,17 @@ export function endLines(rejection: RejectionError | undefined, advice = TUNNEL_
 /** What the user can do about a rejection, by its reason. */
 export type Advice = Readonly<Record<string, string>>;
 
-const TUNNEL_ADVICE: Advice = {
+/** For the reasons that do not depend on the command. */
+export const GENERAL_ADVICE = {
   unauthorized: "Get a new token with `underpass login`.",
   BUDGET_EXCEEDED: "An owner or admin can raise the monthly budget.",
+  protocol_error:
+    "Agent and server can't understand each other. Update the agent: npm install -g underpass",
+  unsupported_version: "Update the agent: npm install -g underpass",
+} satisfies Advice;
+
+const TUNNEL_ADVICE: Advice = {
+  ...GENERAL_ADVICE,
   domain_in_use:
     "Leave out --project, or bind the domain to this project's tunnel through the API.",
   domain_not_found: "Claim the domain through the API (POST /domains), and verify it.",
@@ -69,8 +77,42 @@ const TUNNEL_ADVICE: Advice = {
   tunnel_deleted: "Run the command again to make a new tunnel.",
   tunnel_expired: "Run the command again to make a new tunnel, for as long as the plan allows.",
   upgrade_required: "Leave out --basic-auth, or choose a plan with passwords.",
-  unsupported_version: "The agent is upgraded with: npm install -g underpass",
+  invalid_request: "Correct the option, and run the command again.",
 };
+
+/** Where the reason alone does not say what to do: what the server's message begins with or contains. */
+const ADVICE_BY_MESSAGE: readonly { reason: string; message: RegExp; advice: string }[] = [
+  {
+    reason: "duplicate_name",
+    message: /^port \d+ is taken/,
+    advice: "Choose another port with --remote-port, or leave it out for a free one.",
+  },
+  {
+    reason: "duplicate_name",
+    message: / reserved for the service$| is taken$|^free from /,
+    advice: "Choose another name with --subdomain.",
+  },
+  {
+    reason: "forbidden",
+    message: /^the project does not exist$/,
+    advice: "Correct --project, or create the project in the dashboard: underpass open",
+  },
+  {
+    reason: "forbidden",
+    message: /waiting for approval$/,
+    advice: "Ask the operator of the server to approve it.",
+  },
+  {
+    reason: "forbidden",
+    message: /IP allowlist$/,
+    advice: "Connect from an address of the list, or ask the tunnel's owner to add yours.",
+  },
+  {
+    reason: "invalid_request",
+    message: /^the tunnel is an HTTP tunnel/,
+    advice: "Open its URL in a browser: `underpass tunnels` lists the URLs.",
+  },
+];
 
 type Rejection = Pick<RejectionError, "reason" | "message">;
 
@@ -80,6 +122,12 @@ export function formatRejection(rejection: Rejection, adviceByReason = TUNNEL_AD
 }
 
 export function addAdvice({ reason, message }: Rejection, adviceByReason = TUNNEL_ADVICE): string {
-  const advice = adviceByReason[reason];
+  // Some messages say so already. The advice about versions is for the agent, and one message is about the server.
+  const isComplete =
+    message.includes("underpass login") || message.startsWith("the server is too old");
+  const special = ADVICE_BY_MESSAGE.find(
+    (row) => row.reason === reason && row.message.test(message),
+  );
+  const advice = isComplete ? undefined : (special?.advice ?? adviceByReason[reason]);
   return advice === undefined ? message : `${message}\n${advice}`;
 }

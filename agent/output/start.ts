@@ -1,8 +1,8 @@
 /** What `underpass start` prints: that of each tunnel, with the tunnel's name. */
-import type { GroupChanges, NamedTunnel, TunnelGroup } from "../start/tunnel-group.ts";
-import type { RejectionError } from "../tunnel-connection.ts";
-import { showTunnelState } from "./connection-events.ts";
-import { formatRequest, httpJson, httpLines } from "./http.ts";
+import type { GroupChanges, GroupConfig, TunnelGroup } from "../start/tunnel-group.ts";
+import { ServiceApi } from "../service-api.ts";
+import { httpJson, httpLines } from "./http.ts";
+import { HttpScreen } from "./http-screen.ts";
 import {
   createEventPrinter,
   createLinePrinter,
@@ -11,16 +11,15 @@ import {
   type Level,
   type Output,
 } from "./output.ts";
-import { formatConnection, tcpJson, tcpLines } from "./tcp.ts";
-import { bold, dim, red, TerminalView, yellow } from "./terminal-view.ts";
-
-const EVENTS_SHOWN = 12;
+import { tcpJson, tcpLines } from "./tcp.ts";
 
 export interface StartOutput extends Output {
+  /** Prints where the inspector of all tunnels listens. */
+  inspecting(url: string): void;
   /** Prints what a new configuration has changed. */
-  reloaded(changes: GroupChanges): void;
-  /** Prints why a new configuration is not used. */
-  reloadFailed(message: string): void;
+  reloaded(changes: GroupChanges, config: GroupConfig): void;
+  /** Prints why a new configuration is not used: one problem a line. */
+  reloadFailed(problems: string): void;
 }
 
 export function startJson(group: TunnelGroup): StartOutput {
@@ -32,9 +31,12 @@ export function startJson(group: TunnelGroup): StartOutput {
   group.on("tunnelRejected", (tunnel, { reason, message }) =>
     printJson({ event: "rejected", tunnel, reason, message }),
   );
+  group.on("notice", (message) => printJson({ event: "notice", message }));
   return {
+    inspecting: (url) => printJson({ event: "inspect", url }),
     reloaded: (changes) => printJson({ event: "reloaded", ...changes }),
-    reloadFailed: (message) => printJson({ event: "reload_failed", message }),
+    reloadFailed: (problems) =>
+      printJson({ event: "reload_failed", message: `${UNCHANGED}: ${problems}` }),
     end: () => undefined,
   };
 }
@@ -49,84 +51,43 @@ export function startLines(group: TunnelGroup, level: Level): StartOutput {
   group.on("tunnelRejected", (name, rejection) => {
     process.stderr.write(`underpass: ${name}: ${formatRejection(rejection)}\n`);
   });
+  group.on("notice", (message) => print("warn", message));
   return {
+    inspecting: (url) => print("info", `Inspect at ${url}`),
     reloaded: (changes) => print("info", formatChanges(changes)),
-    reloadFailed: (message) => process.stderr.write(`underpass: ${message}\n`),
+    reloadFailed: (problems) => process.stderr.write(`underpass: ${UNCHANGED}: ${problems}\n`),
     end: (rejection) => {
       if (rejection) process.stderr.write(`underpass: ${ALL_REJECTED}\n`);
     },
   };
 }
 
+const UNCHANGED = "the tunnels stay as they are";
 const ALL_REJECTED = "no tunnel is left; the server has rejected all of them";
 
-export function startScreen(group: TunnelGroup): StartOutput {
-  const rows = new Map<string, { named: NamedTunnel; state: string; url: string }>();
-  const rejections = new Map<string, RejectionError>();
-  let note = "";
-  let recent: string[] = [];
-  const view = new TerminalView(() => {
-    const width = Math.max(...[...rows.keys()].map((name) => name.length), 0);
-    return [
-      bold("underpass start") + dim("   q quits"),
-      "",
-      ...[...rows].map(([name, { named, state, url }]) => {
-        const local = named.protocol === "http" ? named.target.origin : named.target.text;
-        return `${name.padEnd(width)}  ${bold(url)} -> ${local}  ${state}`;
-      }),
-      ...(note === "" ? [] : ["", ...note.split("\n").map((line) => yellow(line))]),
-      "",
-      ...recent,
-    ];
+/** @param config of the first start. */
+export function startScreen(group: TunnelGroup, config: GroupConfig): StartOutput {
+  const createApi = (access: GroupConfig): ServiceApi => new ServiceApi(access, access.token);
+  const screen = new HttpScreen(config.server, createApi(config));
+  const { tunnels } = screen;
+  group.on("opened", ({ name, ...named }) => {
+    if (named.protocol === "http") screen.add(named.tunnel, named.target, name);
+    else screen.addTcp(named.tunnel, named.target, name);
   });
-  const addRecent = (name: string, line: string): void => {
-    recent = [`${dim(name)}  ${line}`, ...recent].slice(0, EVENTS_SHOWN);
-    view.draw();
-  };
-  group.on("opened", (named) => {
-    const { name } = named;
-    const row = { named, state: yellow("connecting"), url: "…" };
-    rows.set(name, row);
-    rejections.delete(name);
-    const showUrl = ({ url }: { url: string }): void => {
-      row.url = url;
-    };
-    const showState = (state: string): void => {
-      row.state = state;
-      view.draw();
-    };
-    if (named.protocol === "http") {
-      named.tunnel.on("ready", showUrl);
-      named.tunnel.on("request", (request) => addRecent(name, formatRequest(request)));
-      showTunnelState(named.tunnel, showState);
-    } else {
-      named.tunnel.on("ready", showUrl);
-      named.tunnel.on("connection", (served) => addRecent(name, formatConnection(served)));
-      showTunnelState(named.tunnel, showState);
-    }
-    view.draw();
-  });
-  group.on("closed", (name) => {
-    rows.delete(name);
-    view.draw();
-  });
-  group.on("tunnelRejected", (name, rejection) => {
-    rejections.set(name, rejection);
-    const row = rows.get(name);
-    if (row) row.state = red(`rejected (${rejection.message})`);
-    view.draw();
-  });
-  const showNote = (text: string): void => {
-    note = text;
-    view.draw();
-  };
+  group.on("closing", (name) => tunnels.showClosing(name));
+  group.on("closed", (name) => tunnels.remove(name));
+  group.on("tunnelRejected", (name, rejection) => tunnels.showRejection(name, rejection));
+  group.on("notice", (message) => screen.showNotice(message));
   return {
-    reloaded: (changes) => showNote(formatChanges(changes)),
-    reloadFailed: showNote,
-    end(rejection) {
-      const lines = [...rejections].map(([name, why]) => red(`${name}: ${formatRejection(why)}`));
-      view.end([...lines, rejection ? ALL_REJECTED : "Stopped."].join("\n"));
+    inspecting: (url) => screen.showInspector(url),
+    reloaded(changes, changed) {
+      screen.setServer(changed.server, createApi(changed));
+      tunnels.sort(changed.entries.map(({ name }) => name));
+      screen.showFileProblems([]);
+      screen.showResult(formatChanges(changes));
     },
+    reloadFailed: (problems) => screen.showFileProblems(problems.split("\n")),
+    end: (rejection) => screen.endWith(rejection ? ALL_REJECTED : "Stopped."),
   };
 }
 

@@ -1,29 +1,30 @@
-/** What `underpass tcp` prints: JSON for programs, lines for logs, a live view for a person at a terminal. */
+/** What `underpass tcp` prints: JSON for programs, and lines for logs; http-screen.ts has the screen. */
 import type { ConnectionReport } from "../tcp/connect-stream.ts";
 import type { TcpTunnel } from "../tcp/tcp-tunnel.ts";
-import { printTunnelJson, printTunnelLines, showTunnelState } from "./connection-events.ts";
+import { printTunnelJson, printTunnelLines } from "./connection-events.ts";
 import { formatBytes } from "./format-bytes.ts";
+import { notListening } from "./http.ts";
 import {
   createEventPrinter,
   createLinePrinter,
   endJson,
   endLines,
-  formatRejection,
   type Level,
   type Output,
 } from "./output.ts";
-import { bold, dim, stripControl, TerminalView, red, yellow } from "./terminal-view.ts";
-
-const CONNECTIONS_SHOWN = 12;
+import { stripControl } from "./terminal-view.ts";
 
 /** @param local the local server, as it is printed. */
 export function tcpJson(tunnel: TcpTunnel, local: string, name?: string): Output {
   const print = createEventPrinter(name);
-  tunnel.on("ready", ({ tunnelId, url, publicPort }) =>
-    print({ event: "ready", tunnelId, url, local, publicPort }),
-  );
+  tunnel.on("ready", ({ tunnelId, url, publicPort }) => {
+    const { inspectUrl } = tunnel;
+    if (inspectUrl !== undefined) print({ event: "inspect", url: inspectUrl });
+    print({ event: "ready", tunnelId, url, local, publicPort });
+  });
   tunnel.on("connection", (connection) => print({ event: "connection", ...connection }));
   printTunnelJson(tunnel, print);
+  tunnel.on("notice", (message) => print({ event: "notice", message }));
   return { end: (rejection) => endJson(rejection) };
 }
 
@@ -31,11 +32,16 @@ export function tcpLines(tunnel: TcpTunnel, local: string, level: Level, name?: 
   const print = createLinePrinter(level, name);
   tunnel.on("ready", ({ url, name }) => {
     print("info", `Forwarding ${url} -> ${local}`);
+    if (tunnel.inspectUrl !== undefined) print("info", `Inspect at ${tunnel.inspectUrl}`);
     print(
       "info",
       `To connect without the public port: underpass connect ${name} --listen 127.0.0.1:PORT`,
     );
+    void tunnel.isListening().then((isListening) => {
+      if (!isListening) print("warn", notListening(local));
+    });
   });
+  tunnel.on("notice", (message) => print("warn", message));
   tunnel.on("connection", (connection) =>
     print(connection.problem === undefined ? "info" : "warn", formatConnection(connection)),
   );
@@ -43,43 +49,8 @@ export function tcpLines(tunnel: TcpTunnel, local: string, level: Level, name?: 
   return { end: (rejection) => endLines(rejection) };
 }
 
-export function tcpScreen(tunnel: TcpTunnel, local: string): Output {
-  let url = "…";
-  let state = yellow("connecting");
-  let count = 0;
-  let recent: ConnectionReport[] = [];
-  const view = new TerminalView(() => [
-    bold("underpass tcp") + dim("   q quits"),
-    "",
-    `State        ${state}`,
-    `Forwarding   ${bold(url)} -> ${local}`,
-    `Connections  ${count}`,
-    "",
-    ...recent.map((connection) => {
-      const line = formatConnection(connection);
-      return connection.problem === undefined ? line : red(line);
-    }),
-  ]);
-  tunnel.on("ready", (served) => {
-    url = served.url;
-  });
-  showTunnelState(tunnel, (text) => {
-    state = text;
-    view.draw();
-  });
-  tunnel.on("connection", (connection) => {
-    count += 1;
-    recent = [connection, ...recent].slice(0, CONNECTIONS_SHOWN);
-    view.draw();
-  });
-  view.draw();
-  return {
-    end: (rejection) => view.end(rejection ? red(formatRejection(rejection)) : "Stopped."),
-  };
-}
-
 /** `203.0.113.7 12.3 s, 1.2 kB in, 3.4 MB out` */
-export function formatConnection(connection: ConnectionReport): string {
+function formatConnection(connection: ConnectionReport): string {
   const { address, via, durationMs, bytesIn, bytesOut, problem } = connection;
   const from = `${stripControl(address)}${via === "connect" ? " (connect)" : ""}`;
   if (problem !== undefined) return `${from} not served: ${stripControl(problem)}`;

@@ -3,7 +3,7 @@ import type { Device } from "../../protocol/schemas/networks.ts";
 import { formatStatusLine } from "../vpn/status-line.ts";
 import type { NetworkStatus } from "../vpn/network-agent.ts";
 import type { VpnSession } from "../vpn/session.ts";
-import type { RejectionError } from "../tunnel-connection.ts";
+import type { RejectionError } from "../tunnel/tunnel-connection.ts";
 import {
   printConnectionJson,
   printConnectionLines,
@@ -14,6 +14,7 @@ import {
   endJson,
   endLines,
   formatRejection,
+  GENERAL_ADVICE,
   printJson,
   printLine,
   type Advice,
@@ -32,12 +33,12 @@ const DEVICES_SHOWN = 12;
 const REDRAW_MS = 1_000;
 
 const ADVICE: Advice = {
+  ...GENERAL_ADVICE,
   not_found: "Create the network with: underpass vpn <network> --setup --cidr 10.88.0.0/24",
   server_not_registered:
     "Make this machine the network's server with: underpass vpn <network> --setup",
   replaced: "A newer agent serves this network now.",
   network_deleted: "Create a new network with: underpass vpn <network> --setup --cidr 10.88.0.0/24",
-  unauthorized: "Get a new token with `underpass login`.",
   forbidden: "Use an unrestricted token of a member, admin or owner: underpass login",
 };
 

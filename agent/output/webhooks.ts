@@ -1,9 +1,23 @@
 /** What `underpass webhooks` prints: JSON for programs, lines for logs, a live view for a person at a terminal. */
 import type { Forwarder, DeliveryAttempt } from "../webhooks/forwarder.ts";
 import { bold, dim, green, stripControl, TerminalView, red, yellow } from "./terminal-view.ts";
-import { endJson, endLines, formatRejection, printJson, printLine, type Output } from "./output.ts";
+import {
+  endJson,
+  endLines,
+  formatRejection,
+  GENERAL_ADVICE,
+  printJson,
+  printLine,
+  type Advice,
+  type Output,
+} from "./output.ts";
 
 const DELIVERIES_SHOWN = 12;
+const ADVICE: Advice = {
+  ...GENERAL_ADVICE,
+  forbidden: "Use a token without restrictions: underpass login",
+  not_found: "Check the receiver's name or id.",
+};
 const OUTCOME_COLORS = { delivered: green, retrying: yellow, put_aside: red } as const;
 
 /** @param local where deliveries are posted, as it is printed. */
@@ -20,9 +34,11 @@ export function webhooksJson(forwarder: Forwarder, local: string): Output {
 export function webhooksLines(forwarder: Forwarder, local: string): Output {
   forwarder.on("ready", ({ url }) => printLine(`Forwarding ${url} -> ${local}`));
   forwarder.on("attempt", (attempt) => printLine(formatDelivery(attempt)));
-  forwarder.on("disconnected", (reason) => printLine(`disconnected: ${reason}; reconnecting`));
+  forwarder.on("disconnected", (reason) =>
+    printLine(`disconnected: ${stripControl(reason)}; reconnecting`),
+  );
   forwarder.on("reconnected", () => printLine("reconnected"));
-  return { end: (rejection) => endLines(rejection) };
+  return { end: (rejection) => endLines(rejection, ADVICE) };
 }
 
 export function webhooksScreen(forwarder: Forwarder, local: string): Output {
@@ -62,7 +78,7 @@ export function webhooksScreen(forwarder: Forwarder, local: string): Output {
   });
   view.draw();
   return {
-    end: (rejection) => view.end(rejection ? red(formatRejection(rejection)) : "Stopped."),
+    end: (rejection) => view.end(rejection ? red(formatRejection(rejection, ADVICE)) : "Stopped."),
   };
 }
 
@@ -75,15 +91,15 @@ function formatDelivery({
   problem,
   receivedAt,
 }: DeliveryAttempt): string {
-  const result = stripControl(status === null ? (problem ?? "no answer") : String(status));
-  const line = `${result} ${stripControl(id)} ${durationMs} ms, received ${receivedAt}`;
+  const why = problem === undefined ? "" : ` (${stripControl(problem)})`;
+  const line = `${status ?? "no answer"} ${stripControl(id)} ${durationMs} ms, arrived at ${receivedAt}`;
   switch (outcome) {
     case "delivered":
       return line;
     case "retrying":
-      return `${line}; attempt ${attempt} failed, retrying`;
+      return `${line}; attempt ${attempt} failed, retrying${why}`;
     case "put_aside":
-      return `${line}; gave up after ${attempt} attempts; use --since to deliver it again`;
+      return `${line}; gave up after ${attempt} attempts${why}; use --since to deliver it again`;
   }
 }
 

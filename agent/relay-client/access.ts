@@ -1,7 +1,8 @@
 /** Asks the API for the ticket that opens a relay connection: for a tunnel that this agent serves, or for a network. */
+import { getErrorMessage } from "../error-message.ts";
 import { RelayAccess } from "../../protocol/schemas/networks.ts";
 import { RetryableError, type ServiceApi } from "../service-api.ts";
-import { RejectionError } from "../tunnel-connection.ts";
+import { RejectionError } from "../tunnel/tunnel-connection.ts";
 
 /**
  * @param path `/tunnels/{id}/relay-ticket` or `/private-networks/{id}/relay-ticket`
@@ -17,6 +18,6 @@ export async function fetchRelayAccess(
   } catch (error) {
     // Another agent is serving, which may change.
     const isConflict = error instanceof RejectionError && error.reason === "conflict";
-    throw isConflict ? new RetryableError(error.message) : error;
+    throw isConflict ? new RetryableError(getErrorMessage(error)) : error;
   }
 }

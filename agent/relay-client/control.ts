@@ -1,5 +1,5 @@
 /**
- * The control connection to a relay (docs/relay-protocol.md): opened with a ticket from the API, which is renewed before it
+ * The control connection to a relay (docs/protocols/relay-protocol.md): opened with a ticket from the API, which is renewed before it
  * expires. It reconnects whenever it is lost; only a rejection that no retry can change ends it.
  */
 import { EventEmitter } from "node:events";
@@ -18,12 +18,16 @@ import {
 } from "../../protocol/relay/control.ts";
 import { RELAY_SUBPROTOCOL } from "../../protocol/relay/datagrams.ts";
 import type { RelayAccess } from "../../protocol/schemas/networks.ts";
-import { getErrorMessage } from "../error-message.ts";
+import type { TrustedAuthorities } from "../outgoing/trusted-authorities.ts";
+import { describeClose, getErrorMessage } from "../error-message.ts";
 import { openWebSocket } from "../websocket.ts";
-import { backOff, RejectionError, retryDelay } from "../tunnel-connection.ts";
+import { backOff, RejectionError, retryDelay } from "../tunnel/tunnel-connection.ts";
 
 /** The agent asks for the next ticket when this part of the current one's lifetime has passed. */
 const RELAY_TICKET_RENEW_AFTER = 0.5;
+
+/** While the relay can't be reached, the agent asks the API at most this often whether the relay has another address. */
+const ADDRESS_CHECK_INTERVAL_MS = 10_000;
 
 /** A ticket that expires sooner is not used for another connection. */
 const TICKET_MARGIN_MS = 15_000;
@@ -39,6 +43,7 @@ const CLOSES_THAT_KEEP_TICKET: ReadonlySet<number> = new Set([
 ]);
 
 export interface RelayControlOptions {
+  authorities: TrustedAuthorities | undefined;
   /** Asks the API for a ticket. A `RejectionError` is permanent; any other error is retried. */
   getAccess(signal: AbortSignal): Promise<RelayAccess>;
 }
@@ -63,6 +68,9 @@ export class RelayControlConnection extends EventEmitter<RelayControlEvents> {
   readonly #options: RelayControlOptions;
   readonly #abort = new AbortController();
   #access: { value: RelayAccess; receivedAtMs: number } | undefined;
+  #askedAtMs = 0;
+  /** The last attempt to connect failed before the relay's welcome. */
+  #isUnreachable = false;
   #socket: WebSocket | undefined;
   #isWelcomed = false;
   #failures = 0;
@@ -122,12 +130,20 @@ export class RelayControlConnection extends EventEmitter<RelayControlEvents> {
 
   /** Uses the current ticket while it lasts, so that the relay can be reached while the API can't. */
   async #getUsableAccess(): Promise<RelayAccess> {
-    if (this.#access && remainingMs(this.#access.value) > TICKET_MARGIN_MS)
-      return this.#access.value;
-    return this.#fetchAccess();
+    const current = this.#access?.value;
+    if (!current || remainingMs(current) <= TICKET_MARGIN_MS) return this.#fetchAccess();
+    if (!this.#isUnreachable || Date.now() - this.#askedAtMs < ADDRESS_CHECK_INTERVAL_MS)
+      return current;
+    try {
+      return await this.#fetchAccess();
+    } catch (error) {
+      if (error instanceof RejectionError) throw error;
+      return current;
+    }
   }
 
   async #fetchAccess(): Promise<RelayAccess> {
+    this.#askedAtMs = Date.now();
     const value = await this.#options.getAccess(this.#abort.signal);
     this.#access = { value, receivedAtMs: Date.now() };
     return value;
@@ -136,9 +152,10 @@ export class RelayControlConnection extends EventEmitter<RelayControlEvents> {
   #open(access: RelayAccess): void {
     let socket: WebSocket;
     try {
-      socket = openSocket(access);
+      socket = openSocket(access, this.#options.authorities);
     } catch (error) {
       // The API returned a relay URL that can't be used.
+      this.#isUnreachable = true;
       return this.#handleFailure(error);
     }
     let problem = "";
@@ -169,9 +186,13 @@ export class RelayControlConnection extends EventEmitter<RelayControlEvents> {
     }
     const message = parseMessage(data as Buffer);
     if (!message || (message.type === "welcome") === this.#isWelcomed)
-      return socket.close(CLOSE.protocol_error, "protocol_error: unexpected message");
+      return socket.close(
+        CLOSE.protocol_error,
+        "protocol_error: the relay sent an unexpected message",
+      );
     if (message.type !== "welcome") return void this.emit("message", message);
     this.#isWelcomed = true;
+    this.#isUnreachable = false;
     this.#failures = 0;
     this.#refusedTickets = 0;
     this.#renewLater();
@@ -206,18 +227,19 @@ export class RelayControlConnection extends EventEmitter<RelayControlEvents> {
   #closed(code: number, reason: string): void {
     this.#clearTimers();
     const wasWelcomed = this.#isWelcomed;
+    this.#isUnreachable = !wasWelcomed;
     this.#isWelcomed = false;
     this.#socket = undefined;
     if (this.#abort.signal.aborted) return;
-    const explanation = reason === "" ? `the connection was closed (${code})` : reason;
+    const name = findCloseName(code) ?? String(code);
+    const explanation = reason === "" ? describeClose(code) : stripCloseName(name, reason);
     if (findCloseName(code) !== null && !CLOSES_THAT_KEEP_TICKET.has(code))
       this.#access = undefined;
     if (code === CLOSE.unauthorized && this.#refusedTickets === 0) {
       // The ticket may have expired in transit, or been revoked: the API decides whether to issue another one.
       this.#refusedTickets += 1;
     } else if (!shouldReconnect(code)) {
-      const name = findCloseName(code) ?? String(code);
-      return this.#reject(new RejectionError(name, stripCloseName(name, explanation)));
+      return this.#reject(new RejectionError(name, explanation));
     }
     if (wasWelcomed) this.emit("disconnected", explanation);
     this.#retryLater(explanation, retryDelay(code, this.#failures));
@@ -247,10 +269,14 @@ export class RelayControlConnection extends EventEmitter<RelayControlEvents> {
   }
 }
 
-function openSocket({ relay, ticket }: RelayAccess): WebSocket {
+function openSocket(
+  { relay, ticket }: RelayAccess,
+  authorities: TrustedAuthorities | undefined,
+): WebSocket {
   const url = new URL("/agent", relay.url);
   return openWebSocket(url, RELAY_SUBPROTOCOL, ticket, {
     maxPayload: RELAY_LINK_MESSAGE_MAX_BYTES,
+    authorities,
   });
 }
 

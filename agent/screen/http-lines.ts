@@ -1,25 +1,22 @@
 /** What the screen of HTTP tunnels shows: a pure function of its state. */
+import { describeGates, describeKeptGates } from "../gates/tunnel-gates.ts";
 import { cutLine, getLineText, type Line, type Span, type Style } from "./line.ts";
 import { formatRequests } from "./request-lines.ts";
 import type { RequestList } from "./request-list.ts";
 import { breakText, cutText, getWidth, wrapText } from "./text.ts";
-
-export interface TunnelView {
-  name: string;
-  /** The local server, as it is printed. */
-  local: string;
-  /** Undefined until the server has given the tunnel one. */
-  url: string | undefined;
-  connection: "connecting" | "online" | "reconnecting" | "stopped";
-  latencyMs: number | undefined;
-  reconnects: number;
-  /** Warnings that hold now. */
-  warnings: string[];
-}
+import { formatConnection, formatCounts, formatTunnels, type TunnelView } from "./tunnel-lines.ts";
 
 export interface HttpScreenState {
   server: string;
+  /** Undefined until the server has told it. */
+  account: string | undefined;
+  /** A version of the agent that is newer than this one; the server has it. */
+  newVersion: string | undefined;
   tunnels: TunnelView[];
+  /** The tunnel that the keys are for. */
+  selectedTunnel: TunnelView | undefined;
+  /** Why a changed configuration is not used; empty when the file is valid. */
+  fileProblems: string[];
   /** Messages of the agent and the server; Escape removes them. */
   notices: string[];
   /** The address of the local inspector. */
@@ -35,24 +32,23 @@ export interface HttpScreenState {
 }
 
 const LABEL_WIDTH = 12;
-/** On narrower screens labels have no column of their own. */
+/** On narrower screens labels have no column of their own: the value follows after a space. */
 const LABELS_MIN_WIDTH = 50;
 /** Requests that a low screen has room for, before optional lines are left out. */
 const REQUESTS_MIN = 5;
-const CONNECTION_STYLES: Record<TunnelView["connection"], Style> = {
-  connecting: "yellow",
-  online: "green",
-  reconnecting: "yellow",
-  stopped: "yellow",
-};
+/** Of several tunnels with gates. */
+const GATED_TUNNELS_SHOWN = 3;
+/** Of the problems in a file. */
+const FILE_PROBLEMS_SHOWN = 3;
 /** Key, its short name in the footer, and what it does. */
 const KEYS = [
   ["q", "quit", "quit, as Ctrl+C does"],
   ["c", "copy URL", "copy the URL"],
-  ["/", "filter", "filter requests by method, status or path"],
+  ["Tab", "tunnel", "choose the next tunnel for c and u, as ← and → do"],
+  ["/", "filter", "filter requests by method, status, path or tunnel"],
   ["j k", "select", "select the next or previous request, as the arrow keys do"],
   ["r", "replay", "replay the selected request"],
-  ["o", "inspector", "open the inspector in a browser"],
+  ["o", "inspector", "open the local inspector, or else the dashboard, in a browser"],
   ["u", "QR code", "show the URL as a QR code"],
   ["?", "keys", "show the keys"],
 ] as const;
@@ -79,7 +75,7 @@ export function getQrSize(qrCode: string[]): { width: number; height: number } {
 }
 
 function formatBody(state: HttpScreenState, width: number, height: number): Line[] {
-  const lines = formatHead(state, width);
+  const lines = formatHead(state, width, height);
   const hasRoom = lines.length + REQUESTS_MIN <= height;
   const head = hasRoom ? lines : lines.filter(({ isOptional }) => !isOptional);
   const shown = head.map(({ line }) => line);
@@ -92,49 +88,50 @@ interface HeadLine {
   isOptional: boolean;
 }
 
-function formatHead(state: HttpScreenState, width: number): HeadLine[] {
+function formatHead(state: HttpScreenState, width: number, height: number): HeadLine[] {
   const { tunnels, requests, notices, inspectorUrl } = state;
   const required = (lines: Line[]): HeadLine[] =>
     lines.map((line) => ({ line, isOptional: false }));
   const optional = (lines: Line[]): HeadLine[] => lines.map((line) => ({ line, isOptional: true }));
-  const [only] = tunnels;
+  const only = tunnels.length === 1 ? tunnels[0] : undefined;
   const addresses =
-    tunnels.length === 1
-      ? [...formatField("State", formatConnection(only!), width), ...formatForwarding(only!, width)]
-      : tunnels.flatMap((tunnel) => formatTunnel(tunnel, width));
+    only !== undefined
+      ? [...formatField("State", formatConnection(only), width), ...formatForwarding(only, width)]
+      : formatTunnels(tunnels, state.selectedTunnel, width, Math.max(4, Math.floor(height / 2)));
   const warnings = tunnels.flatMap((tunnel) =>
-    tunnel.warnings.map((text) => (tunnels.length === 1 ? text : `${tunnel.name}: ${text}`)),
+    tunnel.warnings.map((text) => (only ? text : `${tunnel.name}: ${text}`)),
   );
-  const open = requests.openStreams;
-  const counts = `${requests.count}${open === 0 ? "" : `, ${open} open`}`;
+  // A screen of one TCP tunnel has connections instead of requests.
+  const [label, counts] = only?.connections
+    ? ["Connections", formatCounts(only.connections)]
+    : ["Requests", formatCounts({ count: requests.count, open: requests.openStreams })];
+  const refused = tunnels.reduce((sum, tunnel) => sum + tunnel.refused, 0);
   const filter = requests.filter === "" ? "" : `   filter: ${requests.filter}`;
   return [
-    ...optional([[{ text: "underpass", style: "bold" }], []]),
+    ...optional([formatTitle(state), []]),
     ...required(addresses),
-    ...optional(formatField("Server", [{ text: state.server }], width)),
+    ...formatGates(tunnels, width),
+    ...optional(formatAddress("Server", { text: state.server }, width)),
+    ...(state.account === undefined
+      ? []
+      : optional(formatField("Account", [{ text: state.account }], width))),
     ...(inspectorUrl === undefined
       ? []
-      : required(formatField("Inspector", [{ text: inspectorUrl, link: inspectorUrl }], width))),
-    ...required(warnings.flatMap((text) => formatMessage("Warning", text, width))),
-    ...required(notices.flatMap((text) => formatMessage("Note", text, width))),
-    ...required(
-      formatField("Requests", [{ text: counts }, { text: filter, style: "yellow" }], width),
-    ),
+      : required(formatAddress("Inspector", { text: inspectorUrl, link: inspectorUrl }, width))),
+    ...required(formatFileProblems(state.fileProblems, width)),
+    ...required(warnings.flatMap((text) => formatWarning("Warning", text, width))),
+    ...required(notices.flatMap((text) => formatWarning("Note", text, width))),
+    ...required(formatField(label, [{ text: counts }, { text: filter, style: "yellow" }], width)),
+    ...required(refused === 0 ? [] : formatField("Refused", [{ text: String(refused) }], width)),
     ...optional([[]]),
   ];
 }
 
-/** `online, 12 ms, 2 reconnects` */
-function formatConnection({ connection, latencyMs, reconnects }: TunnelView): Span[] {
-  const latency =
-    connection === "online" && latencyMs !== undefined ? `, ${formatLatency(latencyMs)}` : "";
-  const again =
-    reconnects === 0 ? "" : `, ${reconnects} ${reconnects === 1 ? "reconnect" : "reconnects"}`;
-  return [{ text: connection, style: CONNECTION_STYLES[connection] }, { text: latency + again }];
-}
-
-function formatLatency(ms: number): string {
-  return ms < 1 ? "under 1 ms" : `${Math.round(ms)} ms`;
+function formatTitle({ newVersion }: HttpScreenState): Line {
+  const title: Span = { text: "underpass", style: "bold" };
+  if (newVersion === undefined) return [title];
+  const update = `   update available: ${newVersion}, with npm install -g underpass`;
+  return [title, { text: update, style: "yellow" }];
 }
 
 /** The URL is never cut, because it is what a person came for. */
@@ -142,41 +139,78 @@ function formatForwarding({ url = "…", local }: TunnelView, width: number): Li
   const link = url === "…" ? {} : { link: url };
   const asSpan = (text: string): Span => ({ text, style: "bold", ...link });
   const line = [asSpan(url), { text: ` -> ${local}` }];
-  const room = width - (width < LABELS_MIN_WIDTH ? 0 : LABEL_WIDTH);
-  if (getWidth(getLineText(line)) <= room) return formatField("Forwarding", line, width);
+  // A narrow screen has the URL on rows of its own, which can be selected as a whole.
+  const label = width < LABELS_MIN_WIDTH ? "" : "Forwarding";
+  const room = width - getWidth(formatLabel(label, width));
+  if (getWidth(getLineText(line)) <= room) return formatField(label, line, width);
   const [first = "", ...rest] = breakText(url, room);
   return [
-    ...formatField("Forwarding", [asSpan(first)], width),
+    ...formatField(label, [asSpan(first)], width),
     ...rest.flatMap((part) => formatField("", [asSpan(part)], width)),
     ...breakText(`-> ${local}`, room).flatMap((part) => formatField("", [{ text: part }], width)),
   ];
 }
 
-/** One of several tunnels: `shop  online, 12 ms  https://shop.example -> localhost:3000` */
-function formatTunnel(tunnel: TunnelView, width: number): Line[] {
-  const { name, url = "…", local } = tunnel;
-  const link = url === "…" ? {} : { link: url };
-  const state: Span[] = [{ text: `${name}  ` }, ...formatConnection(tunnel)];
-  const address: Span[] = [{ text: url, style: "bold", ...link }, { text: ` -> ${local}` }];
-  const line = [...state, { text: "  " }, ...address];
-  if (getWidth(getLineText(line)) <= width) return [line];
-  return [
-    state,
-    ...breakText(url, width).map((text): Line => [{ text, style: "bold", ...link }]),
-    ...breakText(`-> ${local}`, width).map((text): Line => [{ text }]),
-  ];
+/** What visitors must bring, and how to remove gates that this command did not set. */
+function formatGates(tunnels: readonly TunnelView[], width: number): HeadLine[] {
+  const gated = tunnels.flatMap(({ name, gates }) => {
+    const visitors = gates && describeGates(gates);
+    if (!visitors) return [];
+    const prefix = tunnels.length === 1 ? "" : `${name}: `;
+    return [{ visitors: prefix + visitors, kept: describeKeptGates(gates) }];
+  });
+  const toLines = (label: string, text: string, isOptional: boolean): HeadLine[] =>
+    formatMessage(label, text, width).map((line) => ({ line, isOptional }));
+  const shown = gated.slice(0, GATED_TUNNELS_SHOWN);
+  const hidden = gated.length - shown.length;
+  const lines = shown.flatMap(({ visitors, kept }, at) => [
+    ...toLines(at === 0 ? "Visitors" : "", visitors, false),
+    ...(kept === undefined ? [] : toLines("", kept, true)),
+  ]);
+  const rest = `and ${hidden} more ${hidden === 1 ? "tunnel" : "tunnels"} with gates`;
+  return hidden === 0 ? lines : [...lines, ...toLines("", rest, false)];
 }
 
 function formatField(label: string, spans: Span[], width: number): Line[] {
-  if (width < LABELS_MIN_WIDTH) return [spans];
-  return [[{ text: label.padEnd(LABEL_WIDTH) }, ...spans]];
+  return [[{ text: formatLabel(label, width) }, ...spans]];
+}
+
+function formatLabel(label: string, width: number): string {
+  if (width >= LABELS_MIN_WIDTH) return label.padEnd(LABEL_WIDTH);
+  return label === "" ? "" : `${label} `;
+}
+
+/** An address follows below its label where they don't fit together, and is broken and never cut. */
+function formatAddress(label: string, address: Span, width: number): Line[] {
+  const isNarrow = width < LABELS_MIN_WIDTH;
+  if (!isNarrow || getWidth(`${label} ${address.text}`) <= width)
+    return formatField(label, [address], width);
+  return [
+    [{ text: label }],
+    ...breakText(address.text, width).map((text): Line => [{ ...address, text }]),
+  ];
+}
+
+function formatFileProblems(problems: string[], width: number): Line[] {
+  if (problems.length === 0) return [];
+  const shown = problems.slice(0, FILE_PROBLEMS_SHOWN);
+  const rest = problems.length > shown.length ? ["and more problems"] : [];
+  return [...shown, ...rest, "the tunnels stay as they are"].flatMap((text, at) =>
+    formatWarning(at === 0 ? "File" : "", text, width),
+  );
+}
+
+function formatWarning(label: string, text: string, width: number): Line[] {
+  return formatMessage(label, text, width, "yellow");
 }
 
 /** A message is wrapped and never cut. */
-function formatMessage(label: string, text: string, width: number): Line[] {
-  const room = width - (width < LABELS_MIN_WIDTH ? 0 : LABEL_WIDTH);
-  return wrapText(text, room).flatMap((part, at) =>
-    formatField(at === 0 ? label : "", [{ text: part, style: "yellow" }], width),
+function formatMessage(label: string, text: string, width: number, style?: Style): Line[] {
+  const asSpan = (part: string): Span => ({ text: part, ...(style && { style }) });
+  if (width < LABELS_MIN_WIDTH)
+    return wrapText(formatLabel(label, width) + text, width).map((part) => [asSpan(part)]);
+  return wrapText(text, width - LABEL_WIDTH).flatMap((part, at) =>
+    formatField(at === 0 ? label : "", [asSpan(part)], width),
   );
 }
 
@@ -210,9 +244,11 @@ function formatFooter(state: HttpScreenState, width: number): Line {
 }
 
 /** As many keys as fit; the last ones, which show all others, always. */
-function fitKeys({ inspectorUrl }: HttpScreenState, width: number): string {
-  const usable = KEYS.filter(([key]) => key !== "o" || inspectorUrl !== undefined);
-  const names = usable.map(([key, name]) => `${key} ${name}`);
+function fitKeys({ inspectorUrl, tunnels }: HttpScreenState, width: number): string {
+  const usable = KEYS.filter(([key]) => key !== "Tab" || tunnels.length > 1);
+  const names = usable.map(([key, name]) =>
+    key === "o" && inspectorUrl === undefined ? "o dashboard" : `${key} ${name}`,
+  );
   const help = names.pop() ?? "";
   while (names.length > 1 && getWidth([...names, help].join("  ")) > width) names.pop();
   return [...names, help].join("  ");

@@ -1,67 +1,31 @@
-/** Replays a request of the screen: the service sends what it captured to this agent again. */
-import { z } from "zod";
-import { RejectionError } from "../tunnel-connection.ts";
-import { RetryableError, type ServiceApi } from "../service-api.ts";
-import type { RequestEntry } from "./request-list.ts";
+/** What the screen says about the replay of a request. */
+import type { RequestReport } from "../library/types.ts";
+import { formatBytes } from "../output/format-bytes.ts";
+import type { ReplayProblem } from "../tunnel/http-tunnel.ts";
+import { KEPT_BODY_MAX_BYTES, KEPT_MAX_BYTES } from "../origin/kept-requests.ts";
+import { formatMs } from "./request-lines.ts";
 
-const Captures = z.array(
-  z.object({
-    id: z.uuid(),
-    timestamp: z.string(),
-    path: z.string(),
-    status: z.number().nullable(),
-  }),
-);
-const Replay = z.object({ comparison: z.object({ same: z.boolean() }) });
-
-/** What the service allows is decided there; these are the reasons that a user can do something about. */
-const EXPLANATIONS: Readonly<Record<string, string>> = {
-  unauthorized: "This agent's token may not replay requests; ask a member of the organization.",
-  forbidden: "This agent's token is restricted, and may not replay requests.",
-  replay_disabled:
-    "Replays are off: set ALLOW_REPLAY on the server, and allowReplay of the tunnel.",
+const EXPLANATIONS: Readonly<Record<ReplayProblem, string>> = {
+  websocket: "A WebSocket can't be replayed.",
+  incomplete: "Not replayed: it was answered before all of its body was received.",
+  too_large: `Not replayed: its body is larger than ${KEPT_BODY_MAX_BYTES / 1024} KiB.`,
+  forgotten: `Not replayed: only the latest ${KEPT_MAX_BYTES / 1024 ** 2} MiB of requests can be replayed.`,
+  busy: "Not replayed: all connections to the local server are in use.",
 };
 
-/**
- * @returns whether the response is the same as the captured one.
- * @throws Error with a message for the user.
- */
-export async function replayRequest(
-  api: ServiceApi,
-  tunnelId: string,
-  entry: RequestEntry,
-): Promise<{ isSame: boolean }> {
-  const signal = new AbortController().signal;
-  try {
-    const id = await findCapture(api, tunnelId, entry, signal);
-    if (id === null) throw new Error("The service has not captured this request.");
-    const { comparison } = await api.call(Replay, "POST", `/inspector/${id}/replay`, {
-      signal,
-      body: {},
-    });
-    return { isSame: comparison.same };
-  } catch (error) {
-    if (error instanceof RetryableError) throw new Error(`Not replayed: ${error.message}`);
-    if (!(error instanceof RejectionError)) throw error;
-    throw new Error(EXPLANATIONS[error.reason] ?? `Not replayed: ${error.message}`);
-  }
+export function explainReplayProblem(problem: ReplayProblem): string {
+  return EXPLANATIONS[problem];
 }
 
-/** The captured request with this method, path and status that was received closest in time. */
-async function findCapture(
-  api: ServiceApi,
-  tunnelId: string,
-  { report, atMs }: RequestEntry,
-  signal: AbortSignal,
-): Promise<string | null> {
-  const [path = ""] = report.path.split("?");
-  const query = new URLSearchParams({ tunnel_id: tunnelId, method: report.method, path });
-  const captures = await api.call(Captures, "GET", `/inspector?${query.toString()}`, { signal });
-  const receivedAtMs = report.kind === "request" ? atMs - report.durationMs : atMs;
-  const distance = ({ timestamp }: { timestamp: string }): number =>
-    Math.abs(Date.parse(timestamp) - receivedAtMs);
-  const [closest] = captures
-    .filter((capture) => capture.path === path && capture.status === report.status)
-    .toSorted((a, b) => distance(a) - distance(b));
-  return closest?.id ?? null;
+/** `200 as before, 12 ms`, or `500 instead of 200, 12 ms, 2.1 kB instead of 14 B`. */
+export function compareReplay(original: RequestReport, replayed: RequestReport): string {
+  if (replayed.status === 0) return "Replayed, but the local server has not answered in time.";
+  const status =
+    replayed.status === original.status
+      ? `${replayed.status} as before`
+      : `${replayed.status} instead of ${original.status}`;
+  if (replayed.kind === "events") return `${status}, the event stream is open`;
+  const [size, sizeBefore] = [replayed.bytesOut, original.bytesOut].map(formatBytes);
+  const sizes = size === sizeBefore ? "" : `, ${size} instead of ${sizeBefore}`;
+  return `${status}, ${formatMs(replayed.durationMs)}${sizes}`;
 }

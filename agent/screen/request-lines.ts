@@ -3,6 +3,7 @@ import { formatBytes } from "../output/format-bytes.ts";
 import type { Line, Style } from "./line.ts";
 import type { RequestEntry, RequestList } from "./request-list.ts";
 import { cutText, escapeControls, fitRight, fitText, formatPath, getWidth } from "./text.ts";
+import { getNameWidth } from "./tunnel-lines.ts";
 
 export interface ListedRequests {
   requests: RequestList;
@@ -14,7 +15,6 @@ export interface ListedRequests {
 const TIME_MIN_WIDTH = 60;
 const SIZE_MIN_WIDTH = 72;
 const DURATION_MIN_WIDTH = 36;
-const NAME_MAX_WIDTH = 16;
 /** A path that is cut for a note keeps this much. */
 const PATH_MIN_WIDTH = 12;
 const SECOND_MS = 1_000;
@@ -26,23 +26,36 @@ export function formatRequests(state: ListedRequests, width: number, height: num
   const { selected } = state.requests;
   const at = selected ? listed.indexOf(selected) : -1;
   const first = Math.max(0, Math.min(at - Math.floor(height / 2), listed.length - height));
-  return listed
-    .slice(first, first + height)
-    .map((entry) => formatRequest(entry, state, width, entry === selected));
+  const shown = listed.slice(first, first + height);
+  // Requests of a tunnel that was removed stay in the list.
+  const names = new Set([
+    ...state.tunnels.map(({ name }) => name),
+    ...shown.map(({ tunnel }) => tunnel),
+  ]);
+  const nameWidth = names.size > 1 ? getNameWidth(names) : 0;
+  return shown.map((entry) =>
+    formatRequest(entry, { width, nameWidth, nowMs: state.nowMs, isSelected: entry === selected }),
+  );
+}
+
+interface RowOptions {
+  width: number;
+  /** 0 when there is one tunnel: its name needs no column. */
+  nameWidth: number;
+  nowMs: number;
+  isSelected: boolean;
 }
 
 function formatRequest(
   entry: RequestEntry,
-  { tunnels, nowMs }: ListedRequests,
-  width: number,
-  isSelected: boolean,
+  { width, nameWidth, nowMs, isSelected }: RowOptions,
 ): Line {
   const { report, atMs, isOpen, tunnel } = entry;
-  const { status, method } = report;
+  const { method } = report;
   const columns = [
     isSelected ? ">" : " ",
     ...(width >= TIME_MIN_WIDTH ? [formatTime(atMs)] : []),
-    ...(tunnels.length > 1 ? [fitText(tunnel, getNameWidth(tunnels))] : []),
+    ...(nameWidth > 0 ? [fitText(tunnel, nameWidth)] : []),
   ];
   const before = `${columns.join(" ")}${columns.length > 1 ? " " : ""}`;
   const after = [
@@ -54,23 +67,37 @@ function formatRequest(
   ].join(" ");
   const room = width - getWidth(before) - 3 - 1 - getWidth(after) - 2;
   const { path, note } = fitPath(formatPath(report.path), getNotes(entry), room);
-  const style: Style = status >= 500 ? "red" : status >= 400 ? "yellow" : "green";
+  const { status, style } = getStatus(report);
   return [
     { text: before, ...(isSelected ? { style: "inverse" as const } : {}) },
-    { text: fitRight(String(status), 3), style },
+    { text: fitRight(status, 3), style },
     { text: ` ${after}  ` },
     { text: path, ...(isOpen ? { style: "bold" as const } : {}) },
     { text: note, style: "dim" },
   ];
 }
 
+function getStatus({ kind, status, problem }: RequestEntry["report"]): {
+  status: string;
+  style: Style;
+} {
+  if (kind === "connection")
+    return { status: "tcp", style: problem === undefined ? "green" : "red" };
+  return {
+    status: String(status),
+    style: status >= 500 ? "red" : status >= 400 ? "yellow" : "green",
+  };
+}
+
 /** What follows the path, longest first. */
-function getNotes({ report, isOpen, closedAtMs }: RequestEntry): string[] {
+function getNotes({ report, isOpen, isReplay, closedAtMs }: RequestEntry): string[] {
   const { problem, kind, messages } = report;
   if (problem !== undefined) return [`  ${escapeControls(problem)}`];
-  if (!isOpen && closedAtMs === null) return [];
+  if (!isOpen && closedAtMs === null) return isReplay ? ["  replay"] : [];
   const state = isOpen ? "open" : "closed";
-  if (kind === "events") return [`  event stream ${state}`, `  ${state}`];
+  if (kind === "events") {
+    return [`  event stream ${state}${isReplay ? ", replay" : ""}`, `  ${state}`];
+  }
   const count = `${messages} ${messages === 1 ? "message" : "messages"}`;
   return [`  WebSocket ${state}, ${count}`, `  ${state}, ${count}`, `  ${state}`];
 }
@@ -93,19 +120,19 @@ function formatTime(ms: number): string {
 
 /** Of a stream, how long it has been open. */
 function formatDuration({ report, isOpen, atMs, closedAtMs }: RequestEntry, nowMs: number): string {
-  if (!isOpen && closedAtMs === null) return formatMs(report.durationMs);
-  const seconds = Math.floor(Math.max(0, (closedAtMs ?? nowMs) - atMs) / SECOND_MS);
+  const isStream = isOpen || closedAtMs !== null;
+  const ms = isStream ? Math.max(0, (closedAtMs ?? nowMs) - atMs) : report.durationMs;
+  // A connection may have been open for hours.
+  const isLong = report.kind === "connection" && ms >= MINUTE_S * SECOND_MS;
+  if (!isStream && !isLong) return formatMs(ms);
+  const seconds = Math.floor(ms / SECOND_MS);
   if (seconds < MINUTE_S) return `${seconds} s`;
   const minutes = Math.floor(seconds / MINUTE_S);
   if (minutes < 60) return `${minutes} min`;
-  return `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
+  return `${Math.floor(minutes / 60)} h ${minutes % 60} m`;
 }
 
-function formatMs(ms: number): string {
+export function formatMs(ms: number): string {
   if (ms < 10) return `${ms} ms`;
   return ms < 10 * SECOND_MS ? `${Math.round(ms)} ms` : `${(ms / SECOND_MS).toFixed(1)} s`;
-}
-
-function getNameWidth(tunnels: readonly { name: string }[]): number {
-  return Math.min(NAME_MAX_WIDTH, Math.max(...tunnels.map(({ name }) => getWidth(name))));
 }

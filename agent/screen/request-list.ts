@@ -1,12 +1,16 @@
 /** The requests that the screen remembers: the newest ones, the filter, and which one is selected. */
 import type { RequestReport } from "../library/types.ts";
+import type { ConnectionReport } from "../tcp/connect-stream.ts";
 import { formatPath } from "./text.ts";
 
 /** Older requests are forgotten, so that the agent's memory does not grow. */
 export const REQUESTS_MAX = 500;
 
+/** A connection of a TCP tunnel, with the fields that it shares with requests. */
+type ListedConnection = Omit<RequestReport, "kind"> & { kind: "connection" };
+
 export interface RequestEntry {
-  report: RequestReport;
+  report: RequestReport | ListedConnection;
   /** Which tunnel it belongs to; the screen shows it when there are several. */
   tunnel: string;
   /** When the request was answered, or its stream opened. */
@@ -14,10 +18,11 @@ export interface RequestEntry {
   /** When its stream was closed; null while it is open and for other requests. */
   closedAtMs: number | null;
   isOpen: boolean;
+  isReplay: boolean;
 }
 
 export class RequestList {
-  /** All requests since the start. */
+  /** All requests since the start, without connections. */
   count = 0;
   filter = "";
   /** Oldest first. */
@@ -35,9 +40,17 @@ export class RequestList {
   /** Adds a request; that of a stream which is in the list already changes nothing. */
   add(tunnel: string, report: RequestReport, nowMs: number): void {
     if (report.kind !== "request" && this.#find(report)) return;
-    this.#entries.push({ report, tunnel, atMs: nowMs, closedAtMs: null, isOpen: false });
     this.count += 1;
-    if (this.#entries.length > REQUESTS_MAX) this.#forgetOldest();
+    this.#push(tunnel, report, nowMs);
+  }
+
+  /** Adds a connection that has ended. */
+  addConnection(tunnel: string, connection: ConnectionReport, nowMs: number): void {
+    const { address, via, durationMs, bytesIn, bytesOut, problem } = connection;
+    // The columns of a request: method and path.
+    const described = { method: via === "connect" ? via : "", path: address, status: 0, id: 0 };
+    const measured = { durationMs, bytesIn, bytesOut, messages: 0, problem };
+    this.#push(tunnel, { kind: "connection", ...described, ...measured }, nowMs);
   }
 
   openStream(tunnel: string, report: RequestReport, nowMs: number): void {
@@ -51,6 +64,11 @@ export class RequestList {
     if (!entry) return;
     entry.isOpen = false;
     entry.closedAtMs = nowMs;
+  }
+
+  markReplay(report: RequestReport): void {
+    const entry = this.#find(report);
+    if (entry) entry.isReplay = true;
   }
 
   /** @returns the requests that match the filter, newest first. */
@@ -74,6 +92,14 @@ export class RequestList {
     this.#selected = undefined;
   }
 
+  #push(tunnel: string, report: RequestEntry["report"], atMs: number): void {
+    this.#entries.push({
+      ...{ report, tunnel, atMs, closedAtMs: null },
+      ...{ isOpen: false, isReplay: false },
+    });
+    if (this.#entries.length > REQUESTS_MAX) this.#forgetOldest();
+  }
+
   #find(report: RequestReport): RequestEntry | undefined {
     return this.#entries.findLast((entry) => entry.report === report);
   }
@@ -90,6 +116,7 @@ export class RequestList {
 }
 
 function getFilteredText({ report, tunnel }: RequestEntry): string {
-  const { status, method, path } = report;
+  const { kind, method, path } = report;
+  const status = kind === "connection" ? "tcp" : report.status;
   return `${status} ${method} ${formatPath(path)} ${tunnel}`.toLowerCase();
 }

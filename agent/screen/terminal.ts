@@ -4,8 +4,11 @@
  */
 import { stripVTControlCharacters } from "node:util";
 import { getWidth } from "./text.ts";
+import { isInForeground } from "./job-control.ts";
 import { parseKeys } from "./keys.ts";
 
+/** How often a job in the background checks whether it is in the foreground again: `fg` sends no signal to a job that runs. */
+const FOREGROUND_CHECK_MS = 500;
 /** At most 20 times a second, however many requests there are. */
 const REDRAW_MS = 50;
 const HIDE_CURSOR = "\u001b[?25l";
@@ -28,11 +31,11 @@ export interface ScreenContents {
   onKey?(key: string): void;
 }
 
-/** Whether a person is at a terminal that can be redrawn. Screen readers and logs get lines instead. */
+/** Whether a person is at a terminal that can be redrawn. Screen readers, logs and jobs in the background get lines instead. */
 export function canShowScreen(): boolean {
   const { TERM, CI } = process.env;
   const isCi = CI !== undefined && CI !== "" && CI !== "false";
-  return process.stdout.isTTY && TERM !== "dumb" && !isCi;
+  return process.stdout.isTTY && TERM !== "dumb" && !isCi && isInForeground();
 }
 
 /** Some terminals report no size, or 0. */
@@ -48,6 +51,7 @@ export class TerminalScreen {
   #shown: string[] = [];
   #paintedAtMs = 0;
   #redraw: NodeJS.Timeout | undefined;
+  #foregroundCheck: NodeJS.Timeout | undefined;
   #isActive = false;
   #isEnded = false;
 
@@ -79,17 +83,12 @@ export class TerminalScreen {
     process.stdout.write(sequence);
   }
 
-  /** Draws `rows` for the last time, and restores the terminal. The cursor is below. */
+  /** Draws `rows` for the last time, unless the job is in the background, and restores the terminal. The cursor is below. */
   end(rows: string[]): void {
     if (this.#isEnded) return;
     clearTimeout(this.#redraw);
-    const { height } = getTerminalSize();
-    // Rows beyond the screen scroll out at its top, and are kept by the terminal.
-    const text = rows.length < height ? "" : rows.slice(height - 1).join("\r\n");
-    this.#shown = [];
-    process.stdout.write(`${moveTo(1)}${ERASE_BELOW}`);
-    this.#write(rows.slice(0, height - 1));
-    if (text !== "") process.stdout.write(`${text}\r\n`);
+    clearTimeout(this.#foregroundCheck);
+    if (this.#isActive) this.#showLastRows(rows);
     this.#leave();
     this.#isEnded = true;
     process.off("exit", this.#leave);
@@ -100,8 +99,23 @@ export class TerminalScreen {
     process.off("SIGCONT", this.#enter);
   }
 
+  #showLastRows(rows: string[]): void {
+    const { height } = getTerminalSize();
+    // Rows beyond the screen scroll out at its top, and are kept by the terminal.
+    const text = rows.length < height ? "" : rows.slice(height - 1).join("\r\n");
+    this.#shown = [];
+    process.stdout.write(`${moveTo(1)}${ERASE_BELOW}`);
+    this.#write(rows.slice(0, height - 1));
+    if (text !== "") process.stdout.write(`${text}\r\n`);
+  }
+
   readonly #enter = (): void => {
     if (this.#isEnded) return;
+    clearTimeout(this.#foregroundCheck);
+    if (!isInForeground()) {
+      this.#foregroundCheck = setTimeout(this.#enter, FOREGROUND_CHECK_MS);
+      return;
+    }
     if (this.#hasKeys) process.stdin.setRawMode(true).resume();
     if (!this.#isActive) {
       // Moves what is visible into the scrollback.

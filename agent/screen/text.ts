@@ -9,6 +9,9 @@ const COMBINING = /\p{Mn}|\p{Me}|\u200d|[\u1160-\u11ff]/u;
 const UNSAFE = /[\p{Cc}\p{Cf}\p{Cs}\p{Co}\p{Zl}\p{Zp}]/gu;
 /** Joins emoji, and is harmless. */
 const ZERO_WIDTH_JOINER = "\u200d";
+const SEGMENTER = new Intl.Segmenter();
+/** Of a target that is shown: more than any terminal has cells in a row. */
+const TARGET_SHOWN_MAX_BYTES = 2_000;
 /** One character beyond ASCII in UTF-8. */
 const PERCENT_ENCODED = /%[c-f][0-9a-f](?:%[89ab][0-9a-f]){1,3}/gi;
 
@@ -38,7 +41,7 @@ export function cutText(text: string, width: number): string {
 function takeCells(text: string, width: number): string {
   let taken = "";
   let room = width;
-  for (const { segment } of new Intl.Segmenter().segment(text)) {
+  for (const { segment } of SEGMENTER.segment(text)) {
     room -= getWidth(segment);
     if (room < 0) break;
     taken += segment;
@@ -103,8 +106,15 @@ export function escapeControls(text: string): string {
  * @param target the target's bytes, each as one character.
  */
 export function formatPath(target: string): string {
-  const text = decodeUtf8(target) ?? target;
+  const shown = cutTarget(target);
+  const text = decodeUtf8(shown) ?? shown;
   return escapeControls(text.replace(PERCENT_ENCODED, decodePrintable));
+}
+
+/** Every redraw formats the visible targets, and a visitor may send 100 kB of one. The last character is left out if it may be cut. */
+function cutTarget(target: string): string {
+  if (target.length <= TARGET_SHOWN_MAX_BYTES) return target;
+  return target.slice(0, TARGET_SHOWN_MAX_BYTES).replace(/[\u00c0-\u00ff][\u0080-\u00bf]*$/, "");
 }
 
 function decodePrintable(encoded: string): string {

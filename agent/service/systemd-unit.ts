@@ -36,6 +36,7 @@ const SYSTEM_HARDENING = [
 export function buildSystemdUnit(options: UnitOptions): string {
   const { command, environmentFile, configHome, user } = options;
   const isSystem = user !== undefined;
+  const [program = "", ...args] = command;
   return [
     "[Unit]",
     "Description=Underpass tunnels",
@@ -44,7 +45,9 @@ export function buildSystemdUnit(options: UnitOptions): string {
     "StartLimitIntervalSec=0",
     "",
     "[Service]",
-    `ExecStart=${command.map(quoteArgument).join(" ")}`,
+    // The service has started when the program could be executed: `systemctl restart` fails otherwise.
+    "Type=exec",
+    `ExecStart=${[quoteValue(program), ...args.map(quoteArgument)].join(" ")}`,
     "ExecReload=kill -HUP $MAINPID",
     "Restart=always",
     "RestartSec=5",
@@ -54,7 +57,7 @@ export function buildSystemdUnit(options: UnitOptions): string {
       : [`Environment=${quoteValue(`XDG_CONFIG_HOME=${configHome}`)}`]),
     "NoNewPrivileges=true",
     "UMask=0077",
-    ...(isSystem ? [`User=${user}`, ...SYSTEM_HARDENING] : []),
+    ...(isSystem ? [`User=${escapeSpecifiers(user)}`, ...SYSTEM_HARDENING] : []),
     "",
     "[Install]",
     `WantedBy=${isSystem ? "multi-user.target" : "default.target"}`,
@@ -62,7 +65,7 @@ export function buildSystemdUnit(options: UnitOptions): string {
   ].join("\n");
 }
 
-/** An argument of `ExecStart`, which replaces `$NAME` (systemd.service(5), "Command lines"). */
+/** An argument of `ExecStart`. systemd replaces `$NAME` there, but not in the program's path (systemd.service(5), "Command lines"). */
 function quoteArgument(text: string): string {
   return quoteValue(text.replaceAll("$", () => "$$"));
 }

@@ -1,14 +1,13 @@
 /** Installs the service with systemd: in the user's own manager, or for the system. */
 import { execFile } from "node:child_process";
 import { access, mkdir, rm, writeFile } from "node:fs/promises";
-import { homedir, userInfo } from "node:os";
 import { dirname, join } from "node:path";
-import { getSettingsDirectory, SettingsError } from "../settings.ts";
+import { SettingsError } from "../settings.ts";
+import type { Machine } from "./machine.ts";
+import { findServiceUser, type ServiceUser } from "./service-user.ts";
 import { buildSystemdUnit } from "./systemd-unit.ts";
 
 const UNIT = "underpass.service";
-const SYSTEM_UNIT_PATH = `/etc/systemd/system/${UNIT}`;
-const SYSTEM_ENVIRONMENT_FILE = "/etc/underpass/service.env";
 const SYSTEMCTL_MAX_MS = 60_000;
 const PROPERTIES = ["LoadState", "ActiveState", "SubState", "MainPID", "ActiveEnterTimestamp"];
 
@@ -24,39 +23,63 @@ export interface ServiceStatus {
 
 export class SystemdService {
   readonly #isSystem: boolean;
+  readonly #machine: Machine;
 
   /** @param isSystem whether it is a unit of the system, which only root can change. */
-  constructor(isSystem: boolean) {
+  constructor(isSystem: boolean, machine: Machine) {
     this.#isSystem = isSystem;
+    this.#machine = machine;
   }
 
   get unitPath(): string {
-    if (this.#isSystem) return SYSTEM_UNIT_PATH;
-    const base = process.env["XDG_CONFIG_HOME"] || join(homedir(), ".config");
-    return join(base, "systemd/user", UNIT);
+    const { environment, home, root } = this.#machine;
+    if (this.#isSystem) return join(root, "etc/systemd/system", UNIT);
+    return join(environment["XDG_CONFIG_HOME"] || join(home, ".config"), "systemd/user", UNIT);
   }
 
-  /** The command that prints the service's log. */
+  /** The command that prints the service's last messages, and then each new one. */
   get logCommand(): string {
-    return `journalctl ${this.#isSystem ? "" : "--user "}-u underpass -f`;
+    return `${this.#journal} -f`;
   }
 
-  /** Variables for underpass.yml. */
-  get environmentFile(): string {
-    return this.#isSystem ? SYSTEM_ENVIRONMENT_FILE : join(getSettingsDirectory(), "service.env");
+  /** The command that prints the service's last messages. */
+  get recentLogCommand(): string {
+    return `${this.#journal} -n 20 --no-pager`;
+  }
+
+  /** @throws SettingsError when this process may not install or remove the unit. */
+  rejectMissingRights(action: "install" | "uninstall"): void {
+    if (!this.#isSystem || this.#machine.uid === 0) return;
+    throw new SettingsError(`--system needs root; run: sudo underpass service ${action} --system`);
+  }
+
+  /** The user whose logins the service uses. @throws SettingsError */
+  findUser(): Promise<ServiceUser> {
+    return findServiceUser(this.#isSystem, this.#machine);
+  }
+
+  /** The file with variables for underpass.yml. */
+  getEnvironmentFile({ settingsDirectory }: ServiceUser): string {
+    if (this.#isSystem) return join(this.#machine.root, "etc/underpass/service.env");
+    return join(settingsDirectory, "service.env");
   }
 
   /** Writes the unit, enables it, and starts it; a running service starts again. @throws SettingsError */
-  async install(command: string[]): Promise<void> {
-    this.#rejectMissingRights("install");
+  async install(command: string[], user: ServiceUser): Promise<void> {
+    this.rejectMissingRights("install");
+    const [program = ""] = command;
+    if (/["'\\]/.test(program)) {
+      throw new SettingsError(
+        `systemd can't run ${program}, because its path has a quotation mark or a backslash; move the program`,
+      );
+    }
     // Fails before anything is written when there is no systemd.
     await this.#systemctl("show", "--property=Version");
     const unit = buildSystemdUnit({
       command,
-      environmentFile: this.environmentFile,
-      configHome: process.env["XDG_CONFIG_HOME"] || undefined,
-      // Under sudo, the user who called it.
-      user: this.#isSystem ? (process.env["SUDO_USER"] ?? userInfo().username) : undefined,
+      environmentFile: this.getEnvironmentFile(user),
+      configHome: user.configHome,
+      user: this.#isSystem ? (user.name ?? "root") : undefined,
     });
     await mkdir(dirname(this.unitPath), { recursive: true });
     await writeFile(this.unitPath, unit, { mode: 0o644 });
@@ -67,71 +90,89 @@ export class SystemdService {
 
   /** @throws SettingsError */
   async readStatus(): Promise<ServiceStatus> {
-    const output = await this.#systemctl("show", UNIT, `--property=${PROPERTIES.join(",")}`);
-    const properties = Object.fromEntries(
-      output.split("\n").map((line) => [line.split("=")[0]!, line.slice(line.indexOf("=") + 1)]),
-    );
-    const {
-      LoadState,
-      ActiveState = "unknown",
-      SubState = "",
-      MainPID,
-      ActiveEnterTimestamp,
-    } = properties;
+    const properties = await this.#readProperties();
+    const { LoadState, ActiveState = "unknown", SubState = "" } = properties;
     return {
       isInstalled: LoadState === "loaded",
       isActive: ActiveState === "active",
       state: SubState === "" ? ActiveState : `${ActiveState} (${SubState})`,
-      pid: Number(MainPID) || undefined,
-      since: ActiveEnterTimestamp ?? "",
+      pid: Number(properties["MainPID"]) || undefined,
+      since: properties["ActiveEnterTimestamp"] ?? "",
     };
   }
 
   /** Stops the service and removes its unit. @returns false when none was installed. @throws SettingsError */
   async uninstall(): Promise<boolean> {
-    this.#rejectMissingRights("uninstall");
-    if (!(await exists(this.unitPath))) return false;
+    this.rejectMissingRights("uninstall");
+    if (!(await this.hasUnit())) return false;
     await this.#systemctl("disable", "--now", UNIT);
     await rm(this.unitPath);
     await this.#systemctl("daemon-reload");
     return true;
   }
 
-  /** Whether the user's manager starts at boot and goes on after the user has logged out. */
-  isLingering(): Promise<boolean> {
-    return exists(join("/var/lib/systemd/linger", userInfo().username));
+  hasUnit(): Promise<boolean> {
+    return exists(this.unitPath);
   }
 
-  #rejectMissingRights(action: string): void {
-    if (!this.#isSystem || process.getuid?.() === 0) return;
-    throw new SettingsError(`--system needs root; run: sudo underpass service ${action} --system`);
+  /** Whether the user's manager starts at boot and goes on after the user has logged out. */
+  async isLingering({ name }: ServiceUser): Promise<boolean> {
+    return (
+      name !== undefined && (await exists(join(this.#machine.root, "var/lib/systemd/linger", name)))
+    );
+  }
+
+  get #journal(): string {
+    return `journalctl ${this.#isSystem ? "" : "--user "}-u underpass`;
+  }
+
+  async #readProperties(): Promise<Record<string, string>> {
+    try {
+      const output = await this.#systemctl("show", UNIT, `--property=${PROPERTIES.join(",")}`);
+      return Object.fromEntries(
+        output.split("\n").map((line) => [line.split("=")[0]!, line.slice(line.indexOf("=") + 1)]),
+      );
+    } catch (error) {
+      // Nothing is installed where nothing could be. `uninstall` says the same.
+      if (await this.hasUnit()) throw error;
+      return { LoadState: "not-found", ActiveState: "inactive", SubState: "dead" };
+    }
   }
 
   /** @returns the output. @throws SettingsError */
   #systemctl(...args: string[]): Promise<string> {
     const all = this.#isSystem ? args : ["--user", ...args];
+    const options = { timeout: SYSTEMCTL_MAX_MS, env: this.#machine.environment };
     return new Promise((resolve, reject) => {
-      execFile("systemctl", all, { timeout: SYSTEMCTL_MAX_MS }, (error, stdout, stderr) => {
+      execFile("systemctl", all, options, (error, stdout, stderr) => {
         if (!error) return resolve(stdout);
-        reject(new SettingsError(describeFailure(all, error, stderr)));
+        void this.#describeFailure(all, error, stderr).then((message) =>
+          reject(new SettingsError(message)),
+        );
       });
     });
   }
-}
 
-function describeFailure(
-  args: string[],
-  error: Error & { code?: unknown },
-  stderr: string,
-): string {
-  if (error.code === "ENOENT") {
-    return "this machine has no systemd; let its own service manager run: underpass start --all";
+  async #describeFailure(
+    args: string[],
+    error: Error & { code?: unknown },
+    stderr: string,
+  ): Promise<string> {
+    // sd_booted(3): this directory exists where systemd is the first process.
+    const isRunning = await exists(join(this.#machine.root, "run/systemd/system"));
+    const hasNoManager = /connect to (?:\S+ scope )?bus|not been booted/i.test(stderr);
+    if (error.code === "ENOENT" || (hasNoManager && !isRunning)) {
+      return "systemd does not run on this machine; let its own service manager run: underpass start --all";
+    }
+    if (hasNoManager && !this.#isSystem) {
+      const caller = this.#machine.environment["SUDO_USER"];
+      return this.#machine.uid === 0 && caller
+        ? `root has no systemd manager of its own here; run the command without sudo for a service of ${caller}, or add --system`
+        : "this user has no systemd manager here (as after su); log in as the user, or install a service of the system with --system";
+    }
+    const [reason = ""] = stderr.trim().split("\n");
+    return `systemctl ${args.join(" ")} failed${reason === "" ? "" : `: ${reason}`}`;
   }
-  if (/connect to (?:\S+ scope )?bus/i.test(stderr)) {
-    return "this user has no systemd manager here (in a container, or after su); log in as the user, or use --system";
-  }
-  const [reason = ""] = stderr.trim().split("\n");
-  return `systemctl ${args.join(" ")} failed${reason === "" ? "" : `: ${reason}`}`;
 }
 
 async function exists(path: string): Promise<boolean> {

@@ -1,17 +1,17 @@
 /** Several tunnels in one process. A new configuration opens, closes and reopens only those whose entries differ. */
 import { EventEmitter } from "node:events";
 import { isDeepStrictEqual } from "node:util";
+import type { HttpTunnelDefinition } from "../commands/http.ts";
 import type { TunnelEntry } from "../config/parse-config.ts";
-import { HttpTunnel } from "../http-tunnel.ts";
-import type { Target } from "../target.ts";
+import { HttpTunnel } from "../tunnel/http-tunnel.ts";
+import type { Target } from "../origin/target.ts";
+import type { ServerAccess } from "../server-access.ts";
 import type { TcpTarget } from "../tcp/tcp-target.ts";
 import { TcpTunnel } from "../tcp/tcp-tunnel.ts";
-import { RejectionError } from "../tunnel-connection.ts";
+import { RejectionError } from "../tunnel/tunnel-connection.ts";
 
 /** Which tunnels to serve, and how to reach their server. */
-export interface GroupConfig {
-  server: URL;
-  token: Buffer;
+export interface GroupConfig extends ServerAccess {
   entries: TunnelEntry[];
 }
 
@@ -30,23 +30,26 @@ export type NamedTunnel = { name: string } & (
 interface GroupEventMap {
   /** The tunnel is about to connect. */
   opened: [tunnel: NamedTunnel];
+  /** The tunnel accepts no more requests; those in flight may finish. */
+  closing: [name: string];
   /** The tunnel is no longer served, because its entry has changed or is gone. */
   closed: [name: string];
   tunnelRejected: [name: string, rejection: RejectionError];
+  notice: [message: string];
   /** All tunnels are rejected; the reason is that of the last one. */
   rejected: [rejection: RejectionError];
 }
 
-interface Member {
+interface Member extends ServerAccess {
   entry: TunnelEntry;
-  server: URL;
-  token: Buffer;
   named: NamedTunnel;
   rejection: RejectionError | undefined;
 }
 
 export class TunnelGroup extends EventEmitter<GroupEventMap> {
   readonly #members = new Map<string, Member>();
+  /** Where `--inspect` listens for all tunnels; undefined when it is off. */
+  inspectUrl: string | undefined;
   #isApplying = false;
   #isClosed = false;
 
@@ -79,9 +82,13 @@ export class TunnelGroup extends EventEmitter<GroupEventMap> {
   }
 
   /** @param request the entry, perhaps with the name that the server chose before. */
-  #open(request: TunnelEntry, entry: TunnelEntry, { server, token }: GroupConfig): void {
-    const named = createTunnel(request, server, token);
-    const member: Member = { entry, server, token, named, rejection: undefined };
+  #open(
+    request: TunnelEntry,
+    entry: TunnelEntry,
+    { entries: _entries, ...access }: GroupConfig,
+  ): void {
+    const named = createTunnel(request, access);
+    const member: Member = { ...access, entry, named, rejection: undefined };
     this.#members.set(entry.name, member);
     const reject = (rejection: RejectionError): void => {
       if (this.#members.get(entry.name) !== member || member.rejection) return;
@@ -95,6 +102,7 @@ export class TunnelGroup extends EventEmitter<GroupEventMap> {
   }
 
   async #close(member: Member): Promise<void> {
+    this.emit("closing", member.entry.name);
     await member.named.tunnel.close();
     this.#members.delete(member.entry.name);
     this.emit("closed", member.entry.name);
@@ -108,11 +116,12 @@ export class TunnelGroup extends EventEmitter<GroupEventMap> {
   }
 }
 
-function isSame(member: Member, entry: TunnelEntry, { server, token }: GroupConfig): boolean {
+function isSame(member: Member, entry: TunnelEntry, access: ServerAccess): boolean {
   return (
     member.rejection === undefined &&
-    member.server.href === server.href &&
-    member.token.equals(token) &&
+    member.server.href === access.server.href &&
+    member.token.equals(access.token) &&
+    isDeepStrictEqual(member.authorities?.certificates, access.authorities?.certificates) &&
     isDeepStrictEqual(member.entry.fields, entry.fields)
   );
 }
@@ -124,24 +133,29 @@ function keepName(
   config: GroupConfig,
 ): TunnelEntry {
   if (before?.named.protocol !== "http" || entry.protocol !== "http") return entry;
-  const { settings } = entry.definition;
-  const { subdomain, project } = before.entry.definition.settings;
-  const isRandom = settings.subdomain === undefined && subdomain === undefined;
-  const isSamePlace = settings.project === project && before.server.href === config.server.href;
+  const { definition } = entry;
+  const previous = before.entry.definition as HttpTunnelDefinition;
+  const isRandom = !isNamed(definition) && !isNamed(previous);
+  const isSamePlace =
+    definition.settings.project === previous.settings.project &&
+    before.server.href === config.server.href;
   const name = before.named.tunnel.welcome?.name;
   if (!isRandom || !isSamePlace || name === undefined) return entry;
-  return {
-    ...entry,
-    definition: { ...entry.definition, settings: { ...settings, subdomain: name } },
-  };
+  const settings = { ...definition.settings, subdomain: name };
+  return { ...entry, definition: { ...definition, settings } };
 }
 
-function createTunnel(entry: TunnelEntry, server: URL, token: Buffer): NamedTunnel {
+/** Whether the entry chooses the tunnel's public name, by itself or in a URL. */
+function isNamed({ settings, publicUrl }: HttpTunnelDefinition): boolean {
+  return settings.subdomain !== undefined || publicUrl !== undefined;
+}
+
+function createTunnel(entry: TunnelEntry, access: ServerAccess): NamedTunnel {
   const { name } = entry;
   if (entry.protocol === "tcp") {
-    const tunnel = new TcpTunnel({ ...entry.definition, server, token });
+    const tunnel = new TcpTunnel({ ...entry.definition, ...access });
     return { name, protocol: "tcp", tunnel, target: entry.definition.target };
   }
-  const tunnel = new HttpTunnel({ ...entry.definition, server, token });
+  const tunnel = new HttpTunnel({ ...entry.definition, ...access });
   return { name, protocol: "http", tunnel, target: entry.definition.target };
 }

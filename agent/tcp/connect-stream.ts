@@ -1,8 +1,8 @@
 /** The TCP connection of a client of `underpass connect`, which arrives as a stream of the agent's wire. */
 import type { Socket } from "node:net";
 import { RESET, type Frame, type ResetCode, type StreamPeer } from "../../protocol/wire/frames.ts";
-import { FrameSplice } from "../frame-splice.ts";
-import type { Stream, Wire } from "../wire.ts";
+import { FrameSplice } from "../tunnel/frame-splice.ts";
+import type { Stream, Wire } from "../tunnel/wire.ts";
 import { encodeProxyHeader, type ProxyProtocol } from "./proxy-protocol.ts";
 import { connectLocal, type TcpTarget } from "./tcp-target.ts";
 
@@ -19,10 +19,17 @@ export interface ConnectionReport {
   problem?: string;
 }
 
+/**
+ * Called when a connection has been opened.
+ * @param read returns the connection's report at the time of the call.
+ * @returns a function that must be called once, when the connection has ended.
+ */
+export type OnConnection = (read: () => ConnectionReport) => (problem?: string) => void;
+
 export interface ConnectStreamOptions {
   target: TcpTarget;
   proxyProtocol: ProxyProtocol | undefined;
-  onFinished(connection: ConnectionReport): void;
+  onConnection: OnConnection;
 }
 
 export class TcpStream implements Stream {
@@ -34,6 +41,7 @@ export class TcpStream implements Stream {
   readonly #startedAtMs = performance.now();
   #socket!: Socket;
   #splice!: FrameSplice;
+  #onFinished!: (problem?: string) => void;
   #isFinished = false;
 
   constructor(wire: Wire, id: number, peer: StreamPeer, options: ConnectStreamOptions) {
@@ -59,6 +67,7 @@ export class TcpStream implements Stream {
     this.#splice = new FrameSplice(this.#socket, {
       id: this.#id,
       windows: this.#wire.windows,
+      localEnd: "the local server",
       send: (write) => this.#wire.send(write),
       onComplete: () => {
         this.#wire.finish(this.#id);
@@ -68,6 +77,13 @@ export class TcpStream implements Stream {
         if (!hasFailed) this.#fail(code, reason);
       },
     });
+    this.#onFinished = this.#options.onConnection(() => ({
+      address: this.#peer.address,
+      via: "connect",
+      durationMs: Math.round(performance.now() - this.#startedAtMs),
+      bytesIn: this.#splice.bytesFromFrames,
+      bytesOut: this.#splice.bytesFromSocket,
+    }));
   }
 
   receive(frame: Frame): void {
@@ -90,13 +106,6 @@ export class TcpStream implements Stream {
   #finish(problem?: string): void {
     if (this.#isFinished) return;
     this.#isFinished = true;
-    this.#options.onFinished({
-      address: this.#peer.address,
-      via: "connect",
-      durationMs: Math.round(performance.now() - this.#startedAtMs),
-      bytesIn: this.#splice.bytesFromFrames,
-      bytesOut: this.#splice.bytesFromSocket,
-      ...(problem === undefined ? {} : { problem }),
-    });
+    this.#onFinished(problem);
   }
 }

@@ -1,16 +1,18 @@
 /**
- * A data connection to a relay (docs/relay-protocol.md): an HTTP Upgrade, then nothing until the relay assigns it a visitor,
+ * A data connection to a relay (docs/protocols/relay-protocol.md): an HTTP Upgrade, then nothing until the relay assigns it a visitor,
  * whose bytes follow.
  */
-import { request as requestHttp, type Agent, type IncomingMessage } from "node:http";
-import { request as requestHttps } from "node:https";
 import type { Socket } from "node:net";
 import { HELLO_TIMEOUT_MS } from "../../protocol/limits.ts";
 import { DATA_CONNECTION_KEEP_ALIVE_MS } from "../../protocol/relay/limits.ts";
 import { VisitorHead } from "../../protocol/relay/control.ts";
 import { DATA_CONNECTION_UPGRADE } from "../../protocol/relay/datagrams.ts";
 import { connectSocket, connectTlsSocket, setReceiver } from "../../sockets/socket-reader.ts";
-import { findProxyAgent } from "../websocket.ts";
+import { getErrorMessage } from "../error-message.ts";
+import { getHost, getPort } from "../outgoing/address.ts";
+import { isProxied } from "../outgoing/proxy.ts";
+import { findServerName, openProxySocket } from "../outgoing/proxy-socket.ts";
+import type { TrustedAuthorities } from "../outgoing/trusted-authorities.ts";
 
 /** The head that the relay sends before a visitor's first byte. */
 const STREAM_HEAD_MAX_BYTES = 1_024;
@@ -23,6 +25,7 @@ const NOT_A_RELAY = "the server at the relay's address is not an Underpass relay
 export interface RelayEndpoint {
   /** `ws://…` or `wss://…`: the same as the control connection's. */
   url: string;
+  authorities: TrustedAuthorities | undefined;
   association: number;
   streamKey: string;
 }
@@ -39,11 +42,11 @@ export interface DataConnectionEvents {
 export class DataConnection {
   readonly #events: DataConnectionEvents;
   #socket: Socket | undefined;
-  #abortUpgrade: () => void = () => undefined;
+  readonly #abort = new AbortController();
   #pending: Uint8Array = new Uint8Array();
   #state: "upgrading" | "idle" | "done" = "upgrading";
   #timer: NodeJS.Timeout;
-  readonly #onError = (error: Error): void => this.#fail(error.message);
+  readonly #onError = (error: Error): void => this.#fail(getErrorMessage(error));
   readonly #onEnd = (): void => this.#fail("the relay closed the connection");
 
   constructor(endpoint: RelayEndpoint, events: DataConnectionEvents) {
@@ -53,9 +56,8 @@ export class DataConnection {
       HELLO_TIMEOUT_MS,
     );
     const url = new URL("/stream", endpoint.url);
-    const proxy = findProxyAgent(url);
-    if (proxy) this.#connectThrough(proxy, url, endpoint);
-    else this.#connect(url, endpoint);
+    if (isProxied(url)) void this.#connectThroughProxy(url, endpoint);
+    else this.#start(connectDirectly(url, endpoint.authorities), url, endpoint);
   }
 
   /** Closes the connection, unless it was assigned a visitor. */
@@ -63,47 +65,30 @@ export class DataConnection {
     if (this.#state === "done") return;
     this.#state = "done";
     clearTimeout(this.#timer);
-    this.#abortUpgrade();
+    this.#abort.abort();
     this.#socket?.destroy();
   }
 
   // ── Upgrading ──
 
-  #connect(url: URL, endpoint: RelayEndpoint): void {
-    const isTls = url.protocol === "wss:";
-    const host = url.hostname.replace(/^\[|\]$/g, "");
-    const port = Number(url.port || (isTls ? 443 : 80));
-    const socket = isTls
-      ? connectTlsSocket({ host, port, servername: findServerName(host), allowHalfOpen: true })
-      : connectSocket({ host, port, allowHalfOpen: true });
+  async #connectThroughProxy(url: URL, endpoint: RelayEndpoint): Promise<void> {
+    let socket: Socket;
+    try {
+      socket = await openProxySocket(url, endpoint.authorities, this.#abort.signal);
+    } catch (error) {
+      return this.#fail(getErrorMessage(error));
+    }
+    if (this.#state === "done") return void socket.destroy();
+    socket.allowHalfOpen = true;
+    this.#start(socket, url, endpoint);
+  }
+
+  #start(socket: Socket, url: URL, endpoint: RelayEndpoint): void {
     const lines = Object.entries(buildHeaders(url, endpoint)).map(([k, v]) => `${k}: ${v}\r\n`);
     socket.write(`GET ${url.pathname} HTTP/1.1\r\n${lines.join("")}\r\n`);
     this.#use(socket);
     setReceiver(socket, (bytes) => this.#read(bytes));
     socket.resume();
-  }
-
-  #connectThrough(proxy: Agent, url: URL, endpoint: RelayEndpoint): void {
-    const request = url.protocol === "wss:" ? requestHttps : requestHttp;
-    const upgrade = request(url.href.replace(/^ws/, "http"), {
-      agent: proxy,
-      headers: buildHeaders(url, endpoint),
-    });
-    this.#abortUpgrade = () => upgrade.destroy();
-    upgrade.on("error", (error) => this.#fail(error.message));
-    upgrade.on("response", (response: IncomingMessage) => {
-      response.resume();
-      this.#fail(`the relay answered ${response.statusCode}`);
-    });
-    upgrade.on("upgrade", (_response, socket: Socket, head) => {
-      if (this.#state === "done") return void socket.destroy();
-      socket.allowHalfOpen = true;
-      this.#use(socket);
-      this.#upgraded();
-      setReceiver(socket, (bytes) => this.#read(bytes));
-      if (head.length === 0 || this.#read(head)) socket.resume();
-    });
-    upgrade.end();
   }
 
   #use(socket: Socket): void {
@@ -181,6 +166,17 @@ export class DataConnection {
   }
 }
 
+function connectDirectly(url: URL, authorities: TrustedAuthorities | undefined): Socket {
+  const host = getHost(url);
+  const target = { host, port: getPort(url), allowHalfOpen: true } as const;
+  if (url.protocol !== "wss:") return connectSocket(target);
+  return connectTlsSocket({
+    ...target,
+    servername: findServerName(host),
+    ...(authorities && { secureContext: authorities.secureContext }),
+  });
+}
+
 function buildHeaders(url: URL, { association, streamKey }: RelayEndpoint) {
   return {
     Host: url.host,
@@ -188,11 +184,6 @@ function buildHeaders(url: URL, { association, streamKey }: RelayEndpoint) {
     Upgrade: DATA_CONNECTION_UPGRADE,
     Authorization: `Bearer ${association}.${streamKey}`,
   };
-}
-
-/** Server Name Indication has no IP addresses (RFC 6066 §3). */
-function findServerName(host: string): string | undefined {
-  return /^[\d.]+$/.test(host) || host.includes(":") ? undefined : host;
 }
 
 function parseHead(bytes: Buffer): VisitorHead | undefined {

@@ -5,7 +5,7 @@
 import type { Socket } from "node:net";
 import { DATA_CONNECTION_BACKLOG_MAX } from "../../protocol/relay/limits.ts";
 import type { VisitorHead } from "../../protocol/relay/control.ts";
-import { backOff } from "../tunnel-connection.ts";
+import { backOff } from "../tunnel/tunnel-connection.ts";
 import { DataConnection, type RelayEndpoint } from "./data-connection.ts";
 
 /** Connections that open at the same time: the listen backlog of the relay's machine is short. */

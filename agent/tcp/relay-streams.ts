@@ -3,9 +3,10 @@ import type { Socket } from "node:net";
 import type { VisitorHead, TunnelWelcome } from "../../protocol/relay/control.ts";
 import type { RelayAccess } from "../../protocol/schemas/networks.ts";
 import { reset, Splice } from "../../sockets/splice.ts";
+import type { TrustedAuthorities } from "../outgoing/trusted-authorities.ts";
 import { RelayControlConnection } from "../relay-client/control.ts";
-import type { RejectionError } from "../tunnel-connection.ts";
-import type { ConnectionReport } from "./connect-stream.ts";
+import type { RejectionError } from "../tunnel/tunnel-connection.ts";
+import type { OnConnection } from "./connect-stream.ts";
 import { DataConnections } from "./data-connections.ts";
 import { encodeProxyHeader, type ProxyProtocol } from "./proxy-protocol.ts";
 import { connectLocal, type TcpTarget } from "./tcp-target.ts";
@@ -13,14 +14,15 @@ import { connectLocal, type TcpTarget } from "./tcp-target.ts";
 export interface RelayStreamsOptions {
   target: TcpTarget;
   proxyProtocol: ProxyProtocol | undefined;
+  authorities: TrustedAuthorities | undefined;
   /** Asks the API for a ticket of this tunnel. */
   getAccess(signal: AbortSignal): Promise<RelayAccess>;
   /** Visitors can connect: called the first time, and after each reconnect. */
-  onConnected(port: number): void;
+  onConnected(access: RelayAccess): void;
   onDisconnected(reason: string): void;
   onRetrying(reason: string, inMs: number): void;
   onRejected(rejection: RejectionError): void;
-  onFinished(connection: ConnectionReport): void;
+  onConnection: OnConnection;
 }
 
 export class RelayStreams {
@@ -32,6 +34,7 @@ export class RelayStreams {
   constructor(options: RelayStreamsOptions) {
     this.#options = options;
     this.#control = new RelayControlConnection({
+      authorities: options.authorities,
       getAccess: (signal) => options.getAccess(signal),
     });
     this.#control.on("welcome", (welcome, access) => {
@@ -60,14 +63,15 @@ export class RelayStreams {
     for (const socket of this.#sockets) reset(socket);
   }
 
-  #serve({ association, streamKey, pool }: TunnelWelcome, { relay, port }: RelayAccess): void {
+  #serve({ association, streamKey, pool }: TunnelWelcome, access: RelayAccess): void {
+    const { authorities } = this.#options;
     this.#connections?.close();
     this.#connections = new DataConnections({
-      endpoint: { url: relay.url, association, streamKey },
+      endpoint: { url: access.relay.url, authorities, association, streamKey },
       pool,
       onAssigned: (head, socket, unread) => this.#forward(head, socket, unread),
     });
-    this.#options.onConnected(port);
+    this.#options.onConnected(access);
   }
 
   #forward(head: VisitorHead, visitor: Socket, unread: Uint8Array): void {
@@ -75,25 +79,21 @@ export class RelayStreams {
     const startedAtMs = performance.now();
     this.#sockets.add(visitor);
     visitor.once("close", () => this.#sockets.delete(visitor));
-    const finish = (bytesIn: number, bytesOut: number, problem?: string): void =>
-      this.#options.onFinished({
-        address: head.address,
-        via: "relay",
-        durationMs: Math.round(performance.now() - startedAtMs),
-        bytesIn,
-        bytesOut,
-        ...(problem === undefined ? {} : { problem }),
-      });
+    let splice: Splice | undefined;
+    const finish = this.#options.onConnection(() => ({
+      address: head.address,
+      via: "relay",
+      durationMs: Math.round(performance.now() - startedAtMs),
+      bytesIn: splice?.bytesFromFirst ?? 0,
+      bytesOut: splice?.bytesFromSecond ?? 0,
+    }));
     const local = connectLocal(target, (failure) => {
       if (failure) {
         reset(visitor);
-        return finish(0, 0, failure.message);
+        return finish(failure.message);
       }
       if (proxyProtocol !== undefined) local.write(encodeProxyHeader(proxyProtocol, head));
-      const splice: Splice = new Splice(visitor, local, {
-        unreadFromFirst: unread,
-        onClose: () => finish(splice.bytesFromFirst, splice.bytesFromSecond),
-      });
+      splice = new Splice(visitor, local, { unreadFromFirst: unread, onClose: () => finish() });
     });
   }
 }

@@ -4,7 +4,8 @@ import { ORIGIN_CONNECT_MAX_MS } from "../limits.ts";
 import { DATA_CONNECTION_KEEP_ALIVE_MS } from "../../protocol/relay/limits.ts";
 import { RESET, type ResetCode } from "../../protocol/wire/frames.ts";
 import { connectSocket } from "../../sockets/socket-reader.ts";
-import { getLookup } from "../target.ts";
+import { describeOriginError } from "../origin/origin-error.ts";
+import { getLookup } from "../origin/target.ts";
 
 /**
  * How long one of several addresses of a name is tried. When a busy server misses the first SYN, the next one follows after a
@@ -59,7 +60,10 @@ export function connectLocal(
     keepAliveInitialDelay: DATA_CONNECTION_KEEP_ALIVE_MS,
   });
   const timer = setTimeout(() => {
-    fail({ code: RESET.originTimeout, message: `${target.text} does not answer` });
+    fail({
+      code: RESET.originTimeout,
+      message: `${target.text} does not accept the connection in time; check the address and its firewall`,
+    });
   }, ORIGIN_CONNECT_MAX_MS);
   const stop = (): void => {
     clearTimeout(timer);
@@ -82,12 +86,9 @@ export function connectLocal(
   return socket;
 }
 
-function toFailure(error: Error & { code?: string }, target: TcpTarget): LocalFailure {
-  const [first] = error instanceof AggregateError ? (error.errors as Error[]) : [error];
-  const code = first && "code" in first ? first.code : undefined;
-  const message =
-    code === "ECONNREFUSED"
-      ? `nothing is listening on ${target.text}`
-      : `${target.text}: ${first?.message ?? error.message}`;
-  return { code: RESET.originUnreachable, message };
+function toFailure(error: Error, target: TcpTarget): LocalFailure {
+  return {
+    code: RESET.originUnreachable,
+    message: describeOriginError(error, { origin: target.text }),
+  };
 }

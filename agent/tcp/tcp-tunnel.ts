@@ -4,25 +4,26 @@
  * visitors of the public port.
  */
 import { EventEmitter } from "node:events";
+import { formatHostAndPort } from "../../protocol/relay/settings.ts";
 import { TCP_CAPABILITY, type Welcome } from "../../protocol/wire/frames.ts";
+import type { TunnelGates } from "../gates/tunnel-gates.ts";
 import { fetchRelayAccess } from "../relay-client/access.ts";
+import type { ServerAccess } from "../server-access.ts";
 import { ServiceApi } from "../service-api.ts";
 import {
   TCP_TUNNEL_OPTIONS,
   toQuery,
   type TcpTunnelSettings,
   type TunnelSettings,
-} from "../tunnel-options.ts";
-import { TunnelConnection, type RejectionError } from "../tunnel-connection.ts";
-import { TcpStream, type ConnectionReport } from "./connect-stream.ts";
+} from "../tunnel/tunnel-options.ts";
+import { TunnelConnection, type RejectionError } from "../tunnel/tunnel-connection.ts";
+import { TcpStream, type ConnectionReport, type OnConnection } from "./connect-stream.ts";
 import type { ProxyProtocol } from "./proxy-protocol.ts";
 import { RelayStreams } from "./relay-streams.ts";
-import type { TcpTarget } from "./tcp-target.ts";
+import { connectLocal, type TcpTarget } from "./tcp-target.ts";
 
-export interface TcpTunnelOptions {
+export interface TcpTunnelOptions extends ServerAccess {
   target: TcpTarget;
-  server: URL;
-  token: Buffer;
   settings: TunnelSettings & TcpTunnelSettings;
   proxyProtocol: ProxyProtocol | undefined;
 }
@@ -42,8 +43,14 @@ interface TcpTunnelEventMap {
   reconnected: [tunnel: TcpTunnelInfo];
   retrying: [reason: string, inMs: number];
   /** The tunnel's owner stopped it: the agent waits until it is started again. */
-  stopped: [explanation: string];
+  stopped: [explanation: string, name: string | undefined];
   rejected: [rejection: RejectionError];
+  /** How many milliseconds the server took to answer the latest heartbeat. */
+  latency: [ms: number];
+  gates: [gates: TunnelGates];
+  notice: [message: string];
+  /** A visitor has connected: `openConnections` has its report. */
+  connectionOpened: [];
   /** A connection through the tunnel has ended. */
   connection: [connection: ConnectionReport];
 }
@@ -54,26 +61,53 @@ export class TcpTunnel extends EventEmitter<TcpTunnelEventMap> {
   readonly #connection: TunnelConnection;
   #relay: RelayStreams | undefined;
   #served: TcpTunnelInfo | undefined;
+  /** Where `--inspect` listens; undefined when it is off. */
+  inspectUrl: string | undefined;
   #isClosed = false;
+  readonly #openConnections = new Set<() => ConnectionReport>();
 
   constructor(options: TcpTunnelOptions) {
     super();
     this.#options = options;
-    this.#api = new ServiceApi(options.server, options.token);
+    this.#api = new ServiceApi(options, options.token);
     const { target, proxyProtocol, settings } = options;
     this.#connection = new TunnelConnection({
       ...options,
       query: { protocol: "tcp", port: String(target.port) },
       firstQuery: toQuery(TCP_TUNNEL_OPTIONS, settings),
+      ownGates: settings.allow?.length ? ["addresses"] : [],
       capabilities: [TCP_CAPABILITY],
       openStream: (wire, id, opening) => {
         if (opening.type !== "connect") return null;
-        const onFinished = (connection: ConnectionReport): void =>
-          void this.emit("connection", connection);
-        return new TcpStream(wire, id, opening.peer, { target, proxyProtocol, onFinished });
+        const onConnection: OnConnection = (read) => this.#openConnection(read);
+        return new TcpStream(wire, id, opening.peer, { target, proxyProtocol, onConnection });
       },
     });
     this.#forwardEvents();
+  }
+
+  /** What the server has said about the tunnel; undefined until visitors can connect. */
+  get info(): TcpTunnelInfo | undefined {
+    return this.#served;
+  }
+
+  /** Reports of the connections that are open now. */
+  get openConnections(): ConnectionReport[] {
+    return [...this.#openConnections].map((read) => read());
+  }
+
+  get server(): URL {
+    return this.#options.server;
+  }
+
+  /** Checks whether the local server accepts connections, by opening and closing one. */
+  isListening(): Promise<boolean> {
+    return new Promise((resolve) => {
+      const socket = connectLocal(this.#options.target, (failure) => {
+        socket.destroy();
+        resolve(failure === null);
+      });
+    });
   }
 
   start(): void {
@@ -97,32 +131,49 @@ export class TcpTunnel extends EventEmitter<TcpTunnelEventMap> {
     });
     connection.on("disconnected", (reason) => this.emit("disconnected", reason));
     connection.on("retrying", (reason, inMs) => this.emit("retrying", reason, inMs));
-    connection.on("stopped", (explanation) => {
+    connection.on("latency", (ms) => this.emit("latency", ms));
+    connection.on("gates", (gates) => this.emit("gates", gates));
+    connection.on("stopped", (explanation, name) => {
       this.#closeRelay();
-      this.emit("stopped", explanation);
+      this.emit("stopped", explanation, name);
     });
     connection.on("rejected", (rejection) => this.#reject(rejection));
   }
 
-  #openRelay({ tunnelId, url, name }: Welcome): void {
+  #openRelay({ tunnelId, name }: Welcome): void {
     if (this.#isClosed) return;
-    const { target, proxyProtocol } = this.#options;
+    const { target, proxyProtocol, authorities } = this.#options;
     this.#relay = new RelayStreams({
       target,
       proxyProtocol,
+      authorities,
       getAccess: (signal) =>
         fetchRelayAccess(this.#api, `/tunnels/${tunnelId}/relay-ticket`, signal),
-      onConnected: (publicPort) => {
-        const isFirst = this.#served === undefined;
+      onConnected: ({ relay, port: publicPort }) => {
+        const before = this.#served;
+        const url = `tcp://${formatHostAndPort(relay.host, publicPort)}`;
         this.#served = { tunnelId, url, name, publicPort };
-        if (isFirst) this.emit("ready", this.#served);
-        else this.#reconnected();
+        if (!before) return void this.emit("ready", this.#served);
+        this.#reconnected();
+        // The operator has changed the relay's host or its range of ports.
+        if (before.url !== url) this.emit("notice", `visitors now connect to ${url}`);
       },
-      onDisconnected: (reason) => this.emit("disconnected", `the relay: ${reason}`),
-      onRetrying: (reason, inMs) => this.emit("retrying", `the relay: ${reason}`, inMs),
+      onDisconnected: (reason) =>
+        this.emit("disconnected", `the connection to the relay ended (${reason})`),
+      onRetrying: (reason, inMs) =>
+        this.emit("retrying", `the relay can't be reached (${reason})`, inMs),
       onRejected: (rejection) => this.#reject(rejection),
-      onFinished: (finished) => this.emit("connection", finished),
+      onConnection: (read) => this.#openConnection(read),
     });
+  }
+
+  #openConnection(read: () => ConnectionReport): (problem?: string) => void {
+    this.#openConnections.add(read);
+    this.emit("connectionOpened");
+    return (problem) => {
+      this.#openConnections.delete(read);
+      this.emit("connection", { ...read(), ...(problem === undefined ? {} : { problem }) });
+    };
   }
 
   #closeRelay(): void {

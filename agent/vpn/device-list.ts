@@ -1,7 +1,7 @@
 /** The network's devices, read from the API at an interval. */
 import { setTimeout as delay } from "node:timers/promises";
 import type { Device } from "../../protocol/schemas/networks.ts";
-import { backOff, RejectionError } from "../tunnel-connection.ts";
+import { backOff, RejectionError } from "../tunnel/tunnel-connection.ts";
 
 /** The shortest time between two reads: a refresh for an unknown device waits this long. */
 const REFRESH_MIN_MS = 1_000;

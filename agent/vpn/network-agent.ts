@@ -4,6 +4,7 @@
  */
 import { EventEmitter } from "node:events";
 import { setTimeout as delay } from "node:timers/promises";
+import { getErrorMessage } from "../error-message.ts";
 import { RELAY_STATUS_INTERVAL_MS } from "../../protocol/relay/limits.ts";
 import type { AgentToRelayMessage, NetworkWelcome } from "../../protocol/relay/control.ts";
 import { formatHostAndPort } from "../../protocol/relay/settings.ts";
@@ -13,7 +14,7 @@ import { DatagramPath, type PathQuality } from "../relay-client/datagram-path.ts
 import { UDP_TIMING, type UdpTiming } from "../relay-client/udp-path.ts";
 import type { SocketBuffers } from "../relay-client/udp-socket.ts";
 import { RetryableError } from "../service-api.ts";
-import { backOff, RejectionError } from "../tunnel-connection.ts";
+import { backOff, RejectionError } from "../tunnel/tunnel-connection.ts";
 import { DeviceTracker } from "./device-tracker.ts";
 import type { InitiationReader } from "./wireguard/initiation.ts";
 import { PeerSockets } from "./local-peers.ts";
@@ -81,7 +82,10 @@ export class NetworkAgent extends EventEmitter<Events> {
       onIdentified: (flow, publicKey) => this.#identified(flow, publicKey),
       onHandshake: (publicKey) => this.emit("handshake", publicKey),
     });
-    this.#control = new RelayControlConnection({ getAccess: (signal) => this.#getAccess(signal) });
+    this.#control = new RelayControlConnection({
+      authorities: options.api.authorities,
+      getAccess: (signal) => this.#getAccess(signal),
+    });
     this.#path = new DatagramPath(
       this.#control,
       {
@@ -164,7 +168,7 @@ export class NetworkAgent extends EventEmitter<Events> {
         if (this.#stop.signal.aborted) return;
         if (!(error instanceof RetryableError)) return this.#reject(error as RejectionError);
         const inMs = backOff(failures);
-        this.emit("retrying", error.message, inMs);
+        this.emit("retrying", getErrorMessage(error), inMs);
         await delay(inMs, undefined, { signal: this.#stop.signal }).catch(() => undefined);
         if (this.#stop.signal.aborted) return;
       }

@@ -7,16 +7,21 @@ import {
   PrivateNetwork,
   type RelayAccess,
 } from "../../protocol/schemas/networks.ts";
+import type { TrustedAuthorities } from "../outgoing/trusted-authorities.ts";
 import { fetchRelayAccess } from "../relay-client/access.ts";
+import type { ServerAccess } from "../server-access.ts";
 import { ServiceApi } from "../service-api.ts";
-import { RejectionError } from "../tunnel-connection.ts";
+import { RejectionError } from "../tunnel/tunnel-connection.ts";
 
 /** Calls throw `Rejected` when a retry can't succeed, and `Unreachable` when it may. */
 export class NetworkApi {
+  /** Of the server, for its relays too. */
+  readonly authorities: TrustedAuthorities | undefined;
   readonly #api: ServiceApi;
 
-  constructor(server: URL, token: Buffer) {
-    this.#api = new ServiceApi(server, token);
+  constructor(access: ServerAccess) {
+    this.authorities = access.authorities;
+    this.#api = new ServiceApi(access, access.token);
   }
 
   /** @returns null when no network has this name or id. */

@@ -2,8 +2,9 @@
 import { EventEmitter } from "node:events";
 import type { Device, PrivateNetwork } from "../../protocol/schemas/networks.ts";
 import { RetryableError } from "../service-api.ts";
+import { getErrorMessage } from "../error-message.ts";
 import { SettingsError } from "../settings.ts";
-import { RejectionError } from "../tunnel-connection.ts";
+import { RejectionError } from "../tunnel/tunnel-connection.ts";
 import type { AppliedPeers } from "./server/applied-peers.ts";
 import { PeerApplier } from "./server/apply.ts";
 import { DeviceList } from "./device-list.ts";
@@ -116,12 +117,12 @@ export class VpnSession extends EventEmitter<Events> {
       const privateKey = await this.#options.findPrivateKey(network);
       reader = privateKey === null ? null : new InitiationReader(privateKey);
     } catch (error) {
-      this.#notice(error instanceof Error ? error.message : String(error));
+      this.#notice(getErrorMessage(error));
     }
     if (reader && reader.publicKey !== network.server_public_key) {
-      const other = `${network.name} is registered with ${network.server_public_key}`;
+      const keys = `${reader.publicKey}, not the ${network.server_public_key} that is registered for ${network.name}`;
       this.#notice(
-        `the server's public key on this machine is ${reader.publicKey}, but ${other}; run --setup here or fix --config`,
+        `this machine's WireGuard server has the public key ${keys}; add --setup to register this machine, or name the right configuration with --config`,
       );
       reader = null;
     }
@@ -170,7 +171,7 @@ export class VpnSession extends EventEmitter<Events> {
     } catch (error) {
       if (this.#stop.signal.aborted) return;
       if (!isExpected(error)) throw error;
-      this.#notice(`could not update the WireGuard peers: ${error.message}`);
+      this.#notice(`the WireGuard peers are not updated: ${getErrorMessage(error)}`);
       // The interface may come up later; the same list must be applied then.
       this.#list.invalidate();
     }
@@ -181,7 +182,7 @@ export class VpnSession extends EventEmitter<Events> {
     const name = interfaceName ?? (await findInterface(network.server_public_key ?? ""));
     if (name === null || !(await listInterfaces()).includes(name)) {
       throw new ToolError(
-        `no interface has the server's key ${network.server_public_key}; bring it up with wg-quick`,
+        `no WireGuard interface has the public key ${network.server_public_key}; bring it up: wg-quick up`,
       );
     }
     return new PeerApplier(name, applied(network));

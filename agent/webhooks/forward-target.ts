@@ -1,5 +1,5 @@
 /** `--forward`: the local URL that deliveries are posted to, with its path. */
-import { parseTarget, type Target } from "../target.ts";
+import { parseTarget, type Target } from "../origin/target.ts";
 
 export interface ForwardTarget {
   server: Target;

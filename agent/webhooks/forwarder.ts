@@ -4,9 +4,10 @@
  */
 import { EventEmitter } from "node:events";
 import { setTimeout as delay } from "node:timers/promises";
+import { getErrorMessage } from "../error-message.ts";
 import type { Delivery, DeliveryPage, ReceiverState } from "../../protocol/schemas/webhooks.ts";
 import { RetryableError } from "../service-api.ts";
-import { backOff, RejectionError } from "../tunnel-connection.ts";
+import { backOff, RejectionError } from "../tunnel/tunnel-connection.ts";
 import type { PostResult } from "./local-server.ts";
 import type { DeliveryQuery } from "./receiver-api.ts";
 
@@ -178,7 +179,7 @@ export class Forwarder extends EventEmitter<Events> {
       } catch (error) {
         if (this.#isStopped) throw new StoppedError();
         if (!(error instanceof RetryableError)) throw error;
-        if (!this.#isDisconnected) this.emit("disconnected", error.message);
+        if (!this.#isDisconnected) this.emit("disconnected", getErrorMessage(error));
         this.#isDisconnected = true;
         await this.#pause(backOff(failures));
       }

@@ -4,7 +4,8 @@ import { isForwarded } from "../../protocol/header-names.ts";
 import { ORIGIN_CONNECT_MAX_MS } from "../limits.ts";
 import type { Delivery } from "../../protocol/schemas/webhooks.ts";
 import { utf8ToLatin1 } from "../origin/header-bytes.ts";
-import { getAttemptMaxMs, getLookup } from "../target.ts";
+import { describeOriginError, isUnsentError } from "../origin/origin-error.ts";
+import { getAttemptMaxMs, getLookup } from "../origin/target.ts";
 import type { ForwardTarget } from "./forward-target.ts";
 
 const FORWARD_ATTEMPT_MAX_MS = 30_000;
@@ -15,29 +16,9 @@ export interface PostResult {
   durationMs: number;
   /** Why there was no response. */
   problem?: string;
-  /** The delivery was not sent, because there was no trusted connection. */
+  /** The delivery was not sent, because there was no connection to a server with a trusted certificate. */
   isUnsent: boolean;
 }
-
-/** The connection could not be opened. */
-const CONNECT_ERRORS = new Set([
-  "ECONNREFUSED",
-  "EHOSTUNREACH",
-  "ENETUNREACH",
-  "ENOTFOUND",
-  "EAI_AGAIN",
-  "UND_ERR_CONNECT_TIMEOUT",
-]);
-
-/** The server's certificate is not trusted, so nothing was sent. */
-const CERTIFICATE_ERRORS = new Set([
-  "DEPTH_ZERO_SELF_SIGNED_CERT",
-  "SELF_SIGNED_CERT_IN_CHAIN",
-  "UNABLE_TO_VERIFY_LEAF_SIGNATURE",
-  "UNABLE_TO_GET_ISSUER_CERT_LOCALLY",
-  "CERT_HAS_EXPIRED",
-  "ERR_TLS_CERT_ALTNAME_INVALID",
-]);
 
 /** The agent sets these for its own connection. */
 const CONNECTION_HEADERS = new Set(["host", "content-length"]);
@@ -77,10 +58,12 @@ export class DeliveryClient {
       await response.body.dump();
       return { status: response.statusCode, durationMs: durationMs(), isUnsent: false };
     } catch (error) {
-      const { code, message } = describeFailure(error);
-      const unseen = code === undefined ? undefined : explainUnsent(code);
-      const isUnsent = unseen !== undefined;
-      return { status: null, durationMs: durationMs(), problem: unseen ?? message, isUnsent };
+      return {
+        status: null,
+        durationMs: durationMs(),
+        problem: describeOriginError(error as Error, this.#target.server),
+        isUnsent: isUnsentError(error),
+      };
     }
   }
 
@@ -95,21 +78,4 @@ function toHeaders(headers: Record<string, string>): Record<string, string> {
       .filter(([name]) => isForwarded(name) && !CONNECTION_HEADERS.has(name))
       .map(([name, value]) => [name, utf8ToLatin1(value)]),
   );
-}
-
-function explainUnsent(code: string): string | undefined {
-  if (CONNECT_ERRORS.has(code)) return "nothing is listening on this address";
-  return CERTIFICATE_ERRORS.has(code)
-    ? `the local server's certificate is not trusted (${code}); use --insecure-upstream`
-    : undefined;
-}
-
-/** A name with several addresses fails with one error for each of them. */
-function describeFailure(error: unknown): { code: string | undefined; message: string } {
-  if (error instanceof AggregateError && error.errors.length > 0)
-    return describeFailure(error.errors[0]);
-  if (!(error instanceof Error)) return { code: undefined, message: String(error) };
-  if (error.name === "TimeoutError")
-    return { code: undefined, message: "the local server did not answer in time" };
-  return { code: (error as NodeJS.ErrnoException).code, message: error.message };
 }

@@ -7,8 +7,9 @@ import {
   ReceiverState,
 } from "../../protocol/schemas/webhooks.ts";
 import { UsageError } from "../options.ts";
+import type { ServerAccess } from "../server-access.ts";
 import { ServiceApi } from "../service-api.ts";
-import { RejectionError } from "../tunnel-connection.ts";
+import { RejectionError } from "../tunnel/tunnel-connection.ts";
 
 export interface DeliveryQuery {
   after: string;
@@ -22,8 +23,8 @@ export interface DeliveryQuery {
 export class ReceiverApi {
   readonly #api: ServiceApi;
 
-  constructor(server: URL, token: Buffer) {
-    this.#api = new ServiceApi(server, token);
+  constructor(access: ServerAccess) {
+    this.#api = new ServiceApi(access, access.token);
   }
 
   /** @throws UsageError when several receivers have this name. */

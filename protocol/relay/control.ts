@@ -2,7 +2,7 @@
  * The control connection between an agent and a relay: a WebSocket at `/agent` of the relay, with a ticket as
  * the bearer and `RELAY_SUBPROTOCOL` as its protocol. Text messages are the JSON objects below; binary
  * messages carry datagrams (datagrams.ts) and are only for networks. Refusals and ends are close codes
- * (protocol/wire/close-codes.ts). docs/relay-protocol.md describes the whole protocol.
+ * (protocol/wire/close-codes.ts). docs/protocols/relay-protocol.md describes the whole protocol.
  */
 import { z } from "zod";
 

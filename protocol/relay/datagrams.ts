@@ -1,5 +1,5 @@
 /**
- * Datagrams between an agent and its relay (docs/relay-protocol.md), over UDP or inside binary WebSocket
+ * Datagrams between an agent and its relay (docs/protocols/relay-protocol.md), over UDP or inside binary WebSocket
  * messages. Numbers are big-endian.
  *
  *     type u8 | flags u8 | u16 | flow u32 | payload

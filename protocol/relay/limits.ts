@@ -7,7 +7,7 @@ export const RELAY_TICKET_SECONDS = 300;
 /** How long an association outlives its ticket while the API can't be reached to renew it. */
 export const RELAY_TICKET_GRACE_MS = 10 * MINUTE_MS;
 
-// ── Datagrams (docs/relay-protocol.md) ──
+// ── Datagrams (docs/protocols/relay-protocol.md) ──
 
 /** type u8, flags u8, u16, flow u32 */
 export const DATAGRAM_HEADER_BYTES = 8;

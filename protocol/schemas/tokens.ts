@@ -1,18 +1,21 @@
 /** Capability tokens. */
 import { z } from "zod";
-import { TOKEN_BANDWIDTH_DEFAULT_MBPS, TOKEN_TUNNELS_DEFAULT } from "../limits.ts";
+import {
+  TOKEN_BANDWIDTH_DEFAULT_MBPS,
+  TOKEN_TTL_MAX_HOURS,
+  TOKEN_TUNNELS_DEFAULT,
+} from "../limits.ts";
 import { SUBDOMAIN_WILDCARD } from "../names.ts";
 import { SingleLineText } from "./scalars.ts";
 
 const TOKEN_NAME_MAX_CHARS = 100;
 const TOKEN_TTL_DEFAULT_HOURS = 24;
-const TOKEN_TTL_MAX_HOURS = 366 * 24;
 const TOKEN_SUBDOMAINS_MAX = 100;
 const MASTER_KEY_TTL_DEFAULT_DAYS = 90;
 const MASTER_KEY_TTL_MAX_DAYS = 365;
 const MONTHLY_BUDGET_MAX_USD_CENTS = 1_000_000_000;
 
-/** In the order of their numbers in the bytes of a capability token (docs/capability-token.md). */
+/** In the order of their numbers in the bytes of a capability token (docs/protocols/capability-token.md). */
 export const TOKEN_KINDS = ["agent", "master"] as const;
 
 /** The maximum of a 32-bit column. */

@@ -1,5 +1,5 @@
 /**
- * The wire between an agent and its tunnel (docs/agent-protocol.md): each binary WebSocket message is one
+ * The wire between an agent and its tunnel (docs/protocols/agent-protocol.md): each binary WebSocket message is one
  * or more frames, each frame a header of ten bytes and its payload. Numbers are big-endian.
  *
  *     type u8 | flags u8 | stream u32 | length u32 | payload
@@ -22,6 +22,8 @@ export const TCP_CAPABILITY = "tcp";
 export const CLOSE_CAPABILITY = "websocket-close";
 /** Listed by a server that honors the `host` of a connect request and its gates (`schemas/tunnels/agent-gates.ts`). */
 export const GATES_CAPABILITY = "gates";
+/** Listed in the hello of an agent that reads `status` frames. */
+export const STATUS_CAPABILITY = "status";
 /** A client's WebSocket carries one TCP connection, on this stream. */
 export const CLIENT_STREAM = 1;
 
@@ -56,6 +58,8 @@ export const FRAME = {
   goingAway: 11,
   /** A client of `underpass connect` opens a TCP stream. Payload: `StreamPeer` as JSON. */
   connect: 12,
+  /** What an agent shows about its tunnel has changed. Stream 0, payload: `TunnelStatus` as JSON. */
+  status: 13,
 } as const;
 export type FrameType = (typeof FRAME)[keyof typeof FRAME];
 
@@ -113,8 +117,25 @@ export const Welcome = z.object({
   connectionWindow: z.int().min(1),
   heartbeatIntervalMs: z.int().min(1),
   heartbeatTimeoutMs: z.int().min(1),
+  /** What visitors must bring: some of `GATE_NAMES`, or names that a later version has added. Absent: unknown. */
+  gates: z.array(z.string()).optional(),
 });
 export type Welcome = z.infer<typeof Welcome>;
+
+/** The gates that an agent shows: each of them asks visitors for something. */
+export const GATE_NAMES = ["password", "sign_in", "token", "addresses"] as const;
+export type GateName = (typeof GATE_NAMES)[number];
+
+export const TunnelStatus = z.object({
+  /** As in the welcome, when they have changed. */
+  gates: Welcome.shape.gates,
+  /** How many visits were refused since the last such number, by the gates, the rate limit or maintenance. */
+  refused: z.int().min(0).optional(),
+});
+export type TunnelStatus = z.infer<typeof TunnelStatus>;
+
+/** The part of a welcome that every version has: another version may have changed the rest. */
+export const WelcomeVersion = z.object({ protocol: z.int() });
 
 /** Where a TCP connection comes from. */
 export const StreamPeer = z.object({

@@ -12,6 +12,13 @@ export function explainVersionMismatch(version: number, subprotocol: string): st
     : `the server is too old for this agent: it requires ${subprotocol}; upgrade the server`;
 }
 
+/** The same for an agent, about the version in a server's welcome. */
+export function explainServerVersion(version: number): string {
+  return version > PROTOCOL_VERSION
+    ? `the agent is too old for this server, which speaks version ${version} of the protocol; upgrade the agent`
+    : `the server is too old for this agent: it speaks version ${version} of the protocol; upgrade the server`;
+}
+
 /**
  * @param offered the subprotocols that an agent or client offers.
  * @param accepted the only one that this server accepts.

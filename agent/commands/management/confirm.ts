@@ -3,7 +3,7 @@ import { createInterface } from "node:readline";
 import { UsageError } from "../../options.ts";
 
 /**
- * @param question without the question mark: `Delete the tunnel shop`.
+ * @param question `Delete the tunnel shop?`
  * @param isConfirmed `--yes` was given. @returns whether to go on. @throws UsageError without a terminal.
  */
 export async function confirm(question: string, isConfirmed: boolean): Promise<boolean> {
@@ -15,7 +15,7 @@ export async function confirm(question: string, isConfirmed: boolean): Promise<b
   const answer = await new Promise<string>((resolve) => {
     // Ctrl-C and the end of the input close it without an answer.
     terminal.on("close", () => resolve(""));
-    terminal.question(`${question}? [y/N] `, resolve);
+    terminal.question(`${question} [y/N] `, resolve);
   });
   terminal.close();
   const isYes = /^y(es)?$/i.test(answer.trim());

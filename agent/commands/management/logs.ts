@@ -1,15 +1,16 @@
 /** `underpass logs [tunnel]`: requests as they happen, and stored ones. */
-import { parseCaptureFilter } from "../../../protocol/capture-filter.ts";
+import { parseCaptureFilter } from "../../../protocol/captures/filter.ts";
 import type { CaptureSummary } from "../../../protocol/schemas/inspector/captures.ts";
 import { CaptureLog, readPastCaptures, type PastSelection } from "../../management/capture-log.ts";
 import { CaptureWatch } from "../../management/capture-watch.ts";
 import { findTunnel } from "../../management/find-tunnel.ts";
 import { openManagementApi } from "../../management/open-management-api.ts";
 import { TunnelNames } from "../../management/tunnel-names.ts";
-import { stopWithNpx } from "../../npx.ts";
+import { stopWithNpx } from "../npx.ts";
 import { rejectExtraArguments } from "../../options.ts";
 import { logsJson, logsLines, type LogOutput } from "../../output/management/logs.ts";
-import { RejectionError } from "../../tunnel-connection.ts";
+import { endJson } from "../../output/output.ts";
+import { RejectionError } from "../../tunnel/tunnel-connection.ts";
 import type { Input } from "../command.ts";
 import type { LOGS } from "../table/management/logs.ts";
 
@@ -34,6 +35,7 @@ export async function run({ values, positionals }: Input<typeof LOGS.options>): 
     const captures = await readPastCaptures(api, selection, past);
     captures.forEach((capture) => printer.print(capture));
     await printer.end();
+    if (captures.length === 0) output.noMatch();
     if (captures.length === past.limit && values.limit === undefined) {
       process.stderr.write(
         `underpass: only the newest ${past.limit} requests are shown; use --limit for more\n`,
@@ -61,9 +63,7 @@ export async function run({ values, positionals }: Input<typeof LOGS.options>): 
     return 0;
   } catch (error) {
     if (!values.json || !(error instanceof RejectionError)) throw error;
-    process.stdout.write(
-      `${JSON.stringify({ event: "rejected", reason: error.reason, message: error.message })}\n`,
-    );
+    endJson(error);
     return 1;
   } finally {
     process.off("SIGINT", stop);

@@ -53,7 +53,7 @@ export async function rotateToken(input: Input<typeof TOKENS_ROTATE.options>): P
   const { values } = input;
   rejectExistingFile(values.output);
   const { api, token } = await findNamed(input, "rotate");
-  const what = `Replace the token ${stripControl(token.name)} (${token.nonce}), which stops working at once`;
+  const what = `Replace the token ${stripControl(token.name)} (${token.nonce}), which stops working at once?`;
   if (!(await confirm(what, values.yes))) return 1;
   return deliver(api, await api.rotateToken(token.nonce), values);
 }
@@ -63,7 +63,7 @@ export async function revokeToken(input: Input<typeof TOKENS_REVOKE.options>): P
   const { api, token } = await findNamed(input, "revoke");
   const { name, nonce, kind } = token;
   const minted = kind === "master" ? ", and all tokens that it minted" : "";
-  const what = `Revoke the token ${stripControl(name)} (${nonce})${minted}`;
+  const what = `Revoke the token ${stripControl(name)} (${nonce})${minted}?`;
   if (!(await confirm(what, values.yes))) return 1;
   await api.revokeToken(nonce);
   if (values.json) printJson({ name, nonce, revoked: true });
@@ -131,7 +131,7 @@ async function deliver(
   if (json) printJson({ ...described, ...(isPrinted ? { wireBytes } : { output }) });
   else if (isPrinted) printLine(wireBytes);
   const advice = isPrinted
-    ? "Its bytes, above in base64, are shown only once, and your terminal may keep them: --output FILE writes them to a file."
+    ? "Its bytes, above in base64, are shown only once, and your terminal may keep them. Set them as UNDERPASS_TOKEN where the agent runs, or write them to a file with --output FILE."
     : `Its bytes are in ${output}. Use it with: underpass http 3000 --token-file ${output}`;
   if (!json) process.stderr.write(`${stripControl(describeToken(token))}\n${advice}\n`);
   return 0;

@@ -1,10 +1,15 @@
 /** `underpass tunnels`: the organization's tunnels, from the terminal. */
 import type { Tunnel } from "../../../protocol/schemas/tunnels/tunnels.ts";
-import { findTunnel } from "../../management/find-tunnel.ts";
+import { findTunnel, findTunnels } from "../../management/find-tunnel.ts";
 import { openManagementApi } from "../../management/open-management-api.ts";
-import { getOnlyArgument, rejectExtraArguments } from "../../options.ts";
+import { getOnlyArgument, rejectExtraArguments, UsageError } from "../../options.ts";
 import { printJson, printLine } from "../../output/output.ts";
-import { formatTunnel, formatTunnelRow, newTunnelTable } from "../../output/management/tunnels.ts";
+import {
+  formatTunnel,
+  formatTunnelRow,
+  getTunnelState,
+  newTunnelTable,
+} from "../../output/management/tunnels.ts";
 import { stripControl } from "../../output/terminal-view.ts";
 import { confirm } from "./confirm.ts";
 import type { Input } from "../command.ts";
@@ -22,12 +27,21 @@ export async function listTunnels(input: Input<typeof TUNNELS.options>): Promise
   const api = await openManagementApi(values);
   const table = newTunnelTable();
   let shown = 0;
+  let stopped: Tunnel | undefined;
   for await (const page of api.listTunnels()) {
     const { state } = values;
-    const rows = state === undefined ? page : page.filter(({ status }) => status === state);
+    const rows =
+      state === undefined ? page : page.filter((tunnel) => getTunnelState(tunnel) === state);
     if (values.json) rows.forEach((tunnel) => printJson(tunnel));
     else if (rows.length > 0) table.format(rows.map(formatTunnelRow)).forEach(printLine);
     shown += rows.length;
+    stopped ??= rows.find((tunnel) => getTunnelState(tunnel) === "stopped");
+  }
+  if (stopped && !values.json) {
+    const command = `underpass tunnels start ${stripControl(stopped.subdomain)}`;
+    process.stderr.write(
+      `A stopped tunnel refuses agents and visitors. Start it with: ${command}\n`,
+    );
   }
   if (shown === 0 && !values.json) {
     const which = values.state === undefined ? "" : ` that are ${values.state}`;
@@ -37,46 +51,67 @@ export async function listTunnels(input: Input<typeof TUNNELS.options>): Promise
 }
 
 export async function showTunnel(input: Input<typeof TUNNELS_SHOW.options>): Promise<number> {
-  const { tunnel } = await findNamed(input, "show");
+  const name = getOnlyArgument(input.positionals, explainMissing("show"));
+  const tunnel = await findTunnel(await openManagementApi(input.values), name);
   if (input.values.json) printJson(tunnel);
   else formatTunnel(tunnel).forEach(printLine);
   return 0;
 }
 
-export async function stopTunnel(input: Input<typeof TUNNELS_STOP.options>): Promise<number> {
-  const { api, tunnel } = await findNamed(input, "stop");
-  const { status } = await api.stopTunnel(tunnel.id);
-  printChange(
-    input,
-    tunnel,
-    { status },
-    "is stopped: its agent is disconnected, and visitors get an error until you start it",
-  );
+export async function stopTunnels(input: Input<typeof TUNNELS_STOP.options>): Promise<number> {
+  const { api, tunnels } = await findNamed(input, "stop");
+  for (const tunnel of tunnels) {
+    const { status } = await api.stopTunnel(tunnel.id);
+    printChange(
+      input,
+      tunnel,
+      { status },
+      "is stopped: its agent is disconnected, and visitors get an error until you start it",
+    );
+  }
   return 0;
 }
 
-export async function startTunnel(input: Input<typeof TUNNELS_START.options>): Promise<number> {
-  const { api, tunnel } = await findNamed(input, "start");
-  const { status } = await api.startTunnel(tunnel.id);
-  printChange(input, tunnel, { status }, "is started: its agent reconnects within seconds");
+export async function startTunnels(input: Input<typeof TUNNELS_START.options>): Promise<number> {
+  const { api, tunnels } = await findNamed(input, "start");
+  for (const tunnel of tunnels) {
+    const { status } = await api.startTunnel(tunnel.id);
+    printChange(input, tunnel, { status }, "is started: its agent reconnects within seconds");
+  }
   return 0;
 }
 
-export async function deleteTunnel(input: Input<typeof TUNNELS_DELETE.options>): Promise<number> {
-  const { yes } = input.values;
-  const { api, tunnel } = await findNamed(input, "delete");
-  const what = `Delete ${stripControl(tunnel.subdomain)} (${tunnel.publicUrl}) with its settings and captured requests`;
-  if (!(await confirm(what, yes))) return 1;
-  await api.deleteTunnel(tunnel.id);
-  printChange(input, tunnel, { deleted: true }, "is deleted");
+export async function deleteTunnels(input: Input<typeof TUNNELS_DELETE.options>): Promise<number> {
+  const { api, tunnels } = await findNamed(input, "delete");
+  if (!(await confirm(askToDelete(tunnels), input.values.yes))) return 1;
+  for (const tunnel of tunnels) {
+    await api.deleteTunnel(tunnel.id);
+    printChange(input, tunnel, { deleted: true }, "is deleted");
+  }
   return 0;
 }
 
-async function findNamed(input: Input<typeof TUNNELS_SHOW.options>, subcommand: string) {
-  const missing = `the tunnel is missing; for example: underpass tunnels ${subcommand} shop`;
-  const name = getOnlyArgument(input.positionals, missing);
-  const api = await openManagementApi(input.values);
-  return { api, tunnel: await findTunnel(api, name) };
+function askToDelete(tunnels: Tunnel[]): string {
+  const names = tunnels.map(({ subdomain, publicUrl }) => {
+    return `${stripControl(subdomain)} (${publicUrl})`;
+  });
+  return names.length === 1
+    ? `Delete ${names[0]} with its settings and captured requests?`
+    : `Delete these ${names.length} tunnels with their settings and captured requests?\n  ${names.join("\n  ")}\n`;
+}
+
+/** Finds all tunnels before the first one is changed: a wrong name changes nothing. */
+async function findNamed(
+  { values, positionals }: Input<typeof TUNNELS_START.options>,
+  subcommand: string,
+) {
+  if (positionals.length === 0) throw new UsageError(explainMissing(subcommand));
+  const api = await openManagementApi(values);
+  return { api, tunnels: await findTunnels(api, positionals) };
+}
+
+function explainMissing(subcommand: string): string {
+  return `the tunnel is missing; for example: underpass tunnels ${subcommand} shop`;
 }
 
 /** @param effect continues the name of the tunnel. */

@@ -1,8 +1,8 @@
 import { PUBLIC_TUNNEL_OPTIONS } from "../../gates/options.ts";
-import { parseHostMode } from "../../host-header.ts";
-import { parseInspectAddress } from "../../inspect/inspect-address.ts";
+import { parseHostMode } from "../../origin/host-header.ts";
+import { INSPECT_OPTION } from "../../inspect/inspect-address.ts";
 import type { OptionSpecs } from "../../options.ts";
-import { NAME_OPTION, TUNNEL_OPTIONS } from "../../tunnel-options.ts";
+import { NAME_OPTION, TUNNEL_OPTIONS } from "../../tunnel/tunnel-options.ts";
 import {
   API_OPTIONS,
   INSECURE_UPSTREAM_OPTION,
@@ -34,6 +34,7 @@ export const HTTP = {
   name: "http",
   summary: "share a local web server, or files",
   calls: ["http <port|host:port|URL|path>"],
+  arguments: "file",
   examples: [
     ["underpass http 3000", "at a random name"],
     ["underpass http 3000 --subdomain shop", "at the name shop"],
@@ -48,13 +49,7 @@ export const HTTP = {
   ],
   options: {
     ...HTTP_TUNNEL_OPTIONS,
-    inspect: {
-      kind: "text",
-      value: "ADDR",
-      help: "tell programs on this machine about the tunnel at this address, or off (default: 127.0.0.1:4040)",
-      complete: ["off"],
-      parse: parseInspectAddress,
-    },
+    ...INSPECT_OPTION,
     ...API_OPTIONS,
     ...JSON_OPTION,
     ...LOG_LEVEL_OPTION,

@@ -1,4 +1,4 @@
-import type { CommandSpec } from "../command.ts";
+import { CA_FILE_OPTION, type CommandSpec } from "../command.ts";
 
 export const LOGIN = {
   name: "login",
@@ -12,16 +12,29 @@ export const LOGIN = {
   ],
   options: {
     server: { kind: "text", value: "URL", help: "the Underpass server (default: the last login)" },
+    ...CA_FILE_OPTION,
     setup: {
       kind: "text",
       value: "CODE",
       help: "the code that a new server prints: creates its owner's account",
     },
-    email: { kind: "text", value: "ADDRESS", help: "with --setup: the account's e-mail address" },
+    email: { kind: "text", value: "ADDRESS", help: "with --setup: the account's email address" },
     label: {
       kind: "text",
       value: "NAME",
       help: "the name of this machine's token (default: the host name)",
     },
+  },
+} as const satisfies CommandSpec;
+
+export const LOGOUT = {
+  name: "logout",
+  summary: "remove the saved login of a server from this machine",
+  calls: ["logout"],
+  description:
+    "Running tunnels stay connected. The token stays valid until it is revoked: in the dashboard, or with `underpass tokens revoke` and an access token.",
+  examples: [["underpass logout --server https://underpass.example", "of this server only"]],
+  options: {
+    server: { kind: "text", value: "URL", help: "the Underpass server (default: the last login)" },
   },
 } as const satisfies CommandSpec;

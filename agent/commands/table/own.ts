@@ -17,7 +17,7 @@ export const COMPLETION = {
   summary: "complete commands and options with the Tab key",
   calls: ["completion", "completion bash|zsh|fish"],
   description: "Without a shell's name it says how to install completion for your shell.",
-  examples: [["source <(underpass completion bash)", "for this terminal only"]],
+  examples: [['eval "$(underpass completion bash)"', "for this terminal only"]],
   arguments: ["bash", "zsh", "fish"],
   options: {},
 } as const satisfies CommandSpec;

@@ -1,3 +1,5 @@
+import { INSPECT_OPTION } from "../../inspect/inspect-address.ts";
+import { findOptionText } from "../../options.ts";
 import { API_OPTIONS, JSON_OPTION, LOG_LEVEL_OPTION, type CommandSpec } from "../command.ts";
 
 export const START = {
@@ -14,7 +16,10 @@ export const START = {
       "the JSON Schema, with which editors complete and check the file",
     ],
   ],
-  listArguments: async () => (await import("../../config/tunnel-names.ts")).listTunnelNames(),
+  listArguments: async (args, options) => {
+    const { listTunnelNames } = await import("../../config/tunnel-names.ts");
+    return listTunnelNames(findOptionText(args, options, "config"));
+  },
   options: {
     all: { kind: "flag", help: "start all tunnels of the file" },
     config: {
@@ -24,6 +29,7 @@ export const START = {
       complete: "file",
     },
     schema: { kind: "flag", help: "print the JSON Schema of underpass.yml and exit" },
+    ...INSPECT_OPTION,
     ...API_OPTIONS,
     ...JSON_OPTION,
     ...LOG_LEVEL_OPTION,

@@ -6,7 +6,7 @@ import { defineCommand, type Command } from "../command.ts";
 import { CONNECT } from "./connect.ts";
 import { DOCTOR } from "./doctor.ts";
 import { HTTP } from "./http.ts";
-import { LOGIN } from "./login.ts";
+import { LOGIN, LOGOUT } from "./login.ts";
 import { LOGS } from "./management/logs.ts";
 import {
   TOKENS,
@@ -65,9 +65,9 @@ export const COMMAND_GROUPS: readonly CommandGroup[] = [
         subcommands: [
           defineCommand(TUNNELS_LIST, async () => (await loadTunnels()).listTunnels),
           defineCommand(TUNNELS_SHOW, async () => (await loadTunnels()).showTunnel),
-          defineCommand(TUNNELS_STOP, async () => (await loadTunnels()).stopTunnel),
-          defineCommand(TUNNELS_START, async () => (await loadTunnels()).startTunnel),
-          defineCommand(TUNNELS_DELETE, async () => (await loadTunnels()).deleteTunnel),
+          defineCommand(TUNNELS_STOP, async () => (await loadTunnels()).stopTunnels),
+          defineCommand(TUNNELS_START, async () => (await loadTunnels()).startTunnels),
+          defineCommand(TUNNELS_DELETE, async () => (await loadTunnels()).deleteTunnels),
         ],
       }),
       defineCommand(TOKENS, async () => (await loadTokens()).listTokens, {
@@ -84,7 +84,8 @@ export const COMMAND_GROUPS: readonly CommandGroup[] = [
   {
     title: "This machine",
     commands: [
-      defineCommand(LOGIN, async () => (await import("../login.ts")).run),
+      defineCommand(LOGIN, async () => (await import("../login/login.ts")).run),
+      defineCommand(LOGOUT, async () => (await import("../login/logout.ts")).run),
       defineCommand(OPEN, async () => (await import("../open.ts")).run),
       defineCommand(DOCTOR, async () => (await import("../doctor.ts")).run),
       defineCommand(COMPLETION, async () => (await import("../completion.ts")).run),

@@ -1,6 +1,7 @@
+import { INSPECT_OPTION } from "../../inspect/inspect-address.ts";
 import type { OptionSpecs } from "../../options.ts";
 import { PROXY_PROTOCOLS } from "../../tcp/proxy-protocol.ts";
-import { NAME_OPTION, TCP_TUNNEL_OPTIONS, TUNNEL_OPTIONS } from "../../tunnel-options.ts";
+import { NAME_OPTION, TCP_TUNNEL_OPTIONS, TUNNEL_OPTIONS } from "../../tunnel/tunnel-options.ts";
 import { API_OPTIONS, JSON_OPTION, LOG_LEVEL_OPTION, type CommandSpec } from "../command.ts";
 
 /** Those that describe the tunnel. */
@@ -26,6 +27,7 @@ export const TCP = {
   ],
   options: {
     ...TCP_DEFINITION_OPTIONS,
+    ...INSPECT_OPTION,
     ...API_OPTIONS,
     ...JSON_OPTION,
     ...LOG_LEVEL_OPTION,

@@ -1,4 +1,4 @@
-import { parsePort } from "../../tunnel-options.ts";
+import { parsePort } from "../../tunnel/tunnel-options.ts";
 import { API_OPTIONS, JSON_OPTION, type CommandSpec } from "../command.ts";
 
 export const VPN = {

@@ -14,6 +14,8 @@ export interface LogOutput {
   missed(count: number): void;
   disconnected(reason: string): void;
   reconnected(): void;
+  /** No stored request is selected. */
+  noMatch(): void;
 }
 
 export const logsJson: LogOutput = {
@@ -22,6 +24,7 @@ export const logsJson: LogOutput = {
   missed: (count) => printJson({ event: "missed", count }),
   disconnected: (reason) => printJson({ event: "disconnected", reason }),
   reconnected: () => printJson({ event: "reconnected" }),
+  noMatch: () => undefined,
 };
 
 /** @param namesTunnels whether requests of several tunnels are shown. */
@@ -39,6 +42,7 @@ export function logsLines(namesTunnels: boolean): LogOutput {
     },
     disconnected: (reason) => note(`disconnected: ${stripControl(reason)}; reconnecting`),
     reconnected: () => note("reconnected"),
+    noMatch: () => note("no stored request matches"),
   };
 }
 

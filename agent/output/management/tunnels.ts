@@ -5,6 +5,11 @@ import { formatBytes } from "../format-bytes.ts";
 import { getTerminalWidth, Table } from "../table.ts";
 import { stripControl } from "../terminal-view.ts";
 
+/** The API calls a stopped tunnel offline, as one whose agent is gone. */
+export function getTunnelState({ status, stoppedAt }: Tunnel): Tunnel["status"] | "stopped" {
+  return status === "offline" && stoppedAt !== null ? "stopped" : status;
+}
+
 export function newTunnelTable(): Table {
   const headers = ["NAME", "URL", "STATE", "AGENT"];
   const columns = [
@@ -20,7 +25,7 @@ export function formatTunnelRow(tunnel: Tunnel): string[] {
   return [
     tunnel.subdomain,
     tunnel.publicUrl,
-    tunnel.status,
+    getTunnelState(tunnel),
     tunnel.agentConnected ? "connected" : "-",
     String(tunnel.totalRequests),
     tunnel.projectSlug,
@@ -33,7 +38,7 @@ export function formatTunnel(tunnel: Tunnel): string[] {
   const rows: [string, string][] = [
     ["Name", tunnel.subdomain],
     ["URL", tunnel.publicUrl],
-    ["State", tunnel.status],
+    ["State", formatState(tunnel)],
     ["Agent", tunnel.agentConnected ? "connected" : `not connected${formatLastSeen(tunnel)}`],
     ["Local port", `${tunnel.localPort} (${tunnel.protocol})`],
     ["Project", tunnel.projectSlug],
@@ -52,6 +57,12 @@ export function formatTunnel(tunnel: Tunnel): string[] {
   ];
   const width = Math.max(...rows.map(([label]) => label.length)) + 2;
   return rows.map(([label, value]) => label.padEnd(width) + stripControl(value));
+}
+
+function formatState(tunnel: Tunnel): string {
+  const state = getTunnelState(tunnel);
+  if (state !== "stopped") return state;
+  return `stopped since ${tunnel.stoppedAt}; start it with: underpass tunnels start ${tunnel.subdomain}`;
 }
 
 function formatLastSeen({ lastSeenAt }: Tunnel): string {

@@ -95,7 +95,7 @@ async function findOrCreate(options: SetupOptions): Promise<PrivateNetwork> {
       );
     }
     const created = await api.create(name, cidr, signal);
-    report(`Created the network ${created.name} (${created.cidr})`);
+    report(`Created the network ${created.name} (${created.cidr}).`);
     return created;
   }
   if (cidr !== undefined && parseCidr(cidr)?.text !== parseCidr(found.cidr)?.text) {
@@ -115,14 +115,13 @@ async function register(
   const { server_public_key: registered, server_listen_port: registeredPort } = network;
   if (registered !== null && registered !== keys.publicKey && !options.canReplaceServer) {
     throw new SettingsError(
-      `another server is registered for ${network.name} (public key ${registered}). If you replace it, all devices ` +
-        `need new configurations. To replace it, add --replace-server`,
+      `another server is registered for ${network.name} (public key ${registered}); to replace it, add --replace-server, after which all devices need new configurations`,
     );
   }
   const port = options.listenPort ?? registeredPort ?? (await findFreePort());
   if (registered === keys.publicKey && registeredPort === port) return network;
   const changed = await api.registerServer(network.id, keys.publicKey, port, signal);
-  report(`Registered the server's public key ${keys.publicKey} (port ${port})`);
+  report(`Registered the server's public key ${keys.publicKey} (port ${port}).`);
   return changed;
 }
 
@@ -176,7 +175,7 @@ async function writeConfig(
     return { path, hash: last ?? "", peers, note };
   }
   await writePrivateFile(path, config);
-  return { path, hash, peers, note: `Wrote ${path} (${peers.length} devices)` };
+  return { path, hash, peers, note: `Wrote ${path} (${peers.length} devices).` };
 }
 
 /** @returns whether the interface is up. */
@@ -187,9 +186,9 @@ async function bringUp(
   { report, isRoot }: SetupOptions,
 ): Promise<boolean> {
   if (!isRoot) {
-    report("Not running as root. To bring the server up, run");
+    report("This user may not change interfaces. To bring the server up, run:");
     report(`  sudo wg-quick up ${config}`);
-    report("or, if it is already up,");
+    report("If it is already up, run:");
     report(`  sudo wg-quick strip ${config} | sudo wg syncconf ${name} /dev/stdin`);
     return false;
   }
@@ -201,7 +200,7 @@ async function bringUp(
       );
     }
     await run("wg-quick", ["up", config]);
-    report(`Brought up the interface ${name}`);
+    report(`Brought up the interface ${name}.`);
     return true;
   }
   // `wg` needs a file. It holds the private key, as the configuration file beside it does.
@@ -212,7 +211,7 @@ async function bringUp(
   } finally {
     await rm(stripped, { force: true });
   }
-  report(`Updated the running interface ${running}`);
+  report(`Updated the running interface ${running}.`);
   return true;
 }
 

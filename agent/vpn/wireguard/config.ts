@@ -25,7 +25,7 @@ export function checkConfig(config: string): void {
     const name = /^(\w+)\s*=/.exec(text)?.[1]?.toLowerCase() ?? "";
     if (ALLOWED[section]?.includes(name)) continue;
     throw new SettingsError(
-      `the configuration from the server was refused, because this line is not allowed: "${text}"`,
+      `in the configuration from the server, this line is not allowed: "${text}"; ask the operator of the server about it`,
     );
   }
 }
@@ -34,7 +34,9 @@ export function checkConfig(config: string): void {
 export function fillPrivateKey(config: string, privateKey: string): string {
   const line = /^([ \t]*PrivateKey[ \t]*=[ \t]*)\S.*$/im;
   if (!line.test(config))
-    throw new SettingsError("the configuration from the server has no PrivateKey line");
+    throw new SettingsError(
+      "the server's configuration has no line PrivateKey; update the agent: npm install -g underpass",
+    );
   return config.replace(line, (_, start: string) => `${start}${privateKey}`);
 }
 

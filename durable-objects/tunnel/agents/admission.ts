@@ -56,6 +56,8 @@ export interface AgentAttachment extends AgentAdmission {
     takesTcp?: boolean;
     /** Whether it answers a WebSocket's `close` with that of the local server. */
     answersClose?: boolean;
+    /** Whether it reads `status` frames. */
+    readsStatus?: boolean;
   } | null;
 }
 

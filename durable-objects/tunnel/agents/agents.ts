@@ -14,7 +14,10 @@ import {
   readFrames,
   CLOSE_CAPABILITY,
   GATES_CAPABILITY,
+  STATUS_CAPABILITY,
   TCP_CAPABILITY,
+  type GateName,
+  type TunnelStatus,
   type Welcome,
 } from "../../../protocol/wire/frames.ts";
 import { explainVersionMismatch } from "../../../protocol/wire/version-mismatch.ts";
@@ -35,23 +38,26 @@ const AGENT_TAG = "agent";
 /** Connections of a tunnel that have sent no hello yet: beyond them the oldest one is closed, so that a new agent gets in. */
 export const SILENT_AGENTS_MAX = 16;
 
-export interface AgentEvents {
-  /** The serving agent has disconnected. @param willReturn visitors' requests may wait for it. */
-  onDisconnected(willReturn: boolean): void;
-}
+/** A flood of refused visits costs the agent's connection one small message in this time. */
+const REFUSALS_REPORT_MS = 2_000;
+
+/** The serving agent has disconnected. @param willReturn visitors' requests may wait for it. */
+type OnDisconnected = (willReturn: boolean) => void;
 
 export class Agents {
   /** Of the whole tunnel, whichever agents serve it. */
   readonly buffered = new BufferedBytes();
   readonly #ctx: DurableObjectState;
-  readonly #events: AgentEvents;
+  readonly #onDisconnected: OnDisconnected;
   /** Sockets before their hello, by the agent's id, the oldest first. */
   readonly #silent = new Map<string, { socket: WebSocket; timer: ReturnType<typeof setTimeout> }>();
   #current: AgentLink | undefined;
+  /** Visits that were refused and are not yet reported to the agent. */
+  #unreportedRefusals = 0;
 
-  constructor(ctx: DurableObjectState, events: AgentEvents) {
+  constructor(ctx: DurableObjectState, onDisconnected: OnDisconnected) {
     this.#ctx = ctx;
-    this.#events = events;
+    this.#onDisconnected = onDisconnected;
     ctx.setWebSocketAutoResponse(new WebSocketRequestResponsePair(PING, PONG));
     for (const socket of ctx.getWebSockets(AGENT_TAG)) {
       const attachment = readAttachment(socket);
@@ -112,12 +118,14 @@ export class Agents {
 
   /**
    * An agent's first message.
+   * @param gates those of the tunnel, for the welcome.
    * @returns the link that serves from now on, or undefined when the agent was refused.
    */
   welcome(
     socket: WebSocket,
     attachment: AgentAttachment,
     message: ArrayBuffer,
+    gates: GateName[],
   ): AgentLink | undefined {
     this.#stopHelloTimer(attachment);
     // A refused agent may still send while its Close is in flight.
@@ -135,17 +143,40 @@ export class Agents {
     const { agent, streamWindow, connectionWindow } = hello;
     const takesTcp = hello.capabilities.includes(TCP_CAPABILITY);
     const answersClose = hello.capabilities.includes(CLOSE_CAPABILITY);
+    const readsStatus = hello.capabilities.includes(STATUS_CAPABILITY);
     const welcomed = {
       ...attachment,
-      hello: { agent, streamWindow, connectionWindow, takesTcp, answersClose },
+      hello: { agent, streamWindow, connectionWindow, takesTcp, answersClose, readsStatus },
     };
     socket.serializeAttachment(welcomed);
     const link = new AgentLink(socket, welcomed, Date.now(), this.buffered);
     this.#current = link;
-    link.send((writer) => writer.writeJson(FRAME.welcome, 0, 0, buildWelcome(welcomed)));
+    link.send((writer) => writer.writeJson(FRAME.welcome, 0, 0, buildWelcome(welcomed, gates)));
     // Closing the previous agent forwards its unanswered requests to this one, after its welcome.
     serving?.close("replaced", "a newer connection of the same agent took over");
     return link;
+  }
+
+  /** The agent shows its user what visitors must bring. */
+  sendGates(gates: GateName[]): void {
+    this.#sendStatus({ gates });
+  }
+
+  /** The agent shows its user how many visits were refused, which it does not see itself. */
+  countRefusal(): void {
+    if (!this.current(Date.now())?.attachment.hello?.readsStatus) return;
+    this.#unreportedRefusals += 1;
+    if (this.#unreportedRefusals > 1) return;
+    setTimeout(() => {
+      this.#sendStatus({ refused: this.#unreportedRefusals });
+      this.#unreportedRefusals = 0;
+    }, REFUSALS_REPORT_MS);
+  }
+
+  #sendStatus(status: TunnelStatus): void {
+    const link = this.current(Date.now());
+    if (!link?.attachment.hello?.readsStatus) return;
+    link.send((writer) => writer.writeJson(FRAME.status, 0, 0, status));
   }
 
   /** The agent violated the protocol. */
@@ -165,7 +196,7 @@ export class Agents {
     this.#current = undefined;
     link.failStreams();
     // An agent that announced that it goes away does not return.
-    this.#events.onDisconnected(!link.isGoingAway);
+    this.#onDisconnected(!link.isGoingAway);
   }
 
   /** Disconnects all agents, or those of one credential, or a single one. */
@@ -188,7 +219,7 @@ export class Agents {
   #disconnect(link: AgentLink, name: CloseName, explanation: string): void {
     this.#current = undefined;
     link.close(name, explanation);
-    this.#events.onDisconnected(shouldReconnect(CLOSE[name]));
+    this.#onDisconnected(shouldReconnect(CLOSE[name]));
   }
 
   /** A pending timer would keep the object awake. */
@@ -221,7 +252,7 @@ function parseHello(message: ArrayBuffer): Hello | null {
   return isComplete ? hello : null;
 }
 
-function buildWelcome(attachment: AgentAttachment): Welcome {
+function buildWelcome(attachment: AgentAttachment, gates: GateName[]): Welcome {
   return {
     protocol: PROTOCOL_VERSION,
     server: SERVICE_VERSION,
@@ -237,5 +268,6 @@ function buildWelcome(attachment: AgentAttachment): Welcome {
     connectionWindow: CONNECTION_WINDOW_BYTES,
     heartbeatIntervalMs: HEARTBEAT_INTERVAL_MS,
     heartbeatTimeoutMs: HEARTBEAT_TIMEOUT_MS,
+    gates,
   };
 }

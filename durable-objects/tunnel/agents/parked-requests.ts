@@ -10,16 +10,13 @@ import { SourceSlots } from "../../../shared/source-slots.ts";
 export const GRACE_PERIOD_MS = 10_000;
 export const PARKED_REQUESTS_MAX = 256;
 
-/** Stored: when the last agent disconnected. */
-export interface LastAgentState {
-  /** null: it was connected when the object last ran. */
-  goneAtMs: number | null;
-}
-
-/** How long a request that arrives now may wait; 0: no agent is expected. */
-export function getGracePeriodLeftMs(lastAgent: LastAgentState | undefined, nowMs: number): number {
-  if (!lastAgent || lastAgent.goneAtMs === null) return 0;
-  return Math.max(0, lastAgent.goneAtMs + GRACE_PERIOD_MS - nowMs);
+/**
+ * How long a request that arrives now may wait.
+ * @param sinceMs when visitors began to wait for the last agent; undefined: no agent is expected.
+ */
+export function getGracePeriodLeftMs(sinceMs: number | undefined, nowMs: number): number {
+  if (sinceMs === undefined) return 0;
+  return Math.max(0, sinceMs + GRACE_PERIOD_MS - nowMs);
 }
 
 export class ParkedRequests {

@@ -9,7 +9,7 @@
  * Ids sort by time, and so do keys. No record of a page is more than `CAPTURE_LONG_MS` older than its newest one,
  * so that a look-up knows where to stop. Writes are unconfirmed: no visitor's response waits for a disk.
  */
-import { toCaptureIdPrefix, getCaptureTimeMs } from "../../../protocol/capture-id.ts";
+import { toCaptureIdPrefix, getCaptureTimeMs } from "../../../protocol/captures/id.ts";
 import { CAPTURE_LONG_MS } from "../../limits.ts";
 import { mergeNewestFirst } from "./merge.ts";
 import {

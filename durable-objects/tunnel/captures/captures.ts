@@ -2,7 +2,7 @@
  * All captures of a tunnel: starts a recording for each request, writes captures in batches after a short delay,
  * enforces the plan's retention and the tunnel's storage limit, and notifies watchers.
  */
-import { CaptureIdGenerator, getCaptureTimeMs } from "../../../protocol/capture-id.ts";
+import { CaptureIdGenerator, getCaptureTimeMs } from "../../../protocol/captures/id.ts";
 import { CAPTURE_LONG_MS } from "../../limits.ts";
 import type {
   CaptureDetail,

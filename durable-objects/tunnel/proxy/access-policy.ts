@@ -9,6 +9,7 @@ import {
   buildGates,
   createPolicyTag,
   formatGates,
+  getGateNames,
   hasSlowGate,
   type Gates,
 } from "../../../access/gates.ts";
@@ -25,6 +26,7 @@ import {
   type AccessSettingsInput,
 } from "../../../access/settings.ts";
 import { RATE_WINDOW_MS } from "../../../protocol/limits.ts";
+import type { GateName } from "../../../protocol/wire/frames.ts";
 import type { RateLimit } from "../../../protocol/schemas/access/policies.ts";
 import { removeFromHead, rewriteHead, type RequestHead } from "./heads.ts";
 
@@ -120,6 +122,12 @@ export class AccessPolicy {
   /** The address blocks that visitors may come from. null: any address. */
   get allowedCidrs(): string[] | null {
     return this.#rules.allowedCidrs;
+  }
+
+  /** What visitors must bring. */
+  get gateNames(): GateName[] {
+    const { gates } = this.#rules;
+    return gates === null ? [] : getGateNames(gates);
   }
 
   get isInMaintenance(): boolean {

@@ -149,7 +149,7 @@ export class Visitors {
     const { agents, lastAgent, lifetime } = this.#deps;
     if (lifetime.isStopped) return false;
     const now = Date.now();
-    const maxMs = getGracePeriodLeftMs(lastAgent.getStateForWaiting(now), now);
+    const maxMs = getGracePeriodLeftMs(lastAgent.getGraceStart(now), now);
     await this.#parking.wait(address, maxMs, signal);
     return agents.current(Date.now()) !== undefined;
   }
@@ -173,10 +173,13 @@ export class Visitors {
     address: string,
     recording: Recording | null,
   ): Promise<Response> {
-    const { access } = this.#deps;
+    const { access, agents } = this.#deps;
     const { rules } = access;
     const refusal = await access.admitOrRefuse(request, head, address);
-    if (refusal) recording?.refuse(refusal.code);
+    if (refusal) {
+      recording?.refuse(refusal.code);
+      agents.countRefusal();
+    }
     const response = refusal
       ? toRefusalResponse(refusal)
       : await this.#dispatch({ request, head, address, recording, rules });

@@ -1,6 +1,6 @@
 /**
  * One TCP connection between a client of `underpass connect` and the local server behind an agent: the client's
- * WebSocket on one side, a stream of the agent's connection on the other (docs/agent-protocol.md, "A client's
+ * WebSocket on one side, a stream of the agent's connection on the other (docs/protocols/agent-protocol.md, "A client's
  * connection").
  *
  * The client's bytes are granted when they were forwarded to the agent, so that this object holds at most the

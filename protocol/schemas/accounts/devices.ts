@@ -27,6 +27,11 @@ export const PendingDevice = z.object({ label: z.string(), user_code: z.string()
 export type PendingDevice = z.infer<typeof PendingDevice>;
 export const DeviceToken = z.object({ wire_bytes_b64: z.string(), label: z.string() });
 
+export const SetupState = z.object({
+  needed: z.boolean().describe("Whether the server has no owner yet."),
+});
+export type SetupState = z.infer<typeof SetupState>;
+
 export const Setup = z.object({
   code: z.string(),
   email: z
@@ -34,9 +39,12 @@ export const Setup = z.object({
     .meta({ maxLength: EMAIL_MAX_CHARS, pattern: "^\\s*[^\\s@]+@[^\\s@]+\\s*$" })
     .optional(),
   password: NewPassword.optional(),
-  label: VisibleLine(LABEL_MAX_CHARS).default("first machine"),
+  label: VisibleLine(LABEL_MAX_CHARS)
+    .nullable()
+    .default("first machine")
+    .describe("Names the machine; null: no token is minted."),
 });
-export const SetupResult = DeviceToken.extend({
+export const SetupResult = DeviceToken.partial().extend({
   email: z.string(),
   password: z.string().optional().describe("Set only when the caller chose none."),
 });

@@ -51,7 +51,7 @@ export type InspectorQuery = z.output<typeof InspectorQuery>;
 /** The tunnel whose captured requests are deleted. */
 export const ClearQuery = z.object({ tunnel_id: z.uuid().toLowerCase() });
 
-/** HAR 1.2, with the extensions of docs/live-view.md. */
+/** HAR 1.2, with the extensions of docs/protocols/live-view.md. */
 export const Archive = z.object({
   log: z.object({
     version: z.literal("1.2"),

@@ -1,4 +1,4 @@
-/** `GET /inspector/ws`: captured requests in real time (docs/live-view.md). */
+/** `GET /inspector/ws`: captured requests in real time (docs/protocols/live-view.md). */
 import { z } from "zod";
 import type { CaptureSummary } from "./captures.ts";
 

@@ -1,11 +1,12 @@
 /** What `underpass doctor` asks the service: how an agent's token and its connection work. */
 import { z } from "zod";
+import { PLANS } from "../../plans.ts";
 import { Token } from "../tokens.ts";
 
 /** The token that a request is sent with, and the organization that it belongs to. */
 export const PresentedToken = Token.omit({ revoked: true }).extend({
   organization: z
-    .object({ id: z.uuid(), name: z.string() })
+    .object({ id: z.uuid(), name: z.string(), plan: z.enum(PLANS) })
     .describe("The organization that owns the token."),
   approved: z.boolean().describe("Whether the organization may use the service."),
   overBudget: z

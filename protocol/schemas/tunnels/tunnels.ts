@@ -125,6 +125,7 @@ export const Tunnel = z.object({
     .nullable()
     .describe("Blocks that visitors may come from. null: from anywhere."),
   agentConnected: z.boolean(),
+  stoppedAt: Instant.nullable(),
   authEnabled: z.boolean(),
   edgeAuthEnabled: z.boolean(),
   maintenance: z.boolean(),

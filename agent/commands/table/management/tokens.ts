@@ -1,3 +1,4 @@
+import { TOKEN_TTL_MAX_HOURS } from "../../../../protocol/limits.ts";
 import { SUBDOMAIN_WILDCARD } from "../../../../protocol/names.ts";
 import { UsageError } from "../../../options.ts";
 import { API_OPTIONS, JSON_OPTION, type CommandSpec } from "../../command.ts";
@@ -74,7 +75,7 @@ export const TOKENS_MINT = {
     "allowed-subdomain": {
       kind: "list",
       value: "NAME",
-      help: "a name that it may use, with * for any characters (repeatable; default: all)",
+      help: "a name that it may use, with * for any characters (default: all)",
       parse: parsePattern,
     },
     project: { kind: "text", value: "PROJECT", help: "the only project that it may use" },
@@ -128,8 +129,11 @@ function parsePattern(text: string, option: string): string {
 function parseHours(text: string, option: string): number {
   const [, count, unit] = /^(\d{1,5})([hd])$/.exec(text) ?? [];
   const hours = Number(count) * (unit === "d" ? 24 : 1);
-  if (count !== undefined && hours >= 1) return hours;
-  throw new UsageError(`${option} must be hours or days such as 12h or 90d, not ${text}`);
+  if (count !== undefined && hours >= 1 && hours <= TOKEN_TTL_MAX_HOURS) return hours;
+  const max = `${TOKEN_TTL_MAX_HOURS / 24}d`;
+  throw new UsageError(
+    `${option} must be hours or days such as 12h or 90d, at most ${max}, not ${text}`,
+  );
 }
 
 function parseCount(text: string, option: string): number {

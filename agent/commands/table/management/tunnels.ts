@@ -1,7 +1,7 @@
 import { API_OPTIONS, JSON_OPTION, type CommandSpec } from "../../command.ts";
 
 /** In the order in which a tunnel gets them. */
-const STATES = ["inactive", "active", "offline", "expired"] as const;
+const STATES = ["inactive", "active", "offline", "stopped", "expired"] as const;
 
 export const YES_OPTION = {
   yes: { kind: "flag", help: "do not ask for confirmation" },
@@ -49,24 +49,24 @@ export const TUNNELS_SHOW = {
 
 export const TUNNELS_STOP = {
   name: "stop",
-  summary: "disconnect a tunnel's agent until the tunnel is started",
-  calls: ["tunnels stop <tunnel>"],
+  summary: "disconnect the agents of tunnels until they are started",
+  calls: ["tunnels stop <tunnel>..."],
   description: NAMED,
   options: { ...API_OPTIONS, ...JSON_OPTION },
 } as const satisfies CommandSpec;
 
 export const TUNNELS_START = {
   name: "start",
-  summary: "let agents serve a stopped tunnel again",
-  calls: ["tunnels start <tunnel>"],
+  summary: "let agents serve stopped tunnels again",
+  calls: ["tunnels start <tunnel>..."],
   description: NAMED,
   options: { ...API_OPTIONS, ...JSON_OPTION },
 } as const satisfies CommandSpec;
 
 export const TUNNELS_DELETE = {
   name: "delete",
-  summary: "delete a tunnel with its settings and captured requests",
-  calls: ["tunnels delete <tunnel>"],
+  summary: "delete tunnels with their settings and captured requests",
+  calls: ["tunnels delete <tunnel>..."],
   description: NAMED,
   options: { ...YES_OPTION, ...API_OPTIONS, ...JSON_OPTION },
 } as const satisfies CommandSpec;

@@ -4,13 +4,20 @@
  * other value is the host name to send. `auto` preserves, until the local server turns out to be a development server that
  * refuses unknown host names; from then on it rewrites.
  */
+import { UsageError } from "../options.ts";
 import type { Target } from "./target.ts";
-import { headerPairs, replaceHeaderValues } from "../shared/raw-headers.ts";
+import { headerPairs, replaceHeaderValues } from "../../shared/raw-headers.ts";
 
 export type HostMode = "auto" | "preserve" | "rewrite" | { name: string };
 
-export function parseHostMode(text: string): HostMode {
-  return text === "auto" || text === "preserve" || text === "rewrite" ? text : { name: text };
+/** A host name or address, with or without a port. */
+const HOST = /^(\[[\da-f:.]+\]|[\w.-]+)(:\d{1,5})?$/i;
+
+/** @param option for the message. @throws UsageError */
+export function parseHostMode(text: string, option: string): HostMode {
+  if (text === "auto" || text === "preserve" || text === "rewrite") return text;
+  if (HOST.test(text)) return { name: text };
+  throw new UsageError(`${option} must be auto, preserve, rewrite or a host name, not ${text}`);
 }
 
 /** How Vite and webpack-dev-server answer an unknown host name. */

@@ -3,9 +3,13 @@
  * ends it. Each kind of tunnel brings its own streams.
  */
 import { EventEmitter } from "node:events";
-import { CLOSE, findCloseName, shouldReconnect } from "../protocol/wire/close-codes.ts";
-import type { Welcome } from "../protocol/wire/frames.ts";
-import { DRAIN_TIMEOUT_MS, RECONNECT_MAX_MS } from "../protocol/limits.ts";
+import { CLOSE, findCloseName, shouldReconnect } from "../../protocol/wire/close-codes.ts";
+import type { GateName, TunnelStatus, Welcome } from "../../protocol/wire/frames.ts";
+import { explainServerVersion } from "../../protocol/wire/version-mismatch.ts";
+import { DRAIN_TIMEOUT_MS, RECONNECT_MAX_MS } from "../../protocol/limits.ts";
+import type { TunnelGates } from "../gates/tunnel-gates.ts";
+import type { ServerAccess } from "../server-access.ts";
+import { describeClose } from "../error-message.ts";
 import { toQuery, TUNNEL_OPTIONS, type TunnelSettings } from "./tunnel-options.ts";
 import { Wire, type StreamOpener } from "./wire.ts";
 
@@ -17,9 +21,7 @@ export const STOPPED_RETRY_MAX_MS = 6_000;
 export const ENDED_RETRY_MIN_MS = 4_500;
 export const ENDED_RETRY_MAX_MS = 5_500;
 
-export interface ConnectionOptions {
-  server: URL;
-  token: Buffer;
+export interface ConnectionOptions extends ServerAccess {
   settings: TunnelSettings;
   /** Further query parameters of the connect request. */
   query: Record<string, string>;
@@ -29,6 +31,8 @@ export interface ConnectionOptions {
   firstHeaders?: Record<string, string>;
   /** Without this capability of the server the tunnel must not be served. */
   requires?: Requirement;
+  /** The gates that the first connect request sets. */
+  ownGates: readonly GateName[];
   /** Sent in the agent's hello. */
   capabilities: string[];
   openStream: StreamOpener;
@@ -58,10 +62,14 @@ export interface ConnectionEventMap {
   /** A connection could not be opened; another attempt follows. */
   retrying: [reason: string, inMs: number];
   /** The tunnel's owner stopped it: the agent waits until it is started again. */
-  stopped: [explanation: string];
+  stopped: [explanation: string, name: string | undefined];
   rejected: [rejection: RejectionError];
   /** How long the latest heartbeat took to the server and back, in milliseconds. */
   latency: [ms: number];
+  /** The gates have changed since the last such event, or since the start, when there were none. */
+  gates: [gates: TunnelGates];
+  /** So many visits were refused by the gates, the rate limit or maintenance, since the last such event. */
+  refused: [visits: number];
 }
 
 export class TunnelConnection extends EventEmitter<ConnectionEventMap> {
@@ -71,6 +79,8 @@ export class TunnelConnection extends EventEmitter<ConnectionEventMap> {
   /** The connection that the server asked to end, while its last requests finish. */
   #drainingWire: Wire | undefined;
   #welcome: Welcome | undefined;
+  /** The gates that were last reported. */
+  #gates: readonly string[] = [];
   #failures = 0;
   #retry: NodeJS.Timeout | undefined;
 
@@ -102,15 +112,17 @@ export class TunnelConnection extends EventEmitter<ConnectionEventMap> {
 
   #connect(): void {
     const url = buildConnectUrl(this.#options, this.#welcome);
-    const { token, capabilities, openStream, firstHeaders } = this.#options;
+    const { token, authorities, capabilities, openStream, firstHeaders } = this.#options;
     const headers = (this.#welcome ? undefined : firstHeaders) ?? {};
     const wire = new Wire(
-      { url, headers, token, capabilities },
+      { url, headers, token, authorities, capabilities },
       {
         onWelcome: (welcome) => this.#handleWelcome(welcome),
+        onOtherVersion: (version) => this.#refuseServer(explainServerVersion(version)),
         openStream: (from, id, opening) =>
           from === this.#wire && from !== this.#drainingWire ? openStream(from, id, opening) : null,
         onGoingAway: (reason) => this.#handleGoingAway(reason),
+        onStatus: (status) => this.#handleStatus(status),
         onLatency: (ms) => this.emit("latency", ms),
         onClose: (code, reason) => this.#handleClose(wire, code, reason),
       },
@@ -120,19 +132,34 @@ export class TunnelConnection extends EventEmitter<ConnectionEventMap> {
 
   #handleWelcome(welcome: Welcome): void {
     const { requires } = this.#options;
-    if (requires && !welcome.capabilities.includes(requires.capability)) {
-      const wire = this.#wire;
-      // From now on the wire refuses its streams: those in the message of the welcome too.
-      this.#wire = undefined;
-      wire?.close("the server is too old");
-      return this.#reject(CLOSE.unsupported_version, requires.message);
-    }
+    if (requires && !welcome.capabilities.includes(requires.capability))
+      return this.#refuseServer(requires.message);
     const isFirst = this.#welcome === undefined;
     this.#welcome = welcome;
     this.#failures = 0;
     // While it closes, the connection still has to be drained.
     if (this.#state !== "closed") this.#state = "online";
     this.emit(isFirst ? "ready" : "reconnected", welcome);
+    this.#handleStatus(welcome);
+  }
+
+  #handleStatus({ gates, refused }: TunnelStatus): void {
+    if (!this.#welcome) return;
+    const { tunnelId } = this.#welcome;
+    if (gates !== undefined && gates.join() !== this.#gates.join()) {
+      this.#gates = gates;
+      this.emit("gates", { tunnelId, names: gates, ownNames: this.#options.ownGates });
+    }
+    if (refused !== undefined) this.emit("refused", refused);
+  }
+
+  /** Ends the connection to a server that this agent can't work with. */
+  #refuseServer(explanation: string): void {
+    const wire = this.#wire;
+    // From now on the wire refuses its streams: those in the message of the welcome too.
+    this.#wire = undefined;
+    wire?.close("the versions do not fit");
+    this.#reject(CLOSE.unsupported_version, explanation);
   }
 
   /** The server restarts. Requests in flight finish on the old connection, which is closed afterwards. */
@@ -153,7 +180,7 @@ export class TunnelConnection extends EventEmitter<ConnectionEventMap> {
     if (code === CLOSE.tunnel_stopped) return this.#waitForStart(explanation);
     if (this.#state === "online") this.emit("disconnected", explanation);
     this.#state = "connecting";
-    const inMs = retryDelay(code, this.#failures);
+    const inMs = wire.isRefused ? refusedDelay(this.#failures) : retryDelay(code, this.#failures);
     this.#failures += 1;
     if (this.#failures > 1) this.emit("retrying", explanation, inMs);
     this.#retry = setTimeout(() => this.#connect(), inMs);
@@ -162,7 +189,8 @@ export class TunnelConnection extends EventEmitter<ConnectionEventMap> {
   /** Emits `stopped` once, however often the agent checks. */
   #waitForStart(explanation: string): void {
     if (this.#state !== "stopped") {
-      this.emit("stopped", stripCloseName(CLOSE.tunnel_stopped, explanation));
+      const name = this.#welcome?.name ?? this.#options.settings.subdomain;
+      this.emit("stopped", stripCloseName(CLOSE.tunnel_stopped, explanation), name);
     }
     this.#state = "stopped";
     this.#failures = 0;
@@ -180,6 +208,14 @@ export class TunnelConnection extends EventEmitter<ConnectionEventMap> {
 export function backOff(failures: number, random: () => number = Math.random): number {
   const ceiling = Math.min(RECONNECT_MAX_MS, RECONNECT_MIN_MS * 2 ** Math.min(failures + 1, 10));
   return RECONNECT_MIN_MS + random() * (ceiling - RECONNECT_MIN_MS);
+}
+
+/**
+ * While the server's address refuses connections, an attempt costs almost nothing, and a server that restarts will listen
+ * again within seconds. So the delay stays below 2 seconds.
+ */
+export function refusedDelay(failures: number): number {
+  return backOff(Math.min(failures, 1));
 }
 
 /** @returns in how many milliseconds to connect again after a connection was closed with `code`. */
@@ -223,8 +259,4 @@ function buildConnectUrl(options: ConnectionOptions, welcome: Welcome | undefine
   };
   for (const [parameter, value] of Object.entries(query)) url.searchParams.set(parameter, value);
   return url;
-}
-
-function describeClose(code: number): string {
-  return code === 1006 ? "the connection was lost" : `the connection was closed (${code})`;
 }

@@ -4,13 +4,16 @@
  */
 import { hostname } from "node:os";
 import { createInterface } from "node:readline/promises";
-import { EnvHttpProxyAgent, fetch } from "undici";
+import { fetch, type Dispatcher } from "undici";
 import { z } from "zod";
-import { openInBrowser } from "../output/browser.ts";
-import { rejectExtraArguments } from "../options.ts";
-import { findServer, saveCredential, SettingsError } from "../settings.ts";
-import type { Input } from "./command.ts";
-import type { LOGIN } from "./table/login.ts";
+import { openInBrowser } from "../../output/browser.ts";
+import { rejectExtraArguments } from "../../options.ts";
+import { createDispatcher } from "../../outgoing/dispatcher.ts";
+import { findServerRoute } from "../../server-access.ts";
+import { Failure, getFailureMessage } from "../../service-api.ts";
+import { saveCredential, SettingsError } from "../../settings.ts";
+import type { Input } from "../command.ts";
+import type { LOGIN } from "../table/login.ts";
 
 const DeviceCode = z.object({
   device_code: z.string(),
@@ -22,7 +25,6 @@ const DeviceCode = z.object({
 });
 const IssuedToken = z.object({ wire_bytes_b64: z.string(), label: z.string() });
 const FirstAccount = IssuedToken.extend({ email: z.string(), password: z.string().optional() });
-const Failure = z.object({ error: z.string(), message: z.string() });
 
 /** After these, a later poll can succeed. */
 const PASSING_FAILURES = new Set([
@@ -35,26 +37,34 @@ const PASSING_FAILURES = new Set([
 
 export async function run({ values, positionals }: Input<typeof LOGIN.options>): Promise<number> {
   rejectExtraArguments(positionals);
-  const server = await findServer(values.server);
+  const { server, authorities } = await findServerRoute(values);
+  const client = { server, dispatcher: createDispatcher(authorities) };
   const label = values.label ?? hostname();
   const issued =
     values.setup === undefined
-      ? await runDeviceFlow(server, label)
-      : await createFirstAccount(server, values.setup, values.email, label);
+      ? await runDeviceFlow(client, label)
+      : await createFirstAccount(client, values.setup, values.email, label);
   if (!issued) return 1;
   const token = Buffer.from(issued.wire_bytes_b64, "base64");
   const path = await saveCredential(server, token, issued.label);
   print(`This machine can now open tunnels. Its token is in ${path}.`);
-  print("Next: underpass http 3000");
+  const caFile = values["ca-file"] === undefined ? "" : ` --ca-file ${values["ca-file"]}`;
+  print(`Next: underpass http 3000${caFile}`);
   return 0;
 }
 
+/** The server before this machine has a token for it. */
+interface LoginClient {
+  server: URL;
+  dispatcher: Dispatcher;
+}
+
 async function runDeviceFlow(
-  server: URL,
+  client: LoginClient,
   label: string,
 ): Promise<z.infer<typeof IssuedToken> | null> {
-  const started = await expectOk(post(server, "/auth/cli/start", { label }));
-  const code = parseAnswer(DeviceCode, started, server);
+  const started = await expectOk(post(client, "/auth/cli/start", { label }));
+  const code = parseAnswer(DeviceCode, started, client.server);
   const address = code.verification_uri_complete ?? code.verification_uri;
   print(`Open this address in a browser and approve this machine:\n\n    ${address}\n`);
   if (process.stdout.isTTY && URL.canParse(address)) await openInBrowser(new URL(address));
@@ -62,36 +72,38 @@ async function runDeviceFlow(
   const expiresAtMs = Date.now() + code.expires_in * 1000;
   let intervalMs = code.interval * 1000;
   while (Date.now() < expiresAtMs) {
-    const polled = await pollOnce(server, code.device_code);
-    if (polled?.ok) return parseAnswer(IssuedToken, polled.body, server);
+    const polled = await pollOnce(client, code.device_code);
+    if (polled?.ok) return parseAnswer(IssuedToken, polled.body, client.server);
     const failure = Failure.safeParse(polled?.body).data;
     if (failure?.error === "slow_down") intervalMs += code.interval * 1000;
-    else if (failure && !PASSING_FAILURES.has(failure.error)) return fail(failure.message);
+    else if (failure && !PASSING_FAILURES.has(failure.error))
+      return fail(getFailureMessage(failure));
     await new Promise((resolve) => setTimeout(resolve, intervalMs));
   }
   return fail("the code has expired; run `underpass login` again");
 }
 
 /** @returns null when no answer arrived: a proxy or the server may have ended the request while it waited. */
-async function pollOnce(server: URL, deviceCode: string) {
+async function pollOnce(client: LoginClient, deviceCode: string) {
   try {
-    return await post(server, "/auth/cli/poll", { device_code: deviceCode });
+    return await post(client, "/auth/cli/poll", { device_code: deviceCode });
   } catch {
     return null;
   }
 }
 
 async function createFirstAccount(
-  server: URL,
+  client: LoginClient,
   code: string,
   email: string | undefined,
   label: string,
 ): Promise<z.infer<typeof IssuedToken> | null> {
   const isInteractive = email === undefined && process.stdin.isTTY;
   const details = isInteractive ? await askForEmail() : { email };
-  const response = await post(server, "/setup", { code, label, ...details });
-  if (!response.ok) return fail(parseAnswer(Failure, response.body, server).message);
-  const account = parseAnswer(FirstAccount, response.body, server);
+  const response = await post(client, "/setup", { code, label, ...details });
+  if (!response.ok)
+    return fail(getFailureMessage(parseAnswer(Failure, response.body, client.server)));
+  const account = parseAnswer(FirstAccount, response.body, client.server);
   print(`The owner's account is ${account.email}.`);
   if (account.password !== undefined) {
     print(`Its password is shown only once: ${account.password}`);
@@ -103,18 +115,18 @@ async function createFirstAccount(
 async function askForEmail(): Promise<{ email?: string }> {
   const terminal = createInterface({ input: process.stdin, output: process.stdout });
   const email = (
-    await terminal.question('Your e-mail address (press Enter to use "owner"): ')
+    await terminal.question('Your email address (press Enter to use "owner"): ')
   ).trim();
   terminal.close();
   return email === "" ? {} : { email };
 }
 
-async function post(server: URL, path: string, body: unknown) {
+async function post({ server, dispatcher }: LoginClient, path: string, body: unknown) {
   const response = await fetch(new URL(path, server).href, {
     method: "POST",
     headers: { "content-type": "application/json", accept: "application/json" },
     body: JSON.stringify(body),
-    dispatcher: new EnvHttpProxyAgent(),
+    dispatcher,
   });
   // An answer that is not JSON comes from another kind of server: `parseAnswer` reports it.
   const answer: unknown = await response.json().catch(() => undefined);
@@ -123,7 +135,7 @@ async function post(server: URL, path: string, body: unknown) {
 
 async function expectOk(request: ReturnType<typeof post>): Promise<unknown> {
   const { server, ok, body } = await request;
-  if (!ok) throw new SettingsError(parseAnswer(Failure, body, server).message);
+  if (!ok) throw new SettingsError(getFailureMessage(parseAnswer(Failure, body, server)));
   return body;
 }
 

@@ -1,9 +1,9 @@
 /**
  * What an agent asks the API for when it opens a tunnel. One row is an option of the command line, and the query parameter of
- * the same name in the connect request (docs/agent-protocol.md). The rows of `TUNNEL_OPTIONS` are options of `expose` too.
+ * the same name in the connect request (docs/protocols/agent-protocol.md). The rows of `TUNNEL_OPTIONS` are options of `expose` too.
  */
-import { parseCidr } from "../shared/cidr.ts";
-import { UsageError, type OptionSpec, type OptionValues } from "./options.ts";
+import { parseCidr } from "../../shared/cidr.ts";
+import { UsageError, type OptionSpec, type OptionValues } from "../options.ts";
 
 /** Of every tunnel, sent with each connection. */
 export const TUNNEL_OPTIONS = {

@@ -3,8 +3,8 @@
  * on it: one for each request and each TCP connection.
  */
 import WebSocket, { type RawData } from "ws";
-import { CLOSE } from "../protocol/wire/close-codes.ts";
-import { SendWindows } from "../protocol/wire/flow-control.ts";
+import { CLOSE } from "../../protocol/wire/close-codes.ts";
+import { SendWindows } from "../../protocol/wire/flow-control.ts";
 import {
   parseCredit,
   FRAME,
@@ -16,23 +16,27 @@ import {
   readFrames,
   parseRequestHead,
   RESET,
+  STATUS_CAPABILITY,
   StreamPeer,
   SUBPROTOCOL,
+  TunnelStatus,
   Welcome,
+  WelcomeVersion,
   type Frame,
   type Hello,
-} from "../protocol/wire/frames.ts";
+} from "../../protocol/wire/frames.ts";
 import {
   CONNECTION_WINDOW_BYTES,
   HEARTBEAT_INTERVAL_MS,
   HEARTBEAT_TIMEOUT_MS,
   STREAM_WINDOW_BYTES,
   WIRE_MESSAGE_MAX_BYTES,
-} from "../protocol/limits.ts";
-import { SERVICE_VERSION } from "../protocol/version.ts";
-import { getErrorMessage } from "./error-message.ts";
-import { collectAfterTransfer } from "./transfer-gc.ts";
-import { openWebSocket, skipMasking } from "./websocket.ts";
+} from "../../protocol/limits.ts";
+import { SERVICE_VERSION } from "../../protocol/version.ts";
+import { getErrorMessage } from "../error-message.ts";
+import { collectAfterTransfer } from "./garbage-collection.ts";
+import type { TrustedAuthorities } from "../outgoing/trusted-authorities.ts";
+import { openWebSocket, skipMasking } from "../websocket.ts";
 
 /** Under load the agent collects frames for this long before it sends them as one message. */
 const WIRE_BATCH_MS = 1;
@@ -59,6 +63,9 @@ export type StreamOpener = (wire: Wire, id: number, opening: StreamRequest) => S
 
 export interface WireEvents {
   onWelcome(welcome: Welcome): void;
+  onStatus(status: TunnelStatus): void;
+  /** The server's welcome has another version of the protocol. */
+  onOtherVersion(version: number): void;
   openStream: StreamOpener;
   /** The server asks for a reconnect once the streams in flight have ended. */
   onGoingAway(reason: string): void;
@@ -73,9 +80,13 @@ interface WireOptions {
   /** Of the connect request. */
   headers: Record<string, string>;
   token: Buffer;
-  /** Sent in the hello. */
+  authorities: TrustedAuthorities | undefined;
+  /** Sent in the hello, besides those that every agent has. */
   capabilities: string[];
 }
+
+/** What a stream of a request needs of its wire. */
+export type StreamWire = Pick<Wire, "windows" | "send" | "finish" | "reset">;
 
 export class Wire {
   windows = new SendWindows(0, 0);
@@ -94,25 +105,35 @@ export class Wire {
   /** When the heartbeat was sent that is not yet answered, on the clock of `performance.now()`. */
   #unansweredAtMs: number | undefined;
   #isWelcomed = false;
+  #isRefused = false;
   #problem = "";
 
-  constructor({ url, headers, token, capabilities }: WireOptions, events: WireEvents) {
+  constructor({ url, headers, token, authorities, capabilities }: WireOptions, events: WireEvents) {
     this.#events = events;
     this.#capabilities = capabilities;
     this.#socket = openWebSocket(url, SUBPROTOCOL, token.toString("base64url"), {
       maxPayload: WIRE_MESSAGE_MAX_BYTES,
       skipUTF8Validation: true,
       headers,
+      authorities,
       ...skipMasking(url),
     });
     this.#socket.on("open", () => this.#sendHello());
     this.#socket.on("message", (data, isBinary) => this.#receive(data, isBinary));
     // A close event follows; its code is only 1006.
-    this.#socket.on("error", (error) => (this.#problem = getErrorMessage(error)));
+    this.#socket.on("error", (error: NodeJS.ErrnoException) => {
+      this.#problem = getErrorMessage(error);
+      this.#isRefused = error.code === "ECONNREFUSED";
+    });
     this.#socket.on("close", (code, reason) =>
       this.#closed(code, reason.toString() || this.#problem),
     );
     this.#heartbeat = setInterval(() => this.#beat(), HEARTBEAT_INTERVAL_MS / 5);
+  }
+
+  /** Whether nothing listened at the server's address: the server restarts, or is stopped. */
+  get isRefused(): boolean {
+    return this.#isRefused;
   }
 
   /** How many open streams a drain waits for. */
@@ -173,7 +194,7 @@ export class Wire {
     const hello: Hello = {
       protocol: PROTOCOL_VERSION,
       agent: `underpass/${SERVICE_VERSION} (${process.platform}; node ${process.versions.node})`,
-      capabilities: this.#capabilities,
+      capabilities: [...this.#capabilities, STATUS_CAPABILITY],
       streamWindow: STREAM_WINDOW_BYTES,
       connectionWindow: CONNECTION_WINDOW_BYTES,
     };
@@ -196,7 +217,7 @@ export class Wire {
     if (!isBinary) return this.#receiveText(data);
     collectAfterTransfer((data as Buffer).byteLength);
     if (!readFrames(data as Buffer, (frame) => this.#deliver(frame)))
-      this.#violation("unreadable frame");
+      this.#violation("the server sent a frame that can't be read");
   }
 
   #deliver(frame: Frame): void {
@@ -209,7 +230,7 @@ export class Wire {
       case FRAME.credit: {
         const bytes = parseCredit(frame.payload);
         if (bytes === null || !this.windows.addCredit(frame.stream, bytes))
-          this.#violation("bad credit");
+          this.#violation("the server sent invalid credit");
         return;
       }
       case FRAME.reset: {
@@ -220,6 +241,12 @@ export class Wire {
         this.windows.drop(frame.stream);
         return;
       }
+      case FRAME.status: {
+        const status = TunnelStatus.safeParse(parseJsonPayload(frame.payload));
+        // It is only shown, so a later version may change it.
+        if (status.success) this.#events.onStatus(status.data);
+        return;
+      }
       case FRAME.goingAway:
         return this.#events.onGoingAway(Buffer.from(frame.payload).toString());
       default:
@@ -228,8 +255,13 @@ export class Wire {
   }
 
   #receiveWelcome(frame: Frame): void {
-    const welcome = Welcome.safeParse(parseJsonPayload(frame.payload));
-    if (!welcome.success || this.#isWelcomed) return this.#violation("unreadable welcome");
+    const payload = parseJsonPayload(frame.payload);
+    const { protocol } = WelcomeVersion.safeParse(payload).data ?? {};
+    if (protocol !== undefined && protocol !== PROTOCOL_VERSION)
+      return this.#events.onOtherVersion(protocol);
+    const welcome = Welcome.safeParse(payload);
+    if (!welcome.success || this.#isWelcomed)
+      return this.#violation("the server sent a welcome that can't be read");
     this.#isWelcomed = true;
     const { streamWindow, connectionWindow, capabilities } = welcome.data;
     this.tunnelCapabilities = capabilities;
@@ -252,7 +284,8 @@ export class Wire {
 
   #receiveStreamRequest(frame: Frame): void {
     const opening = parseStreamRequest(frame);
-    if (!opening || this.#streams.has(frame.stream)) return this.#violation("unreadable request");
+    if (!opening || this.#streams.has(frame.stream))
+      return this.#violation("the server sent a request that can't be read");
     const stream = this.#events.openStream(this, frame.stream, opening);
     if (!stream) {
       return this.send((w) =>

@@ -20,6 +20,8 @@ export interface Target {
   port: number;
   /** `http://localhost:3000`: as it is printed, and the only address that the agent connects to. */
   origin: string;
+  /** What the user should know about it when the tunnel is open. */
+  warning?: string | undefined;
   /** For a target that is code in this process: it has no address, and `origin` is only printed. */
   createDispatcher?: (context: LocalContext) => LocalDispatcher;
 }
@@ -37,6 +39,14 @@ export function parseTarget(text: string): Target | null {
   const port = url.port === "" ? (scheme === "https" ? 443 : 80) : Number(url.port);
   if (port === 0) return null;
   return { scheme, host: url.hostname, port, origin: url.origin };
+}
+
+/** @returns the local server of an address with a path or query; null when `parseTarget` refuses the text for another reason. */
+export function findServerOfPage(text: string): string | null {
+  const url = parseUrl(text.trim());
+  // Without a scheme and a port it may be meant as the path of a file.
+  if (!url || (url.port === "" && !text.includes("://"))) return null;
+  return parseTarget(url.origin) && url.username === "" ? url.origin : null;
 }
 
 /**

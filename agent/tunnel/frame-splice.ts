@@ -1,9 +1,9 @@
 /**
- * Joins a local TCP connection with a stream of frames (docs/agent-protocol.md): `data` both ways, with credit end to end. An
+ * Joins a local TCP connection with a stream of frames (docs/protocols/agent-protocol.md): `data` both ways, with credit end to end. An
  * end of either side (FIN, flag `end`) ends that direction alone; a reset of one side resets the other.
  */
 import type { Socket } from "node:net";
-import { ReceiveWindow, type SendWindows } from "../protocol/wire/flow-control.ts";
+import { ReceiveWindow, type SendWindows } from "../../protocol/wire/flow-control.ts";
 import {
   FLAG,
   FRAME,
@@ -11,15 +11,17 @@ import {
   type Frame,
   type FrameWriter,
   type ResetCode,
-} from "../protocol/wire/frames.ts";
-import { FRAME_DATA_MAX_BYTES, STREAM_WINDOW_BYTES } from "../protocol/limits.ts";
-import { setReceiver } from "../sockets/socket-reader.ts";
-import { reset } from "../sockets/splice.ts";
+} from "../../protocol/wire/frames.ts";
+import { FRAME_DATA_MAX_BYTES, STREAM_WINDOW_BYTES } from "../../protocol/limits.ts";
+import { setReceiver } from "../../sockets/socket-reader.ts";
+import { reset } from "../../sockets/splice.ts";
 
 export interface FrameSpliceOptions {
   /** The id of the frames' stream. */
   id: number;
   windows: SendWindows;
+  /** The program that the local connection leads to, for messages: `the local server`. */
+  localEnd: string;
   send(write: (writer: FrameWriter) => void): void;
   /** Both directions have ended, and all bytes are delivered. */
   onComplete(): void;
@@ -52,10 +54,10 @@ export class FrameSplice {
       this.#toFrames = "ending";
       if (this.#unsent.length === 0) this.#sendEnd();
     });
-    let problem = "the connection was lost";
-    socket.on("error", (error) => (problem = error.message));
-    socket.once("close", (hadError) => this.#socketClosed(hadError, problem));
-    if (socket.destroyed) queueMicrotask(() => this.#socketClosed(true, problem));
+    // Its error names only the failed call: the program at the other end has reset the connection.
+    socket.on("error", () => undefined);
+    socket.once("close", (hadError) => this.#socketClosed(hadError));
+    if (socket.destroyed) queueMicrotask(() => this.#socketClosed(true));
   }
 
   /** Starts reading the local connection. */
@@ -144,7 +146,7 @@ export class FrameSplice {
     this.#options.send((writer) => writer.writeCredit(this.#options.id, bytes));
   }
 
-  #socketClosed(hadError: boolean, problem: string): void {
+  #socketClosed(hadError: boolean): void {
     if (this.#state === "closed") return;
     const { readableEnded, writableFinished } = this.#socket;
     if (!hadError && readableEnded && writableFinished) {
@@ -152,7 +154,7 @@ export class FrameSplice {
       return this.#completeIfDone();
     }
     this.#state = "closed";
-    this.#options.onBreak(RESET.originFailed, problem);
+    this.#options.onBreak(RESET.originFailed, `${this.#options.localEnd} cut the connection`);
   }
 
   #completeIfDone(): void {

@@ -7,8 +7,8 @@
  * alternatives, and quotation marks enclose a value with spaces. A term without a field is a text that is searched in the
  * method, the path, the visitor's address and the error.
  */
-import type { CaptureSummary } from "./schemas/inspector/captures.ts";
-import { INSPECTOR_PATH_MAX_CHARS } from "./limits.ts";
+import type { CaptureSummary } from "../schemas/inspector/captures.ts";
+import { INSPECTOR_PATH_MAX_CHARS } from "../limits.ts";
 
 const FILTER_MAX_CHARS = 2_000;
 

@@ -1,0 +1,142 @@
+/** What the inspector tells about tunnels: their states, their latest requests, and the connections of TCP tunnels. */
+import type { RequestReport } from "../library/types.ts";
+import type { ConnectionReport } from "../tcp/connect-stream.ts";
+import type { TcpTunnel } from "../tcp/tcp-tunnel.ts";
+import type { HttpTunnel } from "../tunnel/http-tunnel.ts";
+
+/** Older ones are forgotten, so that the agent's memory does not grow. All tunnels share them. */
+const REQUESTS_KEPT = 100;
+const CONNECTIONS_KEPT = 100;
+
+type TunnelState = "connecting" | "online" | "reconnecting" | "stopped" | "closed";
+
+export interface TunnelDescription {
+  id: string;
+  /** The name in underpass.yml, or else the one that visitors use. */
+  name: string;
+  publicUrl: string;
+  local: string;
+  protocol: "http" | "https" | "tcp";
+  state: TunnelState;
+  /** Of a TCP tunnel: since the start, and open now. */
+  connections?: { count: number; open: number };
+}
+
+interface InspectedTunnel {
+  /** In underpass.yml. */
+  name: string | undefined;
+  /** @returns undefined before the tunnel was connected for the first time. */
+  describe(): TunnelDescription | undefined;
+  listOpenConnections(): ConnectionReport[];
+  server: URL;
+}
+
+type InspectedRequest = RequestReport & { tunnel: string; endedAt: string };
+/** `endedAt` is null while the connection is open. */
+type InspectedConnection = ConnectionReport & { tunnel: string; endedAt: string | null };
+
+/** The events that tunnels of all protocols have. */
+interface StatefulTunnel {
+  on(event: "ready" | "reconnected" | "disconnected" | "stopped", listener: () => void): unknown;
+  on(event: "rejected", listener: () => void): unknown;
+}
+
+export class InspectedTunnels {
+  readonly #tunnels: InspectedTunnel[] = [];
+  /** The newest first. */
+  readonly #requests: InspectedRequest[] = [];
+  readonly #ended: InspectedConnection[] = [];
+
+  /** @param name in underpass.yml. */
+  addHttp(tunnel: HttpTunnel, name?: string): void {
+    const getState = watchState(tunnel);
+    tunnel.on("request", (request) => {
+      const endedAt = new Date().toISOString();
+      this.#requests.unshift({ tunnel: name ?? tunnel.welcome?.name ?? "", ...request, endedAt });
+      this.#requests.length = Math.min(this.#requests.length, REQUESTS_KEPT);
+    });
+    this.#tunnels.push({
+      name,
+      describe() {
+        const { welcome, origin } = tunnel;
+        if (!welcome) return undefined;
+        const { tunnelId: id, name: ownName, url: publicUrl } = welcome;
+        const { origin: local, scheme: protocol } = origin.target;
+        return { id, name: name ?? ownName, publicUrl, local, protocol, state: getState() };
+      },
+      listOpenConnections: () => [],
+      server: tunnel.server,
+    });
+  }
+
+  /** @param local the local server, as it is printed. @param name in underpass.yml. */
+  addTcp(tunnel: TcpTunnel, local: string, name?: string): void {
+    const getState = watchState(tunnel);
+    let count = 0;
+    tunnel.on("connectionOpened", () => void (count += 1));
+    tunnel.on("connection", (connection) => {
+      const endedAt = new Date().toISOString();
+      this.#ended.unshift({ tunnel: name ?? tunnel.info?.name ?? "", ...connection, endedAt });
+      this.#ended.length = Math.min(this.#ended.length, CONNECTIONS_KEPT);
+    });
+    this.#tunnels.push({
+      name,
+      describe() {
+        if (!tunnel.info) return undefined;
+        const { tunnelId: id, name: ownName, url: publicUrl } = tunnel.info;
+        const connections = { count, open: tunnel.openConnections.length };
+        const described = { id, name: name ?? ownName, publicUrl, local, protocol: "tcp" as const };
+        return { ...described, state: getState(), connections };
+      },
+      listOpenConnections: () => tunnel.openConnections,
+      server: tunnel.server,
+    });
+  }
+
+  /** Removes a tunnel of underpass.yml; its requests and connections stay. */
+  remove(name: string): void {
+    const at = this.#tunnels.findIndex((tunnel) => tunnel.name === name);
+    if (at >= 0) this.#tunnels.splice(at, 1);
+  }
+
+  /** The tunnels that have been connected. */
+  listTunnels(): TunnelDescription[] {
+    return this.#tunnels.flatMap((tunnel) => tunnel.describe() ?? []);
+  }
+
+  /** The latest requests of all tunnels, newest first. */
+  listRequests(): readonly InspectedRequest[] {
+    return this.#requests;
+  }
+
+  /** Open connections of all tunnels, the latest first, and after them those that have ended. */
+  listConnections(): InspectedConnection[] {
+    const open = this.#tunnels.flatMap((tunnel) =>
+      tunnel.listOpenConnections().map((connection) => ({
+        tunnel: tunnel.describe()?.name ?? "",
+        ...connection,
+        endedAt: null,
+      })),
+    );
+    const newest = open.toSorted((a, b) => a.durationMs - b.durationMs);
+    return [...newest.slice(0, CONNECTIONS_KEPT), ...this.#ended];
+  }
+
+  /** The servers of the tunnels, whose dashboards have the captured requests. */
+  listServers(): URL[] {
+    const servers = this.#tunnels.map(({ server }) => server);
+    return servers.filter(({ href }, at) => servers.findIndex((one) => one.href === href) === at);
+  }
+}
+
+/** @returns a function that tells the tunnel's state. */
+function watchState(tunnel: HttpTunnel | TcpTunnel): () => TunnelState {
+  const source = tunnel as StatefulTunnel;
+  let state: TunnelState = "connecting";
+  source.on("ready", () => void (state = "online"));
+  source.on("reconnected", () => void (state = "online"));
+  source.on("disconnected", () => void (state = "reconnecting"));
+  source.on("stopped", () => void (state = "stopped"));
+  source.on("rejected", () => void (state = "closed"));
+  return () => state;
+}

@@ -1,0 +1,99 @@
+/** Why the local server did not answer a visitor, in a sentence for the user. */
+import { ORIGIN_HEADERS_MAX_BYTES } from "../limits.ts";
+import { getErrorMessage } from "../error-message.ts";
+import type { Target } from "./target.ts";
+
+/** The connection could not be opened. */
+const CONNECT_ERRORS = new Set([
+  "EADDRNOTAVAIL",
+  "EAI_AGAIN",
+  "ECONNREFUSED",
+  "EHOSTUNREACH",
+  "ENETUNREACH",
+  "ENOTFOUND",
+  "ETIMEDOUT",
+  "UND_ERR_CONNECT_TIMEOUT",
+]);
+
+/** The server's certificate is not trusted, so nothing was sent. */
+const CERTIFICATE_ERRORS = new Set([
+  "CERT_HAS_EXPIRED",
+  "CERT_NOT_YET_VALID",
+  "DEPTH_ZERO_SELF_SIGNED_CERT",
+  "ERR_TLS_CERT_ALTNAME_INVALID",
+  "SELF_SIGNED_CERT_IN_CHAIN",
+  "UNABLE_TO_GET_ISSUER_CERT",
+  "UNABLE_TO_GET_ISSUER_CERT_LOCALLY",
+  "UNABLE_TO_VERIFY_LEAF_SIGNATURE",
+]);
+
+/** Whether the local server has received nothing of the request. */
+export function isUnsentError(error: unknown): boolean {
+  if (error instanceof AggregateError) return isUnsentError(error.errors[0]);
+  const { code = "" } = error as NodeJS.ErrnoException;
+  return CONNECT_ERRORS.has(code) || CERTIFICATE_ERRORS.has(code);
+}
+
+/** @param error of undici, of ws, or of a socket. */
+export function describeOriginError(
+  error: Error & { code?: string },
+  { origin }: Pick<Target, "origin">,
+): string {
+  // A host with several addresses fails with one error for each of them; the first one stands for all.
+  if (error instanceof AggregateError && error.errors[0] instanceof Error)
+    return describeOriginError(error.errors[0], { origin });
+  const { code = "" } = error;
+  if (CERTIFICATE_ERRORS.has(code))
+    return `the certificate of ${origin} is not trusted (${code}); accept it with --insecure-upstream, or insecureUpstream in a program`;
+  switch (code) {
+    case "ECONNREFUSED":
+      return `nothing listens at ${origin}; start the local server, or name another port`;
+    case "ECONNRESET":
+    case "EPIPE":
+    case "UND_ERR_SOCKET":
+      return "the local server closed the connection before its response was complete";
+    case "UND_ERR_HEADERS_TIMEOUT":
+    case "UND_ERR_BODY_TIMEOUT":
+      return "the local server did not answer in time";
+    case "UND_ERR_HEADERS_OVERFLOW":
+      return `the local server's response has more than ${ORIGIN_HEADERS_MAX_BYTES / 1024} KiB of headers`;
+    case "UND_ERR_INVALID_ARG":
+    case "ERR_UNESCAPED_CHARACTERS":
+    case "ERR_INVALID_CHAR":
+      return "HTTP does not allow a request such as the visitor's";
+    case "UND_ERR_DESTROYED":
+    case "UND_ERR_CLOSED":
+      return "the tunnel was closed";
+    case "ENOTFOUND":
+    case "EAI_AGAIN":
+      return `the host of ${origin} is not known on this machine; check its name`;
+    case "EADDRNOTAVAIL":
+    case "EHOSTUNREACH":
+    case "ENETUNREACH":
+      return `no route leads to ${origin}; check the address`;
+    case "ETIMEDOUT":
+    case "UND_ERR_CONNECT_TIMEOUT":
+      return `${origin} does not accept the connection in time; check the address and its firewall`;
+    case "UND_ERR_RES_CONTENT_LENGTH_MISMATCH":
+      return "the local server sent fewer or more bytes than its Content-Length says";
+    case "EPROTO":
+    case "ERR_SSL_PACKET_LENGTH_TOO_LONG":
+    case "ERR_SSL_WRONG_VERSION_NUMBER":
+      return `${origin} does not speak TLS; use http:// in the local address`;
+    default:
+      return describeByName(error, origin) ?? getErrorMessage(error);
+  }
+}
+
+/** The libraries have no codes for these. */
+function describeByName({ name, message }: Error, origin: string): string | undefined {
+  if (name === "HTTPParserError")
+    return `${origin} does not answer in HTTP/1.1; check the port, and whether it needs https://`;
+  if (name === "TimeoutError") return "the local server did not answer in time";
+  if (name === "SyntaxError") return "the visitor's request is not a valid WebSocket handshake";
+  if (message === "Opening handshake has timed out")
+    return "the local server did not answer in time";
+  if (/^(?:Invalid (?:Sec-WebSocket|Upgrade)|Server (?:sent|indicated) )/.test(message))
+    return "the local server's answer is not a valid WebSocket handshake";
+  return undefined;
+}

@@ -1,0 +1,45 @@
+/** Collections of garbage that V8 does not begin by itself, because it sees no need for them. */
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
+
+const COLLECT_EVERY_BYTES = 16 * 1024 * 1024;
+/** When loading and connecting are usually done. */
+const START_MS = 3_000;
+
+type Collect = (options: { type: "minor" | "major" }) => void;
+
+let collect: Collect | undefined;
+let transferredBytes = 0;
+
+/**
+ * Must be called for every chunk that is sent or received. Each leaves a dead buffer outside of V8's heap, where V8 lets some
+ * 64 MB accumulate before it collects garbage. A collection of young objects frees these buffers and takes about a millisecond.
+ * One for every `COLLECT_EVERY_BYTES` keeps the memory of a long transfer as small as that of a short one.
+ */
+export function collectAfterTransfer(bytes: number): void {
+  transferredBytes += bytes;
+  if (transferredBytes < COLLECT_EVERY_BYTES) return;
+  transferredBytes = 0;
+  collectNow("minor");
+}
+
+/** For a command that runs for long, after its code is loaded. */
+export function keepMemorySmall(): void {
+  // By default V8 lets its space for young objects grow to 64 MiB. Transferred bytes are outside of it: 1,000 open
+  // connections took 71 MiB with the default and 38 MiB with a small space, at the same speed.
+  setFlagsFromString("--semi-space-growth-factor=1");
+  // An idle agent allocates too little for V8 to free what loading has left. V8 follows this collection, which takes some
+  // 25 ms, with one that returns 6 MiB to the system.
+  setTimeout(collectNow, START_MS, "major").unref();
+}
+
+function collectNow(type: "minor" | "major"): void {
+  collect ??= exposeCollect();
+  collect({ type });
+}
+
+/** V8 exposes its collector only to contexts that are created after the flag is set. */
+function exposeCollect(): Collect {
+  setFlagsFromString("--expose-gc");
+  return runInNewContext("gc") as Collect;
+}

@@ -1,0 +1,208 @@
+/** The agent's side of an HTTP tunnel: forwards the requests of its connection to the local server. */
+import { EventEmitter } from "node:events";
+import {
+  AGENT_GATES_HEADER,
+  AGENT_GATES_MAX_CHARS,
+  formatAgentGates,
+  hasGates,
+  type AgentGates,
+} from "../../protocol/schemas/tunnels/agent-gates.ts";
+import { CLOSE_CAPABILITY, GATES_CAPABILITY, type Welcome } from "../../protocol/wire/frames.ts";
+import { KeptRequests, type KeepingProblem } from "../origin/kept-requests.ts";
+import { openStream } from "../origin/open-stream.ts";
+import { startReplay, type Replay } from "../origin/replay.ts";
+import type { RequestReport } from "../library/types.ts";
+import { OriginServer } from "../origin/origin.ts";
+import type { PublicUrl } from "../gates/options.ts";
+import { UsageError } from "../options.ts";
+import type { AddedHeader } from "../origin/added-headers.ts";
+import type { HostMode } from "../origin/host-header.ts";
+import type { Target } from "../origin/target.ts";
+import type { ServerAccess } from "../server-access.ts";
+import type { TunnelSettings } from "./tunnel-options.ts";
+import {
+  TunnelConnection,
+  type RejectionError,
+  type ConnectionEventMap,
+} from "./tunnel-connection.ts";
+
+export interface TunnelOptions extends ServerAccess {
+  target: Target;
+  hostMode: HostMode;
+  insecureUpstream: boolean;
+  settings: TunnelSettings;
+  /** With a name below the service's domain, or a custom domain. Default: by the settings. */
+  publicUrl?: PublicUrl | undefined;
+  /** Set before the first visitor is served. */
+  gates?: AgentGates;
+  /** For each request to the local server. */
+  addedHeaders?: readonly AddedHeader[];
+}
+
+export interface TunnelEventMap extends ConnectionEventMap {
+  request: [request: RequestReport];
+  /** A WebSocket was accepted, or an event stream began. */
+  streamOpened: [request: RequestReport];
+  streamClosed: [request: RequestReport];
+  notice: [message: string];
+  /** The function that answers requests threw, or its response's body failed. Without a listener it is printed. */
+  handlerError: [error: unknown];
+  /** The tunnel has ended: it was closed, or the server rejected it permanently, with this rejection. */
+  closed: [rejection: RejectionError | undefined];
+}
+
+/** `busy`: all connections to the local server are in use. */
+export type ReplayProblem = KeepingProblem | "websocket" | "busy";
+
+const GATES_REQUIREMENT = {
+  capability: GATES_CAPABILITY,
+  message: "the server is too old to set a tunnel's URL, password and policy; update the server",
+};
+
+export class HttpTunnel extends EventEmitter<TunnelEventMap> {
+  readonly #origin: OriginServer;
+  readonly #connection: TunnelConnection;
+  readonly server: URL;
+  /** Where `--inspect` listens; undefined when it is off. */
+  inspectUrl: string | undefined;
+  #isEnded = false;
+  #closing: Promise<void> | undefined;
+
+  constructor(options: TunnelOptions) {
+    super();
+    const { target, publicUrl, gates = {} } = options;
+    const host = publicUrl?.host;
+    this.server = options.server;
+    this.#origin = new OriginServer(target, options, {
+      onRequestFinished: (request) => this.#report("request", request),
+      onStreamOpened: (request) => this.#report("streamOpened", request),
+      onStreamClosed: (request) => this.#report("streamClosed", request),
+      onNotice: (message) => this.#report("notice", message),
+      onLocalError: (error) => {
+        if (!this.#report("handlerError", error)) console.error(error);
+      },
+    });
+    this.#connection = new TunnelConnection({
+      ...options,
+      query: {
+        protocol: target.scheme,
+        port: String(target.port),
+        ...(host !== undefined && { host }),
+      },
+      ...(hasGates(gates) && { firstHeaders: { [AGENT_GATES_HEADER]: formatGates(gates) } }),
+      ...((hasGates(gates) || host !== undefined) && { requires: GATES_REQUIREMENT }),
+      ownGates: [
+        ...(gates.basicAuth ? ["password" as const] : []),
+        ...(gates.policy ? ["token" as const] : []),
+      ],
+      capabilities: ["websocket", CLOSE_CAPABILITY],
+      openStream: (wire, id, opening) =>
+        opening.type === "request"
+          ? openStream(this.#origin, wire, id, opening.head, opening.flags)
+          : null,
+    });
+    this.#forwardEvents(publicUrl);
+  }
+
+  get origin(): OriginServer {
+    return this.#origin;
+  }
+
+  /** The latest welcome of the server; undefined before the first connection. */
+  get welcome(): Welcome | undefined {
+    return this.#connection.welcome;
+  }
+
+  start(): void {
+    this.#connection.start();
+  }
+
+  /** From now on requests are kept in memory, and can be replayed. */
+  keepRequests(): void {
+    this.#origin.keptRequests ??= new KeptRequests();
+  }
+
+  /**
+   * Sends a request to the local server again. It is reported like a visitor's, and the service learns nothing of it.
+   * @returns why that is not possible, unless it has begun.
+   */
+  replay(report: RequestReport): Replay | ReplayProblem {
+    if (report.kind === "websocket") return "websocket";
+    if (this.#origin.isFull) return "busy";
+    const kept = this.#origin.keptRequests?.find(report) ?? "forgotten";
+    return typeof kept === "string" ? kept : startReplay(this.#origin, kept);
+  }
+
+  /** Ends the tunnel cleanly: requests in flight may finish, for up to `DRAIN_TIMEOUT_MS`. */
+  close(): Promise<void> {
+    // A second call waits for the same requests.
+    this.#closing ??= this.#connection.close().then(() => this.#end());
+    return this.#closing;
+  }
+
+  /** Emits `closed` once, however often and for what reason the tunnel is ended. */
+  async #end(rejection?: RejectionError): Promise<void> {
+    if (this.#isEnded) return;
+    this.#isEnded = true;
+    await this.#origin.close();
+    this.#report("closed", rejection);
+  }
+
+  /**
+   * Emits an event. An exception in a listener becomes an uncaught exception, and does not affect the request or the
+   * connection that the event is about.
+   * @returns whether there is a listener.
+   */
+  #report<Name extends keyof TunnelEventMap>(name: Name, ...args: TunnelEventMap[Name]): boolean {
+    try {
+      return (this as EventEmitter).emit(name, ...args);
+    } catch (error) {
+      process.nextTick(() => {
+        throw error;
+      });
+      return true;
+    }
+  }
+
+  #forwardEvents(publicUrl: PublicUrl | undefined): void {
+    const connection = this.#connection;
+    const setPublicOrigin = ({ url }: Welcome): void => {
+      this.#origin.publicOrigin = new URL(url).origin;
+    };
+    connection.on("ready", setPublicOrigin);
+    connection.on("reconnected", setPublicOrigin);
+    connection.on("ready", (welcome) => {
+      this.#report("ready", welcome);
+      const { warning } = this.#origin.target;
+      if (warning !== undefined) this.#report("notice", warning);
+      const schemeWarning = findSchemeWarning(publicUrl, welcome.url);
+      if (schemeWarning !== undefined) this.#report("notice", schemeWarning);
+    });
+    connection.on("reconnected", (welcome) => this.#report("reconnected", welcome));
+    connection.on("disconnected", (reason) => this.#report("disconnected", reason));
+    connection.on("retrying", (reason, inMs) => this.#report("retrying", reason, inMs));
+    connection.on("latency", (ms) => this.#report("latency", ms));
+    connection.on("gates", (gates) => this.#report("gates", gates));
+    connection.on("refused", (visits) => this.#report("refused", visits));
+    connection.on("stopped", (explanation, name) => this.#report("stopped", explanation, name));
+    connection.on("rejected", (rejection) => {
+      this.#report("rejected", rejection);
+      void this.#end(rejection);
+    });
+  }
+}
+
+/** The server decides whether public URLs are http or https: a proxy in front of it may end TLS. */
+function findSchemeWarning(wanted: PublicUrl | undefined, url: string): string | undefined {
+  const { protocol } = new URL(url);
+  if (wanted?.scheme === undefined || wanted.scheme === protocol) return undefined;
+  const [served, asked] = [protocol, wanted.scheme].map((scheme) => scheme.slice(0, -1));
+  return `visitors must use ${url}: the public URLs of this server are ${served}, not ${asked} (PUBLIC_SCHEME on the server)`;
+}
+
+function formatGates(gates: AgentGates): string {
+  const header = formatAgentGates(gates);
+  if (header !== null) return header;
+  const maxKiB = Math.floor((AGENT_GATES_MAX_CHARS * 0.75) / 1024);
+  throw new UsageError(`the policy must have at most ${maxKiB} KiB as JSON`);
+}

@@ -1,0 +1,1 @@
+export const message = "Change me in message.js";

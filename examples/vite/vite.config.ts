@@ -1,0 +1,4 @@
+import { defineConfig } from "vite";
+import { underpass } from "./underpass-plugin.ts";
+
+export default defineConfig({ plugins: [underpass()] });
