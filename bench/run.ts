@@ -1,12 +1,13 @@
 /**
- * `npm run bench [-- requests gates captures transfers bandwidth api idle connections watching enumeration agreement abuse relay] [-- --seconds 5]`:
+ * `npm run bench [-- requests gates captures transfers bandwidth api idle connections watching enumeration agreement abuse relay agent] [-- --seconds 5]`:
  * measures the whole path under load, compared with other tunnels and lower bounds in the same run; whether response
- * times reveal which accounts exist; whether all counters agree; and what attackers do to others. Absolute figures depend on the machine, ratios
+ * times reveal which accounts exist; whether all counters agree; what attackers do to others; and the agent itself. Absolute figures depend on the machine, ratios
  * hardly do.
  */
 import { parseArgs } from "node:util";
 import { build } from "../self-host/build/build.ts";
 import { benchAbuse } from "./scenarios/abuse.ts";
+import { benchAgent } from "./scenarios/agent.ts";
 import { benchAgreement } from "./scenarios/agreement.ts";
 import { benchApi } from "./scenarios/api.ts";
 import { benchBandwidth } from "./scenarios/bandwidth.ts";
@@ -36,6 +37,7 @@ const BENCHMARKS: Record<string, (stack: BenchServer, seconds: number) => Promis
   enumeration: benchEnumeration,
   agreement: benchAgreement,
   abuse: benchAbuse,
+  agent: benchAgent,
   relay: async (_stack, seconds) => [
     ...(await benchRelayTcp(seconds)),
     ...(await benchRelayUdp(seconds)),

@@ -25,6 +25,7 @@ export const LAYERS = {
     "workers/integrations",
     "workers/jobs",
     "dashboard",
+    "agent/underpass.schema.json",
   ],
   "workers/edge": WORKER,
   "workers/internal-api.ts": [
@@ -43,11 +44,13 @@ export const LAYERS = {
   ],
   sockets: ["shared", "protocol"],
   agent: ["shared", "protocol", "sockets"],
+  "agent/underpass.schema.json": [],
   relay: ["shared", "protocol", "sockets"],
   "self-host": ["shared", "protocol", "sockets", "workers/config"],
   dashboard: ["shared", "protocol"],
   lint: [],
   migrations: [],
+  examples: [],
   bench: EVERYTHING,
   test: EVERYTHING,
 };

@@ -5,6 +5,7 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { buildWorkerIfChanged, ROOT } from "./build/build.ts";
+import { buildDashboardIfChanged } from "./build/dashboard.ts";
 import { getErrorMessage, StartError } from "./errors.ts";
 import type { SetupCode } from "./postgres/database-setup.ts";
 import { createLog } from "./log.ts";
@@ -46,7 +47,9 @@ async function start(settings: ServerSettings, cleanup: AsyncDisposableStack): P
   const limits = readConnectionLimits(settings.connectionLimits, settings.trustProxy);
   const storage = await startBackendServices(settings, log, cleanup);
   const port = await findUsablePort(host, settings.port);
-  if (existsSync(join(ROOT, "workers/index.ts"))) await buildWorkerIfChanged();
+  if (existsSync(join(ROOT, "workers/index.ts"))) {
+    await Promise.all([buildWorkerIfChanged(), buildDashboardIfChanged()]);
+  }
   const workerd = await startWorkerd({
     dataDir: storage.dataDir,
     apiHost,

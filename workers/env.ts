@@ -14,6 +14,8 @@ type NarrowedForObjects = "INTERNAL_API" | "TUNNEL" | "ORGANIZATION" | "RELAY";
 export interface Env extends Omit<ObjectBindings, NarrowedForObjects> {
   /** The Worker's `Api` entry point. */
   API: Fetcher;
+  /** The files of the dashboard. */
+  ASSETS: Fetcher;
   INTERNAL_API: Service<InternalApiBinding>;
   TUNNEL: DurableObjectNamespace<Tunnel>;
   ORGANIZATION: DurableObjectNamespace<Organization>;

@@ -1,10 +1,6 @@
 /** The errors that the API throws deliberately, and how errors are formatted for responses and logs. */
-import {
-  ERROR_HEADER,
-  STATUS_BY_CODE,
-  type ErrorBody,
-  type ErrorCode,
-} from "../protocol/errors.ts";
+import { ERROR_HEADER, STATUS_BY_CODE, type ErrorCode } from "../protocol/errors.ts";
+import type { ErrorBody } from "../protocol/schemas/error-body.ts";
 
 export interface ErrorDetails {
   fields?: ErrorBody["fields"];

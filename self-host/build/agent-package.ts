@@ -83,5 +83,5 @@ async function readLicense(path: string): Promise<string> {
   return `${path.replace("node_modules/", "")} (${license})\n\n${text?.trim() ?? ""}`;
 }
 
-const sources = await buildAgent();
-await Promise.all([writeDeclarations(), writeLicenses(sources)]);
+const { inputs } = await buildAgent();
+await Promise.all([writeDeclarations(), writeLicenses(Object.keys(inputs))]);

@@ -1,14 +1,16 @@
 /**
- * Builds the bundles: the Worker (`dist/worker`, the same for workerd and Cloudflare) and the agent (`agent/dist`,
- * which the npm package `underpass` contains).
+ * Builds the bundles: the Worker (`dist/worker`, the same for workerd and Cloudflare), the agent (`agent/dist`, which the
+ * npm package `underpass` contains), and the files of the dashboard (`dist/dashboard`).
  */
 import { existsSync } from "node:fs";
 import { mkdir, readdir, readFile, rename, rm, writeFile } from "node:fs/promises";
-import { basename, dirname, join, relative } from "node:path";
+import { basename, dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { gzipSync } from "node:zlib";
 import * as esbuild from "esbuild";
 import { isUpToDate, listFiles, writeStamp } from "./build-stamp.ts";
+import { buildDashboardIfChanged } from "./dashboard.ts";
+import { requireBuiltins, withoutUnusedParts } from "./plugins.ts";
 
 export const ROOT = join(dirname(fileURLToPath(import.meta.url)), "../..");
 export const WORKER_DIR = join(ROOT, "dist/worker");
@@ -17,7 +19,7 @@ const WORKER_STAMP = join(ROOT, "dist/worker-sources.json");
 
 /** Limit of all modules together, compressed. Cloudflare accepts 10 MB, but a fast cold start needs far less. The reference of the
  * API, which is loaded with `/docs` and `/openapi.json` only, has 30 KiB of it. */
-export const WORKER_BUNDLE_MAX_BYTES = 560 * 1024;
+export const WORKER_BUNDLE_MAX_BYTES = 520 * 1024;
 
 export interface WorkerBundle {
   /** Compressed size of all modules. */
@@ -67,14 +69,14 @@ export async function buildWorker(): Promise<WorkerBundle> {
       `the Worker's bundle is ${gzipBytes} bytes compressed, over its limit of ${WORKER_BUNDLE_MAX_BYTES}`,
     );
   }
-  return { gzipBytes, eagerSources: eagerSources(result.metafile) };
+  return { gzipBytes, eagerSources: findEagerCode(result.metafile, "workers/index.ts").sources };
 }
 
 /**
  * Builds the agent with its libraries, so that its package has no dependencies.
- * @returns the paths of the sources in the bundle.
+ * @returns esbuild's description of the bundle; paths are relative to `ROOT`.
  */
-export async function buildAgent(): Promise<string[]> {
+export async function buildAgent(): Promise<esbuild.Metafile> {
   const result = await esbuild.build({
     ...AGENT_BUNDLE,
     ...AGENT_BUNDLE_ESM,
@@ -86,19 +88,19 @@ export async function buildAgent(): Promise<string[]> {
     chunkNames: "[name]-[hash]",
   });
   await writeOutputs(AGENT_DIR, result.outputFiles);
-  return Object.keys(result.metafile.inputs);
+  return result.metafile;
 }
 
 export async function build(): Promise<WorkerBundle> {
-  const [bundle] = await Promise.all([buildWorker(), buildAgent()]);
+  const [bundle] = await Promise.all([buildWorker(), buildAgent(), buildDashboardIfChanged()]);
   return bundle;
 }
 
-/** `inlinePages` bundles the sources of pages in builds of their own, so this build's metafile does not list them. */
+/** `inlinePages` bundles the sources of a page in a build of its own, so this build's metafile does not list them. */
 async function listWorkerInputs({ inputs }: esbuild.Metafile): Promise<string[]> {
   const named = Object.keys(inputs).map((path) => join(ROOT, path.replace(/^[a-z-]+:/, "")));
   const others = ["self-host/build/build.ts", "package-lock.json"].map((path) => join(ROOT, path));
-  return [...named, ...others, ...(await listFiles(join(ROOT, "dashboard")))];
+  return [...named, ...others, ...(await listFiles(join(ROOT, "dashboard/reference")))];
 }
 
 /**
@@ -121,51 +123,16 @@ async function writeOutputs(dir: string, files: esbuild.OutputFile[]): Promise<v
   }
 }
 
-/**
- * Parts of libraries that nothing here uses, and that no bundler can leave out. Of zod, whose object `z` names all of them:
- * fifty languages, the compiler, and the import of JSON Schemas. Of `@hono/zod-openapi`: its generators of documents and what
- * they add to every schema, so that only its list of routes is left.
- */
-const UNUSED_PARTS: { path: RegExp; contents: string }[] = [
-  { path: /zod\/v4\/locales\/index\.js$/, contents: 'export { default as en } from "./en.js";' },
-  {
-    path: /zod\/v4\/core\/compile\.js$/,
-    contents: `
-      export const INVALID = undefined, compile = undefined, withParser = undefined;
-      export const ZodCompileAsyncError = undefined, ZodCompileUnsupportedError = undefined;`,
-  },
-  {
-    path: /zod\/v4\/classic\/from-json-schema\.js$/,
-    contents: "export const fromJSONSchema = undefined;",
-  },
-  {
-    path: /@asteasolutions\/zod-to-openapi\/dist\/index\.mjs$/,
-    contents: `
-      export class OpenAPIRegistry {
-        definitions = [];
-        registerPath(route) { this.definitions.push({ type: "route", route }); }
-      }
-      export const extendZodWithOpenApi = () => {}, getOpenApiMetadata = undefined;
-      export const OpenApiGeneratorV3 = undefined, OpenApiGeneratorV31 = undefined;`,
-  },
-];
-
-const withoutUnusedParts: esbuild.Plugin = {
-  name: "without-unused-parts",
-  setup(build) {
-    for (const { path, contents } of UNUSED_PARTS)
-      build.onLoad({ filter: path }, () => ({ contents }));
-  },
-};
-
 /** Settings of the agent's bundles: with its libraries, for the oldest supported Node.js. */
 export const AGENT_BUNDLE = {
   absWorkingDir: ROOT,
   bundle: true,
   platform: "node",
   target: "node20",
-  plugins: [withoutUnusedParts],
+  plugins: [withoutUnusedParts, requireBuiltins],
   minify: true,
+  // Node.js prints the whole line of an uncaught error: in a program that uses the library, that is one of these.
+  lineLimit: 120,
   logLevel: "error",
 } satisfies esbuild.BuildOptions;
 
@@ -177,7 +144,7 @@ export const AGENT_BUNDLE_ESM = {
   },
 } satisfies esbuild.BuildOptions;
 
-/** Imports a page of dashboard/ as one string, with its script and stylesheet bundled and inlined. */
+/** Imports an HTML page as one string, with its script and stylesheet bundled and inlined. */
 const inlinePages: esbuild.Plugin = {
   name: "whole-pages",
   setup(build) {
@@ -210,16 +177,30 @@ const inlinePages: esbuild.Plugin = {
 const STYLE = /<link rel="stylesheet" href="(\S+)" \/>/;
 const SCRIPT = /<script type="module" src="(\S+)"><\/script>/;
 
-/** Lists the sources that the entry imports statically, directly or not. A dynamic `import()` is not followed. */
-function eagerSources({ outputs }: esbuild.Metafile): string[] {
-  const entry = relative(ROOT, join(WORKER_DIR, "index.js"));
-  const eager = new Set([entry]);
+interface EagerCode {
+  sources: string[];
+  /** Of the bundle's files. */
+  bytes: number;
+}
+
+/**
+ * Finds the code that is loaded before a module runs: that of its static imports, directly or not. A dynamic `import()` is not
+ * followed. @param entryPoint the source of an entry, or of a module that is imported dynamically.
+ */
+export function findEagerCode({ outputs }: esbuild.Metafile, entryPoint: string): EagerCode {
+  const [entry] = Object.entries(outputs).filter(([, output]) => output.entryPoint === entryPoint);
+  if (!entry) throw new Error(`the bundle has no entry ${entryPoint}`);
+  const eager = new Set([entry[0]]);
   for (const path of eager) {
     for (const { path: imported, kind, external } of outputs[path]?.imports ?? []) {
       if (kind === "import-statement" && !external) eager.add(imported);
     }
   }
-  return [...eager].flatMap((path) => Object.keys(outputs[path]?.inputs ?? {})).sort();
+  const files = [...eager].map((path) => outputs[path]!);
+  return {
+    sources: files.flatMap(({ inputs }) => Object.keys(inputs)).sort(),
+    bytes: files.reduce((sum, file) => sum + file.bytes, 0),
+  };
 }
 
 if (import.meta.main) {

@@ -5,9 +5,9 @@ import {
   ERROR_HEADER,
   REQUEST_ID_HEADER,
   STATUS_BY_CODE,
-  type ErrorBody,
   type ErrorCode,
 } from "../../protocol/errors.ts";
+import type { ErrorBody } from "../../protocol/schemas/error-body.ts";
 import { HEAD_MAX_BYTES, type InvalidHead } from "./request-head.ts";
 
 export interface Refusal {

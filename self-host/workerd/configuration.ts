@@ -5,6 +5,7 @@
 import { readdir } from "node:fs/promises";
 import { join, relative } from "node:path";
 import { WORKER_DIR } from "../build/build.ts";
+import { DASHBOARD_DIR } from "../build/dashboard.ts";
 import type { DataDir } from "../data-dir.ts";
 import { CONNECTION_HEADER } from "../front-proxy/request-head.ts";
 import { SMALL_YOUNG_GENERATION } from "../processes/v8-flags.ts";
@@ -49,6 +50,7 @@ const config :Workerd.Config = (
       tlsOptions = (trustBrowserCas = true),
     )),
     (name = "gateway", external = (address = ${quote(gatewayAddress)}, http = ())),
+    (name = "assets", disk = (path = ${quote(DASHBOARD_DIR)})),
     (name = "objects", disk = (path = ${quote(dataDir.objectsDir)}, writable = true)),
   ],
   sockets = [
@@ -74,6 +76,7 @@ async function formatWorker({ dataDir, bindingNames }: ConfigurationOptions): Pr
         ),
         `(name = "API", service = (name = "api", entrypoint = "Api"))`,
         `(name = "INTERNAL_API", service = (name = "api", entrypoint = "InternalApi"))`,
+        `(name = "ASSETS", service = "assets")`,
         `(name = "OPERATOR_NETWORK", service = "operator-network")`,
         `(name = "DATABASE_GATEWAY", service = "gateway")`,
         `(name = "MAIL_GATEWAY", service = "gateway")`,

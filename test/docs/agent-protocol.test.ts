@@ -1,4 +1,4 @@
-/** docs/agent-protocol.md says what is true: its tables, its example of flow control, its bytes. */
+/** docs/protocols/agent-protocol.md says what is true: its tables, its example of flow control, its bytes. */
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
@@ -16,7 +16,7 @@ import {
 import * as limits from "../../protocol/limits.ts";
 import { ROOT } from "../../self-host/build/build.ts";
 
-const text = await readFile(join(ROOT, "docs/agent-protocol.md"), "utf8");
+const text = await readFile(join(ROOT, "docs/protocols/agent-protocol.md"), "utf8");
 /** Rows of tables, their cells trimmed. */
 const rows = text
   .split("\n")

@@ -60,11 +60,11 @@ export async function createCleanCheckout({
   };
 }
 
-/** Installs packages in a checkout as npm does: its workspace `agent` is the package `underpass`. */
+/** Installs packages in a checkout as npm does: its workspaces are packages too, and `agent` is the one with a command. */
 async function linkPackages(modules: string, packages?: string[]): Promise<void> {
   const installed = join(ROOT, "node_modules");
   for (const path of packages ?? (await readdir(installed))) {
-    if ([".bin", "underpass"].includes(path)) continue;
+    if ([".bin", "underpass", "underpass-dashboard"].includes(path)) continue;
     await mkdir(dirname(join(modules, path)), { recursive: true });
     await symlink(join(installed, path), join(modules, path));
   }

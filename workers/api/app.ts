@@ -17,7 +17,7 @@ import { unauthorized } from "./guard.ts";
 import { log } from "../../shared/log.ts";
 import type { ApiContext, ApiEnv } from "./route.ts";
 import { AREAS } from "./areas.ts";
-import { pages } from "./pages.ts";
+import { dashboard, servePageToBrowsers } from "./dashboard/dashboard.ts";
 import { limitRequestBody } from "./request-body.ts";
 
 const api = new OpenAPIHono<ApiEnv>();
@@ -46,6 +46,7 @@ api.use(async (c, next) => {
 });
 
 api.use(limitRequestBody);
+api.use(servePageToBrowsers);
 
 /** A path without parameters is not one of another route's parameters: `DELETE /domains/allowed` names no domain. */
 api.use(async (c, next) => {
@@ -56,7 +57,8 @@ api.use(async (c, next) => {
   await next();
 });
 
-for (const router of [...AREAS.flatMap(({ routers }) => routers), pages]) api.route("/", router);
+for (const router of [...AREAS.flatMap(({ routers }) => routers), dashboard])
+  api.route("/", router);
 
 const METHODS_BY_PATH = new Map<string, Set<string>>();
 for (const { path, method } of api.routes) {

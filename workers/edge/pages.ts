@@ -6,9 +6,9 @@ import {
   ERROR_HEADER,
   REQUEST_ID_HEADER,
   STATUS_BY_CODE,
-  type ErrorBody,
   type ErrorCode,
 } from "../../protocol/errors.ts";
+import type { ErrorBody } from "../../protocol/schemas/error-body.ts";
 import { getRefusalMessage } from "../../access/refusal.ts";
 import { log } from "../../shared/log.ts";
 import { takeFromBucket, type TokenBucket } from "../../shared/token-bucket.ts";

@@ -1,7 +1,7 @@
 /** `--url` with a custom domain: the agent serves the tunnel that the domain leads to, or the domain gets a new one. */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { expose, type ExposeOptions } from "../../../agent/expose.ts";
-import type { HttpTunnel } from "../../../agent/http-tunnel.ts";
+import type { HttpTunnel } from "../../../agent/tunnel/http-tunnel.ts";
 import type { CustomDomain } from "../../../protocol/schemas/domains/domains.ts";
 import {
   mintToken,
@@ -61,6 +61,14 @@ describe("an agent that asks for a verified domain", () => {
     await using second = await start({ url: "app.agent-domains.example" });
     expect([second.url, second.tunnelId]).toEqual([first.url, first.tunnelId]);
     expect(await visit("app.agent-domains.example")).toBe(200);
+  });
+
+  test("is given a domain with a token for all names, as `underpass login` gets one", async () => {
+    await verify("login.agent-domains.example");
+    const { wireBytes } = await mintToken(owner, { allowedSubdomains: ["*"] });
+    const options = { url: "https://login.agent-domains.example", token: wireBytes };
+    await using _ = await start(options);
+    expect(await visit("login.agent-domains.example")).toBe(200);
   });
 
   test("serves the tunnel that a member has bound it to, with its project", async () => {
@@ -160,6 +168,16 @@ test("--url names a tunnel of the service too, with its project", async () => {
   });
   expect((await agent.event("ready")).url).toBe(url);
   expect(await visit("shop-agent-urls.localhost")).toBe(200);
+});
+
+test("an https URL at a server whose public URLs are http is served with a notice that names the URL", async () => {
+  const args = ["http", String(origin.port), "--server", api.server.url, "--token-file", "TOKEN"];
+  const url = "https://url-scheme.localhost";
+  await using agent = await runAgent([...args, "--url", url, "--json"], { token });
+  const served = `http://url-scheme.localhost:${api.server.port}`;
+  expect((await agent.event("ready")).url).toBe(served);
+  const { message } = await agent.event("notice");
+  expect(message).toContain(`visitors must use ${served}`);
 });
 
 test("the command says what to do about a domain that is not verified", async () => {

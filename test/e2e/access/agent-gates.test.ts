@@ -221,7 +221,7 @@ describe("expose() refuses", () => {
       'policy.actions[0].path_prefix must start with "/"',
     ],
     ["a header of the connection", { headers: { "Content-Length": "1" } }, "must not be a header"],
-    ["the Host header", { headers: { host: "a" } }, "use --host-header"],
+    ["the Host header", { headers: { host: "a" } }, "use hostHeader"],
     ["a header of two lines", { headers: { a: "1\r\nb: 2" } }, "the value of headers a"],
     ["a URL with a path", { url: "https://a.localhost/b" }, "url must be a host without a path"],
     ["two names", { url: "https://a.localhost", subdomain: "a" }, "subdomain or url, not both"],

@@ -1,11 +1,9 @@
-import { once } from "node:events";
-import { createServer } from "node:http";
-import { connect, type AddressInfo, type Socket } from "node:net";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { runCommandLine } from "../../../agent/cli/run-command-line.ts";
 import { expose } from "../../../agent/expose.ts";
 import { UsageError } from "../../../agent/options.ts";
 import { getCommandLine } from "../../../self-host/processes/processes.ts";
+import { startConnectProxy } from "../../harness/fakes/connect-proxy.ts";
 import { runAgent } from "../../harness/tunnel/agent.ts";
 import { mintToken, startApi, type Person, type TestApi } from "../../harness/server/api.ts";
 import { OK, startRawOrigin, type RawOrigin } from "../../harness/tunnel/origin.ts";
@@ -220,34 +218,8 @@ describe("after bad usage the agent exits with 2 and says what is wrong:", () =>
 });
 
 describe("a proxy between agent and server", () => {
-  async function startProxy() {
-    const targets: string[] = [];
-    const sockets = new Set<Socket>();
-    const proxy = createServer();
-    proxy.on("connect", ({ url = "" }, near: Socket) => {
-      targets.push(url);
-      sockets.add(near);
-      const [host, port] = url.split(":");
-      if (host !== "127.0.0.1") return void near.end("HTTP/1.1 403 Forbidden\r\n\r\n");
-      const far = connect(Number(port), host, () => near.write("HTTP/1.1 200 OK\r\n\r\n"));
-      for (const socket of [near, far]) socket.on("error", () => undefined);
-      near.pipe(far).pipe(near);
-    });
-    proxy.listen(0, "127.0.0.1");
-    await once(proxy, "listening");
-    return {
-      targets,
-      url: `http://127.0.0.1:${(proxy.address() as AddressInfo).port}`,
-      async [Symbol.asyncDispose]() {
-        for (const socket of sockets) socket.destroy();
-        proxy.close();
-        await once(proxy, "close");
-      },
-    };
-  }
-
   test("is used when the environment names it", async () => {
-    await using proxy = await startProxy();
+    await using proxy = await startConnectProxy();
     await using agent = await runAgent(share("--subdomain", "proxied", "--json"), {
       token,
       env: { HTTP_PROXY: proxy.url },
@@ -258,7 +230,7 @@ describe("a proxy between agent and server", () => {
   });
 
   test("is used for https too, and not for a server that the environment excludes", async () => {
-    await using proxy = await startProxy();
+    await using proxy = await startConnectProxy();
     const args = ["http", "1", "--server", "https://underpass.test", "--token-file", "TOKEN"];
     const env = { HTTPS_PROXY: proxy.url, NO_PROXY: "127.0.0.1" };
     await using refused = await runAgent([...args, "--json"], { token, env });

@@ -1,6 +1,9 @@
 /** Files on disk as the local server: `underpass http ./public`. */
-import { mkdir, rm, symlink, writeFile } from "node:fs/promises";
+import { once } from "node:events";
+import { mkdir, rm, symlink, truncate, writeFile } from "node:fs/promises";
+import { request, type IncomingMessage } from "node:http";
 import { join } from "node:path";
+import { buffer } from "node:stream/consumers";
 import { pathToFileURL } from "node:url";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { findTarget, parseFilePath } from "../../../agent/files/files-target.ts";
@@ -68,6 +71,21 @@ describe("a visitor of a shared directory gets", () => {
     ]);
   });
 
+  test("the end of a download when the file becomes shorter meanwhile", async () => {
+    const file = join(site, "large.bin");
+    await writeFile(file, "");
+    await truncate(file, 64 * 2 ** 20);
+    const asked = request({
+      ...{ host: "127.0.0.1", port: stack.server.port, path: "/large.bin" },
+      headers: { host: `files.localhost:${stack.server.port}` },
+    }).end();
+    const [response] = (await once(asked, "response")) as [IncomingMessage];
+    expect(response.headers["content-length"]).toBe(String(64 * 2 ** 20));
+    // Nothing is read until now, so the agent has not read all of the file.
+    await truncate(file, 1);
+    await expect(buffer(response)).rejects.toThrow("aborted");
+  });
+
   test("304 for what it has already, by ETag and by date", async () => {
     const { headers } = await get("/numbers.txt");
     const etag = findHeader(headers, "etag")!;
@@ -113,7 +131,7 @@ describe("a visitor of a shared directory gets", () => {
     ["a file behind a link that leads out", "/%3Cb%3E/up/secret.txt"],
   ])("404 for %s", async (_, path) => {
     const { status, body } = await get(path);
-    expect([status, body.toString()]).toEqual([404, "There is no such file.\n"]);
+    expect([status, body.toString()]).toEqual([404, "This file does not exist.\n"]);
   });
 
   test("with --directory-listing, the names of the files it may have", async () => {
@@ -144,6 +162,10 @@ test("underpass http shares a directory and a file, by path and by URL", async (
   await using file = await share(pathToFileURL(join(site, "numbers.txt")).href, "shared-file");
   expect(await directory.event("ready")).toMatchObject({ local: join(site, "<b>") });
   await file.event("ready");
+  await using bare = await share(join(site, "<b>"), "shared-bare");
+  const { message } = await bare.event("notice");
+  expect(message).toMatch(/<b> has no index\.html.*--directory-listing/);
+  expect(directory.stdout + file.stdout).not.toContain("notice");
   expect((await stack.visit("shared-dir")).body.toString()).toContain("a&#34;&#38;.txt");
   expect((await stack.visit("shared-file")).body.toString()).toBe("0123456789");
   expect((await stack.visit("shared-file", "/numbers.txt")).status).toBe(200);
@@ -153,6 +175,7 @@ test("underpass http shares a directory and a file, by path and by URL", async (
 test.each<[string, { directoryListing?: boolean }, string]>([
   ["./none", {}, "there is no file or directory ./none"],
   ["file:///none", {}, "there is no file or directory"],
+  ["C:\\site\\none", {}, "there is no file or directory"],
   ["a/b", {}, "is not a port, host:port, http(s) URL, file or directory"],
   ["3000", { directoryListing: true }, "--directory-listing needs a directory"],
 ])("%s %j is bad usage", (text, options, message) => {

@@ -3,10 +3,11 @@ import { once } from "node:events";
 import { createServer, request } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { HttpTunnel } from "../../../agent/http-tunnel.ts";
+import { HttpTunnel } from "../../../agent/tunnel/http-tunnel.ts";
 import { parseInspectAddress } from "../../../agent/inspect/inspect-address.ts";
+import { InspectedTunnels } from "../../../agent/inspect/inspected-tunnels.ts";
 import { startInspectServer } from "../../../agent/inspect/start-inspect-server.ts";
-import { parseTarget } from "../../../agent/target.ts";
+import { parseTarget } from "../../../agent/origin/target.ts";
 import { mintToken } from "../../harness/server/api.ts";
 import { startStack, type Stack } from "../../harness/server/stack.ts";
 import { runAgent } from "../../harness/tunnel/agent.ts";
@@ -44,6 +45,9 @@ test("tells the tunnel and its latest requests, to programs of this machine only
   const { tunnelId, url: publicUrl } = await agent.event("ready");
   const { url } = (await agent.event("inspect")) as { url: string };
   expect(Number(new URL(url).port)).toBeGreaterThan(port);
+  expect((await agent.event("notice")).message).toBe(
+    `--inspect: port ${port} is in use by another program; this agent listens at ${url}`,
+  );
   taken.close();
   await stack.visit("inspect-locally", "/none?a=1");
   await agent.event("request");
@@ -64,7 +68,9 @@ test("tells the tunnel and its latest requests, to programs of this machine only
   const { requests } = (await (await fetch(`${url}/api/requests`)).json()) as {
     requests: object[];
   };
-  expect(requests).toMatchObject([{ method: "GET", path: "/none?a=1", status: 404 }]);
+  expect(requests).toMatchObject([
+    { tunnel: "inspect-locally", method: "GET", path: "/none?a=1", status: 404 },
+  ]);
   expect(await (await fetch(url)).text()).toContain(`href="${stack.server.url}`);
   for (const host of ["localhost", "127.0.0.1:1", "[::1]"])
     expect(await getStatus(url, host)).toBe(200);
@@ -73,17 +79,20 @@ test("tells the tunnel and its latest requests, to programs of this machine only
   expect((await fetch(`${url}/api/tunnels`, { method: "POST" })).status).toBe(405);
 });
 
-test("keeps the last 100 requests, warns about other machines, and ends with the tunnel", async () => {
+test("keeps the last 100 requests, warns about other machines, and can be stopped", async () => {
   const tunnel = new HttpTunnel({
     target: parseTarget("3000")!,
     server: new URL("http://localhost"),
     token,
+    authorities: undefined,
     hostMode: "auto",
     insecureUpstream: false,
     settings: {},
   });
   const noticed = once(tunnel, "notice");
-  await startInspectServer(tunnel, { host: "0.0.0.0", port: 0 });
+  const tunnels = new InspectedTunnels();
+  tunnels.addHttp(tunnel);
+  const stop = await startInspectServer(tunnel, tunnels, { host: "0.0.0.0", port: 0 });
   expect(await noticed).toEqual([expect.stringContaining("other machines")]);
   const url = tunnel.inspectUrl!.replace("0.0.0.0", "127.0.0.1");
   for (let id = 1; id <= 150; id += 1) tunnel.emit("request", { id } as never);
@@ -91,8 +100,9 @@ test("keeps the last 100 requests, warns about other machines, and ends with the
     requests: { id: number }[];
   };
   expect([requests.length, requests[0]!.id, requests.at(-1)!.id]).toEqual([100, 150, 51]);
-  await tunnel.close();
+  stop();
   await expect(fetch(url)).rejects.toThrow();
+  await tunnel.close();
 });
 
 test("does not stop the tunnel when its address can't be used", async () => {

@@ -1,6 +1,12 @@
 /** `underpass login` against a real server. */
+import { once } from "node:events";
+import { mkdir, readFile, writeFile } from "node:fs/promises";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { runAgent } from "../../harness/tunnel/agent.ts";
+import { createTemporaryDir } from "../../harness/directories.ts";
+import { runAgent, runToEnd } from "../../harness/tunnel/agent.ts";
 import { startApi, waitUntil, type TestApi } from "../../harness/server/api.ts";
 
 let api: TestApi;
@@ -40,4 +46,78 @@ test("a setup code of a server that has an owner is refused with the way to log 
   expect(await agent.exit).toBe(1);
   await setSuperadmin(false);
   expect(agent.stderr).toMatch(/has an owner already.*underpass login/);
+});
+
+test("a value that the server refuses is named", async () => {
+  const server = ["--server", api.server.url];
+  await using agent = await runAgent(["login", "--label", "", ...server]);
+  expect([await agent.exit, agent.stderr]).toEqual([1, "underpass: label must not be empty\n"]);
+});
+
+test("a refusal of too many attempts says when to try again", async () => {
+  const failure = { error: "rate_limited", message: "Too many requests. Try again later." };
+  const api = createServer((_, response) => {
+    response.writeHead(429, { "content-type": "application/json" });
+    response.end(JSON.stringify({ ...failure, retry_after_seconds: 12 }));
+  }).listen(0, "127.0.0.1");
+  await once(api, "listening");
+  const server = `http://127.0.0.1:${(api.address() as AddressInfo).port}`;
+  const { code, stderr } = await runToEnd(["login", "--server", server]);
+  api.close();
+  expect([code, stderr]).toEqual([1, "underpass: Too many requests. Try again in 12 s.\n"]);
+});
+
+test("logout removes the login of one server, and says that its token stays valid", async () => {
+  const home = await createTemporaryDir();
+  const directory = join(home, "underpass");
+  const path = join(directory, "credentials.json");
+  const env = { XDG_CONFIG_HOME: home };
+  const login = { token: Buffer.from("secret").toString("base64"), label: "laptop" };
+  const [first, second] = ["https://a.test", "https://b.test"] as const;
+  await mkdir(directory);
+  const servers = { [first]: login, [second]: login };
+  await writeFile(path, JSON.stringify({ servers, defaultServer: second }), { mode: 0o600 });
+
+  const removed = await runToEnd(["logout"], { env });
+  expect(removed).toMatchObject({ code: 0, stderr: "" });
+  expect(removed.stdout).toContain(`Removed the login for ${second} from ${path}.`);
+  expect(removed.stdout).toContain("Its token laptop stays valid until you revoke it");
+  expect(removed.stdout).toContain(`Still saved: ${first}.`);
+  expect(JSON.parse(await readFile(path, "utf8"))).toEqual({ servers: { [first]: login } });
+
+  const unknown = await runToEnd(["logout", "--server", second], { env });
+  expect([unknown.code, unknown.stderr]).toEqual([
+    1,
+    `underpass: no login for ${second} is saved; name another server with --server: ${first}\n`,
+  ]);
+  const variable = { ...env, UNDERPASS_TOKEN: login.token };
+  const last = await runToEnd(["logout", "--server", first], { env: variable });
+  expect([last.code, last.stderr]).toEqual([
+    0,
+    expect.stringContaining("UNDERPASS_TOKEN is set, so commands still use its token"),
+  ]);
+  const none = await runToEnd(["logout"], { env });
+  expect([none.code, none.stderr]).toEqual([
+    1,
+    "underpass: no login is saved on this machine; to log in, run: underpass login\n",
+  ]);
+});
+
+test("without a login, a command names `underpass login` and its option for another server", async () => {
+  const { code, stderr } = await runToEnd(["http", "3000", "--server", "http://127.0.0.1:8787"]);
+  expect([code, stderr]).toEqual([
+    1,
+    "underpass: this machine has no token for http://127.0.0.1:8787; run: underpass login, or for another server: underpass login --server URL\n",
+  ]);
+});
+
+test("a directory in place of credentials.json is named as one", async () => {
+  const home = await createTemporaryDir();
+  const path = join(home, "underpass/credentials.json");
+  await mkdir(path, { recursive: true });
+  const { code, stderr } = await runToEnd(["http", "3000"], { env: { XDG_CONFIG_HOME: home } });
+  expect([code, stderr]).toEqual([
+    1,
+    `underpass: ${path} is not a file; move it away, and run: underpass login\n`,
+  ]);
 });

@@ -73,7 +73,7 @@ test("at a terminal the server says what to type, and the agent shows the URL an
   await server.waitForOutput(/^ +npx underpass http 3000$/m);
 
   await using loggedIn = person.type(firstLogin, { atTerminal: true });
-  await loggedIn.waitForOutput(/Your e-mail address/);
+  await loggedIn.waitForOutput(/Your email address/);
   loggedIn.write("ada@example.com\n");
   expect(await loggedIn.exit, loggedIn.output).toBe(0);
   expect(loggedIn.output).toContain("The owner's account is ada@example.com.");

@@ -57,7 +57,7 @@ test("it reports that the tunnel was stopped, waits, and serves again when it is
   expect((await visit("paused")).status).toBe(200);
 });
 
-test("it waits for a tunnel that is already stopped, and prints that it waits", async () => {
+test("it waits for a tunnel that is already stopped, and prints the command that starts it", async () => {
   const { body } = await owner.post<{ id: string }>("/tunnels", {
     localPort: 1,
     subdomain: "not-yet",
@@ -66,7 +66,9 @@ test("it waits for a tunnel that is already stopped, and prints that it waits", 
   await using agent = await share("--subdomain", "not-yet");
   await waitUntil(() =>
     Promise.resolve(
-      agent.stdout.includes("the tunnel was stopped; waiting until it is started again\n"),
+      agent.stdout.includes(
+        "the tunnel was stopped; waiting until you run: underpass tunnels start not-yet\n",
+      ),
     ),
   );
   await owner.post(`/tunnels/${body.id}/start`);

@@ -1,4 +1,4 @@
-/** The account page of a signed-in user, in a real browser. */
+/** The pages of the account and of the organization, in a real browser. */
 import { expect, test } from "vitest";
 import type { Session } from "../../../protocol/schemas/accounts/accounts.ts";
 import { ACCESS_TOKEN_SECONDS } from "../../../protocol/limits.ts";
@@ -7,8 +7,10 @@ import {
   answerDialog,
   getSection,
   clickButton,
+  findAccessibilityProblems,
   signIn,
   usePages,
+  waitForContent,
 } from "../../harness/browser/pages.ts";
 
 const pages = usePages(() => startApi());
@@ -16,7 +18,7 @@ const pages = usePages(() => startApi());
 test("an invitation is sent, opened and accepted", async () => {
   const owner = await pages.api.owner();
   const guest = await pages.api.owner();
-  const page = await pages.openAs(owner.email);
+  const page = await pages.openAs(owner.email, "/members");
   await clickButton(page, "Invite a person");
   await page.getByLabel("Email address").fill(guest.email);
   await page.getByLabel("Role").selectOption("admin");
@@ -33,6 +35,7 @@ test("an invitation is sent, opened and accepted", async () => {
   await clickButton(guestPage, "Accept the invitation");
   await guestPage.getByText(/You are now a member of .* with the role admin/).waitFor();
   await clickButton(guestPage, "Open the organization");
+  await guestPage.getByRole("link", { name: "Members" }).click();
   await getSection(guestPage, "Members").getByText(owner.email).waitFor();
   await getSection(guestPage, "Members").getByText("admin").waitFor();
 });
@@ -41,7 +44,7 @@ test("an invitation is revoked after a confirmation", async () => {
   const owner = await pages.api.owner();
   const email = newEmail();
   await owner.post(`/orgs/${owner.orgId}/invitations`, { email, role: "viewer" });
-  const page = await pages.openAs(owner.email);
+  const page = await pages.openAs(owner.email, "/members");
   await clickButton(page, `Revoke the invitation of ${email}`);
   await answerDialog(page, "Cancel");
   await getSection(page, "Invitations").getByText(email).waitFor();
@@ -52,7 +55,7 @@ test("an invitation is revoked after a confirmation", async () => {
 
 test("a session is signed out at once after a confirmation", async () => {
   const owner = await pages.api.owner();
-  const page = await pages.openAs(owner.email);
+  const page = await pages.openAs(owner.email, "/me");
   const sessions = getSection(page, "Sessions");
   await sessions.getByRole("button").first().click();
   await page.getByRole("dialog", { name: "Sign this session out?" }).waitFor();
@@ -64,7 +67,7 @@ test("a session is signed out at once after a confirmation", async () => {
 
 test("a session that was ended elsewhere ends on the page too", async () => {
   const owner = await pages.api.owner();
-  const page = await pages.openAs(owner.email);
+  const page = await pages.openAs(owner.email, "/me");
   const { body } = await owner.get<{ sessions: Session[] }>("/auth/sessions");
   for (const { id, current } of body.sessions)
     if (!current) await owner.delete(`/auth/sessions/${id}`);
@@ -74,24 +77,25 @@ test("a session that was ended elsewhere ends on the page too", async () => {
 
 test("an organization is created and switched to, and the other tab follows", async () => {
   const owner = await pages.api.owner();
-  const page = await pages.openAs(owner.email);
+  const page = await pages.openAs(owner.email, "/members");
   const [other] = await Promise.all([
     page.waitForEvent("popup"),
-    page.evaluate("void window.open('/')"),
+    page.evaluate("void window.open('/members')"),
   ]);
   await getSection(other, "Members").getByText(owner.email).waitFor();
-
-  await clickButton(page, "New organization");
+  await page.getByRole("banner").getByRole("button").first().click();
+  await page.getByRole("menuitem", { name: "New organization" }).click();
   await page.getByLabel("Name").fill("<b>Analytical</b> Engines");
   await answerDialog(page, "Create");
-  await clickButton(page, "Switch to <b>Analytical</b> Engines");
+  await page.getByText("<b>Analytical</b> Engines was created.").waitFor();
+  await page.getByRole("banner").getByRole("button").first().click();
+  await page.getByRole("menuitemradio", { name: "<b>Analytical</b> Engines" }).click();
   for (const tab of [page, other]) {
-    await tab
-      .getByRole("heading", { name: "Recent events in <b>Analytical</b> Engines" })
-      .waitFor();
+    await tab.getByRole("button", { name: "<b>Analytical</b> Engines" }).waitFor();
+    await getSection(tab, "Members").getByText(owner.email).waitFor();
   }
   await page.reload();
-  await page.getByRole("heading", { name: "Recent events in <b>Analytical</b> Engines" }).waitFor();
+  await page.getByRole("button", { name: "<b>Analytical</b> Engines" }).waitFor();
 });
 
 test("members with permission change roles and remove members; others see no buttons for it", async () => {
@@ -100,8 +104,8 @@ test("members with permission change roles and remove members; others see no but
     await pages.api.colleague(owner, "member"),
     await pages.api.colleague(owner, "viewer"),
   ];
-  const page = await pages.openAs(owner.email);
-  await clickButton(page, `Change the role of ${member.email}`);
+  const page = await pages.openAs(owner.email, "/members");
+  await clickButton(page, `Change role of ${member.email}`);
   await page.getByLabel("New role").selectOption("admin");
   await answerDialog(page, "Change");
   const row = getSection(page, "Members").getByRole("listitem").filter({ hasText: member.email });
@@ -114,8 +118,9 @@ test("members with permission change roles and remove members; others see no but
   await clickButton(page, "Leave");
   await page.getByRole("dialog").getByRole("button", { name: "Leave" }).click();
   await page.getByRole("alert").filter({ hasText: "last owner" }).waitFor();
+  await answerDialog(page, "Cancel");
 
-  const viewerPage = await pages.openAs(viewer.email);
+  const viewerPage = await pages.openAs(viewer.email, "/members");
   await getSection(viewerPage, "Members").getByText(owner.email).waitFor();
   expect(await getSection(viewerPage, "Members").getByRole("button").allTextContents()).toEqual([
     "Leave",
@@ -132,7 +137,7 @@ test("the access token is renewed once, shortly before it expires", async () => 
   page.on("request", (request) => {
     if (request.url().includes("/auth/refresh?user_id=")) renewals.push(request.method());
   });
-  await page.goto(pages.origin);
+  await page.goto(`${pages.origin}/me`);
   await signIn(page, email);
   await getSection(page, "Sessions").getByText("this one").waitFor();
   expect(renewals).toEqual([]);
@@ -142,10 +147,35 @@ test("the access token is renewed once, shortly before it expires", async () => 
   expect(renewals).toEqual(["POST"]);
 });
 
+test.each(["light", "dark"] as const)(
+  "axe finds nothing on any page in %s",
+  async (colorScheme) => {
+    const owner = await pages.api.owner();
+    await pages.api.colleague(owner, "member");
+    const page = await pages.open("/");
+    await page.emulateMedia({ colorScheme });
+    await page.getByLabel("Email address").waitFor();
+    expect(await findAccessibilityProblems(page)).toEqual([]);
+    await signIn(page, owner.email);
+    await waitForContent(page);
+    for (const path of ["/", "/members", "/audit", "/billing", "/me"]) {
+      await page.goto(pages.origin + path);
+      await waitForContent(page);
+      expect([path, await findAccessibilityProblems(page)]).toEqual([path, []]);
+    }
+    await clickButton(page, "Your account");
+    await page.getByRole("menu").waitFor();
+    expect(await findAccessibilityProblems(page)).toEqual([]);
+    await page.goto(`${pages.origin}/members`);
+    await clickButton(page, "Invite a person");
+    await page.getByLabel("Email address").waitFor();
+    expect(await findAccessibilityProblems(page)).toEqual([]);
+  },
+);
+
 test("everything has a name for screen readers and fits a narrow screen", async () => {
   const owner = await pages.api.owner();
-  await pages.api.colleague(owner, "member");
-  const page = await pages.openAs(owner.email);
+  const page = await pages.openAs(owner.email, "/me");
   await page.setViewportSize({ width: 360, height: 740 });
   await getSection(page, "Sessions").getByText("this one").waitFor();
   await clickButton(page, "Set up");

@@ -2,7 +2,8 @@
 import type { Browser } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { toRefusalResponse } from "../../../access/refusal.ts";
-import { ErrorBody, STATUS_BY_CODE, type ErrorCode } from "../../../protocol/errors.ts";
+import { STATUS_BY_CODE, type ErrorCode } from "../../../protocol/errors.ts";
+import { ErrorBody } from "../../../protocol/schemas/error-body.ts";
 import type { Env } from "../../../workers/env.ts";
 import { errorPage, refusalPage } from "../../../workers/edge/pages.ts";
 import { openBrowser, openPage } from "../../harness/browser/browser.ts";

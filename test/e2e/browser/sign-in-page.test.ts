@@ -3,7 +3,7 @@ import type { Page } from "playwright-core";
 import { expect, test } from "vitest";
 import { newEmail, PASSWORD, startApi, waitUntil } from "../../harness/server/api.ts";
 import {
-  waitForAccountPage,
+  waitForContent,
   getSection,
   clickButton,
   signIn,
@@ -38,10 +38,10 @@ test("a new user signs up with the mailed code and stays signed in after a reloa
   const code = await pages.api.getMailedCode(email);
   await page.getByLabel("Code").fill(`${code.slice(0, 3)} ${code.slice(3)}`);
   await clickButton(page, "Confirm");
-  await waitForAccountPage(page);
-  expect(await readFocusedText(page)).toBe("Your account");
+  await waitForContent(page);
+  expect(await readFocusedText(page)).toBe("Overview");
 
-  await page.reload();
+  await page.goto(`${pages.origin}/me`);
   await page.getByText(`Signed in as ${email}.`).waitFor();
   const storageScript = "JSON.stringify([localStorage, sessionStorage, document.cookie])";
   expect(await page.evaluate(storageScript)).not.toMatch(/eyJ|\./);
@@ -53,8 +53,9 @@ test("a wrong password is reported, and the right one signs in", async () => {
   await signIn(page, email, "not the password");
   await waitForAlert(page, "The email address or the password is wrong");
   await signIn(page, email);
-  await waitForAccountPage(page);
-  await clickButton(page, "Sign out");
+  await waitForContent(page);
+  await clickButton(page, "Your account");
+  await page.getByRole("menuitem", { name: "Sign out" }).click();
   await waitForStatus(page, "You have been signed out.");
   await page.reload();
   await page.getByRole("heading", { name: "Sign in" }).waitFor();
@@ -76,7 +77,7 @@ test("a forgotten password is replaced with the link in the email, once", async 
   await waitForStatus(reset, "Your new password is set");
   await reset.getByRole("link", { name: "Sign in" }).click();
   await signIn(reset, email, "another horse, another staple");
-  await waitForAccountPage(reset);
+  await waitForContent(reset);
 
   const again = await pages.open(link);
   await again.getByLabel("New password").fill("a third horse, a third staple");
@@ -86,7 +87,7 @@ test("a forgotten password is replaced with the link in the email, once", async 
 
 test("the second factor is set up, required, and turned off with a recovery code", async () => {
   const { email } = await pages.api.owner();
-  const page = await pages.openAs(email);
+  const page = await pages.openAs(email, "/me");
   const factor = getSection(page, "Two-factor authentication");
   await clickButton(page, "Set up");
   await factor.getByRole("img", { name: "QR code" }).waitFor();
@@ -106,18 +107,19 @@ test("the second factor is set up, required, and turned off with a recovery code
   await waitForAlert(page, "The code is wrong");
   await page.getByLabel("Code from your authenticator app").fill(generateCode(secret, 1));
   await clickButton(page, "Continue");
-  await waitForAccountPage(page);
+  await waitForContent(page);
 
   await clickButton(page, "Turn off");
   await clickButton(page, "Use a recovery code");
   await page.getByLabel("Recovery code").fill(recoveryCodes[3] ?? "");
   await clickButton(page, "Turn off");
-  await waitForStatus(page, "Two-factor authentication is off.");
+  await page.getByText("Two-factor authentication is off.").waitFor();
+  await factor.getByText("Off: anyone who knows your password").waitFor();
 });
 
 test("an old sign-in asks for the password before the second factor is set up", async () => {
   const owner = await pages.api.owner();
-  const page = await pages.openAs(owner.email);
+  const page = await pages.openAs(owner.email, "/me");
   await pages.api.sql(
     "update sessions set authenticated_at = now() - interval '1 hour' where user_id = $1",
     [owner.userId],
@@ -151,7 +153,7 @@ test("a second factor that is lost is removed with the mailed link, unless that 
   await waitForStatus(early, "Two-factor authentication is off.");
   await early.getByRole("link", { name: "Go to sign-in" }).click();
   await signIn(early, owner.email);
-  await waitForAccountPage(early);
+  await waitForContent(early);
 
   const late = await pages.open(link);
   await clickButton(late, "Cancel the request");
@@ -209,7 +211,9 @@ test("a provider signs a user in, and leads back to the page where it started", 
   expect(addresses.some((url) => url.includes("oauth_token="))).toBe(true);
   expect(page.url()).toBe(`${pages.origin}/activate?code=BCDF-GHJK`);
   await page.getByRole("link", { name: "Underpass" }).click();
-  await page.getByText(`Signed in as ${email}.`).waitFor();
+  await waitForContent(page);
+  await clickButton(page, "Your account");
+  await page.getByText(email).waitFor();
 });
 
 test("a sign-in through a provider still requires the second factor", async () => {
@@ -221,7 +225,7 @@ test("a sign-in through a provider still requires the second factor", async () =
   await page.getByLabel("Code from your authenticator app").fill(generateCode(secret, 1));
   expect(page.url()).toBe(`${pages.origin}/`);
   await clickButton(page, "Continue");
-  await waitForAccountPage(page);
+  await waitForContent(page);
 });
 
 test("a sign-in that is denied at the provider leads back, with a message", async () => {
@@ -251,7 +255,9 @@ test("a token is removed from the address bar before any request, and signs in i
     .context()
     .addCookies([{ name, value, domain: "localhost", path: "/auth", httpOnly: true }]);
   await openWithToken();
-  await page.getByText(`Signed in as ${email}.`).waitFor();
+  await waitForContent(page);
+  await clickButton(page, "Your account");
+  await page.getByText(email).waitFor();
   const leaks = requestedUrls.filter((text) => text.includes(accessToken));
   expect(leaks.every((url) => url.startsWith(`${pages.origin}/?oauth_token=`))).toBe(true);
   expect(leaks).toHaveLength(2);

@@ -158,7 +158,7 @@ describe("underpass webhooks", () => {
         id: "w-1",
         outcome: "retrying",
         status: null,
-        problem: "nothing is listening on this address",
+        problem: `nothing listens at http://localhost:${hooks.port}; start the local server, or name another port`,
       });
       await hooks.listen();
       await waitUntil(() => Promise.resolve(hooks.received.length === 2), PATIENCE_MS);

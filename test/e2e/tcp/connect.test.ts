@@ -1,7 +1,10 @@
 /** `underpass connect` end to end: a local port that leads to a TCP tunnel over the API's own address. */
 import { createHash, randomBytes } from "node:crypto";
+import { rm } from "node:fs/promises";
+import type { Socket } from "node:net";
 import pg from "pg";
-import { afterAll, beforeAll, expect, test, vi } from "vitest";
+import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
+import { createTemporaryDir } from "../../harness/directories.ts";
 import { runAgent } from "../../harness/tunnel/agent.ts";
 import { WAIT_OPTIONS } from "../../harness/timeouts.ts";
 import {
@@ -11,6 +14,7 @@ import {
   type TcpStack,
 } from "../../harness/relay/tcp/stack.ts";
 import { waitForEnd, readAll, readExactly } from "../../harness/relay/tcp/tunnel-port.ts";
+import { unpackRecordedAgent } from "../agent/package/releases/recorded-agent.ts";
 
 const MiB = 1024 * 1024;
 
@@ -106,7 +110,7 @@ test("while nothing listens behind the tunnel, local connections are reset and t
   await echo[Symbol.asyncDispose]();
   expect(await waitForEnd(await local.visit())).toBe("ECONNRESET");
   expect(await local.event("connection")).toMatchObject({
-    problem: `nothing is listening on localhost:${echo.port}`,
+    problem: `nothing listens at localhost:${echo.port}; start the local server, or name another port`,
   });
 });
 
@@ -124,5 +128,50 @@ test("for an unknown tunnel the command exits with 1", async () => {
     token: stack.token,
   });
   expect(await agent.exit).toBe(1);
-  expect(agent.stderr).toContain("tunnel_deleted: there is no tunnel with this id or subdomain");
+  expect(agent.stderr).toBe(
+    "underpass: not_found: there is no tunnel with this id or subdomain\nCheck the tunnel's name or id: `underpass tunnels` lists them.\n",
+  );
+});
+
+test("for an HTTP tunnel the command says how it is used", async () => {
+  const tunnel = { subdomain: "connect-to-http", localPort: 1 };
+  await stack.owner.post("/tunnels", tunnel);
+  const args = ["connect", "connect-to-http", "--listen", "0", "--token-file", "TOKEN"];
+  await using agent = await runAgent([...args, "--server", stack.api.server.url], {
+    token: stack.token,
+  });
+  expect(await agent.exit).toBe(1);
+  expect(agent.stderr).toBe(
+    "underpass: invalid_request: the tunnel is an HTTP tunnel, not a TCP tunnel\nOpen its URL in a browser: `underpass tunnels` lists the URLs.\n",
+  );
+});
+
+describe("with the agent of the last release", () => {
+  let dir: string;
+  let command: string[];
+  beforeAll(async () => {
+    dir = await createTemporaryDir();
+    command = await unpackRecordedAgent(dir);
+  });
+  afterAll(() => rm(dir, { recursive: true }));
+
+  const echo = async (socket: Socket): Promise<string> => {
+    socket.end("hello");
+    return String(await readAll(socket));
+  };
+
+  test("its `tcp` serves visitors of the public port, and clients of this version's `connect`", async () => {
+    await using server = await startEcho();
+    await using tunnel = await stack.serve(server.port, [], { command });
+    expect(await echo(await tunnel.visit())).toBe("hello");
+    await using local = await stack.connect(tunnel.tunnelId);
+    expect(await echo(await local.visit())).toBe("hello");
+  });
+
+  test("its `connect` reaches this version's `tcp`", async () => {
+    await using server = await startEcho();
+    await using tunnel = await stack.serve(server.port);
+    await using local = await stack.connect(tunnel.tunnelId, undefined, { command });
+    expect(await echo(await local.visit())).toBe("hello");
+  });
 });

@@ -13,6 +13,7 @@ import {
   startTcpStack,
   type TcpStack,
 } from "../../harness/relay/tcp/stack.ts";
+import { runAgent } from "../../harness/tunnel/agent.ts";
 import { waitForEnd, readAll, readExactly } from "../../harness/relay/tcp/tunnel-port.ts";
 
 const MiB = 1024 * 1024;
@@ -34,6 +35,16 @@ test("a visitor of the public port reaches the local server", async () => {
   expect(await answer.text()).toBe("hello");
   site.closeAllConnections();
   site.close();
+});
+
+test("a warning is printed when nothing listens locally", async () => {
+  const echo = await startEcho();
+  await echo[Symbol.asyncDispose]();
+  const local = `localhost:${echo.port}`;
+  const args = ["tcp", local, "--server", stack.api.server.url, "--token-file", "TOKEN"];
+  await using agent = await runAgent(args, { token: stack.token });
+  const warning = `nothing is listening on ${local} yet; start the local server\n`;
+  await vi.waitUntil(() => agent.stdout.includes(warning), WAIT_OPTIONS);
 });
 
 test("a PostgreSQL client works through the tunnel", async () => {
@@ -83,7 +94,7 @@ test("while nothing listens locally, visitors are reset and the agent reports wh
   const visitor = await tunnel.visit();
   expect(await waitForEnd(visitor)).toBe("ECONNRESET");
   expect(await tunnel.event("connection")).toMatchObject({
-    problem: `nothing is listening on localhost:${local.port}`,
+    problem: `nothing listens at localhost:${local.port}; start the local server, or name another port`,
   });
 });
 
@@ -113,6 +124,7 @@ test("--allow accepts only the given addresses, and is stored in the tunnel", as
   const { body } = await stack.owner.get<Tunnel[]>("/tunnels");
   const row = body.find(({ id }) => id === tunnel.tunnelId);
   expect(row?.allowedCidrs).toEqual(["203.0.113.0/24", "::1/128"]);
+  expect(await tunnel.event("gates")).toEqual({ event: "gates", gates: ["addresses"] });
   await stack.owner.put(`/tunnels/${tunnel.tunnelId}/ip-allowlist`, { cidrs: ["127.0.0.0/8"] });
   await vi.waitUntil(async () => {
     const next = await tunnel.visit().catch(() => null);

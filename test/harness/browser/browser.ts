@@ -3,6 +3,9 @@ import bundled from "@sparticuz/chromium";
 import { chromium, type Browser, type Page } from "playwright-core";
 import { WAIT_MAX_MS } from "../timeouts.ts";
 
+/** Pages use no WebGL. Its software renderer would draw all of them, and takes half of the browser's CPU time. */
+bundled.setGraphicsMode = false;
+
 /** Flags that the bundled build sets for serverless platforms, or that would weaken security tests. */
 const UNWANTED_FLAGS = [
   "--single-process",

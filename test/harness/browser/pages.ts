@@ -1,10 +1,14 @@
 /** Opens the service's own pages in a real browser, and checks after each test that they caused no errors. */
+import axe from "axe-core";
 import type { Browser, Page } from "playwright-core";
 import PostalMime from "postal-mime";
 import { afterAll, afterEach, beforeAll, expect } from "vitest";
 import { PASSWORD, waitUntil, type TestApi } from "../server/api.ts";
 import { openBrowser, openPage, type OpenedPage } from "./browser.ts";
 import { startIdentityProvider, type IdentityProvider } from "../fakes/identity-provider.ts";
+
+/** Pages with the navigation, unlike those with a single step. */
+const SHELL_PAGE = /^\/(?!activate|invitation)/;
 
 export interface Pages {
   api: TestApi;
@@ -22,17 +26,18 @@ export interface Pages {
  * For one test file. After each test it checks that no page logged errors, except failed requests that it handled, and
  * that pages sent requests only to the service and to the identity provider.
  *
- * @param startServer leases a shared server.
+ * @param startServer leases a shared server, or starts one. A shared one has the identity provider.
  */
-export function usePages(startServer: () => Promise<TestApi>): Pages {
+export function usePages(startServer: () => Promise<TestApi>, hasProvider = true): Pages {
   let browser: Browser;
   const visits: OpenedPage[] = [];
   const pages = { open, openAs, findMailedLink } as Pages;
 
   beforeAll(async () => {
     [pages.api, browser] = await Promise.all([startServer(), openBrowser()]);
-    pages.provider = await startIdentityProvider(pages.api.fakePorts.identityProvider);
     pages.origin = `http://localhost:${pages.api.server.port}`;
+    if (!hasProvider) return;
+    pages.provider = await startIdentityProvider(pages.api.fakePorts.identityProvider);
     await pages.provider.register(`${pages.origin}/auth/oauth/idp_a/callback`);
   });
   afterAll(async () => {
@@ -41,7 +46,8 @@ export function usePages(startServer: () => Promise<TestApi>): Pages {
     await pages.api?.stop();
   });
   afterEach(async () => {
-    const allowedHosts = [pages.origin, pages.provider.issuer].map((url) => new URL(url).host);
+    const origins = hasProvider ? [pages.origin, pages.provider.issuer] : [pages.origin];
+    const allowedHosts = origins.map((url) => new URL(url).host);
     for (const { page, problems, hosts } of visits.splice(0)) {
       await page.close();
       expect(problems.filter((text) => !/status of 4\d\d/.test(text))).toEqual([]);
@@ -59,7 +65,7 @@ export function usePages(startServer: () => Promise<TestApi>): Pages {
   async function openAs(email: string, path = "/"): Promise<Page> {
     const page = await open(path);
     await signIn(page, email);
-    if (path === "/") await waitForAccountPage(page);
+    if (SHELL_PAGE.test(path)) await waitForContent(page);
     return page;
   }
 
@@ -83,23 +89,42 @@ export async function signIn(page: Page, email: string, password = PASSWORD): Pr
 }
 
 /** Waits until every section has loaded: content that arrives later can move or replace a button. */
-export async function waitForAccountPage(page: Page): Promise<void> {
-  await page.getByRole("heading", { name: "Your account", exact: true }).waitFor();
-  await page.getByText("Loading…").first().waitFor({ state: "detached" });
+export async function waitForContent(page: Page): Promise<void> {
+  await page.getByRole("navigation", { name: "Pages" }).waitFor();
+  await page.getByRole("main").getByRole("heading", { level: 1 }).waitFor();
+  await page.getByRole("status", { name: "Loading" }).first().waitFor({ state: "detached" });
+}
+
+/**
+ * Without elements that only return the focus to an open menu or dialog: they are hidden from screen readers, and have the
+ * focus for no longer than that takes. An open menu is outside of the landmarks of the page.
+ */
+const AXE_RUN = `axe.run(
+  { exclude: [["[data-base-ui-focus-guard]"]] },
+  { rules: { region: { enabled: false } } },
+)`;
+
+/** Runs axe in the page. @returns each violation with the elements that it is about. */
+export async function findAccessibilityProblems(page: Page): Promise<string[]> {
+  // Transitions would change the colors while axe reads them.
+  await page.evaluate("Promise.all(document.getAnimations().map((each) => each.finished))");
+  await page.evaluate(axe.source);
+  const { violations } = await page.evaluate<axe.AxeResults>(AXE_RUN);
+  return violations.map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html).join(" ")}`);
 }
 
 export async function clickButton(page: Page, name: string): Promise<void> {
   await page.getByRole("button", { name, exact: true }).click();
 }
 
-/** A section of the account page. */
+/** A section of a page. */
 export function getSection(page: Page, name: string) {
   return page.getByRole("region", { name, exact: true });
 }
 
-/** Clicks a button of the open dialog, and waits until the dialog has closed. */
+/** Clicks a button of the open dialog, and waits until the dialog has closed. A notification has the same role, but stays. */
 export async function answerDialog(page: Page, name: string): Promise<void> {
-  const dialog = page.getByRole("dialog");
+  const dialog = page.locator(".dialog");
   await dialog.getByRole("button", { name, exact: true }).click();
   await dialog.waitFor({ state: "detached" });
 }

@@ -78,10 +78,11 @@ function formatHeaders({ rawHeaders }: IncomingMessage): string {
 
 function forward(
   port: number,
-  { method, url, headers: received }: IncomingMessage,
+  incoming: IncomingMessage,
   response: ServerResponse,
   { change }: MiddleboxOptions,
 ): void {
+  const { method, url, headers: received } = incoming;
   const { upgrade: _upgrade, connection: _connection, ...others } = received;
   const headers = { ...others, host: "localhost" };
   const options = { host: "127.0.0.1", port, method, path: url, headers, agent: false };
@@ -95,5 +96,5 @@ function forward(
     });
   });
   request.on("error", () => response.destroy());
-  request.end();
+  incoming.pipe(request);
 }

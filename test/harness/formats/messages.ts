@@ -1,6 +1,6 @@
 /** Rules for the messages that a caller of the API reads. */
 import { appendFileSync } from "node:fs";
-import { ErrorBody } from "../../../protocol/errors.ts";
+import { ErrorBody } from "../../../protocol/schemas/error-body.ts";
 
 /** Messages of zod, Hono and the JSON parser. */
 const LIBRARY_PHRASE =
@@ -20,7 +20,8 @@ export function findFragmentProblem(text: string): string | null {
   return findPhraseProblem(text);
 }
 
-function findPhraseProblem(text: string): string | null {
+/** @returns why a text is not in plain language of this service. */
+export function findPhraseProblem(text: string): string | null {
   if (LIBRARY_PHRASE.test(text)) return "is a library's message";
   return UNCLEAR_PHRASE.test(text) ? "is not clear" : null;
 }

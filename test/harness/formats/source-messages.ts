@@ -11,17 +11,29 @@ import {
   type Statement,
 } from "oxc-parser";
 
-export interface SourceMessage {
-  /** `file:line` */
-  place: string;
+export interface SourceMessage extends SourceText {
+  callee: string;
+  /** The index of the argument. */
+  position: number;
   /** The error code, or the name of the field. null when it is not a literal. */
   subject: string | null;
+}
+
+export interface SourceText {
+  /** `file:line` */
+  place: string;
   /** An expression inside it is written as `…`. */
   text: string;
 }
 
-/** @param callee a constructor or a function whose first argument is the subject and the second one the message. */
-export function collectMessages(files: string[], callee: string): SourceMessage[] {
+/**
+ * @param positions the names of constructors, functions and methods, each with the indexes of the arguments that are
+ * messages. Of a later argument than the first, the first one is the subject.
+ */
+export function collectMessages(
+  files: string[],
+  positions: Readonly<Record<string, readonly number[]>>,
+): SourceMessage[] {
   return files.flatMap((file) => {
     const text = readFileSync(file, "utf8");
     const messages: SourceMessage[] = [];
@@ -29,11 +41,14 @@ export function collectMessages(files: string[], callee: string): SourceMessage[
     const enter = ({ body }: { body: unknown }): void => void scopes.push(body as Statement[]);
     const exit = (): void => void scopes.pop();
     const visit = (node: CallExpression | NewExpression): void => {
-      if (node.callee.type !== "Identifier" || node.callee.name !== callee) return;
-      const [subject, message] = node.arguments;
+      const callee = getCalleeName(node) ?? "";
       const line = text.slice(0, node.start).split("\n").length;
-      for (const found of message ? toTexts(message, scopes) : []) {
-        messages.push({ place: `${file}:${line}`, subject: toLiteral(subject), text: found });
+      const subject = toLiteral(node.arguments[0]);
+      for (const position of Object.hasOwn(positions, callee) ? positions[callee]! : []) {
+        const message = node.arguments[position];
+        for (const found of message ? toTexts(message, scopes) : []) {
+          messages.push({ callee, position, place: `${file}:${line}`, subject, text: found });
+        }
       }
     };
     new Visitor({
@@ -48,6 +63,34 @@ export function collectMessages(files: string[], callee: string): SourceMessage[
     }).visit(parseSync(file, text).program);
     return messages;
   });
+}
+
+/** All texts of a program that have several words, such as help, headings and results. */
+export function collectTexts(files: string[]): SourceText[] {
+  return files.flatMap((file) => {
+    const source = readFileSync(file, "utf8");
+    const found: SourceText[] = [];
+    const add = (node: Node, text: string): void => {
+      const place = `${file}:${source.slice(0, node.start).split("\n").length}`;
+      if (/[a-z,;:] [a-z]/i.test(text)) found.push({ place, text });
+    };
+    new Visitor({
+      Literal: (node) => {
+        if (typeof node.value === "string") add(node, node.value);
+      },
+      TemplateLiteral: (node) => add(node, node.quasis.map(({ value }) => value.cooked).join("…")),
+    }).visit(parseSync(file, source).program);
+    return found;
+  });
+}
+
+/** `fail` in `fail("…")`, `this.#fail("…")` and `output.fail("…")`. */
+function getCalleeName({ callee }: CallExpression | NewExpression): string | undefined {
+  if (callee.type === "Identifier") return callee.name;
+  if (callee.type !== "MemberExpression") return undefined;
+  const { property } = callee;
+  const isName = property.type === "Identifier" || property.type === "PrivateIdentifier";
+  return isName ? property.name : undefined;
 }
 
 function toLiteral(node: Node | undefined): string | null {

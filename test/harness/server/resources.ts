@@ -1,6 +1,6 @@
 /** Resources of every kind, for tests that request every route. */
 import type { Connection } from "../../../protocol/schemas/tunnels/connections.ts";
-import { CaptureIdGenerator } from "../../../protocol/capture-id.ts";
+import { CaptureIdGenerator } from "../../../protocol/captures/id.ts";
 import type { CustomDomain } from "../../../protocol/schemas/domains/domains.ts";
 import type { ReservedSubdomain } from "../../../protocol/schemas/domains/reserved-subdomains.ts";
 import type { Invitation } from "../../../protocol/schemas/organizations/organizations.ts";

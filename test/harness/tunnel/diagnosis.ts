@@ -3,7 +3,8 @@ import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { CheckName, Report } from "../../../agent/doctor/check.ts";
 import { startChecks } from "../../../agent/doctor/doctor.ts";
-import { parseTarget } from "../../../agent/target.ts";
+import type { TrustedAuthorities } from "../../../agent/outgoing/trusted-authorities.ts";
+import { parseTarget } from "../../../agent/origin/target.ts";
 
 export type Diagnosis = Record<CheckName, Report>;
 
@@ -12,10 +13,11 @@ export async function diagnose(options: {
   server: string;
   tokenFile: string | undefined;
   local?: string;
+  authorities?: TrustedAuthorities | undefined;
 }): Promise<Diagnosis> {
-  const { server, tokenFile, local = "" } = options;
+  const { server, tokenFile, local = "", authorities } = options;
   const target = parseTarget(local) ?? undefined;
-  const reports = await Promise.all(startChecks({ target, server, tokenFile }));
+  const reports = await Promise.all(startChecks({ target, server, tokenFile, authorities }));
   return Object.fromEntries(reports.map((report) => [report.check, report])) as Diagnosis;
 }
 

@@ -25,6 +25,8 @@ export interface OwnedTunnel {
 export interface TunnelOwner {
   api: TestApi;
   owner: Person;
+  /** With which the agents serve the tunnels, in base64. */
+  token: string;
   /** A tunnel to a local port. */
   expose(subdomain: string, port: number): Promise<OwnedTunnel>;
   stop(): Promise<void>;
@@ -66,6 +68,7 @@ export async function startTunnelOwner(options: ApiOptions = {}): Promise<Tunnel
   return {
     api,
     owner,
+    token: wireBytes,
     expose: exposeOwned,
     async stop() {
       await Promise.all(agents.map((agent) => agent.close()));

@@ -2,9 +2,8 @@
 import { once } from "node:events";
 import type { AddressInfo } from "node:net";
 import { WebSocketServer, type WebSocket } from "ws";
-import { parseHostMode } from "../../../agent/host-header.ts";
-import { parseTarget } from "../../../agent/target.ts";
-import { HttpTunnel } from "../../../agent/http-tunnel.ts";
+import { parseTarget } from "../../../agent/origin/target.ts";
+import { HttpTunnel } from "../../../agent/tunnel/http-tunnel.ts";
 import { CLOSE, type CloseName } from "../../../protocol/wire/close-codes.ts";
 import {
   parseCodeAndText,
@@ -118,7 +117,8 @@ export async function startScriptedTunnel(
     target: parseTarget(`127.0.0.1:${originPort}`)!,
     server: new URL(`http://127.0.0.1:${port}`),
     token: Buffer.from("token"),
-    hostMode: parseHostMode("preserve"),
+    authorities: undefined,
+    hostMode: "preserve",
     insecureUpstream: false,
     settings: {},
   });

@@ -1,4 +1,4 @@
-/** A watcher of a complete server: runs the example of docs/live-view.md. */
+/** A watcher of a complete server: runs the example of docs/protocols/live-view.md. */
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { CaptureSummary } from "../../../protocol/schemas/inspector/captures.ts";
@@ -13,9 +13,10 @@ export type Watch = (
 ) => WebSocket;
 
 export async function readExample(): Promise<string> {
-  const text = await readFile(join(ROOT, "docs/live-view.md"), "utf8");
+  const text = await readFile(join(ROOT, "docs/protocols/live-view.md"), "utf8");
   const source = /## Watching[^]*?```js\n([^]*?)```/.exec(text)?.[1];
-  if (source === undefined) throw new Error("docs/live-view.md has no example of a watcher");
+  if (source === undefined)
+    throw new Error("docs/protocols/live-view.md has no example of a watcher");
   return source;
 }
 

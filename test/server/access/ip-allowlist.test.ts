@@ -1,6 +1,6 @@
 /** A tunnel's IP allowlist: set through the API, and enforced from the next request on. */
 import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
-import type { ErrorBody } from "../../../protocol/errors.ts";
+import type { ErrorBody } from "../../../protocol/schemas/error-body.ts";
 import { ALLOWED_CIDRS_MAX } from "../../../protocol/schemas/access/ip-allowlist.ts";
 import type { Tunnel } from "../../../protocol/schemas/tunnels/tunnels.ts";
 import { mintToken } from "../../harness/server/api.ts";

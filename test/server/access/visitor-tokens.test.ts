@@ -1,7 +1,7 @@
 /** Minting tokens for visitors of a tunnel. What the tunnel accepts is tested in test/e2e/access/gate-tokens.test.ts. */
 import { decodeJwt, decodeProtectedHeader } from "jose";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import type { ErrorBody } from "../../../protocol/errors.ts";
+import type { ErrorBody } from "../../../protocol/schemas/error-body.ts";
 import {
   VISITOR_TOKEN_MAX_SECONDS,
   type MintedVisitorToken,

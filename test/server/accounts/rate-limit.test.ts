@@ -83,6 +83,7 @@ const isForSignedIn = ({ security }: Route) => security.some((scheme) => "access
 const OTHER_STATUSES: Record<string, number> = {
   // They have a larger bucket of their own.
   "GET /auth/providers": 200,
+  "GET /setup": 200,
   "POST /auth/cli/poll": 410,
   // With a stolen access token, a password could be guessed there.
   "POST /auth/reauthenticate": 429,

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { Me } from "../../../protocol/schemas/accounts/accounts.ts";
-import type { SetupResult } from "../../../protocol/schemas/accounts/devices.ts";
+import type { SetupResult, SetupState } from "../../../protocol/schemas/accounts/devices.ts";
 import { startApi, type TestApi } from "../../harness/server/api.ts";
 
 let api: TestApi;
@@ -30,6 +30,27 @@ test.each([
     status: 400,
     body: { fields: [{ path: field }] },
   });
+});
+
+test("the setup accepts the code in lower case and without hyphens", async () => {
+  const typed = ` ${api.server.setupCode!.toLowerCase().replaceAll("-", "")} `;
+  // The address is checked after the code, and the setup creates nothing.
+  expect(await setUp({ code: typed, email: "no-at-sign" })).toMatchObject({
+    status: 400,
+    body: { fields: [{ path: "email" }] },
+  });
+});
+
+test("a set-up without a label mints no token, and after it none is needed", async () => {
+  await using another = await startApi({ shared: false });
+  const getState = async () => (await another.anonymous.get<SetupState>("/setup")).body;
+  expect(await getState()).toEqual({ needed: true });
+  const account = { email: "ada@localhost", password: "correct horse battery staple" };
+  const request = { code: another.server.setupCode, label: null, ...account };
+  const { status, body } = await another.anonymous.post<SetupResult>("/setup", request);
+  expect({ status, body }).toEqual({ status: 201, body: { email: account.email } });
+  expect(await another.sql("select 1 from tokens")).toHaveLength(0);
+  expect(await getState()).toEqual({ needed: false });
 });
 
 test("the setup works after sign-ups of others, and takes over an unconfirmed sign-up with its address", async () => {

@@ -38,7 +38,7 @@ describe("a checkout", () => {
         customer: expect.stringMatching(/^cus_/),
         client_reference_id: owner.orgId,
         "line_items[0][price]": PRICES.team.yearly,
-        success_url: expect.stringMatching(/^http:\/\/localhost:\d+\/#paid$/),
+        success_url: expect.stringMatching(/^http:\/\/localhost:\d+\/billing#paid$/),
       },
     });
     expect(await billing.getPlan({ owner, id: "" })).toBe("free");

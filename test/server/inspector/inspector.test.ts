@@ -3,7 +3,7 @@ import { execFile } from "node:child_process";
 import { promisify } from "node:util";
 import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { CaptureIdGenerator } from "../../../protocol/capture-id.ts";
+import { CaptureIdGenerator } from "../../../protocol/captures/id.ts";
 import type { AuditEvent } from "../../../protocol/schemas/organizations/audit.ts";
 import type { CaptureSummary } from "../../../protocol/schemas/inspector/captures.ts";
 import { waitUntil, type Person } from "../../harness/server/api.ts";

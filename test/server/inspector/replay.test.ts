@@ -4,7 +4,7 @@ import { WebSocket } from "ws";
 import type { AuditEvent } from "../../../protocol/schemas/organizations/audit.ts";
 import type { CaptureSummary } from "../../../protocol/schemas/inspector/captures.ts";
 import type { ReplayResult } from "../../../protocol/schemas/inspector/replays.ts";
-import { waitUntil, type Person } from "../../harness/server/api.ts";
+import { createCaller, waitUntil, type Person } from "../../harness/server/api.ts";
 import { startTunnelOwner, type TunnelOwner } from "../../harness/tunnel/owned-tunnel.ts";
 import { createRandom } from "../../harness/random.ts";
 import { findHeader } from "../../harness/tunnel/raw-http.ts";
@@ -329,6 +329,17 @@ describe("a replay is refused:", () => {
     expect((await replay(id)).status).toBe(200);
     await tunnel.put("inspector", { allowReplay: false });
     expect(await replay(id)).toMatchObject(refused);
+  });
+
+  test("of a capability token, also that of the agent which serves the tunnel", async () => {
+    const { id } = await captureRequest();
+    const agent = createCaller(owned.api.server, { authorization: `Bearer ${owned.token}` });
+    expect((await agent.get(`/inspector?tunnel_id=${shop.id}`)).status).toBe(200);
+    expect(await agent.post(`/inspector/${id}/replay`)).toMatchObject({
+      status: 401,
+      body: { error: "unauthorized" },
+    });
+    expect(shop.origin.requests).toHaveLength(1);
   });
 
   test("while no agent is connected", async () => {

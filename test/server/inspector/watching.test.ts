@@ -4,7 +4,7 @@ import type { AddressInfo } from "node:net";
 import { WebSocket as AnySocket } from "ws";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { expose, type ExposedTunnel } from "../../../agent/expose.ts";
-import type { ErrorBody } from "../../../protocol/errors.ts";
+import type { ErrorBody } from "../../../protocol/schemas/error-body.ts";
 import { CaptureSummary } from "../../../protocol/schemas/inspector/captures.ts";
 import type { Tunnel } from "../../../protocol/schemas/tunnels/tunnels.ts";
 import {

@@ -1,6 +1,6 @@
 /** Devices of private networks: their addresses, and the WireGuard configurations of device and server. */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import type { ErrorBody } from "../../../protocol/errors.ts";
+import type { ErrorBody } from "../../../protocol/schemas/error-body.ts";
 import type { Device } from "../../../protocol/schemas/networks.ts";
 import { startApi, type Person, type TestApi } from "../../harness/server/api.ts";
 import {

@@ -1,7 +1,7 @@
 /** A private network's server: its port at a relay, its tickets, and the messages from and to the relay. */
 import { createRemoteJWKSet, jwtVerify } from "jose";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
-import type { ErrorBody } from "../../../protocol/errors.ts";
+import type { ErrorBody } from "../../../protocol/schemas/error-body.ts";
 import { RELAY_TICKET_TYPE, toRelayAudience, RelayTicket } from "../../../protocol/relay/ticket.ts";
 import type { ApiToRelayMessage } from "../../../protocol/relay/link.ts";
 import type { Device, PrivateNetwork, RelayAccess } from "../../../protocol/schemas/networks.ts";

@@ -1,7 +1,7 @@
 /** Private networks in the API: who may create, read and delete them. */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Device, PrivateNetwork } from "../../../protocol/schemas/networks.ts";
-import type { ErrorBody } from "../../../protocol/errors.ts";
+import type { ErrorBody } from "../../../protocol/schemas/error-body.ts";
 import { NETWORKS_PER_ORG_MAX } from "../../../workers/limits.ts";
 import {
   createCaller,

@@ -115,7 +115,7 @@ test("becomes a typed client that compiles and works", async () => {
 });
 
 const COMPILER_OPTIONS =
-  "--ignoreConfig --noEmit --strict --skipLibCheck --allowImportingTsExtensions --module esnext --moduleResolution bundler --target es2024 --lib es2024,dom".split(
+  "--ignoreConfig --checkers 1 --noEmit --strict --skipLibCheck --allowImportingTsExtensions --module esnext --moduleResolution bundler --target es2024 --lib es2024,dom".split(
     " ",
   );
 

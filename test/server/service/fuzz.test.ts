@@ -2,7 +2,7 @@
 import { Ajv2020 } from "ajv/dist/2020.js";
 import addFormats from "ajv-formats";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
-import type { ErrorBody } from "../../../protocol/errors.ts";
+import type { ErrorBody } from "../../../protocol/schemas/error-body.ts";
 import { findErrorProblems, MessageCollection } from "../../harness/formats/messages.ts";
 import {
   createCaller,

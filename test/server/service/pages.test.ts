@@ -1,7 +1,17 @@
-/** The pages for browsers: the protections in their headers, which hold before any script runs. */
-import { createHash } from "node:crypto";
+/** The files of the dashboard: the protections in their headers, which hold before any script runs. */
+import { readdir } from "node:fs/promises";
+import { join } from "node:path";
+import { brotliDecompressSync } from "node:zlib";
+import { request } from "undici";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { DASHBOARD_PATHS } from "../../../protocol/dashboard-paths.ts";
+import { DASHBOARD_DIR } from "../../../self-host/build/dashboard.ts";
 import { startApi, type TestApi } from "../../harness/server/api.ts";
+
+const BROWSER = {
+  accept: "text/html,application/xhtml+xml,*/*;q=0.8",
+  "sec-fetch-mode": "navigate",
+};
 
 let api: TestApi;
 beforeAll(async () => {
@@ -9,49 +19,98 @@ beforeAll(async () => {
 });
 afterAll(() => api?.stop());
 
-describe.each(["/", "/activate?code=BCDF-GHJK", "/reset", "/two-factor", "/invitation"])(
-  "%s",
-  (path) => {
-    const open = () => api.anonymous.get<string>(path);
+/** Without the decompression of `fetch`. @param host the host of a tunnel; by default the service's own. */
+async function open(path: string, headers: Record<string, string> = {}, host?: string) {
+  const url = new URL(path, api.server.url);
+  const response = await request(url, { headers: { ...headers, ...(host && { host }) } });
+  const body = Buffer.from(await response.body.arrayBuffer());
+  return { status: response.statusCode, headers: response.headers, body };
+}
 
-    test("loads nothing, cannot be framed, and is not cached", async () => {
-      const { status, body, headers } = await open();
-      expect(status).toBe(200);
-      expect(headers.get("content-type")).toBe("text/html; charset=utf-8");
-      expect(headers.get("cache-control")).toBe("no-store");
-      expect(headers.get("referrer-policy")).toBe("no-referrer");
-      expect(headers.get("cross-origin-opener-policy")).toBe("same-origin");
-      const policy = headers.get("content-security-policy")?.split("; ");
-      expect(policy).toEqual(
-        expect.arrayContaining([
-          "default-src 'none'",
-          "connect-src 'self'",
-          "form-action 'none'",
-          "base-uri 'none'",
-          "frame-ancestors 'none'",
-          "require-trusted-types-for 'script'",
-        ]),
-      );
-      expect(policy?.join()).not.toMatch(/unsafe|https?:|\*/);
-      expect(body).not.toMatch(/(src|href)=|@import|url\(/);
+describe.each(DASHBOARD_PATHS)("%s", (path) => {
+  test("is the dashboard for a browser, loads only its own files, cannot be framed, and is not cached", async () => {
+    const { status, body, headers } = await open(path, BROWSER);
+    expect(status).toBe(200);
+    expect(headers).toMatchObject({
+      "content-type": "text/html; charset=utf-8",
+      "cache-control": "no-store",
+      "referrer-policy": "no-referrer",
+      "cross-origin-opener-policy": "same-origin",
+      "x-content-type-options": "nosniff",
     });
+    const policy = String(headers["content-security-policy"]).split("; ");
+    expect(policy).toEqual([
+      "default-src 'none'",
+      "script-src 'self'",
+      "style-src 'self'",
+      "connect-src 'self'",
+      "img-src 'self'",
+      "base-uri 'none'",
+      "form-action 'none'",
+      "frame-ancestors 'none'",
+      "require-trusted-types-for 'script'",
+      "trusted-types 'none'",
+    ]);
+    const html = body.toString();
+    const loaded = [...html.matchAll(/(?:src|href)="([^"]+)"/g)].map(([, url]) => url);
+    expect(loaded.length).toBeGreaterThan(2);
+    expect(loaded.filter((url) => !/^\/assets\/[\w.-]+$/.test(url))).toEqual([]);
+    expect(html).not.toMatch(/<script(?![^>]* src=)|<style|style="| on\w+=/);
+  });
+});
 
-    test("allows its one script and its one style, by their hashes", async () => {
-      const { body, headers } = await open();
-      const policy = headers.get("content-security-policy");
-      for (const element of ["script", "style"]) {
-        const elements = [
-          ...body.matchAll(new RegExp(`<${element}[^>]*>(.*?)</${element}>`, "gs")),
-        ];
-        expect(elements).toHaveLength(1);
-        const hash = createHash("sha256")
-          .update(elements[0]?.[1] ?? "")
-          .digest("base64");
-        expect(policy).toContain(`${element}-src 'sha256-${hash}'`);
-      }
+test("a program gets the response of the API at a path that is also a page", async () => {
+  for (const accept of ["", "*/*", "application/json"]) {
+    expect(await open("/billing", { accept })).toMatchObject({ status: 401 });
+  }
+  const ofScript = { accept: "text/html", "sec-fetch-mode": "cors" };
+  expect(await open("/billing", ofScript)).toMatchObject({ status: 401 });
+  expect(await open(`/tunnels/${crypto.randomUUID()}`, BROWSER)).toMatchObject({ status: 405 });
+  expect(await open("/members")).toMatchObject({ status: 404 });
+});
+
+test("each file has its type, is compressed for clients that accept it, and is cached for good", async () => {
+  const names = await readdir(join(DASHBOARD_DIR, "assets"));
+  const types = {
+    css: "text/css; charset=utf-8",
+    js: "text/javascript; charset=utf-8",
+    svg: "image/svg+xml",
+  };
+  for (const name of names.filter((each) => !each.endsWith(".br"))) {
+    const plain = await open(`/assets/${name}`);
+    const compressed = await open(`/assets/${name}`, { "accept-encoding": "gzip, br" });
+    const type = types[name.slice(name.lastIndexOf(".") + 1) as keyof typeof types];
+    expect(plain).toMatchObject({
+      status: 200,
+      headers: { "content-type": type, "cache-control": "public, max-age=31536000, immutable" },
     });
+    expect(plain.headers["content-encoding"]).toBeUndefined();
+    expect(compressed).toMatchObject({
+      status: 200,
+      headers: { "content-type": type, "content-encoding": "br", vary: "Accept-Encoding" },
+    });
+    expect(brotliDecompressSync(compressed.body).equals(plain.body)).toBe(true);
+  }
+});
+
+test.each(["nothing.js", "..%2findex.html", "", "index.html", "x.js.br", ".vite", "a.exe"])(
+  "/assets/%s is not a file",
+  async (name) => {
+    const { status, body } = await open(`/assets/${name}`, { "accept-encoding": "br" });
+    expect(status).toBe(404);
+    expect(JSON.parse(body.toString())).toMatchObject({ error: "not_found" });
   },
 );
+
+test("the host of a tunnel never answers with files of the dashboard", async () => {
+  const [name] = await readdir(join(DASHBOARD_DIR, "assets"));
+  const { host } = new URL(api.server.tunnelUrl(`no-dashboard-${Date.now()}`));
+  for (const path of ["/", "/billing", `/assets/${name}`, "/index.html"]) {
+    const { status, headers } = await open(path, BROWSER, host);
+    expect(status).toBe(404);
+    expect(headers["underpass-error"]).toBe("tunnel_not_found");
+  }
+});
 
 test("a page supports only GET", async () => {
   const { status, headers } = await api.anonymous.post("/");

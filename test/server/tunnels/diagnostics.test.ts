@@ -2,7 +2,7 @@
 import { once } from "node:events";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { WebSocket } from "ws";
-import type { ErrorBody } from "../../../protocol/errors.ts";
+import type { ErrorBody } from "../../../protocol/schemas/error-body.ts";
 import {
   DIAGNOSTIC_BYTES_MAX,
   DIAGNOSTIC_MESSAGE_MAX_BYTES,
@@ -71,7 +71,10 @@ describe("GET /agent/token", () => {
       monthlyBudgetUsdCents: 700,
       spentUsdCents: 0,
       expiresAt: minted.expiresAt,
-      organization: { id: owner.orgId },
+      organization: {
+        id: owner.orgId,
+        plan: expect.stringMatching(/^(free|pro|team|enterprise)$/),
+      },
       approved: true,
       overBudget: false,
     });

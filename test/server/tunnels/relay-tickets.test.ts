@@ -1,7 +1,7 @@
 /** Relay tickets of TCP tunnels: which agent gets one for which port, and which events revoke it. */
 import { createRemoteJWKSet, jwtVerify } from "jose";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
-import type { ErrorBody } from "../../../protocol/errors.ts";
+import type { ErrorBody } from "../../../protocol/schemas/error-body.ts";
 import { RELAY_TICKET_TYPE, toRelayAudience, RelayTicket } from "../../../protocol/relay/ticket.ts";
 import type { Connection } from "../../../protocol/schemas/tunnels/connections.ts";
 import type { RelayAccess } from "../../../protocol/schemas/networks.ts";

@@ -53,6 +53,15 @@ describe("stopping a tunnel", () => {
     expect(await findTunnel(tunnel)).toMatchObject({ status: "offline", agentConnected: false });
   });
 
+  test("is told by the list until the tunnel is started", async () => {
+    const tunnel = await reserve("start-told");
+    expect(tunnel.stoppedAt).toBe(null);
+    await stop(tunnel);
+    expect(await findTunnel(tunnel)).toMatchObject({ stoppedAt: expect.any(String) });
+    await start(tunnel);
+    expect(await findTunnel(tunnel)).toMatchObject({ status: "active", stoppedAt: null });
+  });
+
   test("makes a tunnel offline that was never served", async () => {
     const tunnel = await reserve("never");
     expect((await stop(tunnel)).body.status).toBe("offline");

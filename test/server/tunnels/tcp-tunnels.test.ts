@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { WebSocket } from "ws";
 import { CLOSE } from "../../../protocol/wire/close-codes.ts";
-import type { ErrorBody } from "../../../protocol/errors.ts";
+import type { ErrorBody } from "../../../protocol/schemas/error-body.ts";
 import { STREAMS_SUBPROTOCOL } from "../../../protocol/wire/frames.ts";
 import type { Tunnel } from "../../../protocol/schemas/tunnels/tunnels.ts";
 import {

@@ -40,6 +40,7 @@ describe("creating", () => {
       createdAt: expect.stringMatching(/Z$/),
       expiresAt: null,
       lastSeenAt: null,
+      stoppedAt: null,
     });
     const listed = await owner.get<Tunnel[]>("/tunnels");
     expect(listed.body).toEqual([body]);

@@ -5,7 +5,12 @@ import { checkVersion } from "../../../agent/doctor/http-check.ts";
 import { checkNode, checkOpenFiles } from "../../../agent/doctor/machine-checks.ts";
 import { SERVICE_VERSION } from "../../../protocol/version.ts";
 
-const route = { server: new URL("https://tunnels.example.com"), token: null, proxy: null };
+const route = {
+  server: new URL("https://tunnels.example.com"),
+  token: null,
+  proxy: undefined,
+  authorities: undefined,
+};
 const fail =
   (code: string): AddressLookup =>
   () =>

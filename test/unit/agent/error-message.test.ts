@@ -7,6 +7,9 @@ import { afterEach, expect, test } from "vitest";
 import { fetch } from "undici";
 import WebSocket from "ws";
 import { getErrorMessage } from "../../../agent/error-message.ts";
+import { describeOriginError } from "../../../agent/origin/origin-error.ts";
+import { formatRejection } from "../../../agent/output/output.ts";
+import { CLOSE, shouldReconnect } from "../../../protocol/wire/close-codes.ts";
 
 const servers: Server[] = [];
 afterEach(() => {
@@ -55,13 +58,12 @@ test("a server that does not speak TLS", async () => {
   expect(await getSocketError(`wss://127.0.0.1:${port}`)).toContain("does not speak TLS");
 });
 
-test.each([
-  [404, "the server answered 404 instead of opening a WebSocket"],
-  [407, "the proxy requires a password"],
-])("a server or proxy that answers %i", async (status, expected) => {
-  const server = createHttpServer((_, response) => response.writeHead(status).end());
-  server.on("upgrade", (_, socket) => socket.end(`HTTP/1.1 ${status} No\r\n\r\n`));
-  expect(await getSocketError(`ws://127.0.0.1:${await listen(server)}`)).toContain(expected);
+test("a server that answers a WebSocket with a status", async () => {
+  const server = createHttpServer((_, response) => response.writeHead(404).end());
+  server.on("upgrade", (_, socket) => socket.end("HTTP/1.1 404 No\r\n\r\n"));
+  expect(await getSocketError(`ws://127.0.0.1:${await listen(server)}`)).toContain(
+    "the server answered 404 instead of opening a WebSocket",
+  );
 });
 
 test("a file that does not exist, and a directory", async () => {
@@ -76,7 +78,7 @@ test("a file that does not exist, and a directory", async () => {
 test.each([
   [{ code: "ENOTFOUND", hostname: "a.test" }, "the host a.test does not exist; check the address"],
   [{ code: "EAI_AGAIN", hostname: "a.test" }, "the host a.test can't be looked up"],
-  [{ code: "DEPTH_ZERO_SELF_SIGNED_CERT" }, "certificate is not trusted"],
+  [{ code: "DEPTH_ZERO_SELF_SIGNED_CERT" }, "pass its CA's certificate with --ca-file"],
   [{ code: "CERT_HAS_EXPIRED" }, "check this machine's clock"],
   [{ code: "ERR_TLS_CERT_ALTNAME_INVALID" }, "for another host name"],
   [{ code: "ETIMEDOUT", address: "::1", port: 443 }, "[::1]:443 does not answer; check"],
@@ -86,4 +88,46 @@ test.each([
 ])("%j is explained", (properties, expected) => {
   const error = Object.assign(new Error("the library's text"), properties);
   expect(getErrorMessage(new Error("fetch failed", { cause: error }))).toContain(expected);
+});
+
+test.each([
+  [{ code: "ECONNREFUSED" }, "nothing listens at localhost:3000; start the local server"],
+  [{ name: "HTTPParserError", code: "HPE_INVALID_CONSTANT" }, "does not answer in HTTP/1.1"],
+  [{ code: "UND_ERR_SOCKET" }, "the local server closed the connection before its response"],
+  [{ code: "DEPTH_ZERO_SELF_SIGNED_CERT" }, "accept it with --insecure-upstream"],
+  [{ code: "ERR_SSL_WRONG_VERSION_NUMBER" }, "localhost:3000 does not speak TLS; use http://"],
+  [{ code: "UND_ERR_HEADERS_TIMEOUT" }, "the local server did not answer in time"],
+])("of the local server, %o", (fields, expected) => {
+  const error = Object.assign(new Error("a library's text"), fields);
+  expect(describeOriginError(error, { origin: "localhost:3000" })).toContain(expected);
+  const ofSeveralAddresses = new AggregateError([error]);
+  expect(describeOriginError(ofSeveralAddresses, { origin: "localhost:3000" })).toContain(expected);
+});
+
+test("an error that has no sentence of its own is reported as unexpected, with its code", () => {
+  const error = Object.assign(new Error("bad thing"), { code: "ERR_BAD_THING" });
+  expect(getErrorMessage(error)).toBe("an unexpected error occurred: bad thing (ERR_BAD_THING)");
+  expect(getErrorMessage(new TypeError("x is not a function"))).toContain("unexpected error");
+  expect(getErrorMessage(new Error("the agent's own sentence"))).toBe("the agent's own sentence");
+});
+
+test("each reason that ends a tunnel's agent says what to do next", () => {
+  const reasons = Object.entries(CLOSE).filter(([, code]) => !shouldReconnect(code));
+  const withoutAdvice = reasons.filter(
+    ([reason]) => !formatRejection({ reason, message: "it was rejected" }).includes("\n"),
+  );
+  // Of private networks, which `underpass vpn` has its own advice for.
+  expect(withoutAdvice.map(([reason]) => reason)).toEqual(["network_deleted"]);
+});
+
+test.each([
+  ["duplicate_name", "admin is reserved for the service", "Choose another name with --subdomain."],
+  ["duplicate_name", "an agent with another token serves shop", "or stop the other agent."],
+  ["duplicate_name", "port 40001 is taken", "Choose another port with --remote-port"],
+  ["forbidden", "the project does not exist", "Correct --project"],
+  ["forbidden", "the token allows only ci-*", "Use a name that the token allows"],
+])("the advice about %s fits: %s", (reason, message, advice) => {
+  const [, second] = formatRejection({ reason, message }).split("\n");
+  expect(second).toContain(advice);
+  expect(second!.includes("stop the other agent")).toBe(advice.includes("stop the other agent"));
 });

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
-import { HostHeader, parseHostMode } from "../../../agent/host-header.ts";
-import { parseTarget } from "../../../agent/target.ts";
+import { HostHeader, parseHostMode } from "../../../agent/origin/host-header.ts";
+import { parseTarget } from "../../../agent/origin/target.ts";
 
 const REQUEST = [
   ["host", "shop.tunnel.test"],
@@ -11,7 +11,7 @@ const REQUEST = [
 const VITE = 'Blocked request. This host ("shop.tunnel.test") is not allowed.';
 
 function newHostHeader(mode: string): HostHeader {
-  return new HostHeader(parseHostMode(mode), parseTarget("3000")!);
+  return new HostHeader(parseHostMode(mode, "--host-header"), parseTarget("3000")!);
 }
 
 function rewritten(hostHeader: HostHeader, pairs = REQUEST): Record<string, string> {

@@ -44,6 +44,13 @@ describe("an option", () => {
   );
 });
 
+test("a flag in the environment is 1 or 0, and nothing else", () => {
+  vi.stubEnv("UNDERPASS_JSON", "yes");
+  expect(() => parseOptions([], { json: { kind: "flag", help: "" } })).toThrow(
+    new UsageError("UNDERPASS_JSON must be 1 or 0, not yes"),
+  );
+});
+
 test("a list is given by repeating its option, or in the environment with commas", () => {
   const specs = { allow: { kind: "list", help: "" } } as const;
   expect(parseOptions(["--allow", "a", "--allow=b"], specs).values).toEqual({ allow: ["a", "b"] });

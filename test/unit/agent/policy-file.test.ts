@@ -62,7 +62,9 @@ actions:
 
   test("that does not exist is named", () => {
     expect(() => readPolicyFile("/no/such/policy.yml", "--policy-file")).toThrow(
-      new UsageError("can't read --policy-file /no/such/policy.yml: there is no such file"),
+      new UsageError(
+        "can't read --policy-file /no/such/policy.yml: it does not exist; check the path",
+      ),
     );
   });
 });

@@ -1,14 +1,13 @@
 /** What the screen shows for a state, in terminals of all sizes; and which texts are safe to print. */
 import fc from "fast-check";
-import { describe, expect, test } from "vitest";
-import {
-  renderHttpScreen,
-  type HttpScreenState,
-  type TunnelView,
-} from "../../../agent/screen/http-lines.ts";
+import { describe, expect, test, vi } from "vitest";
+import { renderHttpScreen, type HttpScreenState } from "../../../agent/screen/http-lines.ts";
+import type { TunnelView } from "../../../agent/screen/tunnel-lines.ts";
 import { parseKeys } from "../../../agent/screen/keys.ts";
+import { LatencyHistory } from "../../../agent/screen/latency.ts";
 import { getLineText } from "../../../agent/screen/line.ts";
 import { RequestList, REQUESTS_MAX } from "../../../agent/screen/request-list.ts";
+import { TerminalScreen } from "../../../agent/screen/terminal.ts";
 import {
   cutText,
   escapeControls,
@@ -16,27 +15,30 @@ import {
   getWidth,
   wrapText,
 } from "../../../agent/screen/text.ts";
-import type { RequestKind, RequestReport } from "../../../agent/library/types.ts";
+import { createReport as report } from "../../harness/agent/report.ts";
 
 const NOW_MS = Date.parse("2026-03-01T12:00:00Z");
 
-const report = (path: string, kind: RequestKind = "request"): RequestReport => ({
-  ...{ id: 1, kind, method: "GET", path, status: 200, durationMs: 12.3, problem: undefined },
-  ...{ bytesIn: 0, bytesOut: 1536, messages: 0 },
-});
 const tunnel = (changes: Partial<TunnelView> = {}): TunnelView => ({
   name: "shop",
   local: "http://localhost:3000",
   url: "https://shop.example",
   connection: "online",
   latencyMs: 12.4,
+  jitterMs: undefined,
   reconnects: 0,
+  gates: undefined,
+  refused: 0,
   warnings: [],
   ...changes,
 });
 const state = (changes: Partial<HttpScreenState> = {}): HttpScreenState => ({
   server: "example",
+  account: "Acme, pro plan, token laptop",
+  newVersion: undefined,
   tunnels: [tunnel()],
+  selectedTunnel: undefined,
+  fileProblems: [],
   notices: [],
   inspectorUrl: undefined,
   requests: new RequestList(),
@@ -51,13 +53,28 @@ const render = (shown: HttpScreenState, width = 80, height = 24): string[] =>
   renderHttpScreen(shown, width, height).map((line) => getLineText(line).trimEnd());
 
 describe("the screen", () => {
-  test("shows the quality of the connection, the inspector and the keys", () => {
-    const rows = render(
-      state({ tunnels: [tunnel({ reconnects: 2 })], inspectorUrl: "http://127.0.0.1:4040" }),
-    );
-    expect(rows).toContain("State       online, 12 ms, 2 reconnects");
+  test("shows the quality of the connection, the account, the inspector and the keys", () => {
+    const shown = tunnel({ reconnects: 2, jitterMs: 3.4 });
+    const rows = render(state({ tunnels: [shown], inspectorUrl: "http://127.0.0.1:4040" }));
+    expect(rows[0]).toBe("underpass");
+    expect(rows).toContain("State       online, 12 ms ± 3 ms, 2 reconnects");
+    expect(rows).toContain("Account     Acme, pro plan, token laptop");
     expect(rows).toContain("Inspector   http://127.0.0.1:4040");
     expect(rows.at(-1)).toContain("o inspector");
+    expect(render(state({ newVersion: "9.1.0" }))[0]).toBe(
+      "underpass   update available: 9.1.0, with npm install -g underpass",
+    );
+  });
+
+  test("measures jitter as the mean difference of heartbeats in turn, once there are three", () => {
+    const latency = new LatencyHistory();
+    const jitters = [10, 14, 12, 12].map((ms) => {
+      latency.add(ms);
+      return latency.jitterMs;
+    });
+    expect(jitters).toEqual([undefined, undefined, 3, 2]);
+    latency.clear();
+    expect(latency.jitterMs).toBeUndefined();
   });
 
   test("shows several tunnels, each with its state, and names them at their requests", () => {
@@ -66,9 +83,101 @@ describe("the screen", () => {
     const tunnels = [tunnel(), tunnel({ name: "docs", connection: "stopped", warnings: ["gone"] })];
     const text = render(state({ tunnels, requests }), 100).join("\n");
     expect(text).toContain("shop  online, 12 ms  https://shop.example -> http://localhost:3000\n");
-    expect(text).toContain("docs  stopped  https://shop.example");
+    expect(text).toContain("docs  stopped        https://shop.example");
     expect(text).toContain("docs: gone");
     expect(text).toMatch(/docs 200 GET +12 ms +1\.5 kB {2}\/a\n/);
+  });
+
+  test("shows a TCP tunnel with its connections, and those that have ended among the requests", () => {
+    const requests = new RequestList();
+    const measured = { durationMs: 5_400_000, bytesIn: 517, bytesOut: 20_480 };
+    requests.addConnection("db", { address: "203.0.113.7", via: "relay", ...measured }, NOW_MS);
+    const problem = "nothing is listening on localhost:5432";
+    const failed = { address: "::1", via: "connect" as const, ...measured, problem };
+    requests.addConnection("db", failed, NOW_MS);
+    const database = tunnel({
+      name: "db",
+      url: "tcp://relay.example:20007",
+      local: "localhost:5432",
+      connections: { count: 3, open: 1 },
+    });
+    const tunnels = [tunnel(), database];
+    const rows = render(state({ tunnels, selectedTunnel: database, requests }), 120);
+    expect(rows).toContain(
+      "> db    online, 12 ms  tcp://relay.example:20007 -> localhost:5432  3 connections, 1 open",
+    );
+    expect(rows).toContain("Requests    0");
+    const listed = rows.filter((row) => row.includes(" tcp "));
+    expect(listed[0]).toMatch(
+      / db {3}tcp connect +1 h 30 m +21\.0 kB {2}::1 {2}nothing is listening/,
+    );
+    expect(listed[1]).toMatch(/ db {3}tcp +1 h 30 m +21\.0 kB {2}203\.0\.113\.7$/);
+    const alone = render(state({ tunnels: [database], selectedTunnel: database, requests }));
+    expect(alone).toContain("Connections 3, 1 open");
+  });
+
+  test("has room for requests beside many tunnels, and always shows the selected one", () => {
+    const tunnels = Array.from({ length: 40 }, (_, at) => tunnel({ name: `tunnel-${at}` }));
+    for (const at of [0, 11, 39]) {
+      for (const width of [120, 40]) {
+        const rows = render(state({ tunnels, selectedTunnel: tunnels[at] }), width);
+        expect(rows.find((row) => row.startsWith("> "))).toContain(`> tunnel-${at} `);
+        expect(rows).toContainEqual(expect.stringMatching(/^ {2}and \d+ more tunnels; Tab/));
+        expect(rows).toContainEqual(expect.stringMatching(/^(?:Requests +)?0$/));
+      }
+    }
+  });
+
+  test("shows why a changed file is not used, and that there are more problems than it shows", () => {
+    const fileProblems = [1, 2, 3, 4, 5].map((line) => `underpass.yml:${line}:1: unknown key x`);
+    const rows = render(state({ fileProblems }));
+    expect(rows).toContain("File        underpass.yml:1:1: unknown key x");
+    expect(rows).toContain("            underpass.yml:3:1: unknown key x");
+    expect(rows).toContain("            and more problems");
+    expect(rows).toContain("            the tunnels stay as they are");
+  });
+
+  test("has a label at each value on a narrow screen, and breaks an address that is too long", () => {
+    const inspectorUrl = "http://127.0.0.1:4040";
+    const requests = new RequestList();
+    requests.add("shop", report("/a"), NOW_MS);
+    const shown = state({ inspectorUrl, requests, tunnels: [tunnel({ refused: 12 })] });
+    expect(render(shown, 40).slice(2, 10)).toEqual([
+      "State online, 12 ms",
+      "https://shop.example",
+      "-> http://localhost:3000",
+      "Server example",
+      "Account Acme, pro plan, token laptop",
+      "Inspector http://127.0.0.1:4040",
+      "Requests 1",
+      "Refused 12",
+    ]);
+    expect(render(shown, 20).slice(7, 12)).toEqual([
+      "Account Acme, pro p…",
+      "Inspector",
+      "http://127.0.0.1:404",
+      "0",
+      "Requests 1",
+    ]);
+  });
+
+  test("shows the gates of several tunnels by name, and how many more have some", () => {
+    const gates = { tunnelId: "id", names: ["password"], ownNames: ["password" as const] };
+    const tunnels = ["a", "b", "c", "d", "e"].map((name) => tunnel({ name, gates, refused: 2 }));
+    const rows = render(state({ tunnels: [tunnel(), ...tunnels] }), 80);
+    expect(rows).toContain("Visitors    a: with a password");
+    expect(rows).toContain("            c: with a password");
+    expect(rows).toContain("            and 2 more tunnels with gates");
+    expect(rows).toContain("Refused     10");
+  });
+
+  test("leaves out how to remove a gate when there is no room, and never the gate", () => {
+    const gates = { tunnelId: "id", names: ["password"], ownNames: [] };
+    const shown = state({ tunnels: [tunnel({ gates })] });
+    expect(render(shown, 80, 24).join("\n")).toContain("DELETE /tunnels/id/auth");
+    const low = render(shown, 80, 9).join("\n");
+    expect(low).toContain("Visitors    with a password");
+    expect(low).not.toContain("DELETE");
   });
 
   test("wraps a message and never cuts it", () => {
@@ -85,7 +194,7 @@ describe("the screen", () => {
     const requests = new RequestList();
     const stream = report("/events", "events");
     requests.openStream("", stream, NOW_MS - 125_000);
-    const row = (nowMs: number) => render(state({ requests, nowMs }))[7];
+    const row = (nowMs: number) => render(state({ requests, nowMs }))[8];
     expect(row(NOW_MS)).toMatch(/2 min +1\.5 kB {2}\/events {2}event stream open$/);
     requests.closeStream(stream, NOW_MS);
     expect(row(NOW_MS + 900_000)).toMatch(/2 min +1\.5 kB {2}\/events {2}event stream closed$/);
@@ -172,5 +281,45 @@ test("keys are parsed from characters and escape sequences", () => {
     ...["j", "é", "up", "down", "enter", "backspace", "ctrl-c"],
   ]);
   expect(parseKeys("\u001b")).toEqual(["escape"]);
+  expect(parseKeys("\t\u001b[Z\u001b[C\u001bOD")).toEqual(["tab", "shift-tab", "right", "left"]);
   expect(parseKeys("\u001b[200~\u001b[1;5C\u0001")).toEqual([]);
+});
+
+test("a path of 100 kB is cut before it is decoded, between characters", () => {
+  const path = Buffer.from(`/${"日本/".repeat(15_000)}`).toString("latin1");
+  const shown = formatPath(path);
+  expect(shown).toMatch(/^\/(日本\/)+日?本?$/);
+  expect(shown.length).toBeLessThan(1_000);
+  expect(formatPath(`/${"\u001b[2J".repeat(25_000)}`)).not.toMatch(/\p{Cc}/u);
+});
+
+describe("the rate of drawing", () => {
+  test("has a limit: 2,000 requests in 4 seconds are at most 81 frames, each of which writes only changed rows", () => {
+    vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "performance"] });
+    const written: string[] = [];
+    const write = vi.spyOn(process.stdout, "write").mockImplementation((text) => {
+      written.push(String(text));
+      return true;
+    });
+    const requests = new RequestList();
+    const screen = new TerminalScreen({
+      getRows: (width, height) => render(state({ requests }), width, height),
+    });
+    try {
+      for (let at = 0; at < 2_000; at += 1) {
+        requests.add("", report(`/items/${at}`), NOW_MS);
+        screen.draw();
+        vi.advanceTimersByTime(2);
+      }
+    } finally {
+      screen.end([]);
+      write.mockRestore();
+      vi.useRealTimers();
+    }
+    const frames = written.filter((text) => text.includes("\u001b[?2026h"));
+    expect(frames.length).toBeGreaterThan(10);
+    expect(frames.length).toBeLessThanOrEqual(81);
+    expect(frames.slice(1, -1).join("")).not.toContain("Forwarding");
+    expect(Math.max(...frames.map(({ length }) => length))).toBeLessThan(24 * 100);
+  });
 });

@@ -1,6 +1,10 @@
 import { expect, test } from "vitest";
 import { parseOptions, UsageError } from "../../../agent/options.ts";
-import { TCP_TUNNEL_OPTIONS, toQuery, TUNNEL_OPTIONS } from "../../../agent/tunnel-options.ts";
+import {
+  TCP_TUNNEL_OPTIONS,
+  toQuery,
+  TUNNEL_OPTIONS,
+} from "../../../agent/tunnel/tunnel-options.ts";
 
 test("each tunnel option that is given becomes the query parameter of the same name", () => {
   const { values } = parseOptions(["--subdomain", "shop", "--ttl", "60"], TUNNEL_OPTIONS);

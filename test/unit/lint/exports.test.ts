@@ -12,14 +12,15 @@ function listFiles(...patterns: string[]): string[] {
 }
 const read = (path: string) => readFileSync(join(ROOT, path), "utf8");
 
-const texts = new Map(listFiles("*.ts", "*.js").map((path) => [path, read(path)]));
+const texts = new Map(listFiles("*.ts", "*.tsx", "*.js").map((path) => [path, read(path)]));
 /** A file that one of these names exports for the program that reads it. */
 const settings = ["package.json", "agent/package.json", ".oxlintrc.json", "vitest.config.ts"]
   .map(read)
   .join("\n");
-/** workerd takes classes by their names, drizzle-kit reads all tables, and programs import `expose` from the package. */
+/** workerd takes classes by their names, drizzle-kit reads all tables, programs import `expose` from the
+ * package, and the router of the dashboard loads the component `Page` of each page. */
 const ENTRY_POINTS =
-  /^agent\/expose\.ts|^workers\/index\.ts|^bench\/hop\/worker\.js|^workers\/store\/tables\//;
+  /^dashboard\/pages\/\S*-page\.tsx|^agent\/expose\.ts|^workers\/index\.ts|^bench\/hop\/worker\.js|^workers\/store\/tables\//;
 const pages = listFiles("*.html").map(read).join("\n");
 
 /** `file name` of everything that any file imports; `file *` when it imports all of a file. */

@@ -32,10 +32,14 @@ const VAGUE_FUNCTION =
 
 /** These files list such phrases. */
 const OWN_FILES = ["test/unit/lint/language.test.ts", "test/harness/formats/messages.ts"];
-const files = execFileSync("git", ["ls-files", "*.ts", "*.js", "*.md", "*.html", "*.toml"], {
-  cwd: ROOT,
-  encoding: "utf8",
-})
+const files = execFileSync(
+  "git",
+  ["ls-files", "*.ts", "*.tsx", "*.js", "*.md", "*.html", "*.toml"],
+  {
+    cwd: ROOT,
+    encoding: "utf8",
+  },
+)
   .trim()
   .split("\n")
   .filter((path) => !OWN_FILES.includes(path));
@@ -62,7 +66,7 @@ test.each(DOCUMENT_PHRASES)("no document says %s", (pattern, instead) => {
 });
 
 test("a type's name is a noun", () => {
-  const code = files.filter((path) => path.endsWith(".ts"));
+  const code = files.filter((path) => /\.tsx?$/.test(path));
   const find = (line: string) => /\b(?:type|interface|class) (\w+Of)\b/.exec(line)?.[1];
   expect(findLines(code, find)).toEqual([]);
 });

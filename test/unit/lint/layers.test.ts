@@ -10,7 +10,10 @@ import { ROOT } from "../../../self-host/build/build.ts";
 import { lintFiles, type Violation } from "../../harness/lint.ts";
 
 const layers = Object.keys(LAYERS);
-const sources = execFileSync("git", ["ls-files", "*.ts", "*.js"], { cwd: ROOT, encoding: "utf8" })
+const sources = execFileSync("git", ["ls-files", "*.ts", "*.tsx", "*.js"], {
+  cwd: ROOT,
+  encoding: "utf8",
+})
   .trim()
   .split("\n")
   .filter((path) => path.includes("/"));

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { CaptureFilterError, parseCaptureFilter } from "../../../protocol/capture-filter.ts";
+import { CaptureFilterError, parseCaptureFilter } from "../../../protocol/captures/filter.ts";
 import type { CaptureSummary } from "../../../protocol/schemas/inspector/captures.ts";
 
 const CAPTURE: CaptureSummary = {

@@ -6,7 +6,7 @@ import {
   getTunnelSuffixOfCapture,
   getTunnelSuffix,
   getCaptureTimeMs,
-} from "../../../protocol/capture-id.ts";
+} from "../../../protocol/captures/id.ts";
 
 const TUNNEL = "3f0e5a52-6c0a-4f39-9d5e-0123456789ab";
 const NOW = Date.UTC(2026, 10, 21, 12);

@@ -126,7 +126,10 @@ test("there is no grace period if the API was never reached: revocations are unk
 test("a port that another program uses is refused with a code to retry, and leaves nothing behind", async () => {
   const other = createSocket("udp4");
   await new Promise<void>((resolve) => other.bind(port, "127.0.0.1", resolve));
-  expect(await associations.open(ticket(), agent)).toMatchObject({ refused: "internal" });
+  expect(await associations.open(ticket(), agent)).toEqual({
+    refused: "internal",
+    message: `another program uses port ${port} of the relay; ask the server's operator to free it`,
+  });
   expect(associations.all()).toHaveLength(0);
   await new Promise<void>((resolve) => other.close(() => resolve()));
   await open();

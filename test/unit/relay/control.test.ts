@@ -68,9 +68,20 @@ describe("a ticket is refused permanently", () => {
   });
 });
 
-test("an agent that offers another protocol is refused", async () => {
-  await using agent = new RelayAgent(relay.url, await relay.networkTicket(), null);
-  expect((await agent.waitForClose()).code).toBe(CLOSE.unsupported_version);
+test.each([
+  [null, "this server requires the subprotocol underpass-relay.v1"],
+  [
+    "underpass-relay.v0",
+    "the agent is too old: this server requires underpass-relay.v1; upgrade the agent",
+  ],
+  [
+    "underpass-relay.v2",
+    "the server is too old for this agent: it requires underpass-relay.v1; upgrade the server",
+  ],
+])("an agent that offers the protocol %s is refused with an explanation", async (protocol, why) => {
+  await using agent = new RelayAgent(relay.url, await relay.networkTicket(), protocol);
+  const { code, reason } = await agent.waitForClose();
+  expect([code, reason]).toEqual([CLOSE.unsupported_version, `unsupported_version: ${why}`]);
 });
 
 test("of two agents for one port the one with the higher generation serves", async () => {

@@ -1,6 +1,6 @@
 /** For the routes that redirect a browser to a provider, and those to which the provider redirects it back. */
 import { createMiddleware } from "hono/factory";
-import type { ErrorBody } from "../../../protocol/errors.ts";
+import type { ErrorBody } from "../../../protocol/schemas/error-body.ts";
 import { getAuthority, parseHost } from "../../../protocol/hosts.ts";
 import { getErrorReference, renderHtmlPage, PAGE_HEADERS, wantsHtml } from "../../error-page.ts";
 import { ApiError } from "../../errors.ts";

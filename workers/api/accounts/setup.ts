@@ -1,8 +1,8 @@
-/** POST /setup: creates the owner's account of a server, with the code that only its operator sees. */
+/** /setup: creates the owner's account of a server, with the code that only its operator sees. */
 import { EMAIL_MAX_CHARS } from "../../../protocol/limits.ts";
-import { Setup, SetupResult } from "../../../protocol/schemas/accounts/devices.ts";
+import { Setup, SetupResult, SetupState } from "../../../protocol/schemas/accounts/devices.ts";
 import { ApiError } from "../../errors.ts";
-import { randomPassword } from "../../identity/accounts/codes.ts";
+import { normalizeSetupCode, randomPassword } from "../../identity/accounts/codes.ts";
 import { normalizeEmail } from "../../identity/accounts/emails.ts";
 import { toBase64 } from "../../../shared/bytes.ts";
 import { newCliToken, signTokenRow } from "../../identity/tokens/minting.ts";
@@ -14,9 +14,25 @@ import { sha256Hex } from "../../identity/encryption.ts";
 import { createOwner, hasOwner } from "../../store/accounts/accounts.ts";
 import { insertToken } from "../../store/tokens/tokens.ts";
 import { createRouter, getHashCaller, invalidField, jsonResponse, route } from "../route.ts";
-import { rateLimited } from "../rate-limit.ts";
+import { pollRateLimited, rateLimited } from "../rate-limit.ts";
 
 export const setup = createRouter();
+
+setup.openapi(
+  route({
+    operationId: "getSetupState",
+    method: "get",
+    path: "/setup",
+    summary: "Get whether a server has its owner's account",
+    guard: pollRateLimited,
+    responses: { 200: jsonResponse("Whether `POST /setup` is possible.", SetupState) },
+  }),
+  async (c) => {
+    const { config, db } = c.var;
+    const needed = config.SETUP_CODE_HASH !== undefined && !(await hasOwner(db));
+    return c.json({ needed }, 200);
+  },
+);
 
 setup.openapi(
   route({
@@ -29,7 +45,7 @@ setup.openapi(
     guard: rateLimited,
     body: Setup,
     responses: {
-      201: jsonResponse("The owner's account, and a token for this machine.", SetupResult),
+      201: jsonResponse("The owner's account, and a token for the machine.", SetupResult),
     },
     failures: ["invalid_code", "not_found", "duplicate_name", "unavailable"],
   }),
@@ -37,7 +53,7 @@ setup.openapi(
     const { config, db, address } = c.var;
     const { code, label, ...chosen } = c.req.valid("json");
     if (config.SETUP_CODE_HASH === undefined || (await hasOwner(db))) throw alreadySetUp();
-    if (!equalInConstantTime(await sha256Hex(code.trim()), config.SETUP_CODE_HASH)) {
+    if (!equalInConstantTime(await sha256Hex(normalizeSetupCode(code)), config.SETUP_CODE_HASH)) {
       throw new ApiError(
         "invalid_code",
         "The code is not the one that the server has printed on its console.",
@@ -53,22 +69,22 @@ setup.openapi(
     if (passwordError !== null) throw invalidField("password", passwordError);
 
     const passwordHash = await hashPassword(getHashCaller(c, email), password);
-    const account = { email, passwordHash, ip: address };
     const terms = getFirstOrganizationTerms(config);
     const token = await db.transaction(async (change) => {
-      const owner = await createOwner(change, { ...account, terms });
+      const owner = await createOwner(change, { email, passwordHash, ip: address, terms });
       if (typeof owner === "string") return owner;
       const actor = { ...owner, role: "owner" as const, ip: address };
-      return insertToken(change, actor, newCliToken(label));
+      return label === null ? "no_token" : insertToken(change, actor, newCliToken(label));
     });
     if (token === "has_owner") throw alreadySetUp();
     if (token === "address_taken") {
       const message = "This address has an account already. Choose another address for the owner.";
       throw new ApiError("duplicate_name", message);
     }
-    const wireBytes = await signTokenRow(config, token);
-    const done = { email, wire_bytes_b64: toBase64(wireBytes), label };
-    return c.json(chosen.password === undefined ? { ...done, password } : done, 201);
+    const account = { email, ...(chosen.password === undefined && { password }) };
+    if (token === "no_token" || label === null) return c.json(account, 201);
+    const wire_bytes_b64 = toBase64(await signTokenRow(config, token));
+    return c.json({ ...account, wire_bytes_b64, label }, 201);
   },
 );
 

@@ -39,7 +39,7 @@ ${describe(current)
   .map((sentence) => `<p>${sentence}</p>`)
   .join("\n")}
 ${forms.join("\n")}
-<p><a href="/">Back to your account</a></p>
+<p><a href="/billing">Back to your account</a></p>
 </main>
 </body>
 </html>

@@ -96,7 +96,7 @@ mockBilling.get(CHECKOUT, async (c) => {
   const page = renderHtmlPage(200, "mock", {
     title: `You now have the ${plan} plan`,
     message: "This was a test checkout. You have not been charged.",
-    action: { text: "Back to your account", href: "/" },
+    action: { text: "Back to your account", href: "/billing" },
   });
   return c.body(page, 200, { ...PAGE_HEADERS, ...NO_REFERRER });
 });

@@ -32,7 +32,7 @@ documentRoute(inspectorWatch, {
   path: "/inspector/ws",
   summary: "Watch captured requests as they happen",
   description:
-    "A WebSocket (docs/live-view.md). A browser sends the access token as a subprotocol, `bearer.<jwt>`, because it cannot set other headers; programs send `Authorization`.",
+    "A WebSocket (docs/protocols/live-view.md). A browser sends the access token as a subprotocol, `bearer.<jwt>`, because it cannot set other headers; programs send `Authorization`.",
   guard: watcher,
   query: WatchQuery,
   responses: {

@@ -19,7 +19,7 @@ documentRoute(relayLink, {
   path: "/relays/connect",
   summary: "Connect a relay",
   description:
-    "A WebSocket (docs/relay-protocol.md). The bearer is the secret that the operator has configured for the service and its relays.",
+    "A WebSocket (docs/protocols/relay-protocol.md). The bearer is the secret that the operator has configured for the service and its relays.",
   guard: { security: ["relaySecret"], failures: ["unauthorized"] },
   query: RelayConnectQuery,
   responses: { 101: { description: "The WebSocket is open." } },

@@ -134,7 +134,7 @@ networkServers.openapi(
     method: "post",
     path: "/private-networks/{id}/relay-ticket",
     summary: "Get a relay ticket for a private network",
-    description: `With the ticket, which is valid for five minutes, an agent serves the network at its relay (docs/relay-protocol.md). ${FOR_AGENTS}`,
+    description: `With the ticket, which is valid for five minutes, an agent serves the network at its relay (docs/protocols/relay-protocol.md). ${FOR_AGENTS}`,
     guard: allowOrAgent("networks:write"),
     params: IdParams,
     responses: {

@@ -1,6 +1,6 @@
 /** The schemas that the document names, so that a client generated from it has a type for each. */
 import { z, type ZodType } from "zod";
-import { ErrorBody } from "../../../protocol/errors.ts";
+import { ErrorBody } from "../../../protocol/schemas/error-body.ts";
 import { SetBasicAuth, BasicAuthState } from "../../../protocol/schemas/access/basic-auth.ts";
 import {
   SetIdentityGate,
@@ -39,6 +39,7 @@ import {
   DeviceToken,
   Setup,
   SetupResult,
+  SetupState,
 } from "../../../protocol/schemas/accounts/devices.ts";
 import {
   TotpEnrollment,
@@ -183,6 +184,7 @@ const COMPONENTS: Readonly<Record<string, ZodType>> = {
   DeviceToken,
   Setup,
   SetupResult,
+  SetupState,
   TotpEnrollment,
   ConfirmTotpEnrollment,
   MfaEnabled,

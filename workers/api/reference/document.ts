@@ -1,7 +1,8 @@
 /** Builds the OpenAPI document from the definitions of the routes. */
 import type { OpenAPIHono } from "@hono/zod-openapi";
 import type { ZodType } from "zod";
-import { ErrorBody, STATUS_BY_CODE, type ErrorCode } from "../../../protocol/errors.ts";
+import { STATUS_BY_CODE, type ErrorCode } from "../../../protocol/errors.ts";
+import { ErrorBody } from "../../../protocol/schemas/error-body.ts";
 import { SERVICE_VERSION } from "../../../protocol/version.ts";
 import type { ApiEnv, DocumentedContent, DocumentedRoute } from "../route.ts";
 import { ERROR_HELP } from "./error-help.ts";

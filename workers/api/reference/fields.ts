@@ -54,6 +54,7 @@ export const FIELDS: Readonly<Record<string, Field>> = {
   "MintedToken.expiresAt": field("Seconds since the epoch.", 1_798_804_800),
   "PresentedToken.expiresAt": field("Seconds since the epoch.", 1_798_804_800),
   issuedAt: field("Seconds since the epoch.", 1_796_212_800),
+  stoppedAt: field("Since when the tunnel is stopped; null when it is not."),
   lastSeenAt: field("When an agent last served the tunnel; null before the first time."),
   last_seen_at: field("When the agent last reported to the relay; null before the first time."),
   connected_at: field("When the agent connected."),

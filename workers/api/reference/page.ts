@@ -2,7 +2,7 @@
 import template from "../../../dashboard/reference/reference.html";
 import { STATUS_BY_CODE, type ErrorCode } from "../../../protocol/errors.ts";
 import { escapeHtml, formatInlineCode } from "../../error-page.ts";
-import { getContentPolicy } from "../pages.ts";
+import { getContentPolicy } from "./content-policy.ts";
 import { formatCurlLine } from "./curl.ts";
 import { ERROR_HELP } from "./error-help.ts";
 import {

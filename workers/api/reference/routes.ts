@@ -1,7 +1,7 @@
-/** /openapi.json and /docs: the document of the API, for programs and for people. */
+/** /openapi.json and /docs: the document of the API, for programs and for people; and the schema of the agent's file. */
 import { z } from "zod";
 import type { OpenAPIHono } from "@hono/zod-openapi";
-import { sendPage } from "../pages.ts";
+import { sendPage } from "./content-policy.ts";
 import {
   createRouter,
   documentRoute,
@@ -56,6 +56,28 @@ export function createReference(getAreas: () => readonly Area[]): OpenAPIHono<Ap
     page ??= render(c);
     const { html, policy } = await page;
     return sendPage(c, html, policy);
+  });
+
+  documentRoute(reference, {
+    operationId: "getConfigurationSchema",
+    method: "get",
+    path: "/schemas/underpass.json",
+    summary: "Get the JSON Schema of underpass.yml",
+    description:
+      "JSON Schema 2020-12, with which editors complete and check the file of `underpass start`.",
+    responses: {
+      200: {
+        description: "The schema.",
+        content: { "application/schema+json": { schema: z.looseObject({ $schema: z.string() }) } },
+      },
+    },
+  });
+  reference.get("/schemas/underpass.json", async (c) => {
+    const { default: schema } = await import("../../../agent/underpass.schema.json", {
+      with: { type: "json" },
+    });
+    const text = `${JSON.stringify(schema, null, 2)}\n`;
+    return c.body(text, 200, { "Content-Type": "application/schema+json" });
   });
   return reference;
 }

@@ -2,6 +2,7 @@
 import { toRouteName } from "../../../protocol/hosts.ts";
 import { DEFAULT_PROJECT_SLUG, toLabel } from "../../../protocol/names.ts";
 import type { Config } from "../../config/config.ts";
+import { isUnrestricted } from "../../identity/tokens/agent-tokens.ts";
 import type { TokenPayload } from "../../identity/tokens/capability-token.ts";
 import type { AgentRequest } from "../../internal-api-binding.ts";
 import { toUuid } from "../../../shared/bytes.ts";
@@ -44,8 +45,7 @@ export async function resolveRequestedTunnel(
     return { name: toName(routeName, projectSlug, query), projectSlug, domain: null };
 
   // A token that is confined to names may serve a domain that a member gave to one of them.
-  const mayBind = token.project === null && token.allowedSubdomains.length === 0;
-  const domain = { domain: host, mayBind };
+  const domain = { domain: host, mayBind: isUnrestricted(token) };
   if (query.subdomain !== undefined) return { name: query.subdomain, projectSlug, domain };
   const tunnel = await findDomainTunnel(db, toUuid(token.organizationId), host);
   if (typeof tunnel === "string") throw toDomainRefusal(tunnel, host);

@@ -31,7 +31,7 @@ documentRoute(agents, {
   path: "/agent/connect",
   summary: "Connect an agent",
   description:
-    "A WebSocket (docs/agent-protocol.md). The bearer is a capability token in base64. Every refusal is sent as a Close.",
+    "A WebSocket (docs/protocols/agent-protocol.md). The bearer is a capability token in base64. Every refusal is sent as a Close.",
   guard: tokenVerifiedByHandler,
   query: AgentConnectQuery,
   responses: { 101: { description: "The WebSocket is open." } },

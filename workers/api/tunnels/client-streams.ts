@@ -27,7 +27,7 @@ documentRoute(clientStreams, {
   path: "/agent/streams",
   summary: "Connect a client to a TCP tunnel",
   description:
-    "A WebSocket that carries one TCP connection (docs/agent-protocol.md). The bearer is a capability token in base64. Every refusal is sent as a Close.",
+    "A WebSocket that carries one TCP connection (docs/protocols/agent-protocol.md). The bearer is a capability token in base64. Every refusal is sent as a Close.",
   guard: tokenVerifiedByHandler,
   query: ClientConnectQuery,
   responses: { 101: { description: "The WebSocket is open." } },

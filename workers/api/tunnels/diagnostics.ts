@@ -65,7 +65,7 @@ documentRoute(diagnostics, {
   path: "/agent/diagnostics",
   summary: "Test an agent's connection",
   description:
-    "A WebSocket that tests the way of an agent's connection and stores nothing (docs/agent-protocol.md). The bearer is a capability token in base64. Every refusal is sent as a Close.",
+    "A WebSocket that tests the way of an agent's connection and stores nothing (docs/protocols/agent-protocol.md). The bearer is a capability token in base64. Every refusal is sent as a Close.",
   guard: tokenVerifiedByHandler,
   responses: { 101: { description: "The WebSocket is open." } },
   failures: ["upgrade_expected"],

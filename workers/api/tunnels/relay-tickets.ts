@@ -21,7 +21,7 @@ relayTickets.openapi(
     path: "/tunnels/{id}/relay-ticket",
     summary: "Get a relay ticket for a TCP tunnel",
     description:
-      "The bearer is the capability token of the agent that serves the tunnel. The ticket is valid for five minutes (docs/relay-protocol.md).",
+      "The bearer is the capability token of the agent that serves the tunnel. The ticket is valid for five minutes (docs/protocols/relay-protocol.md).",
     guard: tokenVerifiedByHandler,
     params: IdParams,
     responses: {

@@ -232,6 +232,7 @@ function toTunnel(config: Config, { relayHost, ...row }: ListedTunnel): Tunnel {
     publicUrl: getPublicUrl(config, { relayHost, ...row }),
     createdAt: row.createdAt.toISOString(),
     expiresAt: row.expiresAt?.toISOString() ?? null,
+    stoppedAt: row.stoppedAt?.toISOString() ?? null,
     lastSeenAt: row.lastSeenAt?.toISOString() ?? null,
   };
 }

@@ -35,6 +35,12 @@ export function parseUserCode(typed: string): string | null {
     : null;
 }
 
+/** Ignores case, spaces and hyphens. @returns the code as the server prints it: `2345-6789-ABCD-EFGH`. */
+export function normalizeSetupCode(typed: string): string {
+  const characters = typed.toUpperCase().replace(/[\s-]/g, "");
+  return (characters.match(/.{1,4}/g) ?? []).join("-");
+}
+
 /** 256 random bits in base64url, for secrets that are never typed. */
 export function randomSecret(): string {
   return toBase64Url(crypto.getRandomValues(new Uint8Array(32)));

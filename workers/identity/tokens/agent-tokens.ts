@@ -1,6 +1,6 @@
 /** An agent's token as the bearer token of an API request: its bytes in base64 or base64url. */
 import type { Config } from "../../config/config.ts";
-import { verifyCapabilityToken } from "./capability-token.ts";
+import { verifyCapabilityToken, type TokenPayload } from "./capability-token.ts";
 import { fromCanonicalBase64, toHex, toUuid } from "../../../shared/bytes.ts";
 import { getCapabilityTokenKeys } from "../keys.ts";
 
@@ -20,8 +20,15 @@ export async function verifyUnrestrictedToken(
     Date.now(),
   );
   if ("error" in verdict || verdict.ok.kind !== "agent") return null;
-  const { project, allowedSubdomains, organizationId, nonce } = verdict.ok;
-  const isForAnyName = allowedSubdomains.length === 0 || allowedSubdomains.includes("*");
-  if (project !== null || !isForAnyName) return "restricted";
+  const { organizationId, nonce } = verdict.ok;
+  if (!isUnrestricted(verdict.ok)) return "restricted";
   return { orgId: toUuid(organizationId), nonce: toHex(nonce) };
+}
+
+/** Whether the token may use every name in every project. Tokens of `underpass login` say so with the pattern `*`. */
+export function isUnrestricted({
+  project,
+  allowedSubdomains,
+}: Pick<TokenPayload, "project" | "allowedSubdomains">): boolean {
+  return project === null && (allowedSubdomains.length === 0 || allowedSubdomains.includes("*"));
 }

@@ -1,4 +1,4 @@
-/** The credential of an agent, as bytes (docs/capability-token.md): a bincode struct, signed with Ed25519. */
+/** The credential of an agent, as bytes (docs/protocols/capability-token.md): a bincode struct, signed with Ed25519. */
 import { BincodeError, BincodeReader, BincodeWriter } from "./bincode.ts";
 import { toUtf8 } from "../../../shared/bytes.ts";
 import type { SigningKeys } from "../keys.ts";

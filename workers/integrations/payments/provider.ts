@@ -69,7 +69,7 @@ export function createPayments(env: Pick<Env, "OPERATOR_NETWORK">, config: Confi
     telemetry: false,
     appInfo: { name: "Underpass" },
   });
-  const home = `${config.publicOrigin}/`;
+  const home = `${config.publicOrigin}/billing`;
   const getPriceId = ({ plan, cycle }: Purchase) =>
     prices.find((price) => price.plan === plan && price.cycle === cycle)?.id ?? "";
 

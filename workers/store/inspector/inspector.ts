@@ -1,6 +1,6 @@
 /** Captured requests are stored in tunnels' objects; the rows say which tunnels an organization may read them from. */
 import { and, desc, sql } from "drizzle-orm";
-import { getTunnelSuffixOfCapture } from "../../../protocol/capture-id.ts";
+import { getTunnelSuffixOfCapture } from "../../../protocol/captures/id.ts";
 import { prepared, type Database } from "../database.ts";
 import type { MemberActor } from "../locks.ts";
 import { tunnels } from "../tables/tunnels.ts";

@@ -1,5 +1,6 @@
 /** The row of the token that an agent presents, for the agent itself. */
 import { and, eq, getTableColumns } from "drizzle-orm";
+import type { Plan } from "../../../protocol/plans.ts";
 import type { Database } from "../database.ts";
 import { organizations, projects } from "../tables/organizations.ts";
 import { tokens } from "../tables/tokens.ts";
@@ -8,7 +9,7 @@ import type { PresentedToken, TokenRow } from "./tokens.ts";
 
 export interface PresentedTokenState {
   row: TokenRow;
-  organization: { id: string; name: string };
+  organization: { id: string; name: string; plan: Plan };
   isApproved: boolean;
   isOverBudget: boolean;
   spentUsdCents: number;
@@ -22,7 +23,7 @@ export async function findPresentedToken(
   const [found] = await query
     .select({
       row: { ...getTableColumns(tokens), projectSlug: projects.slug },
-      organization: { id: organizations.id, name: organizations.name },
+      organization: { id: organizations.id, name: organizations.name, plan: organizations.plan },
       approvalStatus: organizations.approvalStatus,
     })
     .from(tokens)

@@ -1,84 +1,132 @@
-/** `underpass completion`, in the shells that are installed. */
-import { execFile, execFileSync } from "node:child_process";
-import { mkdir, symlink, writeFile } from "node:fs/promises";
+/** `underpass completion`, installed as it says, in the shells themselves. */
+import { execFile, spawnSync } from "node:child_process";
+import { mkdir, readFile, symlink, writeFile } from "node:fs/promises";
 import { delimiter, join } from "node:path";
 import { promisify } from "node:util";
-import { beforeAll, expect, test } from "vitest";
+import { spawn } from "@lydell/node-pty";
+import { beforeAll, describe, expect, test } from "vitest";
+import { SHELLS } from "../../../../agent/cli/completion-scripts.ts";
 import { ROOT } from "../../../../self-host/build/build.ts";
 import { createTemporaryDir } from "../../../harness/directories.ts";
 import { runAgent } from "../../../harness/tunnel/agent.ts";
 
 const run = promisify(execFile);
-/** Has the command `underpass`, and some files. */
-let dir: string;
+/** The home directory of the shells, which has the command `underpass` and some files. */
+let home: string;
+let env: Record<string, string | undefined>;
 
 beforeAll(async () => {
-  dir = await createTemporaryDir();
-  await symlink(join(ROOT, "agent/bin/launch.js"), join(dir, "underpass"));
-  await writeFile(join(dir, "token file.bin"), "");
-  await mkdir(join(dir, "tokens"));
-  await writeFile(
-    join(dir, "underpass.yml"),
-    "tunnels:\n  web: { http: 3000 }\n  database: { tcp: 5432 }\n",
-  );
+  home = await createTemporaryDir();
+  const PATH = `${home}${delimiter}${process.env["PATH"]}`;
+  env = { ...process.env, PATH, HOME: home, XDG_CONFIG_HOME: undefined, TERM: "xterm" };
+  await symlink(join(ROOT, "agent/bin/launch.js"), join(home, "underpass"));
+  await writeFile(join(home, "token file.bin"), "");
+  await mkdir(join(home, "tokens"));
+  const entries = "tunnels:\n  web: { http: 3000 }\n  database: { tcp: 5432 }\n";
+  await writeFile(join(home, "underpass.yml"), entries);
+  await writeFile(join(home, "other file.yml"), "tunnels:\n  mail: { tcp: 25 }\n");
 });
 
 function isInstalled(shell: string): boolean {
-  try {
-    execFileSync(shell, ["-c", "true"], { stdio: "ignore" });
-    return true;
-  } catch {
-    console.log(`${shell} is not installed: its completion is not tested here`);
-    return false;
-  }
+  if (spawnSync(shell, ["-c", "true"]).status === 0) return true;
+  console.log(`${shell} is not installed: its completion is not tested here`);
+  return false;
 }
 
-async function runShell(shell: string, script: string): Promise<string[]> {
-  const env = { ...process.env, PATH: `${dir}${delimiter}${process.env["PATH"]}`, HOME: dir };
-  const { stdout } = await run(shell, ["-c", script], { cwd: dir, env });
-  return stdout.split("\n").filter((line) => line !== "");
-}
-
+/** The text before the Tab key, and the words that the shell offers, without `--option=` at their beginning. */
 const LINES: [line: string, expected: string[]][] = [
   ["underpass ht", ["http"]],
   ["underpass http 3000 --sub", ["--subdomain"]],
-  ["underpass http --log-level ", ["error", "warn", "info", "debug"]],
-  ["underpass vpn office r", ["remove"]],
+  ["underpass http --log-level ", ["debug", "error", "info", "warn"]],
+  ["underpass http --log-level=de", ["debug"]],
+  ["underpass http --host-header=", ["auto", "preserve", "rewrite"]],
   ["underpass vpn --server https://a.test office ", ["add", "devices", "remove"]],
+  ["underpass http --token-file tok", ["token file.bin", "tokens"]],
+  ["underpass http --token-file=tok", ["token file.bin", "tokens"]],
+  ["underpass vpn office --dir tok", ["tokens"]],
+  ["underpass http tok", ["token file.bin", "tokens"]],
+  ["underpass http 3000 tok", []],
+  ["underpass start ", ["database", "web"]],
+  ["underpass start web ", ["database"]],
+  ["underpass start --config other\\ file.yml ", ["mail"]],
 ];
 
-test.each([
-  ...LINES,
-  // bash replaces what stands after the last `=` only.
-  ["underpass http --log-level=de", ["debug"]] as const,
-  ["underpass http --token-file tok", ["token file.bin", "tokens"]] as const,
-  ["underpass http --token-file=tok", ["token file.bin", "tokens"]] as const,
-  ["underpass vpn office --dir tok", ["tokens"]] as const,
-  ["underpass start da", ["database"]] as const,
-])("bash completes %j", async (line, expected) => {
-  const script = `
-    source <(underpass completion bash)
-    COMP_LINE='${line}' COMP_POINT=${line.length}
-    _underpass
-    printf '%s\\n' "\${COMPREPLY[@]}"
-    complete -p underpass > /dev/null`;
-  expect((await runShell("bash", script)).sort()).toEqual([...expected].sort());
+/** Installs the completion with the command that `underpass completion` prints. */
+async function installCompletion(shell: keyof typeof SHELLS): Promise<void> {
+  await run(shell, ["-c", SHELLS[shell].install], { cwd: home, env });
+}
+
+/** @param output one word a line. zsh escapes spaces itself, and a directory may end with a slash. */
+function toWords(output: string): string[] {
+  const words = output.split("\n").map((line) => line.replace(/^--[a-z-]+=|\/$|\\(?= )/g, ""));
+  return words.filter((word) => word !== "").sort();
+}
+
+/** The shells run these for the line `$line`, and print the words that they offer. */
+const BASH = `
+  source ~/.bashrc
+  complete -p underpass > /dev/null || exit 1
+  COMP_LINE=$line COMP_POINT=\${#line}
+  _underpass
+  printf '%s\n' "\${COMPREPLY[@]}"`;
+const FISH = 'complete -C "$line"';
+
+describe.each([
+  ["bash", BASH],
+  ["fish", FISH],
+] as const)("%s", (shell, script) => {
+  const isMissing = !isInstalled(shell);
+  beforeAll(() => (isMissing ? undefined : installCompletion(shell)));
+
+  test.skipIf(isMissing).each(LINES)("completes %j", async (line, expected) => {
+    const { stdout } = await run(shell, ["-c", script], { cwd: home, env: { ...env, line } });
+    const withoutDescriptions = stdout.replace(/\t.*/g, "");
+    expect(toWords(withoutDescriptions)).toEqual(expected);
+  });
 });
 
-test.skipIf(!isInstalled("fish")).each(LINES)("fish completes %j", async (line, expected) => {
-  const script = `underpass completion fish | source; complete -C '${line}'`;
-  const words = (await runShell("fish", script)).map((found) => found.split("\t")[0]);
-  expect(words.sort()).toEqual([...expected].sort());
-});
+/** Its completion needs a terminal. One interactive shell completes each line, and records what is offered. */
+const ZSH = `
+  source ~/.zshrc
+  compadd() {
+    local -a found
+    builtin compadd -A found "$@"
+    [[ " $* " == *" -"[AOD]" "* ]] || offered+=("\${found[@]}")
+    builtin compadd "$@"
+  }
+  complete-lines() {
+    for line in ${LINES.map(([line]) => `'${line}'`).join(" ")}; do
+      offered=() BUFFER=$line CURSOR=\${#line}
+      zle list-choices
+      print -rl -- "$line" "\${(@u)offered}" '' >> results
+    done
+    exit
+  }
+  zle -N complete-lines
+  zle-line-init() { zle complete-lines }
+  zle -N zle-line-init
+  LISTMAX=1000`;
 
-test.skipIf(!isInstalled("zsh")).each(LINES)("zsh completes %j", async (line, expected) => {
-  const words = line.split(" ").map((word) => `'${word}'`);
-  const script = `
-    compdef() { }; _describe() { print -l -- "\${(@P)2%%:*}" }; _files() { print files }
-    source <(underpass completion zsh)
-    words=(${words.join(" ")}); CURRENT=${words.length}
-    _underpass`;
-  expect((await runShell("zsh", script)).sort()).toEqual([...expected].sort());
+describe.skipIf(!isInstalled("zsh"))("zsh", () => {
+  const offered = new Map<string, string>();
+
+  beforeAll(async () => {
+    await installCompletion("zsh");
+    const directory = join(home, "interactive");
+    await mkdir(directory);
+    await writeFile(join(directory, ".zshrc"), ZSH);
+    const shell = spawn("zsh", ["-d", "-i"], { cwd: home, env: { ...env, ZDOTDIR: directory } });
+    await new Promise<void>((resolve) => shell.onExit(() => resolve()));
+    const results = await readFile(join(home, "results"), "utf8");
+    for (const result of results.split("\n\n")) {
+      const [line = "", ...words] = result.split("\n");
+      offered.set(line, words.join("\n"));
+    }
+  });
+
+  test.each(LINES)("completes %j", (line, expected) => {
+    expect(toWords(offered.get(line) ?? "no result")).toEqual(expected);
+  });
 });
 
 test("without an argument it says how to install completion for the user's shell", async () => {

@@ -1,46 +1,37 @@
 /** `underpass open`, `version` and `help`, as processes. */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { chmod, readFile, writeFile } from "node:fs/promises";
-import { delimiter, join } from "node:path";
 import { text } from "node:stream/consumers";
 import { describe, expect, test, vi } from "vitest";
 import { SERVICE_VERSION } from "../../../../protocol/version.ts";
-import { createTemporaryDir } from "../../../harness/directories.ts";
+import { createBrowserStub } from "../../../harness/agent/browser-stub.ts";
 import { WAIT_OPTIONS } from "../../../harness/timeouts.ts";
 import { AGENT_COMMAND, runAgent } from "../../../harness/tunnel/agent.ts";
 
 const ESCAPE = "\u001b[";
 
 describe.skipIf(process.platform !== "linux")("underpass open", () => {
-  /** Runs the command with a program `xdg-open` that writes its arguments to a file. */
   async function open(address: string, env: Record<string, string>) {
-    const dir = await createTemporaryDir();
-    const record = join(dir, "opened");
-    await writeFile(join(dir, "xdg-open"), `#!/bin/sh\nprintf '%s' "$*" > ${record}\n`);
-    await chmod(join(dir, "xdg-open"), 0o755);
-    const path = `${dir}${delimiter}${process.env["PATH"]}`;
-    const none = { DISPLAY: "", WAYLAND_DISPLAY: "", SSH_CONNECTION: "", SSH_TTY: "" };
+    const browser = await createBrowserStub();
     await using agent = await runAgent(["open", "--server", address], {
-      env: { ...none, PATH: path, ...env },
+      env: { ...browser.env, ...env },
     });
     expect(await agent.exit).toBe(0);
-    const readRecord = () => readFile(record, "utf8").catch(() => "");
-    return { stdout: agent.stdout, stderr: agent.stderr, readRecord };
+    return { stdout: agent.stdout, stderr: agent.stderr, readOpened: browser.readOpened };
   }
 
   test("prints the dashboard's address, and opens it in the browser", async () => {
-    const { stdout, readRecord } = await open("https://a.test", { DISPLAY: ":0" });
+    const { stdout, readOpened } = await open("https://a.test", { DISPLAY: ":0" });
     expect(stdout).toBe("https://a.test/\n");
-    await vi.waitUntil(async () => (await readRecord()) === "https://a.test/", WAIT_OPTIONS);
+    await vi.waitUntil(async () => (await readOpened()) === "https://a.test/", WAIT_OPTIONS);
   });
 
   test.each<Record<string, string>>([
     {},
     { DISPLAY: ":10", SSH_CONNECTION: "203.0.113.7 1 203.0.113.8 22" },
   ])("only prints it where no person would see the browser (%j)", async (env) => {
-    const { stdout, stderr, readRecord } = await open("https://a.test", env);
-    expect([stdout, await readRecord()]).toEqual(["https://a.test/\n", ""]);
+    const { stdout, stderr, readOpened } = await open("https://a.test", env);
+    expect([stdout, await readOpened()]).toEqual(["https://a.test/\n", ""]);
     expect(stderr).toContain("open the address in yours");
   });
 });

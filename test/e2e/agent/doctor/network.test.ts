@@ -1,16 +1,15 @@
 /** `underpass doctor` behind networks and servers of which each breaks one thing. */
 import { writeFile } from "node:fs/promises";
-import { once } from "node:events";
-import { createServer as createHttpServer } from "node:http";
-import { connect, type AddressInfo, type Socket } from "node:net";
 import { join } from "node:path";
 import { getCACertificates, setDefaultCACertificates } from "node:tls";
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from "vitest";
 import type { Report } from "../../../../agent/doctor/check.ts";
+import { TrustedAuthorities } from "../../../../agent/outgoing/trusted-authorities.ts";
 import { SERVICE_VERSION } from "../../../../protocol/version.ts";
 import { DAY_MS, HOUR_MS } from "../../../../shared/time.ts";
 import { createTemporaryDir } from "../../../harness/directories.ts";
 import { createCertificate, type Certificate } from "../../../harness/fakes/certificate.ts";
+import { startConnectProxy } from "../../../harness/fakes/connect-proxy.ts";
 import { startHttpServer } from "../../../harness/fakes/listening.ts";
 import { startMiddlebox } from "../../../harness/fakes/middlebox.ts";
 import { reservePort } from "../../../harness/ports.ts";
@@ -42,7 +41,8 @@ afterAll(async () => {
 });
 afterEach(() => vi.unstubAllEnvs());
 
-const check = (server = api.server.url) => diagnose({ server, tokenFile });
+const check = (server = api.server.url, authorities?: TrustedAuthorities) =>
+  diagnose({ server, tokenFile, authorities });
 
 describe("the network", () => {
   test("a refused port is told, and later checks are skipped with the reason", async () => {
@@ -75,7 +75,7 @@ describe("TLS", () => {
     const diagnosis = await check(box.url);
     expect(pickChecks(diagnosis, "problem")).toEqual(["tls"]);
     expect(formatReport(diagnosis.tls)).toMatch(
-      /issued by "Example Corp Inspection CA", which this machine does not trust.*NODE_EXTRA_CA_CERTS/,
+      /issued by "Example Corp Inspection CA", which this machine does not trust.*pass --ca-file/,
     );
     const file = join(directory, "inspection.pem");
     await writeFile(file, inspection.cert);
@@ -86,6 +86,12 @@ describe("TLS", () => {
     expect(tls).toMatchObject({ status: "ok" });
     expect(tls?.result).toContain('"Example Corp Inspection CA"');
     expect(tls?.result).toContain("trusted through NODE_EXTRA_CA_CERTS");
+    const given = await check(box.url, new TrustedAuthorities([inspection.cert]));
+    expect(given.tls.result).toContain("trusted through --ca-file");
+    const other = await check(box.url, new TrustedAuthorities([authority.cert]));
+    expect(formatReport(other.tls)).toMatch(
+      /does not trust.*-> The file of --ca-file has another CA/,
+    );
   });
 
   test.each([
@@ -121,39 +127,11 @@ describe("TLS", () => {
 });
 
 describe("a proxy of the environment", () => {
-  async function startProxy(refusal?: string) {
-    const sockets = new Set<Socket>();
-    const seen: (string | undefined)[] = [];
-    const proxy = createHttpServer();
-    proxy.on("connect", ({ url = "", headers }, near: Socket) => {
-      sockets.add(near);
-      seen.push(headers["proxy-authorization"]);
-      near.on("error", () => undefined);
-      if (refusal !== undefined) return void near.end(`HTTP/1.1 ${refusal}\r\n\r\n`);
-      const far = connect(Number(url.split(":").at(-1)), "127.0.0.1", () =>
-        near.write("HTTP/1.1 200 OK\r\n\r\n"),
-      );
-      sockets.add(far);
-      far.on("error", () => undefined);
-      near.pipe(far).pipe(near);
-    });
-    proxy.listen(0, "127.0.0.1");
-    await once(proxy, "listening");
-    return {
-      seen,
-      port: (proxy.address() as AddressInfo).port,
-      async [Symbol.asyncDispose]() {
-        for (const socket of sockets) socket.destroy();
-        proxy.close();
-        await once(proxy, "close");
-      },
-    };
-  }
   const useProxy = (port: number, credentials = "") =>
     vi.stubEnv("HTTP_PROXY", `http://${credentials}127.0.0.1:${port}`);
 
   test("that works carries every check, also to names that only the proxy can resolve", async () => {
-    await using proxy = await startProxy();
+    await using proxy = await startConnectProxy();
     useProxy(proxy.port);
     const diagnosis = await check(`http://localhost:${api.server.port}`);
     expect(pickChecks(diagnosis, "problem")).toEqual([]);
@@ -170,13 +148,13 @@ describe("a proxy of the environment", () => {
     ["403 Forbidden", "", /does not allow connections to .* -> Ask its administrator/],
     ["502 Bad Gateway", "", /can't reach .* \(502\)/],
   ])("that answers %s (%s) is told", async (refusal, credentials, expected) => {
-    await using proxy = await startProxy(refusal);
+    await using proxy = await startConnectProxy({ refusal });
     useProxy(proxy.port, credentials);
     const diagnosis = await check();
     expect(pickChecks(diagnosis, "problem")).toEqual(["proxy"]);
     expect(formatReport(diagnosis.proxy)).toMatch(expected);
     expect(JSON.stringify(diagnosis)).not.toContain("secret");
-    expect(proxy.seen[0] === undefined).toBe(credentials === "");
+    expect(proxy.credentials[0] === undefined).toBe(credentials === "");
   });
 
   test("that does not run, is of another kind or excluded is told", async () => {

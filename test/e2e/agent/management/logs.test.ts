@@ -100,7 +100,8 @@ describe("underpass logs", () => {
     expect(past.code).toBe(0);
     expect(parseRequests(past.stdout).map(({ path }) => path)).toEqual(["/past/2", "/past/3"]);
     const future = "--since=2099-01-01T00:00:00Z";
-    expect(await runToEnd(share(future), { token })).toMatchObject({ code: 0, stdout: "" });
+    const stderr = "underpass: no stored request matches\n";
+    expect(await runToEnd(share(future), { token })).toMatchObject({ code: 0, stdout: "", stderr });
     const all = await runToEnd(share(filter, "--since", "1h"), { token });
     expect(all.stdout.trim().split("\n")).toHaveLength(3);
     expect(all.stdout).toMatch(

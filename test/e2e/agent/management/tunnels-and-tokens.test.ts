@@ -104,6 +104,13 @@ describe("underpass tunnels", () => {
     expect(stopped).toMatchObject({ code: 0, stderr: "" });
     expect(stopped.stdout).toContain("managed-stop is stopped");
     expect((await tunnel.visit()).status).toBe(502);
+    const howToStart = "underpass tunnels start managed-stop";
+    const listed = await run("tunnels", "--state", "stopped");
+    expect(listed.stdout).toMatch(/^managed-stop +\S+ +stopped +-/m);
+    expect(listed.stderr).toContain(howToStart);
+    const { stdout } = await run("tunnels", "show", "managed-stop");
+    expect(stdout).toMatch(/^State +stopped since /m);
+    expect(stdout).toContain(howToStart);
     const started = await run("tunnels", "start", "managed-stop", "--json");
     expect(started.json()).toEqual([
       { id: tunnel.id, subdomain: "managed-stop", status: "active" },
@@ -121,6 +128,29 @@ describe("underpass tunnels", () => {
     expect(await exists()).toBe(true);
     expect((await run("tunnels", "delete", "managed-delete", "--yes")).code).toBe(0);
     expect(await exists()).toBe(false);
+  });
+
+  test("stops, starts and deletes several tunnels, and changes none when one name is wrong", async () => {
+    const names = ["managed-many-1", "managed-many-2"];
+    const tunnels = await Promise.all(names.map((name) => reserve(name)));
+    const countListed = async () =>
+      (await listTunnels()).filter(({ subdomain }) => names.includes(subdomain)).length;
+    const wrong = await run("tunnels", "delete", ...names, "managed-many-3", "--yes");
+    expect([wrong.code, wrong.stderr]).toEqual([
+      1,
+      expect.stringContaining("there is no tunnel managed-many-3"),
+    ]);
+    expect(await countListed()).toBe(2);
+    for (const subcommand of ["stop", "start"]) {
+      const { stdout } = await run("tunnels", subcommand, ...names);
+      expect(stdout.match(/^managed-many-[12] is (stopped|started)/gm)).toHaveLength(2);
+    }
+    // The same tunnel by its name and its id is deleted once.
+    const deleted = await run("tunnels", "delete", ...names, tunnels[0]!.id, "--yes", "--json");
+    expect(deleted.json()).toEqual(
+      tunnels.map(({ id, subdomain }) => ({ id, subdomain, deleted: true })),
+    );
+    expect(await countListed()).toBe(0);
   });
 
   test.runIf(canOpenTerminals())("asks before it deletes, at a terminal", async () => {
@@ -163,7 +193,9 @@ describe("underpass tunnels", () => {
       });
     const forbidden = await runWith(restricted);
     expect(forbidden.code).toBe(1);
-    expect(forbidden.stderr).toContain("Run `underpass login` for a token without restrictions");
+    expect(forbidden.stderr).toBe(
+      "underpass: This route does not accept a token that is restricted to names or to a project. Run `underpass login` for a token without restrictions, or set UNDERPASS_ACCESS_TOKEN.\n",
+    );
     const revoked = await mintToken(world.owner);
     await world.owner.delete(`/tokens/${revoked.nonce}`);
     const unauthorized = await runWith(revoked);

@@ -66,7 +66,7 @@ test("takes up at most 8 MB with at most 15 dependencies", async () => {
 });
 
 test("contains no code of the server, and the licenses of the code of others", async () => {
-  const sources = await buildAgent();
+  const sources = Object.keys((await buildAgent()).inputs);
   expect(sources).toContain("agent/expose.ts");
   expect(sources.filter((path) => SERVER_SOURCE.test(path))).toEqual([]);
   const files = await listInstalledFiles();
@@ -77,6 +77,13 @@ test("contains no code of the server, and the licenses of the code of others", a
   ]);
   const licenses = files.find((path) => path.endsWith("licenses.txt")) ?? "";
   expect(await readFile(licenses, "utf8")).toMatch(/^undici \(MIT\)$[^]*^ws \(MIT\)$/m);
+});
+
+test("the lines of the bundle are short, because Node.js prints the whole line of an uncaught error", async () => {
+  const scripts = (await listInstalledFiles()).filter((path) => path.endsWith(".js"));
+  const texts = await Promise.all(scripts.map((path) => readFile(path, "utf8")));
+  const lengths = texts.flatMap((text) => text.split("\n").map((line) => line.length));
+  expect(Math.max(0, ...lengths)).toBeLessThan(1_000);
 });
 
 test("the installed command serves a visitor with the Node.js of the user", async () => {
@@ -134,8 +141,16 @@ describe("a strict TypeScript project with nothing but the package and @types/no
     await expose({ port: "3000" });
     export {};`;
 
+  /** With the examples of docs/library.md. */
+  const files: string[] = [];
+
   beforeAll(async () => {
-    await writeFile(join(agent.project, "program.ts"), PROGRAM);
+    const page = await readFile(join(ROOT, "docs/library.md"), "utf8");
+    const examples = [...page.matchAll(/^```ts\n(.*?)^```/gms)].map(([, example]) => example!);
+    for (const [index, program] of [PROGRAM, ...examples].entries()) {
+      files[index] = `program${index}.ts`;
+      await writeFile(join(agent.project, files[index]), program);
+    }
     for (const name of ["@types", "undici-types"]) {
       await symlink(join(ROOT, "node_modules", name), join(agent.project, "node_modules", name));
     }
@@ -150,9 +165,9 @@ describe("a strict TypeScript project with nothing but the package and @types/no
       ...{ skipLibCheck: false, types: ["node"] },
     };
     const settings = join(agent.project, `${moduleResolution}.json`);
-    await writeFile(settings, JSON.stringify({ compilerOptions, files: ["program.ts"] }));
+    await writeFile(settings, JSON.stringify({ compilerOptions, files }));
     const compiler = join(ROOT, "node_modules/typescript/bin/tsc");
-    const compiled = run(process.execPath, [compiler, "-p", settings]).catch(
+    const compiled = run(process.execPath, [compiler, "--checkers", "1", "-p", settings]).catch(
       ({ stdout }: { stdout: string }) => ({ stdout }),
     );
     expect((await compiled).stdout).toBe("");

@@ -1,22 +1,18 @@
 /** Agents and servers of different versions work together. */
 import { once } from "node:events";
-import { readFile, rm, writeFile } from "node:fs/promises";
+import { rm } from "node:fs/promises";
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
-import { join } from "node:path";
-import { brotliDecompressSync } from "node:zlib";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { WebSocket, WebSocketServer } from "ws";
 import { CLOSE } from "../../../../protocol/wire/close-codes.ts";
 import { FLAG, FRAME, FrameWriter, SUBPROTOCOL } from "../../../../protocol/wire/frames.ts";
 import { createTemporaryDir } from "../../../harness/directories.ts";
 import { mintToken, startApi, type TestApi } from "../../../harness/server/api.ts";
-import { runAgent } from "../../../harness/tunnel/agent.ts";
+import { AGENT_COMMAND, runAgent, runToEnd } from "../../../harness/tunnel/agent.ts";
 import { exchange } from "../../../harness/tunnel/raw-http.ts";
 import { startScriptedTunnel } from "../../../harness/tunnel/scripted-tunnel.ts";
-
-/** Written by releases/record.ts. */
-const RECORDED_AGENT = join(import.meta.dirname, "releases/underpass.mjs.br");
+import { unpackRecordedAgent } from "./releases/recorded-agent.ts";
 
 let dir: string;
 let api: TestApi;
@@ -26,8 +22,7 @@ let command: string[];
 
 beforeAll(async () => {
   [dir, api] = await Promise.all([createTemporaryDir(), startApi()]);
-  command = [process.execPath, join(dir, "underpass.mjs")];
-  await writeFile(command[1]!, brotliDecompressSync(await readFile(RECORDED_AGENT)));
+  command = await unpackRecordedAgent(dir);
   local = createServer((_request, response) => response.end("hello"));
   new WebSocketServer({ server: local }).on("connection", (socket) =>
     socket.on("message", (message, binary) => socket.send(message, { binary })),
@@ -112,12 +107,103 @@ describe("this server tells an agent of another version of the protocol which si
   });
 });
 
-test("an agent that is refused for its version ends, and says which side to upgrade", async () => {
-  const explanation = "the agent is too old: this server requires underpass.v2; upgrade the agent";
-  await using tunnel = await startScriptedTunnel(1);
-  const rejected = once(tunnel.agent, "rejected");
-  tunnel.agent.start();
-  await tunnel.refuse("unsupported_version", explanation);
-  const [rejection] = (await rejected) as [Error & { reason: string }];
-  expect([rejection.reason, rejection.message]).toEqual(["unsupported_version", explanation]);
+/** A server that answers the first message of each agent with `answer`. */
+async function startOtherServer(answer: (socket: WebSocket) => void) {
+  const server = new WebSocketServer({ port: 0, host: "127.0.0.1" });
+  server.on("connection", (socket) => socket.once("message", () => answer(socket)));
+  await once(server, "listening");
+  const { port } = server.address() as AddressInfo;
+  return {
+    url: `http://127.0.0.1:${port}`,
+    [Symbol.asyncDispose]: async () => {
+      for (const socket of server.clients) socket.terminate();
+      server.close();
+      await once(server, "close");
+    },
+  };
+}
+
+/** Runs a command until it ends. @returns its exit code and the sentence that it prints. */
+async function runWith(server: string, args: string[], command: string[]) {
+  const all = [...args, "--server", server, "--token-file", "TOKEN"];
+  const { code, stderr } = await runToEnd(all, { command, token: Buffer.from("token") });
+  return [code, stderr.trim()];
+}
+
+const HTTP = ["http", "3000", "--inspect", "off"];
+const TCP = ["tcp", "3000"];
+const CONNECT = ["connect", "database", "--listen", "127.0.0.1:0"];
+const UPGRADE = "\nUpdate the agent: npm install -g underpass";
+
+describe("a server that refuses the agent's version ends the command with 1 and a sentence:", () => {
+  const TOO_OLD = "the agent is too old: this server requires underpass.v2; upgrade the agent";
+  const TOO_NEW =
+    "the server is too old for this agent: it requires underpass.v0; upgrade the server";
+  const refuse = (reason: string) =>
+    startOtherServer((socket) =>
+      socket.close(CLOSE.unsupported_version, `unsupported_version: ${reason}`),
+    );
+
+  test.each([
+    ["http", HTTP],
+    ["tcp", TCP],
+    ["connect", CONNECT],
+  ])("%s", async (_, args) => {
+    await using newer = await refuse(TOO_OLD);
+    await using older = await refuse(TOO_NEW);
+    const ends = [newer, older].map(({ url }) => runWith(url, args, AGENT_COMMAND));
+    expect(await Promise.all(ends)).toEqual([
+      [1, `underpass: unsupported_version: ${TOO_OLD}${UPGRADE}`],
+      [1, `underpass: unsupported_version: ${TOO_NEW}`],
+    ]);
+  });
+
+  test("http of the last release", async () => {
+    await using newer = await refuse(TOO_OLD);
+    const [code, printed] = await runWith(newer.url, ["http", "3000"], command);
+    expect([code, printed]).toEqual([1, expect.stringContaining(TOO_OLD)]);
+  });
+});
+
+describe("a server whose welcome has another version ends the command with 1 and a sentence:", () => {
+  // The other fields may have changed with the version.
+  const welcome = (protocol: number) =>
+    startOtherServer((socket) => {
+      const writer = new FrameWriter();
+      writer.writeJson(FRAME.welcome, 0, 0, { protocol });
+      socket.send(writer.take());
+    });
+
+  test.each([
+    ["http", HTTP],
+    ["connect", CONNECT],
+  ])("%s", async (_, args) => {
+    await using newer = await welcome(2);
+    await using older = await welcome(0);
+    const ends = [newer, older].map(({ url }) => runWith(url, args, AGENT_COMMAND));
+    const speaks = (version: number) => `speaks version ${version} of the protocol; upgrade the`;
+    expect(await Promise.all(ends)).toEqual([
+      [
+        1,
+        `underpass: unsupported_version: the agent is too old for this server, which ${speaks(2)} agent${UPGRADE}`,
+      ],
+      [
+        1,
+        `underpass: unsupported_version: the server is too old for this agent: it ${speaks(0)} server`,
+      ],
+    ]);
+  });
+});
+
+test("a server that opens WebSockets of another kind is named as such, and tried again", async () => {
+  const server = new WebSocketServer({ port: 0, host: "127.0.0.1", handleProtocols: () => false });
+  await once(server, "listening");
+  const { port } = server.address() as AddressInfo;
+  const args = [...HTTP, "--json", "--server", `http://127.0.0.1:${port}`, "--token-file", "TOKEN"];
+  await using agent = await runAgent(args, { token: Buffer.from("token") });
+  expect(await agent.event("retrying")).toMatchObject({
+    reason: "the server is not an Underpass server; check the address, and proxies on the way",
+  });
+  for (const socket of server.clients) socket.terminate();
+  server.close();
 });

@@ -1,12 +1,8 @@
 /** `underpass service` with a `systemctl` that records its calls, and with the real checker of units. */
 import { execFileSync, spawnSync } from "node:child_process";
-import { chmod, mkdir, readFile, rm, stat, writeFile } from "node:fs/promises";
-import { delimiter, join } from "node:path";
+import { chmod, copyFile, mkdir, readFile, rm, stat, writeFile } from "node:fs/promises";
+import { delimiter, dirname, join } from "node:path";
 import { beforeEach, describe, expect, test } from "vitest";
-import {
-  buildLaunchdInstructions,
-  buildWindowsInstructions,
-} from "../../../../agent/service/instructions.ts";
 import { buildSystemdUnit } from "../../../../agent/service/systemd-unit.ts";
 import { createTemporaryDir } from "../../../harness/directories.ts";
 import { runAgent } from "../../../harness/tunnel/agent.ts";
@@ -33,7 +29,7 @@ const writeConfig = (tunnel: string) =>
 const unitPath = () => join(directory, "config/systemd/user/underpass.service");
 
 /** Runs `underpass service …` to its end. @param systemctl the body of a shell script that stands for it. */
-async function service(args: string[], systemctl?: string) {
+async function service(args: string[], systemctl?: string, variables: Record<string, string> = {}) {
   const bin = join(directory, "bin");
   const calls = join(directory, "calls");
   await mkdir(bin, { recursive: true });
@@ -42,7 +38,7 @@ async function service(args: string[], systemctl?: string) {
     await chmod(join(bin, "systemctl"), 0o755);
   }
   const PATH = systemctl === undefined ? bin : [bin, process.env.PATH].join(delimiter);
-  const env = { PATH, XDG_CONFIG_HOME: join(directory, "config") };
+  const env = { PATH, XDG_CONFIG_HOME: join(directory, "config"), ...variables };
   await using agent = await runAgent(["service", ...args], { env });
   const code = await agent.exit;
   const recorded = await readFile(calls, "utf8").catch(() => "");
@@ -84,7 +80,6 @@ describe.runIf(process.platform === "linux")("underpass service", () => {
     expect(unit).toContain("Restart=always");
     expect(unit + stdout).not.toContain(SECRET);
     expect(stdout).toContain("loginctl enable-linger");
-    expect(stdout).toContain(join(directory, "config/underpass/service.env"));
   });
 
   test("the command in the unit can be run", async () => {
@@ -94,6 +89,51 @@ describe.runIf(process.platform === "linux")("underpass service", () => {
     const command = [...line.matchAll(/"([^"]*)"/g)].map(([, argument]) => argument!);
     const version = execFileSync(command[0]!, [command[1]!, "version"], { encoding: "utf8" });
     expect(version).toMatch(/^underpass \d/);
+  });
+
+  test("install again replaces the unit and starts the service again", async () => {
+    await install("exit 0");
+    await writeFile(unitPath(), "[Unit]\nDescription=older\n");
+    const { code, calls } = await install("exit 0");
+    expect(code).toBe(0);
+    expect(calls).toHaveLength(8);
+    expect(calls.slice(4)).toEqual(calls.slice(0, 4));
+    expect(await readFile(unitPath(), "utf8")).toContain("Description=Underpass tunnels");
+  });
+
+  test("every user may read the unit, which names the secrets' files only", async () => {
+    await install("exit 0");
+    expect((await stat(unitPath())).mode & 0o777).toBe(0o644);
+    const unit = await readFile(unitPath(), "utf8");
+    expect(unit).toContain(`EnvironmentFile=-${join(directory, "config/underpass/service.env")}`);
+    expect(unit).not.toContain(SECRET);
+  });
+
+  test("install names the variables' file when the service lacks those of the shell", async () => {
+    const file = join(directory, "config/underpass/service.env");
+    const env = { SUBDOMAIN: "other" };
+    const args = ["install", "--config", config];
+    expect((await service(args, "exit 0", env)).stdout).toContain(`lines to ${file}`);
+    expect((await install("exit 0")).stdout).not.toContain("variables");
+    await mkdir(dirname(file), { recursive: true });
+    await writeFile(file, "SUBDOMAIN=other\n");
+    expect((await service(args, "exit 0", env)).stdout).not.toContain("variables");
+  });
+
+  test("install does not count a token that only the shell has", async () => {
+    await writeFile(config, "version: 1\nserver: http://127.0.0.1:9\ntunnels: {web: {local: 1}}\n");
+    const token = { UNDERPASS_TOKEN: Buffer.from(SECRET).toString("base64") };
+    const args = ["install", "--config", config];
+    const rejected = await service(args, "exit 0", token);
+    expect(rejected).toMatchObject({ code: 1, calls: [""] });
+    expect(rejected.stderr).toContain("the service does not have UNDERPASS_TOKEN of this shell");
+    const file = join(directory, "config/underpass/service.env");
+    await mkdir(dirname(file), { recursive: true });
+    await writeFile(file, `UNDERPASS_TOKEN=${token.UNDERPASS_TOKEN}\n`, { mode: 0o600 });
+    const { code, stdout, stderr } = await service(args, "exit 0");
+    expect(code).toBe(0);
+    const unit = await readFile(unitPath(), "utf8");
+    expect(unit + stdout + stderr).not.toContain(token.UNDERPASS_TOKEN);
   });
 
   test("install checks the configuration first", async () => {
@@ -125,6 +165,35 @@ describe.runIf(process.platform === "linux")("underpass service", () => {
     expect(JSON.parse(json.stdout)).toMatchObject({ isActive: false, state: "failed (failed)" });
   });
 
+  test.each([
+    ["has failed", "failed", "failed"],
+    ["is started again and again", "activating", "auto-restart"],
+  ])("status of a service that %s says where the reason is", async (_, active, sub) => {
+    const printed = `LoadState=loaded\\nActiveState=${active}\\nSubState=${sub}\\nMainPID=0\\n`;
+    const { code, stdout } = await service(["status"], `printf "${printed}"`);
+    expect(code).toBe(1);
+    expect(stdout).toContain(`State    ${active} (${sub})\n`);
+    expect(stdout).toMatch(/say why: journalctl --user -u underpass -n 20 --no-pager\n$/);
+  });
+
+  test("without systemd, status and uninstall agree that nothing is installed", async () => {
+    const status = await service(["status"]);
+    expect(status).toMatchObject({ code: 1, stderr: "" });
+    expect(status.stdout).toMatch(/^No service is installed; to install it: /);
+    const uninstall = await service(["uninstall"]);
+    expect(uninstall).toMatchObject({ code: 0, stderr: "", stdout: "No service is installed.\n" });
+  });
+
+  test("without systemd, status and uninstall of an installed service fail for that reason", async () => {
+    await install("exit 0");
+    await rm(join(directory, "bin"), { recursive: true });
+    for (const action of ["status", "uninstall"]) {
+      const { code, stderr } = await service([action]);
+      expect(code).toBe(1);
+      expect(stderr).toContain("systemd does not run on this machine");
+    }
+  });
+
   test("uninstall stops the service and removes its unit", async () => {
     await install("exit 0");
     const { code, calls } = await service(["uninstall"], "exit 0");
@@ -138,12 +207,7 @@ describe.runIf(process.platform === "linux")("underpass service", () => {
   });
 
   test.each([
-    ["no systemd", undefined, "this machine has no systemd"],
-    [
-      "no manager of the user",
-      'echo "Failed to connect to bus: No medium found" >&2; exit 1',
-      "this user has no systemd manager here",
-    ],
+    ["no systemd", undefined, "systemd does not run on this machine"],
     [
       "another failure",
       'echo "Unit is masked." >&2; exit 1',
@@ -155,24 +219,19 @@ describe.runIf(process.platform === "linux")("underpass service", () => {
     expect(stderr).toContain(message);
     await expect(stat(unitPath())).rejects.toThrow("ENOENT");
   });
-
-  test.runIf(process.getuid?.() !== 0)("--system needs root", async () => {
-    const { code, stderr } = await service(["install", "--system", "--config", config], "exit 0");
-    expect(code).toBe(1);
-    expect(stderr).toContain("sudo underpass service install --system");
-  });
 });
 
 describe("the unit", () => {
   const options = {
     command: [process.execPath, '/opt/100% "new"/$x\\underpass.js', "start", "--all"],
-    environmentFile: "/home/me/.config/underpass/service.env",
+    environmentFile: "/home/me/50% %h/underpass/service.env",
     configHome: "/home/me/con fig",
   };
 
   test("escapes what systemd would replace in a path", () => {
     const unit = buildSystemdUnit({ ...options, user: undefined });
     expect(unit).toContain(String.raw`"/opt/100%% \"new\"/$$x\\underpass.js"`);
+    expect(unit).toContain("\nEnvironmentFile=-/home/me/50%% %%h/underpass/service.env\n");
   });
 
   test("of the system runs as the user, without further rights", () => {
@@ -180,6 +239,17 @@ describe("the unit", () => {
     expect(unit).toContain("\nUser=me\n");
     expect(unit).toContain("\nCapabilityBoundingSet=\n");
     expect(unit).toContain("\nWantedBy=multi-user.target\n");
+  });
+
+  test.runIf(hasSystemdAnalyze)("names a program whose path has special characters", async () => {
+    const program = join(directory, "50% $HOME x %h", "underpass");
+    await mkdir(dirname(program));
+    await copyFile(process.execPath, program);
+    const build = (path: string) =>
+      buildSystemdUnit({ ...options, command: [path, "start"], user: undefined });
+    expect(await verify("special.service", build(program), "--user")).toBe("");
+    const missing = await verify("missing.service", build(`${program}-2`), "--user");
+    expect(missing).toContain("is not executable");
   });
 
   test.runIf(hasSystemdAnalyze)("is valid for systemd", async () => {
@@ -190,13 +260,4 @@ describe("the unit", () => {
     const invalid = user.replace("Restart=always", "Restart=sometimes");
     expect(await verify("underpass-invalid.service", invalid, "--user")).toContain("sometimes");
   });
-});
-
-test("on macOS and Windows the instructions are complete", () => {
-  const command = ["/opt/a & b/node", "start"];
-  const launchd = buildLaunchdInstructions(command);
-  expect(launchd).toContain("<string>/opt/a &amp; b/node</string>");
-  expect(launchd).toContain("launchctl bootstrap gui/$(id -u)");
-  const windows = buildWindowsInstructions(["C:\\Program Files\\node.exe", "start"]);
-  expect(windows).toContain(String.raw`/TR "\"C:\Program Files\node.exe\" \"start\""`);
 });

@@ -2,7 +2,7 @@
 import { once } from "node:events";
 import { createServer, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
-import { rename, rm, writeFile } from "node:fs/promises";
+import { mkdir, rename, rm, symlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { createTemporaryDir } from "../../../harness/directories.ts";
@@ -181,6 +181,43 @@ test.each(["SIGHUP", "a change of the file", "a rename over the file"])(
   },
 );
 
+test("a change of the file that a link leads to is followed, and so is a change of the link", async () => {
+  const link = file;
+  const settings = join(directory, "settings");
+  await mkdir(settings);
+  file = join(settings, "first.yml");
+  await write(entry("link-first"));
+  await symlink(file, link);
+  const first = file;
+  file = link;
+  await using agent = await start(["--all", "--json"]);
+  await waitForTunnels(agent, "ready", ["link-first"]);
+  file = first;
+  await write(entry("link-first"), entry("link-edited"));
+  await waitForTunnels(agent, "ready", ["link-first", "link-edited"]);
+  file = join(settings, "second.yml");
+  await write(entry("link-second"));
+  await symlink(file, `${link}.new`);
+  await rename(`${link}.new`, link);
+  await waitForTunnels(agent, "ready", ["link-first", "link-edited", "link-second"]);
+  await waitForTunnels(agent, "closed", ["link-first", "link-edited"]);
+  await write(entry("link-second"), entry("link-last"));
+  await waitForTunnels(agent, "ready", ["link-first", "link-edited", "link-second", "link-last"]);
+});
+
+test("the path of shared files starts at the directory of the file, not at the current one", async () => {
+  await mkdir(join(directory, "public"));
+  await writeFile(join(directory, "public/index.html"), "shared page");
+  await write(
+    "  plain: {local: public, subdomain: start-plain}",
+    "  dotted: {local: ./public, subdomain: start-dotted}",
+  );
+  await using agent = await start(["--all", "--json"]);
+  await waitForTunnels(agent, "ready", ["plain", "dotted"]);
+  expect((await visit("start-plain")).body.toString()).toBe("shared page");
+  expect((await visit("start-dotted")).body.toString()).toBe("shared page");
+});
+
 test("an invalid file changes nothing at a reload, and its problems are printed", async () => {
   await write(entry("start-stays"));
   await using agent = await start(["--all", "--json"]);
@@ -200,6 +237,15 @@ test("a tunnel with a random name keeps its URL when its options change", async 
   await write(`  web: {local: ${port}, host_header: other.example}`);
   await waitForTunnels(agent, "ready", ["web", "web"]);
   expect(listEvents(agent, "ready").map((ready) => ready.url)).toEqual([url, url]);
+});
+
+test("a tunnel whose URL changes is served at the new one", async () => {
+  await write(`  web: {local: ${port}, url: start-url.localhost}`);
+  await using agent = await start(["--json"]);
+  await agent.event("ready");
+  await write(`  web: {local: ${port}, url: start-moved.localhost}`);
+  await waitForTunnels(agent, "ready", ["web", "web"]);
+  expect((await visit("start-moved")).body.toString()).toBe("host start-moved.localhost");
 });
 
 test("variables of the environment are replaced", async () => {

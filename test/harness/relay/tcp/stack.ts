@@ -9,7 +9,7 @@ export interface TcpStack extends NetworkStack {
   /** Runs `underpass tcp --json`, and waits until visitors can connect. */
   serve(localPort: number, args?: string[], options?: AgentOptions): Promise<ServedTunnel>;
   /** Runs `underpass connect --json`, and waits until its local port listens. */
-  connect(tunnel: string, args?: string[], token?: Uint8Array): Promise<ConnectedTunnel>;
+  connect(tunnel: string, args?: string[], options?: AgentOptions): Promise<ConnectedTunnel>;
 }
 
 export interface ServedTunnel extends RunningAgent {
@@ -42,8 +42,11 @@ export async function startTcpStack(options: Partial<RelayProcessOptions> = {}):
       const visit = () => openSocket(publicPort);
       return withProperties(agent, { tunnelId, url, publicPort, visit });
     },
-    async connect(tunnel, args = ["--listen", "127.0.0.1:0"], token = stack.token) {
-      const agent = await runAgent(["connect", tunnel, ...common, ...args], { token });
+    async connect(tunnel, args = ["--listen", "127.0.0.1:0"], options = {}) {
+      const agent = await runAgent(["connect", tunnel, ...common, ...args], {
+        token: stack.token,
+        ...options,
+      });
       const { port } = (await agent.event("ready")) as { port: number };
       return withProperties(agent, { port, visit: () => openSocket(port) });
     },

@@ -1,5 +1,11 @@
 import { expect, test } from "vitest";
 import { findCandidates } from "../../../../agent/cli/completion.ts";
+import type { Command } from "../../../../agent/commands/command.ts";
+import { COMMANDS } from "../../../../agent/commands/table/table.ts";
+
+function listCommands(commands: readonly Command[]): Command[] {
+  return commands.flatMap((command) => [command, ...listCommands(command.subcommands ?? [])]);
+}
 
 /** @param line what stands after `underpass`; the last word is being typed. */
 async function complete(line: string): Promise<string[]> {
@@ -23,6 +29,9 @@ test.each([
   ["vpn --json office a", ["add"]],
   ["vpn office add --n", ["--no-qr"]],
   ["completion ", ["bash", "zsh", "fish"]],
+  ["completion bash ", []],
+  ["http ./pub", [":file"]],
+  ["http 3000 ", []],
   ["unknown ", []],
   ["http --subdomain ", []],
 ])("%j is completed with %j", async (line, expected) => {
@@ -33,4 +42,15 @@ test("an option that is given is offered again only if it may be repeated", asyn
   const offered = await complete("tcp --json --allow 203.0.113.0/24 --");
   expect(offered).toContain("--allow");
   expect(offered).not.toContain("--json");
+});
+
+test("the value of each option that is a file or directory is completed", () => {
+  const missing = listCommands(COMMANDS).flatMap(({ name, options }) =>
+    Object.entries(options)
+      .filter(
+        ([, { value, complete: completed }]) => /^(FILE|DIR)$/.test(value ?? "") && !completed,
+      )
+      .map(([option]) => `${name} --${option}`),
+  );
+  expect(missing).toEqual([]);
 });

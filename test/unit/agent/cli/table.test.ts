@@ -64,6 +64,30 @@ test.each([
   ["htpt 3000", "unknown command: htpt; did you mean http?"],
   ["lgoin", "unknown command: lgoin; did you mean login?"],
   ["zzz", "unknown command: zzz"],
+  ["3000", "unknown command: 3000; did you mean: underpass http 3000?"],
+  [
+    "localhost:3000",
+    "unknown command: localhost:3000; did you mean: underpass http localhost:3000?",
+  ],
+  ["config add-authtoken x", "unknown command: config; did you mean login?"],
+  ["ls", "unknown command: ls; did you mean tunnels?"],
+  [
+    "tokens mint ci --valid-for 367d",
+    "--valid-for must be hours or days such as 12h or 90d, at most 366d, not 367d",
+  ],
+  [
+    "http http://localhost:3000/app",
+    "http://localhost:3000/app has a path, which the visitor chooses; use http://localhost:3000",
+  ],
+  [
+    "http localhost:3000/app?x",
+    "localhost:3000/app?x has a path, which the visitor chooses; use http://localhost:3000",
+  ],
+  ["http missing/app", "missing/app is not a port, host:port, http(s) URL, file or directory"],
+  [
+    "http 3000 --host-header a/b",
+    "--host-header must be auto, preserve, rewrite or a host name, not a/b",
+  ],
   ["http 3000 --subdomian shop", "unknown option: --subdomian; did you mean --subdomain?"],
   ["http 3000 --jsno", "unknown option: --jsno; did you mean --json?"],
   ["http 3000 -x", "unknown option: -x"],

@@ -106,7 +106,17 @@ describe("a mistake is reported with its line and column:", () => {
     [
       "an open quote",
       web('subdomain: "x'),
-      ["5:18: a quote, a bracket or a colon is missing here"],
+      ["5:18: a quote, a bracket, a comma or a colon is missing here"],
+    ],
+    [
+      "an open bracket",
+      ["version: 1", "tunnels: {web: {local: 1},"],
+      ["2:27: a bracket that is opened above is not closed before this"],
+    ],
+    [
+      "a line that is indented more than the one above",
+      ["version: 1", "tunnels:", "  web:", "   local: 1", "    ttl: 1"],
+      ["4:11: the line after this value is indented wrongly, or the value needs quotes"],
     ],
   ])("%s", (_, lines, problems) => {
     expect(findProblems(lines)).toEqual(problems);
@@ -194,6 +204,9 @@ test("the path of shared files starts at the directory of the file", () => {
   const path = join(import.meta.dirname, "../../../../underpass.yml");
   const [entry] = parseConfig(lines.join("\n"), path, {}).tunnels;
   expect(entry?.definition.target).toMatchObject({ origin: join(dirname(path), "agent") });
+  const plain = ["version: 1", "tunnels:", "  site: {local: agent/bin}"];
+  const elsewhere = parseConfig(plain.join("\n"), path, {}).tunnels[0];
+  expect(elsewhere?.definition.target).toMatchObject({ origin: join(dirname(path), "agent/bin") });
   expect(findProblems(["version: 1", "tunnels:", "  site: {local: ./nowhere}"])).toEqual([
     "3:17: there is no file or directory /project/nowhere",
   ]);

@@ -2,12 +2,14 @@
 import { once } from "node:events";
 import { createServer as createHttp, type Server } from "node:http";
 import { createServer as createHttps } from "node:https";
-import { connect, type AddressInfo, type Socket } from "node:net";
+import type { AddressInfo, Socket } from "node:net";
 import { afterEach, expect, test, vi } from "vitest";
+import { TrustedAuthorities } from "../../../../agent/outgoing/trusted-authorities.ts";
 import { DataConnection } from "../../../../agent/tcp/data-connection.ts";
 import type { VisitorHead } from "../../../../protocol/relay/control.ts";
 import { setReceiver } from "../../../../sockets/socket-reader.ts";
 import { selfSignedCertificate } from "../../../harness/fakes/certificate.ts";
+import { startConnectProxy } from "../../../harness/fakes/connect-proxy.ts";
 
 const HEAD: VisitorHead = {
   address: "203.0.113.7",
@@ -19,6 +21,8 @@ const NOT_A_RELAY = "the server at the relay's address is not an Underpass relay
 const UPGRADED =
   "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: underpass-stream.v1\r\n\r\n";
 
+const certificate = selfSignedCertificate();
+const authorities = new TrustedAuthorities([certificate.cert]);
 const servers: Server[] = [];
 afterEach(() => {
   vi.unstubAllEnvs();
@@ -44,7 +48,7 @@ type UpgradeHandler = (socket: Socket, authorization: string | undefined) => voi
 
 /** Starts a relay that handles data connections with `upgraded`. */
 function startRelay(scheme: "ws" | "wss", onUpgrade: UpgradeHandler): Promise<string> {
-  const server = scheme === "wss" ? createHttps(selfSignedCertificate()) : createHttp();
+  const server = scheme === "wss" ? createHttps(certificate) : createHttp();
   server.on("upgrade", (request, socket) => {
     socket.on("error", () => undefined);
     onUpgrade(socket as Socket, request.headers.authorization);
@@ -65,7 +69,7 @@ function open(url: string): Promise<Outcome> {
   return new Promise((resolve) => {
     const outcome: Outcome = { idle: false };
     new DataConnection(
-      { url, association: 7, streamKey: "key" },
+      { url, authorities, association: 7, streamKey: "key" },
       {
         onIdle: () => (outcome.idle = true),
         onFailed: (failure) => resolve({ ...outcome, failure }),
@@ -87,27 +91,9 @@ function open(url: string): Promise<Outcome> {
   });
 }
 
-/** An HTTP proxy that connects everywhere (RFC 9110 §9.3.6). */
-async function startProxy(): Promise<{ url: string; connected: string[] }> {
-  const connected: string[] = [];
-  const proxy = createHttp();
-  proxy.on("connect", (request, near: Socket) => {
-    connected.push(request.url ?? "");
-    const [host = "", port = ""] = (request.url ?? "").split(":");
-    const far = connect({ host, port: Number(port), allowHalfOpen: true });
-    for (const socket of [near, far]) socket.on("error", () => undefined);
-    far.once("connect", () => {
-      near.write("HTTP/1.1 200 OK\r\n\r\n");
-      near.pipe(far).pipe(near);
-    });
-  });
-  return { url: `http://127.0.0.1:${await listen(proxy)}`, connected };
-}
-
 test.each(["ws", "wss"] as const)(
   "over %s it waits for a visitor, and receives the visitor's bytes",
   async (scheme) => {
-    vi.stubEnv("NODE_TLS_REJECT_UNAUTHORIZED", "0");
     let shown: string | undefined;
     const url = await startRelay(scheme, (socket, authorization) => {
       shown = authorization;
@@ -129,8 +115,7 @@ test.each(["ws", "wss"] as const)(
 test.each(["ws", "wss"] as const)(
   "over %s it uses the proxy of the environment",
   async (scheme) => {
-    vi.stubEnv("NODE_TLS_REJECT_UNAUTHORIZED", "0");
-    const proxy = await startProxy();
+    await using proxy = await startConnectProxy();
     vi.stubEnv("http_proxy", proxy.url);
     vi.stubEnv("https_proxy", proxy.url);
     vi.stubEnv("no_proxy", "");
@@ -141,7 +126,7 @@ test.each(["ws", "wss"] as const)(
     });
     const { head, socket, received } = await open(url);
     expect({ head, received }).toEqual({ head: HEAD, received: "through." });
-    expect(proxy.connected).toEqual([new URL(url).host]);
+    expect(proxy.targets).toEqual([new URL(url).host]);
     socket?.destroy();
   },
 );

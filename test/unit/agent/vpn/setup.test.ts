@@ -30,9 +30,14 @@ afterEach(async () => {
   await api[Symbol.asyncDispose]();
 });
 
+const buildAccess = (server: URL) => ({
+  server,
+  token: Buffer.from("token"),
+  authorities: undefined,
+});
 const setUp = (options: Partial<Parameters<typeof setUpServer>[0]> = {}) =>
   setUpServer({
-    api: new NetworkApi(api.url, Buffer.from("token")),
+    api: new NetworkApi(buildAccess(api.url)),
     server: api.url,
     network: "home",
     cidr: "10.88.0.0/24",
@@ -164,7 +169,7 @@ describe("setup", () => {
     const { id, public_key: key } = api.addDevice("phone", derivePublicKey(generatePrivateKey()));
     const refresh = () =>
       refreshConfig(
-        new NetworkApi(api.url, Buffer.from("token")),
+        new NetworkApi(buildAccess(api.url)),
         network,
         new NetworkStateDir("home", directory),
         signal,

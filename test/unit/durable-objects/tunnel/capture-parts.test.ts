@@ -24,7 +24,7 @@ import type {
 } from "../../../../durable-objects/tunnel/captures/record.ts";
 import { Recording } from "../../../../durable-objects/tunnel/captures/recording.ts";
 import { redactHeaders } from "../../../../durable-objects/tunnel/captures/redaction.ts";
-import { toCaptureIdPrefix } from "../../../../protocol/capture-id.ts";
+import { toCaptureIdPrefix } from "../../../../protocol/captures/id.ts";
 import { CAPTURE_MEMORY_MAX_BYTES } from "../../../../durable-objects/tunnel/captures/captures.ts";
 import { CaptureSettings } from "../../../../protocol/schemas/inspector/captures.ts";
 

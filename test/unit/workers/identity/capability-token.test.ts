@@ -50,7 +50,7 @@ const WHILE_GOOD_MS = PAYLOAD.issuedAtSeconds * 1000 + 1;
 describe("a capability token", () => {
   test("equals the example in the documentation byte for byte", async () => {
     const bytes = await signCapabilityToken(PAYLOAD, await loadKeys(EXAMPLE_KEY));
-    const documented = readFileSync("docs/capability-token.md", "utf8");
+    const documented = readFileSync("docs/protocols/capability-token.md", "utf8");
     const example = /<!-- example -->\s*```\n(.*?)```/s.exec(documented)?.[1] ?? "";
     const hex = example.replace(/#.*$/gm, "").replace(/\s/g, "");
     expect(toHex(bytes)).toBe(hex);

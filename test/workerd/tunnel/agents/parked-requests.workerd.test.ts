@@ -55,6 +55,18 @@ describe("a visitor's request that arrives after the agent has disconnected", ()
     expect((await response).status).toBe(204);
   });
 
+  test("waits after a restart of the server, however long that took", async () => {
+    const tunnel = new LiveTunnel();
+    await tunnel.agent();
+    await tunnel.stub.drain();
+    await tunnel.sleep();
+    vi.useFakeTimers({ toFake: ["Date"], now: Date.now() + 6 * GRACE_PERIOD_MS });
+    const response = tunnel.visit("/");
+    const agent = await tunnel.agent();
+    agent.respond((await agent.nextRequest()).stream, 204);
+    expect((await response).status).toBe(204);
+  });
+
   test("waits no longer than the grace period, and the response then says when to retry", async () => {
     const tunnel = new LiveTunnel();
     await lose(tunnel, await tunnel.agent());
@@ -109,6 +121,15 @@ describe("a visitor's request is refused at once", () => {
     agent.send((writer) => writer.writeText(FRAME.goingAway, 0, 0, "stopped"));
     await lose(tunnel, agent);
     expect((await tunnel.visit("/")).status).toBe(502);
+    await tunnel.sleep();
+    expect((await tunnel.visit("/")).status).toBe(502);
+  });
+
+  test("after a restart of the server, if the agent had been lost for longer than the grace period", async () => {
+    const tunnel = new LiveTunnel();
+    await lose(tunnel, await tunnel.agent());
+    vi.useFakeTimers({ toFake: ["Date"], now: Date.now() + GRACE_PERIOD_MS });
+    await tunnel.stub.drain();
     await tunnel.sleep();
     expect((await tunnel.visit("/")).status).toBe(502);
   });

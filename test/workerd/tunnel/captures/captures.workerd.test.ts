@@ -1,6 +1,6 @@
 import { runInDurableObject } from "cloudflare:test";
 import { afterEach, describe, expect, test, vi } from "vitest";
-import { getTunnelSuffixOfCapture, getTunnelSuffix } from "../../../../protocol/capture-id.ts";
+import { getTunnelSuffixOfCapture, getTunnelSuffix } from "../../../../protocol/captures/id.ts";
 import { FLAG, FRAME, RESET } from "../../../../protocol/wire/frames.ts";
 import { BODY_CAPTURE_MAX_BYTES } from "../../../../durable-objects/tunnel/captures/body.ts";
 import { CaptureDetail } from "../../../../protocol/schemas/inspector/captures.ts";

@@ -1,0 +1,20 @@
+/** The organizations of the user. */
+import { queryOptions } from "@tanstack/react-query";
+import type { AccountSummary } from "../../protocol/schemas/accounts/accounts.ts";
+import type { Organization } from "../../protocol/schemas/organizations/organizations.ts";
+import { beginSession, call } from "./session.ts";
+
+export const organizationsQuery = queryOptions({
+  queryKey: ["organizations"],
+  queryFn: ({ signal }) => call<Organization[]>("GET", "/orgs", undefined, signal),
+});
+
+export function createOrganization(name: string): Promise<Organization> {
+  return call("POST", "/orgs", { name });
+}
+
+/** The pages load again with the data of the other organization. */
+export async function switchOrganization(id: string): Promise<void> {
+  const { access_token } = await call<AccountSummary>("POST", `/orgs/${id}/switch`);
+  beginSession(access_token);
+}

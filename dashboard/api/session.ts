@@ -1,0 +1,144 @@
+/**
+ * The session of the page. The access token is only in the memory of this page: the next page gets its own with the
+ * refresh cookie, which scripts can't read.
+ */
+import { ACCESS_TOKEN_SECONDS } from "../../protocol/limits.ts";
+import type { AccessToken } from "../../protocol/schemas/accounts/accounts.ts";
+import { writeStored, readStored } from "./browser-storage.ts";
+import { RequestError, send } from "./request.ts";
+
+/** How long before its expiry the access token is renewed. */
+const ACCESS_TOKEN_RENEW_EARLY_SECONDS = 60;
+
+/**
+ * Not a secret. Its presence says that there may be a session to renew, so that other visits don't send a request. Its
+ * value begins with the id of the user, and changes with the account and organization, so that other tabs notice.
+ */
+const STORAGE_KEY = "underpass-session";
+
+let token: string | null = null;
+/** Whose session this page renews. A page of a tunnel could have given this browser the cookie of another user. */
+let userId: string | null = null;
+let renewal: Promise<boolean> | undefined;
+let timer: ReturnType<typeof setTimeout> | undefined;
+let notifySessionEnd: (why: string) => void = () => {};
+let notifySessionStart: () => void = () => {};
+
+/** @param onStart runs after a sign-in or a switch. @param onEnd runs when the session has ended, here or elsewhere. */
+export function watchSession(onStart: () => void, onEnd: (why: string) => void): void {
+  notifySessionStart = onStart;
+  notifySessionEnd = onEnd;
+}
+
+/** Called after a sign-in or a switch to another organization. */
+export function beginSession(accessToken: string): void {
+  setAccessToken(accessToken);
+  updateSessionHint();
+  notifySessionStart();
+}
+
+export async function signOut(): Promise<void> {
+  await call("POST", "/auth/logout");
+  endSession("You have been signed out.");
+}
+
+function endSession(why: string): void {
+  clearTimeout(timer);
+  token = null;
+  userId = null;
+  writeMark(null);
+  notifySessionEnd(why);
+}
+
+/**
+ * @param isJustStarted whether a session was started just before, on another page.
+ * @returns false when no user is signed in.
+ */
+export async function resumeSession(isJustStarted: boolean): Promise<boolean> {
+  const hint = readStored("localStorage", STORAGE_KEY);
+  if (!isJustStarted && hint === null) return false;
+  // After a sign-in on another page the user may be another one. Hints of earlier versions do not name the user.
+  userId = isJustStarted ? null : (/^[0-9a-f-]{36}(?= )/.exec(hint ?? "")?.[0] ?? null);
+  const isSignedIn = await renew(token);
+  if (isSignedIn && isJustStarted) updateSessionHint();
+  return isSignedIn;
+}
+
+/** Sends a request as the signed-in user. An expired access token is renewed once. */
+export async function call<Answer>(
+  method: string,
+  path: string,
+  body?: unknown,
+  signal?: AbortSignal,
+): Promise<Answer> {
+  const used = token;
+  const options = { body, ...(signal && { signal }) };
+  try {
+    return await send<Answer>(method, path, { ...options, bearer: used });
+  } catch (error) {
+    const isRefused = error instanceof RequestError && error.code === "unauthorized";
+    if (!isRefused || used === null) throw error;
+    // The page shows the sign-in again, so the result of this call is no longer needed.
+    if (!(await renew(used))) return new Promise(() => {});
+    return send<Answer>(method, path, { ...options, bearer: token });
+  }
+}
+
+/**
+ * For a call that sends a password: its 401 is about the password. Repeating it would count as a second wrong guess, so
+ * the session is checked first.
+ */
+export async function callWithoutRenewal<Answer>(path: string, body: unknown): Promise<Answer> {
+  await call("GET", "/auth/me");
+  return send<Answer>("POST", path, { body, bearer: token });
+}
+
+/**
+ * Renews once, even when several calls find at the same time that the token has expired.
+ * @returns false when the session has ended.
+ */
+function renew(used: string | null): Promise<boolean> {
+  if (token !== used) return Promise.resolve(token !== null);
+  renewal ??= renewToken().finally(() => (renewal = undefined));
+  return renewal;
+}
+
+async function renewToken(): Promise<boolean> {
+  try {
+    const query = userId === null ? "" : `?${new URLSearchParams({ user_id: userId })}`;
+    setAccessToken((await send<AccessToken>("POST", `/auth/refresh${query}`)).access_token);
+    return true;
+  } catch (error) {
+    if (!(error instanceof RequestError) || error.code !== "unauthorized") throw error;
+    endSession("Your session has ended. Please sign in again.");
+    return false;
+  }
+}
+
+function setAccessToken(accessToken: string): void {
+  token = accessToken;
+  userId = readUserId(accessToken);
+  clearTimeout(timer);
+  // When it fails, the next call reports the error.
+  const renewSoon = () => void renew(accessToken).catch(() => {});
+  timer = setTimeout(renewSoon, (ACCESS_TOKEN_SECONDS - ACCESS_TOKEN_RENEW_EARLY_SECONDS) * 1000);
+}
+
+/** From the claims of a token that the service has just issued to this page. */
+function readUserId(accessToken: string): string {
+  const claims = atob(accessToken.split(".")[1]!.replaceAll("-", "+").replaceAll("_", "/"));
+  return (JSON.parse(claims) as { sub: string }).sub;
+}
+
+function updateSessionHint(): void {
+  writeMark(`${userId} ${Date.now()}`);
+}
+
+function writeMark(value: string | null): void {
+  writeStored("localStorage", STORAGE_KEY, value);
+}
+
+/** Another tab has changed the account or the organization. */
+window.addEventListener("storage", ({ key }) => {
+  if (key === STORAGE_KEY) location.reload();
+});

@@ -1,0 +1,91 @@
+/** Who is signed in, as a store for React. */
+import { useSyncExternalStore } from "react";
+import type { Me } from "../../protocol/schemas/accounts/accounts.ts";
+import { call, resumeSession, watchSession } from "../api/session.ts";
+import { queryClient } from "./query-client.ts";
+import type { UrlParameters } from "./url-parameters.ts";
+
+export type SessionState =
+  | { phase: "loading" }
+  | { phase: "failed"; error: unknown }
+  | { phase: "signed-out"; notice: string; challenge: string | null }
+  | { phase: "signed-in"; me: Me };
+
+let state: SessionState = { phase: "loading" };
+const listeners = new Set<() => void>();
+
+function setState(next: SessionState): void {
+  state = next;
+  for (const notify of listeners) notify();
+}
+
+function subscribe(listener: () => void): () => void {
+  listeners.add(listener);
+  return () => listeners.delete(listener);
+}
+
+export function useSession(): SessionState {
+  return useSyncExternalStore(subscribe, () => state);
+}
+
+/** For components that are shown only to a signed-in user. */
+export function useMe(): Me {
+  const session = useSession();
+  if (session.phase !== "signed-in") throw new Error("no user is signed in");
+  return session.me;
+}
+
+/** Resumes the session of the refresh cookie. Call it once, when the page is opened. */
+export async function startSession(arrival: UrlParameters): Promise<void> {
+  watchSession(
+    () => void loadMe(),
+    (why) => endSession(why),
+  );
+  await resume(arrival);
+}
+
+async function resume({ signedIn, challenge, failure }: UrlParameters): Promise<void> {
+  setState({ phase: "loading" });
+  try {
+    // A link can contain the token of an attacker. The cookie always belongs to this browser.
+    const isSignedIn = challenge === null && (await resumeSession(signedIn));
+    if (isSignedIn) await loadMe();
+    else if (state.phase === "loading") {
+      setState({ phase: "signed-out", notice: formatFailure(failure), challenge });
+    }
+  } catch (error) {
+    setState({ phase: "failed", error });
+  }
+}
+
+/** After a failure, such as a server that could not be reached. */
+export function retrySession(): void {
+  void resume({ signedIn: false, challenge: null, failure: null, token: null });
+}
+
+/** Loads the account again: after a sign-in, and when its organization, plan or second factor has changed. */
+export async function loadMe(): Promise<void> {
+  try {
+    const me = await call<Me>("GET", "/auth/me");
+    const isSameOrganization =
+      state.phase === "signed-in" &&
+      state.me.active_org.id === me.active_org.id &&
+      state.me.user.id === me.user.id;
+    // Data of another organization is never shown, not even while the new data loads.
+    if (!isSameOrganization) queryClient.clear();
+    setState({ phase: "signed-in", me });
+  } catch (error) {
+    setState({ phase: "failed", error });
+  }
+}
+
+function endSession(notice: string): void {
+  queryClient.clear();
+  setState({ phase: "signed-out", notice, challenge: null });
+}
+
+function formatFailure(failure: string | null): string {
+  if (failure === null) return "";
+  if (failure === "access_denied") return "The sign-in was denied at the provider.";
+  return "The provider could not sign you in. Try again, or sign in another way.";
+}

@@ -1,0 +1,98 @@
+/** What the pages of a signed-in user have around them: the navigation and the bar at the top. */
+import { Dialog } from "@base-ui/react/dialog";
+import { Link, Outlet, useLocation } from "@tanstack/react-router";
+import { Suspense, useEffect, useState } from "react";
+import { ErrorBoundary } from "../../ui/feedback/error-boundary.tsx";
+import { Icon } from "../../ui/icon.tsx";
+import { Skeleton } from "../../ui/feedback/query-content.tsx";
+import { useMe } from "../session-state.ts";
+import { AccountMenu } from "./account-menu.tsx";
+import { NAVIGATION } from "./navigation.ts";
+import { OfflineBanner } from "./offline-banner.tsx";
+import { OrganizationMenu } from "./organization-menu.tsx";
+
+export function Shell() {
+  const { pathname } = useLocation();
+  return (
+    <div className="shell">
+      <a className="skip" href="#content">
+        Skip to the content
+      </a>
+      <aside className="sidebar">
+        <Brand />
+        <Navigation />
+      </aside>
+      <header className="topbar">
+        <NarrowNavigation />
+        <OrganizationMenu />
+        <span className="spring" />
+        <AccountMenu />
+      </header>
+      <main id="content" tabIndex={-1}>
+        <OfflineBanner />
+        <ErrorBoundary key={pathname}>
+          <Suspense fallback={<Skeleton lines={6} />}>
+            <Outlet />
+          </Suspense>
+        </ErrorBoundary>
+      </main>
+    </div>
+  );
+}
+
+function Brand() {
+  return (
+    <Link to="/" className="brand">
+      Underpass
+    </Link>
+  );
+}
+
+function Navigation() {
+  const { role } = useMe().active_org;
+  return (
+    <nav aria-label="Pages">
+      {NAVIGATION.map(({ title, items }) => (
+        <div key={title} className="navigation-group">
+          <h2>{title}</h2>
+          <ul>
+            {items
+              .filter(({ roles }) => roles?.includes(role) ?? true)
+              .map(({ path, title: name, icon }) => (
+                <li key={path}>
+                  <Link to={path} activeOptions={{ exact: path === "/" }}>
+                    <Icon name={icon} />
+                    {name}
+                  </Link>
+                </li>
+              ))}
+          </ul>
+        </div>
+      ))}
+    </nav>
+  );
+}
+
+/** On a narrow screen the navigation is behind a button. */
+function NarrowNavigation() {
+  const [isOpen, setOpen] = useState(false);
+  const { pathname } = useLocation();
+  useEffect(() => setOpen(false), [pathname]);
+  return (
+    <Dialog.Root open={isOpen} onOpenChange={setOpen}>
+      <Dialog.Trigger className="quiet narrow-only" aria-label="Open the navigation">
+        <Icon name="menu" />
+      </Dialog.Trigger>
+      <Dialog.Portal>
+        <Dialog.Backdrop className="backdrop" />
+        <Dialog.Popup className="drawer" aria-label="Navigation">
+          <Brand />
+          <Dialog.Close className="quiet" aria-label="Close the navigation">
+            <Icon name="close" />
+          </Dialog.Close>
+          <Navigation />
+        </Dialog.Popup>
+      </Dialog.Portal>
+    </Dialog.Root>
+  );
+}

@@ -1,0 +1,198 @@
+/** /billing: the organization's plan, its subscription, and the resources beyond the plan. For owners. */
+import { queryOptions, useQuery } from "@tanstack/react-query";
+import { useEffect, useState } from "react";
+import { describeOverLimit } from "../../../protocol/over-limits.ts";
+import {
+  BILLING_CYCLES,
+  SELF_SERVICE_PLANS,
+  type BillingCycle,
+  type Plan,
+  type SelfServicePlan,
+} from "../../../protocol/plans.ts";
+import type { Billing, CheckoutSession, PortalSession } from "../../../protocol/schemas/billing.ts";
+import { call } from "../../api/session.ts";
+import { loadMe, useMe } from "../../app/session-state.ts";
+import { ActionButton } from "../../ui/button.tsx";
+import { ConfirmButton } from "../../ui/forms/dialog.tsx";
+import { PageFrame } from "../../ui/page.tsx";
+import { QueryContent } from "../../ui/feedback/query-content.tsx";
+import { Badge, Detail, Row, Rows, Section } from "../../ui/section.tsx";
+import { ExactTime } from "../../ui/time.tsx";
+
+/** How often, and how many times, the page checks whether a payment has been confirmed. */
+const PAYMENT_CHECK_INTERVAL_MS = 2_000;
+const PAYMENT_CHECKS_MAX = 60;
+
+const PLAN_NAMES: Record<Plan, string> = {
+  free: "Free",
+  pro: "Pro",
+  team: "Team",
+  enterprise: "Enterprise",
+};
+
+const billingQuery = queryOptions({
+  queryKey: ["billing"],
+  queryFn: ({ signal }) => call<Billing>("GET", "/billing", undefined, signal),
+});
+
+export function Page() {
+  const { active_org: organization } = useMe();
+  const isPaying = usePaymentInProgress();
+  const billing = useQuery({
+    ...billingQuery,
+    refetchInterval: ({ state }) =>
+      isPaying && state.dataUpdateCount <= PAYMENT_CHECKS_MAX ? PAYMENT_CHECK_INTERVAL_MS : false,
+  });
+  return (
+    <PageFrame title="Billing" about={organization.name}>
+      <Section title="Plan and billing">
+        <QueryContent query={billing}>
+          {(loaded) => (
+            <>
+              {isPaying && !isConfirmed(loaded) && (
+                <p role="note">The payment is being confirmed. This can take a moment.</p>
+              )}
+              <BillingContent billing={loaded} />
+            </>
+          )}
+        </QueryContent>
+      </Section>
+    </PageFrame>
+  );
+}
+
+function isConfirmed({ status }: Billing): boolean {
+  return status === "active" || status === "trialing";
+}
+
+/** The checkout redirects to this page with the fragment `paid`, until the provider has notified the server. */
+function usePaymentInProgress(): boolean {
+  const { data } = useQuery(billingQuery);
+  const [hasPaid] = useState(() => new URLSearchParams(location.hash.slice(1)).has("paid"));
+  const isDone = data !== undefined && isConfirmed(data);
+  useEffect(() => {
+    if (!hasPaid || !isDone) return;
+    history.replaceState(history.state, "", location.pathname + location.search);
+    void loadMe();
+  }, [hasPaid, isDone]);
+  return hasPaid && !isDone;
+}
+
+function BillingContent({ billing }: { billing: Billing }) {
+  const { mode, overLimits, status } = billing;
+  const isBought = status !== null && status !== "canceled" && status !== "incomplete_expired";
+  return (
+    <>
+      <Rows>
+        <PlanRow billing={billing} />
+      </Rows>
+      {overLimits.map((overLimit) => {
+        const text = describeOverLimit(overLimit);
+        return (
+          <p key={text} role="note">
+            {text}
+          </p>
+        );
+      })}
+      {mode === "none" ? (
+        <p>Plans can't be bought on this server.</p>
+      ) : (
+        <>
+          <Rows>
+            {SELF_SERVICE_PLANS.map((plan) => (
+              <OfferRow key={plan} plan={plan} billing={billing} />
+            ))}
+          </Rows>
+          <div className="actions">
+            <ActionButton
+              action={async () => {
+                const { portal_url } = await call<PortalSession>("POST", "/billing/portal");
+                location.assign(portal_url);
+              }}
+            >
+              Invoices and payment
+            </ActionButton>
+            {mode === "mock" && isBought && <CancelButton />}
+          </div>
+        </>
+      )}
+    </>
+  );
+}
+
+function PlanRow({ billing }: { billing: Billing }) {
+  const { plan, status, cycle, currentPeriodEnd: end, graceEndsAt: grace } = billing;
+  const isCanceled = billing.cancelAtPeriodEnd;
+  return (
+    <Row>
+      <strong>{PLAN_NAMES[plan]}</strong>
+      {status !== null && <Badge>{status.replaceAll("_", " ")}</Badge>}
+      {status === "active" && cycle !== null && (
+        <>
+          <Detail>{isCanceled ? "canceled" : `billed ${cycle}`}</Detail>
+          {end !== null && (
+            <Detail>
+              {isCanceled ? "active until " : "renews on "}
+              <ExactTime timestamp={end} />
+            </Detail>
+          )}
+        </>
+      )}
+      {grace !== null && (
+        <p role="alert">
+          A payment did not go through. You keep the plan until <ExactTime timestamp={grace} />.
+        </p>
+      )}
+    </Row>
+  );
+}
+
+interface OfferRowProps {
+  plan: SelfServicePlan;
+  billing: Billing;
+}
+
+function OfferRow({ plan, billing }: OfferRowProps) {
+  const { monthly, yearly } = billing.prices[plan];
+  const isCurrent = (cycle: BillingCycle) =>
+    billing.status !== null && billing.plan === plan && billing.cycle === cycle;
+  const buttons = BILLING_CYCLES.filter((cycle) => !isCurrent(cycle)).map((cycle) => (
+    <ActionButton
+      key={cycle}
+      aria-label={`Pay ${cycle} for ${PLAN_NAMES[plan]}`}
+      action={async () => {
+        const purchase = { plan, billing_cycle: cycle };
+        const path = "/billing/checkout-session";
+        location.assign((await call<CheckoutSession>("POST", path, purchase)).checkout_url);
+      }}
+    >
+      Pay {cycle}
+    </ActionButton>
+  ));
+  return (
+    <Row actions={buttons}>
+      <strong>{PLAN_NAMES[plan]}</strong>
+      <Detail>
+        {monthly} USD a month, or {yearly} USD a year
+      </Detail>
+    </Row>
+  );
+}
+
+function CancelButton() {
+  const billing = useQuery(billingQuery);
+  return (
+    <ConfirmButton
+      button={{ children: "Cancel the plan" }}
+      title="Cancel the plan now?"
+      submit="Cancel the plan now"
+      onSubmit={async () => {
+        await call("POST", "/billing/cancel");
+        await billing.refetch();
+        await loadMe();
+      }}
+    >
+      <p>Nothing is deleted. Features that only this plan includes stop working.</p>
+    </ConfirmButton>
+  );
+}

@@ -1,0 +1,48 @@
+/** Asks the signed-in user to prove again who they are (RFC 9470). */
+import { RequestError } from "../../api/request.ts";
+import { callWithoutRenewal, signOut } from "../../api/session.ts";
+import { useMe } from "../../app/session-state.ts";
+import { ActionButton, Button } from "../../ui/button.tsx";
+import { PasswordField } from "../../ui/forms/fields.tsx";
+import { Form } from "../../ui/forms/form.tsx";
+
+export function requiresReauthentication(error: unknown): boolean {
+  return error instanceof RequestError && error.code === "reauthentication_required";
+}
+
+interface Props {
+  /** Runs after the user has proved who they are. */
+  then: () => void | Promise<void>;
+  onCancel: () => void;
+}
+
+export function ReauthenticationStep({ then, onCancel }: Props) {
+  const cancel = <Button onClick={onCancel}>Cancel</Button>;
+  // An account without a password proves who its user is with a sign-in through the provider.
+  if (!useMe().has_password) {
+    return (
+      <>
+        <p>Your sign-in was a while ago. Sign out, sign in again, and then continue here.</p>
+        <div className="actions">
+          <ActionButton action={signOut}>Sign out</ActionButton>
+          {cancel}
+        </div>
+      </>
+    );
+  }
+  return (
+    <>
+      <p>Your sign-in was a while ago. Enter your password to continue.</p>
+      <Form
+        submit="Continue"
+        beside={cancel}
+        onSubmit={async (value) => {
+          await callWithoutRenewal("/auth/reauthenticate", { password: value("password") });
+          await then();
+        }}
+      >
+        <PasswordField label="Your password" />
+      </Form>
+    </>
+  );
+}

@@ -1,0 +1,208 @@
+/** The second factor: a code of an authenticator turns it on, the password or a recovery code turns it off. */
+import { useQueryClient } from "@tanstack/react-query";
+import { useEffect, useRef, useState } from "react";
+import type { MfaEnabled, TotpEnrollment } from "../../../protocol/schemas/accounts/mfa.ts";
+import { call, callWithoutRenewal } from "../../api/session.ts";
+import { loadMe, useMe } from "../../app/session-state.ts";
+import { ActionButton, Button } from "../../ui/button.tsx";
+import { CopyButton } from "../../ui/copy.tsx";
+import { PasswordField, RecoveryCodeField } from "../../ui/forms/fields.tsx";
+import { Form } from "../../ui/forms/form.tsx";
+import { notify } from "../../ui/feedback/notifications.tsx";
+import { Section } from "../../ui/section.tsx";
+import { ExactTime } from "../../ui/time.tsx";
+import { AuthenticatorStep } from "./authenticator-step.tsx";
+import { ReauthenticationStep, requiresReauthentication } from "./reauthentication-step.tsx";
+import { sessionsQuery } from "./sessions-section.tsx";
+
+type State =
+  | { phase: "idle" }
+  | { phase: "reauthenticating"; then: () => void | Promise<void> }
+  | { phase: "enrolling"; enrollment: TotpEnrollment }
+  | { phase: "enabled"; recoveryCodes: string[] }
+  | { phase: "turning-off"; proof: "password" | "recovery_code" };
+
+export function SecondFactorSection() {
+  const me = useMe();
+  const queries = useQueryClient();
+  const [state, setState] = useState<State>({ phase: "idle" });
+  const content = useRef<HTMLDivElement>(null);
+  const cancel = () => setState({ phase: "idle" });
+
+  useEffect(() => {
+    if (state.phase !== "idle") content.current?.querySelector<HTMLElement>("form input")?.focus();
+  }, [state]);
+
+  /** When the action requires a fresh session, asks for the password first. */
+  async function withFreshSession(
+    act: () => Promise<void>,
+    next: () => void | Promise<void> = act,
+  ): Promise<void> {
+    try {
+      await act();
+    } catch (error) {
+      if (!requiresReauthentication(error)) throw error;
+      setState({ phase: "reauthenticating", then: next });
+    }
+  }
+
+  async function enroll(): Promise<void> {
+    const enrollment = await call<TotpEnrollment>("POST", "/auth/mfa/enroll");
+    setState({ phase: "enrolling", enrollment });
+  }
+
+  /** The code may be too old after the password was entered: the same secret asks for another one. */
+  async function confirm(enrollment: TotpEnrollment, code: string): Promise<void> {
+    const proof = { code, secret_base32: enrollment.secret_base32 };
+    await withFreshSession(
+      async () => {
+        const enabled = await call<MfaEnabled>("POST", "/auth/mfa/enroll/verify", proof);
+        setState({ phase: "enabled", recoveryCodes: enabled.recovery_codes });
+        await queries.invalidateQueries(sessionsQuery);
+      },
+      () => setState({ phase: "enrolling", enrollment }),
+    );
+  }
+
+  async function finish(message: string): Promise<void> {
+    await loadMe();
+    setState({ phase: "idle" });
+    if (message !== "") notify(message);
+  }
+
+  function renderState() {
+    switch (state.phase) {
+      case "idle":
+        return me.mfa_enabled ? (
+          <TurnedOn
+            removableAt={me.mfa_removable_at}
+            onTurnOff={() => setState({ phase: "turning-off", proof: "password" })}
+          />
+        ) : (
+          <>
+            <p>Off: anyone who knows your password can sign in.</p>
+            <div className="actions">
+              <ActionButton action={() => withFreshSession(enroll)}>Set up</ActionButton>
+            </div>
+          </>
+        );
+      case "reauthenticating":
+        return <ReauthenticationStep then={state.then} onCancel={cancel} />;
+      case "enrolling":
+        return (
+          <AuthenticatorStep
+            enrollment={state.enrollment}
+            onCode={(code) => confirm(state.enrollment, code)}
+            onCancel={cancel}
+          />
+        );
+      case "enabled":
+        return <RecoveryCodes codes={state.recoveryCodes} onStored={() => finish("")} />;
+      case "turning-off":
+        return (
+          <TurnOff
+            proof={state.proof}
+            onChangeProof={(proof) => setState({ phase: "turning-off", proof })}
+            onDone={() => finish("Two-factor authentication is off.")}
+            onCancel={cancel}
+          />
+        );
+    }
+  }
+  return (
+    <Section title="Two-factor authentication">
+      <div ref={content}>{renderState()}</div>
+    </Section>
+  );
+}
+
+interface TurnedOnProps {
+  removableAt: string | null;
+  onTurnOff: () => void;
+}
+
+function TurnedOn({ removableAt, onTurnOff }: TurnedOnProps) {
+  async function cancelRemoval(): Promise<void> {
+    await call("DELETE", "/auth/mfa/removal");
+    await loadMe();
+    notify("The removal is canceled.");
+  }
+  return (
+    <>
+      <p>On: signing in also requires a code from your authenticator app.</p>
+      {removableAt !== null && (
+        <p>
+          A mailed link can remove it from <ExactTime timestamp={removableAt} /> on.
+        </p>
+      )}
+      <div className="actions">
+        {removableAt !== null && (
+          <ActionButton action={cancelRemoval}>Cancel the removal</ActionButton>
+        )}
+        <Button onClick={onTurnOff}>Turn off</Button>
+      </div>
+    </>
+  );
+}
+
+interface RecoveryCodesProps {
+  codes: string[];
+  onStored: () => Promise<void>;
+}
+
+function RecoveryCodes({ codes, onStored }: RecoveryCodesProps) {
+  return (
+    <>
+      <p role="status">Two-factor authentication is on. Your other sessions were signed out.</p>
+      <p>Store these recovery codes separately from your authenticator. Each works once.</p>
+      <p>
+        <strong>They will not be shown again.</strong>
+      </p>
+      <ol className="codes">
+        {codes.map((code) => (
+          <li key={code}>{code}</li>
+        ))}
+      </ol>
+      <div className="actions">
+        <CopyButton text={codes.join("\n")} label="Copy the recovery codes" />
+        <ActionButton action={onStored}>I have stored them</ActionButton>
+      </div>
+    </>
+  );
+}
+
+interface TurnOffProps {
+  proof: "password" | "recovery_code";
+  onChangeProof: (proof: TurnOffProps["proof"]) => void;
+  onDone: () => Promise<void>;
+  onCancel: () => void;
+}
+
+function TurnOff({ proof, onChangeProof, onDone, onCancel }: TurnOffProps) {
+  const isPassword = proof === "password";
+  return (
+    <>
+      <p>Turn it off? Your recovery codes will no longer work.</p>
+      <Form
+        key={proof}
+        submit="Turn off"
+        kind="danger"
+        beside={<Button onClick={onCancel}>Cancel</Button>}
+        onSubmit={async (value) => {
+          await callWithoutRenewal("/auth/mfa/disable", { [proof]: value(proof) });
+          await onDone();
+        }}
+      >
+        {isPassword ? <PasswordField label="Your password" /> : <RecoveryCodeField />}
+      </Form>
+      <div className="links">
+        <Button
+          kind="link"
+          onClick={() => onChangeProof(isPassword ? "recovery_code" : "password")}
+        >
+          {isPassword ? "Use a recovery code" : "Use your password"}
+        </Button>
+      </div>
+    </>
+  );
+}

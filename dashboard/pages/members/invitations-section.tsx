@@ -1,0 +1,99 @@
+/** Open invitations: people who were invited to the organization and have not accepted yet. */
+import { queryOptions, useQuery, useQueryClient } from "@tanstack/react-query";
+import type { Invitation } from "../../../protocol/schemas/organizations/organizations.ts";
+import { call } from "../../api/session.ts";
+import { useMe } from "../../app/session-state.ts";
+import { ConfirmButton, DialogButton } from "../../ui/forms/dialog.tsx";
+import { SelectField, TextField } from "../../ui/forms/fields.tsx";
+import { notify } from "../../ui/feedback/notifications.tsx";
+import { QueryContent } from "../../ui/feedback/query-content.tsx";
+import { Badge, Detail, Row, Rows, Section } from "../../ui/section.tsx";
+import { ExactTime } from "../../ui/time.tsx";
+import { getGrantableRoles } from "./grantable-roles.ts";
+
+const invitationsQuery = (organizationId: string) =>
+  queryOptions({
+    queryKey: ["invitations", organizationId],
+    queryFn: ({ signal }) =>
+      call<Invitation[]>("GET", `/orgs/${organizationId}/invitations`, undefined, signal),
+  });
+
+export function InvitationsSection() {
+  const { active_org: organization } = useMe();
+  const queries = useQueryClient();
+  const roles = getGrantableRoles(organization.role);
+  const path = `/orgs/${organization.id}/invitations`;
+  const invitations = useQuery(invitationsQuery(organization.id));
+  const reload = () => queries.invalidateQueries(invitationsQuery(organization.id));
+  const invite = (
+    <DialogButton
+      button={{ children: "Invite a person", kind: "primary" }}
+      title={`Invite a person to ${organization.name}`}
+      submit="Send the invitation"
+      onSubmit={async (value) => {
+        await call("POST", path, { email: value("email"), role: value("role") });
+        await reload();
+        notify(`An invitation was sent to ${value("email")}.`);
+      }}
+    >
+      <TextField name="email" label="Email address" type="email" autoComplete="off" />
+      <SelectField name="role" label="Role" options={roles} chosen="member" />
+    </DialogButton>
+  );
+  return (
+    <Section title="Invitations" actions={roles.length > 0 ? invite : undefined}>
+      <QueryContent query={invitations} lines={1}>
+        {(list) =>
+          list.length === 0 ? (
+            <p>There are no open invitations.</p>
+          ) : (
+            <Rows>
+              {list.map((invitation) => (
+                <InvitationRow
+                  key={invitation.id}
+                  invitation={invitation}
+                  canRevoke={roles.length > 0}
+                  onRevoke={async () => {
+                    await call("DELETE", `${path}/${invitation.id}`);
+                    await reload();
+                  }}
+                />
+              ))}
+            </Rows>
+          )
+        }
+      </QueryContent>
+    </Section>
+  );
+}
+
+interface RowProps {
+  invitation: Invitation;
+  canRevoke: boolean;
+  onRevoke: () => Promise<void>;
+}
+
+function InvitationRow({ invitation, canRevoke, onRevoke }: RowProps) {
+  const { email, role, expires_at: end } = invitation;
+  const revoke = (
+    <ConfirmButton
+      button={{ children: "Revoke", "aria-label": `Revoke the invitation of ${email}` }}
+      title="Revoke the invitation?"
+      submit="Revoke"
+      onSubmit={onRevoke}
+    >
+      <p>
+        The link that <strong>{email}</strong> received stops working.
+      </p>
+    </ConfirmButton>
+  );
+  return (
+    <Row actions={canRevoke ? revoke : undefined}>
+      <strong>{email}</strong>
+      <Badge>{role}</Badge>
+      <Detail>
+        valid until <ExactTime timestamp={end} />
+      </Detail>
+    </Row>
+  );
+}

@@ -1,0 +1,82 @@
+/** /activate: a person approves the sign-in of a machine's command line. */
+import { useEffect, useRef, useState } from "react";
+import type { PendingDevice } from "../../../protocol/schemas/accounts/devices.ts";
+import { call } from "../../api/session.ts";
+import { useMe } from "../../app/session-state.ts";
+import { TextField } from "../../ui/forms/fields.tsx";
+import { Form } from "../../ui/forms/form.tsx";
+import { Step } from "../../ui/step.tsx";
+
+const TITLE = "Connect a machine";
+
+export function Page() {
+  const [device, setDevice] = useState<PendingDevice | null>(null);
+  const [isApproved, setApproved] = useState(false);
+  if (isApproved) {
+    return (
+      <Step key="done" title={TITLE}>
+        <p role="status">Done. Your command line continues by itself. You can close this page.</p>
+      </Step>
+    );
+  }
+  if (device === null) return <CodeStep onFound={setDevice} />;
+  return <ApprovalStep device={device} onApproved={() => setApproved(true)} />;
+}
+
+function CodeStep({ onFound }: { onFound: (device: PendingDevice) => void }) {
+  const place = useRef<HTMLDivElement>(null);
+  const [initialCode] = useState(() => new URLSearchParams(location.search).get("code") ?? "");
+  useEffect(() => {
+    if (initialCode !== "") place.current?.querySelector("form")?.requestSubmit();
+  }, [initialCode]);
+  return (
+    <Step key="code" title={TITLE}>
+      <div ref={place}>
+        <Form
+          submit="Continue"
+          onSubmit={async (value) => {
+            const query = new URLSearchParams({ code: value("code") });
+            onFound(await call<PendingDevice>("GET", `/auth/cli/request?${query}`));
+          }}
+        >
+          <TextField
+            name="code"
+            label="Code from your command line"
+            className="code"
+            autoComplete="off"
+            autoCapitalize="characters"
+            spellCheck={false}
+            placeholder="BCDF-GHJK"
+            defaultValue={initialCode}
+          />
+        </Form>
+      </div>
+    </Step>
+  );
+}
+
+interface ApprovalProps {
+  device: PendingDevice;
+  onApproved: () => void;
+}
+
+function ApprovalStep({ device: { label, user_code: code }, onApproved }: ApprovalProps) {
+  const { active_org: organization } = useMe();
+  return (
+    <Step key="approval" title={TITLE}>
+      <p>
+        <strong id="machine">{label}</strong> requests access to open tunnels for{" "}
+        <strong>{organization.name}</strong>. It shows this code:
+      </p>
+      <p className="shown code">{code}</p>
+      <p>Approve only if your own command line shows the same code right now.</p>
+      <Form
+        submit="Approve"
+        onSubmit={async () => {
+          await call("POST", "/auth/cli/authorize", { device_code: code });
+          onApproved();
+        }}
+      />
+    </Step>
+  );
+}

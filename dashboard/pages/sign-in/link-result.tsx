@@ -1,0 +1,23 @@
+/** What a page says that was opened by a mailed link. */
+import type { ReactNode } from "react";
+import { Step } from "../../ui/step.tsx";
+
+export interface LinkResultProps {
+  title: string;
+  children: ReactNode;
+  /** The text of the link to the sign-in. */
+  next: string;
+}
+
+export function LinkResult({ title, children, next }: LinkResultProps) {
+  return (
+    <Step key={title} title={title}>
+      {children}
+      <div className="actions">
+        <a className="button primary" href="/">
+          {next}
+        </a>
+      </div>
+    </Step>
+  );
+}

@@ -1,0 +1,85 @@
+/** The first step: the password, or a provider. */
+import { useQuery } from "@tanstack/react-query";
+import { Link } from "@tanstack/react-router";
+import { useState } from "react";
+import type { SetupState } from "../../../protocol/schemas/accounts/devices.ts";
+import type { ProviderName, Providers } from "../../../protocol/schemas/accounts/providers.ts";
+import { send } from "../../api/request.ts";
+import { Button } from "../../ui/button.tsx";
+import { EmailField, PasswordField } from "../../ui/forms/fields.tsx";
+import { Form } from "../../ui/forms/form.tsx";
+import { Step } from "../../ui/step.tsx";
+import { logIn } from "./log-in.ts";
+import type { StepProps } from "./steps.ts";
+
+interface Props extends StepProps<"password"> {
+  title: string;
+  intro: string;
+}
+
+export function PasswordStep({ step, goTo, title, intro }: Props) {
+  const [email, setEmail] = useState(step.email ?? "");
+  return (
+    <Step title={title}>
+      {step.notice && (
+        <p role="status" className="notice">
+          {step.notice}
+        </p>
+      )}
+      {intro !== "" && <p>{intro}</p>}
+      <SetupNotice />
+      <Form submit="Sign in" onSubmit={(value) => logIn(value("email"), value("password"), goTo)}>
+        <EmailField email={email} onType={setEmail} />
+        <PasswordField label="Password" />
+      </Form>
+      <ProviderLinks />
+      <div className="links">
+        <Button kind="link" onClick={() => goTo({ name: "sign-up", email })}>
+          Create an account
+        </Button>
+        <Button kind="link" onClick={() => goTo({ name: "forgot-password", email })}>
+          Forgot your password?
+        </Button>
+      </div>
+    </Step>
+  );
+}
+
+/** On the first visit to a new server, which has no account to sign in with. */
+function SetupNotice() {
+  const { data } = useQuery({
+    queryKey: ["setup"],
+    queryFn: () => send<SetupState>("GET", "/setup"),
+  });
+  if (!data?.needed) return null;
+  return (
+    <p role="note" className="notice">
+      This server is new: <Link to="/setup">create the account of its owner</Link> first.
+    </p>
+  );
+}
+
+const PROVIDER_NAMES: Record<ProviderName, string> = {
+  idp_a: "single sign-on",
+  idp_b: "another account",
+};
+
+/** Stays empty until the providers are known, and where none is configured: signing in with a password still works. */
+function ProviderLinks() {
+  const { data } = useQuery({
+    queryKey: ["providers"],
+    queryFn: () => send<Providers>("GET", "/auth/providers"),
+    staleTime: Infinity,
+  });
+  if (!data || data.providers.length === 0) return null;
+  const query = new URLSearchParams({ return_to: location.pathname + location.search });
+  return (
+    <div className="providers">
+      {data.providers.map((name) => (
+        <a key={name} className="button" href={`/auth/oauth/${name}/start?${query}`}>
+          Continue with {PROVIDER_NAMES[name]}
+        </a>
+      ))}
+    </div>
+  );
+}

@@ -1,0 +1,60 @@
+/** /reset: sets a new password with the token from the email. */
+import { useState } from "react";
+import { useLinkToken } from "../../app/link-token.ts";
+import { send } from "../../api/request.ts";
+import { NewPasswordField, SelectField } from "../../ui/forms/fields.tsx";
+import { Form } from "../../ui/forms/form.tsx";
+import { Step } from "../../ui/step.tsx";
+import { getInvalidLinkMessage } from "./invalid-link.ts";
+import { LinkResult } from "./link-result.tsx";
+
+const REVOKE = "Revoke them: another person may have had access";
+const KEEP = "Keep them: all of them are mine";
+
+export function Page() {
+  const token = useLinkToken();
+  const [result, setResult] = useState<"done" | { invalid: string } | null>(null);
+  if (token === null) {
+    return (
+      <LinkResult title="This link is incomplete" next="Go to sign-in">
+        <p>Open the link in the email again. It is valid for one hour and works once.</p>
+      </LinkResult>
+    );
+  }
+  if (result === "done") {
+    return (
+      <LinkResult title="Done" next="Sign in">
+        <p role="status">Your new password is set. All sessions were signed out.</p>
+      </LinkResult>
+    );
+  }
+  if (result !== null) {
+    return (
+      <LinkResult title="This link is no longer valid" next="Request a new link">
+        <p role="alert">{result.invalid}</p>
+      </LinkResult>
+    );
+  }
+  return (
+    <Step title="Set a new password">
+      <Form
+        submit="Set the password"
+        onSubmit={async (value) => {
+          const keep_tokens = value("tokens") === KEEP;
+          const body = { token, new_password: value("new_password"), keep_tokens };
+          await send("POST", "/auth/reset", { body }).then(
+            () => setResult("done"),
+            (error: unknown) => setResult({ invalid: getInvalidLinkMessage(error) }),
+          );
+        }}
+      >
+        <NewPasswordField name="new_password" label="New password" />
+        <SelectField
+          name="tokens"
+          label="Tokens that your sessions minted"
+          options={[REVOKE, KEEP]}
+        />
+      </Form>
+    </Step>
+  );
+}

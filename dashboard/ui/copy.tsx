@@ -1,0 +1,39 @@
+/** Texts to copy. */
+import { useState } from "react";
+import { Button, type ButtonKind } from "./button.tsx";
+import { notifyOfError } from "./feedback/notifications.tsx";
+
+const COPIED_SHOWN_MS = 2_000;
+
+export interface CopyButtonProps {
+  text: string;
+  /** Names the text for screen readers, as in `Copy the URL`. */
+  label?: string;
+  kind?: ButtonKind;
+}
+
+/** Browsers offer the clipboard only to pages that were loaded over HTTPS or from this machine. */
+export function CopyButton({ text, label = "Copy", kind = "plain" }: CopyButtonProps) {
+  const [isCopied, setCopied] = useState(false);
+  if (!window.isSecureContext) return null;
+  async function copy(): Promise<void> {
+    await navigator.clipboard.writeText(text);
+    setCopied(true);
+    setTimeout(() => setCopied(false), COPIED_SHOWN_MS);
+  }
+  return (
+    <Button kind={kind} aria-label={label} onClick={() => void copy().catch(notifyOfError)}>
+      {isCopied ? "Copied" : "Copy"}
+    </Button>
+  );
+}
+
+/** A command to paste into a terminal. */
+export function Command({ children }: { children: string }) {
+  return (
+    <div className="command">
+      <code>{children}</code>
+      <CopyButton text={children} label={`Copy the command ${children}`} kind="quiet" />
+    </div>
+  );
+}

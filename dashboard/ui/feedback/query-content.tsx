@@ -1,0 +1,30 @@
+/** The content of a query: a skeleton while it loads, an error with a button to try again, or the data. */
+import type { UseQueryResult } from "@tanstack/react-query";
+import type { ReactNode } from "react";
+import { ErrorNotice } from "./error-notice.tsx";
+
+export interface QueryContentProps<Data> {
+  query: UseQueryResult<Data>;
+  /** How many lines the skeleton has: about as many as the content, so that the page does not jump. */
+  lines?: number;
+  children: (data: Data) => ReactNode;
+}
+
+export function QueryContent<Data>({ query, lines = 3, children }: QueryContentProps<Data>) {
+  // Data that was loaded before stays visible when loading it again fails.
+  if (query.data !== undefined) return children(query.data);
+  if (query.isError) {
+    return <ErrorNotice error={query.error} onRetry={() => void query.refetch()} />;
+  }
+  return <Skeleton lines={lines} />;
+}
+
+export function Skeleton({ lines = 3 }: { lines?: number }) {
+  return (
+    <div className="skeleton" role="status" aria-label="Loading">
+      {Array.from({ length: lines }, (_, line) => (
+        <div key={line} />
+      ))}
+    </div>
+  );
+}

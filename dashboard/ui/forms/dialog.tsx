@@ -1,0 +1,92 @@
+/** Modal dialogs. One with a form closes when the user cancels it, or when the action of the form has succeeded. */
+import { Dialog as BaseDialog } from "@base-ui/react/dialog";
+import { useState, type ReactNode } from "react";
+import { Button, type ButtonProps } from "../button.tsx";
+import { TextField } from "./fields.tsx";
+import { Form, type FormProps } from "./form.tsx";
+
+interface OpenDialogProps {
+  isOpen: boolean;
+  onClose: () => void;
+  title: string;
+  children: ReactNode;
+}
+
+function OpenDialog({ isOpen, onClose, title, children }: OpenDialogProps) {
+  return (
+    <BaseDialog.Root open={isOpen} onOpenChange={(open) => !open && onClose()}>
+      <BaseDialog.Portal>
+        <BaseDialog.Backdrop className="backdrop" />
+        <BaseDialog.Popup className="dialog">
+          <BaseDialog.Title>{title}</BaseDialog.Title>
+          {children}
+        </BaseDialog.Popup>
+      </BaseDialog.Portal>
+    </BaseDialog.Root>
+  );
+}
+
+export type OpenFormDialogProps = Omit<FormProps, "beside"> & Omit<OpenDialogProps, "children">;
+
+/** A dialog that its parent opens, such as from an item of a menu. */
+export function OpenFormDialog({ isOpen, onClose, title, ...form }: OpenFormDialogProps) {
+  return (
+    <OpenDialog isOpen={isOpen} onClose={onClose} title={title}>
+      <Form
+        {...form}
+        beside={<Button onClick={onClose}>Cancel</Button>}
+        onSubmit={async (value) => {
+          await form.onSubmit(value);
+          onClose();
+        }}
+      />
+    </OpenDialog>
+  );
+}
+
+export interface DialogButtonProps extends Omit<FormProps, "beside"> {
+  /** The button that opens the dialog. */
+  button: ButtonProps;
+  title: string;
+}
+
+/** A button that opens a dialog with a form. */
+export function DialogButton({ button, ...rest }: DialogButtonProps) {
+  const [isOpen, setOpen] = useState(false);
+  return (
+    <>
+      <Button {...button} onClick={() => setOpen(true)} />
+      <OpenFormDialog {...rest} isOpen={isOpen} onClose={() => setOpen(false)} />
+    </>
+  );
+}
+
+export interface ConfirmButtonProps extends Omit<DialogButtonProps, "kind"> {
+  /** A name that the user must type, for an action that can't be undone. */
+  name?: string;
+}
+
+/** A button whose action is confirmed first. */
+export function ConfirmButton({ name, children, ...rest }: ConfirmButtonProps) {
+  return (
+    <DialogButton {...rest} kind="danger">
+      {children}
+      {name !== undefined && <ConfirmNameField name={name} />}
+    </DialogButton>
+  );
+}
+
+/** The browser does not submit the form before the pattern matches. */
+function ConfirmNameField({ name }: { name: string }) {
+  const pattern = name.replaceAll(/[.*+?^${}()|[\]\\/&!#%,:;<=>@`~-]/g, "\\$&");
+  return (
+    <TextField
+      name="confirmed_name"
+      label={`Type ${name} to confirm`}
+      pattern={`\\s*${pattern}\\s*`}
+      title={name}
+      autoComplete="off"
+      spellCheck={false}
+    />
+  );
+}

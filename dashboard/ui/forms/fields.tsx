@@ -1,0 +1,129 @@
+/** The fields of forms, each with its label, its hint and its error message. */
+import { Field } from "@base-ui/react/field";
+import type { ComponentProps, ReactElement, ReactNode } from "react";
+import { PASSWORD_MIN_CHARS } from "../../../protocol/limits.ts";
+
+interface Labels {
+  /** The field's name in the API: errors that the API reports for it are shown at this field. */
+  name: string;
+  label: string;
+  hint?: ReactNode;
+}
+
+function LabelledField({ name, label, hint, children }: Labels & { children: ReactElement }) {
+  return (
+    <Field.Root name={name} className="field">
+      <Field.Label>{label}</Field.Label>
+      {children}
+      {hint !== undefined && <Field.Description className="hint">{hint}</Field.Description>}
+      <Field.Error className="error" />
+    </Field.Root>
+  );
+}
+
+export type TextFieldProps = Labels & Omit<ComponentProps<"input">, "name">;
+
+/** A required text field, unless `required` is false. */
+export function TextField({ name, label, hint, ...rest }: TextFieldProps) {
+  return (
+    <LabelledField name={name} label={label} hint={hint}>
+      <Field.Control required {...rest} />
+    </LabelledField>
+  );
+}
+
+export interface SelectFieldProps extends Labels {
+  options: readonly (string | { value: string; label: string })[];
+  chosen?: string;
+}
+
+export function SelectField({ name, label, hint, options, chosen }: SelectFieldProps) {
+  const labelled = options.map((option) =>
+    typeof option === "string" ? { value: option, label: option } : option,
+  );
+  return (
+    <LabelledField name={name} label={label} hint={hint}>
+      <Field.Control
+        defaultValue={chosen ?? labelled[0]?.value ?? ""}
+        render={
+          <select>
+            {labelled.map(({ value, label: text }) => (
+              <option key={value} value={value}>
+                {text}
+              </option>
+            ))}
+          </select>
+        }
+      />
+    </LabelledField>
+  );
+}
+
+export interface EmailFieldProps {
+  email?: string;
+  /** Receives the address while the user types. */
+  onType?: (email: string) => void;
+}
+
+export function EmailField({ email = "", onType }: EmailFieldProps) {
+  return (
+    <TextField
+      name="email"
+      label="Email address"
+      type="email"
+      autoComplete="username"
+      defaultValue={email}
+      onChange={(event) => onType?.(event.currentTarget.value)}
+    />
+  );
+}
+
+export function PasswordField({ label }: { label: string }) {
+  return (
+    <TextField name="password" label={label} type="password" autoComplete="current-password" />
+  );
+}
+
+export function NewPasswordField({ name, label }: { name: string; label: string }) {
+  return (
+    <TextField
+      name={name}
+      label={label}
+      type="password"
+      autoComplete="new-password"
+      minLength={PASSWORD_MIN_CHARS}
+      hint={`At least ${PASSWORD_MIN_CHARS} characters. A few random words work well.`}
+    />
+  );
+}
+
+export function RecoveryCodeField() {
+  return (
+    <TextField
+      name="recovery_code"
+      label="Recovery code"
+      className="code"
+      autoComplete="off"
+      spellCheck={false}
+    />
+  );
+}
+
+/** Accepts the code in both forms in which apps show it: six digits, or three and three. */
+export function CodeField({ label }: { label: string }) {
+  return (
+    <TextField
+      name="code"
+      label={label}
+      className="code"
+      inputMode="numeric"
+      autoComplete="one-time-code"
+      pattern="\s*\d{3}\s?\d{3}\s*"
+      title="6 digits"
+    />
+  );
+}
+
+export function removeSpaces(text: string): string {
+  return text.replaceAll(/\s/g, "");
+}

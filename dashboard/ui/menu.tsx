@@ -1,0 +1,72 @@
+/** Menus of actions. */
+import { Menu as BaseMenu } from "@base-ui/react/menu";
+import type { ReactElement, ReactNode } from "react";
+
+export interface MenuProps {
+  /** The button that opens the menu. */
+  trigger: ReactElement<Record<string, unknown>>;
+  children: ReactNode;
+}
+
+export function Menu({ trigger, children }: MenuProps) {
+  return (
+    <BaseMenu.Root modal={false}>
+      <BaseMenu.Trigger render={trigger} />
+      <BaseMenu.Portal>
+        <BaseMenu.Positioner className="positioner" sideOffset={4} align="start">
+          <BaseMenu.Popup className="menu">{children}</BaseMenu.Popup>
+        </BaseMenu.Positioner>
+      </BaseMenu.Portal>
+    </BaseMenu.Root>
+  );
+}
+
+export interface MenuItemProps {
+  children: ReactNode;
+  onClick: () => void;
+  isDisabled?: boolean;
+}
+
+export function MenuItem({ children, onClick, isDisabled = false }: MenuItemProps) {
+  return (
+    <BaseMenu.Item className="menu-item" onClick={onClick} disabled={isDisabled}>
+      {children}
+    </BaseMenu.Item>
+  );
+}
+
+export interface MenuChoicesProps<Value extends string> {
+  label: string;
+  value: Value;
+  choices: readonly { value: Value; label: ReactNode }[];
+  onChoose: (value: Value) => void;
+}
+
+/** A group of which one item is chosen. */
+export function MenuChoices<Value extends string>(props: MenuChoicesProps<Value>) {
+  const { label, value, choices, onChoose } = props;
+  return (
+    <BaseMenu.Group>
+      <BaseMenu.GroupLabel className="menu-label">{label}</BaseMenu.GroupLabel>
+      <BaseMenu.RadioGroup value={value} onValueChange={(next: Value) => onChoose(next)}>
+        {choices.map((choice) => (
+          <BaseMenu.RadioItem
+            key={choice.value}
+            value={choice.value}
+            className="menu-item"
+            closeOnClick
+          >
+            <BaseMenu.RadioItemIndicator className="menu-mark" keepMounted>
+              ✓
+            </BaseMenu.RadioItemIndicator>
+            {choice.label}
+          </BaseMenu.RadioItem>
+        ))}
+      </BaseMenu.RadioGroup>
+    </BaseMenu.Group>
+  );
+}
+
+export function MenuSeparator() {
+  return <BaseMenu.Separator className="menu-separator" />;
+}

@@ -1,0 +1,36 @@
+/** A page within the shell: its title, its actions and its content. */
+import { useEffect, useRef, type ReactNode } from "react";
+import { useDocumentTitle } from "./document-title.ts";
+import { ErrorBoundary } from "./feedback/error-boundary.tsx";
+
+export interface PageFrameProps {
+  title: string;
+  /** A short line below the title. */
+  about?: ReactNode;
+  /** Buttons beside the title. */
+  actions?: ReactNode;
+  /** `wide`: the page has a table that needs the whole width. */
+  width?: "normal" | "wide";
+  children: ReactNode;
+}
+
+/** The heading takes the focus, so that a screen reader announces the new page. */
+export function PageFrame({ title, about, actions, width = "normal", children }: PageFrameProps) {
+  const heading = useRef<HTMLHeadingElement>(null);
+  useDocumentTitle(title);
+  useEffect(() => heading.current?.focus({ preventScroll: true }), []);
+  return (
+    <div className={`page ${width}`}>
+      <header className="page-header">
+        <div>
+          <h1 ref={heading} tabIndex={-1}>
+            {title}
+          </h1>
+          {about !== undefined && <p className="hint">{about}</p>}
+        </div>
+        {actions !== undefined && <div className="actions">{actions}</div>}
+      </header>
+      <ErrorBoundary>{children}</ErrorBoundary>
+    </div>
+  );
+}

@@ -1,0 +1,76 @@
+/** Plugins of esbuild that make the bundles smaller, and cheaper to load. */
+import { isBuiltin } from "node:module";
+import type { Plugin } from "esbuild";
+
+/**
+ * Parts of libraries that nothing here uses, and that no bundler can leave out. Of zod, whose object `z` names all of them:
+ * fifty languages, the compiler, and the import of JSON Schemas. Of `@hono/zod-openapi`: its generators of documents and what
+ * they add to every schema, so that only its list of routes is left. Of undici: all but the four exports that the agent uses
+ * and the method `request` of a pool, of which the method and `fetch` are loaded with the first call, and HTTP/2, which no
+ * connection of the agent offers.
+ */
+const UNUSED_PARTS: { path: RegExp; contents: string }[] = [
+  { path: /zod\/v4\/locales\/index\.js$/, contents: 'export { default as en } from "./en.js";' },
+  {
+    path: /zod\/v4\/core\/compile\.js$/,
+    contents: `
+      export const INVALID = undefined, compile = undefined, withParser = undefined;
+      export const ZodCompileAsyncError = undefined, ZodCompileUnsupportedError = undefined;`,
+  },
+  {
+    path: /zod\/v4\/classic\/from-json-schema\.js$/,
+    contents: "export const fromJSONSchema = undefined;",
+  },
+  {
+    path: /@asteasolutions\/zod-to-openapi\/dist\/index\.mjs$/,
+    contents: `
+      export class OpenAPIRegistry {
+        definitions = [];
+        registerPath(route) { this.definitions.push({ type: "route", route }); }
+      }
+      export const extendZodWithOpenApi = () => {}, getOpenApiMetadata = undefined;
+      export const OpenApiGeneratorV3 = undefined, OpenApiGeneratorV31 = undefined;`,
+  },
+  {
+    // An ES module, so that the build fails when the agent imports a name that is not here.
+    path: /undici\/index\.js$/,
+    contents: `
+      import Dispatcher from "./lib/dispatcher/dispatcher.js";
+      Dispatcher.prototype.request = function (...args) {
+        return require("./lib/api/api-request.js").apply(this, args);
+      };
+      export { default as Pool } from "./lib/dispatcher/pool.js";
+      export { default as buildConnector } from "./lib/core/connect.js";
+      export { default as Agent } from "./lib/dispatcher/agent.js";
+      export const fetch = (...args) => require("./lib/web/fetch/index.js").fetch(...args);`,
+  },
+  { path: /undici\/lib\/dispatcher\/client-h2\.js$/, contents: "module.exports = undefined;" },
+];
+
+export const withoutUnusedParts: Plugin = {
+  name: "without-unused-parts",
+  setup(build) {
+    for (const { path, contents } of UNUSED_PARTS)
+      build.onLoad({ filter: path }, () => ({ contents }));
+  },
+};
+
+/**
+ * Loads modules of Node.js with `require`. An `import` reads all exports of such a module, also those that Node.js makes when
+ * they are first read: `import "node:http"` loads Node.js's own undici with its `WebSocket`, 13 MiB, and `require` does not.
+ */
+export const requireBuiltins: Plugin = {
+  name: "require-builtins",
+  setup(build) {
+    const namespace = "builtin";
+    // The banner of the bundle imports this one, to have `require`.
+    build.onResolve({ filter: /.*/ }, ({ path, kind }) =>
+      kind === "import-statement" && isBuiltin(path) && path !== "node:module"
+        ? { path, namespace }
+        : undefined,
+    );
+    build.onLoad({ filter: /.*/, namespace }, ({ path }) => ({
+      contents: `module.exports = require(${JSON.stringify(path)});`,
+    }));
+  },
+};

@@ -1,0 +1,57 @@
+/** The token of the command line: where it comes from, and in which form. */
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { createTemporaryDir } from "../../harness/directories.ts";
+import { mintToken, startApi, type TestApi } from "../../harness/server/api.ts";
+import { runAgent, runToEnd } from "../../harness/tunnel/agent.ts";
+
+let api: TestApi;
+let text: string;
+beforeAll(async () => {
+  api = await startApi();
+  text = (await mintToken(await api.owner())).wireBytes;
+});
+afterAll(() => api.stop());
+
+const open = (more: string[], env: Record<string, string> = {}) =>
+  runAgent(["http", "3000", "--inspect", "off", "--json", "--server", api.server.url, ...more], {
+    env,
+  });
+
+test("UNDERPASS_TOKEN is the token in base64, as `underpass tokens mint` prints it", async () => {
+  await using agent = await open([], { UNDERPASS_TOKEN: `${text}\n` });
+  await agent.event("ready");
+});
+
+test("a token file may contain base64", async () => {
+  const file = join(await createTemporaryDir(), "token.txt");
+  await writeFile(file, `${text}\n`);
+  await using agent = await open(["--token-file", file], { UNDERPASS_TOKEN: "not used" });
+  await agent.event("ready");
+});
+
+test("an UNDERPASS_TOKEN that is no base64 is refused before the agent connects, and not printed", async () => {
+  const env = { UNDERPASS_TOKEN: "my secret" };
+  await using agent = await open([], env);
+  expect(await agent.exit).toBe(1);
+  expect(agent.stderr).toMatch(/^underpass: UNDERPASS_TOKEN is not a token in base64.*\n$/);
+  const doctor = await runToEnd(["doctor", "--server", api.server.url], { env });
+  expect(doctor.stdout).toMatch(/problem Settings .*UNDERPASS_TOKEN is not a token in base64/);
+  expect(agent.stderr + doctor.stdout).not.toContain("secret");
+});
+
+test("doctor names UNDERPASS_TOKEN as the token's source", async () => {
+  const args = ["doctor", "--server", api.server.url];
+  const { stdout } = await runToEnd(args, { env: { UNDERPASS_TOKEN: text } });
+  expect(stdout).toMatch(/^ok +Settings .*token from UNDERPASS_TOKEN$/m);
+  expect(stdout).toMatch(/^ok +Token /m);
+});
+
+test("without a scheme, a server on this machine is reached over http", async () => {
+  const server = `localhost:${api.server.port}`;
+  const args = ["login", "--setup", "WRONG", "--email", "a@b.c", "--server", server];
+  const { code, stderr } = await runToEnd(args);
+  expect(code).toBe(1);
+  expect(stderr).not.toMatch(/TLS|does not answer/);
+});

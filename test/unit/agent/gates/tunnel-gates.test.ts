@@ -1,0 +1,37 @@
+import { describe, expect, test } from "vitest";
+import { describeGates, describeKeptGates } from "../../../../agent/gates/tunnel-gates.ts";
+import type { GateName } from "../../../../protocol/wire/frames.ts";
+
+const gates = (names: string[], ownNames: GateName[] = []) => ({ tunnelId: "id", names, ownNames });
+
+describe("what visitors must bring", () => {
+  test.each<[string[], string | undefined]>([
+    [[], undefined],
+    [["password"], "with a password"],
+    [["addresses"], "from allowed addresses"],
+    [["token", "sign_in"], "with a sign-in and a token (JWT)"],
+    [["addresses", "sign_in", "password"], "with a password and a sign-in, from allowed addresses"],
+    [["a gate of a later version"], undefined],
+  ])("%j", (names, text) => {
+    expect(describeGates(gates(names))).toBe(text);
+  });
+});
+
+describe("how to remove the gates that this command did not set", () => {
+  test("none", () => {
+    expect(describeKeptGates(gates(["password"], ["password"]))).toBeUndefined();
+  });
+
+  test("one of two", () => {
+    expect(describeKeptGates(gates(["password", "sign_in"], ["password"]))).toBe(
+      "the sign-in was not set by this command; remove it through the API: DELETE /tunnels/id/edge-auth",
+    );
+  });
+
+  test("several", () => {
+    expect(describeKeptGates(gates(["password", "token", "addresses"]))).toBe(
+      "the password, the check of tokens and the list of addresses were not set by this command; remove them " +
+        "through the API: DELETE /tunnels/id/auth, DELETE /tunnels/id/policy, DELETE /tunnels/id/ip-allowlist",
+    );
+  });
+});

@@ -1,0 +1,73 @@
+/** Which requests an agent keeps for replays, and how much memory they take at most. */
+import { expect, test } from "vitest";
+import { createReport } from "../../harness/agent/report.ts";
+import {
+  KEPT_BODY_MAX_BYTES,
+  KEPT_MAX_BYTES,
+  KeptRequests,
+} from "../../../agent/origin/kept-requests.ts";
+
+const HEAD = ["POST", "/", "host", "shop.test"];
+
+/** Adds a request with one chunk of body. */
+function addRequest(kept: KeptRequests, bodyBytes: number, isLast = true) {
+  const report = createReport("/");
+  kept.add(report, HEAD, true);
+  report.bytesIn += bodyBytes;
+  kept.addBody(report, new Uint8Array(bodyBytes).fill(7), isLast);
+  return report;
+}
+
+test("keeps head and body, a copy of the bytes", () => {
+  const kept = new KeptRequests();
+  const withoutBody = createReport("/");
+  kept.add(withoutBody, HEAD, false);
+  expect(kept.find(withoutBody)).toEqual({ head: HEAD, body: null });
+  const report = createReport("/");
+  const payload = Buffer.from("ab");
+  kept.add(report, HEAD, true);
+  kept.addBody(report, payload, false);
+  payload.fill(0);
+  expect(kept.find(report)).toBe("incomplete");
+  kept.addBody(report, Buffer.from("c"), true);
+  expect(kept.find(report)).toEqual({ head: HEAD, body: Buffer.from("abc") });
+});
+
+test("recognizes the end of a body by its length too, because the mark of the end may come later", () => {
+  const kept = new KeptRequests();
+  const report = createReport("/");
+  kept.add(report, [...HEAD, "Content-Length", "2"], true);
+  report.bytesIn = 1;
+  kept.addBody(report, Buffer.from("a"), false);
+  expect(kept.find(report)).toBe("incomplete");
+  report.bytesIn = 2;
+  kept.addBody(report, Buffer.from("b"), false);
+  expect(kept.find(report)).toMatchObject({ body: Buffer.from("ab") });
+});
+
+test("keeps no body that is larger than the limit for one", () => {
+  const kept = new KeptRequests();
+  expect(kept.find(addRequest(kept, KEPT_BODY_MAX_BYTES))).toMatchObject({ head: HEAD });
+  expect(kept.find(addRequest(kept, KEPT_BODY_MAX_BYTES + 1))).toBe("too_large");
+  const grown = addRequest(kept, KEPT_BODY_MAX_BYTES, false);
+  grown.bytesIn += 1;
+  kept.addBody(grown, new Uint8Array(1), true);
+  expect(kept.find(grown)).toBe("too_large");
+});
+
+test("forgets the oldest requests at the limit for all, large heads too", () => {
+  const kept = new KeptRequests();
+  const fitting = KEPT_MAX_BYTES / KEPT_BODY_MAX_BYTES - 1;
+  const reports = Array.from({ length: fitting + 1 }, () => addRequest(kept, KEPT_BODY_MAX_BYTES));
+  expect(kept.find(reports[0]!)).toBe("forgotten");
+  expect(kept.find(reports[1]!)).toMatchObject({ head: HEAD });
+  const heads = Array.from({ length: 200 }, () => {
+    const report = createReport("/");
+    kept.add(report, ["GET", `/${"x".repeat(100_000)}`], false);
+    return report;
+  });
+  expect(heads.filter((report) => kept.find(report) !== "forgotten")).toHaveLength(
+    Math.floor(KEPT_MAX_BYTES / 100_004),
+  );
+  expect(reports.every((report) => kept.find(report) === "forgotten")).toBe(true);
+});

@@ -1,0 +1,73 @@
+/** What the failures of a local server become for the user: `problem` of the event `request`. The failures are real. */
+import { once } from "node:events";
+import { createServer, type AddressInfo, type Server, type Socket } from "node:net";
+import { afterEach, describe, expect, test } from "vitest";
+import type { RequestReport } from "../../../../agent/library/types.ts";
+import { FLAG } from "../../../../protocol/wire/frames.ts";
+import { startScriptedTunnel } from "../../../harness/tunnel/scripted-tunnel.ts";
+
+const servers: Server[] = [];
+afterEach(() => {
+  for (const server of servers.splice(0)) server.close();
+});
+
+async function listen(answer: (socket: Socket) => void): Promise<number> {
+  const server = createServer((socket) => {
+    socket.on("error", () => undefined);
+    socket.once("data", () => answer(socket));
+  });
+  servers.push(server.listen(0, "127.0.0.1"));
+  await once(server, "listening");
+  return (server.address() as AddressInfo).port;
+}
+
+/** @returns the problem of one request to this port. */
+async function findProblem(port: number, flags: number): Promise<string | undefined> {
+  await using tunnel = await startScriptedTunnel(port);
+  tunnel.agent.start();
+  const connection = await tunnel.connection();
+  const reported = once(tunnel.agent, "request");
+  connection.request(1, ["POST", "/", "host", "shop.localhost"], flags);
+  const [report] = (await reported) as [RequestReport];
+  return report.problem;
+}
+
+const HEAD = "HTTP/1.1 200 OK\r\n";
+const CLOSED = "the local server closed the connection before its response was complete";
+
+describe("a request to a local server", () => {
+  test.each<[string, (socket: Socket) => void, string]>([
+    ["that closes the connection", (socket) => socket.end(), CLOSED],
+    ["that resets the connection", (socket) => socket.resetAndDestroy(), CLOSED],
+    [
+      "that ends a response early",
+      (socket) => socket.end(`${HEAD}content-length: 9\r\n\r\nabc`),
+      CLOSED,
+    ],
+    ["of another protocol", (socket) => socket.end("220 smtp.test\r\n"), "not answer in HTTP/1.1"],
+    [
+      "with too many headers",
+      (socket) => socket.end(`${HEAD}a: ${"x".repeat(140_000)}\r\n\r\n`),
+      "more than 128 KiB of headers",
+    ],
+  ])("%s", async (_, answer, expected) => {
+    expect(await findProblem(await listen(answer), FLAG.end)).toContain(expected);
+  });
+
+  test("that does not run", async () => {
+    const port = await listen(() => undefined);
+    for (const server of servers.splice(0)) server.close();
+    const expected = `nothing listens at http://127.0.0.1:${port}; start the local server, or name another port`;
+    expect(await findProblem(port, FLAG.end)).toBe(expected);
+    expect(await findProblem(port, FLAG.socket)).toBe(expected);
+  });
+});
+
+test("a WebSocket to a local server that answers with an invalid handshake", async () => {
+  const upgraded =
+    "HTTP/1.1 101 Switching Protocols\r\nupgrade: websocket\r\nconnection: upgrade\r\n";
+  const port = await listen((socket) => socket.end(`${upgraded}sec-websocket-accept: x\r\n\r\n`));
+  expect(await findProblem(port, FLAG.socket)).toBe(
+    "the local server's answer is not a valid WebSocket handshake",
+  );
+});

@@ -1,0 +1,75 @@
+/** What an agent learns about the gates of its tunnel, and about the visits that they refuse. */
+import { describe, expect, test } from "vitest";
+import {
+  FRAME,
+  parseJsonPayload,
+  STATUS_CAPABILITY,
+  type TunnelStatus,
+} from "../../../../protocol/wire/frames.ts";
+import type { PolicyAction } from "../../../../protocol/schemas/access/policies.ts";
+import {
+  AUTH,
+  newVersion,
+  publish,
+  runVisit,
+  setMaintenance,
+} from "../../../harness/workerd/gated-tunnel.ts";
+import { HELLO, LiveTunnel, type TestAgent } from "../../../harness/workerd/live-tunnel.ts";
+
+const READER = { ...HELLO, capabilities: [STATUS_CAPABILITY] };
+const TOKEN: PolicyAction = { kind: "jwt_validation" };
+const DENY: PolicyAction = { kind: "deny", path_prefix: "/admin" };
+
+const nextStatus = async (agent: TestAgent): Promise<TunnelStatus> =>
+  parseJsonPayload((await agent.next(FRAME.status)).payload) as TunnelStatus;
+
+describe("the gates", () => {
+  test("are in the welcome, by name and without secrets", async () => {
+    const tunnel = new LiveTunnel();
+    await publish(tunnel, [TOKEN, DENY], AUTH);
+    expect((await tunnel.agent()).welcome?.gates).toEqual(["password", "token"]);
+    await tunnel.stub.publishAccessSettings({
+      ...{ version: newVersion(), realm: "shop", basicAuth: null, policy: null },
+      identityGate: { emails: [], domains: [], tunnelId: tunnel.id },
+      allowedCidrs: ["192.0.2.0/24"],
+    });
+    expect((await tunnel.agent()).welcome?.gates).toEqual(["sign_in", "addresses"]);
+    expect((await new LiveTunnel().agent()).welcome?.gates).toEqual([]);
+  });
+
+  test("are sent when they change, also after hibernation", async () => {
+    const tunnel = new LiveTunnel();
+    const agent = await tunnel.agent({}, READER);
+    await publish(tunnel, [], AUTH);
+    expect(await nextStatus(agent)).toEqual({ gates: ["password"] });
+    await tunnel.sleep();
+    await publish(tunnel, []);
+    expect(await nextStatus(agent)).toEqual({ gates: [] });
+  });
+
+  test("are not sent to an agent that does not read them", async () => {
+    const tunnel = new LiveTunnel();
+    const agent = await tunnel.agent();
+    await publish(tunnel, [DENY]);
+    // The request is the first frame after the welcome.
+    expect((await runVisit(tunnel, agent, "/")).code).toBe("passed");
+  });
+});
+
+describe("refused visits", () => {
+  test("are counted, in fewer messages than there are visits", async () => {
+    const tunnel = new LiveTunnel();
+    const agent = await tunnel.agent({}, READER);
+    await publish(tunnel, [DENY]);
+    await nextStatus(agent);
+    const visits = Array.from({ length: 50 }, () => tunnel.visit("/admin"));
+    for (const response of await Promise.all(visits)) expect(response.status).toBe(403);
+    await setMaintenance(tunnel, true);
+    expect((await tunnel.visit("/")).status).toBe(503);
+    const counts: number[] = [];
+    while (counts.reduce((sum, count) => sum + count, 0) < 51)
+      counts.push((await nextStatus(agent)).refused ?? 0);
+    expect(counts.reduce((sum, count) => sum + count, 0)).toBe(51);
+    expect(counts.length).toBeLessThan(10);
+  });
+});

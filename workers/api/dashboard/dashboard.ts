@@ -1,0 +1,95 @@
+/**
+ * The dashboard: one HTML page for all of its paths, and the files that it loads. The files are not in the Worker's bundle:
+ * the binding `ASSETS` reads them (hosted: static assets of the platform; self-hosted: a directory).
+ */
+import { createMiddleware } from "hono/factory";
+import { DASHBOARD_PATHS, type DashboardPath } from "../../../protocol/dashboard-paths.ts";
+import { ApiError } from "../../errors.ts";
+import { createRouter, type ApiContext, type ApiEnv } from "../route.ts";
+
+/** Everything comes from this origin, and no script can turn text into HTML or load a script by a text (Trusted Types). */
+const CONTENT_POLICY = [
+  "default-src 'none'",
+  "script-src 'self'",
+  "style-src 'self'",
+  "connect-src 'self'",
+  "img-src 'self'",
+  "base-uri 'none'",
+  "form-action 'none'",
+  "frame-ancestors 'none'",
+  "require-trusted-types-for 'script'",
+  "trusted-types 'none'",
+].join("; ");
+
+const CONTENT_TYPES: Record<string, string> = {
+  css: "text/css; charset=utf-8",
+  html: "text/html; charset=utf-8",
+  js: "text/javascript; charset=utf-8",
+  svg: "image/svg+xml",
+};
+
+export const dashboard = createRouter();
+
+const PATHS: ReadonlySet<string> = new Set(DASHBOARD_PATHS);
+
+/** Paths of no route of the API, to which mails, redirects and the command line lead: each client gets the page. */
+const PAGES_OF_ALL_CLIENTS: DashboardPath[] = [
+  "/",
+  "/activate",
+  "/invitation",
+  "/reset",
+  "/two-factor",
+];
+
+/** Serves the page to a browser that opens its path, which can be a route of the API too, such as `/billing`. */
+export const servePageToBrowsers = createMiddleware<ApiEnv>(async (c, next) => {
+  if (isNavigation(c.req.raw) && PATHS.has(c.req.path)) return sendPage(c);
+  return next();
+});
+
+for (const path of PAGES_OF_ALL_CLIENTS) dashboard.get(path, sendPage);
+
+/** Names of these files contain a hash of their content. */
+dashboard.get("/assets/:file", async (c) => {
+  const response = await readFile(c, `/assets/${c.req.param("file")}`);
+  response.headers.set("Cache-Control", "public, max-age=31536000, immutable");
+  return response;
+});
+
+/** Programs that read the API do not ask for HTML, and requests of scripts in a page are not navigations. */
+function isNavigation({ method, headers }: Request): boolean {
+  if (method !== "GET" && method !== "HEAD") return false;
+  const mode = headers.get("sec-fetch-mode");
+  return (mode ?? "navigate") === "navigate" && /\btext\/html\b/.test(headers.get("accept") ?? "");
+}
+
+async function sendPage(c: ApiContext): Promise<Response> {
+  const response = await readFile(c, "/index.html");
+  response.headers.set("Content-Security-Policy", CONTENT_POLICY);
+  response.headers.set("Cross-Origin-Opener-Policy", "same-origin");
+  response.headers.set("Referrer-Policy", "no-referrer");
+  return response;
+}
+
+/** The build has compressed each file already. @throws ApiError `not_found` */
+async function readFile(c: ApiContext, path: string): Promise<Response> {
+  const type = /^\/(?:assets\/)?[\w-]+(?:\.[\w-]+)*\.(\w+)$/.exec(path)?.[1] ?? "";
+  const contentType = CONTENT_TYPES[type];
+  if (contentType === undefined) throw fileNotFound();
+  const isCompressed = /\bbr\b/.test(c.req.header("accept-encoding") ?? "");
+  const url = new URL(isCompressed ? `${path}.br` : path, "https://assets.invalid");
+  const file = await c.env.ASSETS.fetch(url);
+  if (file.status !== 200) {
+    await file.body?.cancel();
+    throw fileNotFound();
+  }
+  const headers = new Headers({ "Content-Type": contentType, Vary: "Accept-Encoding" });
+  if (isCompressed) headers.set("Content-Encoding", "br");
+  const length = file.headers.get("content-length");
+  if (length !== null) headers.set("Content-Length", length);
+  return new Response(file.body, { headers, encodeBody: isCompressed ? "manual" : "automatic" });
+}
+
+function fileNotFound(): ApiError {
+  return new ApiError("not_found", "There is no file at this path.");
+}
