@@ -1,6 +1,7 @@
 /** Calls of the service's API, with this agent's capability token or another credential. */
 import { fetch, type Dispatcher } from "undici";
 import { z, type ZodType } from "zod";
+import { formatRetryMessage } from "../protocol/errors.ts";
 import { getErrorMessage } from "./error-message.ts";
 import { createDispatcher } from "./outgoing/dispatcher.ts";
 import type { ServerRoute } from "./server-access.ts";
@@ -98,12 +99,7 @@ export function getFailureMessage({
 }: z.infer<typeof Failure>): string {
   if (field && field.path !== "") return `${field.path} ${field.message}`;
   if (retryAfterSeconds === undefined) return message;
-  const reason = message.replace(/ Try again(?: later)?\.$/, "");
-  return `${reason} Try again in ${formatWait(retryAfterSeconds)}.`;
-}
-
-function formatWait(seconds: number): string {
-  return seconds < 120 ? `${Math.ceil(seconds)} s` : `${Math.ceil(seconds / 60)} min`;
+  return formatRetryMessage(message, retryAfterSeconds);
 }
 
 function describeAnswer({ status, body }: { status: number; body: unknown }): string {

@@ -56,3 +56,13 @@ export function isErrorCode(value: string): value is ErrorCode {
 /** Holds an `ErrorCode` on every error response that the service itself made, and not the local server. */
 export const ERROR_HEADER = "underpass-error";
 export const REQUEST_ID_HEADER = "underpass-request-id";
+
+/** The message of an error with the time until the next attempt: `Too many look-ups. Try again in 30 s.` */
+export function formatRetryMessage(message: string, retryAfterSeconds: number): string {
+  const reason = message.replace(/ Try again(?: later)?\.$/, "");
+  const wait =
+    retryAfterSeconds < 120
+      ? `${Math.ceil(retryAfterSeconds)} s`
+      : `${Math.ceil(retryAfterSeconds / 60)} min`;
+  return `${reason} Try again in ${wait}.`;
+}

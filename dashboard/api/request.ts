@@ -1,5 +1,5 @@
 /** One request to the API, and its errors as messages for the user. */
-import { REQUEST_ID_HEADER } from "../../protocol/errors.ts";
+import { formatRetryMessage, REQUEST_ID_HEADER } from "../../protocol/errors.ts";
 import type { ErrorBody } from "../../protocol/schemas/error-body.ts";
 
 /** An error of the API with its code, and a message for the user. */
@@ -59,5 +59,5 @@ export function getErrorMessage(error: unknown): string {
     return "Something went wrong on this page. Please reload it.";
   }
   if (error.retryAfterSeconds === undefined) return error.message;
-  return `${error.message} Try again in ${error.retryAfterSeconds} seconds.`;
+  return formatRetryMessage(error.message, error.retryAfterSeconds);
 }

@@ -46,7 +46,7 @@ function endSession(why: string): void {
   clearTimeout(timer);
   token = null;
   userId = null;
-  writeMark(null);
+  writeSessionHint(null);
   notifySessionEnd(why);
 }
 
@@ -131,10 +131,10 @@ function readUserId(accessToken: string): string {
 }
 
 function updateSessionHint(): void {
-  writeMark(`${userId} ${Date.now()}`);
+  writeSessionHint(`${userId} ${Date.now()}`);
 }
 
-function writeMark(value: string | null): void {
+function writeSessionHint(value: string | null): void {
   writeStored("localStorage", STORAGE_KEY, value);
 }
 

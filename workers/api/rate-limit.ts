@@ -1,6 +1,7 @@
 /**
  * Everything that a stranger may call below /auth, the setup and visitors' sign-in are limited by source address. Routes
- * that require a bearer are not: only guesses at a password or code are, wherever they are sent.
+ * that require a bearer are not: only guesses at a password or code are, wherever they are sent. Renewals are limited by
+ * session: each page that is opened renews its session, and the people of an office share one address.
  */
 import { createMiddleware } from "hono/factory";
 import { getAddressGroup } from "../../shared/address-group.ts";
@@ -8,35 +9,59 @@ import type { TokenBucketConfig } from "../../shared/token-bucket.ts";
 import { hasRateLimits } from "../config/config.ts";
 import { ApiError } from "../errors.ts";
 import { rateLimiterObject } from "../objects.ts";
+import { readRefreshCookie } from "./accounts/refresh-cookie.ts";
 import type { ApiContext, ApiEnv, Guard } from "./route.ts";
 
-/** Reading the list of providers, and a machine's polls: a page or a long poll repeats them. */
+/** Reading the list of providers, a machine's polls and renewals: a page or a long poll repeats them. */
 const POLL_RULE: TokenBucketConfig = { burst: 30, refillMs: 2_000 };
 
 /** Each request costs a guess, a mail or a row. */
-export const rateLimited = createLimit((c, group) => rateLimiterObject(c.env, group).take(group));
+export const rateLimited = createLimit(countByAddress, "the caller's IP address");
 
-export const pollRateLimited = createLimit((c, group) => {
-  const key = `polls of ${group}`;
-  return rateLimiterObject(c.env, key).take(key, POLL_RULE);
-});
+export const pollRateLimited = createLimit((c) => {
+  return { ...countByAddress(c), key: `polls of ${getGroup(c)}`, rule: POLL_RULE };
+}, "the caller's IP address");
 
-function createLimit(take: (c: ApiContext, group: string) => Promise<number>): Guard {
+/** The proof in the cookie shows that this service issued it, so a stranger can't choose among many sessions. */
+export const renewalRateLimited = createLimit(async (c) => {
+  const token = await readRefreshCookie(c);
+  if (token === null || token === "not_own") return countByAddress(c);
+  return { key: `renewals of ${token.sessionId}`, rule: POLL_RULE, source: "this session" };
+}, "the session, without one by the caller's IP address");
+
+interface Counted {
+  key: string;
+  rule?: TokenBucketConfig;
+  /** Where the requests come from, for the message. */
+  source: string;
+}
+
+function countByAddress(c: ApiContext): Counted {
+  return { key: getGroup(c), source: "your IP address" };
+}
+
+function getGroup(c: ApiContext): string {
+  return getAddressGroup(c.var.address);
+}
+
+/** @param limitedBy for the documentation. */
+function createLimit(
+  count: (c: ApiContext) => Counted | Promise<Counted>,
+  limitedBy: string,
+): Guard {
   const middleware = createMiddleware<ApiEnv>(async (c, next) => {
-    const { config, address } = c.var;
-    const waitMs = hasRateLimits(config) ? await take(c, getAddressGroup(address)) : 0;
-    if (waitMs > 0) {
-      throw new ApiError(
-        "rate_limited",
-        "Too many requests came from your IP address. Try again later.",
-        { retryAfterSeconds: Math.ceil(waitMs / 1000) },
-      );
+    if (hasRateLimits(c.var.config)) {
+      const { key, rule, source } = await count(c);
+      const waitMs = await rateLimiterObject(c.env, key).take(key, rule);
+      if (waitMs > 0) {
+        throw new ApiError(
+          "rate_limited",
+          `Too many requests came from ${source}. Try again later.`,
+          { retryAfterSeconds: Math.ceil(waitMs / 1000) },
+        );
+      }
     }
     await next();
   });
-  return {
-    middleware,
-    failures: ["rate_limited"],
-    requirement: "Limited by the caller's IP address.",
-  };
+  return { middleware, failures: ["rate_limited"], requirement: `Limited by ${limitedBy}.` };
 }

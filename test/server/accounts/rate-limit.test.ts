@@ -78,6 +78,37 @@ describe("without a trusted proxy", () => {
   });
 });
 
+describe("renewals", () => {
+  let api: TestApi;
+  beforeAll(async () => void (api = await startApi({ kind: "public" })));
+  afterAll(() => api.stop());
+  const renew = (cookie: string) =>
+    api.anonymous.send<Limited>("POST", "/auth/refresh", { headers: { cookie } });
+  const renewOften = (cookie: string, times: number) =>
+    Promise.all(Array.from({ length: times }, () => renew(cookie)));
+
+  test("are counted by session: each page that is opened renews it, and an office shares an address", async () => {
+    const person = await api.owner();
+    const { cookie } = await api.logIn(person.email, person.password);
+    await Promise.all(Array.from({ length: BURST }, () => attempt(api)));
+    expect((await attempt(api)).status).toBe(429);
+    const renewals = await renewOften(person.cookie, 60);
+    expect(renewals.filter(({ status }) => status === 200).length).toBeGreaterThanOrEqual(20);
+    const refused = renewals.filter(({ status }) => status === 429);
+    expect(refused.length).toBeGreaterThan(0);
+    expect(refused[0]!.body).toMatchObject({ error: "rate_limited", retry_after_seconds: 2 });
+    expect((await renew(cookie)).status).toBe(200);
+  });
+
+  test("with a cookie that this service did not issue are counted by address", async () => {
+    const statuses = (await renewOften(`qnt_refresh=${crypto.randomUUID()}.secret.proof`, 10)).map(
+      ({ status }) => status,
+    );
+    expect(statuses.filter((status) => status === 401).length).toBeLessThanOrEqual(BURST);
+    expect(new Set(statuses.slice(BURST))).toEqual(new Set([429]));
+  });
+});
+
 const isForSignedIn = ({ security }: Route) => security.some((scheme) => "accessToken" in scheme);
 
 const OTHER_STATUSES: Record<string, number> = {

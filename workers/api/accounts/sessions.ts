@@ -27,7 +27,7 @@ import {
   type Guard,
 } from "../route.ts";
 import { describeDevice } from "./device-name.ts";
-import { rateLimited } from "../rate-limit.ts";
+import { renewalRateLimited } from "../rate-limit.ts";
 import { clearRefreshCookie, readRefreshCookie, setRefreshCookie } from "./refresh-cookie.ts";
 
 export const sessions = createRouter();
@@ -43,7 +43,7 @@ sessions.openapi(
     summary: "Renew the access token with the refresh cookie",
     description:
       "`user_id` is whose session the caller expects. A cookie of another user's session is refused with 401 and stays valid. So are two cookies of the name, and, for a browser on https, a cookie without its companion `__Host-qnt_binding`.",
-    guard: [rateLimited, refreshCookie],
+    guard: [renewalRateLimited, refreshCookie],
     query: RenewSession,
     setsCookie: true,
     responses: {

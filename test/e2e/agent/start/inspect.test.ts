@@ -1,62 +1,32 @@
 /** `--inspect` of `underpass start` and `underpass tcp`: one inspector for all tunnels of the process. */
 import { once } from "node:events";
-import { createServer, request, type Server } from "node:http";
-import type { AddressInfo } from "node:net";
-import { rm, writeFile } from "node:fs/promises";
-import { join } from "node:path";
-import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
-import { createTemporaryDir } from "../../../harness/directories.ts";
+import { request } from "node:http";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { useTunnelFile } from "../../../harness/agent/tunnel-file.ts";
 import {
   openSocket,
   startEcho,
   startTcpStack,
   type LocalServer,
-  type TcpStack,
 } from "../../../harness/relay/tcp/stack.ts";
 import { WAIT_OPTIONS } from "../../../harness/timeouts.ts";
 import { runAgent, type RunningAgent } from "../../../harness/tunnel/agent.ts";
-import { exchange } from "../../../harness/tunnel/raw-http.ts";
 
-let stack: TcpStack;
-let site: Server;
+const file = useTunnelFile(
+  () => startTcpStack({ address: "127.0.0.1", ports: 10 }),
+  (_, response) => void response.end("ok"),
+);
 let echo: LocalServer;
-let port: number;
-let directory: string;
-let file: string;
+beforeAll(async () => void (echo = await startEcho()));
+afterAll(() => echo[Symbol.asyncDispose]());
 
-beforeAll(async () => {
-  site = createServer((_, response) => void response.end("ok")).listen(0, "127.0.0.1");
-  [stack, echo] = await Promise.all([
-    startTcpStack({ address: "127.0.0.1", ports: 10 }),
-    startEcho(),
-    once(site, "listening"),
-  ]);
-  port = (site.address() as AddressInfo).port;
-});
-afterAll(async () => {
-  site.closeAllConnections();
-  site.close();
-  await echo[Symbol.asyncDispose]();
-  await stack[Symbol.asyncDispose]();
-});
-beforeEach(async () => {
-  directory = await createTemporaryDir();
-  file = join(directory, "underpass.yml");
-  return () => rm(directory, { recursive: true, force: true });
-});
-
-const write = (...tunnels: string[]) =>
-  writeFile(
-    file,
-    ["version: 1", `server: ${stack.api.server.url}`, "tunnels:", ...tunnels, ""].join("\n"),
-  );
 const start = (...more: string[]): Promise<RunningAgent> =>
-  runAgent(["start", "--all", "--config", file, "--token-file", "TOKEN", "--json"].concat(more), {
-    token: stack.token,
-  });
-const visit = (subdomain: string, path: string) =>
-  exchange(stack.api.server.port, `GET ${path} HTTP/1.1\r\nHost: ${subdomain}.localhost\r\n\r\n`);
-
+  runAgent(
+    ["start", "--all", "--config", file.path, "--token-file", "TOKEN", "--json"].concat(more),
+    {
+      token: file.stack.token,
+    },
+  );
 interface Inspected {
   tunnels: { name: string; publicUrl: string; state: string }[];
   requests: object[];
@@ -80,24 +50,24 @@ const waitForTunnels = (agent: RunningAgent, names: string[]) =>
     .toEqual(names);
 
 test("all tunnels of the file share one inspector, which names the tunnel of each request", async () => {
-  await write(
-    `  web: {local: ${port}, subdomain: inspected-web}`,
-    `  api: {local: ${port}, subdomain: inspected-api}`,
+  await file.write([
+    `  web: {local: ${file.port}, subdomain: inspected-web}`,
+    `  api: {local: ${file.port}, subdomain: inspected-api}`,
     `  db: {local: ${echo.port}, protocol: tcp}`,
-  );
+  ]);
   await using agent = await start("--inspect", "127.0.0.1:0");
   await waitForTunnels(agent, ["api", "db", "web"]);
   const tunnels = await ask(agent, "tunnels");
   expect(tunnels.find(({ name }) => name === "web")).toEqual({
     id: expect.any(String) as string,
     name: "web",
-    publicUrl: `http://inspected-web.localhost:${stack.api.server.port}`,
-    local: `http://localhost:${port}`,
+    publicUrl: `http://inspected-web.localhost:${file.stack.api.server.port}`,
+    local: `http://localhost:${file.port}`,
     protocol: "http",
     state: "online",
   });
-  await visit("inspected-web", "/first");
-  await visit("inspected-api", "/second");
+  await file.visit("inspected-web", "/first");
+  await file.visit("inspected-api", "/second");
   await expect
     .poll(() => ask(agent, "requests"), WAIT_OPTIONS)
     .toMatchObject([
@@ -132,14 +102,14 @@ test("all tunnels of the file share one inspector, which names the tunnel of eac
   refused.resume();
   expect(refused.statusCode).toBe(403);
 
-  await write(`  web: {local: ${port}, subdomain: inspected-web}`);
+  await file.write([`  web: {local: ${file.port}, subdomain: inspected-web}`]);
   await waitForTunnels(agent, ["web"]);
   agent.child.kill("SIGTERM");
   expect(await agent.exit).toBe(0);
 });
 
 test("--inspect off opens no port, and an address that can't be used is only a notice", async () => {
-  await write(`  quiet: {local: ${port}, subdomain: inspected-quiet}`);
+  await file.write([`  quiet: {local: ${file.port}, subdomain: inspected-quiet}`]);
   await using quiet = await start("--inspect", "off");
   await quiet.event("ready");
   expect(quiet.stdout).not.toContain('"inspect"');
@@ -149,7 +119,7 @@ test("--inspect off opens no port, and an address that can't be used is only a n
 });
 
 test("`underpass tcp` lists the connections of its tunnel", async () => {
-  await using tunnel = await stack.serve(echo.port, ["--inspect", "127.0.0.1:0"]);
+  await using tunnel = await file.stack.serve(echo.port, ["--inspect", "127.0.0.1:0"]);
   expect(await ask(tunnel, "tunnels")).toMatchObject([
     { id: tunnel.tunnelId, publicUrl: tunnel.url, protocol: "tcp", state: "online" },
   ]);

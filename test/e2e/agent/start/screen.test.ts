@@ -1,69 +1,37 @@
 /** The screen of `underpass start`, and of `underpass tcp`, cell by cell, as a person sees it in a terminal. */
 import { once } from "node:events";
-import { createServer, type Server } from "node:http";
-import type { AddressInfo, Socket } from "node:net";
-import { rm, writeFile } from "node:fs/promises";
-import { join } from "node:path";
-import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
-import { createTemporaryDir } from "../../../harness/directories.ts";
+import { rm } from "node:fs/promises";
+import type { Socket } from "node:net";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { useTunnelFile } from "../../../harness/agent/tunnel-file.ts";
 import {
   openSocket,
   startEcho,
   startTcpStack,
   type LocalServer,
-  type TcpStack,
 } from "../../../harness/relay/tcp/stack.ts";
 import { openScreen, type Screen, type ScreenOptions } from "../../../harness/screen.ts";
-import { exchange } from "../../../harness/tunnel/raw-http.ts";
 
-let stack: TcpStack;
-let site: Server;
+const file = useTunnelFile(
+  () => startTcpStack({ address: "127.0.0.1", ports: 10 }),
+  (_, response) => void response.end("x".repeat(2048)),
+);
 let echo: LocalServer;
-let port: number;
-let directory: string;
-let file: string;
+beforeAll(async () => void (echo = await startEcho()));
+afterAll(() => echo[Symbol.asyncDispose]());
 
-beforeAll(async () => {
-  site = createServer((_, response) => void response.end("x".repeat(2048)));
-  site.listen(0, "127.0.0.1");
-  [stack, echo] = await Promise.all([
-    startTcpStack({ address: "127.0.0.1", ports: 10 }),
-    startEcho(),
-    once(site, "listening"),
-  ]);
-  port = (site.address() as AddressInfo).port;
-});
-afterAll(async () => {
-  site.closeAllConnections();
-  site.close();
-  await echo[Symbol.asyncDispose]();
-  await stack[Symbol.asyncDispose]();
-});
-beforeEach(async () => {
-  directory = await createTemporaryDir();
-  file = join(directory, "underpass.yml");
-  return () => rm(directory, { recursive: true, force: true });
-});
-
-/** @param tunnels lines of the mapping `tunnels`. */
-const write = (...tunnels: string[]) =>
-  writeFile(
-    file,
-    ["version: 1", `server: ${stack.api.server.url}`, "tunnels:", ...tunnels, ""].join("\n"),
-  );
-const entry = (name: string) => `  ${name}: {local: ${port}, subdomain: live-${name}}`;
+const entry = (name: string) => `  ${name}: {local: ${file.port}, subdomain: live-${name}}`;
 const database = () => `  db: {local: ${echo.port}, protocol: tcp}`;
 
 const start = (options: Partial<ScreenOptions> = {}): Promise<Screen> =>
-  openScreen(["start", "--all", "--config", file, "--token-file", "TOKEN"], {
-    token: stack.token,
+  openScreen(["start", "--all", "--config", file.path, "--token-file", "TOKEN"], {
+    token: file.stack.token,
     width: 120,
     ...options,
   });
 
-const visit = (name: string, path: string) =>
-  exchange(stack.api.server.port, `GET ${path} HTTP/1.1\r\nHost: live-${name}.localhost\r\n\r\n`);
-const getUrl = (name: string) => `http://live-${name}.localhost:${stack.api.server.port}`;
+const visit = (name: string, path: string) => file.visit(`live-${name}`, path);
+const getUrl = (name: string) => `http://live-${name}.localhost:${file.stack.api.server.port}`;
 
 /** The text that `c` sent to the clipboard last: OSC 52. */
 const getCopied = ({ received }: Screen): string => {
@@ -81,13 +49,13 @@ async function connect(screen: Screen): Promise<Socket> {
 }
 
 test("each tunnel is shown with its state and address, and each request with its tunnel", async () => {
-  await write(entry("web"), entry("docs"), database());
+  await file.write([entry("web"), entry("docs"), database()]);
   await using screen = await start();
   await screen.waitFor(/web .*online, [^]*docs .*online, [^]*db .*online, /);
   const rows = screen.rows;
   const state = "online, (?:under )?\\d+ ms";
   expect(rows[2]).toMatch(
-    new RegExp(`^> web {3}${state} +${getUrl("web")} -> http://localhost:${port}$`),
+    new RegExp(`^> web {3}${state} +${getUrl("web")} -> http://localhost:${file.port}$`),
   );
   expect(rows[3]).toMatch(new RegExp(`^ {2}docs {2}${state} +${getUrl("docs")} -> `));
   expect(rows[4]).toMatch(
@@ -102,7 +70,7 @@ test("each tunnel is shown with its state and address, and each request with its
 });
 
 test("a TCP tunnel shows its open connections, and each connection that has ended", async () => {
-  await write(entry("web-beside"), database());
+  await file.write([entry("web-beside"), database()]);
   await using screen = await start();
   await screen.waitFor(/db .*online, /);
   const socket = await connect(screen);
@@ -113,7 +81,7 @@ test("a TCP tunnel shows its open connections, and each connection that has ende
 });
 
 test("Tab and the arrows choose the tunnel whose URL c copies, and a selected request does", async () => {
-  await write(entry("first"), entry("second"), entry("third"));
+  await file.write([entry("first"), entry("second"), entry("third")]);
   await using screen = await start();
   await screen.waitFor(/first .*online, [^]*second .*online, [^]*third .*online, /);
   expect(screen.rows.at(-1)).toMatch(/c copy URL {2}Tab tunnel/);
@@ -134,7 +102,7 @@ test("Tab and the arrows choose the tunnel whose URL c copies, and a selected re
 });
 
 test("/ filters requests by the name of their tunnel", async () => {
-  await write(entry("shop"), entry("blog"));
+  await file.write([entry("shop"), entry("blog")]);
   await using screen = await start();
   await screen.waitFor(/shop .*online, [^]*blog .*online, /);
   await visit("shop", "/cart");
@@ -145,12 +113,12 @@ test("/ filters requests by the name of their tunnel", async () => {
 });
 
 test("a change of the file adds and removes tunnels, and the others stay where they are", async () => {
-  await write(entry("kept"), entry("gone"));
+  await file.write([entry("kept"), entry("gone")]);
   await using screen = await start();
   await screen.waitFor(/kept .*online, [^]*gone .*online, /);
   await visit("gone", "/before");
   await screen.waitFor(/ gone .*\/before/);
-  await write(entry("added"), entry("kept"));
+  await file.write([entry("added"), entry("kept")]);
   await screen.waitFor(/^ {2}added .*online, .*\n> kept .*online, .*\nServer/m);
   await screen.waitFor(/configuration reloaded: opened added; closed gone/);
   expect(screen.rows.join("\n")).toMatch(/ gone +200 GET .*\/before/);
@@ -160,28 +128,28 @@ test("a change of the file adds and removes tunnels, and the others stay where t
 });
 
 test("problems of a changed file are shown until it is mended, and the tunnels stay", async () => {
-  await write(entry("stays"), entry("stays-too"));
+  await file.write([entry("stays"), entry("stays-too")]);
   await using screen = await start();
   await screen.waitFor(/stays .*online, [^]*stays-too .*online, /);
-  await write(entry("stays"), "  stays-too: {local: 1, subdomian: x}");
+  await file.write([entry("stays"), "  stays-too: {local: 1, subdomian: x}"]);
   await screen.waitFor(
     /^File {8}.*underpass\.yml:5:25: unknown key subdomian; did you mean subdomain\?$/m,
   );
   await screen.waitFor(/^ {12}the tunnels stay as they are$/m);
   await visit("stays-too", "/served");
   await screen.waitFor(/\/served/);
-  await write(entry("stays"), entry("stays-too"));
+  await file.write([entry("stays"), entry("stays-too")]);
   screen.kill("SIGHUP");
   await screen.waitFor(/configuration reloaded: nothing has changed/);
   expect(screen.rows.join("\n")).not.toContain("File");
-  await rm(file);
+  await rm(file.path);
   await screen.waitFor(/^File {8}can't read .*: it does not exist; check the path$/m);
-  await write(entry("stays"), entry("stays-too"));
+  await file.write([entry("stays"), entry("stays-too")]);
   await screen.waitFor(/^(?:(?!File)[^])*configuration reloaded: nothing has changed/);
 });
 
 test("a tunnel that the server rejects says why, and the screen of the others goes on", async () => {
-  await write(entry("accepted"), `  refused: {local: ${port}, project: nowhere}`);
+  await file.write([entry("accepted"), `  refused: {local: ${file.port}, project: nowhere}`]);
   await using screen = await start();
   await screen.waitFor(
     /accepted .*online, [^]*refused +rejected[^]*^Warning {5}refused: forbidden: the project does not exist\. Correct --project/m,
@@ -191,7 +159,7 @@ test("a tunnel that the server rejects says why, and the screen of the others go
 });
 
 test("a terminal of 40 columns shows all URLs, and a wider one each tunnel in one line again", async () => {
-  await write(entry("narrow"), entry("narrow-too"));
+  await file.write([entry("narrow"), entry("narrow-too")]);
   await using screen = await start({ width: 40, height: 16 });
   await screen.waitFor(/narrow +online, [^]*narrow-too +online, /);
   expect(screen.rows.join("").replaceAll(" ", "")).toContain(getUrl("narrow-too"));
@@ -202,10 +170,10 @@ test("a terminal of 40 columns shows all URLs, and a wider one each tunnel in on
 });
 
 test("--log-level prints lines instead", async () => {
-  await write(entry("lines"));
+  await file.write([entry("lines")]);
   await using screen = await openScreen(
-    ["start", "--config", file, "--token-file", "TOKEN", "--log-level", "info"],
-    { token: stack.token },
+    ["start", "--config", file.path, "--token-file", "TOKEN", "--log-level", "info"],
+    { token: file.stack.token },
   );
   await screen.waitFor(/^\[lines\] Forwarding http/m);
   expect(screen.received).not.toContain("\u001b");
@@ -214,10 +182,10 @@ test("--log-level prints lines instead", async () => {
 test("`underpass tcp` has the same screen with its connections", async () => {
   await using screen = await openScreen(
     [
-      ...["tcp", String(echo.port), "--server", stack.api.server.url],
+      ...["tcp", String(echo.port), "--server", file.stack.api.server.url],
       ...["--token-file", "TOKEN", "--subdomain", "live-tcp"],
     ],
-    { token: stack.token },
+    { token: file.stack.token },
   );
   await screen.waitFor(/^State {7}online, [^]*^Forwarding {2}tcp:\/\/.* -> localhost:\d+$/m);
   const socket = await connect(screen);
