@@ -1,9 +1,22 @@
 /**
  * The paths of the dashboard's pages. Some are also routes of the API: a browser that opens such a path gets the page, and
- * every other client the API's response.
+ * every other client the API's response. `:id` stands for any one segment.
  */
 export const DASHBOARD_PATHS = [
   "/",
+  "/requests",
+  "/requests/:id",
+  "/tunnels",
+  "/tunnels/:id",
+  "/networks",
+  "/networks/:id",
+  "/receivers",
+  "/receivers/:id",
+  "/tokens",
+  "/projects",
+  "/domains",
+  "/names",
+  "/metrics",
   "/members",
   "/audit",
   "/billing",
@@ -16,3 +29,10 @@ export const DASHBOARD_PATHS = [
 ] as const;
 
 export type DashboardPath = (typeof DASHBOARD_PATHS)[number];
+
+const PATTERNS = DASHBOARD_PATHS.map((path) => new RegExp(`^${path.replace(":id", "[^/]+")}$`));
+
+/** Whether a URL with this path is a page of the dashboard. */
+export function isDashboardPath(path: string): boolean {
+  return PATTERNS.some((pattern) => pattern.test(path));
+}

@@ -84,6 +84,12 @@ export async function call<Answer>(
   }
 }
 
+/** For a WebSocket, which can't renew a token that has expired. @returns null when no user is signed in. */
+export async function getFreshToken(): Promise<string | null> {
+  await call("GET", "/auth/me");
+  return token;
+}
+
 /**
  * For a call that sends a password: its 401 is about the password. Repeating it would count as a second wrong guess, so
  * the session is checked first.

@@ -28,6 +28,19 @@ const PAGES: Record<DashboardPath, Page> = {
   "/activate": { frame: "step", load: () => import("../pages/sign-in/activate-page.tsx") },
   "/invitation": { frame: "step", load: () => import("../pages/sign-in/invitation-page.tsx") },
   "/": { frame: "shell", load: () => import("../pages/overview/overview-page.tsx") },
+  "/requests": { frame: "shell", load: () => import("../pages/requests/requests-page.tsx") },
+  "/requests/:id": { frame: "shell", load: () => import("../pages/requests/request-page.tsx") },
+  "/tunnels": { frame: "shell", load: () => import("../pages/tunnels/tunnels-page.tsx") },
+  "/tunnels/:id": { frame: "shell", load: () => import("../pages/tunnels/tunnel-page.tsx") },
+  "/networks": { frame: "shell", load: () => import("../pages/networks/networks-page.tsx") },
+  "/networks/:id": { frame: "shell", load: () => import("../pages/networks/network-page.tsx") },
+  "/receivers": { frame: "shell", load: () => import("../pages/receivers/receivers-page.tsx") },
+  "/receivers/:id": { frame: "shell", load: () => import("../pages/receivers/receiver-page.tsx") },
+  "/tokens": { frame: "shell", load: () => import("../pages/tokens/tokens-page.tsx") },
+  "/projects": { frame: "shell", load: () => import("../pages/projects/projects-page.tsx") },
+  "/domains": { frame: "shell", load: () => import("../pages/domains/domains-page.tsx") },
+  "/names": { frame: "shell", load: () => import("../pages/domains/names-page.tsx") },
+  "/metrics": { frame: "shell", load: () => import("../pages/metrics/metrics-page.tsx") },
   "/members": { frame: "shell", load: () => import("../pages/members/members-page.tsx") },
   "/audit": { frame: "shell", load: () => import("../pages/audit/audit-page.tsx") },
   "/billing": { frame: "shell", load: () => import("../pages/billing/billing-page.tsx") },
@@ -44,7 +57,7 @@ function createPages(parent: typeof rootRoute | typeof gate | typeof shell, fram
     .map(([path, { load }]) =>
       createRoute({
         getParentRoute: () => parent,
-        path,
+        path: path.replace(":id", "$id"),
         component: lazyRouteComponent(load, "Page"),
       }),
     );

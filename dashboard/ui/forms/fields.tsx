@@ -1,6 +1,6 @@
 /** The fields of forms, each with its label, its hint and its error message. */
 import { Field } from "@base-ui/react/field";
-import type { ComponentProps, ReactElement, ReactNode } from "react";
+import { useId, type ComponentProps, type ReactElement, type ReactNode } from "react";
 import { PASSWORD_MIN_CHARS } from "../../../protocol/limits.ts";
 
 interface Labels {
@@ -56,6 +56,35 @@ export function SelectField({ name, label, hint, options, chosen }: SelectFieldP
         }
       />
     </LabelledField>
+  );
+}
+
+export type TextAreaFieldProps = Labels & Omit<ComponentProps<"textarea">, "name">;
+
+/** A required text of several lines, unless `required` is false. */
+export function TextAreaField({ name, label, hint, defaultValue, ...rest }: TextAreaFieldProps) {
+  return (
+    <LabelledField name={name} label={label} hint={hint}>
+      <Field.Control defaultValue={defaultValue} render={<textarea required {...rest} />} />
+    </LabelledField>
+  );
+}
+
+export type CheckFieldProps = Labels & Omit<ComponentProps<"input">, "name" | "type">;
+
+/** A checkbox. Its value in the form is `on` when it is checked, and empty otherwise. */
+export function CheckField({ name, label, hint, ...rest }: CheckFieldProps) {
+  const id = useId();
+  return (
+    <div className="field check">
+      <input type="checkbox" id={id} name={name} aria-describedby={`${id}-hint`} {...rest} />
+      <label htmlFor={id}>{label}</label>
+      {hint !== undefined && (
+        <p className="hint" id={`${id}-hint`}>
+          {hint}
+        </p>
+      )}
+    </div>
   );
 }
 

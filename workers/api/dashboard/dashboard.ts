@@ -3,7 +3,7 @@
  * the binding `ASSETS` reads them (hosted: static assets of the platform; self-hosted: a directory).
  */
 import { createMiddleware } from "hono/factory";
-import { DASHBOARD_PATHS, type DashboardPath } from "../../../protocol/dashboard-paths.ts";
+import { isDashboardPath, type DashboardPath } from "../../../protocol/dashboard-paths.ts";
 import { ApiError } from "../../errors.ts";
 import { createRouter, type ApiContext, type ApiEnv } from "../route.ts";
 
@@ -30,8 +30,6 @@ const CONTENT_TYPES: Record<string, string> = {
 
 export const dashboard = createRouter();
 
-const PATHS: ReadonlySet<string> = new Set(DASHBOARD_PATHS);
-
 /** Paths of no route of the API, to which mails, redirects and the command line lead: each client gets the page. */
 const PAGES_OF_ALL_CLIENTS: DashboardPath[] = [
   "/",
@@ -43,7 +41,7 @@ const PAGES_OF_ALL_CLIENTS: DashboardPath[] = [
 
 /** Serves the page to a browser that opens its path, which can be a route of the API too, such as `/billing`. */
 export const servePageToBrowsers = createMiddleware<ApiEnv>(async (c, next) => {
-  if (isNavigation(c.req.raw) && PATHS.has(c.req.path)) return sendPage(c);
+  if (isNavigation(c.req.raw) && isDashboardPath(c.req.path)) return sendPage(c);
   return next();
 });
 

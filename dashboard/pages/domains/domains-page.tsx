@@ -1,0 +1,6 @@
+/** /domains: custom domains. */
+import { PageFrame } from "../../ui/page.tsx";
+
+export function Page() {
+  return <PageFrame title="Custom domains">{null}</PageFrame>;
+}

@@ -1,0 +1,35 @@
+/** Numbers for people, in the locale of the browser. */
+const count = new Intl.NumberFormat();
+const quantity = new Intl.NumberFormat(undefined, { maximumSignificantDigits: 3 });
+const percent = new Intl.NumberFormat(undefined, { style: "percent", maximumFractionDigits: 1 });
+
+/** Decimal units, as the filter language and the command line use. */
+const BYTE_UNITS = ["B", "kB", "MB", "GB", "TB"];
+
+/** `12,345`. */
+export function formatCount(value: number): string {
+  return count.format(value);
+}
+
+/** @param ratio 0 to 1. @returns `12.5%`. */
+export function formatPercent(ratio: number): string {
+  return percent.format(ratio);
+}
+
+/** `1.5 kB`. */
+export function formatBytes(bytes: number): string {
+  let value = bytes;
+  let unit = 0;
+  while (value >= 1_000 && unit < BYTE_UNITS.length - 1) {
+    value /= 1_000;
+    unit += 1;
+  }
+  return `${quantity.format(value)} ${BYTE_UNITS[unit]}`;
+}
+
+/** `12 ms`, `1.5 s`, `2 min`. */
+export function formatMs(ms: number): string {
+  if (ms < 1_000) return `${quantity.format(ms)} ms`;
+  if (ms < 60_000) return `${quantity.format(ms / 1_000)} s`;
+  return `${quantity.format(ms / 60_000)} min`;
+}
