@@ -10,6 +10,7 @@ import { AccountMenu } from "./account-menu.tsx";
 import { NAVIGATION } from "./navigation.ts";
 import { OfflineBanner } from "./offline-banner.tsx";
 import { OrganizationMenu } from "./organization-menu.tsx";
+import { ShortcutsDialog } from "./shortcuts-dialog.tsx";
 
 export function Shell() {
   const { pathname } = useLocation();
@@ -36,6 +37,7 @@ export function Shell() {
           </Suspense>
         </ErrorBoundary>
       </main>
+      <ShortcutsDialog />
     </div>
   );
 }

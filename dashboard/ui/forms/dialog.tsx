@@ -12,7 +12,8 @@ interface OpenDialogProps {
   children: ReactNode;
 }
 
-function OpenDialog({ isOpen, onClose, title, children }: OpenDialogProps) {
+/** A dialog that its parent opens. */
+export function OpenDialog({ isOpen, onClose, title, children }: OpenDialogProps) {
   return (
     <BaseDialog.Root open={isOpen} onOpenChange={(open) => !open && onClose()}>
       <BaseDialog.Portal>

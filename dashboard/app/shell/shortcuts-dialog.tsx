@@ -1,0 +1,44 @@
+/** `?` lists the keyboard shortcuts of everything that is shown. */
+import { useState } from "react";
+import { OpenDialog } from "../../ui/forms/dialog.tsx";
+import { Button } from "../../ui/button.tsx";
+import { formatKey, useShortcutGroups, useShortcuts, type Shortcut } from "../shortcuts.ts";
+
+export function ShortcutsDialog() {
+  const [isOpen, setOpen] = useState(false);
+  const groups = useShortcutGroups();
+  useShortcuts("Everywhere", [
+    { keys: ["?"], title: "List the keyboard shortcuts", act: () => setOpen(true) },
+  ]);
+  return (
+    <OpenDialog isOpen={isOpen} onClose={() => setOpen(false)} title="Keyboard shortcuts">
+      {groups.map(({ title, shortcuts }) => (
+        <ShortcutList key={title} title={title} shortcuts={shortcuts} />
+      ))}
+      <div className="actions">
+        <Button onClick={() => setOpen(false)}>Close</Button>
+      </div>
+    </OpenDialog>
+  );
+}
+
+function ShortcutList({ title, shortcuts }: { title: string; shortcuts: readonly Shortcut[] }) {
+  if (shortcuts.length === 0) return null;
+  return (
+    <section className="shortcuts">
+      <h3>{title}</h3>
+      <dl>
+        {shortcuts.map(({ keys, title: action }) => (
+          <div key={action}>
+            <dt>{action}</dt>
+            <dd>
+              {keys.map((key) => (
+                <kbd key={key}>{formatKey(key)}</kbd>
+              ))}
+            </dd>
+          </div>
+        ))}
+      </dl>
+    </section>
+  );
+}
