@@ -1,25 +1,31 @@
-/** One captured request with its response. */
+/** Everything about one captured request: on a page of its own, or beside the list of requests. */
 import { useQuery } from "@tanstack/react-query";
-import type { CaptureDetail } from "../../../../protocol/schemas/inspector/captures.ts";
-import { call } from "../../../api/session.ts";
+import { capturedRequestQuery } from "../../../api/captured-request.ts";
 import { QueryContent } from "../../../ui/feedback/query-content.tsx";
+import { RequestSummary } from "./request-summary.tsx";
+import { MessageSide } from "./message-side.tsx";
+import "./detail.css";
 
 export interface RequestDetailProps {
   id: string;
 }
 
+/** Its layout depends on its own width, so that it fits a page, a panel and the dock. */
 export function RequestDetail({ id }: RequestDetailProps) {
-  const query = useQuery({
-    queryKey: ["inspector", id],
-    queryFn: ({ signal }) => call<CaptureDetail>("GET", `/inspector/${id}`, undefined, signal),
-  });
+  const query = useQuery(capturedRequestQuery(id));
   return (
-    <QueryContent query={query}>
-      {({ method, path, status }) => (
-        <h2>
-          {method} <bdi>{path}</bdi> {status}
-        </h2>
-      )}
-    </QueryContent>
+    <div className="request-detail">
+      <QueryContent query={query} lines={12}>
+        {(request) => (
+          <>
+            <RequestSummary request={request} />
+            <div className="sides">
+              <MessageSide request={request} side="request" />
+              <MessageSide request={request} side="response" />
+            </div>
+          </>
+        )}
+      </QueryContent>
+    </div>
   );
 }

@@ -1,0 +1,18 @@
+/** One captured request with its headers, bodies and messages. */
+import { queryOptions } from "@tanstack/react-query";
+import type { CaptureDetail } from "../../protocol/schemas/inspector/captures.ts";
+import { call } from "./session.ts";
+
+/** How often a request that is still in progress is loaded: its messages and events appear as they arrive. */
+const OPEN_RELOAD_MS = 1_000;
+
+export const capturedRequestQuery = (id: string) =>
+  queryOptions({
+    queryKey: ["captured-request", id],
+    queryFn: ({ signal }) =>
+      call<CaptureDetail>("GET", `/inspector/${encodeURIComponent(id)}`, undefined, signal),
+    refetchInterval: ({ state }) => (state.data?.state === "open" ? OPEN_RELOAD_MS : false),
+    // One that has ended does not change any more.
+    staleTime: ({ state }) =>
+      state.data === undefined || state.data.state === "open" ? 0 : Infinity,
+  });
