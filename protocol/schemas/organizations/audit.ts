@@ -23,11 +23,20 @@ export type AuditEvent = z.infer<typeof AuditEvent>;
 export const PersonalEvent = AuditEvent.extend({ organizationId: z.uuid().nullable() });
 export type PersonalEvent = z.infer<typeof PersonalEvent>;
 
+/** An IPv6 address that ends with an IPv4 address. */
+const IP_ADDRESS_MAX_CHARS = 45;
+/** Longer texts are in no event. */
+const EVENT_TEXT_MAX_CHARS = 200;
+
 export const EventQuery = PageQuery.extend({
   start_time: z.iso
     .datetime({ offset: true })
     .optional()
     .describe("RFC 3339. Older events are left out."),
+  end_time: z.iso
+    .datetime({ offset: true })
+    .optional()
+    .describe("RFC 3339. Events at this time or later are left out."),
   action: z
     .string()
     .regex(/^[a-z_]+$/, "must be the name of an audit action")
@@ -38,4 +47,18 @@ export const EventQuery = PageQuery.extend({
     .regex(...ONE_LINE_RULE)
     .optional()
     .describe("The id or the email address of the user who did it."),
+  ip_address: z
+    .string()
+    .max(IP_ADDRESS_MAX_CHARS)
+    .regex(/^[\dA-Fa-f:.]+$/, "must be an IP address")
+    .optional()
+    .describe("The address from which it was done, as the events have it."),
+  text: z
+    .string()
+    .max(EVENT_TEXT_MAX_CHARS)
+    .regex(...ONE_LINE_RULE)
+    .optional()
+    .describe(
+      "Text in the action, the user's address, the resource's id or the metadata, in any case.",
+    ),
 });

@@ -85,7 +85,47 @@ describe("the organization's log", () => {
     );
   });
 
+  test("is filtered by the end of a time range, the address and a text", async () => {
+    const admin = await api.owner();
+    const { body: project } = await admin.post<{ slug: string }>("/projects", {
+      slug: `p-${crypto.randomUUID().slice(0, 8)}`,
+      name: "100% of it",
+    });
+    const end = (await readEvents(admin))[0]!.timestamp;
+    await mintToken(admin, { name: "Continuous Integration" });
+    const { body: tunnel } = await admin.post<Tunnel>("/tunnels", { localPort: 1 });
+    await admin.delete(`/tunnels/${tunnel.id}`);
+
+    const older = pickActions(await readEvents(admin, { end_time: end }));
+    expect(older).toEqual(["session_created", "email_verified"]);
+    const all = await readEvents(admin);
+    expect(await readEvents(admin, { ip_address: "127.0.0.1" })).toEqual(all);
+    expect(await readEvents(admin, { ip_address: "127.0.0.10" })).toEqual([]);
+    for (const [text, actions] of [
+      ["continuous INTEG", ["token_created"]],
+      ["Token created", ["token_created"]],
+      [project.slug, ["project_created"]],
+      [tunnel.subdomain, ["tunnel_deleted", "tunnel_created"]],
+      [tunnel.id, ["tunnel_deleted", "tunnel_created"]],
+      ["%", []],
+      [`${admin.email}\\`, []],
+    ] as const) {
+      expect([text, pickActions(await readEvents(admin, { text }))]).toEqual([text, actions]);
+    }
+    const own = all.filter(({ userEmail }) => userEmail === admin.email);
+    expect(await readEvents(admin, { text: admin.email.toUpperCase() })).toEqual(own);
+    expect(await readEvents(owner, { text: admin.email })).toEqual([]);
+    const query = { text: "tunnel", action: "tunnel_created", ip_address: "127.0.0.1" };
+    expect(pickActions(await readEvents(admin, query))).toEqual(["tunnel_created"]);
+  });
+
   test.each([
+    { end_time: "tomorrow" },
+    { end_time: "2026-02-30T00:00:00Z" },
+    { ip_address: "127.0.0.1' or true --" },
+    { ip_address: "1".repeat(50) },
+    { text: "some\0body" },
+    { text: "a".repeat(300) },
     { start_time: "yesterday" },
     { start_time: "2026-02-30T00:00:00Z" },
     { start_time: "2026-01-01" },

@@ -28,10 +28,18 @@ events.openapi(
     responses: { 200: jsonResponse("The events, newest first.", z.array(AuditEvent)) },
   }),
   async (c) => {
-    const { start_time: start, actor, ...query } = c.req.valid("query");
+    const {
+      start_time: start,
+      end_time: end,
+      ip_address: ip,
+      actor,
+      ...query
+    } = c.req.valid("query");
     const rows = await listAuditEvents(c.var.db, c.var.principal.orgId, {
       ...query,
+      ip,
       since: start === undefined ? undefined : new Date(start),
+      until: end === undefined ? undefined : new Date(end),
       actor: actor === undefined ? undefined : parseActor(actor),
     });
     return c.json(rows.map(toEvent), 200);

@@ -65,6 +65,7 @@ export const FIELDS: Readonly<Record<string, Field>> = {
   currentPeriodEnd: field("When the paid period ends; null without a subscription."),
   since: field("Only what happened at this time or later."),
   start_time: field("Only events at this time or later."),
+  end_time: field("Only events before this time."),
   month: field("A month in UTC.", "2026-11"),
 
   // People and accounts

@@ -25,9 +25,18 @@ export type AuditEventRow = Pick<
 
 export interface AuditEventFilter {
   since?: Date | undefined;
+  /** Only events before it. */
+  until?: Date | undefined;
   action?: string | undefined;
   actor?: { id: string } | { email: string } | undefined;
+  ip?: string | undefined;
+  /** Text that the event contains, in any case. */
+  text?: string | undefined;
 }
+
+/** On lines of their own, so that a text is found within one of them only. Actions are found in words too. */
+const SEARCHED_TEXT = sql`concat_ws(E'\\n', ${auditEvents.action}, replace(${auditEvents.action}, '_', ' '),
+  ${users.email}, ${auditEvents.resourceId}, ${auditEvents.metadata}::text)`;
 
 const organizationEvents = preparedList(
   "list_events",
@@ -45,9 +54,15 @@ const organizationEvents = preparedList(
             "since",
             (ms) => sql`${auditEvents.createdAt} >= to_timestamp(${ms}::float8 / 1000)`,
           ),
+          ifGiven(
+            "until",
+            (ms) => sql`${auditEvents.createdAt} < to_timestamp(${ms}::float8 / 1000)`,
+          ),
           ifGiven("action", (action) => sql`${auditEvents.action} = ${action}::text`),
           ifGiven("actorId", (id) => sql`${auditEvents.userId} = ${id}::uuid`),
           ifGiven("actorEmail", (email) => sql`${users.email} = ${email}::text`),
+          ifGiven("ip", (ip) => sql`${auditEvents.ip} = ${ip}::text`),
+          ifGiven("text", (text) => sql`strpos(lower(${SEARCHED_TEXT}), lower(${text}::text)) > 0`),
         ),
       ),
 );
@@ -61,10 +76,13 @@ function ifGiven(name: string, condition: (value: SQL) => SQL): SQL {
 export function listAuditEvents(
   db: Database,
   orgId: string,
-  { since, action, actor, ...page }: Page & AuditEventFilter,
+  { since, until, action, actor, ip, text, ...page }: Page & AuditEventFilter,
 ): Promise<AuditEventRow[]> {
   return organizationEvents(db, orgId, page, {
     since: since?.getTime() ?? null,
+    until: until?.getTime() ?? null,
+    ip: ip ?? null,
+    text: text ?? null,
     action: action ?? null,
     actorId: actor && "id" in actor ? actor.id : null,
     actorEmail: actor && "email" in actor ? actor.email : null,

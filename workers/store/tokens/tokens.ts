@@ -242,9 +242,9 @@ async function revokeRows(
     .update(tokens)
     .set({ revokedAt: sql`now()` })
     .where(and(eq(tokens.orgId, actor.orgId), isNull(tokens.revokedAt), condition))
-    .returning({ id: tokens.id, nonce: tokens.nonce, kind: tokens.kind });
-  for (const { id, nonce } of revoked) {
-    audit(actor, "token_revoked", id, { nonce });
+    .returning({ id: tokens.id, nonce: tokens.nonce, kind: tokens.kind, name: tokens.name });
+  for (const { id, nonce, name } of revoked) {
+    audit(actor, "token_revoked", id, { nonce, name });
   }
   return revoked;
 }

@@ -34,11 +34,15 @@ export async function deleteTunnels(
     .update(tunnels)
     .set({ deletedAt: sql`now()`, agentConnected: false })
     .where(and(isUndeletedTunnelIn(actor.orgId), condition))
-    .returning({ id: tunnels.id });
-  const ids = deleted.map(({ id }) => id);
-  await retireTunnels(change, actor, ids, "deleted");
-  for (const id of ids) change.audit(actor, "tunnel_deleted", id);
-  return ids.length;
+    .returning({ id: tunnels.id, subdomain: tunnels.subdomain });
+  await retireTunnels(
+    change,
+    actor,
+    deleted.map(({ id }) => id),
+    "deleted",
+  );
+  for (const { id, subdomain } of deleted) change.audit(actor, "tunnel_deleted", id, { subdomain });
+  return deleted.length;
 }
 
 export type StopResult = { status: TunnelRow["status"] } | "not_found" | "expired";
