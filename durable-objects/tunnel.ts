@@ -237,6 +237,10 @@ export class Tunnel extends DurableObject<ObjectBindings> implements TunnelRpc {
     return this.#captures.list(filter);
   }
 
+  breakDownCaptures(sinceMs: number, maxRequests: number): ReturnType<Captures["breakDown"]> {
+    return this.#captures.breakDown(sinceMs, maxRequests);
+  }
+
   getCapture(id: string): CaptureDetail | null {
     return this.#captures.findEvent(id);
   }
@@ -287,10 +291,8 @@ export class Tunnel extends DurableObject<ObjectBindings> implements TunnelRpc {
     const attachment = readAttachment(socket);
     if (attachment.kind === "visitor") return this.#visitors.sockets.onMessage(socket, message);
     if (attachment.kind === "client") return this.#clients.onMessage(socket, message);
-    if (typeof message === "string") {
-      this.#agents.rejectMessage(socket, "text messages are for heartbeats only");
-      return;
-    }
+    if (typeof message === "string")
+      return this.#agents.rejectMessage(socket, "text messages are for heartbeats only");
     if (!attachment.hello) {
       const link = this.#agents.welcome(socket, attachment, message, this.#access.gateNames);
       if (link) this.#onAgentConnected(attachment.tokenNonce);

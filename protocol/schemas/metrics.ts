@@ -1,5 +1,6 @@
 /** The traffic of an organization's tunnels, and its cost. */
 import { z } from "zod";
+import { STATUS_BY_CODE, type ErrorCode } from "../errors.ts";
 import { Instant, PageQuery } from "./scalars.ts";
 import { TOKEN_KINDS } from "./tokens.ts";
 
@@ -17,10 +18,82 @@ export const Metrics = z.object({
 });
 export type Metrics = z.infer<typeof Metrics>;
 
-export const SeriesQuery = z.object({ metric: Metric, window: MetricWindow.default("24h") });
+const InWindow = z.object({
+  window: MetricWindow.default("24h"),
+  tunnel_id: z
+    .uuid()
+    .toLowerCase()
+    .optional()
+    .describe("Default: all tunnels of the organization."),
+});
+
+export const SeriesQuery = InWindow.extend({ metric: Metric });
 /** `timestamp` is when the bucket starts. */
 export const SeriesPoint = z.object({ timestamp: Instant, value: z.number() });
 export type SeriesPoint = z.infer<typeof SeriesPoint>;
+
+export const BreakdownQuery = InWindow;
+
+export const StatusClass = z.enum(["1xx", "2xx", "3xx", "4xx", "5xx", "none"]);
+export type StatusClass = z.infer<typeof StatusClass>;
+
+/** The traffic of a window by tunnel, and the newest captured requests by what became of them. */
+export const Breakdown = z.object({
+  tunnels: z
+    .array(
+      z.object({
+        tunnel_id: z.uuid(),
+        subdomain: z.string(),
+        requests: z.int(),
+        bytes_in: z.int(),
+        bytes_out: z.int(),
+      }),
+    )
+    .describe("The tunnels with the most requests in the window, counted like the time series."),
+  captured_requests: z
+    .int()
+    .describe("How many captured requests the fields that follow are based on."),
+  is_complete: z
+    .boolean()
+    .describe("false: tunnels have older captured requests in the window, which are not counted."),
+  statuses: z.array(
+    z.object({
+      status: StatusClass.describe("`none`: there was no response yet, or the visitor left."),
+      requests: z.int(),
+    }),
+  ),
+  errors: z
+    .array(
+      z.object({
+        error: z.enum(Object.keys(STATUS_BY_CODE) as [ErrorCode, ...ErrorCode[]]),
+        requests: z.int(),
+      }),
+    )
+    .describe("Requests without a complete response of the local server, the most frequent first."),
+  latency: z
+    .array(
+      z.object({
+        up_to_ms: z.int().nullable().describe("null: longer than the step before."),
+        requests: z.int(),
+      }),
+    )
+    .describe("Responses of local servers by the time until their head. Not cumulative."),
+  paths: z
+    .array(
+      z.object({
+        tunnel_id: z.uuid(),
+        path: z.string().describe("Without the query."),
+        requests: z.int(),
+        failed_requests: z.int().describe("Answered with a status of 500 or more."),
+        average_latency_ms: z
+          .int()
+          .nullable()
+          .describe("Until the head of local servers' responses; null without one."),
+      }),
+    )
+    .describe("The paths with the most requests."),
+});
+export type Breakdown = z.infer<typeof Breakdown>;
 
 /** The usage of one month, in UTC. */
 const Usage = z.object({

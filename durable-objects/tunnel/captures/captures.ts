@@ -11,6 +11,7 @@ import type {
   VersionedCaptureSettings,
 } from "../../../protocol/schemas/inspector/captures.ts";
 import type { Alarm } from "../alarm.ts";
+import { BreakdownCounter, type CaptureBreakdown } from "./breakdown.ts";
 import { CaptureStore } from "./capture-store.ts";
 import type { CaptureFeed } from "./feed.ts";
 import { CaptureMemory } from "./memory.ts";
@@ -112,6 +113,19 @@ export class Captures implements RecordingObserver {
         summaries.push(toSummary(this.#withLiveState(record), tunnelId));
     }
     return summaries;
+  }
+
+  /** Counts the newest captures since then, up to `maxRequests`. */
+  async breakDown(sinceMs: number, maxRequests: number): Promise<CaptureBreakdown> {
+    const counter = new BreakdownCounter();
+    if (this.#isRetired) return counter.finish(true);
+    this.#write(true);
+    for (const record of this.#store.records(Math.max(this.#retainedSinceMs, sinceMs))) {
+      if (counter.requests >= maxRequests) return counter.finish(false);
+      counter.count(this.#withLiveState(record));
+      if (counter.requests % CAPTURES_LIST_BATCH === 0) await scheduler.wait(0);
+    }
+    return counter.finish(true);
   }
 
   findEvent(id: string): CaptureDetail | null {

@@ -6,7 +6,7 @@ import type { TunnelReport } from "../../../durable-objects/rpc.ts";
 import { TRAFFIC_HOURS_KEEP_MS, TRAFFIC_MINUTES_KEEP_MS } from "../../../protocol/limits.ts";
 import { COUNTERS_FOLD_AFTER_MS } from "../../../workers/limits.ts";
 import { SCRAPE_MAX_TUNNELS } from "../../../workers/store/metrics/metrics.ts";
-import type { Metrics, OrganizationUsage, SeriesPoint } from "../../../protocol/schemas/metrics.ts";
+import type { Breakdown, Metrics, SeriesPoint } from "../../../protocol/schemas/metrics.ts";
 import type { Tunnel } from "../../../protocol/schemas/tunnels/tunnels.ts";
 import { toSeries, getSpan, WINDOWS } from "../../../workers/store/metrics/metric-windows.ts";
 import { buildCountersUpsert, buildTrafficUpsert } from "../../../workers/store/metrics/traffic.ts";
@@ -144,13 +144,38 @@ describe("the series of", () => {
     expect(sumValues(await series("metric=requests&window=24h", by))).toBe(7);
   });
 
-  test.each(["", "metric=latency", "metric=requests&window=2h", "metric=requests&window="])(
-    "an invalid query is refused: ?%s",
-    async (query) => {
-      const { status, body } = await owner.get<{ error: string }>(`/metrics/timeseries?${query}`);
-      expect([status, body.error]).toEqual([400, "invalid_request"]);
-    },
-  );
+  test("one tunnel has only its own traffic, and that of another organization is not found", async () => {
+    const [by, other] = [await api.owner(), await api.owner()];
+    const minute = Math.floor(Date.now() / MINUTE_MS) * MINUTE_MS;
+    const [one, two] = [await createTunnel(by), await createTunnel(by)];
+    await report(one, { traffic: [inMinute(minute, 1)] });
+    await report(two, { traffic: [inMinute(minute, 2)] });
+    const query = `metric=requests&window=1h&tunnel_id=${two}`;
+    expect(sumValues(await series(query, by))).toBe(2);
+    expect(await other.get(`/metrics/timeseries?${query}`)).toMatchObject({ status: 404 });
+    expect(await other.get(`/metrics/breakdown?tunnel_id=${two}`)).toMatchObject({ status: 404 });
+    const { body } = await by.get<Breakdown>("/metrics/breakdown?window=1h");
+    const traffic = (tunnel_id: string, requests: number) =>
+      expect.objectContaining({
+        tunnel_id,
+        requests,
+        bytes_in: 2 * requests,
+        bytes_out: 3 * requests,
+      });
+    expect(body.tunnels).toEqual([traffic(two, 2), traffic(one, 1)]);
+    expect((await other.get<Breakdown>("/metrics/breakdown?window=1h")).body.tunnels).toEqual([]);
+  });
+
+  test.each([
+    "",
+    "metric=latency",
+    "metric=requests&window=2h",
+    "metric=requests&window=",
+    "metric=requests&tunnel_id=x",
+  ])("an invalid query is refused: ?%s", async (query) => {
+    const { status, body } = await owner.get<{ error: string }>(`/metrics/timeseries?${query}`);
+    expect([status, body.error]).toEqual([400, "invalid_request"]);
+  });
 });
 
 describe("reports", () => {
@@ -309,82 +334,5 @@ describe("a scrape", () => {
     expect((await confinedMachine.get("/metrics/prometheus")).status).toBe(403);
     await owner.delete(`/tokens/${scraper.nonce}`);
     expect((await machine.get("/metrics/prometheus")).status).toBe(401);
-  });
-});
-
-describe("usage", () => {
-  const usage = async (query = "") => (await owner.get<OrganizationUsage>(`/usage${query}`)).body;
-  async function use(tokenId: string, bytes: number, requests: number, monthsAgo = 0) {
-    await api.sql(
-      `insert into token_usage select $1, to_char(now() at time zone 'utc' - $2 * interval '1 month',
-        'YYYY-MM'), $3, $4, $5`,
-      [tokenId, monthsAgo, await createTunnel(), bytes, requests],
-    );
-  }
-
-  test("is that of this month, by token and in total, with costs by the price list", async () => {
-    owner = await api.owner();
-    const [one, two] = [await mintToken(owner), await mintToken(owner)];
-    await use(one.id, 1.5e9, 1_000_000);
-    await use(one.id, 0.5e9, 0);
-    await use(two.id, 0.15e9, 3);
-    await use(two.id, 7e9, 7, 1);
-    await owner.put(`/tokens/${one.nonce}/budget`, { monthlyBudgetUsdCents: 500 });
-    const { tokens, ...sum } = await usage();
-    const month = new Date().toISOString().slice(0, 7);
-    expect(sum).toEqual({ month, bytes: 2.15e9, requests: 1_000_003, costUsdCents: 71 });
-    const rows = Object.fromEntries(tokens.map((row) => [row.id, row]));
-    expect(rows[one.id]).toEqual({
-      id: one.id,
-      nonce: one.nonce,
-      name: "test",
-      kind: "agent",
-      revoked: false,
-      bytes: 2e9,
-      requests: 1_000_000,
-      costUsdCents: 70,
-      monthlyBudgetUsdCents: 500,
-      spentUsdCents: 70,
-    });
-    expect(rows[two.id]).toMatchObject({ bytes: 0.15e9, requests: 3, costUsdCents: 1 });
-    const { tokens: first } = await usage("?limit=1");
-    const { tokens: rest } = await usage(`?after=${first[0]!.id}`);
-    expect([...first, ...rest]).toEqual(tokens);
-  });
-
-  test("of an earlier month is available, and an invalid month is refused", async () => {
-    owner = await api.owner();
-    const token = await mintToken(owner);
-    await use(token.id, 7e9, 7, 1);
-    const [{ month }] = (await api.sql(
-      "select to_char(now() at time zone 'utc' - interval '1 month', 'YYYY-MM') as month",
-    )) as [{ month: string }];
-    expect(await usage(`?month=${month}`)).toMatchObject({
-      month,
-      bytes: 7e9,
-      requests: 7,
-      costUsdCents: 70,
-      tokens: [{ id: token.id, spentUsdCents: 70 }],
-    });
-    expect((await usage()).bytes).toBe(0);
-    for (const invalid of ["2026-13", "2026", "now"]) {
-      expect((await owner.get(`/usage?month=${invalid}`)).status).toBe(400);
-    }
-  });
-
-  test("of a token that was replaced counts for the budget of its successor", async () => {
-    owner = await api.owner();
-    const token = await mintToken(owner);
-    await use(token.id, 1e9, 0);
-    const { body: next } = await owner.post<{ id: string }>(`/tokens/${token.nonce}/rotate`);
-    const { tokens } = await usage();
-    const rows = Object.fromEntries(tokens.map((row) => [row.id, row]));
-    expect(rows[next.id]).toMatchObject({ bytes: 0, costUsdCents: 0, spentUsdCents: 10 });
-    expect(rows[token.id]).toMatchObject({ bytes: 1e9, costUsdCents: 10, revoked: true });
-  });
-
-  test("never includes other organizations", async () => {
-    owner = await api.owner();
-    expect(await usage()).toMatchObject({ bytes: 0, requests: 0, costUsdCents: 0, tokens: [] });
   });
 });

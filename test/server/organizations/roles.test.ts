@@ -32,6 +32,7 @@ const LOWEST_ROLE: Record<string, Role> = {
   "GET /events": "viewer",
   "GET /metrics": "viewer",
   "GET /metrics/timeseries": "viewer",
+  "GET /metrics/breakdown": "viewer",
   "GET /metrics/prometheus": "viewer",
   "GET /usage": "viewer",
   "GET /orgs": "viewer",

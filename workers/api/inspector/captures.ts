@@ -15,7 +15,11 @@ import {
   type InspectedTunnel,
 } from "../../store/inspector/inspector.ts";
 import { getOrgId } from "../guard.ts";
+import type { TunnelBreakdown } from "../metrics/breakdown.ts";
 import { notFound, type ApiContext } from "../route.ts";
+
+/** Captured requests that a breakdown examines of each tunnel: some 25 ms of its object's time. */
+const BREAKDOWN_MAX_REQUESTS = 5_000;
 
 export interface FoundCapture {
   tunnel: InspectedTunnel;
@@ -59,6 +63,22 @@ export async function listCaptures(c: ApiContext, query: InspectorQuery): Promis
     }),
   );
   return sortNewestFirst(lists.flat()).slice(0, filter.limit);
+}
+
+/** @throws ApiError when the organization has no such tunnel, or an object can't be reached. */
+export async function breakDownCaptures(
+  c: ApiContext,
+  tunnelId: string | undefined,
+  sinceMs: number,
+): Promise<TunnelBreakdown[]> {
+  const tunnels = await listRequestedTunnels(c, tunnelId);
+  return Promise.all(
+    tunnels.map(async ({ id }) => {
+      const object = tunnelObject(c.env, id);
+      const counted = object.breakDownCaptures(sinceMs, BREAKDOWN_MAX_REQUESTS);
+      return { tunnelId: id, captured: await unavailableOnFailure(counted) };
+    }),
+  );
 }
 
 async function listRequestedTunnels(

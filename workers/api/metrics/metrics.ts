@@ -2,6 +2,8 @@
 import { z } from "zod";
 import { formatMonth } from "../../../durable-objects/tunnel/metrics/spending.ts";
 import {
+  Breakdown,
+  BreakdownQuery,
   Metrics,
   OrganizationUsage,
   SeriesPoint,
@@ -11,6 +13,9 @@ import {
 import { refreshAndCountAgents } from "../../store/tunnels/object-sync.ts";
 import { toSeries, getSpan } from "../../store/metrics/metric-windows.ts";
 import { usdCentsFor } from "../../store/billing/plans.ts";
+import { findInspectedTunnel } from "../../store/inspector/inspector.ts";
+import { breakDownCaptures } from "../inspector/captures.ts";
+import { buildBreakdown } from "./breakdown.ts";
 import { EXPOSITION_TYPE, formatExposition } from "./prometheus.ts";
 import {
   countTunnels,
@@ -18,11 +23,12 @@ import {
   findSeries,
   findSums,
   listBusiestTunnels,
+  listTunnelTraffic,
 } from "../../store/metrics/metrics.ts";
 import { findSpent } from "../../store/tokens/spending.ts";
 import { findUsage, listTokenUsage } from "../../store/metrics/usage.ts";
 import { allow, allowOrAgent, getOrgId } from "../guard.ts";
-import { createRouter, jsonResponse, route } from "../route.ts";
+import { createRouter, jsonResponse, notFound, route } from "../route.ts";
 
 export const metrics = createRouter();
 
@@ -68,12 +74,40 @@ metrics.openapi(
         z.array(SeriesPoint),
       ),
     },
+    failures: ["not_found"],
   }),
   async (c) => {
-    const { metric, window } = c.req.valid("query");
+    const { db, principal } = c.var;
+    const { metric, window, tunnel_id: tunnelId } = c.req.valid("query");
+    if (tunnelId !== undefined && !(await findInspectedTunnel(db, principal.orgId, tunnelId))) {
+      throw notFound("tunnel");
+    }
     const span = getSpan(window, Date.now());
-    const values = await findSeries(c.var.db, c.var.principal.orgId, metric, span);
+    const values = await findSeries(db, principal.orgId, tunnelId, metric, span);
     return c.json(toSeries(span, values), 200);
+  },
+);
+
+metrics.openapi(
+  route({
+    operationId: "getBreakdown",
+    method: "get",
+    path: "/metrics/breakdown",
+    summary: "Get the busiest tunnels and paths, errors and latencies",
+    description:
+      "Paths, statuses, errors and latencies are those of the newest captured requests: up to 5,000 of a tunnel, or of each of the hundred tunnels of the organization that were served most recently.",
+    guard: allow("metrics:read"),
+    query: BreakdownQuery,
+    responses: { 200: jsonResponse("The traffic of the window, broken down.", Breakdown) },
+    failures: ["not_found", "unavailable"],
+  }),
+  async (c) => {
+    const { db, principal } = c.var;
+    const { window, tunnel_id: tunnelId } = c.req.valid("query");
+    const span = getSpan(window, Date.now());
+    const captured = await breakDownCaptures(c, tunnelId, span.fromMs);
+    const traffic = await listTunnelTraffic(db, principal.orgId, tunnelId, span);
+    return c.json(buildBreakdown(traffic, captured), 200);
   },
 );
 

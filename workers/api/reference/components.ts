@@ -80,7 +80,12 @@ import {
   Comparison,
   ReplayResult,
 } from "../../../protocol/schemas/inspector/replays.ts";
-import { Metrics, SeriesPoint, OrganizationUsage } from "../../../protocol/schemas/metrics.ts";
+import {
+  Breakdown,
+  Metrics,
+  SeriesPoint,
+  OrganizationUsage,
+} from "../../../protocol/schemas/metrics.ts";
 import {
   CreateNetwork,
   RegisterServer,
@@ -214,6 +219,7 @@ const COMPONENTS: Readonly<Record<string, ZodType>> = {
   ReplayResult,
   Metrics,
   SeriesPoint,
+  Breakdown,
   OrganizationUsage,
   CreateNetwork,
   RegisterServer,

@@ -12,6 +12,9 @@ import { isUndeletedTunnelIn } from "../tunnels/live-tunnels.ts";
 /** A scrape has series of its own for this many tunnels, the busiest first. Totals cover all tunnels. */
 export const SCRAPE_MAX_TUNNELS = 200;
 
+/** A breakdown lists this many tunnels. */
+export const BREAKDOWN_MAX_TUNNELS = 20;
+
 const COLUMN = {
   requests: traffic.requests,
   bytes_in: traffic.bytesIn,
@@ -27,10 +30,19 @@ function isInSpan(orgId: string, { grain, fromMs, untilMs }: Span) {
   );
 }
 
+/** Traffic of one tunnel, or of all tunnels of the organization. */
+function isTrafficOf(orgId: string, tunnelId: string | undefined, span: Span) {
+  return and(
+    isInSpan(orgId, span),
+    tunnelId === undefined ? undefined : eq(traffic.tunnelId, tunnelId),
+  );
+}
+
 /** @returns sums by the start of their bucket in ms since the epoch; buckets without traffic are missing. */
 export async function findSeries(
   { query }: Database,
   orgId: string,
+  tunnelId: string | undefined,
   metric: Metric,
   span: Span,
 ): Promise<Map<number, number>> {
@@ -40,9 +52,38 @@ export async function findSeries(
   const rows = await query
     .select({ atMs: bucket.mapWith(Number), value: sum(COLUMN[metric]).mapWith(Number) })
     .from(traffic)
-    .where(isInSpan(orgId, span))
+    .where(isTrafficOf(orgId, tunnelId, span))
     .groupBy(bucket);
   return new Map(rows.map(({ atMs, value }) => [atMs, value]));
+}
+
+export interface TunnelTraffic extends Record<Metric, number> {
+  tunnel_id: string;
+  subdomain: string;
+}
+
+/** The tunnels with the most requests in the span, including deleted ones. */
+export function listTunnelTraffic(
+  { query }: Database,
+  orgId: string,
+  tunnelId: string | undefined,
+  span: Span,
+): Promise<TunnelTraffic[]> {
+  const total = (metric: Metric) => sql`${sum(COLUMN[metric])}`.mapWith(Number);
+  return query
+    .select({
+      tunnel_id: tunnels.id,
+      subdomain: tunnels.subdomain,
+      requests: total("requests"),
+      bytes_in: total("bytes_in"),
+      bytes_out: total("bytes_out"),
+    })
+    .from(traffic)
+    .innerJoin(tunnels, eq(tunnels.id, traffic.tunnelId))
+    .where(isTrafficOf(orgId, tunnelId, span))
+    .groupBy(tunnels.id)
+    .orderBy(desc(sum(traffic.requests)), asc(tunnels.id))
+    .limit(BREAKDOWN_MAX_TUNNELS);
 }
 
 /** @returns the sum of each metric over the whole span. */

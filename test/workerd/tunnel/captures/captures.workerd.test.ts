@@ -22,6 +22,25 @@ async function createServed() {
   return { tunnel, agent: await tunnel.agent() };
 }
 
+test("the newest captures of a period are counted, up to a limit", async () => {
+  const { tunnel, agent } = await createServed();
+  const startedAtMs = Date.now();
+  for (const path of ["/old", "/hot", "/hot"]) await completeVisit(tunnel, agent, path);
+  expect(await tunnel.stub.breakDownCaptures(startedAtMs, 3)).toMatchObject({
+    requests: 3,
+    isComplete: true,
+    statuses: { "2xx": 3 },
+    paths: [
+      { path: "/hot", requests: 2, failed: 0, answered: 2 },
+      { path: "/old", requests: 1 },
+    ],
+  });
+  const newest = await tunnel.stub.breakDownCaptures(startedAtMs, 2);
+  expect(newest).toMatchObject({ requests: 2, isComplete: false, paths: [{ path: "/hot" }] });
+  const none = await tunnel.stub.breakDownCaptures(Date.now() + 1_000, 2);
+  expect(none).toMatchObject({ requests: 0, isComplete: true, paths: [] });
+});
+
 describe("a request is captured", () => {
   test("with the headers, bodies, sizes and times of request and response", async () => {
     const { tunnel, agent } = await createServed();
