@@ -1,5 +1,11 @@
 /** The tunnels of the organization. */
-import { queryOptions, useQuery, type UseQueryResult } from "@tanstack/react-query";
+import {
+  queryOptions,
+  useQuery,
+  type QueryClient,
+  type UseQueryResult,
+} from "@tanstack/react-query";
+import { LIST_MAX_ROWS } from "../../protocol/limits.ts";
 import type { Tunnel } from "../../protocol/schemas/tunnels/tunnels.ts";
 import { call } from "./session.ts";
 
@@ -8,9 +14,20 @@ const TUNNELS_RELOAD_MS = 3_000;
 
 export const tunnelsQuery = queryOptions({
   queryKey: ["tunnels"],
-  queryFn: ({ signal }) => call<Tunnel[]>("GET", "/tunnels", undefined, signal),
+  queryFn: ({ signal }) => loadTunnels(signal),
   refetchInterval: TUNNELS_RELOAD_MS,
 });
+
+async function loadTunnels(signal: AbortSignal): Promise<Tunnel[]> {
+  const tunnels = await call<Tunnel[]>("GET", "/tunnels", undefined, signal);
+  for (let size = tunnels.length; size === LIST_MAX_ROWS;) {
+    const path = `/tunnels?after=${tunnels.at(-1)!.id}`;
+    const page = await call<Tunnel[]>("GET", path, undefined, signal);
+    tunnels.push(...page);
+    size = page.length;
+  }
+  return tunnels;
+}
 
 /** undefined when the organization has no tunnel with this id. */
 export function useTunnel(id: string): UseQueryResult<Tunnel | undefined> {
@@ -18,4 +35,38 @@ export function useTunnel(id: string): UseQueryResult<Tunnel | undefined> {
     ...tunnelsQuery,
     select: (tunnels) => tunnels.find((tunnel) => tunnel.id === id),
   });
+}
+
+/** Shows a change of a tunnel before the API has confirmed it, or before the tunnels are loaded again. */
+export async function updateCachedTunnel(
+  queries: QueryClient,
+  id: string,
+  changes: Partial<Tunnel>,
+): Promise<void> {
+  // A response that is on its way would bring the previous state back.
+  await queries.cancelQueries(tunnelsQuery);
+  queries.setQueryData(tunnelsQuery.queryKey, (tunnels) =>
+    tunnels?.map((tunnel) => (tunnel.id === id ? { ...tunnel, ...changes } : tunnel)),
+  );
+}
+
+/** As `underpass tunnels --state` names them, and `maintenance`. `inactive`: no agent has connected since it was started. */
+export const TUNNEL_STATES = [
+  "active",
+  "maintenance",
+  "inactive",
+  "offline",
+  "stopped",
+  "expired",
+] as const;
+export type TunnelState = (typeof TUNNEL_STATES)[number];
+
+/** The state that matters most to the owner. */
+export function getTunnelState(tunnel: Tunnel): TunnelState {
+  const { status, stoppedAt, maintenance, agentConnected } = tunnel;
+  if (status === "expired") return "expired";
+  if (status === "offline" && stoppedAt !== null) return "stopped";
+  if (maintenance) return "maintenance";
+  if (agentConnected) return "active";
+  return status === "offline" ? "offline" : "inactive";
 }

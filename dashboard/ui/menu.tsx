@@ -35,6 +35,21 @@ export function MenuItem({ children, onClick, isDisabled = false }: MenuItemProp
   );
 }
 
+export interface MenuLinkProps {
+  /** A link of the router, without text. */
+  link: ReactElement<Record<string, unknown>>;
+  children: ReactNode;
+}
+
+/** An item that leads to another page. */
+export function MenuLink({ link, children }: MenuLinkProps) {
+  return (
+    <BaseMenu.LinkItem className="menu-item" render={link} closeOnClick>
+      {children}
+    </BaseMenu.LinkItem>
+  );
+}
+
 export interface MenuChoicesProps<Value extends string> {
   label: string;
   value: Value;

@@ -5,6 +5,10 @@ export interface Column<Entry> {
   title: string;
   /** Numbers are aligned at the right. */
   align?: "start" | "end";
+  /** Only for screen readers, such as that of a column of menus. */
+  isTitleHidden?: boolean;
+  /** Left out on narrow screens. */
+  isSecondary?: boolean;
   render: (entry: Entry) => ReactNode;
 }
 
@@ -24,9 +28,13 @@ export function Table<Entry>({ caption, columns, entries, getKey }: TableProps<E
         <caption className="hidden-text">{caption}</caption>
         <thead>
           <tr>
-            {columns.map(({ title, align }) => (
-              <th key={title} scope="col" className={align}>
-                {title}
+            {columns.map((column) => (
+              <th key={column.title} scope="col" className={getCellClass(column)}>
+                {column.isTitleHidden ? (
+                  <span className="hidden-text">{column.title}</span>
+                ) : (
+                  column.title
+                )}
               </th>
             ))}
           </tr>
@@ -34,9 +42,9 @@ export function Table<Entry>({ caption, columns, entries, getKey }: TableProps<E
         <tbody>
           {entries.map((entry) => (
             <tr key={getKey(entry)}>
-              {columns.map(({ title, align, render }) => (
-                <td key={title} className={align}>
-                  {render(entry)}
+              {columns.map((column) => (
+                <td key={column.title} className={getCellClass(column)}>
+                  {column.render(entry)}
                 </td>
               ))}
             </tr>
@@ -45,4 +53,8 @@ export function Table<Entry>({ caption, columns, entries, getKey }: TableProps<E
       </table>
     </div>
   );
+}
+
+function getCellClass<Entry>({ align = "start", isSecondary = false }: Column<Entry>): string {
+  return isSecondary ? `${align} secondary` : align;
 }

@@ -1,6 +1,83 @@
 /** /tunnels: the tunnels of the organization. */
+import { useQuery } from "@tanstack/react-query";
+import { useState } from "react";
+import type { Tunnel } from "../../../protocol/schemas/tunnels/tunnels.ts";
+import { tunnelsQuery } from "../../api/tunnels.ts";
+import { useHasRole } from "../../app/roles.ts";
+import { useQueryParameters } from "../../app/search.ts";
+import { Button } from "../../ui/button.tsx";
+import { CommandLine, formatAgentCommand } from "../../ui/command-line.tsx";
+import { EmptyState } from "../../ui/feedback/empty-state.tsx";
+import { QueryContent } from "../../ui/feedback/query-content.tsx";
+import { formatCount } from "../../ui/numbers.ts";
 import { PageFrame } from "../../ui/page.tsx";
+import { CreateTunnelButton } from "./list/create-tunnel.tsx";
+import { matchesFilter } from "./list/tunnel-filter.ts";
+import { TunnelFilters } from "./list/tunnel-filters.tsx";
+import { TunnelTable } from "./list/tunnel-table.tsx";
+import "./tunnels.css";
+
+/** How many rows are shown at first, and added by each click. */
+const PAGE_ROWS = 100;
 
 export function Page() {
-  return <PageFrame title="Tunnels">{null}</PageFrame>;
+  const tunnels = useQuery(tunnelsQuery);
+  const canWrite = useHasRole("member");
+  return (
+    <PageFrame
+      title="Tunnels"
+      about="Public addresses of servers on your machines."
+      width="wide"
+      actions={canWrite ? <CreateTunnelButton /> : undefined}
+    >
+      <QueryContent query={tunnels} lines={8}>
+        {(list) => (list.length === 0 ? <NoTunnels /> : <TunnelList tunnels={list} />)}
+      </QueryContent>
+    </PageFrame>
+  );
+}
+
+/** The tunnels are loaded every few seconds, so the page shows the first one as soon as its agent connects. */
+function NoTunnels() {
+  return (
+    <EmptyState title="Open your first tunnel" command={formatAgentCommand("http 3000")}>
+      <p>
+        Run this on the machine whose port 3000 you want to share. The tunnel appears here at once.
+      </p>
+    </EmptyState>
+  );
+}
+
+function TunnelList({ tunnels }: { tunnels: readonly Tunnel[] }) {
+  const { text, state, project } = useQueryParameters();
+  const [maxRows, setMaxRows] = useState(PAGE_ROWS);
+  const projects = [...new Set(tunnels.map(({ projectSlug }) => projectSlug))].sort();
+  const found = tunnels.filter((tunnel) => matchesFilter(tunnel, { text, state, project }));
+  const rest = found.length - maxRows;
+  return (
+    <>
+      <TunnelFilters projects={projects} />
+      <p className="hint" aria-live="polite">
+        {found.length === tunnels.length
+          ? `${formatCount(tunnels.length)} ${tunnels.length === 1 ? "tunnel" : "tunnels"}`
+          : `${formatCount(found.length)} of ${formatCount(tunnels.length)} tunnels`}
+      </p>
+      {found.length === 0 ? (
+        <EmptyState title="No tunnel matches the filter" />
+      ) : (
+        <TunnelTable tunnels={found.slice(0, maxRows)} />
+      )}
+      {rest > 0 && (
+        <div className="actions">
+          <Button onClick={() => setMaxRows(maxRows + PAGE_ROWS)}>
+            Show {formatCount(Math.min(rest, PAGE_ROWS))} more
+          </Button>
+        </div>
+      )}
+      <CommandLine
+        commands={[state === undefined ? "tunnels" : `tunnels --state ${state}`]}
+        requests={[{ path: "/tunnels" }]}
+      />
+    </>
+  );
 }

@@ -35,9 +35,12 @@ export function TextField({ name, label, hint, ...rest }: TextFieldProps) {
 export interface SelectFieldProps extends Labels {
   options: readonly (string | { value: string; label: string })[];
   chosen?: string;
+  /** Receives each choice of the user. */
+  onChoose?: (value: string) => void;
 }
 
-export function SelectField({ name, label, hint, options, chosen }: SelectFieldProps) {
+export function SelectField(props: SelectFieldProps) {
+  const { name, label, hint, options, chosen, onChoose } = props;
   const labelled = options.map((option) =>
     typeof option === "string" ? { value: option, label: option } : option,
   );
@@ -45,6 +48,7 @@ export function SelectField({ name, label, hint, options, chosen }: SelectFieldP
     <LabelledField name={name} label={label} hint={hint}>
       <Field.Control
         defaultValue={chosen ?? labelled[0]?.value ?? ""}
+        onValueChange={onChoose}
         render={
           <select>
             {labelled.map(({ value, label: text }) => (

@@ -1,0 +1,8 @@
+/** What the role of the signed-in user allows. The API enforces it: pages only hide what it would refuse. */
+import { ROLES, type Role } from "../../protocol/roles.ts";
+import { useMe } from "./session-state.ts";
+
+/** Whether the user has this role or a higher one in the active organization. */
+export function useHasRole(lowest: Role): boolean {
+  return ROLES.indexOf(useMe().active_org.role) >= ROLES.indexOf(lowest);
+}

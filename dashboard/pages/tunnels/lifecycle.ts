@@ -1,0 +1,45 @@
+/** Stops and starts tunnels. Both can be taken back. */
+import { useQueryClient, type QueryClient } from "@tanstack/react-query";
+import type { Tunnel } from "../../../protocol/schemas/tunnels/tunnels.ts";
+import { call } from "../../api/session.ts";
+import { tunnelsQuery, updateCachedTunnel } from "../../api/tunnels.ts";
+import { notify, notifyOfError } from "../../ui/feedback/notifications.tsx";
+
+export interface Lifecycle {
+  stop: (tunnel: Tunnel) => Promise<void>;
+  start: (tunnel: Tunnel) => Promise<void>;
+}
+
+export function useLifecycle(): Lifecycle {
+  const queries = useQueryClient();
+  async function stop(tunnel: Tunnel): Promise<void> {
+    await setStopped(queries, tunnel.id, true);
+    notify(`${tunnel.name} was stopped.`, {
+      label: "Start it again",
+      act: () => void start(tunnel).catch(notifyOfError),
+    });
+  }
+  async function start(tunnel: Tunnel): Promise<void> {
+    await setStopped(queries, tunnel.id, false);
+    notify(`${tunnel.name} was started. A running agent reconnects within seconds.`, {
+      label: "Stop it again",
+      act: () => void stop(tunnel).catch(notifyOfError),
+    });
+  }
+  return { stop, start };
+}
+
+async function setStopped(queries: QueryClient, id: string, isStopped: boolean): Promise<void> {
+  await updateCachedTunnel(
+    queries,
+    id,
+    isStopped
+      ? { status: "offline", stoppedAt: new Date().toISOString(), agentConnected: false }
+      : { status: "active", stoppedAt: null },
+  );
+  try {
+    await call("POST", `/tunnels/${id}/${isStopped ? "stop" : "start"}`);
+  } finally {
+    await queries.invalidateQueries(tunnelsQuery);
+  }
+}

@@ -1,0 +1,51 @@
+/** What a user can do with a tunnel from the list. */
+import { Link } from "@tanstack/react-router";
+import type { Tunnel } from "../../../../protocol/schemas/tunnels/tunnels.ts";
+import { getTunnelState } from "../../../api/tunnels.ts";
+import { useHasRole } from "../../../app/roles.ts";
+import { Button } from "../../../ui/button.tsx";
+import { notify, notifyOfError } from "../../../ui/feedback/notifications.tsx";
+import { Menu, MenuItem, MenuLink, MenuSeparator } from "../../../ui/menu.tsx";
+import { useLifecycle } from "../lifecycle.ts";
+
+export function TunnelMenu({ tunnel }: { tunnel: Tunnel }) {
+  const { id, name, publicUrl, protocol } = tunnel;
+  const { stop, start } = useLifecycle();
+  const canWrite = useHasRole("member");
+  const state = getTunnelState(tunnel);
+  async function copy(): Promise<void> {
+    await navigator.clipboard.writeText(publicUrl);
+    notify("The address was copied.");
+  }
+  return (
+    <Menu
+      trigger={
+        <Button kind="quiet" aria-label={`Actions for ${name}`}>
+          ⋯
+        </Button>
+      }
+    >
+      {protocol !== "tcp" && (
+        <MenuLink link={<Link to="/requests" search={{ tunnel_id: id }} />}>
+          Open its requests
+        </MenuLink>
+      )}
+      <MenuLink link={<Link to="/tunnels/$id" params={{ id }} search={{ tab: "access" }} />}>
+        Change who has access
+      </MenuLink>
+      {window.isSecureContext && (
+        <MenuItem onClick={() => void copy().catch(notifyOfError)}>Copy the address</MenuItem>
+      )}
+      {canWrite && state !== "expired" && (
+        <>
+          <MenuSeparator />
+          {state === "stopped" ? (
+            <MenuItem onClick={() => void start(tunnel).catch(notifyOfError)}>Start</MenuItem>
+          ) : (
+            <MenuItem onClick={() => void stop(tunnel).catch(notifyOfError)}>Stop</MenuItem>
+          )}
+        </>
+      )}
+    </Menu>
+  );
+}

@@ -1,0 +1,25 @@
+/** Where visitors reach a tunnel. */
+import type { Tunnel } from "../../../protocol/schemas/tunnels/tunnels.ts";
+import { CopyButton } from "../../ui/copy.tsx";
+
+/** A link for HTTP. Browsers can't open the address of a TCP tunnel. */
+export function PublicAddress({ tunnel }: { tunnel: Tunnel }) {
+  const { publicUrl, protocol } = tunnel;
+  const text = publicUrl.replace(/^(https?|tcp):\/\//, "");
+  return (
+    <span className="public-address">
+      {protocol === "tcp" ? (
+        <code>{text}</code>
+      ) : (
+        <a href={publicUrl} target="_blank" rel="noreferrer">
+          {text}
+        </a>
+      )}
+      <CopyButton
+        text={protocol === "tcp" ? text : publicUrl}
+        label={`Copy the address ${text}`}
+        kind="quiet"
+      />
+    </span>
+  );
+}

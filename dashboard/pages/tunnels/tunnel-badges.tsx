@@ -1,0 +1,71 @@
+/** Badges of a tunnel: its state, and the gates that its visitors pass. */
+import type { Tunnel } from "../../../protocol/schemas/tunnels/tunnels.ts";
+import { getTunnelState, type TunnelState } from "../../api/tunnels.ts";
+import { Badge, type Tone } from "../../ui/section.tsx";
+
+interface StateText {
+  label: string;
+  tone: Tone;
+  /** What visitors get. */
+  explanation: string;
+}
+
+export const STATE_TEXTS: Record<TunnelState, StateText> = {
+  active: {
+    label: "Live",
+    tone: "good",
+    explanation: "An agent is connected, and visitors reach the local server.",
+  },
+  maintenance: {
+    label: "Maintenance",
+    tone: "warning",
+    explanation: "Visitors get the maintenance page.",
+  },
+  inactive: {
+    label: "Waiting",
+    tone: "neutral",
+    explanation: "No agent has connected yet.",
+  },
+  offline: {
+    label: "Offline",
+    tone: "neutral",
+    explanation: "The agent is not connected. Visitors get an error page.",
+  },
+  stopped: {
+    label: "Stopped",
+    tone: "bad",
+    explanation: "No agent is accepted until the tunnel is started.",
+  },
+  expired: {
+    label: "Expired",
+    tone: "neutral",
+    explanation: "The tunnel has ended. A new one can use its name.",
+  },
+};
+
+export function StateBadge({ tunnel }: { tunnel: Tunnel }) {
+  const { label, tone, explanation } = STATE_TEXTS[getTunnelState(tunnel)];
+  return (
+    <span title={explanation}>
+      <Badge tone={tone}>
+        <span className="dot" aria-hidden="true" />
+        {label}
+      </Badge>
+    </span>
+  );
+}
+
+/** Nothing for a tunnel that is open to everybody. */
+export function GateBadges({ tunnel }: { tunnel: Tunnel }) {
+  return getGates(tunnel).map((gate) => <Badge key={gate}>{gate}</Badge>);
+}
+
+function getGates(tunnel: Tunnel): string[] {
+  const { authEnabled, edgeAuthEnabled, allowedCidrs, policyActions } = tunnel;
+  return [
+    ...(allowedCidrs === null ? [] : ["IP allowlist"]),
+    ...(authEnabled ? ["Password"] : []),
+    ...(edgeAuthEnabled ? ["Sign-in"] : []),
+    ...(policyActions === 0 ? [] : [policyActions === 1 ? "1 rule" : `${policyActions} rules`]),
+  ];
+}

@@ -1,0 +1,63 @@
+/** How to do on a command line what a view does: with the agent's commands, and with requests to the API. */
+import { Command } from "./copy.tsx";
+
+export interface ApiRequest {
+  /** What the request does, when there are several. */
+  label?: string;
+  method?: "GET" | "POST" | "PUT" | "DELETE";
+  path: string;
+  body?: unknown;
+}
+
+export interface CommandLineProps {
+  /** Arguments of `underpass`. The server is added. */
+  commands?: readonly string[];
+  requests?: readonly ApiRequest[];
+}
+
+/** Closed until the user opens it. */
+export function CommandLine({ commands = [], requests = [] }: CommandLineProps) {
+  return (
+    <details className="command-line">
+      <summary>Do this on the command line</summary>
+      {commands.map((args) => (
+        <Command key={args}>{formatAgentCommand(args)}</Command>
+      ))}
+      {requests.map((request) => (
+        <div key={`${request.method} ${request.path}`}>
+          {request.label !== undefined && <p className="hint">{request.label}</p>}
+          <Command>{formatCurlCommand(request)}</Command>
+        </div>
+      ))}
+      {requests.length > 0 && (
+        <p className="hint">
+          <code>UNDERPASS_ACCESS_TOKEN</code> holds an access token of your account, as{" "}
+          <code>POST /auth/login</code> returns it. <a href="/docs">All routes of the API</a>
+        </p>
+      )}
+    </details>
+  );
+}
+
+/** A command of the agent, with this server. */
+export function formatAgentCommand(args: string): string {
+  return `underpass ${args} --server ${location.origin}`;
+}
+
+function formatCurlCommand({ method = "GET", path, body }: ApiRequest): string {
+  const parts = [
+    "curl",
+    ...(method === "GET" ? [] : ["-X", method]),
+    '-H "Authorization: Bearer $UNDERPASS_ACCESS_TOKEN"',
+    ...(body === undefined
+      ? []
+      : ["-H 'Content-Type: application/json'", "-d", quote(JSON.stringify(body))]),
+    quote(location.origin + path),
+  ];
+  return parts.join(" ");
+}
+
+/** For a POSIX shell. */
+function quote(text: string): string {
+  return `'${text.replaceAll("'", String.raw`'\''`)}'`;
+}
