@@ -26,7 +26,9 @@ export function CommandLine({ commands = [], requests = [] }: CommandLineProps) 
       {requests.map((request) => (
         <div key={`${request.method} ${request.path}`}>
           {request.label !== undefined && <p className="hint">{request.label}</p>}
-          <Command>{formatCurlCommand(request)}</Command>
+          <Command label={`Copy the request ${request.method ?? "GET"} ${request.path}`}>
+            {formatCurlCommand(request)}
+          </Command>
         </div>
       ))}
       {requests.length > 0 && (

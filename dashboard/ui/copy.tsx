@@ -28,12 +28,18 @@ export function CopyButton({ text, label = "Copy", kind = "plain" }: CopyButtonP
   );
 }
 
+export interface CommandProps {
+  children: string;
+  /** Names the button for screen readers. */
+  label?: string;
+}
+
 /** A command to paste into a terminal. */
-export function Command({ children }: { children: string }) {
+export function Command({ children, label = `Copy the command ${children}` }: CommandProps) {
   return (
     <div className="command">
       <code>{children}</code>
-      <CopyButton text={children} label={`Copy the command ${children}`} kind="quiet" />
+      <CopyButton text={children} label={label} kind="quiet" />
     </div>
   );
 }

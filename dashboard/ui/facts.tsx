@@ -5,9 +5,16 @@ export function Facts({ children }: { children: ReactNode }) {
   return <dl className="facts">{children}</dl>;
 }
 
-export function Fact({ name, children }: { name: string; children: ReactNode }) {
+export interface FactProps {
+  name: string;
+  /** Takes the whole width, for long values. */
+  isWide?: boolean;
+  children: ReactNode;
+}
+
+export function Fact({ name, isWide = false, children }: FactProps) {
   return (
-    <div>
+    <div className={isWide ? "wide" : undefined}>
       <dt>{name}</dt>
       <dd>{children}</dd>
     </div>

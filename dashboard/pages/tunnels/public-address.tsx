@@ -9,9 +9,9 @@ export function PublicAddress({ tunnel }: { tunnel: Tunnel }) {
   return (
     <span className="public-address">
       {protocol === "tcp" ? (
-        <code>{text}</code>
+        <code title={text}>{text}</code>
       ) : (
-        <a href={publicUrl} target="_blank" rel="noreferrer">
+        <a href={publicUrl} target="_blank" rel="noreferrer" title={text}>
           {text}
         </a>
       )}

@@ -1,39 +1,110 @@
 /** /tunnels/:id: one tunnel. The selected tab is in the URL. */
+import { Link } from "@tanstack/react-router";
 import type { Tunnel } from "../../../protocol/schemas/tunnels/tunnels.ts";
-import { useTunnel } from "../../api/tunnels.ts";
+import { getTunnelState, useTunnel } from "../../api/tunnels.ts";
+import { useHasRole } from "../../app/roles.ts";
 import { usePathId, useQueryParameters, useSetQueryParameters } from "../../app/search.ts";
+import { ActionButton } from "../../ui/button.tsx";
+import { EmptyState } from "../../ui/feedback/empty-state.tsx";
 import { QueryContent } from "../../ui/feedback/query-content.tsx";
 import { PageFrame } from "../../ui/page.tsx";
-import { Tabs } from "../../ui/tabs.tsx";
+import { Tabs, type Tab } from "../../ui/tabs.tsx";
+import { AccessTab } from "./access/access-tab.tsx";
+import { CapturingTab } from "./capturing/capturing-tab.tsx";
+import { useLifecycle } from "./lifecycle.ts";
+import { MaintenanceTab } from "./maintenance/maintenance-tab.tsx";
+import { OverviewTab } from "./overview/overview-tab.tsx";
 import { PolicyTab } from "./policy/policy-tab.tsx";
+import { PublicAddress } from "./public-address.tsx";
+import { SettingsTab } from "./settings-tab.tsx";
+import { StateBadge } from "./tunnel-badges.tsx";
+import "./tunnels.css";
 
 export function Page() {
-  const tunnel = useTunnel(usePathId());
+  const query = useTunnel(usePathId());
+  const { data: tunnel } = query;
   return (
-    <PageFrame title={tunnel.data?.name ?? "Tunnel"} about={tunnel.data?.publicUrl}>
-      <QueryContent query={tunnel} lines={8}>
-        {(found) => (found === undefined ? null : <TunnelTabs tunnel={found} />)}
+    <PageFrame
+      title={tunnel?.name ?? "Tunnel"}
+      about={
+        tunnel === undefined ? undefined : (
+          <span className="tunnel-summary">
+            <StateBadge tunnel={tunnel} />
+            <PublicAddress tunnel={tunnel} />
+          </span>
+        )
+      }
+      actions={tunnel === undefined ? undefined : <HeaderActions tunnel={tunnel} />}
+    >
+      <QueryContent query={query} lines={8}>
+        {(found) => (found === undefined ? <NotFound /> : <TunnelTabs tunnel={found} />)}
       </QueryContent>
     </PageFrame>
+  );
+}
+
+function NotFound() {
+  return (
+    <EmptyState title="This tunnel does not exist">
+      <p>It may have been deleted, or it belongs to another of your organizations.</p>
+      <Link to="/tunnels" className="button">
+        Show all tunnels
+      </Link>
+    </EmptyState>
+  );
+}
+
+function HeaderActions({ tunnel }: { tunnel: Tunnel }) {
+  const { stop, start } = useLifecycle();
+  const canWrite = useHasRole("member");
+  const state = getTunnelState(tunnel);
+  return (
+    <>
+      {tunnel.protocol !== "tcp" && (
+        <Link to="/requests" search={{ tunnel_id: tunnel.id }} className="button">
+          Requests
+        </Link>
+      )}
+      {canWrite &&
+        state !== "expired" &&
+        (state === "stopped" ? (
+          <ActionButton kind="primary" action={() => start(tunnel)}>
+            Start
+          </ActionButton>
+        ) : (
+          <ActionButton action={() => stop(tunnel)}>Stop</ActionButton>
+        ))}
+    </>
   );
 }
 
 function TunnelTabs({ tunnel }: { tunnel: Tunnel }) {
   const { tab } = useQueryParameters();
   const setParameters = useSetQueryParameters();
+  const tabs = getTabs(tunnel);
+  const selected = tabs.find(({ id }) => id === tab);
   return (
     <Tabs
-      label="Views of the tunnel"
-      selected={tab}
+      label={`Views of ${tunnel.name}`}
+      selected={selected?.id}
       onSelect={(next) => setParameters({ tab: next })}
-      tabs={[
-        { id: "overview", title: "Overview", content: null },
-        { id: "access", title: "Access", content: null },
-        { id: "policy", title: "Policy", content: <PolicyTab tunnel={tunnel} /> },
-        { id: "maintenance", title: "Maintenance", content: null },
-        { id: "capturing", title: "Capturing", content: null },
-        { id: "settings", title: "Settings", content: null },
-      ]}
+      tabs={tabs}
     />
   );
+}
+
+/** TCP tunnels have no settings for HTTP. */
+function getTabs(tunnel: Tunnel): Tab[] {
+  const overview = { id: "overview", title: "Overview", content: <OverviewTab tunnel={tunnel} /> };
+  const access = { id: "access", title: "Access", content: <AccessTab tunnel={tunnel} /> };
+  const settings = { id: "settings", title: "Settings", content: <SettingsTab tunnel={tunnel} /> };
+  if (tunnel.protocol === "tcp") return [overview, access, settings];
+  return [
+    overview,
+    access,
+    { id: "policy", title: "Policy", content: <PolicyTab tunnel={tunnel} /> },
+    { id: "maintenance", title: "Maintenance", content: <MaintenanceTab tunnel={tunnel} /> },
+    { id: "capturing", title: "Capturing", content: <CapturingTab tunnel={tunnel} /> },
+    settings,
+  ];
 }

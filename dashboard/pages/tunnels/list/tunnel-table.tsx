@@ -3,7 +3,8 @@ import { Link } from "@tanstack/react-router";
 import type { Tunnel } from "../../../../protocol/schemas/tunnels/tunnels.ts";
 import { formatBytes, formatCount } from "../../../ui/numbers.ts";
 import { Table, type Column } from "../../../ui/table.tsx";
-import { RelativeTime } from "../../../ui/time.tsx";
+import { LastSeen } from "../last-seen.tsx";
+import { PROTOCOL_NAMES } from "../protocol-names.ts";
 import { PublicAddress } from "../public-address.tsx";
 import { GateBadges, StateBadge } from "../tunnel-badges.tsx";
 import { TunnelMenu } from "./tunnel-menu.tsx";
@@ -38,10 +39,7 @@ const COLUMNS: readonly Column<Tunnel>[] = [
     title: "Last seen",
     align: "end",
     isSecondary: true,
-    render: ({ agentConnected, lastSeenAt }) => {
-      if (agentConnected) return "now";
-      return lastSeenAt === null ? "never" : <RelativeTime timestamp={lastSeenAt} />;
-    },
+    render: (tunnel) => <LastSeen tunnel={tunnel} />,
   },
   {
     title: "Actions",
@@ -50,13 +48,6 @@ const COLUMNS: readonly Column<Tunnel>[] = [
     render: (tunnel) => <TunnelMenu tunnel={tunnel} />,
   },
 ];
-
-export const PROTOCOL_NAMES: Record<Tunnel["protocol"], string> = {
-  http: "HTTP",
-  https: "HTTPS",
-  websocket: "WebSocket",
-  tcp: "TCP",
-};
 
 export function TunnelTable({ tunnels }: { tunnels: readonly Tunnel[] }) {
   return (
@@ -74,7 +65,12 @@ export function TunnelTable({ tunnels }: { tunnels: readonly Tunnel[] }) {
 function NameCell({ tunnel }: { tunnel: Tunnel }) {
   return (
     <>
-      <Link to="/tunnels/$id" params={{ id: tunnel.id }} className="tunnel-name">
+      <Link
+        to="/tunnels/$id"
+        params={{ id: tunnel.id }}
+        className="tunnel-name"
+        title={tunnel.name}
+      >
         {tunnel.name}
       </Link>
       <PublicAddress tunnel={tunnel} />

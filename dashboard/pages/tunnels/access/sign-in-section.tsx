@@ -1,0 +1,99 @@
+/** The sign-in of a tunnel: visitors sign in with the identity provider, and the lists say who may pass. */
+import { useQueryClient } from "@tanstack/react-query";
+import type { Tunnel } from "../../../../protocol/schemas/tunnels/tunnels.ts";
+import { call } from "../../../api/session.ts";
+import { updateCachedTunnel } from "../../../api/tunnels.ts";
+import { useHasRole } from "../../../app/roles.ts";
+import { notify } from "../../../ui/feedback/notifications.tsx";
+import { ConfirmButton, DialogButton } from "../../../ui/forms/dialog.tsx";
+import { TextAreaField } from "../../../ui/forms/fields.tsx";
+import type { GetValue } from "../../../ui/forms/form.tsx";
+import { parseLines, withEntryErrors } from "../../../ui/forms/lines.ts";
+import { GateSection } from "./gate-section.tsx";
+
+export function SignInSection({ tunnel }: { tunnel: Tunnel }) {
+  const { id, edgeAuthEnabled: isOn, customDomains } = tunnel;
+  const queries = useQueryClient();
+  const canWrite = useHasRole("member");
+  const path = `/tunnels/${id}/edge-auth`;
+
+  async function save(value: GetValue): Promise<void> {
+    const lists = {
+      allowed_emails: parseLines(value("allowed_emails")),
+      allowed_domains: parseLines(value("allowed_domains")),
+    };
+    await withEntryErrors(lists, call("PUT", path, lists));
+    await updateCachedTunnel(queries, id, { edgeAuthEnabled: true });
+    notify("Visitors must sign in from now on.");
+  }
+
+  const set = (
+    <DialogButton
+      button={{
+        children: isOn ? "Replace" : "Set up",
+        "aria-label": isOn ? "Replace the allowed visitors" : "Set up the sign-in",
+      }}
+      title={isOn ? "Replace the allowed visitors" : "Require a sign-in"}
+      submit="Save"
+      onSubmit={save}
+    >
+      <p className="hint">
+        {isOn
+          ? "The lists replace the current ones, which can't be shown."
+          : "A visitor must be on one of the lists. When both are empty, everybody who signs in is admitted."}
+      </p>
+      <TextAreaField
+        name="allowed_emails"
+        label="Allowed email addresses"
+        required={false}
+        placeholder={"ann@example.com\nbob@example.org"}
+        spellCheck={false}
+        hint="One a line, at most 100."
+      />
+      <TextAreaField
+        name="allowed_domains"
+        label="Allowed email domains"
+        required={false}
+        placeholder="example.com"
+        spellCheck={false}
+        hint="Everybody with an address at one of these domains. Subdomains are separate."
+      />
+    </DialogButton>
+  );
+  const remove = (
+    <ConfirmButton
+      button={{ children: "Remove", "aria-label": "Remove the sign-in" }}
+      title="Remove the sign-in?"
+      submit="Remove"
+      onSubmit={async () => {
+        await call("DELETE", path);
+        await updateCachedTunnel(queries, id, { edgeAuthEnabled: false });
+        notify("No sign-in is required any more.");
+      }}
+    >
+      <p>Visitors no longer need to sign in. The lists can't be restored.</p>
+    </ConfirmButton>
+  );
+  return (
+    <GateSection
+      title="Sign-in"
+      isOn={isOn}
+      about="Visitors sign in with the identity provider of this server, with an email address or a domain that you allow."
+      actions={
+        canWrite && (
+          <>
+            {set}
+            {isOn && remove}
+          </>
+        )
+      }
+    >
+      {isOn && customDomains.length > 0 && (
+        <p className="notice warning" role="note">
+          The sign-in does not apply to custom domains: visitors of {customDomains.join(", ")} pass
+          without it.
+        </p>
+      )}
+    </GateSection>
+  );
+}

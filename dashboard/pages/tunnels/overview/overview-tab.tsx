@@ -1,0 +1,79 @@
+/** The tab with the state of a tunnel and what it is connected to. */
+import type { Tunnel } from "../../../../protocol/schemas/tunnels/tunnels.ts";
+import { getTunnelState } from "../../../api/tunnels.ts";
+import { CommandLine, formatAgentCommand } from "../../../ui/command-line.tsx";
+import { Command } from "../../../ui/copy.tsx";
+import { Fact, Facts } from "../../../ui/facts.tsx";
+import { formatBytes, formatCount } from "../../../ui/numbers.ts";
+import { Section } from "../../../ui/section.tsx";
+import { RelativeTime } from "../../../ui/time.tsx";
+import { getServeArguments } from "../agent-command.ts";
+import { LastSeen } from "../last-seen.tsx";
+import { PROTOCOL_NAMES } from "../protocol-names.ts";
+import { GateBadges, STATE_TEXTS } from "../tunnel-badges.tsx";
+import { AgentsSection } from "./agents-section.tsx";
+import { CustomDomainsSection } from "./custom-domains-section.tsx";
+
+export function OverviewTab({ tunnel }: { tunnel: Tunnel }) {
+  const state = getTunnelState(tunnel);
+  return (
+    <>
+      <StateSection tunnel={tunnel} />
+      {(state === "inactive" || state === "offline") && <ConnectSection tunnel={tunnel} />}
+      <AgentsSection tunnel={tunnel} />
+      {tunnel.protocol !== "tcp" && <CustomDomainsSection tunnel={tunnel} />}
+      <CommandLine
+        commands={[getServeArguments(tunnel), `tunnels show ${tunnel.subdomain}`]}
+        requests={[
+          { label: "All tunnels", path: "/tunnels" },
+          { label: "All connected agents", path: "/connections" },
+        ]}
+      />
+    </>
+  );
+}
+
+function StateSection({ tunnel }: { tunnel: Tunnel }) {
+  const { protocol, localPort, totalRequests, bytesIn, bytesOut, expiresAt, projectSlug } = tunnel;
+  return (
+    <Section title="State">
+      <p>{STATE_TEXTS[getTunnelState(tunnel)].explanation}</p>
+      <Facts>
+        <Fact name="Local server">
+          {PROTOCOL_NAMES[protocol]}, port {localPort}
+        </Fact>
+        <Fact name={protocol === "tcp" ? "Connections" : "Requests"}>
+          {formatCount(totalRequests)}
+        </Fact>
+        <Fact name="Received from visitors">{formatBytes(bytesIn)}</Fact>
+        <Fact name="Sent to visitors">{formatBytes(bytesOut)}</Fact>
+        <Fact name="Last seen">
+          <LastSeen tunnel={tunnel} />
+        </Fact>
+        <Fact name="Expires">
+          {expiresAt === null ? "never" : <RelativeTime timestamp={expiresAt} />}
+        </Fact>
+        <Fact name="Project">{projectSlug}</Fact>
+        <Fact name="Open to">
+          <Visitors tunnel={tunnel} />
+        </Fact>
+      </Facts>
+    </Section>
+  );
+}
+
+function Visitors({ tunnel }: { tunnel: Tunnel }) {
+  const { authEnabled, edgeAuthEnabled, allowedCidrs, policyActions } = tunnel;
+  const isOpen = !authEnabled && !edgeAuthEnabled && allowedCidrs === null && policyActions === 0;
+  return isOpen ? "everybody" : <GateBadges tunnel={tunnel} />;
+}
+
+/** The tunnel is loaded every few seconds, so the section disappears as soon as the agent connects. */
+function ConnectSection({ tunnel }: { tunnel: Tunnel }) {
+  return (
+    <Section title="Connect an agent">
+      <p>Run this on the machine with the local server. The page shows the connection at once.</p>
+      <Command>{formatAgentCommand(getServeArguments(tunnel))}</Command>
+    </Section>
+  );
+}
