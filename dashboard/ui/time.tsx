@@ -41,10 +41,15 @@ function formatRelativeTime(timestampMs: number, nowMs: number): string {
   return relative.format(Math.trunc(seconds / length), unit);
 }
 
+/** The current time in ms since the epoch, for what depends on how long ago something was. */
+export function useNow(): number {
+  return useSyncExternalStore(subscribe, () => now);
+}
+
 /** `5 minutes ago`. */
 export function RelativeTime({ timestamp }: { timestamp: string }) {
   const at = new Date(timestamp);
-  const nowMs = useSyncExternalStore(subscribe, () => now);
+  const nowMs = useNow();
   return (
     <time dateTime={timestamp} title={exact.format(at)}>
       {formatRelativeTime(at.getTime(), nowMs)}

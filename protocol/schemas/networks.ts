@@ -140,7 +140,9 @@ export type Device = z.infer<typeof Device>;
 export const DeviceId = z.object({ id: z.uuid(), device_id: z.uuid() });
 
 export const DeviceEnrollment = z.object({ device: Device, network_cidr: z.string() });
+export type DeviceEnrollment = z.infer<typeof DeviceEnrollment>;
 export const NetworkConfig = z.object({ config: z.string() });
+export type NetworkConfig = z.infer<typeof NetworkConfig>;
 
 /** What an agent needs to serve a network or a TCP tunnel through its relay. */
 export const RelayAccess = z.object({

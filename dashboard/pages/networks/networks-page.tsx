@@ -1,6 +1,101 @@
 /** /networks: the private networks of the organization. */
+import { useQuery } from "@tanstack/react-query";
+import { Link } from "@tanstack/react-router";
+import type { PrivateNetwork } from "../../../protocol/schemas/networks.ts";
+import { networkDevicesQuery, networksQuery } from "../../api/networks.ts";
+import { useHasRole } from "../../app/roles.ts";
+import { Command } from "../../ui/copy.tsx";
+import { EmptyState } from "../../ui/feedback/empty-state.tsx";
+import { QueryContent } from "../../ui/feedback/query-content.tsx";
+import { formatCount } from "../../ui/numbers.ts";
 import { PageFrame } from "../../ui/page.tsx";
+import { Badge } from "../../ui/section.tsx";
+import { Table, type Column } from "../../ui/table.tsx";
+import { RelativeTime, useNow } from "../../ui/time.tsx";
+import { formatServeCommand, LOGIN_COMMAND } from "./commands.ts";
+import { getNetworkHealth, isConnected } from "./network-health.ts";
+import { NewNetworkButton } from "./new-network.tsx";
+import "./networks.css";
+
+/** The list asks for the devices of each network, so it does so less often than the page of one network. */
+const DEVICE_COUNT_RELOAD_MS = 15_000;
+
+const COLUMNS: Column<PrivateNetwork>[] = [
+  {
+    title: "Name",
+    render: ({ id, name }) => (
+      <Link to="/networks/$id" params={{ id }}>
+        <bdi>{name}</bdi>
+      </Link>
+    ),
+  },
+  { title: "Addresses", render: ({ cidr }) => <code>{cidr}</code> },
+  { title: "State", render: (network) => <NetworkBadge network={network} /> },
+  { title: "Devices", align: "end", render: ({ id }) => <DeviceCount networkId={id} /> },
+  {
+    title: "Last seen",
+    render: ({ relay }) =>
+      relay.last_seen_at === null ? "never" : <RelativeTime timestamp={relay.last_seen_at} />,
+  },
+];
 
 export function Page() {
-  return <PageFrame title="Networks">{null}</PageFrame>;
+  const networks = useQuery(networksQuery);
+  const canChange = useHasRole("member");
+  return (
+    <PageFrame
+      title="Networks"
+      about="WireGuard networks that connect phones and laptops to a place without a public address."
+      actions={canChange ? <NewNetworkButton networks={networks.data ?? []} /> : undefined}
+    >
+      <QueryContent query={networks}>
+        {(list) =>
+          list.length === 0 ? (
+            <NoNetworks />
+          ) : (
+            <section className="card" aria-label="Networks">
+              <Table
+                caption="Private networks"
+                columns={COLUMNS}
+                entries={list}
+                getKey={({ id }) => id}
+              />
+            </section>
+          )
+        }
+      </QueryContent>
+    </PageFrame>
+  );
+}
+
+function NoNetworks() {
+  return (
+    <EmptyState title="Connect your first private network">
+      <p>
+        Run these on a Linux machine with WireGuard in the office or at home. It needs no public
+        address and no open port.
+      </p>
+      <div className="commands">
+        <Command>{LOGIN_COMMAND}</Command>
+        <Command>{formatServeCommand("office", "10.88.0.0/24")}</Command>
+      </div>
+    </EmptyState>
+  );
+}
+
+function NetworkBadge({ network }: { network: PrivateNetwork }) {
+  const { tone, label } = getNetworkHealth(network);
+  return <Badge tone={tone}>{label}</Badge>;
+}
+
+function DeviceCount({ networkId }: { networkId: string }) {
+  const nowMs = useNow();
+  const { data } = useQuery({
+    ...networkDevicesQuery(networkId),
+    refetchInterval: DEVICE_COUNT_RELOAD_MS,
+  });
+  if (data === undefined) return "…";
+  const connected = data.filter((device) => isConnected(device, nowMs)).length;
+  const all = formatCount(data.length);
+  return connected === 0 ? all : `${all} (${formatCount(connected)} connected)`;
 }

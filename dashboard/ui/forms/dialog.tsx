@@ -5,20 +5,28 @@ import { Button, type ButtonProps } from "../button.tsx";
 import { TextField } from "./fields.tsx";
 import { Form, type FormProps } from "./form.tsx";
 
-interface OpenDialogProps {
+export interface OpenDialogProps {
   isOpen: boolean;
   onClose: () => void;
   title: string;
+  width?: "normal" | "wide";
+  /** Only its buttons close the dialog, because what it shows can't be shown again. */
+  isShownOnce?: boolean;
   children: ReactNode;
 }
 
 /** A dialog that its parent opens. */
-export function OpenDialog({ isOpen, onClose, title, children }: OpenDialogProps) {
+export function OpenDialog(props: OpenDialogProps) {
+  const { isOpen, onClose, title, width = "normal", isShownOnce = false, children } = props;
   return (
-    <BaseDialog.Root open={isOpen} onOpenChange={(open) => !open && onClose()}>
+    <BaseDialog.Root
+      open={isOpen}
+      onOpenChange={(open) => !open && !isShownOnce && onClose()}
+      disablePointerDismissal={isShownOnce}
+    >
       <BaseDialog.Portal>
         <BaseDialog.Backdrop className="backdrop" />
-        <BaseDialog.Popup className="dialog">
+        <BaseDialog.Popup className={`dialog ${width}`}>
           <BaseDialog.Title>{title}</BaseDialog.Title>
           {children}
         </BaseDialog.Popup>
@@ -27,7 +35,8 @@ export function OpenDialog({ isOpen, onClose, title, children }: OpenDialogProps
   );
 }
 
-export type OpenFormDialogProps = Omit<FormProps, "beside"> & Omit<OpenDialogProps, "children">;
+export type OpenFormDialogProps = Omit<FormProps, "beside"> &
+  Pick<OpenDialogProps, "isOpen" | "onClose" | "title">;
 
 /** A dialog that its parent opens, such as from an item of a menu. */
 export function OpenFormDialog({ isOpen, onClose, title, ...form }: OpenFormDialogProps) {

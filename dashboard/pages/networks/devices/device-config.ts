@@ -1,0 +1,40 @@
+/** The configurations of devices, in the format of wg-quick(8). */
+import { queryOptions } from "@tanstack/react-query";
+import type { NetworkConfig } from "../../../../protocol/schemas/networks.ts";
+import { call } from "../../../api/session.ts";
+
+/** The API does not know private keys. */
+const PRIVATE_KEY_PLACEHOLDER = "<PASTE_CLIENT_PRIVATE_KEY>";
+
+/** `wg-quick` names the interface as the file, and Linux allows so many characters. */
+const INTERFACE_NAME_MAX_CHARS = 15;
+
+/** With a placeholder for the private key. */
+export const deviceConfigQuery = (networkId: string, deviceId: string) =>
+  queryOptions({
+    queryKey: ["networks", networkId, "devices", deviceId, "config"],
+    queryFn: ({ signal }) => loadDeviceConfig(networkId, deviceId, signal),
+  });
+
+export async function loadDeviceConfig(
+  networkId: string,
+  deviceId: string,
+  signal?: AbortSignal,
+): Promise<string> {
+  const path = `/private-networks/${networkId}/devices/${deviceId}/config`;
+  return (await call<NetworkConfig>("GET", path, undefined, signal)).config;
+}
+
+export function insertPrivateKey(config: string, privateKey: string): string {
+  return config.replace(PRIVATE_KEY_PLACEHOLDER, privateKey);
+}
+
+/** The name of the interface on the device, and of its file without `.conf`. */
+export function toInterfaceName(networkName: string): string {
+  const name = networkName
+    .toLowerCase()
+    .replaceAll(/[^a-z0-9]+/g, "-")
+    .slice(0, INTERFACE_NAME_MAX_CHARS)
+    .replaceAll(/^-|-$/g, "");
+  return name === "" ? "underpass" : name;
+}

@@ -1,0 +1,40 @@
+/** WireGuard keys of a device (X25519, RFC 7748), made in the browser. The private key is in the memory of the page only. */
+
+export interface KeyPair {
+  /** 32 bytes in base64, as `wg` writes them. */
+  privateKey: string;
+  publicKey: string;
+}
+
+/** @returns null when the browser can't: it knows no X25519, or the page was not loaded over HTTPS or from this machine. */
+export async function generateKeyPair(): Promise<KeyPair | null> {
+  if (!window.isSecureContext) return null;
+  try {
+    const keys = await crypto.subtle.generateKey("X25519", true, ["deriveBits"]);
+    if (!("privateKey" in keys)) return null;
+    const { d, x } = await crypto.subtle.exportKey("jwk", keys.privateKey);
+    return d === undefined || x === undefined
+      ? null
+      : { privateKey: clamp(d), publicKey: toBase64(decode(x)) };
+  } catch (error) {
+    if (error instanceof DOMException) return null;
+    throw error;
+  }
+}
+
+/** RFC 7748 §5, as `wg genkey` does. The public key is the same. */
+function clamp(privateKey: string): string {
+  const bytes = decode(privateKey);
+  bytes[0]! &= 248;
+  bytes[31] = (bytes[31]! & 127) | 64;
+  return toBase64(bytes);
+}
+
+function decode(base64url: string): Uint8Array {
+  const text = atob(base64url.replaceAll("-", "+").replaceAll("_", "/"));
+  return Uint8Array.from(text, (character) => character.charCodeAt(0));
+}
+
+function toBase64(bytes: Uint8Array): string {
+  return btoa(String.fromCharCode(...bytes));
+}

@@ -1,0 +1,11 @@
+/** Files that the page itself has made. */
+
+/** Saves a text as a file. It is sent nowhere. */
+export function downloadText(fileName: string, text: string): void {
+  const url = URL.createObjectURL(new Blob([text], { type: "application/octet-stream" }));
+  const link = document.createElement("a");
+  link.href = url;
+  link.download = fileName;
+  link.click();
+  URL.revokeObjectURL(url);
+}
