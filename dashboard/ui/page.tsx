@@ -18,7 +18,11 @@ export interface PageFrameProps {
 export function PageFrame({ title, about, actions, width = "normal", children }: PageFrameProps) {
   const heading = useRef<HTMLHeadingElement>(null);
   useDocumentTitle(title);
-  useEffect(() => heading.current?.focus({ preventScroll: true }), []);
+  useEffect(() => {
+    // A dialog that was opened while the page loaded keeps the focus.
+    if (document.activeElement?.closest("[role=dialog]")) return;
+    heading.current?.focus({ preventScroll: true });
+  }, []);
   return (
     <div className={`page ${width}`}>
       <header className="page-header">

@@ -23,7 +23,7 @@ export function OrganizationMenu() {
     value: id,
     label: (
       <span>
-        {name}
+        <bdi>{name}</bdi>
         <span className="hint">
           {plan} plan · {role}
         </span>
@@ -35,7 +35,7 @@ export function OrganizationMenu() {
       <Menu
         trigger={
           <Button kind="quiet" className="organization">
-            {active.name}
+            <bdi>{active.name}</bdi>
             <Icon name="down" />
           </Button>
         }

@@ -10,6 +10,7 @@ import { AccountMenu } from "./account-menu.tsx";
 import { NAVIGATION } from "./navigation.ts";
 import { OfflineBanner } from "./offline-banner.tsx";
 import { OrganizationMenu } from "./organization-menu.tsx";
+import { PaletteButton } from "./palette-button.tsx";
 import { ShortcutsDialog } from "./shortcuts-dialog.tsx";
 
 export function Shell() {
@@ -27,6 +28,7 @@ export function Shell() {
         <NarrowNavigation />
         <OrganizationMenu />
         <span className="spring" />
+        <PaletteButton />
         <AccountMenu />
       </header>
       <main id="content" tabIndex={-1}>

@@ -9,7 +9,7 @@ import { notify } from "../../ui/feedback/notifications.tsx";
 import { QueryContent } from "../../ui/feedback/query-content.tsx";
 import { Badge, Detail, Row, Rows, Section } from "../../ui/section.tsx";
 import { ExactTime } from "../../ui/time.tsx";
-import { getGrantableRoles } from "./grantable-roles.ts";
+import { getGrantableRoles } from "../../app/grantable-roles.ts";
 
 const invitationsQuery = (organizationId: string) =>
   queryOptions({
@@ -28,6 +28,7 @@ export function InvitationsSection() {
   const invite = (
     <DialogButton
       button={{ children: "Invite a person", kind: "primary" }}
+      link="invite"
       title={`Invite a person to ${organization.name}`}
       submit="Send the invitation"
       onSubmit={async (value) => {

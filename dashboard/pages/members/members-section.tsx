@@ -10,7 +10,7 @@ import { notify } from "../../ui/feedback/notifications.tsx";
 import { QueryContent } from "../../ui/feedback/query-content.tsx";
 import { Badge, Detail, Row, Rows, Section } from "../../ui/section.tsx";
 import { ExactTime } from "../../ui/time.tsx";
-import { getGrantableRoles } from "./grantable-roles.ts";
+import { getGrantableRoles } from "../../app/grantable-roles.ts";
 
 const membersQuery = (organizationId: string) =>
   queryOptions({

@@ -1,6 +1,7 @@
 /** Modal dialogs. One with a form closes when the user cancels it, or when the action of the form has succeeded. */
 import { Dialog as BaseDialog } from "@base-ui/react/dialog";
 import { useState, type ReactNode } from "react";
+import { useQueryParameters, useSetQueryParameters } from "../../app/search.ts";
 import { Button, type ButtonProps } from "../button.tsx";
 import { TextField } from "./fields.tsx";
 import { Form, type FormProps } from "./form.tsx";
@@ -58,15 +59,24 @@ export interface DialogButtonProps extends Omit<FormProps, "beside"> {
   /** The button that opens the dialog. */
   button: ButtonProps;
   title: string;
+  /** The dialog is open while the page's URL has `?dialog=` with this name, so that it can be linked to. */
+  link?: string;
 }
 
 /** A button that opens a dialog with a form. */
-export function DialogButton({ button, ...rest }: DialogButtonProps) {
-  const [isOpen, setOpen] = useState(false);
+export function DialogButton({ button, link, ...rest }: DialogButtonProps) {
+  const [isPressed, setPressed] = useState(false);
+  const { dialog } = useQueryParameters();
+  const setParameters = useSetQueryParameters();
+  const isLinked = link !== undefined && dialog === link;
+  function close(): void {
+    setPressed(false);
+    if (isLinked) setParameters({ dialog: "" });
+  }
   return (
     <>
-      <Button {...button} onClick={() => setOpen(true)} />
-      <OpenFormDialog {...rest} isOpen={isOpen} onClose={() => setOpen(false)} />
+      <Button {...button} onClick={() => setPressed(true)} />
+      <OpenFormDialog {...rest} isOpen={isPressed || isLinked} onClose={close} />
     </>
   );
 }

@@ -1,0 +1,72 @@
+/** The things of the organization that have a name, as far as they can be read, to find or to name them. */
+import { queryOptions } from "@tanstack/react-query";
+import type { CustomDomain } from "../../protocol/schemas/domains/domains.ts";
+import type { ReservedSubdomain } from "../../protocol/schemas/domains/reserved-subdomains.ts";
+import type { PrivateNetwork } from "../../protocol/schemas/networks.ts";
+import type { Project } from "../../protocol/schemas/organizations/projects.ts";
+import type { Token } from "../../protocol/schemas/tokens.ts";
+import type { Tunnel } from "../../protocol/schemas/tunnels/tunnels.ts";
+import type { Receiver } from "../../protocol/schemas/webhooks.ts";
+import { call } from "./session.ts";
+
+export interface NamedResource {
+  kind: "tunnel" | "domain" | "network" | "receiver" | "project" | "token" | "name";
+  id: string;
+  name: string;
+  /** What tells it from others with the same name. */
+  detail: string;
+}
+
+/** A list that can't be loaded is left out. */
+export const namedResourcesQuery = queryOptions({
+  queryKey: ["named-resources"],
+  async queryFn({ signal }): Promise<NamedResource[]> {
+    const load = async <Entry>(path: string, toResource: (entry: Entry) => NamedResource) =>
+      (await call<Entry[]>("GET", path, undefined, signal)).map(toResource);
+    const lists = await Promise.allSettled([
+      load<Tunnel>("/tunnels", ({ id, name, publicUrl }) => ({
+        kind: "tunnel",
+        id,
+        name,
+        detail: publicUrl,
+      })),
+      load<CustomDomain>("/domains", ({ id, domain, verified }) => ({
+        kind: "domain",
+        id,
+        name: domain,
+        detail: verified ? "" : "not verified",
+      })),
+      load<PrivateNetwork>("/private-networks", ({ id, name, cidr }) => ({
+        kind: "network",
+        id,
+        name,
+        detail: cidr,
+      })),
+      load<Receiver>("/webhook-receivers", ({ id, name, validator }) => ({
+        kind: "receiver",
+        id,
+        name,
+        detail: validator,
+      })),
+      load<Project>("/projects", ({ id, name, slug }) => ({
+        kind: "project",
+        id,
+        name,
+        detail: slug,
+      })),
+      load<Token>("/tokens", ({ id, name, nonce, revoked }) => ({
+        kind: "token",
+        id,
+        name,
+        detail: revoked ? `${nonce.slice(0, 8)}, revoked` : nonce.slice(0, 8),
+      })),
+      load<ReservedSubdomain>("/reserved-subdomains", ({ id, subdomain }) => ({
+        kind: "name",
+        id,
+        name: subdomain,
+        detail: "",
+      })),
+    ]);
+    return lists.flatMap((list) => (list.status === "fulfilled" ? list.value : []));
+  },
+});
