@@ -35,8 +35,8 @@ import { LastAgent } from "./tunnel/agents/last-agent.ts";
 import { Agents } from "./tunnel/agents/agents.ts";
 import { PresenceReporter } from "./tunnel/agents/presence-reporter.ts";
 import { Captures } from "./tunnel/captures/captures.ts";
+import { dryRunPolicy, type DryRunRequest } from "./tunnel/captures/dry-run.ts";
 import { CaptureFeed } from "./tunnel/captures/feed.ts";
-import { buildReplay } from "./tunnel/captures/replay.ts";
 import { getPublicAddress } from "../protocol/public-address.ts";
 import { CustomHosts, type CustomHostState } from "./tunnel/proxy/custom-hosts.ts";
 import { AccessPolicy, type Maintenance } from "./tunnel/proxy/access-policy.ts";
@@ -211,13 +211,12 @@ export class Tunnel extends DurableObject<ObjectBindings> implements TunnelRpc {
   async drain(): Promise<void> {
     this.#isDraining = true;
     const startedAtMs = Date.now();
+    const reason = "the server is restarting";
     this.#visitors.releaseParked();
-    this.#agents.current(Date.now())?.send((writer) => {
-      writer.writeText(FRAME.goingAway, 0, 0, "the server is restarting");
-    });
+    this.#agents.current(Date.now())?.send((it) => it.writeText(FRAME.goingAway, 0, 0, reason));
     await this.#visitors.waitUntilIdle();
-    this.#clients.disconnectAll("going_away", "the server is restarting");
-    this.#agents.disconnectAll("going_away", "the server is restarting");
+    this.#clients.disconnectAll("going_away", reason);
+    this.#agents.disconnectAll("going_away", reason);
     this.#lastAgent.recordServerStop(startedAtMs);
     this.#visitors.sockets.closeAll();
     this.#captures.flush();
@@ -241,6 +240,11 @@ export class Tunnel extends DurableObject<ObjectBindings> implements TunnelRpc {
     return this.#captures.breakDown(sinceMs, maxRequests);
   }
 
+  /** What a policy would have done with the newest captures. It is not saved. */
+  dryRunPolicy(request: DryRunRequest): ReturnType<typeof dryRunPolicy> {
+    return dryRunPolicy(request, this.#captures, this.#access.currentSettings);
+  }
+
   getCapture(id: string): CaptureDetail | null {
     return this.#captures.findEvent(id);
   }
@@ -251,15 +255,8 @@ export class Tunnel extends DurableObject<ObjectBindings> implements TunnelRpc {
   }
 
   /** Sends a captured request to the connected agent. Resolves when the response has ended. */
-  async replay(id: string, changes: ReplayChanges = {}): Promise<ReplayOutcome> {
-    if (!this.#captures.allowsReplay) return { refused: "replay_disabled" };
-    const capture = this.#captures.find(id);
-    if (!capture) return { refused: "not_found" };
-    const replay = buildReplay(capture, changes);
-    if (typeof replay === "string") return { refused: replay };
-    if (!this.#agents.current(Date.now())) return { refused: "agent_offline" };
-    const capturedAs = await this.#visitors.replay(replay, id);
-    return capturedAs === null ? { refused: "not_found" } : { id: capturedAs };
+  replay(id: string, changes: ReplayChanges = {}): Promise<ReplayOutcome> {
+    return this.#visitors.replay(id, changes);
   }
 
   /** Reports the current state to the row, which may be outdated, and returns the same report. */
@@ -334,10 +331,10 @@ export class Tunnel extends DurableObject<ObjectBindings> implements TunnelRpc {
     if (refusal) return refusal;
     const admission = AgentAdmission.parse(JSON.parse(request.headers.get(ADMISSION_HEADER) ?? ""));
     this.#reports.setTunnelId(admission.tunnelId);
-    const { retention } = admission;
+    const { retention, endsAtMs, relay } = admission;
     if (retention) this.#captures.setRetention(retention.version, retention.days);
-    if (admission.endsAtMs !== null) this.#lifetime.scheduleExpiry(admission.endsAtMs);
-    if (admission.relay) this.#relay.setPort(admission.relay);
+    if (endsAtMs !== null) this.#lifetime.scheduleExpiry(endsAtMs);
+    if (relay) this.#relay.setPort(relay);
     const { 0: client, 1: server } = new WebSocketPair();
     this.#agents.accept(server, admission);
     const protocol = request.headers.get("sec-websocket-protocol");

@@ -7,6 +7,12 @@ export function* headerPairs<Part>(lines: readonly Part[]): Generator<[name: Par
   for (let at = 0; at < lines.length; at += 2) yield [lines[at]!, lines[at + 1]!];
 }
 
+/** @param name in lower case. @returns the first value; null when there is none. */
+export function findHeader(lines: readonly string[], name: string): string | null {
+  for (const [other, value] of headerPairs(lines)) if (other.toLowerCase() === name) return value;
+  return null;
+}
+
 /** Replaces values in place. */
 export function replaceHeaderValues(
   lines: string[],

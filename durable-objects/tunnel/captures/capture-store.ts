@@ -207,12 +207,34 @@ export class CaptureStore {
     }
   }
 
-  /** Lists values in batches: each batch ends where the next one begins. */
-  *#listNewestFirst<Value>(start: string, end: string, batchSize: number): Generator<Value> {
+  /** The headers of requests: of all that are at least as new as one of them. */
+  *requestLines(fromId: string): Generator<[id: string, lines: string[]]> {
+    const pages = this.#listNewestFirst<Page>(KEY.page + fromId, KEY.page + END, PAGES_LIST_BATCH);
+    for (const [key, page] of pages) {
+      const detailsKey = KEY.details + key.slice(KEY.page.length);
+      const details = this.#storage.kv.get<PageDetails>(detailsKey);
+      if (!details) continue;
+      const lines = JSON.parse(details.lines) as HeadLines[];
+      for (const [index, { id }] of parseRecords(page).entries()) yield [id, lines[index]!.request];
+    }
+    const rows = this.#listNewestFirst<LongLivedRow>(
+      KEY.long + fromId,
+      KEY.long + END,
+      ROWS_LIST_BATCH,
+    );
+    for (const [, { record, lines }] of rows) yield [record.id, lines.request];
+  }
+
+  /** Lists keys with their values in batches: each batch ends where the next one begins. */
+  *#listNewestFirst<Value>(
+    start: string,
+    end: string,
+    batchSize: number,
+  ): Generator<[key: string, value: Value]> {
     for (;;) {
       const options = { start, end, reverse: true, limit: batchSize };
       const batch = [...this.#storage.kv.list<Value>(options)];
-      for (const [, value] of batch) yield value;
+      yield* batch;
       if (batch.length < batchSize) return;
       end = batch.at(-1)![0];
     }
@@ -339,12 +361,12 @@ function toRow({ record, lines, bodies }: FinalizedCapture) {
   };
 }
 
-function* readPageRecords(pages: Iterable<Page>): Generator<CaptureRecord[]> {
-  for (const page of pages) yield parseRecords(page);
+function* readPageRecords(pages: Iterable<[string, Page]>): Generator<CaptureRecord[]> {
+  for (const [, page] of pages) yield parseRecords(page);
 }
 
-function* readRowRecords(rows: Iterable<LongLivedRow>): Generator<CaptureRecord[]> {
-  for (const { record } of rows) yield [record];
+function* readRowRecords(rows: Iterable<[string, LongLivedRow]>): Generator<CaptureRecord[]> {
+  for (const [, { record }] of rows) yield [record];
 }
 
 function toBodyKey(id: string, side: "request" | "response"): string {

@@ -3,6 +3,7 @@
  * enforces the plan's retention and the tunnel's storage limit, and notifies watchers.
  */
 import { CaptureIdGenerator, getCaptureTimeMs } from "../../../protocol/captures/id.ts";
+import type { CapturedVisit } from "../../../access/policy-dry-run.ts";
 import { CAPTURE_LONG_MS } from "../../limits.ts";
 import type {
   CaptureDetail,
@@ -20,12 +21,14 @@ import {
   toEvent,
   matchesFilter,
   toSummary,
+  toVisit,
   type Capture,
   type CaptureRecord,
   type StreamLog,
 } from "./record.ts";
 import { Recording, type RecordingObserver, type RecordedRequest } from "./recording.ts";
 import { StoredCaptureSettings } from "./settings.ts";
+import { findHeader } from "../../../shared/raw-headers.ts";
 import { MINUTE_MS } from "../../../shared/time.ts";
 
 /** Unwritten bodies of all exchanges of a tunnel. Beyond it bodies are cut. */
@@ -36,6 +39,8 @@ export const CAPTURES_STORED_MAX_BYTES = 64 * 1024 * 1024;
 const CAPTURES_CHECK_BYTES = 1024 * 1024;
 /** Records that a list examines before it yields to other events: some 10 ms. */
 const CAPTURES_LIST_BATCH = 2_000;
+/** Requests whose headers are read before yielding to other events. */
+const HEADERS_READ_BATCH = 100;
 /** Pages that are dropped before yielding to other events. */
 const CAPTURES_DROP_BATCH = 200;
 /** How long a capture may be in memory only. A crash loses no more than this. */
@@ -126,6 +131,26 @@ export class Captures implements RecordingObserver {
       if (counter.requests % CAPTURES_LIST_BATCH === 0) await scheduler.wait(0);
     }
     return counter.finish(true);
+  }
+
+  /**
+   * The newest requests of visitors, oldest first.
+   * @param readsHeaders whether their `authorization` is needed, for which the headers of all requests are read.
+   */
+  async listVisits(limit: number, readsHeaders: boolean): Promise<CapturedVisit[]> {
+    if (this.#isRetired) return [];
+    this.#write(true);
+    const visits: CapturedVisit[] = [];
+    let examined = 0;
+    for (const record of this.#store.records(this.#retainedSinceMs)) {
+      if (visits.length >= limit) break;
+      if (++examined % CAPTURES_LIST_BATCH === 0) await scheduler.wait(0);
+      // The access policy does not apply to replays.
+      if (record.replayOf === null) visits.push(toVisit(this.#withLiveState(record)));
+    }
+    visits.reverse();
+    if (readsHeaders && visits[0]) await this.#addAuthorization(visits, visits[0].id);
+    return visits;
   }
 
   findEvent(id: string): CaptureDetail | null {
@@ -221,6 +246,16 @@ export class Captures implements RecordingObserver {
   }
 
   // ── Inside ──
+
+  async #addAuthorization(visits: CapturedVisit[], oldestId: string): Promise<void> {
+    const visitsById = new Map(visits.map((visit) => [visit.id, visit]));
+    let read = 0;
+    for (const [id, lines] of this.#store.requestLines(oldestId)) {
+      if (++read % HEADERS_READ_BATCH === 0) await scheduler.wait(0);
+      const visit = visitsById.get(id);
+      if (visit) visit.authorization = findHeader(lines, "authorization");
+    }
+  }
 
   #start(request: RecordedRequest): Recording | null {
     const ids = (this.#ids ??= this.#createIds());

@@ -1,4 +1,5 @@
 /** A captured exchange as a tunnel stores it, and as the API sends it. */
+import type { CapturedVisit } from "../../../access/policy-dry-run.ts";
 import { toBase64 } from "../../../shared/bytes.ts";
 import type { ErrorCode } from "../../../protocol/errors.ts";
 import type {
@@ -127,6 +128,13 @@ export function toSummary(record: CaptureRecord, tunnelId: string): CaptureSumma
     error: record.error,
     replay_of: record.replayOf,
   };
+}
+
+/** Its headers are stored elsewhere, so `authorization` is null. */
+export function toVisit(record: CaptureRecord): CapturedVisit {
+  const { id, atMs, method, path, status, clientIp: address, state, error } = record;
+  const refusal = state === "refused" ? error : null;
+  return { id, atMs, method, path, address, status, refusal, authorization: null };
 }
 
 export function toEvent(capture: Capture, tunnelId: string): CaptureDetail {

@@ -18,6 +18,7 @@ import {
   type HeadRewrite,
   type PolicyEffects,
 } from "../../../access/policy-actions.ts";
+import type { CurrentSettings } from "../../../access/policy-dry-run.ts";
 import { RateWindow, type SavedPart } from "../../../access/rate-window.ts";
 import { withRetryAfter, type Refusal } from "../../../access/refusal.ts";
 import {
@@ -51,6 +52,8 @@ interface StoredSettings {
   settings: AccessSettingsInput;
   /** The policy tag. */
   seal: string;
+  /** When the object received them; absent when an earlier version stored them. */
+  publishedAtMs?: number;
 }
 
 export interface Maintenance {
@@ -108,7 +111,11 @@ export class AccessPolicy {
     if (stored && stored.settings.version >= newest.version) return;
     const settings = AccessSettings.parse(newest);
     const policyTag = createPolicyTag();
-    this.#storage.kv.put<StoredSettings>(KEY.settings, { settings, seal: policyTag });
+    this.#storage.kv.put<StoredSettings>(KEY.settings, {
+      settings,
+      seal: policyTag,
+      publishedAtMs: Date.now(),
+    });
     this.#rules = compileRules(settings, policyTag);
     if (this.#rules.rateLimit === null) this.#deleteWindow();
     this.#updateIsOpen();
@@ -117,6 +124,15 @@ export class AccessPolicy {
   /** Another object after each change of the settings. */
   get rules(): object {
     return this.#rules;
+  }
+
+  /** For a dry run of another policy. */
+  get currentSettings(): CurrentSettings {
+    const stored = this.#storage.kv.get<StoredSettings>(KEY.settings);
+    const removesAuthorization = this.#rules.rewrite.remove.has("authorization");
+    if (!stored) return { policy: null, sinceMs: 0, removesAuthorization };
+    const { settings, publishedAtMs: sinceMs = Infinity } = stored;
+    return { policy: settings.policy, sinceMs, removesAuthorization };
   }
 
   /** The address blocks that visitors may come from. null: any address. */

@@ -10,6 +10,7 @@ import {
 } from "../../../protocol/limits.ts";
 import { getAcknowledgementKey } from "../../../protocol/acknowledgements.ts";
 import { REQUEST_ID_HEADER } from "../../../protocol/errors.ts";
+import type { ReplayChanges, ReplayOutcome } from "../../../protocol/schemas/inspector/captures.ts";
 import { toRefusalResponse, withRetryAfter } from "../../../access/refusal.ts";
 import { GATES_HEADER } from "../../../access/gates.ts";
 import type { LastAgent } from "../agents/last-agent.ts";
@@ -17,7 +18,7 @@ import type { PublicAddress } from "../../../protocol/public-address.ts";
 import type { Agents } from "../agents/agents.ts";
 import type { Captures } from "../captures/captures.ts";
 import type { Recording } from "../captures/recording.ts";
-import { consumeResponse, type Replay } from "../captures/replay.ts";
+import { buildReplay, consumeResponse, type Replay } from "../captures/replay.ts";
 import type { CustomHosts } from "./custom-hosts.ts";
 import {
   Exchange,
@@ -115,29 +116,18 @@ export class Visitors {
   }
 
   /**
-   * Sends a captured request again. The access policy does not apply: only the owner may replay.
-   * @returns the id of its recording, when the replay has ended.
+   * Sends a captured request to the connected agent. The access policy does not apply: only the owner may replay. Resolves
+   * when the response has ended.
    */
-  async replay({ head, body }: Replay, of: string): Promise<string | null> {
-    const hasBody = body.byteLength > 0;
-    const recording = this.#deps.captures.startReplayRecording({
-      parts: head.parts,
-      hasBody,
-      isWebSocket: false,
-      clientIp: "",
-      replayOf: of,
-    });
-    if (!recording) return null;
-    const timeout = new AbortController();
-    const { signal } = timeout;
-    const stream = hasBody ? new Response(body).body : null;
-    const request = { method: head.parts[0]!, body: stream, bodyUsed: false, signal };
-    const response = this.#deps.reports.countOutcome(
-      request,
-      this.#dispatch({ request, head, address: "", recording, rules: this.#deps.access.rules }),
-    );
-    await consumeResponse(response, timeout);
-    return recording.id;
+  async replay(id: string, changes: ReplayChanges): Promise<ReplayOutcome> {
+    const { captures, agents } = this.#deps;
+    if (!captures.allowsReplay) return { refused: "replay_disabled" };
+    const capture = captures.find(id);
+    const replay = capture ? buildReplay(capture, changes) : "not_found";
+    if (typeof replay === "string") return { refused: replay };
+    if (!agents.current(Date.now())) return { refused: "agent_offline" };
+    const capturedAs = await this.#sendReplay(replay, id);
+    return capturedAs === null ? { refused: "not_found" } : { id: capturedAs };
   }
 
   /**
@@ -166,6 +156,29 @@ export class Visitors {
   }
 
   // ── Inside ──
+
+  /** @returns the id of its recording, when the replay has ended. */
+  async #sendReplay({ head, body }: Replay, of: string): Promise<string | null> {
+    const hasBody = body.byteLength > 0;
+    const recording = this.#deps.captures.startReplayRecording({
+      parts: head.parts,
+      hasBody,
+      isWebSocket: false,
+      clientIp: "",
+      replayOf: of,
+    });
+    if (!recording) return null;
+    const timeout = new AbortController();
+    const { signal } = timeout;
+    const stream = hasBody ? new Response(body).body : null;
+    const request = { method: head.parts[0]!, body: stream, bodyUsed: false, signal };
+    const response = this.#deps.reports.countOutcome(
+      request,
+      this.#dispatch({ request, head, address: "", recording, rules: this.#deps.access.rules }),
+    );
+    await consumeResponse(response, timeout);
+    return recording.id;
+  }
 
   async #visitWithPolicy(
     request: Request,

@@ -71,6 +71,7 @@ const LOWEST_ROLE: Record<string, Role> = {
   "GET /tunnels/{id}/policy": "viewer",
   "PUT /tunnels/{id}/policy": "member",
   "DELETE /tunnels/{id}/policy": "member",
+  "POST /tunnels/{id}/policy/dry-run": "viewer",
   "POST /tunnels/{id}/visitor-tokens": "member",
   "PUT /tunnels/{id}/maintenance": "member",
   "DELETE /tunnels/{id}/maintenance": "member",

@@ -109,7 +109,7 @@ test("every route with a body refuses one that is malformed, of the wrong type o
       await sendRaw({ "content-type": "text/plain" }, '{"code":1}'),
       await sendRaw(json, tooLarge),
     ].map(({ status, body }) => `${status} ${body.error}`);
-    const notAnObject = route.operationId === "setTrafficPolicy" ? "bad_policy" : "invalid_request";
+    const notAnObject = /TrafficPolicy$/.test(route.operationId) ? "bad_policy" : "invalid_request";
     expect([formatRoute(route), ...outcomes]).toEqual([
       formatRoute(route),
       "400 invalid_request",
@@ -133,6 +133,7 @@ const BODIES: Record<string, unknown> = {
   "PUT /tunnels/{id}/inspector": {},
   "PUT /tunnels/{id}/ip-allowlist": { cidrs: ["192.0.2.0/24"] },
   "PUT /tunnels/{id}/policy": { actions: [] },
+  "POST /tunnels/{id}/policy/dry-run": { actions: [] },
   "POST /tunnels/{id}/visitor-tokens": { subject: "taken" },
   "PUT /domains/{id}/bind": { tunnel_id: crypto.randomUUID() },
   "PUT /tokens/{nonce}/budget": { monthlyBudgetUsdCents: 0 },

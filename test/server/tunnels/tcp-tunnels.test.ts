@@ -259,6 +259,7 @@ describe("HTTP", () => {
     const refused = [
       await owner.put<ErrorBody>(`${path}/auth`, { username: "ann", password: "open sesame" }),
       await owner.put<ErrorBody>(`${path}/policy`, { actions: [] }),
+      await owner.post<ErrorBody>(`${path}/policy/dry-run`, { actions: [] }),
       await owner.put<ErrorBody>(`${path}/maintenance`, {}),
       await owner.put<ErrorBody>(`${path}/inspector`, {}),
       await owner.delete<ErrorBody>(`${path}/auth`),

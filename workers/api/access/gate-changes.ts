@@ -1,7 +1,7 @@
 /** The outcome of a change to the gates of a tunnel, for the routes that make such changes. */
 import { ApiError } from "../../errors.ts";
 import type { SettingOutcome } from "../../store/access/gates.ts";
-import { hasTunnel } from "../../store/tunnels/tunnels.ts";
+import { findProtocol, hasTunnel } from "../../store/tunnels/tunnels.ts";
 import { notFound, type ApiContext } from "../route.ts";
 
 /** Before refusals that depend on the plan or on the server: what does not exist is 404. */
@@ -10,6 +10,15 @@ export async function requireTunnel(
   id: string,
 ): Promise<void> {
   if (!(await hasTunnel(db, principal.orgId, id))) throw notFound("tunnel");
+}
+
+/** For what applies to HTTP tunnels only. */
+export async function requireHttpTunnel(
+  { var: { db, principal } }: ApiContext,
+  id: string,
+): Promise<void> {
+  const protocol = await findProtocol(db, principal.orgId, id);
+  if (protocol !== "http") throw toSettingError(protocol === null ? "not_found" : "not_http");
 }
 
 /** @throws ApiError unless the change is in force from the next request on. */

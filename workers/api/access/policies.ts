@@ -1,11 +1,14 @@
 /** /tunnels/{id}/policy: the traffic policy, whose actions apply to requests before they go to the agent. */
-import type { z } from "zod";
+import type { ZodError, z } from "zod";
 import { TrafficPolicy, TunnelPolicy } from "../../../protocol/schemas/access/policies.ts";
+import { DryRunPolicy, PolicyDryRun } from "../../../protocol/schemas/access/policy-dry-run.ts";
 import { formatPath } from "../../../protocol/schemas/issue-messages.ts";
 import { IdParams } from "../../../protocol/schemas/scalars.ts";
 import { ApiError } from "../../errors.ts";
+import { tunnelObject } from "../../objects.ts";
 import { findPolicy, setPolicy } from "../../store/access/gates.ts";
 import { allow } from "../guard.ts";
+import { unavailableOnFailure } from "../inspector/captures.ts";
 import {
   createRouter,
   describeField,
@@ -13,8 +16,9 @@ import {
   jsonResponse,
   notFound,
   route,
+  type ApiContext,
 } from "../route.ts";
-import { requireSettingChanged } from "./gate-changes.ts";
+import { requireHttpTunnel, requireSettingChanged } from "./gate-changes.ts";
 import { findIssuerIssue } from "./policy-issuers.ts";
 
 export const policies = createRouter();
@@ -61,15 +65,11 @@ policies.openapi(
   async (c) => {
     const { id } = c.req.valid("param");
     const policy = c.req.valid("json");
-    const issuerIssue = findIssuerIssue(policy, c.var.config);
-    if (issuerIssue) throw badPolicy([issuerIssue]);
+    requireAcceptedIssuers(c, policy);
     requireSettingChanged(await setPolicy(c.var.db, getMemberActor(c), id, policy));
     return c.json({ id, policy }, 200);
   },
-  (result) => {
-    if (result.success) return;
-    throw result.target === "json" ? badPolicy(result.error.issues) : notFound();
-  },
+  requireValidPolicy,
 );
 
 policies.openapi(
@@ -89,6 +89,45 @@ policies.openapi(
     return c.json({ id, policy: null }, 200);
   },
 );
+
+policies.openapi(
+  route({
+    operationId: "dryRunTrafficPolicy",
+    method: "post",
+    path: "/tunnels/{id}/policy/dry-run",
+    summary: "Test a traffic policy on captured requests",
+    description:
+      "Evaluates the newest captured requests of the tunnel as if this were its policy, and saves nothing. Other checks of the tunnel, such as a password, are not evaluated.",
+    guard: allow("inspector:read"),
+    params: IdParams,
+    body: DryRunPolicy,
+    example: { actions: [{ kind: "deny", path_prefix: "/admin" }], limit: 100 },
+    responses: { 200: jsonResponse("What the policy would have done.", PolicyDryRun) },
+    failures: ["bad_policy", "invalid_request", "unavailable"],
+  }),
+  async (c) => {
+    const { id } = c.req.valid("param");
+    const { limit, ...policy } = c.req.valid("json");
+    requireAcceptedIssuers(c, policy);
+    await requireHttpTunnel(c, id);
+    const dryRun = tunnelObject(c.env, id).dryRunPolicy({ policy, limit });
+    return c.json(await unavailableOnFailure(dryRun), 200);
+  },
+  requireValidPolicy,
+);
+
+/** @throws ApiError with the fields that are wrong. */
+function requireValidPolicy(
+  result: { success: true } | { success: false; target: string; error: Pick<ZodError, "issues"> },
+): undefined {
+  if (result.success) return undefined;
+  throw result.target === "json" ? badPolicy(result.error.issues) : notFound();
+}
+
+function requireAcceptedIssuers(c: ApiContext, policy: TrafficPolicy): void {
+  const issue = findIssuerIssue(policy, c.var.config);
+  if (issue) throw badPolicy([issue]);
+}
 
 type Issue = Pick<z.core.$ZodIssue, "path" | "message">;
 

@@ -16,6 +16,7 @@ import {
   TrafficPolicy,
   TunnelPolicy,
 } from "../../../protocol/schemas/access/policies.ts";
+import { DryRunPolicy, PolicyDryRun } from "../../../protocol/schemas/access/policy-dry-run.ts";
 import {
   Credentials,
   SignUp,
@@ -169,6 +170,8 @@ const COMPONENTS: Readonly<Record<string, ZodType>> = {
   PolicyAction,
   TrafficPolicy,
   TunnelPolicy,
+  DryRunPolicy,
+  PolicyDryRun,
   Credentials,
   SignUp,
   EmailAddress,

@@ -72,6 +72,19 @@ export async function hasTunnel(
   return rows.length > 0;
 }
 
+/** @returns null when the organization has no such tunnel. */
+export async function findProtocol(
+  { query }: Database,
+  orgId: string,
+  id: string,
+): Promise<TunnelRow["protocol"] | null> {
+  const [row] = await query
+    .select({ protocol: tunnels.protocol })
+    .from(tunnels)
+    .where(isUndeletedTunnel(orgId, id));
+  return row?.protocol ?? null;
+}
+
 /** A request for a tunnel, with the name and the project that the API has chosen where it names none. */
 export type TunnelRequest = Omit<CreateTunnel, "subdomain" | "projectSlug"> & {
   name: string;

@@ -1,0 +1,35 @@
+/** Runs a traffic policy on the captured requests of a tunnel, without saving it. */
+import { DryRun, type CurrentSettings } from "../../../access/policy-dry-run.ts";
+import type { TrafficPolicy } from "../../../protocol/schemas/access/policies.ts";
+import type { PolicyDryRun } from "../../../protocol/schemas/access/policy-dry-run.ts";
+import type { Captures } from "./captures.ts";
+
+/** Evaluated before yielding to other events, because visitors must not wait for a dry run: some 3 ms. */
+const DRY_RUN_BATCH_CHARS = 8_192;
+/** What a request costs beside reading its path, in characters. */
+const REQUEST_CHARS = 160;
+
+export interface DryRunRequest {
+  policy: TrafficPolicy;
+  /** The newest requests, at most this many. */
+  limit: number;
+}
+
+export async function dryRunPolicy(
+  { policy, limit }: DryRunRequest,
+  captures: Pick<Captures, "listVisits">,
+  current: CurrentSettings,
+): Promise<PolicyDryRun> {
+  const readsHeaders = policy.actions.some(({ kind }) => kind === "jwt_validation");
+  const visits = await captures.listVisits(limit, readsHeaders);
+  const dryRun = new DryRun(policy, current);
+  let chars = 0;
+  for (const visit of visits) {
+    dryRun.add(visit);
+    chars += REQUEST_CHARS + visit.path.length;
+    if (chars < DRY_RUN_BATCH_CHARS) continue;
+    chars = 0;
+    await scheduler.wait(0);
+  }
+  return dryRun.result;
+}
