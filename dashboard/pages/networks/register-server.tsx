@@ -31,6 +31,7 @@ export function RegisterServerButton({ network }: { network: PrivateNetwork }) {
         };
         const path = `/private-networks/${network.id}/server`;
         const changed = await call<PrivateNetwork>("PUT", path, body);
+        await queries.cancelQueries(networkQuery(network.id));
         queries.setQueryData(networkQuery(network.id).queryKey, changed);
         notify(isReplacing ? "The server was replaced." : "The server was registered.");
       }}

@@ -106,6 +106,7 @@ function RemoveServerButton({ network: { id, name } }: { network: PrivateNetwork
       name={name}
       onSubmit={async () => {
         const changed = await call<PrivateNetwork>("DELETE", `/private-networks/${id}/server`);
+        await queries.cancelQueries(networkQuery(id));
         queries.setQueryData(networkQuery(id).queryKey, changed);
         notify("The server was removed.");
       }}

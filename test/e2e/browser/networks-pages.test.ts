@@ -88,8 +88,10 @@ test("a network is created and a device is added with the keyboard alone", async
     await page.getByRole(role, { name, exact: true }).focus();
     await page.keyboard.press("Enter");
   };
+  /** A dialog moves the focus just after it has become visible. */
+  const waitForFocus = (field: string) => page.locator(`[name="${field}"]:focus`).waitFor();
   await press("button", "New network");
-  await page.getByLabel("Name").waitFor();
+  await waitForFocus("name");
   await page.keyboard.type("plant");
   await page.keyboard.press("Tab");
   await page.keyboard.type("10.0.0.0/8");
@@ -101,14 +103,14 @@ test("a network is created and a device is added with the keyboard alone", async
   await page.getByText("sudo underpass vpn plant --setup --apply").waitFor();
 
   await press("button", "Register an existing server");
-  await page.getByLabel("Public key of the server").waitFor();
+  await waitForFocus("server_public_key");
   await page.keyboard.type(newKey());
   await page.keyboard.press("Enter");
   await getSection(page, "Server").getByText("relay.example.com:").waitFor();
   await page.getByText("No agent serves the network").waitFor();
 
   await press("button", "Add a device");
-  await page.getByLabel("Name").waitFor();
+  await waitForFocus("name");
   await page.keyboard.type("phone");
   await page.keyboard.press("Enter");
   await page.getByRole("dialog", { name: "Set up phone" }).waitFor();
