@@ -12,7 +12,7 @@ import {
   WATCH_PING,
   WATCH_PONG,
   WATCH_PROTOCOL,
-} from "../../protocol/schemas/inspector/watching.ts";
+} from "../../protocol/captures/watch-protocol.ts";
 import { getErrorMessage } from "../error-message.ts";
 import { backOff, RejectionError } from "../tunnel/tunnel-connection.ts";
 import { openWebSocket } from "../websocket.ts";

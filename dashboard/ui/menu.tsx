@@ -21,6 +21,34 @@ export function Menu({ trigger, children }: MenuProps) {
   );
 }
 
+export interface AnchoredMenuProps {
+  /** Where the menu appears; null while it is closed. */
+  anchor: Element | null;
+  /** Names the menu for screen readers. */
+  label: string;
+  onClose: () => void;
+  children: ReactNode;
+}
+
+/** A menu that many elements share, such as the rows of a long list. Its parent opens it. */
+export function AnchoredMenu({ anchor, label, onClose, children }: AnchoredMenuProps) {
+  return (
+    <BaseMenu.Root
+      modal={false}
+      open={anchor !== null}
+      onOpenChange={(isOpen) => !isOpen && onClose()}
+    >
+      <BaseMenu.Portal>
+        <BaseMenu.Positioner className="positioner" anchor={anchor} sideOffset={4} align="end">
+          <BaseMenu.Popup className="menu" aria-label={label}>
+            {children}
+          </BaseMenu.Popup>
+        </BaseMenu.Positioner>
+      </BaseMenu.Portal>
+    </BaseMenu.Root>
+  );
+}
+
 export interface MenuItemProps {
   children: ReactNode;
   onClick: () => void;

@@ -4,12 +4,12 @@
  */
 import { closeQuietly } from "../close-quietly.ts";
 import {
-  SyncReply,
   WATCH_CLOSE,
   WATCH_PING,
   WATCH_PONG,
   type WatchCloseName,
-} from "../../protocol/schemas/inspector/watching.ts";
+} from "../../protocol/captures/watch-protocol.ts";
+import { SyncReply } from "../../protocol/schemas/inspector/watching.ts";
 import type { CaptureBatch } from "../rpc.ts";
 import type { WatcherAdmission } from "./admission.ts";
 import { getWindowBytes } from "./watcher-flow-control.ts";

@@ -20,7 +20,7 @@ export class CaptureFilterError extends Error {
 type Matcher = (capture: CaptureSummary) => boolean;
 
 interface Term {
-  field: Field | undefined;
+  field: CaptureFilterField | undefined;
   alternatives: string[];
   isNegated: boolean;
 }
@@ -69,7 +69,7 @@ const FIELDS = {
     return ({ error }) => error === text.toLowerCase();
   },
 } as const satisfies Record<string, (text: string) => Matcher>;
-type Field = keyof typeof FIELDS;
+export type CaptureFilterField = keyof typeof FIELDS;
 
 /** An empty filter matches every request. @throws CaptureFilterError */
 export function parseCaptureFilter(text: string): CaptureExpression {
@@ -115,7 +115,7 @@ function parseTerm(text: string): Term {
   return { field, alternatives, isNegated };
 }
 
-function isField(name: string): name is Field {
+function isField(name: string): name is CaptureFilterField {
   return Object.hasOwn(FIELDS, name);
 }
 
@@ -208,7 +208,7 @@ function parseQuantity(text: string, units: Record<string, number>): number | un
   return number === undefined || factor === undefined ? undefined : Number(number) * factor;
 }
 
-function chooseFrom(known: string[], text: string, field: Field): string {
+function chooseFrom(known: string[], text: string, field: CaptureFilterField): string {
   const found = known.find((one) => one === text.toLowerCase());
   if (found === undefined) {
     throw new CaptureFilterError(`${text} is not a ${field}; use ${known.join(", ")}`);

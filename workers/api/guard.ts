@@ -2,7 +2,7 @@
 import { createMiddleware } from "hono/factory";
 import { SESSION_LAST_SEEN_PRECISION_MS } from "../limits.ts";
 import { IdParams } from "../../protocol/schemas/scalars.ts";
-import { WATCH_BEARER_PREFIX } from "../../protocol/schemas/inspector/watching.ts";
+import { WATCH_BEARER_PREFIX } from "../../protocol/captures/watch-protocol.ts";
 import { ApiError } from "../errors.ts";
 import { verifyAccessToken } from "../identity/tokens/access-tokens.ts";
 import { verifyUnrestrictedToken } from "../identity/tokens/agent-tokens.ts";

@@ -1,6 +1,16 @@
 /** /requests: the live inspector. */
+import { useQueryParameters, useSetQueryParameters } from "../../app/search.ts";
 import { PageFrame } from "../../ui/page.tsx";
+import { Inspector } from "./inspector.tsx";
 
 export function Page() {
-  return <PageFrame title="Requests">{null}</PageFrame>;
+  const setParameters = useSetQueryParameters();
+  return (
+    <PageFrame title="Requests" width="wide">
+      <Inspector
+        parameters={useQueryParameters()}
+        setParameters={(changes) => setParameters({ ...changes })}
+      />
+    </PageFrame>
+  );
 }

@@ -1,38 +1,9 @@
-/** `GET /inspector/ws`: captured requests in real time (docs/protocols/live-view.md). */
+/** What clients send to `GET /inspector/ws`. */
 import { z } from "zod";
-import type { CaptureSummary } from "./captures.ts";
-
-/** Precedes an access token in `Sec-WebSocket-Protocol`: browsers can set no other header. */
-export const WATCH_BEARER_PREFIX = "bearer.";
-/** Offered beside the token, and accepted in its place, so that no response contains the token. */
-export const WATCH_PROTOCOL = "underpass.inspector";
-/** Answered even while the organization's object sleeps. */
-export const WATCH_PING = "ping";
-export const WATCH_PONG = "pong";
-
-/** Why the service closes a watcher's connection. */
-export const WATCH_CLOSE = {
-  /** The session was ended, or the user is no longer a member. Sign in again. */
-  session_ended: 4401,
-  /** The watcher did not receive the messages in time. Reconnect, and read faster. */
-  too_slow: 4408,
-  /** The server restarts. Reconnect. */
-  going_away: 4503,
-} as const;
-export type WatchCloseName = keyof typeof WATCH_CLOSE;
 
 export const WatchQuery = z.object({
   tunnel_id: z.uuid().optional().describe("Default: all tunnels of the organization."),
   batch: z.enum(["0", "1"]).default("0").describe("`1`: a message may contain several requests."),
 });
-
-/** A message to a watcher. One without `type` is a captured request itself. */
-export type WatchMessage =
-  | CaptureSummary
-  | { type: "requests"; requests: CaptureSummary[] }
-  /** `count` requests were not sent. */
-  | { type: "missed"; count: number }
-  /** The watcher must send it back unchanged. */
-  | { type: "sync"; n: number };
 
 export const SyncReply = z.object({ type: z.literal("sync"), n: z.int().min(0) });

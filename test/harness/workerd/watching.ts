@@ -5,7 +5,7 @@ import {
   type WatcherAdmission,
 } from "../../../durable-objects/organization/admission.ts";
 import type { CaptureBatch, WatchStatus } from "../../../durable-objects/rpc.ts";
-import { WATCH_PROTOCOL, type WatchMessage } from "../../../protocol/schemas/inspector/watching.ts";
+import { WATCH_PROTOCOL, type WatchMessage } from "../../../protocol/captures/watch-protocol.ts";
 import { RefusedError, TestSocket } from "./live-tunnel.ts";
 import { TestOrganization } from "./test-organization.ts";
 

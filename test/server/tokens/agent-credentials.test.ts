@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { WebSocket } from "ws";
 import type { CaptureSummary } from "../../../protocol/schemas/inspector/captures.ts";
-import { WATCH_CLOSE, WATCH_PROTOCOL } from "../../../protocol/schemas/inspector/watching.ts";
+import { WATCH_CLOSE, WATCH_PROTOCOL } from "../../../protocol/captures/watch-protocol.ts";
 import type { MintedToken, Token } from "../../../protocol/schemas/tokens.ts";
 import type { Tunnel } from "../../../protocol/schemas/tunnels/tunnels.ts";
 import {

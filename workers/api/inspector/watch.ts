@@ -9,11 +9,8 @@ import {
 } from "../../../durable-objects/organization/admission.ts";
 import { ERROR_HEADER } from "../../../protocol/errors.ts";
 import { WATCHER_RETRY_AFTER_MS } from "../../../protocol/limits.ts";
-import {
-  WATCH_BEARER_PREFIX,
-  WATCH_PROTOCOL,
-  WatchQuery,
-} from "../../../protocol/schemas/inspector/watching.ts";
+import { WATCH_BEARER_PREFIX, WATCH_PROTOCOL } from "../../../protocol/captures/watch-protocol.ts";
+import { WatchQuery } from "../../../protocol/schemas/inspector/watching.ts";
 import { isDraining, watchedOrganizations } from "../../draining.ts";
 import { ApiError } from "../../errors.ts";
 import { organizationObject } from "../../objects.ts";

@@ -7,7 +7,7 @@ import {
 } from "../../../../durable-objects/organization/watcher-flow-control.ts";
 import { WATCH_SESSION_RETRY_MS } from "../../../../durable-objects/organization.ts";
 import { Watchers, WATCHERS_MAX } from "../../../../durable-objects/organization/watchers.ts";
-import { WATCH_CLOSE } from "../../../../protocol/schemas/inspector/watching.ts";
+import { WATCH_CLOSE } from "../../../../protocol/captures/watch-protocol.ts";
 import { rows } from "../../../harness/workerd/objects.ts";
 import { TestWatcher, WatchedOrganization } from "../../../harness/workerd/watching.ts";
 import { WAIT_OPTIONS } from "../../../harness/timeouts.ts";

@@ -1,0 +1,160 @@
+/**
+ * The newest captured requests of the organization, without gaps: those that are stored, then new ones as they happen. After a
+ * lost connection, the requests of the meantime are read from the list. All inspectors of the page share one store.
+ */
+import { getCaptureTimeMs, toCaptureIdPrefix } from "../../protocol/captures/id.ts";
+import type { CaptureSummary } from "../../protocol/schemas/inspector/captures.ts";
+import { MINUTE_MS } from "../../shared/time.ts";
+import { CaptureList } from "./capture-list.ts";
+import { CaptureWatch } from "./capture-watch.ts";
+import { CAPTURES_PAGE_ROWS, listCaptures } from "./list-captures.ts";
+
+/** Older requests are dropped. */
+export const NEWEST_CAPTURES_MAX = 10_000;
+/** A request that was received this long before the newest one may have ended while the connection was lost. */
+const CATCH_UP_OVERLAP_MS = MINUTE_MS;
+/** Between two readings of the list: those that follow missed requests, or a failure. */
+const CATCH_UP_PAUSE_MS = 3_000;
+/** From one page to the next, the connection stays open. */
+const CLOSE_DELAY_MS = 1_000;
+
+export interface CaptureStoreListener {
+  /** A request was added, or has a new state. */
+  onPut: (capture: CaptureSummary) => void;
+  /** All requests that are older than this one were dropped. */
+  onTrim: (oldestId: string) => void;
+  onStatus: () => void;
+}
+
+/** `loading`: nothing has been read yet. `reconnecting`: new requests will appear later. */
+export type CaptureStoreStatus = "loading" | "live" | "reconnecting";
+
+export class CaptureStore {
+  readonly newest = new CaptureList();
+  /** Whether the server may have requests that are older than the oldest one here. */
+  hasOlder = true;
+  /** Why the list could not be read; undefined once it was. */
+  error: unknown;
+  readonly #listeners = new Set<CaptureStoreListener>();
+  #watch: CaptureWatch | undefined;
+  #closing: ReturnType<typeof setTimeout> | undefined;
+  #isLoaded = false;
+  #isConnected = false;
+  #isBehind = false;
+  #isReading = false;
+
+  get status(): CaptureStoreStatus {
+    if (!this.#isLoaded) return "loading";
+    return this.#isConnected ? "live" : "reconnecting";
+  }
+
+  /** The store is connected while it has a listener. @returns removes the listener. */
+  listen(listener: CaptureStoreListener): () => void {
+    this.#listeners.add(listener);
+    clearTimeout(this.#closing);
+    if (this.#watch === undefined) this.#open();
+    return () => {
+      this.#listeners.delete(listener);
+      if (this.#listeners.size > 0) return;
+      this.#closing = setTimeout(() => this.#close(), CLOSE_DELAY_MS);
+    };
+  }
+
+  put(captures: readonly CaptureSummary[]): void {
+    for (const capture of captures) {
+      if (this.newest.put(capture) === "unchanged") continue;
+      for (const { onPut } of this.#listeners) onPut(capture);
+    }
+    if (this.newest.keepNewest(NEWEST_CAPTURES_MAX) > 0) this.#handleTrim();
+  }
+
+  /** Reads the list again, after it could not be read. */
+  catchUp(): void {
+    this.#isBehind = true;
+    if (!this.#isReading) void this.#read();
+  }
+
+  #open(): void {
+    this.#watch = new CaptureWatch({
+      onOpen: () => {
+        this.#isConnected = true;
+        this.catchUp();
+      },
+      onCaptures: (captures) => this.put(captures),
+      onMissed: () => this.catchUp(),
+      onClose: () => {
+        this.#isConnected = false;
+        this.#handleStatus();
+      },
+    });
+    this.#watch.start();
+    this.catchUp();
+  }
+
+  #close(): void {
+    this.#watch?.close();
+    this.#watch = undefined;
+    this.#isConnected = false;
+    this.#isBehind = false;
+  }
+
+  async #read(): Promise<void> {
+    this.#isReading = true;
+    while (this.#isBehind) {
+      this.#isBehind = false;
+      try {
+        await this.#readMissing();
+        this.#isLoaded = true;
+        this.error = undefined;
+      } catch (error) {
+        this.error = error;
+        this.#isBehind = this.#watch !== undefined;
+      }
+      this.#handleStatus();
+      if (this.#isBehind && this.#isLoaded) await pause(CATCH_UP_PAUSE_MS);
+    }
+    this.#isReading = false;
+  }
+
+  async #readMissing(): Promise<void> {
+    const { newestId } = this.newest;
+    if (newestId === undefined) {
+      const page = await listCaptures({});
+      this.hasOlder = page.length === CAPTURES_PAGE_ROWS;
+      this.put(page);
+      return;
+    }
+    const knownId = toCaptureIdPrefix(getCaptureTimeMs(newestId) - CATCH_UP_OVERLAP_MS);
+    let after: string | undefined;
+    for (let rows = 0; rows < NEWEST_CAPTURES_MAX; rows += CAPTURES_PAGE_ROWS) {
+      const page = await listCaptures(after === undefined ? {} : { after });
+      this.put(page);
+      after = page.at(-1)?.id;
+      if (page.length < CAPTURES_PAGE_ROWS || after === undefined || after < knownId) return;
+    }
+    // Between these requests and those from before, some are missing.
+    if (after !== undefined && this.newest.deleteOlderThan(after) > 0) this.#handleTrim();
+  }
+
+  #handleTrim(): void {
+    this.hasOlder = true;
+    const { oldestId = "" } = this.newest;
+    for (const { onTrim } of this.#listeners) onTrim(oldestId);
+  }
+
+  #handleStatus(): void {
+    for (const { onStatus } of this.#listeners) onStatus();
+  }
+}
+
+function pause(ms: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, ms));
+}
+
+let current: { owner: string; store: CaptureStore } | undefined;
+
+/** @param owner the user and the organization: another one never sees these requests. */
+export function getCaptureStore(owner: string): CaptureStore {
+  if (current?.owner !== owner) current = { owner, store: new CaptureStore() };
+  return current.store;
+}

@@ -1,0 +1,54 @@
+/** Downloads the listed requests as an HTTP archive. */
+import {
+  parseCaptureFilter,
+  type CaptureFilterQuery,
+} from "../../../../protocol/captures/filter.ts";
+import { call } from "../../../api/session.ts";
+import { CAPTURES_PAGE_ROWS, formatCapturesQuery } from "../../../inspector/list-captures.ts";
+import type { RequestView } from "../../../inspector/request-view.ts";
+import { ActionButton } from "../../../ui/button.tsx";
+import { downloadFile } from "../../../ui/download.ts";
+import { notify } from "../../../ui/feedback/notifications.tsx";
+import { formatCount } from "../../../ui/numbers.ts";
+
+function parseQuery(filter: string): CaptureFilterQuery {
+  try {
+    return parseCaptureFilter(filter).query;
+  } catch {
+    // The list does not apply it either.
+    return {};
+  }
+}
+
+interface Archive {
+  log: { entries: { _id: string }[] };
+}
+
+export interface DownloadButtonProps {
+  filter: string;
+  /** Empty: all tunnels. */
+  tunnelId: string;
+  view: RequestView;
+}
+
+export function DownloadButton({ filter, tunnelId, view }: DownloadButtonProps) {
+  async function download(): Promise<void> {
+    const query = formatCapturesQuery({
+      limit: CAPTURES_PAGE_ROWS,
+      ...parseQuery(filter),
+      ...(tunnelId !== "" && { tunnel_id: tunnelId }),
+    });
+    const archive = await call<Archive>("GET", `/inspector/har?${query}`);
+    // The API selects by a part of the filter only.
+    archive.log.entries = archive.log.entries.filter(({ _id: id }) => view.findIndex(id) >= 0);
+    downloadFile("underpass.har", "application/json", JSON.stringify(archive));
+    notify(
+      `${formatCount(archive.log.entries.length)} of the newest listed requests were downloaded.`,
+    );
+  }
+  return (
+    <ActionButton kind="quiet" aria-label="Download as HAR" action={download}>
+      HAR
+    </ActionButton>
+  );
+}

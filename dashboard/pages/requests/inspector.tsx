@@ -1,0 +1,184 @@
+/** The live list of requests with its filter, and the details of one request beside it. */
+import { useQuery } from "@tanstack/react-query";
+import { useNavigate } from "@tanstack/react-router";
+import { lazy, Suspense, useRef, useState } from "react";
+import { tunnelsQuery } from "../../api/tunnels.ts";
+import { addTerm } from "../../inspector/filter-text.ts";
+import { Button } from "../../ui/button.tsx";
+import { ErrorBoundary } from "../../ui/feedback/error-boundary.tsx";
+import { Skeleton } from "../../ui/feedback/query-content.tsx";
+import { Icon } from "../../ui/icon.tsx";
+import { useIsNarrow } from "../../ui/media-query.ts";
+import { Splitter, useStoredPercent } from "../../ui/splitter.tsx";
+import { ListFooter } from "./list/list-footer.tsx";
+import { RequestList } from "./list/request-list.tsx";
+import { RowMenu } from "./list/row-menu.tsx";
+import { useInspectorKeys } from "./list/use-inspector-keys.ts";
+import {
+  useRequestView,
+  type InspectorParameters,
+  type SetParameters,
+} from "./list/use-request-view.ts";
+import { Toolbar } from "./filter/toolbar.tsx";
+import { useBodySearch } from "./filter/use-body-search.ts";
+import "./requests.css";
+
+const MARKED_MAX = 2;
+const LIST_WIDTH_KEY = "underpass-inspector-list-width";
+const LIST_WIDTH_PERCENT = 50;
+
+const RequestDetail = lazy(async () => {
+  const { RequestDetail: component } = await import("./detail/request-detail.tsx");
+  return { default: component };
+});
+
+export interface InspectorProps {
+  parameters: InspectorParameters;
+  setParameters: SetParameters;
+}
+
+export function Inspector({ parameters, setParameters }: InspectorProps) {
+  const { filter = "", tunnel_id: tunnelId, selected } = parameters;
+  const bodySearch = useBodySearch();
+  const { store, view, bookmarks, filterError } = useRequestView(parameters, bodySearch.foundIds);
+  const { data: tunnels } = useQuery(tunnelsQuery);
+  const navigate = useNavigate();
+  const isNarrow = useIsNarrow();
+  const root = useRef<HTMLDivElement>(null);
+  const [activeId, setActiveId] = useState(selected);
+  const [markedIds, setMarkedIds] = useState<readonly string[]>([]);
+  const [menu, setMenu] = useState<{ id: string; anchor: Element }>();
+  const [percent, setPercent] = useStoredPercent(LIST_WIDTH_KEY, LIST_WIDTH_PERCENT);
+
+  function open(id: string): void {
+    setActiveId(id);
+    if (isNarrow) void navigate({ to: "/requests/$id", params: { id } });
+    else setParameters({ selected: id });
+  }
+
+  function close(): void {
+    setParameters({ selected: "" });
+    focusList();
+  }
+
+  function focusList(): void {
+    root.current?.querySelector<HTMLElement>("[role=grid]")?.focus();
+  }
+
+  function toggleMark(id: string): void {
+    const others = markedIds.filter((each) => each !== id);
+    setMarkedIds(others.length < markedIds.length ? others : [...others, id].slice(-MARKED_MAX));
+  }
+
+  function showDiff(): void {
+    const [id, compare] = markedIds;
+    if (id === undefined || compare === undefined) return;
+    void navigate({ to: "/requests/$id", params: { id }, search: { compare } });
+  }
+
+  const getCapture = (id: string | undefined) =>
+    id === undefined ? undefined : (store.newest.get(id) ?? view.getRow(view.findIndex(id)));
+  useInspectorKeys({
+    view,
+    activeId,
+    isDetailOpen: selected !== undefined && !isNarrow,
+    getCapture,
+    onActivate: setActiveId,
+    onOpen: open,
+    onClose: close,
+    onMark: toggleMark,
+    onDiff: showDiff,
+    onBookmark: (capture) => bookmarks.toggle(capture),
+    onFocusFilter: () => root.current?.querySelector<HTMLElement>("[data-filter]")?.focus(),
+    onOpenMenu(id) {
+      const anchor = root.current?.querySelector(`[data-menu="${id}"]`);
+      if (anchor) setMenu({ id, anchor });
+    },
+  });
+
+  const httpTunnels = (tunnels ?? []).filter(({ protocol }) => protocol !== "tcp");
+  const tunnelNames =
+    tunnelId === undefined && httpTunnels.length > 1
+      ? new Map(httpTunnels.map(({ id, name, subdomain }) => [id, name || subdomain]))
+      : undefined;
+  const menuCapture = getCapture(menu?.id);
+  const isDetailShown = selected !== undefined && !isNarrow;
+  return (
+    <div className="inspector" ref={root}>
+      <Toolbar
+        parameters={parameters}
+        setParameters={setParameters}
+        view={view}
+        store={store}
+        tunnels={httpTunnels}
+        filterError={filterError}
+        bodySearch={bodySearch}
+        onLeaveFilter={focusList}
+      />
+      {markedIds.length > 0 && (
+        <p className="marked-bar" role="status">
+          {markedIds.length === 1 ? "One request is marked. Mark another with x." : "Two marked."}{" "}
+          <Button kind="link" disabled={markedIds.length < MARKED_MAX} onClick={showDiff}>
+            Show the diff
+          </Button>{" "}
+          <Button kind="link" onClick={() => setMarkedIds([])}>
+            Remove the marks
+          </Button>
+        </p>
+      )}
+      <div className="panels">
+        <div className="list-panel" style={{ width: isDetailShown ? `${percent}%` : "100%" }}>
+          {view.newCount > 0 && view.state !== "following" && (
+            <Button kind="primary" className="new-requests" onClick={() => view.follow()}>
+              {view.newCount} new
+            </Button>
+          )}
+          <RequestList
+            view={view}
+            bookmarks={bookmarks}
+            tunnelNames={tunnelNames}
+            activeId={activeId}
+            selectedId={selected}
+            markedIds={markedIds}
+            onActivate={setActiveId}
+            onOpen={open}
+            onOpenMenu={(id, anchor) => setMenu({ id, anchor })}
+            footer={<ListFooter view={view} store={store} parameters={parameters} />}
+          />
+        </div>
+        {isDetailShown && (
+          <>
+            <Splitter
+              label="Width of the list"
+              orientation="vertical"
+              percent={percent}
+              onMove={setPercent}
+            />
+            <section className="detail-panel" aria-label="Details of the request">
+              <Button kind="quiet" className="close-detail" aria-label="Close" onClick={close}>
+                <Icon name="close" />
+              </Button>
+              <ErrorBoundary key={selected}>
+                <Suspense fallback={<Skeleton lines={8} />}>
+                  <RequestDetail id={selected} />
+                </Suspense>
+              </ErrorBoundary>
+            </section>
+          </>
+        )}
+      </div>
+      <RowMenu
+        capture={menuCapture}
+        anchor={menu?.anchor ?? null}
+        publicUrl={tunnels?.find(({ id }) => id === menuCapture?.tunnel_id)?.publicUrl}
+        isBookmarked={menu !== undefined && bookmarks.has(menu.id)}
+        isMarked={menu !== undefined && markedIds.includes(menu.id)}
+        onOpen={open}
+        onBookmark={() => menuCapture && bookmarks.toggle(menuCapture)}
+        onMark={() => menu && toggleMark(menu.id)}
+        onFilter={(term) => setParameters({ filter: addTerm(filter, term) })}
+        onClose={() => setMenu(undefined)}
+      />
+    </div>
+  );
+}

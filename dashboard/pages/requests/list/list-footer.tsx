@@ -1,0 +1,76 @@
+/** What follows the last row: older requests, or why there are none. */
+import { useEffect, useRef } from "react";
+import type { CaptureStore } from "../../../inspector/capture-store.ts";
+import type { RequestView } from "../../../inspector/request-view.ts";
+import { Button } from "../../../ui/button.tsx";
+import { formatAgentCommand } from "../../../ui/command-line.tsx";
+import { EmptyState } from "../../../ui/feedback/empty-state.tsx";
+import { ErrorNotice } from "../../../ui/feedback/error-notice.tsx";
+import { Skeleton } from "../../../ui/feedback/query-content.tsx";
+import { formatCount } from "../../../ui/numbers.ts";
+import type { InspectorParameters } from "./use-request-view.ts";
+
+/** So many requests without a match are loaded before the user is asked. */
+const SEARCHED_WITHOUT_MATCH_MAX = 2_000;
+
+export interface ListFooterProps {
+  view: RequestView;
+  store: CaptureStore;
+  parameters: InspectorParameters;
+}
+
+export function ListFooter({ view, store, parameters }: ListFooterProps) {
+  const { filter, tunnel_id: tunnelId, bookmarked, body } = parameters;
+  const isFiltered = [filter, tunnelId, bookmarked, body].some((value) => value !== undefined);
+  if (store.status === "loading" && store.error !== undefined) {
+    return <ErrorNotice error={store.error} onRetry={() => store.catchUp()} />;
+  }
+  if (store.status === "loading") return <Skeleton lines={8} />;
+  if (view.olderError !== undefined) {
+    return <ErrorNotice error={view.olderError} onRetry={() => void view.loadOlder()} />;
+  }
+  if (view.hasOlder) return <OlderRequests view={view} />;
+  if (view.count > 0) return null;
+  if (view.isCleared) return <p className="list-note hint">New requests appear here.</p>;
+  if (bookmarked === "1") {
+    return (
+      <p className="list-note hint">
+        No bookmarked request matches. Bookmark requests with <kbd>b</kbd> to find them here again,
+        and to replay them as test events.
+      </p>
+    );
+  }
+  if (isFiltered) return <p className="list-note hint">No request matches the filter.</p>;
+  return (
+    <EmptyState title="No requests yet" command={formatAgentCommand("http 3000")}>
+      <p>Open a tunnel with this command, then visit its URL. Requests appear here at once.</p>
+    </EmptyState>
+  );
+}
+
+/** Loads older requests when it is scrolled into view. */
+function OlderRequests({ view }: { view: RequestView }) {
+  const element = useRef<HTMLDivElement>(null);
+  const mayLoad = view.count > 0 || view.searchedCount < SEARCHED_WITHOUT_MATCH_MAX;
+  useEffect(() => {
+    if (!mayLoad || view.isLoadingOlder) return undefined;
+    const observer = new IntersectionObserver(([entry]) => {
+      if (entry?.isIntersecting) void view.loadOlder();
+    });
+    observer.observe(element.current!);
+    return () => observer.disconnect();
+  }, [view, mayLoad, view.isLoadingOlder, view.count]);
+  return (
+    <div className="list-note hint" ref={element}>
+      {view.isLoadingOlder ? (
+        "Loading older requests…"
+      ) : (
+        <Button kind="link" onClick={() => void view.loadOlder()}>
+          {view.count === 0
+            ? `None of the newest ${formatCount(view.searchedCount)} matches. Search older ones`
+            : "Load older requests"}
+        </Button>
+      )}
+    </div>
+  );
+}

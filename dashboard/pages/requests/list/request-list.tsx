@@ -1,0 +1,147 @@
+/** The requests as a table of which only the visible rows exist. The table has the focus, and knows the active row. */
+import { useVirtualizer } from "@tanstack/react-virtual";
+import { useEffect, useId, useRef, type MouseEvent, type ReactNode } from "react";
+import type { Bookmarks } from "../../../inspector/bookmarks.ts";
+import type { RequestView } from "../../../inspector/request-view.ts";
+import { useIsNarrow } from "../../../ui/media-query.ts";
+import { RequestRow } from "./request-row.tsx";
+
+/** As in requests.css. */
+const ROW_PX = 32;
+/** Large enough for a finger. */
+const NARROW_ROW_PX = 44;
+/** So far from the top, the user reads older requests. */
+const TOP_PX = 8;
+const OVERSCAN_ROWS = 6;
+
+export interface RequestListProps {
+  view: RequestView;
+  bookmarks: Bookmarks;
+  /** The names of tunnels by their ids; undefined when the list is about a single tunnel. */
+  tunnelNames: ReadonlyMap<string, string> | undefined;
+  activeId: string | undefined;
+  selectedId: string | undefined;
+  markedIds: readonly string[];
+  onActivate: (id: string) => void;
+  onOpen: (id: string) => void;
+  /** @param anchor where the menu of the row appears. */
+  onOpenMenu: (id: string, anchor: Element) => void;
+  /** Below the last row. */
+  footer: ReactNode;
+}
+
+export function RequestList(props: RequestListProps) {
+  const { view, bookmarks, tunnelNames, activeId, footer } = props;
+  const scroller = useRef<HTMLDivElement>(null);
+  const domId = useId();
+  const rowPx = useIsNarrow() ? NARROW_ROW_PX : ROW_PX;
+  const virtualizer = useVirtualizer({
+    count: view.count,
+    getScrollElement: () => scroller.current,
+    estimateSize: () => rowPx,
+    overscan: OVERSCAN_ROWS,
+    useFlushSync: false,
+  });
+  useEffect(() => virtualizer.measure(), [virtualizer, rowPx]);
+
+  const activeIndex = activeId === undefined ? -1 : view.findIndex(activeId);
+  useEffect(() => {
+    const index = activeId === undefined ? -1 : view.findIndex(activeId);
+    if (index >= 0) virtualizer.scrollToIndex(index, { align: "auto" });
+  }, [activeId, view, virtualizer]);
+  useEffect(() => {
+    if (view.state === "following") scroller.current?.scrollTo({ top: 0 });
+  }, [view, view.state]);
+
+  function handleScroll(): void {
+    const { scrollTop } = scroller.current!;
+    if (scrollTop > TOP_PX && view.state === "following") view.freeze("scrolled");
+    if (scrollTop === 0 && view.state === "scrolled") view.follow();
+  }
+
+  function handleClick(event: MouseEvent): void {
+    const target = event.target as Element;
+    const menuId = target.getAttribute("data-menu");
+    const id = findRowId(target);
+    if (menuId !== null) props.onOpenMenu(menuId, target);
+    else if (id !== null) props.onOpen(id);
+  }
+
+  function handleContextMenu(event: MouseEvent): void {
+    const id = findRowId(event.target as Element);
+    const button = scroller.current!.querySelector(`[data-menu="${id}"]`);
+    if (id === null || button === null) return;
+    event.preventDefault();
+    props.onOpenMenu(id, button);
+  }
+  const isActiveShown = virtualizer.getVirtualItems().some(({ index }) => index === activeIndex);
+  return (
+    <div
+      ref={scroller}
+      className={`request-list${tunnelNames ? " with-tunnels" : ""}`}
+      role="grid"
+      aria-label="Requests"
+      aria-rowcount={view.count + 1}
+      aria-activedescendant={isActiveShown ? `${domId}${activeId}` : undefined}
+      tabIndex={0}
+      onScroll={handleScroll}
+      onClick={handleClick}
+      onContextMenu={handleContextMenu}
+      onFocus={({ currentTarget }) => {
+        const first = view.getRow(Math.ceil(currentTarget.scrollTop / rowPx));
+        // A click activates the row that it is on.
+        if (!currentTarget.matches(":focus-visible") || activeIndex >= 0 || !first) return;
+        props.onActivate(first.id);
+      }}
+    >
+      <div role="rowgroup" className="request-header">
+        <div role="row" aria-rowindex={1}>
+          {getTitles(tunnelNames !== undefined).map(([name, title]) => (
+            <span key={name} role="columnheader" className={name}>
+              {title}
+            </span>
+          ))}
+        </div>
+      </div>
+      <div role="rowgroup" className="request-rows" style={{ height: virtualizer.getTotalSize() }}>
+        {virtualizer.getVirtualItems().map(({ index, start }) => {
+          const capture = view.getRow(index);
+          if (capture === undefined) return null;
+          const { id, tunnel_id: tunnelId } = capture;
+          return (
+            <RequestRow
+              key={id}
+              domId={`${domId}${id}`}
+              capture={capture}
+              index={index}
+              topPx={start}
+              tunnelName={tunnelNames && (tunnelNames.get(tunnelId) ?? "deleted")}
+              isActive={id === activeId}
+              isSelected={id === props.selectedId}
+              isMarked={props.markedIds.includes(id)}
+              isBookmarked={bookmarks.has(id)}
+            />
+          );
+        })}
+      </div>
+      {footer}
+    </div>
+  );
+}
+
+function findRowId(target: Element): string | null {
+  return target.closest("[data-id]")?.getAttribute("data-id") ?? null;
+}
+
+function getTitles(hasTunnels: boolean): [className: string, title: string][] {
+  return [
+    ["method", "Method"],
+    ["status", "Status"],
+    ["path", "Path"],
+    ...(hasTunnels ? ([["tunnel", "Tunnel"]] as [string, string][]) : []),
+    ["time", "Time"],
+    ["quantity", "Duration"],
+    ["quantity size", "Size"],
+    ["row-actions", ""],
+  ];
+}

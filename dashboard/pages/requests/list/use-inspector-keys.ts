@@ -1,0 +1,85 @@
+/** The keyboard shortcuts of the list of requests. */
+import type { CaptureSummary } from "../../../../protocol/schemas/inspector/captures.ts";
+import { useHasRole } from "../../../app/roles.ts";
+import { useShortcuts, type Shortcut } from "../../../app/shortcuts.ts";
+import type { RequestView } from "../../../inspector/request-view.ts";
+import { notifyOfError } from "../../../ui/feedback/notifications.tsx";
+import { copyCurl, replay } from "./request-actions.ts";
+
+const PAGE_ROWS = 15;
+
+export interface InspectorKeys {
+  view: RequestView;
+  activeId: string | undefined;
+  isDetailOpen: boolean;
+  getCapture: (id: string | undefined) => CaptureSummary | undefined;
+  onActivate: (id: string) => void;
+  onOpen: (id: string) => void;
+  onClose: () => void;
+  onMark: (id: string) => void;
+  onDiff: () => void;
+  onBookmark: (capture: CaptureSummary) => void;
+  onFocusFilter: () => void;
+  onOpenMenu: (id: string) => void;
+}
+
+export function useInspectorKeys(keys: InspectorKeys): void {
+  const { view, activeId, isDetailOpen, getCapture } = keys;
+  const canReplay = useHasRole("member");
+
+  function activate(index: number): void {
+    const row = view.getRow(Math.max(0, Math.min(index, view.count - 1)));
+    if (row === undefined) return;
+    // New requests would move the active row away.
+    if (view.state === "following") view.freeze("scrolled");
+    keys.onActivate(row.id);
+    if (isDetailOpen) keys.onOpen(row.id);
+  }
+
+  function move(rows: number): void {
+    const index = activeId === undefined ? -1 : view.findIndex(activeId);
+    activate(index < 0 ? 0 : index + rows);
+  }
+
+  /** Acts on the active row. */
+  function withActive(act: (capture: CaptureSummary) => unknown): () => void {
+    return () => {
+      const capture = getCapture(activeId);
+      if (capture !== undefined) void Promise.resolve(act(capture)).catch(notifyOfError);
+    };
+  }
+  const shortcuts: (Shortcut | false)[] = [
+    { keys: ["j", "ArrowDown"], title: "Next request", act: () => move(1) },
+    { keys: ["k", "ArrowUp"], title: "Previous request", act: () => move(-1) },
+    { keys: ["PageDown"], title: "A page further", act: () => move(PAGE_ROWS) },
+    { keys: ["PageUp"], title: "A page back", act: () => move(-PAGE_ROWS) },
+    {
+      keys: ["Home"],
+      title: "Newest request, and follow",
+      act: () => (activate(0), view.follow()),
+    },
+    { keys: ["End"], title: "Oldest listed request", act: () => activate(view.count - 1) },
+    { keys: ["Enter"], title: "Open the request", act: withActive(({ id }) => keys.onOpen(id)) },
+    isDetailOpen && { keys: ["Escape"], title: "Close the details", act: keys.onClose },
+    { keys: ["/"], title: "Filter the requests", act: keys.onFocusFilter },
+    { keys: ["x"], title: "Mark for a diff", act: withActive(({ id }) => keys.onMark(id)) },
+    { keys: ["d"], title: "Show the diff of two marked requests", act: keys.onDiff },
+    { keys: ["b"], title: "Bookmark", act: withActive(keys.onBookmark) },
+    canReplay && {
+      keys: ["r"],
+      title: "Replay",
+      act: withActive((capture) => replay(capture, keys.onOpen)),
+    },
+    { keys: ["c"], title: "Copy as curl", act: withActive(copyCurl) },
+    { keys: ["m"], title: "Open the menu", act: withActive(({ id }) => keys.onOpenMenu(id)) },
+    {
+      keys: ["p"],
+      title: "Pause or resume",
+      act: () => (view.state === "paused" ? view.follow() : view.freeze("paused")),
+    },
+  ];
+  useShortcuts(
+    "Requests",
+    shortcuts.filter((each) => each !== false),
+  );
+}
