@@ -1,9 +1,9 @@
 /** The projects of the organization. */
 import { queryOptions } from "@tanstack/react-query";
 import type { Project } from "../../protocol/schemas/organizations/projects.ts";
-import { call } from "./session.ts";
+import { loadList } from "./lists.ts";
 
 export const projectsQuery = queryOptions({
   queryKey: ["projects"],
-  queryFn: ({ signal }) => call<Project[]>("GET", "/projects", undefined, signal),
+  queryFn: ({ signal }) => loadList<Project>("/projects", signal),
 });

@@ -3,6 +3,8 @@ const count = new Intl.NumberFormat();
 const quantity = new Intl.NumberFormat(undefined, { maximumSignificantDigits: 3 });
 const percent = new Intl.NumberFormat(undefined, { style: "percent", maximumFractionDigits: 1 });
 
+const usd = new Intl.NumberFormat(undefined, { style: "currency", currency: "USD" });
+
 /** Decimal units, as the filter language and the command line use. */
 const BYTE_UNITS = ["B", "kB", "MB", "GB", "TB"];
 
@@ -32,4 +34,9 @@ export function formatMs(ms: number): string {
   if (ms < 1_000) return `${quantity.format(ms)} ms`;
   if (ms < 60_000) return `${quantity.format(ms / 1_000)} s`;
   return `${quantity.format(ms / 60_000)} min`;
+}
+
+/** `$12.50`. */
+export function formatUsdCents(cents: number): string {
+  return usd.format(cents / 100);
 }

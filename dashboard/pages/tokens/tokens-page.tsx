@@ -1,6 +1,67 @@
-/** /tokens: capability tokens. */
+/** /tokens: the capability tokens with which agents open tunnels. The filters are in the URL. */
+import { useQuery } from "@tanstack/react-query";
+import { isValidToken, tokensQuery } from "../../api/tokens.ts";
+import { useQueryParameters } from "../../app/search.ts";
+import { useHasRole } from "../../app/roles.ts";
+import { CommandLine, formatAgentCommand } from "../../ui/command-line.tsx";
+import { EmptyState } from "../../ui/feedback/empty-state.tsx";
+import { QueryContent } from "../../ui/feedback/query-content.tsx";
 import { PageFrame } from "../../ui/page.tsx";
+import { MintTokenButton } from "./mint-token-button.tsx";
+import { NewTokenProvider } from "./new-token-dialog.tsx";
+import { TokenFilters } from "./token-filters.tsx";
+import { TokenList } from "./token-list.tsx";
+import { filterTokens } from "./token-search.ts";
+import "./tokens.css";
 
 export function Page() {
-  return <PageFrame title="Tokens">{null}</PageFrame>;
+  return (
+    <NewTokenProvider>
+      <TokensPage />
+    </NewTokenProvider>
+  );
+}
+
+function TokensPage() {
+  const mayMint = useHasRole("member");
+  const tokens = useQuery(tokensQuery);
+  const search = useQueryParameters();
+  return (
+    <PageFrame
+      title="Tokens"
+      about="Agents open tunnels with a token. Each machine has its own, so that one can be revoked alone."
+      actions={mayMint ? <MintTokenButton /> : undefined}
+    >
+      <QueryContent query={tokens} lines={8}>
+        {(list) =>
+          list.length === 0 ? (
+            <EmptyState
+              title="No machine has a token yet"
+              command={formatAgentCommand("login")}
+            >
+              <p>
+                Run this on a machine to approve it in your browser, or mint a token for it here.
+              </p>
+            </EmptyState>
+          ) : (
+            <>
+              <TokenFilters tokens={list} />
+              <TokenList
+                key={JSON.stringify(search)}
+                tokens={filterTokens(list, search)}
+                endedCount={list.filter((token) => !isValidToken(token)).length}
+              />
+            </>
+          )
+        }
+      </QueryContent>
+      <CommandLine
+        commands={["tokens", "tokens mint ci --output ci.token"]}
+        requests={[
+          { label: "List the tokens", path: "/tokens" },
+          { label: "Mint a token", method: "POST", path: "/tokens", body: { name: "ci" } },
+        ]}
+      />
+    </PageFrame>
+  );
 }

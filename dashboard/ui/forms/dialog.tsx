@@ -81,10 +81,12 @@ export function DialogButton({ button, link, ...rest }: DialogButtonProps) {
   );
 }
 
-export interface ConfirmButtonProps extends Omit<DialogButtonProps, "kind"> {
+interface ConfirmedName {
   /** A name that the user must type, for an action that can't be undone. */
-  name?: string;
+  name?: string | undefined;
 }
+
+export type ConfirmButtonProps = Omit<DialogButtonProps, "kind"> & ConfirmedName;
 
 /** A button whose action is confirmed first. */
 export function ConfirmButton({ name, children, ...rest }: ConfirmButtonProps) {
@@ -93,6 +95,18 @@ export function ConfirmButton({ name, children, ...rest }: ConfirmButtonProps) {
       {children}
       {name !== undefined && <ConfirmNameField name={name} />}
     </DialogButton>
+  );
+}
+
+export type OpenConfirmDialogProps = Omit<OpenFormDialogProps, "kind"> & ConfirmedName;
+
+/** The same as a dialog that its parent opens, such as from an item of a menu. */
+export function OpenConfirmDialog({ name, children, ...rest }: OpenConfirmDialogProps) {
+  return (
+    <OpenFormDialog {...rest} kind="danger">
+      {children}
+      {name !== undefined && <ConfirmNameField name={name} />}
+    </OpenFormDialog>
   );
 }
 

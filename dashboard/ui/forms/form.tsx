@@ -65,11 +65,15 @@ export function Form({ submit, kind = "primary", beside, children, onSubmit }: F
   );
 }
 
-/** By the name of the field, those that the form has. */
+/** By the name of the field, those that the form has. An error in an entry of a list belongs to the list's field. */
 function findFieldErrors(error: unknown, form: HTMLFormElement): Record<string, string> {
   if (!(error instanceof RequestError)) return {};
-  const fields = error.fields.filter(({ path }) => form.elements.namedItem(path) !== null);
-  return Object.fromEntries(fields.map(({ path, message }) => [path, toSentence(message)]));
+  const found = error.fields.flatMap(({ path, message }) => {
+    const names = [path, path.replace(/\.\d+$/, "")];
+    const name = names.find((each) => form.elements.namedItem(each) !== null);
+    return name === undefined ? [] : [[name, toSentence(message)]];
+  });
+  return Object.fromEntries(found) as Record<string, string>;
 }
 
 /** The API's messages follow a name, as in "must be a number". A message with a capital letter is a whole sentence. */

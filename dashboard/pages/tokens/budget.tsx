@@ -1,0 +1,41 @@
+/** A monthly budget in forms: the user types US dollars, and the API has cents. */
+import { call } from "../../api/session.ts";
+import { TextField } from "../../ui/forms/fields.tsx";
+import type { GetValue } from "../../ui/forms/form.tsx";
+
+const BUDGET_MAX_USD = 10_000_000;
+
+export interface BudgetFieldProps {
+  /** In US cents; null: no limit. */
+  budget: number | null;
+}
+
+export function BudgetField({ budget }: BudgetFieldProps) {
+  return (
+    <TextField
+      name="budget_usd"
+      label="Monthly budget in US dollars"
+      type="number"
+      min={0}
+      max={BUDGET_MAX_USD}
+      step={0.01}
+      required={false}
+      defaultValue={budget === null ? "" : String(budget / 100)}
+      hint="Empty: no limit. With 0, the token opens no tunnels."
+    />
+  );
+}
+
+/** @returns US cents; null: no limit. */
+export function readBudget(value: GetValue): number | null {
+  const text = value("budget_usd").trim();
+  return text === "" ? null : Math.round(Number(text) * 100);
+}
+
+/** @param monthlyBudgetUsdCents null: no limit. */
+export async function setTokenBudget(
+  nonce: string,
+  monthlyBudgetUsdCents: number | null,
+): Promise<void> {
+  await call("PUT", `/tokens/${nonce}/budget`, { monthlyBudgetUsdCents });
+}

@@ -1,0 +1,194 @@
+/** The dialog to mint a token. Its kind decides which fields it has and what they begin with. */
+import { useQuery, useQueryClient } from "@tanstack/react-query";
+import { useId, useState } from "react";
+import {
+  TOKEN_BANDWIDTH_DEFAULT_MBPS,
+  TOKEN_TTL_MAX_HOURS,
+  TOKEN_TUNNELS_DEFAULT,
+} from "../../../protocol/limits.ts";
+import { projectsQuery } from "../../api/projects.ts";
+import { tokensQuery } from "../../api/tokens.ts";
+import { useHasRole } from "../../app/roles.ts";
+import { OpenFormDialog } from "../../ui/forms/dialog.tsx";
+import { SelectField, TextField } from "../../ui/forms/fields.tsx";
+import { BudgetField } from "./budget.tsx";
+import { LIFETIME_UNITS, mintToken, type LifetimeUnit } from "./mint-token.ts";
+import { useShowNewToken } from "./new-token-dialog.tsx";
+import { TOKEN_PRESETS, type TokenPreset } from "./presets.ts";
+
+const NAME_MAX_CHARS = 100;
+const LIFETIME_MAX: Record<LifetimeUnit, number> = {
+  hours: TOKEN_TTL_MAX_HOURS,
+  days: TOKEN_TTL_MAX_HOURS / 24,
+};
+const MASTER_KEY_LIFETIME_MAX_DAYS = 365;
+
+export interface MintTokenDialogProps {
+  isOpen: boolean;
+  onClose: () => void;
+  /** The slug of the only project that the token is for; by default the user chooses. */
+  project?: string;
+}
+
+export function MintTokenDialog({ isOpen, onClose, project }: MintTokenDialogProps) {
+  const queries = useQueryClient();
+  const showNewToken = useShowNewToken();
+  return (
+    <OpenFormDialog
+      isOpen={isOpen}
+      onClose={onClose}
+      title={project === undefined ? "Mint a token" : `Mint a token for ${project}`}
+      submit="Mint"
+      onSubmit={async (value) => {
+        showNewToken(await mintToken(value));
+        await queries.invalidateQueries(tokensQuery);
+      }}
+    >
+      <MintFields project={project} />
+    </OpenFormDialog>
+  );
+}
+
+function MintFields({ project }: { project: string | undefined }) {
+  const [preset, setPreset] = useState(TOKEN_PRESETS[project === undefined ? 0 : 1]!);
+  return (
+    <>
+      <PresetField preset={preset} onChoose={setPreset} isOfProject={project !== undefined} />
+      <TextField
+        name="name"
+        label="Name"
+        maxLength={NAME_MAX_CHARS}
+        autoComplete="off"
+        placeholder={preset.id === "ci" ? "ci" : "build-machine"}
+        hint="What uses it. The audit log shows it too."
+      />
+      <LifetimeFields key={preset.id} preset={preset} />
+      {preset.id === "master" ? null : <ScopeFields project={project} />}
+      {useHasRole("admin") && <BudgetField key={`budget ${preset.id}`} budget={preset.budget} />}
+    </>
+  );
+}
+
+interface PresetFieldProps {
+  preset: TokenPreset;
+  onChoose: (preset: TokenPreset) => void;
+  /** Tokens of a project can be neither master keys nor read the logs of the organization. */
+  isOfProject: boolean;
+}
+
+function PresetField({ preset, onChoose, isOfProject }: PresetFieldProps) {
+  const id = useId();
+  // What makes this kind of token is its budget.
+  const mayLimit = useHasRole("admin");
+  const choices = TOKEN_PRESETS.filter((each) => {
+    if (each.id === "master") return !isOfProject;
+    return each.id !== "reading" || (mayLimit && !isOfProject);
+  });
+  return (
+    <fieldset className="presets">
+      <legend>What is it for?</legend>
+      {choices.map((each) => (
+        <label key={each.id}>
+          <input
+            type="radio"
+            name="preset"
+            value={each.id}
+            checked={each === preset}
+            aria-describedby={`${id}-${each.id}`}
+            onChange={() => onChoose(each)}
+          />
+          <span>
+            {each.title}
+            <span className="hint" id={`${id}-${each.id}`}>
+              {each.about}
+            </span>
+          </span>
+        </label>
+      ))}
+    </fieldset>
+  );
+}
+
+function LifetimeFields({ preset }: { preset: TokenPreset }) {
+  const [unit, setUnit] = useState(preset.unit);
+  const isMaster = preset.id === "master";
+  const units = isMaster ? ["days"] : LIFETIME_UNITS;
+  return (
+    <div className="field-pair">
+      <TextField
+        name="lifetime"
+        label="Valid for"
+        type="number"
+        min={1}
+        max={isMaster ? MASTER_KEY_LIFETIME_MAX_DAYS : LIFETIME_MAX[unit]}
+        step={1}
+        defaultValue={preset.lifetime}
+      />
+      <SelectField
+        name="unit"
+        label="Unit"
+        options={units}
+        chosen={unit}
+        onChoose={(next) => setUnit(next as LifetimeUnit)}
+      />
+    </div>
+  );
+}
+
+function ScopeFields({ project }: { project: string | undefined }) {
+  const { data: projects = [] } = useQuery(projectsQuery);
+  const [slug, setSlug] = useState(project ?? "");
+  const suffix = slug === "" || slug === "default" ? "" : `-${slug}`;
+  return (
+    <>
+      {project === undefined ? (
+        <SelectField
+          name="project"
+          label="Project"
+          options={[
+            { value: "", label: "Every project" },
+            ...projects.map((each) => ({ value: each.slug, label: `Only ${each.slug}` })),
+          ]}
+          chosen={slug}
+          onChoose={setSlug}
+        />
+      ) : (
+        <input type="hidden" name="project" value={project} />
+      )}
+      <TextField
+        name={slug === "" ? "allowedSubdomains" : "allowed_subdomains"}
+        key={slug === "" ? "all" : "project"}
+        label="Allowed names"
+        required={false}
+        autoComplete="off"
+        spellCheck={false}
+        placeholder="pr-* demo"
+        hint={
+          suffix === ""
+            ? "Separated by spaces, * for any characters. Empty: every name."
+            : `Separated by spaces, * for any characters; ${suffix} is added. Empty: every name.`
+        }
+      />
+      {slug === "" && (
+        <div className="field-pair">
+          <TextField
+            name="tunnelQuota"
+            label="Tunnels at a time"
+            type="number"
+            min={1}
+            step={1}
+            defaultValue={TOKEN_TUNNELS_DEFAULT}
+          />
+          <TextField
+            name="bandwidthLimitMbps"
+            label="Mbit/s of each"
+            type="number"
+            min={1}
+            step={1}
+            defaultValue={TOKEN_BANDWIDTH_DEFAULT_MBPS}
+          />
+        </div>
+      )}
+    </>
+  );
+}

@@ -1,0 +1,47 @@
+/** The usual kinds of tokens, with the values that a form begins with. */
+import type { LifetimeUnit } from "./mint-token.ts";
+
+export interface TokenPreset {
+  id: "agent" | "ci" | "reading" | "master";
+  title: string;
+  about: string;
+  lifetime: number;
+  unit: LifetimeUnit;
+  /** In US cents; null: no limit. */
+  budget: number | null;
+}
+
+export const TOKEN_PRESETS: readonly TokenPreset[] = [
+  {
+    id: "agent",
+    title: "Agent on one machine",
+    about: "90 days, every name of the organization",
+    lifetime: 90,
+    unit: "days",
+    budget: null,
+  },
+  {
+    id: "ci",
+    title: "CI, one hour",
+    about: "Ends with the build, even if it leaks",
+    lifetime: 1,
+    unit: "hours",
+    budget: null,
+  },
+  {
+    id: "reading",
+    title: "Logs and metrics",
+    about: "A budget of 0: it opens no tunnels",
+    lifetime: 90,
+    unit: "days",
+    budget: 0,
+  },
+  {
+    id: "master",
+    title: "Master key",
+    about: "For a program that mints tokens of projects",
+    lifetime: 90,
+    unit: "days",
+    budget: null,
+  },
+];

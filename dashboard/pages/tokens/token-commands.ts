@@ -1,0 +1,78 @@
+/** The commands with which a new token is used. The token itself is in an environment variable, as in the first one. */
+import type { MintedToken } from "../../../protocol/schemas/tokens.ts";
+import { formatAgentCommand } from "../../ui/command-line.tsx";
+
+interface TokenCommand {
+  /** What it does. */
+  title: string;
+  command: string;
+}
+
+
+export function getTokenCommands(token: MintedToken): TokenCommand[] {
+  return token.kind === "master" ? getMasterKeyCommands() : getAgentCommands(token);
+}
+
+function getMasterKeyCommands(): TokenCommand[] {
+  const header = '-H "Authorization: Bearer $UNDERPASS_ACCESS_TOKEN"';
+  const url = `${location.origin}/projects/default/tokens`;
+  return [
+    {
+      title: "Type the key into this shell, outside of its history",
+      command: "read -rs UNDERPASS_ACCESS_TOKEN && export UNDERPASS_ACCESS_TOKEN",
+    },
+    {
+      title: "Mint a token with the agent",
+      command: formatAgentCommand("tokens mint ci --project default --output ci.token"),
+    },
+    {
+      title: "Mint a token through the API",
+      command: `curl ${url} ${header} -H "Content-Type: application/json" -d '{"name":"ci"}'`,
+    },
+  ];
+}
+
+function getAgentCommands(token: MintedToken): TokenCommand[] {
+  const { allowedSubdomains, projectSlug, monthlyBudgetUsdCents } = token;
+  const opensTunnels = monthlyBudgetUsdCents !== 0;
+  const isRestricted = allowedSubdomains.length > 0 || projectSlug !== null;
+  const commands: TokenCommand[] = [
+    {
+      title:
+        "Type it into this shell, outside of its history; in CI, make it a secret of that name",
+      command: "read -rs UNDERPASS_TOKEN && export UNDERPASS_TOKEN",
+    },
+  ];
+  if (opensTunnels) {
+    commands.push({ title: "Open a tunnel", command: getTunnelCommand(token) });
+  } else {
+    commands.push({
+      title: "Follow the requests",
+      command: formatAgentCommand("logs"),
+    });
+  }
+  if (!isRestricted) {
+    const path = opensTunnels ? "/tunnels" : "/metrics/prometheus";
+    commands.push({
+      title: opensTunnels ? "List the tunnels through the API" : "Read the metrics",
+      command: `curl ${location.origin}${path} -H "Authorization: Bearer $UNDERPASS_TOKEN"`,
+    });
+  }
+  return commands;
+}
+
+/** Uses the first allowed name, with any characters for its wildcards. */
+function getTunnelCommand({ allowedSubdomains, projectSlug }: MintedToken): string {
+  const [pattern] = allowedSubdomains;
+  const suffix = projectSlug === null || projectSlug === "default" ? "" : `-${projectSlug}`;
+  const label = pattern?.endsWith(suffix)
+    ? pattern.slice(0, pattern.length - suffix.length)
+    : pattern;
+  const name = label?.replaceAll("*", "1").replaceAll(/^-+|-+$/g, "") ?? "";
+  const args = [
+    "http 3000",
+    ...(name === "" ? [] : [`--subdomain ${name}`]),
+    ...(projectSlug === null ? [] : [`--project ${projectSlug}`]),
+  ];
+  return formatAgentCommand(args.join(" "));
+}

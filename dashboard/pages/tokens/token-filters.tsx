@@ -1,0 +1,57 @@
+/** The filters of the list, which are parameters of the URL. */
+import type { Token } from "../../../protocol/schemas/tokens.ts";
+import { useQueryParameters, useSetQueryParameters } from "../../app/search.ts";
+import { FilterBar, SearchFilter, SelectFilter } from "../../ui/filters.tsx";
+
+const KINDS = [
+  { value: "", label: "Every kind" },
+  { value: "agent", label: "For agents" },
+  { value: "master", label: "Master keys" },
+];
+const STATES = [
+  { value: "", label: "Valid" },
+  { value: "ended", label: "Revoked or expired" },
+  { value: "all", label: "All" },
+];
+
+export interface TokenFiltersProps {
+  tokens: readonly Token[];
+}
+
+export function TokenFilters({ tokens }: TokenFiltersProps) {
+  const { q = "", kind = "", project = "", state = "" } = useQueryParameters();
+  const setParameters = useSetQueryParameters();
+  const slugs = new Set(tokens.flatMap(({ projectSlug }) => projectSlug ?? []));
+  if (project !== "") slugs.add(project);
+  const projects = [...slugs].sort().map((slug) => ({ value: slug, label: slug }));
+  return (
+    <FilterBar>
+      <SearchFilter
+        label="Search the tokens"
+        placeholder="Name, nonce or allowed name"
+        value={q}
+        onChange={(next) => setParameters({ q: next })}
+      />
+      <SelectFilter
+        label="Kind"
+        value={kind}
+        options={KINDS}
+        onChange={(next) => setParameters({ kind: next })}
+      />
+      {projects.length > 0 && (
+        <SelectFilter
+          label="Project"
+          value={project}
+          options={[{ value: "", label: "Every project" }, ...projects]}
+          onChange={(next) => setParameters({ project: next })}
+        />
+      )}
+      <SelectFilter
+        label="State"
+        value={state}
+        options={STATES}
+        onChange={(next) => setParameters({ state: next })}
+      />
+    </FilterBar>
+  );
+}

@@ -1,0 +1,57 @@
+/** The tokens, newest first. */
+import { useState } from "react";
+import type { Token } from "../../../protocol/schemas/tokens.ts";
+import { useSetQueryParameters } from "../../app/search.ts";
+import { Button } from "../../ui/button.tsx";
+import { formatCount } from "../../ui/numbers.ts";
+import { Rows, Section } from "../../ui/section.tsx";
+import { TokenRow } from "./token-row.tsx";
+
+const SHOWN_ROWS = 50;
+
+export interface TokenListProps {
+  tokens: readonly Token[];
+  /** How many of all tokens were revoked or have expired. */
+  endedCount: number;
+}
+
+export function TokenList({ tokens, endedCount }: TokenListProps) {
+  const [shownCount, setShownCount] = useState(SHOWN_ROWS);
+  const hiddenCount = tokens.length - shownCount;
+  return (
+    <Section title={tokens.length === 1 ? "1 token" : `${formatCount(tokens.length)} tokens`}>
+      {tokens.length === 0 ? (
+        <NoMatch endedCount={endedCount} />
+      ) : (
+        <Rows>
+          {tokens.slice(0, shownCount).map((token) => (
+            <TokenRow key={token.id} token={token} />
+          ))}
+        </Rows>
+      )}
+      {hiddenCount > 0 && (
+        <div className="actions">
+          <Button onClick={() => setShownCount(shownCount + SHOWN_ROWS)}>
+            Show {formatCount(Math.min(SHOWN_ROWS, hiddenCount))} more
+          </Button>
+        </div>
+      )}
+    </Section>
+  );
+}
+
+function NoMatch({ endedCount }: { endedCount: number }) {
+  const setParameters = useSetQueryParameters();
+  return (
+    <p>
+      No token matches.{" "}
+      <Button
+        kind="link"
+        onClick={() => setParameters({ q: "", kind: "", project: "", state: "all" })}
+      >
+        Show all tokens
+      </Button>
+      {endedCount > 0 && `, also the ${formatCount(endedCount)} that were revoked or have expired`}.
+    </p>
+  );
+}

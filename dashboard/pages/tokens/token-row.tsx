@@ -1,0 +1,57 @@
+/** One token: what it may do, until when, and what it has spent. */
+import type { Token } from "../../../protocol/schemas/tokens.ts";
+import { isValidToken } from "../../api/tokens.ts";
+import { useHasRole } from "../../app/roles.ts";
+import { formatCount } from "../../ui/numbers.ts";
+import { Badge, Detail, Row } from "../../ui/section.tsx";
+import { RelativeTime } from "../../ui/time.tsx";
+import { Spending } from "./spending.tsx";
+import { TokenMenu } from "./token-menu.tsx";
+
+/** Enough to tell the tokens of an organization apart, and for `underpass tokens revoke`. */
+const NONCE_SHOWN_CHARS = 8;
+
+export function TokenRow({ token }: { token: Token }) {
+  const { name, nonce, kind, projectSlug, issuedAt, expiresAt, revoked } = token;
+  const isValid = isValidToken(token);
+  const mayChange = useHasRole("member");
+  return (
+    <Row actions={isValid && mayChange ? <TokenMenu token={token} /> : undefined}>
+      <div className="token">
+        <div>
+          <strong>
+            <bdi>{name}</bdi>
+          </strong>
+          {kind === "master" && <Badge tone="warning">master key</Badge>}
+          {projectSlug !== null && <Badge>project {projectSlug}</Badge>}
+          {revoked && <Badge tone="bad">revoked</Badge>}
+          {!revoked && !isValid && <Badge>expired</Badge>}
+          <Detail>{describeScope(token)}</Detail>
+          <Detail>
+            <code title={nonce}>{nonce.slice(0, NONCE_SHOWN_CHARS)}</code> · minted{" "}
+            <RelativeTime timestamp={toTimestamp(issuedAt)} /> ·{" "}
+            {expiresAt * 1000 > Date.now() ? "expires" : "expired"}{" "}
+            <RelativeTime timestamp={toTimestamp(expiresAt)} />
+          </Detail>
+        </div>
+        <Spending token={token} />
+      </div>
+    </Row>
+  );
+}
+
+function toTimestamp(unixSeconds: number): string {
+  return new Date(unixSeconds * 1000).toISOString();
+}
+
+/** `only the names pr-*, demo · 5 tunnels · 100 Mbit/s`. */
+function describeScope(token: Token): string {
+  const { kind, allowedSubdomains, tunnelQuota, bandwidthLimitMbps } = token;
+  if (kind === "master") return "Mints tokens of projects; opens no tunnels";
+  const isEveryName = allowedSubdomains.length === 0 || allowedSubdomains.includes("*");
+  return [
+    isEveryName ? "Every name" : `Only ${allowedSubdomains.join(", ")}`,
+    tunnelQuota === 1 ? "1 tunnel" : `${formatCount(tunnelQuota)} tunnels`,
+    `${formatCount(bandwidthLimitMbps)} Mbit/s`,
+  ].join(" · ");
+}

@@ -1,0 +1,25 @@
+/** Which tokens the filters of the page select. */
+import type { Token } from "../../../protocol/schemas/tokens.ts";
+import { isValidToken } from "../../api/tokens.ts";
+import type { Search } from "../../app/search.ts";
+
+/** The filters as parameters of the URL: `?q=ci&kind=master&project=staging&state=all`. */
+export function filterTokens(tokens: readonly Token[], search: Search): Token[] {
+  const { q = "", kind = "", project = "", state = "" } = search;
+  const text = q.trim().toLowerCase();
+  return tokens.filter(
+    (token) =>
+      matchesText(token, text) &&
+      (kind === "" || token.kind === kind) &&
+      (project === "" || token.projectSlug === project) &&
+      (state === "all" || isValidToken(token) === (state !== "ended")),
+  );
+}
+
+function matchesText({ name, nonce, allowedSubdomains }: Token, text: string): boolean {
+  return (
+    name.toLowerCase().includes(text) ||
+    nonce.startsWith(text) ||
+    allowedSubdomains.some((pattern) => pattern.includes(text))
+  );
+}
