@@ -1,12 +1,19 @@
 /** Controls that narrow a list. Their values are parameters of the page's URL. */
-import { useEffect, useState, type ReactNode } from "react";
+import { useEffect, useRef, useState, type ReactNode } from "react";
+import { useShortcuts } from "../app/shortcuts.ts";
 
 /** How long after the last key the list follows, so that typing in a long list stays fast. */
 const TYPING_PAUSE_MS = 150;
 
-export function FilterBar({ children }: { children: ReactNode }) {
+export interface FilterBarProps {
+  /** What is filtered, for screen readers. */
+  label: string;
+  children: ReactNode;
+}
+
+export function FilterBar({ label, children }: FilterBarProps) {
   return (
-    <div className="filter-bar" role="search">
+    <div className="filter-bar" role="search" aria-label={label}>
       {children}
     </div>
   );
@@ -19,11 +26,15 @@ interface FilterProps {
 }
 
 export interface SearchFilterProps extends FilterProps {
+  /** What can be typed. */
   placeholder: string;
 }
 
+/** `/` moves the focus to it. */
 export function SearchFilter({ label, placeholder, value, onChange }: SearchFilterProps) {
   const [typed, setTyped] = useState(value);
+  const input = useRef<HTMLInputElement>(null);
+  useShortcuts("Filter", [{ keys: ["/"], title: label, act: () => input.current?.focus() }]);
   useEffect(() => setTyped(value), [value]);
   useEffect(() => {
     if (typed === value) return;
@@ -32,6 +43,7 @@ export function SearchFilter({ label, placeholder, value, onChange }: SearchFilt
   });
   return (
     <input
+      ref={input}
       type="search"
       aria-label={label}
       placeholder={placeholder}

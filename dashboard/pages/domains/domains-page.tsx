@@ -1,6 +1,113 @@
-/** /domains: custom domains. */
+/** /domains: the domains of the organization itself, from the claim to the tunnel that they lead to. */
+import { useQuery, useQueryClient } from "@tanstack/react-query";
+import type { CustomDomain } from "../../../protocol/schemas/domains/domains.ts";
+import { domainsQuery } from "../../api/domains.ts";
+import { call } from "../../api/session.ts";
+import { useHasRole } from "../../app/roles.ts";
+import { CommandLine, formatAgentCommand } from "../../ui/command-line.tsx";
+import { EmptyState } from "../../ui/feedback/empty-state.tsx";
+import { notify } from "../../ui/feedback/notifications.tsx";
+import { QueryContent } from "../../ui/feedback/query-content.tsx";
+import { DialogButton } from "../../ui/forms/dialog.tsx";
+import { TextField } from "../../ui/forms/fields.tsx";
 import { PageFrame } from "../../ui/page.tsx";
+import { Rows, Section } from "../../ui/section.tsx";
+import { UnverifiedDomain } from "./unverified-domain.tsx";
+import { VerifiedDomain } from "./verified-domain.tsx";
+import "./domains.css";
 
 export function Page() {
-  return <PageFrame title="Custom domains">{null}</PageFrame>;
+  const mayChange = useHasRole("member");
+  return (
+    <PageFrame
+      title="Custom domains"
+      about="Visitors reach a tunnel at a domain of yours, as soon as a DNS record proves that it is yours."
+      actions={mayChange ? <ClaimButton /> : undefined}
+    >
+      <QueryContent query={useQuery(domainsQuery)} lines={6}>
+        {(domains) => (domains.length === 0 ? <NoDomains /> : <Domains domains={domains} />)}
+      </QueryContent>
+    </PageFrame>
+  );
+}
+
+function NoDomains() {
+  return (
+    <EmptyState
+      title="No domain has been added yet"
+      command={formatAgentCommand("http 3000 --url https://app.example.com")}
+    >
+      <p>Add a domain here and verify it. Then this command serves it from your machine.</p>
+    </EmptyState>
+  );
+}
+
+function ClaimButton() {
+  const queries = useQueryClient();
+  return (
+    <DialogButton
+      button={{ children: "Add a domain", kind: "primary" }}
+      title="Add a domain"
+      submit="Add"
+      onSubmit={async (value) => {
+        const { domain } = await call<CustomDomain>("POST", "/domains", {
+          domain: value("domain"),
+        });
+        await queries.invalidateQueries(domainsQuery);
+        notify(`${domain} was added. Publish its DNS record next.`);
+      }}
+    >
+      <TextField
+        name="domain"
+        label="Domain"
+        placeholder="app.example.com"
+        inputMode="url"
+        autoComplete="off"
+        autoCapitalize="none"
+        spellCheck={false}
+        hint="A domain or subdomain whose DNS records you can change."
+      />
+    </DialogButton>
+  );
+}
+
+function Domains({ domains }: { domains: readonly CustomDomain[] }) {
+  const verified = domains.filter((domain) => domain.verified);
+  const unverified = domains.filter((domain) => !domain.verified);
+  const [example] = domains;
+  return (
+    <>
+      {unverified.length > 0 && (
+        <Section title="Waiting for their DNS record">
+          <Rows>
+            {unverified.map((domain) => (
+              <UnverifiedDomain key={domain.id} domain={domain} />
+            ))}
+          </Rows>
+        </Section>
+      )}
+      {verified.length > 0 && (
+        <Section title="Verified">
+          <Rows>
+            {verified.map((domain) => (
+              <VerifiedDomain key={domain.id} domain={domain} />
+            ))}
+          </Rows>
+        </Section>
+      )}
+      <CommandLine
+        commands={[`http 3000 --url https://${example?.domain}`]}
+        requests={[
+          { label: "List the domains", path: "/domains" },
+          {
+            label: "Add one",
+            method: "POST",
+            path: "/domains",
+            body: { domain: "app.example.com" },
+          },
+          { label: "Verify it", method: "POST", path: `/domains/${example?.id}/verify` },
+        ]}
+      />
+    </>
+  );
 }

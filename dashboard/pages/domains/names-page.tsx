@@ -1,6 +1,116 @@
-/** /names: reserved subdomains. */
+/** /names: subdomains of the service that are reserved for the organization. */
+import { useQuery, useQueryClient } from "@tanstack/react-query";
+import type { ReservedSubdomain } from "../../../protocol/schemas/domains/reserved-subdomains.ts";
+import { reservedSubdomainsQuery } from "../../api/domains.ts";
+import { call } from "../../api/session.ts";
+import { useHasRole } from "../../app/roles.ts";
+import { useMe } from "../../app/session-state.ts";
+import { CommandLine, formatAgentCommand } from "../../ui/command-line.tsx";
+import { EmptyState } from "../../ui/feedback/empty-state.tsx";
+import { notify } from "../../ui/feedback/notifications.tsx";
+import { QueryContent } from "../../ui/feedback/query-content.tsx";
+import { DialogButton } from "../../ui/forms/dialog.tsx";
+import { TextField } from "../../ui/forms/fields.tsx";
+import { formatCount } from "../../ui/numbers.ts";
 import { PageFrame } from "../../ui/page.tsx";
+import { Rows, Section } from "../../ui/section.tsx";
+import { NameRow } from "./name-row.tsx";
+import "./domains.css";
 
 export function Page() {
-  return <PageFrame title="Reserved names">{null}</PageFrame>;
+  const mayChange = useHasRole("member");
+  const names = useQuery(reservedSubdomainsQuery);
+  return (
+    <PageFrame
+      title="Reserved names"
+      about="Only your organization can open tunnels at these names, also while no agent is connected."
+      actions={mayChange ? <ReserveButton /> : undefined}
+    >
+      <QueryContent query={names} lines={6}>
+        {(list) => (list.length === 0 ? <NoNames /> : <Names names={list} />)}
+      </QueryContent>
+    </PageFrame>
+  );
+}
+
+function NoNames() {
+  const { max_reserved_subdomains: max } = useMe().entitlements;
+  return (
+    <EmptyState
+      title="No name is reserved yet"
+      command={formatAgentCommand("http 3000 --subdomain shop")}
+    >
+      <p>
+        {max === 0
+          ? "Your plan includes no reserved names. A name is also yours while a tunnel has it:"
+          : "Reserve a name here to keep it. A name is also yours while a tunnel has it:"}
+      </p>
+    </EmptyState>
+  );
+}
+
+function ReserveButton() {
+  const queries = useQueryClient();
+  return (
+    <DialogButton
+      button={{ children: "Reserve a name", kind: "primary" }}
+      title="Reserve a name"
+      submit="Reserve"
+      onSubmit={async (value) => {
+        const subdomain = value("subdomain").trim().toLowerCase();
+        await call("POST", "/reserved-subdomains", { subdomain });
+        await queries.invalidateQueries(reservedSubdomainsQuery);
+        notify(`${subdomain} is reserved.`);
+      }}
+    >
+      <TextField
+        name="subdomain"
+        label="Name"
+        placeholder="shop"
+        maxLength={63}
+        autoComplete="off"
+        autoCapitalize="none"
+        spellCheck={false}
+        hint="The first part of the address. In a project, it ends with the project's slug: shop-staging."
+      />
+    </DialogButton>
+  );
+}
+
+function Names({ names }: { names: readonly ReservedSubdomain[] }) {
+  const { max_reserved_subdomains: max } = useMe().entitlements;
+  const [example] = names;
+  return (
+    <>
+      <Section
+        title={
+          max === null
+            ? formatNames(names.length)
+            : `${formatCount(names.length)} of ${formatNames(max)}`
+        }
+      >
+        <Rows>
+          {names.map((name) => (
+            <NameRow key={name.id} name={name} />
+          ))}
+        </Rows>
+      </Section>
+      <CommandLine
+        commands={[`http 3000 --subdomain ${example?.subdomain}`]}
+        requests={[
+          { label: "List the names", path: "/reserved-subdomains" },
+          {
+            label: "Reserve one",
+            method: "POST",
+            path: "/reserved-subdomains",
+            body: { subdomain: "shop" },
+          },
+        ]}
+      />
+    </>
+  );
+}
+
+function formatNames(count: number): string {
+  return count === 1 ? "1 name" : `${formatCount(count)} names`;
 }

@@ -1,6 +1,92 @@
-/** /projects: the projects of the organization. */
+/** /projects: namespaces of tunnels. */
+import { useQuery, useQueryClient } from "@tanstack/react-query";
+import type { Project } from "../../../protocol/schemas/organizations/projects.ts";
+import { projectsQuery } from "../../api/projects.ts";
+import { call } from "../../api/session.ts";
+import { useHasRole } from "../../app/roles.ts";
+import { CommandLine } from "../../ui/command-line.tsx";
+import { notify } from "../../ui/feedback/notifications.tsx";
+import { QueryContent } from "../../ui/feedback/query-content.tsx";
+import { DialogButton } from "../../ui/forms/dialog.tsx";
+import { TextField } from "../../ui/forms/fields.tsx";
 import { PageFrame } from "../../ui/page.tsx";
+import { Rows, Section } from "../../ui/section.tsx";
+import { NewTokenProvider } from "../tokens/new-token-dialog.tsx";
+import { PROJECT_NAME_MAX_CHARS, ProjectRow } from "./project-row.tsx";
 
 export function Page() {
-  return <PageFrame title="Projects">{null}</PageFrame>;
+  const projects = useQuery(projectsQuery);
+  const mayChange = useHasRole("member");
+  return (
+    <NewTokenProvider>
+      <PageFrame
+        title="Projects"
+        about="The names of a project's tunnels end with its slug, and a token can be for one project only."
+        actions={mayChange ? <CreateButton /> : undefined}
+      >
+        <QueryContent query={projects} lines={6}>
+          {(list) => <Projects projects={list} />}
+        </QueryContent>
+      </PageFrame>
+    </NewTokenProvider>
+  );
+}
+
+function Projects({ projects }: { projects: readonly Project[] }) {
+  const slug = projects.find(({ isDefault }) => !isDefault)?.slug ?? "staging";
+  return (
+    <>
+      <Section title={projects.length === 1 ? "1 project" : `${projects.length} projects`}>
+        <Rows>
+          {projects.map((project) => (
+            <ProjectRow key={project.id} project={project} />
+          ))}
+        </Rows>
+      </Section>
+      <CommandLine
+        commands={[
+          `http 3000 --project ${slug}`,
+          `tokens mint ci --project ${slug} --output ci.token`,
+        ]}
+        requests={[
+          { label: "List the projects", path: "/projects" },
+          {
+            label: "Create one",
+            method: "POST",
+            path: "/projects",
+            body: { slug, name: "Staging" },
+          },
+        ]}
+      />
+    </>
+  );
+}
+
+function CreateButton() {
+  const queries = useQueryClient();
+  return (
+    <DialogButton
+      button={{ children: "Create a project", kind: "primary" }}
+      title="Create a project"
+      submit="Create"
+      onSubmit={async (value) => {
+        const body = { slug: value("slug").trim(), name: value("name") };
+        const { name } = await call<Project>("POST", "/projects", body);
+        await queries.invalidateQueries(projectsQuery);
+        notify(`${name} was created.`);
+      }}
+    >
+      <TextField name="name" label="Name" maxLength={PROJECT_NAME_MAX_CHARS} autoComplete="off" />
+      <TextField
+        name="slug"
+        label="Slug"
+        placeholder="staging"
+        maxLength={63}
+        autoComplete="off"
+        autoCapitalize="none"
+        spellCheck={false}
+        hint="The end of its tunnels' names: api becomes api-staging. It can't be changed."
+      />
+    </DialogButton>
+  );
 }

@@ -14,14 +14,14 @@ export function BudgetField({ budget }: BudgetFieldProps) {
   return (
     <TextField
       name="budget_usd"
-      label="Monthly budget in US dollars"
+      label="Monthly budget (USD)"
       type="number"
       min={0}
       max={BUDGET_MAX_USD}
       step={0.01}
       required={false}
       defaultValue={budget === null ? "" : String(budget / 100)}
-      hint="Empty: no limit. With 0, the token opens no tunnels."
+      hint="Empty: no limit. 0: it opens no tunnels."
     />
   );
 }

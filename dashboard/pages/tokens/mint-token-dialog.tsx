@@ -50,21 +50,23 @@ export function MintTokenDialog({ isOpen, onClose, project }: MintTokenDialogPro
 }
 
 function MintFields({ project }: { project: string | undefined }) {
+  const mayLimit = useHasRole("admin");
   const [preset, setPreset] = useState(TOKEN_PRESETS[project === undefined ? 0 : 1]!);
   return (
     <>
       <PresetField preset={preset} onChoose={setPreset} isOfProject={project !== undefined} />
-      <TextField
-        name="name"
-        label="Name"
-        maxLength={NAME_MAX_CHARS}
-        autoComplete="off"
-        placeholder={preset.id === "ci" ? "ci" : "build-machine"}
-        hint="What uses it. The audit log shows it too."
-      />
-      <LifetimeFields key={preset.id} preset={preset} />
-      {preset.id === "master" ? null : <ScopeFields project={project} />}
-      {useHasRole("admin") && <BudgetField key={`budget ${preset.id}`} budget={preset.budget} />}
+      <div className="mint-fields">
+        <TextField
+          name="name"
+          label="Name"
+          maxLength={NAME_MAX_CHARS}
+          autoComplete="off"
+          placeholder={preset.id === "ci" ? "ci" : "build-machine"}
+        />
+        <LifetimeFields key={preset.id} preset={preset} />
+        {preset.id === "master" ? null : <ScopeFields project={project} />}
+        {mayLimit && <BudgetField key={`budget ${preset.id}`} budget={preset.budget} />}
+      </div>
     </>
   );
 }
@@ -94,12 +96,13 @@ function PresetField({ preset, onChoose, isOfProject }: PresetFieldProps) {
             name="preset"
             value={each.id}
             checked={each === preset}
-            aria-describedby={`${id}-${each.id}`}
+            aria-labelledby={`${id}-${each.id}`}
+            aria-describedby={`${id}-${each.id}-about`}
             onChange={() => onChoose(each)}
           />
           <span>
-            {each.title}
-            <span className="hint" id={`${id}-${each.id}`}>
+            <span id={`${id}-${each.id}`}>{each.title}</span>
+            <span className="hint" id={`${id}-${each.id}-about`}>
               {each.about}
             </span>
           </span>
@@ -173,7 +176,7 @@ function ScopeFields({ project }: { project: string | undefined }) {
         <div className="field-pair">
           <TextField
             name="tunnelQuota"
-            label="Tunnels at a time"
+            label="Tunnel limit"
             type="number"
             min={1}
             step={1}

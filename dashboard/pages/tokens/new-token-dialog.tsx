@@ -45,8 +45,8 @@ function NewToken({ token, onClose }: NewTokenProps) {
   return (
     <>
       <p>
-        <bdi>{token.name}</bdi> is shown only now: the server does not store it. Who has it can use
-        it until it expires or is revoked.
+        This is the only time that <bdi>{token.name}</bdi> is shown. Anyone who has it can use it
+        until it expires or is revoked.
       </p>
       <div className="secret">
         <code>{text}</code>

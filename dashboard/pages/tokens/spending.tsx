@@ -15,8 +15,14 @@ export function Spending({ token }: { token: Token }) {
   return (
     <div>
       <div className="hint">
-        {formatUsdCents(spent)} of {formatUsdCents(budget)} this month
-        {ratio >= 1 && <strong className="spent">{budget === 0 ? "blocked" : "spent"}</strong>}
+        {budget === 0 ? (
+          "A budget of 0: opens no tunnels"
+        ) : (
+          <>
+            {formatUsdCents(spent)} of {formatUsdCents(budget)} this month
+            {ratio >= 1 && <strong className="spent">spent</strong>}
+          </>
+        )}
       </div>
       <div
         className="spending-bar"

@@ -8,7 +8,6 @@ interface TokenCommand {
   command: string;
 }
 
-
 export function getTokenCommands(token: MintedToken): TokenCommand[] {
   return token.kind === "master" ? getMasterKeyCommands() : getAgentCommands(token);
 }

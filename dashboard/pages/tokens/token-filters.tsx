@@ -19,18 +19,18 @@ export interface TokenFiltersProps {
 }
 
 export function TokenFilters({ tokens }: TokenFiltersProps) {
-  const { q = "", kind = "", project = "", state = "" } = useQueryParameters();
+  const { text = "", kind = "", project = "", state = "" } = useQueryParameters();
   const setParameters = useSetQueryParameters();
   const slugs = new Set(tokens.flatMap(({ projectSlug }) => projectSlug ?? []));
   if (project !== "") slugs.add(project);
   const projects = [...slugs].sort().map((slug) => ({ value: slug, label: slug }));
   return (
-    <FilterBar>
+    <FilterBar label="Tokens">
       <SearchFilter
         label="Search the tokens"
         placeholder="Name, nonce or allowed name"
-        value={q}
-        onChange={(next) => setParameters({ q: next })}
+        value={text}
+        onChange={(next) => setParameters({ text: next })}
       />
       <SelectFilter
         label="Kind"

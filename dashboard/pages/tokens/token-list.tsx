@@ -47,7 +47,7 @@ function NoMatch({ endedCount }: { endedCount: number }) {
       No token matches.{" "}
       <Button
         kind="link"
-        onClick={() => setParameters({ q: "", kind: "", project: "", state: "all" })}
+        onClick={() => setParameters({ text: "", kind: "", project: "", state: "all" })}
       >
         Show all tokens
       </Button>

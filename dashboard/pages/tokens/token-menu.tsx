@@ -8,7 +8,6 @@ import { useHasRole } from "../../app/roles.ts";
 import { Button } from "../../ui/button.tsx";
 import { OpenConfirmDialog } from "../../ui/forms/dialog.tsx";
 import { notify } from "../../ui/feedback/notifications.tsx";
-import { Icon } from "../../ui/icon.tsx";
 import { Menu, MenuItem } from "../../ui/menu.tsx";
 import { BudgetDialog } from "./budget-dialog.tsx";
 import { useShowNewToken } from "./new-token-dialog.tsx";
@@ -22,7 +21,7 @@ export function TokenMenu({ token }: { token: Token }) {
       <Menu
         trigger={
           <Button kind="quiet" aria-label={`Actions for ${token.name}`}>
-            <Icon name="more" />
+            ⋯
           </Button>
         }
       >

@@ -2,6 +2,7 @@
 import type { Token } from "../../../protocol/schemas/tokens.ts";
 import { isValidToken } from "../../api/tokens.ts";
 import { useHasRole } from "../../app/roles.ts";
+import { Button } from "../../ui/button.tsx";
 import { formatCount } from "../../ui/numbers.ts";
 import { Badge, Detail, Row } from "../../ui/section.tsx";
 import { RelativeTime } from "../../ui/time.tsx";
@@ -15,8 +16,9 @@ export function TokenRow({ token }: { token: Token }) {
   const { name, nonce, kind, projectSlug, issuedAt, expiresAt, revoked } = token;
   const isValid = isValidToken(token);
   const mayChange = useHasRole("member");
+  const menu = isValid ? <TokenMenu token={token} /> : <NoMenu />;
   return (
-    <Row actions={isValid && mayChange ? <TokenMenu token={token} /> : undefined}>
+    <Row actions={mayChange ? menu : undefined}>
       <div className="token">
         <div>
           <strong>
@@ -29,14 +31,27 @@ export function TokenRow({ token }: { token: Token }) {
           <Detail>{describeScope(token)}</Detail>
           <Detail>
             <code title={nonce}>{nonce.slice(0, NONCE_SHOWN_CHARS)}</code> · minted{" "}
-            <RelativeTime timestamp={toTimestamp(issuedAt)} /> ·{" "}
-            {expiresAt * 1000 > Date.now() ? "expires" : "expired"}{" "}
-            <RelativeTime timestamp={toTimestamp(expiresAt)} />
+            <RelativeTime timestamp={toTimestamp(issuedAt)} />
+            {!revoked && (
+              <>
+                {isValid ? " · expires " : " · expired "}
+                <RelativeTime timestamp={toTimestamp(expiresAt)} />
+              </>
+            )}
           </Detail>
         </div>
         <Spending token={token} />
       </div>
     </Row>
+  );
+}
+
+/** As wide as a menu, so that the columns of all rows are aligned. */
+function NoMenu() {
+  return (
+    <Button kind="quiet" className="no-token-menu" disabled>
+      ⋯
+    </Button>
   );
 }
 

@@ -3,10 +3,10 @@ import type { Token } from "../../../protocol/schemas/tokens.ts";
 import { isValidToken } from "../../api/tokens.ts";
 import type { Search } from "../../app/search.ts";
 
-/** The filters as parameters of the URL: `?q=ci&kind=master&project=staging&state=all`. */
+/** The filters as parameters of the URL: `?text=ci&kind=master&project=staging&state=all`. */
 export function filterTokens(tokens: readonly Token[], search: Search): Token[] {
-  const { q = "", kind = "", project = "", state = "" } = search;
-  const text = q.trim().toLowerCase();
+  const { kind = "", project = "", state = "" } = search;
+  const text = (search.text ?? "").trim().toLowerCase();
   return tokens.filter(
     (token) =>
       matchesText(token, text) &&

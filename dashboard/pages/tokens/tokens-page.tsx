@@ -35,10 +35,7 @@ function TokensPage() {
       <QueryContent query={tokens} lines={8}>
         {(list) =>
           list.length === 0 ? (
-            <EmptyState
-              title="No machine has a token yet"
-              command={formatAgentCommand("login")}
-            >
+            <EmptyState title="No machine has a token yet" command={formatAgentCommand("login")}>
               <p>
                 Run this on a machine to approve it in your browser, or mint a token for it here.
               </p>

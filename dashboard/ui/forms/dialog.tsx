@@ -110,9 +110,9 @@ export function OpenConfirmDialog({ name, children, ...rest }: OpenConfirmDialog
   );
 }
 
-/** The browser does not submit the form before the pattern matches. */
+/** The browser does not submit the form before the pattern matches. It refuses escapes that the pattern does not need. */
 function ConfirmNameField({ name }: { name: string }) {
-  const pattern = name.replaceAll(/[.*+?^${}()|[\]\\/&!#%,:;<=>@`~-]/g, "\\$&");
+  const pattern = name.replaceAll(/[.*+?^${}()|[\]\\/]/g, "\\$&");
   return (
     <TextField
       name="confirmed_name"
