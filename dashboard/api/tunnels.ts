@@ -5,35 +5,23 @@ import {
   type QueryClient,
   type UseQueryResult,
 } from "@tanstack/react-query";
-import { LIST_MAX_ROWS } from "../../protocol/limits.ts";
 import type { Tunnel } from "../../protocol/schemas/tunnels/tunnels.ts";
-import { call } from "./session.ts";
+import { loadList } from "./lists.ts";
 
 /** How often the state of the tunnels is loaded while a page shows it. */
 const TUNNELS_RELOAD_MS = 3_000;
 
 export const tunnelsQuery = queryOptions({
   queryKey: ["tunnels"],
-  queryFn: ({ signal }) => loadTunnels(signal),
+  queryFn: ({ signal }) => loadList<Tunnel>("/tunnels", signal),
   refetchInterval: TUNNELS_RELOAD_MS,
 });
 
-async function loadTunnels(signal: AbortSignal): Promise<Tunnel[]> {
-  const tunnels = await call<Tunnel[]>("GET", "/tunnels", undefined, signal);
-  for (let size = tunnels.length; size === LIST_MAX_ROWS;) {
-    const path = `/tunnels?after=${tunnels.at(-1)!.id}`;
-    const page = await call<Tunnel[]>("GET", path, undefined, signal);
-    tunnels.push(...page);
-    size = page.length;
-  }
-  return tunnels;
-}
-
-/** undefined when the organization has no tunnel with this id. */
-export function useTunnel(id: string): UseQueryResult<Tunnel | undefined> {
+/** null when the organization has no tunnel with this id. */
+export function useTunnel(id: string): UseQueryResult<Tunnel | null> {
   return useQuery({
     ...tunnelsQuery,
-    select: (tunnels) => tunnels.find((tunnel) => tunnel.id === id),
+    select: (tunnels) => tunnels.find((tunnel) => tunnel.id === id) ?? null,
   });
 }
 

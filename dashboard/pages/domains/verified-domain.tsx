@@ -24,7 +24,7 @@ const PROOF_MISSING_MAX_MS = 7 * 24 * 3600 * 1000;
 
 export function VerifiedDomain({ domain }: { domain: CustomDomain }) {
   const { domain: name, boundTunnelId, proofMissingSince } = domain;
-  const tunnel = useTunnel(boundTunnelId ?? "").data;
+  const tunnel = useTunnel(boundTunnelId ?? "").data ?? undefined;
   const mayChange = useHasRole("member");
   return (
     <Row>

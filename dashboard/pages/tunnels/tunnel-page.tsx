@@ -22,22 +22,22 @@ import "./tunnels.css";
 
 export function Page() {
   const query = useTunnel(usePathId());
-  const { data: tunnel } = query;
+  const tunnel = query.data ?? null;
   return (
     <PageFrame
       title={tunnel?.name ?? "Tunnel"}
       about={
-        tunnel === undefined ? undefined : (
+        tunnel === null ? undefined : (
           <span className="tunnel-summary">
             <StateBadge tunnel={tunnel} />
             <PublicAddress tunnel={tunnel} />
           </span>
         )
       }
-      actions={tunnel === undefined ? undefined : <HeaderActions tunnel={tunnel} />}
+      actions={tunnel === null ? undefined : <HeaderActions tunnel={tunnel} />}
     >
       <QueryContent query={query} lines={8}>
-        {(found) => (found === undefined ? <NotFound /> : <TunnelTabs tunnel={found} />)}
+        {(found) => (found === null ? <NotFound /> : <TunnelTabs tunnel={found} />)}
       </QueryContent>
     </PageFrame>
   );

@@ -15,8 +15,9 @@ import { GateSection } from "./gate-section.tsx";
 /** As the API requires. */
 const PASSWORD_MIN_CHARS = 8;
 const GENERATED_CHARS = 20;
-/** Without letters and digits that look alike. Its length divides 256, so that every character is equally likely. */
-const ALPHABET = "abcdefghjkmnpqrstuvwxyz23456789-";
+const GROUP_CHARS = 5;
+/** Without characters that look alike. Its length divides 256, so that every character is equally likely. */
+const ALPHABET = "abcdefghjkmnpqrstuvwxyz023456789";
 
 export function PasswordSection({ tunnel }: { tunnel: Tunnel }) {
   const { id, authEnabled: isOn } = tunnel;
@@ -27,9 +28,9 @@ export function PasswordSection({ tunnel }: { tunnel: Tunnel }) {
     <DialogButton
       button={{
         children: isOn ? "Change" : "Set up",
-        "aria-label": isOn ? "Change the password" : "Set a password",
+        "aria-label": isOn ? "Change the password" : "Set up a password",
       }}
-      title={isOn ? "Change the password" : "Set a password"}
+      title={isOn ? "Change the password" : "Set up a password"}
       submit="Save"
       onSubmit={async (value) => {
         await call("PUT", path, { username: value("username"), password: value("password") });
@@ -71,7 +72,7 @@ export function PasswordSection({ tunnel }: { tunnel: Tunnel }) {
   );
 }
 
-/** The password is visible, because its purpose is to be given to others. It is never shown again. */
+/** The password can be read, because its purpose is to be given to others. It is never shown again. */
 function PasswordFields() {
   const [password, setPassword] = useState(generatePassword);
   return (
@@ -105,7 +106,12 @@ function PasswordFields() {
   );
 }
 
+/** In groups, which are easier to read and to type. */
 function generatePassword(): string {
   const bytes = crypto.getRandomValues(new Uint8Array(GENERATED_CHARS));
-  return Array.from(bytes, (byte) => ALPHABET[byte % ALPHABET.length]).join("");
+  const characters = Array.from(bytes, (byte, at) => {
+    const separator = at > 0 && at % GROUP_CHARS === 0 ? "-" : "";
+    return separator + ALPHABET[byte % ALPHABET.length];
+  });
+  return characters.join("");
 }

@@ -1,70 +1,46 @@
-/** The fields that filter the list of tunnels. `/` moves the focus to the text. */
-import { useRef, useState } from "react";
+/** The fields that filter the list of tunnels. */
 import { TUNNEL_STATES } from "../../../api/tunnels.ts";
 import { useQueryParameters, useSetQueryParameters } from "../../../app/search.ts";
-import { useShortcuts } from "../../../app/shortcuts.ts";
 import { Button } from "../../../ui/button.tsx";
+import { FilterBar, SearchFilter, SelectFilter } from "../../../ui/filters.tsx";
 import { STATE_TEXTS } from "../tunnel-badges.tsx";
 
 const NO_FILTER = { text: "", state: "", project: "" };
 
+const STATES = [
+  { value: "", label: "Every state" },
+  ...TUNNEL_STATES.map((state) => ({ value: state, label: STATE_TEXTS[state].label })),
+];
+
 export function TunnelFilters({ projects }: { projects: readonly string[] }) {
-  const { text, state, project } = useQueryParameters();
+  const { text = "", state = "", project = "" } = useQueryParameters();
   const setParameters = useSetQueryParameters();
-  const input = useRef<HTMLInputElement>(null);
-  const [clears, setClears] = useState(0);
-  useShortcuts("Tunnels", [
-    { keys: ["/"], title: "Filter the tunnels", act: () => input.current?.focus() },
-  ]);
-  const isFiltered = [text, state, project].some((value) => value !== undefined);
+  const slugs = projects.map((slug) => ({ value: slug, label: slug }));
   return (
-    <div className="tunnel-filters" role="search" aria-label="Tunnels">
-      <input
-        key={clears}
-        ref={input}
-        type="search"
-        aria-label="Filter by name or address"
+    <FilterBar label="Tunnels">
+      <SearchFilter
+        label="Filter the tunnels"
         placeholder="Filter by name or address"
-        defaultValue={text}
-        spellCheck={false}
-        onChange={(event) => setParameters({ text: event.currentTarget.value })}
+        value={text}
+        onChange={(typed) => setParameters({ text: typed })}
       />
-      <select
-        aria-label="State"
-        value={state ?? ""}
-        onChange={(event) => setParameters({ state: event.currentTarget.value })}
-      >
-        <option value="">Every state</option>
-        {TUNNEL_STATES.map((each) => (
-          <option key={each} value={each}>
-            {STATE_TEXTS[each].label}
-          </option>
-        ))}
-      </select>
-      <select
-        aria-label="Project"
-        value={project ?? ""}
-        onChange={(event) => setParameters({ project: event.currentTarget.value })}
-      >
-        <option value="">Every project</option>
-        {projects.map((slug) => (
-          <option key={slug} value={slug}>
-            {slug}
-          </option>
-        ))}
-      </select>
-      {isFiltered && (
-        <Button
-          kind="quiet"
-          onClick={() => {
-            setParameters(NO_FILTER);
-            setClears(clears + 1);
-            input.current?.focus();
-          }}
-        >
+      <SelectFilter
+        label="State"
+        value={state}
+        options={STATES}
+        onChange={(chosen) => setParameters({ state: chosen })}
+      />
+      <SelectFilter
+        label="Project"
+        value={project}
+        options={[{ value: "", label: "Every project" }, ...slugs]}
+        onChange={(chosen) => setParameters({ project: chosen })}
+      />
+      {text + state + project !== "" && (
+        <Button kind="quiet" onClick={() => setParameters(NO_FILTER)}>
           Clear
         </Button>
       )}
-    </div>
+    </FilterBar>
   );
 }

@@ -12,7 +12,15 @@ import { TunnelMenu } from "./tunnel-menu.tsx";
 const COLUMNS: readonly Column<Tunnel>[] = [
   { title: "Tunnel", render: (tunnel) => <NameCell tunnel={tunnel} /> },
   { title: "State", render: (tunnel) => <StateBadge tunnel={tunnel} /> },
-  { title: "Gates", isSecondary: true, render: (tunnel) => <GateBadges tunnel={tunnel} /> },
+  {
+    title: "Gates",
+    isSecondary: true,
+    render: (tunnel) => (
+      <div className="gates">
+        <GateBadges tunnel={tunnel} />
+      </div>
+    ),
+  },
   { title: "Project", isSecondary: true, render: ({ projectSlug }) => projectSlug },
   {
     title: "Protocol",
