@@ -10,6 +10,8 @@ export interface Shortcut {
   /** What the key does, for the list of all shortcuts. */
   title: string;
   act: () => void;
+  /** Whether the key acts here now. Otherwise it belongs to the component behind. */
+  isEnabled?: (key: string) => boolean;
 }
 
 export interface ShortcutGroup {
@@ -90,7 +92,7 @@ function handleKey(event: KeyboardEvent): void {
   const shortcut = groups
     .toReversed()
     .flatMap(({ shortcuts }) => shortcuts)
-    .find(({ keys }) => keys.includes(key));
+    .find(({ keys, isEnabled }) => keys.includes(key) && (isEnabled?.(key) ?? true));
   if (shortcut === undefined) return;
   event.preventDefault();
   shortcut.act();

@@ -11,12 +11,14 @@ export interface SplitterProps {
   label: string;
   /** `vertical`: a vertical line between panels that are side by side. */
   orientation: "vertical" | "horizontal";
+  /** What the percentage is of: the parent element, by default, or the window. */
+  area?: "parent" | "window";
   percent: number;
   onMove: (percent: number) => void;
 }
 
-/** Its parent element contains both panels. */
-export function Splitter({ label, orientation, percent, onMove }: SplitterProps) {
+export function Splitter({ label, orientation, area = "parent", ...rest }: SplitterProps) {
+  const { percent, onMove } = rest;
   const isVertical = orientation === "vertical";
   const move = (next: number) => onMove(clamp(next));
 
@@ -33,10 +35,11 @@ export function Splitter({ label, orientation, percent, onMove }: SplitterProps)
   function handlePointer(event: PointerEvent<HTMLDivElement>): void {
     const line = event.currentTarget;
     if (!line.hasPointerCapture(event.pointerId)) return;
-    const area = line.parentElement!.getBoundingClientRect();
-    const ratio = isVertical
-      ? (event.clientX - area.left) / area.width
-      : (event.clientY - area.top) / area.height;
+    const { left, width, top, height } =
+      area === "parent"
+        ? line.parentElement!.getBoundingClientRect()
+        : new DOMRect(0, 0, window.innerWidth, window.innerHeight);
+    const ratio = isVertical ? (event.clientX - left) / width : (event.clientY - top) / height;
     move(ratio * 100);
   }
   return (

@@ -7,6 +7,7 @@ import { Icon } from "../../ui/icon.tsx";
 import { Skeleton } from "../../ui/feedback/query-content.tsx";
 import { useMe } from "../session-state.ts";
 import { AccountMenu } from "./account-menu.tsx";
+import { InspectorDock, InspectorDockButton, useInspectorDock } from "./inspector-dock.tsx";
 import { NAVIGATION } from "./navigation.ts";
 import { OfflineBanner } from "./offline-banner.tsx";
 import { OrganizationMenu } from "./organization-menu.tsx";
@@ -15,6 +16,7 @@ import { ShortcutsDialog } from "./shortcuts-dialog.tsx";
 
 export function Shell() {
   const { pathname } = useLocation();
+  const dock = useInspectorDock();
   return (
     <div className="shell">
       <a className="skip" href="#content">
@@ -29,6 +31,7 @@ export function Shell() {
         <OrganizationMenu />
         <span className="spring" />
         <PaletteButton />
+        <InspectorDockButton {...dock} />
         <AccountMenu />
       </header>
       <main id="content" tabIndex={-1}>
@@ -39,6 +42,7 @@ export function Shell() {
           </Suspense>
         </ErrorBoundary>
       </main>
+      <InspectorDock {...dock} />
       <ShortcutsDialog />
     </div>
   );

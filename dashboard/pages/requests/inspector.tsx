@@ -35,9 +35,11 @@ const RequestDetail = lazy(async () => {
 export interface InspectorProps {
   parameters: InspectorParameters;
   setParameters: SetParameters;
+  /** The keys belong to the page behind, except while the focus is in the inspector. */
+  isDocked?: boolean;
 }
 
-export function Inspector({ parameters, setParameters }: InspectorProps) {
+export function Inspector({ parameters, setParameters, isDocked = false }: InspectorProps) {
   const { filter = "", tunnel_id: tunnelId, selected } = parameters;
   const bodySearch = useBodySearch();
   const { store, view, bookmarks, filterError } = useRequestView(parameters, bodySearch.foundIds);
@@ -79,10 +81,11 @@ export function Inspector({ parameters, setParameters }: InspectorProps) {
   const getCapture = (id: string | undefined) =>
     id === undefined ? undefined : (store.newest.get(id) ?? view.getRow(view.findIndex(id)));
   useInspectorKeys({
+    root,
+    isDocked,
     view,
     activeId,
     isDetailOpen: selected !== undefined && !isNarrow,
-    getCapture,
     onActivate: setActiveId,
     onOpen: open,
     onClose: close,

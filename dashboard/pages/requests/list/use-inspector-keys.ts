@@ -1,4 +1,5 @@
 /** The keyboard shortcuts of the list of requests. */
+import type { RefObject } from "react";
 import type { CaptureSummary } from "../../../../protocol/schemas/inspector/captures.ts";
 import { useHasRole } from "../../../app/roles.ts";
 import { useShortcuts, type Shortcut } from "../../../app/shortcuts.ts";
@@ -8,11 +9,15 @@ import { copyCurl, replay } from "./request-actions.ts";
 
 const PAGE_ROWS = 15;
 
+/** In the details these keys scroll, or belong to what has the focus. */
+const LIST_KEYS = ["ArrowDown", "ArrowUp", "PageDown", "PageUp", "Home", "End", "Enter"];
+
 export interface InspectorKeys {
+  root: RefObject<HTMLElement | null>;
+  isDocked: boolean;
   view: RequestView;
   activeId: string | undefined;
   isDetailOpen: boolean;
-  getCapture: (id: string | undefined) => CaptureSummary | undefined;
   onActivate: (id: string) => void;
   onOpen: (id: string) => void;
   onClose: () => void;
@@ -24,7 +29,7 @@ export interface InspectorKeys {
 }
 
 export function useInspectorKeys(keys: InspectorKeys): void {
-  const { view, activeId, isDetailOpen, getCapture } = keys;
+  const { root, view, activeId, isDetailOpen } = keys;
   const canReplay = useHasRole("member");
 
   function activate(index: number): void {
@@ -41,12 +46,22 @@ export function useInspectorKeys(keys: InspectorKeys): void {
     activate(index < 0 ? 0 : index + rows);
   }
 
-  /** Acts on the active row. */
+  /** Acts on the active row, which is the first one when the filter has removed the active one. */
   function withActive(act: (capture: CaptureSummary) => unknown): () => void {
     return () => {
-      const capture = getCapture(activeId);
-      if (capture !== undefined) void Promise.resolve(act(capture)).catch(notifyOfError);
+      const index = activeId === undefined ? -1 : view.findIndex(activeId);
+      const capture = view.getRow(Math.max(0, index));
+      if (capture === undefined) return;
+      keys.onActivate(capture.id);
+      void Promise.resolve(act(capture)).catch(notifyOfError);
     };
+  }
+
+  function isEnabled(key: string): boolean {
+    const focused = document.activeElement;
+    const isInDetail = (focused?.closest(".detail-panel") ?? null) !== null;
+    if (isInDetail && LIST_KEYS.includes(key)) return false;
+    return !keys.isDocked || root.current?.contains(focused) === true;
   }
   const shortcuts: (Shortcut | false)[] = [
     { keys: ["j", "ArrowDown"], title: "Next request", act: () => move(1) },
@@ -80,6 +95,6 @@ export function useInspectorKeys(keys: InspectorKeys): void {
   ];
   useShortcuts(
     "Requests",
-    shortcuts.filter((each) => each !== false),
+    shortcuts.filter((each) => each !== false).map((each) => ({ ...each, isEnabled })),
   );
 }

@@ -1,0 +1,64 @@
+/** The live list of requests at the bottom of every page. It is loaded and connected only while it is open. */
+import { useLocation } from "@tanstack/react-router";
+import { lazy, Suspense, useState } from "react";
+import { readStored, writeStored } from "../../api/browser-storage.ts";
+import { Button } from "../../ui/button.tsx";
+import { ErrorBoundary } from "../../ui/feedback/error-boundary.tsx";
+import { Skeleton } from "../../ui/feedback/query-content.tsx";
+import { Icon } from "../../ui/icon.tsx";
+import { useShortcuts } from "../shortcuts.ts";
+
+const OPEN_KEY = "underpass-dock-open";
+
+const DockedInspector = lazy(async () => {
+  const { DockedInspector: component } = await import("../../pages/requests/docked-inspector.tsx");
+  return { default: component };
+});
+
+export interface InspectorDockState {
+  /** The page of requests is an inspector itself. */
+  isAvailable: boolean;
+  isOpen: boolean;
+  toggle: () => void;
+}
+
+/** This browser remembers whether it is open. `i` opens and closes it. */
+export function useInspectorDock(): InspectorDockState {
+  const { pathname } = useLocation();
+  const isAvailable = pathname !== "/requests";
+  const [isOpen, setOpen] = useState(() => readStored("localStorage", OPEN_KEY) !== null);
+  function toggle(): void {
+    setOpen(!isOpen);
+    writeStored("localStorage", OPEN_KEY, isOpen ? null : "1");
+  }
+  const shortcut = { keys: ["i"], title: "Show or hide the inspector", act: toggle };
+  useShortcuts("Inspector", isAvailable ? [shortcut] : []);
+  return { isAvailable, isOpen, toggle };
+}
+
+export function InspectorDockButton({ isAvailable, isOpen, toggle }: InspectorDockState) {
+  if (!isAvailable) return null;
+  return (
+    <Button
+      kind="quiet"
+      aria-label="Inspector"
+      aria-keyshortcuts="i"
+      aria-expanded={isOpen}
+      title="Inspector (i)"
+      onClick={toggle}
+    >
+      <Icon name="requests" />
+    </Button>
+  );
+}
+
+export function InspectorDock({ isAvailable, isOpen, toggle }: InspectorDockState) {
+  if (!isAvailable || !isOpen) return null;
+  return (
+    <ErrorBoundary>
+      <Suspense fallback={<Skeleton lines={4} />}>
+        <DockedInspector onClose={toggle} />
+      </Suspense>
+    </ErrorBoundary>
+  );
+}
