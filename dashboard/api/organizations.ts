@@ -1,13 +1,20 @@
 /** The organizations of the user. */
 import { queryOptions } from "@tanstack/react-query";
 import type { AccountSummary } from "../../protocol/schemas/accounts/accounts.ts";
-import type { Organization } from "../../protocol/schemas/organizations/organizations.ts";
+import type { Member, Organization } from "../../protocol/schemas/organizations/organizations.ts";
 import { beginSession, call } from "./session.ts";
 
 export const organizationsQuery = queryOptions({
   queryKey: ["organizations"],
   queryFn: ({ signal }) => call<Organization[]>("GET", "/orgs", undefined, signal),
 });
+
+export const membersQuery = (organizationId: string) =>
+  queryOptions({
+    queryKey: ["members", organizationId],
+    queryFn: ({ signal }) =>
+      call<Member[]>("GET", `/orgs/${organizationId}/members`, undefined, signal),
+  });
 
 export function createOrganization(name: string): Promise<Organization> {
   return call("POST", "/orgs", { name });

@@ -37,6 +37,7 @@ function subscribe(notify: () => void): () => void {
 
 function formatRelativeTime(timestampMs: number, nowMs: number): string {
   const seconds = Math.round((timestampMs - nowMs) / 1000);
+  if (Math.abs(seconds) * 1000 < TICK_MS) return relative.format(0, "second");
   const [unit, length] = UNITS.find(([, size]) => Math.abs(seconds) >= size) ?? ["second", 1];
   return relative.format(Math.trunc(seconds / length), unit);
 }

@@ -1,15 +1,28 @@
-/** /audit: what people and machines did in the organization. */
+/** /audit: what people and machines did in the organization. The filter is in the URL. */
+import { useMemo } from "react";
+import { useQueryParameters } from "../../app/search.ts";
 import { useMe } from "../../app/session-state.ts";
 import { PageFrame } from "../../ui/page.tsx";
 import { Section } from "../../ui/section.tsx";
+import { pickFilter } from "./event-filter.ts";
+import { EventFilters } from "./event-filters.tsx";
 import { EventList } from "./event-list.tsx";
+import { ExportMenu } from "./export-menu.tsx";
 
 export function Page() {
   const { active_org: organization } = useMe();
+  const search = useQueryParameters();
+  const filter = useMemo(() => pickFilter(search), [search]);
   return (
-    <PageFrame title="Audit log" about={organization.name}>
+    <PageFrame
+      title="Audit log"
+      about={`Who did what in ${organization.name}, newest first. Events are stored for 400 days.`}
+      actions={<ExportMenu filter={filter} />}
+      width="wide"
+    >
+      <EventFilters />
       <Section title="Events">
-        <EventList path="/events" />
+        <EventList path="/events" filter={filter} />
       </Section>
     </PageFrame>
   );

@@ -1,41 +1,56 @@
 /** Audit events, newest first, one page at a time. */
-import { useInfiniteQuery } from "@tanstack/react-query";
+import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
+import { Link } from "@tanstack/react-router";
+import { useMemo, type ReactNode } from "react";
 import type { AuditEvent } from "../../../protocol/schemas/organizations/audit.ts";
-import { call } from "../../api/session.ts";
+import { namedResourcesQuery } from "../../api/named-resources.ts";
+import { membersQuery } from "../../api/organizations.ts";
+import { useMe } from "../../app/session-state.ts";
 import { ActionButton } from "../../ui/button.tsx";
+import { Fact, Facts } from "../../ui/facts.tsx";
 import { ErrorNotice } from "../../ui/feedback/error-notice.tsx";
 import { Skeleton } from "../../ui/feedback/query-content.tsx";
-import { Detail, Row, Rows } from "../../ui/section.tsx";
-import { ExactTime } from "../../ui/time.tsx";
+import { ExactTime, RelativeTime } from "../../ui/time.tsx";
+import { loadEvents, type EventFilter } from "./event-filter.ts";
+import { describeEvent, type ResourceNames } from "./sentences.ts";
+import "./audit.css";
 
-const PAGE_ROWS = 20;
+const PAGE_EVENTS = 50;
+/** New events appear by themselves while only the first page is shown. */
+const RELOAD_MS = 10_000;
+const NO_FILTER: EventFilter = {};
 
-interface Props {
+export interface EventListProps {
   /** The route that lists the events. */
   path: "/events" | "/me/events";
+  filter?: EventFilter;
 }
 
-export function EventList({ path }: Props) {
+export function EventList({ path, filter = NO_FILTER }: EventListProps) {
+  const names = useResourceNames();
   const events = useInfiniteQuery({
-    queryKey: ["events", path],
+    queryKey: ["events", path, filter],
     initialPageParam: "",
-    queryFn({ pageParam: after, signal }) {
-      const query = new URLSearchParams({ limit: String(PAGE_ROWS), ...(after && { after }) });
-      return call<AuditEvent[]>("GET", `${path}?${query}`, undefined, signal);
-    },
-    getNextPageParam: (page) => (page.length < PAGE_ROWS ? undefined : page.at(-1)?.id),
+    queryFn: ({ pageParam: after, signal }) =>
+      loadEvents(path, filter, { limit: PAGE_EVENTS, after }, signal),
+    getNextPageParam: (page) => (page.length < PAGE_EVENTS ? undefined : page.at(-1)?.id),
+    refetchInterval: ({ state }) => (state.data?.pages.length === 1 ? RELOAD_MS : false),
+    // The events of the filter before stay until those of the new one have arrived.
+    placeholderData: (previous) => previous,
   });
-  if (events.data === undefined) {
-    if (!events.isError) return <Skeleton lines={6} />;
+  if (events.isError) {
     return <ErrorNotice error={events.error} onRetry={() => void events.refetch()} />;
   }
+  if (events.data === undefined) return <Skeleton lines={8} />;
+  const list = events.data.pages.flat();
+  if (list.length === 0) return <p>No event matches.</p>;
   return (
     <>
-      <Rows>
-        {events.data.pages.flat().map((event) => (
-          <EventRow key={event.id} event={event} />
+      <ol className="events" aria-busy={events.isPlaceholderData}>
+        {list.map((event) => (
+          <EventRow key={event.id} event={event} names={names} isPersonal={path === "/me/events"} />
         ))}
-      </Rows>
+      </ol>
       {events.hasNextPage && (
         <div className="actions">
           <ActionButton action={() => events.fetchNextPage({ throwOnError: true })}>
@@ -47,16 +62,100 @@ export function EventList({ path }: Props) {
   );
 }
 
-/** The action's name without underscores is readable text. */
-function EventRow({ event: { action, timestamp, userEmail, ipAddress } }: { event: AuditEvent }) {
-  const text = action.replaceAll("_", " ");
+/** The names of what exists now; events name what no longer does by its id. */
+export function useResourceNames(): ResourceNames {
+  const { data: resources } = useQuery(namedResourcesQuery);
+  const { data: members } = useQuery(membersQuery(useMe().active_org.id));
+  return useMemo(
+    () =>
+      new Map([
+        ...(resources ?? []).map(({ id, name }) => [id, name] as const),
+        ...(members ?? []).map(({ user_id: id, email }) => [id, email] as const),
+      ]),
+    [resources, members],
+  );
+}
+
+interface RowProps {
+  event: AuditEvent;
+  names: ResourceNames;
+  isPersonal: boolean;
+}
+
+/** The details are shown when the user opens the row. */
+function EventRow({ event, names, isPersonal }: RowProps) {
+  const { user } = useMe();
+  const { timestamp, ipAddress } = event;
   return (
-    <Row>
-      <strong>{text.slice(0, 1).toUpperCase() + text.slice(1)}</strong>
-      <Detail>
-        <ExactTime timestamp={timestamp} />
-        {[userEmail, ipAddress].filter(Boolean).map((by) => ` · ${by}`)}
-      </Detail>
-    </Row>
+    <li>
+      <details>
+        <summary>
+          <span className="event-time">
+            <ExactTime timestamp={timestamp} />
+          </span>
+          <span>
+            {describeEvent(event, names, isPersonal ? user.email : null).map((part, index) =>
+              typeof part === "string" ? (
+                part
+              ) : (
+                <strong key={index}>
+                  <bdi>{part.value}</bdi>
+                </strong>
+              ),
+            )}
+          </span>
+          <bdi className="event-address">{ipAddress}</bdi>
+        </summary>
+        <EventDetails event={event} hasFilters={!isPersonal} />
+      </details>
+    </li>
+  );
+}
+
+function EventDetails({ event, hasFilters }: { event: AuditEvent; hasFilters: boolean }) {
+  const { action, timestamp, userEmail, ipAddress, resourceType, resourceId, metadata } = event;
+  const only = (name: string, value: string, children: ReactNode) =>
+    hasFilters ? (
+      <FilterLink name={name} value={value}>
+        {children}
+      </FilterLink>
+    ) : (
+      children
+    );
+  return (
+    <Facts>
+      <Fact name="When">
+        <RelativeTime timestamp={timestamp} />
+      </Fact>
+      <Fact name="Action">{only("action", action, <code>{action}</code>)}</Fact>
+      {userEmail !== null && (
+        <Fact name="Person">{only("actor", userEmail, <bdi>{userEmail}</bdi>)}</Fact>
+      )}
+      {ipAddress !== null && (
+        <Fact name="IP address">{only("ip", ipAddress, <bdi>{ipAddress}</bdi>)}</Fact>
+      )}
+      <Fact name={`Id of the ${resourceType.replaceAll("_", " ")}`}>
+        {only("text", resourceId, <code>{resourceId}</code>)}
+      </Fact>
+      {Object.entries(metadata).map(([key, value]) => (
+        <Fact key={key} name={key}>
+          <bdi>{typeof value === "string" ? value : JSON.stringify(value)}</bdi>
+        </Fact>
+      ))}
+    </Facts>
+  );
+}
+
+interface FilterLinkProps {
+  name: string;
+  value: string;
+  children: ReactNode;
+}
+
+function FilterLink({ name, value, children }: FilterLinkProps) {
+  return (
+    <Link to="." search={{ [name]: value }} title="Show only events with this">
+      {children}
+    </Link>
   );
 }

@@ -45,13 +45,18 @@ function SessionRow({ session }: { session: Session }) {
       }}
     >
       <p>
-        <strong>{name}</strong> at {ip} will be signed out at once.
+        <strong>
+          <bdi>{name}</bdi>
+        </strong>{" "}
+        at {ip} will be signed out at once.
       </p>
     </ConfirmButton>
   );
   return (
     <Row actions={current ? undefined : signOutButton}>
-      <strong>{name}</strong>
+      <strong>
+        <bdi>{name}</bdi>
+      </strong>
       {current && <Badge>this one</Badge>}
       <Detail>
         {ip} · last used <RelativeTime timestamp={lastSeenAt} /> · since{" "}

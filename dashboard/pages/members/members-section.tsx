@@ -1,7 +1,7 @@
 /** The members of the organization. */
-import { queryOptions, useQuery, useQueryClient } from "@tanstack/react-query";
+import { useQuery, useQueryClient } from "@tanstack/react-query";
 import type { Member } from "../../../protocol/schemas/organizations/organizations.ts";
-import { organizationsQuery } from "../../api/organizations.ts";
+import { membersQuery, organizationsQuery } from "../../api/organizations.ts";
 import { call } from "../../api/session.ts";
 import { loadMe, useMe } from "../../app/session-state.ts";
 import { ConfirmButton, DialogButton } from "../../ui/forms/dialog.tsx";
@@ -11,13 +11,6 @@ import { QueryContent } from "../../ui/feedback/query-content.tsx";
 import { Badge, Detail, Row, Rows, Section } from "../../ui/section.tsx";
 import { ExactTime } from "../../ui/time.tsx";
 import { getGrantableRoles } from "../../app/grantable-roles.ts";
-
-const membersQuery = (organizationId: string) =>
-  queryOptions({
-    queryKey: ["members", organizationId],
-    queryFn: ({ signal }) =>
-      call<Member[]>("GET", `/orgs/${organizationId}/members`, undefined, signal),
-  });
 
 export function MembersSection() {
   const { user, active_org: organization } = useMe();

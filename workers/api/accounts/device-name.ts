@@ -6,7 +6,7 @@ const CLIENTS: [RegExp, string][] = [
   [/\bOPR\//, "Opera"],
   [/\bSamsungBrowser\//, "Samsung Internet"],
   [/\b(Firefox|FxiOS)\//, "Firefox"],
-  [/\b(Chrome|CriOS)\//, "Chrome"],
+  [/\b(Headless)?Chrome\/|\bCriOS\//, "Chrome"],
   [/\bVersion\/.+\bSafari\//, "Safari"],
 ];
 const SYSTEMS: [RegExp, string][] = [
@@ -19,11 +19,16 @@ const SYSTEMS: [RegExp, string][] = [
   [/\bLinux\b/, "Linux"],
 ];
 
-/** @returns the User-Agent itself when it names no known browser and system. */
+/** How crawlers and monitors name themselves: `Mozilla/5.0 (compatible; Googlebot/2.1; +http://…)`. */
+const COMPATIBLE = /\bcompatible; ([\w. -]{1,40}?)\/\d/;
+
+/** @returns the User-Agent itself when it names no known browser. */
 export function describeDevice(userAgent: string): string {
   const nameIn = (table: [RegExp, string][]) =>
     table.find(([pattern]) => pattern.test(userAgent))?.[1];
   const client = nameIn(CLIENTS);
   const system = nameIn(SYSTEMS);
-  return client === undefined || system === undefined ? userAgent : `${client} on ${system}`;
+  const named = COMPATIBLE.exec(userAgent)?.[1] ?? client;
+  if (named === undefined) return userAgent;
+  return system === undefined || named !== client ? named : `${named} on ${system}`;
 }

@@ -27,6 +27,16 @@ test.each([
     "Mozilla/5.0 (Linux; Android 10; K) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/141.0.0.0 Mobile Safari/537.36",
     "Chrome on Android",
   ],
+  [
+    "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) HeadlessChrome/147.0.7727.0 Safari/537.36",
+    "Chrome on Linux",
+  ],
+  ["Mozilla/5.0 (Unknown) Gecko/20100101 Firefox/140.0", "Firefox"],
+  ["Mozilla/5.0 (compatible; Googlebot/2.1; +http://www.google.com/bot.html)", "Googlebot"],
+  [
+    "Mozilla/5.0 AppleWebKit/537.36 (KHTML, like Gecko; compatible; bingbot/2.0; +http://www.bing.com/bingbot.htm) Chrome/141.0.0.0 Safari/537.36",
+    "bingbot",
+  ],
   ["curl/8.5.0", "curl/8.5.0"],
   ["Mozilla/5.0 (unheard of)", "Mozilla/5.0 (unheard of)"],
   ["", ""],

@@ -1,0 +1,60 @@
+/** The filter of the audit log. Its values are in the URL. */
+import type { AuditEvent } from "../../../protocol/schemas/organizations/audit.ts";
+import { call } from "../../api/session.ts";
+import type { Search } from "../../app/search.ts";
+
+const HOUR_MS = 3_600_000;
+
+export const RANGES: readonly { id: string; title: string; ms: number }[] = [
+  { id: "1h", title: "Last hour", ms: HOUR_MS },
+  { id: "24h", title: "Last 24 hours", ms: 24 * HOUR_MS },
+  { id: "7d", title: "Last 7 days", ms: 7 * 24 * HOUR_MS },
+  { id: "30d", title: "Last 30 days", ms: 30 * 24 * HOUR_MS },
+];
+
+/** The names of the parameters in the page's URL. */
+export const FILTER_NAMES = ["text", "action", "actor", "ip", "range", "from", "to"] as const;
+export type EventFilter = { [Name in (typeof FILTER_NAMES)[number]]?: string };
+
+export function pickFilter(search: Search): EventFilter {
+  const given = FILTER_NAMES.flatMap((name) => (search[name] ? [[name, search[name]]] : []));
+  return Object.fromEntries(given) as EventFilter;
+}
+
+export interface EventPage {
+  limit: number;
+  /** The id of the last event of the page before. */
+  after?: string | undefined;
+}
+
+/** @param path the route that lists the events; that of a person's own events has no filters. */
+export function loadEvents(
+  path: "/events" | "/me/events",
+  filter: EventFilter,
+  { limit, after }: EventPage,
+  signal: AbortSignal,
+): Promise<AuditEvent[]> {
+  const query = new URLSearchParams({ limit: String(limit) });
+  for (const [name, value] of Object.entries({ ...toQuery(filter), after })) {
+    if (value !== undefined && value !== "") query.set(name, value);
+  }
+  return call<AuditEvent[]>("GET", `${path}?${query}`, undefined, signal);
+}
+
+function toQuery(filter: EventFilter): Record<string, string | undefined> {
+  const range = RANGES.find(({ id }) => id === filter.range);
+  return {
+    text: filter.text,
+    action: filter.action,
+    actor: filter.actor,
+    ip_address: filter.ip,
+    start_time: range ? new Date(Date.now() - range.ms).toISOString() : toInstant(filter.from),
+    end_time: range ? undefined : toInstant(filter.to),
+  };
+}
+
+/** From the local time of a field, such as `2026-11-23T19:45`. */
+function toInstant(local: string | undefined): string | undefined {
+  const at = new Date(local ?? "");
+  return Number.isNaN(at.getTime()) ? undefined : at.toISOString();
+}

@@ -1,0 +1,113 @@
+/** The fields that filter the audit log. `/` moves the focus to the text. */
+import { useQuery } from "@tanstack/react-query";
+import { useEffect, useRef, useState, type ComponentProps } from "react";
+import { membersQuery } from "../../api/organizations.ts";
+import { useMe } from "../../app/session-state.ts";
+import { useQueryParameters, useSetQueryParameters } from "../../app/search.ts";
+import { useShortcuts } from "../../app/shortcuts.ts";
+import { Button } from "../../ui/button.tsx";
+import { FILTER_NAMES, pickFilter, RANGES } from "./event-filter.ts";
+import { AUDIT_ACTION_NAMES, formatAction } from "./sentences.ts";
+
+/** While the user types, the log is not loaded for each letter. */
+const TYPING_PAUSE_MS = 250;
+const NO_FILTER = Object.fromEntries(FILTER_NAMES.map((name) => [name, ""]));
+const CUSTOM_RANGE = "custom";
+
+export function EventFilters() {
+  const filter = pickFilter(useQueryParameters());
+  const setParameters = useSetQueryParameters();
+  const frame = useRef<HTMLDivElement>(null);
+  const focusText = () => frame.current?.querySelector<HTMLElement>("input")?.focus();
+  const members = useQuery(membersQuery(useMe().active_org.id));
+  useShortcuts("Audit log", [{ keys: ["/"], title: "Search the events", act: focusText }]);
+  const isCustom =
+    filter.range === CUSTOM_RANGE || filter.from !== undefined || filter.to !== undefined;
+  return (
+    <div className="event-filters" role="search" aria-label="Events" ref={frame}>
+      <TypedFilter name="text" label="Search" placeholder="Names, addresses, ids" type="search" />
+      <select
+        aria-label="Action"
+        value={filter.action ?? ""}
+        onChange={(event) => setParameters({ action: event.currentTarget.value })}
+      >
+        <option value="">Every action</option>
+        {AUDIT_ACTION_NAMES.map((action) => (
+          <option key={action} value={action}>
+            {formatAction(action)}
+          </option>
+        ))}
+      </select>
+      <TypedFilter name="actor" label="Person" placeholder="Email address" list="actors" />
+      <datalist id="actors">
+        {members.data?.map(({ email }) => (
+          <option key={email} value={email} />
+        ))}
+      </datalist>
+      <TypedFilter name="ip" label="IP address" placeholder="IP address" />
+      <select
+        aria-label="Time"
+        value={isCustom ? CUSTOM_RANGE : (filter.range ?? "")}
+        onChange={(event) => setParameters({ range: event.currentTarget.value, from: "", to: "" })}
+      >
+        <option value="">Any time</option>
+        {RANGES.map(({ id, title }) => (
+          <option key={id} value={id}>
+            {title}
+          </option>
+        ))}
+        <option value={CUSTOM_RANGE}>From … to …</option>
+      </select>
+      {isCustom && (
+        <>
+          <TypedFilter name="from" label="From" type="datetime-local" />
+          <TypedFilter name="to" label="Until" type="datetime-local" />
+        </>
+      )}
+      {Object.keys(filter).length > 0 && (
+        <Button
+          kind="quiet"
+          onClick={() => {
+            setParameters(NO_FILTER);
+            focusText();
+          }}
+        >
+          Clear
+        </Button>
+      )}
+    </div>
+  );
+}
+
+interface TypedFilterProps extends ComponentProps<"input"> {
+  name: (typeof FILTER_NAMES)[number];
+  label: string;
+}
+
+/** Its text is written to the URL when the user pauses; a change of the URL from elsewhere is shown at once. */
+function TypedFilter({ name, label, ...rest }: TypedFilterProps) {
+  const value = pickFilter(useQueryParameters())[name] ?? "";
+  const setParameters = useSetQueryParameters();
+  const [typed, setTyped] = useState<string | null>(null);
+  const save = useRef(setParameters);
+  useEffect(() => {
+    save.current = setParameters;
+  });
+  useEffect(() => setTyped(null), [value]);
+  useEffect(() => {
+    if (typed === null || typed === value) return;
+    const timer = setTimeout(() => save.current({ [name]: typed }), TYPING_PAUSE_MS);
+    return () => clearTimeout(timer);
+  }, [name, typed, value]);
+  return (
+    <input
+      {...rest}
+      aria-label={label}
+      title={label}
+      autoComplete="off"
+      spellCheck={false}
+      value={typed ?? value}
+      onChange={(event) => setTyped(event.currentTarget.value)}
+    />
+  );
+}

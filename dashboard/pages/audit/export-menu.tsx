@@ -1,0 +1,81 @@
+/** Downloads all events of the filter, page by page. */
+import { useEffect, useRef, useState } from "react";
+import type { AuditEvent } from "../../../protocol/schemas/organizations/audit.ts";
+import { Button } from "../../ui/button.tsx";
+import { Icon } from "../../ui/icon.tsx";
+import { Menu, MenuItem } from "../../ui/menu.tsx";
+import { formatCount } from "../../ui/numbers.ts";
+import { notify, notifyOfError } from "../../ui/feedback/notifications.tsx";
+import { downloadText } from "../../ui/text/download.ts";
+import { loadEvents, type EventFilter } from "./event-filter.ts";
+import { useResourceNames } from "./event-list.tsx";
+import { formatEvents, type ExportFormat } from "./export-files.ts";
+
+const PAGE_EVENTS = 1_000;
+/** About 50 MB as JSON, which a browser can hold. A longer log is exported in parts, by time. */
+const EXPORT_MAX_EVENTS = 100_000;
+
+export function ExportMenu({ filter }: { filter: EventFilter }) {
+  const names = useResourceNames();
+  const [loaded, setLoaded] = useState<number | null>(null);
+  const abort = useRef<AbortController>(undefined);
+  useEffect(() => () => abort.current?.abort(), []);
+
+  async function exportEvents(format: ExportFormat): Promise<void> {
+    const { signal } = (abort.current = new AbortController());
+    setLoaded(0);
+    try {
+      const events = await loadAllEvents(filter, signal, setLoaded);
+      const name = `audit-log-${new Date().toISOString().slice(0, 10)}.${format}`;
+      downloadText(name, formatEvents(events, format, names));
+      notify(
+        events.length < EXPORT_MAX_EVENTS
+          ? `${formatCount(events.length)} events were exported.`
+          : `The newest ${formatCount(events.length)} events were exported. Choose a time range for older ones.`,
+      );
+    } catch (error) {
+      if (!signal.aborted) notifyOfError(error);
+    }
+    setLoaded(null);
+  }
+
+  if (loaded !== null) {
+    return (
+      <>
+        <p className="hint export-progress" aria-live="polite">
+          {formatCount(loaded)} events…
+        </p>
+        <Button onClick={() => abort.current?.abort()}>Cancel</Button>
+      </>
+    );
+  }
+  return (
+    <Menu
+      trigger={
+        <Button>
+          Export
+          <Icon name="down" />
+        </Button>
+      }
+    >
+      <MenuItem onClick={() => void exportEvents("csv")}>As CSV, for spreadsheets</MenuItem>
+      <MenuItem onClick={() => void exportEvents("json")}>As JSON, for programs</MenuItem>
+    </Menu>
+  );
+}
+
+async function loadAllEvents(
+  filter: EventFilter,
+  signal: AbortSignal,
+  onProgress: (count: number) => void,
+): Promise<AuditEvent[]> {
+  const events: AuditEvent[] = [];
+  while (events.length < EXPORT_MAX_EVENTS) {
+    const page = { limit: PAGE_EVENTS, after: events.at(-1)?.id };
+    const next = await loadEvents("/events", filter, page, signal);
+    events.push(...next);
+    onProgress(events.length);
+    if (next.length < PAGE_EVENTS) break;
+  }
+  return events;
+}

@@ -1,0 +1,131 @@
+/** The audit log: filters, details, exports, and the events of one's own account. */
+import { readFile } from "node:fs/promises";
+import type { Page } from "playwright-core";
+import { expect, test } from "vitest";
+import type { AuditEvent } from "../../../protocol/schemas/organizations/audit.ts";
+import { mintToken, startApi, type Person } from "../../harness/server/api.ts";
+import {
+  clickButton,
+  findAccessibilityProblems,
+  getSection,
+  usePages,
+  waitForContent,
+} from "../../harness/browser/pages.ts";
+
+const pages = usePages(() => startApi());
+const HOSTILE_NAME = '=HYPERLINK("https://attacker.example","<b>x</b>")\u202e';
+
+const getRows = (page: Page) => getSection(page, "Events").getByRole("listitem");
+
+async function exportAs(page: Page, format: string): Promise<string> {
+  await clickButton(page, "Export");
+  const [download] = await Promise.all([
+    page.waitForEvent("download"),
+    page.getByRole("menuitem", { name: format }).click(),
+  ]);
+  await page.getByText(/events were exported/).first().waitFor();
+  return readFile(await download.path(), "utf8");
+}
+
+/** An organization with a token that has been revoked, and a tunnel that a colleague created. */
+async function createEvents(): Promise<{ owner: Person; member: Person; subdomain: string }> {
+  const owner = await pages.api.owner();
+  const member = await pages.api.colleague(owner, "member");
+  const { nonce } = await mintToken(owner, { name: HOSTILE_NAME });
+  await owner.delete(`/tokens/${nonce}`);
+  const { body } = await member.post<{ subdomain: string }>("/tunnels", { localPort: 3000 });
+  return { owner, member, subdomain: body.subdomain };
+}
+
+test("each event is a sentence, and its details are shown on demand, by keyboard too", async () => {
+  const { owner, member, subdomain } = await createEvents();
+  const page = await pages.openAs(owner.email, "/audit");
+  await getRows(page).filter({ hasText: `${owner.email} revoked the token =HYPERLINK` }).waitFor();
+  const row = getRows(page).filter({ hasText: `${member.email} created the tunnel ${subdomain}` });
+  await row.locator("summary").focus();
+  await page.keyboard.press("Enter");
+  await row.getByRole("link", { name: "tunnel_created" }).click();
+  await page.waitForURL(`${pages.origin}/audit?action=tunnel_created`);
+  await expect.poll(() => getRows(page).count()).toBe(1);
+});
+
+test("filters are in the URL, and can be cleared", async () => {
+  const { owner, member } = await createEvents();
+  const page = await pages.openAs(owner.email, `/audit?actor=${encodeURIComponent(member.email)}`);
+  await getRows(page).filter({ hasText: "created the tunnel" }).waitFor();
+  expect(await getRows(page).filter({ hasText: owner.email }).count()).toBe(0);
+  expect(await page.getByLabel("Person").inputValue()).toBe(member.email);
+
+  await clickButton(page, "Clear");
+  await page.waitForURL(`${pages.origin}/audit`);
+  await page.keyboard.type("hyperlink");
+  await page.waitForURL(`${pages.origin}/audit?text=hyperlink`);
+  await expect.poll(() => getRows(page).count()).toBe(2);
+  await page.getByLabel("Action").selectOption("Token revoked");
+  await expect.poll(() => getRows(page).count()).toBe(1);
+  await page.getByLabel("Time").selectOption("Last hour");
+  await page.getByLabel("IP address").fill("127.0.0.2");
+  await page.getByText("No event matches.").waitFor();
+  const url = new URL(page.url());
+  expect(Object.fromEntries(url.searchParams)).toEqual({
+    text: "hyperlink",
+    action: "token_revoked",
+    range: "1h",
+    ip: "127.0.0.2",
+  });
+  await page.goto(`${pages.origin}/audit?from=2020-01-01T00:00&to=2020-02-01T00:00`);
+  await page.getByText("No event matches.").waitFor();
+  expect(await page.getByLabel("Until").inputValue()).toBe("2020-02-01T00:00");
+});
+
+test("all events of the filter are exported, without formulas for spreadsheets", async () => {
+  const { owner } = await createEvents();
+  await pages.api.sql(
+    `insert into audit_events (org_id, action, resource_type, resource_id)
+     select $1, 'tunnel_expired', 'tunnel', n::text from generate_series(1, 1200) n`,
+    [owner.orgId],
+  );
+  const page = await pages.openAs(owner.email, "/audit?text=token");
+  await getRows(page).first().waitFor();
+  const csv = await exportAs(page, "As CSV");
+  const [header, ...rows] = csv.trimEnd().split("\r\n");
+  expect(header).toContain('"timestamp","action","description"');
+  expect(rows).toHaveLength(2);
+  expect(rows[0]).toContain(`"${owner.email} revoked the token =HYPERLINK(""https`);
+  expect(csv).not.toMatch(/(^|,)"[=+@-]/m);
+
+  await page.goto(`${pages.origin}/audit`);
+  await waitForContent(page);
+  const events = JSON.parse(await exportAs(page, "As JSON")) as AuditEvent[];
+  const { body: newest } = await owner.get<AuditEvent[]>("/events?limit=1000");
+  expect(events.slice(0, 1000)).toEqual(newest);
+  expect(events.length).toBeGreaterThan(1200);
+});
+
+test("the account has its own events, and a readable name for every client", async () => {
+  const owner = await pages.api.owner();
+  const page = await pages.openAs(owner.email, "/me");
+  const events = getSection(page, "Your recent events");
+  await events.getByRole("listitem").filter({ hasText: "You signed in" }).first().waitFor();
+  const sessions = getSection(page, "Sessions");
+  await sessions.getByText("Chrome on Linux").first().waitFor();
+  await pages.api.sql("update sessions set device = $2 where user_id = $1 and device like 'node%'", [
+    owner.userId,
+    "<b>bot</b>\u202e/1.0",
+  ]);
+  await page.reload();
+  await sessions.getByText("<b>bot</b>").waitFor();
+  if (process.env.SHOTS) await page.screenshot({ path: `/tmp/shots/org/me.png`, fullPage: true });
+});
+
+test.each(["light", "dark"] as const)("axe finds nothing in %s, and it fits", async (colorScheme) => {
+  const { owner } = await createEvents();
+  const page = await pages.openAs(owner.email, "/audit?from=2020-01-01T00:00");
+  await page.emulateMedia({ colorScheme });
+  await getRows(page).first().locator("summary").click();
+  expect(await findAccessibilityProblems(page)).toEqual([]);
+  if (process.env.SHOTS) await page.screenshot({ path: `/tmp/shots/org/audit-${colorScheme}.png` });
+  await page.setViewportSize({ width: 360, height: 740 });
+  expect(await page.evaluate("document.documentElement.scrollWidth")).toBe(360);
+  if (process.env.SHOTS) await page.screenshot({ path: `/tmp/shots/org/audit-narrow-${colorScheme}.png`, fullPage: true });
+});
