@@ -55,7 +55,7 @@ const PREDICATES: Record<AuditAction, string> = {
   tunnel_policy_set: "set the traffic policy of the tunnel {it}",
   tunnel_policy_removed: "removed the traffic policy of the tunnel {it}",
   visitor_token_minted: "minted a visitor's token for {subject} at the tunnel {it}",
-  tunnel_inspector_set: "changed what is captured of the tunnel {it}",
+  tunnel_inspector_set: "changed the capture settings of the tunnel {it}",
   tunnel_ip_allowlist_set: "limited the visitors of the tunnel {it} to some addresses",
   tunnel_ip_allowlist_removed: "admitted visitors of the tunnel {it} from every address",
   tunnel_maintenance_started: "started the maintenance of the tunnel {it}",
@@ -88,7 +88,7 @@ export const AUDIT_ACTION_NAMES = Object.keys(PREDICATES) as AuditAction[];
 /** Names of things by their id, as far as they are known. */
 export type ResourceNames = ReadonlyMap<string, string>;
 
-/** A text of ours, or a value that somebody else has chosen. */
+/** A text of ours, or a value that a user or an agent has chosen. */
 export type SentencePart = string | { value: string };
 
 const FACTORS: Record<string, string> = {
@@ -132,7 +132,7 @@ export function formatAction(action: AuditAction): string {
 /** Without an address the service itself did it: a job, or an event of another service. */
 function getActor({ userEmail, ipAddress }: AuditEvent): SentencePart {
   if (userEmail !== null) return { value: userEmail };
-  return ipAddress === null ? "The service" : "Somebody";
+  return ipAddress === null ? "The service" : "A person who was not signed in";
 }
 
 function getValue(event: AuditEvent, key: string, names: ResourceNames): string {

@@ -23,7 +23,10 @@ async function exportAs(page: Page, format: string): Promise<string> {
     page.waitForEvent("download"),
     page.getByRole("menuitem", { name: format }).click(),
   ]);
-  await page.getByText(/events were exported/).first().waitFor();
+  await page
+    .getByText(/events were exported/)
+    .first()
+    .waitFor();
   return readFile(await download.path(), "utf8");
 }
 
@@ -40,7 +43,9 @@ async function createEvents(): Promise<{ owner: Person; member: Person; subdomai
 test("each event is a sentence, and its details are shown on demand, by keyboard too", async () => {
   const { owner, member, subdomain } = await createEvents();
   const page = await pages.openAs(owner.email, "/audit");
-  await getRows(page).filter({ hasText: `${owner.email} revoked the token =HYPERLINK` }).waitFor();
+  await getRows(page)
+    .filter({ hasText: `${owner.email} revoked the token =HYPERLINK` })
+    .waitFor();
   const row = getRows(page).filter({ hasText: `${member.email} created the tunnel ${subdomain}` });
   await row.locator("summary").focus();
   await page.keyboard.press("Enter");
@@ -109,23 +114,31 @@ test("the account has its own events, and a readable name for every client", asy
   await events.getByRole("listitem").filter({ hasText: "You signed in" }).first().waitFor();
   const sessions = getSection(page, "Sessions");
   await sessions.getByText("Chrome on Linux").first().waitFor();
-  await pages.api.sql("update sessions set device = $2 where user_id = $1 and device like 'node%'", [
-    owner.userId,
-    "<b>bot</b>\u202e/1.0",
-  ]);
+  await pages.api.sql(
+    "update sessions set device = $2 where user_id = $1 and device like 'node%'",
+    [owner.userId, "<b>bot</b>\u202e/1.0"],
+  );
   await page.reload();
   await sessions.getByText("<b>bot</b>").waitFor();
   if (process.env.SHOTS) await page.screenshot({ path: `/tmp/shots/org/me.png`, fullPage: true });
 });
 
-test.each(["light", "dark"] as const)("axe finds nothing in %s, and it fits", async (colorScheme) => {
-  const { owner } = await createEvents();
-  const page = await pages.openAs(owner.email, "/audit?from=2020-01-01T00:00");
-  await page.emulateMedia({ colorScheme });
-  await getRows(page).first().locator("summary").click();
-  expect(await findAccessibilityProblems(page)).toEqual([]);
-  if (process.env.SHOTS) await page.screenshot({ path: `/tmp/shots/org/audit-${colorScheme}.png` });
-  await page.setViewportSize({ width: 360, height: 740 });
-  expect(await page.evaluate("document.documentElement.scrollWidth")).toBe(360);
-  if (process.env.SHOTS) await page.screenshot({ path: `/tmp/shots/org/audit-narrow-${colorScheme}.png`, fullPage: true });
-});
+test.each(["light", "dark"] as const)(
+  "axe finds nothing in %s, and it fits",
+  async (colorScheme) => {
+    const { owner } = await createEvents();
+    const page = await pages.openAs(owner.email, "/audit?from=2020-01-01T00:00");
+    await page.emulateMedia({ colorScheme });
+    await getRows(page).first().locator("summary").click();
+    expect(await findAccessibilityProblems(page)).toEqual([]);
+    if (process.env.SHOTS)
+      await page.screenshot({ path: `/tmp/shots/org/audit-${colorScheme}.png` });
+    await page.setViewportSize({ width: 360, height: 740 });
+    expect(await page.evaluate("document.documentElement.scrollWidth")).toBe(360);
+    if (process.env.SHOTS)
+      await page.screenshot({
+        path: `/tmp/shots/org/audit-narrow-${colorScheme}.png`,
+        fullPage: true,
+      });
+  },
+);
