@@ -57,7 +57,7 @@ function TunnelList({ tunnels }: { tunnels: readonly Tunnel[] }) {
   return (
     <>
       <TunnelFilters projects={projects} />
-      <p className="hint" aria-live="polite">
+      <p className="hint tunnel-count" aria-live="polite">
         {found.length === tunnels.length
           ? `${formatCount(tunnels.length)} ${tunnels.length === 1 ? "tunnel" : "tunnels"}`
           : `${formatCount(found.length)} of ${formatCount(tunnels.length)} tunnels`}

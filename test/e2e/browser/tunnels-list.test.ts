@@ -191,5 +191,6 @@ test("the list fits a narrow screen, and long names are cut", async () => {
   const frame = page.getByRole("group", { name: "Tunnels" });
   const overflow = (element: { scrollWidth: number; clientWidth: number }) =>
     element.scrollWidth - element.clientWidth;
-  expect(await frame.evaluate(overflow)).toBe(0);
+  // Widths of columns are not whole pixels.
+  expect(await frame.evaluate(overflow)).toBeLessThanOrEqual(1);
 });

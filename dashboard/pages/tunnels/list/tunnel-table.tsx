@@ -2,6 +2,7 @@
 import { Link } from "@tanstack/react-router";
 import type { Tunnel } from "../../../../protocol/schemas/tunnels/tunnels.ts";
 import { formatBytes, formatCount } from "../../../ui/numbers.ts";
+import { Detail } from "../../../ui/section.tsx";
 import { Table, type Column } from "../../../ui/table.tsx";
 import { LastSeen } from "../last-seen.tsx";
 import { PROTOCOL_NAMES } from "../protocol-names.ts";
@@ -21,26 +22,29 @@ const COLUMNS: readonly Column<Tunnel>[] = [
       </div>
     ),
   },
-  { title: "Project", isSecondary: true, render: ({ projectSlug }) => projectSlug },
   {
-    title: "Protocol",
+    title: "Project",
     isSecondary: true,
-    render: ({ protocol }) => PROTOCOL_NAMES[protocol],
+    render: ({ projectSlug, protocol }) => (
+      <>
+        {projectSlug}
+        <Detail>{PROTOCOL_NAMES[protocol]}</Detail>
+      </>
+    ),
   },
   {
     title: "Requests",
     align: "end",
     isSecondary: true,
-    render: ({ totalRequests }) => formatCount(totalRequests),
-  },
-  {
-    title: "Traffic",
-    align: "end",
-    isSecondary: true,
-    render: ({ bytesIn, bytesOut }) => (
-      <span title={`${formatBytes(bytesIn)} in, ${formatBytes(bytesOut)} out`}>
-        {formatBytes(bytesIn + bytesOut)}
-      </span>
+    render: ({ totalRequests, bytesIn, bytesOut }) => (
+      <>
+        {formatCount(totalRequests)}
+        <Detail>
+          <span title={`${formatBytes(bytesIn)} in, ${formatBytes(bytesOut)} out`}>
+            {formatBytes(bytesIn + bytesOut)}
+          </span>
+        </Detail>
+      </>
     ),
   },
   {

@@ -1,6 +1,6 @@
 /** The tab with the maintenance of a tunnel: on or off, the message, and the page that visitors get. */
 import { useQueryClient } from "@tanstack/react-query";
-import { useState } from "react";
+import { useRef, useState } from "react";
 import type { Tunnel } from "../../../../protocol/schemas/tunnels/tunnels.ts";
 import { call } from "../../../api/session.ts";
 import { updateCachedTunnel } from "../../../api/tunnels.ts";
@@ -20,12 +20,7 @@ export function MaintenanceTab({ tunnel }: { tunnel: Tunnel }) {
   const { id, maintenance: isOn, publicUrl } = tunnel;
   const canWrite = useHasRole("member");
   const [message, setMessage] = useState("");
-  const change = useMaintenance(id);
-  const end = () =>
-    change.end({
-      label: "Start it again",
-      act: () => void change.start(message).catch(notifyOfError),
-    });
+  const maintenance = useMaintenance(id);
   return (
     <div className="columns">
       <Section
@@ -42,12 +37,12 @@ export function MaintenanceTab({ tunnel }: { tunnel: Tunnel }) {
             kind={isOn ? "plain" : "primary"}
             beside={
               isOn && (
-                <ActionButton kind="primary" action={end}>
+                <ActionButton kind="primary" action={() => maintenance.end()}>
                   End maintenance
                 </ActionButton>
               )
             }
-            onSubmit={() => change.start(message)}
+            onSubmit={() => (isOn ? maintenance.change(message) : maintenance.start(message))}
           >
             <TextAreaField
               name="message"
@@ -84,22 +79,35 @@ export function MaintenanceTab({ tunnel }: { tunnel: Tunnel }) {
 
 function useMaintenance(id: string) {
   const queries = useQueryClient();
+  /** The message in force, if this page has set it: the API does not return it. */
+  const knownMessage = useRef<string>(undefined);
   const path = `/tunnels/${id}/maintenance`;
 
-  async function end(undo?: { label: string; act: () => void }): Promise<void> {
-    await call("DELETE", path);
-    await updateCachedTunnel(queries, id, { maintenance: false });
-    notify("Maintenance has ended. Visitors reach the tunnel again.", undo);
-  }
-
-  async function start(typed: string): Promise<void> {
+  async function set(typed: string): Promise<void> {
     const message = typed.trim();
     await call("PUT", path, message === "" ? {} : { message });
+    knownMessage.current = message;
     await updateCachedTunnel(queries, id, { maintenance: true });
-    notify("Visitors get the maintenance page.", {
-      label: "End maintenance",
-      act: () => void end().catch(notifyOfError),
-    });
   }
-  return { start, end };
+
+  async function change(message: string): Promise<void> {
+    await set(message);
+    notify("Visitors get the new message.");
+  }
+
+  async function start(message: string): Promise<void> {
+    await set(message);
+    const undo = () => void end().catch(notifyOfError);
+    notify("Visitors get the maintenance page.", { label: "Undo", act: undo });
+  }
+
+  async function end(): Promise<void> {
+    const message = knownMessage.current;
+    await call("DELETE", path);
+    await updateCachedTunnel(queries, id, { maintenance: false });
+    const act = () => void start(message ?? "").catch(notifyOfError);
+    const undo = message === undefined ? undefined : { label: "Undo", act };
+    notify("Visitors reach the tunnel again.", undo);
+  }
+  return { change, start, end };
 }
