@@ -1,22 +1,13 @@
 /** A verified domain, and the tunnel that it leads to. */
-import { useQueryClient } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
-import { useState } from "react";
 import type { CustomDomain } from "../../../protocol/schemas/domains/domains.ts";
 import type { Tunnel } from "../../../protocol/schemas/tunnels/tunnels.ts";
-import { domainsQuery } from "../../api/domains.ts";
-import { call } from "../../api/session.ts";
-import { tunnelsQuery, useTunnel } from "../../api/tunnels.ts";
+import { useTunnel } from "../../api/tunnels.ts";
 import { useHasRole } from "../../app/roles.ts";
-import { Button } from "../../ui/button.tsx";
-import { notify, notifyOfError } from "../../ui/feedback/notifications.tsx";
-import { OpenConfirmDialog } from "../../ui/forms/dialog.tsx";
-import { Menu, MenuItem, MenuSeparator } from "../../ui/menu.tsx";
 import { Badge, Detail, Row } from "../../ui/section.tsx";
 import { ExactTime, RelativeTime } from "../../ui/time.tsx";
-import { BindDialog } from "./bind-dialog.tsx";
 import { DnsRecord } from "./dns-record.tsx";
-import { useReleaseDomain } from "./use-release-domain.ts";
+import { DomainActions } from "./domain-actions.tsx";
 import { VerificationStep } from "./verification-step.tsx";
 
 /** A verified domain without its record is released after this. */
@@ -49,7 +40,7 @@ export function VerifiedDomain({ domain }: { domain: CustomDomain }) {
             )}
           </Detail>
         </div>
-        {mayChange && <DomainActions domain={domain} tunnel={tunnel} />}
+        {mayChange && <DomainActions domain={domain} />}
       </div>
       {tunnel && <VisitorRecord domain={name} tunnel={tunnel} />}
       {proofMissingSince !== null && <MissingProof domain={domain} since={proofMissingSince} />}
@@ -90,75 +81,5 @@ function MissingProof({ domain, since }: { domain: CustomDomain; since: string }
       </div>
       <VerificationStep domain={domain} />
     </>
-  );
-}
-
-interface ActionsProps {
-  domain: CustomDomain;
-  tunnel: Tunnel | undefined;
-}
-
-function DomainActions({ domain, tunnel }: ActionsProps) {
-  const { id, domain: name, boundTunnelId } = domain;
-  const queries = useQueryClient();
-  const release = useReleaseDomain();
-  const [shown, setShown] = useState<"bind" | "remove" | null>(null);
-  const isBound = boundTunnelId !== null;
-  const close = () => setShown(null);
-  const reload = () =>
-    Promise.all([queries.invalidateQueries(domainsQuery), queries.invalidateQueries(tunnelsQuery)]);
-
-  async function bindAgain(): Promise<void> {
-    await call("PUT", `/domains/${id}/bind`, { tunnel_id: boundTunnelId });
-    await reload();
-  }
-  async function unbind(): Promise<void> {
-    await call("DELETE", `/domains/${id}/bind`);
-    await reload();
-    notify(`${name} leads to no tunnel now.`, {
-      label: "Undo",
-      act: () => void bindAgain().catch(notifyOfError),
-    });
-  }
-  return (
-    <div className="actions">
-      {!isBound && (
-        <Button aria-label={`Choose the tunnel of ${name}`} onClick={() => setShown("bind")}>
-          Choose a tunnel
-        </Button>
-      )}
-      <Menu
-        trigger={
-          <Button kind="quiet" aria-label={`Actions for ${name}`}>
-            ⋯
-          </Button>
-        }
-      >
-        {isBound && (
-          <>
-            <MenuItem onClick={() => setShown("bind")}>Choose another tunnel…</MenuItem>
-            <MenuItem onClick={() => void unbind().catch(notifyOfError)}>
-              Unbind from {tunnel?.name ?? "its tunnel"}
-            </MenuItem>
-            <MenuSeparator />
-          </>
-        )}
-        <MenuItem onClick={() => setShown("remove")}>Remove…</MenuItem>
-      </Menu>
-      <BindDialog domain={domain} isOpen={shown === "bind"} onClose={close} onBind={reload} />
-      <OpenConfirmDialog
-        isOpen={shown === "remove"}
-        onClose={close}
-        title={`Remove ${name}?`}
-        submit="Remove"
-        name={name}
-        onSubmit={() => release(domain)}
-      >
-        <p>
-          It leads to no tunnel from then on, and any organization can claim it. To use it again,
-          you verify it with another record.
-        </p>
-      </OpenConfirmDialog>
-    </div>
   );
 }

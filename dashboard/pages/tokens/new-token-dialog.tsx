@@ -8,6 +8,7 @@ import { Button } from "../../ui/button.tsx";
 import { Command, CopyButton } from "../../ui/copy.tsx";
 import { OpenDialog } from "../../ui/forms/dialog.tsx";
 import { CheckField } from "../../ui/forms/fields.tsx";
+import { downloadText } from "../../ui/text/download.ts";
 import { getTokenCommands } from "./token-commands.ts";
 
 const ShowNewToken = createContext<(token: MintedToken) => void>(() => {});
@@ -50,7 +51,12 @@ function NewToken({ token, onClose }: NewTokenProps) {
       </p>
       <div className="secret">
         <code>{text}</code>
-        <CopyButton text={text} label="Copy the token" kind="primary" />
+        <div className="actions">
+          <CopyButton text={text} label="Copy the token" kind="primary" />
+          <Button onClick={() => downloadText(getFileName(token), `${text}\n`)}>
+            Download as a file
+          </Button>
+        </div>
       </div>
       <dl className="token-commands">
         {getTokenCommands(token).map(({ title, command }) => (
@@ -74,4 +80,9 @@ function NewToken({ token, onClose }: NewTokenProps) {
       </div>
     </>
   );
+}
+
+/** Without the characters that some system does not allow in the name of a file. */
+function getFileName({ name }: MintedToken): string {
+  return `${name.replaceAll(/[^\p{L}\p{N}._-]+/gu, "-")}.token`;
 }

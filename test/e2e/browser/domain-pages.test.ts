@@ -97,6 +97,16 @@ test("a verified domain is bound to a tunnel, unbound with undo, and removed by 
   expect(await owner.delete(`/domains/${id}`)).toMatchObject({ status: 404 });
 });
 
+test("a domain that is not verified is removed after a confirmation", async () => {
+  const owner = await pages.api.owner();
+  const { domain } = await createDomain(owner, false);
+  const page = await pages.openAs(owner.email, "/domains");
+  await clickButton(page, `Actions for ${domain}`);
+  await page.getByRole("menuitem", { name: "Remove…" }).click();
+  await answerDialog(page, "Remove");
+  await page.getByRole("heading", { name: "No domain has been added yet" }).waitFor();
+});
+
 test("a domain whose record is missing says so, and recovers", async () => {
   const owner = await pages.api.owner();
   const { id, domain } = await createDomain(owner);

@@ -1,4 +1,5 @@
 /** Tokens and projects in the dashboard, in a real browser. */
+import { text } from "node:stream/consumers";
 import type { Page } from "playwright-core";
 import { expect, test } from "vitest";
 import type { Project } from "../../../protocol/schemas/organizations/projects.ts";
@@ -24,8 +25,8 @@ const pages = usePages(() => startApi());
 
 const findToken = async (owner: Person, name: string) =>
   (await owner.get<Token[]>("/tokens")).body.find((token) => token.name === name);
-const getRow = (page: Page, text: string) =>
-  page.getByRole("main").getByRole("listitem").filter({ hasText: text });
+const getRow = (page: Page, hasText: string) =>
+  page.getByRole("main").getByRole("listitem").filter({ hasText });
 
 /** Opens the menu of a row, and chooses an item of it. */
 async function choose(page: Page, name: string, item: string): Promise<void> {
@@ -36,10 +37,10 @@ async function choose(page: Page, name: string, item: string): Promise<void> {
 /** @returns the token that the dialog shows. */
 async function saveNewToken(page: Page): Promise<string> {
   const dialog = page.getByRole("dialog", { name: /^Save the / });
-  const text = await dialog.locator("code").first().textContent();
+  const token = await dialog.locator("code").first().textContent();
   await dialog.getByLabel("I have saved it").check();
   await answerDialog(page, "Close");
-  return text ?? "";
+  return token ?? "";
 }
 
 test("a token is minted by keyboard alone, shown once, and works for an agent", async () => {
@@ -130,7 +131,13 @@ test("a token is rotated, gets a budget with undo, and is revoked", async () => 
     const token = await findToken(owner, "laptop");
     return token?.nonce !== nonce && token;
   });
-  await saveNewToken(page);
+  const [download] = await Promise.all([
+    page.waitForEvent("download"),
+    clickButton(page, "Download as a file"),
+  ]);
+  expect(download.suggestedFilename()).toBe("laptop.token");
+  const file = await text(await download.createReadStream());
+  expect(file).toBe(`${await saveNewToken(page)}\n`);
   await page.getByText(successor.nonce.slice(0, 8)).waitFor();
   await page.getByRole("heading", { name: "1 token" }).waitFor();
 
@@ -172,7 +179,7 @@ test("a project is created, gets a token, leads to its tunnels, is renamed and d
   await dialog.getByRole("alert").filter({ hasText: "The slug default is taken." }).waitFor();
   await dialog.getByLabel("Slug").fill("staging");
   await answerDialog(page, "Create");
-  await owner.post<Tunnel>("/tunnels", { localPort: 1, subdomain: "api", projectSlug: "staging" });
+  await owner.post<Tunnel>("/tunnels", { localPort: 1, projectSlug: "staging" });
   await getRow(page, "Staging").getByRole("link", { name: "1 tunnel" }).waitFor();
 
   await choose(page, "Staging", "Mint a token…");
