@@ -1,7 +1,7 @@
 /** The filters of the list, which are parameters of the URL. */
 import type { Token } from "../../../protocol/schemas/tokens.ts";
 import { useQueryParameters, useSetQueryParameters } from "../../app/search.ts";
-import { FilterBar, SearchFilter, SelectFilter } from "../../ui/filters.tsx";
+import { FilterBar, SearchFilter, SelectFilter } from "../../ui/forms/filters.tsx";
 
 const KINDS = [
   { value: "", label: "Every kind" },

@@ -1,6 +1,6 @@
 /** Controls that narrow a list. Their values are parameters of the page's URL. */
 import { useEffect, useRef, useState, type ReactNode } from "react";
-import { useShortcuts } from "../app/shortcuts.ts";
+import { useShortcuts } from "../../app/shortcuts.ts";
 
 /** How long after the last key the list follows, so that typing in a long list stays fast. */
 const TYPING_PAUSE_MS = 150;
