@@ -1,6 +1,72 @@
-/** /metrics: charts of the traffic. */
+/** /metrics: the traffic of the tunnels over time, what became of it, and what it costs. */
+import { useQuery } from "@tanstack/react-query";
+import type { TrafficSelection } from "../../api/metrics.ts";
+import { tunnelsQuery } from "../../api/tunnels.ts";
+import { useMe } from "../../app/session-state.ts";
+import { useQueryParameters, useSetQueryParameters } from "../../app/search.ts";
 import { PageFrame } from "../../ui/page.tsx";
+import { Segments } from "../../ui/segments.tsx";
+import { BreakdownSections } from "./breakdown-sections.tsx";
+import "./metrics.css";
+import { TrafficSection } from "./traffic-section.tsx";
+import { UsageSection } from "./usage-section.tsx";
+import { parseWindow, WINDOW_CHOICES } from "./windows.ts";
 
 export function Page() {
-  return <PageFrame title="Metrics">{null}</PageFrame>;
+  const { active_org: organization } = useMe();
+  const parameters = useQueryParameters();
+  const setParameters = useSetQueryParameters();
+  const selection: TrafficSelection = {
+    window: parseWindow(parameters.window),
+    tunnelId: parameters.tunnel_id ?? "",
+  };
+  const choices = (
+    <>
+      <TunnelChoice
+        tunnelId={selection.tunnelId}
+        onChoose={(id) => setParameters({ tunnel_id: id })}
+      />
+      <Segments
+        label="Period"
+        value={selection.window}
+        choices={WINDOW_CHOICES}
+        onChoose={(window) => setParameters({ window })}
+      />
+    </>
+  );
+  return (
+    <PageFrame title="Metrics" about={organization.name} actions={choices}>
+      <TrafficSection selection={selection} />
+      <BreakdownSections selection={selection} />
+      <UsageSection />
+    </PageFrame>
+  );
+}
+
+interface TunnelChoiceProps {
+  /** Empty: all tunnels. */
+  tunnelId: string;
+  onChoose: (tunnelId: string) => void;
+}
+
+function TunnelChoice({ tunnelId, onChoose }: TunnelChoiceProps) {
+  const { data: tunnels = [] } = useQuery(tunnelsQuery);
+  return (
+    <select
+      aria-label="Tunnel"
+      className="tunnel-choice"
+      value={tunnelId}
+      onChange={({ currentTarget: { value } }) => onChoose(value)}
+    >
+      <option value="">All tunnels</option>
+      {tunnels.map(({ id, subdomain }) => (
+        <option key={id} value={id}>
+          {subdomain}
+        </option>
+      ))}
+      {tunnelId !== "" && !tunnels.some(({ id }) => id === tunnelId) && (
+        <option value={tunnelId}>Another tunnel</option>
+      )}
+    </select>
+  );
 }

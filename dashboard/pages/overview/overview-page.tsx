@@ -1,16 +1,61 @@
 /** /: the state of the organization at a glance. */
+import { useQuery } from "@tanstack/react-query";
+import { tunnelsQuery } from "../../api/tunnels.ts";
 import { useMe } from "../../app/session-state.ts";
 import { EmptyState } from "../../ui/feedback/empty-state.tsx";
+import { QueryContent } from "../../ui/feedback/query-content.tsx";
 import { PageFrame } from "../../ui/page.tsx";
+import { ConnectedSection } from "./connected-section.tsx";
+import { FailureSection } from "./failure-section.tsx";
+import { FirstSteps } from "./first-steps.tsx";
+import { Notices } from "./notices.tsx";
+import "./overview.css";
+import { TodayFigures } from "./today-figures.tsx";
+import { UsageSection } from "./usage-section.tsx";
 
 export function Page() {
   const { active_org: organization } = useMe();
-  const server = location.origin;
+  const tunnels = useQuery(tunnelsQuery);
   return (
     <PageFrame title="Overview" about={organization.name}>
-      <EmptyState title="Open your first tunnel" command={`underpass http 3000 --server ${server}`}>
-        <p>Run this on the machine whose port 3000 you want to share.</p>
-      </EmptyState>
+      <Notices />
+      <QueryContent query={tunnels} lines={8}>
+        {(list) =>
+          list.length === 0 ? (
+            <>
+              <FirstTunnel />
+              <FirstSteps tunnels={list} />
+            </>
+          ) : (
+            <>
+              <TodayFigures tunnels={list} />
+              <FirstSteps tunnels={list} />
+              <ConnectedSection tunnels={list} />
+              <FailureSection tunnels={list} />
+              <UsageSection />
+            </>
+          )
+        }
+      </QueryContent>
     </PageFrame>
+  );
+}
+
+function FirstTunnel() {
+  const { role } = useMe().active_org;
+  if (role === "viewer") {
+    return (
+      <EmptyState title="No tunnels yet">
+        <p>When a member of the organization opens a tunnel, this page shows its traffic.</p>
+      </EmptyState>
+    );
+  }
+  return (
+    <EmptyState
+      title="Open your first tunnel"
+      command={`underpass http 3000 --server ${location.origin}`}
+    >
+      <p>Run this on the machine whose port 3000 you want to share. This page then shows it.</p>
+    </EmptyState>
   );
 }

@@ -1,0 +1,82 @@
+/** The traffic of the organization's tunnels, and its cost. */
+import { infiniteQueryOptions, keepPreviousData, queryOptions } from "@tanstack/react-query";
+import type {
+  Breakdown,
+  Metric,
+  Metrics,
+  MetricWindow,
+  OrganizationUsage,
+  SeriesPoint,
+} from "../../protocol/schemas/metrics.ts";
+import { call } from "./session.ts";
+
+/** Tunnels report their counters every five seconds. */
+const METRICS_RELOAD_MS = 10_000;
+/** Each breakdown asks up to a hundred objects. */
+const BREAKDOWN_RELOAD_MS = 60_000;
+
+export const metricsQuery = queryOptions({
+  queryKey: ["metrics"],
+  queryFn: ({ signal }) => call<Metrics>("GET", "/metrics", undefined, signal),
+  refetchInterval: METRICS_RELOAD_MS,
+});
+
+export interface TrafficSelection {
+  window: MetricWindow;
+  /** Empty: all tunnels. */
+  tunnelId: string;
+}
+
+function toQuery({ window, tunnelId }: TrafficSelection, metric?: Metric): string {
+  return new URLSearchParams({
+    window,
+    ...(metric !== undefined && { metric }),
+    ...(tunnelId !== "" && { tunnel_id: tunnelId }),
+  }).toString();
+}
+
+/** While another selection loads, the data of the previous one stays visible. */
+export const seriesQuery = (metric: Metric, selection: TrafficSelection) =>
+  queryOptions({
+    queryKey: ["metrics", "series", metric, selection],
+    queryFn: ({ signal }) =>
+      call<SeriesPoint[]>(
+        "GET",
+        `/metrics/timeseries?${toQuery(selection, metric)}`,
+        undefined,
+        signal,
+      ),
+    refetchInterval: METRICS_RELOAD_MS,
+    placeholderData: keepPreviousData,
+  });
+
+export const breakdownQuery = (selection: TrafficSelection) =>
+  queryOptions({
+    queryKey: ["metrics", "breakdown", selection],
+    queryFn: ({ signal }) =>
+      call<Breakdown>("GET", `/metrics/breakdown?${toQuery(selection)}`, undefined, signal),
+    refetchInterval: BREAKDOWN_RELOAD_MS,
+    placeholderData: keepPreviousData,
+  });
+
+const USAGE_PAGE_ROWS = 100;
+
+/** The usage of a month, and of its tokens a page at a time. @param month `2026-11`, in UTC. */
+export const usageQuery = (month: string) =>
+  infiniteQueryOptions({
+    queryKey: ["usage", month],
+    initialPageParam: "",
+    queryFn({ pageParam: after, signal }) {
+      const limit = String(USAGE_PAGE_ROWS);
+      const query = new URLSearchParams({ month, limit, ...(after !== "" && { after }) });
+      return call<OrganizationUsage>("GET", `/usage?${query}`, undefined, signal);
+    },
+    getNextPageParam: ({ tokens }) =>
+      tokens.length < USAGE_PAGE_ROWS ? undefined : tokens.at(-1)?.id,
+    placeholderData: keepPreviousData,
+  });
+
+/** The current month in UTC, as `usageQuery` takes it. */
+export function getCurrentMonth(): string {
+  return new Date().toISOString().slice(0, 7);
+}

@@ -1,0 +1,245 @@
+/** Where the traffic went, and what became of it: tunnels, statuses, errors, latencies and paths. */
+import { useQuery } from "@tanstack/react-query";
+import { Link } from "@tanstack/react-router";
+import type { ReactNode } from "react";
+import { STATUS_BY_CODE } from "../../../protocol/errors.ts";
+import type { Breakdown, StatusClass } from "../../../protocol/schemas/metrics.ts";
+import { breakdownQuery, type TrafficSelection } from "../../api/metrics.ts";
+import { tunnelsQuery } from "../../api/tunnels.ts";
+import { QueryContent } from "../../ui/feedback/query-content.tsx";
+import { formatBytes, formatCount, formatMs, formatPercent } from "../../ui/numbers.ts";
+import { RequestsLink } from "../../ui/requests-link.tsx";
+import { Section, type Tone } from "../../ui/section.tsx";
+import { Table } from "../../ui/table.tsx";
+import { BarList } from "./bar-list.tsx";
+import { findPercentileMs, trimSteps } from "./latency.ts";
+
+interface SectionProps {
+  breakdown: Breakdown;
+  selection: TrafficSelection;
+}
+
+export function BreakdownSections({ selection }: { selection: TrafficSelection }) {
+  const query = useQuery(breakdownQuery(selection));
+  return (
+    <QueryContent query={query} lines={8}>
+      {(breakdown) => (
+        <>
+          <div className="metrics-grid">
+            <StatusSection breakdown={breakdown} selection={selection} />
+            <ErrorSection breakdown={breakdown} selection={selection} />
+            <LatencySection breakdown={breakdown} />
+            <TunnelSection breakdown={breakdown} selection={selection} />
+          </div>
+          <PathSection breakdown={breakdown} selection={selection} />
+          <Basis breakdown={breakdown} />
+        </>
+      )}
+    </QueryContent>
+  );
+}
+
+/** What the numbers leave out. */
+function Basis({ breakdown }: { breakdown: Breakdown }) {
+  const { captured_requests: count, is_complete: isComplete } = breakdown;
+  return (
+    <p className="hint basis">
+      Responses, errors, latency and paths are those of {isComplete ? "the" : "the newest"}{" "}
+      {formatCount(count)} captured requests of this period. TCP tunnels, and tunnels that do not
+      capture requests, are not included.
+    </p>
+  );
+}
+
+const STATUS_TONES: Record<StatusClass, Tone> = {
+  "1xx": "neutral",
+  "2xx": "good",
+  "3xx": "neutral",
+  "4xx": "warning",
+  "5xx": "bad",
+  none: "neutral",
+};
+
+const STATUS_TITLES: Record<StatusClass, string> = {
+  "1xx": "1xx, WebSockets",
+  "2xx": "2xx, success",
+  "3xx": "3xx, redirects and not modified",
+  "4xx": "4xx, refused or not found",
+  "5xx": "5xx, errors",
+  none: "No response",
+};
+
+function StatusSection({ breakdown: { statuses }, selection }: SectionProps) {
+  const seen = statuses.filter(({ requests }) => requests > 0);
+  return (
+    <Section title="Responses">
+      <Content isEmpty={seen.length === 0} text="No captured requests in this period.">
+        <BarList
+          label="Requests by status"
+          entries={seen.map(({ status, requests }) => ({
+            key: status,
+            label:
+              status === "none" ? (
+                STATUS_TITLES[status]
+              ) : (
+                <RequestsLink filter={`status:${status}`} tunnelId={selection.tunnelId}>
+                  {STATUS_TITLES[status]}
+                </RequestsLink>
+              ),
+            count: requests,
+            tone: STATUS_TONES[status],
+          }))}
+        />
+      </Content>
+    </Section>
+  );
+}
+
+function ErrorSection({ breakdown, selection }: SectionProps) {
+  const ofService = breakdown.errors.map(({ error, requests }) => ({
+    cause: <code>{error}</code>,
+    filter: `error:${error}`,
+    requests,
+  }));
+  const ofServer = countErrorsOfLocalServers(breakdown);
+  const causes = [
+    { cause: "5xx of the local server", filter: "status:5xx", requests: ofServer },
+    ...ofService,
+  ].filter(({ requests }) => requests > 0);
+  return (
+    <Section title="Errors by cause">
+      <Content isEmpty={causes.length === 0} text="No errors among the captured requests.">
+        <BarList
+          label="Requests by cause of the error"
+          entries={causes.map(({ cause, filter, requests }) => ({
+            key: filter,
+            label: (
+              <RequestsLink filter={filter} tunnelId={selection.tunnelId}>
+                {cause}
+              </RequestsLink>
+            ),
+            count: requests,
+            tone: "bad",
+          }))}
+        />
+      </Content>
+    </Section>
+  );
+}
+
+/** Responses of 5xx that the service did not give itself. */
+function countErrorsOfLocalServers({ statuses, errors }: Breakdown): number {
+  const all = statuses.find(({ status }) => status === "5xx")?.requests ?? 0;
+  const ofService = errors
+    .filter(({ error }) => STATUS_BY_CODE[error] >= 500)
+    .reduce((sum, { requests }) => sum + requests, 0);
+  return Math.max(0, all - ofService);
+}
+
+function LatencySection({ breakdown: { latency } }: { breakdown: Breakdown }) {
+  const steps = trimSteps(latency);
+  const percentiles = [0.5, 0.95, 0.99].map((ratio) => {
+    const ms = findPercentileMs(latency, ratio);
+    const limit = ms === null ? "over a minute" : `within ${formatMs(ms)}`;
+    return `${formatPercent(ratio)} ${limit}`;
+  });
+  return (
+    <Section title="Latency">
+      <Content isEmpty={steps.length === 0} text="No responses of local servers in this period.">
+        <p className="hint">{percentiles.join(" · ")}</p>
+        <BarList
+          label="Responses by latency"
+          entries={steps.map(({ up_to_ms: bound, requests }) => ({
+            key: bound ?? "more",
+            label: bound === null ? "longer" : `up to ${formatMs(bound)}`,
+            count: requests,
+          }))}
+        />
+      </Content>
+    </Section>
+  );
+}
+
+function TunnelSection({ breakdown: { tunnels }, selection }: SectionProps) {
+  const { data: existing = [] } = useQuery(tunnelsQuery);
+  if (selection.tunnelId !== "") return null;
+  const exists = (id: string) => existing.some((tunnel) => tunnel.id === id);
+  return (
+    <Section title="Busiest tunnels">
+      <Content isEmpty={tunnels.length === 0} text="No traffic in this period.">
+        <BarList
+          label="Requests by tunnel"
+          entries={tunnels.map((tunnel) => ({
+            key: tunnel.tunnel_id,
+            label: exists(tunnel.tunnel_id) ? (
+              <Link to="/tunnels/$id" params={{ id: tunnel.tunnel_id }}>
+                {tunnel.subdomain}
+              </Link>
+            ) : (
+              `${tunnel.subdomain}, deleted`
+            ),
+            detail: formatBytes(tunnel.bytes_in + tunnel.bytes_out),
+            count: tunnel.requests,
+          }))}
+        />
+      </Content>
+    </Section>
+  );
+}
+
+function PathSection({ breakdown: { paths }, selection }: SectionProps) {
+  const { data: tunnels = [] } = useQuery(tunnelsQuery);
+  const getName = (id: string) => tunnels.find((tunnel) => tunnel.id === id)?.subdomain ?? "";
+  return (
+    <Section title="Busiest paths">
+      <Content isEmpty={paths.length === 0} text="No captured requests in this period.">
+        <Table
+          caption="Busiest paths"
+          entries={paths}
+          getKey={({ tunnel_id: id, path }) => `${id} ${path}`}
+          columns={[
+            {
+              title: "Path",
+              render: ({ path, tunnel_id: tunnelId }) => (
+                <div className="path-cell">
+                  <RequestsLink filter={toPathFilter(path)} tunnelId={tunnelId}>
+                    <bdi>{path}</bdi>
+                  </RequestsLink>
+                  {selection.tunnelId === "" && <span className="hint">{getName(tunnelId)}</span>}
+                </div>
+              ),
+            },
+            { title: "Requests", align: "end", render: ({ requests }) => formatCount(requests) },
+            {
+              title: "5xx",
+              align: "end",
+              render: ({ failed_requests: failed, requests }) =>
+                failed === 0 ? "–" : formatPercent(failed / requests),
+            },
+            {
+              title: "Mean latency",
+              align: "end",
+              render: ({ average_latency_ms: ms }) => (ms === null ? "–" : formatMs(ms)),
+            },
+          ]}
+        />
+      </Content>
+    </Section>
+  );
+}
+
+/** The filter language has no way to write a quotation mark in a value: the part before it is searched. */
+function toPathFilter(path: string): string {
+  const [searched = ""] = path.split('"');
+  return searched === "" ? "" : `path:"${searched}"`;
+}
+
+interface ContentProps {
+  isEmpty: boolean;
+  text: string;
+  children: ReactNode;
+}
+
+function Content({ isEmpty, text, children }: ContentProps) {
+  return isEmpty ? <p className="hint">{text}</p> : children;
+}

@@ -1,0 +1,87 @@
+/** The tunnels that agents serve now. */
+import { useQuery } from "@tanstack/react-query";
+import { Link } from "@tanstack/react-router";
+import type { Connection } from "../../../protocol/schemas/tunnels/connections.ts";
+import type { Tunnel } from "../../../protocol/schemas/tunnels/tunnels.ts";
+import { connectionsQuery } from "../../api/connections.ts";
+import { Command, CopyButton } from "../../ui/copy.tsx";
+import { formatCount } from "../../ui/numbers.ts";
+import { Badge, Detail, Row, Rows, Section } from "../../ui/section.tsx";
+import { RelativeTime } from "../../ui/time.tsx";
+
+/** More are on the page of the tunnels. */
+const ROWS_MAX = 8;
+
+export function ConnectedSection({ tunnels }: { tunnels: readonly Tunnel[] }) {
+  const { data: connections = [] } = useQuery(connectionsQuery);
+  const connected = tunnels.filter(({ agentConnected }) => agentConnected);
+  const hidden = connected.length - ROWS_MAX;
+  return (
+    <Section title="Connected now" actions={<Link to="/tunnels">All tunnels</Link>}>
+      {connected.length === 0 ? (
+        <NoneConnected tunnel={tunnels[0]} />
+      ) : (
+        <Rows>
+          {connected.slice(0, ROWS_MAX).map((tunnel) => (
+            <TunnelRow
+              key={tunnel.id}
+              tunnel={tunnel}
+              connection={connections.find((one) => one.tunnels.includes(tunnel.id))}
+            />
+          ))}
+        </Rows>
+      )}
+      {hidden > 0 && <p className="hint more">and {formatCount(hidden)} more</p>}
+    </Section>
+  );
+}
+
+/** @param tunnel the newest one, if there is any. */
+function NoneConnected({ tunnel }: { tunnel: Tunnel | undefined }) {
+  const port = tunnel?.localPort ?? 3000;
+  const name = tunnel?.protocol === "tcp" ? "" : ` --subdomain ${tunnel?.subdomain}`;
+  const kind = tunnel?.protocol === "tcp" ? "tcp" : "http";
+  return (
+    <>
+      <p className="hint">No agent is connected. To connect one, run:</p>
+      <Command>{`underpass ${kind} ${port}${name} --server ${location.origin}`}</Command>
+    </>
+  );
+}
+
+interface TunnelRowProps {
+  tunnel: Tunnel;
+  /** undefined while it is not known yet. */
+  connection: Connection | undefined;
+}
+
+function TunnelRow({ tunnel, connection }: TunnelRowProps) {
+  const { id, subdomain, publicUrl, maintenance } = tunnel;
+  const isWebsite = publicUrl.startsWith("http");
+  return (
+    <Row actions={<CopyButton text={publicUrl} label={`Copy the URL of ${subdomain}`} />}>
+      <strong>
+        <Link to="/tunnels/$id" params={{ id }}>
+          {subdomain}
+        </Link>
+      </strong>
+      {maintenance ? <Badge tone="warning">maintenance</Badge> : <Badge tone="good">online</Badge>}
+      <Detail>
+        {isWebsite ? (
+          <a href={publicUrl} target="_blank" rel="noopener noreferrer">
+            {publicUrl}
+          </a>
+        ) : (
+          publicUrl
+        )}
+        {connection && (
+          <>
+            {" "}
+            · agent at {connection.remote_ip}, connected{" "}
+            <RelativeTime timestamp={connection.connected_at} />
+          </>
+        )}
+      </Detail>
+    </Row>
+  );
+}

@@ -1,0 +1,154 @@
+/**
+ * What to do next in a new organization, until everything is done or the user hides the list. The command of the first
+ * tunnel is above it.
+ */
+import { useQuery } from "@tanstack/react-query";
+import { Link } from "@tanstack/react-router";
+import { useState, type ReactNode } from "react";
+import type { Tunnel } from "../../../protocol/schemas/tunnels/tunnels.ts";
+import { readStored, writeStored } from "../../api/browser-storage.ts";
+import { metricsQuery } from "../../api/metrics.ts";
+import { useMe } from "../../app/session-state.ts";
+import { Button } from "../../ui/button.tsx";
+import { Command } from "../../ui/copy.tsx";
+import { notify } from "../../ui/feedback/notifications.tsx";
+import { Icon } from "../../ui/icon.tsx";
+import { Section } from "../../ui/section.tsx";
+import { membersCountQuery } from "./plan-counts.ts";
+
+interface FirstStep {
+  title: string;
+  isDone: boolean;
+  content: ReactNode;
+}
+
+export function FirstSteps({ tunnels }: { tunnels: readonly Tunnel[] }) {
+  const { role, id } = useMe().active_org;
+  const storageKey = `underpass-first-steps-hidden ${id}`;
+  const [isHidden, setHidden] = useState(() => readStored("localStorage", storageKey) !== null);
+  const { data: metrics } = useQuery(metricsQuery);
+  const { data: members } = useQuery(membersCountQuery(id));
+  // The list must not appear for a moment when everything is done.
+  if (isHidden || role === "viewer" || !metrics || members === undefined) return null;
+  const canInvite = role === "admin" || role === "owner";
+  const hasTraffic = metrics.requests_last_24h > 0 || tunnels.some((one) => one.totalRequests > 0);
+  const steps = [
+    ...listTunnelSteps(tunnels, hasTraffic),
+    ...(canInvite ? [createInvitationStep(members > 1)] : []),
+  ];
+  const current = steps.find(({ isDone }) => !isDone);
+  if (!current) return null;
+
+  function setHiddenStored(next: boolean): void {
+    writeStored("localStorage", storageKey, next ? "1" : null);
+    setHidden(next);
+  }
+  function hide(): void {
+    setHiddenStored(true);
+    notify("The first steps are hidden.", {
+      label: "Show them again",
+      act: () => setHiddenStored(false),
+    });
+  }
+  const done = steps.filter(({ isDone }) => isDone).length;
+  return (
+    <Section
+      title="First steps"
+      actions={
+        <>
+          <span className="hint">
+            {done} of {steps.length} done
+          </span>
+          <Button kind="quiet" onClick={hide}>
+            Hide
+          </Button>
+        </>
+      }
+    >
+      <ol className="first-steps">
+        {steps.map((step) => (
+          <li key={step.title} className={step.isDone ? "done" : ""}>
+            <span className="step-mark">{step.isDone && <Icon name="check" />}</span>
+            <div>
+              <strong>{step.title}</strong>
+              {step.isDone && <span className="hidden-text"> (done)</span>}
+              {step === current && tunnels.length > 0 && step.content}
+            </div>
+          </li>
+        ))}
+      </ol>
+    </Section>
+  );
+}
+
+function listTunnelSteps(tunnels: readonly Tunnel[], hasTraffic: boolean): FirstStep[] {
+  const server = location.origin;
+  const tunnel = tunnels.find(({ agentConnected }) => agentConnected) ?? tunnels[0];
+  const port = tunnel?.localPort ?? 3000;
+  const name = tunnel ? ` --subdomain ${tunnel.subdomain}` : "";
+  return [
+    {
+      title: "Open a tunnel",
+      isDone: tunnels.some(({ lastSeenAt }) => lastSeenAt !== null),
+      content: (
+        <>
+          <p className="hint">On the machine whose port {port} you want to share:</p>
+          <Command>{`underpass http ${port}${name} --server ${server}`}</Command>
+        </>
+      ),
+    },
+    {
+      title: "See its requests",
+      isDone: hasTraffic,
+      content: (
+        <>
+          <p className="hint">
+            Send a request, and watch it on the page <Link to="/requests">Requests</Link>:
+          </p>
+          <Command>{tunnel ? `curl ${tunnel.publicUrl}` : "underpass logs"}</Command>
+        </>
+      ),
+    },
+    {
+      title: "Protect it",
+      isDone: tunnels.some(isProtected),
+      content: (
+        <>
+          <p className="hint">
+            Ask visitors for a password, or set it
+            {tunnel ? (
+              <>
+                {" "}
+                on the page of{" "}
+                <Link to="/tunnels/$id" params={{ id: tunnel.id }} search={{ tab: "access" }}>
+                  {tunnel.subdomain}
+                </Link>
+              </>
+            ) : (
+              " on the page of the tunnel"
+            )}
+            :
+          </p>
+          <Command>{`underpass http ${port}${name} --basic-auth NAME:PASSWORD --server ${server}`}</Command>
+        </>
+      ),
+    },
+  ];
+}
+
+function isProtected({ authEnabled, edgeAuthEnabled, policyActions, allowedCidrs }: Tunnel) {
+  return authEnabled || edgeAuthEnabled || policyActions > 0 || allowedCidrs !== null;
+}
+
+function createInvitationStep(isDone: boolean): FirstStep {
+  return {
+    title: "Invite people",
+    isDone,
+    content: (
+      <p className="hint">
+        Colleagues see the tunnels of the organization, and open their own.{" "}
+        <Link to="/members">Invite a person</Link>
+      </p>
+    ),
+  };
+}

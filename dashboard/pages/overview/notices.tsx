@@ -1,0 +1,117 @@
+/** What needs an action of the user: security of the account, payments, budgets. */
+import { queryOptions, useInfiniteQuery, useQuery } from "@tanstack/react-query";
+import { Link } from "@tanstack/react-router";
+import type { ReactNode } from "react";
+import { describeOverLimit } from "../../../protocol/over-limits.ts";
+import type { Billing } from "../../../protocol/schemas/billing.ts";
+import { getCurrentMonth, usageQuery } from "../../api/metrics.ts";
+import { organizationsQuery } from "../../api/organizations.ts";
+import { call } from "../../api/session.ts";
+import { useMe } from "../../app/session-state.ts";
+import { formatPercent, formatUsdCents } from "../../ui/numbers.ts";
+import { ExactTime } from "../../ui/time.tsx";
+
+/** From this part of the budget on, a notice warns. */
+const BUDGET_WARNING_RATIO = 0.8;
+
+const billingQuery = queryOptions({
+  queryKey: ["billing"],
+  queryFn: ({ signal }) => call<Billing>("GET", "/billing", undefined, signal),
+});
+
+export function Notices() {
+  const { role } = useMe().active_org;
+  return (
+    <>
+      <ApprovalNotice />
+      <SecondFactorNotice />
+      {role === "owner" && <BillingNotices />}
+      <BudgetNotice />
+    </>
+  );
+}
+
+function Notice({ tone, children }: { tone: "warning" | "bad"; children: ReactNode }) {
+  return (
+    <div className={`notice ${tone}`} role="note">
+      <p>{children}</p>
+    </div>
+  );
+}
+
+function ApprovalNotice() {
+  const { approval_status: status } = useMe().active_org;
+  if (status === "approved") return null;
+  return (
+    <Notice tone="warning">
+      {status === "pending"
+        ? "This organization waits for its approval. Until then it can't open tunnels."
+        : "This organization was not approved. It can't open tunnels."}
+    </Notice>
+  );
+}
+
+function SecondFactorNotice() {
+  const { active_org: organization, ...me } = useMe();
+  const isPrivileged = organization.role === "owner" || organization.role === "admin";
+  if (me.mfa_removable_at !== null) {
+    return (
+      <Notice tone="bad">
+        Somebody asked to remove your second factor. If it was not you,{" "}
+        <Link to="/me">stop the removal</Link>.
+      </Notice>
+    );
+  }
+  if (me.mfa_enabled || !me.has_password || !isPrivileged) return null;
+  return (
+    <Notice tone="warning">
+      Your account can change this organization, and only a password protects it.{" "}
+      <Link to="/me">Set up a second factor</Link>
+    </Notice>
+  );
+}
+
+function BillingNotices() {
+  const { data: billing } = useQuery(billingQuery);
+  if (!billing) return null;
+  const { graceEndsAt: grace, overLimits } = billing;
+  return (
+    <>
+      {grace !== null && (
+        <Notice tone="bad">
+          A payment did not go through. The plan ends on <ExactTime timestamp={grace} />.{" "}
+          <Link to="/billing">Update the payment</Link>
+        </Notice>
+      )}
+      {overLimits.map((limit) => (
+        <Notice key={limit.what} tone="warning">
+          {describeOverLimit(limit)} <Link to="/billing">See the plans</Link>
+        </Notice>
+      ))}
+    </>
+  );
+}
+
+function BudgetNotice() {
+  const { id } = useMe().active_org;
+  const { data: organizations = [] } = useQuery(organizationsQuery);
+  const { data: usage } = useInfiniteQuery(usageQuery(getCurrentMonth()));
+  const budget = organizations.find((one) => one.id === id)?.monthly_budget_usd_cents ?? null;
+  const spent = usage?.pages[0]?.costUsdCents;
+  if (budget === null || spent === undefined) return null;
+  if (spent >= budget) {
+    return (
+      <Notice tone="bad">
+        This month's budget of {formatUsdCents(budget)} is used up: agents can't connect until it is
+        raised or the month ends. <Link to="/metrics">See the usage</Link>
+      </Notice>
+    );
+  }
+  if (spent < budget * BUDGET_WARNING_RATIO) return null;
+  return (
+    <Notice tone="warning">
+      {formatPercent(spent / budget)} of this month's budget of {formatUsdCents(budget)} is used.{" "}
+      <Link to="/metrics">See the usage</Link>
+    </Notice>
+  );
+}

@@ -1,0 +1,76 @@
+/** What the organization used this month, and how much of what its plan includes. */
+import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
+import { Link } from "@tanstack/react-router";
+import { getCurrentMonth, usageQuery } from "../../api/metrics.ts";
+import { organizationsQuery } from "../../api/organizations.ts";
+import { useMe } from "../../app/session-state.ts";
+import { QueryContent } from "../../ui/feedback/query-content.tsx";
+import { Meter } from "../../ui/meter.tsx";
+import { formatBytes, formatCount, formatUsdCents } from "../../ui/numbers.ts";
+import { Badge, Section } from "../../ui/section.tsx";
+import { domainsCountQuery, membersCountQuery, namesCountQuery } from "./plan-counts.ts";
+
+export function UsageSection() {
+  return (
+    <div className="usage-grid">
+      <MonthSection />
+      <PlanSection />
+    </div>
+  );
+}
+
+function MonthSection() {
+  const { id } = useMe().active_org;
+  const usage = useInfiniteQuery(usageQuery(getCurrentMonth()));
+  const { data: organizations = [] } = useQuery(organizationsQuery);
+  const budget = organizations.find((one) => one.id === id)?.monthly_budget_usd_cents ?? null;
+  return (
+    <Section title="This month" actions={<Link to="/metrics">By token</Link>}>
+      <QueryContent query={usage} lines={3}>
+        {({ pages: [first] }) => (
+          <>
+            <Meter
+              label={budget === null ? "Cost of the traffic" : "Spent of the budget"}
+              value={first!.costUsdCents}
+              max={budget}
+              format={formatUsdCents}
+            />
+            <Meter label="Requests" value={first!.requests} max={null} format={formatCount} />
+            <Meter
+              label="Traffic in both directions"
+              value={first!.bytes}
+              max={null}
+              format={formatBytes}
+            />
+          </>
+        )}
+      </QueryContent>
+    </Section>
+  );
+}
+
+function PlanSection() {
+  const { entitlements, active_org: organization } = useMe();
+  const { plan, max_reserved_subdomains: maxNames, inspector_retention_days: days } = entitlements;
+  const names = useQuery(namesCountQuery);
+  const domains = useQuery(domainsCountQuery);
+  const members = useQuery(membersCountQuery(organization.id));
+  const title = <Badge>{plan} plan</Badge>;
+  const action = organization.role === "owner" ? <Link to="/billing">{title}</Link> : title;
+  return (
+    <Section title="Plan" actions={action}>
+      <QueryContent query={names} lines={3}>
+        {(count) => (
+          <Meter label="Reserved names" value={count} max={maxNames} format={formatCount} />
+        )}
+      </QueryContent>
+      <Meter label="Custom domains" value={domains.data ?? 0} max={null} format={formatCount} />
+      <Meter label="Members" value={members.data ?? 1} max={null} format={formatCount} />
+      <Meter label="Requests are kept for" value={days} max={null} format={formatDays} />
+    </Section>
+  );
+}
+
+function formatDays(days: number): string {
+  return days === 1 ? "1 day" : `${formatCount(days)} days`;
+}

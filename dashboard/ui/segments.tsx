@@ -1,0 +1,28 @@
+/** A row of short choices of which one is selected, such as ranges of time. */
+import type { ReactNode } from "react";
+
+export interface SegmentsProps<Value extends string> {
+  /** Names the choices for screen readers. */
+  label: string;
+  value: Value;
+  choices: readonly { value: Value; label: ReactNode }[];
+  onChoose: (value: Value) => void;
+}
+
+export function Segments<Value extends string>(props: SegmentsProps<Value>) {
+  const { label, value, choices, onChoose } = props;
+  return (
+    <div className="segments" role="group" aria-label={label}>
+      {choices.map((choice) => (
+        <button
+          key={choice.value}
+          type="button"
+          aria-pressed={choice.value === value}
+          onClick={() => onChoose(choice.value)}
+        >
+          {choice.label}
+        </button>
+      ))}
+    </div>
+  );
+}

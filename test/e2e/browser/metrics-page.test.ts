@@ -1,0 +1,150 @@
+/** The page of metrics, in a real browser. */
+import type { Page } from "playwright-core";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { mintToken, startApi, waitUntil, type Person } from "../../harness/server/api.ts";
+import {
+  findAccessibilityProblems,
+  getSection,
+  usePages,
+  waitForContent,
+} from "../../harness/browser/pages.ts";
+import { serveTunnel, storeTraffic, type ServedTunnel } from "../../harness/browser/traffic.ts";
+
+const pages = usePages(() => startApi());
+
+let owner: Person;
+let shop: ServedTunnel;
+let quietId: string;
+beforeAll(async () => {
+  owner = await pages.api.owner();
+  shop = await serveTunnel(pages.api, owner, "charted");
+  const quiet = await owner.post<{ id: string }>("/tunnels", {
+    localPort: 1,
+    subdomain: "charted-quiet",
+  });
+  quietId = quiet.body.id;
+  for (const path of ["/orders", "/orders", "/status/404", "/status/503"]) await shop.visit(path);
+  await storeTraffic(pages.api, owner, shop.id, 30, 1_000);
+  await storeTraffic(pages.api, owner, shop.id, 600, 500);
+  await storeTraffic(pages.api, owner, quietId, 30, 20);
+  const { nonce, id } = await mintToken(owner, { name: "<b>ci</b>" });
+  await owner.put(`/tokens/${nonce}/budget`, { monthlyBudgetUsdCents: 400 });
+  await pages.api.sql(
+    "insert into token_usage select $1, to_char(now() at time zone 'utc', 'YYYY-MM'), $2, 30e9, 7",
+    [id, shop.id],
+  );
+});
+afterAll(() => shop?.[Symbol.asyncDispose]());
+
+const getMetric = (page: Page, name: RegExp) =>
+  page.getByRole("group", { name: "Metric of the chart" }).getByRole("button", { name });
+
+test("the sums, the chart and the table follow the period and the tunnel, which are in the URL", async () => {
+  const page = await pages.openAs(owner.email, "/metrics");
+  await getMetric(page, /^Requests 1,52\d$/).waitFor();
+  await page.getByRole("button", { name: "1 hour" }).click();
+  await getMetric(page, /^Requests 1,02\d$/).waitFor();
+  await page.getByLabel("Tunnel", { exact: true }).selectOption("charted-quiet");
+  await getMetric(page, /^Requests 20$/).waitFor();
+  await getMetric(page, /^Sent to visitors 40 kB$/).click();
+  await page.getByText("Show as a table").click();
+  const table = page.getByRole("table", { name: "Traffic over time, newest first" });
+  await table.getByRole("cell", { name: "40 kB" }).waitFor();
+  expect(await table.getByRole("row").count()).toBe(61);
+  await waitUntil(async () => (await page.locator(".chart canvas").count()) === 1);
+
+  const query = new URL(page.url()).searchParams;
+  expect(Object.fromEntries(query)).toEqual({
+    window: "1h",
+    tunnel_id: quietId,
+    metric: "bytes_out",
+  });
+  await page.reload();
+  await getMetric(page, /^Sent to visitors 40 kB$/).waitFor();
+  expect(await getMetric(page, /^Sent/).getAttribute("aria-pressed")).toBe("true");
+  expect(await page.getByLabel("Tunnel", { exact: true }).inputValue()).toBe(quietId);
+});
+
+test("each value of the chart can be read with the keyboard, also after the colors have changed", async () => {
+  const page = await pages.openAs(owner.email, "/metrics?window=1h");
+  const chart = page.getByRole("slider", { name: "Requests over time" });
+  await chart.focus();
+  const values: (string | null)[] = [];
+  for (let at = 0; at < 60; at += 1) {
+    await page.keyboard.press("ArrowLeft");
+    values.push(await chart.getAttribute("aria-valuetext"));
+  }
+  expect(values.filter((value) => value?.endsWith(": 1,020"))).toHaveLength(1);
+  await page.keyboard.press("Home");
+  expect(await chart.getAttribute("aria-valuenow")).toBe("0");
+  await page.emulateMedia({ colorScheme: "dark" });
+  await page.keyboard.press("End");
+  expect(await chart.getAttribute("aria-valuenow")).toBe("59");
+  await waitUntil(async () => (await page.locator(".chart canvas").count()) === 1);
+});
+
+test("captured requests are broken down by status, cause, latency, tunnel and path, with links to them", async () => {
+  const page = await pages.openAs(owner.email, "/metrics");
+  const responses = getSection(page, "Responses").getByRole("listitem");
+  expect(await responses.allTextContents()).toEqual([
+    "2xx, success2",
+    "4xx, refused or not found1",
+    "5xx, errors1",
+  ]);
+  const causes = getSection(page, "Errors by cause").getByRole("listitem");
+  expect(await causes.allTextContents()).toEqual(["5xx of the local server1"]);
+  await getSection(page, "Latency")
+    .getByText(/^50% within .* · 95% within /)
+    .waitFor();
+  const tunnels = getSection(page, "Busiest tunnels").getByRole("listitem");
+  expect(
+    (await tunnels.allTextContents()).map((text) => text.replace(/[\d.,]+ .B.*$/, "")),
+  ).toEqual(["charted", "charted-quiet"]);
+  const row = getSection(page, "Busiest paths").getByRole("row", { name: "/status/503" });
+  await row.getByRole("cell", { name: "100%" }).waitFor();
+  await row.getByRole("link").click();
+  await page.waitForURL((url) => url.pathname === "/requests");
+  expect(Object.fromEntries(new URL(page.url()).searchParams)).toMatchObject({
+    filter: 'path:"/status/503"',
+    tunnel_id: shop.id,
+  });
+});
+
+test("the usage of a month lists what each token spent of its budget", async () => {
+  const page = await pages.openAs(owner.email, "/metrics");
+  const usage = getSection(page, "Usage and cost");
+  await usage.getByText("$3.00", { exact: true }).first().waitFor();
+  const row = usage.getByRole("row", { name: "<b>ci</b>" });
+  const meter = row.getByRole("meter", { name: "Spent of the budget of <b>ci</b>" });
+  expect(await meter.getAttribute("aria-valuenow")).toBe("75");
+  await pages.api.sql(
+    "update organizations set created_at = now() - interval '70 days' where id = $1",
+    [owner.orgId],
+  );
+  await page.reload();
+  const months = usage.getByLabel("Month").getByRole("option");
+  await waitUntil(async () => (await months.count()) >= 3);
+  await usage.getByLabel("Month").selectOption({ index: 1 });
+  await usage.getByText("$0.00", { exact: true }).first().waitFor();
+  expect(new URL(page.url()).searchParams.get("month")).toMatch(/^\d{4}-\d\d$/);
+});
+
+test("a tunnel of another organization is not found", async () => {
+  const stranger = await pages.api.owner();
+  const page = await pages.openAs(stranger.email, `/metrics?tunnel_id=${shop.id}`);
+  await page.getByRole("alert").filter({ hasText: "tunnel" }).first().waitFor();
+});
+
+test.each(["light", "dark"] as const)(
+  "axe finds nothing in %s, and the page fits a narrow screen",
+  async (colorScheme) => {
+    const page = await pages.openAs(owner.email, "/metrics");
+    await page.emulateMedia({ colorScheme });
+    await page.getByText("Show as a table").click();
+    await page.getByRole("table", { name: "Traffic over time, newest first" }).waitFor();
+    await waitForContent(page);
+    expect(await findAccessibilityProblems(page)).toEqual([]);
+    await page.setViewportSize({ width: 360, height: 740 });
+    expect(await page.evaluate("document.documentElement.scrollWidth")).toBe(360);
+  },
+);
