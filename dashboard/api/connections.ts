@@ -3,7 +3,7 @@ import { queryOptions } from "@tanstack/react-query";
 import type { Connection } from "../../protocol/schemas/tunnels/connections.ts";
 import { call } from "./session.ts";
 
-const CONNECTIONS_RELOAD_MS = 5_000;
+const CONNECTIONS_RELOAD_MS = 3_000;
 
 export const connectionsQuery = queryOptions({
   queryKey: ["connections"],

@@ -3,14 +3,24 @@ import { useSyncExternalStore } from "react";
 
 /** The width below which the shell hides its navigation: see styles/layout.css. */
 const narrow = window.matchMedia("(width < 48rem)");
+const dark = window.matchMedia("(prefers-color-scheme: dark)");
 
 /** Whether the page has room for one column only. */
 export function useIsNarrow(): boolean {
+  return useMediaQuery(narrow);
+}
+
+/** Whether the system asks for dark pages. The user can choose otherwise: see app/theme.ts. */
+export function usePrefersDark(): boolean {
+  return useMediaQuery(dark);
+}
+
+function useMediaQuery(media: MediaQueryList): boolean {
   return useSyncExternalStore(
     (notify) => {
-      narrow.addEventListener("change", notify);
-      return () => narrow.removeEventListener("change", notify);
+      media.addEventListener("change", notify);
+      return () => media.removeEventListener("change", notify);
     },
-    () => narrow.matches,
+    () => media.matches,
   );
 }

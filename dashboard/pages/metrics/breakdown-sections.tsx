@@ -8,7 +8,8 @@ import { breakdownQuery, type TrafficSelection } from "../../api/metrics.ts";
 import { tunnelsQuery } from "../../api/tunnels.ts";
 import { QueryContent } from "../../ui/feedback/query-content.tsx";
 import { formatBytes, formatCount, formatMs, formatPercent } from "../../ui/numbers.ts";
-import { RequestsLink } from "../../ui/requests-link.tsx";
+import { formatFilterTerm } from "../../inspector/filter-text.ts";
+import { RequestsLink } from "../../inspector/requests-link.tsx";
 import { Section, type Tone } from "../../ui/section.tsx";
 import { Table } from "../../ui/table.tsx";
 import { BarList } from "./bar-list.tsx";
@@ -202,7 +203,7 @@ function PathSection({ breakdown: { paths }, selection }: SectionProps) {
               title: "Path",
               render: ({ path, tunnel_id: tunnelId }) => (
                 <div className="path-cell">
-                  <RequestsLink filter={toPathFilter(path)} tunnelId={tunnelId}>
+                  <RequestsLink filter={formatFilterTerm("path", path)} tunnelId={tunnelId}>
                     <bdi>{path}</bdi>
                   </RequestsLink>
                   {selection.tunnelId === "" && <span className="hint">{getName(tunnelId)}</span>}
@@ -226,12 +227,6 @@ function PathSection({ breakdown: { paths }, selection }: SectionProps) {
       </Content>
     </Section>
   );
-}
-
-/** The filter language has no way to write a quotation mark in a value: the part before it is searched. */
-function toPathFilter(path: string): string {
-  const [searched = ""] = path.split('"');
-  return searched === "" ? "" : `path:"${searched}"`;
 }
 
 interface ContentProps {

@@ -5,7 +5,7 @@ import { tunnelsQuery } from "../../api/tunnels.ts";
 import { useMe } from "../../app/session-state.ts";
 import { useQueryParameters, useSetQueryParameters } from "../../app/search.ts";
 import { PageFrame } from "../../ui/page.tsx";
-import { Segments } from "../../ui/segments.tsx";
+import { Segments } from "../../ui/figures/segments.tsx";
 import { BreakdownSections } from "./breakdown-sections.tsx";
 import "./metrics.css";
 import { TrafficSection } from "./traffic-section.tsx";

@@ -3,7 +3,7 @@ import { lazy, Suspense, useMemo, useState, type KeyboardEvent } from "react";
 import type { MetricWindow, SeriesPoint } from "../../../protocol/schemas/metrics.ts";
 import { useTheme } from "../../app/theme.ts";
 import { ErrorBoundary } from "../../ui/feedback/error-boundary.tsx";
-import { useColorScheme } from "./color-scheme.ts";
+import { usePrefersDark } from "../../ui/media-query.ts";
 import { createBucketFormat, createTickFormat, getMinTickSeconds, isInUtc } from "./windows.ts";
 
 const Chart = lazy(async () => {
@@ -21,7 +21,7 @@ export interface TrafficChartProps {
 
 export function TrafficChart({ title, points, window, format, formatAxis }: TrafficChartProps) {
   const [selected, setSelected] = useState<number | null>(null);
-  const theme = `${useTheme()} ${useColorScheme()}`;
+  const theme = `${useTheme()} ${usePrefersDark()}`;
   const startsMs = useMemo(() => points.map(({ timestamp }) => Date.parse(timestamp)), [points]);
   const values = useMemo(() => points.map(({ value }) => value), [points]);
   const tickFormat = useMemo(() => createTickFormat(window), [window]);

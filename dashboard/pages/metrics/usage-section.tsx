@@ -7,7 +7,7 @@ import { useMe } from "../../app/session-state.ts";
 import { useQueryParameters, useSetQueryParameters } from "../../app/search.ts";
 import { ActionButton } from "../../ui/button.tsx";
 import { QueryContent } from "../../ui/feedback/query-content.tsx";
-import { Meter } from "../../ui/meter.tsx";
+import { Meter } from "../../ui/figures/meter.tsx";
 import { formatBytes, formatCount, formatUsdCents } from "../../ui/numbers.ts";
 import { Badge, Section } from "../../ui/section.tsx";
 import { Table } from "../../ui/table.tsx";

@@ -6,7 +6,7 @@ import type { Tunnel } from "../../../protocol/schemas/tunnels/tunnels.ts";
 import { call } from "../../api/session.ts";
 import { QueryContent } from "../../ui/feedback/query-content.tsx";
 import { formatMs } from "../../ui/numbers.ts";
-import { RequestsLink } from "../../ui/requests-link.tsx";
+import { RequestsLink } from "../../inspector/requests-link.tsx";
 import { Badge, Detail, Row, Rows, Section } from "../../ui/section.tsx";
 import { RelativeTime } from "../../ui/time.tsx";
 

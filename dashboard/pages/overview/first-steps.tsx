@@ -8,6 +8,7 @@ import { useState, type ReactNode } from "react";
 import type { Tunnel } from "../../../protocol/schemas/tunnels/tunnels.ts";
 import { readStored, writeStored } from "../../api/browser-storage.ts";
 import { metricsQuery } from "../../api/metrics.ts";
+import { useHasRole } from "../../app/roles.ts";
 import { useMe } from "../../app/session-state.ts";
 import { Button } from "../../ui/button.tsx";
 import { Command } from "../../ui/copy.tsx";
@@ -23,14 +24,14 @@ interface FirstStep {
 }
 
 export function FirstSteps({ tunnels }: { tunnels: readonly Tunnel[] }) {
-  const { role, id } = useMe().active_org;
+  const { id } = useMe().active_org;
+  const [canOpen, canInvite] = [useHasRole("member"), useHasRole("admin")];
   const storageKey = `underpass-first-steps-hidden ${id}`;
   const [isHidden, setHidden] = useState(() => readStored("localStorage", storageKey) !== null);
   const { data: metrics } = useQuery(metricsQuery);
   const { data: members } = useQuery(membersCountQuery(id));
   // The list must not appear for a moment when everything is done.
-  if (isHidden || role === "viewer" || !metrics || members === undefined) return null;
-  const canInvite = role === "admin" || role === "owner";
+  if (isHidden || !canOpen || !metrics || members === undefined) return null;
   const hasTraffic = metrics.requests_last_24h > 0 || tunnels.some((one) => one.totalRequests > 0);
   const steps = [
     ...listTunnelSteps(tunnels, hasTraffic),

@@ -7,6 +7,7 @@ import type { Billing } from "../../../protocol/schemas/billing.ts";
 import { getCurrentMonth, usageQuery } from "../../api/metrics.ts";
 import { organizationsQuery } from "../../api/organizations.ts";
 import { call } from "../../api/session.ts";
+import { useHasRole } from "../../app/roles.ts";
 import { useMe } from "../../app/session-state.ts";
 import { formatPercent, formatUsdCents } from "../../ui/numbers.ts";
 import { ExactTime } from "../../ui/time.tsx";
@@ -20,12 +21,12 @@ const billingQuery = queryOptions({
 });
 
 export function Notices() {
-  const { role } = useMe().active_org;
+  const isOwner = useHasRole("owner");
   return (
     <>
       <ApprovalNotice />
       <SecondFactorNotice />
-      {role === "owner" && <BillingNotices />}
+      {isOwner && <BillingNotices />}
       <BudgetNotice />
     </>
   );
@@ -52,8 +53,8 @@ function ApprovalNotice() {
 }
 
 function SecondFactorNotice() {
-  const { active_org: organization, ...me } = useMe();
-  const isPrivileged = organization.role === "owner" || organization.role === "admin";
+  const me = useMe();
+  const isAdmin = useHasRole("admin");
   if (me.mfa_removable_at !== null) {
     return (
       <Notice tone="bad">
@@ -62,7 +63,7 @@ function SecondFactorNotice() {
       </Notice>
     );
   }
-  if (me.mfa_enabled || !me.has_password || !isPrivileged) return null;
+  if (me.mfa_enabled || !me.has_password || !isAdmin) return null;
   return (
     <Notice tone="warning">
       Your account can change this organization, and only a password protects it.{" "}

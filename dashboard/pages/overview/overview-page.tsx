@@ -1,6 +1,7 @@
 /** /: the state of the organization at a glance. */
 import { useQuery } from "@tanstack/react-query";
 import { tunnelsQuery } from "../../api/tunnels.ts";
+import { useHasRole } from "../../app/roles.ts";
 import { useMe } from "../../app/session-state.ts";
 import { EmptyState } from "../../ui/feedback/empty-state.tsx";
 import { QueryContent } from "../../ui/feedback/query-content.tsx";
@@ -42,8 +43,7 @@ export function Page() {
 }
 
 function FirstTunnel() {
-  const { role } = useMe().active_org;
-  if (role === "viewer") {
+  if (!useHasRole("member")) {
     return (
       <EmptyState title="No tunnels yet">
         <p>When a member of the organization opens a tunnel, this page shows its traffic.</p>

@@ -6,8 +6,8 @@ import type { SeriesPoint } from "../../../protocol/schemas/metrics.ts";
 import type { Tunnel } from "../../../protocol/schemas/tunnels/tunnels.ts";
 import { breakdownQuery, metricsQuery, seriesQuery } from "../../api/metrics.ts";
 import { formatBytes, formatCount, formatPercent } from "../../ui/numbers.ts";
-import { RequestsLink } from "../../ui/requests-link.tsx";
-import { Sparkline } from "../../ui/sparkline.tsx";
+import { RequestsLink } from "../../inspector/requests-link.tsx";
+import { Sparkline } from "../../ui/figures/sparkline.tsx";
 
 const LAST_24_HOURS = { window: "24h", tunnelId: "" } as const;
 /** The series of 24 hours has four buckets an hour. */

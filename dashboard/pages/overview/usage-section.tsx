@@ -3,9 +3,10 @@ import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { getCurrentMonth, usageQuery } from "../../api/metrics.ts";
 import { organizationsQuery } from "../../api/organizations.ts";
+import { useHasRole } from "../../app/roles.ts";
 import { useMe } from "../../app/session-state.ts";
 import { QueryContent } from "../../ui/feedback/query-content.tsx";
-import { Meter } from "../../ui/meter.tsx";
+import { Meter } from "../../ui/figures/meter.tsx";
 import { formatBytes, formatCount, formatUsdCents } from "../../ui/numbers.ts";
 import { Badge, Section } from "../../ui/section.tsx";
 import { domainsCountQuery, membersCountQuery, namesCountQuery } from "./plan-counts.ts";
@@ -50,13 +51,14 @@ function MonthSection() {
 }
 
 function PlanSection() {
+  const isOwner = useHasRole("owner");
   const { entitlements, active_org: organization } = useMe();
   const { plan, max_reserved_subdomains: maxNames, inspector_retention_days: days } = entitlements;
   const names = useQuery(namesCountQuery);
   const domains = useQuery(domainsCountQuery);
   const members = useQuery(membersCountQuery(organization.id));
   const title = <Badge>{plan} plan</Badge>;
-  const action = organization.role === "owner" ? <Link to="/billing">{title}</Link> : title;
+  const action = isOwner ? <Link to="/billing">{title}</Link> : title;
   return (
     <Section title="Plan" actions={action}>
       <QueryContent query={names} lines={3}>

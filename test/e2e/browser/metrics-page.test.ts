@@ -105,7 +105,7 @@ test("captured requests are broken down by status, cause, latency, tunnel and pa
   await row.getByRole("link").click();
   await page.waitForURL((url) => url.pathname === "/requests");
   expect(Object.fromEntries(new URL(page.url()).searchParams)).toMatchObject({
-    filter: 'path:"/status/503"',
+    filter: "path:/status/503",
     tunnel_id: shop.id,
   });
 });

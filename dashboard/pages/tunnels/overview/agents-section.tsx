@@ -1,7 +1,8 @@
 /** The agents that are connected to a tunnel now. */
-import { queryOptions, useQuery, useQueryClient } from "@tanstack/react-query";
+import { useQuery, useQueryClient } from "@tanstack/react-query";
 import type { Connection } from "../../../../protocol/schemas/tunnels/connections.ts";
 import type { Tunnel } from "../../../../protocol/schemas/tunnels/tunnels.ts";
+import { connectionsQuery } from "../../../api/connections.ts";
 import { call } from "../../../api/session.ts";
 import { useHasRole } from "../../../app/roles.ts";
 import { ActionButton } from "../../../ui/button.tsx";
@@ -9,14 +10,6 @@ import { notify } from "../../../ui/feedback/notifications.tsx";
 import { QueryContent } from "../../../ui/feedback/query-content.tsx";
 import { Detail, Row, Rows, Section } from "../../../ui/section.tsx";
 import { RelativeTime } from "../../../ui/time.tsx";
-
-const CONNECTIONS_RELOAD_MS = 3_000;
-
-const connectionsQuery = queryOptions({
-  queryKey: ["connections"],
-  queryFn: ({ signal }) => call<Connection[]>("GET", "/connections", undefined, signal),
-  refetchInterval: CONNECTIONS_RELOAD_MS,
-});
 
 export function AgentsSection({ tunnel }: { tunnel: Tunnel }) {
   const connections = useQuery({
