@@ -2,7 +2,7 @@
 import { TUNNEL_STATES } from "../../../api/tunnels.ts";
 import { useQueryParameters, useSetQueryParameters } from "../../../app/search.ts";
 import { Button } from "../../../ui/button.tsx";
-import { FilterBar, SearchFilter, SelectFilter } from "../../../ui/filters.tsx";
+import { FilterBar, SearchFilter, SelectFilter } from "../../../ui/forms/filters.tsx";
 import { STATE_TEXTS } from "../tunnel-badges.tsx";
 
 const NO_FILTER = { text: "", state: "", project: "" };
