@@ -1,5 +1,6 @@
 /** How to do on a command line what a view does: with the agent's commands, and with requests to the API. */
 import { Command } from "./copy.tsx";
+import { quoteForShell } from "./text/shell.ts";
 
 export interface ApiRequest {
   /** What the request does, when there are several. */
@@ -53,13 +54,8 @@ function formatCurlCommand({ method = "GET", path, body }: ApiRequest): string {
     '-H "Authorization: Bearer $UNDERPASS_ACCESS_TOKEN"',
     ...(body === undefined
       ? []
-      : ["-H 'Content-Type: application/json'", "-d", quote(JSON.stringify(body))]),
-    quote(location.origin + path),
+      : ["-H 'Content-Type: application/json'", "-d", quoteForShell(JSON.stringify(body))]),
+    quoteForShell(location.origin + path),
   ];
   return parts.join(" ");
-}
-
-/** For a POSIX shell. */
-function quote(text: string): string {
-  return `'${text.replaceAll("'", String.raw`'\''`)}'`;
 }

@@ -24,7 +24,7 @@ export const STATE_TEXTS: Record<TunnelState, StateText> = {
   inactive: {
     label: "Waiting",
     tone: "neutral",
-    explanation: "No agent has connected yet.",
+    explanation: "The tunnel waits for an agent. Visitors get an error page.",
   },
   offline: {
     label: "Offline",

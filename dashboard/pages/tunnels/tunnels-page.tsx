@@ -74,10 +74,12 @@ function TunnelList({ tunnels }: { tunnels: readonly Tunnel[] }) {
           </Button>
         </div>
       )}
-      <CommandLine
-        commands={[state === undefined ? "tunnels" : `tunnels --state ${state}`]}
-        requests={[{ path: "/tunnels" }]}
-      />
+      <CommandLine commands={[getListArguments(state)]} requests={[{ path: "/tunnels" }]} />
     </>
   );
+}
+
+/** The command has no filter for maintenance, which is not a state of its own there. */
+function getListArguments(state: string | undefined): string {
+  return state === undefined || state === "maintenance" ? "tunnels" : `tunnels --state ${state}`;
 }
