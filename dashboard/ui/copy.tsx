@@ -6,7 +6,8 @@ import { notifyOfError } from "./feedback/notifications.tsx";
 const COPIED_SHOWN_MS = 2_000;
 
 export interface CopyButtonProps {
-  text: string;
+  /** A function makes a text that takes time only when it is copied. */
+  text: string | (() => string);
   /** Names the text for screen readers, as in `Copy the URL`. */
   label?: string;
   kind?: ButtonKind;
@@ -17,7 +18,7 @@ export function CopyButton({ text, label = "Copy", kind = "plain" }: CopyButtonP
   const [isCopied, setCopied] = useState(false);
   if (!window.isSecureContext) return null;
   async function copy(): Promise<void> {
-    await navigator.clipboard.writeText(text);
+    await navigator.clipboard.writeText(typeof text === "string" ? text : text());
     setCopied(true);
     setTimeout(() => setCopied(false), COPIED_SHOWN_MS);
   }

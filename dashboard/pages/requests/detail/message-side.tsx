@@ -1,25 +1,34 @@
-/** The headers and the body of the request, or of the response. */
+/** The request, or the response: query, headers, cookies and body. */
 import type { CaptureDetail } from "../../../../protocol/schemas/inspector/captures.ts";
 import { Section } from "../../../ui/section.tsx";
+import { FIELDS_MAX, parseForm } from "../decode/form.ts";
+import { MessageBody } from "./body/message-body.tsx";
+import { FieldTable } from "./field-table.tsx";
+import { Fold } from "./fold.tsx";
+import { HeaderTable } from "./header-table.tsx";
 
 export interface MessageSideProps {
+  title: string;
   request: CaptureDetail;
   side: "request" | "response";
 }
 
-export function MessageSide({ request, side }: MessageSideProps) {
-  const headers = request[`${side}_headers`];
+export function MessageSide({ title, request, side }: MessageSideProps) {
   return (
-    <Section title={side === "request" ? "Request" : "Response"}>
-      <dl>
-        {Object.entries(headers).map(([name, value]) => (
-          <div key={name}>
-            <dt>{name}</dt>
-            <dd>{value}</dd>
-          </div>
-        ))}
-      </dl>
-      <pre>{atob(request[`${side}_body`]).slice(0, 10_000)}</pre>
+    <Section title={title}>
+      {side === "request" && request.query !== null && <QueryTable query={request.query} />}
+      <HeaderTable side={side} headers={request[`${side}_headers`]} />
+      <MessageBody request={request} side={side} />
     </Section>
+  );
+}
+
+function QueryTable({ query }: { query: string }) {
+  const { fields, isCut } = parseForm(query);
+  return (
+    <Fold title="Query parameters" count={fields.length}>
+      <FieldTable caption="Query parameters" rows={fields} />
+      {isCut && <p className="hint">Only the first {FIELDS_MAX} are shown.</p>}
+    </Fold>
   );
 }

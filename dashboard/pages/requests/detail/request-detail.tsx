@@ -1,9 +1,18 @@
 /** Everything about one captured request: on a page of its own, or beside the list of requests. */
 import { useQuery } from "@tanstack/react-query";
+import { useState } from "react";
+import type { CaptureDetail } from "../../../../protocol/schemas/inspector/captures.ts";
+import type { ReplayResult } from "../../../../protocol/schemas/inspector/replays.ts";
 import { capturedRequestQuery } from "../../../api/captured-request.ts";
+import { RequestError } from "../../../api/request.ts";
+import { useMe } from "../../../app/session-state.ts";
+import { EmptyState } from "../../../ui/feedback/empty-state.tsx";
 import { QueryContent } from "../../../ui/feedback/query-content.tsx";
-import { RequestSummary } from "./request-summary.tsx";
 import { MessageSide } from "./message-side.tsx";
+import { ReplayComparison } from "./replay/replay-comparison.tsx";
+import { RequestActions } from "./request-actions.tsx";
+import { RequestSummary } from "./request-summary.tsx";
+import { StreamTimeline } from "./stream/stream-timeline.tsx";
 import "./detail.css";
 
 export interface RequestDetailProps {
@@ -13,19 +22,66 @@ export interface RequestDetailProps {
 /** Its layout depends on its own width, so that it fits a page, a panel and the dock. */
 export function RequestDetail({ id }: RequestDetailProps) {
   const query = useQuery(capturedRequestQuery(id));
+  const isMissing = query.error instanceof RequestError && query.error.code === "not_found";
   return (
     <div className="request-detail">
-      <QueryContent query={query} lines={12}>
-        {(request) => (
+      {isMissing && query.data === undefined ? (
+        <MissingRequest />
+      ) : (
+        <QueryContent query={query} lines={16}>
+          {(request) => <LoadedRequest key={id} request={request} />}
+        </QueryContent>
+      )}
+    </div>
+  );
+}
+
+function MissingRequest() {
+  const { inspector_retention_days: days } = useMe().entitlements;
+  return (
+    <EmptyState title="This request is not stored">
+      <p>
+        Requests are stored for {days} days, and at most 64 MiB of them for each tunnel. They are
+        also deleted with their tunnel.
+      </p>
+    </EmptyState>
+  );
+}
+
+function LoadedRequest({ request }: { request: CaptureDetail }) {
+  const [replay, setReplay] = useState<ReplayResult | null>(null);
+  const replayed = useQuery({
+    ...capturedRequestQuery(replay?.id ?? ""),
+    enabled: replay !== null,
+  });
+  const hasStream = request.frames_total > 0 || request.events_total > 0;
+  return (
+    <>
+      <RequestSummary
+        request={request}
+        actions={<RequestActions request={request} onReplayed={setReplay} />}
+      />
+      {replay !== null && (
+        <ReplayComparison replay={replay} request={request} onClose={() => setReplay(null)} />
+      )}
+      {hasStream && <StreamTimeline request={request} />}
+      <div className="sides">
+        {replay !== null && (
           <>
-            <RequestSummary request={request} />
-            <div className="sides">
-              <MessageSide request={request} side="request" />
-              <MessageSide request={request} side="response" />
-            </div>
+            <MessageSide title="Response" request={request} side="response" />
+            <QueryContent query={replayed} lines={8}>
+              {(again) => (
+                <MessageSide title="Response to the replay" request={again} side="response" />
+              )}
+            </QueryContent>
           </>
         )}
-      </QueryContent>
-    </div>
+        <MessageSide title="Request" request={request} side="request" />
+        {replay !== null && replayed.data !== undefined && (
+          <MessageSide title="Request of the replay" request={replayed.data} side="request" />
+        )}
+        {replay === null && <MessageSide title="Response" request={request} side="response" />}
+      </div>
+    </>
   );
 }

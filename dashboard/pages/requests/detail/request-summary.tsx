@@ -1,56 +1,98 @@
-/** What was requested, what the visitor got, and how long it took. */
+/** The request line, the outcome, and how long the request took. */
 import { Link } from "@tanstack/react-router";
+import type { ReactNode } from "react";
 import type { CaptureDetail } from "../../../../protocol/schemas/inspector/captures.ts";
 import { useTunnel } from "../../../api/tunnels.ts";
 import { CopyButton } from "../../../ui/copy.tsx";
-import { formatBytes, formatMs } from "../../../ui/numbers.ts";
-import { Badge } from "../../../ui/section.tsx";
-import { ExactTime } from "../../../ui/time.tsx";
+import { Fact, Facts } from "../../../ui/facts.tsx";
+import { formatBytes } from "../../../ui/numbers.ts";
+import { Badge, type Tone } from "../../../ui/section.tsx";
+import { ExactTime, RelativeTime } from "../../../ui/time.tsx";
+import { explainError, formatStatus } from "./explanations.ts";
+import { LongText } from "./long-text.tsx";
+import { TimingBar } from "./timing-bar.tsx";
 
-export function RequestSummary({ request }: { request: CaptureDetail }) {
+const URL_SHOWN_CHARS = 500;
+
+export interface RequestSummaryProps {
+  request: CaptureDetail;
+  actions: ReactNode;
+}
+
+export function RequestSummary({ request, actions }: RequestSummaryProps) {
   const tunnel = useTunnel(request.tunnel_id).data;
   const target = request.query === null ? request.path : `${request.path}?${request.query}`;
-  const url = `${tunnel?.publicUrl ?? ""}${target}`;
+  const url = `${tunnel?.publicUrl.replace(/\/$/, "") ?? ""}${target}`;
   return (
     <section className="card request-summary" aria-label="Summary">
       <div className="request-line">
-        <strong>{request.method}</strong> <bdi className="url">{url}</bdi>
+        <h2>
+          <span className="method">{request.method.slice(0, 50)}</span>{" "}
+          <LongText text={url} maxChars={URL_SHOWN_CHARS} />
+        </h2>
         <CopyButton text={url} label="Copy the URL" kind="quiet" />
       </div>
-      <div>
-        <Badge>{request.status ?? request.state}</Badge>
-        {request.error !== null && <Badge tone="bad">{request.error}</Badge>}
+      <div className="request-badges">
+        <OutcomeBadges request={request} />
       </div>
-      <dl className="facts">
-        <div>
-          <dt>Tunnel</dt>
-          <dd>
-            <Link to="/tunnels/$id" params={{ id: request.tunnel_id }}>
-              {tunnel?.name ?? "Show the tunnel"}
-            </Link>
-          </dd>
-        </div>
-        <div>
-          <dt>Time</dt>
-          <dd>
+      {request.error !== null && <p className="notice warning">{explainError(request.error)}</p>}
+      <Facts>
+        <Fact name="Tunnel">
+          <Link to="/tunnels/$id" params={{ id: request.tunnel_id }}>
+            {tunnel?.name ?? "Show the tunnel"}
+          </Link>
+        </Fact>
+        <Fact name="Received">
+          <RelativeTime timestamp={request.timestamp} />{" "}
+          <span className="hint">
             <ExactTime timestamp={request.timestamp} />
-          </dd>
-        </div>
-        <div>
-          <dt>Duration</dt>
-          <dd>{request.duration_ms === null ? "in progress" : formatMs(request.duration_ms)}</dd>
-        </div>
-        <div>
-          <dt>Size</dt>
-          <dd>
-            {formatBytes(request.request_size)} sent, {formatBytes(request.response_size)} received
-          </dd>
-        </div>
-        <div>
-          <dt>Visitor</dt>
-          <dd>{request.client_ip}</dd>
-        </div>
-      </dl>
+          </span>
+        </Fact>
+        <Fact name="Visitor">{request.client_ip}</Fact>
+        <Fact name="Request">{formatBytes(request.request_size)}</Fact>
+        <Fact name="Response">{formatBytes(request.response_size)}</Fact>
+      </Facts>
+      <TimingBar request={request} />
+      {actions}
     </section>
   );
+}
+
+const STATE_BADGES: Partial<Record<CaptureDetail["state"], { tone: Tone; text: string }>> = {
+  open: { tone: "neutral", text: "in progress" },
+  aborted: { tone: "warning", text: "aborted by the visitor" },
+  failed: { tone: "bad", text: "failed" },
+  refused: { tone: "warning", text: "refused" },
+};
+
+function OutcomeBadges({ request }: { request: CaptureDetail }) {
+  const { status, state, kind, error, replay_of: original } = request;
+  const stateBadge = STATE_BADGES[state];
+  return (
+    <>
+      {status !== null && <Badge tone={getStatusTone(status)}>{formatStatus(status)}</Badge>}
+      {stateBadge && <Badge tone={stateBadge.tone}>{stateBadge.text}</Badge>}
+      {kind === "websocket" && <Badge>WebSocket</Badge>}
+      {kind === "sse" && <Badge>event stream</Badge>}
+      {error !== null && (
+        <Badge tone="bad">
+          <code>{error}</code>
+        </Badge>
+      )}
+      {original !== null && (
+        <Badge>
+          replay of{" "}
+          <Link to="/requests/$id" params={{ id: original }}>
+            this request
+          </Link>
+        </Badge>
+      )}
+    </>
+  );
+}
+
+function getStatusTone(status: number): Tone {
+  if (status >= 500) return "bad";
+  if (status >= 400) return "warning";
+  return status >= 300 ? "neutral" : "good";
 }

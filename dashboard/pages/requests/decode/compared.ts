@@ -1,0 +1,98 @@
+/** The differences between two captured requests. */
+import type { CaptureDetail } from "../../../../protocol/schemas/inspector/captures.ts";
+import { fromBase64 } from "../../../../shared/bytes.ts";
+import { decodeContent } from "./content-encoding.ts";
+import { parseJson } from "./json.ts";
+import { formatJson, sortFields } from "./json-tree.ts";
+import { parseMediaType } from "./media-type.ts";
+import { decodeText, looksLikeText } from "./text.ts";
+
+/** Longer texts are compared as far as this. */
+const COMPARED_MAX_CHARS = 512 * 1024;
+
+/** A value that differs. null: it does not exist there. */
+interface ValueChange {
+  name: string;
+  before: string | null;
+  after: string | null;
+}
+
+export interface RequestChanges {
+  line: ValueChange[];
+  requestHeaders: ValueChange[];
+  outcome: ValueChange[];
+  responseHeaders: ValueChange[];
+}
+
+export function compareRequests(before: CaptureDetail, after: CaptureDetail): RequestChanges {
+  return {
+    line: compareValues(readLine(before), readLine(after)),
+    requestHeaders: compareValues(before.request_headers, after.request_headers),
+    outcome: compareValues(readOutcome(before), readOutcome(after)),
+    responseHeaders: compareValues(before.response_headers, after.response_headers),
+  };
+}
+
+function readLine({ method, path, query }: CaptureDetail): Record<string, string> {
+  return { Method: method, Path: path, ...(query !== null && { Query: query }) };
+}
+
+function readOutcome({ status, state, error }: CaptureDetail): Record<string, string> {
+  return {
+    ...(status !== null && { Status: String(status) }),
+    State: state,
+    ...(error !== null && { Error: error }),
+  };
+}
+
+function compareValues(
+  before: Record<string, string>,
+  after: Record<string, string>,
+): ValueChange[] {
+  const [old, now] = [new Map(Object.entries(before)), new Map(Object.entries(after))];
+  const names = new Set([...old.keys(), ...now.keys()]);
+  return [...names]
+    .map((name) => ({ name, before: old.get(name) ?? null, after: now.get(name) ?? null }))
+    .filter((change) => change.before !== change.after);
+}
+
+export interface ComparedBody {
+  /** After decompression. */
+  bytes: Uint8Array;
+  /** JSON with sorted fields, or the text as it was sent; null for bytes that are not text. */
+  text: string | null;
+  /** Whether a part of the body is missing. */
+  isCut: boolean;
+}
+
+export async function readComparedBody(
+  request: CaptureDetail,
+  side: "request" | "response",
+): Promise<ComparedBody> {
+  const headers = request[`${side}_headers`];
+  const stored = fromBase64(request[`${side}_body`]) ?? new Uint8Array();
+  const { bytes, problem } = await decodeContent(stored, headers["content-encoding"]);
+  const charset = parseMediaType(headers["content-type"]).parameters.get("charset");
+  const isText = problem?.kind !== "unsupported" && looksLikeText(bytes);
+  const text = isText ? formatComparable(decodeText(bytes, charset).text) : null;
+  const isTooLong = (text?.length ?? 0) > COMPARED_MAX_CHARS;
+  return {
+    bytes,
+    text: text?.slice(0, COMPARED_MAX_CHARS) ?? null,
+    isCut: request.truncated[side] || problem !== null || isTooLong,
+  };
+}
+
+function formatComparable(text: string): string {
+  const result = parseJson(text);
+  if ("error" in result) return text;
+  sortFields(result.value);
+  return formatJson(result.value);
+}
+
+/** Whether both have the same text, or the same bytes. The order of fields and the spaces of JSON don't count. */
+export function areBodiesEqual(one: ComparedBody, other: ComparedBody): boolean {
+  if (one.text !== null && other.text !== null) return one.text === other.text;
+  const { bytes } = other;
+  return one.bytes.length === bytes.length && one.bytes.every((byte, at) => byte === bytes[at]);
+}

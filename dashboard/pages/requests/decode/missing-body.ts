@@ -1,0 +1,48 @@
+/** Why a body, or a part of it, is not stored. */
+import type { CaptureDetail } from "../../../../protocol/schemas/inspector/captures.ts";
+
+/** The service stores this much of each body (docs/protocols/live-view.md). */
+const STORED_MAX_BYTES = 512 * 1024;
+
+export interface MissingBody {
+  text: string;
+  /** Whether the tunnel's capture settings decide about it. */
+  isAboutSettings: boolean;
+}
+
+/** @returns null when the whole body is stored. */
+export function explainMissingBody(
+  { state, truncated, ...request }: CaptureDetail,
+  side: "request" | "response",
+  storedBytes: number,
+): MissingBody | null {
+  if (!truncated[side]) return null;
+  const explain = (text: string, isAboutSettings = false) => ({ text, isAboutSettings });
+  const size = request[`${side}_size`];
+  const sizeText = `${size.toLocaleString()} bytes`;
+  if (storedBytes >= STORED_MAX_BYTES) {
+    return explain(`Cut at 512 KiB: the whole body has ${sizeText}.`);
+  }
+  if (state === "open") return explain("The body is still on its way.");
+  if (size === 0) {
+    return side === "request"
+      ? explain(
+          state === "refused"
+            ? "The body was not read: the request was refused before."
+            : "The body was not read before the request ended.",
+        )
+      : explain("The response has no complete body: it ended before its first byte.");
+  }
+  if (storedBytes === 0) {
+    return explain(
+      `The body of ${sizeText} was not stored: bodies were not captured for this tunnel, or the server was short of memory.`,
+      true,
+    );
+  }
+  if (storedBytes < size) {
+    return explain(
+      `Only the first ${storedBytes.toLocaleString()} of ${sizeText} are stored: the server was short of memory.`,
+    );
+  }
+  return explain(`The transfer broke off after ${sizeText}.`);
+}

@@ -1,0 +1,26 @@
+/** A part of a section that the user can fold. */
+import type { ReactNode } from "react";
+import { formatCount } from "../../../ui/numbers.ts";
+
+export interface FoldProps {
+  title: string;
+  count?: number;
+  /** Buttons beside the title. */
+  actions?: ReactNode;
+  children: ReactNode;
+}
+
+export function Fold({ title, count, actions, children }: FoldProps) {
+  return (
+    <div className="fold">
+      <div className="fold-actions">{actions}</div>
+      <details open>
+        <summary>
+          <h3>{title}</h3>
+          {count !== undefined && <span className="hint">{formatCount(count)}</span>}
+        </summary>
+        {children}
+      </details>
+    </div>
+  );
+}

@@ -1,0 +1,93 @@
+/** The headers of a request or a response, with a filter. */
+import { useId } from "react";
+import { useQueryParameters, useSetQueryParameters } from "../../../app/search.ts";
+import { CopyButton } from "../../../ui/copy.tsx";
+import { Badge } from "../../../ui/section.tsx";
+import { parseCookies, parseResponseCookies } from "../decode/form.ts";
+import { FieldTable, type FieldTableRow } from "./field-table.tsx";
+import { Fold } from "./fold.tsx";
+
+/** As the API marks the value of a header that it does not store. */
+const REDACTED = "[redacted]";
+/** With fewer headers a filter does not help. */
+const FILTERED_MIN_HEADERS = 8;
+
+export interface HeaderTableProps {
+  side: "request" | "response";
+  headers: Record<string, string>;
+}
+
+export function HeaderTable({ side, headers }: HeaderTableProps) {
+  const filterId = useId();
+  const parameter = `${side}_headers`;
+  const { [parameter]: filter = "" } = useQueryParameters();
+  const setParameters = useSetQueryParameters();
+  const entries = Object.entries(headers);
+  const lines = entries.flatMap(([name, value]) =>
+    value.split("\n").map((line) => `${name}: ${line}`),
+  );
+  const wanted = filter.toLowerCase();
+  const rows = entries
+    .filter((entry) => entry.some((text) => text.toLowerCase().includes(wanted)))
+    .map(([name, value]) => toRow(name, value));
+  return (
+    <>
+      <Fold
+        title={`${side === "request" ? "Request" : "Response"} headers`}
+        count={entries.length}
+        actions={
+          entries.length > 0 && (
+            <CopyButton text={lines.join("\n")} label={`Copy all ${side} headers`} kind="quiet" />
+          )
+        }
+      >
+        {entries.length >= FILTERED_MIN_HEADERS && (
+          <div className="header-filter">
+            <label className="hidden-text" htmlFor={filterId}>
+              Filter the {side} headers
+            </label>
+            <input
+              id={filterId}
+              type="search"
+              placeholder="Filter the headers"
+              value={filter}
+              onChange={(event) => setParameters({ [parameter]: event.currentTarget.value })}
+            />
+          </div>
+        )}
+        {rows.length > 0 && <FieldTable caption={`Headers of the ${side}`} rows={rows} />}
+        {rows.length === 0 && (
+          <p className="hint">{entries.length === 0 ? "No headers." : "No header matches."}</p>
+        )}
+      </Fold>
+      <Cookies headers={headers} />
+    </>
+  );
+}
+
+function toRow(name: string, value: string): FieldTableRow {
+  if (value !== REDACTED) return { name, value };
+  return { name, value: "", note: <Badge>redacted: not stored</Badge> };
+}
+
+/** The cookies of a request, or those that a response sets. */
+function Cookies({ headers }: { headers: Record<string, string> }) {
+  const { cookie, "set-cookie": setCookie } = headers;
+  const rows: FieldTableRow[] = [];
+  if (cookie !== undefined && cookie !== REDACTED) rows.push(...parseCookies(cookie));
+  if (setCookie !== undefined && !setCookie.startsWith(REDACTED)) {
+    const cookies = parseResponseCookies(setCookie);
+    rows.push(
+      ...cookies.map(({ attributes, ...field }) => ({
+        ...field,
+        ...(attributes !== "" && { note: attributes }),
+      })),
+    );
+  }
+  if (rows.length === 0) return null;
+  return (
+    <Fold title="Cookies" count={rows.length}>
+      <FieldTable caption="Cookies" rows={rows} />
+    </Fold>
+  );
+}

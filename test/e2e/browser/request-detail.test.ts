@@ -1,0 +1,135 @@
+/** The page of one captured request, in a real browser: its headers, messages and downloads. */
+import { once } from "node:events";
+import { readFile } from "node:fs/promises";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { WebSocket, WebSocketServer } from "ws";
+import { expose, type ExposedTunnel } from "../../../agent/expose.ts";
+import {
+  HOSTILE_HTML,
+  useCapturedPages,
+  WEB_TOKEN,
+} from "../../harness/browser/captured-requests.ts";
+import { clickButton, findAccessibilityProblems, getSection } from "../../harness/browser/pages.ts";
+import { mintToken, startApi } from "../../harness/server/api.ts";
+import { listCaptures, waitForCaptures } from "../../harness/tunnel/visited-tunnel.ts";
+
+const captured = useCapturedPages("detail-page", () => startApi());
+const { pages, capture } = captured;
+
+test("headers are filtered and copied, cookies and queries are split, and secrets are not there", async () => {
+  const id = await capture(`/fields?a=1%2B1&token=${WEB_TOKEN}`, {
+    headers: {
+      ...Object.fromEntries(Array.from({ length: 8 }, (_, n) => [`x-${n}`, `value-${n}`])),
+      authorization: "Bearer secret",
+      "x-long": "y".repeat(5_000),
+    },
+    response: { headers: { "x-html": HOSTILE_HTML } },
+  });
+  const page = await pages.openAs(captured.owner.email, `/requests/${id}`);
+  const request = getSection(page, "Request");
+  await request.getByRole("row", { name: "a 1+1" }).waitFor();
+  await request.getByRole("row", { name: "authorization redacted" }).waitFor();
+  await request.getByRole("button", { name: "Show all 5,000 characters" }).click();
+  await request.getByText("JSON Web Token").first().waitFor();
+  await request.getByLabel("Filter the request headers").fill("VALUE-3");
+  await request.getByText("value-4").waitFor({ state: "detached" });
+  expect(new URL(page.url()).searchParams.get("request_headers")).toBe("VALUE-3");
+  await page.context().grantPermissions(["clipboard-read", "clipboard-write"]);
+  await clickButton(page, "Copy the value of x-3");
+  expect(await page.evaluate("navigator.clipboard.readText()")).toBe("value-3");
+  await clickButton(page, "Copy as curl");
+  await page.getByText("The curl command is in the clipboard.").waitFor();
+  expect(await page.evaluate("navigator.clipboard.readText()")).toContain(
+    "--header 'x-3: value-3'",
+  );
+  const [download] = await Promise.all([
+    page.waitForEvent("download"),
+    clickButton(page, "Download HAR"),
+  ]);
+  expect(download.suggestedFilename()).toBe(`${id}.har`);
+  expect(JSON.parse(await readFile(await download.path(), "utf8"))).toHaveProperty("log.entries");
+  expect(await page.evaluate("window.hacked")).toBeUndefined();
+});
+
+describe("a WebSocket", () => {
+  let agent: ExposedTunnel;
+  let server: WebSocketServer;
+  beforeAll(async () => {
+    server = new WebSocketServer({ port: 0, host: "127.0.0.1" });
+    await once(server, "listening");
+    server.on("connection", (socket) => socket.on("message", (data) => socket.send(data)));
+    const { wireBytes } = await mintToken(captured.owner);
+    agent = await expose({
+      server: pages.api.server.url,
+      token: Buffer.from(wireBytes, "base64"),
+      port: (server.address() as { port: number }).port,
+      subdomain: "detail-sockets",
+    });
+  });
+  afterAll(async () => {
+    await agent?.close();
+    server?.close();
+  });
+
+  test("shows its messages while it is open, and why it was closed", async () => {
+    const { port } = pages.api.server;
+    const host = `detail-sockets.localhost:${port}`;
+    const socket = new WebSocket(`ws://127.0.0.1:${port}/chat`, { headers: { host } });
+    await once(socket, "open");
+    const send = async (data: string | Buffer) => {
+      socket.send(data);
+      await once(socket, "message");
+    };
+    await send("<b>first</b>");
+    const query = { tunnel_id: agent.tunnelId };
+    const page = await pages.openAs(captured.owner.email);
+    const { body } = await listCaptures(captured.owner, query);
+    await page.goto(`${pages.origin}/requests/${body[0]!.id}`);
+    const messages = getSection(page, "Messages");
+    await messages.getByText("<b>first</b>").first().waitFor();
+    await send(Buffer.from([1, 2, 255]));
+    await messages.getByText("3 bytes").first().waitFor();
+    socket.close(4001, "enough");
+    await waitForCaptures(captured.owner, query, 1);
+    await messages.getByText("4001 A code of this application").first().waitFor();
+
+    await messages.getByRole("button", { name: "3 bytes" }).first().press("Enter");
+    await messages.getByText("01 02 ff").waitFor();
+    await messages.getByRole("button", { name: "4001" }).first().press("Enter");
+    await messages.getByText("enough").waitFor();
+    await messages.getByLabel("Sender").selectOption("client");
+    await messages.getByText("3 of 6 match").waitFor();
+    await messages.getByLabel("Filter by text").fill("FIRST");
+    await messages.getByText("1 of 6 match").waitFor();
+    expect(new URL(page.url()).search).toBe("?from=client&messages=FIRST");
+  });
+});
+
+test.each(["light", "dark"] as const)(
+  "axe finds nothing in %s, and a narrow screen does not scroll sideways",
+  async (colorScheme) => {
+    const json = `{"id": 1, "token": "${WEB_TOKEN}", "null": null, "text": "${"long ".repeat(100)}"}`;
+    const path = `/accessible-${colorScheme}?token=${WEB_TOKEN}`;
+    const id = await capture(path, {
+      method: "POST",
+      headers: { "content-type": "text/plain", "x-long-name-of-a-header": "v".repeat(300) },
+      body: HOSTILE_HTML,
+      response: { headers: { "content-type": "application/json" }, body: json },
+    });
+    const page = await pages.openAs(captured.owner.email, `/requests/${id}`);
+    await page.emulateMedia({ colorScheme });
+    const tree = page.getByRole("tree");
+    await tree.focus();
+    for (const key of ["Home", "ArrowDown", "ArrowDown"]) await page.keyboard.press(key);
+    await page.getByText("$.token").waitFor();
+    await clickButton(page, "Edit and replay");
+    await page.getByLabel("Method").waitFor();
+    expect(await findAccessibilityProblems(page)).toEqual([]);
+    await page.setViewportSize({ width: 360, height: 740 });
+    expect(await page.evaluate("document.documentElement.scrollWidth")).toBe(360);
+    await page.getByRole("tab", { name: "Hex" }).first().click();
+    await page.getByRole("region", { name: "Request body as bytes" }).waitFor();
+    expect(await page.evaluate("document.documentElement.scrollWidth")).toBe(360);
+    expect(await findAccessibilityProblems(page)).toEqual([]);
+  },
+);

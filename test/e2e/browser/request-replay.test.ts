@@ -1,0 +1,144 @@
+/** Replays and comparisons of captured requests, in a real browser and with a real agent. */
+import { expect, test } from "vitest";
+import { useCapturedPages } from "../../harness/browser/captured-requests.ts";
+import {
+  clickButton,
+  findAccessibilityProblems,
+  getSection,
+  waitForContent,
+} from "../../harness/browser/pages.ts";
+import { startApi } from "../../harness/server/api.ts";
+
+const captured = useCapturedPages(
+  "detail-replays",
+  () => startApi({ env: { ALLOW_REPLAY: "true" } }),
+  false,
+);
+const { pages, capture } = captured;
+
+const allowReplay = (isAllowed: boolean) =>
+  captured.owner.put(`/tunnels/${captured.agent.tunnelId}/inspector`, { allowReplay: isAllowed });
+
+const json = (value: object) => ({
+  headers: { "content-type": "application/json" },
+  body: JSON.stringify(value),
+});
+
+test("a replay that is switched off says where to switch it on; then it shows the new response", async () => {
+  const id = await capture("/replayed", {
+    method: "POST",
+    ...json({ order: 1 }),
+    response: json({ paid: false }),
+  });
+  const page = await pages.openAs(captured.owner.email, `/requests/${id}`);
+  await clickButton(page, "Replay");
+  const notice = page.getByRole("alert").filter({ hasText: "Replays are switched off." });
+  const link = notice.getByRole("link", { name: "capture settings" });
+  expect(await link.getAttribute("href")).toBe(`/tunnels/${captured.agent.tunnelId}?tab=capturing`);
+
+  await allowReplay(true);
+  captured.origin.requests.length = 0;
+  await clickButton(page, "Replay");
+  const replay = getSection(page, "Replay");
+  await replay.getByText("same response").waitFor();
+  await notice.waitFor({ state: "detached" });
+  await getSection(page, "Response to the replay").getByText("paid").waitFor();
+  expect(captured.origin.requests.map(({ body }) => body.toString())).toEqual(['{"order":1}']);
+  await replay.getByRole("link", { name: "Open the new request" }).click();
+  await page.getByText("replay of").waitFor();
+  await page.getByRole("link", { name: "this request" }).click();
+  await page.waitForURL(`**/requests/${id}`);
+});
+
+test("a request is edited and replayed by keyboard alone, and both responses are compared", async () => {
+  await allowReplay(true);
+  const id = await capture("/edited?old=1", {
+    method: "POST",
+    ...json({ order: 1 }),
+    response: json({ status: "open", total: 1 }),
+  });
+  await capture("/changed", { response: { status: 201, ...json({ status: "paid", total: 1 }) } });
+  const page = await pages.openAs(captured.owner.email, `/requests/${id}`);
+  captured.origin.requests.length = 0;
+  await page.keyboard.press("e");
+  const method = page.getByLabel("Method");
+  await method.waitFor();
+  await expectFocus("Method");
+  await page.keyboard.type("PUT");
+  await pressTab();
+  await page.keyboard.type("/changed");
+  await pressTab();
+  await page.keyboard.press("Delete");
+  await pressTab();
+  await page.keyboard.press("ControlOrMeta+End");
+  await page.keyboard.type("\nx-edited: yes");
+  await page.keyboard.press("Tab");
+  await page.keyboard.press("ControlOrMeta+a");
+  await page.keyboard.type('{"order":2}');
+  await page.keyboard.press("Tab");
+  await page.keyboard.press("Tab");
+  await page.keyboard.press("Enter");
+
+  const replay = getSection(page, "Replay");
+  await replay.getByText("different response").waitFor();
+  await replay.getByRole("row", { name: "Status 200 OK 201 Created" }).waitFor();
+  await replay.getByRole("row", { name: 'body /status "open" "paid"' }).waitFor();
+  const [request] = captured.origin.requests;
+  expect([request?.method, request?.target, request?.body.toString()]).toEqual([
+    "PUT",
+    "/changed",
+    '{"order":2}',
+  ]);
+  expect(request?.headers).toContainEqual(["x-edited", "yes"]);
+  expect(await findAccessibilityProblems(page)).toEqual([]);
+
+  await replay.getByRole("link", { name: "Compare everything" }).press("Enter");
+  await page.getByRole("heading", { name: "Compare two requests" }).waitFor();
+  await getSection(page, "Request line")
+    .getByRole("row", { name: "Path /edited /changed" })
+    .waitFor();
+  const body = getSection(page, "Response body");
+  await body.getByRole("textbox", { name: "Response body, original" }).waitFor();
+  await body.getByText('"open"').waitFor();
+  await body.getByText('"paid"').waitFor();
+  expect(await findAccessibilityProblems(page)).toEqual([]);
+  await page.setViewportSize({ width: 360, height: 740 });
+  expect(await page.evaluate("document.documentElement.scrollWidth")).toBe(360);
+
+  async function pressTab(): Promise<void> {
+    await page.keyboard.press("Tab");
+    await page.keyboard.press("ControlOrMeta+a");
+  }
+  async function expectFocus(label: string): Promise<void> {
+    await page.waitForFunction(
+      `document.activeElement?.labels?.[0]?.textContent === ${JSON.stringify(label)}`,
+    );
+    await page.keyboard.press("ControlOrMeta+a");
+  }
+});
+
+test("an error of an edit is shown at its field", async () => {
+  await allowReplay(true);
+  const id = await capture("/invalid");
+  const page = await pages.openAs(captured.owner.email, `/requests/${id}`);
+  await clickButton(page, "Edit and replay");
+  await page.getByLabel("Path").fill("no slash");
+  await clickButton(page, "Send");
+  await page.getByText('must start with "/"').waitFor();
+  await page.getByLabel("Path").fill("/invalid");
+  await captured.agent.close();
+  await clickButton(page, "Send");
+  await page.getByRole("alert").filter({ hasText: "No agent is connected" }).waitFor();
+});
+
+test("a viewer can't replay", async () => {
+  const { body } = await captured.owner.get<{ id: string }[]>("/inspector?limit=1");
+  const viewer = await pages.api.colleague(captured.owner, "viewer");
+  const page = await pages.openAs(viewer.email, `/requests/${body[0]!.id}`);
+  await waitForContent(page);
+  await page.getByRole("button", { name: "Download HAR" }).waitFor();
+  expect(await page.getByRole("button", { name: "Replay" }).count()).toBe(0);
+  await page.keyboard.press("r");
+  await page.keyboard.press("e");
+  expect(await page.getByLabel("Method").count()).toBe(0);
+});
