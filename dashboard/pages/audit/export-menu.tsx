@@ -6,7 +6,7 @@ import { Icon } from "../../ui/icon.tsx";
 import { Menu, MenuItem } from "../../ui/menu.tsx";
 import { formatCount } from "../../ui/numbers.ts";
 import { notify, notifyOfError } from "../../ui/feedback/notifications.tsx";
-import { downloadText } from "../../ui/text/download.ts";
+import { downloadFile } from "../../ui/text/download.ts";
 import { loadEvents, type EventFilter } from "./event-filter.ts";
 import { useResourceNames } from "./event-list.tsx";
 import { formatEvents, type ExportFormat } from "./export-files.ts";
@@ -27,7 +27,7 @@ export function ExportMenu({ filter }: { filter: EventFilter }) {
     try {
       const events = await loadAllEvents(filter, signal, setLoaded);
       const name = `audit-log-${new Date().toISOString().slice(0, 10)}.${format}`;
-      downloadText(name, formatEvents(events, format, names));
+      downloadFile(name, formatEvents(events, format, names));
       notify(
         events.length < EXPORT_MAX_EVENTS
           ? `${formatCount(events.length)} events were exported.`

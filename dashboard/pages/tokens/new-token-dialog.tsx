@@ -8,7 +8,7 @@ import { Button } from "../../ui/button.tsx";
 import { Command, CopyButton } from "../../ui/copy.tsx";
 import { OpenDialog } from "../../ui/forms/dialog.tsx";
 import { CheckField } from "../../ui/forms/fields.tsx";
-import { downloadText } from "../../ui/text/download.ts";
+import { downloadFile } from "../../ui/text/download.ts";
 import { getTokenCommands } from "./token-commands.ts";
 
 const ShowNewToken = createContext<(token: MintedToken) => void>(() => {});
@@ -53,7 +53,7 @@ function NewToken({ token, onClose }: NewTokenProps) {
         <code>{text}</code>
         <div className="actions">
           <CopyButton text={text} label="Copy the token" kind="primary" />
-          <Button onClick={() => downloadText(getFileName(token), `${text}\n`)}>
+          <Button onClick={() => downloadFile(getFileName(token), `${text}\n`)}>
             Download as a file
           </Button>
         </div>

@@ -3,7 +3,7 @@ import type { ReactNode } from "react";
 import { Button } from "../../../ui/button.tsx";
 import { CodeBlock } from "../../../ui/text/code-block.tsx";
 import { Command } from "../../../ui/copy.tsx";
-import { downloadText } from "../../../ui/text/download.ts";
+import { downloadFile } from "../../../ui/text/download.ts";
 import { QrCode } from "../../../ui/qr-code.tsx";
 import { Tabs } from "../../../ui/tabs.tsx";
 import { toInterfaceName } from "./device-config.ts";
@@ -70,7 +70,7 @@ export function DeviceSetup({ networkName, config }: DeviceSetupProps) {
         <CodeBlock label="Configuration of the device">{config}</CodeBlock>
       </details>
       <div className="actions">
-        <Button onClick={() => downloadText(file, config)}>Download {file}</Button>
+        <Button onClick={() => downloadFile(file, config)}>Download {file}</Button>
       </div>
     </>
   );

@@ -7,7 +7,7 @@ import { call } from "../../../api/session.ts";
 import { CAPTURES_PAGE_ROWS, formatCapturesQuery } from "../../../inspector/list-captures.ts";
 import type { RequestView } from "../../../inspector/request-view.ts";
 import { ActionButton } from "../../../ui/button.tsx";
-import { downloadFile } from "../../../ui/download.ts";
+import { downloadFile } from "../../../ui/text/download.ts";
 import { notify } from "../../../ui/feedback/notifications.tsx";
 import { formatCount } from "../../../ui/numbers.ts";
 
@@ -41,7 +41,7 @@ export function DownloadButton({ filter, tunnelId, view }: DownloadButtonProps) 
     const archive = await call<Archive>("GET", `/inspector/har?${query}`);
     // The API selects by a part of the filter only.
     archive.log.entries = archive.log.entries.filter(({ _id: id }) => view.findIndex(id) >= 0);
-    downloadFile("underpass.har", "application/json", JSON.stringify(archive));
+    downloadFile("underpass.har", JSON.stringify(archive));
     notify(
       `${formatCount(archive.log.entries.length)} of the newest listed requests were downloaded.`,
     );
