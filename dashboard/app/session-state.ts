@@ -37,10 +37,7 @@ export function useMe(): Me {
 
 /** Resumes the session of the refresh cookie. Call it once, when the page is opened. */
 export async function startSession(arrival: UrlParameters): Promise<void> {
-  watchSession(
-    () => void loadMe(),
-    (why) => endSession(why),
-  );
+  watchSession(beginOtherSession, endSession);
   await resume(arrival);
 }
 
@@ -77,6 +74,13 @@ export async function loadMe(): Promise<void> {
   } catch (error) {
     setState({ phase: "failed", error });
   }
+}
+
+/** Requests use the token of the new session already, so the pages of the one before are removed at once. */
+function beginOtherSession(): void {
+  queryClient.clear();
+  setState({ phase: "loading" });
+  void loadMe();
 }
 
 function endSession(notice: string): void {

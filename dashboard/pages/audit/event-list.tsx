@@ -38,10 +38,10 @@ export function EventList({ path, filter = NO_FILTER }: EventListProps) {
     // The events of the filter before stay until those of the new one have arrived.
     placeholderData: (previous) => previous,
   });
-  if (events.isError) {
+  if (events.data === undefined) {
+    if (!events.isError) return <Skeleton lines={8} />;
     return <ErrorNotice error={events.error} onRetry={() => void events.refetch()} />;
   }
-  if (events.data === undefined) return <Skeleton lines={8} />;
   const list = events.data.pages.flat();
   if (list.length === 0) return <p>No event matches.</p>;
   return (

@@ -1,5 +1,5 @@
 /** The first step: the password, or a provider. */
-import { useQuery } from "@tanstack/react-query";
+import { queryOptions, useQuery, type UseQueryResult } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { useState } from "react";
 import type { SetupState } from "../../../protocol/schemas/accounts/devices.ts";
@@ -12,6 +12,17 @@ import { Step } from "../../ui/step.tsx";
 import { logIn } from "./log-in.ts";
 import type { StepProps } from "./steps.ts";
 
+const setupQuery = queryOptions({
+  queryKey: ["setup"],
+  queryFn: () => send<SetupState>("GET", "/setup"),
+});
+
+const providersQuery = queryOptions({
+  queryKey: ["providers"],
+  queryFn: () => send<Providers>("GET", "/auth/providers"),
+  staleTime: Infinity,
+});
+
 interface Props extends StepProps<"password"> {
   title: string;
   intro: string;
@@ -19,6 +30,10 @@ interface Props extends StepProps<"password"> {
 
 export function PasswordStep({ step, goTo, title, intro }: Props) {
   const [email, setEmail] = useState(step.email ?? "");
+  const setup = useQuery(setupQuery);
+  const providers = useQuery(providersQuery);
+  // What these say is above and below the form, which must not move once it is shown.
+  if (isFirstAttempt(setup) || isFirstAttempt(providers)) return null;
   return (
     <Step title={title}>
       {step.notice && (
@@ -27,12 +42,12 @@ export function PasswordStep({ step, goTo, title, intro }: Props) {
         </p>
       )}
       {intro !== "" && <p>{intro}</p>}
-      <SetupNotice />
+      {setup.data?.needed && <SetupNotice />}
       <Form submit="Sign in" onSubmit={(value) => logIn(value("email"), value("password"), goTo)}>
         <EmailField email={email} onType={setEmail} />
         <PasswordField label="Password" />
       </Form>
-      <ProviderLinks />
+      <ProviderLinks names={providers.data?.providers ?? []} />
       <div className="links">
         <Button kind="link" onClick={() => goTo({ name: "sign-up", email })}>
           Create an account
@@ -45,13 +60,13 @@ export function PasswordStep({ step, goTo, title, intro }: Props) {
   );
 }
 
+/** A failure is no reason to wait: signing in may work all the same. */
+function isFirstAttempt({ isPending, fetchStatus, failureCount }: UseQueryResult): boolean {
+  return isPending && fetchStatus === "fetching" && failureCount === 0;
+}
+
 /** On the first visit to a new server, which has no account to sign in with. */
 function SetupNotice() {
-  const { data } = useQuery({
-    queryKey: ["setup"],
-    queryFn: () => send<SetupState>("GET", "/setup"),
-  });
-  if (!data?.needed) return null;
   return (
     <p role="note" className="notice">
       This server is new: <Link to="/setup">create the account of its owner</Link> first.
@@ -64,18 +79,12 @@ const PROVIDER_NAMES: Record<ProviderName, string> = {
   idp_b: "another account",
 };
 
-/** Stays empty until the providers are known, and where none is configured: signing in with a password still works. */
-function ProviderLinks() {
-  const { data } = useQuery({
-    queryKey: ["providers"],
-    queryFn: () => send<Providers>("GET", "/auth/providers"),
-    staleTime: Infinity,
-  });
-  if (!data || data.providers.length === 0) return null;
+function ProviderLinks({ names }: { names: ProviderName[] }) {
+  if (names.length === 0) return null;
   const query = new URLSearchParams({ return_to: location.pathname + location.search });
   return (
     <div className="providers">
-      {data.providers.map((name) => (
+      {names.map((name) => (
         <a key={name} className="button" href={`/auth/oauth/${name}/start?${query}`}>
           Continue with {PROVIDER_NAMES[name]}
         </a>

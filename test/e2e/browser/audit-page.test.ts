@@ -4,6 +4,7 @@ import type { Page } from "playwright-core";
 import { expect, test } from "vitest";
 import type { AuditEvent } from "../../../protocol/schemas/organizations/audit.ts";
 import { mintToken, startApi, type Person } from "../../harness/server/api.ts";
+import { WAIT_OPTIONS } from "../../harness/timeouts.ts";
 import {
   clickButton,
   findAccessibilityProblems,
@@ -51,7 +52,7 @@ test("each event is a sentence, and its details are shown on demand, by keyboard
   await page.keyboard.press("Enter");
   await row.getByRole("link", { name: "tunnel_created" }).click();
   await page.waitForURL(`${pages.origin}/audit?action=tunnel_created`);
-  await expect.poll(() => getRows(page).count()).toBe(1);
+  await expect.poll(() => getRows(page).count(), WAIT_OPTIONS).toBe(1);
 });
 
 test("filters are in the URL, and can be cleared", async () => {
@@ -65,9 +66,9 @@ test("filters are in the URL, and can be cleared", async () => {
   await page.waitForURL(`${pages.origin}/audit`);
   await page.keyboard.type("hyperlink");
   await page.waitForURL(`${pages.origin}/audit?text=hyperlink`);
-  await expect.poll(() => getRows(page).count()).toBe(2);
+  await expect.poll(() => getRows(page).count(), WAIT_OPTIONS).toBe(2);
   await page.getByLabel("Action").selectOption("Token revoked");
-  await expect.poll(() => getRows(page).count()).toBe(1);
+  await expect.poll(() => getRows(page).count(), WAIT_OPTIONS).toBe(1);
   await page.getByLabel("Time").selectOption("Last hour");
   await page.getByLabel("IP address").fill("127.0.0.2");
   await page.getByText("No event matches.").waitFor();
@@ -120,7 +121,6 @@ test("the account has its own events, and a readable name for every client", asy
   );
   await page.reload();
   await sessions.getByText("<b>bot</b>").waitFor();
-  if (process.env.SHOTS) await page.screenshot({ path: `/tmp/shots/org/me.png`, fullPage: true });
 });
 
 test.each(["light", "dark"] as const)(
@@ -131,14 +131,7 @@ test.each(["light", "dark"] as const)(
     await page.emulateMedia({ colorScheme });
     await getRows(page).first().locator("summary").click();
     expect(await findAccessibilityProblems(page)).toEqual([]);
-    if (process.env.SHOTS)
-      await page.screenshot({ path: `/tmp/shots/org/audit-${colorScheme}.png` });
     await page.setViewportSize({ width: 360, height: 740 });
     expect(await page.evaluate("document.documentElement.scrollWidth")).toBe(360);
-    if (process.env.SHOTS)
-      await page.screenshot({
-        path: `/tmp/shots/org/audit-narrow-${colorScheme}.png`,
-        fullPage: true,
-      });
   },
 );

@@ -50,7 +50,7 @@ export function usePages(startServer: () => Promise<TestApi>, hasProvider = true
     const allowedHosts = origins.map((url) => new URL(url).host);
     for (const { page, problems, hosts } of visits.splice(0)) {
       await page.close();
-      expect(problems.filter((text) => !/status of (?:4\d\d|50[12])/.test(text))).toEqual([]);
+      expect(problems.filter((text) => !/status of (?:4\d\d|50[123])/.test(text))).toEqual([]);
       expect([...hosts].filter((host) => !allowedHosts.includes(host))).toEqual([]);
     }
   });

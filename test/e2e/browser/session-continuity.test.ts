@@ -1,0 +1,145 @@
+/** What a page does when the session, the organization, the network or the time changes while it is open. */
+import type { Page, Route } from "playwright-core";
+import { expect, test } from "vitest";
+import { ACCESS_TOKEN_SECONDS } from "../../../protocol/limits.ts";
+import { mintToken, startApi, type Person } from "../../harness/server/api.ts";
+import { WAIT_OPTIONS } from "../../harness/timeouts.ts";
+import { getSection, signIn, usePages } from "../../harness/browser/pages.ts";
+
+const pages = usePages(() => startApi());
+
+async function openTab(page: Page, path: string): Promise<Page> {
+  const [tab] = await Promise.all([
+    page.waitForEvent("popup"),
+    page.evaluate(`void window.open('${path}')`),
+  ]);
+  return tab;
+}
+
+async function createOtherOrganization(owner: Person): Promise<string> {
+  const { body } = await owner.post<{ name: string }>("/orgs", { name: "Analytical Engines" });
+  return body.name;
+}
+
+async function switchTo(page: Page, name: string): Promise<void> {
+  await page.getByRole("banner").getByRole("button").first().click();
+  await page.getByRole("menuitemradio", { name }).click();
+}
+
+test("signing out in one tab signs out all of them, and signing in continues all of them", async () => {
+  const { email } = await pages.api.owner();
+  const page = await pages.openAs(email, "/members");
+  const other = await openTab(page, "/audit?range=24h");
+  await getSection(other, "Events").getByRole("listitem").first().waitFor();
+  await page.getByRole("button", { name: "Your account" }).click();
+  await page.getByRole("menuitem", { name: "Sign out" }).click();
+  for (const tab of [page, other]) await tab.getByLabel("Password").waitFor();
+  expect(await other.getByText(email).count()).toBe(0);
+  await signIn(page, email);
+  await getSection(page, "Members").getByText(email).waitFor();
+  await getSection(other, "Events").getByRole("listitem").first().waitFor();
+  expect(other.url()).toBe(`${pages.origin}/audit?range=24h`);
+});
+
+test("a link to a page with a filter leads there after the sign-in, also through a provider's", async () => {
+  const owner = await pages.api.owner();
+  const path = "/audit?text=signed&range=7d";
+  const page = await pages.openAs(owner.email, path);
+  await page.getByRole("heading", { level: 1, name: "Audit log" }).waitFor();
+  expect(page.url()).toBe(pages.origin + path);
+  expect(await page.getByLabel("Search").inputValue()).toBe("signed");
+  expect(await page.title()).toBe("Audit log · Underpass");
+
+  const other = await pages.open(path);
+  const link = other.getByRole("link", { name: /^Continue with/ }).first();
+  const start = new URL((await link.getAttribute("href")) ?? "", pages.origin);
+  expect(start.searchParams.get("return_to")).toBe(path);
+});
+
+test("a late response of the organization before is never shown in the next one", async () => {
+  const owner = await pages.api.owner();
+  const name = await createOtherOrganization(owner);
+  await mintToken(owner, { name: "secret of the first" });
+  const page = await pages.openAs(owner.email, "/members");
+  const delayed: Route[] = [];
+  await page.route(/\/(events|tokens)(\?|$)/, async (route) => {
+    if (route.request().isNavigationRequest() || delayed.length === 2) return route.continue();
+    delayed.push(route);
+  });
+  await page.getByRole("link", { name: "Audit log" }).click();
+  await expect.poll(() => delayed.length, WAIT_OPTIONS).toBe(2);
+  await switchTo(page, name);
+  await page.getByRole("banner").getByRole("button", { name }).waitFor();
+  await getSection(page, "Events").getByText("switched to the organization").waitFor();
+  await Promise.all(delayed.map((route) => route.continue()));
+  // The page has seen them when a later request of the same connection has been answered.
+  await page.evaluate("fetch('/health').then((response) => response.text())");
+  expect(await getSection(page, "Events").getByText("secret of the first").count()).toBe(0);
+  expect(await getSection(page, "Events").getByRole("listitem").count()).toBe(2);
+});
+
+test("without a network the page keeps what it shows, says so, and is live again by itself", async () => {
+  const owner = await pages.api.owner();
+  const page = await pages.openAs(owner.email, "/audit");
+  await getSection(page, "Events").getByRole("listitem").first().waitFor();
+  await page.context().setOffline(true);
+  const banner = page.getByRole("status").filter({ hasText: "You are offline." });
+  await banner.waitFor();
+  await getSection(page, "Events").getByText("signed in").first().waitFor();
+  await mintToken(owner, { name: "meanwhile" });
+  await page.context().setOffline(false);
+  await banner.waitFor({ state: "detached" });
+  await getSection(page, "Events").getByText("minted the token").waitFor();
+});
+
+test("after a sleep that outlasted the access token, the page is live again without a reload", async () => {
+  const owner = await pages.api.owner();
+  const page = await pages.open("/reset");
+  await page.clock.install();
+  await page.goto(`${pages.origin}/audit`);
+  await signIn(page, owner.email);
+  await getSection(page, "Events").getByRole("listitem").first().waitFor();
+  await page.evaluate("window.isStillTheSamePage = true");
+  await mintToken(owner, { name: "meanwhile" });
+  await page.clock.fastForward(2 * ACCESS_TOKEN_SECONDS * 1000);
+  await getSection(page, "Events").getByText("minted the token").waitFor();
+  expect(await page.evaluate("window.isStillTheSamePage")).toBe(true);
+});
+
+test("while the server restarts the page keeps what it shows, and continues without a reload", async () => {
+  const owner = await pages.api.owner();
+  const page = await pages.openAs(owner.email, "/audit");
+  await getSection(page, "Events").getByText("signed in").first().waitFor();
+  await page.evaluate("window.isStillTheSamePage = true");
+  const refused = page.waitForResponse((response) => response.status() === 503);
+  await page.route(/\/events/, (route) =>
+    route.fulfill({ status: 503, json: { error: "unavailable", message: "The server restarts." } }),
+  );
+  await refused;
+  expect(await getSection(page, "Events").getByText("signed in").count()).toBeGreaterThan(0);
+  await mintToken(owner, { name: "meanwhile" });
+  await page.unrouteAll();
+  await getSection(page, "Events").getByText("minted the token").waitFor();
+  expect(await page.evaluate("window.isStillTheSamePage")).toBe(true);
+});
+
+test("a part that fails says which request it was, and the rest of the page works", async () => {
+  const owner = await pages.api.owner();
+  const page = await pages.openAs(owner.email, "/billing");
+  await page.route(/\/members$/, (route) =>
+    route.request().isNavigationRequest()
+      ? route.continue()
+      : route.fulfill({
+          status: 400,
+          headers: { "underpass-request-id": "request-4711" },
+          json: { error: "invalid_request", message: "It is broken." },
+        }),
+  );
+  await page.getByRole("link", { name: "Members" }).click();
+  const section = getSection(page, "Members");
+  await section.getByText("request-4711").waitFor();
+  await getSection(page, "Invitations").getByText("There are no open invitations.").waitFor();
+  await page.unrouteAll();
+  await section.getByRole("button", { name: "Try again" }).click();
+  await section.getByText(owner.email).waitFor();
+});
