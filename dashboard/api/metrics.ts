@@ -27,12 +27,23 @@ export interface TrafficSelection {
   tunnelId: string;
 }
 
-function toQuery({ window, tunnelId }: TrafficSelection, metric?: Metric): string {
+export function getSeriesPath(metric: Metric, selection: TrafficSelection): string {
+  return `/metrics/timeseries?${toQuery({ metric }, selection)}`;
+}
+
+export function getBreakdownPath(selection: TrafficSelection): string {
+  return `/metrics/breakdown?${toQuery({}, selection)}`;
+}
+
+function toQuery(
+  parameters: Record<string, string>,
+  { window, tunnelId }: TrafficSelection,
+): URLSearchParams {
   return new URLSearchParams({
+    ...parameters,
     window,
-    ...(metric !== undefined && { metric }),
     ...(tunnelId !== "" && { tunnel_id: tunnelId }),
-  }).toString();
+  });
 }
 
 /** While another selection loads, the data of the previous one stays visible. */
@@ -40,12 +51,7 @@ export const seriesQuery = (metric: Metric, selection: TrafficSelection) =>
   queryOptions({
     queryKey: ["metrics", "series", metric, selection],
     queryFn: ({ signal }) =>
-      call<SeriesPoint[]>(
-        "GET",
-        `/metrics/timeseries?${toQuery(selection, metric)}`,
-        undefined,
-        signal,
-      ),
+      call<SeriesPoint[]>("GET", getSeriesPath(metric, selection), undefined, signal),
     refetchInterval: METRICS_RELOAD_MS,
     placeholderData: keepPreviousData,
   });
@@ -53,8 +59,7 @@ export const seriesQuery = (metric: Metric, selection: TrafficSelection) =>
 export const breakdownQuery = (selection: TrafficSelection) =>
   queryOptions({
     queryKey: ["metrics", "breakdown", selection],
-    queryFn: ({ signal }) =>
-      call<Breakdown>("GET", `/metrics/breakdown?${toQuery(selection)}`, undefined, signal),
+    queryFn: ({ signal }) => call<Breakdown>("GET", getBreakdownPath(selection), undefined, signal),
     refetchInterval: BREAKDOWN_RELOAD_MS,
     placeholderData: keepPreviousData,
   });

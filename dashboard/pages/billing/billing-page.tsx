@@ -1,5 +1,5 @@
 /** /billing: the organization's plan, its subscription, and the resources beyond the plan. For owners. */
-import { queryOptions, useQuery } from "@tanstack/react-query";
+import { useQuery } from "@tanstack/react-query";
 import { useEffect, useState } from "react";
 import { describeOverLimit } from "../../../protocol/over-limits.ts";
 import {
@@ -10,6 +10,7 @@ import {
   type SelfServicePlan,
 } from "../../../protocol/plans.ts";
 import type { Billing, CheckoutSession, PortalSession } from "../../../protocol/schemas/billing.ts";
+import { billingQuery } from "../../api/billing.ts";
 import { call } from "../../api/session.ts";
 import { loadMe, useMe } from "../../app/session-state.ts";
 import { ActionButton } from "../../ui/button.tsx";
@@ -29,11 +30,6 @@ const PLAN_NAMES: Record<Plan, string> = {
   team: "Team",
   enterprise: "Enterprise",
 };
-
-const billingQuery = queryOptions({
-  queryKey: ["billing"],
-  queryFn: ({ signal }) => call<Billing>("GET", "/billing", undefined, signal),
-});
 
 export function Page() {
   const { active_org: organization } = useMe();

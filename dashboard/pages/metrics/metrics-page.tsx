@@ -1,14 +1,17 @@
 /** /metrics: the traffic of the tunnels over time, what became of it, and what it costs. */
 import { useQuery } from "@tanstack/react-query";
-import type { TrafficSelection } from "../../api/metrics.ts";
+import { getBreakdownPath, getSeriesPath, type TrafficSelection } from "../../api/metrics.ts";
 import { tunnelsQuery } from "../../api/tunnels.ts";
+import { useHasRole } from "../../app/roles.ts";
 import { useMe } from "../../app/session-state.ts";
 import { useQueryParameters, useSetQueryParameters } from "../../app/search.ts";
+import { CommandLine, formatAgentCommand } from "../../ui/command-line.tsx";
+import { EmptyState } from "../../ui/feedback/empty-state.tsx";
 import { PageFrame } from "../../ui/page.tsx";
 import { Segments } from "../../ui/figures/segments.tsx";
 import { BreakdownSections } from "./breakdown-sections.tsx";
 import "./metrics.css";
-import { TrafficSection } from "./traffic-section.tsx";
+import { parseMetric, TrafficSection } from "./traffic-section.tsx";
 import { UsageSection } from "./usage-section.tsx";
 import { parseWindow, WINDOW_CHOICES } from "./windows.ts";
 
@@ -20,6 +23,8 @@ export function Page() {
     window: parseWindow(parameters.window),
     tunnelId: parameters.tunnel_id ?? "",
   };
+  const { data: tunnels } = useQuery(tunnelsQuery);
+  const hasNoTunnels = tunnels?.length === 0 && selection.tunnelId === "";
   const choices = (
     <>
       <TunnelChoice
@@ -36,10 +41,37 @@ export function Page() {
   );
   return (
     <PageFrame title="Metrics" about={organization.name} actions={choices}>
-      <TrafficSection selection={selection} />
-      <BreakdownSections selection={selection} />
+      {hasNoTunnels ? (
+        <NoTraffic />
+      ) : (
+        <>
+          <TrafficSection selection={selection} />
+          <BreakdownSections selection={selection} />
+        </>
+      )}
       <UsageSection />
+      <CommandLine
+        requests={[
+          {
+            label: "One metric over time",
+            path: getSeriesPath(parseMetric(parameters.metric), selection),
+          },
+          { label: "The breakdown", path: getBreakdownPath(selection) },
+          { label: "All counters, for Prometheus", path: "/metrics/prometheus" },
+        ]}
+      />
     </PageFrame>
+  );
+}
+
+function NoTraffic() {
+  return (
+    <EmptyState
+      title="No tunnel has had visitors yet"
+      {...(useHasRole("member") && { command: formatAgentCommand("http 3000") })}
+    >
+      <p>Charts appear here when a tunnel is open and has visitors.</p>
+    </EmptyState>
   );
 }
 

@@ -30,6 +30,11 @@ const VIEWS: readonly [MetricView, ...MetricView[]] = [
   { metric: "bytes_out", title: "Sent to visitors", format: formatBytes, formatAxis: formatBytes },
 ];
 
+/** @param text of the page's URL, which can be anything. */
+export function parseMetric(text: string | undefined): Metric {
+  return VIEWS.find(({ metric }) => metric === text)?.metric ?? VIEWS[0].metric;
+}
+
 function sumUp(points: readonly SeriesPoint[] | undefined): number {
   return points?.reduce((sum, { value }) => sum + value, 0) ?? 0;
 }
@@ -40,10 +45,8 @@ export function TrafficSection({ selection }: { selection: TrafficSelection }) {
   const queries = useQueries({
     queries: VIEWS.map(({ metric }) => seriesQuery(metric, selection)),
   });
-  const shown = Math.max(
-    VIEWS.findIndex(({ metric }) => metric === parameters.metric),
-    0,
-  );
+  const selected = parseMetric(parameters.metric);
+  const shown = VIEWS.findIndex(({ metric }) => metric === selected);
   const { title, format, formatAxis } = VIEWS[shown]!;
   return (
     <Section title="Traffic">

@@ -4,6 +4,7 @@ import { Link } from "@tanstack/react-router";
 import type { Connection } from "../../../protocol/schemas/tunnels/connections.ts";
 import type { Tunnel } from "../../../protocol/schemas/tunnels/tunnels.ts";
 import { connectionsQuery } from "../../api/connections.ts";
+import { formatAgentCommand } from "../../ui/command-line.tsx";
 import { Command, CopyButton } from "../../ui/copy.tsx";
 import { formatCount } from "../../ui/numbers.ts";
 import { Badge, Detail, Row, Rows, Section } from "../../ui/section.tsx";
@@ -44,7 +45,7 @@ function NoneConnected({ tunnel }: { tunnel: Tunnel | undefined }) {
   return (
     <>
       <p className="hint">No agent is connected. To connect one, run:</p>
-      <Command>{`underpass ${kind} ${port}${name} --server ${location.origin}`}</Command>
+      <Command>{formatAgentCommand(`${kind} ${port}${name}`)}</Command>
     </>
   );
 }

@@ -11,6 +11,7 @@ import { metricsQuery } from "../../api/metrics.ts";
 import { useHasRole } from "../../app/roles.ts";
 import { useMe } from "../../app/session-state.ts";
 import { Button } from "../../ui/button.tsx";
+import { formatAgentCommand } from "../../ui/command-line.tsx";
 import { Command } from "../../ui/copy.tsx";
 import { notify } from "../../ui/feedback/notifications.tsx";
 import { Icon } from "../../ui/icon.tsx";
@@ -83,7 +84,6 @@ export function FirstSteps({ tunnels }: { tunnels: readonly Tunnel[] }) {
 }
 
 function listTunnelSteps(tunnels: readonly Tunnel[], hasTraffic: boolean): FirstStep[] {
-  const server = location.origin;
   const tunnel = tunnels.find(({ agentConnected }) => agentConnected) ?? tunnels[0];
   const port = tunnel?.localPort ?? 3000;
   const name = tunnel ? ` --subdomain ${tunnel.subdomain}` : "";
@@ -94,7 +94,7 @@ function listTunnelSteps(tunnels: readonly Tunnel[], hasTraffic: boolean): First
       content: (
         <>
           <p className="hint">On the machine whose port {port} you want to share:</p>
-          <Command>{`underpass http ${port}${name} --server ${server}`}</Command>
+          <Command>{formatAgentCommand(`http ${port}${name}`)}</Command>
         </>
       ),
     },
@@ -106,7 +106,7 @@ function listTunnelSteps(tunnels: readonly Tunnel[], hasTraffic: boolean): First
           <p className="hint">
             Send a request, and watch it on the page <Link to="/requests">Requests</Link>:
           </p>
-          <Command>{tunnel ? `curl ${tunnel.publicUrl}` : "underpass logs"}</Command>
+          <Command>{tunnel ? `curl ${tunnel.publicUrl}` : formatAgentCommand("logs")}</Command>
         </>
       ),
     },
@@ -130,7 +130,7 @@ function listTunnelSteps(tunnels: readonly Tunnel[], hasTraffic: boolean): First
             )}
             :
           </p>
-          <Command>{`underpass http ${port}${name} --basic-auth NAME:PASSWORD --server ${server}`}</Command>
+          <Command>{formatAgentCommand(`http ${port}${name} --basic-auth NAME:PASSWORD`)}</Command>
         </>
       ),
     },

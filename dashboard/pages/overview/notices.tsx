@@ -1,12 +1,11 @@
 /** What needs an action of the user: security of the account, payments, budgets. */
-import { queryOptions, useInfiniteQuery, useQuery } from "@tanstack/react-query";
+import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import type { ReactNode } from "react";
 import { describeOverLimit } from "../../../protocol/over-limits.ts";
-import type { Billing } from "../../../protocol/schemas/billing.ts";
+import { billingQuery } from "../../api/billing.ts";
 import { getCurrentMonth, usageQuery } from "../../api/metrics.ts";
 import { organizationsQuery } from "../../api/organizations.ts";
-import { call } from "../../api/session.ts";
 import { useHasRole } from "../../app/roles.ts";
 import { useMe } from "../../app/session-state.ts";
 import { formatPercent, formatUsdCents } from "../../ui/numbers.ts";
@@ -14,11 +13,6 @@ import { ExactTime } from "../../ui/time.tsx";
 
 /** From this part of the budget on, a notice warns. */
 const BUDGET_WARNING_RATIO = 0.8;
-
-const billingQuery = queryOptions({
-  queryKey: ["billing"],
-  queryFn: ({ signal }) => call<Billing>("GET", "/billing", undefined, signal),
-});
 
 export function Notices() {
   const isOwner = useHasRole("owner");

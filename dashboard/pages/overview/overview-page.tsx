@@ -3,6 +3,7 @@ import { useQuery } from "@tanstack/react-query";
 import { tunnelsQuery } from "../../api/tunnels.ts";
 import { useHasRole } from "../../app/roles.ts";
 import { useMe } from "../../app/session-state.ts";
+import { CommandLine, formatAgentCommand } from "../../ui/command-line.tsx";
 import { EmptyState } from "../../ui/feedback/empty-state.tsx";
 import { QueryContent } from "../../ui/feedback/query-content.tsx";
 import { PageFrame } from "../../ui/page.tsx";
@@ -38,6 +39,13 @@ export function Page() {
           )
         }
       </QueryContent>
+      <CommandLine
+        commands={["tunnels", "logs"]}
+        requests={[
+          { label: "Tunnels and traffic of the last 24 hours", path: "/metrics" },
+          { label: "The connected agents", path: "/connections" },
+        ]}
+      />
     </PageFrame>
   );
 }
@@ -51,10 +59,7 @@ function FirstTunnel() {
     );
   }
   return (
-    <EmptyState
-      title="Open your first tunnel"
-      command={`underpass http 3000 --server ${location.origin}`}
-    >
+    <EmptyState title="Open your first tunnel" command={formatAgentCommand("http 3000")}>
       <p>Run this on the machine whose port 3000 you want to share. This page then shows it.</p>
     </EmptyState>
   );

@@ -129,10 +129,13 @@ test("the usage of a month lists what each token spent of its budget", async () 
   expect(new URL(page.url()).searchParams.get("month")).toMatch(/^\d{4}-\d\d$/);
 });
 
-test("a tunnel of another organization is not found", async () => {
+test("a tunnel of another organization is not found, and without tunnels there is a command to open one", async () => {
   const stranger = await pages.api.owner();
   const page = await pages.openAs(stranger.email, `/metrics?tunnel_id=${shop.id}`);
   await page.getByRole("alert").filter({ hasText: "tunnel" }).first().waitFor();
+  await page.getByRole("link", { name: "Metrics" }).click();
+  await page.getByRole("heading", { name: "No tunnel has had visitors yet" }).waitFor();
+  await page.getByText(`underpass http 3000 --server ${pages.origin}`).waitFor();
 });
 
 test.each(["light", "dark"] as const)(
