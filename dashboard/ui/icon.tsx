@@ -20,6 +20,7 @@ const PATHS = {
   close: "M6 6l12 12M18 6 6 18",
   check: "M5 12.500 10 17 19 7",
   down: "M6 9l6 6 6-6",
+  up: "M6 15l6-6 6 6",
   right: "M9 6l6 6-6 6",
   external: "M14 4h6v6M20 4l-9 9M18 14v6H4V6h6",
   theme: "M12 3a9 9 0 1 0 0 18V3",

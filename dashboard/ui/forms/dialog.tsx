@@ -37,12 +37,13 @@ export function OpenDialog(props: OpenDialogProps) {
 }
 
 export type OpenFormDialogProps = Omit<FormProps, "beside"> &
-  Pick<OpenDialogProps, "isOpen" | "onClose" | "title">;
+  Pick<OpenDialogProps, "isOpen" | "onClose" | "title" | "width">;
 
 /** A dialog that its parent opens, such as from an item of a menu. */
-export function OpenFormDialog({ isOpen, onClose, title, ...form }: OpenFormDialogProps) {
+export function OpenFormDialog(props: OpenFormDialogProps) {
+  const { isOpen, onClose, title, width = "normal", ...form } = props;
   return (
-    <OpenDialog isOpen={isOpen} onClose={onClose} title={title}>
+    <OpenDialog isOpen={isOpen} onClose={onClose} title={title} width={width}>
       <Form
         {...form}
         beside={<Button onClick={onClose}>Cancel</Button>}

@@ -27,7 +27,7 @@ const DryRunRule = z.object({
   unknown: count("For how many requests the result of this action can't be known."),
 });
 
-export const DryRunOutcome = z.enum(["allowed", "refused", "unknown"]);
+const DryRunOutcome = z.enum(["allowed", "refused", "unknown"]);
 
 const DryRunExample = CaptureSummary.pick({
   id: true,

@@ -1,10 +1,34 @@
 /** The tab with the traffic policy of a tunnel. */
+import { useQuery } from "@tanstack/react-query";
 import type { Tunnel } from "../../../../protocol/schemas/tunnels/tunnels.ts";
+import { CommandLine } from "../../../ui/command-line.tsx";
+import { QueryContent } from "../../../ui/feedback/query-content.tsx";
+import { policyQuery } from "./policy-api.ts";
+import { PolicyEditor } from "./policy-editor.tsx";
+import "./policy.css";
 
 export interface PolicyTabProps {
   tunnel: Tunnel;
 }
 
-export function PolicyTab(_props: PolicyTabProps) {
-  return null;
+export function PolicyTab({ tunnel }: PolicyTabProps) {
+  const query = useQuery(policyQuery(tunnel.id));
+  const body = { actions: [{ kind: "deny", path_prefix: "/admin" }] };
+  const path = `/tunnels/${tunnel.id}/policy`;
+  return (
+    <>
+      <QueryContent query={query} lines={10}>
+        {(saved) => <PolicyEditor tunnel={tunnel} saved={saved} />}
+      </QueryContent>
+      <CommandLine
+        commands={[
+          `http ${tunnel.localPort} --subdomain ${tunnel.subdomain} --policy-file policy.yml`,
+        ]}
+        requests={[
+          { label: "Test a policy", method: "POST", path: `${path}/dry-run`, body },
+          { label: "Set the policy", method: "PUT", path, body },
+        ]}
+      />
+    </>
+  );
 }

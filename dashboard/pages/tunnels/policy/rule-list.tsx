@@ -1,0 +1,107 @@
+/** The rules of a policy as a form. */
+import { Form } from "@base-ui/react/form";
+import { useEffect, useRef } from "react";
+import type { JsonError } from "../../../ui/code/json-editor.tsx";
+import { Button } from "../../../ui/button.tsx";
+import { Icon } from "../../../ui/icon.tsx";
+import { ActionFields } from "./action-fields.tsx";
+import { ACTION_TITLES, type EditedAction, type EditedPolicy } from "./policy-document.ts";
+
+export interface RuleListProps {
+  policy: EditedPolicy;
+  errors: readonly JsonError[];
+  canWrite: boolean;
+  onChange: (actions: EditedAction[]) => void;
+}
+
+const STEPS = { up: -1, down: 1 } as const;
+const DIRECTIONS = ["up", "down"] as const;
+
+export function RuleList({ policy: { actions }, errors, canWrite, onChange }: RuleListProps) {
+  const list = useRef<HTMLOListElement>(null);
+  /** The buttons of which one gets the focus when the list has changed, so that the keyboard stays at the moved rule. */
+  const focusNext = useRef("");
+  useEffect(() => {
+    if (focusNext.current === "") return;
+    const buttons = list.current?.querySelectorAll<HTMLElement>(focusNext.current) ?? [];
+    focusNext.current = "";
+    buttons[0]?.focus();
+  }, [actions]);
+
+  function move(index: number, name: keyof typeof STEPS): void {
+    const moved = [...actions];
+    const target = index + STEPS[name];
+    moved.splice(target, 0, ...moved.splice(index, 1));
+    const isLast = moved[target + STEPS[name]] === undefined;
+    focusNext.current = `li:nth-child(${target + 1}) button${isLast ? ":enabled" : `[data-move="${name}"]`}`;
+    onChange(moved);
+  }
+
+  function remove(index: number): void {
+    focusNext.current = `li:nth-child(${Math.max(1, index)}) [data-remove]`;
+    onChange(actions.filter((_, other) => other !== index));
+  }
+
+  return (
+    <Form errors={toFieldErrors(errors)} onSubmit={(event) => event.preventDefault()}>
+      <fieldset className="policy-rules" disabled={!canWrite}>
+        <legend className="hidden-text">Rules</legend>
+        <ol ref={list}>
+          {actions.map((action, index) => (
+            <li key={index}>
+              <h3>
+                <span className="hint">{index + 1}</span> {getTitle(action)}
+              </h3>
+              <div className="policy-fields">
+                <ActionFields
+                  action={action}
+                  index={index}
+                  isFirstOfKind={actions.findIndex(({ kind }) => kind === action.kind) === index}
+                  onChange={(changed) => onChange(actions.with(index, changed))}
+                />
+              </div>
+              {canWrite && (
+                <div className="actions">
+                  {DIRECTIONS.map((name) => (
+                    <Button
+                      key={name}
+                      kind="quiet"
+                      data-move={name}
+                      aria-label={`Move rule ${index + 1} ${name}`}
+                      disabled={actions[index + STEPS[name]] === undefined}
+                      onClick={() => move(index, name)}
+                    >
+                      <Icon name={name} />
+                    </Button>
+                  ))}
+                  <Button
+                    kind="quiet"
+                    data-remove
+                    aria-label={`Remove rule ${index + 1}`}
+                    onClick={() => remove(index)}
+                  >
+                    <Icon name="close" />
+                  </Button>
+                </div>
+              )}
+            </li>
+          ))}
+        </ol>
+      </fieldset>
+    </Form>
+  );
+}
+
+function getTitle({ kind }: EditedAction): string {
+  return (ACTION_TITLES as Record<string, string>)[kind] ?? kind;
+}
+
+/** By the names of the fields. An error of an entry is shown at its list. */
+function toFieldErrors(errors: readonly JsonError[]): Record<string, string> {
+  const byField: Record<string, string> = {};
+  for (const { path, message } of errors) {
+    const name = /^actions\[\d+\]\.\w+/.exec(path)?.[0];
+    if (name !== undefined) byField[name] ??= `It ${message}.`;
+  }
+  return byField;
+}
