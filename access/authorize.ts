@@ -26,15 +26,15 @@ export async function authorize(
 ): Promise<Refusal | null> {
   const { allowedCidrs = null, basicAuth, identity, realm } = gates;
   if (allowedCidrs !== null && !isAllowedAddress(allowedCidrs, request.address)) {
-    return { code: "forbidden", message: ADDRESS_REFUSED_MESSAGE };
+    return { code: "forbidden", by: "ip_allowlist", message: ADDRESS_REFUSED_MESSAGE };
   }
   if (basicAuth !== null) {
     const verdict = await authenticators.password(basicAuth, request);
-    if (verdict !== "correct") return toPasswordRefusal(verdict, realm);
+    if (verdict !== "correct") return { ...toPasswordRefusal(verdict, realm), by: "password" };
   }
   if (identity !== null) {
     const verdict = await authenticators.identity(identity, request);
-    if (verdict !== "allowed") return toIdentityRefusal(verdict);
+    if (verdict !== "allowed") return { ...toIdentityRefusal(verdict), by: "sign_in" };
   }
   return authorizeByPolicy(gates, request, authenticators);
 }

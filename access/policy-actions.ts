@@ -66,14 +66,14 @@ export async function authorizeByPolicy(
   const refusal = deny.length > 0 ? toPathRefusal(checkPath(deny, request.path)) : null;
   if (refusal !== null || jwt === null) return refusal;
   const verdict = await authenticators.token(jwt, realm, request);
-  return verdict === "valid" ? null : toTokenRefusal(verdict);
+  return verdict === "valid" ? null : { ...toTokenRefusal(verdict), by: "jwt_validation" };
 }
 
 function toPathRefusal(verdict: PathVerdict): Refusal | null {
   if (verdict === "allowed") return null;
   return verdict === "denied"
-    ? { code: "forbidden" }
-    : { code: "forbidden", message: LONG_PATH_MESSAGE };
+    ? { code: "forbidden", by: "deny" }
+    : { code: "forbidden", by: "deny", message: LONG_PATH_MESSAGE };
 }
 
 function toTokenRefusal(verdict: Exclude<TokenVerdict, "valid">): Refusal {

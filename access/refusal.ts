@@ -1,8 +1,11 @@
 /** The refusal of a visitor's request. */
 import { ERROR_HEADER, isErrorCode, STATUS_BY_CODE, type ErrorCode } from "../protocol/errors.ts";
+import type { RefusedBy } from "../protocol/schemas/inspector/captures.ts";
 
 export interface Refusal {
   code: ErrorCode;
+  /** For the owner, not for the visitor. */
+  by?: RefusedBy;
   /** Sent to the visitor. */
   headers?: Record<string, string>;
   /** A text for people, instead of the error page's own. */

@@ -10,6 +10,7 @@ import type {
   CaptureKind,
   CaptureState,
   CaptureSummary,
+  RefusedBy,
 } from "../../../protocol/schemas/inspector/captures.ts";
 import { headerPairs } from "../../../shared/raw-headers.ts";
 
@@ -30,6 +31,8 @@ export interface CaptureRecord {
   state: CaptureState;
   error: ErrorCode | null;
   replayOf: string | null;
+  /** Only of refused requests. */
+  refusedBy?: RefusedBy;
 }
 
 /** Redacted headers, as names and values in turn. */
@@ -142,6 +145,7 @@ export function toEvent(capture: Capture, tunnelId: string): CaptureDetail {
   return {
     ...toSummary(record, tunnelId),
     query: record.query,
+    refused_by: record.refusedBy ?? null,
     request_headers: toHeaders(lines.request),
     response_headers: toHeaders(lines.response),
     request_body: toBase64(bodies.request.bytes),

@@ -4,7 +4,11 @@
  */
 import { STATUS_BY_CODE, type ErrorCode } from "../../../protocol/errors.ts";
 import { FRAME_CAPTURE_MAX_BYTES } from "../../limits.ts";
-import type { CaptureKind, CaptureState } from "../../../protocol/schemas/inspector/captures.ts";
+import type {
+  CaptureKind,
+  CaptureState,
+  RefusedBy,
+} from "../../../protocol/schemas/inspector/captures.ts";
 import { BodyRecorder } from "./body.ts";
 import { EventStreamParser } from "./event-stream.ts";
 import type { CaptureMemory } from "./memory.ts";
@@ -67,6 +71,7 @@ export class Recording {
   #latencyMs: number | null = null;
   #durationMs: number | null = null;
   #error: ErrorCode | null = null;
+  #refusedBy: RefusedBy | null = null;
   #events: EventStreamParser | undefined;
   /** Messages and events that have not been written yet. */
   #entries: StreamEntry[] = [];
@@ -178,7 +183,8 @@ export class Recording {
   }
 
   /** One of the tunnel's gates or limits refused the request. */
-  refuse(code: ErrorCode): void {
+  refuse(code: ErrorCode, by: RefusedBy | null = null): void {
+    this.#refusedBy = by;
     this.#endWithError("refused", code);
   }
 
@@ -209,6 +215,7 @@ export class Recording {
       state: this.#state,
       error: this.#error,
       replayOf,
+      ...(this.#refusedBy && { refusedBy: this.#refusedBy }),
     };
   }
 

@@ -33,6 +33,7 @@ import { removeFromHead, rewriteHead, type RequestHead } from "./heads.ts";
 
 const API_TOKEN_REFUSAL: Refusal = {
   code: "unauthorized",
+  by: "api_token",
   message:
     "This request has an access token of the Underpass API. A tunnel does not receive it, because its owner could use it. End the session that it belongs to if you sent it by mistake.",
 };
@@ -227,7 +228,7 @@ export class AccessPolicy {
   ): Promise<Refusal | null> {
     if (this.#maintenance?.isOn) return toMaintenanceRefusal(this.#maintenance);
     // The plan no longer includes one of the gates, but the tunnel must not become public.
-    if (isBeyondPlan) return { code: "upgrade_required" };
+    if (isBeyondPlan) return { code: "upgrade_required", by: "plan" };
     if (hasApiToken) return API_TOKEN_REFUSAL;
     if (gates === null) return null;
     const decided = parseEdgeVerdict(edgeVerdict, gates);
@@ -305,7 +306,10 @@ function isAuthorizationConsumed(
 }
 
 function toMaintenanceRefusal({ message }: Maintenance): Refusal {
-  const refusal = withRetryAfter("maintenance", MAINTENANCE_RETRY_MS);
+  const refusal = {
+    ...withRetryAfter("maintenance", MAINTENANCE_RETRY_MS),
+    by: "maintenance",
+  } as const;
   return message === null ? refusal : { ...refusal, message };
 }
 
@@ -315,6 +319,7 @@ function toRateRefusal({ requests_per_minute: perMinute }: RateLimit, waitMs: nu
   const reset = headers["retry-after"];
   return {
     code,
+    by: "rate_limit",
     headers: {
       ...headers,
       "ratelimit-limit": String(perMinute),

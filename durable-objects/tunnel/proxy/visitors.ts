@@ -190,7 +190,7 @@ export class Visitors {
     const { rules } = access;
     const refusal = await access.admitOrRefuse(request, head, address);
     if (refusal) {
-      recording?.refuse(refusal.code);
+      recording?.refuse(refusal.code, refusal.by);
       agents.countRefusal();
     }
     const response = refusal

@@ -75,11 +75,28 @@ export const CapturedSseEvent = z.object({
 });
 export type CapturedSseEvent = z.infer<typeof CapturedSseEvent>;
 
+/** What refused a visitor's request: a gate of the tunnel, an action of its traffic policy, or the service itself. */
+export const RefusedBy = z.enum([
+  "ip_allowlist",
+  "password",
+  "sign_in",
+  "deny",
+  "jwt_validation",
+  "rate_limit",
+  "maintenance",
+  "plan",
+  "api_token",
+]);
+export type RefusedBy = z.infer<typeof RefusedBy>;
+
 export const CaptureDetail = CaptureSummary.extend({
   query: z
     .string()
     .nullable()
     .describe("As it was sent, without the question mark; null without a query."),
+  refused_by: RefusedBy.nullable().describe(
+    "What refused the request: one of the tunnel's gates, an action of its policy, maintenance, the plan, or the rule that tunnels don't receive access tokens of the API. null for other requests.",
+  ),
   request_headers: z
     .record(z.string(), z.string())
     .describe(

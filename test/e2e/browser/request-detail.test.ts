@@ -51,6 +51,17 @@ test("headers are filtered and copied, cookies and queries are split, and secret
   expect(await page.evaluate("window.hacked")).toBeUndefined();
 });
 
+test("a refused request links to the rule that refused it", async () => {
+  const { tunnelId } = captured.agent;
+  const actions = [{ kind: "deny", path_prefix: "/secret" }];
+  await captured.owner.put(`/tunnels/${tunnelId}/policy`, { actions });
+  const id = await capture("/secret");
+  const page = await pages.openAs(captured.owner.email, `/requests/${id}`);
+  await page.getByText("refused by").waitFor();
+  const link = page.getByRole("link", { name: "denied path" });
+  expect(await link.getAttribute("href")).toBe(`/tunnels/${tunnelId}?tab=policy`);
+});
+
 describe("a WebSocket", () => {
   let agent: ExposedTunnel;
   let server: WebSocketServer;

@@ -115,9 +115,33 @@ describe("a capture", () => {
     for (const { id } of captures) {
       const event = await getCapture(world.owner, id);
       expect(event).toMatchObject({ status: 401, state: "refused", error: "unauthorized" });
+      expect(event.refused_by).toBe("password");
       expect(event.request_headers.authorization).toBeUndefined();
       expect(JSON.stringify(event.request_headers)).not.toContain("underpass");
     }
+  });
+
+  test("names the gate or the rule that refused it", async () => {
+    const tunnel = await world.expose("refusing", site.port);
+    const query = { tunnel_id: tunnel.id };
+    const readNewest = async (count: number) => {
+      const [newest] = await waitForCaptures(world.owner, query, count);
+      return (await getCapture(world.owner, newest!.id)).refused_by;
+    };
+    await tunnel.visit("/open");
+    expect(await readNewest(1)).toBeNull();
+    const actions = [
+      { kind: "deny", path_prefix: "/admin" },
+      { kind: "rate_limit", requests_per_minute: 1 },
+    ];
+    await tunnel.put("policy", { actions });
+    await tunnel.visit("/admin");
+    expect(await readNewest(2)).toBe("deny");
+    for (let visits = 0; visits < 2; visits += 1) await tunnel.visit("/often");
+    expect(await readNewest(4)).toBe("rate_limit");
+    await tunnel.put("ip-allowlist", { cidrs: ["192.0.2.0/24"] });
+    await tunnel.visit("/elsewhere");
+    expect(await readNewest(5)).toBe("ip_allowlist");
   });
 
   test("that could be read before a kill -9 can be read after it", async () => {

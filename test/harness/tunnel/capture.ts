@@ -21,6 +21,7 @@ export function buildCapture(event: Partial<CaptureDetail>, bodies: Bodies = {})
     method: "GET",
     path: "/",
     query: null,
+    refused_by: null,
     status: 200,
     latency_ms: 12,
     duration_ms: 20,

@@ -97,7 +97,8 @@ describe("a refusal has the headers that tell a client how to proceed", () => {
     ["correct", "invalid", "unauthorized", { "www-authenticate": 'Bearer error="invalid_token"' }],
     ["correct", { issuerDownForMs: 5_000 }, "unavailable", { "retry-after": "5" }],
   ] as const)("%j, %j: %s", async (password, token, code, headers) => {
-    expect(await refusal(password, token)).toEqual({ code, headers });
+    const by = password === "correct" ? "jwt_validation" : "password";
+    expect(await refusal(password, token)).toEqual({ code, by, headers });
   });
 });
 

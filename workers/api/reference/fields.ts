@@ -29,6 +29,7 @@ export const FIELDS: Readonly<Record<string, Field>> = {
   user_id: field("The id of a member.", UUID),
   invited_by: field("The member who sent the invitation; null when the account is deleted.", UUID),
   replay_of: field("The id of the captured request that was sent again.", UUID),
+  refused_by: field("What refused the request; null for requests that were not refused.", "deny"),
   resourceId: field("The id of the resource.", UUID),
   nonce: field("Identifies a capability token in paths.", "9f86d081884c7d659a2feaa0c55ad015"),
   slug: field("A name for URLs: lower-case letters, digits and hyphens.", "staging"),

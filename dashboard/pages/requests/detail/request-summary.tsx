@@ -10,6 +10,7 @@ import { Badge, type Tone } from "../../../ui/section.tsx";
 import { ExactTime, RelativeTime } from "../../../ui/time.tsx";
 import { explainError, formatStatus } from "./explanations.ts";
 import { LongText } from "./long-text.tsx";
+import { RefusalBadge } from "./refusal-badge.tsx";
 import { TimingBar } from "./timing-bar.tsx";
 
 const URL_SHOWN_CHARS = 500;
@@ -62,7 +63,6 @@ const STATE_BADGES: Partial<Record<CaptureDetail["state"], { tone: Tone; text: s
   open: { tone: "neutral", text: "in progress" },
   aborted: { tone: "warning", text: "aborted by the visitor" },
   failed: { tone: "bad", text: "failed" },
-  refused: { tone: "warning", text: "refused" },
 };
 
 function OutcomeBadges({ request }: { request: CaptureDetail }) {
@@ -79,6 +79,7 @@ function OutcomeBadges({ request }: { request: CaptureDetail }) {
           <code>{error}</code>
         </Badge>
       )}
+      <RefusalBadge request={request} />
       {original !== null && (
         <Badge>
           replay of{" "}

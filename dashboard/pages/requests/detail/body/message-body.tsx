@@ -47,6 +47,11 @@ export function MessageBody({ request, side }: MessageBodyProps) {
           )}
         </p>
       )}
+      {isCompressedEventStream(headers) && (
+        <p className="hint">
+          The events of a compressed stream are not listed one by one: this is the whole stream.
+        </p>
+      )}
       {content === null && <Skeleton lines={4} />}
       {content !== null && bytes.length > 0 && (
         <>
@@ -66,6 +71,11 @@ export function MessageBody({ request, side }: MessageBodyProps) {
       {bytes.length === 0 && missing === null && <p className="hint">No body.</p>}
     </div>
   );
+}
+
+function isCompressedEventStream(headers: Record<string, string>): boolean {
+  const { "content-type": type = "", "content-encoding": encoding } = headers;
+  return /^text\/event-stream\b/i.test(type) && encoding !== undefined;
 }
 
 /** @returns null while it is being decompressed. */

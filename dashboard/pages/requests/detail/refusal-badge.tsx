@@ -1,0 +1,40 @@
+/** Which gate or rule of the tunnel refused a request, with a link to its settings. */
+import { Link } from "@tanstack/react-router";
+import type { CaptureDetail, RefusedBy } from "../../../../protocol/schemas/inspector/captures.ts";
+import { Badge } from "../../../ui/section.tsx";
+
+interface Reason {
+  text: string;
+  /** Of the tunnel's page. */
+  tab?: "access" | "policy" | "maintenance";
+}
+
+const REASONS: Record<RefusedBy, Reason> = {
+  ip_allowlist: { text: "IP allowlist", tab: "access" },
+  password: { text: "password", tab: "access" },
+  sign_in: { text: "sign-in", tab: "access" },
+  deny: { text: "denied path", tab: "policy" },
+  jwt_validation: { text: "JWT validation", tab: "policy" },
+  rate_limit: { text: "rate limit", tab: "policy" },
+  maintenance: { text: "maintenance", tab: "maintenance" },
+  plan: { text: "plan" },
+  api_token: { text: "access token of the API" },
+};
+
+export function RefusalBadge({ request }: { request: CaptureDetail }) {
+  const { refused_by: by, tunnel_id: id } = request;
+  if (by === null) return null;
+  const { text, tab } = REASONS[by];
+  return (
+    <Badge tone="warning">
+      refused by{" "}
+      {tab === undefined ? (
+        text
+      ) : (
+        <Link to="/tunnels/$id" params={{ id }} search={{ tab }}>
+          {text}
+        </Link>
+      )}
+    </Badge>
+  );
+}
