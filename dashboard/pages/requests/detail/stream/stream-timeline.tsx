@@ -46,7 +46,7 @@ export function StreamTimeline({ request }: { request: CaptureDetail }) {
       </p>
       {shown.length > 0 && (
         <WindowedRows
-          className="stream"
+          className={isWebSocket ? "stream" : "stream events"}
           role="list"
           aria-label={isWebSocket ? "Messages" : "Events"}
           count={shown.length}
