@@ -6,7 +6,7 @@ import { useShortcuts } from "../../app/shortcuts.ts";
 const TYPING_PAUSE_MS = 150;
 
 export interface FilterBarProps {
-  /** What is filtered, for screen readers. */
+  /** Names the filtered list for screen readers. */
   label: string;
   children: ReactNode;
 }

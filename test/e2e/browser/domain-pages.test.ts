@@ -1,18 +1,16 @@
-/** Custom domains and reserved names in the dashboard, in a real browser. */
-import type { Page } from "playwright-core";
+/** Custom domains in the dashboard, in a real browser. */
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { CustomDomain } from "../../../protocol/schemas/domains/domains.ts";
-import type { ReservedSubdomain } from "../../../protocol/schemas/domains/reserved-subdomains.ts";
 import type { Tunnel } from "../../../protocol/schemas/tunnels/tunnels.ts";
 import { startResolver, type Resolver } from "../../harness/fakes/resolver.ts";
 import { startApi, type Person } from "../../harness/server/api.ts";
 import {
   answerDialog,
+  chooseAction,
   clickButton,
-  findAccessibilityProblems,
+  getRow,
   getSection,
   usePages,
-  waitForContent,
 } from "../../harness/browser/pages.ts";
 
 const pages = usePages(() => startApi());
@@ -24,8 +22,6 @@ beforeAll(async () => {
 afterAll(() => resolver?.[Symbol.asyncDispose]());
 
 const newName = () => `name-${crypto.randomUUID().slice(0, 8)}`;
-const getRow = (page: Page, text: string) =>
-  page.getByRole("main").getByRole("listitem").filter({ hasText: text });
 const publish = (domain: string, value: string) => {
   resolver.records[`_svc-challenge.${domain}`] = [value];
 };
@@ -83,14 +79,12 @@ test("a verified domain is bound to a tunnel, unbound with undo, and removed by 
   await page.getByText("The DNS record for visitors").click();
   await page.getByText(new URL(tunnel.publicUrl).hostname, { exact: true }).waitFor();
 
-  await clickButton(page, `Actions for ${domain}`);
-  await page.getByRole("menuitem", { name: `Unbind from ${tunnel.name}` }).click();
+  await chooseAction(page, domain, `Unbind from ${tunnel.name}`);
   await getRow(page, domain).getByText("Leads to no tunnel yet").waitFor();
   await clickButton(page, "Undo");
   await link.waitFor();
 
-  await clickButton(page, `Actions for ${domain}`);
-  await page.getByRole("menuitem", { name: "Remove…" }).click();
+  await chooseAction(page, domain, "Remove…");
   await page.getByLabel(`Type ${domain} to confirm`).fill(domain);
   await answerDialog(page, "Remove");
   await page.getByRole("heading", { name: "No domain has been added yet" }).waitFor();
@@ -101,8 +95,7 @@ test("a domain that is not verified is removed after a confirmation", async () =
   const owner = await pages.api.owner();
   const { domain } = await createDomain(owner, false);
   const page = await pages.openAs(owner.email, "/domains");
-  await clickButton(page, `Actions for ${domain}`);
-  await page.getByRole("menuitem", { name: "Remove…" }).click();
+  await chooseAction(page, domain, "Remove…");
   await answerDialog(page, "Remove");
   await page.getByRole("heading", { name: "No domain has been added yet" }).waitFor();
 });
@@ -115,73 +108,4 @@ test("a domain whose record is missing says so, and recovers", async () => {
   await getRow(page, domain).getByText("record missing").waitFor();
   await clickButton(page, "I have published the record");
   await getRow(page, domain).getByText("verified", { exact: true }).waitFor();
-});
-
-test("a name is reserved, leads to its tunnel, and its release can be undone", async () => {
-  const owner = await pages.api.owner();
-  const other = await pages.api.owner();
-  const [taken, name] = [newName(), newName()];
-  await other.post<ReservedSubdomain>("/reserved-subdomains", { subdomain: taken });
-  const page = await pages.openAs(owner.email, "/names");
-  await page.getByRole("heading", { name: "No name is reserved yet" }).waitFor();
-  await clickButton(page, "Reserve a name");
-  const dialog = page.getByRole("dialog");
-  await dialog.getByLabel("Name").fill(taken);
-  await dialog.getByRole("button", { name: "Reserve" }).click();
-  await dialog.getByRole("alert").filter({ hasText: "is taken" }).waitFor();
-  await dialog.getByLabel("Name").fill("no_name");
-  await dialog.getByRole("button", { name: "Reserve" }).click();
-  await dialog.getByText("It must have 1 to 63 lower-case letters").waitFor();
-  await dialog.getByLabel("Name").fill(name);
-  await answerDialog(page, "Reserve");
-  const command = getRow(page, name).getByText(`underpass http 3000 --subdomain ${name}`);
-  await command.waitFor();
-  const { body: tunnel } = await owner.post<Tunnel>("/tunnels", { localPort: 1, subdomain: name });
-  await getRow(page, name).getByRole("link", { name: tunnel.publicUrl }).waitFor();
-  await command.waitFor({ state: "detached" });
-
-  await clickButton(page, `Release ${name}`);
-  await page.getByRole("heading", { name: "No name is reserved yet" }).waitFor();
-  await clickButton(page, "Undo");
-  await getRow(page, name).waitFor();
-});
-
-test("a viewer sees domains and names without buttons to change them", async () => {
-  const owner = await pages.api.owner();
-  const { domain } = await createDomain(owner, false);
-  await owner.post<ReservedSubdomain>("/reserved-subdomains", { subdomain: newName() });
-  const viewer = await pages.api.colleague(owner, "viewer");
-  const page = await pages.openAs(viewer.email, "/domains");
-  await getRow(page, domain).waitFor();
-  const changes = /^(Add|Remove|Reserve|Release|Choose|I have|Actions)/;
-  expect(await page.getByRole("button", { name: changes }).count()).toBe(0);
-  await page.goto(`${pages.origin}/names`);
-  await getSection(page, "1 name").waitFor();
-  expect(await page.getByRole("button", { name: changes }).count()).toBe(0);
-});
-
-test("axe finds nothing on the pages and dialogs, which fit a narrow screen", async () => {
-  const owner = await pages.api.owner();
-  const [{ id, domain }] = [await createDomain(owner), await createDomain(owner, false)];
-  const { body: tunnel } = await owner.post<Tunnel>("/tunnels", { localPort: 1 });
-  await owner.put(`/domains/${id}/bind`, { tunnel_id: tunnel.id });
-  await owner.post<ReservedSubdomain>("/reserved-subdomains", { subdomain: newName() });
-  const page = await pages.openAs(owner.email, "/names");
-  for (const colorScheme of ["light", "dark"] as const) {
-    await page.emulateMedia({ colorScheme });
-    for (const path of ["/names", "/domains"]) {
-      await page.setViewportSize({ width: 1280, height: 800 });
-      await page.goto(pages.origin + path);
-      await waitForContent(page);
-      expect([path, await findAccessibilityProblems(page)]).toEqual([path, []]);
-      await page.setViewportSize({ width: 360, height: 740 });
-      expect(await page.evaluate("document.documentElement.scrollWidth")).toBe(360);
-    }
-    await page.getByText("The DNS record for visitors").click();
-    await clickButton(page, `Actions for ${domain}`);
-    await page.getByRole("menuitem", { name: "Choose another tunnel…" }).click();
-    await page.getByLabel("Tunnel", { exact: true }).waitFor();
-    expect(await findAccessibilityProblems(page)).toEqual([]);
-    expect(await page.evaluate("document.documentElement.scrollWidth")).toBe(360);
-  }
 });

@@ -1,10 +1,17 @@
-/** Tokens and projects in the dashboard, in a real browser. */
+/** Tokens in the dashboard, in a real browser. */
 import { text } from "node:stream/consumers";
 import type { Page } from "playwright-core";
 import { expect, test } from "vitest";
 import type { Project } from "../../../protocol/schemas/organizations/projects.ts";
 import type { Token } from "../../../protocol/schemas/tokens.ts";
-import type { Tunnel } from "../../../protocol/schemas/tunnels/tunnels.ts";
+import {
+  answerDialog,
+  chooseAction,
+  clickButton,
+  getRow,
+  saveNewToken,
+  usePages,
+} from "../../harness/browser/pages.ts";
 import {
   getSocket,
   mintToken,
@@ -12,36 +19,11 @@ import {
   waitUntil,
   type Person,
 } from "../../harness/server/api.ts";
-import {
-  answerDialog,
-  clickButton,
-  findAccessibilityProblems,
-  getSection,
-  usePages,
-  waitForContent,
-} from "../../harness/browser/pages.ts";
 
 const pages = usePages(() => startApi());
 
 const findToken = async (owner: Person, name: string) =>
   (await owner.get<Token[]>("/tokens")).body.find((token) => token.name === name);
-const getRow = (page: Page, hasText: string) =>
-  page.getByRole("main").getByRole("listitem").filter({ hasText });
-
-/** Opens the menu of a row, and chooses an item of it. */
-async function choose(page: Page, name: string, item: string): Promise<void> {
-  await clickButton(page, `Actions for ${name}`);
-  await page.getByRole("menuitem", { name: item }).click();
-}
-
-/** @returns the token that the dialog shows. */
-async function saveNewToken(page: Page): Promise<string> {
-  const dialog = page.getByRole("dialog", { name: /^Save the / });
-  const token = await dialog.locator("code").first().textContent();
-  await dialog.getByLabel("I have saved it").check();
-  await answerDialog(page, "Close");
-  return token ?? "";
-}
 
 test("a token is minted by keyboard alone, shown once, and works for an agent", async () => {
   const owner = await pages.api.owner();
@@ -118,14 +100,14 @@ test("a token is rotated, gets a budget with undo, and is revoked", async () => 
   const owner = await pages.api.owner();
   const { nonce } = await mintToken(owner, { name: "laptop" });
   const page = await pages.openAs(owner.email, "/tokens");
-  await choose(page, "laptop", "Set the budget…");
+  await chooseAction(page, "laptop", "Set the budget…");
   await page.getByLabel("Monthly budget (USD)").fill("10");
   await answerDialog(page, "Save");
   await getRow(page, "laptop").getByText("$0.00 of $10.00 this month").waitFor();
   await clickButton(page, "Undo");
   await getRow(page, "laptop").getByText("$0.00 this month, no budget").waitFor();
 
-  await choose(page, "laptop", "Rotate…");
+  await chooseAction(page, "laptop", "Rotate…");
   await answerRotation(page);
   const successor = await waitUntil(async () => {
     const token = await findToken(owner, "laptop");
@@ -141,7 +123,7 @@ test("a token is rotated, gets a budget with undo, and is revoked", async () => 
   await page.getByText(successor.nonce.slice(0, 8)).waitFor();
   await page.getByRole("heading", { name: "1 token" }).waitFor();
 
-  await choose(page, "laptop", "Revoke…");
+  await chooseAction(page, "laptop", "Revoke…");
   await answerDialog(page, "Revoke");
   await page.getByText("No token matches.").waitFor();
   await clickButton(page, "Show all tokens");
@@ -166,65 +148,4 @@ test("a viewer sees tokens and projects without buttons to change them", async (
   await page.goto(`${pages.origin}/projects`);
   await getRow(page, "Default").waitFor();
   expect(await page.getByRole("button", { name: /Create|Actions/ }).count()).toBe(0);
-});
-
-test("a project is created, gets a token, leads to its tunnels, is renamed and deleted", async () => {
-  const owner = await pages.api.owner();
-  const page = await pages.openAs(owner.email, "/projects");
-  await clickButton(page, "Create a project");
-  const dialog = page.getByRole("dialog");
-  await dialog.getByLabel("Name", { exact: true }).fill("Staging");
-  await dialog.getByLabel("Slug").fill("default");
-  await dialog.getByRole("button", { name: "Create" }).click();
-  await dialog.getByRole("alert").filter({ hasText: "The slug default is taken." }).waitFor();
-  await dialog.getByLabel("Slug").fill("staging");
-  await answerDialog(page, "Create");
-  await owner.post<Tunnel>("/tunnels", { localPort: 1, projectSlug: "staging" });
-  await getRow(page, "Staging").getByRole("link", { name: "1 tunnel" }).waitFor();
-
-  await choose(page, "Staging", "Mint a token…");
-  await dialog.getByLabel("Name", { exact: true }).fill("ci");
-  await dialog.getByRole("button", { name: "Mint" }).click();
-  await saveNewToken(page);
-  await getRow(page, "Staging").getByRole("link", { name: "1 token" }).click();
-  await getRow(page, "ci").getByText("project staging").waitFor();
-  await page.goBack();
-  await waitForContent(page);
-
-  await choose(page, "Staging", "Rename…");
-  await page.getByLabel("New name").fill("Test <b>");
-  await answerDialog(page, "Rename");
-  await choose(page, "Test <b>", "Delete…");
-  await page.getByText("This ends 1 tunnel").waitFor();
-  await page.getByLabel("Type staging to confirm").fill("staging");
-  await answerDialog(page, "Delete");
-  await getRow(page, "Test <b>").waitFor({ state: "detached" });
-  expect(await findToken(owner, "ci")).toMatchObject({ revoked: true });
-  await getSection(page, "1 project").waitFor();
-});
-
-test("axe finds nothing on the pages and dialogs, which fit a narrow screen", async () => {
-  const owner = await pages.api.owner();
-  const page = await pages.openAs(owner.email, "/tokens");
-  await mintToken(owner, { name: `laptop ${"x".repeat(80)}`, allowedSubdomains: ["pr-*"] });
-  const { nonce } = await mintToken(owner, { name: "blocked" });
-  await owner.put(`/tokens/${nonce}/budget`, { monthlyBudgetUsdCents: 0 });
-  for (const colorScheme of ["light", "dark"] as const) {
-    await page.emulateMedia({ colorScheme });
-    for (const path of ["/projects", "/tokens"]) {
-      await page.setViewportSize({ width: 1280, height: 800 });
-      await page.goto(pages.origin + path);
-      await waitForContent(page);
-      expect([path, await findAccessibilityProblems(page)]).toEqual([path, []]);
-      await page.setViewportSize({ width: 360, height: 740 });
-      expect(await page.evaluate("document.documentElement.scrollWidth")).toBe(360);
-    }
-    await clickButton(page, "Mint a token");
-    await page.getByRole("dialog").getByLabel("Name", { exact: true }).fill("machine");
-    expect(await findAccessibilityProblems(page)).toEqual([]);
-    await page.getByRole("dialog").getByRole("button", { name: "Mint" }).click();
-    await page.getByLabel("I have saved it").waitFor();
-    expect(await findAccessibilityProblems(page)).toEqual([]);
-    expect(await page.evaluate("document.documentElement.scrollWidth")).toBe(360);
-  }
 });

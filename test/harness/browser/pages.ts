@@ -124,6 +124,26 @@ export function getSection(page: Page, name: string) {
   return page.getByRole("region", { name, exact: true });
 }
 
+/** An entry of a list on the page. */
+export function getRow(page: Page, hasText: string) {
+  return page.getByRole("main").getByRole("listitem").filter({ hasText });
+}
+
+/** Opens the menu of an entry, and chooses an item of it. */
+export async function chooseAction(page: Page, entry: string, item: string): Promise<void> {
+  await clickButton(page, `Actions for ${entry}`);
+  await page.getByRole("menuitem", { name: item }).click();
+}
+
+/** Saves the token that is shown once. @returns it. */
+export async function saveNewToken(page: Page): Promise<string> {
+  const dialog = page.getByRole("dialog", { name: /^Save the / });
+  const token = await dialog.locator("code").first().textContent();
+  await dialog.getByLabel("I have saved it").check();
+  await answerDialog(page, "Close");
+  return token ?? "";
+}
+
 /** Clicks a button of the open dialog, and waits until the dialog has closed. A notification has the same role, but stays. */
 export async function answerDialog(page: Page, name: string): Promise<void> {
   const dialog = page.locator(".dialog");
