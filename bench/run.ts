@@ -1,5 +1,5 @@
 /**
- * `npm run bench [-- requests gates captures transfers bandwidth api idle connections watching enumeration agreement abuse relay agent] [-- --seconds 5]`:
+ * `npm run bench [-- requests gates captures transfers bandwidth api idle connections watching dashboard enumeration agreement abuse relay agent] [-- --seconds 5]`:
  * measures the whole path under load, compared with other tunnels and lower bounds in the same run; whether response
  * times reveal which accounts exist; whether all counters agree; what attackers do to others; and the agent itself. Absolute figures depend on the machine, ratios
  * hardly do.
@@ -13,6 +13,7 @@ import { benchApi } from "./scenarios/api.ts";
 import { benchBandwidth } from "./scenarios/bandwidth.ts";
 import { benchCaptures } from "./scenarios/captures.ts";
 import { benchConnections } from "./scenarios/connections.ts";
+import { benchDashboard } from "./scenarios/dashboard.ts";
 import { benchEnumeration } from "./scenarios/enumeration.ts";
 import { benchGates } from "./scenarios/gates.ts";
 import { benchIdle } from "./scenarios/idle.ts";
@@ -34,6 +35,7 @@ const BENCHMARKS: Record<string, (stack: BenchServer, seconds: number) => Promis
   idle: benchIdle,
   connections: benchConnections,
   watching: benchWatching,
+  dashboard: benchDashboard,
   enumeration: benchEnumeration,
   agreement: benchAgreement,
   abuse: benchAbuse,

@@ -22,6 +22,9 @@ export interface BenchServer {
   token: Buffer;
   /** An access token of the owner. */
   accessToken: string;
+  /** With which the owner signs in. */
+  email: string;
+  password: string;
   /** The tunnel that the agent serves. */
   tunnelId: string;
   stop(): Promise<void>;
@@ -33,7 +36,7 @@ export async function startStack(settings: Record<string, string> = {}): Promise
   const server = await startServer({ env: { ...provider.settings, ...settings } });
   await provider.register(`http://localhost:${server.port}/edge-auth/callback`);
   const origin = await startProgram("origin.ts");
-  const { token, accessToken } = await createFirstAccount(server);
+  const { token, accessToken, email, password } = await createFirstAccount(server);
   const tokenFile = join(server.dataDir, "bench.token");
   await writeFile(tokenFile, token, { mode: 0o600 });
   const agent = await startAgent(server, origin.port, tokenFile, "bench");
@@ -46,6 +49,8 @@ export async function startStack(settings: Record<string, string> = {}): Promise
     host: `bench.localhost:${server.port}`,
     token,
     accessToken,
+    email,
+    password,
     tunnelId: await getOnlyTunnelId({ server, accessToken }),
     async stop() {
       await stopChild(agent);
@@ -58,10 +63,10 @@ export async function startStack(settings: Record<string, string> = {}): Promise
 
 export async function createFirstAccount(server: TestServer) {
   const setUp = await postJson(server, "/setup", { code: server.setupCode, label: "bench" });
-  const { email, password, wire_bytes_b64: wireBytes } = setUp as Record<string, string>;
+  const { email = "", password = "", wire_bytes_b64: wireBytes } = setUp as Record<string, string>;
   const summary = await postJson(server, "/auth/login", { email, password });
   const { access_token: accessToken } = summary as { access_token: string };
-  return { token: Buffer.from(wireBytes ?? "", "base64"), accessToken };
+  return { token: Buffer.from(wireBytes ?? "", "base64"), accessToken, email, password };
 }
 
 async function getOnlyTunnelId(caller: ApiCaller): Promise<string> {

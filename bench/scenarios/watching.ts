@@ -1,12 +1,10 @@
 /** Watchers of 500 requests per second: whether each receives all of them, and with what delay. */
-import { Agent, request as httpRequest } from "node:http";
 import { setTimeout as sleep } from "node:timers/promises";
 import { WebSocket } from "ws";
+import { visitPaced } from "../paced-visits.ts";
 import type { Row } from "../report.ts";
 import type { BenchServer } from "../stack.ts";
 
-const REQUESTS_PER_SECOND = 500;
-const TICKS_PER_SECOND = 50;
 const WATCHERS = [1, 200];
 
 export async function benchWatching(stack: BenchServer, seconds: number): Promise<Row[]> {
@@ -19,7 +17,8 @@ async function measure(stack: BenchServer, watchers: number, seconds: number): P
   const receivedAtMs = new Map<string, number>();
   const allWatchers = Array.from({ length: watchers }, () => new Watcher(stack));
   await Promise.all(allWatchers.map(({ opened }) => opened));
-  allWatchers[0]!.onPath = (path) => receivedAtMs.set(path, performance.now());
+  allWatchers[0]!.onPath = (path) =>
+    receivedAtMs.set(path, performance.timeOrigin + performance.now());
   const answeredAtMs = await visitPaced(stack, seconds);
   const sent = answeredAtMs.size;
   const deadlineMs = performance.now() + 30_000;
@@ -82,36 +81,4 @@ class Watcher {
     const { requests } = JSON.parse(text) as { requests: { path: string }[] };
     for (const { path } of requests) this.onPath(path);
   }
-}
-
-/** @returns the time of each response, by path. */
-async function visitPaced(stack: BenchServer, seconds: number): Promise<Map<string, number>> {
-  const agent = new Agent({ keepAlive: true, maxSockets: 64 });
-  const answeredAtMs = new Map<string, number>();
-  const visits: Promise<void>[] = [];
-  const startedAt = performance.now();
-  for (let tick = 0; tick < seconds * TICKS_PER_SECOND; tick++) {
-    const dueMs = startedAt + (tick * 1000) / TICKS_PER_SECOND;
-    await sleep(Math.max(0, dueMs - performance.now()));
-    for (let i = 0; i < REQUESTS_PER_SECOND / TICKS_PER_SECOND; i++) {
-      const path = `/${crypto.randomUUID()}`;
-      visits.push(visit(stack, agent, path).then((atMs) => void answeredAtMs.set(path, atMs)));
-    }
-  }
-  await Promise.all(visits);
-  agent.destroy();
-  return answeredAtMs;
-}
-
-function visit({ server, host }: BenchServer, agent: Agent, path: string): Promise<number> {
-  return new Promise((resolve, reject) => {
-    const headers = { host };
-    const request = httpRequest({ host: "127.0.0.1", port: server.port, path, headers, agent });
-    request.on("response", (answer) => {
-      answer.resume();
-      answer.on("end", () => resolve(performance.now()));
-    });
-    request.on("error", reject);
-    request.end();
-  });
 }

@@ -7,7 +7,9 @@ import type { CaptureSummary } from "../../protocol/schemas/inspector/captures.t
 import { MINUTE_MS } from "../../shared/time.ts";
 import { CaptureList } from "./capture-list.ts";
 import { CaptureWatch } from "./capture-watch.ts";
-import { CAPTURES_PAGE_ROWS, listCaptures } from "./list-captures.ts";
+import { CAPTURES_PAGE_ROWS } from "./captures-query.ts";
+import { listCaptures } from "./list-captures.ts";
+import type { CaptureListener, CaptureSource } from "./request-view.ts";
 
 /** Older requests are dropped. */
 export const NEWEST_CAPTURES_MAX = 10_000;
@@ -18,24 +20,15 @@ const CATCH_UP_PAUSE_MS = 3_000;
 /** From one page to the next, the connection stays open. */
 const CLOSE_DELAY_MS = 1_000;
 
-export interface CaptureStoreListener {
-  /** A request was added, or has a new state. */
-  onPut: (capture: CaptureSummary) => void;
-  /** All requests that are older than this one were dropped. */
-  onTrim: (oldestId: string) => void;
-  onStatus: () => void;
-}
-
 /** `loading`: nothing has been read yet. `reconnecting`: new requests will appear later. */
 export type CaptureStoreStatus = "loading" | "live" | "reconnecting";
 
-export class CaptureStore {
+export class CaptureStore implements CaptureSource {
   readonly newest = new CaptureList();
-  /** Whether the server may have requests that are older than the oldest one here. */
   hasOlder = true;
   /** Why the list could not be read; undefined once it was. */
   error: unknown;
-  readonly #listeners = new Set<CaptureStoreListener>();
+  readonly #listeners = new Set<CaptureListener>();
   #watch: CaptureWatch | undefined;
   #closing: ReturnType<typeof setTimeout> | undefined;
   #isLoaded = false;
@@ -49,7 +42,7 @@ export class CaptureStore {
   }
 
   /** The store is connected while it has a listener. @returns removes the listener. */
-  listen(listener: CaptureStoreListener): () => void {
+  listen(listener: CaptureListener): () => void {
     this.#listeners.add(listener);
     clearTimeout(this.#closing);
     if (this.#watch === undefined) this.#open();

@@ -77,9 +77,10 @@ export function completeFilter(
 
 /** Replaces the term. After a complete one, a space follows. */
 export function applySuggestion(filter: string, { start, end }: FilterTerm, text: string) {
-  const added = text.endsWith(":") ? text : `${text} `;
   const rest = filter.slice(end).trimStart();
-  return { filter: filter.slice(0, start) + added + rest, caret: start + added.length };
+  const before = filter.slice(0, start) + text;
+  const caret = text.endsWith(":") ? before.length : before.length + 1;
+  return { filter: text.endsWith(":") && rest === "" ? before : `${before} ${rest}`, caret };
 }
 
 function suggestFields(typed: string): Suggestion[] {

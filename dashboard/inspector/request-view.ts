@@ -5,13 +5,29 @@
 import type { CaptureFilterQuery } from "../../protocol/captures/filter.ts";
 import type { CaptureSummary } from "../../protocol/schemas/inspector/captures.ts";
 import { CaptureList } from "./capture-list.ts";
-import type { CaptureStore, CaptureStoreListener } from "./capture-store.ts";
-import { CAPTURES_PAGE_ROWS, type CapturesQuery } from "./list-captures.ts";
+import { CAPTURES_PAGE_ROWS, type CapturesQuery } from "./captures-query.ts";
 
 /** Beyond these, older requests are not loaded. */
 const OLDER_CAPTURES_MAX = 10_000;
 /** The page stays responsive while thousands of requests are filtered. */
 const SLICE_MS = 8;
+
+export interface CaptureListener {
+  /** A request was added, or has a new state. */
+  onPut: (capture: CaptureSummary) => void;
+  /** All requests that are older than this one were dropped. */
+  onTrim: (oldestId: string) => void;
+  onStatus: () => void;
+}
+
+/** The newest requests, without gaps. */
+export interface CaptureSource {
+  readonly newest: CaptureList;
+  /** Whether the server may have requests that are older than the oldest one here. */
+  readonly hasOlder: boolean;
+  /** @returns removes the listener. */
+  listen: (listener: CaptureListener) => () => void;
+}
 
 export interface RequestSelection {
   matches: (capture: CaptureSummary) => boolean;
@@ -24,7 +40,7 @@ export interface RequestSelection {
 }
 
 export interface RequestViewOptions {
-  store: CaptureStore;
+  store: CaptureSource;
   /** One page of older requests. */
   list: (query: CapturesQuery) => Promise<CaptureSummary[]>;
   /** Runs the function before the next frame. */
@@ -35,7 +51,7 @@ type State = "following" | "scrolled" | "paused";
 
 export class RequestView {
   readonly #options: RequestViewOptions;
-  readonly #store: CaptureStore;
+  readonly #store: CaptureSource;
   #selection: RequestSelection = {
     matches: () => true,
     query: {},
@@ -77,7 +93,7 @@ export class RequestView {
 
   /** Connects the view with the store. @returns disconnects it. */
   connect(): () => void {
-    const listener: CaptureStoreListener = {
+    const listener: CaptureListener = {
       onPut: (capture) => this.#receive(capture),
       onTrim: (oldestId) => this.#trim(oldestId),
       onStatus: () => this.#update(),

@@ -12,8 +12,14 @@ export function ShortcutsDialog() {
   ]);
   return (
     <OpenDialog isOpen={isOpen} onClose={() => setOpen(false)} title="Keyboard shortcuts">
-      {groups.map(({ title, shortcuts }) => (
-        <ShortcutList key={title} title={title} shortcuts={shortcuts} />
+      {[...new Set(groups.map(({ title }) => title))].map((title) => (
+        <ShortcutList
+          key={title}
+          title={title}
+          shortcuts={groups
+            .filter((each) => each.title === title)
+            .flatMap((each) => each.shortcuts)}
+        />
       ))}
       <div className="actions">
         <Button onClick={() => setOpen(false)}>Close</Button>

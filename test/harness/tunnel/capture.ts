@@ -1,5 +1,8 @@
 /** Builds a captured request as the inspector returns it. */
-import type { CaptureDetail } from "../../../protocol/schemas/inspector/captures.ts";
+import type {
+  CaptureDetail,
+  CaptureSummary,
+} from "../../../protocol/schemas/inspector/captures.ts";
 
 interface Bodies {
   sent?: Uint8Array | string;
@@ -39,4 +42,18 @@ export function buildCapture(event: Partial<CaptureDetail>, bodies: Bodies = {})
     events_total: 0,
     ...event,
   };
+}
+
+/** The id of the `number`-th request: they sort by their numbers. */
+export function getCaptureId(number: number): string {
+  const time = (0x019a_0000_0000 + number).toString(16).padStart(12, "0");
+  return `${time.slice(0, 8)}-${time.slice(8)}-7000-8000-000000000002`;
+}
+
+/** One as the list of the inspector has it. */
+export function buildCaptureSummary(
+  number: number,
+  event: Partial<CaptureSummary> = {},
+): CaptureSummary {
+  return buildCapture({ path: `/${number}`, ...event, id: getCaptureId(number) });
 }

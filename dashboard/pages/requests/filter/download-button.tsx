@@ -4,7 +4,7 @@ import {
   type CaptureFilterQuery,
 } from "../../../../protocol/captures/filter.ts";
 import { call } from "../../../api/session.ts";
-import { CAPTURES_PAGE_ROWS, formatCapturesQuery } from "../../../inspector/list-captures.ts";
+import { formatCapturesQuery } from "../../../inspector/captures-query.ts";
 import type { RequestView } from "../../../inspector/request-view.ts";
 import { ActionButton } from "../../../ui/button.tsx";
 import { downloadFile } from "../../../ui/text/download.ts";
@@ -34,7 +34,6 @@ export interface DownloadButtonProps {
 export function DownloadButton({ filter, tunnelId, view }: DownloadButtonProps) {
   async function download(): Promise<void> {
     const query = formatCapturesQuery({
-      limit: CAPTURES_PAGE_ROWS,
       ...parseQuery(filter),
       ...(tunnelId !== "" && { tunnel_id: tunnelId }),
     });

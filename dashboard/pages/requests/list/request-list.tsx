@@ -98,7 +98,7 @@ export function RequestList(props: RequestListProps) {
         <div role="row" aria-rowindex={1}>
           {getTitles(tunnelNames !== undefined).map(([name, title]) => (
             <span key={name} role="columnheader" className={name}>
-              {title}
+              {name === "row-actions" ? <span className="hidden-text">{title}</span> : title}
             </span>
           ))}
         </div>
@@ -142,6 +142,6 @@ function getTitles(hasTunnels: boolean): [className: string, title: string][] {
     ["time", "Time"],
     ["quantity", "Duration"],
     ["quantity size", "Size"],
-    ["row-actions", ""],
+    ["row-actions", "Actions"],
   ];
 }

@@ -1,0 +1,146 @@
+/**
+ * The live inspector of the dashboard in Chromium, with 500 requests a second: how smoothly the page runs, how late rows appear,
+ * how much memory it gains, and how long a filter of 10,000 requests takes. Each figure has its limit beside it.
+ */
+import { setTimeout as sleep } from "node:timers/promises";
+import type { CDPSession, Page } from "playwright-core";
+import { openBrowser } from "../../test/harness/browser/browser.ts";
+import { visitPaced } from "../paced-visits.ts";
+import type { Row } from "../report.ts";
+import type { BenchServer } from "../stack.ts";
+
+/** So many requests are loaded before the filter is measured. */
+const LISTED_ROWS = 10_000;
+const MEBIBYTE = 1024 * 1024;
+const READY_MAX_MS = 60_000;
+
+const LIMITS = {
+  "first row ms": "<= 500",
+  "frames/s": ">= 55",
+  "longest frame ms": "<= 100",
+  "heap growth MiB": "<= 10",
+  "row p99 ms": "<= 300",
+  "filter ms": "<= 50",
+} as const;
+
+export async function benchDashboard(stack: BenchServer, seconds: number): Promise<Row[]> {
+  const browser = await openBrowser();
+  try {
+    const page = await browser.newPage();
+    page.setDefaultTimeout(READY_MAX_MS);
+    const cdp = await page.context().newCDPSession(page);
+    await signIn(page, stack);
+    const firstRowMs = await measureFirstRow(stack, page);
+    // The list is full from here on, so that the heap has no reason to grow.
+    await visitPaced(stack, Math.ceil(LISTED_ROWS / 500) + 1);
+    await waitForRows(page, LISTED_ROWS);
+    const heapBefore = await measureHeap(cdp);
+    await startRecording(page);
+    const answeredAtMs = await visitPaced(stack, seconds);
+    await sleep(1_000);
+    const recorded = await readRecording(page);
+    const heapAfter = await measureHeap(cdp);
+    const late = [...answeredAtMs]
+      .flatMap(([path, atMs]) => {
+        const shownAtMs = recorded.shownAtMs[path];
+        return shownAtMs === undefined ? [] : [Math.max(0, shownAtMs - atMs)];
+      })
+      .sort((one, other) => one - other);
+    const figures: Record<keyof typeof LIMITS, number> = {
+      "first row ms": firstRowMs,
+      "frames/s": recorded.framesPerSecond,
+      "longest frame ms": recorded.longestFrameMs,
+      "heap growth MiB": (heapAfter - heapBefore) / MEBIBYTE,
+      "row p99 ms": late[Math.floor(late.length * 0.99)] ?? NaN,
+      "filter ms": await measureFilter(page),
+    };
+    return Object.entries(figures).map(([name, value]) => ({
+      group: `dashboard, ${seconds} s with 500 requests a second (${late.length} rows seen)`,
+      figure: name,
+      value: Math.round(value * 10) / 10,
+      limit: LIMITS[name as keyof typeof LIMITS],
+    }));
+  } finally {
+    await browser.close();
+  }
+}
+
+async function signIn(page: Page, { server, email, password }: BenchServer): Promise<void> {
+  await page.goto(`http://localhost:${server.port}/members`);
+  await page.getByLabel("Email address").fill(email);
+  await page.getByLabel("Password").fill(password);
+  await page.getByRole("button", { name: "Sign in", exact: true }).click();
+  await page.getByRole("navigation", { name: "Pages" }).waitFor();
+}
+
+/** From the start of a complete load of the page, with some stored requests. */
+async function measureFirstRow(stack: BenchServer, page: Page): Promise<number> {
+  await visitPaced(stack, 1);
+  await page.goto(`http://localhost:${stack.server.port}/requests`);
+  await page.locator("[data-id]").first().waitFor();
+  await page.goto(`http://localhost:${stack.server.port}/requests`, { waitUntil: "commit" });
+  const firstRow = await page.waitForFunction(
+    `document.querySelector("[data-id]") && performance.now()`,
+    undefined,
+    { polling: "raf" },
+  );
+  return (await firstRow.jsonValue()) as number;
+}
+
+async function waitForRows(page: Page, rows: number): Promise<void> {
+  const expression = `Number(document.querySelector("[role=grid]").getAttribute("aria-rowcount")) > ${rows}`;
+  await page.waitForFunction(expression);
+}
+
+async function measureHeap(cdp: CDPSession): Promise<number> {
+  await cdp.send("HeapProfiler.collectGarbage");
+  const { usedSize } = await cdp.send("Runtime.getHeapUsage");
+  return usedSize;
+}
+
+/** Notes the time of each frame, and when each path was first shown. */
+async function startRecording(page: Page): Promise<void> {
+  await page.evaluate(`
+    const recording = { frames: [], shownAtMs: {}, isRunning: true };
+    window.recording = recording;
+    const note = (now) => {
+      recording.frames.push(now);
+      for (const cell of document.querySelectorAll("[data-id] .path > bdi")) {
+        recording.shownAtMs[cell.title] ??= performance.timeOrigin + now;
+      }
+      if (recording.isRunning) requestAnimationFrame(note);
+    };
+    requestAnimationFrame(note);
+  `);
+}
+
+interface Recording {
+  framesPerSecond: number;
+  longestFrameMs: number;
+  /** By path: when its row was first visible, in ms since the epoch. */
+  shownAtMs: Record<string, number>;
+}
+
+async function readRecording(page: Page): Promise<Recording> {
+  return page.evaluate<Recording>(`
+    (() => {
+      const { frames, shownAtMs } = window.recording;
+      window.recording.isRunning = false;
+      const lengths = frames.slice(1).map((at, index) => at - frames[index]);
+      window.recording = undefined;
+      return {
+        framesPerSecond: (lengths.length * 1000) / (frames.at(-1) - frames[0]),
+        longestFrameMs: lengths.reduce((longest, length) => Math.max(longest, length), 0),
+        shownAtMs,
+      };
+    })()
+  `);
+}
+
+/** The page itself measures from the change of the filter until its rows are known. */
+async function measureFilter(page: Page): Promise<number> {
+  await page.evaluate("performance.clearMeasures()");
+  await page.getByLabel("Filter", { exact: true }).fill("status:200 -path:/health method:GET a7");
+  await page.waitForFunction('performance.getEntriesByName("filter requests").length > 0');
+  return page.evaluate<number>('performance.getEntriesByName("filter requests").at(-1).duration');
+}

@@ -1,0 +1,148 @@
+import { expect, test } from "vitest";
+import { CaptureList } from "../../../../dashboard/inspector/capture-list.ts";
+import {
+  RequestView,
+  type CaptureListener,
+  type RequestSelection,
+} from "../../../../dashboard/inspector/request-view.ts";
+import { parseCaptureFilter } from "../../../../protocol/captures/filter.ts";
+import type { CaptureSummary } from "../../../../protocol/schemas/inspector/captures.ts";
+import { buildCaptureSummary, getCaptureId } from "../../../harness/tunnel/capture.ts";
+
+const PAGE_ROWS = 500;
+
+interface StartedView {
+  view: RequestView;
+  receive: (...captures: CaptureSummary[]) => void;
+  trim: (maxRows: number) => void;
+}
+
+/** A view of a store without a connection. @param older what the server has before the requests of the store. */
+function startView(stored: CaptureSummary[], older: CaptureSummary[] = []): StartedView {
+  const newest = new CaptureList();
+  for (const capture of stored) newest.put(capture);
+  let listener: CaptureListener | undefined;
+  const store = {
+    newest,
+    hasOlder: older.length > 0,
+    listen(added: CaptureListener) {
+      listener = added;
+      return () => {};
+    },
+  };
+  const view = new RequestView({
+    store,
+    list: ({ after = "" }) =>
+      Promise.resolve(older.filter(({ id }) => id < after).slice(0, PAGE_ROWS)),
+    schedule: (update) => update(),
+  });
+  view.connect();
+  return {
+    view,
+    receive(...captures) {
+      for (const capture of captures) {
+        newest.put(capture);
+        listener?.onPut(capture);
+      }
+    },
+    trim(maxRows) {
+      newest.keepNewest(maxRows);
+      listener?.onTrim(newest.oldestId ?? "");
+    },
+  };
+}
+
+function parseSelection(filter: string): RequestSelection {
+  const { matches, query } = parseCaptureFilter(filter);
+  return { matches, query, only: undefined, foundIds: undefined };
+}
+
+function getPaths(view: RequestView): string[] {
+  return Array.from({ length: view.count }, (_, index) => view.getRow(index)?.path ?? "");
+}
+
+const build = (from: number, to: number, event: Partial<CaptureSummary> = {}) =>
+  Array.from({ length: to - from + 1 }, (_, index) => buildCaptureSummary(to - index, event));
+
+test("new requests that match the filter appear at the top", () => {
+  const { view, receive } = startView(build(1, 3));
+  view.select(parseSelection("-path:/4"));
+  receive(buildCaptureSummary(4), buildCaptureSummary(5));
+  expect(getPaths(view)).toEqual(["/5", "/3", "/2", "/1"]);
+  expect([view.count, view.searchedCount]).toEqual([4, 5]);
+});
+
+test("a request disappears when its new state does not match any more", () => {
+  const { view, receive } = startView([buildCaptureSummary(1, { state: "open", status: null })]);
+  view.select(parseSelection("state:open"));
+  expect(view.count).toBe(1);
+  receive(buildCaptureSummary(1, { state: "complete" }));
+  expect(view.count).toBe(0);
+});
+
+test("while the view does not follow, new requests are only counted and states still change", () => {
+  const { view, receive } = startView([
+    buildCaptureSummary(1, { state: "open", status: null }),
+    buildCaptureSummary(2),
+  ]);
+  view.freeze("scrolled");
+  receive(...build(3, 7), buildCaptureSummary(1, { state: "complete", status: 201 }));
+  expect(getPaths(view)).toEqual(["/2", "/1"]);
+  expect(view.getRow(1)?.status).toBe(201);
+  expect(view.newCount).toBe(5);
+  view.follow();
+  expect(view.count).toBe(7);
+  expect(view.newCount).toBe(0);
+});
+
+test("a paused view stays as it is while the store drops old requests", () => {
+  const { view, receive, trim } = startView(build(1, 5));
+  view.freeze("paused");
+  view.freeze("scrolled");
+  expect(view.state).toBe("paused");
+  receive(...build(6, 12));
+  trim(5);
+  expect(getPaths(view)).toEqual(["/5", "/4", "/3", "/2", "/1"]);
+  view.follow();
+  expect(getPaths(view)).toEqual(["/12", "/11", "/10", "/9", "/8"]);
+});
+
+test("older requests continue the list without a gap, until there are no more", async () => {
+  const { view } = startView(build(1_001, 1_010), build(1, 1_000));
+  expect(view.hasOlder).toBe(true);
+  await view.loadOlder();
+  expect(view.count).toBe(510);
+  expect(view.getRow(10)?.id).toBe(getCaptureId(1_000));
+  await view.loadOlder();
+  await view.loadOlder();
+  expect(view.count).toBe(1_010);
+  expect(view.hasOlder).toBe(false);
+  expect(new Set(getPaths(view)).size).toBe(1_010);
+});
+
+test("cleared requests are hidden until they are shown again", () => {
+  const { view, receive } = startView(build(1, 5));
+  view.clear();
+  expect(view.count).toBe(0);
+  receive(buildCaptureSummary(6));
+  expect(getPaths(view)).toEqual(["/6"]);
+  view.undoClear();
+  expect(view.count).toBe(6);
+});
+
+test("requests that arrive while thousands are filtered are neither lost nor repeated", async () => {
+  const { view, receive } = startView(build(1, 10_000));
+  let compared = 0;
+  const slow = (capture: CaptureSummary) => {
+    compared += 1;
+    const endMs = performance.now() + (compared % 1_000 === 0 ? 10 : 0);
+    while (performance.now() < endMs);
+    return capture.path.endsWith("7");
+  };
+  view.select({ ...parseSelection(""), matches: slow });
+  expect(view.isFiltering).toBe(true);
+  receive(buildCaptureSummary(10_007), buildCaptureSummary(10_008));
+  while (view.isFiltering) await new Promise((resolve) => setTimeout(resolve));
+  expect(view.count).toBe(1_001);
+  expect(view.getRow(0)?.path).toBe("/10007");
+});
