@@ -1,4 +1,5 @@
 /** WireGuard keys of a device (X25519, RFC 7748), made in the browser. The private key is in the memory of the page only. */
+import { fromBase64, toBase64 } from "../../../../shared/bytes.ts";
 
 export interface KeyPair {
   /** 32 bytes in base64, as `wg` writes them. */
@@ -13,9 +14,9 @@ export async function generateKeyPair(): Promise<KeyPair | null> {
     const keys = await crypto.subtle.generateKey("X25519", true, ["deriveBits"]);
     if (!("privateKey" in keys)) return null;
     const { d, x } = await crypto.subtle.exportKey("jwk", keys.privateKey);
-    return d === undefined || x === undefined
-      ? null
-      : { privateKey: clamp(d), publicKey: toBase64(decode(x)) };
+    const [privateKey, publicKey] = [fromBase64(d ?? ""), fromBase64(x ?? "")];
+    if (!privateKey || !publicKey) return null;
+    return { privateKey: toBase64(clamp(privateKey)), publicKey: toBase64(publicKey) };
   } catch (error) {
     if (error instanceof DOMException) return null;
     throw error;
@@ -23,18 +24,9 @@ export async function generateKeyPair(): Promise<KeyPair | null> {
 }
 
 /** RFC 7748 §5, as `wg genkey` does. The public key is the same. */
-function clamp(privateKey: string): string {
-  const bytes = decode(privateKey);
+function clamp(privateKey: Uint8Array): Uint8Array {
+  const bytes = privateKey.slice();
   bytes[0]! &= 248;
   bytes[31] = (bytes[31]! & 127) | 64;
-  return toBase64(bytes);
-}
-
-function decode(base64url: string): Uint8Array {
-  const text = atob(base64url.replaceAll("-", "+").replaceAll("_", "/"));
-  return Uint8Array.from(text, (character) => character.charCodeAt(0));
-}
-
-function toBase64(bytes: Uint8Array): string {
-  return btoa(String.fromCharCode(...bytes));
+  return bytes;
 }

@@ -1,0 +1,21 @@
+/** The webhook receivers of the organization. */
+import { queryOptions } from "@tanstack/react-query";
+import type { Receiver, ReceiverState } from "../../protocol/schemas/webhooks.ts";
+import { call } from "./session.ts";
+
+const RECEIVERS_RELOAD_MS = 10_000;
+
+export const receiversQuery = queryOptions({
+  queryKey: ["receivers"],
+  queryFn: ({ signal }) => call<Receiver[]>("GET", "/webhook-receivers", undefined, signal),
+  refetchInterval: RECEIVERS_RELOAD_MS,
+});
+
+/** With its numbers, which the list does not have. */
+export const receiverQuery = (id: string) =>
+  queryOptions({
+    queryKey: ["receivers", id],
+    queryFn: ({ signal }) =>
+      call<ReceiverState>("GET", `/webhook-receivers/${id}`, undefined, signal),
+    refetchInterval: RECEIVERS_RELOAD_MS,
+  });

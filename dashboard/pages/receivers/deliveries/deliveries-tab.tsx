@@ -1,0 +1,162 @@
+/** The deliveries to a receiver, and the selected one beside them. Range and selection are in the URL. */
+import { Link } from "@tanstack/react-router";
+import { useMemo } from "react";
+import type { Delivery, ReceiverState } from "../../../../protocol/schemas/webhooks.ts";
+import { useQueryParameters, useSetQueryParameters, type Search } from "../../../app/search.ts";
+import { useShortcuts } from "../../../app/shortcuts.ts";
+import { Button } from "../../../ui/button.tsx";
+import { EmptyState } from "../../../ui/feedback/empty-state.tsx";
+import { ErrorNotice } from "../../../ui/feedback/error-notice.tsx";
+import { Skeleton } from "../../../ui/feedback/query-content.tsx";
+import { formatBytes } from "../../../ui/numbers.ts";
+import { Badge } from "../../../ui/section.tsx";
+import { RelativeTime } from "../../../ui/time.tsx";
+import { ForwardCommand } from "../forward-command.tsx";
+import { isAcknowledged } from "./acknowledged.ts";
+import { DeliveryDetail } from "./delivery-detail.tsx";
+import { useDeliveries, type DeliveryFeed } from "./use-deliveries.ts";
+
+const HOUR_MS = 3_600_000;
+
+const RANGES: { value: string; label: string; ms: number | null }[] = [
+  { value: "1h", label: "the last hour", ms: HOUR_MS },
+  { value: "24h", label: "the last 24 hours", ms: 24 * HOUR_MS },
+  { value: "7d", label: "the last 7 days", ms: 7 * 24 * HOUR_MS },
+  { value: "all", label: "all that are stored", ms: null },
+];
+const RANGE_DEFAULT = "24h";
+
+export function DeliveriesTab({ receiver }: { receiver: ReceiverState }) {
+  const { since: range = RANGE_DEFAULT, delivery: cursor } = useQueryParameters();
+  const setParameters = useSetQueryParameters();
+  const since = useMemo(() => getStart(range), [range]);
+  const feed = useDeliveries(receiver.id, since);
+  const { deliveries } = feed;
+  const selected = deliveries.find((delivery) => delivery.cursor === cursor);
+
+  const move = (step: number) => {
+    const index = deliveries.findIndex((delivery) => delivery.cursor === cursor);
+    const next = deliveries[index === -1 ? 0 : index + step];
+    if (next) setParameters({ delivery: next.cursor });
+  };
+  useShortcuts("Deliveries", [
+    { keys: ["j"], title: "Next delivery", act: () => move(1) },
+    { keys: ["k"], title: "Previous delivery", act: () => move(-1) },
+  ]);
+  return (
+    <>
+      <div className="delivery-bar">
+        <label>
+          Show{" "}
+          <select
+            value={range}
+            onChange={(event) => setParameters({ since: event.currentTarget.value, delivery: "" })}
+          >
+            {RANGES.map(({ value, label }) => (
+              <option key={value} value={value}>
+                {label}
+              </option>
+            ))}
+          </select>
+        </label>
+        <FeedBadge phase={feed.phase} />
+      </div>
+      {feed.phase === "failed" && <ErrorNotice error={feed.error} onRetry={feed.resume} />}
+      {deliveries.length === 0 ? (
+        <NoDeliveries receiver={receiver} phase={feed.phase} />
+      ) : (
+        <div className={selected ? "delivery-panes has-selection" : "delivery-panes"}>
+          <div className="delivery-list">
+            <DeliveryList receiver={receiver} deliveries={deliveries} />
+            {feed.phase === "paused" && (
+              <div className="actions">
+                <Button onClick={feed.resume}>Load later deliveries</Button>
+              </div>
+            )}
+          </div>
+          {selected ? (
+            <DeliveryDetail receiver={receiver} delivery={selected} />
+          ) : (
+            <p className="hint delivery-choose">Choose a delivery to see its headers and body.</p>
+          )}
+        </div>
+      )}
+    </>
+  );
+}
+
+/** @returns when the range begins, in RFC 3339; null for one without a beginning. */
+function getStart(range: string): string | null {
+  const { ms } = RANGES.find(({ value }) => value === range) ?? { ms: null };
+  return ms === null ? null : new Date(Date.now() - ms).toISOString();
+}
+
+function FeedBadge({ phase }: { phase: DeliveryFeed["phase"] }) {
+  switch (phase) {
+    case "live":
+      return <Badge tone="good">live</Badge>;
+    case "loading":
+      return <Badge>loading</Badge>;
+    case "paused":
+      return <Badge tone="warning">more are stored</Badge>;
+    case "retrying":
+      return <Badge tone="warning">connecting again</Badge>;
+    case "failed":
+      return <Badge tone="bad">stopped</Badge>;
+  }
+}
+
+interface NoDeliveriesProps {
+  receiver: ReceiverState;
+  phase: DeliveryFeed["phase"];
+}
+
+function NoDeliveries({ receiver, phase }: NoDeliveriesProps) {
+  if (phase === "failed") return null;
+  if (phase !== "live") return <Skeleton lines={6} />;
+  if (receiver.kept > 0) return <p>No delivery arrived in this time. Older ones are stored.</p>;
+  return (
+    <EmptyState title="Waiting for the first delivery">
+      <p>
+        Enter the URL at the vendor, or send a test delivery: it appears here at once. This forwards
+        deliveries to port 3000 of your machine:
+      </p>
+      <ForwardCommand receiver={receiver} />
+    </EmptyState>
+  );
+}
+
+interface DeliveryListProps {
+  receiver: ReceiverState;
+  deliveries: readonly Delivery[];
+}
+
+function DeliveryList({ receiver, deliveries }: DeliveryListProps) {
+  return (
+    <ul aria-label="Deliveries">
+      {deliveries.map((delivery) => (
+        <li key={delivery.cursor}>
+          <Link
+            to="."
+            search={(current: Search) => ({ ...current, delivery: delivery.cursor })}
+            resetScroll={false}
+          >
+            <span className="delivery-id">
+              <bdi>{delivery.id}</bdi>
+            </span>
+            <span className="hint">
+              <RelativeTime timestamp={delivery.receivedAt} /> ·{" "}
+              {formatBytes(countBytes(delivery.body))}
+            </span>
+            {isAcknowledged(receiver, delivery) && <Badge tone="good">acknowledged</Badge>}
+          </Link>
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+/** @param base64 with its padding. */
+function countBytes(base64: string): number {
+  return (base64.length / 4) * 3 - (/=*$/.exec(base64)?.[0].length ?? 0);
+}

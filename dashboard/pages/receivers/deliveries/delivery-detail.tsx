@@ -1,0 +1,108 @@
+/** One delivery: its headers, its body, and whether your server has it. */
+import { useQueryClient } from "@tanstack/react-query";
+import { Link } from "@tanstack/react-router";
+import type { Delivery, ReceiverState } from "../../../../protocol/schemas/webhooks.ts";
+import { receiverQuery } from "../../../api/receivers.ts";
+import { call } from "../../../api/session.ts";
+import { useHasRole } from "../../../app/roles.ts";
+import type { Search } from "../../../app/search.ts";
+import { CopyButton } from "../../../ui/copy.tsx";
+import { Fact, Facts } from "../../../ui/facts.tsx";
+import { ConfirmButton } from "../../../ui/forms/dialog.tsx";
+import { notify } from "../../../ui/feedback/notifications.tsx";
+import { Badge, Section } from "../../../ui/section.tsx";
+import { Table } from "../../../ui/table.tsx";
+import { ExactTime } from "../../../ui/time.tsx";
+import { isAcknowledged } from "./acknowledged.ts";
+import { DeliveryBody } from "./delivery-body.tsx";
+
+export interface DeliveryDetailProps {
+  receiver: ReceiverState;
+  delivery: Delivery;
+}
+
+const HEADER_COLUMNS = [
+  { title: "Name", render: ([name]: [string, string]) => <bdi>{name}</bdi> },
+  { title: "Value", render: ([, value]: [string, string]) => <bdi>{value}</bdi> },
+];
+
+export function DeliveryDetail({ receiver, delivery }: DeliveryDetailProps) {
+  const headers = Object.entries(delivery.headers);
+  const canChange = useHasRole("member");
+  const isDone = isAcknowledged(receiver, delivery);
+  return (
+    <div className="delivery-detail">
+      <Link
+        to="."
+        search={(current: Search) => ({ ...current, delivery: "" })}
+        resetScroll={false}
+        className="delivery-back"
+      >
+        Back to the deliveries
+      </Link>
+      <Section
+        title="Delivery"
+        actions={
+          isDone ? (
+            <Badge tone="good">acknowledged</Badge>
+          ) : (
+            canChange && <AcknowledgeButton receiver={receiver} delivery={delivery} />
+          )
+        }
+      >
+        <Facts>
+          <Fact name="Id">
+            <code>{delivery.id}</code>
+          </Fact>
+          <Fact name="Received">
+            <ExactTime timestamp={delivery.receivedAt} />
+          </Fact>
+          <Fact name="Content type">
+            <bdi>{delivery.contentType ?? "none"}</bdi>
+          </Fact>
+        </Facts>
+      </Section>
+      <Section title="Body">
+        <DeliveryBody key={delivery.cursor} delivery={delivery} />
+      </Section>
+      <Section
+        title="Headers"
+        actions={
+          <CopyButton
+            text={headers.map(([name, value]) => `${name}: ${value}`).join("\n")}
+            label="Copy the headers"
+          />
+        }
+      >
+        <Table
+          caption="Headers of the delivery"
+          columns={HEADER_COLUMNS}
+          entries={headers}
+          getKey={([name]) => name}
+        />
+      </Section>
+    </div>
+  );
+}
+
+function AcknowledgeButton({ receiver, delivery }: DeliveryDetailProps) {
+  const queries = useQueryClient();
+  return (
+    <ConfirmButton
+      button={{ children: "Acknowledge up to here" }}
+      title="Acknowledge all deliveries up to this one?"
+      submit="Acknowledge"
+      onSubmit={async () => {
+        const path = `/webhook-receivers/${receiver.id}/ack`;
+        await call("POST", path, { cursor: delivery.cursor });
+        await queries.invalidateQueries(receiverQuery(receiver.id));
+        notify("The deliveries were acknowledged.");
+      }}
+    >
+      <p>
+        <code>underpass webhooks</code> does not forward them any more, unless it is started with{" "}
+        <code>--since</code>. A full receiver removes them first. This can’t be undone.
+      </p>
+    </ConfirmButton>
+  );
+}

@@ -1,0 +1,15 @@
+/** The command that forwards deliveries to a local server. */
+import { useQuery } from "@tanstack/react-query";
+import type { Receiver } from "../../../protocol/schemas/webhooks.ts";
+import { receiversQuery } from "../../api/receivers.ts";
+import { formatAgentCommand } from "../../ui/command-line.tsx";
+import { Command } from "../../ui/copy.tsx";
+import { quoteForShell } from "../../ui/text/shell.ts";
+
+/** By name, unless another receiver has the same one. */
+export function ForwardCommand({ receiver: { id, name } }: { receiver: Receiver }) {
+  const { data = [] } = useQuery(receiversQuery);
+  const isUnique = data.filter((other) => other.name === name).length === 1;
+  const target = isUnique ? quoteForShell(name) : id;
+  return <Command>{formatAgentCommand(`webhooks ${target} --forward 3000/hook`)}</Command>;
+}
