@@ -56,7 +56,7 @@ test("a receiver is created, and its first delivery read, with the keyboard alon
   expect((await deliver(pages.api.server, receiver!, { body })).status).toBe(200);
   await page.getByRole("listitem").filter({ hasText: "evt_1" }).waitFor();
   await page.keyboard.press("j");
-  await getSection(page, "Body").getByText('"amount": 12345678901234567890').waitFor();
+  await getSection(page, "Body").getByText("12345678901234567890").waitFor();
   expect(new URL(page.url()).search).toContain("delivery=");
 });
 

@@ -11,8 +11,9 @@ import { Fact, Facts } from "../../../ui/facts.tsx";
 import { ConfirmButton } from "../../../ui/forms/dialog.tsx";
 import { notify } from "../../../ui/feedback/notifications.tsx";
 import { Badge, Section } from "../../../ui/section.tsx";
-import { Table } from "../../../ui/table.tsx";
 import { ExactTime } from "../../../ui/time.tsx";
+import { FieldTable } from "../../requests/detail/field-table.tsx";
+import "../../requests/detail/detail.css";
 import { isAcknowledged } from "./acknowledged.ts";
 import { DeliveryBody } from "./delivery-body.tsx";
 
@@ -20,11 +21,6 @@ export interface DeliveryDetailProps {
   receiver: ReceiverState;
   delivery: Delivery;
 }
-
-const HEADER_COLUMNS = [
-  { title: "Name", render: ([name]: [string, string]) => <bdi>{name}</bdi> },
-  { title: "Value", render: ([, value]: [string, string]) => <bdi>{value}</bdi> },
-];
 
 export function DeliveryDetail({ receiver, delivery }: DeliveryDetailProps) {
   const headers = Object.entries(delivery.headers);
@@ -74,11 +70,9 @@ export function DeliveryDetail({ receiver, delivery }: DeliveryDetailProps) {
           />
         }
       >
-        <Table
+        <FieldTable
           caption="Headers of the delivery"
-          columns={HEADER_COLUMNS}
-          entries={headers}
-          getKey={([name]) => name}
+          rows={headers.map(([name, value]) => ({ name, value }))}
         />
       </Section>
     </div>
