@@ -4,7 +4,7 @@ import { CaptureSummary } from "../inspector/captures.ts";
 import { Instant } from "../scalars.ts";
 import { TrafficPolicy } from "./policies.ts";
 
-export const DRY_RUN_MAX_REQUESTS = 1_000;
+const DRY_RUN_MAX_REQUESTS = 1_000;
 export const DRY_RUN_MAX_EXAMPLES = 100;
 export const DRY_RUN_PATH_MAX_CHARS = 512;
 

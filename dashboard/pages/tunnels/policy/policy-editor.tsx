@@ -53,6 +53,12 @@ export function PolicyEditor({ tunnel, saved }: PolicyEditorProps) {
     setErrors([]);
     draft.set(next === savedText ? null : next);
   }
+  /** The result of a test is not about the policy that is in force now. */
+  function forgetDraft(): void {
+    setErrors([]);
+    setTestedText(null);
+    draft.set(null);
+  }
   const editActions = (actions: EditedAction[]) => edit(formatPolicy({ ...policy, actions }));
 
   /** @returns whether the API accepts the policy. Its mistakes are shown. */
@@ -118,7 +124,7 @@ export function PolicyEditor({ tunnel, saved }: PolicyEditorProps) {
               <ActionButton
                 action={async () => {
                   await save(null, saved);
-                  draft.set(null);
+                  forgetDraft();
                 }}
               >
                 Remove the policy
@@ -171,7 +177,7 @@ export function PolicyEditor({ tunnel, saved }: PolicyEditorProps) {
           tunnel={tunnel}
           saved={saved}
           text={text}
-          onSaved={() => draft.set(null)}
+          onSaved={forgetDraft}
           onClose={() => setSaving(false)}
         />
       )}
@@ -183,7 +189,9 @@ function Mistakes({ errors }: { errors: readonly JsonError[] }) {
   return (
     <div role="alert" className="policy-mistakes">
       {errors.map(({ path, message }) => (
-        <p key={path}>{path === "" ? message : `${describePath(path)} ${message}.`}</p>
+        <p key={`${path} ${message}`}>
+          {path === "" ? message : `${describePath(path)} ${message}.`}
+        </p>
       ))}
     </div>
   );
