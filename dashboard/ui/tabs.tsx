@@ -1,6 +1,6 @@
 /** Tabs: several views of the same thing, of which one is shown. */
 import { Tabs as BaseTabs } from "@base-ui/react/tabs";
-import type { ReactNode } from "react";
+import { useEffect, useRef, type ReactNode } from "react";
 
 export interface Tab {
   id: string;
@@ -20,12 +20,18 @@ export interface TabsProps {
 /** With `onSelect` the parent keeps which tab is selected, such as in the URL. */
 export function Tabs({ label, tabs, selected, onSelect }: TabsProps) {
   const first = tabs[0]?.id;
+  const list = useRef<HTMLDivElement>(null);
+  // On a narrow screen the list scrolls, and the selected tab could be out of sight.
+  useEffect(() => {
+    const tab = list.current?.querySelector<HTMLElement>("[aria-selected=true]");
+    if (tab) list.current?.scrollTo({ left: tab.offsetLeft - tab.offsetWidth / 2 });
+  }, [selected]);
   const state = onSelect
     ? { value: selected ?? first, onValueChange: (id: unknown) => onSelect(String(id)) }
     : { defaultValue: selected ?? first };
   return (
     <BaseTabs.Root className="tabs" {...state}>
-      <BaseTabs.List aria-label={label} className="tab-list">
+      <BaseTabs.List aria-label={label} className="tab-list" ref={list}>
         {tabs.map(({ id, title }) => (
           <BaseTabs.Tab key={id} value={id}>
             {title}

@@ -8,6 +8,7 @@ import { call, signOut } from "../../api/session.ts";
 import type { IconName } from "../../ui/icon.tsx";
 import { notify, notifyOfError } from "../../ui/feedback/notifications.tsx";
 import { getGrantableRoles } from "../grantable-roles.ts";
+import { useHasRole } from "../roles.ts";
 import { useMe } from "../session-state.ts";
 import { formatKey, useShortcutGroups } from "../shortcuts.ts";
 import { NAVIGATION } from "../shell/navigation.ts";
@@ -128,6 +129,7 @@ function useActionEntries(): PaletteEntry[] {
   const router = useRouter();
   const { active_org: active } = useMe();
   const { data: organizations = [] } = useQuery(organizationsQuery);
+  const canWrite = useHasRole("member");
   const command = `underpass http 3000 --server ${location.origin}`;
   const copyCommand: PaletteEntry = {
     id: "copy command",
@@ -139,6 +141,13 @@ function useActionEntries(): PaletteEntry[] {
       void navigator.clipboard
         .writeText(command)
         .then(() => notify("The command was copied."), notifyOfError),
+  };
+  const create: PaletteEntry = {
+    id: "create tunnel",
+    title: "Create a tunnel",
+    keywords: "new",
+    icon: "tunnel",
+    run: () => void router.navigate({ to: "/tunnels", search: { dialog: "create" } }),
   };
   const invite: PaletteEntry = {
     id: "invite",
@@ -173,6 +182,7 @@ function useActionEntries(): PaletteEntry[] {
   };
   return [
     ...(window.isSecureContext ? [copyCommand] : []),
+    ...(canWrite ? [create] : []),
     ...(getGrantableRoles(active.role).length > 0 ? [invite] : []),
     ...useShortcutEntries(),
     ...switches,

@@ -65,6 +65,9 @@ function HeaderActions({ tunnel }: { tunnel: Tunnel }) {
           Requests
         </Link>
       )}
+      <Link to="/metrics" search={{ tunnel_id: tunnel.id }} className="button">
+        Metrics
+      </Link>
       {canWrite &&
         state !== "expired" &&
         (state === "stopped" ? (

@@ -138,7 +138,7 @@ test("a TCP tunnel is created with its public port and shown with its address", 
   });
   const name = newName("database");
   const page = await pages.openAs(owner.email, "/tunnels");
-  await clickButton(page, "Create a tunnel");
+  await page.goto(`${pages.origin}/tunnels?dialog=create`);
   await page.getByRole("spinbutton", { name: "Local port" }).fill("5432");
   await page.getByRole("textbox", { name: "Name" }).fill(name);
   await page.getByLabel("Protocol").selectOption("tcp");
@@ -148,6 +148,7 @@ test("a TCP tunnel is created with its public port and shown with its address", 
   const address = tunnel!.publicUrl.replace("tcp://", "");
   await page.getByText(address, { exact: true }).waitFor();
   await page.getByText(`underpass tcp 5432 --subdomain ${name}`).first().waitFor();
+  expect(new URL(page.url()).search).toBe("");
   expect(await page.getByRole("tab").allTextContents()).toEqual(["Overview", "Access", "Settings"]);
 });
 

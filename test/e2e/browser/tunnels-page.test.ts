@@ -59,8 +59,8 @@ async function serve(): Promise<Served> {
   };
 }
 
-async function create(): Promise<Tunnel> {
-  return (await owner.post<Tunnel>("/tunnels", { localPort: 3000 })).body;
+async function create(subdomain?: string): Promise<Tunnel> {
+  return (await owner.post<Tunnel>("/tunnels", { localPort: 3000, subdomain })).body;
 }
 
 async function findTunnel(id: string): Promise<Tunnel> {
@@ -120,6 +120,8 @@ test("an IP allowlist is set, with errors at its entries, and its removal is und
   await page.getByLabel("Allowed addresses").fill("203.0.113.0/24\n10.0.0.0/40");
   await clickButton(page, "Save");
   await page.getByText("“10.0.0.0/40” must be an address block").waitFor();
+  await page.getByRole("button", { name: "Add your address" }).click();
+  expect(await page.getByLabel("Allowed addresses").inputValue()).toMatch(/\n(127\.0\.0\.1|::1)$/);
   await page.getByLabel("Allowed addresses").fill("203.0.113.7/24, 2001:db8::/32");
   await answerDialog(page, "Save");
   const list = page.getByRole("list", { name: "Allowed addresses" });
@@ -302,7 +304,7 @@ test.each(["light", "dark"] as const)("axe finds nothing on any tab in %s", asyn
 });
 
 test("every tab fits a narrow screen", async () => {
-  const { id } = await serve();
+  const { id } = await create(`landing-page-with-a-rather-long-name-${Date.now()}`);
   const page = await openTab(id, "overview");
   await page.setViewportSize({ width: 360, height: 740 });
   for (const tab of ["Overview", "Access", "Maintenance", "Capturing", "Settings"]) {

@@ -7,8 +7,8 @@ import { useHasRole } from "../../../app/roles.ts";
 import { ActionButton } from "../../../ui/button.tsx";
 import { notify, notifyOfError } from "../../../ui/feedback/notifications.tsx";
 import { DialogButton } from "../../../ui/forms/dialog.tsx";
-import { TextAreaField } from "../../../ui/forms/fields.tsx";
 import { parseLines, withEntryErrors } from "../../../ui/forms/lines.ts";
+import { AddressesField } from "./addresses-field.tsx";
 import { GateSection } from "./gate-section.tsx";
 
 export function IpAllowlistSection({ tunnel }: { tunnel: Tunnel }) {
@@ -57,15 +57,7 @@ export function IpAllowlistSection({ tunnel }: { tunnel: Tunnel }) {
                 notify("The IP allowlist is in force.");
               }}
             >
-              <TextAreaField
-                name="cidrs"
-                label="Allowed addresses"
-                className="code-area"
-                defaultValue={cidrs?.join("\n")}
-                placeholder={"203.0.113.0/24\n2001:db8::/32"}
-                spellCheck={false}
-                hint="One address or block a line, IPv4 or IPv6, at most 100."
-              />
+              <AddressesField cidrs={cidrs ?? []} />
             </DialogButton>
             {cidrs !== null && (
               <ActionButton aria-label="Remove the IP allowlist" action={() => remove(cidrs)}>

@@ -37,13 +37,18 @@ export function VisitorTokenSection({ tunnel }: { tunnel: Tunnel }) {
         </Link>{" "}
         accepts it, when it names no issuer.
       </p>
+      {tunnel.policyActions === 0 && (
+        <p className="notice" role="note">
+          The policy has no rules yet, so that no token is checked.
+        </p>
+      )}
       {minted && (
         <div className="notice" role="note" aria-label="The new token">
           <p>
             The token of <bdi>{minted.subject}</bdi> is valid until{" "}
             <ExactTime timestamp={minted.expiresAt} />. Copy it now: it is not shown again.
           </p>
-          <Command>{minted.token}</Command>
+          <Command label="Copy the token">{minted.token}</Command>
         </div>
       )}
     </Section>

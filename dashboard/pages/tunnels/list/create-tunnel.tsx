@@ -33,6 +33,7 @@ export function CreateTunnelButton() {
     <DialogButton
       button={{ children: "Create a tunnel", kind: "primary" }}
       title="Create a tunnel"
+      link="create"
       submit="Create"
       onSubmit={async (value) => {
         const tunnel = await call<Tunnel>("POST", "/tunnels", readRequest(value));

@@ -23,7 +23,7 @@ const COLUMNS: readonly Column<Tunnel>[] = [
     ),
   },
   {
-    title: "Project",
+    title: "Project, protocol",
     isSecondary: true,
     render: ({ projectSlug, protocol }) => (
       <>
@@ -33,7 +33,7 @@ const COLUMNS: readonly Column<Tunnel>[] = [
     ),
   },
   {
-    title: "Requests",
+    title: "Requests, bytes",
     align: "end",
     isSecondary: true,
     render: ({ totalRequests, bytesIn, bytesOut }) => (

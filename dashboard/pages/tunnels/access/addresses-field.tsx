@@ -1,0 +1,41 @@
+/** The addresses of an IP allowlist. */
+import { useQuery } from "@tanstack/react-query";
+import { useState } from "react";
+import { Button } from "../../../ui/button.tsx";
+import { TextAreaField } from "../../../ui/forms/fields.tsx";
+import { parseLines } from "../../../ui/forms/lines.ts";
+import { sessionsQuery } from "../../me/sessions-section.tsx";
+
+export function AddressesField({ cidrs }: { cidrs: readonly string[] }) {
+  const [text, setText] = useState(cidrs.join("\n"));
+  const own = useOwnAddress();
+  const add = (address: string) => setText([...parseLines(text), address].join("\n"));
+  return (
+    <>
+      <TextAreaField
+        name="cidrs"
+        label="Allowed addresses"
+        className="code-area"
+        value={text}
+        onChange={(event) => setText(event.currentTarget.value)}
+        placeholder={"203.0.113.0/24\n2001:db8::/32"}
+        spellCheck={false}
+        hint="One address or block a line, IPv4 or IPv6, at most 100."
+      />
+      {own !== undefined && !isListed(own, parseLines(text)) && (
+        <Button onClick={() => add(own)}>Add your address, {own}</Button>
+      )}
+    </>
+  );
+}
+
+/** Whether the address itself is in the list, also as a block of one address. */
+function isListed(address: string, cidrs: readonly string[]): boolean {
+  return [address, `${address}/32`, `${address}/128`].some((entry) => cidrs.includes(entry));
+}
+
+/** The address from which this browser reached the server within the last minute. */
+function useOwnAddress(): string | undefined {
+  const { data } = useQuery(sessionsQuery);
+  return data?.sessions.find(({ current }) => current)?.ip;
+}
