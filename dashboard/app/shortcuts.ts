@@ -37,7 +37,7 @@ function setGroups(next: readonly ShortcutGroup[]): void {
 
 function subscribe(listener: () => void): () => void {
   listeners.add(listener);
-  return () => listeners.delete(listener);
+  return () => void listeners.delete(listener);
 }
 
 /**
@@ -65,6 +65,22 @@ export function useShortcuts(title: string, shortcuts: readonly Shortcut[]): voi
 /** All shortcuts of the components that are shown now, in the order in which they were registered. */
 export function useShortcutGroups(): readonly ShortcutGroup[] {
   return useSyncExternalStore(subscribe, () => groups);
+}
+
+/** How long a component may take to be shown. */
+const SHOWN_WAIT_MAX_MS = 10_000;
+
+/** Presses a key for a component that is about to be shown, such as a panel that loads first. */
+export function pressWhenShown(groupTitle: string, key: string): void {
+  const stop = subscribe(() => {
+    const shortcut = groups
+      .find(({ title }) => title === groupTitle)
+      ?.shortcuts.find(({ keys }) => keys.includes(key));
+    if (shortcut === undefined) return;
+    stop();
+    shortcut.act();
+  });
+  setTimeout(stop, SHOWN_WAIT_MAX_MS);
 }
 
 const KEY_NAMES: Record<string, string> = {

@@ -1,9 +1,9 @@
 /** The search in bodies: a scope of its own, because each request has to be loaded for it. */
 import { useEffect, useRef, type FormEvent } from "react";
-import { BODY_SEARCH_MAX_REQUESTS } from "../../../inspector/body-search.ts";
 import type { RequestView } from "../../../inspector/request-view.ts";
 import { Button } from "../../../ui/button.tsx";
 import { formatCount } from "../../../ui/numbers.ts";
+import { BODY_SEARCH_MAX_REQUESTS } from "./body-search.ts";
 import type { BodySearch } from "./use-body-search.ts";
 
 export interface BodySearchBarProps {

@@ -5,8 +5,8 @@ import type {
   CaptureSummary,
 } from "../../../../protocol/schemas/inspector/captures.ts";
 import { call } from "../../../api/session.ts";
-import { searchBodies } from "../../../inspector/body-search.ts";
 import { notifyOfError } from "../../../ui/feedback/notifications.tsx";
+import { searchBodies } from "./body-search.ts";
 
 /** The list changes at most this often while a search runs. */
 const PROGRESS_INTERVAL_MS = 200;

@@ -2,7 +2,7 @@
 import type { RefObject } from "react";
 import type { CaptureSummary } from "../../../../protocol/schemas/inspector/captures.ts";
 import { useHasRole } from "../../../app/roles.ts";
-import { useShortcuts, type Shortcut } from "../../../app/shortcuts.ts";
+import { pressWhenShown, useShortcuts, type Shortcut } from "../../../app/shortcuts.ts";
 import type { RequestView } from "../../../inspector/request-view.ts";
 import { notifyOfError } from "../../../ui/feedback/notifications.tsx";
 import { copyCurl, replay } from "./request-actions.ts";
@@ -84,6 +84,14 @@ export function useInspectorKeys(keys: InspectorKeys): void {
       keys: ["r"],
       title: "Replay",
       act: withActive((capture) => replay(capture, keys.onOpen)),
+    },
+    canReplay && {
+      keys: ["e"],
+      title: "Edit and replay",
+      act: withActive(({ id }) => {
+        keys.onOpen(id);
+        pressWhenShown("This request", "e");
+      }),
     },
     { keys: ["c"], title: "Copy as curl", act: withActive(copyCurl) },
     { keys: ["m"], title: "Open the menu", act: withActive(({ id }) => keys.onOpenMenu(id)) },

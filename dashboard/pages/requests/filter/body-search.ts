@@ -1,12 +1,14 @@
 /** A search for a text in the bodies, messages and events of requests. Each request is loaded for it, so it is bounded. */
-import type { CaptureDetail, CaptureSummary } from "../../protocol/schemas/inspector/captures.ts";
-import { inParallel } from "../../shared/in-parallel.ts";
+import type {
+  CaptureDetail,
+  CaptureSummary,
+} from "../../../../protocol/schemas/inspector/captures.ts";
+import { inParallel } from "../../../../shared/in-parallel.ts";
+import { decodeContent } from "../decode/content-encoding.ts";
 
 /** The newest requests are searched. */
 export const BODY_SEARCH_MAX_REQUESTS = 1_000;
 const LOADED_AT_ONCE = 4;
-/** Of a body after decompression. */
-const SEARCHED_MAX_BYTES = 4 * 1024 * 1024;
 
 export interface BodySearchOptions {
   load: (id: string, signal: AbortSignal) => Promise<CaptureDetail>;
@@ -43,7 +45,7 @@ async function contains(request: CaptureDetail, wanted: string): Promise<boolean
   ] as const;
   for (const [body, headers] of sides) {
     if (body === "") continue;
-    const bytes = await decompress(decodeBase64(body), headers["content-encoding"] ?? "");
+    const { bytes } = await decodeContent(decodeBase64(body), headers["content-encoding"]);
     if (isInText(decodeText(bytes))) return true;
   }
   return false;
@@ -55,36 +57,4 @@ function decodeBase64(text: string): Uint8Array<ArrayBuffer> {
 
 function decodeText(bytes: Uint8Array<ArrayBuffer>): string {
   return new TextDecoder().decode(bytes);
-}
-
-/** A body that was cut is decompressed as far as it was stored. */
-async function decompress(
-  bytes: Uint8Array<ArrayBuffer>,
-  encoding: string,
-): Promise<Uint8Array<ArrayBuffer>> {
-  const format = encoding.trim().toLowerCase();
-  if (format !== "gzip" && format !== "deflate") return bytes;
-  const chunks: Uint8Array[] = [];
-  let length = 0;
-  try {
-    const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream(format));
-    for await (const chunk of readChunks(stream)) {
-      chunks.push(chunk);
-      length += chunk.length;
-      if (length > SEARCHED_MAX_BYTES) break;
-    }
-  } catch {
-    // The rest was not stored, or is not what the header says.
-  }
-  return new Uint8Array(await new Blob(chunks as Uint8Array<ArrayBuffer>[]).arrayBuffer());
-}
-
-/** Safari can't iterate over a stream. */
-async function* readChunks(stream: ReadableStream<Uint8Array>): AsyncGenerator<Uint8Array> {
-  const reader = stream.getReader();
-  try {
-    for (let read = await reader.read(); !read.done; read = await reader.read()) yield read.value;
-  } finally {
-    void reader.cancel().catch(() => {});
-  }
 }
