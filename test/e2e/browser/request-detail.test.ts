@@ -51,15 +51,22 @@ test("headers are filtered and copied, cookies and queries are split, and secret
   expect(await page.evaluate("window.hacked")).toBeUndefined();
 });
 
-test("a refused request links to the rule that refused it", async () => {
+test("a request links to the rule that refused or changed it", async () => {
   const { tunnelId } = captured.agent;
-  const actions = [{ kind: "deny", path_prefix: "/secret" }];
+  const actions = [
+    { kind: "deny", path_prefix: "/secret" },
+    { kind: "header_set", name: "X-Shop", value: "set by a rule" },
+  ];
   await captured.owner.put(`/tunnels/${tunnelId}/policy`, { actions });
   const id = await capture("/secret");
   const page = await pages.openAs(captured.owner.email, `/requests/${id}`);
   await page.getByText("refused by").waitFor();
   const link = page.getByRole("link", { name: "denied path" });
   expect(await link.getAttribute("href")).toBe(`/tunnels/${tunnelId}?tab=policy`);
+  await page.getByText("Underpass answered this request itself.").waitFor();
+  await page.goto(`${pages.origin}/requests/${await capture("/changed")}`);
+  await page.getByText("headers set by").waitFor();
+  await page.getByRole("row", { name: "x-shop set by a rule set by the traffic policy" }).waitFor();
 });
 
 describe("a WebSocket", () => {
@@ -112,7 +119,7 @@ describe("a WebSocket", () => {
     await messages.getByText("3 of 6 match").waitFor();
     await messages.getByLabel("Filter by text").fill("FIRST");
     await messages.getByText("1 of 6 match").waitFor();
-    expect(new URL(page.url()).search).toBe("?from=client&messages=FIRST");
+    expect(new URL(page.url()).search).toBe("?sender=client&messages=FIRST");
   });
 });
 

@@ -31,7 +31,11 @@ export function explainMissingBody(
             ? "The body was not read: the request was refused before."
             : "The body was not read before the request ended.",
         )
-      : explain("The response has no complete body: it ended before its first byte.");
+      : explain(
+          request.error === null
+            ? "The response ended before the first byte of its body."
+            : "Underpass answered this request itself. Its own responses are not stored.",
+        );
   }
   if (storedBytes === 0) {
     return explain(

@@ -1,11 +1,14 @@
 /** The headers of a request or a response, with a filter. */
+import { Link } from "@tanstack/react-router";
 import { useId } from "react";
+import type { CaptureDetail } from "../../../../protocol/schemas/inspector/captures.ts";
 import { useQueryParameters, useSetQueryParameters } from "../../../app/search.ts";
 import { CopyButton } from "../../../ui/copy.tsx";
 import { Badge } from "../../../ui/section.tsx";
 import { parseCookies, parseResponseCookies } from "../decode/form.ts";
 import { FieldTable, type FieldTableRow } from "./field-table.tsx";
 import { Fold } from "./fold.tsx";
+import { usePolicyHeaders } from "./policy-headers.ts";
 
 /** As the API marks the value of a header that it does not store. */
 const REDACTED = "[redacted]";
@@ -13,11 +16,13 @@ const REDACTED = "[redacted]";
 const FILTERED_MIN_HEADERS = 8;
 
 export interface HeaderTableProps {
+  request: CaptureDetail;
   side: "request" | "response";
-  headers: Record<string, string>;
 }
 
-export function HeaderTable({ side, headers }: HeaderTableProps) {
+export function HeaderTable({ request, side }: HeaderTableProps) {
+  const headers = request[`${side}_headers`];
+  const policyHeaders = usePolicyHeaders(request);
   const filterId = useId();
   const parameter = `${side}_headers`;
   const { [parameter]: filter = "" } = useQueryParameters();
@@ -29,7 +34,13 @@ export function HeaderTable({ side, headers }: HeaderTableProps) {
   const wanted = filter.toLowerCase();
   const rows = entries
     .filter((entry) => entry.some((text) => text.toLowerCase().includes(wanted)))
-    .map(([name, value]) => toRow(name, value));
+    .map(([name, value]): FieldTableRow => {
+      const isSetByPolicy = side === "request" && policyHeaders.has(name);
+      if (value === REDACTED) return { name, value: "", note: <Badge>redacted: not stored</Badge> };
+      return isSetByPolicy
+        ? { name, value, note: <PolicyLink id={request.tunnel_id} /> }
+        : { name, value };
+    });
   return (
     <>
       <Fold
@@ -65,9 +76,12 @@ export function HeaderTable({ side, headers }: HeaderTableProps) {
   );
 }
 
-function toRow(name: string, value: string): FieldTableRow {
-  if (value !== REDACTED) return { name, value };
-  return { name, value: "", note: <Badge>redacted: not stored</Badge> };
+function PolicyLink({ id }: { id: string }) {
+  return (
+    <Link to="/tunnels/$id" params={{ id }} search={{ tab: "policy" }}>
+      set by the traffic policy
+    </Link>
+  );
 }
 
 /** The cookies of a request, or those that a response sets. */

@@ -17,7 +17,7 @@ export function MessageSide({ title, request, side }: MessageSideProps) {
   return (
     <Section title={title}>
       {side === "request" && request.query !== null && <QueryTable query={request.query} />}
-      <HeaderTable side={side} headers={request[`${side}_headers`]} />
+      <HeaderTable request={request} side={side} />
       <MessageBody request={request} side={side} />
     </Section>
   );

@@ -10,7 +10,7 @@ import { Badge, type Tone } from "../../../ui/section.tsx";
 import { ExactTime, RelativeTime } from "../../../ui/time.tsx";
 import { explainError, formatStatus } from "./explanations.ts";
 import { LongText } from "./long-text.tsx";
-import { RefusalBadge } from "./refusal-badge.tsx";
+import { RuleBadges } from "./rule-badges.tsx";
 import { TimingBar } from "./timing-bar.tsx";
 
 const URL_SHOWN_CHARS = 500;
@@ -66,7 +66,7 @@ const STATE_BADGES: Partial<Record<CaptureDetail["state"], { tone: Tone; text: s
 };
 
 function OutcomeBadges({ request }: { request: CaptureDetail }) {
-  const { status, state, kind, error, replay_of: original } = request;
+  const { id, status, state, kind, error, replay_of: original } = request;
   const stateBadge = STATE_BADGES[state];
   return (
     <>
@@ -79,12 +79,16 @@ function OutcomeBadges({ request }: { request: CaptureDetail }) {
           <code>{error}</code>
         </Badge>
       )}
-      <RefusalBadge request={request} />
+      <RuleBadges request={request} />
       {original !== null && (
         <Badge>
           replay of{" "}
           <Link to="/requests/$id" params={{ id: original }}>
             this request
+          </Link>
+          {" · "}
+          <Link to="/requests/$id" params={{ id: original }} search={{ compare: id }}>
+            compare
           </Link>
         </Badge>
       )}

@@ -18,7 +18,7 @@ const ROW_HEIGHT = 36;
 const PREVIEW_CHARS = 200;
 
 export function StreamTimeline({ request }: { request: CaptureDetail }) {
-  const { messages: text = "", from = "" } = useQueryParameters();
+  const { messages: text = "", sender: from = "" } = useQueryParameters();
   const items = useMemo(() => listStreamItems(request), [request]);
   const shown = useMemo(() => filterStreamItems(items, { from, text }), [items, from, text]);
   const [open, setOpen] = useState<ReadonlySet<number>>(new Set());
@@ -75,7 +75,7 @@ export function StreamTimeline({ request }: { request: CaptureDetail }) {
 
 function StreamFilters({ isWebSocket }: { isWebSocket: boolean }) {
   const id = useId();
-  const { messages = "", from = "" } = useQueryParameters();
+  const { messages = "", sender = "" } = useQueryParameters();
   const setParameters = useSetQueryParameters();
   return (
     <div className="stream-filters">
@@ -96,8 +96,8 @@ function StreamFilters({ isWebSocket }: { isWebSocket: boolean }) {
           </label>
           <select
             id={`${id}-from`}
-            value={from}
-            onChange={(event) => setParameters({ from: event.currentTarget.value })}
+            value={sender}
+            onChange={(event) => setParameters({ sender: event.currentTarget.value })}
           >
             <option value="">Both directions</option>
             <option value="client">From the visitor</option>

@@ -1,7 +1,8 @@
-/** Which gate or rule of the tunnel refused a request, with a link to its settings. */
+/** Which gate or rule of the tunnel refused or changed a request, with a link to its settings. */
 import { Link } from "@tanstack/react-router";
 import type { CaptureDetail, RefusedBy } from "../../../../protocol/schemas/inspector/captures.ts";
 import { Badge } from "../../../ui/section.tsx";
+import { usePolicyHeaders } from "./policy-headers.ts";
 
 interface Reason {
   text: string;
@@ -21,7 +22,25 @@ const REASONS: Record<RefusedBy, Reason> = {
   api_token: { text: "access token of the API" },
 };
 
-export function RefusalBadge({ request }: { request: CaptureDetail }) {
+export function RuleBadges({ request }: { request: CaptureDetail }) {
+  const { tunnel_id: id } = request;
+  const policyHeaders = usePolicyHeaders(request);
+  return (
+    <>
+      <RefusalBadge request={request} />
+      {policyHeaders.size > 0 && (
+        <Badge>
+          headers set by{" "}
+          <Link to="/tunnels/$id" params={{ id }} search={{ tab: "policy" }}>
+            policy
+          </Link>
+        </Badge>
+      )}
+    </>
+  );
+}
+
+function RefusalBadge({ request }: { request: CaptureDetail }) {
   const { refused_by: by, tunnel_id: id } = request;
   if (by === null) return null;
   const { text, tab } = REASONS[by];
