@@ -3,15 +3,15 @@ import { once } from "node:events";
 import { readFile } from "node:fs/promises";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { WebSocket, WebSocketServer } from "ws";
-import { expose, type ExposedTunnel } from "../../../agent/expose.ts";
+import { expose, type ExposedTunnel } from "../../../../agent/expose.ts";
 import {
   HOSTILE_HTML,
   useCapturedPages,
   WEB_TOKEN,
-} from "../../harness/browser/captured-requests.ts";
-import { clickButton, findAccessibilityProblems, getSection } from "../../harness/browser/pages.ts";
-import { mintToken, startApi } from "../../harness/server/api.ts";
-import { listCaptures, waitForCaptures } from "../../harness/tunnel/visited-tunnel.ts";
+} from "../../../harness/browser/captured-requests.ts";
+import { clickButton, findAccessibilityProblems, getSection } from "../../../harness/browser/pages.ts";
+import { mintToken, startApi } from "../../../harness/server/api.ts";
+import { listCaptures, waitForCaptures } from "../../../harness/tunnel/visited-tunnel.ts";
 
 const captured = useCapturedPages("detail-page", () => startApi());
 const { pages, capture } = captured;

@@ -1,13 +1,13 @@
 /** Replays and comparisons of captured requests, in a real browser and with a real agent. */
 import { expect, test } from "vitest";
-import { useCapturedPages } from "../../harness/browser/captured-requests.ts";
+import { useCapturedPages } from "../../../harness/browser/captured-requests.ts";
 import {
   clickButton,
   findAccessibilityProblems,
   getSection,
   waitForContent,
-} from "../../harness/browser/pages.ts";
-import { startApi } from "../../harness/server/api.ts";
+} from "../../../harness/browser/pages.ts";
+import { startApi } from "../../../harness/server/api.ts";
 
 const captured = useCapturedPages(
   "detail-replays",

@@ -7,9 +7,9 @@ import {
   HOSTILE_HTML,
   useCapturedPages,
   WEB_TOKEN,
-} from "../../harness/browser/captured-requests.ts";
-import { clickButton, getSection, waitForContent } from "../../harness/browser/pages.ts";
-import { startApi } from "../../harness/server/api.ts";
+} from "../../../harness/browser/captured-requests.ts";
+import { clickButton, getSection, waitForContent } from "../../../harness/browser/pages.ts";
+import { startApi } from "../../../harness/server/api.ts";
 
 const captured = useCapturedPages("detail-bodies", () => startApi());
 const { pages, capture } = captured;
