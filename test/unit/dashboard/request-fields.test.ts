@@ -144,7 +144,7 @@ describe("a replay", () => {
     expect(toReplayRequest(request, { ...edited, body: "one\ntwo" })).toEqual({});
   });
 
-  test("has only what was edited", () => {
+  test("has the edits only", () => {
     const headers = "Accept: */*\nx-new: a\nx-new: b\n\n__proto__: c";
     const changes = toReplayRequest(request, { ...edited, query: "", headers, body: "new" });
     expect(changes).toMatchObject({ query: null, body: "new" });

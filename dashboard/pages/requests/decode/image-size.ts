@@ -8,7 +8,7 @@ export interface ImageSize {
   height: number;
 }
 
-/** @returns null for what is not a PNG, JPEG, GIF or WebP image. */
+/** @returns null for all formats but PNG, JPEG, GIF and WebP. */
 export function readImageSize(bytes: Uint8Array): ImageSize | null {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   try {

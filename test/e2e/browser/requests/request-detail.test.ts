@@ -9,7 +9,11 @@ import {
   useCapturedPages,
   WEB_TOKEN,
 } from "../../../harness/browser/captured-requests.ts";
-import { clickButton, findAccessibilityProblems, getSection } from "../../../harness/browser/pages.ts";
+import {
+  clickButton,
+  findAccessibilityProblems,
+  getSection,
+} from "../../../harness/browser/pages.ts";
 import { mintToken, startApi } from "../../../harness/server/api.ts";
 import { listCaptures, waitForCaptures } from "../../../harness/tunnel/visited-tunnel.ts";
 
