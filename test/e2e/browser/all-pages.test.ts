@@ -1,0 +1,123 @@
+/** Every page with the navigation, with names that a hostile user has chosen for everything that has one. */
+import { once } from "node:events";
+import { request, type IncomingMessage } from "node:http";
+import { text } from "node:stream/consumers";
+import type { Page } from "playwright-core";
+import { beforeAll, expect, test } from "vitest";
+import { DASHBOARD_PATHS } from "../../../protocol/dashboard-paths.ts";
+import type { Tunnel } from "../../../protocol/schemas/tunnels/tunnels.ts";
+import { expose } from "../../../agent/expose.ts";
+import { waitForCaptures } from "../../harness/tunnel/visited-tunnel.ts";
+import { mintToken, startApi, type Person } from "../../harness/server/api.ts";
+import {
+  findAccessibilityProblems,
+  usePages,
+  waitForContent,
+} from "../../harness/browser/pages.ts";
+
+const pages = usePages(() => startApi());
+
+/** Pages without the navigation, which have tests of their own. */
+const STEPS = new Set(["/setup", "/activate", "/invitation", "/reset", "/two-factor"]);
+const PATHS = DASHBOARD_PATHS.filter((path) => !STEPS.has(path));
+
+/** HTML, a right-to-left override, and more letters than any column is wide. */
+const HOSTILE = `<img src=x onerror=alert(1)> \u202egnp.exe ${"W".repeat(25)}`;
+const LONG = "W".repeat(60);
+
+let owner: Person;
+/** The path with the id of what was created, by its pattern. */
+const found = new Map<string, string>();
+
+async function create(path: string, body: unknown): Promise<string> {
+  const reply = await owner.post<{ id: string }>(path, body);
+  if (reply.status >= 300) throw new Error(`${path}: ${JSON.stringify(reply.body)}`);
+  return reply.body.id;
+}
+
+/** A tunnel of an agent, with requests whose paths visitors chose. */
+async function createTraffic(): Promise<void> {
+  const { wireBytes } = await mintToken(owner, { name: HOSTILE });
+  const tunnel = await expose({
+    fetch: () => new Response("answer"),
+    server: pages.api.server.url,
+    token: Buffer.from(wireBytes, "base64"),
+  });
+  const { host } = new URL(tunnel.url);
+  const visitor = request({
+    host: "127.0.0.1",
+    port: pages.api.server.port,
+    path: `/${encodeURIComponent(HOSTILE)}/${"x".repeat(300)}`,
+    headers: { host, "user-agent": "<b>bot</b>" },
+  });
+  const [response] = (await once(visitor.end(), "response")) as [IncomingMessage];
+  expect(response.statusCode).toBe(200);
+  await text(response);
+  await tunnel.close();
+}
+
+beforeAll(async () => {
+  owner = await pages.api.owner();
+  await pages.api.colleague(owner, "member");
+  await createTraffic();
+  const label = `a${crypto.randomUUID().replaceAll("-", "").slice(0, 30)}`;
+  await create("/projects", { slug: label, name: HOSTILE });
+  await create("/reserved-subdomains", { subdomain: `${label}-reserved` });
+  await create("/domains", { domain: `${LONG}.${label}.example.com` });
+  const network = await create("/private-networks", { name: HOSTILE, cidr: "10.91.0.0/24" });
+  const receiver = await create("/webhook-receivers", {
+    name: HOSTILE,
+    validator: "code_host",
+    secret: "a secret of the vendor",
+  });
+  await create(`/orgs/${owner.orgId}/invitations`, {
+    email: `${"w".repeat(50)}@${label}.example.com`,
+    role: "member",
+  });
+  const { body: tunnels } = await owner.get<Tunnel[]>("/tunnels");
+  const [captured] = await waitForCaptures(owner, {}, 1);
+  found.set("/tunnels/:id", `/tunnels/${tunnels[0]!.id}`);
+  found.set("/requests/:id", `/requests/${captured!.id}`);
+  found.set("/networks/:id", `/networks/${network}`);
+  found.set("/receivers/:id", `/receivers/${receiver}`);
+});
+
+async function goTo(page: Page, path: string): Promise<void> {
+  await page.goto(pages.origin + (found.get(path) ?? path));
+  await page.getByRole("main").getByRole("heading", { level: 1 }).waitFor();
+  await page.getByRole("status", { name: "Loading" }).first().waitFor({ state: "detached" });
+}
+
+test.each(["light", "dark"] as const)(
+  "axe finds nothing on any page in %s",
+  async (colorScheme) => {
+    const page = await pages.openAs(owner.email);
+    await page.emulateMedia({ colorScheme });
+    const problems: [string, string[]][] = [];
+    for (const path of PATHS) {
+      await goTo(page, path);
+      await waitForContent(page);
+      problems.push([path, await findAccessibilityProblems(page)]);
+    }
+    expect(problems.filter(([, each]) => each.length > 0)).toEqual([]);
+  },
+);
+
+test("every page fits a screen of 360 pixels, has a title, and names everything", async () => {
+  const page = await pages.openAs(owner.email);
+  await page.setViewportSize({ width: 360, height: 740 });
+  const problems: unknown[] = [];
+  const titles = new Set<string>();
+  for (const path of PATHS) {
+    await goTo(page, path);
+    titles.add(await page.title());
+    const width = await page.evaluate("document.documentElement.scrollWidth");
+    if (width !== 360) problems.push([path, width]);
+    const unnamed = /- (button|textbox|link|combobox|img|region|table|tablist)( \[|:|$)/m;
+    const name = unnamed.exec(await page.locator("body").ariaSnapshot())?.[0];
+    if (name !== undefined) problems.push([path, name]);
+  }
+  expect(problems).toEqual([]);
+  expect(titles.size).toBe(PATHS.length);
+  expect([...titles].filter((title) => !title.endsWith(" · Underpass"))).toEqual([]);
+});
