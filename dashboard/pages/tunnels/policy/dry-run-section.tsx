@@ -117,7 +117,7 @@ export function DryRunCounts({ result }: { result: PolicyDryRun }) {
         {since !== null && (
           <span className="hint">
             {" "}
-            The oldest is from <RelativeTime timestamp={since} />.
+            Oldest: <RelativeTime timestamp={since} />.
           </span>
         )}
       </p>
