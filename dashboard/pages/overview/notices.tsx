@@ -52,7 +52,7 @@ function SecondFactorNotice() {
   if (me.mfa_removable_at !== null) {
     return (
       <Notice tone="bad">
-        Somebody asked to remove your second factor. If it was not you,{" "}
+        Someone asked to remove your second factor. If it was not you,{" "}
         <Link to="/me">stop the removal</Link>.
       </Notice>
     );

@@ -31,7 +31,7 @@ function isInSpan(orgId: string, { grain, fromMs, untilMs }: Span) {
 }
 
 /** Traffic of one tunnel, or of all tunnels of the organization. */
-function isTrafficOf(orgId: string, tunnelId: string | undefined, span: Span) {
+function isTunnelTraffic(orgId: string, tunnelId: string | undefined, span: Span) {
   return and(
     isInSpan(orgId, span),
     tunnelId === undefined ? undefined : eq(traffic.tunnelId, tunnelId),
@@ -52,7 +52,7 @@ export async function findSeries(
   const rows = await query
     .select({ atMs: bucket.mapWith(Number), value: sum(COLUMN[metric]).mapWith(Number) })
     .from(traffic)
-    .where(isTrafficOf(orgId, tunnelId, span))
+    .where(isTunnelTraffic(orgId, tunnelId, span))
     .groupBy(bucket);
   return new Map(rows.map(({ atMs, value }) => [atMs, value]));
 }
@@ -80,7 +80,7 @@ export function listTunnelTraffic(
     })
     .from(traffic)
     .innerJoin(tunnels, eq(tunnels.id, traffic.tunnelId))
-    .where(isTrafficOf(orgId, tunnelId, span))
+    .where(isTunnelTraffic(orgId, tunnelId, span))
     .groupBy(tunnels.id)
     .orderBy(desc(sum(traffic.requests)), asc(tunnels.id))
     .limit(BREAKDOWN_MAX_TUNNELS);

@@ -1,14 +1,14 @@
 /** The page of metrics, in a real browser. */
 import type { Page } from "playwright-core";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { mintToken, startApi, waitUntil, type Person } from "../../harness/server/api.ts";
+import { mintToken, startApi, waitUntil, type Person } from "../../../harness/server/api.ts";
 import {
   findAccessibilityProblems,
   getSection,
   usePages,
   waitForContent,
-} from "../../harness/browser/pages.ts";
-import { serveTunnel, storeTraffic, type ServedTunnel } from "../../harness/browser/traffic.ts";
+} from "../../../harness/browser/pages.ts";
+import { serveTunnel, storeTraffic, type ServedTunnel } from "../../../harness/browser/traffic.ts";
 
 const pages = usePages(() => startApi());
 

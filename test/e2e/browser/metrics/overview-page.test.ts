@@ -1,14 +1,14 @@
 /** The overview, in a real browser. */
 import { expect, test } from "vitest";
-import { startApi } from "../../harness/server/api.ts";
+import { startApi } from "../../../harness/server/api.ts";
 import {
   clickButton,
   findAccessibilityProblems,
   getSection,
   usePages,
   waitForContent,
-} from "../../harness/browser/pages.ts";
-import { serveTunnel, storeTraffic } from "../../harness/browser/traffic.ts";
+} from "../../../harness/browser/pages.ts";
+import { serveTunnel, storeTraffic } from "../../../harness/browser/traffic.ts";
 
 const pages = usePages(() => startApi());
 
