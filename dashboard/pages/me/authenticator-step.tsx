@@ -3,7 +3,7 @@ import type { TotpEnrollment } from "../../../protocol/schemas/accounts/mfa.ts";
 import { Button } from "../../ui/button.tsx";
 import { CodeField, removeSpaces } from "../../ui/forms/fields.tsx";
 import { Form } from "../../ui/forms/form.tsx";
-import { QrCode } from "../../ui/qr-code.tsx";
+import { QrCode } from "../../ui/figures/qr-code.tsx";
 
 interface Props {
   enrollment: TotpEnrollment;

@@ -13,7 +13,7 @@ import { isUndeletedTunnelIn } from "../tunnels/live-tunnels.ts";
 export const SCRAPE_MAX_TUNNELS = 200;
 
 /** A breakdown lists this many tunnels. */
-export const BREAKDOWN_MAX_TUNNELS = 20;
+const BREAKDOWN_MAX_TUNNELS = 20;
 
 const COLUMN = {
   requests: traffic.requests,

@@ -4,7 +4,7 @@ import { Button } from "../../../ui/button.tsx";
 import { CodeBlock } from "../../../ui/text/code-block.tsx";
 import { Command } from "../../../ui/copy.tsx";
 import { downloadFile } from "../../../ui/text/download.ts";
-import { QrCode } from "../../../ui/qr-code.tsx";
+import { QrCode } from "../../../ui/figures/qr-code.tsx";
 import { Tabs } from "../../../ui/tabs.tsx";
 import { toInterfaceName } from "./device-config.ts";
 
