@@ -18,6 +18,7 @@ import {
 
 const pages = usePages(() => startApi());
 
+const STORED_DELIVERIES = 12;
 const VALIDATORS = ["code_host", "chat_app", "payments", "generic_hmac_sha256"] as const;
 
 const openReceiver = (person: Person, { id }: Receiver, query = ""): Promise<Page> =>
@@ -90,7 +91,54 @@ test("deliveries appear as they arrive, with headers and body as text alone", as
   expect(await readFile(await download.path(), "utf8")).toBe("plain <b>text</b>\u202e");
   await page.reload();
   await getSection(page, "Body").getByText("plain <b>text</b>").waitFor();
+
+  await page.setViewportSize({ width: 360, height: 740 });
+  const list = page.getByRole("list", { name: "Deliveries" });
+  await list.waitFor({ state: "hidden" });
+  await page.getByRole("link", { name: "Back to the deliveries" }).click();
+  await list.waitFor();
 });
+
+test("after an error the page connects again; after many stored deliveries it asks before it goes on", async () => {
+  const owner = await pages.api.owner();
+  const receiver = await createReceiver(owner, "generic_hmac_sha256", "backlog");
+  const page = await pages.openAs(owner.email, "/receivers");
+  let isRefused = true;
+  await page.route("**/events?**", async (route) => {
+    const query = new URL(route.request().url()).searchParams;
+    // A long poll without a delivery.
+    if (query.get("wait") !== "0") return;
+    const json = isRefused
+      ? { error: "rate_limited", message: "Too many requests.", retry_after_seconds: 1 }
+      : buildPage(Number(query.get("after")));
+    await route.fulfill({ status: isRefused ? 429 : 200, json });
+  });
+  await page.goto(`${pages.origin}/receivers/${receiver.id}?since=all`);
+  await page.getByText("connecting again").waitFor();
+  isRefused = false;
+  await page.getByText("more are stored").waitFor();
+  const items = page.getByRole("list", { name: "Deliveries" }).getByRole("listitem");
+  expect(await items.count()).toBe(10);
+  await clickButton(page, "Load later deliveries");
+  await page.getByText("live", { exact: true }).waitFor();
+  expect(await items.count()).toBe(STORED_DELIVERIES);
+});
+
+/** A page with one delivery, as long as there are more. */
+function buildPage(after: number): DeliveryPage {
+  const cursor = String(after + 1);
+  const delivery = {
+    id: `stored-${cursor}`,
+    receivedAt: new Date().toISOString(),
+    headers: {},
+    body: "",
+    contentType: null,
+    cursor,
+  };
+  return after < STORED_DELIVERIES
+    ? { events: [delivery], cursor }
+    : { events: [], cursor: String(after) };
+}
 
 test("deliveries are acknowledged up to one of them", async () => {
   const owner = await pages.api.owner();
