@@ -10,8 +10,9 @@ import { call } from "../../../api/session.ts";
 import { useMe } from "../../../app/session-state.ts";
 import { useShortcuts } from "../../../app/shortcuts.ts";
 import { ActionButton, Button } from "../../../ui/button.tsx";
-import { notify, notifyOfError } from "../../../ui/feedback/notifications.tsx";
+import { notifyOfError } from "../../../ui/feedback/notifications.tsx";
 import { downloadFile } from "../../../ui/text/download.ts";
+import { copyCurl } from "../list/request-actions.ts";
 import { ReplayDisabledNotice } from "./replay/replay-disabled-notice.tsx";
 import { ReplayEditor } from "./replay/replay-editor.tsx";
 
@@ -42,7 +43,7 @@ export function RequestActions({ request, onReplayed }: RequestActionsProps) {
     }
   }
   const replayUnchanged = () => void replay().catch(notifyOfError);
-  const copyCommand = () => copyAsCurl(request);
+  const copyCommand = () => copyCurl(request);
   useShortcuts("This request", [
     ...(canReplay
       ? [
@@ -74,11 +75,6 @@ export function RequestActions({ request, onReplayed }: RequestActionsProps) {
       )}
     </>
   );
-}
-
-async function copyAsCurl({ id }: CaptureDetail): Promise<void> {
-  await navigator.clipboard.writeText(await call<string>("GET", `/inspector/${id}/curl`));
-  notify("The curl command is in the clipboard.");
 }
 
 async function saveArchive({ id }: CaptureDetail): Promise<void> {

@@ -42,7 +42,7 @@ test("headers are filtered and copied, cookies and queries are split, and secret
   await clickButton(page, "Copy the value of x-3");
   expect(await page.evaluate("navigator.clipboard.readText()")).toBe("value-3");
   await clickButton(page, "Copy as curl");
-  await page.getByText("The curl command is in the clipboard.").waitFor();
+  await page.getByText("The curl command was copied.").waitFor();
   expect(await page.evaluate("navigator.clipboard.readText()")).toContain(
     "--header 'x-3: value-3'",
   );
