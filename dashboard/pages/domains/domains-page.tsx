@@ -18,15 +18,25 @@ import "./domains.css";
 
 export function Page() {
   const mayChange = useHasRole("member");
+  const domains = useQuery(domainsQuery);
+  const { id = ":id", domain = "app.example.com" } = domains.data?.[0] ?? {};
   return (
     <PageFrame
       title="Custom domains"
       about="Visitors reach a tunnel at a domain of yours, as soon as a DNS record proves that it is yours."
       actions={mayChange ? <ClaimButton /> : undefined}
     >
-      <QueryContent query={useQuery(domainsQuery)} lines={6}>
-        {(domains) => (domains.length === 0 ? <NoDomains /> : <Domains domains={domains} />)}
+      <QueryContent query={domains} lines={6}>
+        {(list) => (list.length === 0 ? <NoDomains /> : <Domains domains={list} />)}
       </QueryContent>
+      <CommandLine
+        commands={[`http 3000 --url https://${domain}`]}
+        requests={[
+          { label: "List the domains", path: "/domains" },
+          { label: "Add one", method: "POST", path: "/domains", body: { domain } },
+          { label: "Verify it", method: "POST", path: `/domains/${id}/verify` },
+        ]}
+      />
     </PageFrame>
   );
 }
@@ -74,7 +84,6 @@ function ClaimButton() {
 function Domains({ domains }: { domains: readonly CustomDomain[] }) {
   const verified = domains.filter((domain) => domain.verified);
   const unverified = domains.filter((domain) => !domain.verified);
-  const [example] = domains;
   return (
     <>
       {unverified.length > 0 && (
@@ -95,19 +104,6 @@ function Domains({ domains }: { domains: readonly CustomDomain[] }) {
           </Rows>
         </Section>
       )}
-      <CommandLine
-        commands={[`http 3000 --url https://${example?.domain}`]}
-        requests={[
-          { label: "List the domains", path: "/domains" },
-          {
-            label: "Add one",
-            method: "POST",
-            path: "/domains",
-            body: { domain: "app.example.com" },
-          },
-          { label: "Verify it", method: "POST", path: `/domains/${example?.id}/verify` },
-        ]}
-      />
     </>
   );
 }

@@ -20,6 +20,7 @@ import "./domains.css";
 export function Page() {
   const mayChange = useHasRole("member");
   const names = useQuery(reservedSubdomainsQuery);
+  const { subdomain = "shop" } = names.data?.[0] ?? {};
   return (
     <PageFrame
       title="Reserved names"
@@ -29,6 +30,18 @@ export function Page() {
       <QueryContent query={names} lines={6}>
         {(list) => (list.length === 0 ? <NoNames /> : <Names names={list} />)}
       </QueryContent>
+      <CommandLine
+        commands={[`http 3000 --subdomain ${subdomain}`]}
+        requests={[
+          { label: "List the names", path: "/reserved-subdomains" },
+          {
+            label: "Reserve one",
+            method: "POST",
+            path: "/reserved-subdomains",
+            body: { subdomain },
+          },
+        ]}
+      />
     </PageFrame>
   );
 }
@@ -79,35 +92,20 @@ function ReserveButton() {
 
 function Names({ names }: { names: readonly ReservedSubdomain[] }) {
   const { max_reserved_subdomains: max } = useMe().entitlements;
-  const [example] = names;
   return (
-    <>
-      <Section
-        title={
-          max === null
-            ? formatNames(names.length)
-            : `${formatCount(names.length)} of ${formatNames(max)}`
-        }
-      >
-        <Rows>
-          {names.map((name) => (
-            <NameRow key={name.id} name={name} />
-          ))}
-        </Rows>
-      </Section>
-      <CommandLine
-        commands={[`http 3000 --subdomain ${example?.subdomain}`]}
-        requests={[
-          { label: "List the names", path: "/reserved-subdomains" },
-          {
-            label: "Reserve one",
-            method: "POST",
-            path: "/reserved-subdomains",
-            body: { subdomain: "shop" },
-          },
-        ]}
-      />
-    </>
+    <Section
+      title={
+        max === null
+          ? formatNames(names.length)
+          : `${formatCount(names.length)} of ${formatNames(max)}`
+      }
+    >
+      <Rows>
+        {names.map((name) => (
+          <NameRow key={name.id} name={name} />
+        ))}
+      </Rows>
+    </Section>
   );
 }
 

@@ -17,7 +17,7 @@ function getMasterKeyCommands(): TokenCommand[] {
   const url = `${location.origin}/projects/default/tokens`;
   return [
     {
-      title: "Type the key into this shell, outside of its history",
+      title: "Paste the key into this shell, outside of its history",
       command: "read -rs UNDERPASS_ACCESS_TOKEN && export UNDERPASS_ACCESS_TOKEN",
     },
     {
@@ -38,7 +38,7 @@ function getAgentCommands(token: MintedToken): TokenCommand[] {
   const commands: TokenCommand[] = [
     {
       title:
-        "Type it into this shell, outside of its history; in CI, make it a secret of that name",
+        "Paste it into this shell, outside of its history; in CI, make it a secret of that name",
       command: "read -rs UNDERPASS_TOKEN && export UNDERPASS_TOKEN",
     },
   ];

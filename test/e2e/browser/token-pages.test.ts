@@ -96,6 +96,24 @@ test("the form mints tokens with restrictions and a budget, and shows what the A
   await page.getByRole("heading", { name: "1 token" }).waitFor();
 });
 
+test("a token for logs and metrics reads them, and opens no tunnels", async () => {
+  const owner = await pages.api.owner();
+  const page = await pages.openAs(owner.email, "/tokens");
+  await clickButton(page, "Mint a token");
+  const dialog = page.getByRole("dialog");
+  await dialog.getByRole("radio", { name: "Logs and metrics" }).check();
+  await dialog.getByLabel("Name", { exact: true }).fill("prometheus");
+  await dialog.getByRole("button", { name: "Mint" }).click();
+  await dialog.getByText("underpass logs --server").waitFor();
+  const token = await saveNewToken(page);
+  await getRow(page, "A budget of 0: opens no tunnels").waitFor();
+  const headers = { authorization: `Bearer ${token}` };
+  for (const path of ["/metrics/prometheus", "/inspector"]) {
+    expect(await pages.api.anonymous.send("GET", path, { headers })).toMatchObject({ status: 200 });
+  }
+  expect(await pages.api.connectAgent(token, { port: 1 })).toMatchObject({ code: 4402 });
+});
+
 test("a token is rotated, gets a budget with undo, and is revoked", async () => {
   const owner = await pages.api.owner();
   const { nonce } = await mintToken(owner, { name: "laptop" });
