@@ -12,7 +12,7 @@ import { listCaptures } from "./list-captures.ts";
 import type { CaptureListener, CaptureSource } from "./request-view.ts";
 
 /** Older requests are dropped. */
-export const NEWEST_CAPTURES_MAX = 10_000;
+const NEWEST_CAPTURES_MAX = 10_000;
 /** A request that was received this long before the newest one may have ended while the connection was lost. */
 const CATCH_UP_OVERLAP_MS = MINUTE_MS;
 /** Between two readings of the list: those that follow missed requests, or a failure. */

@@ -3,7 +3,7 @@ import { lazy, Suspense, useMemo, useState, type KeyboardEvent } from "react";
 import type { MetricWindow, SeriesPoint } from "../../../protocol/schemas/metrics.ts";
 import { useTheme } from "../../app/theme.ts";
 import { ErrorBoundary } from "../../ui/feedback/error-boundary.tsx";
-import { usePrefersDark } from "../../ui/media-query.ts";
+import { usePrefersDark } from "../../ui/layout/media-query.ts";
 import { createBucketFormat, createTickFormat, getMinTickSeconds, isInUtc } from "./windows.ts";
 
 const Chart = lazy(async () => {

@@ -3,7 +3,7 @@ import { Link } from "@tanstack/react-router";
 import { useState } from "react";
 import { Button } from "../../ui/button.tsx";
 import { Icon } from "../../ui/icon.tsx";
-import { Splitter, useStoredPercent } from "../../ui/splitter.tsx";
+import { Splitter, useStoredPercent } from "../../ui/layout/splitter.tsx";
 import { Inspector } from "./inspector.tsx";
 import type { InspectorParameters } from "./list/use-request-view.ts";
 

@@ -3,7 +3,7 @@ import { useVirtualizer } from "@tanstack/react-virtual";
 import { useEffect, useId, useRef, type MouseEvent, type ReactNode } from "react";
 import type { Bookmarks } from "../../../inspector/bookmarks.ts";
 import type { RequestView } from "../../../inspector/request-view.ts";
-import { useIsNarrow } from "../../../ui/media-query.ts";
+import { useIsNarrow } from "../../../ui/layout/media-query.ts";
 import { RequestRow } from "./request-row.tsx";
 
 /** As in requests.css. */

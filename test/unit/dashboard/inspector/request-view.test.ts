@@ -107,7 +107,7 @@ test("a paused view stays as it is while the store drops old requests", () => {
   expect(getPaths(view)).toEqual(["/12", "/11", "/10", "/9", "/8"]);
 });
 
-test("older requests continue the list without a gap, until there are no more", async () => {
+test("older requests continue the list without a gap, down to the oldest one", async () => {
   const { view } = startView(build(1_001, 1_010), build(1, 1_000));
   expect(view.hasOlder).toBe(true);
   await view.loadOlder();

@@ -1,6 +1,6 @@
 /** The line between two panels, which the user moves with the pointer or with the arrow keys. */
 import { useState, type KeyboardEvent, type PointerEvent } from "react";
-import { readStored, writeStored } from "../api/browser-storage.ts";
+import { readStored, writeStored } from "../../api/browser-storage.ts";
 
 const STEP_PERCENT = 4;
 const MIN_PERCENT = 20;

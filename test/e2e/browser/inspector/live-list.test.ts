@@ -1,14 +1,14 @@
 /** The live inspector of the dashboard, in a real browser. */
 import type { Page } from "playwright-core";
 import { afterAll, expect, test } from "vitest";
-import { waitUntil } from "../../harness/server/api.ts";
+import { waitUntil } from "../../../harness/server/api.ts";
 import {
   clickButton,
   findAccessibilityProblems,
   getSection,
   usePages,
-} from "../../harness/browser/pages.ts";
-import { startInspectedSite, type InspectedSite } from "../../harness/browser/inspected-site.ts";
+} from "../../../harness/browser/pages.ts";
+import { startInspectedSite, type InspectedSite } from "../../../harness/browser/inspected-site.ts";
 
 let site: InspectedSite;
 const pages = usePages(async () => {

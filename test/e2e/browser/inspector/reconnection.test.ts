@@ -1,8 +1,8 @@
 /** The live inspector of the dashboard while its connection is lost. */
 import type { WebSocketRoute } from "playwright-core";
 import { afterAll, expect, test } from "vitest";
-import { usePages } from "../../harness/browser/pages.ts";
-import { startInspectedSite, type InspectedSite } from "../../harness/browser/inspected-site.ts";
+import { usePages } from "../../../harness/browser/pages.ts";
+import { startInspectedSite, type InspectedSite } from "../../../harness/browser/inspected-site.ts";
 
 /** The server restarts: docs/protocols/live-view.md. */
 const GOING_AWAY = 4503;
