@@ -3,6 +3,7 @@ import { execFile } from "node:child_process";
 import { readdir, readFile, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { promisify } from "node:util";
+import { parse } from "smol-toml";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { Settings } from "../../workers/config/config.ts";
 import { ROOT, WORKER_BUNDLE_MAX_BYTES } from "../../self-host/build/build.ts";
@@ -70,4 +71,18 @@ test("the bundle is smaller than its limit, and visitors never load the modules 
   const entry = await readFile(join(outDir, "index.js"), "utf8");
   expect(entry).toMatch(/import\("\.\/app-[A-Z0-9]+\.js"\)/);
   expect(entry).not.toMatch(/from ?"\.\/app-/);
+});
+
+test("the Worker answers every path before the files of the dashboard, in both environments", async () => {
+  const { assets, env } = parse(await readFile(join(ROOT, "wrangler.toml"), "utf8")) as {
+    assets: object;
+    env: { production: { assets: object } };
+  };
+  expect(assets).toEqual({
+    directory: "dist/dashboard",
+    binding: "ASSETS",
+    run_worker_first: true,
+    html_handling: "none",
+  });
+  expect(env.production.assets).toEqual(assets);
 });

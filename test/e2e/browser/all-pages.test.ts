@@ -66,7 +66,7 @@ beforeAll(async () => {
   await create("/domains", { domain: `${LONG}.${label}.example.com` });
   const network = await create("/private-networks", { name: HOSTILE, cidr: "10.91.0.0/24" });
   const receiver = await create("/webhook-receivers", {
-    name: HOSTILE,
+    name: `${HOSTILE}2`,
     validator: "code_host",
     secret: "a secret of the vendor",
   });
@@ -100,6 +100,14 @@ test.each(["light", "dark"] as const)(
       problems.push([path, await findAccessibilityProblems(page)]);
     }
     expect(problems.filter(([, each]) => each.length > 0)).toEqual([]);
+    await goTo(page, "/audit");
+    await page.keyboard.press("?");
+    await page.getByRole("dialog", { name: "Keyboard shortcuts" }).waitFor();
+    expect(await findAccessibilityProblems(page)).toEqual([]);
+    await page.keyboard.press("Escape");
+    await page.getByRole("button", { name: "Export" }).click();
+    await page.getByRole("menuitem").first().waitFor();
+    expect(await findAccessibilityProblems(page)).toEqual([]);
   },
 );
 
@@ -117,6 +125,9 @@ test("every page fits a screen of 360 pixels, has a title, and names everything"
     const name = unnamed.exec(await page.locator("body").ariaSnapshot())?.[0];
     if (name !== undefined) problems.push([path, name]);
   }
+  await page.getByRole("button", { name: "Open the navigation" }).click();
+  await page.getByRole("dialog", { name: "Navigation" }).waitFor();
+  problems.push(...(await findAccessibilityProblems(page)));
   expect(problems).toEqual([]);
   expect(titles.size).toBe(PATHS.length);
   expect([...titles].filter((title) => !title.endsWith(" · Underpass"))).toEqual([]);
