@@ -1,13 +1,13 @@
 /** The page of one tunnel, in a real browser. */
 import type { Page } from "playwright-core";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { expose, type ExposedTunnel } from "../../../agent/expose.ts";
+import { expose, type ExposedTunnel } from "../../../../agent/expose.ts";
 import type {
   CaptureSettings,
   CaptureSummary,
-} from "../../../protocol/schemas/inspector/captures.ts";
-import type { Tunnel } from "../../../protocol/schemas/tunnels/tunnels.ts";
-import { mintToken, startApi, waitUntil, type Person } from "../../harness/server/api.ts";
+} from "../../../../protocol/schemas/inspector/captures.ts";
+import type { Tunnel } from "../../../../protocol/schemas/tunnels/tunnels.ts";
+import { mintToken, startApi, waitUntil, type Person } from "../../../harness/server/api.ts";
 import {
   answerDialog,
   clickButton,
@@ -15,9 +15,9 @@ import {
   getSection,
   usePages,
   waitForContent,
-} from "../../harness/browser/pages.ts";
-import { startRawOrigin, type RawOrigin } from "../../harness/tunnel/origin.ts";
-import { exchange, findHeader, type Answer } from "../../harness/tunnel/raw-http.ts";
+} from "../../../harness/browser/pages.ts";
+import { startRawOrigin, type RawOrigin } from "../../../harness/tunnel/origin.ts";
+import { exchange, findHeader, type Answer } from "../../../harness/tunnel/raw-http.ts";
 
 const pages = usePages(() => startApi());
 let origin: RawOrigin;
@@ -313,6 +313,14 @@ test("every tab fits a narrow screen", async () => {
     await page.locator("summary").click();
     expect([tab, await page.evaluate("document.documentElement.scrollWidth")]).toEqual([tab, 360]);
   }
+  // The selected tab is scrolled into view.
+  await page.reload();
+  const tab = page.getByRole("tab", { name: "Settings" });
+  await tab.waitFor();
+  await waitUntil(async () => {
+    const box = await tab.boundingBox();
+    return box !== null && box.x + box.width <= 360;
+  });
   const snapshot = await page.locator("body").ariaSnapshot();
   expect(snapshot).not.toMatch(/- (button|textbox|link|combobox|img|region)( \[|:|$)/m);
 });

@@ -1,16 +1,16 @@
 /** The list of tunnels, in a real browser. */
 import type { Page } from "playwright-core";
 import { afterAll, expect, test } from "vitest";
-import { expose, type ExposedTunnel } from "../../../agent/expose.ts";
-import type { Tunnel } from "../../../protocol/schemas/tunnels/tunnels.ts";
-import { mintToken, startApi, type Person } from "../../harness/server/api.ts";
-import { RelayLink } from "../../harness/server/relay-link.ts";
+import { expose, type ExposedTunnel } from "../../../../agent/expose.ts";
+import type { Tunnel } from "../../../../protocol/schemas/tunnels/tunnels.ts";
+import { mintToken, startApi, type Person } from "../../../harness/server/api.ts";
+import { RelayLink } from "../../../harness/server/relay-link.ts";
 import {
   answerDialog,
   clickButton,
   findAccessibilityProblems,
   usePages,
-} from "../../harness/browser/pages.ts";
+} from "../../../harness/browser/pages.ts";
 
 const pages = usePages(() => startApi());
 const agents: ExposedTunnel[] = [];
