@@ -64,7 +64,7 @@ async function signBody(
 }
 
 interface SignatureScript {
-  /** What is signed, as the command that prints it. */
+  /** The command that prints the text to sign. */
   signedText: string;
   headers: readonly string[];
 }

@@ -2,16 +2,16 @@
 import type { Page } from "playwright-core";
 import { readFile } from "node:fs/promises";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import type { Device, PrivateNetwork } from "../../../protocol/schemas/networks.ts";
-import { derivePublicKey } from "../../../agent/vpn/wireguard/keys.ts";
-import { startApi, type Person } from "../../harness/server/api.ts";
+import type { Device, PrivateNetwork } from "../../../../protocol/schemas/networks.ts";
+import { derivePublicKey } from "../../../../agent/vpn/wireguard/keys.ts";
+import { startApi, type Person } from "../../../harness/server/api.ts";
 import {
   createNetwork,
   enroll,
   newKey,
   registerServer,
-} from "../../harness/server/private-networks.ts";
-import { RelayLink } from "../../harness/server/relay-link.ts";
+} from "../../../harness/server/private-networks.ts";
+import { RelayLink } from "../../../harness/server/relay-link.ts";
 import {
   answerDialog,
   clickButton,
@@ -19,7 +19,7 @@ import {
   getSection,
   usePages,
   waitForContent,
-} from "../../harness/browser/pages.ts";
+} from "../../../harness/browser/pages.ts";
 
 const pages = usePages(() => startApi());
 let relay: RelayLink;

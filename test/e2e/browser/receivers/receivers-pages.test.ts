@@ -4,9 +4,9 @@ import { readFile } from "node:fs/promises";
 import { promisify } from "node:util";
 import type { Page } from "playwright-core";
 import { expect, test } from "vitest";
-import type { DeliveryPage, Receiver } from "../../../protocol/schemas/webhooks.ts";
-import { createReceiver, deliver, SECRET } from "../../harness/fakes/vendor.ts";
-import { startApi, type Person } from "../../harness/server/api.ts";
+import type { DeliveryPage, Receiver } from "../../../../protocol/schemas/webhooks.ts";
+import { createReceiver, deliver, SECRET } from "../../../harness/fakes/vendor.ts";
+import { startApi, type Person } from "../../../harness/server/api.ts";
 import {
   answerDialog,
   clickButton,
@@ -14,7 +14,7 @@ import {
   getSection,
   usePages,
   waitForContent,
-} from "../../harness/browser/pages.ts";
+} from "../../../harness/browser/pages.ts";
 
 const pages = usePages(() => startApi());
 
