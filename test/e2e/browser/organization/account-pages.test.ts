@@ -1,8 +1,8 @@
 /** The pages of the account and of the organization, in a real browser. */
 import { expect, test } from "vitest";
-import type { Session } from "../../../protocol/schemas/accounts/accounts.ts";
-import { ACCESS_TOKEN_SECONDS } from "../../../protocol/limits.ts";
-import { newEmail, startApi } from "../../harness/server/api.ts";
+import type { Session } from "../../../../protocol/schemas/accounts/accounts.ts";
+import { ACCESS_TOKEN_SECONDS } from "../../../../protocol/limits.ts";
+import { newEmail, startApi } from "../../../harness/server/api.ts";
 import {
   answerDialog,
   getSection,
@@ -11,7 +11,7 @@ import {
   signIn,
   usePages,
   waitForContent,
-} from "../../harness/browser/pages.ts";
+} from "../../../harness/browser/pages.ts";
 
 const pages = usePages(() => startApi());
 

@@ -4,16 +4,16 @@ import { request, type IncomingMessage } from "node:http";
 import { text } from "node:stream/consumers";
 import type { Page } from "playwright-core";
 import { beforeAll, expect, test } from "vitest";
-import { DASHBOARD_PATHS } from "../../../protocol/dashboard-paths.ts";
-import type { Tunnel } from "../../../protocol/schemas/tunnels/tunnels.ts";
-import { expose } from "../../../agent/expose.ts";
-import { waitForCaptures } from "../../harness/tunnel/visited-tunnel.ts";
-import { mintToken, startApi, type Person } from "../../harness/server/api.ts";
+import { DASHBOARD_PATHS } from "../../../../protocol/dashboard-paths.ts";
+import type { Tunnel } from "../../../../protocol/schemas/tunnels/tunnels.ts";
+import { expose } from "../../../../agent/expose.ts";
+import { waitForCaptures } from "../../../harness/tunnel/visited-tunnel.ts";
+import { mintToken, startApi, type Person } from "../../../harness/server/api.ts";
 import {
   findAccessibilityProblems,
   usePages,
   waitForContent,
-} from "../../harness/browser/pages.ts";
+} from "../../../harness/browser/pages.ts";
 
 const pages = usePages(() => startApi());
 

@@ -1,10 +1,10 @@
 /** What a page does when the session, the organization, the network or the time changes while it is open. */
 import type { Page, Route } from "playwright-core";
 import { expect, test } from "vitest";
-import { ACCESS_TOKEN_SECONDS } from "../../../protocol/limits.ts";
-import { mintToken, startApi, type Person } from "../../harness/server/api.ts";
-import { WAIT_OPTIONS } from "../../harness/timeouts.ts";
-import { getSection, signIn, usePages } from "../../harness/browser/pages.ts";
+import { ACCESS_TOKEN_SECONDS } from "../../../../protocol/limits.ts";
+import { mintToken, startApi, type Person } from "../../../harness/server/api.ts";
+import { WAIT_OPTIONS } from "../../../harness/timeouts.ts";
+import { getSection, signIn, usePages } from "../../../harness/browser/pages.ts";
 
 const pages = usePages(() => startApi());
 

@@ -2,16 +2,16 @@
 import { readFile } from "node:fs/promises";
 import type { Page } from "playwright-core";
 import { expect, test } from "vitest";
-import type { AuditEvent } from "../../../protocol/schemas/organizations/audit.ts";
-import { mintToken, startApi, type Person } from "../../harness/server/api.ts";
-import { WAIT_OPTIONS } from "../../harness/timeouts.ts";
+import type { AuditEvent } from "../../../../protocol/schemas/organizations/audit.ts";
+import { mintToken, startApi, type Person } from "../../../harness/server/api.ts";
+import { WAIT_OPTIONS } from "../../../harness/timeouts.ts";
 import {
   clickButton,
   findAccessibilityProblems,
   getSection,
   usePages,
   waitForContent,
-} from "../../harness/browser/pages.ts";
+} from "../../../harness/browser/pages.ts";
 
 const pages = usePages(() => startApi());
 const HOSTILE_NAME = '=HYPERLINK("https://attacker.example","<b>x</b>")\u202e';

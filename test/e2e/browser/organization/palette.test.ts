@@ -1,14 +1,14 @@
 /** The palette, which finds anything, by keyboard alone. */
 import type { Page } from "playwright-core";
 import { expect, test } from "vitest";
-import type { Tunnel } from "../../../protocol/schemas/tunnels/tunnels.ts";
-import { mintToken, startApi, type Person } from "../../harness/server/api.ts";
+import type { Tunnel } from "../../../../protocol/schemas/tunnels/tunnels.ts";
+import { mintToken, startApi, type Person } from "../../../harness/server/api.ts";
 import {
   clickButton,
   findAccessibilityProblems,
   getSection,
   usePages,
-} from "../../harness/browser/pages.ts";
+} from "../../../harness/browser/pages.ts";
 
 const pages = usePages(() => startApi());
 

@@ -1,8 +1,8 @@
 /** An owner buys, changes and cancels plans in a real browser, with `BILLING_MODE=mock`. */
 import { expect, test } from "vitest";
-import type { CheckoutSession } from "../../../protocol/schemas/billing.ts";
-import { answerDialog, getSection, clickButton, usePages } from "../../harness/browser/pages.ts";
-import { startApi } from "../../harness/server/api.ts";
+import type { CheckoutSession } from "../../../../protocol/schemas/billing.ts";
+import { answerDialog, getSection, clickButton, usePages } from "../../../harness/browser/pages.ts";
+import { startApi } from "../../../harness/server/api.ts";
 
 const pages = usePages(() => startApi({ kind: "mockBilling" }));
 
