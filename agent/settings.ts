@@ -2,8 +2,8 @@
  * The agent's settings on this machine: `credentials.json` in its directory has one capability token for each server, and is
  * readable by its owner only.
  */
-import { existsSync } from "node:fs";
-import { chmod, mkdir, readFile, rename, stat, writeFile } from "node:fs/promises";
+import { constants, existsSync } from "node:fs";
+import { access, chmod, mkdir, readFile, rename, stat, writeFile } from "node:fs/promises";
 import { homedir } from "node:os";
 import { join, posix, win32 } from "node:path";
 import { z } from "zod";
@@ -99,9 +99,25 @@ async function readCredentials(directory = getSettingsDirectory()): Promise<Cred
   }
 }
 
-/** Stores the token, and makes its server the default. */
+/**
+ * Makes sure that a token can be saved, before the server issues one that would be lost.
+ * @throws SettingsError when the directory can't be created or written to, or the file is damaged.
+ */
+export async function prepareCredentials(): Promise<void> {
+  const directory = getSettingsDirectory();
+  try {
+    await mkdir(directory, { recursive: true, mode: 0o700 });
+    await access(directory, constants.W_OK);
+  } catch (error) {
+    throw new SettingsError(
+      `a token can't be saved: ${getErrorMessage(error)}, or set XDG_CONFIG_HOME to another directory`,
+    );
+  }
+  await readCredentials();
+}
+
+/** Stores the token, and makes its server the default. Call `prepareCredentials` first. */
 export async function saveCredential(server: URL, token: Buffer, label: string): Promise<string> {
-  await mkdir(getSettingsDirectory(), { recursive: true, mode: 0o700 });
   const credentials = await readCredentials();
   credentials.servers[server.origin] = { token: token.toString("base64"), label };
   credentials.defaultServer = server.origin;

@@ -2,6 +2,8 @@
 import { lookup, type LookupAddress } from "node:dns";
 import { request as requestHttp, type IncomingMessage } from "node:http";
 import { request as requestHttps } from "node:https";
+import { isIP } from "node:net";
+import { TLSSocket } from "node:tls";
 import { promisify } from "node:util";
 import { formatHostAndPort } from "../../protocol/relay/settings.ts";
 import type { Target } from "../origin/target.ts";
@@ -38,9 +40,17 @@ export async function checkLocalServer(target: Target, signal: AbortSignal): Pro
   const where = `it listens on ${open.map((address) => formatHostAndPort(address, port)).join(" and ")}`;
   const family = await describeLocalhost(host, open);
   const answer = await requestStart(target, first, signal);
-  if (typeof answer === "number") {
-    const result = `${where}${family} and answers HTTP (${answer})`;
-    if (answer < 500) return ok(tried, result);
+  if (typeof answer === "object") {
+    const { status, untrusted } = answer;
+    const result = `${where}${family} and answers HTTP (${status})`;
+    if (untrusted !== null) {
+      return problem(
+        tried,
+        `${result}, but its certificate is not trusted (${untrusted})`,
+        `Accept the certificate: underpass http ${origin} --insecure-upstream`,
+      );
+    }
+    if (status < 500) return ok(tried, result);
     return warning(tried, result, "The local server reports an error: look into its log.");
   }
   switch (answer) {
@@ -64,7 +74,7 @@ async function describeOtherProtocol(
 ): Promise<Outcome> {
   const other: Target = { ...target, scheme: target.scheme === "http" ? "https" : "http" };
   const answer = await requestStart(other, address, signal);
-  if (typeof answer === "number") {
+  if (typeof answer === "object") {
     const url = `${other.scheme}://${target.host}:${target.port}`;
     return problem(
       tried,
@@ -113,12 +123,18 @@ async function isListening(address: string, port: number, signal: AbortSignal): 
   }
 }
 
-/** @returns the status of GET /, or why there is none. */
+interface StartAnswer {
+  status: number;
+  /** Why TLS does not trust the certificate; null without TLS, or when it does. */
+  untrusted: string | null;
+}
+
+/** @returns the answer to GET /, or why there is none. */
 function requestStart(
   { scheme, host, port }: Target,
   address: string,
   signal: AbortSignal,
-): Promise<number | "no_answer" | "no_http"> {
+): Promise<StartAnswer | "no_answer" | "no_http"> {
   const send = scheme === "https" ? requestHttps : requestHttp;
   const timeout = AbortSignal.timeout(ANSWER_MAX_MS);
   return new Promise((settle) => {
@@ -129,12 +145,15 @@ function requestStart(
       headers: { host: `${host}:${port}`, "user-agent": "underpass-doctor" },
       agent: false,
       signal: AbortSignal.any([signal, timeout]),
-      // What a tunnel accepts is decided by its own options; here it matters only that HTTP is spoken.
+      servername: isIP(host.replace(/^\[|\]$/g, "")) ? "" : host,
+      // The certificate is judged below, so that another protocol is told apart from a certificate that is not trusted.
       rejectUnauthorized: false,
     });
     request.once("response", (response: IncomingMessage) => {
+      const { socket, statusCode: status = 0 } = response;
       response.destroy();
-      settle(response.statusCode ?? 0);
+      const isTrusted = !(socket instanceof TLSSocket) || socket.authorized;
+      settle({ status, untrusted: isTrusted ? null : getTrustErrorCode(socket) });
     });
     request.on("error", (error) => {
       const isLate = timeout.aborted || getErrorCode(error) === "ABORT_ERR";
@@ -142,4 +161,9 @@ function requestStart(
     });
     request.end();
   });
+}
+
+/** `DEPTH_ZERO_SELF_SIGNED_CERT`. The types of Node.js declare an Error, but it is the code as a text. */
+function getTrustErrorCode({ authorizationError: error }: TLSSocket): string {
+  return error instanceof Error ? getErrorCode(error) || error.message : String(error);
 }

@@ -11,7 +11,7 @@ import { rejectExtraArguments } from "../../options.ts";
 import { createDispatcher } from "../../outgoing/dispatcher.ts";
 import { findServerRoute } from "../../server-access.ts";
 import { Failure, getFailureMessage } from "../../service-api.ts";
-import { saveCredential, SettingsError } from "../../settings.ts";
+import { prepareCredentials, saveCredential, SettingsError } from "../../settings.ts";
 import type { Input } from "../command.ts";
 import type { LOGIN } from "../table/login.ts";
 
@@ -38,6 +38,7 @@ const PASSING_FAILURES = new Set([
 export async function run({ values, positionals }: Input<typeof LOGIN.options>): Promise<number> {
   rejectExtraArguments(positionals);
   const { server, authorities } = await findServerRoute(values);
+  await prepareCredentials();
   const client = { server, dispatcher: createDispatcher(authorities) };
   const label = values.label ?? hostname();
   const issued =

@@ -36,6 +36,19 @@ test("a machine gets its token in the poll that waits for the approval", async (
   );
 });
 
+test("a token that could not be saved is not asked for", async () => {
+  const file = join(await createTemporaryDir(), "not-a-directory");
+  await writeFile(file, "");
+  const args = ["login", "--server", api.server.url, "--label", "a machine that can't save"];
+  const { code, stdout, stderr } = await runToEnd(args, { env: { XDG_CONFIG_HOME: file } });
+  expect([code, stdout]).toEqual([1, ""]);
+  expect(stderr).toMatch(
+    /^underpass: a token can't be saved: .*not-a-directory.*, or set XDG_CONFIG_HOME/,
+  );
+  const label = "a machine that can't save";
+  expect(await api.sql("select 1 from device_codes where label = $1", [label])).toEqual([]);
+});
+
 test("a setup code of a server that has an owner is refused with the way to log in", async () => {
   const { userId } = await api.owner();
   const setSuperadmin = (isSuperadmin: boolean) =>

@@ -183,7 +183,7 @@ describe("the local server", () => {
     expect((await checkLocal(String(local.port))).status).toBe("warning");
   });
 
-  test("that speaks https, or no HTTP at all, is a problem with the right command", async () => {
+  test("that speaks https, with any certificate, or no HTTP at all, is a problem with the right command", async () => {
     const https = createHttpsServer(createCertificate(), (_, response) => response.end());
     const mail = createTcpServer((socket) =>
       socket.on("error", () => undefined).end("220 mail.example ESMTP\r\n"),
@@ -195,6 +195,9 @@ describe("the local server", () => {
     );
     expect(formatReport(await checkLocal(String(httpsPort)))).toContain(
       `speaks https and not http -> Give the agent its URL: underpass http https://localhost:${httpsPort}`,
+    );
+    expect(formatReport(await checkLocal(`https://localhost:${httpsPort}`))).toContain(
+      `its certificate is not trusted (DEPTH_ZERO_SELF_SIGNED_CERT) -> Accept the certificate: underpass http https://localhost:${httpsPort} --insecure-upstream`,
     );
     expect(formatReport(await checkLocal(String(mailPort)))).toContain(`underpass tcp ${mailPort}`);
     https.close();
