@@ -173,6 +173,7 @@ export const FIELDS: Readonly<Record<string, Field>> = {
   "connectAgent.tunnel": field("The tunnel that the agent served before.", UUID),
   browser: field("Identifies the browser.", "n4bQgYhMfWWaL-qgxVrQFaO_TxsrC4Is0V1sFbDwCgg"),
   tunnel: field("The id or the subdomain of a tunnel.", "shop"),
+  ip_address: field("The IP address of the caller.", "203.0.113.7"),
   remote_ip: field("The IP address of the agent.", "203.0.113.7"),
   message: field("A text for people to read.", "We are back at noon."),
   "Error.message": field(
