@@ -95,6 +95,7 @@ export class CaptureStore implements CaptureSource {
     this.#isReading = true;
     while (this.#isBehind) {
       this.#isBehind = false;
+      const isFirst = !this.#isLoaded;
       try {
         await this.#readMissing();
         this.#isLoaded = true;
@@ -104,7 +105,9 @@ export class CaptureStore implements CaptureSource {
         this.#isBehind = this.#watch !== undefined;
       }
       this.#handleStatus();
-      if (this.#isBehind && this.#isLoaded) await pause(CATCH_UP_PAUSE_MS);
+      // The connection may open during the first reading, whose result misses what ended just before that.
+      const isUrgent = isFirst && this.#isLoaded;
+      if (this.#isBehind && !isUrgent) await pause(CATCH_UP_PAUSE_MS);
     }
     this.#isReading = false;
   }
