@@ -110,7 +110,7 @@ export async function prepareCredentials(): Promise<void> {
     await access(directory, constants.W_OK);
   } catch (error) {
     throw new SettingsError(
-      `a token can't be saved: ${getErrorMessage(error)}, or set XDG_CONFIG_HOME to another directory`,
+      `a token can't be saved: ${getErrorMessage(error)}; XDG_CONFIG_HOME can name another directory`,
     );
   }
   await readCredentials();

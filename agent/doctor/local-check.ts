@@ -164,6 +164,7 @@ function requestStart(
 }
 
 /** `DEPTH_ZERO_SELF_SIGNED_CERT`. The types of Node.js declare an Error, but it is the code as a text. */
-function getTrustErrorCode({ authorizationError: error }: TLSSocket): string {
-  return error instanceof Error ? getErrorCode(error) || error.message : String(error);
+function getTrustErrorCode(socket: TLSSocket): string {
+  const error: unknown = socket.authorizationError;
+  return typeof error === "string" ? error : getErrorCode(error);
 }

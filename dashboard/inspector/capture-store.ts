@@ -6,9 +6,7 @@ import { getCaptureTimeMs, toCaptureIdPrefix } from "../../protocol/captures/id.
 import type { CaptureSummary } from "../../protocol/schemas/inspector/captures.ts";
 import { MINUTE_MS } from "../../shared/time.ts";
 import { CaptureList } from "./capture-list.ts";
-import { CaptureWatch } from "./capture-watch.ts";
-import { CAPTURES_PAGE_ROWS } from "./captures-query.ts";
-import { listCaptures } from "./list-captures.ts";
+import { CAPTURES_PAGE_ROWS, type CapturesQuery } from "./captures-query.ts";
 import type { CaptureListener, CaptureSource } from "./request-view.ts";
 
 /** Older requests are dropped. */
@@ -23,18 +21,40 @@ const CLOSE_DELAY_MS = 1_000;
 /** `loading`: nothing has been read yet. `reconnecting`: new requests will appear later. */
 export type CaptureStoreStatus = "loading" | "live" | "reconnecting";
 
+export interface CaptureWatchEvents {
+  /** Requests that end from now on are received. */
+  onOpen: () => void;
+  onCaptures: (captures: readonly CaptureSummary[]) => void;
+  /** The server did not send some requests, because they were received too slowly. */
+  onMissed: () => void;
+  onClose: () => void;
+}
+
+/** How the store reads requests from the server. */
+interface CaptureServer {
+  /** One page of stored requests, newest first. */
+  list: (query: CapturesQuery) => Promise<CaptureSummary[]>;
+  /** Requests as they happen. @returns ends the connection. */
+  watch: (events: CaptureWatchEvents) => () => void;
+}
+
 export class CaptureStore implements CaptureSource {
   readonly newest = new CaptureList();
   hasOlder = true;
   /** Why the list could not be read; undefined once it was. */
   error: unknown;
+  readonly #server: CaptureServer;
   readonly #listeners = new Set<CaptureListener>();
-  #watch: CaptureWatch | undefined;
+  #stopWatch: (() => void) | undefined;
   #closing: ReturnType<typeof setTimeout> | undefined;
   #isLoaded = false;
   #isConnected = false;
   #isBehind = false;
   #isReading = false;
+
+  constructor(server: CaptureServer) {
+    this.#server = server;
+  }
 
   get status(): CaptureStoreStatus {
     if (!this.#isLoaded) return "loading";
@@ -45,7 +65,7 @@ export class CaptureStore implements CaptureSource {
   listen(listener: CaptureListener): () => void {
     this.#listeners.add(listener);
     clearTimeout(this.#closing);
-    if (this.#watch === undefined) this.#open();
+    if (this.#stopWatch === undefined) this.#open();
     return () => {
       this.#listeners.delete(listener);
       if (this.#listeners.size > 0) return;
@@ -68,7 +88,7 @@ export class CaptureStore implements CaptureSource {
   }
 
   #open(): void {
-    this.#watch = new CaptureWatch({
+    this.#stopWatch = this.#server.watch({
       onOpen: () => {
         this.#isConnected = true;
         this.catchUp();
@@ -80,13 +100,12 @@ export class CaptureStore implements CaptureSource {
         this.#handleStatus();
       },
     });
-    this.#watch.start();
     this.catchUp();
   }
 
   #close(): void {
-    this.#watch?.close();
-    this.#watch = undefined;
+    this.#stopWatch?.();
+    this.#stopWatch = undefined;
     this.#isConnected = false;
     this.#isBehind = false;
   }
@@ -102,7 +121,7 @@ export class CaptureStore implements CaptureSource {
         this.error = undefined;
       } catch (error) {
         this.error = error;
-        this.#isBehind = this.#watch !== undefined;
+        this.#isBehind = this.#stopWatch !== undefined;
       }
       this.#handleStatus();
       // The connection may open during the first reading, whose result misses what ended just before that.
@@ -115,7 +134,7 @@ export class CaptureStore implements CaptureSource {
   async #readMissing(): Promise<void> {
     const { newestId } = this.newest;
     if (newestId === undefined) {
-      const page = await listCaptures({});
+      const page = await this.#server.list({});
       this.hasOlder = page.length === CAPTURES_PAGE_ROWS;
       this.put(page);
       return;
@@ -123,7 +142,7 @@ export class CaptureStore implements CaptureSource {
     const knownId = toCaptureIdPrefix(getCaptureTimeMs(newestId) - CATCH_UP_OVERLAP_MS);
     let after: string | undefined;
     for (let rows = 0; rows < NEWEST_CAPTURES_MAX; rows += CAPTURES_PAGE_ROWS) {
-      const page = await listCaptures(after === undefined ? {} : { after });
+      const page = await this.#server.list(after === undefined ? {} : { after });
       this.put(page);
       after = page.at(-1)?.id;
       if (page.length < CAPTURES_PAGE_ROWS || after === undefined || after < knownId) return;
@@ -145,12 +164,4 @@ export class CaptureStore implements CaptureSource {
 
 function pause(ms: number): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, ms));
-}
-
-let current: { owner: string; store: CaptureStore } | undefined;
-
-/** @param owner the user and the organization: another one never sees these requests. */
-export function getCaptureStore(owner: string): CaptureStore {
-  if (current?.owner !== owner) current = { owner, store: new CaptureStore() };
-  return current.store;
 }

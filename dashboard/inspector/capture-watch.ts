@@ -8,9 +8,9 @@ import {
   WATCH_PONG,
   WATCH_PROTOCOL,
 } from "../../protocol/captures/watch-protocol.ts";
-import type { CaptureSummary } from "../../protocol/schemas/inspector/captures.ts";
 import type { WatchMessage } from "../../protocol/captures/watch-protocol.ts";
 import { getFreshToken } from "../api/session.ts";
+import type { CaptureWatchEvents } from "./capture-store.ts";
 
 /** The server answers a ping without waking the object of the organization. */
 const PING_INTERVAL_MS = 15_000;
@@ -18,15 +18,6 @@ const PING_INTERVAL_MS = 15_000;
 const PONG_WAIT_MS = 5_000;
 const RETRY_MIN_MS = 500;
 const RETRY_MAX_MS = 20_000;
-
-export interface CaptureWatchEvents {
-  /** Requests that end from now on are received. */
-  onOpen: () => void;
-  onCaptures: (captures: readonly CaptureSummary[]) => void;
-  /** The server did not send some requests, because they were received too slowly. */
-  onMissed: () => void;
-  onClose: () => void;
-}
 
 export class CaptureWatch {
   readonly #events: CaptureWatchEvents;

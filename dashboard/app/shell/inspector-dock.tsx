@@ -41,6 +41,7 @@ export function InspectorDockButton({ isAvailable, isOpen, toggle }: InspectorDo
   return (
     <Button
       kind="quiet"
+      className="wide-only"
       aria-label="Inspector"
       aria-keyshortcuts="i"
       aria-expanded={isOpen}

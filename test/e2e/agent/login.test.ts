@@ -43,7 +43,7 @@ test("a token that could not be saved is not asked for", async () => {
   const { code, stdout, stderr } = await runToEnd(args, { env: { XDG_CONFIG_HOME: file } });
   expect([code, stdout]).toEqual([1, ""]);
   expect(stderr).toMatch(
-    /^underpass: a token can't be saved: .*not-a-directory.*, or set XDG_CONFIG_HOME/,
+    /^underpass: a token can't be saved: .*not-a-directory.*; XDG_CONFIG_HOME/,
   );
   const label = "a machine that can't save";
   expect(await api.sql("select 1 from device_codes where label = $1", [label])).toEqual([]);

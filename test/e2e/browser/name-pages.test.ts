@@ -78,20 +78,17 @@ test("axe finds nothing on the pages and dialogs, which fit a narrow screen", as
   await owner.put(`/domains/${id}/bind`, { tunnel_id: tunnel.id });
   await owner.post<ReservedSubdomain>("/reserved-subdomains", { subdomain: newName() });
   const page = await pages.openAs(owner.email, "/names");
-  for (const colorScheme of ["light", "dark"] as const) {
-    await page.emulateMedia({ colorScheme });
-    for (const path of ["/names", "/domains"]) {
-      await page.setViewportSize({ width: 1280, height: 800 });
-      await page.goto(pages.origin + path);
-      await waitForContent(page);
-      expect([path, await findAccessibilityProblems(page)]).toEqual([path, []]);
-      await page.setViewportSize({ width: 360, height: 740 });
-      expect(await page.evaluate("document.documentElement.scrollWidth")).toBe(360);
-    }
-    await page.getByText("The DNS record for visitors").click();
-    await chooseAction(page, domain, "Choose another tunnel…");
-    await page.getByLabel("Tunnel", { exact: true }).waitFor();
-    expect(await findAccessibilityProblems(page)).toEqual([]);
+  for (const path of ["/names", "/domains"]) {
+    await page.setViewportSize({ width: 1280, height: 800 });
+    await page.goto(pages.origin + path);
+    await waitForContent(page);
+    expect([path, await findAccessibilityProblems(page)]).toEqual([path, []]);
+    await page.setViewportSize({ width: 360, height: 740 });
     expect(await page.evaluate("document.documentElement.scrollWidth")).toBe(360);
   }
+  await page.getByText("The DNS record for visitors").click();
+  await chooseAction(page, domain, "Choose another tunnel…");
+  await page.getByLabel("Tunnel", { exact: true }).waitFor();
+  expect(await findAccessibilityProblems(page)).toEqual([]);
+  expect(await page.evaluate("document.documentElement.scrollWidth")).toBe(360);
 });

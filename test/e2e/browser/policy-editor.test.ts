@@ -237,7 +237,7 @@ test("a test without captured requests shows the command for one, and its result
   await result.getByRole("link", { name: "GET /admin" }).waitFor();
 });
 
-test("all parts are accessible in light and dark, and fit a narrow screen", async () => {
+test("all parts are accessible, and fit a narrow screen", async () => {
   const page = await open(visitedId);
   await page.setViewportSize({ width: 360, height: 780 });
   await page.getByRole("button", { name: /^Block scanners/ }).click();
@@ -247,17 +247,14 @@ test("all parts are accessible in light and dark, and fit a narrow screen", asyn
   }
   await clickButton(page, "Test on recent requests");
   await page.getByRole("table", { name: "Results by rule" }).waitFor();
-  for (const colorScheme of ["light", "dark"] as const) {
-    await page.emulateMedia({ colorScheme });
-    await page.getByRole("tab", { name: "Form" }).click();
-    expect(await findAccessibilityProblems(page)).toEqual([]);
-    await page.getByRole("tab", { name: "JSON" }).click();
-    await page.getByRole("textbox", { name: EDITOR }).waitFor();
-    expect(await findAccessibilityProblems(page)).toEqual([]);
-    expect(await page.evaluate("document.documentElement.scrollWidth")).toBe(360);
-    await clickButton(page, "Review and save");
-    await page.getByRole("textbox", { name: "Changes of the policy" }).waitFor();
-    expect(await findAccessibilityProblems(page)).toEqual([]);
-    await answerDialog(page, "Cancel");
-  }
+  await page.getByRole("tab", { name: "Form" }).click();
+  expect(await findAccessibilityProblems(page)).toEqual([]);
+  await page.getByRole("tab", { name: "JSON" }).click();
+  await page.getByRole("textbox", { name: EDITOR }).waitFor();
+  expect(await findAccessibilityProblems(page)).toEqual([]);
+  expect(await page.evaluate("document.documentElement.scrollWidth")).toBe(360);
+  await clickButton(page, "Review and save");
+  await page.getByRole("textbox", { name: "Changes of the policy" }).waitFor();
+  expect(await findAccessibilityProblems(page)).toEqual([]);
+  await answerDialog(page, "Cancel");
 });

@@ -59,22 +59,19 @@ test("axe finds nothing on the pages and dialogs, which fit a narrow screen", as
   await mintToken(owner, { name: `laptop ${"x".repeat(80)}`, allowedSubdomains: ["pr-*"] });
   const { nonce } = await mintToken(owner, { name: "blocked" });
   await owner.put(`/tokens/${nonce}/budget`, { monthlyBudgetUsdCents: 0 });
-  for (const colorScheme of ["light", "dark"] as const) {
-    await page.emulateMedia({ colorScheme });
-    for (const path of ["/projects", "/tokens"]) {
-      await page.setViewportSize({ width: 1280, height: 800 });
-      await page.goto(pages.origin + path);
-      await waitForContent(page);
-      expect([path, await findAccessibilityProblems(page)]).toEqual([path, []]);
-      await page.setViewportSize({ width: 360, height: 740 });
-      expect(await page.evaluate("document.documentElement.scrollWidth")).toBe(360);
-    }
-    await clickButton(page, "Mint a token");
-    await page.getByRole("dialog").getByLabel("Name", { exact: true }).fill("machine");
-    expect(await findAccessibilityProblems(page)).toEqual([]);
-    await page.getByRole("dialog").getByRole("button", { name: "Mint" }).click();
-    await page.getByLabel("I have saved it").waitFor();
-    expect(await findAccessibilityProblems(page)).toEqual([]);
+  for (const path of ["/projects", "/tokens"]) {
+    await page.setViewportSize({ width: 1280, height: 800 });
+    await page.goto(pages.origin + path);
+    await waitForContent(page);
+    expect([path, await findAccessibilityProblems(page)]).toEqual([path, []]);
+    await page.setViewportSize({ width: 360, height: 740 });
     expect(await page.evaluate("document.documentElement.scrollWidth")).toBe(360);
   }
+  await clickButton(page, "Mint a token");
+  await page.getByRole("dialog").getByLabel("Name", { exact: true }).fill("machine");
+  expect(await findAccessibilityProblems(page)).toEqual([]);
+  await page.getByRole("dialog").getByRole("button", { name: "Mint" }).click();
+  await page.getByLabel("I have saved it").waitFor();
+  expect(await findAccessibilityProblems(page)).toEqual([]);
+  expect(await page.evaluate("document.documentElement.scrollWidth")).toBe(360);
 });

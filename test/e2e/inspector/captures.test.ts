@@ -122,7 +122,7 @@ describe("a capture", () => {
   });
 
   test("names the gate or the rule that refused it", async () => {
-    const tunnel = await world.expose("refusing", site.port);
+    const tunnel = await world.expose("refused-by-gates", site.port);
     const query = { tunnel_id: tunnel.id };
     const readNewest = async (count: number) => {
       const [newest] = await waitForCaptures(world.owner, query, count);

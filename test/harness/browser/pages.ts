@@ -99,19 +99,27 @@ export async function waitForContent(page: Page): Promise<void> {
  * Without elements that only return the focus to an open menu or dialog: they are hidden from screen readers, and have the
  * focus for no longer than that takes. An open menu is outside of the landmarks of the page.
  */
-const AXE_RUN = `axe.run(
-  { exclude: [["[data-base-ui-focus-guard]"]] },
-  { rules: { region: { enabled: false } } },
-)`;
+const AXE_CONTEXT = `{ exclude: [["[data-base-ui-focus-guard]"]] }`;
+const AXE_RUN = `axe.run(${AXE_CONTEXT}, { rules: { region: { enabled: false } } })`;
+const AXE_RUN_CONTRAST = `axe.run(${AXE_CONTEXT}, { runOnly: ["color-contrast"] })`;
 
-/** Runs axe in the page. @returns each violation with the elements that it is about. */
+/** Runs axe in the page, in light and in dark. @returns each violation with the elements that it is about. */
 export async function findAccessibilityProblems(page: Page): Promise<string[]> {
-  // Transitions would change the colors while axe reads them.
+  const problems = await runAxe(page, AXE_RUN);
+  await page.emulateMedia({ colorScheme: "dark" });
+  // Only the colors differ.
+  const inDark = await runAxe(page, AXE_RUN_CONTRAST);
+  await page.emulateMedia({ colorScheme: "light" });
+  return [...problems, ...inDark.map((problem) => `in dark: ${problem}`)];
+}
+
+async function runAxe(page: Page, run: string): Promise<string[]> {
+  // Transitions would change the colors while axe reads them. Those of an element that disappears are canceled.
   await page.evaluate(
-    "Promise.all(document.getAnimations().map((each) => each.finished.catch(() => {})))",
+    "Promise.allSettled(document.getAnimations().map((each) => each.finished)).then(() => {})",
   );
-  await page.evaluate(axe.source);
-  const { violations } = await page.evaluate<axe.AxeResults>(AXE_RUN);
+  if (!(await page.evaluate<boolean>("'axe' in window"))) await page.evaluate(axe.source);
+  const { violations } = await page.evaluate<axe.AxeResults>(run);
   return violations.map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html).join(" ")}`);
 }
 

@@ -145,9 +145,10 @@ test("what does not exist is 404 to every credential that its route accepts, bef
 
 /** @returns the path with the parameter of its query that names a tunnel, if it has one. */
 function addTunnelId({ path, parameters = [] }: Route): string {
-  return parameters.some(({ name }) => name === "tunnel_id")
-    ? `${path}?moved=1&tunnel_id=${crypto.randomUUID()}`
-    : path;
+  const names = parameters.map(({ name }) => name);
+  if (!names.includes("tunnel_id")) return path;
+  const metric = names.includes("metric") ? "&metric=requests" : "";
+  return `${path}?moved=1${metric}&tunnel_id=${crypto.randomUUID()}`;
 }
 
 function buildExampleBody({ requestBody }: Route): RequestInit {

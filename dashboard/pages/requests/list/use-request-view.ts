@@ -8,7 +8,8 @@ import {
 import type { CaptureSummary } from "../../../../protocol/schemas/inspector/captures.ts";
 import { useMe } from "../../../app/session-state.ts";
 import { Bookmarks, getBookmarks } from "../../../inspector/bookmarks.ts";
-import { getCaptureStore, type CaptureStore } from "../../../inspector/capture-store.ts";
+import type { CaptureStore } from "../../../inspector/capture-store.ts";
+import { getCaptureStore } from "../../../inspector/current-store.ts";
 import { listCaptures } from "../../../inspector/list-captures.ts";
 import { RequestView } from "../../../inspector/request-view.ts";
 

@@ -123,15 +123,11 @@ test("the account has its own events, and a readable name for every client", asy
   await sessions.getByText("<b>bot</b>").waitFor();
 });
 
-test.each(["light", "dark"] as const)(
-  "axe finds nothing in %s, and it fits",
-  async (colorScheme) => {
-    const { owner } = await createEvents();
-    const page = await pages.openAs(owner.email, "/audit?from=2020-01-01T00:00");
-    await page.emulateMedia({ colorScheme });
-    await getRows(page).first().locator("summary").click();
-    expect(await findAccessibilityProblems(page)).toEqual([]);
-    await page.setViewportSize({ width: 360, height: 740 });
-    expect(await page.evaluate("document.documentElement.scrollWidth")).toBe(360);
-  },
-);
+test("axe finds nothing, and it fits a narrow screen", async () => {
+  const { owner } = await createEvents();
+  const page = await pages.openAs(owner.email, "/audit?from=2020-01-01T00:00");
+  await getRows(page).first().locator("summary").click();
+  expect(await findAccessibilityProblems(page)).toEqual([]);
+  await page.setViewportSize({ width: 360, height: 740 });
+  expect(await page.evaluate("document.documentElement.scrollWidth")).toBe(360);
+});

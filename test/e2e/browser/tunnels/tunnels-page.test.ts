@@ -287,11 +287,10 @@ test("a viewer sees every tab without buttons that change something", async () =
   }
 });
 
-test.each(["light", "dark"] as const)("axe finds nothing on any tab in %s", async (colorScheme) => {
+test("axe finds nothing on any tab", async () => {
   const { id } = await serve();
   await owner.put(`/tunnels/${id}/ip-allowlist`, { cidrs: ["127.0.0.0/8", "::1"] });
   const page = await openTab(id, "overview");
-  await page.emulateMedia({ colorScheme });
   for (const tab of ["Overview", "Access", "Maintenance", "Capturing", "Settings"]) {
     await page.getByRole("tab", { name: tab }).click();
     await waitForContent(page);
