@@ -34,7 +34,7 @@ export interface OpenedPage {
 
 export async function openPage(browser: Browser): Promise<OpenedPage> {
   // On a machine without a language, the browser's default is "en-US@posix", which no script accepts.
-  const page = await browser.newPage({ locale: "en-US" });
+  const page = await browser.newPage({ locale: "en-US", reducedMotion: "reduce" });
   page.setDefaultTimeout(WAIT_MAX_MS);
   const problems: string[] = [];
   const hosts = new Set<string>();
