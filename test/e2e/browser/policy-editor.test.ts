@@ -91,9 +91,9 @@ test("with the keyboard alone a rule is added, tested, reviewed and saved", asyn
   await page.keyboard.press("Enter");
   await page.getByRole("menuitem", { name: "Deny a path" }).waitFor();
   await page.keyboard.press("Enter");
-  await page.getByLabel("Path").waitFor();
+  await page.getByLabel("Path", { exact: true }).waitFor();
   await page.keyboard.press("Shift+Tab");
-  await tabTo(page, page.getByLabel("Path"));
+  await tabTo(page, page.getByLabel("Path", { exact: true }));
   await page.keyboard.press("ControlOrMeta+A");
   await page.keyboard.type("/admin");
   await tabTo(page, button("Test on recent requests"));
@@ -124,7 +124,7 @@ test("with the keyboard alone a rule is added, tested, reviewed and saved", asyn
 test("mistakes are shown at the fields of the form, and at their lines in the JSON", async () => {
   const page = await open(await createTunnel());
   await page.getByRole("button", { name: /^Hide admin pages/ }).click();
-  await page.getByLabel("Path").fill("admin");
+  await page.getByLabel("Path", { exact: true }).fill("admin");
   await clickButton(page, "Review and save");
   await page.getByText('It must start with "/".').waitFor();
   await page.getByRole("tab", { name: "JSON" }).click();
@@ -193,12 +193,12 @@ test("a request suggests rules, and changes are kept until they are saved or dis
   await suggestions.waitFor({ state: "detached" });
   await page.getByRole("tab", { name: "Overview" }).click();
   await page.getByRole("tab", { name: "Policy" }).click();
-  expect(await page.getByLabel("Path").inputValue()).toBe("/admin/");
+  expect(await page.getByLabel("Path", { exact: true }).inputValue()).toBe("/admin/");
 
   await page.getByRole("link", { name: "Members" }).click();
   await page.getByText("has changes that are not saved").waitFor();
   await clickButton(page, "Go back");
-  expect(await page.getByLabel("Path").inputValue()).toBe("/admin/");
+  expect(await page.getByLabel("Path", { exact: true }).inputValue()).toBe("/admin/");
   const asking = page.waitForEvent("dialog");
   await page.evaluate("void setTimeout(() => location.reload())");
   const dialog = await asking;
@@ -215,13 +215,13 @@ test("a policy is removed at once, and restored by the undo; viewers can only re
   await page.getByText("The policy was removed.").waitFor();
   expect(await getPolicy(id)).toBeNull();
   await clickButton(page, "Undo");
-  await page.getByLabel("Path").waitFor();
+  await page.getByLabel("Path", { exact: true }).waitFor();
   expect(await getPolicy(id)).toEqual({ actions: [DENY] });
 
   const viewer = await pages.api.colleague(owner, "viewer");
   const viewerPage = await open(id, "", viewer.email);
-  await viewerPage.getByLabel("Path").waitFor();
-  expect(await viewerPage.getByLabel("Path").isDisabled()).toBe(true);
+  await viewerPage.getByLabel("Path", { exact: true }).waitFor();
+  expect(await viewerPage.getByLabel("Path", { exact: true }).isDisabled()).toBe(true);
   const buttons = getSection(viewerPage, "Traffic policy").getByRole("button");
   expect(await buttons.allTextContents()).toEqual(["Test on recent requests"]);
 });

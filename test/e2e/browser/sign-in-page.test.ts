@@ -188,7 +188,8 @@ test("a user with a second factor approves a machine", async () => {
     "/auth/cli/start",
     start,
   );
-  const page = await pages.openAs(owner.email, `/activate?code=${body.user_code}`);
+  const page = await pages.open(`/activate?code=${body.user_code}`);
+  await signIn(page, owner.email);
   await clickButton(page, "Use a recovery code");
   await page.getByLabel("Recovery code").fill(recoveryCodes[0] ?? "");
   await clickButton(page, "Continue");

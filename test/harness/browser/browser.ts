@@ -1,14 +1,15 @@
 /** A real browser from npm's own packages: no system browser is needed, and nothing is downloaded. */
 import bundled from "@sparticuz/chromium";
-import { chromium, type Browser, type Page } from "playwright-core";
+import { chromium, type Browser, type BrowserContextOptions, type Page } from "playwright-core";
 import { WAIT_MAX_MS } from "../timeouts.ts";
 
 /** Pages use no WebGL. Its software renderer would draw all of them, and takes half of the browser's CPU time. */
 bundled.setGraphicsMode = false;
 
-/** Flags that the bundled build sets for serverless platforms, or that would weaken security tests. */
+/** Flags that the bundled build sets for serverless platforms, or that would weaken security tests or slow them down. */
 const UNWANTED_FLAGS = [
   "--single-process",
+  "--no-zygote",
   "--disable-web-security",
   "--allow-running-insecure-content",
 ];
@@ -32,9 +33,16 @@ export interface OpenedPage {
   hosts: Set<string>;
 }
 
-export async function openPage(browser: Browser): Promise<OpenedPage> {
+/** Cookies, and what pages of an origin have stored. */
+export type StoredState = Exclude<BrowserContextOptions["storageState"], string | undefined>;
+
+/** @param storageState what the browser remembers from earlier visits. */
+export async function openPage(
+  browser: Browser,
+  storageState: StoredState = { cookies: [], origins: [] },
+): Promise<OpenedPage> {
   // On a machine without a language, the browser's default is "en-US@posix", which no script accepts.
-  const page = await browser.newPage({ locale: "en-US", reducedMotion: "reduce" });
+  const page = await browser.newPage({ locale: "en-US", reducedMotion: "reduce", storageState });
   page.setDefaultTimeout(WAIT_MAX_MS);
   const problems: string[] = [];
   const hosts = new Set<string>();
