@@ -22,19 +22,6 @@ const CHANGES_THE_NETWORK = [
   "test/e2e/tcp/syn-flood.test.ts",
 ];
 
-/** The longest tests of the dashboard, in a minute and a half of their own: `npm run test:dashboard`. */
-const LONG_JOURNEYS = [
-  "test/e2e/browser/inspector/live-list.test.ts",
-  "test/e2e/browser/metrics/overview-page.test.ts",
-  "test/e2e/browser/networks/networks-pages.test.ts",
-  "test/e2e/browser/organization/session-continuity.test.ts",
-  "test/e2e/browser/policy-editor.test.ts",
-  "test/e2e/browser/receivers/receivers-pages.test.ts",
-  "test/e2e/browser/tunnels/tunnels-list.test.ts",
-  "test/e2e/browser/tunnels/tunnels-page.test.ts",
-];
-const excludedJourneys = process.env["ALL_JOURNEYS"] ? [] : LONG_JOURNEYS;
-
 function sendPart(stream: ReadableStreamDefaultController): void {
   stream.enqueue(new Uint8Array(1));
 }
@@ -49,7 +36,7 @@ export default defineConfig({
         test: {
           name: "node",
           include: ["test/**/*.test.ts"],
-          exclude: ["test/**/*.workerd.test.ts", ...CHANGES_THE_NETWORK, ...excludedJourneys],
+          exclude: ["test/**/*.workerd.test.ts", ...CHANGES_THE_NETWORK],
           globalSetup: "test/harness/build.ts",
           server: { deps: { inline: [/\.wasm$/] } },
           // Loading the harness again for each file would take a minute of each core.

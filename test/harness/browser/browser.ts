@@ -1,6 +1,6 @@
 /** A real browser from npm's own packages: no system browser is needed, and nothing is downloaded. */
 import bundled from "@sparticuz/chromium";
-import { chromium, type Browser, type BrowserContextOptions, type Page } from "playwright-core";
+import { chromium, type Browser, type BrowserContext, type Page } from "playwright-core";
 import { WAIT_MAX_MS } from "../timeouts.ts";
 
 /** Pages use no WebGL. Its software renderer would draw all of them, and takes half of the browser's CPU time. */
@@ -20,6 +20,8 @@ export async function openBrowser(domain = "localhost"): Promise<Browser> {
     executablePath: await bundled.executablePath(),
     args: [
       ...bundled.args.filter((argument) => !UNWANTED_FLAGS.includes(argument)),
+      // Contexts are apart without a process for each.
+      "--renderer-process-limit=1",
       `--host-resolver-rules=MAP *.${domain} 127.0.0.1`,
     ],
   });
@@ -33,16 +35,19 @@ export interface OpenedPage {
   hosts: Set<string>;
 }
 
-/** Cookies, and what pages of an origin have stored. */
-export type StoredState = Exclude<BrowserContextOptions["storageState"], string | undefined>;
-
-/** @param storageState what the browser remembers from earlier visits. */
-export async function openPage(
-  browser: Browser,
-  storageState: StoredState = { cookies: [], origins: [] },
-): Promise<OpenedPage> {
+/** Browsers that share a process, and neither cookies nor caches. */
+export function openContext(browser: Browser): Promise<BrowserContext> {
   // On a machine without a language, the browser's default is "en-US@posix", which no script accepts.
-  const page = await browser.newPage({ locale: "en-US", reducedMotion: "reduce", storageState });
+  return browser.newContext({ locale: "en-US", reducedMotion: "reduce" });
+}
+
+/** Opens an empty page without cookies, and with empty caches. Closing the context closes it. */
+export async function openPage(browser: Browser): Promise<OpenedPage> {
+  return openPageIn(await openContext(browser));
+}
+
+export async function openPageIn(context: BrowserContext): Promise<OpenedPage> {
+  const page = await context.newPage();
   page.setDefaultTimeout(WAIT_MAX_MS);
   const problems: string[] = [];
   const hosts = new Set<string>();
