@@ -3,7 +3,7 @@ import { useQuery } from "@tanstack/react-query";
 import { useRouter } from "@tanstack/react-router";
 import type { CaptureSummary } from "../../../protocol/schemas/inspector/captures.ts";
 import { namedResourcesQuery, type NamedResource } from "../../api/named-resources.ts";
-import { organizationsQuery, switchOrganization } from "../../api/organizations.ts";
+import { organizationsQuery, switchOrganization } from "../../api/organization/organizations.ts";
 import { call, signOut } from "../../api/session.ts";
 import type { IconName } from "../../ui/icon.tsx";
 import { notify, notifyOfError } from "../../ui/feedback/notifications.tsx";

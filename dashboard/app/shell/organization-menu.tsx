@@ -6,7 +6,7 @@ import {
   createOrganization,
   organizationsQuery,
   switchOrganization,
-} from "../../api/organizations.ts";
+} from "../../api/organization/organizations.ts";
 import { Button } from "../../ui/button.tsx";
 import { OpenFormDialog } from "../../ui/forms/dialog.tsx";
 import { TextField } from "../../ui/forms/fields.tsx";

@@ -1,7 +1,7 @@
 /** The fields that filter the audit log. `/` moves the focus to the text. */
 import { useQuery } from "@tanstack/react-query";
 import { useEffect, useRef, useState, type ComponentProps } from "react";
-import { membersQuery } from "../../api/organizations.ts";
+import { membersQuery } from "../../api/organization/organizations.ts";
 import { useMe } from "../../app/session-state.ts";
 import { useQueryParameters, useSetQueryParameters } from "../../app/search.ts";
 import { useShortcuts } from "../../app/shortcuts.ts";

@@ -4,7 +4,7 @@ import { Link } from "@tanstack/react-router";
 import { useMemo, type ReactNode } from "react";
 import type { AuditEvent } from "../../../protocol/schemas/organizations/audit.ts";
 import { namedResourcesQuery } from "../../api/named-resources.ts";
-import { membersQuery } from "../../api/organizations.ts";
+import { membersQuery } from "../../api/organization/organizations.ts";
 import { useMe } from "../../app/session-state.ts";
 import { ActionButton } from "../../ui/button.tsx";
 import { Fact, Facts } from "../../ui/facts.tsx";

@@ -10,7 +10,7 @@ import {
   type SelfServicePlan,
 } from "../../../protocol/plans.ts";
 import type { Billing, CheckoutSession, PortalSession } from "../../../protocol/schemas/billing.ts";
-import { billingQuery } from "../../api/billing.ts";
+import { billingQuery } from "../../api/organization/billing.ts";
 import { call } from "../../api/session.ts";
 import { loadMe, useMe } from "../../app/session-state.ts";
 import { ActionButton } from "../../ui/button.tsx";

@@ -1,7 +1,7 @@
 /** The members of the organization. */
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import type { Member } from "../../../protocol/schemas/organizations/organizations.ts";
-import { membersQuery, organizationsQuery } from "../../api/organizations.ts";
+import { membersQuery, organizationsQuery } from "../../api/organization/organizations.ts";
 import { call } from "../../api/session.ts";
 import { loadMe, useMe } from "../../app/session-state.ts";
 import { ConfirmButton, DialogButton } from "../../ui/forms/dialog.tsx";

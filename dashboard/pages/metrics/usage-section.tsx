@@ -2,7 +2,7 @@
 import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
 import type { OrganizationUsage } from "../../../protocol/schemas/metrics.ts";
 import { getCurrentMonth, usageQuery } from "../../api/metrics.ts";
-import { organizationsQuery } from "../../api/organizations.ts";
+import { organizationsQuery } from "../../api/organization/organizations.ts";
 import { useMe } from "../../app/session-state.ts";
 import { useQueryParameters, useSetQueryParameters } from "../../app/search.ts";
 import { ActionButton } from "../../ui/button.tsx";

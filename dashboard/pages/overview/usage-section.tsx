@@ -2,7 +2,7 @@
 import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { getCurrentMonth, usageQuery } from "../../api/metrics.ts";
-import { organizationsQuery } from "../../api/organizations.ts";
+import { organizationsQuery } from "../../api/organization/organizations.ts";
 import { useHasRole } from "../../app/roles.ts";
 import { useMe } from "../../app/session-state.ts";
 import { QueryContent } from "../../ui/feedback/query-content.tsx";

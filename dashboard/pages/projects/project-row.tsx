@@ -3,9 +3,9 @@ import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { useState } from "react";
 import type { Project } from "../../../protocol/schemas/organizations/projects.ts";
-import { projectsQuery } from "../../api/projects.ts";
+import { projectsQuery } from "../../api/organization/projects.ts";
 import { call } from "../../api/session.ts";
-import { isValidToken, tokensQuery } from "../../api/tokens.ts";
+import { isValidToken, tokensQuery } from "../../api/organization/tokens.ts";
 import { tunnelsQuery } from "../../api/tunnels.ts";
 import { useHasRole } from "../../app/roles.ts";
 import { Button } from "../../ui/button.tsx";
@@ -16,7 +16,7 @@ import { Menu, MenuItem, MenuSeparator } from "../../ui/menu.tsx";
 import { formatCount } from "../../ui/numbers.ts";
 import { Badge, Detail, Row } from "../../ui/section.tsx";
 import { RelativeTime } from "../../ui/time.tsx";
-import { MintTokenDialog } from "../tokens/mint-token-dialog.tsx";
+import { MintTokenDialog } from "../tokens/minting/mint-token-dialog.tsx";
 
 export const PROJECT_NAME_MAX_CHARS = 100;
 

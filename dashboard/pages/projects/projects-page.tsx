@@ -1,7 +1,7 @@
 /** /projects: namespaces of tunnels. */
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import type { Project } from "../../../protocol/schemas/organizations/projects.ts";
-import { projectsQuery } from "../../api/projects.ts";
+import { projectsQuery } from "../../api/organization/projects.ts";
 import { call } from "../../api/session.ts";
 import { useHasRole } from "../../app/roles.ts";
 import { CommandLine } from "../../ui/command-line.tsx";
@@ -11,7 +11,7 @@ import { DialogButton } from "../../ui/forms/dialog.tsx";
 import { TextField } from "../../ui/forms/fields.tsx";
 import { PageFrame } from "../../ui/page.tsx";
 import { Rows, Section } from "../../ui/section.tsx";
-import { NewTokenProvider } from "../tokens/new-token-dialog.tsx";
+import { NewTokenProvider } from "../tokens/minting/new-token-dialog.tsx";
 import { PROJECT_NAME_MAX_CHARS, ProjectRow } from "./project-row.tsx";
 
 export function Page() {

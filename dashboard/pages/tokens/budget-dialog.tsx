@@ -1,7 +1,7 @@
 /** The monthly budget of a token. */
 import { useQueryClient } from "@tanstack/react-query";
 import type { Token } from "../../../protocol/schemas/tokens.ts";
-import { tokensQuery } from "../../api/tokens.ts";
+import { tokensQuery } from "../../api/organization/tokens.ts";
 import { OpenFormDialog } from "../../ui/forms/dialog.tsx";
 import { notify, notifyOfError } from "../../ui/feedback/notifications.tsx";
 import { formatUsdCents } from "../../ui/numbers.ts";

@@ -3,14 +3,14 @@ import { useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import type { MintedToken, Token } from "../../../protocol/schemas/tokens.ts";
 import { call } from "../../api/session.ts";
-import { tokensQuery } from "../../api/tokens.ts";
+import { tokensQuery } from "../../api/organization/tokens.ts";
 import { useHasRole } from "../../app/roles.ts";
 import { Button } from "../../ui/button.tsx";
 import { OpenConfirmDialog } from "../../ui/forms/dialog.tsx";
 import { notify } from "../../ui/feedback/notifications.tsx";
 import { Menu, MenuItem } from "../../ui/menu.tsx";
 import { BudgetDialog } from "./budget-dialog.tsx";
-import { useShowNewToken } from "./new-token-dialog.tsx";
+import { useShowNewToken } from "./minting/new-token-dialog.tsx";
 
 export function TokenMenu({ token }: { token: Token }) {
   const [shown, setShown] = useState<"budget" | "rotate" | "revoke" | null>(null);

@@ -1,6 +1,6 @@
 /** One token: what it may do, until when, and what it has spent. */
 import type { Token } from "../../../protocol/schemas/tokens.ts";
-import { isValidToken } from "../../api/tokens.ts";
+import { isValidToken } from "../../api/organization/tokens.ts";
 import { useHasRole } from "../../app/roles.ts";
 import { Button } from "../../ui/button.tsx";
 import { formatCount } from "../../ui/numbers.ts";

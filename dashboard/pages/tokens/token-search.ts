@@ -1,6 +1,6 @@
 /** Which tokens the filters of the page select. */
 import type { Token } from "../../../protocol/schemas/tokens.ts";
-import { isValidToken } from "../../api/tokens.ts";
+import { isValidToken } from "../../api/organization/tokens.ts";
 import type { Search } from "../../app/search.ts";
 
 /** The filters as parameters of the URL: `?text=ci&kind=master&project=staging&state=all`. */

@@ -1,14 +1,14 @@
 /** /tokens: the capability tokens with which agents open tunnels. The filters are in the URL. */
 import { useQuery } from "@tanstack/react-query";
-import { isValidToken, tokensQuery } from "../../api/tokens.ts";
+import { isValidToken, tokensQuery } from "../../api/organization/tokens.ts";
 import { useQueryParameters } from "../../app/search.ts";
 import { useHasRole } from "../../app/roles.ts";
 import { CommandLine, formatAgentCommand } from "../../ui/command-line.tsx";
 import { EmptyState } from "../../ui/feedback/empty-state.tsx";
 import { QueryContent } from "../../ui/feedback/query-content.tsx";
 import { PageFrame } from "../../ui/page.tsx";
-import { MintTokenButton } from "./mint-token-button.tsx";
-import { NewTokenProvider } from "./new-token-dialog.tsx";
+import { MintTokenButton } from "./minting/mint-token-button.tsx";
+import { NewTokenProvider } from "./minting/new-token-dialog.tsx";
 import { TokenFilters } from "./token-filters.tsx";
 import { TokenList } from "./token-list.tsx";
 import { filterTokens } from "./token-search.ts";

@@ -4,7 +4,7 @@ import { useNavigate } from "@tanstack/react-router";
 import { useState } from "react";
 import { DEFAULT_PROJECT_SLUG } from "../../../../protocol/names.ts";
 import type { Tunnel } from "../../../../protocol/schemas/tunnels/tunnels.ts";
-import { projectsQuery } from "../../../api/projects.ts";
+import { projectsQuery } from "../../../api/organization/projects.ts";
 import { call } from "../../../api/session.ts";
 import { tunnelsQuery } from "../../../api/tunnels.ts";
 import { DialogButton } from "../../../ui/forms/dialog.tsx";

@@ -14,12 +14,7 @@ import { reservePort } from "../../../harness/ports.ts";
 import { mintToken, startApi, type Person, type TestApi } from "../../../harness/server/api.ts";
 import { canOpenTerminals, typeCommand } from "../../../harness/terminal.ts";
 import { runAgent } from "../../../harness/tunnel/agent.ts";
-import {
-  diagnose,
-  formatReport,
-  pickChecks,
-  saveToken,
-} from "../../../harness/tunnel/diagnosis.ts";
+import { diagnose, formatReport, pickChecks, saveToken } from "../../../harness/agent/diagnosis.ts";
 
 let api: TestApi;
 let owner: Person;

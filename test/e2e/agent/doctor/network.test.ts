@@ -15,12 +15,7 @@ import { startMiddlebox } from "../../../harness/fakes/middlebox.ts";
 import { reservePort } from "../../../harness/ports.ts";
 import { mintToken, startApi, type TestApi } from "../../../harness/server/api.ts";
 import { runAgent } from "../../../harness/tunnel/agent.ts";
-import {
-  diagnose,
-  formatReport,
-  pickChecks,
-  saveToken,
-} from "../../../harness/tunnel/diagnosis.ts";
+import { diagnose, formatReport, pickChecks, saveToken } from "../../../harness/agent/diagnosis.ts";
 
 let api: TestApi;
 let directory: string;

@@ -9,7 +9,7 @@ import { buildAgent, ROOT } from "../../../../self-host/build/build.ts";
 import { mintToken, startApi, type TestApi } from "../../../harness/server/api.ts";
 import { getUserPath } from "../../../harness/terminal.ts";
 import { runAgent } from "../../../harness/tunnel/agent.ts";
-import { installAgent, type InstalledAgent } from "../../../harness/tunnel/installed-agent.ts";
+import { installAgent, type InstalledAgent } from "../../../harness/agent/installed-agent.ts";
 import { OK, startRawOrigin, type RawOrigin } from "../../../harness/tunnel/origin.ts";
 import { exchange } from "../../../harness/tunnel/raw-http.ts";
 

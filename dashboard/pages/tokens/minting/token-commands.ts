@@ -1,6 +1,6 @@
 /** The commands with which a new token is used. The token itself is in an environment variable, as in the first one. */
-import type { MintedToken } from "../../../protocol/schemas/tokens.ts";
-import { formatAgentCommand } from "../../ui/command-line.tsx";
+import type { MintedToken } from "../../../../protocol/schemas/tokens.ts";
+import { formatAgentCommand } from "../../../ui/command-line.tsx";
 
 interface TokenCommand {
   /** What it does. */

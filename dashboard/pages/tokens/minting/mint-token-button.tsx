@@ -1,6 +1,6 @@
 /** The button that opens the dialog to mint a token. */
 import { useState } from "react";
-import { Button } from "../../ui/button.tsx";
+import { Button } from "../../../ui/button.tsx";
 import { MintTokenDialog } from "./mint-token-dialog.tsx";
 
 export function MintTokenButton() {

@@ -3,12 +3,12 @@
  * has loaded again.
  */
 import { createContext, useContext, useState, type ReactNode } from "react";
-import type { MintedToken } from "../../../protocol/schemas/tokens.ts";
-import { Button } from "../../ui/button.tsx";
-import { Command, CopyButton } from "../../ui/copy.tsx";
-import { OpenDialog } from "../../ui/forms/dialog.tsx";
-import { CheckField } from "../../ui/forms/fields.tsx";
-import { downloadFile } from "../../ui/text/download.ts";
+import type { MintedToken } from "../../../../protocol/schemas/tokens.ts";
+import { Button } from "../../../ui/button.tsx";
+import { Command, CopyButton } from "../../../ui/copy.tsx";
+import { OpenDialog } from "../../../ui/forms/dialog.tsx";
+import { CheckField } from "../../../ui/forms/fields.tsx";
+import { downloadFile } from "../../../ui/text/download.ts";
 import { getTokenCommands } from "./token-commands.ts";
 
 const ShowNewToken = createContext<(token: MintedToken) => void>(() => {});

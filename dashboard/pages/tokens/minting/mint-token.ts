@@ -1,9 +1,9 @@
 /** Mints a token with the values of the form. */
-import type { MintedToken } from "../../../protocol/schemas/tokens.ts";
-import { call } from "../../api/session.ts";
-import { notifyOfError } from "../../ui/feedback/notifications.tsx";
-import type { GetValue } from "../../ui/forms/form.tsx";
-import { readBudget, setTokenBudget } from "./budget.tsx";
+import type { MintedToken } from "../../../../protocol/schemas/tokens.ts";
+import { call } from "../../../api/session.ts";
+import { notifyOfError } from "../../../ui/feedback/notifications.tsx";
+import type { GetValue } from "../../../ui/forms/form.tsx";
+import { readBudget, setTokenBudget } from "../budget.tsx";
 
 export const LIFETIME_UNITS = ["hours", "days"] as const;
 export type LifetimeUnit = (typeof LIFETIME_UNITS)[number];

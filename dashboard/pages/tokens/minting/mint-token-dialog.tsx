@@ -5,13 +5,13 @@ import {
   TOKEN_BANDWIDTH_DEFAULT_MBPS,
   TOKEN_TTL_MAX_HOURS,
   TOKEN_TUNNELS_DEFAULT,
-} from "../../../protocol/limits.ts";
-import { projectsQuery } from "../../api/projects.ts";
-import { tokensQuery } from "../../api/tokens.ts";
-import { useHasRole } from "../../app/roles.ts";
-import { OpenFormDialog } from "../../ui/forms/dialog.tsx";
-import { SelectField, TextField } from "../../ui/forms/fields.tsx";
-import { BudgetField } from "./budget.tsx";
+} from "../../../../protocol/limits.ts";
+import { projectsQuery } from "../../../api/organization/projects.ts";
+import { tokensQuery } from "../../../api/organization/tokens.ts";
+import { useHasRole } from "../../../app/roles.ts";
+import { OpenFormDialog } from "../../../ui/forms/dialog.tsx";
+import { SelectField, TextField } from "../../../ui/forms/fields.tsx";
+import { BudgetField } from "../budget.tsx";
 import { LIFETIME_UNITS, mintToken, type LifetimeUnit } from "./mint-token.ts";
 import { useShowNewToken } from "./new-token-dialog.tsx";
 import { TOKEN_PRESETS, type TokenPreset } from "./presets.ts";

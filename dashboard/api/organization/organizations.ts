@@ -1,8 +1,11 @@
 /** The organizations of the user. */
 import { queryOptions } from "@tanstack/react-query";
-import type { AccountSummary } from "../../protocol/schemas/accounts/accounts.ts";
-import type { Member, Organization } from "../../protocol/schemas/organizations/organizations.ts";
-import { beginSession, call } from "./session.ts";
+import type { AccountSummary } from "../../../protocol/schemas/accounts/accounts.ts";
+import type {
+  Member,
+  Organization,
+} from "../../../protocol/schemas/organizations/organizations.ts";
+import { beginSession, call } from "../session.ts";
 
 export const organizationsQuery = queryOptions({
   queryKey: ["organizations"],

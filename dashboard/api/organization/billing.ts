@@ -1,7 +1,7 @@
 /** The plan of the organization and its subscription, for owners. */
 import { queryOptions } from "@tanstack/react-query";
-import type { Billing } from "../../protocol/schemas/billing.ts";
-import { call } from "./session.ts";
+import type { Billing } from "../../../protocol/schemas/billing.ts";
+import { call } from "../session.ts";
 
 export const billingQuery = queryOptions({
   queryKey: ["billing"],

@@ -1,7 +1,7 @@
 /** The capability tokens of the organization. */
 import { queryOptions } from "@tanstack/react-query";
-import type { Token } from "../../protocol/schemas/tokens.ts";
-import { getListReloadMs, loadList } from "./lists.ts";
+import type { Token } from "../../../protocol/schemas/tokens.ts";
+import { getListReloadMs, loadList } from "../lists.ts";
 
 export const tokensQuery = queryOptions({
   queryKey: ["tokens"],
