@@ -1,7 +1,7 @@
 /** The files of the dashboard: the protections in their headers, which hold before any script runs. */
 import { readdir } from "node:fs/promises";
 import { join } from "node:path";
-import { brotliDecompressSync } from "node:zlib";
+import { brotliDecompressSync, gunzipSync } from "node:zlib";
 import { request } from "undici";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { DASHBOARD_PATHS } from "../../../protocol/dashboard-paths.ts";
@@ -92,6 +92,9 @@ test("each file has its type, is compressed for clients that accept it, and is c
       headers: { "content-type": type, "content-encoding": "br", vary: "Accept-Encoding" },
     });
     expect(brotliDecompressSync(compressed.body).equals(plain.body)).toBe(true);
+    const withGzip = await open(`/assets/${name}`, { "accept-encoding": "gzip, br;q=0" });
+    expect(withGzip.headers["content-encoding"]).toBe("gzip");
+    expect(gunzipSync(withGzip.body).equals(plain.body)).toBe(true);
   }
 });
 

@@ -2,6 +2,7 @@
  * The dashboard: one HTML page for all of its paths, and the files that it loads. The files are not in the Worker's bundle:
  * the binding `ASSETS` reads them (hosted: static assets of the platform; self-hosted: a directory).
  */
+import { accepts } from "hono/accepts";
 import { createMiddleware } from "hono/factory";
 import { isDashboardPath, type DashboardPath } from "../../../protocol/dashboard-paths.ts";
 import { ApiError } from "../../errors.ts";
@@ -69,23 +70,36 @@ async function sendPage(c: ApiContext): Promise<Response> {
   return response;
 }
 
-/** The build has compressed each file already. @throws ApiError `not_found` */
+/** The build has compressed each file with Brotli already. @throws ApiError `not_found` */
 async function readFile(c: ApiContext, path: string): Promise<Response> {
   const type = /^\/(?:assets\/)?[\w-]+(?:\.[\w-]+)*\.(\w+)$/.exec(path)?.[1] ?? "";
   const contentType = CONTENT_TYPES[type];
   if (contentType === undefined) throw fileNotFound();
-  const isCompressed = /\bbr\b/.test(c.req.header("accept-encoding") ?? "");
-  const url = new URL(isCompressed ? `${path}.br` : path, "https://assets.invalid");
-  const file = await c.env.ASSETS.fetch(url);
+  const encoding = chooseEncoding(c);
+  const isBrotli = encoding === "br";
+  const file = await c.env.ASSETS.fetch(
+    new URL(isBrotli ? `${path}.br` : path, "https://assets.invalid"),
+  );
   if (file.status !== 200) {
     await file.body?.cancel();
     throw fileNotFound();
   }
   const headers = new Headers({ "Content-Type": contentType, Vary: "Accept-Encoding" });
-  if (isCompressed) headers.set("Content-Encoding", "br");
+  if (encoding !== "identity") headers.set("Content-Encoding", encoding);
   const length = file.headers.get("content-length");
-  if (length !== null) headers.set("Content-Length", length);
-  return new Response(file.body, { headers, encodeBody: isCompressed ? "manual" : "automatic" });
+  if (length !== null && encoding !== "gzip") headers.set("Content-Length", length);
+  return new Response(file.body, { headers, encodeBody: isBrotli ? "manual" : "automatic" });
+}
+
+/** Browsers accept Brotli only over HTTPS and from localhost: for others the runtime compresses with gzip. */
+function chooseEncoding(c: ApiContext): string {
+  return accepts(c, {
+    header: "Accept-Encoding",
+    supports: ["br", "gzip"],
+    default: "identity",
+    match: (accepted, { supports, default: otherwise }) =>
+      supports.find((name) => accepted.some(({ type, q }) => type === name && q > 0)) ?? otherwise,
+  });
 }
 
 function fileNotFound(): ApiError {
