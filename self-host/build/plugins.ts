@@ -1,4 +1,5 @@
 /** Plugins of esbuild that make the bundles smaller, and cheaper to load. */
+import { readFile } from "node:fs/promises";
 import { isBuiltin } from "node:module";
 import type { Plugin } from "esbuild";
 
@@ -47,11 +48,26 @@ const UNUSED_PARTS: { path: RegExp; contents: string }[] = [
   { path: /undici\/lib\/dispatcher\/client-h2\.js$/, contents: "module.exports = undefined;" },
 ];
 
+/** Each resource of the payment provider's API is a class in a file, and its client constructs an object of every one. */
+const STRIPE_RESOURCE = /stripe\/esm\/resources\/.*\.js$/;
+const USED_STRIPE_RESOURCE =
+  /resources\/(?:Customers|Subscriptions|Checkout\/Sessions|BillingPortal\/Sessions)\.js$/;
+
 export const withoutUnusedParts: Plugin = {
   name: "without-unused-parts",
   setup(build) {
     for (const { path, contents } of UNUSED_PARTS)
       build.onLoad({ filter: path }, () => ({ contents }));
+    build.onLoad({ filter: STRIPE_RESOURCE }, async ({ path }) => {
+      if (USED_STRIPE_RESOURCE.test(path)) return undefined;
+      const source = await readFile(path, "utf8");
+      const names = Array.from(
+        source.matchAll(/^export class (\w+) extends StripeResource/gm),
+        (match) => match[1],
+      );
+      if (names.length === 0) return undefined;
+      return { contents: names.map((name) => `export class ${name} {}`).join("\n") };
+    });
   },
 };
 
