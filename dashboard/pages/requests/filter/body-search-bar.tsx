@@ -33,6 +33,12 @@ export function BodySearchBar({ text, search, view, isReady, ...rest }: BodySear
     rest.onSearch(wanted);
     search.start(wanted, view.getFiltered(BODY_SEARCH_MAX_REQUESTS));
   }
+
+  function cancel(): void {
+    search.cancel();
+    // The button is about to disappear.
+    input.current?.focus();
+  }
   return (
     <form className="body-search" role="search" aria-label="Bodies" onSubmit={handleSubmit}>
       <input
@@ -44,10 +50,15 @@ export function BodySearchBar({ text, search, view, isReady, ...rest }: BodySear
         spellCheck={false}
         onKeyDown={({ key }) => key === "Escape" && rest.onClose()}
       />
+      {/* Two elements: if this one became the submit button during the click, the click would start the search again. */}
       {progress?.isRunning ? (
-        <Button onClick={search.cancel}>Cancel</Button>
+        <Button key="cancel" onClick={cancel}>
+          Cancel
+        </Button>
       ) : (
-        <Button type="submit">Search</Button>
+        <Button key="search" type="submit">
+          Search
+        </Button>
       )}
       <Button kind="quiet" onClick={rest.onClose}>
         Close

@@ -1,5 +1,5 @@
 /** The live inspector of the dashboard, in a real browser. */
-import type { Page } from "playwright-core";
+import type { Page, Route } from "playwright-core";
 import { afterAll, expect, test } from "vitest";
 import { waitUntil } from "../../../harness/server/api.ts";
 import {
@@ -8,6 +8,7 @@ import {
   getSection,
   usePages,
 } from "../../../harness/browser/pages.ts";
+import { WAIT_OPTIONS } from "../../../harness/timeouts.ts";
 import { startInspectedSite, type InspectedSite } from "../../../harness/browser/inspected-site.ts";
 
 let site: InspectedSite;
@@ -157,6 +158,36 @@ test("a text is searched in bodies, and the search says how much it has searched
   await page.keyboard.press("Enter");
   await page.getByText("0 found in 1 of the newest 1 requests").waitFor();
   await page.getByText("No request matches the filter.").waitFor();
+});
+
+test("a search in bodies is canceled: nothing more is loaded, and what it has found stays listed", async () => {
+  await site.visit(...Array.from({ length: 10 }, (_, number) => `/cancel/${number}`));
+  const page = await pages.openAs(site.email, "/requests?filter=path%3A%2Fcancel");
+  await getRow(page, "/cancel/9").waitFor();
+  let loads = 0;
+  const held: Route[] = [];
+  await page.route(/\/inspector\/[0-9a-f-]{36}$/, async (route) => {
+    loads += 1;
+    if (loads > 3) held.push(route);
+    else await route.continue();
+  });
+  await clickButton(page, "Search in bodies");
+  await page.getByLabel("Search in bodies").fill("asked for");
+  await page.keyboard.press("Enter");
+  await page.getByText("3 found in 3 of the newest 10 requests").waitFor();
+  expect(await getRows(page).count()).toBe(3);
+  const aborted: string[] = [];
+  page.on("requestfailed", (request) => aborted.push(request.failure()?.errorText ?? ""));
+  await page.getByRole("button", { name: "Cancel" }).press("Enter");
+  await page.getByText("3 found in 3 of the newest 10 requests, canceled").waitFor();
+  await expect.poll(() => aborted, WAIT_OPTIONS).toEqual(held.map(() => "net::ERR_ABORTED"));
+  expect(await getRows(page).count()).toBe(3);
+  expect(loads).toBe(3 + held.length);
+
+  await page.unrouteAll();
+  // The field has the focus again.
+  await page.keyboard.press("Enter");
+  await page.getByText("10 found in 10 of the newest 10 requests").waitFor();
 });
 
 test("the listed requests are downloaded as an archive", async () => {
