@@ -14,7 +14,7 @@ import {
 } from "../../harness/browser/pages.ts";
 import { mintToken, startApi, type Person } from "../../harness/server/api.ts";
 import { startRawOrigin, type RawOrigin } from "../../harness/tunnel/origin.ts";
-import { exchange } from "../../harness/tunnel/raw-http.ts";
+import { exchange, type Answer } from "../../harness/tunnel/raw-http.ts";
 import { waitForCaptures } from "../../harness/tunnel/visited-tunnel.ts";
 
 const pages = usePages(() => startApi());
@@ -50,7 +50,7 @@ async function startTunnel(subdomain: string): Promise<string> {
   return agent.tunnelId;
 }
 
-function visit(subdomain: string, path: string): Promise<unknown> {
+function visit(subdomain: string, path: string): Promise<Answer> {
   const { port } = pages.api.server;
   const host = `${subdomain}.localhost:${port}`;
   return exchange(port, `GET ${path} HTTP/1.1\r\nhost: ${host}\r\n\r\n`);
@@ -206,6 +206,31 @@ test("a request suggests rules, and changes are kept until they are saved or dis
   await dialog.dismiss();
   await clickButton(page, "Discard the changes");
   await page.getByRole("list", { name: "Templates" }).waitFor();
+});
+
+test("a rule that is made of a captured request refuses the next visitor", async () => {
+  const id = await startTunnel("policy-made");
+  await visit("policy-made", "/wp-login.php?user=admin");
+  await waitForCaptures(owner, { tunnel_id: id }, 1);
+  const page = await pages.openAs(owner.email, `/requests?tunnel_id=${id}`);
+  const rows = page.getByRole("grid", { name: "Requests" }).locator("[data-id]");
+  await rows.first().waitFor();
+  await page.keyboard.press("m");
+  await page.getByRole("menuitem", { name: "Make a rule of this…" }).click();
+  await clickButton(page, "Add the rule Deny /wp-login.php");
+  await clickButton(page, "Review and save");
+  await answerDialog(page, "Save");
+  await page.getByText("The policy is in force.").waitFor();
+  expect(await getPolicy(id)).toEqual({
+    actions: [{ kind: "deny", path_prefix: "/wp-login.php" }],
+  });
+  expect((await visit("policy-made", "/wp-login.php")).status).toBe(403);
+  expect((await visit("policy-made", "/shop")).status).toBe(200);
+
+  await page.goBack();
+  await rows.filter({ hasText: "403" }).click();
+  const detail = getSection(page, "Details of the request");
+  await detail.getByRole("link", { name: "denied path" }).waitFor();
 });
 
 test("a policy is removed at once, and restored by the undo; viewers can only read it", async () => {

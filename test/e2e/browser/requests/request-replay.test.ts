@@ -117,6 +117,54 @@ test("a request is edited and replayed by keyboard alone, and both responses are
   }
 });
 
+test("keys replay, edit and copy the active request of the list", async () => {
+  await allowReplay(true);
+  const id = await capture("/listed?page=2", { method: "POST", ...json({ order: 1 }) });
+  const page = await pages.openAs(captured.owner.email, "/requests?filter=path%3A%2Flisted");
+  await page.context().grantPermissions(["clipboard-read", "clipboard-write"]);
+  const readClipboard = () => page.evaluate<string>("navigator.clipboard.readText()");
+  const rows = page.getByRole("grid", { name: "Requests" }).locator("[data-id]");
+  await rows.first().waitFor();
+  await page.keyboard.press("c");
+  await page.getByText("The curl command was copied.").waitFor();
+  const command = await readClipboard();
+  expect(command).toBe((await captured.owner.get<string>(`/inspector/${id}/curl`)).body);
+  expect(command).toContain("/listed?page=2");
+
+  await page.keyboard.press("m");
+  await page.getByRole("menuitem", { name: "Open", exact: true }).waitFor();
+  // "Copy as curl" follows.
+  await page.keyboard.type("copy u");
+  await page.keyboard.press("Enter");
+  await page.getByText("The URL was copied.").waitFor();
+  expect(await readClipboard()).toBe(`http://${captured.host}/listed?page=2`);
+
+  captured.origin.requests.length = 0;
+  await page.keyboard.press("r");
+  await page.getByText("POST /listed was replayed: 200.").waitFor();
+  await rows.first().getByText("replay", { exact: true }).waitFor();
+  expect(await rows.count()).toBe(2);
+  // The active request is still the original one.
+  await page.keyboard.press("e");
+  const detail = getSection(page, "Details of the request");
+  await detail.getByLabel("Method").waitFor();
+  await page.waitForFunction("document.activeElement?.labels?.[0]?.textContent === 'Method'");
+  expect(new URL(page.url()).searchParams.get("selected")).toBe(id);
+  await page.keyboard.press("ControlOrMeta+a");
+  await page.keyboard.type("PUT");
+  await page.keyboard.press("Enter");
+  await detail.getByText("same response").waitFor();
+  const sent = captured.origin.requests.map(({ method, target, body }) => [
+    method,
+    target,
+    body.toString(),
+  ]);
+  expect(sent).toEqual([
+    ["POST", "/listed?page=2", '{"order":1}'],
+    ["PUT", "/listed?page=2", '{"order":1}'],
+  ]);
+});
+
 test("an error of an edit is shown at its field", async () => {
   await allowReplay(true);
   const id = await capture("/invalid");
