@@ -1,5 +1,6 @@
 /** Parts of a page: sections, rows of lists, badges. */
 import { useId, type ReactNode } from "react";
+import { useRowFocus } from "./row-focus.ts";
 
 export interface SectionProps {
   title: string;
@@ -33,7 +34,7 @@ export interface RowProps {
 /** An entry of a list, with buttons for its actions. */
 export function Row({ children, actions }: RowProps) {
   return (
-    <li>
+    <li {...useRowFocus<HTMLLIElement>()}>
       <div className="about">{children}</div>
       {actions !== undefined && <div className="actions">{actions}</div>}
     </li>

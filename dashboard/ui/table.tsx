@@ -1,5 +1,6 @@
 /** Tables of text and numbers, which can be selected and copied into a spreadsheet. */
 import type { Key, ReactNode } from "react";
+import { useRowFocus } from "./row-focus.ts";
 
 export interface Column<Entry> {
   title: string;
@@ -41,17 +42,26 @@ export function Table<Entry>({ caption, columns, entries, getKey }: TableProps<E
         </thead>
         <tbody>
           {entries.map((entry) => (
-            <tr key={getKey(entry)}>
-              {columns.map((column) => (
-                <td key={column.title} className={getCellClass(column)}>
-                  {column.render(entry)}
-                </td>
-              ))}
-            </tr>
+            <TableRow key={getKey(entry)} columns={columns} entry={entry} />
           ))}
         </tbody>
       </table>
     </div>
+  );
+}
+
+function TableRow<Entry>({
+  columns,
+  entry,
+}: Pick<TableProps<Entry>, "columns"> & { entry: Entry }) {
+  return (
+    <tr {...useRowFocus<HTMLTableRowElement>()}>
+      {columns.map((column) => (
+        <td key={column.title} className={getCellClass(column)}>
+          {column.render(entry)}
+        </td>
+      ))}
+    </tr>
   );
 }
 

@@ -1,6 +1,7 @@
 /** The tokens, newest first. */
 import { useState } from "react";
 import type { Token } from "../../../protocol/schemas/tokens.ts";
+import { isValidToken } from "../../api/organization/tokens.ts";
 import { useSetQueryParameters } from "../../app/search.ts";
 import { Button } from "../../ui/button.tsx";
 import { formatCount } from "../../ui/numbers.ts";
@@ -25,7 +26,8 @@ export function TokenList({ tokens, endedCount }: TokenListProps) {
       ) : (
         <Rows>
           {tokens.slice(0, shownCount).map((token) => (
-            <TokenRow key={token.id} token={token} />
+            // The row of a token that has just been revoked is another one, without actions, so that the focus moves on.
+            <TokenRow key={`${token.id} ${isValidToken(token)}`} token={token} />
           ))}
         </Rows>
       )}
