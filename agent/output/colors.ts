@@ -11,7 +11,7 @@ export function paint(style: Style, text: string): string {
 }
 
 /** FORCE_COLOR and NO_COLOR (https://no-color.org) override what the output is. */
-function isColored(env: NodeJS.ProcessEnv, { isTTY }: { isTTY?: boolean }): boolean {
+export function isColored(env: NodeJS.ProcessEnv, { isTTY }: { isTTY?: boolean }): boolean {
   const { FORCE_COLOR: force, NO_COLOR: no, TERM: terminal } = env;
   if (force) return force !== "0" && force !== "false";
   if (no) return false;

@@ -1,5 +1,6 @@
 /** What `underpass doctor` prints: a line for each check and advice below it, or one JSON array. */
 import { CHECK_LABELS, type Report } from "../doctor/check.ts";
+import { isColored } from "./colors.ts";
 import { printLine } from "./output.ts";
 import { dim, green, red, stripControl, yellow } from "./terminal-view.ts";
 
@@ -70,5 +71,5 @@ function hasProblem(reports: Report[]): boolean {
 
 /** Without colours, as in a file or a pipe, words are easier to search for than symbols. */
 function hasSymbols(): boolean {
-  return process.stdout.hasColors?.() === true && process.env["TERM"] !== "dumb";
+  return isColored(process.env, process.stdout);
 }

@@ -17,6 +17,7 @@ import type { Target } from "../origin/target.ts";
 import type { TcpTarget } from "../tcp/tcp-target.ts";
 import type { TcpTunnel } from "../tcp/tcp-tunnel.ts";
 import { openInBrowser } from "./browser.ts";
+import { isColored } from "./colors.ts";
 import { formatRejection, type Output } from "./output.ts";
 import type { RejectionError } from "../tunnel/tunnel-connection.ts";
 
@@ -323,9 +324,9 @@ export class HttpScreen implements Output {
 }
 
 function getFeatures(): Features {
-  const { NO_COLOR = "", TERM } = process.env;
+  const { TERM } = process.env;
   return {
-    hasColors: NO_COLOR === "" && process.stdout.hasColors(),
+    hasColors: isColored(process.env, process.stdout),
     // The console of Linux prints what it does not know.
     hasLinks: TERM !== "linux",
   };

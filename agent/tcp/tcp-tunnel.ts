@@ -61,6 +61,8 @@ export class TcpTunnel extends EventEmitter<TcpTunnelEventMap> {
   readonly #connection: TunnelConnection;
   #relay: RelayStreams | undefined;
   #served: TcpTunnelInfo | undefined;
+  /** The tunnel has reconnected when it has both again. */
+  readonly #lostConnections = new Set<"api" | "relay">();
   /** Where `--inspect` listens; undefined when it is off. */
   inspectUrl: string | undefined;
   #isClosed = false;
@@ -126,15 +128,16 @@ export class TcpTunnel extends EventEmitter<TcpTunnelEventMap> {
     connection.on("ready", (welcome) => this.#openRelay(welcome));
     connection.on("reconnected", (welcome) => {
       // Losing the connection to the API does not affect the relay's; only a stop has closed it.
-      if (this.#relay) this.#reconnected();
-      else this.#openRelay(welcome);
+      if (!this.#relay) this.#openRelay(welcome);
+      this.#restore("api");
     });
-    connection.on("disconnected", (reason) => this.emit("disconnected", reason));
+    connection.on("disconnected", (reason) => this.#lose("api", reason));
     connection.on("retrying", (reason, inMs) => this.emit("retrying", reason, inMs));
     connection.on("latency", (ms) => this.emit("latency", ms));
     connection.on("gates", (gates) => this.emit("gates", gates));
     connection.on("stopped", (explanation, name) => {
       this.#closeRelay();
+      this.#lostConnections.add("relay");
       this.emit("stopped", explanation, name);
     });
     connection.on("rejected", (rejection) => this.#reject(rejection));
@@ -154,12 +157,12 @@ export class TcpTunnel extends EventEmitter<TcpTunnelEventMap> {
         const url = `tcp://${formatHostAndPort(relay.host, publicPort)}`;
         this.#served = { tunnelId, url, name, publicPort };
         if (!before) return void this.emit("ready", this.#served);
-        this.#reconnected();
+        this.#restore("relay");
         // The operator has changed the relay's host or its range of ports.
         if (before.url !== url) this.emit("notice", `visitors now connect to ${url}`);
       },
       onDisconnected: (reason) =>
-        this.emit("disconnected", `the connection to the relay ended (${reason})`),
+        this.#lose("relay", `the connection to the relay ended (${reason})`),
       onRetrying: (reason, inMs) =>
         this.emit("retrying", `the relay can't be reached (${reason})`, inMs),
       onRejected: (rejection) => this.#reject(rejection),
@@ -181,8 +184,14 @@ export class TcpTunnel extends EventEmitter<TcpTunnelEventMap> {
     this.#relay = undefined;
   }
 
-  #reconnected(): void {
-    if (this.#served) this.emit("reconnected", this.#served);
+  #lose(connection: "api" | "relay", reason: string): void {
+    this.#lostConnections.add(connection);
+    this.emit("disconnected", reason);
+  }
+
+  #restore(connection: "api" | "relay"): void {
+    this.#lostConnections.delete(connection);
+    if (this.#lostConnections.size === 0 && this.#served) this.emit("reconnected", this.#served);
   }
 
   #reject(rejection: RejectionError): void {

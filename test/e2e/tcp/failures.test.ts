@@ -157,3 +157,18 @@ test("while the API is down visitors are served, and the tunnel is the same afte
   expect(countEvents(tunnel, "ready")).toBe(1);
   await again[Symbol.asyncDispose]();
 });
+
+test("an agent that lost both of its connections says that it has reconnected when it has both again", async () => {
+  await using echo = await startEcho();
+  const api = await startProxy(stack.api.server.port);
+  await using tunnel = await stack.serve(echo.port, ["--server", api.url]);
+  await api[Symbol.asyncDispose]();
+  await tunnel.event("disconnected");
+  stack.relay.tcp.cut();
+  await waitUntilServed(tunnel);
+  expect(countEvents(tunnel, "reconnected")).toBe(0);
+  const at = { host: "127.0.0.1", port: Number(new URL(api.url).port) };
+  const again = await startProxy(stack.api.server.port, at);
+  await tunnel.event("reconnected");
+  await again[Symbol.asyncDispose]();
+});
