@@ -1,6 +1,8 @@
 /**
- * A closed-loop load generator in a process of its own: each connection sends its next request when the last response
- * is complete. It writes fixed bytes and only looks for the end of a response, so that it uses little CPU itself.
+ * A load generator in a process of its own. It writes fixed bytes and only looks for the end of a response, so that it uses
+ * little CPU itself. In a closed loop each connection sends its next request when the last response is complete. In an open
+ * loop requests are due at a fixed rate, and the latency of each counts from when it was due, also when no connection was
+ * free: a stall of the server delays all requests that are due during it, as it does for independent visitors.
  */
 import { connect, type Socket } from "node:net";
 
@@ -14,6 +16,8 @@ export interface LoadPlan {
   seconds: number;
   /** Seconds of load before the measurement. */
   warmUpSeconds: number;
+  /** Of an open loop. Without it, the loop is closed. */
+  requestsPerSecond?: number;
 }
 
 export interface LoadResult {
@@ -22,10 +26,52 @@ export interface LoadResult {
   p50: number;
   p90: number;
   p99: number;
+  p999: number;
+  max: number;
   errors: number;
 }
 
 const HEAD_END = Buffer.from("\r\n\r\n");
+
+/** Sends one request at a time. */
+class Connection {
+  readonly #socket: Socket;
+  readonly #request: Buffer;
+  #pending: Buffer = Buffer.alloc(0);
+  #onResponse: (isOk: boolean) => void = () => {};
+
+  private constructor(socket: Socket, request: Buffer) {
+    this.#socket = socket;
+    this.#request = request;
+    socket.setNoDelay(true);
+    socket.on("data", (chunk) => this.#receive(chunk));
+  }
+
+  static async open(port: number, request: Buffer, onError: () => void): Promise<Connection> {
+    const socket = connect(port, "127.0.0.1");
+    await new Promise((resolve, reject) => socket.once("connect", resolve).once("error", reject));
+    socket.on("error", onError).on("close", onError);
+    return new Connection(socket, request);
+  }
+
+  send(onResponse: (isOk: boolean) => void): void {
+    this.#onResponse = onResponse;
+    this.#socket.write(this.#request);
+  }
+
+  close(): void {
+    this.#socket.removeAllListeners("close");
+    this.#socket.destroy();
+  }
+
+  #receive(chunk: Buffer): void {
+    const pending = this.#pending.length === 0 ? chunk : Buffer.concat([this.#pending, chunk]);
+    const length = getResponseLength(pending);
+    const isComplete = length >= 0 && pending.length >= length;
+    this.#pending = isComplete ? pending.subarray(length) : pending;
+    if (isComplete) this.#onResponse(isOk(pending));
+  }
+}
 
 async function load(plan: LoadPlan): Promise<LoadResult> {
   const lines = Object.entries({ host: plan.host, ...plan.headers }).map(
@@ -34,60 +80,93 @@ async function load(plan: LoadPlan): Promise<LoadResult> {
   const request = Buffer.from(`GET ${plan.path} HTTP/1.1\r\n${lines.join("")}\r\n`);
   const latencies: number[] = [];
   let errors = 0;
-  let counting = false;
-  let stopped = false;
-
-  function drive(socket: Socket): void {
-    let sentAt = 0;
-    let pending = Buffer.alloc(0);
-    const send = (): void => {
-      sentAt = performance.now();
-      socket.write(request);
-    };
-    socket.setNoDelay(true);
-    socket.on("data", (chunk) => {
-      pending = pending.length === 0 ? chunk : Buffer.concat([pending, chunk]);
-      const length = getResponseLength(pending);
-      if (length < 0 || pending.length < length) return;
-      if (counting) {
-        latencies.push(performance.now() - sentAt);
-        if (!isOk(pending)) errors += 1;
-      }
-      pending = pending.subarray(length);
-      if (!stopped) send();
-    });
-    socket.on("error", () => (errors += 1));
-    socket.on("close", () => {
-      if (!stopped) errors += 1;
-    });
-    send();
-  }
-
-  const sockets = await Promise.all(
-    Array.from({ length: plan.connections }, async () => {
-      const socket = connect(plan.port, "127.0.0.1");
-      await new Promise((resolve, reject) => socket.once("connect", resolve).once("error", reject));
-      return socket;
-    }),
+  const countError = (): void => void (errors += 1);
+  const connections = await Promise.all(
+    Array.from({ length: plan.connections }, () => Connection.open(plan.port, request, countError)),
   );
-  sockets.forEach(drive);
-  await wait(plan.warmUpSeconds);
-  counting = true;
   const startedAt = performance.now();
-  await wait(plan.seconds);
-  stopped = true;
-  const seconds = (performance.now() - startedAt) / 1000;
-  for (const socket of sockets) socket.destroy();
+  const measuredFrom = startedAt + plan.warmUpSeconds * 1000;
+  const endsAt = measuredFrom + plan.seconds * 1000;
+  const record = (dueAt: number, wasOk: boolean): void => {
+    if (dueAt < measuredFrom || dueAt >= endsAt) return;
+    latencies.push(performance.now() - dueAt);
+    if (!wasOk) errors += 1;
+  };
+  await (plan.requestsPerSecond === undefined
+    ? runClosedLoop(connections, endsAt, record)
+    : runOpenLoop(connections, { startedAt, endsAt }, plan.requestsPerSecond, record));
+  for (const connection of connections) connection.close();
   latencies.sort((a, b) => a - b);
   const percentile = (part: number): number =>
     latencies[Math.floor(latencies.length * part)] ?? NaN;
   return {
-    requestsPerSecond: latencies.length / seconds,
+    requestsPerSecond: latencies.length / plan.seconds,
     p50: percentile(0.5),
     p90: percentile(0.9),
     p99: percentile(0.99),
+    p999: percentile(0.999),
+    max: latencies.at(-1) ?? NaN,
     errors,
   };
+}
+
+type RecordLatency = (dueAt: number, wasOk: boolean) => void;
+
+async function runClosedLoop(
+  connections: Connection[],
+  endsAt: number,
+  record: RecordLatency,
+): Promise<void> {
+  for (const connection of connections) {
+    const sendNext = (): void => {
+      const sentAt = performance.now();
+      if (sentAt >= endsAt) return;
+      connection.send((wasOk) => {
+        record(sentAt, wasOk);
+        sendNext();
+      });
+    };
+    sendNext();
+  }
+  await waitUntil(endsAt);
+}
+
+/** Resolves when every request that was due has been answered, or when five more seconds have passed. */
+async function runOpenLoop(
+  connections: Connection[],
+  { startedAt, endsAt }: { startedAt: number; endsAt: number },
+  requestsPerSecond: number,
+  record: RecordLatency,
+): Promise<void> {
+  const free = [...connections];
+  /** The times at which requests were due that no connection was free for. */
+  const queue: number[] = [];
+  let dueCount = 0;
+  const send = (connection: Connection, dueAt: number): void => {
+    connection.send((wasOk) => {
+      record(dueAt, wasOk);
+      const next = queue.shift();
+      if (next === undefined) free.push(connection);
+      else send(connection, next);
+    });
+  };
+  for (;;) {
+    const dueAt = startedAt + (dueCount * 1000) / requestsPerSecond;
+    if (dueAt >= endsAt) break;
+    if (dueAt > performance.now()) {
+      await wait(1);
+      continue;
+    }
+    dueCount += 1;
+    // The one that was idle for longest: the server closes connections that are idle for long.
+    const connection = free.shift();
+    if (connection) send(connection, dueAt);
+    else queue.push(dueAt);
+  }
+  while (free.length < connections.length && performance.now() < endsAt + 5_000) await wait(10);
+  // What was never answered counts as an error, and as late as the loop has waited for it.
+  for (let missing = connections.length - free.length + queue.length; missing > 0; missing--)
+    record(endsAt - 1, false);
 }
 
 /** @returns the length of the response from its content-length, or -1 while its header is incomplete. */
@@ -103,8 +182,12 @@ function isOk(bytes: Buffer): boolean {
   return bytes.toString("latin1", 9, 12) === "200";
 }
 
-function wait(seconds: number): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, seconds * 1000));
+function waitUntil(atMs: number): Promise<void> {
+  return wait(atMs - performance.now());
+}
+
+function wait(ms: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, ms));
 }
 
 process.once("message", (plan) => {

@@ -1,5 +1,5 @@
 /**
- * `npm run bench [-- requests gates captures transfers bandwidth api idle connections watching dashboard enumeration agreement abuse relay agent] [-- --seconds 5]`:
+ * `npm run bench [-- requests tails gates captures transfers bandwidth api idle connections watching dashboard enumeration agreement abuse relay agent] [-- --seconds 5]`:
  * measures the whole path under load, compared with other tunnels and lower bounds in the same run; whether response
  * times reveal which accounts exist; whether all counters agree; what attackers do to others; and the agent itself. Absolute figures depend on the machine, ratios
  * hardly do.
@@ -22,11 +22,13 @@ import { benchRelayUdp } from "./relay/udp.ts";
 import { print, save, type Row } from "./report.ts";
 import { benchRequests } from "./scenarios/requests.ts";
 import { startStack, type BenchServer } from "./stack.ts";
+import { benchTails } from "./scenarios/tails.ts";
 import { benchTransfers } from "./scenarios/transfers.ts";
 import { benchWatching } from "./scenarios/watching.ts";
 
 const BENCHMARKS: Record<string, (stack: BenchServer, seconds: number) => Promise<Row[]>> = {
   requests: benchRequests,
+  tails: benchTails,
   gates: benchGates,
   captures: benchCaptures,
   transfers: benchTransfers,
