@@ -94,8 +94,10 @@ export function countDescriptors(pid: number): number {
 /** Such as `workerd`, or for programs of Node.js such as `front-proxy`; empty on systems without /proc. */
 export function getProcessName(pid: number): string {
   try {
-    const [command = "", script = ""] = readFileSync(`/proc/${pid}/cmdline`, "latin1").split("\0");
-    return script.endsWith("/main.ts") ? basename(dirname(script)) : basename(command);
+    const [command = "", ...args] = readFileSync(`/proc/${pid}/cmdline`, "latin1").split("\0");
+    // Options of Node.js precede the script.
+    const script = args.find((arg) => arg.endsWith("/main.ts"));
+    return basename(script === undefined ? command : dirname(script));
   } catch {
     return "";
   }

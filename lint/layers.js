@@ -52,6 +52,7 @@ export const LAYERS = {
   migrations: [],
   examples: [],
   bench: EVERYTHING,
+  chaos: EVERYTHING,
   test: EVERYTHING,
 };
 
