@@ -89,9 +89,9 @@ async function main(given: RelaySettings): Promise<void> {
       linked: link.isConnected,
       pid: process.pid,
     }),
-    metricsText: () => {
+    collectMetrics: () => {
       const all = associations.all();
-      return metrics.toPrometheusText({
+      return metrics.toFamilies({
         isLinked: link.isConnected,
         associations: {
           network: all.filter(({ ticket }) => ticket.kind === "network").length,

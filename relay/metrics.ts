@@ -1,4 +1,5 @@
-/** The relay's metrics, and their text for Prometheus (exposition format 0.0.4). */
+/** The relay's metrics, for the operator. */
+import type { MetricFamily, MetricSample } from "../shared/metrics/exposition.ts";
 
 /** Why a datagram was dropped. */
 const DROP_REASONS = [
@@ -71,29 +72,33 @@ export class Metrics {
     this.refused.set(name, (this.refused.get(name) ?? 0) + 1);
   }
 
-  toPrometheusText(gauges: Gauges): string {
-    const lines: string[] = [];
+  toFamilies(gauges: Gauges): MetricFamily[] {
+    const families: MetricFamily[] = [];
     const add = (
       name: string,
       type: "gauge" | "counter",
       help: string,
-      values: [labels: string, value: number][],
+      ...samples: MetricSample[]
     ) => {
-      lines.push(`# HELP ${name} ${help}`, `# TYPE ${name} ${type}`);
-      for (const [labels, value] of values) lines.push(`${name}${labels} ${value}`);
+      families.push({ name, type, help, samples });
     };
-    add("underpass_relay_linked", "gauge", "Whether the relay is connected to the API.", [
-      ["", Number(gauges.isLinked)],
-    ]);
-    add("underpass_relay_associations", "gauge", "Agents that serve a port.", [
-      ['{kind="network"}', gauges.associations.network],
-      ['{kind="tunnel"}', gauges.associations.tunnel],
-    ]);
+    add("underpass_relay_linked", "gauge", "Whether the relay is connected to the API.", {
+      value: Number(gauges.isLinked),
+    });
+    add(
+      "underpass_relay_associations",
+      "gauge",
+      "Agents that serve a port.",
+      { labels: { kind: "network" }, value: gauges.associations.network },
+      { labels: { kind: "tunnel" }, value: gauges.associations.tunnel },
+    );
     add(
       "underpass_relay_ports",
       "gauge",
       "Ports that the relay hands out, for each of UDP and TCP.",
-      [["", gauges.ports]],
+      {
+        value: gauges.ports,
+      },
     );
     if (this.reservedPorts) {
       const { udp, tcp } = this.reservedPorts;
@@ -101,58 +106,59 @@ export class Metrics {
         "underpass_relay_ports_reserved",
         "gauge",
         "Ports that belong to a network (UDP) or a tunnel (TCP), served or not.",
-        [
-          ['{protocol="udp"}', udp],
-          ['{protocol="tcp"}', tcp],
-        ],
+        { labels: { protocol: "udp" }, value: udp },
+        { labels: { protocol: "tcp" }, value: tcp },
       );
     }
-    add("underpass_relay_flows", "gauge", "Remote WireGuard peers.", [["", gauges.flows]]);
-    add("underpass_relay_connections", "gauge", "Open TCP connections of visitors.", [
-      ["", gauges.openConnections],
-    ]);
-    const directions = (toAgents: number, fromAgents: number): [string, number][] => [
-      ['{direction="to_agents"}', toAgents],
-      ['{direction="from_agents"}', fromAgents],
-    ];
+    add("underpass_relay_flows", "gauge", "Remote WireGuard peers.", { value: gauges.flows });
+    add("underpass_relay_connections", "gauge", "Open TCP connections of visitors.", {
+      value: gauges.openConnections,
+    });
     add(
       "underpass_relay_datagrams_total",
       "counter",
       "WireGuard datagrams that were passed on.",
-      directions(this.datagramsIn, this.datagramsOut),
+      ...byDirection(this.datagramsIn, this.datagramsOut),
     );
     add(
       "underpass_relay_datagram_bytes_total",
       "counter",
       "Their bytes, without headers.",
-      directions(this.bytesIn, this.bytesOut),
+      ...byDirection(this.bytesIn, this.bytesOut),
     );
     add(
       "underpass_relay_datagrams_dropped_total",
       "counter",
       "Datagrams that were not passed on.",
-      DROP_REASONS.map((reason) => [`{reason="${reason}"}`, this.dropped[reason]]),
+      ...DROP_REASONS.map((reason) => ({ labels: { reason }, value: this.dropped[reason] })),
     );
-    add("underpass_relay_tcp_connections_total", "counter", "TCP connections of visitors.", [
-      ["", gauges.tcp.connections],
-    ]);
+    add("underpass_relay_tcp_connections_total", "counter", "TCP connections of visitors.", {
+      value: gauges.tcp.connections,
+    });
     add(
       "underpass_relay_tcp_bytes_total",
       "counter",
       "Bytes of TCP tunnels.",
-      directions(gauges.tcp.bytesIn, gauges.tcp.bytesOut),
+      ...byDirection(gauges.tcp.bytesIn, gauges.tcp.bytesOut),
     );
     add(
       "underpass_relay_agents_refused_total",
       "counter",
       "Control connections that were refused.",
-      [...this.refused].map(([name, count]) => [`{reason="${name}"}`, count]),
+      ...[...this.refused].map(([reason, value]) => ({ labels: { reason }, value })),
     );
-    add("process_resident_memory_bytes", "gauge", "Resident memory.", [
-      ["", process.memoryUsage.rss()],
-    ]);
+    add("process_resident_memory_bytes", "gauge", "Resident memory.", {
+      value: process.memoryUsage.rss(),
+    });
     const { user, system } = process.cpuUsage();
-    add("process_cpu_seconds_total", "counter", "CPU time.", [["", (user + system) / 1e6]]);
-    return `${lines.join("\n")}\n`;
+    add("process_cpu_seconds_total", "counter", "CPU time.", { value: (user + system) / 1e6 });
+    return families;
   }
+}
+
+function byDirection(toAgents: number, fromAgents: number): MetricSample[] {
+  return [
+    { labels: { direction: "to_agents" }, value: toAgents },
+    { labels: { direction: "from_agents" }, value: fromAgents },
+  ];
 }

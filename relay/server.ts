@@ -9,6 +9,11 @@ import type { Duplex } from "node:stream";
 import { WebSocketServer } from "ws";
 import { getAddressGroup } from "../shared/address-group.ts";
 import { equalInConstantTime } from "../shared/constant-time.ts";
+import {
+  EXPOSITION_TYPES,
+  formatFamilies,
+  type MetricFamily,
+} from "../shared/metrics/exposition.ts";
 import { SourceSlots } from "../shared/source-slots.ts";
 import { RELAY_SUBPROTOCOL, DATA_CONNECTION_UPGRADE } from "../protocol/relay/datagrams.ts";
 import { explainSubprotocolMismatch } from "../protocol/wire/version-mismatch.ts";
@@ -30,7 +35,7 @@ export interface RelayServerOptions extends ControlOptions {
   /** The operator's, for `/metrics`. */
   secret: string;
   health(): Record<string, unknown>;
-  metricsText(): string;
+  collectMetrics(): MetricFamily[];
   limits?: Partial<RelayServerLimits>;
 }
 
@@ -125,8 +130,11 @@ export class RelayServer {
     if (path === "/metrics") {
       // For other callers the path does not exist.
       if (!this.#isOperator(request)) return end(response, 404, "text/plain", "not found\n");
-      const type = "text/plain; version=0.0.4; charset=utf-8";
-      return end(response, 200, type, this.#options.metricsText());
+      const families = this.#options.collectMetrics();
+      // A self-hosted server adds them to its own.
+      return request.headers.accept === "application/json"
+        ? end(response, 200, "application/json", JSON.stringify(families))
+        : end(response, 200, EXPOSITION_TYPES.prometheus, formatFamilies(families));
     }
     if (path === "/agent" || path === "/stream") {
       response.setHeader("upgrade", path === "/agent" ? "websocket" : DATA_CONNECTION_UPGRADE);

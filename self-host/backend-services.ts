@@ -4,6 +4,7 @@ import { type Gateway, startGateway } from "./gateway/gateway.ts";
 import { assertSameKeys, createSetupCode, type SetupCode } from "./postgres/database-setup.ts";
 import type { Log } from "./log.ts";
 import { removeUnusedObjects } from "./object-files.ts";
+import type { SupervisedProcess } from "./processes/child.ts";
 import { connectDatabase, migrate } from "./postgres/migrate.ts";
 import { startPostgres } from "./postgres/postgres.ts";
 import { computeFingerprints, loadSecrets, type Secrets } from "./secrets.ts";
@@ -13,6 +14,10 @@ export interface BackendServices {
   dataDir: DataDir;
   secrets: Secrets;
   gateway: Gateway;
+  /** Contains the password: must not be logged. */
+  databaseUrl: string;
+  /** undefined for a database of the operator's own. */
+  postgres: SupervisedProcess | undefined;
   /** undefined when the owner's account exists. */
   setup: SetupCode | undefined;
 }
@@ -34,10 +39,12 @@ export async function startBackendServices(
   const secrets = await loadSecrets(dataDir.path, settings.secrets);
 
   let databaseUrl = settings.databaseUrl;
+  let postgres: SupervisedProcess | undefined;
   if (databaseUrl === undefined) {
-    const postgres = await startPostgres(dataDir.path, secrets.postgres, log);
-    cleanup.defer(() => postgres.stop());
-    databaseUrl = postgres.url;
+    const embedded = await startPostgres(dataDir.path, secrets.postgres, log);
+    cleanup.defer(() => embedded.stop());
+    databaseUrl = embedded.url;
+    postgres = embedded.child;
   }
   const setup = await prepareDatabase(databaseUrl, secrets, log);
 
@@ -49,7 +56,7 @@ export async function startBackendServices(
     log,
   });
   cleanup.defer(() => gateway.close());
-  return { dataDir, secrets, gateway, setup };
+  return { dataDir, secrets, gateway, databaseUrl, postgres, setup };
 }
 
 async function prepareDatabase(

@@ -2,7 +2,6 @@
  * Runs the relay next to the server: it provides public TCP and UDP ports. The server does not depend on it. When
  * the relay can't start, the start is retried until it succeeds, and the reason is logged once.
  */
-import { request } from "node:http";
 import { isIPv6 } from "node:net";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -17,7 +16,7 @@ import {
 import { getErrorMessage } from "./errors.ts";
 import type { Log } from "./log.ts";
 import type { LocalRelaySettings } from "./settings.ts";
-import { toConnectableHost } from "./workerd/control.ts";
+import { requestText, toConnectableHost } from "./workerd/control.ts";
 
 /** The relay closes its connections to agents before it exits. */
 const RELAY_STOP_MAX_MS = 5_000;
@@ -38,6 +37,11 @@ export interface RelayOptions {
 export interface LocalRelay {
   /** Resolves when the relay is connected to the API, when its first start has failed, or after a short timeout. */
   connectedOrFailed: Promise<void>;
+  /** undefined while it does not run. */
+  readonly pid: number | undefined;
+  readonly restarts: number;
+  /** The relay's metrics, as JSON. Rejects while it does not answer. */
+  requestMetrics(): Promise<string>;
   stop(): Promise<void>;
 }
 
@@ -71,6 +75,13 @@ export function startRelay(options: RelayOptions): LocalRelay {
   const running = run();
   return {
     connectedOrFailed: Promise.race([connected, deadline]),
+    get pid() {
+      return child?.pid;
+    },
+    get restarts() {
+      return child?.restarts ?? 0;
+    },
+    requestMetrics: () => requestRelay(options.settings, "/metrics"),
     async stop() {
       stopping.abort();
       await child?.stop();
@@ -104,7 +115,7 @@ function createChild(options: RelayOptions, onConnected: () => void) {
       },
       // Another program may listen on this port: it reports another process id, or none.
       probe: async () => {
-        const health = await fetchHealth(toConnectableHost(settings.bind), first);
+        const health = parseObject(await requestRelay(settings, "/health"));
         if (health.pid !== pid) throw new Error("another program listens on its port");
         isListening = true;
       },
@@ -133,26 +144,14 @@ function createChild(options: RelayOptions, onConnected: () => void) {
 
 const HEALTH_MAX_MS = 2_000;
 
-async function fetchHealth(host: string, port: number): Promise<Record<string, unknown>> {
-  const { promise, resolve, reject } = Promise.withResolvers<Record<string, unknown>>();
-  const signal = AbortSignal.timeout(HEALTH_MAX_MS);
+/** The relay's own HTTP port, on which it answers `/health` and `/metrics`. */
+function requestRelay(settings: LocalRelaySettings, path: string): Promise<string> {
+  const host = toConnectableHost(settings.bind);
   const family = isIPv6(host) ? 6 : undefined;
-  request({ host, port, family, path: "/health", agent: false, signal }, (response) => {
-    let text = "";
-    response.setEncoding("utf8");
-    response.on("data", (part: string) => {
-      text += part;
-      if (text.length > HEALTH_MAX_CHARS) response.destroy(new Error("no relay"));
-    });
-    response.on("error", reject);
-    response.on("end", () => resolve(parseObject(text)));
-  })
-    .on("error", reject)
-    .end();
-  return promise;
+  const headers = { accept: "application/json" };
+  const { first: port } = settings.ports;
+  return requestText({ method: "GET", host, port, family, path, headers }, HEALTH_MAX_MS);
 }
-
-const HEALTH_MAX_CHARS = 10_000;
 
 function parseEvent(line: string): Record<string, unknown> | undefined {
   return line.startsWith("{") ? parseObject(line) : undefined;

@@ -17,6 +17,7 @@ const SecretsFile = z.object({
   JWT_PRIVATE_KEY: z.string().optional(),
   TOKEN_SIGNING_KEY: z.string().optional(),
   RELAY_SECRET: z.string().optional(),
+  METRICS_TOKEN: z.string().optional(),
   /** The Worker authenticates itself to the gateway with this secret. */
   gateway: z.string(),
   /** Password of the embedded PostgreSQL. */
@@ -108,6 +109,7 @@ async function generateSecret(name: SecretName): Promise<string> {
     case "TOKEN_SIGNING_KEY":
       return privateJwk("EdDSA", generateKeyPairSync("ed25519").privateKey);
     case "RELAY_SECRET":
+    case "METRICS_TOKEN":
       return randomBytes(32).toString("hex");
   }
 }
@@ -197,8 +199,7 @@ async function changeStoredKeys(name: SecretName, change: Change): Promise<numbe
   const value = stored?.[name];
   if (!value) throw new StartError(`${path} has no ${name}`);
   const keys = splitKeys(name, value);
-  // Relays and the Worker share a single secret, so the new one replaces the old one.
-  const older = name === "RELAY_SECRET" ? [] : keys;
+  const older = isSingle(name) ? [] : keys;
   const next = change === "rotate" ? [await generateSecret(name), ...older] : keys.slice(0, 1);
   await writeSecretsFile(path, { ...stored, [name]: joinKeys(name, next) });
   return next.length;
@@ -207,11 +208,16 @@ async function changeStoredKeys(name: SecretName, change: Change): Promise<numbe
 const CHANGES = ["rotate", "retire"] as const;
 type Change = (typeof CHANGES)[number];
 
+/** Whether a new secret replaces the old one, because both sides of it are configured with one. */
+function isSingle(name: SecretName): boolean {
+  return name === "RELAY_SECRET" || name === "METRICS_TOKEN";
+}
+
 function splitKeys(name: SecretName, value: string): string[] {
-  if (name === "RELAY_SECRET") return [value];
-  return name === "ENCRYPTION_KEY"
-    ? parseEncryptionKeys({ ENCRYPTION_KEY: value })
-    : parsePrivateKeys(name, value).map((key) => JSON.stringify(key));
+  if (isSingle(name)) return [value];
+  return name === "JWT_PRIVATE_KEY" || name === "TOKEN_SIGNING_KEY"
+    ? parsePrivateKeys(name, value).map((key) => JSON.stringify(key))
+    : parseEncryptionKeys({ ENCRYPTION_KEY: value });
 }
 
 function joinKeys(name: SecretName, keys: string[]): string {

@@ -32,6 +32,9 @@ const url = (protocol: RegExp, start: string) =>
   z.url({ protocol, error: `must be a URL that starts with ${start}` });
 const text = z.string().min(1);
 const count = wholeNumber(1, 1_000_000);
+const secret = (minChars: number) =>
+  z.string().min(minChars, `must have at least ${minChars} characters`);
+const METRICS_TOKEN_MIN_CHARS = 32;
 
 /** Settings that only this process uses. */
 const Local = z.object({
@@ -44,6 +47,10 @@ const Local = z.object({
   ALLOW_PRIVATE_FETCH: flag.default("false"),
   MAX_CONNECTIONS: count.optional(),
   MAX_CONNECTIONS_PER_ADDRESS: count.optional(),
+  /** undefined: no metrics are served. 0: any free port. */
+  METRICS_PORT: wholeNumber(0, 65_535).optional(),
+  METRICS_HOST: RelayHost.default("127.0.0.1"),
+  METRICS_TOKEN: secret(METRICS_TOKEN_MIN_CHARS).optional(),
   /** The relay that is started with the server. */
   LOCAL_RELAY: z.enum(["on", "off"]).default("on"),
   RELAY_HOST: RelayHost.default("127.0.0.1"),
@@ -56,10 +63,7 @@ const Worker = WorkerSettings.omit({ HOSTED: true, SETUP_CODE_HASH: true }).exte
   ENCRYPTION_KEY: WorkerSettings.shape.ENCRYPTION_KEY.optional(),
   JWT_PRIVATE_KEY: WorkerSettings.shape.JWT_PRIVATE_KEY.optional(),
   TOKEN_SIGNING_KEY: WorkerSettings.shape.TOKEN_SIGNING_KEY.optional(),
-  RELAY_SECRET: z
-    .string()
-    .min(RELAY_SECRET_MIN_CHARS, `must have at least ${RELAY_SECRET_MIN_CHARS} characters`)
-    .optional(),
+  RELAY_SECRET: secret(RELAY_SECRET_MIN_CHARS).optional(),
 });
 
 const All = Worker.extend(Local.shape);
@@ -69,6 +73,7 @@ export const SECRET_NAMES = [
   "JWT_PRIVATE_KEY",
   "TOKEN_SIGNING_KEY",
   "RELAY_SECRET",
+  "METRICS_TOKEN",
 ] as const;
 export type SecretName = (typeof SECRET_NAMES)[number];
 
@@ -105,6 +110,8 @@ export interface ServerSettings {
   publicPort: number | undefined;
   /** undefined: relays run elsewhere. */
   relay: LocalRelaySettings | undefined;
+  /** Where metrics are served; undefined: nowhere. */
+  metrics: { host: string; port: number } | undefined;
   /** The secrets set in the environment; the others are in the data directory. */
   secrets: Partial<Record<SecretName, string>>;
   /** Variables of the Worker, by name. */
@@ -158,6 +165,10 @@ export function readSettings(environment: NodeJS.ProcessEnv): ServerSettings {
             bind: data.RELAY_BIND ?? data.HOST,
             url: data.RELAY_URL,
           },
+    metrics:
+      data.METRICS_PORT === undefined
+        ? undefined
+        : { host: data.METRICS_HOST, port: data.METRICS_PORT },
     secrets: Object.fromEntries(
       SECRET_NAMES.filter((name) => name in provided).map((name) => [name, provided[name]]),
     ),

@@ -12,7 +12,9 @@ import { createLog } from "./log.ts";
 import { readConnectionLimits, startFrontProxy } from "./front-proxy/front-proxy.ts";
 import { findUsablePort } from "./processes/ports.ts";
 import { readEnvironment, readSettings, type ServerSettings } from "./settings.ts";
-import { startRelay } from "./relay.ts";
+import { startMetricsServer } from "./metrics/metrics-server.ts";
+import { listMetricsParts } from "./metrics/server-metrics.ts";
+import { startRelay, type LocalRelay } from "./relay.ts";
 import { findSharedSite } from "./shared-site.ts";
 import { startBackendServices, buildWorkerBindings } from "./backend-services.ts";
 import { startWorkerd } from "./workerd/workerd.ts";
@@ -62,8 +64,9 @@ async function start(settings: ServerSettings, cleanup: AsyncDisposableStack): P
   const frontProxy = await startFrontProxy({
     host,
     port,
-    apiHost,
+    apiHosts,
     upstreamPath: workerd.publicSocket,
+    metricsPath: workerd.frontMetricsSocket,
     limits,
     log,
   });
@@ -77,8 +80,9 @@ async function start(settings: ServerSettings, cleanup: AsyncDisposableStack): P
   });
   const cron = runEvery(CRON_INTERVAL_MS, () => workerd.runCron());
   cleanup.defer(() => clearInterval(cron));
+  let relay: LocalRelay | undefined;
   if (settings.relay) {
-    const relay = startRelay({
+    const started = startRelay({
       settings: settings.relay,
       host,
       port,
@@ -87,8 +91,19 @@ async function start(settings: ServerSettings, cleanup: AsyncDisposableStack): P
       log,
     });
     // Stopped before the Worker, so that the Worker receives the relay's last counters.
-    cleanup.defer(() => relay.stop());
-    await relay.connectedOrFailed;
+    cleanup.defer(() => started.stop());
+    await started.connectedOrFailed;
+    relay = started;
+  }
+  if (settings.metrics) {
+    const { databaseUrl, gateway, postgres, secrets } = storage;
+    const metrics = await startMetricsServer({
+      ...settings.metrics,
+      token: secrets.METRICS_TOKEN,
+      parts: listMetricsParts({ databaseUrl, gateway, postgres, workerd, frontProxy, relay }),
+    });
+    cleanup.defer(() => metrics.close());
+    log.info("metrics are served", { url: metrics.url });
   }
   announce(settings, port, storage.setup);
 }

@@ -43,6 +43,10 @@ export class Api extends WorkerEntrypoint<Env> {
 export class Control extends WorkerEntrypoint<Env> {
   override async fetch(request: Request): Promise<Response> {
     const { pathname } = new URL(request.url);
+    if (pathname === "/metrics") {
+      const { collectServiceMetrics } = await import("./jobs/service-metrics.ts");
+      return Response.json(await collectServiceMetrics(this.env));
+    }
     const { drainConnections, runCron } = await import("./jobs/cron.ts");
     if (pathname === "/drain") {
       startDraining();

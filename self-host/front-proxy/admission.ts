@@ -1,6 +1,7 @@
 /** Counts open connections, in total and for each source, and refuses those beyond the limits. */
 import { getAddressGroup } from "../../shared/address-group.ts";
 import type { ConnectionLimits } from "./limits.ts";
+import type { ConnectionRefusal } from "./metrics/front-proxy-metrics.ts";
 
 export class Admission {
   readonly #limits: ConnectionLimits;
@@ -12,11 +13,12 @@ export class Admission {
     this.#limits = limits;
   }
 
-  /** @returns a function that ends the connection's count, or undefined when the connection is refused. */
-  admit(address: string): (() => void) | undefined {
+  /** @returns a function that ends the connection's count, or which limit refuses the connection. */
+  admit(address: string): (() => void) | ConnectionRefusal {
     const source = getAddressGroup(address);
     const open = this.#openBySource.get(source) ?? 0;
-    if (this.#open >= this.#limits.total || open >= this.#limits.perSource) return undefined;
+    if (this.#open >= this.#limits.total) return "total";
+    if (open >= this.#limits.perSource) return "source";
     this.#open += 1;
     this.#openBySource.set(source, open + 1);
     return () => this.#release(source);

@@ -1,5 +1,6 @@
 /** Starts the front proxy, which listens on the server's port and passes valid requests on to workerd. */
 import { execFileSync } from "node:child_process";
+import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { ROOT } from "../build/build.ts";
 import { StartError } from "../errors.ts";
@@ -15,17 +16,20 @@ const STOP_MAX_MS = 2_000;
 export interface FrontProxyOptions {
   host: string;
   port: number;
-  /** A host name of the API. */
-  apiHost: string;
+  /** The host names of the API, at least one. */
+  apiHosts: readonly string[];
   /** The path of the socket that workerd listens on. */
   upstreamPath: string;
+  /** The path of the socket on which the front proxy answers with its metrics. */
+  metricsPath: string;
   limits: ConnectionLimits;
   log: Log;
 }
 
 /** Resolves when requests reach the Worker. */
 export async function startFrontProxy(options: FrontProxyOptions): Promise<SupervisedProcess> {
-  const { host, port, apiHost, upstreamPath, limits, log } = options;
+  const { host, port, apiHosts, upstreamPath, metricsPath, limits, log } = options;
+  const apiHost = apiHosts[0] ?? "localhost";
   const { total, perSource } = limits;
   const child = new SupervisedProcess(
     {
@@ -37,11 +41,15 @@ export async function startFrontProxy(options: FrontProxyOptions): Promise<Super
           FRONT_HOST: host,
           FRONT_PORT: String(port),
           FRONT_UPSTREAM: upstreamPath,
+          FRONT_API_HOSTS: apiHosts.join(","),
+          FRONT_METRICS: metricsPath,
           FRONT_CONNECTIONS: String(total),
           FRONT_CONNECTIONS_PER_SOURCE: Number.isFinite(perSource) ? String(perSource) : "",
         },
       },
       probe: () => probeHealth({ host, port, apiHost }),
+      // A killed process leaves its socket behind, and the next one could not bind to its path.
+      prepare: () => rm(metricsPath, { force: true }),
       onLine: (line, stream) =>
         log.forward("front proxy", stream === "stdout" ? "info" : "warn", line),
       stopSignal: "SIGTERM",

@@ -12,7 +12,10 @@ import { SPLICED_SOCKET_BUFFER_BYTES } from "../../sockets/splice.ts";
 import { getAddressGroup } from "../../shared/address-group.ts";
 import { Admission } from "./admission.ts";
 import { PROGRAM_MESSAGES_MAX_BYTES, VISITOR_MESSAGES_MAX_BYTES } from "./limits.ts";
+import { FrontProxyMetrics } from "./metrics/front-proxy-metrics.ts";
+import { serveMetrics } from "./metrics/metrics-socket.ts";
 import { MessageMemory } from "./message-memory.ts";
+import { watchEventLoopDelay } from "../processes/event-loop-delay.ts";
 import { formatRefusal, TOO_MANY_CONNECTIONS } from "./refusals.ts";
 import { CONNECTION_HEADER } from "./request-head.ts";
 import { VisitorConnection } from "./visitor-connection.ts";
@@ -33,6 +36,10 @@ const settings = z
     FRONT_HOST: z.string(),
     FRONT_PORT: z.coerce.number().int(),
     FRONT_UPSTREAM: z.string(),
+    /** Separated by commas. */
+    FRONT_API_HOSTS: z.string().transform((hosts) => new Set(hosts.split(","))),
+    /** The path of the socket on which the server asks for metrics. */
+    FRONT_METRICS: z.string(),
     FRONT_CONNECTIONS: count,
     /** Empty: no limit. */
     FRONT_CONNECTIONS_PER_SOURCE: z.union([z.literal("").transform(() => Infinity), count]),
@@ -50,17 +57,20 @@ const messages = {
 /** All visitors come through one proxy, so that their address says nothing about their source. */
 const isBehindProxy = settings.FRONT_CONNECTIONS_PER_SOURCE === Infinity;
 const connections = new Set<VisitorConnection>();
+const metrics = new FrontProxyMetrics();
 let refused = 0;
 
 function accept(visitor: Socket): void {
   const address = (visitor.remoteAddress ?? "").replace(/^::ffff:/, "");
-  const release = admission.admit(address);
-  if (!release) {
+  const admitted = admission.admit(address);
+  if (typeof admitted === "string") {
     refused += 1;
+    metrics.countRefusedConnection(admitted);
     visitor.on("error", () => undefined);
     visitor.end(formatRefusal(TOO_MANY_CONNECTIONS), () => visitor.destroy());
     return;
   }
+  metrics.countAcceptedConnection();
   const acknowledgementKey = randomBytes(KEY_BYTES).toString("base64url");
   const own = JSON.stringify({
     clientIp: address,
@@ -70,11 +80,13 @@ function accept(visitor: Socket): void {
     upstreamPath: settings.FRONT_UPSTREAM,
     ownField: `${CONNECTION_HEADER}: ${own}\r\n`,
     acknowledgementKey,
+    apiHosts: settings.FRONT_API_HOSTS,
+    metrics,
     createIncompleteMessage: (kind) =>
       messages[kind].createHolder(isBehindProxy ? acknowledgementKey : getAddressGroup(address)),
     onClose() {
       connections.delete(connection);
-      release();
+      admitted();
     },
   });
   connections.add(connection);
@@ -96,6 +108,12 @@ server.on("error", (error) => {
   process.exit(1);
 });
 server.listen({ host: settings.FRONT_HOST, port: settings.FRONT_PORT, backlog: BACKLOG });
+
+const readEventLoopDelay = watchEventLoopDelay("front_proxy");
+serveMetrics(settings.FRONT_METRICS, () => [
+  ...metrics.toFamilies(connections, settings.FRONT_CONNECTIONS),
+  ...readEventLoopDelay(),
+]);
 
 setInterval(() => {
   const nowMs = Date.now();

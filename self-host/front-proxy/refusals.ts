@@ -10,7 +10,19 @@ import {
 import type { ErrorBody } from "../../protocol/schemas/error-body.ts";
 import { HEAD_MAX_BYTES, type InvalidHead } from "./request-head.ts";
 
-export interface Refusal {
+/** Why the front proxy refuses a request: the values of a label of its metrics. */
+export const REFUSAL_REASONS = [
+  "malformed",
+  "invalid_host",
+  "unsupported_encoding",
+  "connect",
+  "head_too_large",
+  "too_slow",
+  "unavailable",
+] as const;
+export type RefusalReason = (typeof REFUSAL_REASONS)[number];
+
+interface RefusalAnswer {
   code: ErrorCode;
   message: string;
   /** Instead of the usual status of the code. */
@@ -18,47 +30,70 @@ export interface Refusal {
   retryAfterSeconds?: number;
 }
 
+/** The refusal of a request. */
+export interface Refusal extends RefusalAnswer {
+  reason: RefusalReason;
+}
+
 export const INVALID_HEADS: Record<InvalidHead, Refusal> = {
-  malformed: { code: "invalid_request", message: "The request is not valid HTTP/1.1." },
+  malformed: {
+    reason: "malformed",
+    code: "invalid_request",
+    message: "The request is not valid HTTP/1.1.",
+  },
   invalid_host: {
+    reason: "invalid_host",
     code: "invalid_host",
     message: "The request must have exactly one Host header, with a valid name or address.",
   },
   unsupported_encoding: {
+    reason: "unsupported_encoding",
     code: "invalid_request",
     message: "The only supported Transfer-Encoding is chunked.",
     status: 501,
   },
-  connect: { code: "method_not_allowed", message: "This server does not support CONNECT." },
+  connect: {
+    reason: "connect",
+    code: "method_not_allowed",
+    message: "This server does not support CONNECT.",
+  },
 };
 
 export const HEAD_TOO_LARGE: Refusal = {
+  reason: "head_too_large",
   code: "invalid_request",
   message: `The request line and the headers together must have at most ${HEAD_MAX_BYTES} bytes.`,
   status: 431,
 };
 
 export const TOO_SLOW: Refusal = {
+  reason: "too_slow",
   code: "invalid_request",
   message: "The request did not arrive in time.",
   status: 408,
 };
 
 export const UNAVAILABLE: Refusal = {
+  reason: "unavailable",
   code: "unavailable",
   message: "The server is restarting. Try again in a moment.",
   retryAfterSeconds: 1,
 };
 
-export const TOO_MANY_CONNECTIONS: Refusal = {
+export const TOO_MANY_CONNECTIONS: RefusalAnswer = {
   code: "unavailable",
   message: "There are too many open connections. Try again later.",
   retryAfterSeconds: 10,
 };
 
+export function getRefusalStatus({ code, status = STATUS_BY_CODE[code] }: RefusalAnswer): number {
+  return status;
+}
+
 /** @returns the text of a whole HTTP response. */
-export function formatRefusal(refusal: Refusal): string {
-  const { code, message, retryAfterSeconds, status = STATUS_BY_CODE[code] } = refusal;
+export function formatRefusal(refusal: RefusalAnswer): string {
+  const { code, message, retryAfterSeconds } = refusal;
+  const status = getRefusalStatus(refusal);
   const body: ErrorBody = { error: code, message };
   if (retryAfterSeconds !== undefined) body.retry_after_seconds = retryAfterSeconds;
   const text = JSON.stringify(body);

@@ -16,6 +16,8 @@ export const CONNECTION_HEADER = "underpass-connection";
 export interface RequestHead {
   /** The head as it is forwarded. */
   bytes: Buffer;
+  /** The host that the request is for, without its port and in lower case; null when there is none (HTTP/1.0). */
+  host: string | null;
   /** The length of the body that follows. */
   body: number | "chunked";
   /** Whether the visitor asks for another protocol, such as WebSocket. */
@@ -51,7 +53,8 @@ export function parseRequestHead(text: string, ownField: string): RequestHead | 
   const isVersion11 = match[2] === "1";
   if (host.length > 1 || (host.length === 0 && isVersion11)) return "invalid_host";
   // workerd answers such a host with 500.
-  if (host.length === 1 && parseHost(host[0]!) === null) return "invalid_host";
+  const parsedHost = host.length === 1 ? parseHost(host[0]!) : null;
+  if (host.length === 1 && parsedHost === null) return "invalid_host";
   const method = match[1]!;
   const asksForUpgrade =
     method === "GET" && upgrade !== "" && /(^|[\s,])upgrade\s*(,|$)/i.test(connection);
@@ -70,6 +73,7 @@ export function parseRequestHead(text: string, ownField: string): RequestHead | 
   if (hasIgnoredLength) rest = rest.replaceAll(CONTENT_LENGTH_FIELD, "");
   return {
     bytes: Buffer.from(text.slice(0, firstLineEnd) + ownField + rest.slice(2), "latin1"),
+    host: parsedHost,
     body,
     isUpgrade: asksForUpgrade && body === 0,
     canRepeat: body === 0 && REPEATABLE.has(method),

@@ -14,6 +14,8 @@ import {
   PROGRAM_UNREAD_MAX_MS,
   UNREAD_MAX_MS,
 } from "./limits.ts";
+import type { ConnectionKind, FrontProxyMetrics } from "./metrics/front-proxy-metrics.ts";
+import { RequestObserver } from "./metrics/request-observer.ts";
 import type { IncompleteMessage } from "./message-memory.ts";
 import { PassedMessages } from "./passed-messages.ts";
 import { createBodyReader, type BodyReader } from "./request-body.ts";
@@ -60,6 +62,9 @@ export interface VisitorConnectionOptions {
   ownField: string;
   /** Random: what a visitor has read of a WebSocket is acknowledged with it. */
   acknowledgementKey: string;
+  /** The host names of the API; all others lead to tunnels. */
+  apiHosts: ReadonlySet<string>;
+  metrics: FrontProxyMetrics;
   /** What the connection may hold of workerd's memory, as the WebSocket of a visitor or of a program. */
   createIncompleteMessage(kind: "visitor" | "program"): IncompleteMessage;
   onClose(): void;
@@ -69,6 +74,7 @@ export class VisitorConnection {
   readonly #visitor: Socket;
   readonly #options: VisitorConnectionOptions;
   readonly #head = new IncompleteHead();
+  readonly #requestObserver: RequestObserver;
   #upstream: Socket | undefined;
   #phase: Phase = HEAD;
   /** Bytes that arrived before the server decided about another protocol. */
@@ -92,6 +98,7 @@ export class VisitorConnection {
   constructor(visitor: Socket, options: VisitorConnectionOptions) {
     this.#visitor = visitor;
     this.#options = options;
+    this.#requestObserver = new RequestObserver(options.metrics);
     visitor.on("error", () => undefined);
     visitor.on("end", () => this.#leave());
     visitor.once("close", () => this.#handleVisitorClosed());
@@ -123,6 +130,20 @@ export class VisitorConnection {
   /** Whether the visitor has everything that was sent to it. */
   get isFlushed(): boolean {
     return this.#visitor.writableLength === 0;
+  }
+
+  get kind(): ConnectionKind {
+    if (this.#webSocket) return "visitor_websocket";
+    return this.#passed ? "program" : "http";
+  }
+
+  get bytesReceived(): number {
+    return this.#visitor.bytesRead;
+  }
+
+  /** Without bytes that wait to be sent, so that the number never decreases. */
+  get bytesSent(): number {
+    return Math.max(0, this.#visitor.bytesWritten - this.#visitor.writableLength);
   }
 
   // ── From the visitor ──
@@ -175,6 +196,8 @@ export class VisitorConnection {
     // The first bytes of a new connection are certainly the answer to this request, and not to an earlier one.
     if (head.isUpgrade && this.#requests > 0) this.#dropUpstream();
     this.#requests += 1;
+    const isForApi = head.host !== null && this.#options.apiHosts.has(head.host);
+    this.#requestObserver.start(isForApi ? "api" : "tunnel");
     this.#isAnswered = false;
     this.#repeatable = head.canRepeat && !head.isUpgrade ? head.bytes : undefined;
     if (head.isUpgrade) this.#phase = UPGRADE;
@@ -226,6 +249,7 @@ export class VisitorConnection {
 
   #answer(upstream: Socket, bytes: Uint8Array): boolean {
     if (upstream !== this.#upstream) return false;
+    this.#requestObserver.receive(bytes);
     this.#isAnswered = true;
     this.#repeatable = undefined;
     const answer = this.#phase === UPGRADE ? this.#decideUpgrade(bytes) : bytes;
@@ -313,6 +337,7 @@ export class VisitorConnection {
   // ── The end ──
 
   #refuse(refusal: Refusal): void {
+    this.#requestObserver.refuse(refusal);
     this.#dropUpstream();
     this.#visitor.write(formatRefusal(refusal));
     this.#endVisitor();
@@ -337,6 +362,8 @@ export class VisitorConnection {
   #handleVisitorClosed(): void {
     this.#phase = CLOSED;
     this.#head.clear();
+    this.#requestObserver.leave();
+    this.#options.metrics.countClosedConnection(this);
     this.#dropUpstream();
     this.#options.onClose();
   }

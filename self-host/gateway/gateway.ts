@@ -41,7 +41,17 @@ export interface Gateway {
   address: string;
   /** The connection string for the Worker: it contains the gateway's secret, not the database's password. */
   databaseUrl: string;
+  /** The connections to PostgreSQL: for single queries, and for transactions. */
+  pools: Record<"queries" | "sessions", PoolUsage>;
   close(): Promise<void>;
+}
+
+/** Connections of one pool, and callers that wait for one. */
+export interface PoolUsage {
+  readonly totalCount: number;
+  readonly idleCount: number;
+  readonly waitingCount: number;
+  readonly options: { readonly max: number };
 }
 
 export async function startGateway(options: GatewayOptions): Promise<Gateway> {
@@ -119,6 +129,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
   return {
     address: `127.0.0.1:${port}`,
     databaseUrl: `postgresql://underpass:${options.secret}@gateway.underpass.internal/underpass`,
+    pools: { queries, sessions },
     async close() {
       for (const client of sockets.clients) client.terminate();
       server.close();

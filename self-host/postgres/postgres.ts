@@ -25,6 +25,7 @@ const MAX_CONNECTIONS = 40;
 export interface EmbeddedPostgres {
   /** Contains the password: must not be logged. */
   url: string;
+  child: SupervisedProcess;
   stop(): Promise<void>;
 }
 
@@ -114,6 +115,7 @@ async function launch(
   }
   return {
     url,
+    child,
     async stop() {
       await child.stop();
       await directory.close();

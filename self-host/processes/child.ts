@@ -54,11 +54,23 @@ export class SupervisedProcess {
   readonly #log: Log;
   #process: ChildProcess | undefined;
   #stopping = false;
+  #restarts = 0;
   #restartDelayMs = CHILD_RESTART_MIN_MS;
 
   constructor(options: ChildOptions, log: Log) {
     this.#options = options;
     this.#log = log;
+  }
+
+  /** undefined while it does not run. */
+  get pid(): number | undefined {
+    const child = this.#process;
+    return child && !hasExited(child) ? child.pid : undefined;
+  }
+
+  /** How many times it has exited without having been stopped. */
+  get restarts(): number {
+    return this.#restarts;
   }
 
   /** Resolves when the child is ready. If it exits or is not ready in time, stops it and rejects. */
@@ -142,6 +154,7 @@ export class SupervisedProcess {
     const startedAt = Date.now();
     const onExit = () => {
       if (this.#stopping) return;
+      this.#restarts += 1;
       if (Date.now() - startedAt > CHILD_STABLE_MS) this.#restartDelayMs = CHILD_RESTART_MIN_MS;
       this.#log.error(`${this.#options.name} ${describeExit(child)} and will be restarted`);
       void this.#restart();

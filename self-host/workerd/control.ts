@@ -1,4 +1,4 @@
-/** Requests of the self-hosted server itself to the Worker. */
+/** Requests of the self-hosted server itself to its parts. */
 import { request, type RequestOptions } from "node:http";
 
 const HEALTH_MAX_MS = 2_000;
@@ -19,14 +19,25 @@ export function probeHealth({ apiHost, ...target }: HealthTarget): Promise<void>
 }
 
 /** Rejects unless the response is a success. */
-export function sendRequest(options: RequestOptions, maxMs: number): Promise<void> {
-  const { promise, resolve, reject } = Promise.withResolvers<void>();
+export async function sendRequest(options: RequestOptions, maxMs: number): Promise<void> {
+  await requestText(options, maxMs);
+}
+
+/** @returns the body of a successful response. Rejects for every other one, and for one that is too large. */
+export function requestText(options: RequestOptions, maxMs: number): Promise<string> {
+  const { promise, resolve, reject } = Promise.withResolvers<string>();
   const { method, path } = options;
   request({ ...options, agent: false, signal: AbortSignal.timeout(maxMs) }, (response) => {
     const { statusCode = 0 } = response;
+    let text = "";
+    response.setEncoding("utf8");
+    response.on("data", (part: string) => {
+      text += part;
+      if (text.length > RESPONSE_MAX_CHARS) response.destroy(new Error("the answer is too large"));
+    });
     response.on("error", reject);
-    response.resume().on("end", () => {
-      if (statusCode >= 200 && statusCode < 300) resolve();
+    response.on("end", () => {
+      if (statusCode >= 200 && statusCode < 300) resolve(text);
       else reject(new Error(`${method} ${path} answered ${statusCode}`));
     });
   })
@@ -34,6 +45,8 @@ export function sendRequest(options: RequestOptions, maxMs: number): Promise<voi
     .end();
   return promise;
 }
+
+const RESPONSE_MAX_CHARS = 256 * 1024;
 
 /** Returns the address to connect to for an address to listen on: for a wildcard address, the loopback one. */
 export function toConnectableHost(host: string): string {

@@ -1,6 +1,6 @@
 /**
- * Runs workerd with the production bundle. The server sends two kinds of requests to the Worker's `Control` entry
- * point, over a socket that only its owner can open: drain, and run the scheduled job.
+ * Runs workerd with the production bundle. The server sends three kinds of requests to the Worker's `Control` entry
+ * point, over a socket that only its owner can open: drain, run the scheduled job, and report metrics.
  */
 import { mkdtemp, rm } from "node:fs/promises";
 import { createRequire } from "node:module";
@@ -12,7 +12,7 @@ import type { DataDir } from "../data-dir.ts";
 import { writePrivateFile } from "../files.ts";
 import type { Log } from "../log.ts";
 import { buildConfiguration } from "./configuration.ts";
-import { probeHealth, sendRequest } from "./control.ts";
+import { probeHealth, requestText, sendRequest } from "./control.ts";
 import { MINUTE_MS } from "../../shared/time.ts";
 
 /** workerd keeps running while any socket is open, but after the drain there is nothing left to wait for. */
@@ -32,6 +32,10 @@ export interface Workerd {
   child: SupervisedProcess;
   /** The path of the socket that takes requests of visitors and of callers of the API. */
   publicSocket: string;
+  /** The path for a socket on which the front proxy answers with its metrics. */
+  frontMetricsSocket: string;
+  /** What the Worker knows of all tenants together, as JSON. */
+  requestMetrics(): Promise<string>;
   /** Notifies the agents and waits for requests in flight. */
   drain(): Promise<void>;
   runCron(): Promise<void>;
@@ -84,6 +88,9 @@ export async function startWorkerd(options: WorkerdOptions): Promise<Workerd> {
   return {
     child,
     publicSocket,
+    frontMetricsSocket: join(socketsDir, FRONT_METRICS_SOCKET),
+    requestMetrics: () =>
+      requestText({ socketPath: controlSocket, method: "GET", path: "/metrics" }, METRICS_MAX_MS),
     drain: () => control("/drain", DRAIN_TIMEOUT_MS + DRAIN_ANSWER_MAX_MS),
     runCron: () => control("/cron", CRON_MAX_MS),
   };
@@ -91,12 +98,15 @@ export async function startWorkerd(options: WorkerdOptions): Promise<Workerd> {
 
 /** How long the answer may take after the drain. */
 const DRAIN_ANSWER_MAX_MS = 2_000;
+/** How long a scrape waits for the Worker and its query. */
+const METRICS_MAX_MS = 2_000;
 const CRON_MAX_MS = 10 * MINUTE_MS;
 /** The kernel's limit for the path of a socket is 104 bytes on macOS and 108 on Linux, including the final zero. */
 const SOCKET_PATH_MAX_BYTES = 103;
 
 const PUBLIC_SOCKET = "public.sock";
 const CONTROL_SOCKET = "control.sock";
+const FRONT_METRICS_SOCKET = "front.sock";
 
 /** Returns a directory that only this user can enter, with a path that is short enough for sockets in it. */
 async function createSocketsDir({ runDir }: DataDir): Promise<string> {

@@ -13,6 +13,7 @@ test("without settings, the defaults of a self-hosted server apply", () => {
     smtpServer: undefined,
     allowPrivateFetch: false,
     publicPort: undefined,
+    metrics: undefined,
     relay: { host: "127.0.0.1", ports: { first: 40_000, last: 40_999 }, bind: "127.0.0.1" },
     apiHosts: ["localhost", "api.localhost", "127.0.0.1"],
     worker: { DEFAULT_PLAN: "enterprise", TRIAL_DAYS: "0", BILLING_MODE: "none" },
@@ -103,6 +104,9 @@ describe("an invalid value prevents the start with a line that names it", () => 
     ["RELAY_BIND", "eth0:1 x"],
     ["RELAY_URL", "https://relay.example.com"],
     ["RELAY_SECRET", "short"],
+    ["METRICS_PORT", "all"],
+    ["METRICS_HOST", "not a host"],
+    ["METRICS_TOKEN", "short"],
     ["LOCAL_RELAY", "no"],
   ])("%s=%s", (name, value) => {
     const read = () => readSettings({ [name]: value });

@@ -103,7 +103,17 @@ export function findProblems({ families }: Exposition): string[] {
     }
     if (samples.some(({ value }) => value < 0)) problem("below zero");
     if (samples.some(({ labels }) => "le" in labels) && type !== "histogram") problem("label le");
-    if (type === "histogram") problems.push(...findHistogramProblems(name, samples));
+    if (type !== "histogram") continue;
+    // One histogram for each set of labels besides the bound.
+    const getLabels = ({ labels }: Sample) =>
+      JSON.stringify(
+        Object.entries(labels)
+          .filter(([label]) => label !== "le")
+          .sort(),
+      );
+    for (const own of Map.groupBy(samples, getLabels).values()) {
+      problems.push(...findHistogramProblems(name, own));
+    }
   }
   return problems;
 }

@@ -40,7 +40,7 @@ async function start(limits: RelayServerOptions["limits"]): Promise<void> {
     ...control,
     ...{ port, limits, bind: "127.0.0.1", secret: "the operator's" },
     health: () => ({}),
-    metricsText: () => "",
+    collectMetrics: () => [],
   });
   await server.listen();
 }

@@ -16,7 +16,8 @@ import { usdCentsFor } from "../../store/billing/plans.ts";
 import { findInspectedTunnel } from "../../store/inspector/inspector.ts";
 import { breakDownCaptures } from "../inspector/captures.ts";
 import { buildBreakdown } from "./breakdown.ts";
-import { EXPOSITION_TYPE, formatExposition } from "./prometheus.ts";
+import { EXPOSITION_TYPES } from "../../../shared/metrics/exposition.ts";
+import { formatExposition } from "./prometheus.ts";
 import {
   countTunnels,
   findCounters,
@@ -137,7 +138,7 @@ metrics.openapi(
       listBusiestTunnels(db, orgId),
     ]);
     const text = formatExposition({ tunnels, agents, counters, busiest });
-    return c.text(text, 200, { "Content-Type": EXPOSITION_TYPE });
+    return c.text(text, 200, { "Content-Type": EXPOSITION_TYPES.prometheus });
   },
 );
 

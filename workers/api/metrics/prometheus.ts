@@ -1,29 +1,17 @@
 /**
- * Metrics in the text format of Prometheus (exposition format 0.0.4). The totals of an organization include all
+ * The metrics of one organization in the text format of Prometheus (exposition format 0.0.4). The totals of an organization include all
  * tunnels that it ever had, so that counters never decrease. Single tunnels have separate families, whose samples
  * disappear with the tunnel.
  */
 import { OUTCOMES, type Counters } from "../../../durable-objects/tunnel/metrics/outcomes.ts";
 import { LATENCY_BOUNDS_MS } from "../../../protocol/limits.ts";
+import {
+  formatFamilies,
+  toHistogramSamples,
+  type MetricFamily,
+  type MetricSample,
+} from "../../../shared/metrics/exposition.ts";
 import type { CountedTunnel, TunnelCounts } from "../../store/metrics/metrics.ts";
-
-export const EXPOSITION_TYPE = "text/plain; version=0.0.4; charset=utf-8";
-
-type Labels = Record<string, string>;
-
-interface Sample {
-  /** Follows the name of the family. */
-  suffix?: string;
-  labels?: Labels;
-  value: number;
-}
-
-interface Family {
-  name: string;
-  help: string;
-  type: "counter" | "gauge" | "histogram";
-  samples: Sample[];
-}
 
 export interface MetricsSnapshot {
   tunnels: TunnelCounts;
@@ -34,10 +22,10 @@ export interface MetricsSnapshot {
 }
 
 export function formatExposition(scraped: MetricsSnapshot): string {
-  return [...toFamilies(scraped), ...toTunnelFamilies(scraped.busiest)].map(formatFamily).join("");
+  return formatFamilies([...toFamilies(scraped), ...toTunnelFamilies(scraped.busiest)]);
 }
 
-function toFamilies({ tunnels, agents, counters }: MetricsSnapshot): Family[] {
+function toFamilies({ tunnels, agents, counters }: MetricsSnapshot): MetricFamily[] {
   return [
     {
       name: "underpass_tunnels",
@@ -88,13 +76,13 @@ function toFamilies({ tunnels, agents, counters }: MetricsSnapshot): Family[] {
       name: "underpass_request_duration_seconds",
       help: "Time from the arrival of a request at its tunnel to the head of the response of the local server.",
       type: "histogram",
-      samples: toHistogramSamples(counters),
+      samples: toLatencySamples(counters),
     },
   ];
 }
 
-function toTunnelFamilies(busiest: CountedTunnel[]): Family[] {
-  const each = (samples: (counters: Counters, tunnel: CountedTunnel) => Sample[]) =>
+function toTunnelFamilies(busiest: CountedTunnel[]): MetricFamily[] {
+  const each = (samples: (counters: Counters, tunnel: CountedTunnel) => MetricSample[]) =>
     busiest.flatMap((tunnel) =>
       samples(tunnel.counters ?? {}, tunnel).map((sample) => ({
         ...sample,
@@ -129,39 +117,11 @@ function toTunnelFamilies(busiest: CountedTunnel[]): Family[] {
   ];
 }
 
-function toOutcomeSamples(counters: Counters): Sample[] {
+function toOutcomeSamples(counters: Counters): MetricSample[] {
   return OUTCOMES.map((code) => ({ labels: { code }, value: counters[`requests:${code}`] ?? 0 }));
 }
 
-function toHistogramSamples(counters: Counters): Sample[] {
-  let responses = 0;
-  const buckets = [...LATENCY_BOUNDS_MS, "more" as const].map((bound) => {
-    responses += counters[`latency:${bound}`] ?? 0;
-    const le = bound === "more" ? "+Inf" : String(bound / 1000);
-    return { suffix: "_bucket", labels: { le }, value: responses };
-  });
-  const sumSeconds = (counters["latency:sum"] ?? 0) / 1000;
-  return [
-    ...buckets,
-    { suffix: "_sum", value: sumSeconds },
-    { suffix: "_count", value: responses },
-  ];
-}
-
-function formatFamily({ name, help, type, samples }: Family): string {
-  const lines = samples.map(
-    ({ suffix = "", labels = {}, value }) => `${name}${suffix}${formatLabels(labels)} ${value}\n`,
-  );
-  return `# HELP ${name} ${help}\n# TYPE ${name} ${type}\n${lines.join("")}`;
-}
-
-function formatLabels(labels: Labels): string {
-  const pairs = Object.entries(labels).map(
-    ([name, value]) => `${name}="${escapeLabelValue(value)}"`,
-  );
-  return pairs.length === 0 ? "" : `{${pairs.join(",")}}`;
-}
-
-function escapeLabelValue(value: string): string {
-  return value.replaceAll("\\", "\\\\").replaceAll('"', '\\"').replaceAll("\n", "\\n");
+function toLatencySamples(counters: Counters): MetricSample[] {
+  const counts = [...LATENCY_BOUNDS_MS, "more"].map((bound) => counters[`latency:${bound}`] ?? 0);
+  return toHistogramSamples(LATENCY_BOUNDS_MS, counts, counters["latency:sum"] ?? 0);
 }

@@ -11,6 +11,7 @@ import {
   PROGRAM_UNREAD_MAX_MS,
   UNREAD_MAX_MS,
 } from "../../../../self-host/front-proxy/limits.ts";
+import { FrontProxyMetrics } from "../../../../self-host/front-proxy/metrics/front-proxy-metrics.ts";
 import { MessageMemory } from "../../../../self-host/front-proxy/message-memory.ts";
 import { HEAD_MAX_BYTES } from "../../../../self-host/front-proxy/request-head.ts";
 import { VisitorConnection } from "../../../../self-host/front-proxy/visitor-connection.ts";
@@ -51,6 +52,8 @@ class End {
 
 /** Of incomplete WebSocket messages: each source may hold 1,000 bytes. */
 const memory = new MessageMemory(2_000);
+const metrics = new FrontProxyMetrics();
+const apiHosts = new Set<string>();
 let dir: string;
 let upstreamPath: string;
 let upstream: Server;
@@ -70,7 +73,7 @@ beforeAll(async () => {
     const onClose = () => (closed += 1);
     const options = { upstreamPath, ownField: OWN_FIELD, acknowledgementKey: KEY, onClose };
     const createIncompleteMessage = () => memory.createHolder("source");
-    const connection = { ...options, createIncompleteMessage };
+    const connection = { ...options, apiHosts, metrics, createIncompleteMessage };
     connections.push(new VisitorConnection(adoptSocket(socket), connection));
   });
   front.listen(0, "127.0.0.1");
