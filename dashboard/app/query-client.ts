@@ -1,5 +1,5 @@
 /** The cache of the API's responses. */
-import { QueryClient } from "@tanstack/react-query";
+import { QueryClient, type Query } from "@tanstack/react-query";
 import { RequestError } from "../api/request.ts";
 
 const RETRIES_MAX = 3;
@@ -12,6 +12,16 @@ export const queryClient = new QueryClient({
     },
   },
 });
+
+/** Whether the page shows older data, because the server does not answer. */
+export function isServerSilent(): boolean {
+  return queryClient.getQueryCache().getAll().some(isOutdated);
+}
+
+function isOutdated(query: Query): boolean {
+  const { data, error, fetchFailureReason } = query.state;
+  return data !== undefined && query.isActive() && isTemporary(fetchFailureReason ?? error);
+}
 
 /** Whether the same request can succeed a moment later. */
 function isTemporary(error: unknown): boolean {

@@ -1,16 +1,23 @@
-/** Says that the browser has no network, and disappears when it has one again. */
+/** Says that the browser has no network, or that the server does not answer, and disappears when both are back. */
 import { onlineManager } from "@tanstack/react-query";
 import { useSyncExternalStore } from "react";
+import { isServerSilent, queryClient } from "../query-client.ts";
 
 export function OfflineBanner() {
   const isOnline = useSyncExternalStore(
     (notify) => onlineManager.subscribe(notify),
     () => onlineManager.isOnline(),
   );
-  if (isOnline) return null;
+  const isSilent = useSyncExternalStore(
+    (notify) => queryClient.getQueryCache().subscribe(notify),
+    isServerSilent,
+  );
+  if (isOnline && !isSilent) return null;
   return (
     <p role="status" className="notice warning">
-      You are offline. The page shows what it had loaded, and continues when the network is back.
+      {isOnline
+        ? "The server does not answer. The page shows what it had loaded, and continues when the server is back."
+        : "You are offline. The page shows what it had loaded, and continues when the network is back."}
     </p>
   );
 }

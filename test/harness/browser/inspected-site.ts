@@ -2,7 +2,7 @@
 import { once } from "node:events";
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
-import type { TestApi } from "../server/api.ts";
+import type { ApiOptions, TestApi } from "../server/api.ts";
 import { startTunnelOwner, type OwnedTunnel, type TunnelOwner } from "../tunnel/owned-tunnel.ts";
 
 export interface InspectedSite {
@@ -17,9 +17,12 @@ export interface InspectedSite {
 }
 
 /** @param subdomain unique for each test file. */
-export async function startInspectedSite(subdomain: string): Promise<InspectedSite> {
+export async function startInspectedSite(
+  subdomain: string,
+  options: ApiOptions = {},
+): Promise<InspectedSite> {
   const site = await startSite();
-  const owned = await startTunnelOwner();
+  const owned = await startTunnelOwner(options);
   const { port } = site.address() as AddressInfo;
   const tunnel = await owned.expose(subdomain, port);
   return {

@@ -11,6 +11,10 @@ import { startIdentityProvider, type IdentityProvider } from "../fakes/identity-
 /** Pages with the navigation, unlike those with a single step. */
 const SHELL_PAGE = /^\/(?!activate|invitation)/;
 
+/** As the browser logs it, also when the server has been stopped. */
+const FAILED_REQUEST =
+  /status of (?:4\d\d|50[123])|net::ERR_(?:CONNECTION_(?:REFUSED|RESET|CLOSED)|EMPTY_RESPONSE)/;
+
 export interface Pages {
   api: TestApi;
   origin: string;
@@ -62,7 +66,7 @@ export function usePages(startServer: () => Promise<TestApi>, hasProvider = true
       } else {
         await context.close();
       }
-      expect(problems.filter((text) => !/status of (?:4\d\d|50[123])/.test(text))).toEqual([]);
+      expect(problems.filter((text) => !FAILED_REQUEST.test(text))).toEqual([]);
       expect([...hosts].filter((host) => !allowedHosts.includes(host))).toEqual([]);
     }
   });
