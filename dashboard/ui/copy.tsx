@@ -23,7 +23,12 @@ export function CopyButton({ text, label = "Copy", kind = "plain" }: CopyButtonP
     setTimeout(() => setCopied(false), COPIED_SHOWN_MS);
   }
   return (
-    <Button kind={kind} aria-label={label} onClick={() => void copy().catch(notifyOfError)}>
+    <Button
+      kind={kind}
+      className="copy"
+      aria-label={label}
+      onClick={() => void copy().catch(notifyOfError)}
+    >
       {isCopied ? "Copied" : "Copy"}
     </Button>
   );

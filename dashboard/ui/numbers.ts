@@ -4,6 +4,11 @@ const quantity = new Intl.NumberFormat(undefined, { maximumSignificantDigits: 3 
 const percent = new Intl.NumberFormat(undefined, { style: "percent", maximumFractionDigits: 1 });
 
 const usd = new Intl.NumberFormat(undefined, { style: "currency", currency: "USD" });
+const price = new Intl.NumberFormat(undefined, {
+  style: "currency",
+  currency: "USD",
+  trailingZeroDisplay: "stripIfInteger",
+});
 
 /** Decimal units, as the filter language and the command line use. */
 const BYTE_UNITS = ["B", "kB", "MB", "GB", "TB"];
@@ -34,6 +39,11 @@ export function formatMs(ms: number): string {
   if (ms < 1_000) return `${quantity.format(ms)} ms`;
   if (ms < 60_000) return `${quantity.format(ms / 1_000)} s`;
   return `${quantity.format(ms / 60_000)} min`;
+}
+
+/** `$12`, `$12.50`: a price. */
+export function formatUsd(dollars: number): string {
+  return price.format(dollars);
 }
 
 /** `$12.50`. */

@@ -31,7 +31,7 @@ export function EventFilters() {
         value={filter.action ?? ""}
         onChange={(event) => setParameters({ action: event.currentTarget.value })}
       >
-        <option value="">Every action</option>
+        <option value="">All actions</option>
         {AUDIT_ACTION_NAMES.map((action) => (
           <option key={action} value={action}>
             {formatAction(action)}

@@ -17,6 +17,7 @@ import { ActionButton } from "../../ui/button.tsx";
 import { ConfirmButton } from "../../ui/forms/dialog.tsx";
 import { PageFrame } from "../../ui/page.tsx";
 import { QueryContent } from "../../ui/feedback/query-content.tsx";
+import { formatUsd } from "../../ui/numbers.ts";
 import { Badge, Detail, Row, Rows, Section } from "../../ui/section.tsx";
 import { ExactTime } from "../../ui/time.tsx";
 
@@ -122,6 +123,7 @@ function PlanRow({ billing }: { billing: Billing }) {
   return (
     <Row>
       <strong>{PLAN_NAMES[plan]}</strong>
+      <Badge tone="good">your plan</Badge>
       {status !== null && <Badge>{status.replaceAll("_", " ")}</Badge>}
       {status === "active" && cycle !== null && (
         <>
@@ -169,7 +171,7 @@ function OfferRow({ plan, billing }: OfferRowProps) {
     <Row actions={buttons}>
       <strong>{PLAN_NAMES[plan]}</strong>
       <Detail>
-        {monthly} USD a month, or {yearly} USD a year
+        {formatUsd(monthly)} a month, or {formatUsd(yearly)} a year
       </Detail>
     </Row>
   );

@@ -8,6 +8,7 @@ import { Command } from "../../ui/copy.tsx";
 import { notify } from "../../ui/feedback/notifications.tsx";
 import { OpenDialog, OpenFormDialog } from "../../ui/forms/dialog.tsx";
 import { SelectField } from "../../ui/forms/fields.tsx";
+import { STATE_TEXTS } from "../tunnels/tunnel-badges.tsx";
 
 export interface BindDialogProps {
   domain: CustomDomain;
@@ -49,7 +50,7 @@ export function BindDialog({ domain, isOpen, onClose, onBind }: BindDialogProps)
         label="Tunnel"
         options={offered.map((tunnel) => ({
           value: tunnel.id,
-          label: `${tunnel.subdomain} (${getTunnelState(tunnel)})`,
+          label: `${tunnel.name} (${STATE_TEXTS[getTunnelState(tunnel)].label})`,
         }))}
         {...(boundTunnelId !== null && { chosen: boundTunnelId })}
       />

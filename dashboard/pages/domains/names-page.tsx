@@ -3,12 +3,13 @@ import { useQuery, useQueryClient } from "@tanstack/react-query";
 import type { ReservedSubdomain } from "../../../protocol/schemas/domains/reserved-subdomains.ts";
 import { reservedSubdomainsQuery } from "../../api/domains.ts";
 import { call } from "../../api/session.ts";
+import { tunnelsQuery } from "../../api/tunnels.ts";
 import { useHasRole } from "../../app/roles.ts";
 import { useMe } from "../../app/session-state.ts";
 import { CommandLine, formatAgentCommand } from "../../ui/command-line.tsx";
 import { EmptyState } from "../../ui/feedback/empty-state.tsx";
 import { notify } from "../../ui/feedback/notifications.tsx";
-import { QueryContent } from "../../ui/feedback/query-content.tsx";
+import { QueryContent, Skeleton } from "../../ui/feedback/query-content.tsx";
 import { DialogButton } from "../../ui/forms/dialog.tsx";
 import { TextField } from "../../ui/forms/fields.tsx";
 import { formatCount } from "../../ui/numbers.ts";
@@ -92,6 +93,8 @@ function ReserveButton() {
 
 function Names({ names }: { names: readonly ReservedSubdomain[] }) {
   const { max_reserved_subdomains: max } = useMe().entitlements;
+  // Rows of names that no tunnel uses are higher.
+  if (useQuery(tunnelsQuery).isPending) return <Skeleton lines={6} />;
   return (
     <Section
       title={

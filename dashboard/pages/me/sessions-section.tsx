@@ -57,7 +57,7 @@ function SessionRow({ session }: { session: Session }) {
       <strong>
         <bdi>{name}</bdi>
       </strong>
-      {current && <Badge>this one</Badge>}
+      {current && <Badge>this session</Badge>}
       <Detail>
         {ip} · last used <RelativeTime timestamp={lastSeenAt} /> · since{" "}
         <ExactTime timestamp={createdAt} />

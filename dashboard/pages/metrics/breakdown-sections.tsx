@@ -98,7 +98,7 @@ function StatusSection({ breakdown: { statuses }, selection }: SectionProps) {
 
 function ErrorSection({ breakdown, selection }: SectionProps) {
   const ofService = breakdown.errors.map(({ error, requests }) => ({
-    cause: <code>{error}</code>,
+    cause: error.replaceAll("_", " "),
     filter: `error:${error}`,
     requests,
   }));
@@ -164,7 +164,7 @@ function LatencySection({ breakdown: { latency } }: { breakdown: Breakdown }) {
 function TunnelSection({ breakdown: { tunnels }, selection }: SectionProps) {
   const { data: existing = [] } = useQuery(tunnelsQuery);
   if (selection.tunnelId !== "") return null;
-  const exists = (id: string) => existing.some((tunnel) => tunnel.id === id);
+  const names = new Map(existing.map(({ id, name }) => [id, name]));
   return (
     <Section title="Busiest tunnels">
       <Content isEmpty={tunnels.length === 0} text="No traffic in this period.">
@@ -172,9 +172,9 @@ function TunnelSection({ breakdown: { tunnels }, selection }: SectionProps) {
           label="Requests by tunnel"
           entries={tunnels.map((tunnel) => ({
             key: tunnel.tunnel_id,
-            label: exists(tunnel.tunnel_id) ? (
+            label: names.has(tunnel.tunnel_id) ? (
               <Link to="/tunnels/$id" params={{ id: tunnel.tunnel_id }}>
-                {tunnel.subdomain}
+                {names.get(tunnel.tunnel_id)}
               </Link>
             ) : (
               `${tunnel.subdomain}, deleted`
@@ -190,7 +190,7 @@ function TunnelSection({ breakdown: { tunnels }, selection }: SectionProps) {
 
 function PathSection({ breakdown: { paths }, selection }: SectionProps) {
   const { data: tunnels = [] } = useQuery(tunnelsQuery);
-  const getName = (id: string) => tunnels.find((tunnel) => tunnel.id === id)?.subdomain ?? "";
+  const getName = (id: string) => tunnels.find((tunnel) => tunnel.id === id)?.name ?? "";
   return (
     <Section title="Busiest paths">
       <Content isEmpty={paths.length === 0} text="No captured requests in this period.">

@@ -91,9 +91,9 @@ function TunnelChoice({ tunnelId, onChoose }: TunnelChoiceProps) {
       onChange={({ currentTarget: { value } }) => onChoose(value)}
     >
       <option value="">All tunnels</option>
-      {tunnels.map(({ id, subdomain }) => (
+      {tunnels.map(({ id, name }) => (
         <option key={id} value={id}>
-          {subdomain}
+          {name}
         </option>
       ))}
       {tunnelId !== "" && !tunnels.some(({ id }) => id === tunnelId) && (

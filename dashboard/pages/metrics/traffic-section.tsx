@@ -65,7 +65,7 @@ export function TrafficSection({ selection }: { selection: TrafficSelection }) {
           </button>
         ))}
       </div>
-      <QueryContent query={queries[shown]!} lines={10}>
+      <QueryContent query={queries[shown]!} lines={12}>
         {(points) => (
           <>
             <TrafficChart

@@ -7,7 +7,9 @@ import { connectionsQuery } from "../../api/connections.ts";
 import { formatAgentCommand } from "../../ui/command-line.tsx";
 import { Command, CopyButton } from "../../ui/copy.tsx";
 import { formatCount } from "../../ui/numbers.ts";
-import { Badge, Detail, Row, Rows, Section } from "../../ui/section.tsx";
+import { getServeArguments } from "../tunnels/agent-command.ts";
+import { StateBadge } from "../tunnels/tunnel-badges.tsx";
+import { Detail, Row, Rows, Section } from "../../ui/section.tsx";
 import { RelativeTime } from "../../ui/time.tsx";
 
 /** More are on the page of the tunnels. */
@@ -39,13 +41,11 @@ export function ConnectedSection({ tunnels }: { tunnels: readonly Tunnel[] }) {
 
 /** @param tunnel the newest one, if there is any. */
 function NoneConnected({ tunnel }: { tunnel: Tunnel | undefined }) {
-  const port = tunnel?.localPort ?? 3000;
-  const name = tunnel?.protocol === "tcp" ? "" : ` --subdomain ${tunnel?.subdomain}`;
-  const kind = tunnel?.protocol === "tcp" ? "tcp" : "http";
+  const serve = tunnel ? getServeArguments(tunnel) : "http 3000";
   return (
     <>
       <p className="hint">No agent is connected. To connect one, run:</p>
-      <Command>{formatAgentCommand(`${kind} ${port}${name}`)}</Command>
+      <Command>{formatAgentCommand(serve)}</Command>
     </>
   );
 }
@@ -57,16 +57,16 @@ interface TunnelRowProps {
 }
 
 function TunnelRow({ tunnel, connection }: TunnelRowProps) {
-  const { id, subdomain, publicUrl, maintenance } = tunnel;
+  const { id, name, publicUrl } = tunnel;
   const isWebsite = publicUrl.startsWith("http");
   return (
-    <Row actions={<CopyButton text={publicUrl} label={`Copy the URL of ${subdomain}`} />}>
+    <Row actions={<CopyButton text={publicUrl} label={`Copy the URL of ${name}`} />}>
       <strong>
         <Link to="/tunnels/$id" params={{ id }}>
-          {subdomain}
+          {name}
         </Link>
       </strong>
-      {maintenance ? <Badge tone="warning">maintenance</Badge> : <Badge tone="good">online</Badge>}
+      <StateBadge tunnel={tunnel} />
       <Detail>
         {isWebsite ? (
           <a href={publicUrl} target="_blank" rel="noopener noreferrer">

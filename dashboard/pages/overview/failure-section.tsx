@@ -65,8 +65,8 @@ function FailureRow({ request, tunnel }: RowProps) {
       </Link>
       <Detail>
         {[
-          tunnel?.subdomain,
-          error ?? "answered by the local server",
+          tunnel?.name,
+          error?.replaceAll("_", " ") ?? "answered by the local server",
           latency === null ? undefined : formatMs(latency),
         ]
           .filter((part) => part !== undefined)

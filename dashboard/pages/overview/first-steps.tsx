@@ -16,6 +16,7 @@ import { Command } from "../../ui/copy.tsx";
 import { notify } from "../../ui/feedback/notifications.tsx";
 import { Icon } from "../../ui/icon.tsx";
 import { Section } from "../../ui/section.tsx";
+import { getServeArguments } from "../tunnels/agent-command.ts";
 import { membersCountQuery } from "./plan-counts.ts";
 
 interface FirstStep {
@@ -86,7 +87,7 @@ export function FirstSteps({ tunnels }: { tunnels: readonly Tunnel[] }) {
 function listTunnelSteps(tunnels: readonly Tunnel[], hasTraffic: boolean): FirstStep[] {
   const tunnel = tunnels.find(({ agentConnected }) => agentConnected) ?? tunnels[0];
   const port = tunnel?.localPort ?? 3000;
-  const name = tunnel ? ` --subdomain ${tunnel.subdomain}` : "";
+  const serve = tunnel ? getServeArguments(tunnel) : "http 3000";
   return [
     {
       title: "Open a tunnel",
@@ -94,7 +95,7 @@ function listTunnelSteps(tunnels: readonly Tunnel[], hasTraffic: boolean): First
       content: (
         <>
           <p className="hint">On the machine whose port {port} you want to share:</p>
-          <Command>{formatAgentCommand(`http ${port}${name}`)}</Command>
+          <Command>{formatAgentCommand(serve)}</Command>
         </>
       ),
     },
@@ -122,7 +123,7 @@ function listTunnelSteps(tunnels: readonly Tunnel[], hasTraffic: boolean): First
                 {" "}
                 on the page of{" "}
                 <Link to="/tunnels/$id" params={{ id: tunnel.id }} search={{ tab: "access" }}>
-                  {tunnel.subdomain}
+                  {tunnel.name}
                 </Link>
               </>
             ) : (
@@ -130,7 +131,7 @@ function listTunnelSteps(tunnels: readonly Tunnel[], hasTraffic: boolean): First
             )}
             :
           </p>
-          <Command>{formatAgentCommand(`http ${port}${name} --basic-auth NAME:PASSWORD`)}</Command>
+          <Command>{formatAgentCommand(`${serve} --basic-auth NAME:PASSWORD`)}</Command>
         </>
       ),
     },

@@ -57,7 +57,7 @@ function PlanSection() {
   const names = useQuery(namesCountQuery);
   const domains = useQuery(domainsCountQuery);
   const members = useQuery(membersCountQuery(organization.id));
-  const title = <Badge>{plan} plan</Badge>;
+  const title = <Badge>{plan}</Badge>;
   const action = isOwner ? <Link to="/billing">{title}</Link> : title;
   return (
     <Section title="Plan" actions={action}>

@@ -14,7 +14,7 @@ import { OpenConfirmDialog, OpenFormDialog } from "../../ui/forms/dialog.tsx";
 import { TextField } from "../../ui/forms/fields.tsx";
 import { Menu, MenuItem, MenuSeparator } from "../../ui/menu.tsx";
 import { formatCount } from "../../ui/numbers.ts";
-import { Badge, Detail, Row } from "../../ui/section.tsx";
+import { Detail, Row } from "../../ui/section.tsx";
 import { RelativeTime } from "../../ui/time.tsx";
 import { MintTokenDialog } from "../tokens/minting/mint-token-dialog.tsx";
 
@@ -29,7 +29,7 @@ export function ProjectRow({ project }: { project: Project }) {
       <strong>
         <bdi>{name}</bdi>
       </strong>
-      <Badge>{slug}</Badge>
+      <code>{slug}</code>
       <Detail>
         <Link to="/tunnels" search={{ project: slug }}>
           {formatQuantity(counts.tunnels, "tunnel")}

@@ -99,9 +99,9 @@ export function Inspector({ parameters, setParameters, isDocked = false }: Inspe
     },
   });
 
-  const httpTunnels = (tunnels ?? []).filter(({ protocol }) => protocol !== "tcp");
+  const httpTunnels = tunnels?.filter(({ protocol }) => protocol !== "tcp");
   const tunnelNames =
-    tunnelId === undefined && httpTunnels.length > 1
+    tunnelId === undefined && httpTunnels !== undefined && httpTunnels.length > 1
       ? new Map(httpTunnels.map(({ id, name, subdomain }) => [id, name || subdomain]))
       : undefined;
   const menuCapture = getCapture(menu?.id);

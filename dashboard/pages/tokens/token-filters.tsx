@@ -4,14 +4,14 @@ import { useQueryParameters, useSetQueryParameters } from "../../app/search.ts";
 import { FilterBar, SearchFilter, SelectFilter } from "../../ui/forms/filters.tsx";
 
 const KINDS = [
-  { value: "", label: "Every kind" },
+  { value: "", label: "All kinds" },
   { value: "agent", label: "For agents" },
   { value: "master", label: "Master keys" },
 ];
 const STATES = [
   { value: "", label: "Valid" },
   { value: "ended", label: "Revoked or expired" },
-  { value: "all", label: "All" },
+  { value: "all", label: "All states" },
 ];
 
 export interface TokenFiltersProps {
@@ -28,7 +28,7 @@ export function TokenFilters({ tokens }: TokenFiltersProps) {
     <FilterBar label="Tokens">
       <SearchFilter
         label="Search the tokens"
-        placeholder="Name, nonce or allowed name"
+        placeholder="Filter by name, nonce or allowed name"
         value={text}
         onChange={(next) => setParameters({ text: next })}
       />
@@ -42,7 +42,7 @@ export function TokenFilters({ tokens }: TokenFiltersProps) {
         <SelectFilter
           label="Project"
           value={project}
-          options={[{ value: "", label: "Every project" }, ...projects]}
+          options={[{ value: "", label: "All projects" }, ...projects]}
           onChange={(next) => setParameters({ project: next })}
         />
       )}

@@ -13,19 +13,26 @@ export interface MeterProps {
   format: (value: number) => string;
   /** For screen readers only, where the place of the meter says what it is about. */
   isLabelHidden?: boolean;
+  /** Shown after the limit, as in `$1.00 of $20.00 this month`. */
+  period?: string;
   /** A line below the bar. */
   children?: ReactNode;
 }
 
 export function Meter(props: MeterProps) {
-  const { label, value, max, format, isLabelHidden = false, children } = props;
+  const { label, value, max, format, isLabelHidden = false, period, children } = props;
   return (
     <div className="meter">
       <div className="meter-text">
         <span className={isLabelHidden ? "hidden-text" : ""}>{label}</span>
         <span>
           {format(value)}
-          {max !== null && <span className="hint"> of {format(max)}</span>}
+          {max !== null && (
+            <span className="hint">
+              {" "}
+              of {format(max)} {period}
+            </span>
+          )}
         </span>
       </div>
       {max !== null && <Bar label={label} value={value} max={max} />}

@@ -6,7 +6,7 @@ import { useTunnel } from "../../../api/tunnels.ts";
 import { CopyButton } from "../../../ui/copy.tsx";
 import { Fact, Facts } from "../../../ui/facts.tsx";
 import { formatBytes } from "../../../ui/numbers.ts";
-import { Badge, type Tone } from "../../../ui/section.tsx";
+import { Badge, Detail, type Tone } from "../../../ui/section.tsx";
 import { ExactTime, RelativeTime } from "../../../ui/time.tsx";
 import { explainError, formatStatus } from "./explanations.ts";
 import { LongText } from "./long-text.tsx";
@@ -44,10 +44,10 @@ export function RequestSummary({ request, actions }: RequestSummaryProps) {
           </Link>
         </Fact>
         <Fact name="Received">
-          <RelativeTime timestamp={request.timestamp} />{" "}
-          <span className="hint">
+          <RelativeTime timestamp={request.timestamp} />
+          <Detail>
             <ExactTime timestamp={request.timestamp} />
-          </span>
+          </Detail>
         </Fact>
         <Fact name="Visitor">{request.client_ip}</Fact>
         <Fact name="Request">{formatBytes(request.request_size)}</Fact>
@@ -74,11 +74,7 @@ function OutcomeBadges({ request }: { request: CaptureDetail }) {
       {stateBadge && <Badge tone={stateBadge.tone}>{stateBadge.text}</Badge>}
       {kind === "websocket" && <Badge>WebSocket</Badge>}
       {kind === "sse" && <Badge>event stream</Badge>}
-      {error !== null && (
-        <Badge tone="bad">
-          <code>{error}</code>
-        </Badge>
-      )}
+      {error !== null && <Badge tone="bad">{error.replaceAll("_", " ")}</Badge>}
       <RuleBadges request={request} />
       {original !== null && (
         <Badge>

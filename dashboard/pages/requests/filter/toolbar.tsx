@@ -21,7 +21,8 @@ export interface ToolbarProps {
   setParameters: SetParameters;
   view: RequestView;
   store: CaptureStore;
-  tunnels: readonly Tunnel[];
+  /** undefined while they are loaded. */
+  tunnels: readonly Tunnel[] | undefined;
   filterError: string | undefined;
   bodySearch: BodySearch;
   onLeaveFilter: () => void;
@@ -55,14 +56,14 @@ export function Toolbar(props: ToolbarProps) {
           onLeave={props.onLeaveFilter}
           getRows={() => view.getFiltered(SUGGESTED_FROM_ROWS)}
         />
-        {tunnels.length > 0 && (
+        {tunnels?.length !== 0 && (
           <select
             aria-label="Tunnel"
             value={tunnelId}
             onChange={(event) => setParameters({ tunnel_id: event.currentTarget.value })}
           >
             <option value="">All tunnels</option>
-            {tunnels.map(({ id, name, subdomain }) => (
+            {tunnels?.map(({ id, name, subdomain }) => (
               <option key={id} value={id}>
                 {name || subdomain}
               </option>

@@ -8,7 +8,7 @@ import { STATE_TEXTS } from "../tunnel-badges.tsx";
 const NO_FILTER = { text: "", state: "", project: "" };
 
 const STATES = [
-  { value: "", label: "Every state" },
+  { value: "", label: "All states" },
   ...TUNNEL_STATES.map((state) => ({ value: state, label: STATE_TEXTS[state].label })),
 ];
 
@@ -33,7 +33,7 @@ export function TunnelFilters({ projects }: { projects: readonly string[] }) {
       <SelectFilter
         label="Project"
         value={project}
-        options={[{ value: "", label: "Every project" }, ...slugs]}
+        options={[{ value: "", label: "All projects" }, ...slugs]}
         onChange={(chosen) => setParameters({ project: chosen })}
       />
       {text + state + project !== "" && (

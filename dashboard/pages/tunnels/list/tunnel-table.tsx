@@ -23,7 +23,7 @@ const COLUMNS: readonly Column<Tunnel>[] = [
     ),
   },
   {
-    title: "Project, protocol",
+    title: "Project",
     isSecondary: true,
     render: ({ projectSlug, protocol }) => (
       <>
@@ -33,7 +33,7 @@ const COLUMNS: readonly Column<Tunnel>[] = [
     ),
   },
   {
-    title: "Requests, bytes",
+    title: "Requests",
     align: "end",
     isSecondary: true,
     render: ({ totalRequests, bytesIn, bytesOut }) => (

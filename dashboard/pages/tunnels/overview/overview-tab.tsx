@@ -54,7 +54,7 @@ function StateSection({ tunnel }: { tunnel: Tunnel }) {
           {expiresAt === null ? "never" : <RelativeTime timestamp={expiresAt} />}
         </Fact>
         <Fact name="Project">{projectSlug}</Fact>
-        <Fact name="Open to">
+        <Fact name="Gates">
           <Visitors tunnel={tunnel} />
         </Fact>
       </Facts>
@@ -65,7 +65,7 @@ function StateSection({ tunnel }: { tunnel: Tunnel }) {
 function Visitors({ tunnel }: { tunnel: Tunnel }) {
   const { authEnabled, edgeAuthEnabled, allowedCidrs, policyActions } = tunnel;
   const isOpen = !authEnabled && !edgeAuthEnabled && allowedCidrs === null && policyActions === 0;
-  return isOpen ? "everybody" : <GateBadges tunnel={tunnel} />;
+  return isOpen ? "none: open to everyone" : <GateBadges tunnel={tunnel} />;
 }
 
 /** The tunnel is loaded every few seconds, so the section disappears as soon as the agent connects. */

@@ -61,7 +61,7 @@ test("a session is signed out at once after a confirmation", async () => {
   await page.getByRole("dialog", { name: "Sign this session out?" }).waitFor();
   await answerDialog(page, "Sign out");
   await sessions.getByRole("button").waitFor({ state: "detached" });
-  await sessions.getByText("this one").waitFor();
+  await sessions.getByText("this session").waitFor();
   expect(await owner.get("/auth/me")).toMatchObject({ status: 401 });
 });
 
@@ -139,7 +139,7 @@ test("the access token is renewed once, shortly before it expires", async () => 
   });
   await page.goto(`${pages.origin}/me`);
   await signIn(page, email);
-  await getSection(page, "Sessions").getByText("this one").waitFor();
+  await getSection(page, "Sessions").getByText("this session").waitFor();
   expect(renewals).toEqual([]);
   const renewed = page.waitForResponse((response) => response.url().includes("/auth/refresh"));
   await page.clock.fastForward((ACCESS_TOKEN_SECONDS - 30) * 1000);
@@ -167,7 +167,7 @@ test("everything has a name for screen readers and fits a narrow screen", async 
   const owner = await pages.api.owner();
   const page = await pages.openAs(owner.email, "/me");
   await page.setViewportSize({ width: 360, height: 740 });
-  await getSection(page, "Sessions").getByText("this one").waitFor();
+  await getSection(page, "Sessions").getByText("this session").waitFor();
   await clickButton(page, "Set up");
   await page.getByLabel("Code from your authenticator app").waitFor();
   expect(await page.evaluate("document.documentElement.scrollWidth")).toBe(360);

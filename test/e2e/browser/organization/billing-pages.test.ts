@@ -10,7 +10,7 @@ test("a plan is bought, changed, overdue, paid and canceled on the pages", async
   const owner = await pages.api.owner();
   const page = await pages.openAs(owner.email, "/billing");
   const billing = getSection(page, "Plan and billing");
-  await billing.getByText("10 USD a month, or 100 USD a year").waitFor();
+  await billing.getByText("$10 a month, or $100 a year").waitFor();
 
   await clickButton(page, "Pay monthly for Pro");
   await page.getByRole("heading", { name: "You now have the pro plan" }).waitFor();
