@@ -14,6 +14,8 @@ export interface Route {
   /** null: no tunnel. */
   tunnelId: string | null;
   version: number;
+  /** How many objects the tunnel's visitors are spread over. Absent: one. */
+  shards?: number;
 }
 
 /** A tunnel's state and counters. `sequence` increases with each report, so a late one changes nothing. */
@@ -129,7 +131,7 @@ export interface InternalApi {
 export interface TunnelRpc extends Rpc.DurableObjectBranded {
   addRelayedUsage(usage: AssociationUsage): void;
   getPresence(): Presence | null;
-  setWatchStatus(status: WatchStatus): void;
+  setWatchStatus(status: WatchStatus): Promise<void>;
 }
 
 /** Called by tunnels on their organization. */

@@ -26,6 +26,9 @@ export const HEARTBEAT_INTERVAL_MS = 5_000;
 export const HEARTBEAT_TIMEOUT_MS = 13_000;
 export const CLOSE_REASON_MAX_BYTES = 123;
 
+/** The objects that the visitors of one tunnel can be spread over. */
+export const SHARDS_MAX = 16;
+
 // ── Reconnecting ──
 
 export const RECONNECT_MAX_MS = 5_000;

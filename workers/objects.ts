@@ -8,14 +8,15 @@ import type { Tunnel } from "../durable-objects/tunnel.ts";
 import type { Env } from "./env.ts";
 import { BoundedMap } from "../shared/bounded-map.ts";
 
-/** An id is a hash of the name, computed once for each tunnel that an isolate serves. */
+/** An id is a hash of the name, computed once for each object of a tunnel that an isolate serves. */
 const tunnelIds = new BoundedMap<string, DurableObjectId>(10_000);
 
-export function tunnelObject(env: Env, tunnelId: string): DurableObjectStub<Tunnel> {
-  let id = tunnelIds.get(tunnelId);
+/** @param name a tunnel's id, for its first object, or the name of another one (`toObjectName`). */
+export function tunnelObject(env: Env, name: string): DurableObjectStub<Tunnel> {
+  let id = tunnelIds.get(name);
   if (id === undefined) {
-    id = env.TUNNEL.idFromName(tunnelId);
-    tunnelIds.set(tunnelId, id);
+    id = env.TUNNEL.idFromName(name);
+    tunnelIds.set(name, id);
   }
   return env.TUNNEL.get(id);
 }
@@ -43,8 +44,8 @@ export function receiverObject(env: Env, receiverId: string): DurableObjectStub<
   return env.RECEIVER.getByName(receiverId);
 }
 
-/** 32-bit FNV-1a: quick, and even for short names. The number of shards must not change: names would move. */
-function computeShard(name: string, shards: number): number {
+/** 32-bit FNV-1a: quick, and even for short names. When the number of shards changes, names move. */
+export function computeShard(name: string, shards: number): number {
   let hash = 0x811c9dc5;
   for (let at = 0; at < name.length; at++) {
     hash = Math.imul(hash ^ name.charCodeAt(at), 0x01000193);

@@ -20,10 +20,12 @@ import type { HostMode } from "../origin/host-header.ts";
 import type { Target } from "../origin/target.ts";
 import type { ServerAccess } from "../server-access.ts";
 import type { TunnelSettings } from "./tunnel-options.ts";
+import { ShardConnections } from "./shard-connections.ts";
 import {
   TunnelConnection,
   type RejectionError,
   type ConnectionEventMap,
+  type ConnectionOptions,
 } from "./tunnel-connection.ts";
 
 export interface TunnelOptions extends ServerAccess {
@@ -62,6 +64,7 @@ const GATES_REQUIREMENT = {
 export class HttpTunnel extends EventEmitter<TunnelEventMap> {
   readonly #origin: OriginServer;
   readonly #connection: TunnelConnection;
+  readonly #shards: ShardConnections;
   readonly server: URL;
   /** Where `--inspect` listens; undefined when it is off. */
   inspectUrl: string | undefined;
@@ -82,7 +85,7 @@ export class HttpTunnel extends EventEmitter<TunnelEventMap> {
         if (!this.#report("handlerError", error)) console.error(error);
       },
     });
-    this.#connection = new TunnelConnection({
+    const connection: ConnectionOptions = {
       ...options,
       query: {
         protocol: target.scheme,
@@ -100,7 +103,9 @@ export class HttpTunnel extends EventEmitter<TunnelEventMap> {
         opening.type === "request"
           ? openStream(this.#origin, wire, id, opening.head, opening.flags)
           : null,
-    });
+    };
+    this.#connection = new TunnelConnection(connection);
+    this.#shards = new ShardConnections(connection, (visits) => this.#report("refused", visits));
     this.#forwardEvents(publicUrl);
   }
 
@@ -136,7 +141,9 @@ export class HttpTunnel extends EventEmitter<TunnelEventMap> {
   /** Ends the tunnel cleanly: requests in flight may finish, for up to `DRAIN_TIMEOUT_MS`. */
   close(): Promise<void> {
     // A second call waits for the same requests.
-    this.#closing ??= this.#connection.close().then(() => this.#end());
+    this.#closing ??= Promise.all([this.#connection.close(), this.#shards.close()]).then(() =>
+      this.#end(),
+    );
     return this.#closing;
   }
 
@@ -184,8 +191,13 @@ export class HttpTunnel extends EventEmitter<TunnelEventMap> {
     connection.on("latency", (ms) => this.#report("latency", ms));
     connection.on("gates", (gates) => this.#report("gates", gates));
     connection.on("refused", (visits) => this.#report("refused", visits));
-    connection.on("stopped", (explanation, name) => this.#report("stopped", explanation, name));
+    connection.on("shards", (count) => this.#shards.setCount(count, connection.welcome!));
+    connection.on("stopped", (explanation, name) => {
+      void this.#shards.close();
+      this.#report("stopped", explanation, name);
+    });
     connection.on("rejected", (rejection) => {
+      void this.#shards.close();
       this.#report("rejected", rejection);
       void this.#end(rejection);
     });

@@ -68,6 +68,8 @@ export interface ConnectionEventMap {
   latency: [ms: number];
   /** The gates have changed since the last such event, or since the start, when there were none. */
   gates: [gates: TunnelGates];
+  /** How many objects the tunnel's visitors are spread over: after each welcome, and when it changes. */
+  shards: [count: number];
   /** So many visits were refused by the gates, the rate limit or maintenance, since the last such event. */
   refused: [visits: number];
 }
@@ -140,10 +142,10 @@ export class TunnelConnection extends EventEmitter<ConnectionEventMap> {
     // While it closes, the connection still has to be drained.
     if (this.#state !== "closed") this.#state = "online";
     this.emit(isFirst ? "ready" : "reconnected", welcome);
-    this.#handleStatus(welcome);
+    this.#handleStatus({ shards: 1, ...welcome });
   }
 
-  #handleStatus({ gates, refused }: TunnelStatus): void {
+  #handleStatus({ gates, refused, shards }: TunnelStatus): void {
     if (!this.#welcome) return;
     const { tunnelId } = this.#welcome;
     if (gates !== undefined && gates.join() !== this.#gates.join()) {
@@ -151,6 +153,7 @@ export class TunnelConnection extends EventEmitter<ConnectionEventMap> {
       this.emit("gates", { tunnelId, names: gates, ownNames: this.#options.ownGates });
     }
     if (refused !== undefined) this.emit("refused", refused);
+    if (shards !== undefined) this.emit("shards", shards);
   }
 
   /** Ends the connection to a server that this agent can't work with. */

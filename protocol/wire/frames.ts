@@ -5,6 +5,7 @@
  *     type u8 | flags u8 | stream u32 | length u32 | payload
  */
 import { z } from "zod";
+import { SHARDS_MAX } from "../limits.ts";
 
 /** Header of a frame: type, flags, stream id, payload length. */
 export const FRAME_HEADER_BYTES = 10;
@@ -119,6 +120,8 @@ export const Welcome = z.object({
   heartbeatTimeoutMs: z.int().min(1),
   /** What visitors must bring: some of `GATE_NAMES`, or names that a later version has added. Absent: unknown. */
   gates: z.array(z.string()).optional(),
+  /** How many objects the tunnel's visitors are spread over: the agent connects to each of them. Absent: one. */
+  shards: z.int().min(1).max(SHARDS_MAX).optional(),
 });
 export type Welcome = z.infer<typeof Welcome>;
 
@@ -131,6 +134,8 @@ export const TunnelStatus = z.object({
   gates: Welcome.shape.gates,
   /** How many visits were refused since the last such number, by the gates, the rate limit or maintenance. */
   refused: z.int().min(0).optional(),
+  /** As in the welcome, when it has changed. */
+  shards: Welcome.shape.shards,
 });
 export type TunnelStatus = z.infer<typeof TunnelStatus>;
 

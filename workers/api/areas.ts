@@ -40,6 +40,7 @@ import { clientStreams } from "./tunnels/client-streams.ts";
 import { connections } from "./tunnels/connections.ts";
 import { diagnostics } from "./tunnels/diagnostics.ts";
 import { relayTickets } from "./tunnels/relay-tickets.ts";
+import { shards } from "./tunnels/shards.ts";
 import { tunnels } from "./tunnels/tunnels.ts";
 import { incomingWebhooks } from "./webhooks/incoming-webhooks.ts";
 import { receivers } from "./webhooks/receivers.ts";
@@ -70,7 +71,7 @@ export const AREAS: readonly Area[] = [
   {
     name: "Tunnels",
     description: "Reserving, listing, stopping and deleting tunnels.",
-    routers: [tunnels],
+    routers: [tunnels, shards],
   },
   {
     name: "Tunnel access",

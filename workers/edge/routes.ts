@@ -2,6 +2,7 @@
  * The routes from hosts to tunnels: cached in this isolate, looked up in the directory. Hosts without a tunnel are
  * cached briefly, too, so that requests for them cost little.
  */
+import { toObjectName } from "../../durable-objects/tunnel/shards/object-name.ts";
 import type { Env } from "../env.ts";
 import { describeError } from "../errors.ts";
 import { directoryObject } from "../objects.ts";
@@ -13,8 +14,15 @@ const ROUTE_CACHE_MAX_HOSTS = 10_000;
 const ROUTE_CACHE_HIT_MS = MINUTE_MS;
 const ROUTE_CACHE_MISS_MS = 2_000;
 
-interface CachedRoute {
+/** One of a tunnel's objects. */
+export interface TunnelTarget {
   tunnelId: string;
+  objectName: string;
+}
+
+interface CachedRoute {
+  /** The objects that the tunnel's visitors are spread over. */
+  targets: TunnelTarget[];
   untilMs: number;
 }
 
@@ -22,33 +30,39 @@ interface CachedRoute {
 const routes = new BoundedMap<string, CachedRoute>(ROUTE_CACHE_MAX_HOSTS);
 const missesUntilMs = new BoundedMap<string, number>(ROUTE_CACHE_MAX_HOSTS);
 
-/** @returns the tunnel's id, null when the host has no tunnel, undefined when the route is not cached. */
-export function getCachedTunnel(routeName: string): string | null | undefined {
+/** @returns the tunnel's objects, null when the host has no tunnel, undefined when the route is not cached. */
+export function getCachedTargets(routeName: string): TunnelTarget[] | null | undefined {
   const cached = routes.get(routeName);
-  if (cached !== undefined && cached.untilMs > Date.now()) return cached.tunnelId;
+  if (cached !== undefined && cached.untilMs > Date.now()) return cached.targets;
   return (missesUntilMs.get(routeName) ?? 0) > Date.now() ? null : undefined;
 }
 
-/** `tunnelId` null: the host has no tunnel. */
-export type Resolution = { tunnelId: string | null } | "unavailable";
-
-/** @returns "unavailable" when the directory does not answer, or is busy with unknown names. */
-export async function resolveTunnel(env: Env, routeName: string): Promise<Resolution> {
+/**
+ * @returns the tunnel's objects, null when the host has no tunnel, "unavailable" when the directory does not answer, or is
+ * busy with unknown names.
+ */
+export async function resolveTargets(
+  env: Env,
+  routeName: string,
+): Promise<TunnelTarget[] | null | "unavailable"> {
   const route = await findRoute(env, routeName);
   if (route === "unavailable") {
     // A tunnel's object refuses requests for a host that has moved, so an old route leads to no wrong tunnel.
-    const previous = routes.get(routeName);
-    return previous ? { tunnelId: previous.tunnelId } : "unavailable";
+    return routes.get(routeName)?.targets ?? "unavailable";
   }
   const tunnelId = route?.tunnelId ?? null;
   if (tunnelId === null) {
     routes.delete(routeName);
     missesUntilMs.set(routeName, Date.now() + ROUTE_CACHE_MISS_MS);
-  } else {
-    missesUntilMs.delete(routeName);
-    routes.set(routeName, { tunnelId, untilMs: Date.now() + ROUTE_CACHE_HIT_MS });
+    return null;
   }
-  return { tunnelId };
+  const targets = Array.from({ length: route?.shards ?? 1 }, (_, shard) => ({
+    tunnelId,
+    objectName: toObjectName(tunnelId, shard),
+  }));
+  missesUntilMs.delete(routeName);
+  routes.set(routeName, { targets, untilMs: Date.now() + ROUTE_CACHE_HIT_MS });
+  return targets;
 }
 
 async function findRoute(env: Env, routeName: string) {

@@ -9,44 +9,61 @@ import { readAccessRequest } from "../../access/access-request.ts";
 import { EDGE_VERDICT_HEADER, formatEdgeVerdict } from "../../access/edge-verdict.ts";
 import { BoundedMap } from "../../shared/bounded-map.ts";
 import { GATES_HEADER, parseGates, type Gates } from "../../access/gates.ts";
-import { getClientAddress } from "../../shared/client-address.ts";
+import { getAddressGroup } from "../../shared/address-group.ts";
+import { getClientAddress, type AddressTrust } from "../../shared/client-address.ts";
 import type { Env } from "../env.ts";
-import { tunnelObject } from "../objects.ts";
+import { computeShard, tunnelObject } from "../objects.ts";
+import type { TunnelTarget } from "./routes.ts";
 
-/** Tunnels whose gates an isolate caches. */
-const GATES_CACHE_MAX_TUNNELS = 10_000;
+/** Objects of tunnels whose gates an isolate caches. */
+const GATES_CACHE_MAX_OBJECTS = 10_000;
 
-const gatesByTunnel = new BoundedMap<string, Gates>(GATES_CACHE_MAX_TUNNELS);
+/** By the names of objects: each object has a policy tag of its own. */
+const gatesByObject = new BoundedMap<string, Gates>(GATES_CACHE_MAX_OBJECTS);
+
+/**
+ * The object that serves a visitor. All requests of an address group reach the same one, so that what is counted for each
+ * visitor is exact.
+ */
+export function chooseTarget(request: Request, env: Env, targets: TunnelTarget[]): TunnelTarget {
+  if (targets.length === 1) return targets[0]!;
+  const group = getAddressGroup(getClientAddress(request, getAddressTrust(env)));
+  return targets[computeShard(group, targets.length)]!;
+}
 
 /** One request to a tunnel's object. Without cached gates the request is passed unchanged. */
-export function callTunnel(request: Request, env: Env, tunnelId: string): Promise<Response> {
-  const gates = gatesByTunnel.get(tunnelId);
+export function callTunnel(request: Request, env: Env, target: TunnelTarget): Promise<Response> {
+  const gates = gatesByObject.get(target.objectName);
   return gates === undefined
-    ? tunnelObject(env, tunnelId).fetch(request)
-    : callWithVerdict(request, env, tunnelId, gates);
+    ? tunnelObject(env, target.objectName).fetch(request)
+    : callWithVerdict(request, env, target, gates);
 }
 
 async function callWithVerdict(
   request: Request,
   env: Env,
-  tunnelId: string,
+  { tunnelId, objectName }: TunnelTarget,
   gates: Gates,
 ): Promise<Response> {
-  const trust = { onCloudflare: env.HOSTED === "true", trustProxy: env.TRUST_PROXY === "true" };
-  const accessRequest = readAccessRequest(request, tunnelId, getClientAddress(request, trust));
+  const address = getClientAddress(request, getAddressTrust(env));
+  const accessRequest = readAccessRequest(request, tunnelId, address);
   const refusal = await authorize(gates, accessRequest, buildAuthenticators(env));
   const withVerdict = new Request(request);
   withVerdict.headers.set(EDGE_VERDICT_HEADER, formatEdgeVerdict(gates, refusal));
-  return tunnelObject(env, tunnelId).fetch(withVerdict);
+  return tunnelObject(env, objectName).fetch(withVerdict);
+}
+
+function getAddressTrust(env: Env): AddressTrust {
+  return { onCloudflare: env.HOSTED === "true", trustProxy: env.TRUST_PROXY === "true" };
 }
 
 /** Caches the policy update in a response, which is for the edge only, and removes it from the response. */
-export function cacheGates(response: Response, tunnelId: string): Response {
+export function cacheGates(response: Response, objectName: string): Response {
   const policyUpdate = response.headers.get(GATES_HEADER);
   if (policyUpdate === null) return response;
   const gates = parseGates(policyUpdate);
-  if (gates) gatesByTunnel.set(tunnelId, gates);
-  else gatesByTunnel.delete(tunnelId);
+  if (gates) gatesByObject.set(objectName, gates);
+  else gatesByObject.delete(objectName);
   const forVisitor = new Response(response.body, response);
   forVisitor.headers.delete(GATES_HEADER);
   return forVisitor;

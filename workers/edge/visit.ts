@@ -9,9 +9,9 @@ import type { ErrorCode } from "../../protocol/errors.ts";
 import { parseHost, toRouteName } from "../../protocol/hosts.ts";
 import type { Env } from "../env.ts";
 import { log } from "../../shared/log.ts";
-import { callTunnel, cacheGates } from "./tunnel-calls.ts";
+import { callTunnel, cacheGates, chooseTarget } from "./tunnel-calls.ts";
 import { errorPage, refusalPage } from "./pages.ts";
-import { resolveTunnel, getCachedTunnel } from "./routes.ts";
+import { getCachedTargets, resolveTargets, type TunnelTarget } from "./routes.ts";
 import { BoundedMap } from "../../shared/bounded-map.ts";
 
 /** Where requests for a host go, computed once for each spelling of the host. */
@@ -26,42 +26,43 @@ export function visit(request: Request, env: Env, authority: string): Response |
   if (typeof destination === "string") return errorPage(request, env, destination);
   if (request.method === "TRACE") return refuseMethod(request, env);
   const { routeName } = destination;
-  const tunnelId = getCachedTunnel(routeName);
-  if (tunnelId === undefined) return visitUncached(request, env, routeName);
-  if (tunnelId === null) return errorPage(request, env, "tunnel_not_found");
-  return callTunnel(request, env, tunnelId).then(
+  const targets = getCachedTargets(routeName);
+  if (targets === undefined) return visitUncached(request, env, routeName);
+  if (targets === null) return errorPage(request, env, "tunnel_not_found");
+  const target = chooseTarget(request, env, targets);
+  return callTunnel(request, env, target).then(
     (response) => {
       // The tunnel was deleted, or its host has moved: the cached route is outdated.
       if (getRefusalCode(response) === "tunnel_not_found")
         return visitUncached(request, env, routeName);
-      return toVisitorResponse(request, env, response, tunnelId);
+      return toVisitorResponse(request, env, response, target);
     },
-    (cause: unknown) => retryVisit(request, env, tunnelId, cause),
+    (cause: unknown) => retryVisit(request, env, target, cause),
   );
 }
 
 async function visitUncached(request: Request, env: Env, routeName: string): Promise<Response> {
-  const resolution = await resolveTunnel(env, routeName);
-  if (resolution === "unavailable") return errorPage(request, env, "unavailable");
-  const { tunnelId } = resolution;
-  if (tunnelId === null) return errorPage(request, env, "tunnel_not_found");
+  const targets = await resolveTargets(env, routeName);
+  if (targets === "unavailable") return errorPage(request, env, "unavailable");
+  if (targets === null) return errorPage(request, env, "tunnel_not_found");
   // The previous tunnel has read the body. The visitor's next attempt goes to the new one.
   if (request.bodyUsed) return errorPage(request, env, "unavailable");
-  return toVisitorResponse(request, env, await callTunnel(request, env, tunnelId), tunnelId);
+  const target = chooseTarget(request, env, targets);
+  return toVisitorResponse(request, env, await callTunnel(request, env, target), target);
 }
 
 /** A restarted object loses the calls in flight. GET and HEAD requests without a body are sent again. */
 async function retryVisit(
   request: Request,
   env: Env,
-  tunnelId: string,
+  target: TunnelTarget,
   cause: unknown,
 ): Promise<Response> {
   if (request.signal.aborted) throw cause;
-  log("warn", "tunnel_call_failed", { tunnelId, cause: String(cause) });
+  log("warn", "tunnel_call_failed", { object: target.objectName, cause: String(cause) });
   const isSafe = request.method === "GET" || request.method === "HEAD";
   if (!isSafe || request.body !== null) return errorPage(request, env, "agent_offline");
-  return toVisitorResponse(request, env, await callTunnel(request, env, tunnelId), tunnelId);
+  return toVisitorResponse(request, env, await callTunnel(request, env, target), target);
 }
 
 /** The local server's response, or an error page for a refusal. */
@@ -69,9 +70,9 @@ function toVisitorResponse(
   request: Request,
   env: Env,
   response: Response,
-  tunnelId: string,
+  { tunnelId, objectName }: TunnelTarget,
 ): Response | Promise<Response> {
-  const forVisitor = cacheGates(response, tunnelId);
+  const forVisitor = cacheGates(response, objectName);
   const code = getRefusalCode(forVisitor);
   if (code === null) return forVisitor;
   return forVisitor.headers.has(SIGN_IN_HEADER)

@@ -62,6 +62,11 @@ const HANDLERS: { [Kind in OutboxKind]: Handler<Kind> } = {
     send: (env, { tunnelId, maintenance }) =>
       tunnelObject(env, tunnelId).setMaintenance(tunnelId, maintenance),
   },
+  tunnel_shards: {
+    to: "object",
+    send: (env, { tunnelId, count }) =>
+      tunnelObject(env, tunnelId).setShards({ tunnelId, shard: 0 }, count),
+  },
   tunnel_captures_cleared: {
     to: "object",
     send: (env, { tunnelId, untilMs }) => tunnelObject(env, tunnelId).clearCaptures(untilMs),

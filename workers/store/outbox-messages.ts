@@ -6,6 +6,7 @@ import type { AccessSettings } from "../../access/settings.ts";
 import type { WatcherSelector } from "../../durable-objects/organization.ts";
 import type { ReceiverSettings } from "../../durable-objects/receiver/settings.ts";
 import type { StopState } from "../../durable-objects/tunnel/agents/lifetime.ts";
+import type { ShardCount } from "../../durable-objects/tunnel/shards/shards.ts";
 import type { Maintenance } from "../../durable-objects/tunnel/proxy/access-policy.ts";
 import type { Revocation } from "../../protocol/relay/link.ts";
 import type { VersionedCaptureSettings } from "../../protocol/schemas/inspector/captures.ts";
@@ -14,6 +15,8 @@ export interface RouteChange {
   host: string;
   tunnelId: string | null;
   version: number;
+  /** How many objects the tunnel's visitors are spread over. Absent: one. */
+  shards?: number;
   /** The tunnel that the host led to before, if it still exists. */
   from?: string;
 }
@@ -32,6 +35,7 @@ export interface OutboxPayloads {
   tunnel_settings: { tunnelId: string; settings: AccessSettings };
   tunnel_capturing: { tunnelId: string; capturing: VersionedCaptureSettings };
   tunnel_maintenance: { tunnelId: string; maintenance: Maintenance };
+  tunnel_shards: { tunnelId: string; count: ShardCount };
   /** Deletes requests that arrived before this time: a late delivery must not delete newer ones. */
   tunnel_captures_cleared: { tunnelId: string; untilMs: number };
   connection_ended: { tunnelId: string; agentId: string };

@@ -47,6 +47,7 @@ const PREDICATES: Record<AuditAction, string> = {
   tunnel_expired: "ended the tunnel {it}, whose time was over",
   tunnel_started: "started the tunnel {it}",
   tunnel_stopped: "stopped the tunnel {it}",
+  tunnel_shards_set: "set the number of objects of the tunnel {it}",
   connection_ended: "disconnected an agent of the tunnel {tunnelId}",
   tunnel_password_set: "set a password for the tunnel {it}",
   tunnel_password_removed: "removed the password of the tunnel {it}",

@@ -27,6 +27,8 @@ export const AgentAdmission = z.object({
   remoteIp: z.string(),
   /** Only for tunnels of protocol `tcp`: the relay's port that visitors connect to. */
   relay: z.object({ id: z.string(), port: z.int() }).optional(),
+  /** The number of the tunnel's object that the agent connects to. Absent: 0, the first one. */
+  shard: z.int().min(1).optional(),
   /** How long the plan stores captures, as of this version of the tunnel. */
   retention: z.object({ version: z.int(), days: z.int() }).optional(),
 });

@@ -85,6 +85,13 @@ export class AgentLink {
     };
   }
 
+  /** The agent has a connection to each of the tunnel's objects, which share the rate. */
+  setShardCount(count: number): void {
+    const mbps = this.attachment.bandwidthLimitMbps / count;
+    this.pace.toAgent.setRate(mbps);
+    this.pace.toVisitors.setRate(mbps);
+  }
+
   get socket(): WebSocket {
     return this.#socket;
   }

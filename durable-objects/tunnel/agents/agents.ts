@@ -49,20 +49,26 @@ export class Agents {
   readonly buffered = new BufferedBytes();
   readonly #ctx: DurableObjectState;
   readonly #onDisconnected: OnDisconnected;
+  readonly #getShardCount: () => number;
   /** Sockets before their hello, by the agent's id, the oldest first. */
   readonly #silent = new Map<string, { socket: WebSocket; timer: ReturnType<typeof setTimeout> }>();
   #current: AgentLink | undefined;
   /** Visits that were refused and are not yet reported to the agent. */
   #unreportedRefusals = 0;
 
-  constructor(ctx: DurableObjectState, onDisconnected: OnDisconnected) {
+  constructor(
+    ctx: DurableObjectState,
+    getShardCount: () => number,
+    onDisconnected: OnDisconnected,
+  ) {
     this.#ctx = ctx;
+    this.#getShardCount = getShardCount;
     this.#onDisconnected = onDisconnected;
     ctx.setWebSocketAutoResponse(new WebSocketRequestResponsePair(PING, PONG));
     for (const socket of ctx.getWebSockets(AGENT_TAG)) {
       const attachment = readAttachment(socket);
       if (attachment.kind === "agent" && attachment.hello && isOpen(socket)) {
-        this.#current = new AgentLink(socket, attachment, attachment.connectedAtMs, this.buffered);
+        this.#current = this.#createLink(socket, attachment, attachment.connectedAtMs);
       }
     }
   }
@@ -149,9 +155,11 @@ export class Agents {
       hello: { agent, streamWindow, connectionWindow, takesTcp, answersClose, readsStatus },
     };
     socket.serializeAttachment(welcomed);
-    const link = new AgentLink(socket, welcomed, Date.now(), this.buffered);
+    const link = this.#createLink(socket, welcomed, Date.now());
     this.#current = link;
-    link.send((writer) => writer.writeJson(FRAME.welcome, 0, 0, buildWelcome(welcomed, gates)));
+    const shards = this.#getShardCount();
+    const welcome = { ...buildWelcome(welcomed, gates), ...(shards > 1 && { shards }) };
+    link.send((writer) => writer.writeJson(FRAME.welcome, 0, 0, welcome));
     // Closing the previous agent forwards its unanswered requests to this one, after its welcome.
     serving?.close("replaced", "a newer connection of the same agent took over");
     return link;
@@ -160,6 +168,13 @@ export class Agents {
   /** The agent shows its user what visitors must bring. */
   sendGates(gates: GateName[]): void {
     this.#sendStatus({ gates });
+  }
+
+  /** The agent connects to as many objects. */
+  onShardCountChanged(): void {
+    const shards = this.#getShardCount();
+    this.#current?.setShardCount(shards);
+    this.#sendStatus({ shards });
   }
 
   /** The agent shows its user how many visits were refused, which it does not see itself. */
@@ -214,6 +229,12 @@ export class Agents {
       if (link) this.#disconnect(link, name, explanation);
       else refuse(socket, name, explanation);
     }
+  }
+
+  #createLink(socket: WebSocket, attachment: AgentAttachment, heardAtMs: number): AgentLink {
+    const link = new AgentLink(socket, attachment, heardAtMs, this.buffered);
+    link.setShardCount(this.#getShardCount());
+    return link;
   }
 
   #disconnect(link: AgentLink, name: CloseName, explanation: string): void {

@@ -73,11 +73,16 @@ export class Lifetime {
   }
 
   get isStopped(): boolean {
-    return this.#kv.get<StopState>(KEY.stopping)?.isStopped ?? false;
+    return this.stopState?.isStopped ?? false;
+  }
+
+  /** As it was last set; undefined before that. */
+  get stopState(): StopState | undefined {
+    return this.#kv.get<StopState>(KEY.stopping);
   }
 
   setStopState(stopping: StopState): void {
-    const stored = this.#kv.get<StopState>(KEY.stopping);
+    const stored = this.stopState;
     if (!stored || stored.version < stopping.version) this.#kv.put(KEY.stopping, stopping);
   }
 

@@ -99,6 +99,11 @@ export class Captures implements RecordingObserver {
     this.#settings.setRetention(version, retentionDays);
   }
 
+  /** As they were last published; undefined before that. */
+  get publishedSettings(): VersionedCaptureSettings | undefined {
+    return this.#settings.published;
+  }
+
   get allowsReplay(): boolean {
     return this.#settings.allowReplay;
   }

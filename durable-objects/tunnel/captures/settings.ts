@@ -37,6 +37,12 @@ export class StoredCaptureSettings {
     this.setRetention(version, retentionDays);
   }
 
+  /** As they were last published; undefined before that. */
+  get published(): VersionedCaptureSettings | undefined {
+    const { retentionVersion: _, ...settings } = this.#stored;
+    return settings.version === DEFAULTS.version ? undefined : settings;
+  }
+
   /** Also called when an agent is admitted, which can be before an earlier publication arrives. */
   setRetention(version: number, retentionDays: number): void {
     if (this.#stored.retentionVersion > version) return;

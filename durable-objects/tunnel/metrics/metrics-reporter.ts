@@ -9,6 +9,7 @@ import type { Alarm } from "../alarm.ts";
 import { Outcomes, type Counters } from "./outcomes.ts";
 import { Spending } from "./spending.ts";
 import { RelayedUsage } from "../tcp/relayed-usage.ts";
+import { ShardUsage, type ShardReport } from "../shards/shard-usage.ts";
 import { Traffic, type StoredBucket } from "./traffic.ts";
 import { Usage, type UsageTotals } from "./usage.ts";
 
@@ -43,6 +44,7 @@ export class MetricsReporter {
   readonly #traffic: Traffic;
   readonly #spending: Spending;
   readonly #relayed: RelayedUsage;
+  readonly #shards: ShardUsage;
   readonly #kv: SyncKvStorage;
   readonly #alarm: Alarm;
   readonly #rows: Pick<InternalApi, "reportTunnel">;
@@ -64,6 +66,7 @@ export class MetricsReporter {
     const totals = () => ({ ...this.usage.totals, requests: this.#outcomes.requests });
     this.#traffic = new Traffic(totals, kv.get<StoredBucket[]>(KEY.traffic), Date.now());
     this.#relayed = new RelayedUsage(kv);
+    this.#shards = new ShardUsage(kv);
     const nonce = tunnel.servingToken()?.nonce ?? null;
     this.#spending = new Spending(kv, this.usage.totals, nonce);
   }
@@ -110,6 +113,23 @@ export class MetricsReporter {
       this.#outcomes.countConnections(connections);
     };
     this.#spending.chargeTo(report.tokenNonce, count, now);
+    this.#save(now);
+  }
+
+  /** Usage that another object of the tunnel reports, in its totals. Counted and saved in one event-loop turn. */
+  addShardReport(shard: number, report: ShardReport): void {
+    // The storage of a tunnel that has ended was removed, and must stay empty.
+    if (this.tunnelId === undefined) return;
+    const { counters, spending, ...usage } = this.#shards.takeIncrease(shard, report);
+    const now = Date.now();
+    const count = () => {
+      this.usage.countAdmittedRequest(usage.requests);
+      this.usage.countIn(usage.bytesIn);
+      this.usage.countOut(usage.bytesOut);
+      this.#outcomes.add(counters);
+    };
+    this.#spending.chargeTo(null, count, now);
+    for (const charged of spending) this.#spending.add(charged);
     this.#save(now);
   }
 

@@ -21,22 +21,14 @@ const OVERFLOW_STEP = LATENCY_BOUNDS_MS.length;
 export class Outcomes {
   /** Requests of every outcome. */
   requests = 0;
-  readonly #byOutcome: number[];
+  #byOutcome: number[] = [];
   readonly #byRefusal = new Map<string, number>();
   /** Not cumulative: each response is counted in one step. */
-  readonly #latency: number[];
-  #latencySumMs: number;
+  #latency: number[] = [];
+  #latencySumMs = 0;
 
   constructor(saved: Counters = {}) {
-    this.#byOutcome = OUTCOMES.map((outcome) => saved[`requests:${outcome}`] ?? 0);
-    this.#latency = [...LATENCY_BOUNDS_MS, OVERFLOW_STEP].map(
-      (_, step) => saved[toLatencyKey(step)] ?? 0,
-    );
-    this.#latencySumMs = saved["latency:sum"] ?? 0;
-    for (const [key, count] of Object.entries(saved)) {
-      if (key.startsWith("refusals:")) this.#byRefusal.set(key.slice("refusals:".length), count);
-    }
-    this.requests = this.#byOutcome.reduce((sum, count) => sum + count, 0);
+    this.#load(saved);
   }
 
   /** @param latencyMs from the request's arrival to the response's head. */
@@ -55,12 +47,31 @@ export class Outcomes {
     this.#byOutcome[TCP]! += count;
   }
 
+  /** Adds what another object of the tunnel has counted. */
+  add(counters: Counters): void {
+    const sums = this.totals();
+    for (const [name, count] of Object.entries(counters)) sums[name] = (sums[name] ?? 0) + count;
+    this.#load(sums);
+  }
+
   totals(): Counters {
     const totals: Counters = { "latency:sum": this.#latencySumMs };
     OUTCOMES.forEach((outcome, at) => (totals[`requests:${outcome}`] = this.#byOutcome[at]!));
     this.#latency.forEach((count, step) => (totals[toLatencyKey(step)] = count));
     for (const [code, count] of this.#byRefusal) totals[`refusals:${code}`] = count;
     return Object.fromEntries(Object.entries(totals).filter(([, count]) => count > 0));
+  }
+
+  #load(saved: Counters): void {
+    this.#byOutcome = OUTCOMES.map((outcome) => saved[`requests:${outcome}`] ?? 0);
+    this.#latency = [...LATENCY_BOUNDS_MS, OVERFLOW_STEP].map(
+      (_, step) => saved[toLatencyKey(step)] ?? 0,
+    );
+    this.#latencySumMs = saved["latency:sum"] ?? 0;
+    for (const [key, count] of Object.entries(saved)) {
+      if (key.startsWith("refusals:")) this.#byRefusal.set(key.slice("refusals:".length), count);
+    }
+    this.requests = this.#byOutcome.reduce((sum, count) => sum + count, 0);
   }
 
   #countResponse(status: number, latencyMs: number): void {

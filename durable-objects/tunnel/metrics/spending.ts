@@ -43,12 +43,24 @@ export class Spending {
     this.#tokenNonce = tokenNonce;
   }
 
-  /** Traffic that `count` adds is charged to this token, whichever agent serves. */
-  chargeTo(tokenNonce: string, count: () => void, nowMs: number): void {
+  /** Traffic that `count` adds is charged to this token, whichever agent serves. null: to none. */
+  chargeTo(tokenNonce: string | null, count: () => void, nowMs: number): void {
     const serving = this.#tokenNonce;
     this.setChargedToken(tokenNonce, nowMs);
     count();
     this.setChargedToken(serving, nowMs);
+  }
+
+  /** Adds what another object of the tunnel has charged to a token. */
+  add({ tokenNonce, month, bytes, requests }: TokenUsage): void {
+    if (bytes === 0 && requests === 0) return;
+    const key = toKey(month, tokenNonce);
+    const before = this.#storage.get<Account>(key) ?? { bytes: 0, requests: 0 };
+    this.#storage.put<Account>(key, {
+      bytes: before.bytes + bytes,
+      requests: before.requests + requests,
+      isTold: false,
+    });
   }
 
   /** The totals that the database does not have yet. To be saved together with the tunnel's totals. */
@@ -78,13 +90,7 @@ export class Spending {
     const requests = now.requests - this.#charged.requests;
     this.#charged = now;
     if (this.#tokenNonce === null || (bytes === 0 && requests === 0)) return;
-    const key = toKey(formatMonth(nowMs), this.#tokenNonce);
-    const before = this.#storage.get<Account>(key) ?? { bytes: 0, requests: 0 };
-    this.#storage.put<Account>(key, {
-      bytes: before.bytes + bytes,
-      requests: before.requests + requests,
-      isTold: false,
-    });
+    this.add({ tokenNonce: this.#tokenNonce, month: formatMonth(nowMs), bytes, requests });
   }
 
   #accounts(): [string, Account][] {

@@ -84,6 +84,7 @@ export class AccessPolicy {
   readonly #storage: DurableObjectStorage;
   readonly #authenticators: Authenticators;
   readonly #getTunnelId: () => string;
+  readonly #getShardCount: () => number;
   #rules: Rules;
   #maintenance: Maintenance | undefined;
   #window: RateWindow | undefined;
@@ -93,11 +94,12 @@ export class AccessPolicy {
   constructor(
     storage: DurableObjectStorage,
     authenticators: Authenticators,
-    getTunnelId: () => string,
+    tunnel: { getTunnelId: () => string; getShardCount: () => number },
   ) {
     this.#storage = storage;
+    this.#getShardCount = tunnel.getShardCount;
     this.#authenticators = authenticators;
-    this.#getTunnelId = getTunnelId;
+    this.#getTunnelId = tunnel.getTunnelId;
     this.#maintenance = storage.kv.get<Maintenance>(KEY.maintenance);
     const stored = storage.kv.get<StoredSettings>(KEY.settings);
     this.#rules = stored ? compileRules(fillAddedFields(stored.settings), stored.seal) : NO_RULES;
@@ -127,6 +129,11 @@ export class AccessPolicy {
     return this.#rules;
   }
 
+  /** As they were last published; undefined before that. */
+  get publishedSettings(): AccessSettingsInput | undefined {
+    return this.#storage.kv.get<StoredSettings>(KEY.settings)?.settings;
+  }
+
   /** For a dry run of another policy. */
   get currentSettings(): CurrentSettings {
     const stored = this.#storage.kv.get<StoredSettings>(KEY.settings);
@@ -151,14 +158,23 @@ export class AccessPolicy {
     return this.#maintenance?.isOn ?? false;
   }
 
+  /** As it was last set; undefined before that. */
+  get maintenance(): Maintenance | undefined {
+    return this.#maintenance;
+  }
+
   setMaintenance(maintenance: Maintenance): void {
     if (this.#maintenance && this.#maintenance.version >= maintenance.version) return;
     this.#storeMaintenance(maintenance);
   }
 
-  /** Called when the last agent has disconnected: maintenance does not outlast the agent it was set for. */
-  endMaintenance(): void {
-    if (this.#maintenance?.isOn) this.#storeMaintenance({ ...this.#maintenance, isOn: false });
+  /**
+   * Called when the last agent has disconnected: maintenance does not outlast the agent it was set for.
+   * @param version of the maintenance that ends; a newer one stays.
+   */
+  endMaintenance(version: number): void {
+    if (!this.#maintenance?.isOn || this.#maintenance.version > version) return;
+    this.#storeMaintenance({ ...this.#maintenance, isOn: false });
   }
 
   /** Visitors of a retired tunnel learn that it does not exist; they are not asked to sign in. */
@@ -241,8 +257,10 @@ export class AccessPolicy {
   #countRequest({ rateLimit }: Rules, address: string): Refusal | null {
     if (rateLimit === null) return null;
     this.#window ??= new RateWindow(this.#readSavedParts());
-    const countedAddress = rateLimit.per_client_ip ? address : null;
-    const waitMs = this.#window.take(countedAddress, rateLimit.requests_per_minute, Date.now());
+    const { per_client_ip: isPerAddress, requests_per_minute: perMinute } = rateLimit;
+    // All requests of an address arrive at the same object; those of all visitors are divided among the tunnel's objects.
+    const limit = isPerAddress ? perMinute : Math.ceil(perMinute / this.#getShardCount());
+    const waitMs = this.#window.take(isPerAddress ? address : null, limit, Date.now());
     if (waitMs > 0) return toRateRefusal(rateLimit, waitMs);
     this.#saveTimer ??= setTimeout(() => this.#saveWindow(), RATE_SAVE_DELAY_MS);
     return null;

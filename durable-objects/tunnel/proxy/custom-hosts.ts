@@ -38,6 +38,11 @@ export class CustomHosts {
     this.#updateMovedAway();
   }
 
+  /** The last changes, the least recent first. */
+  get states(): [host: string, state: CustomHostState][] {
+    return [...this.#hosts];
+  }
+
   /** Returns at once for most tunnels, which have no such domain. */
   hasMovedAway(request: Request): boolean {
     if (this.#movedAway.size === 0) return false;

@@ -9,11 +9,15 @@ export const PACE_BURST_MS = 200;
 const BYTES_PER_MEGABIT = 125_000;
 
 export class Pacer {
-  readonly #bytesPerMs: number;
+  #bytesPerMs = 0;
   /** When the rate allows the next byte. */
   #nextAtMs = 0;
 
   constructor(megabitsPerSecond: number) {
+    this.setRate(megabitsPerSecond);
+  }
+
+  setRate(megabitsPerSecond: number): void {
     this.#bytesPerMs = (megabitsPerSecond * BYTES_PER_MEGABIT) / 1000;
   }
 

@@ -147,6 +147,10 @@ export const AUDIT_ACTIONS = {
     resource: "tunnel",
     description: "The tunnel was stopped: its agent was disconnected, and none may serve it.",
   },
+  tunnel_shards_set: {
+    resource: "tunnel",
+    description: "The number of objects that the tunnel's visitors are spread over was set.",
+  },
   connection_ended: {
     resource: "connection",
     description: "An agent was disconnected; `metadata.tunnelId` is the tunnel that it served.",

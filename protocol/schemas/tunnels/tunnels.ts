@@ -1,7 +1,7 @@
 /** Tunnels, and the query of an agent's connection. */
 import { z } from "zod";
 import { parseHost } from "../../hosts.ts";
-import { HOST_MAX_CHARS, TUNNEL_TTL_MAX_SECONDS } from "../../limits.ts";
+import { HOST_MAX_CHARS, SHARDS_MAX, TUNNEL_TTL_MAX_SECONDS } from "../../limits.ts";
 import { RELAY_ID } from "../../relay/link.ts";
 import { AllowedCidrs } from "../access/ip-allowlist.ts";
 import { Instant, Label, onlyWith } from "../scalars.ts";
@@ -71,6 +71,15 @@ export const AgentConnectQuery = z
       .uuid()
       .optional()
       .describe("From an agent that reconnects: the tunnel that it served."),
+    shard: z.coerce
+      .number()
+      .int()
+      .min(1)
+      .max(SHARDS_MAX - 1)
+      .optional()
+      .describe(
+        "With `tunnel`, from the agent that serves it: the number of the object to connect to as well.",
+      ),
     remote_port: PortText.optional().describe(
       "With protocol `tcp`: the public port that the agent wants.",
     ),
@@ -81,7 +90,11 @@ export const AgentConnectQuery = z
       .optional()
       .describe("With protocol `tcp`: blocks that visitors may come from, separated by commas."),
   })
-  .superRefine(({ protocol, remote_port, allow, host }, context) => {
+  .superRefine(({ protocol, remote_port, allow, host, shard, tunnel }, context) => {
+    if (shard !== undefined && (tunnel === undefined || protocol === "tcp")) {
+      const message = "must be given only with tunnel, and not with protocol tcp";
+      context.addIssue({ code: "custom", path: ["shard"], message });
+    }
     if (protocol === "tcp") {
       if (host === undefined) return;
       const message = "must not be given with protocol tcp";
@@ -98,6 +111,11 @@ export const AgentConnectQuery = z
       }
     }
   });
+
+/** How many objects the visitors of a tunnel are spread over. */
+const Shards = z.int().min(1).max(SHARDS_MAX);
+export const TunnelShards = z.object({ shards: Shards });
+export const TunnelShardsResult = TunnelShards.extend({ id: z.uuid() });
 
 /** The query of a client of `underpass connect`: a tunnel's id or its subdomain. */
 export const ClientConnectQuery = z.object({ tunnel: z.union([z.uuid(), Label]) });
@@ -131,6 +149,7 @@ export const Tunnel = z.object({
   maintenance: z.boolean(),
   policyActions: z.int(),
   customDomains: z.array(z.string()),
+  shards: Shards,
   bytesIn: z.int(),
   bytesOut: z.int(),
   totalRequests: z.int(),

@@ -14,6 +14,7 @@ import {
   AGENT_CONNECT_URL,
   type AgentAdmission,
 } from "../../../durable-objects/tunnel/agents/admission.ts";
+import { toObjectName } from "../../../durable-objects/tunnel/shards/object-name.ts";
 import {
   parseCodeAndText,
   FLAG,
@@ -71,8 +72,14 @@ export interface ReceivedRequest {
 }
 
 export class LiveTunnel {
-  readonly id = crypto.randomUUID();
-  readonly stub = bindings.TUNNEL.getByName(this.id);
+  readonly id: string;
+  readonly stub: DurableObjectStub<Tunnel>;
+
+  /** Another object than the first of a tunnel: its id, and the number of the object. */
+  constructor(id: string = crypto.randomUUID(), shard = 0) {
+    this.id = id;
+    this.stub = bindings.TUNNEL.getByName(toObjectName(id, shard));
+  }
 
   /** An agent after hello and welcome. */
   async agent(admission: Partial<AgentAdmission> = {}, hello: Hello = HELLO): Promise<TestAgent> {

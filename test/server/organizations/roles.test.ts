@@ -74,6 +74,7 @@ const LOWEST_ROLE: Record<string, Role> = {
   "POST /tunnels/{id}/policy/dry-run": "viewer",
   "POST /tunnels/{id}/visitor-tokens": "member",
   "PUT /tunnels/{id}/maintenance": "member",
+  "PUT /tunnels/{id}/shards": "member",
   "DELETE /tunnels/{id}/maintenance": "member",
   "GET /connections": "viewer",
   "DELETE /connections/{agent_id}": "admin",

@@ -133,6 +133,7 @@ const BODIES: Record<string, unknown> = {
   "PUT /tunnels/{id}/inspector": {},
   "PUT /tunnels/{id}/ip-allowlist": { cidrs: ["192.0.2.0/24"] },
   "PUT /tunnels/{id}/policy": { actions: [] },
+  "PUT /tunnels/{id}/shards": { shards: 1 },
   "POST /tunnels/{id}/policy/dry-run": { actions: [] },
   "POST /tunnels/{id}/visitor-tokens": { subject: "taken" },
   "PUT /domains/{id}/bind": { tunnel_id: crypto.randomUUID() },

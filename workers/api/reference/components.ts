@@ -129,6 +129,8 @@ import { PresentedToken } from "../../../protocol/schemas/tunnels/diagnostics.ts
 import { Connection } from "../../../protocol/schemas/tunnels/connections.ts";
 import {
   CreateTunnel,
+  TunnelShards,
+  TunnelShardsResult,
   TunnelStatusResult,
   Tunnel,
 } from "../../../protocol/schemas/tunnels/tunnels.ts";
@@ -258,6 +260,8 @@ const COMPONENTS: Readonly<Record<string, ZodType>> = {
   BudgetResult,
   Connection,
   CreateTunnel,
+  TunnelShards,
+  TunnelShardsResult,
   TunnelStatusResult,
   Tunnel,
   CreateReceiver,

@@ -158,6 +158,8 @@ export const FIELDS: Readonly<Record<string, Field>> = {
   port: field("A port.", 3000),
   ttlSeconds: field("How long the tunnel lives, at most as long as the plan allows.", 3600),
   ttl: field("How long the tunnel lives, in seconds.", 3600),
+  shards: field("How many objects the visitors of the tunnel are spread over.", 1),
+  shard: field("The number of one of the objects of a tunnel; 0 is the first."),
   agentConnected: field("Whether an agent serves the tunnel now.", true),
   authEnabled: field("Whether visitors need a password.", false),
   auth_enabled: field("Whether visitors need a password.", true),

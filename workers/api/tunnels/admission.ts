@@ -49,9 +49,13 @@ export async function admitAgent(env: Env, request: AgentRequest): Promise<Agent
     const token = await verifyToken(config, request.bearer);
     const db = createDatabase(env);
     const registered = await register(env, db, token, request);
+    requireShard(registered.ok, request.query.shard);
     const host = await findPublicHost(config, db, registered.ok, request.query);
     return {
-      admission: toAdmission(config, token, registered, { host, address: request.address }),
+      admission: {
+        ...toAdmission(config, token, registered, { host, address: request.address }),
+        ...(request.query.shard !== undefined && { shard: request.query.shard }),
+      },
     };
   } catch (error) {
     if (error instanceof UndeliveredError)
@@ -80,6 +84,8 @@ export async function recheckAdmission(env: Env, admission: AgentAdmission): Pro
 
 /** For an agent that the tunnel's object did not accept. */
 export async function withdrawAdmission(env: Env, admission: AgentAdmission): Promise<void> {
+  // The agent still has its connection to the first object.
+  if (admission.shard !== undefined) return;
   await markDisconnected(createDatabase(env), admission.tunnelId);
 }
 
@@ -134,6 +140,7 @@ async function register(
       localPort: query.port,
       ttlSeconds: query.ttl,
       resumeTunnelId: query.tunnel,
+      isFurtherConnection: query.shard !== undefined,
       remotePort: query.remote_port,
       allowedCidrs: query.allow,
       gates,
@@ -161,6 +168,11 @@ function requireAllowedLabel(token: TokenPayload, label: string): void {
   }
 }
 
+function requireShard({ shards }: Registered["ok"], shard = 0): void {
+  if (shard >= shards)
+    throw new ConnectionRefusedError("invalid_request", `the tunnel has ${shards} objects`);
+}
+
 /** Rows that cause a refusal may be stale: their tunnels confirm their status before the refusal is final. */
 async function registerWithFreshStatus(
   env: Env,
@@ -169,6 +181,8 @@ async function registerWithFreshStatus(
 ): Promise<Registration> {
   const returned = await resumeTunnel(db, request);
   if (returned) return returned;
+  if (request.isFurtherConnection)
+    throw new ConnectionRefusedError("going_away", "the agent does not serve this tunnel yet");
   const first = await registerTunnel(db, request);
   if ("ok" in first || first.staleTunnelIds.length === 0) return first;
   await Promise.all(first.staleTunnelIds.map((id) => refreshTunnelStatus(env, db, id)));

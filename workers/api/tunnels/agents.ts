@@ -9,6 +9,7 @@ import {
   AGENT_CONNECT_URL,
   type AgentAdmission,
 } from "../../../durable-objects/tunnel/agents/admission.ts";
+import { toObjectName } from "../../../durable-objects/tunnel/shards/object-name.ts";
 import { SUBPROTOCOL } from "../../../protocol/wire/frames.ts";
 import { explainSubprotocolMismatch } from "../../../protocol/wire/version-mismatch.ts";
 import { AGENT_GATES_HEADER } from "../../../protocol/schemas/tunnels/agent-gates.ts";
@@ -81,7 +82,8 @@ async function connectAgent(c: ApiContext): Promise<Response> {
 
 async function handOver(c: ApiContext, admission: AgentAdmission): Promise<Response> {
   try {
-    const response = await tunnelObject(c.env, admission.tunnelId).fetch(AGENT_CONNECT_URL, {
+    const objectName = toObjectName(admission.tunnelId, admission.shard ?? 0);
+    const response = await tunnelObject(c.env, objectName).fetch(AGENT_CONNECT_URL, {
       headers: {
         Upgrade: "websocket",
         "Sec-WebSocket-Protocol": SUBPROTOCOL,

@@ -10,6 +10,7 @@ import { mayUse, type Feature, type PlanState } from "../billing/plans.ts";
 import type { AuditAction } from "../../../protocol/schemas/organizations/audit-actions.ts";
 import type { UnitOfWork, Database } from "../database.ts";
 import type { OrganizationActor } from "../audit.ts";
+import { republishHostnames } from "../domains/hostnames.ts";
 import { lockPlanAndRole, type MemberActor } from "../locks.ts";
 import { tunnels, type TunnelRow } from "../tables/tunnels.ts";
 import { isUndeletedTunnel, isUndeletedTunnelIn } from "../tunnels/live-tunnels.ts";
@@ -93,6 +94,24 @@ export function setMaintenance(
     enqueueUpdate: ({ enqueue }, row) => {
       const maintenance = { version: row.settingsVersion, isOn, message };
       enqueue({ kind: "tunnel_maintenance", payload: { tunnelId: id, maintenance } });
+    },
+  });
+}
+
+/** @param shards how many objects the visitors are spread over. */
+export function setShards(
+  db: Database,
+  actor: MemberActor,
+  id: string,
+  shards: number,
+): Promise<SettingOutcome> {
+  return changeGates(db, actor, id, {
+    columns: () => ({ shards }),
+    action: "tunnel_shards_set",
+    enqueueUpdate: async (change, row) => {
+      const count = { version: row.settingsVersion, count: shards };
+      change.enqueue({ kind: "tunnel_shards", payload: { tunnelId: id, count } });
+      await republishHostnames(change, row);
     },
   });
 }
@@ -231,7 +250,7 @@ interface GateUpdate {
   needs?: Feature | null;
   /** The protocols of the tunnels that can have this setting. */
   appliesTo?: "http" | "any";
-  enqueueUpdate?: (change: UnitOfWork, row: TunnelRow) => void;
+  enqueueUpdate?: (change: UnitOfWork, row: TunnelRow) => void | Promise<void>;
 }
 
 /**
@@ -257,7 +276,7 @@ async function changeGates(
       if (!row) return "not_found";
       if (row.protocol === "tcp" && appliesTo === "http") return change.rollback("not_http");
       change.audit(actor, action, id);
-      enqueueUpdate(change, row);
+      await enqueueUpdate(change, row);
       return "changed";
     },
     { requireDelivery: true },

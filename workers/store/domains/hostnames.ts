@@ -18,6 +18,7 @@ const routes = prepared((query) =>
       tunnelId: hostnames.tunnelId,
       version: hostnames.version,
       protocol: tunnels.protocol,
+      shards: tunnels.shards,
     })
     .from(hostnames)
     .leftJoin(tunnels, eq(tunnels.id, hostnames.tunnelId))
@@ -29,9 +30,9 @@ const routes = prepared((query) =>
 export async function findRoutes(db: Database, hosts: string[]): Promise<Map<string, Route>> {
   const rows = await routes(db).execute({ hosts });
   return new Map(
-    rows.map(({ host, tunnelId, version, protocol }) => [
+    rows.map(({ host, tunnelId, version, protocol, shards }) => [
       host,
-      { tunnelId: protocol === "tcp" ? null : tunnelId, version },
+      { tunnelId: protocol === "tcp" ? null : tunnelId, version, ...toShards(shards) },
     ]),
   );
 }
@@ -61,15 +62,38 @@ export async function claimHostname(
       set: { tunnelId, version: sql`${hostnames.version} + 1` },
       setWhere: and(or(isNull(hostnames.tunnelId), isTakenOver), not(isReservedByOther(orgId))),
     })
-    .returning({ version: hostnames.version });
+    .returning({
+      version: hostnames.version,
+      shards: sql<number>`(select ${tunnels.shards} from ${tunnels} where ${tunnels.id} = ${tunnelId})`,
+    });
   if (!claimed) return false;
-  const { version } = claimed;
+  const { version, shards } = claimed;
   const leadsTo = isRoutable ? tunnelId : null;
   enqueue({
     kind: "hostname",
-    payload: { host, tunnelId: leadsTo, version, ...(from && { from }) },
+    payload: { host, tunnelId: leadsTo, version, ...toShards(shards), ...(from && { from }) },
   });
   return true;
+}
+
+/** After a change of the number of a tunnel's objects, which routes contain. */
+export async function republishHostnames(
+  { tx, enqueue }: UnitOfWork,
+  { id: tunnelId, shards }: { id: string; shards: number },
+): Promise<void> {
+  const routed = await tx
+    .update(hostnames)
+    .set({ version: sql`${hostnames.version} + 1` })
+    .where(eq(hostnames.tunnelId, tunnelId))
+    .returning({ host: hostnames.host, version: hostnames.version });
+  for (const { host, version } of routed) {
+    enqueue({ kind: "hostname", payload: { host, tunnelId, version, ...toShards(shards) } });
+  }
+}
+
+/** A route without the field leads to one object. */
+function toShards(shards: number | null): Pick<Route, "shards"> {
+  return shards === null || shards === 1 ? {} : { shards };
 }
 
 /** Why a name is taken. */

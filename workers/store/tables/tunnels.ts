@@ -72,6 +72,8 @@ export const tunnels = pgTable(
     /** Where visitors of a tunnel of protocol `tcp` connect to. */
     relayId: text().references((): AnyPgColumn => relays.id),
     publicPort: integer(),
+    /** How many objects its visitors are spread over. */
+    shards: integer().notNull().default(1),
   },
   (table) => [
     uniqueIndex("tunnels_subdomain_key")
@@ -96,6 +98,7 @@ export const tunnels = pgTable(
       "tunnels_public_port",
       sql`(${table.relayId} is null) = (${table.publicPort} is null) and (${table.publicPort} is null or ${table.protocol} = 'tcp')`,
     ),
+    check("tunnels_shards", sql`${table.shards} between 1 and 16`),
     check("tunnels_local_port", sql`${table.localPort} between 1 and 65535`),
     check("tunnels_subdomain", sql`${table.subdomain} ~ '^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$'`),
   ],

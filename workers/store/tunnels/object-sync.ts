@@ -49,13 +49,17 @@ export async function refreshAndCountAgents(
  * the previous tunnel's object refuses it afterwards.
  */
 export async function publishRoute(env: Env, change: RouteChange): Promise<void> {
-  const { host, tunnelId, version, from } = change;
+  const { host, tunnelId, version, shards, from } = change;
   // A subdomain of the service leads to the same tunnel until that tunnel ends.
   const isCustom = host.includes(".");
   if (isCustom && tunnelId !== null) {
     await tunnelObject(env, tunnelId).setCustomHost(host, { version, isHere: true });
   }
-  await directoryObject(env, host).publishRoute(host, { tunnelId, version });
+  await directoryObject(env, host).publishRoute(host, {
+    tunnelId,
+    version,
+    ...(shards !== undefined && { shards }),
+  });
   if (isCustom && from !== undefined) {
     await tunnelObject(env, from).setCustomHost(host, { version, isHere: false });
   }

@@ -36,6 +36,8 @@ export interface RegistrationRequest {
   ttlSeconds: number | undefined;
   /** The tunnel that the agent served before it reconnected. */
   resumeTunnelId: string | undefined;
+  /** It connects to another object of the tunnel that it serves. */
+  isFurtherConnection: boolean;
   /** The public port that the agent wants, for protocol `tcp`. */
   remotePort: number | undefined;
   /** CIDR blocks that visitors may come from, for protocol `tcp`. undefined: unchanged. */

@@ -80,8 +80,8 @@ describe("settings", () => {
     await publish(tunnel, [DENY]);
     const actions = [{ kind: "allow" }] as unknown as PolicyAction[];
     const odd = { version: newVersion(), realm: "shop", basicAuth: null, policy: { actions } };
-    await runInDurableObject(tunnel.stub, (object: Tunnel) => {
-      expect(() => object.publishAccessSettings(odd)).toThrow();
+    await runInDurableObject(tunnel.stub, async (object: Tunnel) => {
+      await expect(object.publishAccessSettings(odd)).rejects.toThrow();
     });
     expect((await runVisit(tunnel, agent, "/admin")).code).toBe("forbidden");
   });

@@ -1,0 +1,59 @@
+/** Reads what all objects of a tunnel have captured. The first one is asked, and asks the others. */
+import type { CapturedVisit } from "../../../access/policy-dry-run.ts";
+import type {
+  CaptureDetail,
+  CaptureFilter,
+  CaptureSummary,
+} from "../../../protocol/schemas/inspector/captures.ts";
+import type { CaptureBreakdown } from "../captures/breakdown.ts";
+import type { Captures } from "../captures/captures.ts";
+import { mergeBreakdowns, mergeNewest } from "./merge-captures.ts";
+import type { Shards } from "./shards.ts";
+
+/** The calls that another object of the tunnel answers from its own captures. */
+export interface CaptureSource {
+  listCaptures(filter: CaptureFilter): Promise<CaptureSummary[]>;
+  breakDownCaptures(sinceMs: number, maxRequests: number): Promise<CaptureBreakdown>;
+  listVisits(limit: number, readsHeaders: boolean): Promise<CapturedVisit[]>;
+  getCapture(id: string): Promise<CaptureDetail | null>;
+}
+
+export class CaptureReader {
+  readonly #own: Pick<Captures, "list" | "breakDown" | "listVisits" | "findEvent">;
+  readonly #shards: Pick<Shards<CaptureSource>, "forOthers">;
+
+  constructor(
+    own: Pick<Captures, "list" | "breakDown" | "listVisits" | "findEvent">,
+    shards: Pick<Shards<CaptureSource>, "forOthers">,
+  ) {
+    this.#own = own;
+    this.#shards = shards;
+  }
+
+  /** Newest first. */
+  async list(filter: CaptureFilter): Promise<CaptureSummary[]> {
+    const others = this.#shards.forOthers((it) => it.listCaptures(filter));
+    const lists = await Promise.all([this.#own.list(filter), others]);
+    return mergeNewest([lists[0], ...lists[1]], filter.limit);
+  }
+
+  async breakDown(sinceMs: number, maxRequests: number): Promise<CaptureBreakdown> {
+    const others = this.#shards.forOthers((it) => it.breakDownCaptures(sinceMs, maxRequests));
+    const counted = await Promise.all([this.#own.breakDown(sinceMs, maxRequests), others]);
+    return mergeBreakdowns([counted[0], ...counted[1]]);
+  }
+
+  /** The newest requests of visitors, oldest first. */
+  async listVisits(limit: number, readsHeaders: boolean): Promise<CapturedVisit[]> {
+    const others = this.#shards.forOthers((it) => it.listVisits(limit, readsHeaders));
+    const lists = await Promise.all([this.#own.listVisits(limit, readsHeaders), others]);
+    return mergeNewest([lists[0], ...lists[1]], limit).reverse();
+  }
+
+  async find(id: string): Promise<CaptureDetail | null> {
+    const own = this.#own.findEvent(id);
+    if (own) return own;
+    const found = await this.#shards.forOthers((it) => it.getCapture(id));
+    return found.find((capture) => capture !== null) ?? null;
+  }
+}

@@ -1,0 +1,47 @@
+/**
+ * Maintenance ends with the agent's connection to the tunnel's first object, at all objects. What is not delivered yet is in
+ * storage, and the alarm repeats it.
+ */
+import type { AccessPolicy } from "../proxy/access-policy.ts";
+import type { Shards } from "./shards.ts";
+
+export interface MaintenanceEndReceiver {
+  /** A maintenance with a newer version stays. */
+  endMaintenance(version: number): Promise<void>;
+}
+
+const KEY = "shards-maintenance-end";
+
+type Storage = Pick<SyncKvStorage, "get" | "put" | "delete">;
+
+export class MaintenanceEnd {
+  readonly #kv: Storage;
+  readonly #access: Pick<AccessPolicy, "maintenance" | "endMaintenance">;
+  readonly #shards: Pick<Shards<MaintenanceEndReceiver>, "isFirst" | "hasOthers" | "forOthers">;
+
+  constructor(
+    kv: Storage,
+    access: Pick<AccessPolicy, "maintenance" | "endMaintenance">,
+    shards: Pick<Shards<MaintenanceEndReceiver>, "isFirst" | "hasOthers" | "forOthers">,
+  ) {
+    this.#kv = kv;
+    this.#access = access;
+    this.#shards = shards;
+  }
+
+  /** The caller sets the alarm. Does nothing on another object than the first. */
+  begin(): void {
+    const { maintenance } = this.#access;
+    if (!maintenance?.isOn || !this.#shards.isFirst) return;
+    this.#access.endMaintenance(maintenance.version);
+    if (this.#shards.hasOthers) this.#kv.put<number>(KEY, maintenance.version);
+  }
+
+  /** Called by the alarm, which retries what throws. */
+  async deliver(): Promise<void> {
+    const version = this.#kv.get<number>(KEY);
+    if (version === undefined) return;
+    await this.#shards.forOthers((it) => it.endMaintenance(version));
+    if (this.#kv.get<number>(KEY) === version) this.#kv.delete(KEY);
+  }
+}
