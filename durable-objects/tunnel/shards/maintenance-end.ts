@@ -1,6 +1,6 @@
 /**
- * Maintenance ends with the agent's connection to the tunnel's first object, at all objects. What is not delivered yet is in
- * storage, and the alarm repeats it.
+ * Maintenance ends with the agent's connection to the tunnel's first object, at all objects. An end that some of them have
+ * not received yet is in storage, and the alarm repeats it.
  */
 import type { AccessPolicy } from "../proxy/access-policy.ts";
 import type { Shards } from "./shards.ts";
