@@ -68,6 +68,8 @@ export const Token = z.object({
   issuedAt: z.int().describe("Seconds since the epoch."),
   expiresAt: z.int(),
   revoked: z.boolean(),
+  createdBy: z.uuid().nullable(),
+  mintedByMasterId: z.uuid().nullable(),
 });
 export type Token = z.infer<typeof Token>;
 

@@ -19,6 +19,14 @@ export const membersQuery = (organizationId: string) =>
       call<Member[]>("GET", `/orgs/${organizationId}/members`, undefined, signal),
   });
 
+/** Enough to tell former members apart, whose addresses are no longer known. */
+const USER_ID_SHOWN_CHARS = 8;
+
+/** What to call a user who is not a member any more. */
+export function formatFormerMember(userId: string): string {
+  return `former member ${userId.slice(0, USER_ID_SHOWN_CHARS)}`;
+}
+
 export function createOrganization(name: string): Promise<Organization> {
   return call("POST", "/orgs", { name });
 }

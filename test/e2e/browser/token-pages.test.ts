@@ -156,12 +156,12 @@ async function answerRotation(page: Page): Promise<void> {
   await page.getByRole("dialog", { name: "Save the token" }).waitFor();
 }
 
-test("a viewer sees tokens and projects without buttons to change them", async () => {
+test("a viewer sees tokens, who minted them, and projects, without buttons to change them", async () => {
   const owner = await pages.api.owner();
   await mintToken(owner, { name: "laptop" });
   const viewer = await pages.api.colleague(owner, "viewer");
   const page = await pages.openAs(viewer.email, "/tokens");
-  await getRow(page, "laptop").waitFor();
+  await getRow(page, "laptop").getByText(`by ${owner.email}`).waitFor();
   expect(await page.getByRole("button", { name: /Mint|Actions/ }).count()).toBe(0);
   await page.goto(`${pages.origin}/projects`);
   await getRow(page, "Default").waitFor();

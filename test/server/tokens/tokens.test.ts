@@ -28,6 +28,8 @@ test("minting returns the bytes once, with the documented defaults", async () =>
     issuedAt: expect.any(Number),
     expiresAt: shown.issuedAt + 24 * 3600,
     revoked: false,
+    createdBy: owner.userId,
+    mintedByMasterId: null,
   });
   expect(fromBase64(wireBytes)).toHaveLength(wireBytesLen);
 

@@ -28,6 +28,14 @@ export const FIELDS: Readonly<Record<string, Field>> = {
   boundTunnelId: field("The tunnel that the domain leads to; null while it leads to none.", UUID),
   user_id: field("The id of a member.", UUID),
   invited_by: field("The member who sent the invitation; null when the account is deleted.", UUID),
+  createdBy: field(
+    "The user to whom the token belongs: who minted it, or its master key. null: the account is deleted.",
+    UUID,
+  ),
+  mintedByMasterId: field(
+    "The id of the master key that minted the token; null when a user did.",
+    null,
+  ),
   replay_of: field("The id of the captured request that was sent again.", UUID),
   refused_by: field("What refused the request; null for requests that were not refused.", "deny"),
   resourceId: field("The id of the resource.", UUID),

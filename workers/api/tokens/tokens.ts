@@ -234,6 +234,7 @@ export async function toMintedToken(
 export function toToken(row: TokenRow, spentUsdCents = 0): Token {
   const { id, name, nonce, kind, tunnelQuota, bandwidthLimitMbps, allowedSubdomains } = row;
   const { projectSlug, monthlyBudgetUsdCents, issuedAt, expiresAt, revokedAt } = row;
+  const { createdBy, mintedByMasterId } = row;
   return {
     id,
     name,
@@ -248,5 +249,7 @@ export function toToken(row: TokenRow, spentUsdCents = 0): Token {
     issuedAt: toUnixSeconds(issuedAt),
     expiresAt: toUnixSeconds(expiresAt),
     revoked: revokedAt !== null,
+    createdBy,
+    mintedByMasterId,
   };
 }
