@@ -10,6 +10,7 @@ import { ActionButton } from "../../ui/button.tsx";
 import { Fact, Facts } from "../../ui/facts.tsx";
 import { ErrorNotice } from "../../ui/feedback/error-notice.tsx";
 import { Skeleton } from "../../ui/feedback/query-content.tsx";
+import { Badge } from "../../ui/section.tsx";
 import { ExactTime, RelativeTime } from "../../ui/time.tsx";
 import { loadEvents, type EventFilter } from "./event-filter.ts";
 import { describeEvent, type ResourceNames } from "./sentences.ts";
@@ -102,7 +103,9 @@ function EventRow({ event, names, isPersonal }: RowProps) {
                   <bdi>{part.value}</bdi>
                 </strong>
               ),
-            )}
+            )}{" "}
+            {event.metadata.newDevice === true && <Badge tone="warning">new device</Badge>}
+            {event.metadata.newAddress === true && <Badge>new address</Badge>}
           </span>
           <bdi className="event-address">{ipAddress}</bdi>
         </summary>

@@ -1,6 +1,7 @@
 /** Audit events as sentences: who did what to which thing. */
 import type { AuditAction } from "../../../protocol/schemas/organizations/audit-actions.ts";
 import type { AuditEvent } from "../../../protocol/schemas/organizations/audit.ts";
+import { formatFormerMember } from "../../api/organization/organizations.ts";
 
 /**
  * What follows the name of the person. `{it}` stands for the name of the resource, `{key}` for the value of the event's
@@ -100,7 +101,7 @@ const FACTORS: Record<string, string> = {
 };
 
 /** Keys of metadata whose value names the resource of the event. */
-const NAME_KEYS = ["name", "label", "subdomain", "domain", "slug"];
+const NAME_KEYS = ["name", "label", "subdomain", "domain", "slug", "email"];
 
 /** @param self the address of the user who reads it, for their own log. */
 export function describeEvent(
@@ -114,7 +115,14 @@ export function describeEvent(
   const predicate = parts.map((part, index) =>
     index % 2 === 0 ? part : { value: getValue(event, part, names) },
   );
-  return [actor, " ", ...predicate].filter((part) => part !== "");
+  return [actor, " ", ...predicate, ...getDevice(event)].filter((part) => part !== "");
+}
+
+/** The browser and system of a sign-in. */
+function getDevice({ action, metadata }: AuditEvent): SentencePart[] {
+  const { deviceName } = metadata;
+  const isNamed = action === "session_created" && isText(deviceName);
+  return isNamed ? [" with ", { value: toText(deviceName) }] : [];
 }
 
 /** As one text, for exports. */
@@ -137,10 +145,11 @@ function getActor({ userEmail, ipAddress }: AuditEvent): SentencePart {
 }
 
 function getValue(event: AuditEvent, key: string, names: ResourceNames): string {
-  const { metadata, resourceId } = event;
+  const { metadata, resourceId, resourceType } = event;
   if (key === "it") {
     const name = NAME_KEYS.map((each) => metadata[each]).find((value) => isText(value));
-    return toText(name ?? names.get(resourceId) ?? resourceId);
+    const unknown = resourceType === "user" ? formatFormerMember(resourceId) : resourceId;
+    return toText(name ?? names.get(resourceId) ?? unknown);
   }
   const value = toText(metadata[key]);
   if (key === "factor") return FACTORS[value] ?? value;

@@ -74,7 +74,11 @@ export const AUDIT_ACTIONS = {
     resource: "session",
     description: "The user proved again who they are; `metadata.factor` names the proof.",
   },
-  session_created: { resource: "session", description: "The user signed in." },
+  session_created: {
+    resource: "session",
+    description:
+      "The user signed in with `metadata.deviceName`; `newDevice` and `newAddress` say that no earlier sign-in had it.",
+  },
   session_revoked: { resource: "session", description: "The session was ended." },
   session_reuse_detected: {
     resource: "session",
@@ -118,9 +122,13 @@ export const AUDIT_ACTIONS = {
   },
   member_role_changed: {
     resource: "user",
-    description: "The role of a member changed, `metadata.from` one role `to` another.",
+    description:
+      "The role of the member `metadata.email` changed, `metadata.from` one role `to` another.",
   },
-  member_removed: { resource: "user", description: "A member was removed, or left." },
+  member_removed: {
+    resource: "user",
+    description: "The member `metadata.email` was removed, or left.",
+  },
   token_created: {
     resource: "token",
     description: "A capability token was minted; `metadata` has its name and nonce.",

@@ -1,3 +1,6 @@
+import { once } from "node:events";
+import { request, type IncomingMessage } from "node:http";
+import { text } from "node:stream/consumers";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { AuditEvent, PersonalEvent } from "../../../protocol/schemas/organizations/audit.ts";
 import type { Tunnel } from "../../../protocol/schemas/tunnels/tunnels.ts";
@@ -209,6 +212,73 @@ describe("the log of an account", () => {
     expect(rest).toEqual(all.slice(1));
     const [otherEvent] = (await colleague.get<PersonalEvent[]>("/me/events")).body;
     expect((await person.get(`/me/events?after=${otherEvent!.id}`)).body).toEqual([]);
+  });
+});
+
+describe("the event of a sign-in", () => {
+  const FIREFOX = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0";
+
+  test("names the browser, and says when no earlier sign-in had it", async () => {
+    const person = await api.signUp();
+    const signInWith = async (userAgent: string) => {
+      const { email } = person;
+      const browser = createCaller(api.server, { "user-agent": userAgent });
+      expect(await browser.post("/auth/login", { email, password: PASSWORD })).toMatchObject({
+        status: 200,
+      });
+    };
+    await signInWith(FIREFOX);
+    await signInWith(FIREFOX.replaceAll("140", "141"));
+    await signInWith("curl/8.0");
+    const { body } = await person.get<PersonalEvent[]>("/me/events");
+    const signIns = body.filter(({ action }) => action === "session_created");
+    const names = signIns.map(({ metadata }) => [metadata.deviceName, metadata.newDevice]);
+    expect(names).toEqual([
+      ["curl/8.0", true],
+      ["Firefox on Linux", undefined],
+      ["Firefox on Linux", true],
+      ["node", undefined],
+    ]);
+    expect(signIns.filter(({ metadata }) => metadata.newAddress)).toEqual([]);
+  });
+
+  test("says when no earlier sign-in came from its address", async () => {
+    const { email, ...person } = await api.signUp();
+    for (const localAddress of ["127.0.0.2", "127.0.0.2"]) {
+      const signingIn = request({
+        host: "127.0.0.1",
+        port: api.server.port,
+        localAddress,
+        path: "/auth/login",
+        method: "POST",
+        headers: { "content-type": "application/json" },
+      });
+      signingIn.end(JSON.stringify({ email, password: PASSWORD }));
+      const [response] = (await once(signingIn, "response")) as [IncomingMessage];
+      await text(response);
+      expect(response.statusCode).toBe(200);
+    }
+    const { body } = await person.get<PersonalEvent[]>("/me/events");
+    const signIns = body.filter(({ action }) => action === "session_created");
+    expect(signIns.map(({ ipAddress, metadata }) => [ipAddress, metadata.newAddress])).toEqual([
+      ["127.0.0.2", undefined],
+      ["127.0.0.2", true],
+      ["127.0.0.1", undefined],
+    ]);
+  });
+
+  test("is compared with a bounded number of the user's events", async () => {
+    const person = await api.signUp();
+    await api.sql(
+      `insert into audit_events (user_id, action, resource_type, resource_id, ip, metadata)
+       select $1, 'session_created', 'session', n::text, '192.0.2.7', '{"deviceName": "curl/8.0"}'
+       from generate_series(1, 5000) n`,
+      [person.userId],
+    );
+    const { email } = person;
+    await createCaller(api.server, {}).post("/auth/login", { email, password: PASSWORD });
+    const { body } = await person.get<PersonalEvent[]>("/me/events?limit=1");
+    expect(body[0]!.metadata).toMatchObject({ deviceName: "node", newDevice: true });
   });
 });
 

@@ -1,6 +1,7 @@
 import { once } from "node:events";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { CLOSE } from "../../../protocol/wire/close-codes.ts";
+import type { AuditEvent } from "../../../protocol/schemas/organizations/audit.ts";
 import type { AccountSummary, Me } from "../../../protocol/schemas/accounts/accounts.ts";
 import type { Member } from "../../../protocol/schemas/organizations/organizations.ts";
 import type { Token } from "../../../protocol/schemas/tokens.ts";
@@ -205,6 +206,8 @@ describe("removing", () => {
     expect((await member.get(`/orgs/${owner.orgId}/members`)).status).toBe(404);
     expect((await member.get(`/orgs/${member.homeOrgId}`)).status).toBe(200);
     expect(await readActions(member)).toEqual(["member_removed"]);
+    const { body: events } = await owner.get<AuditEvent[]>("/events?action=member_removed");
+    expect(events[0]).toMatchObject({ metadata: { email: member.email, role: "member" } });
 
     const renewed = await createCaller(api.server, { cookie: member.cookie }).post<{
       access_token: string;

@@ -11,6 +11,7 @@ import type { UserRow } from "../../store/accounts/accounts.ts";
 import { insertChallenge } from "../../store/accounts/challenges.ts";
 import { openSession, type Principal, type SecondFactor } from "../../store/accounts/sessions.ts";
 import type { ApiContext } from "../route.ts";
+import { describeDevice } from "./device-name.ts";
 import { setRefreshCookie } from "./refresh-cookie.ts";
 
 /** As it was when its password or a provider was verified. */
@@ -40,7 +41,14 @@ export async function signIn(
   const device = [...(c.req.header("user-agent") ?? "")]
     .slice(0, SESSION_DEVICE_MAX_CHARS)
     .join("");
-  const session = { id, userId: account.id, refreshHash: refresh.hash, device, ip: address };
+  const session = {
+    id,
+    userId: account.id,
+    refreshHash: refresh.hash,
+    device,
+    deviceName: describeDevice(device),
+    ip: address,
+  };
   const proof = { passwordHash: account.passwordHash, secondFactor };
   const principal = await openSession(db, session, proof, getFirstOrganizationTerms(config));
   if (!principal) throw accountChanged();

@@ -11,6 +11,7 @@ import {
 import type { UserActor } from "../audit.ts";
 import { prepared, type UnitOfWork, type Database } from "../database.ts";
 import { isAlive } from "./live-sessions.ts";
+import { compareSignIns } from "./known-devices.ts";
 import { insertInitialOrganization, type InitialPlan } from "../organizations/organizations.ts";
 import { users } from "../tables/accounts.ts";
 import { sessions } from "../tables/sessions.ts";
@@ -125,7 +126,10 @@ export interface NewSession {
   id: string;
   userId: string;
   refreshHash: string;
+  /** The User-Agent. */
   device: string;
+  /** In words, without versions: `Firefox on Linux`. */
+  deviceName: string;
   ip: string;
 }
 
@@ -139,7 +143,7 @@ export type SecondFactor = "totp" | "recovery_code";
  */
 export function openSession(
   db: Database,
-  session: NewSession,
+  { deviceName, ...session }: NewSession,
   proof: { passwordHash: string | null; secondFactor: SecondFactor | undefined },
   terms: InitialPlan,
 ): Promise<Principal | null> {
@@ -159,6 +163,8 @@ export function openSession(
       .values({ ...session, orgId, expiresAt: new Date(Date.now() + REFRESH_TOKEN_MS) });
     audit({ orgId, userId: session.userId, ip: session.ip }, "session_created", session.id, {
       device: session.device,
+      deviceName,
+      ...(await compareSignIns(tx, { ...session, deviceName })),
       secondFactor: proof.secondFactor,
     });
     const [principal] = await tx

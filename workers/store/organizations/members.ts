@@ -72,7 +72,11 @@ export function changeRole(
 
     if (role === "owner") await requireRoomToOwn(tx, userId);
     await tx.update(memberships).set({ role }).where(isMembership(actor.orgId, userId));
-    audit(actor, "member_role_changed", userId, { from: member.role, to: role });
+    audit(actor, "member_role_changed", userId, {
+      email: member.email,
+      from: member.role,
+      to: role,
+    });
     await applyRevocations(change, actor, userId, revocations);
     return { ...member, role };
   });
@@ -97,7 +101,7 @@ export function removeMember(
 
     // Before the member's tokens: one that is being minted at the same time is either revoked below or not minted.
     await tx.delete(memberships).where(isMembership(actor.orgId, userId));
-    audit(actor, "member_removed", userId, { role: member.role });
+    audit(actor, "member_removed", userId, { email: member.email, role: member.role });
     change.enqueue({ kind: "watching_ended", payload: { orgId: actor.orgId, whose: { userId } } });
     await revokeTickets(change, actor.orgId, [toUserNonce(userId)]);
     await applyRevocations(change, actor, userId, revocations);
