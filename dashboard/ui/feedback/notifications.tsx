@@ -1,6 +1,7 @@
 /** Short messages about an action, in a corner of the page. */
 import { Toast } from "@base-ui/react/toast";
 import { getErrorMessage } from "../../api/request.ts";
+import { UpgradeHint } from "./upgrade-hint.tsx";
 
 /** Long enough to read the message and to reach its button. */
 const UNDO_SHOWN_MS = 15_000;
@@ -23,7 +24,13 @@ export function notify(message: string, undo?: Undo): void {
 
 /** Screen readers announce it at once. */
 export function notifyOfError(error: unknown): void {
-  manager.add({ title: getErrorMessage(error), type: "error", priority: "high" });
+  const title = (
+    <>
+      {getErrorMessage(error)}
+      <UpgradeHint error={error} />
+    </>
+  );
+  manager.add({ title, type: "error", priority: "high" });
 }
 
 export function Notifications() {

@@ -3,6 +3,7 @@ import { Form as BaseForm } from "@base-ui/react/form";
 import { useEffect, useRef, useState, type FormEvent, type ReactNode } from "react";
 import { getErrorMessage, RequestError } from "../../api/request.ts";
 import { Button, type ButtonKind } from "../button.tsx";
+import { UpgradeHint } from "../feedback/upgrade-hint.tsx";
 
 /** The text of a field; empty when the form has no such field. */
 export type GetValue = (name: string) => string;
@@ -19,7 +20,7 @@ export interface FormProps {
 
 export function Form({ submit, kind = "primary", beside, children, onSubmit }: FormProps) {
   const [isBusy, setBusy] = useState(false);
-  const [alert, setAlert] = useState("");
+  const [alert, setAlert] = useState<{ message: string; error: unknown } | null>(null);
   const [errors, setErrors] = useState<Record<string, string>>({});
   const form = useRef<HTMLFormElement>(null);
 
@@ -32,7 +33,7 @@ export function Form({ submit, kind = "primary", beside, children, onSubmit }: F
   async function run(element: HTMLFormElement): Promise<void> {
     const data = new FormData(element);
     setBusy(true);
-    setAlert("");
+    setAlert(null);
     setErrors({});
     try {
       await onSubmit((name) => {
@@ -42,7 +43,9 @@ export function Form({ submit, kind = "primary", beside, children, onSubmit }: F
     } catch (error) {
       const found = findFieldErrors(error, element);
       setErrors(found);
-      if (Object.keys(found).length === 0) setAlert(getErrorMessage(error));
+      if (Object.keys(found).length === 0) {
+        setAlert({ message: getErrorMessage(error), error });
+      }
     }
     setBusy(false);
   }
@@ -54,7 +57,12 @@ export function Form({ submit, kind = "primary", beside, children, onSubmit }: F
   return (
     <BaseForm ref={form} errors={errors} onSubmit={handleSubmit}>
       {children}
-      {alert !== "" && <p role="alert">{alert}</p>}
+      {alert !== null && (
+        <p role="alert">
+          {alert.message}
+          <UpgradeHint error={alert.error} />
+        </p>
+      )}
       <div className="actions">
         <Button type="submit" kind={kind} isBusy={isBusy}>
           {submit}

@@ -1,6 +1,8 @@
 /** An owner buys, changes and cancels plans in a real browser, with `BILLING_MODE=mock`. */
+import type { Page } from "playwright-core";
 import { expect, test } from "vitest";
 import type { CheckoutSession } from "../../../../protocol/schemas/billing.ts";
+import type { Tunnel } from "../../../../protocol/schemas/tunnels/tunnels.ts";
 import { answerDialog, getSection, clickButton, usePages } from "../../../harness/browser/pages.ts";
 import { startApi } from "../../../harness/server/api.ts";
 
@@ -77,4 +79,35 @@ test("resources beyond the plan are shown, to owners only", async () => {
   expect(await adminPage.getByRole("link", { name: "Billing" }).count()).toBe(0);
   await adminPage.goto(`${pages.origin}/billing`);
   await adminPage.getByRole("alert").filter({ hasText: "role" }).waitFor();
+});
+
+test("a form whose plan is too small leads owners to the plans, and tells others whom to ask", async () => {
+  const owner = await pages.api.owner();
+  // The trial includes passwords.
+  await pages.api.sql("update organizations set trial_ends_at = null where id = $1", [owner.orgId]);
+  const member = await pages.api.colleague(owner, "member");
+  const { body: tunnel } = await owner.post<Tunnel>("/tunnels", { localPort: 1 });
+  const setPassword = async (page: Page) => {
+    await clickButton(page, "Set up a password");
+    await page.getByLabel("Username").fill("ann");
+    await page.getByRole("textbox", { name: "Password", exact: true }).fill("a long password");
+    await clickButton(page, "Save");
+  };
+  const page = await pages.openAs(owner.email, "/names");
+  await clickButton(page, "Reserve a name");
+  await page.getByLabel("Name", { exact: true }).fill(`paid-${crypto.randomUUID()}`);
+  await clickButton(page, "Reserve");
+  await page.getByRole("alert").getByRole("link", { name: "See the plans" }).waitFor();
+
+  await page.goto(`${pages.origin}/tunnels/${tunnel.id}?tab=access`);
+  await setPassword(page);
+  await page.getByRole("alert").getByRole("link", { name: "See the plans" }).click();
+  await getSection(page, "Plan and billing").waitFor();
+
+  const memberPage = await pages.openAs(member.email, `/tunnels/${tunnel.id}?tab=access`);
+  await setPassword(memberPage);
+  await memberPage
+    .getByRole("alert")
+    .filter({ hasText: "Your plan does not include passwords for tunnels. An owner" })
+    .waitFor();
 });
