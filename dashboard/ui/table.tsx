@@ -1,5 +1,7 @@
 /** Tables of text and numbers, which can be selected and copied into a spreadsheet. */
+import type { UseQueryResult } from "@tanstack/react-query";
 import type { Key, ReactNode } from "react";
+import { QueryContent } from "./feedback/query-content.tsx";
 import { useRowFocus } from "./row-focus.ts";
 
 export interface Column<Entry> {
@@ -19,6 +21,29 @@ export interface TableProps<Entry> {
   columns: readonly Column<Entry>[];
   entries: readonly Entry[];
   getKey: (entry: Entry) => Key;
+}
+
+export interface TablePageProps<Entry> extends Omit<TableProps<Entry>, "entries"> {
+  query: UseQueryResult<Entry[]>;
+  /** Shown while there are no entries. */
+  empty: ReactNode;
+}
+
+/** The entries of a list as the content of its page. */
+export function TablePage<Entry>({ query, empty, ...table }: TablePageProps<Entry>) {
+  return (
+    <QueryContent query={query}>
+      {(entries) =>
+        entries.length === 0 ? (
+          empty
+        ) : (
+          <section className="card" aria-label={table.caption}>
+            <Table {...table} entries={entries} />
+          </section>
+        )
+      }
+    </QueryContent>
+  );
 }
 
 /** On a narrow screen the table scrolls within itself, so that the page does not. */

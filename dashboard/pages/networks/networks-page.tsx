@@ -1,23 +1,23 @@
 /** /networks: the private networks of the organization. */
 import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
-import type { PrivateNetwork } from "../../../protocol/schemas/networks.ts";
+import type { Device, PrivateNetwork } from "../../../protocol/schemas/networks.ts";
 import { networkDevicesQuery, networksQuery } from "../../api/networks.ts";
 import { useHasRole } from "../../app/roles.ts";
 import { Command } from "../../ui/copy.tsx";
 import { EmptyState } from "../../ui/feedback/empty-state.tsx";
-import { QueryContent } from "../../ui/feedback/query-content.tsx";
+import { useIsOnScreen } from "../../ui/layout/on-screen.ts";
 import { formatCount } from "../../ui/numbers.ts";
 import { PageFrame } from "../../ui/page.tsx";
 import { Badge } from "../../ui/section.tsx";
-import { Table, type Column } from "../../ui/table.tsx";
+import { TablePage, type Column } from "../../ui/table.tsx";
 import { RelativeTime, useNow } from "../../ui/time.tsx";
 import { formatServeCommand, LOGIN_COMMAND } from "./commands.ts";
 import { getNetworkHealth, isConnected } from "./network-health.ts";
 import { NewNetworkButton } from "./new-network.tsx";
 import "./networks.css";
 
-/** The list asks for the devices of each network, so it does so less often than the page of one network. */
+/** Each network on the screen costs a request, so the list sends them less often than the page of one network. */
 const DEVICE_COUNT_RELOAD_MS = 15_000;
 
 const COLUMNS: Column<PrivateNetwork>[] = [
@@ -48,22 +48,13 @@ export function Page() {
       about="WireGuard networks that connect phones and laptops to a place without a public address."
       actions={canChange ? <NewNetworkButton networks={networks.data ?? []} /> : undefined}
     >
-      <QueryContent query={networks}>
-        {(list) =>
-          list.length === 0 ? (
-            <NoNetworks />
-          ) : (
-            <section className="card" aria-label="Networks">
-              <Table
-                caption="Private networks"
-                columns={COLUMNS}
-                entries={list}
-                getKey={({ id }) => id}
-              />
-            </section>
-          )
-        }
-      </QueryContent>
+      <TablePage
+        caption="Private networks"
+        columns={COLUMNS}
+        query={networks}
+        getKey={({ id }) => id}
+        empty={<NoNetworks />}
+      />
     </PageFrame>
   );
 }
@@ -90,12 +81,17 @@ function NetworkBadge({ network }: { network: PrivateNetwork }) {
 
 function DeviceCount({ networkId }: { networkId: string }) {
   const nowMs = useNow();
+  const [cell, isOnScreen] = useIsOnScreen<HTMLSpanElement>();
   const { data } = useQuery({
     ...networkDevicesQuery(networkId),
     refetchInterval: DEVICE_COUNT_RELOAD_MS,
+    enabled: isOnScreen,
   });
-  if (data === undefined) return "…";
-  const connected = data.filter((device) => isConnected(device, nowMs)).length;
-  const all = formatCount(data.length);
+  return <span ref={cell}>{data === undefined ? "…" : formatDeviceCount(data, nowMs)}</span>;
+}
+
+function formatDeviceCount(devices: readonly Device[], nowMs: number): string {
+  const connected = devices.filter((device) => isConnected(device, nowMs)).length;
+  const all = formatCount(devices.length);
   return connected === 0 ? all : `${all} (${formatCount(connected)} connected)`;
 }

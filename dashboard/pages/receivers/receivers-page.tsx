@@ -1,15 +1,16 @@
 /** /receivers: the webhook receivers of the organization. */
 import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
-import type { Receiver } from "../../../protocol/schemas/webhooks.ts";
+import type { ReactNode } from "react";
+import type { Receiver, ReceiverState } from "../../../protocol/schemas/webhooks.ts";
 import { receiverQuery, receiversQuery } from "../../api/receivers.ts";
 import { useHasRole } from "../../app/roles.ts";
 import { CopyButton } from "../../ui/copy.tsx";
 import { EmptyState } from "../../ui/feedback/empty-state.tsx";
-import { QueryContent } from "../../ui/feedback/query-content.tsx";
+import { useIsOnScreen } from "../../ui/layout/on-screen.ts";
 import { formatCount } from "../../ui/numbers.ts";
 import { PageFrame } from "../../ui/page.tsx";
-import { Table, type Column } from "../../ui/table.tsx";
+import { TablePage, type Column } from "../../ui/table.tsx";
 import { RelativeTime } from "../../ui/time.tsx";
 import { NewReceiverButton } from "./new-receiver.tsx";
 import { VENDORS } from "./vendors.tsx";
@@ -25,8 +26,15 @@ const COLUMNS: Column<Receiver>[] = [
     ),
   },
   { title: "Vendor", render: ({ validator }) => VENDORS[validator].name },
-  { title: "Stored deliveries", align: "end", render: ({ id }) => <StoredCount id={id} /> },
-  { title: "Last received", render: ({ id }) => <LastReceived id={id} /> },
+  {
+    title: "Stored deliveries",
+    align: "end",
+    render: ({ id }) => <ReceiverCell id={id} render={({ kept }) => formatCount(kept)} />,
+  },
+  {
+    title: "Last received",
+    render: ({ id }) => <ReceiverCell id={id} render={renderLastReceived} />,
+  },
   {
     title: "URL",
     isSecondary: true,
@@ -43,40 +51,32 @@ export function Page() {
       about="Addresses that vendors deliver to, whether your machine is running or not."
       actions={canChange ? <NewReceiverButton /> : undefined}
     >
-      <QueryContent query={receivers}>
-        {(list) =>
-          list.length === 0 ? (
-            <EmptyState title="Create your first webhook receiver">
-              <p>
-                It checks the signature of each delivery and stores it, until your own server has
-                it.
-              </p>
-            </EmptyState>
-          ) : (
-            <section className="card" aria-label="Webhook receivers">
-              <Table
-                caption="Webhook receivers"
-                columns={COLUMNS}
-                entries={list}
-                getKey={({ id }) => id}
-              />
-            </section>
-          )
+      <TablePage
+        caption="Webhook receivers"
+        columns={COLUMNS}
+        query={receivers}
+        getKey={({ id }) => id}
+        empty={
+          <EmptyState title="Create your first webhook receiver">
+            <p>
+              It checks the signature of each delivery and stores it, until your own server has it.
+            </p>
+          </EmptyState>
         }
-      </QueryContent>
+      />
     </PageFrame>
   );
 }
 
-function StoredCount({ id }: { id: string }) {
-  const { data } = useQuery(receiverQuery(id));
-  return data === undefined ? "…" : formatCount(data.kept);
+/** Each receiver on the screen costs a request, so that a long list does not ask for all of them. */
+function ReceiverCell({ id, render }: { id: string; render: (state: ReceiverState) => ReactNode }) {
+  const [cell, isOnScreen] = useIsOnScreen<HTMLSpanElement>();
+  const { data } = useQuery({ ...receiverQuery(id), enabled: isOnScreen });
+  return <span ref={cell}>{data === undefined ? "…" : render(data)}</span>;
 }
 
-function LastReceived({ id }: { id: string }) {
-  const { data } = useQuery(receiverQuery(id));
-  if (data === undefined) return "…";
-  return data.lastReceivedAt === null ? "never" : <RelativeTime timestamp={data.lastReceivedAt} />;
+function renderLastReceived({ lastReceivedAt: at }: ReceiverState) {
+  return at === null ? "never" : <RelativeTime timestamp={at} />;
 }
 
 function ReceiverUrl({ url, name }: { url: string; name: string }) {

@@ -1,5 +1,4 @@
 /** Opens the service's own pages in a real browser, and checks after each test that they caused no errors. */
-import axe from "axe-core";
 import type { Browser, BrowserContext, Page } from "playwright-core";
 import PostalMime from "postal-mime";
 import { afterAll, afterEach, beforeAll, expect } from "vitest";
@@ -134,34 +133,6 @@ export async function waitForContent(page: Page): Promise<void> {
   await page.getByRole("navigation", { name: "Pages" }).waitFor();
   await page.getByRole("main").getByRole("heading", { level: 1 }).waitFor();
   await page.getByRole("status", { name: "Loading" }).first().waitFor({ state: "detached" });
-}
-
-/**
- * Without elements that only return the focus to an open menu or dialog: they are hidden from screen readers, and have the
- * focus for no longer than that takes. An open menu is outside of the landmarks of the page.
- */
-const AXE_CONTEXT = `{ exclude: [["[data-base-ui-focus-guard]"]] }`;
-const AXE_RUN = `axe.run(${AXE_CONTEXT}, { rules: { region: { enabled: false } } })`;
-const AXE_RUN_CONTRAST = `axe.run(${AXE_CONTEXT}, { runOnly: ["color-contrast"] })`;
-
-/** Runs axe in the page, in light and in dark. @returns each violation with the elements that it is about. */
-export async function findAccessibilityProblems(page: Page): Promise<string[]> {
-  const problems = await runAxe(page, AXE_RUN);
-  await page.emulateMedia({ colorScheme: "dark" });
-  // Only the colors differ.
-  const inDark = await runAxe(page, AXE_RUN_CONTRAST);
-  await page.emulateMedia({ colorScheme: "light" });
-  return [...problems, ...inDark.map((problem) => `in dark: ${problem}`)];
-}
-
-async function runAxe(page: Page, run: string): Promise<string[]> {
-  // Transitions would change the colors while axe reads them. Those of an element that disappears are canceled.
-  await page.evaluate(
-    "Promise.allSettled(document.getAnimations().map((each) => each.finished)).then(() => {})",
-  );
-  if (!(await page.evaluate<boolean>("'axe' in window"))) await page.evaluate(axe.source);
-  const { violations } = await page.evaluate<axe.AxeResults>(run);
-  return violations.map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html).join(" ")}`);
 }
 
 export async function clickButton(page: Page, name: string): Promise<void> {
