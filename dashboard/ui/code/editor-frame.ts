@@ -1,7 +1,4 @@
-/**
- * CodeMirror under our content security policy: in a shadow root it uses adopted style sheets instead of style elements. It
- * is large, so only modules that are loaded lazily may import this.
- */
+/** CodeMirror for one document of JSON. It is large, so only modules that are loaded lazily may import this. */
 import { syntaxTree } from "@codemirror/language";
 import { type EditorState, type Extension, RangeSetBuilder } from "@codemirror/state";
 import {
@@ -11,11 +8,17 @@ import {
   ViewPlugin,
   type ViewUpdate,
 } from "@codemirror/view";
+import { editorTheme, openShadowRoot } from "./editor-theme.ts";
 
 /** @param host an element without other content. */
 export function createEditor(host: HTMLElement, doc: string, extensions: Extension): EditorView {
-  const root = host.shadowRoot ?? host.attachShadow({ mode: "open" });
-  return new EditorView({ doc, extensions: [theme, jsonColors, extensions], root, parent: root });
+  const root = openShadowRoot(host);
+  return new EditorView({
+    doc,
+    extensions: [editorTheme, frameTheme, jsonColors, extensions],
+    root,
+    parent: root,
+  });
 }
 
 /** The names of the syntax nodes of JSON with their classes. */
@@ -56,10 +59,8 @@ function decorate(state: EditorState): DecorationSet {
   return builder.finish();
 }
 
-/** The variables of styles/tokens.css reach into the shadow root, in light and dark. */
-const theme = EditorView.theme({
+const frameTheme = EditorView.theme({
   "&": {
-    color: "var(--text)",
     backgroundColor: "var(--card)",
     border: "1px solid var(--edge)",
     borderRadius: "var(--radius)",
@@ -70,15 +71,9 @@ const theme = EditorView.theme({
     maxHeight: "var(--editor-max-height, none)",
     overflow: "auto",
     borderRadius: "var(--radius)",
-    fontFamily: "var(--mono)",
     lineHeight: "1.6",
   },
   ".cm-content": { padding: "0.5rem 0", caretColor: "var(--text)" },
-  "& .cm-gutters": {
-    border: "0",
-    backgroundColor: "var(--side)",
-    color: "var(--muted)",
-  },
   "& .cm-activeLine, & .cm-activeLineGutter": { backgroundColor: "var(--hover)" },
   "&.cm-focused .cm-selectionBackground, & .cm-selectionBackground, & .cm-content ::selection": {
     backgroundColor: "var(--accent-soft)",
@@ -92,8 +87,6 @@ const theme = EditorView.theme({
     backgroundColor: "var(--raised)",
     color: "var(--text)",
   },
-  "&.cm-merge-b .cm-changedLine": { backgroundColor: "var(--good-soft)" },
-  "& .cm-deletedChunk": { backgroundColor: "var(--bad-soft)" },
   // The library's own marks are `data:` images, which the policy forbids.
   "& .cm-lintRange-error": {
     backgroundImage: "none",
@@ -109,8 +102,4 @@ const theme = EditorView.theme({
     backgroundColor: "var(--bad)",
   },
   "& .cm-diagnostic-error": { borderLeftColor: "var(--bad)" },
-  "& .cm-collapsedLines": {
-    background: "var(--side)",
-    color: "var(--muted)",
-  },
 });

@@ -3,11 +3,11 @@ import type { Page, Route } from "playwright-core";
 import { afterAll, expect, test } from "vitest";
 import { waitUntil } from "../../../harness/server/api.ts";
 import {
-  clickButton,
+  NARROW,
   findAccessibilityProblems,
-  getSection,
-  usePages,
-} from "../../../harness/browser/pages.ts";
+  findOverflow,
+} from "../../../harness/browser/page-checks.ts";
+import { clickButton, getSection, usePages } from "../../../harness/browser/pages.ts";
 import { WAIT_OPTIONS } from "../../../harness/timeouts.ts";
 import { startInspectedSite, type InspectedSite } from "../../../harness/browser/inspected-site.ts";
 
@@ -231,8 +231,8 @@ test("requests that can't be trusted are shown as text", async () => {
   await getRow(page, "/long/").waitFor();
   await getRow(page, "onerror").waitFor();
   expect(await page.locator("img").count()).toBe(0);
-  await page.setViewportSize({ width: 360, height: 740 });
-  expect(await page.evaluate("document.documentElement.scrollWidth")).toBe(360);
+  await page.setViewportSize(NARROW);
+  expect(await findOverflow(page)).toEqual([]);
   await getRow(page, "/long/").click();
   await page.waitForURL(/\/requests\/[0-9a-f-]{36}$/);
 });

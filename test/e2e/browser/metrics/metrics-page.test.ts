@@ -2,12 +2,7 @@
 import type { Page } from "playwright-core";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { mintToken, startApi, waitUntil, type Person } from "../../../harness/server/api.ts";
-import {
-  findAccessibilityProblems,
-  getSection,
-  usePages,
-  waitForContent,
-} from "../../../harness/browser/pages.ts";
+import { getSection, usePages } from "../../../harness/browser/pages.ts";
 import { serveTunnel, storeTraffic, type ServedTunnel } from "../../../harness/browser/traffic.ts";
 
 const pages = usePages(() => startApi());
@@ -136,14 +131,4 @@ test("a tunnel of another organization is not found, and without tunnels there i
   await page.getByRole("link", { name: "Metrics" }).click();
   await page.getByRole("heading", { name: "No tunnel has had visitors yet" }).waitFor();
   await page.getByText(`underpass http 3000 --server ${pages.origin}`).waitFor();
-});
-
-test("axe finds nothing, and the page fits a narrow screen", async () => {
-  const page = await pages.openAs(owner.email, "/metrics");
-  await page.getByText("Show as a table").click();
-  await page.getByRole("table", { name: "Traffic over time, newest first" }).waitFor();
-  await waitForContent(page);
-  expect(await findAccessibilityProblems(page)).toEqual([]);
-  await page.setViewportSize({ width: 360, height: 740 });
-  expect(await page.evaluate("document.documentElement.scrollWidth")).toBe(360);
 });

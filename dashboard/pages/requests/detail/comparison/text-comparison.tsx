@@ -3,32 +3,20 @@ import { MergeView } from "@codemirror/merge";
 import { EditorState, type Extension } from "@codemirror/state";
 import { EditorView, lineNumbers } from "@codemirror/view";
 import { useEffect, useRef } from "react";
+import { editorTheme, openShadowRoot } from "../../../../ui/code/editor-theme.ts";
 
 /** The search for the smallest difference ends after this, so that no input makes the page hang. */
 const DIFF_TIMEOUT_MS = 200;
 const DIFF_SCAN_LINES = 1_000;
 const CONTEXT_LINES = 3;
 
-/** In the colors of the page, which also reach a shadow root. */
 const THEME = EditorView.theme({
-  "&": { color: "var(--text)", backgroundColor: "var(--ground)", fontSize: "0.8125rem" },
-  ".cm-scroller": { fontFamily: "var(--mono)", lineHeight: "1.5" },
-  ".cm-gutters": {
-    color: "var(--muted)",
-    backgroundColor: "var(--side)",
-    border: "none",
-  },
-  "&.cm-merge-a .cm-changedLine, .cm-deletedChunk": { backgroundColor: "var(--bad-soft)" },
-  "&.cm-merge-b .cm-changedLine": { backgroundColor: "var(--good-soft)" },
+  "&": { backgroundColor: "var(--ground)", fontSize: "0.8125rem" },
+  ".cm-scroller": { lineHeight: "1.5" },
   "&.cm-merge-a .cm-changedText, &.cm-merge-b .cm-changedText": {
     background: "none",
     textDecoration: "underline",
     textUnderlineOffset: "0.2em",
-  },
-  ".cm-collapsedLines": {
-    color: "var(--muted)",
-    background: "var(--side)",
-    padding: "0.25rem 0.75rem",
   },
 });
 
@@ -38,13 +26,12 @@ export interface TextComparisonProps {
   after: string;
 }
 
-/** In a shadow root the editor uses constructed style sheets, which the page's policy allows. */
 export function TextComparison({ label, before, after }: TextComparisonProps) {
   const host = useRef<HTMLDivElement>(null);
   useEffect(() => {
     const element = host.current;
     if (element === null) return;
-    const shadow = element.shadowRoot ?? element.attachShadow({ mode: "open" });
+    const shadow = openShadowRoot(element);
     const view = new MergeView({
       a: { doc: before, extensions: buildExtensions(`${label}, original`) },
       b: { doc: after, extensions: buildExtensions(`${label}, compared with`) },
@@ -60,6 +47,7 @@ export function TextComparison({ label, before, after }: TextComparisonProps) {
 
 function buildExtensions(label: string): Extension[] {
   return [
+    editorTheme,
     THEME,
     lineNumbers(),
     EditorView.lineWrapping,
