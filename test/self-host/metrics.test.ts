@@ -6,6 +6,8 @@ import { connect } from "node:net";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import WebSocket from "ws";
+import { parse } from "yaml";
+import { ROOT } from "../../self-host/build/build.ts";
 import { METRICS_CONNECTIONS_MAX } from "../../self-host/metrics/metrics-server.ts";
 import {
   findProblems,
@@ -13,6 +15,13 @@ import {
   readExposition,
   type Exposition,
 } from "../harness/formats/exposition.ts";
+import {
+  AlertRules,
+  checkRules,
+  Dashboard,
+  findOverlaps,
+  findUnknownNames,
+} from "../harness/formats/monitoring.ts";
 import { reservePort } from "../harness/ports.ts";
 import { WAIT_OPTIONS } from "../harness/timeouts.ts";
 import { startLocalSite } from "../harness/tunnel/local-site.ts";
@@ -208,6 +217,46 @@ describe("a caller", () => {
     const headers = { authorization: `Bearer ${token}` };
     expect((await fetch(new URL("/", url), { headers })).status).toBe(404);
     expect((await fetch(url, { method: "POST", headers })).status).toBe(405);
+  });
+});
+
+describe("what self-host/monitoring/ has for the operator", () => {
+  const readMonitoring = (file: string) =>
+    readFile(join(ROOT, "self-host/monitoring", file), "utf8");
+
+  test("the dashboard is complete, and no panel covers another", async () => {
+    const dashboard = Dashboard.parse(JSON.parse(await readMonitoring("grafana-dashboard.json")));
+    expect(findOverlaps(dashboard)).toEqual([]);
+    expect(new Set(dashboard.panels.map(({ id }) => id)).size).toBe(dashboard.panels.length);
+    expect(dashboard.templating.list).toContainEqual({ name: "datasource", type: "datasource" });
+  });
+
+  test("every expression names metrics and labels that a server has", async () => {
+    const { panels } = Dashboard.parse(JSON.parse(await readMonitoring("grafana-dashboard.json")));
+    const rules = AlertRules.parse(parse(await readMonitoring("alerts.yml")));
+    const expressions = [
+      ...panels.flatMap((panel) =>
+        panel.type === "row" ? [] : panel.targets.map(({ expr }) => expr),
+      ),
+      ...rules.groups.flatMap((group) => group.rules.map(({ expr }) => expr)),
+    ];
+    expect(expressions.length).toBeGreaterThan(40);
+    // The relay knows its reserved ports when the API has sent them.
+    const findUnknown = async () => {
+      const metrics = await scrape();
+      return expressions.flatMap((expression) => findUnknownNames(expression, metrics));
+    };
+    await expect.poll(findUnknown, WAIT_OPTIONS).toEqual([]);
+    const metrics = await scrape();
+    expect(
+      findUnknownNames('rate(underpass_nothing[5m]) / underpass_up{nothing="a"}', metrics),
+    ).toEqual(["underpass_nothing", "underpass_up{nothing}"]);
+  });
+
+  test("promtool accepts the alert rules", async ({ skip }) => {
+    const checked = await checkRules(join(ROOT, "self-host/monitoring/alerts.yml"));
+    if (!checked) return skip("promtool is not installed");
+    expect(checked).toMatchObject({ code: 0 });
   });
 });
 
