@@ -1,5 +1,5 @@
 /** The directory with all data of a self-hosted server, and the lock file that lets one server at a time use it. */
-import { link, readFile, rename, rm } from "node:fs/promises";
+import { link, readFile, rename, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { z } from "zod";
 import { getErrorMessage, StartError } from "./errors.ts";
@@ -30,8 +30,9 @@ export async function openDataDir(path: string): Promise<DataDir> {
   const runDir = join(path, "run");
   const objectsDir = join(path, "objects");
   try {
+    await assertRestored(path);
     for (const dir of [path, runDir, objectsDir]) await createPrivateDirectory(dir);
-    const lockPath = join(runDir, "server.json");
+    const lockPath = join(runDir, LOCK_FILE);
     const lock: LockFile = { pid: process.pid, commandLine: getCommandLine(process.pid) };
     await acquireLock(lockPath, lock);
     return {
@@ -47,6 +48,27 @@ export async function openDataDir(path: string): Promise<DataDir> {
     throw new StartError(`DATA_DIR: ${path} can't be used: ${getErrorMessage(error)}`);
   }
 }
+
+/** Contains what a restore has not finished; its removal is the last step of a restore. */
+export const UNFINISHED_RESTORE = "restore.partial";
+
+/** @throws StartError when the directory has only a part of a backup. */
+async function assertRestored(path: string): Promise<void> {
+  const partial = join(path, UNFINISHED_RESTORE);
+  if (!(await stat(partial).catch(() => undefined))) return;
+  throw new StartError(
+    `DATA_DIR: ${partial} is from a restore that was interrupted: empty ${path}, and restore the backup again`,
+  );
+}
+
+/** @returns the process id of the server that uses the directory. */
+export async function findServer(path: string): Promise<number | undefined> {
+  const text = await readFile(join(path, "run", LOCK_FILE), "utf8").catch(() => "");
+  const lock = parseLock(text);
+  return lock && isServer(lock) ? lock.pid : undefined;
+}
+
+const LOCK_FILE = "server.json";
 
 /** `link` fails when the name exists, so only one of two servers acquires the lock. */
 async function acquireLock(lockPath: string, lock: LockFile): Promise<void> {

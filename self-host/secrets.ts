@@ -67,6 +67,13 @@ export async function loadSecrets(
   return secrets;
 }
 
+/** @returns undefined when no server has used this directory. @throws StartError when the file can't be used. */
+export async function readStoredSecrets(
+  dataDir: string,
+): Promise<Pick<Secrets, "postgres"> | undefined> {
+  return readSecretsFile(secretsPath(dataDir));
+}
+
 function secretsPath(dataDir: string): string {
   return join(dataDir, "secrets.json");
 }

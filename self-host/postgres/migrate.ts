@@ -3,7 +3,7 @@
  * `npm run migrate` with `DATABASE_URL` in the environment.
  */
 import { join } from "node:path";
-import { readMigrationFiles } from "drizzle-orm/migrator";
+import { type MigrationMeta, readMigrationFiles } from "drizzle-orm/migrator";
 import pg from "pg";
 import { ROOT } from "../build/build.ts";
 import { getErrorMessage, StartError } from "../errors.ts";
@@ -37,11 +37,12 @@ export async function connectDatabase(databaseUrl: string): Promise<pg.Client> {
  * One transaction holds the lock, runs all pending migrations and records them. So when two servers start at the same
  * time, the second finds no pending migrations. A transaction-scoped lock also works behind a connection pooler.
  *
+ * @param untilMs the timestamp of the last migration to apply; by default all are applied.
  * @returns the number of migrations applied.
  */
-export async function migrate(client: pg.Client): Promise<number> {
+export async function migrate(client: pg.Client, untilMs = Infinity): Promise<number> {
   await assertSupported(client);
-  const migrations = readMigrationFiles({ migrationsFolder: join(ROOT, "migrations") });
+  const migrations = readMigrations();
   await client.query("begin");
   try {
     await client.query("select pg_advisory_xact_lock($1)", [MIGRATION_LOCK]);
@@ -59,7 +60,9 @@ export async function migrate(client: pg.Client): Promise<number> {
         "DATABASE_URL: the database has the schema of a newer version of Underpass: install that version",
       );
     }
-    const pending = migrations.filter(({ folderMillis }) => folderMillis > last);
+    const pending = migrations.filter(
+      ({ folderMillis }) => folderMillis > last && folderMillis <= untilMs,
+    );
     for (const { sql, hash, folderMillis } of pending) {
       for (const statement of sql) await client.query(statement);
       await client.query(
@@ -73,6 +76,11 @@ export async function migrate(client: pg.Client): Promise<number> {
     await client.query("rollback");
     throw error;
   }
+}
+
+/** @returns the migrations of this version, in their order. */
+export function readMigrations(): MigrationMeta[] {
+  return readMigrationFiles({ migrationsFolder: join(ROOT, "migrations") });
 }
 
 async function assertSupported(client: pg.Client): Promise<void> {

@@ -69,7 +69,7 @@ async function launch(
   log: Log,
 ): Promise<EmbeddedPostgres> {
   const port = await findUsablePort("127.0.0.1", 0);
-  const url = `postgresql://${USER}:${encodeURIComponent(password)}@127.0.0.1:${port}/postgres`;
+  const url = formatUrl(port, password);
   const settings = {
     cluster_name: clusterName(clusterDir),
     listen_addresses: "127.0.0.1",
@@ -121,6 +121,27 @@ async function launch(
       await directory.close();
     },
   };
+}
+
+/**
+ * @param dataDir of a running server.
+ * @returns the URL of its PostgreSQL, with the password; undefined when none runs.
+ */
+export async function findPostgresUrl(
+  dataDir: string,
+  password: string,
+): Promise<string | undefined> {
+  const pidFile = await readFile(join(dataDir, "postgres", PID_FILE), "utf8").catch(() => "");
+  const port = Number(pidFile.split("\n")[PORT_LINE]);
+  return port > 0 ? formatUrl(port, password) : undefined;
+}
+
+/** PostgreSQL writes its process id into the first line, and its port into the fourth. */
+const PID_FILE = "postmaster.pid";
+const PORT_LINE = 3;
+
+function formatUrl(port: number, password: string): string {
+  return `postgresql://${USER}:${encodeURIComponent(password)}@127.0.0.1:${port}/postgres`;
 }
 
 /** While it starts or stops, PostgreSQL logs each rejected connection. Those are connections of our own probe. */
@@ -180,7 +201,7 @@ async function initializeCluster(
 
 /** After a `kill -9` of the server, its PostgreSQL keeps running. */
 async function stopOrphanedPostgres(clusterDir: string): Promise<void> {
-  const pidFile = await readFile(join(clusterDir, "postmaster.pid"), "utf8").catch(() => "");
+  const pidFile = await readFile(join(clusterDir, PID_FILE), "utf8").catch(() => "");
   const pid = Number(pidFile.split("\n")[0]);
   if (pid > 0) await stopStaleProcess(pid, clusterName(clusterDir), "SIGINT");
 }

@@ -1,0 +1,128 @@
+/**
+ * `npm run backup -- --to FILE|DIRECTORY`: one file with the rows, the objects and the keys of a self-hosted server, while
+ * it runs or while it is stopped. docs/operations.md says what the file contains, and as of when.
+ */
+import { mkdir, rename, stat } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import packageJson from "../../package.json" with { type: "json" };
+import { StartError } from "../errors.ts";
+import { connectDatabase } from "../postgres/migrate.ts";
+import { readEnvironment, readSettings } from "../settings.ts";
+import { ArchiveWriter, syncDirectory } from "./archive-writer.ts";
+import {
+  childLog,
+  formatBytes,
+  parseOptions,
+  removeAtExit,
+  resolvePath,
+  runCommand,
+} from "./command.ts";
+import { archiveTables, beginSnapshot, describeDatabase } from "./database-rows.ts";
+import { BACKUP_FORMAT, SECRETS_PATH } from "./manifest.ts";
+import { ObjectCopies } from "./object-copies.ts";
+import { openSource } from "./source.ts";
+import { withWritePause } from "./write-pause.ts";
+
+const USAGE = "npm run backup -- --to FILE or DIRECTORY";
+/** How often files that change are copied again before the writes are held back. */
+const FIRST_COPIES_MAX = 3;
+/** So few files are copied while the writes are held back. */
+const REMAINING_FILES = 20;
+const PROGRESS_INTERVAL_MS = 5_000;
+
+await runCommand("backup", async () => {
+  const settings = readSettings(readEnvironment(".env"));
+  const { to } = parseOptions(["to"], USAGE);
+  await using cleanup = new AsyncDisposableStack();
+  const target = await findTarget(resolvePath(to));
+  const source = await openSource(settings, childLog, cleanup);
+  const partial = await createPartialDir(`${target}.partial`);
+  cleanup.use(removeAtExit(partial));
+
+  const copies = new ObjectCopies(source.objectsDir, join(partial, "objects"));
+  for (let n = 1; n <= FIRST_COPIES_MAX; n++) {
+    const changed = await copies.update();
+    if (changed <= REMAINING_FILES) break;
+  }
+  const [snapshot, pause] = await Promise.all([
+    connectDatabase(source.databaseUrl),
+    connectDatabase(source.databaseUrl),
+  ]);
+  cleanup.defer(() => snapshot.end());
+  try {
+    const beganAtMs = performance.now();
+    const changed = await withWritePause(pause, async (signal) => {
+      await beginSnapshot(snapshot);
+      return copies.update(signal);
+    });
+    const paused = Math.ceil(performance.now() - beganAtMs);
+    console.log(
+      `objects: ${copies.list().length} files copied, ${changed} of them while writes waited ${paused} ms`,
+    );
+  } finally {
+    await pause.end();
+  }
+
+  const createdAt = new Date().toISOString();
+  const path = join(partial, "archive");
+  const archive = new ArchiveWriter(path);
+  cleanup.defer(() => archive.abort());
+  const progress = setInterval(() => {
+    console.log(`archive: ${formatBytes(sumSizes(archive))} before compression`);
+  }, PROGRESS_INTERVAL_MS);
+  cleanup.defer(() => clearInterval(progress));
+  await archive.addFile(SECRETS_PATH, join(settings.dataDir, SECRETS_PATH));
+  const tables = await archiveTables(snapshot, archive);
+  const rows = tables.reduce((sum, table) => sum + table.rows, 0);
+  console.log(`database: ${rows} rows of ${tables.length} tables`);
+  for (const name of copies.list()) await archive.addFile(`objects/${name}`, copies.locate(name));
+  const secretsInEnvironment = Object.keys(settings.secrets);
+  await archive.finish({
+    format: BACKUP_FORMAT,
+    version: packageJson.version,
+    createdAt,
+    ...(await describeDatabase(snapshot)),
+    tables,
+    secretsInEnvironment,
+  });
+  await rename(path, target);
+  await syncDirectory(dirname(target));
+  console.log(
+    `wrote ${target}: ${formatBytes((await stat(target)).size)}, ${formatBytes(sumSizes(archive))} before compression`,
+  );
+  if (secretsInEnvironment.length > 0) {
+    console.log(
+      `not in the backup, because the environment sets them: ${secretsInEnvironment.join(", ")}`,
+    );
+  }
+});
+
+function sumSizes({ files }: ArchiveWriter): number {
+  return files.reduce((sum, { size }) => sum + size, 0);
+}
+
+/** @returns the path of the file to write: in a directory, one with the time as its name. */
+async function findTarget(path: string): Promise<string> {
+  const found = await stat(path).catch(() => undefined);
+  if (found?.isDirectory()) {
+    const time = new Date().toISOString().replaceAll(":", "-").replace(/\.\d+/, "");
+    return join(path, `underpass-${time}.tar.gz`);
+  }
+  if (found) throw new StartError(`${path} exists: name another file, or a directory`);
+  if (!(await stat(dirname(path)).catch(() => undefined))) {
+    throw new StartError(`${dirname(path)} does not exist: create it first`);
+  }
+  return path;
+}
+
+async function createPartialDir(path: string): Promise<string> {
+  try {
+    await mkdir(path, { mode: 0o700 });
+    return path;
+  } catch (error) {
+    if (!(error instanceof Error && "code" in error && error.code === "EEXIST")) throw error;
+    throw new StartError(
+      `${path} exists: another backup is writing it, or one was killed: remove it in that case`,
+    );
+  }
+}

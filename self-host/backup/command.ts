@@ -1,0 +1,85 @@
+/** What the commands `backup` and `restore` share: their options, their output, and how they end. */
+import { rmSync } from "node:fs";
+import { resolve } from "node:path";
+import { parseArgs } from "node:util";
+import { getErrorMessage, StartError } from "../errors.ts";
+import { createLog, type Log } from "../log.ts";
+
+const EXIT_FAILED = 1;
+const EXIT_USAGE = 2;
+
+class UsageError extends Error {}
+
+/** @returns the values of options that each take one; the optional ones may be missing. */
+export function parseOptions<Required extends string>(
+  required: readonly Required[],
+  usage: string,
+): Record<Required, string> {
+  const options = Object.fromEntries(required.map((name) => [name, { type: "string" as const }]));
+  let values: Record<string, string | boolean | undefined>;
+  try {
+    ({ values } = parseArgs({ options }));
+  } catch (error) {
+    throw new UsageError(`${getErrorMessage(error)}; usage: ${usage}`);
+  }
+  const missing = required.find((name) => !values[name]);
+  if (missing !== undefined) throw new UsageError(`--${missing} is missing; usage: ${usage}`);
+  return values as Record<Required, string>;
+}
+
+/** npm runs scripts in the directory of package.json, and names the one in which it was started. */
+export function resolvePath(path: string): string {
+  return resolve(process.env.INIT_CWD ?? ".", path);
+}
+
+/** PostgreSQL's messages go to standard error, so that standard output has only the command's own lines. */
+export const childLog: Log = createLog(process.stderr);
+
+/** Runs a command, and reports its failure in one line and by the exit code. */
+export async function runCommand(name: string, run: () => Promise<void>): Promise<void> {
+  for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) {
+    process.once(signal, () => {
+      process.stderr.write(`${name}: interrupted by ${signal}; nothing was left behind\n`);
+      process.exit(EXIT_FAILED);
+    });
+  }
+  try {
+    await run();
+    process.exitCode = 0;
+  } catch (error) {
+    process.stderr.write(`${name}: ${describeFailure(error)}\n`);
+    process.exitCode = error instanceof UsageError ? EXIT_USAGE : EXIT_FAILED;
+  }
+}
+
+function describeFailure(error: unknown): string {
+  if (error instanceof StartError || error instanceof UsageError) return error.message;
+  const message = getErrorMessage(error);
+  const code = error instanceof Error && "code" in error ? error.code : undefined;
+  if (code === "ENOSPC" || code === "EDQUOT") {
+    return `${message}: free some space, or use another disk; nothing was left behind`;
+  }
+  if (code === "EACCES" || code === "EPERM") {
+    return `${message}: run the command as the user who owns the files`;
+  }
+  return `${message}; nothing was left behind, so run the command again`;
+}
+
+/** Removes a directory when the process ends, also after a signal; disposing of the result removes it at once. */
+export function removeAtExit(path: string): Disposable {
+  const remove = () => rmSync(path, { recursive: true, force: true });
+  process.once("exit", remove);
+  return {
+    [Symbol.dispose]() {
+      process.off("exit", remove);
+      remove();
+    },
+  };
+}
+
+/** `1.5 MiB` */
+export function formatBytes(bytes: number): string {
+  const units = ["bytes", "KiB", "MiB", "GiB", "TiB"];
+  const step = bytes < 1 ? 0 : Math.min(units.length - 1, Math.floor(Math.log2(bytes) / 10));
+  return `${step === 0 ? bytes : (bytes / 1024 ** step).toFixed(1)} ${units[step]}`;
+}
