@@ -50,6 +50,7 @@ export const LAYERS = {
   dashboard: ["shared", "protocol"],
   lint: [],
   migrations: [],
+  packaging: [],
   examples: [],
   bench: EVERYTHING,
   chaos: EVERYTHING,
