@@ -146,6 +146,16 @@ test("a body of 512 KiB shows its first rows only", async () => {
   await response.getByText("$[6999].text").waitFor();
 });
 
+test("of a few bytes that decompress to many, only the beginning is decompressed and searched", async () => {
+  const bomb = gzipSync(Buffer.alloc(64 * 1024 * 1024, "bomb "));
+  const id = await capture("/gzip-bomb", answer("application/json", bomb, "gzip"));
+  const response = await open(id);
+  await response.getByText("It is longer: decompression was cut at").waitFor();
+  await response.getByText("bomb bomb").first().waitFor();
+  await page.goto(`${pages.origin}/requests?filter=path%3A%2Fgzip-bomb&body=bomb+bomb`);
+  await page.getByText("1 found in 1 of the newest 1 requests").waitFor();
+});
+
 test("a body that is missing says why", async () => {
   const { tunnelId } = captured.agent;
   const cut = await capture("/cut", answer("text/plain", "x".repeat(600_000)));

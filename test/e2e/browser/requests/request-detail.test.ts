@@ -52,6 +52,36 @@ test("headers are filtered and copied, cookies and queries are split, and secret
   expect(await page.evaluate("window.hacked")).toBeUndefined();
 });
 
+test("headers that are hostile or as long as the server accepts are only text, each in its row", async () => {
+  const script = "javascript:window.hacked=true";
+  const id = await capture("/hostile-headers", {
+    headers: {
+      [`x-${"n".repeat(30_000)}`]: "long name",
+      "x-large": HOSTILE_HTML + "v".repeat(90_000),
+      "x-direction": "\u202egpj.exe",
+      referer: script,
+    },
+    response: { headers: { location: script, refresh: `0;url=${script}`, link: `<${script}>` } },
+  });
+  const page = await pages.openAs(captured.owner.email, `/requests/${id}`);
+  const dialogs: string[] = [];
+  page.on("dialog", (dialog) => dialogs.push(dialog.message()));
+  const request = getSection(page, "Request");
+  await request.getByRole("button", { name: /^Show all 90,\d+ characters$/ }).click();
+  await request.getByRole("button", { name: "Show all 30,002 characters" }).waitFor();
+  await request.getByRole("row", { name: "x-direction U+202Egpj.exe" }).waitFor();
+  await getSection(page, "Response").getByText(script, { exact: true }).first().waitFor();
+  expect(await page.locator("a[href^=javascript], iframe, img").count()).toBe(0);
+  const cells = await request
+    .getByRole("table", { name: "Headers of the request" })
+    .locator("tbody td")
+    .all();
+  const edges = await Promise.all(cells.map(async (cell) => (await cell.boundingBox())?.x));
+  expect(edges).toEqual(edges.map(() => edges[0]));
+  expect(dialogs).toEqual([]);
+  expect(await page.evaluate("window.hacked")).toBeUndefined();
+});
+
 test("a request links to the rule that refused or changed it", async () => {
   const { tunnelId } = captured.agent;
   const actions = [
