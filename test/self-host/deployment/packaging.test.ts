@@ -5,10 +5,10 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 import { expect, test } from "vitest";
 import { parse } from "yaml";
-import { DRAIN_TIMEOUT_MS } from "../../protocol/limits.ts";
-import { ROOT } from "../../self-host/build/build.ts";
-import { CHILD_STOP_MAX_MS } from "../../self-host/processes/child.ts";
-import { readSettings } from "../../self-host/settings.ts";
+import { DRAIN_TIMEOUT_MS } from "../../../protocol/limits.ts";
+import { ROOT } from "../../../self-host/build/build.ts";
+import { CHILD_STOP_MAX_MS } from "../../../self-host/processes/child.ts";
+import { readSettings } from "../../../self-host/settings.ts";
 
 const read = (path: string) => readFileSync(join(ROOT, path), "utf8");
 const { scripts, dependencies } = JSON.parse(read("package.json")) as {

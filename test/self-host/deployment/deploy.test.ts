@@ -5,10 +5,10 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 import { parse } from "smol-toml";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { Settings } from "../../workers/config/config.ts";
-import { ROOT, WORKER_BUNDLE_MAX_BYTES } from "../../self-host/build/build.ts";
-import { SECRET_NAMES } from "../../self-host/settings.ts";
-import { createTemporaryDir } from "../harness/directories.ts";
+import { Settings } from "../../../workers/config/config.ts";
+import { ROOT, WORKER_BUNDLE_MAX_BYTES } from "../../../self-host/build/build.ts";
+import { SECRET_NAMES } from "../../../self-host/settings.ts";
+import { createTemporaryDir } from "../../harness/directories.ts";
 
 const run = promisify(execFile);
 /** Without telemetry. */

@@ -4,11 +4,11 @@ import { lstat, readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { expect, test } from "vitest";
-import { ROOT } from "../../self-host/build/build.ts";
-import { listDashboardPackages } from "../../self-host/build/prune-packages.ts";
-import { createCleanCheckout } from "../harness/clean-checkout.ts";
-import { reservePort } from "../harness/ports.ts";
-import { getUserPath } from "../harness/terminal.ts";
+import { ROOT } from "../../../self-host/build/build.ts";
+import { listDashboardPackages } from "../../../self-host/build/prune-packages.ts";
+import { createCleanCheckout } from "../../harness/clean-checkout.ts";
+import { reservePort } from "../../harness/ports.ts";
+import { getUserPath } from "../../harness/terminal.ts";
 
 const INSTALLED_MAX_BYTES = 400 * 2 ** 20;
 const BLOCK_BYTES = 512;
