@@ -21,7 +21,7 @@ import type { LoadContext, LoadSize } from "./load/load.ts";
 import { runTransfers, runVisitor } from "./load/visitors.ts";
 import { System } from "./system.ts";
 
-const DISK_MIB = { database: 512, objects: 64 };
+const DISK_MIB = { database: 512, objects: 512 };
 const RELOADS_MAX = 10;
 
 export interface ExperimentOptions {

@@ -48,21 +48,37 @@ async function visitUncached(request: Request, env: Env, routeName: string): Pro
   // The previous tunnel has read the body. The visitor's next attempt goes to the new one.
   if (request.bodyUsed) return errorPage(request, env, "unavailable");
   const target = chooseTarget(request, env, targets);
-  return toVisitorResponse(request, env, await callTunnel(request, env, target), target);
+  return callTunnel(request, env, target).then(
+    (response) => toVisitorResponse(request, env, response, target),
+    (cause: unknown) => retryVisit(request, env, target, cause),
+  );
 }
 
-/** A restarted object loses the calls in flight. GET and HEAD requests without a body are sent again. */
+/** A restarted object loses the calls in flight. GET and HEAD requests without a body are sent again, once. */
 async function retryVisit(
   request: Request,
   env: Env,
   target: TunnelTarget,
   cause: unknown,
 ): Promise<Response> {
-  if (request.signal.aborted) throw cause;
-  log("warn", "tunnel_call_failed", { object: target.objectName, cause: String(cause) });
+  logFailedCall(request, target, cause);
   const isSafe = request.method === "GET" || request.method === "HEAD";
   if (!isSafe || request.body !== null) return errorPage(request, env, "agent_offline");
-  return toVisitorResponse(request, env, await callTunnel(request, env, target), target);
+  let response: Response;
+  try {
+    response = await callTunnel(request, env, target);
+  } catch (secondCause) {
+    // An object that can't store anything, for example because the disk is full, fails each time.
+    logFailedCall(request, target, secondCause);
+    return errorPage(request, env, "unavailable");
+  }
+  return toVisitorResponse(request, env, response, target);
+}
+
+/** @throws the cause when the visitor has left: no one waits for a response. */
+function logFailedCall({ signal }: Request, target: TunnelTarget, cause: unknown): void {
+  if (signal.aborted) throw cause;
+  log("warn", "tunnel_call_failed", { object: target.objectName, cause: String(cause) });
 }
 
 /** The local server's response, or an error page for a refusal. */
