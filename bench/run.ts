@@ -2,7 +2,7 @@
  * `npm run bench [-- requests tails gates captures transfers bandwidth api idle connections watching dashboard enumeration agreement abuse relay agent] [-- --seconds 5]`:
  * measures the whole path under load, compared with other tunnels and lower bounds in the same run; whether response
  * times reveal which accounts exist; whether all counters agree; what attackers do to others; and the agent itself. Absolute figures depend on the machine, ratios
- * hardly do.
+ * hardly do. `npm run bench -- simulation` computes what a large service costs, and measures nothing.
  */
 import { parseArgs } from "node:util";
 import { build } from "../self-host/build/build.ts";
@@ -22,6 +22,7 @@ import { benchRelayUdp } from "./relay/udp.ts";
 import { print, save, type Row } from "./report.ts";
 import { benchRequests } from "./scenarios/requests.ts";
 import { startStack, type BenchServer } from "./stack.ts";
+import { simulate } from "./simulation/print-simulation.ts";
 import { benchTails } from "./scenarios/tails.ts";
 import { benchTransfers } from "./scenarios/transfers.ts";
 import { benchWatching } from "./scenarios/watching.ts";
@@ -60,6 +61,11 @@ const { values, positionals } = parseArgs({
   allowPositionals: true,
 });
 const names = positionals.length > 0 ? positionals : Object.keys(BENCHMARKS);
+// Arithmetic, which needs no server.
+if (names.join() === "simulation") {
+  print(simulate());
+  process.exit();
+}
 await build();
 const rows: Row[] = [];
 for (const name of names) {

@@ -90,11 +90,12 @@ export class Tunnel extends DurableObject<TunnelBindings> implements TunnelRpc {
   async setStopState(stopState: StopState): Promise<void> {
     if (this.#parts.lifetime.isRetired) return;
     this.#parts.lifetime.setStopState(stopState);
+    if (this.#parts.lifetime.isStopped) {
+      this.#parts.agents.disconnectAll("tunnel_stopped", "the tunnel was stopped");
+      this.#parts.visitors.releaseParked();
+      await this.#parts.relay.revoke("tunnel_stopped");
+    }
     await this.#shards.forOthers((it) => it.setStopState(stopState));
-    if (!this.#parts.lifetime.isStopped) return;
-    this.#parts.agents.disconnectAll("tunnel_stopped", "the tunnel was stopped");
-    this.#parts.visitors.releaseParked();
-    await this.#parts.relay.revoke("tunnel_stopped");
   }
 
   /**

@@ -86,7 +86,7 @@ export class Visitors {
     this.#exchangeDeps = {
       usage: tunnel.reports.usage,
       onCloudflare: tunnel.trust.onCloudflare,
-      onDone: () => void (this.#inFlight -= 1),
+      onDone: () => this.#onExchangeDone(),
     };
     this.sockets = new VisitorSockets(ctx, tunnel);
   }
@@ -213,7 +213,6 @@ export class Visitors {
       recording?.refuse("unavailable");
       return Promise.resolve(refuseTooMany());
     }
-    this.#startSilenceCheck();
     this.#deps.reports.usage.countAdmittedRequest();
     return new Promise((resolve) => this.#forward({ ...admitted, place, resolve, attempts: 0 }));
   }
@@ -235,6 +234,7 @@ export class Visitors {
       return;
     }
     this.#inFlight += 1;
+    this.#startSilenceCheck();
     new Exchange(link, visit, this.#exchangeDeps, (outcome) => this.#settle(visit, outcome));
   }
 
@@ -283,10 +283,15 @@ export class Visitors {
   #startSilenceCheck(): void {
     this.#silenceCheck ??= setInterval(() => {
       this.#deps.agents.current(Date.now());
-      if (this.#inFlight > 0 || this.#silenceCheck === undefined) return;
-      clearInterval(this.#silenceCheck);
-      this.#silenceCheck = undefined;
     }, HEARTBEAT_INTERVAL_MS / 5);
+  }
+
+  /** A timer would keep the object awake, which costs as much as serving requests. */
+  #onExchangeDone(): void {
+    this.#inFlight -= 1;
+    if (this.#inFlight > 0) return;
+    clearInterval(this.#silenceCheck);
+    this.#silenceCheck = undefined;
   }
 }
 

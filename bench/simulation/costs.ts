@@ -1,0 +1,32 @@
+/** What a tunnel does for its requests: constants of the code, figures of benchmarks, and assumptions, each with its source. */
+import { HEARTBEAT_INTERVAL_MS } from "../../protocol/limits.ts";
+
+/** One object on Cloudflare serves about this many (developers.cloudflare.com/durable-objects/platform/limits). */
+export const OBJECT_MAX_REQUESTS_PER_SECOND = 1_000;
+/** Of workerd for a request, edge and object together, with many in flight: `npm run bench -- requests` (ARCHITECTURE.md). */
+export const CPU_MS_PER_REQUEST = 0.208;
+/** Assumption: from the arrival of a request at the object to the end of its response. */
+export const RESPONSE_SECONDS = 0.05;
+/** Assumption: a small request is answered with one message of the agent. */
+export const AGENT_MESSAGES_PER_REQUEST = 1;
+/** A capture is written this long after its response, and the timer keeps the object awake (`captures/captures.ts`). */
+export const CAPTURE_WRITE_SECONDS = 0.1;
+/** A page and its details, each written once and deleted once (`captures/capture-store.ts`). */
+export const ROWS_PER_CAPTURE_PAGE = 4;
+/** Assumption: a capture without bodies. */
+export const CAPTURE_GB = 1e-6;
+/** The plan's retention, and the most that an object stores (`captures/captures.ts`). */
+export const CAPTURE_RETENTION_SECONDS = 7 * 24 * 3600;
+export const CAPTURES_MAX_GB = 0.064;
+/** While a tunnel carries traffic, it reports this often (`metrics/metrics-reporter.ts`). */
+export const REPORT_SECONDS = 5;
+/** Usage, outcomes, traffic, sequence, spending, the mark that the spending is reported, and the alarm. */
+export const ROWS_PER_REPORT = 7;
+/** Assumption: how long a report to PostgreSQL keeps the object awake. */
+export const REPORT_CALL_SECONDS = 0.05;
+/** A batch of three statements for the counters, and a transaction for the spending (`store/tunnels/reports.ts`). */
+export const TRANSACTIONS_PER_REPORT = 2;
+/** Of one PostgreSQL through the gateway, on two cores with other work: ARCHITECTURE.md. */
+export const DATABASE_TRANSACTIONS_PER_SECOND = 160;
+/** Of a connected agent. */
+export const HEARTBEATS_PER_SECOND = 1000 / HEARTBEAT_INTERVAL_MS;

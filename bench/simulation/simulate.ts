@@ -1,0 +1,171 @@
+/**
+ * What a service of a given size costs on Cloudflare, and what breaks first: arithmetic, not a measurement. Requests arrive
+ * at random (a Poisson process) at tunnels whose popularity follows Zipf's law; tunnels without an agent get none.
+ */
+import { SHARDS_MAX } from "../../protocol/limits.ts";
+import {
+  AGENT_MESSAGES_PER_REQUEST,
+  CAPTURE_GB,
+  CAPTURE_RETENTION_SECONDS,
+  CAPTURE_WRITE_SECONDS,
+  CAPTURES_MAX_GB,
+  CPU_MS_PER_REQUEST,
+  DATABASE_TRANSACTIONS_PER_SECOND,
+  HEARTBEATS_PER_SECOND,
+  OBJECT_MAX_REQUESTS_PER_SECOND,
+  REPORT_CALL_SECONDS,
+  REPORT_SECONDS,
+  RESPONSE_SECONDS,
+  ROWS_PER_CAPTURE_PAGE,
+  ROWS_PER_REPORT,
+  TRANSACTIONS_PER_REPORT,
+} from "./costs.ts";
+import { EMPTY_OBJECT_GB, MESSAGES_PER_REQUEST, OBJECT_GB, USD } from "./prices.ts";
+
+const MONTH_SECONDS = 30 * 24 * 3600;
+
+export interface ServiceSize {
+  tunnels: number;
+  /** Each serves one tunnel: the most popular ones. */
+  agents: number;
+  requestsPerSecond: number;
+  /** 1: the second tunnel has half the requests of the first one, the third a third. */
+  zipfExponent: number;
+}
+
+/** What an object does in a second, on average, and what it stores. */
+interface ObjectLoad {
+  requests: number;
+  /** Times in which it runs, from 0 to 1. */
+  activeShare: number;
+  reports: number;
+  capturePages: number;
+  storedGb: number;
+}
+
+export interface SimulatedService {
+  /** Of the most popular tunnel. */
+  hottestTunnel: { requestsPerSecond: number; shards: number; objectRequestsPerSecond: number };
+  /** Tunnels whose visitors need more than one object. */
+  shardedTunnels: number;
+  databaseTransactionsPerSecond: number;
+  usdPerMonth: Record<CostName, number>;
+  usdPerMonthInTotal: number;
+  /** For requests alone: without heartbeats and storage. */
+  usdPerMillionRequests: number;
+  /** The highest first: above 1, the limit is exceeded. */
+  utilization: { what: string; share: number }[];
+}
+
+type CostName =
+  | "Worker requests"
+  | "Worker CPU"
+  | "object requests"
+  | "object duration"
+  | "rows of reports"
+  | "rows of captures"
+  | "heartbeats"
+  | "storage of captures"
+  | "storage of idle tunnels";
+
+export function simulateService(size: ServiceSize): SimulatedService {
+  const { agents, tunnels, requestsPerSecond, zipfExponent } = size;
+  const weights = Array.from({ length: agents }, (_, rank) => (rank + 1) ** -zipfExponent);
+  const weightSum = weights.reduce((sum, weight) => sum + weight, 0);
+  const totals: ObjectLoad = {
+    requests: 0,
+    activeShare: 0,
+    reports: 0,
+    capturePages: 0,
+    storedGb: 0,
+  };
+  let shardedTunnels = 0;
+  let rowReports = 0;
+  for (const weight of weights) {
+    const requests = (requestsPerSecond * weight) / weightSum;
+    const shards = countShards(requests);
+    if (shards > 1) shardedTunnels += 1;
+    const load = simulateObject(requests / shards);
+    for (const name of Object.keys(totals) as (keyof ObjectLoad)[]) {
+      totals[name] += load[name] * shards;
+    }
+    // The first object reports for all.
+    rowReports += load.reports;
+  }
+
+  const perMonth = (perSecond: number, usd: number) => perSecond * MONTH_SECONDS * usd;
+  const objectCalls =
+    totals.requests * (1 + AGENT_MESSAGES_PER_REQUEST / MESSAGES_PER_REQUEST) + totals.reports;
+  const usdPerMonth = {
+    "Worker requests": perMonth(totals.requests, USD.workerRequest),
+    "Worker CPU": perMonth(totals.requests * CPU_MS_PER_REQUEST, USD.workerCpuMs),
+    "object requests": perMonth(objectCalls, USD.objectRequest),
+    "object duration": perMonth(totals.activeShare * OBJECT_GB, USD.objectGbSecond),
+    "rows of reports": perMonth(totals.reports * ROWS_PER_REPORT, USD.rowWritten),
+    "rows of captures": perMonth(totals.capturePages * ROWS_PER_CAPTURE_PAGE, USD.rowWritten),
+    heartbeats: perMonth(
+      (agents * HEARTBEATS_PER_SECOND) / MESSAGES_PER_REQUEST,
+      USD.objectRequest,
+    ),
+    "storage of captures": totals.storedGb * USD.storedGbMonth,
+    "storage of idle tunnels": tunnels * EMPTY_OBJECT_GB * USD.storedGbMonth,
+  };
+  const sum = (names: CostName[]) => names.reduce((usd, name) => usd + usdPerMonth[name], 0);
+  const forRequests = sum([
+    "Worker requests",
+    "Worker CPU",
+    "object requests",
+    "object duration",
+    "rows of reports",
+    "rows of captures",
+  ]);
+  const hottest = weightSum === 0 ? 0 : (requestsPerSecond * weights[0]!) / weightSum;
+  const hottestShards = countShards(hottest);
+  const databaseTransactionsPerSecond = rowReports * TRANSACTIONS_PER_REPORT;
+  return {
+    hottestTunnel: {
+      requestsPerSecond: hottest,
+      shards: hottestShards,
+      objectRequestsPerSecond: hottest / hottestShards,
+    },
+    shardedTunnels,
+    databaseTransactionsPerSecond,
+    usdPerMonth,
+    usdPerMonthInTotal: sum(Object.keys(usdPerMonth) as CostName[]),
+    usdPerMillionRequests:
+      requestsPerSecond === 0 ? 0 : (forRequests * 1e6) / (requestsPerSecond * MONTH_SECONDS),
+    utilization: [
+      {
+        what: "PostgreSQL, by the reports of tunnels",
+        share: databaseTransactionsPerSecond / DATABASE_TRANSACTIONS_PER_SECOND,
+      },
+      {
+        what: "the hottest object",
+        share: hottest / hottestShards / OBJECT_MAX_REQUESTS_PER_SECOND,
+      },
+      {
+        what: "the hottest tunnel, with all objects that it can have",
+        share: hottest / (SHARDS_MAX * OBJECT_MAX_REQUESTS_PER_SECOND),
+      },
+    ].sort((one, other) => other.share - one.share),
+  };
+}
+
+function countShards(requestsPerSecond: number): number {
+  const needed = Math.ceil(requestsPerSecond / OBJECT_MAX_REQUESTS_PER_SECOND);
+  return Math.min(SHARDS_MAX, Math.max(1, needed));
+}
+
+function simulateObject(requests: number): ObjectLoad {
+  // Each begins with a request, lasts its time, and the next one begins with the next request.
+  const repeatedEvery = (seconds: number) => (requests === 0 ? 0 : 1 / (seconds + 1 / requests));
+  const reports = repeatedEvery(REPORT_SECONDS);
+  const serving = 1 - Math.exp(-requests * (RESPONSE_SECONDS + CAPTURE_WRITE_SECONDS));
+  return {
+    requests,
+    activeShare: Math.min(1, serving + reports * REPORT_CALL_SECONDS * (1 - serving)),
+    reports,
+    capturePages: repeatedEvery(CAPTURE_WRITE_SECONDS),
+    storedGb: Math.min(CAPTURES_MAX_GB, requests * CAPTURE_RETENTION_SECONDS * CAPTURE_GB),
+  };
+}
