@@ -24,10 +24,11 @@ import { openSource } from "./source.ts";
 import { withWritePause } from "./write-pause.ts";
 
 const USAGE = "npm run backup -- --to FILE or DIRECTORY";
-/** How often files that change are copied again before the writes are held back. */
-const FIRST_COPIES_MAX = 3;
-/** So few files are copied while the writes are held back. */
-const REMAINING_FILES = 20;
+/** How often files that change are copied before the writes are held back. */
+const EARLY_PASSES_MAX = 5;
+/** When the last pass copied no more than this, the next one, while the writes are held back, takes a moment. */
+const SHORT_PASS_FILES = 20;
+const SHORT_PASS_BYTES = 16 * 2 ** 20;
 const PROGRESS_INTERVAL_MS = 5_000;
 
 await runCommand("backup", async () => {
@@ -40,9 +41,10 @@ await runCommand("backup", async () => {
   cleanup.use(removeAtExit(partial));
 
   const copies = new ObjectCopies(source.objectsDir, join(partial, "objects"));
-  for (let n = 1; n <= FIRST_COPIES_MAX; n++) {
-    const changed = await copies.update();
-    if (changed <= REMAINING_FILES) break;
+  for (let pass = 1; pass <= EARLY_PASSES_MAX; pass++) {
+    const { files, bytes } = await copies.update();
+    console.log(`objects: ${files} files copied, ${formatBytes(bytes)}`);
+    if (files <= SHORT_PASS_FILES && bytes <= SHORT_PASS_BYTES) break;
   }
   const [snapshot, pause] = await Promise.all([
     connectDatabase(source.databaseUrl),
@@ -51,13 +53,13 @@ await runCommand("backup", async () => {
   cleanup.defer(() => snapshot.end());
   try {
     const beganAtMs = performance.now();
-    const changed = await withWritePause(pause, async (signal) => {
+    const { files } = await withWritePause(pause, async (signal) => {
       await beginSnapshot(snapshot);
       return copies.update(signal);
     });
     const paused = Math.ceil(performance.now() - beganAtMs);
     console.log(
-      `objects: ${copies.list().length} files copied, ${changed} of them while writes waited ${paused} ms`,
+      `objects: ${copies.list().length} files in all, ${files} copied while writes waited for ${paused} ms`,
     );
   } finally {
     await pause.end();

@@ -33,20 +33,21 @@ export class ObjectCopies {
    * Copies the files that are new or have changed since their last copy.
    *
    * @param signal stops between two files.
-   * @returns how many.
+   * @returns how many, and their bytes.
    */
-  async update(signal?: AbortSignal): Promise<number> {
-    let changed = 0;
+  async update(signal?: AbortSignal): Promise<{ files: number; bytes: number }> {
+    let [files, bytes] = [0, 0];
     for (const path of await listStoredFiles(this.#objectsDir)) {
       signal?.throwIfAborted();
       const state = await readState(join(this.#objectsDir, path));
       const known = this.#copied.get(path);
       if (known !== undefined && known === state.text) continue;
-      await copyDatabase(join(this.#objectsDir, path), join(this.#copiesDir, path));
+      await copyDatabase(join(this.#objectsDir, path), this.locate(path));
       this.#copied.set(path, state.isSettled ? state.text : undefined);
-      changed += 1;
+      files += 1;
+      bytes += (await stat(this.locate(path))).size;
     }
-    return changed;
+    return { files, bytes };
   }
 
   /** @returns the paths of the copies, with the directory of their class, such as `underpass-Tunnel/ID.sqlite`. */

@@ -7,7 +7,7 @@ import { getErrorMessage, StartError } from "../errors.ts";
 import { listTables } from "./database-rows.ts";
 
 /** While this waits for transactions in progress, new ones wait behind it. */
-const LOCK_WAIT_MS = 1_000;
+const LOCK_WAIT_MS = 500;
 /** Shorter than the wait, so that a deadlock ends this and not a request; autovacuum gives way after it, too. */
 const DEADLOCK_CHECK_MS = 100;
 const LOCK_MAX_ATTEMPTS = 10;
@@ -15,7 +15,7 @@ const LOCK_MAX_ATTEMPTS = 10;
 const WRITE_PAUSE_MAX_MS = 10_000;
 
 /**
- * @param work stops when its signal is aborted.
+ * @param work should stop when its signal is aborted; writes go on then in any case.
  * @throws StartError when the pause can't begin, or the work takes longer than `maxMs`.
  */
 export async function withWritePause<Result>(
@@ -25,8 +25,11 @@ export async function withWritePause<Result>(
 ): Promise<Result> {
   await lockTables(client);
   const signal = AbortSignal.timeout(maxMs);
+  const { promise: expired, reject } = Promise.withResolvers<never>();
+  signal.addEventListener("abort", () => reject(signal.reason as Error));
   try {
-    return await work(signal);
+    // The work may be in the middle of a long file.
+    return await Promise.race([work(signal), expired]);
   } catch (error) {
     if (!signal.aborted) throw error;
     throw new StartError(

@@ -1,5 +1,5 @@
 /** `npm run backup` and `npm run restore` as package.json starts them, and the contents of a data directory. */
-import { execFile } from "node:child_process";
+import { type ChildProcess, execFile } from "node:child_process";
 import { readdirSync, readFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -20,6 +20,7 @@ interface CommandOptions {
   env?: Record<string, string>;
   /** A program that starts the command, with its arguments. */
   prefix?: string[];
+  onStart?: (child: ChildProcess) => void;
 }
 
 export function runBackup(
@@ -41,17 +42,18 @@ const { scripts } = JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8"))
 function run(
   name: "backup" | "restore",
   args: string[],
-  { env, prefix = [] }: CommandOptions,
+  { env, prefix = [], onStart }: CommandOptions,
 ): Promise<CommandResult> {
   const script = join(ROOT, scripts[name]!.split(" ").at(-1)!);
   const [program = "", ...rest] = [...prefix, process.execPath, script, ...args];
   return new Promise((resolve) => {
     // Ignores a .env file of the checkout.
     const options = { cwd: tmpdir(), env: { ...NODE_ENVIRONMENT, ...env } };
-    execFile(program, rest, options, (error, stdout, stderr) => {
+    const child = execFile(program, rest, options, (error, stdout, stderr) => {
       const code = typeof error?.code === "number" ? error.code : error ? 1 : 0;
       resolve({ code, stdout, stderr });
     });
+    onStart?.(child);
   });
 }
 

@@ -1,5 +1,5 @@
 /** The file of a backup: written by one process, read by another one that trusts nothing in it. */
-import { readFile, rm, writeFile } from "node:fs/promises";
+import { mkdir, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { gunzipSync, gzipSync } from "node:zlib";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
@@ -10,6 +10,7 @@ import { formatTarHeader, TAR_FILE_MAX_BYTES } from "../../../self-host/backup/t
 import { readMigrations } from "../../../self-host/postgres/migrate.ts";
 import { runRestore } from "../../harness/backup/commands.ts";
 import { createTemporaryDir } from "../../harness/directories.ts";
+import { startExpectingFailure } from "../../harness/server/server.ts";
 
 const FILES: Record<string, Buffer> = {
   "secrets.json": Buffer.from("{}"),
@@ -136,6 +137,15 @@ describe("an archive is refused", () => {
     }
     await expect(readFile(target)).rejects.toThrow(/ENOENT/);
   });
+});
+
+test("a server does not start with what an interrupted restore has left", async () => {
+  const dataDir = join(directory, "interrupted");
+  await mkdir(join(dataDir, "restore.partial"), { recursive: true });
+  const { code, stderr } = await startExpectingFailure({ DATA_DIR: dataDir });
+  expect(code).toBe(1);
+  expect(stderr).toMatch(/restore\.partial is from a restore that was interrupted: empty /);
+  expect(await readdir(dataDir)).toEqual(["restore.partial"]);
 });
 
 test("a command without its options says how to call it", async () => {

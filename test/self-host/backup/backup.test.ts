@@ -1,5 +1,6 @@
 /** A backup of a server in use, and of a stopped one: what a server that is restored from it has. */
-import { readdir, rm, stat } from "node:fs/promises";
+import type { ChildProcess } from "node:child_process";
+import { mkdir, readdir, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import type { CaptureDetail } from "../../../protocol/schemas/inspector/captures.ts";
@@ -14,6 +15,7 @@ import {
   runBackup,
   runRestore,
 } from "../../harness/backup/commands.ts";
+import { connectDatabase } from "../../../self-host/postgres/migrate.ts";
 import { createTemporaryDir } from "../../harness/directories.ts";
 import { createReceiver, deliver } from "../../harness/fakes/vendor.ts";
 import { createCaller, PASSWORD, startApi, type TestApi } from "../../harness/server/api.ts";
@@ -100,6 +102,34 @@ test("the backup is one file, which only its owner can read", async () => {
   expect((await stat(file())).mode & 0o777).toBe(0o600);
   expect(acknowledged).toBeGreaterThan(0);
 });
+
+test("an interrupted backup leaves no file, and says so", async () => {
+  const other = join(directory, "interrupted");
+  await mkdir(other);
+  await using changing = await connectExclusively(await stack.api.server.databaseUrl());
+  let child: ChildProcess | undefined;
+  const interrupted = runBackup(dataDir, other, { onStart: (started) => (child = started) });
+  // It waits for the transaction that changes rows.
+  await vi.waitUntil(async () => (await readdir(other)).length > 0, WAIT_OPTIONS);
+  await vi.waitUntil(changing.isWaitedFor, WAIT_OPTIONS);
+  child!.kill("SIGTERM");
+  expect(await interrupted).toMatchObject({
+    code: 1,
+    stderr: "backup: interrupted by SIGTERM; nothing was left behind\n",
+  });
+  expect(await readdir(other)).toEqual([]);
+});
+
+/** A transaction that a backup has to wait for. */
+async function connectExclusively(databaseUrl: string) {
+  const client = await connectDatabase(databaseUrl);
+  await client.query("begin; lock table installation in row exclusive mode");
+  const waiting = "select from pg_locks where relation = 'installation'::regclass and not granted";
+  return {
+    isWaitedFor: async () => ((await client.query(waiting)).rowCount ?? 0) > 0,
+    [Symbol.asyncDispose]: () => client.end(),
+  };
+}
 
 test("a restored database has every row that the server had", async () => {
   expect(restored).toMatchObject({ code: 0, stderr: "" });
