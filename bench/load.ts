@@ -164,7 +164,7 @@ async function runOpenLoop(
     else queue.push(dueAt);
   }
   while (free.length < connections.length && performance.now() < endsAt + 5_000) await wait(10);
-  // What was never answered counts as an error, and as late as the loop has waited for it.
+  // A request that was never answered counts as an error, and as late as the loop has waited for it.
   for (let missing = connections.length - free.length + queue.length; missing > 0; missing--)
     record(endsAt - 1, false);
 }
