@@ -3,6 +3,7 @@ import { Autocomplete } from "@base-ui/react/autocomplete";
 import { Dialog } from "@base-ui/react/dialog";
 import { useState } from "react";
 import { Icon } from "../../ui/icon.tsx";
+import { VisitorText } from "../../ui/text/visitor-text.tsx";
 import { usePaletteGroups, type PaletteEntry, type PaletteGroup } from "./entries.tsx";
 import { searchPalette } from "./search.ts";
 import "./palette.css";
@@ -86,7 +87,7 @@ function Entry({ entry, onChoose }: { entry: PaletteEntry; onChoose: () => void 
   return (
     <Autocomplete.Item value={entry} className="menu-item palette-item" onClick={onChoose}>
       <Icon name={icon} />
-      <bdi className="palette-title">{title}</bdi>
+      <VisitorText text={title} className="palette-title" />
       {detail !== "" && <bdi className="hint">{detail}</bdi>}
       {shortcut !== undefined && <kbd>{shortcut}</kbd>}
     </Autocomplete.Item>

@@ -2,6 +2,7 @@
 import { useState } from "react";
 import { Button } from "../../../ui/button.tsx";
 import { formatCount } from "../../../ui/numbers.ts";
+import { VisitorText } from "../../../ui/text/visitor-text.tsx";
 
 const SHOWN_CHARS = 1_000;
 /** Even when the user asks for all: the copy button has the whole text. */
@@ -22,29 +23,5 @@ export function LongText({ text, maxChars = SHOWN_CHARS }: { text: string; maxCh
         </Button>
       )}
     </>
-  );
-}
-
-/** Control characters, and those that change the writing direction. */
-const INVISIBLE = /([\0-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069])/;
-
-/** Characters that would hide or reorder the others are shown by their numbers. */
-export function VisitorText({ text }: { text: string }) {
-  const parts = text.split(INVISIBLE);
-  return (
-    <bdi>
-      {parts.map((part, index) =>
-        index % 2 === 0 ? part : <Invisible key={index} character={part} />,
-      )}
-    </bdi>
-  );
-}
-
-function Invisible({ character }: { character: string }) {
-  const digits = character.charCodeAt(0).toString(16).toUpperCase().padStart(4, "0");
-  return (
-    <span className="invisible" title="A character that is not visible">
-      U+{digits}
-    </span>
   );
 }

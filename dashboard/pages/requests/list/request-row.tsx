@@ -3,6 +3,7 @@ import { memo } from "react";
 import type { CaptureSummary } from "../../../../protocol/schemas/inspector/captures.ts";
 import { formatBytes, formatMs } from "../../../ui/numbers.ts";
 import { Badge } from "../../../ui/section.tsx";
+import { VisitorText } from "../../../ui/text/visitor-text.tsx";
 
 /** The bars are logarithmic: they are full from here on. */
 const DURATION_BAR_FULL_MS = 30_000;
@@ -71,7 +72,7 @@ export const RequestRow = memo(function RequestRow(props: RequestRowProps) {
             ◆
           </span>
         )}
-        <bdi title={path}>{path}</bdi>
+        <VisitorText text={path} title={path} />
         <Badges capture={capture} />
       </span>
       {tunnelName !== undefined && (

@@ -227,7 +227,10 @@ test("requests that can't be trusted are shown as text", async () => {
   await site.tunnel.visit(html, {}, "GET");
   await site.tunnel.visit(long, {}, "GET");
   await site.tunnel.visit("/%E2%80%AEgnp.exe", {}, "GET");
-  await getRow(page, "gnp.exe").waitFor();
+  // Not encoded, as browsers never send it.
+  await site.tunnel.visit(Buffer.from("/raw\u202egnp.exe").toString("latin1"), {}, "GET");
+  await getRow(page, "/%E2%80%AEgnp.exe").waitFor();
+  await getRow(page, "/rawU+202Egnp.exe").waitFor();
   await getRow(page, "/long/").waitFor();
   await getRow(page, "onerror").waitFor();
   expect(await page.locator("img").count()).toBe(0);

@@ -127,6 +127,7 @@ test("whatever a path contains, it stays in its cell of the list, and in its lin
   await getRows(page).filter({ hasText: "/ordinary" }).waitFor();
   await expectSameCells(getRows(page), captures.length);
   await getRows(page).filter({ hasText: "onerror" }).waitFor();
+  await getRows(page).filter({ hasText: "/invoice-U+202Egpj.exe" }).waitFor();
 
   await page.route(/\/inspector\?limit=200$/, (route) => route.fulfill({ json: captures }));
   await page.keyboard.press("Control+k");
@@ -135,6 +136,7 @@ test("whatever a path contains, it stays in its cell of the list, and in its lin
   const options = page.getByRole("option").filter({ hasText: "GET /" });
   await options.nth(HOSTILE_PATHS.length - 1).waitFor();
   await options.filter({ hasText: "onerror" }).waitFor();
+  await options.filter({ hasText: "/invoice-U+202Egpj.exe" }).waitFor();
   for (const option of await options.all()) {
     const [icon, title, detail] = await findLeftEdges(option.locator(":scope > *"));
     expect([icon! < title!, title! < detail!]).toEqual([true, true]);

@@ -12,7 +12,7 @@ import {
   TREE_ROWS_MAX,
   type TreeRow,
 } from "../../decode/json-tree.ts";
-import { VisitorText } from "../long-text.tsx";
+import { VisitorText } from "../../../../ui/text/visitor-text.tsx";
 import { JsonSelection } from "./json-selection.tsx";
 import type { RenderBody } from "./nested-body.ts";
 

@@ -1,7 +1,7 @@
 /** Text with line numbers. */
 import { useMemo } from "react";
 import { formatCount } from "../../../../ui/numbers.ts";
-import { VisitorText } from "../long-text.tsx";
+import { VisitorText } from "../../../../ui/text/visitor-text.tsx";
 import { WindowedRows } from "../../../../ui/text/windowed-rows.tsx";
 import { decodeText, PIECES_MAX, splitText } from "../../decode/text.ts";
 

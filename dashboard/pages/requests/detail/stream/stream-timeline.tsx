@@ -11,7 +11,7 @@ import {
   listStreamItems,
   type StreamItem,
 } from "../../decode/message-stream.ts";
-import { VisitorText } from "../long-text.tsx";
+import { VisitorText } from "../../../../ui/text/visitor-text.tsx";
 import { BodyView } from "../body/body-view.tsx";
 
 const ROW_HEIGHT = 36;
