@@ -9,4 +9,5 @@ export interface ObjectBindings extends AccessBindings {
   RELAY: DurableObjectNamespace<RelayRpc>;
   HOSTED?: string;
   TRUST_PROXY?: string;
+  TRACE_REQUESTS?: string;
 }

@@ -13,6 +13,7 @@ import {
   RelayPortRange,
   RelayUrl,
 } from "../protocol/relay/settings.ts";
+import type { TraceMode } from "../shared/tracing/request-trace.ts";
 import { describeIssue } from "../protocol/schemas/issue-messages.ts";
 import {
   checkSettingGroups,
@@ -110,6 +111,7 @@ export interface ServerSettings {
   publicPort: number | undefined;
   /** undefined: relays run elsewhere. */
   relay: LocalRelaySettings | undefined;
+  traceRequests: TraceMode;
   /** Where metrics are served; undefined: nowhere. */
   metrics: { host: string; port: number } | undefined;
   /** The secrets set in the environment; the others are in the data directory. */
@@ -165,6 +167,7 @@ export function readSettings(environment: NodeJS.ProcessEnv): ServerSettings {
             bind: data.RELAY_BIND ?? data.HOST,
             url: data.RELAY_URL,
           },
+    traceRequests: data.TRACE_REQUESTS,
     metrics:
       data.METRICS_PORT === undefined
         ? undefined

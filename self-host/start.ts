@@ -67,6 +67,7 @@ async function start(settings: ServerSettings, cleanup: AsyncDisposableStack): P
     apiHosts,
     upstreamPath: workerd.publicSocket,
     metricsPath: workerd.frontMetricsSocket,
+    traceRequests: settings.traceRequests,
     limits,
     log,
   });

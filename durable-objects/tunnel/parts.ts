@@ -1,4 +1,5 @@
 /** The parts of a tunnel's object. Each knows only parts above it; the one call upwards is the event of `Agents`. */
+import { RequestTrace } from "../../shared/tracing/request-trace.ts";
 import { buildAuthenticators } from "../../access/authenticators/authenticators.ts";
 import { getPublicAddress } from "../../protocol/public-address.ts";
 import type { ObjectBindings } from "../bindings.ts";
@@ -85,6 +86,7 @@ export function createParts(
     reports,
     trust: { onCloudflare: env.HOSTED === "true", trustProxy: env.TRUST_PROXY === "true" },
     publicAddress: getPublicAddress(env),
+    trace: new RequestTrace("tunnel", env.TRACE_REQUESTS),
   });
   const clients = new Clients(ctx, { agents, alarm, access, reports, visitors });
   return {

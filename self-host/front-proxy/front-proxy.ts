@@ -6,6 +6,7 @@ import { ROOT } from "../build/build.ts";
 import { StartError } from "../errors.ts";
 import type { Log } from "../log.ts";
 import { SupervisedProcess } from "../processes/child.ts";
+import type { TraceMode } from "../../shared/tracing/request-trace.ts";
 import { SMALL_YOUNG_GENERATION } from "../processes/v8-flags.ts";
 import { probeHealth } from "../workerd/control.ts";
 import { DESCRIPTORS_MIN, getConnectionLimits, type ConnectionLimits } from "./limits.ts";
@@ -22,13 +23,15 @@ export interface FrontProxyOptions {
   upstreamPath: string;
   /** The path of the socket on which the front proxy answers with its metrics. */
   metricsPath: string;
+  /** Which requests are logged with their id. */
+  traceRequests: TraceMode;
   limits: ConnectionLimits;
   log: Log;
 }
 
 /** Resolves when requests reach the Worker. */
 export async function startFrontProxy(options: FrontProxyOptions): Promise<SupervisedProcess> {
-  const { host, port, apiHosts, upstreamPath, metricsPath, limits, log } = options;
+  const { host, port, apiHosts, upstreamPath, metricsPath, traceRequests, limits, log } = options;
   const apiHost = apiHosts[0] ?? "localhost";
   const { total, perSource } = limits;
   const child = new SupervisedProcess(
@@ -43,6 +46,7 @@ export async function startFrontProxy(options: FrontProxyOptions): Promise<Super
           FRONT_UPSTREAM: upstreamPath,
           FRONT_API_HOSTS: apiHosts.join(","),
           FRONT_METRICS: metricsPath,
+          FRONT_TRACE: traceRequests,
           FRONT_CONNECTIONS: String(total),
           FRONT_CONNECTIONS_PER_SOURCE: Number.isFinite(perSource) ? String(perSource) : "",
         },

@@ -10,6 +10,7 @@ import { ACKNOWLEDGEMENT_KEY_FIELD } from "../../protocol/acknowledgements.ts";
 import { adoptSocket } from "../../sockets/socket-reader.ts";
 import { SPLICED_SOCKET_BUFFER_BYTES } from "../../sockets/splice.ts";
 import { getAddressGroup } from "../../shared/address-group.ts";
+import { RequestTrace, TRACE_MODES } from "../../shared/tracing/request-trace.ts";
 import { Admission } from "./admission.ts";
 import { PROGRAM_MESSAGES_MAX_BYTES, VISITOR_MESSAGES_MAX_BYTES } from "./limits.ts";
 import { FrontProxyMetrics } from "./metrics/front-proxy-metrics.ts";
@@ -40,6 +41,7 @@ const settings = z
     FRONT_API_HOSTS: z.string().transform((hosts) => new Set(hosts.split(","))),
     /** The path of the socket on which the server asks for metrics. */
     FRONT_METRICS: z.string(),
+    FRONT_TRACE: z.enum(TRACE_MODES),
     FRONT_CONNECTIONS: count,
     /** Empty: no limit. */
     FRONT_CONNECTIONS_PER_SOURCE: z.union([z.literal("").transform(() => Infinity), count]),
@@ -58,6 +60,7 @@ const messages = {
 const isBehindProxy = settings.FRONT_CONNECTIONS_PER_SOURCE === Infinity;
 const connections = new Set<VisitorConnection>();
 const metrics = new FrontProxyMetrics();
+const trace = new RequestTrace("front_proxy", settings.FRONT_TRACE);
 let refused = 0;
 
 function accept(visitor: Socket): void {
@@ -82,6 +85,7 @@ function accept(visitor: Socket): void {
     acknowledgementKey,
     apiHosts: settings.FRONT_API_HOSTS,
     metrics,
+    trace,
     createIncompleteMessage: (kind) =>
       messages[kind].createHolder(isBehindProxy ? acknowledgementKey : getAddressGroup(address)),
     onClose() {

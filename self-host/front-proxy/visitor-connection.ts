@@ -31,6 +31,7 @@ import {
 import { readAfterFailedWrites } from "../../sockets/early-response.ts";
 import { VisitorWebSocket } from "./visitor-web-socket.ts";
 import { ACKNOWLEDGED_HEADER } from "../../protocol/acknowledgements.ts";
+import type { RequestTrace } from "../../shared/tracing/request-trace.ts";
 import { reset } from "../../sockets/splice.ts";
 import { connectSocket, setReceiver } from "../../sockets/socket-reader.ts";
 
@@ -65,6 +66,7 @@ export interface VisitorConnectionOptions {
   /** The host names of the API; all others lead to tunnels. */
   apiHosts: ReadonlySet<string>;
   metrics: FrontProxyMetrics;
+  trace: RequestTrace;
   /** What the connection may hold of workerd's memory, as the WebSocket of a visitor or of a program. */
   createIncompleteMessage(kind: "visitor" | "program"): IncompleteMessage;
   onClose(): void;
@@ -98,7 +100,7 @@ export class VisitorConnection {
   constructor(visitor: Socket, options: VisitorConnectionOptions) {
     this.#visitor = visitor;
     this.#options = options;
-    this.#requestObserver = new RequestObserver(options.metrics);
+    this.#requestObserver = new RequestObserver(options.metrics, options.trace);
     visitor.on("error", () => undefined);
     visitor.on("end", () => this.#leave());
     visitor.once("close", () => this.#handleVisitorClosed());

@@ -95,6 +95,7 @@ describe("an invalid value prevents the start with a line that names it", () => 
     ["ALLOW_REPLAY", "1"],
     ["ALLOW_PRIVATE_FETCH", "on"],
     ["AUTH_RATE_LIMIT", "false"],
+    ["TRACE_REQUESTS", "some"],
     ["REQUIRE_ORG_APPROVAL", "maybe"],
     ["RELAY_PORT_RANGE", "40000"],
     ["RELAY_PORT_RANGE", "41000-40000"],

@@ -2,6 +2,7 @@
  * The settings that the Worker itself uses, parsed and validated. A self-hosted server validates them with the same
  * schema before it starts anything.
  */
+import { TRACE_MODES } from "../../shared/tracing/request-trace.ts";
 import { z } from "zod";
 import { RELAY_SECRET_MIN_CHARS } from "../../protocol/relay/settings.ts";
 import {
@@ -96,6 +97,8 @@ export const Settings = z.object({
   PAYMENTS_PRICE_TEAM_YEARLY: text.optional(),
   REQUIRE_ORG_APPROVAL: flag.default(false),
   AUTH_RATE_LIMIT: z.enum(["on", "off"]).default("on"),
+  /** Which requests each part that they pass logs with their id. */
+  TRACE_REQUESTS: z.enum(TRACE_MODES).default("off"),
   ALLOW_PRIVATE_FETCH: flag.default(false),
   /** Allows replaying captured requests of tunnels that allow it. */
   ALLOW_REPLAY: flag.default(false),

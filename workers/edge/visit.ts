@@ -5,13 +5,14 @@
 import { SIGN_IN_HEADER } from "../../access/identity.ts";
 import { getRefusalCode } from "../../access/refusal.ts";
 import { INTERNAL_HOST } from "../../durable-objects/tunnel/agents/admission.ts";
-import type { ErrorCode } from "../../protocol/errors.ts";
+import { REQUEST_ID_HEADER, type ErrorCode } from "../../protocol/errors.ts";
 import { parseHost, toRouteName } from "../../protocol/hosts.ts";
 import type { Env } from "../env.ts";
 import { log } from "../../shared/log.ts";
 import { callTunnel, cacheGates, chooseTarget } from "./tunnel-calls.ts";
 import { errorPage, refusalPage } from "./pages.ts";
 import { getCachedTargets, resolveTargets, type TunnelTarget } from "./routes.ts";
+import { RequestTrace } from "../../shared/tracing/request-trace.ts";
 import { BoundedMap } from "../../shared/bounded-map.ts";
 
 /** Where requests for a host go, computed once for each spelling of the host. */
@@ -20,8 +21,30 @@ type Destination = { routeName: string } | ErrorCode;
 const DESTINATIONS_MAX = 10_000;
 const destinations = new BoundedMap<string, Destination>(DESTINATIONS_MAX);
 
+/** One for each isolate: its limit counts all requests. */
+let trace: RequestTrace | undefined;
+
 /** @param authority the request's Host header, unchanged. */
 export function visit(request: Request, env: Env, authority: string): Response | Promise<Response> {
+  trace ??= new RequestTrace("edge", env.TRACE_REQUESTS);
+  const response = respond(request, env, authority);
+  return trace.isOff ? response : recordVisit(trace, response);
+}
+
+async function recordVisit(
+  toTrace: RequestTrace,
+  responding: Response | Promise<Response>,
+): Promise<Response> {
+  const startedAtMs = Date.now();
+  const response = await responding;
+  const nowMs = Date.now();
+  const requestId = response.headers.get(REQUEST_ID_HEADER) ?? "";
+  const { status } = response;
+  toTrace.record({ requestId, status, durationMs: nowMs - startedAtMs }, nowMs);
+  return response;
+}
+
+function respond(request: Request, env: Env, authority: string): Response | Promise<Response> {
   const destination = getDestination(authority, env);
   if (typeof destination === "string") return errorPage(request, env, destination);
   if (request.method === "TRACE") return refuseMethod(request, env);

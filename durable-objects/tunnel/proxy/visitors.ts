@@ -13,6 +13,7 @@ import { REQUEST_ID_HEADER } from "../../../protocol/errors.ts";
 import type { ReplayChanges, ReplayOutcome } from "../../../protocol/schemas/inspector/captures.ts";
 import { toRefusalResponse, withRetryAfter } from "../../../access/refusal.ts";
 import { GATES_HEADER } from "../../../access/gates.ts";
+import type { RequestTrace } from "../../../shared/tracing/request-trace.ts";
 import type { LastAgent } from "../agents/last-agent.ts";
 import type { PublicAddress } from "../../../protocol/public-address.ts";
 import type { Agents } from "../agents/agents.ts";
@@ -66,9 +67,10 @@ export interface VisitorsDeps {
   access: AccessPolicy;
   customHosts: CustomHosts;
   captures: Captures;
-  reports: Pick<MetricsReporter, "usage" | "countOutcome">;
+  reports: Pick<MetricsReporter, "usage" | "countOutcome" | "tunnelId">;
   trust: AddressTrust;
   publicAddress: PublicAddress;
+  trace: RequestTrace;
 }
 
 export class Visitors {
@@ -109,8 +111,16 @@ export class Visitors {
       : this.#visitWithPolicy(request, head, address, recording);
     // The id of the capture, so that the owner finds the request that a visitor names.
     const requestId = recording?.id ?? crypto.randomUUID();
+    const { trace } = this.#deps;
+    const startedAtMs = Date.now();
     return responding.then((response) => {
       response.headers.set(REQUEST_ID_HEADER, requestId);
+      if (!trace.isOff) {
+        const nowMs = Date.now();
+        const tunnelId = this.#deps.reports.tunnelId;
+        const { status } = response;
+        trace.record({ requestId, status, durationMs: nowMs - startedAtMs, tunnelId }, nowMs);
+      }
       return response;
     });
   }

@@ -2,6 +2,8 @@
  * Counts the requests of one connection. It reads only the first bytes of a response, which a visitor waits for before it
  * sends the next request: where the response ends is not known here, and need not be.
  */
+import { REQUEST_ID_HEADER } from "../../../protocol/errors.ts";
+import type { RequestTrace } from "../../../shared/tracing/request-trace.ts";
 import type { Refusal } from "../refusals.ts";
 import { getRefusalStatus } from "../refusals.ts";
 import type { FrontProxyMetrics, Handler, Outcome } from "./front-proxy-metrics.ts";
@@ -15,13 +17,15 @@ const SWITCHING_PROTOCOLS = 101;
 
 export class RequestObserver {
   readonly #metrics: FrontProxyMetrics;
+  readonly #trace: RequestTrace;
   #handler: Handler = "front_proxy";
   #startedAtMs = 0;
   /** A request was forwarded, and its response has not begun. */
   #isWaiting = false;
 
-  constructor(metrics: FrontProxyMetrics) {
+  constructor(metrics: FrontProxyMetrics, trace: RequestTrace) {
     this.#metrics = metrics;
+    this.#trace = trace;
   }
 
   /** The head of a request was forwarded. */
@@ -37,7 +41,11 @@ export class RequestObserver {
     if (!this.#isWaiting) return;
     const status = readFinalStatus(bytes);
     if (status === "interim") return;
-    this.#metrics.countLatency(this.#handler, performance.now() - this.#startedAtMs);
+    const durationMs = performance.now() - this.#startedAtMs;
+    this.#metrics.countLatency(this.#handler, durationMs);
+    if (this.#trace.includes(status)) {
+      this.#trace.record({ requestId: findRequestId(bytes), status, durationMs }, Date.now());
+    }
     this.#end(toOutcome(status));
   }
 
@@ -81,6 +89,17 @@ function readStatus(bytes: Uint8Array): number {
   }
   return status;
 }
+
+/** The id that the Worker has given to the request. Empty when the head does not contain it whole. */
+function findRequestId({ buffer, byteOffset, length }: Uint8Array): string {
+  const bytes = Buffer.from(buffer, byteOffset, Math.min(length, TRACED_HEAD_MAX_BYTES));
+  const end = bytes.indexOf(HEAD_END);
+  const head = bytes.toString("latin1", 0, end < 0 ? bytes.length : end + 2);
+  return REQUEST_ID_FIELD.exec(head)?.[1] ?? "";
+}
+
+const TRACED_HEAD_MAX_BYTES = 16 * 1024;
+const REQUEST_ID_FIELD = new RegExp(`\\r\\n${REQUEST_ID_HEADER}:[\\t ]*([\\w-]{1,64})\\r\\n`, "i");
 
 const BY_CLASS: readonly Outcome[] = ["1xx", "2xx", "3xx", "4xx", "5xx"];
 

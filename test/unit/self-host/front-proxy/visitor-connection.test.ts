@@ -1,7 +1,7 @@
 /** A visitor's connection through the front proxy, to a server that each test plays. */
 import { once } from "node:events";
 import { rm } from "node:fs/promises";
-import { connect, createServer, type AddressInfo, type Server, type Socket } from "node:net";
+import { connect, createServer, type AddressInfo, type Server } from "node:net";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
 import {
@@ -15,7 +15,9 @@ import { FrontProxyMetrics } from "../../../../self-host/front-proxy/metrics/fro
 import { MessageMemory } from "../../../../self-host/front-proxy/message-memory.ts";
 import { HEAD_MAX_BYTES } from "../../../../self-host/front-proxy/request-head.ts";
 import { VisitorConnection } from "../../../../self-host/front-proxy/visitor-connection.ts";
+import { RequestTrace } from "../../../../shared/tracing/request-trace.ts";
 import { adoptSocket } from "../../../../sockets/socket-reader.ts";
+import { ConnectionEnd } from "../../../harness/connection-end.ts";
 import { createTemporaryDir } from "../../../harness/directories.ts";
 import { WAIT_OPTIONS } from "../../../harness/timeouts.ts";
 
@@ -25,56 +27,35 @@ const GET = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
 const UPGRADE = "GET / HTTP/1.1\r\nHost: a\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\n";
 const OK = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
 
-/** One end of a connection, with everything it has received. */
-class End {
-  received = "";
-  hasEnded = false;
-  isClosed = false;
-  readonly socket: Socket;
-
-  constructor(socket: Socket) {
-    this.socket = socket;
-    socket.setEncoding("latin1");
-    socket.on("data", (text: string) => (this.received += text));
-    socket.on("end", () => (this.hasEnded = true));
-    socket.on("close", () => (this.isClosed = true));
-    socket.on("error", () => undefined);
-  }
-
-  send(text: string): void {
-    this.socket.write(text, "latin1");
-  }
-
-  async waitFor(text: string): Promise<void> {
-    await vi.waitUntil(() => this.received.includes(text), WAIT_OPTIONS);
-  }
-}
-
-/** Of incomplete WebSocket messages: each source may hold 1,000 bytes. */
+/** Each source may hold 1,000 bytes. */
 const memory = new MessageMemory(2_000);
-const metrics = new FrontProxyMetrics();
-const apiHosts = new Set<string>();
+const observed = {
+  apiHosts: new Set<string>(),
+  metrics: new FrontProxyMetrics(),
+  trace: new RequestTrace("front_proxy", "off"),
+  createIncompleteMessage: () => memory.createHolder("source"),
+};
 let dir: string;
 let upstreamPath: string;
 let upstream: Server;
 /** The front proxy's connections to the server, in their order. */
-let arrived: End[];
+let arrived: ConnectionEnd[];
 let front: Server;
 let connections: VisitorConnection[];
 let closed = 0;
-let ends: End[];
+let ends: ConnectionEnd[];
 
 beforeAll(async () => {
   dir = await createTemporaryDir();
   upstreamPath = join(dir, "server.sock");
-  upstream = createServer({ allowHalfOpen: true }, (socket) => arrived.push(new End(socket)));
+  upstream = createServer({ allowHalfOpen: true }, (socket) =>
+    arrived.push(new ConnectionEnd(socket)),
+  );
   upstream.listen(upstreamPath);
   front = createServer({ allowHalfOpen: true, pauseOnConnect: true }, (socket) => {
     const onClose = () => (closed += 1);
     const options = { upstreamPath, ownField: OWN_FIELD, acknowledgementKey: KEY, onClose };
-    const createIncompleteMessage = () => memory.createHolder("source");
-    const connection = { ...options, apiHosts, metrics, createIncompleteMessage };
-    connections.push(new VisitorConnection(adoptSocket(socket), connection));
+    connections.push(new VisitorConnection(adoptSocket(socket), { ...options, ...observed }));
   });
   front.listen(0, "127.0.0.1");
   await Promise.all([once(upstream, "listening"), once(front, "listening")]);
@@ -96,20 +77,20 @@ afterEach(async () => {
   for (const { socket } of arrived) socket.destroy();
 });
 
-async function visit(): Promise<End> {
+async function visit(): Promise<ConnectionEnd> {
   const socket = connect({ port: (front.address() as AddressInfo).port, allowHalfOpen: true });
-  const end = new End(socket);
+  const end = new ConnectionEnd(socket);
   ends.push(end);
   await vi.waitUntil(() => connections.length === ends.length, WAIT_OPTIONS);
   return end;
 }
 
-async function server(index = 0): Promise<End> {
+async function server(index = 0): Promise<ConnectionEnd> {
   await vi.waitUntil(() => arrived.length > index, WAIT_OPTIONS);
   return arrived[index]!;
 }
 
-async function untilClosed(end: End): Promise<void> {
+async function untilClosed(end: ConnectionEnd): Promise<void> {
   await vi.waitUntil(() => end.isClosed, WAIT_OPTIONS);
 }
 
@@ -328,7 +309,7 @@ describe("the WebSocket of a program, such as an agent,", () => {
     "\0\0\0\0" +
     "a".repeat(bytes);
 
-  async function connectProgram(index: number): Promise<[End, End]> {
+  async function connectProgram(index: number): Promise<[ConnectionEnd, ConnectionEnd]> {
     const program = await visit();
     program.send(UPGRADE);
     const origin = await server(index);
@@ -349,7 +330,7 @@ describe("the WebSocket of a program, such as an agent,", () => {
   });
 
   /** Sends more than the program, which reads nothing, and the kernel take. */
-  async function fill(program: End, origin: End): Promise<void> {
+  async function fill(program: ConnectionEnd, origin: ConnectionEnd): Promise<void> {
     program.socket.pause();
     const chunk = Buffer.alloc(1024 * 1024);
     let sent = 0;

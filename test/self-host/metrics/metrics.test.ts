@@ -7,31 +7,31 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import WebSocket from "ws";
 import { parse } from "yaml";
-import { ROOT } from "../../self-host/build/build.ts";
-import { METRICS_CONNECTIONS_MAX } from "../../self-host/metrics/metrics-server.ts";
+import { ROOT } from "../../../self-host/build/build.ts";
+import { METRICS_CONNECTIONS_MAX } from "../../../self-host/metrics/metrics-server.ts";
 import {
   findProblems,
   promtool,
   readExposition,
   type Exposition,
-} from "../harness/formats/exposition.ts";
+} from "../../harness/formats/exposition.ts";
 import {
   AlertRules,
   checkRules,
   Dashboard,
   findOverlaps,
   findUnknownNames,
-} from "../harness/formats/monitoring.ts";
-import { reservePort } from "../harness/ports.ts";
-import { WAIT_OPTIONS } from "../harness/timeouts.ts";
-import { startLocalSite } from "../harness/tunnel/local-site.ts";
-import { startRawOrigin, type RawOrigin } from "../harness/tunnel/origin.ts";
+} from "../../harness/formats/monitoring.ts";
+import { reservePort } from "../../harness/ports.ts";
+import { WAIT_OPTIONS } from "../../harness/timeouts.ts";
+import { startLocalSite } from "../../harness/tunnel/local-site.ts";
+import { OK, startRawOrigin, type RawOrigin } from "../../harness/tunnel/origin.ts";
 import {
   startTunnelOwner,
   type OwnedTunnel,
   type TunnelOwner,
-} from "../harness/tunnel/owned-tunnel.ts";
-import { exchange } from "../harness/tunnel/raw-http.ts";
+} from "../../harness/tunnel/owned-tunnel.ts";
+import { exchange, findHeader } from "../../harness/tunnel/raw-http.ts";
 
 const VISITORS = 50;
 /** More than all families and labels need, and less than one label by tenant would take. */
@@ -44,7 +44,10 @@ let url: string;
 let token: string;
 beforeAll(async () => {
   const port = await reservePort();
-  const started = startTunnelOwner({ relay: true, env: { METRICS_PORT: String(port) } });
+  const started = startTunnelOwner({
+    relay: true,
+    env: { METRICS_PORT: String(port), TRACE_REQUESTS: "all" },
+  });
   [owner, origin] = await Promise.all([started, startRawOrigin()]);
   origin.respond = ({ target }) =>
     target === "/missing"
@@ -218,6 +221,27 @@ describe("a caller", () => {
     expect((await fetch(new URL("/", url), { headers })).status).toBe(404);
     expect((await fetch(url, { method: "POST", headers })).status).toBe(405);
   });
+});
+
+test("one id leads through the log: the front proxy, the edge and the tunnel, each with its time", async () => {
+  origin.respond = () => OK;
+  const { headers } = await tunnel.visit("/secret-path?secret=query");
+  const id = findHeader(headers, "underpass-request-id")!;
+  const find = () =>
+    owner.api.server.output
+      .split("\n")
+      .filter((line) => line.includes(id))
+      .map((line) => JSON.parse(line) as Record<string, unknown>);
+  await expect.poll(() => find().length, WAIT_OPTIONS).toBe(3);
+  const byPart = new Map(find().map((entry) => [entry.part, entry]));
+  for (const part of ["front_proxy", "edge", "tunnel"]) {
+    const entry = byPart.get(part);
+    expect(entry, part).toMatchObject({ message: "request_traced", requestId: id, status: 200 });
+    expect(entry?.durationMs, part).toBeTypeOf("number");
+  }
+  expect(byPart.get("tunnel")).toMatchObject({ tunnelId: tunnel.id });
+  expect(owner.api.server.output).not.toContain("secret-path");
+  expect(owner.api.server.output).not.toContain("secret=query");
 });
 
 describe("what self-host/monitoring/ has for the operator", () => {
