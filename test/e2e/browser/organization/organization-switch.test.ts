@@ -1,0 +1,94 @@
+/** Data of the organization before is never shown after a switch to another one. */
+import type { Page, Route } from "playwright-core";
+import { expect, test } from "vitest";
+import { mintToken, startApi, type Person } from "../../../harness/server/api.ts";
+import { WAIT_OPTIONS } from "../../../harness/timeouts.ts";
+import { getSection, usePages } from "../../../harness/browser/pages.ts";
+import { serveTunnel, storeTraffic } from "../../../harness/browser/traffic.ts";
+
+const pages = usePages(() => startApi());
+
+async function createOtherOrganization(owner: Person): Promise<string> {
+  const { body } = await owner.post<{ name: string }>("/orgs", { name: "Analytical Engines" });
+  return body.name;
+}
+
+async function switchTo(page: Page, name: string): Promise<void> {
+  await page.getByRole("banner").getByRole("button").first().click();
+  await page.getByRole("menuitemradio", { name }).click();
+}
+
+test("a late response of the organization before is never shown in the next one", async () => {
+  const owner = await pages.api.owner();
+  const name = await createOtherOrganization(owner);
+  await mintToken(owner, { name: "secret of the first" });
+  const page = await pages.openAs(owner.email, "/members");
+  const delayed: Route[] = [];
+  await page.route(/\/(events|tokens)(\?|$)/, async (route) => {
+    if (route.request().isNavigationRequest() || delayed.length === 2) return route.continue();
+    delayed.push(route);
+  });
+  await page.getByRole("link", { name: "Audit log" }).click();
+  await expect.poll(() => delayed.length, WAIT_OPTIONS).toBe(2);
+  await switchTo(page, name);
+  await page.getByRole("banner").getByRole("button", { name }).waitFor();
+  await getSection(page, "Events").getByText("switched to the organization").waitFor();
+  await Promise.all(delayed.map((route) => route.continue()));
+  // The page has seen them when a later request of the same connection has been answered.
+  await page.evaluate("fetch('/health').then((response) => response.text())");
+  expect(await getSection(page, "Events").getByText("secret of the first").count()).toBe(0);
+  expect(await getSection(page, "Events").getByRole("listitem").count()).toBe(2);
+});
+
+test("after a switch, the list of requests, the palette and the metrics have nothing of the organization before", async () => {
+  const [owner, other] = [await pages.api.owner(), await pages.api.owner()];
+  await pages.api.sql("insert into memberships (org_id, user_id, role) values ($1, $2, 'member')", [
+    other.orgId,
+    owner.userId,
+  ]);
+  const { body: organizations } = await other.get<{ name: string }[]>("/orgs");
+  await using before = await serveTunnel(pages.api, owner, "switched-from");
+  await using after = await serveTunnel(pages.api, other, "switched-to");
+  await before.visit("/before/1");
+  await storeTraffic(pages.api, owner, before.id, 30, 7_000);
+  await storeTraffic(pages.api, other, after.id, 30, 20);
+  const page = await pages.openAs(owner.email, "/metrics");
+  await getRequestCount(page, /^Requests 7,00\d$/).waitFor();
+  await page.getByRole("link", { name: "Requests", exact: true }).click();
+  const rows = page.getByRole("grid", { name: "Requests" }).locator("[data-id]");
+  await rows.filter({ hasText: "/before/1" }).waitFor();
+  const delayed: Route[] = [];
+  await page.route(/\/(inspector\?limit=200|tunnels)$/, async (route) => {
+    if (delayed.length === 2) await route.continue();
+    else delayed.push(route);
+  });
+  await page.keyboard.press("Control+k");
+  await expect.poll(() => delayed.length, WAIT_OPTIONS).toBe(2);
+  await page.keyboard.press("Escape");
+
+  const { name = "" } = organizations[0] ?? {};
+  await switchTo(page, name);
+  await page.getByRole("banner").getByRole("button", { name }).waitFor();
+  await page.getByText("Live").waitFor();
+  await Promise.all(delayed.map((route) => route.continue()));
+  await before.visit("/before/2");
+  await after.visit("/after/1");
+  await rows.filter({ hasText: "/after/1" }).waitFor();
+  expect(await rows.count()).toBe(1);
+
+  await page.keyboard.press("Control+k");
+  await page.getByRole("combobox", { name: "Find anything" }).fill("switched");
+  await page.getByRole("option", { name: "switched-to" }).first().waitFor();
+  expect(await page.getByRole("option", { name: "switched-from" }).count()).toBe(0);
+  await page.getByRole("combobox", { name: "Find anything" }).fill("GET /");
+  await page.getByRole("option", { name: "/after/1" }).waitFor();
+  expect(await page.getByRole("option", { name: "/before" }).count()).toBe(0);
+  await page.keyboard.press("Escape");
+
+  await page.getByRole("link", { name: "Metrics" }).click();
+  await getRequestCount(page, /^Requests 2[01]$/).waitFor();
+  expect(await page.getByText("switched-from").count()).toBe(0);
+});
+
+const getRequestCount = (page: Page, name: RegExp) =>
+  page.getByRole("group", { name: "Metric of the chart" }).getByRole("button", { name });
