@@ -2,6 +2,7 @@
 import type { UseQueryResult } from "@tanstack/react-query";
 import type { Key, ReactNode } from "react";
 import { QueryContent } from "./feedback/query-content.tsx";
+import { copyAsTabSeparated } from "./text/tab-separated.ts";
 import { useRowFocus } from "./row-focus.ts";
 
 export interface Column<Entry> {
@@ -50,7 +51,7 @@ export function TablePage<Entry>({ query, empty, ...table }: TablePageProps<Entr
 export function Table<Entry>({ caption, columns, entries, getKey }: TableProps<Entry>) {
   return (
     <div className="table-frame" role="group" aria-label={caption} tabIndex={0}>
-      <table>
+      <table onCopy={copyAsTabSeparated}>
         <caption className="hidden-text">{caption}</caption>
         <thead>
           <tr>

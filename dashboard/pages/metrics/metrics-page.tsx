@@ -7,6 +7,7 @@ import { useMe } from "../../app/session-state.ts";
 import { useQueryParameters, useSetQueryParameters } from "../../app/search.ts";
 import { CommandLine, formatAgentCommand } from "../../ui/command-line.tsx";
 import { EmptyState } from "../../ui/feedback/empty-state.tsx";
+import { Skeleton } from "../../ui/feedback/query-content.tsx";
 import { PageFrame } from "../../ui/page.tsx";
 import { Segments } from "../../ui/figures/segments.tsx";
 import { BreakdownSections } from "./breakdown-sections.tsx";
@@ -23,8 +24,7 @@ export function Page() {
     window: parseWindow(parameters.window),
     tunnelId: parameters.tunnel_id ?? "",
   };
-  const { data: tunnels } = useQuery(tunnelsQuery);
-  const hasNoTunnels = tunnels?.length === 0 && selection.tunnelId === "";
+  const { data: tunnels, isPending } = useQuery(tunnelsQuery);
   const choices = (
     <>
       <TunnelChoice
@@ -41,7 +41,9 @@ export function Page() {
   );
   return (
     <PageFrame title="Metrics" about={organization.name} actions={choices}>
-      {hasNoTunnels ? (
+      {isPending ? (
+        <Skeleton lines={12} />
+      ) : tunnels?.length === 0 && selection.tunnelId === "" ? (
         <NoTraffic />
       ) : (
         <>

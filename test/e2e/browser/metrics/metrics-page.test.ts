@@ -124,6 +124,20 @@ test("the usage of a month lists what each token spent of its budget", async () 
   expect(new URL(page.url()).searchParams.get("month")).toMatch(/^\d{4}-\d\d$/);
 });
 
+test("selected rows of a table are copied as tab-separated text, without buttons and hidden text", async () => {
+  const page = await pages.openAs(owner.email, "/metrics");
+  await page.context().grantPermissions(["clipboard-read", "clipboard-write"]);
+  const usage = getSection(page, "Usage and cost");
+  await usage.getByRole("row", { name: "<b>ci</b>" }).waitFor();
+  await page.evaluate(
+    `getSelection().selectAllChildren([...document.querySelectorAll("table")].at(-1))`,
+  );
+  await page.keyboard.press("Control+c");
+  const lines = (await page.evaluate<string>("navigator.clipboard.readText()")).split("\n");
+  expect(lines).toContain("Token\tRequests\tTraffic\tCost\tSpent of the budget");
+  expect(lines).toContain("<b>ci</b>\t7\t30 GB\t$3.00\t$3.00 of $4.00");
+});
+
 test("a tunnel of another organization is not found, and without tunnels there is a command to open one", async () => {
   const stranger = await pages.api.owner();
   const page = await pages.openAs(stranger.email, `/metrics?tunnel_id=${shop.id}`);
