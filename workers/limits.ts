@@ -63,3 +63,5 @@ export const COUNTERS_FOLD_AFTER_MS = DAY_MS;
 export const COUNTERS_FOLD_BATCH_ROWS = 500;
 export const NETWORKS_PER_ORG_MAX = 100;
 export const RECEIVERS_PER_ORG_MAX = 100;
+/** A search of the audit log for a text reads at most this many events: the newest that the other filters leave. */
+export const AUDIT_SEARCH_MAX_EVENTS = 20_000;

@@ -59,6 +59,6 @@ export const EventQuery = PageQuery.extend({
     .regex(...ONE_LINE_RULE)
     .optional()
     .describe(
-      "Text in the action, the user's address, the resource's id or the metadata, in any case.",
+      "Text in the action, the user's address, the resource's id or the metadata, in any case. It is searched for in the 20,000 newest events that the other filters leave.",
     ),
 });

@@ -4,6 +4,7 @@ import { text } from "node:stream/consumers";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { AuditEvent, PersonalEvent } from "../../../protocol/schemas/organizations/audit.ts";
 import type { Tunnel } from "../../../protocol/schemas/tunnels/tunnels.ts";
+import { AUDIT_SEARCH_MAX_EVENTS } from "../../../workers/limits.ts";
 import {
   createCaller,
   mintToken,
@@ -166,6 +167,19 @@ describe("the organization's log", () => {
     expect(paged).toEqual(all);
     const [otherEvent] = await readEvents(owner);
     expect(await readEvents(admin, { after: otherEvent!.id })).toEqual([]);
+  });
+
+  test("is searched for a text in a bounded number of events, and earlier with a time", async () => {
+    const admin = await api.owner();
+    const insert = `insert into audit_events (org_id, action, resource_type, resource_id, created_at)
+      select $1, 'tunnel_expired', 'tunnel', $2, now() - n * interval '1 ms' - interval '1 day' * $3
+      from generate_series(1, $4::int) n`;
+    await api.sql(insert, [admin.orgId, "a needle", 1, 1]);
+    expect(await readEvents(admin, { text: "needle" })).toHaveLength(1);
+    await api.sql(insert, [admin.orgId, "hay", 0, AUDIT_SEARCH_MAX_EVENTS]);
+    expect(await readEvents(admin, { text: "needle" })).toEqual([]);
+    const anHourAgo = new Date(Date.now() - 3_600_000).toISOString();
+    expect(await readEvents(admin, { text: "needle", end_time: anHourAgo })).toHaveLength(1);
   });
 
   test("retains its events when the account is deleted, without the actor", async () => {

@@ -69,21 +69,34 @@ export function listTunnelTraffic(
   tunnelId: string | undefined,
   span: Span,
 ): Promise<TunnelTraffic[]> {
-  const total = (metric: Metric) => sql`${sum(COLUMN[metric])}`.mapWith(Number);
-  return query
+  // Not the names of columns: Drizzle writes an alias without its table.
+  const total = (metric: Metric) =>
+    sql`${sum(COLUMN[metric])}`.mapWith(Number).as(`total_of_${metric}`);
+  // The names are looked up for the listed tunnels alone.
+  const busiest = query
     .select({
-      tunnel_id: tunnels.id,
-      subdomain: tunnels.subdomain,
+      tunnelId: traffic.tunnelId,
       requests: total("requests"),
       bytes_in: total("bytes_in"),
       bytes_out: total("bytes_out"),
     })
     .from(traffic)
-    .innerJoin(tunnels, eq(tunnels.id, traffic.tunnelId))
     .where(isTunnelTraffic(orgId, tunnelId, span))
-    .groupBy(tunnels.id)
-    .orderBy(desc(sum(traffic.requests)), asc(tunnels.id))
-    .limit(BREAKDOWN_MAX_TUNNELS);
+    .groupBy(traffic.tunnelId)
+    .orderBy(desc(sum(traffic.requests)), asc(traffic.tunnelId))
+    .limit(BREAKDOWN_MAX_TUNNELS)
+    .as("busiest");
+  return query
+    .select({
+      tunnel_id: tunnels.id,
+      subdomain: tunnels.subdomain,
+      requests: busiest.requests,
+      bytes_in: busiest.bytes_in,
+      bytes_out: busiest.bytes_out,
+    })
+    .from(busiest)
+    .innerJoin(tunnels, eq(tunnels.id, busiest.tunnelId))
+    .orderBy(desc(busiest.requests), asc(tunnels.id));
 }
 
 /** @returns the sum of each metric over the whole span. */
@@ -165,12 +178,23 @@ export interface CountedTunnel {
 
 /** The tunnels with the most requests, deleted ones excluded. */
 export function listBusiestTunnels({ query }: Database, orgId: string): Promise<CountedTunnel[]> {
-  const { id, subdomain, agentConnected } = tunnels;
-  return query
-    .select({ id, subdomain, agentConnected, counters: tunnelCounters.counters })
+  const { id, subdomain, agentConnected, totalRequests } = tunnels;
+  // The counters, which are long, are read for the listed tunnels alone.
+  const busiest = query
+    .select({ id, subdomain, agentConnected, totalRequests })
     .from(tunnels)
-    .leftJoin(tunnelCounters, eq(tunnelCounters.tunnelId, tunnels.id))
     .where(isUndeletedTunnelIn(orgId))
-    .orderBy(desc(tunnels.totalRequests), asc(tunnels.id))
-    .limit(SCRAPE_MAX_TUNNELS);
+    .orderBy(desc(totalRequests), asc(id))
+    .limit(SCRAPE_MAX_TUNNELS)
+    .as("busiest");
+  return query
+    .select({
+      id: busiest.id,
+      subdomain: busiest.subdomain,
+      agentConnected: busiest.agentConnected,
+      counters: tunnelCounters.counters,
+    })
+    .from(busiest)
+    .leftJoin(tunnelCounters, eq(tunnelCounters.tunnelId, busiest.id))
+    .orderBy(desc(busiest.totalRequests), asc(busiest.id));
 }

@@ -4,7 +4,7 @@ import type { Database } from "../database.ts";
 import { preparedList, type Page } from "../page.ts";
 import { tokens } from "../tables/tokens.ts";
 import { tokenUsage } from "../tables/metrics.ts";
-import type { Reader } from "../transaction.ts";
+import type { Queries, Reader } from "../transaction.ts";
 
 /** `bytes` counts both directions. */
 export interface Usage {
@@ -15,6 +15,16 @@ export interface Usage {
 const month = sql`${sql.placeholder("month")}::text`;
 const total = (column: "bytes" | "requests") =>
   sql`coalesce(${sum(tokenUsage[column])}, 0)`.mapWith(Number);
+
+/** A subquery, because PostgreSQL runs it for the listed tokens alone. */
+function totalOfToken(query: Queries, column: "bytes" | "requests") {
+  const isUsage = and(eq(tokenUsage.tokenId, tokens.id), eq(tokenUsage.month, month));
+  const selected = query
+    .select({ total: total(column) })
+    .from(tokenUsage)
+    .where(isUsage);
+  return sql`(${selected})`.mapWith(Number);
+}
 
 const list = preparedList(
   "list_token_usage",
@@ -29,13 +39,11 @@ const list = preparedList(
         revokedAt: tokens.revokedAt,
         lineageId: tokens.lineageId,
         monthlyBudgetUsdCents: tokens.monthlyBudgetUsdCents,
-        bytes: total("bytes"),
-        requests: total("requests"),
+        bytes: totalOfToken(query, "bytes"),
+        requests: totalOfToken(query, "requests"),
       })
       .from(tokens)
-      .leftJoin(tokenUsage, and(eq(tokenUsage.tokenId, tokens.id), eq(tokenUsage.month, month)))
-      .where(isOnPage)
-      .groupBy(tokens.id),
+      .where(isOnPage),
 );
 
 /** The usage of each token, newest first; unused tokens are included. */
@@ -51,8 +59,7 @@ export async function findUsage(
 ): Promise<Usage> {
   const [usage] = await query
     .select({ bytes: total("bytes"), requests: total("requests") })
-    .from(tokens)
-    .innerJoin(tokenUsage, eq(tokenUsage.tokenId, tokens.id))
-    .where(and(eq(tokens.orgId, orgId), eq(tokenUsage.month, ofMonth)));
+    .from(tokenUsage)
+    .where(and(eq(tokenUsage.orgId, orgId), eq(tokenUsage.month, ofMonth)));
   return usage!;
 }

@@ -1,10 +1,12 @@
 /** Reads the audit log: an organization's events, and a user's own. */
-import { and, eq, inArray, sql, type SQL } from "drizzle-orm";
+import { and, desc, eq, inArray, sql, type SQL } from "drizzle-orm";
 import type { AuditResource } from "../../../protocol/schemas/organizations/audit-actions.ts";
+import { AUDIT_SEARCH_MAX_EVENTS } from "../../limits.ts";
 import type { Database } from "../database.ts";
 import { inOrganization, preparedList, type Page } from "../page.ts";
 import { users } from "../tables/accounts.ts";
 import { auditEvents } from "../tables/audit.ts";
+import type { Queries } from "../transaction.ts";
 
 const COLUMNS = {
   id: auditEvents.id,
@@ -38,55 +40,77 @@ export interface AuditEventFilter {
 const SEARCHED_TEXT = sql`concat_ws(E'\\n', ${auditEvents.action}, replace(${auditEvents.action}, '_', ' '),
   ${users.email}, ${auditEvents.resourceId}, ${auditEvents.metadata}::text)`;
 
-const organizationEvents = preparedList(
-  "list_events",
-  inOrganization(auditEvents),
-  (query, isOnPage) =>
-    query
+/** Times are numbers, because PostgreSQL can't parse every year that a JavaScript timestamp can have. */
+const toTimestamp = (ms: SQL) => sql`to_timestamp(${ms}::float8 / 1000)`;
+
+/** What the filters require of an event, in terms of the placeholders of their values. */
+const CONDITIONS = {
+  since: (ms: SQL) => sql`${auditEvents.createdAt} >= ${toTimestamp(ms)}`,
+  until: (ms: SQL) => sql`${auditEvents.createdAt} < ${toTimestamp(ms)}`,
+  action: (action: SQL) => sql`${auditEvents.action} = ${action}`,
+  actorId: (id: SQL) => sql`${auditEvents.userId} = ${id}::uuid`,
+  actorEmail: (email: SQL) =>
+    sql`${auditEvents.userId} = (select ${users.id} from ${users} where ${users.email} = ${email})`,
+  ip: (ip: SQL) => sql`${auditEvents.ip} = ${ip}`,
+};
+
+type Filter = keyof typeof CONDITIONS;
+type ListEvents = ReturnType<typeof prepareList>;
+
+/** Each combination of filters has a statement of its own, because indexes serve some of them. */
+const listsByName = new Map<string, ListEvents>();
+
+function getList(filters: Filter[], isSearch: boolean): ListEvents {
+  const name = ["list_events", ...filters, ...(isSearch ? ["text"] : [])].join("_");
+  const list = listsByName.get(name) ?? prepareList(name, filters, isSearch);
+  listsByName.set(name, list);
+  return list;
+}
+
+function prepareList(name: string, filters: Filter[], isSearch: boolean) {
+  return preparedList(name, inOrganization(auditEvents), (query, isOnPage) => {
+    const isListed = and(
+      isOnPage,
+      ...filters.map((filter) => CONDITIONS[filter](sql`${sql.placeholder(filter)}`)),
+    );
+    return query
       .select(COLUMNS)
       .from(auditEvents)
       .leftJoin(users, eq(users.id, auditEvents.userId))
-      .where(
-        and(
-          isOnPage,
-          // A number, because PostgreSQL can't parse every year that a JavaScript timestamp can have.
-          ifGiven(
-            "since",
-            (ms) => sql`${auditEvents.createdAt} >= to_timestamp(${ms}::float8 / 1000)`,
-          ),
-          ifGiven(
-            "until",
-            (ms) => sql`${auditEvents.createdAt} < to_timestamp(${ms}::float8 / 1000)`,
-          ),
-          ifGiven("action", (action) => sql`${auditEvents.action} = ${action}::text`),
-          ifGiven("actorId", (id) => sql`${auditEvents.userId} = ${id}::uuid`),
-          ifGiven("actorEmail", (email) => sql`${users.email} = ${email}::text`),
-          ifGiven("ip", (ip) => sql`${auditEvents.ip} = ${ip}::text`),
-          ifGiven("text", (text) => sql`strpos(lower(${SEARCHED_TEXT}), lower(${text}::text)) > 0`),
-        ),
-      ),
-);
+      .where(isSearch ? and(isListed, isFound(query, isListed)) : isListed);
+  });
+}
 
-function ifGiven(name: string, condition: (value: SQL) => SQL): SQL {
-  const value = sql`${sql.placeholder(name)}`;
-  return sql`(${value}::text is null or ${condition(value)})`;
+/** Whether an event is among those that a search reads, and contains the text. */
+function isFound(query: Queries, isListed: SQL | undefined): SQL {
+  const newestUnread = query
+    .select({ createdAt: auditEvents.createdAt })
+    .from(auditEvents)
+    .where(isListed)
+    .orderBy(desc(auditEvents.createdAt))
+    .offset(AUDIT_SEARCH_MAX_EVENTS)
+    .limit(1);
+  return sql`${auditEvents.createdAt} > coalesce((${newestUnread}), '-infinity')
+    and strpos(lower(${SEARCHED_TEXT}), lower(${sql.placeholder("text")})) > 0`;
 }
 
 /** Newest first. */
 export function listAuditEvents(
   db: Database,
   orgId: string,
-  { since, until, action, actor, ip, text, ...page }: Page & AuditEventFilter,
+  { since, until, action, actor, ip, text, limit, after }: Page & AuditEventFilter,
 ): Promise<AuditEventRow[]> {
-  return organizationEvents(db, orgId, page, {
-    since: since?.getTime() ?? null,
-    until: until?.getTime() ?? null,
-    ip: ip ?? null,
-    text: text ?? null,
-    action: action ?? null,
-    actorId: actor && "id" in actor ? actor.id : null,
-    actorEmail: actor && "email" in actor ? actor.email : null,
-  });
+  const values = {
+    since: since?.getTime(),
+    until: until?.getTime(),
+    action,
+    actorId: actor && "id" in actor ? actor.id : undefined,
+    actorEmail: actor && "email" in actor ? actor.email : undefined,
+    ip,
+  } satisfies Record<Filter, unknown>;
+  const filters = (Object.keys(values) as Filter[]).filter((name) => values[name] !== undefined);
+  const list = getList(filters, text !== undefined);
+  return list(db, orgId, { limit, after }, { ...values, text });
 }
 
 /** Events about these show a misuse of an account; other events record its daily use. */

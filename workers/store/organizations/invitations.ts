@@ -114,7 +114,8 @@ async function countLimitRefusal(
       ),
     })
     .from(invitations)
-    .where(eq(invitations.orgId, orgId));
+    // Older ones have expired.
+    .where(and(eq(invitations.orgId, orgId), gt(invitations.createdAt, ago(INVITATION_MAX_MS))));
   if (counted!.open >= INVITATIONS_OPEN_MAX) return "too_many";
   return counted!.today >= INVITATIONS_DAILY_MAX ? "too_many_today" : null;
 }

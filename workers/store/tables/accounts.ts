@@ -40,6 +40,9 @@ export const users = pgTable(
   },
   (table) => [
     uniqueIndex("users_email_key").on(table.email),
+    index("users_unverified_idx")
+      .on(table.createdAt)
+      .where(sql`${table.emailVerifiedAt} is null`),
     check("users_email_lower", sql`${table.email} = lower(${table.email})`),
   ],
 );

@@ -72,6 +72,8 @@ export const tokenUsage = pgTable(
     tokenId: uuid()
       .notNull()
       .references(() => tokens.id, { onDelete: "cascade" }),
+    /** The token's. A trigger sets it in rows of an earlier version, which does not know the column. */
+    orgId: uuid().notNull(),
     /** `2026-11` */
     month: text().notNull(),
     tunnelId: uuid()
@@ -82,6 +84,7 @@ export const tokenUsage = pgTable(
   },
   (table) => [
     primaryKey({ columns: [table.tokenId, table.month, table.tunnelId] }),
+    index("token_usage_org_id_idx").on(table.orgId, table.month),
     check("token_usage_month", sql`${table.month} ~ '^[0-9]{4}-[0-9]{2}$'`),
   ],
 );

@@ -63,7 +63,7 @@ export const memberships = pgTable(
   },
   (table) => [
     primaryKey({ columns: [table.userId, table.orgId] }),
-    index("memberships_org_id_idx").on(table.orgId),
+    index("memberships_org_id_created_at_idx").on(table.orgId, table.createdAt),
     check("memberships_role", isIn(table.role, ROLES.toReversed())),
   ],
 );
@@ -122,6 +122,9 @@ export const projects = pgTable(
   (table) => [
     uniqueIndex("projects_org_id_slug_key")
       .on(table.orgId, table.slug)
+      .where(sql`${table.deletedAt} is null`),
+    index("projects_org_id_idx")
+      .on(table.orgId, table.createdAt)
       .where(sql`${table.deletedAt} is null`),
     uniqueIndex("projects_default_key")
       .on(table.orgId)

@@ -1,4 +1,5 @@
 /** Messages of committed changes, until they are delivered. */
+import { sql } from "drizzle-orm";
 import { bigint, index, integer, jsonb, pgTable, text } from "drizzle-orm/pg-core";
 import type { OutboxKind } from "../outbox-messages.ts";
 import { timestamptz } from "./columns.ts";
@@ -17,5 +18,10 @@ export const outbox = pgTable(
     parkedAt: timestamptz(),
     createdAt: timestamptz().notNull().defaultNow(),
   },
-  (table) => [index("outbox_next_attempt_at_idx").on(table.nextAttemptAt)],
+  (table) => [
+    index("outbox_next_attempt_at_idx").on(table.nextAttemptAt),
+    index("outbox_mail_idx")
+      .on(table.createdAt)
+      .where(sql`${table.kind} = 'mail'`),
+  ],
 );

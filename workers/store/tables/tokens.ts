@@ -51,6 +51,10 @@ export const tokens = pgTable(
   (table) => [
     uniqueIndex("tokens_nonce_key").on(table.nonce),
     index("tokens_org_id_idx").on(table.orgId, table.issuedAt),
+    /** For counting the tokens that are in force. */
+    index("tokens_unrevoked_idx")
+      .on(table.orgId, table.kind, table.expiresAt)
+      .where(sql`${table.revokedAt} is null`),
     index("tokens_minted_by_master_id_idx").on(table.mintedByMasterId),
     index("tokens_project_id_idx").on(table.projectId),
     index("tokens_lineage_id_idx").on(table.lineageId),

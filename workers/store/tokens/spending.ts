@@ -36,17 +36,23 @@ export async function findSpent(
     .innerJoin(tokens, eq(tokens.mintedByMasterId, masters.id))
     .where(inArray(masters.lineageId, lineageIds));
   const spenders = unionAll(own, minted).as("spenders");
+  // Sums for each token, so that PostgreSQL reads the rows of these tokens alone.
+  const used = reader
+    .select({
+      bytes: sum(tokenUsage.bytes).as("bytes"),
+      requests: sum(tokenUsage.requests).as("requests"),
+    })
+    .from(tokenUsage)
+    .where(and(eq(tokenUsage.tokenId, spenders.tokenId), eq(tokenUsage.month, month)))
+    .as("used");
   const rows = await reader
     .select({
       lineageId: spenders.lineageId,
-      bytes: sum(tokenUsage.bytes).mapWith(Number),
-      requests: sum(tokenUsage.requests).mapWith(Number),
+      bytes: sum(used.bytes).mapWith(Number),
+      requests: sum(used.requests).mapWith(Number),
     })
     .from(spenders)
-    .innerJoin(
-      tokenUsage,
-      and(eq(tokenUsage.tokenId, spenders.tokenId), eq(tokenUsage.month, month)),
-    )
+    .innerJoinLateral(used, isNotNull(used.bytes))
     .groupBy(spenders.lineageId);
   return new Map(rows.map((row) => [row.lineageId, usdCentsFor(row)]));
 }
@@ -177,6 +183,7 @@ export async function recordSpending(
     const row = query
       .select({
         tokenId: tokens.id,
+        orgId: tokens.orgId,
         month: sql<string>`${month}::text`.as("month"),
         tunnelId: sql<string>`${tunnelId}::uuid`.as("tunnel_id"),
         bytes: sql<number>`${bytes}::bigint`.as("bytes"),
