@@ -32,7 +32,7 @@ test.each([
   ["a stop and a start", "restarted", restart],
 ])("after %s, open pages continue by themselves and miss no request", async (_, word, act) => {
   const overview = await pages.openAs(site.email, "/");
-  await getSection(overview, "Connected now").getByText("online").waitFor();
+  await getSection(overview, "Connected now").getByText("Live", { exact: true }).waitFor();
   const inspector = await pages.openAs(site.email, `/requests?filter=path%3A%2F${word}`);
   const rows = inspector.locator("[data-id] .path > bdi");
   await inspector.getByText("Live").waitFor();
@@ -54,7 +54,7 @@ test.each([
   await rows.getByText(`/${word}/4`).waitFor();
   expect(await rows.allTextContents()).toEqual([4, 3, 2, 1].map((n) => `/${word}/${n}`));
   await getBanner(overview).waitFor({ state: "detached" });
-  await getSection(overview, "Connected now").getByText("online").waitFor();
+  await getSection(overview, "Connected now").getByText("Live", { exact: true }).waitFor();
   for (const page of [overview, inspector]) {
     expect(await page.evaluate("window.isStillTheSamePage")).toBe(true);
   }
@@ -71,7 +71,7 @@ async function killWorkerd(): Promise<void> {
 async function restart(overview: Page): Promise<void> {
   await server.stop();
   await getBanner(overview).waitFor();
-  await getSection(overview, "Connected now").getByText("online").waitFor();
+  await getSection(overview, "Connected now").getByText("Live", { exact: true }).waitFor();
   server = await startServer(options);
 }
 
