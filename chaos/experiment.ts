@@ -37,6 +37,10 @@ export interface ExperimentOptions {
   /** Default: those of the seed. */
   plan?: PlannedFault[];
   database: "embedded" | "external";
+  /** How long the service may take to recover after the last fault. */
+  recoveryMaxMs: number;
+  /** Ends the experiment early, without checks. */
+  signal?: AbortSignal;
   historyPath?: string;
   /** Receives the output of the server. */
   onServerOutput?: (text: string) => void;
@@ -78,9 +82,13 @@ export async function runExperiment(options: ExperimentOptions): Promise<Experim
     nextId: () => `${seed}-${++ids}`,
   };
   const load = startLoad(context, options.size);
-  await injectFaults({ system, disks, history, log }, plan);
+  cleanup.defer(() => ending.abort());
+  await Promise.race([
+    injectFaults({ system, disks, history, log }, plan),
+    rejectWhenAborted(options.signal),
+  ]);
   log(`${(history.now() / 1_000).toFixed(1).padStart(6)} s  the last fault is over`);
-  const recovery = await checkRecovery(system, context);
+  const recovery = await checkRecovery(system, context, options.recoveryMaxMs);
   ending.abort();
   await load;
   // Connections that a fault has frozen would stay open for as long as the proxies run.
@@ -99,6 +107,13 @@ export async function runExperiment(options: ExperimentOptions): Promise<Experim
   checks.push(await checkNoneLeft([dataDir, ...system.processMarks]));
   await history.close();
   return { history, checks };
+}
+
+async function rejectWhenAborted(signal?: AbortSignal): Promise<void> {
+  await new Promise<void>((resolve) => {
+    signal?.addEventListener("abort", () => resolve(), { once: true });
+  });
+  throw new Error("the experiment was stopped");
 }
 
 function selectHttp({ tunnelIds, httpTunnels }: System): Map<string, string> {

@@ -3,7 +3,7 @@ import { Agent, request, type IncomingMessage } from "node:http";
 import { ERROR_HEADER } from "../../protocol/errors.ts";
 import type { RequestEntry, RequestKind, RequestOutcome } from "../history.ts";
 import { BodyComparison, createBody } from "./bodies.ts";
-import { ANSWER_MAX_MS, repeat, type LoadContext } from "./load.ts";
+import { ANSWER_MAX_MS, repeat, type LoadContext, type LoadTargets } from "./load.ts";
 import { POLICY_HEADER } from "./origin.ts";
 
 const SMALL_PAUSE_MS = 120;
@@ -40,9 +40,14 @@ async function visitRepeatedly(
   connections.destroy();
 }
 
+/** The parts of a `LoadContext` that a visit needs. */
+export interface VisitContext extends Pick<LoadContext, "history" | "random" | "nextId"> {
+  targets: Pick<LoadTargets, "visitorPort" | "hosts">;
+}
+
 /** Sends one request and records its outcome. */
 export async function visit(
-  { targets, history, random, nextId }: Omit<LoadContext, "signal">,
+  { targets, history, random, nextId }: VisitContext,
   tunnel: string,
   kind: RequestKind,
   connections?: Agent,

@@ -3,6 +3,7 @@ import { expect, test } from "vitest";
 import { runExperiment } from "../../chaos/experiment.ts";
 import { GOOD_NETWORK } from "../../chaos/faults/fault-proxy.ts";
 import type { PlannedFault } from "../../chaos/faults/fault-plan.ts";
+import { WAIT_MAX_MS } from "../harness/timeouts.ts";
 
 const PLAN: PlannedFault[] = [
   { atSeconds: 0.2, fault: { kind: "reset", path: "agents" } },
@@ -30,6 +31,7 @@ test("after resets, a slow network and kill -9, no change is lost, no POST is re
     hasTcpAgent: false,
     hasSmallDisks: false,
     database: "embedded",
+    recoveryMaxMs: WAIT_MAX_MS,
     log: () => undefined,
   });
   expect(checks.filter(({ passed }) => !passed)).toEqual([]);

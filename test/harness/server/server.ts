@@ -15,8 +15,6 @@ import { NODE_ENVIRONMENT } from "../node-environment.ts";
 import { reservePort, reservePorts } from "../ports.ts";
 
 const ROOT = join(dirname(fileURLToPath(import.meta.url)), "../../..");
-/** What `npm start` runs, from another directory. */
-const START_COMMAND = readStartCommand();
 /** Ends a wait for a server that does not start. */
 const READY_MAX_MS = 150_000;
 
@@ -29,6 +27,8 @@ export interface ServerOptions {
   dataDir?: string;
   /** How many files and connections each process of the server may have open. */
   descriptors?: number;
+  /** The directory of another version of the server, with its packages. */
+  checkout?: string;
   /** Receives the output of the server as it is printed. */
   onOutput?: (text: string) => void;
 }
@@ -165,7 +165,7 @@ export async function startExpectingFailure(
   return launch(env, options).exit;
 }
 
-type LaunchOptions = Pick<ServerOptions, "descriptors" | "onOutput">;
+type LaunchOptions = Pick<ServerOptions, "descriptors" | "onOutput" | "checkout">;
 
 interface ServerProcess {
   child: ChildProcess;
@@ -175,19 +175,20 @@ interface ServerProcess {
   waitForLine(message: string): Promise<Record<string, unknown>>;
 }
 
-function readStartCommand(): string {
-  const manifest = JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8")) as {
+/** What `npm start` runs, from another directory. */
+function readStartCommand(checkout: string): string {
+  const manifest = JSON.parse(readFileSync(join(checkout, "package.json"), "utf8")) as {
     scripts: { start: string };
   };
-  return manifest.scripts.start.replace("self-host/", `${relative(tmpdir(), ROOT)}/self-host/`);
+  return manifest.scripts.start.replace("self-host/", `${relative(tmpdir(), checkout)}/self-host/`);
 }
 
 function launch(
   env: Record<string, string>,
-  { descriptors, onOutput }: LaunchOptions = {},
+  { descriptors, onOutput, checkout = ROOT }: LaunchOptions = {},
 ): ServerProcess {
   const limit = descriptors === undefined ? "" : `ulimit -n ${descriptors} && `;
-  const child = spawn("/bin/sh", ["-c", limit + START_COMMAND], {
+  const child = spawn("/bin/sh", ["-c", limit + readStartCommand(checkout)], {
     // Ignores a .env file of the checkout and the environment of the test run.
     cwd: tmpdir(),
     env: {
