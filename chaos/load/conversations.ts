@@ -80,6 +80,8 @@ export async function converseOverTcp(
   let pending = "";
   socket.on("error", (error: NodeJS.ErrnoException) => end(error.code ?? "error"));
   socket.on("close", () => end("closed"));
+  // A half-open connection never closes by itself.
+  socket.setTimeout(MESSAGE_MAX_MS, () => end("silent"));
   socket.on("data", (bytes: Buffer) => {
     const lines = (pending + bytes.toString("latin1")).split("\n");
     pending = lines.pop()!;
