@@ -116,7 +116,7 @@ describe("a server", () => {
     await query(server, "create database twice");
     const url = (await server.databaseUrl()).replace(/postgres$/, "twice");
     const clients = await Promise.all([1, 2, 3].map(() => connectDatabase(url)));
-    const applied = await Promise.all(clients.map(migrate));
+    const applied = await Promise.all(clients.map((client) => migrate(client)));
     await Promise.all(clients.map((client) => client.end()));
     expect(applied.filter((count) => count > 0)).toHaveLength(1);
   });

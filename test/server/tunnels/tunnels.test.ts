@@ -33,6 +33,7 @@ describe("creating", () => {
       edgeAuthEnabled: false,
       maintenance: false,
       policyActions: 0,
+      shards: 1,
       customDomains: [],
       bytesIn: 0,
       bytesOut: 0,
