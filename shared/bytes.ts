@@ -35,8 +35,11 @@ export function toUuid(bytes: Uint8Array): string {
 /** Arguments of one call are on the stack, which bounds their number. */
 const CALL_MAX_BYTES = 8_192;
 
-/** Node.js 24 has no `Uint8Array.prototype.toBase64` yet. */
-export function toBase64(bytes: Uint8Array): string {
+/** `toBase64` of newer runtimes; Node.js 24 does not have it. */
+type MaybeNative = Uint8Array & { toBase64?: () => string };
+
+export function toBase64(bytes: MaybeNative): string {
+  if (bytes.toBase64) return bytes.toBase64();
   let text = "";
   for (let at = 0; at < bytes.length; at += CALL_MAX_BYTES) {
     text += String.fromCharCode(...bytes.subarray(at, at + CALL_MAX_BYTES));

@@ -1,7 +1,9 @@
 /**
  * The live inspector of the dashboard in Chromium, with 500 requests a second: how smoothly the page runs, how late rows appear,
- * how much memory it gains, and how long a filter of 10,000 requests takes. Each figure has its limit beside it.
+ * how much memory it gains, how long a filter of 10,000 requests takes, and how long a large body takes to open. Each figure has
+ * its limit beside it.
  */
+import { request as httpRequest } from "node:http";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { CDPSession, Page } from "playwright-core";
 import { openBrowser } from "../../test/harness/browser/browser.ts";
@@ -12,6 +14,8 @@ import type { BenchServer } from "../stack.ts";
 /** So many requests are loaded before the filter is measured. */
 const LISTED_ROWS = 10_000;
 const MEBIBYTE = 1024 * 1024;
+/** The longest body that is captured. */
+const LARGE_BODY_BYTES = 512 * 1024;
 const READY_MAX_MS = 60_000;
 
 const LIMITS = {
@@ -21,6 +25,7 @@ const LIMITS = {
   "heap growth MiB": "<= 10",
   "row p99 ms": "<= 300",
   "filter ms": "<= 50",
+  "512 KiB body ms": "<= 100",
 } as const;
 
 export async function benchDashboard(stack: BenchServer, seconds: number): Promise<Row[]> {
@@ -53,6 +58,7 @@ export async function benchDashboard(stack: BenchServer, seconds: number): Promi
       "heap growth MiB": (heapAfter - heapBefore) / MEBIBYTE,
       "row p99 ms": late[Math.floor(late.length * 0.99)] ?? NaN,
       "filter ms": await measureFilter(page),
+      "512 KiB body ms": await measureLargeBody(stack, page),
     };
     return Object.entries(figures).map(([name, value]) => ({
       group: `dashboard, ${seconds} s with 500 requests a second (${late.length} rows seen)`,
@@ -157,4 +163,45 @@ async function measureFilter(page: Page): Promise<number> {
   const measures = 'performance.getEntriesByName("filter requests")';
   await waitForNumber(page, `${measures}.length`, 1);
   return page.evaluate<number>(`${measures}.at(-1).duration`);
+}
+
+/** From the click on a request until the tree of its JSON body is in the page. The request is loaded meanwhile. */
+async function measureLargeBody({ server, host }: BenchServer, page: Page): Promise<number> {
+  const items = Array.from({ length: 10_000 }, (_, id) => ({
+    id,
+    name: `item ${id}`,
+    tags: ["a", "b"],
+  }));
+  const text = JSON.stringify({ items });
+  const body = text + " ".repeat(LARGE_BODY_BYTES - text.length);
+  await send(server.port, { host, "content-type": "application/json" }, body);
+  await page.goto(`http://localhost:${server.port}/requests`);
+  const row = page.locator("[data-id]").filter({ hasText: "/large-body" }).first();
+  await row.waitFor();
+  // The page loads the code of the details as soon as it is idle.
+  await sleep(2_000);
+  await page.evaluate(`
+    document.addEventListener("pointerdown", () => {
+      const pressedAt = performance.now();
+      const check = () => {
+        if (document.querySelector("[role=treeitem]") === null) requestAnimationFrame(check);
+        else window.bodyMs = performance.now() - pressedAt;
+      };
+      check();
+    }, { capture: true, once: true });
+  `);
+  await row.click();
+  return waitForNumber(page, "window.bodyMs ?? 0", 1);
+}
+
+function send(port: number, headers: Record<string, string>, body: string): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const options = { host: "127.0.0.1", port, method: "POST", path: "/large-body", headers };
+    const request = httpRequest(options, (answer) => {
+      answer.resume();
+      answer.on("end", resolve);
+    });
+    request.on("error", reject);
+    request.end(body);
+  });
 }

@@ -1,7 +1,8 @@
 /** The live list of requests with its filter, and the details of one request beside it. */
-import { useQuery } from "@tanstack/react-query";
+import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { useNavigate } from "@tanstack/react-router";
-import { lazy, Suspense, useRef, useState } from "react";
+import { lazy, Suspense, useEffect, useRef, useState } from "react";
+import { capturedRequestQuery } from "../../api/captured-request.ts";
 import { tunnelsQuery } from "../../api/tunnels.ts";
 import { addTerm } from "../../inspector/filter-text.ts";
 import { Button } from "../../ui/button.tsx";
@@ -27,10 +28,11 @@ const MARKED_MAX = 2;
 const LIST_WIDTH_KEY = "underpass-inspector-list-width";
 const LIST_WIDTH_PERCENT = 50;
 
-const RequestDetail = lazy(async () => {
-  const { RequestDetail: component } = await import("./detail/request-detail.tsx");
-  return { default: component };
-});
+/** React shows a part that it had to load only 300 ms later, so the details are loaded before anyone opens them. */
+const DETAIL_PRELOAD_DELAY_MS = 500;
+
+const loadDetail = () => import("./detail/request-detail.tsx");
+const RequestDetail = lazy(async () => ({ default: (await loadDetail()).RequestDetail }));
 
 export interface InspectorProps {
   parameters: InspectorParameters;
@@ -51,9 +53,17 @@ export function Inspector({ parameters, setParameters, isDocked = false }: Inspe
   const [markedIds, setMarkedIds] = useState<readonly string[]>([]);
   const [menu, setMenu] = useState<{ id: string; anchor: Element }>();
   const [percent, setPercent] = useStoredPercent(LIST_WIDTH_KEY, LIST_WIDTH_PERCENT);
+  const queryClient = useQueryClient();
+
+  useEffect(() => {
+    // Without a network, opening a request tries again.
+    const timer = setTimeout(() => loadDetail().catch(() => {}), DETAIL_PRELOAD_DELAY_MS);
+    return () => clearTimeout(timer);
+  }, []);
 
   function open(id: string): void {
     setActiveId(id);
+    void queryClient.prefetchQuery(capturedRequestQuery(id));
     if (isNarrow) void navigate({ to: "/requests/$id", params: { id } });
     else setParameters({ selected: id });
   }
