@@ -1,7 +1,7 @@
 /** The live list of requests with its filter, and the details of one request beside it. */
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { useNavigate } from "@tanstack/react-router";
-import { lazy, Suspense, useEffect, useRef, useState } from "react";
+import { lazy, Suspense, useEffect, useRef, useState, type ComponentType } from "react";
 import { capturedRequestQuery } from "../../api/captured-request.ts";
 import { tunnelsQuery } from "../../api/tunnels.ts";
 import { addTerm } from "../../inspector/filter-text.ts";
@@ -11,6 +11,7 @@ import { Skeleton } from "../../ui/feedback/query-content.tsx";
 import { Icon } from "../../ui/icon.tsx";
 import { useIsNarrow } from "../../ui/layout/media-query.ts";
 import { Splitter, useStoredPercent } from "../../ui/layout/splitter.tsx";
+import type { RequestDetailProps } from "./detail/request-detail.tsx";
 import { ListFooter } from "./list/list-footer.tsx";
 import { RequestList } from "./list/request-list.tsx";
 import { RowMenu } from "./list/row-menu.tsx";
@@ -28,11 +29,24 @@ const MARKED_MAX = 2;
 const LIST_WIDTH_KEY = "underpass-inspector-list-width";
 const LIST_WIDTH_PERCENT = 50;
 
-/** React shows a part that it had to load only 300 ms later, so the details are loaded before anyone opens them. */
+/** After the list has appeared. */
 const DETAIL_PRELOAD_DELAY_MS = 500;
 
-const loadDetail = () => import("./detail/request-detail.tsx");
-const RequestDetail = lazy(async () => ({ default: (await loadDetail()).RequestDetail }));
+let loadedDetail: ComponentType<RequestDetailProps> | undefined;
+
+async function loadDetail(): Promise<{ default: ComponentType<RequestDetailProps> }> {
+  const { RequestDetail } = await import("./detail/request-detail.tsx");
+  loadedDetail = RequestDetail;
+  return { default: RequestDetail };
+}
+
+const LazyDetail = lazy(loadDetail);
+
+/** React shows the fallback of a lazy component for 300 ms, also when its code was loaded before: so this one renders the code itself. */
+function Detail({ id }: RequestDetailProps) {
+  const [Loaded] = useState(() => loadedDetail ?? LazyDetail);
+  return <Loaded id={id} />;
+}
 
 export interface InspectorProps {
   parameters: InspectorParameters;
@@ -173,7 +187,7 @@ export function Inspector({ parameters, setParameters, isDocked = false }: Inspe
               </Button>
               <ErrorBoundary key={selected}>
                 <Suspense fallback={<Skeleton lines={8} />}>
-                  <RequestDetail id={selected} />
+                  <Detail id={selected} />
                 </Suspense>
               </ErrorBoundary>
             </section>
