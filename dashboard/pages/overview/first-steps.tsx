@@ -14,6 +14,7 @@ import { Button } from "../../ui/button.tsx";
 import { formatAgentCommand } from "../../ui/command-line.tsx";
 import { Command } from "../../ui/copy.tsx";
 import { notify } from "../../ui/feedback/notifications.tsx";
+import { Skeleton } from "../../ui/feedback/query-content.tsx";
 import { Icon } from "../../ui/icon.tsx";
 import { Section } from "../../ui/section.tsx";
 import { getServeArguments } from "../tunnels/agent-command.ts";
@@ -30,14 +31,17 @@ export function FirstSteps({ tunnels }: { tunnels: readonly Tunnel[] }) {
   const [canOpen, canInvite] = [useHasRole("member"), useHasRole("admin")];
   const storageKey = `underpass-first-steps-hidden ${id}`;
   const [isHidden, setHidden] = useState(() => readStored("localStorage", storageKey) !== null);
-  const { data: metrics } = useQuery(metricsQuery);
-  const { data: members } = useQuery(membersCountQuery(id));
-  // The list must not appear for a moment when everything is done.
-  if (isHidden || !canOpen || !metrics || members === undefined) return null;
-  const hasTraffic = metrics.requests_last_24h > 0 || tunnels.some((one) => one.totalRequests > 0);
+  const metrics = useQuery(metricsQuery);
+  const members = useQuery(membersCountQuery(id));
+  if (isHidden || !canOpen) return null;
+  // What is done decides whether there is a list at all, and so where the sections below it are.
+  if (metrics.isLoading || members.isLoading) return <Skeleton lines={5} />;
+  if (!metrics.data || members.data === undefined) return null;
+  const hasTraffic =
+    metrics.data.requests_last_24h > 0 || tunnels.some((one) => one.totalRequests > 0);
   const steps = [
     ...listTunnelSteps(tunnels, hasTraffic),
-    ...(canInvite ? [createInvitationStep(members > 1)] : []),
+    ...(canInvite ? [createInvitationStep(members.data > 1)] : []),
   ];
   const current = steps.find(({ isDone }) => !isDone);
   if (!current) return null;

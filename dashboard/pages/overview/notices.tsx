@@ -14,6 +14,15 @@ import { ExactTime } from "../../ui/time.tsx";
 /** From this part of the budget on, a notice warns. */
 const BUDGET_WARNING_RATIO = 0.8;
 
+/** Whether a notice may still appear, which would move the rest of the page. */
+export function useAreNoticesLoading(): boolean {
+  const isOwner = useHasRole("owner");
+  const billing = useQuery({ ...billingQuery, enabled: isOwner });
+  const organizations = useQuery(organizationsQuery);
+  const usage = useInfiniteQuery(usageQuery(getCurrentMonth()));
+  return billing.isLoading || organizations.isLoading || usage.isLoading;
+}
+
 export function Notices() {
   const isOwner = useHasRole("owner");
   return (

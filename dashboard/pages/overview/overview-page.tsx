@@ -1,16 +1,17 @@
 /** /: the state of the organization at a glance. */
 import { useQuery } from "@tanstack/react-query";
+import type { Tunnel } from "../../../protocol/schemas/tunnels/tunnels.ts";
 import { tunnelsQuery } from "../../api/tunnels.ts";
 import { useHasRole } from "../../app/roles.ts";
 import { useMe } from "../../app/session-state.ts";
 import { CommandLine, formatAgentCommand } from "../../ui/command-line.tsx";
 import { EmptyState } from "../../ui/feedback/empty-state.tsx";
-import { QueryContent } from "../../ui/feedback/query-content.tsx";
+import { QueryContent, Skeleton } from "../../ui/feedback/query-content.tsx";
 import { PageFrame } from "../../ui/page.tsx";
 import { ConnectedSection } from "./connected-section.tsx";
 import { FailureSection } from "./failure-section.tsx";
 import { FirstSteps } from "./first-steps.tsx";
-import { Notices } from "./notices.tsx";
+import { Notices, useAreNoticesLoading } from "./notices.tsx";
 import "./overview.css";
 import { TodayFigures } from "./today-figures.tsx";
 import { UsageSection } from "./usage-section.tsx";
@@ -18,27 +19,19 @@ import { UsageSection } from "./usage-section.tsx";
 export function Page() {
   const { active_org: organization } = useMe();
   const tunnels = useQuery(tunnelsQuery);
+  const areNoticesLoading = useAreNoticesLoading();
   return (
     <PageFrame title="Overview" about={organization.name}>
-      <Notices />
-      <QueryContent query={tunnels} lines={8}>
-        {(list) =>
-          list.length === 0 ? (
-            <>
-              <FirstTunnel />
-              <FirstSteps tunnels={list} />
-            </>
-          ) : (
-            <>
-              <TodayFigures tunnels={list} />
-              <FirstSteps tunnels={list} />
-              <ConnectedSection tunnels={list} />
-              <FailureSection tunnels={list} />
-              <UsageSection />
-            </>
-          )
-        }
-      </QueryContent>
+      {areNoticesLoading ? (
+        <Skeleton lines={8} />
+      ) : (
+        <>
+          <Notices />
+          <QueryContent query={tunnels} lines={8}>
+            {(list) => <Overview tunnels={list} />}
+          </QueryContent>
+        </>
+      )}
       <CommandLine
         commands={["tunnels", "logs"]}
         requests={[
@@ -47,6 +40,26 @@ export function Page() {
         ]}
       />
     </PageFrame>
+  );
+}
+
+function Overview({ tunnels }: { tunnels: readonly Tunnel[] }) {
+  if (tunnels.length === 0) {
+    return (
+      <>
+        <FirstTunnel />
+        <FirstSteps tunnels={tunnels} />
+      </>
+    );
+  }
+  return (
+    <>
+      <TodayFigures tunnels={tunnels} />
+      <FirstSteps tunnels={tunnels} />
+      <ConnectedSection tunnels={tunnels} />
+      <FailureSection tunnels={tunnels} />
+      <UsageSection />
+    </>
   );
 }
 

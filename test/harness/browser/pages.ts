@@ -2,13 +2,22 @@
 import type { Browser, BrowserContext, Page } from "playwright-core";
 import PostalMime from "postal-mime";
 import { afterAll, afterEach, beforeAll, expect } from "vitest";
+import { DASHBOARD_PATHS, type DashboardPath } from "../../../protocol/dashboard-paths.ts";
 import type { AccountSummary } from "../../../protocol/schemas/accounts/accounts.ts";
 import { getFirstCookie, PASSWORD, waitUntil, type TestApi } from "../server/api.ts";
 import { openBrowser, openContext, openPage, openPageIn, type OpenedPage } from "./browser.ts";
 import { startIdentityProvider, type IdentityProvider } from "../fakes/identity-provider.ts";
 
-/** Pages with the navigation, unlike those with a single step. */
-const SHELL_PAGE = /^\/(?!activate|invitation)/;
+/** Pages with a single step, without the navigation. */
+const STEP_PATHS: ReadonlySet<DashboardPath> = new Set([
+  "/setup",
+  "/activate",
+  "/invitation",
+  "/reset",
+  "/two-factor",
+]);
+/** Pages with the navigation. */
+export const SHELL_PATHS = DASHBOARD_PATHS.filter((path) => !STEP_PATHS.has(path));
 
 /** As the browser logs it, also when the server has been stopped. */
 const FAILED_REQUEST =
@@ -90,7 +99,8 @@ export function usePages(startServer: () => Promise<TestApi>, hasProvider = true
     const hint = `${userId} ${Date.now()}`;
     await page.evaluate(`localStorage.clear(); localStorage["underpass-session"] = "${hint}"`);
     await page.goto(pages.origin + path);
-    if (SHELL_PAGE.test(path)) await waitForContent(page);
+    const { pathname } = new URL(page.url());
+    if (!STEP_PATHS.has(pathname as DashboardPath)) await waitForContent(page);
     return page;
   }
 
@@ -130,7 +140,7 @@ export async function signIn(page: Page, email: string, password = PASSWORD): Pr
 
 /** Waits until every section has loaded: content that arrives later can move or replace a button. */
 export async function waitForContent(page: Page): Promise<void> {
-  await page.getByRole("navigation", { name: "Pages" }).waitFor();
+  await page.getByRole("banner").waitFor();
   await page.getByRole("main").getByRole("heading", { level: 1 }).waitFor();
   await page.getByRole("status", { name: "Loading" }).first().waitFor({ state: "detached" });
 }

@@ -4,16 +4,19 @@ import { useState } from "react";
 import type { CaptureDetail } from "../../../../protocol/schemas/inspector/captures.ts";
 import type { ReplayResult } from "../../../../protocol/schemas/inspector/replays.ts";
 import { capturedRequestQuery } from "../../../api/captured-request.ts";
+import { tunnelsQuery } from "../../../api/tunnels.ts";
 import { RequestError } from "../../../api/request.ts";
 import { useMe } from "../../../app/session-state.ts";
 import { EmptyState } from "../../../ui/feedback/empty-state.tsx";
-import { QueryContent } from "../../../ui/feedback/query-content.tsx";
+import { QueryContent, Skeleton } from "../../../ui/feedback/query-content.tsx";
 import { MessageSide } from "./message-side.tsx";
 import { ReplayComparison } from "./replay/replay-comparison.tsx";
 import { RequestActions } from "./request-actions.tsx";
 import { RequestSummary } from "./request-summary.tsx";
 import { StreamTimeline } from "./stream/stream-timeline.tsx";
 import "./detail.css";
+
+const SKELETON_LINES = 16;
 
 export interface RequestDetailProps {
   id: string;
@@ -22,14 +25,22 @@ export interface RequestDetailProps {
 /** Its layout depends on its own width, so that it fits a page, a panel and the dock. */
 export function RequestDetail({ id }: RequestDetailProps) {
   const query = useQuery(capturedRequestQuery(id));
+  // The summary begins with the URL of the tunnel.
+  const { isLoading: areTunnelsLoading } = useQuery(tunnelsQuery);
   const isMissing = query.error instanceof RequestError && query.error.code === "not_found";
   return (
     <div className="request-detail">
       {isMissing && query.data === undefined ? (
         <MissingRequest />
       ) : (
-        <QueryContent query={query} lines={16}>
-          {(request) => <LoadedRequest key={id} request={request} />}
+        <QueryContent query={query} lines={SKELETON_LINES}>
+          {(request) =>
+            areTunnelsLoading ? (
+              <Skeleton lines={SKELETON_LINES} />
+            ) : (
+              <LoadedRequest key={id} request={request} />
+            )
+          }
         </QueryContent>
       )}
     </div>
