@@ -34,7 +34,7 @@ export function FirstSteps({ tunnels }: { tunnels: readonly Tunnel[] }) {
   const metrics = useQuery(metricsQuery);
   const members = useQuery(membersCountQuery(id));
   if (isHidden || !canOpen) return null;
-  // What is done decides whether there is a list at all, and so where the sections below it are.
+  // These decide whether there is a list, which moves the sections below it.
   if (metrics.isLoading || members.isLoading) return <Skeleton lines={5} />;
   if (!metrics.data || members.data === undefined) return null;
   const hasTraffic =

@@ -40,7 +40,7 @@ test("a late response of the organization before is never shown in the next one"
   expect(await getSection(page, "Events").getByRole("listitem").count()).toBe(2);
 });
 
-test("after a switch, the list of requests, the palette and the metrics have nothing of the organization before", async () => {
+test("after a switch, the requests, the palette and the metrics have nothing of the organization before", async () => {
   const [owner, other] = [await pages.api.owner(), await pages.api.owner()];
   await pages.api.sql("insert into memberships (org_id, user_id, role) values ($1, $2, 'member')", [
     other.orgId,
@@ -56,7 +56,9 @@ test("after a switch, the list of requests, the palette and the metrics have not
   await getRequestCount(page, /^Requests 7,00\d$/).waitFor();
   await page.getByRole("link", { name: "Requests", exact: true }).click();
   const rows = page.getByRole("grid", { name: "Requests" }).locator("[data-id]");
-  await rows.filter({ hasText: "/before/1" }).waitFor();
+  await rows.filter({ hasText: "/before/1" }).click();
+  const details = getSection(page, "Details of the request");
+  await details.getByRole("heading", { name: "/before/1" }).waitFor();
   const delayed: Route[] = [];
   await page.route(/\/(inspector\?limit=200|tunnels)$/, async (route) => {
     if (delayed.length === 2) await route.continue();
@@ -75,6 +77,8 @@ test("after a switch, the list of requests, the palette and the metrics have not
   await after.visit("/after/1");
   await rows.filter({ hasText: "/after/1" }).waitFor();
   expect(await rows.count()).toBe(1);
+  await details.getByRole("heading", { name: "This request is not stored" }).waitFor();
+  expect(await page.getByText("/before/").count()).toBe(0);
 
   await page.keyboard.press("Control+k");
   await page.getByRole("combobox", { name: "Find anything" }).fill("switched");

@@ -2,7 +2,7 @@
 import type { Page } from "playwright-core";
 import { expect, test } from "vitest";
 import { ACCESS_TOKEN_SECONDS } from "../../../../protocol/limits.ts";
-import { mintToken, startApi } from "../../../harness/server/api.ts";
+import { mintToken, newEmail, startApi } from "../../../harness/server/api.ts";
 import { getSection, signIn, usePages } from "../../../harness/browser/pages.ts";
 
 const pages = usePages(() => startApi());
@@ -34,25 +34,27 @@ test("signing out in one tab signs out all of them, and signing in continues all
   expect(other.url()).toBe(`${pages.origin}/audit?range=24h`);
 });
 
-test("a link to a page with a filter leads there after the sign-in, also through a provider's", async () => {
-  const owner = await pages.api.owner();
-  const path = "/audit?text=signed&range=7d";
-  const page = await pages.openAs(owner.email, path);
-  await page.getByRole("heading", { level: 1, name: "Audit log" }).waitFor();
-  expect(page.url()).toBe(pages.origin + path);
-  expect(await page.getByLabel("Search").inputValue()).toBe("signed");
-  expect(await page.title()).toBe("Audit log · Underpass");
-
-  const other = await pages.open(path);
-  const link = other.getByRole("link", { name: /^Continue with/ }).first();
-  const start = new URL((await link.getAttribute("href")) ?? "", pages.origin);
-  expect(start.searchParams.get("return_to")).toBe(path);
-});
+test.each(["password", "provider"])(
+  "a link to a page with a filter leads there after a sign-in by %s",
+  async (way) => {
+    const email = way === "password" ? (await pages.api.owner()).email : newEmail();
+    pages.provider.user = { sub: email, email, email_verified: true };
+    const path = "/audit?text=signed&range=7d";
+    const page = await pages.open(path);
+    if (way === "password") await signIn(page, email);
+    else await page.getByRole("link", { name: "Continue with single sign-on" }).click();
+    await page.getByRole("heading", { level: 1, name: "Audit log" }).waitFor();
+    expect(page.url()).toBe(pages.origin + path);
+    expect(await page.getByLabel("Search").inputValue()).toBe("signed");
+    expect(await page.title()).toBe("Audit log · Underpass");
+  },
+);
 
 test("without a network the page keeps what it shows, says so, and is live again by itself", async () => {
   const owner = await pages.api.owner();
   const page = await pages.openAs(owner.email, "/audit");
   await getSection(page, "Events").getByRole("listitem").first().waitFor();
+  await page.evaluate("window.isStillTheSamePage = true");
   await page.context().setOffline(true);
   const banner = page.getByRole("status").filter({ hasText: "You are offline." });
   await banner.waitFor();
@@ -61,6 +63,8 @@ test("without a network the page keeps what it shows, says so, and is live again
   await page.context().setOffline(false);
   await banner.waitFor({ state: "detached" });
   await getSection(page, "Events").getByText("minted the token").waitFor();
+  expect(await page.evaluate("window.isStillTheSamePage")).toBe(true);
+  expect(await page.locator("[role=alert], .notification").count()).toBe(0);
 });
 
 test("after a sleep that outlasted the access token, the page is live again without a reload", async () => {
