@@ -1,29 +1,17 @@
 /**
- * The entry points of the Worker. Requests for the service's own hosts go to the API, all others to the edge. The API is
- * an entry point of its own, and imported dynamically: a self-hosted server runs it in its own isolate, so that an isolate
- * that serves visitors loads only the edge and has little for the garbage collector to trace.
+ * The entry points of the Worker. The API is an entry point of its own, and imported dynamically, so that an isolate that
+ * serves visitors loads only the edge.
  */
 import { WorkerEntrypoint } from "cloudflare:workers";
-import { getAuthority, parseHost } from "../protocol/hosts.ts";
 import { startDraining } from "./draining.ts";
-import { visit } from "./edge/visit.ts";
+import edge from "./edge/entry.ts";
 import type { Env } from "./env.ts";
-import { parseApiHosts } from "../protocol/public-address.ts";
-import { BoundedMap } from "../shared/bounded-map.ts";
 
-export { RateLimiter } from "../durable-objects/rate-limiter.ts";
-export { Directory } from "../durable-objects/directory.ts";
-export { Organization } from "../durable-objects/organization.ts";
-export { Receiver } from "../durable-objects/receiver.ts";
-export { Relay } from "../durable-objects/relay.ts";
-export { Tunnel } from "../durable-objects/tunnel.ts";
+export * from "./edge/entry.ts";
 export { InternalApi } from "./internal-api.ts";
 
 export default {
-  fetch(request, env): Response | Promise<Response> {
-    const authority = getAuthority(request.url);
-    return isApiHost(authority, env) ? env.API.fetch(request) : visit(request, env, authority);
-  },
+  ...edge,
 
   async scheduled(_event, env): Promise<void> {
     const { runCron } = await import("./jobs/cron.ts");
@@ -55,16 +43,4 @@ export class Control extends WorkerEntrypoint<Env> {
     else return new Response(null, { status: 404 });
     return new Response(null, { status: 204 });
   }
-}
-
-/** Cached for each spelling of the authority, port included. */
-const apiAuthorities = new BoundedMap<string, boolean>(1_000);
-
-function isApiHost(authority: string, env: Env): boolean {
-  const known = apiAuthorities.get(authority);
-  if (known !== undefined) return known;
-  const domain = (env.SERVICE_DOMAIN ?? "localhost").toLowerCase();
-  const isApi = parseApiHosts(domain, env.API_HOSTS).includes(parseHost(authority) ?? "");
-  apiAuthorities.set(authority, isApi);
-  return isApi;
 }

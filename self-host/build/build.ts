@@ -11,10 +11,13 @@ import * as esbuild from "esbuild";
 import { isUpToDate, listFiles, writeStamp } from "./build-stamp.ts";
 import { buildDashboardIfChanged } from "./dashboard.ts";
 import { requireBuiltins, withoutUnusedParts } from "./plugins.ts";
+import { WORKER_ENTRY_POINTS, writeWorkerModules } from "./worker-modules.ts";
 
 export const ROOT = join(dirname(fileURLToPath(import.meta.url)), "../..");
 export const WORKER_DIR = join(ROOT, "dist/worker");
 export const AGENT_DIR = join(ROOT, "agent/dist");
+/** The modules of each entry point. */
+export const WORKER_MODULES = join(ROOT, "dist/worker-modules.json");
 const WORKER_STAMP = join(ROOT, "dist/worker-sources.json");
 
 /** Limit of all modules together, compressed. Cloudflare accepts 10 MB, but a fast cold start needs far less. The reference of the
@@ -30,7 +33,7 @@ export interface WorkerBundle {
 
 /** Builds the Worker unless its bundle is up to date. */
 export async function buildWorkerIfChanged(): Promise<void> {
-  const isBuilt = existsSync(join(WORKER_DIR, "index.js"));
+  const isBuilt = existsSync(join(WORKER_DIR, "index.js")) && existsSync(WORKER_MODULES);
   if (!isBuilt || !(await isUpToDate(WORKER_STAMP))) await buildWorker();
 }
 
@@ -38,7 +41,7 @@ export async function buildWorker(): Promise<WorkerBundle> {
   const startedAtMs = Date.now();
   const result = await esbuild.build({
     absWorkingDir: ROOT,
-    entryPoints: ["workers/index.ts"],
+    entryPoints: WORKER_ENTRY_POINTS,
     outdir: WORKER_DIR,
     bundle: true,
     write: false,
@@ -59,6 +62,7 @@ export async function buildWorker(): Promise<WorkerBundle> {
     logLevel: "error",
   });
   await writeOutputs(WORKER_DIR, result.outputFiles);
+  await writeWorkerModules(WORKER_MODULES, result.metafile);
   await writeStamp(WORKER_STAMP, await listWorkerInputs(result.metafile), startedAtMs);
   const gzipBytes = result.outputFiles.reduce(
     (sum, file) => sum + gzipSync(file.contents).length,
@@ -69,7 +73,10 @@ export async function buildWorker(): Promise<WorkerBundle> {
       `the Worker's bundle is ${gzipBytes} bytes compressed, over its limit of ${WORKER_BUNDLE_MAX_BYTES}`,
     );
   }
-  return { gzipBytes, eagerSources: findEagerCode(result.metafile, "workers/index.ts").sources };
+  return {
+    gzipBytes,
+    eagerSources: findEagerCode(result.metafile, WORKER_ENTRY_POINTS.index).sources,
+  };
 }
 
 /**

@@ -2,13 +2,13 @@
  * The configuration of workerd, in Cap'n Proto text format. Settings that also apply on Cloudflare are read from
  * wrangler.toml, so that both run the Worker in the same way.
  */
-import { readdir } from "node:fs/promises";
 import { join, relative } from "node:path";
-import { WORKER_DIR } from "../build/build.ts";
+import { WORKER_DIR, WORKER_MODULES } from "../build/build.ts";
 import { DASHBOARD_DIR } from "../build/dashboard.ts";
+import { readWorkerModules, type WorkerEntryPoint } from "../build/worker-modules.ts";
 import type { DataDir } from "../data-dir.ts";
 import { CONNECTION_HEADER } from "../front-proxy/request-head.ts";
-import { SMALL_YOUNG_GENERATION } from "../processes/v8-flags.ts";
+import { WORKERD_V8_FLAGS } from "../processes/v8-flags.ts";
 import { WRANGLER_CONFIG } from "./wrangler-config.ts";
 
 export interface ConfigurationOptions {
@@ -26,19 +26,22 @@ export interface ConfigurationOptions {
 export async function buildConfiguration(options: ConfigurationOptions): Promise<string> {
   const { dataDir, publicAddress, controlSocket, gatewayAddress } = options;
   const reach = options.allowPrivateFetch ? ["public", "private"] : ["public"];
-  const worker = await formatWorker(options);
+  const [edge, api] = await Promise.all([
+    formatWorker(options, "edge"),
+    formatWorker(options, "index"),
+  ]);
   return `using Workerd = import "/workerd/workerd.capnp";
 
 const config :Workerd.Config = (
-  v8Flags = ${formatList(SMALL_YOUNG_GENERATION.map(quote))},
+  v8Flags = ${formatList(WORKERD_V8_FLAGS.map(quote))},
   services = [
     # Each service has an isolate, and the garbage collector stops one for as long as it traces what that one holds. So
     # the edge and the objects do not share one with the API, which is most of the code.
-    (name = "main", worker = (${worker},
+    (name = "main", worker = (${edge},
       durableObjectNamespaces = ${formatList(WRANGLER_CONFIG.objects.map(objectNamespace))},
       durableObjectStorage = (localDisk = "objects"),
     )),
-    (name = "api", worker = (${worker})),
+    (name = "api", worker = (${api})),
     # For URLs that tenants name: never reaches this machine or its network.
     (name = "internet", network = (
       allow = ${formatList(reach.map(quote))},
@@ -63,10 +66,14 @@ const config :Workerd.Config = (
 `;
 }
 
-/** The Worker's code, settings and bindings, which the services have in common. */
-async function formatWorker({ dataDir, bindingNames }: ConfigurationOptions): Promise<string> {
+/** The Worker's settings and bindings, which the services have in common, and the modules of one of its entry points. */
+async function formatWorker(
+  { dataDir, bindingNames }: ConfigurationOptions,
+  entryPoint: WorkerEntryPoint,
+): Promise<string> {
+  const modules = await readWorkerModules(WORKER_MODULES, entryPoint);
   return `
-      modules = ${formatList(await listModules(dataDir.runDir))},
+      modules = ${formatList(modules.map((name) => formatModule(name, dataDir.runDir)))},
       compatibilityDate = ${quote(WRANGLER_CONFIG.compatibilityDate)},
       compatibilityFlags = ${formatList(WRANGLER_CONFIG.compatibilityFlags.map(quote))},
       bindings = ${formatList([
@@ -84,16 +91,10 @@ async function formatWorker({ dataDir, bindingNames }: ConfigurationOptions): Pr
       ])}`;
 }
 
-/** Lists the entry module first, as workerd requires. */
-async function listModules(runDir: string): Promise<string[]> {
-  const names = (await readdir(WORKER_DIR)).filter((name) => /\.(js|wasm)$/.test(name));
-  return names
-    .sort((a, b) => Number(b === "index.js") - Number(a === "index.js"))
-    .map((name) => {
-      const kind = name.endsWith(".wasm") ? "wasm" : "esModule";
-      const path = relative(runDir, join(WORKER_DIR, name));
-      return `(name = ${quote(name)}, ${kind} = embed ${quote(path)})`;
-    });
+function formatModule(name: string, runDir: string): string {
+  const kind = name.endsWith(".wasm") ? "wasm" : "esModule";
+  const path = relative(runDir, join(WORKER_DIR, name));
+  return `(name = ${quote(name)}, ${kind} = embed ${quote(path)})`;
 }
 
 /** Classes that were renamed after data directories had been created. */

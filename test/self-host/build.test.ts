@@ -1,10 +1,12 @@
 import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
+import { readWorkerModules } from "../../self-host/build/worker-modules.ts";
 import { beforeAll, expect, test } from "vitest";
 import {
   buildWorker,
   WORKER_BUNDLE_MAX_BYTES,
   WORKER_DIR,
+  WORKER_MODULES,
   type WorkerBundle,
 } from "../../self-host/build/build.ts";
 
@@ -19,6 +21,17 @@ test("an isolate that serves visitors starts without the API, its pages, the dat
   expect(bundle.eagerSources.filter((source) => heavy.test(source))).toEqual([]);
   expect(bundle.eagerSources).toContain("workers/index.ts");
   expect(bundle.eagerSources).toContain("durable-objects/tunnel.ts");
+});
+
+test("a self-hosted server's isolate for visitors contains no module of the API", async () => {
+  const edge = await readWorkerModules(WORKER_MODULES, "edge");
+  const all = await readWorkerModules(WORKER_MODULES, "index");
+  expect(edge[0]).toBe("edge.js");
+  expect(all[0]).toBe("index.js");
+  const apiOnly = /^(app|cron|page|document|provider|outbox|service-metrics)-/;
+  expect(all.filter((name) => apiOnly.test(name)).length).toBeGreaterThanOrEqual(7);
+  expect(edge.filter((name) => apiOnly.test(name))).toEqual([]);
+  expect(edge.filter((name) => name.startsWith("sign-in-"))).toHaveLength(1);
 });
 
 test("the bundle is smaller than its limit", () => {

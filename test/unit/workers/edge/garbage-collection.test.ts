@@ -1,0 +1,52 @@
+import { expect, test } from "vitest";
+import {
+  GarbageCollection,
+  REQUESTS_PER_COLLECTION,
+} from "../../../../workers/edge/garbage-collection.ts";
+
+/** Counts the collections, each of which lasts for some time on a clock of its own. */
+function createCollection(pauseMs: number) {
+  const clock = { nowMs: 1_000_000 };
+  let collections = 0;
+  const collect = () => {
+    collections += 1;
+    clock.nowMs += pauseMs;
+  };
+  const collection = new GarbageCollection(collect, () => clock.nowMs);
+  return {
+    clock,
+    visit: (times: number) => {
+      for (let i = 0; i < times; i++) collection.countRequest();
+    },
+    count: () => collections,
+  };
+}
+
+test("the edge collects garbage after a number of requests", () => {
+  const { visit, count, clock } = createCollection(10);
+  visit(REQUESTS_PER_COLLECTION - 1);
+  expect(count()).toBe(0);
+  visit(1);
+  expect(count()).toBe(1);
+  clock.nowMs += 1_000;
+  visit(REQUESTS_PER_COLLECTION);
+  expect(count()).toBe(2);
+});
+
+test("long collections are so rare that they take a twentieth of the time", () => {
+  const { visit, count, clock } = createCollection(300);
+  visit(REQUESTS_PER_COLLECTION);
+  expect(count()).toBe(1);
+  visit(100 * REQUESTS_PER_COLLECTION);
+  expect(count()).toBe(1);
+  clock.nowMs += 19 * 300;
+  visit(1);
+  expect(count()).toBe(2);
+});
+
+test("without V8's function, as on Cloudflare, nothing is done", () => {
+  const collection = new GarbageCollection(undefined, () => {
+    throw new Error("the clock is not needed");
+  });
+  for (let i = 0; i < 2 * REQUESTS_PER_COLLECTION; i++) collection.countRequest();
+});
