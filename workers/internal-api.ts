@@ -24,119 +24,88 @@ import type {
   PresentedTicket,
 } from "./internal-api-binding.ts";
 
+const load = () => import("./internal-api-modules.ts");
+
 export class InternalApi extends WorkerEntrypoint<Env> implements InternalApiBinding {
   async findRoutes(hosts: string[]): Promise<Map<string, Route>> {
-    const [{ createDatabase }, { findRoutes }] = await Promise.all([
-      import("./jobs/outbox.ts"),
-      import("./store/domains/hostnames.ts"),
-    ]);
+    const { createDatabase, findRoutes } = await load();
     return findRoutes(createDatabase(this.env), hosts);
   }
 
   async reportTunnel(report: TunnelReport): Promise<void> {
-    const [{ createDatabase }, { applyReport }] = await Promise.all([
-      import("./jobs/outbox.ts"),
-      import("./store/tunnels/object-sync.ts"),
-    ]);
+    const { createDatabase, applyReport } = await load();
     await applyReport(this.env, createDatabase(this.env), report);
   }
 
   async expireTunnelIfDue(tunnelId: string): Promise<number | null> {
-    const [{ createDatabase }, { expireIfDue }] = await Promise.all([
-      import("./jobs/outbox.ts"),
-      import("./store/tunnels/lifecycle.ts"),
-    ]);
+    const { createDatabase, expireIfDue } = await load();
     return expireIfDue(createDatabase(this.env), tunnelId);
   }
 
   async findTunnelOwner(tunnelId: string): Promise<string | null> {
-    const [{ createDatabase }, { findTunnelOwner }] = await Promise.all([
-      import("./jobs/outbox.ts"),
-      import("./store/tunnels/object-sync.ts"),
-    ]);
+    const { createDatabase, findTunnelOwner } = await load();
     return findTunnelOwner(createDatabase(this.env), tunnelId);
   }
 
   async findReceiverIds(ids: string[]): Promise<string[]> {
-    const [{ createDatabase }, { findReceiverIds }] = await Promise.all([
-      import("./jobs/outbox.ts"),
-      import("./store/webhooks/receivers.ts"),
-    ]);
+    const { createDatabase, findReceiverIds } = await load();
     return findReceiverIds(createDatabase(this.env), ids);
   }
 
   async findReceiverSettings(receiverId: string): Promise<ReceiverSettings | null> {
-    const [{ createDatabase }, { findReceiverSettings }] = await Promise.all([
-      import("./jobs/outbox.ts"),
-      import("./store/webhooks/receivers.ts"),
-    ]);
+    const { createDatabase, findReceiverSettings } = await load();
     return findReceiverSettings(createDatabase(this.env), receiverId);
   }
 
   async getAccessTokenJwks(): Promise<JSONWebKeySet> {
-    const [{ getConfig }, { getAccessTokenKeys }] = await Promise.all([
-      import("./config/config.ts"),
-      import("./identity/keys.ts"),
-    ]);
+    const { getConfig, getAccessTokenKeys } = await load();
     const { publicJwks } = await getAccessTokenKeys(getConfig(this.env));
     return { keys: publicJwks };
   }
 
   async relayConnected(relay: RelayDescription): Promise<void> {
-    const [{ createDatabase }, { saveRelay }] = await Promise.all([
-      import("./jobs/outbox.ts"),
-      import("./store/networks/relays.ts"),
-    ]);
+    const { createDatabase, saveRelay } = await load();
     await saveRelay(createDatabase(this.env), relay);
   }
 
   async relayDisconnected(relayId: string, epoch: string): Promise<void> {
-    const [{ createDatabase }, { markRelayDisconnected }] = await Promise.all([
-      import("./jobs/outbox.ts"),
-      import("./store/networks/relays.ts"),
-    ]);
+    const { createDatabase, markRelayDisconnected } = await load();
     await markRelayDisconnected(createDatabase(this.env), relayId, epoch);
   }
 
   async countReservedPorts(relayId: string): Promise<{ udp: number; tcp: number }> {
-    const [{ createDatabase }, { countReservedPorts }] = await Promise.all([
-      import("./jobs/outbox.ts"),
-      import("./store/networks/relays.ts"),
-    ]);
+    const { createDatabase, countReservedPorts } = await load();
     return countReservedPorts(createDatabase(this.env), relayId);
   }
 
   async findLiveWatchers(orgId: string, watchers: WatcherCredential[]): Promise<string[]> {
-    const [{ createDatabase }, { findLiveWatchers }] = await Promise.all([
-      import("./jobs/outbox.ts"),
-      import("./store/inspector/watching.ts"),
-    ]);
+    const { createDatabase, findLiveWatchers } = await load();
     const ids = watchers.map(({ credentialId }) => credentialId);
     return findLiveWatchers(createDatabase(this.env), orgId, ids);
   }
 
   async redeemVisitorTicket(shown: PresentedTicket): Promise<RedeemedTicket | null> {
-    const { redeemVisitorTicket } = await import("./identity/visitors/visitor-tickets.ts");
+    const { redeemVisitorTicket } = await load();
     return redeemVisitorTicket(this.env, shown);
   }
 
   async admitAgent(request: AgentRequest): Promise<AgentVerdict> {
-    const { admitAgent } = await import("./api/tunnels/admission.ts");
+    const { admitAgent } = await load();
     return admitAgent(this.env, request);
   }
 
   async admitClient(request: ClientRequest): Promise<ClientVerdict> {
-    const { admitClient } = await import("./api/tunnels/stream-admission.ts");
+    const { admitClient } = await load();
     return admitClient(this.env, request);
   }
 
   async recheckAdmission(admission: AgentAdmission): Promise<void> {
-    const { recheckAdmission } = await import("./api/tunnels/admission.ts");
+    const { recheckAdmission } = await load();
     await recheckAdmission(this.env, admission);
   }
 
   async withdrawAdmission(admission: AgentAdmission): Promise<void> {
-    const { withdrawAdmission } = await import("./api/tunnels/admission.ts");
+    const { withdrawAdmission } = await load();
     await withdrawAdmission(this.env, admission);
   }
 }

@@ -12,6 +12,7 @@ import type { DataDir } from "../data-dir.ts";
 import { writePrivateFile } from "../files.ts";
 import type { Log } from "../log.ts";
 import { buildConfiguration } from "./configuration.ts";
+import { toSourcePositions } from "./source-positions.ts";
 import { probeHealth, requestText, sendRequest } from "./control.ts";
 import { MINUTE_MS } from "../../shared/time.ts";
 
@@ -73,7 +74,7 @@ export async function startWorkerd(options: WorkerdOptions): Promise<Workerd> {
       onSpawn: (pid) => dataDir.recordWorkerd(pid),
       onLine: (line, stream) => {
         if (!isNativeStackTrace(line)) {
-          log.forward("worker", stream === "stdout" ? "info" : "warn", line);
+          log.forward("worker", stream === "stdout" ? "info" : "warn", toSourcePositions(line));
         }
       },
       stopSignal: "SIGTERM",

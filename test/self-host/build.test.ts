@@ -10,6 +10,8 @@ import {
   type WorkerBundle,
 } from "../../self-host/build/build.ts";
 
+import { toSourcePositions } from "../../self-host/workerd/source-positions.ts";
+
 let bundle: WorkerBundle;
 beforeAll(async () => {
   bundle = await buildWorker();
@@ -28,7 +30,7 @@ test("a self-hosted server's isolate for visitors contains no module of the API"
   const all = await readWorkerModules(WORKER_MODULES, "index");
   expect(edge[0]).toBe("edge.js");
   expect(all[0]).toBe("index.js");
-  const apiOnly = /^(app|cron|page|document|provider|outbox|service-metrics)-/;
+  const apiOnly = /^(app|cron|page|document|provider|internal-api-modules|service-metrics)-/;
   expect(all.filter((name) => apiOnly.test(name)).length).toBeGreaterThanOrEqual(7);
   expect(edge.filter((name) => apiOnly.test(name))).toEqual([]);
   expect(edge.filter((name) => name.startsWith("sign-in-"))).toHaveLength(1);
@@ -40,12 +42,33 @@ test("the bundle is smaller than its limit", () => {
 });
 
 test("the bundle leaves out the generators of documents that nothing uses", async () => {
-  for (const name of await readdir(WORKER_DIR)) {
+  for (const name of await listModules()) {
     const text = await readFile(join(WORKER_DIR, name), "latin1");
     expect([name, text.includes("UnknownZodTypeError")]).toEqual([name, false]);
   }
 });
 
+test("positions in the bundle are logged as those in the source files", async () => {
+  const modules = await Promise.all(
+    (await listModules()).map(async (name) => {
+      return { name, text: await readFile(join(WORKER_DIR, name), "latin1") };
+    }),
+  );
+  const { name, text } = modules.find((module) => module.text.includes("failed query: "))!;
+  const before = text.slice(0, text.indexOf("failed query: "));
+  const line = before.split("\n").length;
+  const column = before.length - before.lastIndexOf("\n");
+  expect(toSourcePositions(`    at t (${name}:${line}:${column})`)).toMatch(
+    /^ {4}at t \(workers\/errors\.ts:\d+:\d+\)$/,
+  );
+  const unknown = "at t (other.js:1:1), https://example.com/chunk.js";
+  expect(toSourcePositions(unknown)).toBe(unknown);
+});
+
 test("the same source files give the same bundle", async () => {
   expect(await buildWorker()).toEqual(bundle);
 });
+
+async function listModules(): Promise<string[]> {
+  return (await readdir(WORKER_DIR)).filter((name) => name.endsWith(".js"));
+}
