@@ -13,6 +13,7 @@ import {
   CHILD_RESTART_MAX_MS,
   CHILD_RESTART_MIN_MS,
 } from "./processes/child.ts";
+import { COMPILE_CACHE } from "./processes/v8-flags.ts";
 import { getErrorMessage } from "./errors.ts";
 import type { Log } from "./log.ts";
 import type { LocalRelaySettings } from "./settings.ts";
@@ -104,6 +105,7 @@ function createChild(options: RelayOptions, onConnected: () => void) {
       args: [join(ROOT, "relay/main.ts")],
       spawnOptions: {
         env: {
+          ...COMPILE_CACHE,
           RELAY_API_URL: `http://${formatHostAndPort(toConnectableHost(host), port)}`,
           RELAY_API_HOST: apiHost,
           RELAY_SECRET: secret,

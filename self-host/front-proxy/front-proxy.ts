@@ -7,7 +7,7 @@ import { StartError } from "../errors.ts";
 import type { Log } from "../log.ts";
 import { SupervisedProcess } from "../processes/child.ts";
 import type { TraceMode } from "../../shared/tracing/request-trace.ts";
-import { SMALL_YOUNG_GENERATION } from "../processes/v8-flags.ts";
+import { COMPILE_CACHE, SMALL_YOUNG_GENERATION } from "../processes/v8-flags.ts";
 import { probeHealth } from "../workerd/control.ts";
 import { DESCRIPTORS_MIN, getConnectionLimits, type ConnectionLimits } from "./limits.ts";
 
@@ -41,6 +41,7 @@ export async function startFrontProxy(options: FrontProxyOptions): Promise<Super
       args: [...SMALL_YOUNG_GENERATION, join(ROOT, "self-host/front-proxy/main.ts")],
       spawnOptions: {
         env: {
+          ...COMPILE_CACHE,
           FRONT_HOST: host,
           FRONT_PORT: String(port),
           FRONT_UPSTREAM: upstreamPath,

@@ -3,3 +3,6 @@ export const SMALL_YOUNG_GENERATION = ["--max-semi-space-size=1", "--min-semi-sp
 
 /** workerd's. The edge collects garbage itself, before much has gathered (`workers/edge/garbage-collection.ts`). */
 export const WORKERD_V8_FLAGS = [...SMALL_YOUNG_GENERATION, "--expose-gc"];
+
+/** For the environment of child processes: they share this process's cache of compiled modules, if it has one. */
+export const COMPILE_CACHE = { NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE };
