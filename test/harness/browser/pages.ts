@@ -23,6 +23,15 @@ export const SHELL_PATHS = DASHBOARD_PATHS.filter((path) => !STEP_PATHS.has(path
 const FAILED_REQUEST =
   /status of (?:4\d\d|50[123])|net::ERR_(?:CONNECTION_(?:REFUSED|RESET|CLOSED)|EMPTY_RESPONSE)/;
 
+interface ReusableContext {
+  context: BrowserContext;
+  /**
+   * A page of the origin, which alone reaches its storage. It stays open, so that the process that draws the pages
+   * stays too, with their compiled scripts.
+   */
+  storage: Page;
+}
+
 export interface Pages {
   api: TestApi;
   origin: string;
@@ -43,9 +52,9 @@ export interface Pages {
  */
 export function usePages(startServer: () => Promise<TestApi>, hasProvider = true): Pages {
   let browser: Browser;
-  const visits: (OpenedPage & { isReusable: boolean })[] = [];
+  const visits: (OpenedPage & { reusable?: ReusableContext })[] = [];
   /** Their caches have the scripts of the pages, which open in half of the time. */
-  const idleContexts: BrowserContext[] = [];
+  const idleContexts: ReusableContext[] = [];
   const pages = { open, openAs, findMailedLink } as Pages;
 
   beforeAll(async () => {
@@ -63,14 +72,15 @@ export function usePages(startServer: () => Promise<TestApi>, hasProvider = true
   afterEach(async () => {
     const origins = hasProvider ? [pages.origin, pages.provider.issuer] : [pages.origin];
     const allowedHosts = origins.map((url) => new URL(url).host);
-    for (const { page, problems, hosts, isReusable } of visits.splice(0)) {
+    for (const { page, problems, hosts, reusable } of visits.splice(0)) {
       const context = page.context();
-      if (isReusable) {
-        await Promise.all(context.pages().map((each) => each.close()));
+      if (reusable) {
+        const opened = context.pages().filter((each) => each !== reusable.storage);
+        await Promise.all(opened.map((each) => each.close()));
         await context.clearCookies();
         await context.clearPermissions();
         await context.setOffline(false);
-        idleContexts.push(context);
+        idleContexts.push(reusable);
       } else {
         await context.close();
       }
@@ -81,27 +91,30 @@ export function usePages(startServer: () => Promise<TestApi>, hasProvider = true
 
   async function open(path: string): Promise<Page> {
     const opened = await openPage(browser);
-    visits.push({ ...opened, isReusable: false });
+    visits.push(opened);
     await opened.page.goto(pages.origin + path);
     return opened.page;
   }
 
   async function openAs(email: string, path = "/"): Promise<Page> {
-    const context = idleContexts.pop() ?? (await openContext(browser));
-    const opened = await openPageIn(context);
-    visits.push({ ...opened, isReusable: true });
-    const { page } = opened;
-    // Only a page of the origin reaches its storage.
-    const [userId] = await Promise.all([
-      startSession(context, email),
-      page.goto(`${pages.origin}/favicon.svg`),
-    ]);
+    const reusable = idleContexts.pop() ?? (await openReusableContext());
+    const { context, storage } = reusable;
+    const [userId, opened] = await Promise.all([startSession(context, email), openPageIn(context)]);
+    visits.push({ ...opened, reusable });
     const hint = `${userId} ${Date.now()}`;
-    await page.evaluate(`localStorage.clear(); localStorage["underpass-session"] = "${hint}"`);
+    await storage.evaluate(`localStorage.clear(); localStorage["underpass-session"] = "${hint}"`);
+    const { page } = opened;
     await page.goto(pages.origin + path);
     const { pathname } = new URL(page.url());
     if (!STEP_PATHS.has(pathname as DashboardPath)) await waitForContent(page);
     return page;
+  }
+
+  async function openReusableContext(): Promise<ReusableContext> {
+    const context = await openContext(browser);
+    const storage = await context.newPage();
+    await storage.goto(`${pages.origin}/favicon.svg`);
+    return { context, storage };
   }
 
   /** Signs in as the sign-in page does, whose own tests use the form. @returns the user's id. */
