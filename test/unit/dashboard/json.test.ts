@@ -1,8 +1,10 @@
 /** JSON as a tree, from senders that may be hostile. */
+import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import {
   isContainer,
   parseJson,
+  type JsonContainer,
   type JsonValue,
 } from "../../../dashboard/pages/requests/decode/json.ts";
 import {
@@ -19,6 +21,15 @@ function parse(text: string): JsonValue {
   return result.value;
 }
 
+function isJson(text: string): boolean {
+  try {
+    JSON.parse(text);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
 const everything = { has: isContainer };
 
 describe("a valid document", () => {
@@ -32,6 +43,24 @@ describe("a valid document", () => {
     "[[[]],{},[{}]]",
   ])("has the values that JSON.parse finds: %s", (text) => {
     expect(JSON.parse(formatJson(parse(text)))).toEqual(JSON.parse(text));
+  });
+
+  test("is as JSON.parse finds it, and so is one with a character too few", () => {
+    const document = fc.tuple(fc.json(), fc.nat(4), fc.nat()).map(([json, spaces, at]) => {
+      const text = JSON.stringify(JSON.parse(json), null, spaces);
+      return { text, cut: text.slice(0, at % text.length) + text.slice((at % text.length) + 1) };
+    });
+    fc.assert(
+      fc.property(document, ({ text, cut }) => {
+        expect(JSON.parse(formatJson(parse(text)))).toEqual(JSON.parse(text));
+        expect("value" in parseJson(cut)).toBe(isJson(cut));
+      }),
+    );
+  });
+
+  test("has the same objects whenever it is read, because a tree remembers which ones are open", () => {
+    const root = parse('[{"a": []}]') as JsonContainer;
+    expect(root.entries[0]).toBe(root.entries[0]);
   });
 
   test("has numbers as they were written, and repeated keys", () => {

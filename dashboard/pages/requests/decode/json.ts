@@ -1,13 +1,15 @@
 /**
  * JSON as a tree. Unlike `JSON.parse` it has the numbers as they were written, and repeated keys. It does not recurse, so
- * that no depth overflows the stack.
+ * that no depth overflows the stack. The whole text is checked at once, but values are read when they are shown: making an
+ * object for each value of a large document takes three times as long as checking it.
  */
 
 export type JsonValue = JsonContainer | JsonScalar;
 
 export interface JsonContainer {
-  kind: "object" | "array";
-  entries: JsonEntry[];
+  readonly kind: "object" | "array";
+  /** Read when they are first needed. */
+  readonly entries: JsonEntry[];
 }
 
 export interface JsonScalar {
@@ -55,118 +57,176 @@ function locate(text: string, offset: number, message: string): JsonError {
 
 const NUMBER = /-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?/y;
 const LITERAL = /true|false|null/y;
-const SPECIAL_CHARACTER = /[\\\u0000-\u001f]/;
+/** What follows a backslash. */
+const ESCAPE = /["\\/bfnrt]|u[\dA-Fa-f]{4}/y;
 const PLAIN_PART = /[^"\\\u0000-\u001f]*/y;
-const ESCAPES: Record<string, string> = {
-  '"': '"',
-  "\\": "\\",
-  "/": "/",
-  b: "\b",
-  f: "\f",
-  n: "\n",
-  r: "\r",
-  t: "\t",
-};
+/** Without escapes, as most strings are. */
+const PLAIN_STRING = /"[^"\\\u0000-\u001f]*"/y;
 
 class Reader {
   at = 0;
   readonly #text: string;
+  // By the number of a container, in the order in which they begin.
+  /** The position of its opening bracket. */
+  readonly #starts: number[] = [];
+  /** The position after its closing bracket. */
+  readonly #ends: number[] = [];
+  /** The number of the first container that begins after it. */
+  readonly #followers: number[] = [];
 
   constructor(text: string) {
     this.#text = text;
   }
 
   readDocument(): JsonValue {
-    const root = this.#readTree();
+    this.#check();
+    this.at = 0;
     this.#skipSpace();
-    if (this.at < this.#text.length) this.#fail("Unexpected text after the value");
-    return root;
+    return this.#readValue(0);
   }
 
-  /** The containers that are open are on a stack of our own. */
-  #readTree(): JsonValue {
-    const open: JsonContainer[] = [];
-    for (;;) {
+  /** The values directly in a container. */
+  readEntries(container: number): JsonEntry[] {
+    const entries: JsonEntry[] = [];
+    const lastAt = this.#ends[container]! - 1;
+    let inner = container + 1;
+    this.at = this.#starts[container]! + 1;
+    this.#skipSpace();
+    while (this.at < lastAt) {
+      const key = this.#isObject(container) ? this.#readKey() : entries.length;
+      const value = this.#readValue(inner);
+      entries.push({ key, value });
+      if (isContainer(value)) {
+        this.at = this.#ends[inner]!;
+        inner = this.#followers[inner]!;
+      }
       this.#skipSpace();
-      const container = open.at(-1);
-      const key = container?.kind === "object" ? this.#readKey() : (container?.entries.length ?? 0);
-      const value = this.#readValueStart();
-      container?.entries.push({ key, value });
-      if (isContainer(value) && !this.#takeEnd(value)) {
-        open.push(value);
-        continue;
-      }
-      let finished = value;
-      for (;;) {
-        const parent = open.at(-1);
-        if (parent === undefined) return finished;
-        this.#skipSpace();
-        if (this.#take(",")) break;
-        if (!this.#takeEnd(parent)) {
-          this.#fail(`Expected "," or "${parent.kind === "object" ? "}" : "]"}"`);
-        }
-        finished = parent;
-        open.pop();
-      }
+      this.#take(",");
+      this.#skipSpace();
     }
+    return entries;
   }
 
   #readKey(): string {
-    if (this.#text[this.at] !== '"') this.#fail("Expected a name in quotation marks");
-    const key = this.#readString();
-    this.#skipSpace();
-    if (!this.#take(":")) this.#fail('Expected ":"');
-    this.#skipSpace();
+    const start = this.at;
+    this.#skipScalar();
+    const key = this.#unescape(start);
+    this.#skipColon();
     return key;
   }
 
-  #readValueStart(): JsonValue {
-    const first = this.#text[this.at];
-    if (first === "{" || first === "[") {
-      this.at += 1;
-      return { kind: first === "{" ? "object" : "array", entries: [] };
+  /** @param container the number that the value has if it is a container. */
+  #readValue(container: number): JsonValue {
+    const start = this.at;
+    if (this.#isContainerStart()) return new LazyContainer(this, container, this.#text[start]!);
+    const kind = this.#skipScalar();
+    const text = kind === "string" ? this.#unescape(start) : this.#text.slice(start, this.at);
+    return { kind, text };
+  }
+
+  /** The string from there to here. */
+  #unescape(start: number): string {
+    const text = this.#text.slice(start + 1, this.at - 1);
+    return text.includes("\\") ? (JSON.parse(`"${text}"`) as string) : text;
+  }
+
+  /** @throws SyntaxError at `at`. The containers that are open are on a stack of our own. */
+  #check(): void {
+    const open: number[] = [];
+    do {
+      this.#skipSpace();
+      const parent = open.at(-1);
+      if (parent !== undefined && this.#isObject(parent)) this.#skipKey();
+      if (this.#isContainerStart()) {
+        const container = this.#addContainer();
+        open.push(container);
+        this.#skipSpace();
+        if (this.#text[this.at] !== this.#getEnd(container)) continue;
+      } else {
+        this.#skipScalar();
+      }
+      this.#closeFinished(open);
+    } while (open.length > 0);
+    this.#skipSpace();
+    if (this.at < this.#text.length) this.#fail("Unexpected text after the value");
+  }
+
+  /** @returns its number. Its end is not known yet. */
+  #addContainer(): number {
+    this.#starts.push(this.at);
+    this.#ends.push(0);
+    this.at += 1;
+    return this.#followers.push(0) - 1;
+  }
+
+  /** After a value: until the next one of the same container, or of one around it. */
+  #closeFinished(open: number[]): void {
+    for (let container = open.at(-1); container !== undefined; container = open.at(-1)) {
+      this.#skipSpace();
+      if (this.#take(",")) return;
+      const end = this.#getEnd(container);
+      if (!this.#take(end)) this.#fail(`Expected "," or "${end}"`);
+      this.#ends[container] = this.at;
+      this.#followers[container] = this.#starts.length;
+      open.pop();
     }
-    if (first === '"') return { kind: "string", text: this.#readString() };
-    const number = this.#match(NUMBER);
-    if (number) return { kind: "number", text: number };
-    const literal = this.#match(LITERAL);
-    if (literal) return { kind: "literal", text: literal };
+  }
+
+  #isContainerStart(): boolean {
+    const first = this.#text[this.at];
+    return first === "{" || first === "[";
+  }
+
+  #isObject(container: number): boolean {
+    return this.#text[this.#starts[container]!] === "{";
+  }
+
+  #getEnd(container: number): "}" | "]" {
+    return this.#isObject(container) ? "}" : "]";
+  }
+
+  #skipKey(): void {
+    if (this.#text[this.at] !== '"') this.#fail("Expected a name in quotation marks");
+    this.#skipString();
+    this.#skipColon();
+  }
+
+  #skipColon(): void {
+    this.#skipSpace();
+    if (!this.#take(":")) this.#fail('Expected ":"');
+    this.#skipSpace();
+  }
+
+  #skipScalar(): JsonScalar["kind"] {
+    const first = this.#text[this.at];
+    if (first === '"') {
+      this.#skipString();
+      return "string";
+    }
+    if (this.#skip(NUMBER)) return "number";
+    if (this.#skip(LITERAL)) return "literal";
     return this.#fail(first === undefined ? "The text ends too early" : "Unexpected character");
   }
 
-  #readString(): string {
+  #skipString(): void {
+    if (this.#skip(PLAIN_STRING)) return;
     this.at += 1;
-    const end = this.#text.indexOf('"', this.at);
-    const text = this.#text.slice(this.at, end);
-    // Without escapes, as most are.
-    if (end >= 0 && !SPECIAL_CHARACTER.test(text)) {
-      this.at = end + 1;
-      return text;
-    }
-    const parts: string[] = [];
     for (;;) {
-      parts.push(this.#match(PLAIN_PART) ?? "");
+      this.#skip(PLAIN_PART);
       const next = this.#text[this.at];
       if (next === undefined) this.#fail("The text ends within a string");
       if (next !== '"' && next !== "\\") this.#fail("A string contains a control character");
       this.at += 1;
-      if (next === '"') return parts.join("");
-      parts.push(this.#readEscape());
+      if (next === '"') return;
+      if (!this.#skip(ESCAPE)) this.#failInEscape();
     }
   }
 
-  #readEscape(): string {
-    const letter = this.#text[this.at] ?? "";
-    if (letter === "u") {
-      const digits = this.#text.slice(this.at + 1, this.at + 5);
-      if (!/^[\da-f]{4}$/i.test(digits)) this.#fail("An escape needs four hexadecimal digits");
-      this.at += 5;
-      return String.fromCharCode(parseInt(digits, 16));
-    }
-    const character = Object.hasOwn(ESCAPES, letter) ? ESCAPES[letter] : undefined;
-    if (character === undefined) this.#fail("Unknown escape in a string");
-    this.at += 1;
-    return character;
+  #failInEscape(): never {
+    const isUnicode = this.#text[this.at] === "u";
+    this.#fail(
+      isUnicode ? "An escape needs four hexadecimal digits" : "Unknown escape in a string",
+    );
   }
 
   #skipSpace(): void {
@@ -183,22 +243,33 @@ class Reader {
     return true;
   }
 
-  /** Only directly after the start, or after a value: `[1,]` is not JSON. */
-  #takeEnd({ kind }: JsonContainer): boolean {
-    this.#skipSpace();
-    return this.#take(kind === "object" ? "}" : "]");
-  }
-
-  #match(pattern: RegExp): string | null {
+  /** Faster than `exec`, which makes an array for each match. */
+  #skip(pattern: RegExp): boolean {
     pattern.lastIndex = this.at;
-    // Faster than `exec`, which makes an array for each match.
-    if (!pattern.test(this.#text)) return null;
-    const text = this.#text.slice(this.at, pattern.lastIndex);
+    if (!pattern.test(this.#text)) return false;
     this.at = pattern.lastIndex;
-    return text;
+    return true;
   }
 
   #fail(message: string): never {
     throw new SyntaxError(message);
+  }
+}
+
+class LazyContainer implements JsonContainer {
+  readonly kind: "object" | "array";
+  readonly #reader: Reader;
+  readonly #number: number;
+  #entries: JsonEntry[] | undefined;
+
+  constructor(reader: Reader, number: number, bracket: string) {
+    this.#reader = reader;
+    this.#number = number;
+    this.kind = bracket === "{" ? "object" : "array";
+  }
+
+  get entries(): JsonEntry[] {
+    this.#entries ??= this.#reader.readEntries(this.#number);
+    return this.#entries;
   }
 }
