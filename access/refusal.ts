@@ -35,12 +35,20 @@ export function getRefusalMessage(refusal: Response): string | null {
   return message === null ? null : decodeURIComponent(message);
 }
 
-/** All refusals have at least this status, so most responses need no header look-up. */
+/** All refusals have at least this status. */
 const REFUSAL_MIN_STATUS = 401;
+
+/**
+ * Without a look at the headers, which are an object of their own to the garbage collector.
+ * @returns false when the response is the local server's for certain.
+ */
+export function mayBeRefusal(response: Response): boolean {
+  return response.status >= REFUSAL_MIN_STATUS;
+}
 
 /** @returns the code of a refusal by the tunnel's object; null when the response is the local server's. */
 export function getRefusalCode(response: Response): ErrorCode | null {
-  if (response.status < REFUSAL_MIN_STATUS) return null;
+  if (!mayBeRefusal(response)) return null;
   const code = response.headers.get(ERROR_HEADER);
   return code !== null && isErrorCode(code) ? code : null;
 }

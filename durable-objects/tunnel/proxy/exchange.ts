@@ -12,7 +12,13 @@ import { FRAME_DATA_MAX_BYTES, STREAM_WINDOW_BYTES } from "../../../protocol/lim
 import type { AgentLink, Stream } from "../agents/agent-link.ts";
 import { compactView } from "../buffered-bytes.ts";
 import type { Recording } from "../captures/recording.ts";
-import { parseContentLength, hasNoBody, buildResponseHeaders, type RequestHead } from "./heads.ts";
+import {
+  parseContentLength,
+  hasNoBody,
+  buildResponseHeaders,
+  type RequestHead,
+  type ResponseHeaders,
+} from "./heads.ts";
 import type { InFlightPlace } from "./in-flight.ts";
 import { PacedQueue } from "./pacer.ts";
 import { getTruncationSignal, ResponseBody } from "./response-body.ts";
@@ -36,6 +42,7 @@ export type ForwardableRequest = Pick<Request, "method" | "body" | "bodyUsed" | 
 /** A visitor's request with what accompanies it to the agent. */
 export interface ForwardableVisit {
   request: ForwardableRequest;
+  requestId: string;
   head: RequestHead;
   recording: Recording | null;
   place: InFlightPlace;
@@ -105,6 +112,7 @@ export class Exchange implements Stream {
   readonly #link: AgentLink;
   readonly #deps: ExchangeDeps;
   readonly #head: RequestHead;
+  readonly #requestId: string;
   readonly #id: number;
   readonly #window = new ReceiveWindow(STREAM_WINDOW_BYTES);
   readonly #queue: PacedQueue;
@@ -121,10 +129,11 @@ export class Exchange implements Stream {
     deps: ExchangeDeps,
     settle: (outcome: ExchangeOutcome) => void,
   ) {
-    const { request, head, recording, place } = visit;
+    const { request, requestId, head, recording, place } = visit;
     this.#link = link;
     this.#deps = deps;
     this.#head = head;
+    this.#requestId = requestId;
     this.#recording = recording;
     this.#place = place;
     this.#settle = settle;
@@ -260,7 +269,7 @@ export class Exchange implements Stream {
   #buildResponse(held: Held): ExchangeOutcome {
     const { status, pairs, chunks, end } = held;
     try {
-      const headers = buildResponseHeaders(pairs);
+      const headers = buildResponseHeaders(pairs, this.#requestId);
       const init = { status, headers, encodeBody: "manual" as const };
       if (this.#head.isHeadMethod || hasNoBody(status)) {
         this.#phase = end === "open" ? DISCARDING : DONE[end];
@@ -308,7 +317,7 @@ export class Exchange implements Stream {
     return new Response(body, init);
   }
 
-  #createBody(headers: Headers, length: number | null): ResponseBody {
+  #createBody(headers: ResponseHeaders, length: number | null): ResponseBody {
     const isTruncationVisible = length !== null || this.#deps.onCloudflare;
     return new ResponseBody(length, {
       queue: this.#queue,

@@ -3,7 +3,7 @@
  * (RFC 9110 §7.6.1), and which this service sets.
  */
 import { ACKNOWLEDGED_HEADER } from "../../../protocol/acknowledgements.ts";
-import { ERROR_HEADER } from "../../../protocol/errors.ts";
+import { ERROR_HEADER, REQUEST_ID_HEADER } from "../../../protocol/errors.ts";
 import { FLAG } from "../../../protocol/wire/frames.ts";
 import { getRequestTarget } from "../../../protocol/request-target.ts";
 import { isForwarded, WEBSOCKET_HANDSHAKE_HEADERS } from "../../../protocol/header-names.ts";
@@ -121,17 +121,22 @@ const RESERVED_NAMES: ReadonlySet<string> = new Set([
   ACKNOWLEDGED_HEADER,
   ERROR_HEADER,
   GATES_HEADER,
+  REQUEST_ID_HEADER,
 ]);
 
-/** @throws TypeError when a name or a value is not valid in a header. */
-export function buildResponseHeaders(pairs: string[]): Headers {
-  const headers = new Headers();
+/** Names, in lower case, and values. An array, because each object of the platform burdens the garbage collector. */
+export type ResponseHeaders = [name: string, value: string][];
+
+/** The headers that a visitor receives. They may not be valid: the platform throws a TypeError when it takes them. */
+export function buildResponseHeaders(pairs: string[], requestId: string): ResponseHeaders {
+  const headers: ResponseHeaders = [];
   for (const [name, value] of headerPairs(pairs)) {
     const lower = name.toLowerCase();
     const isReserved =
       RESERVED_NAMES.has(lower) || (lower === "set-cookie" && isVisitorCookie(value));
-    if (!isReserved) headers.append(name, value);
+    if (!isReserved) headers.push([lower, value]);
   }
+  headers.push([REQUEST_ID_HEADER, requestId]);
   return headers;
 }
 
@@ -141,7 +146,9 @@ export function hasNoBody(status: number): boolean {
 }
 
 /** @returns null when the header is absent, repeated or malformed. */
-export function parseContentLength(headers: Headers): number | null {
-  const value = headers.get("content-length");
-  return value !== null && /^\d{1,15}$/.test(value) ? Number(value) : null;
+export function parseContentLength(headers: ResponseHeaders): number | null {
+  const [length, ...others] = headers.filter(([name]) => name === "content-length");
+  if (length === undefined || others.length > 0) return null;
+  const value = length[1].trim();
+  return /^\d{1,15}$/.test(value) ? Number(value) : null;
 }

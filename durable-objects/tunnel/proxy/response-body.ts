@@ -3,6 +3,7 @@
  * as the visitor's connection accepts it.
  */
 import { compactView, type BufferedBytes } from "../buffered-bytes.ts";
+import type { ResponseHeaders } from "./heads.ts";
 import type { PacedQueue } from "./pacer.ts";
 
 /** How the visitor notices a truncated body; `silence`: the connection stays open without more bytes. */
@@ -109,9 +110,12 @@ export class ResponseBody {
  * ended, because their readers reconnect after any end.
  */
 export function getTruncationSignal(
-  headers: Headers,
+  headers: ResponseHeaders,
   isTruncationVisible: boolean,
 ): TruncationSignal {
   if (isTruncationVisible) return "abort";
-  return headers.get("content-type")?.startsWith("text/event-stream") ? "end" : "silence";
+  const isEventStream = headers.some(
+    ([name, value]) => name === "content-type" && value.trim().startsWith("text/event-stream"),
+  );
+  return isEventStream ? "end" : "silence";
 }

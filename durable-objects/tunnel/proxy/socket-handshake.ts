@@ -26,6 +26,7 @@ export interface HandshakeDeps {
   recording: Recording | null;
   /** Aborted when the visitor disconnects. */
   signal: AbortSignal;
+  requestId: string;
 }
 
 export class WebSocketHandshake implements Stream, MemoryHolder {
@@ -105,7 +106,7 @@ export class WebSocketHandshake implements Stream, MemoryHolder {
     const head = parseResponseHead(frame.payload);
     if (!head || this.#refusal || this.#isAccepted) return false;
     this.#tryHttp(() => {
-      const headers = buildResponseHeaders(head.pairs);
+      const headers = new Headers(buildResponseHeaders(head.pairs, this.#deps.requestId));
       this.#deps.recording?.startResponse(head.status, head.pairs);
       this.#isAccepted = head.status === 101;
       if (this.#isAccepted) this.#settle({ headers });

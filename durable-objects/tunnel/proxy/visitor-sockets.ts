@@ -30,6 +30,7 @@ export interface VisitorSocketsDeps {
 
 /** A visitor's request for a WebSocket. */
 export interface SocketRequest {
+  requestId: string;
   head: RequestHead;
   /** The visitor's. */
   address: string;
@@ -55,13 +56,13 @@ export class VisitorSockets {
 
   /** Makes the handshake with the local server, and answers as it does. */
   async open(link: AgentLink, request: SocketRequest): Promise<Response> {
-    const { head, recording, signal } = request;
+    const { head, requestId, recording, signal } = request;
     const source = getAddressGroup(request.address);
     if (this.#memory.isFull || !this.#slots.take(source)) {
       recording?.fail("unavailable");
       return toRefusalResponse(withRetryAfter("unavailable", SOCKET_RETRY_AFTER_MS));
     }
-    const deps = { memory: this.#memory, recording, signal };
+    const deps = { memory: this.#memory, recording, signal, requestId };
     const handshake = new WebSocketHandshake(link, head, deps);
     const outcome = await handshake.outcome;
     if (outcome instanceof Response) {

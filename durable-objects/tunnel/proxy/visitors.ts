@@ -11,7 +11,7 @@ import {
 import { getAcknowledgementKey } from "../../../protocol/acknowledgements.ts";
 import { REQUEST_ID_HEADER } from "../../../protocol/errors.ts";
 import type { ReplayChanges, ReplayOutcome } from "../../../protocol/schemas/inspector/captures.ts";
-import { toRefusalResponse, withRetryAfter } from "../../../access/refusal.ts";
+import { mayBeRefusal, toRefusalResponse, withRetryAfter } from "../../../access/refusal.ts";
 import { GATES_HEADER } from "../../../access/gates.ts";
 import type { RequestTrace } from "../../../shared/tracing/request-trace.ts";
 import type { LastAgent } from "../agents/last-agent.ts";
@@ -28,7 +28,7 @@ import {
   type ForwardableVisit,
 } from "./exchange.ts";
 import type { AccessPolicy } from "./access-policy.ts";
-import { buildRequestHead, countHeadBytes, type RequestHead } from "./heads.ts";
+import { buildRequestHead, countHeadBytes } from "./heads.ts";
 import { InFlightPlace, InFlightRequests } from "./in-flight.ts";
 import type { Lifetime } from "../agents/lifetime.ts";
 import { ParkedRequests, getGracePeriodLeftMs } from "../agents/parked-requests.ts";
@@ -47,7 +47,10 @@ const RULES_CHANGED_RETRY_MS = 1_000;
 /** For WebSockets, which `VisitorSockets` limits. */
 const UNCOUNTED_PLACE = new InFlightPlace(() => undefined);
 
-type AdmittedRequest = Pick<PendingRequest, "request" | "head" | "address" | "recording" | "rules">;
+type AdmittedRequest = Pick<
+  PendingRequest,
+  "request" | "requestId" | "head" | "address" | "recording" | "rules"
+>;
 
 /** One visitor's request, until it is answered. */
 interface PendingRequest extends ForwardableVisit {
@@ -106,15 +109,17 @@ export class Visitors {
       clientIp: address,
       replayOf: null,
     });
-    const responding = access.admitsUnchanged(head)
-      ? this.#dispatch({ request, head, address, recording, rules: access.rules })
-      : this.#visitWithPolicy(request, head, address, recording);
     // The id of the capture, so that the owner finds the request that a visitor names.
     const requestId = recording?.id ?? crypto.randomUUID();
+    const visit = { request, requestId, head, address, recording, rules: access.rules };
+    const responding = access.admitsUnchanged(head)
+      ? this.#dispatch(visit)
+      : this.#visitWithPolicy(request, visit);
     const { trace } = this.#deps;
     const startedAtMs = Date.now();
     return responding.then((response) => {
-      response.headers.set(REQUEST_ID_HEADER, requestId);
+      // The local server's response has the header already.
+      if (mayBeRefusal(response)) response.headers.set(REQUEST_ID_HEADER, requestId);
       if (!trace.isOff) {
         const nowMs = Date.now();
         const tunnelId = this.#deps.reports.tunnelId;
@@ -182,30 +187,25 @@ export class Visitors {
     const { signal } = timeout;
     const stream = hasBody ? new Response(body).body : null;
     const request = { method: head.parts[0]!, body: stream, bodyUsed: false, signal };
+    const { rules } = this.#deps.access;
+    const requestId = recording.id;
     const response = this.#deps.reports.countOutcome(
       request,
-      this.#dispatch({ request, head, address: "", recording, rules: this.#deps.access.rules }),
+      this.#dispatch({ request, requestId, head, address: "", recording, rules }),
     );
     await consumeResponse(response, timeout);
     return recording.id;
   }
 
-  async #visitWithPolicy(
-    request: Request,
-    head: RequestHead,
-    address: string,
-    recording: Recording | null,
-  ): Promise<Response> {
+  async #visitWithPolicy(request: Request, visit: AdmittedRequest): Promise<Response> {
     const { access, agents } = this.#deps;
-    const { rules } = access;
+    const { head, address, recording } = visit;
     const refusal = await access.admitOrRefuse(request, head, address);
     if (refusal) {
       recording?.refuse(refusal.code, refusal.by);
       agents.countRefusal();
     }
-    const response = refusal
-      ? toRefusalResponse(refusal)
-      : await this.#dispatch({ request, head, address, recording, rules });
+    const response = refusal ? toRefusalResponse(refusal) : await this.#dispatch(visit);
     const policyUpdate = access.getGatesUpdate(head);
     // The edge removes the header by copying the response, which would lose the WebSocket of a 101.
     if (policyUpdate !== null && response.status !== 101) {

@@ -113,6 +113,8 @@ describe("an error", () => {
         ),
       );
       expect(failure).toContain("tunnels");
+      // Positions in the source files, not in the bundle.
+      expect(failure).toMatch(/at async workers\/api\/tunnels\/tunnels\.ts:\d+:\d+/);
     } finally {
       await api.sql("alter table tunnels_gone rename to tunnels");
     }
@@ -154,7 +156,7 @@ test("the log has a line for each request, without secrets", async () => {
   for (const part of ["/tunnels", owner.orgId, owner.userId, "200"]) expect(line).toContain(part);
 
   await api.anonymous.get("/health");
-  expect(api.server.output).not.toContain("/health");
+  expect(api.server.output).not.toContain('"/health"');
   for (const secret of [owner.password, owner.accessToken, owner.cookie.split("=")[1]!]) {
     expect(api.server.output).not.toContain(secret);
   }

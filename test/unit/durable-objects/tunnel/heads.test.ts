@@ -6,7 +6,7 @@ import {
   buildRequestHead,
   buildResponseHeaders,
 } from "../../../../durable-objects/tunnel/proxy/heads.ts";
-import { ERROR_HEADER } from "../../../../protocol/errors.ts";
+import { ERROR_HEADER, REQUEST_ID_HEADER } from "../../../../protocol/errors.ts";
 import { FLAG } from "../../../../protocol/wire/frames.ts";
 
 /** A request as the platform provides it: Node's own class rejects some of these. */
@@ -181,16 +181,17 @@ describe("a request's head", () => {
 
 describe("a response's head", () => {
   test("keeps Set-Cookie headers separate and cannot imitate an error of this service", () => {
-    const headers = buildResponseHeaders([
-      "Set-Cookie",
-      "a=1",
-      ERROR_HEADER,
-      "x",
-      "set-cookie",
-      "b=2",
+    const pairs = ["Set-Cookie", "a=1", ERROR_HEADER, "x", "set-cookie", "b=2"];
+    expect(buildResponseHeaders(pairs, "0190")).toEqual([
+      ["set-cookie", "a=1"],
+      ["set-cookie", "b=2"],
+      [REQUEST_ID_HEADER, "0190"],
     ]);
-    expect(headers.getSetCookie()).toEqual(["a=1", "b=2"]);
-    expect(headers.has(ERROR_HEADER)).toBe(false);
+  });
+
+  test("has the request's id instead of one that the local server sends", () => {
+    const pairs = ["Underpass-Request-Id", "other"];
+    expect(buildResponseHeaders(pairs, "0190")).toEqual([[REQUEST_ID_HEADER, "0190"]]);
   });
 
   test.each([
@@ -198,7 +199,7 @@ describe("a response's head", () => {
     ["a line break in a value", ["a", "1\r\nb: 2"]],
     ["a NUL in a value", ["a", "1\0"]],
   ])("with %s is not a valid response", (_, pairs) => {
-    expect(() => buildResponseHeaders(pairs)).toThrow(TypeError);
+    expect(() => new Headers(buildResponseHeaders(pairs, "0190"))).toThrow(TypeError);
   });
 
   test.each([
@@ -210,7 +211,12 @@ describe("a response's head", () => {
     ["", null],
     ["9999999999999999", null],
   ])("with the length %j has %s bytes", (value, length) => {
-    expect(parseContentLength(new Headers([["content-length", value]]))).toBe(length);
+    expect(parseContentLength([["content-length", value]])).toBe(length);
+  });
+
+  test("with two lengths has an unknown one", () => {
+    const length: [string, string] = ["content-length", "5"];
+    expect(parseContentLength([length, length])).toBeNull();
   });
 
   test("of 204, 205 and 304 has no body", () => {

@@ -237,7 +237,7 @@ describe("a WebSocket's handshake", () => {
     const handshake = new WebSocketHandshake(
       link as unknown as AgentLink,
       { parts: ["GET", "/"], flags: 0 } as never,
-      { memory: new SocketMemory(), recording: null, signal: visitor.signal },
+      { memory: new SocketMemory(), recording: null, requestId: "0190", signal: visitor.signal },
     );
     return { link, visitor, handshake };
   }
