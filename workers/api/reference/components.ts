@@ -1,281 +1,155 @@
-/** The schemas that the document names, so that a client generated from it has a type for each. */
-import { z, type ZodType } from "zod";
-import { ErrorBody } from "../../../protocol/schemas/error-body.ts";
-import { SetBasicAuth, BasicAuthState } from "../../../protocol/schemas/access/basic-auth.ts";
-import {
-  SetIdentityGate,
+/**
+ * The schemas that the document names, so that a client generated from it has a type for each. A schema's name here is its
+ * name in the document.
+ */
+export { BasicAuthState, SetBasicAuth } from "../../../protocol/schemas/access/basic-auth.ts";
+export {
   IdentityGateState,
+  SetIdentityGate,
 } from "../../../protocol/schemas/access/identity-gate.ts";
-import { SetIpAllowlist, IpAllowlist } from "../../../protocol/schemas/access/ip-allowlist.ts";
-import {
-  StartMaintenance,
+export { IpAllowlist, SetIpAllowlist } from "../../../protocol/schemas/access/ip-allowlist.ts";
+export {
   MaintenanceState,
+  StartMaintenance,
 } from "../../../protocol/schemas/access/maintenance.ts";
-import {
+export {
   PolicyAction,
   TrafficPolicy,
   TunnelPolicy,
 } from "../../../protocol/schemas/access/policies.ts";
-import { DryRunPolicy, PolicyDryRun } from "../../../protocol/schemas/access/policy-dry-run.ts";
-import {
+export { DryRunPolicy, PolicyDryRun } from "../../../protocol/schemas/access/policy-dry-run.ts";
+export {
+  MintVisitorToken,
+  MintedVisitorToken,
+} from "../../../protocol/schemas/access/visitor-tokens.ts";
+export {
+  AccessToken,
+  AccountSummary,
   Credentials,
-  SignUp,
   EmailAddress,
   EmailCode,
-  Status,
-  AccountSummary,
-  MfaRequired,
   Entitlements,
   Me,
-  AccessToken,
+  MfaRequired,
+  PasswordReset,
+  Reauthenticate,
   Session,
   SessionList,
-  PasswordReset,
+  SignUp,
+  Status,
 } from "../../../protocol/schemas/accounts/accounts.ts";
-import {
-  StartDevice,
+export {
   DeviceAuthorization,
   DeviceCode,
-  PendingDevice,
   DeviceToken,
+  PendingDevice,
+  PollDevice,
   Setup,
   SetupResult,
   SetupState,
+  StartDevice,
 } from "../../../protocol/schemas/accounts/devices.ts";
-import {
-  TotpEnrollment,
+export {
   ConfirmTotpEnrollment,
-  MfaEnabled,
   DisableMfa,
+  MfaEnabled,
+  MfaRemovalToken,
+  RequestMfaRemoval,
+  TotpEnrollment,
   VerifyMfaChallenge,
 } from "../../../protocol/schemas/accounts/mfa.ts";
-import { Providers } from "../../../protocol/schemas/accounts/providers.ts";
-import {
-  StartCheckout,
-  CheckoutSession,
-  PortalSession,
-  OverLimit,
+export { Providers } from "../../../protocol/schemas/accounts/providers.ts";
+export {
   Billing,
+  CheckoutSession,
+  OverLimit,
+  PortalSession,
+  StartCheckout,
 } from "../../../protocol/schemas/billing.ts";
-import {
-  ClaimDomain,
+export {
   BindDomain,
+  ClaimDomain,
   CustomDomain,
 } from "../../../protocol/schemas/domains/domains.ts";
-import {
+export {
   ReserveSubdomain,
   ReservedSubdomain,
 } from "../../../protocol/schemas/domains/reserved-subdomains.ts";
-import {
+export { ErrorBody as Error } from "../../../protocol/schemas/error-body.ts";
+export {
+  CaptureDetail,
+  CaptureSettings,
   CaptureSummary,
   CapturedMessage,
   CapturedSseEvent,
-  CaptureDetail,
-  CaptureSettings,
   TunnelCaptureSettings,
 } from "../../../protocol/schemas/inspector/captures.ts";
-import { Archive } from "../../../protocol/schemas/inspector/inspector.ts";
-import {
-  ReplayRequest,
-  Difference,
+export { Archive } from "../../../protocol/schemas/inspector/inspector.ts";
+export {
   Comparison,
+  Difference,
+  ReplayRequest,
   ReplayResult,
 } from "../../../protocol/schemas/inspector/replays.ts";
-import {
+export {
   Breakdown,
   Metrics,
-  SeriesPoint,
   OrganizationUsage,
+  SeriesPoint,
 } from "../../../protocol/schemas/metrics.ts";
-import {
+export {
   CreateNetwork,
-  RegisterServer,
-  NetworkRelay,
-  PrivateNetwork,
-  EnrollDevice,
   Device,
   DeviceEnrollment,
+  EnrollDevice,
   NetworkConfig,
+  NetworkRelay,
+  PrivateNetwork,
+  RegisterServer,
   RelayAccess,
 } from "../../../protocol/schemas/networks.ts";
-import { AuditAction } from "../../../protocol/schemas/organizations/audit-actions.ts";
-import { AuditEvent, PersonalEvent } from "../../../protocol/schemas/organizations/audit.ts";
-import {
-  Organization,
-  CreateOrganization,
-  RenameOrganization,
-  Member,
+export { AuditAction } from "../../../protocol/schemas/organizations/audit-actions.ts";
+export { AuditEvent, PersonalEvent } from "../../../protocol/schemas/organizations/audit.ts";
+export {
+  AcceptInvitation,
   ChangeRole,
+  CreateOrganization,
   Invitation,
   Invite,
-  AcceptInvitation,
+  Member,
+  Organization,
+  RenameOrganization,
 } from "../../../protocol/schemas/organizations/organizations.ts";
-import {
-  Project,
+export {
   CreateProject,
+  Project,
   RenameProject,
 } from "../../../protocol/schemas/organizations/projects.ts";
-import { Ok } from "../../../protocol/schemas/scalars.ts";
-import {
-  MintToken,
-  MintMasterKey,
-  MintProjectToken,
-  Token,
-  MintedToken,
+export { Ok } from "../../../protocol/schemas/scalars.ts";
+export {
   Budget,
   BudgetResult,
+  MintMasterKey,
+  MintProjectToken,
+  MintToken,
+  MintedToken,
+  Token,
 } from "../../../protocol/schemas/tokens.ts";
-import { PresentedToken } from "../../../protocol/schemas/tunnels/diagnostics.ts";
-import { Connection } from "../../../protocol/schemas/tunnels/connections.ts";
-import {
+export { Connection } from "../../../protocol/schemas/tunnels/connections.ts";
+export { PresentedToken } from "../../../protocol/schemas/tunnels/diagnostics.ts";
+export {
   CreateTunnel,
+  Tunnel,
   TunnelShards,
   TunnelShardsResult,
   TunnelStatusResult,
-  Tunnel,
 } from "../../../protocol/schemas/tunnels/tunnels.ts";
-import {
+export {
+  Acknowledgement,
   CreateReceiver,
-  RotateReceiverSecret,
-  Receiver,
-  ReceiverState,
   Delivery,
   DeliveryPage,
-  Acknowledgement,
+  Receiver,
+  ReceiverState,
+  RotateReceiverSecret,
 } from "../../../protocol/schemas/webhooks.ts";
-import {
-  MintedVisitorToken,
-  MintVisitorToken,
-} from "../../../protocol/schemas/access/visitor-tokens.ts";
-import { Reauthenticate } from "../../../protocol/schemas/accounts/accounts.ts";
-import { PollDevice } from "../../../protocol/schemas/accounts/devices.ts";
-import { RequestMfaRemoval } from "../../../protocol/schemas/accounts/mfa.ts";
-import { MfaRemovalToken } from "../../../protocol/schemas/accounts/mfa.ts";
-
-/** By name in the document. */
-const COMPONENTS: Readonly<Record<string, ZodType>> = {
-  Error: ErrorBody,
-  MfaRemovalToken,
-  RequestMfaRemoval,
-  PollDevice,
-  Reauthenticate,
-  MintVisitorToken,
-  MintedVisitorToken,
-  SetBasicAuth,
-  BasicAuthState,
-  SetIdentityGate,
-  IdentityGateState,
-  SetIpAllowlist,
-  IpAllowlist,
-  StartMaintenance,
-  MaintenanceState,
-  PolicyAction,
-  TrafficPolicy,
-  TunnelPolicy,
-  DryRunPolicy,
-  PolicyDryRun,
-  Credentials,
-  SignUp,
-  EmailAddress,
-  EmailCode,
-  Status,
-  AccountSummary,
-  MfaRequired,
-  Entitlements,
-  Me,
-  AccessToken,
-  Session,
-  SessionList,
-  PasswordReset,
-  StartDevice,
-  DeviceAuthorization,
-  DeviceCode,
-  PendingDevice,
-  DeviceToken,
-  Setup,
-  SetupResult,
-  SetupState,
-  TotpEnrollment,
-  ConfirmTotpEnrollment,
-  MfaEnabled,
-  DisableMfa,
-  VerifyMfaChallenge,
-  Providers,
-  StartCheckout,
-  CheckoutSession,
-  PortalSession,
-  OverLimit,
-  Billing,
-  ClaimDomain,
-  BindDomain,
-  CustomDomain,
-  ReserveSubdomain,
-  ReservedSubdomain,
-  CaptureSummary,
-  CapturedMessage,
-  CapturedSseEvent,
-  CaptureDetail,
-  CaptureSettings,
-  TunnelCaptureSettings,
-  Archive,
-  ReplayRequest,
-  Difference,
-  Comparison,
-  ReplayResult,
-  Metrics,
-  SeriesPoint,
-  Breakdown,
-  OrganizationUsage,
-  CreateNetwork,
-  RegisterServer,
-  NetworkRelay,
-  PrivateNetwork,
-  EnrollDevice,
-  Device,
-  DeviceEnrollment,
-  NetworkConfig,
-  RelayAccess,
-  AuditAction,
-  AuditEvent,
-  PersonalEvent,
-  Organization,
-  CreateOrganization,
-  RenameOrganization,
-  Member,
-  ChangeRole,
-  Invitation,
-  Invite,
-  AcceptInvitation,
-  Project,
-  CreateProject,
-  RenameProject,
-  Ok,
-  MintToken,
-  MintMasterKey,
-  MintProjectToken,
-  Token,
-  PresentedToken,
-  MintedToken,
-  Budget,
-  BudgetResult,
-  Connection,
-  CreateTunnel,
-  TunnelShards,
-  TunnelShardsResult,
-  TunnelStatusResult,
-  Tunnel,
-  CreateReceiver,
-  RotateReceiverSecret,
-  Receiver,
-  ReceiverState,
-  Delivery,
-  DeliveryPage,
-  Acknowledgement,
-};
-
-/** Gives the schemas their names, which `z.toJSONSchema` reads. */
-export function nameComponents(): void {
-  for (const [id, schema] of Object.entries(COMPONENTS)) {
-    z.globalRegistry.add(schema, { ...z.globalRegistry.get(schema), id });
-  }
-}

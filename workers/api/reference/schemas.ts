@@ -1,6 +1,6 @@
 /** Translates the schemas that validate into the schemas of the document. */
 import { z, type ZodType } from "zod";
-import { nameComponents } from "./components.ts";
+import * as components from "./components.ts";
 import { FIELDS } from "./fields.ts";
 import type { Schema } from "./openapi.ts";
 
@@ -22,7 +22,10 @@ export class SchemaComponents {
   readonly byName: Record<string, Schema> = { [UUID]: UUID_COMPONENT };
 
   constructor() {
-    nameComponents();
+    // `z.toJSONSchema` reads the names from the registry.
+    for (const [id, schema] of Object.entries(components)) {
+      z.globalRegistry.add(schema, { ...z.globalRegistry.get(schema), id });
+    }
   }
 
   /** @param direction requests may leave out fields that have a default. */
