@@ -12,6 +12,7 @@ import { log } from "../../shared/log.ts";
 import { GarbageCollection } from "./garbage-collection.ts";
 import { callTunnel, cacheGates, chooseTarget } from "./tunnel-calls.ts";
 import { errorPage, refusalPage } from "./pages.ts";
+import { keepTruncationVisible } from "./truncation.ts";
 import { getCachedTargets, resolveTargets, type TunnelTarget } from "./routes.ts";
 import { RequestTrace } from "../../shared/tracing/request-trace.ts";
 import { BoundedMap } from "../../shared/bounded-map.ts";
@@ -116,7 +117,7 @@ function toVisitorResponse(
 ): Response | Promise<Response> {
   const forVisitor = cacheGates(response, objectName);
   const code = getRefusalCode(forVisitor);
-  if (code === null) return forVisitor;
+  if (code === null) return keepTruncationVisible(request, env, forVisitor);
   return forVisitor.headers.has(SIGN_IN_HEADER)
     ? offerSignIn(request, env, tunnelId, code, forVisitor)
     : refusalPage(request, env, code, forVisitor);
