@@ -5,7 +5,7 @@
  */
 import { FairShare, type Share } from "../../shared/fair-share.ts";
 
-/** Half of the memory that the platform grants an isolate. */
+/** Half of the memory that the platform grants an isolate: for bodies and for the messages of WebSockets. */
 export const ISOLATE_BUFFER_MAX_BYTES = 64 * 1024 * 1024;
 /** What a chunk costs beside its bytes: without it, a million chunks of one byte would count as one megabyte. */
 const CHUNK_OVERHEAD_BYTES = 256;
@@ -14,12 +14,20 @@ const isolateBuffer = new FairShare(ISOLATE_BUFFER_MAX_BYTES);
 /** An object that the platform stops does not return its bytes. */
 const lostShares = new FinalizationRegistry((share: Share) => share.add(-share.held));
 
-export class BufferedBytes {
-  readonly #share = isolateBuffer.createShare();
+/** A part of the isolate's buffer, which returns to it with the owner at the latest. */
+export function createBufferShare(owner: object): Share {
+  const share = isolateBuffer.createShare();
+  lostShares.register(owner, share);
+  return share;
+}
 
-  constructor() {
-    lostShares.register(this, this.#share);
-  }
+/** Whether more is in memory than the isolate may buffer, because it arrived before anything could refuse it. */
+export function isBufferExceeded(): boolean {
+  return isolateBuffer.used > ISOLATE_BUFFER_MAX_BYTES;
+}
+
+export class BufferedBytes {
+  readonly #share = createBufferShare(this);
 
   get held(): number {
     return this.#share.held;

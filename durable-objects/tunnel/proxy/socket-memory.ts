@@ -1,15 +1,17 @@
 /**
  * Bounds what the WebSockets of a tunnel's visitors hold: messages that wait for the local server, for the visitor, or for
- * their remaining parts. A message is in memory before anything can refuse it, so a bound is kept by ending sockets: the
- * one that holds the most first.
+ * their remaining parts. They share the isolate's buffer with the bodies of requests and responses. A message is in memory
+ * before anything can refuse it, so a bound is kept by ending sockets: the one that holds the most first.
  */
+import { FairShare, type Share } from "../../../shared/fair-share.ts";
 import { WEBSOCKET_MESSAGE_MAX_BYTES } from "../../../protocol/limits.ts";
+import { createBufferShare, isBufferExceeded } from "../buffered-bytes.ts";
 
 const MIB = 1024 * 1024;
 
 /** One message of the largest size, and some more for other sockets. */
 export const TUNNEL_SOCKETS_MAX_BYTES = WEBSOCKET_MESSAGE_MAX_BYTES + 2 * MIB;
-/** Of all tunnels whose objects share the isolate. */
+/** Of all tunnels whose objects share the isolate. The rest of its buffer stays for bodies. */
 export const ISOLATE_SOCKETS_MAX_BYTES = WEBSOCKET_MESSAGE_MAX_BYTES + 16 * MIB;
 
 export interface MemoryHolder {
@@ -17,20 +19,17 @@ export interface MemoryHolder {
   endForMemory(): void;
 }
 
-interface Total {
-  bytes: number;
-}
-
-const isolate: Total = { bytes: 0 };
+const isolateSockets = new FairShare(ISOLATE_SOCKETS_MAX_BYTES);
 /** An object that the platform stops releases nothing. */
-const lostTotals = new FinalizationRegistry((total: Total) => (isolate.bytes -= total.bytes));
+const lostShares = new FinalizationRegistry((share: Share) => share.add(-share.held));
 
 export class SocketMemory {
   readonly #bytesByHolder = new Map<MemoryHolder, number>();
-  readonly #total: Total = { bytes: 0 };
+  readonly #ofSockets = isolateSockets.createShare();
+  readonly #ofBuffer = createBufferShare(this);
 
   constructor() {
-    lostTotals.register(this, this.#total);
+    lostShares.register(this, this.#ofSockets);
   }
 
   /** Sets how much one socket holds now. If that is more than before, this may end the socket that holds the most. */
@@ -39,26 +38,25 @@ export class SocketMemory {
     if (change === 0) return;
     if (bytes === 0) this.#bytesByHolder.delete(holder);
     else this.#bytesByHolder.set(holder, bytes);
-    this.#total.bytes += change;
-    isolate.bytes += change;
+    this.#ofSockets.add(change);
+    this.#ofBuffer.add(change);
     if (change > 0) while (this.isFull && this.#endLargest());
   }
 
-  /** Whether the sockets hold more than they may: of this tunnel, or of all tunnels of the isolate. */
+  /** Whether the sockets hold more than they may: of this tunnel, of all tunnels, or together with all bodies. */
   get isFull(): boolean {
-    return (
-      this.#total.bytes > TUNNEL_SOCKETS_MAX_BYTES ||
-      (this.#total.bytes > 0 && isolate.bytes > ISOLATE_SOCKETS_MAX_BYTES)
-    );
+    const { held } = this.#ofSockets;
+    const isIsolateFull = isolateSockets.used > ISOLATE_SOCKETS_MAX_BYTES || isBufferExceeded();
+    return held > TUNNEL_SOCKETS_MAX_BYTES || (held > 0 && isIsolateFull);
   }
 
   /** @returns false when no socket could release anything: the platform has queued the rest. */
   #endLargest(): boolean {
-    const before = this.#total.bytes;
+    const before = this.#ofSockets.held;
     const byBytes = [...this.#bytesByHolder].sort(([, a], [, b]) => b - a);
     return byBytes.some(([holder]) => {
       holder.endForMemory();
-      return this.#total.bytes < before;
+      return this.#ofSockets.held < before;
     });
   }
 }

@@ -1,5 +1,9 @@
 import { describe, expect, test } from "vitest";
 import {
+  BufferedBytes,
+  ISOLATE_BUFFER_MAX_BYTES,
+} from "../../../../durable-objects/tunnel/buffered-bytes.ts";
+import {
   ISOLATE_SOCKETS_MAX_BYTES,
   SocketMemory,
   TUNNEL_SOCKETS_MAX_BYTES,
@@ -61,5 +65,28 @@ describe("the memory of a tunnel's sockets", () => {
       memory.record(holders[i]!, ISOLATE_SOCKETS_MAX_BYTES / 4);
     expect(holders.filter(({ hasEnded }) => !hasEnded)).toHaveLength(4);
     for (const [i, memory] of tunnels.entries()) memory.record(holders[i]!, 0);
+  });
+
+  test("is bounded together with the bodies of all tunnels: a body has no room that messages take", () => {
+    const [memory, buffered] = [new SocketMemory(), new BufferedBytes()];
+    const holder = new Holder(memory);
+    const half = ISOLATE_BUFFER_MAX_BYTES / 2;
+    memory.record(holder, half);
+    expect(buffered.hold(half / 2)).toBe(false);
+    expect(buffered.hold(half / 4)).toBe(true);
+    memory.record(holder, 0);
+    buffered.release(half / 4);
+  });
+
+  test("is bounded together with the bodies of all tunnels: a message that exceeds the rest ends its socket", () => {
+    const [memory, buffered] = [new SocketMemory(), new BufferedBytes()];
+    const [small, large] = [new Holder(memory), new Holder(memory)];
+    buffered.add(ISOLATE_BUFFER_MAX_BYTES - 4 * MIB);
+    memory.record(small, MIB);
+    expect(memory.isFull).toBe(false);
+    memory.record(large, 4 * MIB);
+    expect([small.hasEnded, large.hasEnded, memory.isFull]).toEqual([false, true, false]);
+    memory.record(small, 0);
+    buffered.add(4 * MIB - ISOLATE_BUFFER_MAX_BYTES);
   });
 });
