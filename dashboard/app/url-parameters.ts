@@ -1,6 +1,6 @@
 /**
- * The parameters in the page's URL. They are removed from it before anything else happens, so that secrets stay neither
- * in the address bar nor in the history.
+ * The parameters of sign-ins and mailed links in the page's URL. They are removed from it before anything else happens, so that
+ * secrets stay neither in the address bar nor in the history.
  */
 export interface UrlParameters {
   /** A sign-in through a provider succeeded. */

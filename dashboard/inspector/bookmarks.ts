@@ -62,8 +62,9 @@ function isCapture(value: unknown): value is CaptureSummary {
     capture?.timestamp,
     capture?.method,
     capture?.path,
+    capture?.client_ip,
   ];
-  return texts.every((text) => typeof text === "string") && typeof capture?.client_ip === "string";
+  return texts.every((text) => typeof text === "string");
 }
 
 let current: { organizationId: string; bookmarks: Bookmarks } | undefined;

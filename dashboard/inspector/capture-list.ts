@@ -1,4 +1,4 @@
-/** Captured requests in the order of their ids, which is that of time, with a bound. */
+/** Captured requests in the order of their ids, which is that of time. */
 import type { CaptureSummary } from "../../protocol/schemas/inspector/captures.ts";
 
 export type PutResult = "added" | "replaced" | "unchanged";

@@ -13,7 +13,7 @@ import type { CaptureListener, CaptureSource } from "./request-view.ts";
 const NEWEST_CAPTURES_MAX = 10_000;
 /** A request that was received this long before the newest one may have ended while the connection was lost. */
 const CATCH_UP_OVERLAP_MS = MINUTE_MS;
-/** Between two readings of the list: those that follow missed requests, or a failure. */
+/** Between two readings of the list, after a failure, or when the server did not send some requests. */
 const CATCH_UP_PAUSE_MS = 3_000;
 /** From one page to the next, the connection stays open. */
 const CLOSE_DELAY_MS = 1_000;
@@ -81,7 +81,7 @@ export class CaptureStore implements CaptureSource {
     if (this.newest.keepNewest(NEWEST_CAPTURES_MAX) > 0) this.#handleTrim();
   }
 
-  /** Reads the list again, after it could not be read. */
+  /** Reads the requests that are missing here, after the reading that is in progress. */
   catchUp(): void {
     this.#isBehind = true;
     if (!this.#isReading) void this.#read();

@@ -33,15 +33,15 @@ export class CaptureWatch {
   }
 
   start(): void {
-    window.addEventListener("online", this.#check);
-    document.addEventListener("visibilitychange", this.#check);
+    window.addEventListener("online", this.#checkConnection);
+    document.addEventListener("visibilitychange", this.#checkConnection);
     void this.#connect();
   }
 
   close(): void {
     this.#isClosed = true;
-    window.removeEventListener("online", this.#check);
-    document.removeEventListener("visibilitychange", this.#check);
+    window.removeEventListener("online", this.#checkConnection);
+    document.removeEventListener("visibilitychange", this.#checkConnection);
     clearTimeout(this.#retry);
     this.#disconnect();
   }
@@ -91,7 +91,7 @@ export class CaptureWatch {
   }
 
   /** After a sleep, or when the network is back: connects at once, or finds out whether the connection still works. */
-  readonly #check = (): void => {
+  readonly #checkConnection = (): void => {
     if (document.visibilityState === "hidden" || !navigator.onLine) return;
     if (this.#socket?.readyState === WebSocket.OPEN) return this.#ping();
     if (this.#retry === undefined) return;

@@ -3,11 +3,11 @@ import { CaptureStore } from "./capture-store.ts";
 import { CaptureWatch } from "./capture-watch.ts";
 import { listCaptures } from "./list-captures.ts";
 
-let current: { owner: string; store: CaptureStore } | undefined;
+let current: { membership: string; store: CaptureStore } | undefined;
 
-/** @param owner the user and the organization: another one never sees these requests. */
-export function getCaptureStore(owner: string): CaptureStore {
-  if (current?.owner !== owner) current = { owner, store: createStore() };
+/** @param membership the user and the organization: another one never sees these requests. */
+export function getCaptureStore(membership: string): CaptureStore {
+  if (current?.membership !== membership) current = { membership, store: createStore() };
   return current.store;
 }
 

@@ -84,14 +84,14 @@ export class RequestView {
     this.select(this.#selection);
   }
 
-  /** For `useSyncExternalStore`. The view is live while something subscribes to it. */
+  /** For `useSyncExternalStore`. */
   readonly subscribe = (listener: () => void): (() => void) => {
     this.#listeners.add(listener);
     return () => this.#listeners.delete(listener);
   };
   readonly getVersion = (): number => this.#version;
 
-  /** Connects the view with the store. @returns disconnects it. */
+  /** Shows the changes of the store from now on. @returns ends that. */
   connect(): () => void {
     const listener: CaptureListener = {
       onPut: (capture) => this.#receive(capture),
