@@ -95,7 +95,8 @@ function createOptions(
   return {
     width: element.clientWidth,
     height: HEIGHT_PX,
-    padding: [8, 0, 0, 0],
+    // The last label is in the middle below the end of the axis, and needs half of its space there.
+    padding: [8, TICK_SPACE_PX / 2, 0, 0],
     legend: { show: false },
     cursor: { y: false, drag: { x: false, y: false }, points: { show: false } },
     tzDate: (seconds) => {

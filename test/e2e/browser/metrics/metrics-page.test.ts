@@ -78,6 +78,44 @@ test("each value of the chart can be read with the keyboard, also after the colo
   await waitUntil(async () => (await page.locator(".chart canvas").count()) === 1);
 });
 
+/** Notes where texts on canvases end, beyond the right edge. */
+const WATCH_LABELS = `
+  window.beyondEdge = [];
+  window.labels = 0;
+  const { fillText } = CanvasRenderingContext2D.prototype;
+  CanvasRenderingContext2D.prototype.fillText = function (text, x, y) {
+    const width = this.measureText(text).width;
+    const end = x + (this.textAlign === "center" ? width / 2 : this.textAlign === "right" ? 0 : width);
+    labels += 1;
+    if (end > this.canvas.width) beyondEdge.push(text);
+    fillText.call(this, text, x, y);
+  };
+`;
+
+test("the last label of the axis of time is shown in full", async () => {
+  const page = await pages.openAs(owner.email, "/me");
+  // As at midnight: the axis ends with a label.
+  await page.route("**/metrics/timeseries?*", async (route) => {
+    const response = await route.fetch();
+    const points = (await response.json()) as { timestamp: string }[];
+    const [last, before] = [points.at(-1)!, points.at(-2)!].map((each) =>
+      Date.parse(each.timestamp),
+    );
+    const shiftMs = new Date("2026-03-02T00:00:00").getTime() - (2 * last! - before!);
+    const json = points.map((point) => ({
+      ...point,
+      timestamp: new Date(Date.parse(point.timestamp) + shiftMs).toISOString(),
+    }));
+    await route.fulfill({ response, json });
+  });
+  await page.addInitScript(WATCH_LABELS);
+  await page.goto(`${pages.origin}/metrics?window=24h`);
+  await waitUntil(async () => (await page.evaluate<number>("labels")) > 0);
+  await page.getByRole("slider", { name: "Requests over time" }).focus();
+  await page.keyboard.press("ArrowLeft");
+  expect(await page.evaluate("beyondEdge")).toEqual([]);
+});
+
 test("captured requests are broken down by status, cause, latency, tunnel and path, with links to them", async () => {
   const page = await pages.openAs(owner.email, "/metrics");
   const responses = getSection(page, "Responses").getByRole("listitem");
