@@ -140,12 +140,12 @@ describe("a WebSocket", () => {
     await messages.getByText("3 bytes").first().waitFor();
     socket.close(4001, "enough");
     await waitForCaptures(captured.owner, query, 1);
-    await messages.getByText("4001 A code of this application").first().waitFor();
+    await messages.getByRole("button", { name: "4001 enough" }).first().waitFor();
 
     await messages.getByRole("button", { name: "3 bytes" }).first().press("Enter");
     await messages.getByText("01 02 ff").waitFor();
     await messages.getByRole("button", { name: "4001" }).first().press("Enter");
-    await messages.getByText("enough").waitFor();
+    await messages.getByText("A code of this application").waitFor();
     await messages.getByLabel("Sender").selectOption("client");
     await messages.getByText("3 of 6 match").waitFor();
     await messages.getByLabel("Filter by text").fill("FIRST");

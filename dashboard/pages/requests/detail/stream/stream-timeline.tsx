@@ -180,6 +180,14 @@ function StreamRow({ item, number, isWebSocket, isOpen, onToggle }: StreamRowPro
 }
 
 function Preview({ item: { close, text, size } }: { item: StreamItem }) {
+  if (close?.reason) {
+    const reason = close.reason.slice(0, PREVIEW_CHARS).toWellFormed();
+    return (
+      <>
+        {close.code} <VisitorText text={reason} />
+      </>
+    );
+  }
   if (close !== null) return `${close.code} ${explainClose(close.code)}`;
   if (text === null) return `${formatCount(size)} bytes`;
   return <VisitorText text={text.slice(0, PREVIEW_CHARS).toWellFormed()} />;
