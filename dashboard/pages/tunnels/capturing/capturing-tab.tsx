@@ -36,19 +36,24 @@ export function CapturingTab({ tunnel }: { tunnel: Tunnel }) {
             canWrite ? <SettingsForm settings={loaded} /> : <SettingsFacts settings={loaded} />
           }
         </QueryContent>
-        <CommandLine
-          requests={[
-            { label: "Read the settings", path: `/tunnels/${id}/inspector` },
-            {
-              label: "Replace all settings",
-              method: "PUT",
-              path: `/tunnels/${id}/inspector`,
-              body: { capture: true, bodies: false, redactHeaders: ["authorization", "cookie"] },
-            },
-          ]}
-        />
       </Section>
       <CapturedRequestsSection tunnel={tunnel} canDelete={canWrite} />
+      <CommandLine
+        requests={[
+          { label: "Read the settings", path: `/tunnels/${id}/inspector` },
+          {
+            label: "Replace all settings",
+            method: "PUT",
+            path: `/tunnels/${id}/inspector`,
+            body: { capture: true, bodies: false, redactHeaders: ["authorization", "cookie"] },
+          },
+          {
+            label: "Delete the captured requests",
+            method: "DELETE",
+            path: `/inspector?tunnel_id=${id}`,
+          },
+        ]}
+      />
     </>
   );
 }

@@ -22,58 +22,60 @@ export function MaintenanceTab({ tunnel }: { tunnel: Tunnel }) {
   const [message, setMessage] = useState("");
   const maintenance = useMaintenance(id);
   return (
-    <div className="columns">
-      <Section
-        title="Maintenance"
-        actions={<Badge tone={isOn ? "warning" : "neutral"}>{isOn ? "On" : "Off"}</Badge>}
-      >
-        <p className="hint">
-          Visitors get 503 and a page with your message, and are asked to try again after 30
-          seconds. It ends when you end it, or when the last agent disconnects.
-        </p>
-        {canWrite && (
-          <Form
-            submit={isOn ? "Change the message" : "Start maintenance"}
-            kind={isOn ? "plain" : "primary"}
-            beside={
-              isOn && (
-                <ActionButton kind="primary" action={() => maintenance.end()}>
-                  End maintenance
-                </ActionButton>
-              )
-            }
-            onSubmit={() => (isOn ? maintenance.change(message) : maintenance.start(message))}
-          >
-            <TextAreaField
-              name="message"
-              label="Message to visitors"
-              required={false}
-              maxLength={MESSAGE_MAX_CHARS}
-              value={message}
-              onChange={(event) => setMessage(event.currentTarget.value)}
-              placeholder="We are back at 14:00 UTC."
-              hint={
-                isOn
-                  ? "It replaces the current message, which can't be shown here. Empty: the default message."
-                  : "Empty: the default message."
+    <>
+      <div className="columns">
+        <Section
+          title="Maintenance"
+          actions={<Badge tone={isOn ? "warning" : "neutral"}>{isOn ? "On" : "Off"}</Badge>}
+        >
+          <p className="hint">
+            Visitors get 503 and a page with your message, and are asked to try again after 30
+            seconds. It ends when you end it, or when the last agent disconnects.
+          </p>
+          {canWrite && (
+            <Form
+              submit={isOn ? "Change the message" : "Start maintenance"}
+              kind={isOn ? "plain" : "primary"}
+              beside={
+                isOn && (
+                  <ActionButton kind="primary" action={() => maintenance.end()}>
+                    End maintenance
+                  </ActionButton>
+                )
               }
-            />
-          </Form>
-        )}
-        <CommandLine
-          requests={[
-            {
-              label: "Start maintenance",
-              method: "PUT",
-              path: `/tunnels/${id}/maintenance`,
-              body: message.trim() === "" ? {} : { message: message.trim() },
-            },
-            { label: "End it", method: "DELETE", path: `/tunnels/${id}/maintenance` },
-          ]}
-        />
-      </Section>
-      <MaintenancePreview address={publicUrl} message={message.trim()} />
-    </div>
+              onSubmit={() => (isOn ? maintenance.change(message) : maintenance.start(message))}
+            >
+              <TextAreaField
+                name="message"
+                label="Message to visitors"
+                required={false}
+                maxLength={MESSAGE_MAX_CHARS}
+                value={message}
+                onChange={(event) => setMessage(event.currentTarget.value)}
+                placeholder="We are back at 14:00 UTC."
+                hint={
+                  isOn
+                    ? "It replaces the current message, which can't be shown here. Empty: the default message."
+                    : "Empty: the default message."
+                }
+              />
+            </Form>
+          )}
+        </Section>
+        <MaintenancePreview address={publicUrl} message={message.trim()} />
+      </div>
+      <CommandLine
+        requests={[
+          {
+            label: "Start maintenance",
+            method: "PUT",
+            path: `/tunnels/${id}/maintenance`,
+            body: message.trim() === "" ? {} : { message: message.trim() },
+          },
+          { label: "End it", method: "DELETE", path: `/tunnels/${id}/maintenance` },
+        ]}
+      />
+    </>
   );
 }
 

@@ -296,11 +296,17 @@ test("axe finds nothing on any tab, and each fits a narrow screen", async () => 
   const { id } = await create(`landing-page-with-a-rather-long-name-${Date.now()}`);
   await owner.put(`/tunnels/${id}/ip-allowlist`, { cidrs: ["127.0.0.0/8", "::1"] });
   const page = await openTab(id, "overview");
+  const summary = page.getByText("Do this on the command line");
   for (const tab of ["Overview", "Access", "Maintenance", "Capturing", "Settings"]) {
     await page.getByRole("tab", { name: tab }).click();
     await waitForContent(page);
-    await page.locator("summary").click();
+    await summary.click();
     expect([tab, await findPageProblems(page)]).toEqual([tab, []]);
+    // It is about the whole tab, so that it is below the sections and not in one.
+    expect([tab, await page.getByRole("region").filter({ has: summary }).count()]).toEqual([
+      tab,
+      0,
+    ]);
   }
   await clickButton(page, "Delete the tunnel");
   await page.getByRole("dialog").waitFor();
