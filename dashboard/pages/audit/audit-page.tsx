@@ -2,9 +2,10 @@
 import { useMemo } from "react";
 import { useQueryParameters } from "../../app/search.ts";
 import { useMe } from "../../app/session-state.ts";
+import { CommandLine } from "../../ui/command-line.tsx";
 import { PageFrame } from "../../ui/page.tsx";
 import { Section } from "../../ui/section.tsx";
-import { pickFilter } from "./event-filter.ts";
+import { getEventsPath, pickFilter } from "./event-filter.ts";
 import { EventFilters } from "./event-filters.tsx";
 import { EventList } from "./event-list.tsx";
 import { ExportMenu } from "./export-menu.tsx";
@@ -24,6 +25,7 @@ export function Page() {
       <Section title="Events">
         <EventList path="/events" filter={filter} />
       </Section>
+      <CommandLine requests={[{ path: getEventsPath("/events", filter, { limit: 100 }) }]} />
     </PageFrame>
   );
 }

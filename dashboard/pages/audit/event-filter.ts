@@ -27,18 +27,29 @@ export interface EventPage {
   after?: string | undefined;
 }
 
-/** @param path the route that lists the events; that of a person's own events has no filters. */
+/** The routes that list events. That of a person's own events has no filters. */
+type EventsRoute = "/events" | "/me/events";
+
 export function loadEvents(
-  path: "/events" | "/me/events",
+  route: EventsRoute,
   filter: EventFilter,
-  { limit, after }: EventPage,
+  page: EventPage,
   signal: AbortSignal,
 ): Promise<AuditEvent[]> {
+  return call<AuditEvent[]>("GET", getEventsPath(route, filter, page), undefined, signal);
+}
+
+/** The path and the query of a request for a page of events. */
+export function getEventsPath(
+  route: EventsRoute,
+  filter: EventFilter,
+  { limit, after }: EventPage,
+): string {
   const query = new URLSearchParams({ limit: String(limit) });
   for (const [name, value] of Object.entries({ ...toQuery(filter), after })) {
     if (value !== undefined && value !== "") query.set(name, value);
   }
-  return call<AuditEvent[]>("GET", `${path}?${query}`, undefined, signal);
+  return `${route}?${query}`;
 }
 
 function toQuery(filter: EventFilter): Record<string, string | undefined> {

@@ -1,15 +1,28 @@
 /** /members: the members of the organization, and the people who were invited to it. */
 import { useMe } from "../../app/session-state.ts";
+import { CommandLine } from "../../ui/command-line.tsx";
 import { PageFrame } from "../../ui/page.tsx";
 import { InvitationsSection } from "./invitations-section.tsx";
 import { MembersSection } from "./members-section.tsx";
 
 export function Page() {
   const { active_org: organization } = useMe();
+  const path = `/orgs/${organization.id}`;
   return (
     <PageFrame title="Members" about={organization.name}>
       <MembersSection />
       <InvitationsSection />
+      <CommandLine
+        requests={[
+          { label: "List the members", path: `${path}/members` },
+          {
+            label: "Invite a person",
+            method: "POST",
+            path: `${path}/invitations`,
+            body: { email: "ann@example.com", role: "member" },
+          },
+        ]}
+      />
     </PageFrame>
   );
 }

@@ -6,10 +6,12 @@ import { networkQuery, networksQuery } from "../../api/networks.ts";
 import { call } from "../../api/session.ts";
 import { useHasRole } from "../../app/roles.ts";
 import { usePathId } from "../../app/search.ts";
+import { CommandLine } from "../../ui/command-line.tsx";
 import { ConfirmButton } from "../../ui/forms/dialog.tsx";
 import { notify } from "../../ui/feedback/notifications.tsx";
 import { QueryContent } from "../../ui/feedback/query-content.tsx";
 import { PageFrame } from "../../ui/page.tsx";
+import { quoteForShell } from "../../ui/text/shell.ts";
 import { DevicesSection } from "./devices/devices-section.tsx";
 import { HealthSection } from "./health-section.tsx";
 import { ServerSection } from "./server-section.tsx";
@@ -37,10 +39,25 @@ export function Page() {
             <HealthSection network={loaded} />
             <DevicesSection network={loaded} />
             {loaded.server_public_key !== null && <ServerSection network={loaded} />}
+            <NetworkCommandLine network={loaded} />
           </>
         )}
       </QueryContent>
     </PageFrame>
+  );
+}
+
+function NetworkCommandLine({ network: { id, name } }: { network: PrivateNetwork }) {
+  const network = `vpn ${quoteForShell(name)}`;
+  const path = `/private-networks/${id}`;
+  return (
+    <CommandLine
+      commands={[`${network} devices`, `${network} add phone`, `${network} remove phone`]}
+      requests={[
+        { label: "Show the network", path },
+        { label: "List its devices", path: `${path}/devices` },
+      ]}
+    />
   );
 }
 

@@ -4,6 +4,7 @@ import { Link } from "@tanstack/react-router";
 import type { Device, PrivateNetwork } from "../../../protocol/schemas/networks.ts";
 import { networkDevicesQuery, networksQuery } from "../../api/networks.ts";
 import { useHasRole } from "../../app/roles.ts";
+import { CommandLine } from "../../ui/command-line.tsx";
 import { Command } from "../../ui/copy.tsx";
 import { EmptyState } from "../../ui/feedback/empty-state.tsx";
 import { useIsOnScreen } from "../../ui/layout/on-screen.ts";
@@ -54,6 +55,17 @@ export function Page() {
         query={networks}
         getKey={({ id }) => id}
         empty={<NoNetworks />}
+      />
+      <CommandLine
+        requests={[
+          { label: "List the networks", path: "/private-networks" },
+          {
+            label: "Create one",
+            method: "POST",
+            path: "/private-networks",
+            body: { name: "office", cidr: "10.88.0.0/24" },
+          },
+        ]}
       />
     </PageFrame>
   );

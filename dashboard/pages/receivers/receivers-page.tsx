@@ -5,6 +5,7 @@ import type { ReactNode } from "react";
 import type { Receiver, ReceiverState } from "../../../protocol/schemas/webhooks.ts";
 import { receiverQuery, receiversQuery } from "../../api/receivers.ts";
 import { useHasRole } from "../../app/roles.ts";
+import { CommandLine } from "../../ui/command-line.tsx";
 import { CopyButton } from "../../ui/copy.tsx";
 import { EmptyState } from "../../ui/feedback/empty-state.tsx";
 import { useIsOnScreen } from "../../ui/layout/on-screen.ts";
@@ -63,6 +64,17 @@ export function Page() {
             </p>
           </EmptyState>
         }
+      />
+      <CommandLine
+        requests={[
+          { label: "List the receivers", path: "/webhook-receivers" },
+          {
+            label: "Create one",
+            method: "POST",
+            path: "/webhook-receivers",
+            body: { name: "deploys", validator: "code_host", secret: "SECRET" },
+          },
+        ]}
       />
     </PageFrame>
   );

@@ -24,6 +24,15 @@ afterAll(() => organization?.[Symbol.asyncDispose]());
 /** More of them on a page are alike, such as the events of the audit log. */
 const OPENED_DETAILS = 3;
 
+/** Pages that show their commands beside what they are about, or that only a browser needs. */
+const WITHOUT_COMMAND_LINE = new Set<string>([
+  "/requests",
+  "/requests/:id",
+  "/receivers/:id",
+  "/billing",
+  "/me",
+]);
+
 /** By path, of all pages that a test has opened so far. */
 const titles = new Map<string, string>();
 const MIDDLE = SHELL_PATHS.length / 2;
@@ -44,6 +53,8 @@ test.each([
         `for (const each of [...document.querySelectorAll("details")].slice(0, ${OPENED_DETAILS}))
          each.open = true`,
       );
+      const commandLines = await page.getByText("Do this on the command line").count();
+      expect([path, commandLines]).toEqual([path, WITHOUT_COMMAND_LINE.has(path) ? 0 : 1]);
       const found = [...(await findPageProblems(page)), ...(await findUnnamed(page))];
       problems.push(...found.map((problem) => [path, problem]));
     }
