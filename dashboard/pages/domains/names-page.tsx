@@ -21,6 +21,8 @@ import "./domains.css";
 export function Page() {
   const mayChange = useHasRole("member");
   const names = useQuery(reservedSubdomainsQuery);
+  // Rows of names that no tunnel uses are higher.
+  const areTunnelsLoading = useQuery(tunnelsQuery).isPending;
   const { subdomain = "shop" } = names.data?.[0] ?? {};
   return (
     <PageFrame
@@ -29,7 +31,10 @@ export function Page() {
       actions={mayChange ? <ReserveButton /> : undefined}
     >
       <QueryContent query={names} lines={6}>
-        {(list) => (list.length === 0 ? <NoNames /> : <Names names={list} />)}
+        {(list) => {
+          if (list.length === 0) return <NoNames />;
+          return areTunnelsLoading ? <Skeleton lines={6} /> : <Names names={list} />;
+        }}
       </QueryContent>
       <CommandLine
         commands={[`http 3000 --subdomain ${subdomain}`]}
@@ -93,8 +98,6 @@ function ReserveButton() {
 
 function Names({ names }: { names: readonly ReservedSubdomain[] }) {
   const { max_reserved_subdomains: max } = useMe().entitlements;
-  // Rows of names that no tunnel uses are higher.
-  if (useQuery(tunnelsQuery).isPending) return <Skeleton lines={6} />;
   return (
     <Section
       title={

@@ -2,11 +2,13 @@
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import type { Project } from "../../../protocol/schemas/organizations/projects.ts";
 import { projectsQuery } from "../../api/organization/projects.ts";
+import { tokensQuery } from "../../api/organization/tokens.ts";
 import { call } from "../../api/session.ts";
+import { tunnelsQuery } from "../../api/tunnels.ts";
 import { useHasRole } from "../../app/roles.ts";
 import { CommandLine } from "../../ui/command-line.tsx";
 import { notify } from "../../ui/feedback/notifications.tsx";
-import { QueryContent } from "../../ui/feedback/query-content.tsx";
+import { QueryContent, Skeleton } from "../../ui/feedback/query-content.tsx";
 import { DialogButton } from "../../ui/forms/dialog.tsx";
 import { TextField } from "../../ui/forms/fields.tsx";
 import { PageFrame } from "../../ui/page.tsx";
@@ -17,6 +19,10 @@ import { PROJECT_NAME_MAX_CHARS, ProjectRow } from "./project-row.tsx";
 export function Page() {
   const projects = useQuery(projectsQuery);
   const mayChange = useHasRole("member");
+  // The rows show how many of both a project has. They would move when the numbers arrive.
+  const tunnels = useQuery(tunnelsQuery);
+  const tokens = useQuery(tokensQuery);
+  const areCountsLoading = tunnels.isPending || tokens.isPending;
   return (
     <NewTokenProvider>
       <PageFrame
@@ -25,7 +31,7 @@ export function Page() {
         actions={mayChange ? <CreateButton /> : undefined}
       >
         <QueryContent query={projects} lines={6}>
-          {(list) => <Projects projects={list} />}
+          {(list) => (areCountsLoading ? <Skeleton lines={6} /> : <Projects projects={list} />)}
         </QueryContent>
       </PageFrame>
     </NewTokenProvider>
