@@ -101,6 +101,12 @@ test("a form whose plan is too small leads owners to the plans, and tells others
 
   await page.goto(`${pages.origin}/tunnels/${tunnel.id}?tab=access`);
   await setPassword(page);
+  await page.getByRole("alert").getByRole("link", { name: "See the plans" }).waitFor();
+  await clickButton(page, "Cancel");
+
+  await clickButton(page, "Set up the sign-in");
+  await page.getByLabel("Allowed email domains").fill("example.com");
+  await clickButton(page, "Save");
   await page.getByRole("alert").getByRole("link", { name: "See the plans" }).click();
   await getSection(page, "Plan and billing").waitFor();
 
