@@ -27,7 +27,7 @@ export function CommandLine({ commands = [], requests = [] }: CommandLineProps) 
       {requests.map((request) => (
         <div key={`${request.method} ${request.path}`}>
           {request.label !== undefined && <p className="hint">{request.label}</p>}
-          <Command label={`Copy the request ${request.method ?? "GET"} ${request.path}`}>
+          <Command label={`Copy the request ${request.method ?? "GET"} ${getRoute(request)}`}>
             {formatCurlCommand(request)}
           </Command>
         </div>
@@ -45,6 +45,11 @@ export function CommandLine({ commands = [], requests = [] }: CommandLineProps) 
 /** A command of the agent, with this server. */
 export function formatAgentCommand(args: string): string {
   return `underpass ${args} --server ${location.origin}`;
+}
+
+/** Without the query, which can contain any text that the user has searched for. */
+function getRoute({ path }: ApiRequest): string {
+  return path.replace(/\?.*$/, "");
 }
 
 function formatCurlCommand({ method = "GET", path, body }: ApiRequest): string {
