@@ -200,7 +200,7 @@ export class Tunnel extends DurableObject<TunnelBindings> implements TunnelRpc {
     this.#parts.visitors.sockets.closeAll();
     this.#parts.captures.flush();
     await others;
-    await this.#parts.alarm.attempt(() => this.#parts.reports.onAlarm());
+    await this.#parts.alarm.attempt(async () => void (await this.#parts.reports.send()));
     await this.ctx.storage.sync();
   }
 

@@ -18,10 +18,16 @@ export const CAPTURE_GB = 1e-6;
 /** The plan's retention, and the most that an object stores (`captures/captures.ts`). */
 export const CAPTURE_RETENTION_SECONDS = 7 * 24 * 3600;
 export const CAPTURES_MAX_GB = 0.064;
-/** While a tunnel carries traffic, it reports this often (`metrics/metrics-reporter.ts`). */
-export const REPORT_SECONDS = 5;
-/** Usage, outcomes, traffic, sequence, spending, the mark that the spending is reported, and the alarm. */
-export const ROWS_PER_REPORT = 7;
+/** A tunnel with traffic all the time reports this often, and sooner when so many requests are unreported (`metrics/`). */
+export const REPORT_SECONDS = 60;
+export const REPORT_MAX_REQUESTS = 20_000;
+/** The mark that it was reported, its alarm, and the alarm for the next expiry (a test counts them). */
+export const ROWS_PER_REPORT = 3;
+/** While a tunnel carries traffic, it saves its counters this often: one value. */
+export const COUNTERS_SAVE_SECONDS = 5;
+/** A save, and its alarm, which only traffic soon after the last save needs. */
+export const ROWS_PER_SAVE = 1;
+export const ROWS_PER_SAVE_ALARM = 1;
 /** Assumption: how long a report to PostgreSQL keeps the object awake. */
 export const REPORT_CALL_SECONDS = 0.05;
 /** A batch of three statements for the counters, and a transaction for the spending (`store/tunnels/reports.ts`). */

@@ -9,15 +9,19 @@ import {
   CAPTURE_RETENTION_SECONDS,
   CAPTURE_WRITE_SECONDS,
   CAPTURES_MAX_GB,
+  COUNTERS_SAVE_SECONDS,
   CPU_MS_PER_REQUEST,
   DATABASE_TRANSACTIONS_PER_SECOND,
   HEARTBEATS_PER_SECOND,
   OBJECT_MAX_REQUESTS_PER_SECOND,
   REPORT_CALL_SECONDS,
+  REPORT_MAX_REQUESTS,
   REPORT_SECONDS,
   RESPONSE_SECONDS,
   ROWS_PER_CAPTURE_PAGE,
   ROWS_PER_REPORT,
+  ROWS_PER_SAVE,
+  ROWS_PER_SAVE_ALARM,
   TRANSACTIONS_PER_REPORT,
 } from "./costs.ts";
 import { EMPTY_OBJECT_GB, MESSAGES_PER_REQUEST, OBJECT_GB, USD } from "./prices.ts";
@@ -39,6 +43,8 @@ interface ObjectLoad {
   /** Times in which it runs, from 0 to 1. */
   activeShare: number;
   reports: number;
+  alarms: number;
+  counterRows: number;
   capturePages: number;
   storedGb: number;
 }
@@ -62,7 +68,7 @@ type CostName =
   | "Worker CPU"
   | "object requests"
   | "object duration"
-  | "rows of reports"
+  | "rows of counters and reports"
   | "rows of captures"
   | "heartbeats"
   | "storage of captures"
@@ -76,6 +82,8 @@ export function simulateService(size: ServiceSize): SimulatedService {
     requests: 0,
     activeShare: 0,
     reports: 0,
+    alarms: 0,
+    counterRows: 0,
     capturePages: 0,
     storedGb: 0,
   };
@@ -95,13 +103,13 @@ export function simulateService(size: ServiceSize): SimulatedService {
 
   const perMonth = (perSecond: number, usd: number) => perSecond * MONTH_SECONDS * usd;
   const objectCalls =
-    totals.requests * (1 + AGENT_MESSAGES_PER_REQUEST / MESSAGES_PER_REQUEST) + totals.reports;
+    totals.requests * (1 + AGENT_MESSAGES_PER_REQUEST / MESSAGES_PER_REQUEST) + totals.alarms;
   const usdPerMonth = {
     "Worker requests": perMonth(totals.requests, USD.workerRequest),
     "Worker CPU": perMonth(totals.requests * CPU_MS_PER_REQUEST, USD.workerCpuMs),
     "object requests": perMonth(objectCalls, USD.objectRequest),
     "object duration": perMonth(totals.activeShare * OBJECT_GB, USD.objectGbSecond),
-    "rows of reports": perMonth(totals.reports * ROWS_PER_REPORT, USD.rowWritten),
+    "rows of counters and reports": perMonth(totals.counterRows, USD.rowWritten),
     "rows of captures": perMonth(totals.capturePages * ROWS_PER_CAPTURE_PAGE, USD.rowWritten),
     heartbeats: perMonth(
       (agents * HEARTBEATS_PER_SECOND) / MESSAGES_PER_REQUEST,
@@ -116,7 +124,7 @@ export function simulateService(size: ServiceSize): SimulatedService {
     "Worker CPU",
     "object requests",
     "object duration",
-    "rows of reports",
+    "rows of counters and reports",
     "rows of captures",
   ]);
   const hottest = weightSum === 0 ? 0 : (requestsPerSecond * weights[0]!) / weightSum;
@@ -159,12 +167,18 @@ function countShards(requestsPerSecond: number): number {
 function simulateObject(requests: number): ObjectLoad {
   // Each begins with a request, lasts its time, and the next one begins with the next request.
   const repeatedEvery = (seconds: number) => (requests === 0 ? 0 : 1 / (seconds + 1 / requests));
-  const reports = repeatedEvery(REPORT_SECONDS);
+  const reports = Math.max(repeatedEvery(REPORT_SECONDS), requests / REPORT_MAX_REQUESTS);
+  const saves = repeatedEvery(COUNTERS_SAVE_SECONDS);
+  // Without a request soon after a save, the alarm is not needed.
+  const saveAlarms = saves * (1 - Math.exp(-requests * COUNTERS_SAVE_SECONDS));
   const serving = 1 - Math.exp(-requests * (RESPONSE_SECONDS + CAPTURE_WRITE_SECONDS));
   return {
     requests,
     activeShare: Math.min(1, serving + reports * REPORT_CALL_SECONDS * (1 - serving)),
     reports,
+    alarms: reports + saveAlarms,
+    counterRows:
+      reports * ROWS_PER_REPORT + saves * ROWS_PER_SAVE + saveAlarms * ROWS_PER_SAVE_ALARM,
     capturePages: repeatedEvery(CAPTURE_WRITE_SECONDS),
     storedGb: Math.min(CAPTURES_MAX_GB, requests * CAPTURE_RETENTION_SECONDS * CAPTURE_GB),
   };

@@ -1,18 +1,19 @@
 /** The service's counters of requests, compared with what visitors saw. */
 import { setTimeout as sleep } from "node:timers/promises";
+import { REPORT_INTERVAL_MS } from "../../durable-objects/tunnel/metrics/report-pace.ts";
 import type { Tunnel } from "../../protocol/schemas/tunnels/tunnels.ts";
 import type { FaultEntry, History } from "../history.ts";
 import type { Owner } from "../owner.ts";
 import { checkNone, type CheckResult } from "./check.ts";
 
 /**
- * How much a crash of workerd may lose: tunnels save their counters five seconds after the first change
- * (`USAGE_REPORT_INTERVAL_MS` in durable-objects/tunnel/metrics/metrics-reporter.ts), and as late as a busy machine runs
+ * How much a crash of workerd may lose: tunnels save their counters every five seconds
+ * (`COUNTERS_SAVE_INTERVAL_MS` in durable-objects/tunnel/metrics/metrics-reporter.ts), and as late as a busy machine runs
  * the alarm.
  */
 export const COUNTERS_LOST_MAX_MS = 5_000 + 2_000;
-/** How long the last report may take to arrive. */
-const REPORT_MAX_MS = 30_000;
+/** How long the last report may take to arrive: a tunnel that has reported much waits a minute. */
+const REPORT_MAX_MS = REPORT_INTERVAL_MS + 30_000;
 const POLL_MS = 500;
 
 export interface CounterBounds {

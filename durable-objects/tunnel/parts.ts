@@ -59,7 +59,7 @@ export function createParts(
   };
   const toFirst = (report: TunnelReport) => shards.first.addShardReport(shards.shard, report);
   const reports: MetricsReporter = new MetricsReporter(
-    kv,
+    storage,
     alarm,
     shards.isFirst ? env.INTERNAL_API : { reportTunnel: toFirst },
     {

@@ -1,30 +1,32 @@
 /**
- * Counts a tunnel's traffic and reports it to the tunnel's row. The object's alarm saves and sends reports, so
- * that counting adds no latency to a visitor's request. The alarm is also set for the expiry of the agent's token,
- * because a report checks whether the agent may still serve, and for the expiry of the tunnel.
+ * Counts a tunnel's traffic, saves the counters, and reports them to the tunnel's row, outside of visitors' requests.
+ * After a pause the counters are saved when the first request has been served, so that a tunnel with little traffic needs
+ * no alarm for it; then the alarm saves them every few seconds. It also sends the reports. It is also set for the expiry of
+ * the agent's token, because a report checks whether the agent may still serve, and for the expiry of the tunnel.
  */
 import type { InternalApi, TunnelReport } from "../../rpc.ts";
 import type { AssociationUsage } from "../../../protocol/relay/link.ts";
 import type { Alarm } from "../alarm.ts";
-import { Outcomes, type Counters } from "./outcomes.ts";
+import { Outcomes } from "./outcomes.ts";
+import { ReportPace } from "./report-pace.ts";
 import { Spending } from "./spending.ts";
 import { RelayedUsage } from "../tcp/relayed-usage.ts";
 import { ShardUsage, type ShardReport } from "../shards/shard-usage.ts";
-import { Traffic, type StoredBucket } from "./traffic.ts";
+import { CounterStore } from "./stored-counters.ts";
+import { Traffic } from "./traffic.ts";
 import { Usage, type UsageTotals } from "./usage.ts";
 
-/** While a tunnel carries traffic, its counters reach its row within this time. */
-const USAGE_REPORT_INTERVAL_MS = 5_000;
+/** While a tunnel carries traffic, its counters are saved this often. A crash loses no more than this. */
+const COUNTERS_SAVE_INTERVAL_MS = 5_000;
+/** How soon the first change after a pause is saved: when a short exchange has ended. */
+const COUNTERS_SAVE_DELAY_MS = 100;
+/** Traffic that is reported with the next save: what costs a cent, so that a budget is not exceeded by much more. */
+const REPORT_MAX_BYTES = 100_000_000;
+const REPORT_MAX_REQUESTS = 20_000;
 /** How soon a tunnel whose end has passed asks its row again if the row could not be read. */
 const EXPIRY_RETRY_MS = 200;
 
-const KEY = {
-  usage: "usage",
-  outcomes: "outcomes",
-  traffic: "traffic",
-  tunnelId: "tunnel-id",
-  sequence: "report-sequence",
-} as const;
+const TUNNEL_ID_KEY = "tunnel-id";
 
 /** The fields of a report that are not counted here. */
 export type ReportedState = Pick<TunnelReport, "agentConnected" | "lastSeenAtMs" | "maintenance">;
@@ -45,39 +47,53 @@ export class MetricsReporter {
   readonly #spending: Spending;
   readonly #relayed: RelayedUsage;
   readonly #shards: ShardUsage;
+  readonly #pace: ReportPace;
   readonly #kv: SyncKvStorage;
+  readonly #store: CounterStore;
   readonly #alarm: Alarm;
   readonly #rows: Pick<InternalApi, "reportTunnel">;
   readonly #deps: ReportSource;
-  #isScheduled = false;
+  #sequence: number;
+  /** null: nothing was counted since the last report. */
+  #reportAtMs: number | null;
+  #isSaved = true;
+  #savedAtMs = -Infinity;
+  /** The totals of the last report; after a restart, those that were saved. */
+  #reported: UsageTotals;
 
   constructor(
-    kv: SyncKvStorage,
+    storage: DurableObjectStorage,
     alarm: Alarm,
     rows: Pick<InternalApi, "reportTunnel">,
     tunnel: ReportSource,
   ) {
-    this.#kv = kv;
+    this.#kv = storage.kv;
     this.#alarm = alarm;
     this.#rows = rows;
     this.#deps = tunnel;
-    this.usage = new Usage(kv.get<UsageTotals>(KEY.usage), () => this.#beforeCount());
-    this.#outcomes = new Outcomes(kv.get<Counters>(KEY.outcomes));
+    this.#store = new CounterStore(storage);
+    const saved = this.#store.load();
+    this.#sequence = saved.sequence;
+    this.#reportAtMs = saved.reportAtMs;
+    this.#pace = new ReportPace(saved.pace);
+    this.usage = new Usage(saved.usage, () => this.#beforeCount());
+    this.#reported = { ...this.usage.totals };
+    this.#outcomes = new Outcomes(saved.outcomes);
     const totals = () => ({ ...this.usage.totals, requests: this.#outcomes.requests });
-    this.#traffic = new Traffic(totals, kv.get<StoredBucket[]>(KEY.traffic), Date.now());
-    this.#relayed = new RelayedUsage(kv);
-    this.#shards = new ShardUsage(kv);
+    this.#traffic = new Traffic(totals, saved.traffic, Date.now());
+    this.#relayed = new RelayedUsage(storage.kv);
+    this.#shards = new ShardUsage(storage.kv);
     const nonce = tunnel.servingToken()?.nonce ?? null;
-    this.#spending = new Spending(kv, this.usage.totals, nonce);
+    this.#spending = new Spending(saved.spending, this.usage.totals, nonce);
   }
 
   /** Sets the id that reports carry. None are sent before that. */
   setTunnelId(tunnelId: string): void {
-    this.#kv.put(KEY.tunnelId, tunnelId);
+    if (this.tunnelId !== tunnelId) this.#kv.put(TUNNEL_ID_KEY, tunnelId);
   }
 
   get tunnelId(): string | undefined {
-    return this.#kv.get<string>(KEY.tunnelId);
+    return this.#kv.get<string>(TUNNEL_ID_KEY);
   }
 
   /** Traffic from here on is charged to this token. null: to none. */
@@ -89,8 +105,11 @@ export class MetricsReporter {
   countOutcome(request: Pick<Request, "signal">, pending: Promise<Response>): Promise<Response> {
     const arrivedAtMs = Date.now();
     return pending.then((response) => {
-      this.#beforeCount();
-      this.#outcomes.count(request, response, Date.now() - arrivedAtMs);
+      const now = Date.now();
+      this.#traffic.advanceTo(now);
+      const { requests } = this.#outcomes;
+      this.#outcomes.count(request, response, now - arrivedAtMs);
+      if (this.#outcomes.requests > requests) this.#scheduleSave();
       return response;
     });
   }
@@ -133,78 +152,130 @@ export class MetricsReporter {
     this.#save(now);
   }
 
+  /** Also after a restart before the report has arrived. */
   reportNow(): void {
-    this.#isScheduled = true;
-    this.#alarm.scheduleBy(Date.now(), "confirmed");
+    const now = Date.now();
+    this.#reportAtMs = now;
+    this.#save(now);
+    this.#alarm.scheduleBy(now, "confirmed");
   }
 
-  scheduleReport(): void {
-    if (this.#isScheduled) return;
-    this.#isScheduled = true;
-    const dueAtMs = Date.now() + USAGE_REPORT_INTERVAL_MS;
-    const atMs = Math.min(dueAtMs, this.#nextExpiryMs() ?? dueAtMs);
-    this.#alarm.scheduleBy(atMs, "unconfirmed");
-  }
-
-  /** Sets the alarm for the next expiry, unless a report is due before it anyway. */
+  /** Sets the alarm for the next expiry. */
   scheduleExpiryAlarm(): void {
-    const atMs = this.#nextExpiryMs();
-    if (atMs === undefined || this.#isScheduled) return;
+    const expiries = [this.#deps.servingToken()?.endsAtMs, this.#deps.endsAtMs()];
+    const known = expiries.filter((atMs) => atMs !== undefined);
+    if (known.length === 0) return;
     // An expiry that failed is retried, but not immediately.
-    this.#alarm.scheduleBy(Math.max(atMs, Date.now() + EXPIRY_RETRY_MS), "confirmed");
+    const atMs = Math.max(Math.min(...known), Date.now() + EXPIRY_RETRY_MS);
+    this.#alarm.scheduleBy(atMs, "confirmed");
   }
 
   /** @returns null before any agent has connected; the first report includes what was counted until then. */
   async send(): Promise<TunnelReport | null> {
-    const report = this.#createReport();
+    const now = Date.now();
+    const state = this.#deps.currentState();
+    if (!this.#isSaved) this.#save(now);
+    this.#reportAtMs = null;
+    const report = this.#createReport(state, now);
     if (!report) return null;
-    await this.#rows.reportTunnel(report);
+    try {
+      await this.#store.sync();
+      await this.#rows.reportTunnel(report);
+    } catch (cause) {
+      this.#reportAtMs = now;
+      throw cause;
+    }
     this.#spending.markReported(report.spending);
     this.#traffic.markReported(report.traffic);
+    this.#pace.recordReport(now);
+    this.#reported = report;
+    this.#save(Date.now());
     return report;
   }
 
   /** The alarm retries what throws here. */
   async onAlarm(): Promise<void> {
-    this.#isScheduled = false;
-    await this.send();
+    const now = Date.now();
+    // Disconnects an agent whose token has expired, and that is reported at once.
+    this.#deps.currentState();
+    const wasSaved = this.#isSaved;
+    if (!wasSaved) this.#save(now);
+    if (this.#reportAtMs !== null && this.#reportAtMs <= now) await this.send();
+    // After a save there will probably be another one, for which the alarm is then set already.
+    if (this.#reportAtMs !== null)
+      this.#alarm.scheduleBy(wasSaved ? this.#reportAtMs : this.#nextSaveAtMs, "unconfirmed");
     this.scheduleExpiryAlarm();
-  }
-
-  #nextExpiryMs(): number | undefined {
-    const expiries = [this.#deps.servingToken()?.endsAtMs, this.#deps.endsAtMs()];
-    const known = expiries.filter((atMs) => atMs !== undefined);
-    return known.length === 0 ? undefined : Math.min(...known);
   }
 
   #beforeCount(): void {
     this.#traffic.advanceTo(Date.now());
-    this.scheduleReport();
+    this.#scheduleSave();
+  }
+
+  /** Of counters that have changed or are about to change in this event-loop turn. */
+  #scheduleSave(): void {
+    if (!this.#isSaved) return;
+    this.#isSaved = false;
+    const now = Date.now();
+    this.#reportAtMs ??= this.#pace.nextAtMs(now);
+    // The clock may have been set back.
+    const isSoonAfterSave = now >= this.#savedAtMs && now < this.#nextSaveAtMs;
+    const atMs = isSoonAfterSave ? this.#nextSaveAtMs : Infinity;
+    this.#alarm.scheduleBy(Math.min(atMs, this.#reportAtMs), "unconfirmed");
+    if (!isSoonAfterSave) void this.#saveAfterDelay();
+  }
+
+  get #nextSaveAtMs(): number {
+    return this.#savedAtMs + COUNTERS_SAVE_INTERVAL_MS;
+  }
+
+  async #saveAfterDelay(): Promise<void> {
+    await scheduler.wait(COUNTERS_SAVE_DELAY_MS);
+    if (!this.#isSaved) this.#save(Date.now());
   }
 
   /** Saves all counters together, so that buckets and totals agree after a restart. */
-  #save(nowMs: number): Pick<TunnelReport, "traffic" | "counters"> {
-    const kv = this.#kv;
-    const traffic = this.#traffic.getUnreported(nowMs);
-    const counters = this.#outcomes.totals();
-    if (traffic.length > 0) {
-      kv.put(KEY.outcomes, counters);
-      kv.put(KEY.traffic, this.#traffic.stored);
-    } else if (this.tunnelId === undefined) return { traffic, counters };
-    kv.put(KEY.usage, this.usage.totals);
-    return { traffic, counters };
+  #save(nowMs: number): void {
+    // The storage of a tunnel that has ended was removed, and must stay empty.
+    const hasTraffic = this.#traffic.getUnreported(nowMs).length > 0;
+    this.#isSaved = true;
+    this.#savedAtMs = nowMs;
+    if (this.tunnelId === undefined && !hasTraffic) return;
+    if (this.#isMuchUnreported) {
+      this.#reportAtMs = nowMs;
+      this.#alarm.scheduleBy(nowMs, "unconfirmed");
+    }
+    this.#spending.getUnreported(nowMs);
+    this.#store.save({
+      usage: this.usage.totals,
+      outcomes: this.#outcomes.totals(),
+      traffic: this.#traffic.stored,
+      spending: this.#spending.stored,
+      // Of the next report: the row ignores one with a number that it has seen.
+      sequence: ++this.#sequence,
+      reportAtMs: this.#reportAtMs,
+      pace: this.#pace.saved,
+    });
   }
 
-  #createReport(): TunnelReport | null {
-    const kv = this.#kv;
+  get #isMuchUnreported(): boolean {
+    const { requests, bytesIn, bytesOut } = this.usage.totals;
+    const reported = this.#reported;
+    const bytes = bytesIn + bytesOut - reported.bytesIn - reported.bytesOut;
+    return requests - reported.requests >= REPORT_MAX_REQUESTS || bytes >= REPORT_MAX_BYTES;
+  }
+
+  #createReport(state: ReportedState, nowMs: number): TunnelReport | null {
     const { tunnelId } = this;
-    const now = Date.now();
-    const state = this.#deps.currentState();
-    const { traffic, counters } = this.#save(now);
     if (tunnelId === undefined) return null;
-    const sequence = (kv.get<number>(KEY.sequence) ?? 0) + 1;
-    kv.put(KEY.sequence, sequence);
-    const spending = this.#spending.getUnreported(now);
-    return { tunnelId, sequence, ...state, ...this.usage.totals, counters, traffic, spending };
+    return {
+      tunnelId,
+      sequence: this.#sequence++,
+      ...state,
+      ...this.usage.totals,
+      counters: this.#outcomes.totals(),
+      traffic: this.#traffic.getUnreported(nowMs),
+      spending: this.#spending.getUnreported(nowMs),
+    };
   }
 }

@@ -5,17 +5,13 @@
 import type { TokenUsage } from "../../rpc.ts";
 import type { UsageTotals } from "./usage.ts";
 
-type Storage = Pick<DurableObjectStorage["kv"], "get" | "put" | "delete" | "list">;
-
 /** The traffic of one token in one month. */
-interface Account {
+export interface Account {
   bytes: number;
   requests: number;
   /** Whether the database has this total. The name is part of the storage format. */
   isTold: boolean;
 }
-
-const PREFIX = "spending:";
 
 /** `2026-11`, in UTC. */
 export function formatMonth(nowMs: number): string {
@@ -23,15 +19,16 @@ export function formatMonth(nowMs: number): string {
 }
 
 export class Spending {
-  readonly #storage: Storage;
+  /** By month and token. */
+  readonly #accounts: Map<string, Account>;
   readonly #totals: UsageTotals;
   /** null while no agent serves: then no token is charged. */
   #tokenNonce: string | null;
   #charged: { bytes: number; requests: number };
 
   /** @param totals the tunnel's live totals. */
-  constructor(storage: Storage, totals: UsageTotals, tokenNonce: string | null) {
-    this.#storage = storage;
+  constructor(saved: Map<string, Account>, totals: UsageTotals, tokenNonce: string | null) {
+    this.#accounts = saved;
     this.#totals = totals;
     this.#tokenNonce = tokenNonce;
     this.#charged = toCharge(totals);
@@ -55,33 +52,36 @@ export class Spending {
   add({ tokenNonce, month, bytes, requests }: TokenUsage): void {
     if (bytes === 0 && requests === 0) return;
     const key = toKey(month, tokenNonce);
-    const before = this.#storage.get<Account>(key) ?? { bytes: 0, requests: 0 };
-    this.#storage.put<Account>(key, {
+    const before = this.#accounts.get(key) ?? { bytes: 0, requests: 0 };
+    this.#accounts.set(key, {
       bytes: before.bytes + bytes,
       requests: before.requests + requests,
       isTold: false,
     });
   }
 
-  /** The totals that the database does not have yet. To be saved together with the tunnel's totals. */
+  /** The totals that the database does not have yet. */
   getUnreported(nowMs: number): TokenUsage[] {
     this.#settle(nowMs);
     const unreported: TokenUsage[] = [];
-    for (const [key, { bytes, requests, isTold }] of this.#accounts()) {
-      const [month = "", tokenNonce = ""] = key.slice(PREFIX.length).split(":");
+    for (const [key, { bytes, requests, isTold }] of this.#accounts) {
+      const [month = "", tokenNonce = ""] = key.split(":");
       if (!isTold) unreported.push({ tokenNonce, month, bytes, requests });
-      else if (month !== formatMonth(nowMs)) this.#storage.delete(key);
+      else if (month !== formatMonth(nowMs)) this.#accounts.delete(key);
     }
     return unreported;
   }
 
   markReported(spending: TokenUsage[]): void {
     for (const { tokenNonce, month, bytes, requests } of spending) {
-      const key = toKey(month, tokenNonce);
-      const account = this.#storage.get<Account>(key);
-      if (account?.bytes !== bytes || account.requests !== requests) continue;
-      this.#storage.put<Account>(key, { ...account, isTold: true });
+      const account = this.#accounts.get(toKey(month, tokenNonce));
+      if (account?.bytes === bytes && account.requests === requests) account.isTold = true;
     }
+  }
+
+  /** To be saved together with the tunnel's totals, after `getUnreported` has charged all traffic. */
+  get stored(): Map<string, Account> {
+    return this.#accounts;
   }
 
   #settle(nowMs: number): void {
@@ -92,14 +92,10 @@ export class Spending {
     if (this.#tokenNonce === null || (bytes === 0 && requests === 0)) return;
     this.add({ tokenNonce: this.#tokenNonce, month: formatMonth(nowMs), bytes, requests });
   }
-
-  #accounts(): [string, Account][] {
-    return [...this.#storage.list<Account>({ prefix: PREFIX })];
-  }
 }
 
 function toKey(month: string, tokenNonce: string): string {
-  return `${PREFIX}${month}:${tokenNonce}`;
+  return `${month}:${tokenNonce}`;
 }
 
 function toCharge({ bytesIn, bytesOut, requests }: UsageTotals) {

@@ -107,6 +107,7 @@ describe("a tunnel that expires", () => {
     agent.respond((await agent.nextRequest()).stream, 200, [], "seen");
     await (await response).text();
     await vi.waitUntil(async () => (await readAlarm(tunnel))! < endsAtMs, WAIT_OPTIONS);
+    await tunnel.stub.sendReport();
     await runDurableObjectAlarm(tunnel.stub);
     await tunnel.sleep();
     expect(await readAlarm(tunnel)).toBe(endsAtMs);
