@@ -30,7 +30,7 @@ export type InvalidHead = "malformed" | "invalid_host" | "unsupported_encoding" 
 
 const HEAD =
   // Method, target and version; then fields of visible characters, spaces and tabs. No line starts with a space.
-  /^([!#$%&'*+.^_`|~\w-]+) [!-~\x80-\xff]+ HTTP\/1\.([01])\r\n(?:[!#$%&'*+.^_`|~\w-]+:[\t\x20-\x7e\x80-\xff]*\r\n)*\r\n$/;
+  /^([!#$%&'*+.^_`|~\w-]+) ([!-~\x80-\xff])[!-~\x80-\xff]* HTTP\/1\.([01])\r\n(?:[!#$%&'*+.^_`|~\w-]+:[\t\x20-\x7e\x80-\xff]*\r\n)*\r\n$/;
 const FRAMING_FIELDS = new RegExp(
   `\\r\\n(content-length|transfer-encoding|connection|upgrade|host|${CONNECTION_HEADER}):[\\t ]*([^\\r]*)`,
   "gi",
@@ -50,7 +50,7 @@ export function parseRequestHead(text: string, ownField: string): RequestHead | 
   const fields = readFramingFields(text);
   if (fields === undefined) return "malformed";
   const { host, transferEncoding, connection, upgrade } = fields;
-  const isVersion11 = match[2] === "1";
+  const isVersion11 = match[3] === "1";
   if (host.length > 1 || (host.length === 0 && isVersion11)) return "invalid_host";
   // workerd answers such a host with 500.
   const parsedHost = host.length === 1 ? parseHost(host[0]!) : null;
@@ -67,6 +67,8 @@ export function parseRequestHead(text: string, ownField: string): RequestHead | 
 
   // What follows a CONNECT is not HTTP.
   if (method === "CONNECT") return "connect";
+  // Forms for proxies and for the server as a whole (RFC 9112 §3.2), which workerd answers with 500 and lines in the log.
+  if (match[2] !== "/") return "malformed";
   const firstLineEnd = text.indexOf("\r\n") + 2;
   let rest = text.slice(firstLineEnd - 2);
   if (fields.hasOwnField) rest = rest.replaceAll(OWN_FIELD, "");

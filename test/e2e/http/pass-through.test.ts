@@ -116,10 +116,10 @@ describe("a target passes byte for byte:", () => {
   });
 });
 
-test("the platform's listener refuses a target that is not a path", async () => {
+test("the front proxy refuses a target that is not a path", async () => {
   for (const row of [{ method: "OPTIONS", target: "*" }, { target: "http://elsewhere.test/x" }]) {
     const { tunnelled } = await compareBoth(row);
-    expect([tunnelled.answer.status, tunnelled.seen]).toEqual([500, null]);
+    expect([tunnelled.answer.status, tunnelled.seen]).toEqual([400, null]);
   }
 });
 

@@ -118,6 +118,11 @@ describe("a head is refused", () => {
     expect(parse("CONNECT a:443 HTTP/1.1", "Host: a:443")).toBe("connect");
   });
 
+  test.each(["http://a/", "HTTP://A", "a:443", "*", "a"])("with the target %s", (target) => {
+    for (const method of ["GET", "OPTIONS", "POST"])
+      expect(parse(`${method} ${target} HTTP/1.1`, "Host: a")).toBe("malformed");
+  });
+
   test("in HTTP/1.0 with chunks, which it does not have", () => {
     expect(parse("POST / HTTP/1.0", "Host: a", "Transfer-Encoding: chunked")).toBe("malformed");
   });
