@@ -49,6 +49,8 @@ export async function createPlanLoggingDir(): Promise<string> {
 export interface PlanLog {
   /** Names what the test does from now on. */
   mark(during: string): Promise<void>;
+  /** From now on, plans read a table as a whole only if no index helps. */
+  avoidWholeTables(): Promise<void>;
   /** @returns the queries since the first mark, in the order in which they were run. */
   read(): Promise<LoggedQuery[]>;
 }
@@ -61,12 +63,16 @@ export async function startPlanLog({ sql, server }: TestApi): Promise<PlanLog> {
   // The server's own setting, which is an argument of its process, logs failures only.
   await sql("alter role current_user set log_min_messages = 'log'");
   await sql("set log_min_messages = 'log'");
-  await sql("select pg_terminate_backend(pid) from pg_stat_activity where pid <> pg_backend_pid()");
+  await closeConnections(sql);
   const mark = async (during: string) => {
     await sql(`select /* mark */ '${during.replaceAll("'", "''")}'`);
   };
   return {
     mark,
+    async avoidWholeTables() {
+      await sql("alter role current_user set enable_seqscan = off");
+      await closeConnections(sql);
+    },
     async read() {
       const end = `end ${crypto.randomUUID()}`;
       await mark(end);
@@ -79,6 +85,11 @@ export async function startPlanLog({ sql, server }: TestApi): Promise<PlanLog> {
       return parse(text);
     },
   };
+}
+
+/** The server opens new ones, which have the current settings of the role. */
+async function closeConnections(sql: TestApi["sql"]): Promise<void> {
+  await sql("select pg_terminate_backend(pid) from pg_stat_activity where pid <> pg_backend_pid()");
 }
 
 function parse(log: string): LoggedQuery[] {

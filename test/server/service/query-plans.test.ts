@@ -27,11 +27,11 @@ import {
 import { exchange } from "../../harness/tunnel/raw-http.ts";
 
 const SIZES = {
-  organizations: 2_000,
-  tunnels: 2_500,
+  organizations: 1_000,
+  tunnels: 1_250,
   liveTunnels: 500,
-  auditEvents: 15_000,
-  rows: 3_000,
+  auditEvents: 5_000,
+  rows: 1_500,
 };
 /** After five executions of a prepared statement, PostgreSQL considers a plan for any values. */
 const EXECUTIONS = 7;
@@ -53,8 +53,11 @@ const WHOLE_ORGANIZATION: [part: string, bound: string][] = [
   ["->> 'deviceName' =", "the events that a sign-in is compared with"],
 ];
 
-/** These end, or compare with a budget, all that an organization or a project has. */
-const LARGE_CHANGES = ["DELETE /orgs/{id}", "DELETE /projects/{slug}", "PUT /orgs/{id}/budget"];
+/**
+ * These end, or compare with a budget, all that an organization or a project has. They are requested for a small organization:
+ * that one's rows are few, and those of the others must not be read.
+ */
+const WHOLE_CHANGES = ["PUT /orgs/{id}/budget", "DELETE /projects/{slug}", "DELETE /orgs/{id}"];
 
 let api: TestApi;
 let dataDir: string;
@@ -75,6 +78,7 @@ beforeAll(async () => {
   await log.mark("the scheduled job");
   await api.runCron();
   await requestChanges(findResource);
+  await requestWholeChanges();
   queries = await log.read();
 });
 afterAll(async () => {
@@ -154,10 +158,25 @@ async function requestChanges(findResource: ResourceFinder): Promise<void> {
   const rank = (route: Route) => LAST_ROUTES.indexOf(formatRoute(route));
   for (const route of changes.toSorted((a, b) => rank(a) - rank(b))) {
     const name = formatRoute(route);
-    if (LARGE_CHANGES.includes(name)) continue;
+    if (WHOLE_CHANGES.includes(name)) continue;
     await log.mark(name);
     const values = route.path.includes("{") ? findResource(route) : {};
     await requestStatus(route, owner, values, buildBody(route));
+  }
+}
+
+async function requestWholeChanges(): Promise<void> {
+  await log.mark("a small organization");
+  // The planner is told that a thousand rows have the same organization, which are a large part of a test's tables.
+  await log.avoidWholeTables();
+  const small = await api.owner();
+  const findResource = await createResources(api, small);
+  const routes = await readRoutes(api);
+  for (const name of WHOLE_CHANGES) {
+    const route = routes.find((candidate) => formatRoute(candidate) === name)!;
+    await log.mark(name);
+    const status = await requestStatus(route, small, findResource(route), buildBody(route));
+    expect(status, name).toBeLessThan(300);
   }
 }
 
