@@ -133,8 +133,9 @@ function toResult(
   { fields, command, rowCount, rows }: pg.QueryResult | pg.QueryArrayResult,
   { arrayMode }: Query,
 ): object {
-  // The fields of pg have exactly the names that the driver expects.
-  return { fields, command, rowCount, rows, rowAsArray: arrayMode };
+  // Only what the driver reads: the rest of a field's description would be most of a short answer.
+  const read = fields.map(({ name, dataTypeID }) => ({ name, dataTypeID }));
+  return { fields: read, command, rowCount, rows, rowAsArray: arrayMode };
 }
 
 function buildOkResponse(value: object): GatewayResponse {

@@ -133,7 +133,7 @@ describe("values arrive unchanged", () => {
     expect(inserted).toMatchObject({ command: "INSERT", rowCount: 2, rows: [] });
     const selected = await sql`select id from notes`;
     expect(selected).toMatchObject({ command: "SELECT", rowCount: 2 });
-    expect(selected.fields).toMatchObject([{ name: "id", dataTypeID: 23, dataTypeSize: 4 }]);
+    expect(selected.fields).toEqual([{ name: "id", dataTypeID: 23 }]);
   });
 
   test("at a size of megabytes", async () => {
