@@ -1,5 +1,6 @@
 /** An agent connects with a token and asks for a name: one transaction finds or creates its tunnel, or refuses. */
 import { and, eq, lt, ne, sql } from "drizzle-orm";
+import type { PgUpdateSetSource } from "drizzle-orm/pg-core";
 import { TUNNEL_STATUS_FRESH_MS } from "../../limits.ts";
 import type { Plan } from "../../../protocol/plans.ts";
 import { getRequestedExpiry, getTunnelExpiry, mayUse } from "../billing/plans.ts";
@@ -17,6 +18,7 @@ import { findOverBudget } from "../tokens/spending.ts";
 import { organizations } from "../tables/organizations.ts";
 import { tokens } from "../tables/tokens.ts";
 import { tunnels, type TunnelRow } from "../tables/tunnels.ts";
+import type { Transaction } from "../transaction.ts";
 import { reserveTunnelPort, type TunnelWithRelay } from "./tcp-ports.ts";
 import { expireTunnel } from "./lifecycle.ts";
 import { NEXT_SETTINGS_VERSION } from "./settings-version.ts";
@@ -140,45 +142,45 @@ async function register(change: UnitOfWork, request: RegistrationRequest): Promi
     requestedExpiresAt: getRequestedExpiry(request.ttlSeconds, now),
   };
   const actor = { orgId: request.orgId, userId: token.createdBy, ip: request.ip };
-  const { name, label, protocol, localPort } = request;
-  const tunnel =
-    existing ??
-    (await insertTunnel(change, actor, {
-      name,
-      label,
-      protocol,
-      localPort,
-      ...expiry,
-      projectId,
-    }));
+  const { name, label, protocol, localPort, ttlSeconds } = request;
+  const served = {
+    protocol,
+    localPort,
+    connectedTokenId: token.id,
+    agentConnected: true,
+    lastSeenAt: sql`now()`,
+    status: "active" as const,
+  };
+  const tunnel = existing
+    ? await updateTunnel(tx, existing, {
+        ...served,
+        // A reconnecting agent can bring the expiry forward, but not postpone it.
+        ...(ttlSeconds !== undefined && {
+          expiresAt: getEarlier(existing.expiresAt, expiry.expiresAt),
+          requestedExpiresAt: getEarlier(existing.requestedExpiresAt, expiry.requestedExpiresAt),
+        }),
+      })
+    : await insertTunnel(change, actor, { name, label, projectId, ...served, ...expiry });
   if ("freeAt" in tunnel) return change.rollback({ ...refuse("duplicate_name"), ...tunnel });
 
-  const [row] = await tx
-    .update(tunnels)
-    .set({
-      protocol: request.protocol,
-      localPort: request.localPort,
-      connectedTokenId: token.id,
-      agentConnected: true,
-      lastSeenAt: sql`now()`,
-      status: "active",
-      // A reconnecting agent can bring the expiry forward, but not postpone it.
-      ...(request.ttlSeconds !== undefined && {
-        expiresAt: getEarlier(tunnel.expiresAt, expiry.expiresAt),
-        requestedExpiresAt: getEarlier(tunnel.requestedExpiresAt, expiry.requestedExpiresAt),
-      }),
-    })
-    .where(eq(tunnels.id, tunnel.id))
-    .returning();
   if (!isTcp) {
-    const settled = await settleHttpTunnel(change, actor, row!, request);
+    const settled = await settleHttpTunnel(change, actor, tunnel, request);
     if (typeof settled === "string") return change.rollback(refuse(settled));
     return { ok: { ...settled, relayHost: null }, plan: token.plan };
   }
-  await updateAllowedCidrs(change, actor, row!, request);
+  await updateAllowedCidrs(change, actor, tunnel, request);
   const withPort = await reserveTunnelPort(change, tunnel, { port: request.remotePort });
   if (typeof withPort === "string") return change.rollback(refuse(withPort));
   return { ok: withPort, plan: token.plan };
+}
+
+async function updateTunnel(
+  tx: Transaction,
+  { id }: TunnelRow,
+  columns: PgUpdateSetSource<typeof tunnels>,
+): Promise<TunnelRow> {
+  const [row] = await tx.update(tunnels).set(columns).where(eq(tunnels.id, id)).returning();
+  return row!;
 }
 
 function hasGates({ gates: { basicAuth, policy } }: RegistrationRequest): boolean {

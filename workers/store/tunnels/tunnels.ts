@@ -1,5 +1,6 @@
 /** Tunnels' rows: creating, finding and listing them. */
 import { and, eq, getTableColumns, inArray, isNull, ne, sql } from "drizzle-orm";
+import type { PgInsertValue } from "drizzle-orm/pg-core";
 import { Tunnel, type CreateTunnel } from "../../../protocol/schemas/tunnels/tunnels.ts";
 import type { OrganizationActor } from "../audit.ts";
 import { getRequestedExpiry, getTunnelExpiry } from "../billing/plans.ts";
@@ -137,7 +138,7 @@ export async function findProjectId(
   return project?.id ?? null;
 }
 
-export type NewTunnel = Omit<typeof tunnels.$inferInsert, "orgId" | "subdomain"> & {
+export type NewTunnel = Omit<PgInsertValue<typeof tunnels>, "orgId" | "subdomain"> & {
   /** The name with the project's suffix. */
   label: string;
 };
