@@ -3,6 +3,7 @@ import { fork, spawn, type ChildProcess } from "node:child_process";
 import { readdirSync, readFileSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
+import type { TestServer } from "../test/harness/server/server.ts";
 import type { LoadPlan, LoadResult } from "./load.ts";
 
 export const BENCH = dirname(fileURLToPath(import.meta.url));
@@ -115,4 +116,22 @@ export function listChildren(pid: number): number[] {
   } catch {
     return [];
   }
+}
+
+interface ServerProcess {
+  name: string;
+  pid: number;
+}
+
+/**
+ * The processes of a server that work for its callers. PostgreSQL's are missing: one for each connection, they end with it,
+ * and the kernel adds their time to that of their parent only then.
+ */
+export async function listServerProcesses(server: TestServer): Promise<ServerProcess[]> {
+  const gateway = await server.getPid("server");
+  const children = listChildren(gateway).map((pid) => ({ name: getProcessName(pid), pid }));
+  return [
+    { name: "gateway", pid: gateway },
+    ...children.filter(({ name }) => ["workerd", "front-proxy"].includes(name)),
+  ];
 }

@@ -1,10 +1,11 @@
 /**
- * `npm run bench [-- requests tails gates captures transfers bandwidth api idle connections watching dashboard enumeration agreement abuse relay agent] [-- --seconds 5]`:
+ * `npm run bench [-- requests tails gates captures transfers bandwidth api many connections watching dashboard enumeration agreement abuse relay agent] [-- --seconds 5 --tunnels 1000]`:
  * measures the whole path under load, compared with other tunnels and lower bounds in the same run; whether response
  * times reveal which accounts exist; whether all counters agree; what attackers do to others; and the agent itself. Absolute figures depend on the machine, ratios
  * hardly do. `npm run bench -- simulation` computes what a large service costs, and measures nothing.
  */
 import { parseArgs } from "node:util";
+import type { ServerOptions } from "../test/harness/server/server.ts";
 import { build } from "../self-host/build/build.ts";
 import { benchAbuse } from "./scenarios/abuse.ts";
 import { benchAgent } from "./scenarios/agent.ts";
@@ -16,7 +17,7 @@ import { benchConnections } from "./scenarios/connections.ts";
 import { benchDashboard } from "./scenarios/dashboard.ts";
 import { benchEnumeration } from "./scenarios/enumeration.ts";
 import { benchGates } from "./scenarios/gates.ts";
-import { benchIdle } from "./scenarios/idle.ts";
+import { benchMany, buildOptionsForMany } from "./scenarios/many.ts";
 import { benchRelayTcp } from "./relay/tcp.ts";
 import { benchRelayUdp } from "./relay/udp.ts";
 import { print, save, type Row } from "./report.ts";
@@ -27,7 +28,10 @@ import { benchTails } from "./scenarios/tails.ts";
 import { benchTransfers } from "./scenarios/transfers.ts";
 import { benchWatching } from "./scenarios/watching.ts";
 
-const BENCHMARKS: Record<string, (stack: BenchServer, seconds: number) => Promise<Row[]>> = {
+const BENCHMARKS: Record<
+  string,
+  (stack: BenchServer, seconds: number, tunnels: number) => Promise<Row[]>
+> = {
   requests: benchRequests,
   tails: benchTails,
   gates: benchGates,
@@ -35,7 +39,7 @@ const BENCHMARKS: Record<string, (stack: BenchServer, seconds: number) => Promis
   transfers: benchTransfers,
   bandwidth: benchBandwidth,
   api: benchApi,
-  idle: benchIdle,
+  many: benchMany,
   connections: benchConnections,
   watching: benchWatching,
   dashboard: benchDashboard,
@@ -49,17 +53,22 @@ const BENCHMARKS: Record<string, (stack: BenchServer, seconds: number) => Promis
   ],
 };
 
-/** Settings of the server, where a benchmark needs others than the default ones. */
-const SETTINGS: Record<string, Record<string, string>> = {
-  abuse: { AUTH_RATE_LIMIT: "on" },
-  // All agents come from one address.
-  idle: { MAX_CONNECTIONS_PER_ADDRESS: "10000" },
-};
-
 const { values, positionals } = parseArgs({
-  options: { seconds: { type: "string", default: "5" } },
+  options: {
+    seconds: { type: "string", default: "5" },
+    /** Of the benchmarks `many` and `connections`. */
+    tunnels: { type: "string", default: "1000" },
+  },
   allowPositionals: true,
 });
+const tunnels = Number(values.tunnels);
+
+/** Options of the server, where a benchmark needs others than the default ones. */
+const OPTIONS: Record<string, ServerOptions> = {
+  abuse: { env: { AUTH_RATE_LIMIT: "on" } },
+  many: buildOptionsForMany(tunnels),
+};
+
 const names = positionals.length > 0 ? positionals : Object.keys(BENCHMARKS);
 // Arithmetic, which needs no server.
 if (names.join() === "simulation") {
@@ -72,9 +81,9 @@ for (const name of names) {
   const benchmark = BENCHMARKS[name];
   if (!benchmark)
     throw new Error(`unknown benchmark ${name}: choose from ${Object.keys(BENCHMARKS).join(", ")}`);
-  const stack = await startStack(SETTINGS[name]);
+  const stack = await startStack(OPTIONS[name]);
   try {
-    const measured = await benchmark(stack, Number(values.seconds));
+    const measured = await benchmark(stack, Number(values.seconds), tunnels);
     print(measured);
     rows.push(...measured);
   } finally {

@@ -6,7 +6,7 @@ import {
   startIdentityProvider,
   type IdentityProvider,
 } from "../test/harness/fakes/identity-provider.ts";
-import { startServer, type TestServer } from "../test/harness/server/server.ts";
+import { startServer, type ServerOptions, type TestServer } from "../test/harness/server/server.ts";
 import { callApi, type ApiCaller } from "./api.ts";
 import { ROOT, startProgram, stopChild, type Program } from "./processes.ts";
 
@@ -30,10 +30,13 @@ export interface BenchServer {
   stop(): Promise<void>;
 }
 
-/** @param settings of the server, besides those of tests. */
-export async function startStack(settings: Record<string, string> = {}): Promise<BenchServer> {
+/** @param options of the server, besides those of tests. */
+export async function startStack(options: ServerOptions = {}): Promise<BenchServer> {
   const provider = await startIdentityProvider();
-  const server = await startServer({ env: { ...provider.settings, ...settings } });
+  const server = await startServer({
+    ...options,
+    env: { ...provider.settings, ...options.env },
+  });
   await provider.register(`http://localhost:${server.port}/edge-auth/callback`);
   const origin = await startProgram("origin.ts");
   const { token, accessToken, email, password } = await createFirstAccount(server);

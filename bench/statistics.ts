@@ -5,6 +5,12 @@ export function median(values: number[]): number {
   return sorted[Math.floor(sorted.length / 2)] ?? NaN;
 }
 
+/** @param part between 0 and 1. */
+export function percentile(values: number[], part: number): number {
+  const sorted = values.toSorted((a, b) => a - b);
+  return sorted[Math.floor(sorted.length * part)] ?? NaN;
+}
+
 /** @returns the item whose value is the median. */
 export function medianBy<Item>(items: Item[], getValue: (item: Item) => number): Item {
   const sorted = items.toSorted((a, b) => getValue(a) - getValue(b));

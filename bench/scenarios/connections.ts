@@ -1,39 +1,44 @@
-/** A thousand agents: how soon the list contains them, omits closed ones, and is complete after a crash. */
+/** Agents that connect at once (`--tunnels`, at most 1,999): how soon the list contains them, omits closed ones, and is complete after a crash. */
 import { expose, type ExposedTunnel } from "../../agent/expose.ts";
 import { callApi, mintToken } from "../api.ts";
-import { CONCURRENCY, runConcurrently } from "../many-agents.ts";
+import { CONCURRENCY, runConcurrently } from "../many/concurrency.ts";
 import type { Row } from "../report.ts";
 import type { BenchServer } from "../stack.ts";
 
-const AGENTS = 1_000;
-const CLOSED_AGENTS = 300;
+/** The part of the agents that close. */
+const CLOSED_PART = 0.3;
 const WAIT_MAX_MS = 60_000;
 
-export async function benchConnections(stack: BenchServer): Promise<Row[]> {
-  const token = await mintToken(stack, { tunnelQuota: AGENTS });
+export async function benchConnections(
+  stack: BenchServer,
+  _seconds: number,
+  count: number,
+): Promise<Row[]> {
+  const closed = Math.floor(count * CLOSED_PART);
+  const token = await mintToken(stack, { tunnelQuota: count });
   const origin = `127.0.0.1:${stack.origin.port}`;
   const agents: ExposedTunnel[] = [];
   const startedAt = performance.now();
-  await runConcurrently(AGENTS, async () => {
+  await runConcurrently(count, async () => {
     agents.push(await expose({ origin, server: stack.server.url, token }));
   });
   const admittedMs = performance.now() - startedAt;
   // The agent of the stack is listed as well.
-  const listed = await waitForCount(stack, AGENTS + 1);
+  const listed = await waitForCount(stack, count + 1);
   const fresh = await fetchList(stack);
 
-  await Promise.all(agents.splice(0, CLOSED_AGENTS).map((agent) => agent.close()));
-  const gone = await waitForCount(stack, AGENTS + 1 - CLOSED_AGENTS);
+  await Promise.all(agents.splice(0, closed).map((agent) => agent.close()));
+  const gone = await waitForCount(stack, count + 1 - closed);
 
   process.kill(stack.workerdPid, "SIGKILL");
   const crashed = await retryList(stack);
-  const back = await waitForCount(stack, AGENTS + 1 - CLOSED_AGENTS);
+  const back = await waitForCount(stack, count + 1 - closed);
   await Promise.all(agents.map((agent) => agent.close()));
   return [
     {
       group: "connections",
-      agents: AGENTS,
-      "admitted/s": Math.round((AGENTS * 1000) / admittedMs),
+      agents: count,
+      "admitted/s": Math.round((count * 1000) / admittedMs),
       "at once": CONCURRENCY,
       "all listed after ms": Math.round(listed.ms),
       "list in ms": Math.round(fresh.ms),

@@ -5,7 +5,7 @@
 import { expose } from "../../agent/expose.ts";
 import { mintToken } from "../api.ts";
 import { startHop } from "../hop/start.ts";
-import { runConcurrently } from "../many-agents.ts";
+import { runConcurrently } from "../many/concurrency.ts";
 import { getCpuMs, getProcessName, getResidentMiB, listChildren, runLoad } from "../processes.ts";
 import type { LoadResult } from "../load.ts";
 import type { Row } from "../report.ts";

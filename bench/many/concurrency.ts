@@ -1,6 +1,6 @@
-/** Runs thousands of agents in this process. */
+/** Runs many calls, a few at a time. */
 
-/** Agents that connect at the same time. */
+/** Calls that run at the same time. */
 export const CONCURRENCY = 20;
 
 export async function runConcurrently(

@@ -1,0 +1,95 @@
+/** Thousands of idle tunnels (`--tunnels`): what admitting one costs, the memory of each, and whether all of them answer a request. */
+import { request as httpRequest } from "node:http";
+import { setTimeout as sleep } from "node:timers/promises";
+import type { ServerOptions } from "../../test/harness/server/server.ts";
+import { AGENTS_PER_ADDRESS, startAgents } from "../many/agents-group.ts";
+import { CONCURRENCY, runConcurrently } from "../many/concurrency.ts";
+import { getCpuMs, getResidentMiB, listServerProcesses } from "../processes.ts";
+import type { Row } from "../report.ts";
+import { round } from "../statistics.ts";
+import type { BenchServer } from "../stack.ts";
+
+/** Each request wakes two objects, whose files stay open for ten seconds: a higher rate exceeds the limit of open files. */
+const VISITS_PER_SECOND = 100;
+/** An idle object is evicted after ten seconds. */
+const EVICTION_MS = 15_000;
+
+/** What the system allows a process without asking for more. */
+const USUAL_DESCRIPTORS = 20_000;
+/** Of an idle tunnel, in workerd and in the front proxy each. */
+const DESCRIPTORS_PER_TUNNEL = 2;
+
+/** The limit stays as it is for fewer tunnels. */
+const HIGHER_LIMIT_FROM_TUNNELS = 5_000;
+
+/** All agents come from one address. More than about 5,000 need root, or a higher `ulimit -Hn`. */
+export function buildOptionsForMany(tunnels: number): ServerOptions {
+  const connections = String(tunnels + USUAL_DESCRIPTORS);
+  const needed = DESCRIPTORS_PER_TUNNEL * tunnels + USUAL_DESCRIPTORS;
+  const addresses = Array.from(
+    { length: Math.ceil(tunnels / AGENTS_PER_ADDRESS) },
+    (_, i) => `127.0.0.${i + 1}`,
+  );
+  return {
+    ...(tunnels > HIGHER_LIMIT_FROM_TUNNELS && { descriptors: needed }),
+    env: {
+      MAX_CONNECTIONS: connections,
+      MAX_CONNECTIONS_PER_ADDRESS: connections,
+      API_HOSTS: [...addresses, "localhost"].join(","),
+      ...(addresses.length > 1 && { HOST: "0.0.0.0" }),
+    },
+  };
+}
+
+export async function benchMany(
+  stack: BenchServer,
+  _seconds: number,
+  tunnels: number,
+): Promise<Row[]> {
+  const processes = await listServerProcesses(stack.server);
+  const cpuBefore = processes.map(({ pid }) => getCpuMs(pid));
+  const residentBefore = getResidentMiB(stack.workerdPid);
+  const startedAt = performance.now();
+  const agents = await startAgents(stack, tunnels);
+  const seconds = (performance.now() - startedAt) / 1000;
+  const cpu = processes.map(({ name, pid }, i) => [name, getCpuMs(pid) - cpuBefore[i]!] as const);
+  await sleep(EVICTION_MS);
+  const resident = getResidentMiB(stack.workerdPid) - residentBefore;
+  const residentAgents = agents.getResidentMiB();
+  let answered = 0;
+  await runConcurrently(tunnels, async (i) => {
+    const paced = sleep((CONCURRENCY * 1000) / VISITS_PER_SECOND);
+    if ((await visit(stack, agents.hosts[i]!)) === 200) answered += 1;
+    await paced;
+  });
+  await agents.stop();
+  const perTunnel = (mib: number): string => `${Math.round((mib * 1024) / tunnels)} KiB`;
+  return [
+    {
+      group: "many tunnels",
+      tunnels,
+      "connected in s": round(seconds, 1),
+      "admitted/s": round(tunnels / seconds),
+      "workerd each": perTunnel(resident),
+      "agent each": perTunnel(residentAgents),
+      "answered when visited": answered,
+    },
+    ...cpu.map(([process, ms]) => ({
+      group: "CPU of an admission",
+      process,
+      "ms each": round(ms / tunnels, 2),
+    })),
+  ];
+}
+
+function visit(stack: BenchServer, host: string): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const request = httpRequest({ host: "127.0.0.1", port: stack.server.port, headers: { host } });
+    request.on("response", (answer) => {
+      answer.resume();
+      answer.on("end", () => resolve(answer.statusCode ?? 0));
+    });
+    request.on("error", reject);
+    request.end();
+  });
+}
