@@ -28,7 +28,7 @@ export const LAYERS = {
     "agent/underpass.schema.json",
   ],
   "workers/edge": WORKER,
-  "workers/internal-api.ts": [
+  "workers/internal-api": [
     ...WORKER,
     "workers/store",
     "workers/identity",
@@ -37,7 +37,7 @@ export const LAYERS = {
   ],
   "workers/index.ts": [
     ...WORKER,
-    "workers/internal-api.ts",
+    "workers/internal-api",
     "workers/edge",
     "workers/api",
     "workers/jobs",

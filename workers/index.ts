@@ -8,7 +8,7 @@ import edge from "./edge/entry.ts";
 import type { Env } from "./env.ts";
 
 export * from "./edge/entry.ts";
-export { InternalApi } from "./internal-api.ts";
+export { InternalApi } from "./internal-api/entry-point.ts";
 
 export default {
   ...edge,

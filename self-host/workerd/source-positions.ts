@@ -36,8 +36,8 @@ function findMap(module: string): SourceMap | null {
 
 function readMap(module: string): SourceMap | null {
   try {
-    const payload = JSON.parse(readFileSync(join(WORKER_DIR, `${module}.map`), "utf8"));
-    return new SourceMap(payload as SourceMapPayload);
+    const text = readFileSync(join(WORKER_DIR, `${module}.map`), "utf8");
+    return new SourceMap(JSON.parse(text) as SourceMapPayload);
   } catch {
     return null;
   }

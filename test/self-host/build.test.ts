@@ -30,7 +30,7 @@ test("a self-hosted server's isolate for visitors contains no module of the API"
   const all = await readWorkerModules(WORKER_MODULES, "index");
   expect(edge[0]).toBe("edge.js");
   expect(all[0]).toBe("index.js");
-  const apiOnly = /^(app|cron|page|document|provider|internal-api-modules|service-metrics)-/;
+  const apiOnly = /^(app|cron|page|document|provider|modules|service-metrics)-/;
   expect(all.filter((name) => apiOnly.test(name)).length).toBeGreaterThanOrEqual(7);
   expect(edge.filter((name) => apiOnly.test(name))).toEqual([]);
   expect(edge.filter((name) => name.startsWith("sign-in-"))).toHaveLength(1);

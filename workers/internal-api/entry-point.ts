@@ -10,10 +10,10 @@ import type {
   Route,
   TunnelReport,
   WatcherCredential,
-} from "../durable-objects/rpc.ts";
-import type { ReceiverSettings } from "../durable-objects/receiver/settings.ts";
-import type { AgentAdmission } from "../durable-objects/tunnel/agents/admission.ts";
-import type { Env } from "./env.ts";
+} from "../../durable-objects/rpc.ts";
+import type { ReceiverSettings } from "../../durable-objects/receiver/settings.ts";
+import type { AgentAdmission } from "../../durable-objects/tunnel/agents/admission.ts";
+import type { Env } from "../env.ts";
 import type {
   AgentRequest,
   AgentVerdict,
@@ -22,9 +22,9 @@ import type {
   RedeemedTicket,
   InternalApiBinding,
   PresentedTicket,
-} from "./internal-api-binding.ts";
+} from "../internal-api-binding.ts";
 
-const load = () => import("./internal-api-modules.ts");
+const load = () => import("./modules.ts");
 
 export class InternalApi extends WorkerEntrypoint<Env> implements InternalApiBinding {
   async findRoutes(hosts: string[]): Promise<Map<string, Route>> {

@@ -1,0 +1,13 @@
+/** The functions behind the `InternalApi`, in one module so that its first call loads them together. */
+export { admitAgent, recheckAdmission, withdrawAdmission } from "../api/tunnels/admission.ts";
+export { admitClient } from "../api/tunnels/stream-admission.ts";
+export { getConfig } from "../config/config.ts";
+export { getAccessTokenKeys } from "../identity/keys.ts";
+export { redeemVisitorTicket } from "../identity/visitors/visitor-tickets.ts";
+export { createDatabase } from "../jobs/outbox.ts";
+export { findRoutes } from "../store/domains/hostnames.ts";
+export { findLiveWatchers } from "../store/inspector/watching.ts";
+export { countReservedPorts, markRelayDisconnected, saveRelay } from "../store/networks/relays.ts";
+export { expireIfDue } from "../store/tunnels/lifecycle.ts";
+export { applyReport, findTunnelOwner } from "../store/tunnels/object-sync.ts";
+export { findReceiverIds, findReceiverSettings } from "../store/webhooks/receivers.ts";
