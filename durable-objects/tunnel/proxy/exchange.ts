@@ -8,7 +8,7 @@ import {
   type Frame,
 } from "../../../protocol/wire/frames.ts";
 import type { ErrorCode } from "../../../protocol/errors.ts";
-import { FRAME_DATA_MAX_BYTES, STREAM_WINDOW_BYTES } from "../../../protocol/limits.ts";
+import { STREAM_WINDOW_BYTES } from "../../../protocol/limits.ts";
 import type { AgentLink, Stream } from "../agents/agent-link.ts";
 import { compactView } from "../buffered-bytes.ts";
 import type { Recording } from "../captures/recording.ts";
@@ -19,6 +19,15 @@ import {
   type RequestHead,
   type ResponseHeaders,
 } from "./heads.ts";
+import {
+  DISCARDING,
+  DONE,
+  isWhole,
+  WAITING,
+  type End,
+  type Held,
+  type Phase,
+} from "./exchange-phase.ts";
 import type { InFlightPlace } from "./in-flight.ts";
 import { PacedQueue } from "./pacer.ts";
 import { getTruncationSignal, ResponseBody } from "./response-body.ts";
@@ -55,58 +64,8 @@ export interface ExchangeDeps {
   onDone(): void;
 }
 
-/** A complete body of more than this is written as a stream, to learn when the visitor's connection has taken it. */
-const WHOLE_BODY_MAX_BYTES = FRAME_DATA_MAX_BYTES;
-
 /** RFC 9110 §9.2.2. */
 const IDEMPOTENT = new Set(["GET", "HEAD", "OPTIONS", "TRACE", "PUT", "DELETE"]);
-
-/** How far the response has come. */
-type Phase = Waiting | Held | Streaming | Discarding | Done;
-
-/** The agent has not responded. */
-interface Waiting {
-  kind: "waiting";
-}
-
-/** The agent's head has arrived. The visitor gets the response when the pacer allows it. */
-interface Held {
-  kind: "held";
-  status: number;
-  pairs: string[];
-  /** The body so far. */
-  chunks: Uint8Array[];
-  bytes: number;
-  /** Whether more of the body will arrive. */
-  end: "open" | End;
-}
-
-/** The visitor has the head, and gets the body as it arrives. */
-interface Streaming {
-  kind: "streaming";
-  body: ResponseBody;
-}
-
-/** The visitor has a response without a body. If the agent sends one, it is dropped. */
-interface Discarding {
-  kind: "discarding";
-}
-
-/** The exchange is settled, and nothing more is sent or received. */
-interface Done {
-  kind: "done";
-  end: End;
-}
-
-/** Whether the agent sent the whole response. */
-type End = "complete" | "cut";
-
-const WAITING: Waiting = { kind: "waiting" };
-const DISCARDING: Discarding = { kind: "discarding" };
-const DONE: Record<End, Done> = {
-  complete: { kind: "done", end: "complete" },
-  cut: { kind: "done", end: "cut" },
-};
 
 export class Exchange implements Stream {
   readonly #link: AgentLink;
@@ -383,11 +342,6 @@ export class Exchange implements Stream {
     else this.#phase = DONE[end];
     this.#deps.onDone();
   }
-}
-
-/** Whether the response can be given to the platform at once. */
-function isWhole({ end, bytes }: Held): boolean {
-  return end === "complete" && bytes <= WHOLE_BODY_MAX_BYTES;
 }
 
 function toErrorCode(code: number): ErrorCode {
