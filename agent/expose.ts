@@ -7,7 +7,7 @@
  */
 import type { EventEmitter } from "node:events";
 import { findServerRoute, type ServerRoute } from "./server-access.ts";
-import { findToken } from "./settings.ts";
+import { findToken, type FoundToken } from "./settings.ts";
 import type { ExposedTunnel, ExposeOptions, Rejection } from "./library/types.ts";
 import { asTypeError, parseExposeOptions } from "./library/parse-options.ts";
 import { HttpTunnel } from "./tunnel/http-tunnel.ts";
@@ -37,9 +37,9 @@ export async function expose(options: ExposeOptions): Promise<ExposedTunnel> {
   const { signal } = options;
   signal?.throwIfAborted();
   const route = await getServerRoute(options);
-  const token = await getToken(options, route.server);
+  const access = { ...route, ...(await getToken(options, route.server)) };
   signal?.throwIfAborted();
-  const tunnel = asTypeError(() => new HttpTunnel({ ...tunnelOptions, ...route, token }));
+  const tunnel = asTypeError(() => new HttpTunnel({ ...tunnelOptions, ...access }));
   return new Promise((resolve, reject) => {
     const close = (): Promise<void> => tunnel.close();
     const abort = (): void => {
@@ -77,7 +77,8 @@ async function getServerRoute({ server, caFile }: ExposeOptions): Promise<Server
 }
 
 /** @throws SettingsError when there is none. */
-async function getToken({ token, tokenFile }: ExposeOptions, server: URL): Promise<Buffer> {
+async function getToken({ token, tokenFile }: ExposeOptions, server: URL): Promise<FoundToken> {
   if (token === undefined) return findToken(server, tokenFile);
-  return typeof token === "string" ? Buffer.from(token, "base64") : Buffer.from(token);
+  const bytes = typeof token === "string" ? Buffer.from(token, "base64") : Buffer.from(token);
+  return { token: bytes, renewal: "Give expose() a valid token." };
 }

@@ -150,7 +150,7 @@ export function parseValue(spec: OptionSpec, texts: string[] | undefined, source
       const choices = formatChoices(spec.choices);
       throw new UsageError(`${source} must be ${choices}, not ${text}${suggestion}`);
     }
-    return spec.parse?.(text, source) ?? text;
+    return spec.parse ? spec.parse(text, source) : text;
   });
   return spec.kind === "list" ? values : values[0];
 }

@@ -1,7 +1,7 @@
 /** The server that a command works with, and how this machine reaches it. */
 import { findProxy } from "./outgoing/proxy.ts";
 import { readAuthorities, type TrustedAuthorities } from "./outgoing/trusted-authorities.ts";
-import { findServer, findToken } from "./settings.ts";
+import { findServer, findToken, type FoundToken } from "./settings.ts";
 
 export interface ServerRoute {
   server: URL;
@@ -9,9 +9,7 @@ export interface ServerRoute {
   authorities: TrustedAuthorities | undefined;
 }
 
-export interface ServerAccess extends ServerRoute {
-  token: Buffer;
-}
+export type ServerAccess = ServerRoute & FoundToken;
 
 /** The options of every command that uses the API. */
 export interface AccessValues {
@@ -26,7 +24,7 @@ export interface AccessValues {
  */
 export async function findServerAccess(values: AccessValues): Promise<ServerAccess> {
   const route = await findServerRoute(values);
-  return { ...route, token: await findToken(route.server, values["token-file"]) };
+  return { ...route, ...(await findToken(route.server, values["token-file"])) };
 }
 
 /** The same without a token. */

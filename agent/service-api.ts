@@ -4,7 +4,7 @@ import { z, type ZodType } from "zod";
 import { formatRetryMessage } from "../protocol/errors.ts";
 import { getErrorMessage } from "./error-message.ts";
 import { createDispatcher } from "./outgoing/dispatcher.ts";
-import type { ServerRoute } from "./server-access.ts";
+import type { ServerAccess, ServerRoute } from "./server-access.ts";
 import { RejectionError } from "./tunnel/tunnel-connection.ts";
 
 /** The API did not answer, which has a `cause`, or asked to try again later. */
@@ -32,10 +32,15 @@ export const Failure = z.object({
 export class ServiceApi {
   readonly #server: URL;
   readonly #bearer: string;
+  readonly #renewal: string | undefined;
   readonly #dispatcher: Dispatcher;
 
   /** @param credential the bytes of a capability token, or the bearer itself. */
-  constructor({ server, authorities }: ServerRoute, credential: Buffer | string) {
+  constructor(
+    { server, authorities, renewal }: ServerRoute & Partial<ServerAccess>,
+    credential: Buffer | string,
+  ) {
+    this.#renewal = renewal;
     this.#server = server;
     this.#bearer = typeof credential === "string" ? credential : credential.toString("base64");
     this.#dispatcher = createDispatcher(authorities);
@@ -54,7 +59,8 @@ export class ServiceApi {
     if (status === 429 || status >= 500) throw new RetryableError(describeAnswer(response));
     if (status >= 400) {
       const failure = Failure.safeParse(response.body);
-      throw new RejectionError(failure.data?.error ?? String(status), describeAnswer(response));
+      const reason = failure.data?.error ?? String(status);
+      throw new RejectionError(reason, describeAnswer(response), this.#renewal);
     }
     const parsed = schema.safeParse(response.body);
     if (!parsed.success)

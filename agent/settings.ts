@@ -163,19 +163,33 @@ async function writeCredentials(credentials: Credentials): Promise<string> {
   return path;
 }
 
+/** A token, and what its user does when the server does not accept it. */
+export interface FoundToken {
+  token: Buffer;
+  /** A sentence. */
+  renewal: string;
+}
+
 /** The token of the file, or else of `UNDERPASS_TOKEN`, or else of the saved login. @throws SettingsError */
 export async function findToken(
   server: URL,
   tokenFile: string | undefined,
   source?: SettingsSource,
-): Promise<Buffer> {
-  if (tokenFile !== undefined) return readTokenFile(tokenFile);
+): Promise<FoundToken> {
+  if (tokenFile !== undefined) {
+    const renewal = `Write a valid token to ${tokenFile}, and run the command again.`;
+    return { token: await readTokenFile(tokenFile), renewal };
+  }
   const variable = (source?.environment ?? process.env)[TOKEN_VARIABLE]?.trim();
-  if (variable !== undefined && variable !== "") return decodeTokenVariable(variable);
+  if (variable !== undefined && variable !== "") {
+    const renewal = `Set ${TOKEN_VARIABLE} to a valid token, and run the command again.`;
+    return { token: decodeTokenVariable(variable), renewal };
+  }
   const { servers } = await readCredentials(source?.directory);
   const credential = servers[server.origin];
-  if (credential) return Buffer.from(credential.token, "base64");
-  throw new MissingTokenError(server);
+  if (!credential) throw new MissingTokenError(server);
+  const renewal = "Get a new token with `underpass login`.";
+  return { token: Buffer.from(credential.token, "base64"), renewal };
 }
 
 async function readTokenFile(path: string): Promise<Buffer> {

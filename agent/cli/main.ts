@@ -2,6 +2,7 @@
 import { getErrorMessage } from "../error-message.ts";
 import { COMMANDS } from "../commands/table/table.ts";
 import { UsageError } from "../options.ts";
+import type { RejectionError } from "../tunnel/tunnel-connection.ts";
 import { addAdvice, GENERAL_ADVICE } from "../output/output.ts";
 import { findCandidates } from "./completion.ts";
 import { formatCommandHelp, formatOverview } from "./help.ts";
@@ -77,7 +78,5 @@ function formatHelpHint(args: string[]): string {
 function formatFailure(error: unknown): string {
   // Not `instanceof RejectionError`: that class is loaded with the commands that connect.
   const isRejection = error instanceof Error && error.name === "Rejected" && "reason" in error;
-  return isRejection
-    ? addAdvice({ reason: String(error.reason), message: getErrorMessage(error) }, GENERAL_ADVICE)
-    : getErrorMessage(error);
+  return isRejection ? addAdvice(error as RejectionError, GENERAL_ADVICE) : getErrorMessage(error);
 }

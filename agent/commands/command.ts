@@ -16,7 +16,7 @@ export interface CommandSpec {
   /** What completion offers for the first argument. */
   arguments?: ValueCompletion;
   /**
-   * Finds words that completion offers for each argument, quickly and without the network.
+   * Finds words that completion offers for each argument, in less than two seconds and without an error.
    * @param args those before the word that is being typed.
    */
   listArguments?(this: void, args: string[], options: OptionSpecs): Promise<string[]>;

@@ -160,7 +160,7 @@ export class LocalPort extends EventEmitter<LocalPortEventMap> {
   #reject({ reason, message }: ClientFailure): void {
     if (this.#abort.signal.aborted) return;
     this.close();
-    this.emit("rejected", new RejectionError(reason ?? "rejected", message));
+    this.emit("rejected", new RejectionError(reason ?? "rejected", message, this.#options.renewal));
   }
 }
 

@@ -40,7 +40,7 @@ export async function checkSettings(options: SettingsOptions): Promise<Outcome<S
   const path = options.tokenFile ?? getCredentialsPath();
   const source = options.tokenFile === undefined ? "the saved login" : describeTokenFile(options);
   try {
-    const token = await findToken(server, options.tokenFile);
+    const { token } = await findToken(server, options.tokenFile);
     const value = { server, authorities, token };
     if (hasVariable) return ok(tried, `${from}, token from ${TOKEN_VARIABLE}`, value);
     if (await isReadableByOthers(path)) {

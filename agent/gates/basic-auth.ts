@@ -3,11 +3,17 @@ import { describeIssue } from "../../protocol/schemas/issue-messages.ts";
 import { TunnelPassword } from "../../protocol/schemas/access/basic-auth.ts";
 import { UsageError } from "../options.ts";
 
-/** @param source for messages: `--basic-auth`. @throws UsageError */
-export function parseBasicAuth(text: string, source: string): TunnelPassword {
+/** Removes the tunnel's password. It has no colon, so that it can't be a user name and a password. */
+const OFF = "off";
+
+/** @param source for messages: `--basic-auth`. @returns null when it is to be removed. @throws UsageError */
+export function parseBasicAuth(text: string, source: string): TunnelPassword | null {
+  if (text === OFF) return null;
   const colon = text.indexOf(":");
   if (colon < 0) {
-    throw new UsageError(`${source} must be a user name and a password, such as visitor:PASSWORD`);
+    throw new UsageError(
+      `${source} must be a user name and a password, such as visitor:PASSWORD; or off`,
+    );
   }
   const parts = { username: text.slice(0, colon), password: text.slice(colon + 1) };
   const parsed = TunnelPassword.safeParse(parts, { error: describeIssue });

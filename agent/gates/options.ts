@@ -14,7 +14,7 @@ export const PUBLIC_TUNNEL_OPTIONS = {
   "basic-auth": {
     kind: "text",
     value: "USER:PASSWORD",
-    help: "visitors need this password; safer in UNDERPASS_BASIC_AUTH",
+    help: "visitors need this password; safer in UNDERPASS_BASIC_AUTH; off removes the one that the tunnel has",
     parse: parseBasicAuth,
   },
   "policy-file": {

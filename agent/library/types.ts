@@ -36,7 +36,7 @@ export interface ExposeOptions {
   subdomain?: string | undefined;
   /** The public URL, instead of `subdomain`: a name of the service, or your own verified domain. */
   url?: string;
-  /** `user:password`: visitors need this password. Left out, the tunnel keeps the password that it has. */
+  /** `user:password`: visitors need this password; `off` removes it. Left out, the tunnel keeps the password that it has. */
   basicAuth?: string;
   /** The traffic policy, as in a file for `--policy-file`. Left out, the tunnel keeps the policy that it has. */
   policy?: { actions: object[] };
@@ -83,6 +83,13 @@ export interface TunnelEvents {
   /** A connection could not be opened; another attempt follows in so many milliseconds. */
   retrying: [reason: string, inMs: number];
   reconnected: [tunnel: PublicTunnel];
+  /** So many visits did not reach the tunnel, since the last such event: the gates, the rate limit or maintenance refused them. */
+  refused: [visits: number];
+  /**
+   * What visitors must bring has changed, by any member of the organization: some of `password`, `sign_in`, `token` and
+   * `addresses`. A later server may have further ones.
+   */
+  gates: [gates: { readonly names: readonly string[] }];
   /** The tunnel's owner stopped it; it continues when it is started again. */
   stopped: [explanation: string];
   /** The server rejected the tunnel permanently. */
@@ -102,6 +109,11 @@ export type RequestKind = "request" | "events" | "websocket";
 export interface RequestReport {
   /** The request's number at this agent. */
   readonly id: number;
+  /**
+   * The id that the visitor gets in `underpass-request-id`, and that the captured request has. undefined: an earlier version
+   * of the server, or a replay by this agent.
+   */
+  readonly requestId: string | undefined;
   kind: RequestKind;
   readonly method: string;
   readonly path: string;

@@ -12,16 +12,20 @@ const MASTER_KEY_PREFIX = "mtk_master_";
 export class ApiCredential {
   readonly kind: "capability token" | "access token" | "master key";
   readonly bearer: string;
+  readonly #renewal: string | undefined;
 
-  constructor(kind: ApiCredential["kind"], bearer: string) {
+  /** @param renewal of a capability token. */
+  constructor(kind: ApiCredential["kind"], bearer: string, renewal?: string) {
     this.kind = kind;
     this.bearer = bearer;
+    this.#renewal = renewal;
   }
 
   /** Says what the caller can do about a refusal of this credential. */
   explain(rejection: RejectionError): RejectionError {
     const { reason, message } = rejection;
-    if (reason === "unauthorized") return new RejectionError(reason, this.#explainUnauthorized());
+    if (reason === "unauthorized")
+      return new RejectionError(reason, this.#explainUnauthorized(), this.#renewal);
     if (reason === "forbidden" && this.kind === "capability token") {
       return new RejectionError(
         reason,
@@ -34,7 +38,7 @@ export class ApiCredential {
   #explainUnauthorized(): string {
     switch (this.kind) {
       case "capability token":
-        return "the server does not accept this machine's token: it was revoked or has expired; run: underpass login";
+        return "the server does not accept this machine's token: it was revoked or has expired";
       case "access token":
         return `the server does not accept ${ACCESS_TOKEN_VARIABLE}: an access token is valid for 15 minutes; get a new one with POST /auth/login (docs/api.md)`;
       case "master key":
@@ -50,8 +54,8 @@ export async function findCredential(
 ): Promise<ApiCredential> {
   const bearer = process.env[ACCESS_TOKEN_VARIABLE]?.trim();
   if (bearer === undefined || bearer === "") {
-    const token = await findToken(server, tokenFile);
-    return new ApiCredential("capability token", token.toString("base64"));
+    const { token, renewal } = await findToken(server, tokenFile);
+    return new ApiCredential("capability token", token.toString("base64"), renewal);
   }
   // Other characters can't be sent in a header, and the error of the HTTP client would quote them.
   if (!/^[\w.~+/=-]+$/.test(bearer)) {

@@ -57,8 +57,8 @@ export class ManagementApi {
   // ── Tunnels ──
 
   /** Newest first, page by page. */
-  listTunnels(): AsyncGenerator<Tunnel[]> {
-    return this.#listPages(ListedTunnel, "/tunnels", { pageRows: PAGE_ROWS });
+  listTunnels(signal?: AbortSignal): AsyncGenerator<Tunnel[]> {
+    return this.#listPages(ListedTunnel, "/tunnels", { pageRows: PAGE_ROWS, signal });
   }
 
   startTunnel(id: string): Promise<z.output<typeof TunnelStatusResult>> {
@@ -76,8 +76,8 @@ export class ManagementApi {
   // ── Tokens ──
 
   /** Newest first, page by page. */
-  listTokens(): AsyncGenerator<Token[]> {
-    return this.#listPages(Token, "/tokens", { pageRows: PAGE_ROWS });
+  listTokens(signal?: AbortSignal): AsyncGenerator<Token[]> {
+    return this.#listPages(Token, "/tokens", { pageRows: PAGE_ROWS, signal });
   }
 
   mintToken(fields: NewTokenFields): Promise<MintedToken> {

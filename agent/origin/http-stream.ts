@@ -2,7 +2,7 @@
 import type { Dispatcher } from "undici";
 import { FLAG, FRAME, RESET, type Frame, type ResetCode } from "../../protocol/wire/frames.ts";
 import { FRAME_DATA_MAX_BYTES } from "../../protocol/limits.ts";
-import type { Stream, StreamWire } from "../tunnel/wire.ts";
+import type { RequestOpening, Stream, StreamWire } from "../tunnel/wire.ts";
 import { toResponsePairs, utf8ToLatin1 } from "./header-bytes.ts";
 import type { RequestReport } from "../library/types.ts";
 import type { OriginServer } from "./origin.ts";
@@ -42,12 +42,18 @@ export class HttpStream implements Stream {
   /** The part of the response that the tunnel has no credit for yet. */
   #unsent: Buffer | undefined;
 
-  constructor(origin: OriginServer, wire: StreamWire, id: number, head: string[], flags: number) {
+  constructor(origin: OriginServer, wire: StreamWire, id: number, request: RequestOpening) {
+    const { head, flags, requestId } = request;
     const [method, target, ...pairs] = head as [string, string, ...string[]];
     this.#origin = origin;
     this.#wire = wire;
     this.#id = id;
-    this.#report = origin.createReport("request", method, utf8ToLatin1(target));
+    this.#report = origin.createReport({
+      kind: "request",
+      method,
+      path: utf8ToLatin1(target),
+      requestId,
+    });
     this.#requestPairs = pairs;
     this.#body = flags & FLAG.end ? null : new RequestBody((bytes) => this.#sendCredit(bytes));
     origin.keptRequests?.add(this.#report, head, this.#body !== null);

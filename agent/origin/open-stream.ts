@@ -1,5 +1,5 @@
 import { FLAG } from "../../protocol/wire/frames.ts";
-import type { Stream, Wire } from "../tunnel/wire.ts";
+import type { RequestOpening, Stream, Wire } from "../tunnel/wire.ts";
 import { HttpStream } from "./http-stream.ts";
 import type { OriginServer } from "./origin.ts";
 import { WebSocketStream } from "./socket-stream.ts";
@@ -12,13 +12,12 @@ export function openStream(
   origin: OriginServer,
   wire: Wire,
   id: number,
-  head: string[],
-  flags: number,
+  request: RequestOpening,
 ): Stream | null {
-  const isSocket = (flags & FLAG.socket) !== 0;
-  if (isSocket && origin.acceptsWebSockets) return new WebSocketStream(origin, wire, id, head);
+  const isSocket = (request.flags & FLAG.socket) !== 0;
+  if (isSocket && origin.acceptsWebSockets) return new WebSocketStream(origin, wire, id, request);
   if (origin.isFull) return null;
   // A target that accepts no WebSockets answers the handshake like any GET, and the tunnel forwards that as its refusal.
-  if (isSocket) return new HttpStream(origin, wire, id, head, flags | FLAG.end);
-  return new HttpStream(origin, wire, id, head, flags);
+  const flags = isSocket ? request.flags | FLAG.end : request.flags;
+  return new HttpStream(origin, wire, id, { ...request, flags });
 }

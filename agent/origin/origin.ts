@@ -6,7 +6,7 @@ import {
   ORIGIN_CONNECTIONS_MAX,
   ORIGIN_HEADERS_MAX_BYTES,
 } from "../limits.ts";
-import type { RequestKind, RequestReport } from "../library/types.ts";
+import type { RequestReport } from "../library/types.ts";
 import { addHeaders, type AddedHeader } from "./added-headers.ts";
 import { HostHeader, type HostMode } from "./host-header.ts";
 import type { KeptRequests } from "./kept-requests.ts";
@@ -105,10 +105,16 @@ export class OriginServer {
     }
   }
 
-  createReport(kind: RequestKind, method: string, path: string): RequestReport {
+  createReport({
+    kind,
+    method,
+    path,
+    requestId,
+  }: Pick<RequestReport, "kind" | "method" | "path" | "requestId">): RequestReport {
     this.#reports += 1;
     return {
       id: this.#reports,
+      requestId,
       kind,
       method,
       path,

@@ -35,7 +35,8 @@ export function startReplay(origin: OriginServer, { head, body }: KeptRequest): 
     reset: end,
   };
   const flags = body ? 0 : FLAG.end;
-  const stream = new HttpStream(origin, wire, STREAM_ID, markAsReplay(head), flags);
+  const request = { head: markAsReplay(head), flags, requestId: undefined };
+  const stream = new HttpStream(origin, wire, STREAM_ID, request);
   const abort = (): void => {
     stream.abort();
     end();

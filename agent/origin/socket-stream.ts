@@ -13,7 +13,7 @@ import {
 import { FRAME_DATA_MAX_BYTES, WEBSOCKET_MESSAGE_MAX_BYTES } from "../../protocol/limits.ts";
 import { ORIGIN_CONNECT_MAX_MS } from "../limits.ts";
 import { getLookup } from "./target.ts";
-import type { Stream, Wire } from "../tunnel/wire.ts";
+import type { RequestOpening, Stream, Wire } from "../tunnel/wire.ts";
 import { utf8ToLatin1, toResponsePairs } from "./header-bytes.ts";
 import type { RequestReport } from "../library/types.ts";
 import type { OriginServer } from "./origin.ts";
@@ -55,12 +55,17 @@ export class WebSocketStream implements Stream {
   #isAccepted = false;
   #isEnded = false;
 
-  constructor(origin: OriginServer, wire: Wire, id: number, head: string[]) {
+  constructor(origin: OriginServer, wire: Wire, id: number, { head, requestId }: RequestOpening) {
     const [, target, ...pairs] = head as [string, string, ...string[]];
     this.#origin = origin;
     this.#wire = wire;
     this.#id = id;
-    this.#report = origin.createReport("websocket", "GET", utf8ToLatin1(target));
+    this.#report = origin.createReport({
+      kind: "websocket",
+      method: "GET",
+      path: utf8ToLatin1(target),
+      requestId,
+    });
     origin.rewriteRequest(pairs);
     this.#pairs = pairs;
   }

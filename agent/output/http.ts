@@ -19,8 +19,8 @@ export function httpJson(tunnel: HttpTunnel, target: Target, name?: string): Out
     if (inspectUrl !== undefined) print({ event: "inspect", url: inspectUrl });
     print({ event: "ready", tunnelId, url, local: target.origin });
   });
-  tunnel.on("request", ({ method, path, status, durationMs, problem }) =>
-    print({ event: "request", method, path, status, durationMs, problem }),
+  tunnel.on("request", ({ method, path, status, durationMs, problem, requestId }) =>
+    print({ event: "request", method, path, status, durationMs, problem, requestId }),
   );
   tunnel.on("refused", (visits) => print({ event: "refused", visits }));
   printTunnelJson(tunnel, print);
@@ -38,9 +38,10 @@ export function httpLines(tunnel: HttpTunnel, target: Target, level: Level, name
       print("warn", notListening(target.origin));
     });
   });
-  tunnel.on("request", ({ method, path, status, durationMs, problem }) => {
+  tunnel.on("request", ({ method, path, status, durationMs, problem, requestId }) => {
     const why = problem === undefined ? "" : ` (${stripControl(problem)})`;
-    print("info", `${status} ${method} ${stripControl(path)} ${durationMs} ms${why}`);
+    const id = level === "debug" && requestId !== undefined ? ` ${stripControl(requestId)}` : "";
+    print("info", `${status} ${method} ${stripControl(path)} ${durationMs} ms${why}${id}`);
   });
   tunnel.on("refused", (visits) =>
     print("info", `${visits} ${visits === 1 ? "visit was" : "visits were"} refused by the service`),

@@ -57,7 +57,6 @@ export type Advice = Readonly<Record<string, string>>;
 
 /** For the reasons that do not depend on the command. */
 export const GENERAL_ADVICE = {
-  unauthorized: "Get a new token with `underpass login`.",
   BUDGET_EXCEEDED: "An owner or admin can raise the monthly budget.",
   protocol_error:
     "Agent and server can't understand each other. Update the agent: npm install -g underpass",
@@ -114,14 +113,18 @@ const ADVICE_BY_MESSAGE: readonly { reason: string; message: RegExp; advice: str
   },
 ];
 
-type Rejection = Pick<RejectionError, "reason" | "message">;
+type Rejection = Pick<RejectionError, "reason" | "message"> & {
+  renewal?: string | undefined;
+};
 
 /** With the reason's code, which the documentation and `--json` name. */
 export function formatRejection(rejection: Rejection, adviceByReason = TUNNEL_ADVICE): string {
   return `${rejection.reason}: ${addAdvice(rejection, adviceByReason)}`;
 }
 
-export function addAdvice({ reason, message }: Rejection, adviceByReason = TUNNEL_ADVICE): string {
+export function addAdvice(rejection: Rejection, adviceByReason = TUNNEL_ADVICE): string {
+  const { reason, message, renewal } = rejection;
+  if (renewal !== undefined) return `${message}\n${renewal}`;
   // Some messages say so already. The advice about versions is for the agent, and one message is about the server.
   const isComplete =
     message.includes("underpass login") || message.startsWith("the server is too old");

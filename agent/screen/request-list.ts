@@ -7,7 +7,7 @@ import { formatPath } from "./text.ts";
 export const REQUESTS_MAX = 500;
 
 /** A connection of a TCP tunnel, with the fields that it shares with requests. */
-type ListedConnection = Omit<RequestReport, "kind"> & { kind: "connection" };
+type ListedConnection = Omit<RequestReport, "kind" | "requestId"> & { kind: "connection" };
 
 export interface RequestEntry {
   report: RequestReport | ListedConnection;

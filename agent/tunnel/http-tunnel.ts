@@ -7,7 +7,12 @@ import {
   hasGates,
   type AgentGates,
 } from "../../protocol/schemas/tunnels/agent-gates.ts";
-import { CLOSE_CAPABILITY, GATES_CAPABILITY, type Welcome } from "../../protocol/wire/frames.ts";
+import {
+  CLOSE_CAPABILITY,
+  GATES_CAPABILITY,
+  REQUEST_IDS_CAPABILITY,
+  type Welcome,
+} from "../../protocol/wire/frames.ts";
 import { KeptRequests, type KeepingProblem } from "../origin/kept-requests.ts";
 import { openStream } from "../origin/open-stream.ts";
 import { startReplay, type Replay } from "../origin/replay.ts";
@@ -95,14 +100,12 @@ export class HttpTunnel extends EventEmitter<TunnelEventMap> {
       ...(hasGates(gates) && { firstHeaders: { [AGENT_GATES_HEADER]: formatGates(gates) } }),
       ...((hasGates(gates) || host !== undefined) && { requires: GATES_REQUIREMENT }),
       ownGates: [
-        ...(gates.basicAuth ? ["password" as const] : []),
+        ...(gates.basicAuth !== undefined ? ["password" as const] : []),
         ...(gates.policy ? ["token" as const] : []),
       ],
-      capabilities: ["websocket", CLOSE_CAPABILITY],
+      capabilities: ["websocket", CLOSE_CAPABILITY, REQUEST_IDS_CAPABILITY],
       openStream: (wire, id, opening) =>
-        opening.type === "request"
-          ? openStream(this.#origin, wire, id, opening.head, opening.flags)
-          : null,
+        opening.type === "request" ? openStream(this.#origin, wire, id, opening) : null,
     };
     this.#connection = new TunnelConnection(connection);
     this.#shards = new ShardConnections(connection, (visits) => this.#report("refused", visits));

@@ -48,10 +48,13 @@ interface Requirement {
 export class RejectionError extends Error {
   override name = "Rejected";
   readonly reason: string;
+  /** What its user does when the server did not accept the token; undefined for other reasons. */
+  readonly renewal: string | undefined;
 
-  constructor(reason: string, explanation: string) {
+  constructor(reason: string, explanation: string, renewal?: string) {
     super(explanation);
     this.reason = reason;
+    this.renewal = reason === "unauthorized" ? renewal : undefined;
   }
 }
 
@@ -203,7 +206,10 @@ export class TunnelConnection extends EventEmitter<ConnectionEventMap> {
   #reject(code: number, explanation: string): void {
     this.#state = "closed";
     const name = findCloseName(code) ?? String(code);
-    this.emit("rejected", new RejectionError(name, stripCloseName(code, explanation)));
+    this.emit(
+      "rejected",
+      new RejectionError(name, stripCloseName(code, explanation), this.#options.renewal),
+    );
   }
 }
 

@@ -53,8 +53,18 @@ export interface Stream {
 }
 
 /** The frame that opens a stream. */
+/** A visitor's request, as the tunnel sends it. */
+export interface RequestOpening {
+  /** As `parseRequestHead` returns it. */
+  head: string[];
+  /** Of the frame. */
+  flags: number;
+  /** undefined: the server is of an earlier version. */
+  requestId: string | undefined;
+}
+
 type StreamRequest =
-  | { type: "request"; head: string[]; flags: number }
+  | ({ type: "request" } & RequestOpening)
   /** A TCP connection of a client at the address `peer`. */
   | { type: "connect"; peer: StreamPeer };
 
@@ -334,6 +344,6 @@ function parseStreamRequest(frame: Frame): StreamRequest | null {
     const peer = StreamPeer.safeParse(parseJsonPayload(frame.payload));
     return peer.success ? { type: "connect", peer: peer.data } : null;
   }
-  const head = parseRequestHead(frame.payload);
-  return head && { type: "request", head, flags: frame.flags };
+  const request = parseRequestHead(frame.payload, frame.flags);
+  return request && { type: "request", ...request, flags: frame.flags };
 }

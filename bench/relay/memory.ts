@@ -36,7 +36,12 @@ export async function benchRelayMemory(real: RealNetwork): Promise<Row> {
       server_listen_port: server.port,
       relay_id: relay.id,
     });
-    const api = new NetworkApi({ server: url, token, authorities: undefined });
+    const api = new NetworkApi({
+      server: url,
+      token,
+      authorities: undefined,
+      renewal: "Get a new token.",
+    });
     const agent = new NetworkAgent({ api, network: name });
     const ready = new Promise((resolve) => agent.once("ready", resolve));
     agent.start();

@@ -25,6 +25,8 @@ export const CLOSE_CAPABILITY = "websocket-close";
 export const GATES_CAPABILITY = "gates";
 /** Listed in the hello of an agent that reads `status` frames. */
 export const STATUS_CAPABILITY = "status";
+/** Listed in the hello of an agent that reads the id of a request. */
+export const REQUEST_IDS_CAPABILITY = "request-ids";
 /** A client's WebSocket carries one TCP connection, on this stream. */
 export const CLIENT_STREAM = 1;
 
@@ -40,7 +42,7 @@ export const FRAME = {
   hello: 1,
   /** The tunnel's response to it. Stream 0, payload: `Welcome` as JSON. */
   welcome: 2,
-  /** A visitor's request opens a stream. Payload: JSON `[method, target, name, value, …]`. */
+  /** A visitor's request opens a stream. Payload: JSON `[method, target, name, value, …]`, and its id when flagged `id`. */
   request: 3,
   /** The local server's response. Payload: JSON `[status, name, value, …]`. */
   response: 4,
@@ -71,6 +73,8 @@ export const FLAG = {
   socket: 2,
   /** On text and binary: the message continues in the stream's next frame of this type. */
   more: 4,
+  /** On request: the payload ends with the request's id. Only to agents with `REQUEST_IDS_CAPABILITY`. */
+  id: 8,
 } as const;
 
 /** Why a stream was reset. */
@@ -325,12 +329,16 @@ export function parseCredit(payload: Uint8Array): number | null {
 /**
  * The head of a request: method and target, followed by header names and values in turn, which keeps repeated names
  * apart and in order.
- * @returns null when the payload is not such an array.
+ * @param flags of the frame. @returns null when the payload is not such an array.
  */
-export function parseRequestHead(payload: Uint8Array): string[] | null {
+export function parseRequestHead(
+  payload: Uint8Array,
+  flags: number,
+): { head: string[]; requestId: string | undefined } | null {
   const head = parseJsonPayload(payload);
-  if (!Array.isArray(head) || head.length < 2 || head.length % 2 !== 0) return null;
-  return head.every((part) => typeof part === "string") ? head : null;
+  if (!Array.isArray(head) || !head.every((part) => typeof part === "string")) return null;
+  const requestId = flags & FLAG.id ? head.pop() : undefined;
+  return head.length < 2 || head.length % 2 !== 0 ? null : { head, requestId };
 }
 
 /** @returns null when the payload is not a whole number and pairs of strings. HTTP may still forbid the values. */

@@ -60,6 +60,8 @@ export interface AgentAttachment extends AgentAdmission {
     answersClose?: boolean;
     /** Whether it reads `status` frames. */
     readsStatus?: boolean;
+    /** Whether it reads the ids of requests. */
+    readsRequestIds?: boolean;
   } | null;
 }
 

@@ -8,6 +8,7 @@ import { SendWindows } from "../../../protocol/wire/flow-control.ts";
 import {
   parseCodeAndText,
   parseCredit,
+  FLAG,
   FRAME,
   readFrames,
   type Frame,
@@ -23,6 +24,7 @@ import {
 } from "../../../protocol/limits.ts";
 import type { BufferedBytes } from "../buffered-bytes.ts";
 import { FrameSender } from "../frame-sender.ts";
+import type { RequestHead } from "../proxy/heads.ts";
 import type { AgentAttachment } from "./admission.ts";
 import { Pacer } from "../proxy/pacer.ts";
 
@@ -133,6 +135,15 @@ export class AgentLink {
 
   send(write: (writer: FrameWriter) => void): void {
     this.#sender.send(write, this.#streams.size > BUSY_STREAMS);
+  }
+
+  /** @param stream from `open`. @param requestId the one that the visitor gets: earlier agents don't read it. */
+  sendRequest(stream: number, { parts, flags }: RequestHead, requestId: string): void {
+    const readsId = this.attachment.hello?.readsRequestIds === true;
+    const [payload, sentFlags] = readsId
+      ? [[...parts, requestId], flags | FLAG.id]
+      : [parts, flags];
+    this.send((writer) => writer.writeJson(FRAME.request, sentFlags, stream, payload));
   }
 
   close(name: CloseName, explanation: string): void {

@@ -14,6 +14,7 @@ import {
   readFrames,
   CLOSE_CAPABILITY,
   GATES_CAPABILITY,
+  REQUEST_IDS_CAPABILITY,
   STATUS_CAPABILITY,
   TCP_CAPABILITY,
   type GateName,
@@ -147,12 +148,16 @@ export class Agents {
       return refuse(socket, "duplicate_name", "another agent is serving this tunnel");
     }
     const { agent, streamWindow, connectionWindow } = hello;
-    const takesTcp = hello.capabilities.includes(TCP_CAPABILITY);
-    const answersClose = hello.capabilities.includes(CLOSE_CAPABILITY);
-    const readsStatus = hello.capabilities.includes(STATUS_CAPABILITY);
+    const capabilities = new Set(hello.capabilities);
     const welcomed = {
       ...attachment,
-      hello: { agent, streamWindow, connectionWindow, takesTcp, answersClose, readsStatus },
+      hello: {
+        ...{ agent, streamWindow, connectionWindow },
+        takesTcp: capabilities.has(TCP_CAPABILITY),
+        answersClose: capabilities.has(CLOSE_CAPABILITY),
+        readsStatus: capabilities.has(STATUS_CAPABILITY),
+        readsRequestIds: capabilities.has(REQUEST_IDS_CAPABILITY),
+      },
     };
     socket.serializeAttachment(welcomed);
     const link = this.#createLink(socket, welcomed, Date.now());

@@ -98,7 +98,7 @@ export class Exchange implements Stream {
     this.#settle = settle;
     this.#queue = new PacedQueue(link.pace.toVisitors);
     this.#id = link.open(this);
-    link.send((writer) => writer.writeJson(FRAME.request, head.flags, this.#id, head.parts));
+    link.sendRequest(this.#id, head, requestId);
     if (request.body !== null) {
       this.#upload = sendBody(request.body, {
         link,

@@ -44,7 +44,7 @@ export class WebSocketHandshake implements Stream, MemoryHolder {
   /** The end of the stream, if it came between the 101 and `handOver`. */
   #end: ((stream: Stream) => void) | undefined;
 
-  constructor(link: AgentLink, { parts, flags }: RequestHead, deps: HandshakeDeps) {
+  constructor(link: AgentLink, head: RequestHead, deps: HandshakeDeps) {
     const { promise, resolve } = Promise.withResolvers<HandshakeOutcome>();
     this.#link = link;
     this.#deps = deps;
@@ -61,7 +61,7 @@ export class WebSocketHandshake implements Stream, MemoryHolder {
     };
     this.outcome = promise;
     this.id = link.open(this);
-    link.send((writer) => writer.writeJson(FRAME.request, flags, this.id, parts));
+    link.sendRequest(this.id, head, deps.requestId);
     deps.signal.addEventListener("abort", abandon);
   }
 

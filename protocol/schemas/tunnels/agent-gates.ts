@@ -14,7 +14,8 @@ export const AGENT_GATES_MAX_CHARS = 64 * 1024;
 
 /** A field that is left out leaves the tunnel as it is. */
 export const AgentGates = z.object({
-  basicAuth: TunnelPassword.optional(),
+  /** null removes the password. */
+  basicAuth: TunnelPassword.nullable().optional(),
   policy: TrafficPolicy.optional(),
 });
 export type AgentGates = z.output<typeof AgentGates>;

@@ -1,4 +1,5 @@
 /** Gates that an agent sets when it connects: no visitor reaches the local server without them. */
+import { once } from "node:events";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { expose, type ExposeOptions } from "../../../agent/expose.ts";
 import { CLOSE } from "../../../protocol/wire/close-codes.ts";
@@ -88,6 +89,23 @@ describe("the password of a new agent", () => {
     expect(await visit("gate-replaced", RIGHT)).toBe("passed");
   });
 
+  test("is removed by `off`, which sets nothing else", async () => {
+    const policy = { actions: [{ kind: "deny", path_prefix: "/admin" }] };
+    const basicAuth = `ann:${PASSWORD}`;
+    await (await start({ subdomain: "gate-off", basicAuth, policy })).close();
+    for (let runs = 0; runs < 2; runs += 1) {
+      await using _agent = await start({ subdomain: "gate-off", basicAuth: "off" });
+      expect(await visit("gate-off")).toBe("passed");
+      expect(await visit("gate-off", {}, "/admin")).toBe("forbidden");
+    }
+    const { id, authEnabled } = await findTunnel("gate-off");
+    expect(authEnabled).toBe(false);
+    const { body } = await owner.get<{ resourceId: string }[]>(
+      "/events?action=tunnel_password_removed",
+    );
+    expect(body.filter(({ resourceId }) => resourceId === id)).toHaveLength(1);
+  });
+
   test("does not return when the owner has removed it and the agent reconnects", async () => {
     await using agent = await start({ subdomain: "gate-removed", basicAuth: `ann:${PASSWORD}` });
     await owner.delete(`/tunnels/${agent.tunnelId}/auth`);
@@ -155,6 +173,14 @@ describe("underpass http", () => {
     expect(agent.stdout + agent.stderr + commandLine).not.toContain(PASSWORD);
   });
 
+  test("removes the password with --basic-auth off", async () => {
+    await (await start({ subdomain: "gate-opened", basicAuth: `ann:${PASSWORD}` })).close();
+    const options = ["--subdomain", "gate-opened", "--basic-auth", "off"];
+    await using agent = await runAgent(share(...options), { token });
+    await agent.event("ready");
+    expect(await visit("gate-opened")).toBe("passed");
+  });
+
   test("adds headers to each request, in place of the visitor's", async () => {
     const more = ["--header", "X-User: the owner", "--header", "X-Env:dev"];
     await using agent = await runAgent(share("--name", "gate-headers", ...more), { token });
@@ -179,6 +205,20 @@ describe("the traffic policy of a new agent", () => {
     await using _second = await start({ subdomain: "gate-policy" });
     expect(await visit("gate-policy", {}, "/admin")).toBe("forbidden");
     expect(origin.requests.map(({ target }) => target)).toEqual(["/"]);
+  });
+
+  test("reports how many visits it refused, and how it has changed", async () => {
+    const policy = { actions: [{ kind: "deny", path_prefix: "/admin" }] };
+    await using agent = await start({ subdomain: "gate-reports", policy });
+    const refused = once(agent.events, "refused");
+    const changed = once(agent.events, "gates");
+    expect(await visit("gate-reports", {}, "/admin")).toBe("forbidden");
+    expect(await refused).toEqual([1]);
+    await owner.send("PUT", `/tunnels/${agent.tunnelId}/ip-allowlist`, {
+      headers: { "content-type": "application/json" },
+      body: JSON.stringify({ cidrs: ["192.0.2.0/24"] }),
+    });
+    expect((await changed)[0]).toMatchObject({ names: ["addresses"] });
   });
 
   test("is recorded in the audit log once, however often the agent starts", async () => {

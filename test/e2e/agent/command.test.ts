@@ -8,7 +8,9 @@ import { runAgent } from "../../harness/tunnel/agent.ts";
 import { mintToken, startApi, type Person, type TestApi } from "../../harness/server/api.ts";
 import { OK, startRawOrigin, type RawOrigin } from "../../harness/tunnel/origin.ts";
 import { WAIT_OPTIONS } from "../../harness/timeouts.ts";
-import { exchange } from "../../harness/tunnel/raw-http.ts";
+import { findErrorCode } from "../../harness/tunnel/owned-tunnel.ts";
+import { reservePort } from "../../harness/ports.ts";
+import { exchange, findHeader } from "../../harness/tunnel/raw-http.ts";
 
 let api: TestApi;
 let owner: Person;
@@ -48,13 +50,14 @@ describe("underpass http --json", () => {
       local: `http://localhost:${origin.port}`,
     });
     expect(tunnelId).toMatch(/^[0-9a-f-]{36}$/);
-    await visit("lines", "/menu?of=today");
+    const { headers } = await visit("lines", "/menu?of=today");
     const { durationMs, ...request } = await agent.event("request");
     expect(request).toEqual({
       event: "request",
       method: "GET",
       path: "/menu?of=today",
       status: 200,
+      requestId: findHeader(headers, "underpass-request-id"),
     });
     expect(durationMs).toBeGreaterThanOrEqual(0);
   });
@@ -111,6 +114,34 @@ describe("underpass http --json", () => {
       const secret = token.toString(encoding).slice(0, 40);
       expect(agent.stdout + agent.stderr + commandLine).not.toContain(secret);
     }
+  });
+});
+
+describe("--log-level", () => {
+  /** Prints one line of each level: nothing listens yet, a request fails, and its id. */
+  test.each([
+    ["error", { warning: false, request: false, id: false }],
+    ["warn", { warning: true, request: false, id: false }],
+    ["info", { warning: true, request: true, id: false }],
+    ["debug", { warning: true, request: true, id: true }],
+  ])("%s", async (level, expected) => {
+    const name = `level-${level}`;
+    const port = String(await reservePort());
+    const args = ["http", port, "--server", api.server.url, "--token-file", "TOKEN"];
+    await using agent = await runAgent([...args, "--subdomain", name, "--log-level", level], {
+      token,
+    });
+    await expect
+      .poll(async () => findErrorCode(await visit(name)), WAIT_OPTIONS)
+      .toBe("origin_unreachable");
+    const { headers } = await visit(name, "/the-last");
+    agent.child.kill("SIGTERM");
+    expect(await agent.exit).toBe(0);
+    expect({
+      warning: agent.stdout.includes("nothing is listening"),
+      request: agent.stdout.includes("502 GET /the-last"),
+      id: agent.stdout.includes(findHeader(headers, "underpass-request-id")!),
+    }).toEqual(expected);
   });
 });
 
@@ -180,7 +211,7 @@ describe("with an invalid token the agent exits with 1 and the reason:", () => {
     await using agent = await runAgent(share(), { token: changed(-1) });
     expect(await agent.exit).toBe(1);
     expect(agent.stderr).toMatch(
-      /^underpass: unauthorized: [^\n]+\nGet a new token with `underpass login`\.\n$/,
+      /^underpass: unauthorized: [^\n]+\nWrite a valid token to \S+\/token, and run the command again\.\n$/,
     );
   });
 });

@@ -84,6 +84,7 @@ test("keeps the last 100 requests, warns about other machines, and can be stoppe
     target: parseTarget("3000")!,
     server: new URL("http://localhost"),
     token,
+    renewal: "Get a new token.",
     authorities: undefined,
     hostMode: "auto",
     insecureUpstream: false,

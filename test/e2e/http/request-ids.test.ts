@@ -1,9 +1,11 @@
 /** Each answer to a visitor has an id, under which the owner or the operator finds the request. */
+import { once } from "node:events";
+import type { IncomingMessage } from "node:http";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import WebSocket from "ws";
 import { startApi, type TestApi } from "../../harness/server/api.ts";
 import { WAIT_OPTIONS } from "../../harness/timeouts.ts";
-import { startRawOrigin, type RawOrigin } from "../../harness/tunnel/origin.ts";
+import { OK, startRawOrigin, type RawOrigin } from "../../harness/tunnel/origin.ts";
 import {
   startTunnelOwner,
   type OwnedTunnel,
@@ -36,6 +38,20 @@ describe("the id of an answer", () => {
       const { status } = await owner.owner.get(`/inspector/${id}`);
       return status === 200;
     }, WAIT_OPTIONS);
+  });
+
+  test("is what the agent reports, of a request and of a WebSocket", async () => {
+    origin.respond = () => OK;
+    const reported: (string | undefined)[] = [];
+    tunnel.agent.events.on("request", ({ requestId }) => reported.push(requestId));
+    const ids = [getId(await tunnel.visit("/reported"))];
+    const headers = { host: "request-ids.localhost" };
+    const visitor = new WebSocket(`ws://127.0.0.1:${owner.api.server.port}/`, { headers });
+    visitor.on("error", () => undefined);
+    const [, response] = (await once(visitor, "unexpected-response")) as [unknown, IncomingMessage];
+    ids.push(String(response.headers["underpass-request-id"]));
+    await vi.waitUntil(() => reported.length === 2, WAIT_OPTIONS);
+    expect(reported).toEqual(ids);
   });
 
   test("of a refusal is in the log, and also that of the captured request", async () => {

@@ -117,6 +117,7 @@ export async function startScriptedTunnel(
     target: parseTarget(`127.0.0.1:${originPort}`)!,
     server: new URL(`http://127.0.0.1:${port}`),
     token: Buffer.from("token"),
+    renewal: "Get a new token.",
     authorities: undefined,
     hostMode: "preserve",
     insecureUpstream: false,

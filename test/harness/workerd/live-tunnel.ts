@@ -230,7 +230,7 @@ export class TestAgent extends TestSocket {
 
   async nextRequest(): Promise<ReceivedRequest> {
     const { stream, flags, payload } = await this.next(FRAME.request);
-    const [method = "", target = "", ...pairs] = parseRequestHead(payload)!;
+    const [method = "", target = "", ...pairs] = parseRequestHead(payload, flags)!.head;
     return { stream, flags, method, target, pairs };
   }
 

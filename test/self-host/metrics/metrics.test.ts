@@ -223,8 +223,9 @@ describe("a caller", () => {
   });
 });
 
-test("one id leads through the log: the front proxy, the edge and the tunnel, each with its time", async () => {
+test("one id leads through the log: the front proxy, the edge, the tunnel and the agent, each with its time", async () => {
   origin.respond = () => OK;
+  const reported = once(tunnel.agent.events, "request");
   const { headers } = await tunnel.visit("/secret-path?secret=query");
   const id = findHeader(headers, "underpass-request-id")!;
   const find = () =>
@@ -240,6 +241,7 @@ test("one id leads through the log: the front proxy, the edge and the tunnel, ea
     expect(entry?.durationMs, part).toBeTypeOf("number");
   }
   expect(byPart.get("tunnel")).toMatchObject({ tunnelId: tunnel.id });
+  expect((await reported)[0]).toMatchObject({ requestId: id, durationMs: expect.any(Number) });
   expect(owner.api.server.output).not.toContain("secret-path");
   expect(owner.api.server.output).not.toContain("secret=query");
 });

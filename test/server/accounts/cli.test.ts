@@ -64,6 +64,25 @@ describe("the device flow", () => {
     agent.socket?.close();
   });
 
+  test("answers the approval with the token and its label alone, and the machine the same text", async () => {
+    const { device_code } = await start("ci");
+    const send = (path: string, bearer?: string) =>
+      fetch(new URL(path, api.server.url), {
+        method: "POST",
+        headers: {
+          "content-type": "application/json",
+          ...(bearer !== undefined && { authorization: `Bearer ${bearer}` }),
+        },
+        body: JSON.stringify({ device_code }),
+      });
+    expect((await send("/auth/cli/authorize")).status).toBe(401);
+    const approved = await send("/auth/cli/authorize", owner.accessToken);
+    expect(approved.status).toBe(200);
+    const text = await approved.text();
+    expect(text).toMatch(/^\{"wire_bytes_b64":"[A-Za-z0-9+/]+={0,2}","label":"ci"\}$/);
+    expect(await (await send("/auth/cli/poll")).text()).toBe(text);
+  });
+
   test("mints a token of 90 days that is named after the machine", async () => {
     const { device_code } = await start("the build server");
     await approve(device_code);

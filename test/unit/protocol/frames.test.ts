@@ -43,7 +43,10 @@ describe("frames", () => {
     expect(whole).toBe(true);
     const [request, data, credit] = frames;
     expect(request).toMatchObject({ type: FRAME.request, flags: FLAG.end, stream: 7 });
-    expect(parseRequestHead(request!.payload)).toEqual(["GET", "/ä", "host", "a.localhost"]);
+    expect(parseRequestHead(request!.payload, request!.flags)).toEqual({
+      head: ["GET", "/ä", "host", "a.localhost"],
+      requestId: undefined,
+    });
     expect(data).toMatchObject({ type: FRAME.data, flags: 0, stream: 0xffffffff });
     expect([...data!.payload]).toEqual([1, 2, 3]);
     expect(parseCredit(credit!.payload)).toBe(0xfffffffe);
@@ -116,7 +119,8 @@ describe("frames", () => {
       parseCodeAndText,
       parseCredit,
       parseJsonPayload,
-      parseRequestHead,
+      (payload: Uint8Array) => parseRequestHead(payload, 0),
+      (payload: Uint8Array) => parseRequestHead(payload, FLAG.id),
       parseResponseHead,
       decodeStrictText,
     ];
@@ -135,7 +139,7 @@ describe("frames", () => {
       for (let change = 1; change <= 0xff; change += 1) {
         const message = THREE.slice();
         message[at]! ^= change;
-        readFrames(message, ({ payload }) => parseRequestHead(payload));
+        readFrames(message, ({ payload }) => parseRequestHead(payload, 0));
       }
     }
   });
@@ -164,7 +168,15 @@ describe("a head", () => {
     ["half a header line", '["GET","/","host"]'],
     ["a number among the texts", '["GET","/","host",1]'],
   ])("of a request with %s is rejected", (_, json) => {
-    expect(parseRequestHead(utf8(json))).toBeNull();
+    expect(parseRequestHead(utf8(json), 0)).toBeNull();
+  });
+
+  test("of a request has the id as its last text, when flagged", () => {
+    const payload = utf8('["GET","/","host","a.localhost","7d1f"]');
+    const head = ["GET", "/", "host", "a.localhost"];
+    expect(parseRequestHead(payload, FLAG.id)).toEqual({ head, requestId: "7d1f" });
+    expect(parseRequestHead(payload, 0)).toBeNull();
+    expect(parseRequestHead(utf8('["GET","7d1f"]'), FLAG.id)).toBeNull();
   });
 
   test.each([

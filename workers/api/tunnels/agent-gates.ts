@@ -72,7 +72,7 @@ export async function prepareGates(
       `policy.${issue.path.join(".")} ${issue.message}`,
     );
   }
-  if (basicAuth === undefined) return { basicAuth: undefined, policy };
+  if (!basicAuth) return { basicAuth, policy };
   // A hash is expensive: it is for tokens that are valid and whose plan has passwords.
   const nonce = toHex(token.nonce);
   const live = await findAgentToken(db, { orgId: toUuid(token.organizationId), nonce });

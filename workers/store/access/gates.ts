@@ -31,16 +31,28 @@ export function setBasicAuth(
   db: Database,
   actor: MemberActor,
   id: string,
-  auth: { username: string; passwordHash: string } | null,
+  auth: PasswordHash,
 ): Promise<SettingOutcome> {
+  return changeGates(db, actor, id, {
+    columns: (plan) => toPasswordColumns(plan, auth),
+    action: getPasswordAction(auth),
+    needs: auth ? "tunnelPassword" : null,
+  });
+}
+
+type PasswordHash = { username: string; passwordHash: string } | null;
+
+function toPasswordColumns(plan: PlanState, auth: PasswordHash) {
   const otherGate = { feature: "identityGate", column: tunnels.identityGate } as const;
-  const columns: ColumnValues = (plan) => ({
+  return {
     basicAuthUsername: auth?.username ?? null,
     basicAuthHash: auth?.passwordHash ?? null,
     ...(auth ? {} : { isBeyondPlan: remainsBeyondPlan(plan, otherGate) }),
-  });
-  const action = auth ? "tunnel_password_set" : "tunnel_password_removed";
-  return changeGates(db, actor, id, { columns, action, needs: auth ? "tunnelPassword" : null });
+  };
+}
+
+function getPasswordAction(auth: PasswordHash): AuditAction {
+  return auth ? "tunnel_password_set" : "tunnel_password_removed";
 }
 
 /** @param identityGate the users who may pass after signing in. null removes the gate. */
@@ -171,7 +183,8 @@ export async function findIdentityGate(
 
 /** A gate that is undefined stays as it is. */
 export interface AgentGateValues {
-  basicAuth: { username: string; passwordHash: string } | undefined;
+  /** null removes the password. */
+  basicAuth: PasswordHash | undefined;
   policy: TrafficPolicy | undefined;
 }
 
@@ -183,26 +196,27 @@ export async function setAgentGates(
   change: UnitOfWork,
   actor: OrganizationActor,
   tunnel: TunnelRow,
+  plan: PlanState,
   { basicAuth, policy }: AgentGateValues,
 ): Promise<TunnelRow> {
   const isNewPolicy = policy !== undefined && !isSamePolicy(policy, tunnel.policy);
-  if (basicAuth === undefined && !isNewPolicy) {
+  // A new hash differs from the one before it, even for the same password.
+  const isNewPassword =
+    basicAuth === null ? tunnel.basicAuthHash !== null : basicAuth !== undefined;
+  if (!isNewPassword && !isNewPolicy) {
     enqueueSettings(change, tunnel);
     return tunnel;
   }
   const [row] = await change.tx
     .update(tunnels)
     .set({
-      ...(basicAuth && {
-        basicAuthUsername: basicAuth.username,
-        basicAuthHash: basicAuth.passwordHash,
-      }),
+      ...(isNewPassword && toPasswordColumns(plan, basicAuth ?? null)),
       ...(isNewPolicy && { policy }),
       settingsVersion: NEXT_SETTINGS_VERSION,
     })
     .where(eq(tunnels.id, tunnel.id))
     .returning();
-  if (basicAuth) change.audit(actor, "tunnel_password_set", tunnel.id);
+  if (isNewPassword) change.audit(actor, getPasswordAction(basicAuth ?? null), tunnel.id);
   if (isNewPolicy) change.audit(actor, "tunnel_policy_set", tunnel.id);
   enqueueSettings(change, row!);
   return row!;

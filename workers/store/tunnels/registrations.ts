@@ -3,7 +3,7 @@ import { and, eq, lt, ne, sql } from "drizzle-orm";
 import type { PgUpdateSetSource } from "drizzle-orm/pg-core";
 import { TUNNEL_STATUS_FRESH_MS } from "../../limits.ts";
 import type { Plan } from "../../../protocol/plans.ts";
-import { getRequestedExpiry, getTunnelExpiry, mayUse } from "../billing/plans.ts";
+import { getRequestedExpiry, getTunnelExpiry, mayUse, type PlanState } from "../billing/plans.ts";
 import type { OrganizationActor } from "../audit.ts";
 import type { UnitOfWork, Database } from "../database.ts";
 import { enqueueSettings, setAgentGates, type AgentGateValues } from "../access/gates.ts";
@@ -99,7 +99,7 @@ async function register(change: UnitOfWork, request: RegistrationRequest): Promi
   const { tx } = change;
   // A change of the plan locks the organization before its tunnels too.
   const plan = hasGates(request) ? await lockPlan(tx, request.orgId) : null;
-  const needsPassword = request.gates.basicAuth !== undefined;
+  const needsPassword = Boolean(request.gates.basicAuth);
   if (needsPassword && !(plan && mayUse("tunnelPassword", plan, new Date())))
     return refuse("plan_lacks_password");
   // The deletion of a project locks the project before its tokens too.
@@ -164,7 +164,7 @@ async function register(change: UnitOfWork, request: RegistrationRequest): Promi
   if ("freeAt" in tunnel) return change.rollback({ ...refuse("duplicate_name"), ...tunnel });
 
   if (!isTcp) {
-    const settled = await settleHttpTunnel(change, actor, tunnel, request);
+    const settled = await settleHttpTunnel(change, actor, tunnel, plan, request);
     if (typeof settled === "string") return change.rollback(refuse(settled));
     return { ok: { ...settled, relayHost: null }, plan: token.plan };
   }
@@ -187,11 +187,12 @@ function hasGates({ gates: { basicAuth, policy } }: RegistrationRequest): boolea
   return basicAuth !== undefined || policy !== undefined;
 }
 
-/** Sets the gates and the domain that the agent asks for. */
+/** Sets the gates and the domain that the agent asks for. @param plan locked; null when it asks for no gates. */
 async function settleHttpTunnel(
   change: UnitOfWork,
   actor: OrganizationActor,
   tunnel: TunnelRow,
+  plan: PlanState | null,
   request: RegistrationRequest,
 ): Promise<TunnelRow | DomainRefusal> {
   if (request.resumeTunnelId === tunnel.id) return tunnel;
@@ -199,7 +200,7 @@ async function settleHttpTunnel(
     const bound = await bindDomainOfAgent(change, actor, request.domain, tunnel.id);
     if (bound !== "bound") return bound;
   }
-  return hasGates(request) ? setAgentGates(change, actor, tunnel, request.gates) : tunnel;
+  return plan ? setAgentGates(change, actor, tunnel, plan, request.gates) : tunnel;
 }
 
 /** A reconnecting agent does not overwrite the allowlist, which may have been changed since it first connected. */

@@ -1,3 +1,4 @@
+import { listTunnelArguments } from "../list-arguments.ts";
 import {
   CaptureFilterError,
   parseCaptureFilter,
@@ -20,6 +21,7 @@ export const LOGS = {
     "It follows new requests until you stop it. With --since or --limit it prints stored ones and ends, unless --follow is given too.",
     'A filter is a list of terms that must all match: method:POST, status:404, status:5xx, status:>=500, path:/api, path:/api/*/items, duration:>1s, size:>10kB, kind:websocket, state:aborted, ip:203.0.113.7, error:agent_offline, or a text. A comma separates alternatives (status:404,5xx), a minus negates a term (-path:/health), and quotation marks enclose spaces (path:"/a b").',
   ].join("\n\n"),
+  listArguments: listTunnelArguments,
   examples: [
     ["underpass logs", "new requests to all tunnels"],
     ["underpass logs shop --filter=status:5xx", "failures of one tunnel"],

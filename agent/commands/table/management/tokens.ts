@@ -2,6 +2,7 @@ import { TOKEN_TTL_MAX_HOURS } from "../../../../protocol/limits.ts";
 import { SUBDOMAIN_WILDCARD } from "../../../../protocol/names.ts";
 import { UsageError } from "../../../options.ts";
 import { API_OPTIONS, JSON_OPTION, type CommandSpec } from "../../command.ts";
+import { listTokenArguments } from "../list-arguments.ts";
 import { YES_OPTION } from "./tunnels.ts";
 
 const LIST_OPTIONS = {
@@ -108,6 +109,7 @@ export const TOKENS_ROTATE = {
   summary: "replace a token: the old one stops working at once",
   calls: ["tokens rotate <token>"],
   description: `${NAMED}\n\n${ACCESS}`,
+  listArguments: listTokenArguments,
   options: { ...OUTPUT_OPTION, ...YES_OPTION, ...API_OPTIONS, ...JSON_OPTION },
 } as const satisfies CommandSpec;
 
@@ -116,6 +118,7 @@ export const TOKENS_REVOKE = {
   summary: "revoke a token, and disconnect its agents",
   calls: ["tokens revoke <token>"],
   description: `${NAMED}\n\n${ACCESS}`,
+  listArguments: listTokenArguments,
   options: { ...YES_OPTION, ...API_OPTIONS, ...JSON_OPTION },
 } as const satisfies CommandSpec;
 

@@ -1,4 +1,5 @@
 import { API_OPTIONS, JSON_OPTION, type CommandSpec } from "../../command.ts";
+import { listTunnelArguments } from "../list-arguments.ts";
 
 /** In the order in which a tunnel gets them. */
 const STATES = ["inactive", "active", "offline", "stopped", "expired"] as const;
@@ -44,6 +45,7 @@ export const TUNNELS_SHOW = {
   summary: "show everything about a tunnel",
   calls: ["tunnels show <tunnel>"],
   description: NAMED,
+  listArguments: listTunnelArguments,
   options: { ...API_OPTIONS, ...JSON_OPTION },
 } as const satisfies CommandSpec;
 
@@ -52,6 +54,7 @@ export const TUNNELS_STOP = {
   summary: "disconnect the agents of tunnels until they are started",
   calls: ["tunnels stop <tunnel>..."],
   description: NAMED,
+  listArguments: listTunnelArguments,
   options: { ...API_OPTIONS, ...JSON_OPTION },
 } as const satisfies CommandSpec;
 
@@ -60,6 +63,7 @@ export const TUNNELS_START = {
   summary: "let agents serve stopped tunnels again",
   calls: ["tunnels start <tunnel>..."],
   description: NAMED,
+  listArguments: listTunnelArguments,
   options: { ...API_OPTIONS, ...JSON_OPTION },
 } as const satisfies CommandSpec;
 
@@ -68,5 +72,6 @@ export const TUNNELS_DELETE = {
   summary: "delete tunnels with their settings and captured requests",
   calls: ["tunnels delete <tunnel>..."],
   description: NAMED,
+  listArguments: listTunnelArguments,
   options: { ...YES_OPTION, ...API_OPTIONS, ...JSON_OPTION },
 } as const satisfies CommandSpec;

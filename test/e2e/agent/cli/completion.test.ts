@@ -1,6 +1,8 @@
 /** `underpass completion`, installed as it says, in the shells themselves. */
 import { execFile, spawnSync } from "node:child_process";
+import { once } from "node:events";
 import { mkdir, readFile, symlink, writeFile } from "node:fs/promises";
+import { createServer, type AddressInfo } from "node:net";
 import { delimiter, join } from "node:path";
 import { promisify } from "node:util";
 import { spawn } from "@lydell/node-pty";
@@ -8,7 +10,10 @@ import { beforeAll, describe, expect, test } from "vitest";
 import { SHELLS } from "../../../../agent/cli/completion-scripts.ts";
 import { ROOT } from "../../../../self-host/build/build.ts";
 import { createTemporaryDir } from "../../../harness/directories.ts";
-import { runAgent } from "../../../harness/tunnel/agent.ts";
+import type { MintedToken } from "../../../../protocol/schemas/tokens.ts";
+import { reservePort } from "../../../harness/ports.ts";
+import { mintToken, startApi, type TestApi } from "../../../harness/server/api.ts";
+import { runAgent, runToEnd } from "../../../harness/tunnel/agent.ts";
 
 const run = promisify(execFile);
 /** The home directory of the shells, which has the command `underpass` and some files. */
@@ -126,6 +131,61 @@ describe.skipIf(!isInstalled("zsh"))("zsh", () => {
 
   test.each(LINES)("completes %j", (line, expected) => {
     expect(toWords(offered.get(line) ?? "no result")).toEqual(expected);
+  });
+});
+
+describe("names on the server", () => {
+  let api: TestApi;
+  let token: MintedToken;
+  beforeAll(async () => {
+    api = await startApi();
+    const owner = await api.owner();
+    token = await mintToken(owner);
+    await mintToken(owner, { name: "two words" });
+    for (const subdomain of ["shop", "database"])
+      await owner.post("/tunnels", { localPort: 3000, subdomain });
+    return () => api.stop();
+  });
+
+  const complete = async (words: string[], server = api.server.url): Promise<string[]> => {
+    const options = ["--server", server, "--token-file", "TOKEN"];
+    const { code, stdout, stderr } = await runToEnd(["__complete", ...options, ...words], {
+      token: Buffer.from(token.wireBytes, "base64"),
+    });
+    expect([code, stderr]).toEqual([0, ""]);
+    return toWords(stdout.replace(/\t.*/g, ""));
+  };
+
+  test("are offered by commands that take a tunnel", async () => {
+    expect(await complete(["tunnels", "stop", ""])).toEqual(["database", "shop"]);
+    expect(await complete(["tunnels", "stop", "shop", ""])).toEqual(["database"]);
+    expect(await complete(["connect", "da"])).toEqual(["database"]);
+    expect(await complete(["logs", "sh"])).toEqual(["shop"]);
+  });
+
+  test("are offered by commands that take a token: a nonce where the name is several words", async () => {
+    const tokens = await complete(["tokens", "revoke", ""]);
+    expect(tokens).toContain(token.name);
+    expect(tokens).toHaveLength(2);
+    expect(tokens.find((word) => word !== token.name)).toMatch(/^[\da-f]{32}$/);
+  });
+
+  test("are left out when the server can't be reached, or does not accept the token", async () => {
+    const unreachable = `http://127.0.0.1:${await reservePort()}`;
+    expect(await complete(["tunnels", "stop", ""], unreachable)).toEqual([]);
+    const { code, stdout, stderr } = await runToEnd(
+      ["__complete", "tunnels", "stop", "--server", api.server.url, ""],
+      {},
+    );
+    expect([code, stdout, stderr]).toEqual([0, "", ""]);
+  });
+
+  test("are left out when the server does not answer soon", async () => {
+    const silent = createServer().listen(0, "127.0.0.1");
+    await once(silent, "listening");
+    const { port } = silent.address() as AddressInfo;
+    expect(await complete(["tunnels", "stop", ""], `http://127.0.0.1:${port}`)).toEqual([]);
+    silent.close();
   });
 });
 

@@ -200,7 +200,9 @@ describe("underpass tunnels", () => {
     await world.owner.delete(`/tokens/${revoked.nonce}`);
     const unauthorized = await runWith(revoked);
     expect(unauthorized.code).toBe(1);
-    expect(unauthorized.stderr).toContain("run: underpass login");
+    expect(unauthorized.stderr).toMatch(
+      /\nWrite a valid token to \S+\/token, and run the command again\.\n$/,
+    );
   });
 });
 

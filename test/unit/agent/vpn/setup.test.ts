@@ -34,6 +34,7 @@ const buildAccess = (server: URL) => ({
   server,
   token: Buffer.from("token"),
   authorities: undefined,
+  renewal: "Get a new token.",
 });
 const setUp = (options: Partial<Parameters<typeof setUpServer>[0]> = {}) =>
   setUpServer({

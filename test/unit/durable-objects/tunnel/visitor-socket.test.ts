@@ -40,6 +40,8 @@ class RecordedLink {
 
   finish(): void {}
 
+  sendRequest(): void {}
+
   send(write: (writer: FrameWriter) => void): void {
     const writer = new FrameWriter();
     write(writer);

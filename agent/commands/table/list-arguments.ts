@@ -1,0 +1,12 @@
+/** What completion offers for arguments that name something on the server. */
+import type { OptionSpecs } from "../../options.ts";
+
+const loadCompletion = () => import("../../management/completion.ts");
+
+export async function listTunnelArguments(args: string[], specs: OptionSpecs): Promise<string[]> {
+  return (await loadCompletion()).completeTunnels(args, specs);
+}
+
+export async function listTokenArguments(args: string[], specs: OptionSpecs): Promise<string[]> {
+  return (await loadCompletion()).completeTokens(args, specs);
+}
