@@ -152,7 +152,9 @@ export class Agents {
     const welcomed = {
       ...attachment,
       hello: {
-        ...{ agent, streamWindow, connectionWindow },
+        agent,
+        streamWindow,
+        connectionWindow,
         takesTcp: capabilities.has(TCP_CAPABILITY),
         answersClose: capabilities.has(CLOSE_CAPABILITY),
         readsStatus: capabilities.has(STATUS_CAPABILITY),
