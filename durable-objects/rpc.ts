@@ -38,12 +38,12 @@ export interface TunnelReport {
   spending: TokenUsage[];
 }
 
-/** Which agent serves a tunnel. `sequence` increases with each change, so a report that arrives late changes nothing. */
+/** Which agents serve a tunnel. `sequence` increases with each change, so a report that arrives late changes nothing. */
 export interface Presence {
   tunnelId: string;
   sequence: number;
-  /** null: none. */
-  agent: ServingAgent | null;
+  /** Several: a pool. */
+  agents: ServingAgent[];
 }
 
 export interface ServingAgent {
@@ -51,6 +51,16 @@ export interface ServingAgent {
   agentId: string;
   remoteIp: string;
   connectedAtMs: number;
+}
+
+/** An agent that serves a tunnel, as it is now. */
+export interface AgentState extends ServingAgent {
+  /** Of an agent in a pool: the same at all objects of the tunnel. null: it serves alone. */
+  instance: string | null;
+  /** Requests and WebSockets. */
+  inFlight: number;
+  /** Whether its local server accepts connections, as far as the agent has told. */
+  isHealthy: boolean;
 }
 
 /** Whether a watcher wants the requests that a tunnel captures. The version of an organization only ever increases. */

@@ -6,7 +6,6 @@
  * work in flight, which prevents hibernation; other state is in the sockets' attachments or in storage.
  */
 import { DurableObject } from "cloudflare:workers";
-import { FRAME } from "../protocol/wire/frames.ts";
 import { RECONNECT_MAX_MS } from "../protocol/limits.ts";
 import type {
   CaptureDetail,
@@ -18,7 +17,7 @@ import type {
 } from "../protocol/schemas/inspector/captures.ts";
 import type { AssociationUsage } from "../protocol/relay/link.ts";
 import type { ObjectBindings } from "./bindings.ts";
-import type { Presence, TunnelReport, WatchStatus, TunnelRpc } from "./rpc.ts";
+import type { AgentState, Presence, TunnelReport, WatchStatus, TunnelRpc } from "./rpc.ts";
 import { parseClose, type SocketClose } from "./close-quietly.ts";
 import { toRefusalResponse, withRetryAfter } from "../access/refusal.ts";
 import type { AccessSettingsInput } from "../access/settings.ts";
@@ -27,6 +26,8 @@ import {
   CLIENT_CONNECT_URL,
   readAttachment,
 } from "./tunnel/agents/admission.ts";
+import { hasId, hasToken, identify, isAgent } from "./tunnel/agents/identity.ts";
+import type { AgentIdentity } from "./tunnel/agents/identity.ts";
 import type { Captures } from "./tunnel/captures/captures.ts";
 import { dryRunPolicy, type DryRunRequest } from "./tunnel/captures/dry-run.ts";
 import type { CustomHostState } from "./tunnel/proxy/custom-hosts.ts";
@@ -35,6 +36,7 @@ import type { StopState } from "./tunnel/agents/lifetime.ts";
 import type { ShardAddress } from "./tunnel/shards/object-name.ts";
 import { createParts, type TunnelParts } from "./tunnel/parts.ts";
 import { acceptAgent } from "./tunnel/agents/accept-agent.ts";
+import { listAgentStates } from "./tunnel/shards/agent-states.ts";
 import { copySettings } from "./tunnel/shards/copy-settings.ts";
 import { Shards, type ShardCount } from "./tunnel/shards/shards.ts";
 
@@ -63,7 +65,9 @@ export class Tunnel extends DurableObject<TunnelBindings> implements TunnelRpc {
   override fetch(request: Request): Response | Promise<Response> {
     if (request.url === AGENT_CONNECT_URL) return this.#acceptAgent(request);
     if (request.url === CLIENT_CONNECT_URL) return this.#acceptClient(request);
-    if (!this.#shards.isFirst && !this.#isServing) return this.#shards.first.fetch(request);
+    // Without an agent here, the first object serves visitors, or waits for the agent.
+    const isServing = this.#shards.isServing && this.#parts.agents.isServed(Date.now());
+    if (!this.#shards.isFirst && !isServing) return this.#shards.first.fetch(request);
     // TCP tunnels have no HTTP visitors, and counting those of a removed one would fill its storage again.
     if (this.#parts.relay.isTcp || this.#parts.lifetime.isRemoved)
       return toRefusalResponse({ code: "tunnel_not_found" });
@@ -154,7 +158,8 @@ export class Tunnel extends DurableObject<TunnelBindings> implements TunnelRpc {
 
   /** Disconnects the agents and clients of one capability token. */
   async revokeToken(tokenNonce: string): Promise<void> {
-    this.#parts.agents.disconnectAll("unauthorized", "the token was revoked", { tokenNonce });
+    const ofToken = hasToken(tokenNonce);
+    this.#parts.agents.disconnectAll("unauthorized", "the token was revoked", ofToken);
     this.#parts.clients.disconnectToken(tokenNonce);
     await this.#parts.relay.revoke("unauthorized", tokenNonce);
     await this.#shards.forOthers((it) => it.revokeToken(tokenNonce));
@@ -164,22 +169,21 @@ export class Tunnel extends DurableObject<TunnelBindings> implements TunnelRpc {
   async disconnectOverBudget(tokenNonce: string): Promise<void> {
     const explanation =
       "this month's budget of the token, its master key or its organization is used up";
-    this.#parts.agents.disconnectAll("BUDGET_EXCEEDED", explanation, { tokenNonce });
+    this.#parts.agents.disconnectAll("BUDGET_EXCEEDED", explanation, hasToken(tokenNonce));
     await this.#parts.relay.revoke("BUDGET_EXCEEDED", tokenNonce);
     await this.#shards.forOthers((it) => it.disconnectOverBudget(tokenNonce));
   }
 
   /** When this returns, the organization no longer lists the agent. */
   async disconnectAgent(agentId: string): Promise<void> {
-    const agent = this.#parts.agents.current(Date.now())?.attachment;
-    this.#parts.agents.disconnectAll("connection_ended", CONNECTION_ENDED, { agentId });
-    const isServing = agent?.agentId === agentId;
+    const agent = this.#parts.agents.find(agentId)?.attachment;
+    this.#parts.agents.disconnectAll("connection_ended", CONNECTION_ENDED, hasId(agentId));
     await Promise.all([
       this.#reportPresence(),
-      isServing
+      agent
         ? this.#parts.relay.revoke("connection_ended", agent.tokenNonce)
         : this.#parts.relay.flush(),
-      isServing && this.#shards.forOthers((it) => it.disconnectAgentsOfToken(agent.tokenNonce)),
+      agent && this.#shards.forOthers((it) => it.disconnectSameAgent(identify(agent))),
     ]);
   }
 
@@ -189,9 +193,7 @@ export class Tunnel extends DurableObject<TunnelBindings> implements TunnelRpc {
     const startedAtMs = Date.now();
     const reason = "the server is restarting";
     this.#parts.visitors.releaseParked();
-    this.#parts.agents
-      .current(Date.now())
-      ?.send((it) => it.writeText(FRAME.goingAway, 0, 0, reason));
+    this.#parts.agents.sendGoingAway(reason);
     const others = this.#shards.forOthers((it) => it.drain());
     await this.#parts.visitors.waitUntilIdle();
     this.#parts.clients.disconnectAll("going_away", reason);
@@ -205,6 +207,11 @@ export class Tunnel extends DurableObject<TunnelBindings> implements TunnelRpc {
   }
 
   // ── Called by workers: captures and reports ──
+
+  /** Also by the first object, on the others. */
+  listAgents(): Promise<AgentState[]> {
+    return listAgentStates(this.#parts.agents, this.#shards);
+  }
 
   /** When this returns, the settings apply to every further request. */
   async publishCaptureSettings(policy: VersionedCaptureSettings): Promise<void> {
@@ -278,8 +285,8 @@ export class Tunnel extends DurableObject<TunnelBindings> implements TunnelRpc {
     this.#parts.access.endMaintenance(version);
   }
 
-  disconnectAgentsOfToken(tokenNonce: string): void {
-    this.#parts.agents.disconnectAll("connection_ended", CONNECTION_ENDED, { tokenNonce });
+  disconnectSameAgent(agent: AgentIdentity): void {
+    this.#parts.agents.disconnectAll("connection_ended", CONNECTION_ENDED, isAgent(agent));
   }
 
   listVisits(limit: number, readsHeaders: boolean): ReturnType<Captures["listVisits"]> {
@@ -360,6 +367,7 @@ export class Tunnel extends DurableObject<TunnelBindings> implements TunnelRpc {
   }
 
   #onAgentDisconnected(willReturn: boolean): void {
+    if (this.#parts.agents.isServed(Date.now())) return this.#parts.reports.reportNow();
     this.#parts.reports.setChargedToken(null);
     this.#parts.lastAgent.recordDisconnected(willReturn, Date.now());
     // A restart of the server does not end maintenance: the agent reconnects.
@@ -373,15 +381,7 @@ export class Tunnel extends DurableObject<TunnelBindings> implements TunnelRpc {
     if (kind === "visitor") return this.#parts.visitors.sockets.onClosed(socket, close);
     this.#parts.agents.onClosed(socket, close);
     // A Close that wakes the object finds no link, only the record that an agent was connected.
-    const isLost = this.#parts.lastAgent.isConnected && !this.#parts.agents.current(Date.now());
-    if (isLost) this.#onAgentDisconnected(true);
-  }
-
-  // ── Inside: the other objects of the tunnel ──
-
-  /** Without an agent here, the first object serves visitors, or waits for the agent. */
-  get #isServing(): boolean {
-    return this.#shards.isServing && this.#parts.agents.current(Date.now()) !== undefined;
+    if (this.#parts.lastAgent.isConnected) this.#onAgentDisconnected(true);
   }
 
   // ── Inside: visitors and reports ──

@@ -28,6 +28,8 @@ export const CLOSE_REASON_MAX_BYTES = 123;
 
 /** The objects that the visitors of one tunnel can be spread over. */
 export const SHARDS_MAX = 16;
+/** How many agents may serve one tunnel as a pool. */
+export const POOL_AGENTS_MAX = 16;
 
 // ── Reconnecting ──
 

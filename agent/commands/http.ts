@@ -10,7 +10,7 @@ import { findTarget } from "../files/files-target.ts";
 import { InspectedTunnels } from "../inspect/inspected-tunnels.ts";
 import { startInspectServer } from "../inspect/start-inspect-server.ts";
 import { HttpTunnel, type TunnelOptions } from "../tunnel/http-tunnel.ts";
-import { getSubdomain } from "../tunnel/tunnel-options.ts";
+import { getSubdomain, requireSharedName } from "../tunnel/tunnel-options.ts";
 import type { Input } from "./command.ts";
 import type { HTTP, HTTP_TUNNEL_OPTIONS } from "./table/http.ts";
 import { runUntilStopped } from "./until-stopped.ts";
@@ -59,6 +59,7 @@ export function parseHttpTunnel(
   const subdomain = getSubdomain(values);
   if (values.url !== undefined && subdomain !== undefined)
     throw new UsageError("use --url or --subdomain, not both");
+  if (values.pool) requireSharedName(values.url, subdomain);
   return {
     target,
     publicUrl: values.url,
@@ -66,6 +67,7 @@ export function parseHttpTunnel(
     addedHeaders: values.header,
     hostMode: values["host-header"] ?? "auto",
     insecureUpstream: values["insecure-upstream"],
+    pool: values.pool,
     settings: { ...values, subdomain },
   };
 }

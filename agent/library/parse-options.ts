@@ -14,6 +14,7 @@ import { parseHostMode } from "../origin/host-header.ts";
 import { createLocalTarget, type Target } from "../origin/target.ts";
 import type { ServerAccess } from "../server-access.ts";
 import type { TunnelOptions } from "../tunnel/http-tunnel.ts";
+import { requireSharedName } from "../tunnel/tunnel-options.ts";
 import type { ExposeOptions } from "./types.ts";
 
 const NO_TARGET = "expose() needs one of port, origin and fetch";
@@ -45,6 +46,7 @@ const FIELDS = {
   ttlSeconds: z.int().min(1).optional(),
   hostHeader: z.string().min(1).optional(),
   insecureUpstream: z.boolean().optional(),
+  pool: z.boolean().optional(),
   signal: z.custom(isSignal, "must be an AbortSignal").optional(),
 } satisfies Record<keyof ExposeOptions, z.ZodType>;
 const Fields = z.strictObject(FIELDS);
@@ -60,10 +62,12 @@ export function parseExposeOptions(
     throw new TypeError("expose() needs token or tokenFile, not both");
   if (subdomain !== undefined && url !== undefined)
     throw new TypeError("expose() needs subdomain or url, not both");
+  if (options.pool) asTypeError(() => requireSharedName(url, subdomain));
   return asTypeError(() => ({
     target: getTarget(options),
     hostMode: parseHostMode(options.hostHeader ?? "auto", "hostHeader"),
     insecureUpstream: options.insecureUpstream ?? false,
+    pool: options.pool ?? false,
     settings: { subdomain, project: options.project, ttl: options.ttlSeconds },
     publicUrl: url === undefined ? undefined : parsePublicUrl(url, "url"),
     gates: {

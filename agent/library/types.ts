@@ -50,6 +50,11 @@ export interface ExposeOptions {
   hostHeader?: string;
   /** Accept any certificate of a local https server. */
   insecureUpstream?: boolean;
+  /**
+   * Serve `subdomain` or `url` together with other agents that ask for the same and have the same token. Each request goes to
+   * the one with the fewest in flight.
+   */
+  pool?: boolean;
   /** Ends the tunnel when it aborts; a call of `expose()` that is still waiting rejects with the signal's reason. */
   signal?: AbortSignal;
 }
@@ -92,6 +97,8 @@ export interface TunnelEvents {
   gates: [gates: { readonly names: readonly string[] }];
   /** The tunnel's owner stopped it; it continues when it is started again. */
   stopped: [explanation: string];
+  /** How many agents serve the tunnel as a pool, this one included: when it has changed. */
+  pool: [agents: number];
   /** The server rejected the tunnel permanently. */
   rejected: [rejection: Rejection];
   /** The function `fetch` threw, or its response's body failed. Without a listener the error is printed. */

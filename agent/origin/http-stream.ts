@@ -246,7 +246,12 @@ export class HttpStream implements Stream {
     // The local server closed a kept-alive connection just as the request was sent on it.
     const wasStale = isUnanswered && error.code === "UND_ERR_SOCKET" && this.#attempts === 1;
     if (wasStale && !this.#body && isSafe(this.#report.method)) return this.#dispatch();
-    this.#fail(isUnanswered ? toResetCode(error) : RESET.originFailed, this.#describe(error));
+    // Another agent may send the request to its local server only if this one has received nothing of it.
+    const mayHaveArrived = this.#abortRequest !== undefined || this.#attempts > 1;
+    const isRepeatable = !mayHaveArrived || isSafe(this.#report.method);
+    const code = isUnanswered ? toResetCode(error) : RESET.originFailed;
+    const isUnsure = code === RESET.originUnreachable && !isRepeatable;
+    this.#fail(isUnsure ? RESET.originFailed : code, this.#describe(error));
   }
 
   #describe(error: Error): string {
@@ -268,6 +273,8 @@ export class HttpStream implements Stream {
   #fail(code: ResetCode, reason: string): void {
     if (this.#phase === "ended") return;
     this.#phase = "ended";
+    // First, so that the tunnel knows it when it chooses an agent for this request again.
+    if (code === RESET.originUnreachable) this.#origin.reportUnreachable();
     this.#wire.reset(this.#id, code, reason);
     this.#abortRequest?.(new Error(reason));
     this.#body?.destroy();

@@ -22,6 +22,8 @@ export interface OriginEvents {
   /** A WebSocket was accepted, or an event stream began. */
   onStreamOpened(request: RequestReport): void;
   onStreamClosed(request: RequestReport): void;
+  /** Nothing accepted the connection for a request. */
+  onUnreachable(): void;
   /** A message for the user. */
   onNotice(message: string): void;
   /** A target without an address failed while it answered a request. */
@@ -137,6 +139,10 @@ export class OriginServer {
 
   reportClosedStream(request: RequestReport): void {
     this.#events.onStreamClosed(request);
+  }
+
+  reportUnreachable(): void {
+    this.#events.onUnreachable();
   }
 
   notify(message: string): void {

@@ -245,6 +245,7 @@ export class WebSocketStream implements Stream {
     const isTimeout = error.message === HANDSHAKE_TIMEOUT_MESSAGE;
     const code = isTimeout ? RESET.originTimeout : RESET.originFailed;
     const reason = describeOriginError(error, this.#origin.target);
+    if (isRefused) this.#origin.reportUnreachable();
     this.#fail(isRefused ? RESET.originUnreachable : code, reason);
   }
 

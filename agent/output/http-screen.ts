@@ -81,6 +81,10 @@ export class HttpScreen implements Output {
     this.#watchRequests(tunnel, name);
     const isListening = (): Promise<boolean> => tunnel.origin.isListening();
     this.tunnels.watchLocalServer({ isListening, isCheckVisible: false }, view);
+    tunnel.on("pool", (agents) => {
+      view.agents = agents;
+      this.#screen.draw();
+    });
     tunnel.on("refused", (visits) => {
       view.refused += visits;
       this.#screen.draw();

@@ -23,6 +23,7 @@ export function httpJson(tunnel: HttpTunnel, target: Target, name?: string): Out
     print({ event: "request", method, path, status, durationMs, problem, requestId }),
   );
   tunnel.on("refused", (visits) => print({ event: "refused", visits }));
+  tunnel.on("pool", (agents) => print({ event: "pool", agents }));
   printTunnelJson(tunnel, print);
   tunnel.on("notice", (message) => print({ event: "notice", message }));
   return { end: (rejection) => endJson(rejection) };
@@ -46,9 +47,14 @@ export function httpLines(tunnel: HttpTunnel, target: Target, level: Level, name
   tunnel.on("refused", (visits) =>
     print("info", `${visits} ${visits === 1 ? "visit was" : "visits were"} refused by the service`),
   );
+  tunnel.on("pool", (agents) => print("info", `${formatPool(agents)} this tunnel`));
   printTunnelLines(tunnel, print);
   tunnel.on("notice", (message) => print("warn", message));
   return { end: (rejection) => endLines(rejection) };
+}
+
+function formatPool(agents: number): string {
+  return agents === 1 ? "no other agent serves" : `${agents} agents serve`;
 }
 
 /** The warning while the local server accepts no connections. @param local its address, as it is printed. */

@@ -18,6 +18,8 @@ export interface TunnelView {
   gates: TunnelGates | undefined;
   /** Visits that the service refused since the start; 0 for a TCP tunnel, whose visitors the relay refuses. */
   refused: number;
+  /** Of a pool: how many agents serve the tunnel. Undefined for an agent that serves alone. */
+  agents?: number;
   /** Of a TCP tunnel: its connections since the start, and how many of them are open. */
   connections?: { count: number; open: number };
   /** Warnings that hold now. */
@@ -56,7 +58,7 @@ export function formatTunnels(
   return cutBlocks(blocks, selected ? tunnels.indexOf(selected) : 0, height);
 }
 
-/** `online, 12 ms ± 3 ms, 2 reconnects` */
+/** `online, 12 ms ± 3 ms, 2 reconnects, 3 agents` */
 export function formatConnection(tunnel: TunnelView): Span[] {
   const { connection } = tunnel;
   const state = getState(tunnel);
@@ -76,7 +78,7 @@ export function getNameWidth(names: Iterable<string>): number {
   return Math.min(NAME_MAX_WIDTH, Math.max(0, ...[...names].map(getWidth)));
 }
 
-function getState({ connection, latencyMs, jitterMs, reconnects }: TunnelView): string {
+function getState({ connection, latencyMs, jitterMs, reconnects, agents }: TunnelView): string {
   const jitter = jitterMs === undefined || jitterMs < 1 ? "" : ` ± ${Math.round(jitterMs)} ms`;
   const latency =
     connection === "online" && latencyMs !== undefined
@@ -84,7 +86,11 @@ function getState({ connection, latencyMs, jitterMs, reconnects }: TunnelView): 
       : "";
   const again =
     reconnects === 0 ? "" : `, ${reconnects} ${reconnects === 1 ? "reconnect" : "reconnects"}`;
-  return connection + latency + again;
+  const pool =
+    connection !== "online" || agents === undefined
+      ? ""
+      : `, ${agents} ${agents === 1 ? "agent" : "agents"}`;
+  return connection + latency + again + pool;
 }
 
 function formatLatency(ms: number): string {

@@ -1,4 +1,5 @@
 /** The agent's side of an HTTP tunnel: forwards the requests of its connection to the local server. */
+import { randomUUID } from "node:crypto";
 import { EventEmitter } from "node:events";
 import {
   AGENT_GATES_HEADER,
@@ -11,6 +12,8 @@ import {
   CLOSE_CAPABILITY,
   GATES_CAPABILITY,
   REQUEST_IDS_CAPABILITY,
+  POOL_CAPABILITY,
+  type Hello,
   type Welcome,
 } from "../../protocol/wire/frames.ts";
 import { KeptRequests, type KeepingProblem } from "../origin/kept-requests.ts";
@@ -25,6 +28,7 @@ import type { HostMode } from "../origin/host-header.ts";
 import type { Target } from "../origin/target.ts";
 import type { ServerAccess } from "../server-access.ts";
 import type { TunnelSettings } from "./tunnel-options.ts";
+import { PoolHealth } from "./pool-health.ts";
 import { ShardConnections } from "./shard-connections.ts";
 import {
   TunnelConnection,
@@ -44,6 +48,8 @@ export interface TunnelOptions extends ServerAccess {
   gates?: AgentGates;
   /** For each request to the local server. */
   addedHeaders?: readonly AddedHeader[];
+  /** Serve the tunnel together with other agents that have the same token. */
+  pool?: boolean;
 }
 
 export interface TunnelEventMap extends ConnectionEventMap {
@@ -66,10 +72,17 @@ const GATES_REQUIREMENT = {
   message: "the server is too old to set a tunnel's URL, password and policy; update the server",
 };
 
+const POOL_REQUIREMENT = {
+  capability: POOL_CAPABILITY,
+  message: "the server is too old for several agents of one tunnel; update the server",
+};
+
 export class HttpTunnel extends EventEmitter<TunnelEventMap> {
   readonly #origin: OriginServer;
   readonly #connection: TunnelConnection;
   readonly #shards: ShardConnections;
+  /** undefined: the agent serves alone. */
+  readonly #health: PoolHealth | undefined;
   readonly server: URL;
   /** Where `--inspect` listens; undefined when it is off. */
   inspectUrl: string | undefined;
@@ -85,11 +98,13 @@ export class HttpTunnel extends EventEmitter<TunnelEventMap> {
       onRequestFinished: (request) => this.#report("request", request),
       onStreamOpened: (request) => this.#report("streamOpened", request),
       onStreamClosed: (request) => this.#report("streamClosed", request),
+      onUnreachable: () => this.#health?.reportUnreachable(),
       onNotice: (message) => this.#report("notice", message),
       onLocalError: (error) => {
         if (!this.#report("handlerError", error)) console.error(error);
       },
     });
+    if (options.pool) this.#health = this.#watchHealth();
     const connection: ConnectionOptions = {
       ...options,
       query: {
@@ -98,7 +113,11 @@ export class HttpTunnel extends EventEmitter<TunnelEventMap> {
         ...(host !== undefined && { host }),
       },
       ...(hasGates(gates) && { firstHeaders: { [AGENT_GATES_HEADER]: formatGates(gates) } }),
-      ...((hasGates(gates) || host !== undefined) && { requires: GATES_REQUIREMENT }),
+      requires: [
+        ...(hasGates(gates) || host !== undefined ? [GATES_REQUIREMENT] : []),
+        ...(this.#health ? [POOL_REQUIREMENT] : []),
+      ],
+      getPool: this.#health && toHelloPool(this.#health),
       ownGates: [
         ...(gates.basicAuth !== undefined ? ["password" as const] : []),
         ...(gates.policy ? ["token" as const] : []),
@@ -122,7 +141,8 @@ export class HttpTunnel extends EventEmitter<TunnelEventMap> {
   }
 
   start(): void {
-    this.#connection.start();
+    if (this.#health) void this.#startInPool(this.#health);
+    else this.#connection.start();
   }
 
   /** From now on requests are kept in memory, and can be replayed. */
@@ -144,16 +164,34 @@ export class HttpTunnel extends EventEmitter<TunnelEventMap> {
   /** Ends the tunnel cleanly: requests in flight may finish, for up to `DRAIN_TIMEOUT_MS`. */
   close(): Promise<void> {
     // A second call waits for the same requests.
+    this.#health?.stop();
     this.#closing ??= Promise.all([this.#connection.close(), this.#shards.close()]).then(() =>
       this.#end(),
     );
     return this.#closing;
   }
 
+  #watchHealth(): PoolHealth {
+    return new PoolHealth(
+      () => this.#origin.isListening(),
+      (healthy) => {
+        this.#connection.sendHealth({ healthy });
+        this.#shards.sendHealth({ healthy });
+      },
+    );
+  }
+
+  /** The tunnel learns from the first message whether it may send requests. */
+  async #startInPool(health: PoolHealth): Promise<void> {
+    await health.start();
+    if (this.#closing === undefined) this.#connection.start();
+  }
+
   /** Emits `closed` once, however often and for what reason the tunnel is ended. */
   async #end(rejection?: RejectionError): Promise<void> {
     if (this.#isEnded) return;
     this.#isEnded = true;
+    this.#health?.stop();
     await this.#origin.close();
     this.#report("closed", rejection);
   }
@@ -194,6 +232,7 @@ export class HttpTunnel extends EventEmitter<TunnelEventMap> {
     connection.on("latency", (ms) => this.#report("latency", ms));
     connection.on("gates", (gates) => this.#report("gates", gates));
     connection.on("refused", (visits) => this.#report("refused", visits));
+    connection.on("pool", (agents) => this.#report("pool", agents));
     connection.on("shards", (count) => this.#shards.setCount(count, connection.welcome!));
     connection.on("stopped", (explanation, name) => {
       void this.#shards.close();
@@ -213,6 +252,12 @@ function findSchemeWarning(wanted: PublicUrl | undefined, url: string): string |
   if (wanted?.scheme === undefined || wanted.scheme === protocol) return undefined;
   const [served, asked] = [protocol, wanted.scheme].map((scheme) => scheme.slice(0, -1));
   return `visitors must use ${url}: the public URLs of this server are ${served}, not ${asked} (PUBLIC_SCHEME on the server)`;
+}
+
+/** @returns what the agent's hellos say, on its connections to all objects of the tunnel. */
+function toHelloPool(health: PoolHealth): () => NonNullable<Hello["pool"]> {
+  const instance = randomUUID();
+  return () => ({ instance, healthy: health.isHealthy });
 }
 
 function formatGates(gates: AgentGates): string {

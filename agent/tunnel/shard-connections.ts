@@ -2,7 +2,7 @@
  * The connections of an agent to the further objects of its tunnel, when the tunnel's visitors are spread over several. The
  * main connection, to the first object, says how many there are. Each reconnects by itself.
  */
-import type { Welcome } from "../../protocol/wire/frames.ts";
+import type { AgentHealth, Welcome } from "../../protocol/wire/frames.ts";
 import { TunnelConnection, type ConnectionOptions } from "./tunnel-connection.ts";
 
 export class ShardConnections {
@@ -29,6 +29,11 @@ export class ShardConnections {
     for (let shard = 1; shard < count; shard++) {
       if (!this.#connections.has(shard)) this.#open(shard, welcome);
     }
+  }
+
+  /** Tells each object whether the local server accepts connections. */
+  sendHealth(health: AgentHealth): void {
+    for (const connection of this.#connections.values()) connection.sendHealth(health);
   }
 
   /** Requests in flight may finish. */

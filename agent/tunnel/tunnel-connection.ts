@@ -4,7 +4,13 @@
  */
 import { EventEmitter } from "node:events";
 import { CLOSE, findCloseName, shouldReconnect } from "../../protocol/wire/close-codes.ts";
-import type { GateName, TunnelStatus, Welcome } from "../../protocol/wire/frames.ts";
+import type {
+  AgentHealth,
+  GateName,
+  Hello,
+  TunnelStatus,
+  Welcome,
+} from "../../protocol/wire/frames.ts";
 import { explainServerVersion } from "../../protocol/wire/version-mismatch.ts";
 import { DRAIN_TIMEOUT_MS, RECONNECT_MAX_MS } from "../../protocol/limits.ts";
 import type { TunnelGates } from "../gates/tunnel-gates.ts";
@@ -21,6 +27,9 @@ export const STOPPED_RETRY_MAX_MS = 6_000;
 export const ENDED_RETRY_MIN_MS = 4_500;
 export const ENDED_RETRY_MAX_MS = 5_500;
 
+/** How long an agent of a pool waits until the tunnel sends its requests to others. */
+const LEAVE_MAX_MS = 2_000;
+
 export interface ConnectionOptions extends ServerAccess {
   settings: TunnelSettings;
   /** Further query parameters of the connect request. */
@@ -29,8 +38,10 @@ export interface ConnectionOptions extends ServerAccess {
   firstQuery?: Record<string, string>;
   /** Headers of the first connect request only. */
   firstHeaders?: Record<string, string>;
-  /** Without this capability of the server the tunnel must not be served. */
-  requires?: Requirement;
+  /** Without these capabilities of the server the tunnel must not be served. */
+  requires?: readonly Requirement[];
+  /** The agent serves the tunnel together with others. */
+  getPool?: (() => Hello["pool"]) | undefined;
   /** The gates that the first connect request sets. */
   ownGates: readonly GateName[];
   /** Sent in the agent's hello. */
@@ -38,7 +49,7 @@ export interface ConnectionOptions extends ServerAccess {
   openStream: StreamOpener;
 }
 
-interface Requirement {
+export interface Requirement {
   capability: string;
   /** Why, for the user. */
   message: string;
@@ -75,6 +86,8 @@ export interface ConnectionEventMap {
   shards: [count: number];
   /** So many visits were refused by the gates, the rate limit or maintenance, since the last such event. */
   refused: [visits: number];
+  /** How many agents serve the tunnel as a pool, this one included. */
+  pool: [agents: number];
 }
 
 export class TunnelConnection extends EventEmitter<ConnectionEventMap> {
@@ -86,6 +99,8 @@ export class TunnelConnection extends EventEmitter<ConnectionEventMap> {
   #welcome: Welcome | undefined;
   /** The gates that were last reported. */
   #gates: readonly string[] = [];
+  /** No further request is on its way to this agent, which goes away. */
+  #isDrained = false;
   #failures = 0;
   #retry: NodeJS.Timeout | undefined;
 
@@ -109,18 +124,31 @@ export class TunnelConnection extends EventEmitter<ConnectionEventMap> {
     this.#state = "closed";
     clearTimeout(this.#retry);
     const wire = this.#wire;
-    if (wire) {
-      await drain(wire);
-      wire.sendGoingAwayAndClose("the agent was stopped");
-    }
+    if (!wire) return;
+    const reason = "the agent was stopped";
+    if (this.#options.getPool) await this.#leavePool(wire, reason);
+    await drain(wire);
+    if (!this.#options.getPool) wire.sendGoingAway(reason);
+    wire.close(reason);
+  }
+
+  /** Tells the tunnel whether the local server accepts connections. */
+  sendHealth(health: AgentHealth): void {
+    this.#wire?.sendHealth(health);
+  }
+
+  /** Resolves when the other agents get all further requests. */
+  async #leavePool(wire: Wire, reason: string): Promise<void> {
+    wire.sendGoingAway(reason);
+    await waitUntil(() => this.#isDrained || this.#wire !== wire, LEAVE_MAX_MS);
   }
 
   #connect(): void {
     const url = buildConnectUrl(this.#options, this.#welcome);
-    const { token, authorities, capabilities, openStream, firstHeaders } = this.#options;
+    const { token, authorities, capabilities, getPool, openStream, firstHeaders } = this.#options;
     const headers = (this.#welcome ? undefined : firstHeaders) ?? {};
     const wire = new Wire(
-      { url, headers, token, authorities, capabilities },
+      { url, headers, token, authorities, capabilities, getPool },
       {
         onWelcome: (welcome) => this.#handleWelcome(welcome),
         onOtherVersion: (version) => this.#refuseServer(explainServerVersion(version)),
@@ -136,19 +164,22 @@ export class TunnelConnection extends EventEmitter<ConnectionEventMap> {
   }
 
   #handleWelcome(welcome: Welcome): void {
-    const { requires } = this.#options;
-    if (requires && !welcome.capabilities.includes(requires.capability))
-      return this.#refuseServer(requires.message);
+    const { requires = [] } = this.#options;
+    const missing = requires.find((it) => !welcome.capabilities.includes(it.capability));
+    if (missing) return this.#refuseServer(missing.message);
     const isFirst = this.#welcome === undefined;
     this.#welcome = welcome;
     this.#failures = 0;
     // While it closes, the connection still has to be drained.
     if (this.#state !== "closed") this.#state = "online";
+    // It may have changed since the hello.
+    const pool = this.#options.getPool?.();
+    if (pool) this.sendHealth({ healthy: pool.healthy });
     this.emit(isFirst ? "ready" : "reconnected", welcome);
     this.#handleStatus({ shards: 1, ...welcome });
   }
 
-  #handleStatus({ gates, refused, shards }: TunnelStatus): void {
+  #handleStatus({ gates, refused, shards, agents, drained }: TunnelStatus): void {
     if (!this.#welcome) return;
     const { tunnelId } = this.#welcome;
     if (gates !== undefined && gates.join() !== this.#gates.join()) {
@@ -157,6 +188,8 @@ export class TunnelConnection extends EventEmitter<ConnectionEventMap> {
     }
     if (refused !== undefined) this.emit("refused", refused);
     if (shards !== undefined) this.emit("shards", shards);
+    if (agents !== undefined) this.emit("pool", agents);
+    if (drained) this.#isDrained = true;
   }
 
   /** Ends the connection to a server that this agent can't work with. */
@@ -244,9 +277,14 @@ function randomBetween(min: number, max: number): number {
   return min + Math.random() * (max - min);
 }
 
-async function drain(wire: Wire): Promise<void> {
-  const endsAtMs = Date.now() + DRAIN_TIMEOUT_MS;
-  while (wire.drainableStreams > 0 && Date.now() < endsAtMs) {
+function drain(wire: Wire): Promise<void> {
+  return waitUntil(() => wire.drainableStreams === 0, DRAIN_TIMEOUT_MS);
+}
+
+/** Resolves when `isDone` returns true, and at the latest after `maxMs`. */
+async function waitUntil(isDone: () => boolean, maxMs: number): Promise<void> {
+  const endsAtMs = Date.now() + maxMs;
+  while (!isDone() && Date.now() < endsAtMs) {
     await new Promise((resolve) => setTimeout(resolve, 20));
   }
 }

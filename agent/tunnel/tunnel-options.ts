@@ -61,6 +61,12 @@ export function getSubdomain({
   return subdomain ?? name;
 }
 
+/** For `--pool`. @throws UsageError when the server would choose a name, which no other agent knows. */
+export function requireSharedName(url: unknown, subdomain: string | undefined): void {
+  if (url === undefined && subdomain === undefined)
+    throw new UsageError("--pool needs --subdomain or --url, which all agents of the pool have");
+}
+
 /** The query parameters of those values that are options in `specs`. */
 export function toQuery(
   specs: Record<string, OptionSpec>,

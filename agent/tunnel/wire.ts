@@ -22,6 +22,7 @@ import {
   TunnelStatus,
   Welcome,
   WelcomeVersion,
+  type AgentHealth,
   type Frame,
   type Hello,
 } from "../../protocol/wire/frames.ts";
@@ -93,6 +94,8 @@ interface WireOptions {
   authorities: TrustedAuthorities | undefined;
   /** Sent in the hello, besides those that every agent has. */
   capabilities: string[];
+  /** Of an agent in a pool, as of the hello. */
+  getPool?: (() => Hello["pool"]) | undefined;
 }
 
 /** What a stream of a request needs of its wire. */
@@ -105,6 +108,7 @@ export class Wire {
   readonly #socket: WebSocket;
   readonly #events: WireEvents;
   readonly #capabilities: string[];
+  readonly #getPool: WireOptions["getPool"];
   readonly #streams = new Map<number, Stream>();
   readonly #writer = new FrameWriter();
   readonly #heartbeat: NodeJS.Timeout;
@@ -118,9 +122,13 @@ export class Wire {
   #isRefused = false;
   #problem = "";
 
-  constructor({ url, headers, token, authorities, capabilities }: WireOptions, events: WireEvents) {
+  constructor(
+    { url, headers, token, authorities, capabilities, getPool }: WireOptions,
+    events: WireEvents,
+  ) {
     this.#events = events;
     this.#capabilities = capabilities;
+    this.#getPool = getPool;
     this.#socket = openWebSocket(url, SUBPROTOCOL, token.toString("base64url"), {
       maxPayload: WIRE_MESSAGE_MAX_BYTES,
       skipUTF8Validation: true,
@@ -182,10 +190,15 @@ export class Wire {
 
   // ── Called by the connection ──
 
-  /** Announces that the agent stops, and closes: visitors need not wait for a reconnect. */
-  sendGoingAwayAndClose(reason: string): void {
+  /** Announces that the agent stops: visitors need not wait for a reconnect, and other agents of a pool take over. */
+  sendGoingAway(reason: string): void {
     this.send((writer) => writer.writeText(FRAME.goingAway, 0, 0, reason));
-    this.close(reason);
+  }
+
+  /** To a tunnel whose welcome lists the capability for pools. */
+  sendHealth(health: AgentHealth): void {
+    if (!this.#isWelcomed) return;
+    this.send((writer) => writer.writeJson(FRAME.health, 0, 0, health));
   }
 
   close(reason: string): void {
@@ -201,12 +214,14 @@ export class Wire {
   // ── Inside ──
 
   #sendHello(): void {
+    const pool = this.#getPool?.();
     const hello: Hello = {
       protocol: PROTOCOL_VERSION,
       agent: `underpass/${SERVICE_VERSION} (${process.platform}; node ${process.versions.node})`,
       capabilities: [...this.#capabilities, STATUS_CAPABILITY],
       streamWindow: STREAM_WINDOW_BYTES,
       connectionWindow: CONNECTION_WINDOW_BYTES,
+      ...(pool && { pool }),
     };
     this.send((writer) => writer.writeJson(FRAME.hello, 0, 0, hello));
     this.#flushNow();

@@ -17,8 +17,14 @@ export interface ConnectedAgent extends ServingAgent {
   tunnelId: string;
 }
 
-const SELECT = `select tunnel_id as tunnelId, agent_id as agentId, remote_ip as remoteIp,
-  connected_at_ms as connectedAtMs from roster where agent_id is not null`;
+const SELECT = `select tunnel_id as tunnelId, agent.value ->> 'agentId' as agentId,
+  agent.value ->> 'remoteIp' as remoteIp, agent.value ->> 'connectedAtMs' as connectedAtMs
+  from presences, json_each(agents) as agent`;
+/** What earlier versions stored: one agent of a tunnel. */
+const COPY_ROSTER = `insert or ignore into presences
+  select tunnel_id, sequence, case when agent_id is null then '[]' else json_array(json_object(
+    'agentId', agent_id, 'remoteIp', remote_ip, 'connectedAtMs', connected_at_ms)) end, told_at_ms
+  from roster`;
 
 export class ConnectedAgents {
   readonly #sql: SqlStorage;
@@ -27,31 +33,29 @@ export class ConnectedAgents {
 
   constructor(sql: SqlStorage) {
     this.#sql = sql;
-    sql.exec(`create table if not exists roster (
+    sql.exec(`create table if not exists presences (
       tunnel_id text primary key,
       sequence integer not null,
-      agent_id text,
-      remote_ip text,
-      connected_at_ms integer,
+      agents text not null,
       told_at_ms integer not null
     ) without rowid`);
+    const roster = sql.exec("select name from sqlite_master where name = 'roster'");
+    if (roster.toArray().length === 0) return;
+    sql.exec(COPY_ROSTER);
+    sql.exec("drop table roster");
   }
 
   /** A report that arrives late changes nothing. */
-  apply({ tunnelId, sequence, agent }: Presence, nowMs: number): void {
+  apply({ tunnelId, sequence, agents }: Presence, nowMs: number): void {
     this.#reportedAtMs.set(tunnelId, nowMs);
     this.#sql.exec(
-      `insert into roster (tunnel_id, sequence, agent_id, remote_ip, connected_at_ms, told_at_ms)
-       values (?, ?, ?, ?, ?, ?)
-       on conflict (tunnel_id) do update set sequence = excluded.sequence, agent_id = excluded.agent_id,
-         remote_ip = excluded.remote_ip, connected_at_ms = excluded.connected_at_ms,
+      `insert into presences (tunnel_id, sequence, agents, told_at_ms) values (?, ?, ?, ?)
+       on conflict (tunnel_id) do update set sequence = excluded.sequence, agents = excluded.agents,
          told_at_ms = excluded.told_at_ms
-       where excluded.sequence > roster.sequence`,
+       where excluded.sequence > presences.sequence`,
       tunnelId,
       sequence,
-      agent?.agentId ?? null,
-      agent?.remoteIp ?? null,
-      agent?.connectedAtMs ?? null,
+      JSON.stringify(agents),
       nowMs,
     );
   }
@@ -59,9 +63,9 @@ export class ConnectedAgents {
   /** Lists a tunnel among those that recently had an agent, although it may never have had one. */
   addTunnel(tunnelId: string, nowMs: number): void {
     this.#sql.exec(
-      `insert into roster (tunnel_id, sequence, told_at_ms) values (?, 0, ?)
+      `insert into presences (tunnel_id, sequence, agents, told_at_ms) values (?, 0, '[]', ?)
        on conflict (tunnel_id) do update set told_at_ms = excluded.told_at_ms
-       where roster.agent_id is null`,
+       where presences.agents = '[]'`,
       tunnelId,
       nowMs,
     );
@@ -70,22 +74,22 @@ export class ConnectedAgents {
   /** For a tunnel that has never had an agent, or that was deleted. */
   remove(tunnelId: string): void {
     this.#reportedAtMs.delete(tunnelId);
-    this.#sql.exec("delete from roster where tunnel_id = ?", tunnelId);
+    this.#sql.exec("delete from presences where tunnel_id = ?", tunnelId);
   }
 
   /** Newest first. */
   list(): ConnectedAgent[] {
-    return this.#query(`${SELECT} order by connected_at_ms desc, agent_id`);
+    return this.#query(`${SELECT} order by connectedAtMs desc, agentId`);
   }
 
   /** Tunnels that have an agent or recently had one, and others that were added. */
   listTunnelIds(): string[] {
-    const rows = this.#sql.exec<{ id: string }>("select tunnel_id as id from roster");
+    const rows = this.#sql.exec<{ id: string }>("select tunnel_id as id from presences");
     return [...rows].map(({ id }) => id);
   }
 
   find(agentId: string): ConnectedAgent | undefined {
-    return this.#query(`${SELECT} and agent_id = ?`, agentId)[0];
+    return this.#query(`${SELECT} where agentId = ?`, agentId)[0];
   }
 
   /** @returns the tunnels that must be asked before these entries may be listed. */
@@ -100,7 +104,7 @@ export class ConnectedAgents {
   /** Removes departures that are too old for a late report to arrive. */
   removeDeparted(nowMs: number): void {
     const beforeMs = nowMs - DEPARTURE_RETENTION_MS;
-    this.#sql.exec("delete from roster where agent_id is null and told_at_ms < ?", beforeMs);
+    this.#sql.exec("delete from presences where agents = '[]' and told_at_ms < ?", beforeMs);
     for (const [id, reportedAtMs] of this.#reportedAtMs) {
       if (reportedAtMs < beforeMs) this.#reportedAtMs.delete(id);
     }

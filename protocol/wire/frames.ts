@@ -27,6 +27,8 @@ export const GATES_CAPABILITY = "gates";
 export const STATUS_CAPABILITY = "status";
 /** Listed in the hello of an agent that reads the id of a request. */
 export const REQUEST_IDS_CAPABILITY = "request-ids";
+/** Listed by a server that lets several agents serve a tunnel as a pool. */
+export const POOL_CAPABILITY = "pool";
 /** A client's WebSocket carries one TCP connection, on this stream. */
 export const CLIENT_STREAM = 1;
 
@@ -63,6 +65,8 @@ export const FRAME = {
   connect: 12,
   /** What an agent shows about its tunnel has changed. Stream 0, payload: `TunnelStatus` as JSON. */
   status: 13,
+  /** An agent of a pool: whether its local server accepts connections. Stream 0, payload: `AgentHealth` as JSON. */
+  health: 14,
 } as const;
 export type FrameType = (typeof FRAME)[keyof typeof FRAME];
 
@@ -105,8 +109,21 @@ export const Hello = z.object({
   capabilities: z.array(z.string().max(50)).max(50),
   streamWindow: z.int().min(1),
   connectionWindow: z.int().min(1),
+  /** The agent serves the tunnel together with others that ask for the same. Absent: alone. */
+  pool: z
+    .object({
+      /** Identifies the agent over all of its connections: a newer one replaces its older one only. */
+      instance: z.uuid(),
+      /** Whether its local server accepts connections. */
+      healthy: z.boolean(),
+    })
+    .optional(),
 });
 export type Hello = z.infer<typeof Hello>;
+
+/** Sent by an agent of a pool when it has changed since its hello. */
+export const AgentHealth = z.object({ healthy: z.boolean() });
+export type AgentHealth = z.infer<typeof AgentHealth>;
 
 export const Welcome = z.object({
   protocol: z.int(),
@@ -140,6 +157,10 @@ export const TunnelStatus = z.object({
   refused: z.int().min(0).optional(),
   /** As in the welcome, when it has changed. */
   shards: Welcome.shape.shards,
+  /** To the agents of a pool: how many serve the tunnel now. */
+  agents: z.int().min(1).optional(),
+  /** To an agent of a pool that goes away: no request follows this frame while another agent serves. */
+  drained: z.boolean().optional(),
 });
 export type TunnelStatus = z.infer<typeof TunnelStatus>;
 

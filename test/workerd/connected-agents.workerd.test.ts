@@ -148,20 +148,20 @@ describe("a report", () => {
   test("that arrives late changes nothing", async () => {
     const { stub } = new TestOrganization();
     const tunnelId = crypto.randomUUID();
-    await stub.reportPresence({ tunnelId, sequence: 1, agent });
-    await stub.reportPresence({ tunnelId, sequence: 2, agent: null });
-    await stub.reportPresence({ tunnelId, sequence: 1, agent });
+    await stub.reportPresence({ tunnelId, sequence: 1, agents: [agent] });
+    await stub.reportPresence({ tunnelId, sequence: 2, agents: [] });
+    await stub.reportPresence({ tunnelId, sequence: 1, agents: [agent] });
     expect(await stub.listConnections()).toEqual([]);
-    await stub.reportPresence({ tunnelId, sequence: 3, agent });
+    await stub.reportPresence({ tunnelId, sequence: 3, agents: [agent] });
     expect(await stub.listConnections()).toHaveLength(1);
   });
 
   test("of a departure is finally removed", async () => {
     const { stub } = new TestOrganization();
-    await stub.reportPresence({ tunnelId: crypto.randomUUID(), sequence: 2, agent: null });
+    await stub.reportPresence({ tunnelId: crypto.randomUUID(), sequence: 2, agents: [] });
     const rows = () =>
       runInDurableObject(stub, (_, { storage }) => [
-        ...storage.sql.exec("select tunnel_id from roster"),
+        ...storage.sql.exec("select tunnel_id from presences"),
       ]);
     await stub.listConnections();
     expect(await rows()).toHaveLength(1);
@@ -175,7 +175,9 @@ describe("a report", () => {
     const { tunnel, agent: connected } = await org.agent();
     await vi.waitFor(async () => expect(await org.listAgentIds()).toHaveLength(1), WAIT_OPTIONS);
     // As if the organization had missed the report.
-    await runInDurableObject(org.stub, (_, { storage }) => storage.sql.exec("delete from roster"));
+    await runInDurableObject(org.stub, (_, { storage }) =>
+      storage.sql.exec("delete from presences"),
+    );
     await runInDurableObject(tunnel.stub, (_, { storage }) => {
       const stored = storage.kv.get<object>("attendance")!;
       storage.kv.put("attendance", { ...stored, isTold: false });

@@ -28,6 +28,10 @@ export const HTTP_TUNNEL_OPTIONS = {
     help: "show what a shared directory without index.html contains",
   },
   ...INSECURE_UPSTREAM_OPTION,
+  pool: {
+    kind: "flag",
+    help: "serve the name together with other agents that have --pool and the same token",
+  },
 } as const satisfies OptionSpecs;
 
 export const HTTP = {
@@ -44,6 +48,7 @@ export const HTTP = {
     ],
     ["underpass http ./public", "the files of a directory"],
     ["underpass http 3000 --url https://app.example.com", "at your own verified domain"],
+    ["underpass http 3000 --name api --pool", "one of several agents that share the name api"],
     ["underpass http 3000 --basic-auth ann:PASSWORD", "for visitors with the password"],
     ["underpass http 3000 --json", "one JSON object per line, for scripts"],
   ],

@@ -3,6 +3,7 @@
  * token and the ownership of the tunnel; the object only decides which of several agents serves.
  */
 import { z } from "zod";
+import type { Hello } from "../../../protocol/wire/frames.ts";
 
 /** The host of hand-over requests. The edge refuses it in visitors' requests. */
 export const INTERNAL_HOST = "agent.internal";
@@ -62,6 +63,8 @@ export interface AgentAttachment extends AgentAdmission {
     readsStatus?: boolean;
     /** Whether it reads the ids of requests. */
     readsRequestIds?: boolean;
+    /** Of an agent that serves together with others: its health as of its latest frame. */
+    pool?: NonNullable<Hello["pool"]>;
   } | null;
 }
 

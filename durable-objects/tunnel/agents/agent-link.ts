@@ -6,19 +6,21 @@
 import { CLOSE, type CloseName } from "../../../protocol/wire/close-codes.ts";
 import { SendWindows } from "../../../protocol/wire/flow-control.ts";
 import {
+  AgentHealth,
   parseCodeAndText,
   parseCredit,
   FLAG,
+  parseJsonPayload,
   FRAME,
   readFrames,
   type Frame,
   type FrameWriter,
   type ResetCode,
+  type TunnelStatus,
 } from "../../../protocol/wire/frames.ts";
 import {
   CLOSE_REASON_MAX_BYTES,
   CONNECTION_WINDOW_BYTES,
-  HEARTBEAT_TIMEOUT_MS,
   STREAM_WINDOW_BYTES,
   WIRE_MESSAGE_MAX_BYTES,
 } from "../../../protocol/limits.ts";
@@ -26,7 +28,7 @@ import type { BufferedBytes } from "../buffered-bytes.ts";
 import { FrameSender } from "../frame-sender.ts";
 import type { RequestHead } from "../proxy/heads.ts";
 import type { AgentAttachment } from "./admission.ts";
-import { Pacer } from "../proxy/pacer.ts";
+import type { Pacer } from "../proxy/pacer.ts";
 
 /** The tunnel's end of a stream. The link calls these methods; none may throw. */
 export interface Stream {
@@ -43,12 +45,16 @@ export interface Stream {
 /** With fewer streams, waiting for more frames gains nothing. */
 const BUSY_STREAMS = 8;
 
+/** The rate that the agents' token grants, each way. */
+export interface Pace {
+  toAgent: Pacer;
+  toVisitors: Pacer;
+}
+
 export class AgentLink {
-  readonly attachment: AgentAttachment;
   readonly windows: SendWindows;
   readonly buffered: BufferedBytes;
-  /** The rate that the agent's token grants, each way. */
-  readonly pace: { toAgent: Pacer; toVisitors: Pacer };
+  readonly pace: Pace;
   readonly #socket: WebSocket;
   readonly #streams = new Map<number, Stream>();
   readonly #sender: FrameSender;
@@ -57,18 +63,23 @@ export class AgentLink {
   /** Callbacks that run after the current message is read. */
   #afterMessage: (() => void)[] = [];
   #lastReceivedAtMs: number;
+  #attachment: AgentAttachment;
   isGoingAway = false;
+  /** The number of the choice among the agents of a pool that fell on this one last; 0: none. */
+  chosenLastAt = 0;
 
+  /** @param pace of the tunnel: agents of a pool share it. */
   constructor(
     socket: WebSocket,
     attachment: AgentAttachment,
     heardAtMs: number,
-    buffered: BufferedBytes,
+    { buffered, pace }: { buffered: BufferedBytes; pace: Pace },
   ) {
     this.#socket = socket;
     this.#sender = new FrameSender(socket);
-    this.attachment = attachment;
+    this.#attachment = attachment;
     this.buffered = buffered;
+    this.pace = pace;
     this.#lastReceivedAtMs = heardAtMs;
     const { streamWindow, connectionWindow } = attachment.hello ?? {
       streamWindow: 0,
@@ -80,11 +91,25 @@ export class AgentLink {
       Math.min(connectionWindow, CONNECTION_WINDOW_BYTES),
       (bytes) => buffered.add(bytes),
     );
-    const { bandwidthLimitMbps } = attachment;
-    this.pace = {
-      toAgent: new Pacer(bandwidthLimitMbps),
-      toVisitors: new Pacer(bandwidthLimitMbps),
-    };
+  }
+
+  get attachment(): AgentAttachment {
+    return this.#attachment;
+  }
+
+  /** undefined: the agent serves alone. */
+  get pool(): NonNullable<AgentAttachment["hello"]>["pool"] {
+    return this.#attachment.hello?.pool;
+  }
+
+  /** Whether the agent's local server accepts connections, as far as the agent has told. */
+  get isHealthy(): boolean {
+    return this.pool?.healthy ?? true;
+  }
+
+  /** How many requests and WebSockets are in flight. */
+  get streamCount(): number {
+    return this.#streams.size;
   }
 
   /** The agent has a connection to each of the tunnel's objects, which share the rate. */
@@ -98,11 +123,14 @@ export class AgentLink {
     return this.#socket;
   }
 
-  /** @param automaticPongAtMs when the platform last answered the agent's heartbeat for the object. */
-  isSilent(nowMs: number, automaticPongAtMs: () => number): boolean {
-    if (nowMs - this.#lastReceivedAtMs <= HEARTBEAT_TIMEOUT_MS) return false;
+  /**
+   * Whether nothing has been received for longer than `maxMs`.
+   * @param automaticPongAtMs when the platform last answered the agent's heartbeat for the object.
+   */
+  isSilent(nowMs: number, maxMs: number, automaticPongAtMs: () => number): boolean {
+    if (nowMs - this.#lastReceivedAtMs <= maxMs) return false;
     this.#lastReceivedAtMs = Math.max(this.#lastReceivedAtMs, automaticPongAtMs());
-    return nowMs - this.#lastReceivedAtMs > HEARTBEAT_TIMEOUT_MS;
+    return nowMs - this.#lastReceivedAtMs > maxMs;
   }
 
   // ── Streams ──
@@ -146,6 +174,12 @@ export class AgentLink {
     this.send((writer) => writer.writeJson(FRAME.request, sentFlags, stream, payload));
   }
 
+  /** What the agent shows about its tunnel. */
+  sendStatus(status: TunnelStatus): void {
+    if (!this.#attachment.hello?.readsStatus) return;
+    this.send((writer) => writer.writeJson(FRAME.status, 0, 0, status));
+  }
+
   close(name: CloseName, explanation: string): void {
     this.#sender.flush();
     const reason = `${name}: ${explanation}`.slice(0, CLOSE_REASON_MAX_BYTES);
@@ -187,9 +221,10 @@ export class AgentLink {
       return true;
     }
     if (frame.type === FRAME.goingAway) {
-      this.isGoingAway = true;
+      this.#goAway();
       return true;
     }
+    if (frame.type === FRAME.health) return this.#receiveHealth(frame);
     const stream = this.#streams.get(frame.stream);
     if (frame.type === FRAME.reset) {
       const reset = parseCodeAndText(frame.payload);
@@ -205,6 +240,23 @@ export class AgentLink {
     return stream
       ? stream.onFrame(frame)
       : frame.type >= FRAME.response && frame.type <= FRAME.close;
+  }
+
+  /** An agent of a pool waits for this answer, behind which no request is on its way to it, before it closes. */
+  #goAway(): void {
+    this.isGoingAway = true;
+    if (this.pool) this.sendStatus({ drained: true });
+  }
+
+  /** @returns false when the agent is not in a pool, or the frame is unreadable. */
+  #receiveHealth(frame: Frame): boolean {
+    const { hello } = this.#attachment;
+    const health = AgentHealth.safeParse(parseJsonPayload(frame.payload)).data;
+    if (!hello?.pool || !health) return false;
+    const pool = { ...hello.pool, healthy: health.healthy };
+    this.#attachment = { ...this.#attachment, hello: { ...hello, pool } };
+    this.#socket.serializeAttachment(this.#attachment);
+    return true;
   }
 
   /** The connection has closed, from either side: ends all streams, once. */

@@ -1,39 +1,28 @@
 /**
- * The agents of a tunnel: accepts their connections, decides which one serves, and restores it after hibernation.
- * The newest connection of the same credential serves. Another credential is refused while an agent is alive.
+ * The agents of a tunnel: accepts their connections, decides which of them serve, and restores them after hibernation.
+ * The newest connection of the same credential serves, or all agents of a pool (`pool.ts`). Another credential is refused
+ * while an agent is alive.
  */
 import { CLOSE, shouldReconnect, type CloseName } from "../../../protocol/wire/close-codes.ts";
 import {
   FRAME,
-  Hello,
-  parseJsonPayload,
-  PROTOCOL_VERSION,
-  SUBPROTOCOL,
   PING,
   PONG,
-  readFrames,
-  CLOSE_CAPABILITY,
-  GATES_CAPABILITY,
-  REQUEST_IDS_CAPABILITY,
-  STATUS_CAPABILITY,
-  TCP_CAPABILITY,
+  PROTOCOL_VERSION,
+  SUBPROTOCOL,
   type GateName,
   type TunnelStatus,
-  type Welcome,
 } from "../../../protocol/wire/frames.ts";
 import { explainVersionMismatch } from "../../../protocol/wire/version-mismatch.ts";
-import {
-  CONNECTION_WINDOW_BYTES,
-  HEARTBEAT_INTERVAL_MS,
-  HEARTBEAT_TIMEOUT_MS,
-  HELLO_TIMEOUT_MS,
-  STREAM_WINDOW_BYTES,
-} from "../../../protocol/limits.ts";
-import { SERVICE_VERSION } from "../../../protocol/version.ts";
+import { HEARTBEAT_TIMEOUT_MS, HELLO_TIMEOUT_MS } from "../../../protocol/limits.ts";
 import { answerClose, type SocketClose } from "../../close-quietly.ts";
 import { BufferedBytes } from "../buffered-bytes.ts";
+import { Pacer } from "../proxy/pacer.ts";
 import { readAttachment, type AgentAdmission, type AgentAttachment } from "./admission.ts";
+import type { AgentFilter } from "./identity.ts";
 import { AgentLink } from "./agent-link.ts";
+import { buildWelcome, parseHello, toAttachedHello } from "./handshake.ts";
+import { choosePoolAgent, HEARTBEAT_LATE_MS, judgeJoin } from "./pool.ts";
 
 const AGENT_TAG = "agent";
 /** Connections of a tunnel that have sent no hello yet: beyond them the oldest one is closed, so that a new agent gets in. */
@@ -42,7 +31,7 @@ export const SILENT_AGENTS_MAX = 16;
 /** A flood of refused visits costs the agent's connection one small message in this time. */
 const REFUSALS_REPORT_MS = 2_000;
 
-/** The serving agent has disconnected. @param willReturn visitors' requests may wait for it. */
+/** A serving agent has disconnected. @param willReturn visitors' requests may wait for it. */
 type OnDisconnected = (willReturn: boolean) => void;
 
 export class Agents {
@@ -53,7 +42,10 @@ export class Agents {
   readonly #getShardCount: () => number;
   /** Sockets before their hello, by the agent's id, the oldest first. */
   readonly #silent = new Map<string, { socket: WebSocket; timer: ReturnType<typeof setTimeout> }>();
-  #current: AgentLink | undefined;
+  /** Replaced, never changed, so that an agent may disconnect while the list is read. */
+  #serving: readonly AgentLink[] = [];
+  /** How often one of several agents was chosen for a request. */
+  #choices = 0;
   /** Visits that were refused and are not yet reported to the agent. */
   #unreportedRefusals = 0;
 
@@ -69,35 +61,58 @@ export class Agents {
     for (const socket of ctx.getWebSockets(AGENT_TAG)) {
       const attachment = readAttachment(socket);
       if (attachment.kind === "agent" && attachment.hello && isOpen(socket)) {
-        this.#current = this.#createLink(socket, attachment, attachment.connectedAtMs);
+        const link = this.#createLink(socket, attachment, attachment.connectedAtMs);
+        this.#serving = link.pool ? [...this.#serving, link] : [link];
       }
     }
   }
 
-  /** The agent that serves visitors now. One that is silent, or whose token has expired, is disconnected first. */
-  current(nowMs: number): AgentLink | undefined {
-    const link = this.#current;
-    if (!link) return undefined;
-    if (this.#isSilent(link, nowMs)) {
-      this.#disconnect(link, "heartbeat_timeout", "no heartbeat from the agent");
-    } else if (nowMs >= link.attachment.tokenExpiresAtMs) {
-      this.#disconnect(link, "unauthorized", "the token has expired");
+  /** The agents that serve visitors now. Those that are silent, or whose token has expired, are disconnected first. */
+  serving(nowMs: number): readonly AgentLink[] {
+    for (const link of this.#serving) {
+      if (this.#isSilent(link, nowMs, HEARTBEAT_TIMEOUT_MS)) {
+        this.#disconnect(link, "heartbeat_timeout", "no heartbeat from the agent");
+      } else if (nowMs >= link.attachment.tokenExpiresAtMs) {
+        this.#disconnect(link, "unauthorized", "the token has expired");
+      }
     }
-    return this.#current;
+    return this.#serving;
   }
 
-  /** The token of the serving agent, as last known: no liveness check. */
+  isServed(nowMs: number): boolean {
+    return this.serving(nowMs).length > 0;
+  }
+
+  /**
+   * The agent that gets a request.
+   * @param tried those that it was forwarded to before: others are preferred.
+   */
+  choose(nowMs: number, tried: readonly AgentLink[] = []): AgentLink | undefined {
+    const links = this.serving(nowMs);
+    if (links.length < 2) return links[0];
+    const isLate = (link: AgentLink) => this.#isSilent(link, nowMs, HEARTBEAT_LATE_MS);
+    const chosen = choosePoolAgent(links, tried, isLate);
+    if (chosen) chosen.chosenLastAt = ++this.#choices;
+    return chosen;
+  }
+
+  /** The serving agent with this id. */
+  find(agentId: string): AgentLink | undefined {
+    return this.#serving.find(({ attachment }) => attachment.agentId === agentId);
+  }
+
+  /** The token of the serving agents, as last known: no liveness check. */
   get servingToken(): { nonce: string; endsAtMs: number } | undefined {
-    if (!this.#current) return undefined;
-    const { tokenNonce, tokenExpiresAtMs } = this.#current.attachment;
+    const [first] = this.#serving;
+    if (!first) return undefined;
+    const { tokenNonce, tokenExpiresAtMs } = first.attachment;
     return { nonce: tokenNonce, endsAtMs: tokenExpiresAtMs };
   }
 
-  /** The link of the serving agent's socket; undefined before its hello and after it was replaced. */
+  /** The link of a serving agent's socket; undefined before its hello and after it was replaced. */
   findLink(socket: WebSocket): AgentLink | undefined {
     const attachment = readAttachment(socket);
-    if (attachment.kind !== "agent") return undefined;
-    return this.#current?.attachment.agentId === attachment.agentId ? this.#current : undefined;
+    return attachment.kind === "agent" ? this.find(attachment.agentId) : undefined;
   }
 
   /** Accepts a socket. The agent serves from its hello on, which must arrive within `HELLO_TIMEOUT_MS`. */
@@ -143,32 +158,20 @@ export class Agents {
       const explanation = explainVersionMismatch(hello.protocol, SUBPROTOCOL);
       return refuse(socket, "unsupported_version", explanation);
     }
-    const serving = this.current(Date.now());
-    if (serving && serving.attachment.tokenNonce !== attachment.tokenNonce) {
-      return refuse(socket, "duplicate_name", "another agent is serving this tunnel");
-    }
-    const { agent, streamWindow, connectionWindow } = hello;
-    const capabilities = new Set(hello.capabilities);
-    const welcomed = {
-      ...attachment,
-      hello: {
-        agent,
-        streamWindow,
-        connectionWindow,
-        takesTcp: capabilities.has(TCP_CAPABILITY),
-        answersClose: capabilities.has(CLOSE_CAPABILITY),
-        readsStatus: capabilities.has(STATUS_CAPABILITY),
-        readsRequestIds: capabilities.has(REQUEST_IDS_CAPABILITY),
-      },
-    };
+    const welcomed = { ...attachment, hello: toAttachedHello(hello, attachment) };
+    const verdict = judgeJoin(welcomed, this.serving(Date.now()));
+    if ("refusal" in verdict) return refuse(socket, verdict.refusal, verdict.explanation);
+    const { replaced } = verdict;
     socket.serializeAttachment(welcomed);
     const link = this.#createLink(socket, welcomed, Date.now());
-    this.#current = link;
-    const shards = this.#getShardCount();
-    const welcome = { ...buildWelcome(welcomed, gates), ...(shards > 1 && { shards }) };
+    this.#serving = [...this.#serving.filter((one) => !replaced.includes(one)), link];
+    const welcome = buildWelcome(welcomed, gates, this.#getShardCount());
     link.send((writer) => writer.writeJson(FRAME.welcome, 0, 0, welcome));
-    // Closing the previous agent forwards its unanswered requests to this one, after its welcome.
-    serving?.close("replaced", "a newer connection of the same agent took over");
+    // Closing a previous connection forwards its unanswered requests to this one, after its welcome.
+    for (const one of replaced) {
+      one.close("replaced", "a newer connection of the same agent took over");
+    }
+    this.#sendPoolSize();
     return link;
   }
 
@@ -180,13 +183,13 @@ export class Agents {
   /** The agent connects to as many objects. */
   onShardCountChanged(): void {
     const shards = this.#getShardCount();
-    this.#current?.setShardCount(shards);
+    for (const link of this.#serving) link.setShardCount(shards);
     this.#sendStatus({ shards });
   }
 
-  /** The agent shows its user how many visits were refused, which it does not see itself. */
+  /** The agents show their user how many visits were refused, which they do not see themselves. */
   countRefusal(): void {
-    if (!this.current(Date.now())?.attachment.hello?.readsStatus) return;
+    if (!this.serving(Date.now()).some(({ attachment }) => attachment.hello?.readsStatus)) return;
     this.#unreportedRefusals += 1;
     if (this.#unreportedRefusals > 1) return;
     setTimeout(() => {
@@ -195,10 +198,20 @@ export class Agents {
     }, REFUSALS_REPORT_MS);
   }
 
+  /** The server restarts. */
+  sendGoingAway(reason: string): void {
+    for (const link of this.serving(Date.now())) {
+      link.send((writer) => writer.writeText(FRAME.goingAway, 0, 0, reason));
+    }
+  }
+
+  /** The agents of a pool show how many they are. */
+  #sendPoolSize(): void {
+    if (this.#serving[0]?.pool) this.#sendStatus({ agents: this.#serving.length });
+  }
+
   #sendStatus(status: TunnelStatus): void {
-    const link = this.current(Date.now());
-    if (!link?.attachment.hello?.readsStatus) return;
-    link.send((writer) => writer.writeJson(FRAME.status, 0, 0, status));
+    for (const link of this.serving(Date.now())) link.sendStatus(status);
   }
 
   /** The agent violated the protocol. */
@@ -215,23 +228,17 @@ export class Agents {
     if (attachment.kind === "agent") this.#stopHelloTimer(attachment);
     const link = this.findLink(socket);
     if (!link) return;
-    this.#current = undefined;
+    this.#remove(link);
     link.failStreams();
     // An agent that announced that it goes away does not return.
     this.#onDisconnected(!link.isGoingAway);
   }
 
-  /** Disconnects all agents, or those of one credential, or a single one. */
-  disconnectAll(
-    name: CloseName,
-    explanation: string,
-    filter: Partial<Pick<AgentAttachment, "tokenNonce" | "agentId">> = {},
-  ): void {
+  /** Disconnects all agents, or those that `matches` accepts. */
+  disconnectAll(name: CloseName, explanation: string, matches: AgentFilter = () => true): void {
     for (const socket of this.#ctx.getWebSockets(AGENT_TAG)) {
       const attachment = readAttachment(socket);
-      if (attachment.kind !== "agent" || !isOpen(socket)) continue;
-      const { tokenNonce = attachment.tokenNonce, agentId = attachment.agentId } = filter;
-      if (attachment.tokenNonce !== tokenNonce || attachment.agentId !== agentId) continue;
+      if (attachment.kind !== "agent" || !isOpen(socket) || !matches(attachment)) continue;
       const link = this.findLink(socket);
       if (link) this.#disconnect(link, name, explanation);
       else refuse(socket, name, explanation);
@@ -239,13 +246,25 @@ export class Agents {
   }
 
   #createLink(socket: WebSocket, attachment: AgentAttachment, heardAtMs: number): AgentLink {
-    const link = new AgentLink(socket, attachment, heardAtMs, this.buffered);
+    const { bandwidthLimitMbps, hello } = attachment;
+    const shared = hello?.pool && this.#serving.find(({ pool }) => pool !== undefined);
+    const pace = shared?.pace ?? {
+      toAgent: new Pacer(bandwidthLimitMbps),
+      toVisitors: new Pacer(bandwidthLimitMbps),
+    };
+    const link = new AgentLink(socket, attachment, heardAtMs, { buffered: this.buffered, pace });
     link.setShardCount(this.#getShardCount());
     return link;
   }
 
+  #remove(link: AgentLink): void {
+    this.#serving = this.#serving.filter((one) => one !== link);
+    this.#sendPoolSize();
+  }
+
   #disconnect(link: AgentLink, name: CloseName, explanation: string): void {
-    this.#current = undefined;
+    if (!this.#serving.includes(link)) return;
+    this.#remove(link);
     link.close(name, explanation);
     this.#onDisconnected(shouldReconnect(CLOSE[name]));
   }
@@ -256,8 +275,8 @@ export class Agents {
     this.#silent.delete(agentId);
   }
 
-  #isSilent(link: AgentLink, nowMs: number): boolean {
-    return link.isSilent(nowMs, () => {
+  #isSilent(link: AgentLink, nowMs: number, maxMs: number): boolean {
+    return link.isSilent(nowMs, maxMs, () => {
       return this.#ctx.getWebSocketAutoResponseTimestamp(link.socket)?.getTime() ?? 0;
     });
   }
@@ -269,33 +288,4 @@ function isOpen(socket: WebSocket): boolean {
 
 function refuse(socket: WebSocket, name: CloseName, explanation: string): undefined {
   socket.close(CLOSE[name], `${name}: ${explanation}`);
-}
-
-function parseHello(message: ArrayBuffer): Hello | null {
-  let hello: Hello | null = null;
-  const isComplete = readFrames(new Uint8Array(message), (frame) => {
-    if (frame.type !== FRAME.hello) return;
-    hello = Hello.safeParse(parseJsonPayload(frame.payload)).data ?? null;
-  });
-  return isComplete ? hello : null;
-}
-
-function buildWelcome(attachment: AgentAttachment, gates: GateName[]): Welcome {
-  return {
-    protocol: PROTOCOL_VERSION,
-    server: SERVICE_VERSION,
-    capabilities: attachment.relay
-      ? [TCP_CAPABILITY]
-      : ["websocket", CLOSE_CAPABILITY, GATES_CAPABILITY],
-    tunnelId: attachment.tunnelId,
-    agentId: attachment.agentId,
-    name: attachment.name,
-    subdomain: attachment.subdomain,
-    url: attachment.url,
-    streamWindow: STREAM_WINDOW_BYTES,
-    connectionWindow: CONNECTION_WINDOW_BYTES,
-    heartbeatIntervalMs: HEARTBEAT_INTERVAL_MS,
-    heartbeatTimeoutMs: HEARTBEAT_TIMEOUT_MS,
-    gates,
-  };
 }

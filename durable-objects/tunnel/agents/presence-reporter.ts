@@ -1,5 +1,5 @@
 /**
- * Reports to the organization which agent serves this tunnel. The last presence is in storage: the alarm retries
+ * Reports to the organization which agents serve this tunnel. The last presence is in storage: the alarm retries
  * a report that failed. An agent that was lost with the whole process is noticed when the organization asks.
  */
 import type { ObjectBindings } from "../../bindings.ts";
@@ -9,7 +9,9 @@ import type { Agents } from "./agents.ts";
 
 const KEY = "attendance";
 
-interface StoredPresence extends Presence {
+interface StoredPresence extends Omit<Presence, "agents"> {
+  /** Absent in what earlier versions have stored: then it is reported again. */
+  agents?: ServingAgent[];
   orgId: string;
   /** Whether the organization has received it. */
   isTold: boolean;
@@ -18,7 +20,7 @@ interface StoredPresence extends Presence {
 export class PresenceReporter {
   readonly #kv: SyncKvStorage;
   readonly #organizations: ObjectBindings["ORGANIZATION"];
-  readonly #agents: Pick<Agents, "current">;
+  readonly #agents: Pick<Agents, "serving" | "isServed">;
   readonly #database: Pick<InternalApi, "findTunnelOwner">;
   readonly #getTunnelId: () => string;
   /** Of a tunnel that no agent has connected to. */
@@ -28,7 +30,7 @@ export class PresenceReporter {
   constructor(
     kv: SyncKvStorage,
     env: Pick<ObjectBindings, "ORGANIZATION" | "INTERNAL_API">,
-    agents: Pick<Agents, "current">,
+    agents: Pick<Agents, "serving" | "isServed">,
     getTunnelId: () => string,
   ) {
     this.#kv = kv;
@@ -39,7 +41,7 @@ export class PresenceReporter {
   }
 
   get hasAgent(): boolean {
-    return this.#agents.current(Date.now()) !== undefined;
+    return this.#agents.isServed(Date.now());
   }
 
   /** @returns the organization that owns the tunnel; undefined when the tunnel does not exist. */
@@ -85,17 +87,17 @@ export class PresenceReporter {
     }
   }
 
-  /** Stores which agent serves, under the next sequence number when it has changed. */
+  /** Stores which agents serve, under the next sequence number when they have changed. */
   #update(): StoredPresence | undefined {
     const stored = this.#kv.get<StoredPresence>(KEY);
-    const attachment = this.#agents.current(Date.now())?.attachment;
-    if (stored?.agent?.agentId === attachment?.agentId) return stored;
-    const owned = attachment ?? stored;
+    const serving = this.#agents.serving(Date.now());
+    const agents = serving.map(({ attachment }) => toServingAgent(attachment));
+    if (stored?.agents && toIds(stored.agents) === toIds(agents)) return stored;
+    const owned = serving[0]?.attachment ?? stored;
     if (!owned) return undefined;
     const { orgId, tunnelId } = owned;
-    const agent = attachment ? toServingAgent(attachment) : null;
     const sequence = (stored?.sequence ?? 0) + 1;
-    const updated = { orgId, tunnelId, sequence, agent, isTold: false };
+    const updated = { orgId, tunnelId, sequence, agents, isTold: false };
     this.#kv.put<StoredPresence>(KEY, updated);
     return updated;
   }
@@ -105,6 +107,10 @@ function toServingAgent({ agentId, remoteIp, connectedAtMs }: AgentAttachment): 
   return { agentId, remoteIp, connectedAtMs };
 }
 
-function toPresence({ tunnelId, sequence, agent }: StoredPresence): Presence {
-  return { tunnelId, sequence, agent };
+function toIds(agents: ServingAgent[]): string {
+  return agents.map(({ agentId }) => agentId).join();
+}
+
+function toPresence({ tunnelId, sequence, agents = [] }: StoredPresence): Presence {
+  return { tunnelId, sequence, agents };
 }

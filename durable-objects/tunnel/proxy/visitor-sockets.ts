@@ -116,8 +116,8 @@ export class VisitorSockets {
     const attachment = readVisitorAttachment(socket);
     const { agentId, stream, source, capture } = attachment;
     const recording = capture === null ? null : this.#deps.captures.resumeRecording(capture);
-    const link = this.#deps.agents.current(Date.now());
-    if (link?.attachment.agentId !== agentId) {
+    const link = this.#deps.agents.find(agentId);
+    if (!link) {
       recording?.fail("agent_offline");
       return closeQuietly(socket, 1012, "the tunnel's agent disconnected");
     }

@@ -9,13 +9,14 @@ import {
   RECONNECT_MAX_MS,
 } from "../../../protocol/limits.ts";
 import { getAcknowledgementKey } from "../../../protocol/acknowledgements.ts";
-import { REQUEST_ID_HEADER } from "../../../protocol/errors.ts";
+import { REQUEST_ID_HEADER, type ErrorCode } from "../../../protocol/errors.ts";
 import type { ReplayChanges, ReplayOutcome } from "../../../protocol/schemas/inspector/captures.ts";
 import { mayBeRefusal, toRefusalResponse, withRetryAfter } from "../../../access/refusal.ts";
 import { GATES_HEADER } from "../../../access/gates.ts";
 import type { RequestTrace } from "../../../shared/tracing/request-trace.ts";
 import type { LastAgent } from "../agents/last-agent.ts";
 import type { PublicAddress } from "../../../protocol/public-address.ts";
+import type { AgentLink } from "../agents/agent-link.ts";
 import type { Agents } from "../agents/agents.ts";
 import type { Captures } from "../captures/captures.ts";
 import type { Recording } from "../captures/recording.ts";
@@ -57,8 +58,8 @@ interface PendingRequest extends ForwardableVisit {
   /** The visitor's. */
   address: string;
   resolve(response: Response | Promise<Response>): void;
-  /** How many agents it was forwarded to. */
-  attempts: number;
+  /** The agents that it was forwarded to. */
+  tried: AgentLink[];
   /** `AccessPolicy.rules` when it was admitted. */
   rules: object;
 }
@@ -140,7 +141,7 @@ export class Visitors {
     const capture = captures.find(id);
     const replay = capture ? buildReplay(capture, changes) : "not_found";
     if (typeof replay === "string") return { refused: replay };
-    if (!agents.current(Date.now())) return { refused: "agent_offline" };
+    if (!agents.isServed(Date.now())) return { refused: "agent_offline" };
     const capturedAs = await this.#sendReplay(replay, id);
     return capturedAs === null ? { refused: "not_found" } : { id: capturedAs };
   }
@@ -156,7 +157,7 @@ export class Visitors {
     const now = Date.now();
     const maxMs = getGracePeriodLeftMs(lastAgent.getGraceStart(now), now);
     await this.#parking.wait(address, maxMs, signal);
-    return agents.current(Date.now()) !== undefined;
+    return agents.isServed(Date.now());
   }
 
   /** An agent has connected, or none is expected any more. */
@@ -224,19 +225,19 @@ export class Visitors {
       return Promise.resolve(refuseTooMany());
     }
     this.#deps.reports.usage.countAdmittedRequest();
-    return new Promise((resolve) => this.#forward({ ...admitted, place, resolve, attempts: 0 }));
+    return new Promise((resolve) => this.#forward({ ...admitted, place, resolve, tried: [] }));
   }
 
-  /** To the connected agent, or to one that reconnects in time. */
+  /** To a connected agent, or to one that reconnects in time. */
   #forward(visit: PendingRequest): void {
     // An agent that brings a gate must not receive requests that were admitted without it, and that waited for an agent.
     if (visit.rules !== this.#deps.access.rules) return this.#refuseAdmitted(visit);
-    const link = this.#deps.agents.current(Date.now());
+    const link = this.#deps.agents.choose(Date.now(), visit.tried);
     if (!link) {
       void this.#forwardParked(visit);
       return;
     }
-    visit.attempts += 1;
+    visit.tried.push(link);
     if (visit.head.isWebSocket) {
       const { signal, cf } = visit.request;
       const acknowledgementKey = getAcknowledgementKey(cf);
@@ -260,9 +261,7 @@ export class Visitors {
 
   #settle(visit: PendingRequest, outcome: ExchangeOutcome): void {
     if (outcome instanceof Response) return visit.resolve(outcome);
-    const { request } = visit;
-    const canRetry = outcome === "refused" || (outcome === "lost" && Exchange.canRepeat(request));
-    if (canRetry && visit.attempts === 1 && !request.bodyUsed) return this.#forward(visit);
+    if (this.#canForwardAgain(visit, outcome)) return this.#forward(visit);
     visit.place.leave();
     if (outcome === "refused") {
       visit.recording?.fail("unavailable");
@@ -271,6 +270,17 @@ export class Visitors {
     const code = outcome === "lost" ? "agent_offline" : outcome;
     visit.recording?.fail(code);
     visit.resolve(toRefusalResponse({ code }));
+  }
+
+  /** Once, after an agent was lost; otherwise also to each further agent of a pool, while none has passed the request on. */
+  #canForwardAgain({ request, tried }: PendingRequest, outcome: ErrorCode | "lost" | "refused") {
+    if (request.bodyUsed) return false;
+    if (outcome === "lost") return tried.length === 1 && Exchange.canRepeat(request);
+    if (outcome === "refused" && tried.length === 1) return true;
+    if (outcome !== "refused" && outcome !== "origin_unreachable") return false;
+    return this.#deps.agents
+      .serving(Date.now())
+      .some((link) => link.isHealthy && !tried.includes(link));
   }
 
   #refuseAdmitted(visit: PendingRequest): void {
@@ -289,10 +299,10 @@ export class Visitors {
     return toRefusalResponse(withRetryAfter("agent_offline", RECONNECT_MAX_MS));
   }
 
-  /** While requests are in flight, checks that the agent is alive: one that falls silent is disconnected. */
+  /** While requests are in flight, checks that the agents are alive: one that falls silent is disconnected. */
   #startSilenceCheck(): void {
     this.#silenceCheck ??= setInterval(() => {
-      this.#deps.agents.current(Date.now());
+      this.#deps.agents.serving(Date.now());
     }, HEARTBEAT_INTERVAL_MS / 5);
   }
 

@@ -197,9 +197,9 @@ export class Clients {
   async #open(socket: WebSocket): Promise<void> {
     const { agents, reports } = this.#deps;
     const { address } = readClientAttachment(socket);
-    if (!agents.current(Date.now())) await this.#deps.visitors.waitForAgent(address);
+    if (!agents.isServed(Date.now())) await this.#deps.visitors.waitForAgent(address);
     if (!isOpen(socket)) return;
-    const link = agents.current(Date.now());
+    const link = agents.choose(Date.now());
     const output = new ClientSocket(socket);
     if (!link) return output.reset(RESET.agentOffline, "no agent serves the tunnel");
     if (!link.attachment.hello?.takesTcp) {
@@ -243,8 +243,8 @@ export class Clients {
     const { stream } = attachment;
     if (!stream) return;
     const output = new ClientSocket(socket);
-    const link = this.#deps.agents.current(Date.now());
-    if (link?.attachment.agentId !== stream.agentId) {
+    const link = this.#deps.agents.find(stream.agentId);
+    if (!link) {
       // If both directions have ended, the client has all bytes and closes the connection itself.
       if (stream.hasClientEnded && stream.hasAgentEnded) return;
       return output.reset(RESET.agentOffline, "the tunnel's agent disconnected");

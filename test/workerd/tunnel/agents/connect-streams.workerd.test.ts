@@ -137,7 +137,7 @@ describe("a client's connection", () => {
     const { tunnel, agent } = await connected();
     agent.socket.close(1011, "lost");
     await vi.waitFor(
-      async () => expect(await tunnel.stub.getPresence()).toMatchObject({ agent: null }),
+      async () => expect(await tunnel.stub.getPresence()).toMatchObject({ agents: [] }),
       WAIT_OPTIONS,
     );
     const client = await tunnel.connectClient();

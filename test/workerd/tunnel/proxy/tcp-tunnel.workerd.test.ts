@@ -107,7 +107,7 @@ describe("the relay is notified when", () => {
     [
       "disconnected",
       async (tunnel) => {
-        const { agent } = (await tunnel.stub.getPresence())!;
+        const [agent] = (await tunnel.stub.getPresence())!.agents;
         await tunnel.stub.disconnectAgent(agent!.agentId);
       },
       { reason: "connection_ended", tokenNonce: "token-a" },

@@ -175,7 +175,7 @@ test("a deleted tunnel is gone at every object, with all that was counted", asyn
 test("the organization sees the agent of the first object alone", async () => {
   const tunnel = await ShardedTunnel.open();
   const { agentId } = tunnel.agents[0]!.welcome!;
-  expect((await tunnel.first.stub.getPresence())?.agent).toMatchObject({ agentId });
+  expect((await tunnel.first.stub.getPresence())?.agents).toMatchObject([{ agentId }]);
 });
 
 test("an agent learns how many objects there are from its welcome, and when that changes", async () => {

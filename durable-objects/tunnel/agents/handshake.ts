@@ -1,0 +1,77 @@
+/** An agent's hello, and the welcome that answers it. */
+import {
+  CLOSE_CAPABILITY,
+  FRAME,
+  GATES_CAPABILITY,
+  Hello,
+  parseJsonPayload,
+  POOL_CAPABILITY,
+  PROTOCOL_VERSION,
+  readFrames,
+  REQUEST_IDS_CAPABILITY,
+  STATUS_CAPABILITY,
+  TCP_CAPABILITY,
+  type GateName,
+  type Welcome,
+} from "../../../protocol/wire/frames.ts";
+import {
+  CONNECTION_WINDOW_BYTES,
+  HEARTBEAT_INTERVAL_MS,
+  HEARTBEAT_TIMEOUT_MS,
+  STREAM_WINDOW_BYTES,
+} from "../../../protocol/limits.ts";
+import { SERVICE_VERSION } from "../../../protocol/version.ts";
+import type { AgentAttachment } from "./admission.ts";
+
+export function parseHello(message: ArrayBuffer): Hello | null {
+  let hello: Hello | null = null;
+  const isComplete = readFrames(new Uint8Array(message), (frame) => {
+    if (frame.type !== FRAME.hello) return;
+    hello = Hello.safeParse(parseJsonPayload(frame.payload)).data ?? null;
+  });
+  return isComplete ? hello : null;
+}
+
+/** The part of a hello that the agent's socket keeps. */
+export function toAttachedHello(
+  { agent, capabilities, streamWindow, connectionWindow, pool }: Hello,
+  { relay }: Pick<AgentAttachment, "relay">,
+): NonNullable<AgentAttachment["hello"]> {
+  return {
+    agent,
+    streamWindow,
+    connectionWindow,
+    takesTcp: capabilities.includes(TCP_CAPABILITY),
+    answersClose: capabilities.includes(CLOSE_CAPABILITY),
+    readsStatus: capabilities.includes(STATUS_CAPABILITY),
+    readsRequestIds: capabilities.includes(REQUEST_IDS_CAPABILITY),
+    // The visitors of a TCP tunnel reach its agent through the relay, which knows one agent for a port.
+    ...(pool && !relay && { pool }),
+  };
+}
+
+/** @param shards how many objects the tunnel has. */
+export function buildWelcome(
+  attachment: AgentAttachment,
+  gates: GateName[],
+  shards: number,
+): Welcome {
+  return {
+    protocol: PROTOCOL_VERSION,
+    server: SERVICE_VERSION,
+    capabilities: attachment.relay
+      ? [TCP_CAPABILITY]
+      : ["websocket", CLOSE_CAPABILITY, GATES_CAPABILITY, POOL_CAPABILITY],
+    tunnelId: attachment.tunnelId,
+    agentId: attachment.agentId,
+    name: attachment.name,
+    subdomain: attachment.subdomain,
+    url: attachment.url,
+    streamWindow: STREAM_WINDOW_BYTES,
+    connectionWindow: CONNECTION_WINDOW_BYTES,
+    heartbeatIntervalMs: HEARTBEAT_INTERVAL_MS,
+    heartbeatTimeoutMs: HEARTBEAT_TIMEOUT_MS,
+    gates,
+    ...(shards > 1 && { shards }),
+  };
+}

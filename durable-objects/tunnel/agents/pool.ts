@@ -1,0 +1,76 @@
+/**
+ * Several agents that serve one tunnel together. All of them have asked for it, and use the same token. A visitor's request
+ * goes to the one with the fewest requests in flight, of those that can answer it.
+ */
+import type { CloseName } from "../../../protocol/wire/close-codes.ts";
+import { HEARTBEAT_INTERVAL_MS, POOL_AGENTS_MAX } from "../../../protocol/limits.ts";
+import type { AgentAttachment } from "./admission.ts";
+import type { AgentLink } from "./agent-link.ts";
+
+/** An agent that has been silent for longer has missed a heartbeat: others are preferred to it. */
+export const HEARTBEAT_LATE_MS = HEARTBEAT_INTERVAL_MS + 2_000;
+
+/** What the choice of an agent depends on. */
+export type PoolAgent = Pick<
+  AgentLink,
+  "isGoingAway" | "isHealthy" | "streamCount" | "chosenLastAt"
+>;
+
+/**
+ * @param tried the agents that could not answer this request: they come last.
+ * @param isLate whether an agent has missed a heartbeat.
+ */
+export function choosePoolAgent<Agent extends PoolAgent>(
+  agents: readonly Agent[],
+  tried: readonly Agent[],
+  isLate: (agent: Agent) => boolean,
+): Agent | undefined {
+  const rank = (agent: Agent): number => {
+    if (tried.includes(agent)) return 3;
+    if (agent.isGoingAway) return 2;
+    return agent.isHealthy && !isLate(agent) ? 0 : 1;
+  };
+  let chosen: { agent: Agent; rank: number } | undefined;
+  for (const agent of agents) {
+    const candidate = { agent, rank: rank(agent) };
+    if (!chosen || isBetter(candidate, chosen)) chosen = candidate;
+  }
+  return chosen?.agent;
+}
+
+interface Ranked {
+  agent: PoolAgent;
+  rank: number;
+}
+
+/** Of two idle agents, the one that has waited longer for a request. */
+function isBetter(one: Ranked, other: Ranked): boolean {
+  if (one.rank !== other.rank) return one.rank < other.rank;
+  const streams = one.agent.streamCount - other.agent.streamCount;
+  return streams === 0 ? one.agent.chosenLastAt < other.agent.chosenLastAt : streams < 0;
+}
+
+/** Which agents a new one replaces, or why it may not serve. */
+export type JoinVerdict =
+  | { replaced: readonly AgentLink[] }
+  | { refusal: CloseName; explanation: string };
+
+/** @param serving those that serve the tunnel; either one, or a pool. */
+export function judgeJoin(
+  { tokenNonce, hello }: AgentAttachment,
+  serving: readonly AgentLink[],
+): JoinVerdict {
+  const [first] = serving;
+  if (first && first.attachment.tokenNonce !== tokenNonce)
+    return { refusal: "duplicate_name", explanation: "another agent is serving this tunnel" };
+  if (!first?.pool) return { replaced: serving };
+  if (!hello?.pool) {
+    const explanation = "a pool of agents serves this tunnel; start this agent with --pool too";
+    return { refusal: "duplicate_name", explanation };
+  }
+  const { instance } = hello.pool;
+  const replaced = serving.filter(({ pool }) => pool?.instance === instance);
+  if (replaced.length > 0 || serving.length < POOL_AGENTS_MAX) return { replaced };
+  const explanation = `${POOL_AGENTS_MAX} agents serve this tunnel already`;
+  return { refusal: "quota_exceeded", explanation };
+}
