@@ -4,6 +4,7 @@ import { CaptureSummary } from "../../protocol/schemas/inspector/captures.ts";
 import { INSPECTOR_LIST_MAX_ROWS } from "../../protocol/schemas/inspector/inspector.ts";
 import { Instant, Ok } from "../../protocol/schemas/scalars.ts";
 import { BudgetResult, MintedToken, Token } from "../../protocol/schemas/tokens.ts";
+import { TunnelAgent } from "../../protocol/schemas/tunnels/connections.ts";
 import { Tunnel, TunnelStatusResult } from "../../protocol/schemas/tunnels/tunnels.ts";
 import type { ServerRoute } from "../server-access.ts";
 import { RetryableError, ServiceApi } from "../service-api.ts";
@@ -59,6 +60,11 @@ export class ManagementApi {
   /** Newest first, page by page. */
   listTunnels(signal?: AbortSignal): AsyncGenerator<Tunnel[]> {
     return this.#listPages(ListedTunnel, "/tunnels", { pageRows: PAGE_ROWS, signal });
+  }
+
+  /** The agents that serve a tunnel now. */
+  listAgents(id: string): Promise<TunnelAgent[]> {
+    return this.#call(z.array(TunnelAgent), "GET", `/tunnels/${id}/agents`);
   }
 
   startTunnel(id: string): Promise<z.output<typeof TunnelStatusResult>> {

@@ -1,6 +1,6 @@
 /** The agents that are connected now. */
 import { queryOptions } from "@tanstack/react-query";
-import type { Connection } from "../../protocol/schemas/tunnels/connections.ts";
+import type { Connection, TunnelAgent } from "../../protocol/schemas/tunnels/connections.ts";
 import { call } from "./session.ts";
 
 const CONNECTIONS_RELOAD_MS = 3_000;
@@ -10,3 +10,11 @@ export const connectionsQuery = queryOptions({
   queryFn: ({ signal }) => call<Connection[]>("GET", "/connections", undefined, signal),
   refetchInterval: CONNECTIONS_RELOAD_MS,
 });
+
+/** Those of one tunnel, with what they have in flight. */
+export const tunnelAgentsQuery = (id: string) =>
+  queryOptions({
+    queryKey: ["connections", id],
+    queryFn: ({ signal }) => call<TunnelAgent[]>("GET", `/tunnels/${id}/agents`, undefined, signal),
+    refetchInterval: CONNECTIONS_RELOAD_MS,
+  });

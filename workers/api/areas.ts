@@ -41,6 +41,7 @@ import { connections } from "./tunnels/connections.ts";
 import { diagnostics } from "./tunnels/diagnostics.ts";
 import { relayTickets } from "./tunnels/relay-tickets.ts";
 import { shards } from "./tunnels/shards.ts";
+import { tunnelAgents } from "./tunnels/tunnel-agents.ts";
 import { tunnels } from "./tunnels/tunnels.ts";
 import { incomingWebhooks } from "./webhooks/incoming-webhooks.ts";
 import { receivers } from "./webhooks/receivers.ts";
@@ -71,7 +72,7 @@ export const AREAS: readonly Area[] = [
   {
     name: "Tunnels",
     description: "Reserving, listing, stopping and deleting tunnels.",
-    routers: [tunnels, shards],
+    routers: [tunnels, tunnelAgents, shards],
   },
   {
     name: "Tunnel access",

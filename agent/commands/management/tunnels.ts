@@ -1,6 +1,8 @@
 /** `underpass tunnels`: the organization's tunnels, from the terminal. */
+import type { TunnelAgent } from "../../../protocol/schemas/tunnels/connections.ts";
 import type { Tunnel } from "../../../protocol/schemas/tunnels/tunnels.ts";
 import { findTunnel, findTunnels } from "../../management/find-tunnel.ts";
+import type { ManagementApi } from "../../management/management-api.ts";
 import { openManagementApi } from "../../management/open-management-api.ts";
 import { getOnlyArgument, rejectExtraArguments, UsageError } from "../../options.ts";
 import { printJson, printLine } from "../../output/output.ts";
@@ -11,6 +13,7 @@ import {
   newTunnelTable,
 } from "../../output/management/tunnels.ts";
 import { stripControl } from "../../output/terminal-view.ts";
+import { RejectionError } from "../../tunnel/tunnel-connection.ts";
 import { confirm } from "./confirm.ts";
 import type { Input } from "../command.ts";
 import type {
@@ -52,10 +55,22 @@ export async function listTunnels(input: Input<typeof TUNNELS.options>): Promise
 
 export async function showTunnel(input: Input<typeof TUNNELS_SHOW.options>): Promise<number> {
   const name = getOnlyArgument(input.positionals, explainMissing("show"));
-  const tunnel = await findTunnel(await openManagementApi(input.values), name);
-  if (input.values.json) printJson(tunnel);
-  else formatTunnel(tunnel).forEach(printLine);
+  const api = await openManagementApi(input.values);
+  const tunnel = await findTunnel(api, name);
+  const agents = tunnel.agentConnected ? await listAgents(api, tunnel) : [];
+  if (input.values.json) printJson({ ...tunnel, agents });
+  else formatTunnel(tunnel, agents).forEach(printLine);
   return 0;
+}
+
+/** A server of an earlier version does not list them. */
+async function listAgents(api: ManagementApi, { id }: Tunnel): Promise<TunnelAgent[]> {
+  try {
+    return await api.listAgents(id);
+  } catch (error) {
+    if (error instanceof RejectionError && error.reason === "not_found") return [];
+    throw error;
+  }
 }
 
 export async function stopTunnels(input: Input<typeof TUNNELS_STOP.options>): Promise<number> {

@@ -1,4 +1,5 @@
 /** What `underpass tunnels` prints for people. */
+import type { TunnelAgent } from "../../../protocol/schemas/tunnels/connections.ts";
 import type { Tunnel } from "../../../protocol/schemas/tunnels/tunnels.ts";
 import { formatExpiry } from "../format-ago.ts";
 import { formatBytes } from "../format-bytes.ts";
@@ -33,13 +34,14 @@ export function formatTunnelRow(tunnel: Tunnel): string[] {
   ];
 }
 
-/** One line for each property. */
-export function formatTunnel(tunnel: Tunnel): string[] {
+/** One line for each property, and one for each agent. */
+export function formatTunnel(tunnel: Tunnel, agents: readonly TunnelAgent[]): string[] {
   const rows: [string, string][] = [
     ["Name", tunnel.subdomain],
     ["URL", tunnel.publicUrl],
     ["State", formatState(tunnel)],
     ["Agent", tunnel.agentConnected ? "connected" : `not connected${formatLastSeen(tunnel)}`],
+    ...agents.map((agent): [string, string] => ["", formatAgent(agent)]),
     ["Local port", `${tunnel.localPort} (${tunnel.protocol})`],
     ["Project", tunnel.projectSlug],
     ["Requests", String(tunnel.totalRequests)],
@@ -57,6 +59,12 @@ export function formatTunnel(tunnel: Tunnel): string[] {
   ];
   const width = Math.max(...rows.map(([label]) => label.length)) + 2;
   return rows.map(([label, value]) => label.padEnd(width) + stripControl(value));
+}
+
+/** `203.0.113.7, 3 in flight, since 2026-11-24T09:00:00.000Z` */
+function formatAgent({ remote_ip, in_flight, connected_at, healthy }: TunnelAgent): string {
+  const health = healthy ? "" : ", its local server refuses connections";
+  return `${remote_ip}, ${in_flight} in flight, since ${connected_at}${health}`;
 }
 
 function formatState(tunnel: Tunnel): string {

@@ -12,4 +12,11 @@ export const Connection = z.object({
 });
 export type Connection = z.infer<typeof Connection>;
 
+/** An agent that serves a tunnel, as it is now. */
+export const TunnelAgent = Connection.omit({ tunnels: true }).extend({
+  in_flight: z.int(),
+  healthy: z.boolean(),
+});
+export type TunnelAgent = z.infer<typeof TunnelAgent>;
+
 export const AgentId = z.object({ agent_id: z.uuid() });

@@ -1,6 +1,7 @@
 /** Several agents of one tunnel: real agents, local servers that count, and visitors without a pause. */
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { expose, type ExposedTunnel } from "../../../agent/expose.ts";
+import type { TunnelAgent } from "../../../protocol/schemas/tunnels/connections.ts";
 import { runAgent, runToEnd } from "../../harness/tunnel/agent.ts";
 import {
   mintToken,
@@ -139,6 +140,7 @@ test("an agent whose local server is gone is passed over until it is back", asyn
     return other.requests.length > 0;
   });
   await other.stop();
+  const { tunnelId } = await healthy.event("ready");
   // Also the request that finds the server gone is answered: nothing was sent to it.
   for (let at = 0; at < 10; at++) expect((await visit("health")).status).toBe(200);
   const requests = one.requests.length;
@@ -146,6 +148,8 @@ test("an agent whose local server is gone is passed over until it is back", asyn
     expect((await visit("health", "/", "POST", "an order")).status).toBe(200);
   }
   expect(one.requests).toHaveLength(requests + 10);
+  const { body: agents } = await owner.get<TunnelAgent[]>(`/tunnels/${tunnelId as string}/agents`);
+  expect(agents.map((agent) => agent.healthy)).toEqual([true, false]);
 });
 
 test("one that joins gets requests at once, and each is told how many there are", async () => {
@@ -173,6 +177,9 @@ test("the connections of all agents are listed, and each can be ended", async ()
   };
   expect(second.tunnelId).toBe(first.tunnelId);
   await waitUntil(async () => (await list()).length === 2);
+  const { body: agents } = await owner.get<TunnelAgent[]>(`/tunnels/${first.tunnelId}/agents`);
+  const idle = { remote_ip: "127.0.0.1", in_flight: 0, healthy: true };
+  expect(agents).toMatchObject([idle, idle]);
   const [newest] = await list();
   expect((await owner.delete(`/connections/${newest!.agent_id}`)).status).toBe(200);
   expect(await list()).toHaveLength(1);

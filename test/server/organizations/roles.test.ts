@@ -75,6 +75,7 @@ const LOWEST_ROLE: Record<string, Role> = {
   "POST /tunnels/{id}/visitor-tokens": "member",
   "PUT /tunnels/{id}/maintenance": "member",
   "PUT /tunnels/{id}/shards": "member",
+  "GET /tunnels/{id}/agents": "viewer",
   "DELETE /tunnels/{id}/maintenance": "member",
   "GET /connections": "viewer",
   "DELETE /connections/{agent_id}": "admin",

@@ -135,7 +135,7 @@ export {
   MintedToken,
   Token,
 } from "../../../protocol/schemas/tokens.ts";
-export { Connection } from "../../../protocol/schemas/tunnels/connections.ts";
+export { Connection, TunnelAgent } from "../../../protocol/schemas/tunnels/connections.ts";
 export { PresentedToken } from "../../../protocol/schemas/tunnels/diagnostics.ts";
 export {
   CreateTunnel,

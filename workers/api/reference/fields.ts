@@ -184,6 +184,11 @@ export const FIELDS: Readonly<Record<string, Field>> = {
   browser: field("Identifies the browser.", "n4bQgYhMfWWaL-qgxVrQFaO_TxsrC4Is0V1sFbDwCgg"),
   tunnel: field("The id or the subdomain of a tunnel.", "shop"),
   ip_address: field("The IP address of the caller.", "203.0.113.7"),
+  in_flight: field("Requests and WebSockets that the agent serves now.", 3),
+  healthy: field(
+    "Whether the agent's local server accepts connections, as far as the agent has told.",
+    true,
+  ),
   remote_ip: field("The IP address of the agent.", "203.0.113.7"),
   message: field("A text for people to read.", "We are back at noon."),
   "Error.message": field(

@@ -1,8 +1,8 @@
 /** The agents that are connected to a tunnel now. */
 import { useQuery, useQueryClient } from "@tanstack/react-query";
-import type { Connection } from "../../../../protocol/schemas/tunnels/connections.ts";
+import type { TunnelAgent } from "../../../../protocol/schemas/tunnels/connections.ts";
 import type { Tunnel } from "../../../../protocol/schemas/tunnels/tunnels.ts";
-import { connectionsQuery } from "../../../api/connections.ts";
+import { tunnelAgentsQuery } from "../../../api/connections.ts";
 import { call } from "../../../api/session.ts";
 import { useHasRole } from "../../../app/roles.ts";
 import { ActionButton } from "../../../ui/button.tsx";
@@ -12,20 +12,17 @@ import { Detail, Row, Rows, Section } from "../../../ui/section.tsx";
 import { RelativeTime } from "../../../ui/time.tsx";
 
 export function AgentsSection({ tunnel }: { tunnel: Tunnel }) {
-  const connections = useQuery({
-    ...connectionsQuery,
-    select: (all) => all.filter(({ tunnels }) => tunnels.includes(tunnel.id)),
-  });
+  const agents = useQuery(tunnelAgentsQuery(tunnel.id));
   return (
     <Section title="Connected agents">
-      <QueryContent query={connections} lines={1}>
+      <QueryContent query={agents} lines={1}>
         {(list) =>
           list.length === 0 ? (
             <p>No agent is connected.</p>
           ) : (
             <Rows>
-              {list.map((connection) => (
-                <AgentRow key={connection.agent_id} connection={connection} />
+              {list.map((agent) => (
+                <AgentRow key={agent.agent_id} agent={agent} tunnel={tunnel} />
               ))}
             </Rows>
           )
@@ -35,8 +32,8 @@ export function AgentsSection({ tunnel }: { tunnel: Tunnel }) {
   );
 }
 
-function AgentRow({ connection }: { connection: Connection }) {
-  const { agent_id: id, remote_ip: address, connected_at: since } = connection;
+function AgentRow({ agent, tunnel }: { agent: TunnelAgent; tunnel: Tunnel }) {
+  const { agent_id: id, remote_ip: address, connected_at: since, healthy } = agent;
   const queries = useQueryClient();
   const canDisconnect = useHasRole("admin");
   const disconnect = (
@@ -44,7 +41,7 @@ function AgentRow({ connection }: { connection: Connection }) {
       aria-label={`Disconnect the agent at ${address}`}
       action={async () => {
         await call("DELETE", `/connections/${id}`);
-        await queries.invalidateQueries(connectionsQuery);
+        await queries.invalidateQueries(tunnelAgentsQuery(tunnel.id));
         notify("The agent was disconnected. It reconnects in about five seconds.");
       }}
     >
@@ -55,8 +52,10 @@ function AgentRow({ connection }: { connection: Connection }) {
     <Row actions={canDisconnect ? disconnect : undefined}>
       <strong>{address}</strong>
       <Detail>
-        Connected <RelativeTime timestamp={since} /> · connection <code>{id.slice(0, 8)}</code>
+        Connected <RelativeTime timestamp={since} /> · {agent.in_flight} in flight · connection{" "}
+        <code>{id.slice(0, 8)}</code>
       </Detail>
+      {!healthy && <Detail>Its local server refuses connections.</Detail>}
     </Row>
   );
 }
