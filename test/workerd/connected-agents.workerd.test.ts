@@ -189,3 +189,21 @@ describe("a report", () => {
     );
   });
 });
+
+test("the agents that an earlier version has stored are listed", async () => {
+  const { stub } = new TestOrganization();
+  const [tunnelId, agentId] = [crypto.randomUUID(), crypto.randomUUID()];
+  await runInDurableObject(stub, (_, { storage }) => {
+    storage.sql.exec("drop table presences");
+    storage.sql.exec(`create table roster (tunnel_id text primary key, sequence integer not null,
+      agent_id text, remote_ip text, connected_at_ms integer, told_at_ms integer not null) without rowid`);
+    const insert = "insert into roster values (?, 3, ?, ?, ?, 7)";
+    storage.sql.exec(insert, tunnelId, agentId, "192.0.2.9", 5);
+    storage.sql.exec(insert, crypto.randomUUID(), null, null, null);
+  });
+  await evictDurableObject(stub);
+  await stub.reportPresence({ tunnelId, sequence: 3, agents: [] });
+  expect(await stub.listConnections()).toEqual([
+    { tunnelId, agentId, remoteIp: "192.0.2.9", connectedAtMs: 5 },
+  ]);
+});
