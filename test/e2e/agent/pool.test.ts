@@ -71,7 +71,7 @@ async function visitDuring(name: string, cause: () => Promise<unknown>): Promise
   };
   const visitors = Promise.all(Array.from({ length: VISITORS }, visitor));
   const hasVisits = (count: number, from = 0) =>
-    waitUntil(async () => outcomes.length - from >= count);
+    waitUntil(() => Promise.resolve(outcomes.length - from >= count));
   await hasVisits(100);
   await cause();
   isOver = true;
@@ -93,16 +93,16 @@ function countPosts(origins: RawOrigin[]): number[] {
 test("an agent that is killed under load loses at most what is in flight, and no POST arrives twice", async () => {
   const origins = await Promise.all([startRawOrigin(), startRawOrigin()]);
   const [one, other] = origins;
-  await using staying = await runAgent(command(one!.port, "killed", "--pool"), { token });
+  await using staying = await runAgent(command(one.port, "killed", "--pool"), { token });
   await staying.event("ready");
-  await using killed = await runAgent(command(other!.port, "killed", "--pool"), { token });
+  await using killed = await runAgent(command(other.port, "killed", "--pool"), { token });
   await killed.event("ready");
   const outcomes = await visitDuring("killed", async () => {
-    await waitUntil(async () => other!.requests.length > 10);
+    await waitUntil(() => Promise.resolve(other.requests.length > 10));
     killed.child.kill("SIGKILL");
     await killed.exit;
   });
-  expect(one!.requests.length).toBeGreaterThan(10);
+  expect(one.requests.length).toBeGreaterThan(10);
   const failed = outcomes.filter(({ status }) => status !== 200);
   expect(failed.filter(({ isAfterFault }) => isAfterFault)).toEqual([]);
   // A GET in flight was sent again to the other agent.
@@ -115,12 +115,12 @@ test("an agent that is killed under load loses at most what is in flight, and no
 test("an agent that leaves under load finishes its requests: none fails, and each arrives once", async () => {
   const origins = await Promise.all([startRawOrigin(), startRawOrigin()]);
   const [one, other] = origins;
-  await using staying = await runAgent(command(one!.port, "leaving", "--pool"), { token });
+  await using staying = await runAgent(command(one.port, "leaving", "--pool"), { token });
   await staying.event("ready");
-  await using leaving = await runAgent(command(other!.port, "leaving", "--pool"), { token });
+  await using leaving = await runAgent(command(other.port, "leaving", "--pool"), { token });
   await leaving.event("ready");
   const outcomes = await visitDuring("leaving", async () => {
-    await waitUntil(async () => other!.requests.length > 10);
+    await waitUntil(() => Promise.resolve(other.requests.length > 10));
     leaving.child.kill("SIGINT");
     expect(await leaving.exit).toBe(0);
   });
@@ -162,7 +162,7 @@ test("one that joins gets requests at once, and each is told how many there are"
   for (let at = 0; at < 4; at++) await visit("joining");
   expect(served).toEqual({ one: 3, other: 2 });
   await second.close();
-  await waitUntil(async () => sizes.at(-1) === 1);
+  await waitUntil(() => Promise.resolve(sizes.at(-1) === 1));
   expect(sizes).toContain(2);
   for (let at = 0; at < 4; at++) expect((await visit("joining")).status).toBe(200);
   expect(served).toEqual({ one: 7, other: 2 });

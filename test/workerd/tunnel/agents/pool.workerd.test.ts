@@ -19,7 +19,7 @@ import { ShardedTunnel } from "../../../harness/workerd/sharded-tunnel.ts";
 
 afterEach(() => void vi.useRealTimers());
 
-function toHello({ healthy = true, instance = crypto.randomUUID() as string } = {}): Hello {
+function toHello({ healthy = true, instance = crypto.randomUUID() } = {}): Hello {
   return { ...HELLO, pool: { instance, healthy } };
 }
 
