@@ -149,7 +149,8 @@ describe("names on the server", () => {
 
   const complete = async (words: string[], server = api.server.url): Promise<string[]> => {
     const options = ["--server", server, "--token-file", "TOKEN"];
-    const { code, stdout, stderr } = await runToEnd(["__complete", ...options, ...words], {
+    const line = [...words.slice(0, -1), ...options, words.at(-1)!];
+    const { code, stdout, stderr } = await runToEnd(["__complete", ...line], {
       token: Buffer.from(token.wireBytes, "base64"),
     });
     expect([code, stderr]).toEqual([0, ""]);
