@@ -93,11 +93,11 @@ function countPosts(origins: RawOrigin[]): number[] {
 test("an agent that is killed under load loses at most what is in flight, and no POST arrives twice", async () => {
   const origins = await Promise.all([startRawOrigin(), startRawOrigin()]);
   const [one, other] = origins;
-  await using staying = await runAgent(command(one.port, "killed", "--pool"), { token });
+  await using staying = await runAgent(command(one.port, "pool-killed", "--pool"), { token });
   await staying.event("ready");
-  await using killed = await runAgent(command(other.port, "killed", "--pool"), { token });
+  await using killed = await runAgent(command(other.port, "pool-killed", "--pool"), { token });
   await killed.event("ready");
-  const outcomes = await visitDuring("killed", async () => {
+  const outcomes = await visitDuring("pool-killed", async () => {
     await waitUntil(() => Promise.resolve(other.requests.length > 10));
     killed.child.kill("SIGKILL");
     await killed.exit;
@@ -115,11 +115,11 @@ test("an agent that is killed under load loses at most what is in flight, and no
 test("an agent that leaves under load finishes its requests: none fails, and each arrives once", async () => {
   const origins = await Promise.all([startRawOrigin(), startRawOrigin()]);
   const [one, other] = origins;
-  await using staying = await runAgent(command(one.port, "leaving", "--pool"), { token });
+  await using staying = await runAgent(command(one.port, "pool-leaving", "--pool"), { token });
   await staying.event("ready");
-  await using leaving = await runAgent(command(other.port, "leaving", "--pool"), { token });
+  await using leaving = await runAgent(command(other.port, "pool-leaving", "--pool"), { token });
   await leaving.event("ready");
-  const outcomes = await visitDuring("leaving", async () => {
+  const outcomes = await visitDuring("pool-leaving", async () => {
     await waitUntil(() => Promise.resolve(other.requests.length > 10));
     leaving.child.kill("SIGINT");
     expect(await leaving.exit).toBe(0);
@@ -131,21 +131,21 @@ test("an agent that leaves under load finishes its requests: none fails, and eac
 
 test("an agent whose local server is gone is passed over until it is back", async () => {
   const [one, other] = await Promise.all([startRawOrigin(), startRawOrigin()]);
-  await using healthy = await runAgent(command(one.port, "health", "--pool"), { token });
+  await using healthy = await runAgent(command(one.port, "pool-health", "--pool"), { token });
   await healthy.event("ready");
-  await using broken = await runAgent(command(other.port, "health", "--pool"), { token });
+  await using broken = await runAgent(command(other.port, "pool-health", "--pool"), { token });
   await broken.event("ready");
   await waitUntil(async () => {
-    await visit("health");
+    await visit("pool-health");
     return other.requests.length > 0;
   });
   await other.stop();
   const { tunnelId } = await healthy.event("ready");
   // Also the request that finds the server gone is answered: nothing was sent to it.
-  for (let at = 0; at < 10; at++) expect((await visit("health")).status).toBe(200);
+  for (let at = 0; at < 10; at++) expect((await visit("pool-health")).status).toBe(200);
   const requests = one.requests.length;
   for (let at = 0; at < 10; at++) {
-    expect((await visit("health", "/", "POST", "an order")).status).toBe(200);
+    expect((await visit("pool-health", "/", "POST", "an order")).status).toBe(200);
   }
   expect(one.requests).toHaveLength(requests + 10);
   const { body: agents } = await owner.get<TunnelAgent[]>(`/tunnels/${tunnelId as string}/agents`);
@@ -154,23 +154,23 @@ test("an agent whose local server is gone is passed over until it is back", asyn
 
 test("one that joins gets requests at once, and each is told how many there are", async () => {
   const served = { one: 0, other: 0 };
-  await using first = await join("joining", () => new Response(`one ${++served.one}`));
+  await using first = await join("pool-joining", () => new Response(`one ${++served.one}`));
   const sizes: number[] = [];
   first.events.on("pool", (agents) => sizes.push(agents));
-  await visit("joining");
-  const second = await join("joining", () => new Response(`other ${++served.other}`));
-  for (let at = 0; at < 4; at++) await visit("joining");
+  await visit("pool-joining");
+  const second = await join("pool-joining", () => new Response(`other ${++served.other}`));
+  for (let at = 0; at < 4; at++) await visit("pool-joining");
   expect(served).toEqual({ one: 3, other: 2 });
   await second.close();
   await waitUntil(() => Promise.resolve(sizes.at(-1) === 1));
   expect(sizes).toContain(2);
-  for (let at = 0; at < 4; at++) expect((await visit("joining")).status).toBe(200);
+  for (let at = 0; at < 4; at++) expect((await visit("pool-joining")).status).toBe(200);
   expect(served).toEqual({ one: 7, other: 2 });
 });
 
 test("the connections of all agents are listed, and each can be ended", async () => {
-  await using first = await join("listed", () => new Response("one"));
-  await using second = await join("listed", () => new Response("other"));
+  await using first = await join("pool-listed", () => new Response("one"));
+  await using second = await join("pool-listed", () => new Response("other"));
   const list = async () => {
     const { body } = await owner.get<{ agent_id: string; tunnels: string[] }[]>("/connections");
     return body.filter(({ tunnels }) => tunnels.includes(first.tunnelId));
@@ -183,7 +183,7 @@ test("the connections of all agents are listed, and each can be ended", async ()
   const [newest] = await list();
   expect((await owner.delete(`/connections/${newest!.agent_id}`)).status).toBe(200);
   expect(await list()).toHaveLength(1);
-  expect((await visit("listed")).status).toBe(200);
+  expect((await visit("pool-listed")).status).toBe(200);
 });
 
 test("over several objects, both agents serve at each of them", async () => {
@@ -199,8 +199,8 @@ test("over several objects, both agents serve at each of them", async () => {
 });
 
 test("an agent without --pool is refused while a pool serves, and one with it needs a name", async () => {
-  await using _ = await join("refused", () => new Response("pool"));
-  const alone = await runToEnd(command(3000, "refused"), { token });
+  await using _ = await join("pool-refused", () => new Response("pool"));
+  const alone = await runToEnd(command(3000, "pool-refused"), { token });
   expect(alone.code).not.toBe(0);
   expect(alone.stdout + alone.stderr).toMatch(/start this agent with --pool too/);
   const nameless = await runToEnd(["http", "3000", "--pool"], { token });

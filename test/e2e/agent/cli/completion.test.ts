@@ -142,7 +142,7 @@ describe("names on the server", () => {
     const owner = await api.owner();
     token = await mintToken(owner);
     await mintToken(owner, { name: "two words" });
-    for (const subdomain of ["shop", "database"])
+    for (const subdomain of ["kiosk", "dataset"])
       await owner.post("/tunnels", { localPort: 3000, subdomain });
     return () => api.stop();
   });
@@ -158,10 +158,10 @@ describe("names on the server", () => {
   };
 
   test("are offered by commands that take a tunnel", async () => {
-    expect(await complete(["tunnels", "stop", ""])).toEqual(["database", "shop"]);
-    expect(await complete(["tunnels", "stop", "shop", ""])).toEqual(["database"]);
-    expect(await complete(["connect", "da"])).toEqual(["database"]);
-    expect(await complete(["logs", "sh"])).toEqual(["shop"]);
+    expect(await complete(["tunnels", "stop", ""])).toEqual(["dataset", "kiosk"]);
+    expect(await complete(["tunnels", "stop", "kiosk", ""])).toEqual(["dataset"]);
+    expect(await complete(["connect", "da"])).toEqual(["dataset"]);
+    expect(await complete(["logs", "ki"])).toEqual(["kiosk"]);
   });
 
   test("are offered by commands that take a token: a nonce where the name is several words", async () => {

@@ -178,7 +178,7 @@ test("a search in bodies is canceled: nothing more is loaded, and what it has fo
   await page.getByLabel("Search in bodies").fill("asked for");
   await page.keyboard.press("Enter");
   await page.getByText("3 found in 3 of the newest 10 requests").waitFor();
-  expect(await getRows(page).count()).toBe(3);
+  await expect.poll(() => getRows(page).count(), WAIT_OPTIONS).toBe(3);
   const aborted: string[] = [];
   page.on("requestfailed", (request) => aborted.push(request.failure()?.errorText ?? ""));
   await page.getByRole("button", { name: "Cancel" }).press("Enter");
@@ -257,6 +257,7 @@ test("axe finds nothing", async () => {
   await page.getByRole("menu", { name: "Actions" }).waitFor();
   expect(await findAccessibilityProblems(page)).toEqual([]);
   await page.keyboard.press("Escape");
+  await page.getByRole("menu", { name: "Actions" }).waitFor({ state: "detached" });
   await page.keyboard.press("?");
   await page.getByRole("dialog", { name: "Keyboard shortcuts" }).waitFor();
   expect(await findAccessibilityProblems(page)).toEqual([]);
