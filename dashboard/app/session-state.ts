@@ -42,12 +42,13 @@ export async function startSession(arrival: UrlParameters): Promise<void> {
 }
 
 async function resume({ signedIn, challenge, failure }: UrlParameters): Promise<void> {
-  setState({ phase: "loading" });
+  // Another attempt keeps the error on the page until it succeeds.
+  if (state.phase !== "failed") setState({ phase: "loading" });
   try {
     // A link can contain the token of an attacker. The cookie always belongs to this browser.
     const isSignedIn = challenge === null && (await resumeSession(signedIn));
     if (isSignedIn) await loadMe();
-    else if (state.phase === "loading") {
+    else if (state.phase === "loading" || state.phase === "failed") {
       setState({ phase: "signed-out", notice: formatFailure(failure), challenge });
     }
   } catch (error) {

@@ -67,6 +67,17 @@ test("without a network the page keeps what it shows, says so, and is live again
   expect(await page.locator("[role=alert], .notification").count()).toBe(0);
 });
 
+test("a page that was opened while the server could not be reached loads by itself when it can", async () => {
+  const owner = await pages.api.owner();
+  const page = await pages.openAs(owner.email, "/audit");
+  await page.route(/\/auth\//, (route) => route.abort("connectionrefused"));
+  await page.reload();
+  await page.getByRole("alert").filter({ hasText: "The server can't be reached." }).waitFor();
+  await page.unrouteAll();
+  await page.evaluate("dispatchEvent(new Event('online'))");
+  await page.getByRole("heading", { level: 1, name: "Audit log" }).waitFor();
+});
+
 test("after a sleep that outlasted the access token, the page is live again without a reload", async () => {
   const owner = await pages.api.owner();
   const page = await pages.open("/reset");
