@@ -66,8 +66,8 @@ export class Tunnel extends DurableObject<TunnelBindings> implements TunnelRpc {
     if (request.url === AGENT_CONNECT_URL) return this.#acceptAgent(request);
     if (request.url === CLIENT_CONNECT_URL) return this.#acceptClient(request);
     // Without an agent here, the first object serves visitors, or waits for the agent.
-    const isServing = this.#shards.isServing && this.#parts.agents.isServed(Date.now());
-    if (!this.#shards.isFirst && !isServing) return this.#shards.first.fetch(request);
+    const hasAgent = () => this.#parts.agents.isServed(Date.now());
+    if (!this.#shards.servesHere(hasAgent)) return this.#shards.first.fetch(request);
     // TCP tunnels have no HTTP visitors, and counting those of a removed one would fill its storage again.
     if (this.#parts.relay.isTcp || this.#parts.lifetime.isRemoved)
       return toRefusalResponse({ code: "tunnel_not_found" });

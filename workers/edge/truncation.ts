@@ -1,24 +1,25 @@
 /** Keeps a response that breaks off from looking complete, where the platform does not. */
 import { waitUntil } from "cloudflare:workers";
-import type { Env } from "../env.ts";
+import { SILENT_TRUNCATION_HEADER } from "../../durable-objects/tunnel/proxy/heads.ts";
 
 /** How often a response that was cut looks whether its visitor has left. */
 const DEPARTURE_POLL_MS = 1_000;
 
 /**
  * When a tunnel's object fails, for example on a full disk, workerd ends its responses without a `Content-Length` with the chunk
- * that means "complete". Through this pipe the connection stays open instead, until the visitor closes it. Server-sent events
- * may end, because their readers reconnect, and visitors of the hosted service notice the truncation themselves.
+ * that means "complete". The object marks such responses. Through this pipe their connection stays open instead, until the visitor
+ * closes it.
  */
-export function keepTruncationVisible(request: Request, env: Env, response: Response): Response {
+export function keepTruncationVisible(request: Request, response: Response): Response {
   const { body, headers } = response;
-  if (body === null || headers.has("content-length") || env.HOSTED === "true") return response;
-  if (headers.get("content-type")?.startsWith("text/event-stream")) return response;
+  if (body === null || !headers.has(SILENT_TRUNCATION_HEADER)) return response;
   const pipe = new IdentityTransformStream();
   waitUntil(
     body.pipeTo(pipe.writable, { preventAbort: true }).catch(() => waitForDeparture(request)),
   );
-  return new Response(pipe.readable, response);
+  const forVisitor = new Response(pipe.readable, response);
+  forVisitor.headers.delete(SILENT_TRUNCATION_HEADER);
+  return forVisitor;
 }
 
 /** Without a task that waits, the platform would end the response. */

@@ -16,6 +16,7 @@ import {
   parseContentLength,
   hasNoBody,
   buildResponseHeaders,
+  SILENT_TRUNCATION_HEADER,
   type RequestHead,
   type ResponseHeaders,
 } from "./heads.ts";
@@ -251,6 +252,7 @@ export class Exchange implements Stream {
         if (isWhole(held)) return this.#buildWholeResponse(held, init);
       }
       const body = this.#createBody(headers, end === "complete" ? held.bytes : length);
+      if (body.truncationSignal === "silence") headers.push([SILENT_TRUNCATION_HEADER, "1"]);
       const response = new Response(body.readable, init);
       this.#phase = end === "complete" ? DONE.complete : { kind: "streaming", body };
       this.#releaseHeld(held);

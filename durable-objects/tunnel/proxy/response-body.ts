@@ -45,6 +45,10 @@ export class ResponseBody {
     });
   }
 
+  get truncationSignal(): TruncationSignal {
+    return this.#deps.truncationSignal;
+  }
+
   /**
    * Not awaited: the stream's window bounds the bytes that wait here.
    * @returns false when the tunnel may not buffer this chunk.
@@ -64,9 +68,8 @@ export class ResponseBody {
 
   /** Signals to the visitor that the body is incomplete. */
   truncate(): void {
-    const { truncationSignal } = this.#deps;
-    if (truncationSignal === "end") return this.end();
-    if (truncationSignal === "silence") return this.#close();
+    if (this.truncationSignal === "end") return this.end();
+    if (this.truncationSignal === "silence") return this.#close();
     this.discard();
   }
 

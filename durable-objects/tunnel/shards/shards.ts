@@ -73,6 +73,14 @@ export class Shards<Stub> {
     return this.shard < this.count;
   }
 
+  /**
+   * Whether a visitor's request is handled here instead of by the first object.
+   * @param hasAgent called only where the answer depends on it.
+   */
+  servesHere(hasAgent: () => boolean): boolean {
+    return this.isFirst || (this.isServing && hasAgent());
+  }
+
   /** The tunnel's first object. */
   get first(): Stub {
     return this.#openStub(this.#stored.address.tunnelId);
