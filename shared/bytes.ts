@@ -35,8 +35,11 @@ export function toUuid(bytes: Uint8Array): string {
 /** Arguments of one call are on the stack, which bounds their number. */
 const CALL_MAX_BYTES = 8_192;
 
-/** `toBase64` of newer runtimes; Node.js 24 does not have it. */
+// Newer runtimes have both natively; Node.js 24 does not.
 type MaybeNative = Uint8Array & { toBase64?: () => string };
+type MaybeNativeConstructor = typeof Uint8Array & {
+  fromBase64?: (text: string) => Uint8Array<ArrayBuffer>;
+};
 
 export function toBase64(bytes: MaybeNative): string {
   if (bytes.toBase64) return bytes.toBase64();
@@ -80,6 +83,8 @@ export function fromBase64(text: string): Uint8Array<ArrayBuffer> | null {
     .replaceAll("_", "/")
     .replace(/={1,2}$/, "");
   if (!/^[A-Za-z0-9+/]*$/.test(standard) || standard.length % 4 === 1) return null;
+  const { fromBase64: decode } = Uint8Array as MaybeNativeConstructor;
+  if (decode) return decode.call(Uint8Array, standard);
   const binary = atob(standard);
   const bytes = new Uint8Array(binary.length);
   // Bodies of half a megabyte are decoded here: an iterator would take ten times as long.

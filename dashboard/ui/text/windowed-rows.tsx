@@ -3,6 +3,8 @@ import { useVirtualizer } from "@tanstack/react-virtual";
 import { useEffect, useRef, type ComponentProps, type ReactNode } from "react";
 
 const OVERSCAN_ROWS = 10;
+/** In pixels: about as high as the box. */
+const INITIAL_RECT = { width: 0, height: 480 };
 
 export interface WindowedRowsProps extends Omit<ComponentProps<"div">, "children" | "ref"> {
   count: number;
@@ -34,6 +36,8 @@ export function WindowedRows({
     getScrollElement: () => frame.current,
     estimateSize: () => rowHeight,
     overscan: OVERSCAN_ROWS,
+    // Rows are in the first rendering, which would otherwise be laid out twice.
+    initialRect: INITIAL_RECT,
     useFlushSync: false,
   });
   useEffect(() => {

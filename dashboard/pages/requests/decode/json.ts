@@ -4,6 +4,16 @@
  * object for each value of a large document takes three times as long as checking it.
  */
 
+import {
+  checkStructure,
+  CODE,
+  findScalarEnd,
+  findStringEnd,
+  JsonSyntaxError,
+  skipSpace,
+  type JsonStructure,
+} from "./json-structure.ts";
+
 export type JsonValue = JsonContainer | JsonScalar;
 
 export interface JsonContainer {
@@ -36,12 +46,11 @@ export interface JsonError {
 export type JsonResult = { value: JsonValue } | { error: JsonError };
 
 export function parseJson(text: string): JsonResult {
-  const reader = new Reader(text);
   try {
-    return { value: reader.readDocument() };
+    return { value: new Reader(text, checkStructure(text)).readDocument() };
   } catch (error) {
-    if (!(error instanceof SyntaxError)) throw error;
-    return { error: locate(text, reader.at, error.message) };
+    if (!(error instanceof JsonSyntaxError)) throw error;
+    return { error: locate(text, error.offset, error.message) };
   }
 }
 
@@ -55,204 +64,83 @@ function locate(text: string, offset: number, message: string): JsonError {
   return { message, offset, line, column: offset - before.lastIndexOf("\n") };
 }
 
-const NUMBER = /-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?/y;
-const LITERAL = /true|false|null/y;
-/** What follows a backslash. */
-const ESCAPE = /["\\/bfnrt]|u[\dA-Fa-f]{4}/y;
-const PLAIN_PART = /[^"\\\u0000-\u001f]*/y;
-/** Without escapes, as most strings are. */
-const PLAIN_STRING = /"[^"\\\u0000-\u001f]*"/y;
-
+/** Reads values of a text that was checked. */
 class Reader {
-  at = 0;
   readonly #text: string;
-  // By the number of a container, in the order in which they begin.
-  /** The position of its opening bracket. */
-  readonly #starts: number[] = [];
-  /** The position after its closing bracket. */
-  readonly #ends: number[] = [];
-  /** The number of the first container that begins after it. */
-  readonly #followers: number[] = [];
+  readonly #structure: JsonStructure;
+  #at = 0;
 
-  constructor(text: string) {
+  constructor(text: string, structure: JsonStructure) {
     this.#text = text;
+    this.#structure = structure;
   }
 
   readDocument(): JsonValue {
-    this.#check();
-    this.at = 0;
     this.#skipSpace();
     return this.#readValue(0);
   }
 
   /** The values directly in a container. */
   readEntries(container: number): JsonEntry[] {
+    const { starts, ends, followers } = this.#structure;
     const entries: JsonEntry[] = [];
-    const lastAt = this.#ends[container]! - 1;
+    const lastAt = ends[container]! - 1;
+    const isObject = this.#text.charCodeAt(starts[container]!) === CODE.objectStart;
     let inner = container + 1;
-    this.at = this.#starts[container]! + 1;
+    this.#at = starts[container]! + 1;
     this.#skipSpace();
-    while (this.at < lastAt) {
-      const key = this.#isObject(container) ? this.#readKey() : entries.length;
+    while (this.#at < lastAt) {
+      const key = isObject ? this.#readKey() : entries.length;
       const value = this.#readValue(inner);
       entries.push({ key, value });
       if (isContainer(value)) {
-        this.at = this.#ends[inner]!;
-        inner = this.#followers[inner]!;
+        this.#at = ends[inner]!;
+        inner = followers[inner]!;
       }
       this.#skipSpace();
-      this.#take(",");
-      this.#skipSpace();
+      if (this.#at < lastAt) this.#skipSeparator();
     }
     return entries;
   }
 
   #readKey(): string {
-    const start = this.at;
-    this.#skipScalar();
-    const key = this.#unescape(start);
-    this.#skipColon();
+    const key = this.#readString();
+    this.#skipSpace();
+    this.#skipSeparator();
     return key;
   }
 
   /** @param container the number that the value has if it is a container. */
   #readValue(container: number): JsonValue {
-    const start = this.at;
-    if (this.#isContainerStart()) return new LazyContainer(this, container, this.#text[start]!);
-    const kind = this.#skipScalar();
-    const text = kind === "string" ? this.#unescape(start) : this.#text.slice(start, this.at);
-    return { kind, text };
+    const start = this.#at;
+    switch (this.#text.charCodeAt(start)) {
+      case CODE.objectStart:
+        return new LazyContainer(this, container, "object");
+      case CODE.arrayStart:
+        return new LazyContainer(this, container, "array");
+      case CODE.quote:
+        return { kind: "string", text: this.#readString() };
+    }
+    this.#at = findScalarEnd(this.#text, start);
+    const text = this.#text.slice(start, this.#at);
+    return { kind: /^[tfn]/.test(text) ? "literal" : "number", text };
   }
 
-  /** The string from there to here. */
-  #unescape(start: number): string {
-    const text = this.#text.slice(start + 1, this.at - 1);
+  #readString(): string {
+    const start = this.#at;
+    this.#at = findStringEnd(this.#text, start);
+    const text = this.#text.slice(start + 1, this.#at - 1);
     return text.includes("\\") ? (JSON.parse(`"${text}"`) as string) : text;
   }
 
-  /** @throws SyntaxError at `at`. The containers that are open are on a stack of our own. */
-  #check(): void {
-    const open: number[] = [];
-    do {
-      this.#skipSpace();
-      const parent = open.at(-1);
-      if (parent !== undefined && this.#isObject(parent)) this.#skipKey();
-      if (this.#isContainerStart()) {
-        const container = this.#addContainer();
-        open.push(container);
-        this.#skipSpace();
-        if (this.#text[this.at] !== this.#getEnd(container)) continue;
-      } else {
-        this.#skipScalar();
-      }
-      this.#closeFinished(open);
-    } while (open.length > 0);
+  /** A colon or a comma, and the space after it. */
+  #skipSeparator(): void {
+    this.#at += 1;
     this.#skipSpace();
-    if (this.at < this.#text.length) this.#fail("Unexpected text after the value");
-  }
-
-  /** @returns its number. Its end is not known yet. */
-  #addContainer(): number {
-    this.#starts.push(this.at);
-    this.#ends.push(0);
-    this.at += 1;
-    return this.#followers.push(0) - 1;
-  }
-
-  /** After a value: until the next one of the same container, or of one around it. */
-  #closeFinished(open: number[]): void {
-    for (let container = open.at(-1); container !== undefined; container = open.at(-1)) {
-      this.#skipSpace();
-      if (this.#take(",")) return;
-      const end = this.#getEnd(container);
-      if (!this.#take(end)) this.#fail(`Expected "," or "${end}"`);
-      this.#ends[container] = this.at;
-      this.#followers[container] = this.#starts.length;
-      open.pop();
-    }
-  }
-
-  #isContainerStart(): boolean {
-    const first = this.#text[this.at];
-    return first === "{" || first === "[";
-  }
-
-  #isObject(container: number): boolean {
-    return this.#text[this.#starts[container]!] === "{";
-  }
-
-  #getEnd(container: number): "}" | "]" {
-    return this.#isObject(container) ? "}" : "]";
-  }
-
-  #skipKey(): void {
-    if (this.#text[this.at] !== '"') this.#fail("Expected a name in quotation marks");
-    this.#skipString();
-    this.#skipColon();
-  }
-
-  #skipColon(): void {
-    this.#skipSpace();
-    if (!this.#take(":")) this.#fail('Expected ":"');
-    this.#skipSpace();
-  }
-
-  #skipScalar(): JsonScalar["kind"] {
-    const first = this.#text[this.at];
-    if (first === '"') {
-      this.#skipString();
-      return "string";
-    }
-    if (this.#skip(NUMBER)) return "number";
-    if (this.#skip(LITERAL)) return "literal";
-    return this.#fail(first === undefined ? "The text ends too early" : "Unexpected character");
-  }
-
-  #skipString(): void {
-    if (this.#skip(PLAIN_STRING)) return;
-    this.at += 1;
-    for (;;) {
-      this.#skip(PLAIN_PART);
-      const next = this.#text[this.at];
-      if (next === undefined) this.#fail("The text ends within a string");
-      if (next !== '"' && next !== "\\") this.#fail("A string contains a control character");
-      this.at += 1;
-      if (next === '"') return;
-      if (!this.#skip(ESCAPE)) this.#failInEscape();
-    }
-  }
-
-  #failInEscape(): never {
-    const isUnicode = this.#text[this.at] === "u";
-    this.#fail(
-      isUnicode ? "An escape needs four hexadecimal digits" : "Unknown escape in a string",
-    );
   }
 
   #skipSpace(): void {
-    for (;;) {
-      const code = this.#text.charCodeAt(this.at);
-      if (code !== 0x20 && code !== 0x0a && code !== 0x0d && code !== 0x09) return;
-      this.at += 1;
-    }
-  }
-
-  #take(character: string): boolean {
-    if (this.#text[this.at] !== character) return false;
-    this.at += 1;
-    return true;
-  }
-
-  /** Faster than `exec`, which makes an array for each match. */
-  #skip(pattern: RegExp): boolean {
-    pattern.lastIndex = this.at;
-    if (!pattern.test(this.#text)) return false;
-    this.at = pattern.lastIndex;
-    return true;
-  }
-
-  #fail(message: string): never {
-    throw new SyntaxError(message);
+    this.#at = skipSpace(this.#text, this.#at);
   }
 }
 
@@ -262,10 +150,10 @@ class LazyContainer implements JsonContainer {
   readonly #number: number;
   #entries: JsonEntry[] | undefined;
 
-  constructor(reader: Reader, number: number, bracket: string) {
+  constructor(reader: Reader, number: number, kind: JsonContainer["kind"]) {
     this.#reader = reader;
     this.#number = number;
-    this.kind = bracket === "{" ? "object" : "array";
+    this.kind = kind;
   }
 
   get entries(): JsonEntry[] {
