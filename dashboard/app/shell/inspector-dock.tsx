@@ -1,18 +1,19 @@
-/** The live list of requests at the bottom of every page. It is loaded and connected only while it is open. */
+/** The live list of requests at the bottom of every page. It is connected only while it is open, and its code is loaded after the page. */
 import { useLocation } from "@tanstack/react-router";
-import { lazy, Suspense, useState } from "react";
+import { Suspense, useState } from "react";
 import { readStored, writeStored } from "../../api/browser-storage.ts";
 import { Button } from "../../ui/button.tsx";
 import { ErrorBoundary } from "../../ui/feedback/error-boundary.tsx";
 import { Skeleton } from "../../ui/feedback/query-content.tsx";
 import { Icon } from "../../ui/icon.tsx";
+import { createPreloadable } from "../../ui/preloadable.tsx";
 import { useShortcuts } from "../shortcuts.ts";
 
 const OPEN_KEY = "underpass-dock-open";
 
-const DockedInspector = lazy(async () => {
+const { Component: DockedInspector, usePreload } = createPreloadable(async () => {
   const { DockedInspector: component } = await import("../../pages/requests/docked-inspector.tsx");
-  return { default: component };
+  return component;
 });
 
 export interface InspectorDockState {
@@ -37,6 +38,7 @@ export function useInspectorDock(): InspectorDockState {
 }
 
 export function InspectorDockButton({ isAvailable, isOpen, toggle }: InspectorDockState) {
+  usePreload();
   if (!isAvailable) return null;
   return (
     <Button

@@ -1,13 +1,14 @@
-/** Opens the palette, as its shortcut does. Its code is loaded when it is opened for the first time. */
-import { lazy, Suspense, useState } from "react";
+/** Opens the palette, as its shortcut does. Its code is loaded after the page. */
+import { Suspense, useState } from "react";
 import { Button } from "../../ui/button.tsx";
 import { ErrorBoundary } from "../../ui/feedback/error-boundary.tsx";
 import { Icon } from "../../ui/icon.tsx";
+import { createPreloadable } from "../../ui/preloadable.tsx";
 import { formatKey, useShortcuts } from "../shortcuts.ts";
 
-const Palette = lazy(async () => {
+const { Component: Palette, usePreload } = createPreloadable(async () => {
   const { Palette: component } = await import("../palette/palette.tsx");
-  return { default: component };
+  return component;
 });
 
 const KEY = "Mod+k";
@@ -15,6 +16,7 @@ const KEY = "Mod+k";
 export function PaletteButton() {
   const [isOpen, setOpen] = useState(false);
   const [wasOpened, setOpened] = useState(false);
+  usePreload();
   const open = () => {
     setOpened(true);
     setOpen(true);

@@ -45,7 +45,7 @@ const PREDICATES: Record<AuditAction, string> = {
   project_deleted: "deleted the project {it}",
   tunnel_created: "created the tunnel {it}",
   tunnel_deleted: "deleted the tunnel {it}",
-  tunnel_expired: "ended the tunnel {it}, whose time was over",
+  tunnel_expired: "ended the tunnel {it}, which had expired",
   tunnel_started: "started the tunnel {it}",
   tunnel_stopped: "stopped the tunnel {it}",
   tunnel_shards_set: "set the number of objects of the tunnel {it}",
@@ -153,6 +153,7 @@ function getValue(event: AuditEvent, key: string, names: ResourceNames): string 
   }
   const value = toText(metadata[key]);
   if (key === "factor") return FACTORS[value] ?? value;
+  if (key === "status") return value.replaceAll("_", " ");
   return names.get(value) ?? value;
 }
 

@@ -1,7 +1,7 @@
 /** The live list of requests with its filter, and the details of one request beside it. */
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { useNavigate } from "@tanstack/react-router";
-import { lazy, Suspense, useEffect, useRef, useState, type ComponentType } from "react";
+import { Suspense, useRef, useState } from "react";
 import { capturedRequestQuery } from "../../api/captured-request.ts";
 import { tunnelsQuery } from "../../api/tunnels.ts";
 import { addTerm } from "../../inspector/filter-text.ts";
@@ -11,7 +11,7 @@ import { Skeleton } from "../../ui/feedback/query-content.tsx";
 import { Icon } from "../../ui/icon.tsx";
 import { useIsNarrow } from "../../ui/layout/media-query.ts";
 import { Splitter, useStoredPercent } from "../../ui/layout/splitter.tsx";
-import type { RequestDetailProps } from "./detail/request-detail.tsx";
+import { createPreloadable } from "../../ui/preloadable.tsx";
 import { ListFooter } from "./list/list-footer.tsx";
 import { RequestList } from "./list/request-list.tsx";
 import { RowMenu } from "./list/row-menu.tsx";
@@ -29,24 +29,10 @@ const MARKED_MAX = 2;
 const LIST_WIDTH_KEY = "underpass-inspector-list-width";
 const LIST_WIDTH_PERCENT = 50;
 
-/** After the list has appeared. */
-const DETAIL_PRELOAD_DELAY_MS = 500;
-
-let loadedDetail: ComponentType<RequestDetailProps> | undefined;
-
-async function loadDetail(): Promise<{ default: ComponentType<RequestDetailProps> }> {
+const { Component: Detail, usePreload } = createPreloadable(async () => {
   const { RequestDetail } = await import("./detail/request-detail.tsx");
-  loadedDetail = RequestDetail;
-  return { default: RequestDetail };
-}
-
-const LazyDetail = lazy(loadDetail);
-
-/** React shows the fallback of a lazy component for 300 ms, also when its code was loaded before: so this one renders the code itself. */
-function Detail({ id }: RequestDetailProps) {
-  const [Loaded] = useState(() => loadedDetail ?? LazyDetail);
-  return <Loaded id={id} />;
-}
+  return RequestDetail;
+});
 
 export interface InspectorProps {
   parameters: InspectorParameters;
@@ -69,11 +55,7 @@ export function Inspector({ parameters, setParameters, isDocked = false }: Inspe
   const [percent, setPercent] = useStoredPercent(LIST_WIDTH_KEY, LIST_WIDTH_PERCENT);
   const queryClient = useQueryClient();
 
-  useEffect(() => {
-    // Without a network, opening a request tries again.
-    const timer = setTimeout(() => loadDetail().catch(() => {}), DETAIL_PRELOAD_DELAY_MS);
-    return () => clearTimeout(timer);
-  }, []);
+  usePreload();
 
   function open(id: string): void {
     setActiveId(id);
