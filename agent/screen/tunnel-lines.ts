@@ -94,7 +94,7 @@ function getState({ connection, latencyMs, jitterMs, reconnects, agents }: Tunne
 }
 
 function formatLatency(ms: number): string {
-  return ms < 1 ? "under 1 ms" : `${Math.round(ms)} ms`;
+  return ms < 1 ? "<1 ms" : `${Math.round(ms)} ms`;
 }
 
 /** `> shop  online, 12 ms  ` */

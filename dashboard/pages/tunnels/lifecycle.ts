@@ -14,17 +14,14 @@ export function useLifecycle(): Lifecycle {
   const queries = useQueryClient();
   async function stop(tunnel: Tunnel): Promise<void> {
     await setStopped(queries, tunnel.id, true);
-    notify(`${tunnel.name} was stopped.`, {
-      label: "Start it again",
-      act: () => void start(tunnel).catch(notifyOfError),
-    });
+    const act = () => void start(tunnel).catch(notifyOfError);
+    notify(`${tunnel.name} was stopped.`, { label: "Start it again", act }, tunnel.id);
   }
   async function start(tunnel: Tunnel): Promise<void> {
     await setStopped(queries, tunnel.id, false);
-    notify(`${tunnel.name} was started. A running agent reconnects within seconds.`, {
-      label: "Stop it again",
-      act: () => void stop(tunnel).catch(notifyOfError),
-    });
+    const message = `${tunnel.name} was started. A running agent reconnects within seconds.`;
+    const act = () => void stop(tunnel).catch(notifyOfError);
+    notify(message, { label: "Stop it again", act }, tunnel.id);
   }
   return { stop, start };
 }

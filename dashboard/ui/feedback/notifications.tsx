@@ -13,12 +13,17 @@ export interface Undo {
   act: () => void;
 }
 
-/** @param undo a button that takes the action back, while the message is shown. */
-export function notify(message: string, undo?: Undo): void {
+/**
+ * @param undo a button that takes the action back, while the message is shown.
+ * @param subject the id of the thing that the action changed, if the next message about the thing replaces this one.
+ */
+export function notify(message: string, undo?: Undo, subject?: string): void {
   const actionProps = undo && { children: undo.label, onClick: undo.act };
   manager.add({
+    id: subject,
     title: message,
-    ...(actionProps && { actionProps, timeout: UNDO_SHOWN_MS }),
+    actionProps,
+    timeout: undo && UNDO_SHOWN_MS,
   });
 }
 

@@ -8,6 +8,7 @@ import {
   answerDialog,
   chooseAction,
   clickButton,
+  getDialog,
   getRow,
   getSection,
   usePages,
@@ -39,7 +40,7 @@ test("a domain is added and verified as soon as its record is there, without a r
   const page = await pages.openAs(owner.email, "/domains");
   await page.getByRole("heading", { name: "No domain has been added yet" }).waitFor();
   await clickButton(page, "Add a domain");
-  const dialog = page.getByRole("dialog");
+  const dialog = getDialog(page);
   await dialog.getByLabel("Domain").fill("localhost");
   await dialog.getByRole("button", { name: "Add" }).click();
   await dialog.getByRole("alert").filter({ hasText: "must contain a dot" }).waitFor();
@@ -66,7 +67,7 @@ test("a verified domain is bound to a tunnel, unbound with undo, and removed by 
   const { id, domain } = await createDomain(owner);
   const page = await pages.openAs(owner.email, "/domains");
   await clickButton(page, `Choose the tunnel of ${domain}`);
-  const dialog = page.getByRole("dialog");
+  const dialog = getDialog(page);
   await dialog.getByText(`underpass http 3000 --url https://${domain}`).waitFor();
   const { body: tunnel } = await owner.post<Tunnel>("/tunnels", { localPort: 1 });
   await owner.post<Tunnel>("/tunnels", { localPort: 1, protocol: "tcp" });

@@ -8,6 +8,7 @@ import {
   answerDialog,
   chooseAction,
   clickButton,
+  getDialog,
   getRow,
   getSection,
   usePages,
@@ -32,7 +33,7 @@ test("a name is reserved, leads to its tunnel, and its release can be undone", a
   const page = await pages.openAs(owner.email, "/names");
   await page.getByRole("heading", { name: "No name is reserved yet" }).waitFor();
   await clickButton(page, "Reserve a name");
-  const dialog = page.getByRole("dialog");
+  const dialog = getDialog(page);
   await dialog.getByLabel("Name").fill(taken);
   await dialog.getByRole("button", { name: "Reserve" }).click();
   await dialog.getByRole("alert").filter({ hasText: "is taken" }).waitFor();

@@ -10,7 +10,13 @@ import {
   findAccessibilityProblems,
   findOverflow,
 } from "../../harness/browser/page-checks.ts";
-import { answerDialog, clickButton, getSection, usePages } from "../../harness/browser/pages.ts";
+import {
+  answerDialog,
+  clickButton,
+  getDialog,
+  getSection,
+  usePages,
+} from "../../harness/browser/pages.ts";
 import { mintToken, startApi, type Person } from "../../harness/server/api.ts";
 import { startRawOrigin, type RawOrigin } from "../../harness/tunnel/origin.ts";
 import { exchange, type Answer } from "../../harness/tunnel/raw-http.ts";
@@ -107,7 +113,7 @@ test("with the keyboard alone a rule is added, tested, reviewed and saved", asyn
   await page.keyboard.press("Shift+Tab");
   await tabTo(page, button("Review and save"));
   await page.keyboard.press("Enter");
-  const dialog = page.getByRole("dialog");
+  const dialog = getDialog(page);
   await dialog.getByRole("textbox", { name: "Changes of the policy" }).waitFor();
   expect(await dialog.locator(".cm-changedLine").allTextContents()).toContain(
     '      "path_prefix": "/admin"',

@@ -7,6 +7,7 @@ import {
   answerDialog,
   chooseAction,
   clickButton,
+  getDialog,
   getRow,
   getSection,
   saveNewToken,
@@ -21,7 +22,7 @@ test("a project is created, gets a token, leads to its tunnels, is renamed and d
   const owner = await pages.api.owner();
   const page = await pages.openAs(owner.email, "/projects");
   await clickButton(page, "Create a project");
-  const dialog = page.getByRole("dialog");
+  const dialog = getDialog(page);
   await dialog.getByLabel("Name", { exact: true }).fill("Staging");
   await dialog.getByLabel("Slug").fill("default");
   await dialog.getByRole("button", { name: "Create" }).click();
@@ -62,9 +63,9 @@ test("axe finds nothing on tokens and in the dialogs that mint one, which fit a 
   await getRow(page, "blocked").waitFor();
   expect(await findPageProblems(page)).toEqual([]);
   await clickButton(page, "Mint a token");
-  await page.getByRole("dialog").getByLabel("Name", { exact: true }).fill("machine");
+  await getDialog(page).getByLabel("Name", { exact: true }).fill("machine");
   expect(await findPageProblems(page)).toEqual([]);
-  await page.getByRole("dialog").getByRole("button", { name: "Mint" }).click();
+  await getDialog(page).getByRole("button", { name: "Mint" }).click();
   await page.getByLabel("I have saved it").waitFor();
   expect(await findPageProblems(page)).toEqual([]);
 });

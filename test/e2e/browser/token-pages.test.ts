@@ -8,6 +8,7 @@ import {
   answerDialog,
   chooseAction,
   clickButton,
+  getDialog,
   getRow,
   saveNewToken,
   usePages,
@@ -59,7 +60,7 @@ test("the form mints tokens with restrictions and a budget, and shows what the A
   await owner.post<Project>("/projects", { slug: "staging", name: "Staging" });
   const page = await pages.openAs(owner.email, "/tokens");
   await clickButton(page, "Mint a token");
-  const dialog = page.getByRole("dialog");
+  const dialog = getDialog(page);
   await dialog.getByLabel("Name", { exact: true }).fill("demo");
   await dialog.getByLabel("Allowed names").fill("demo_1, pr-*");
   await dialog.getByLabel("Tunnel limit").fill("2");
@@ -100,7 +101,7 @@ test("a token for logs and metrics reads them, and opens no tunnels", async () =
   const owner = await pages.api.owner();
   const page = await pages.openAs(owner.email, "/tokens");
   await clickButton(page, "Mint a token");
-  const dialog = page.getByRole("dialog");
+  const dialog = getDialog(page);
   await dialog.getByRole("radio", { name: "Logs and metrics" }).check();
   await dialog.getByLabel("Name", { exact: true }).fill("prometheus");
   await dialog.getByRole("button", { name: "Mint" }).click();
@@ -128,8 +129,8 @@ test("a token is rotated, gets a budget with undo, and is revoked", async () => 
   await chooseAction(page, "laptop", "Rotate…");
   await answerRotation(page);
   const successor = await waitUntil(async () => {
-    const token = await findToken(owner, "laptop");
-    return token?.nonce !== nonce && token;
+    const { body } = await owner.get<Token[]>("/tokens");
+    return body.find((token) => token.name === "laptop" && token.nonce !== nonce);
   });
   const [download] = await Promise.all([
     page.waitForEvent("download"),

@@ -43,7 +43,7 @@ export async function startSharedServer(respond: Respond): Promise<SharedServer>
     getUrl: (name) => `http://${name}.localhost:${api.server.port}`,
     async share(name, options = {}) {
       const screen = await openScreen(getArgs(name), { token, ...options });
-      await screen.waitFor(/online, (?:under )?\d+ ms/);
+      await screen.waitFor(/online, <?\d+ ms/);
       return screen;
     },
     visit: (name, path, method = "GET", rest = "\r\n") =>

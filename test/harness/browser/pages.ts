@@ -187,9 +187,14 @@ export async function saveNewToken(page: Page): Promise<string> {
   return token ?? "";
 }
 
-/** Clicks a button of the open dialog, and waits until the dialog has closed. A notification has the same role, but stays. */
+/** The open dialog. A notification has the same role. */
+export function getDialog(page: Page) {
+  return page.locator(".dialog");
+}
+
+/** Clicks a button of the open dialog, and waits until the dialog has closed. */
 export async function answerDialog(page: Page, name: string): Promise<void> {
-  const dialog = page.locator(".dialog");
+  const dialog = getDialog(page);
   await dialog.getByRole("button", { name, exact: true }).click();
   await dialog.waitFor({ state: "detached" });
 }

@@ -94,13 +94,13 @@ function useMaintenance(id: string) {
 
   async function change(message: string): Promise<void> {
     await set(message);
-    notify("Visitors get the new message.");
+    notify("Visitors get the new message.", undefined, path);
   }
 
   async function start(message: string): Promise<void> {
     await set(message);
     const undo = () => void end().catch(notifyOfError);
-    notify("Visitors get the maintenance page.", { label: "Undo", act: undo });
+    notify("Visitors get the maintenance page.", { label: "Undo", act: undo }, path);
   }
 
   async function end(): Promise<void> {
@@ -109,7 +109,7 @@ function useMaintenance(id: string) {
     await updateCachedTunnel(queries, id, { maintenance: false });
     const act = () => void start(message ?? "").catch(notifyOfError);
     const undo = message === undefined ? undefined : { label: "Undo", act };
-    notify("Visitors reach the tunnel again.", undo);
+    notify("Visitors reach the tunnel again.", undo, path);
   }
   return { change, start, end };
 }

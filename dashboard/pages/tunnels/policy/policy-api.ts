@@ -47,10 +47,8 @@ export function useSavePolicy(tunnelId: string) {
   /** @param policy null removes it. @param previous the policy that the undo restores. */
   return async (policy: unknown, previous: TrafficPolicy | null): Promise<void> => {
     await store(policy);
-    const undo = () => void store(previous).catch(notifyOfError);
-    notify(policy === null ? "The policy was removed." : "The policy is in force.", {
-      label: "Undo",
-      act: undo,
-    });
+    const act = () => void store(previous).catch(notifyOfError);
+    const message = policy === null ? "The policy was removed." : "The policy is in force.";
+    notify(message, { label: "Undo", act }, `policy ${tunnelId}`);
   };
 }

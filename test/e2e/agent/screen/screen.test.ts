@@ -41,7 +41,7 @@ describe("a terminal of 80 columns and 24 rows shows", () => {
     await using screen = await share("screen-80");
     const rows = screen.rows;
     expect(rows[0]).toBe("underpass");
-    expect(rows[2]).toMatch(/^State {7}online, (?:under )?\d+ ms$/);
+    expect(rows[2]).toMatch(/^State {7}online, <?\d+ ms$/);
     expect(rows[3]).toBe(`Forwarding  ${getUrl("screen-80")} -> http://localhost:${shared.port}`);
     expect(rows[4]).toBe(`Server      ${new URL(shared.api.server.url).host}`);
     expect(rows[23]).toBe(
@@ -114,7 +114,7 @@ describe("a narrow terminal", () => {
   test("of 40 columns has a label at each value, and tells the server from the inspector", async () => {
     const args = getArgs("screen-labels", "--inspect", "127.0.0.1:4400");
     await using screen = await openScreen(args, { token: shared.token, width: 40 });
-    await screen.waitFor(/^State online, (?:under )?\d+ ms$/m);
+    await screen.waitFor(/^State online, <?\d+ ms$/m);
     await screen.waitFor(/^Inspector http:\/\/127\.0\.0\.1:\d+$/m);
     await screen.waitFor(/^Requests 0$/m);
     expect(screen.rows).toContain(`Server ${new URL(shared.api.server.url).host}`);

@@ -16,6 +16,7 @@ import { findPageProblems } from "../../../harness/browser/page-checks.ts";
 import {
   answerDialog,
   clickButton,
+  getDialog,
   getSection,
   usePages,
   waitForContent,
@@ -197,11 +198,11 @@ test("the server is removed and the network deleted only after their name was ty
   await answerDialog(page, "Close");
   await clickButton(page, "Remove the server");
   await page.getByLabel("Type cabin to confirm").fill("cabin");
-  await page.getByRole("dialog").getByRole("button", { name: "Remove the server" }).click();
+  await getDialog(page).getByRole("button", { name: "Remove the server" }).click();
   await getSection(page, "State").getByText("no server yet").waitFor();
   await clickButton(page, "Delete");
   await page.getByLabel("Type cabin to confirm").fill("cabin");
-  await page.getByRole("dialog").getByRole("button", { name: "Delete the network" }).click();
+  await getDialog(page).getByRole("button", { name: "Delete the network" }).click();
   await page.getByText("Connect your first private network").waitFor();
 });
 

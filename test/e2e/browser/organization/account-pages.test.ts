@@ -10,8 +10,9 @@ import {
 } from "../../../harness/browser/page-checks.ts";
 import {
   answerDialog,
-  getSection,
   clickButton,
+  getDialog,
+  getSection,
   signIn,
   usePages,
   waitForContent,
@@ -120,7 +121,7 @@ test("members with permission change roles and remove members; others see no but
   expect(await member.get("/tunnels")).toMatchObject({ status: 401 });
 
   await clickButton(page, "Leave");
-  await page.getByRole("dialog").getByRole("button", { name: "Leave" }).click();
+  await getDialog(page).getByRole("button", { name: "Leave" }).click();
   await page.getByRole("alert").filter({ hasText: "last owner" }).waitFor();
   await answerDialog(page, "Cancel");
 

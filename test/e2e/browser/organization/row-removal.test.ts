@@ -11,6 +11,7 @@ import {
   answerDialog,
   chooseAction,
   clickButton,
+  getDialog,
   getRow,
   usePages,
   waitForContent,
@@ -133,7 +134,7 @@ test("a removed device passes the focus on; a receiver that is deleted on its ow
   await goTo(page, `/receivers/${receiver.id}`);
   await clickButton(page, "Delete");
   await page.getByLabel("Type orders to confirm").fill("orders");
-  await page.getByRole("dialog").getByRole("button", { name: "Delete the receiver" }).click();
+  await getDialog(page).getByRole("button", { name: "Delete the receiver" }).click();
   await page
     .getByRole("heading", { name: "Webhook receivers" })
     .and(page.locator(":focus"))

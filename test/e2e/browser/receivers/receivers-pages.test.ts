@@ -11,6 +11,7 @@ import { findPageProblems } from "../../../harness/browser/page-checks.ts";
 import {
   answerDialog,
   clickButton,
+  getDialog,
   getSection,
   usePages,
   waitForContent,
@@ -200,7 +201,7 @@ test("the secret is rotated with an overlap, and the receiver deleted by its nam
   }
   await clickButton(page, "Delete");
   await page.getByLabel("Type ledger to confirm").fill("ledger");
-  await page.getByRole("dialog").getByRole("button", { name: "Delete the receiver" }).click();
+  await getDialog(page).getByRole("button", { name: "Delete the receiver" }).click();
   await page.getByText("Create your first webhook receiver").waitFor();
 });
 

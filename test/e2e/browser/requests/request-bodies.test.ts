@@ -123,7 +123,7 @@ test("a body has a raw and a hex view, which the URL names, and can be downloade
   await page.reload();
   await response.getByText("7b 22 61 22").waitFor();
   await response.getByRole("tab", { name: "Raw" }).click();
-  await response.getByText('{"a":1}').waitFor();
+  await response.getByRole("tabpanel", { name: "Raw" }).getByText('{"a":1}').waitFor();
   const [download] = await Promise.all([
     page.waitForEvent("download"),
     clickButton(page, "Download the response body"),

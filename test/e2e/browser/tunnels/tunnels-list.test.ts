@@ -6,7 +6,7 @@ import type { Tunnel } from "../../../../protocol/schemas/tunnels/tunnels.ts";
 import { mintToken, startApi, type Person } from "../../../harness/server/api.ts";
 import { RelayLink } from "../../../harness/server/relay-link.ts";
 import { NARROW, findPageProblems } from "../../../harness/browser/page-checks.ts";
-import { answerDialog, clickButton, usePages } from "../../../harness/browser/pages.ts";
+import { answerDialog, clickButton, getDialog, usePages } from "../../../harness/browser/pages.ts";
 
 const pages = usePages(() => startApi());
 const agents: ExposedTunnel[] = [];
@@ -171,7 +171,7 @@ test("axe finds nothing on tunnels of several states and in the form, which fit 
   await page.getByText("2 tunnels").waitFor();
   expect(await findPageProblems(page)).toEqual([]);
   await clickButton(page, "Create a tunnel");
-  await page.getByRole("dialog").waitFor();
+  await getDialog(page).waitFor();
   expect(await findPageProblems(page)).toEqual([]);
 });
 

@@ -17,6 +17,7 @@ import {
 import {
   answerDialog,
   clickButton,
+  getDialog,
   getSection,
   usePages,
   waitForContent,
@@ -309,7 +310,7 @@ test("axe finds nothing on any tab, and each fits a narrow screen", async () => 
     ]);
   }
   await clickButton(page, "Delete the tunnel");
-  await page.getByRole("dialog").waitFor();
+  await getDialog(page).waitFor();
   expect(await findAccessibilityProblems(page)).toEqual([]);
 });
 
