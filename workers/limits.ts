@@ -41,6 +41,8 @@ export const EXPIRY_BATCH_ROWS = 100;
 export const REENCRYPTION_BATCH_ROWS = 100;
 /** Rows of ended sessions, used codes and expired tokens are stored this long, so that their history can be examined. */
 export const EXPIRED_ROW_RETENTION_MS = 30 * DAY_MS;
+/** Audit events, and rows of ended tunnels and tokens. */
+export const AUDIT_RETENTION_MS = 400 * DAY_MS;
 /** How many random names are tried: one collision is rare, and three mean that something else is wrong. */
 export const RANDOM_NAME_MAX_TRIES = 3;
 /** The organization keeps its plan for this long after the first failed payment. */

@@ -59,15 +59,15 @@ type ChunkState =
   | "complete";
 
 /**
- * The chunked coding of RFC 9112 §7.1. Trailers are not forwarded, which §7.1.2 allows: that keeps workerd from having
- * an opinion of its own about them.
+ * The chunked coding of RFC 9112 §7.1. Neither extensions nor trailers are forwarded, which §7.1.1 and §7.1.2 allow:
+ * workerd refuses extensions, and could read trailers differently.
  */
 class ChunkedBody implements BodyReader {
   #state: ChunkState = "size";
   #size = 0;
   #digits = 0;
   #ignored = 0;
-  #isInTrailers = false;
+  #isIgnoring = false;
 
   get isComplete(): boolean {
     return this.#state === "complete";
@@ -75,7 +75,7 @@ class ChunkedBody implements BodyReader {
 
   read(bytes: Uint8Array): BodyPart | undefined {
     const forward: Uint8Array[] = [];
-    let from = this.#isInTrailers ? -1 : 0;
+    let from = this.#isIgnoring ? -1 : 0;
     let at = 0;
     while (at < bytes.length && this.#state !== "complete") {
       if (this.#state === "data") {
@@ -85,12 +85,12 @@ class ChunkedBody implements BodyReader {
         if (this.#size === 0) this.#state = "dataEnd";
         continue;
       }
-      const wasInTrailers = this.#isInTrailers;
+      const wasIgnoring = this.#isIgnoring;
       if (!this.#step(bytes[at]!)) return undefined;
-      if (this.#isInTrailers && !wasInTrailers) {
+      if (this.#isIgnoring && !wasIgnoring) {
         forward.push(bytes.subarray(from, at));
         from = -1;
-      } else if (wasInTrailers && !this.#isInTrailers) from = at;
+      } else if (wasIgnoring && !this.#isIgnoring) from = at;
       at += 1;
     }
     if (from >= 0 && at > from) forward.push(bytes.subarray(from, at));
@@ -103,8 +103,10 @@ class ChunkedBody implements BodyReader {
       case "size":
         return this.#readSize(byte);
       case "extension":
-        if (byte === CR) this.#state = "sizeEnd";
-        return byte === CR || this.#ignore(byte);
+        if (byte !== CR) return this.#ignore(byte);
+        this.#state = "sizeEnd";
+        this.#isIgnoring = false;
+        return true;
       case "sizeEnd":
         this.#state = this.#size > 0 ? "data" : "lineStart";
         this.#digits = 0;
@@ -117,7 +119,7 @@ class ChunkedBody implements BodyReader {
         this.#state = "size";
         return byte === LF;
       case "lineStart":
-        this.#isInTrailers = byte !== CR;
+        this.#isIgnoring = byte !== CR;
         this.#state = byte === CR ? "end" : "trailer";
         return byte === CR || this.#ignore(byte);
       case "trailer":
@@ -143,8 +145,8 @@ class ChunkedBody implements BodyReader {
       return this.#digits <= SIZE_DIGITS_MAX;
     }
     if (this.#digits === 0) return false;
-    if (byte === CR) this.#state = "sizeEnd";
-    else this.#state = "extension";
+    this.#isIgnoring = byte !== CR;
+    this.#state = byte === CR ? "sizeEnd" : "extension";
     return byte === CR || byte === SEMICOLON;
   }
 

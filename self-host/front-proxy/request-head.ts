@@ -30,11 +30,14 @@ export type InvalidHead = "malformed" | "invalid_host" | "unsupported_encoding" 
 
 const HEAD =
   // Method, target and version; then fields of visible characters, spaces and tabs. No line starts with a space.
-  /^([!#$%&'*+.^_`|~\w-]+) ([!-~\x80-\xff])[!-~\x80-\xff]* HTTP\/1\.([01])\r\n(?:[!#$%&'*+.^_`|~\w-]+:[\t\x20-\x7e\x80-\xff]*\r\n)*\r\n$/;
+  /^([!#$%&'*+.^_`|~\w-]+) ([!-~\x80-\xff]+) HTTP\/1\.([01])\r\n(?:[!#$%&'*+.^_`|~\w-]+:[\t\x20-\x7e\x80-\xff]*\r\n)*\r\n$/;
 const FRAMING_FIELDS = new RegExp(
   `\\r\\n(content-length|transfer-encoding|connection|upgrade|host|${CONNECTION_HEADER}):[\\t ]*([^\\r]*)`,
   "gi",
 );
+/** The form for proxies, which every server must accept, with the host that counts (RFC 9112 §3.2.2). */
+const ABSOLUTE_TARGET = /^https?:\/\/([^/?]*)(.*)$/i;
+const HOST_FIELD = /\r\nhost:[^\r]*/gi;
 const OWN_FIELD = new RegExp(`\\r\\n${CONNECTION_HEADER}:[^\\r]*`, "gi");
 const CONTENT_LENGTH = /^\d{1,15}$/;
 const CONTENT_LENGTH_FIELD = /\r\ncontent-length:[^\r]*/gi;
@@ -49,12 +52,14 @@ export function parseRequestHead(text: string, ownField: string): RequestHead | 
   if (!match) return "malformed";
   const fields = readFramingFields(text);
   if (fields === undefined) return "malformed";
-  const { host, transferEncoding, connection, upgrade } = fields;
+  const { transferEncoding, connection, upgrade } = fields;
   const isVersion11 = match[3] === "1";
-  if (host.length > 1 || (host.length === 0 && isVersion11)) return "invalid_host";
+  if (fields.host.length > 1 || (fields.host.length === 0 && isVersion11)) return "invalid_host";
+  const [, authority, pathAndQuery = match[2]!] = ABSOLUTE_TARGET.exec(match[2]!) ?? [];
+  const host = authority ?? fields.host[0];
   // workerd answers such a host with 500.
-  const parsedHost = host.length === 1 ? parseHost(host[0]!) : null;
-  if (host.length === 1 && parsedHost === null) return "invalid_host";
+  const parsedHost = host === undefined ? null : parseHost(host);
+  if (host !== undefined && parsedHost === null) return "invalid_host";
   const method = match[1]!;
   const asksForUpgrade =
     method === "GET" && upgrade !== "" && /(^|[\s,])upgrade\s*(,|$)/i.test(connection);
@@ -67,19 +72,26 @@ export function parseRequestHead(text: string, ownField: string): RequestHead | 
 
   // What follows a CONNECT is not HTTP.
   if (method === "CONNECT") return "connect";
-  // Forms for proxies and for the server as a whole (RFC 9112 §3.2), which workerd answers with 500 and lines in the log.
-  if (match[2] !== "/") return "malformed";
-  const firstLineEnd = text.indexOf("\r\n") + 2;
-  let rest = text.slice(firstLineEnd - 2);
+  const target = authority === undefined ? pathAndQuery : toOriginForm(pathAndQuery);
+  // `*` is for the server as a whole (RFC 9112 §3.2.4). workerd answers it with 500 and lines in the log.
+  if (!target.startsWith("/")) return "malformed";
+  let rest = text.slice(text.indexOf("\r\n"));
   if (fields.hasOwnField) rest = rest.replaceAll(OWN_FIELD, "");
   if (hasIgnoredLength) rest = rest.replaceAll(CONTENT_LENGTH_FIELD, "");
+  if (authority !== undefined) rest = `\r\nHost: ${authority}${rest.replaceAll(HOST_FIELD, "")}`;
+  const firstLine = `${method} ${target} HTTP/1.${match[3]}\r\n`;
   return {
-    bytes: Buffer.from(text.slice(0, firstLineEnd) + ownField + rest.slice(2), "latin1"),
+    bytes: Buffer.from(firstLine + ownField + rest.slice(2), "latin1"),
     host: parsedHost,
     body,
     isUpgrade: asksForUpgrade && body === 0,
     canRepeat: body === 0 && REPEATABLE.has(method),
   };
+}
+
+/** @param pathAndQuery of an absolute target. Its path may be empty (RFC 9110 §4.2.3). */
+function toOriginForm(pathAndQuery: string): string {
+  return pathAndQuery.startsWith("/") ? pathAndQuery : `/${pathAndQuery}`;
 }
 
 interface FramingFields {

@@ -14,6 +14,11 @@ import { describeError } from "../errors.ts";
 import { log } from "../../shared/log.ts";
 import { organizationObject, relayObject, tunnelObject } from "../objects.ts";
 import { deleteUnverifiedAccounts } from "../store/accounts/accounts.ts";
+import {
+  deleteEndedTokens,
+  deleteEndedTunnels,
+  ENDED_ROWS_DELETE_BATCH,
+} from "../store/ended-rows.ts";
 import { deleteExpiredRows, EXPIRING_ROWS } from "../store/expired-rows.ts";
 import {
   AUDIT_DELETE_BATCH_ROWS,
@@ -64,6 +69,12 @@ export async function runCron(env: Env): Promise<void> {
       while ((await minutes()) === TRAFFIC_DELETE_BATCH_ROWS);
       const hours = () => deleteOldTraffic(db, "hour", ago(TRAFFIC_HOURS_KEEP_MS));
       while ((await hours()) === TRAFFIC_DELETE_BATCH_ROWS);
+    },
+    "ended tunnels": async () => {
+      while ((await deleteEndedTunnels(db)) === ENDED_ROWS_DELETE_BATCH);
+    },
+    "ended tokens": async () => {
+      while ((await deleteEndedTokens(db)) === ENDED_ROWS_DELETE_BATCH);
     },
     "old audit events": async () => {
       while ((await deleteOldAuditEvents(db)) === AUDIT_DELETE_BATCH_ROWS);

@@ -48,6 +48,15 @@ describe("a tunnel is reached by", () => {
   });
 });
 
+test("the host of a target for proxies counts, and not the Host header (RFC 9112 §3.2.2)", async () => {
+  const head = `GET http://shop-host.localhost/a?b HTTP/1.1\r\nHost: other-host.localhost\r\n\r\n`;
+  const { status, body } = await exchange(stack.server.port, head);
+  expect([status, body.toString()]).toEqual([200, "shop-host"]);
+  expect(shop.requests[0]?.target).toBe("/a?b");
+  expect(findHeader(shop.requests[0]?.headers ?? [], "x-forwarded-host")).toMatch(/^shop-host\./);
+  expect(other.requests).toEqual([]);
+});
+
 async function expectRefused(status: number, code: string, ...hosts: string[]): Promise<void> {
   const answer = await request(...hosts);
   expect([answer.status, findHeader(answer.headers, "underpass-error")]).toEqual([status, code]);

@@ -10,11 +10,11 @@ import {
   type AuditAction,
 } from "../../../protocol/schemas/organizations/audit-actions.ts";
 import { DAY_MS } from "../../../shared/time.ts";
+import { AUDIT_RETENTION_MS } from "../../limits.ts";
 import { ago } from "../clock.ts";
 import type { Database } from "../database.ts";
 import { auditEvents } from "../tables/audit.ts";
 
-const AUDIT_RETENTION_MS = 400 * DAY_MS;
 /** Events of one kind of one organization: older ones are removed before their retention has passed. */
 export const AUDIT_EVENTS_OF_A_KIND_MAX = 10_000;
 /** The same period is in the trigger `audit_events_append_only`. */

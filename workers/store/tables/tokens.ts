@@ -59,6 +59,7 @@ export const tokens = pgTable(
     index("tokens_project_id_idx").on(table.projectId),
     index("tokens_lineage_id_idx").on(table.lineageId),
     index("tokens_created_by_idx").on(table.createdBy),
+    index("tokens_ended_at_idx").on(sql`least(${table.revokedAt}, ${table.expiresAt})`),
     check("tokens_kind", sql`${table.kind} in ('agent', 'master')`),
     check("tokens_nonce", sql`${table.nonce} ~ '^[0-9a-f]{32}$'`),
     check("tokens_bandwidth_limit_mbps", sql`${table.bandwidthLimitMbps} >= 1`),

@@ -86,6 +86,9 @@ export const tunnels = pgTable(
     index("tunnels_expires_at_idx")
       .on(table.expiresAt)
       .where(sql`${table.deletedAt} is null and ${table.status} <> 'expired'`),
+    index("tunnels_ended_at_idx")
+      .on(sql`coalesce(${table.deletedAt}, ${table.expiresAt})`)
+      .where(sql`${table.deletedAt} is not null or ${table.status} = 'expired'`),
     /** The ids of a tunnel's captured requests end with the same 12 characters. */
     index("tunnels_capture_key_idx").on(table.orgId, sql`right(${table.id}::text, 12)`),
     check("tunnels_protocol", sql`${table.protocol} in ('http', 'https', 'websocket', 'tcp')`),

@@ -55,6 +55,18 @@ describe("a head", () => {
     expect(parseValid("GET / HTTP/1.1", "Host: a", ...lines).isUpgrade).toBe(isUpgrade);
   });
 
+  test.each([
+    ["http://shop.example:80/a?b", "shop.example:80", "/a?b"],
+    ["HTTPS://SHOP.example", "SHOP.example", "/"],
+    ["http://shop.example?b=http://other.example/", "shop.example", "/?b=http://other.example/"],
+  ])("with the target of a proxy is for that host: %s", (target, authority, path) => {
+    const head = parseValid(`GET ${target} HTTP/1.1`, "A: b", "host: other.example", "C: d");
+    expect(head.host).toBe("shop.example");
+    expect(head.bytes.toString("latin1")).toBe(
+      `GET ${path} HTTP/1.1\r\n${OWN}Host: ${authority}\r\nA: b\r\nC: d\r\n\r\n`,
+    );
+  });
+
   test("has no length when it asks for a WebSocket", () => {
     const lines = ["Connection: upgrade", "Content-Length: 5", "Upgrade: websocket", "A: b"];
     const { body, bytes } = parseValid("GET / HTTP/1.1", "Host: a", ...lines);
@@ -114,11 +126,18 @@ describe("a head is refused", () => {
     expect(parse("GET / HTTP/1.0")).toBeTypeOf("object");
   });
 
+  test.each(["http://", "http:///a", "http://ann:secret@a/", "http://a b/", "http://a#b/"])(
+    "with the host of the target %s",
+    (target) => {
+      expect(parse(`GET ${target} HTTP/1.1`, "Host: a")).toMatch(/invalid_host|malformed/);
+    },
+  );
+
   test("that asks for a tunnel", () => {
     expect(parse("CONNECT a:443 HTTP/1.1", "Host: a:443")).toBe("connect");
   });
 
-  test.each(["http://a/", "HTTP://A", "a:443", "*", "a"])("with the target %s", (target) => {
+  test.each(["ftp://a/", "http:/a", "a:443", "*", "a"])("with the target %s", (target) => {
     for (const method of ["GET", "OPTIONS", "POST"])
       expect(parse(`${method} ${target} HTTP/1.1`, "Host: a")).toBe("malformed");
   });

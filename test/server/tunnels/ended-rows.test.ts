@@ -1,0 +1,79 @@
+/** How long the rows of ended tunnels and tokens are stored. */
+import { afterAll, beforeAll, expect, test } from "vitest";
+import type { Tunnel } from "../../../protocol/schemas/tunnels/tunnels.ts";
+import { mintToken, startApi, type Person, type TestApi } from "../../harness/server/api.ts";
+
+let api: TestApi;
+beforeAll(async () => (api = await startApi()));
+afterAll(() => api.stop());
+
+async function createTunnel(owner: Person): Promise<string> {
+  const { body } = await owner.post<Tunnel>("/tunnels", { localPort: 1 });
+  return body.id;
+}
+
+const listIds = async (table: string, orgId: string) =>
+  (await api.sql<{ id: string }>(`select id from ${table} where org_id = $1`, [orgId])).map(
+    ({ id }) => id,
+  );
+
+test("a tunnel's row and what was spent with it are deleted 400 days after its end", async () => {
+  const owner = await api.owner();
+  const [recent, old, expired, live] = [
+    await createTunnel(owner),
+    await createTunnel(owner),
+    await createTunnel(owner),
+    await createTunnel(owner),
+  ];
+  for (const id of [recent, old]) await owner.delete(`/tunnels/${id}`);
+  const end = (id: string, column: string, days: number) =>
+    api.sql(`update tunnels set ${column} = now() - $2 * interval '1 day' where id = $1`, [
+      id,
+      days,
+    ]);
+  await end(recent, "deleted_at", 399);
+  await end(old, "deleted_at", 401);
+  await end(expired, "expires_at", 401);
+  const { nonce } = await mintToken(owner, { name: "laptop" });
+  await api.sql(
+    `insert into token_usage (token_id, org_id, month, tunnel_id, bytes, requests)
+     select id, org_id, '2025-01', $2, 1, 1 from tokens where nonce = $1`,
+    [nonce, old],
+  );
+  // The first run expires the tunnel, and the second finds that it ended long ago.
+  await api.runCron();
+  await api.runCron();
+  expect((await listIds("tunnels", owner.orgId)).toSorted()).toEqual([recent, live].toSorted());
+  expect(await api.sql("select 1 from token_usage where tunnel_id = $1", [old])).toEqual([]);
+});
+
+test("a token's row is deleted 400 days after its end, unless another row needs it", async () => {
+  const owner = await api.owner();
+  const mint = async (name: string) => (await mintToken(owner, { name })).nonce;
+  const [recent, expired, revoked, serving] = [
+    await mint("recent"),
+    await mint("expired"),
+    await mint("revoked"),
+    await mint("serving"),
+  ];
+  const end = (nonce: string, column: string, days: number) =>
+    api.sql(`update tokens set ${column} = now() - $2 * interval '1 day' where nonce = $1`, [
+      nonce,
+      days,
+    ]);
+  await end(recent, "expires_at", 399);
+  await end(expired, "expires_at", 401);
+  await end(revoked, "revoked_at", 401);
+  await end(serving, "revoked_at", 401);
+  const tunnelId = await createTunnel(owner);
+  await api.sql(
+    "update tunnels set connected_token_id = (select id from tokens where nonce = $2) where id = $1",
+    [tunnelId, serving],
+  );
+  await api.runCron();
+  const left = await api.sql<{ name: string }>(
+    "select name from tokens where org_id = $1 and name in ('recent', 'expired', 'revoked', 'serving')",
+    [owner.orgId],
+  );
+  expect(left.map(({ name }) => name).toSorted()).toEqual(["recent", "serving"]);
+});
