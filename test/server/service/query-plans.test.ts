@@ -131,15 +131,18 @@ async function serveVisitors(): Promise<void> {
   await log.mark("POST /tokens");
   const { wireBytes } = await mintToken(owner);
   const receiver = await createReceiver(owner);
-  for (let times = 0; times < EXECUTIONS; times++) {
-    await log.mark("an agent connects");
-    const subdomain = `plans-${times}`;
+  const subdomains = Array.from({ length: EXECUTIONS }, (_, at) => `plans-${at}`);
+  await log.mark("an agent connects");
+  for (const subdomain of subdomains) {
     const { socket } = await api.connectAgent(wireBytes, { port: 1, subdomain });
-    await log.mark("a visitor of an offline tunnel");
     socket?.close();
-    await visit(`${subdomain}.localhost`);
+  }
+  await log.mark("a visitor of an offline tunnel");
+  // At the same time, because each waits for an agent.
+  await Promise.all(subdomains.map((subdomain) => visit(`${subdomain}.localhost`)));
+  for (const subdomain of subdomains) {
     await log.mark("a visitor of an unknown name");
-    await visit(`unknown-${times}.localhost`);
+    await visit(`unknown-${subdomain}.localhost`);
     await log.mark("a webhook delivery");
     await deliver(api.server, receiver);
     await log.mark("a sign-in");
