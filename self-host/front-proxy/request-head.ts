@@ -24,6 +24,8 @@ export interface RequestHead {
   isUpgrade: boolean;
   /** Whether the request may be sent again if the connection is lost before an answer. */
   canRepeat: boolean;
+  /** Whether the connection is closed after the answer (RFC 9112 §9.3, without persistent connections of HTTP/1.0). */
+  isLast: boolean;
 }
 
 export type InvalidHead = "malformed" | "invalid_host" | "unsupported_encoding" | "connect";
@@ -39,6 +41,7 @@ const FRAMING_FIELDS = new RegExp(
 const ABSOLUTE_TARGET = /^https?:\/\/([^/?]*)(.*)$/i;
 const HOST_FIELD = /\r\nhost:[^\r]*/gi;
 const OWN_FIELD = new RegExp(`\\r\\n${CONNECTION_HEADER}:[^\\r]*`, "gi");
+const CLOSE_OPTION = /(^|[\s,])close\s*(,|$)/i;
 const CONTENT_LENGTH = /^\d{1,15}$/;
 const CONTENT_LENGTH_FIELD = /\r\ncontent-length:[^\r]*/gi;
 const REPEATABLE = new Set(["GET", "HEAD", "OPTIONS"]);
@@ -55,7 +58,7 @@ export function parseRequestHead(text: string, ownField: string): RequestHead | 
   const { transferEncoding, connection, upgrade } = fields;
   const isVersion11 = match[3] === "1";
   if (fields.host.length > 1 || (fields.host.length === 0 && isVersion11)) return "invalid_host";
-  const [, authority, pathAndQuery = match[2]!] = ABSOLUTE_TARGET.exec(match[2]!) ?? [];
+  const { authority, target } = splitTarget(match[2]!);
   const host = authority ?? fields.host[0];
   // workerd answers such a host with 500.
   const parsedHost = host === undefined ? null : parseHost(host);
@@ -72,7 +75,6 @@ export function parseRequestHead(text: string, ownField: string): RequestHead | 
 
   // What follows a CONNECT is not HTTP.
   if (method === "CONNECT") return "connect";
-  const target = authority === undefined ? pathAndQuery : toOriginForm(pathAndQuery);
   // `*` is for the server as a whole (RFC 9112 §3.2.4). workerd answers it with 500 and lines in the log.
   if (!target.startsWith("/")) return "malformed";
   let rest = text.slice(text.indexOf("\r\n"));
@@ -86,12 +88,15 @@ export function parseRequestHead(text: string, ownField: string): RequestHead | 
     body,
     isUpgrade: asksForUpgrade && body === 0,
     canRepeat: body === 0 && REPEATABLE.has(method),
+    isLast: !isVersion11 || CLOSE_OPTION.test(connection),
   };
 }
 
-/** @param pathAndQuery of an absolute target. Its path may be empty (RFC 9110 §4.2.3). */
-function toOriginForm(pathAndQuery: string): string {
-  return pathAndQuery.startsWith("/") ? pathAndQuery : `/${pathAndQuery}`;
+/** The target as a path, and the host that an absolute one names. Its path may be empty (RFC 9110 §4.2.3). */
+function splitTarget(text: string): { authority?: string; target: string } {
+  const [, authority, rest] = ABSOLUTE_TARGET.exec(text) ?? [];
+  if (authority === undefined || rest === undefined) return { target: text };
+  return { authority, target: rest.startsWith("/") ? rest : `/${rest}` };
 }
 
 interface FramingFields {

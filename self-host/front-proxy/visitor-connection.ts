@@ -43,6 +43,8 @@ const ACKNOWLEDGED_FIELD = new RegExp(`\\r\\n${ACKNOWLEDGED_HEADER}:[^\\r]*`, "i
 type Phase =
   | { kind: "head" }
   | { kind: "body"; body: BodyReader }
+  /** The request is complete, and no other follows it. What the visitor still sends is dropped. */
+  | { kind: "last" }
   /** The server decides whether the protocol changes. Bytes wait for its answer. */
   | { kind: "upgrade" }
   /** The connection belongs to another protocol, such as WebSocket. */
@@ -52,6 +54,7 @@ type Phase =
   | { kind: "closed" };
 
 const HEAD: Phase = { kind: "head" };
+const LAST: Phase = { kind: "last" };
 const UPGRADE: Phase = { kind: "upgrade" };
 const UPGRADED: Phase = { kind: "upgraded" };
 const CLOSED: Phase = { kind: "closed" };
@@ -91,6 +94,7 @@ export class VisitorConnection {
   /** Of another upgraded connection, such as an agent's. */
   #passed: PassedMessages | undefined;
   #incomplete: IncompleteMessage | undefined;
+  #isLastRequest = false;
   #requests = 0;
   #receivedAtMs = Date.now();
   /** Since when bytes for the visitor wait for it; undefined while none do. */
@@ -161,7 +165,7 @@ export class VisitorConnection {
       else if (kind === "upgrade") {
         this.#held = rest;
         return false;
-      } else return kind === "lingering";
+      } else return kind === "lingering" || kind === "last";
     }
     return this.#canReceive;
   }
@@ -202,9 +206,11 @@ export class VisitorConnection {
     this.#requestObserver.start(isForApi ? "api" : "tunnel");
     this.#isAnswered = false;
     this.#repeatable = head.canRepeat && !head.isUpgrade ? head.bytes : undefined;
+    this.#isLastRequest = head.isLast && !head.isUpgrade;
     if (head.isUpgrade) this.#phase = UPGRADE;
     else if (head.body !== 0) this.#phase = { kind: "body", body: createBodyReader(head.body) };
     this.#forward(head.bytes);
+    if (this.#phase === HEAD) this.#endRequest();
   }
 
   #receiveBody(bytes: Uint8Array): Uint8Array {
@@ -215,8 +221,14 @@ export class VisitorConnection {
       return EMPTY;
     }
     for (const piece of part.forward) this.#forward(piece);
-    if (phase.body.isComplete) this.#phase = HEAD;
+    if (phase.body.isComplete) this.#endRequest();
     return bytes.subarray(part.length);
+  }
+
+  /** workerd does not read the option `close`. It closes the connection after the answer to the last request. */
+  #endRequest(): void {
+    this.#phase = this.#isLastRequest ? LAST : HEAD;
+    if (this.#isLastRequest) this.#upstream?.end();
   }
 
   #receiveUpgraded(bytes: Uint8Array): Uint8Array {
@@ -331,6 +343,7 @@ export class VisitorConnection {
       const again = this.#repeatable;
       this.#repeatable = undefined;
       this.#forward(again);
+      this.#endRequest();
       return;
     }
     this.#refuse(UNAVAILABLE);

@@ -46,7 +46,8 @@ afterAll(async () => {
 });
 
 const host = (name: string) => `${name}.localhost:${server.port}`;
-const get = (path: string, name = "held") => `GET ${path} HTTP/1.1\r\nHost: ${host(name)}\r\n\r\n`;
+const get = (path: string, field = "") =>
+  `GET ${path} HTTP/1.1\r\nHost: ${host("held")}\r\n${field}\r\n`;
 const visit = () => exchange(server.port, get("/"));
 
 /** A connection that sends `text`. Linux has as many loopback addresses as a test needs. */
@@ -129,8 +130,9 @@ describe.runIf(process.platform === "linux")("a stranger", () => {
 
   test("who leaves unanswered requests behind holds nothing: neither in workerd nor at the local server", async () => {
     const before = await countDescriptors();
-    for (let round = 0; round < 5; round += 1) {
-      const attack = Array.from({ length: PER_SOURCE - 1 }, () => open("127.0.0.3", get("/never")));
+    for (const field of ["", "Connection: close\r\n", "", "Connection: close\r\n"]) {
+      const request = get("/never", field);
+      const attack = Array.from({ length: PER_SOURCE - 1 }, () => open("127.0.0.3", request));
       await vi.waitUntil(() => waiting.size === attack.length, WAIT_OPTIONS);
       for (const socket of attack) socket.end();
       await vi.waitUntil(() => waiting.size === 0, WAIT_OPTIONS);

@@ -2,8 +2,8 @@
  * Tunnels and tokens that have ended are deleted by the scheduled job, as late as the audit events that name them. Until
  * then, lists and sums of past months can show them.
  */
-import { and, eq, inArray, isNotNull, lt, notExists, or, sql } from "drizzle-orm";
-import { alias } from "drizzle-orm/pg-core";
+import { and, eq, inArray, isNotNull, lt, or, sql, type SQL } from "drizzle-orm";
+import { alias, type PgColumn } from "drizzle-orm/pg-core";
 import { AUDIT_RETENTION_MS } from "../limits.ts";
 import { ago } from "./clock.ts";
 import type { Database } from "./database.ts";
@@ -15,44 +15,46 @@ import { hostnames, tunnels } from "./tables/tunnels.ts";
 export const ENDED_ROWS_DELETE_BATCH = 1_000;
 
 /** Deletes a batch. @returns how many; after a full batch there may be more. */
-export async function deleteEndedTunnels({ query }: Database): Promise<number> {
+export function deleteEndedTunnels(db: Database): Promise<number> {
+  const isEnded = or(isNotNull(tunnels.deletedAt), eq(tunnels.status, "expired"));
   const endedAt = sql`coalesce(${tunnels.deletedAt}, ${tunnels.expiresAt})`;
-  const old = query
-    .select({ id: tunnels.id })
-    .from(tunnels)
-    .where(
-      and(
-        or(isNotNull(tunnels.deletedAt), eq(tunnels.status, "expired")),
-        lt(endedAt, ago(AUDIT_RETENTION_MS)),
-        notExists(query.select().from(hostnames).where(eq(hostnames.tunnelId, tunnels.id))),
-        notExists(query.select().from(domains).where(eq(domains.boundTunnelId, tunnels.id))),
-      ),
-    )
-    .orderBy(endedAt)
-    .limit(ENDED_ROWS_DELETE_BATCH);
-  const { rowCount } = await query.delete(tunnels).where(inArray(tunnels.id, old));
-  return rowCount;
+  return deleteOldest(db, tunnels, endedAt, [
+    isEnded,
+    isReferencedByNone(db, hostnames.tunnelId, tunnels.id),
+    isReferencedByNone(db, domains.boundTunnelId, tunnels.id),
+  ]);
 }
 
 /**
  * Deletes a batch of tokens, and what was spent with them. A master key stays as long as a token that it minted, and a
  * token as long as a tunnel that its agent served last. @returns how many; after a full batch there may be more.
  */
-export async function deleteEndedTokens({ query }: Database): Promise<number> {
+export function deleteEndedTokens(db: Database): Promise<number> {
   const endedAt = sql`least(${tokens.revokedAt}, ${tokens.expiresAt})`;
-  const minted = alias(tokens, "minted");
+  return deleteOldest(db, tokens, endedAt, [
+    isReferencedByNone(db, alias(tokens, "minted").mintedByMasterId, tokens.id),
+    isReferencedByNone(db, tunnels.connectedTokenId, tokens.id),
+  ]);
+}
+
+async function deleteOldest(
+  { query }: Database,
+  table: typeof tunnels | typeof tokens,
+  endedAt: SQL,
+  conditions: (SQL | undefined)[],
+): Promise<number> {
   const old = query
-    .select({ id: tokens.id })
-    .from(tokens)
-    .where(
-      and(
-        lt(endedAt, ago(AUDIT_RETENTION_MS)),
-        notExists(query.select().from(minted).where(eq(minted.mintedByMasterId, tokens.id))),
-        notExists(query.select().from(tunnels).where(eq(tunnels.connectedTokenId, tokens.id))),
-      ),
-    )
+    .select({ id: table.id })
+    .from(table)
+    .where(and(lt(endedAt, ago(AUDIT_RETENTION_MS)), ...conditions))
     .orderBy(endedAt)
     .limit(ENDED_ROWS_DELETE_BATCH);
-  const { rowCount } = await query.delete(tokens).where(inArray(tokens.id, old));
+  const { rowCount } = await query.delete(table).where(inArray(table.id, old));
   return rowCount;
+}
+
+/** With `limit`, PostgreSQL looks up each row by an index. Without it, it could read all rows that refer to others. */
+function isReferencedByNone({ query }: Database, column: PgColumn, id: PgColumn): SQL {
+  const reference = query.select({ id: column }).from(column.table).where(eq(column, id)).limit(1);
+  return sql`(${reference}) is null`;
 }

@@ -1,4 +1,7 @@
-/** The live list of requests at the bottom of every page. It is connected only while it is open, and its code is loaded after the page. */
+/**
+ * The live list of requests at the bottom of every page. It is connected only while it is open, and its code is loaded
+ * after the page.
+ */
 import { useLocation } from "@tanstack/react-router";
 import { Suspense, useState } from "react";
 import { readStored, writeStored } from "../../api/browser-storage.ts";

@@ -96,6 +96,10 @@ const DUE_ROWS = [
   ),
   `update tunnels set expires_at = now() - interval '1 hour'
     where id in (select id from tunnels where deleted_at is null and subdomain like 'filled-%' limit 3)`,
+  `update tunnels set deleted_at = now() - interval '2 years'
+    where id in (select id from tunnels where deleted_at is not null and subdomain like 'filled-%' limit 3)`,
+  `update tokens set revoked_at = now() - interval '2 years'
+    where id in (select id from tokens where name like 'Filled %' limit 3)`,
 ];
 
 async function requestLists(findResource: ResourceFinder): Promise<void> {

@@ -93,5 +93,6 @@ export const deviceCodes = pgTable(
     uniqueIndex("device_codes_device_code_hash_key").on(table.deviceCodeHash),
     uniqueIndex("device_codes_user_code_key").on(table.userCode),
     index("device_codes_expires_at_idx").on(table.expiresAt),
+    index("device_codes_token_id_idx").on(table.tokenId),
   ],
 );

@@ -74,6 +74,19 @@ test("a member who has left keeps the name in the log; one whose name was not re
     .waitFor();
 });
 
+test("a state of a subscription is written in words", async () => {
+  const owner = await pages.api.owner();
+  await pages.api.sql(
+    `insert into audit_events (org_id, action, resource_type, resource_id, metadata)
+     values ($1, 'subscription_changed', 'subscription', 'sub_1', '{"plan": "pro", "status": "past_due"}')`,
+    [owner.orgId],
+  );
+  const page = await pages.openAs(owner.email, "/audit");
+  await getRows(page)
+    .filter({ hasText: "The service changed the subscription: pro, past due" })
+    .waitFor();
+});
+
 test("filters are in the URL, and can be cleared", async () => {
   const { owner, member } = await createEvents();
   const page = await pages.openAs(owner.email, `/audit?actor=${encodeURIComponent(member.email)}`);

@@ -119,6 +119,7 @@ test("a tunnel is stopped from its menu, and started again by the notification",
   await clickButton(page, "Start it again");
   await findRow(page, name).getByText("Waiting").waitFor();
   await page.getByText(`${name} was started.`).waitFor();
+  expect(await page.getByText(`${name} was stopped.`).count()).toBe(0);
   const { body } = await owner.get<Tunnel[]>("/tunnels");
   expect(body).toMatchObject([{ id, stoppedAt: null }]);
 });

@@ -67,6 +67,17 @@ describe("a head", () => {
     );
   });
 
+  test.each([
+    [true, "GET / HTTP/1.1", ["Connection: close"]],
+    [true, "GET / HTTP/1.1", ["Connection: TE, Close"]],
+    [true, "GET / HTTP/1.0", ["Connection: keep-alive"]],
+    [false, "GET / HTTP/1.1", ["Connection: keep-alive"]],
+    [false, "GET / HTTP/1.1", ["Connection: closed, x-close"]],
+    [false, "GET / HTTP/1.1", []],
+  ])("is the last of its connection: %s for %s with %j", (isLast, line, lines) => {
+    expect(parseValid(line, "Host: a", ...lines).isLast).toBe(isLast);
+  });
+
   test("has no length when it asks for a WebSocket", () => {
     const lines = ["Connection: upgrade", "Content-Length: 5", "Upgrade: websocket", "A: b"];
     const { body, bytes } = parseValid("GET / HTTP/1.1", "Host: a", ...lines);

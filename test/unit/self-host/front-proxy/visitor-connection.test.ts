@@ -24,6 +24,7 @@ import { WAIT_OPTIONS } from "../../../harness/timeouts.ts";
 const OWN_FIELD = "own: field\r\n";
 const KEY = "key-of-the-acknowledgements";
 const GET = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
+const CLOSE = "Connection: close\r\n\r\n";
 const UPGRADE = "GET / HTTP/1.1\r\nHost: a\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\n";
 const OK = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
 
@@ -121,6 +122,24 @@ describe("a visitor", () => {
     arrived[0]!.send(OK + OK + OK);
     await visitor.waitFor(OK + OK + OK);
   });
+
+  test.each([
+    `GET / HTTP/1.1\r\nHost: a\r\n${CLOSE}`,
+    `POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n${CLOSE}ab`,
+    "GET / HTTP/1.0\r\n\r\n",
+  ])(
+    "that sends its last request gets the end of the connection after the answer: %j",
+    async (last) => {
+      const visitor = await visit();
+      visitor.send(GET + last + GET);
+      const origin = await server();
+      await vi.waitUntil(() => origin.hasEnded, WAIT_OPTIONS);
+      expect(origin.received.split(OWN_FIELD)).toHaveLength(3);
+      origin.socket.end(OK + OK, "latin1");
+      await vi.waitUntil(() => visitor.hasEnded, WAIT_OPTIONS);
+      expect(visitor.received).toBe(OK + OK);
+    },
+  );
 
   test("that sends its FIN before the answer has left: the server sees the connection closed", async () => {
     const visitor = await visit();

@@ -1,4 +1,4 @@
-/** The code of the details is loaded before the user opens a request. */
+/** Code that a page needs later is loaded before the user needs it. */
 import type { Page } from "playwright-core";
 import { afterAll, expect, test } from "vitest";
 import { startInspectedSite, type InspectedSite } from "../../../harness/browser/inspected-site.ts";
@@ -12,14 +12,13 @@ const pages = usePages(async () => {
 });
 afterAll(() => site.close());
 
-const FIND_SCRIPT = `
-  performance.getEntriesByType("resource")
-    .find(({ name, responseEnd }) => /request-detail-[^/]*js$/.test(name) && responseEnd > 0)?.name
-`;
-
-/** Waits until the page has loaded the code, without opening a request. */
-async function waitForScript(page: Page): Promise<void> {
-  const find = () => page.evaluate<string | undefined>(FIND_SCRIPT);
+/** Waits until the page has loaded a script, which no test asks for. */
+async function waitForScript(page: Page, script: string): Promise<void> {
+  const find = () =>
+    page.evaluate<string | undefined>(`
+      performance.getEntriesByType("resource")
+        .find(({ name, responseEnd }) => /${script}-[^/]*js$/.test(name) && responseEnd > 0)?.name
+    `);
   await expect.poll(find, WAIT_OPTIONS).toBeDefined();
   // The page runs the script after it has loaded its styles.
   const areStylesLoaded =
@@ -42,7 +41,7 @@ const WATCH_PANEL = `
 test("the first request that a page opens has its details at once, never a placeholder for their code", async () => {
   await site.visit("/first", "/second");
   const page = await pages.openAs(site.email, "/requests");
-  await waitForScript(page);
+  await waitForScript(page, "request-detail");
   await page.evaluate(WATCH_PANEL);
   const details = getSection(page, "Details of the request");
   for (const path of ["/first", "/second"]) {
@@ -51,4 +50,15 @@ test("the first request that a page opens has its details at once, never a place
   }
   expect(await page.evaluate("panel.changes")).toBeGreaterThan(0);
   expect(await page.evaluate("panel.changesWithoutDetails")).toBe(0);
+});
+
+test("the palette and the docked inspector have their code before they are opened", async () => {
+  const page = await pages.openAs(site.email, "/tokens");
+  for (const script of ["palette", "docked-inspector"]) await waitForScript(page, script);
+  await page.route(/\.js$/, (route) => route.abort());
+  await page.keyboard.press("Control+k");
+  await page.getByRole("combobox", { name: "Find anything" }).waitFor();
+  await page.keyboard.press("Escape");
+  await page.keyboard.press("i");
+  await getSection(page, "Inspector").waitFor();
 });
