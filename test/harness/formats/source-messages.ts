@@ -79,8 +79,20 @@ export function collectTexts(files: string[]): SourceText[] {
         if (typeof node.value === "string") add(node, node.value);
       },
       TemplateLiteral: (node) => add(node, node.quasis.map(({ value }) => value.cooked).join("…")),
+      JSXText: (node) => add(node, node.value.replaceAll(/\s+/g, " ").trim()),
     }).visit(parseSync(file, source).program);
     return found;
+  });
+}
+
+/** The lines of the texts in which `findProblem` finds one. */
+export function findTextProblems(
+  texts: SourceText[],
+  findProblem: (text: string) => string | null,
+): string[] {
+  return texts.flatMap(({ place, text }) => {
+    const problem = findProblem(text);
+    return problem === null ? [] : [`${place} ${problem}: ${text}`];
   });
 }
 

@@ -9,7 +9,7 @@ import {
   findSentenceProblem,
   MessageCollection,
 } from "../../harness/formats/messages.ts";
-import { collectMessages } from "../../harness/formats/source-messages.ts";
+import { collectMessages, findTextProblems } from "../../harness/formats/source-messages.ts";
 
 const list = execFileSync("git", ["ls-files", "workers/*.ts"], { encoding: "utf8" });
 const files = list.trim().split("\n");
@@ -30,9 +30,5 @@ test.each([
   const own = messages.filter((message) => message.callee === callee);
   expect(own.length).toBeGreaterThan(5);
   for (const { subject, text } of own) seen.add(kind, `${subject ?? "…"}: ${text}`);
-  const problems = own.flatMap(({ place, text }) => {
-    const problem = findProblem(text);
-    return problem === null ? [] : [`${place} ${problem}: ${text}`];
-  });
-  expect(problems).toEqual([]);
+  expect(findTextProblems(own, findProblem)).toEqual([]);
 });

@@ -9,8 +9,8 @@ import { findPhraseProblem } from "../../../harness/formats/messages.ts";
 import {
   collectMessages,
   collectTexts,
+  findTextProblems,
   type SourceMessage,
-  type SourceText,
 } from "../../../harness/formats/source-messages.ts";
 
 const list = execFileSync("git", ["ls-files", "agent/*.ts"], { cwd: ROOT, encoding: "utf8" });
@@ -36,14 +36,6 @@ const texts = collectTexts(files).filter(({ text }) => text !== COMPARED_TEXT);
 
 const isDoctors = ({ callee }: SourceMessage) => callee === "problem" || callee === "warning";
 
-/** The lines of the texts in which `findProblem` finds one. */
-function findProblems(found: SourceText[], findProblem: (text: string) => string | null): string[] {
-  return found.flatMap(({ place, text }) => {
-    const problem = findProblem(text);
-    return problem === null ? [] : [`${place} ${problem}: ${text}`];
-  });
-}
-
 /** A command that ends a message is to be copied, so that no period follows: `run: underpass login`. */
 const COMMAND =
   /(?:: |`)(?:underpass|npm|loginctl|systemctl|wg|wg-quick|sudo|ulimit|chmod|sysctl) /;
@@ -64,7 +56,7 @@ function findSentenceProblem(text: string): string | null {
 test("errors are fragments, which follow the name of the program", () => {
   const errors = messages.filter((message) => !isDoctors(message) && message.text !== "");
   expect(errors.length).toBeGreaterThan(100);
-  expect(findProblems(errors, findFragmentProblem)).toEqual([]);
+  expect(findTextProblems(errors, findFragmentProblem)).toEqual([]);
 });
 
 test("an error that is not about the command line says what to do next", () => {
@@ -73,21 +65,21 @@ test("an error that is not about the command line says what to do next", () => {
   // The last part of some is the advice of `getErrorMessage`.
   const isAdvice = /; |run: |: …$/;
   const findProblem = (text: string) => (isAdvice.test(text) ? null : "has no advice");
-  expect(findProblems(errors, findProblem)).toEqual([]);
+  expect(findTextProblems(errors, findProblem)).toEqual([]);
 });
 
 test("the doctor's results are fragments, and its advice is sentences", () => {
   const results = messages.filter((message) => isDoctors(message) && message.position === 1);
   const advice = messages.filter((message) => isDoctors(message) && message.position === 2);
   expect(results.length + advice.length).toBeGreaterThan(60);
-  expect(findProblems(results, findFragmentProblem)).toEqual([]);
-  expect(findProblems(advice, findSentenceProblem)).toEqual([]);
+  expect(findTextProblems(results, findFragmentProblem)).toEqual([]);
+  expect(findTextProblems(advice, findSentenceProblem)).toEqual([]);
 });
 
 test("a text has a capital letter and a period, or neither", () => {
   const plain = texts.filter(({ text }) => !/^[<#]|\n./.test(text));
   expect(plain.length).toBeGreaterThan(500);
-  const problems = findProblems(plain, (text) => {
+  const problems = findTextProblems(plain, (text) => {
     const isSentence = /^[A-Z][a-z']* (?:\S+ ){3,}/.test(text);
     if (isSentence) return findSentenceProblem(text.trimEnd());
     return /^[a-z][^.]*\.$/.test(text) ? "ends with a period" : null;
@@ -96,7 +88,7 @@ test("a text has a capital letter and a period, or neither", () => {
 });
 
 test("no text has an unclear phrase, or is a library's", () => {
-  expect(findProblems(texts, findPhraseProblem)).toEqual([]);
+  expect(findTextProblems(texts, findPhraseProblem)).toEqual([]);
 });
 
 /** These files may read the message of any error: it becomes one for the user there, or is only compared. */
