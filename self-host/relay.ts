@@ -57,10 +57,12 @@ export function startRelay(options: RelayOptions): LocalRelay {
     let loggedReason = "";
     let waitMs = CHILD_RESTART_MIN_MS;
     while (!stopping.signal.aborted) {
-      const start = createChild(options, settle);
+      const start = createChild(options);
       child = start.child;
       try {
-        return await child.start();
+        await child.start();
+        // A connected relay that ends before it is supervised would count as a failed start.
+        return void start.connected.then(settle);
       } catch (error) {
         if (stopping.signal.aborted) return;
         const reason = start.lastError() ?? getErrorMessage(error);
@@ -91,12 +93,13 @@ export function startRelay(options: RelayOptions): LocalRelay {
   };
 }
 
-function createChild(options: RelayOptions, onConnected: () => void) {
+function createChild(options: RelayOptions) {
   const { settings, host, port, apiHost, secret, log } = options;
   const { first, last } = settings.ports;
   let pid: number | undefined;
   let isListening = false;
   let lastError: string | undefined;
+  const { promise: connected, resolve: onConnected } = Promise.withResolvers<void>();
 
   const child = new SupervisedProcess(
     {
@@ -141,7 +144,7 @@ function createChild(options: RelayOptions, onConnected: () => void) {
     },
     log,
   );
-  return { child, lastError: () => lastError };
+  return { child, connected, lastError: () => lastError };
 }
 
 const HEALTH_MAX_MS = 2_000;
