@@ -45,6 +45,8 @@ export interface RequestViewOptions {
   list: (query: CapturesQuery) => Promise<CaptureSummary[]>;
   /** Runs the function before the next frame. */
   schedule: (update: () => void) => unknown;
+  /** The time in milliseconds: filtering many requests pauses for other work after some milliseconds. */
+  now: () => number;
 }
 
 type State = "following" | "scrolled" | "paused";
@@ -236,17 +238,18 @@ export class RequestView {
   }
 
   async #filter(run: number): Promise<void> {
-    const startMs = performance.now();
+    const { now } = this.#options;
+    const startMs = now();
     const rows = this.#selection.only ?? this.#store.newest.toArray();
     const matched = new CaptureList();
     let sliceEndMs = startMs + SLICE_MS;
     for (const row of rows.toReversed()) {
       if (this.#matches(row)) matched.put(row);
-      if (performance.now() < sliceEndMs) continue;
+      if (now() < sliceEndMs) continue;
       this.#update();
       await new Promise((resolve) => setTimeout(resolve));
       if (run !== this.#filterRun) return;
-      sliceEndMs = performance.now() + SLICE_MS;
+      sliceEndMs = now() + SLICE_MS;
     }
     this.#matched = matched;
     const waiting = this.#waiting ?? [];

@@ -51,6 +51,7 @@ export function useRequestView(
         store,
         list: listCaptures,
         schedule: (update) => requestAnimationFrame(update),
+        now: () => performance.now(),
       }),
   );
   const { expression, error } = useMemo(() => parseFilter(filter), [filter]);
