@@ -48,7 +48,7 @@ export const HTTP = {
     ],
     ["underpass http ./public", "the files of a directory"],
     ["underpass http 3000 --url https://app.example.com", "at your own verified domain"],
-    ["underpass http 3000 --name api --pool", "one of several agents that share the name api"],
+    ["underpass http 3000 --name shop --pool", "one of several agents that share the name shop"],
     ["underpass http 3000 --basic-auth ann:PASSWORD", "for visitors with the password"],
     ["underpass http 3000 --json", "one JSON object per line, for scripts"],
   ],
