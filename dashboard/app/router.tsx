@@ -10,14 +10,14 @@ import type { DashboardPath } from "../../protocol/dashboard-paths.ts";
 import { NotFoundPage } from "./not-found-page.tsx";
 import { SessionGate } from "./session-gate.tsx";
 import { Shell } from "./shell/shell.tsx";
-import { parseSearch, stringifySearch } from "./search.ts";
+import { parseSearch, stringifySearch } from "./query-parameters.ts";
 
-type Module = Parameters<typeof lazyRouteComponent>[0];
+type PageLoader = Parameters<typeof lazyRouteComponent>[0];
 
 interface Page {
   /** `public`: no sign-in. `step`: a single step for a signed-in user. `shell`: with the navigation. */
   frame: "public" | "step" | "shell";
-  load: Module;
+  load: PageLoader;
 }
 
 /** One for each path for which the Worker serves the dashboard. */

@@ -1,6 +1,6 @@
 /** /audit: what people and machines did in the organization. The filter is in the URL. */
 import { useMemo } from "react";
-import { useQueryParameters } from "../../app/search.ts";
+import { useQueryParameters } from "../../app/query-parameters.ts";
 import { useMe } from "../../app/session-state.ts";
 import { CommandLine } from "../../ui/command-line.tsx";
 import { PageFrame } from "../../ui/page.tsx";

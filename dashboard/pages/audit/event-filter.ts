@@ -1,7 +1,7 @@
 /** The filter of the audit log. Its values are in the URL. */
 import type { AuditEvent } from "../../../protocol/schemas/organizations/audit.ts";
 import { call } from "../../api/session.ts";
-import type { Search } from "../../app/search.ts";
+import type { QueryParameters } from "../../app/query-parameters.ts";
 
 const HOUR_MS = 3_600_000;
 
@@ -16,7 +16,7 @@ export const RANGES: readonly { id: string; title: string; ms: number }[] = [
 export const FILTER_NAMES = ["text", "action", "actor", "ip", "range", "from", "to"] as const;
 export type EventFilter = { [Name in (typeof FILTER_NAMES)[number]]?: string };
 
-export function pickFilter(search: Search): EventFilter {
+export function pickFilter(search: QueryParameters): EventFilter {
   const given = FILTER_NAMES.flatMap((name) => (search[name] ? [[name, search[name]]] : []));
   return Object.fromEntries(given) as EventFilter;
 }

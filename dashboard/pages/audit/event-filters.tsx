@@ -3,7 +3,7 @@ import { useQuery } from "@tanstack/react-query";
 import { useEffect, useRef, useState, type ComponentProps } from "react";
 import { membersQuery } from "../../api/organization/organizations.ts";
 import { useMe } from "../../app/session-state.ts";
-import { useQueryParameters, useSetQueryParameters } from "../../app/search.ts";
+import { useQueryParameters, useSetQueryParameters } from "../../app/query-parameters.ts";
 import { useShortcuts } from "../../app/shortcuts.ts";
 import { Button } from "../../ui/button.tsx";
 import { FILTER_NAMES, pickFilter, RANGES } from "./event-filter.ts";

@@ -4,12 +4,12 @@ import { getBreakdownPath, getSeriesPath, type TrafficSelection } from "../../ap
 import { tunnelsQuery } from "../../api/tunnels.ts";
 import { useHasRole } from "../../app/roles.ts";
 import { useMe } from "../../app/session-state.ts";
-import { useQueryParameters, useSetQueryParameters } from "../../app/search.ts";
+import { useQueryParameters, useSetQueryParameters } from "../../app/query-parameters.ts";
 import { CommandLine, formatAgentCommand } from "../../ui/command-line.tsx";
 import { EmptyState } from "../../ui/feedback/empty-state.tsx";
 import { Skeleton } from "../../ui/feedback/query-content.tsx";
 import { PageFrame } from "../../ui/page.tsx";
-import { Segments } from "../../ui/figures/segments.tsx";
+import { SegmentedControl } from "../../ui/forms/segmented-control.tsx";
 import { BreakdownSections } from "./breakdown-sections.tsx";
 import "./metrics.css";
 import { parseMetric, TrafficSection } from "./traffic-section.tsx";
@@ -31,7 +31,7 @@ export function Page() {
         tunnelId={selection.tunnelId}
         onChoose={(id) => setParameters({ tunnel_id: id })}
       />
-      <Segments
+      <SegmentedControl
         label="Period"
         value={selection.window}
         choices={WINDOW_CHOICES}

@@ -3,7 +3,7 @@ import { useQueries } from "@tanstack/react-query";
 import { useState } from "react";
 import type { Metric, SeriesPoint } from "../../../protocol/schemas/metrics.ts";
 import { seriesQuery, type TrafficSelection } from "../../api/metrics.ts";
-import { useQueryParameters, useSetQueryParameters } from "../../app/search.ts";
+import { useQueryParameters, useSetQueryParameters } from "../../app/query-parameters.ts";
 import { QueryContent } from "../../ui/feedback/query-content.tsx";
 import { formatBytes, formatCount } from "../../ui/numbers.ts";
 import { Section } from "../../ui/section.tsx";

@@ -4,7 +4,7 @@ import type { OrganizationUsage } from "../../../protocol/schemas/metrics.ts";
 import { getCurrentMonth, usageQuery } from "../../api/metrics.ts";
 import { organizationsQuery } from "../../api/organization/organizations.ts";
 import { useMe } from "../../app/session-state.ts";
-import { useQueryParameters, useSetQueryParameters } from "../../app/search.ts";
+import { useQueryParameters, useSetQueryParameters } from "../../app/query-parameters.ts";
 import { ActionButton } from "../../ui/button.tsx";
 import { QueryContent } from "../../ui/feedback/query-content.tsx";
 import { Meter } from "../../ui/figures/meter.tsx";

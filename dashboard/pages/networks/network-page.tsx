@@ -5,7 +5,7 @@ import type { PrivateNetwork } from "../../../protocol/schemas/networks.ts";
 import { networkQuery, networksQuery } from "../../api/networks.ts";
 import { call } from "../../api/session.ts";
 import { useHasRole } from "../../app/roles.ts";
-import { usePathId } from "../../app/search.ts";
+import { usePathId } from "../../app/query-parameters.ts";
 import { CommandLine } from "../../ui/command-line.tsx";
 import { ConfirmButton } from "../../ui/forms/dialog.tsx";
 import { notify } from "../../ui/feedback/notifications.tsx";

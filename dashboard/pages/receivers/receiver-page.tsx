@@ -3,7 +3,11 @@ import { useQuery } from "@tanstack/react-query";
 import type { ReceiverState } from "../../../protocol/schemas/webhooks.ts";
 import { receiverQuery } from "../../api/receivers.ts";
 import { useHasRole } from "../../app/roles.ts";
-import { usePathId, useQueryParameters, useSetQueryParameters } from "../../app/search.ts";
+import {
+  usePathId,
+  useQueryParameters,
+  useSetQueryParameters,
+} from "../../app/query-parameters.ts";
 import { CopyButton } from "../../ui/copy.tsx";
 import { Fact, Facts } from "../../ui/facts.tsx";
 import { QueryContent } from "../../ui/feedback/query-content.tsx";

@@ -1,5 +1,5 @@
 /** /requests/:id: one captured request, or two of them compared: `?compare=<id>`. */
-import { usePathId, useQueryParameters } from "../../app/search.ts";
+import { usePathId, useQueryParameters } from "../../app/query-parameters.ts";
 import { PageFrame } from "../../ui/page.tsx";
 import { RequestComparison } from "./detail/comparison/request-comparison.tsx";
 import { RequestDetail } from "./detail/request-detail.tsx";

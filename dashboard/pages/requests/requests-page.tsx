@@ -1,5 +1,5 @@
 /** /requests: the live inspector. */
-import { useQueryParameters, useSetQueryParameters } from "../../app/search.ts";
+import { useQueryParameters, useSetQueryParameters } from "../../app/query-parameters.ts";
 import { PageFrame } from "../../ui/page.tsx";
 import { Inspector } from "./inspector.tsx";
 

@@ -1,6 +1,6 @@
 /** The filters of the list, which are parameters of the URL. */
 import type { Token } from "../../../protocol/schemas/tokens.ts";
-import { useQueryParameters, useSetQueryParameters } from "../../app/search.ts";
+import { useQueryParameters, useSetQueryParameters } from "../../app/query-parameters.ts";
 import { FilterBar, SearchFilter, SelectFilter } from "../../ui/forms/filters.tsx";
 
 const KINDS = [

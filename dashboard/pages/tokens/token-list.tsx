@@ -2,7 +2,7 @@
 import { useState } from "react";
 import type { Token } from "../../../protocol/schemas/tokens.ts";
 import { isValidToken } from "../../api/organization/tokens.ts";
-import { useSetQueryParameters } from "../../app/search.ts";
+import { useSetQueryParameters } from "../../app/query-parameters.ts";
 import { Button } from "../../ui/button.tsx";
 import { formatCount } from "../../ui/numbers.ts";
 import { Rows, Section } from "../../ui/section.tsx";

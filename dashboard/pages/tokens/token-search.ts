@@ -1,10 +1,10 @@
 /** Which tokens the filters of the page select. */
 import type { Token } from "../../../protocol/schemas/tokens.ts";
 import { isValidToken } from "../../api/organization/tokens.ts";
-import type { Search } from "../../app/search.ts";
+import type { QueryParameters } from "../../app/query-parameters.ts";
 
 /** The filters as parameters of the URL: `?text=ci&kind=master&project=staging&state=all`. */
-export function filterTokens(tokens: readonly Token[], search: Search): Token[] {
+export function filterTokens(tokens: readonly Token[], search: QueryParameters): Token[] {
   const { kind = "", project = "", state = "" } = search;
   const text = (search.text ?? "").trim().toLowerCase();
   return tokens.filter(

@@ -1,7 +1,7 @@
 /** /tokens: the capability tokens with which agents open tunnels. The filters are in the URL. */
 import { useQuery } from "@tanstack/react-query";
 import { isValidToken, tokensQuery } from "../../api/organization/tokens.ts";
-import { useQueryParameters } from "../../app/search.ts";
+import { useQueryParameters } from "../../app/query-parameters.ts";
 import { useHasRole } from "../../app/roles.ts";
 import { CommandLine, formatAgentCommand } from "../../ui/command-line.tsx";
 import { EmptyState } from "../../ui/feedback/empty-state.tsx";

@@ -3,7 +3,11 @@ import { Link } from "@tanstack/react-router";
 import type { Tunnel } from "../../../protocol/schemas/tunnels/tunnels.ts";
 import { getTunnelState, useTunnel } from "../../api/tunnels.ts";
 import { useHasRole } from "../../app/roles.ts";
-import { usePathId, useQueryParameters, useSetQueryParameters } from "../../app/search.ts";
+import {
+  usePathId,
+  useQueryParameters,
+  useSetQueryParameters,
+} from "../../app/query-parameters.ts";
 import { ActionButton } from "../../ui/button.tsx";
 import { EmptyState } from "../../ui/feedback/empty-state.tsx";
 import { QueryContent } from "../../ui/feedback/query-content.tsx";

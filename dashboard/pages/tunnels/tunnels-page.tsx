@@ -4,7 +4,7 @@ import { useState } from "react";
 import type { Tunnel } from "../../../protocol/schemas/tunnels/tunnels.ts";
 import { tunnelsQuery } from "../../api/tunnels.ts";
 import { useHasRole } from "../../app/roles.ts";
-import { useQueryParameters } from "../../app/search.ts";
+import { useQueryParameters } from "../../app/query-parameters.ts";
 import { Button } from "../../ui/button.tsx";
 import { CommandLine, formatAgentCommand } from "../../ui/command-line.tsx";
 import { EmptyState } from "../../ui/feedback/empty-state.tsx";

@@ -1,7 +1,7 @@
 /** Modal dialogs. One with a form closes when the user cancels it, or when the action of the form has succeeded. */
 import { Dialog as BaseDialog } from "@base-ui/react/dialog";
 import { useState, type ReactNode } from "react";
-import { useQueryParameters, useSetQueryParameters } from "../../app/search.ts";
+import { useQueryParameters, useSetQueryParameters } from "../../app/query-parameters.ts";
 import { Button, type ButtonProps } from "../button.tsx";
 import { TextField } from "./fields.tsx";
 import { Form, type FormProps } from "./form.tsx";

@@ -2,7 +2,11 @@
 import { Link } from "@tanstack/react-router";
 import { useMemo } from "react";
 import type { Delivery, ReceiverState } from "../../../../protocol/schemas/webhooks.ts";
-import { useQueryParameters, useSetQueryParameters, type Search } from "../../../app/search.ts";
+import {
+  useQueryParameters,
+  useSetQueryParameters,
+  type QueryParameters,
+} from "../../../app/query-parameters.ts";
 import { useShortcuts } from "../../../app/shortcuts.ts";
 import { Button } from "../../../ui/button.tsx";
 import { EmptyState } from "../../../ui/feedback/empty-state.tsx";
@@ -138,7 +142,7 @@ function DeliveryList({ receiver, deliveries }: DeliveryListProps) {
         <li key={delivery.cursor}>
           <Link
             to="."
-            search={(current: Search) => ({ ...current, delivery: delivery.cursor })}
+            search={(current: QueryParameters) => ({ ...current, delivery: delivery.cursor })}
             resetScroll={false}
           >
             <span className="delivery-id">

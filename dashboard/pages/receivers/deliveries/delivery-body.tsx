@@ -2,7 +2,7 @@
 import { useMemo } from "react";
 import type { Delivery } from "../../../../protocol/schemas/webhooks.ts";
 import { fromBase64 } from "../../../../shared/bytes.ts";
-import { useQueryParameters, useSetQueryParameters } from "../../../app/search.ts";
+import { useQueryParameters, useSetQueryParameters } from "../../../app/query-parameters.ts";
 import { BodyView } from "../../requests/detail/body/body-view.tsx";
 
 export function DeliveryBody({ delivery }: { delivery: Delivery }) {

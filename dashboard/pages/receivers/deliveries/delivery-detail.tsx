@@ -5,7 +5,7 @@ import type { Delivery, ReceiverState } from "../../../../protocol/schemas/webho
 import { receiverQuery } from "../../../api/receivers.ts";
 import { call } from "../../../api/session.ts";
 import { useHasRole } from "../../../app/roles.ts";
-import type { Search } from "../../../app/search.ts";
+import type { QueryParameters } from "../../../app/query-parameters.ts";
 import { CopyButton } from "../../../ui/copy.tsx";
 import { Fact, Facts } from "../../../ui/facts.tsx";
 import { ConfirmButton } from "../../../ui/forms/dialog.tsx";
@@ -30,7 +30,7 @@ export function DeliveryDetail({ receiver, delivery }: DeliveryDetailProps) {
     <div className="delivery-detail">
       <Link
         to="."
-        search={(current: Search) => ({ ...current, delivery: "" })}
+        search={(current: QueryParameters) => ({ ...current, delivery: "" })}
         resetScroll={false}
         className="delivery-back"
       >

@@ -3,7 +3,7 @@ import { useQueryClient } from "@tanstack/react-query";
 import type { ReceiverState } from "../../../../protocol/schemas/webhooks.ts";
 import { receiverQuery } from "../../../api/receivers.ts";
 import { RequestError } from "../../../api/request.ts";
-import { useSetQueryParameters } from "../../../app/search.ts";
+import { useSetQueryParameters } from "../../../app/query-parameters.ts";
 import { TextAreaField, TextField } from "../../../ui/forms/fields.tsx";
 import { Form } from "../../../ui/forms/form.tsx";
 import { notify } from "../../../ui/feedback/notifications.tsx";

@@ -2,7 +2,7 @@
 import { Link } from "@tanstack/react-router";
 import { useId } from "react";
 import type { CaptureDetail } from "../../../../protocol/schemas/inspector/captures.ts";
-import { useQueryParameters, useSetQueryParameters } from "../../../app/search.ts";
+import { useQueryParameters, useSetQueryParameters } from "../../../app/query-parameters.ts";
 import { CopyButton } from "../../../ui/copy.tsx";
 import { Badge } from "../../../ui/section.tsx";
 import { parseCookies, parseResponseCookies } from "../decode/form.ts";

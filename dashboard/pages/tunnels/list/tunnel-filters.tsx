@@ -1,6 +1,6 @@
 /** The fields that filter the list of tunnels. */
 import { TUNNEL_STATES } from "../../../api/tunnels.ts";
-import { useQueryParameters, useSetQueryParameters } from "../../../app/search.ts";
+import { useQueryParameters, useSetQueryParameters } from "../../../app/query-parameters.ts";
 import { Button } from "../../../ui/button.tsx";
 import { FilterBar, SearchFilter, SelectFilter } from "../../../ui/forms/filters.tsx";
 import { STATE_TEXTS } from "../tunnel-badges.tsx";

@@ -6,7 +6,7 @@ import type { TrafficPolicy } from "../../../../protocol/schemas/access/policies
 import type { Tunnel } from "../../../../protocol/schemas/tunnels/tunnels.ts";
 import { RequestError } from "../../../api/request.ts";
 import { useHasRole } from "../../../app/roles.ts";
-import { useQueryParameters, useSetQueryParameters } from "../../../app/search.ts";
+import { useQueryParameters, useSetQueryParameters } from "../../../app/query-parameters.ts";
 import { ActionButton, Button } from "../../../ui/button.tsx";
 import type { JsonError } from "../../../ui/code/json-editor.tsx";
 import { ErrorBoundary } from "../../../ui/feedback/error-boundary.tsx";

@@ -3,7 +3,7 @@ import { Link } from "@tanstack/react-router";
 import { useEffect, useMemo, useState } from "react";
 import type { CaptureDetail } from "../../../../../protocol/schemas/inspector/captures.ts";
 import { fromBase64 } from "../../../../../shared/bytes.ts";
-import { useQueryParameters, useSetQueryParameters } from "../../../../app/search.ts";
+import { useQueryParameters, useSetQueryParameters } from "../../../../app/query-parameters.ts";
 import { formatBytes } from "../../../../ui/numbers.ts";
 import { Skeleton } from "../../../../ui/feedback/query-content.tsx";
 import {

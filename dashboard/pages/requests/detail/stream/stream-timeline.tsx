@@ -1,7 +1,7 @@
 /** The messages of a WebSocket, or the events of an event stream, in the order in which they were sent. */
 import { useId, useMemo, useState } from "react";
 import type { CaptureDetail } from "../../../../../protocol/schemas/inspector/captures.ts";
-import { useQueryParameters, useSetQueryParameters } from "../../../../app/search.ts";
+import { useQueryParameters, useSetQueryParameters } from "../../../../app/query-parameters.ts";
 import { formatBytes, formatCount, formatMs } from "../../../../ui/numbers.ts";
 import { Badge, Section } from "../../../../ui/section.tsx";
 import { WindowedRows } from "../../../../ui/text/windowed-rows.tsx";

@@ -1,7 +1,7 @@
-/** A row of short choices of which one is selected, such as ranges of time. */
+/** A row of short choices, one of which is selected, such as ranges of time. */
 import type { ReactNode } from "react";
 
-export interface SegmentsProps<Value extends string> {
+export interface SegmentedControlProps<Value extends string> {
   /** Names the choices for screen readers. */
   label: string;
   value: Value;
@@ -9,7 +9,7 @@ export interface SegmentsProps<Value extends string> {
   onChoose: (value: Value) => void;
 }
 
-export function Segments<Value extends string>(props: SegmentsProps<Value>) {
+export function SegmentedControl<Value extends string>(props: SegmentedControlProps<Value>) {
   const { label, value, choices, onChoose } = props;
   return (
     <div className="segments" role="group" aria-label={label}>

@@ -1,9 +1,10 @@
 /** The query of a page's URL as plain strings: `?status=5xx`, not the JSON that the router writes by default. */
 import { useNavigate, useParams, useSearch } from "@tanstack/react-router";
 
-export type Search = Record<string, string>;
+/** The parameters by name. */
+export type QueryParameters = Record<string, string>;
 
-export function parseSearch(query: string): Search {
+export function parseSearch(query: string): QueryParameters {
   return Object.fromEntries(new URLSearchParams(query));
 }
 
@@ -14,18 +15,18 @@ export function stringifySearch(search: Record<string, unknown>): string {
   return query.size > 0 ? `?${query}` : "";
 }
 
-/** The query of the page's URL. */
-export function useQueryParameters(): Search {
+/** The parameters of the page's URL. */
+export function useQueryParameters(): QueryParameters {
   return useSearch({ strict: false });
 }
 
 /** Changes some parameters of the page's URL, without a new entry in the history. Empty ones are removed. */
-export function useSetQueryParameters(): (changes: Search) => void {
+export function useSetQueryParameters(): (changes: QueryParameters) => void {
   const navigate = useNavigate();
   return (changes) =>
     void navigate({
       to: ".",
-      search: (current: Search) => ({ ...current, ...changes }),
+      search: (current: QueryParameters) => ({ ...current, ...changes }),
       replace: true,
       resetScroll: false,
     });
