@@ -2,13 +2,14 @@
 import { createRoot } from "react-dom/client";
 import { App } from "./app/app.tsx";
 import { writeInvitation } from "./app/invitation-token.ts";
-import { startSession } from "./app/session-state.ts";
+import { initializeSession } from "./app/session-state.ts";
 import { applyStoredTheme } from "./app/theme.ts";
-import { takeUrlParameters } from "./app/url-parameters.ts";
+import { takeOneTimeParameters } from "./app/one-time-parameters.ts";
 import "./styles/main.css";
 
 applyStoredTheme();
-const arrival = takeUrlParameters();
-if (location.pathname === "/invitation" && arrival.token !== null) writeInvitation(arrival.token);
-createRoot(document.getElementById("root")!).render(<App linkToken={arrival.token} />);
-void startSession(arrival);
+const parameters = takeOneTimeParameters();
+const { token } = parameters;
+if (location.pathname === "/invitation" && token !== null) writeInvitation(token);
+createRoot(document.getElementById("root")!).render(<App linkToken={token} />);
+void initializeSession(parameters);

@@ -3,7 +3,7 @@ import { useSyncExternalStore } from "react";
 import type { Me } from "../../protocol/schemas/accounts/accounts.ts";
 import { call, resumeSession, watchSession } from "../api/session.ts";
 import { queryClient } from "./query-client.ts";
-import type { UrlParameters } from "./url-parameters.ts";
+import type { OneTimeParameters } from "./one-time-parameters.ts";
 
 export type SessionState =
   | { phase: "loading" }
@@ -36,17 +36,17 @@ export function useMe(): Me {
 }
 
 /** Resumes the session of the refresh cookie. Call it once, when the page is opened. */
-export async function startSession(arrival: UrlParameters): Promise<void> {
+export async function initializeSession(parameters: OneTimeParameters): Promise<void> {
   watchSession(beginOtherSession, endSession);
-  await resume(arrival);
+  await resume(parameters);
 }
 
-async function resume({ signedIn, challenge, failure }: UrlParameters): Promise<void> {
-  // Another attempt keeps the error on the page until it succeeds.
+async function resume({ hasSignedIn, challenge, failure }: OneTimeParameters): Promise<void> {
+  // After a failure, the error stays on the page until another attempt succeeds.
   if (state.phase !== "failed") setState({ phase: "loading" });
   try {
     // A link can contain the token of an attacker. The cookie always belongs to this browser.
-    const isSignedIn = challenge === null && (await resumeSession(signedIn));
+    const isSignedIn = challenge === null && (await resumeSession(hasSignedIn));
     if (isSignedIn) await loadMe();
     else if (state.phase === "loading" || state.phase === "failed") {
       setState({ phase: "signed-out", notice: formatFailure(failure), challenge });
@@ -58,7 +58,7 @@ async function resume({ signedIn, challenge, failure }: UrlParameters): Promise<
 
 /** After a failure, such as a server that could not be reached. */
 export function retrySession(): void {
-  void resume({ signedIn: false, challenge: null, failure: null, token: null });
+  void resume({ hasSignedIn: false, challenge: null, failure: null, token: null });
 }
 
 /** Loads the account again: after a sign-in, and when its organization, plan or second factor has changed. */
@@ -77,7 +77,7 @@ export async function loadMe(): Promise<void> {
   }
 }
 
-/** Requests use the token of the new session already, so the pages of the one before are removed at once. */
+/** Requests already use the token of the new session, so the pages of the previous session are removed at once. */
 function beginOtherSession(): void {
   queryClient.clear();
   setState({ phase: "loading" });

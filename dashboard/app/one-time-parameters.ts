@@ -1,10 +1,10 @@
 /**
- * The parameters of sign-ins and mailed links in the page's URL. They are removed from it before anything else happens, so that
- * secrets stay neither in the address bar nor in the history.
+ * The parameters with which a sign-in through a provider, or a mailed link, opens a page. They are removed from the page's URL
+ * before anything else happens, so that secrets stay neither in the address bar nor in the history.
  */
-export interface UrlParameters {
-  /** A sign-in through a provider succeeded. */
-  signedIn: boolean;
+export interface OneTimeParameters {
+  /** Whether a sign-in through a provider has just succeeded. */
+  hasSignedIn: boolean;
   /** The challenge of the second factor that this sign-in still requires. */
   challenge: string | null;
   /** The error code of RFC 6749 when the sign-in at the provider failed. */
@@ -13,11 +13,12 @@ export interface UrlParameters {
   token: string | null;
 }
 
-export function takeUrlParameters(): UrlParameters {
+/** Reads the parameters, and removes them from the page's URL. */
+export function takeOneTimeParameters(): OneTimeParameters {
   const { pathname, searchParams: query, hash } = new URL(location.href);
   const fragment = new URLSearchParams(hash.slice(1));
   const parameters = {
-    signedIn: query.has("oauth_token"),
+    hasSignedIn: query.has("oauth_token"),
     challenge: query.get("mfa_challenge"),
     failure: query.get("oauth_error"),
     token: fragment.get("token"),
