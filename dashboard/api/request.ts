@@ -52,6 +52,13 @@ function readAnswer(response: Response): Promise<unknown> {
   return type.startsWith("text/") ? response.text() : response.json();
 }
 
+/** Whether the same request can succeed a moment later, because the server could not be reached or was unavailable. */
+export function isTemporaryError(error: unknown): boolean {
+  return (
+    error instanceof RequestError && (error.code === "unreachable" || error.code === "unavailable")
+  );
+}
+
 /** The message to show to the user. */
 export function getErrorMessage(error: unknown): string {
   if (!(error instanceof RequestError)) {

@@ -1,6 +1,6 @@
 /** The cache of the API's responses. */
 import { QueryClient, type Query } from "@tanstack/react-query";
-import { RequestError } from "../api/request.ts";
+import { isTemporaryError } from "../api/request.ts";
 
 const RETRIES_MAX = 3;
 
@@ -8,22 +8,17 @@ export const queryClient = new QueryClient({
   defaultOptions: {
     queries: {
       staleTime: 5_000,
-      retry: (failures, error) => failures < RETRIES_MAX && isTemporary(error),
+      retry: (failures, error) => failures < RETRIES_MAX && isTemporaryError(error),
     },
   },
 });
 
-/** Whether the page shows older data, because the server does not answer. */
-export function isServerSilent(): boolean {
+/** Whether the page shows data that it could not load again, because the server does not answer. */
+export function isServerUnresponsive(): boolean {
   return queryClient.getQueryCache().getAll().some(isOutdated);
 }
 
 function isOutdated(query: Query): boolean {
   const { data, error, fetchFailureReason } = query.state;
-  return data !== undefined && query.isActive() && isTemporary(fetchFailureReason ?? error);
-}
-
-/** Whether the same request can succeed a moment later. */
-function isTemporary(error: unknown): boolean {
-  return error instanceof RequestError && ["unreachable", "unavailable"].includes(error.code);
+  return data !== undefined && query.isActive() && isTemporaryError(fetchFailureReason ?? error);
 }

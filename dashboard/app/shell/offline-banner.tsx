@@ -1,18 +1,18 @@
-/** Says that the browser has no network, or that the server does not answer, and disappears when both are back. */
+/** Says that the browser has no network, or that the server does not answer. It disappears when the server answers again. */
 import { onlineManager } from "@tanstack/react-query";
 import { useSyncExternalStore } from "react";
-import { isServerSilent, queryClient } from "../query-client.ts";
+import { isServerUnresponsive, queryClient } from "../query-client.ts";
 
 export function OfflineBanner() {
   const isOnline = useSyncExternalStore(
     (notify) => onlineManager.subscribe(notify),
     () => onlineManager.isOnline(),
   );
-  const isSilent = useSyncExternalStore(
+  const isUnresponsive = useSyncExternalStore(
     (notify) => queryClient.getQueryCache().subscribe(notify),
-    isServerSilent,
+    isServerUnresponsive,
   );
-  if (isOnline && !isSilent) return null;
+  if (isOnline && !isUnresponsive) return null;
   return (
     <p role="status" className="notice warning">
       {isOnline
