@@ -4,26 +4,26 @@ import { getErrorMessage } from "../../api/request.ts";
 import { UpgradeHint } from "./upgrade-hint.tsx";
 
 /** Long enough to read the message and to reach its button. */
-const UNDO_SHOWN_MS = 15_000;
+const WITH_ACTION_SHOWN_MS = 15_000;
 
 const manager = Toast.createToastManager();
 
-export interface Undo {
+/** A button beside the message, such as one that takes the change back. */
+export interface NotificationAction {
   label: string;
   act: () => void;
 }
 
 /**
- * @param undo a button that takes the action back, while the message is shown.
- * @param subject the id of the thing that the action changed, if the next message about the thing replaces this one.
+ * @param subject names what the message is about: the next message about the same subject replaces this one.
  */
-export function notify(message: string, undo?: Undo, subject?: string): void {
-  const actionProps = undo && { children: undo.label, onClick: undo.act };
+export function notify(message: string, action?: NotificationAction, subject?: string): void {
+  const actionProps = action && { children: action.label, onClick: action.act };
   manager.add({
     id: subject,
     title: message,
     actionProps,
-    timeout: undo && UNDO_SHOWN_MS,
+    timeout: action && WITH_ACTION_SHOWN_MS,
   });
 }
 
