@@ -1,4 +1,4 @@
-/** What the palette finds: pages, actions, named things and recent requests. */
+/** What the palette finds: pages, actions, named resources and recent requests. */
 import { useQuery } from "@tanstack/react-query";
 import { useRouter } from "@tanstack/react-router";
 import type { CaptureSummary } from "../../../protocol/schemas/inspector/captures.ts";
@@ -34,20 +34,20 @@ export interface PaletteGroup {
   items: PaletteEntry[];
 }
 
-const RECENT_REQUESTS = 200;
+const RECENT_REQUESTS_MAX = 200;
 
 export function usePaletteGroups(): PaletteGroup[] {
   const { data: resources = [] } = useQuery(namedResourcesQuery);
   const { data: requests = [] } = useQuery({
     queryKey: ["recent-requests"],
     queryFn: ({ signal }) =>
-      call<CaptureSummary[]>("GET", `/inspector?limit=${RECENT_REQUESTS}`, undefined, signal),
+      call<CaptureSummary[]>("GET", `/inspector?limit=${RECENT_REQUESTS_MAX}`, undefined, signal),
   });
   const router = useRouter();
   return [
     { title: "Pages", isSuggested: true, items: usePageEntries() },
     { title: "Actions", isSuggested: true, items: useActionEntries() },
-    ...KINDS.map(({ kind, title, icon, href }) => ({
+    ...RESOURCE_KINDS.map(({ kind, title, icon, href }) => ({
       title,
       items: resources
         .filter((resource) => resource.kind === kind)
@@ -72,15 +72,15 @@ export function usePaletteGroups(): PaletteGroup[] {
   ];
 }
 
-interface Kind {
+interface ResourceKind {
   kind: NamedResource["kind"];
   title: string;
   icon: IconName;
-  /** The page that shows it. */
+  /** The page that shows a resource of this kind. */
   href: (resource: NamedResource) => string;
 }
 
-const KINDS: readonly Kind[] = [
+const RESOURCE_KINDS: readonly ResourceKind[] = [
   { kind: "tunnel", title: "Tunnels", icon: "tunnel", href: ({ id }) => `/tunnels/${id}` },
   { kind: "domain", title: "Custom domains", icon: "domain", href: () => "/domains" },
   { kind: "network", title: "Networks", icon: "network", href: ({ id }) => `/networks/${id}` },

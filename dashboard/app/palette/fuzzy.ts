@@ -1,6 +1,14 @@
-/** How well a text matches what a user types: whole words come before beginnings, and these before single letters. */
+/** How well a text matches the words that a user types. */
 
-/** @returns 0 for no match; the better the match, the higher. Each word of the query must match. */
+/** The scores of one word, by where the text has it. */
+const WHOLE_TEXT_SCORE = 1;
+const TEXT_START_SCORE = 0.9;
+const WORD_START_SCORE = 0.8;
+const INSIDE_WORD_SCORE = 0.6;
+/** For letters in the right order with others between them: the more others, the lower. */
+const LETTERS_MAX_SCORE = 0.5;
+
+/** @returns 0 to 1: the better the match, the higher. 0 for no match: each word of the query must match. */
 export function scoreMatch(text: string, query: string): number {
   const where = text.toLowerCase();
   const words = query.toLowerCase().split(/\s+/).filter(Boolean);
@@ -11,8 +19,8 @@ export function scoreMatch(text: string, query: string): number {
 
 function scoreWord(text: string, word: string): number {
   const at = text.indexOf(word);
-  if (at === 0) return text.length === word.length ? 1 : 0.9;
-  if (at > 0) return startsWord(text, at) ? 0.8 : 0.6;
+  if (at === 0) return text.length === word.length ? WHOLE_TEXT_SCORE : TEXT_START_SCORE;
+  if (at > 0) return startsWord(text, at) ? WORD_START_SCORE : INSIDE_WORD_SCORE;
   return scoreLetters(text, word);
 }
 
@@ -26,7 +34,7 @@ function scoreLetters(text: string, word: string): number {
       at = text.indexOf(letter, at + 1);
       if (at < 0) return best;
     }
-    best = Math.max(best, (0.5 * word.length) / (at - start + 1));
+    best = Math.max(best, (LETTERS_MAX_SCORE * word.length) / (at - start + 1));
   }
   return best;
 }

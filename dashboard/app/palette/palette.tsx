@@ -1,4 +1,4 @@
-/** A field that finds pages, actions, things by their name and recent requests. */
+/** The palette: a field that finds pages, actions, resources by their name, and recent requests. */
 import { Autocomplete } from "@base-ui/react/autocomplete";
 import { Dialog } from "@base-ui/react/dialog";
 import { useState } from "react";

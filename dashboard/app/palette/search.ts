@@ -3,7 +3,7 @@ import type { PaletteEntry, PaletteGroup } from "./entries.tsx";
 import { scoreMatch } from "./fuzzy.ts";
 
 const GROUP_MAX_ENTRIES = 6;
-/** The title counts more than what is beside it. */
+/** A match in the title counts more than one in the detail or the keywords. */
 const OTHER_TEXT_WEIGHT = 0.5;
 
 /** The best entries of each group; the group with the best entry comes first. */
