@@ -12,7 +12,7 @@ export const capturedRequestQuery = (id: string) =>
     queryFn: ({ signal }) =>
       call<CaptureDetail>("GET", `/inspector/${encodeURIComponent(id)}`, undefined, signal),
     refetchInterval: ({ state }) => (state.data?.state === "open" ? OPEN_RELOAD_MS : false),
-    // One that has ended does not change any more.
+    // A request that has ended no longer changes.
     staleTime: ({ state }) =>
       state.data === undefined || state.data.state === "open" ? 0 : Infinity,
   });

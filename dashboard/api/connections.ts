@@ -11,7 +11,7 @@ export const connectionsQuery = queryOptions({
   refetchInterval: CONNECTIONS_RELOAD_MS,
 });
 
-/** Those of one tunnel, with what they have in flight. */
+/** The agents of one tunnel, each with the number of its requests in flight. */
 export const tunnelAgentsQuery = (id: string) =>
   queryOptions({
     queryKey: ["connections", id],

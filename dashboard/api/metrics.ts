@@ -10,7 +10,7 @@ import type {
 } from "../../protocol/schemas/metrics.ts";
 import { call } from "./session.ts";
 
-/** Tunnels report their counters five seconds after a request, busy ones once a minute. */
+/** A tunnel reports its counters five seconds after a request, or once a minute during continuous traffic. */
 const METRICS_RELOAD_MS = 10_000;
 /** Each breakdown asks up to a hundred objects. */
 const BREAKDOWN_RELOAD_MS = 60_000;

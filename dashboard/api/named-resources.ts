@@ -1,4 +1,4 @@
-/** The things of the organization that have a name, as far as they can be read, to find or to name them. */
+/** All named resources of the organization that the user may read: for the palette, and to show names instead of ids. */
 import { queryOptions } from "@tanstack/react-query";
 import type { CustomDomain } from "../../protocol/schemas/domains/domains.ts";
 import type { ReservedSubdomain } from "../../protocol/schemas/domains/reserved-subdomains.ts";
@@ -13,11 +13,11 @@ export interface NamedResource {
   kind: "tunnel" | "domain" | "network" | "receiver" | "project" | "token" | "name";
   id: string;
   name: string;
-  /** What tells it from others with the same name. */
+  /** Distinguishes it from others with the same name. */
   detail: string;
 }
 
-/** A list that can't be loaded is left out. */
+/** A list that can't be loaded is left out, and of a long one the rows after its first page. */
 export const namedResourcesQuery = queryOptions({
   queryKey: ["named-resources"],
   async queryFn({ signal }): Promise<NamedResource[]> {

@@ -11,7 +11,7 @@ export const receiversQuery = queryOptions({
   refetchInterval: RECEIVERS_RELOAD_MS,
 });
 
-/** With its numbers, which the list does not have. */
+/** One receiver with the state of its deliveries, which the list does not have. */
 export const receiverQuery = (id: string) =>
   queryOptions({
     queryKey: ["receivers", id],

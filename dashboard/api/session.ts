@@ -51,6 +51,8 @@ function endSession(why: string): void {
 }
 
 /**
+ * Gets an access token with the refresh cookie, if this browser may have a session.
+ *
  * @param isJustStarted whether a session was started just before, on another page.
  * @returns false when no user is signed in.
  */

@@ -1,6 +1,6 @@
 /**
  * Keyboard shortcuts. A component registers its shortcuts while it is shown. The component that was shown last comes
- * first, so that the keys of a panel precede those of the list behind it.
+ * first, so that the keys of a panel take precedence over those of the list behind it.
  */
 import { useEffect, useRef, useSyncExternalStore } from "react";
 
@@ -114,7 +114,10 @@ function handleKey(event: KeyboardEvent): void {
   shortcut.act();
 }
 
-/** An editor may be in a shadow root, where only the path of the event names the element with the focus. */
+/**
+ * Whether a key without a modifier is free for shortcuts. An editor may be in a shadow root, where only the path of the event
+ * names the element with the focus.
+ */
 function acceptsKey(event: KeyboardEvent): boolean {
   const elements = event.composedPath().filter((each) => each instanceof Element);
   if (elements.some((element) => element.matches(OWNS_KEYS))) return false;

@@ -13,9 +13,9 @@ import type { CaptureListener, CaptureSource } from "./request-view.ts";
 const NEWEST_CAPTURES_MAX = 10_000;
 /** A request that was received this long before the newest one may have ended while the connection was lost. */
 const CATCH_UP_OVERLAP_MS = MINUTE_MS;
-/** Between two readings of the list, after a failure, or when the server did not send some requests. */
+/** The pause between two readings of the list, after a failure or when the server did not send some requests. */
 const CATCH_UP_PAUSE_MS = 3_000;
-/** From one page to the next, the connection stays open. */
+/** How long the connection stays open without a listener, such as from one page to the next. */
 const CLOSE_DELAY_MS = 1_000;
 
 /** `loading`: nothing has been read yet. `reconnecting`: new requests will appear later. */
@@ -34,14 +34,14 @@ export interface CaptureWatchEvents {
 interface CaptureServer {
   /** One page of stored requests, newest first. */
   list: (query: CapturesQuery) => Promise<CaptureSummary[]>;
-  /** Requests as they happen. @returns ends the connection. */
+  /** Requests as they happen. @returns a function that ends the connection. */
   watch: (events: CaptureWatchEvents) => () => void;
 }
 
 export class CaptureStore implements CaptureSource {
   readonly newest = new CaptureList();
   hasOlder = true;
-  /** Why the list could not be read; undefined once it was. */
+  /** Why the last reading of the list failed; undefined after one that succeeded. */
   error: unknown;
   readonly #server: CaptureServer;
   readonly #listeners = new Set<CaptureListener>();
@@ -61,7 +61,7 @@ export class CaptureStore implements CaptureSource {
     return this.#isConnected ? "live" : "reconnecting";
   }
 
-  /** The store is connected while it has a listener. @returns removes the listener. */
+  /** The store is connected while it has a listener. @returns a function that removes the listener. */
   listen(listener: CaptureListener): () => void {
     this.#listeners.add(listener);
     clearTimeout(this.#closing);

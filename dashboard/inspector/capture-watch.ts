@@ -1,6 +1,6 @@
 /**
  * Captured requests as they happen: `GET /inspector/ws` (docs/protocols/live-view.md). It reconnects until it is closed.
- * What happened before it was connected has to be read from the list.
+ * Requests that ended before it was connected have to be read from the list.
  */
 import {
   WATCH_BEARER_PREFIX,
@@ -72,7 +72,7 @@ export class CaptureWatch {
   #handleOpen(socket: WebSocket): void {
     if (this.#socket !== socket) return;
     this.#failures = 0;
-    // The server closes a connection slowly on which the client has never sent anything.
+    // The server is slow to close a connection on which the client has never sent anything.
     socket.send(WATCH_PING);
     this.#heartbeat = setInterval(() => this.#ping(), PING_INTERVAL_MS);
     this.#events.onOpen();

@@ -25,7 +25,7 @@ export interface CaptureSource {
   readonly newest: CaptureList;
   /** Whether the server may have requests that are older than the oldest one here. */
   readonly hasOlder: boolean;
-  /** @returns removes the listener. */
+  /** @returns a function that removes the listener. */
   listen: (listener: CaptureListener) => () => void;
 }
 
@@ -70,7 +70,7 @@ export class RequestView {
   #filterRun = 0;
   /** Requests up to this id are hidden. */
   #clearedId = "";
-  /** Older requests of this selection that are not in the store. */
+  /** The oldest request that was loaded in addition to those of the store. */
   #olderId: string | undefined;
   #olderCount = 0;
   #hasOlder = true;
@@ -93,7 +93,7 @@ export class RequestView {
   };
   readonly getVersion = (): number => this.#version;
 
-  /** Shows the changes of the store from now on. @returns ends that. */
+  /** Shows the changes of the store from now on. @returns a function that ends this. */
   connect(): () => void {
     const listener: CaptureListener = {
       onPut: (capture) => this.#receive(capture),
@@ -275,7 +275,10 @@ export class RequestView {
     this.#update();
   }
 
-  /** Without them, older requests would follow after a gap. */
+  /**
+   * The store has dropped its oldest requests. Those that this view has loaded beyond them are removed too, because there would be
+   * a gap before them.
+   */
   #trim(oldestId: string): void {
     if (this.#selection.only !== undefined) return;
     this.#matched.deleteOlderThan(oldestId);

@@ -6,7 +6,7 @@ import { notifyOfError } from "./feedback/notifications.tsx";
 const COPIED_SHOWN_MS = 2_000;
 
 export interface CopyButtonProps {
-  /** A function makes a text that takes time only when it is copied. */
+  /** A function is called when the user copies: for a text that takes time to make. */
   text: string | (() => string);
   /** Names the text for screen readers, as in `Copy the URL`. */
   label?: string;

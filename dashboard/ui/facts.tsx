@@ -1,4 +1,4 @@
-/** The names and values of a thing's properties. */
+/** The properties of a resource, each with its name and value. */
 import type { ReactNode } from "react";
 
 export function Facts({ children }: { children: ReactNode }) {

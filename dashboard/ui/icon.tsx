@@ -1,4 +1,4 @@
-/** Icons: outlines in the color of the text. They are decoration, so a button with an icon alone needs a label. */
+/** Icons: outlines in the color of the text. They are decoration, so a button that has only an icon needs a label. */
 const PATHS = {
   home: "M3 11 12 4l9 7M5 10v10h5v-6h4v6h5V10",
   requests: "M4 6h16M4 12h10M4 18h13",

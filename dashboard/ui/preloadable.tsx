@@ -12,8 +12,8 @@ export interface Preloadable<Props extends object> {
 }
 
 /**
- * React shows the fallback of a lazy component for 300 ms, also when its code was loaded before: so this one renders
- * the code itself.
+ * React shows the fallback of a lazy component for 300 ms, even if its code was loaded before. So once the code is loaded, this
+ * component renders it directly.
  */
 export function createPreloadable<Props extends object>(
   load: () => Promise<ComponentType<Props>>,

@@ -7,7 +7,7 @@ import { useLayoutEffect, useRef, type RefObject } from "react";
 /** The row with which the user works: it has the focus, or opened the dialog that has it. */
 let activeRow: HTMLElement | null = null;
 
-/** Before React's own listeners, which are not on the document. */
+/** React calls `activate` after these listeners, because its own are not on the document. */
 for (const type of ["focusin", "pointerdown"]) {
   document.addEventListener(type, () => (activeRow = null), { capture: true });
 }
@@ -33,19 +33,19 @@ export function useRowFocus<Element extends HTMLElement>(): RowFocusProps<Elemen
   return { ref, onFocus: activate, onPointerDown: activate };
 }
 
-/** Called while the row is still in the page: its neighbours are found now, and get the focus when it has gone. */
+/** Called while the row is still in the page: its neighbors are found now, and one gets the focus when the row is gone. */
 function moveFocusFrom(row: HTMLElement): void {
   activeRow = null;
   const rows = [...(row.parentElement?.children ?? [])];
   const position = rows.indexOf(row);
-  const neighbours = [...rows.slice(position + 1), ...rows.slice(0, position).toReversed()];
+  const neighbors = [...rows.slice(position + 1), ...rows.slice(0, position).toReversed()];
   const list = row.closest("section");
-  // After the dialog has closed too, while which nothing outside of it can have the focus.
+  // An open dialog keeps the focus from everything outside of it, so this waits until the dialog has closed too.
   setTimeout(() => {
     const isLost = document.activeElement === null || document.activeElement === document.body;
     if (!isLost) return;
     const targets = [
-      ...neighbours.map((each) => findControl(each)),
+      ...neighbors.map((each) => findControl(each)),
       list?.querySelector<HTMLElement>("h2"),
       document.querySelector<HTMLElement>("main h1"),
     ];

@@ -22,7 +22,7 @@ export const membersQuery = (organizationId: string) =>
 /** Enough to tell former members apart, whose addresses are no longer known. */
 const USER_ID_SHOWN_CHARS = 8;
 
-/** What to call a user who is not a member any more. */
+/** The text in place of the name of a user who has left the organization. */
 export function formatFormerMember(userId: string): string {
   return `former member ${userId.slice(0, USER_ID_SHOWN_CHARS)}`;
 }

@@ -20,13 +20,13 @@ const { Component: DockedInspector, usePreload } = createPreloadable(async () =>
 });
 
 export interface InspectorDockState {
-  /** The page of requests is an inspector itself. */
+  /** False on the page of requests, which is an inspector itself. */
   isAvailable: boolean;
   isOpen: boolean;
   toggle: () => void;
 }
 
-/** This browser remembers whether it is open. `i` opens and closes it. */
+/** The state of the dock. This browser remembers whether it is open; the key `i` opens and closes it. */
 export function useInspectorDock(): InspectorDockState {
   const { pathname } = useLocation();
   const isAvailable = pathname !== "/requests";

@@ -1,4 +1,4 @@
-/** Opens the palette, as its shortcut does. Its code is loaded after the page. */
+/** Opens the palette, as its shortcut does. The palette's code is loaded after the page. */
 import { Suspense, useState } from "react";
 import { Button } from "../../ui/button.tsx";
 import { ErrorBoundary } from "../../ui/feedback/error-boundary.tsx";

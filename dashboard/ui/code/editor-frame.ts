@@ -47,7 +47,7 @@ const jsonColors = ViewPlugin.fromClass(
   { decorations: ({ decorations }) => decorations },
 );
 
-/** The whole document: those that are edited here are small. */
+/** Decorates the whole document, because the documents that are edited here are small. */
 function decorate(state: EditorState): DecorationSet {
   const builder = new RangeSetBuilder<Decoration>();
   syntaxTree(state).iterate({

@@ -19,7 +19,7 @@ export interface JsonEditorProps {
   /** Names the editor for screen readers. */
   label: string;
   text: string;
-  /** Of the API. */
+  /** The errors that the API reported for this text. */
   errors: readonly JsonError[];
   isReadOnly?: boolean;
   onChange: (text: string) => void;

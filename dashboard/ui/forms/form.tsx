@@ -9,7 +9,9 @@ import { UpgradeHint } from "../feedback/upgrade-hint.tsx";
 export type GetValue = (name: string) => string;
 
 export interface FormProps {
+  /** The text of the submit button. */
   submit: string;
+  /** How the submit button looks. */
   kind?: ButtonKind;
   /** Shown beside the submit button. */
   beside?: ReactNode;
