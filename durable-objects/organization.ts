@@ -11,7 +11,7 @@ import type { ObjectBindings } from "./bindings.ts";
 import type { CaptureBatch, OrganizationRpc, Presence, WatchStatus } from "./rpc.ts";
 import { answerClose, parseClose } from "./close-quietly.ts";
 import { toRefusalResponse, withRetryAfter } from "../access/refusal.ts";
-import { WATCH_HEADER, WatcherAdmission } from "./organization/admission.ts";
+import { WATCH_HEADER, WatcherAdmission } from "./organization/watcher-admission.ts";
 import { inParallel } from "../shared/in-parallel.ts";
 import { ConnectedAgents, type ConnectedAgent } from "./organization/connected-agents.ts";
 import { Watchers } from "./organization/watchers.ts";

@@ -53,7 +53,8 @@ export interface WatcherFlowState {
   missed: number;
 }
 
-export function createPace(nowMs: number): WatcherFlowState {
+/** The state of a watcher that has just connected. */
+export function createFlowState(nowMs: number): WatcherFlowState {
   return {
     sentBytes: 0,
     acknowledgedBytes: 0,
@@ -86,91 +87,95 @@ export interface FlowLimits {
  * Ends being behind if there is room again.
  * @returns how many missed messages to report now; 0 while the watcher is behind, or if it is not.
  */
-export function takeMissedCount(pace: WatcherFlowState, bounds: FlowLimits): number {
-  refill(pace, bounds.nowMs);
-  if (pace.behindSinceMs === null) return 0;
-  if (getAvailableBytes(pace, bounds) < getResumeThreshold(pace, bounds)) return 0;
-  const { missed } = pace;
-  pace.behindSinceMs = null;
-  pace.missed = 0;
+export function takeMissedCount(state: WatcherFlowState, limits: FlowLimits): number {
+  refill(state, limits.nowMs);
+  if (state.behindSinceMs === null) return 0;
+  if (getAvailableBytes(state, limits) < getResumeThreshold(state, limits)) return 0;
+  const { missed } = state;
+  state.behindSinceMs = null;
+  state.missed = 0;
   return missed;
 }
 
 /** @returns how many of the messages to send, counted from the first. The others are missed. */
-export function admitMessages(pace: WatcherFlowState, sizes: number[], bounds: FlowLimits): number {
-  refill(pace, bounds.nowMs);
+export function admitMessages(
+  state: WatcherFlowState,
+  sizes: number[],
+  limits: FlowLimits,
+): number {
+  refill(state, limits.nowMs);
   let admitted = 0;
-  let availableBytes = pace.behindSinceMs === null ? getAvailableBytes(pace, bounds) : 0;
+  let availableBytes = state.behindSinceMs === null ? getAvailableBytes(state, limits) : 0;
   for (const size of sizes) {
     // A message that is larger than the window is sent alone; otherwise it would never be sent.
     const isSentAlone =
-      admitted === 0 && pace.acknowledgedBytes === pace.sentBytes && availableBytes > 0;
+      admitted === 0 && state.acknowledgedBytes === state.sentBytes && availableBytes > 0;
     if (size > availableBytes && !isSentAlone) break;
     availableBytes -= size;
     admitted += 1;
-    pace.sentBytes += size;
-    pace.messagesSinceSync += 1;
-    pace.budgetBytes -= size;
+    state.sentBytes += size;
+    state.messagesSinceSync += 1;
+    state.budgetBytes -= size;
   }
-  addMissed(pace, sizes.length - admitted, bounds.nowMs);
+  addMissed(state, sizes.length - admitted, limits.nowMs);
   return admitted;
 }
 
 /** Counts messages that the watcher will not receive, also those that its tunnel could not deliver. */
-export function addMissed(pace: WatcherFlowState, missed: number, nowMs: number): void {
+export function addMissed(state: WatcherFlowState, missed: number, nowMs: number): void {
   if (missed === 0) return;
-  pace.missed += missed;
-  pace.behindSinceMs ??= nowMs;
+  state.missed += missed;
+  state.behindSinceMs ??= nowMs;
 }
 
 /** @returns the number of a sync to send now; null when none is due. */
-export function takeDueSync(pace: WatcherFlowState, { windowBytes }: FlowLimits): number | null {
-  const unsyncedBytes = pace.sentBytes - pace.syncedBytes;
-  const isDue = pace.hasAcknowledged
+export function takeDueSync(state: WatcherFlowState, { windowBytes }: FlowLimits): number | null {
+  const unsyncedBytes = state.sentBytes - state.syncedBytes;
+  const isDue = state.hasAcknowledged
     ? unsyncedBytes >= windowBytes / 4
-    : pace.messagesSinceSync >= WATCH_FIRST_SYNC_MESSAGES;
-  if (!isDue || pace.pendingSyncs.length >= WATCH_SYNCS_MAX) return null;
+    : state.messagesSinceSync >= WATCH_FIRST_SYNC_MESSAGES;
+  if (!isDue || state.pendingSyncs.length >= WATCH_SYNCS_MAX) return null;
   const n = crypto.getRandomValues(new Uint32Array(1))[0]!;
-  pace.pendingSyncs.push({ n, sentBytes: pace.sentBytes });
-  pace.syncedBytes = pace.sentBytes;
-  pace.messagesSinceSync = 0;
+  state.pendingSyncs.push({ n, sentBytes: state.sentBytes });
+  state.syncedBytes = state.sentBytes;
+  state.messagesSinceSync = 0;
   return n;
 }
 
 /** A number that was never sent is ignored. */
-export function acknowledge(pace: WatcherFlowState, n: number): void {
-  const index = pace.pendingSyncs.findIndex((sync) => sync.n === n);
+export function acknowledge(state: WatcherFlowState, n: number): void {
+  const index = state.pendingSyncs.findIndex((sync) => sync.n === n);
   if (index === -1) return;
-  pace.acknowledgedBytes = pace.pendingSyncs[index]!.sentBytes;
-  pace.pendingSyncs.splice(0, index + 1);
-  pace.hasAcknowledged = true;
+  state.acknowledgedBytes = state.pendingSyncs[index]!.sentBytes;
+  state.pendingSyncs.splice(0, index + 1);
+  state.hasAcknowledged = true;
 }
 
 /**
  * Whether to disconnect the watcher: it reads nothing, or might read nothing. A watcher that reads but never
  * acknowledges is slow, not stuck.
  */
-export function isStuck(pace: WatcherFlowState, bounds: FlowLimits): boolean {
-  const { nowMs, queuedBytes = 0, windowBytes } = bounds;
-  if (pace.behindSinceMs === null) return false;
+export function isStuck(state: WatcherFlowState, limits: FlowLimits): boolean {
+  const { nowMs, queuedBytes = 0, windowBytes } = limits;
+  if (state.behindSinceMs === null) return false;
   // The rest of its allowance is too small for it ever to catch up.
-  if (getUnacknowledgedAllowance(pace, bounds) < getResumeThreshold(pace, bounds)) return true;
-  if (nowMs - pace.behindSinceMs < WATCH_BEHIND_MAX_MS) return false;
-  return pace.hasAcknowledged || queuedBytes > windowBytes;
+  if (getUnacknowledgedAllowance(state, limits) < getResumeThreshold(state, limits)) return true;
+  if (nowMs - state.behindSinceMs < WATCH_BEHIND_MAX_MS) return false;
+  return state.hasAcknowledged || queuedBytes > windowBytes;
 }
 
-function refill(pace: WatcherFlowState, nowMs: number): void {
-  const elapsedMs = Math.max(0, nowMs - pace.budgetAtMs);
-  const refilled = pace.budgetBytes + (elapsedMs * WATCH_UNACKNOWLEDGED_BYTES_PER_SECOND) / 1000;
-  pace.budgetBytes = Math.min(WATCH_UNACKNOWLEDGED_BURST_BYTES, refilled);
-  pace.budgetAtMs = nowMs;
+function refill(state: WatcherFlowState, nowMs: number): void {
+  const elapsedMs = Math.max(0, nowMs - state.budgetAtMs);
+  const refilled = state.budgetBytes + (elapsedMs * WATCH_UNACKNOWLEDGED_BYTES_PER_SECOND) / 1000;
+  state.budgetBytes = Math.min(WATCH_UNACKNOWLEDGED_BURST_BYTES, refilled);
+  state.budgetAtMs = nowMs;
 }
 
-function getAvailableBytes(pace: WatcherFlowState, bounds: FlowLimits): number {
-  const { windowBytes, queuedBytes = 0 } = bounds;
-  const granted = pace.hasAcknowledged
-    ? windowBytes - (pace.sentBytes - pace.acknowledgedBytes)
-    : Math.min(pace.budgetBytes, getUnacknowledgedAllowance(pace, bounds));
+function getAvailableBytes(state: WatcherFlowState, limits: FlowLimits): number {
+  const { windowBytes, queuedBytes = 0 } = limits;
+  const granted = state.hasAcknowledged
+    ? windowBytes - (state.sentBytes - state.acknowledgedBytes)
+    : Math.min(state.budgetBytes, getUnacknowledgedAllowance(state, limits));
   return Math.min(granted, windowBytes - queuedBytes);
 }
 

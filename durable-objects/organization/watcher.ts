@@ -1,10 +1,10 @@
 /** One watcher's connection: which tunnels it watches, and how much it may be sent. */
-import type { WatcherAdmission } from "./admission.ts";
+import type { WatcherAdmission } from "./watcher-admission.ts";
 import {
   acknowledge,
   addMissed,
   admitMessages,
-  createPace,
+  createFlowState,
   isStuck,
   takeDueSync,
   takeMissedCount,
@@ -15,22 +15,23 @@ import type { SerializedBatch } from "./serialized-batch.ts";
 
 /** Survives hibernation, in the attachment of the watcher's socket. */
 interface WatcherAttachment extends WatcherAdmission {
+  /** The name is part of the stored format. */
   pace: WatcherFlowState;
 }
 
 export class Watcher {
   readonly admission: WatcherAdmission;
   readonly #socket: WebSocket;
-  readonly #pace: WatcherFlowState;
+  readonly #state: WatcherFlowState;
 
   private constructor(socket: WebSocket, { pace, ...admission }: WatcherAttachment) {
     this.#socket = socket;
-    this.#pace = pace;
+    this.#state = pace;
     this.admission = admission;
   }
 
   static create(socket: WebSocket, admission: WatcherAdmission): Watcher {
-    const watcher = new Watcher(socket, { ...admission, pace: createPace(Date.now()) });
+    const watcher = new Watcher(socket, { ...admission, pace: createFlowState(Date.now()) });
     watcher.#save();
     return watcher;
   }
@@ -41,7 +42,7 @@ export class Watcher {
   }
 
   get isBehind(): boolean {
-    return this.#pace.behindSinceMs !== null;
+    return this.#state.behindSinceMs !== null;
   }
 
   watches(tunnelId: string): boolean {
@@ -49,47 +50,47 @@ export class Watcher {
   }
 
   deliver(batch: SerializedBatch, windowBytes: number): void {
-    const bounds = this.#getBounds(windowBytes);
-    this.#reportMissed(bounds);
-    const admitted = admitMessages(this.#pace, batch.sizes, bounds);
+    const limits = this.#getLimits(windowBytes);
+    this.#reportMissed(limits);
+    const admitted = admitMessages(this.#state, batch.sizes, limits);
     if (admitted > 0) {
       if (this.admission.isBatched) this.#send(batch.joinFirst(admitted));
       else for (const message of batch.messages.slice(0, admitted)) this.#send(message);
     }
-    addMissed(this.#pace, batch.missed, bounds.nowMs);
-    this.#reportMissed(bounds);
-    this.#sendSyncIfDue(bounds);
+    addMissed(this.#state, batch.missed, limits.nowMs);
+    this.#reportMissed(limits);
+    this.#sendSyncIfDue(limits);
     this.#save();
   }
 
   /** The watcher has answered sync `n`: it has read everything up to it. */
   acknowledge(n: number, windowBytes: number): void {
-    const bounds = this.#getBounds(windowBytes);
-    acknowledge(this.#pace, n);
-    this.#reportMissed(bounds);
-    this.#sendSyncIfDue(bounds);
+    const limits = this.#getLimits(windowBytes);
+    acknowledge(this.#state, n);
+    this.#reportMissed(limits);
+    this.#sendSyncIfDue(limits);
     this.#save();
   }
 
   /** Called from time to time while the watcher is behind. @returns false when it must be disconnected. */
   tryToCatchUp(windowBytes: number): boolean {
-    const bounds = this.#getBounds(windowBytes);
-    this.#reportMissed(bounds);
+    const limits = this.#getLimits(windowBytes);
+    this.#reportMissed(limits);
     this.#save();
-    return !isStuck(this.#pace, bounds);
+    return !isStuck(this.#state, limits);
   }
 
-  #reportMissed(bounds: FlowLimits): void {
-    const count = takeMissedCount(this.#pace, bounds);
+  #reportMissed(limits: FlowLimits): void {
+    const count = takeMissedCount(this.#state, limits);
     if (count > 0) this.#send(JSON.stringify({ type: "missed", count }));
   }
 
-  #sendSyncIfDue(bounds: FlowLimits): void {
-    const n = takeDueSync(this.#pace, bounds);
+  #sendSyncIfDue(limits: FlowLimits): void {
+    const n = takeDueSync(this.#state, limits);
     if (n !== null) this.#send(JSON.stringify({ type: "sync", n }));
   }
 
-  #getBounds(windowBytes: number): FlowLimits {
+  #getLimits(windowBytes: number): FlowLimits {
     // Only newer versions of the platform have this property.
     const { bufferedAmount: queuedBytes } = this.#socket as { bufferedAmount?: number };
     return { nowMs: Date.now(), windowBytes, queuedBytes };
@@ -104,7 +105,7 @@ export class Watcher {
   }
 
   #save(): void {
-    const attachment: WatcherAttachment = { ...this.admission, pace: this.#pace };
+    const attachment: WatcherAttachment = { ...this.admission, pace: this.#state };
     this.#socket.serializeAttachment(attachment);
   }
 }

@@ -11,7 +11,7 @@ import {
 } from "../../protocol/captures/watch-protocol.ts";
 import { SyncReply } from "../../protocol/schemas/inspector/watching.ts";
 import type { CaptureBatch } from "../rpc.ts";
-import type { WatcherAdmission } from "./admission.ts";
+import type { WatcherAdmission } from "./watcher-admission.ts";
 import { getWindowBytes } from "./watcher-flow-control.ts";
 import { SerializedBatch } from "./serialized-batch.ts";
 import { Watcher } from "./watcher.ts";
@@ -25,7 +25,7 @@ const WATCHER_MESSAGE_MAX_CHARS = 100;
 export class Watchers {
   readonly #ctx: DurableObjectState;
   readonly #open = new Map<WebSocket, Watcher>();
-  #lagTimer: ReturnType<typeof setInterval> | undefined;
+  #behindTimer: ReturnType<typeof setInterval> | undefined;
 
   constructor(ctx: DurableObjectState) {
     this.#ctx = ctx;
@@ -33,7 +33,7 @@ export class Watchers {
     for (const socket of ctx.getWebSockets()) {
       if (socket.readyState === WebSocket.OPEN) this.#open.set(socket, Watcher.restore(socket));
     }
-    this.#updateLagTimer();
+    this.#updateBehindTimer();
   }
 
   get count(): number {
@@ -68,7 +68,7 @@ export class Watchers {
     for (const watcher of this.#open.values()) {
       if (watcher.watches(tunnelId)) watcher.deliver(batch, windowBytes);
     }
-    this.#updateLagTimer();
+    this.#updateBehindTimer();
   }
 
   /** A message that is no answer to a sync is ignored. */
@@ -97,13 +97,13 @@ export class Watchers {
   }
 
   /** The timer runs while a watcher is behind. */
-  #updateLagTimer(): void {
+  #updateBehindTimer(): void {
     const isNeeded = [...this.#open.values()].some(({ isBehind }) => isBehind);
     if (isNeeded) {
-      this.#lagTimer ??= setInterval(() => this.#closeStuckWatchers(), WATCH_BEHIND_CHECK_MS);
-    } else if (this.#lagTimer !== undefined) {
-      clearInterval(this.#lagTimer);
-      this.#lagTimer = undefined;
+      this.#behindTimer ??= setInterval(() => this.#closeStuckWatchers(), WATCH_BEHIND_CHECK_MS);
+    } else if (this.#behindTimer !== undefined) {
+      clearInterval(this.#behindTimer);
+      this.#behindTimer = undefined;
     }
   }
 
@@ -112,7 +112,7 @@ export class Watchers {
     for (const [socket, watcher] of this.#open) {
       if (watcher.isBehind && !watcher.tryToCatchUp(windowBytes)) this.close(socket, "too_slow");
     }
-    this.#updateLagTimer();
+    this.#updateBehindTimer();
   }
 }
 

@@ -3,7 +3,7 @@ import {
   WATCH_HEADER,
   WATCH_URL,
   type WatcherAdmission,
-} from "../../../durable-objects/organization/admission.ts";
+} from "../../../durable-objects/organization/watcher-admission.ts";
 import type { CaptureBatch, WatchStatus } from "../../../durable-objects/rpc.ts";
 import { WATCH_PROTOCOL, type WatchMessage } from "../../../protocol/captures/watch-protocol.ts";
 import { RefusedError, TestSocket } from "./live-tunnel.ts";

@@ -6,7 +6,7 @@ import {
   WATCH_HEADER,
   WATCH_URL,
   type WatcherAdmission,
-} from "../../../durable-objects/organization/admission.ts";
+} from "../../../durable-objects/organization/watcher-admission.ts";
 import { ERROR_HEADER } from "../../../protocol/errors.ts";
 import { WATCHER_RETRY_AFTER_MS } from "../../../protocol/limits.ts";
 import { WATCH_BEARER_PREFIX, WATCH_PROTOCOL } from "../../../protocol/captures/watch-protocol.ts";

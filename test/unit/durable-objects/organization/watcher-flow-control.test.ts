@@ -6,7 +6,7 @@ import {
   takeDueSync,
   takeMissedCount,
   isStuck,
-  createPace,
+  createFlowState,
   admitMessages,
   addMissed,
   getWindowBytes,
@@ -22,7 +22,7 @@ import {
 
 /** A watcher that reads when the test calls it. */
 class Reader {
-  readonly pace: WatcherFlowState;
+  readonly state: WatcherFlowState;
   readonly #windowBytes: number;
   nowMs = 0;
   sent = 0;
@@ -33,44 +33,44 @@ class Reader {
 
   constructor(windowBytes = WATCH_WINDOW_MAX_BYTES) {
     this.#windowBytes = windowBytes;
-    this.pace = createPace(0);
+    this.state = createFlowState(0);
   }
 
-  bounds(queuedBytes?: number): FlowLimits {
+  limits(queuedBytes?: number): FlowLimits {
     return { nowMs: this.nowMs, windowBytes: this.#windowBytes, queuedBytes };
   }
 
   offer(sizes: number[], lost = 0): void {
-    const bounds = this.bounds();
-    this.missed += takeMissedCount(this.pace, bounds);
-    this.sent += admitMessages(this.pace, sizes, bounds);
-    addMissed(this.pace, lost, this.nowMs);
-    this.missed += takeMissedCount(this.pace, bounds);
+    const limits = this.limits();
+    this.missed += takeMissedCount(this.state, limits);
+    this.sent += admitMessages(this.state, sizes, limits);
+    addMissed(this.state, lost, this.nowMs);
+    this.missed += takeMissedCount(this.state, limits);
     this.#readSync();
-    const inFlightBytes = this.pace.sentBytes - this.pace.acknowledgedBytes;
-    if (this.pace.hasAcknowledged)
+    const inFlightBytes = this.state.sentBytes - this.state.acknowledgedBytes;
+    if (this.state.hasAcknowledged)
       this.maxInFlightBytes = Math.max(this.maxInFlightBytes, inFlightBytes);
   }
 
   answer(): void {
     const n = this.syncs.shift();
     if (n === undefined) return;
-    acknowledge(this.pace, n);
-    this.missed += takeMissedCount(this.pace, this.bounds());
+    acknowledge(this.state, n);
+    this.missed += takeMissedCount(this.state, this.limits());
     this.#readSync();
   }
 
   #readSync(): void {
-    const n = takeDueSync(this.pace, this.bounds());
+    const n = takeDueSync(this.state, this.limits());
     if (n !== null) this.syncs.push(n);
   }
 
   check(): void {
-    this.missed += takeMissedCount(this.pace, this.bounds());
+    this.missed += takeMissedCount(this.state, this.limits());
   }
 
   get accounted(): number {
-    return this.sent + this.missed + this.pace.missed;
+    return this.sent + this.missed + this.state.missed;
   }
 }
 
@@ -122,7 +122,7 @@ test("every message is sent or missed, and the bytes in flight are bounded", () 
       while (reader.syncs.length > 0) reader.answer();
       reader.nowMs += 10_000;
       reader.check();
-      expect(reader.pace.missed).toBe(0);
+      expect(reader.state.missed).toBe(0);
       expect(reader.sent + reader.missed).toBe(offered);
     }),
     // The limit is for shrinking, which can take minutes.
@@ -163,65 +163,65 @@ test("a watcher that stops acknowledging is sent at most its window, and finally
   const reader = new Reader();
   reader.offer(messages(40));
   reader.answer();
-  expect(reader.pace.hasAcknowledged).toBe(true);
+  expect(reader.state.hasAcknowledged).toBe(true);
   for (let tick = 1; tick <= 1_000; tick++) reader.offer(messages(10));
   expect(reader.maxInFlightBytes).toBeLessThanOrEqual(WATCH_WINDOW_MAX_BYTES);
   expect(reader.accounted).toBe(10_040);
-  expect(isStuck(reader.pace, reader.bounds())).toBe(false);
+  expect(isStuck(reader.state, reader.limits())).toBe(false);
   reader.nowMs += WATCH_BEHIND_MAX_MS;
-  expect(isStuck(reader.pace, reader.bounds())).toBe(true);
+  expect(isStuck(reader.state, reader.limits())).toBe(true);
 });
 
 test("a watcher that never acknowledges is finally disconnected where the platform reports no queue", () => {
   const reader = new Reader();
   let seconds = 0;
-  for (; seconds < 1_000 && !isStuck(reader.pace, reader.bounds()); seconds++) {
+  for (; seconds < 1_000 && !isStuck(reader.state, reader.limits()); seconds++) {
     reader.nowMs += 1_000;
     reader.offer(messages(100));
-    acknowledge(reader.pace, reader.pace.sentBytes);
+    acknowledge(reader.state, reader.state.sentBytes);
   }
-  expect(reader.pace.sentBytes).toBeLessThanOrEqual(WATCH_UNACKNOWLEDGED_MAX_BYTES);
-  expect(reader.pace.sentBytes).toBeGreaterThan(WATCH_UNACKNOWLEDGED_MAX_BYTES - 300);
-  expect(reader.pace.pendingSyncs.length).toBeLessThan(10);
+  expect(reader.state.sentBytes).toBeLessThanOrEqual(WATCH_UNACKNOWLEDGED_MAX_BYTES);
+  expect(reader.state.sentBytes).toBeGreaterThan(WATCH_UNACKNOWLEDGED_MAX_BYTES - 300);
+  expect(reader.state.pendingSyncs.length).toBeLessThan(10);
   expect(reader.accounted).toBe(seconds * 100);
 });
 
 test("a watcher that never acknowledges is sent messages as long as the platform's queue is empty", () => {
-  const pace = createPace(0);
+  const state = createFlowState(0);
   for (let nowMs = 0; nowMs < 600_000; nowMs += 1_000) {
-    const bounds = { nowMs, windowBytes: WATCH_WINDOW_MAX_BYTES, queuedBytes: 0 };
-    expect(admitMessages(pace, messages(100), bounds)).toBe(100);
-    expect(isStuck(pace, bounds)).toBe(false);
+    const limits = { nowMs, windowBytes: WATCH_WINDOW_MAX_BYTES, queuedBytes: 0 };
+    expect(admitMessages(state, messages(100), limits)).toBe(100);
+    expect(isStuck(state, limits)).toBe(false);
   }
-  expect(pace.sentBytes).toBeGreaterThan(2 * WATCH_UNACKNOWLEDGED_MAX_BYTES);
+  expect(state.sentBytes).toBeGreaterThan(2 * WATCH_UNACKNOWLEDGED_MAX_BYTES);
 });
 
 test("a watcher that never acknowledges is disconnected earlier where the platform's queue is full", () => {
   const reader = new Reader();
   for (let tick = 1; tick <= 100; tick++) reader.offer(messages(100));
   reader.nowMs += WATCH_BEHIND_MAX_MS;
-  expect(isStuck(reader.pace, reader.bounds())).toBe(false);
-  expect(isStuck(reader.pace, reader.bounds(WATCH_WINDOW_MAX_BYTES + 1))).toBe(true);
+  expect(isStuck(reader.state, reader.limits())).toBe(false);
+  expect(isStuck(reader.state, reader.limits(WATCH_WINDOW_MAX_BYTES + 1))).toBe(true);
 });
 
 test("bytes in the platform's queue count as in flight", () => {
-  const pace = createPace(0);
-  const bounds = { nowMs: 0, windowBytes: 32_768, queuedBytes: 32_768 };
-  expect(admitMessages(pace, messages(3), bounds)).toBe(0);
-  expect(takeMissedCount(pace, bounds)).toBe(0);
-  expect(takeMissedCount(pace, { ...bounds, queuedBytes: 0 })).toBe(3);
+  const state = createFlowState(0);
+  const limits = { nowMs: 0, windowBytes: 32_768, queuedBytes: 32_768 };
+  expect(admitMessages(state, messages(3), limits)).toBe(0);
+  expect(takeMissedCount(state, limits)).toBe(0);
+  expect(takeMissedCount(state, { ...limits, queuedBytes: 0 })).toBe(3);
 });
 
 test("an acknowledgement of a sync that was never sent changes nothing", () => {
   const reader = new Reader();
   reader.offer(messages(40));
   const [sync] = reader.syncs;
-  for (const n of [1_000_000, -1, 0, 1, reader.pace.sentBytes]) {
-    if (n !== sync) acknowledge(reader.pace, n);
+  for (const n of [1_000_000, -1, 0, 1, reader.state.sentBytes]) {
+    if (n !== sync) acknowledge(reader.state, n);
   }
-  expect(reader.pace).toMatchObject({ hasAcknowledged: false, acknowledgedBytes: 0 });
+  expect(reader.state).toMatchObject({ hasAcknowledged: false, acknowledgedBytes: 0 });
   reader.answer();
-  expect(reader.pace).toMatchObject({ hasAcknowledged: true, acknowledgedBytes: 40 * 300 });
+  expect(reader.state).toMatchObject({ hasAcknowledged: true, acknowledgedBytes: 40 * 300 });
 });
 
 test("all windows together are bounded, and each is large enough to be useful", () => {

@@ -193,7 +193,7 @@ describe("a watch ends", () => {
     expect((await other.closed).code).toBe(4401);
   });
 
-  test("when the database shows that the session has ended, even without a report", async () => {
+  test("when the database shows that the session has ended, even if no notification has arrived", async () => {
     const org = new WatchedOrganization();
     const sessionId = crypto.randomUUID();
     const [ended, live] = [await org.watcher({ credentialId: sessionId }), await org.watcher()];
@@ -219,7 +219,7 @@ describe("a watch ends", () => {
     expect(await org.deliverNumbered(tunnelId, 0, 1)).toMatchObject({ isWatched: false });
   });
 
-  test("also when the database was unreachable for longer than the platform reattempts an alarm", async () => {
+  test("also when the database was unreachable for longer than the platform retries an alarm", async () => {
     const org = new WatchedOrganization();
     const sessionId = crypto.randomUUID();
     const ended = await org.watcher({ credentialId: sessionId });
