@@ -1,5 +1,5 @@
 /**
- * One relay: the object terminates the link that the relay opens, stores its reports and sends it the notices
+ * One relay: the object terminates the link that the relay opens, stores its reports and sends it the commands
  * that it needs. The name of the object is the relay's id.
  */
 import { DurableObject } from "cloudflare:workers";
@@ -17,7 +17,7 @@ import { toRefusalResponse, withRetryAfter } from "../access/refusal.ts";
 import { Link } from "./relay/link.ts";
 import { Networks, type DeviceTotals, type NetworkSummary } from "./relay/networks.ts";
 import { PendingRelayCommands, type RelayCommand } from "./relay/pending-commands.ts";
-import { UsageDelivery } from "./relay/usage.ts";
+import { UsageDelivery } from "./relay/usage-delivery.ts";
 
 /** How often a link is checked for silence. */
 const CHECK_INTERVAL_MS = 30_000;
@@ -28,7 +28,7 @@ const REPORTED_KEY = "reported-epoch";
 export class Relay extends DurableObject<ObjectBindings> implements RelayRpc {
   readonly #link: Link;
   readonly #networks: Networks;
-  readonly #notices: PendingRelayCommands;
+  readonly #commands: PendingRelayCommands;
   readonly #usage: UsageDelivery;
   /** Reports to the database are sent one after the other, so that they arrive in order. */
   #reporting: Promise<void> = Promise.resolve();
@@ -40,7 +40,7 @@ export class Relay extends DurableObject<ObjectBindings> implements RelayRpc {
     super(ctx, env);
     this.#link = new Link(ctx);
     this.#networks = new Networks(ctx.storage.sql);
-    this.#notices = new PendingRelayCommands(ctx.storage.sql);
+    this.#commands = new PendingRelayCommands(ctx.storage.sql);
     this.#usage = new UsageDelivery(async (usage) => {
       await env.TUNNEL.getByName(usage.tunnelId).addRelayedUsage(usage);
     });
@@ -65,7 +65,7 @@ export class Relay extends DurableObject<ObjectBindings> implements RelayRpc {
     const linkId = this.isConnected() ? this.#link.id : undefined;
     const found: Record<string, NetworkSummary> = {};
     for (const id of networkIds) {
-      const summary = this.#networks.summary(id, linkId);
+      const summary = this.#networks.findSummary(id, linkId);
       if (summary) found[id] = summary;
     }
     return found;
@@ -73,12 +73,12 @@ export class Relay extends DurableObject<ObjectBindings> implements RelayRpc {
 
   /** The devices of a network that the relay has ever seen. */
   deviceStatus(networkId: string): DeviceTotals[] {
-    return this.#networks.devices(networkId);
+    return this.#networks.listDevices(networkId);
   }
 
   /** Ends associations, now or when the relay reconnects. Idempotent. */
   revoke(revocation: Revocation): void {
-    this.#notify(revocation);
+    this.#sendCommand(revocation);
     if (revocation.reason === "network_deleted" && revocation.id !== undefined) {
       this.#networks.remove(revocation.id);
     }
@@ -86,7 +86,7 @@ export class Relay extends DurableObject<ObjectBindings> implements RelayRpc {
 
   /** The address blocks that visitors of a TCP tunnel may connect from; null: any. */
   setAllowedCidrs(tunnelId: string, cidrs: string[] | null): void {
-    this.#notify({ type: "allowed_cidrs", tunnelId, cidrs, asOfMs: Date.now() });
+    this.#sendCommand({ type: "allowed_cidrs", tunnelId, cidrs, asOfMs: Date.now() });
   }
 
   /** The server stops: the relay is disconnected with a code that asks it to reconnect later. */
@@ -122,7 +122,7 @@ export class Relay extends DurableObject<ObjectBindings> implements RelayRpc {
 
   override async alarm(): Promise<void> {
     const now = Date.now();
-    this.#notices.removeExpired(now);
+    this.#commands.removeExpired(now);
     if (this.#link.isSilent(now)) {
       this.#networks.save();
       this.#link.closeAll("heartbeat_timeout", "no message from the relay");
@@ -139,7 +139,7 @@ export class Relay extends DurableObject<ObjectBindings> implements RelayRpc {
     const now = Date.now();
     this.#link.welcome(socket, hello, now);
     this.#hasNewHello = true;
-    for (const notice of this.#notices.list(now)) this.#link.send(notice);
+    for (const command of this.#commands.list(now)) this.#link.send(command);
     await this.#reportConnection();
   }
 
@@ -150,15 +150,15 @@ export class Relay extends DurableObject<ObjectBindings> implements RelayRpc {
     for (const network of networks) {
       // The relay's last report of a deleted network arrives after the deletion.
       const isNew = !this.#networks.has(network.networkId);
-      if (isNew && this.#notices.isDeleted(network.networkId)) continue;
+      if (isNew && this.#commands.isDeleted(network.networkId)) continue;
       this.#networks.apply(network, { linkId, epoch: hello.epoch });
     }
     for (const usage of tunnels) this.ctx.waitUntil(this.#usage.deliver(usage));
   }
 
-  #notify(notice: RelayCommand): void {
-    this.#notices.add(notice, Date.now());
-    this.#link.send(notice);
+  #sendCommand(command: RelayCommand): void {
+    this.#commands.add(command, Date.now());
+    this.#link.send(command);
   }
 
   async #rejectLink(socket: WebSocket, explanation: string): Promise<void> {

@@ -96,7 +96,7 @@ export class Link {
     try {
       this.#open?.socket.send(JSON.stringify(message));
     } catch {
-      // The socket is closing. Notices are sent again on the next link.
+      // The socket is closing. Commands are sent again on the next link.
     }
   }
 

@@ -73,14 +73,14 @@ export class Networks {
    *
    * @param linkId the current connection; undefined while the relay is disconnected.
    */
-  summary(networkId: string, linkId: string | undefined): NetworkSummary | null {
+  findSummary(networkId: string, linkId: string | undefined): NetworkSummary | null {
     const found = this.#find(networkId);
     if (!found) return null;
     const { linkId: reportedOver, ...summary } = found;
     return reportedOver === linkId ? summary : toOffline(summary);
   }
 
-  devices(networkId: string): DeviceTotals[] {
+  listDevices(networkId: string): DeviceTotals[] {
     return [...this.#loadDevices(networkId).values()].map(({ status, earlier }) => ({
       ...status,
       rxBytes: earlier.rxBytes + status.rxBytes,

@@ -1,14 +1,14 @@
 /**
- * Notices that a relay must receive even if it is disconnected now: ended associations and changed allowlists.
+ * Commands that a relay must receive even if it is disconnected now: ended associations and changed allowlists.
  * Each is stored for as long as an agent can use a ticket that was issued before it, and is sent again on every
  * new link.
  */
 import { RELAY_TICKET_GRACE_MS, RELAY_TICKET_SECONDS } from "../../protocol/relay/limits.ts";
 import { ApiToRelayMessage } from "../../protocol/relay/link.ts";
 
-const NOTICE_KEEP_MS = RELAY_TICKET_SECONDS * 1000 + RELAY_TICKET_GRACE_MS;
-/** Beyond this the oldest notice is dropped; the affected tickets expire soon. */
-const NOTICES_MAX = 20_000;
+const COMMAND_KEEP_MS = RELAY_TICKET_SECONDS * 1000 + RELAY_TICKET_GRACE_MS;
+/** Beyond this the oldest command is dropped; the affected tickets expire soon. */
+const PENDING_COMMANDS_MAX = 20_000;
 
 export type RelayCommand = Extract<ApiToRelayMessage, { type: "revoke" | "allowed_cidrs" }>;
 
@@ -17,6 +17,7 @@ export class PendingRelayCommands {
 
   constructor(sql: SqlStorage) {
     this.#sql = sql;
+    // The name of the table is part of the stored format.
     sql.exec(`create table if not exists notices (
       sequence integer primary key autoincrement,
       subject text not null unique,
@@ -25,19 +26,19 @@ export class PendingRelayCommands {
     )`);
   }
 
-  /** Replaces an identical notice, and an earlier allowlist of the same tunnel. */
-  add(notice: RelayCommand, nowMs: number): void {
+  /** Replaces an identical command, and an earlier allowlist of the same tunnel. */
+  add(command: RelayCommand, nowMs: number): void {
     this.removeExpired(nowMs);
-    const message = JSON.stringify(notice);
+    const message = JSON.stringify(command);
     this.#sql.exec(
       "insert or replace into notices (subject, message, ends_at_ms) values (?, ?, ?)",
-      getSubject(notice, message),
+      getSubject(command, message),
       message,
-      nowMs + NOTICE_KEEP_MS,
+      nowMs + COMMAND_KEEP_MS,
     );
     this.#sql.exec(
       "delete from notices where sequence <= (select max(sequence) from notices) - ?",
-      NOTICES_MAX,
+      PENDING_COMMANDS_MAX,
     );
   }
 
@@ -49,7 +50,7 @@ export class PendingRelayCommands {
       }>("select message from notices where ends_at_ms > ? order by sequence", nowMs)
       .toArray()
       .map(({ message }) => ApiToRelayMessage.parse(JSON.parse(message)))
-      .filter((notice) => notice.type === "revoke" || notice.type === "allowed_cidrs");
+      .filter((command) => command.type === "revoke" || command.type === "allowed_cidrs");
   }
 
   /** Whether a network was deleted recently. */
@@ -64,9 +65,9 @@ export class PendingRelayCommands {
   }
 }
 
-function getSubject(notice: RelayCommand, message: string): string {
-  if (notice.type === "allowed_cidrs") return `allowed_cidrs ${notice.tunnelId}`;
-  const { reason, id } = notice;
+function getSubject(command: RelayCommand, message: string): string {
+  if (command.type === "allowed_cidrs") return `allowed_cidrs ${command.tunnelId}`;
+  const { reason, id } = command;
   return reason === "network_deleted" && id !== undefined ? toDeletionSubject(id) : message;
 }
 

@@ -1,7 +1,7 @@
-/** A relay's object: its link, the relay's reports, and the notices to the relay. */
+/** A relay's object: its link, the relay's reports, and the commands to the relay. */
 import { runDurableObjectAlarm, runInDurableObject } from "cloudflare:test";
 import { afterEach, describe, expect, test, vi } from "vitest";
-import { UsageDelivery } from "../../durable-objects/relay/usage.ts";
+import { UsageDelivery } from "../../durable-objects/relay/usage-delivery.ts";
 import { CLOSE } from "../../protocol/wire/close-codes.ts";
 import {
   RELAY_PING,
@@ -228,7 +228,7 @@ describe("a relay's report", () => {
   });
 });
 
-describe("a notice to a relay", () => {
+describe("a command to a relay", () => {
   test("is sent at once, and again on each new link until all affected tickets have expired", async () => {
     const relay = new LiveRelay();
     const early = revocation();

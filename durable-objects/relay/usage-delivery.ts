@@ -12,8 +12,8 @@ export class UsageDelivery {
   /** The next count to deliver, by association; null: none. A key exists while a delivery is in progress. */
   readonly #next = new Map<string, AssociationUsage | null>();
 
-  constructor(deliver: (usage: AssociationUsage) => Promise<void>) {
-    this.#send = deliver;
+  constructor(send: (usage: AssociationUsage) => Promise<void>) {
+    this.#send = send;
   }
 
   /** Resolves when no delivery for this association is in progress. */
