@@ -9,7 +9,7 @@ import { DurableObject } from "cloudflare:workers";
 import { WATCHER_RETRY_AFTER_MS } from "../protocol/limits.ts";
 import type { ObjectBindings } from "./bindings.ts";
 import type { CaptureBatch, OrganizationRpc, Presence, WatchStatus } from "./rpc.ts";
-import { answerClose, parseClose } from "./close-quietly.ts";
+import { answerClose, parseClose } from "./websockets.ts";
 import { toRefusalResponse, withRetryAfter } from "../access/refusal.ts";
 import { WATCH_HEADER, WatcherAdmission } from "./organization/watcher-admission.ts";
 import { inParallel } from "../shared/in-parallel.ts";

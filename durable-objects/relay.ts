@@ -12,7 +12,7 @@ import {
 } from "../protocol/relay/link.ts";
 import type { ObjectBindings } from "./bindings.ts";
 import type { RelayRpc } from "./rpc.ts";
-import { answerClose, parseClose } from "./close-quietly.ts";
+import { answerClose, parseClose } from "./websockets.ts";
 import { toRefusalResponse, withRetryAfter } from "../access/refusal.ts";
 import { Link } from "./relay/link.ts";
 import { Networks, type DeviceTotals, type NetworkSummary } from "./relay/networks.ts";

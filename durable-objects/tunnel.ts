@@ -18,7 +18,7 @@ import type {
 import type { AssociationUsage } from "../protocol/relay/link.ts";
 import type { ObjectBindings } from "./bindings.ts";
 import type { AgentState, Presence, TunnelReport, WatchStatus, TunnelRpc } from "./rpc.ts";
-import { parseClose, type SocketClose } from "./close-quietly.ts";
+import { parseClose, type SocketClose } from "./websockets.ts";
 import { toRefusalResponse, withRetryAfter } from "../access/refusal.ts";
 import type { AccessSettingsInput } from "../access/settings.ts";
 import {

@@ -2,7 +2,7 @@
  * The watchers of an organization's tunnels. Their sockets hibernate; while a watcher is behind, a timer keeps
  * the object awake until the watcher has caught up or is disconnected.
  */
-import { closeQuietly } from "../close-quietly.ts";
+import { closeQuietly, isOpen } from "../websockets.ts";
 import {
   WATCH_CLOSE,
   WATCH_PING,
@@ -31,7 +31,7 @@ export class Watchers {
     this.#ctx = ctx;
     ctx.setWebSocketAutoResponse(new WebSocketRequestResponsePair(WATCH_PING, WATCH_PONG));
     for (const socket of ctx.getWebSockets()) {
-      if (socket.readyState === WebSocket.OPEN) this.#open.set(socket, Watcher.restore(socket));
+      if (isOpen(socket)) this.#open.set(socket, Watcher.restore(socket));
     }
     this.#updateBehindTimer();
   }

@@ -9,7 +9,7 @@ import {
   type RelayHello,
   type ApiToRelayMessage,
 } from "../../protocol/relay/link.ts";
-import { closeQuietly } from "../close-quietly.ts";
+import { closeQuietly, isOpen } from "../websockets.ts";
 import { LinkAttachment } from "./link-attachment.ts";
 
 /** A relay sends a heartbeat each `RELAY_HEARTBEAT_INTERVAL_MS`. */
@@ -126,8 +126,4 @@ export class Link {
 
 function readAttachment(socket: WebSocket): LinkAttachment {
   return LinkAttachment.parse(socket.deserializeAttachment());
-}
-
-function isOpen(socket: WebSocket): boolean {
-  return socket.readyState === WebSocket.OPEN;
 }

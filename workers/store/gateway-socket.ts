@@ -2,7 +2,7 @@
  * A WebSocket to the database gateway, opened over a service binding: `new WebSocket(url)` could reach only a public
  * address. It implements the part of the standard interface that the driver uses.
  */
-import { closeQuietly } from "../../durable-objects/close-quietly.ts";
+import { closeQuietly } from "../../durable-objects/websockets.ts";
 
 type Kind = "open" | "message" | "close" | "error";
 

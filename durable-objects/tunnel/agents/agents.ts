@@ -15,7 +15,7 @@ import {
 } from "../../../protocol/wire/frames.ts";
 import { explainVersionMismatch } from "../../../protocol/wire/version-mismatch.ts";
 import { HEARTBEAT_TIMEOUT_MS, HELLO_TIMEOUT_MS } from "../../../protocol/limits.ts";
-import { answerClose, type SocketClose } from "../../close-quietly.ts";
+import { answerClose, isOpen, type SocketClose } from "../../websockets.ts";
 import { BufferedBytes } from "../buffered-bytes.ts";
 import { Pacer } from "../proxy/pacer.ts";
 import { readAttachment, type AgentAdmission, type AgentAttachment } from "./admission.ts";
@@ -280,10 +280,6 @@ export class Agents {
       return this.#ctx.getWebSocketAutoResponseTimestamp(link.socket)?.getTime() ?? 0;
     });
   }
-}
-
-function isOpen(socket: WebSocket): boolean {
-  return socket.readyState === WebSocket.OPEN;
 }
 
 function refuse(socket: WebSocket, name: CloseName, explanation: string): undefined {

@@ -28,7 +28,7 @@ import type { Usage } from "../metrics/usage.ts";
 import { BoundedBuffer } from "../../../shared/bounded-buffer.ts";
 import { freeBytes, toUtf8 } from "../../../shared/bytes.ts";
 import { MINUTE_MS } from "../../../shared/time.ts";
-import { closeQuietly, type SocketClose } from "../../close-quietly.ts";
+import { closeQuietly, type SocketClose } from "../../websockets.ts";
 
 /** A fragmented WebSocket message must be complete within this time. */
 const SOCKET_MESSAGE_MAX_MS = MINUTE_MS;

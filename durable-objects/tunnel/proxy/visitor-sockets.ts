@@ -4,7 +4,7 @@ import { ACKNOWLEDGED_HEADER } from "../../../protocol/acknowledgements.ts";
 import { toRefusalResponse, withRetryAfter } from "../../../access/refusal.ts";
 import { readAttachment, type VisitorAttachment } from "../agents/admission.ts";
 import type { AgentLink } from "../agents/agent-link.ts";
-import { closeQuietly, type SocketClose } from "../../close-quietly.ts";
+import { closeQuietly, type SocketClose } from "../../websockets.ts";
 import type { Agents } from "../agents/agents.ts";
 import type { Captures } from "../captures/captures.ts";
 import type { Recording } from "../captures/recording.ts";

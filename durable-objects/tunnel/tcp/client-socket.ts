@@ -5,7 +5,7 @@ import {
   type FrameWriter,
   type ResetCode,
 } from "../../../protocol/wire/frames.ts";
-import { closeQuietly } from "../../close-quietly.ts";
+import { closeQuietly } from "../../websockets.ts";
 import { FrameSender } from "../frame-sender.ts";
 
 export class ClientSocket {

@@ -23,7 +23,7 @@ import {
   WIRE_MESSAGE_MAX_BYTES,
 } from "../../../protocol/limits.ts";
 import { SERVICE_VERSION } from "../../../protocol/version.ts";
-import { answerClose, closeQuietly, type SocketClose } from "../../close-quietly.ts";
+import { answerClose, closeQuietly, isOpen, type SocketClose } from "../../websockets.ts";
 import { isAllowedAddress } from "../../../access/ip-allowlist.ts";
 import { toRefusalResponse } from "../../../access/refusal.ts";
 import {
@@ -307,10 +307,6 @@ function computeWindow(windows: number[]): number {
 
 function readClientAttachment(socket: WebSocket): ClientAttachment {
   return readAttachment(socket) as ClientAttachment;
-}
-
-function isOpen(socket: WebSocket): boolean {
-  return socket.readyState === WebSocket.OPEN;
 }
 
 function close(socket: WebSocket, name: CloseName, explanation: string): void {

@@ -1,4 +1,9 @@
+/** The sockets of Durable Objects: whether they are open, and how they are closed (RFC 6455 §7). */
 import { isSendableCloseCode } from "../protocol/websocket-close.ts";
+
+export function isOpen(socket: WebSocket): boolean {
+  return socket.readyState === WebSocket.OPEN;
+}
 
 /** Closes a socket that may already be closed. */
 export function closeQuietly(socket: WebSocket, code?: number, reason?: string): void {

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { answerClose, parseClose } from "../../../durable-objects/close-quietly.ts";
+import { answerClose, parseClose } from "../../../durable-objects/websockets.ts";
 
 /** The arguments of the calls of `close`. */
 function getAnswers(code: number, reason: string, isClean = true): unknown[][] {
