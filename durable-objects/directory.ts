@@ -6,7 +6,7 @@
 import { DurableObject } from "cloudflare:workers";
 import type { ObjectBindings } from "./bindings.ts";
 import { LookUps } from "./directory/look-ups.ts";
-import { newerRoute } from "./directory/route.ts";
+import { pickNewest } from "./newest-version.ts";
 import type { Route } from "./rpc.ts";
 
 const toRouteKey = (host: string) => `route:${host}`;
@@ -38,7 +38,7 @@ export class Directory extends DurableObject<ObjectBindings> {
   /** Called after a change is committed. A version that is not newer than the stored one changes nothing. */
   publishRoute(host: string, route: Route): void {
     const stored = this.#getRoute(host);
-    const newest = newerRoute(stored, route);
+    const newest = pickNewest(stored, route);
     if (newest !== stored) this.ctx.storage.kv.put(toRouteKey(host), newest);
   }
 

@@ -1,7 +1,7 @@
 /**
- * A shard of the rate limits: token buckets by key. A key is a source address on the /auth routes (spec §8; an IPv6 one
- * by its /64), or an organization whose look-ups call other services. Many keys share an object, because each object
- * costs a file and anyone can send requests from many addresses. Buckets are in storage, because an object that
+ * A shard of the rate limits: token buckets by key. A key is a source address on the sign-in routes (an IPv6 address
+ * counts by its /64), or an organization whose look-ups call other services. Many keys share an object, because each
+ * object costs a file and anyone can send requests from many addresses. Buckets are in storage, because an object that
  * hibernates must not lose them.
  */
 import { DurableObject } from "cloudflare:workers";

@@ -7,7 +7,8 @@ import { takeFromBucket, type TokenBucket } from "../shared/token-bucket.ts";
 import type { ObjectBindings } from "./bindings.ts";
 import { LongPolls } from "./receiver/long-polls.ts";
 import { Deliveries, type StoredDelivery, type NewDelivery } from "./receiver/deliveries.ts";
-import { newerSettings, type ReceiverSettings } from "./receiver/settings.ts";
+import type { ReceiverSettings } from "./receiver/settings.ts";
+import { pickNewest } from "./newest-version.ts";
 import { RETIRED_STORAGE_MS } from "./limits.ts";
 import { MINUTE_MS } from "../shared/time.ts";
 
@@ -187,7 +188,7 @@ export class Receiver extends DurableObject<ObjectBindings> {
 
   #saveIfNewer(settings: ReceiverSettings): void {
     const stored = this.#settings;
-    const newest = newerSettings(stored, settings);
+    const newest = pickNewest(stored, settings);
     if (newest !== stored) this.ctx.storage.kv.put(KEY.settings, newest);
   }
 

@@ -18,13 +18,6 @@ interface EncryptedSecret {
   untilMs: number | null;
 }
 
-export function newerSettings(
-  stored: ReceiverSettings | undefined,
-  offered: ReceiverSettings,
-): ReceiverSettings {
-  return stored !== undefined && stored.version >= offered.version ? stored : offered;
-}
-
 /** @returns the encrypted secrets that a delivery may be signed with now. */
 export function getActiveSecrets({ secrets }: ReceiverSettings, nowMs: number): string[] {
   return secrets
