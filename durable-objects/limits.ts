@@ -4,7 +4,7 @@ import { HOUR_MS } from "../shared/time.ts";
 /** An exchange that is open for longer is stored while it is open, in a row of its own. */
 export const CAPTURE_LONG_MS = 1_000;
 /** Recorded of each WebSocket message and of each server-sent event. */
-export const FRAME_CAPTURE_MAX_BYTES = 1024;
+export const ENTRY_CAPTURE_MAX_BYTES = 1024;
 /**
  * A tunnel or receiver that has ended stores that it has for this long, because isolates remember routes and settings for
  * a minute, and a repeated message may arrive late. Then its storage is removed.

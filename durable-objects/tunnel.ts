@@ -214,10 +214,10 @@ export class Tunnel extends DurableObject<TunnelBindings> implements TunnelRpc {
   }
 
   /** When this returns, the settings apply to every further request. */
-  async publishCaptureSettings(policy: VersionedCaptureSettings): Promise<void> {
+  async publishCaptureSettings(settings: VersionedCaptureSettings): Promise<void> {
     if (this.#parts.lifetime.isRetired) return;
-    this.#parts.captures.publish(policy);
-    await this.#shards.forOthers((it) => it.publishCaptureSettings(policy));
+    this.#parts.captures.publish(settings);
+    await this.#shards.forOthers((it) => it.publishCaptureSettings(settings));
   }
 
   /** Newest first. */

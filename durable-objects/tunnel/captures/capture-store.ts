@@ -15,7 +15,7 @@ import { mergeNewestFirst } from "./merge.ts";
 import {
   readDetail,
   isStoredSeparately,
-  pack,
+  packPage,
   parseRecords,
   estimateSize,
   type Page,
@@ -40,9 +40,9 @@ const CAPTURE_PAGE_MAX_EXCHANGES = 256;
 /** A page with its details: the platform stores values of 2 MB, and a character can take two bytes. */
 export const CAPTURE_PAGE_MAX_BYTES = 512 * 1024;
 /** Messages or events in one page, and how many pages of an exchange are stored: the newest ones. */
-export const FRAME_PAGE_MAX_FRAMES = 100;
-const FRAME_PAGE_MAX_BYTES = 32 * 1024;
-export const FRAME_PAGES_MAX = 100;
+export const LOG_PAGE_MAX_ENTRIES = 100;
+const LOG_PAGE_MAX_BYTES = 32 * 1024;
+export const LOG_PAGES_MAX = 100;
 /** The platform's limit for one call that stores or deletes keys. */
 const STORAGE_BATCH_MAX_KEYS = 128;
 
@@ -109,7 +109,7 @@ export class CaptureStore {
     const bodyKeys: string[] = [];
     for (const { id, bodies } of captures) this.#writeBodies(batch, id, bodies, bodyKeys);
     const newestId = captures.at(-1)!.id;
-    const { page, details } = pack(captures, bodyKeys);
+    const { page, details } = packPage(captures, bodyKeys);
     batch.values.set(KEY.page + newestId, page);
     batch.values.set(KEY.details + newestId, details);
     batch.bytes += page.records.length + details.lines.length + details.bytes.length;
@@ -158,7 +158,7 @@ export class CaptureStore {
     let page = this.#storage.kv.get<StreamEntry[]>(toLogKey(id, log.lastPage)) ?? [];
     let bytes = page.reduce((sum, { data }) => sum + data.length, 0);
     for (const entry of entries) {
-      if (page.length >= FRAME_PAGE_MAX_FRAMES || bytes >= FRAME_PAGE_MAX_BYTES) {
+      if (page.length >= LOG_PAGE_MAX_ENTRIES || bytes >= LOG_PAGE_MAX_BYTES) {
         batch.values.set(toLogKey(id, log.lastPage), page);
         log.lastPage += 1;
         page = [];
@@ -170,7 +170,7 @@ export class CaptureStore {
     }
     batch.values.set(toLogKey(id, log.lastPage), page);
     const droppedKeys: string[] = [];
-    while (log.lastPage - log.firstPage >= FRAME_PAGES_MAX) {
+    while (log.lastPage - log.firstPage >= LOG_PAGES_MAX) {
       droppedKeys.push(toLogKey(id, log.firstPage++));
     }
     for (const key of droppedKeys) batch.values.delete(key);
@@ -186,7 +186,7 @@ export class CaptureStore {
   // ── Reading ──
 
   /** The records of captures that began at `fromMs` or later, newest first. */
-  *records(fromMs: number, before: string = END): Generator<CaptureRecord> {
+  *listRecords(fromMs: number, before: string = END): Generator<CaptureRecord> {
     const start = toCaptureIdPrefix(fromMs);
     // A page whose newest record is later may contain earlier ones.
     const pagesEnd =
@@ -208,7 +208,7 @@ export class CaptureStore {
   }
 
   /** The headers of requests: of all that are at least as new as one of them. */
-  *requestLines(fromId: string): Generator<[id: string, lines: string[]]> {
+  *listRequestLines(fromId: string): Generator<[id: string, lines: string[]]> {
     const pages = this.#listNewestFirst<Page>(KEY.page + fromId, KEY.page + END, PAGES_LIST_BATCH);
     for (const [key, page] of pages) {
       const detailsKey = KEY.details + key.slice(KEY.page.length);

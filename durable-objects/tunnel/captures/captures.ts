@@ -18,7 +18,7 @@ import type { CaptureFeed } from "./feed.ts";
 import { CaptureMemory } from "./memory.ts";
 import type { FinalizedCapture } from "./page.ts";
 import {
-  toEvent,
+  toDetail,
   matchesFilter,
   toSummary,
   toVisit,
@@ -89,8 +89,8 @@ export class Captures implements RecordingObserver {
 
   // ── Called by workers ──
 
-  publish(policy: VersionedCaptureSettings): void {
-    this.#settings.publish(policy);
+  publish(settings: VersionedCaptureSettings): void {
+    this.#settings.publish(settings);
     this.#isRetentionScheduled = false;
     this.#scheduleRetention();
   }
@@ -115,7 +115,7 @@ export class Captures implements RecordingObserver {
     const summaries: CaptureSummary[] = [];
     const fromMs = Math.max(this.#retainedSinceMs, filter.sinceMs ?? 0);
     let examined = 0;
-    for (const record of this.#store.records(fromMs, filter.after)) {
+    for (const record of this.#store.listRecords(fromMs, filter.after)) {
       if (summaries.length >= filter.limit) break;
       // A filter with few matches examines every record, and visitors must not wait for that.
       if (++examined % CAPTURES_LIST_BATCH === 0) await scheduler.wait(0);
@@ -130,7 +130,7 @@ export class Captures implements RecordingObserver {
     const counter = new BreakdownCounter();
     if (this.#isRetired) return counter.finish(true);
     this.#write(true);
-    for (const record of this.#store.records(Math.max(this.#retainedSinceMs, sinceMs))) {
+    for (const record of this.#store.listRecords(Math.max(this.#retainedSinceMs, sinceMs))) {
       if (counter.requests >= maxRequests) return counter.finish(false);
       counter.count(this.#withLiveState(record));
       if (counter.requests % CAPTURES_LIST_BATCH === 0) await scheduler.wait(0);
@@ -147,7 +147,7 @@ export class Captures implements RecordingObserver {
     this.#write(true);
     const visits: CapturedVisit[] = [];
     let examined = 0;
-    for (const record of this.#store.records(this.#retainedSinceMs)) {
+    for (const record of this.#store.listRecords(this.#retainedSinceMs)) {
       if (visits.length >= limit) break;
       if (++examined % CAPTURES_LIST_BATCH === 0) await scheduler.wait(0);
       // The access policy does not apply to replays.
@@ -158,10 +158,10 @@ export class Captures implements RecordingObserver {
     return visits;
   }
 
-  findEvent(id: string): CaptureDetail | null {
+  findDetail(id: string): CaptureDetail | null {
     const tunnelId = this.#deps.tunnelId();
     const capture = this.find(id);
-    return capture && tunnelId !== undefined ? toEvent(capture, tunnelId) : null;
+    return capture && tunnelId !== undefined ? toDetail(capture, tunnelId) : null;
   }
 
   find(id: string): Capture | undefined {
@@ -255,7 +255,7 @@ export class Captures implements RecordingObserver {
   async #addAuthorization(visits: CapturedVisit[], oldestId: string): Promise<void> {
     const visitsById = new Map(visits.map((visit) => [visit.id, visit]));
     let read = 0;
-    for (const [id, lines] of this.#store.requestLines(oldestId)) {
+    for (const [id, lines] of this.#store.listRequestLines(oldestId)) {
       if (++read % HEADERS_READ_BATCH === 0) await scheduler.wait(0);
       const visit = visitsById.get(id);
       if (visit) visit.authorization = findHeader(lines, "authorization");

@@ -1,9 +1,9 @@
 /** Parses server-sent events as they stream through (HTML, "Server-sent events"), without delaying them. */
-import { FRAME_CAPTURE_MAX_BYTES } from "../../limits.ts";
+import { ENTRY_CAPTURE_MAX_BYTES } from "../../limits.ts";
 import type { SseEvent } from "./record.ts";
 
 /** The part of an event that is parsed: its fields may be in any order. */
-const EVENT_MAX_BYTES = 4 * FRAME_CAPTURE_MAX_BYTES;
+const EVENT_MAX_BYTES = 4 * ENTRY_CAPTURE_MAX_BYTES;
 const LF = 10;
 const CR = 13;
 
@@ -71,5 +71,5 @@ function parseEvent(text: string, size: number, atMs: number): SseEvent | null {
     else if (field === "data") data.push(value);
   }
   if (data.length === 0 && id === null && event === "message") return null;
-  return { atMs, size, event, id, data: data.join("\n").slice(0, FRAME_CAPTURE_MAX_BYTES) };
+  return { atMs, size, event, id, data: data.join("\n").slice(0, ENTRY_CAPTURE_MAX_BYTES) };
 }

@@ -61,7 +61,7 @@ export function estimateSize({ record, lines, bodies }: FinalizedCapture): numbe
 }
 
 /** @param captures oldest first. @param bodies keys of bodies that are stored separately. */
-export function pack(
+export function packPage(
   captures: FinalizedCapture[],
   bodies: string[],
 ): { page: Page; details: PageDetails } {

@@ -140,7 +140,7 @@ export function toVisit(record: CaptureRecord): CapturedVisit {
   return { id, atMs, method, path, address, status, refusal, authorization: null };
 }
 
-export function toEvent(capture: Capture, tunnelId: string): CaptureDetail {
+export function toDetail(capture: Capture, tunnelId: string): CaptureDetail {
   const { record, lines, bodies, log, entries } = capture;
   return {
     ...toSummary(record, tunnelId),
@@ -151,18 +151,18 @@ export function toEvent(capture: Capture, tunnelId: string): CaptureDetail {
     request_body: toBase64(bodies.request.bytes),
     response_body: toBase64(bodies.response.bytes),
     truncated: { request: bodies.request.isCut, response: bodies.response.isCut },
-    frames: entries.filter((entry) => "from" in entry).map(toFrame),
+    frames: entries.filter((entry) => "from" in entry).map(toCapturedMessage),
     frames_total: record.kind === "websocket" ? log.total : 0,
-    events: entries.filter((entry) => "event" in entry).map(toSseEvent),
+    events: entries.filter((entry) => "event" in entry).map(toCapturedSseEvent),
     events_total: record.kind === "sse" ? log.total : 0,
   };
 }
 
-function toFrame({ atMs, from, kind, size, data }: StreamMessage): CapturedMessage {
+function toCapturedMessage({ atMs, from, kind, size, data }: StreamMessage): CapturedMessage {
   return { timestamp: new Date(atMs).toISOString(), from, kind, size, data: toBase64(data) };
 }
 
-function toSseEvent({ atMs, size, event, id, data }: SseEvent): CapturedSseEvent {
+function toCapturedSseEvent({ atMs, size, event, id, data }: SseEvent): CapturedSseEvent {
   return { timestamp: new Date(atMs).toISOString(), size, event, id, data };
 }
 

@@ -3,7 +3,7 @@
  * references and copies of small bodies; everything else is done when the capture is written.
  */
 import { STATUS_BY_CODE, type ErrorCode } from "../../../protocol/errors.ts";
-import { FRAME_CAPTURE_MAX_BYTES } from "../../limits.ts";
+import { ENTRY_CAPTURE_MAX_BYTES } from "../../limits.ts";
 import type {
   CaptureKind,
   CaptureState,
@@ -32,7 +32,7 @@ export interface CaptureOptions {
   redact: ReadonlySet<string>;
 }
 
-/** Stores recordings. */
+/** Stores recordings. A recording notifies it of each change, and reserves memory from it. */
 export interface RecordingObserver {
   memory: CaptureMemory;
   /** An open recording has something to write. */
@@ -59,7 +59,7 @@ export class Recording {
   isLongLived = false;
   /** Where its messages or events are stored. */
   log: StreamLog = { total: 0, firstPage: 0, lastPage: 0 };
-  readonly #recorder: RecordingObserver;
+  readonly #observer: RecordingObserver;
   readonly #options: CaptureOptions;
   readonly #request: RecordedRequest;
   readonly #requestBody = new BodyRecorder();
@@ -79,7 +79,7 @@ export class Recording {
   #entriesHeldBytes = 0;
 
   constructor(
-    recorder: RecordingObserver,
+    observer: RecordingObserver,
     options: CaptureOptions,
     id: string,
     atMs: number,
@@ -87,7 +87,7 @@ export class Recording {
   ) {
     this.id = id;
     this.atMs = atMs;
-    this.#recorder = recorder;
+    this.#observer = observer;
     this.#options = options;
     this.#request = request;
     this.#kind = request.isWebSocket ? "websocket" : "http";
@@ -96,7 +96,7 @@ export class Recording {
 
   /** Continues the recording of a WebSocket after its tunnel has hibernated. */
   static resume(
-    recorder: RecordingObserver,
+    observer: RecordingObserver,
     options: CaptureOptions,
     row: LongLivedRow,
   ): Recording {
@@ -105,7 +105,7 @@ export class Recording {
     const target = query === null ? path : `${path}?${query}`;
     const parts = [method, target, ...lines.request];
     const request = { parts, hasBody: false, isWebSocket: true, clientIp, replayOf };
-    const recording = new Recording(recorder, options, id, atMs, request);
+    const recording = new Recording(observer, options, id, atMs, request);
     recording.isLongLived = true;
     recording.log = row.log;
     recording.#responseLines = lines.response;
@@ -136,7 +136,7 @@ export class Recording {
       this.#kind = "sse";
       this.#events = new EventStreamParser();
     }
-    if (isEventStream || status === 101) this.#recorder.onLongLived(this);
+    if (isEventStream || status === 101) this.#observer.onLongLived(this);
   }
 
   addResponseBytes(bytes: Uint8Array): void {
@@ -188,7 +188,7 @@ export class Recording {
     this.#endWithError("refused", code);
   }
 
-  // ── Called by the recorder ──
+  // ── Called by the observer ──
 
   get isOpen(): boolean {
     return this.#state === "open";
@@ -251,7 +251,7 @@ export class Recording {
 
   /** @returns the entries since the last call, and how many there were: some may not have been recorded. */
   takeEntries(): { entries: StreamEntry[]; count: number } {
-    const { memory } = this.#recorder;
+    const { memory } = this.#observer;
     const taken = { entries: this.#entries, count: this.#entryCount };
     memory.release(this.#entriesHeldBytes);
     this.#entries = [];
@@ -263,7 +263,7 @@ export class Recording {
   // ── Inside ──
 
   get #bodyMemory(): CaptureMemory | null {
-    return this.#options.bodies ? this.#recorder.memory : null;
+    return this.#options.bodies ? this.#observer.memory : null;
   }
 
   #recordMessage(
@@ -271,7 +271,7 @@ export class Recording {
     kind: StreamMessage["kind"],
     bytes: Uint8Array,
   ): void {
-    const data = this.#options.bodies ? bytes.slice(0, FRAME_CAPTURE_MAX_BYTES) : new Uint8Array();
+    const data = this.#options.bodies ? bytes.slice(0, ENTRY_CAPTURE_MAX_BYTES) : new Uint8Array();
     this.#recordEntry({ atMs: Date.now(), size: bytes.byteLength, from, kind, data });
   }
 
@@ -279,10 +279,10 @@ export class Recording {
     if (this.#state !== "open") return;
     this.#entryCount += 1;
     const bytes = ENTRY_OVERHEAD_BYTES + entry.data.length;
-    const reserved = this.#recorder.memory.reserve(bytes);
+    const reserved = this.#observer.memory.reserve(bytes);
     this.#entriesHeldBytes += reserved;
     if (reserved === bytes) this.#entries.push(entry);
-    this.#recorder.onChanged(this);
+    this.#observer.onChanged(this);
   }
 
   #endWithError(state: CaptureState, code: ErrorCode): void {
@@ -299,7 +299,7 @@ export class Recording {
     if (this.#state !== "open") return;
     this.#state = state;
     this.#durationMs = Date.now() - this.atMs;
-    this.#recorder.onEnded(this);
+    this.#observer.onEnded(this);
   }
 }
 

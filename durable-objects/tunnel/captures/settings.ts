@@ -29,11 +29,10 @@ export class StoredCaptureSettings {
     this.#redact = new Set(this.#stored.redactHeaders);
   }
 
-  publish(policy: VersionedCaptureSettings): void {
-    if (this.#stored.version >= policy.version) return;
-    const { version, retentionDays } = policy;
-    const settings = { ...CaptureSettings.parse(policy), version };
-    this.#save({ ...this.#stored, ...settings });
+  publish(settings: VersionedCaptureSettings): void {
+    if (this.#stored.version >= settings.version) return;
+    const { version, retentionDays } = settings;
+    this.#save({ ...this.#stored, ...CaptureSettings.parse(settings), version });
     this.setRetention(version, retentionDays);
   }
 

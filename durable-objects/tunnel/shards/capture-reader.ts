@@ -19,11 +19,11 @@ export interface CaptureSource {
 }
 
 export class CaptureReader {
-  readonly #own: Pick<Captures, "list" | "breakDown" | "listVisits" | "findEvent">;
+  readonly #own: Pick<Captures, "list" | "breakDown" | "listVisits" | "findDetail">;
   readonly #shards: Pick<Shards<CaptureSource>, "forOthers">;
 
   constructor(
-    own: Pick<Captures, "list" | "breakDown" | "listVisits" | "findEvent">,
+    own: Pick<Captures, "list" | "breakDown" | "listVisits" | "findDetail">,
     shards: Pick<Shards<CaptureSource>, "forOthers">,
   ) {
     this.#own = own;
@@ -51,7 +51,7 @@ export class CaptureReader {
   }
 
   async find(id: string): Promise<CaptureDetail | null> {
-    const own = this.#own.findEvent(id);
+    const own = this.#own.findDetail(id);
     if (own) return own;
     const found = await this.#shards.forOthers((it) => it.getCapture(id));
     return found.find((capture) => capture !== null) ?? null;

@@ -14,7 +14,7 @@ import { CaptureMemory } from "../../../../durable-objects/tunnel/captures/memor
 import { mergeNewestFirst } from "../../../../durable-objects/tunnel/captures/merge.ts";
 import {
   readDetail,
-  pack,
+  packPage,
   parseRecords,
   type FinalizedCapture,
 } from "../../../../durable-objects/tunnel/captures/page.ts";
@@ -88,7 +88,7 @@ describe("a page", () => {
 
   test("returns each capture unchanged, except for bodies that are stored separately", () => {
     const large = { bytes: new Uint8Array(BODY_CAPTURE_MAX_BYTES), isCut: true };
-    const { page, details } = pack(
+    const { page, details } = packPage(
       [
         createCapture("a", toBody("one"), toBody("")),
         createCapture("b", large, toBody("two", true)),

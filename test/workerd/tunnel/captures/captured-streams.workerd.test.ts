@@ -9,10 +9,10 @@ import {
 import { CaptureFeed } from "../../../../durable-objects/tunnel/captures/feed.ts";
 import { FLAG, FRAME } from "../../../../protocol/wire/frames.ts";
 import { BODY_CAPTURE_MAX_BYTES } from "../../../../durable-objects/tunnel/captures/body.ts";
-import { FRAME_CAPTURE_MAX_BYTES } from "../../../../durable-objects/limits.ts";
+import { ENTRY_CAPTURE_MAX_BYTES } from "../../../../durable-objects/limits.ts";
 import {
-  FRAME_PAGE_MAX_FRAMES,
-  FRAME_PAGES_MAX,
+  LOG_PAGE_MAX_ENTRIES,
+  LOG_PAGES_MAX,
 } from "../../../../durable-objects/tunnel/captures/capture-store.ts";
 import type {
   CaptureDetail,
@@ -54,7 +54,7 @@ describe("a WebSocket is captured", () => {
   test("with each message both ways, its time, size, kind and first bytes, and how it was closed", async () => {
     const { tunnel, agent } = await createServed();
     const { socket, stream } = await tunnel.visitorSocket(agent);
-    const long = "x".repeat(FRAME_CAPTURE_MAX_BYTES + 10);
+    const long = "x".repeat(ENTRY_CAPTURE_MAX_BYTES + 10);
     socket.socket.send("hello");
     await agent.next(FRAME.text);
     agent.send((writer) => writer.writeText(FRAME.text, 0, stream, long));
@@ -76,7 +76,7 @@ describe("a WebSocket is captured", () => {
         from: "server",
         kind: "text",
         size: long.length,
-        data: btoa(long.slice(0, FRAME_CAPTURE_MAX_BYTES)),
+        data: btoa(long.slice(0, ENTRY_CAPTURE_MAX_BYTES)),
       },
       { from: "server", kind: "binary", size: 2, data: btoa("\x01\x02") },
     ]);
@@ -156,8 +156,8 @@ describe("a WebSocket is captured", () => {
   test("with the newest of very many messages, and their total", async () => {
     const { tunnel, agent } = await createServed();
     const { stream, socket } = await tunnel.visitorSocket(agent);
-    const most = FRAME_PAGE_MAX_FRAMES * FRAME_PAGES_MAX;
-    const count = most + 2 * FRAME_PAGE_MAX_FRAMES;
+    const most = LOG_PAGE_MAX_ENTRIES * LOG_PAGES_MAX;
+    const count = most + 2 * LOG_PAGE_MAX_ENTRIES;
     for (let i = 0; i < count; i += 100) {
       agent.send((writer) => {
         for (let at = i; at < i + 100; at += 1) writer.writeText(FRAME.text, 0, stream, String(at));
@@ -166,7 +166,7 @@ describe("a WebSocket is captured", () => {
     for (let i = 0; i < count; i += 1) await socket.nextMessage();
     const { frames } = await waitForFrames(tunnel, count);
     expect(frames.length).toBeLessThanOrEqual(most);
-    expect(frames.length).toBeGreaterThan(most - FRAME_PAGE_MAX_FRAMES);
+    expect(frames.length).toBeGreaterThan(most - LOG_PAGE_MAX_ENTRIES);
     expect(decodeBase64Text(frames.at(-1)!.data)).toBe(String(count - 1));
     expect(decodeBase64Text(frames[0]!.data)).toBe(String(count - frames.length));
   });

@@ -338,7 +338,7 @@ describe("captures are listed", () => {
     expect(await tunnel.stub.getCapture(before!.id)).toBeNull();
   });
 
-  test("by its id even if it was cleared while it is open", async () => {
+  test("and an open one that was cleared is found by its id until it ends", async () => {
     const { tunnel, agent } = await createServed();
     const answer = tunnel.visit("/slow");
     const { stream } = await agent.nextRequest();
