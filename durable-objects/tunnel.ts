@@ -26,7 +26,7 @@ import {
   CLIENT_CONNECT_URL,
   readAttachment,
 } from "./tunnel/agents/admission.ts";
-import { hasId, hasToken, identify, isAgent } from "./tunnel/agents/identity.ts";
+import { matchId, matchToken, getIdentity, matchAgent } from "./tunnel/agents/identity.ts";
 import type { AgentIdentity } from "./tunnel/agents/identity.ts";
 import type { Captures } from "./tunnel/captures/captures.ts";
 import { dryRunPolicy, type DryRunRequest } from "./tunnel/captures/dry-run.ts";
@@ -66,7 +66,7 @@ export class Tunnel extends DurableObject<TunnelBindings> implements TunnelRpc {
     if (request.url === AGENT_CONNECT_URL) return this.#acceptAgent(request);
     if (request.url === CLIENT_CONNECT_URL) return this.#acceptClient(request);
     // Without an agent here, the first object serves visitors, or waits for the agent.
-    const hasAgent = () => this.#parts.agents.isServed(Date.now());
+    const hasAgent = () => this.#parts.agents.isAnyServing(Date.now());
     if (!this.#shards.servesHere(hasAgent)) return this.#shards.first.fetch(request);
     // TCP tunnels have no HTTP visitors, and counting those of a removed one would fill its storage again.
     if (this.#parts.relay.isTcp || this.#parts.lifetime.isRemoved)
@@ -158,8 +158,8 @@ export class Tunnel extends DurableObject<TunnelBindings> implements TunnelRpc {
 
   /** Disconnects the agents and clients of one capability token. */
   async revokeToken(tokenNonce: string): Promise<void> {
-    const ofToken = hasToken(tokenNonce);
-    this.#parts.agents.disconnectAll("unauthorized", "the token was revoked", ofToken);
+    const matches = matchToken(tokenNonce);
+    this.#parts.agents.disconnectAll("unauthorized", "the token was revoked", matches);
     this.#parts.clients.disconnectToken(tokenNonce);
     await this.#parts.relay.revoke("unauthorized", tokenNonce);
     await this.#shards.forOthers((it) => it.revokeToken(tokenNonce));
@@ -169,7 +169,7 @@ export class Tunnel extends DurableObject<TunnelBindings> implements TunnelRpc {
   async disconnectOverBudget(tokenNonce: string): Promise<void> {
     const explanation =
       "this month's budget of the token, its master key or its organization is used up";
-    this.#parts.agents.disconnectAll("BUDGET_EXCEEDED", explanation, hasToken(tokenNonce));
+    this.#parts.agents.disconnectAll("BUDGET_EXCEEDED", explanation, matchToken(tokenNonce));
     await this.#parts.relay.revoke("BUDGET_EXCEEDED", tokenNonce);
     await this.#shards.forOthers((it) => it.disconnectOverBudget(tokenNonce));
   }
@@ -177,13 +177,13 @@ export class Tunnel extends DurableObject<TunnelBindings> implements TunnelRpc {
   /** When this returns, the organization no longer lists the agent. */
   async disconnectAgent(agentId: string): Promise<void> {
     const agent = this.#parts.agents.find(agentId)?.attachment;
-    this.#parts.agents.disconnectAll("connection_ended", CONNECTION_ENDED, hasId(agentId));
+    this.#parts.agents.disconnectAll("connection_ended", CONNECTION_ENDED, matchId(agentId));
     await Promise.all([
       this.#reportPresence(),
       agent
         ? this.#parts.relay.revoke("connection_ended", agent.tokenNonce)
         : this.#parts.relay.flush(),
-      agent && this.#shards.forOthers((it) => it.disconnectSameAgent(identify(agent))),
+      agent && this.#shards.forOthers((it) => it.disconnectSameAgent(getIdentity(agent))),
     ]);
   }
 
@@ -286,7 +286,7 @@ export class Tunnel extends DurableObject<TunnelBindings> implements TunnelRpc {
   }
 
   disconnectSameAgent(agent: AgentIdentity): void {
-    this.#parts.agents.disconnectAll("connection_ended", CONNECTION_ENDED, isAgent(agent));
+    this.#parts.agents.disconnectAll("connection_ended", CONNECTION_ENDED, matchAgent(agent));
   }
 
   listVisits(limit: number, readsHeaders: boolean): ReturnType<Captures["listVisits"]> {
@@ -367,7 +367,7 @@ export class Tunnel extends DurableObject<TunnelBindings> implements TunnelRpc {
   }
 
   #onAgentDisconnected(willReturn: boolean): void {
-    if (this.#parts.agents.isServed(Date.now())) return this.#parts.reports.reportNow();
+    if (this.#parts.agents.isAnyServing(Date.now())) return this.#parts.reports.reportNow();
     this.#parts.reports.setChargedToken(null);
     this.#parts.lastAgent.recordDisconnected(willReturn, Date.now());
     // A restart of the server does not end maintenance: the agent reconnects.

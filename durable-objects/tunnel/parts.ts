@@ -53,7 +53,7 @@ export function createParts(
   const presence = new PresenceReporter(kv, env, agents, getKnownTunnelId);
   const feed = new CaptureFeed(kv, presence);
   const currentState = (): ReportedState => {
-    const agentConnected = agents.isServed(Date.now());
+    const agentConnected = agents.isAnyServing(Date.now());
     const lastSeenAtMs = agentConnected ? Date.now() : lastAgent.disconnectedAtMs;
     return { agentConnected, lastSeenAtMs, maintenance: access.isInMaintenance };
   };

@@ -72,7 +72,7 @@ export class AgentLink {
   constructor(
     socket: WebSocket,
     attachment: AgentAttachment,
-    heardAtMs: number,
+    lastReceivedAtMs: number,
     { buffered, pace }: { buffered: BufferedBytes; pace: Pace },
   ) {
     this.#socket = socket;
@@ -80,7 +80,7 @@ export class AgentLink {
     this.#attachment = attachment;
     this.buffered = buffered;
     this.pace = pace;
-    this.#lastReceivedAtMs = heardAtMs;
+    this.#lastReceivedAtMs = lastReceivedAtMs;
     const { streamWindow, connectionWindow } = attachment.hello ?? {
       streamWindow: 0,
       connectionWindow: 0,

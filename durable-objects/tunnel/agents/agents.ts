@@ -26,7 +26,7 @@ import { choosePoolAgent, HEARTBEAT_LATE_MS, judgeJoin } from "./pool.ts";
 
 const AGENT_TAG = "agent";
 /** Connections of a tunnel that have sent no hello yet: beyond them the oldest one is closed, so that a new agent gets in. */
-export const SILENT_AGENTS_MAX = 16;
+export const CONNECTIONS_WITHOUT_HELLO_MAX = 16;
 
 /** A flood of refused visits costs the agent's connection one small message in this time. */
 const REFUSALS_REPORT_MS = 2_000;
@@ -41,7 +41,10 @@ export class Agents {
   readonly #onDisconnected: OnDisconnected;
   readonly #getShardCount: () => number;
   /** Sockets before their hello, by the agent's id, the oldest first. */
-  readonly #silent = new Map<string, { socket: WebSocket; timer: ReturnType<typeof setTimeout> }>();
+  readonly #awaitingHello = new Map<
+    string,
+    { socket: WebSocket; timer: ReturnType<typeof setTimeout> }
+  >();
   /** Replaced, never changed, so that an agent may disconnect while the list is read. */
   #serving: readonly AgentLink[] = [];
   /** How often one of several agents was chosen for a request. */
@@ -67,8 +70,19 @@ export class Agents {
     }
   }
 
-  /** The agents that serve visitors now. Those that are silent, or whose token has expired, are disconnected first. */
-  serving(nowMs: number): readonly AgentLink[] {
+  /** The agents that serve visitors now, after the ones that may no longer serve have been disconnected. */
+  listServing(nowMs: number): readonly AgentLink[] {
+    this.disconnectSilentAndExpired(nowMs);
+    return this.#serving;
+  }
+
+  /** Whether any agent serves visitors now. May disconnect agents, like `listServing`. */
+  isAnyServing(nowMs: number): boolean {
+    return this.listServing(nowMs).length > 0;
+  }
+
+  /** Disconnects the agents that are silent, or whose token has expired. */
+  disconnectSilentAndExpired(nowMs: number): void {
     for (const link of this.#serving) {
       if (this.#isSilent(link, nowMs, HEARTBEAT_TIMEOUT_MS)) {
         this.#disconnect(link, "heartbeat_timeout", "no heartbeat from the agent");
@@ -76,11 +90,6 @@ export class Agents {
         this.#disconnect(link, "unauthorized", "the token has expired");
       }
     }
-    return this.#serving;
-  }
-
-  isServed(nowMs: number): boolean {
-    return this.serving(nowMs).length > 0;
   }
 
   /**
@@ -88,7 +97,7 @@ export class Agents {
    * @param tried those that it was forwarded to before: others are preferred.
    */
   choose(nowMs: number, tried: readonly AgentLink[] = []): AgentLink | undefined {
-    const links = this.serving(nowMs);
+    const links = this.listServing(nowMs);
     if (links.length < 2) return links[0];
     const isLate = (link: AgentLink) => this.#isSilent(link, nowMs, HEARTBEAT_LATE_MS);
     const chosen = choosePoolAgent(links, tried, isLate);
@@ -127,9 +136,9 @@ export class Agents {
     this.#ctx.acceptWebSocket(socket, [AGENT_TAG]);
     socket.serializeAttachment(attachment);
     const timer = setTimeout(() => refuse(socket, "protocol_error", "no hello"), HELLO_TIMEOUT_MS);
-    this.#silent.set(attachment.agentId, { socket, timer });
-    const [oldest] = this.#silent;
-    if (this.#silent.size <= SILENT_AGENTS_MAX || !oldest) return;
+    this.#awaitingHello.set(attachment.agentId, { socket, timer });
+    const [oldest] = this.#awaitingHello;
+    if (this.#awaitingHello.size <= CONNECTIONS_WITHOUT_HELLO_MAX || !oldest) return;
     this.#stopHelloTimer({ agentId: oldest[0] });
     refuse(
       oldest[1].socket,
@@ -159,7 +168,7 @@ export class Agents {
       return refuse(socket, "unsupported_version", explanation);
     }
     const welcomed = { ...attachment, hello: toAttachedHello(hello, attachment) };
-    const verdict = judgeJoin(welcomed, this.serving(Date.now()));
+    const verdict = judgeJoin(welcomed, this.listServing(Date.now()));
     if ("refusal" in verdict) return refuse(socket, verdict.refusal, verdict.explanation);
     const { replaced } = verdict;
     socket.serializeAttachment(welcomed);
@@ -189,7 +198,8 @@ export class Agents {
 
   /** The agents show their user how many visits were refused, which they do not see themselves. */
   countRefusal(): void {
-    if (!this.serving(Date.now()).some(({ attachment }) => attachment.hello?.readsStatus)) return;
+    if (!this.listServing(Date.now()).some(({ attachment }) => attachment.hello?.readsStatus))
+      return;
     this.#unreportedRefusals += 1;
     if (this.#unreportedRefusals > 1) return;
     setTimeout(() => {
@@ -200,7 +210,7 @@ export class Agents {
 
   /** The server restarts. */
   sendGoingAway(reason: string): void {
-    for (const link of this.serving(Date.now())) {
+    for (const link of this.listServing(Date.now())) {
       link.send((writer) => writer.writeText(FRAME.goingAway, 0, 0, reason));
     }
   }
@@ -211,7 +221,7 @@ export class Agents {
   }
 
   #sendStatus(status: TunnelStatus): void {
-    for (const link of this.serving(Date.now())) link.sendStatus(status);
+    for (const link of this.listServing(Date.now())) link.sendStatus(status);
   }
 
   /** The agent violated the protocol. */
@@ -245,14 +255,17 @@ export class Agents {
     }
   }
 
-  #createLink(socket: WebSocket, attachment: AgentAttachment, heardAtMs: number): AgentLink {
+  #createLink(socket: WebSocket, attachment: AgentAttachment, lastReceivedAtMs: number): AgentLink {
     const { bandwidthLimitMbps, hello } = attachment;
     const shared = hello?.pool && this.#serving.find(({ pool }) => pool !== undefined);
     const pace = shared?.pace ?? {
       toAgent: new Pacer(bandwidthLimitMbps),
       toVisitors: new Pacer(bandwidthLimitMbps),
     };
-    const link = new AgentLink(socket, attachment, heardAtMs, { buffered: this.buffered, pace });
+    const link = new AgentLink(socket, attachment, lastReceivedAtMs, {
+      buffered: this.buffered,
+      pace,
+    });
     link.setShardCount(this.#getShardCount());
     return link;
   }
@@ -271,8 +284,8 @@ export class Agents {
 
   /** A pending timer would keep the object awake. */
   #stopHelloTimer({ agentId }: Pick<AgentAttachment, "agentId">): void {
-    clearTimeout(this.#silent.get(agentId)?.timer);
-    this.#silent.delete(agentId);
+    clearTimeout(this.#awaitingHello.get(agentId)?.timer);
+    this.#awaitingHello.delete(agentId);
   }
 
   #isSilent(link: AgentLink, nowMs: number, maxMs: number): boolean {

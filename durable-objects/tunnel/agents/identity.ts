@@ -8,24 +8,27 @@ export interface AgentIdentity {
   instance: string | null;
 }
 
+/** Whether a connection is one of those that are meant. */
 export type AgentFilter = (agent: AgentAttachment) => boolean;
 
-export function identify({ tokenNonce, hello }: AgentAttachment): AgentIdentity {
+export function getIdentity({ tokenNonce, hello }: AgentAttachment): AgentIdentity {
   return { tokenNonce, instance: hello?.pool?.instance ?? null };
 }
 
-export function isAgent({ tokenNonce, instance }: AgentIdentity): AgentFilter {
+/** @returns a filter for all connections of one agent. */
+export function matchAgent({ tokenNonce, instance }: AgentIdentity): AgentFilter {
   return (agent) => {
-    const identity = identify(agent);
+    const identity = getIdentity(agent);
     return identity.tokenNonce === tokenNonce && identity.instance === instance;
   };
 }
 
-export function hasToken(tokenNonce: string): AgentFilter {
+/** @returns a filter for the connections of all agents of one capability token. */
+export function matchToken(tokenNonce: string): AgentFilter {
   return (agent) => agent.tokenNonce === tokenNonce;
 }
 
-/** One connection. */
-export function hasId(agentId: string): AgentFilter {
+/** @returns a filter for one connection. */
+export function matchId(agentId: string): AgentFilter {
   return (agent) => agent.agentId === agentId;
 }

@@ -20,7 +20,7 @@ interface StoredPresence extends Omit<Presence, "agents"> {
 export class PresenceReporter {
   readonly #kv: SyncKvStorage;
   readonly #organizations: ObjectBindings["ORGANIZATION"];
-  readonly #agents: Pick<Agents, "serving" | "isServed">;
+  readonly #agents: Pick<Agents, "listServing" | "isAnyServing">;
   readonly #database: Pick<InternalApi, "findTunnelOwner">;
   readonly #getTunnelId: () => string;
   /** Of a tunnel that no agent has connected to. */
@@ -30,7 +30,7 @@ export class PresenceReporter {
   constructor(
     kv: SyncKvStorage,
     env: Pick<ObjectBindings, "ORGANIZATION" | "INTERNAL_API">,
-    agents: Pick<Agents, "serving" | "isServed">,
+    agents: Pick<Agents, "listServing" | "isAnyServing">,
     getTunnelId: () => string,
   ) {
     this.#kv = kv;
@@ -41,7 +41,7 @@ export class PresenceReporter {
   }
 
   get hasAgent(): boolean {
-    return this.#agents.isServed(Date.now());
+    return this.#agents.isAnyServing(Date.now());
   }
 
   /** @returns the organization that owns the tunnel; undefined when the tunnel does not exist. */
@@ -90,7 +90,7 @@ export class PresenceReporter {
   /** Stores which agents serve, under the next sequence number when they have changed. */
   #update(): StoredPresence | undefined {
     const stored = this.#kv.get<StoredPresence>(KEY);
-    const serving = this.#agents.serving(Date.now());
+    const serving = this.#agents.listServing(Date.now());
     const agents = serving.map(({ attachment }) => toServingAgent(attachment));
     if (stored?.agents && toIds(stored.agents) === toIds(agents)) return stored;
     const owned = serving[0]?.attachment ?? stored;

@@ -141,7 +141,7 @@ export class Visitors {
     const capture = captures.find(id);
     const replay = capture ? buildReplay(capture, changes) : "not_found";
     if (typeof replay === "string") return { refused: replay };
-    if (!agents.isServed(Date.now())) return { refused: "agent_offline" };
+    if (!agents.isAnyServing(Date.now())) return { refused: "agent_offline" };
     const capturedAs = await this.#sendReplay(replay, id);
     return capturedAs === null ? { refused: "not_found" } : { id: capturedAs };
   }
@@ -157,7 +157,7 @@ export class Visitors {
     const now = Date.now();
     const maxMs = getGracePeriodLeftMs(lastAgent.getGraceStart(now), now);
     await this.#parking.wait(address, maxMs, signal);
-    return agents.isServed(Date.now());
+    return agents.isAnyServing(Date.now());
   }
 
   /** An agent has connected, or none is expected any more. */
@@ -279,7 +279,7 @@ export class Visitors {
     if (outcome === "refused" && tried.length === 1) return true;
     if (outcome !== "refused" && outcome !== "origin_unreachable") return false;
     return this.#deps.agents
-      .serving(Date.now())
+      .listServing(Date.now())
       .some((link) => link.isHealthy && !tried.includes(link));
   }
 
@@ -302,7 +302,7 @@ export class Visitors {
   /** While requests are in flight, checks that the agents are alive: one that falls silent is disconnected. */
   #startSilenceCheck(): void {
     this.#silenceCheck ??= setInterval(() => {
-      this.#deps.agents.serving(Date.now());
+      this.#deps.agents.disconnectSilentAndExpired(Date.now());
     }, HEARTBEAT_INTERVAL_MS / 5);
   }
 

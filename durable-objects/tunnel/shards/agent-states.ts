@@ -12,11 +12,11 @@ export interface AgentStateSource {
  * @throws when another object of the tunnel can't be reached.
  */
 export async function listAgentStates(
-  agents: Pick<Agents, "serving">,
+  agents: Pick<Agents, "listServing">,
   shards: Pick<Shards<AgentStateSource>, "forOthers">,
 ): Promise<AgentState[]> {
   const others = await shards.forOthers((it) => it.listAgents());
-  return agents.serving(Date.now()).map(({ attachment, isHealthy, pool, streamCount }) => {
+  return agents.listServing(Date.now()).map(({ attachment, isHealthy, pool, streamCount }) => {
     const { agentId, remoteIp, connectedAtMs } = attachment;
     const instance = pool?.instance ?? null;
     const elsewhere = others.flat().filter((it) => it.instance === instance);

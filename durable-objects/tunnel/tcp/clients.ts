@@ -197,7 +197,7 @@ export class Clients {
   async #open(socket: WebSocket): Promise<void> {
     const { agents, reports } = this.#deps;
     const { address } = readClientAttachment(socket);
-    if (!agents.isServed(Date.now())) await this.#deps.visitors.waitForAgent(address);
+    if (!agents.isAnyServing(Date.now())) await this.#deps.visitors.waitForAgent(address);
     if (!isOpen(socket)) return;
     const link = agents.choose(Date.now());
     const output = new ClientSocket(socket);

@@ -1,6 +1,6 @@
 import { runInDurableObject } from "cloudflare:test";
 import { afterEach, describe, expect, test, vi } from "vitest";
-import { SILENT_AGENTS_MAX } from "../../../../durable-objects/tunnel/agents/agents.ts";
+import { CONNECTIONS_WITHOUT_HELLO_MAX } from "../../../../durable-objects/tunnel/agents/agents.ts";
 import { CLOSE } from "../../../../protocol/wire/close-codes.ts";
 import { FLAG, FRAME, PING, PONG, FRAME_MAX_BYTES } from "../../../../protocol/wire/frames.ts";
 import {
@@ -110,10 +110,10 @@ describe("a connection that does not begin with a valid hello is closed", () => 
   test("the oldest one, when a tunnel has too many connections without a hello, and a new agent gets in", async () => {
     const tunnel = new LiveTunnel();
     const serving = await tunnel.agent();
-    const silent = [];
-    for (let n = 0; n < SILENT_AGENTS_MAX; n += 1) silent.push(await tunnel.connect());
+    const waiting = [];
+    for (let n = 0; n < CONNECTIONS_WITHOUT_HELLO_MAX; n += 1) waiting.push(await tunnel.connect());
     const agent = await tunnel.agent();
-    expect(await silent[0]!.closed).toEqual({
+    expect(await waiting[0]!.closed).toEqual({
       code: CLOSE.protocol_error,
       reason: "protocol_error: too many connections of this tunnel without a hello",
     });
@@ -121,7 +121,7 @@ describe("a connection that does not begin with a valid hello is closed", () => 
     const response = tunnel.visit("/");
     agent.respond((await agent.nextRequest()).stream, 204);
     expect((await response).status).toBe(204);
-    silent[1]!.send((writer) => writer.writeJson(FRAME.hello, 0, 0, HELLO));
+    waiting[1]!.send((writer) => writer.writeJson(FRAME.hello, 0, 0, HELLO));
     expect((await agent.closed).code).toBe(CLOSE.replaced);
   });
 
