@@ -21,18 +21,15 @@ import type { AgentState, Presence, TunnelReport, WatchStatus, TunnelRpc } from 
 import { parseClose, type SocketClose } from "./websockets.ts";
 import { toRefusalResponse, withRetryAfter } from "../access/refusal.ts";
 import type { AccessSettingsInput } from "../access/settings.ts";
-import {
-  AGENT_CONNECT_URL,
-  CLIENT_CONNECT_URL,
-  readAttachment,
-} from "./tunnel/agents/admission.ts";
+import { AGENT_CONNECT_URL, CLIENT_CONNECT_URL } from "./tunnel/admission.ts";
+import { readAttachment } from "./tunnel/socket-attachments.ts";
 import { matchId, matchToken, getIdentity, matchAgent } from "./tunnel/agents/identity.ts";
 import type { AgentIdentity } from "./tunnel/agents/identity.ts";
 import type { Captures } from "./tunnel/captures/captures.ts";
 import { dryRunPolicy, type DryRunRequest } from "./tunnel/captures/dry-run.ts";
 import type { CustomHostState } from "./tunnel/proxy/custom-hosts.ts";
 import type { Maintenance } from "./tunnel/proxy/access-policy.ts";
-import type { StopState } from "./tunnel/agents/lifetime.ts";
+import type { StopState } from "./tunnel/lifetime.ts";
 import type { ShardAddress } from "./tunnel/shards/object-name.ts";
 import { createParts, type TunnelParts } from "./tunnel/parts.ts";
 import { acceptAgent } from "./tunnel/agents/accept-agent.ts";

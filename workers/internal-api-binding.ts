@@ -1,10 +1,7 @@
 /** The methods of the Worker's `InternalApi` entry point (`workers/internal-api/`) for requests that last as long as a connection. */
 import type { z } from "zod";
 import type { InternalApi } from "../durable-objects/rpc.ts";
-import type {
-  AgentAdmission,
-  ClientAdmission,
-} from "../durable-objects/tunnel/agents/admission.ts";
+import type { AgentAdmission, ClientAdmission } from "../durable-objects/tunnel/admission.ts";
 import type { AgentGates } from "../protocol/schemas/tunnels/agent-gates.ts";
 import type { AgentConnectQuery } from "../protocol/schemas/tunnels/tunnels.ts";
 import type { CloseName } from "../protocol/wire/close-codes.ts";

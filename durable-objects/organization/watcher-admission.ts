@@ -1,8 +1,8 @@
 /** How the API hands over a watcher, after it has verified that the caller may watch the organization. */
 import { z } from "zod";
+import { INTERNAL_HOST } from "../internal-host.ts";
 
-/** The edge refuses this host, so no visitor's request can carry it. */
-export const WATCH_URL = "https://agent.internal/watch";
+export const WATCH_URL = `https://${INTERNAL_HOST}/watch`;
 export const WATCH_HEADER = "underpass-watch";
 
 export const WatcherAdmission = z.object({

@@ -1,9 +1,9 @@
 /** How the API hands over a relay's link, whose secret it has verified, and the attachment of the link's socket. */
 import { z } from "zod";
+import { INTERNAL_HOST } from "../internal-host.ts";
 import { RelayHello } from "../../protocol/relay/link.ts";
 
-/** The edge refuses this host, so no visitor's request can carry it. */
-export const RELAY_LINK_URL = "https://agent.internal/relay";
+export const RELAY_LINK_URL = `https://${INTERNAL_HOST}/relay`;
 
 export const LinkAttachment = z.object({
   /** Random; identifies this connection. */

@@ -6,7 +6,7 @@ import type { ObjectBindings } from "../bindings.ts";
 import type { TunnelReport } from "../rpc.ts";
 import { Agents } from "./agents/agents.ts";
 import { LastAgent } from "./agents/last-agent.ts";
-import { Lifetime } from "./agents/lifetime.ts";
+import { Lifetime } from "./lifetime.ts";
 import { PresenceReporter } from "./agents/presence-reporter.ts";
 import { Alarm } from "./alarm.ts";
 import { Captures } from "./captures/captures.ts";

@@ -4,7 +4,7 @@
  */
 import { SIGN_IN_HEADER } from "../../access/identity.ts";
 import { getRefusalCode } from "../../access/refusal.ts";
-import { INTERNAL_HOST } from "../../durable-objects/tunnel/agents/admission.ts";
+import { INTERNAL_HOST } from "../../durable-objects/internal-host.ts";
 import { REQUEST_ID_HEADER, type ErrorCode } from "../../protocol/errors.ts";
 import { parseHost, toRouteName } from "../../protocol/hosts.ts";
 import type { Env } from "../env.ts";

@@ -12,7 +12,7 @@ import type {
   WatcherCredential,
 } from "../../durable-objects/rpc.ts";
 import type { ReceiverSettings } from "../../durable-objects/receiver/settings.ts";
-import type { AgentAdmission } from "../../durable-objects/tunnel/agents/admission.ts";
+import type { AgentAdmission } from "../../durable-objects/tunnel/admission.ts";
 import type { Env } from "../env.ts";
 import type {
   AgentRequest,

@@ -1,6 +1,6 @@
 /** Accepts the connection of an agent that the API has admitted. */
 import type { TunnelParts } from "../parts.ts";
-import { ADMISSION_HEADER, AgentAdmission } from "./admission.ts";
+import { ADMISSION_HEADER, AgentAdmission } from "../admission.ts";
 
 /** @param isFirst whether this is the tunnel's first object, which alone asks whether the tunnel has expired. */
 export function acceptAgent(

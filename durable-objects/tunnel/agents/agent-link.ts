@@ -27,7 +27,7 @@ import {
 import type { BufferedBytes } from "../buffered-bytes.ts";
 import { FrameSender } from "../frame-sender.ts";
 import type { RequestHead } from "../proxy/heads.ts";
-import type { AgentAttachment } from "./admission.ts";
+import type { AgentAttachment } from "../socket-attachments.ts";
 import type { Pacer } from "../proxy/pacer.ts";
 
 /** The tunnel's end of a stream. The link calls these methods; none may throw. */

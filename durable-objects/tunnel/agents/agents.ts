@@ -18,7 +18,8 @@ import { HEARTBEAT_TIMEOUT_MS, HELLO_TIMEOUT_MS } from "../../../protocol/limits
 import { answerClose, isOpen, type SocketClose } from "../../websockets.ts";
 import { BufferedBytes } from "../buffered-bytes.ts";
 import { Pacer } from "../proxy/pacer.ts";
-import { readAttachment, type AgentAdmission, type AgentAttachment } from "./admission.ts";
+import type { AgentAdmission } from "../admission.ts";
+import { readAttachment, type AgentAttachment } from "../socket-attachments.ts";
 import type { AgentFilter } from "./identity.ts";
 import { AgentLink } from "./agent-link.ts";
 import { buildWelcome, parseHello, toAttachedHello } from "./handshake.ts";

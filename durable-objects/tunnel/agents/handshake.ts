@@ -21,7 +21,7 @@ import {
   STREAM_WINDOW_BYTES,
 } from "../../../protocol/limits.ts";
 import { SERVICE_VERSION } from "../../../protocol/version.ts";
-import type { AgentAttachment } from "./admission.ts";
+import type { AgentAttachment } from "../socket-attachments.ts";
 
 export function parseHello(message: ArrayBuffer): Hello | null {
   let hello: Hello | null = null;

@@ -1,5 +1,5 @@
 /** Which connections belong to one agent, or to the agents of one token. */
-import type { AgentAttachment } from "./admission.ts";
+import type { AgentAttachment } from "../socket-attachments.ts";
 
 /** An agent over its connections to all objects of a tunnel. */
 export interface AgentIdentity {

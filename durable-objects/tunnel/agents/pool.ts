@@ -4,7 +4,7 @@
  */
 import type { CloseName } from "../../../protocol/wire/close-codes.ts";
 import { HEARTBEAT_INTERVAL_MS, POOL_AGENTS_MAX } from "../../../protocol/limits.ts";
-import type { AgentAttachment } from "./admission.ts";
+import type { AgentAttachment } from "../socket-attachments.ts";
 import type { AgentLink } from "./agent-link.ts";
 
 /** An agent that has been silent for longer has missed a heartbeat: others are preferred to it. */

@@ -4,7 +4,7 @@
  */
 import type { ObjectBindings } from "../../bindings.ts";
 import type { InternalApi, Presence, ServingAgent, WatchStatus } from "../../rpc.ts";
-import type { AgentAttachment } from "./admission.ts";
+import type { AgentAttachment } from "../socket-attachments.ts";
 import type { Agents } from "./agents.ts";
 
 const KEY = "attendance";

@@ -12,7 +12,7 @@ import { ReportPace } from "./report-pace.ts";
 import { Spending } from "./spending.ts";
 import { RelayedUsage } from "../tcp/relayed-usage.ts";
 import { ShardUsage, type ShardReport } from "../shards/shard-usage.ts";
-import { CounterStore } from "./stored-counters.ts";
+import { CounterStore } from "./counter-store.ts";
 import { Traffic } from "./traffic.ts";
 import { Usage, type UsageTotals } from "./usage.ts";
 

@@ -2,7 +2,7 @@
 import { getAddressGroup } from "../../../shared/address-group.ts";
 import { ACKNOWLEDGED_HEADER } from "../../../protocol/acknowledgements.ts";
 import { toRefusalResponse, withRetryAfter } from "../../../access/refusal.ts";
-import { readAttachment, type VisitorAttachment } from "../agents/admission.ts";
+import { readAttachment, type VisitorAttachment } from "../socket-attachments.ts";
 import type { AgentLink } from "../agents/agent-link.ts";
 import { closeQuietly, type SocketClose } from "../../websockets.ts";
 import type { Agents } from "../agents/agents.ts";

@@ -31,7 +31,7 @@ import {
 import type { AccessPolicy } from "./access-policy.ts";
 import { buildRequestHead, countHeadBytes } from "./heads.ts";
 import { InFlightPlace, InFlightRequests } from "./in-flight.ts";
-import type { Lifetime } from "../agents/lifetime.ts";
+import type { Lifetime } from "../lifetime.ts";
 import { ParkedRequests, getGracePeriodLeftMs } from "../agents/parked-requests.ts";
 import { UPLOAD_BUFFER_BYTES } from "./request-body.ts";
 import type { MetricsReporter } from "../metrics/metrics-reporter.ts";

@@ -1,7 +1,7 @@
 /** Copies the settings of a tunnel to an object that joins it. */
 import type { AccessSettingsInput } from "../../../access/settings.ts";
 import type { VersionedCaptureSettings } from "../../../protocol/schemas/inspector/captures.ts";
-import type { StopState } from "../agents/lifetime.ts";
+import type { StopState } from "../lifetime.ts";
 import type { Maintenance } from "../proxy/access-policy.ts";
 import type { CustomHostState } from "../proxy/custom-hosts.ts";
 

@@ -24,7 +24,7 @@ import {
   STREAM_RESERVE_BYTES,
   STREAM_WINDOW_BYTES,
 } from "../../../protocol/limits.ts";
-import type { SavedStream } from "../agents/admission.ts";
+import type { SavedStream } from "../socket-attachments.ts";
 import type { AgentLink, Stream } from "../agents/agent-link.ts";
 import type { Usage } from "../metrics/usage.ts";
 import type { ClientSocket } from "./client-socket.ts";

@@ -26,13 +26,8 @@ import { SERVICE_VERSION } from "../../../protocol/version.ts";
 import { answerClose, closeQuietly, isOpen, type SocketClose } from "../../websockets.ts";
 import { isAllowedAddress } from "../../../access/ip-allowlist.ts";
 import { toRefusalResponse } from "../../../access/refusal.ts";
-import {
-  readAttachment,
-  CLIENT_HEADER,
-  ClientAdmission,
-  type ClientAttachment,
-  type SavedStream,
-} from "../agents/admission.ts";
+import { CLIENT_HEADER, ClientAdmission } from "../admission.ts";
+import { readAttachment, type ClientAttachment, type SavedStream } from "../socket-attachments.ts";
 import type { Agents } from "../agents/agents.ts";
 import type { Alarm } from "../alarm.ts";
 import type { MetricsReporter } from "../metrics/metrics-reporter.ts";

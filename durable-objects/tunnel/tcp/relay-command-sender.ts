@@ -5,7 +5,7 @@
  */
 import type { REVOCATION_REASONS, Revocation } from "../../../protocol/relay/link.ts";
 import type { ObjectBindings } from "../../bindings.ts";
-import type { AgentAdmission } from "../agents/admission.ts";
+import type { AgentAdmission } from "../admission.ts";
 
 type RelayPort = NonNullable<AgentAdmission["relay"]>;
 type Reason = (typeof REVOCATION_REASONS)[number];

@@ -13,7 +13,7 @@ import {
   ADMISSION_HEADER,
   AGENT_CONNECT_URL,
   type AgentAdmission,
-} from "../../../durable-objects/tunnel/agents/admission.ts";
+} from "../../../durable-objects/tunnel/admission.ts";
 import { toObjectName } from "../../../durable-objects/tunnel/shards/object-name.ts";
 import {
   parseCodeAndText,

@@ -4,7 +4,7 @@ import {
   CLIENT_HEADER,
   type AgentAdmission,
   type ClientAdmission,
-} from "../../../durable-objects/tunnel/agents/admission.ts";
+} from "../../../durable-objects/tunnel/admission.ts";
 import {
   CLIENT_STREAM,
   ClientWelcome,

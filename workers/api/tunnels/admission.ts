@@ -4,7 +4,7 @@
  * This runs in a request of its own (`InternalApi.admitAgent`). Everything that the request of an agent's connection references
  * lives as long as the connection, and a database client would be half a megabyte of it.
  */
-import type { AgentAdmission } from "../../../durable-objects/tunnel/agents/admission.ts";
+import type { AgentAdmission } from "../../../durable-objects/tunnel/admission.ts";
 import { RANDOM_NAME_MAX_TRIES } from "../../limits.ts";
 import {
   isAllowedLabel,

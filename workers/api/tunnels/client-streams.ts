@@ -6,7 +6,7 @@ import {
   CLIENT_CONNECT_URL,
   CLIENT_HEADER,
   type ClientAdmission,
-} from "../../../durable-objects/tunnel/agents/admission.ts";
+} from "../../../durable-objects/tunnel/admission.ts";
 import { STREAMS_SUBPROTOCOL } from "../../../protocol/wire/frames.ts";
 import { explainSubprotocolMismatch } from "../../../protocol/wire/version-mismatch.ts";
 import { ClientConnectQuery } from "../../../protocol/schemas/tunnels/tunnels.ts";

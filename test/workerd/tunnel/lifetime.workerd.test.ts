@@ -1,13 +1,13 @@
 /** Tunnels that their owner stops and starts, and tunnels that expire. */
 import { runDurableObjectAlarm, runInDurableObject } from "cloudflare:test";
 import { afterEach, describe, expect, test, vi } from "vitest";
-import { getRefusalMessage } from "../../../../access/refusal.ts";
-import { RETIRED_STORAGE_MS } from "../../../../durable-objects/limits.ts";
-import { CLOSE } from "../../../../protocol/wire/close-codes.ts";
-import { ERROR_HEADER } from "../../../../protocol/errors.ts";
-import { LEFT_MS, LiveTunnel, RefusedError } from "../../../harness/workerd/live-tunnel.ts";
-import { rows } from "../../../harness/workerd/objects.ts";
-import { WAIT_OPTIONS } from "../../../harness/timeouts.ts";
+import { getRefusalMessage } from "../../../access/refusal.ts";
+import { RETIRED_STORAGE_MS } from "../../../durable-objects/limits.ts";
+import { CLOSE } from "../../../protocol/wire/close-codes.ts";
+import { ERROR_HEADER } from "../../../protocol/errors.ts";
+import { LEFT_MS, LiveTunnel, RefusedError } from "../../harness/workerd/live-tunnel.ts";
+import { rows } from "../../harness/workerd/objects.ts";
+import { WAIT_OPTIONS } from "../../harness/timeouts.ts";
 
 afterEach(() => void vi.useRealTimers());
 

@@ -2,10 +2,10 @@
  * The part of the tunnel's row that decides whether it serves: whether it is retired or stopped, and when it
  * expires. Stored, because agents and visitors arrive without a look-up of the row.
  */
-import { MINUTE_MS } from "../../../shared/time.ts";
-import { RETIRED_STORAGE_MS } from "../../limits.ts";
-import type { InternalApi } from "../../rpc.ts";
-import type { Alarm } from "../alarm.ts";
+import { MINUTE_MS } from "../../shared/time.ts";
+import { RETIRED_STORAGE_MS } from "../limits.ts";
+import type { InternalApi } from "../rpc.ts";
+import type { Alarm } from "./alarm.ts";
 
 /** Versions of a tunnel only increase: the later of two changes applies, in whatever order they arrive. */
 export interface StopState {

@@ -1,51 +1,11 @@
 /**
- * What the API passes along with a connection that it hands over to a tunnel's object. The API has verified the
- * token and the ownership of the tunnel; the object only decides which of several agents serves.
+ * What the sockets of a tunnel's object carry through hibernation, in their attachments: whose they are, and the state of
+ * their streams.
  */
-import { z } from "zod";
-import type { Hello } from "../../../protocol/wire/frames.ts";
+import type { Hello } from "../../protocol/wire/frames.ts";
+import type { AgentAdmission, ClientAdmission } from "./admission.ts";
 
-/** The host of hand-over requests. The edge refuses it in visitors' requests. */
-export const INTERNAL_HOST = "agent.internal";
-export const AGENT_CONNECT_URL = `https://${INTERNAL_HOST}/connect`;
-export const ADMISSION_HEADER = "underpass-admission";
-/** For clients of `underpass connect`. */
-export const CLIENT_CONNECT_URL = `https://${INTERNAL_HOST}/streams`;
-export const CLIENT_HEADER = "underpass-client";
-
-export const AgentAdmission = z.object({
-  tunnelId: z.uuid(),
-  orgId: z.uuid(),
-  /** The name that the agent requested or was assigned; with the project's suffix it is the subdomain. */
-  name: z.string(),
-  subdomain: z.string(),
-  url: z.string(),
-  tokenNonce: z.string(),
-  tokenExpiresAtMs: z.number(),
-  /** When the tunnel expires. null: never. */
-  endsAtMs: z.number().nullable(),
-  bandwidthLimitMbps: z.number(),
-  remoteIp: z.string(),
-  /** Only for tunnels of protocol `tcp`: the relay's port that visitors connect to. */
-  relay: z.object({ id: z.string(), port: z.int() }).optional(),
-  /** The number of the tunnel's object that the agent connects to. Absent: 0, the first one. */
-  shard: z.int().min(1).optional(),
-  /** How long the plan stores captures, as of this version of the tunnel. */
-  retention: z.object({ version: z.int(), days: z.int() }).optional(),
-});
-export type AgentAdmission = z.infer<typeof AgentAdmission>;
-
-export const ClientAdmission = z.object({
-  tunnelId: z.uuid(),
-  /** The tunnel's local port. */
-  localPort: z.int().optional(),
-  address: z.string(),
-  tokenNonce: z.string(),
-  tokenExpiresAtMs: z.number(),
-});
-export type ClientAdmission = z.infer<typeof ClientAdmission>;
-
-/** The state of an agent's socket that survives hibernation. */
+/** Of an agent's socket. */
 export interface AgentAttachment extends AgentAdmission {
   kind: "agent";
   agentId: string;
@@ -68,7 +28,7 @@ export interface AgentAttachment extends AgentAdmission {
   } | null;
 }
 
-/** The same for a visitor's WebSocket: its agent and stream. */
+/** Of a visitor's WebSocket: its agent and stream. */
 export interface VisitorAttachment {
   kind: "visitor";
   agentId: string;
@@ -81,7 +41,7 @@ export interface VisitorAttachment {
   capture: string | null;
 }
 
-/** The same for a client of `underpass connect`. */
+/** Of the socket of a client of `underpass connect`. */
 export interface ClientAttachment extends ClientAdmission {
   kind: "client";
   arrivedAtMs: number;
