@@ -26,8 +26,8 @@ export const SIGN_IN_TICKET_PATH = "/.underpass/edge-auth";
 export const SIGN_IN_HEADER = "underpass-sign-in";
 export type SignInStep = "start" | "finish" | "switch";
 
-/** @param email normalised like the entries of the lists. */
-export function isOnList({ domains, emails }: AllowList, email: string): boolean {
+/** Two empty lists allow every address. @param email normalized like the entries of the lists. */
+export function isAllowedEmail({ domains, emails }: AllowList, email: string): boolean {
   if (domains.length === 0 && emails.length === 0) return true;
   // The whole part after the last `@` must match: a subdomain belongs to other people.
   return emails.includes(email) || domains.includes(email.slice(email.lastIndexOf("@") + 1));

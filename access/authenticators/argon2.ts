@@ -7,7 +7,7 @@
  */
 import wasm from "@phi-ag/argon2/argon2.wasm";
 import { equalBytesInConstantTime } from "../../shared/constant-time.ts";
-import { listHashedBytes, parsePasswordHash, type HashCost } from "./password-hash.ts";
+import { listHashedBytes, parsePasswordHash, type PasswordHashCost } from "./password-hash.ts";
 
 const ARGON2ID = 2;
 const VERSION = 19;
@@ -49,7 +49,11 @@ function getArgon2(): Argon2Exports {
 }
 
 /** @throws Error when there is not enough memory, or a parameter is out of range. */
-export function deriveHash(secret: Uint8Array, salt: Uint8Array, cost: HashCost): Uint8Array {
+export function deriveHash(
+  secret: Uint8Array,
+  salt: Uint8Array,
+  cost: PasswordHashCost,
+): Uint8Array {
   const { memory, malloc, free, argon2_hash } = getArgon2();
   const { memoryCost, timeCost, parallelism, hashLength } = cost;
   const secretAt = malloc(secret.length + salt.length + hashLength);

@@ -5,9 +5,9 @@
 import type { JWTPayload } from "jose";
 import { z } from "zod";
 import { ISSUER_DOWN_MS, ISSUER_KEYS_MAX_MS } from "./limits.ts";
-import { isOnList, type IdentityGate, type IdentityVerdict } from "../identity.ts";
+import { isAllowedEmail, type IdentityGate, type IdentityVerdict } from "../identity.ts";
 import { BoundedMap } from "../../shared/bounded-map.ts";
-import { keyedHash } from "./keyed-hash.ts";
+import { computeKeyedHash } from "./keyed-hash.ts";
 import { OWN_ISSUER, verifyWithIssuerKeys, type TokenDeps } from "./tokens.ts";
 
 /** Verified passes that an isolate caches. */
@@ -41,7 +41,7 @@ export class PassAuthenticator {
       const holder = await this.#findHolder(pass, gate.tunnelId, host);
       if (holder === "keys_down") return { keysDownForMs: ISSUER_DOWN_MS };
       if (holder === null) continue;
-      if (isOnList(gate, holder.email)) return "allowed";
+      if (isAllowedEmail(gate, holder.email)) return "allowed";
       verdict = { denied: holder.email };
     }
     return verdict;
@@ -53,7 +53,7 @@ export class PassAuthenticator {
     host: string,
   ): Promise<Holder | "keys_down" | null> {
     if (pass.length > VISITOR_PASS_MAX_CHARS) return null;
-    const key = await keyedHash(JSON.stringify([tunnelId, host, pass]));
+    const key = await computeKeyedHash(JSON.stringify([tunnelId, host, pass]));
     const cached = this.#valid.get(key);
     if (cached && cached.untilMs > this.#deps.now()) return cached;
 

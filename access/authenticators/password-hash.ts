@@ -2,13 +2,18 @@
 import { fromBase64, toBase64, toUtf8 } from "../../shared/bytes.ts";
 
 /** OWASP's first recommended parameters for Argon2id: 19 MiB, two passes. */
-export const COST = { memoryCost: 19_456, timeCost: 2, parallelism: 1, hashLength: 32 };
-export type HashCost = typeof COST;
+export const PASSWORD_HASH_COST = {
+  memoryCost: 19_456,
+  timeCost: 2,
+  parallelism: 1,
+  hashLength: 32,
+};
+export type PasswordHashCost = typeof PASSWORD_HASH_COST;
 
 export interface PasswordHash {
   salt: Uint8Array;
   derived: Uint8Array;
-  cost: HashCost;
+  cost: PasswordHashCost;
 }
 
 /** The same keys typed on different systems can give different code points; NFKC makes them equal. */

@@ -12,7 +12,7 @@ import { takeFromBucket, type TokenBucket } from "../../shared/token-bucket.ts";
 import type { PasswordVerdict, AccessRequest } from "../access-request.ts";
 import { BoundedMap } from "../../shared/bounded-map.ts";
 import { equalInConstantTime } from "../../shared/constant-time.ts";
-import { keyedHash } from "./keyed-hash.ts";
+import { computeKeyedHash } from "./keyed-hash.ts";
 import type { BasicAuth } from "../settings.ts";
 import { fromBase64 } from "../../shared/bytes.ts";
 
@@ -75,7 +75,7 @@ export class PasswordAuthenticator {
   ): Promise<PasswordVerdict> {
     const credentials = authorization === null ? null : parseBasicCredentials(authorization);
     if (credentials === null) return "wrong";
-    const key = await keyedHash(`${auth.passwordHash}\n${auth.username}\n${authorization}`);
+    const key = await computeKeyedHash(`${auth.passwordHash}\n${auth.username}\n${authorization}`);
     return this.#getRemembered(key) ?? this.#decide(key, auth, credentials, address);
   }
 

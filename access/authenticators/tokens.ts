@@ -4,12 +4,12 @@
  */
 import { decodeJwt, errors, jwtVerify, type JWTPayload, type JWTVerifyOptions } from "jose";
 import { ISSUER_DOWN_MS, ISSUER_KEYS_MAX_MS } from "./limits.ts";
-import { isApiToken } from "../api-tokens.ts";
+import { isAccessToken } from "../access-tokens.ts";
 import type { JwtValidation } from "../../protocol/schemas/access/policies.ts";
 import type { IssuerKeys, KeySet } from "./issuer-keys.ts";
 import type { TokenVerdict } from "../access-request.ts";
 import { BoundedMap } from "../../shared/bounded-map.ts";
-import { keyedHash } from "./keyed-hash.ts";
+import { computeKeyedHash } from "./keyed-hash.ts";
 import { parseBearerToken } from "../../shared/bearer-token.ts";
 import { isCanonicalJwt } from "../../shared/jwt.ts";
 
@@ -63,10 +63,10 @@ export class JwtAuthenticator {
     const token = parseBearerToken(authorization);
     if (token === null) return "missing";
     if (token.length > VISITOR_TOKEN_MAX_CHARS) return "invalid";
-    if (isApiToken(token, this.#deps.apiOrigin)) return "invalid";
+    if (isAccessToken(token, this.#deps.apiOrigin)) return "invalid";
     const { allowed_issuers: issuers, allowed_audiences: audiences } = rule;
     const { tunnelId, host } = recipient;
-    const key = await keyedHash(JSON.stringify([issuers, audiences, tunnelId, host, token]));
+    const key = await computeKeyedHash(JSON.stringify([issuers, audiences, tunnelId, host, token]));
     if ((this.#valid.get(key) ?? 0) > this.#deps.now()) return "valid";
 
     const payload = await this.#verify(rule, token, recipient);

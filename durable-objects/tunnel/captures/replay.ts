@@ -47,7 +47,7 @@ export function buildReplay(capture: Capture, changes: ReplayChanges): Replay | 
       isWebSocket: false,
       isHeadMethod: method === "HEAD",
       edgeVerdict: null,
-      hasApiToken: false,
+      hasAccessToken: false,
     },
     body,
   };

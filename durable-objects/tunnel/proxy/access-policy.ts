@@ -31,7 +31,7 @@ import type { GateName } from "../../../protocol/wire/frames.ts";
 import type { RateLimit } from "../../../protocol/schemas/access/policies.ts";
 import { removeFromHead, rewriteHead, type RequestHead } from "./heads.ts";
 
-const API_TOKEN_REFUSAL: Refusal = {
+const ACCESS_TOKEN_REFUSAL: Refusal = {
   code: "unauthorized",
   by: "api_token",
   message:
@@ -190,8 +190,8 @@ export class AccessPolicy {
   // ── A visitor's request ──
 
   /** Whether a request is admitted without changes, which is the case for most. */
-  admitsUnchanged({ edgeVerdict, hasApiToken }: RequestHead): boolean {
-    return this.#isOpen && edgeVerdict === null && !hasApiToken;
+  admitsUnchanged({ edgeVerdict, hasAccessToken }: RequestHead): boolean {
+    return this.#isOpen && edgeVerdict === null && !hasAccessToken;
   }
 
   /**
@@ -239,13 +239,13 @@ export class AccessPolicy {
   async #decide(
     { isBeyondPlan, gates }: Rules,
     request: Request,
-    { edgeVerdict, hasApiToken }: RequestHead,
+    { edgeVerdict, hasAccessToken }: RequestHead,
     address: string,
   ): Promise<Refusal | null> {
     if (this.#maintenance?.isOn) return toMaintenanceRefusal(this.#maintenance);
     // The plan no longer includes one of the gates, but the tunnel must not become public.
     if (isBeyondPlan) return { code: "upgrade_required", by: "plan" };
-    if (hasApiToken) return API_TOKEN_REFUSAL;
+    if (hasAccessToken) return ACCESS_TOKEN_REFUSAL;
     if (gates === null) return null;
     const decided = parseEdgeVerdict(edgeVerdict, gates);
     if (decided !== undefined) return decided;

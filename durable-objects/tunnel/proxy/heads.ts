@@ -9,7 +9,7 @@ import { getRequestTarget } from "../../../protocol/request-target.ts";
 import { isForwarded, WEBSOCKET_HANDSHAKE_HEADERS } from "../../../protocol/header-names.ts";
 import { parseHost } from "../../../protocol/hosts.ts";
 import type { PublicAddress } from "../../../protocol/public-address.ts";
-import { isApiToken } from "../../../access/api-tokens.ts";
+import { isAccessToken } from "../../../access/access-tokens.ts";
 import { EDGE_VERDICT_HEADER } from "../../../access/edge-verdict.ts";
 import {
   isVisitorCookie,
@@ -29,7 +29,7 @@ export interface RequestHead {
   /** The value of `EDGE_VERDICT_HEADER`. Not trusted yet: a visitor may have sent it. */
   edgeVerdict: string | null;
   /** The visitor sent an access token of the API, which is not in `parts`. */
-  hasApiToken: boolean;
+  hasAccessToken: boolean;
 }
 
 /**
@@ -47,15 +47,15 @@ export function buildRequestHead(
   let host = "";
   let edgeVerdict: string | null = null;
   let isWebSocket = false;
-  let hasApiToken = false;
+  let hasAccessToken = false;
   request.headers.forEach((value, name) => {
     if (name === "host") host = value;
     else if (name === "connection") connection = value.toLowerCase();
     else if (name === "upgrade")
       isWebSocket = method === "GET" && value.toLowerCase() === "websocket";
     else if (name === EDGE_VERDICT_HEADER) edgeVerdict = value;
-    else if (name === "authorization" && isApiAuthorization(value, publicAddress)) {
-      hasApiToken = true;
+    else if (name === "authorization" && isAccessTokenHeader(value, publicAddress)) {
+      hasAccessToken = true;
       return;
     }
     const forwardedValue = name === "cookie" ? removeVisitorCookies(value) : value;
@@ -74,12 +74,19 @@ export function buildRequestHead(
   if (publicHost !== null) parts.push("x-forwarded-host", publicHost);
   const end = request.body === null ? FLAG.end : 0;
   const flags = isWebSocket ? FLAG.socket : end;
-  return { parts, flags, isWebSocket, isHeadMethod: method === "HEAD", edgeVerdict, hasApiToken };
+  return {
+    parts,
+    flags,
+    isWebSocket,
+    isHeadMethod: method === "HEAD",
+    edgeVerdict,
+    hasAccessToken,
+  };
 }
 
-function isApiAuthorization(authorization: string, { apiOrigin }: PublicAddress): boolean {
+function isAccessTokenHeader(authorization: string, { apiOrigin }: PublicAddress): boolean {
   const token = parseBearerToken(authorization);
-  return token !== null && isApiToken(token, apiOrigin);
+  return token !== null && isAccessToken(token, apiOrigin);
 }
 
 /**

@@ -5,7 +5,11 @@
  */
 import { deleteCookie, getCookie, setCookie } from "hono/cookie";
 import { createMiddleware } from "hono/factory";
-import { formatDeniedMessage, isOnList, SIGN_IN_TICKET_PATH } from "../../../access/identity.ts";
+import {
+  formatDeniedMessage,
+  isAllowedEmail,
+  SIGN_IN_TICKET_PATH,
+} from "../../../access/identity.ts";
 import { ERROR_HEADER, STATUS_BY_CODE } from "../../../protocol/errors.ts";
 import { PROVIDER_SIGN_IN_MAX_MS } from "../../limits.ts";
 import { StartVisitorSignIn } from "../../../protocol/schemas/access/identity-gate.ts";
@@ -168,7 +172,7 @@ async function admitVisitor(
   const { config, db } = c.var;
   const gate = await findIdentityGate(db, tunnelId);
   if (!gate) throw noIdentityGate();
-  if (!isOnList(gate.allowList, email)) return deny(c, email, { tunnelId, browser, target });
+  if (!isAllowedEmail(gate.allowList, email)) return deny(c, email, { tunnelId, browser, target });
   const host = `${gate.subdomain}.${config.SERVICE_DOMAIN}`;
   const url = new URL(SIGN_IN_TICKET_PATH, publicUrl(config, host));
   const visit = { tunnelId, host, browser, email, target };

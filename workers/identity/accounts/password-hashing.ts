@@ -4,12 +4,12 @@
  * with pauses in between.
  */
 import {
-  COST,
+  PASSWORD_HASH_COST,
   formatPasswordHash,
   listHashedBytes,
   normalizeSecret,
   parsePasswordHash,
-  type HashCost,
+  type PasswordHashCost,
 } from "../../../access/authenticators/password-hash.ts";
 import { getAddressGroup } from "../../../shared/address-group.ts";
 import { fromBase64, fromHex, toBase64, toUtf8 } from "../../../shared/bytes.ts";
@@ -79,13 +79,13 @@ async function hashWithSalt(
   salt: Uint8Array,
 ): Promise<string> {
   const secret = toUtf8(normalizeSecret(password));
-  const derived = await derive(caller, { secret, salt, cost: COST });
-  return formatPasswordHash({ salt, derived, cost: COST });
+  const derived = await derive(caller, { secret, salt, cost: PASSWORD_HASH_COST });
+  return formatPasswordHash({ salt, derived, cost: PASSWORD_HASH_COST });
 }
 
 function derive(
   { env, config, address, account }: HashCaller,
-  { secret, salt, cost }: { secret: Uint8Array; salt: Uint8Array; cost: HashCost },
+  { secret, salt, cost }: { secret: Uint8Array; salt: Uint8Array; cost: PasswordHashCost },
 ): Promise<Uint8Array> {
   const claim = { source: getAddressGroup(address), account };
   const limits = {

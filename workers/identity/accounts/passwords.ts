@@ -1,5 +1,8 @@
 /** The rules for new passwords of accounts. */
-import { COST, normalizeSecret } from "../../../access/authenticators/password-hash.ts";
+import {
+  PASSWORD_HASH_COST,
+  normalizeSecret,
+} from "../../../access/authenticators/password-hash.ts";
 import { PASSWORD_MAX_BYTES, PASSWORD_MIN_CHARS } from "../../../protocol/limits.ts";
 import { isCommonPassword } from "./common-passwords.ts";
 import { toUtf8 } from "../../../shared/bytes.ts";
@@ -7,7 +10,7 @@ import { toUtf8 } from "../../../shared/bytes.ts";
 /** A hash that no password matches, with the same cost: verification takes as long where there is no account. */
 export const DUMMY_HASH = [
   "$argon2id$v=19",
-  `m=${COST.memoryCost},t=${COST.timeCost},p=${COST.parallelism}`,
+  `m=${PASSWORD_HASH_COST.memoryCost},t=${PASSWORD_HASH_COST.timeCost},p=${PASSWORD_HASH_COST.parallelism}`,
   "A".repeat(22),
   "A".repeat(43),
 ].join("$");

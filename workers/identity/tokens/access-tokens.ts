@@ -4,7 +4,7 @@
  */
 import { errors, jwtVerify, SignJWT, type JWTPayload } from "jose";
 import { z } from "zod";
-import { API_TOKEN_AUDIENCE, API_TOKEN_TYPE } from "../../../access/api-tokens.ts";
+import { ACCESS_TOKEN_AUDIENCE, ACCESS_TOKEN_TYPE } from "../../../access/access-tokens.ts";
 import { ACCESS_TOKEN_SECONDS } from "../../../protocol/limits.ts";
 import type { Config } from "../../config/config.ts";
 import { getAccessTokenKeys } from "../keys.ts";
@@ -29,10 +29,10 @@ export async function signAccessToken(
   const { kid, key } = (await getAccessTokenKeys(config)).signer;
   const { sub, ...others } = claims;
   return new SignJWT(others)
-    .setProtectedHeader({ alg: ALGORITHM, typ: API_TOKEN_TYPE, kid })
+    .setProtectedHeader({ alg: ALGORITHM, typ: ACCESS_TOKEN_TYPE, kid })
     .setSubject(sub)
     .setIssuer(config.publicOrigin)
-    .setAudience(API_TOKEN_AUDIENCE)
+    .setAudience(ACCESS_TOKEN_AUDIENCE)
     .setIssuedAt()
     .setExpirationTime(`${ACCESS_TOKEN_SECONDS}s`)
     .sign(key);
@@ -71,9 +71,9 @@ async function verifySignature(config: Config, token: string): Promise<JWTPayloa
       },
       {
         algorithms: [ALGORITHM],
-        typ: API_TOKEN_TYPE,
+        typ: ACCESS_TOKEN_TYPE,
         issuer: config.publicOrigin,
-        audience: API_TOKEN_AUDIENCE,
+        audience: ACCESS_TOKEN_AUDIENCE,
         requiredClaims: ["exp", "iat"],
       },
     );

@@ -1,6 +1,6 @@
 import { exportJWK, generateKeyPair, SignJWT, type CryptoKey, type JWTPayload } from "jose";
 import { beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { isOnList } from "../../../../access/identity.ts";
+import { isAllowedEmail } from "../../../../access/identity.ts";
 import { IssuerKeys } from "../../../../access/authenticators/issuer-keys.ts";
 import {
   PASS_TYPE,
@@ -132,7 +132,7 @@ describe("an email address on an allow list", () => {
     [{ domains: ["example.com"], emails: [] }, '"a@evil.test"@example.com', true],
     [{ domains: ["other.test"], emails }, "ann@example.com", true],
   ])("%j: %s, %s", (list, email, isOn) => {
-    expect(isOnList(list, email)).toBe(isOn);
+    expect(isAllowedEmail(list, email)).toBe(isOn);
   });
 });
 

@@ -1,6 +1,9 @@
 import { beforeEach, describe, expect, test } from "vitest";
 import { deriveHash, verifySecret } from "../../../../access/authenticators/argon2.ts";
-import { COST, formatPasswordHash } from "../../../../access/authenticators/password-hash.ts";
+import {
+  PASSWORD_HASH_COST,
+  formatPasswordHash,
+} from "../../../../access/authenticators/password-hash.ts";
 import { toUtf8 } from "../../../../shared/bytes.ts";
 import type { PasswordVerdict } from "../../../../access/access-request.ts";
 import {
@@ -207,7 +210,11 @@ test.each([
 ])("the hash of a password with an accent matches %s: %s", (_, typed, isEqual) => {
   const salt = new Uint8Array(16).fill(7);
   const formatHash = (secret: Uint8Array) =>
-    formatPasswordHash({ salt, derived: deriveHash(secret, salt, COST), cost: COST });
+    formatPasswordHash({
+      salt,
+      derived: deriveHash(secret, salt, PASSWORD_HASH_COST),
+      cost: PASSWORD_HASH_COST,
+    });
   const bytes = toUtf8("caf\u00e9 sesame");
   expect(verifySecret(formatHash(bytes), typed)).toBe(isEqual);
 });
@@ -216,6 +223,8 @@ test("a hash that an earlier version made of too few bytes still matches its pas
   const salt = new Uint8Array(16).fill(7);
   const password = "caf\u00e9 sesame";
   const hashed = toUtf8(password).subarray(0, password.length);
-  const derived = deriveHash(hashed, salt, COST);
-  expect(verifySecret(formatPasswordHash({ salt, derived, cost: COST }), password)).toBe(true);
+  const derived = deriveHash(hashed, salt, PASSWORD_HASH_COST);
+  expect(
+    verifySecret(formatPasswordHash({ salt, derived, cost: PASSWORD_HASH_COST }), password),
+  ).toBe(true);
 });

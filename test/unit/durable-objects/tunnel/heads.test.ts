@@ -131,8 +131,8 @@ describe("a request's head", () => {
       `${encode({ alg: "ES256", typ })}.${encode({ iss, aud })}.c2ln`;
     const own = jwt("at+jwt", ADDRESS.apiOrigin, "underpass");
     const read = (authorization: string) => {
-      const { parts, hasApiToken } = buildHead({ headers: [["authorization", authorization]] });
-      return [hasApiToken, parts.includes(authorization)];
+      const { parts, hasAccessToken } = buildHead({ headers: [["authorization", authorization]] });
+      return [hasAccessToken, parts.includes(authorization)];
     };
     for (const scheme of ["Bearer", "bearer", "BEARER "]) {
       expect(read(`${scheme} ${own}`)).toEqual([true, false]);
