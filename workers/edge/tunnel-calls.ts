@@ -57,11 +57,11 @@ function getAddressTrust(env: Env): AddressTrust {
   return { onCloudflare: env.HOSTED === "true", trustProxy: env.TRUST_PROXY === "true" };
 }
 
-/** Caches the policy update in a response, which is for the edge only, and removes it from the response. */
+/** Caches the gates in a header of the response, which is for the edge only, and removes the header. */
 export function cacheGates(response: Response, objectName: string): Response {
-  const policyUpdate = response.headers.get(GATES_HEADER);
-  if (policyUpdate === null) return response;
-  const gates = parseGates(policyUpdate);
+  const gatesUpdate = response.headers.get(GATES_HEADER);
+  if (gatesUpdate === null) return response;
+  const gates = parseGates(gatesUpdate);
   if (gates) gatesByObject.set(objectName, gates);
   else gatesByObject.delete(objectName);
   const forVisitor = new Response(response.body, response);

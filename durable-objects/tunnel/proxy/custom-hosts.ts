@@ -28,11 +28,11 @@ export class CustomHosts {
     this.#updateMovedAway();
   }
 
-  set(host: string, residence: CustomHostState): void {
+  set(host: string, state: CustomHostState): void {
     const known = this.#hosts.get(host);
-    if (known && known.version >= residence.version) return;
+    if (known && known.version >= state.version) return;
     this.#hosts.delete(host);
-    this.#hosts.set(host, residence);
+    this.#hosts.set(host, state);
     dropOldest(this.#hosts, CUSTOM_HOSTS_MAX);
     this.#storage.kv.put(KEY, this.#hosts);
     this.#updateMovedAway();

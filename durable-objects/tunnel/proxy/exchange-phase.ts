@@ -5,15 +5,15 @@ import type { ResponseBody } from "./response-body.ts";
 /** A complete body of more than this is written as a stream, to learn when the visitor's connection has taken it. */
 const WHOLE_BODY_MAX_BYTES = FRAME_DATA_MAX_BYTES;
 
-export type Phase = Waiting | Held | Streaming | Discarding | Done;
+export type Phase = WaitingPhase | HeldResponse | StreamingPhase | DiscardingPhase | DonePhase;
 
 /** The agent has not responded. */
-interface Waiting {
+interface WaitingPhase {
   kind: "waiting";
 }
 
 /** The agent's head has arrived. The visitor gets the response when the pacer allows it. */
-export interface Held {
+export interface HeldResponse {
   kind: "held";
   status: number;
   pairs: string[];
@@ -25,18 +25,18 @@ export interface Held {
 }
 
 /** The visitor has the head, and gets the body as it arrives. */
-interface Streaming {
+interface StreamingPhase {
   kind: "streaming";
   body: ResponseBody;
 }
 
 /** The visitor has a response without a body. If the agent sends one, it is dropped. */
-interface Discarding {
+interface DiscardingPhase {
   kind: "discarding";
 }
 
 /** The exchange is settled, and nothing more is sent or received. */
-interface Done {
+interface DonePhase {
   kind: "done";
   end: End;
 }
@@ -44,14 +44,14 @@ interface Done {
 /** Whether the agent sent the whole response. */
 export type End = "complete" | "cut";
 
-export const WAITING: Waiting = { kind: "waiting" };
-export const DISCARDING: Discarding = { kind: "discarding" };
-export const DONE: Record<End, Done> = {
+export const WAITING: WaitingPhase = { kind: "waiting" };
+export const DISCARDING: DiscardingPhase = { kind: "discarding" };
+export const DONE: Record<End, DonePhase> = {
   complete: { kind: "done", end: "complete" },
   cut: { kind: "done", end: "cut" },
 };
 
 /** Whether the response can be given to the platform at once. */
-export function isWhole({ end, bytes }: Held): boolean {
+export function isWhole({ end, bytes }: HeldResponse): boolean {
   return end === "complete" && bytes <= WHOLE_BODY_MAX_BYTES;
 }

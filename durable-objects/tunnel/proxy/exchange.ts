@@ -26,7 +26,7 @@ import {
   isWhole,
   WAITING,
   type End,
-  type Held,
+  type HeldResponse,
   type Phase,
 } from "./exchange-phase.ts";
 import type { InFlightPlace } from "./in-flight.ts";
@@ -149,7 +149,7 @@ export class Exchange implements Stream {
     const head = parseResponseHead(frame.payload);
     if (!head) return false;
     const { status, pairs } = head;
-    const held: Held = { kind: "held", status, pairs, chunks: [], bytes: 0, end: "open" };
+    const held: HeldResponse = { kind: "held", status, pairs, chunks: [], bytes: 0, end: "open" };
     this.#phase = held;
     this.#recording?.startResponse(status, pairs);
     if (frame.flags & FLAG.end) this.#endResponse();
@@ -216,7 +216,7 @@ export class Exchange implements Stream {
 
   // ── Inside: to the visitor ──
 
-  #respond(held: Held): void {
+  #respond(held: HeldResponse): void {
     const outcome = this.#buildResponse(held);
     // A body that streams is recorded as complete when it ends.
     if (outcome instanceof Response && this.#phase.kind !== "streaming") {
@@ -226,7 +226,7 @@ export class Exchange implements Stream {
   }
 
   /** Leaves the phase `held`. */
-  #buildResponse(held: Held): ExchangeOutcome {
+  #buildResponse(held: HeldResponse): ExchangeOutcome {
     const { status, pairs, chunks, end } = held;
     try {
       const headers = buildResponseHeaders(pairs, this.#requestId);
@@ -269,7 +269,7 @@ export class Exchange implements Stream {
     }
   }
 
-  #buildWholeResponse(held: Held, init: ResponseInit): Response {
+  #buildWholeResponse(held: HeldResponse, init: ResponseInit): Response {
     const { chunks } = held;
     const body = chunks.length === 1 ? chunks[0]! : concatBytes(chunks);
     this.#phase = DONE.complete;
@@ -290,12 +290,12 @@ export class Exchange implements Stream {
     });
   }
 
-  #grantHeld(held: Held): void {
+  #grantHeld(held: HeldResponse): void {
     this.#grant(held.bytes);
     this.#releaseHeld(held);
   }
 
-  #releaseHeld(held: Held): void {
+  #releaseHeld(held: HeldResponse): void {
     for (const { byteLength } of held.chunks) this.#link.buffered.release(byteLength);
     held.chunks = [];
     held.bytes = 0;

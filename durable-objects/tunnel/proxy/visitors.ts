@@ -207,10 +207,10 @@ export class Visitors {
       agents.countRefusal();
     }
     const response = refusal ? toRefusalResponse(refusal) : await this.#dispatch(visit);
-    const policyUpdate = access.getGatesUpdate(head);
+    const gatesUpdate = access.getGatesUpdate(head);
     // The edge removes the header by copying the response, which would lose the WebSocket of a 101.
-    if (policyUpdate !== null && response.status !== 101) {
-      response.headers.set(GATES_HEADER, policyUpdate);
+    if (gatesUpdate !== null && response.status !== 101) {
+      response.headers.set(GATES_HEADER, gatesUpdate);
     }
     return response;
   }

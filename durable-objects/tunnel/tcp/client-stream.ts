@@ -66,7 +66,7 @@ export class ClientStream implements Stream {
       link.pace.toAgent,
       {
         available: () => link.windows.available(id),
-        blocked: (resume) => this.#awaitWindow(resume),
+        onBlocked: (resume) => this.#awaitWindow(resume),
         send: (bytes, isLast) => this.#sendToAgent(bytes, isLast),
       },
       hasClientEnded,
@@ -76,7 +76,7 @@ export class ClientStream implements Stream {
       {
         // The client's window is as large as the one that the agent respects.
         available: () => Infinity,
-        blocked: () => undefined,
+        onBlocked: () => undefined,
         send: (bytes, isLast) => this.#sendToClient(bytes, isLast),
       },
       hasAgentEnded,

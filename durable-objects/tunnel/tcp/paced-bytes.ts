@@ -11,7 +11,7 @@ export interface Outlet {
   /** How many bytes may be sent now. */
   available(): number;
   /** Called when bytes wait and none may be sent: call `resume` when that changes. */
-  blocked(resume: () => void): void;
+  onBlocked(resume: () => void): void;
   /** Copies the bytes before it returns. `isLast` ends the direction. */
   send(bytes: Uint8Array, isLast: boolean): void;
 }
@@ -86,7 +86,7 @@ export class PacedBytes {
 
   #block(): void {
     this.#isBlocked = true;
-    this.#outlet.blocked(() => {
+    this.#outlet.onBlocked(() => {
       this.#isBlocked = false;
       this.#pump();
     });

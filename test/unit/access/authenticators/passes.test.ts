@@ -131,8 +131,8 @@ describe("an email address on an allow list", () => {
     [{ domains: ["example.com"], emails: [] }, '"a@example.com"@evil.test', false],
     [{ domains: ["example.com"], emails: [] }, '"a@evil.test"@example.com', true],
     [{ domains: ["other.test"], emails }, "ann@example.com", true],
-  ])("%j: %s, %s", (list, email, isOn) => {
-    expect(isAllowedEmail(list, email)).toBe(isOn);
+  ])("%j: %s, %s", (list, email, isAllowed) => {
+    expect(isAllowedEmail(list, email)).toBe(isAllowed);
   });
 });
 

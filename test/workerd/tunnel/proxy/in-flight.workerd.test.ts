@@ -21,7 +21,7 @@ function from(clientIp: string, init: RequestInit = {}): RequestInit {
 }
 
 /** Requests that the agent receives and does not answer. */
-class Unanswered {
+class UnansweredRequests {
   readonly #visitor = new AbortController();
   readonly #responses: Promise<Response | undefined>[] = [];
   refused = 0;
@@ -67,7 +67,11 @@ describe("requests in flight", () => {
   test("of one source are at most half of the tunnel's, and those of another are served", async () => {
     const tunnel = new LiveTunnel();
     const agent = await tunnel.agent();
-    const attack = new Unanswered(tunnel, SOURCE_MAX_REQUESTS + 5, (i) => `2001:db8::${i % 9}`);
+    const attack = new UnansweredRequests(
+      tunnel,
+      SOURCE_MAX_REQUESTS + 5,
+      (i) => `2001:db8::${i % 9}`,
+    );
     await readRequests(agent, SOURCE_MAX_REQUESTS);
     await vi.waitUntil(() => attack.refused === 5, WAIT_OPTIONS);
     const { status, headers } = (await attack.first)!;
@@ -81,7 +85,7 @@ describe("requests in flight", () => {
     const tunnel = new LiveTunnel();
     const agent = await tunnel.agent();
     const count = IN_FLIGHT_MAX_REQUESTS + 50;
-    const attack = new Unanswered(tunnel, count, (i) => `192.0.${i >> 8}.${i & 255}`);
+    const attack = new UnansweredRequests(tunnel, count, (i) => `192.0.${i >> 8}.${i & 255}`);
     await vi.waitUntil(() => agent.pendingFrames + attack.refused === count, WAIT_OPTIONS);
     expect(agent.pendingFrames).toBeLessThanOrEqual(IN_FLIGHT_MAX_REQUESTS);
     expect(agent.pendingFrames).toBeGreaterThan(IN_FLIGHT_MAX_REQUESTS - 5);
@@ -92,7 +96,7 @@ describe("requests in flight", () => {
     const tunnel = new LiveTunnel();
     const agent = await tunnel.agent();
     for (let round = 0; round < 2; round += 1) {
-      const attack = new Unanswered(tunnel, SOURCE_MAX_REQUESTS, () => "192.0.2.1");
+      const attack = new UnansweredRequests(tunnel, SOURCE_MAX_REQUESTS, () => "192.0.2.1");
       const streams = new Set(await readRequests(agent, SOURCE_MAX_REQUESTS));
       expect(attack.refused).toBe(0);
       await attack.leave();
@@ -106,7 +110,7 @@ describe("requests in flight", () => {
   test("are free again however a request ends", async () => {
     const tunnel = new LiveTunnel();
     const agent = await tunnel.agent();
-    const attack = new Unanswered(tunnel, SOURCE_MAX_REQUESTS - 1, () => "192.0.2.1");
+    const attack = new UnansweredRequests(tunnel, SOURCE_MAX_REQUESTS - 1, () => "192.0.2.1");
     await readRequests(agent, SOURCE_MAX_REQUESTS - 1);
     const large = "x".repeat(3 * FRAME_DATA_MAX_BYTES);
     const endings: Record<string, (stream: number) => void> = {
