@@ -30,7 +30,7 @@ const ENCODED = /^..--/;
  *
  * @returns why, as a message that continues the label; null for any other label.
  */
-export function findReservation(label: string): string | null {
+export function findReservedLabelError(label: string): string | null {
   if (RESERVED.has(label)) return "is reserved for the service";
   if (ENCODED.test(label)) return 'is not allowed: "--" after two characters marks encoded names';
   const read = label.replaceAll("vv", "w").replaceAll("rn", "m");

@@ -1,6 +1,6 @@
 /** The relay's settings, from the environment. */
 import { z } from "zod";
-import { RELAY_ID } from "../protocol/relay/link.ts";
+import { RelayId } from "../protocol/relay/link.ts";
 import {
   formatHostAndPort,
   RELAY_PORT_RANGE_DEFAULT,
@@ -14,7 +14,7 @@ import { describeIssue } from "../protocol/schemas/issue-messages.ts";
 z.config({ customError: describeIssue });
 
 const Environment = z.object({
-  RELAY_ID: RELAY_ID.default("main"),
+  RELAY_ID: RelayId.default("main"),
   RELAY_API_URL: z.url({
     protocol: /^https?$/,
     error: "must be the URL of the API, such as https://underpass.example.com",

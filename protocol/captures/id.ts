@@ -1,10 +1,10 @@
 /**
- * The ids of captured requests: UUIDs of version 7, which sort by time and end with a key of their tunnel.
+ * The ids of captured requests: UUIDs of version 7, which sort by time and end like the id of their tunnel.
  *
- *     milliseconds 48 | version 4 | count in that millisecond 12 | variant 2 | random 14 | tunnel's key 48
+ *     milliseconds 48 | version 4 | count in that millisecond 12 | variant 2 | random 14 | end of the tunnel's id 48
  */
 
-/** The end of a tunnel's id, with which the ids of its captures end. Several tunnels can share a key. */
+/** The last 12 digits of a tunnel's id, with which the ids of its captures end. Several tunnels can share them. */
 export function getTunnelSuffix(tunnelId: string): string {
   return tunnelId.slice(-12);
 }
@@ -28,7 +28,7 @@ const COUNT_MAX = 0xfff;
 
 /** Generates the ids of one tunnel's captures. Each sorts after the one before, even if the clock goes back. */
 export class CaptureIdGenerator {
-  readonly #key: string;
+  readonly #tunnelSuffix: string;
   readonly #random: () => number;
   #atMs = 0;
   #prefix = toCaptureIdPrefix(0);
@@ -36,7 +36,7 @@ export class CaptureIdGenerator {
 
   /** @param random at least 0, less than 1: an object must not generate an id again after a restart. */
   constructor(tunnelId: string, random: () => number = Math.random) {
-    this.#key = getTunnelSuffix(tunnelId);
+    this.#tunnelSuffix = getTunnelSuffix(tunnelId);
     this.#random = random;
   }
 
@@ -46,7 +46,7 @@ export class CaptureIdGenerator {
     else this.#startAt(this.#atMs + 1);
     const random = 0x8000 | Math.floor(this.#random() * 0x4000);
     const count = hex(0x7000 | this.#count, 4);
-    return `${this.#prefix}${count}-${hex(random, 4)}-${this.#key}`;
+    return `${this.#prefix}${count}-${hex(random, 4)}-${this.#tunnelSuffix}`;
   }
 
   #startAt(atMs: number): void {

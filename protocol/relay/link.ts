@@ -4,23 +4,20 @@
  * revocations) over the same connection, so that the relay needs no open port for them.
  */
 import { z } from "zod";
+import { LABEL, LABEL_MESSAGE } from "../names.ts";
 
 /** Texts that the platform answers without waking the object: see frames.ts. */
 export { PING as RELAY_PING, PONG as RELAY_PONG } from "../wire/frames.ts";
 
-export const RELAY_ID = z
-  .string()
-  .regex(
-    /^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/,
-    "must have 1 to 63 lower-case letters, digits or hyphens, with no hyphen at the start or the end",
-  );
+/** The name that the operator gave to a relay (`RELAY_ID`), for example `main`. */
+export const RelayId = z.string().regex(LABEL, LABEL_MESSAGE);
 
 /** The query of `/relays/connect`: the hello that follows must have the same id. */
-export const RelayConnectQuery = z.object({ relay_id: RELAY_ID });
+export const RelayConnectQuery = z.object({ relay_id: RelayId });
 
 export const RelayHello = z.object({
   type: z.literal("hello"),
-  relayId: RELAY_ID,
+  relayId: RelayId,
   version: z.string().max(50),
   /** The host for remote peers and TCP visitors. */
   host: z.string().min(1).max(253),

@@ -1,8 +1,9 @@
 /**
  * Counts a tunnel's traffic, saves the counters, and reports them to the tunnel's row, outside of visitors' requests.
  * After a pause the counters are saved when the first request has been served, so that a tunnel with little traffic needs
- * no alarm for it; then the alarm saves them every few seconds. It also sends the reports. It is also set for the expiry of
- * the agent's token, because a report checks whether the agent may still serve, and for the expiry of the tunnel.
+ * no alarm for it; while there is more traffic, the alarm saves them every few seconds. The alarm also sends the reports.
+ * It is set for two expiries as well: of the agent's token, because a report checks whether the agent may still serve, and
+ * of the tunnel.
  */
 import type { InternalApi, TunnelReport } from "../../rpc.ts";
 import type { AssociationUsage } from "../../../protocol/relay/link.ts";

@@ -1,6 +1,6 @@
 /**
  * Counts visitors' requests since the tunnel was created: by the class of the response's status, by the reason of
- * each refusal, and by the local server's latency. The counters are in memory and are saved with each report.
+ * each refusal, and by the local server's latency. The counters are in memory; `MetricsReporter` saves them.
  */
 import type { ErrorCode } from "../../../protocol/errors.ts";
 import { LATENCY_BOUNDS_MS } from "../../../protocol/limits.ts";

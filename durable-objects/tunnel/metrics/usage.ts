@@ -1,4 +1,4 @@
-/** A tunnel's counters since it was created. They are in memory and are saved with each report. */
+/** A tunnel's totals since it was created. They are in memory; `MetricsReporter` saves them. */
 export interface UsageTotals {
   bytesIn: number;
   bytesOut: number;
@@ -9,7 +9,7 @@ export class Usage {
   readonly totals: UsageTotals;
   readonly #beforeCount: () => void;
 
-  /** @param beforeCount called before each change, so that the caller can schedule a report. */
+  /** @param beforeCount called before each change, so that the caller can schedule a save. */
   constructor(saved: UsageTotals | undefined, beforeCount: () => void) {
     this.totals = { ...(saved ?? { bytesIn: 0, bytesOut: 0, requests: 0 }) };
     this.#beforeCount = beforeCount;

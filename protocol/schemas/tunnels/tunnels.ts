@@ -2,7 +2,7 @@
 import { z } from "zod";
 import { parseHost } from "../../hosts.ts";
 import { HOST_MAX_CHARS, SHARDS_MAX, TUNNEL_TTL_MAX_SECONDS } from "../../limits.ts";
-import { RELAY_ID } from "../../relay/link.ts";
+import { RelayId } from "../../relay/link.ts";
 import { AllowedCidrs } from "../access/ip-allowlist.ts";
 import { Instant, Label, onlyWith } from "../scalars.ts";
 
@@ -26,7 +26,7 @@ export const CreateTunnel = z
     publicPort: PublicPort.optional().describe(
       "With protocol `tcp`: a port inside the range of a relay. Default: a free one.",
     ),
-    relayId: RELAY_ID.optional().describe(
+    relayId: RelayId.optional().describe(
       "The relay of the port. Default: the connected relay with the most free ports.",
     ),
   })

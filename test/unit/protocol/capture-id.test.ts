@@ -17,7 +17,7 @@ function idsAt(...times: number[]): string[] {
 }
 
 describe("the id of a captured request", () => {
-  test("is a UUID of version 7 with the time of the request and the key of its tunnel", () => {
+  test("is a UUID of version 7 with the time of the request and the end of the id of its tunnel", () => {
     const [id = ""] = idsAt(NOW);
     expect(z.uuidv7().safeParse(id).success).toBe(true);
     expect(getCaptureTimeMs(id)).toBe(NOW);

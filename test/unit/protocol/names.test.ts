@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import {
   isAllowedLabel,
   findLabelError,
-  findReservation,
+  findReservedLabelError,
   toLabel,
   matchesPattern,
   generateRandomName,
@@ -57,27 +57,29 @@ describe("a tunnel's label", () => {
 
   test.each(["api", "www", "app", "admin", "mail", "localhost", "ns3", "xn--80ak6aa92e"])(
     "is reserved: %j",
-    (label) => expect(findReservation(label)).not.toBeNull(),
+    (label) => expect(findReservedLabelError(label)).not.toBeNull(),
   );
 
   test.each(
     `adm1n 4dmin adrnin l0gin 1ogin 1og1n log-in sign-up ma1l rnail web-mail vvww w-w-w 5tatus ap1
     supp0rt c0nsole underpa5s under-pass ab--cd`.split(/\s+/),
   )("may not imitate a reserved one: %j", (label) =>
-    expect(findReservation(label)).toMatch(/looks like|encoded/),
+    expect(findReservedLabelError(label)).toMatch(/looks like|encoded/),
   );
 
   test.each(
     `mall apple app1 app4 app5 app-5 tunnel5 api2 api-v2 web mailer corn load-1 status-page admins
     staging-api blog-3 my-app shop`.split(/\s+/),
-  )("may be similar to a reserved one: %j", (label) => expect(findReservation(label)).toBeNull());
+  )("may be similar to a reserved one: %j", (label) =>
+    expect(findReservedLabelError(label)).toBeNull(),
+  );
 });
 
 test("random names are valid labels, not reserved, and differ", () => {
   const names = Array.from({ length: 1_000 }, generateRandomName);
   for (const name of names) {
     expect(findLabelError(name)).toBeNull();
-    expect(findReservation(name)).toBeNull();
+    expect(findReservedLabelError(name)).toBeNull();
   }
   expect(new Set(names).size).toBe(names.length);
 });

@@ -1,13 +1,13 @@
 /** The errors for subdomains that an organization can't have. */
-import { findReservation } from "../../../protocol/names.ts";
+import { findReservedLabelError } from "../../../protocol/names.ts";
 import { ApiError } from "../../errors.ts";
 import type { TakenName } from "../../store/domains/hostnames.ts";
 
 /** @throws ApiError for a label that no organization can have. */
 export function requireUnreservedLabel(label: string): void {
-  const reservation = findReservation(label);
-  if (reservation === null) return;
-  throw new ApiError("duplicate_name", `The subdomain ${label} ${reservation}.`);
+  const labelError = findReservedLabelError(label);
+  if (labelError === null) return;
+  throw new ApiError("duplicate_name", `The subdomain ${label} ${labelError}.`);
 }
 
 /** For a name that another tunnel or organization has, or that another organization had until recently. */

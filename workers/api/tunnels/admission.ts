@@ -9,7 +9,7 @@ import { RANDOM_NAME_MAX_TRIES } from "../../limits.ts";
 import {
   isAllowedLabel,
   findLabelError,
-  findReservation,
+  findReservedLabelError,
   toLabel,
   generateRandomName,
 } from "../../../protocol/names.ts";
@@ -159,9 +159,9 @@ function requireAllowedLabel(token: TokenPayload, label: string): void {
   const labelError = findLabelError(label);
   if (labelError !== null)
     throw new ConnectionRefusedError("invalid_request", `the name ${labelError}`);
-  const reservation = findReservation(label);
-  if (reservation !== null)
-    throw new ConnectionRefusedError("duplicate_name", `${label} ${reservation}`);
+  const reservedError = findReservedLabelError(label);
+  if (reservedError !== null)
+    throw new ConnectionRefusedError("duplicate_name", `${label} ${reservedError}`);
   if (!isAllowedLabel(token.allowedSubdomains, label)) {
     const patterns = token.allowedSubdomains.join(", ");
     throw new ConnectionRefusedError("forbidden", `the token allows only ${patterns}`);
