@@ -24,7 +24,7 @@ import {
 import { getConfig, publicUrl, type Config } from "../config/config.ts";
 import type { Env } from "../env.ts";
 import { wantsHtml } from "../error-page.ts";
-import { errorPage, refusalPage, secureTransport } from "./pages.ts";
+import { createErrorPage, createRefusalPage, secureTransport } from "./error-pages.ts";
 
 const SIGN_IN_NONCE_BYTES = 32;
 /** As long as one sign-in can take: each start renews the cookie. */
@@ -41,21 +41,21 @@ export async function handleSignIn(
   const config = getConfig(env);
   const step = refusal.headers.get(SIGN_IN_HEADER) as SignInStep;
   const target = getRequestTarget(request.url);
-  const start = (path: string, person?: "another") =>
-    beginSignIn(request, config, { tunnelId, target: path, person });
+  const start = (path: string, asAnother = false) =>
+    beginSignIn(request, config, { tunnelId, target: path, asAnother });
   switch (step) {
     case "start": {
       if (!isNavigation(request)) {
         const requestId = refusal.headers.get(REQUEST_ID_HEADER);
-        return errorPage(request, env, code, { requestId }, false);
+        return createErrorPage(request, env, code, { requestId }, false);
       }
       const { href, cookie } = await start(target);
       return redirect(request, env, href, cookie);
     }
     case "switch": {
-      const { href, cookie } = await start(target, "another");
+      const { href, cookie } = await start(target, true);
       const action = { text: "Sign in with another account", href };
-      return withCookie(refusalPage(request, env, code, refusal, action), cookie);
+      return withCookie(createRefusalPage(request, env, code, refusal, action), cookie);
     }
     case "finish": {
       const { href, cookie } = await start("/");
@@ -88,7 +88,7 @@ async function finishSignIn(
 }
 
 function refuseTicket(request: Request, env: Env, href: string): Response {
-  return errorPage(request, env, "invalid_token", {
+  return createErrorPage(request, env, "invalid_token", {
     title: "This sign-in link is no longer valid",
     message: "A sign-in link works once, only within a minute, and only in the browser that began.",
     action: { text: "Sign in again", href },
@@ -107,20 +107,23 @@ function isNavigation(request: Request): boolean {
   );
 }
 
-/** @returns the address that begins a sign-in, and the cookie of the browser that may finish it. */
+/**
+ * `asAnother`: with another account than the one of the provider's current session.
+ * @returns the address that begins a sign-in, and the cookie of the browser that may finish it.
+ */
 async function beginSignIn(
   request: Request,
   config: Config,
-  sign: { tunnelId: string; target: string; person: "another" | undefined },
+  { tunnelId, target, asAnother }: { tunnelId: string; target: string; asAnother: boolean },
 ): Promise<{ href: string; cookie: string }> {
   const { PUBLIC_SCHEME: scheme, publicOrigin } = config;
   // The same nonce for all tabs: each of them can finish.
   const nonce = readSignInNonce(request.headers.get("cookie") ?? "", scheme) ?? createNonce();
   const url = new URL("/edge-auth/start", publicOrigin);
-  url.searchParams.set("tunnel_id", sign.tunnelId);
-  url.searchParams.set("return_to", sign.target.length > RETURN_TO_MAX_CHARS ? "/" : sign.target);
+  url.searchParams.set("tunnel_id", tunnelId);
+  url.searchParams.set("return_to", target.length > RETURN_TO_MAX_CHARS ? "/" : target);
   url.searchParams.set("browser", await hashNonce(nonce));
-  if (sign.person === "another") url.searchParams.set("as_another", "1");
+  if (asAnother) url.searchParams.set("as_another", "1");
   return { href: url.href, cookie: formatSignInCookie(scheme, nonce, SIGN_IN_COOKIE_SECONDS) };
 }
 

@@ -11,7 +11,7 @@ import type { Env } from "../env.ts";
 import { log } from "../../shared/log.ts";
 import { GarbageCollection } from "./garbage-collection.ts";
 import { callTunnel, cacheGates, chooseTarget } from "./tunnel-calls.ts";
-import { errorPage, refusalPage } from "./pages.ts";
+import { createErrorPage, createRefusalPage } from "./error-pages.ts";
 import { keepTruncationVisible } from "./truncation.ts";
 import { getCachedTargets, resolveTargets, type TunnelTarget } from "./routes.ts";
 import { RequestTrace } from "../../shared/tracing/request-trace.ts";
@@ -36,26 +36,26 @@ export function visit(request: Request, env: Env, authority: string): Response |
 }
 
 async function recordVisit(
-  toTrace: RequestTrace,
-  responding: Response | Promise<Response>,
+  requestTrace: RequestTrace,
+  pending: Response | Promise<Response>,
 ): Promise<Response> {
   const startedAtMs = Date.now();
-  const response = await responding;
+  const response = await pending;
   const nowMs = Date.now();
   const requestId = response.headers.get(REQUEST_ID_HEADER) ?? "";
   const { status } = response;
-  toTrace.record({ requestId, status, durationMs: nowMs - startedAtMs }, nowMs);
+  requestTrace.record({ requestId, status, durationMs: nowMs - startedAtMs }, nowMs);
   return response;
 }
 
 function respond(request: Request, env: Env, authority: string): Response | Promise<Response> {
   const destination = getDestination(authority, env);
-  if (typeof destination === "string") return errorPage(request, env, destination);
+  if (typeof destination === "string") return createErrorPage(request, env, destination);
   if (request.method === "TRACE") return refuseMethod(request, env);
   const { routeName } = destination;
   const targets = getCachedTargets(routeName);
   if (targets === undefined) return visitUncached(request, env, routeName);
-  if (targets === null) return errorPage(request, env, "tunnel_not_found");
+  if (targets === null) return createErrorPage(request, env, "tunnel_not_found");
   const target = chooseTarget(request, env, targets);
   return callTunnel(request, env, target).then(
     (response) => {
@@ -70,10 +70,10 @@ function respond(request: Request, env: Env, authority: string): Response | Prom
 
 async function visitUncached(request: Request, env: Env, routeName: string): Promise<Response> {
   const targets = await resolveTargets(env, routeName);
-  if (targets === "unavailable") return errorPage(request, env, "unavailable");
-  if (targets === null) return errorPage(request, env, "tunnel_not_found");
+  if (targets === "unavailable") return createErrorPage(request, env, "unavailable");
+  if (targets === null) return createErrorPage(request, env, "tunnel_not_found");
   // The previous tunnel has read the body. The visitor's next attempt goes to the new one.
-  if (request.bodyUsed) return errorPage(request, env, "unavailable");
+  if (request.bodyUsed) return createErrorPage(request, env, "unavailable");
   const target = chooseTarget(request, env, targets);
   return callTunnel(request, env, target).then(
     (response) => toVisitorResponse(request, env, response, target),
@@ -90,14 +90,14 @@ async function retryVisit(
 ): Promise<Response> {
   logFailedCall(request, target, cause);
   const isSafe = request.method === "GET" || request.method === "HEAD";
-  if (!isSafe || request.body !== null) return errorPage(request, env, "agent_offline");
+  if (!isSafe || request.body !== null) return createErrorPage(request, env, "agent_offline");
   let response: Response;
   try {
     response = await callTunnel(request, env, target);
   } catch (secondCause) {
     // An object that can't store anything, for example because the disk is full, fails each time.
     logFailedCall(request, target, secondCause);
-    return errorPage(request, env, "unavailable");
+    return createErrorPage(request, env, "unavailable");
   }
   return toVisitorResponse(request, env, response, target);
 }
@@ -120,7 +120,7 @@ function toVisitorResponse(
   if (code === null) return keepTruncationVisible(request, forVisitor);
   return forVisitor.headers.has(SIGN_IN_HEADER)
     ? offerSignIn(request, env, tunnelId, code, forVisitor)
-    : refusalPage(request, env, code, forVisitor);
+    : createRefusalPage(request, env, code, forVisitor);
 }
 
 async function offerSignIn(
@@ -132,7 +132,7 @@ async function offerSignIn(
 
 /** RFC 9110 §15.5.6. Tunnels forward every other method. */
 function refuseMethod(request: Request, env: Env): Response {
-  const page = errorPage(request, env, "method_not_allowed");
+  const page = createErrorPage(request, env, "method_not_allowed");
   page.headers.set("allow", "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS");
   return page;
 }

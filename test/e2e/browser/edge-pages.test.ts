@@ -5,7 +5,7 @@ import { toRefusalResponse } from "../../../access/refusal.ts";
 import { STATUS_BY_CODE, type ErrorCode } from "../../../protocol/errors.ts";
 import { ErrorBody } from "../../../protocol/schemas/error-body.ts";
 import type { Env } from "../../../workers/env.ts";
-import { errorPage, refusalPage } from "../../../workers/edge/pages.ts";
+import { createErrorPage, createRefusalPage } from "../../../workers/edge/error-pages.ts";
 import { openBrowser, openPage } from "../../harness/browser/browser.ts";
 
 const ADDRESS = "http://shop.localhost/";
@@ -61,7 +61,7 @@ const buildContrastScript = (canvas: number) => `(() => {
 describe.each(CODES)("the page of %s", (code) => {
   test("is self-contained, has a heading and a language, and is readable in both themes", async () => {
     const { page, problems } = await openPage(browser);
-    const answer = errorPage(newRequest(BROWSER), ENV, code);
+    const answer = createErrorPage(newRequest(BROWSER), ENV, code);
     const requestedUrls: string[] = [];
     await page.route("**", async (route) => {
       requestedUrls.push(route.request().url());
@@ -90,7 +90,7 @@ describe.each(CODES)("the page of %s", (code) => {
 
   test("is JSON for a program, in the common format of errors", async () => {
     for (const accept of ["application/json", "*/*"]) {
-      const answer = errorPage(newRequest(accept), ENV, code);
+      const answer = createErrorPage(newRequest(accept), ENV, code);
       expect(answer.status).toBe(STATUS_BY_CODE[code]);
       expect(answer.headers.get("underpass-error")).toBe(code);
       expect(answer.headers.get("cache-control")).toBe("no-store");
@@ -103,10 +103,10 @@ describe.each(CODES)("the page of %s", (code) => {
 
 test("the time to retry is in the header for every client, and in the body for programs", async () => {
   const refusal = () => new Response(null, { headers: { "retry-after": "17" } });
-  const programResponse = refusalPage(newRequest("*/*"), ENV, "rate_limited", refusal());
+  const programResponse = createRefusalPage(newRequest("*/*"), ENV, "rate_limited", refusal());
   expect(programResponse.headers.get("retry-after")).toBe("17");
   expect(await programResponse.json()).toMatchObject({ retry_after_seconds: 17 });
-  const browserResponse = refusalPage(newRequest(BROWSER), ENV, "rate_limited", refusal());
+  const browserResponse = createRefusalPage(newRequest(BROWSER), ENV, "rate_limited", refusal());
   expect(browserResponse.headers.get("retry-after")).toBe("17");
   expect(await browserResponse.text()).not.toContain("retryAfter");
 });
@@ -114,7 +114,7 @@ test("the time to retry is in the header for every client, and in the body for p
 test("an owner's own message is shown as text, even if it contains HTML", async () => {
   const own = "<script>alert(1)</script> & 'so on' `code`";
   const refusal = toRefusalResponse({ code: "maintenance", message: own });
-  const page = refusalPage(newRequest(BROWSER), ENV, "maintenance", refusal);
+  const page = createRefusalPage(newRequest(BROWSER), ENV, "maintenance", refusal);
   const text = await page.text();
   expect(text).not.toContain("<script>");
   expect(text).toContain("&lt;script&gt;alert(1)&lt;/script&gt; &amp; &#39;so on&#39; `code`");
@@ -122,7 +122,7 @@ test("an owner's own message is shown as text, even if it contains HTML", async 
 
 test("asks browsers to use TLS only where the service does, and never for a customer's domain", () => {
   const read = (url: string, env: Partial<Env>) =>
-    errorPage(new Request(url), env as Env, "agent_offline").headers.get(
+    createErrorPage(new Request(url), env as Env, "agent_offline").headers.get(
       "strict-transport-security",
     );
   expect(read("https://shop.example.com/", ENV)).toBe("max-age=31536000");

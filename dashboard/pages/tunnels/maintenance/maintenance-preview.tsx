@@ -1,4 +1,4 @@
-/** What visitors get during maintenance, as text: the edge makes the real page (workers/edge/pages.ts). */
+/** What visitors get during maintenance, as text: the edge makes the real page (workers/edge/error-pages.ts). */
 import { Section } from "../../../ui/section.tsx";
 
 /** A test compares these texts with those of the edge. */

@@ -52,6 +52,7 @@ const TEXTS: Partial<Record<ErrorCode, PageText>> = {
   origin_timeout: {
     title: "The local server takes too long",
     message: "The server behind this tunnel did not respond in time.",
+    hint: "Check the log of the local server.",
   },
   unavailable: {
     title: "Temporarily unavailable",
@@ -90,7 +91,7 @@ const GENERIC: PageText = {
   message: "The request could not be handled.",
 };
 
-/** Headers of a refusal that are sent to the visitor. */
+/** The headers of a refusal that are sent to the visitor. */
 const FORWARDED_HEADERS = [
   "retry-after",
   "www-authenticate",
@@ -101,7 +102,7 @@ const FORWARDED_HEADERS = [
 ];
 
 /** @param refusal the response of a tunnel's object. */
-export function refusalPage(
+export function createRefusalPage(
   request: Request,
   env: Env,
   code: ErrorCode,
@@ -110,7 +111,7 @@ export function refusalPage(
 ): Response {
   const message = getRefusalMessage(refusal);
   const retryAfter = refusal.headers.get("retry-after");
-  const page = errorPage(request, env, code, {
+  const page = createErrorPage(request, env, code, {
     ...(message === null ? {} : { message }),
     ...(action ? { action } : {}),
     ...(retryAfter === null ? {} : { retryAfterSeconds: Number(retryAfter) }),
@@ -133,7 +134,7 @@ interface ErrorPageOptions extends Partial<PageText> {
  * @param options texts that replace the default ones.
  * @param isHtml false: JSON, whatever the `Accept` header says.
  */
-export function errorPage(
+export function createErrorPage(
   request: Request,
   env: Env,
   code: ErrorCode,
