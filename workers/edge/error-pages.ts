@@ -10,8 +10,7 @@ import {
 } from "../../protocol/errors.ts";
 import type { ErrorBody } from "../../protocol/schemas/error-body.ts";
 import { getRefusalMessage } from "../../access/refusal.ts";
-import { log } from "../../shared/log.ts";
-import { takeFromBucket, type TokenBucket } from "../../shared/token-bucket.ts";
+import { LimitedLog } from "../../shared/log.ts";
 import { getAuthority, parseHost, toRouteName } from "../../protocol/hosts.ts";
 import { getPublicAddress } from "../../protocol/public-address.ts";
 import type { Env } from "../env.ts";
@@ -124,6 +123,9 @@ export function createRefusalPage(
   return page;
 }
 
+/** One for each isolate: its limit counts the pages of all visitors. */
+const errorLog = new LimitedLog("error_page");
+
 interface ErrorPageOptions extends Partial<PageText> {
   retryAfterSeconds?: number;
   /** The id that the tunnel's object has given to the request. */
@@ -143,7 +145,7 @@ export function createErrorPage(
 ): Response {
   const status = STATUS_BY_CODE[code];
   const requestId = givenId ?? crypto.randomUUID();
-  logErrorPage(request, { requestId, code, status });
+  errorLog.record({ requestId, code, status, method: request.method }, Date.now());
   const reference = getErrorReference(getPublicAddress(env).apiOrigin, code);
   const text = { ...(TEXTS[code] ?? GENERIC), reference, ...texts };
   const headers = new Headers({
@@ -164,22 +166,6 @@ export function createErrorPage(
     return new Response(JSON.stringify(body), { status, headers });
   }
   return new Response(renderHtmlPage(status, code, text), { status, headers });
-}
-
-/** So that visitors who cause errors on purpose do not fill the disk with lines of the log. */
-const LOG_LIMIT = { burst: 200, refillMs: 20 };
-let logBucket: TokenBucket | undefined;
-let unlogged = 0;
-
-function logErrorPage({ method }: Request, details: Record<string, unknown>): void {
-  const { bucket, waitMs } = takeFromBucket(logBucket, LOG_LIMIT, Date.now());
-  logBucket = bucket;
-  if (waitMs > 0) {
-    unlogged += 1;
-    return;
-  }
-  log("info", "error_page", { ...details, method, ...(unlogged > 0 && { unlogged }) });
-  unlogged = 0;
 }
 
 /** For answers of the edge. A custom domain belongs to a customer, who decides whether it needs TLS for a year. */

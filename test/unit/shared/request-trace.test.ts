@@ -1,5 +1,6 @@
 import { afterEach, expect, test, vi } from "vitest";
-import { RequestTrace, TRACE_LIMIT } from "../../../shared/tracing/request-trace.ts";
+import { LOG_LIMIT } from "../../../shared/log.ts";
+import { RequestTrace } from "../../../shared/tracing/request-trace.ts";
 
 afterEach(() => void vi.restoreAllMocks());
 
@@ -28,9 +29,9 @@ test.each([
 test("logs at most the lines of its limit, and says how many are missing", () => {
   const lines = listen();
   const trace = new RequestTrace("edge", "all");
-  for (let at = 0; at < TRACE_LIMIT.burst + 10; at++) trace.record(traced(200), 0);
-  expect(lines).toHaveLength(TRACE_LIMIT.burst);
-  trace.record(traced(200), TRACE_LIMIT.refillMs);
+  for (let at = 0; at < LOG_LIMIT.burst + 10; at++) trace.record(traced(200), 0);
+  expect(lines).toHaveLength(LOG_LIMIT.burst);
+  trace.record(traced(200), LOG_LIMIT.refillMs);
   expect(lines.at(-1)).toEqual({
     level: "info",
     event: "request_traced",
