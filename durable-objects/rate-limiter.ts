@@ -6,7 +6,7 @@
  */
 import { DurableObject } from "cloudflare:workers";
 import {
-  msUntilFull,
+  getMsUntilFull,
   takeFromBucket,
   type TokenBucket,
   type TokenBucketConfig,
@@ -41,7 +41,7 @@ export class RateLimiter extends DurableObject<ObjectBindings> {
       key,
       bucket.tokens,
       bucket.atMs,
-      now + msUntilFull(bucket, rule),
+      now + getMsUntilFull(bucket, rule),
     );
     if ((await this.ctx.storage.getAlarm()) === null) {
       await this.ctx.storage.setAlarm(now + BUCKET_SWEEP_MS);

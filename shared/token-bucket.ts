@@ -24,6 +24,6 @@ export function takeFromBucket(
 }
 
 /** How long until the bucket is full again: its state need not be stored any longer then. */
-export function msUntilFull(bucket: TokenBucket, rule: TokenBucketConfig): number {
+export function getMsUntilFull(bucket: TokenBucket, rule: TokenBucketConfig): number {
   return Math.ceil((rule.burst - bucket.tokens) * rule.refillMs);
 }

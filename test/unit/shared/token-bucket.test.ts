@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { msUntilFull, takeFromBucket, type TokenBucket } from "../../../shared/token-bucket.ts";
+import { getMsUntilFull, takeFromBucket, type TokenBucket } from "../../../shared/token-bucket.ts";
 
 const RULE = { burst: 5, refillMs: 12_000 };
 
@@ -33,9 +33,9 @@ test("a clock that went backwards neither fills nor empties it", () => {
   expect(waitsAt([1_000, 0, 0, 0, 0, 0])).toEqual([0, 0, 0, 0, 0, 12_000]);
 });
 
-test("`msUntilFull` is the time until the bucket is full again", () => {
+test("`getMsUntilFull` is the time until the bucket is full again", () => {
   const { bucket } = takeFromBucket(undefined, RULE, 0);
-  expect(msUntilFull(bucket, RULE)).toBe(12_000);
-  const later = takeFromBucket(bucket, RULE, msUntilFull(bucket, RULE));
+  expect(getMsUntilFull(bucket, RULE)).toBe(12_000);
+  const later = takeFromBucket(bucket, RULE, getMsUntilFull(bucket, RULE));
   expect(later.bucket).toEqual({ tokens: 4, atMs: 12_000 });
 });
