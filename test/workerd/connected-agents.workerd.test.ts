@@ -93,7 +93,7 @@ describe("the list of connections", () => {
     );
   });
 
-  test("is not changed by ending a connection that has already ended", async () => {
+  test("is not changed by a call that ends an unknown connection", async () => {
     const org = new TestOrganization();
     const { tunnel, agent } = await org.agent();
     await tunnel.stub.disconnectAgent(crypto.randomUUID());
