@@ -40,7 +40,7 @@ describe("a host name", () => {
     expect(countReads(host)).toBe(0);
   });
 
-  test("leads to its tunnel from its publication on, even if it was just looked up in vain", async () => {
+  test("leads to its tunnel from its publication on, even if a look-up just before found nothing", async () => {
     const [host, shard] = [newName(), newShard()];
     expect(await shard.findRoute(host)).toBeNull();
     await shard.publishRoute(host, { tunnelId: "tunnel-1", version: 1 });
