@@ -21,7 +21,7 @@ import {
   PAGE_HEADERS,
   wantsHtml,
   type PageText,
-} from "../error-page.ts";
+} from "../html-error-page.ts";
 
 const TEXTS: Partial<Record<ErrorCode, PageText>> = {
   invalid_host: {

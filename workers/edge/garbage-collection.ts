@@ -13,7 +13,7 @@ type Collect = (options: { type: "major"; execution: "sync" }) => void;
 export const REQUESTS_PER_COLLECTION = 300;
 
 /** Collections take at most this share of the time: those of a large heap, which last longer, are rarer. */
-const MAX_SHARE = 1 / 20;
+const MAX_TIME_SHARE = 1 / 20;
 
 export class GarbageCollection {
   readonly #collect: Collect | undefined;
@@ -37,6 +37,6 @@ export class GarbageCollection {
     this.#requests = 0;
     this.#collect({ type: "major", execution: "sync" });
     const endedAtMs = this.#now();
-    this.#nextAtMs = startedAtMs + (endedAtMs - startedAtMs) / MAX_SHARE;
+    this.#nextAtMs = startedAtMs + (endedAtMs - startedAtMs) / MAX_TIME_SHARE;
   }
 }

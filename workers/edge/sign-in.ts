@@ -23,7 +23,7 @@ import {
 } from "../limits.ts";
 import { getConfig, publicUrl, type Config } from "../config/config.ts";
 import type { Env } from "../env.ts";
-import { wantsHtml } from "../error-page.ts";
+import { wantsHtml } from "../html-error-page.ts";
 import { createErrorPage, createRefusalPage, secureTransport } from "./error-pages.ts";
 
 const SIGN_IN_NONCE_BYTES = 32;

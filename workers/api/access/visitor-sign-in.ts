@@ -15,7 +15,12 @@ import { PROVIDER_SIGN_IN_MAX_MS } from "../../limits.ts";
 import { StartVisitorSignIn } from "../../../protocol/schemas/access/identity-gate.ts";
 import { ProviderCallback } from "../../../protocol/schemas/accounts/providers.ts";
 import { publicUrl } from "../../config/config.ts";
-import { getErrorReference, renderHtmlPage, PAGE_HEADERS, wantsHtml } from "../../error-page.ts";
+import {
+  getErrorReference,
+  renderHtmlPage,
+  PAGE_HEADERS,
+  wantsHtml,
+} from "../../html-error-page.ts";
 import { ApiError } from "../../errors.ts";
 import {
   VISITOR_SIGN_IN,

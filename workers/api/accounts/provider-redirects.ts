@@ -2,7 +2,12 @@
 import { createMiddleware } from "hono/factory";
 import type { ErrorBody } from "../../../protocol/schemas/error-body.ts";
 import { getAuthority, parseHost } from "../../../protocol/hosts.ts";
-import { getErrorReference, renderHtmlPage, PAGE_HEADERS, wantsHtml } from "../../error-page.ts";
+import {
+  getErrorReference,
+  renderHtmlPage,
+  PAGE_HEADERS,
+  wantsHtml,
+} from "../../html-error-page.ts";
 import { ApiError } from "../../errors.ts";
 import { describeProviderError } from "../../identity/providers/calls.ts";
 import type { Provider } from "../../identity/providers/provider.ts";

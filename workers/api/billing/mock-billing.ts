@@ -8,7 +8,7 @@ import { z } from "zod";
 import { BILLING_CYCLES, SELF_SERVICE_PLANS, type Plan } from "../../../protocol/plans.ts";
 import { buildPlanRules } from "../../jobs/plan-notices.ts";
 import type { Config } from "../../config/config.ts";
-import { renderHtmlPage, PAGE_HEADERS, wantsHtml } from "../../error-page.ts";
+import { renderHtmlPage, PAGE_HEADERS, wantsHtml } from "../../html-error-page.ts";
 import { ApiError } from "../../errors.ts";
 import { encrypt, decrypt } from "../../identity/encryption.ts";
 import type { Purchase } from "../../integrations/payments/provider.ts";
