@@ -1,7 +1,7 @@
 /**
- * A shard of the directory: which public host names lead to a tunnel, and which webhook receivers exist. Requests of
- * strangers contain any name, so that only names in the directory get an object of their own: each object costs a
- * file. The directory stores what has a row, learned from changes or read once, so that known names need no database.
+ * A shard of the directory: which public host names lead to a tunnel, and which webhook receivers exist. Strangers can
+ * request any name, and each object costs a file, so only names in the directory get an object of their own. The directory
+ * stores the names that have a row, which it learns from changes or reads once, so that known names need no database.
  */
 import { DurableObject } from "cloudflare:workers";
 import type { ObjectBindings } from "./bindings.ts";

@@ -6,7 +6,7 @@ export const CAPTURE_LONG_MS = 1_000;
 /** Recorded of each WebSocket message and of each server-sent event. */
 export const ENTRY_CAPTURE_MAX_BYTES = 1024;
 /**
- * A tunnel or receiver that has ended stores that it has for this long, because isolates remember routes and settings for
- * a minute, and a repeated message may arrive late. Then its storage is removed.
+ * The object of a tunnel or receiver that has ended is marked as retired for this long, because isolates remember routes
+ * and settings for a minute, and a repeated message may arrive late. Then its storage is removed, with the mark.
  */
 export const RETIRED_STORAGE_MS = HOUR_MS;

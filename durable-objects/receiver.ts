@@ -99,7 +99,7 @@ export class Receiver extends DurableObject<ObjectBindings> {
     const untilMs = Date.now() + waitMs;
     for (;;) {
       if (this.#isRetired) return [];
-      const page = this.#stored.page(after, { limit, sinceMs });
+      const page = this.#stored.readPage(after, { limit, sinceMs });
       const leftMs = untilMs - Date.now();
       if (page.length > 0 || leftMs <= 0) return page;
       // A reader that made room for another one must not wait again: the two would displace each other forever.

@@ -59,7 +59,7 @@ export interface AgentState extends ServingAgent {
   instance: string | null;
   /** Requests and WebSockets. */
   inFlight: number;
-  /** Whether its local server accepts connections, as far as the agent has told. */
+  /** Whether its local server accepts connections, as far as the agent has reported. */
   isHealthy: boolean;
 }
 

@@ -18,6 +18,7 @@ export interface StoredDelivery extends NewDelivery {
 }
 
 type Row = {
+  /** The position: the name of the column is part of the stored format. */
   place: number;
   id: string;
   received_at_ms: number;
@@ -90,7 +91,10 @@ export class Deliveries {
   }
 
   /** The deliveries after a position, the oldest first; as many as fit in one page. */
-  page(after: number, { limit, sinceMs }: { limit: number; sinceMs: number }): StoredDelivery[] {
+  readPage(
+    after: number,
+    { limit, sinceMs }: { limit: number; sinceMs: number },
+  ): StoredDelivery[] {
     const page: StoredDelivery[] = [];
     let bytes = 0;
     const rows = this.#sql.exec<Row>(

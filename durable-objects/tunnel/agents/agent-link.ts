@@ -102,7 +102,7 @@ export class AgentLink {
     return this.#attachment.hello?.pool;
   }
 
-  /** Whether the agent's local server accepts connections, as far as the agent has told. */
+  /** Whether the agent's local server accepts connections, as far as the agent has reported. */
   get isHealthy(): boolean {
     return this.pool?.healthy ?? true;
   }

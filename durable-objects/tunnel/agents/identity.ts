@@ -8,7 +8,7 @@ export interface AgentIdentity {
   instance: string | null;
 }
 
-/** Whether a connection is one of those that are meant. */
+/** Selects some of the connections of a tunnel's agents. */
 export type AgentFilter = (agent: AgentAttachment) => boolean;
 
 export function getIdentity({ tokenNonce, hello }: AgentAttachment): AgentIdentity {

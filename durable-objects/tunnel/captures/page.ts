@@ -52,7 +52,7 @@ export function isStoredSeparately(bytes: Uint8Array): boolean {
   return bytes.byteLength > CAPTURE_INLINE_BODY_MAX_BYTES;
 }
 
-/** About how much it takes in its page. */
+/** About how many bytes it takes in its page. */
 export function estimateSize({ record, lines, bodies }: FinalizedCapture): number {
   const inline = SIDES.map((side) => bodies[side].bytes).filter(
     (bytes) => !isStoredSeparately(bytes),
