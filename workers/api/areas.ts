@@ -7,12 +7,12 @@ import { policies } from "./access/policies.ts";
 import { visitorSignIn } from "./access/visitor-sign-in.ts";
 import { visitorTokens } from "./access/visitor-tokens.ts";
 import { auth } from "./accounts/auth.ts";
-import { cli } from "./accounts/cli.ts";
+import { deviceAuthorizations } from "./accounts/device-authorizations.ts";
 import { mfa } from "./accounts/mfa.ts";
 import { mfaRemoval } from "./accounts/mfa-removal.ts";
 import { reauthentication } from "./accounts/reauthentication.ts";
-import { oauth } from "./accounts/oauth.ts";
-import { passwords } from "./accounts/passwords.ts";
+import { providerSignIn } from "./accounts/provider-sign-in.ts";
+import { passwordResets } from "./accounts/password-resets.ts";
 import { sessions } from "./accounts/sessions.ts";
 import { setup } from "./accounts/setup.ts";
 import { billingWebhook } from "./billing/billing-webhook.ts";
@@ -21,7 +21,7 @@ import { mockBilling } from "./billing/mock-billing.ts";
 import { domains } from "./domains/domains.ts";
 import { reservedSubdomains } from "./domains/reserved-subdomains.ts";
 import { health } from "./health.ts";
-import { capturing } from "./inspector/capture-settings.ts";
+import { captureSettings } from "./inspector/capture-settings.ts";
 import { inspector } from "./inspector/inspector.ts";
 import { inspectorWatch } from "./inspector/watch.ts";
 import { metrics } from "./metrics/metrics.ts";
@@ -29,10 +29,10 @@ import { networkDevices } from "./networks/devices.ts";
 import { networks } from "./networks/networks.ts";
 import { relayLink } from "./networks/relay-link.ts";
 import { networkServers } from "./networks/server.ts";
-import { events } from "./organizations/events.ts";
+import { auditEvents } from "./organizations/audit-events.ts";
 import { invitations } from "./organizations/invitations.ts";
 import { members } from "./organizations/members.ts";
-import { orgs } from "./organizations/organizations.ts";
+import { organizations } from "./organizations/organizations.ts";
 import { projects } from "./organizations/projects.ts";
 import { tokens } from "./tokens/tokens.ts";
 import { agents } from "./tunnels/agents.ts";
@@ -57,12 +57,12 @@ export const AREAS: readonly Area[] = [
   {
     name: "Accounts",
     description: "Sign-up, login, sessions, reauthentication, passwords, and tokens for machines.",
-    routers: [auth, sessions, reauthentication, passwords, cli, setup],
+    routers: [auth, sessions, reauthentication, passwordResets, deviceAuthorizations, setup],
   },
   {
     name: "Third-party sign-in",
     description: "Signing in with an account at a provider.",
-    routers: [oauth],
+    routers: [providerSignIn],
   },
   {
     name: "Two-factor authentication",
@@ -115,7 +115,7 @@ export const AREAS: readonly Area[] = [
   {
     name: "Inspector",
     description: "Captured requests: listing, exporting, watching and replaying them.",
-    routers: [capturing, inspectorWatch, inspector],
+    routers: [captureSettings, inspectorWatch, inspector],
   },
   {
     name: "Metrics",
@@ -125,7 +125,7 @@ export const AREAS: readonly Area[] = [
   {
     name: "Audit log",
     description: "Actions of people and machines, with their time and place.",
-    routers: [events],
+    routers: [auditEvents],
   },
   {
     name: "Billing",
@@ -140,7 +140,7 @@ export const AREAS: readonly Area[] = [
   {
     name: "Organizations",
     description: "Organizations, their members and invitations.",
-    routers: [orgs, members, invitations],
+    routers: [organizations, members, invitations],
   },
   {
     name: "Agents and relays",

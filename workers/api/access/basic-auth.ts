@@ -7,7 +7,7 @@ import { mayUse } from "../../store/billing/plans.ts";
 import { setBasicAuth } from "../../store/access/gates.ts";
 import { allow } from "../guard.ts";
 import { createRouter, getHashCaller, getMemberActor, jsonResponse, route } from "../route.ts";
-import { requireSettingChanged, requireTunnel } from "./gate-changes.ts";
+import { requireSettingChanged, requireTunnel } from "../tunnels/setting-changes.ts";
 
 export const basicAuth = createRouter();
 

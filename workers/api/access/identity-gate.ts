@@ -16,7 +16,7 @@ import { mayUse } from "../../store/billing/plans.ts";
 import { setIdentityGate } from "../../store/access/gates.ts";
 import { allow } from "../guard.ts";
 import { createRouter, describeField, getMemberActor, jsonResponse, route } from "../route.ts";
-import { requireSettingChanged, requireTunnel } from "./gate-changes.ts";
+import { requireSettingChanged, requireTunnel } from "../tunnels/setting-changes.ts";
 import { providerNotConfigured } from "../accounts/provider-redirects.ts";
 
 export const identityGate = createRouter();

@@ -4,7 +4,7 @@ import { IdParams } from "../../../protocol/schemas/scalars.ts";
 import { findAllowedCidrs, setAllowedCidrs } from "../../store/access/gates.ts";
 import { allow } from "../guard.ts";
 import { createRouter, getMemberActor, jsonResponse, notFound, route } from "../route.ts";
-import { requireSettingChanged } from "./gate-changes.ts";
+import { requireSettingChanged } from "../tunnels/setting-changes.ts";
 
 export const ipAllowlist = createRouter();
 

@@ -7,7 +7,7 @@ import { IdParams } from "../../../protocol/schemas/scalars.ts";
 import { setMaintenance } from "../../store/access/gates.ts";
 import { allow } from "../guard.ts";
 import { createRouter, getMemberActor, jsonResponse, route } from "../route.ts";
-import { requireSettingChanged } from "./gate-changes.ts";
+import { requireSettingChanged } from "../tunnels/setting-changes.ts";
 
 export const maintenance = createRouter();
 

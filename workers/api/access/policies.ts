@@ -18,7 +18,7 @@ import {
   route,
   type ApiContext,
 } from "../route.ts";
-import { requireHttpTunnel, requireSettingChanged } from "./gate-changes.ts";
+import { requireHttpTunnel, requireSettingChanged } from "../tunnels/setting-changes.ts";
 import { findIssuerIssue } from "./policy-issuers.ts";
 
 export const policies = createRouter();

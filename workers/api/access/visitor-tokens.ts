@@ -9,7 +9,7 @@ import { signVisitorToken } from "../../identity/visitors/visitor-tokens.ts";
 import { recordVisitorToken } from "../../store/access/visitor-tokens.ts";
 import { allow } from "../guard.ts";
 import { createRouter, getMemberActor, jsonResponse, route } from "../route.ts";
-import { toSettingError } from "./gate-changes.ts";
+import { toSettingError } from "../tunnels/setting-changes.ts";
 
 export const visitorTokens = createRouter();
 

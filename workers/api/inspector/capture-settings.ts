@@ -7,11 +7,11 @@ import { IdParams } from "../../../protocol/schemas/scalars.ts";
 import { findCaptureSettings, setCaptureSettings } from "../../store/inspector/capture-settings.ts";
 import { allow } from "../guard.ts";
 import { createRouter, getMemberActor, jsonResponse, notFound, route } from "../route.ts";
-import { requireSettingChanged } from "../access/gate-changes.ts";
+import { requireSettingChanged } from "../tunnels/setting-changes.ts";
 
-export const capturing = createRouter();
+export const captureSettings = createRouter();
 
-capturing.openapi(
+captureSettings.openapi(
   route({
     operationId: "getCaptureSettings",
     method: "get",
@@ -29,7 +29,7 @@ capturing.openapi(
   },
 );
 
-capturing.openapi(
+captureSettings.openapi(
   route({
     operationId: "setCaptureSettings",
     method: "put",

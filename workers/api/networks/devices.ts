@@ -24,7 +24,7 @@ import {
   requireNetwork,
   serverNotRegistered,
 } from "./router.ts";
-import { writeClientConfig } from "./configs.ts";
+import { formatClientConfig } from "./wireguard-configs.ts";
 import { getAddressAt, getPublicEndpoint, loadDeviceViews } from "./views.ts";
 
 export const networkDevices = createNetworkRouter();
@@ -133,7 +133,7 @@ networkDevices.openapi(
     const { serverPublicKey, cidr } = network;
     const endpoint = getPublicEndpoint(network);
     if (serverPublicKey === null || endpoint === null) throw serverNotRegistered();
-    const config = writeClientConfig({
+    const config = formatClientConfig({
       networkName: network.name,
       deviceName: device.name,
       address: getAddressAt(cidr, device.hostNumber),

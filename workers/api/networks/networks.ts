@@ -8,7 +8,7 @@ import { createNetwork, deleteNetwork, listNetworks } from "../../store/networks
 import { allowOrAgent, getOrgId } from "../guard.ts";
 import { getCallerActor, jsonResponse, route } from "../route.ts";
 import { FOR_AGENTS, networkNotFound, createNetworkRouter, requireNetwork } from "./router.ts";
-import { loadNetworkViews, toOneNetwork } from "./views.ts";
+import { loadNetworkViews, loadNetworkView } from "./views.ts";
 
 export const networks = createNetworkRouter();
 
@@ -56,7 +56,7 @@ networks.openapi(
         throw new ApiError("conflict", message);
       }
       default:
-        return c.json(await toOneNetwork(c.env, network), 201);
+        return c.json(await loadNetworkView(c.env, network), 201);
     }
   },
 );
@@ -74,7 +74,7 @@ networks.openapi(
   }),
   async (c) => {
     const network = await requireNetwork(c, c.req.valid("param").id);
-    return c.json(await toOneNetwork(c.env, network), 200);
+    return c.json(await loadNetworkView(c.env, network), 200);
   },
 );
 

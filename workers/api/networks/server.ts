@@ -24,8 +24,8 @@ import {
   requireNetwork,
   serverNotRegistered,
 } from "./router.ts";
-import { writeServerConfig } from "./configs.ts";
-import { getAddressAt, getPublicEndpoint, toOneNetwork } from "./views.ts";
+import { formatServerConfig } from "./wireguard-configs.ts";
+import { getAddressAt, getPublicEndpoint, loadNetworkView } from "./views.ts";
 
 export const networkServers = createNetworkRouter();
 
@@ -67,7 +67,7 @@ networkServers.openapi(
       case "exhausted":
         throw new ApiError("unavailable", "The relay has no free UDP port.");
       default:
-        return c.json(await toOneNetwork(c.env, network), 200);
+        return c.json(await loadNetworkView(c.env, network), 200);
     }
   },
 );
@@ -88,7 +88,7 @@ networkServers.openapi(
   async (c) => {
     const network = await unregisterServer(c.var.db, getCallerActor(c), c.req.valid("param").id);
     if (network === "not_found") throw networkNotFound();
-    return c.json(await toOneNetwork(c.env, network), 200);
+    return c.json(await loadNetworkView(c.env, network), 200);
   },
 );
 
@@ -111,7 +111,7 @@ networkServers.openapi(
     const { name, cidr, serverListenPort: listenPort } = network;
     if (listenPort === null) throw serverNotRegistered();
     const devices = await listAllDevices(c.var.db, network.id);
-    const config = writeServerConfig({
+    const config = formatServerConfig({
       networkName: name,
       address: getAddressAt(cidr, 1),
       prefix: parseCidr(cidr)!.prefixLength,

@@ -36,7 +36,7 @@ export async function loadNetworkViews(env: Env, networks: Network[]): Promise<P
   return networks.map((network) => toNetwork(network, status[network.id]));
 }
 
-export async function toOneNetwork(env: Env, network: Network): Promise<PrivateNetwork> {
+export async function loadNetworkView(env: Env, network: Network): Promise<PrivateNetwork> {
   const [one] = await loadNetworkViews(env, [network]);
   return one!;
 }

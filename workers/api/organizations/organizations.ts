@@ -30,9 +30,9 @@ import { createRouter, getMemberActor, jsonResponse, notFound, route } from "../
 import { toAccountSummary } from "../accounts/sign-in.ts";
 import type { OrganizationWithRole } from "../../store/organizations/own-organization.ts";
 
-export const orgs = createRouter();
+export const organizations = createRouter();
 
-orgs.openapi(
+organizations.openapi(
   route({
     operationId: "listOrganizations",
     method: "get",
@@ -54,7 +54,7 @@ orgs.openapi(
   },
 );
 
-orgs.openapi(
+organizations.openapi(
   route({
     operationId: "createOrganization",
     method: "post",
@@ -78,7 +78,7 @@ orgs.openapi(
   },
 );
 
-orgs.openapi(
+organizations.openapi(
   route({
     operationId: "getOrganization",
     method: "get",
@@ -98,7 +98,7 @@ orgs.openapi(
   },
 );
 
-orgs.openapi(
+organizations.openapi(
   route({
     operationId: "renameOrganization",
     method: "patch",
@@ -116,7 +116,7 @@ orgs.openapi(
   },
 );
 
-orgs.openapi(
+organizations.openapi(
   route({
     operationId: "deleteOrganization",
     method: "delete",
@@ -135,7 +135,7 @@ orgs.openapi(
   },
 );
 
-orgs.openapi(
+organizations.openapi(
   route({
     operationId: "setOrganizationBudget",
     method: "put",
@@ -161,7 +161,7 @@ orgs.openapi(
   requireValidBudget,
 );
 
-orgs.openapi(
+organizations.openapi(
   route({
     operationId: "switchOrganization",
     method: "post",

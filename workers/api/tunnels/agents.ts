@@ -1,5 +1,5 @@
 /**
- * GET /agent/connect: an agent connects with its capability token. The database decides (`admission.ts`); then the
+ * GET /agent/connect: an agent connects with its capability token. The database decides (`agent-admission.ts`); then the
  * connection belongs to the tunnel's object. A refusal is sent as the code of a Close, which tells the agent
  * whether to reconnect.
  */

@@ -1,6 +1,6 @@
 /**
  * GET /agent/streams: a client of `underpass connect` reaches a TCP tunnel without its public port. The database
- * decides (`stream-admission.ts`); then the connection belongs to the tunnel's object.
+ * decides (`client-admission.ts`); then the connection belongs to the tunnel's object.
  */
 import {
   CLIENT_CONNECT_URL,

@@ -29,7 +29,7 @@ import { requireAgentUpgrade, tokenVerifiedByHandler } from "../guard.ts";
 import { createRouter, documentRoute, jsonResponse, route, type ApiContext } from "../route.ts";
 import { toToken } from "../tokens/tokens.ts";
 import { getOfferedProtocols } from "../upgrade.ts";
-import { verifyToken } from "./admission.ts";
+import { verifyToken } from "./agent-admission.ts";
 import { ConnectionRefusedError, respondWithClose } from "./refusals.ts";
 
 /** Of one organization's diagnostic connections. */

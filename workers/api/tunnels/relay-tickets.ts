@@ -6,7 +6,7 @@ import { toHex, toUuid } from "../../../shared/bytes.ts";
 import type { TokenPayload } from "../../identity/tokens/capability-token.ts";
 import { issueRelayAccess } from "../../identity/tokens/relay-tickets.ts";
 import { findServedTunnel, type ServedTunnel } from "../../store/tunnels/tcp-tunnels.ts";
-import { verifyToken } from "./admission.ts";
+import { verifyToken } from "./agent-admission.ts";
 import { unauthorized, tokenVerifiedByHandler } from "../guard.ts";
 import { createRouter, jsonResponse, notFound, route, type ApiContext } from "../route.ts";
 import { ConnectionRefusedError } from "./refusals.ts";

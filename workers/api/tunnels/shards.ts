@@ -2,7 +2,7 @@
 import { IdParams } from "../../../protocol/schemas/scalars.ts";
 import { TunnelShards, TunnelShardsResult } from "../../../protocol/schemas/tunnels/tunnels.ts";
 import { setShards } from "../../store/access/gates.ts";
-import { requireSettingChanged } from "../access/gate-changes.ts";
+import { requireSettingChanged } from "./setting-changes.ts";
 import { allow } from "../guard.ts";
 import { createRouter, getMemberActor, jsonResponse, route } from "../route.ts";
 

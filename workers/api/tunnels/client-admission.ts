@@ -15,7 +15,7 @@ import {
   type TokenRefusal,
   type TunnelRefusal,
 } from "../../store/tunnels/tcp-tunnels.ts";
-import { verifyToken } from "./admission.ts";
+import { verifyToken } from "./agent-admission.ts";
 import { ConnectionRefusedError } from "./refusals.ts";
 
 export async function admitClient(

@@ -27,9 +27,9 @@ import {
 } from "../route.ts";
 import { rateLimited } from "../rate-limit.ts";
 
-export const passwords = createRouter();
+export const passwordResets = createRouter();
 
-passwords.openapi(
+passwordResets.openapi(
   route({
     operationId: "requestPasswordReset",
     method: "post",
@@ -56,7 +56,7 @@ passwords.openapi(
   },
 );
 
-passwords.openapi(
+passwordResets.openapi(
   route({
     operationId: "resetPassword",
     method: "post",

@@ -15,9 +15,9 @@ import {
 import { allow } from "../guard.ts";
 import { createRouter, jsonResponse, route } from "../route.ts";
 
-export const events = createRouter();
+export const auditEvents = createRouter();
 
-events.openapi(
+auditEvents.openapi(
   route({
     operationId: "listEvents",
     method: "get",
@@ -46,7 +46,7 @@ events.openapi(
   },
 );
 
-events.openapi(
+auditEvents.openapi(
   route({
     operationId: "listPersonalEvents",
     method: "get",

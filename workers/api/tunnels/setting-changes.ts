@@ -1,4 +1,4 @@
-/** The outcome of a change to the gates of a tunnel, for the routes that make such changes. */
+/** The outcome of a change to a setting of a tunnel, for the routes that make such changes. */
 import { ApiError } from "../../errors.ts";
 import type { SettingOutcome } from "../../store/access/gates.ts";
 import { findProtocol, hasTunnel } from "../../store/tunnels/tunnels.ts";

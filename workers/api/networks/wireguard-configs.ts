@@ -19,7 +19,7 @@ export interface ServerConfig {
   devices: { name: string; address: string; publicKey: string }[];
 }
 
-export function writeServerConfig(server: ServerConfig): string {
+export function formatServerConfig(server: ServerConfig): string {
   const name = toComment(server.networkName);
   const hint = server.isRelayed
     ? `# Relay: clients reach this server at ${server.endpoint}. Keep "underpass vpn" running on this machine.`
@@ -56,7 +56,7 @@ export interface ClientConfig {
 }
 
 /** Without DNS and without a default route: only the traffic of the network goes through the tunnel. */
-export function writeClientConfig(client: ClientConfig): string {
+export function formatClientConfig(client: ClientConfig): string {
   return [
     `# ${toComment(client.deviceName)} in the private network ${toComment(client.networkName)}`,
     "[Interface]",

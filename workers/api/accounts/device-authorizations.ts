@@ -38,9 +38,9 @@ import { announceApproval, waitForApproval } from "./waiting-polls.ts";
 
 const DEVICE_POLL_INTERVAL_SECONDS = 2;
 
-export const cli = createRouter();
+export const deviceAuthorizations = createRouter();
 
-cli.openapi(
+deviceAuthorizations.openapi(
   route({
     operationId: "startDeviceAuthorization",
     method: "post",
@@ -80,7 +80,7 @@ cli.openapi(
   },
 );
 
-cli.openapi(
+deviceAuthorizations.openapi(
   route({
     operationId: "pollDeviceAuthorization",
     method: "post",
@@ -118,7 +118,7 @@ cli.openapi(
   },
 );
 
-cli.openapi(
+deviceAuthorizations.openapi(
   route({
     operationId: "getDeviceAuthorization",
     method: "get",
@@ -141,7 +141,7 @@ cli.openapi(
   },
 );
 
-cli.openapi(
+deviceAuthorizations.openapi(
   route({
     operationId: "approveDeviceAuthorization",
     method: "post",

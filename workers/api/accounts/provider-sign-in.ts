@@ -44,7 +44,7 @@ import {
 import { pollRateLimited, rateLimited } from "../rate-limit.ts";
 import { completeFirstFactor } from "./sign-in.ts";
 
-export const oauth = createRouter();
+export const providerSignIn = createRouter();
 
 const COOKIE = "underpass-oauth";
 
@@ -58,7 +58,7 @@ function cookieScope(c: ApiContext) {
   return { path: "/auth/oauth", secure: c.var.config.PUBLIC_SCHEME === "https" };
 }
 
-oauth.openapi(
+providerSignIn.openapi(
   route({
     operationId: "listSignInProviders",
     method: "get",
@@ -73,7 +73,7 @@ oauth.openapi(
 const OPERATION_SUFFIXES: Record<ProviderName, string> = { idp_a: "IdpA", idp_b: "IdpB" };
 
 for (const name of PROVIDERS) {
-  oauth.openapi(
+  providerSignIn.openapi(
     route({
       operationId: `startSignInWith${OPERATION_SUFFIXES[name]}`,
       method: "get",
@@ -90,7 +90,7 @@ for (const name of PROVIDERS) {
     (c) => start(c, name, c.req.valid("query")),
   );
 
-  oauth.openapi(
+  providerSignIn.openapi(
     route({
       operationId: `completeSignInWith${OPERATION_SUFFIXES[name]}`,
       method: "get",
