@@ -13,17 +13,18 @@ import {
   type EncryptedReceiver,
 } from "../store/webhooks/receivers.ts";
 import {
-  listSecretsUnderOtherKeys,
-  replaceEncryptedSecret,
-  type EncryptedSecret,
-} from "../store/encrypted-secrets.ts";
+  listMfaSecretsUnderOtherKeys,
+  replaceMfaSecret,
+  type EncryptedMfaSecret,
+} from "../store/accounts/mfa-secrets.ts";
 
 /** Does nothing while there is one key: all secrets are encrypted with it. */
 export async function reencryptSecrets(config: Config, db: Database): Promise<void> {
   if (config.ENCRYPTION_KEY.length === 1) return;
   const prefix = await getCurrentKeyPrefix(config);
   const accounts = await reencryptAll(
-    (after: EncryptedSecret | undefined) => listSecretsUnderOtherKeys(db, prefix, after?.userId),
+    (after: EncryptedMfaSecret | undefined) =>
+      listMfaSecretsUnderOtherKeys(db, prefix, after?.userId),
     (secret) => reencryptAccount(config, db, secret),
     ({ userId }) => ({ userId }),
   );
@@ -62,10 +63,10 @@ async function reencryptAll<Row>(
 async function reencryptAccount(
   config: Config,
   db: Database,
-  secret: EncryptedSecret,
+  secret: EncryptedMfaSecret,
 ): Promise<void> {
   const text = await decrypt(config, TOTP_SECRET_PURPOSE, secret.encrypted);
-  await replaceEncryptedSecret(db, secret, await encrypt(config, TOTP_SECRET_PURPOSE, text));
+  await replaceMfaSecret(db, secret, await encrypt(config, TOTP_SECRET_PURPOSE, text));
 }
 
 async function reencryptReceiver(

@@ -20,8 +20,8 @@ export function deleteEndedTunnels(db: Database): Promise<number> {
   const endedAt = sql`coalesce(${tunnels.deletedAt}, ${tunnels.expiresAt})`;
   return deleteOldest(db, tunnels, endedAt, [
     isEnded,
-    isReferencedByNone(db, hostnames.tunnelId, tunnels.id),
-    isReferencedByNone(db, domains.boundTunnelId, tunnels.id),
+    isUnreferenced(db, hostnames.tunnelId, tunnels.id),
+    isUnreferenced(db, domains.boundTunnelId, tunnels.id),
   ]);
 }
 
@@ -32,8 +32,8 @@ export function deleteEndedTunnels(db: Database): Promise<number> {
 export function deleteEndedTokens(db: Database): Promise<number> {
   const endedAt = sql`least(${tokens.revokedAt}, ${tokens.expiresAt})`;
   return deleteOldest(db, tokens, endedAt, [
-    isReferencedByNone(db, alias(tokens, "minted").mintedByMasterId, tokens.id),
-    isReferencedByNone(db, tunnels.connectedTokenId, tokens.id),
+    isUnreferenced(db, alias(tokens, "minted").mintedByMasterId, tokens.id),
+    isUnreferenced(db, tunnels.connectedTokenId, tokens.id),
   ]);
 }
 
@@ -54,7 +54,7 @@ async function deleteOldest(
 }
 
 /** With `limit`, PostgreSQL looks up each row by an index. Without it, it could read all rows that refer to others. */
-function isReferencedByNone({ query }: Database, column: PgColumn, id: PgColumn): SQL {
+function isUnreferenced({ query }: Database, column: PgColumn, id: PgColumn): SQL {
   const reference = query.select({ id: column }).from(column.table).where(eq(column, id)).limit(1);
   return sql`(${reference}) is null`;
 }

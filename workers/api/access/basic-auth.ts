@@ -3,7 +3,7 @@ import { BasicAuthState, SetBasicAuth } from "../../../protocol/schemas/access/b
 import { IdParams } from "../../../protocol/schemas/scalars.ts";
 import { ApiError } from "../../errors.ts";
 import { hashPassword } from "../../identity/accounts/password-hashing.ts";
-import { mayUse } from "../../store/billing/plans.ts";
+import { hasFeature } from "../../store/billing/plans.ts";
 import { setBasicAuth } from "../../store/access/gates.ts";
 import { allow } from "../guard.ts";
 import { createRouter, getHashCaller, getMemberActor, jsonResponse, route } from "../route.ts";
@@ -30,7 +30,7 @@ basicAuth.openapi(
     const { id } = c.req.valid("param");
     const { username, user, password } = c.req.valid("json");
     await requireTunnel(c, id);
-    if (!mayUse("tunnelPassword", c.var.principal, new Date())) {
+    if (!hasFeature("tunnelPassword", c.var.principal, new Date())) {
       throw new ApiError("upgrade_required", "Your plan does not include passwords for tunnels.");
     }
     const passwordHash = await hashPassword(getHashCaller(c, c.var.principal.userId), password);

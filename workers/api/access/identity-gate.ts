@@ -12,7 +12,7 @@ import {
   normalizeEmailDomain,
 } from "../../identity/accounts/emails.ts";
 import { findVisitorProvider } from "../../identity/providers/providers.ts";
-import { mayUse } from "../../store/billing/plans.ts";
+import { hasFeature } from "../../store/billing/plans.ts";
 import { setIdentityGate } from "../../store/access/gates.ts";
 import { allow } from "../guard.ts";
 import { createRouter, describeField, getMemberActor, jsonResponse, route } from "../route.ts";
@@ -54,7 +54,7 @@ identityGate.openapi(
     }
     const allowList = normalize(allowed_domains, allowed_emails);
     await requireTunnel(c, id);
-    if (!mayUse("identityGate", c.var.principal, new Date())) {
+    if (!hasFeature("identityGate", c.var.principal, new Date())) {
       throw new ApiError("upgrade_required", "Your plan does not include sign-in for visitors.");
     }
     if (!findVisitorProvider(c.env, c.var.config)) throw providerNotConfigured(PROVIDER);

@@ -23,7 +23,7 @@ import {
 import { ApiError } from "../../errors.ts";
 import { randomEmailCode, randomSecret } from "../../identity/accounts/codes.ts";
 import { isEmailAddress, normalizeEmail } from "../../identity/accounts/emails.ts";
-import { getFirstOrganizationTerms } from "../../identity/new-organization.ts";
+import { getFirstOrganizationTerms } from "../../identity/organization-terms.ts";
 import { hashNewPassword, verifyPassword } from "../../identity/accounts/password-hashing.ts";
 import { getPasswordError } from "../../identity/accounts/passwords.ts";
 import { keyedHashes, sha256Hex } from "../../identity/encryption.ts";

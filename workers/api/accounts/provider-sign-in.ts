@@ -22,7 +22,7 @@ import {
   encryptAttempt,
   type SignInAttempt,
 } from "../../identity/providers/attempts.ts";
-import { getFirstOrganizationTerms } from "../../identity/new-organization.ts";
+import { getFirstOrganizationTerms } from "../../identity/organization-terms.ts";
 import { listConfiguredProviders, findProvider } from "../../identity/providers/providers.ts";
 import type { Provider, ProviderAccount } from "../../identity/providers/provider.ts";
 import {

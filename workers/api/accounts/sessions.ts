@@ -8,7 +8,7 @@ import {
 import { IdParams, Ok } from "../../../protocol/schemas/scalars.ts";
 import { ApiError } from "../../errors.ts";
 import { signAccessToken } from "../../identity/tokens/access-tokens.ts";
-import { getFirstOrganizationTerms } from "../../identity/new-organization.ts";
+import { getFirstOrganizationTerms } from "../../identity/organization-terms.ts";
 import { deriveSuccessors } from "../../identity/tokens/refresh-tokens.ts";
 import {
   listSessions,

@@ -6,7 +6,7 @@ import { normalizeSetupCode, randomPassword } from "../../identity/accounts/code
 import { normalizeEmail } from "../../identity/accounts/emails.ts";
 import { toBase64 } from "../../../shared/bytes.ts";
 import { newCliToken, signTokenRow } from "../../identity/tokens/minting.ts";
-import { getFirstOrganizationTerms } from "../../identity/new-organization.ts";
+import { getFirstOrganizationTerms } from "../../identity/organization-terms.ts";
 import { hashPassword } from "../../identity/accounts/password-hashing.ts";
 import { getPasswordError } from "../../identity/accounts/passwords.ts";
 import { equalInConstantTime } from "../../../shared/constant-time.ts";

@@ -4,7 +4,7 @@ import type { AccountSummary, MfaRequired } from "../../../protocol/schemas/acco
 import { ApiError } from "../../errors.ts";
 import { signAccessToken } from "../../identity/tokens/access-tokens.ts";
 import { randomSecret } from "../../identity/accounts/codes.ts";
-import { getFirstOrganizationTerms } from "../../identity/new-organization.ts";
+import { getFirstOrganizationTerms } from "../../identity/organization-terms.ts";
 import { createRefreshToken } from "../../identity/tokens/refresh-tokens.ts";
 import { sha256Hex } from "../../identity/encryption.ts";
 import type { UserRow } from "../../store/accounts/accounts.ts";

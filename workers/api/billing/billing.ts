@@ -171,7 +171,7 @@ async function readBilling(c: ApiContext): Promise<Billing> {
   const current = pickCurrentSubscription(rows);
   // A cancellation has changed the plan after the guard read it.
   const plan = (await findOrganization(db, orgId))?.plan ?? principal.plan;
-  const standing = { ...principal, plan };
+  const planState = { ...principal, plan };
   return {
     mode: config.BILLING_MODE,
     plan,
@@ -180,7 +180,7 @@ async function readBilling(c: ApiContext): Promise<Billing> {
     currentPeriodEnd: current?.periodEnd?.toISOString() ?? null,
     graceEndsAt: (current && getGraceEnd(current))?.toISOString() ?? null,
     cancelAtPeriodEnd: current?.cancelAtPeriodEnd ?? false,
-    overLimits: await findOverLimits(db.query, orgId, standing, config.HOSTED),
+    overLimits: await findOverLimits(db.query, orgId, planState, config.HOSTED),
     prices: PLAN_PRICES,
   };
 }

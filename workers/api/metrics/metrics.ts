@@ -12,7 +12,7 @@ import {
 } from "../../../protocol/schemas/metrics.ts";
 import { refreshAndCountAgents } from "../../store/tunnels/object-sync.ts";
 import { toSeries, getSpan } from "../../store/metrics/metric-windows.ts";
-import { usdCentsFor } from "../../store/billing/plans.ts";
+import { computeUsdCents } from "../../store/billing/plans.ts";
 import { findInspectedTunnel } from "../../store/inspector/inspector.ts";
 import { breakDownCaptures } from "../inspector/captures.ts";
 import { buildBreakdown } from "./breakdown.ts";
@@ -26,7 +26,7 @@ import {
   listBusiestTunnels,
   listTunnelTraffic,
 } from "../../store/metrics/metrics.ts";
-import { findSpent } from "../../store/tokens/spending.ts";
+import { findSpending } from "../../store/tokens/spending.ts";
 import { findUsage, listTokenUsage } from "../../store/metrics/usage.ts";
 import { allow, allowOrAgent, getOrgId } from "../guard.ts";
 import { createRouter, jsonResponse, notFound, route } from "../route.ts";
@@ -166,13 +166,13 @@ metrics.openapi(
     ]);
     const lineageIds = rows.map(({ lineageId }) => lineageId);
     const spent =
-      rows.length > 0 ? await findSpent(db.query, lineageIds, month) : new Map<string, number>();
+      rows.length > 0 ? await findSpending(db.query, lineageIds, month) : new Map<string, number>();
     const tokens = rows.map(({ lineageId, revokedAt, ...row }) => ({
       ...row,
       revoked: revokedAt !== null,
-      costUsdCents: usdCentsFor(row),
+      costUsdCents: computeUsdCents(row),
       spentUsdCents: spent.get(lineageId) ?? 0,
     }));
-    return c.json({ month, ...usage, costUsdCents: usdCentsFor(usage), tokens }, 200);
+    return c.json({ month, ...usage, costUsdCents: computeUsdCents(usage), tokens }, 200);
   },
 );

@@ -64,7 +64,7 @@ members.openapi(
     const member = await changeRole(c.var.db, getMemberActor(c), {
       userId,
       role,
-      mayChangeOwners: mayChangeOwners(c),
+      canChangeOwners: canChangeOwners(c),
       revocations: getRoleRevocations(role),
     });
     if (typeof member === "string") throw toApiError(c, member);
@@ -97,7 +97,7 @@ members.openapi(
     }
     const outcome = await removeMember(c.var.db, getMemberActor(c), {
       userId,
-      mayChangeOwners: mayChangeOwners(c),
+      canChangeOwners: canChangeOwners(c),
       revocations: getRoleRevocations(null),
     });
     if (outcome !== "removed") throw toApiError(c, outcome);
@@ -105,7 +105,7 @@ members.openapi(
   },
 );
 
-function mayChangeOwners(c: ApiContext): boolean {
+function canChangeOwners(c: ApiContext): boolean {
   return hasPermission(c.var.principal.role, "owners:write");
 }
 

@@ -14,7 +14,7 @@ import { IdParams, Ok, PageQuery } from "../../../protocol/schemas/scalars.ts";
 import { Budget, BudgetResult } from "../../../protocol/schemas/tokens.ts";
 import { ApiError } from "../../errors.ts";
 import { signAccessToken } from "../../identity/tokens/access-tokens.ts";
-import { getAdditionalOrganizationTerms } from "../../identity/new-organization.ts";
+import { getAdditionalOrganizationTerms } from "../../identity/organization-terms.ts";
 import {
   createOrganization,
   deleteOrganization,
@@ -28,7 +28,7 @@ import { allow, allowInPathOrganization } from "../guard.ts";
 import { requireValidBudget } from "../tokens/budgets.ts";
 import { createRouter, getMemberActor, jsonResponse, notFound, route } from "../route.ts";
 import { toAccountSummary } from "../accounts/sign-in.ts";
-import type { OrganizationWithRole } from "../../store/organizations/own-organization.ts";
+import type { OrganizationWithRole } from "../../store/organizations/organization-with-role.ts";
 
 export const organizations = createRouter();
 

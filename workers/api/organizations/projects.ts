@@ -11,7 +11,7 @@ import { Ok, PageQuery } from "../../../protocol/schemas/scalars.ts";
 import { MintedToken, MintProjectToken } from "../../../protocol/schemas/tokens.ts";
 import { ApiError } from "../../errors.ts";
 import { newProjectToken } from "../../identity/tokens/minting.ts";
-import { mayUse } from "../../store/billing/plans.ts";
+import { hasFeature } from "../../store/billing/plans.ts";
 import {
   createProject,
   deleteProject,
@@ -175,7 +175,7 @@ projects.openapi(
 /** A master key outlives the plan that included it, and works again when a later plan does. */
 async function requireMasterKeys({ var: variables }: ApiContext, slug: string): Promise<void> {
   const { config, db, masterKey } = variables;
-  if (!masterKey || !config.HOSTED || mayUse("masterKeys", masterKey, new Date())) return;
+  if (!masterKey || !config.HOSTED || hasFeature("masterKeys", masterKey, new Date())) return;
   // On every plan, what does not exist is 404.
   if (!(await findProject(db, masterKey.orgId, slug))) throw notFound("project", "slug");
   throw new ApiError("upgrade_required", "Your plan no longer includes master keys.");

@@ -21,7 +21,7 @@ import {
   signTokenRow,
 } from "../../identity/tokens/minting.ts";
 import { hasPermission } from "../../identity/permissions.ts";
-import { findSpent, setBudget } from "../../store/tokens/spending.ts";
+import { findSpending, setBudget } from "../../store/tokens/spending.ts";
 import {
   listTokens,
   mintMasterKey,
@@ -58,7 +58,7 @@ tokens.openapi(
     const rows = await listTokens(db, getOrgId(c), c.req.valid("query"));
     const lineageIds = rows.map(({ lineageId }) => lineageId);
     const spent =
-      rows.length > 0 ? await findSpent(db.query, lineageIds) : new Map<string, number>();
+      rows.length > 0 ? await findSpending(db.query, lineageIds) : new Map<string, number>();
     const listed = rows.map((row) => toToken(row, spent.get(row.lineageId)));
     return c.json(listed, 200);
   },
@@ -167,7 +167,7 @@ tokens.openapi(
       case "not_yours":
         throw othersToken();
       default: {
-        const spent = await findSpent(c.var.db.query, [row.lineageId]);
+        const spent = await findSpending(c.var.db.query, [row.lineageId]);
         return c.json(await toMintedToken(c, row, spent.get(row.lineageId)), 200);
       }
     }
@@ -206,7 +206,7 @@ tokens.openapi(
 );
 
 function toTokenTarget(c: ApiContext, nonce: string) {
-  return { nonce, mayRevokeOthers: hasPermission(c.var.principal.role, "tokens:write-others") };
+  return { nonce, canRevokeOthers: hasPermission(c.var.principal.role, "tokens:write-others") };
 }
 
 function othersToken(): ApiError {

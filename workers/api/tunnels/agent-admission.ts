@@ -29,7 +29,7 @@ import { UndeliveredError, type Database } from "../../store/database.ts";
 import { isBoundTo } from "../../store/domains/agent-domains.ts";
 import {
   registerTunnel,
-  type Registered,
+  type RegisteredTunnel,
   type Registration,
   type RegistrationRefusal,
   type RegistrationRequest,
@@ -49,8 +49,8 @@ export async function admitAgent(env: Env, request: AgentRequest): Promise<Agent
     const token = await verifyToken(config, request.bearer);
     const db = createDatabase(env);
     const registered = await register(env, db, token, request);
-    requireShard(registered.ok, request.query.shard);
-    const host = await findPublicHost(config, db, registered.ok, request.query);
+    requireShard(registered.tunnel, request.query.shard);
+    const host = await findPublicHost(config, db, registered.tunnel, request.query);
     return {
       admission: {
         ...toAdmission(config, token, registered, { host, address: request.address }),
@@ -114,7 +114,7 @@ async function register(
   db: Database,
   token: TokenPayload,
   request: AgentRequest,
-): Promise<Registered> {
+): Promise<RegisteredTunnel> {
   const { query, address } = request;
   const gates = await prepareGates(env, db, token, request);
   for (let tries = 1; ; tries++) {
@@ -146,11 +146,11 @@ async function register(
       gates,
       domain: query.tunnel === undefined ? domain : null,
     });
-    if ("ok" in registration) return registration;
+    if ("tunnel" in registration) return registration;
     const { refusal, freeAt = null } = registration;
     // Of two agents that bring a domain at the same time, the second one finds it at the tunnel of the first.
-    const isUnlucky = refusal === "duplicate_name" || refusal === "domain_in_use";
-    if (!isUnlucky || requested.name !== undefined || tries >= RANDOM_NAME_MAX_TRIES)
+    const canTryAgain = refusal === "duplicate_name" || refusal === "domain_in_use";
+    if (!canTryAgain || requested.name !== undefined || tries >= RANDOM_NAME_MAX_TRIES)
       throw toRefusal(refusal, { label, freeAt, query });
   }
 }
@@ -168,7 +168,7 @@ function requireAllowedLabel(token: TokenPayload, label: string): void {
   }
 }
 
-function requireShard({ shards }: Registered["ok"], shard = 0): void {
+function requireShard({ shards }: RegisteredTunnel["tunnel"], shard = 0): void {
   if (shard >= shards)
     throw new ConnectionRefusedError("invalid_request", `the tunnel has ${shards} objects`);
 }
@@ -184,7 +184,7 @@ async function registerWithFreshStatus(
   if (request.isFurtherConnection)
     throw new ConnectionRefusedError("going_away", "the agent does not serve this tunnel yet");
   const first = await registerTunnel(db, request);
-  if ("ok" in first || first.staleTunnelIds.length === 0) return first;
+  if ("tunnel" in first || first.staleTunnelIds.length === 0) return first;
   await Promise.all(first.staleTunnelIds.map((id) => refreshTunnelStatus(env, db, id)));
   return registerTunnel(db, request);
 }
@@ -260,7 +260,7 @@ function toRefusal(
 async function findPublicHost(
   { SERVICE_DOMAIN }: Config,
   db: Database,
-  { id, orgId, subdomain }: Registered["ok"],
+  { id, orgId, subdomain }: RegisteredTunnel["tunnel"],
   { host }: AgentRequest["query"],
 ): Promise<string> {
   const ownHost = `${subdomain}.${SERVICE_DOMAIN}`;
@@ -271,7 +271,7 @@ async function findPublicHost(
 function toAdmission(
   config: Config,
   token: TokenPayload,
-  { ok: tunnel, plan }: Registered,
+  { tunnel, plan }: RegisteredTunnel,
   { host, address: remoteIp }: { host: string; address: string },
 ): AgentAdmission {
   const { id, orgId, name, subdomain, expiresAt, settingsVersion: version } = tunnel;

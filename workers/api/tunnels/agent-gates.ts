@@ -13,7 +13,7 @@ import type { AgentRequest } from "../../internal-api-binding.ts";
 import { hashPassword } from "../../identity/accounts/password-hashing.ts";
 import type { TokenPayload } from "../../identity/tokens/capability-token.ts";
 import type { AgentGateValues } from "../../store/access/gates.ts";
-import { mayUse } from "../../store/billing/plans.ts";
+import { hasFeature } from "../../store/billing/plans.ts";
 import type { Database } from "../../store/database.ts";
 import { findAgentToken } from "../../store/tokens/tokens.ts";
 import { findIssuerIssue } from "../access/policy-issuers.ts";
@@ -77,7 +77,7 @@ export async function prepareGates(
   const nonce = toHex(token.nonce);
   const live = await findAgentToken(db, { orgId: toUuid(token.organizationId), nonce });
   if (!live) throw new ConnectionRefusedError("unauthorized", "the token was revoked");
-  if (!mayUse("tunnelPassword", live, new Date())) throw planLacksPassword();
+  if (!hasFeature("tunnelPassword", live, new Date())) throw planLacksPassword();
   const caller = { env, config, address, account: nonce };
   const passwordHash = await hashPassword(caller, basicAuth.password).catch((error: unknown) => {
     if (error instanceof ApiError) throw new ConnectionRefusedError("internal", error.message);

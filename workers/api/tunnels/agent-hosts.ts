@@ -45,7 +45,7 @@ export async function resolveRequestedTunnel(
     return { name: toName(routeName, projectSlug, query), projectSlug, domain: null };
 
   // A token that is confined to names may serve a domain that a member gave to one of them.
-  const domain = { domain: host, mayBind: isUnrestricted(token) };
+  const domain = { domain: host, canBind: isUnrestricted(token) };
   if (query.subdomain !== undefined) return { name: query.subdomain, projectSlug, domain };
   const tunnel = await findDomainTunnel(db, toUuid(token.organizationId), host);
   if (typeof tunnel === "string") throw toDomainRefusal(tunnel, host);

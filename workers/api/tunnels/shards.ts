@@ -1,7 +1,7 @@
 /** /tunnels/{id}/shards: how many objects the visitors of a tunnel are spread over. */
 import { IdParams } from "../../../protocol/schemas/scalars.ts";
 import { TunnelShards, TunnelShardsResult } from "../../../protocol/schemas/tunnels/tunnels.ts";
-import { setShards } from "../../store/access/gates.ts";
+import { setShards } from "../../store/tunnels/shards.ts";
 import { requireSettingChanged } from "./setting-changes.ts";
 import { allow } from "../guard.ts";
 import { createRouter, getMemberActor, jsonResponse, route } from "../route.ts";

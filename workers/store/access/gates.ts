@@ -6,14 +6,13 @@ import { and, eq, isNotNull, isNull, ne, or, sql, type Column, type SQL } from "
 import type { PgUpdateSetSource } from "drizzle-orm/pg-core";
 import type { AllowList } from "../../../protocol/schemas/access/identity-gate.ts";
 import { TrafficPolicy } from "../../../protocol/schemas/access/policies.ts";
-import { mayUse, type Feature, type PlanState } from "../billing/plans.ts";
+import { hasFeature, type Feature, type PlanState } from "../billing/plans.ts";
 import type { AuditAction } from "../../../protocol/schemas/organizations/audit-actions.ts";
 import type { UnitOfWork, Database } from "../database.ts";
 import type { OrganizationActor } from "../audit.ts";
-import { republishHostnames } from "../domains/hostnames.ts";
 import { lockPlanAndRole, type MemberActor } from "../locks.ts";
 import { tunnels, type TunnelRow } from "../tables/tunnels.ts";
-import { isUndeletedTunnel, isUndeletedTunnelIn } from "../tunnels/live-tunnels.ts";
+import { isUndeletedTunnel, isUndeletedTunnelIn } from "../tunnels/undeleted-tunnels.ts";
 import { NEXT_SETTINGS_VERSION } from "../tunnels/settings-version.ts";
 
 export type SettingOutcome =
@@ -31,18 +30,21 @@ export function setBasicAuth(
   db: Database,
   actor: MemberActor,
   id: string,
-  auth: PasswordHash,
+  auth: BasicAuth | null,
 ): Promise<SettingOutcome> {
-  return changeGates(db, actor, id, {
+  return changeTunnelSettings(db, actor, id, {
     columns: (plan) => toPasswordColumns(plan, auth),
     action: getPasswordAction(auth),
     needs: auth ? "tunnelPassword" : null,
   });
 }
 
-type PasswordHash = { username: string; passwordHash: string } | null;
+interface BasicAuth {
+  username: string;
+  passwordHash: string;
+}
 
-function toPasswordColumns(plan: PlanState, auth: PasswordHash) {
+function toPasswordColumns(plan: PlanState, auth: BasicAuth | null) {
   const otherGate = { feature: "identityGate", column: tunnels.identityGate } as const;
   return {
     basicAuthUsername: auth?.username ?? null,
@@ -51,7 +53,7 @@ function toPasswordColumns(plan: PlanState, auth: PasswordHash) {
   };
 }
 
-function getPasswordAction(auth: PasswordHash): AuditAction {
+function getPasswordAction(auth: BasicAuth | null): AuditAction {
   return auth ? "tunnel_password_set" : "tunnel_password_removed";
 }
 
@@ -69,7 +71,7 @@ export function setIdentityGate(
     ...(identityGate ? {} : { isBeyondPlan: remainsBeyondPlan(plan, otherGate) }),
   });
   const needs = identityGate ? "identityGate" : null;
-  return changeGates(db, actor, id, { columns, action, needs });
+  return changeTunnelSettings(db, actor, id, { columns, action, needs });
 }
 
 /** When one gate is removed, the tunnel stays closed only if the plan lacks the other gate and the tunnel has it. */
@@ -77,7 +79,7 @@ function remainsBeyondPlan(
   plan: PlanState,
   otherGate: { feature: Feature; column: Column },
 ): SQL<boolean> {
-  if (mayUse(otherGate.feature, plan, new Date())) return sql`false`;
+  if (hasFeature(otherGate.feature, plan, new Date())) return sql`false`;
   return sql`${tunnels.isBeyondPlan} and ${isNotNull(otherGate.column)}`;
 }
 
@@ -89,7 +91,7 @@ export function setPolicy(
   policy: TrafficPolicy | null,
 ): Promise<SettingOutcome> {
   const action = policy ? "tunnel_policy_set" : "tunnel_policy_removed";
-  return changeGates(db, actor, id, { columns: () => ({ policy }), action });
+  return changeTunnelSettings(db, actor, id, { columns: () => ({ policy }), action });
 }
 
 /** @param message null shows the default text. */
@@ -100,30 +102,12 @@ export function setMaintenance(
   { isOn, message }: { isOn: boolean; message: string | null },
 ): Promise<SettingOutcome> {
   const action = isOn ? "tunnel_maintenance_started" : "tunnel_maintenance_ended";
-  return changeGates(db, actor, id, {
+  return changeTunnelSettings(db, actor, id, {
     columns: () => ({ maintenance: isOn }),
     action,
     enqueueUpdate: ({ enqueue }, row) => {
       const maintenance = { version: row.settingsVersion, isOn, message };
       enqueue({ kind: "tunnel_maintenance", payload: { tunnelId: id, maintenance } });
-    },
-  });
-}
-
-/** @param shards how many objects the visitors are spread over. */
-export function setShards(
-  db: Database,
-  actor: MemberActor,
-  id: string,
-  shards: number,
-): Promise<SettingOutcome> {
-  return changeGates(db, actor, id, {
-    columns: () => ({ shards }),
-    action: "tunnel_shards_set",
-    enqueueUpdate: async (change, row) => {
-      const count = { version: row.settingsVersion, count: shards };
-      change.enqueue({ kind: "tunnel_shards", payload: { tunnelId: id, count } });
-      await republishHostnames(change, row);
     },
   });
 }
@@ -136,7 +120,7 @@ export function setAllowedCidrs(
   allowedCidrs: string[] | null,
 ): Promise<SettingOutcome> {
   const action = allowedCidrs ? "tunnel_ip_allowlist_set" : "tunnel_ip_allowlist_removed";
-  return changeGates(db, actor, id, {
+  return changeTunnelSettings(db, actor, id, {
     columns: () => ({ allowedCidrs }),
     action,
     appliesTo: "any",
@@ -184,7 +168,7 @@ export async function findIdentityGate(
 /** A gate that is undefined stays as it is. */
 export interface AgentGateValues {
   /** null removes the password. */
-  basicAuth: PasswordHash | undefined;
+  basicAuth: BasicAuth | null | undefined;
   policy: TrafficPolicy | undefined;
 }
 
@@ -257,31 +241,33 @@ export async function applyPlanToGates(
   for (const row of changed) enqueueSettings(change, row);
 }
 
-interface GateUpdate {
+/** A change of a tunnel's row, and the message that its object receives. */
+interface SettingUpdate {
   columns: ColumnValues;
   action: AuditAction;
-  /** The feature that the plan must have. */
+  /** The feature that the plan must have. null: none. */
   needs?: Feature | null;
   /** The protocols of the tunnels that can have this setting. */
   appliesTo?: "http" | "any";
+  /** Default: sends all gates. */
   enqueueUpdate?: (change: UnitOfWork, row: TunnelRow) => void | Promise<void>;
 }
 
 /**
- * Updates a tunnel's gates, the audit log and the tunnel's object. The organization's plan is locked, so that a change of
+ * Updates a tunnel's settings, the audit log and the tunnel's object. The organization's plan is locked, so that a change of
  * the plan comes before or after this one.
  */
-async function changeGates(
+export async function changeTunnelSettings(
   db: Database,
   actor: MemberActor,
   id: string,
-  update: GateUpdate,
+  update: SettingUpdate,
 ): Promise<SettingOutcome> {
   const { columns, action, needs, appliesTo = "http", enqueueUpdate = enqueueSettings } = update;
   return db.transaction(
     async (change) => {
       const plan = await lockPlanAndRole(change.tx, actor);
-      if (needs && !mayUse(needs, plan, new Date())) return "upgrade_required";
+      if (needs && !hasFeature(needs, plan, new Date())) return "upgrade_required";
       const [row] = await change.tx
         .update(tunnels)
         .set({ ...columns(plan), settingsVersion: NEXT_SETTINGS_VERSION })

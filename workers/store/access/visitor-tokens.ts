@@ -1,5 +1,5 @@
 /** The record of tokens that were minted for a tunnel's visitors. They have no rows: they can't be revoked. */
-import { isUndeletedTunnel } from "../tunnels/live-tunnels.ts";
+import { isUndeletedTunnel } from "../tunnels/undeleted-tunnels.ts";
 import type { Database } from "../database.ts";
 import type { MemberActor } from "../locks.ts";
 import { tunnels } from "../tables/tunnels.ts";

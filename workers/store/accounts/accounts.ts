@@ -8,7 +8,10 @@ import {
 } from "../../limits.ts";
 import type { UnitOfWork, Database } from "../database.ts";
 import type { Transaction } from "../transaction.ts";
-import { insertInitialOrganization, type InitialPlan } from "../organizations/organizations.ts";
+import {
+  insertInitialOrganization,
+  type OrganizationTerms,
+} from "../organizations/organizations.ts";
 import type { OutboxMessage } from "../outbox-messages.ts";
 import { insertPasswordLink, type PasswordLink } from "./password-resets.ts";
 import { emailCodes, users } from "../tables/accounts.ts";
@@ -155,7 +158,7 @@ export function verifyEmail(
     email: string;
     /** The hashes of the entered code, one for each key that may have been used. */
     codeHashes: string[];
-    terms: InitialPlan;
+    terms: OrganizationTerms;
     /** For an account without a password. */
     passwordLink: PasswordLink;
     ip: string;
@@ -212,7 +215,7 @@ export async function createOwner(
   }: {
     email: string;
     passwordHash: string;
-    terms: InitialPlan;
+    terms: OrganizationTerms;
     ip: string;
   },
 ): Promise<{ userId: string; orgId: string } | "has_owner" | "address_taken"> {

@@ -3,7 +3,10 @@ import { and, eq, sql } from "drizzle-orm";
 import type { ProviderName } from "../../../protocol/schemas/accounts/providers.ts";
 import type { UnitOfWork, Database } from "../database.ts";
 import type { Transaction } from "../transaction.ts";
-import { insertInitialOrganization, type InitialPlan } from "../organizations/organizations.ts";
+import {
+  insertInitialOrganization,
+  type OrganizationTerms,
+} from "../organizations/organizations.ts";
 import type { OutboxMessage } from "../outbox-messages.ts";
 import { emailCodes, identities, users } from "../tables/accounts.ts";
 
@@ -31,7 +34,7 @@ export function findOrLinkAccount(
   }: {
     /** null: the provider verified none. Then only an identity that is already linked can sign in. */
     email: string | null;
-    terms: InitialPlan;
+    terms: OrganizationTerms;
     ip: string;
     /** Sent if the account existed before. */
     mailIfLinked: OutboxMessage | null;
@@ -97,7 +100,7 @@ interface ClaimedAccount {
  */
 async function findOrCreateAccount(
   { tx }: Pick<UnitOfWork, "tx">,
-  { email, terms }: { email: string; terms: InitialPlan },
+  { email, terms }: { email: string; terms: OrganizationTerms },
 ): Promise<ClaimedAccount> {
   const id = crypto.randomUUID();
   const now = sql`now()`;

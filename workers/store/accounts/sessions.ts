@@ -11,8 +11,11 @@ import {
 import type { UserActor } from "../audit.ts";
 import { prepared, type UnitOfWork, type Database } from "../database.ts";
 import { isAlive } from "./live-sessions.ts";
-import { compareSignIns } from "./known-devices.ts";
-import { insertInitialOrganization, type InitialPlan } from "../organizations/organizations.ts";
+import { detectSignInNovelty } from "./sign-in-novelty.ts";
+import {
+  insertInitialOrganization,
+  type OrganizationTerms,
+} from "../organizations/organizations.ts";
 import { users } from "../tables/accounts.ts";
 import { sessions } from "../tables/sessions.ts";
 import { memberships, organizations } from "../tables/organizations.ts";
@@ -145,7 +148,7 @@ export function openSession(
   db: Database,
   { deviceName, ...session }: NewSession,
   proof: { passwordHash: string | null; secondFactor: SecondFactor | undefined },
-  terms: InitialPlan,
+  terms: OrganizationTerms,
 ): Promise<Principal | null> {
   return db.transaction(async (change) => {
     const { tx, audit } = change;
@@ -164,7 +167,7 @@ export function openSession(
     audit({ orgId, userId: session.userId, ip: session.ip }, "session_created", session.id, {
       device: session.device,
       deviceName,
-      ...(await compareSignIns(tx, { ...session, deviceName })),
+      ...(await detectSignInNovelty(tx, { ...session, deviceName })),
       secondFactor: proof.secondFactor,
     });
     const [principal] = await tx
@@ -199,7 +202,7 @@ async function endLeastRecentSessions(change: UnitOfWork, actor: UserActor): Pro
 async function findOrCreateDefaultOrganization(
   { tx, audit }: UnitOfWork,
   { userId, ip }: { userId: string; ip: string },
-  terms: InitialPlan,
+  terms: OrganizationTerms,
 ): Promise<string> {
   const [user] = await tx
     .select({ email: users.email, createdAt: users.createdAt })
@@ -262,7 +265,7 @@ export function refreshSession(
     /** undefined: the caller does not know whose session it renews. */
     expectedUserId: string | undefined;
     ip: string;
-    terms: InitialPlan;
+    terms: OrganizationTerms;
   },
 ): Promise<SessionRefresh | "another_user" | null> {
   return db.transaction(async (change) => {

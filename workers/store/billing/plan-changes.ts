@@ -5,7 +5,8 @@
 import { and, count, eq, gt, isNotNull, isNull, ne, sql } from "drizzle-orm";
 import type { OverLimit } from "../../../protocol/schemas/billing.ts";
 import type { Plan } from "../../../protocol/plans.ts";
-import { isBetter, mayUse, PLAN_LIMITS, type Feature, type PlanState } from "./plans.ts";
+import { isBetter, hasFeature, PLAN_LIMITS, type Feature, type PlanState } from "./plans.ts";
+import { serviceActor } from "../audit.ts";
 import { applyPlanToRetention } from "../inspector/capture-settings.ts";
 import type { UnitOfWork, Database } from "../database.ts";
 import type { Transaction } from "../transaction.ts";
@@ -17,7 +18,7 @@ import { tokens } from "../tables/tokens.ts";
 import { reservedSubdomains } from "../tables/domains.ts";
 import { organizations } from "../tables/organizations.ts";
 import { tunnels } from "../tables/tunnels.ts";
-import { isUndeletedTunnelIn } from "../tunnels/live-tunnels.ts";
+import { isUndeletedTunnelIn } from "../tunnels/undeleted-tunnels.ts";
 
 /** Why a plan has changed. */
 export type PlanReason = "paid" | "payment_overdue" | "unpaid" | "canceled" | "paused";
@@ -61,15 +62,11 @@ export async function changePlan(
   const now = new Date();
   const planState = { ...org, plan };
   await change.tx.update(organizations).set({ plan }).where(eq(organizations.id, orgId));
-  change.audit({ orgId, userId: null, ip: null }, "plan_changed", orgId, {
-    from,
-    to: plan,
-    reason,
-  });
+  change.audit(serviceActor(orgId), "plan_changed", orgId, { from, to: plan, reason });
   await adjustExpiry(change, orgId, PLAN_LIMITS[plan].tunnelTtlSeconds, isBetter(plan, from));
   await applyPlanToGates(change, orgId, {
-    tunnelPassword: mayUse("tunnelPassword", planState, now),
-    identityGate: mayUse("identityGate", planState, now),
+    tunnelPassword: hasFeature("tunnelPassword", planState, now),
+    identityGate: hasFeature("identityGate", planState, now),
   });
   await republishReceivers(change, orgId, plan);
   await applyPlanToRetention(change, orgId);
@@ -119,7 +116,7 @@ async function adjustExpiry(
 export async function findOverLimits(
   query: Database["query"] | Transaction,
   orgId: string,
-  standing: PlanState,
+  planState: PlanState,
   hosted: boolean,
 ): Promise<OverLimit[]> {
   const beyondPlan = and(
@@ -152,8 +149,8 @@ export async function findOverLimits(
       ),
   ];
   const now = new Date();
-  const lacks = (feature: Feature) => !mayUse(feature, standing, now);
-  const allowedSubdomains = PLAN_LIMITS[standing.plan].maxReservedSubdomains ?? Infinity;
+  const lacks = (feature: Feature) => !hasFeature(feature, planState, now);
+  const allowedSubdomains = PLAN_LIMITS[planState.plan].maxReservedSubdomains ?? Infinity;
   const found: OverLimit[] = [];
   const add = (what: OverLimit["what"], count: number, allowed = 0) => {
     if (count > allowed) found.push({ what, count, allowed });

@@ -8,24 +8,24 @@ import {
   type Plan,
 } from "../../../protocol/plans.ts";
 
-interface PlanTerms {
-  /** A tunnel ends after this unless it asks for less. null: it stays. */
+interface PlanLimits {
+  /** A tunnel expires after this time, or earlier if its creator asked for less. null: it never expires. */
   tunnelTtlSeconds: number | null;
-  /** Names that are kept without a tunnel. null: as many as one likes. */
+  /** Subdomains that stay reserved without a tunnel. null: no limit. */
   maxReservedSubdomains: number | null;
-  /** How long visitors' requests can be looked at. */
+  /** How long captured requests and webhook deliveries are stored. */
   inspectorRetentionDays: number;
-  /** Basic auth in front of a tunnel. */
+  /** The password gate of a tunnel. */
   tunnelPassword: boolean;
-  /** A provider's sign-in in front of a tunnel. */
+  /** The gate of a tunnel at which visitors sign in. */
   identityGate: boolean;
-  /** Of a hosted organization; on one's own server everybody may. */
+  /** Applies on a hosted service only: a self-hosted server allows master keys on every plan. */
   masterKeys: boolean;
 }
 
 export type Feature = "tunnelPassword" | "identityGate" | "masterKeys";
 
-/** The plan of an organization. */
+/** The plan of an organization, and the end of its trial. null: it has no trial. */
 export interface PlanState {
   plan: Plan;
   trialEndsAt: Date | null;
@@ -33,7 +33,7 @@ export interface PlanState {
 
 const HOUR_SECONDS = 3600;
 
-export const PLAN_LIMITS: Record<Plan, PlanTerms> = {
+export const PLAN_LIMITS: Record<Plan, PlanLimits> = {
   free: {
     tunnelTtlSeconds: HOUR_SECONDS,
     maxReservedSubdomains: 0,
@@ -79,21 +79,21 @@ export function isBetter(plan: Plan, than: Plan): boolean {
   return PLANS.indexOf(plan) > PLANS.indexOf(than);
 }
 
-/** What a running trial grants on any plan. */
-const FEATURES_OF_TRIAL: ReadonlySet<Feature> = new Set(["tunnelPassword"]);
+/** The features that a running trial adds to any plan. */
+const TRIAL_FEATURES: ReadonlySet<Feature> = new Set(["tunnelPassword"]);
 
-/** What a token's budget is charged for its traffic: bytes of both directions, requests of every kind. */
+/** The price list that budgets are charged by: bytes of both directions, and requests of every kind. */
 const USD_CENTS_PER_GIGABYTE = 10;
 const USD_CENTS_PER_MILLION_REQUESTS = 50;
 
-/** Rounded down to whole cents: a budget is spent when this reaches it. */
-export function usdCentsFor({ bytes, requests }: { bytes: number; requests: number }): number {
+/** The cost of traffic in US cents, rounded down: a budget is spent when the cost reaches it. */
+export function computeUsdCents({ bytes, requests }: { bytes: number; requests: number }): number {
   const cents =
     (bytes / 1e9) * USD_CENTS_PER_GIGABYTE + (requests / 1e6) * USD_CENTS_PER_MILLION_REQUESTS;
   return Math.floor(cents);
 }
 
-/** When a tunnel that is made now ends: as asked, and no later than its plan allows. null: never. */
+/** When a tunnel that is created now expires: as requested, and no later than its plan allows. null: never. */
 export function getTunnelExpiry(
   plan: Plan,
   requestedSeconds: number | undefined,
@@ -110,23 +110,23 @@ export function getRequestedExpiry(requestedSeconds: number | undefined, now: Da
   return requestedSeconds === undefined ? null : new Date(now.getTime() + requestedSeconds * 1000);
 }
 
-/** Whether an organization may do what only some plans grant. */
-export function mayUse(feature: Feature, { plan, trialEndsAt }: PlanState, now: Date): boolean {
+/** Whether an organization has a feature, by its plan or by its trial. */
+export function hasFeature(feature: Feature, { plan, trialEndsAt }: PlanState, now: Date): boolean {
   const isOnTrial = trialEndsAt !== null && trialEndsAt > now;
-  return PLAN_LIMITS[plan][feature] || (isOnTrial && FEATURES_OF_TRIAL.has(feature));
+  return PLAN_LIMITS[plan][feature] || (isOnTrial && TRIAL_FEATURES.has(feature));
 }
 
-export function getEntitlements(standing: PlanState, hosted: boolean, now: Date): Entitlements {
-  const { plan, trialEndsAt } = standing;
-  const terms = PLAN_LIMITS[plan];
+export function getEntitlements(planState: PlanState, hosted: boolean, now: Date): Entitlements {
+  const { plan, trialEndsAt } = planState;
+  const limits = PLAN_LIMITS[plan];
   return {
     plan,
     trial_ends_at: trialEndsAt?.toISOString() ?? null,
-    tunnel_ttl_seconds: terms.tunnelTtlSeconds,
-    max_reserved_subdomains: terms.maxReservedSubdomains,
-    inspector_retention_days: terms.inspectorRetentionDays,
-    tunnel_password: mayUse("tunnelPassword", standing, now),
-    edge_identity_gate: mayUse("identityGate", standing, now),
-    master_keys: !hosted || mayUse("masterKeys", standing, now),
+    tunnel_ttl_seconds: limits.tunnelTtlSeconds,
+    max_reserved_subdomains: limits.maxReservedSubdomains,
+    inspector_retention_days: limits.inspectorRetentionDays,
+    tunnel_password: hasFeature("tunnelPassword", planState, now),
+    edge_identity_gate: hasFeature("identityGate", planState, now),
+    master_keys: !hosted || hasFeature("masterKeys", planState, now),
   };
 }

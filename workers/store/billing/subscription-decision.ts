@@ -43,7 +43,7 @@ export type Decision =
  * @param rows all subscriptions of the organization.
  * @param isDeleted whether the organization is.
  */
-export function decide(
+export function decideUpdate(
   rows: readonly SubscriptionRow[],
   update: SubscriptionUpdate,
   { isDeleted, now }: { isDeleted: boolean; now: Date },

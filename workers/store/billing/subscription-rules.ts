@@ -48,8 +48,8 @@ export interface KnownSubscription extends Version {
   overduePeriodEnd: Date | null;
 }
 
-/** A subscription never leaves these. */
-const FINAL: readonly SubscriptionStatus[] = ["canceled", "incomplete_expired"];
+/** A subscription never leaves these statuses. */
+const FINAL_STATUSES: readonly SubscriptionStatus[] = ["canceled", "incomplete_expired"];
 
 /**
  * Events of the same second have no order; a fetched snapshot may already include an event of the last minutes; and an
@@ -61,8 +61,8 @@ export function compareUpdate(
   { snapshot, occurredAt, fetched }: SubscriptionUpdate,
 ): "newer" | "older" | "inconclusive" {
   if (known === null) return "newer";
-  if (FINAL.includes(known.status)) return "older";
-  if (FINAL.includes(snapshot.status)) return "newer";
+  if (FINAL_STATUSES.includes(known.status)) return "older";
+  if (FINAL_STATUSES.includes(snapshot.status)) return "newer";
   if (fetched !== null) return isSame(known, fetched.basedOn) ? "newer" : "inconclusive";
   if (occurredAt < known.eventAt) return "older";
   const wasFetchedLately =
@@ -139,7 +139,7 @@ export function isEntitling(
 
 /** Whether it can still be paid for, changed or ended: an organization that has one must not buy a second. */
 export function isOngoing(status: SubscriptionStatus): boolean {
-  return status !== "incomplete" && !FINAL.includes(status);
+  return status !== "incomplete" && !FINAL_STATUSES.includes(status);
 }
 
 /** The best plan that is paid for; null: none is. */

@@ -6,7 +6,7 @@ import { and, eq, lt, lte, sql } from "drizzle-orm";
 import { LAPSED_BATCH_ROWS, PAYMENT_GRACE_MS } from "../../limits.ts";
 import { isOngoing, type SubscriptionUpdate, type Version } from "./subscription-rules.ts";
 import {
-  decide,
+  decideUpdate,
   decidePlan,
   type BillingProblem,
   type SubscriptionRow,
@@ -27,7 +27,7 @@ const BILLING_EVENT_KEEP_MS = 90 * DAY_MS;
 
 export type Source = SubscriptionRow["source"];
 
-/** `inconclusive`: nothing was changed, the provider has to be asked. */
+/** `inconclusive`: nothing was changed, and the subscription has to be fetched from the provider. */
 export type EventOutcome =
   | { kind: "applied"; orgId: string; problem: BillingProblem | null }
   | { kind: "repeated" | "older" | "inconclusive" | "unknown_customer" | "unknown_price" };
@@ -124,7 +124,7 @@ async function applyUpdate(
     .for("no key update");
   const rows = await tx.select().from(subscriptions).where(eq(subscriptions.orgId, orgId));
   const isDeleted = !org || org.deletedAt !== null;
-  const decision = decide(rows, update, { isDeleted, now: new Date() });
+  const decision = decideUpdate(rows, update, { isDeleted, now: new Date() });
   switch (decision.kind) {
     case "inconclusive":
     case "unknown_price":
@@ -163,7 +163,7 @@ function auditChange(
   audit(actor, "subscription_changed", id, { status, plan, cycle, cancelAtPeriodEnd });
 }
 
-/** Ends the plans whose grace period is over. @returns how many were found; after a full batch there may be more. */
+/** Ends the plans whose grace period has passed. @returns how many were found; after a full batch there may be more. */
 export async function endOverduePlans(db: Database, rules: PlanRules): Promise<number> {
   const since = sql`now() - ${PAYMENT_GRACE_MS} * interval '1 millisecond'`;
   const isLapsed = and(

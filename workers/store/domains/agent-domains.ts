@@ -74,14 +74,14 @@ export async function isBoundTo(
 export interface DomainRequest {
   domain: string;
   /** false: only a domain that leads to the tunnel already is accepted. */
-  mayBind: boolean;
+  canBind: boolean;
 }
 
 /** Makes the domain lead to the tunnel of an agent that registers. The caller has locked the tunnel. */
 export async function bindDomainOfAgent(
   change: UnitOfWork,
   actor: OrganizationActor,
-  { domain, mayBind }: DomainRequest,
+  { domain, canBind }: DomainRequest,
   tunnelId: string,
 ): Promise<"bound" | DomainRefusal> {
   const [row] = await change.tx
@@ -93,7 +93,7 @@ export async function bindDomainOfAgent(
   if (!row.verifiedAt) return "domain_not_verified";
   if (row.boundTunnelId === tunnelId) return "bound";
   if (row.boundTunnelId !== null) return "domain_in_use";
-  if (!mayBind) return "domain_not_bound";
+  if (!canBind) return "domain_not_bound";
   const bound = await bindLockedDomain(change, actor, row, tunnelId);
   return bound === "duplicate_name" ? "domain_in_use" : "bound";
 }

@@ -12,7 +12,7 @@ import { inOrganization, preparedList, type Page } from "../page.ts";
 import { lockOrganization, type MemberActor } from "../locks.ts";
 import { domains } from "../tables/domains.ts";
 import { tunnels } from "../tables/tunnels.ts";
-import { isUndeletedTunnelIn } from "../tunnels/live-tunnels.ts";
+import { isUndeletedTunnelIn } from "../tunnels/undeleted-tunnels.ts";
 import { DAY_MS } from "../../../shared/time.ts";
 
 /** Unverified claims of one organization. */

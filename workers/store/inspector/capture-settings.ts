@@ -10,7 +10,7 @@ import type { SettingOutcome } from "../access/gates.ts";
 import type { MemberActor } from "../locks.ts";
 import { organizations } from "../tables/organizations.ts";
 import { tunnels, type TunnelRow } from "../tables/tunnels.ts";
-import { isUndeletedTunnel, isUndeletedTunnelIn } from "../tunnels/live-tunnels.ts";
+import { isUndeletedTunnel, isUndeletedTunnelIn } from "../tunnels/undeleted-tunnels.ts";
 import { NEXT_SETTINGS_VERSION } from "../tunnels/settings-version.ts";
 
 const DEFAULT_SETTINGS = CaptureSettings.parse({});

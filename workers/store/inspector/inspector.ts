@@ -4,7 +4,7 @@ import { getTunnelSuffixOfCapture } from "../../../protocol/captures/id.ts";
 import { prepared, type Database } from "../database.ts";
 import type { MemberActor } from "../locks.ts";
 import { tunnels } from "../tables/tunnels.ts";
-import { isUndeletedTunnel, isUndeletedTunnelIn } from "../tunnels/live-tunnels.ts";
+import { isUndeletedTunnel, isUndeletedTunnelIn } from "../tunnels/undeleted-tunnels.ts";
 
 /** A list of captures reads at most this many tunnels: those that were served most recently. */
 const INSPECTOR_MAX_TUNNELS = 100;

@@ -1,13 +1,12 @@
 /** Reads the traffic of an organization's tunnels. */
 import { and, asc, count, desc, eq, gte, lt, sql, sum } from "drizzle-orm";
 import type { Counters } from "../../../durable-objects/tunnel/metrics/outcomes.ts";
-import { TUNNEL_REFRESH_MAX_ROWS, TUNNEL_STATUS_FRESH_MS } from "../../limits.ts";
 import type { Metric } from "../../../protocol/schemas/metrics.ts";
 import type { Span } from "./metric-windows.ts";
 import type { Database } from "../database.ts";
 import { endedCounters, traffic, tunnelCounters } from "../tables/metrics.ts";
 import { tunnels } from "../tables/tunnels.ts";
-import { isUndeletedTunnelIn } from "../tunnels/live-tunnels.ts";
+import { isUndeletedTunnelIn } from "../tunnels/undeleted-tunnels.ts";
 
 /** A scrape has series of its own for this many tunnels, the busiest first. Totals cover all tunnels. */
 export const SCRAPE_MAX_TUNNELS = 200;
@@ -132,27 +131,6 @@ export async function countTunnels({ query }: Database, orgId: string): Promise<
     .from(tunnels)
     .where(isUndeletedTunnelIn(orgId));
   return counts!;
-}
-
-/** Tunnels whose rows say "connected" and were not updated recently, except those that are served. */
-export async function listStaleTunnelIds(
-  { query }: Database,
-  orgId: string,
-  servedIds: string[],
-): Promise<string[]> {
-  const rows = await query
-    .select({ id: tunnels.id })
-    .from(tunnels)
-    .where(
-      and(
-        isUndeletedTunnelIn(orgId),
-        tunnels.agentConnected,
-        lt(tunnels.lastSeenAt, new Date(Date.now() - TUNNEL_STATUS_FRESH_MS)),
-        sql`${tunnels.id} <> all(${`{${servedIds.join()}}`}::uuid[])`,
-      ),
-    )
-    .limit(TUNNEL_REFRESH_MAX_ROWS);
-  return rows.map(({ id }) => id);
 }
 
 /** Totals of all tunnels that the organization has ever had. A single statement, so that each is counted exactly once. */

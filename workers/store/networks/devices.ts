@@ -49,7 +49,7 @@ export async function findDevice(
   return row ?? null;
 }
 
-export type Enrolment =
+export type Enrollment =
   | { device: DeviceRow; network: NetworkRow }
   | "not_found"
   | "network_full"
@@ -61,7 +61,7 @@ export function enrollDevice(
   actor: CallerActor,
   networkId: string,
   { name, publicKey }: { name: string; publicKey: string },
-): Promise<Enrolment> {
+): Promise<Enrollment> {
   return db.changeAs(actor, async ({ tx, audit }) => {
     const network = await lockNetwork(tx, actor.orgId, networkId);
     if (!network) return "not_found";

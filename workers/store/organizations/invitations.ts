@@ -11,7 +11,7 @@ import { inOrganization, preparedList, type Page } from "../page.ts";
 import { lockOrganization, type MemberActor, type Role } from "../locks.ts";
 import { users } from "../tables/accounts.ts";
 import { invitations, MAILBOX, memberships, organizations } from "../tables/organizations.ts";
-import type { OrganizationWithRole } from "./own-organization.ts";
+import type { OrganizationWithRole } from "./organization-with-role.ts";
 import { DAY_MS } from "../../../shared/time.ts";
 
 const INVITATION_MAX_MS = 7 * DAY_MS;

@@ -58,15 +58,15 @@ export function changeRole(
   {
     userId,
     role,
-    mayChangeOwners,
+    canChangeOwners,
     revocations,
-  }: { userId: string; role: Role; mayChangeOwners: boolean; revocations: RoleRevocations },
+  }: { userId: string; role: Role; canChangeOwners: boolean; revocations: RoleRevocations },
 ): Promise<MemberRow | MemberRefusal> {
   return db.transaction(async (change) => {
     const { tx, audit } = change;
     const member = await findMember(tx, actor, userId);
     if (typeof member === "string") return member;
-    if ([member.role, role].includes("owner") && !mayChangeOwners) return "owners_only";
+    if ([member.role, role].includes("owner") && !canChangeOwners) return "owners_only";
     if (member.role === role) return member;
     if (await isLastOwner(tx, actor.orgId, member)) return "last_owner";
 
@@ -88,15 +88,15 @@ export function removeMember(
   actor: MemberActor,
   {
     userId,
-    mayChangeOwners,
+    canChangeOwners,
     revocations,
-  }: { userId: string; mayChangeOwners: boolean; revocations: RoleRevocations },
+  }: { userId: string; canChangeOwners: boolean; revocations: RoleRevocations },
 ): Promise<"removed" | MemberRefusal> {
   return db.transaction(async (change) => {
     const { tx, audit } = change;
     const member = await findMember(tx, actor, userId);
     if (typeof member === "string") return member;
-    if (member.role === "owner" && !mayChangeOwners) return "owners_only";
+    if (member.role === "owner" && !canChangeOwners) return "owners_only";
     if (await isLastOwner(tx, actor.orgId, member)) return "last_owner";
 
     // Before the member's tokens: one that is being minted at the same time is either revoked below or not minted.

@@ -29,13 +29,13 @@ import {
 import { revokeTokens } from "../tokens/tokens.ts";
 import { deleteTraffic } from "../metrics/traffic.ts";
 import { deleteTunnels } from "../tunnels/lifecycle.ts";
-import type { OrganizationWithRole } from "./own-organization.ts";
+import type { OrganizationWithRole } from "./organization-with-role.ts";
 
 /** A deleted organization leaves a row, and its owner can create another one. */
 const DELETIONS_DAILY_MAX = 20;
 
-/** The plan and the approval that a new organization has. */
-export interface InitialPlan {
+/** The plan, the approval and the trial that a new organization starts with. */
+export interface OrganizationTerms {
   plan: Plan;
   approvalStatus: "approved" | "pending";
   trialEndsAt: Date | null;
@@ -77,7 +77,7 @@ export async function findOrganization(
 /** Creates the organization of a new account, named after its address, with a default project. @returns its id. */
 export async function insertInitialOrganization(
   tx: Transaction,
-  { userId, email, terms }: { userId: string; email: string; terms: InitialPlan },
+  { userId, email, terms }: { userId: string; email: string; terms: OrganizationTerms },
 ): Promise<string> {
   const name = email.slice(0, email.indexOf("@"));
   const org = await insertWithOwner(tx, { userId, name, terms });
@@ -89,7 +89,7 @@ export interface NewOrganization {
   name: string;
   /** undefined: derived from the name. */
   slug?: string | undefined;
-  terms: InitialPlan;
+  terms: OrganizationTerms;
 }
 
 /** @throws LimitReachedError when the user owns too many. */

@@ -4,7 +4,7 @@ import type { Plan } from "../../../protocol/plans.ts";
 import type { Database } from "../database.ts";
 import { organizations, projects } from "../tables/organizations.ts";
 import { tokens } from "../tables/tokens.ts";
-import { findOverBudget, findSpent } from "./spending.ts";
+import { findOverBudget, findSpending } from "./spending.ts";
 import type { PresentedToken, TokenRow } from "./tokens.ts";
 
 export interface PresentedTokenState {
@@ -35,7 +35,7 @@ export async function findPresentedToken(
   if (row.revokedAt) return "token_revoked";
   const [over, spent] = await Promise.all([
     findOverBudget(query, eq(tokens.id, row.id)),
-    findSpent(query, [row.lineageId]),
+    findSpending(query, [row.lineageId]),
   ]);
   return {
     row,

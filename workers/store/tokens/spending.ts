@@ -7,7 +7,7 @@ import { and, eq, inArray, isNotNull, or, sql, sum, type SQL } from "drizzle-orm
 import { alias, unionAll } from "drizzle-orm/pg-core";
 import type { TokenUsage } from "../../../durable-objects/rpc.ts";
 import { formatMonth } from "../../../durable-objects/tunnel/metrics/spending.ts";
-import { usdCentsFor } from "../billing/plans.ts";
+import { computeUsdCents } from "../billing/plans.ts";
 import type { Database } from "../database.ts";
 import type { Reader } from "../transaction.ts";
 import type { MemberActor } from "../locks.ts";
@@ -16,12 +16,12 @@ import { organizations } from "../tables/organizations.ts";
 import { tokens } from "../tables/tokens.ts";
 import { tokenUsage } from "../tables/metrics.ts";
 import type { TokenTunnels } from "../outbox-messages.ts";
-import { listServedTunnels, enqueueForServed } from "./tokens.ts";
+import { listServedTunnels, enqueueForServedTunnels } from "./tokens.ts";
 
 const masters = alias(tokens, "masters");
 
 /** @returns the spending of a month in whole cents, by lineage. A lineage that is missing has spent nothing. */
-export async function findSpent(
+export async function findSpending(
   reader: Reader,
   lineageIds: string[],
   month = formatMonth(Date.now()),
@@ -54,7 +54,7 @@ export async function findSpent(
     .from(spenders)
     .innerJoinLateral(used, isNotNull(used.bytes))
     .groupBy(spenders.lineageId);
-  return new Map(rows.map((row) => [row.lineageId, usdCentsFor(row)]));
+  return new Map(rows.map((row) => [row.lineageId, computeUsdCents(row)]));
 }
 
 interface OverBudget {
@@ -99,12 +99,12 @@ export async function findOverBudget(
   for (const { orgId, orgBudget } of capped) {
     if (orgBudget === null || isOverByOrg.has(orgId)) continue;
     const usage = await findUsage({ query: reader }, orgId, formatMonth(Date.now()));
-    isOverByOrg.set(orgId, usdCentsFor(usage) >= orgBudget);
+    isOverByOrg.set(orgId, computeUsdCents(usage) >= orgBudget);
   }
   const lineageIds = capped.flatMap(({ lineageId, masterLineageId }) =>
     masterLineageId === null ? lineageId : [lineageId, masterLineageId],
   );
-  const spent = await findSpent(reader, [...new Set(lineageIds)]);
+  const spent = await findSpending(reader, [...new Set(lineageIds)]);
   const isSpent = (lineageId: string | null, budget: number | null) =>
     lineageId !== null && budget !== null && (spent.get(lineageId) ?? 0) >= budget;
   return capped.flatMap((token) => {
@@ -145,7 +145,11 @@ export function setBudget(
     if (!token) return "not_found";
     audit(actor, "token_budget_set", token.id, { nonce, monthlyBudgetUsdCents });
     const isAffected = or(eq(tokens.id, token.id), eq(tokens.mintedByMasterId, token.id));
-    await enqueueForServed(change, "token_over_budget", await findOverBudget(tx, isAffected));
+    await enqueueForServedTunnels(
+      change,
+      "token_over_budget",
+      await findOverBudget(tx, isAffected),
+    );
     return "set";
   });
 }
@@ -165,7 +169,7 @@ export function setOrganizationBudget(
       .where(eq(organizations.id, orgId));
     audit(actor, "organization_budget_set", orgId, { monthlyBudgetUsdCents });
     const over = await findOverBudget(tx, eq(tokens.orgId, orgId));
-    await enqueueForServed(change, "token_over_budget", over);
+    await enqueueForServedTunnels(change, "token_over_budget", over);
   });
 }
 

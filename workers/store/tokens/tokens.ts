@@ -1,6 +1,6 @@
 /** Capability tokens' rows. */
 import { and, eq, getTableColumns, gt, inArray, isNull, sql, type SQL } from "drizzle-orm";
-import { mayUse, type PlanState } from "../billing/plans.ts";
+import { hasFeature, type PlanState } from "../billing/plans.ts";
 import { requireRoom } from "../bounds.ts";
 import type { OrganizationActor } from "../audit.ts";
 import type { UnitOfWork, Database } from "../database.ts";
@@ -110,7 +110,7 @@ export function mintMasterKey(
 ): Promise<TokenRow | "upgrade_required"> {
   return db.transaction(async (change) => {
     const plan = await lockPlanAndRole(change.tx, actor);
-    if (hosted && !mayUse("masterKeys", plan, new Date())) return "upgrade_required";
+    if (hosted && !hasFeature("masterKeys", plan, new Date())) return "upgrade_required";
     return insertTokenRow(change, actor, token, actor);
   });
 }
@@ -129,7 +129,7 @@ export type AgentToken = LiveToken & Pick<TokenRow, "createdBy" | "bandwidthLimi
 /** Which token, and whether the caller may revoke the tokens of other users. */
 export interface TokenSelector {
   nonce: string;
-  mayRevokeOthers: boolean;
+  canRevokeOthers: boolean;
 }
 
 /**
@@ -192,7 +192,7 @@ async function lockProjectOfToken(tx: Transaction, orgId: string, nonce: string)
 async function lockToken(
   tx: Transaction,
   actor: OrganizationActor,
-  { nonce, mayRevokeOthers }: TokenSelector,
+  { nonce, canRevokeOthers }: TokenSelector,
 ): Promise<TokenRow | "not_found" | "not_yours"> {
   const [token] = await tx
     .select(COLUMNS)
@@ -201,7 +201,7 @@ async function lockToken(
     .where(and(eq(tokens.orgId, actor.orgId), eq(tokens.nonce, nonce)))
     .for("no key update", { of: tokens });
   if (!token) return "not_found";
-  return token.createdBy === actor.userId || mayRevokeOthers ? token : "not_yours";
+  return token.createdBy === actor.userId || canRevokeOthers ? token : "not_yours";
 }
 
 /** Revokes the organization's tokens for which the condition holds, or all, and the tokens that master keys among them minted. */
@@ -227,7 +227,7 @@ async function endUses(
   revoked: { id: string; nonce: string }[],
 ): Promise<void> {
   if (revoked.length === 0) return;
-  await enqueueForServed(change, "token_revoked", revoked);
+  await enqueueForServedTunnels(change, "token_revoked", revoked);
   change.enqueue({ kind: "watching_ended", payload: { orgId, whose: "ended" } });
   const nonces = revoked.map(({ nonce }) => nonce);
   await revokeTickets(change, orgId, nonces);
@@ -266,7 +266,7 @@ export async function listServedTunnels(
   });
 }
 
-export async function enqueueForServed(
+export async function enqueueForServedTunnels(
   { tx, enqueue }: UnitOfWork,
   kind: "token_revoked" | "token_over_budget",
   credentials: { id: string; nonce: string }[],

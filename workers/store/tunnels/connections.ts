@@ -2,7 +2,7 @@
 import type { Database } from "../database.ts";
 import type { MemberActor } from "../locks.ts";
 import { tunnels } from "../tables/tunnels.ts";
-import { isUndeletedTunnel } from "./live-tunnels.ts";
+import { isUndeletedTunnel } from "./undeleted-tunnels.ts";
 
 export type ConnectionEnd = "ended" | "not_found";
 

@@ -8,7 +8,7 @@ import { releaseHostnames } from "../domains/hostnames.ts";
 import type { CallerActor } from "../locks.ts";
 import { endCounters } from "../metrics/traffic.ts";
 import { tunnels, type TunnelRow } from "../tables/tunnels.ts";
-import { isUndeletedTunnel, isUndeletedTunnelIn } from "./live-tunnels.ts";
+import { isUndeletedTunnel, isUndeletedTunnelIn } from "./undeleted-tunnels.ts";
 import { NEXT_SETTINGS_VERSION } from "./settings-version.ts";
 import { releaseTunnelPorts } from "./tcp-ports.ts";
 

@@ -4,13 +4,15 @@ import type { TunnelReport } from "../../../durable-objects/rpc.ts";
 import type { Env } from "../../env.ts";
 import { directoryObject, organizationObject, tunnelObject } from "../../objects.ts";
 import type { Database } from "../database.ts";
-import { listStaleTunnelIds } from "../metrics/metrics.ts";
 import type { RouteChange, TokenTunnels } from "../outbox-messages.ts";
 import { tunnels } from "../tables/tunnels.ts";
 import { recordSpending } from "../tokens/spending.ts";
-import { markDisconnected, saveReport } from "./reports.ts";
+import { listStaleTunnelIds, markDisconnected, saveReport } from "./reports.ts";
 
-/** For the tunnel's object, before an agent has told it. @returns null when there is no such tunnel. */
+/**
+ * For a tunnel's object that no agent has connected to yet.
+ * @returns the id of the tunnel's organization; null when there is no such tunnel.
+ */
 export async function findTunnelOwner(
   { query }: Database,
   tunnelId: string,

@@ -3,7 +3,12 @@ import { and, eq, lt, ne, sql } from "drizzle-orm";
 import type { PgUpdateSetSource } from "drizzle-orm/pg-core";
 import { TUNNEL_STATUS_FRESH_MS } from "../../limits.ts";
 import type { Plan } from "../../../protocol/plans.ts";
-import { getRequestedExpiry, getTunnelExpiry, mayUse, type PlanState } from "../billing/plans.ts";
+import {
+  getRequestedExpiry,
+  getTunnelExpiry,
+  hasFeature,
+  type PlanState,
+} from "../billing/plans.ts";
 import type { OrganizationActor } from "../audit.ts";
 import type { UnitOfWork, Database } from "../database.ts";
 import { enqueueSettings, setAgentGates, type AgentGateValues } from "../access/gates.ts";
@@ -23,7 +28,7 @@ import { reserveTunnelPort, type TunnelWithRelay } from "./tcp-ports.ts";
 import { expireTunnel } from "./lifecycle.ts";
 import { NEXT_SETTINGS_VERSION } from "./settings-version.ts";
 import { findProjectId, insertTunnel } from "./tunnels.ts";
-import { isUndeletedTunnelIn } from "./live-tunnels.ts";
+import { isUndeletedTunnelIn } from "./undeleted-tunnels.ts";
 
 export interface RegistrationRequest {
   orgId: string;
@@ -68,14 +73,14 @@ export type RegistrationRefusal =
   | "served_by_another"
   | "quota_exceeded";
 
-/** `plan` is the plan of the organization. */
-export interface Registered {
-  ok: TunnelWithRelay;
+/** The tunnel that the agent may serve. `plan` is the plan of its organization. */
+export interface RegisteredTunnel {
+  tunnel: TunnelWithRelay;
   plan: Plan;
 }
 
 export type Registration =
-  | Registered
+  | RegisteredTunnel
   | {
       refusal: RegistrationRefusal;
       /** For `duplicate_name`: when the name is free, if it is not in use any more. */
@@ -100,7 +105,7 @@ async function register(change: UnitOfWork, request: RegistrationRequest): Promi
   // A change of the plan locks the organization before its tunnels too.
   const plan = hasGates(request) ? await lockPlan(tx, request.orgId) : null;
   const needsPassword = Boolean(request.gates.basicAuth);
-  if (needsPassword && !(plan && mayUse("tunnelPassword", plan, new Date())))
+  if (needsPassword && !(plan && hasFeature("tunnelPassword", plan, new Date())))
     return refuse("plan_lacks_password");
   // The deletion of a project locks the project before its tokens too.
   const projectId = await findProjectId(tx, request.orgId, request.projectSlug);
@@ -166,12 +171,12 @@ async function register(change: UnitOfWork, request: RegistrationRequest): Promi
   if (!isTcp) {
     const settled = await settleHttpTunnel(change, actor, tunnel, plan, request);
     if (typeof settled === "string") return change.rollback(refuse(settled));
-    return { ok: { ...settled, relayHost: null }, plan: token.plan };
+    return { tunnel: { ...settled, relayHost: null }, plan: token.plan };
   }
   await updateAllowedCidrs(change, actor, tunnel, request);
   const withPort = await reserveTunnelPort(change, tunnel, { port: request.remotePort });
   if (typeof withPort === "string") return change.rollback(refuse(withPort));
-  return { ok: withPort, plan: token.plan };
+  return { tunnel: withPort, plan: token.plan };
 }
 
 async function updateTunnel(

@@ -1,9 +1,11 @@
 /** The status and the totals that tunnels' objects report to their rows. */
 import { and, eq, isNotNull, lt, sql } from "drizzle-orm";
 import type { TunnelReport } from "../../../durable-objects/rpc.ts";
+import { TUNNEL_REFRESH_MAX_ROWS, TUNNEL_STATUS_FRESH_MS } from "../../limits.ts";
 import type { Database } from "../database.ts";
 import { buildCountersUpsert, buildTrafficUpsert } from "../metrics/traffic.ts";
 import { tunnels } from "../tables/tunnels.ts";
+import { isUndeletedTunnelIn } from "./undeleted-tunnels.ts";
 
 /**
  * A report that is older than the row's changes nothing. All of it is written in one transaction, so that a tunnel's
@@ -63,5 +65,26 @@ export async function listConnectedTunnelIds({ query }: Database): Promise<strin
     .select({ id: tunnels.id })
     .from(tunnels)
     .where(and(eq(tunnels.agentConnected, true), isNotNull(tunnels.connectedTokenId)));
+  return rows.map(({ id }) => id);
+}
+
+/** Tunnels whose rows say "connected" and were not updated recently, except those that are served. */
+export async function listStaleTunnelIds(
+  { query }: Database,
+  orgId: string,
+  servedIds: string[],
+): Promise<string[]> {
+  const rows = await query
+    .select({ id: tunnels.id })
+    .from(tunnels)
+    .where(
+      and(
+        isUndeletedTunnelIn(orgId),
+        tunnels.agentConnected,
+        lt(tunnels.lastSeenAt, new Date(Date.now() - TUNNEL_STATUS_FRESH_MS)),
+        sql`${tunnels.id} <> all(${`{${servedIds.join()}}`}::uuid[])`,
+      ),
+    )
+    .limit(TUNNEL_REFRESH_MAX_ROWS);
   return rows.map(({ id }) => id);
 }

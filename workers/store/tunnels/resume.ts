@@ -5,19 +5,19 @@
  */
 import { and, eq, getTableColumns, isNull, sql, type SQL } from "drizzle-orm";
 import type { Database } from "../database.ts";
-import type { Registered, RegistrationRequest } from "./registrations.ts";
+import type { RegisteredTunnel, RegistrationRequest } from "./registrations.ts";
 import { findOverBudget } from "../tokens/spending.ts";
 import { tokens } from "../tables/tokens.ts";
 import { relays } from "../tables/networks.ts";
 import { organizations, projects } from "../tables/organizations.ts";
 import { tunnels } from "../tables/tunnels.ts";
-import { isUndeletedTunnelIn } from "./live-tunnels.ts";
+import { isUndeletedTunnelIn } from "./undeleted-tunnels.ts";
 
 /** @returns null when any condition does not hold; then the agent registers as a new one does. */
 export async function resumeTunnel(
   { query }: Database,
   request: RegistrationRequest,
-): Promise<Registered | null> {
+): Promise<RegisteredTunnel | null> {
   const { orgId, tokenNonce, resumeTunnelId, label, projectSlug, ttlSeconds } = request;
   // A time to live changes the tunnel's expiry, which only a registration does.
   if (resumeTunnelId === undefined || ttlSeconds !== undefined) return null;
@@ -66,7 +66,7 @@ export async function resumeTunnel(
     });
   if (!row) return null;
   const { plan, ...tunnel } = row;
-  return { ok: tunnel, plan };
+  return { tunnel, plan };
 }
 
 /** The tunnel has the port that its agent wants, and the port is still in its relay's range. */

@@ -7,7 +7,7 @@ import { relays } from "../tables/networks.ts";
 import { organizations, projects } from "../tables/organizations.ts";
 import { tunnels } from "../tables/tunnels.ts";
 import type { PresentedToken } from "../tokens/tokens.ts";
-import { isUndeletedTunnelIn } from "./live-tunnels.ts";
+import { isUndeletedTunnelIn } from "./undeleted-tunnels.ts";
 
 export type TokenRefusal =
   | "token_unknown"

@@ -15,7 +15,7 @@ import { relays } from "../tables/networks.ts";
 import { projects } from "../tables/organizations.ts";
 import { tunnels, type TunnelRow } from "../tables/tunnels.ts";
 import type { Reader, Transaction } from "../transaction.ts";
-import { isUndeletedTunnel, isUndeletedTunnelIn } from "./live-tunnels.ts";
+import { isUndeletedTunnel, isUndeletedTunnelIn } from "./undeleted-tunnels.ts";
 import { reserveTunnelPort } from "./tcp-ports.ts";
 
 type ListedColumn = keyof Tunnel & keyof TunnelRow;

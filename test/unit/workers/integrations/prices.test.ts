@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { usdCentsFor } from "../../../../workers/store/billing/plans.ts";
+import { computeUsdCents } from "../../../../workers/store/billing/plans.ts";
 
 test.each([
   [0, 0, 0],
@@ -12,5 +12,5 @@ test.each([
   [50_000_000, 10_000, 1],
   [1e15, 0, 10_000_000],
 ])("%d bytes and %d requests cost %d cents", (bytes, requests, cents) => {
-  expect(usdCentsFor({ bytes, requests })).toBe(cents);
+  expect(computeUsdCents({ bytes, requests })).toBe(cents);
 });

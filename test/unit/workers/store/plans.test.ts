@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import {
   getEntitlements,
-  mayUse,
+  hasFeature,
   getTunnelExpiry,
 } from "../../../../workers/store/billing/plans.ts";
 
@@ -50,10 +50,10 @@ test.each([
 
 test("a trial includes only tunnel passwords, until it ends", () => {
   const trial = { plan: "free", trialEndsAt: new Date(NOW.getTime() + 1) } as const;
-  expect(mayUse("tunnelPassword", trial, NOW)).toBe(true);
-  expect(mayUse("tunnelPassword", trial, trial.trialEndsAt)).toBe(false);
-  expect(mayUse("identityGate", trial, NOW)).toBe(false);
-  expect(mayUse("masterKeys", trial, NOW)).toBe(false);
+  expect(hasFeature("tunnelPassword", trial, NOW)).toBe(true);
+  expect(hasFeature("tunnelPassword", trial, trial.trialEndsAt)).toBe(false);
+  expect(hasFeature("identityGate", trial, NOW)).toBe(false);
+  expect(hasFeature("masterKeys", trial, NOW)).toBe(false);
   const { max_reserved_subdomains: names, tunnel_ttl_seconds: ttl } = getEntitlements(
     trial,
     true,

@@ -1,7 +1,7 @@
 /** What an update of a subscription changes, decided from rows alone. */
 import { describe, expect, test } from "vitest";
 import {
-  decide,
+  decideUpdate,
   type SubscriptionRow,
 } from "../../../../workers/store/billing/subscription-decision.ts";
 import type { SubscriptionUpdate } from "../../../../workers/store/billing/subscription-rules.ts";
@@ -50,7 +50,7 @@ const LIVE = { isDeleted: false, now: NOW };
 
 describe("an update", () => {
   test("of a new subscription switches to the plan that it pays for", () => {
-    expect(decide([], update(), LIVE)).toMatchObject({
+    expect(decideUpdate([], update(), LIVE)).toMatchObject({
       kind: "applied",
       isChange: true,
       plan: { paid: "pro", reason: "paid" },
@@ -59,7 +59,7 @@ describe("an update", () => {
   });
 
   test("without a visible change is not in the audit log", () => {
-    expect(decide([row()], update({ periodEnd: at(50) }), LIVE)).toMatchObject({
+    expect(decideUpdate([row()], update({ periodEnd: at(50) }), LIVE)).toMatchObject({
       kind: "applied",
       isChange: false,
       plan: null,
@@ -67,25 +67,25 @@ describe("an update", () => {
   });
 
   test("of a price that is not in the settings keeps the plan that was bought before; without one the plan is unknown", () => {
-    expect(decide([row()], update({ purchase: null }), LIVE)).toMatchObject({
+    expect(decideUpdate([row()], update({ purchase: null }), LIVE)).toMatchObject({
       values: { plan: "pro", cycle: "monthly" },
     });
-    expect(decide([], update({ purchase: null }), LIVE)).toEqual({ kind: "unknown_price" });
+    expect(decideUpdate([], update({ purchase: null }), LIVE)).toEqual({ kind: "unknown_price" });
   });
 
   test("that is older changes only the overdue payment", () => {
     const known = row({ eventAt: at(0), status: "past_due", overdueSince: at(0) });
-    expect(decide([known], update({ status: "past_due" }), LIVE)).toMatchObject({
+    expect(decideUpdate([known], update({ status: "past_due" }), LIVE)).toMatchObject({
       kind: "older",
       overdue: { overdueSince: at(-1) },
     });
   });
 
   test("about a failed payment keeps the plan, and notifies the owners once until when", () => {
-    const first = decide([row()], update({ status: "past_due" }), LIVE);
+    const first = decideUpdate([row()], update({ status: "past_due" }), LIVE);
     expect(first).toMatchObject({ plan: null, graceEndsAt: at(6), values: { isEntitling: true } });
     const overdue = row({ status: "past_due", overdueSince: at(-2), overduePeriodEnd: at(20) });
-    expect(decide([overdue], update({ status: "past_due" }), LIVE)).toMatchObject({
+    expect(decideUpdate([overdue], update({ status: "past_due" }), LIVE)).toMatchObject({
       graceEndsAt: null,
     });
   });
@@ -95,25 +95,28 @@ describe("an update", () => {
     ["paused", "paused"],
     ["unpaid", "unpaid"],
   ] as const)("that a subscription is %s ends the plan for the reason %s", (status, reason) => {
-    expect(decide([row()], update({ status }), LIVE)).toMatchObject({
+    expect(decideUpdate([row()], update({ status }), LIVE)).toMatchObject({
       plan: { paid: null, reason },
     });
   });
 
   test("that makes a second subscription entitling is a payment to refund", () => {
     const other = row({ id: "sub_0", plan: "team" });
-    expect(decide([other], update(), LIVE)).toMatchObject({ plan: null, problem: "paid_twice" });
+    expect(decideUpdate([other], update(), LIVE)).toMatchObject({
+      plan: null,
+      problem: "paid_twice",
+    });
   });
 
   test("for a deleted organization ends the subscription, and a new payment is refunded", () => {
     const deleted = { isDeleted: true, now: NOW };
-    expect(decide([], update(), deleted)).toMatchObject({
+    expect(decideUpdate([], update(), deleted)).toMatchObject({
       endsSubscription: true,
       plan: null,
       problem: "paid_for_deleted",
     });
-    expect(decide([row()], update(), deleted)).toMatchObject({ problem: null });
-    expect(decide([row()], update({ status: "canceled" }), deleted)).toMatchObject({
+    expect(decideUpdate([row()], update(), deleted)).toMatchObject({ problem: null });
+    expect(decideUpdate([row()], update({ status: "canceled" }), deleted)).toMatchObject({
       endsSubscription: false,
     });
   });

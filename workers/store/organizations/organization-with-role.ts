@@ -1,5 +1,5 @@
 import type { Role } from "../locks.ts";
 import type { OrganizationRow } from "../tables/organizations.ts";
 
-/** An organization as one of its members sees it. */
+/** An organization, with the role of the member who reads it. */
 export type OrganizationWithRole = OrganizationRow & { role: Role };

@@ -3,7 +3,7 @@ import { desc, eq, sql } from "drizzle-orm";
 import { auditEvents } from "../tables/audit.ts";
 import type { Transaction } from "../transaction.ts";
 
-/** Of the user's events, the newest that are searched for earlier sign-ins. */
+/** How many of the user's newest events are searched for earlier sign-ins. */
 const SEARCHED_EVENTS_MAX = 5_000;
 
 export interface SignInNovelty {
@@ -12,10 +12,10 @@ export interface SignInNovelty {
 }
 
 /**
- * For the event of a sign-in. The first one is not new, and neither is a browser while all events are from before browsers
- * were recorded by name.
+ * Compares a sign-in with the user's earlier ones, for its audit event. A first sign-in is not reported as new, and no
+ * browser is while all events are from before browsers were recorded by name.
  */
-export async function compareSignIns(
+export async function detectSignInNovelty(
   tx: Transaction,
   { userId, deviceName, ip }: { userId: string; deviceName: string; ip: string },
 ): Promise<SignInNovelty> {
