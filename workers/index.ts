@@ -35,12 +35,14 @@ export class Control extends WorkerEntrypoint<Env> {
       const { collectServiceMetrics } = await import("./jobs/service-metrics.ts");
       return Response.json(await collectServiceMetrics(this.env));
     }
-    const { drainConnections, runCron } = await import("./jobs/cron.ts");
     if (pathname === "/drain") {
+      const { drainConnections } = await import("./jobs/drain-connections.ts");
       startDraining();
       await drainConnections(this.env);
-    } else if (pathname === "/cron") await runCron(this.env);
-    else return new Response(null, { status: 404 });
+    } else if (pathname === "/cron") {
+      const { runCron } = await import("./jobs/cron.ts");
+      await runCron(this.env);
+    } else return new Response(null, { status: 404 });
     return new Response(null, { status: 204 });
   }
 }

@@ -1,5 +1,4 @@
 /** The scheduled job, which runs once a minute: by a cron trigger when hosted, by a timer on a self-hosted server. */
-import { watchedOrganizations } from "../draining.ts";
 import {
   EXPIRY_BATCH_ROWS,
   LAPSED_BATCH_ROWS,
@@ -12,7 +11,6 @@ import { getConfig } from "../config/config.ts";
 import type { Env } from "../env.ts";
 import { describeError } from "../errors.ts";
 import { log } from "../../shared/log.ts";
-import { organizationObject, relayObject, tunnelObject } from "../objects.ts";
 import { deleteUnverifiedAccounts } from "../store/accounts/accounts.ts";
 import {
   deleteEndedTokens,
@@ -26,19 +24,17 @@ import {
   deleteOldAuditEvents,
 } from "../store/organizations/audit-retention.ts";
 import { expireClaims } from "../store/domains/domains.ts";
-import { listRelayIds } from "../store/networks/relays.ts";
 import { deleteReplacedSecrets } from "../store/webhooks/receivers.ts";
 import { deleteOldBillingEvents, endOverduePlans } from "../store/billing/subscriptions.ts";
 import { deleteOldTraffic, rollUpCounters } from "../store/metrics/traffic.ts";
 import { expireTunnels } from "../store/tunnels/lifecycle.ts";
-import { listConnectedTunnelIds } from "../store/tunnels/reports.ts";
 import { recheckProofs } from "./domain-proofs.ts";
 import { retryMails, retryOutbox, createDatabase } from "./outbox.ts";
-import { buildPlanRules } from "./plan-notices.ts";
+import { buildPlanRules } from "./plan-rules.ts";
 import { reencryptSecrets } from "./re-encryption.ts";
 import { DAY_MS } from "../../shared/time.ts";
 
-/** A sign-up that was not confirmed frees its address after this. */
+/** An account whose address was not verified within this time is deleted, which frees the address. */
 const UNVERIFIED_ACCOUNT_MAX_MS = 7 * DAY_MS;
 
 export async function runCron(env: Env): Promise<void> {
@@ -94,26 +90,4 @@ export async function runCron(env: Env): Promise<void> {
       log("error", "job_failed", { job, cause: describeError(error) });
     }
   }
-}
-
-/** Before the server stops: notifies agents, watchers and relays, and lets requests in flight finish. */
-export async function drainConnections(env: Env): Promise<void> {
-  await Promise.all([drainTunnels(env), drainWatchers(env), drainRelays(env)]);
-}
-
-async function drainRelays(env: Env): Promise<void> {
-  const ids = await listRelayIds(createDatabase(env));
-  await Promise.allSettled(ids.map(async (id) => relayObject(env, id).drain()));
-}
-
-async function drainWatchers(env: Env): Promise<void> {
-  const ids = [...watchedOrganizations];
-  await Promise.allSettled(ids.map(async (id) => organizationObject(env, id).drain()));
-}
-
-async function drainTunnels(env: Env): Promise<void> {
-  const ids = await listConnectedTunnelIds(createDatabase(env));
-  const drained = await Promise.allSettled(ids.map(async (id) => tunnelObject(env, id).drain()));
-  const failed = drained.filter(({ status }) => status === "rejected").length;
-  log("info", "tunnels_drained", { tunnels: ids.length, failed });
 }

@@ -10,12 +10,12 @@ export interface DeliveryDeps {
   describeError(thrown: unknown): string;
 }
 
-export interface DrainDeps extends DeliveryDeps {
+export interface RetryDeps extends DeliveryDeps {
   claimDueMessages(which: "mails" | "others"): Promise<OutboxRow[]>;
   /** Takes messages that could not be delivered for days out of the retries. */
   parkUndeliverable(): Promise<{ id: number; kind: OutboxKind }[]>;
-  /** @returns how many mails were dropped. */
-  dropStaleMail(): Promise<number>;
+  /** Deletes the mails that no server has accepted for too long. @returns how many. */
+  deleteOverdueMails(): Promise<number>;
 }
 
 /** Delivers each message and deletes its row. A failure is logged and saved in the row. @returns how many succeeded. */
@@ -63,16 +63,16 @@ function summarizeError(kind: OutboxKind, thrown: unknown): string {
   return kind === "mail" ? thrown.name : `${thrown.name}: ${thrown.message}`;
 }
 
-/** Retries what is due, but no mails. */
-export async function retryOutbox(deps: DrainDeps): Promise<void> {
+/** Retries the due messages, except mails. */
+export async function retryOutbox(deps: RetryDeps): Promise<void> {
   const parked = await deps.parkUndeliverable();
   if (parked.length > 0) deps.log("error", "messages_parked", { messages: parked });
   await deliverMessages(deps, await deps.claimDueMessages("others"));
 }
 
 /** Retries mails, `batchRows` at a time, and stops when the mail server accepts none of them. */
-export async function retryMails(deps: DrainDeps, batchRows: number): Promise<void> {
-  const dropped = await deps.dropStaleMail();
+export async function retryMails(deps: RetryDeps, batchRows: number): Promise<void> {
+  const dropped = await deps.deleteOverdueMails();
   if (dropped > 0) deps.log("error", "mail_given_up", { mails: dropped });
   for (;;) {
     const mails = await deps.claimDueMessages("mails");

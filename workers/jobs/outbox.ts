@@ -1,4 +1,4 @@
-/** The database whose changes deliver their outbox messages, and the retries of what was not delivered. */
+/** The database whose changes deliver their outbox messages, and the retries of messages that were not delivered. */
 import { waitUntil } from "cloudflare:workers";
 import { log } from "../../shared/log.ts";
 import type { Env } from "../env.ts";
@@ -8,7 +8,7 @@ import { connectDatabase, type Database } from "../store/database.ts";
 import {
   claimDueMessages,
   deleteMessages,
-  deleteStaleMail,
+  deleteOverdueMails,
   parkUndeliverable,
   saveErrors,
 } from "../store/outbox.ts";
@@ -47,14 +47,14 @@ async function deliverInBatches(deps: delivery.DeliveryDeps, rows: OutboxRow[]):
   }
 }
 
-function getDeps(env: Env, db: Database): delivery.DrainDeps {
+function getDeps(env: Env, db: Database): delivery.RetryDeps {
   return {
     deliver: (row) => sendMessage(env, db, row),
     deleteMessages: (ids) => deleteMessages(db, ids),
     saveErrors: (failures) => saveErrors(db, failures),
     claimDueMessages: (which) => claimDueMessages(db, which),
     parkUndeliverable: () => parkUndeliverable(db),
-    dropStaleMail: () => deleteStaleMail(db),
+    deleteOverdueMails: () => deleteOverdueMails(db),
     log,
     describeError,
   };

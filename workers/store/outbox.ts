@@ -14,7 +14,7 @@ import { DAY_MS, HOUR_MS } from "../../shared/time.ts";
 const OUTBOX_LEASE_MS = 30_000;
 export const OUTBOX_RETRY_MIN_MS = 30_000;
 export const OUTBOX_RETRY_MAX_MS = HOUR_MS;
-/** A mail that no server has accepted for this long is dropped: its codes have expired. */
+/** A mail that no server has accepted for this long is deleted: its codes have expired. */
 const OUTBOX_MAIL_MAX_MS = DAY_MS;
 /** Every other message is parked after this. */
 const OUTBOX_PARK_AFTER_MS = 7 * DAY_MS;
@@ -108,8 +108,8 @@ export function parkUndeliverable({ query }: Db): Promise<{ id: number; kind: Ou
     .returning({ id: outbox.id, kind: outbox.kind });
 }
 
-/** @returns how many mails were dropped. */
-export async function deleteStaleMail({ query }: Db): Promise<number> {
+/** Deletes the mails that no server has accepted for a day. @returns how many. */
+export async function deleteOverdueMails({ query }: Db): Promise<number> {
   const before = new Date(Date.now() - OUTBOX_MAIL_MAX_MS);
   const rows = await query
     .delete(outbox)

@@ -5,7 +5,7 @@
 
  */
 import { Ok } from "../../../protocol/schemas/scalars.ts";
-import { buildPlanRules } from "../../jobs/plan-notices.ts";
+import { buildPlanRules } from "../../jobs/plan-rules.ts";
 import { ApiError } from "../../errors.ts";
 import { log } from "../../../shared/log.ts";
 import type { BillingEvent } from "../../integrations/payments/events.ts";

@@ -6,7 +6,7 @@
 import type { SubscriptionRow } from "../../store/billing/subscription-decision.ts";
 import { z } from "zod";
 import { BILLING_CYCLES, SELF_SERVICE_PLANS, type Plan } from "../../../protocol/plans.ts";
-import { buildPlanRules } from "../../jobs/plan-notices.ts";
+import { buildPlanRules } from "../../jobs/plan-rules.ts";
 import type { Config } from "../../config/config.ts";
 import { renderHtmlPage, PAGE_HEADERS, wantsHtml } from "../../html-error-page.ts";
 import { ApiError } from "../../errors.ts";

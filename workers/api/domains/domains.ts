@@ -10,7 +10,7 @@ import {
 } from "../../../protocol/schemas/domains/domains.ts";
 import { IdParams, Ok, PageQuery } from "../../../protocol/schemas/scalars.ts";
 import { checkProof, getChallengeName } from "../../integrations/dns/domain-proof.ts";
-import { buildDomainNotices } from "../../jobs/domain-proofs.ts";
+import { buildDomainNotices } from "../../jobs/domain-notices.ts";
 import { parseDomain } from "./domain-names.ts";
 import { ApiError } from "../../errors.ts";
 import { randomSecret } from "../../identity/accounts/codes.ts";

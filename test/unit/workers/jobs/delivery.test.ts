@@ -5,7 +5,7 @@ import {
   retryMails,
   retryOutbox,
   withTimeLimit,
-  type DrainDeps,
+  type RetryDeps,
 } from "../../../../workers/jobs/delivery.ts";
 import type { OutboxRow } from "../../../../workers/store/outbox-messages.ts";
 
@@ -18,18 +18,18 @@ function mail(id: number): OutboxRow {
 }
 
 /** @param canDeliver which messages arrive; the others fail with an error. */
-function setUp(canDeliver: (row: OutboxRow) => boolean, overrides: Partial<DrainDeps> = {}) {
+function setUp(canDeliver: (row: OutboxRow) => boolean, overrides: Partial<RetryDeps> = {}) {
   const events: { event: string; fields: Record<string, unknown> }[] = [];
   const deleted: number[] = [];
   const errors: { id: number; error: string }[] = [];
-  const deps: DrainDeps = {
+  const deps: RetryDeps = {
     deliver: (row) =>
       canDeliver(row) ? Promise.resolve() : Promise.reject(new Error("unreachable: a@b.example")),
     deleteMessages: (ids) => Promise.resolve(void deleted.push(...ids)),
     saveErrors: (failures) => Promise.resolve(void errors.push(...failures)),
     claimDueMessages: () => Promise.resolve([]),
     parkUndeliverable: () => Promise.resolve([]),
-    dropStaleMail: () => Promise.resolve(0),
+    deleteOverdueMails: () => Promise.resolve(0),
     log: (_level, event, fields) => void events.push({ event, fields }),
     describeError: String,
     ...overrides,

@@ -1,4 +1,4 @@
-/** The rules by which plans change on this server, and the mails that report a change. */
+/** The settings that a change of an organization's plan depends on, and the mails that report a change. */
 import type { Config } from "../config/config.ts";
 import type { PlanRules } from "../store/billing/plan-changes.ts";
 import { encryptMail } from "../integrations/mail/mail.ts";
