@@ -27,7 +27,7 @@ export async function decrypt(config: Config, purpose: string, encrypted: string
   const bytes = fromBase64Url(ciphertext ?? "");
   if (version !== "v1" || !iv || !bytes)
     throw new Error("the text is not in the format of encrypted texts");
-  const at = (await keyIds(config)).indexOf(id ?? "");
+  const at = (await computeKeyIds(config)).indexOf(id ?? "");
   const key = (await deriveKeys(config, purpose, "AES-GCM"))[at];
   if (!key)
     throw new Error(
@@ -39,13 +39,13 @@ export async function decrypt(config: Config, purpose: string, encrypted: string
 
 /** The beginning of every text that was encrypted with the current key. */
 export async function getCurrentKeyPrefix(config: Config): Promise<string> {
-  const [current] = await keyIds(config);
+  const [current] = await computeKeyIds(config);
   return `v1.${current}.`;
 }
 
 /** Key ids identify a key without revealing anything about it. */
-async function keyIds(config: Config): Promise<string[]> {
-  const macs = await keyedHashes(config, "key id", "id");
+async function computeKeyIds(config: Config): Promise<string[]> {
+  const macs = await computeKeyedHashes(config, "key id", "id");
   return macs.map((mac) => mac.slice(0, KEY_ID_CHARS));
 }
 
@@ -55,7 +55,7 @@ const KEY_ID_CHARS = 8;
  * Hashes that only this service can compute, for short secrets such as six digits. There is one with every key of
  * ENCRYPTION_KEY: a hash that was made with an earlier key still matches.
  */
-export async function keyedHashes(
+export async function computeKeyedHashes(
   config: Config,
   purpose: string,
   text: string,

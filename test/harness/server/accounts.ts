@@ -7,7 +7,7 @@ import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { argon2id } from "@noble/hashes/argon2.js";
 import { encryptionKeys, type Config } from "../../../workers/config/config.ts";
-import { keyedHashes } from "../../../workers/identity/encryption.ts";
+import { computeKeyedHashes } from "../../../workers/identity/encryption.ts";
 
 export const PASSWORD = "correct horse battery staple";
 
@@ -47,7 +47,7 @@ export async function insertAccount(
   email: string,
 ): Promise<string> {
   const code = "123456";
-  const [codeHash] = await keyedHashes(config, "e-mail code", `${email} ${code}`);
+  const [codeHash] = await computeKeyedHashes(config, "e-mail code", `${email} ${code}`);
   await query(INSERT_ACCOUNT, [email, PASSWORD_HASH, codeHash]);
   return code;
 }

@@ -32,7 +32,7 @@ import {
 import { findVisitorProvider } from "../../identity/providers/providers.ts";
 import type { Provider } from "../../identity/providers/provider.ts";
 import { sanitizeTarget } from "../../identity/providers/return-to.ts";
-import { encryptVisitorTicket } from "../../identity/visitors/visitor-passes.ts";
+import { encryptVisitorTicket } from "../../identity/visitors/visitor-tickets.ts";
 import { findIdentityGate } from "../../store/access/gates.ts";
 import { createRouter, route, type ApiContext, type ApiEnv } from "../route.ts";
 import {
@@ -126,8 +126,8 @@ async function start(c: ApiContext, query: StartVisitorSignIn): Promise<Response
   // Only the tunnel's own host can give the browser the cookie that the sign-in is bound to.
   if (browser === undefined) return c.redirect(origin + target);
   const attempt = { ...createAttempt(provider.name, target, Date.now()), tunnelId, browser };
-  const person = another === undefined ? undefined : "another";
-  const url = await callProvider(c, provider, provider.authorizationUrl(attempt, person));
+  const account = another === undefined ? undefined : "another";
+  const url = await callProvider(c, provider, provider.authorizationUrl(attempt, account));
   setCookie(
     c,
     getCookieName(attempt.state),

@@ -26,7 +26,7 @@ import { isEmailAddress, normalizeEmail } from "../../identity/accounts/emails.t
 import { getFirstOrganizationTerms } from "../../identity/organization-terms.ts";
 import { hashNewPassword, verifyPassword } from "../../identity/accounts/password-hashing.ts";
 import { getPasswordError } from "../../identity/accounts/passwords.ts";
-import { keyedHashes, sha256Hex } from "../../identity/encryption.ts";
+import { computeKeyedHashes, sha256Hex } from "../../identity/encryption.ts";
 import { getEntitlements } from "../../store/billing/plans.ts";
 import {
   findUserByEmail,
@@ -218,5 +218,5 @@ async function newCode(c: ApiContext, email: string): Promise<NewCode> {
 
 /** The hash includes the address: the same code has another hash for another address. */
 function hashEmailCode(c: ApiContext, email: string, code: string): Promise<[string, ...string[]]> {
-  return keyedHashes(c.var.config, "e-mail code", `${email} ${code}`);
+  return computeKeyedHashes(c.var.config, "e-mail code", `${email} ${code}`);
 }

@@ -17,7 +17,7 @@ import { equalBytesInConstantTime } from "../../../shared/constant-time.ts";
 import { hasRateLimits, type Config } from "../../config/config.ts";
 import type { Env } from "../../env.ts";
 import { hasGateway, postToGateway } from "../../gateway.ts";
-import { keyedHashes } from "../encryption.ts";
+import { computeKeyedHashes } from "../encryption.ts";
 import { HashQueue } from "./hash-queue.ts";
 import { DUMMY_HASH, isTooLong } from "./passwords.ts";
 
@@ -51,7 +51,7 @@ export function hashPassword(caller: HashCaller, password: string): Promise<stri
  * equal passwords of competing sign-ups have equal hashes. They are compared without a second hash.
  */
 export async function hashNewPassword(caller: HashCaller, password: string): Promise<string> {
-  const [derived] = await keyedHashes(caller.config, "sign-up salt", caller.account);
+  const [derived] = await computeKeyedHashes(caller.config, "sign-up salt", caller.account);
   return hashWithSalt(caller, password, fromHex(derived).subarray(0, SALT_BYTES));
 }
 

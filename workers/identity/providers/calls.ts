@@ -26,14 +26,14 @@ export function buildCallOptions(env: Pick<Env, "OPERATOR_NETWORK">, configured:
 const BOUNDS = { maxMs: PROVIDER_CALL_MAX_MS, maxBytes: PROVIDER_ANSWER_MAX_BYTES };
 
 const ERROR_CODE_MAX_CHARS = 100;
-const REFUSED_CODE = ["invalid_grant", "bad_verification_code"];
+const REJECTED_CODE_ERRORS = ["invalid_grant", "bad_verification_code"];
 
 /** Whether the provider rejected an authorization code as invalid or expired. Code hosts do so with status 200. */
 export function isCodeRejected(failure: unknown): boolean {
-  if (failure instanceof ResponseBodyError) return REFUSED_CODE.includes(failure.error);
+  if (failure instanceof ResponseBodyError) return REJECTED_CODE_ERRORS.includes(failure.error);
   if (!(failure instanceof OperationProcessingError)) return false;
   const { body } = (failure.cause ?? {}) as { body?: { error?: unknown } };
-  return typeof body?.error === "string" && REFUSED_CODE.includes(body.error);
+  return typeof body?.error === "string" && REJECTED_CODE_ERRORS.includes(body.error);
 }
 
 /** For the log. Without causes and bodies, which can contain tokens. */

@@ -42,12 +42,12 @@ export function createIdpA(
     name: NAME,
     host: issuer.host,
 
-    async authorizationUrl(attempt, person) {
+    async authorizationUrl(attempt, account) {
       const as = await discover(issuer, options);
       const { nonce } = attempt;
       const parameters = { client_id, redirect_uri, scope: "openid email", nonce };
       const all =
-        person === "another" ? { ...parameters, prompt: getAccountSwitchPrompt(as) } : parameters;
+        account === "another" ? { ...parameters, prompt: getAccountSwitchPrompt(as) } : parameters;
       return buildAuthorizationUrl(as, attempt, all, options[oidc.allowInsecureRequests]);
     },
 

@@ -15,9 +15,9 @@ export interface Provider {
   host: string;
   /**
    * Where the browser goes to sign in.
-   * @param person `another`: the provider must ask which account to use instead of using the one that it remembers.
+   * @param account `another`: the provider must ask which account to use instead of using the one that it remembers.
    */
-  authorizationUrl(attempt: SignInAttempt, person?: "another"): Promise<URL>;
+  authorizationUrl(attempt: SignInAttempt, account?: "another"): Promise<URL>;
   /** @param answer the query parameters of the callback, whose state has been checked. */
   identify(attempt: SignInAttempt, answer: URLSearchParams): Promise<Identification>;
 }

@@ -13,7 +13,8 @@ const CLI_TOKEN_BANDWIDTH_MBPS = 10_000;
 
 const NONCE_BYTES = 16;
 
-export interface Scope {
+/** What a new agent token allows, and for how long. */
+export interface TokenScope {
   name: string;
   ttlHours: number;
   allowedSubdomains: string[];
@@ -21,8 +22,8 @@ export interface Scope {
   tunnelQuota: number;
 }
 
-export function newAgentToken({ ttlHours, ...scope }: Scope): NewToken {
-  return { ...scope, kind: "agent", ...issuedNow(ttlHours * HOUR_MS) };
+export function newAgentToken({ ttlHours, ...scope }: TokenScope): NewToken {
+  return { ...scope, kind: "agent", ...createIdentity(ttlHours * HOUR_MS) };
 }
 
 /** A master key mints tokens of projects. It opens no tunnels itself. */
@@ -33,16 +34,16 @@ export function newMasterKey(name: string, ttlDays: number): NewToken {
     allowedSubdomains: [],
     bandwidthLimitMbps: TOKEN_BANDWIDTH_DEFAULT_MBPS,
     tunnelQuota: 0,
-    ...issuedNow(ttlDays * 24 * HOUR_MS),
+    ...createIdentity(ttlDays * 24 * HOUR_MS),
   };
 }
 
-/** For a machine that builds or tests, for as long as that takes. */
+/** For a job of continuous integration, which needs the token for its own duration only. */
 export function newProjectToken(
-  asked: Pick<Scope, "name" | "ttlHours" | "allowedSubdomains">,
+  request: Pick<TokenScope, "name" | "ttlHours" | "allowedSubdomains">,
 ): NewToken {
   return newAgentToken({
-    ...asked,
+    ...request,
     bandwidthLimitMbps: TOKEN_BANDWIDTH_DEFAULT_MBPS,
     tunnelQuota: TOKEN_TUNNELS_DEFAULT,
   });
@@ -52,10 +53,11 @@ export function newProjectToken(
 export function newRotatedToken(old: TokenRow): NewToken {
   const { kind, name, allowedSubdomains, bandwidthLimitMbps, tunnelQuota } = old;
   const scope = { kind, name, allowedSubdomains, bandwidthLimitMbps, tunnelQuota };
-  return { ...scope, ...issuedNow(old.expiresAt.getTime() - old.issuedAt.getTime()) };
+  return { ...scope, ...createIdentity(old.expiresAt.getTime() - old.issuedAt.getTime()) };
 }
 
-function issuedNow(validMs: number): Pick<NewToken, "nonce" | "issuedAt" | "expiresAt"> {
+/** The fields that differ in each token: its nonce, and its validity from now on. */
+function createIdentity(validMs: number): Pick<NewToken, "nonce" | "issuedAt" | "expiresAt"> {
   // Whole seconds, as in the signed bytes: the row and the token must expire together.
   const issuedAt = new Date(Math.floor(Date.now() / 1000) * 1000);
   return {

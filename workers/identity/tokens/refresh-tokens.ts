@@ -7,7 +7,7 @@ import { z } from "zod";
 import type { Config } from "../../config/config.ts";
 import { toBase64Url } from "../../../shared/bytes.ts";
 import { equalInConstantTime } from "../../../shared/constant-time.ts";
-import { keyedHashes, sha256Hex } from "../encryption.ts";
+import { computeKeyedHashes, sha256Hex } from "../encryption.ts";
 
 const SECRET_BYTES = 32;
 const Uuid = z.uuid();
@@ -34,7 +34,7 @@ export async function deriveSuccessors(
   config: Config,
   { sessionId, text }: RefreshToken,
 ): Promise<RefreshToken[]> {
-  const secrets = await keyedHashes(config, "refresh successor", text);
+  const secrets = await computeKeyedHashes(config, "refresh successor", text);
   return Promise.all(
     secrets.map(async (secret, at) => (await deriveTokens(config, sessionId, secret))[at]!),
   );
@@ -53,7 +53,7 @@ export async function verifyRefreshToken(
 
 /** The value of the cookie that binds the refresh cookie of a session. It stays the same when that one is replaced. */
 export async function deriveBinding(config: Config, { sessionId }: RefreshToken): Promise<string> {
-  const [binding] = await keyedHashes(config, "refresh binding", sessionId);
+  const [binding] = await computeKeyedHashes(config, "refresh binding", sessionId);
   return binding;
 }
 
@@ -62,7 +62,7 @@ export async function verifyBinding(
   { sessionId }: RefreshToken,
   presented: string,
 ): Promise<boolean> {
-  const bindings = await keyedHashes(config, "refresh binding", sessionId);
+  const bindings = await computeKeyedHashes(config, "refresh binding", sessionId);
   return bindings.some((binding) => equalInConstantTime(binding, presented));
 }
 
@@ -72,7 +72,7 @@ async function deriveTokens(
   sessionId: string,
   secret: string,
 ): Promise<[RefreshToken, ...RefreshToken[]]> {
-  const proofs = await keyedHashes(config, "refresh proof", `${sessionId}.${secret}`);
+  const proofs = await computeKeyedHashes(config, "refresh proof", `${sessionId}.${secret}`);
   const tokenWith = async (proof: string) => {
     const text = `${sessionId}.${secret}.${proof}`;
     return { sessionId, text, hash: await sha256Hex(text) };

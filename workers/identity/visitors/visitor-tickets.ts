@@ -1,9 +1,62 @@
-/** Exchanges a visitor's ticket for a pass. The keys prove that it is genuine, the tunnel's object that it is unused. */
-import { getConfig } from "../../config/config.ts";
+/**
+ * Visitor tickets: each carries a sign-in from the service's own host to the tunnel's, where it is exchanged for a visitor
+ * pass. A ticket is encrypted, because URLs end up in logs. The keys prove that it is genuine, and the tunnel's object that
+ * it is unused.
+ */
+import { z } from "zod";
+import { equalInConstantTime } from "../../../shared/constant-time.ts";
+import { getConfig, type Config } from "../../config/config.ts";
 import type { Env } from "../../env.ts";
 import type { RedeemedTicket, PresentedTicket } from "../../internal-api-binding.ts";
-import { decryptVisitorTicket, signPass } from "./visitor-passes.ts";
+import { VISITOR_TICKET_MAX_MS } from "../../limits.ts";
 import { tunnelObject } from "../../objects.ts";
+import { randomSecret } from "../accounts/codes.ts";
+import { encrypt, decrypt } from "../encryption.ts";
+import { signVisitorPass } from "./visitor-passes.ts";
+
+const PURPOSE = "visitor ticket";
+
+const VisitorTicket = z.object({
+  /** Identifies a ticket that has been used. */
+  id: z.string(),
+  tunnelId: z.uuid(),
+  host: z.string(),
+  /** SHA-256 of the nonce of the browser that began the sign-in. Earlier versions stored none: none matches. */
+  browser: z.string().default(""),
+  email: z.string(),
+  /** The path on that host that the visitor requested. */
+  target: z.string(),
+  endsAtMs: z.number(),
+});
+type VisitorTicket = z.output<typeof VisitorTicket>;
+
+export function encryptVisitorTicket(
+  config: Config,
+  visit: Pick<VisitorTicket, "tunnelId" | "host" | "browser" | "email" | "target">,
+  now: number,
+): Promise<string> {
+  const ticket: VisitorTicket = {
+    ...visit,
+    id: randomSecret(),
+    endsAtMs: now + VISITOR_TICKET_MAX_MS,
+  };
+  return encrypt(config, PURPOSE, JSON.stringify(ticket));
+}
+
+/** @returns null unless this is a valid ticket for this tunnel, host and browser that has not expired. */
+export async function decryptVisitorTicket(
+  config: Config,
+  encrypted: string,
+  place: Pick<VisitorTicket, "tunnelId" | "host" | "browser">,
+  now: number,
+): Promise<VisitorTicket | null> {
+  const text = await decrypt(config, PURPOSE, encrypted).catch(() => null);
+  if (text === null) return null;
+  const ticket = VisitorTicket.parse(JSON.parse(text));
+  const isHere = ticket.tunnelId === place.tunnelId && ticket.host === place.host;
+  const isSameBrowser = equalInConstantTime(ticket.browser, place.browser);
+  return isHere && isSameBrowser && now < ticket.endsAtMs ? ticket : null;
+}
 
 /** @returns null for a ticket that is invalid, expired or used, or that is for another tunnel, host or browser. */
 export async function redeemVisitorTicket(
@@ -15,5 +68,5 @@ export async function redeemVisitorTicket(
   if (!ticket) return null;
   const tunnel = tunnelObject(env, place.tunnelId);
   const isFirst = await tunnel.consumeSignInTicket(ticket.id, ticket.endsAtMs);
-  return isFirst ? { pass: await signPass(config, ticket), target: ticket.target } : null;
+  return isFirst ? { pass: await signVisitorPass(config, ticket), target: ticket.target } : null;
 }

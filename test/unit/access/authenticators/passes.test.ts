@@ -9,11 +9,11 @@ import {
 } from "../../../../access/authenticators/passes.ts";
 import { getConfig } from "../../../../workers/config/config.ts";
 import { sha256Hex } from "../../../../workers/identity/encryption.ts";
+import { signVisitorPass } from "../../../../workers/identity/visitors/visitor-passes.ts";
 import {
   decryptVisitorTicket,
   encryptVisitorTicket,
-  signPass,
-} from "../../../../workers/identity/visitors/visitor-passes.ts";
+} from "../../../../workers/identity/visitors/visitor-tickets.ts";
 
 const NOW = Date.UTC(2026, 5, 1);
 const HOUR_MS = 3600_000;
@@ -170,7 +170,7 @@ describe("a ticket", () => {
   test("is exchanged for a pass that the gate accepts", async () => {
     const { d } = await exportJWK(signing.privateKey);
     const JWT_PRIVATE_KEY = JSON.stringify({ ...publicJwk, d });
-    const signed = await signPass(getConfig({ ...settings, JWT_PRIVATE_KEY }), visit);
+    const signed = await signVisitorPass(getConfig({ ...settings, JWT_PRIVATE_KEY }), visit);
     nowMs = Date.now();
     expect(await authenticator.check(GATE, HOST, [signed])).toBe("allowed");
   });
