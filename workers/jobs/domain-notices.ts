@@ -1,7 +1,7 @@
 /** The mails to owners about their custom domains, as outbox messages. */
 import type { Config } from "../config/config.ts";
 import { getChallengeName } from "../integrations/dns/domain-proof.ts";
-import { encryptMail } from "../integrations/mail/mail.ts";
+import { toOutboxMail } from "../integrations/mail/mail.ts";
 import { domainReleasedMail, proofMissingMail } from "../integrations/mail/domain-mails.ts";
 import type { DomainNotices } from "../store/domains/domain-notices.ts";
 
@@ -9,9 +9,9 @@ export function buildDomainNotices(config: Config): DomainNotices {
   return {
     proofMissing: (to, domain) => {
       const recordName = getChallengeName(domain.domain);
-      return encryptMail(config, proofMissingMail(to, { ...domain, recordName }, config));
+      return toOutboxMail(config, proofMissingMail(to, { ...domain, recordName }, config));
     },
     released: (to, domain, reason) =>
-      encryptMail(config, domainReleasedMail(to, { domain, reason }, config)),
+      toOutboxMail(config, domainReleasedMail(to, { domain, reason }, config)),
   };
 }

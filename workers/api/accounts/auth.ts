@@ -14,7 +14,7 @@ import {
   Status,
 } from "../../../protocol/schemas/accounts/accounts.ts";
 import { Ok } from "../../../protocol/schemas/scalars.ts";
-import { encryptMail } from "../../integrations/mail/mail.ts";
+import { toOutboxMail } from "../../integrations/mail/mail.ts";
 import {
   alreadyRegisteredMail,
   choosePasswordMail,
@@ -73,7 +73,7 @@ auth.openapi(
     await signUp(db, {
       ...(await newCode(c, email)),
       passwordHash: await hashNewPassword(getHashCaller(c, email), password),
-      mailIfVerified: await encryptMail(config, alreadyRegisteredMail(email, config)),
+      mailIfVerified: await toOutboxMail(config, alreadyRegisteredMail(email, config)),
     });
     return c.json({ status: "pending_email_verification" }, 201);
   },
@@ -108,7 +108,7 @@ auth.openapi(
       terms: getFirstOrganizationTerms(config),
       passwordLink: {
         tokenHash: await sha256Hex(token),
-        mail: await encryptMail(config, choosePasswordMail(email, token, config)),
+        mail: await toOutboxMail(config, choosePasswordMail(email, token, config)),
       },
       ip: address,
     });
@@ -211,7 +211,7 @@ async function newCode(c: ApiContext, email: string): Promise<NewCode> {
   return {
     email,
     codeHash,
-    mail: await encryptMail(c.var.config, verificationMail(email, code)),
+    mail: await toOutboxMail(c.var.config, verificationMail(email, code)),
     ip: c.var.address,
   };
 }

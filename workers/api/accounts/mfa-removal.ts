@@ -7,7 +7,7 @@ import { MfaRemovalToken, RequestMfaRemoval } from "../../../protocol/schemas/ac
 import { ApiError } from "../../errors.ts";
 import { randomSecret } from "../../identity/accounts/codes.ts";
 import { sha256Hex } from "../../identity/encryption.ts";
-import { encryptMail } from "../../integrations/mail/mail.ts";
+import { toOutboxMail } from "../../integrations/mail/mail.ts";
 import { removalRequestedMail, secondFactorMail } from "../../integrations/mail/mails.ts";
 import { MFA_REMOVAL_DELAY_MS } from "../../limits.ts";
 import {
@@ -48,7 +48,7 @@ mfaRemoval.openapi(
     const actor = { orgId: null, userId: account.id, ip };
     await requestRemoval(db, actor, {
       tokenHash: await sha256Hex(token),
-      mail: await encryptMail(config, mail),
+      mail: await toOutboxMail(config, mail),
     });
     return c.json({ status: "removal_requested" }, 202);
   },
@@ -75,7 +75,7 @@ mfaRemoval.openapi(
     const tokenHash = await sha256Hex(c.req.valid("json").token);
     const email = await findRemovalEmail(db, tokenHash);
     if (email === null) throw invalidLink();
-    const mail = await encryptMail(config, secondFactorMail(email, false, config));
+    const mail = await toOutboxMail(config, secondFactorMail(email, false, config));
     const outcome = await completeRemoval(db, { tokenHash, mail, ip });
     switch (outcome) {
       case "removed":

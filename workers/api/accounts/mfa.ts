@@ -9,7 +9,7 @@ import {
   VerifyMfaChallenge,
   TotpEnrollment,
 } from "../../../protocol/schemas/accounts/mfa.ts";
-import { encryptMail } from "../../integrations/mail/mail.ts";
+import { toOutboxMail } from "../../integrations/mail/mail.ts";
 import { secondFactorMail } from "../../integrations/mail/mails.ts";
 import { ApiError } from "../../errors.ts";
 import { hashRecoveryCode, generateRecoveryCodes } from "../../identity/accounts/recovery-codes.ts";
@@ -119,7 +119,7 @@ mfa.openapi(
       step,
       codeHashes: await Promise.all(codes.map((text) => hashRecoveryCode(principal.userId, text))),
       sessionId: principal.sessionId,
-      mail: await encryptMail(config, secondFactorMail(principal.email, true, config)),
+      mail: await toOutboxMail(config, secondFactorMail(principal.email, true, config)),
     });
     switch (outcome) {
       case "enabled":
@@ -168,7 +168,7 @@ mfa.openapi(
         checked
           ? { factor: "password", matches: checked.matches && checked.hash === passwordHash }
           : toRecoveryProof(id, recoveryCode ?? ""),
-      mail: await encryptMail(config, secondFactorMail(principal.email, false, config)),
+      mail: await toOutboxMail(config, secondFactorMail(principal.email, false, config)),
     });
     switch (outcome) {
       case "disabled":

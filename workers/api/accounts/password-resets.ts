@@ -4,7 +4,7 @@ import {
   PasswordReset,
   Status,
 } from "../../../protocol/schemas/accounts/accounts.ts";
-import { encryptMail } from "../../integrations/mail/mail.ts";
+import { toOutboxMail } from "../../integrations/mail/mail.ts";
 import { passwordChangedMail, passwordResetMail } from "../../integrations/mail/mails.ts";
 import { ApiError } from "../../errors.ts";
 import { randomSecret } from "../../identity/accounts/codes.ts";
@@ -48,7 +48,7 @@ passwordResets.openapi(
     const { config, db, address: ip } = c.var;
     const email = normalizeEmail(c.req.valid("json").email);
     const token = randomSecret();
-    const mail = await encryptMail(config, passwordResetMail(email, token, config));
+    const mail = await toOutboxMail(config, passwordResetMail(email, token, config));
     const tokenHash = await sha256Hex(token);
     // After the response, so that it takes the same time for an address without an account.
     runInBackground(c, "reset_not_sent", requestPasswordReset(db, { email, tokenHash, mail, ip }));
@@ -80,7 +80,7 @@ passwordResets.openapi(
     const passwordError = getPasswordError(password, email);
     if (passwordError !== null) throw invalidField("new_password", passwordError);
 
-    const mail = await encryptMail(config, passwordChangedMail(email, keepTokens, config));
+    const mail = await toOutboxMail(config, passwordChangedMail(email, keepTokens, config));
     const passwordHash = await hashPassword(getHashCaller(c, email), password);
     switch (await resetPassword(db, { tokenHash, passwordHash, keepTokens, mail, ip })) {
       case "reset":

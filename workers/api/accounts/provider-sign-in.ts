@@ -12,7 +12,7 @@ import {
   StartSignIn,
   type ProviderName,
 } from "../../../protocol/schemas/accounts/providers.ts";
-import { encryptMail } from "../../integrations/mail/mail.ts";
+import { toOutboxMail } from "../../integrations/mail/mail.ts";
 import { identityLinkedMail } from "../../integrations/mail/mails.ts";
 import { ApiError } from "../../errors.ts";
 import {
@@ -180,7 +180,7 @@ async function signInAs(
       terms: getFirstOrganizationTerms(config),
       ip: address,
       mailIfLinked:
-        email === null ? null : await encryptMail(config, identityLinkedMail(email, host, config)),
+        email === null ? null : await toOutboxMail(config, identityLinkedMail(email, host, config)),
     },
   );
   switch (user) {

@@ -11,7 +11,7 @@ import {
   Organization,
 } from "../../../protocol/schemas/organizations/organizations.ts";
 import { IdParams, Ok, PageQuery } from "../../../protocol/schemas/scalars.ts";
-import { encryptMail } from "../../integrations/mail/mail.ts";
+import { toOutboxMail } from "../../integrations/mail/mail.ts";
 import { invitationMail } from "../../integrations/mail/mails.ts";
 import { ApiError } from "../../errors.ts";
 import { randomSecret } from "../../identity/accounts/codes.ts";
@@ -85,7 +85,7 @@ invitations.openapi(
       email,
       role,
       tokenHash: await sha256Hex(token),
-      mail: await encryptMail(config, invitationMail(email, config, details)),
+      mail: await toOutboxMail(config, invitationMail(email, config, details)),
     });
     if (typeof row === "string") throw toApiError(row, email);
     return c.json(toInvitation(row), 201);

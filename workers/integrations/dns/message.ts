@@ -39,7 +39,7 @@ export function parseTxtResponse(message: Uint8Array, name: string): TxtResponse
 }
 
 class MalformedMessageError extends Error {
-  override name = "Malformed";
+  override name = "MalformedMessageError";
 }
 
 function parseResponse(reader: Reader, name: string): TxtResponse {

@@ -26,11 +26,11 @@ export function composeMail(
     ...(highlight ? [formatHtmlHighlight(highlight)] : []),
     ...rest.map(paragraph),
   ].join("\n");
-  return { to, subject, text: `${text}\n`, html: page(subject, html) };
+  return { to, subject, text: `${text}\n`, html: renderPage(subject, html) };
 }
 
 /** Sets no colors: a mail client in dark mode sets all of them, so none clash. */
-function page(title: string, body: string): string {
+function renderPage(title: string, body: string): string {
   return `<!doctype html>
 <html lang="en">
 <head>

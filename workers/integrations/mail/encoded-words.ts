@@ -10,7 +10,7 @@ const WORD_MAX_BYTES = 45;
 export function encodeHeader(text: string): string {
   const line = text.replace(/[\p{Cc}\p{Zl}\p{Zp}]+/gu, " ").trim();
   const isPlain = /^[\x20-\x7e]*$/.test(line) && !line.includes("=?");
-  return isPlain && line.length <= PLAIN_MAX_CHARS ? line : encodedWords(line);
+  return isPlain && line.length <= PLAIN_MAX_CHARS ? line : encodeWords(line);
 }
 
 /** A display name in front of an address: quoted or encoded, so that none of its characters has a meaning. */
@@ -20,7 +20,7 @@ export function encodeDisplayName(name: string): string {
 }
 
 /** Split between characters, since each encoded word is decoded separately. */
-function encodedWords(line: string): string {
+function encodeWords(line: string): string {
   const words: string[] = [];
   let word = "";
   for (const character of line) {

@@ -1,4 +1,4 @@
-/** Encrypts mails for the outbox, and sends them from it: through the gateway, or directly by SMTP. */
+/** Turns mails into outbox messages, and sends them from the outbox: through the gateway, or directly by SMTP. */
 import type { Config } from "../../config/config.ts";
 import type { Env } from "../../env.ts";
 import { hasGateway, postToGateway } from "../../gateway.ts";
@@ -12,8 +12,8 @@ import { sendOverSmtp } from "./smtp.ts";
 
 const PURPOSE = "mail";
 
-/** @returns the mail as an outbox message. */
-export async function encryptMail(config: Config, mail: Mail): Promise<OutboxMessage> {
+/** @returns the mail, encrypted, as an outbox message. */
+export async function toOutboxMail(config: Config, mail: Mail): Promise<OutboxMessage> {
   return {
     kind: "mail",
     payload: { sealed: await encrypt(config, PURPOSE, JSON.stringify(mail)) },

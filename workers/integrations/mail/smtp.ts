@@ -6,7 +6,7 @@ import { isPermanentRefusal } from "../../../protocol/mail-refusals.ts";
 import type { Mailbox } from "../../config/mailbox.ts";
 import type { SmtpServer } from "../../config/smtp-server.ts";
 import type { Mail } from "./compose-mail.ts";
-import { composeMessage } from "./message.ts";
+import { formatMimeMessage } from "./mime-message.ts";
 
 const SMTP_REPLY_MAX_BYTES = 64 * 1024;
 /** How long the server may take to close its side after `QUIT`. */
@@ -32,7 +32,7 @@ export async function sendOverSmtp(
   socket.on("close", () => failure.reject(new Error("the mail server closed the connection")));
   let connection: SMTPConnection | undefined;
   try {
-    await orFailure(socketOpened(socket, server));
+    await orFailure(waitUntilOpen(socket, server));
     connection = openConnection(server, socket);
     connection.on("error", failure.reject);
     await orFailure(deliver(connection, server, mail, from));
@@ -51,14 +51,14 @@ export async function sendOverSmtp(
 }
 
 /**
- * Opened here by the server's name. nodemailer would resolve the name itself and connect to an address, and
- * the platform checks a certificate against whatever the socket was connected to.
+ * Opened here by the server's name. nodemailer would resolve the name itself and connect to an address, against which the
+ * platform would then check the certificate.
  */
 function openSocket({ host, port, implicitTls }: SmtpServer): Socket {
   return implicitTls ? connectTls({ host, port }) : connectTcp({ host, port });
 }
 
-function socketOpened(socket: Socket, { implicitTls }: SmtpServer): Promise<void> {
+function waitUntilOpen(socket: Socket, { implicitTls }: SmtpServer): Promise<void> {
   return new Promise((resolve) => {
     socket.on(implicitTls ? "secureConnect" : "connect", resolve);
   });
@@ -88,18 +88,18 @@ async function deliver(
   mail: Mail,
   from: Mailbox,
 ): Promise<void> {
-  await completed((done) => connection.connect(done));
+  await toPromise((done) => connection.connect(done));
   if (credentials) {
     const { user, password } = credentials;
-    await completed((done) => connection.login({ user, pass: password }, done));
+    await toPromise((done) => connection.login({ user, pass: password }, done));
   }
   const envelope = { from: from.address, to: [mail.to] };
-  await completed((done) => connection.send(envelope, composeMessage(mail, from), done));
+  await toPromise((done) => connection.send(envelope, formatMimeMessage(mail, from), done));
 }
 
 type Done = (error?: Error | null) => void;
 
-function completed(start: (done: Done) => void): Promise<void> {
+function toPromise(start: (done: Done) => void): Promise<void> {
   return new Promise((resolve, reject) => {
     start((error) => (error ? reject(error) : resolve()));
   });

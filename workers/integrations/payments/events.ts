@@ -59,6 +59,7 @@ const Event = z.object({
   data: z.object({ object: z.unknown() }),
 });
 
+/** Events that name a subscription without containing it. */
 const REFERRING_EVENTS = new Set([
   "checkout.session.completed",
   "checkout.session.async_payment_succeeded",

@@ -29,10 +29,10 @@ export interface Purchase {
 
 /** Calls throw errors that `describePaymentError` formats for the log. */
 export interface Payments {
-  /** @param by the owner who calls. @param attempt the same attempt of the same owner returns the same customer. */
+  /** @param owner the caller. @param attempt the same attempt of the same owner returns the same customer. */
   createCustomer(
     orgId: string,
-    by: { userId: string; email: string },
+    owner: { userId: string; email: string },
     attempt: string,
   ): Promise<string>;
   /** @param attempt the same attempt returns the same checkout. */
@@ -49,7 +49,7 @@ export interface Payments {
     subscriptionId: string,
     purchase: Purchase,
   ): Promise<string>;
-  /** null: there is no such subscription. */
+  /** @returns null when there is no such subscription. */
   findSubscription(id: string): Promise<SubscriptionSnapshot | null>;
   /** Cancels at once. Does nothing when the subscription has already ended. */
   cancelSubscription(id: string): Promise<void>;
@@ -69,7 +69,7 @@ export function createPayments(env: Pick<Env, "OPERATOR_NETWORK">, config: Confi
     telemetry: false,
     appInfo: { name: "Underpass" },
   });
-  const home = `${config.publicOrigin}/billing`;
+  const billingPage = `${config.publicOrigin}/billing`;
   const getPriceId = ({ plan, cycle }: Purchase) =>
     prices.find((price) => price.plan === plan && price.cycle === cycle)?.id ?? "";
 
@@ -90,8 +90,8 @@ export function createPayments(env: Pick<Env, "OPERATOR_NETWORK">, config: Confi
           line_items: [{ price: getPriceId(purchase), quantity: 1 }],
           subscription_data: { metadata: { org_id: orgId } },
           // The page waits there for the provider's event.
-          success_url: `${home}#paid`,
-          cancel_url: home,
+          success_url: `${billingPage}#paid`,
+          cancel_url: billingPage,
         },
         { idempotencyKey: `checkout-${orgId}-${purchase.plan}-${purchase.cycle}-${attempt}` },
       );
@@ -99,7 +99,7 @@ export function createPayments(env: Pick<Env, "OPERATOR_NETWORK">, config: Confi
     },
     async createPortalUrl(customer) {
       return requireValue(
-        (await api.billingPortal.sessions.create({ customer, return_url: home })).url,
+        (await api.billingPortal.sessions.create({ customer, return_url: billingPage })).url,
       );
     },
     async createPlanChangeUrl(customer, subscriptionId, purchase) {
@@ -107,10 +107,10 @@ export function createPayments(env: Pick<Env, "OPERATOR_NETWORK">, config: Confi
       const [item] = items.data;
       const portal = await api.billingPortal.sessions.create({
         customer,
-        return_url: home,
+        return_url: billingPage,
         flow_data: {
           type: "subscription_update_confirm",
-          after_completion: { type: "redirect", redirect: { return_url: home } },
+          after_completion: { type: "redirect", redirect: { return_url: billingPage } },
           subscription_update_confirm: {
             subscription: subscriptionId,
             items: [{ id: item?.id ?? "", price: getPriceId(purchase), quantity: 1 }],

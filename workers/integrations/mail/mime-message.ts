@@ -1,4 +1,4 @@
-/** A mail as a mail server takes it (RFC 5322, RFC 2045): ASCII only, with a plain and an HTML part. */
+/** A mail in the format of the Internet (RFC 5322, RFC 2045): ASCII only, with a plain and an HTML part. */
 import { toBase64, toUtf8 } from "../../../shared/bytes.ts";
 import type { Mailbox } from "../../config/mailbox.ts";
 import { encodeDisplayName, encodeHeader } from "./encoded-words.ts";
@@ -7,7 +7,7 @@ import type { Mail } from "./compose-mail.ts";
 const CRLF = "\r\n";
 const BASE64_LINE_CHARS = 76;
 
-export function composeMessage({ to, subject, text, html }: Mail, from: Mailbox): string {
+export function formatMimeMessage({ to, subject, text, html }: Mail, from: Mailbox): string {
   const { name, address } = from;
   const domain = address.slice(address.lastIndexOf("@") + 1);
   const boundary = crypto.randomUUID();
