@@ -134,11 +134,12 @@ function toApiError(thrown: Error): ApiError {
   });
 }
 
-const UNLOGGED = new Set(["/health", "/ready"]);
+/** Load balancers and monitors request these every few seconds. */
+const UNLOGGED_ROUTES = new Set(["/health", "/ready"]);
 
 function logRequest(c: ApiContext, ms: number): void {
   const route = matchedRoutes(c).findLast(({ method }) => method !== "ALL")?.path;
-  if (route !== undefined && UNLOGGED.has(route)) return;
+  if (route !== undefined && UNLOGGED_ROUTES.has(route)) return;
   const { requestId, principal, masterKey, agentToken, refusal } = c.var;
   log("info", "request", {
     requestId,

@@ -67,6 +67,10 @@ export function allowOrMasterKey(permission: Permission): Guard {
   });
 }
 
+/** For the descriptions of routes with `allowOrAgent`. */
+export const ACCEPTED_BEARERS =
+  "The bearer is an access token, or a capability token that is restricted neither to names nor to a project.";
+
 /** For routes that agents may call too, with a capability token that is restricted neither to names nor to a project. */
 export function allowOrAgent(permission: Permission): Guard {
   return createGuard(forMembersOrAgents(permission), (c) => authorizeMemberOrAgent(c, permission));

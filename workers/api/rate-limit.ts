@@ -16,27 +16,29 @@ import type { ApiContext, ApiEnv, Guard } from "./route.ts";
 const POLL_RULE: TokenBucketConfig = { burst: 30, refillMs: 2_000 };
 
 /** Each request costs a guess, a mail or a row. */
-export const rateLimited = createLimit(countByAddress, "the caller's IP address");
+export const rateLimited = createLimit(getAddressBucket, "the caller's IP address");
 
 export const pollRateLimited = createLimit((c) => {
-  return { ...countByAddress(c), key: `polls of ${getGroup(c)}`, rule: POLL_RULE };
+  return { ...getAddressBucket(c), key: `polls of ${getGroup(c)}`, rule: POLL_RULE };
 }, "the caller's IP address");
 
 /** The proof in the cookie shows that this service issued it, so a stranger can't choose among many sessions. */
 export const renewalRateLimited = createLimit(async (c) => {
   const token = await readRefreshCookie(c);
-  if (token === null || token === "not_own") return countByAddress(c);
+  if (token === null || token === "not_own") return getAddressBucket(c);
   return { key: `renewals of ${token.sessionId}`, rule: POLL_RULE, source: "this session" };
 }, "the session, without one by the caller's IP address");
 
-interface Counted {
+/** The bucket that a request takes a token from. */
+interface Bucket {
   key: string;
+  /** Default: the rule of `rateLimited`. */
   rule?: TokenBucketConfig;
   /** Where the requests come from, for the message. */
   source: string;
 }
 
-function countByAddress(c: ApiContext): Counted {
+function getAddressBucket(c: ApiContext): Bucket {
   return { key: getGroup(c), source: "your IP address" };
 }
 
@@ -46,12 +48,12 @@ function getGroup(c: ApiContext): string {
 
 /** @param limitedBy for the documentation. */
 function createLimit(
-  count: (c: ApiContext) => Counted | Promise<Counted>,
+  chooseBucket: (c: ApiContext) => Bucket | Promise<Bucket>,
   limitedBy: string,
 ): Guard {
   const middleware = createMiddleware<ApiEnv>(async (c, next) => {
     if (hasRateLimits(c.var.config)) {
-      const { key, rule, source } = await count(c);
+      const { key, rule, source } = await chooseBucket(c);
       const waitMs = await rateLimiterObject(c.env, key).take(key, rule);
       if (waitMs > 0) {
         throw new ApiError(

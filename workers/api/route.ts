@@ -72,6 +72,14 @@ export function notFound(resource?: string, key = "id"): ApiError {
   return new ApiError("not_found", `There is ${what}.`);
 }
 
+/** For what only an approved organization may do (`REQUIRE_ORG_APPROVAL`). */
+export function organizationNotApproved(): ApiError {
+  return new ApiError(
+    "forbidden",
+    "The organization is waiting for approval by the operator of this server.",
+  );
+}
+
 /** @param message continues the name of the field, as those of `describeIssue` do. */
 export function invalidField(path: string, message: string): ApiError {
   return new ApiError("invalid_request", describeField({ path, message }), {

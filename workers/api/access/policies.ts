@@ -8,7 +8,6 @@ import { ApiError } from "../../errors.ts";
 import { tunnelObject } from "../../objects.ts";
 import { findPolicy, setPolicy } from "../../store/access/gates.ts";
 import { allow } from "../guard.ts";
-import { unavailableOnFailure } from "../inspector/captures.ts";
 import {
   createRouter,
   describeField,
@@ -18,6 +17,7 @@ import {
   route,
   type ApiContext,
 } from "../route.ts";
+import { callTunnelObject } from "../tunnels/call-tunnel-object.ts";
 import { requireHttpTunnel, requireSettingChanged } from "../tunnels/setting-changes.ts";
 import { findIssuerIssue } from "./policy-issuers.ts";
 
@@ -111,7 +111,7 @@ policies.openapi(
     requireAcceptedIssuers(c, policy);
     await requireHttpTunnel(c, id);
     const dryRun = tunnelObject(c.env, id).dryRunPolicy({ policy, limit });
-    return c.json(await unavailableOnFailure(dryRun), 200);
+    return c.json(await callTunnelObject(dryRun), 200);
   },
   requireValidPolicy,
 );

@@ -1,7 +1,7 @@
 /** A readable name for a User-Agent, such as `Firefox on Linux`. */
 
 /** The first match counts: most browsers also name the browsers that they are compatible with. */
-const CLIENTS: [RegExp, string][] = [
+const BROWSERS: [RegExp, string][] = [
   [/\bEdg(e|A|iOS)?\//, "Edge"],
   [/\bOPR\//, "Opera"],
   [/\bSamsungBrowser\//, "Samsung Internet"],
@@ -26,9 +26,9 @@ const COMPATIBLE = /\bcompatible; ([\w. -]{1,40}?)\/\d/;
 export function describeDevice(userAgent: string): string {
   const nameIn = (table: [RegExp, string][]) =>
     table.find(([pattern]) => pattern.test(userAgent))?.[1];
-  const client = nameIn(CLIENTS);
+  const browser = nameIn(BROWSERS);
   const system = nameIn(SYSTEMS);
-  const named = COMPATIBLE.exec(userAgent)?.[1] ?? client;
+  const named = COMPATIBLE.exec(userAgent)?.[1] ?? browser;
   if (named === undefined) return userAgent;
-  return system === undefined || named !== client ? named : `${named} on ${system}`;
+  return system === undefined || named !== browser ? named : `${named} on ${system}`;
 }

@@ -2,7 +2,6 @@
  * POST /billing/webhook: events of the payment provider. It sends every event at least once and in any order, and
  * again later when the response was not 200. So 200 means that the event was stored, or that sending it again would
  * not help.
-
  */
 import { Ok } from "../../../protocol/schemas/scalars.ts";
 import { buildPlanRules } from "../../jobs/plan-rules.ts";

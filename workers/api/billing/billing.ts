@@ -18,7 +18,12 @@ import {
 } from "../../store/billing/subscription-rules.ts";
 import { allow } from "../guard.ts";
 import { createRouter, jsonResponse, route, type ApiContext } from "../route.ts";
-import { mockCancel, mockCheckoutUrl, mockPortalUrl, requireNoLowerPlan } from "./mock-billing.ts";
+import {
+  cancelMockSubscriptions,
+  createMockCheckoutUrl,
+  createMockPortalUrl,
+  refuseDowngrade,
+} from "./mock-billing.ts";
 import { callPayments, billingNotConfigured, getPayments } from "./payments.ts";
 import { MINUTE_MS } from "../../../shared/time.ts";
 
@@ -64,8 +69,8 @@ billing.openapi(
       case "none":
         throw billingNotConfigured();
       case "mock":
-        requireNoLowerPlan(c.var.principal.plan, purchase);
-        return c.json({ checkout_url: await mockCheckoutUrl(c, purchase) }, 200);
+        refuseDowngrade(c.var.principal.plan, purchase);
+        return c.json({ checkout_url: await createMockCheckoutUrl(c, purchase) }, 200);
       case "payments":
         return c.json({ checkout_url: await callPayments(c, createCheckoutUrl(c, purchase)) }, 200);
     }
@@ -87,7 +92,7 @@ billing.openapi(
       case "none":
         throw billingNotConfigured();
       case "mock":
-        return c.json({ portal_url: await mockPortalUrl(c) }, 200);
+        return c.json({ portal_url: await createMockPortalUrl(c) }, 200);
       case "payments":
         return c.json({ portal_url: await callPayments(c, createPortalUrl(c)) }, 200);
     }
@@ -112,7 +117,7 @@ billing.openapi(
           "Billing is not configured on this server, so there is nothing to cancel.",
         );
       case "mock":
-        await mockCancel(c);
+        await cancelMockSubscriptions(c);
         return c.json(await readBilling(c), 200);
       case "payments":
         throw cancelNotAllowed("Cancel in the billing portal, which POST /billing/portal opens.");

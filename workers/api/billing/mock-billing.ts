@@ -1,7 +1,6 @@
 /**
  * /billing/mock: billing without a payment provider (`BILLING_MODE=mock`). Its checkout and its portal replace those
  * of the provider, and no card is charged. Everything else is the same.
-
  */
 import type { SubscriptionRow } from "../../store/billing/subscription-decision.ts";
 import { z } from "zod";
@@ -43,16 +42,16 @@ const CheckoutLink = Link.extend({
   cycle: z.enum(BILLING_CYCLES),
 });
 
-export function mockCheckoutUrl(c: ApiContext, purchase: Purchase): Promise<string> {
+export function createMockCheckoutUrl(c: ApiContext, purchase: Purchase): Promise<string> {
   return createLink(c, CHECKOUT, purchase);
 }
 
-export function mockPortalUrl(c: ApiContext): Promise<string> {
+export function createMockPortalUrl(c: ApiContext): Promise<string> {
   return createLink(c, PORTAL, {});
 }
 
-/** A purchase adds to what an organization has. @throws ApiError when its plan is better than the one that it buys. */
-export function requireNoLowerPlan(current: Plan, { plan }: Pick<Purchase, "plan">): void {
+/** A purchase adds features. @throws ApiError when the current plan is better than the purchased one. */
+export function refuseDowngrade(current: Plan, { plan }: Pick<Purchase, "plan">): void {
   if (!isBetter(current, plan)) return;
   throw new ApiError(
     "conflict",
@@ -61,7 +60,7 @@ export function requireNoLowerPlan(current: Plan, { plan }: Pick<Purchase, "plan
 }
 
 /** Cancels every ongoing mock subscription at once. */
-export async function mockCancel(c: ApiContext): Promise<void> {
+export async function cancelMockSubscriptions(c: ApiContext): Promise<void> {
   const { orgId, userId } = c.var.principal;
   for (const row of await listOngoingSubscriptions(c, orgId)) {
     await applyMockSnapshot(c, { orgId, userId }, { ...toSnapshot(row), status: "canceled" });
@@ -76,7 +75,7 @@ mockBilling.get(CHECKOUT, async (c) => {
   const { orgId, plan, cycle } = link;
   const org = await findOrganization(c.var.db, orgId);
   if (!org) throw notFound("organization");
-  requireNoLowerPlan(org.plan, link);
+  refuseDowngrade(org.plan, link);
   const current = pickCurrentSubscription(await listOngoingSubscriptions(c, orgId));
   const outcome = await applyMockSnapshot(
     c,
@@ -133,7 +132,7 @@ const OUTCOMES: Record<PortalAction, Partial<SubscriptionSnapshot>> = {
 /** The URL alone authorizes the payment, so it must not leak in a Referer. */
 const NO_REFERRER = { "Referrer-Policy": "no-referrer" };
 
-// ── Inside ──
+// ── Snapshots and links ──
 
 /** Applies a snapshot as if the provider had sent it. */
 async function applyMockSnapshot(

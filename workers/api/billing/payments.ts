@@ -1,6 +1,4 @@
 /** Access of the routes to the payment provider, and the error when it fails. */
-import type { Config } from "../../config/config.ts";
-import type { Env } from "../../env.ts";
 import { ApiError } from "../../errors.ts";
 import { log } from "../../../shared/log.ts";
 import type { Payments } from "../../integrations/payments/provider.ts";
@@ -8,17 +6,13 @@ import type { ApiContext } from "../route.ts";
 
 /** Loads the library of the provider with the first request that needs it. */
 export async function getPayments({ env, var: { config } }: ApiContext): Promise<Payments> {
-  return loadPayments(env, config);
-}
-
-async function loadPayments(env: Env, config: Config): Promise<Payments> {
   const { createPayments } = await import("../../integrations/payments/provider.ts");
   return createPayments(env, config);
 }
 
-export async function callPayments<Value>(c: ApiContext, asked: Promise<Value>): Promise<Value> {
+export async function callPayments<Value>(c: ApiContext, call: Promise<Value>): Promise<Value> {
   try {
-    return await asked;
+    return await call;
   } catch (failure) {
     const { describePaymentError } = await import("../../integrations/payments/provider.ts");
     const { requestId } = c.var;

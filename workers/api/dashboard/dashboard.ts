@@ -9,7 +9,7 @@ import { ApiError } from "../../errors.ts";
 import { createRouter, type ApiContext, type ApiEnv } from "../route.ts";
 
 /** Everything comes from this origin, and no script can turn text into HTML or load a script by a text (Trusted Types). */
-const CONTENT_POLICY = [
+const CONTENT_SECURITY_POLICY = [
   "default-src 'none'",
   "script-src 'self'",
   "style-src 'self'",
@@ -64,7 +64,7 @@ function isNavigation({ method, headers }: Request): boolean {
 
 async function sendPage(c: ApiContext): Promise<Response> {
   const response = await readFile(c, "/index.html");
-  response.headers.set("Content-Security-Policy", CONTENT_POLICY);
+  response.headers.set("Content-Security-Policy", CONTENT_SECURITY_POLICY);
   response.headers.set("Cross-Origin-Opener-Policy", "same-origin");
   response.headers.set("Referrer-Policy", "no-referrer");
   return response;

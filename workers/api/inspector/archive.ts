@@ -3,30 +3,30 @@ import type { CaptureDetail } from "../../../protocol/schemas/inspector/captures
 import { toUtf8 } from "../../../shared/bytes.ts";
 import type { ApiContext } from "../route.ts";
 import { HAR_END, HAR_START, buildHarEntry } from "./har.ts";
-import { getOrigin, readCapture, type ListedCapture } from "./captures.ts";
+import { getTunnelOrigin, readCapture, type TunnelCaptureSummary } from "./captures.ts";
 
 /** The size of an archive beyond which bodies and messages are omitted, with a comment that says so. */
 const HAR_WHOLE_MAX_CHARS = 32 * 1024 * 1024;
 /** Captured requests that are read at a time while an archive is written: each can be several megabytes. */
-const HAR_READ_BATCH = 4;
+const HAR_READ_BATCH_CAPTURES = 4;
 
 export interface ArchiveEntry {
-  event: CaptureDetail;
+  capture: CaptureDetail;
   origin: string;
 }
 
 /** Captures that have been deleted by the time they are read are skipped. */
 export async function* readArchiveEntries(
   c: ApiContext,
-  listed: ListedCapture[],
+  listed: TunnelCaptureSummary[],
 ): AsyncGenerator<ArchiveEntry> {
-  for (let at = 0; at < listed.length; at += HAR_READ_BATCH) {
-    const batch = listed.slice(at, at + HAR_READ_BATCH);
-    const events = await Promise.all(
+  for (let at = 0; at < listed.length; at += HAR_READ_BATCH_CAPTURES) {
+    const batch = listed.slice(at, at + HAR_READ_BATCH_CAPTURES);
+    const captures = await Promise.all(
       batch.map(({ tunnel, summary }) => readCapture(c, tunnel, summary.id)),
     );
-    for (const [index, event] of events.entries()) {
-      if (event) yield { event, origin: getOrigin(c, batch[index]!.tunnel) };
+    for (const [index, capture] of captures.entries()) {
+      if (capture) yield { capture, origin: getTunnelOrigin(c, batch[index]!.tunnel) };
     }
   }
 }
@@ -53,9 +53,9 @@ async function* writeArchive(
   yield HAR_START;
   let chars = 0;
   let separator = "";
-  for await (const { event, origin } of entries) {
+  for await (const { capture, origin } of entries) {
     const includesBodies = chars < HAR_WHOLE_MAX_CHARS;
-    const text = JSON.stringify(await buildHarEntry(event, { origin, includesBodies }));
+    const text = JSON.stringify(await buildHarEntry(capture, { origin, includesBodies }));
     chars += text.length;
     yield separator + text;
     separator = ",";

@@ -6,7 +6,6 @@ import type {
 } from "../../../protocol/schemas/inspector/captures.ts";
 import type { InspectorQuery } from "../../../protocol/schemas/inspector/inspector.ts";
 import { publicUrl } from "../../config/config.ts";
-import { ApiError } from "../../errors.ts";
 import { tunnelObject } from "../../objects.ts";
 import {
   findInspectedTunnel,
@@ -17,21 +16,22 @@ import {
 import { getOrgId } from "../guard.ts";
 import type { TunnelBreakdown } from "../metrics/breakdown.ts";
 import { notFound, type ApiContext } from "../route.ts";
+import { callTunnelObject } from "../tunnels/call-tunnel-object.ts";
 
 /** Captured requests that a breakdown examines of each tunnel: some 25 ms of its object's time. */
 const BREAKDOWN_MAX_REQUESTS = 5_000;
 
-export interface FoundCapture {
+export interface TunnelCapture {
   tunnel: InspectedTunnel;
-  event: CaptureDetail;
+  capture: CaptureDetail;
 }
 
 /** @throws ApiError when the organization has no request with this id. */
-export async function findCapture(c: ApiContext, captureId: string): Promise<FoundCapture> {
+export async function findCapture(c: ApiContext, captureId: string): Promise<TunnelCapture> {
   const id = captureId.toLowerCase();
   for (const tunnel of await listTunnelsOfCapture(c.var.db, c.var.principal.orgId, id)) {
-    const event = await readCapture(c, tunnel, id);
-    if (event) return { tunnel, event };
+    const capture = await readCapture(c, tunnel, id);
+    if (capture) return { tunnel, capture };
   }
   throw notFound("captured request");
 }
@@ -42,23 +42,24 @@ export function readCapture(
   tunnel: InspectedTunnel,
   id: string,
 ): Promise<CaptureDetail | null> {
-  return unavailableOnFailure(tunnelObject(env, tunnel.id).getCapture(id));
+  return callTunnelObject(tunnelObject(env, tunnel.id).getCapture(id));
 }
 
-export interface ListedCapture {
+export interface TunnelCaptureSummary {
   tunnel: InspectedTunnel;
   summary: CaptureSummary;
 }
 
 /** Newest first. @throws ApiError when the query names a tunnel of another organization, or none. */
-export async function listCaptures(c: ApiContext, query: InspectorQuery): Promise<ListedCapture[]> {
+export async function listCaptures(
+  c: ApiContext,
+  query: InspectorQuery,
+): Promise<TunnelCaptureSummary[]> {
   const filter = toFilter(query);
   const tunnels = await listRequestedTunnels(c, query.tunnel_id);
   const lists = await Promise.all(
     tunnels.map(async (tunnel) => {
-      const summaries = await unavailableOnFailure(
-        tunnelObject(c.env, tunnel.id).listCaptures(filter),
-      );
+      const summaries = await callTunnelObject(tunnelObject(c.env, tunnel.id).listCaptures(filter));
       return summaries.map((summary) => ({ tunnel, summary }));
     }),
   );
@@ -76,7 +77,7 @@ export async function breakDownCaptures(
     tunnels.map(async ({ id }) => {
       const object = tunnelObject(c.env, id);
       const counted = object.breakDownCaptures(sinceMs, BREAKDOWN_MAX_REQUESTS);
-      return { tunnelId: id, captured: await unavailableOnFailure(counted) };
+      return { tunnelId: id, captured: await callTunnelObject(counted) };
     }),
   );
 }
@@ -93,7 +94,7 @@ async function listRequestedTunnels(
 }
 
 /** Ids start with the time and are unique, so the order is the same for all tunnels and all pages. */
-function sortNewestFirst(listed: ListedCapture[]): ListedCapture[] {
+function sortNewestFirst(listed: TunnelCaptureSummary[]): TunnelCaptureSummary[] {
   return listed.sort((one, other) => (one.summary.id < other.summary.id ? 1 : -1));
 }
 
@@ -110,17 +111,9 @@ function toFilter({ status, since, ...query }: InspectorQuery): CaptureFilter {
 }
 
 /** The public origin of a tunnel. */
-export function getOrigin({ var: { config } }: ApiContext, { subdomain }: InspectedTunnel): string {
+export function getTunnelOrigin(
+  { var: { config } }: ApiContext,
+  { subdomain }: InspectedTunnel,
+): string {
   return publicUrl(config, `${subdomain}.${config.SERVICE_DOMAIN}`);
-}
-
-/** An object that restarts aborts calls; the caller can try again. */
-export async function unavailableOnFailure<Answer>(call: Promise<Answer>): Promise<Answer> {
-  try {
-    return await call;
-  } catch (cause) {
-    throw new ApiError("unavailable", "The tunnel cannot be reached right now. Try again.", {
-      cause,
-    });
-  }
 }

@@ -4,8 +4,9 @@ import type { Comparison, Difference } from "../../../protocol/schemas/inspector
 import { fromBase64 } from "../../../shared/bytes.ts";
 import { decodeText, decompress } from "./bodies.ts";
 
-/** Listed differences between two bodies. */
+/** How many differences between two bodies are listed. */
 export const COMPARISON_MAX_DIFFERENCES = 100;
+/** Values that are nested more deeply are not compared. */
 const COMPARISON_MAX_DEPTH = 64;
 /** Values below a longer JSON pointer are not compared. */
 const COMPARISON_PATH_MAX_CHARS = 2_000;

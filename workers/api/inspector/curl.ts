@@ -22,20 +22,20 @@ const LINE_CHARS = 76;
 const CURL_DEFAULT_HEADERS = ["accept", "user-agent"];
 
 /** @param origin of the tunnel, without a trailing slash. */
-export function formatCurlCommand(event: CaptureDetail, origin: string): string {
-  const { method, path, query, kind } = event;
+export function formatCurlCommand(capture: CaptureDetail, origin: string): string {
+  const { method, path, query, kind } = capture;
   const target = query === null ? path : `${path}?${query}`;
   const isPlain = PLAIN_TARGET.test(target);
-  const body = fromBase64(event.request_body) ?? new Uint8Array();
+  const body = fromBase64(capture.request_body) ?? new Uint8Array();
   const isHead = method === "HEAD";
-  const hasBody = !isHead && (body.length > 0 || event.request_headers["content-length"] === "0");
-  const names = new Set(Object.keys(event.request_headers).map((name) => name.toLowerCase()));
+  const hasBody = !isHead && (body.length > 0 || capture.request_headers["content-length"] === "0");
+  const names = new Set(Object.keys(capture.request_headers).map((name) => name.toLowerCase()));
 
   const args: string[][] = [["--globoff"], ["--path-as-is"]];
   if (isHead) args.push(["--head"]);
   else if (method !== (hasBody ? "POST" : "GET")) args.push(["--request", method]);
   if (!isPlain) args.push(["--request-target", target]);
-  for (const [name, value] of Object.entries(event.request_headers)) {
+  for (const [name, value] of Object.entries(capture.request_headers)) {
     if (isVisitorHeader(name.toLowerCase()))
       args.push(["--header", value === "" ? `${name};` : `${name}: ${value}`]);
   }

@@ -31,28 +31,28 @@ export const HAR_START = `{"log":{"version":"1.2","creator":${JSON.stringify({
 })},"pages":[],"entries":[`;
 export const HAR_END = "]}}\n";
 
-export async function buildHarEntry(event: CaptureDetail, options: HarOptions) {
-  const wait = event.latency_ms ?? 0;
-  const receive = Math.max(0, (event.duration_ms ?? wait) - wait);
+export async function buildHarEntry(capture: CaptureDetail, options: HarOptions) {
+  const wait = capture.latency_ms ?? 0;
+  const receive = Math.max(0, (capture.duration_ms ?? wait) - wait);
   return {
-    startedDateTime: event.timestamp,
+    startedDateTime: capture.timestamp,
     time: wait + receive,
-    request: buildRequest(event, options),
-    response: await buildResponse(event, options),
+    request: buildRequest(capture, options),
+    response: await buildResponse(capture, options),
     cache: {},
     timings: { send: 0, wait, receive },
-    _id: event.id,
-    _tunnelId: event.tunnel_id,
-    _clientAddress: event.client_ip,
-    _state: event.state,
-    ...(event.error === null ? {} : { _error: event.error, comment: event.error }),
-    ...(event.replay_of === null ? {} : { _replayOf: event.replay_of }),
-    ...(options.includesBodies ? buildStreamFields(event) : {}),
+    _id: capture.id,
+    _tunnelId: capture.tunnel_id,
+    _clientAddress: capture.client_ip,
+    _state: capture.state,
+    ...(capture.error === null ? {} : { _error: capture.error, comment: capture.error }),
+    ...(capture.replay_of === null ? {} : { _replayOf: capture.replay_of }),
+    ...(options.includesBodies ? buildStreamFields(capture) : {}),
   };
 }
 
-function buildRequest(event: CaptureDetail, { origin, includesBodies }: HarOptions) {
-  const { method, path, query, request_headers: headers } = event;
+function buildRequest(capture: CaptureDetail, { origin, includesBodies }: HarOptions) {
+  const { method, path, query, request_headers: headers } = capture;
   return {
     method,
     url: origin + path + (query === null ? "" : `?${query}`),
@@ -60,24 +60,24 @@ function buildRequest(event: CaptureDetail, { origin, includesBodies }: HarOptio
     cookies: parseCookies(findHeader(headers, "cookie")),
     headers: toNameValues(headers),
     queryString: parseQuery(query),
-    ...buildPostData(event, includesBodies),
+    ...buildPostData(capture, includesBodies),
     headersSize: -1,
-    bodySize: event.request_size,
+    bodySize: capture.request_size,
   };
 }
 
-function buildPostData(event: CaptureDetail, isComplete: boolean) {
-  const bytes = fromBase64(event.request_body) ?? new Uint8Array();
+function buildPostData(capture: CaptureDetail, isComplete: boolean) {
+  const bytes = fromBase64(capture.request_body) ?? new Uint8Array();
   if (bytes.length === 0) return {};
   const text = decodeText(bytes);
   const notes = [
     ...(isComplete ? [] : [OMITTED]),
-    ...(event.truncated.request ? [describeCut(bytes.length, event.request_size)] : []),
+    ...(capture.truncated.request ? [describeCut(bytes.length, capture.request_size)] : []),
   ];
-  const content = text ?? event.request_body;
+  const content = text ?? capture.request_body;
   return {
     postData: {
-      mimeType: findHeader(event.request_headers, "content-type") ?? "application/octet-stream",
+      mimeType: findHeader(capture.request_headers, "content-type") ?? "application/octet-stream",
       params: [],
       text: isComplete ? content : "",
       ...(text === null && isComplete ? { _encoding: "base64" } : {}),
@@ -86,34 +86,34 @@ function buildPostData(event: CaptureDetail, isComplete: boolean) {
   };
 }
 
-async function buildResponse(event: CaptureDetail, options: HarOptions) {
-  const { response_headers: headers } = event;
+async function buildResponse(capture: CaptureDetail, options: HarOptions) {
+  const { response_headers: headers } = capture;
   return {
     // Browsers write 0 for a request without a response.
-    status: event.status ?? 0,
+    status: capture.status ?? 0,
     statusText: "",
     httpVersion: "HTTP/1.1",
     cookies: parseSetCookies(findHeader(headers, "set-cookie")),
     headers: toNameValues(headers),
-    content: await buildContent(event, options.includesBodies),
+    content: await buildContent(capture, options.includesBodies),
     redirectURL: findHeader(headers, "location") ?? "",
     headersSize: -1,
-    bodySize: event.response_size,
+    bodySize: capture.response_size,
   };
 }
 
-/** Decompressed, as the format requires. A body that can't be is as it was sent, with a comment that says so. */
-async function buildContent(event: CaptureDetail, isComplete: boolean) {
-  const { response_headers: headers, response_body: body } = event;
+/** Decompressed, as the format requires. A body that can't be decompressed is included as it was sent, with a comment. */
+async function buildContent(capture: CaptureDetail, isComplete: boolean) {
+  const { response_headers: headers, response_body: body } = capture;
   const sent = fromBase64(body) ?? new Uint8Array();
   const coding = findHeader(headers, "content-encoding");
   const plain = isComplete ? await decompress(sent, coding) : sent;
   const bytes = plain ?? sent;
   const text = plain && decodeText(plain);
-  const size = event.truncated.response ? event.response_size : bytes.length;
+  const size = capture.truncated.response ? capture.response_size : bytes.length;
   const notes = [
     ...(isComplete || sent.length === 0 ? [] : [OMITTED]),
-    ...(event.truncated.response ? [describeCut(sent.length, event.response_size)] : []),
+    ...(capture.truncated.response ? [describeCut(sent.length, capture.response_size)] : []),
     ...(plain ? [] : [`not decompressed: ${coding}`]),
   ];
   const encoded = text === null ? { text: toBase64(bytes), encoding: "base64" } : { text };

@@ -21,7 +21,12 @@ import {
 } from "../route.ts";
 import { createArchiveStream, readArchiveEntries } from "./archive.ts";
 import { formatCurlCommand } from "./curl.ts";
-import { findCapture, listCaptures, getOrigin, type ListedCapture } from "./captures.ts";
+import {
+  findCapture,
+  listCaptures,
+  getTunnelOrigin,
+  type TunnelCaptureSummary,
+} from "./captures.ts";
 import { replay } from "./replay.ts";
 
 export const inspector = createRouter();
@@ -107,8 +112,8 @@ inspector.openapi(
     failures: ["unavailable"],
   }),
   async (c) => {
-    const { event } = await findCapture(c, c.req.valid("param").id);
-    return c.json(event, 200);
+    const { capture } = await findCapture(c, c.req.valid("param").id);
+    return c.json(capture, 200);
   },
 );
 
@@ -125,8 +130,8 @@ inspector.openapi(
     failures: ["unavailable"],
   }),
   async (c) => {
-    const { tunnel, event } = await findCapture(c, c.req.valid("param").id);
-    return archive(c, [{ tunnel, summary: event }], `${event.id}.har`);
+    const { tunnel, capture } = await findCapture(c, c.req.valid("param").id);
+    return archive(c, [{ tunnel, summary: capture }], `${capture.id}.har`);
   },
 );
 
@@ -147,11 +152,11 @@ inspector.openapi(
     failures: ["conflict", "unavailable"],
   }),
   async (c) => {
-    const { tunnel, event } = await findCapture(c, c.req.valid("param").id);
-    if (event.kind !== "websocket" && event.truncated.request) {
+    const { tunnel, capture } = await findCapture(c, c.req.valid("param").id);
+    if (capture.kind !== "websocket" && capture.truncated.request) {
       throw new ApiError("conflict", "The captured body of this request is not complete.");
     }
-    return c.text(formatCurlCommand(event, getOrigin(c, tunnel)), 200);
+    return c.text(formatCurlCommand(capture, getTunnelOrigin(c, tunnel)), 200);
   },
 );
 
@@ -177,7 +182,7 @@ inspector.openapi(
   },
 );
 
-function archive(c: ApiContext, listed: ListedCapture[], name: string): Response {
+function archive(c: ApiContext, listed: TunnelCaptureSummary[], name: string): Response {
   return c.body(createArchiveStream(readArchiveEntries(c, listed)), 200, {
     "Content-Type": "application/json",
     "Content-Disposition": `attachment; filename="${name}"`,

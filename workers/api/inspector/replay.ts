@@ -11,24 +11,25 @@ import { tunnelObject } from "../../objects.ts";
 import { recordReplay } from "../../store/inspector/inspector.ts";
 import { getMemberActor, notFound, type ApiContext } from "../route.ts";
 import { compareResponses } from "./comparison.ts";
-import { unavailableOnFailure, readCapture, type FoundCapture } from "./captures.ts";
+import { callTunnelObject } from "../tunnels/call-tunnel-object.ts";
+import { readCapture, type TunnelCapture } from "./captures.ts";
 
 export async function replay(
   c: ApiContext,
-  { tunnel, event }: FoundCapture,
+  { tunnel, capture }: TunnelCapture,
   request: ReplayRequest,
 ): Promise<ReplayResult> {
   if (!c.var.config.ALLOW_REPLAY) throw toApiError("replay_disabled");
-  await recordReplay(c.var.db, getMemberActor(c), tunnel.id, event.id);
+  await recordReplay(c.var.db, getMemberActor(c), tunnel.id, capture.id);
   const stub = tunnelObject(c.env, tunnel.id);
-  const outcome = await unavailableOnFailure<ReplayOutcome>(
-    stub.replay(event.id, toChanges(request)),
+  const outcome = await callTunnelObject<ReplayOutcome>(
+    stub.replay(capture.id, toChanges(request)),
   );
   if ("refused" in outcome) throw toApiError(outcome.refused);
   const replayed = await readCapture(c, tunnel, outcome.id);
   if (!replayed) throw notFound("captured request");
-  const comparison = await compareResponses(event, replayed);
-  return { id: replayed.id, replay_of: event.id, comparison };
+  const comparison = await compareResponses(capture, replayed);
+  return { id: replayed.id, replay_of: capture.id, comparison };
 }
 
 function toChanges(request: ReplayRequest): ReplayChanges {

@@ -15,10 +15,9 @@ import {
   listDevices,
   removeDevice,
 } from "../../store/networks/devices.ts";
-import { allowOrAgent } from "../guard.ts";
+import { ACCEPTED_BEARERS, allowOrAgent } from "../guard.ts";
 import { getCallerActor, invalidField, jsonResponse, notFound, route } from "../route.ts";
 import {
-  FOR_AGENTS,
   networkNotFound,
   createNetworkRouter,
   requireNetwork,
@@ -35,7 +34,7 @@ networkDevices.openapi(
     method: "get",
     path: "/private-networks/{id}/devices",
     summary: "List the devices of a private network",
-    description: FOR_AGENTS,
+    description: ACCEPTED_BEARERS,
     guard: allowOrAgent("networks:read"),
     params: IdParams,
     query: PageQuery,
@@ -54,7 +53,7 @@ networkDevices.openapi(
     method: "post",
     path: "/private-networks/{id}/devices",
     summary: "Enroll a device in a private network",
-    description: `The device gets the next free address. Enrolling the same key again returns the same device. ${FOR_AGENTS}`,
+    description: `The device gets the next free address. Enrolling the same key again returns the same device. ${ACCEPTED_BEARERS}`,
     guard: allowOrAgent("networks:write"),
     params: IdParams,
     body: EnrollDevice,
@@ -95,7 +94,7 @@ networkDevices.openapi(
     method: "delete",
     path: "/private-networks/{id}/devices/{device_id}",
     summary: "Remove a device from a private network",
-    description: `The WireGuard server accepts the device until its configuration is applied again. ${FOR_AGENTS}`,
+    description: `The WireGuard server accepts the device until its configuration is applied again. ${ACCEPTED_BEARERS}`,
     guard: allowOrAgent("networks:write"),
     params: DeviceId,
     responses: { 200: jsonResponse("Removed. The address of the device is free.", Ok) },
@@ -114,7 +113,7 @@ networkDevices.openapi(
     method: "get",
     path: "/private-networks/{id}/devices/{device_id}/config",
     summary: "Get the WireGuard configuration of a device",
-    description: `In the format of \`wg-quick\`, with a placeholder for the private key. ${FOR_AGENTS}`,
+    description: `In the format of \`wg-quick\`, with a placeholder for the private key. ${ACCEPTED_BEARERS}`,
     guard: allowOrAgent("networks:read"),
     params: DeviceId,
     responses: {

@@ -5,9 +5,9 @@ import { CreateNetwork, PrivateNetwork } from "../../../protocol/schemas/network
 import { IdParams, Ok, PageQuery } from "../../../protocol/schemas/scalars.ts";
 import { ApiError } from "../../errors.ts";
 import { createNetwork, deleteNetwork, listNetworks } from "../../store/networks/networks.ts";
-import { allowOrAgent, getOrgId } from "../guard.ts";
+import { ACCEPTED_BEARERS, allowOrAgent, getOrgId } from "../guard.ts";
 import { getCallerActor, jsonResponse, route } from "../route.ts";
-import { FOR_AGENTS, networkNotFound, createNetworkRouter, requireNetwork } from "./router.ts";
+import { networkNotFound, createNetworkRouter, requireNetwork } from "./router.ts";
 import { loadNetworkViews, loadNetworkView } from "./views.ts";
 
 export const networks = createNetworkRouter();
@@ -18,7 +18,7 @@ networks.openapi(
     method: "get",
     path: "/private-networks",
     summary: "List private networks",
-    description: FOR_AGENTS,
+    description: ACCEPTED_BEARERS,
     guard: allowOrAgent("networks:read"),
     query: PageQuery,
     responses: {
@@ -37,7 +37,7 @@ networks.openapi(
     method: "post",
     path: "/private-networks",
     summary: "Create a private network",
-    description: `The server of the network is registered with \`PUT /private-networks/{id}/server\`. ${FOR_AGENTS}`,
+    description: `The server of the network is registered with \`PUT /private-networks/{id}/server\`. ${ACCEPTED_BEARERS}`,
     guard: allowOrAgent("networks:write"),
     body: CreateNetwork,
     responses: { 201: jsonResponse("Created.", PrivateNetwork) },
@@ -67,7 +67,7 @@ networks.openapi(
     method: "get",
     path: "/private-networks/{id}",
     summary: "Get a private network",
-    description: FOR_AGENTS,
+    description: ACCEPTED_BEARERS,
     guard: allowOrAgent("networks:read"),
     params: IdParams,
     responses: { 200: jsonResponse("The network, with its state at the relay.", PrivateNetwork) },
@@ -84,7 +84,7 @@ networks.openapi(
     method: "delete",
     path: "/private-networks/{id}",
     summary: "Delete a private network",
-    description: `Deletes the devices of the network too. ${FOR_AGENTS}`,
+    description: `Deletes the devices of the network too. ${ACCEPTED_BEARERS}`,
     guard: allowOrAgent("networks:write"),
     params: IdParams,
     responses: {

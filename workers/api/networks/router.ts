@@ -6,11 +6,8 @@ import { findNetwork, type Network } from "../../store/networks/networks.ts";
 import { getOrgId } from "../guard.ts";
 import { describeField, invalidInput, notFound, type ApiContext, type ApiEnv } from "../route.ts";
 
-export const FOR_AGENTS =
-  "The bearer is an access token, or a capability token that is restricted neither to names nor to a project.";
-
 /** Fields whose errors have their own code. */
-const CODES: Record<string, ErrorCode> = { name: "invalid_name", cidr: "invalid_cidr" };
+const CODE_BY_FIELD: Record<string, ErrorCode> = { name: "invalid_name", cidr: "invalid_cidr" };
 
 /** Like `createRouter`, with the error codes of names and CIDR blocks. */
 export function createNetworkRouter(): OpenAPIHono<ApiEnv> {
@@ -19,7 +16,7 @@ export function createNetworkRouter(): OpenAPIHono<ApiEnv> {
       if (result.success) return;
       const error = invalidInput(result);
       const [field] = error.details.fields ?? [];
-      const code = result.target === "json" && field ? CODES[field.path] : undefined;
+      const code = result.target === "json" && field ? CODE_BY_FIELD[field.path] : undefined;
       if (!code || !field) throw error;
       throw new ApiError(code, describeField(field), error.details);
     },

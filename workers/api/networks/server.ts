@@ -15,10 +15,16 @@ import { findRelay } from "../../store/networks/relays.ts";
 import { registerServer, unregisterServer } from "../../store/networks/server.ts";
 import { toUserNonce } from "../../store/networks/ticket-revocations.ts";
 import { findOrganization } from "../../store/organizations/organizations.ts";
-import { allowOrAgent } from "../guard.ts";
-import { getCallerActor, invalidField, jsonResponse, route, type ApiContext } from "../route.ts";
+import { ACCEPTED_BEARERS, allowOrAgent } from "../guard.ts";
 import {
-  FOR_AGENTS,
+  getCallerActor,
+  invalidField,
+  jsonResponse,
+  organizationNotApproved,
+  route,
+  type ApiContext,
+} from "../route.ts";
+import {
   networkNotFound,
   createNetworkRouter,
   requireNetwork,
@@ -35,7 +41,7 @@ networkServers.openapi(
     method: "put",
     path: "/private-networks/{id}/server",
     summary: "Register the server of a private network",
-    description: `Registering again replaces the key and does not change the port. ${FOR_AGENTS}`,
+    description: `Registering again replaces the key and does not change the port. ${ACCEPTED_BEARERS}`,
     guard: allowOrAgent("networks:write"),
     params: IdParams,
     body: RegisterServer,
@@ -78,7 +84,7 @@ networkServers.openapi(
     method: "delete",
     path: "/private-networks/{id}/server",
     summary: "Remove the server of a private network",
-    description: `The port and the devices of the network do not change. ${FOR_AGENTS}`,
+    description: `The port and the devices of the network do not change. ${ACCEPTED_BEARERS}`,
     guard: allowOrAgent("networks:write"),
     params: IdParams,
     responses: {
@@ -98,7 +104,7 @@ networkServers.openapi(
     method: "get",
     path: "/private-networks/{id}/server-config",
     summary: "Get the WireGuard configuration of the server",
-    description: `In the format of \`wg-quick\`, with a placeholder for the private key. ${FOR_AGENTS}`,
+    description: `In the format of \`wg-quick\`, with a placeholder for the private key. ${ACCEPTED_BEARERS}`,
     guard: allowOrAgent("networks:read"),
     params: IdParams,
     responses: {
@@ -134,7 +140,7 @@ networkServers.openapi(
     method: "post",
     path: "/private-networks/{id}/relay-ticket",
     summary: "Get a relay ticket for a private network",
-    description: `With the ticket, which is valid for five minutes, an agent serves the network at its relay (docs/protocols/relay-protocol.md). ${FOR_AGENTS}`,
+    description: `With the ticket, which is valid for five minutes, an agent serves the network at its relay (docs/protocols/relay-protocol.md). ${ACCEPTED_BEARERS}`,
     guard: allowOrAgent("networks:write"),
     params: IdParams,
     responses: {
@@ -151,7 +157,7 @@ networkServers.openapi(
     if (serverPublicKey === null) throw serverNotRegistered();
     const organization = await findOrganization(c.var.db, network.orgId);
     if (organization?.approvalStatus !== "approved") {
-      throw new ApiError("forbidden", "The organization is waiting for approval.");
+      throw organizationNotApproved();
     }
     const relay = relayId === null ? null : await findRelay(c.var.db, relayId);
     if (!relay || port === null || port < relay.firstPort || port > relay.lastPort) {

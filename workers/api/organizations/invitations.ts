@@ -33,9 +33,13 @@ import {
   invalidField,
   jsonResponse,
   notFound,
+  organizationNotApproved,
   route,
 } from "../route.ts";
 import { toOrganization } from "./organizations.ts";
+
+/** The maximum counts invitations of 24 hours; the oldest of them may be counted for hours more. */
+const INVITATIONS_RETRY_AFTER_SECONDS = 3600;
 
 export const invitations = createRouter();
 
@@ -149,7 +153,7 @@ invitations.openapi(
 function toApiError(refusal: InvitationRefusal, email: string): ApiError {
   switch (refusal) {
     case "not_approved":
-      return new ApiError("forbidden", "The organization is waiting for approval.");
+      return organizationNotApproved();
     case "already_member":
       return new ApiError("duplicate_name", `The user ${email} is already a member.`);
     case "too_many":
@@ -158,15 +162,13 @@ function toApiError(refusal: InvitationRefusal, email: string): ApiError {
       return new ApiError(
         "rate_limited",
         "Too many invitations were sent in the last 24 hours. Try again later.",
-        {
-          retryAfterSeconds: 3600,
-        },
+        { retryAfterSeconds: INVITATIONS_RETRY_AFTER_SECONDS },
       );
     case "mailbox_has_too_many":
       return new ApiError(
         "rate_limited",
         "Too many invitations were sent to this address in the last 24 hours. Try again later.",
-        { retryAfterSeconds: 3600 },
+        { retryAfterSeconds: INVITATIONS_RETRY_AFTER_SECONDS },
       );
   }
 }

@@ -1,7 +1,6 @@
 /**
  * /orgs: the organizations of the caller. Under /orgs/{id} the caller's role in the organization of the path counts,
  * whichever organization the access token acts for.
-
  */
 import { z } from "zod";
 import { AccountSummary } from "../../../protocol/schemas/accounts/accounts.ts";

@@ -39,7 +39,11 @@ Every response has the header \`underpass-request-id\`. Every error has the shap
 Unknown fields and parameters are ignored. A body has at most 1 MiB. Lists are sorted newest first; \`after\`, the id of the last row, leads to the next page.`;
 
 /** Every operation can answer with these. */
-const ALWAYS: readonly ErrorCode[] = ["method_not_allowed", "payload_too_large", "internal"];
+const COMMON_FAILURES: readonly ErrorCode[] = [
+  "method_not_allowed",
+  "payload_too_large",
+  "internal",
+];
 
 /** @param origin where the API is reached, without a slash at its end. */
 export function buildDocument(areas: readonly Area[], origin: string): OpenApiDocument {
@@ -207,7 +211,7 @@ function describeFailure(codes: readonly ErrorCode[]): DocumentedResponse {
 }
 
 function describeFailures(route: DocumentedRoute): Operation["responses"] {
-  const codes = [...new Set([...route["x-failures"], ...ALWAYS])];
+  const codes = [...new Set([...route["x-failures"], ...COMMON_FAILURES])];
   const hasOwnForm = route["x-sets-cookie"] || route["x-error-pages"];
   const statuses = [...new Set(codes.map((code) => STATUS_BY_CODE[code]))].sort((a, b) => a - b);
   return Object.fromEntries(

@@ -2,7 +2,7 @@
 import template from "../../../dashboard/reference/reference.html";
 import { STATUS_BY_CODE, type ErrorCode } from "../../../protocol/errors.ts";
 import { escapeHtml, formatInlineCode } from "../../html-error-page.ts";
-import { getContentPolicy } from "./content-policy.ts";
+import { buildContentSecurityPolicy } from "./content-security-policy.ts";
 import { formatCurlLine } from "./curl.ts";
 import { ERROR_HELP } from "./error-help.ts";
 import {
@@ -30,7 +30,7 @@ interface Entry {
 }
 
 export async function renderReference(document: OpenApiDocument): Promise<Page> {
-  const policy = await getContentPolicy(template);
+  const policy = await buildContentSecurityPolicy(template);
   const body = renderNavigation(document) + renderMain(document);
   // A function, because a replacement text would give `$` a meaning.
   return { html: template.replace("<body>", () => `<body>${body}`), policy };

@@ -1,7 +1,7 @@
 /** /openapi.json and /docs: the document of the API, for programs and for people; and the schema of the agent's file. */
 import { z } from "zod";
 import type { OpenAPIHono } from "@hono/zod-openapi";
-import { sendPage } from "./content-policy.ts";
+import { sendPage } from "./content-security-policy.ts";
 import {
   createRouter,
   documentRoute,

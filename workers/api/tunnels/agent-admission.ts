@@ -40,7 +40,7 @@ import { PLAN_LIMITS } from "../../store/billing/plans.ts";
 import { LimitReachedError } from "../../store/bounds.ts";
 import { planLacksPassword, prepareGates } from "./agent-gates.ts";
 import { resolveRequestedTunnel, toDomainRefusal } from "./agent-hosts.ts";
-import { ConnectionRefusedError } from "./refusals.ts";
+import { ConnectionRefusedError, toTokenRefusal } from "./refusals.ts";
 import { markDisconnected } from "../../store/tunnels/reports.ts";
 
 export async function admitAgent(env: Env, request: AgentRequest): Promise<AgentVerdict> {
@@ -195,16 +195,10 @@ function toRefusal(
 ): ConnectionRefusedError {
   switch (refusal) {
     case "token_unknown":
-      return new ConnectionRefusedError("unauthorized", "the token is unknown");
     case "token_revoked":
-      return new ConnectionRefusedError("unauthorized", "the token was revoked");
-    case "over_budget":
-      return new ConnectionRefusedError(
-        "BUDGET_EXCEEDED",
-        "this month's budget of the token, its master key or its organization is used up",
-      );
     case "organization_not_approved":
-      return new ConnectionRefusedError("forbidden", "the organization is waiting for approval");
+    case "over_budget":
+      return toTokenRefusal(refusal);
     case "project_not_found":
       return new ConnectionRefusedError("forbidden", "the project does not exist");
     case "tunnel_deleted":

@@ -17,7 +17,7 @@ import { hasFeature } from "../../store/billing/plans.ts";
 import type { Database } from "../../store/database.ts";
 import { findAgentToken } from "../../store/tokens/tokens.ts";
 import { findIssuerIssue } from "../access/policy-issuers.ts";
-import { ConnectionRefusedError } from "./refusals.ts";
+import { ConnectionRefusedError, toTokenRefusal } from "./refusals.ts";
 
 const NO_GATES: AgentGateValues = { basicAuth: undefined, policy: undefined };
 
@@ -76,7 +76,7 @@ export async function prepareGates(
   // A hash is expensive: it is for tokens that are valid and whose plan has passwords.
   const nonce = toHex(token.nonce);
   const live = await findAgentToken(db, { orgId: toUuid(token.organizationId), nonce });
-  if (!live) throw new ConnectionRefusedError("unauthorized", "the token was revoked");
+  if (!live) throw toTokenRefusal("token_revoked");
   if (!hasFeature("tunnelPassword", live, new Date())) throw planLacksPassword();
   const caller = { env, config, address, account: nonce };
   const passwordHash = await hashPassword(caller, basicAuth.password).catch((error: unknown) => {

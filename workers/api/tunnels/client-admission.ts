@@ -16,7 +16,7 @@ import {
   type TunnelRefusal,
 } from "../../store/tunnels/tcp-tunnels.ts";
 import { verifyToken } from "./agent-admission.ts";
-import { ConnectionRefusedError } from "./refusals.ts";
+import { ConnectionRefusedError, toTokenRefusal } from "./refusals.ts";
 
 export async function admitClient(
   env: Env,
@@ -58,16 +58,10 @@ async function findTarget(env: Env, token: TokenPayload, tunnel: string): Promis
 function toRefusal(refusal: TokenRefusal | TunnelRefusal): ConnectionRefusedError {
   switch (refusal) {
     case "token_unknown":
-      return new ConnectionRefusedError("unauthorized", "the token is unknown");
     case "token_revoked":
-      return new ConnectionRefusedError("unauthorized", "the token was revoked");
     case "organization_not_approved":
-      return new ConnectionRefusedError("forbidden", "the organization is waiting for approval");
     case "over_budget":
-      return new ConnectionRefusedError(
-        "BUDGET_EXCEEDED",
-        "this month's budget of the token, its master key or its organization is used up",
-      );
+      return toTokenRefusal(refusal);
     case "not_found":
       return new ConnectionRefusedError(
         "tunnel_deleted",

@@ -30,7 +30,7 @@ import { createRouter, documentRoute, jsonResponse, route, type ApiContext } fro
 import { toToken } from "../tokens/tokens.ts";
 import { getOfferedProtocols } from "../upgrade.ts";
 import { verifyToken } from "./agent-admission.ts";
-import { ConnectionRefusedError, respondWithClose } from "./refusals.ts";
+import { ConnectionRefusedError, respondWithClose, toTokenRefusal } from "./refusals.ts";
 
 /** Of one organization's diagnostic connections. */
 const CONNECTION_RULE: TokenBucketConfig = { burst: 20, refillMs: 5_000 };
@@ -101,9 +101,8 @@ async function findToken(c: ApiContext): Promise<PresentedTokenState> {
   });
   switch (state) {
     case "token_unknown":
-      throw new ConnectionRefusedError("unauthorized", "the token is unknown");
     case "token_revoked":
-      throw new ConnectionRefusedError("unauthorized", "the token was revoked");
+      throw toTokenRefusal(state);
     default:
       return state;
   }

@@ -3,17 +3,35 @@ import { CLOSE, type CloseName } from "../../../protocol/wire/close-codes.ts";
 import { ERROR_HEADER } from "../../../protocol/errors.ts";
 import { CLOSE_REASON_MAX_BYTES } from "../../../protocol/limits.ts";
 import { toUtf8 } from "../../../shared/bytes.ts";
+import type { TokenRefusal } from "../../store/tunnels/tcp-tunnels.ts";
 import type { ApiContext } from "../route.ts";
 import { getOfferedProtocols } from "../upgrade.ts";
 
 /** Ends the attempt with a Close, whose reason is the code's name and the message. */
 export class ConnectionRefusedError extends Error {
-  override name = "Refusal";
+  override name = "ConnectionRefusedError";
   readonly closeName: CloseName;
 
   constructor(closeName: CloseName, message: string) {
     super(message);
     this.closeName = closeName;
+  }
+}
+
+/** For a genuine token that may not be used now. */
+export function toTokenRefusal(refusal: TokenRefusal): ConnectionRefusedError {
+  switch (refusal) {
+    case "token_unknown":
+      return new ConnectionRefusedError("unauthorized", "the token is unknown");
+    case "token_revoked":
+      return new ConnectionRefusedError("unauthorized", "the token was revoked");
+    case "organization_not_approved":
+      return new ConnectionRefusedError("forbidden", "the organization is waiting for approval");
+    case "over_budget":
+      return new ConnectionRefusedError(
+        "BUDGET_EXCEEDED",
+        "this month's budget of the token, its master key or its organization is used up",
+      );
   }
 }
 

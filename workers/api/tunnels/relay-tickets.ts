@@ -8,7 +8,14 @@ import { issueRelayAccess } from "../../identity/tokens/relay-tickets.ts";
 import { findServedTunnel, type ServedTunnel } from "../../store/tunnels/tcp-tunnels.ts";
 import { verifyToken } from "./agent-admission.ts";
 import { unauthorized, tokenVerifiedByHandler } from "../guard.ts";
-import { createRouter, jsonResponse, notFound, route, type ApiContext } from "../route.ts";
+import {
+  createRouter,
+  jsonResponse,
+  notFound,
+  organizationNotApproved,
+  route,
+  type ApiContext,
+} from "../route.ts";
 import { ConnectionRefusedError } from "./refusals.ts";
 import { parseBearerToken } from "../../../shared/bearer-token.ts";
 
@@ -58,14 +65,14 @@ async function requireBearerToken(c: ApiContext): Promise<TokenPayload> {
   }
 }
 
-function requireServed(found: ServedTunnel | string): ServedTunnel {
+function requireServed(found: Awaited<ReturnType<typeof findServedTunnel>>): ServedTunnel {
   if (typeof found === "object") return found;
-  switch (found as Exclude<Awaited<ReturnType<typeof findServedTunnel>>, ServedTunnel>) {
+  switch (found) {
     case "token_unknown":
     case "token_revoked":
       throw unauthorized();
     case "organization_not_approved":
-      throw new ApiError("forbidden", "The organization is waiting for approval.");
+      throw organizationNotApproved();
     case "over_budget":
       throw new ApiError(
         "forbidden",

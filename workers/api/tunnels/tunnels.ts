@@ -58,7 +58,7 @@ tunnels.openapi(
   }),
   async (c) => {
     const rows = await listTunnels(c.var.db, getOrgId(c), c.req.valid("query"));
-    const confirmed = await withFreshStatus(c, rows);
+    const confirmed = await confirmStatuses(c, rows);
     return c.json(
       confirmed.map((row) => toTunnel(c.var.config, row)),
       200,
@@ -199,19 +199,20 @@ function toPortError(refusal: PortRefusal, { publicPort, relayId }: CreateTunnel
 }
 
 /** A row with the status "connected" that was not updated recently may be stale: its object confirms it. */
-async function withFreshStatus(c: ApiContext, rows: ListedTunnel[]): Promise<ListedTunnel[]> {
+async function confirmStatuses(c: ApiContext, rows: ListedTunnel[]): Promise<ListedTunnel[]> {
   const freshSince = Date.now() - TUNNEL_STATUS_FRESH_MS;
-  const isOld = ({ agentConnected, lastSeenAt }: ListedTunnel) =>
+  const isStale = ({ agentConnected, lastSeenAt }: ListedTunnel) =>
     agentConnected && (lastSeenAt === null || lastSeenAt.getTime() < freshSince);
-  const old = rows
-    .filter(isOld)
+  const staleIds = rows
+    .filter(isStale)
     .slice(0, TUNNEL_REFRESH_MAX_ROWS)
     .map(({ id }) => id);
-  if (old.length === 0) return rows;
+  if (staleIds.length === 0) return rows;
 
-  await Promise.all(old.map((id) => refreshTunnelStatus(c.env, c.var.db, id)));
-  const statusById = new Map((await listTunnelsById(c.var.db, old)).map((row) => [row.id, row]));
-  return rows.map((row) => ({ ...row, ...statusById.get(row.id) }));
+  await Promise.all(staleIds.map((id) => refreshTunnelStatus(c.env, c.var.db, id)));
+  const confirmed = await listTunnelsById(c.var.db, staleIds);
+  const rowById = new Map(confirmed.map((row) => [row.id, row]));
+  return rows.map((row) => ({ ...row, ...rowById.get(row.id) }));
 }
 
 /** A TCP tunnel that was created before relays existed has no port until its agent connects. */

@@ -69,12 +69,12 @@ const verifiers = new BoundedMap<string, Verifier>(RECEIVERS_CACHE_MAX);
 
 async function receive(c: ApiContext, id: string, signed: SignedRequest): Promise<Response> {
   const { env } = c;
-  const remembered = verifiers.get(id);
-  let verifier = remembered ?? (await loadVerifier(c, id));
-  if (!(await isSigned(verifier, signed))) {
-    const newest = remembered ? await loadVerifier(c, id) : verifier;
+  const cached = verifiers.get(id);
+  let verifier = cached ?? (await loadVerifier(c, id));
+  if (!(await hasValidSignature(verifier, signed))) {
+    const newest = cached ? await loadVerifier(c, id) : verifier;
     const isSame = newest.settings.version === verifier.settings.version;
-    if (isSame || !(await isSigned(newest, signed))) throw invalidSignature();
+    if (isSame || !(await hasValidSignature(newest, signed))) throw invalidSignature();
     verifier = newest;
   }
   const { validator } = verifier.settings;
@@ -85,7 +85,7 @@ async function receive(c: ApiContext, id: string, signed: SignedRequest): Promis
   let taken = await receiverObject(env, id).store(arrival, verifier.settings.version);
   if (taken.outcome === "outdated") {
     verifier = await cacheVerifier(c.var.config, id, taken.settings);
-    if (!(await isSigned(verifier, signed))) throw invalidSignature();
+    if (!(await hasValidSignature(verifier, signed))) throw invalidSignature();
     taken = await receiverObject(env, id).store(arrival, verifier.settings.version);
   }
   requireStored(id, taken);
@@ -163,12 +163,12 @@ async function cacheVerifier(
   for (const { sealed } of settings.secrets) {
     keys.set(sealed, await importSecret(await decryptWebhookSecret(config, sealed)));
   }
-  const judge = { settings, keys };
-  verifiers.set(id, judge);
-  return judge;
+  const verifier = { settings, keys };
+  verifiers.set(id, verifier);
+  return verifier;
 }
 
-function isSigned({ settings, keys }: Verifier, signed: SignedRequest): Promise<boolean> {
+function hasValidSignature({ settings, keys }: Verifier, signed: SignedRequest): Promise<boolean> {
   const now = Date.now();
   const activeKeys = getActiveSecrets(settings, now).map((sealed) => keys.get(sealed)!);
   return isSignatureValid(settings.validator, activeKeys, signed, now);

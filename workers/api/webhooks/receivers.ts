@@ -27,7 +27,13 @@ import {
   rotateReceiverSecret,
   type ReceiverRow,
 } from "../../store/webhooks/receivers.ts";
-import { allow, allowOrAgent, getOrgId, authorizeMemberOrAgent } from "../guard.ts";
+import {
+  ACCEPTED_BEARERS,
+  allow,
+  allowOrAgent,
+  getOrgId,
+  authorizeMemberOrAgent,
+} from "../guard.ts";
 import {
   createRouter,
   getMemberActor,
@@ -43,16 +49,13 @@ const LONG_POLL_CHECK_MS = 250;
 
 export const receivers = createRouter();
 
-const FOR_AGENTS =
-  "The bearer is an access token, or a capability token that is restricted neither to names nor to a project.";
-
 receivers.openapi(
   route({
     operationId: "listReceivers",
     method: "get",
     path: "/webhook-receivers",
     summary: "List webhook receivers",
-    description: FOR_AGENTS,
+    description: ACCEPTED_BEARERS,
     guard: allowOrAgent("receivers:read"),
     query: PageQuery,
     responses: { 200: jsonResponse("The receivers, newest first.", z.array(Receiver)) },
@@ -105,7 +108,7 @@ receivers.openapi(
     method: "get",
     path: "/webhook-receivers/{id}",
     summary: "Get a webhook receiver",
-    description: FOR_AGENTS,
+    description: ACCEPTED_BEARERS,
     guard: allowOrAgent("receivers:read"),
     params: IdParams,
     responses: {
@@ -179,7 +182,7 @@ receivers.openapi(
     method: "get",
     path: "/webhook-receivers/{id}/events",
     summary: "List the deliveries to a webhook receiver",
-    description: `In the order of their arrival. ${FOR_AGENTS}`,
+    description: `In the order of their arrival. ${ACCEPTED_BEARERS}`,
     guard: allowOrAgent("receivers:read"),
     params: IdParams,
     query: DeliveryQuery,
@@ -200,7 +203,7 @@ receivers.openapi(
       sinceMs: since === undefined ? 0 : Date.parse(since),
       waitMs: wait * 1000,
     });
-    const deliveries = wait === 0 ? await polling : await orEmptyAtShutdown(c, polling);
+    const deliveries = wait === 0 ? await polling : await endPollAtShutdown(c, polling);
     // A caller whose access ended while it waited must not receive the deliveries.
     if (wait > 0 && deliveries.length > 0) await authorizeMemberOrAgent(c, "receivers:read");
     const cursor = deliveries.at(-1)?.position;
@@ -217,7 +220,7 @@ receivers.openapi(
     method: "post",
     path: "/webhook-receivers/{id}/ack",
     summary: "Acknowledge deliveries up to a cursor",
-    description: `The acknowledged cursor never moves back. ${FOR_AGENTS}`,
+    description: `The acknowledged cursor never moves back. ${ACCEPTED_BEARERS}`,
     guard: allowOrAgent("receivers:write"),
     params: IdParams,
     body: Acknowledgement,
@@ -238,7 +241,7 @@ async function requireReceiver(c: ApiContext, id: string): Promise<ReceiverRow> 
 }
 
 /** A long poll ends at once, with no deliveries, when the server is stopping or the client has disconnected. */
-async function orEmptyAtShutdown(
+async function endPollAtShutdown(
   c: ApiContext,
   polling: Promise<StoredDelivery[]>,
 ): Promise<StoredDelivery[]> {

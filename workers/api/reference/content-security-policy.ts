@@ -2,7 +2,7 @@
 import { toBase64, toUtf8 } from "../../../shared/bytes.ts";
 import type { ApiContext } from "../route.ts";
 
-/** @param policy from `getContentPolicy`, for this page or for one with the same style and script. */
+/** @param policy from `buildContentSecurityPolicy`, for this page or for one with the same style and script. */
 export function sendPage(c: ApiContext, page: string, policy: string): Response {
   return c.body(page, 200, {
     "Content-Type": "text/html; charset=utf-8",
@@ -16,7 +16,7 @@ export function sendPage(c: ApiContext, page: string, policy: string): Response 
  * Only the page's own style and script are allowed, by their hashes. They can send requests to this origin only,
  * and cannot turn text into HTML.
  */
-export async function getContentPolicy(page: string): Promise<string> {
+export async function buildContentSecurityPolicy(page: string): Promise<string> {
   const [style, script] = await Promise.all([
     hashElement(page, "style"),
     hashElement(page, "script"),
