@@ -97,7 +97,7 @@ function ignoreSyntaxError(error: unknown): undefined {
   if (!(error instanceof SyntaxError)) throw error;
 }
 
-/** The message of an invalid body says only that; the fields say what is wrong. */
+/** The first invalid field and its rule, without the words that the message has around them. */
 export function getFailureMessage({
   message,
   fields: [field] = [],

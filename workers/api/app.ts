@@ -107,7 +107,10 @@ function toApiError(thrown: Error): ApiError {
   if (thrown instanceof ApiError) return thrown;
   if (thrown instanceof PermissionLostError) {
     if (thrown.credential === "token") return unauthorized();
-    return new ApiError("forbidden", "Your role has changed since this request began.");
+    return new ApiError(
+      "forbidden",
+      "Your role changed while this request was processed, so it had no effect. Send it again.",
+    );
   }
   if (thrown instanceof LimitReachedError) {
     const { message, retryAfterMs } = thrown;

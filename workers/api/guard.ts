@@ -124,9 +124,9 @@ export const tokenVerifiedByHandler: Guard = {
  * For agents, which get a refusal over a WebSocket as a close code. Over plain HTTP, a missing credential is refused
  * before the missing upgrade.
  */
-export function requireAgentUpgrade(c: ApiContext, message: string): void {
+export function requireAgentUpgrade(c: ApiContext, callers: "Agents" | "Clients"): void {
   if (!isUpgrade(c) && readBearer(c) === null) throw unauthorized();
-  requireUpgrade(c, message);
+  requireUpgrade(c, callers);
 }
 
 function createGuard(described: Guard, check: (c: ApiContext) => Promise<void>) {
@@ -171,7 +171,10 @@ function requirePermission(c: ApiContext, permission: Permission): void {
 }
 
 export function missingPermission(role: Role, permission: Permission): ApiError {
-  return new ApiError("forbidden", `Your role ${role} does not have the permission ${permission}.`);
+  return new ApiError(
+    "forbidden",
+    `Your role ${role} does not have the permission ${permission}. An owner of the organization can change your role.`,
+  );
 }
 
 /** @param path its organization counts instead of the access token's. */
@@ -202,7 +205,10 @@ async function authenticate(
 }
 
 export function unauthorized(): ApiError {
-  return new ApiError("unauthorized", "A valid bearer token is required.");
+  return new ApiError(
+    "unauthorized",
+    "The bearer token is missing, not valid, expired or revoked. Send a valid one in the Authorization header.",
+  );
 }
 
 function isId(text: string): boolean {

@@ -61,10 +61,21 @@ export function invalidInput({
 }): ApiError {
   // A path parameter that no resource can have is answered like a route that does not exist.
   if (target === "param") return notFound();
+  const fields = error.issues.map(({ path, message }) => ({ path: path.join("."), message }));
+  return new ApiError("invalid_request", describeInvalid(target, fields[0]), { fields });
+}
+
+/** Names the first invalid field, unless its path contains characters that the caller chose freely. */
+function describeInvalid(
+  target: string,
+  field: { path: string; message: string } | undefined,
+): string {
   const part = target === "json" ? "request body" : "query string";
-  return new ApiError("invalid_request", `The ${part} is not valid.`, {
-    fields: error.issues.map(({ path, message }) => ({ path: path.join("."), message })),
-  });
+  if (!field || !/^[\w.]*$/.test(field.path)) {
+    return `The ${part} is not valid: each entry of fields names an invalid field and its rule.`;
+  }
+  if (target === "json" || field.path === "") return describeField(field, part);
+  return `The query parameter ${field.path} ${field.message}.`;
 }
 
 export function notFound(resource?: string, key = "id"): ApiError {
@@ -87,8 +98,12 @@ export function invalidField(path: string, message: string): ApiError {
   });
 }
 
-export function describeField({ path, message }: { path: string; message: string }): string {
-  return path === "" ? `The request body ${message}.` : `The field ${path} ${message}.`;
+/** @param whole the part of the request that an empty path names. */
+export function describeField(
+  { path, message }: { path: string; message: string },
+  whole = "request body",
+): string {
+  return path === "" ? `The ${whole} ${message}.` : `The field ${path} ${message}.`;
 }
 
 export function getMemberActor(c: ApiContext): MemberActor {

@@ -2,9 +2,10 @@
 import { ApiError } from "../errors.ts";
 import type { ApiContext } from "./route.ts";
 
-/** @param message tells the caller what connects over a WebSocket here. */
-export function requireUpgrade(c: ApiContext, message: string): void {
+/** @param callers the programs that connect here, for the message. */
+export function requireUpgrade(c: ApiContext, callers: string): void {
   if (isUpgrade(c)) return;
+  const message = `${callers} connect over a WebSocket. Use a WebSocket client.`;
   throw new ApiError("upgrade_expected", message, { headers: { Upgrade: "websocket" } });
 }
 

@@ -83,7 +83,9 @@ test("a master key opens no tunnels", async () => {
     expect(attempt.code).toBe(CLOSE.unauthorized);
   }
   const attempt = await api.connectAgent(wireBytes, { port: 1 });
-  expect(attempt.reason).toBe("unauthorized: the token is not an agent token");
+  expect(attempt.reason).toBe(
+    "unauthorized: the token is a master key, which can only mint tokens",
+  );
 });
 
 /** The one route for master keys, and the two WebSockets, which refuse with close codes. */

@@ -61,7 +61,7 @@ deviceAuthorizations.openapi(
     const { label } = c.req.valid("json");
     const device = { deviceCodeHash: await sha256Hex(deviceCode), userCode, label };
     if (!(await insertDeviceAuthorization(c.var.db, device))) {
-      throw new ApiError("unavailable", "No code is available right now. Try again.", {
+      throw new ApiError("unavailable", "No unused user code was found. Request a token again.", {
         retryAfterSeconds: 1,
       });
     }
@@ -191,7 +191,7 @@ async function answerPoll(c: ApiContext, poll: Exclude<PollResult, { state: "wai
 function slowDown(): ApiError {
   return new ApiError(
     "slow_down",
-    `You poll too often. Wait ${DEVICE_POLL_INTERVAL_SECONDS} seconds between polls, and poll once at a time.`,
+    `You poll too often. Wait ${DEVICE_POLL_INTERVAL_SECONDS} seconds between polls, and send one poll at a time.`,
     { retryAfterSeconds: DEVICE_POLL_INTERVAL_SECONDS },
   );
 }

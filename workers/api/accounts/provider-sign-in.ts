@@ -189,7 +189,7 @@ async function signInAs(
     case "linked_to_another":
       throw new ApiError(
         "forbidden",
-        `The account with this email address is linked to another account at ${host}.`,
+        `The account with this email address is linked to another account at ${host}. Sign in with that account.`,
       );
   }
   const passed = await completeFirstFactor(c, user);

@@ -56,7 +56,7 @@ setup.openapi(
     if (!equalInConstantTime(await sha256Hex(normalizeSetupCode(code)), config.SETUP_CODE_HASH)) {
       throw new ApiError(
         "invalid_code",
-        "The code is not the one that the server has printed on its console.",
+        "The setup code is wrong. Enter the code that the server has printed on its console.",
       );
     }
     const email = normalizeEmail(chosen.email ?? `owner@${config.SERVICE_DOMAIN}`);

@@ -194,7 +194,7 @@ domains.openapi(
       case "not_http":
         throw new ApiError(
           "invalid_request",
-          "The tunnel is a TCP tunnel. A custom domain can only be bound to an HTTP tunnel.",
+          "A custom domain can only be bound to an HTTP tunnel, and this tunnel is a TCP tunnel.",
         );
       case "not_verified":
         throw new ApiError(

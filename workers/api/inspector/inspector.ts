@@ -154,7 +154,10 @@ inspector.openapi(
   async (c) => {
     const { tunnel, capture } = await findCapture(c, c.req.valid("param").id);
     if (capture.kind !== "websocket" && capture.truncated.request) {
-      throw new ApiError("conflict", "The captured body of this request is not complete.");
+      throw new ApiError(
+        "conflict",
+        "The captured body of this request is not complete, so no command can send it.",
+      );
     }
     return c.text(formatCurlCommand(capture, getTunnelOrigin(c, tunnel)), 200);
   },

@@ -56,7 +56,7 @@ function toApiError(why: ReplayRefusal): ApiError {
     case "replay_disabled":
       return new ApiError(
         "replay_disabled",
-        "Replays are disabled on this server or for this tunnel.",
+        "Replays are disabled on this server (ALLOW_REPLAY) or for this tunnel (allowReplay).",
       );
     case "cut":
       return bodyNotComplete();

@@ -39,7 +39,7 @@ documentRoute(inspectorWatch, {
 });
 
 inspectorWatch.get("/inspector/ws", watcher.middleware, async (c) => {
-  requireUpgrade(c, "Watchers connect over a WebSocket.");
+  requireUpgrade(c, "Watchers");
   const query = WatchQuery.safeParse(c.req.query());
   if (!query.success) throw invalidInput({ target: "query", error: query.error });
   const orgId = getOrgId(c);

@@ -28,7 +28,7 @@ documentRoute(relayLink, {
 
 relayLink.get("/relays/connect", async (c) => {
   requireRelaySecret(c);
-  requireUpgrade(c, "Relays connect over a WebSocket.");
+  requireUpgrade(c, "Relays");
   const query = RelayConnectQuery.safeParse(c.req.query());
   if (!query.success) throw invalidInput({ target: "query", error: query.error });
   const headers = { Upgrade: "websocket" };

@@ -69,9 +69,15 @@ networkServers.openapi(
       case "unknown_relay":
         throw invalidField("relay_id", "names an unknown relay");
       case "no_relay":
-        throw new ApiError("unavailable", "No relay is available for private networks.");
+        throw new ApiError(
+          "unavailable",
+          "No relay is available for private networks. Start a relay, or send the public_endpoint of a server that is reached without one.",
+        );
       case "exhausted":
-        throw new ApiError("unavailable", "The relay has no free UDP port.");
+        throw new ApiError(
+          "unavailable",
+          "The relay has no free UDP port. Send another relay_id, or the public_endpoint of a server that is reached without a relay.",
+        );
       default:
         return c.json(await loadNetworkView(c.env, network), 200);
     }

@@ -138,11 +138,14 @@ invitations.openapi(
     const org = await acceptInvitation(db, { tokenHash, userId, email, ip });
     switch (org) {
       case "invalid":
-        throw new ApiError("invalid_token", "The invitation is not valid, or it has expired.");
+        throw new ApiError(
+          "invalid_token",
+          "The invitation is wrong, was used or revoked, or has expired. Ask for a new one.",
+        );
       case "another_address":
         throw new ApiError(
           "forbidden",
-          "The invitation is for another email address than that of your account.",
+          "The invitation is for another email address. Log in to the account with that address.",
         );
       default:
         return c.json(toOrganization(org), 200);

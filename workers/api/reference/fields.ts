@@ -83,12 +83,15 @@ export const FIELDS: Readonly<Record<string, Field>> = {
   password: field("A password.", "correct horse battery staple"),
   new_password: field("The new password: at least 12 characters.", "correct horse battery staple"),
   code: field("A code of six digits.", "123456"),
-  "Setup.code": field("The code that the server has printed on its console.", "BCDF-GHJK-LMNP"),
+  "Setup.code": field(
+    "The code that the server has printed on its console.",
+    "2345-6789-ABCD-EFGH",
+  ),
   "getDeviceAuthorization.code": field("The code that the machine shows.", "BCDF-GHJK"),
-  recovery_code: field("One of the recovery codes.", "7k3m-9qxw-2rtb"),
+  recovery_code: field("One of the recovery codes.", "7k3m-4qxw-2rtb-h6dz"),
   recovery_codes: field(
     "Recovery codes, which are shown only once.",
-    Array.from({ length: RECOVERY_CODE_COUNT }, () => "7k3m-9qxw-2rtb"),
+    Array.from({ length: RECOVERY_CODE_COUNT }, () => "7k3m-4qxw-2rtb-h6dz"),
   ),
   challenge_token: field("Identifies the login that waits for a second factor.", "Vb3nQ0…"),
   secret_base32: field(

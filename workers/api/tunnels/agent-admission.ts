@@ -103,7 +103,10 @@ export async function verifyToken(config: Config, bearer: string): Promise<Token
   if ("error" in verdict)
     throw new ConnectionRefusedError("unauthorized", TOKEN_ERRORS[verdict.error]);
   if (verdict.ok.kind !== "agent") {
-    throw new ConnectionRefusedError("unauthorized", "the token is not an agent token");
+    throw new ConnectionRefusedError(
+      "unauthorized",
+      "the token is a master key, which can only mint tokens",
+    );
   }
   return verdict.ok;
 }
@@ -169,8 +172,12 @@ function requireAllowedLabel(token: TokenPayload, label: string): void {
 }
 
 function requireShard({ shards }: RegisteredTunnel["tunnel"], shard = 0): void {
-  if (shard >= shards)
-    throw new ConnectionRefusedError("invalid_request", `the tunnel has ${shards} objects`);
+  if (shard >= shards) {
+    throw new ConnectionRefusedError(
+      "invalid_request",
+      `the tunnel has no shard ${shard}: its shards are 0 to ${shards - 1}`,
+    );
+  }
 }
 
 /** Rows that cause a refusal may be stale: their tunnels confirm their status before the refusal is final. */

@@ -40,7 +40,7 @@ documentRoute(agents, {
 });
 
 agents.get("/agent/connect", async (c) => {
-  requireAgentUpgrade(c, "Agents connect over a WebSocket.");
+  requireAgentUpgrade(c, "Agents");
   try {
     return await connectAgent(c);
   } catch (error) {

@@ -35,7 +35,7 @@ documentRoute(clientStreams, {
 });
 
 clientStreams.get("/agent/streams", async (c) => {
-  requireAgentUpgrade(c, "Clients connect over a WebSocket.");
+  requireAgentUpgrade(c, "Clients");
   try {
     return await handOver(c, await admit(c));
   } catch (error) {

@@ -72,7 +72,7 @@ documentRoute(diagnostics, {
 });
 
 diagnostics.get("/agent/diagnostics", async (c) => {
-  requireAgentUpgrade(c, "Agents connect over a WebSocket.");
+  requireAgentUpgrade(c, "Agents");
   try {
     const offered = getOfferedProtocols(c);
     if (!offered.includes(SUBPROTOCOL)) {
@@ -124,7 +124,7 @@ function openConnection(): Response {
   let received = 0;
   let messages = 0;
   const timer = setTimeout(
-    () => server.close(1000, "diagnostic connections are short"),
+    () => server.close(1000, "the diagnostic connection has reached its maximum duration"),
     DIAGNOSTIC_CONNECTION_MAX_MS,
   );
   const violate = (reason: string): void =>

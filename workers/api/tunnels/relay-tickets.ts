@@ -85,7 +85,7 @@ function requireServed(found: Awaited<ReturnType<typeof findServedTunnel>>): Ser
     case "not_tcp":
       throw new ApiError(
         "invalid_request",
-        "The tunnel is an HTTP tunnel. Only TCP tunnels use a relay.",
+        "Only TCP tunnels use a relay, and this tunnel is an HTTP tunnel.",
       );
     case "tunnel_stopped":
       throw new ApiError("conflict", "The tunnel is stopped. Start it first.");

@@ -33,7 +33,7 @@ export function toSettingError(refused: Exclude<SettingOutcome, "changed">): Api
     case "not_http":
       return new ApiError(
         "invalid_request",
-        "The tunnel is a TCP tunnel. This setting is for HTTP tunnels.",
+        "This setting applies to HTTP tunnels only, and this tunnel is a TCP tunnel.",
       );
     case "upgrade_required":
       return new ApiError(

@@ -192,9 +192,15 @@ function toPortError(refusal: PortRefusal, { publicPort, relayId }: CreateTunnel
     case "port_outside_range":
       return invalidField("publicPort", "is not in the port range of the relay");
     case "no_relay":
-      return new ApiError("unavailable", "No relay is available for TCP tunnels.");
+      return new ApiError(
+        "unavailable",
+        "No relay is available for TCP tunnels. The operator of this server must start one.",
+      );
     case "exhausted":
-      return new ApiError("unavailable", "The relay has no free TCP port.");
+      return new ApiError(
+        "unavailable",
+        "The relay has no free TCP port. Send another relayId, or delete a TCP tunnel.",
+      );
   }
 }
 

@@ -1,5 +1,7 @@
 /** The mails about custom domains. */
 import type { Config } from "../../config/config.ts";
+import { DAY_MS } from "../../../shared/time.ts";
+import { PROOF_MISSING_MAX_MS } from "../../limits.ts";
 import type { LossReason, WarnedDomain } from "../../store/domains/domain-notices.ts";
 import { composeMail, type Mail } from "./compose-mail.ts";
 
@@ -17,7 +19,7 @@ export function proofMissingMail(
     to,
     `The DNS record of ${domain} is missing`,
     [
-      `The TXT record that proves that ${domain} is yours was not found. Underpass releases the domain on ${releaseAt.toUTCString()} unless the record is found before. Nothing changes for its visitors meanwhile.`,
+      `The TXT record that proves that ${domain} is yours was not found. Underpass releases the domain on ${releaseAt.toUTCString()} unless it finds the record before that time. Until then, nothing changes for the visitors of the domain.`,
       `Publish a TXT record at ${recordName} with this value: ${verificationToken}`,
       "If the domain is not yours any more, ignore this email.",
     ],
@@ -26,8 +28,9 @@ export function proofMissingMail(
 }
 
 const LOSS_REASONS: Record<LossReason, string> = {
-  proof_missing: "The TXT record that proves that it is yours has been missing for 7 days.",
-  proven_by_another: "Another organization has proved with a newer TXT record that it is its own.",
+  proof_missing: `The TXT record that proves that the domain is yours has been missing for ${PROOF_MISSING_MAX_MS / DAY_MS} days.`,
+  proven_by_another:
+    "Another organization has proved with a newer TXT record that the domain belongs to it.",
 };
 
 export function domainReleasedMail(

@@ -82,7 +82,7 @@ export function secondFactorMail(to: string, isOn: boolean, config: Config): Mai
   const change = isOn ? "on" : "off";
   const consequence = isOn
     ? "From now on, signing in requires a code from your authenticator app. Your other sessions were signed out."
-    : "From now on, signing in requires only your password.";
+    : "From now on, signing in requires no code.";
   return composeMail(
     to,
     `Two-factor authentication for your Underpass account is ${change}`,
@@ -104,9 +104,9 @@ export function removalRequestedMail(
     to,
     "Two-factor authentication for your Underpass account can be removed soon",
     [
-      `A person who knows your password asked to remove two-factor authentication from your account. From ${usableAt.toUTCString()} on, and for 7 days, this link removes it. Until then, and also later, the same link cancels the request.`,
+      `A person who signed in with your password, or with your account at a sign-in provider, asked to remove two-factor authentication from your Underpass account. From ${usableAt.toUTCString()} on, and for 7 days, this link removes it. Before and after that time, the same link cancels the request.`,
       `If you use the API instead of the page, this is the token: ${token}`,
-      "If you did not ask for this, another person knows your password: cancel the request with the link, then set a new password, which cancels it too.",
+      "If you did not ask for this, another person knows your password or uses your account at the provider: cancel the request with the link, then set a new password and secure that account.",
     ],
     {
       label: "Cancel the request, or remove two-factor authentication",
