@@ -8,7 +8,7 @@ import { chunks } from "./chunks.ts";
 import { auditEvents } from "./tables/audit.ts";
 import type { Transaction } from "./transaction.ts";
 
-/** Who makes a change, and from where. null: no one is signed in, or the service itself makes it. */
+/** Who makes a change, and from which address. null: no user is signed in, or the service itself makes it. */
 export interface Actor {
   orgId: string | null;
   userId: string | null;

@@ -85,7 +85,7 @@ export function connectDatabase(env: Env, deliver: Deliver): Database {
   };
 }
 
-/** Thrown by `Change.rollback`, so that the driver rolls the transaction back. */
+/** Thrown by `UnitOfWork.rollback`, so that the driver rolls the transaction back. */
 class Rollback extends Error {
   override name = "Rollback";
   readonly value: unknown;

@@ -29,7 +29,7 @@ interface AgentActor extends Actor {
 
 export type CallerActor = MemberActor | AgentActor;
 
-/** The caller's role has changed, its token was revoked, or its organization deleted, since the guard looked. */
+/** The caller's role has changed, its token was revoked, or its organization deleted, since the guard read it. */
 export class PermissionLostError extends Error {
   override name = "PermissionLostError";
   /** What has changed: a member's role, or an agent's token. */

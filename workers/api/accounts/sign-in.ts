@@ -14,7 +14,7 @@ import type { ApiContext } from "../route.ts";
 import { describeDevice } from "./device-name.ts";
 import { setRefreshCookie } from "./refresh-cookie.ts";
 
-/** As it was when its password or a provider was verified. */
+/** The account as it was when its first factor was verified: a change in the meantime refuses the sign-in. */
 type Account = Pick<UserRow, "id" | "passwordHash" | "mfaSecret">;
 
 /** After a password or a provider has identified the account: signs in, or asks for the second factor. */

@@ -1,6 +1,6 @@
 /**
  * Long polls of machines that wait for their approval. Those that wait in this isolate learn of an approval in it at
- * once; one in another isolate is found when the row is read again. Nothing is signalled between requests: the platform
+ * once; an approval in another isolate is found when the row is read again. Nothing is signalled between requests: the platform
  * does not let one request resume another.
  */
 import { isDraining } from "../../draining.ts";
@@ -11,7 +11,7 @@ const WAITING_POLLS_PER_SOURCE_MAX = 16;
 /** How often a waiting poll looks into this isolate's memory, and into the database. */
 const POLL_MEMORY_MS = 200;
 const POLL_ROW_MS = 5_000;
-/** A poll that has not looked for this long was cancelled: its machine has disconnected. */
+/** A poll that has not looked for this long was canceled: its machine has disconnected. */
 const POLL_ABANDONED_MS = 2_000;
 const APPROVED_MAX = 1_000;
 
@@ -24,7 +24,7 @@ export function announceApproval(deviceId: string): void {
 }
 
 /**
- * Reads the row when it may have changed, until it has or the time is over.
+ * Reads the row when it may have changed, until it has changed or the poll has waited for `waitMs`.
  *
  * @param read returns undefined while the request still waits.
  * @returns "busy" at once when this machine waits already, or when too many polls wait.

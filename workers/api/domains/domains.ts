@@ -9,7 +9,7 @@ import {
   CustomDomain,
 } from "../../../protocol/schemas/domains/domains.ts";
 import { IdParams, Ok, PageQuery } from "../../../protocol/schemas/scalars.ts";
-import { checkProof, getChallengeName } from "../../integrations/dns/domain-proof.ts";
+import { checkProof, getProofRecordName } from "../../integrations/dns/domain-proof.ts";
 import { buildDomainNotices } from "../../jobs/domain-notices.ts";
 import { parseDomain } from "./domain-names.ts";
 import { ApiError } from "../../errors.ts";
@@ -38,7 +38,8 @@ import {
 
 const TXT_LOOKUP_REFILL_MS = 5_000;
 
-const LOOK_UP_RULE = { burst: TXT_LOOKUP_BURST, refillMs: TXT_LOOKUP_REFILL_MS };
+/** Of one organization's look-ups. */
+const TXT_LOOKUP_RULE = { burst: TXT_LOOKUP_BURST, refillMs: TXT_LOOKUP_REFILL_MS };
 
 export const domains = createRouter();
 
@@ -234,7 +235,7 @@ domains.openapi(
 
 /** The message names the record to publish, because most failures are a record at another name. */
 async function requireProof(c: ApiContext, claim: DomainRow): Promise<void> {
-  const name = getChallengeName(claim.domain);
+  const name = getProofRecordName(claim.domain);
   await limitLookUps(c);
   const result = await checkProof(c.env, c.var.config, claim);
   if (result === "proven") return;
@@ -257,7 +258,7 @@ async function requireProof(c: ApiContext, claim: DomainRow): Promise<void> {
 /** Every look-up uses a public resolver, which may block a service that sends too many queries. */
 async function limitLookUps(c: ApiContext): Promise<void> {
   const key = `look-ups of ${c.var.principal.orgId}`;
-  const waitMs = await rateLimiterObject(c.env, key).take(key, LOOK_UP_RULE);
+  const waitMs = await rateLimiterObject(c.env, key).take(key, TXT_LOOKUP_RULE);
   if (waitMs === 0) return;
   throw new ApiError(
     "rate_limited",

@@ -9,7 +9,7 @@ import { LATENCY_BOUNDS_MS } from "../../../protocol/limits.ts";
 import { StatusClass, type Breakdown } from "../../../protocol/schemas/metrics.ts";
 import type { TunnelTraffic } from "../../store/metrics/metrics.ts";
 
-/** What became of the captured requests of one tunnel. */
+/** The counts of one tunnel's captured requests. */
 export interface TunnelBreakdown {
   tunnelId: string;
   captured: CaptureBreakdown;

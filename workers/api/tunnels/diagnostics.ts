@@ -1,5 +1,5 @@
 /**
- * What `underpass doctor` asks: the state of the token that an agent presents, and a connection like an agent's, which
+ * The requests of `underpass doctor`: the state of the token that an agent presents, and a connection like an agent's, which
  * registers no tunnel and stores nothing. Its bytes are bounded for each connection, and its connections for each organization.
  */
 import { PROTOCOL_VERSION, SUBPROTOCOL } from "../../../protocol/wire/frames.ts";

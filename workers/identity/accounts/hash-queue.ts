@@ -7,9 +7,9 @@ import { ApiError } from "../../errors.ts";
 
 /** How often a waiting request checks whether it is its turn. */
 const HASH_POLL_MS = 10;
-/** A request that has not polled for this long has been cancelled. */
+/** A request that has not polled for this long has been canceled. */
 const HASH_ABANDONED_MS = 1_000;
-/** A running hash that has not ended after this has been cancelled, or its executor is gone. */
+/** A running hash that has not ended after this has been canceled, or its executor is gone. */
 const HASH_RUN_MAX_MS = 5_000;
 const HASHES_WAITING_MAX = 64;
 export const HASHES_WAITING_PER_SOURCE_MAX = 5;
@@ -30,7 +30,7 @@ export interface HashQueueDeps {
 }
 
 interface Entry extends HashClaim {
-  /** When a request that has not polled since then counts as cancelled. */
+  /** When a request that has not polled since then counts as canceled. */
   abandonedAtMs: number;
 }
 

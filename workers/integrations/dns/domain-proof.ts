@@ -5,10 +5,11 @@ import { equalInConstantTime } from "../../../shared/constant-time.ts";
 import { lookUpTxtRecords } from "./lookup.ts";
 
 /** The label of the record, below the domain. */
-const CHALLENGE_LABEL = "_svc-challenge";
+const PROOF_LABEL = "_svc-challenge";
 
-export function getChallengeName(domain: string): string {
-  return `${CHALLENGE_LABEL}.${domain}`;
+/** The name of the TXT record that proves the domain. */
+export function getProofRecordName(domain: string): string {
+  return `${PROOF_LABEL}.${domain}`;
 }
 
 /** `no_record`: there is no TXT record at all. `unavailable`: the result is inconclusive. */
@@ -19,7 +20,7 @@ export async function checkProof(
   config: Config,
   { domain, verificationToken }: { domain: string; verificationToken: string },
 ): Promise<ProofResult> {
-  const texts = await lookUpTxtRecords(env, config, getChallengeName(domain));
+  const texts = await lookUpTxtRecords(env, config, getProofRecordName(domain));
   if (texts === null) return "unavailable";
   if (texts.length === 0) return "no_record";
   const isProven = texts.some((text) => equalInConstantTime(text, verificationToken));

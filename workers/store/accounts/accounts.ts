@@ -33,10 +33,10 @@ export interface NewCode {
 }
 
 /**
- * Creates an account. A further sign-up with another password removes the password of an unconfirmed account: it is
+ * Creates an account. A further sign-up with another password removes the password of an unverified account: it is
  * unknown which of them the owner of the mailbox sent, so none counts until the owner sets one with a mailed link. A
- * confirmed account is not changed, but the same statements run, so that the response time does not reveal whether the
- * account exists. Its code is useless, since only an unconfirmed address can be confirmed.
+ * verified account is not changed, but the same statements run, so that the response time does not reveal whether the
+ * account exists. Its code is useless, since only an unverified address can be verified.
  *
  * @param passwordHash equal for equal passwords of the address: see `hashNewPassword`.
  */
@@ -51,7 +51,7 @@ export function signUp(
     mailIfVerified,
   }: NewCode & {
     passwordHash: string;
-    /** Sent instead to the address of a confirmed account. */
+    /** Sent instead to the address of a verified account. */
     mailIfVerified: OutboxMessage;
   },
 ): Promise<void> {
@@ -73,18 +73,18 @@ export function signUp(
         isNew: sql<boolean>`${users.createdAt} = now()`,
         isUnverified: sql<boolean>`${isUnverified}`,
       });
-    const { id, isNew, isUnverified: canConfirm } = user!;
-    const mayMail = await countMail(tx, id);
+    const { id, isNew, isUnverified: canVerify } = user!;
+    const canMail = await countMail(tx, id);
     // Without a mail, the code of the last mail stays valid.
-    if (mayMail) {
+    if (canMail) {
       await replaceCode(tx, id, codeHash);
-      enqueue(canConfirm ? mail : mailIfVerified);
+      enqueue(canVerify ? mail : mailIfVerified);
     }
     audit({ orgId: null, userId: id, ip }, isNew ? "account_created" : "sign_up_repeated", id);
   });
 }
 
-/** Replaces the code of an unconfirmed account. Does nothing for any other address. */
+/** Replaces the code of an unverified account. Does nothing for any other address. */
 export function resendCode(db: Database, { email, codeHash, mail }: NewCode): Promise<void> {
   return db.transaction(async ({ tx, enqueue }) => {
     const user = await lockUnverified(tx, email);
@@ -140,10 +140,10 @@ async function replaceCode(tx: Transaction, userId: string, codeHash: string): P
 }
 
 /**
- * Counts an attempt, and confirms the address if the code is right. A single statement counts and compares: of concurrent
+ * Counts an attempt, and verifies the address if the code is right. A single statement counts and compares: of concurrent
  * guesses, at most five per code and twenty per hour are compared.
  *
- * @returns "no_password" when the address is confirmed, but sign-ups with different passwords competed for it: then a
+ * @returns "no_password" when the address is verified, but sign-ups with different passwords competed for it: then a
  * link to set the password is mailed. null when the code is not valid.
  */
 export function verifyEmail(
@@ -202,8 +202,8 @@ export function verifyEmail(
 
 /**
  * Creates the owner's account of a self-hosted server. Because of the lock, the second of two concurrent requests finds
- * the account of the first. The owner sees the server's console, so an unconfirmed sign-up with the same address is taken
- * over, and other accounts change nothing.
+ * the account of the first. The owner sees the server's console, so an unverified account with the same address is taken
+ * over, and other accounts do not prevent the setup.
  */
 export async function createOwner(
   change: UnitOfWork,
@@ -222,13 +222,13 @@ export async function createOwner(
   const { tx, audit } = change;
   await tx.execute(sql`select pg_advisory_xact_lock(hashtext('underpass first owner'))`);
   if ((await tx.$count(users, eq(users.isSuperadmin, true))) > 0) return "has_owner";
-  const confirmed = { passwordHash, emailVerifiedAt: sql`now()`, isSuperadmin: true };
+  const verified = { passwordHash, emailVerifiedAt: sql`now()`, isSuperadmin: true };
   const [user] = await tx
     .insert(users)
-    .values({ email, ...confirmed })
+    .values({ email, ...verified })
     .onConflictDoUpdate({
       target: users.email,
-      set: confirmed,
+      set: verified,
       setWhere: isNull(users.emailVerifiedAt),
     })
     .returning({ id: users.id });
@@ -255,7 +255,7 @@ export async function findUserByEmail(db: Database, email: string): Promise<User
   return user ?? null;
 }
 
-/** null: the account has none, or does not exist. */
+/** @returns null when the account has no password, or does not exist. */
 export async function findUserPasswordHash(
   { query }: Pick<Database, "query">,
   userId: string,
@@ -268,7 +268,7 @@ export async function findUserPasswordHash(
 }
 
 /**
- * Deletes accounts that were not confirmed in time, and the oldest beyond the maximum, unless they have a code that can
+ * Deletes accounts that were not verified in time, and the oldest beyond the maximum, unless they have a code that can
  * still be entered.
  */
 export async function deleteUnverifiedAccounts(

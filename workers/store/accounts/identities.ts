@@ -21,7 +21,7 @@ type FoundUser = Pick<typeof users.$inferSelect, keyof typeof FOUND>;
 
 /**
  * Finds the account that an identity is linked to. A new identity is linked to the account with its address, which is
- * created if needed and locked: of concurrent first sign-ins, one creates the account and the others find it.
+ * created if needed, and locked: of concurrent first sign-ins, one creates the account and the others find it.
  */
 export function findOrLinkAccount(
   db: Database,
@@ -90,12 +90,12 @@ interface ClaimedAccount {
   user: FoundUser;
   /** The organization that was created with the account. */
   orgId: string | null;
-  /** null: the account existed and was confirmed. */
+  /** null: the account existed and was verified. */
   action: "account_created" | "email_verified" | null;
 }
 
 /**
- * Finds or creates the account of an address that a provider has verified, and confirms it. An unconfirmed account may
+ * Finds or creates the account of an address that a provider has verified, and marks it as verified. An unverified account may
  * have been created by an attacker who waits for the owner of the address: its password and code are removed.
  */
 async function findOrCreateAccount(
@@ -116,8 +116,8 @@ async function findOrCreateAccount(
   if (!isNew && emailVerifiedAt) return { user, orgId: null, action: null };
 
   if (!isNew) {
-    const confirmed = { passwordHash: null, emailVerifiedAt: now };
-    await tx.update(users).set(confirmed).where(eq(users.id, userId));
+    const verified = { passwordHash: null, emailVerifiedAt: now };
+    await tx.update(users).set(verified).where(eq(users.id, userId));
     await tx.delete(emailCodes).where(eq(emailCodes.userId, userId));
   }
   const orgId = await insertInitialOrganization(tx, { userId, email, terms });

@@ -12,7 +12,7 @@ import { HOUR_MS } from "../../../shared/time.ts";
 
 const PASSWORD_RESET_MAX_MS = HOUR_MS;
 
-/** Does nothing for an address without a confirmed account, or with too many unused tokens. */
+/** Does nothing for an address without a verified account, or with too many unused tokens. */
 export function requestPasswordReset(
   db: Database,
   { email, tokenHash, mail, ip }: PasswordLink & { email: string; ip: string },

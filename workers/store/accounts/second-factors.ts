@@ -20,7 +20,6 @@ import { users } from "../tables/accounts.ts";
 import { sessions } from "../tables/sessions.ts";
 
 type LockedAccount = Pick<typeof users.$inferSelect, "id" | "passwordHash" | "mfaSecret">;
-type Person = UserActor;
 
 /** A factor that the caller has checked. Whether a code has been used before is decided by the rows. */
 export type FactorCheck =
@@ -69,7 +68,7 @@ async function consumeFactor(
  */
 export function enableSecondFactor(
   db: Database,
-  actor: Person,
+  actor: UserActor,
   {
     encryptedSecret,
     step,
@@ -141,7 +140,7 @@ export function passChallenge(
  */
 export function reauthenticate(
   db: Database,
-  actor: Person,
+  actor: UserActor,
   {
     sessionId,
     prove,
@@ -168,7 +167,7 @@ export function reauthenticate(
 /** The last time step is kept, so that codes can't be replayed if the same secret is turned on again. */
 export function disableSecondFactor(
   db: Database,
-  actor: Person,
+  actor: UserActor,
   {
     prove,
     mail,

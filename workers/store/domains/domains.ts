@@ -250,7 +250,7 @@ export function expireClaims(db: Database): Promise<number> {
   });
 }
 
-/** Releases a verified domain without its organization having asked for it, and tells the owners. */
+/** Releases a verified domain that its organization can no longer prove, and notifies the owners. */
 export async function loseDomain(
   change: UnitOfWork,
   { id, orgId, domain }: DomainRow,

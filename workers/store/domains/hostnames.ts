@@ -76,7 +76,7 @@ export async function claimHostname(
   return true;
 }
 
-/** After a change of the number of a tunnel's objects, which routes contain. */
+/** After a change of the number of a tunnel's objects, which is part of its routes. */
 export async function republishHostnames(
   { tx, enqueue }: UnitOfWork,
   { id: tunnelId, shards }: { id: string; shards: number },

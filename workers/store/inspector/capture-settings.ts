@@ -46,7 +46,7 @@ export async function setCaptureSettings(
       if (!row) return "not_found";
       if (row.protocol === "tcp") return change.rollback("not_http");
       change.audit(actor, "tunnel_inspector_set", id);
-      await enqueueCapturePolicies(change, orgId, [row]);
+      await enqueueCaptureSettings(change, orgId, [row]);
       return "changed";
     },
     { requireDelivery: true },
@@ -60,10 +60,10 @@ export async function applyPlanToRetention(change: UnitOfWork, orgId: string): P
     .set({ settingsVersion: NEXT_SETTINGS_VERSION })
     .where(and(isUndeletedTunnelIn(orgId), ne(tunnels.status, "expired")))
     .returning();
-  if (rows.length > 0) await enqueueCapturePolicies(change, orgId, rows);
+  if (rows.length > 0) await enqueueCaptureSettings(change, orgId, rows);
 }
 
-async function enqueueCapturePolicies(
+async function enqueueCaptureSettings(
   { tx, enqueue }: UnitOfWork,
   orgId: string,
   rows: TunnelRow[],

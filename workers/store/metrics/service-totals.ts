@@ -1,4 +1,4 @@
-/** What the rows of all organizations add up to, for the operator. One statement, and nothing by tenant. */
+/** Totals of the rows of all organizations, for the operator. One statement, and no total of a single organization. */
 import { sql } from "drizzle-orm";
 import { z } from "zod";
 import type { Database } from "../database.ts";

@@ -4,7 +4,7 @@ import type { Revocation } from "../../../protocol/relay/link.ts";
 import type { UnitOfWork } from "../database.ts";
 import { relayPorts } from "../tables/networks.ts";
 
-/** The credential in a ticket that a user asked for. */
+/** The name of the credential in a ticket that was issued to a user instead of an agent. */
 export function toUserNonce(userId: string): string {
   return userId.replaceAll("-", "");
 }

@@ -23,15 +23,15 @@ export const users = pgTable(
     /** NFKC and lower case: one mailbox, one row. */
     email: text().notNull(),
     /**
-     * Argon2id in PHC form. null: a confirmed account signs in through a provider only; an unconfirmed one had sign-ups
+     * Argon2id in PHC form. null: a verified account signs in through a provider only; an unverified one had sign-ups
      * with different passwords, of which none counts.
      */
     passwordHash: text(),
     emailVerifiedAt: timestamptz(),
     isSuperadmin: boolean().notNull().default(false),
-    /** The TOTP secret, sealed. null: there is no second factor. */
+    /** The TOTP secret, encrypted. null: there is no second factor. */
     mfaSecret: text(),
-    /** The newest time step whose code was accepted: it and all before it are spent. */
+    /** The newest time step whose code was accepted: codes of it and of earlier steps are refused. */
     mfaLastStep: bigint({ mode: "number" }),
     /** Mails that requests without a sign-in have sent to this address since `mailsSince`. */
     mailsSent: integer().notNull().default(0),

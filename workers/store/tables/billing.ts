@@ -1,4 +1,4 @@
-/** What organizations pay for, as the payment provider says it. */
+/** The subscriptions of organizations, as the payment provider reported them. */
 import { sql } from "drizzle-orm";
 import {
   boolean,
@@ -28,7 +28,7 @@ export const billingCustomers = pgTable(
       .notNull()
       .references(() => organizations.id, { onDelete: "cascade" }),
     source: source(),
-    /** null: the provider was asked for one, and never answered. */
+    /** null: the provider was requested to create the customer, and has not answered. */
     customerId: text(),
   },
   (table) => [
@@ -41,7 +41,7 @@ export const billingCustomers = pgTable(
 export const subscriptions = pgTable(
   "subscriptions",
   {
-    /** The provider's. */
+    /** The provider's id of the subscription. */
     id: text().primaryKey(),
     orgId: uuid()
       .notNull()
@@ -54,7 +54,7 @@ export const subscriptions = pgTable(
     cancelAtPeriodEnd: boolean().notNull(),
     /** Of the newest event that was applied: by the provider's clock, to the second. */
     eventAt: timestamptz().notNull(),
-    /** When the provider was asked last, by ours. */
+    /** When the subscription was last fetched from the provider, by the clock of this server. */
     askedAt: timestamptz(),
     overdueSince: timestamptz(),
     overduePeriodEnd: timestamptz(),

@@ -15,7 +15,7 @@ export const sessions = pgTable(
     orgId: uuid()
       .notNull()
       .references(() => organizations.id, { onDelete: "cascade" }),
-    /** SHA-256 in hex of the one refresh secret that is good now, and of the one before it. */
+    /** SHA-256 in hex of the valid refresh secret, and of the one before it. */
     refreshHash: text().notNull(),
     previousRefreshHash: text(),
     rotatedAt: timestamptz().notNull().defaultNow(),

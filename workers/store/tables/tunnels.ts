@@ -119,7 +119,7 @@ export const hostnames = pgTable(
     version: integer().notNull().default(1),
     /** The organization that has reserved the name. */
     heldByOrgId: uuid().references(() => organizations.id, { onDelete: "set null" }),
-    /** After a reservation has ended, other organizations can't claim the name before. null: it is in force. */
+    /** When other organizations can claim the name, after the reservation has ended. null: the reservation is in force. */
     heldUntil: timestamptz(),
   },
   (table) => [

@@ -15,10 +15,10 @@ export const webhookReceivers = pgTable(
     validator: text({
       enum: ["code_host", "chat_app", "payments", "generic_hmac_sha256"],
     }).notNull(),
-    /** Sealed, as is the one before: vendors sign with them, so a hash would not do. */
+    /** Encrypted, like the previous secret: a hash would not do, because signatures are verified with the secret itself. */
     secret: text().notNull(),
     previousSecret: text(),
-    /** The previous secret is accepted until then. */
+    /** Until when the previous secret is accepted. */
     previousSecretUntil: timestamptz(),
     /** Version of the settings that its object receives. */
     version: integer().notNull().default(1),

@@ -22,7 +22,7 @@ export async function revokeTokensOfSessions(change: UnitOfWork, actor: UserActo
   for (const { orgId } of orgs) await revokeTokens(change, { ...actor, orgId }, isMinted);
 }
 
-/** The user has said that they are their own. */
+/** Keeps the tokens valid at this password reset and at later ones: the user has confirmed them. */
 export async function confirmTokens(tx: Transaction, userId: string): Promise<void> {
   await tx.update(tokens).set({ sessionId: null }).where(isMintedBySession(userId));
 }

@@ -43,7 +43,7 @@ export interface RegistrationRequest {
   ttlSeconds: number | undefined;
   /** The tunnel that the agent served before it reconnected. */
   resumeTunnelId: string | undefined;
-  /** It connects to another object of the tunnel that it serves. */
+  /** The agent connects to another object of the tunnel that it serves. */
   isFurtherConnection: boolean;
   /** The public port that the agent wants, for protocol `tcp`. */
   remotePort: number | undefined;
@@ -251,7 +251,10 @@ async function lockToken({ tx }: UnitOfWork, { orgId, tokenNonce }: Registration
   return token;
 }
 
-/** A tunnel whose expiry has been reached expires here if the scheduled job has not run yet. @returns null for it. */
+/**
+ * A tunnel whose expiry has been reached expires here if the scheduled job has not run yet.
+ * @returns null when the organization has no tunnel with the label that has not ended.
+ */
 async function lockLiveTunnel(
   change: UnitOfWork,
   { orgId, label }: RegistrationRequest,

@@ -68,7 +68,7 @@ export async function findReceiverSettings(
 export interface NewReceiver {
   name: string;
   validator: Validator;
-  /** Sealed. */
+  /** Encrypted. */
   secret: string;
 }
 
@@ -94,7 +94,7 @@ export function createReceiver(
   });
 }
 
-/** @param secret sealed. The one before stays good for a while; the one before that does not. */
+/** @param secret encrypted. The previous secret stays valid for `overlapMs`; an earlier one does not. */
 export async function rotateReceiverSecret(
   db: Database,
   actor: MemberActor,
@@ -171,7 +171,10 @@ export async function republishReceivers(
 
 export type EncryptedReceiver = Pick<ReceiverRow, "id" | "secret" | "previousSecret">;
 
-/** A batch of those with a secret that does not begin with `prefix`. @param after undefined at the start. */
+/**
+ * A batch of receivers with a secret that does not begin with `prefix`, ordered by id.
+ * @param after undefined for the first batch.
+ */
 export function listReceiversUnderOtherKeys(
   { query }: Pick<Database, "query">,
   prefix: string,
@@ -193,17 +196,19 @@ export function listReceiversUnderOtherKeys(
     .limit(REENCRYPTION_BATCH_ROWS);
 }
 
-/** Nothing when the secret is not the one that was read: it was rotated meanwhile. */
+/** Changes nothing when the stored secret is not the one that was read: it was rotated meanwhile. */
 export function replaceReceiverSecrets(
   db: Database,
-  query: EncryptedReceiver,
+  receiver: EncryptedReceiver,
   reencrypted: Pick<ReceiverRow, "secret" | "previousSecret">,
 ): Promise<void> {
   return db.transaction(async (change) => {
     const [row] = await change.tx
       .update(webhookReceivers)
       .set({ ...reencrypted, version: sql`${webhookReceivers.version} + 1` })
-      .where(and(eq(webhookReceivers.id, query.id), eq(webhookReceivers.secret, query.secret)))
+      .where(
+        and(eq(webhookReceivers.id, receiver.id), eq(webhookReceivers.secret, receiver.secret)),
+      )
       .returning();
     if (!row) return;
     await enqueueSettingsOfAll(change, [row]);
