@@ -15,7 +15,7 @@ import { findUsage } from "../metrics/usage.ts";
 import { organizations } from "../tables/organizations.ts";
 import { tokens } from "../tables/tokens.ts";
 import { tokenUsage } from "../tables/metrics.ts";
-import type { TokenTunnels } from "../outbox-messages.ts";
+import type { TokenTunnels } from "../object-messages.ts";
 import { listServedTunnels, enqueueForServedTunnels } from "./tokens.ts";
 
 const masters = alias(tokens, "masters");

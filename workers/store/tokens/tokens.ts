@@ -5,7 +5,7 @@ import { requireRoom } from "../bounds.ts";
 import type { OrganizationActor } from "../audit.ts";
 import type { UnitOfWork, Database } from "../database.ts";
 import type { Reader, Transaction } from "../transaction.ts";
-import type { TokenTunnels } from "../outbox-messages.ts";
+import type { TokenTunnels } from "../object-messages.ts";
 import { revokeTickets } from "../networks/ticket-revocations.ts";
 import { preparedList, type Page } from "../page.ts";
 import { lockCaller, lockPlanAndRole, type MemberActor } from "../locks.ts";
