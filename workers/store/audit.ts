@@ -1,8 +1,5 @@
 /** The audit log. A row is inserted in the transaction of the change that it records, and never changed. */
-import {
-  AUDIT_ACTIONS,
-  type AuditAction,
-} from "../../protocol/schemas/organizations/audit-actions.ts";
+import { AUDIT_ACTIONS, type AuditAction } from "../../protocol/audit/audit-actions.ts";
 import { requireFewChanges } from "./bounds.ts";
 import { chunks } from "./chunks.ts";
 import { auditEvents } from "./tables/audit.ts";

@@ -4,7 +4,7 @@
  */
 import { and, eq, gt, sql, type SQL } from "drizzle-orm";
 import type { PgTable } from "drizzle-orm/pg-core";
-import type { AuditAction } from "../../protocol/schemas/organizations/audit-actions.ts";
+import type { AuditAction } from "../../protocol/audit/audit-actions.ts";
 import { DAY_MS, HOUR_MS } from "../../shared/time.ts";
 import { ago } from "./clock.ts";
 import { auditEvents } from "./tables/audit.ts";

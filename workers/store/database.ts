@@ -8,7 +8,7 @@ import { Client, neon, neonConfig } from "@neondatabase/serverless";
 import { drizzle as drizzleHttp } from "drizzle-orm/neon-http";
 import { drizzle as drizzleSocket } from "drizzle-orm/neon-serverless";
 import type { Env } from "../env.ts";
-import type { AuditAction } from "../../protocol/schemas/organizations/audit-actions.ts";
+import type { AuditAction } from "../../protocol/audit/audit-actions.ts";
 import { insertAuditEvents, toAuditEvent, type Actor, type AuditEvent } from "./audit.ts";
 import { GatewaySocket } from "./gateway-socket.ts";
 import { lockCaller, type CallerActor } from "./locks.ts";

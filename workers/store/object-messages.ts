@@ -5,7 +5,7 @@
 import type { AccessSettings } from "../../access/settings.ts";
 import type { WatcherSelector } from "../../durable-objects/organization.ts";
 import type { ReceiverSettings } from "../../durable-objects/receiver/settings.ts";
-import type { StopState } from "../../durable-objects/tunnel/agents/lifetime.ts";
+import type { StopState } from "../../durable-objects/tunnel/lifetime.ts";
 import type { Maintenance } from "../../durable-objects/tunnel/proxy/access-policy.ts";
 import type { ShardCount } from "../../durable-objects/tunnel/shards/shards.ts";
 import type { Revocation } from "../../protocol/relay/link.ts";

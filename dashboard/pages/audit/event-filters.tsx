@@ -7,7 +7,8 @@ import { useQueryParameters, useSetQueryParameters } from "../../app/query-param
 import { useShortcuts } from "../../app/shortcuts.ts";
 import { Button } from "../../ui/button.tsx";
 import { FILTER_NAMES, pickFilter, RANGES } from "./event-filter.ts";
-import { AUDIT_ACTION_NAMES, formatAction } from "./sentences.ts";
+import { AUDIT_ACTION_NAMES } from "../../../protocol/audit/audit-actions.ts";
+import { formatAction } from "./sentences.ts";
 
 /** While the user types, the log is not loaded for each letter. */
 const TYPING_PAUSE_MS = 250;

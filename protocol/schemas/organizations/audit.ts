@@ -1,8 +1,11 @@
 /** The audit log, as it is read. */
 import { z } from "zod";
 import { EMAIL_MAX_CHARS } from "../../limits.ts";
-import { AUDIT_RESOURCES, AuditAction } from "./audit-actions.ts";
+import { AUDIT_RESOURCES } from "../../audit/action-description.ts";
+import { AUDIT_ACTION_NAMES } from "../../audit/audit-actions.ts";
 import { Instant, ONE_LINE_RULE, PageQuery } from "../scalars.ts";
+
+export const AuditAction = z.enum(AUDIT_ACTION_NAMES);
 
 export const AuditEvent = z.object({
   id: z.uuid(),

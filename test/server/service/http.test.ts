@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { STATUS_BY_CODE } from "../../../protocol/errors.ts";
 import { SERVICE_VERSION } from "../../../protocol/version.ts";
-import { AUDIT_ACTIONS } from "../../../protocol/schemas/organizations/audit-actions.ts";
+import { AUDIT_ACTIONS } from "../../../protocol/audit/audit-actions.ts";
 import { startApi, waitUntil, type TestApi } from "../../harness/server/api.ts";
 
 let api: TestApi;

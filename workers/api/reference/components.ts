@@ -108,8 +108,11 @@ export {
   RegisterServer,
   RelayAccess,
 } from "../../../protocol/schemas/networks.ts";
-export { AuditAction } from "../../../protocol/schemas/organizations/audit-actions.ts";
-export { AuditEvent, PersonalEvent } from "../../../protocol/schemas/organizations/audit.ts";
+export {
+  AuditAction,
+  AuditEvent,
+  PersonalEvent,
+} from "../../../protocol/schemas/organizations/audit.ts";
 export {
   AcceptInvitation,
   ChangeRole,

@@ -7,7 +7,7 @@ import type { PgUpdateSetSource } from "drizzle-orm/pg-core";
 import type { AllowList } from "../../../protocol/schemas/access/identity-gate.ts";
 import { TrafficPolicy } from "../../../protocol/schemas/access/policies.ts";
 import { hasFeature, type Feature, type PlanState } from "../billing/plans.ts";
-import type { AuditAction } from "../../../protocol/schemas/organizations/audit-actions.ts";
+import type { AuditAction } from "../../../protocol/audit/audit-actions.ts";
 import type { UnitOfWork, Database } from "../database.ts";
 import type { OrganizationActor } from "../audit.ts";
 import { lockPlanAndRole, type MemberActor } from "../locks.ts";

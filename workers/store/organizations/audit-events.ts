@@ -1,6 +1,6 @@
 /** Reads the audit log: an organization's events, and a user's own. */
 import { and, desc, eq, inArray, sql, type SQL } from "drizzle-orm";
-import type { AuditResource } from "../../../protocol/schemas/organizations/audit-actions.ts";
+import type { AuditResource } from "../../../protocol/audit/action-description.ts";
 import { AUDIT_SEARCH_MAX_EVENTS } from "../../limits.ts";
 import type { Database } from "../database.ts";
 import { inOrganization, preparedList, type Page } from "../page.ts";

@@ -5,10 +5,7 @@
  * this for every program that uses it.
  */
 import { inArray, lt, sql } from "drizzle-orm";
-import {
-  AUDIT_ACTIONS,
-  type AuditAction,
-} from "../../../protocol/schemas/organizations/audit-actions.ts";
+import { AUDIT_ACTIONS, type AuditAction } from "../../../protocol/audit/audit-actions.ts";
 import { DAY_MS } from "../../../shared/time.ts";
 import { AUDIT_RETENTION_MS } from "../../limits.ts";
 import { ago } from "../clock.ts";

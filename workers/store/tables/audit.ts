@@ -1,9 +1,7 @@
 /** The audit log. */
 import { index, jsonb, pgTable, text, uuid } from "drizzle-orm/pg-core";
-import type {
-  AuditAction,
-  AuditResource,
-} from "../../../protocol/schemas/organizations/audit-actions.ts";
+import type { AuditResource } from "../../../protocol/audit/action-description.ts";
+import type { AuditAction } from "../../../protocol/audit/audit-actions.ts";
 import { timestamptz } from "./columns.ts";
 
 /**
