@@ -64,9 +64,7 @@ export function parseHttpTunnel(
     target,
     publicUrl: values.url,
     gates: { basicAuth: values["basic-auth"], policy: values["policy-file"] },
-    addedHeaders: values.header,
-    hostMode: values["host-header"] ?? "auto",
-    insecureUpstream: values["insecure-upstream"],
+    originOptions: values,
     pool: values.pool,
     settings: { ...values, subdomain },
   };

@@ -1,5 +1,4 @@
-/** Options of HTTP tunnels that the service or the requests to the local server depend on. */
-import { parseAddedHeader } from "../origin/added-headers.ts";
+/** Options of HTTP tunnels that the service depends on. */
 import { UsageError, type OptionSpec } from "../options.ts";
 import { parseBasicAuth } from "./basic-auth.ts";
 import { readPolicyFile } from "./policy-file.ts";
@@ -23,12 +22,6 @@ export const PUBLIC_TUNNEL_OPTIONS = {
     help: "the tunnel's traffic policy, in YAML or JSON",
     complete: "file",
     parse: readPolicyFile,
-  },
-  header: {
-    kind: "list",
-    value: "'NAME: VALUE'",
-    help: "add a header to each request to the local server; may be repeated",
-    parse: parseAddedHeader,
   },
 } as const satisfies Record<string, OptionSpec>;
 

@@ -65,8 +65,11 @@ export function parseExposeOptions(
   if (options.pool) asTypeError(() => requireSharedName(url, subdomain));
   return asTypeError(() => ({
     target: getTarget(options),
-    hostMode: parseHostMode(options.hostHeader ?? "auto", "hostHeader"),
-    insecureUpstream: options.insecureUpstream ?? false,
+    originOptions: {
+      header: Object.entries(headers).map((header) => checkAddedHeader(header, "headers")),
+      "host-header": parseHostMode(options.hostHeader ?? "auto", "hostHeader"),
+      "insecure-upstream": options.insecureUpstream ?? false,
+    },
     pool: options.pool ?? false,
     settings: { subdomain, project: options.project, ttl: options.ttlSeconds },
     publicUrl: url === undefined ? undefined : parsePublicUrl(url, "url"),
@@ -74,7 +77,6 @@ export function parseExposeOptions(
       basicAuth: basicAuth === undefined ? undefined : parseBasicAuth(basicAuth, "basicAuth"),
       policy: parsed.data.policy,
     },
-    addedHeaders: Object.entries(headers).map((header) => checkAddedHeader(header, "headers")),
   }));
 }
 

@@ -7,9 +7,10 @@ import {
   ORIGIN_HEADERS_MAX_BYTES,
 } from "../limits.ts";
 import type { RequestReport } from "../library/types.ts";
-import { addHeaders, type AddedHeader } from "./added-headers.ts";
-import { HostHeader, type HostMode } from "./host-header.ts";
+import { addHeaders } from "./added-headers.ts";
+import { HostHeader } from "./host-header.ts";
 import type { KeptRequests } from "./kept-requests.ts";
+import type { OriginOptions } from "./origin-options.ts";
 import { getAttemptMaxMs, getLookup, type LocalDispatcher, type Target } from "./target.ts";
 import { MINUTE_MS } from "../../shared/time.ts";
 import { readAfterFailedWrites } from "../../sockets/early-response.ts";
@@ -30,21 +31,14 @@ export interface OriginEvents {
   onLocalError(error: unknown): void;
 }
 
-interface OriginOptions {
-  hostMode: HostMode;
-  insecureUpstream: boolean;
-  addedHeaders?: readonly AddedHeader[];
-}
-
 export class OriginServer {
   readonly target: Target;
   readonly hostHeader: HostHeader;
-  readonly allowsInvalidCertificate: boolean;
   /** The tunnel's public origin; set by the first welcome. */
   publicOrigin = "";
   /** Set while requests are kept for replays. */
   keptRequests: KeptRequests | undefined;
-  readonly #addedHeaders: readonly AddedHeader[];
+  readonly #options: OriginOptions;
   readonly #dispatcher: LocalDispatcher;
   /** Requests that use a connection or wait for one to open. */
   #openRequests = 0;
@@ -54,22 +48,25 @@ export class OriginServer {
   constructor(target: Target, options: OriginOptions, events: OriginEvents) {
     this.target = target;
     // Without an address there is no other host name to send.
-    const hostMode = target.createDispatcher ? "preserve" : options.hostMode;
+    const hostMode = target.createDispatcher ? "preserve" : (options["host-header"] ?? "auto");
     this.hostHeader = new HostHeader(hostMode, target);
-    this.allowsInvalidCertificate = options.insecureUpstream;
-    this.#addedHeaders = options.addedHeaders ?? [];
+    this.#options = options;
     this.#events = events;
     this.#dispatcher = target.createDispatcher
       ? target.createDispatcher({
           getPublicOrigin: () => this.publicOrigin,
           onError: (error) => events.onLocalError(error),
         })
-      : createPool(target, options.insecureUpstream);
+      : createPool(target, this.allowsInvalidCertificate);
   }
 
   /** Whether all connections are in use. A request would wait in the pool, without a limit and without an error. */
   get isFull(): boolean {
     return this.#openRequests >= ORIGIN_CONNECTIONS_MAX;
+  }
+
+  get allowsInvalidCertificate(): boolean {
+    return this.#options["insecure-upstream"] ?? false;
   }
 
   get acceptsWebSockets(): boolean {
@@ -79,7 +76,7 @@ export class OriginServer {
   /** Changes the header pairs of a visitor's request in place. */
   rewriteRequest(pairs: string[]): void {
     this.hostHeader.rewriteRequest(pairs);
-    addHeaders(pairs, this.#addedHeaders);
+    addHeaders(pairs, this.#options.header ?? []);
   }
 
   dispatch(options: Dispatcher.DispatchOptions, handler: Dispatcher.DispatchHandler): void {

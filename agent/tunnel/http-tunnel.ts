@@ -23,8 +23,7 @@ import type { RequestReport } from "../library/types.ts";
 import { OriginServer } from "../origin/origin.ts";
 import type { PublicUrl } from "../gates/options.ts";
 import { UsageError } from "../options.ts";
-import type { AddedHeader } from "../origin/added-headers.ts";
-import type { HostMode } from "../origin/host-header.ts";
+import type { OriginOptions } from "../origin/origin-options.ts";
 import type { Target } from "../origin/target.ts";
 import type { ServerAccess } from "../server-access.ts";
 import type { TunnelSettings } from "./tunnel-options.ts";
@@ -39,15 +38,12 @@ import {
 
 export interface TunnelOptions extends ServerAccess {
   target: Target;
-  hostMode: HostMode;
-  insecureUpstream: boolean;
+  originOptions?: OriginOptions;
   settings: TunnelSettings;
   /** With a name below the service's domain, or a custom domain. Default: by the settings. */
   publicUrl?: PublicUrl | undefined;
   /** Set before the first visitor is served. */
   gates?: AgentGates;
-  /** For each request to the local server. */
-  addedHeaders?: readonly AddedHeader[];
   /** Serve the tunnel together with other agents that have the same token. */
   pool?: boolean;
 }
@@ -91,10 +87,10 @@ export class HttpTunnel extends EventEmitter<TunnelEventMap> {
 
   constructor(options: TunnelOptions) {
     super();
-    const { target, publicUrl, gates = {} } = options;
+    const { target, publicUrl, gates = {}, originOptions = {} } = options;
     const host = publicUrl?.host;
     this.server = options.server;
-    this.#origin = new OriginServer(target, options, {
+    this.#origin = new OriginServer(target, originOptions, {
       onRequestFinished: (request) => this.#report("request", request),
       onStreamOpened: (request) => this.#report("streamOpened", request),
       onStreamClosed: (request) => this.#report("streamClosed", request),

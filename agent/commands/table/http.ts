@@ -1,5 +1,5 @@
 import { PUBLIC_TUNNEL_OPTIONS } from "../../gates/options.ts";
-import { parseHostMode } from "../../origin/host-header.ts";
+import { ORIGIN_OPTIONS } from "../../origin/origin-options.ts";
 import { INSPECT_OPTION } from "../../inspect/inspect-address.ts";
 import type { OptionSpecs } from "../../options.ts";
 import { NAME_OPTION, TUNNEL_OPTIONS } from "../../tunnel/tunnel-options.ts";
@@ -16,13 +16,7 @@ export const HTTP_TUNNEL_OPTIONS = {
   ...TUNNEL_OPTIONS,
   ...NAME_OPTION,
   ...PUBLIC_TUNNEL_OPTIONS,
-  "host-header": {
-    kind: "text",
-    value: "MODE",
-    help: "auto, preserve, rewrite, or the host name to send to the local server",
-    complete: ["auto", "preserve", "rewrite"],
-    parse: parseHostMode,
-  },
+  ...ORIGIN_OPTIONS,
   "directory-listing": {
     kind: "flag",
     help: "show what a shared directory without index.html contains",

@@ -86,8 +86,6 @@ test("keeps the last 100 requests, warns about other machines, and can be stoppe
     token,
     renewal: "Get a new token.",
     authorities: undefined,
-    hostMode: "auto",
-    insecureUpstream: false,
     settings: {},
   });
   const noticed = once(tunnel, "notice");

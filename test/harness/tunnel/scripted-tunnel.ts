@@ -119,8 +119,7 @@ export async function startScriptedTunnel(
     token: Buffer.from("token"),
     renewal: "Get a new token.",
     authorities: undefined,
-    hostMode: "preserve",
-    insecureUpstream: false,
+    originOptions: { "host-header": "preserve" },
     settings: {},
   });
   async function accept(): Promise<ScriptedConnection> {

@@ -169,7 +169,10 @@ describe("a variable of the environment", () => {
       INSECURE: "true",
       TTL: "60",
     }).tunnels;
-    expect(entry?.definition).toMatchObject({ insecureUpstream: true, settings: { ttl: 60 } });
+    expect(entry?.definition).toMatchObject({
+      originOptions: { "insecure-upstream": true },
+      settings: { ttl: 60 },
+    });
   });
 
   test("that is not set is reported where it is used", () => {

@@ -1,0 +1,24 @@
+/** How the agent sends requests to the local server. One row is an option of the command line, which `OriginServer` reads by its name. */
+import type { OptionSpecs, OptionValues } from "../options.ts";
+import { parseAddedHeader } from "./added-headers.ts";
+import { parseHostMode } from "./host-header.ts";
+
+export const ORIGIN_OPTIONS = {
+  header: {
+    kind: "list",
+    value: "'NAME: VALUE'",
+    help: "add a header to each request to the local server; may be repeated",
+    parse: parseAddedHeader,
+  },
+  "host-header": {
+    kind: "text",
+    value: "MODE",
+    help: "auto, preserve, rewrite, or the host name to send to the local server",
+    complete: ["auto", "preserve", "rewrite"],
+    parse: parseHostMode,
+  },
+} as const satisfies OptionSpecs;
+
+export type OriginOptions = Partial<OptionValues<typeof ORIGIN_OPTIONS>> & {
+  "insecure-upstream"?: boolean;
+};
