@@ -10,7 +10,7 @@ import {
   type DryRunExample,
   type PolicyDryRun,
 } from "../protocol/schemas/access/policy-dry-run.ts";
-import { REDACTED } from "../protocol/schemas/inspector/captures.ts";
+import { REDACTED, RefusedBy } from "../protocol/schemas/inspector/captures.ts";
 import { parseBearerToken } from "../shared/bearer-token.ts";
 import { checkPath } from "./paths/denied-paths.ts";
 import { compilePolicy, type PolicyEffects } from "./policy-actions.ts";
@@ -180,7 +180,8 @@ export class DryRun {
   #countRule(kind: string, rule: number): PolicyDryRun["rules"][number] {
     const decisions = this.#decided.map(({ decision }) => decision);
     const unknown = decisions.filter((it) => it.outcome === "unknown" && it.rule === rule).length;
-    if (kind !== "header_set") {
+    // Actions of other kinds change the requests that all of them admit.
+    if (RefusedBy.safeParse(kind).success) {
       const isMatch = (it: Decision) => it.outcome === "refused" && it.rule === rule;
       return { kind, matched: decisions.filter(isMatch).length, unknown };
     }

@@ -22,7 +22,7 @@ const count = (description: string) => z.int().describe(description);
 const DryRunRule = z.object({
   kind: z.string().describe("The kind of the action."),
   matched: count(
-    "How many requests this action would have refused; for `header_set`, how many would have got the header.",
+    "How many requests this action would have refused; for one that changes headers, how many it would have changed.",
   ),
   unknown: count("For how many requests the result of this action can't be known."),
 });

@@ -4,10 +4,10 @@ import { Icon } from "../../../ui/icon.tsx";
 import { Menu, MenuItem } from "../../../ui/menu.tsx";
 import {
   ACTION_KINDS,
-  ACTION_TITLES,
   addActions,
   canAdd,
   createAction,
+  findActionKind,
   type EditedAction,
   type EditedPolicy,
 } from "./policy-document.ts";
@@ -36,7 +36,7 @@ export function AddRule({ policy, onChange }: AddRuleProps) {
             isDisabled={!canAdd(actions, kind)}
             onClick={() => onChange([...actions, createAction(kind)])}
           >
-            {ACTION_TITLES[kind]}
+            {findActionKind(kind)?.title}
           </MenuItem>
         ))}
       </Menu>

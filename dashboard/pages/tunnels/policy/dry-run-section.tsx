@@ -16,7 +16,7 @@ import { Badge, Section } from "../../../ui/section.tsx";
 import { Table, type Column } from "../../../ui/table.tsx";
 import { RelativeTime } from "../../../ui/time.tsx";
 import { dryRunQuery } from "./policy-api.ts";
-import { describeAction, parsePolicy } from "./policy-document.ts";
+import { describeAction, findActionKind, parsePolicy } from "./policy-document.ts";
 
 /** The rest is shown on demand. */
 const EXAMPLES_SHOWN = 10;
@@ -151,7 +151,7 @@ const RULE_COLUMNS: readonly Column<RuleResult>[] = [
     title: "Requests",
     align: "end",
     render: ({ kind, matched }) =>
-      `${formatCount(matched)} ${kind === "header_set" ? "changed" : "refused"}`,
+      `${formatCount(matched)} ${findActionKind(kind)?.effect ?? "refused"}`,
   },
   { title: "Unknown", align: "end", render: ({ unknown }) => formatCount(unknown) },
 ];

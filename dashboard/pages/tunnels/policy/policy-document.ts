@@ -39,34 +39,61 @@ function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-export const ACTION_TITLES: Record<PolicyAction["kind"], string> = {
-  deny: "Deny a path",
-  jwt_validation: "Require a token (JWT)",
-  rate_limit: "Limit the rate",
-  header_set: "Set a header",
-};
-
-export const ACTION_KINDS = Object.keys(ACTION_TITLES) as PolicyAction["kind"][];
-
-/** A policy can have only one of each. */
-const SINGLE_KINDS: readonly string[] = [
-  "jwt_validation",
-  "rate_limit",
-] satisfies PolicyAction["kind"][];
-
-export function canAdd(actions: readonly EditedAction[], kind: string): boolean {
-  return !SINGLE_KINDS.includes(kind) || actions.every((action) => action.kind !== kind);
+interface ActionKind {
+  title: string;
+  /** The fields of a new action. */
+  initial: Omit<EditedAction, "kind">;
+  /** What it does to some requests. */
+  effect: "refused" | "changed";
+  /** A policy can have only one of this kind. */
+  isSingle?: true;
+  /** One line for lists: `Deny /admin`. */
+  describe(action: EditedAction): string;
 }
 
-const NEW_ACTIONS: Record<PolicyAction["kind"], EditedAction> = {
-  deny: { kind: "deny", path_prefix: "/" },
-  jwt_validation: { kind: "jwt_validation" },
-  rate_limit: { kind: "rate_limit", requests_per_minute: 60, per_client_ip: true },
-  header_set: { kind: "header_set", name: "", value: "" },
+const KINDS: Record<PolicyAction["kind"], ActionKind> = {
+  deny: {
+    title: "Deny a path",
+    initial: { path_prefix: "/" },
+    effect: "refused",
+    describe: ({ path_prefix: prefix }) => `Deny ${formatValue(prefix)}`,
+  },
+  jwt_validation: {
+    title: "Require a token (JWT)",
+    initial: {},
+    effect: "refused",
+    isSingle: true,
+    describe: () => "Require a token",
+  },
+  rate_limit: {
+    title: "Limit the rate",
+    initial: { requests_per_minute: 60, per_client_ip: true },
+    effect: "refused",
+    isSingle: true,
+    describe: ({ requests_per_minute: perMinute, per_client_ip: isPerVisitor }) =>
+      `At most ${formatValue(perMinute)} a minute${isPerVisitor === true ? " for each visitor" : ""}`,
+  },
+  header_set: {
+    title: "Set a header",
+    initial: { name: "", value: "" },
+    effect: "changed",
+    describe: ({ name, value }) => `Set ${formatValue(name)}: ${formatValue(value)}`,
+  },
 };
 
+export const ACTION_KINDS = Object.keys(KINDS) as PolicyAction["kind"][];
+
+/** @param kind may be one that this page does not know. */
+export function findActionKind(kind: string): ActionKind | undefined {
+  return (KINDS as Partial<Record<string, ActionKind>>)[kind];
+}
+
+export function canAdd(actions: readonly EditedAction[], kind: string): boolean {
+  return !findActionKind(kind)?.isSingle || actions.every((action) => action.kind !== kind);
+}
+
 export function createAction(kind: PolicyAction["kind"]): EditedAction {
-  return { ...NEW_ACTIONS[kind] };
+  return { kind, ...KINDS[kind].initial };
 }
 
 /** Adds those that are not in the policy yet, and that it can have once more. */
@@ -84,19 +111,7 @@ export function addActions(
 
 /** One line for lists: `Deny /admin`. */
 export function describeAction(action: EditedAction): string {
-  const { kind, path_prefix: prefix, name, value, requests_per_minute: perMinute } = action;
-  switch (kind) {
-    case "deny":
-      return `Deny ${formatValue(prefix)}`;
-    case "jwt_validation":
-      return "Require a token";
-    case "rate_limit":
-      return `At most ${formatValue(perMinute)} a minute${action["per_client_ip"] === true ? " for each visitor" : ""}`;
-    case "header_set":
-      return `Set ${formatValue(name)}: ${formatValue(value)}`;
-    default:
-      return kind;
-  }
+  return findActionKind(action.kind)?.describe(action) ?? action.kind;
 }
 
 /** What a field shows for a value that may be of any type. */

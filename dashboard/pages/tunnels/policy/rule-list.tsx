@@ -5,7 +5,7 @@ import type { JsonError } from "../../../ui/code/json-editor.tsx";
 import { Button } from "../../../ui/button.tsx";
 import { Icon } from "../../../ui/icon.tsx";
 import { ActionFields } from "./action-fields.tsx";
-import { ACTION_TITLES, type EditedAction, type EditedPolicy } from "./policy-document.ts";
+import { findActionKind, type EditedAction, type EditedPolicy } from "./policy-document.ts";
 
 export interface RuleListProps {
   policy: EditedPolicy;
@@ -93,7 +93,7 @@ export function RuleList({ policy: { actions }, errors, canWrite, onChange }: Ru
 }
 
 function getTitle({ kind }: EditedAction): string {
-  return (ACTION_TITLES as Record<string, string>)[kind] ?? kind;
+  return findActionKind(kind)?.title ?? kind;
 }
 
 /** By the names of the fields. An error of an entry is shown at its list. */
