@@ -4,6 +4,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { fromBase64 } from "../../../shared/bytes.ts";
 import type { AccountSummary, Me } from "../../../protocol/schemas/accounts/accounts.ts";
 import { SIGN_UP_MAILS_HOURLY_MAX } from "../../../workers/limits.ts";
+import { getEntitlements } from "../../../workers/store/billing/plans.ts";
 import {
   createCaller,
   getFirstCookie,
@@ -365,16 +366,7 @@ describe("the account", () => {
       has_password: true,
       mfa_enabled: false,
       mfa_removable_at: null,
-      entitlements: {
-        plan: "enterprise",
-        trial_ends_at: null,
-        tunnel_ttl_seconds: null,
-        max_reserved_subdomains: null,
-        inspector_retention_days: 365,
-        tunnel_password: true,
-        edge_identity_gate: true,
-        master_keys: true,
-      },
+      entitlements: getEntitlements({ plan: "enterprise", trialEndsAt: null }, false, new Date()),
     });
   });
 

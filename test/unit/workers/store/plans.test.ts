@@ -1,4 +1,8 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
 import { expect, test } from "vitest";
+import { PLANS } from "../../../../protocol/plans.ts";
+import { ROOT } from "../../../../self-host/build/build.ts";
 import {
   getEntitlements,
   hasFeature,
@@ -26,27 +30,47 @@ test.each([
   },
 );
 
-test.each([
-  ["free", [HOUR, 0, 7, false, false, false]],
-  ["pro", [24 * HOUR, 5, 30, true, true, true]],
-  ["team", [7 * 24 * HOUR, null, 90, true, true, true]],
-  ["enterprise", [null, null, 365, true, true, true]],
-] as const)("the limits of %s are those that its accounts read", (plan, granted) => {
-  const {
-    plan: named,
-    trial_ends_at: trial,
-    ...terms
-  } = getEntitlements({ plan, trialEndsAt: null }, true, NOW);
-  expect([named, trial]).toEqual([plan, null]);
-  expect(terms).toEqual({
-    tunnel_ttl_seconds: granted[0],
-    max_reserved_subdomains: granted[1],
-    inspector_retention_days: granted[2],
-    tunnel_password: granted[3],
-    edge_identity_gate: granted[4],
-    master_keys: granted[5],
-  });
-});
+/** The cells of the table of plans in docs/api.md, by the field of the entitlements. */
+const documented = new Map(
+  readFileSync(join(ROOT, "docs/api.md"), "utf8")
+    .split("\n## Plans\n")[1]!
+    .split("\n## ")[0]!
+    .split("\n")
+    .flatMap((line): [string, string[]][] => {
+      const [, field, cells] = /^\| `(\w+)`[^|]*\|(.*)\|$/.exec(line) ?? [];
+      return field === undefined ? [] : [[field, cells!.split("|").map((cell) => cell.trim())]];
+    }),
+);
+
+function formatTerm(field: string, value: string | number | boolean | null): string {
+  if (value === null) return field === "tunnel_ttl_seconds" ? "never" : "unlimited";
+  if (typeof value === "boolean") return value ? "yes" : "no";
+  if (field !== "tunnel_ttl_seconds") return String(value);
+  const hours = Number(value) / HOUR;
+  if (hours > 24) return `${hours / 24} days`;
+  return hours === 1 ? "1 hour" : `${hours} hours`;
+}
+
+test.each(PLANS.map((plan, column) => [plan, column] as const))(
+  "the documentation has the terms of the plan %s",
+  (plan, column) => {
+    const {
+      plan: name,
+      trial_ends_at: trial,
+      ...terms
+    } = getEntitlements({ plan, trialEndsAt: null }, true, NOW);
+    expect([name, trial]).toEqual([plan, null]);
+    const cells = [...documented].map(([field, row]) => [
+      field,
+      row[column]!.replace("during a trial", "no"),
+    ]);
+    const expected = Object.entries(terms).map(([field, value]) => [
+      field,
+      formatTerm(field, value),
+    ]);
+    expect(Object.fromEntries(cells)).toEqual(Object.fromEntries(expected));
+  },
+);
 
 test("a trial includes only tunnel passwords, until it ends", () => {
   const trial = { plan: "free", trialEndsAt: new Date(NOW.getTime() + 1) } as const;
