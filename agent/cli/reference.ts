@@ -1,12 +1,17 @@
-/** docs/cli.md, generated from the table of commands. `npm run docs` writes it, and a test fails when it is out of date. */
+/**
+ * docs/cli.md, generated from the table of commands. `npm run docs` writes it, and the JSON Schema of underpass.yml, which has
+ * the same options. Tests fail when one of them is out of date.
+ */
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { stripVTControlCharacters } from "node:util";
 import type { Command } from "../commands/command.ts";
 import { COMMAND_GROUPS } from "../commands/table/table.ts";
+import { buildJsonSchema } from "../config/schema.ts";
 import { formatCommandHelp } from "./help.ts";
 
 const PATH = join(import.meta.dirname, "../../docs/cli.md");
+const SCHEMA_PATH = join(import.meta.dirname, "../underpass.schema.json");
 
 /** @returns the text of docs/cli.md. */
 export function formatReference(): string {
@@ -38,4 +43,7 @@ function formatCommand(command: Command, path: string): string[] {
   return [`### ${path}`, text, ...subcommands];
 }
 
-if (import.meta.main) await writeFile(PATH, formatReference());
+if (import.meta.main) {
+  await writeFile(PATH, formatReference());
+  await writeFile(SCHEMA_PATH, `${JSON.stringify(buildJsonSchema(), null, 2)}\n`);
+}
