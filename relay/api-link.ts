@@ -113,7 +113,9 @@ export class ApiLink implements LinkState {
     const message = ApiToRelayMessage.safeParse(parseJson(text)).data;
     if (!message) {
       // A later version of the API may send messages that this version does not know.
-      this.#options.log.warn("ignored an unknown message from the API");
+      this.#options.log.warn(
+        "ignored a message from the API that only a newer relay knows: update the relay",
+      );
       return;
     }
     if (message.type !== "welcome") return this.#options.onMessage(message);
@@ -130,7 +132,10 @@ export class ApiLink implements LinkState {
     this.#isConnected = false;
     if (this.#isClosed) return;
     if (wasConnected || problem !== this.#problem) {
-      this.#options.log.warn("not connected to the API, retrying", { error: problem });
+      this.#options.log.warn("not connected to the API, retrying", {
+        api: this.#options.apiUrl,
+        error: problem,
+      });
     }
     this.#problem = problem;
     // Jitter, so that relays don't all reconnect at the same time.

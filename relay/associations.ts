@@ -249,7 +249,9 @@ export class Associations {
     } catch (error) {
       this.#remove(association);
       association.close();
-      log.error("could not bind a port", { port: ticket.port, error: getErrorMessage(error) });
+      log.error("could not listen on a port, so its agent was refused: free the port", {
+        ...{ kind: ticket.kind, port: ticket.port, error: getErrorMessage(error) },
+      });
       return { refused: "internal", message: explainBindError(error, ticket.port) };
     }
     if (this.#byPort.get(key) !== entry) {

@@ -124,7 +124,13 @@ export class ControlConnection implements Agent {
       ticket = await this.#options.tickets.verify(text);
     } catch (error) {
       // The association keeps its ticket; the next one may be verified again.
-      this.#options.log.warn("could not verify a ticket", { error: getErrorMessage(error) });
+      this.#options.log.warn(
+        "could not verify an agent's new ticket, so its current one stays in force",
+        {
+          id: association.ticket.sub,
+          error: getErrorMessage(error),
+        },
+      );
       return;
     }
     if (!ticket) return this.close("unauthorized", "the ticket is not valid at this relay");
@@ -140,7 +146,9 @@ export class ControlConnection implements Agent {
       return ticket;
     } catch (error) {
       const isKnown = error instanceof KeysUnavailableError;
-      this.#options.log.warn("could not verify a ticket", { error: getErrorMessage(error) });
+      this.#options.log.warn("could not verify an agent's ticket, so the agent was refused", {
+        error: getErrorMessage(error),
+      });
       this.#refuse("internal", isKnown ? error.message : "the ticket could not be verified");
       return null;
     }

@@ -110,9 +110,11 @@ async function main(given: RelaySettings): Promise<void> {
     await associations.agentSocket.listen(settings.bind, settings.agentPort);
   } catch (error) {
     const where = formatHostAndPort(settings.bind, settings.agentPort);
-    throw new Error(`the relay can't listen on ${where}: ${getErrorMessage(error)}`, {
-      cause: error,
-    });
+    throw new Error(
+      `the relay can't listen on ${where}: ${getErrorMessage(error)}; free this port, or choose another first port in ` +
+        "RELAY_PORT_RANGE",
+      { cause: error },
+    );
   }
   log.info("relay started", {
     ...{ relayId: settings.id, bind: settings.bind, port: settings.agentPort },
@@ -140,7 +142,10 @@ async function resolveBind(bind: string): Promise<string> {
   try {
     return (await lookup(bind)).address;
   } catch (error) {
-    throw new Error(`RELAY_BIND: ${getErrorMessage(error)}`, { cause: error });
+    throw new Error(
+      `RELAY_BIND: ${bind} is not an address or a name of this machine: ${getErrorMessage(error)}`,
+      { cause: error },
+    );
   }
 }
 

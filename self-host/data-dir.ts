@@ -45,7 +45,9 @@ export async function openDataDir(path: string): Promise<DataDir> {
     };
   } catch (error) {
     if (error instanceof StartError) throw error;
-    throw new StartError(`DATA_DIR: ${path} can't be used: ${getErrorMessage(error)}`);
+    throw new StartError(
+      `DATA_DIR: ${path} can't be used: ${getErrorMessage(error)}; set it to a directory that this user may write to`,
+    );
   }
 }
 
@@ -90,7 +92,9 @@ async function removeStaleLock(lockPath: string): Promise<void> {
   const text = await readFile(lockPath, "utf8");
   const previous = parseLock(text);
   if (previous && previous.pid !== process.pid && isServer(previous)) {
-    throw new StartError(`DATA_DIR: in use by the server with process id ${previous.pid}`);
+    throw new StartError(
+      `DATA_DIR: in use by the server with process id ${previous.pid}: stop it, or set DATA_DIR to another directory`,
+    );
   }
   if (previous?.workerd !== undefined)
     await stopStaleProcess(previous.workerd, "workerd serve", "SIGKILL");
@@ -99,7 +103,10 @@ async function removeStaleLock(lockPath: string): Promise<void> {
   const isSame = (await readFile(stalePath, "utf8")) === text;
   if (!isSame) await link(stalePath, lockPath);
   await rm(stalePath, { force: true });
-  if (!isSame) throw new StartError("DATA_DIR: another server is starting with this directory");
+  if (!isSame)
+    throw new StartError(
+      "DATA_DIR: another server is starting with this directory: stop it, or set DATA_DIR to another one",
+    );
 }
 
 /** The system reuses process ids, so the command line is compared: as the system reports it, relative paths included. */

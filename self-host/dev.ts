@@ -29,7 +29,11 @@ async function main(): Promise<number> {
   // In a file, because every user of the machine can read the arguments of a process.
   const varsPath = join(storage.dataDir.runDir, "dev.vars");
   await writePrivateFile(varsPath, formatDotenv(bindings));
-  if (storage.setup) log.info("this server has no owner yet", { setupCode: storage.setup.code });
+  if (storage.setup) {
+    log.info("this server has no owner yet: create the account with `underpass login --setup`", {
+      setupCode: storage.setup.code,
+    });
+  }
 
   const wrangler = spawn(
     process.execPath,

@@ -204,8 +204,11 @@ async function changeStoredKeys(name: SecretName, change: Change): Promise<numbe
   const path = secretsPath(dataDir);
   const stored = await readSecretsFile(path);
   const value = stored?.[name];
-  if (!value)
-    throw new StartError(`${path} has no ${name}: start the server once, which creates it`);
+  if (!value) {
+    throw new StartError(
+      `${path} has no ${name}: start the server once with this DATA_DIR, which creates it`,
+    );
+  }
   const keys = splitKeys(name, value);
   const older = isSingle(name) ? [] : keys;
   const next = change === "rotate" ? [await generateSecret(name), ...older] : keys.slice(0, 1);

@@ -74,7 +74,11 @@ async function start(settings: ServerSettings, cleanup: AsyncDisposableStack): P
   cleanup.defer(async () => {
     await workerd
       .drain()
-      .catch((error: unknown) => log.warn(`draining: ${getErrorMessage(error)}`));
+      .catch((error: unknown) =>
+        log.warn(
+          `draining: requests in flight may be cut off, because the drain failed: ${getErrorMessage(error)}`,
+        ),
+      );
     // The front proxy is stopped last, because it passes on the last responses.
     await workerd.child.stop();
     await frontProxy.stop();
@@ -124,7 +128,11 @@ function runEvery(ms: number, task: () => Promise<void>): NodeJS.Timeout {
     if (isBusy) return;
     isBusy = true;
     void task()
-      .catch((error: unknown) => log.warn(`cron: ${getErrorMessage(error)}`))
+      .catch((error: unknown) =>
+        log.warn(
+          `cron: the job of this minute failed, and the next one follows: ${getErrorMessage(error)}`,
+        ),
+      )
       .finally(() => (isBusy = false));
   }, ms);
 }

@@ -61,6 +61,10 @@ const isBehindProxy = settings.FRONT_CONNECTIONS_PER_SOURCE === Infinity;
 const connections = new Set<VisitorConnection>();
 const metrics = new FrontProxyMetrics();
 const trace = new RequestTrace("front_proxy", settings.FRONT_TRACE);
+const REACHED_LIMITS = isBehindProxy
+  ? `MAX_CONNECTIONS (${settings.FRONT_CONNECTIONS}) was reached`
+  : `MAX_CONNECTIONS (${settings.FRONT_CONNECTIONS}) was reached, or by one address MAX_CONNECTIONS_PER_ADDRESS ` +
+    `(${settings.FRONT_CONNECTIONS_PER_SOURCE})`;
 let refused = 0;
 
 function accept(visitor: Socket): void {
@@ -108,7 +112,9 @@ const server = createServer(
   accept,
 );
 server.on("error", (error) => {
-  console.error(error.message);
+  console.error(
+    `can't accept connections on ${settings.FRONT_HOST} port ${settings.FRONT_PORT}: ${error.message}`,
+  );
   process.exit(1);
 });
 server.listen({ host: settings.FRONT_HOST, port: settings.FRONT_PORT, backlog: BACKLOG });
@@ -125,7 +131,10 @@ setInterval(() => {
 }, DEADLINE_INTERVAL_MS);
 setInterval(() => {
   if (refused === 0) return;
-  console.error(`${refused} connections were refused in the last minute: too many are open`);
+  console.error(
+    `${refused} connections were answered with 503 in the last minute: ${REACHED_LIMITS}; raise the limit, or ulimit -n, ` +
+      "unless this is an attack",
+  );
   refused = 0;
 }, REPORT_INTERVAL_MS);
 

@@ -65,7 +65,9 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
     void handle(request).then(
       (result) => sendResponse(response, result),
       (error: unknown) => {
-        log.error(`gateway: ${getErrorMessage(error)}`);
+        log.error(
+          `gateway: the Worker's request ${request.url} failed and is answered with 503: ${getErrorMessage(error)}`,
+        );
         sendResponse(response, buildErrorResponse(503, "the gateway can't handle the request now"));
       },
     );
@@ -117,7 +119,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
     }
     sockets.handleUpgrade(request, socket, head, (client) => {
       void serveSession(client, sessions, verifySecret).catch((error: unknown) => {
-        log.error(`gateway: ${getErrorMessage(error)}`);
+        log.error(`gateway: a database session of the Worker was ended: ${getErrorMessage(error)}`);
         client.terminate();
       });
     });
@@ -149,7 +151,11 @@ function createPool({ databaseUrl, log }: GatewayOptions, max: number): pg.Pool 
     keepAlive: true,
   });
   // The pool removes an idle connection that breaks, such as after a restart of PostgreSQL.
-  pool.on("error", (error) => log.warn(`gateway: ${getErrorMessage(error)}`));
+  pool.on("error", (error) =>
+    log.warn(
+      `gateway: an idle connection to PostgreSQL was lost, and is replaced when needed: ${getErrorMessage(error)}`,
+    ),
+  );
   return pool;
 }
 

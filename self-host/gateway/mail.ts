@@ -58,10 +58,14 @@ export function createMailer({ mailDir, smtpServer, log }: MailOptions): Mailer 
         return { status: 200, body: "{}" };
       } catch (error) {
         if (isRecipientRefused(error)) {
-          log.warn(`mail for ${mail.to} was refused: ${getErrorMessage(error)}`);
+          log.warn(
+            `mail for ${mail.to} was refused by the mail server, and is not sent again: ${getErrorMessage(error)}`,
+          );
           return buildErrorResponse(MAIL_REFUSED_STATUS, "the mail server rejected the recipient");
         }
-        log.warn(`mail for ${mail.to} was not delivered: ${getErrorMessage(error)}`);
+        log.warn(
+          `mail for ${mail.to} was not delivered, and stays in the outbox: ${getErrorMessage(error)}`,
+        );
         return buildErrorResponse(503, "the mail was not delivered");
       }
     },

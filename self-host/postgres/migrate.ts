@@ -27,7 +27,8 @@ export async function connectDatabase(databaseUrl: string): Promise<pg.Client> {
     await client.connect();
   } catch (error) {
     throw new StartError(
-      `DATABASE_URL: can't connect to the database at ${getHost(databaseUrl)}: ${getErrorMessage(error)}`,
+      `DATABASE_URL: can't connect to the database at ${getHost(databaseUrl)}: ${getErrorMessage(error)}; ` +
+        "check that PostgreSQL runs there, and accepts this user and password",
     );
   }
   return client;

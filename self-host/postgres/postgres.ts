@@ -45,7 +45,11 @@ export async function startPostgres(
     try {
       return await launch(clusterDir, binaries, password, account, log);
     } catch (error) {
-      if (attempt === START_MAX_ATTEMPTS) throw new StartError(getErrorMessage(error));
+      if (attempt === START_MAX_ATTEMPTS) {
+        throw new StartError(
+          `the embedded PostgreSQL did not start: ${getErrorMessage(error)}; its own messages are in the log above`,
+        );
+      }
       await sleep(START_RETRY_MS);
     }
   }
@@ -192,7 +196,9 @@ async function initializeCluster(
     const [code] = (await once(child, "close")) as [number | null];
     if (code !== 0) throw new Error(stderr || `initdb exited with code ${code}`);
   } catch (error) {
-    throw new StartError(`the database can't be created: ${getErrorMessage(error)}`);
+    throw new StartError(
+      `the database can't be created in ${clusterDir}: ${getErrorMessage(error)}`,
+    );
   } finally {
     await Promise.all([cluster.close(), secret.close(), rm(passwordFile, { force: true })]);
   }

@@ -53,7 +53,7 @@ export class SupervisedProcess {
   readonly #options: ChildOptions;
   readonly #log: Log;
   #process: ChildProcess | undefined;
-  #stopping = false;
+  #isStopping = false;
   #restarts = 0;
   #restartDelayMs = CHILD_RESTART_MIN_MS;
 
@@ -87,7 +87,7 @@ export class SupervisedProcess {
 
   /** Resolves when the child has exited. */
   async stop(): Promise<void> {
-    this.#stopping = true;
+    this.#isStopping = true;
     const child = this.#process;
     if (!child || hasExited(child)) return;
     const exit = once(child, "exit");
@@ -113,7 +113,7 @@ export class SupervisedProcess {
       }),
     ]);
     child.on("error", (error) => {
-      this.#log.error(`${options.name}: ${getErrorMessage(error)}`);
+      this.#log.error(`${options.name} could not be sent a signal: ${getErrorMessage(error)}`);
     });
     const { pid } = child;
     running.set(child, options.signalOnParentExit);
@@ -139,11 +139,14 @@ export class SupervisedProcess {
         return;
       } catch (error) {
         if (hasExited(child))
-          throw new Error(`${this.#options.name} ${describeExit(child)}`, { cause: error });
-        if (Date.now() > deadline) {
-          throw new Error(`${this.#options.name} is not ready: ${getErrorMessage(error)}`, {
+          throw new Error(`${this.#options.name} ${describeExit(child)} before it was ready`, {
             cause: error,
           });
+        if (Date.now() > deadline) {
+          throw new Error(
+            `${this.#options.name} was not ready after ${CHILD_READY_MAX_MS / 1_000} s: ${getErrorMessage(error)}`,
+            { cause: error },
+          );
         }
       }
       await sleep(PROBE_INTERVAL_MS);
@@ -153,7 +156,7 @@ export class SupervisedProcess {
   #watch(child: ChildProcess): void {
     const startedAt = Date.now();
     const onExit = () => {
-      if (this.#stopping) return;
+      if (this.#isStopping) return;
       this.#restarts += 1;
       if (Date.now() - startedAt > CHILD_STABLE_MS) this.#restartDelayMs = CHILD_RESTART_MIN_MS;
       this.#log.error(`${this.#options.name} ${describeExit(child)} and will be restarted`);
@@ -164,10 +167,10 @@ export class SupervisedProcess {
   }
 
   async #restart(): Promise<void> {
-    while (!this.#stopping) {
+    while (!this.#isStopping) {
       await sleep(this.#restartDelayMs, undefined, { ref: false });
       this.#restartDelayMs = Math.min(this.#restartDelayMs * 2, CHILD_RESTART_MAX_MS);
-      if (this.#stopping) return;
+      if (this.#isStopping) return;
       try {
         const child = await this.#spawn();
         await this.#waitUntilReady(child);
@@ -176,7 +179,11 @@ export class SupervisedProcess {
         return;
       } catch (error) {
         this.#process?.kill("SIGKILL");
-        this.#log.error(getErrorMessage(error));
+        if (this.#isStopping) return;
+        this.#log.error(
+          `the restart of ${this.#options.name} failed: ${getErrorMessage(error)}; the next attempt is in ` +
+            `${this.#restartDelayMs} ms`,
+        );
       }
     }
   }

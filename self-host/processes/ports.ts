@@ -11,10 +11,13 @@ export async function findUsablePort(host: string, port: number): Promise<number
   } catch (error) {
     const code = error instanceof Error && "code" in error ? error.code : undefined;
     if (code === "EADDRINUSE") {
-      throw new StartError(`PORT: ${port} is in use by another program on ${host}`);
+      throw new StartError(
+        `PORT: ${port} is in use by another program on ${host}: stop it, or set PORT to a free port`,
+      );
     }
     throw new StartError(
-      `HOST, PORT: can't listen on ${host} port ${port}: ${getErrorMessage(error)}`,
+      `HOST, PORT: can't listen on ${host} port ${port}: ${getErrorMessage(error)}; set HOST to an address of this machine, ` +
+        "and PORT to a port that this user may use",
     );
   }
   const { port: bound } = probe.address() as AddressInfo;

@@ -96,7 +96,7 @@ describe("a server", () => {
     const { code, stderr } = await startExpectingFailure({ DATA_DIR: dir });
     expect(code).toBe(1);
     expect(stderr).toBe(
-      `underpass: DATA_DIR: in use by the server with process id ${await server.getPid("server")}\n`,
+      `underpass: DATA_DIR: in use by the server with process id ${await server.getPid("server")}: stop it, or set DATA_DIR to another directory\n`,
     );
     expect((await fetch(`${server.url}/health`)).status).toBe(200);
   });

@@ -9,6 +9,10 @@ export function serveMetrics(socketPath: string, readFamilies: () => MetricFamil
     response.end(JSON.stringify(readFamilies()));
   });
   // The front proxy works without it.
-  server.on("error", (error) => console.error(`metrics: ${error.message}`));
+  server.on("error", (error) =>
+    console.error(
+      `metrics of the front proxy are not available at ${socketPath}: ${error.message}`,
+    ),
+  );
   server.listen(socketPath);
 }
