@@ -18,7 +18,7 @@ import { serveMetrics } from "./metrics/metrics-socket.ts";
 import { MessageMemory } from "./message-memory.ts";
 import { watchEventLoopDelay } from "../processes/event-loop-delay.ts";
 import { formatRefusal, TOO_MANY_CONNECTIONS } from "./refusals.ts";
-import { CONNECTION_HEADER } from "./request-head.ts";
+import { CF_BLOB_HEADER } from "./request-head.ts";
 import { VisitorConnection } from "./visitor-connection.ts";
 
 const DEADLINE_INTERVAL_MS = 1_000;
@@ -69,32 +69,34 @@ let refused = 0;
 
 function accept(visitor: Socket): void {
   const address = (visitor.remoteAddress ?? "").replace(/^::ffff:/, "");
-  const admitted = admission.admit(address);
-  if (typeof admitted === "string") {
+  const result = admission.admit(address);
+  if (typeof result === "string") {
     refused += 1;
-    metrics.countRefusedConnection(admitted);
+    metrics.countRefusedConnection(result);
     visitor.on("error", () => undefined);
     visitor.end(formatRefusal(TOO_MANY_CONNECTIONS), () => visitor.destroy());
     return;
   }
+  const release = result;
   metrics.countAcceptedConnection();
   const acknowledgementKey = randomBytes(KEY_BYTES).toString("base64url");
-  const own = JSON.stringify({
+  const cfBlob = JSON.stringify({
     clientIp: address,
     [ACKNOWLEDGEMENT_KEY_FIELD]: acknowledgementKey,
   });
+  // Behind a proxy each connection counts as a source of its own: the key occurs once.
+  const source = isBehindProxy ? acknowledgementKey : getAddressGroup(address);
   const connection = new VisitorConnection(adoptSocket(visitor), {
     upstreamPath: settings.FRONT_UPSTREAM,
-    ownField: `${CONNECTION_HEADER}: ${own}\r\n`,
+    cfBlobField: `${CF_BLOB_HEADER}: ${cfBlob}\r\n`,
     acknowledgementKey,
     apiHosts: settings.FRONT_API_HOSTS,
     metrics,
     trace,
-    createIncompleteMessage: (kind) =>
-      messages[kind].createHolder(isBehindProxy ? acknowledgementKey : getAddressGroup(address)),
+    createReservation: (kind) => messages[kind].createReservation(source),
     onClose() {
       connections.delete(connection);
-      admitted();
+      release();
     },
   });
   connections.add(connection);

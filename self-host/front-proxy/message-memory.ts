@@ -14,8 +14,8 @@ export class MessageMemory {
   }
 
   /** @param source connections of one source share its claim. */
-  createHolder(source: string): IncompleteMessage {
-    return new IncompleteMessage({
+  createReservation(source: string): MessageReservation {
+    return new MessageReservation({
       takeShare: () => {
         let share = this.#shares.get(source);
         if (!share) this.#shares.set(source, (share = this.#total.createShare()));
@@ -33,8 +33,8 @@ interface Source {
   returnShare: (share: Share) => void;
 }
 
-/** What one connection holds. */
-export class IncompleteMessage {
+/** What one connection has reserved of the memory of its source. */
+export class MessageReservation {
   readonly #source: Source;
   #share: Share | undefined;
   #bytes = 0;

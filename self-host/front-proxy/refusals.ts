@@ -22,7 +22,7 @@ export const REFUSAL_REASONS = [
 ] as const;
 export type RefusalReason = (typeof REFUSAL_REASONS)[number];
 
-interface RefusalAnswer {
+interface RefusalResponse {
   code: ErrorCode;
   message: string;
   /** Instead of the usual status of the code. */
@@ -31,7 +31,7 @@ interface RefusalAnswer {
 }
 
 /** The refusal of a request. */
-export interface Refusal extends RefusalAnswer {
+export interface Refusal extends RefusalResponse {
   reason: RefusalReason;
 }
 
@@ -80,18 +80,18 @@ export const UNAVAILABLE: Refusal = {
   retryAfterSeconds: 1,
 };
 
-export const TOO_MANY_CONNECTIONS: RefusalAnswer = {
+export const TOO_MANY_CONNECTIONS: RefusalResponse = {
   code: "unavailable",
   message: "There are too many open connections. Try again later.",
   retryAfterSeconds: 10,
 };
 
-export function getRefusalStatus({ code, status = STATUS_BY_CODE[code] }: RefusalAnswer): number {
+export function getRefusalStatus({ code, status = STATUS_BY_CODE[code] }: RefusalResponse): number {
   return status;
 }
 
 /** @returns the text of a whole HTTP response. */
-export function formatRefusal(refusal: RefusalAnswer): string {
+export function formatRefusal(refusal: RefusalResponse): string {
   const { code, message, retryAfterSeconds } = refusal;
   const status = getRefusalStatus(refusal);
   const body: ErrorBody = { error: code, message };

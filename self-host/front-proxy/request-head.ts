@@ -8,10 +8,10 @@ import { parseHost } from "../../protocol/hosts.ts";
 export const HEAD_MAX_BYTES = 128 * 1024;
 
 /**
- * The header that carries what workerd reports as `request.cf`: the address of the visitor. workerd takes it from every
+ * workerd's `cfBlobHeader`: the header whose JSON workerd reports as `request.cf`, with the address of the visitor. workerd takes it from every
  * request on its socket, so a visitor's own header of this name is removed.
  */
-export const CONNECTION_HEADER = "underpass-connection";
+export const CF_BLOB_HEADER = "underpass-connection";
 
 export interface RequestHead {
   /** The head as it is forwarded. */
@@ -34,13 +34,13 @@ const HEAD =
   // Method, target and version; then fields of visible characters, spaces and tabs. No line starts with a space.
   /^([!#$%&'*+.^_`|~\w-]+) ([!-~\x80-\xff]+) HTTP\/1\.([01])\r\n(?:[!#$%&'*+.^_`|~\w-]+:[\t\x20-\x7e\x80-\xff]*\r\n)*\r\n$/;
 const FRAMING_FIELDS = new RegExp(
-  `\\r\\n(content-length|transfer-encoding|connection|upgrade|host|${CONNECTION_HEADER}):[\\t ]*([^\\r]*)`,
+  `\\r\\n(content-length|transfer-encoding|connection|upgrade|host|${CF_BLOB_HEADER}):[\\t ]*([^\\r]*)`,
   "gi",
 );
 /** The form for proxies, which every server must accept, with the host that counts (RFC 9112 §3.2.2). */
 const ABSOLUTE_TARGET = /^https?:\/\/([^/?]*)(.*)$/i;
 const HOST_FIELD = /\r\nhost:[^\r]*/gi;
-const OWN_FIELD = new RegExp(`\\r\\n${CONNECTION_HEADER}:[^\\r]*`, "gi");
+const CF_BLOB_FIELD = new RegExp(`\\r\\n${CF_BLOB_HEADER}:[^\\r]*`, "gi");
 const CLOSE_OPTION = /(^|[\s,])close\s*(,|$)/i;
 const CONTENT_LENGTH = /^\d{1,15}$/;
 const CONTENT_LENGTH_FIELD = /\r\ncontent-length:[^\r]*/gi;
@@ -48,9 +48,9 @@ const REPEATABLE = new Set(["GET", "HEAD", "OPTIONS"]);
 
 /**
  * @param text a head up to and including its empty line, one character for each byte.
- * @param ownField the line that is added, with its line break.
+ * @param cfBlobField the line that is added, with its line break.
  */
-export function parseRequestHead(text: string, ownField: string): RequestHead | InvalidHead {
+export function parseRequestHead(text: string, cfBlobField: string): RequestHead | InvalidHead {
   const match = HEAD.exec(text);
   if (!match) return "malformed";
   const fields = readFramingFields(text);
@@ -78,12 +78,12 @@ export function parseRequestHead(text: string, ownField: string): RequestHead | 
   // `*` is for the server as a whole (RFC 9112 §3.2.4). workerd answers it with 500 and lines in the log.
   if (!target.startsWith("/")) return "malformed";
   let rest = text.slice(text.indexOf("\r\n"));
-  if (fields.hasOwnField) rest = rest.replaceAll(OWN_FIELD, "");
+  if (fields.hasCfBlobField) rest = rest.replaceAll(CF_BLOB_FIELD, "");
   if (hasIgnoredLength) rest = rest.replaceAll(CONTENT_LENGTH_FIELD, "");
   if (authority !== undefined) rest = `\r\nHost: ${authority}${rest.replaceAll(HOST_FIELD, "")}`;
   const firstLine = `${method} ${target} HTTP/1.${match[3]}\r\n`;
   return {
-    bytes: Buffer.from(firstLine + ownField + rest.slice(2), "latin1"),
+    bytes: Buffer.from(firstLine + cfBlobField + rest.slice(2), "latin1"),
     host: parsedHost,
     body,
     isUpgrade: asksForUpgrade && body === 0,
@@ -105,7 +105,7 @@ interface FramingFields {
   transferEncoding: string | undefined;
   connection: string;
   upgrade: string;
-  hasOwnField: boolean;
+  hasCfBlobField: boolean;
 }
 
 /** @returns undefined when a field that decides about the body occurs twice. */
@@ -116,7 +116,7 @@ function readFramingFields(text: string): FramingFields | undefined {
     transferEncoding: undefined,
     connection: "",
     upgrade: "",
-    hasOwnField: false,
+    hasCfBlobField: false,
   };
   for (const [, name, rawValue] of text.matchAll(FRAMING_FIELDS)) {
     const value = rawValue!.trimEnd();
@@ -140,7 +140,7 @@ function readFramingFields(text: string): FramingFields | undefined {
         fields.upgrade += value;
         break;
       default:
-        fields.hasOwnField = true;
+        fields.hasCfBlobField = true;
     }
   }
   return fields;

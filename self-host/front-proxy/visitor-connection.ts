@@ -4,7 +4,8 @@
  * is closed completely, which ends the visitor's requests there at once.
  */
 import type { Socket } from "node:net";
-import { IncompleteHead } from "./incomplete-head.ts";
+import { toBuffer } from "./buffers.ts";
+import { HeadBuffer } from "./head-buffer.ts";
 import {
   BODY_PAUSE_MAX_MS,
   FIRST_HEAD_MAX_MS,
@@ -16,8 +17,8 @@ import {
 } from "./limits.ts";
 import type { ConnectionKind, FrontProxyMetrics } from "./metrics/front-proxy-metrics.ts";
 import { RequestObserver } from "./metrics/request-observer.ts";
-import type { IncompleteMessage } from "./message-memory.ts";
-import { PassedMessages } from "./passed-messages.ts";
+import type { MessageReservation } from "./message-memory.ts";
+import { ProgramMessages } from "./program-messages.ts";
 import { createBodyReader, type BodyReader } from "./request-body.ts";
 import { HEAD_MAX_BYTES, parseRequestHead, type RequestHead } from "./request-head.ts";
 import {
@@ -62,8 +63,8 @@ const CLOSED: Phase = { kind: "closed" };
 export interface VisitorConnectionOptions {
   /** The path of workerd's socket. */
   upstreamPath: string;
-  /** The header line for workerd, with its line break. */
-  ownField: string;
+  /** The line of `CF_BLOB_HEADER` for workerd, with its line break. */
+  cfBlobField: string;
   /** Random: what a visitor has read of a WebSocket is acknowledged with it. */
   acknowledgementKey: string;
   /** The host names of the API; all others lead to tunnels. */
@@ -71,29 +72,31 @@ export interface VisitorConnectionOptions {
   metrics: FrontProxyMetrics;
   trace: RequestTrace;
   /** What the connection may hold of workerd's memory, as the WebSocket of a visitor or of a program. */
-  createIncompleteMessage(kind: "visitor" | "program"): IncompleteMessage;
+  createReservation(kind: "visitor" | "program"): MessageReservation;
   onClose(): void;
 }
 
 export class VisitorConnection {
   readonly #visitor: Socket;
   readonly #options: VisitorConnectionOptions;
-  readonly #head = new IncompleteHead();
+  readonly #head = new HeadBuffer();
   readonly #requestObserver: RequestObserver;
   #upstream: Socket | undefined;
   #phase: Phase = HEAD;
   /** Bytes that arrived before the server decided about another protocol. */
-  #held: Uint8Array | undefined;
-  /** The last request, until the first byte of its answer, if it may be sent again. */
+  #heldBytes: Uint8Array | undefined;
+  /** The last request, until the first byte of its response, if it may be sent again. */
   #repeatable: Buffer | undefined;
-  #isAnswered = true;
-  /** Bytes of the answer to an upgrade, until its head is complete. */
-  #upgradeAnswer: Buffer | undefined;
+  /** Of the last request; true before the first one. */
+  #hasResponseBegun = true;
+  /** The start of the response to an upgrade, until its head is complete. */
+  #upgradeResponse: Buffer | undefined;
   /** Of an upgraded connection to a tunnel. */
   #webSocket: VisitorWebSocket | undefined;
   /** Of another upgraded connection, such as an agent's. */
-  #passed: PassedMessages | undefined;
-  #incomplete: IncompleteMessage | undefined;
+  #programMessages: ProgramMessages | undefined;
+  /** Of workerd's memory, for the incomplete message of the WebSocket. */
+  #reservation: MessageReservation | undefined;
   #isLastRequest = false;
   #requests = 0;
   #receivedAtMs = Date.now();
@@ -106,7 +109,7 @@ export class VisitorConnection {
     this.#options = options;
     this.#requestObserver = new RequestObserver(options.metrics, options.trace);
     visitor.on("error", () => undefined);
-    visitor.on("end", () => this.#leave());
+    visitor.on("end", () => this.#handleVisitorEnd());
     visitor.once("close", () => this.#handleVisitorClosed());
     setReceiver(visitor, (bytes) => this.#receive(bytes));
     visitor.resume();
@@ -116,12 +119,12 @@ export class VisitorConnection {
   checkDeadlines(nowMs: number): void {
     const phase = this.#phase;
     const silentMs = nowMs - this.#receivedAtMs;
-    const unreadMaxMs = this.#passed ? PROGRAM_UNREAD_MAX_MS : UNREAD_MAX_MS;
+    const unreadMaxMs = this.#programMessages ? PROGRAM_UNREAD_MAX_MS : UNREAD_MAX_MS;
     if (this.#unreadSinceMs !== undefined && nowMs - this.#unreadSinceMs > unreadMaxMs) {
       reset(this.#visitor);
     } else if (phase.kind === "head" && this.#requests === 0 && silentMs > FIRST_HEAD_MAX_MS) {
       this.#refuse(TOO_SLOW);
-    } else if (phase.kind === "body" && silentMs > BODY_PAUSE_MAX_MS && !this.#isAnswered) {
+    } else if (phase.kind === "body" && silentMs > BODY_PAUSE_MAX_MS && !this.#hasResponseBegun) {
       this.#refuse(TOO_SLOW);
     } else if (phase.kind === "lingering" && this.isFlushed) {
       if (nowMs > phase.untilMs || silentMs > LINGER_PAUSE_MAX_MS) this.#visitor.destroy();
@@ -140,7 +143,7 @@ export class VisitorConnection {
 
   get kind(): ConnectionKind {
     if (this.#webSocket) return "visitor_websocket";
-    return this.#passed ? "program" : "http";
+    return this.#programMessages ? "program" : "http";
   }
 
   get bytesReceived(): number {
@@ -163,7 +166,7 @@ export class VisitorConnection {
       else if (kind === "body") rest = this.#receiveBody(rest);
       else if (kind === "upgraded") rest = this.#receiveUpgraded(rest);
       else if (kind === "upgrade") {
-        this.#held = rest;
+        this.#heldBytes = rest;
         return false;
       } else return kind === "lingering" || kind === "last";
     }
@@ -177,7 +180,7 @@ export class VisitorConnection {
 
   /** A program that sends and never reads: workerd answers its heartbeats, and has no bound for the answers. */
   get #isStalledProgram(): boolean {
-    if (!this.#passed || this.#unreadSinceMs === undefined) return false;
+    if (!this.#programMessages || this.#unreadSinceMs === undefined) return false;
     return Date.now() - this.#unreadSinceMs > PROGRAM_STALLED_MS;
   }
 
@@ -189,7 +192,7 @@ export class VisitorConnection {
       }
       return EMPTY;
     }
-    const head = parseRequestHead(found.text, this.#options.ownField);
+    const head = parseRequestHead(found.text, this.#options.cfBlobField);
     if (typeof head === "string") {
       this.#refuse(INVALID_HEADS[head]);
       return EMPTY;
@@ -204,7 +207,7 @@ export class VisitorConnection {
     this.#requests += 1;
     const isForApi = head.host !== null && this.#options.apiHosts.has(head.host);
     this.#requestObserver.start(isForApi ? "api" : "tunnel");
-    this.#isAnswered = false;
+    this.#hasResponseBegun = false;
     this.#repeatable = head.canRepeat && !head.isUpgrade ? head.bytes : undefined;
     this.#isLastRequest = head.isLast && !head.isUpgrade;
     if (head.isUpgrade) this.#phase = UPGRADE;
@@ -232,8 +235,8 @@ export class VisitorConnection {
   }
 
   #receiveUpgraded(bytes: Uint8Array): Uint8Array {
-    if (this.#webSocket) this.#webSocket.receive(bytes);
-    else if (this.#passed?.read(bytes) === false) reset(this.#visitor);
+    if (this.#webSocket) this.#webSocket.receiveFromVisitor(bytes);
+    else if (this.#programMessages?.read(bytes) === false) reset(this.#visitor);
     else this.#forward(bytes);
     return EMPTY;
   }
@@ -246,7 +249,7 @@ export class VisitorConnection {
   }
 
   readonly #handleForwarded = (): void => {
-    if (this.#canReceive && this.#held === undefined) this.#visitor.resume();
+    if (this.#canReceive && this.#heldBytes === undefined) this.#visitor.resume();
   };
 
   // ── From workerd ──
@@ -257,58 +260,58 @@ export class VisitorConnection {
     upstream.on("error", () => undefined);
     upstream.once("end", () => this.#handleUpstreamEnded(upstream));
     upstream.once("close", () => this.#handleUpstreamEnded(upstream));
-    setReceiver(upstream, (bytes) => this.#answer(upstream, bytes));
+    setReceiver(upstream, (bytes) => this.#receiveResponse(upstream, bytes));
     return upstream.resume();
   }
 
-  #answer(upstream: Socket, bytes: Uint8Array): boolean {
+  #receiveResponse(upstream: Socket, bytes: Uint8Array): boolean {
     if (upstream !== this.#upstream) return false;
     this.#requestObserver.receive(bytes);
-    this.#isAnswered = true;
+    this.#hasResponseBegun = true;
     this.#repeatable = undefined;
-    const answer = this.#phase === UPGRADE ? this.#decideUpgrade(bytes) : bytes;
-    if (answer === undefined) return true;
-    if (this.#webSocket) this.#webSocket.answer(answer, this.#handleAnswered);
-    else this.#visitor.write(answer, this.#handleAnswered);
+    const response = this.#phase === UPGRADE ? this.#readUpgradeResponse(bytes) : bytes;
+    if (response === undefined) return true;
+    if (this.#webSocket) this.#webSocket.receiveFromServer(response, this.#handleResponseWritten);
+    else this.#visitor.write(response, this.#handleResponseWritten);
     const isUnread = this.#visitor.writableLength > 0;
     if (isUnread) this.#unreadSinceMs ??= Date.now();
     return !isUnread;
   }
 
-  readonly #handleAnswered = (): void => {
+  readonly #handleResponseWritten = (): void => {
     const isUnread = this.#visitor.writableLength > 0;
     // Some bytes were read, so the visitor is not stalled.
     this.#unreadSinceMs = isUnread ? Date.now() : undefined;
     if (isUnread) return;
     this.#upstream?.resume();
-    if (this.#passed) this.#handleForwarded();
+    if (this.#programMessages) this.#handleForwarded();
   };
 
-  /** @returns what to write to the visitor; undefined while more of the answer is needed, which is then stored. */
-  #decideUpgrade(bytes: Uint8Array): Uint8Array | undefined {
-    const known = this.#upgradeAnswer
-      ? Buffer.concat([this.#upgradeAnswer, bytes])
+  /** @returns what to write to the visitor; undefined while the head of the response is incomplete, and stored. */
+  #readUpgradeResponse(bytes: Uint8Array): Uint8Array | undefined {
+    const known = this.#upgradeResponse
+      ? Buffer.concat([this.#upgradeResponse, bytes])
       : toBuffer(bytes);
     const isSwitching = known.toString("latin1", 0, SWITCHING.length) === SWITCHING;
     const headEnd = isSwitching ? known.indexOf(HEAD_END) : -1;
     const isIncomplete = isSwitching && headEnd < 0 && known.length < HEAD_MAX_BYTES;
     if (known.length < SWITCHING.length || isIncomplete) {
-      this.#upgradeAnswer = Buffer.from(known);
+      this.#upgradeResponse = Buffer.from(known);
       return undefined;
     }
-    this.#upgradeAnswer = undefined;
+    this.#upgradeResponse = undefined;
     this.#phase = isSwitching ? UPGRADED : HEAD;
-    const held = this.#held;
-    this.#held = undefined;
-    // After this answer is written.
+    const held = this.#heldBytes;
+    this.#heldBytes = undefined;
+    // After this response is written.
     queueMicrotask(() => {
       if (held === undefined || this.#receive(held)) this.#visitor.resume();
     });
     if (headEnd < 0) return known;
     const head = known.toString("latin1", 0, headEnd);
     if (!ACKNOWLEDGED_FIELD.test(head)) {
-      this.#incomplete = this.#options.createIncompleteMessage("program");
-      this.#passed = new PassedMessages(this.#incomplete);
+      this.#reservation = this.#options.createReservation("program");
+      this.#programMessages = new ProgramMessages(this.#reservation);
       return known;
     }
     this.#webSocket = this.#createWebSocket();
@@ -318,11 +321,11 @@ export class VisitorConnection {
 
   #createWebSocket(): VisitorWebSocket {
     const visitor = this.#visitor;
-    this.#incomplete = this.#options.createIncompleteMessage("visitor");
+    this.#reservation = this.#options.createReservation("visitor");
     return new VisitorWebSocket({
-      incomplete: this.#incomplete,
-      key: this.#options.acknowledgementKey,
-      isVisitorBehind: () => visitor.writableLength > 0,
+      reservation: this.#reservation,
+      acknowledgementKey: this.#options.acknowledgementKey,
+      hasUnsentBytes: () => visitor.writableLength > 0,
       writeToVisitor: (bytes, onWritten) => void visitor.write(bytes, onWritten),
       writeToServer: (bytes) => void this.#forward(bytes),
       end: () => {
@@ -337,7 +340,7 @@ export class VisitorConnection {
     this.#upstream = undefined;
     upstream.destroy();
     if (this.#phase.kind === "closed") return;
-    if (this.#isAnswered) return this.#endVisitor();
+    if (this.#hasResponseBegun) return this.#endVisitor();
     // workerd closes an idle connection after 5 s, which a request can cross. Only a used connection can be idle.
     if (this.#repeatable && this.#requests > 1) {
       const again = this.#repeatable;
@@ -368,8 +371,8 @@ export class VisitorConnection {
     this.#visitor.resume();
   }
 
-  /** The visitor sends no more: it counts as having left, and gets nothing more. */
-  #leave(): void {
+  /** The visitor has ended its sending side: it counts as having left, and gets nothing more. */
+  #handleVisitorEnd(): void {
     if (this.#phase.kind === "lingering" && !this.isFlushed) return;
     this.#visitor.destroy();
   }
@@ -387,12 +390,8 @@ export class VisitorConnection {
     const upstream = this.#upstream;
     this.#upstream = undefined;
     upstream?.destroy();
-    this.#incomplete?.clear();
+    this.#reservation?.clear();
   }
 }
 
 const EMPTY = new Uint8Array(0);
-
-function toBuffer({ buffer, byteOffset, length }: Uint8Array): Buffer {
-  return Buffer.from(buffer, byteOffset, length);
-}

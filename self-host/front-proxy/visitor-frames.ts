@@ -7,7 +7,7 @@ import { isUtf8 } from "node:buffer";
 import { WEBSOCKET_MESSAGE_MAX_BYTES } from "../../protocol/limits.ts";
 import { isSendableCloseCode } from "../../protocol/websocket-close.ts";
 import { FrameReader, OPCODE, unmask, type FrameHandler, type FrameHead } from "./frame-reader.ts";
-import type { IncompleteMessage } from "./message-memory.ts";
+import type { MessageReservation } from "./message-memory.ts";
 import { Utf8Check } from "./utf8-check.ts";
 
 const CONTROL_MAX_BYTES = 125;
@@ -29,7 +29,7 @@ export interface VisitorFramesEvents {
 
 export class VisitorFrames implements FrameHandler {
   readonly #events: VisitorFramesEvents;
-  readonly #incomplete: IncompleteMessage;
+  readonly #reservation: MessageReservation;
   readonly #reader = new FrameReader(this);
   readonly #utf8 = new Utf8Check();
   /** The type of the message that is being received; undefined between two messages. */
@@ -45,9 +45,9 @@ export class VisitorFrames implements FrameHandler {
   /** The visitor has closed, or violated the protocol. */
   #hasEnded = false;
 
-  constructor(events: VisitorFramesEvents, incomplete: IncompleteMessage) {
+  constructor(events: VisitorFramesEvents, reservation: MessageReservation) {
     this.#events = events;
-    this.#incomplete = incomplete;
+    this.#reservation = reservation;
   }
 
   /** Whether a data frame may be inserted now. */
@@ -58,8 +58,9 @@ export class VisitorFrames implements FrameHandler {
   read(bytes: Uint8Array): void {
     if (this.#hasEnded) return;
     const isReading = this.#reader.read(bytes);
-    if (this.#messageBytes === 0) this.#incomplete.clear();
-    else if (isReading && !this.#incomplete.resize(this.#messageBytes)) this.#fail(TRY_AGAIN_LATER);
+    if (this.#messageBytes === 0) this.#reservation.clear();
+    else if (isReading && !this.#reservation.resize(this.#messageBytes))
+      this.#fail(TRY_AGAIN_LATER);
     const pieces = this.#pieces;
     this.#pieces = [];
     this.#frameStart = undefined;
@@ -132,7 +133,7 @@ export class VisitorFrames implements FrameHandler {
   /** @returns false. */
   #fail(code: number): boolean {
     this.#hasEnded = true;
-    this.#incomplete.clear();
+    this.#reservation.clear();
     const isBetweenFrames = this.#frameStart !== undefined;
     if (this.#frameStart !== undefined) this.#pieces.length = this.#frameStart;
     const pieces = this.#pieces;

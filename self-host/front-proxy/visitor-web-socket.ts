@@ -14,19 +14,19 @@ import {
   type FrameHandler,
   type FrameHead,
 } from "./frame-reader.ts";
-import type { IncompleteMessage } from "./message-memory.ts";
+import type { MessageReservation } from "./message-memory.ts";
 import { VisitorFrames, type VisitorFramesEvents } from "./visitor-frames.ts";
 
 /** Pongs that wait for the end of a frame or for a visitor who does not read. Then only the newest are sent (RFC 6455 §5.5.3). */
 const PONGS_MAX = 64;
 
 export interface VisitorWebSocketOptions {
-  /** Of the acknowledgements. */
-  key: string;
+  /** Random: acknowledges what the visitor has read. */
+  acknowledgementKey: string;
   /** The visitor's message. */
-  incomplete: IncompleteMessage;
+  reservation: MessageReservation;
   /** Whether bytes wait for the visitor. */
-  isVisitorBehind: () => boolean;
+  hasUnsentBytes: () => boolean;
   writeToVisitor: (bytes: Uint8Array, onWritten?: () => void) => void;
   writeToServer: (bytes: Uint8Array) => void;
   /** Ends both connections. */
@@ -46,17 +46,17 @@ export class VisitorWebSocket implements FrameHandler, VisitorFramesEvents {
 
   constructor(options: VisitorWebSocketOptions) {
     this.#options = options;
-    this.#fromVisitor = new VisitorFrames(this, options.incomplete);
+    this.#fromVisitor = new VisitorFrames(this, options.reservation);
   }
 
   /** @param bytes from the visitor. */
-  receive(bytes: Uint8Array): void {
+  receiveFromVisitor(bytes: Uint8Array): void {
     this.#fromVisitor.read(bytes);
     this.#acknowledge();
   }
 
   /** @param bytes from the server. @param onWritten called when all of them were written. */
-  answer(bytes: Uint8Array, onWritten: () => void): void {
+  receiveFromServer(bytes: Uint8Array, onWritten: () => void): void {
     this.#payloadBytes = 0;
     this.#lastEnd = 0;
     this.#fromServer.read(bytes);
@@ -118,7 +118,7 @@ export class VisitorWebSocket implements FrameHandler, VisitorFramesEvents {
   // ── Inside ──
 
   #answerPings(): void {
-    if (this.#fromServer.isBetweenFrames && !this.#options.isVisitorBehind()) this.#writePongs();
+    if (this.#fromServer.isBetweenFrames && !this.#options.hasUnsentBytes()) this.#writePongs();
   }
 
   #writePongs(): void {
@@ -131,7 +131,7 @@ export class VisitorWebSocket implements FrameHandler, VisitorFramesEvents {
   #acknowledge(): void {
     if (this.#unacknowledgedBytes < ACKNOWLEDGEMENT_MIN_BYTES) return;
     if (!this.#fromVisitor.isBetweenMessages) return;
-    const text = formatAcknowledgement(this.#options.key, this.#unacknowledgedBytes);
+    const text = formatAcknowledgement(this.#options.acknowledgementKey, this.#unacknowledgedBytes);
     this.#unacknowledgedBytes = 0;
     this.#options.writeToServer(buildFrame(OPCODE.text, Buffer.from(text), true));
   }

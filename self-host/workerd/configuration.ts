@@ -7,7 +7,7 @@ import { WORKER_DIR, WORKER_MODULES } from "../build/build.ts";
 import { DASHBOARD_DIR } from "../build/dashboard.ts";
 import { readWorkerModules, type WorkerEntryPoint } from "../build/worker-modules.ts";
 import type { DataDir } from "../data-dir.ts";
-import { CONNECTION_HEADER } from "../front-proxy/request-head.ts";
+import { CF_BLOB_HEADER } from "../front-proxy/request-head.ts";
 import { WORKERD_V8_FLAGS } from "../processes/v8-flags.ts";
 import { WRANGLER_CONFIG } from "./wrangler-config.ts";
 
@@ -58,7 +58,7 @@ const config :Workerd.Config = (
   ],
   sockets = [
     (name = "main", address = ${quote(publicAddress)}, service = "main",
-      http = (cfBlobHeader = ${quote(CONNECTION_HEADER)})),
+      http = (cfBlobHeader = ${quote(CF_BLOB_HEADER)})),
     (name = "control", address = ${quote(`unix:${controlSocket}`)}, http = (),
       service = (name = "api", entrypoint = "Control")),
   ],

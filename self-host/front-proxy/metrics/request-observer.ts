@@ -4,8 +4,8 @@
  */
 import { REQUEST_ID_HEADER } from "../../../protocol/errors.ts";
 import type { RequestTrace } from "../../../shared/tracing/request-trace.ts";
-import type { Refusal } from "../refusals.ts";
-import { getRefusalStatus } from "../refusals.ts";
+import { toBuffer } from "../buffers.ts";
+import { getRefusalStatus, type Refusal } from "../refusals.ts";
 import type { FrontProxyMetrics, Handler, Outcome } from "./front-proxy-metrics.ts";
 
 const HEAD_END = "\r\n\r\n";
@@ -73,7 +73,7 @@ function readFinalStatus(bytes: Uint8Array): number | "interim" {
   for (;;) {
     const status = readStatus(rest);
     if (status < 100 || status >= 200 || status === SWITCHING_PROTOCOLS) return status;
-    const end = Buffer.from(rest.buffer, rest.byteOffset, rest.length).indexOf(HEAD_END);
+    const end = toBuffer(rest).indexOf(HEAD_END);
     if (end < 0 || end + HEAD_END.length === rest.length) return "interim";
     rest = rest.subarray(end + HEAD_END.length);
   }

@@ -4,18 +4,21 @@ import { MessageMemory } from "../../../../self-host/front-proxy/message-memory.
 
 test("all connections of one source hold at most half, and a new source always gets something", () => {
   const memory = new MessageMemory(1_200);
-  const [first, second] = [memory.createHolder("attacker"), memory.createHolder("attacker")];
+  const [first, second] = [
+    memory.createReservation("attacker"),
+    memory.createReservation("attacker"),
+  ];
   expect(first.resize(400)).toBe(true);
   expect(second.resize(200)).toBe(true);
-  expect(memory.createHolder("attacker").resize(1)).toBe(false);
-  const others = ["b", "c"].map((source) => memory.createHolder(source));
+  expect(memory.createReservation("attacker").resize(1)).toBe(false);
+  const others = ["b", "c"].map((source) => memory.createReservation(source));
   expect(others.map((other) => other.resize(200))).toEqual([true, true]);
-  expect(memory.createHolder("new").resize(100)).toBe(true);
+  expect(memory.createReservation("new").resize(100)).toBe(true);
 });
 
 test("a holder's bytes are free again when the message is complete, given up or refused", () => {
   const memory = new MessageMemory(1_000);
-  const [first, second] = [memory.createHolder("source"), memory.createHolder("source")];
+  const [first, second] = [memory.createReservation("source"), memory.createReservation("source")];
   for (const end of [() => first.clear(), () => first.resize(501)]) {
     expect(first.resize(100)).toBe(true);
     expect(first.resize(500)).toBe(true);

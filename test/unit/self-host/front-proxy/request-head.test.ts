@@ -1,11 +1,11 @@
 import { describe, expect, test } from "vitest";
 import {
-  CONNECTION_HEADER,
+  CF_BLOB_HEADER,
   parseRequestHead,
   type RequestHead,
 } from "../../../../self-host/front-proxy/request-head.ts";
 
-const OWN = `${CONNECTION_HEADER}: {"clientIp":"192.0.2.1"}\r\n`;
+const OWN = `${CF_BLOB_HEADER}: {"clientIp":"192.0.2.1"}\r\n`;
 
 const parse = (...lines: string[]) => parseRequestHead(`${lines.join("\r\n")}\r\n\r\n`, OWN);
 const parseValid = (...lines: string[]) => {
@@ -22,7 +22,7 @@ describe("a head", () => {
     );
   });
 
-  test.each([CONNECTION_HEADER, CONNECTION_HEADER.toUpperCase()])(
+  test.each([CF_BLOB_HEADER, CF_BLOB_HEADER.toUpperCase()])(
     "loses a visitor's own %s, wherever it is",
     (name) => {
       const forged = `${name}: {"clientIp":"203.0.113.9"}`;

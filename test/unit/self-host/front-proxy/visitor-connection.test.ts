@@ -21,7 +21,7 @@ import { ConnectionEnd } from "../../../harness/connection-end.ts";
 import { createTemporaryDir } from "../../../harness/directories.ts";
 import { WAIT_OPTIONS } from "../../../harness/timeouts.ts";
 
-const OWN_FIELD = "own: field\r\n";
+const CF_BLOB_FIELD = "own: field\r\n";
 const KEY = "key-of-the-acknowledgements";
 const GET = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
 const CLOSE = "Connection: close\r\n\r\n";
@@ -34,7 +34,7 @@ const observed = {
   apiHosts: new Set<string>(),
   metrics: new FrontProxyMetrics(),
   trace: new RequestTrace("front_proxy", "off"),
-  createIncompleteMessage: () => memory.createHolder("source"),
+  createReservation: () => memory.createReservation("source"),
 };
 let dir: string;
 let upstreamPath: string;
@@ -55,7 +55,7 @@ beforeAll(async () => {
   upstream.listen(upstreamPath);
   front = createServer({ allowHalfOpen: true, pauseOnConnect: true }, (socket) => {
     const onClose = () => (closed += 1);
-    const options = { upstreamPath, ownField: OWN_FIELD, acknowledgementKey: KEY, onClose };
+    const options = { upstreamPath, cfBlobField: CF_BLOB_FIELD, acknowledgementKey: KEY, onClose };
     connections.push(new VisitorConnection(adoptSocket(socket), { ...options, ...observed }));
   });
   front.listen(0, "127.0.0.1");
@@ -106,7 +106,7 @@ describe("a visitor", () => {
     passTime(FIRST_HEAD_MAX_MS - 1_000);
     expect(arrived).toEqual([]);
     visitor.send(GET.slice(-1));
-    await (await server()).waitFor(`GET / HTTP/1.1\r\n${OWN_FIELD}Host: a\r\n\r\n`);
+    await (await server()).waitFor(`GET / HTTP/1.1\r\n${CF_BLOB_FIELD}Host: a\r\n\r\n`);
   });
 
   test("gets answers to requests that arrive together, each with the added header", async () => {
@@ -117,8 +117,8 @@ describe("a visitor", () => {
       await vi.waitUntil(() => end.received.split("GET").length === 3, WAIT_OPTIONS);
       return end;
     });
-    expect(received.split(OWN_FIELD)).toHaveLength(4);
-    expect(received).toContain(`\r\n\r\nabcGET / HTTP/1.1\r\n${OWN_FIELD}`);
+    expect(received.split(CF_BLOB_FIELD)).toHaveLength(4);
+    expect(received).toContain(`\r\n\r\nabcGET / HTTP/1.1\r\n${CF_BLOB_FIELD}`);
     arrived[0]!.send(OK + OK + OK);
     await visitor.waitFor(OK + OK + OK);
   });
@@ -134,7 +134,7 @@ describe("a visitor", () => {
       visitor.send(GET + last + GET);
       const origin = await server();
       await vi.waitUntil(() => origin.hasEnded, WAIT_OPTIONS);
-      expect(origin.received.split(OWN_FIELD)).toHaveLength(3);
+      expect(origin.received.split(CF_BLOB_FIELD)).toHaveLength(3);
       origin.socket.end(OK + OK, "latin1");
       await vi.waitUntil(() => visitor.hasEnded, WAIT_OPTIONS);
       expect(visitor.received).toBe(OK + OK);
@@ -192,7 +192,7 @@ describe("a visitor", () => {
     );
     first.socket.destroy();
     const second = await server(1);
-    await second.waitFor(`GET / HTTP/1.1\r\n${OWN_FIELD}`);
+    await second.waitFor(`GET / HTTP/1.1\r\n${CF_BLOB_FIELD}`);
     second.send(OK);
     await visitor.waitFor(OK + OK);
   });
@@ -232,7 +232,7 @@ describe("another protocol", () => {
     const origin = await server();
     await origin.waitFor("\r\n\r\n");
     origin.send(OK);
-    await origin.waitFor(`GET / HTTP/1.1\r\n${OWN_FIELD}Host: a\r\n\r\n`);
+    await origin.waitFor(`GET / HTTP/1.1\r\n${CF_BLOB_FIELD}Host: a\r\n\r\n`);
   });
 
   test("does not begin by what an earlier answer contains", async () => {
@@ -247,7 +247,7 @@ describe("another protocol", () => {
     await second.waitFor("websocket");
     first.send(ACCEPTED);
     second.send(OK);
-    await second.waitFor(`GET / HTTP/1.1\r\n${OWN_FIELD}Host: a\r\n\r\n`);
+    await second.waitFor(`GET / HTTP/1.1\r\n${CF_BLOB_FIELD}Host: a\r\n\r\n`);
     expect(visitor.received).not.toContain("101");
   });
 });

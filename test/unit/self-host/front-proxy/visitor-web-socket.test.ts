@@ -8,15 +8,15 @@ test("of a visitor who sends pings and reads nothing, only the newest 64 are ans
   let isBehind = true;
   const written: Uint8Array[] = [];
   const socket = new VisitorWebSocket({
-    key: "key",
-    incomplete: new MessageMemory(1_000).createHolder("source"),
-    isVisitorBehind: () => isBehind,
+    acknowledgementKey: "key",
+    reservation: new MessageMemory(1_000).createReservation("source"),
+    hasUnsentBytes: () => isBehind,
     writeToVisitor: (bytes) => written.push(bytes),
     writeToServer() {},
     end() {},
   });
   const payload = (n: number) => Buffer.from(String(n).padStart(125, "0"));
-  const ping = (n: number) => socket.receive(buildFrame(OPCODE.ping, payload(n), true));
+  const ping = (n: number) => socket.receiveFromVisitor(buildFrame(OPCODE.ping, payload(n), true));
   for (let n = 1; n < 10_000; n++) ping(n);
   expect(written).toEqual([]);
   isBehind = false;

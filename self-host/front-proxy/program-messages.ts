@@ -1,24 +1,24 @@
 /**
- * The frames on WebSockets whose bytes pass unchanged: those of agents and of other programs that the API has accepted. Only
- * what workerd stores of an incomplete message is counted.
+ * Counts what workerd stores of an incomplete message on the WebSocket of a program: an agent or another caller that the API
+ * has accepted. The bytes themselves pass unchanged.
  */
 import { FrameReader, OPCODE, type FrameHandler, type FrameHead } from "./frame-reader.ts";
-import type { IncompleteMessage } from "./message-memory.ts";
+import type { MessageReservation } from "./message-memory.ts";
 
-export class PassedMessages implements FrameHandler {
-  readonly #incomplete: IncompleteMessage;
+export class ProgramMessages implements FrameHandler {
+  readonly #reservation: MessageReservation;
   readonly #reader = new FrameReader(this);
   #messageBytes = 0;
 
-  constructor(incomplete: IncompleteMessage) {
-    this.#incomplete = incomplete;
+  constructor(reservation: MessageReservation) {
+    this.#reservation = reservation;
   }
 
   /** @returns false when workerd may not store so much, so that the connection must end. */
   read(bytes: Uint8Array): boolean {
     this.#reader.read(bytes);
-    if (this.#messageBytes > 0) return this.#incomplete.resize(this.#messageBytes);
-    this.#incomplete.clear();
+    if (this.#messageBytes > 0) return this.#reservation.resize(this.#messageBytes);
+    this.#reservation.clear();
     return true;
   }
 

@@ -1,5 +1,6 @@
 /** Collects the bytes of a request's head until it is complete. */
 import { BoundedBuffer } from "../../shared/bounded-buffer.ts";
+import { toBuffer } from "./buffers.ts";
 import { INCOMPLETE_HEADS_MAX_BYTES } from "./limits.ts";
 import { HEAD_MAX_BYTES } from "./request-head.ts";
 
@@ -20,7 +21,7 @@ export interface CompleteHead {
   rest: Uint8Array;
 }
 
-export class IncompleteHead {
+export class HeadBuffer {
   #buffer: BoundedBuffer | undefined;
   /** The head is larger than one head may be, or than the memory that is left for all of them. */
   isTooLarge = false;
@@ -66,10 +67,6 @@ export class IncompleteHead {
     this.isTooLarge = true;
     this.clear();
   }
-}
-
-function toBuffer({ buffer, byteOffset, length }: Uint8Array): Buffer {
-  return Buffer.from(buffer, byteOffset, length);
 }
 
 function countLineBreaks(bytes: Buffer): number {
