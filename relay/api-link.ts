@@ -13,6 +13,7 @@ import {
   ApiToRelayMessage,
 } from "../protocol/relay/link.ts";
 import type { LinkState } from "./associations.ts";
+import { parseJson } from "./json.ts";
 import { LINK_RETRY_MAX_MS, LINK_RETRY_MIN_MS, LINK_WELCOME_MAX_MS } from "./limits.ts";
 import { getErrorMessage, type Log } from "./log.ts";
 
@@ -145,11 +146,3 @@ export class ApiLink implements LinkState {
 }
 
 const CLOSE_MAX_MS = 1_000;
-
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
-}

@@ -33,7 +33,7 @@ export interface Association {
   /** Unbinds the port and ends everything. */
   close(): void;
   /** Only for a tunnel. */
-  usage?(): AssociationUsage;
+  getUsage?(): AssociationUsage;
   /** Only for a network: its current status. */
-  networkStatus?(now: number): NetworkStatus;
+  getNetworkStatus?(now: number): NetworkStatus;
 }

@@ -83,7 +83,7 @@ export class Associations {
   readonly #byPort = new Map<string, Entry>();
   /** One change of a port at a time. */
   readonly #changes = new Map<string, Promise<unknown>>();
-  readonly #byNumber = new Map<number, Entry>();
+  readonly #byId = new Map<number, Entry>();
   /** Tunnels whose agent disconnected while connections were open. */
   readonly #released = new Set<TunnelAssociation>();
   #isClosed = false;
@@ -106,12 +106,12 @@ export class Associations {
   /** Totals of all TCP tunnels since the relay started. */
   get tcpTotals(): TcpTotals {
     const totals = { ...this.#endedTcp };
-    for (const association of this.all()) addTcpTotals(totals, association);
+    for (const association of this.list()) addTcpTotals(totals, association);
     return totals;
   }
 
   /** All associations, including those without an agent whose connections continue. */
-  all(): Association[] {
+  list(): Association[] {
     return [...[...this.#byPort.values()].map((entry) => entry.association), ...this.#released];
   }
 
@@ -150,7 +150,7 @@ export class Associations {
   release(association: Association): void {
     if (!this.#remove(association)) return;
     association.release();
-    if (association instanceof TunnelAssociation && association.usage().openConnections > 0) {
+    if (association instanceof TunnelAssociation && association.getUsage().openConnections > 0) {
       this.#released.add(association);
     } else {
       association.close();
@@ -172,15 +172,15 @@ export class Associations {
   /** @param asOfMs when the API sent it, in milliseconds since the epoch. */
   setAllowedCidrs(tunnelId: string, cidrs: string[] | null, asOfMs: number): void {
     if (!this.#allowlistUpdates.add(tunnelId, cidrs, asOfMs)) return;
-    for (const association of this.all()) {
+    for (const association of this.list()) {
       if (association instanceof TunnelAssociation && association.ticket.sub === tunnelId) {
         association.setAllowedCidrs(cidrs);
       }
     }
   }
 
-  findTunnel(number: number): TunnelAssociation | undefined {
-    const association = this.#byNumber.get(number)?.association;
+  findTunnel(id: number): TunnelAssociation | undefined {
+    const association = this.#byId.get(id)?.association;
     return association instanceof TunnelAssociation ? association : undefined;
   }
 
@@ -195,7 +195,7 @@ export class Associations {
     }
     for (const association of this.#released) {
       if (now > this.#getExpiryMs(association.ticket)) association.close();
-      if (association.usage().openConnections > 0) continue;
+      if (association.getUsage().openConnections > 0) continue;
       this.#released.delete(association);
       association.close();
       this.#finish(association);
@@ -243,7 +243,7 @@ export class Associations {
     // Registered before the port is bound: a revocation may arrive meanwhile.
     const entry = { association, agent };
     this.#byPort.set(key, entry);
-    this.#byNumber.set(association.id, entry);
+    this.#byId.set(association.id, entry);
     try {
       await association.listen();
     } catch (error) {
@@ -268,7 +268,7 @@ export class Associations {
   #create(ticket: RelayTicket, agent: Agent): Association {
     const { settings, epoch, metrics, log } = this.#options;
     const shared = {
-      number: this.#generateNumber(),
+      id: this.#generateId(),
       epoch,
       bind: settings.bind,
       host: settings.host,
@@ -300,10 +300,10 @@ export class Associations {
   }
 
   /** Random, so that it does not name another agent after a restart. */
-  #generateNumber(): number {
+  #generateId(): number {
     for (;;) {
-      const number = randomInt(1, U32);
-      if (!this.#byNumber.has(number)) return number;
+      const id = randomInt(1, U32);
+      if (!this.#byId.has(id)) return id;
     }
   }
 
@@ -320,7 +320,7 @@ export class Associations {
     if (this.#byPort.get(key)?.association !== association) return false;
     this.#byPort.delete(key);
     this.#slots.free(association.ticket.org);
-    this.#byNumber.delete(association.id);
+    this.#byId.delete(association.id);
     return true;
   }
 
@@ -339,7 +339,7 @@ export class Associations {
 }
 
 function addTcpTotals(totals: TcpTotals, association: Association): void {
-  const usage = association.usage?.();
+  const usage = association.getUsage?.();
   if (!usage) return;
   totals.connections += usage.connections;
   totals.bytesIn += usage.bytesIn;

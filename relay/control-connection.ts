@@ -9,6 +9,7 @@ import { AgentToRelayMessage, type RelayToAgentMessage } from "../protocol/relay
 import type { RelayTicket } from "../protocol/relay/ticket.ts";
 import type { Agent, Associations } from "./associations.ts";
 import type { Association } from "./association.ts";
+import { parseJson } from "./json.ts";
 import { CONTROL_BACKLOG_MAX_BYTES } from "./limits.ts";
 import { getErrorMessage, type Log } from "./log.ts";
 import type { Metrics } from "./metrics.ts";
@@ -87,7 +88,7 @@ export class ControlConnection implements Agent {
     clearInterval(this.#heartbeat);
     this.#socket.close(CLOSE[name], message === undefined ? name : `${name}: ${message}`);
     setTimeout(() => this.#socket.terminate(), CLOSE_MAX_MS).unref();
-    const { association } = { association: this.#association };
+    const association = this.#association;
     this.#association = undefined;
     if (!association) return;
     this.#logEnd(association, name);
@@ -182,13 +183,5 @@ export class ControlConnection implements Agent {
     this.#options.log.info("agent disconnected", {
       ...{ kind: ticket.kind, id: ticket.sub, port: ticket.port, association: id, reason },
     });
-  }
-}
-
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
   }
 }

@@ -69,7 +69,7 @@ async function main(given: RelaySettings): Promise<void> {
   associations.onEnd = (association) => reporter.recordEnd(association, Date.now());
   function report(isFirst = false): void {
     if (!link.isConnected) return;
-    for (const message of reporter.collect(associations.all(), Date.now(), isFirst)) {
+    for (const message of reporter.collect(associations.list(), Date.now(), isFirst)) {
       link.send(message);
     }
   }
@@ -90,7 +90,7 @@ async function main(given: RelaySettings): Promise<void> {
       pid: process.pid,
     }),
     collectMetrics: () => {
-      const all = associations.all();
+      const all = associations.list();
       return metrics.toFamilies({
         isLinked: link.isConnected,
         associations: {

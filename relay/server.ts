@@ -26,7 +26,7 @@ import {
   PENDING_UPGRADES_MAX,
   STOP_MAX_MS,
 } from "./limits.ts";
-import { unmapIpv4Address } from "./udp/addresses.ts";
+import { unmapIpv4Address } from "./addresses.ts";
 import { parseBearerSecret, parseBearerToken } from "../shared/bearer-token.ts";
 
 export interface RelayServerOptions extends ControlOptions {
@@ -193,9 +193,9 @@ export class RelayServer {
     if (request.headers.upgrade?.toLowerCase() !== DATA_CONNECTION_UPGRADE) {
       return refuseUpgrade(socket, "426 Upgrade Required");
     }
-    const [, number = "", key = ""] =
+    const [, id = "", key = ""] =
       /^(\d{1,10})\.(.+)$/.exec(parseBearerToken(request.headers.authorization) ?? "") ?? [];
-    const association = this.#options.associations.findTunnel(Number(number));
+    const association = this.#options.associations.findTunnel(Number(id));
     if (!association || !equalInConstantTime(key, association.streamKey)) {
       return refuseUpgrade(socket, "401 Unauthorized");
     }

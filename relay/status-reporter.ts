@@ -26,12 +26,12 @@ export class StatusReporter {
 
   /** An association ended: its network is offline, its totals are the last ones. @param now milliseconds. */
   recordEnd(association: Association, now: number): void {
-    const usage = association.usage?.();
+    const usage = association.getUsage?.();
     if (usage) {
       this.#ended.set(usage.source, { usage: { ...usage, openConnections: 0 }, endedAt: now });
       dropOldest(this.#ended, ENDED_USAGE_MAX);
     }
-    const network = association.networkStatus?.(now);
+    const network = association.getNetworkStatus?.(now);
     if (network) {
       const offline = { ...network, state: "offline", latencyMs: null, loss: null } as const;
       // Sent with the next report, unless another agent serves the network when that is sent.
@@ -58,13 +58,13 @@ export class StatusReporter {
     const live = new Set<string>();
     const liveSources = new Set<string>();
     for (const association of associations) {
-      const status = association.networkStatus?.(now);
+      const status = association.getNetworkStatus?.(now);
       if (status) {
         live.add(status.networkId);
         const text = JSON.stringify({ ...status, lastSeenAtMs: 0 });
         if (hasChanged(this.#networks, status.networkId, status, text, now)) networks.push(status);
       }
-      const usage = association.usage?.();
+      const usage = association.getUsage?.();
       if (usage) {
         liveSources.add(usage.source);
         const text = JSON.stringify(usage);

@@ -26,7 +26,7 @@ export interface TicketOptions {
 
 /** The keys could not be fetched, so the ticket may be valid: the agent should retry, unlike with an invalid ticket. */
 export class KeysUnavailableError extends Error {
-  override name = "KeysUnavailable";
+  override name = "KeysUnavailableError";
 }
 
 export class TicketVerifier {
@@ -43,7 +43,7 @@ export class TicketVerifier {
   /**
    * @param graceMs how long after its expiry a ticket is still accepted.
    * @returns null for a ticket that is not valid at this relay.
-   * @throws KeysUnavailable
+   * @throws KeysUnavailableError
    */
   async verify(text: string, graceMs = 0): Promise<RelayTicket | null> {
     const now = this.#options.now();

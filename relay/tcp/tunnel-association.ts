@@ -11,11 +11,11 @@ import type { SourceSlots } from "../../shared/source-slots.ts";
 import { TunnelPort } from "./tunnel-port.ts";
 
 /** Idle data connections that the agent keeps ready for the next visitors. */
-const STREAM_POOL_CONNECTIONS = 8;
+const POOL_DATA_CONNECTIONS = 8;
 
 export interface TunnelAssociationOptions {
   ticket: TunnelTicket;
-  number: number;
+  id: number;
   epoch: string;
   /** The address to listen on. */
   bind: string;
@@ -35,14 +35,12 @@ export class TunnelAssociation implements Association {
   #ticket: TunnelTicket;
 
   constructor(options: TunnelAssociationOptions) {
-    const { ticket, number, bind, connection, connections, log } = options;
+    const { ticket, id, bind, connection, connections, log } = options;
     this.#options = options;
     this.#ticket = ticket;
-    this.id = number;
+    this.id = id;
     this.#port = new TunnelPort({
       ticket,
-      association: number,
-      streamKey: this.streamKey,
       bind,
       log,
       connections,
@@ -62,7 +60,7 @@ export class TunnelAssociation implements Association {
       epoch,
       association: this.id,
       streamKey: this.streamKey,
-      pool: STREAM_POOL_CONNECTIONS,
+      pool: POOL_DATA_CONNECTIONS,
       publicEndpoint: formatHostAndPort(host, this.#ticket.port),
     };
   }
@@ -106,12 +104,12 @@ export class TunnelAssociation implements Association {
     this.#port.close();
   }
 
-  usage(): AssociationUsage {
+  getUsage(): AssociationUsage {
     return {
       tunnelId: this.#ticket.sub,
       source: `${this.#options.epoch}/${this.id}`,
       tokenNonce: this.#ticket.nonce,
-      ...this.#port.usage(),
+      ...this.#port.getUsage(),
     };
   }
 }

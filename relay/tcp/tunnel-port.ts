@@ -2,7 +2,7 @@
  * The public port of one TCP tunnel, for one association with its agent: admits visitors, gives each a data
  * connection of the agent, and carries the bytes between them.
  */
-import { unmapIpv4Address } from "../udp/addresses.ts";
+import { unmapIpv4Address } from "../addresses.ts";
 import { once } from "node:events";
 import { createServer, type Server, type Socket } from "node:net";
 import { getAddressGroup } from "../../shared/address-group.ts";
@@ -22,17 +22,17 @@ import { ConnectionPool } from "./connection-pool.ts";
 import { SourceLimiter } from "./source-limiter.ts";
 import { MINUTE_MS } from "../../shared/time.ts";
 
-const STREAM_CONNECTIONS_PER_TUNNEL_MAX = 2_048;
-const STREAM_WAIT_MAX_MS = 10_000;
+const VISITORS_PER_TUNNEL_MAX = 2_048;
+const VISITOR_WAIT_MAX_MS = 10_000;
 /** The maximum number of idle data connections: those that an agent opens beyond it are closed. */
-const STREAM_IDLE_MAX = 64;
+const IDLE_DATA_CONNECTIONS_MAX = 64;
 /** Visitors of one address (IPv6: of one /64) at a tunnel at a time. */
-const STREAM_CONNECTIONS_PER_SOURCE_MAX = 1_536;
+const VISITORS_PER_SOURCE_MAX = 1_536;
 /** New connections of one address at a tunnel: a burst, then a number a second. */
-const STREAM_SOURCE_BURST = 1_536;
-const STREAM_SOURCE_PER_SECOND = 256;
+const VISITORS_PER_SOURCE_BURST = 1_536;
+const VISITORS_PER_SOURCE_PER_SECOND = 256;
 /** Addresses whose connections a tunnel counts; beyond that, the least recently seen is forgotten. */
-const STREAM_SOURCES_MAX = 4_096;
+const COUNTED_SOURCES_MAX = 4_096;
 
 /** Refusals are counted, and logged no more often than this. */
 const REFUSAL_LOG_INTERVAL_MS = MINUTE_MS;
@@ -49,20 +49,18 @@ export interface TunnelPortLimits {
 }
 
 const DEFAULT_LIMITS: TunnelPortLimits = {
-  connectionsMax: STREAM_CONNECTIONS_PER_TUNNEL_MAX,
-  connectionsPerSourceMax: STREAM_CONNECTIONS_PER_SOURCE_MAX,
-  sourceBurst: STREAM_SOURCE_BURST,
-  sourcePerSecond: STREAM_SOURCE_PER_SECOND,
-  sourcesMax: STREAM_SOURCES_MAX,
+  connectionsMax: VISITORS_PER_TUNNEL_MAX,
+  connectionsPerSourceMax: VISITORS_PER_SOURCE_MAX,
+  sourceBurst: VISITORS_PER_SOURCE_BURST,
+  sourcePerSecond: VISITORS_PER_SOURCE_PER_SECOND,
+  sourcesMax: COUNTED_SOURCES_MAX,
   backlogMax: DATA_CONNECTION_BACKLOG_MAX,
-  waitMaxMs: STREAM_WAIT_MAX_MS,
-  idleMax: STREAM_IDLE_MAX,
+  waitMaxMs: VISITOR_WAIT_MAX_MS,
+  idleMax: IDLE_DATA_CONNECTIONS_MAX,
 };
 
 export interface TunnelPortOptions {
   ticket: TunnelTicket;
-  association: number;
-  streamKey: string;
   /** The address to listen on: `0.0.0.0`, `::`, or one of the machine's. */
   bind: string;
   log: { info(message: string, fields?: Record<string, unknown>): void };
@@ -83,8 +81,6 @@ export type TunnelPortRefusal =
   | "no_agent_connection";
 
 export class TunnelPort {
-  readonly association: number;
-  readonly streamKey: string;
   /** The number of refused visitors since the port was bound. */
   readonly refusals: Record<TunnelPortRefusal, number> = {
     address_not_allowed: 0,
@@ -103,7 +99,9 @@ export class TunnelPort {
   readonly #splices = new Set<Splice>();
   #allowedCidrs: readonly string[] | null;
   #isReleased = false;
+  /** Visitors since the port was bound. */
   #connections = 0;
+  /** Visitors whose connection is open. */
   #openConnections = 0;
   /** Totals of splices that have ended. */
   #endedBytes = { in: 0, out: 0 };
@@ -111,8 +109,6 @@ export class TunnelPort {
 
   constructor(options: TunnelPortOptions) {
     const { ticket } = options;
-    this.association = options.association;
-    this.streamKey = options.streamKey;
     this.#options = options;
     const limits = { ...DEFAULT_LIMITS, ...options.limits };
     this.#limits = limits;
@@ -181,14 +177,18 @@ export class TunnelPort {
   }
 
   /** Totals since the port was bound. `bytesIn` came from visitors, `bytesOut` went to them. */
-  usage(): { connections: number; openConnections: number; bytesIn: number; bytesOut: number } {
+  getUsage(): { connections: number; openConnections: number; bytesIn: number; bytesOut: number } {
     let { in: bytesIn, out: bytesOut } = this.#endedBytes;
     for (const splice of this.#splices) {
       bytesIn += splice.bytesFromFirst;
       bytesOut += splice.bytesFromSecond;
     }
-    const { connections, openConnections } = this.#counts();
-    return { connections, openConnections, bytesIn, bytesOut };
+    return {
+      connections: this.#connections,
+      openConnections: this.#openConnections,
+      bytesIn,
+      bytesOut,
+    };
   }
 
   /** The number of data connections that are ready for visitors. */
@@ -216,10 +216,6 @@ export class TunnelPort {
   }
 
   // ── Private ──
-
-  #counts() {
-    return { connections: this.#connections, openConnections: this.#openConnections };
-  }
 
   #admit(visitor: Socket): void {
     const address = getAddress(visitor.remoteAddress);

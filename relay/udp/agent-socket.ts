@@ -6,7 +6,7 @@ import type { RemoteInfo, Socket } from "node:dgram";
 import { DATAGRAM, readBind, writeBound } from "../../protocol/relay/datagrams.ts";
 import { DATAGRAM_HEADER_BYTES } from "../../protocol/relay/limits.ts";
 import type { Metrics } from "../metrics.ts";
-import { toAddressBytes, unmapIpv4Address } from "./addresses.ts";
+import { toAddressBytes, unmapIpv4Address } from "../addresses.ts";
 import type { FlowIds } from "./flows.ts";
 import { bindUdp, isSendQueueFull, readUdpBuffers, type UdpBuffers } from "./sockets.ts";
 

@@ -25,7 +25,7 @@ import {
   UNPROVEN_DATA_PER_SECOND,
 } from "../limits.ts";
 import type { DropReason } from "../metrics.ts";
-import { TokenBucket } from "../token-bucket.ts";
+import { TokenBucket } from "./token-bucket.ts";
 import { ReceiverIndices } from "./receiver-indices.ts";
 import {
   getMac1Key,

@@ -19,8 +19,8 @@ import {
 } from "../limits.ts";
 import type { Metrics } from "../metrics.ts";
 import type { NetworkRecord } from "../network-records.ts";
-import { TokenBucket } from "../token-bucket.ts";
-import { unmapIpv4Address, toSocketAddress } from "./addresses.ts";
+import { TokenBucket } from "./token-bucket.ts";
+import { unmapIpv4Address, toSocketAddress } from "../addresses.ts";
 import type { AgentUdpSocket, Binding, UdpAssociation } from "./agent-socket.ts";
 import { WireGuardFilter } from "./filter.ts";
 import type { FlowTags } from "./flow-tags.ts";
@@ -36,7 +36,7 @@ type PathMessage = Extract<AssociationMessage, { type: "path" }>;
 
 export interface NetworkAssociationOptions {
   ticket: NetworkTicket;
-  number: number;
+  id: number;
   epoch: string;
   /** The address to listen on. */
   bind: string;
@@ -79,7 +79,7 @@ export class NetworkAssociation implements Association, UdpAssociation {
     this.#options = options;
     this.#metrics = options.metrics;
     this.#ticket = ticket;
-    this.id = options.number;
+    this.id = options.id;
     this.#filter = new WireGuardFilter(Buffer.from(ticket.server_public_key, "base64"), now);
     const { perSecond, burst } = getRate(ticket);
     this.#toAgentRate = new TokenBucket(perSecond, burst, now);
@@ -179,7 +179,7 @@ export class NetworkAssociation implements Association, UdpAssociation {
     this.#options.agentSocket.delete(this);
   }
 
-  networkStatus(now: number): NetworkStatus {
+  getNetworkStatus(now: number): NetworkStatus {
     const { record } = this.#options;
     for (const flow of this.#flows.values()) this.#addTrafficToDevice(flow);
     return {

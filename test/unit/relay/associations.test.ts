@@ -130,7 +130,7 @@ test("a port that another program uses is refused with a code to retry, and leav
     refused: "internal",
     message: `another program uses port ${port} of the relay; ask the server's operator to free it`,
   });
-  expect(associations.all()).toHaveLength(0);
+  expect(associations.list()).toHaveLength(0);
   await new Promise<void>((resolve) => other.close(() => resolve()));
   await open();
 });
@@ -144,7 +144,7 @@ test("agents that connect at once get the port one after the other, and the newe
     ...Array.from({ length: 9 }, () => "replaced"),
     null,
   ]);
-  expect(associations.all()).toHaveLength(1);
+  expect(associations.list()).toHaveLength(1);
 });
 
 test("one organization gets half of a relay's capacity; beyond it its agents are asked to retry, and those of others are served", async () => {
@@ -152,7 +152,7 @@ test("one organization gets half of a relay's capacity; beyond it its agents are
   await open();
   const third = { sub: crypto.randomUUID(), kind: "tunnel" } as const;
   expect(await associations.open(ticket(third), agent)).toMatchObject({ refused: "going_away" });
-  expect(associations.all()).toHaveLength(2);
+  expect(associations.list()).toHaveLength(2);
   const anotherOrganization = { ...third, org: crypto.randomUUID(), cidrs: null };
   associations.release(await open(anotherOrganization));
   await open({ generation: 2 });

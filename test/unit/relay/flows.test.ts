@@ -2,7 +2,7 @@
 import { expect, test } from "vitest";
 import { FLOW_IDLE_TIMEOUT_MS } from "../../../protocol/relay/limits.ts";
 import { UNCONFIRMED_FLOW_IDLE_MAX_MS } from "../../../relay/limits.ts";
-import { TokenBucket } from "../../../relay/token-bucket.ts";
+import { TokenBucket } from "../../../relay/udp/token-bucket.ts";
 import { FlowTags } from "../../../relay/udp/flow-tags.ts";
 import { type Flow, FlowIds, FlowTable } from "../../../relay/udp/flows.ts";
 

@@ -20,8 +20,8 @@ function network(changes: Partial<NetworkStatus> = {}): Association {
     devices: [],
     ...changes,
   };
-  const networkStatus = (now: number) => ({ ...status, lastSeenAtMs: now });
-  return { networkStatus } as unknown as Association;
+  const getNetworkStatus = (now: number) => ({ ...status, lastSeenAtMs: now });
+  return { getNetworkStatus } as unknown as Association;
 }
 
 function tunnel(bytesIn: number, source = "epoch/1"): Association {
@@ -34,7 +34,7 @@ function tunnel(bytesIn: number, source = "epoch/1"): Association {
     bytesIn,
     bytesOut: 0,
   };
-  return { usage: () => usage } as unknown as Association;
+  return { getUsage: () => usage } as unknown as Association;
 }
 
 test("an unchanged status is repeated only after its maximum age", () => {

@@ -35,7 +35,7 @@ test("a visitor gets an idle data connection, and the agent gets the visitor's a
   expect(String(await readExactly(visitor, 9))).toBe("220 ready");
   visitor.write("HELO");
   expect(String(await readExactly(connection, 4))).toBe("HELO");
-  expect(tunnel.port.usage()).toEqual({
+  expect(tunnel.port.getUsage()).toEqual({
     connections: 1,
     openConnections: 1,
     bytesIn: 4,
@@ -72,8 +72,8 @@ test("each direction ends on its own: bytes after the other side's FIN still arr
   connection.write("an answer ");
   connection.end("and its rest");
   expect(String(await readAll(visitor))).toBe("an answer and its rest");
-  await vi.waitUntil(() => tunnel.port.usage().openConnections === 0, WAIT_OPTIONS);
-  expect(tunnel.port.usage()).toMatchObject({ bytesIn: 17, bytesOut: 22 });
+  await vi.waitUntil(() => tunnel.port.getUsage().openConnections === 0, WAIT_OPTIONS);
+  expect(tunnel.port.getUsage()).toMatchObject({ bytesIn: 17, bytesOut: 22 });
 });
 
 test.each(["visitor", "agent"])(
@@ -113,7 +113,7 @@ test("1,000 visitors at once are each served", async () => {
     return String(await readAll(visitor)) === text;
   });
   expect((await Promise.all(answers)).filter((isCorrect) => isCorrect)).toHaveLength(1_000);
-  expect(tunnel.port.usage().connections).toBe(1_000);
+  expect(tunnel.port.getUsage().connections).toBe(1_000);
 });
 
 test("addresses outside of the allowlist are reset, from the next connection on", async () => {
@@ -133,7 +133,7 @@ test("visitors that wait for the agent are bounded in number and in time", async
   const ends = await Promise.all([1, 2, 3].map(() => tunnel.waitForVisitEnd()));
   expect(ends).toEqual(["ECONNRESET", "ECONNRESET", "ECONNRESET"]);
   expect(tunnel.port.refusals).toMatchObject({ backlog: 1, no_agent_connection: 2 });
-  await vi.waitUntil(() => tunnel.port.usage().openConnections === 0, WAIT_OPTIONS);
+  await vi.waitUntil(() => tunnel.port.getUsage().openConnections === 0, WAIT_OPTIONS);
 });
 
 test("connections of one address are bounded, at a time and new ones a second", async () => {
@@ -143,7 +143,7 @@ test("connections of one address are bounded, at a time and new ones a second", 
   expect(await tunnel.waitForVisitEnd()).toBe("ECONNRESET");
   first.resetAndDestroy();
   second.resetAndDestroy();
-  await vi.waitUntil(() => tunnel.port.usage().openConnections === 0, WAIT_OPTIONS);
+  await vi.waitUntil(() => tunnel.port.getUsage().openConnections === 0, WAIT_OPTIONS);
   const third = await tunnel.visit();
   third.write("x");
   await readExactly(third, 1);

@@ -44,8 +44,6 @@ export async function startTunnelPort(settings: TunnelPortSettings = {}): Promis
       exp: 0,
       cidrs: settings.cidrs ?? null,
     },
-    association: 1,
-    streamKey: "key",
     bind: "127.0.0.1",
     log: { info: () => undefined },
     limits: settings.limits,
