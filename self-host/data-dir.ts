@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { z } from "zod";
 import { getErrorMessage, StartError } from "./errors.ts";
 import { createPrivateDirectory, writePrivateFile } from "./files.ts";
+import { parseJson } from "./json.ts";
 import { getCommandLine, stopStaleProcess } from "./processes/processes.ts";
 
 export interface DataDir {
@@ -115,9 +116,5 @@ function isServer({ pid, commandLine = "self-host/" }: LockFile): boolean {
 }
 
 function parseLock(text: string): LockFile | undefined {
-  try {
-    return LockFile.safeParse(JSON.parse(text)).data;
-  } catch {
-    return undefined;
-  }
+  return LockFile.safeParse(parseJson(text)).data;
 }

@@ -20,18 +20,18 @@ const log = createLog(process.stdout);
 async function main(): Promise<number> {
   await using cleanup = new AsyncDisposableStack();
   const settings = readSettings(readEnvironment(".env", ".dev.vars"));
-  const storage = await startBackendServices(settings, log, cleanup);
+  const backend = await startBackendServices(settings, log, cleanup);
   const port = await findUsablePort(settings.host, settings.port);
   const bindings = {
-    ...buildWorkerBindings(settings, storage, port),
-    GATEWAY_URL: `http://${storage.gateway.address}`,
+    ...buildWorkerBindings(settings, backend, port),
+    GATEWAY_URL: `http://${backend.gateway.address}`,
   };
   // In a file, because every user of the machine can read the arguments of a process.
-  const varsPath = join(storage.dataDir.runDir, "dev.vars");
+  const varsPath = join(backend.dataDir.runDir, "dev.vars");
   await writePrivateFile(varsPath, formatDotenv(bindings));
-  if (storage.setup) {
+  if (backend.setup) {
     log.info("this server has no owner yet: create the account with `underpass login --setup`", {
-      setupCode: storage.setup.code,
+      setupCode: backend.setup.code,
     });
   }
 
@@ -46,7 +46,7 @@ async function main(): Promise<number> {
       ...["--ip", settings.host],
       ...["--port", String(port)],
       ...["--env-file", varsPath],
-      ...["--persist-to", join(storage.dataDir.path, "dev")],
+      ...["--persist-to", join(backend.dataDir.path, "dev")],
       "--show-interactive-dev-session=false",
     ],
     { cwd: ROOT, stdio: "inherit", env: { ...process.env, WRANGLER_SEND_METRICS: "false" } },
@@ -58,7 +58,7 @@ async function main(): Promise<number> {
       host: settings.host,
       port,
       apiHost: settings.apiHosts[0] ?? "localhost",
-      secret: storage.secrets.RELAY_SECRET,
+      secret: backend.secrets.RELAY_SECRET,
       log,
     });
     cleanup.defer(() => relay.stop());

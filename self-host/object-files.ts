@@ -6,14 +6,14 @@ import { open, readdir, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
 
 /** Classes that no longer exist, whose objects had only copies of rows. */
-const REMOVED_DIRECTORIES = ["underpass-Hostname"];
+const OBSOLETE_CLASS_DIRECTORIES = ["underpass-Hostname"];
 /** Not `metadata.sqlite`, in which workerd stores alarms. */
 const OBJECT_FILE = /^[0-9a-f]{64}\.sqlite$/;
 
 /** @returns how many files of objects were removed. */
 export async function removeUnusedObjects(objectsDir: string): Promise<number> {
   let removed = 0;
-  for (const name of REMOVED_DIRECTORIES) {
+  for (const name of OBSOLETE_CLASS_DIRECTORIES) {
     const directory = join(objectsDir, name);
     removed += (await listObjectFiles(directory)).length;
     await rm(directory, { recursive: true, force: true });

@@ -17,7 +17,7 @@ import { COMPILE_CACHE } from "./processes/v8-flags.ts";
 import { getErrorMessage } from "./errors.ts";
 import type { Log } from "./log.ts";
 import type { LocalRelaySettings } from "./settings.ts";
-import { requestText, toConnectableHost } from "./workerd/control.ts";
+import { requestText, toConnectableHost } from "./internal-requests.ts";
 
 /** The relay closes its connections to agents before it exits. */
 const RELAY_STOP_MAX_MS = 5_000;

@@ -10,6 +10,7 @@ import { z } from "zod";
 import { encryptionKeys } from "../workers/config/config.ts";
 import { getErrorMessage, StartError } from "./errors.ts";
 import { writePrivateFile } from "./files.ts";
+import { parseJson } from "./json.ts";
 import { readEnvironment, readSettings, SECRET_NAMES, type SecretName } from "./settings.ts";
 
 const SecretsFile = z.object({
@@ -48,7 +49,7 @@ export async function loadSecrets(
   dataDir: string,
   provided: Partial<Record<SecretName, string>>,
 ): Promise<Secrets> {
-  const path = secretsPath(dataDir);
+  const path = getSecretsPath(dataDir);
   const stored = await readSecretsFile(path);
   const next: SecretsFile = stored ?? {
     gateway: randomBytes(32).toString("hex"),
@@ -71,10 +72,10 @@ export async function loadSecrets(
 export async function readStoredSecrets(
   dataDir: string,
 ): Promise<Pick<Secrets, "postgres"> | undefined> {
-  return readSecretsFile(secretsPath(dataDir));
+  return readSecretsFile(getSecretsPath(dataDir));
 }
 
-function secretsPath(dataDir: string): string {
+function getSecretsPath(dataDir: string): string {
   return join(dataDir, "secrets.json");
 }
 
@@ -112,16 +113,19 @@ async function generateSecret(name: SecretName): Promise<string> {
     case "ENCRYPTION_KEY":
       return randomBytes(32).toString("base64");
     case "JWT_PRIVATE_KEY":
-      return privateJwk("ES256", generateKeyPairSync("ec", { namedCurve: "P-256" }).privateKey);
+      return formatPrivateJwk(
+        "ES256",
+        generateKeyPairSync("ec", { namedCurve: "P-256" }).privateKey,
+      );
     case "TOKEN_SIGNING_KEY":
-      return privateJwk("EdDSA", generateKeyPairSync("ed25519").privateKey);
+      return formatPrivateJwk("EdDSA", generateKeyPairSync("ed25519").privateKey);
     case "RELAY_SECRET":
     case "METRICS_TOKEN":
       return randomBytes(32).toString("hex");
   }
 }
 
-async function privateJwk(
+async function formatPrivateJwk(
   alg: string,
   key: { export(options: { format: "jwk" }): object },
 ): Promise<string> {
@@ -154,14 +158,6 @@ function isPrivateKey(jwk: Record<string, unknown>): boolean {
     return true;
   } catch {
     return false;
-  }
-}
-
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
   }
 }
 
@@ -201,7 +197,7 @@ async function changeStoredKeys(name: SecretName, change: Change): Promise<numbe
   if (provided[name] !== undefined) {
     throw new StartError(`${name}: set in the environment or .env, so it must be changed there`);
   }
-  const path = secretsPath(dataDir);
+  const path = getSecretsPath(dataDir);
   const stored = await readSecretsFile(path);
   const value = stored?.[name];
   if (!value) {

@@ -37,8 +37,8 @@ const secret = (minChars: number) =>
   z.string().min(minChars, `must have at least ${minChars} characters`);
 const METRICS_TOKEN_MIN_CHARS = 32;
 
-/** Settings that only this process uses. */
-const Local = z.object({
+/** Settings that only this process uses, and the Worker does not get. */
+const ServerOnlySettings = z.object({
   HOST: RelayHost.default("127.0.0.1"),
   /** 0: any free port. */
   PORT: wholeNumber(0, 65_535).default(8787),
@@ -60,14 +60,18 @@ const Local = z.object({
   RELAY_URL: RelayUrl.optional(),
 });
 
-const Worker = WorkerSettings.omit({ HOSTED: true, SETUP_CODE_HASH: true }).extend({
+/** The Worker's own settings. Secrets are optional, because missing ones are generated. */
+const SelfHostedWorkerSettings = WorkerSettings.omit({
+  HOSTED: true,
+  SETUP_CODE_HASH: true,
+}).extend({
   ENCRYPTION_KEY: WorkerSettings.shape.ENCRYPTION_KEY.optional(),
   JWT_PRIVATE_KEY: WorkerSettings.shape.JWT_PRIVATE_KEY.optional(),
   TOKEN_SIGNING_KEY: WorkerSettings.shape.TOKEN_SIGNING_KEY.optional(),
   RELAY_SECRET: secret(RELAY_SECRET_MIN_CHARS).optional(),
 });
 
-const All = Worker.extend(Local.shape);
+const AllSettings = SelfHostedWorkerSettings.extend(ServerOnlySettings.shape);
 
 export const SECRET_NAMES = [
   "ENCRYPTION_KEY",
@@ -124,14 +128,14 @@ export interface ServerSettings {
 export function readSettings(environment: NodeJS.ProcessEnv): ServerSettings {
   // In `.env` files and containers an empty value means "not set".
   const provided = Object.fromEntries(
-    Object.entries({ ...SELF_HOSTED_DEFAULTS, ...withoutEmpty(environment) }).filter(
-      ([name]) => name in All.shape || name === "HOSTED",
+    Object.entries({ ...SELF_HOSTED_DEFAULTS, ...readGivenValues(environment) }).filter(
+      ([name]) => name in AllSettings.shape || name === "HOSTED",
     ),
   );
   if (provided.HOSTED === "true") {
     throw new StartError("HOSTED: must not be set on a self-hosted server, only on Cloudflare");
   }
-  const result = All.superRefine(checkSettingGroups).safeParse(provided);
+  const result = AllSettings.superRefine(checkSettingGroups).safeParse(provided);
   if (!result.success) {
     throw new StartError(
       result.error.issues.map((issue) => `${issue.path.join(".")}: ${issue.message}`).join("; "),
@@ -140,7 +144,8 @@ export function readSettings(environment: NodeJS.ProcessEnv): ServerSettings {
   const { data } = result;
   const worker: Record<string, string> = {};
   for (const [name, value] of Object.entries(provided)) {
-    if (!(name in Local.shape) && name !== "HOSTED" && !isSecret(name)) worker[name] = value;
+    if (!(name in ServerOnlySettings.shape) && name !== "HOSTED" && !isSecret(name))
+      worker[name] = value;
   }
   return {
     host: data.HOST,
@@ -190,10 +195,11 @@ export function readEnvironment(...files: string[]): NodeJS.ProcessEnv {
       throw new StartError(`${file} can't be read: ${getErrorMessage(error)}`);
     }
   }
-  return { ...environment, ...withoutEmpty(process.env) };
+  return { ...environment, ...readGivenValues(process.env) };
 }
 
-function withoutEmpty(environment: NodeJS.ProcessEnv): Record<string, string> {
+/** @returns the values that are not empty, without spaces around them. */
+function readGivenValues(environment: NodeJS.ProcessEnv): Record<string, string> {
   const provided: Record<string, string> = {};
   for (const [name, value] of Object.entries(environment)) {
     if (value !== undefined && value.trim() !== "") provided[name] = value.trim();

@@ -43,20 +43,20 @@ async function main(): Promise<void> {
 }
 
 async function start(settings: ServerSettings, cleanup: AsyncDisposableStack): Promise<void> {
-  warnOfSharedSite(settings);
+  warnAboutSharedSite(settings);
   const { host, apiHosts, allowPrivateFetch } = settings;
   const apiHost = apiHosts[0] ?? "localhost";
   const limits = readConnectionLimits(settings.connectionLimits, settings.trustProxy);
-  const storage = await startBackendServices(settings, log, cleanup);
+  const backend = await startBackendServices(settings, log, cleanup);
   const port = await findUsablePort(host, settings.port);
   if (existsSync(join(ROOT, "workers/index.ts"))) {
     await Promise.all([buildWorkerIfChanged(), buildDashboardIfChanged()]);
   }
   const workerd = await startWorkerd({
-    dataDir: storage.dataDir,
+    dataDir: backend.dataDir,
     apiHost,
-    gatewayAddress: storage.gateway.address,
-    bindings: buildWorkerBindings(settings, storage, port),
+    gatewayAddress: backend.gateway.address,
+    bindings: buildWorkerBindings(settings, backend, port),
     allowPrivateFetch,
     log,
   });
@@ -83,7 +83,7 @@ async function start(settings: ServerSettings, cleanup: AsyncDisposableStack): P
     await workerd.child.stop();
     await frontProxy.stop();
   });
-  const cron = runEvery(CRON_INTERVAL_MS, () => workerd.runCron());
+  const cron = scheduleRuns(CRON_INTERVAL_MS, () => workerd.runCron());
   cleanup.defer(() => clearInterval(cron));
   let relay: LocalRelay | undefined;
   if (settings.relay) {
@@ -92,7 +92,7 @@ async function start(settings: ServerSettings, cleanup: AsyncDisposableStack): P
       host,
       port,
       apiHost,
-      secret: storage.secrets.RELAY_SECRET,
+      secret: backend.secrets.RELAY_SECRET,
       log,
     });
     // Stopped before the Worker, so that the Worker receives the relay's last counters.
@@ -101,7 +101,7 @@ async function start(settings: ServerSettings, cleanup: AsyncDisposableStack): P
     relay = started;
   }
   if (settings.metrics) {
-    const { databaseUrl, gateway, postgres, secrets } = storage;
+    const { databaseUrl, gateway, postgres, secrets } = backend;
     const metrics = await startMetricsServer({
       ...settings.metrics,
       token: secrets.METRICS_TOKEN,
@@ -110,10 +110,10 @@ async function start(settings: ServerSettings, cleanup: AsyncDisposableStack): P
     cleanup.defer(() => metrics.close());
     log.info("metrics are served", { url: metrics.url });
   }
-  announce(settings, port, storage.setup);
+  announce(settings, port, backend.setup);
 }
 
-function warnOfSharedSite({ apiHosts, serviceDomain }: ServerSettings): void {
+function warnAboutSharedSite({ apiHosts, serviceDomain }: ServerSettings): void {
   const shared = findSharedSite(apiHosts, serviceDomain);
   if (!shared) return;
   log.warn(
@@ -122,7 +122,7 @@ function warnOfSharedSite({ apiHosts, serviceDomain }: ServerSettings): void {
   );
 }
 
-function runEvery(ms: number, task: () => Promise<void>): NodeJS.Timeout {
+function scheduleRuns(ms: number, task: () => Promise<void>): NodeJS.Timeout {
   let isBusy = false;
   return setInterval(() => {
     if (isBusy) return;
@@ -180,11 +180,12 @@ async function waitForSignal(): Promise<NodeJS.Signals> {
       if (process.ppid !== parentPid) process.exit(1);
     }, PARENT_CHECK_INTERVAL_MS).unref();
   }
-  let firstAt: number | undefined;
+  let firstSignalAtMs: number | undefined;
   for (const signal of SIGNALS) {
     process.on(signal, () => {
-      if (firstAt !== undefined && Date.now() - firstAt > SECOND_SIGNAL_MIN_MS) process.exit(1);
-      firstAt ??= Date.now();
+      if (firstSignalAtMs !== undefined && Date.now() - firstSignalAtMs > SECOND_SIGNAL_MIN_MS)
+        process.exit(1);
+      firstSignalAtMs ??= Date.now();
       resolve(signal);
     });
   }

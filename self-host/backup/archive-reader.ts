@@ -18,21 +18,21 @@ export async function verifyArchive(path: string): Promise<Manifest> {
   const found: ArchivedFile[] = [];
   let text: string | undefined;
   for await (const entry of readArchive(path)) {
-    if (text !== undefined) throw damaged(path, "it continues after its end");
+    if (text !== undefined) throw buildDamagedError(path, "it continues after its end");
     if (entry.path === MANIFEST_PATH) text = await readManifest(path, entry);
     else found.push(await hashEntry(entry));
   }
-  if (text === undefined) throw damaged(path, "its end is missing");
+  if (text === undefined) throw buildDamagedError(path, "its end is missing");
   const manifest = parseManifest(path, text);
   const [actual, expected] = [found, manifest.files].map(
     (files) => new Map(files.map((file) => [file.path, `${file.size} ${file.sha256}`])),
   ) as [Map<string, string>, Map<string, string>];
   for (const [name, sum] of expected) {
-    if (!actual.has(name)) throw damaged(path, `${name} is missing`);
-    if (actual.get(name) !== sum) throw damaged(path, `${name} was changed`);
+    if (!actual.has(name)) throw buildDamagedError(path, `${name} is missing`);
+    if (actual.get(name) !== sum) throw buildDamagedError(path, `${name} was changed`);
   }
   if (found.length !== manifest.files.length)
-    throw damaged(path, "it has files that it does not list");
+    throw buildDamagedError(path, "it has files that it does not list");
   return manifest;
 }
 
@@ -47,7 +47,7 @@ export async function* readArchive(path: string): AsyncGenerator<ArchiveEntry, v
       const block = await bytes.read(TAR_BLOCK_BYTES);
       if (block.every((byte) => byte === 0)) break;
       const header = parseTarHeader(block);
-      if (!header) throw damaged(path, "it has an invalid entry");
+      if (!header) throw buildDamagedError(path, "it has an invalid entry");
       const content = bytes.stream(header.size);
       yield { ...header, content };
       for await (const _ of content);
@@ -60,7 +60,7 @@ export async function* readArchive(path: string): AsyncGenerator<ArchiveEntry, v
   }
 }
 
-function damaged(path: string, reason: string): StartError {
+function buildDamagedError(path: string, reason: string): StartError {
   return new StartError(
     `${path} is damaged or not a backup (${reason}): copy it again, or use an earlier backup`,
   );
@@ -74,7 +74,7 @@ function toReadError(path: string, error: unknown): StartError {
       `${path} can't be read (${getErrorMessage(error)}): name a file that this user can read`,
     );
   }
-  return damaged(path, getErrorMessage(error));
+  return buildDamagedError(path, getErrorMessage(error));
 }
 
 async function hashEntry({ path, size, content }: ArchiveEntry): Promise<ArchivedFile> {
@@ -84,7 +84,7 @@ async function hashEntry({ path, size, content }: ArchiveEntry): Promise<Archive
 }
 
 async function readManifest(path: string, { size, content }: ArchiveEntry): Promise<string> {
-  if (size > MANIFEST_MAX_BYTES) throw damaged(path, "its list of files is too long");
+  if (size > MANIFEST_MAX_BYTES) throw buildDamagedError(path, "its list of files is too long");
   const chunks: Buffer[] = [];
   for await (const chunk of content) chunks.push(chunk);
   return Buffer.concat(chunks).toString();
@@ -95,11 +95,14 @@ function parseManifest(path: string, text: string): Manifest {
   try {
     value = JSON.parse(text);
   } catch {
-    throw damaged(path, "its list of files can't be read");
+    throw buildDamagedError(path, "its list of files can't be read");
   }
   const { data, error } = Manifest.safeParse(value);
   if (!data)
-    throw damaged(path, `its list of files is invalid at ${error.issues[0]?.path.join(".")}`);
+    throw buildDamagedError(
+      path,
+      `its list of files is invalid at ${error.issues[0]?.path.join(".")}`,
+    );
   return data;
 }
 

@@ -10,7 +10,7 @@ import { connectDatabase } from "../postgres/migrate.ts";
 import { readEnvironment, readSettings } from "../settings.ts";
 import { ArchiveWriter, syncDirectory } from "./archive-writer.ts";
 import {
-  childLog,
+  stderrLog,
   formatBytes,
   parseOptions,
   removeAtExit,
@@ -20,7 +20,7 @@ import {
 import { archiveTables, beginSnapshot, describeDatabase } from "./database-rows.ts";
 import { BACKUP_FORMAT, SECRETS_PATH } from "./manifest.ts";
 import { ObjectCopies } from "./object-copies.ts";
-import { openSource } from "./source.ts";
+import { openBackupSource } from "./backup-source.ts";
 import { withWritePause } from "./write-pause.ts";
 
 const USAGE = "npm run backup -- --to FILE or DIRECTORY";
@@ -36,7 +36,7 @@ await runCommand("backup", async () => {
   const { to } = parseOptions(["to"], USAGE);
   await using cleanup = new AsyncDisposableStack();
   const target = await findTarget(resolvePath(to));
-  const source = await openSource(settings, childLog, cleanup);
+  const source = await openBackupSource(settings, stderrLog, cleanup);
   const partial = await createPartialDir(`${target}.partial`);
   cleanup.use(removeAtExit(partial));
 

@@ -10,7 +10,7 @@ const EXIT_USAGE = 2;
 
 class UsageError extends Error {}
 
-/** @returns the values of options that each take one; the optional ones may be missing. */
+/** @returns the values of the options, each of which is required and takes one. @throws UsageError */
 export function parseOptions<Required extends string>(
   required: readonly Required[],
   usage: string,
@@ -33,7 +33,7 @@ export function resolvePath(path: string): string {
 }
 
 /** PostgreSQL's messages go to standard error, so that standard output has only the command's own lines. */
-export const childLog: Log = createLog(process.stderr);
+export const stderrLog: Log = createLog(process.stderr);
 
 /** Runs a command, and reports its failure in one line and by the exit code. */
 export async function runCommand(name: string, run: () => Promise<void>): Promise<void> {

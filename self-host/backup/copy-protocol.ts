@@ -6,7 +6,7 @@ import { once } from "node:events";
 import { Readable } from "node:stream";
 import type pg from "pg";
 
-/** What `pg` offers such an object of its connection. */
+/** The part of `pg`'s connection that such an object uses. */
 interface Connection {
   stream: NodeJS.ReadableStream & NodeJS.WritableStream & { writableNeedDrain: boolean };
   query(text: string): void;

@@ -14,7 +14,7 @@ import { startPostgres } from "../postgres/postgres.ts";
 import { readStoredSecrets } from "../secrets.ts";
 import { readArchive, verifyArchive } from "./archive-reader.ts";
 import { syncDirectory } from "./archive-writer.ts";
-import { childLog, parseOptions, removeAtExit, resolvePath, runCommand } from "./command.ts";
+import { stderrLog, parseOptions, removeAtExit, resolvePath, runCommand } from "./command.ts";
 import { RowLoader } from "./database-rows.ts";
 import {
   BACKUP_FORMAT,
@@ -110,7 +110,7 @@ async function openLoader(
   cleanup: AsyncDisposableStack,
 ): Promise<RowLoader> {
   const secrets = await readStoredSecrets(partial);
-  const postgres = await startPostgres(partial, secrets?.postgres ?? "", childLog);
+  const postgres = await startPostgres(partial, secrets?.postgres ?? "", stderrLog);
   cleanup.defer(() => postgres.stop());
   const client = await connectDatabase(postgres.url);
   cleanup.defer(() => client.end());

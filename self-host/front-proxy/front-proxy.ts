@@ -8,7 +8,7 @@ import type { Log } from "../log.ts";
 import { SupervisedProcess } from "../processes/child.ts";
 import type { TraceMode } from "../../shared/tracing/request-trace.ts";
 import { COMPILE_CACHE, SMALL_YOUNG_GENERATION } from "../processes/v8-flags.ts";
-import { probeHealth } from "../workerd/control.ts";
+import { probeHealth } from "../internal-requests.ts";
 import { DESCRIPTORS_MIN, getConnectionLimits, type ConnectionLimits } from "./limits.ts";
 
 /** Visitors get what was already sent to them. */

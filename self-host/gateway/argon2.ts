@@ -2,6 +2,7 @@
 import { argon2 } from "node:crypto";
 import { promisify } from "node:util";
 import { z } from "zod";
+import { parseJson } from "../json.ts";
 import { type GatewayResponse, buildErrorResponse } from "./response.ts";
 
 const deriveKey = promisify(argon2);
@@ -28,12 +29,4 @@ export async function handleArgon2(body: string): Promise<GatewayResponse> {
     tagLength: request.hashLength,
   });
   return { status: 200, body: JSON.stringify({ hash: hash.toString("base64") }) };
-}
-
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }

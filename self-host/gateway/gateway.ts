@@ -1,9 +1,8 @@
 /**
- * Gives the Worker access to PostgreSQL and mail, and hashes passwords for it. PostgreSQL is offered in the protocol of Neon's driver (`POST /sql`
- * for single queries, a WebSocket on `/v2` for transactions). The gateway listens on the loopback address only, and
- * every caller must send the secret.
+ * The gateway: gives the Worker access to PostgreSQL and mail, and hashes passwords for it. It speaks the protocol of Neon's
+ * driver: `POST /sql` for single queries, a WebSocket on `/v2` for transactions. It listens on the loopback address only,
+ * and every caller must send the secret.
  */
-import { createHash, timingSafeEqual } from "node:crypto";
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -11,7 +10,8 @@ import pg from "pg";
 import { WebSocketServer } from "ws";
 import { getErrorMessage } from "../errors.ts";
 import { handleArgon2 } from "./argon2.ts";
-import { type GatewayResponse, type VerifySecret, buildErrorResponse } from "./response.ts";
+import { type GatewayResponse, buildErrorResponse } from "./response.ts";
+import { createSecretVerifier } from "./secret.ts";
 import { PostgresConnection } from "./postgres-connection.ts";
 import { createMailer } from "./mail.ts";
 import { serveSession } from "./session.ts";
@@ -157,13 +157,6 @@ function createPool({ databaseUrl, log }: GatewayOptions, max: number): pg.Pool 
     ),
   );
   return pool;
-}
-
-/** Compares digests of equal length, so that the time taken reveals nothing about the secret. */
-function createSecretVerifier(secret: string): VerifySecret {
-  const digest = (text: string) => createHash("sha256").update(text).digest();
-  const expected = digest(secret);
-  return (candidate) => timingSafeEqual(digest(candidate), expected);
 }
 
 function getPassword(connectionString: string | string[] | undefined): string {

@@ -10,6 +10,7 @@ import { z } from "zod";
 import { isPermanentRefusal, MAIL_REFUSED_STATUS } from "../../protocol/mail-refusals.ts";
 import type { SmtpServer } from "../../workers/config/smtp-server.ts";
 import { getErrorMessage } from "../errors.ts";
+import { parseJson } from "../json.ts";
 import type { Log } from "../log.ts";
 import { type GatewayResponse, buildErrorResponse } from "./response.ts";
 
@@ -51,7 +52,7 @@ export function createMailer({ mailDir, smtpServer, log }: MailOptions): Mailer 
 
   return {
     async handle(body) {
-      const mail = parseMail(body);
+      const mail = Mail.safeParse(parseJson(body)).data;
       if (!mail) return buildErrorResponse(400, "the body must be {to, from, subject, text, html}");
       try {
         await deliver(mail);
@@ -100,14 +101,6 @@ function withAutoSubmittedHeader(mail: Mail) {
 function isRecipientRefused(error: unknown): boolean {
   const { command, response } = error as { command?: unknown; response?: unknown };
   return command === "RCPT TO" && typeof response === "string" && isPermanentRefusal(response);
-}
-
-function parseMail(body: string): Mail | undefined {
-  try {
-    return Mail.safeParse(JSON.parse(body)).data;
-  } catch {
-    return undefined;
-  }
 }
 
 async function writeMail(dir: string, mail: Mail): Promise<string> {

@@ -1,4 +1,4 @@
-/** The HTTP responses of the gateway, and the type of the function that verifies its secret. */
+/** The HTTP responses of the gateway. */
 
 export interface GatewayResponse {
   status: number;
@@ -10,6 +10,3 @@ export interface GatewayResponse {
 export function buildErrorResponse(status: number, message: string): GatewayResponse {
   return { status, body: JSON.stringify({ message }) };
 }
-
-/** Takes the same time for every candidate, so that the time reveals nothing about the secret. */
-export type VerifySecret = (candidate: string) => boolean;

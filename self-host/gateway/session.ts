@@ -8,7 +8,7 @@ import type { Duplex } from "node:stream";
 import type pg from "pg";
 import { createWebSocketStream, type WebSocket } from "ws";
 import { getErrorMessage } from "../errors.ts";
-import type { VerifySecret } from "./response.ts";
+import type { VerifySecret } from "./secret.ts";
 import type { PostgresConnection } from "./postgres-connection.ts";
 import {
   ENCRYPTION_DECLINED,
@@ -19,7 +19,7 @@ import {
   readStartup,
   MESSAGE_TYPE,
   buildAuthenticationOk,
-} from "./messages.ts";
+} from "./postgres-protocol.ts";
 
 const GATEWAY_STARTUP_MAX_MS = 10_000;
 /** Limit of the responses that are buffered for a slow client. Beyond it the gateway stops reading from PostgreSQL. */

@@ -6,6 +6,7 @@ import type { IncomingHttpHeaders } from "node:http";
 import pg from "pg";
 import { z } from "zod";
 import { getErrorMessage } from "../errors.ts";
+import { parseJson } from "../json.ts";
 import { type GatewayResponse, buildErrorResponse } from "./response.ts";
 import { type PostgresConnection, isConnectionLost } from "./postgres-connection.ts";
 import { isStalePlan, type Query, runQuery } from "./statements.ts";
@@ -35,7 +36,7 @@ export async function handleSql(
   if (headers["neon-raw-text-output"] !== "true") {
     return buildErrorResponse(400, "the header Neon-Raw-Text-Output must be true");
   }
-  const body = parseBody(text);
+  const body = Body.safeParse(parseJson(text)).data;
   if (!body) return buildErrorResponse(400, "the body must be {query, params} or {queries}");
   const arrayMode = headers["neon-array-mode"] === "true";
   const toQuery = (one: z.output<typeof SqlQuery>): Query => ({
@@ -53,7 +54,7 @@ export async function handleSql(
   let broken = false;
   try {
     if ("query" in body) return buildOkResponse(await runSingle(connection, toQuery(body)));
-    const begin = beginStatement(headers);
+    const begin = buildBeginStatement(headers);
     if (begin === undefined) return buildErrorResponse(400, "unknown isolation level");
     const results = await runTransaction(connection, begin, body.queries.map(toQuery));
     return { ...buildOkResponse({ results }), headers: echoBatchHeaders(headers) };
@@ -62,14 +63,6 @@ export async function handleSql(
     return toErrorResponse(error);
   } finally {
     connection.release(broken);
-  }
-}
-
-function parseBody(text: string): z.output<typeof Body> | undefined {
-  try {
-    return Body.safeParse(JSON.parse(text)).data;
-  } catch {
-    return undefined;
   }
 }
 
@@ -99,7 +92,7 @@ async function runTransaction(
   }
 }
 
-function beginStatement(headers: IncomingHttpHeaders): string | undefined {
+function buildBeginStatement(headers: IncomingHttpHeaders): string | undefined {
   const parts = ["begin"];
   const level = headers["neon-batch-isolation-level"];
   if (level !== undefined) {

@@ -3,7 +3,7 @@ import { SERVICE_VERSION } from "../../protocol/version.ts";
 import type { MetricFamily } from "../../shared/metrics/exposition.ts";
 import type { Gateway } from "../gateway/gateway.ts";
 import {
-  readFamilyUsage,
+  readUsageWithChildren,
   readOwnUsage,
   toUsageFamilies,
   type ProcessUsage,
@@ -31,7 +31,7 @@ export async function collectOwnMetrics(
     readOwnUsage(),
     ...children.map(async (child) => {
       const pid = child.getPid();
-      return pid === undefined ? undefined : readFamilyUsage(pid);
+      return pid === undefined ? undefined : readUsageWithChildren(pid);
     }),
   ]);
   const usages = children.map(({ name }, at): [string, ProcessUsage | undefined] => [

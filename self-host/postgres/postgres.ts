@@ -75,7 +75,7 @@ async function launch(
   const port = await findUsablePort("127.0.0.1", 0);
   const url = formatUrl(port, password);
   const settings = {
-    cluster_name: clusterName(clusterDir),
+    cluster_name: getClusterName(clusterDir),
     listen_addresses: "127.0.0.1",
     port: String(port),
     unix_socket_directories: "",
@@ -209,10 +209,10 @@ async function initializeCluster(
 async function stopOrphanedPostgres(clusterDir: string): Promise<void> {
   const pidFile = await readFile(join(clusterDir, PID_FILE), "utf8").catch(() => "");
   const pid = Number(pidFile.split("\n")[0]);
-  if (pid > 0) await stopStaleProcess(pid, clusterName(clusterDir), "SIGINT");
+  if (pid > 0) await stopStaleProcess(pid, getClusterName(clusterDir), "SIGINT");
 }
 
 /** Distinguishes the process of this cluster from those of other servers on the machine. */
-function clusterName(clusterDir: string): string {
+function getClusterName(clusterDir: string): string {
   return `underpass-${createHash("sha256").update(clusterDir).digest("hex").slice(0, 12)}`;
 }

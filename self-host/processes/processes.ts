@@ -4,6 +4,8 @@ import { readFileSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import { CHILD_STOP_MAX_MS } from "./child.ts";
 
+const EXIT_CHECK_INTERVAL_MS = 25;
+
 /** Returns the command line of a process, or undefined when no process has this id. */
 export function getCommandLine(pid: number): string | undefined {
   try {
@@ -32,6 +34,6 @@ export async function stopStaleProcess(
   const deadline = Date.now() + CHILD_STOP_MAX_MS;
   while (isRunning()) {
     if (Date.now() > deadline) process.kill(pid, "SIGKILL");
-    await sleep(25);
+    await sleep(EXIT_CHECK_INTERVAL_MS);
   }
 }

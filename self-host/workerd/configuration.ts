@@ -38,7 +38,7 @@ const config :Workerd.Config = (
     # Each service has an isolate, and the garbage collector stops one for as long as it traces what that one holds. So
     # the edge and the objects do not share one with the API, which is most of the code.
     (name = "main", worker = (${edge},
-      durableObjectNamespaces = ${formatList(WRANGLER_CONFIG.objects.map(objectNamespace))},
+      durableObjectNamespaces = ${formatList(WRANGLER_CONFIG.objects.map(formatObjectNamespace))},
       durableObjectStorage = (localDisk = "objects"),
     )),
     (name = "api", worker = (${api})),
@@ -104,7 +104,7 @@ const ORIGINAL_CLASS_NAMES: Record<string, string> = { RateLimiter: "AddressLimi
  * The unique key names the directory of the class's objects: a new key would start an empty namespace. So a
  * renamed class keeps the key of its first name, as `renamed_classes` does on Cloudflare.
  */
-function objectNamespace({ className }: { className: string }): string {
+function formatObjectNamespace({ className }: { className: string }): string {
   const uniqueKey = `underpass-${ORIGINAL_CLASS_NAMES[className] ?? className}`;
   return `(className = ${quote(className)}, uniqueKey = ${quote(uniqueKey)}, enableSql = true)`;
 }

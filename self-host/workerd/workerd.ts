@@ -13,7 +13,7 @@ import { writePrivateFile } from "../files.ts";
 import type { Log } from "../log.ts";
 import { buildConfiguration } from "./configuration.ts";
 import { toSourcePositions } from "./source-positions.ts";
-import { probeHealth, requestText, sendRequest } from "./control.ts";
+import { probeHealth, requestText, sendRequest } from "../internal-requests.ts";
 import { MINUTE_MS } from "../../shared/time.ts";
 
 /** workerd keeps running while any socket is open, but after the drain there is nothing left to wait for. */

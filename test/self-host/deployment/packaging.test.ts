@@ -18,7 +18,7 @@ const { scripts, dependencies } = JSON.parse(read("package.json")) as {
 const UNITS = readdirSync(join(ROOT, "packaging/systemd")).filter((name) =>
   /\.(service|timer)$/.test(name),
 );
-/** The drain, then workerd, the gateway and PostgreSQL. */
+/** More than the drain and the stops of all programs can take: only PostgreSQL's takes up to `CHILD_STOP_MAX_MS`. */
 const STOP_MAX_SECONDS = (DRAIN_TIMEOUT_MS + 3 * CHILD_STOP_MAX_MS) / 1_000;
 
 function readUnit(name: string): Map<string, string[]> {

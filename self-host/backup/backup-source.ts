@@ -10,7 +10,6 @@ import type { ServerSettings } from "../settings.ts";
 export interface BackupSource {
   objectsDir: string;
   databaseUrl: string;
-  isServerRunning: boolean;
 }
 
 /**
@@ -18,7 +17,7 @@ export interface BackupSource {
  *
  * @throws StartError
  */
-export async function openSource(
+export async function openBackupSource(
   settings: Pick<ServerSettings, "dataDir" | "databaseUrl">,
   log: Log,
   cleanup: AsyncDisposableStack,
@@ -39,14 +38,14 @@ export async function openSource(
         `the server with process id ${serverPid} is starting or stopping: run the backup again when it has done so`,
       );
     }
-    return { objectsDir, databaseUrl, isServerRunning: true };
+    return { objectsDir, databaseUrl };
   }
   const opened = await openDataDir(dataDir);
   cleanup.defer(() => opened.release());
   if (settings.databaseUrl !== undefined) {
-    return { objectsDir, databaseUrl: settings.databaseUrl, isServerRunning: false };
+    return { objectsDir, databaseUrl: settings.databaseUrl };
   }
   const postgres = await startPostgres(dataDir, secrets.postgres, log);
   cleanup.defer(() => postgres.stop());
-  return { objectsDir, databaseUrl: postgres.url, isServerRunning: false };
+  return { objectsDir, databaseUrl: postgres.url };
 }

@@ -1,4 +1,4 @@
-/** Requests of the self-hosted server itself to its parts. */
+/** HTTP requests of the server's own process to its other processes. */
 import { request, type RequestOptions } from "node:http";
 
 const HEALTH_MAX_MS = 2_000;

@@ -20,33 +20,35 @@ export const MESSAGE_TYPE = {
 /** Finds the start of each message in a stream whose chunks can begin and end anywhere. */
 export class MessageScanner {
   #header = Buffer.alloc(HEADER_BYTES);
-  #have = 0;
-  #left = 0;
+  /** Bytes of the current message's header so far. */
+  #headerBytes = 0;
+  /** Bytes of the current message's payload that are still to come. */
+  #payloadBytesLeft = 0;
 
-  /** `start` is the message's offset in this chunk; negative when its header began in an earlier chunk. */
+  /** @param onMessage `start` is the message's offset in this chunk; negative when its header began in an earlier one. */
   scan(chunk: Buffer, onMessage: (type: number, start: number) => void): void {
     let at = 0;
     while (at < chunk.length) {
-      if (this.#left > 0) {
-        const taken = Math.min(this.#left, chunk.length - at);
-        this.#left -= taken;
+      if (this.#payloadBytesLeft > 0) {
+        const taken = Math.min(this.#payloadBytesLeft, chunk.length - at);
+        this.#payloadBytesLeft -= taken;
         at += taken;
         continue;
       }
-      const taken = Math.min(HEADER_BYTES - this.#have, chunk.length - at);
-      chunk.copy(this.#header, this.#have, at, at + taken);
-      this.#have += taken;
+      const taken = Math.min(HEADER_BYTES - this.#headerBytes, chunk.length - at);
+      chunk.copy(this.#header, this.#headerBytes, at, at + taken);
+      this.#headerBytes += taken;
       at += taken;
-      if (this.#have < HEADER_BYTES) return;
-      this.#have = 0;
-      this.#left = Math.max(0, this.#header.readUInt32BE(1) - 4);
+      if (this.#headerBytes < HEADER_BYTES) return;
+      this.#headerBytes = 0;
+      this.#payloadBytesLeft = Math.max(0, this.#header.readUInt32BE(1) - 4);
       onMessage(this.#header.readUInt8(0), at - HEADER_BYTES);
     }
   }
 
   /** True between two messages. */
   get isAtBoundary(): boolean {
-    return this.#have === 0 && this.#left === 0;
+    return this.#headerBytes === 0 && this.#payloadBytesLeft === 0;
   }
 }
 

@@ -1,0 +1,10 @@
+/** JSON from a file, a setting or another process, which may be invalid. */
+
+/** @returns undefined when the text is not JSON. */
+export function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
