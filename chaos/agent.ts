@@ -7,10 +7,10 @@ import { runAgent, type RunningAgent } from "../test/harness/tunnel/agent.ts";
 import type { History } from "./history.ts";
 
 const PRELOAD = pathToFileURL(join(import.meta.dirname, "faults/clock-offset-preload.ts")).href;
-const RESTART_MS = 200;
+const RESTART_DELAY_MS = 200;
 
 /** The environment of a Node.js program whose wall clock `setClock` sets. */
-export function clockEnvironment(offsetFile: string): Record<string, string> {
+export function buildClockEnvironment(offsetFile: string): Record<string, string> {
   return { NODE_OPTIONS: `--import=${PRELOAD}`, CLOCK_OFFSET_FILE: offsetFile };
 }
 
@@ -20,7 +20,7 @@ export async function setClock(offsetFile: string, pids: number[], minutes: numb
   for (const pid of pids) process.kill(pid, "SIGUSR2");
 }
 
-export interface AgentPlan {
+export interface SupervisedAgentOptions {
   name: string;
   /** As for `runAgent`. */
   args: string[];
@@ -32,15 +32,15 @@ export interface AgentPlan {
 
 export class SupervisedAgent {
   readonly name: string;
-  readonly #plan: AgentPlan;
+  readonly #options: SupervisedAgentOptions;
   readonly #history: History;
   #current: RunningAgent | undefined;
   #isStopped = false;
   #running: Promise<void> | undefined;
 
-  constructor(plan: AgentPlan, history: History) {
-    this.name = plan.name;
-    this.#plan = plan;
+  constructor(options: SupervisedAgentOptions, history: History) {
+    this.name = options.name;
+    this.#options = options;
     this.#history = history;
   }
 
@@ -71,7 +71,7 @@ export class SupervisedAgent {
   }
 
   async #launch(): Promise<RunningAgent> {
-    const { args, token, env, command } = this.#plan;
+    const { args, token, env, command } = this.#options;
     this.#current = await runAgent(args, { token, env, ...(command && { command }) });
     return this.#current;
   }
@@ -83,7 +83,7 @@ export class SupervisedAgent {
       if (code !== null && !this.#isStopped) this.#recordExit(agent, code);
       await agent[Symbol.asyncDispose]();
       if (this.#isStopped) return;
-      await sleep(RESTART_MS);
+      await sleep(RESTART_DELAY_MS);
     }
   }
 

@@ -7,7 +7,7 @@ import type { CheckResult } from "./checks/check.ts";
 import { checkConversations } from "./checks/conversations.ts";
 import { checkCounters } from "./checks/counters.ts";
 import { checkPolicies } from "./checks/policies.ts";
-import { checkNoneLeft, checkProcesses, countProcesses } from "./checks/processes.ts";
+import { checkNoProcessLeft, checkProcesses, countProcesses } from "./checks/processes.ts";
 import { checkRecovery } from "./checks/recovery.ts";
 import { checkRequests } from "./checks/requests.ts";
 import { checkWrites, readStoredRows } from "./checks/writes.ts";
@@ -87,7 +87,7 @@ export async function runExperiment(options: ExperimentOptions): Promise<Experim
     injectFaults({ system, disks, history, log }, plan),
     rejectWhenAborted(options.signal),
   ]);
-  log(`${(history.now() / 1_000).toFixed(1).padStart(6)} s  the last fault is over`);
+  log(`${(history.now() / 1_000).toFixed(1).padStart(6)} s  the last fault has ended`);
   const recovery = await checkRecovery(system, context, options.recoveryMaxMs);
   ending.abort();
   await load;
@@ -99,12 +99,12 @@ export async function runExperiment(options: ExperimentOptions): Promise<Experim
     ...checkConversations(history),
     checkPolicies(history, system.httpTunnels[0]!),
     await checkStoredWrites(system, history),
-    await checkCounters(history, system.owner, selectHttp(system)),
+    await checkCounters(history, system.owner, getHttpTunnelIds(system)),
     ...recovery,
     ...(await checkProcesses(system, before)),
   ];
   await system.stop();
-  checks.push(await checkNoneLeft([dataDir, ...system.processMarks]));
+  checks.push(await checkNoProcessLeft([dataDir, ...system.processMarks]));
   await history.close();
   return { history, checks };
 }
@@ -116,7 +116,7 @@ async function rejectWhenAborted(signal?: AbortSignal): Promise<void> {
   throw new Error("the experiment was stopped");
 }
 
-function selectHttp({ tunnelIds, httpTunnels }: System): Map<string, string> {
+function getHttpTunnelIds({ tunnelIds, httpTunnels }: System): Map<string, string> {
   return new Map(httpTunnels.map((name) => [name, tunnelIds.get(name)!]));
 }
 
@@ -152,5 +152,5 @@ async function checkStoredWrites(system: System, history: History): Promise<Chec
     const rows = await readStoredRows(system.owner);
     if (rows) return checkWrites(history, rows);
   }
-  return { name: "the API lists what is stored", passed: false, detail: "it does not answer" };
+  return { name: "the API lists what is stored", passed: false, detail: "the API does not answer" };
 }

@@ -4,7 +4,7 @@ import { once } from "node:events";
 import type { Fault } from "./faults/fault-plan.ts";
 
 /** Times are in milliseconds since the history began, and include the one of the machine that caused the entry. */
-interface Timed {
+interface TimeSpan {
   startedAtMs: number;
   endedAtMs: number;
 }
@@ -25,7 +25,7 @@ export const REQUEST_KINDS = ["page", "order", "upload", "download", "broken-dow
 /** An `order` and an `upload` are POST requests, which must never be repeated. */
 export type RequestKind = (typeof REQUEST_KINDS)[number];
 
-export interface RequestEntry extends Timed {
+export interface RequestEntry extends TimeSpan {
   type: "request";
   id: string;
   tunnel: string;
@@ -47,7 +47,7 @@ export type WriteResult = "acknowledged" | "refused" | "unknown";
 
 type WriteKind = "create-tunnel" | "delete-tunnel" | "mint-token" | "set-policy";
 
-export interface WriteEntry extends Timed {
+export interface WriteEntry extends TimeSpan {
   type: "write";
   kind: WriteKind;
   /** The name of what is written, which no other write has, or the number of a policy. */
@@ -57,7 +57,7 @@ export interface WriteEntry extends Timed {
 }
 
 /** A conversation over a WebSocket or a TCP tunnel: numbered messages that the local server sends back. */
-export interface ConversationEntry extends Timed {
+export interface ConversationEntry extends TimeSpan {
   type: "conversation";
   over: "websocket" | "tcp";
   tunnel: string;

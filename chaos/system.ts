@@ -13,7 +13,7 @@ import { silentLog } from "../test/harness/directories.ts";
 import { reservePort, reservePorts } from "../test/harness/ports.ts";
 import type { Random } from "../test/harness/random.ts";
 import { startServer, type TestServer } from "../test/harness/server/server.ts";
-import { clockEnvironment, setClock, SupervisedAgent } from "./agent.ts";
+import { buildClockEnvironment, setClock, SupervisedAgent } from "./agent.ts";
 import { startFaultProxy, type FaultProxy } from "./faults/fault-proxy.ts";
 import type { PathName, ProcessName } from "./faults/fault-plan.ts";
 import type { History } from "./history.ts";
@@ -21,7 +21,7 @@ import { startOrigin, type Origin } from "./load/origin.ts";
 import { Owner } from "./owner.ts";
 
 const RELAY_PORTS = 10;
-const RESTART_MS = 500;
+const RESTART_DELAY_MS = 500;
 const TCP_TUNNEL = "echo";
 /** The folder of a database that the server does not start itself. */
 const EXTERNAL_DATABASE = "external";
@@ -60,7 +60,7 @@ export class System {
       agents: join(dataDir, "agents.clock"),
       server: join(dataDir, "server.clock"),
     };
-    this.#env = { ...env, ...clockEnvironment(this.#clockFiles.server) };
+    this.#env = { ...env, ...buildClockEnvironment(this.#clockFiles.server) };
   }
 
   static async start(options: SystemOptions): Promise<System> {
@@ -119,7 +119,7 @@ export class System {
         name,
         args: [kind, `127.0.0.1:${port}`, ...options, "--subdomain", name, "--json"],
         token,
-        env: clockEnvironment(this.#clockFiles.agents),
+        env: buildClockEnvironment(this.#clockFiles.agents),
       },
       this.#options.history,
     );
@@ -194,7 +194,7 @@ export class System {
         return;
       } catch {
         // Its disk may be full now.
-        await sleep(RESTART_MS);
+        await sleep(RESTART_DELAY_MS);
       }
     }
   }

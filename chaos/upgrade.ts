@@ -11,7 +11,7 @@ import { reservePort } from "../test/harness/ports.ts";
 import { createRandom } from "../test/harness/random.ts";
 import { startServer, type TestServer } from "../test/harness/server/server.ts";
 import { SupervisedAgent } from "./agent.ts";
-import { checkNone, type CheckResult } from "./checks/check.ts";
+import { toCheckResult, type CheckResult } from "./checks/check.ts";
 import { checkRequests } from "./checks/requests.ts";
 import type { ExperimentResult } from "./experiment.ts";
 import { startFaultProxy } from "./faults/fault-proxy.ts";
@@ -132,12 +132,12 @@ function compareAttempts(results: RequestEntry[][], swap: Swap): CheckResult[] {
   const repeated = results.filter(({ length }) => length > 1).length;
   const refused = last.filter(({ outcome }) => outcome === "refused").length;
   return [
-    checkNone(
+    toCheckResult(
       "no request failed but those in flight at the swap",
       failures.filter((entry) => !isInFlight(entry)).map(describe),
       `${results.length} requests`,
     ),
-    checkNone(
+    toCheckResult(
       "those in flight were answered, with an error or after being repeated",
       unanswered.map(describe),
       `${refused} errors, ${repeated} repeated`,

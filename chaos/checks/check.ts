@@ -9,7 +9,7 @@ export interface CheckResult {
 const DIFFERENCES_MAX = 5;
 
 /** Passes when there are no differences. @param summary what was compared. */
-export function checkNone(name: string, differences: string[], summary: string): CheckResult {
+export function toCheckResult(name: string, differences: string[], summary: string): CheckResult {
   if (differences.length === 0) return { name, passed: true, detail: summary };
   const more = differences.length - DIFFERENCES_MAX;
   const shown = differences.slice(0, DIFFERENCES_MAX).join("; ");

@@ -1,6 +1,6 @@
 /** Messages over WebSockets and TCP tunnels, and agents that ended by themselves. */
 import type { ConversationEntry, History } from "../history.ts";
-import { checkNone, type CheckResult } from "./check.ts";
+import { toCheckResult, type CheckResult } from "./check.ts";
 
 /** RFC 6455 §7.4.1: the purpose of the connection is fulfilled. */
 const NORMAL_CLOSE = "closed with 1000";
@@ -9,19 +9,19 @@ export function checkConversations(history: History): CheckResult[] {
   const conversations = history.list("conversation");
   const received = conversations.reduce((sum, entry) => sum + entry.received, 0);
   return [
-    checkNone(
+    toCheckResult(
       "messages of a conversation come back once, in order, and to no other visitor",
       conversations
         .filter((entry) => entry.mismatch !== undefined)
         .map(({ over, mismatch = "" }) => `${over}: ${mismatch}`),
       `${received} messages in ${conversations.length} conversations`,
     ),
-    checkNone(
+    toCheckResult(
       "a WebSocket that loses messages is not closed as if it were complete",
       conversations.filter(isFalselyComplete).map(({ sent, received }) => `${received} of ${sent}`),
       `${conversations.filter(({ over }) => over === "websocket").length} WebSockets`,
     ),
-    checkNone(
+    toCheckResult(
       "no agent gives up",
       history
         .list("exit")

@@ -4,7 +4,7 @@ import { REPORT_INTERVAL_MS } from "../../durable-objects/tunnel/metrics/report-
 import type { Tunnel } from "../../protocol/schemas/tunnels/tunnels.ts";
 import type { FaultEntry, History } from "../history.ts";
 import type { Owner } from "../owner.ts";
-import { checkNone, type CheckResult } from "./check.ts";
+import { toCheckResult, type CheckResult } from "./check.ts";
 
 /**
  * How much a crash of workerd may lose: tunnels save their counters every five seconds
@@ -62,7 +62,7 @@ export async function checkCounters(
   for (;;) {
     const { differences, summary } = await compareCounters(history, owner, tunnelIds);
     if (differences.length === 0 || performance.now() > deadline)
-      return checkNone("counters of requests agree with the visitors", differences, summary);
+      return toCheckResult("counters of requests agree with the visitors", differences, summary);
     await sleep(POLL_MS);
   }
 }

@@ -1,6 +1,6 @@
 /** A policy applies from the next request on: the local server sees its number. */
 import type { History } from "../history.ts";
-import { checkNone, type CheckResult } from "./check.ts";
+import { toCheckResult, type CheckResult } from "./check.ts";
 
 /** @param tunnel whose policies were changed. */
 export function checkPolicies(history: History, tunnel: string): CheckResult {
@@ -18,7 +18,7 @@ export function checkPolicies(history: History, tunnel: string): CheckResult {
     const least = Number(inForce?.name ?? 0);
     return policy >= least || unknown.has(policy) ? [] : [`${id}: ${policy}, not ${least}`];
   });
-  return checkNone(
+  return toCheckResult(
     "an acknowledged policy applies to every later request",
     stale,
     `${requests.length} requests under ${acknowledged.length} policies`,

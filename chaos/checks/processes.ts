@@ -3,7 +3,7 @@ import { readdirSync, readFileSync, readlinkSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import { getProcessName, listChildren } from "../../bench/processes.ts";
 import type { System } from "../system.ts";
-import { checkNone, type CheckResult } from "./check.ts";
+import { toCheckResult, type CheckResult } from "./check.ts";
 
 /**
  * Connections that may be open now and were not at the start: the pools of the gateway, and the Worker's connections to
@@ -77,12 +77,12 @@ export function compareProcesses(before: ProcessCensus, now: ProcessCensus): Che
     return { text: `${name} ${base} to ${count}`, isLeak: count > base + MORE_DESCRIPTORS_MAX };
   });
   return [
-    checkNone(
+    toCheckResult(
       "the same processes run as at the start",
       isSame ? [] : [`${before.names.join(", ")} became ${now.names.join(", ")}`],
       `${now.names.length} processes`,
     ),
-    checkNone(
+    toCheckResult(
       "descriptors are back to the base",
       counts.filter(({ isLeak }) => isLeak).map(({ text }) => text),
       counts.map(({ text }) => text).join(", "),
@@ -91,12 +91,16 @@ export function compareProcesses(before: ProcessCensus, now: ProcessCensus): Che
 }
 
 /** After the stop. @param marks texts of which each process of the experiment has one in its command, environment or directory. */
-export async function checkNoneLeft(marks: string[]): Promise<CheckResult> {
+export async function checkNoProcessLeft(marks: string[]): Promise<CheckResult> {
   const deadline = performance.now() + EXIT_MAX_MS;
   for (;;) {
     const left = findProcesses(marks);
     if (left.length === 0 || performance.now() > deadline)
-      return checkNone("no process is left after the stop", left, "the processes of this machine");
+      return toCheckResult(
+        "no process is left after the stop",
+        left,
+        "the processes of this machine",
+      );
     await sleep(POLL_MS);
   }
 }

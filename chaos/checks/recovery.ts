@@ -12,7 +12,7 @@ import type { CheckResult } from "./check.ts";
 const POLL_MS = 250;
 const NEWEST_CAPTURES = 100;
 
-/** Call it when the last fault is over. @returns a result for each part, with the time that it took. */
+/** Call it when the last fault has ended. @returns a result for each part, with the time that it took. */
 export async function checkRecovery(
   system: System,
   context: LoadContext,

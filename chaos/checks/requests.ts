@@ -1,6 +1,6 @@
 /** What visitors and the local server saw of the same requests. */
 import type { ArrivalEntry, History, RequestEntry } from "../history.ts";
-import { checkNone, type CheckResult } from "./check.ts";
+import { toCheckResult, type CheckResult } from "./check.ts";
 
 /** Failures that a visitor may see while a part of the service is down. */
 const ALLOWED_REFUSALS = new Set([
@@ -17,21 +17,21 @@ export function checkRequests(history: History): CheckResult[] {
   const arrivals = Map.groupBy(history.list("arrival"), ({ id }) => id);
   const posts = requests.filter(isPost);
   return [
-    checkNone(
+    toCheckResult(
       "no POST request reached the local server twice",
       [...arrivals.values()]
         .filter((all) => isPost(all[0]!) && all.length > 1)
         .map((all) => `${all[0]!.id} arrived ${all.length} times`),
       `${posts.length} POST requests`,
     ),
-    checkNone(
+    toCheckResult(
       "a POST request that was answered by the local server has reached it",
       posts
         .filter(({ id, outcome }) => outcome === "complete" && !arrivals.has(id))
         .map(({ id }) => id),
       `${posts.filter(({ outcome }) => outcome === "complete").length} answers`,
     ),
-    checkNone(
+    toCheckResult(
       "no body that was incomplete or of another request was taken for a whole one",
       [
         ...requests.filter(isWrongBody).map(describeRequest),
@@ -40,7 +40,7 @@ export function checkRequests(history: History): CheckResult[] {
       `${requests.filter(({ outcome }) => outcome === "complete").length} whole responses, ` +
         `${requests.filter(({ kind }) => kind === "broken-download").length} broken by the local server`,
     ),
-    checkNone(
+    toCheckResult(
       "errors of the service are those of a part that is down",
       requests
         .filter(

@@ -4,7 +4,7 @@ import type { Token } from "../../protocol/schemas/tokens.ts";
 import type { Tunnel } from "../../protocol/schemas/tunnels/tunnels.ts";
 import type { History, WriteEntry } from "../history.ts";
 import type { Owner } from "../owner.ts";
-import { checkNone, type CheckResult } from "./check.ts";
+import { toCheckResult, type CheckResult } from "./check.ts";
 
 /** What the API lists after the experiment. */
 export interface StoredRows {
@@ -47,7 +47,7 @@ export function checkWrites(history: History, rows: StoredRows): CheckResult {
   ];
   const acknowledged = writes.filter(({ result }) => result === "acknowledged").length;
   const unknown = writes.filter(({ result }) => result === "unknown").length;
-  return checkNone(
+  return toCheckResult(
     "every acknowledged change is there, exactly once",
     differences,
     `${acknowledged} acknowledged changes, ${unknown} without a clear answer`,

@@ -16,7 +16,7 @@ export interface FaultTargets {
   log: (line: string) => void;
 }
 
-/** Resolves when the last fault is over, and everything that was killed has been started again. */
+/** Resolves when the last fault has ended, and everything that was killed has been started again. */
 export async function injectFaults(targets: FaultTargets, plan: PlannedFault[]): Promise<void> {
   const startedAtMs = performance.now();
   const running: Promise<void>[] = [];

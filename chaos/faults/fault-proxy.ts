@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { connect, createServer, type AddressInfo, type Socket } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Random } from "../../test/harness/random.ts";
-import { waitForDrain } from "../drain.ts";
+import { waitForDrain } from "../backpressure.ts";
 
 /** What happens to the bytes of every connection, in both directions. */
 export interface NetworkConditions {

@@ -30,7 +30,7 @@ export async function runTcpStreams(context: LoadContext): Promise<void> {
   );
 }
 
-/** @returns the recorded entry. */
+/** Records the conversation in the history. */
 async function record(
   { history }: Pick<LoadContext, "history">,
   over: ConversationEntry["over"],

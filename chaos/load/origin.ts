@@ -4,7 +4,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from "node:ht
 import { createServer as createTcpServer, type AddressInfo, type Socket } from "node:net";
 import { WebSocketServer } from "ws";
 import { REQUEST_KINDS, type History, type RequestKind } from "../history.ts";
-import { waitForDrain } from "../drain.ts";
+import { waitForDrain } from "../backpressure.ts";
 import { BodyComparison, createBody } from "./bodies.ts";
 
 /** Set by the tunnel's policy to the number of the policy. */
