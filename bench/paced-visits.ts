@@ -1,16 +1,13 @@
-/** Visitors who send 500 requests a second, whether or not the earlier ones have been answered. */
+/** Visitors who send requests at a fixed rate, whether or not the earlier ones have been answered. */
 import { Agent, request as httpRequest } from "node:http";
 import { setTimeout as sleep } from "node:timers/promises";
-import type { BenchServer } from "./stack.ts";
+import type { BenchStack } from "./stack.ts";
 
-const REQUESTS_PER_SECOND = 500;
+export const PACED_REQUESTS_PER_SECOND = 500;
 const TICKS_PER_SECOND = 50;
 
 /** @returns by path, when its response had arrived, in ms since the epoch. */
-export async function visitPaced(
-  stack: BenchServer,
-  seconds: number,
-): Promise<Map<string, number>> {
+export async function visitPaced(stack: BenchStack, seconds: number): Promise<Map<string, number>> {
   const agent = new Agent({ keepAlive: true, maxSockets: 64 });
   const answeredAtMs = new Map<string, number>();
   const visits: Promise<void>[] = [];
@@ -18,7 +15,7 @@ export async function visitPaced(
   for (let tick = 0; tick < seconds * TICKS_PER_SECOND; tick++) {
     const dueMs = startedAt + (tick * 1000) / TICKS_PER_SECOND;
     await sleep(Math.max(0, dueMs - performance.now()));
-    for (let i = 0; i < REQUESTS_PER_SECOND / TICKS_PER_SECOND; i++) {
+    for (let i = 0; i < PACED_REQUESTS_PER_SECOND / TICKS_PER_SECOND; i++) {
       const path = `/${crypto.randomUUID()}`;
       visits.push(visit(stack, agent, path).then((atMs) => void answeredAtMs.set(path, atMs)));
     }
@@ -28,7 +25,7 @@ export async function visitPaced(
   return answeredAtMs;
 }
 
-function visit({ server, host }: BenchServer, agent: Agent, path: string): Promise<number> {
+function visit({ server, host }: BenchStack, agent: Agent, path: string): Promise<number> {
   return new Promise((resolve, reject) => {
     const headers = { host };
     const request = httpRequest({ host: "127.0.0.1", port: server.port, path, headers, agent });

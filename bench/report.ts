@@ -9,7 +9,7 @@ export interface Row {
   [column: string]: string | number;
 }
 
-export function print(rows: Row[]): void {
+export function printRows(rows: Row[]): void {
   for (const [group, members] of Object.entries(Object.groupBy(rows, (row) => row.group))) {
     console.log(`\n${group}`);
     console.table(members?.map((row) => Object.fromEntries(Object.entries(row).slice(1))));
@@ -17,7 +17,7 @@ export function print(rows: Row[]): void {
 }
 
 /** @returns the path of the file. */
-export async function save(rows: Row[]): Promise<string> {
+export async function saveRows(rows: Row[]): Promise<string> {
   const directory = join(BENCH, "results");
   await mkdir(directory, { recursive: true });
   const at = new Date().toISOString();

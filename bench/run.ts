@@ -1,8 +1,8 @@
 /**
- * `npm run bench [-- requests tails gates captures transfers bandwidth api many connections watching dashboard enumeration agreement abuse relay agent] [-- --seconds 5 --tunnels 1000]`:
- * measures the whole path under load, compared with other tunnels and lower bounds in the same run; whether response
- * times reveal which accounts exist; whether all counters agree; what attackers do to others; and the agent itself. Absolute figures depend on the machine, ratios
- * hardly do. `npm run bench -- simulation` computes what a large service costs, and measures nothing.
+ * `npm run bench [-- NAME... ] [-- --seconds 5 --tunnels 1000]`, with names of `BENCHMARKS`, by default all: measures the
+ * whole path under load, compared with other tunnels and lower bounds in the same run; whether response times reveal which
+ * accounts exist; whether all counters agree; what attackers do to others; and the agent itself. Absolute figures depend on
+ * the machine, ratios hardly do. `npm run bench -- simulation` computes what a large service costs, and measures nothing.
  */
 import { parseArgs } from "node:util";
 import type { ServerOptions } from "../test/harness/server/server.ts";
@@ -20,17 +20,17 @@ import { benchGates } from "./scenarios/gates.ts";
 import { benchMany, buildOptionsForMany } from "./scenarios/many.ts";
 import { benchRelayTcp } from "./relay/tcp.ts";
 import { benchRelayUdp } from "./relay/udp.ts";
-import { print, save, type Row } from "./report.ts";
+import { printRows, saveRows, type Row } from "./report.ts";
 import { benchRequests } from "./scenarios/requests.ts";
-import { startStack, type BenchServer } from "./stack.ts";
-import { simulate } from "./simulation/print-simulation.ts";
+import { startStack, type BenchStack } from "./stack.ts";
+import { buildSimulationRows } from "./simulation/simulation-rows.ts";
 import { benchTails } from "./scenarios/tails.ts";
 import { benchTransfers } from "./scenarios/transfers.ts";
 import { benchWatching } from "./scenarios/watching.ts";
 
 const BENCHMARKS: Record<
   string,
-  (stack: BenchServer, seconds: number, tunnels: number) => Promise<Row[]>
+  (stack: BenchStack, seconds: number, tunnels: number) => Promise<Row[]>
 > = {
   requests: benchRequests,
   tails: benchTails,
@@ -72,7 +72,7 @@ const OPTIONS: Record<string, ServerOptions> = {
 const names = positionals.length > 0 ? positionals : Object.keys(BENCHMARKS);
 // Arithmetic, which needs no server.
 if (names.join() === "simulation") {
-  print(simulate());
+  printRows(buildSimulationRows());
   process.exit();
 }
 await build();
@@ -84,11 +84,11 @@ for (const name of names) {
   const stack = await startStack(OPTIONS[name]);
   try {
     const measured = await benchmark(stack, Number(values.seconds), tunnels);
-    print(measured);
+    printRows(measured);
     rows.push(...measured);
   } finally {
     await stack.stop();
   }
 }
-console.log(`\nResults written to ${await save(rows)}`);
+console.log(`\nResults written to ${await saveRows(rows)}`);
 process.exit();

@@ -10,7 +10,7 @@ import { startServer, type ServerOptions, type TestServer } from "../test/harnes
 import { callApi, type ApiCaller } from "./api.ts";
 import { ROOT, startProgram, stopChild, type Program } from "./processes.ts";
 
-export interface BenchServer {
+export interface BenchStack {
   server: TestServer;
   /** For visitors of a tunnel with an identity gate. */
   provider: IdentityProvider;
@@ -31,7 +31,7 @@ export interface BenchServer {
 }
 
 /** @param options of the server, besides those of tests. */
-export async function startStack(options: ServerOptions = {}): Promise<BenchServer> {
+export async function startStack(options: ServerOptions = {}): Promise<BenchStack> {
   const provider = await startIdentityProvider();
   const server = await startServer({
     ...options,

@@ -1,16 +1,16 @@
 /** A bare call of a Durable Object on workerd: the same runtime, flags and settings as the self-hosted server. */
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { createRequire } from "node:module";
-import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join, relative } from "node:path";
 import { SMALL_YOUNG_GENERATION } from "../../self-host/processes/v8-flags.ts";
 import { WRANGLER_CONFIG } from "../../self-host/workerd/wrangler-config.ts";
+import { reservePort } from "../../test/harness/ports.ts";
 import { BENCH, spawnQuiet, stopChild, type Program } from "../processes.ts";
 
 export async function startHop(): Promise<Program> {
   const directory = await mkdtemp(join(tmpdir(), "underpass-hop-"));
-  const port = await freePort();
+  const port = await reservePort();
   const config = join(directory, "hop.capnp");
   await writeFile(config, buildConfiguration(directory, port));
   const workerd = createRequire(import.meta.url).resolve("workerd/bin/workerd");
@@ -50,15 +50,4 @@ const main :Workerd.Worker = (
   bindings = [(name = "HOP", durableObjectNamespace = "Hop")],
 );
 `;
-}
-
-function freePort(): Promise<number> {
-  return new Promise((resolve, reject) => {
-    const server = createServer();
-    server.once("error", reject);
-    server.listen(0, "127.0.0.1", () => {
-      const address = server.address();
-      server.close(() => resolve(address && typeof address === "object" ? address.port : 0));
-    });
-  });
 }

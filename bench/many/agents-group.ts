@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { mintToken, type ApiCaller } from "../api.ts";
 import { createOrganizations } from "../organization/organizations.ts";
 import { ask, BENCH, getResidentMiB, stopChild } from "../processes.ts";
-import type { BenchServer } from "../stack.ts";
+import type { BenchStack } from "../stack.ts";
 import type { AgentsPlan, ConnectedAgents } from "./agents.ts";
 
 /** An organization may have 2,000 tunnels, and `ORGANIZATION_MAXIMA` counts those of the stack too. */
@@ -22,7 +22,7 @@ interface AgentsGroup {
 }
 
 /** Starts this many agents. Resolves when visitors can use all of their tunnels. */
-export async function startAgents(stack: BenchServer, count: number): Promise<AgentsGroup> {
+export async function startAgents(stack: BenchStack, count: number): Promise<AgentsGroup> {
   const owners = await createOrganizations(stack, Math.ceil(count / AGENTS_PER_PROCESS));
   const processes: ChildProcess[] = [];
   const connected = owners.map(async (owner, i): Promise<ConnectedAgents> => {

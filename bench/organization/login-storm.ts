@@ -4,14 +4,14 @@ import { runLoad } from "../processes.ts";
 import type { Row } from "../report.ts";
 import { CONNECTIONS, ROUNDS, WARM_UP_SECONDS } from "../settings.ts";
 import { median, round } from "../statistics.ts";
-import type { BenchServer } from "../stack.ts";
+import type { BenchStack } from "../stack.ts";
 
 /** Clients that log in without a pause. */
 const CLIENTS = 8;
 /** Visits are due at this rate, whatever the server does. */
 const VISITS_PER_SECOND = 200;
 
-export async function measureLoginStorm(stack: BenchServer, seconds: number): Promise<Row[]> {
+export async function measureLoginStorm(stack: BenchStack, seconds: number): Promise<Row[]> {
   const quiet: number[] = [];
   const during: number[] = [];
   const logins: number[] = [];
@@ -34,14 +34,14 @@ export async function measureLoginStorm(stack: BenchServer, seconds: number): Pr
 }
 
 /** @returns the 99th percentile of the visits' response times, in milliseconds. */
-async function visit({ server, host }: BenchServer, seconds: number): Promise<number> {
+async function visit({ server, host }: BenchStack, seconds: number): Promise<number> {
   const plan = { port: server.port, host, path: "/", connections: CONNECTIONS, seconds };
   const paced = { requestsPerSecond: VISITS_PER_SECOND, warmUpSeconds: WARM_UP_SECONDS };
   return (await runLoad({ ...plan, ...paced })).p99;
 }
 
 /** `stop` resolves with the number of logins. */
-function startStorm(stack: BenchServer): { stop(): Promise<number> } {
+function startStorm(stack: BenchStack): { stop(): Promise<number> } {
   const { email, password } = stack;
   let isStopped = false;
   let logins = 0;

@@ -2,7 +2,7 @@
 import pg from "pg";
 import { fillDatabase } from "../../test/harness/database/large-organization.ts";
 import { callApi, type ApiCaller } from "../api.ts";
-import type { BenchServer } from "../stack.ts";
+import type { BenchStack } from "../stack.ts";
 
 /** The account of an access token. */
 export interface Me {
@@ -20,7 +20,7 @@ const LARGE_SIZES = {
 };
 
 /** Fills the organization of the stack's owner as years of use would. */
-export async function fillOrganization(stack: BenchServer): Promise<void> {
+export async function fillOrganization(stack: BenchStack): Promise<void> {
   const { user, active_org: org } = await callApi<Me>(stack, "GET", "/auth/me");
   await withDatabase(stack, (client) =>
     fillDatabase((text) => client.query(text), { userId: user.id, orgId: org.id }, LARGE_SIZES),
@@ -28,7 +28,7 @@ export async function fillOrganization(stack: BenchServer): Promise<void> {
 }
 
 /** @returns callers with access tokens for this many organizations, the stack's own first. */
-export async function createOrganizations(stack: BenchServer, count: number): Promise<ApiCaller[]> {
+export async function createOrganizations(stack: BenchStack, count: number): Promise<ApiCaller[]> {
   const { user } = await callApi<Me>(stack, "GET", "/auth/me");
   const ids = await withDatabase(stack, async (client) => {
     const { rows } = await client.query<{ id: string }>(CREATE_ORGANIZATIONS, [count - 1, user.id]);
@@ -56,7 +56,7 @@ const CREATE_ORGANIZATIONS = `
   select id from created`;
 
 async function withDatabase<Result>(
-  { server }: BenchServer,
+  { server }: BenchStack,
   work: (client: pg.Client) => Promise<Result>,
 ): Promise<Result> {
   const client = new pg.Client(await server.databaseUrl());

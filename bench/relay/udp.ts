@@ -219,7 +219,7 @@ async function transfer(bench: Bench, direction: string): Promise<Transfer> {
   const before = {
     relay: getCpuMs(relayPid),
     agent: getCpuMs(agentPid),
-    countPackets: packets(bench),
+    packets: countPackets(bench),
   };
   const args = ["-c", SERVER_ADDRESS, "-t", String(seconds), "-J"];
   const client = real.client.start("iperf3", direction === "down" ? [...args, "-R"] : args);
@@ -233,14 +233,14 @@ async function transfer(bench: Bench, direction: string): Promise<Transfer> {
   if (!end?.sum_received) throw new Error(`iperf3: ${error ?? output}`);
   return {
     mbps: end.sum_received.bits_per_second / 1e6,
-    datagrams: packets(bench) - before.countPackets,
+    datagrams: countPackets(bench) - before.packets,
     relayMs: getCpuMs(relayPid) - before.relay,
     agentMs: getCpuMs(agentPid) - before.agent,
   };
 }
 
 /** Counts packets in both directions between relay and agent, which send each datagram in a packet of its own. */
-function packets({ real, cables }: Bench): number {
+function countPackets({ real, cables }: Bench): number {
   const { link } = cables.server.toRelay;
   const path = (way: string) => `/sys/class/net/${link}/statistics/${way}_packets`;
   return ["rx", "tx"]

@@ -11,7 +11,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { callApi, mintToken } from "../api.ts";
 import type { AttackedTenant, AttackedTenantPlan } from "../abuse/attacked-tenant.ts";
 import type { AttackPlan } from "../abuse/attackers.ts";
-import type { HonestPlan, HonestResult } from "../abuse/honest.ts";
+import type { HonestPlan, HonestResult } from "../abuse/honest-visitors.ts";
 import {
   ask,
   BENCH,
@@ -22,7 +22,7 @@ import {
   stopChild,
 } from "../processes.ts";
 import type { Row } from "../report.ts";
-import type { BenchServer } from "../stack.ts";
+import type { BenchStack } from "../stack.ts";
 import { round } from "../statistics.ts";
 
 const HONEST_PER_SECOND = 200;
@@ -34,7 +34,7 @@ const DESCRIPTORS_TOLERANCE = 50;
 
 const TARGETS = { p99: 2, memoryMiB: 128 };
 
-export async function benchAbuse(stack: BenchServer, seconds: number): Promise<Row[]> {
+export async function benchAbuse(stack: BenchStack, seconds: number): Promise<Row[]> {
   const { server, host } = stack;
   const attackSeconds = seconds * ATTACK_SECONDS_PER_SECOND;
   const honest: HonestPlan = {
@@ -131,7 +131,7 @@ function startInBackground(path: string): ChildProcess {
 }
 
 function visitHonestly(plan: HonestPlan): Promise<HonestResult> {
-  return ask<HonestPlan, HonestResult>(fork(join(BENCH, "abuse/honest.ts")), plan);
+  return ask<HonestPlan, HonestResult>(fork(join(BENCH, "abuse/honest-visitors.ts")), plan);
 }
 
 interface Measurement {
@@ -141,7 +141,7 @@ interface Measurement {
 }
 
 /** Resident memory and descriptors of the server with all its child processes, without PostgreSQL's own. */
-async function measure(stack: BenchServer): Promise<Measurement> {
+async function measure(stack: BenchStack): Promise<Measurement> {
   const server = await stack.server.getPid("server");
   const byProcess = new Map<string, number>();
   let descriptors = 0;
@@ -154,7 +154,7 @@ async function measure(stack: BenchServer): Promise<Measurement> {
   return { residentMiB, byProcess, descriptors };
 }
 
-function watchMemory(stack: BenchServer) {
+function watchMemory(stack: BenchStack) {
   let peakMiB = 0;
   const peakByProcess = new Map<string, number>();
   const timer = setInterval(() => {
@@ -173,7 +173,7 @@ function watchMemory(stack: BenchServer) {
   };
 }
 
-async function waitForDescriptors(stack: BenchServer, before: number) {
+async function waitForDescriptors(stack: BenchStack, before: number) {
   const startedAt = performance.now();
   for (;;) {
     const { descriptors } = await measure(stack);

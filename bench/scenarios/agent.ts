@@ -8,8 +8,8 @@ import { startServer } from "../../test/harness/server/server.ts";
 import { mintToken } from "../api.ts";
 import { getCpuMs, getResidentMiB, ROOT, runLoad, stopChild } from "../processes.ts";
 import type { Row } from "../report.ts";
-import type { BenchServer } from "../stack.ts";
-import { median, round } from "../statistics.ts";
+import type { BenchStack } from "../stack.ts";
+import { median, percentile, round } from "../statistics.ts";
 
 const COMMAND = join(ROOT, "agent/bin/launch.js");
 const STARTS = 15;
@@ -19,7 +19,7 @@ const RESTARTS = 3;
 /** V8 and the agent return memory some seconds after the start. */
 const SETTLE_MS = 15_000;
 
-export async function benchAgent(stack: BenchServer, seconds: number): Promise<Row[]> {
+export async function benchAgent(stack: BenchStack, seconds: number): Promise<Row[]> {
   return [
     ...(await measureStart(stack)),
     ...(await measureCpu(stack, seconds)),
@@ -27,7 +27,7 @@ export async function benchAgent(stack: BenchServer, seconds: number): Promise<R
   ];
 }
 
-async function measureStart(stack: BenchServer): Promise<Row[]> {
+async function measureStart(stack: BenchStack): Promise<Row[]> {
   const [version, help, doctor, empty]: number[][] = [[], [], [], []];
   for (let start = 0; start < STARTS; start += 1) {
     version!.push(await timeProgram([COMMAND, "version"]));
@@ -79,7 +79,7 @@ async function measurePlainNode(): Promise<number> {
   return mib;
 }
 
-async function measureCpu(stack: BenchServer, seconds: number): Promise<Row[]> {
+async function measureCpu(stack: BenchStack, seconds: number): Promise<Row[]> {
   const pids = [stack.agent.pid ?? 0, stack.origin.pid];
   const plan = { port: stack.server.port, host: stack.host, path: "/", connections: 32 };
   const before = pids.map(getCpuMs);
@@ -98,36 +98,35 @@ async function measureCpu(stack: BenchServer, seconds: number): Promise<Row[]> {
   ];
 }
 
-async function measureManyTunnels(stack: BenchServer): Promise<Row[]> {
+async function measureManyTunnels(stack: BenchStack): Promise<Row[]> {
   const { dataDir, port } = stack.server;
   const token = await mintToken(stack, { tunnelQuota: AGENTS * TUNNELS_EACH + 100 });
   const tokenFile = await writeToken(stack, token);
-  const back = new EventCounter();
-  const single = await startTunnels(stack, tokenFile, "single", AGENTS * TUNNELS_EACH, back);
+  const reconnects = new ReconnectTimes();
+  const single = await startTunnels(stack, tokenFile, "single", AGENTS * TUNNELS_EACH, reconnects);
   await sleep(SETTLE_MS);
   const mib = getResidentMiB(single.pid ?? 0);
   await stopChild(single, "SIGINT");
 
   const agents: ChildProcess[] = [];
   for (let agent = 0; agent < AGENTS; agent += 1) {
-    agents.push(await startTunnels(stack, tokenFile, `agent-${agent}`, TUNNELS_EACH, back));
+    agents.push(await startTunnels(stack, tokenFile, `agent-${agent}`, TUNNELS_EACH, reconnects));
   }
   const waits: number[] = [];
   let current = stack.server;
   for (let restart = 0; restart < RESTARTS; restart += 1) {
-    back.clear();
+    reconnects.clear();
     const workerd = await current.getPid("workerd");
     await current.kill();
     process.kill(workerd, "SIGKILL");
     current = await startServer({ dataDir, env: { PORT: String(port) } });
     const listeningAt = performance.now();
-    const times = await back.waitFor(AGENTS * TUNNELS_EACH);
+    const times = await reconnects.waitFor(AGENTS * TUNNELS_EACH);
     waits.push(...times.map((at) => Math.max(0, at - listeningAt)));
   }
   await Promise.all(agents.map((agent) => stopChild(agent, "SIGINT")));
   await current.stop();
-  const sorted = waits.toSorted((a, b) => a - b);
-  const percentile = (share: number) => round(sorted[Math.floor(sorted.length * share)] ?? NaN);
+  const getPercentile = (share: number) => round(percentile(waits, share));
   return [
     {
       group: "agent: resident memory in MiB, beside an idle program of Node.js",
@@ -138,15 +137,15 @@ async function measureManyTunnels(stack: BenchServer): Promise<Row[]> {
       group: "agent: ms from the start of a killed server until the agents are back",
       agents: AGENTS * TUNNELS_EACH,
       restarts: RESTARTS,
-      p50: percentile(0.5),
-      p95: percentile(0.95),
-      max: round(sorted.at(-1) ?? NaN),
+      p50: getPercentile(0.5),
+      p95: getPercentile(0.95),
+      max: round(Math.max(...waits)),
     },
   ];
 }
 
 /** When each tunnel came back, on the clock of `performance.now()`. */
-class EventCounter {
+class ReconnectTimes {
   #times: number[] = [];
   #waiting: { count: number; resolve: (times: number[]) => void } | undefined;
 
@@ -169,11 +168,11 @@ class EventCounter {
 
 /** One process with many tunnels. Resolves when all of them are open. */
 async function startTunnels(
-  stack: BenchServer,
+  stack: BenchStack,
   tokenFile: string,
   name: string,
   count: number,
-  back: EventCounter,
+  reconnects: ReconnectTimes,
 ): Promise<ChildProcess> {
   const tunnels = Array.from(
     { length: count },
@@ -191,14 +190,14 @@ async function startTunnels(
     agent.once("exit", (code) => reject(new Error(`the agent exited with ${code}`)));
     createInterface(agent.stdout).on("line", (line) => {
       const { event } = JSON.parse(line) as { event: string };
-      if (event === "reconnected") back.add();
+      if (event === "reconnected") reconnects.add();
       if (event === "ready" && (ready += 1) === count) resolve();
     });
   });
   return agent;
 }
 
-async function writeToken({ server }: BenchServer, token: Uint8Array): Promise<string> {
+async function writeToken({ server }: BenchStack, token: Uint8Array): Promise<string> {
   const path = join(server.dataDir, "bench-agent.token");
   await writeFile(path, token, { mode: 0o600 });
   return path;

@@ -5,7 +5,7 @@
 import { connect } from "node:net";
 import { callApi } from "../api.ts";
 import type { Row } from "../report.ts";
-import type { BenchServer } from "../stack.ts";
+import type { BenchStack } from "../stack.ts";
 
 const REQUESTS = 100_000;
 const CONNECTIONS = 64;
@@ -18,7 +18,7 @@ interface Totals {
   bytesOut: number;
 }
 
-export async function benchAgreement(stack: BenchServer): Promise<Row[]> {
+export async function benchAgreement(stack: BenchStack): Promise<Row[]> {
   const startedAt = performance.now();
   const visitors = await visit(stack);
   const seconds = (performance.now() - startedAt) / 1000;
@@ -66,7 +66,7 @@ export async function benchAgreement(stack: BenchServer): Promise<Row[]> {
 }
 
 /** Each connection sends its next request when the last response is complete, until all are sent. */
-async function visit({ server, host }: BenchServer): Promise<Totals> {
+async function visit({ server, host }: BenchStack): Promise<Totals> {
   const counted: Totals = { requests: 0, bytesOut: 0 };
   const request = `GET / HTTP/1.1\r\nhost: ${host}\r\n\r\n`;
   let left = REQUESTS;
@@ -99,7 +99,7 @@ async function visit({ server, host }: BenchServer): Promise<Totals> {
 }
 
 /** Waits until the last report has arrived: tunnels report their counters to the database every few seconds. */
-async function waitForReports(stack: BenchServer, { requests }: Totals): Promise<void> {
+async function waitForReports(stack: BenchStack, { requests }: Totals): Promise<void> {
   const until = Date.now() + REPORT_MAX_MS;
   while (Date.now() < until) {
     const metrics = await callApi<{ requests_last_24h: number }>(stack, "GET", "/metrics");
@@ -108,7 +108,7 @@ async function waitForReports(stack: BenchServer, { requests }: Totals): Promise
   }
 }
 
-async function countInspected(stack: BenchServer): Promise<Totals> {
+async function countInspected(stack: BenchStack): Promise<Totals> {
   const ids = new Set<string>();
   let bytesOut = 0;
   for (let after = ""; ;) {
@@ -123,7 +123,7 @@ async function countInspected(stack: BenchServer): Promise<Totals> {
   }
 }
 
-async function sumSeries(stack: BenchServer, metric: string): Promise<number> {
+async function sumSeries(stack: BenchStack, metric: string): Promise<number> {
   const path = `/metrics/timeseries?metric=${metric}&window=1h`;
   const points = await callApi<{ value: number }[]>(stack, "GET", path);
   return points.reduce((sum, { value }) => sum + value, 0);

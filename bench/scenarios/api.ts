@@ -11,11 +11,11 @@ import { getCpuMs, listServerProcesses, runLoad } from "../processes.ts";
 import type { Row } from "../report.ts";
 import { WARM_UP_SECONDS } from "../settings.ts";
 import { round } from "../statistics.ts";
-import type { BenchServer } from "../stack.ts";
+import type { BenchStack } from "../stack.ts";
 
 const CONNECTIONS = 8;
 
-export async function benchApi(stack: BenchServer, seconds: number): Promise<Row[]> {
+export async function benchApi(stack: BenchStack, seconds: number): Promise<Row[]> {
   const few = await measureTunnels(stack, seconds, "/tunnels", "its only tunnel");
   const { active_org: org } = await callApi<Me>(stack, "GET", "/auth/me");
   // In this order: a filled organization has more tunnels than one may have.
@@ -32,7 +32,7 @@ export async function benchApi(stack: BenchServer, seconds: number): Promise<Row
 }
 
 async function measureTunnels(
-  { server, accessToken }: BenchServer,
+  { server, accessToken }: BenchStack,
   seconds: number,
   path: string,
   listed: string,

@@ -7,7 +7,7 @@ import { expose } from "../../agent/expose.ts";
 import { mintToken } from "../api.ts";
 import type { Row } from "../report.ts";
 import { formatPercent, round } from "../statistics.ts";
-import type { BenchServer } from "../stack.ts";
+import type { BenchStack } from "../stack.ts";
 
 const RATES_MBPS = [1, 10, 100];
 const STREAMS = [1, 16];
@@ -40,7 +40,7 @@ class EndlessOrigin {
   }
 }
 
-export async function benchBandwidth(stack: BenchServer): Promise<Row[]> {
+export async function benchBandwidth(stack: BenchStack): Promise<Row[]> {
   const rows: Row[] = [];
   for (const rate of RATES_MBPS) {
     for (const path of ["download", "upload"] as const) {
@@ -62,7 +62,7 @@ export async function benchBandwidth(stack: BenchServer): Promise<Row[]> {
 }
 
 async function measureBytes(
-  stack: BenchServer,
+  stack: BenchStack,
   rate: number,
   path: "download" | "upload",
   streams: number,
@@ -83,7 +83,7 @@ async function measureBytes(
   return bytes;
 }
 
-function openRequest(stack: BenchServer, host: string, method: string): ClientRequest {
+function openRequest(stack: BenchStack, host: string, method: string): ClientRequest {
   const { port } = stack.server;
   const visit = httpRequest({ host: "127.0.0.1", port, agent: false, method, headers: { host } });
   // The request is destroyed at the end of the measurement.
@@ -91,7 +91,7 @@ function openRequest(stack: BenchServer, host: string, method: string): ClientRe
   return visit;
 }
 
-function download(stack: BenchServer, host: string, received: { bytes: number }): ClientRequest {
+function download(stack: BenchStack, host: string, received: { bytes: number }): ClientRequest {
   const visit = openRequest(stack, host, "GET");
   visit.on("response", (answer) => {
     answer.on("data", (chunk: Buffer) => (received.bytes += chunk.length));
@@ -100,7 +100,7 @@ function download(stack: BenchServer, host: string, received: { bytes: number })
   return visit.end();
 }
 
-function upload(stack: BenchServer, host: string): ClientRequest {
+function upload(stack: BenchStack, host: string): ClientRequest {
   const visit = openRequest(stack, host, "POST");
   const more = (): void => {
     while (!visit.destroyed && visit.write(CHUNK));

@@ -6,7 +6,7 @@ import { getCpuMs, runLoad } from "../processes.ts";
 import { CONNECTIONS, WARM_UP_SECONDS } from "../settings.ts";
 import { formatPercent, medianBy, round } from "../statistics.ts";
 import type { Row } from "../report.ts";
-import type { BenchServer } from "../stack.ts";
+import type { BenchStack } from "../stack.ts";
 
 /** More than other benchmarks need: the differences are small. */
 const ROUNDS = 5;
@@ -26,7 +26,7 @@ interface Measurement {
   cpuPerRequest: number;
 }
 
-export async function benchCaptures(stack: BenchServer, seconds: number): Promise<Row[]> {
+export async function benchCaptures(stack: BenchStack, seconds: number): Promise<Row[]> {
   const results = CAPTURE_MODES.map(({ name }) => ({ name, rounds: [] as Measurement[] }));
   for (let round = 0; round < ROUNDS; round++) {
     for (const [i, { settings, isWatched }] of CAPTURE_MODES.entries()) {
@@ -55,7 +55,7 @@ export async function benchCaptures(stack: BenchServer, seconds: number): Promis
 }
 
 async function measure(
-  { server, host, workerdPid }: BenchServer,
+  { server, host, workerdPid }: BenchStack,
   seconds: number,
 ): Promise<Measurement> {
   const before = getCpuMs(workerdPid);
@@ -65,12 +65,12 @@ async function measure(
   return { ...result, cpuPerRequest: ((getCpuMs(workerdPid) - before) * 1000) / requests };
 }
 
-async function setCapturing(stack: BenchServer, settings: object): Promise<void> {
+async function setCapturing(stack: BenchStack, settings: object): Promise<void> {
   await callApi(stack, "PUT", `/tunnels/${stack.tunnelId}/inspector`, settings);
 }
 
 /** Opens a watcher that receives everything without delay. */
-async function watch({ server, accessToken }: BenchServer): Promise<WebSocket> {
+async function watch({ server, accessToken }: BenchStack): Promise<WebSocket> {
   const protocols = ["underpass.inspector", `bearer.${accessToken}`];
   const socket = new WebSocket(`ws://127.0.0.1:${server.port}/inspector/ws?batch=1`, protocols);
   socket.on("message", (data: Buffer) => {

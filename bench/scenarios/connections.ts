@@ -3,14 +3,14 @@ import { expose, type ExposedTunnel } from "../../agent/expose.ts";
 import { callApi, mintToken } from "../api.ts";
 import { CONCURRENCY, runConcurrently } from "../many/concurrency.ts";
 import type { Row } from "../report.ts";
-import type { BenchServer } from "../stack.ts";
+import type { BenchStack } from "../stack.ts";
 
 /** The part of the agents that close. */
 const CLOSED_PART = 0.3;
 const WAIT_MAX_MS = 60_000;
 
 export async function benchConnections(
-  stack: BenchServer,
+  stack: BenchStack,
   _seconds: number,
   count: number,
 ): Promise<Row[]> {
@@ -57,13 +57,13 @@ interface TimedCount {
   ms: number;
 }
 
-async function fetchList(stack: BenchServer): Promise<TimedCount> {
+async function fetchList(stack: BenchStack): Promise<TimedCount> {
   const startedAt = performance.now();
   const { length: count } = await callApi<unknown[]>(stack, "GET", "/connections");
   return { count, ms: performance.now() - startedAt };
 }
 
-async function retryList(stack: BenchServer): Promise<TimedCount> {
+async function retryList(stack: BenchStack): Promise<TimedCount> {
   for (;;) {
     try {
       return await fetchList(stack);
@@ -74,7 +74,7 @@ async function retryList(stack: BenchServer): Promise<TimedCount> {
 }
 
 /** Repeats the request until this many connections are listed, or the time limit has passed. */
-async function waitForCount(stack: BenchServer, wanted: number): Promise<TimedCount> {
+async function waitForCount(stack: BenchStack, wanted: number): Promise<TimedCount> {
   const startedAt = performance.now();
   for (;;) {
     const { count } = await retryList(stack);

@@ -1,5 +1,5 @@
 /**
- * The live inspector of the dashboard in Chromium, with 500 requests a second: how smoothly the page runs, how late rows appear,
+ * The live inspector of the dashboard in Chromium, with hundreds of requests a second: how smoothly the page runs, how late rows appear,
  * how much memory it gains, how long a filter of 10,000 requests takes, and how long a large body takes to open. Each figure has
  * its limit beside it.
  */
@@ -7,9 +7,9 @@ import { request as httpRequest } from "node:http";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { CDPSession, Page } from "playwright-core";
 import { openBrowser } from "../../test/harness/browser/browser.ts";
-import { visitPaced } from "../paced-visits.ts";
+import { PACED_REQUESTS_PER_SECOND, visitPaced } from "../paced-visits.ts";
 import type { Row } from "../report.ts";
-import type { BenchServer } from "../stack.ts";
+import type { BenchStack } from "../stack.ts";
 
 /** So many requests are loaded before the filter is measured. */
 const LISTED_ROWS = 10_000;
@@ -28,7 +28,7 @@ const LIMITS = {
   "512 KiB body ms": "<= 100",
 } as const;
 
-export async function benchDashboard(stack: BenchServer, seconds: number): Promise<Row[]> {
+export async function benchDashboard(stack: BenchStack, seconds: number): Promise<Row[]> {
   const browser = await openBrowser();
   try {
     const page = await browser.newPage();
@@ -37,7 +37,7 @@ export async function benchDashboard(stack: BenchServer, seconds: number): Promi
     await signIn(page, stack);
     const firstRowMs = await measureFirstRow(stack, page);
     // The list is full from here on, so that the heap has no reason to grow.
-    await visitPaced(stack, Math.ceil(LISTED_ROWS / 500) + 1);
+    await visitPaced(stack, Math.ceil(LISTED_ROWS / PACED_REQUESTS_PER_SECOND) + 1);
     await waitForNumber(page, COUNT_ROWS, LISTED_ROWS);
     const heapBefore = await measureHeap(cdp);
     await startRecording(page);
@@ -61,7 +61,7 @@ export async function benchDashboard(stack: BenchServer, seconds: number): Promi
       "512 KiB body ms": await measureLargeBody(stack, page),
     };
     return Object.entries(figures).map(([name, value]) => ({
-      group: `dashboard, ${seconds} s with 500 requests a second (${late.length} rows seen)`,
+      group: `dashboard, ${seconds} s with ${PACED_REQUESTS_PER_SECOND} requests a second (${late.length} rows seen)`,
       figure: name,
       value: Math.round(value * 10) / 10,
       limit: LIMITS[name as keyof typeof LIMITS],
@@ -71,7 +71,7 @@ export async function benchDashboard(stack: BenchServer, seconds: number): Promi
   }
 }
 
-async function signIn(page: Page, { server, email, password }: BenchServer): Promise<void> {
+async function signIn(page: Page, { server, email, password }: BenchStack): Promise<void> {
   await page.goto(`http://localhost:${server.port}/members`);
   await page.getByLabel("Email address").fill(email);
   await page.getByLabel("Password").fill(password);
@@ -80,7 +80,7 @@ async function signIn(page: Page, { server, email, password }: BenchServer): Pro
 }
 
 /** From the start of a complete load of the page, with some stored requests. */
-async function measureFirstRow(stack: BenchServer, page: Page): Promise<number> {
+async function measureFirstRow(stack: BenchStack, page: Page): Promise<number> {
   await visitPaced(stack, 1);
   await page.goto(`http://localhost:${stack.server.port}/requests`);
   await page.locator("[data-id]").first().waitFor();
@@ -166,7 +166,7 @@ async function measureFilter(page: Page): Promise<number> {
 }
 
 /** From the click on a request until the tree of its JSON body is in the page. The request is loaded meanwhile. */
-async function measureLargeBody({ server, host }: BenchServer, page: Page): Promise<number> {
+async function measureLargeBody({ server, host }: BenchStack, page: Page): Promise<number> {
   const items = Array.from({ length: 10_000 }, (_, id) => ({
     id,
     name: `item ${id}`,

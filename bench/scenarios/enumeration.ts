@@ -7,7 +7,7 @@
 import { setTimeout as wait } from "node:timers/promises";
 import pg from "pg";
 import type { Row } from "../report.ts";
-import type { BenchServer } from "../stack.ts";
+import type { BenchStack } from "../stack.ts";
 import { median, round } from "../statistics.ts";
 
 const SAMPLES_PER_SECOND = 20;
@@ -26,7 +26,7 @@ interface Sample {
   nextMs: number;
 }
 
-export async function benchEnumeration({ server }: BenchServer, seconds: number): Promise<Row[]> {
+export async function benchEnumeration({ server }: BenchStack, seconds: number): Promise<Row[]> {
   const database = new pg.Client({ connectionString: await server.databaseUrl() });
   await database.connect();
   for (const email of [CONFIRMED, UNCONFIRMED]) {
@@ -100,8 +100,8 @@ function compare(path: string, samples: Sample[], getMs: (sample: Sample) => num
 }
 
 function medians(times: number[], labels: boolean[]) {
-  const medianOfLabel = (label: boolean) => median(times.filter((_, at) => labels[at] === label));
-  return { known: medianOfLabel(true), unknown: medianOfLabel(false) };
+  const getMedian = (label: boolean) => median(times.filter((_, at) => labels[at] === label));
+  return { known: getMedian(true), unknown: getMedian(false) };
 }
 
 function shuffle<Value>(values: Value[]): Value[] {

@@ -5,19 +5,19 @@ import { getCpuMs, runLoad } from "../processes.ts";
 import { CONNECTIONS, ROUNDS, WARM_UP_SECONDS } from "../settings.ts";
 import { formatPercent, medianBy, round } from "../statistics.ts";
 import type { Row } from "../report.ts";
-import type { BenchServer } from "../stack.ts";
+import type { BenchStack } from "../stack.ts";
 
 interface Gate {
   name: string;
   /** Sets this gate on the tunnel, which has no other. */
-  set(stack: BenchServer): Promise<void>;
+  set(stack: BenchStack): Promise<void>;
   headers?: Record<string, string>;
 }
 
 const PASSWORD = { username: "bench", password: "open sesame" };
 const credentials = Buffer.from(`${PASSWORD.username}:${PASSWORD.password}`).toString("base64");
 const policy = (...actions: object[]) => ({
-  set: (stack: BenchServer) => send(stack, "PUT", "policy", { actions }),
+  set: (stack: BenchStack) => send(stack, "PUT", "policy", { actions }),
 });
 
 const GATES = ["policy", "auth", "edge-auth"];
@@ -55,7 +55,7 @@ function buildGates(visitorToken: string, pass: string): Gate[] {
   ];
 }
 
-export async function benchGates(stack: BenchServer, seconds: number): Promise<Row[]> {
+export async function benchGates(stack: BenchStack, seconds: number): Promise<Row[]> {
   const gates = buildGates(await mintVisitorToken(stack), await signIn(stack));
   const results = new Map(gates.map(({ name }) => [name, [] as Measurement[]]));
   for (let round = 0; round < ROUNDS; round++) {
@@ -86,7 +86,7 @@ export async function benchGates(stack: BenchServer, seconds: number): Promise<R
 }
 
 /** Signs a visitor in at the identity provider. @returns the visitor pass. */
-async function signIn(stack: BenchServer): Promise<string> {
+async function signIn(stack: BenchStack): Promise<string> {
   const email = "visitor@example.com";
   stack.provider.user = { sub: email, email, email_verified: true };
   await send(stack, "PUT", "edge-auth", ANY_VISITOR);
@@ -97,7 +97,7 @@ async function signIn(stack: BenchServer): Promise<string> {
   return pass;
 }
 
-async function mintVisitorToken(stack: BenchServer): Promise<string> {
+async function mintVisitorToken(stack: BenchStack): Promise<string> {
   const path = `/tunnels/${stack.tunnelId}/visitor-tokens`;
   const { token } = await callApi<{ token: string }>(stack, "POST", path, { subject: "bench" });
   return token;
@@ -105,11 +105,11 @@ async function mintVisitorToken(stack: BenchServer): Promise<string> {
 
 type Measurement = Awaited<ReturnType<typeof measure>>;
 
-function buildPlan({ server, host }: BenchServer, { headers }: Gate) {
+function buildPlan({ server, host }: BenchStack, { headers }: Gate) {
   return { port: server.port, host, path: "/", ...(headers && { headers }) };
 }
 
-async function measure(stack: BenchServer, gate: Gate, seconds: number) {
+async function measure(stack: BenchStack, gate: Gate, seconds: number) {
   const before = getCpuMs(stack.workerdPid);
   const result = await runLoad({
     ...buildPlan(stack, gate),
@@ -123,7 +123,7 @@ async function measure(stack: BenchServer, gate: Gate, seconds: number) {
 }
 
 async function send(
-  stack: BenchServer,
+  stack: BenchStack,
   method: string,
   setting: string,
   body?: object,

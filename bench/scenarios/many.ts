@@ -7,7 +7,7 @@ import { CONCURRENCY, runConcurrently } from "../many/concurrency.ts";
 import { getCpuMs, getResidentMiB, listServerProcesses } from "../processes.ts";
 import type { Row } from "../report.ts";
 import { round } from "../statistics.ts";
-import type { BenchServer } from "../stack.ts";
+import type { BenchStack } from "../stack.ts";
 
 /** Each request wakes two objects, whose files stay open for ten seconds: a higher rate exceeds the limit of open files. */
 const VISITS_PER_SECOND = 100;
@@ -42,7 +42,7 @@ export function buildOptionsForMany(tunnels: number): ServerOptions {
 }
 
 export async function benchMany(
-  stack: BenchServer,
+  stack: BenchStack,
   _seconds: number,
   tunnels: number,
 ): Promise<Row[]> {
@@ -82,7 +82,7 @@ export async function benchMany(
   ];
 }
 
-function visit(stack: BenchServer, host: string): Promise<number> {
+function visit(stack: BenchStack, host: string): Promise<number> {
   return new Promise((resolve, reject) => {
     const request = httpRequest({ host: "127.0.0.1", port: stack.server.port, headers: { host } });
     request.on("response", (answer) => {

@@ -3,12 +3,12 @@ import { startHop } from "../hop/start.ts";
 import { startLocaltunnel } from "../localtunnel.ts";
 import { getCpuMs, runLoad } from "../processes.ts";
 import type { Row } from "../report.ts";
-import type { BenchServer } from "../stack.ts";
+import type { BenchStack } from "../stack.ts";
 import { formatPercent, round } from "../statistics.ts";
 
 const CONNECTIONS = [1, 32, 128, 256];
 
-export async function benchRequests(stack: BenchServer, seconds: number): Promise<Row[]> {
+export async function benchRequests(stack: BenchStack, seconds: number): Promise<Row[]> {
   const hop = await startHop();
   const localtunnel = await startLocaltunnel(stack.origin.port);
   const paths = [

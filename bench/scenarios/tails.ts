@@ -10,7 +10,7 @@ import { getCpuMs, getProcessName, getResidentMiB, listChildren, runLoad } from 
 import type { LoadResult } from "../load.ts";
 import type { Row } from "../report.ts";
 import { CONNECTIONS, ROUNDS, WARM_UP_SECONDS } from "../settings.ts";
-import type { BenchServer } from "../stack.ts";
+import type { BenchStack } from "../stack.ts";
 import { medianBy, round } from "../statistics.ts";
 
 const REQUESTS_PER_SECOND = 1_000;
@@ -28,7 +28,7 @@ interface Round extends LoadResult {
   processes: string;
 }
 
-export async function benchTails(stack: BenchServer, seconds: number): Promise<Row[]> {
+export async function benchTails(stack: BenchStack, seconds: number): Promise<Row[]> {
   const hop = await startHop();
   const token = await mintToken(stack, { tunnelQuota: IDLE_TUNNELS });
   const origin = `127.0.0.1:${stack.origin.port}`;

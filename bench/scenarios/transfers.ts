@@ -4,7 +4,7 @@ import { Readable } from "node:stream";
 import { getResidentMiB, runLoad } from "../processes.ts";
 import type { Row } from "../report.ts";
 import { CHUNK_BYTES } from "../settings.ts";
-import type { BenchServer } from "../stack.ts";
+import type { BenchStack } from "../stack.ts";
 
 const MB = 1_000_000;
 const TRANSFER_BYTES = 600 * MB;
@@ -14,7 +14,7 @@ const CHUNK = Buffer.alloc(CHUNK_BYTES, "u");
 const SLOW_REST_MS = 20;
 const SLOW_READ_BYTES = 2 * MB;
 
-export async function benchTransfers(stack: BenchServer): Promise<Row[]> {
+export async function benchTransfers(stack: BenchStack): Promise<Row[]> {
   // Memory first: the server has served small requests, and nothing else has made it grow.
   const { port } = stack.server;
   const warmUp = { port, host: stack.host, path: "/", connections: 32, seconds: 3 };
@@ -44,7 +44,7 @@ export async function benchTransfers(stack: BenchServer): Promise<Row[]> {
 }
 
 async function measureMemory(
-  stack: BenchServer,
+  stack: BenchStack,
   path: string,
   transfer: () => Promise<void>,
 ): Promise<Row> {
@@ -69,12 +69,7 @@ async function measureMemory(
   };
 }
 
-function openRequest(
-  stack: BenchServer,
-  method: string,
-  path: string,
-  headers = {},
-): ClientRequest {
+function openRequest(stack: BenchStack, method: string, path: string, headers = {}): ClientRequest {
   return httpRequest({
     host: "127.0.0.1",
     port: stack.server.port,
@@ -85,7 +80,7 @@ function openRequest(
   });
 }
 
-function download(stack: BenchServer, bytes: number): Promise<void> {
+function download(stack: BenchStack, bytes: number): Promise<void> {
   return new Promise((resolve, reject) => {
     const request = openRequest(stack, "GET", `/bytes?n=${bytes}`);
     request.on("response", (answer) => {
@@ -101,7 +96,7 @@ function download(stack: BenchServer, bytes: number): Promise<void> {
   });
 }
 
-function upload(stack: BenchServer, bytes: number): Promise<void> {
+function upload(stack: BenchStack, bytes: number): Promise<void> {
   return new Promise((resolve, reject) => {
     const request = openRequest(stack, "POST", "/", { "content-length": bytes });
     request.on("response", (answer) => {
@@ -119,7 +114,7 @@ function* chunks(bytes: number): Generator<Buffer> {
   }
 }
 
-function slowDownload(stack: BenchServer): Promise<void> {
+function slowDownload(stack: BenchStack): Promise<void> {
   return new Promise((resolve, reject) => {
     const request = openRequest(stack, "GET", `/bytes?n=${SLOW_TRANSFER_BYTES}`);
     request.on("response", (answer) => {
@@ -140,7 +135,7 @@ function slowDownload(stack: BenchServer): Promise<void> {
 }
 
 /** The origin reads request bodies for this path slowly. */
-function slowUpload(stack: BenchServer): Promise<void> {
+function slowUpload(stack: BenchStack): Promise<void> {
   return new Promise((resolve, reject) => {
     const request = openRequest(stack, "POST", "/slow", { "content-length": SLOW_TRANSFER_BYTES });
     request.on("response", (answer) => {

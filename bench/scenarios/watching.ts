@@ -3,17 +3,17 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { WebSocket } from "ws";
 import { visitPaced } from "../paced-visits.ts";
 import type { Row } from "../report.ts";
-import type { BenchServer } from "../stack.ts";
+import type { BenchStack } from "../stack.ts";
 
 const WATCHERS = [1, 200];
 
-export async function benchWatching(stack: BenchServer, seconds: number): Promise<Row[]> {
+export async function benchWatching(stack: BenchStack, seconds: number): Promise<Row[]> {
   const rows: Row[] = [];
   for (const watchers of WATCHERS) rows.push(await measure(stack, watchers, seconds));
   return rows;
 }
 
-async function measure(stack: BenchServer, watchers: number, seconds: number): Promise<Row> {
+async function measure(stack: BenchStack, watchers: number, seconds: number): Promise<Row> {
   const receivedAtMs = new Map<string, number>();
   const allWatchers = Array.from({ length: watchers }, () => new Watcher(stack));
   await Promise.all(allWatchers.map(({ opened }) => opened));
@@ -48,7 +48,7 @@ class Watcher {
   readonly opened: Promise<void>;
   readonly #socket: WebSocket;
 
-  constructor({ server, accessToken, tunnelId }: BenchServer) {
+  constructor({ server, accessToken, tunnelId }: BenchStack) {
     const query = `batch=1&tunnel_id=${tunnelId}`;
     const url = `${server.url.replace("http", "ws")}/inspector/ws?${query}`;
     this.#socket = new WebSocket(url, ["underpass.inspector", `bearer.${accessToken}`], {

@@ -8,7 +8,7 @@ const SIZES: Record<string, ServiceSize> = {
   large: { tunnels: 1_000_000, agents: 100_000, requestsPerSecond: 50_000, zipfExponent: 1 },
 };
 
-export function simulate(): Row[] {
+export function buildSimulationRows(): Row[] {
   return Object.entries(SIZES).flatMap(([name, size]) => toRows(name, size));
 }
 
