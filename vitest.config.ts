@@ -31,7 +31,7 @@ export default defineConfig({
           name: "node",
           include: ["test/**/*.test.ts"],
           exclude: ["test/**/*.workerd.test.ts", ...CHANGES_THE_NETWORK],
-          globalSetup: "test/harness/build.ts",
+          globalSetup: "test/harness/global-setup.ts",
           // Loading the harness again for each file would take a minute of each core.
           isolate: false,
           ...NATIVE_MODULES,
@@ -42,7 +42,7 @@ export default defineConfig({
         test: {
           name: "network",
           include: CHANGES_THE_NETWORK,
-          globalSetup: "test/harness/build.ts",
+          globalSetup: "test/harness/global-setup.ts",
           sequence: { groupOrder: 1 },
           ...NATIVE_MODULES,
           ...TIMEOUTS,

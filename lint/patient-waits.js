@@ -7,7 +7,7 @@ export const patientWaits = {
     type: "problem",
     schema: [],
     messages: {
-      noTimeout: "It gives up after a second: pass WAIT_OPTIONS (test/harness/timeouts.ts).",
+      noTimeout: "The wait ends after a second: pass WAIT_OPTIONS (test/harness/timeouts.ts).",
     },
   },
   create(context) {

@@ -16,7 +16,7 @@ import { mintToken, startApi, waitUntil, type Person } from "../harness/server/a
 import { startServer, type TestServer } from "../harness/server/server.ts";
 import { WAIT_OPTIONS } from "../harness/timeouts.ts";
 import { runAgent, type RunningAgent } from "../harness/tunnel/agent.ts";
-import { requestReport } from "../harness/tunnel/report.ts";
+import { requestCounterReport } from "../harness/tunnel/counter-report.ts";
 
 const HELLO = "hello from the local server";
 /** Tables whose rows must survive a crash, and their keys. */
@@ -200,7 +200,7 @@ async function readKeys(server: TestServer): Promise<Record<string, string[]>> {
 async function usageAbove(owner: Person, tunnelId: string, least: Usage): Promise<Usage> {
   let last = least;
   return waitUntil(async () => {
-    await requestReport(owner, tunnelId).catch(() => undefined);
+    await requestCounterReport(owner, tunnelId).catch(() => undefined);
     const reply = await owner.get<Tunnel[]>("/tunnels").catch(() => undefined);
     const tunnel = reply?.body[0];
     if (!tunnel) return undefined;

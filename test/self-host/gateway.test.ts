@@ -12,9 +12,8 @@ import {
   type Gateway,
   startGateway,
 } from "../../self-host/gateway/gateway.ts";
-import type { Log } from "../../self-host/log.ts";
 import { type EmbeddedPostgres, startPostgres } from "../../self-host/postgres/postgres.ts";
-import { createTemporaryDir } from "../harness/directories.ts";
+import { createTemporaryDir, silentLog } from "../harness/directories.ts";
 import { WAIT_OPTIONS } from "../harness/timeouts.ts";
 
 const notes = pgTable("notes", {
@@ -23,20 +22,19 @@ const notes = pgTable("notes", {
   tags: text().array().notNull(),
 });
 
-const silent: Log = { info() {}, warn() {}, error() {}, forward() {} };
 let dir: string;
 let postgres: EmbeddedPostgres;
 let gateway: Gateway;
 
 beforeAll(async () => {
   dir = await createTemporaryDir();
-  postgres = await startPostgres(dir, "a password", silent);
+  postgres = await startPostgres(dir, "a password", silentLog);
   gateway = await startGateway({
     databaseUrl: postgres.url,
     secret: "right",
     mailDir: join(dir, "mail"),
     smtpServer: undefined,
-    log: silent,
+    log: silentLog,
   });
   neonConfig.fetchEndpoint = () => `http://${gateway.address}/sql`;
   neonConfig.wsProxy = () => `${gateway.address}/v2`;

@@ -66,7 +66,6 @@ test("a mail address can't place the file outside the directory", async () => {
   expect(await post(undefined, { ...mail, to: `"../../up"@example.com` })).toBe(400);
   expect(await post(undefined, { ...mail, to: "a/../b@example.com" })).toBeLessThanOrEqual(400);
   const names = await readdir(join(dir, "mail")).catch(() => []);
-  for (const name of names) expect(name).not.toContain("/");
   expect(await readdir(dir)).toEqual(names.length > 0 ? ["mail"] : []);
 });
 

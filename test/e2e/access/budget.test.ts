@@ -11,7 +11,7 @@ import {
 } from "../../harness/server/api.ts";
 import { startRawOrigin, type RawOrigin } from "../../harness/tunnel/origin.ts";
 import { exchange } from "../../harness/tunnel/raw-http.ts";
-import { requestReport } from "../../harness/tunnel/report.ts";
+import { requestCounterReport } from "../../harness/tunnel/counter-report.ts";
 
 const BODY = "x".repeat(1_000);
 
@@ -55,7 +55,7 @@ test("visitors' traffic is charged to the token with the next report, and a late
   await using agent = await share("charged", "--json");
   const { tunnelId } = await agent.event("ready");
   for (let n = 0; n < 3; n++) await visit("charged");
-  await requestReport(owner, String(tunnelId));
+  await requestCounterReport(owner, String(tunnelId));
   const charged = await waitUntil(async () => (await usage())[0]?.requests === 3 && usage());
   expect(charged).toEqual([{ bytes: 3 * BODY.length, requests: 3 }]);
 
@@ -75,12 +75,12 @@ test("an agent that exceeds it while it serves is disconnected, on all its tunne
   const [{ tunnelId }] = await Promise.all([first.event("ready"), second.event("ready")]);
   await setBudget(1);
   await visit("over-one");
-  await requestReport(owner, String(tunnelId));
+  await requestCounterReport(owner, String(tunnelId));
   await waitUntil(async () => (await usage()).length > 0);
   // Stands for a month of traffic.
   await api.sql("update token_usage set requests = 1000000 where token_id = $1", [token.id]);
   await visit("over-one");
-  await requestReport(owner, String(tunnelId));
+  await requestCounterReport(owner, String(tunnelId));
   for (const agent of [first, second]) {
     expect(await agent.event("rejected")).toMatchObject({ reason: "BUDGET_EXCEEDED" });
     expect(await agent.exit).toBe(1);

@@ -1,7 +1,7 @@
 import { decodeJwt, exportJWK, generateKeyPair, SignJWT, type JWK } from "jose";
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from "vitest";
 import type { MintedVisitorToken } from "../../../protocol/schemas/access/visitor-tokens.ts";
-import { startHttpServer, type HttpServer } from "../../harness/fakes/listening.ts";
+import { startHttpServer, type HttpServer } from "../../harness/fakes/http-server.ts";
 import { startRawOrigin, type RawOrigin } from "../../harness/tunnel/origin.ts";
 import { createCaller } from "../../harness/server/api.ts";
 import { WAIT_OPTIONS } from "../../harness/timeouts.ts";

@@ -12,7 +12,7 @@ import {
   type TunnelOwner,
 } from "../../harness/tunnel/owned-tunnel.ts";
 import { createRandom } from "../../harness/random.ts";
-import { requestReport } from "../../harness/tunnel/report.ts";
+import { requestCounterReport } from "../../harness/tunnel/counter-report.ts";
 import { listCaptures } from "../../harness/tunnel/visited-tunnel.ts";
 
 const REQUESTS = 2_000;
@@ -132,7 +132,7 @@ test(
     const counted = await visitMany();
     const { requests, bytesIn, bytesOut, byClass } = counted;
     expect(requests).toBe(REQUESTS);
-    await requestReport(owner, tunnel.id);
+    await requestCounterReport(owner, tunnel.id);
     expect(
       await waitUntil(async () => {
         const found = await countCaptured();

@@ -16,7 +16,7 @@ import {
 } from "../../harness/server/api.ts";
 import { findProblems, readExposition } from "../../harness/formats/exposition.ts";
 import { createRandom } from "../../harness/random.ts";
-import { requestReport } from "../../harness/tunnel/report.ts";
+import { requestCounterReport } from "../../harness/tunnel/counter-report.ts";
 
 const BODY_MAX_BYTES = 100_000;
 
@@ -164,7 +164,7 @@ test("every request and every byte is in the row after the next report", async (
   parts.push({ totalRequests: 1, bytesIn: BODY_MAX_BYTES, bytesOut: BODY_MAX_BYTES });
 
   const sum = sumCounts(parts);
-  await requestReport(owner, tunnel.tunnelId);
+  await requestCounterReport(owner, tunnel.tunnelId);
   expect(await waitForCounts("exact", sum)).toEqual(sum);
   // One transaction writes all of them.
   const otherCounts = await readOtherCounts();
@@ -177,7 +177,7 @@ test("a kill -9 loses nothing that the row has shown, and adds nothing", async (
   const visits = (count: number) =>
     Promise.all(Array.from({ length: count }, () => visit("killed", 1_000, 2_000)));
   const shown = sumCounts(await visits(20));
-  await requestReport(owner, tunnel.tunnelId);
+  await requestCounterReport(owner, tunnel.tunnelId);
   await waitForCounts("killed", shown);
   const before = await readOtherCounts();
   const lost = sumCounts(await visits(20));
@@ -186,7 +186,7 @@ test("a kill -9 loses nothing that the row has shown, and adds nothing", async (
   await reconnected;
 
   const least = sumCounts([shown, ...(await visits(1))]);
-  await requestReport(owner, tunnel.tunnelId);
+  await requestCounterReport(owner, tunnel.tunnelId);
   const counts = await waitForCounts("killed", least);
   const most = sumCounts([least, lost]);
   for (const count of ["totalRequests", "bytesIn", "bytesOut"] as const) {

@@ -43,11 +43,7 @@ const COMMON_NAME = oid("550403");
 const SUBJECT_ALT_NAME = oid("551d11");
 const BASIC_CONSTRAINTS = oid("551d13");
 
-/** For `localhost` and 127.0.0.1, signed by itself. */
-export function selfSignedCertificate(): Certificate {
-  return createCertificate();
-}
-
+/** For `localhost` and 127.0.0.1, valid now and signed by itself, unless the options say otherwise. */
 export function createCertificate({
   commonName = "localhost",
   issuer,

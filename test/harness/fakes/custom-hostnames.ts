@@ -1,7 +1,7 @@
 /** Fakes the part of Cloudflare's API for custom hostnames that the service calls. */
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { text } from "node:stream/consumers";
-import { startHttpServer } from "./listening.ts";
+import { startHttpServer } from "./http-server.ts";
 
 export interface FakeCloudflareApi extends AsyncDisposable {
   settings: Record<string, string>;

@@ -2,7 +2,7 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { exportJWK, generateKeyPair } from "jose";
 import { Provider } from "oidc-provider";
-import { buildLocalOrigin, startHttpServer } from "./listening.ts";
+import { buildLocalOrigin, startHttpServer } from "./http-server.ts";
 
 export type ProviderUser = { sub: string; email?: string; email_verified?: boolean };
 

@@ -6,7 +6,7 @@ import { createHash } from "node:crypto";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { text } from "node:stream/consumers";
 import { exportJWK, generateKeyPair, SignJWT, type CryptoKey, type JWK } from "jose";
-import { buildLocalOrigin, startHttpServer } from "./listening.ts";
+import { buildLocalOrigin, startHttpServer } from "./http-server.ts";
 
 export type Claims = Record<string, unknown>;
 

@@ -1,7 +1,7 @@
 /** An OAuth 2 provider like those of code hosts: the user's identity comes from its API. */
 import { createHash } from "node:crypto";
 import { text } from "node:stream/consumers";
-import { buildLocalOrigin, startHttpServer } from "./listening.ts";
+import { buildLocalOrigin, startHttpServer } from "./http-server.ts";
 import { json } from "./malicious-provider.ts";
 
 export interface OAuthProvider extends AsyncDisposable {

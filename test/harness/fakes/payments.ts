@@ -5,7 +5,7 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { Stripe } from "stripe";
 import type { SubscriptionStatus } from "../../../protocol/schemas/billing.ts";
-import { buildLocalOrigin, startHttpServer } from "./listening.ts";
+import { buildLocalOrigin, startHttpServer } from "./http-server.ts";
 
 export const PRICES = {
   pro: { monthly: "price_pro_monthly", yearly: "price_pro_yearly" },

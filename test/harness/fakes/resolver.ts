@@ -1,7 +1,7 @@
 /** A DNS over HTTPS resolver (RFC 8484) with the records and errors that a test chooses. */
 import { buffer } from "node:stream/consumers";
 import type { IncomingMessage, ServerResponse } from "node:http";
-import { buildLocalOrigin, startHttpServer } from "./listening.ts";
+import { buildLocalOrigin, startHttpServer } from "./http-server.ts";
 
 export const TYPE = { A: 1, CNAME: 5, TXT: 16 } as const;
 const MEDIA_TYPE = "application/dns-message";
@@ -54,8 +54,8 @@ export async function startResolver(port = 0): Promise<Resolver> {
   return resolver;
 }
 
-export function send(response: ServerResponse, encodeMessage: Buffer): void {
-  response.writeHead(200, { "content-type": MEDIA_TYPE }).end(encodeMessage);
+export function send(response: ServerResponse, bytes: Buffer): void {
+  response.writeHead(200, { "content-type": MEDIA_TYPE }).end(bytes);
 }
 
 function buildAnswer(question: Question, records: Record<string, string[]>): Buffer {

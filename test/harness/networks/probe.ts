@@ -4,7 +4,7 @@ import { once } from "node:events";
 import { WebSocket } from "ws";
 import { RELAY_SUBPROTOCOL } from "../../../protocol/relay/datagrams.ts";
 
-export interface UdpClient extends AsyncDisposable {
+export interface UdpProbe extends AsyncDisposable {
   port: number;
   /** All datagrams received. */
   received: Buffer[];
@@ -14,7 +14,7 @@ export interface UdpClient extends AsyncDisposable {
 }
 
 /** A UDP socket that sends any bytes to ports of this machine and stores all responses. */
-export async function openProbe(): Promise<UdpClient> {
+export async function openProbe(): Promise<UdpProbe> {
   const socket = createSocket("udp4");
   socket.bind(0, "127.0.0.1");
   await once(socket, "listening");

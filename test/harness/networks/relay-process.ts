@@ -81,11 +81,11 @@ export async function startRelayProcess(options: RelayProcessOptions): Promise<R
     });
     for (const stream of [child.stdout, child.stderr])
       stream?.setEncoding("utf8").on("data", (text: string) => (output += text));
-    await healthy();
+    await waitUntilHealthy();
   }
 
   /** Resolves when the relay listens. */
-  async function healthy(): Promise<void> {
+  async function waitUntilHealthy(): Promise<void> {
     await waitUntil(async () => {
       if (child?.exitCode !== null) throw new Error(`the relay ended:\n${output}`);
       const answer = await fetch(`http://${address}:${port}/health`).catch(() => undefined);

@@ -30,8 +30,8 @@ const INSERT_ACCOUNT = `
   insert into email_codes (user_id, code_hash, expires_at)
   select id, $3, now() + interval '10 minutes' from account`;
 
-/** Returns the first key of the server, whose keys are in its environment or in its data directory. */
-export async function readServerConfig(
+/** @returns a configuration with only the encryption keys of the server, from its environment or its data directory. */
+export async function readEncryptionConfig(
   dataDir: string,
   env: Record<string, string> = {},
 ): Promise<Config> {

@@ -23,7 +23,7 @@ import {
 import type { AccountSummary } from "../../../protocol/schemas/accounts/accounts.ts";
 import type { MintedToken } from "../../../protocol/schemas/tokens.ts";
 import { requireContract } from "../contract/responses.ts";
-import { insertAccount, PASSWORD, readServerConfig } from "./accounts.ts";
+import { insertAccount, PASSWORD, readEncryptionConfig } from "./accounts.ts";
 import type { FakePorts, ServerKind } from "./server-kinds.ts";
 import { leaseServer } from "./server-pool.ts";
 import { type ServerOptions, startServer, type TestServer } from "./server.ts";
@@ -137,7 +137,7 @@ export async function startApi(options: ApiOptions = {}): Promise<TestApi> {
     kind === "public" ? { "x-forwarded-for": newAddress() } : {};
   const anonymous = createCaller(server, forwarded);
   const fromNewAddress = () => createCaller(server, { "x-forwarded-for": newAddress() });
-  let config: ReturnType<typeof readServerConfig> | undefined;
+  let config: ReturnType<typeof readEncryptionConfig> | undefined;
 
   /** By file, which never changes. A shared server has hundreds of mails. */
   const mailByName = new Map<string, Promise<string>>();
@@ -176,7 +176,7 @@ export async function startApi(options: ApiOptions = {}): Promise<TestApi> {
 
   async function createAccount(): Promise<string> {
     const email = newEmail();
-    config ??= readServerConfig(server.dataDir, own.env);
+    config ??= readEncryptionConfig(server.dataDir, own.env);
     const query = (text: string, values: unknown[]) => database.query(text, values);
     const code = await insertAccount(query, await config, email);
     await fromNewAddress().post("/auth/verify-email-otp", { email, code });

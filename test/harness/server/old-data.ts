@@ -10,10 +10,8 @@ import type pg from "pg";
 import { ROOT } from "../../../self-host/build/build.ts";
 import { connectDatabase } from "../../../self-host/postgres/migrate.ts";
 import { startPostgres } from "../../../self-host/postgres/postgres.ts";
+import { HOUR_MS, MINUTE_MS } from "../../../shared/time.ts";
 import { createPreparedDir, silentLog } from "../directories.ts";
-
-const MINUTE_MS = 60_000;
-const HOUR_MS = 3600_000;
 
 interface OldMigration {
   hash: string;

@@ -9,7 +9,7 @@ import { readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { delimiter, dirname, join, relative } from "node:path";
 import { fileURLToPath } from "node:url";
-import "../connections.ts";
+import "../fetch-keep-alive.ts";
 import { createPreparedDir, createTemporaryDir } from "../directories.ts";
 import { NODE_ENVIRONMENT } from "../node-environment.ts";
 import { reservePort, reservePorts } from "../ports.ts";

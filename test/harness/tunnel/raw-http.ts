@@ -190,8 +190,7 @@ export function findHeader(headers: [string, string][], name: string): string | 
   return headers.find(([known]) => known.toLowerCase() === name)?.[1];
 }
 
-/** Opens a connection. */
-/** @param localAddress the visitor's: Linux has as many loopback addresses as a test needs. */
+/** Opens a connection. @param localAddress the visitor's: Linux has as many loopback addresses as a test needs. */
 export async function dial(
   port: number,
   { host = "127.0.0.1", localAddress }: { host?: string; localAddress?: string } = {},

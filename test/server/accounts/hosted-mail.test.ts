@@ -2,7 +2,7 @@
 import type { SMTPServerOptions } from "smtp-server";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { newEmail, PASSWORD, waitUntil } from "../../harness/server/api.ts";
-import { selfSignedCertificate } from "../../harness/fakes/certificate.ts";
+import { createCertificate } from "../../harness/fakes/certificate.ts";
 import {
   startHosted,
   startHostedStorage,
@@ -23,7 +23,7 @@ const MAIL = {
 };
 const CREDENTIALS = { user: "under@pass", password: "p:ä/%" };
 const LOGIN = `${encodeURIComponent(CREDENTIALS.user)}:${encodeURIComponent(CREDENTIALS.password)}`;
-const certificate = selfSignedCertificate();
+const certificate = createCertificate();
 const withPassword: SMTPServerOptions = {
   ...certificate,
   disabledCommands: [],

@@ -12,7 +12,7 @@ import {
   type Person,
   type TestApi,
 } from "../../harness/server/api.ts";
-import { insertAccount, readServerConfig } from "../../harness/server/accounts.ts";
+import { insertAccount, readEncryptionConfig } from "../../harness/server/accounts.ts";
 import { createRandom } from "../../harness/random.ts";
 import {
   startChallenge,
@@ -41,7 +41,7 @@ async function isAccepted(accessToken: string): Promise<boolean> {
 }
 
 test("an address that is verified during another sign-up has one password", async () => {
-  const config = await readServerConfig(api.server.dataDir);
+  const config = await readEncryptionConfig(api.server.dataDir);
   for (let round = 0; round < 20; round++) {
     const email = newEmail();
     const code = await insertAccount(api.sql, config, email);

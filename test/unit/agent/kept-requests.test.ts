@@ -1,6 +1,6 @@
 /** Which requests an agent keeps for replays, and how much memory they take at most. */
 import { expect, test } from "vitest";
-import { createReport } from "../../harness/agent/report.ts";
+import { createReport } from "../../harness/agent/request-report.ts";
 import {
   KEPT_BODY_MAX_BYTES,
   KEPT_MAX_BYTES,

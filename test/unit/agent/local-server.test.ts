@@ -6,7 +6,7 @@ import { expect, test } from "vitest";
 import { parseForwardTarget } from "../../../agent/webhooks/forward-target.ts";
 import { DeliveryClient, type PostResult } from "../../../agent/webhooks/local-server.ts";
 import type { Delivery } from "../../../protocol/schemas/webhooks.ts";
-import { selfSignedCertificate } from "../../harness/fakes/certificate.ts";
+import { createCertificate } from "../../harness/fakes/certificate.ts";
 
 const DELIVERY: Delivery = {
   id: "d-1",
@@ -41,7 +41,7 @@ test("the status decides, even when the response's body is cut off", async () =>
 });
 
 test("nothing is sent to a server whose certificate is not trusted, and the problem says so", async () => {
-  const server = createTlsServer(selfSignedCertificate());
+  const server = createTlsServer(createCertificate());
   expect(await deliverTo(server, "https")).toMatchObject({
     status: null,
     isUnsent: true,

@@ -15,7 +15,7 @@ import {
   getWidth,
   wrapText,
 } from "../../../agent/screen/text.ts";
-import { createReport as report } from "../../harness/agent/report.ts";
+import { createReport as report } from "../../harness/agent/request-report.ts";
 
 const NOW_MS = Date.parse("2026-03-01T12:00:00Z");
 

@@ -9,7 +9,7 @@ import type { CheckName, Report } from "../../../../agent/doctor/check.ts";
 import { ROOT } from "../../../../self-host/build/build.ts";
 import { createTemporaryDir } from "../../../harness/directories.ts";
 import { createCertificate } from "../../../harness/fakes/certificate.ts";
-import { startHttpServer } from "../../../harness/fakes/listening.ts";
+import { startHttpServer } from "../../../harness/fakes/http-server.ts";
 import { reservePort } from "../../../harness/ports.ts";
 import { mintToken, startApi, type Person, type TestApi } from "../../../harness/server/api.ts";
 import { canOpenTerminals, typeCommand } from "../../../harness/terminal.ts";

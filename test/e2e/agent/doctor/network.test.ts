@@ -10,7 +10,7 @@ import { DAY_MS, HOUR_MS } from "../../../../shared/time.ts";
 import { createTemporaryDir } from "../../../harness/directories.ts";
 import { createCertificate, type Certificate } from "../../../harness/fakes/certificate.ts";
 import { startConnectProxy } from "../../../harness/fakes/connect-proxy.ts";
-import { startHttpServer } from "../../../harness/fakes/listening.ts";
+import { startHttpServer } from "../../../harness/fakes/http-server.ts";
 import { startMiddlebox } from "../../../harness/fakes/middlebox.ts";
 import { reservePort } from "../../../harness/ports.ts";
 import { mintToken, startApi, type TestApi } from "../../../harness/server/api.ts";

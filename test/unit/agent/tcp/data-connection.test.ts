@@ -8,7 +8,7 @@ import { TrustedAuthorities } from "../../../../agent/outgoing/trusted-authoriti
 import { DataConnection } from "../../../../agent/tcp/data-connection.ts";
 import type { VisitorHead } from "../../../../protocol/relay/control.ts";
 import { setReceiver } from "../../../../sockets/socket-reader.ts";
-import { selfSignedCertificate } from "../../../harness/fakes/certificate.ts";
+import { createCertificate } from "../../../harness/fakes/certificate.ts";
 import { startConnectProxy } from "../../../harness/fakes/connect-proxy.ts";
 
 const HEAD: VisitorHead = {
@@ -21,7 +21,7 @@ const NOT_A_RELAY = "the server at the relay's address is not an Underpass relay
 const UPGRADED =
   "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: underpass-stream.v1\r\n\r\n";
 
-const certificate = selfSignedCertificate();
+const certificate = createCertificate();
 const authorities = new TrustedAuthorities([certificate.cert]);
 const servers: Server[] = [];
 afterEach(() => {

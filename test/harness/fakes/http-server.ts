@@ -1,4 +1,4 @@
-/** HTTP servers of tests on this machine. */
+/** HTTP servers of tests on this machine, which can be stopped and started again on the same port. */
 import { createServer, type RequestListener } from "node:http";
 import type { AddressInfo } from "node:net";
 import { once } from "node:events";
