@@ -30,7 +30,7 @@ export interface ApiLinkOptions {
 }
 
 export class ApiLink implements LinkState {
-  connectedAt: number | null = null;
+  connectedAtMs: number | null = null;
   readonly #options: ApiLinkOptions;
   #socket: WebSocket | undefined;
   #isConnected = false;
@@ -64,10 +64,10 @@ export class ApiLink implements LinkState {
       perMessageDeflate: false,
     });
     this.#socket = socket;
-    let lastReceivedAt = Date.now();
+    let lastReceivedAtMs = Date.now();
     let problem = "";
     const heartbeat = setInterval(() => {
-      const silentMs = Date.now() - lastReceivedAt;
+      const silentMs = Date.now() - lastReceivedAtMs;
       const maxMs = this.#isConnected ? RELAY_HEARTBEAT_TIMEOUT_MS : LINK_WELCOME_MAX_MS;
       if (silentMs > maxMs) {
         problem = "the API does not answer";
@@ -79,7 +79,7 @@ export class ApiLink implements LinkState {
     socket.on("open", () => socket.send(JSON.stringify(hello)));
     socket.on("error", (error) => (problem ||= getErrorMessage(error)));
     socket.on("message", (data) => {
-      lastReceivedAt = Date.now();
+      lastReceivedAtMs = Date.now();
       this.#handleMessage((data as Buffer).toString());
     });
     socket.on("close", (code, reason) => {
@@ -121,7 +121,7 @@ export class ApiLink implements LinkState {
     }
     if (message.type !== "welcome") return this.#options.onMessage(message);
     this.#isConnected = true;
-    this.connectedAt = Date.now();
+    this.connectedAtMs = Date.now();
     this.#retryMs = LINK_RETRY_MIN_MS;
     this.#problem = "";
     this.#options.log.info("connected to the API", { api: this.#options.apiUrl });

@@ -44,7 +44,7 @@ export interface Refusal {
 export interface LinkState {
   readonly isConnected: boolean;
   /** Milliseconds since the epoch; null if never in this run. */
-  readonly connectedAt: number | null;
+  readonly connectedAtMs: number | null;
 }
 
 interface Entry {
@@ -117,8 +117,8 @@ export class Associations {
 
   /** How long a ticket is accepted after its expiry: only while the API that would renew it can't be reached. */
   get graceMs(): number {
-    const { isConnected, connectedAt } = this.#options.link;
-    return connectedAt !== null && !isConnected ? RELAY_TICKET_GRACE_MS : 0;
+    const { isConnected, connectedAtMs } = this.#options.link;
+    return connectedAtMs !== null && !isConnected ? RELAY_TICKET_GRACE_MS : 0;
   }
 
   /** Gives an agent its port. It replaces the agent that serves the port, unless that one's generation is higher. */
@@ -326,14 +326,14 @@ export class Associations {
 
   /** Milliseconds since the epoch. */
   #getExpiryMs({ exp }: RelayTicket): number {
-    const { isConnected, connectedAt } = this.#options.link;
-    const expiresAt = exp * 1_000 + TICKET_CLOCK_TOLERANCE_MS;
-    if (connectedAt === null) return expiresAt;
-    if (!isConnected) return expiresAt + RELAY_TICKET_GRACE_MS;
+    const { isConnected, connectedAtMs } = this.#options.link;
+    const expiresAtMs = exp * 1_000 + TICKET_CLOCK_TOLERANCE_MS;
+    if (connectedAtMs === null) return expiresAtMs;
+    if (!isConnected) return expiresAtMs + RELAY_TICKET_GRACE_MS;
     // The API can be reached again, so the agent can request a new ticket.
     return Math.max(
-      expiresAt,
-      Math.min(connectedAt + TICKET_RENEWAL_MAX_MS, expiresAt + RELAY_TICKET_GRACE_MS),
+      expiresAtMs,
+      Math.min(connectedAtMs + TICKET_RENEWAL_MAX_MS, expiresAtMs + RELAY_TICKET_GRACE_MS),
     );
   }
 }

@@ -30,7 +30,7 @@ export class ControlConnection implements Agent {
   readonly #options: ControlOptions;
   readonly #heartbeat: NodeJS.Timeout;
   #association: Association | undefined;
-  #lastReceivedAt = Date.now();
+  #lastReceivedAtMs = Date.now();
   #isClosed = false;
   /** Tickets are handled one after the other, although their verification is asynchronous. */
   #handling: Promise<void> = Promise.resolve();
@@ -39,8 +39,8 @@ export class ControlConnection implements Agent {
     this.#socket = socket;
     this.#options = options;
     socket.on("error", () => {});
-    socket.on("pong", () => (this.#lastReceivedAt = Date.now()));
-    socket.on("ping", () => (this.#lastReceivedAt = Date.now()));
+    socket.on("pong", () => (this.#lastReceivedAtMs = Date.now()));
+    socket.on("ping", () => (this.#lastReceivedAtMs = Date.now()));
     socket.on("message", (data, isBinary) => this.#handleMessage(data, isBinary));
     socket.on("close", (code) => this.#handleClose(code));
     this.#heartbeat = setInterval(() => this.#checkHeartbeat(), RELAY_HEARTBEAT_INTERVAL_MS);
@@ -98,7 +98,7 @@ export class ControlConnection implements Agent {
   // ── Private ──
 
   #handleMessage(data: RawData, isBinary: boolean): void {
-    this.#lastReceivedAt = Date.now();
+    this.#lastReceivedAtMs = Date.now();
     if (this.#isClosed) return;
     const bytes = data as Buffer;
     if (isBinary) {
@@ -163,7 +163,7 @@ export class ControlConnection implements Agent {
   }
 
   #checkHeartbeat(): void {
-    if (Date.now() - this.#lastReceivedAt > RELAY_HEARTBEAT_TIMEOUT_MS) {
+    if (Date.now() - this.#lastReceivedAtMs > RELAY_HEARTBEAT_TIMEOUT_MS) {
       return this.close("heartbeat_timeout");
     }
     this.#socket.ping();

@@ -6,7 +6,7 @@ import { BoundedMap } from "../shared/bounded-map.ts";
 export interface DeviceRecord extends PeerTraffic {
   /** `address:port`, IPv6 in brackets. */
   endpoint: string | null;
-  endpointSeenAt: number;
+  endpointSeenAtMs: number;
 }
 
 export class NetworkRecord {
@@ -18,7 +18,13 @@ export class NetworkRecord {
   getOrCreateDevice(publicKey: string): DeviceRecord | undefined {
     let device = this.devices.get(publicKey);
     if (device || this.devices.size >= DEVICES_PER_NETWORK_MAX) return device;
-    device = { rxBytes: 0, txBytes: 0, lastHandshakeAtMs: null, endpoint: null, endpointSeenAt: 0 };
+    device = {
+      rxBytes: 0,
+      txBytes: 0,
+      lastHandshakeAtMs: null,
+      endpoint: null,
+      endpointSeenAtMs: 0,
+    };
     this.devices.set(publicKey, device);
     return device;
   }

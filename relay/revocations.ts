@@ -23,7 +23,7 @@ export function isRevokedBy(ticket: RelayTicket, revocation: Revocation): boolea
 export class Revocations {
   readonly #maxAgeMs: number;
   /** By the network, tunnel or token that they apply to, oldest first. */
-  readonly #entries: BoundedMap<string, { revocation: Revocation; addedAt: number }>;
+  readonly #entries: BoundedMap<string, { revocation: Revocation; addedAtMs: number }>;
 
   constructor({ maxEntries, maxAgeMs }: RevocationsOptions) {
     this.#maxAgeMs = maxAgeMs;
@@ -38,9 +38,9 @@ export class Revocations {
     const key = JSON.stringify([revocation.kind, revocation.id, revocation.tokenNonce]);
     const earlier = this.#entries.get(key)?.revocation;
     const untilGeneration = Math.max(revocation.untilGeneration, earlier?.untilGeneration ?? 0);
-    this.#entries.set(key, { revocation: { ...revocation, untilGeneration }, addedAt: now });
-    for (const [oldest, { addedAt }] of this.#entries) {
-      if (now - addedAt <= this.#maxAgeMs) break;
+    this.#entries.set(key, { revocation: { ...revocation, untilGeneration }, addedAtMs: now });
+    for (const [oldest, { addedAtMs }] of this.#entries) {
+      if (now - addedAtMs <= this.#maxAgeMs) break;
       this.#entries.delete(oldest);
     }
   }

@@ -14,7 +14,7 @@ interface ReportEntry<Item> {
   item: Item;
   /** The last text that was sent, to detect changes. */
   text: string;
-  sentAt: number;
+  sentAtMs: number;
 }
 
 export class StatusReporter {
@@ -22,13 +22,13 @@ export class StatusReporter {
   readonly #networks = new Map<string, ReportEntry<NetworkStatus>>();
   /** By source. */
   readonly #tunnels = new Map<string, ReportEntry<AssociationUsage>>();
-  readonly #ended = new Map<string, { usage: AssociationUsage; endedAt: number }>();
+  readonly #ended = new Map<string, { usage: AssociationUsage; endedAtMs: number }>();
 
   /** An association ended: its network is offline, its totals are the last ones. @param now milliseconds. */
   recordEnd(association: Association, now: number): void {
     const usage = association.getUsage?.();
     if (usage) {
-      this.#ended.set(usage.source, { usage: { ...usage, openConnections: 0 }, endedAt: now });
+      this.#ended.set(usage.source, { usage: { ...usage, openConnections: 0 }, endedAtMs: now });
       dropOldest(this.#ended, ENDED_USAGE_MAX);
     }
     const network = association.getNetworkStatus?.(now);
@@ -36,7 +36,7 @@ export class StatusReporter {
       const offline = { ...network, state: "offline", latencyMs: null, loss: null } as const;
       // Sent with the next report, unless another agent serves the network when that is sent.
       this.#networks.delete(network.networkId);
-      this.#networks.set(network.networkId, { item: offline, text: "", sentAt: 0 });
+      this.#networks.set(network.networkId, { item: offline, text: "", sentAtMs: 0 });
       dropOldest(this.#networks, NETWORK_RECORDS_MAX);
     }
   }
@@ -78,11 +78,11 @@ export class StatusReporter {
       reported.text = "offline";
       networks.push(reported.item);
     }
-    for (const [source, { usage, endedAt }] of this.#ended) {
+    for (const [source, { usage, endedAtMs }] of this.#ended) {
       const text = JSON.stringify(usage);
       if (hasChanged(this.#tunnels, source, usage, text, now, Infinity)) tunnels.push(usage);
       liveSources.add(source);
-      if (now - endedAt > ENDED_USAGE_RETENTION_MS) this.#ended.delete(source);
+      if (now - endedAtMs > ENDED_USAGE_RETENTION_MS) this.#ended.delete(source);
     }
     for (const source of this.#tunnels.keys()) {
       if (!liveSources.has(source)) this.#tunnels.delete(source);
@@ -100,8 +100,8 @@ function hasChanged<Item>(
   maxAgeMs = NETWORK_STATUS_MAX_AGE_MS,
 ): boolean {
   const earlier = reported.get(key);
-  if (earlier?.text === text && now - earlier.sentAt < maxAgeMs) return false;
-  reported.set(key, { item, text, sentAt: now });
+  if (earlier?.text === text && now - earlier.sentAtMs < maxAgeMs) return false;
+  reported.set(key, { item, text, sentAtMs: now });
   return true;
 }
 

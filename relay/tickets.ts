@@ -32,8 +32,8 @@ export class KeysUnavailableError extends Error {
 export class TicketVerifier {
   readonly #options: TicketOptions;
   #keys: ReturnType<typeof createLocalJWKSet> | undefined;
-  #fetchedAt = -Infinity;
-  #fetchStartedAt = -Infinity;
+  #fetchedAtMs = -Infinity;
+  #fetchStartedAtMs = -Infinity;
   #fetching: Promise<void> | undefined;
 
   constructor(options: TicketOptions) {
@@ -47,13 +47,13 @@ export class TicketVerifier {
    */
   async verify(text: string, graceMs = 0): Promise<RelayTicket | null> {
     const now = this.#options.now();
-    if (now - this.#fetchedAt > JWKS_MAX_AGE_MS) await this.#refresh();
+    if (now - this.#fetchedAtMs > JWKS_MAX_AGE_MS) await this.#refresh();
     let ticket = await this.#check(text, graceMs);
-    if (ticket === "unknown_key" && this.#fetchedAt < now) {
+    if (ticket === "unknown_key" && this.#fetchedAtMs < now) {
       // It may be signed with a new key, so it is only refused with a key set newer than this call.
       await this.#refresh(true);
       ticket = await this.#check(text, graceMs);
-      if (ticket === "unknown_key" && this.#fetchedAt < now) {
+      if (ticket === "unknown_key" && this.#fetchedAtMs < now) {
         throw new KeysUnavailableError("the API's keys could not be fetched");
       }
     }
@@ -93,16 +93,16 @@ export class TicketVerifier {
     const options = this.#options;
     if (this.#fetching) return this.#fetching;
     const minMs = this.#keys ? JWKS_REFETCH_MIN_MS : JWKS_FIRST_FETCH_MIN_MS;
-    const waitMs = this.#fetchStartedAt + minMs - options.now();
+    const waitMs = this.#fetchStartedAtMs + minMs - options.now();
     if (waitMs > 0 && !mayWait) return;
     this.#fetching = sleep(Math.max(0, waitMs), undefined, { ref: false })
       .then(() => {
-        this.#fetchStartedAt = options.now();
+        this.#fetchStartedAtMs = options.now();
         return options.fetchKeys();
       })
       .then((answer) => {
         this.#keys = createLocalJWKSet(Jwks.parse(answer));
-        this.#fetchedAt = options.now();
+        this.#fetchedAtMs = options.now();
       })
       .catch(() => undefined)
       .finally(() => (this.#fetching = undefined));

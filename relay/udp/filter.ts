@@ -66,7 +66,7 @@ const UNPROVEN_RATE = { drop: "unproven_rate" } as const;
 const UNKNOWN_INDEX = { drop: "unknown_index" } as const;
 
 export class WireGuardFilter {
-  readonly #startedAt: number;
+  readonly #startedAtMs: number;
   readonly #indices = new ReceiverIndices(RECEIVER_INDICES_PER_PORT_MAX, RECEIVER_INDEX_MAX_AGE_MS);
   readonly #newFlows: TokenBucket;
   /** For data of flows that have not been shown to belong to a session: anyone can send it. */
@@ -78,7 +78,7 @@ export class WireGuardFilter {
   /** @param serverPublicKey 32 bytes. @param now milliseconds. */
   constructor(serverPublicKey: Uint8Array, now: number) {
     this.#mac1Key = getMac1Key(serverPublicKey);
-    this.#startedAt = now;
+    this.#startedAtMs = now;
     this.#newFlows = new TokenBucket(NEW_FLOWS_PER_SECOND, NEW_FLOWS_BURST, now);
     this.#unproven = new TokenBucket(UNPROVEN_DATA_PER_SECOND, UNPROVEN_DATA_BURST, now);
   }
@@ -101,7 +101,7 @@ export class WireGuardFilter {
         const isKnownIndex = this.#indices.has(getReceiverIndex(message, type), now);
         if (flow && isKnownIndex) return CONFIRMED;
         if (flow) return this.#unproven.take(1, now) ? PASS : UNPROVEN_RATE;
-        if (!isKnownIndex && now - this.#startedAt > FLOW_LENIENCY_MS) return UNKNOWN_INDEX;
+        if (!isKnownIndex && now - this.#startedAtMs > FLOW_LENIENCY_MS) return UNKNOWN_INDEX;
         if (!this.#newFlows.take(1, now)) return NEW_FLOW_RATE;
         return isKnownIndex ? CONFIRMED : UNPROVEN;
       }

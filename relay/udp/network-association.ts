@@ -71,7 +71,7 @@ export class NetworkAssociation implements Association, UdpAssociation {
   #isTransportChosen = false;
   #path: PathMessage | undefined;
   #sequence = 0;
-  #sweptAt = 0;
+  #sweptAtMs = 0;
 
   constructor(options: NetworkAssociationOptions) {
     const now = Date.now();
@@ -162,8 +162,8 @@ export class NetworkAssociation implements Association, UdpAssociation {
   }
 
   sweep(now: number): void {
-    if (now - this.#sweptAt < FLOW_SWEEP_INTERVAL_MS) return;
-    this.#sweptAt = now;
+    if (now - this.#sweptAtMs < FLOW_SWEEP_INTERVAL_MS) return;
+    this.#sweptAtMs = now;
     this.#flows.closeIdle(now);
   }
 
@@ -347,13 +347,13 @@ export class NetworkAssociation implements Association, UdpAssociation {
     device.txBytes += flow.txBytes - flow.attributedTxBytes;
     flow.attributedRxBytes = flow.rxBytes;
     flow.attributedTxBytes = flow.txBytes;
-    const handshakeAt = flow.lastHandshakeAtMs;
-    if (handshakeAt !== null && handshakeAt > (device.lastHandshakeAtMs ?? 0)) {
-      device.lastHandshakeAtMs = handshakeAt;
+    const handshakeAtMs = flow.lastHandshakeAtMs;
+    if (handshakeAtMs !== null && handshakeAtMs > (device.lastHandshakeAtMs ?? 0)) {
+      device.lastHandshakeAtMs = handshakeAtMs;
     }
-    if (flow.isAddressValidated && flow.lastSeenAtMs >= device.endpointSeenAt) {
+    if (flow.isAddressValidated && flow.lastSeenAtMs >= device.endpointSeenAtMs) {
       device.endpoint = formatHostAndPort(unmapIpv4Address(flow.address), flow.port);
-      device.endpointSeenAt = flow.lastSeenAtMs;
+      device.endpointSeenAtMs = flow.lastSeenAtMs;
     }
   }
 }

@@ -6,27 +6,27 @@ import { BoundedMap } from "../../shared/bounded-map.ts";
 export class ReceiverIndices {
   readonly #maxAgeMs: number;
   /** By index, when it was sent; the oldest first. */
-  readonly #sentAt: BoundedMap<number, number>;
+  readonly #sentAtMs: BoundedMap<number, number>;
 
   constructor(maxEntries: number, maxAgeMs: number) {
-    this.#sentAt = new BoundedMap(maxEntries);
+    this.#sentAtMs = new BoundedMap(maxEntries);
     this.#maxAgeMs = maxAgeMs;
   }
 
   get size(): number {
-    return this.#sentAt.size;
+    return this.#sentAtMs.size;
   }
 
   add(index: number, now: number): void {
-    this.#sentAt.set(index, now);
-    for (const [oldest, sentAt] of this.#sentAt) {
-      if (now - sentAt <= this.#maxAgeMs) break;
-      this.#sentAt.delete(oldest);
+    this.#sentAtMs.set(index, now);
+    for (const [oldest, sentAtMs] of this.#sentAtMs) {
+      if (now - sentAtMs <= this.#maxAgeMs) break;
+      this.#sentAtMs.delete(oldest);
     }
   }
 
   has(index: number, now: number): boolean {
-    const sentAt = this.#sentAt.get(index);
-    return sentAt !== undefined && now - sentAt <= this.#maxAgeMs;
+    const sentAtMs = this.#sentAtMs.get(index);
+    return sentAtMs !== undefined && now - sentAtMs <= this.#maxAgeMs;
   }
 }

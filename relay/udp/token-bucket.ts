@@ -3,7 +3,7 @@ export class TokenBucket {
   #perMs: number;
   #burst: number;
   #tokens: number;
-  #filledAt: number;
+  #filledAtMs: number;
 
   /**
    * @param perSecond tokens that are added every second.
@@ -14,14 +14,14 @@ export class TokenBucket {
     this.#perMs = perSecond / 1_000;
     this.#burst = burst;
     this.#tokens = burst;
-    this.#filledAt = now;
+    this.#filledAtMs = now;
   }
 
   /** Takes tokens if any are left. One datagram may take more than are left: the balance becomes negative. */
   take(tokens: number, now: number): boolean {
-    if (now > this.#filledAt) {
-      this.#tokens = Math.min(this.#burst, this.#tokens + (now - this.#filledAt) * this.#perMs);
-      this.#filledAt = now;
+    if (now > this.#filledAtMs) {
+      this.#tokens = Math.min(this.#burst, this.#tokens + (now - this.#filledAtMs) * this.#perMs);
+      this.#filledAtMs = now;
     }
     if (this.#tokens <= 0) return false;
     this.#tokens -= tokens;

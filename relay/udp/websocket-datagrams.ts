@@ -18,7 +18,7 @@ export class WebSocketDatagramSender {
   #batch = Buffer.allocUnsafeSlow(0);
   #batchBytes = 0;
   #flush: NodeJS.Immediate | undefined;
-  #windowStartedAt = 0;
+  #windowStartedAtMs = 0;
   #windowBytes = 0;
   #queueMaxBytes = WEBSOCKET_DATAGRAM_QUEUE_MIN_BYTES;
 
@@ -62,14 +62,14 @@ export class WebSocketDatagramSender {
 
   /** The limit follows the rate of the last second, so that it is about the same delay at every rate. */
   #measure(now: number): void {
-    const elapsedMs = now - this.#windowStartedAt;
+    const elapsedMs = now - this.#windowStartedAtMs;
     if (elapsedMs < RATE_WINDOW_MS) return;
     const bytesPerMs = this.#windowBytes / elapsedMs;
     this.#queueMaxBytes = Math.max(
       WEBSOCKET_DATAGRAM_QUEUE_MIN_BYTES,
       bytesPerMs * WEBSOCKET_DATAGRAM_QUEUE_MAX_MS,
     );
-    this.#windowStartedAt = now;
+    this.#windowStartedAtMs = now;
     this.#windowBytes = 0;
   }
 }

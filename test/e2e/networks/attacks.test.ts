@@ -199,7 +199,7 @@ describe("a dishonest agent", () => {
     await using client = await openProbe();
     const key = Buffer.from(other.server.publicKey, "base64");
     client.send(writeInitiation(newKeyPair(), key, 1).message, other.endpoint.port);
-    const flow = await honest.flow(client.port);
+    const flow = await honest.waitForFlow(client.port);
     const { association } = await honest.waitForWelcome("network");
     dishonest.send({ type: "resume", association, flows: [flow] });
     await dishonest.flush();

@@ -122,7 +122,7 @@ export class RelayAgent implements AsyncDisposable {
   }
 
   /** Waits until the relay announces the flow of a peer's port. */
-  async flow(port: number) {
+  async waitForFlow(port: number) {
     const find = () =>
       this.messages.findLast((message) => message.type === "flow" && message.flow.port === port);
     await this.waitUntil(() => find() !== undefined);

@@ -28,7 +28,7 @@ class RecordingAgent implements Agent {
 }
 
 const log = { info() {}, warn() {}, error() {} };
-let link: { isConnected: boolean; connectedAt: number | null };
+let link: { isConnected: boolean; connectedAtMs: number | null };
 let associations: Associations;
 let agent: RecordingAgent;
 let port: number;
@@ -59,7 +59,7 @@ beforeEach(async () => {
   const first = await reservePorts(3);
   port = first + 1;
   expiresAt = 1_000_000_000;
-  link = { isConnected: true, connectedAt: 0 };
+  link = { isConnected: true, connectedAtMs: 0 };
   agent = new RecordingAgent();
   const state: LinkState = link;
   associations = new Associations({
@@ -100,10 +100,10 @@ test("while the API can't be reached it stays connected for a grace period, and 
   associations.sweep(expiresAt + RELAY_TICKET_GRACE_MS);
   expect(agent.closed).toBeNull();
   link.isConnected = true;
-  link.connectedAt = expiresAt + 100_000;
-  associations.sweep(link.connectedAt + TICKET_RENEWAL_MAX_MS);
+  link.connectedAtMs = expiresAt + 100_000;
+  associations.sweep(link.connectedAtMs + TICKET_RENEWAL_MAX_MS);
   expect(agent.closed).toBeNull();
-  associations.sweep(link.connectedAt + TICKET_RENEWAL_MAX_MS + 1);
+  associations.sweep(link.connectedAtMs + TICKET_RENEWAL_MAX_MS + 1);
   expect(agent.closed).toBe("unauthorized");
 });
 
@@ -116,7 +116,7 @@ test("the grace period is bounded", async () => {
 
 test("there is no grace period if the API was never reached: revocations are unknown", async () => {
   link.isConnected = false;
-  link.connectedAt = null;
+  link.connectedAtMs = null;
   expect(associations.graceMs).toBe(0);
   await open();
   associations.sweep(expiresAt + TICKET_CLOCK_TOLERANCE_MS + 1);

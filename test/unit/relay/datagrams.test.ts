@@ -110,7 +110,7 @@ async function handshake({ agent, port, welcome }: ServingAgent, peer: Peer, ser
   const before = agent.datagrams.length;
   peer.send(initiation(1), port);
   await agent.waitUntil(() => agent.datagrams.length > before);
-  const flow = await agent.flow(peer.port);
+  const flow = await agent.waitForFlow(peer.port);
   agent.sendUdp(welcome, flow.id, response(serverIndex, 1));
   await agent.waitUntil(() => peer.received.length > 0);
   peer.send(transport(serverIndex), port);
@@ -151,7 +151,7 @@ test("a peer that changes its address is recognized by the server's index, and g
   using moved = await newPeer();
   const flow = await handshake(serving, peer, 4_000);
   moved.send(transport(4_000), serving.port);
-  const next = await serving.agent.flow(moved.port);
+  const next = await serving.agent.waitForFlow(moved.port);
   expect(next.id).not.toBe(flow.id);
 });
 
@@ -203,7 +203,7 @@ test("an agent can't send more to an address than it received from there, until 
   using peer = await newPeer();
   const { agent, port, welcome } = serving;
   peer.send(initiation(1), port);
-  const { id } = await agent.flow(peer.port);
+  const { id } = await agent.waitForFlow(peer.port);
   const before = await readDropped("unconfirmed_peer");
   for (let count = 0; count < 20; count += 1) agent.sendUdp(welcome, id, response(count, 1));
   await waitUntilDropped("unconfirmed_peer", before, 19);
@@ -304,7 +304,7 @@ test("after a restart the agent's flows are restored with their ids, and only th
     association: before.welcome.association,
     flows: [flow, forged],
   });
-  const named = await agent.flow(peer.port);
+  const named = await agent.waitForFlow(peer.port);
   expect(named.id).toBe(flow.id);
   expect(named.tag).not.toBe(flow.tag);
   await agent.waitUntil(() => agent.messages.some(({ type }) => type === "flow_closed"));
