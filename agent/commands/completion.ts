@@ -4,7 +4,7 @@ import { SHELLS } from "../cli/completion-scripts.ts";
 import { formatSuggestion } from "../cli/suggestion.ts";
 import { formatChoices, rejectExtraArguments, UsageError } from "../options.ts";
 import type { Input } from "./command.ts";
-import type { COMPLETION } from "./table/own.ts";
+import type { COMPLETION } from "./table/completion.ts";
 
 export function run({ positionals }: Input<typeof COMPLETION.options>): number {
   const [name, ...rest] = positionals;

@@ -1,6 +1,6 @@
 /** `underpass http <port|host:port|URL|path>`: a public URL for a local web server or files, until it is stopped. */
 import { httpJson, httpLines } from "../output/http.ts";
-import { HttpScreen } from "../output/http-screen.ts";
+import { TunnelScreen } from "../output/tunnel-screen.ts";
 import type { Output } from "../output/output.ts";
 import { canShowScreen } from "../screen/terminal.ts";
 import { ServiceApi } from "../service-api.ts";
@@ -26,7 +26,7 @@ export async function run({ values, positionals }: Input<typeof HTTP.options>): 
     if (values.json) return httpJson(tunnel, target);
     if (values["log-level"] !== undefined || !canShowScreen())
       return httpLines(tunnel, target, values["log-level"] ?? "info");
-    const screen = new HttpScreen(access.server, new ServiceApi(access, access.token));
+    const screen = new TunnelScreen(access.server, new ServiceApi(access, access.token));
     screen.add(tunnel, target);
     return screen;
   };

@@ -3,7 +3,7 @@ import { openInBrowser } from "../output/browser.ts";
 import { rejectExtraArguments } from "../options.ts";
 import { findServer } from "../settings.ts";
 import type { Input } from "./command.ts";
-import type { OPEN } from "./table/own.ts";
+import type { OPEN } from "./table/open.ts";
 
 export async function run({ values, positionals }: Input<typeof OPEN.options>): Promise<number> {
   rejectExtraArguments(positionals);

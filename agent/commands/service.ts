@@ -1,5 +1,5 @@
 /** `underpass service install|status|uninstall`: `underpass start --all` as a service of this machine. */
-import { replaceReferences } from "../config/environment.ts";
+import { replaceReferences } from "../config/environment-references.ts";
 import { findConfigFile, readConfigFile } from "../config/config-file.ts";
 import { parseConfig, type Config } from "../config/parse-config.ts";
 import { rejectExtraArguments } from "../options.ts";

@@ -2,7 +2,7 @@
 import { canShowScreen } from "../screen/terminal.ts";
 import { InspectedTunnels } from "../inspect/inspected-tunnels.ts";
 import { startInspectServer } from "../inspect/start-inspect-server.ts";
-import { HttpScreen } from "../output/http-screen.ts";
+import { TunnelScreen } from "../output/tunnel-screen.ts";
 import type { Output } from "../output/output.ts";
 import { tcpJson, tcpLines } from "../output/tcp.ts";
 import { ServiceApi } from "../service-api.ts";
@@ -26,7 +26,7 @@ export async function run({ values, positionals }: Input<typeof TCP.options>): P
     if (values.json) return tcpJson(tunnel, target.text);
     if (values["log-level"] !== undefined || !canShowScreen())
       return tcpLines(tunnel, target.text, values["log-level"] ?? "info");
-    const screen = new HttpScreen(access.server, new ServiceApi(access, access.token));
+    const screen = new TunnelScreen(access.server, new ServiceApi(access, access.token));
     screen.addTcp(tunnel, target);
     return screen;
   };

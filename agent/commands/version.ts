@@ -3,7 +3,7 @@ import { SERVICE_VERSION } from "../../protocol/version.ts";
 import { rejectExtraArguments } from "../options.ts";
 import { formatVersion } from "../cli/version.ts";
 import type { Input } from "./command.ts";
-import type { VERSION } from "./table/own.ts";
+import type { VERSION } from "./table/version.ts";
 
 export function run({ values, positionals }: Input<typeof VERSION.options>): number {
   rejectExtraArguments(positionals);

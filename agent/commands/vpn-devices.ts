@@ -4,7 +4,7 @@ import { existsSync } from "node:fs";
 import { styleText } from "node:util";
 import { renderUnicodeCompact } from "uqr";
 import type { Device, PrivateNetwork } from "../../protocol/schemas/networks.ts";
-import { formatAgo } from "../output/format-ago.ts";
+import { formatAgo } from "../output/format-relative-time.ts";
 import { formatBytes } from "../output/format-bytes.ts";
 import { getTerminalWidth, Table } from "../output/table.ts";
 import { printJson, printLine } from "../output/output.ts";

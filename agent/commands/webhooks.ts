@@ -5,7 +5,7 @@ import { getOnlyArgument, UsageError } from "../options.ts";
 import { findServerAccess } from "../server-access.ts";
 import { RejectionError } from "../tunnel/tunnel-connection.ts";
 import { Forwarder } from "../webhooks/forwarder.ts";
-import { DeliveryClient } from "../webhooks/local-server.ts";
+import { DeliveryClient } from "../webhooks/delivery-client.ts";
 import { ReceiverApi } from "../webhooks/receiver-api.ts";
 import type { Input } from "./command.ts";
 import type { WEBHOOKS } from "./table/webhooks.ts";

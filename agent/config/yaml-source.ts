@@ -14,7 +14,7 @@ import {
   type Scalar,
   type YAMLError,
 } from "yaml";
-import { replaceReferences } from "./environment.ts";
+import { replaceReferences } from "./environment-references.ts";
 
 /** A fault of the file: where it is, both from 1, and what is wrong there. */
 export interface Problem {

@@ -11,7 +11,7 @@ import type { ServerAccess } from "../server-access.ts";
 import { getErrorMessage } from "../error-message.ts";
 import { SettingsError } from "../settings.ts";
 import { backOff, RejectionError } from "../tunnel/tunnel-connection.ts";
-import { ClientConnection, type ClientFailure } from "./client-stream.ts";
+import { ClientConnection, type ClientFailure } from "./client-connection.ts";
 import type { ListenAddress } from "./listen-address.ts";
 
 export interface LocalPortOptions extends ServerAccess {
@@ -52,7 +52,7 @@ const PERMANENT_REASONS = new Set([
 export class LocalPort extends EventEmitter<LocalPortEventMap> {
   readonly #options: LocalPortOptions;
   readonly #server: Server;
-  readonly #streams = new Map<ClientConnection, Socket>();
+  readonly #connections = new Map<ClientConnection, Socket>();
   readonly #abort = new AbortController();
 
   constructor(options: LocalPortOptions) {
@@ -99,7 +99,7 @@ export class LocalPort extends EventEmitter<LocalPortEventMap> {
   close(): void {
     this.#abort.abort();
     this.#server.close();
-    for (const stream of this.#streams.keys()) stream.close();
+    for (const stream of this.#connections.keys()) stream.close();
   }
 
   /** Without `--listen` the port comes from the tunnel, so this waits until the tunnel can be reached. */
@@ -142,7 +142,7 @@ export class LocalPort extends EventEmitter<LocalPortEventMap> {
       ...this.#options,
       onWelcome: () => socket,
       onEnd: (failure) => {
-        this.#streams.delete(stream);
+        this.#connections.delete(stream);
         if (failure) reset(socket);
         this.emit("connection", {
           address,
@@ -154,7 +154,7 @@ export class LocalPort extends EventEmitter<LocalPortEventMap> {
         if (failure && PERMANENT_REASONS.has(failure.reason ?? "")) this.#reject(failure);
       },
     });
-    this.#streams.set(stream, socket);
+    this.#connections.set(stream, socket);
   }
 
   #reject({ reason, message }: ClientFailure): void {

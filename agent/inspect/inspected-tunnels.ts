@@ -1,6 +1,6 @@
 /** What the inspector tells about tunnels: their states, their latest requests, and the connections of TCP tunnels. */
 import type { RequestReport } from "../library/types.ts";
-import type { ConnectionReport } from "../tcp/connect-stream.ts";
+import type { ConnectionReport } from "../tcp/connection-report.ts";
 import type { TcpTunnel } from "../tcp/tcp-tunnel.ts";
 import type { HttpTunnel } from "../tunnel/http-tunnel.ts";
 

@@ -2,7 +2,7 @@ import { FLAG } from "../../protocol/wire/frames.ts";
 import type { RequestOpening, Stream, Wire } from "../tunnel/wire.ts";
 import { HttpStream } from "./http-stream.ts";
 import type { OriginServer } from "./origin.ts";
-import { WebSocketStream } from "./socket-stream.ts";
+import { WebSocketStream } from "./websocket-stream.ts";
 
 /**
  * Forwards a request or a WebSocket of a visitor to the local server.

@@ -1,4 +1,4 @@
-/** What `underpass http` prints: JSON for programs, and lines for logs; http-screen.ts has the screen. */
+/** What `underpass http` prints: JSON for programs, and lines for logs; tunnel-screen.ts has the screen. */
 import type { Target } from "../origin/target.ts";
 import type { HttpTunnel } from "../tunnel/http-tunnel.ts";
 import { printTunnelJson, printTunnelLines } from "./connection-events.ts";

@@ -2,7 +2,7 @@
 import type { GroupChanges, GroupConfig, TunnelGroup } from "../start/tunnel-group.ts";
 import { ServiceApi } from "../service-api.ts";
 import { httpJson, httpLines } from "./http.ts";
-import { HttpScreen } from "./http-screen.ts";
+import { TunnelScreen } from "./tunnel-screen.ts";
 import {
   createEventPrinter,
   createLinePrinter,
@@ -68,7 +68,7 @@ const ALL_REJECTED = "no tunnel is left; the server has rejected all of them";
 /** @param config of the first start. */
 export function startScreen(group: TunnelGroup, config: GroupConfig): StartOutput {
   const createApi = (access: GroupConfig): ServiceApi => new ServiceApi(access, access.token);
-  const screen = new HttpScreen(config.server, createApi(config));
+  const screen = new TunnelScreen(config.server, createApi(config));
   const { tunnels } = screen;
   group.on("opened", ({ name, ...named }) => {
     if (named.protocol === "http") screen.add(named.tunnel, named.target, name);

@@ -1,5 +1,5 @@
-/** What `underpass tcp` prints: JSON for programs, and lines for logs; http-screen.ts has the screen. */
-import type { ConnectionReport } from "../tcp/connect-stream.ts";
+/** What `underpass tcp` prints: JSON for programs, and lines for logs; tunnel-screen.ts has the screen. */
+import type { ConnectionReport } from "../tcp/connection-report.ts";
 import type { TcpTunnel } from "../tcp/tcp-tunnel.ts";
 import { printTunnelJson, printTunnelLines } from "./connection-events.ts";
 import { formatBytes } from "./format-bytes.ts";

@@ -1,6 +1,6 @@
 /** What `underpass vpn` prints: JSON for programs, lines for logs, a live view for a person at a terminal. */
 import type { Device } from "../../protocol/schemas/networks.ts";
-import { formatStatusLine } from "../vpn/status-line.ts";
+import { formatStatusLine } from "./vpn-status-line.ts";
 import type { NetworkStatus } from "../vpn/network-agent.ts";
 import type { VpnSession } from "../vpn/session.ts";
 import type { RejectionError } from "../tunnel/tunnel-connection.ts";
@@ -9,7 +9,7 @@ import {
   printConnectionLines,
   showConnectionState,
 } from "./connection-events.ts";
-import { formatAgo } from "./format-ago.ts";
+import { formatAgo } from "./format-relative-time.ts";
 import {
   endJson,
   endLines,

@@ -1,6 +1,6 @@
 /** The requests that the screen remembers: the newest ones, the filter, and which one is selected. */
 import type { RequestReport } from "../library/types.ts";
-import type { ConnectionReport } from "../tcp/connect-stream.ts";
+import type { ConnectionReport } from "../tcp/connection-report.ts";
 import { formatPath } from "./text.ts";
 
 /** Older requests are forgotten, so that the agent's memory does not grow. */

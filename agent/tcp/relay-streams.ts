@@ -6,7 +6,7 @@ import { reset, Splice } from "../../sockets/splice.ts";
 import type { TrustedAuthorities } from "../outgoing/trusted-authorities.ts";
 import { RelayControlConnection } from "../relay-client/control.ts";
 import type { RejectionError } from "../tunnel/tunnel-connection.ts";
-import type { OnConnection } from "./connect-stream.ts";
+import type { OnConnection } from "./connection-report.ts";
 import { DataConnections } from "./data-connections.ts";
 import { encodeProxyHeader, type ProxyProtocol } from "./proxy-protocol.ts";
 import { connectLocal, type TcpTarget } from "./tcp-target.ts";

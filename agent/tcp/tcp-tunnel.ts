@@ -17,7 +17,8 @@ import {
   type TunnelSettings,
 } from "../tunnel/tunnel-options.ts";
 import { TunnelConnection, type RejectionError } from "../tunnel/tunnel-connection.ts";
-import { TcpStream, type ConnectionReport, type OnConnection } from "./connect-stream.ts";
+import { TcpStream } from "./tcp-stream.ts";
+import type { ConnectionReport, OnConnection } from "./connection-report.ts";
 import type { ProxyProtocol } from "./proxy-protocol.ts";
 import { RelayStreams } from "./relay-streams.ts";
 import { connectLocal, type TcpTarget } from "./tcp-target.ts";

@@ -17,7 +17,7 @@ import { RetryableError } from "../service-api.ts";
 import { backOff, RejectionError } from "../tunnel/tunnel-connection.ts";
 import { DeviceTracker } from "./device-tracker.ts";
 import type { InitiationReader } from "./wireguard/initiation.ts";
-import { PeerSockets } from "./local-peers.ts";
+import { PeerSockets } from "./peer-sockets.ts";
 import type { NetworkApi } from "./network-api.ts";
 import { PortProbe } from "./port-probe.ts";
 

@@ -6,7 +6,7 @@ import { getErrorMessage } from "../error-message.ts";
 import { SettingsError } from "../settings.ts";
 import { RejectionError } from "../tunnel/tunnel-connection.ts";
 import type { AppliedPeers } from "./server/applied-peers.ts";
-import { PeerApplier } from "./server/apply.ts";
+import { PeerApplier } from "./server/peer-applier.ts";
 import { DeviceList } from "./device-list.ts";
 import { InitiationReader } from "./wireguard/initiation.ts";
 import { InterfaceWatch } from "./interface-watch.ts";

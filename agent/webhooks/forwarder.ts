@@ -8,7 +8,7 @@ import { getErrorMessage } from "../error-message.ts";
 import type { Delivery, DeliveryPage, ReceiverState } from "../../protocol/schemas/webhooks.ts";
 import { RetryableError } from "../service-api.ts";
 import { backOff, RejectionError } from "../tunnel/tunnel-connection.ts";
-import type { PostResult } from "./local-server.ts";
+import type { PostResult } from "./delivery-client.ts";
 import type { DeliveryQuery } from "./receiver-api.ts";
 
 const FORWARD_PAGE_ROWS = 50;

@@ -1,5 +1,5 @@
 import { UsageError } from "../../options.ts";
-import { parseSince } from "../../webhooks/since.ts";
+import { parseSince } from "../../since.ts";
 
 /** @returns `all`, or a timestamp in RFC 3339. @throws UsageError */
 export function parseSinceOption(text: string, option: string): string {

@@ -3,6 +3,7 @@
  * `underpass version` should not wait for it.
  */
 import { defineCommand, type Command } from "../command.ts";
+import { COMPLETION } from "./completion.ts";
 import { CONNECT } from "./connect.ts";
 import { DOCTOR } from "./doctor.ts";
 import { HTTP } from "./http.ts";
@@ -23,10 +24,11 @@ import {
   TUNNELS_START,
   TUNNELS_STOP,
 } from "./management/tunnels.ts";
+import { OPEN } from "./open.ts";
 import { SERVICE, SERVICE_INSTALL, SERVICE_STATUS, SERVICE_UNINSTALL } from "./service.ts";
 import { START } from "./start.ts";
 import { TCP } from "./tcp.ts";
-import { COMPLETION, OPEN, VERSION } from "./own.ts";
+import { VERSION } from "./version.ts";
 import { VPN, VPN_ADD, VPN_DEVICES, VPN_REMOVE } from "./vpn.ts";
 import { WEBHOOKS } from "./webhooks.ts";
 

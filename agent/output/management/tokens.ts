@@ -1,7 +1,7 @@
 /** What `underpass tokens` prints for people. */
 import type { Token } from "../../../protocol/schemas/tokens.ts";
 import { isTokenValid, NONCE_SHOWN_CHARS } from "../../management/find-token.ts";
-import { formatExpiry } from "../format-ago.ts";
+import { formatExpiry } from "../format-relative-time.ts";
 import { getTerminalWidth, Table } from "../table.ts";
 
 export function newTokenTable(): Table {

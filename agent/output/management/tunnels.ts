@@ -1,7 +1,7 @@
 /** What `underpass tunnels` prints for people. */
 import type { TunnelAgent } from "../../../protocol/schemas/tunnels/connections.ts";
 import type { Tunnel } from "../../../protocol/schemas/tunnels/tunnels.ts";
-import { formatExpiry } from "../format-ago.ts";
+import { formatExpiry } from "../format-relative-time.ts";
 import { formatBytes } from "../format-bytes.ts";
 import { getTerminalWidth, Table } from "../table.ts";
 import { stripControl } from "../terminal-view.ts";

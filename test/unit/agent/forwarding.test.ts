@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import type { Delivery, ReceiverState } from "../../../protocol/schemas/webhooks.ts";
 import { Forwarder, type ReceiverSource } from "../../../agent/webhooks/forwarder.ts";
 import { parseForwardTarget } from "../../../agent/webhooks/forward-target.ts";
-import { parseSince } from "../../../agent/webhooks/since.ts";
+import { parseSince } from "../../../agent/since.ts";
 
 test.each([
   ["3000", "http://localhost:3000/"],

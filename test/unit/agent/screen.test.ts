@@ -1,7 +1,7 @@
 /** What the screen shows for a state, in terminals of all sizes; and which texts are safe to print. */
 import fc from "fast-check";
 import { describe, expect, test, vi } from "vitest";
-import { renderHttpScreen, type HttpScreenState } from "../../../agent/screen/http-lines.ts";
+import { renderScreen, type ScreenState } from "../../../agent/screen/render-screen.ts";
 import type { TunnelView } from "../../../agent/screen/tunnel-lines.ts";
 import { parseKeys } from "../../../agent/screen/keys.ts";
 import { LatencyHistory } from "../../../agent/screen/latency.ts";
@@ -32,7 +32,7 @@ const tunnel = (changes: Partial<TunnelView> = {}): TunnelView => ({
   warnings: [],
   ...changes,
 });
-const state = (changes: Partial<HttpScreenState> = {}): HttpScreenState => ({
+const state = (changes: Partial<ScreenState> = {}): ScreenState => ({
   server: "example",
   account: "Acme, pro plan, token laptop",
   newVersion: undefined,
@@ -49,8 +49,8 @@ const state = (changes: Partial<HttpScreenState> = {}): HttpScreenState => ({
   nowMs: NOW_MS,
   ...changes,
 });
-const render = (shown: HttpScreenState, width = 80, height = 24): string[] =>
-  renderHttpScreen(shown, width, height).map((line) => getLineText(line).trimEnd());
+const render = (shown: ScreenState, width = 80, height = 24): string[] =>
+  renderScreen(shown, width, height).map((line) => getLineText(line).trimEnd());
 
 describe("the screen", () => {
   test("shows the quality of the connection, the account, the inspector and the keys", () => {
@@ -215,7 +215,7 @@ describe("the screen", () => {
           }
           requests.moveSelection(1);
           const shown = state({ requests, notices: [escapeControls(notice)] });
-          const lines = renderHttpScreen(shown, width, height);
+          const lines = renderScreen(shown, width, height);
           expect(lines.length).toBeLessThanOrEqual(Math.max(1, height));
           for (const line of lines) {
             expect(getWidth(getLineText(line))).toBeLessThanOrEqual(width);

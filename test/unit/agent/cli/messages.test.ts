@@ -93,7 +93,7 @@ test("no text has an unclear phrase, or is a library's", () => {
 
 /** These files may read the message of any error: it becomes one for the user there, or is only compared. */
 const MESSAGE_READERS =
-  /agent\/(?:error-message|origin\/(?:handler|http-stream|origin-error|socket-stream))\.ts$/;
+  /agent\/(?:error-message|origin\/(?:handler|http-stream|origin-error|websocket-stream))\.ts$/;
 
 test("a message of an error that another program may have thrown is translated by getErrorMessage", () => {
   const places = files

@@ -4,7 +4,7 @@ import { readdir, readFile, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { AppliedPeers } from "../../../../agent/vpn/server/applied-peers.ts";
-import { PeerApplier, planPeers } from "../../../../agent/vpn/server/apply.ts";
+import { PeerApplier, planPeers } from "../../../../agent/vpn/server/peer-applier.ts";
 import { derivePublicKey, generatePrivateKey } from "../../../../agent/vpn/wireguard/keys.ts";
 import { NetworkApi } from "../../../../agent/vpn/network-api.ts";
 import { NetworkStateDir } from "../../../../agent/vpn/server/network-state-dir.ts";

@@ -1,4 +1,4 @@
-/** What the screen of HTTP tunnels shows: a pure function of its state. */
+/** What the screen of `underpass http`, `tcp` and `start` shows: a pure function of its state. */
 import { describeGates, describeKeptGates } from "../gates/tunnel-gates.ts";
 import { cutLine, getLineText, type Line, type Span, type Style } from "./line.ts";
 import { formatRequests } from "./request-lines.ts";
@@ -6,7 +6,7 @@ import type { RequestList } from "./request-list.ts";
 import { breakText, cutText, getWidth, wrapText } from "./text.ts";
 import { formatConnection, formatCounts, formatTunnels, type TunnelView } from "./tunnel-lines.ts";
 
-export interface HttpScreenState {
+export interface ScreenState {
   server: string;
   /** Undefined until the server has told it. */
   account: string | undefined;
@@ -54,7 +54,7 @@ const KEYS = [
 ] as const;
 
 /** @returns at most `height` lines, none of which is wider than `width`. */
-export function renderHttpScreen(state: HttpScreenState, width: number, height: number): Line[] {
+export function renderScreen(state: ScreenState, width: number, height: number): Line[] {
   const footer = cutLine(formatFooter(state, width), width);
   const room = height - 1;
   const body = state.overlay ? formatOverlay(state, width) : formatBody(state, width, room);
@@ -64,7 +64,7 @@ export function renderHttpScreen(state: HttpScreenState, width: number, height: 
 }
 
 /** @returns the lines that stay in the terminal after the end. */
-export function renderLastState(state: HttpScreenState, width: number, height: number): Line[] {
+export function renderLastState(state: ScreenState, width: number, height: number): Line[] {
   const lines = formatBody(state, width, height).map((line) => cutLine(line, width));
   return lines.slice(0, lines.findLastIndex((line) => getLineText(line) !== "") + 1);
 }
@@ -74,7 +74,7 @@ export function getQrSize(qrCode: string[]): { width: number; height: number } {
   return { width: Math.max(...qrCode.map(getWidth)), height: qrCode.length + 2 };
 }
 
-function formatBody(state: HttpScreenState, width: number, height: number): Line[] {
+function formatBody(state: ScreenState, width: number, height: number): Line[] {
   const lines = formatHead(state, width, height);
   const hasRoom = lines.length + REQUESTS_MIN <= height;
   const head = hasRoom ? lines : lines.filter(({ isOptional }) => !isOptional);
@@ -88,7 +88,7 @@ interface HeadLine {
   isOptional: boolean;
 }
 
-function formatHead(state: HttpScreenState, width: number, height: number): HeadLine[] {
+function formatHead(state: ScreenState, width: number, height: number): HeadLine[] {
   const { tunnels, requests, notices, inspectorUrl } = state;
   const required = (lines: Line[]): HeadLine[] =>
     lines.map((line) => ({ line, isOptional: false }));
@@ -127,7 +127,7 @@ function formatHead(state: HttpScreenState, width: number, height: number): Head
   ];
 }
 
-function formatTitle({ newVersion }: HttpScreenState): Line {
+function formatTitle({ newVersion }: ScreenState): Line {
   const title: Span = { text: "underpass", style: "bold" };
   if (newVersion === undefined) return [title];
   const update = `   update available: ${newVersion}, with npm install -g underpass`;
@@ -214,7 +214,7 @@ function formatMessage(label: string, text: string, width: number, style?: Style
   );
 }
 
-function formatOverlay({ overlay }: HttpScreenState, width: number): Line[] {
+function formatOverlay({ overlay }: ScreenState, width: number): Line[] {
   if (overlay === "keys") {
     return KEYS.flatMap(([key, , action]) => {
       const [first = "", ...rest] = wrapText(action, Math.max(1, width - 6));
@@ -227,7 +227,7 @@ function formatOverlay({ overlay }: HttpScreenState, width: number): Line[] {
   return (overlay?.qrCode ?? []).map((text): Line => [{ text }]);
 }
 
-function formatFooter(state: HttpScreenState, width: number): Line {
+function formatFooter(state: ScreenState, width: number): Line {
   const { isTypingFilter, requests, result, overlay, hasKeys } = state;
   if (isTypingFilter) {
     const help = "   Enter keeps it, Esc clears it";
@@ -244,7 +244,7 @@ function formatFooter(state: HttpScreenState, width: number): Line {
 }
 
 /** As many keys as fit; the last ones, which show all others, always. */
-function fitKeys({ inspectorUrl, tunnels }: HttpScreenState, width: number): string {
+function fitKeys({ inspectorUrl, tunnels }: ScreenState, width: number): string {
   const usable = KEYS.filter(([key]) => key !== "Tab" || tunnels.length > 1);
   const names = usable.map(([key, name]) =>
     key === "o" && inspectorUrl === undefined ? "o dashboard" : `${key} ${name}`,

@@ -4,8 +4,8 @@ import type { RequestReport } from "../library/types.ts";
 import type { Replay } from "../origin/replay.ts";
 import type { HttpTunnel } from "../tunnel/http-tunnel.ts";
 import { findAccount } from "../screen/account.ts";
-import { getQrSize, renderHttpScreen, renderLastState } from "../screen/http-lines.ts";
-import type { HttpScreenState } from "../screen/http-lines.ts";
+import { getQrSize, renderScreen, renderLastState } from "../screen/render-screen.ts";
+import type { ScreenState } from "../screen/render-screen.ts";
 import { formatLine, type Features, type Line } from "../screen/line.ts";
 import { compareReplay, explainReplayProblem } from "../screen/replay.ts";
 import { RequestList, type RequestEntry } from "../screen/request-list.ts";
@@ -30,10 +30,10 @@ interface NoticeSource {
   on(event: "notice", listener: (message: string) => void): unknown;
 }
 
-export class HttpScreen implements Output {
+export class TunnelScreen implements Output {
   #server: URL;
   readonly #screen: TerminalScreen;
-  readonly #state: HttpScreenState;
+  readonly #state: ScreenState;
   readonly tunnels: TunnelList;
   readonly #owners = new WeakMap<RequestEntry["report"], HttpTunnel>();
   readonly #clock: NodeJS.Timeout;
@@ -66,7 +66,7 @@ export class HttpScreen implements Output {
       nowMs: Date.now(),
     };
     this.#screen = new TerminalScreen({
-      getRows: (width, height) => this.#getRows(renderHttpScreen, width, height),
+      getRows: (width, height) => this.#getRows(renderScreen, width, height),
       onKey: (key) => this.#handleKey(key),
     });
     this.#clock = setInterval(() => this.#screen.draw(), CLOCK_MS);
@@ -157,7 +157,7 @@ export class HttpScreen implements Output {
   }
 
   #getRows(
-    render: (state: HttpScreenState, width: number, height: number) => Line[],
+    render: (state: ScreenState, width: number, height: number) => Line[],
     width: number,
     height: number,
   ): string[] {

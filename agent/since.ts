@@ -1,5 +1,5 @@
-/** `--since`: the age of the oldest deliveries to forward. */
-import { DAY_MS, HOUR_MS, MINUTE_MS } from "../../shared/time.ts";
+/** `--since`: how old the deliveries may be that are forwarded, or the captured requests that are listed. */
+import { DAY_MS, HOUR_MS, MINUTE_MS } from "../shared/time.ts";
 
 const UNIT_MS = { s: 1_000, m: MINUTE_MS, h: HOUR_MS, d: DAY_MS } as const;
 

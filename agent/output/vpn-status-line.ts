@@ -1,7 +1,7 @@
 /** One line about the path and the devices: `udp 23 ms · 0.1 % lost · 3 devices · laptop handshake 12 s ago`. */
-import { formatAgo } from "../output/format-ago.ts";
-import { stripControl } from "../output/terminal-view.ts";
-import type { VpnSession } from "./session.ts";
+import { formatAgo } from "./format-relative-time.ts";
+import { stripControl } from "./terminal-view.ts";
+import type { VpnSession } from "../vpn/session.ts";
 
 export function formatStatusLine(session: VpnSession, nowMs: number): string {
   const { transport, latencyMs, loss } = session.agent.status;

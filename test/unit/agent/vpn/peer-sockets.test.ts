@@ -3,7 +3,7 @@ import { createSocket, type RemoteInfo, type Socket } from "node:dgram";
 import { once } from "node:events";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { toLoopbackAddress } from "../../../../agent/vpn/local-address.ts";
-import { PeerSockets } from "../../../../agent/vpn/local-peers.ts";
+import { PeerSockets } from "../../../../agent/vpn/peer-sockets.ts";
 import { PortProbe } from "../../../../agent/vpn/port-probe.ts";
 import { FLOWS_PER_PORT_MAX } from "../../../../protocol/relay/limits.ts";
 import type { Flow } from "../../../../protocol/relay/control.ts";

@@ -13,7 +13,7 @@ interface LocalSocketAddress {
   port: number;
 }
 
-export interface LocalPeersEvents {
+export interface PeerSocketsEvents {
   /** The local WireGuard server sent a datagram to the client of this flow. */
   onDatagram(flow: number, payload: Buffer): void;
   /** Something listens on the server's port, or nothing does any longer. */
@@ -53,7 +53,7 @@ interface EarlyDatagram {
 type Resume = Extract<AgentToRelayMessage, { type: "resume" }>;
 
 export class PeerSockets {
-  readonly #events: LocalPeersEvents;
+  readonly #events: PeerSocketsEvents;
   readonly #peers = new Map<number, PeerSocket>();
   readonly #sweep: NodeJS.Timeout;
   #early: EarlyDatagram[] = [];
@@ -63,7 +63,7 @@ export class PeerSockets {
   unknownDatagrams = 0;
 
   /** @param port the local WireGuard server's. */
-  constructor(port: number, events: LocalPeersEvents) {
+  constructor(port: number, events: PeerSocketsEvents) {
     this.#port = port;
     this.#events = events;
     this.#sweep = setInterval(() => this.#closeIdle(), SWEEP_INTERVAL_MS);

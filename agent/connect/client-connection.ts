@@ -47,7 +47,7 @@ export interface ClientFailure {
   canRetry: boolean;
 }
 
-export interface ClientStreamOptions extends ServerAccess {
+export interface ClientConnectionOptions extends ServerAccess {
   /** A tunnel's id or name. */
   tunnel: string;
   /** @returns the paused local connection to join with the stream; null when the stream is not needed. */
@@ -60,7 +60,7 @@ const UNREADABLE =
   "the server sent a message that this version can't read; update the agent: npm install -g underpass";
 
 export class ClientConnection {
-  readonly #options: ClientStreamOptions;
+  readonly #options: ClientConnectionOptions;
   readonly #socket: WebSocket;
   readonly #writer = new FrameWriter();
   readonly #heartbeat: NodeJS.Timeout;
@@ -70,7 +70,7 @@ export class ClientConnection {
   #splice: FrameSplice | undefined;
   #isEnded = false;
 
-  constructor(options: ClientStreamOptions) {
+  constructor(options: ClientConnectionOptions) {
     this.#options = options;
     this.#socket = openSocket(options);
     let problem = "";
@@ -218,7 +218,7 @@ export class ClientConnection {
   }
 }
 
-function openSocket({ server, token, authorities, tunnel }: ClientStreamOptions): WebSocket {
+function openSocket({ server, token, authorities, tunnel }: ClientConnectionOptions): WebSocket {
   const url = new URL("/agent/streams", server);
   url.protocol = server.protocol === "https:" ? "wss:" : "ws:";
   url.searchParams.set("tunnel", tunnel);

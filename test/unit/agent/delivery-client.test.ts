@@ -4,7 +4,7 @@ import { createServer as createTlsServer } from "node:https";
 import { createServer, type AddressInfo, type Server } from "node:net";
 import { expect, test } from "vitest";
 import { parseForwardTarget } from "../../../agent/webhooks/forward-target.ts";
-import { DeliveryClient, type PostResult } from "../../../agent/webhooks/local-server.ts";
+import { DeliveryClient, type PostResult } from "../../../agent/webhooks/delivery-client.ts";
 import type { Delivery } from "../../../protocol/schemas/webhooks.ts";
 import { createCertificate } from "../../harness/fakes/certificate.ts";
 

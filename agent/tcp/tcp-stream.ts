@@ -1,32 +1,13 @@
-/** The TCP connection of a client of `underpass connect`, which arrives as a stream of the agent's wire. */
+/** One TCP connection of a client of `underpass connect`, which arrives as a stream of the agent's wire. */
 import type { Socket } from "node:net";
 import { RESET, type Frame, type ResetCode, type StreamPeer } from "../../protocol/wire/frames.ts";
 import { FrameSplice } from "../tunnel/frame-splice.ts";
 import type { Stream, Wire } from "../tunnel/wire.ts";
+import type { OnConnection } from "./connection-report.ts";
 import { encodeProxyHeader, type ProxyProtocol } from "./proxy-protocol.ts";
 import { connectLocal, type TcpTarget } from "./tcp-target.ts";
 
-export interface ConnectionReport {
-  /** The visitor's address. */
-  address: string;
-  /** `relay`: over the public port; `connect`: with `underpass connect`. */
-  via: "relay" | "connect";
-  durationMs: number;
-  /** Bytes from and to the visitor. */
-  bytesIn: number;
-  bytesOut: number;
-  /** Why the local server did not answer. */
-  problem?: string;
-}
-
-/**
- * Called when a connection has been opened.
- * @param read returns the connection's report at the time of the call.
- * @returns a function that must be called once, when the connection has ended.
- */
-export type OnConnection = (read: () => ConnectionReport) => (problem?: string) => void;
-
-export interface ConnectStreamOptions {
+export interface TcpStreamOptions {
   target: TcpTarget;
   proxyProtocol: ProxyProtocol | undefined;
   onConnection: OnConnection;
@@ -37,14 +18,14 @@ export class TcpStream implements Stream {
   readonly #wire: Wire;
   readonly #id: number;
   readonly #peer: StreamPeer;
-  readonly #options: ConnectStreamOptions;
+  readonly #options: TcpStreamOptions;
   readonly #startedAtMs = performance.now();
   #socket!: Socket;
   #splice!: FrameSplice;
   #onFinished!: (problem?: string) => void;
   #isFinished = false;
 
-  constructor(wire: Wire, id: number, peer: StreamPeer, options: ConnectStreamOptions) {
+  constructor(wire: Wire, id: number, peer: StreamPeer, options: TcpStreamOptions) {
     this.#wire = wire;
     this.#id = id;
     this.#peer = peer;

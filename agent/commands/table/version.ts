@@ -1,0 +1,10 @@
+import { JSON_OPTION, type CommandSpec } from "../command.ts";
+
+export const VERSION = {
+  name: "version",
+  summary: "print the version",
+  calls: ["version"],
+  options: {
+    json: { ...JSON_OPTION.json, help: "print an object with the version, Node.js and platform" },
+  },
+} as const satisfies CommandSpec;
