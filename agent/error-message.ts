@@ -1,4 +1,5 @@
 /** What the errors of Node.js and of libraries mean, in a sentence that says what to do next. */
+import { findCloseName } from "../protocol/wire/close-codes.ts";
 
 /** What Node.js adds to the errors of sockets, name look-ups and files. */
 interface SystemError extends Error {
@@ -47,6 +48,12 @@ export function describeClose(code: number): string {
   // 1006: without a close frame (RFC 6455 §7.1.5).
   if (code === 1006) return "the connection was lost";
   return `the connection was closed by the server or a proxy on the way (close code ${code})`;
+}
+
+/** @returns the reason of a close frame without the name of its code, which the reason begins with. */
+export function stripCloseName(code: number, reason: string): string {
+  const prefix = `${findCloseName(code)}: `;
+  return reason.startsWith(prefix) ? reason.slice(prefix.length) : reason;
 }
 
 function describeSystemError(error: SystemError): string | undefined {

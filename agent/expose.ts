@@ -11,7 +11,7 @@ import { findToken, type FoundToken } from "./settings.ts";
 import type { ExposedTunnel, ExposeOptions, Rejection } from "./library/types.ts";
 import { asTypeError, parseExposeOptions } from "./library/parse-options.ts";
 import { HttpTunnel } from "./tunnel/http-tunnel.ts";
-import { RejectionError } from "./tunnel/tunnel-connection.ts";
+import { RejectionError } from "./rejection-error.ts";
 
 export type * from "./library/types.ts";
 

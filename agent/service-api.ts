@@ -5,7 +5,7 @@ import { formatRetryMessage } from "../protocol/errors.ts";
 import { getErrorMessage } from "./error-message.ts";
 import { createDispatcher } from "./outgoing/dispatcher.ts";
 import type { ServerAccess, ServerRoute } from "./server-access.ts";
-import { RejectionError } from "./tunnel/tunnel-connection.ts";
+import { RejectionError } from "./rejection-error.ts";
 
 /** The API did not answer, which has a `cause`, or asked to try again later. */
 export class RetryableError extends Error {

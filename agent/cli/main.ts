@@ -2,7 +2,7 @@
 import { getErrorMessage } from "../error-message.ts";
 import { COMMANDS } from "../commands/table/table.ts";
 import { UsageError } from "../options.ts";
-import type { RejectionError } from "../tunnel/tunnel-connection.ts";
+import { RejectionError } from "../rejection-error.ts";
 import { addAdvice, GENERAL_ADVICE } from "../output/output.ts";
 import { findCandidates } from "./completion.ts";
 import { formatCommandHelp, formatOverview } from "./help.ts";
@@ -76,7 +76,6 @@ function formatHelpHint(args: string[]): string {
 }
 
 function formatFailure(error: unknown): string {
-  // Not `instanceof RejectionError`: that class is loaded with the commands that connect.
-  const isRejection = error instanceof Error && error.name === "Rejected" && "reason" in error;
-  return isRejection ? addAdvice(error as RejectionError, GENERAL_ADVICE) : getErrorMessage(error);
+  if (error instanceof RejectionError) return addAdvice(error, GENERAL_ADVICE);
+  return getErrorMessage(error);
 }

@@ -13,7 +13,7 @@ import { printLine } from "../output/output.ts";
 import { findServerAccess } from "../server-access.ts";
 import { TunnelGroup, type GroupChanges, type GroupConfig } from "../start/tunnel-group.ts";
 import { watchForChanges } from "../start/watch-file.ts";
-import type { RejectionError } from "../tunnel/tunnel-connection.ts";
+import type { RejectionError } from "../rejection-error.ts";
 import { formatSuggestion } from "../cli/suggestion.ts";
 import type { Input } from "./command.ts";
 import type { START } from "./table/start.ts";

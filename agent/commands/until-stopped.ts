@@ -2,7 +2,7 @@
 import { keepMemorySmall } from "../tunnel/garbage-collection.ts";
 import { stopWithNpx } from "./npx.ts";
 import type { Output } from "../output/output.ts";
-import type { RejectionError } from "../tunnel/tunnel-connection.ts";
+import type { RejectionError } from "../rejection-error.ts";
 
 interface Stoppable {
   on(event: "rejected", listener: (rejection: RejectionError) => void): unknown;

@@ -17,7 +17,7 @@ import {
 } from "../options.ts";
 import { findServerAccess } from "../server-access.ts";
 import { SettingsError } from "../settings.ts";
-import { RejectionError } from "../tunnel/tunnel-connection.ts";
+import { RejectionError } from "../rejection-error.ts";
 import { derivePublicKey, generatePrivateKey } from "../vpn/wireguard/keys.ts";
 import { NetworkApi } from "../vpn/network-api.ts";
 import { checkConfig, fillPrivateKey } from "../vpn/wireguard/config.ts";

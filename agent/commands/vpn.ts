@@ -7,7 +7,8 @@ import { getOnlyArgument } from "../options.ts";
 import { findServerAccess } from "../server-access.ts";
 import { SettingsError } from "../settings.ts";
 import { RetryableError } from "../service-api.ts";
-import { backOff, RejectionError } from "../tunnel/tunnel-connection.ts";
+import { getBackOffMs } from "../back-off.ts";
+import { RejectionError } from "../rejection-error.ts";
 import { AppliedPeers } from "../vpn/server/applied-peers.ts";
 import { NetworkApi } from "../vpn/network-api.ts";
 import { NetworkStateDir, readPrivateFile } from "../vpn/server/network-state-dir.ts";
@@ -124,7 +125,7 @@ async function retryWhileUnreachable<Result>(
       return await attempt();
     } catch (error) {
       if (!(error instanceof RetryableError) || signal.aborted) throw error;
-      const inMs = backOff(failures);
+      const inMs = getBackOffMs(failures);
       output.printSetupLine(
         `no connection: ${getErrorMessage(error)}; next attempt in ${(inMs / 1000).toFixed(1)} s`,
       );

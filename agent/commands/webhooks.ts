@@ -3,7 +3,7 @@ import { canShowScreen } from "../screen/terminal.ts";
 import { webhooksJson, webhooksLines, webhooksScreen } from "../output/webhooks.ts";
 import { getOnlyArgument, UsageError } from "../options.ts";
 import { findServerAccess } from "../server-access.ts";
-import { RejectionError } from "../tunnel/tunnel-connection.ts";
+import { RejectionError } from "../rejection-error.ts";
 import { Forwarder } from "../webhooks/forwarder.ts";
 import { DeliveryClient } from "../webhooks/delivery-client.ts";
 import { ReceiverApi } from "../webhooks/receiver-api.ts";

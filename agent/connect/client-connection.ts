@@ -34,7 +34,7 @@ import {
 import { SERVICE_VERSION } from "../../protocol/version.ts";
 import type { ServerAccess } from "../server-access.ts";
 import { FrameSplice } from "../tunnel/frame-splice.ts";
-import { describeClose, getErrorMessage } from "../error-message.ts";
+import { describeClose, getErrorMessage, stripCloseName } from "../error-message.ts";
 import { collectAfterTransfer } from "../tunnel/garbage-collection.ts";
 import { openWebSocket, skipMasking } from "../websocket.ts";
 
@@ -198,10 +198,9 @@ export class ClientConnection {
 
   #closed(code: number, reason: string): void {
     const name = findCloseName(code);
-    const message = name ? reason.replace(`${name}: `, "") : reason;
     this.#end({
       reason: name ?? undefined,
-      message: message || describeClose(code),
+      message: stripCloseName(code, reason) || describeClose(code),
       canRetry: shouldReconnect(code),
     });
   }

@@ -10,7 +10,8 @@ import { reset, SPLICED_SOCKET_BUFFER_BYTES } from "../../sockets/splice.ts";
 import type { ServerAccess } from "../server-access.ts";
 import { getErrorMessage } from "../error-message.ts";
 import { SettingsError } from "../settings.ts";
-import { backOff, RejectionError } from "../tunnel/tunnel-connection.ts";
+import { getBackOffMs } from "../back-off.ts";
+import { RejectionError } from "../rejection-error.ts";
 import { ClientConnection, type ClientFailure } from "./client-connection.ts";
 import type { ListenAddress } from "./listen-address.ts";
 
@@ -115,7 +116,9 @@ export class LocalPort extends EventEmitter<LocalPortEventMap> {
       }
       this.emit("notice", found.message);
       if (this.#options.listen.port !== undefined) return null;
-      await delay(backOff(failures), undefined, { signal: this.#abort.signal }).catch(() => {});
+      await delay(getBackOffMs(failures), undefined, { signal: this.#abort.signal }).catch(
+        () => {},
+      );
     }
   }
 

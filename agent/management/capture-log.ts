@@ -8,7 +8,7 @@ import type { CaptureExpression } from "../../protocol/captures/filter.ts";
 import type { CaptureSummary } from "../../protocol/schemas/inspector/captures.ts";
 import { BoundedMap } from "../../shared/bounded-map.ts";
 import { MINUTE_MS } from "../../shared/time.ts";
-import { RejectionError } from "../tunnel/tunnel-connection.ts";
+import { RejectionError } from "../rejection-error.ts";
 import type { CaptureWatch } from "./capture-watch.ts";
 import type { ManagementApi } from "./management-api.ts";
 

@@ -14,7 +14,8 @@ import {
   WATCH_PROTOCOL,
 } from "../../protocol/captures/watch-protocol.ts";
 import { getErrorMessage } from "../error-message.ts";
-import { backOff, RejectionError } from "../tunnel/tunnel-connection.ts";
+import { getBackOffMs } from "../back-off.ts";
+import { RejectionError } from "../rejection-error.ts";
 import { openWebSocket } from "../websocket.ts";
 import type { ManagementApi } from "./management-api.ts";
 
@@ -150,7 +151,7 @@ export class CaptureWatch extends EventEmitter<Events> {
     clearTimeout(this.#retry);
     // Once an outage, however many attempts it takes.
     if (this.#failures === 0) this.emit("disconnected", this.#problem || "the connection was lost");
-    this.#retry = setTimeout(() => this.start(), backOff(this.#failures));
+    this.#retry = setTimeout(() => this.start(), getBackOffMs(this.#failures));
     this.#failures += 1;
   }
 

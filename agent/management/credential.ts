@@ -4,7 +4,7 @@
  */
 import { UsageError } from "../options.ts";
 import { findToken } from "../settings.ts";
-import { RejectionError } from "../tunnel/tunnel-connection.ts";
+import { RejectionError } from "../rejection-error.ts";
 
 const ACCESS_TOKEN_VARIABLE = "UNDERPASS_ACCESS_TOKEN";
 const MASTER_KEY_PREFIX = "mtk_master_";

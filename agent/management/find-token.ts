@@ -1,7 +1,7 @@
 /** The token that a user names by its name, its nonce or the beginning of its nonce. */
 import type { Token } from "../../protocol/schemas/tokens.ts";
 import { UsageError } from "../options.ts";
-import { RejectionError } from "../tunnel/tunnel-connection.ts";
+import { RejectionError } from "../rejection-error.ts";
 import type { ManagementApi } from "./management-api.ts";
 
 /** How many characters of a nonce a table shows, and the fewest that name a token. */

@@ -2,7 +2,7 @@
 import type { Tunnel } from "../../protocol/schemas/tunnels/tunnels.ts";
 import { UsageError } from "../options.ts";
 import { stripControl } from "../output/terminal-view.ts";
-import { RejectionError } from "../tunnel/tunnel-connection.ts";
+import { RejectionError } from "../rejection-error.ts";
 import type { ManagementApi } from "./management-api.ts";
 
 /** Names of other tunnels in a message. */

@@ -8,7 +8,7 @@ import { TunnelAgent } from "../../protocol/schemas/tunnels/connections.ts";
 import { Tunnel, TunnelStatusResult } from "../../protocol/schemas/tunnels/tunnels.ts";
 import type { ServerRoute } from "../server-access.ts";
 import { RetryableError, ServiceApi } from "../service-api.ts";
-import { RejectionError } from "../tunnel/tunnel-connection.ts";
+import { RejectionError } from "../rejection-error.ts";
 import type { ApiCredential } from "./credential.ts";
 
 /** How many rows are requested at a time. */

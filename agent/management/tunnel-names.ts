@@ -1,6 +1,6 @@
 /** The names of the tunnels that captured requests belong to. */
 import { BoundedMap } from "../../shared/bounded-map.ts";
-import { RejectionError } from "../tunnel/tunnel-connection.ts";
+import { RejectionError } from "../rejection-error.ts";
 import type { ManagementApi } from "./management-api.ts";
 
 /** An organization has at most 2,000 tunnels that have not ended. */

@@ -1,5 +1,5 @@
 /** What the outputs of all commands share: JSON for programs, lines for logs, and why a command ended. */
-import type { RejectionError } from "../tunnel/tunnel-connection.ts";
+import type { RejectionError } from "../rejection-error.ts";
 
 export interface Output {
   /** Prints the end. @param rejection why the server ended it; undefined when the user stopped it. */

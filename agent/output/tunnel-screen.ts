@@ -19,7 +19,7 @@ import type { TcpTunnel } from "../tcp/tcp-tunnel.ts";
 import { openInBrowser } from "./browser.ts";
 import { isColored } from "./colors.ts";
 import { formatRejection, type Output } from "./output.ts";
-import type { RejectionError } from "../tunnel/tunnel-connection.ts";
+import type { RejectionError } from "../rejection-error.ts";
 
 /** The age of open streams changes by itself. */
 const CLOCK_MS = 1_000;

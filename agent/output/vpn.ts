@@ -3,7 +3,7 @@ import type { Device } from "../../protocol/schemas/networks.ts";
 import { formatStatusLine } from "./vpn-status-line.ts";
 import type { NetworkStatus } from "../vpn/network-agent.ts";
 import type { VpnSession } from "../vpn/session.ts";
-import type { RejectionError } from "../tunnel/tunnel-connection.ts";
+import type { RejectionError } from "../rejection-error.ts";
 import {
   printConnectionJson,
   printConnectionLines,

@@ -2,7 +2,7 @@
 import { getErrorMessage } from "../error-message.ts";
 import { RelayAccess } from "../../protocol/schemas/networks.ts";
 import { RetryableError, type ServiceApi } from "../service-api.ts";
-import { RejectionError } from "../tunnel/tunnel-connection.ts";
+import { RejectionError } from "../rejection-error.ts";
 
 /**
  * @param path `/tunnels/{id}/relay-ticket` or `/private-networks/{id}/relay-ticket`

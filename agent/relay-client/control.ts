@@ -19,9 +19,10 @@ import {
 import { RELAY_SUBPROTOCOL } from "../../protocol/relay/datagrams.ts";
 import type { RelayAccess } from "../../protocol/schemas/networks.ts";
 import type { TrustedAuthorities } from "../outgoing/trusted-authorities.ts";
-import { describeClose, getErrorMessage } from "../error-message.ts";
+import { describeClose, getErrorMessage, stripCloseName } from "../error-message.ts";
 import { openWebSocket } from "../websocket.ts";
-import { backOff, RejectionError, retryDelay } from "../tunnel/tunnel-connection.ts";
+import { getBackOffMs, getRetryDelayMs } from "../back-off.ts";
+import { RejectionError } from "../rejection-error.ts";
 
 /** The agent asks for the next ticket when this part of the current one's lifetime has passed. */
 const RELAY_TICKET_RENEW_AFTER = 0.5;
@@ -218,7 +219,7 @@ export class RelayControlConnection extends EventEmitter<RelayControlEvents> {
       if (this.#abort.signal.aborted) return;
       if (error instanceof RejectionError) return this.#reject(error);
       if (socket !== this.#socket || !this.#isWelcomed) return;
-      this.#renewal = setTimeout(() => void this.#renew(failures + 1), backOff(failures));
+      this.#renewal = setTimeout(() => void this.#renew(failures + 1), getBackOffMs(failures));
     }
   }
 
@@ -232,7 +233,7 @@ export class RelayControlConnection extends EventEmitter<RelayControlEvents> {
     this.#socket = undefined;
     if (this.#abort.signal.aborted) return;
     const name = findCloseName(code) ?? String(code);
-    const explanation = reason === "" ? describeClose(code) : stripCloseName(name, reason);
+    const explanation = reason === "" ? describeClose(code) : stripCloseName(code, reason);
     if (findCloseName(code) !== null && !CLOSES_THAT_KEEP_TICKET.has(code))
       this.#access = undefined;
     if (code === CLOSE.unauthorized && this.#refusedTickets === 0) {
@@ -242,13 +243,13 @@ export class RelayControlConnection extends EventEmitter<RelayControlEvents> {
       return this.#reject(new RejectionError(name, explanation));
     }
     if (wasWelcomed) this.emit("disconnected", explanation);
-    this.#retryLater(explanation, retryDelay(code, this.#failures));
+    this.#retryLater(explanation, getRetryDelayMs(code, this.#failures));
   }
 
   #handleFailure(error: unknown): void {
     if (this.#abort.signal.aborted) return;
     if (error instanceof RejectionError) return this.#reject(error);
-    this.#retryLater(getErrorMessage(error), backOff(this.#failures));
+    this.#retryLater(getErrorMessage(error), getBackOffMs(this.#failures));
   }
 
   #retryLater(reason: string, inMs: number): void {
@@ -290,8 +291,4 @@ function parseMessage(data: Buffer): RelayToAgentMessage | undefined {
   } catch {
     return undefined;
   }
-}
-
-function stripCloseName(name: string, explanation: string): string {
-  return explanation.startsWith(`${name}: `) ? explanation.slice(name.length + 2) : explanation;
 }

@@ -5,7 +5,7 @@ import { describeStop } from "../output/connection-events.ts";
 import type { TunnelGates } from "../gates/tunnel-gates.ts";
 import { notListening } from "../output/http.ts";
 import { formatRejection } from "../output/output.ts";
-import type { RejectionError } from "../tunnel/tunnel-connection.ts";
+import type { RejectionError } from "../rejection-error.ts";
 import { LatencyHistory } from "./latency.ts";
 import { escapeControls } from "./text.ts";
 import type { TunnelView } from "./tunnel-lines.ts";

@@ -8,7 +8,7 @@ import type { Target } from "../origin/target.ts";
 import type { ServerAccess } from "../server-access.ts";
 import type { TcpTarget } from "../tcp/tcp-target.ts";
 import { TcpTunnel } from "../tcp/tcp-tunnel.ts";
-import { RejectionError } from "../tunnel/tunnel-connection.ts";
+import { RejectionError } from "../rejection-error.ts";
 
 /** Which tunnels to serve, and how to reach their server. */
 export interface GroupConfig extends ServerAccess {

@@ -5,7 +5,7 @@
 import type { Socket } from "node:net";
 import { DATA_CONNECTION_BACKLOG_MAX } from "../../protocol/relay/limits.ts";
 import type { VisitorHead } from "../../protocol/relay/control.ts";
-import { backOff } from "../tunnel/tunnel-connection.ts";
+import { getBackOffMs } from "../back-off.ts";
 import { DataConnection, type RelayEndpoint } from "./data-connection.ts";
 
 /** Connections that open at the same time: the listen backlog of the relay's machine is short. */
@@ -90,7 +90,7 @@ export class DataConnections {
     this.#retry = setTimeout(() => {
       this.#retry = undefined;
       this.#fill();
-    }, backOff(this.#failures));
+    }, getBackOffMs(this.#failures));
     this.#failures += 1;
   }
 }

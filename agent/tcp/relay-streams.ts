@@ -5,7 +5,7 @@ import type { RelayAccess } from "../../protocol/schemas/networks.ts";
 import { reset, Splice } from "../../sockets/splice.ts";
 import type { TrustedAuthorities } from "../outgoing/trusted-authorities.ts";
 import { RelayControlConnection } from "../relay-client/control.ts";
-import type { RejectionError } from "../tunnel/tunnel-connection.ts";
+import type { RejectionError } from "../rejection-error.ts";
 import type { OnConnection } from "./connection-report.ts";
 import { DataConnections } from "./data-connections.ts";
 import { encodeProxyHeader, type ProxyProtocol } from "./proxy-protocol.ts";

@@ -16,7 +16,8 @@ import {
   type TcpTunnelSettings,
   type TunnelSettings,
 } from "../tunnel/tunnel-options.ts";
-import { TunnelConnection, type RejectionError } from "../tunnel/tunnel-connection.ts";
+import { TunnelConnection } from "../tunnel/tunnel-connection.ts";
+import type { RejectionError } from "../rejection-error.ts";
 import { TcpStream } from "./tcp-stream.ts";
 import type { ConnectionReport, OnConnection } from "./connection-report.ts";
 import type { ProxyProtocol } from "./proxy-protocol.ts";

@@ -31,10 +31,10 @@ import { PoolHealth } from "./pool-health.ts";
 import { ShardConnections } from "./shard-connections.ts";
 import {
   TunnelConnection,
-  type RejectionError,
   type ConnectionEventMap,
   type ConnectionOptions,
 } from "./tunnel-connection.ts";
+import type { RejectionError } from "../rejection-error.ts";
 
 export interface TunnelOptions extends ServerAccess {
   target: Target;

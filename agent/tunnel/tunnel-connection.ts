@@ -12,20 +12,14 @@ import type {
   Welcome,
 } from "../../protocol/wire/frames.ts";
 import { explainServerVersion } from "../../protocol/wire/version-mismatch.ts";
-import { DRAIN_TIMEOUT_MS, RECONNECT_MAX_MS } from "../../protocol/limits.ts";
+import { DRAIN_TIMEOUT_MS } from "../../protocol/limits.ts";
 import type { TunnelGates } from "../gates/tunnel-gates.ts";
 import type { ServerAccess } from "../server-access.ts";
-import { describeClose } from "../error-message.ts";
+import { getRefusedDelayMs, getRetryDelayMs } from "../back-off.ts";
+import { describeClose, stripCloseName } from "../error-message.ts";
+import { RejectionError } from "../rejection-error.ts";
 import { toQuery, TUNNEL_OPTIONS, type TunnelSettings } from "./tunnel-options.ts";
 import { Wire, type StreamOpener } from "./wire.ts";
-
-export const RECONNECT_MIN_MS = 500;
-/** How often the agent of a stopped tunnel checks whether it was started again. */
-export const STOPPED_RETRY_MIN_MS = 4_000;
-export const STOPPED_RETRY_MAX_MS = 6_000;
-/** When an agent reconnects after a member of the organization ended its connection. */
-export const ENDED_RETRY_MIN_MS = 4_500;
-export const ENDED_RETRY_MAX_MS = 5_500;
 
 /** How long an agent of a pool waits until the tunnel sends its requests to others. */
 const LEAVE_MAX_MS = 2_000;
@@ -53,20 +47,6 @@ export interface Requirement {
   capability: string;
   /** Why, for the user. */
   message: string;
-}
-
-/** The server rejected the agent permanently. `reason` is the name of a close code or an error code of the API. */
-export class RejectionError extends Error {
-  override name = "Rejected";
-  readonly reason: string;
-  /** What its user does when the server did not accept the token; undefined for other reasons. */
-  readonly renewal: string | undefined;
-
-  constructor(reason: string, explanation: string, renewal?: string) {
-    super(explanation);
-    this.reason = reason;
-    this.renewal = reason === "unauthorized" ? renewal : undefined;
-  }
 }
 
 export interface ConnectionEventMap {
@@ -219,7 +199,9 @@ export class TunnelConnection extends EventEmitter<ConnectionEventMap> {
     if (code === CLOSE.tunnel_stopped) return this.#waitForStart(explanation);
     if (this.#state === "online") this.emit("disconnected", explanation);
     this.#state = "connecting";
-    const inMs = wire.isRefused ? refusedDelay(this.#failures) : retryDelay(code, this.#failures);
+    const inMs = wire.isRefused
+      ? getRefusedDelayMs(this.#failures)
+      : getRetryDelayMs(code, this.#failures);
     this.#failures += 1;
     if (this.#failures > 1) this.emit("retrying", explanation, inMs);
     this.#retry = setTimeout(() => this.#connect(), inMs);
@@ -233,7 +215,7 @@ export class TunnelConnection extends EventEmitter<ConnectionEventMap> {
     }
     this.#state = "stopped";
     this.#failures = 0;
-    this.#retry = setTimeout(() => this.#connect(), retryDelay(CLOSE.tunnel_stopped, 0));
+    this.#retry = setTimeout(() => this.#connect(), getRetryDelayMs(CLOSE.tunnel_stopped, 0));
   }
 
   #reject(code: number, explanation: string): void {
@@ -246,37 +228,6 @@ export class TunnelConnection extends EventEmitter<ConnectionEventMap> {
   }
 }
 
-/** Doubles from 0.5 to 5 seconds, with jitter, so that a thousand agents do not reconnect at once. */
-export function backOff(failures: number, random: () => number = Math.random): number {
-  const ceiling = Math.min(RECONNECT_MAX_MS, RECONNECT_MIN_MS * 2 ** Math.min(failures + 1, 10));
-  return RECONNECT_MIN_MS + random() * (ceiling - RECONNECT_MIN_MS);
-}
-
-/**
- * While the server's address refuses connections, an attempt costs almost nothing, and a server that restarts will listen
- * again within seconds. So the delay stays below 2 seconds.
- */
-export function refusedDelay(failures: number): number {
-  return backOff(Math.min(failures, 1));
-}
-
-/** @returns in how many milliseconds to connect again after a connection was closed with `code`. */
-export function retryDelay(code: number, failures: number): number {
-  switch (code) {
-    case CLOSE.connection_ended:
-      // The member who ended the connection must see for some seconds that it is gone.
-      return randomBetween(ENDED_RETRY_MIN_MS, ENDED_RETRY_MAX_MS);
-    case CLOSE.tunnel_stopped:
-      return randomBetween(STOPPED_RETRY_MIN_MS, STOPPED_RETRY_MAX_MS);
-    default:
-      return backOff(failures);
-  }
-}
-
-function randomBetween(min: number, max: number): number {
-  return min + Math.random() * (max - min);
-}
-
 function drain(wire: Wire): Promise<void> {
   return waitUntil(() => wire.drainableStreams === 0, DRAIN_TIMEOUT_MS);
 }
@@ -287,12 +238,6 @@ async function waitUntil(isDone: () => boolean, maxMs: number): Promise<void> {
   while (!isDone() && Date.now() < endsAtMs) {
     await new Promise((resolve) => setTimeout(resolve, 20));
   }
-}
-
-/** @returns a close reason without the name of its code. */
-function stripCloseName(code: number, explanation: string): string {
-  const prefix = `${findCloseName(code)}: `;
-  return explanation.startsWith(prefix) ? explanation.slice(prefix.length) : explanation;
 }
 
 /** A reconnecting agent names its tunnel by id too: one that has expired or was deleted must not be created again. */

@@ -1,7 +1,8 @@
 /** The network's devices, read from the API at an interval. */
 import { setTimeout as delay } from "node:timers/promises";
 import type { Device } from "../../protocol/schemas/networks.ts";
-import { backOff, RejectionError } from "../tunnel/tunnel-connection.ts";
+import { getBackOffMs } from "../back-off.ts";
+import { RejectionError } from "../rejection-error.ts";
 
 /** The shortest time between two reads: a refresh for an unknown device waits this long. */
 const REFRESH_MIN_MS = 1_000;
@@ -67,7 +68,7 @@ export class DeviceList {
         failures += error instanceof RejectionError ? 10 : 1;
       }
       this.#options.onSettled();
-      const intervalMs = failures > 0 ? backOff(failures) : this.#options.intervalMs;
+      const intervalMs = failures > 0 ? getBackOffMs(failures) : this.#options.intervalMs;
       await this.#pause(Math.max(intervalMs, REFRESH_MIN_MS));
       const elapsedMs = performance.now() - startedAtMs;
       // Refreshes may not read more often than this, however many are requested.

@@ -14,7 +14,8 @@ import { DatagramPath, type PathQuality } from "../relay-client/datagram-path.ts
 import { UDP_TIMING, type UdpTiming } from "../relay-client/udp-path.ts";
 import type { SocketBuffers } from "../relay-client/udp-socket.ts";
 import { RetryableError } from "../service-api.ts";
-import { backOff, RejectionError } from "../tunnel/tunnel-connection.ts";
+import { getBackOffMs } from "../back-off.ts";
+import { RejectionError } from "../rejection-error.ts";
 import { DeviceTracker } from "./device-tracker.ts";
 import type { InitiationReader } from "./wireguard/initiation.ts";
 import { PeerSockets } from "./peer-sockets.ts";
@@ -167,7 +168,7 @@ export class NetworkAgent extends EventEmitter<Events> {
       } catch (error) {
         if (this.#stop.signal.aborted) return;
         if (!(error instanceof RetryableError)) return this.#reject(error as RejectionError);
-        const inMs = backOff(failures);
+        const inMs = getBackOffMs(failures);
         this.emit("retrying", getErrorMessage(error), inMs);
         await delay(inMs, undefined, { signal: this.#stop.signal }).catch(() => undefined);
         if (this.#stop.signal.aborted) return;

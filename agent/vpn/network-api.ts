@@ -11,7 +11,7 @@ import type { TrustedAuthorities } from "../outgoing/trusted-authorities.ts";
 import { fetchRelayAccess } from "../relay-client/access.ts";
 import type { ServerAccess } from "../server-access.ts";
 import { ServiceApi } from "../service-api.ts";
-import { RejectionError } from "../tunnel/tunnel-connection.ts";
+import { RejectionError } from "../rejection-error.ts";
 
 /** Calls throw `Rejected` when a retry can't succeed, and `Unreachable` when it may. */
 export class NetworkApi {

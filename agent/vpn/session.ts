@@ -4,7 +4,7 @@ import type { Device, PrivateNetwork } from "../../protocol/schemas/networks.ts"
 import { RetryableError } from "../service-api.ts";
 import { getErrorMessage } from "../error-message.ts";
 import { SettingsError } from "../settings.ts";
-import { RejectionError } from "../tunnel/tunnel-connection.ts";
+import { RejectionError } from "../rejection-error.ts";
 import type { AppliedPeers } from "./server/applied-peers.ts";
 import { PeerApplier } from "./server/peer-applier.ts";
 import { DeviceList } from "./device-list.ts";

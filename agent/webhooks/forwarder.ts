@@ -7,7 +7,8 @@ import { setTimeout as delay } from "node:timers/promises";
 import { getErrorMessage } from "../error-message.ts";
 import type { Delivery, DeliveryPage, ReceiverState } from "../../protocol/schemas/webhooks.ts";
 import { RetryableError } from "../service-api.ts";
-import { backOff, RejectionError } from "../tunnel/tunnel-connection.ts";
+import { getBackOffMs } from "../back-off.ts";
+import { RejectionError } from "../rejection-error.ts";
 import type { PostResult } from "./delivery-client.ts";
 import type { DeliveryQuery } from "./receiver-api.ts";
 
@@ -181,7 +182,7 @@ export class Forwarder extends EventEmitter<Events> {
         if (!(error instanceof RetryableError)) throw error;
         if (!this.#isDisconnected) this.emit("disconnected", getErrorMessage(error));
         this.#isDisconnected = true;
-        await this.#pause(backOff(failures));
+        await this.#pause(getBackOffMs(failures));
       }
     }
   }
@@ -194,7 +195,7 @@ export class Forwarder extends EventEmitter<Events> {
       } catch (error) {
         // The next read is rejected for the same reason, and reports it.
         if (error instanceof RejectionError || this.#isStopped) return;
-        await delay(backOff(failures), undefined, { signal: this.#stop.signal }).catch(
+        await delay(getBackOffMs(failures), undefined, { signal: this.#stop.signal }).catch(
           () => undefined,
         );
       }

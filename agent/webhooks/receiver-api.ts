@@ -9,7 +9,7 @@ import {
 import { UsageError } from "../options.ts";
 import type { ServerAccess } from "../server-access.ts";
 import { ServiceApi } from "../service-api.ts";
-import { RejectionError } from "../tunnel/tunnel-connection.ts";
+import { RejectionError } from "../rejection-error.ts";
 
 export interface DeliveryQuery {
   after: string;

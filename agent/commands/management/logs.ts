@@ -10,7 +10,7 @@ import { stopWithNpx } from "../npx.ts";
 import { rejectExtraArguments } from "../../options.ts";
 import { logsJson, logsLines, type LogOutput } from "../../output/management/logs.ts";
 import { endJson } from "../../output/output.ts";
-import { RejectionError } from "../../tunnel/tunnel-connection.ts";
+import { RejectionError } from "../../rejection-error.ts";
 import type { Input } from "../command.ts";
 import type { LOGS } from "../table/management/logs.ts";
 

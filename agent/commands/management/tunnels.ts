@@ -13,7 +13,7 @@ import {
   newTunnelTable,
 } from "../../output/management/tunnels.ts";
 import { stripControl } from "../../output/terminal-view.ts";
-import { RejectionError } from "../../tunnel/tunnel-connection.ts";
+import { RejectionError } from "../../rejection-error.ts";
 import { confirm } from "./confirm.ts";
 import type { Input } from "../command.ts";
 import type {

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import type { HttpTunnel } from "../../../agent/tunnel/http-tunnel.ts";
 import { expose, type ExposedTunnel } from "../../../agent/expose.ts";
 import { CLOSE } from "../../../protocol/wire/close-codes.ts";
-import { ENDED_RETRY_MAX_MS, ENDED_RETRY_MIN_MS } from "../../../agent/tunnel/tunnel-connection.ts";
+import { ENDED_RETRY_MAX_MS, ENDED_RETRY_MIN_MS } from "../../../agent/back-off.ts";
 import type { AuditEvent } from "../../../protocol/schemas/organizations/audit.ts";
 import type { Connection } from "../../../protocol/schemas/tunnels/connections.ts";
 import type { Tunnel } from "../../../protocol/schemas/tunnels/tunnels.ts";

@@ -3,16 +3,16 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { expect, test } from "vitest";
 import { Wire } from "../../../agent/tunnel/wire.ts";
-import { backOff, refusedDelay } from "../../../agent/tunnel/tunnel-connection.ts";
+import { getBackOffMs, getRefusedDelayMs } from "../../../agent/back-off.ts";
 import { RECONNECT_MAX_MS } from "../../../protocol/limits.ts";
-import { RECONNECT_MIN_MS } from "../../../agent/tunnel/tunnel-connection.ts";
+import { RECONNECT_MIN_MS } from "../../../agent/back-off.ts";
 
 test("an agent waits at least half a second, at most five, and longer after more failures", () => {
-  const longest = [0, 1, 2, 3, 4, 50, 10_000].map((failures) => backOff(failures, () => 1));
+  const longest = [0, 1, 2, 3, 4, 50, 10_000].map((failures) => getBackOffMs(failures, () => 1));
   expect(longest).toEqual([1_000, 2_000, 4_000, 5_000, 5_000, 5_000, 5_000]);
   for (const failures of [0, 3, 10_000]) {
-    expect(backOff(failures, () => 0)).toBe(RECONNECT_MIN_MS);
-    expect(backOff(failures)).toBeLessThanOrEqual(RECONNECT_MAX_MS);
+    expect(getBackOffMs(failures, () => 0)).toBe(RECONNECT_MIN_MS);
+    expect(getBackOffMs(failures)).toBeLessThanOrEqual(RECONNECT_MAX_MS);
   }
 });
 
@@ -20,7 +20,7 @@ test("a thousand agents that lose one server reconnect spread over the whole int
   const span = RECONNECT_MAX_MS - RECONNECT_MIN_MS;
   const tenths = new Set<number>();
   for (let agent = 0; agent < 1_000; agent += 1)
-    tenths.add(Math.floor(((backOff(9) - RECONNECT_MIN_MS) / span) * 10));
+    tenths.add(Math.floor(((getBackOffMs(9) - RECONNECT_MIN_MS) / span) * 10));
   expect(tenths.size).toBe(10);
 });
 
@@ -61,7 +61,7 @@ test("an agent knows a server that is not running from one that answers with an 
 
 test("is at most 2 seconds while nothing listens at the server's address", () => {
   for (let attempt = 0; attempt < 1_000; attempt += 1) {
-    const delayMs = refusedDelay(attempt);
+    const delayMs = getRefusedDelayMs(attempt);
     expect(delayMs).toBeGreaterThanOrEqual(RECONNECT_MIN_MS);
     expect(delayMs).toBeLessThanOrEqual(2_000);
   }

@@ -2,10 +2,7 @@
 import { once } from "node:events";
 import { afterAll, afterEach, beforeAll, expect, test, vi } from "vitest";
 import { CLOSE, type CloseName } from "../../../protocol/wire/close-codes.ts";
-import {
-  STOPPED_RETRY_MAX_MS,
-  STOPPED_RETRY_MIN_MS,
-} from "../../../agent/tunnel/tunnel-connection.ts";
+import { STOPPED_RETRY_MAX_MS, STOPPED_RETRY_MIN_MS } from "../../../agent/back-off.ts";
 import { startRawOrigin, type RawOrigin } from "../../harness/tunnel/origin.ts";
 import { WAIT_OPTIONS } from "../../harness/timeouts.ts";
 import { startScriptedTunnel } from "../../harness/tunnel/scripted-tunnel.ts";
