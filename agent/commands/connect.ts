@@ -1,7 +1,7 @@
 /** `underpass connect <tunnel> --listen ADDR`: a local port that leads to a TCP tunnel, without its public port. */
 import { DEFAULT_LISTEN_ADDRESS } from "../connect/listen-address.ts";
 import { LocalPort } from "../connect/local-port.ts";
-import { connectJson, connectLines } from "../output/connect.ts";
+import { printConnectJson, printConnectLines } from "../output/connect.ts";
 import { getOnlyArgument } from "../options.ts";
 import { findServerAccess } from "../server-access.ts";
 import type { Input } from "./command.ts";
@@ -19,7 +19,7 @@ export async function run({ values, positionals }: Input<typeof CONNECT.options>
     listen: values.listen ?? DEFAULT_LISTEN_ADDRESS,
   });
   const output = values.json
-    ? connectJson(local, tunnel)
-    : connectLines(local, tunnel, values["log-level"] ?? "info");
+    ? printConnectJson(local, tunnel)
+    : printConnectLines(local, tunnel, values["log-level"] ?? "info");
   return runUntilStopped(local, output);
 }

@@ -1,5 +1,5 @@
 /** `underpass http <port|host:port|URL|path>`: a public URL for a local web server or files, until it is stopped. */
-import { httpJson, httpLines } from "../output/http.ts";
+import { printHttpJson, printHttpLines } from "../output/http.ts";
 import { TunnelScreen } from "../output/tunnel-screen.ts";
 import type { Output } from "../output/output.ts";
 import { canShowScreen } from "../screen/terminal.ts";
@@ -23,9 +23,9 @@ export async function run({ values, positionals }: Input<typeof HTTP.options>): 
   const access = await findServerAccess(values);
   const tunnel = new HttpTunnel({ ...definition, ...access });
   const createOutput = (): Output => {
-    if (values.json) return httpJson(tunnel, target);
+    if (values.json) return printHttpJson(tunnel, target);
     if (values["log-level"] !== undefined || !canShowScreen())
-      return httpLines(tunnel, target, values["log-level"] ?? "info");
+      return printHttpLines(tunnel, target, values["log-level"] ?? "info");
     const screen = new TunnelScreen(access.server, new ServiceApi(access, access.token));
     screen.add(tunnel, target);
     return screen;

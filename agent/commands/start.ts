@@ -8,7 +8,12 @@ import { getErrorMessage } from "../error-message.ts";
 import { InspectedTunnels } from "../inspect/inspected-tunnels.ts";
 import { startInspectServer } from "../inspect/start-inspect-server.ts";
 import { UsageError, type OptionValues } from "../options.ts";
-import { startJson, startLines, startScreen, type StartOutput } from "../output/start.ts";
+import {
+  printGroupJson,
+  printGroupLines,
+  showGroupScreen,
+  type StartOutput,
+} from "../output/start.ts";
 import { printLine } from "../output/output.ts";
 import { findServerAccess } from "../server-access.ts";
 import { TunnelGroup, type GroupChanges, type GroupConfig } from "../start/tunnel-group.ts";
@@ -83,10 +88,10 @@ export async function run({ values, positionals }: Input<typeof START.options>):
 }
 
 function createOutput(group: TunnelGroup, values: Values, config: GroupConfig): StartOutput {
-  if (values.json) return startJson(group);
+  if (values.json) return printGroupJson(group);
   const level = values["log-level"];
-  if (level !== undefined || !canShowScreen()) return startLines(group, level ?? "info");
-  return startScreen(group, config);
+  if (level !== undefined || !canShowScreen()) return printGroupLines(group, level ?? "info");
+  return showGroupScreen(group, config);
 }
 
 /** An option of the command line takes precedence over the file's. */

@@ -4,7 +4,7 @@ import { InspectedTunnels } from "../inspect/inspected-tunnels.ts";
 import { startInspectServer } from "../inspect/start-inspect-server.ts";
 import { TunnelScreen } from "../output/tunnel-screen.ts";
 import type { Output } from "../output/output.ts";
-import { tcpJson, tcpLines } from "../output/tcp.ts";
+import { printTcpJson, printTcpLines } from "../output/tcp.ts";
 import { ServiceApi } from "../service-api.ts";
 import { getOnlyArgument, UsageError, type OptionValues } from "../options.ts";
 import { findServerAccess, type ServerAccess } from "../server-access.ts";
@@ -23,9 +23,9 @@ export async function run({ values, positionals }: Input<typeof TCP.options>): P
   const access = await findServerAccess(values);
   const tunnel = new TcpTunnel({ ...definition, ...access });
   const createOutput = (): Output => {
-    if (values.json) return tcpJson(tunnel, target.text);
+    if (values.json) return printTcpJson(tunnel, target.text);
     if (values["log-level"] !== undefined || !canShowScreen())
-      return tcpLines(tunnel, target.text, values["log-level"] ?? "info");
+      return printTcpLines(tunnel, target.text, values["log-level"] ?? "info");
     const screen = new TunnelScreen(access.server, new ServiceApi(access, access.token));
     screen.addTcp(tunnel, target);
     return screen;

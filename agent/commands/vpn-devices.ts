@@ -8,7 +8,7 @@ import { formatAgo } from "../output/format-relative-time.ts";
 import { formatBytes } from "../output/format-bytes.ts";
 import { getTerminalWidth, Table } from "../output/table.ts";
 import { printJson, printLine } from "../output/output.ts";
-import { stripControl } from "../output/terminal-view.ts";
+import { stripControl } from "../output/strip-control.ts";
 import {
   getOnlyArgument,
   rejectExtraArguments,

@@ -1,6 +1,6 @@
 /** `underpass webhooks <receiver> --forward URL`: forwards a receiver's deliveries to a local server. */
 import { canShowScreen } from "../screen/terminal.ts";
-import { webhooksJson, webhooksLines, webhooksScreen } from "../output/webhooks.ts";
+import { printWebhooksJson, printWebhooksLines, showWebhooksScreen } from "../output/webhooks.ts";
 import { getOnlyArgument, UsageError } from "../options.ts";
 import { findServerAccess } from "../server-access.ts";
 import { RejectionError } from "../rejection-error.ts";
@@ -21,8 +21,12 @@ export async function run({
   const access = await findServerAccess(values);
   const local = new DeliveryClient(target, { insecureUpstream: values["insecure-upstream"] });
   const forwarder = new Forwarder(new ReceiverApi(access), local, { receiver, since });
-  const newOutput = values.json ? webhooksJson : canShowScreen() ? webhooksScreen : webhooksLines;
-  const output = newOutput(forwarder, target.url);
+  const startOutput = values.json
+    ? printWebhooksJson
+    : canShowScreen()
+      ? showWebhooksScreen
+      : printWebhooksLines;
+  const output = startOutput(forwarder, target.url);
 
   const stop = (): void => forwarder.stop();
   process.on("SIGINT", stop);

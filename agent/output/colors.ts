@@ -1,10 +1,16 @@
 /** Colours on terminals that want them. */
 import { styleText } from "node:util";
 
+export const bold = (text: string): string => paint("bold", text);
+export const dim = (text: string): string => paint("dim", text);
+export const red = (text: string): string => paint("red", text);
+export const green = (text: string): string => paint("green", text);
+export const yellow = (text: string): string => paint("yellow", text);
+
 type Style = "bold" | "dim" | "red" | "green" | "yellow";
 
 /** Before 22.13, Node.js' own function colours text for files and pipes too, so this one decides. */
-export function paint(style: Style, text: string): string {
+function paint(style: Style, text: string): string {
   return isColored(process.env, process.stdout)
     ? styleText(style, text, { validateStream: false })
     : text;

@@ -1,10 +1,10 @@
 /** What `underpass connect` prints: JSON for programs, lines for a person. */
 import type { LocalConnectionReport, LocalPort } from "../connect/local-port.ts";
-import { stripControl } from "./terminal-view.ts";
+import { stripControl } from "./strip-control.ts";
 import {
   createLinePrinter,
-  endJson,
-  endLines,
+  printRejectionJson,
+  printRejectionLines,
   GENERAL_ADVICE,
   printJson,
   type Advice,
@@ -21,23 +21,23 @@ const ADVICE: Advice = {
   tunnel_expired: "Create a new tunnel with `underpass tcp`.",
 };
 
-export function connectJson(local: LocalPort, tunnel: string): Output {
+export function printConnectJson(local: LocalPort, tunnel: string): Output {
   local.on("ready", ({ tunnelId, address, port }) =>
     printJson({ event: "ready", tunnelId, tunnel, local: address, port }),
   );
   local.on("connection", (connection) => printJson({ event: "connection", ...connection }));
   local.on("notice", (message) => printJson({ event: "notice", message }));
-  return { end: (rejection) => endJson(rejection) };
+  return { end: (rejection) => printRejectionJson(rejection) };
 }
 
-export function connectLines(local: LocalPort, tunnel: string, level: Level): Output {
+export function printConnectLines(local: LocalPort, tunnel: string, level: Level): Output {
   const print = createLinePrinter(level);
   local.on("ready", ({ address }) => print("info", `Listening on ${address} -> ${tunnel}`));
   local.on("connection", (connection) =>
     print(connection.problem === undefined ? "info" : "warn", formatConnection(connection)),
   );
   local.on("notice", (message) => print("warn", stripControl(message)));
-  return { end: (rejection) => endLines(rejection, ADVICE) };
+  return { end: (rejection) => printRejectionLines(rejection, ADVICE) };
 }
 
 function formatConnection({

@@ -2,7 +2,8 @@
 import { CHECK_LABELS, type Report } from "../doctor/check.ts";
 import { isColored } from "./colors.ts";
 import { printLine } from "./output.ts";
-import { dim, green, red, stripControl, yellow } from "./terminal-view.ts";
+import { dim, green, red, yellow } from "./colors.ts";
+import { stripControl } from "./strip-control.ts";
 
 type Status = Report["status"];
 

@@ -1,19 +1,25 @@
-/** Formats a duration in the past, in whole units: `12 s ago`, `3 min ago`. */
+/** Times relative to now, in whole units. */
+
+/** Formats a duration in the past: `12 s ago`, `3 min ago`. */
 export function formatAgo(ms: number): string {
-  const seconds = Math.max(0, Math.round(ms / 1000));
-  if (seconds < 120) return `${seconds} s ago`;
-  if (seconds < 7200) return `${Math.round(seconds / 60)} min ago`;
-  if (seconds < 48 * 3600) return `${Math.round(seconds / 3600)} h ago`;
-  return `${Math.round(seconds / 86_400)} days ago`;
+  return `${formatDuration(Math.max(0, Math.round(ms / 1000)))} ago`;
 }
 
-/** Formats the time until an expiry, in whole units: `in 5 h`, `never`, `expired`. @param expiresAt RFC 3339. */
+/** Formats the time until an expiry: `in 5 h`, `never`, `expired`. @param expiresAt RFC 3339; null: never. */
 export function formatExpiry(expiresAt: string | null, nowMs: number): string {
   if (expiresAt === null) return "never";
   const seconds = Math.round((Date.parse(expiresAt) - nowMs) / 1000);
-  if (seconds <= 0) return "expired";
-  if (seconds < 120) return `in ${seconds} s`;
-  if (seconds < 7200) return `in ${Math.round(seconds / 60)} min`;
-  if (seconds < 48 * 3600) return `in ${Math.round(seconds / 3600)} h`;
-  return `in ${Math.round(seconds / 86_400)} days`;
+  return seconds <= 0 ? "expired" : `in ${formatDuration(seconds)}`;
+}
+
+const MINUTE_S = 60;
+const HOUR_S = 60 * MINUTE_S;
+const DAY_S = 24 * HOUR_S;
+
+/** A larger unit is used from two of it on: `119 s`, then `2 min`; `119 min`, then `2 h`. */
+function formatDuration(seconds: number): string {
+  if (seconds < 2 * MINUTE_S) return `${seconds} s`;
+  if (seconds < 2 * HOUR_S) return `${Math.round(seconds / MINUTE_S)} min`;
+  if (seconds < 2 * DAY_S) return `${Math.round(seconds / HOUR_S)} h`;
+  return `${Math.round(seconds / DAY_S)} days`;
 }

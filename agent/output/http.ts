@@ -5,14 +5,18 @@ import { printTunnelJson, printTunnelLines } from "./connection-events.ts";
 import {
   createEventPrinter,
   createLinePrinter,
-  endJson,
-  endLines,
+  printRejectionJson,
+  printRejectionLines,
   type Level,
   type Output,
 } from "./output.ts";
-import { stripControl } from "./terminal-view.ts";
+import { stripControl } from "./strip-control.ts";
 
-export function httpJson(tunnel: HttpTunnel, target: Target, name?: string): Output {
+/**
+ * Prints a tunnel's events from now on.
+ * @param name of the tunnel, when one process serves several. @returns what prints the end.
+ */
+export function printHttpJson(tunnel: HttpTunnel, target: Target, name?: string): Output {
   const print = createEventPrinter(name);
   tunnel.on("ready", ({ tunnelId, url }) => {
     const { inspectUrl } = tunnel;
@@ -26,17 +30,23 @@ export function httpJson(tunnel: HttpTunnel, target: Target, name?: string): Out
   tunnel.on("pool", (agents) => print({ event: "pool", agents }));
   printTunnelJson(tunnel, print);
   tunnel.on("notice", (message) => print({ event: "notice", message }));
-  return { end: (rejection) => endJson(rejection) };
+  return { end: (rejection) => printRejectionJson(rejection) };
 }
 
-export function httpLines(tunnel: HttpTunnel, target: Target, level: Level, name?: string): Output {
+/** Like `printHttpJson`, as lines of text. */
+export function printHttpLines(
+  tunnel: HttpTunnel,
+  target: Target,
+  level: Level,
+  name?: string,
+): Output {
   const print = createLinePrinter(level, name);
   tunnel.on("ready", ({ url }) => {
     print("info", `Forwarding ${url} -> ${target.origin}`);
     if (tunnel.inspectUrl !== undefined) print("info", `Inspect at ${tunnel.inspectUrl}`);
     void tunnel.origin.isListening().then((isListening) => {
       if (isListening) return;
-      print("warn", notListening(target.origin));
+      print("warn", formatNotListening(target.origin));
     });
   });
   tunnel.on("request", ({ method, path, status, durationMs, problem, requestId }) => {
@@ -50,7 +60,7 @@ export function httpLines(tunnel: HttpTunnel, target: Target, level: Level, name
   tunnel.on("pool", (agents) => print("info", `${formatPool(agents)} this tunnel`));
   printTunnelLines(tunnel, print);
   tunnel.on("notice", (message) => print("warn", message));
-  return { end: (rejection) => endLines(rejection) };
+  return { end: (rejection) => printRejectionLines(rejection) };
 }
 
 function formatPool(agents: number): string {
@@ -58,6 +68,6 @@ function formatPool(agents: number): string {
 }
 
 /** The warning while the local server accepts no connections. @param local its address, as it is printed. */
-export function notListening(local: string): string {
+export function formatNotListening(local: string): string {
   return `nothing is listening on ${local} yet; start the local server`;
 }

@@ -43,12 +43,17 @@ export function createLinePrinter(
   };
 }
 
-export function endJson(rejection: RejectionError | undefined): void {
+/** Prints nothing when the user stopped the command. */
+export function printRejectionJson(rejection: RejectionError | undefined): void {
   if (!rejection) return;
   printJson({ event: "rejected", reason: rejection.reason, message: rejection.message });
 }
 
-export function endLines(rejection: RejectionError | undefined, advice = TUNNEL_ADVICE): void {
+/** Prints the rejection and what to do about it to standard error; nothing when the user stopped the command. */
+export function printRejectionLines(
+  rejection: RejectionError | undefined,
+  advice = TUNNEL_ADVICE,
+): void {
   if (rejection) process.stderr.write(`underpass: ${formatRejection(rejection, advice)}\n`);
 }
 

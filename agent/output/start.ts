@@ -1,7 +1,7 @@
 /** What `underpass start` prints: that of each tunnel, with the tunnel's name. */
 import type { GroupChanges, GroupConfig, TunnelGroup } from "../start/tunnel-group.ts";
 import { ServiceApi } from "../service-api.ts";
-import { httpJson, httpLines } from "./http.ts";
+import { printHttpJson, printHttpLines } from "./http.ts";
 import { TunnelScreen } from "./tunnel-screen.ts";
 import {
   createEventPrinter,
@@ -11,7 +11,7 @@ import {
   type Level,
   type Output,
 } from "./output.ts";
-import { tcpJson, tcpLines } from "./tcp.ts";
+import { printTcpJson, printTcpLines } from "./tcp.ts";
 
 export interface StartOutput extends Output {
   /** Prints where the inspector of all tunnels listens. */
@@ -22,10 +22,10 @@ export interface StartOutput extends Output {
   reloadFailed(problems: string): void;
 }
 
-export function startJson(group: TunnelGroup): StartOutput {
+export function printGroupJson(group: TunnelGroup): StartOutput {
   group.on("opened", ({ name, ...named }) => {
-    if (named.protocol === "http") httpJson(named.tunnel, named.target, name);
-    else tcpJson(named.tunnel, named.target.text, name);
+    if (named.protocol === "http") printHttpJson(named.tunnel, named.target, name);
+    else printTcpJson(named.tunnel, named.target.text, name);
   });
   group.on("closed", (name) => createEventPrinter(name)({ event: "closed" }));
   group.on("tunnelRejected", (tunnel, { reason, message }) =>
@@ -41,11 +41,11 @@ export function startJson(group: TunnelGroup): StartOutput {
   };
 }
 
-export function startLines(group: TunnelGroup, level: Level): StartOutput {
+export function printGroupLines(group: TunnelGroup, level: Level): StartOutput {
   const print = createLinePrinter(level);
   group.on("opened", ({ name, ...named }) => {
-    if (named.protocol === "http") httpLines(named.tunnel, named.target, level, name);
-    else tcpLines(named.tunnel, named.target.text, level, name);
+    if (named.protocol === "http") printHttpLines(named.tunnel, named.target, level, name);
+    else printTcpLines(named.tunnel, named.target.text, level, name);
   });
   group.on("closed", (name) => createLinePrinter(level, name)("info", "closed"));
   group.on("tunnelRejected", (name, rejection) => {
@@ -66,7 +66,7 @@ const UNCHANGED = "the tunnels stay as they are";
 const ALL_REJECTED = "no tunnel is left; the server has rejected all of them";
 
 /** @param config of the first start. */
-export function startScreen(group: TunnelGroup, config: GroupConfig): StartOutput {
+export function showGroupScreen(group: TunnelGroup, config: GroupConfig): StartOutput {
   const createApi = (access: GroupConfig): ServiceApi => new ServiceApi(access, access.token);
   const screen = new TunnelScreen(config.server, createApi(config));
   const { tunnels } = screen;

@@ -2,15 +2,12 @@
  * Tables for people: aligned, and at a terminal cut to its width. Piped, every value is complete. Rows are printed in parts,
  * so that a long list needs no memory for all of them.
  */
-import { stripControl } from "./terminal-view.ts";
+import { cutText, getWidth } from "../screen/text.ts";
+import { stripControl } from "./strip-control.ts";
 
 const COLUMN_GAP = "  ";
 /** A column is not cut to less than this. */
 const COLUMN_MIN_CHARS = 6;
-/** Characters that terminals draw in two columns: emoji and East Asian ones (UAX #11, in blocks). */
-const WIDE =
-  /\p{Emoji_Presentation}|[\u1100-\u115f\u2e80-\u303e\u3041-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff00-\uff60\uffe0-\uffe6]/u;
-const ZERO_WIDTH = /^[\p{Mn}\p{Me}\p{Cf}]$/u;
 
 export interface Column {
   header: string;
@@ -29,7 +26,7 @@ export class Table {
   constructor(columns: Column[], maxWidth: number | undefined) {
     this.#columns = columns;
     this.#maxWidth = maxWidth;
-    this.#widths = columns.map(({ header }) => measureText(header));
+    this.#widths = columns.map(({ header }) => getWidth(header));
   }
 
   /** @returns the lines of these rows, the first time below the headers. Control characters are removed. */
@@ -37,7 +34,7 @@ export class Table {
     const cells = rows.map((row) => row.map(stripControl));
     for (const row of cells) {
       for (const [at, cell] of row.entries()) {
-        this.#widths[at] = Math.max(this.#widths[at]!, measureText(cell));
+        this.#widths[at] = Math.max(this.#widths[at]!, getWidth(cell));
       }
     }
     const widths = this.#fitWidths();
@@ -51,7 +48,7 @@ export class Table {
       .map((cell, at) => {
         const width = widths[at]!;
         const text = cutText(cell, width);
-        const padding = " ".repeat(width - measureText(text));
+        const padding = " ".repeat(width - getWidth(text));
         return this.#columns[at]?.isRight ? padding + text : text + padding;
       })
       .join(COLUMN_GAP)
@@ -77,30 +74,4 @@ export class Table {
 /** @returns the width of standard output if it is a terminal; undefined: lines must not be cut. */
 export function getTerminalWidth(): number | undefined {
   return process.stdout.isTTY ? process.stdout.columns || 80 : undefined;
-}
-
-/** The columns that a terminal needs for a text without control characters. */
-function measureText(text: string): number {
-  let width = 0;
-  for (const character of text) width += measureCharacter(character);
-  return width;
-}
-
-function measureCharacter(character: string): number {
-  if (character <= "\u02ff") return 1;
-  if (ZERO_WIDTH.test(character)) return 0;
-  return WIDE.test(character) ? 2 : 1;
-}
-
-/** Replaces the end by `…` when the text is wider than `width`. */
-export function cutText(text: string, width: number): string {
-  if (measureText(text) <= width) return text;
-  let cut = "";
-  let used = 1;
-  for (const character of text) {
-    used += measureCharacter(character);
-    if (used > width) break;
-    cut += character;
-  }
-  return `${cut}…`;
 }

@@ -3,19 +3,23 @@ import type { ConnectionReport } from "../tcp/connection-report.ts";
 import type { TcpTunnel } from "../tcp/tcp-tunnel.ts";
 import { printTunnelJson, printTunnelLines } from "./connection-events.ts";
 import { formatBytes } from "./format-bytes.ts";
-import { notListening } from "./http.ts";
+import { formatNotListening } from "./http.ts";
 import {
   createEventPrinter,
   createLinePrinter,
-  endJson,
-  endLines,
+  printRejectionJson,
+  printRejectionLines,
   type Level,
   type Output,
 } from "./output.ts";
-import { stripControl } from "./terminal-view.ts";
+import { stripControl } from "./strip-control.ts";
 
-/** @param local the local server, as it is printed. */
-export function tcpJson(tunnel: TcpTunnel, local: string, name?: string): Output {
+/**
+ * Prints a tunnel's events from now on.
+ * @param local the local server, as it is printed. @param name of the tunnel, when one process serves several.
+ * @returns what prints the end.
+ */
+export function printTcpJson(tunnel: TcpTunnel, local: string, name?: string): Output {
   const print = createEventPrinter(name);
   tunnel.on("ready", ({ tunnelId, url, publicPort }) => {
     const { inspectUrl } = tunnel;
@@ -25,10 +29,16 @@ export function tcpJson(tunnel: TcpTunnel, local: string, name?: string): Output
   tunnel.on("connection", (connection) => print({ event: "connection", ...connection }));
   printTunnelJson(tunnel, print);
   tunnel.on("notice", (message) => print({ event: "notice", message }));
-  return { end: (rejection) => endJson(rejection) };
+  return { end: (rejection) => printRejectionJson(rejection) };
 }
 
-export function tcpLines(tunnel: TcpTunnel, local: string, level: Level, name?: string): Output {
+/** Like `printTcpJson`, as lines of text. */
+export function printTcpLines(
+  tunnel: TcpTunnel,
+  local: string,
+  level: Level,
+  name?: string,
+): Output {
   const print = createLinePrinter(level, name);
   tunnel.on("ready", ({ url, name }) => {
     print("info", `Forwarding ${url} -> ${local}`);
@@ -38,7 +48,7 @@ export function tcpLines(tunnel: TcpTunnel, local: string, level: Level, name?: 
       `To connect without the public port: underpass connect ${name} --listen 127.0.0.1:PORT`,
     );
     void tunnel.isListening().then((isListening) => {
-      if (!isListening) print("warn", notListening(local));
+      if (!isListening) print("warn", formatNotListening(local));
     });
   });
   tunnel.on("notice", (message) => print("warn", message));
@@ -46,7 +56,7 @@ export function tcpLines(tunnel: TcpTunnel, local: string, level: Level, name?: 
     print(connection.problem === undefined ? "info" : "warn", formatConnection(connection)),
   );
   printTunnelLines(tunnel, print);
-  return { end: (rejection) => endLines(rejection) };
+  return { end: (rejection) => printRejectionLines(rejection) };
 }
 
 /** `203.0.113.7 12.3 s, 1.2 kB in, 3.4 MB out` */

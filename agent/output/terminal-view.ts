@@ -1,14 +1,7 @@
-/** A live view at a terminal, redrawn in place; and text that is safe to print on a terminal. */
+/** A live view of a few lines at a terminal, redrawn in place. */
 import { stripVTControlCharacters } from "node:util";
 import { getTerminalSize, stopProcess, TerminalScreen } from "../screen/terminal.ts";
 import { cutText, getWidth } from "../screen/text.ts";
-import { paint } from "./colors.ts";
-
-export const bold = (text: string): string => paint("bold", text);
-export const dim = (text: string): string => paint("dim", text);
-export const red = (text: string): string => paint("red", text);
-export const green = (text: string): string => paint("green", text);
-export const yellow = (text: string): string => paint("yellow", text);
 
 export class TerminalView {
   readonly #getLines: () => string[];
@@ -45,9 +38,4 @@ export class TerminalView {
           : line,
       );
   }
-}
-
-/** Removes control characters: text from elsewhere must not move the cursor. */
-export function stripControl(text: string): string {
-  return stripVTControlCharacters(text).replace(/[\u0000-\u001f\u007f-\u009f]/g, "");
 }

@@ -11,8 +11,8 @@ import {
 } from "./connection-events.ts";
 import { formatAgo } from "./format-relative-time.ts";
 import {
-  endJson,
-  endLines,
+  printRejectionJson,
+  printRejectionLines,
   formatRejection,
   GENERAL_ADVICE,
   printJson,
@@ -20,7 +20,9 @@ import {
   type Advice,
   type Output,
 } from "./output.ts";
-import { bold, dim, stripControl, TerminalView, red, yellow } from "./terminal-view.ts";
+import { TerminalView } from "./terminal-view.ts";
+import { bold, dim, red, yellow } from "./colors.ts";
+import { stripControl } from "./strip-control.ts";
 
 export interface VpnOutput extends Output {
   /** Prints one line about the setup, before a session is shown. */
@@ -73,7 +75,7 @@ export class VpnJson implements VpnOutput {
   }
 
   end(rejection?: RejectionError): void {
-    endJson(rejection);
+    printRejectionJson(rejection);
   }
 }
 
@@ -105,7 +107,7 @@ export class VpnLines implements VpnOutput {
   }
 
   end(rejection?: RejectionError): void {
-    endLines(rejection, ADVICE);
+    printRejectionLines(rejection, ADVICE);
   }
 }
 

@@ -1,9 +1,11 @@
 /** What `underpass webhooks` prints: JSON for programs, lines for logs, a live view for a person at a terminal. */
 import type { Forwarder, DeliveryAttempt } from "../webhooks/forwarder.ts";
-import { bold, dim, green, stripControl, TerminalView, red, yellow } from "./terminal-view.ts";
+import { TerminalView } from "./terminal-view.ts";
+import { bold, dim, green, red, yellow } from "./colors.ts";
+import { stripControl } from "./strip-control.ts";
 import {
-  endJson,
-  endLines,
+  printRejectionJson,
+  printRejectionLines,
   formatRejection,
   GENERAL_ADVICE,
   printJson,
@@ -21,27 +23,27 @@ const ADVICE: Advice = {
 const OUTCOME_COLORS = { delivered: green, retrying: yellow, put_aside: red } as const;
 
 /** @param local where deliveries are posted, as it is printed. */
-export function webhooksJson(forwarder: Forwarder, local: string): Output {
+export function printWebhooksJson(forwarder: Forwarder, local: string): Output {
   forwarder.on("ready", ({ id, url }) => printJson({ event: "ready", receiverId: id, url, local }));
   forwarder.on("attempt", ({ id, receivedAt, outcome, attempt, status, durationMs, problem }) =>
     printJson({ event: "delivery", id, receivedAt, outcome, attempt, status, durationMs, problem }),
   );
   forwarder.on("disconnected", (reason) => printJson({ event: "disconnected", reason }));
   forwarder.on("reconnected", () => printJson({ event: "reconnected" }));
-  return { end: (rejection) => endJson(rejection) };
+  return { end: (rejection) => printRejectionJson(rejection) };
 }
 
-export function webhooksLines(forwarder: Forwarder, local: string): Output {
+export function printWebhooksLines(forwarder: Forwarder, local: string): Output {
   forwarder.on("ready", ({ url }) => printLine(`Forwarding ${url} -> ${local}`));
   forwarder.on("attempt", (attempt) => printLine(formatDelivery(attempt)));
   forwarder.on("disconnected", (reason) =>
     printLine(`disconnected: ${stripControl(reason)}; reconnecting`),
   );
   forwarder.on("reconnected", () => printLine("reconnected"));
-  return { end: (rejection) => endLines(rejection, ADVICE) };
+  return { end: (rejection) => printRejectionLines(rejection, ADVICE) };
 }
 
-export function webhooksScreen(forwarder: Forwarder, local: string): Output {
+export function showWebhooksScreen(forwarder: Forwarder, local: string): Output {
   let url = "…";
   let state = yellow("connecting");
   let delivered = 0;

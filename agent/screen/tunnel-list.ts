@@ -3,7 +3,7 @@ import { SERVICE_VERSION } from "../../protocol/version.ts";
 import { compareVersions } from "../compare-versions.ts";
 import { describeStop } from "../output/connection-events.ts";
 import type { TunnelGates } from "../gates/tunnel-gates.ts";
-import { notListening } from "../output/http.ts";
+import { formatNotListening } from "../output/http.ts";
 import { formatRejection } from "../output/output.ts";
 import type { RejectionError } from "../rejection-error.ts";
 import { LatencyHistory } from "./latency.ts";
@@ -71,7 +71,7 @@ export class TunnelList {
 
   /** Shows a warning as long as the tunnel's local server does not listen. */
   watchLocalServer(server: LocalServer, view: TunnelView): void {
-    const warning = notListening(view.local);
+    const warning = formatNotListening(view.local);
     const check = async (): Promise<void> => {
       const isListening = await server.isListening();
       // A TCP server may treat each connection as a client, and log it.

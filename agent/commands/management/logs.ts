@@ -8,8 +8,8 @@ import { openManagementApi } from "../../management/open-management-api.ts";
 import { TunnelNames } from "../../management/tunnel-names.ts";
 import { stopWithNpx } from "../npx.ts";
 import { rejectExtraArguments } from "../../options.ts";
-import { logsJson, logsLines, type LogOutput } from "../../output/management/logs.ts";
-import { endJson } from "../../output/output.ts";
+import { LOG_JSON, createLogLines, type LogOutput } from "../../output/management/logs.ts";
+import { printRejectionJson } from "../../output/output.ts";
 import { RejectionError } from "../../rejection-error.ts";
 import type { Input } from "../command.ts";
 import type { LOGS } from "../table/management/logs.ts";
@@ -27,7 +27,7 @@ export async function run({ values, positionals }: Input<typeof LOGS.options>): 
     tunnelId: tunnel?.id,
     filter: values.filter ?? parseCaptureFilter(""),
   };
-  const output = values.json ? logsJson : logsLines(tunnel === undefined);
+  const output = values.json ? LOG_JSON : createLogLines(tunnel === undefined);
   const printer = new CapturePrinter(output, new TunnelNames(api));
   const past = getPastSelection(values);
   const isFollowing = past === undefined || values.follow;
@@ -63,7 +63,7 @@ export async function run({ values, positionals }: Input<typeof LOGS.options>): 
     return 0;
   } catch (error) {
     if (!values.json || !(error instanceof RejectionError)) throw error;
-    endJson(error);
+    printRejectionJson(error);
     return 1;
   } finally {
     process.off("SIGINT", stop);

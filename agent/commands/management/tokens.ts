@@ -8,8 +8,8 @@ import type { ManagementApi } from "../../management/management-api.ts";
 import { openManagementApi } from "../../management/open-management-api.ts";
 import { getOnlyArgument, rejectExtraArguments, UsageError } from "../../options.ts";
 import { printJson, printLine } from "../../output/output.ts";
-import { describeToken, formatTokenRow, newTokenTable } from "../../output/management/tokens.ts";
-import { stripControl } from "../../output/terminal-view.ts";
+import { describeToken, formatTokenRow, createTokenTable } from "../../output/management/tokens.ts";
+import { stripControl } from "../../output/strip-control.ts";
 import { SettingsError } from "../../settings.ts";
 import { confirm } from "./confirm.ts";
 import type { Input } from "../command.ts";
@@ -26,7 +26,7 @@ export async function listTokens(input: Input<typeof TOKENS.options>): Promise<n
   const { values, positionals } = input;
   rejectExtraArguments(positionals);
   const api = await openManagementApi(values);
-  const table = newTokenTable();
+  const table = createTokenTable();
   let shown = 0;
   for await (const page of api.listTokens()) {
     const rows = values.all ? page : page.filter(isTokenValid);

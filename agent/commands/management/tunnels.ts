@@ -10,9 +10,9 @@ import {
   formatTunnel,
   formatTunnelRow,
   getTunnelState,
-  newTunnelTable,
+  createTunnelTable,
 } from "../../output/management/tunnels.ts";
-import { stripControl } from "../../output/terminal-view.ts";
+import { stripControl } from "../../output/strip-control.ts";
 import { RejectionError } from "../../rejection-error.ts";
 import { confirm } from "./confirm.ts";
 import type { Input } from "../command.ts";
@@ -28,7 +28,7 @@ export async function listTunnels(input: Input<typeof TUNNELS.options>): Promise
   const { values, positionals } = input;
   rejectExtraArguments(positionals);
   const api = await openManagementApi(values);
-  const table = newTunnelTable();
+  const table = createTunnelTable();
   let shown = 0;
   let stopped: Tunnel | undefined;
   for await (const page of api.listTunnels()) {

@@ -3,8 +3,10 @@ import { styleText } from "node:util";
 import type { CaptureSummary } from "../../../protocol/schemas/inspector/captures.ts";
 import { formatBytes } from "../format-bytes.ts";
 import { printJson, printLine } from "../output.ts";
-import { cutText, getTerminalWidth } from "../table.ts";
-import { dim, green, red, stripControl, yellow } from "../terminal-view.ts";
+import { getTerminalWidth } from "../table.ts";
+import { cutText } from "../../screen/text.ts";
+import { dim, green, red, yellow } from "../colors.ts";
+import { stripControl } from "../strip-control.ts";
 
 export interface LogOutput {
   ready(): void;
@@ -18,7 +20,7 @@ export interface LogOutput {
   noMatch(): void;
 }
 
-export const logsJson: LogOutput = {
+export const LOG_JSON: LogOutput = {
   ready: () => printJson({ event: "ready" }),
   request: (capture, tunnel) => printJson({ event: "request", tunnel, ...capture }),
   missed: (count) => printJson({ event: "missed", count }),
@@ -28,7 +30,7 @@ export const logsJson: LogOutput = {
 };
 
 /** @param namesTunnels whether requests of several tunnels are shown. */
-export function logsLines(namesTunnels: boolean): LogOutput {
+export function createLogLines(namesTunnels: boolean): LogOutput {
   const width = getTerminalWidth();
   return {
     ready: () => {

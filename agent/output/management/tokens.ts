@@ -4,7 +4,7 @@ import { isTokenValid, NONCE_SHOWN_CHARS } from "../../management/find-token.ts"
 import { formatExpiry } from "../format-relative-time.ts";
 import { getTerminalWidth, Table } from "../table.ts";
 
-export function newTokenTable(): Table {
+export function createTokenTable(): Table {
   const headers = ["NAME", "NONCE", "KIND", "NAMES", "PROJECT", "SPENT / BUDGET", "EXPIRES"];
   return new Table(
     headers.map((header) => ({ header })),

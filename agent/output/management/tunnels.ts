@@ -4,14 +4,14 @@ import type { Tunnel } from "../../../protocol/schemas/tunnels/tunnels.ts";
 import { formatExpiry } from "../format-relative-time.ts";
 import { formatBytes } from "../format-bytes.ts";
 import { getTerminalWidth, Table } from "../table.ts";
-import { stripControl } from "../terminal-view.ts";
+import { stripControl } from "../strip-control.ts";
 
 /** The API calls a stopped tunnel offline, as one whose agent is gone. */
 export function getTunnelState({ status, stoppedAt }: Tunnel): Tunnel["status"] | "stopped" {
   return status === "offline" && stoppedAt !== null ? "stopped" : status;
 }
 
-export function newTunnelTable(): Table {
+export function createTunnelTable(): Table {
   const headers = ["NAME", "URL", "STATE", "AGENT"];
   const columns = [
     ...headers.map((header) => ({ header })),

@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
-import { cutText, Table } from "../../../agent/output/table.ts";
+import { Table } from "../../../agent/output/table.ts";
+import { cutText } from "../../../agent/screen/text.ts";
 
 const COLUMNS = [{ header: "NAME" }, { header: "URL" }, { header: "N", isRight: true }];
 const ROW = ["shop", `http://shop.example/${"x".repeat(40)}`, "17"];
