@@ -6,7 +6,7 @@
  *     console.log(tunnel.url);
  */
 import type { EventEmitter } from "node:events";
-import { findServerRoute, type ServerRoute } from "./server-access.ts";
+import { findServerEndpoint, type ServerEndpoint } from "./server-access.ts";
 import { findToken, type FoundToken } from "./settings.ts";
 import type { ExposedTunnel, ExposeOptions, Rejection } from "./library/types.ts";
 import { asTypeError, parseExposeOptions } from "./library/parse-options.ts";
@@ -36,8 +36,8 @@ export async function expose(options: ExposeOptions): Promise<ExposedTunnel> {
   const tunnelOptions = parseExposeOptions(options);
   const { signal } = options;
   signal?.throwIfAborted();
-  const route = await getServerRoute(options);
-  const access = { ...route, ...(await getToken(options, route.server)) };
+  const endpoint = await getServerEndpoint(options);
+  const access = { ...endpoint, ...(await getToken(options, endpoint.server)) };
   signal?.throwIfAborted();
   const tunnel = asTypeError(() => new HttpTunnel({ ...tunnelOptions, ...access }));
   return new Promise((resolve, reject) => {
@@ -51,7 +51,7 @@ export async function expose(options: ExposeOptions): Promise<ExposedTunnel> {
     tunnel.once("rejected", (rejection: RejectionError) => reject(rejection));
     // Until the caller has the tunnel's events, nothing else says why the call takes long.
     const warn = (reason: string): void =>
-      process.emitWarning(`expose() is still connecting to ${route.server.origin}: ${reason}`, {
+      process.emitWarning(`expose() is still connecting to ${endpoint.server.origin}: ${reason}`, {
         type: "UnderpassWarning",
       });
     tunnel.once("retrying", warn);
@@ -65,10 +65,10 @@ export async function expose(options: ExposeOptions): Promise<ExposedTunnel> {
   });
 }
 
-/** @throws TypeError when the CA file can't be used; otherwise like `findServerRoute`. */
-async function getServerRoute({ server, caFile }: ExposeOptions): Promise<ServerRoute> {
+/** @throws TypeError when the CA file can't be used; otherwise like `findServerEndpoint`. */
+async function getServerEndpoint({ server, caFile }: ExposeOptions): Promise<ServerEndpoint> {
   try {
-    return await findServerRoute({ server, "ca-file": caFile });
+    return await findServerEndpoint({ server, "ca-file": caFile });
   } catch (error) {
     return asTypeError(() => {
       throw error;

@@ -15,8 +15,8 @@ export interface OptionSpec {
   /** A `list` may be repeated; in the environment its values are separated by commas. */
   kind: "text" | "flag" | "list";
   help: string;
-  /** The placeholder of the value in the help text. */
-  value?: string;
+  /** Stands for the value in the help text: `FILE`. */
+  placeholder?: string;
   /** All values that are accepted. */
   choices?: readonly string[];
   /** What completion offers for a value that is not limited to `choices`. */
@@ -132,7 +132,7 @@ function readArguments(
       continue;
     }
     if (value === undefined || (!inlineValue && /^-./.test(value))) {
-      const example = `${rawName}=${spec.value ?? "VALUE"}`;
+      const example = `${rawName}=${spec.placeholder ?? "VALUE"}`;
       throw new UsageError(`the value of ${rawName} is missing; for example: ${example}`);
     }
     const earlier = spec.kind === "list" ? (given.get(name) ?? []) : [];

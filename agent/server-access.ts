@@ -3,13 +3,14 @@ import { findProxy } from "./outgoing/proxy.ts";
 import { readAuthorities, type TrustedAuthorities } from "./outgoing/trusted-authorities.ts";
 import { findServer, findToken, type FoundToken } from "./settings.ts";
 
-export interface ServerRoute {
+/** A server's address, and whose certificates are trusted there. */
+export interface ServerEndpoint {
   server: URL;
   /** undefined: those that Node.js trusts. */
   authorities: TrustedAuthorities | undefined;
 }
 
-export type ServerAccess = ServerRoute & FoundToken;
+export type ServerAccess = ServerEndpoint & FoundToken;
 
 /** The options of every command that uses the API. */
 export interface AccessValues {
@@ -23,14 +24,14 @@ export interface AccessValues {
  * environment names a proxy of another kind: no attempt could succeed.
  */
 export async function findServerAccess(values: AccessValues): Promise<ServerAccess> {
-  const route = await findServerRoute(values);
-  return { ...route, ...(await findToken(route.server, values["token-file"])) };
+  const endpoint = await findServerEndpoint(values);
+  return { ...endpoint, ...(await findToken(endpoint.server, values["token-file"])) };
 }
 
 /** The same without a token. */
-export async function findServerRoute(
+export async function findServerEndpoint(
   values: Pick<AccessValues, "server" | "ca-file">,
-): Promise<ServerRoute> {
+): Promise<ServerEndpoint> {
   const file = values["ca-file"];
   const authorities = file === undefined ? undefined : await readAuthorities(file);
   const server = await findServer(values.server);

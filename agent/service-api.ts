@@ -4,7 +4,7 @@ import { z, type ZodType } from "zod";
 import { formatRetryMessage } from "../protocol/errors.ts";
 import { getErrorMessage } from "./error-message.ts";
 import { createDispatcher } from "./outgoing/dispatcher.ts";
-import type { ServerAccess, ServerRoute } from "./server-access.ts";
+import type { ServerAccess, ServerEndpoint } from "./server-access.ts";
 import { RejectionError } from "./rejection-error.ts";
 
 /** The API did not answer, which has a `cause`, or asked to try again later. */
@@ -21,8 +21,8 @@ export interface CallOptions {
 
 /** How long a response may take beyond `waitMs`. */
 const ANSWER_MAX_MS = 20_000;
-/** The body of every error of the API. */
-export const Failure = z.object({
+/** The body of every error of the API, with any code: the server may be newer than this agent. */
+export const AnyErrorBody = z.object({
   error: z.string(),
   message: z.string(),
   fields: z.array(z.object({ path: z.string(), message: z.string() })).optional(),
@@ -37,7 +37,7 @@ export class ServiceApi {
 
   /** @param credential the bytes of a capability token, or the bearer itself. */
   constructor(
-    { server, authorities, renewal }: ServerRoute & Partial<ServerAccess>,
+    { server, authorities, renewal }: ServerEndpoint & Partial<ServerAccess>,
     credential: Buffer | string,
   ) {
     this.#renewal = renewal;
@@ -58,7 +58,7 @@ export class ServiceApi {
     const { status } = response;
     if (status === 429 || status >= 500) throw new RetryableError(describeAnswer(response));
     if (status >= 400) {
-      const failure = Failure.safeParse(response.body);
+      const failure = AnyErrorBody.safeParse(response.body);
       const reason = failure.data?.error ?? String(status);
       throw new RejectionError(reason, describeAnswer(response), this.#renewal);
     }
@@ -98,17 +98,17 @@ function ignoreSyntaxError(error: unknown): undefined {
 }
 
 /** The first invalid field and its rule, without the words that the message has around them. */
-export function getFailureMessage({
+export function getErrorBodyMessage({
   message,
   fields: [field] = [],
   retry_after_seconds: retryAfterSeconds,
-}: z.infer<typeof Failure>): string {
+}: z.infer<typeof AnyErrorBody>): string {
   if (field && field.path !== "") return `${field.path} ${field.message}`;
   if (retryAfterSeconds === undefined) return message;
   return formatRetryMessage(message, retryAfterSeconds);
 }
 
 function describeAnswer({ status, body }: { status: number; body: unknown }): string {
-  const failure = Failure.safeParse(body).data;
-  return failure ? getFailureMessage(failure) : `the server answered ${status}`;
+  const failure = AnyErrorBody.safeParse(body).data;
+  return failure ? getErrorBodyMessage(failure) : `the server answered ${status}`;
 }

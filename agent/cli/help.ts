@@ -40,15 +40,18 @@ const OVERVIEW_EXAMPLES: Row[] = [
 /** `underpass help <command>`. @param path the command's name, with those of the commands that it belongs to. */
 export function formatCommandHelp(command: Command, path: string, columns?: number): string {
   const width = getWidth(columns);
-  const { summary, calls, description, examples = [], options, subcommands = [] } = command;
+  const { summary, usages, description, examples = [], options, subcommands = [] } = command;
   const paragraphs = description?.split("\n\n") ?? [];
   const sections = [
     `${wrap(`${summary[0]!.toUpperCase()}${summary.slice(1)}.`, width).join("\n")}\n`,
-    formatSection("Usage", calls.map((call) => `  underpass ${call}`).join("\n")),
+    formatSection("Usage", usages.map((usage) => `  underpass ${usage}`).join("\n")),
     ...paragraphs.map((paragraph) => `${wrap(paragraph, width).join("\n")}\n`),
   ];
   if (subcommands.length > 0) {
-    const rows = subcommands.map(({ calls: [call = ""], summary: effect }): Row => [call, effect]);
+    const rows = subcommands.map(({ usages: [usage = ""], summary: effect }): Row => [
+      usage,
+      effect,
+    ]);
     sections.push(formatSection("Subcommands", formatRows(rows, width)));
   }
   if (Object.keys(options).length > 0) {
@@ -64,7 +67,7 @@ export function formatCommandHelp(command: Command, path: string, columns?: numb
 /** @returns `--token-file FILE`, and what it does. */
 function describeOptions(specs: OptionSpecs): Row[] {
   return Object.entries(specs).map(([name, spec]) => [
-    `--${name}${spec.kind === "flag" ? "" : ` ${spec.value ?? "VALUE"}`}`,
+    `--${name}${spec.kind === "flag" ? "" : ` ${spec.placeholder ?? "VALUE"}`}`,
     describeOption(spec),
   ]);
 }

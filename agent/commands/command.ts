@@ -7,8 +7,8 @@ export interface CommandSpec {
   name: string;
   /** One line of the list of commands. */
   summary: string;
-  /** Each way to call it, without `underpass`: `http <port|host:port|URL>`. */
-  calls: readonly string[];
+  /** The lines of "Usage" in its help, without `underpass`: `http <port|host:port|URL>`. */
+  usages: readonly string[];
   /** What a user must know beyond the summary and the options. Paragraphs are separated by an empty line. */
   description?: string;
   /** Complete command lines, and what each one does. */
@@ -53,7 +53,7 @@ export function defineCommand<Spec extends CommandSpec>(
 export const CA_FILE_OPTION = {
   "ca-file": {
     kind: "text",
-    value: "FILE",
+    placeholder: "FILE",
     help: "a file with CA certificates in PEM format to trust too, for the server and proxies",
     complete: "file",
   },
@@ -61,11 +61,15 @@ export const CA_FILE_OPTION = {
 
 /** Of every command that uses the API. */
 export const API_OPTIONS = {
-  server: { kind: "text", value: "URL", help: "the Underpass server (default: the last login)" },
+  server: {
+    kind: "text",
+    placeholder: "URL",
+    help: "the Underpass server (default: the last login)",
+  },
   ...CA_FILE_OPTION,
   "token-file": {
     kind: "text",
-    value: "FILE",
+    placeholder: "FILE",
     help: "a file with the capability token, as bytes or in base64 (default: UNDERPASS_TOKEN, or the last login)",
     complete: "file",
   },
@@ -78,7 +82,7 @@ export const JSON_OPTION = {
 export const LOG_LEVEL_OPTION = {
   "log-level": {
     kind: "text",
-    value: "LEVEL",
+    placeholder: "LEVEL",
     help: "how much is printed when the output is not a terminal (default: info)",
     choices: LEVELS,
   },

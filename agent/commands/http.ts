@@ -9,7 +9,7 @@ import { findServerAccess, type ServerAccess } from "../server-access.ts";
 import { findTarget } from "../files/files-target.ts";
 import { InspectedTunnels } from "../inspect/inspected-tunnels.ts";
 import { startInspectServer } from "../inspect/start-inspect-server.ts";
-import { HttpTunnel, type TunnelOptions } from "../tunnel/http-tunnel.ts";
+import { HttpTunnel, type HttpTunnelOptions } from "../tunnel/http-tunnel.ts";
 import { getSubdomain, requireSharedName } from "../tunnel/tunnel-options.ts";
 import type { Input } from "./command.ts";
 import type { HTTP, HTTP_TUNNEL_OPTIONS } from "./table/http.ts";
@@ -42,7 +42,7 @@ export async function run({ values, positionals }: Input<typeof HTTP.options>): 
 }
 
 /** An HTTP tunnel as its options describe it, without the access to the server. */
-export type HttpTunnelDefinition = Omit<TunnelOptions, keyof ServerAccess>;
+export type HttpTunnelDefinition = Omit<HttpTunnelOptions, keyof ServerAccess>;
 
 /**
  * @param targetText the local server, as it was typed.

@@ -12,7 +12,7 @@ import { parseTcpTarget } from "../tcp/tcp-target.ts";
 import { TcpTunnel, type TcpTunnelOptions } from "../tcp/tcp-tunnel.ts";
 import { getSubdomain } from "../tunnel/tunnel-options.ts";
 import type { Input } from "./command.ts";
-import type { TCP, TCP_DEFINITION_OPTIONS } from "./table/tcp.ts";
+import type { TCP, TCP_TUNNEL_OPTIONS } from "./table/tcp.ts";
 import { runUntilStopped } from "./until-stopped.ts";
 
 export async function run({ values, positionals }: Input<typeof TCP.options>): Promise<number> {
@@ -47,7 +47,7 @@ export type TcpTunnelDefinition = Omit<TcpTunnelOptions, keyof ServerAccess>;
 /** @param targetText the local server, as it was typed. @throws UsageError */
 export function parseTcpTunnel(
   targetText: string,
-  values: OptionValues<typeof TCP_DEFINITION_OPTIONS>,
+  values: OptionValues<typeof TCP_TUNNEL_OPTIONS>,
 ): TcpTunnelDefinition {
   const target = parseTcpTarget(targetText);
   if (!target) throw new UsageError(`${targetText} is not a port or host:port`);

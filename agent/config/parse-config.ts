@@ -4,7 +4,7 @@ import type { z } from "zod";
 import { formatSuggestion } from "../cli/suggestion.ts";
 import { parseHttpTunnel, type HttpTunnelDefinition } from "../commands/http.ts";
 import { HTTP_TUNNEL_OPTIONS } from "../commands/table/http.ts";
-import { TCP_DEFINITION_OPTIONS } from "../commands/table/tcp.ts";
+import { TCP_TUNNEL_OPTIONS } from "../commands/table/tcp.ts";
 import { parseTcpTunnel, type TcpTunnelDefinition } from "../commands/tcp.ts";
 import { parseValue, UsageError, type OptionSpec, type OptionSpecs } from "../options.ts";
 import { SettingsError } from "../settings.ts";
@@ -78,7 +78,7 @@ export function parseConfig(
 function parseTunnel(name: string, fields: Fields, directory: string): TunnelEntry {
   const local = String(fields["local"]);
   if (fields["protocol"] === "tcp") {
-    const values = parseValues(TCP_DEFINITION_OPTIONS, fields, directory);
+    const values = parseValues(TCP_TUNNEL_OPTIONS, fields, directory);
     return { name, fields, protocol: "tcp", definition: parseTcpTunnel(local, values as never) };
   }
   const values = parseValues(HTTP_TUNNEL_OPTIONS, fields, directory);

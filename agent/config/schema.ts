@@ -5,7 +5,7 @@
 import { z } from "zod";
 import { API_OPTIONS } from "../commands/command.ts";
 import { HTTP_TUNNEL_OPTIONS } from "../commands/table/http.ts";
-import { TCP_DEFINITION_OPTIONS } from "../commands/table/tcp.ts";
+import { TCP_TUNNEL_OPTIONS } from "../commands/table/tcp.ts";
 import type { OptionSpec } from "../options.ts";
 
 /** Names that differ from those of the command line: they read better for a value that is written down. */
@@ -53,7 +53,7 @@ const TcpTunnelFields = z.strictObject(
   {
     local: Text.describe("the local server: a port or host:port"),
     protocol: z.literal("tcp").describe("http (default) or tcp"),
-    ...toFields(TCP_DEFINITION_OPTIONS),
+    ...toFields(TCP_TUNNEL_OPTIONS),
   },
   notMapping,
 );

@@ -2,9 +2,9 @@
 import { connect as connectTcp, isIP, type Socket } from "node:net";
 import { getHost } from "../outgoing/address.ts";
 import type { ProxyAddress } from "../outgoing/proxy.ts";
-import type { ServerRoute } from "../server-access.ts";
+import type { ServerEndpoint } from "../server-access.ts";
 
-export interface Route extends ServerRoute {
+export interface Route extends ServerEndpoint {
   token: Buffer | null;
   /** undefined: connections are direct. */
   proxy: ProxyAddress | undefined;

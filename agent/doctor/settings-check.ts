@@ -10,7 +10,7 @@ import {
 } from "../settings.ts";
 import { getErrorMessage } from "../error-message.ts";
 import type { TrustedAuthorities } from "../outgoing/trusted-authorities.ts";
-import type { ServerRoute } from "../server-access.ts";
+import type { ServerEndpoint } from "../server-access.ts";
 import { ok, problem, warning, type Outcome } from "./check.ts";
 
 /** The options, which the environment may have set. */
@@ -20,7 +20,7 @@ export interface SettingsOptions {
   authorities: TrustedAuthorities | undefined;
 }
 
-export interface Settings extends ServerRoute {
+export interface Settings extends ServerEndpoint {
   /** null when this machine has none for the server. */
   token: Buffer | null;
 }

@@ -6,19 +6,19 @@ import { readPolicyFile } from "./policy-file.ts";
 export const PUBLIC_TUNNEL_OPTIONS = {
   url: {
     kind: "text",
-    value: "URL",
+    placeholder: "URL",
     help: "the public URL: a name of the service, or your own verified domain",
     parse: parsePublicUrl,
   },
   "basic-auth": {
     kind: "text",
-    value: "USER:PASSWORD",
+    placeholder: "USER:PASSWORD",
     help: "visitors need this password; safer in UNDERPASS_BASIC_AUTH; off removes the one that the tunnel has",
     parse: parseBasicAuth,
   },
   "policy-file": {
     kind: "text",
-    value: "FILE",
+    placeholder: "FILE",
     help: "the tunnel's traffic policy, in YAML or JSON",
     complete: "file",
     parse: readPolicyFile,

@@ -13,7 +13,7 @@ export function parseInspectAddress(text: string, option: string): ListenAddress
 export const INSPECT_OPTION = {
   inspect: {
     kind: "text",
-    value: "ADDR",
+    placeholder: "ADDR",
     help: "tell programs on this machine about the tunnels at this address, or off (default: 127.0.0.1:4040)",
     complete: ["off"],
     parse: parseInspectAddress,

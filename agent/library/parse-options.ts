@@ -13,7 +13,7 @@ import { HandlerDispatcher } from "../origin/handler.ts";
 import { parseHostMode } from "../origin/host-header.ts";
 import { createLocalTarget, type Target } from "../origin/target.ts";
 import type { ServerAccess } from "../server-access.ts";
-import type { TunnelOptions } from "../tunnel/http-tunnel.ts";
+import type { HttpTunnelOptions } from "../tunnel/http-tunnel.ts";
 import { requireSharedName } from "../tunnel/tunnel-options.ts";
 import type { ExposeOptions } from "./types.ts";
 
@@ -54,7 +54,7 @@ const Fields = z.strictObject(FIELDS);
 /** @throws TypeError */
 export function parseExposeOptions(
   options: ExposeOptions,
-): Omit<TunnelOptions, keyof ServerAccess> {
+): Omit<HttpTunnelOptions, keyof ServerAccess> {
   const parsed = Fields.safeParse(options, { error: describeIssue });
   if (!parsed.success) throw new TypeError(describeMistake(parsed.error.issues[0]!));
   const { subdomain, url, basicAuth, headers = {}, token, tokenFile } = options;

@@ -16,6 +16,7 @@ import {
 import { getErrorMessage } from "../error-message.ts";
 import { getBackOffMs } from "../back-off.ts";
 import { RejectionError } from "../rejection-error.ts";
+import { AnyErrorBody } from "../service-api.ts";
 import { openWebSocket } from "../websocket.ts";
 import type { ManagementApi } from "./management-api.ts";
 
@@ -30,7 +31,6 @@ const Message = z.union([
   z.object({ type: z.literal("sync"), n: z.int() }),
   CaptureSummary,
 ]);
-const Failure = z.object({ error: z.string(), message: z.string() });
 
 const UNREADABLE = new RejectionError(
   "unsupported_version",
@@ -63,7 +63,7 @@ export class CaptureWatch extends EventEmitter<Events> {
   constructor(api: ManagementApi, tunnelId: string | undefined) {
     super();
     this.#api = api;
-    const { server } = api.route;
+    const { server } = api.endpoint;
     this.#url = new URL("/inspector/ws?batch=1", server);
     this.#url.protocol = server.protocol === "https:" ? "wss:" : "ws:";
     if (tunnelId !== undefined) this.#url.searchParams.set("tunnel_id", tunnelId);
@@ -72,7 +72,7 @@ export class CaptureWatch extends EventEmitter<Events> {
   start(): void {
     this.#problem = "";
     const { bearer } = this.#api.credential;
-    const { authorities } = this.#api.route;
+    const { authorities } = this.#api.endpoint;
     const options = { maxPayload: MESSAGE_MAX_BYTES, authorities };
     const socket = openWebSocket(this.#url, WATCH_PROTOCOL, bearer, options);
     this.#socket = socket;
@@ -128,7 +128,7 @@ export class CaptureWatch extends EventEmitter<Events> {
 
   async #readRefusal(response: IncomingMessage): Promise<RejectionError | null> {
     const status = response.statusCode ?? 0;
-    const failure = Failure.safeParse(await readJson(response)).data;
+    const failure = AnyErrorBody.safeParse(await readJson(response)).data;
     const message = failure?.message ?? `the server answered ${status}`;
     this.#problem = message;
     if (status === 429 || status >= 500) return null;

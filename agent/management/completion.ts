@@ -3,7 +3,7 @@
  * answer soon, and a machine without a login, complete nothing and say nothing.
  */
 import { findOptionText, type OptionSpecs } from "../options.ts";
-import { findServerRoute } from "../server-access.ts";
+import { findServerEndpoint } from "../server-access.ts";
 import { findCredential } from "./credential.ts";
 import { isTokenValid } from "./find-token.ts";
 import { ManagementApi } from "./management-api.ts";
@@ -43,9 +43,12 @@ async function complete(
 ): Promise<string[]> {
   try {
     const find = (name: string) => findOptionText(args, options, name);
-    const route = await findServerRoute({ server: find("server"), "ca-file": find("ca-file") });
-    const credential = await findCredential(route.server, find("token-file"));
-    const api = new ManagementApi(route, credential);
+    const endpoint = await findServerEndpoint({
+      server: find("server"),
+      "ca-file": find("ca-file"),
+    });
+    const credential = await findCredential(endpoint.server, find("token-file"));
+    const api = new ManagementApi(endpoint, credential);
     return await list(api, AbortSignal.timeout(ANSWER_MAX_MS));
   } catch {
     return [];

@@ -6,7 +6,7 @@ import { Instant, Ok } from "../../protocol/schemas/scalars.ts";
 import { BudgetResult, MintedToken, Token } from "../../protocol/schemas/tokens.ts";
 import { TunnelAgent } from "../../protocol/schemas/tunnels/connections.ts";
 import { Tunnel, TunnelStatusResult } from "../../protocol/schemas/tunnels/tunnels.ts";
-import type { ServerRoute } from "../server-access.ts";
+import type { ServerEndpoint } from "../server-access.ts";
 import { RetryableError, ServiceApi } from "../service-api.ts";
 import { RejectionError } from "../rejection-error.ts";
 import type { ApiCredential } from "./credential.ts";
@@ -45,14 +45,14 @@ export interface CaptureQuery {
 
 /** Calls throw RejectionError: a command that is run once does not retry. */
 export class ManagementApi {
-  readonly route: ServerRoute;
+  readonly endpoint: ServerEndpoint;
   readonly credential: ApiCredential;
   readonly #api: ServiceApi;
 
-  constructor(route: ServerRoute, credential: ApiCredential) {
-    this.route = route;
+  constructor(endpoint: ServerEndpoint, credential: ApiCredential) {
+    this.endpoint = endpoint;
     this.credential = credential;
-    this.#api = new ServiceApi(route, credential.bearer);
+    this.#api = new ServiceApi(endpoint, credential.bearer);
   }
 
   // ── Tunnels ──
@@ -157,7 +157,7 @@ export class ManagementApi {
     } catch (error) {
       if (error instanceof RejectionError) throw this.credential.explain(error);
       if (!(error instanceof RetryableError)) throw error;
-      const { origin } = this.route.server;
+      const { origin } = this.endpoint.server;
       const { message: reason, cause } = error;
       // The message about a failed connection says what to do.
       const message =

@@ -11,7 +11,7 @@ import { fetchRelayAccess } from "../relay-client/access.ts";
 import type { ServerAccess } from "../server-access.ts";
 import { ServiceApi } from "../service-api.ts";
 import {
-  TCP_TUNNEL_OPTIONS,
+  TCP_QUERY_OPTIONS,
   toQuery,
   type TcpTunnelSettings,
   type TunnelSettings,
@@ -78,7 +78,7 @@ export class TcpTunnel extends EventEmitter<TcpTunnelEventMap> {
     this.#connection = new TunnelConnection({
       ...options,
       query: { protocol: "tcp", port: String(target.port) },
-      firstQuery: toQuery(TCP_TUNNEL_OPTIONS, settings),
+      firstQuery: toQuery(TCP_QUERY_OPTIONS, settings),
       ownGates: settings.allow?.length ? ["addresses"] : [],
       capabilities: [TCP_CAPABILITY],
       openStream: (wire, id, opening) => {

@@ -36,7 +36,7 @@ import {
 } from "./tunnel-connection.ts";
 import type { RejectionError } from "../rejection-error.ts";
 
-export interface TunnelOptions extends ServerAccess {
+export interface HttpTunnelOptions extends ServerAccess {
   target: Target;
   originOptions?: OriginOptions;
   settings: TunnelSettings;
@@ -48,7 +48,7 @@ export interface TunnelOptions extends ServerAccess {
   pool?: boolean;
 }
 
-export interface TunnelEventMap extends ConnectionEventMap {
+export interface HttpTunnelEventMap extends ConnectionEventMap {
   request: [request: RequestReport];
   /** A WebSocket was accepted, or an event stream began. */
   streamOpened: [request: RequestReport];
@@ -73,7 +73,7 @@ const POOL_REQUIREMENT = {
   message: "the server is too old for several agents of one tunnel; update the server",
 };
 
-export class HttpTunnel extends EventEmitter<TunnelEventMap> {
+export class HttpTunnel extends EventEmitter<HttpTunnelEventMap> {
   readonly #origin: OriginServer;
   readonly #connection: TunnelConnection;
   readonly #shards: ShardConnections;
@@ -85,7 +85,7 @@ export class HttpTunnel extends EventEmitter<TunnelEventMap> {
   #isEnded = false;
   #closing: Promise<void> | undefined;
 
-  constructor(options: TunnelOptions) {
+  constructor(options: HttpTunnelOptions) {
     super();
     const { target, publicUrl, gates = {}, originOptions = {} } = options;
     const host = publicUrl?.host;
@@ -197,7 +197,10 @@ export class HttpTunnel extends EventEmitter<TunnelEventMap> {
    * connection that the event is about.
    * @returns whether there is a listener.
    */
-  #report<Name extends keyof TunnelEventMap>(name: Name, ...args: TunnelEventMap[Name]): boolean {
+  #report<Name extends keyof HttpTunnelEventMap>(
+    name: Name,
+    ...args: HttpTunnelEventMap[Name]
+  ): boolean {
     try {
       return (this as EventEmitter).emit(name, ...args);
     } catch (error) {

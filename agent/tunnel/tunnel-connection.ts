@@ -18,7 +18,7 @@ import type { ServerAccess } from "../server-access.ts";
 import { getRefusedDelayMs, getRetryDelayMs } from "../back-off.ts";
 import { describeClose, stripCloseName } from "../error-message.ts";
 import { RejectionError } from "../rejection-error.ts";
-import { toQuery, TUNNEL_OPTIONS, type TunnelSettings } from "./tunnel-options.ts";
+import { toQuery, TUNNEL_QUERY_OPTIONS, type TunnelSettings } from "./tunnel-options.ts";
 import { Wire, type StreamOpener } from "./wire.ts";
 
 /** How long an agent of a pool waits until the tunnel sends its requests to others. */
@@ -246,7 +246,7 @@ function buildConnectUrl(options: ConnectionOptions, welcome: Welcome | undefine
   url.protocol = options.server.protocol === "https:" ? "wss:" : "ws:";
   const query = {
     ...options.query,
-    ...toQuery(TUNNEL_OPTIONS, options.settings),
+    ...toQuery(TUNNEL_QUERY_OPTIONS, options.settings),
     ...(welcome ? { subdomain: welcome.name, tunnel: welcome.tunnelId } : options.firstQuery),
   };
   for (const [parameter, value] of Object.entries(query)) url.searchParams.set(parameter, value);

@@ -1,38 +1,43 @@
 /**
  * What an agent asks the API for when it opens a tunnel. One row is an option of the command line, and the query parameter of
- * the same name in the connect request (docs/protocols/agent-protocol.md). The rows of `TUNNEL_OPTIONS` are options of `expose` too.
+ * the same name in the connect request (docs/protocols/agent-protocol.md). Those of `TUNNEL_QUERY_OPTIONS` are options of
+ * `expose` too.
  */
 import { parseCidr } from "../../shared/cidr.ts";
 import { UsageError, type OptionSpec, type OptionValues } from "../options.ts";
 
 /** Of every tunnel, sent with each connection. */
-export const TUNNEL_OPTIONS = {
+export const TUNNEL_QUERY_OPTIONS = {
   /** The tunnel's name; a random one when left out. */
-  subdomain: { kind: "text", value: "NAME", help: "the tunnel's name (default: a random one)" },
+  subdomain: {
+    kind: "text",
+    placeholder: "NAME",
+    help: "the tunnel's name (default: a random one)",
+  },
   /** The slug of the project that the tunnel belongs to. */
-  project: { kind: "text", value: "SLUG", help: "the project that the tunnel belongs to" },
+  project: { kind: "text", placeholder: "SLUG", help: "the project that the tunnel belongs to" },
   /** Seconds until the tunnel expires, within what the plan allows. */
   ttl: {
     kind: "text",
-    value: "TIME",
+    placeholder: "TIME",
     help: "the tunnel expires after this time: 90s, 15m, 2h, 1d, or seconds",
     parse: parseDuration,
   },
 } as const satisfies Record<string, OptionSpec>;
 
 /** Of TCP tunnels, sent with the first connection only: afterwards the tunnel's own settings count. */
-export const TCP_TUNNEL_OPTIONS = {
+export const TCP_QUERY_OPTIONS = {
   /** The public port; a free one when left out. */
   "remote-port": {
     kind: "text",
-    value: "N",
+    placeholder: "N",
     help: "the public port (default: a free one)",
     parse: parsePort,
   },
   /** Address blocks that visitors may come from; empty leaves the tunnel's allowlist as it is. */
   allow: {
     kind: "list",
-    value: "CIDR",
+    placeholder: "CIDR",
     help: "accept visitors from these addresses only; may be repeated",
     parse: parseAddressBlock,
   },
@@ -40,12 +45,12 @@ export const TCP_TUNNEL_OPTIONS = {
 
 const UNIT_SECONDS = { s: 1, m: 60, h: 3_600, d: 86_400 } as const;
 
-export type TunnelSettings = Partial<OptionValues<typeof TUNNEL_OPTIONS>>;
-export type TcpTunnelSettings = Partial<OptionValues<typeof TCP_TUNNEL_OPTIONS>>;
+export type TunnelSettings = Partial<OptionValues<typeof TUNNEL_QUERY_OPTIONS>>;
+export type TcpTunnelSettings = Partial<OptionValues<typeof TCP_QUERY_OPTIONS>>;
 
 /** Agents of other services call the name of a tunnel so. */
 export const NAME_OPTION = {
-  name: { kind: "text", value: "NAME", help: "the same as --subdomain" },
+  name: { kind: "text", placeholder: "NAME", help: "the same as --subdomain" },
 } as const satisfies Record<string, OptionSpec>;
 
 /** @throws UsageError when the two options have different values. */

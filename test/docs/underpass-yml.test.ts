@@ -7,7 +7,7 @@ import { parse } from "yaml";
 import { parseConfig } from "../../agent/config/parse-config.ts";
 import { buildJsonSchema } from "../../agent/config/schema.ts";
 import { HTTP_TUNNEL_OPTIONS } from "../../agent/commands/table/http.ts";
-import { TCP_DEFINITION_OPTIONS } from "../../agent/commands/table/tcp.ts";
+import { TCP_TUNNEL_OPTIONS } from "../../agent/commands/table/tcp.ts";
 import { ROOT } from "../../self-host/build/build.ts";
 
 const page = readFileSync(join(ROOT, "docs/underpass-yml.md"), "utf8");
@@ -32,7 +32,7 @@ test("every example is valid", () => {
 
 test("the schema has every option of the command line", () => {
   const text = JSON.stringify(schema);
-  const options = { ...HTTP_TUNNEL_OPTIONS, ...TCP_DEFINITION_OPTIONS };
+  const options = { ...HTTP_TUNNEL_OPTIONS, ...TCP_TUNNEL_OPTIONS };
   for (const { help } of Object.values(options)) expect(text).toContain(JSON.stringify(help));
 });
 

@@ -9,8 +9,8 @@ import { z } from "zod";
 import { openInBrowser } from "../../output/browser.ts";
 import { rejectExtraArguments } from "../../options.ts";
 import { createDispatcher } from "../../outgoing/dispatcher.ts";
-import { findServerRoute } from "../../server-access.ts";
-import { Failure, getFailureMessage } from "../../service-api.ts";
+import { findServerEndpoint } from "../../server-access.ts";
+import { AnyErrorBody, getErrorBodyMessage } from "../../service-api.ts";
 import { prepareCredentials, saveCredential, SettingsError } from "../../settings.ts";
 import type { Input } from "../command.ts";
 import type { LOGIN } from "../table/login.ts";
@@ -37,7 +37,7 @@ const PASSING_FAILURES = new Set([
 
 export async function run({ values, positionals }: Input<typeof LOGIN.options>): Promise<number> {
   rejectExtraArguments(positionals);
-  const { server, authorities } = await findServerRoute(values);
+  const { server, authorities } = await findServerEndpoint(values);
   await prepareCredentials();
   const client = { server, dispatcher: createDispatcher(authorities) };
   const label = values.label ?? hostname();
@@ -75,10 +75,10 @@ async function runDeviceFlow(
   while (Date.now() < expiresAtMs) {
     const polled = await pollOnce(client, code.device_code);
     if (polled?.ok) return parseAnswer(IssuedToken, polled.body, client.server);
-    const failure = Failure.safeParse(polled?.body).data;
+    const failure = AnyErrorBody.safeParse(polled?.body).data;
     if (failure?.error === "slow_down") intervalMs += code.interval * 1000;
     else if (failure && !PASSING_FAILURES.has(failure.error))
-      return fail(getFailureMessage(failure));
+      return fail(getErrorBodyMessage(failure));
     await new Promise((resolve) => setTimeout(resolve, intervalMs));
   }
   return fail("the code has expired; run `underpass login` again");
@@ -103,7 +103,7 @@ async function createFirstAccount(
   const details = isInteractive ? await askForEmail() : { email };
   const response = await post(client, "/setup", { code, label, ...details });
   if (!response.ok)
-    return fail(getFailureMessage(parseAnswer(Failure, response.body, client.server)));
+    return fail(getErrorBodyMessage(parseAnswer(AnyErrorBody, response.body, client.server)));
   const account = parseAnswer(FirstAccount, response.body, client.server);
   print(`The owner's account is ${account.email}.`);
   if (account.password !== undefined) {
@@ -136,7 +136,7 @@ async function post({ server, dispatcher }: LoginClient, path: string, body: unk
 
 async function expectOk(request: ReturnType<typeof post>): Promise<unknown> {
   const { server, ok, body } = await request;
-  if (!ok) throw new SettingsError(getFailureMessage(parseAnswer(Failure, body, server)));
+  if (!ok) throw new SettingsError(getErrorBodyMessage(parseAnswer(AnyErrorBody, body, server)));
   return body;
 }
 

@@ -6,7 +6,7 @@ import { API_OPTIONS, JSON_OPTION, LOG_LEVEL_OPTION, type CommandSpec } from "..
 export const CONNECT = {
   name: "connect",
   summary: "open a local port that leads to a TCP tunnel",
-  calls: ["connect <tunnel>"],
+  usages: ["connect <tunnel>"],
   listArguments: listTunnelArguments,
   examples: [
     ["underpass connect my-db", "at the port that the tunnel's server listens on"],
@@ -15,7 +15,7 @@ export const CONNECT = {
   options: {
     listen: {
       kind: "text",
-      value: "ADDR",
+      placeholder: "ADDR",
       help: "where to listen: 5433, 127.0.0.1:5433, [::1]:5433 (default: the tunnel's own port)",
       parse: parseListen,
     },

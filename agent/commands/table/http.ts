@@ -2,7 +2,7 @@ import { PUBLIC_TUNNEL_OPTIONS } from "../../gates/options.ts";
 import { ORIGIN_OPTIONS } from "../../origin/origin-options.ts";
 import { INSPECT_OPTION } from "../../inspect/inspect-address.ts";
 import type { OptionSpecs } from "../../options.ts";
-import { NAME_OPTION, TUNNEL_OPTIONS } from "../../tunnel/tunnel-options.ts";
+import { NAME_OPTION, TUNNEL_QUERY_OPTIONS } from "../../tunnel/tunnel-options.ts";
 import {
   API_OPTIONS,
   INSECURE_UPSTREAM_OPTION,
@@ -13,7 +13,7 @@ import {
 
 /** Those that describe the tunnel. */
 export const HTTP_TUNNEL_OPTIONS = {
-  ...TUNNEL_OPTIONS,
+  ...TUNNEL_QUERY_OPTIONS,
   ...NAME_OPTION,
   ...PUBLIC_TUNNEL_OPTIONS,
   ...ORIGIN_OPTIONS,
@@ -31,7 +31,7 @@ export const HTTP_TUNNEL_OPTIONS = {
 export const HTTP = {
   name: "http",
   summary: "share a local web server, or files",
-  calls: ["http <port|host:port|URL|path>"],
+  usages: ["http <port|host:port|URL|path>"],
   arguments: "file",
   examples: [
     ["underpass http 3000", "at a random name"],

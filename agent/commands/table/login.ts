@@ -3,7 +3,7 @@ import { CA_FILE_OPTION, type CommandSpec } from "../command.ts";
 export const LOGIN = {
   name: "login",
   summary: "get a token for this machine",
-  calls: ["login"],
+  usages: ["login"],
   description:
     "Prints an address at which you approve this machine in a browser, and saves the token.",
   examples: [
@@ -11,17 +11,25 @@ export const LOGIN = {
     ["underpass login --setup CODE", "creates the owner's account of a new server"],
   ],
   options: {
-    server: { kind: "text", value: "URL", help: "the Underpass server (default: the last login)" },
+    server: {
+      kind: "text",
+      placeholder: "URL",
+      help: "the Underpass server (default: the last login)",
+    },
     ...CA_FILE_OPTION,
     setup: {
       kind: "text",
-      value: "CODE",
+      placeholder: "CODE",
       help: "the code that a new server prints: creates its owner's account",
     },
-    email: { kind: "text", value: "ADDRESS", help: "with --setup: the account's email address" },
+    email: {
+      kind: "text",
+      placeholder: "ADDRESS",
+      help: "with --setup: the account's email address",
+    },
     label: {
       kind: "text",
-      value: "NAME",
+      placeholder: "NAME",
       help: "the name of this machine's token (default: the host name)",
     },
   },
@@ -30,11 +38,15 @@ export const LOGIN = {
 export const LOGOUT = {
   name: "logout",
   summary: "remove the saved login of a server from this machine",
-  calls: ["logout"],
+  usages: ["logout"],
   description:
     "Running tunnels stay connected. The token stays valid until it is revoked: in the dashboard, or with `underpass tokens revoke` and an access token.",
   examples: [["underpass logout --server https://underpass.example", "of this server only"]],
   options: {
-    server: { kind: "text", value: "URL", help: "the Underpass server (default: the last login)" },
+    server: {
+      kind: "text",
+      placeholder: "URL",
+      help: "the Underpass server (default: the last login)",
+    },
   },
 } as const satisfies CommandSpec;

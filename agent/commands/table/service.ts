@@ -7,7 +7,7 @@ const SYSTEM_OPTION = {
 export const SERVICE = {
   name: "service",
   summary: "run the tunnels of underpass.yml as a service of this machine",
-  calls: ["service install|status|uninstall"],
+  usages: ["service install|status|uninstall"],
   description:
     "On Linux the service is a systemd unit of the user, or of the system with --system. On macOS and Windows, install and uninstall print the commands for its service manager, and status names the one that shows the state.",
   options: {},
@@ -16,7 +16,7 @@ export const SERVICE = {
 export const SERVICE_INSTALL = {
   name: "install",
   summary: "install and start the service",
-  calls: ["service install"],
+  usages: ["service install"],
   examples: [
     ["underpass service install", "for the underpass.yml of this directory"],
     ["underpass service install --config /etc/underpass.yml", "for another file"],
@@ -24,7 +24,7 @@ export const SERVICE_INSTALL = {
   options: {
     config: {
       kind: "text",
-      value: "FILE",
+      placeholder: "FILE",
       help: "the file (default: underpass.yml in this directory or above it)",
       complete: "file",
     },
@@ -35,13 +35,13 @@ export const SERVICE_INSTALL = {
 export const SERVICE_STATUS = {
   name: "status",
   summary: "show whether the service runs; exit code 1 when it does not",
-  calls: ["service status"],
+  usages: ["service status"],
   options: { ...SYSTEM_OPTION, ...JSON_OPTION },
 } as const satisfies CommandSpec;
 
 export const SERVICE_UNINSTALL = {
   name: "uninstall",
   summary: "stop and remove the service",
-  calls: ["service uninstall"],
+  usages: ["service uninstall"],
   options: SYSTEM_OPTION,
 } as const satisfies CommandSpec;

@@ -5,7 +5,7 @@ import { API_OPTIONS, JSON_OPTION, LOG_LEVEL_OPTION, type CommandSpec } from "..
 export const START = {
   name: "start",
   summary: "start several tunnels from underpass.yml",
-  calls: ["start [--all|NAME...]"],
+  usages: ["start [--all|NAME...]"],
   description:
     "The tunnels of the file run in one process. When the file changes, and on SIGHUP, tunnels whose entries differ are opened, reopened or closed; the others stay connected. docs/underpass-yml.md describes the file.",
   examples: [
@@ -24,7 +24,7 @@ export const START = {
     all: { kind: "flag", help: "start all tunnels of the file" },
     config: {
       kind: "text",
-      value: "FILE",
+      placeholder: "FILE",
       help: "the file (default: underpass.yml in this directory or above it)",
       complete: "file",
     },

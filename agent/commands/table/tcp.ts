@@ -1,17 +1,21 @@
 import { INSPECT_OPTION } from "../../inspect/inspect-address.ts";
 import type { OptionSpecs } from "../../options.ts";
 import { PROXY_PROTOCOLS } from "../../tcp/proxy-protocol.ts";
-import { NAME_OPTION, TCP_TUNNEL_OPTIONS, TUNNEL_OPTIONS } from "../../tunnel/tunnel-options.ts";
+import {
+  NAME_OPTION,
+  TCP_QUERY_OPTIONS,
+  TUNNEL_QUERY_OPTIONS,
+} from "../../tunnel/tunnel-options.ts";
 import { API_OPTIONS, JSON_OPTION, LOG_LEVEL_OPTION, type CommandSpec } from "../command.ts";
 
 /** Those that describe the tunnel. */
-export const TCP_DEFINITION_OPTIONS = {
-  ...TUNNEL_OPTIONS,
+export const TCP_TUNNEL_OPTIONS = {
+  ...TUNNEL_QUERY_OPTIONS,
   ...NAME_OPTION,
-  ...TCP_TUNNEL_OPTIONS,
+  ...TCP_QUERY_OPTIONS,
   "proxy-protocol": {
     kind: "text",
-    value: "VERSION",
+    placeholder: "VERSION",
     help: "begin each local connection with the visitor's address",
     choices: PROXY_PROTOCOLS,
   },
@@ -20,13 +24,13 @@ export const TCP_DEFINITION_OPTIONS = {
 export const TCP = {
   name: "tcp",
   summary: "give a local TCP server a public port",
-  calls: ["tcp <port|host:port>"],
+  usages: ["tcp <port|host:port>"],
   examples: [
     ["underpass tcp 5432", "a database, at a free public port"],
     ["underpass tcp 22 --allow 203.0.113.0/24", "SSH, for visitors of one network"],
   ],
   options: {
-    ...TCP_DEFINITION_OPTIONS,
+    ...TCP_TUNNEL_OPTIONS,
     ...INSPECT_OPTION,
     ...API_OPTIONS,
     ...JSON_OPTION,

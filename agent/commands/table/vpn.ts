@@ -4,7 +4,7 @@ import { API_OPTIONS, JSON_OPTION, type CommandSpec } from "../command.ts";
 export const VPN = {
   name: "vpn",
   summary: "serve a private WireGuard network, and manage its devices",
-  calls: ["vpn <network>"],
+  usages: ["vpn <network>"],
   description:
     "Carries the network's traffic between its devices and the WireGuard server of this machine.",
   examples: [
@@ -16,29 +16,29 @@ export const VPN = {
     apply: { kind: "flag", help: "keep the WireGuard peers in step with the network's devices" },
     cidr: {
       kind: "text",
-      value: "CIDR",
+      placeholder: "CIDR",
       help: "with --setup: create the network with these addresses",
     },
     "listen-port": {
       kind: "text",
-      value: "PORT",
+      placeholder: "PORT",
       help: "with --setup: the WireGuard server's port (default: 51820)",
       parse: parsePort,
     },
     interface: {
       kind: "text",
-      value: "NAME",
+      placeholder: "NAME",
       help: "the WireGuard interface (default: wg-<network>)",
     },
     dir: {
       kind: "text",
-      value: "DIR",
+      placeholder: "DIR",
       help: "the directory of the server's keys and configuration",
       complete: "directory",
     },
     config: {
       kind: "text",
-      value: "FILE",
+      placeholder: "FILE",
       help: "the server's own configuration: its private key identifies the devices",
       complete: "file",
     },
@@ -51,12 +51,12 @@ export const VPN = {
 export const VPN_ADD = {
   name: "add",
   summary: "add a device: prints its configuration and QR code",
-  calls: ["vpn <network> add <device>"],
+  usages: ["vpn <network> add <device>"],
   examples: [["underpass vpn office add laptop --out laptop.conf", "for a device without camera"]],
   options: {
     out: {
       kind: "text",
-      value: "FILE",
+      placeholder: "FILE",
       help: "write the configuration to a file",
       complete: "file",
     },
@@ -69,13 +69,13 @@ export const VPN_ADD = {
 export const VPN_DEVICES = {
   name: "devices",
   summary: "list the network's devices",
-  calls: ["vpn <network> devices"],
+  usages: ["vpn <network> devices"],
   options: { ...API_OPTIONS, ...JSON_OPTION },
 } as const satisfies CommandSpec;
 
 export const VPN_REMOVE = {
   name: "remove",
   summary: "remove a device",
-  calls: ["vpn <network> remove <device>"],
+  usages: ["vpn <network> remove <device>"],
   options: { ...API_OPTIONS, ...JSON_OPTION },
 } as const satisfies CommandSpec;

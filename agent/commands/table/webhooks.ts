@@ -11,7 +11,7 @@ import { parseSinceOption } from "./since-option.ts";
 export const WEBHOOKS = {
   name: "webhooks",
   summary: "forward a webhook receiver's deliveries to a local server",
-  calls: ["webhooks <receiver> --forward URL"],
+  usages: ["webhooks <receiver> --forward URL"],
   description:
     "Takes the receiver's name or id. Deliveries that arrived while no agent ran come first.",
   examples: [
@@ -21,13 +21,13 @@ export const WEBHOOKS = {
   options: {
     forward: {
       kind: "text",
-      value: "URL",
+      placeholder: "URL",
       help: "where to post each delivery: 3000/hook, or a URL",
       parse: parseForward,
     },
     since: {
       kind: "text",
-      value: "WHEN",
+      placeholder: "WHEN",
       help: "start with older deliveries: 2h, 7d, a time, or all (default: where the last run ended)",
       complete: ["1h", "1d", "7d", "all"],
       parse: parseSinceOption,

@@ -2,7 +2,7 @@ import { afterEach, describe, expect, test, vi } from "vitest";
 import { parseOptions, UsageError, type OptionSpec } from "../../../agent/options.ts";
 
 const SPECS = {
-  "token-file": { kind: "text", value: "FILE", help: "where the token is" },
+  "token-file": { kind: "text", placeholder: "FILE", help: "where the token is" },
   json: { kind: "flag", help: "for programs" },
 } as const satisfies Record<string, OptionSpec>;
 

@@ -1,25 +1,25 @@
 import { expect, test } from "vitest";
 import { parseOptions, UsageError } from "../../../agent/options.ts";
 import {
-  TCP_TUNNEL_OPTIONS,
+  TCP_QUERY_OPTIONS,
   toQuery,
-  TUNNEL_OPTIONS,
+  TUNNEL_QUERY_OPTIONS,
 } from "../../../agent/tunnel/tunnel-options.ts";
 
 test("each tunnel option that is given becomes the query parameter of the same name", () => {
-  const { values } = parseOptions(["--subdomain", "shop", "--ttl", "60"], TUNNEL_OPTIONS);
-  expect(toQuery(TUNNEL_OPTIONS, values)).toEqual({ subdomain: "shop", ttl: "60" });
+  const { values } = parseOptions(["--subdomain", "shop", "--ttl", "60"], TUNNEL_QUERY_OPTIONS);
+  expect(toQuery(TUNNEL_QUERY_OPTIONS, values)).toEqual({ subdomain: "shop", ttl: "60" });
   const args = ["--remote-port", "20007", "--allow", "203.0.113.7", "--allow", "2001:db8::/32"];
-  const tcp = parseOptions(args, TCP_TUNNEL_OPTIONS).values;
-  expect(toQuery(TCP_TUNNEL_OPTIONS, tcp)).toEqual({
+  const tcp = parseOptions(args, TCP_QUERY_OPTIONS).values;
+  expect(toQuery(TCP_QUERY_OPTIONS, tcp)).toEqual({
     remote_port: "20007",
     allow: "203.0.113.7/32,2001:db8::/32",
   });
-  expect(toQuery(TCP_TUNNEL_OPTIONS, parseOptions([], TCP_TUNNEL_OPTIONS).values)).toEqual({});
+  expect(toQuery(TCP_QUERY_OPTIONS, parseOptions([], TCP_QUERY_OPTIONS).values)).toEqual({});
 });
 
 test("values that are not tunnel options are not sent", () => {
-  expect(toQuery(TUNNEL_OPTIONS, { project: "web", url: "https://a.test" })).toEqual({
+  expect(toQuery(TUNNEL_QUERY_OPTIONS, { project: "web", url: "https://a.test" })).toEqual({
     project: "web",
   });
 });
@@ -29,6 +29,6 @@ test.each([
   ["--remote-port", "0", "--remote-port must be a number from 1 to 65535, not 0"],
   ["--allow", "here", "--allow must be an address block such as 203.0.113.0/24, not here"],
 ])("%s %s is bad usage", (option, value, message) => {
-  const specs = { ...TUNNEL_OPTIONS, ...TCP_TUNNEL_OPTIONS };
+  const specs = { ...TUNNEL_QUERY_OPTIONS, ...TCP_QUERY_OPTIONS };
   expect(() => parseOptions([option, value], specs)).toThrow(new UsageError(message));
 });

@@ -15,7 +15,7 @@ const LIMIT_MAX = 10_000;
 export const LOGS = {
   name: "logs",
   summary: "follow the requests to your tunnels, or list past ones",
-  calls: ["logs", "logs <tunnel>"],
+  usages: ["logs", "logs <tunnel>"],
   description: [
     "Prints each request when it has ended: its time, method, status, duration, size and path. Requests that stay open for long, such as WebSockets, are also printed while they are open.",
     "It follows new requests until you stop it. With --since or --limit it prints stored ones and ends, unless --follow is given too.",
@@ -30,20 +30,20 @@ export const LOGS = {
   options: {
     filter: {
       kind: "text",
-      value: "FILTER",
+      placeholder: "FILTER",
       help: "only requests that match, for example 'method:POST status:>=500'",
       parse: parseFilter,
     },
     since: {
       kind: "text",
-      value: "WHEN",
+      placeholder: "WHEN",
       help: "stored requests from this time: 90s, 2h, 7d, a time, or all",
       complete: ["1h", "1d", "7d", "all"],
       parse: parseSinceOption,
     },
     limit: {
       kind: "text",
-      value: "N",
+      placeholder: "N",
       help: `the newest N stored requests, at most ${LIMIT_MAX} (default with --since: 1000)`,
       parse: parseLimit,
     },

@@ -14,7 +14,7 @@ const LIST_OPTIONS = {
 const OUTPUT_OPTION = {
   output: {
     kind: "text",
-    value: "FILE",
+    placeholder: "FILE",
     help: "write the token's bytes to a new file that only you can read, for --token-file",
     complete: "file",
   },
@@ -27,7 +27,7 @@ const NAMED = "A token is named by its name, or by its nonce or the beginning of
 export const TOKENS = {
   name: "tokens",
   summary: "list, mint, rotate and revoke the tokens of machines",
-  calls: ["tokens"],
+  usages: ["tokens"],
   description: [
     "Without a subcommand, it lists the valid tokens of your organization, newest first. The list never contains their bytes.",
     "To give another machine a token, run `underpass login` there. Use `mint` for machines without a user, and for tokens with restrictions.",
@@ -42,14 +42,14 @@ export const TOKENS = {
 export const TOKENS_LIST = {
   name: "list",
   summary: "list the valid tokens of your organization, newest first",
-  calls: ["tokens list"],
+  usages: ["tokens list"],
   options: LIST_OPTIONS,
 } as const satisfies CommandSpec;
 
 export const TOKENS_MINT = {
   name: "mint",
   summary: "mint a token for a machine",
-  calls: ["tokens mint <name>"],
+  usages: ["tokens mint <name>"],
   description: [
     "Needs an access token of a signed-in user in UNDERPASS_ACCESS_TOKEN, or with --project a master key.",
     "Without --output, it prints the token's bytes in base64, once.",
@@ -68,33 +68,33 @@ export const TOKENS_MINT = {
   options: {
     "valid-for": {
       kind: "text",
-      value: "TIME",
+      placeholder: "TIME",
       help: "how long it is valid: 12h, 90d (default: 24h; 1h with a master key)",
       complete: ["12h", "30d", "90d"],
       parse: parseHours,
     },
     "allowed-subdomain": {
       kind: "list",
-      value: "NAME",
+      placeholder: "NAME",
       help: "a name that it may use, with * for any characters (default: all)",
       parse: parsePattern,
     },
-    project: { kind: "text", value: "PROJECT", help: "the only project that it may use" },
+    project: { kind: "text", placeholder: "PROJECT", help: "the only project that it may use" },
     tunnels: {
       kind: "text",
-      value: "N",
+      placeholder: "N",
       help: "how many tunnels may be connected at the same time (default: 5)",
       parse: parseCount,
     },
     bandwidth: {
       kind: "text",
-      value: "MBPS",
+      placeholder: "MBPS",
       help: "Mbit/s of each tunnel in each direction (default: 100)",
       parse: parseCount,
     },
     budget: {
       kind: "text",
-      value: "USD",
+      placeholder: "USD",
       help: "the maximum cost of its traffic in a month: 5, 2.50 (default: no limit)",
       parse: parseCents,
     },
@@ -107,7 +107,7 @@ export const TOKENS_MINT = {
 export const TOKENS_ROTATE = {
   name: "rotate",
   summary: "replace a token: the old one stops working at once",
-  calls: ["tokens rotate <token>"],
+  usages: ["tokens rotate <token>"],
   description: `${NAMED}\n\n${ACCESS}`,
   listArguments: listTokenArguments,
   options: { ...OUTPUT_OPTION, ...YES_OPTION, ...API_OPTIONS, ...JSON_OPTION },
@@ -116,7 +116,7 @@ export const TOKENS_ROTATE = {
 export const TOKENS_REVOKE = {
   name: "revoke",
   summary: "revoke a token, and disconnect its agents",
-  calls: ["tokens revoke <token>"],
+  usages: ["tokens revoke <token>"],
   description: `${NAMED}\n\n${ACCESS}`,
   listArguments: listTokenArguments,
   options: { ...YES_OPTION, ...API_OPTIONS, ...JSON_OPTION },

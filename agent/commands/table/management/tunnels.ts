@@ -9,7 +9,12 @@ export const YES_OPTION = {
 } as const satisfies CommandSpec["options"];
 
 const LIST_OPTIONS = {
-  state: { kind: "text", value: "STATE", help: "only tunnels in this state", choices: STATES },
+  state: {
+    kind: "text",
+    placeholder: "STATE",
+    help: "only tunnels in this state",
+    choices: STATES,
+  },
   ...API_OPTIONS,
   ...JSON_OPTION,
 } as const satisfies CommandSpec["options"];
@@ -20,7 +25,7 @@ const NAMED =
 export const TUNNELS = {
   name: "tunnels",
   summary: "list, show, stop, start and delete tunnels",
-  calls: ["tunnels"],
+  usages: ["tunnels"],
   description: [
     "Without a subcommand, it lists the tunnels of your organization, newest first.",
     "It works with this machine's token, unless that is restricted to names or to a project, or with an access token in UNDERPASS_ACCESS_TOKEN.",
@@ -36,14 +41,14 @@ export const TUNNELS = {
 export const TUNNELS_LIST = {
   name: "list",
   summary: "list the tunnels of your organization, newest first",
-  calls: ["tunnels list"],
+  usages: ["tunnels list"],
   options: LIST_OPTIONS,
 } as const satisfies CommandSpec;
 
 export const TUNNELS_SHOW = {
   name: "show",
   summary: "show everything about a tunnel",
-  calls: ["tunnels show <tunnel>"],
+  usages: ["tunnels show <tunnel>"],
   description: NAMED,
   listArguments: listTunnelArguments,
   options: { ...API_OPTIONS, ...JSON_OPTION },
@@ -52,7 +57,7 @@ export const TUNNELS_SHOW = {
 export const TUNNELS_STOP = {
   name: "stop",
   summary: "disconnect the agents of tunnels until they are started",
-  calls: ["tunnels stop <tunnel>..."],
+  usages: ["tunnels stop <tunnel>..."],
   description: NAMED,
   listArguments: listTunnelArguments,
   options: { ...API_OPTIONS, ...JSON_OPTION },
@@ -61,7 +66,7 @@ export const TUNNELS_STOP = {
 export const TUNNELS_START = {
   name: "start",
   summary: "let agents serve stopped tunnels again",
-  calls: ["tunnels start <tunnel>..."],
+  usages: ["tunnels start <tunnel>..."],
   description: NAMED,
   listArguments: listTunnelArguments,
   options: { ...API_OPTIONS, ...JSON_OPTION },
@@ -70,7 +75,7 @@ export const TUNNELS_START = {
 export const TUNNELS_DELETE = {
   name: "delete",
   summary: "delete tunnels with their settings and captured requests",
-  calls: ["tunnels delete <tunnel>..."],
+  usages: ["tunnels delete <tunnel>..."],
   description: NAMED,
   listArguments: listTunnelArguments,
   options: { ...YES_OPTION, ...API_OPTIONS, ...JSON_OPTION },

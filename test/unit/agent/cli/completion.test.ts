@@ -48,7 +48,8 @@ test("the value of each option that is a file or directory is completed", () => 
   const missing = listCommands(COMMANDS).flatMap(({ name, options }) =>
     Object.entries(options)
       .filter(
-        ([, { value, complete: completed }]) => /^(FILE|DIR)$/.test(value ?? "") && !completed,
+        ([, { placeholder = "", complete: completed }]) =>
+          /^(FILE|DIR)$/.test(placeholder) && !completed,
       )
       .map(([option]) => `${name} --${option}`),
   );

@@ -47,10 +47,10 @@ test.each(rows)("the examples of %s are its own, and their options are valid", (
 });
 
 test.each(rows)(
-  "%s has code, a call that begins with its name, and one-line texts",
+  "%s has code, usages that begin with its name, and one-line texts",
   async (path, command) => {
     if (!command.subcommands) expect(await command.load?.()).toBeTypeOf("function");
-    for (const call of command.calls) expect(call.split(" ")[0]).toBe(path.split(" ")[0]);
+    for (const usage of command.usages) expect(usage.split(" ")[0]).toBe(path.split(" ")[0]);
     for (const text of [
       command.summary,
       ...Object.values(command.options).map(({ help }) => help),
