@@ -24,6 +24,7 @@ const Credentials = z.object({
 });
 type Credentials = z.infer<typeof Credentials>;
 
+/** Something that the user can correct on this machine: the settings, or a file or an address that they named. Exit code 1. */
 export class SettingsError extends Error {
   override name = "SettingsError";
 }
@@ -41,7 +42,7 @@ export class MissingTokenError extends SettingsError {
   }
 }
 
-/** Where the settings are searched. Default: those of this process's user. */
+/** Where to look for the settings. Default: those of this process's user. */
 export interface SettingsSource {
   environment: NodeJS.ProcessEnv;
   /** The directory of `credentials.json`. */

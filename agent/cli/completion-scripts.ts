@@ -77,7 +77,7 @@ end
 complete -c underpass -f -a '(__underpass_candidates)'
 `;
 
-/** The shells, with what installs their script for a user. */
+/** Each shell with its script, and the command line that installs the script for a user. */
 export const SHELLS = {
   bash: {
     script: BASH,

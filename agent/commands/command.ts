@@ -79,6 +79,10 @@ export const JSON_OPTION = {
   json: { kind: "flag", help: "print one JSON object per line" },
 } as const satisfies OptionSpecs;
 
+export const YES_OPTION = {
+  yes: { kind: "flag", help: "do not ask for confirmation" },
+} as const satisfies OptionSpecs;
+
 export const LOG_LEVEL_OPTION = {
   "log-level": {
     kind: "text",

@@ -35,7 +35,7 @@ export async function run({ values, positionals }: Input<typeof START.options>):
   const path = await findConfigFile(values.config);
   const text = await readConfigFile(path);
   const first = await parseGroupConfig(text, path, values);
-  rejectSelection(first.entries, values.all, positionals);
+  rejectInvalidSelection(first.entries, values.all, positionals);
   const isSelected = ({ name }: TunnelEntry): boolean =>
     positionals.length === 0 || positionals.includes(name);
   const group = new TunnelGroup();
@@ -106,7 +106,7 @@ async function parseGroupConfig(text: string, path: string, values: Values): Pro
 }
 
 /** @throws UsageError when a name is unknown, or none is given and there are several tunnels. */
-function rejectSelection(entries: TunnelEntry[], isAll: boolean, names: string[]): void {
+function rejectInvalidSelection(entries: TunnelEntry[], isAll: boolean, names: string[]): void {
   const known = entries.map(({ name }) => name);
   const unknown = names.find((name) => !known.includes(name));
   if (unknown !== undefined) {

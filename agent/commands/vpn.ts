@@ -58,7 +58,7 @@ async function serve(options: ServeOptions): Promise<number> {
       apply: values.apply
         ? {
             interfaceName,
-            applied: ({ name }) => new AppliedPeers(directoryFor(name).path),
+            createAppliedPeers: ({ name }) => new AppliedPeers(directoryFor(name).path),
             refreshConfig: (current, signal) =>
               refreshConfig(api, current, directoryFor(current.name), signal),
           }
@@ -82,7 +82,7 @@ async function serve(options: ServeOptions): Promise<number> {
   }
 }
 
-interface Prepared {
+interface NetworkSetup {
   /** The network's name or id. */
   network: string;
   directory: NetworkStateDir | undefined;
@@ -93,7 +93,7 @@ async function prepare(
   { values, network, server, api }: ServeOptions,
   output: VpnOutput,
   signal: AbortSignal,
-): Promise<Prepared> {
+): Promise<NetworkSetup> {
   if (!values.setup) return { network, directory: undefined, interfaceName: values.interface };
   const setUp = (): Promise<SetupResult> =>
     setUpServer({

@@ -56,6 +56,9 @@ export interface ClientConnectionOptions extends ServerAccess {
   onEnd(failure: ClientFailure | null): void;
 }
 
+/** Frames of this size together are sent at once, so that a message stays well below its maximum size. */
+const FLUSH_AT_BYTES = WIRE_MESSAGE_MAX_BYTES / 4;
+
 const UNREADABLE =
   "the server sent a message that this version can't read; update the agent: npm install -g underpass";
 
@@ -77,7 +80,9 @@ export class ClientConnection {
     this.#socket.on("open", () => this.#sendHello());
     this.#socket.on("message", (data, isBinary) => this.#receive(data, isBinary));
     this.#socket.on("error", (error) => (problem = getErrorMessage(error)));
-    this.#socket.on("close", (code, reason) => this.#closed(code, reason.toString() || problem));
+    this.#socket.on("close", (code, reason) =>
+      this.#handleClose(code, reason.toString() || problem),
+    );
     this.#heartbeat = setInterval(() => this.#beat(), HEARTBEAT_INTERVAL_MS);
   }
 
@@ -99,7 +104,7 @@ export class ClientConnection {
   /** Frames of one turn of the event loop share a message. */
   #send(write: (writer: FrameWriter) => void): void {
     write(this.#writer);
-    if (this.#writer.length >= WIRE_MESSAGE_MAX_BYTES / 4) return this.#flush();
+    if (this.#writer.length >= FLUSH_AT_BYTES) return this.#flush();
     if (this.#isFlushScheduled) return;
     this.#isFlushScheduled = true;
     setImmediate(() => this.#flush());
@@ -196,7 +201,7 @@ export class ClientConnection {
 
   // ── Ends ──
 
-  #closed(code: number, reason: string): void {
+  #handleClose(code: number, reason: string): void {
     const name = findCloseName(code);
     this.#end({
       reason: name ?? undefined,

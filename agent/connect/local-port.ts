@@ -89,7 +89,9 @@ export class LocalPort extends EventEmitter<LocalPortEventMap> {
       this.#server.listen({ host: listen.host, port });
       await once(this.#server, "listening");
     } catch (error) {
-      throw new SettingsError(listenProblem(error as NodeJS.ErrnoException, listen.host, port));
+      throw new SettingsError(
+        describeListenError(error as NodeJS.ErrnoException, listen.host, port),
+      );
     }
     const bound = (this.#server.address() as AddressInfo).port;
     const address = formatHostAndPort(listen.host, bound);
@@ -173,7 +175,7 @@ const LOST: ClientFailure = {
   canRetry: true,
 };
 
-function listenProblem(error: NodeJS.ErrnoException, host: string, port: number): string {
+function describeListenError(error: NodeJS.ErrnoException, host: string, port: number): string {
   const address = formatHostAndPort(host, port);
   switch (error.code) {
     case "EADDRINUSE":

@@ -8,8 +8,9 @@ import {
 } from "../../protocol/schemas/tunnels/diagnostics.ts";
 import { parseJson } from "./http-check.ts";
 
-/** The share of the connection's bytes that a measurement uses, and its time. */
+/** Each direction is measured with all the bytes that the connection may carry in it. */
 const MEASURED_MESSAGES = DIAGNOSTIC_BYTES_MAX / DIAGNOSTIC_MESSAGE_MAX_BYTES;
+/** A slow connection is measured by what it has carried in this time. */
 const MEASURE_MAX_MS = 1_000;
 const ROUND_TRIP_MAX_MS = 2_000;
 

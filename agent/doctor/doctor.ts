@@ -13,7 +13,7 @@ import {
   type Report,
 } from "./check.ts";
 import { checkDns } from "./dns-check.ts";
-import { checkClock, checkHttp, checkVersion, createClient } from "./http-check.ts";
+import { checkClock, checkHttp, checkVersion, createFetch } from "./http-check.ts";
 import { checkLocalServer } from "./local-check.ts";
 import { checkNode, checkOpenFiles } from "./machine-checks.ts";
 import { checkProxy } from "./proxy-check.ts";
@@ -46,7 +46,7 @@ export interface DoctorOptions extends SettingsOptions {
 
 /** Starts all checks. @returns their reports in the order of the output, each as soon as it is known. */
 export function startChecks({ target, ...options }: DoctorOptions): Promise<Report>[] {
-  const client = createClient(options.authorities);
+  const fetch = createFetch(options.authorities);
   const settings = runBounded(MAX_MS.settings, () => checkSettings(options));
   const proxy = runAfter(settings, "there is no server to reach", (value) =>
     runBounded(MAX_MS.proxy, (signal) => checkProxy(value, signal)),
@@ -61,19 +61,19 @@ export function startChecks({ target, ...options }: DoctorOptions): Promise<Repo
     runBounded(MAX_MS.tls, (signal) => checkTls(route, signal)),
   );
   const http = runAfter(tls, "the TLS handshake does not succeed", (route) =>
-    runBounded(MAX_MS.http, (signal) => checkHttp(route, client, signal)),
+    runBounded(MAX_MS.http, (signal) => checkHttp(route, fetch, signal)),
   );
   const noApi = "the server's API does not answer";
   const websocket = runAfter(http, noApi, (route) =>
     runBounded(MAX_MS.websocket, (signal) => checkWebSocket(route, signal)),
   );
   const token = runAfter(http, noApi, (route) =>
-    runBounded(MAX_MS.token, (signal) => checkToken(route, client, signal)),
+    runBounded(MAX_MS.token, (signal) => checkToken(route, fetch, signal)),
   );
   const latency = runAfter(http, noApi, async (route) => {
     // Others would share the connection, and the processor.
     await Promise.all([websocket, token]);
-    return runBounded(MAX_MS.latency, (signal) => checkLatency(route, client, signal));
+    return runBounded(MAX_MS.latency, (signal) => checkLatency(route, fetch, signal));
   });
   const throughput = runAfter(websocket, "no WebSocket can be opened", async ({ connection }) => {
     await latency;

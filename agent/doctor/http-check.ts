@@ -1,5 +1,5 @@
 /** Whether the service's API answers, and what its answer says about the clock and the version. */
-import { fetch } from "undici";
+import { fetch as fetchWithUndici } from "undici";
 import { z } from "zod";
 import { compareVersions } from "../compare-versions.ts";
 import { getErrorMessage } from "../error-message.ts";
@@ -23,29 +23,29 @@ export interface ApiRoute extends Route {
   clockSkewMs: number | null;
 }
 
-/** One for all requests, so that later ones measure a connection that is open. */
-export type Client = (
+/** One function sends all requests, so that later ones measure a connection that is already open. */
+export type Fetch = (
   url: URL,
   init: { headers?: Record<string, string>; signal: AbortSignal },
-) => ReturnType<typeof fetch>;
+) => ReturnType<typeof fetchWithUndici>;
 
-export function createClient(authorities: TrustedAuthorities | undefined): Client {
+export function createFetch(authorities: TrustedAuthorities | undefined): Fetch {
   const dispatcher = createDispatcher(authorities);
-  return (url, init) => fetch(url.href, { ...init, redirect: "manual", dispatcher });
+  return (url, init) => fetchWithUndici(url.href, { ...init, redirect: "manual", dispatcher });
 }
 
 export async function checkHttp(
   route: Route,
-  client: Client,
+  fetch: Fetch,
   signal: AbortSignal,
 ): Promise<Outcome<ApiRoute>> {
   const url = new URL("/health", route.server);
   const tried = `GET ${url.href}`;
   const startedAtMs = Date.now();
-  let response: Awaited<ReturnType<Client>>;
+  let response: Awaited<ReturnType<Fetch>>;
   let text: string;
   try {
-    response = await client(url, { signal, headers: { accept: "application/json" } });
+    response = await fetch(url, { signal, headers: { accept: "application/json" } });
     text = await readStart(response);
   } catch (error) {
     const reason = signal.aborted ? "no answer in time" : getErrorMessage(error);
@@ -74,7 +74,7 @@ export async function checkHttp(
 function describeOtherServer(
   tried: string,
   { server }: Route,
-  { status, headers }: Awaited<ReturnType<Client>>,
+  { status, headers }: Awaited<ReturnType<Fetch>>,
   text: string,
 ): Outcome<never> {
   const location = headers.get("location");
@@ -177,7 +177,7 @@ export function parseJson(text: string): unknown {
 }
 
 /** Reads at most `BODY_READ_MAX_BYTES`: another server may answer without end. */
-async function readStart(response: Awaited<ReturnType<Client>>): Promise<string> {
+async function readStart(response: Awaited<ReturnType<Fetch>>): Promise<string> {
   const chunks: Uint8Array[] = [];
   let bytes = 0;
   for await (const chunk of response.body ?? []) {

@@ -39,7 +39,7 @@ export async function checkLocalServer(target: Target, signal: AbortSignal): Pro
   }
   const where = `it listens on ${open.map((address) => formatHostAndPort(address, port)).join(" and ")}`;
   const family = await describeLocalhost(host, open);
-  const answer = await requestStart(target, first, signal);
+  const answer = await requestRoot(target, first, signal);
   if (typeof answer === "object") {
     const { status, untrusted } = answer;
     const result = `${where}${family} and answers HTTP (${status})`;
@@ -73,7 +73,7 @@ async function describeOtherProtocol(
   signal: AbortSignal,
 ): Promise<Outcome> {
   const other: Target = { ...target, scheme: target.scheme === "http" ? "https" : "http" };
-  const answer = await requestStart(other, address, signal);
+  const answer = await requestRoot(other, address, signal);
   if (typeof answer === "object") {
     const url = `${other.scheme}://${target.host}:${target.port}`;
     return problem(
@@ -123,18 +123,18 @@ async function isListening(address: string, port: number, signal: AbortSignal): 
   }
 }
 
-interface StartAnswer {
+interface RootAnswer {
   status: number;
   /** Why TLS does not trust the certificate; null without TLS, or when it does. */
   untrusted: string | null;
 }
 
 /** @returns the answer to GET /, or why there is none. */
-function requestStart(
+function requestRoot(
   { scheme, host, port }: Target,
   address: string,
   signal: AbortSignal,
-): Promise<StartAnswer | "no_answer" | "no_http"> {
+): Promise<RootAnswer | "no_answer" | "no_http"> {
   const send = scheme === "https" ? requestHttps : requestHttp;
   const timeout = AbortSignal.timeout(ANSWER_MAX_MS);
   return new Promise((settle) => {

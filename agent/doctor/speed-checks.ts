@@ -1,7 +1,7 @@
 /** How quickly the server answers, and how much the connection carries. */
 import { ok, problem, skipped, warning, type Outcome } from "./check.ts";
 import type { DiagnosticConnection } from "./diagnostic-connection.ts";
-import type { Client } from "./http-check.ts";
+import type { Fetch } from "./http-check.ts";
 import type { Route } from "./route.ts";
 
 const ROUND_TRIPS = 7;
@@ -13,7 +13,7 @@ const THROUGHPUT_WARNING_BPS = 1_000_000;
 
 export async function checkLatency(
   { server }: Route,
-  client: Client,
+  fetch: Fetch,
   signal: AbortSignal,
 ): Promise<Outcome> {
   const url = new URL("/health", server);
@@ -23,7 +23,7 @@ export async function checkLatency(
   try {
     while (times.length < ROUND_TRIPS && performance.now() - beganAtMs < LATENCY_BUDGET_MS) {
       const startedAtMs = performance.now();
-      const response = await client(url, { signal });
+      const response = await fetch(url, { signal });
       await response.arrayBuffer();
       times.push(performance.now() - startedAtMs);
     }

@@ -4,7 +4,7 @@ import { PresentedToken } from "../../protocol/schemas/tunnels/diagnostics.ts";
 import { HOUR_MS } from "../../shared/time.ts";
 import { getErrorMessage } from "../error-message.ts";
 import { ok, problem, skipped, warning, type Outcome } from "./check.ts";
-import type { Client } from "./http-check.ts";
+import type { Fetch } from "./http-check.ts";
 import type { Route } from "./route.ts";
 
 /** Without the plan, which servers up to 0.3 do not send. */
@@ -15,7 +15,7 @@ const EXPIRES_SOON_MS = HOUR_MS;
 
 export async function checkToken(
   { server, token }: Route,
-  client: Client,
+  fetch: Fetch,
   signal: AbortSignal,
 ): Promise<Outcome> {
   if (token === null) return skipped("this machine has no token for the server");
@@ -25,7 +25,7 @@ export async function checkToken(
   let status: number;
   let body: unknown;
   try {
-    const response = await client(url, { signal, headers: { authorization } });
+    const response = await fetch(url, { signal, headers: { authorization } });
     status = response.status;
     body = await response.json().catch(() => undefined);
   } catch (error) {

@@ -32,7 +32,7 @@ export async function checkWebSocket(
 ): Promise<Outcome<SocketState>> {
   if (route.token === null) return judge(route, await attempt(route, "/agent/connect", signal));
   const diagnosed = await attempt(route, "/agent/diagnostics", signal);
-  // A server from before this route existed. Without a token, the other route registers no tunnel.
+  // An older server does not have this route. Without a token, `/agent/connect` registers no tunnel.
   const isUnknownRoute = diagnosed.kind === "response" && diagnosed.status === 404;
   if (!isUnknownRoute) return judge(route, diagnosed);
   return judge(route, await attempt({ ...route, token: null }, "/agent/connect", signal));

@@ -90,7 +90,7 @@ function sendStatus(
   headers: Record<string, string> = {},
 ): void {
   if (response.headersSent) return void response.destroy();
-  const text = `${TEXTS[status] ?? "The file can't be read."}\n`;
+  const text = `${STATUS_TEXTS[status] ?? "The file can't be read."}\n`;
   response.writeHead(status, {
     ...headers,
     "content-type": "text/plain; charset=utf-8",
@@ -99,7 +99,7 @@ function sendStatus(
   response.end(text);
 }
 
-const TEXTS: Record<number, string> = {
+const STATUS_TEXTS: Record<number, string> = {
   301: "This directory's address ends with a slash.",
   404: "This file does not exist.",
   405: "Only GET and HEAD are possible.",

@@ -10,7 +10,7 @@ import { UsageError } from "../options.ts";
 import { ORIGIN_CONNECTIONS_MAX } from "../limits.ts";
 import {
   createLocalTarget,
-  findServerOfPage,
+  findOriginWithoutPath,
   parseTarget,
   type LocalDispatcher,
   type Target,
@@ -23,7 +23,7 @@ const CONNECTION_HEADERS = new Set(["connection", "upgrade"]);
 
 /**
  * Finds out what a tunnel is to share: `3000`, `host:3000`, `https://host:8443`, `./public`, `file:///srv/site`.
- * An existing file or directory precedes a host of the same name, which can still be written as a URL.
+ * An existing file or directory takes precedence over a host of the same name, which can still be written as a URL.
  * @param options.baseDirectory where relative paths start. Default: the current directory.
  * @throws UsageError when it is none of these.
  */
@@ -41,7 +41,7 @@ export function findTarget(
       throw new UsageError(`${text} is a file; --directory-listing needs a directory`);
     const files = { ...shared, hasListing: options.directoryListing ?? false };
     const target = createLocalTarget(files.path, () => new FilesDispatcher(files));
-    return { ...target, warning: findMissingIndex(files) };
+    return { ...target, warning: describeMissingIndex(files) };
   }
   if (/^file:|^\.{0,2}[/\\]|^[a-z]:\\/i.test(text))
     throw new UsageError(`there is no file or directory ${path ?? text}`);
@@ -52,13 +52,13 @@ export function findTarget(
   return target;
 }
 
-function findMissingIndex({ path, kind, hasListing }: SharedFiles): string | undefined {
+function describeMissingIndex({ path, kind, hasListing }: SharedFiles): string | undefined {
   if (kind === "file" || hasListing || existsSync(join(path, INDEX))) return undefined;
   return `${path} has no ${INDEX}, so visitors of / get 404; --directory-listing shows its files instead`;
 }
 
 function describeInvalidTarget(text: string): string {
-  const server = findServerOfPage(text);
+  const server = findOriginWithoutPath(text);
   return server === null
     ? `${text} is not a port, host:port, http(s) URL, file or directory`
     : `${text} has a path, which the visitor chooses; use ${server}`;

@@ -1,4 +1,4 @@
-/** Options of HTTP tunnels that the service depends on. */
+/** Options of HTTP tunnels: where visitors reach the tunnel, and what they must bring. */
 import { UsageError, type OptionSpec } from "../options.ts";
 import { parseBasicAuth } from "./basic-auth.ts";
 import { readPolicyFile } from "./policy-file.ts";

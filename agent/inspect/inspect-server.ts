@@ -1,6 +1,7 @@
 /**
- * What the tunnels of this agent do, for other programs on this machine: a small HTTP server that only answers questions. Browsers may not
- * read it from other sites: it sends no CORS headers, and a name of another site that resolves to this machine is refused.
+ * The local inspector: a read-only HTTP server that tells other programs on this machine what the tunnels of this agent do.
+ * Pages of other sites can't read it: it sends no CORS headers, and refuses the names of other sites that resolve to this
+ * machine.
  */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import { isIP } from "node:net";
@@ -52,7 +53,7 @@ export class InspectServer {
   }
 
   #respond(request: IncomingMessage, response: ServerResponse): void {
-    if (!this.#mayBeHost(request.headers.host))
+    if (!this.#isAllowedHost(request.headers.host))
       return send(response, 403, { error: "this server answers only to names of this machine" });
     if (request.method !== "GET" && request.method !== "HEAD")
       return send(response, 405, { error: "only GET and HEAD are possible" });
@@ -73,7 +74,7 @@ export class InspectServer {
   }
 
   /** Refuses names of other sites, which a hostile page could let resolve to this machine (DNS rebinding). */
-  #mayBeHost(text: string | undefined): boolean {
+  #isAllowedHost(text: string | undefined): boolean {
     if (text === undefined || !URL.canParse(`http://${text}`)) return false;
     const { hostname } = new URL(`http://${text}`);
     return isLoopback(hostname) || hostname.replace(/^\[|\]$/g, "") === this.#host;

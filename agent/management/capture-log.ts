@@ -121,8 +121,8 @@ export class CaptureLog extends EventEmitter<Events> {
       }
     } catch (error) {
       if (this.#stop.signal.aborted) return;
-      const isPassing = error instanceof RejectionError && error.reason === "unavailable";
-      if (!isPassing) throw error;
+      const isTemporary = error instanceof RejectionError && error.reason === "unavailable";
+      if (!isTemporary) throw error;
       // The watch itself works: only what happened before it is missing.
       this.emit("missed", 0);
     }

@@ -102,7 +102,7 @@ export class CaptureWatch extends EventEmitter<Events> {
   #handleOpen(): void {
     this.#failures = 0;
     this.#isPongMissing = false;
-    // The server closes a connection slowly on which the client has never sent anything.
+    // The server closes a connection with some seconds of delay if the client has never sent anything on it.
     this.#socket?.send(WATCH_PING);
     this.#heartbeat = setInterval(() => this.#beat(), PING_INTERVAL_MS);
     this.emit("watching");

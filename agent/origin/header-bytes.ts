@@ -38,7 +38,8 @@ export function toResponsePairs(rawHeaders: (Buffer | string)[]): string[] {
   const pairs: string[] = [];
   let dropped = HOP_BY_HOP;
   for (const [name, value] of headerPairs(rawHeaders)) {
-    if (decode(name).toLowerCase() === "connection") dropped = addNamed(dropped, decode(value));
+    if (decode(name).toLowerCase() === "connection")
+      dropped = addConnectionOptions(dropped, decode(value));
   }
   for (const [rawName, value] of headerPairs(rawHeaders)) {
     const name = decode(rawName);
@@ -47,7 +48,8 @@ export function toResponsePairs(rawHeaders: (Buffer | string)[]): string[] {
   return pairs;
 }
 
-function addNamed(dropped: Set<string>, connection: string): Set<string> {
+/** The connection options of a `Connection` header name further headers of this connection only (RFC 9110 §7.6.1). */
+function addConnectionOptions(dropped: Set<string>, connection: string): Set<string> {
   const lower = connection.toLowerCase();
   if (lower === "keep-alive" || lower === "close") return dropped;
   return new Set([...dropped, ...lower.split(",").map((name) => name.trim())]);

@@ -6,7 +6,7 @@ import type { RequestOpening, Stream, StreamWire } from "../tunnel/wire.ts";
 import { toResponsePairs, utf8ToLatin1 } from "./header-bytes.ts";
 import type { RequestReport } from "../library/types.ts";
 import type { OriginServer } from "./origin.ts";
-import { describeOriginError } from "./origin-error.ts";
+import { describeOriginError, isConnectError } from "./origin-error.ts";
 import { RequestBody } from "./request-body.ts";
 
 /**
@@ -314,16 +314,8 @@ function isSafe(method: string): boolean {
 }
 
 function toResetCode(error: Error & { code?: string }): ResetCode {
+  if (isConnectError(error)) return RESET.originUnreachable;
   switch (error.code) {
-    case "ECONNREFUSED":
-    case "ENOTFOUND":
-    case "EAI_AGAIN":
-    case "EHOSTUNREACH":
-    case "ENETUNREACH":
-    case "EADDRNOTAVAIL":
-    case "UND_ERR_CONNECT_TIMEOUT":
-    case "ETIMEDOUT":
-      return RESET.originUnreachable;
     case "UND_ERR_HEADERS_TIMEOUT":
     case "UND_ERR_BODY_TIMEOUT":
       return RESET.originTimeout;

@@ -27,6 +27,11 @@ const CERTIFICATE_ERRORS = new Set([
   "UNABLE_TO_VERIFY_LEAF_SIGNATURE",
 ]);
 
+/** Whether the connection could not be opened. @param error of undici or of a socket. */
+export function isConnectError(error: Error & { code?: string }): boolean {
+  return CONNECT_ERRORS.has(error.code ?? "");
+}
+
 /** Whether the local server has received nothing of the request. */
 export function isUnsentError(error: unknown): boolean {
   if (error instanceof AggregateError) return isUnsentError(error.errors[0]);

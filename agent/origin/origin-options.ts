@@ -6,13 +6,13 @@ import { parseHostMode } from "./host-header.ts";
 export const ORIGIN_OPTIONS = {
   header: {
     kind: "list",
-    value: "'NAME: VALUE'",
+    placeholder: "'NAME: VALUE'",
     help: "add a header to each request to the local server; may be repeated",
     parse: parseAddedHeader,
   },
   "host-header": {
     kind: "text",
-    value: "MODE",
+    placeholder: "MODE",
     help: "auto, preserve, rewrite, or the host name to send to the local server",
     complete: ["auto", "preserve", "rewrite"],
     parse: parseHostMode,

@@ -42,7 +42,7 @@ export class OriginServer {
   readonly #dispatcher: LocalDispatcher;
   /** Requests that use a connection or wait for one to open. */
   #openRequests = 0;
-  #reports = 0;
+  #reportCount = 0;
   readonly #events: OriginEvents;
 
   constructor(target: Target, options: OriginOptions, events: OriginEvents) {
@@ -110,9 +110,9 @@ export class OriginServer {
     path,
     requestId,
   }: Pick<RequestReport, "kind" | "method" | "path" | "requestId">): RequestReport {
-    this.#reports += 1;
+    this.#reportCount += 1;
     return {
-      id: this.#reports,
+      id: this.#reportCount,
       requestId,
       kind,
       method,

@@ -41,8 +41,11 @@ export function parseTarget(text: string): Target | null {
   return { scheme, host: url.hostname, port, origin: url.origin };
 }
 
-/** @returns the local server of an address with a path or query; null when `parseTarget` refuses the text for another reason. */
-export function findServerOfPage(text: string): string | null {
+/**
+ * For an address that `parseTarget` refuses because of its path or query.
+ * @returns the address without them; null when it would be refused for another reason too.
+ */
+export function findOriginWithoutPath(text: string): string | null {
   const url = parseUrl(text.trim());
   // Without a scheme and a port it may be meant as the path of a file.
   if (!url || (url.port === "" && !text.includes("://"))) return null;
@@ -71,12 +74,17 @@ function parseUrl(text: string): URL | null {
   }
 }
 
+/** The default of Node.js. */
+const ATTEMPT_MAX_MS = 250;
 /**
- * How long one address may take to connect before the next is tried. On this machine an address without a server refuses
- * at once, and one with a server may be slow because the machine is busy: there, Node.js's 250 ms would give it up.
+ * On this machine an address without a server refuses at once, and one with a server may be slow because the machine is
+ * busy: Node.js's default would give it up.
  */
+const LOCALHOST_ATTEMPT_MAX_MS = 3_500;
+
+/** How long one address may take to connect before the next is tried, in milliseconds. */
 export function getAttemptMaxMs({ host }: Pick<Target, "host">): number {
-  return host === "localhost" ? 3_500 : 250;
+  return host === "localhost" ? LOCALHOST_ATTEMPT_MAX_MS : ATTEMPT_MAX_MS;
 }
 
 /**

@@ -24,8 +24,8 @@ import { openWebSocket } from "../websocket.ts";
 import { getBackOffMs, getRetryDelayMs } from "../back-off.ts";
 import { RejectionError } from "../rejection-error.ts";
 
-/** The agent asks for the next ticket when this part of the current one's lifetime has passed. */
-const RELAY_TICKET_RENEW_AFTER = 0.5;
+/** The agent asks for the next ticket when this share of the current one's lifetime, from 0 to 1, has passed. */
+const TICKET_RENEWAL_LIFETIME_SHARE = 0.5;
 
 /** While the relay can't be reached, the agent asks the API at most this often whether the relay has another address. */
 const ADDRESS_CHECK_INTERVAL_MS = 10_000;
@@ -132,7 +132,7 @@ export class RelayControlConnection extends EventEmitter<RelayControlEvents> {
   /** Uses the current ticket while it lasts, so that the relay can be reached while the API can't. */
   async #getUsableAccess(): Promise<RelayAccess> {
     const current = this.#access?.value;
-    if (!current || remainingMs(current) <= TICKET_MARGIN_MS) return this.#fetchAccess();
+    if (!current || getRemainingMs(current) <= TICKET_MARGIN_MS) return this.#fetchAccess();
     if (!this.#isUnreachable || Date.now() - this.#askedAtMs < ADDRESS_CHECK_INTERVAL_MS)
       return current;
     try {
@@ -161,15 +161,15 @@ export class RelayControlConnection extends EventEmitter<RelayControlEvents> {
     }
     let problem = "";
     this.#socket = socket;
-    socket.on("open", () => this.#opened());
+    socket.on("open", () => this.#handleOpen());
     socket.on("message", (data, isBinary) => this.#receive(socket, access, data, isBinary));
     socket.on("ping", () => (this.#receivedAtMs = Date.now()));
     socket.on("pong", () => (this.#receivedAtMs = Date.now()));
     socket.on("error", (error) => (problem = getErrorMessage(error)));
-    socket.on("close", (code, reason) => this.#closed(code, reason.toString() || problem));
+    socket.on("close", (code, reason) => this.#handleClose(code, reason.toString() || problem));
   }
 
-  #opened(): void {
+  #handleOpen(): void {
     this.#receivedAtMs = Date.now();
     this.#heartbeat = setInterval(() => {
       if (Date.now() - this.#receivedAtMs > RELAY_HEARTBEAT_TIMEOUT_MS) this.#socket?.terminate();
@@ -203,7 +203,7 @@ export class RelayControlConnection extends EventEmitter<RelayControlEvents> {
   #renewLater(): void {
     const { value, receivedAtMs } = this.#access!;
     const lifeMs = Date.parse(value.expires_at) - receivedAtMs;
-    const inMs = receivedAtMs + lifeMs * RELAY_TICKET_RENEW_AFTER - Date.now();
+    const inMs = receivedAtMs + lifeMs * TICKET_RENEWAL_LIFETIME_SHARE - Date.now();
     this.#renewal = setTimeout(() => void this.#renew(0), Math.max(inMs, 0));
   }
 
@@ -225,7 +225,7 @@ export class RelayControlConnection extends EventEmitter<RelayControlEvents> {
 
   // ── Ends ──
 
-  #closed(code: number, reason: string): void {
+  #handleClose(code: number, reason: string): void {
     this.#clearTimers();
     const wasWelcomed = this.#isWelcomed;
     this.#isUnreachable = !wasWelcomed;
@@ -281,7 +281,7 @@ function openSocket(
   });
 }
 
-function remainingMs(access: RelayAccess): number {
+function getRemainingMs(access: RelayAccess): number {
   return Date.parse(access.expires_at) - Date.now();
 }
 

@@ -36,7 +36,7 @@ export class DatagramPath {
     this.#udp = new UdpPath(
       {
         onDatagram: (flow, payload) => this.#events.onDatagram(flow, payload),
-        onUsableChange: (isUsable) => this.#use(isUsable ? "udp" : "websocket"),
+        onUsableChange: (isUsable) => this.#switchTo(isUsable ? "udp" : "websocket"),
         onDecided: () => {
           this.#isDecided = true;
           this.#events.onTransportChange(this.#transport);
@@ -87,7 +87,7 @@ export class DatagramPath {
     });
   }
 
-  #use(transport: Transport): void {
+  #switchTo(transport: Transport): void {
     if (this.#transport === transport) return;
     // The relay reads a binary message as a sign that UDP is not used: none may follow the change to UDP.
     if (transport === "udp") this.#webSocket.flush();

@@ -7,6 +7,8 @@ import { lookup } from "node:dns/promises";
  * at 300 Mbit/s whenever the process does something else.
  */
 const SOCKET_BUFFER_BYTES = 4 * 1024 * 1024;
+/** A smaller size than this is not requested: the system's default is about the same. */
+const SOCKET_BUFFER_MIN_BYTES = 256 * 1024;
 
 export interface RelayAddress {
   address: string;
@@ -29,7 +31,7 @@ export async function resolveRelay(host: string): Promise<RelayAddress[]> {
 /**
  * Opens a socket and connects it. Errors of a UDP socket (ECONNREFUSED, ENETUNREACH) say that one datagram
  * was lost, which the protocol above detects by itself: the socket stays open.
- * @param onDatagram must not hold on to the buffer.
+ * @param onDatagram may keep the buffer: Node.js allocates one for each datagram.
  * @returns null when the system can't do it now: no route, no IPv6, no file descriptor.
  */
 export function connectSocket(
@@ -66,7 +68,7 @@ export function connectSocket(
 /** Linux reduces a size that is too large; other systems refuse it. */
 export function growBuffers(socket: Socket, wantedBytes = SOCKET_BUFFER_BYTES): void {
   for (const set of ["setRecvBufferSize", "setSendBufferSize"] as const) {
-    for (let bytes = wantedBytes; bytes >= 256 * 1024; bytes /= 2) {
+    for (let bytes = wantedBytes; bytes >= SOCKET_BUFFER_MIN_BYTES; bytes /= 2) {
       try {
         socket[set](bytes);
         break;

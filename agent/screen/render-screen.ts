@@ -32,6 +32,8 @@ export interface ScreenState {
 }
 
 const LABEL_WIDTH = 12;
+/** The column of the keys in their list. */
+const KEY_WIDTH = 6;
 /** On narrower screens labels have no column of their own: the value follows after a space. */
 const LABELS_MIN_WIDTH = 50;
 /** Requests that a low screen has room for, before optional lines are left out. */
@@ -217,10 +219,10 @@ function formatMessage(label: string, text: string, width: number, style?: Style
 function formatOverlay({ overlay }: ScreenState, width: number): Line[] {
   if (overlay === "keys") {
     return KEYS.flatMap(([key, , action]) => {
-      const [first = "", ...rest] = wrapText(action, Math.max(1, width - 6));
+      const [first = "", ...rest] = wrapText(action, Math.max(1, width - KEY_WIDTH));
       return [
-        [{ text: key.padEnd(6), style: "bold" as const }, { text: first }],
-        ...rest.map((text): Line => [{ text: " ".repeat(6) + text }]),
+        [{ text: key.padEnd(KEY_WIDTH), style: "bold" as const }, { text: first }],
+        ...rest.map((text): Line => [{ text: " ".repeat(KEY_WIDTH) + text }]),
       ];
     });
   }

@@ -65,7 +65,7 @@ export class TunnelGroup extends EventEmitter<GroupEventMap> {
     changes.closed.push(...gone.map(({ entry }) => entry.name));
     const reopened = config.entries.map(async (entry) => {
       const member = this.#members.get(entry.name);
-      if (member && isSame(member, entry, config)) return;
+      if (member && isUnchanged(member, entry, config)) return;
       changes[member ? "reopened" : "opened"].push(entry.name);
       if (member) await this.#close(member);
       if (!this.#isClosed) this.#open(keepName(entry, member, config), entry, config);
@@ -81,13 +81,13 @@ export class TunnelGroup extends EventEmitter<GroupEventMap> {
     await Promise.all([...this.#members.values()].map(({ named }) => named.tunnel.close()));
   }
 
-  /** @param request the entry, perhaps with the name that the server chose before. */
+  /** @param namedEntry the entry, with the name that the server chose for the tunnel before, if it did. */
   #open(
-    request: TunnelEntry,
+    namedEntry: TunnelEntry,
     entry: TunnelEntry,
     { entries: _entries, ...access }: GroupConfig,
   ): void {
-    const named = createTunnel(request, access);
+    const named = createTunnel(namedEntry, access);
     const member: Member = { ...access, entry, named, rejection: undefined };
     this.#members.set(entry.name, member);
     const reject = (rejection: RejectionError): void => {
@@ -116,7 +116,7 @@ export class TunnelGroup extends EventEmitter<GroupEventMap> {
   }
 }
 
-function isSame(member: Member, entry: TunnelEntry, access: ServerAccess): boolean {
+function isUnchanged(member: Member, entry: TunnelEntry, access: ServerAccess): boolean {
   return (
     member.rejection === undefined &&
     member.server.href === access.server.href &&

@@ -86,12 +86,12 @@ export class DataConnection {
   #start(socket: Socket, url: URL, endpoint: RelayEndpoint): void {
     const lines = Object.entries(buildHeaders(url, endpoint)).map(([k, v]) => `${k}: ${v}\r\n`);
     socket.write(`GET ${url.pathname} HTTP/1.1\r\n${lines.join("")}\r\n`);
-    this.#use(socket);
+    this.#attach(socket);
     setReceiver(socket, (bytes) => this.#read(bytes));
     socket.resume();
   }
 
-  #use(socket: Socket): void {
+  #attach(socket: Socket): void {
     this.#socket = socket;
     socket.setNoDelay(true);
     socket.setKeepAlive(true, DATA_CONNECTION_KEEP_ALIVE_MS);
@@ -100,7 +100,7 @@ export class DataConnection {
     socket.on("close", this.#onEnd);
   }
 
-  #upgraded(): void {
+  #handleUpgrade(): void {
     clearTimeout(this.#timer);
     this.#state = "idle";
     this.#events.onIdle();
@@ -134,7 +134,7 @@ export class DataConnection {
       return false;
     }
     this.#pending = bytes.subarray(end + 4);
-    this.#upgraded();
+    this.#handleUpgrade();
     return true;
   }
 

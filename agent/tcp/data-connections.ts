@@ -1,6 +1,6 @@
 /**
- * The data connections of one association with a relay: a pool of idle ones, so that visitors need not wait for a connection to
- * open, and as many more as the relay asks for.
+ * The data connections of one association with a relay: some that are kept idle, so that visitors need not wait for a connection
+ * to open, and as many more as the relay asks for.
  */
 import type { Socket } from "node:net";
 import { DATA_CONNECTION_BACKLOG_MAX } from "../../protocol/relay/limits.ts";
@@ -10,13 +10,13 @@ import { DataConnection, type RelayEndpoint } from "./data-connection.ts";
 
 /** Connections that open at the same time: the listen backlog of the relay's machine is short. */
 const OPENING_MAX = 128;
-/** The largest pool that a relay may ask for. */
-const POOL_MAX = 64;
+/** The most idle connections that the agent keeps, whatever the relay asks for. */
+const IDLE_MAX = 64;
 
 export interface DataConnectionsOptions {
   endpoint: RelayEndpoint;
   /** How many idle connections to keep. */
-  pool: number;
+  idleCount: number;
   onAssigned(head: VisitorHead, socket: Socket, unread: Uint8Array): void;
 }
 
@@ -25,7 +25,7 @@ export class DataConnections {
   /** Opening or idle connections. */
   readonly #connections = new Set<DataConnection>();
   #opening = 0;
-  /** Requested by the relay beyond the pool, and not yet assigned to a visitor. */
+  /** Requested by the relay beyond the idle ones, and not yet assigned to a visitor. */
   #extra = 0;
   #failures = 0;
   #retry: NodeJS.Timeout | undefined;
@@ -52,7 +52,7 @@ export class DataConnections {
 
   #fill(): void {
     if (this.#isClosed || this.#retry !== undefined) return;
-    const wanted = Math.min(this.#options.pool, POOL_MAX) + this.#extra;
+    const wanted = Math.min(this.#options.idleCount, IDLE_MAX) + this.#extra;
     while (this.#connections.size < wanted && this.#opening < OPENING_MAX) this.#openOne();
   }
 

@@ -68,7 +68,7 @@ export class RelayStreams {
     this.#connections?.close();
     this.#connections = new DataConnections({
       endpoint: { url: access.relay.url, authorities, association, streamKey },
-      pool,
+      idleCount: pool,
       onAssigned: (head, socket, unread) => this.#forward(head, socket, unread),
     });
     this.#options.onConnected(access);

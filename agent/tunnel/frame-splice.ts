@@ -56,8 +56,8 @@ export class FrameSplice {
     });
     // Its error names only the failed call: the program at the other end has reset the connection.
     socket.on("error", () => undefined);
-    socket.once("close", (hadError) => this.#socketClosed(hadError));
-    if (socket.destroyed) queueMicrotask(() => this.#socketClosed(true));
+    socket.once("close", (hadError) => this.#handleSocketClose(hadError));
+    if (socket.destroyed) queueMicrotask(() => this.#handleSocketClose(true));
   }
 
   /** Starts reading the local connection. */
@@ -146,7 +146,7 @@ export class FrameSplice {
     this.#options.send((writer) => writer.writeCredit(this.#options.id, bytes));
   }
 
-  #socketClosed(hadError: boolean): void {
+  #handleSocketClose(hadError: boolean): void {
     if (this.#state === "closed") return;
     const { readableEnded, writableFinished } = this.#socket;
     if (!hadError && readableEnded && writableFinished) {

@@ -23,6 +23,7 @@ import { Wire, type StreamOpener } from "./wire.ts";
 
 /** How long an agent of a pool waits until the tunnel sends its requests to others. */
 const LEAVE_MAX_MS = 2_000;
+const DRAIN_CHECK_MS = 20;
 
 export interface ConnectionOptions extends ServerAccess {
   settings: TunnelSettings;
@@ -236,7 +237,7 @@ function drain(wire: Wire): Promise<void> {
 async function waitUntil(isDone: () => boolean, maxMs: number): Promise<void> {
   const endsAtMs = Date.now() + maxMs;
   while (!isDone() && Date.now() < endsAtMs) {
-    await new Promise((resolve) => setTimeout(resolve, 20));
+    await new Promise((resolve) => setTimeout(resolve, DRAIN_CHECK_MS));
   }
 }
 

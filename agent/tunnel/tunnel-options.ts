@@ -48,7 +48,7 @@ const UNIT_SECONDS = { s: 1, m: 60, h: 3_600, d: 86_400 } as const;
 export type TunnelSettings = Partial<OptionValues<typeof TUNNEL_QUERY_OPTIONS>>;
 export type TcpTunnelSettings = Partial<OptionValues<typeof TCP_QUERY_OPTIONS>>;
 
-/** Agents of other services call the name of a tunnel so. */
+/** Other tunnel services call this option `--name`. */
 export const NAME_OPTION = {
   name: { kind: "text", placeholder: "NAME", help: "the same as --subdomain" },
 } as const satisfies Record<string, OptionSpec>;

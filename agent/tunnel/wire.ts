@@ -41,6 +41,10 @@ import { openWebSocket, skipMasking } from "../websocket.ts";
 
 /** Under load the agent collects frames for this long before it sends them as one message. */
 const WIRE_BATCH_MS = 1;
+/** Frames of this size together are sent at once, so that a message stays well below its maximum size. */
+const FLUSH_AT_BYTES = WIRE_MESSAGE_MAX_BYTES / 4;
+/** How often the agent checks whether a heartbeat is due, and whether the server is silent. */
+const HEARTBEAT_CHECK_MS = HEARTBEAT_INTERVAL_MS / 5;
 
 /** The agent's end of one stream. The wire calls its methods; none of them may throw. */
 export interface Stream {
@@ -53,7 +57,6 @@ export interface Stream {
   abort(): void;
 }
 
-/** The frame that opens a stream. */
 /** A visitor's request, as the tunnel sends it. */
 export interface RequestOpening {
   /** As `parseRequestHead` returns it. */
@@ -64,13 +67,14 @@ export interface RequestOpening {
   requestId: string | undefined;
 }
 
-type StreamRequest =
+/** The frame that opens a stream. */
+type StreamOpening =
   | ({ type: "request" } & RequestOpening)
   /** A TCP connection of a client at the address `peer`. */
   | { type: "connect"; peer: StreamPeer };
 
 /** @returns the stream that answers, or null when the agent accepts no more streams. */
-export type StreamOpener = (wire: Wire, id: number, opening: StreamRequest) => Stream | null;
+export type StreamOpener = (wire: Wire, id: number, opening: StreamOpening) => Stream | null;
 
 export interface WireEvents {
   onWelcome(welcome: Welcome): void;
@@ -144,9 +148,9 @@ export class Wire {
       this.#isRefused = error.code === "ECONNREFUSED";
     });
     this.#socket.on("close", (code, reason) =>
-      this.#closed(code, reason.toString() || this.#problem),
+      this.#handleClose(code, reason.toString() || this.#problem),
     );
-    this.#heartbeat = setInterval(() => this.#beat(), HEARTBEAT_INTERVAL_MS / 5);
+    this.#heartbeat = setInterval(() => this.#beat(), HEARTBEAT_CHECK_MS);
   }
 
   /** Whether nothing listened at the server's address: the server restarts, or is stopped. */
@@ -168,7 +172,7 @@ export class Wire {
    */
   send(write: (writer: FrameWriter) => void): void {
     write(this.#writer);
-    if (this.#writer.length >= WIRE_MESSAGE_MAX_BYTES / 4) return this.#flushNow();
+    if (this.#writer.length >= FLUSH_AT_BYTES) return this.#flushNow();
     if (this.#isFlushScheduled) return;
     this.#isFlushScheduled = true;
     const isBusy = this.#streams.size > 1 && performance.now() - this.#flushedAtMs < WIRE_BATCH_MS;
@@ -242,7 +246,7 @@ export class Wire {
     if (!isBinary) return this.#receiveText(data);
     collectAfterTransfer((data as Buffer).byteLength);
     if (!readFrames(data as Buffer, (frame) => this.#deliver(frame)))
-      this.#violation("the server sent a frame that can't be read");
+      this.#closeForViolation("the server sent a frame that can't be read");
   }
 
   #deliver(frame: Frame): void {
@@ -251,11 +255,11 @@ export class Wire {
         return this.#receiveWelcome(frame);
       case FRAME.request:
       case FRAME.connect:
-        return this.#receiveStreamRequest(frame);
+        return this.#openStream(frame);
       case FRAME.credit: {
         const bytes = parseCredit(frame.payload);
         if (bytes === null || !this.windows.addCredit(frame.stream, bytes))
-          this.#violation("the server sent invalid credit");
+          this.#closeForViolation("the server sent invalid credit");
         return;
       }
       case FRAME.reset: {
@@ -286,7 +290,7 @@ export class Wire {
       return this.#events.onOtherVersion(protocol);
     const welcome = Welcome.safeParse(payload);
     if (!welcome.success || this.#isWelcomed)
-      return this.#violation("the server sent a welcome that can't be read");
+      return this.#closeForViolation("the server sent a welcome that can't be read");
     this.#isWelcomed = true;
     const { streamWindow, connectionWindow, capabilities } = welcome.data;
     this.tunnelCapabilities = capabilities;
@@ -307,10 +311,10 @@ export class Wire {
     this.#events.onLatency(ms);
   }
 
-  #receiveStreamRequest(frame: Frame): void {
-    const opening = parseStreamRequest(frame);
+  #openStream(frame: Frame): void {
+    const opening = parseStreamOpening(frame);
     if (!opening || this.#streams.has(frame.stream))
-      return this.#violation("the server sent a request that can't be read");
+      return this.#closeForViolation("the server sent a request that can't be read");
     const stream = this.#events.openStream(this, frame.stream, opening);
     if (!stream) {
       return this.send((w) =>
@@ -326,7 +330,7 @@ export class Wire {
     stream.start();
   }
 
-  #violation(reason: string): void {
+  #closeForViolation(reason: string): void {
     this.#socket.close(CLOSE.protocol_error, `protocol_error: ${reason}`);
   }
 
@@ -344,7 +348,7 @@ export class Wire {
     this.#socket.send(PING);
   }
 
-  #closed(code: number, reason: string): void {
+  #handleClose(code: number, reason: string): void {
     clearInterval(this.#heartbeat);
     const streams = [...this.#streams.values()];
     this.#streams.clear();
@@ -354,7 +358,7 @@ export class Wire {
   }
 }
 
-function parseStreamRequest(frame: Frame): StreamRequest | null {
+function parseStreamOpening(frame: Frame): StreamOpening | null {
   if (frame.type === FRAME.connect) {
     const peer = StreamPeer.safeParse(parseJsonPayload(frame.payload));
     return peer.success ? { type: "connect", peer: peer.data } : null;

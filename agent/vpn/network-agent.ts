@@ -80,7 +80,7 @@ export class NetworkAgent extends EventEmitter<Events> {
     super();
     this.#options = options;
     this.devices = new DeviceTracker({
-      onIdentified: (flow, publicKey) => this.#identified(flow, publicKey),
+      onIdentified: (flow, publicKey) => this.#handleIdentified(flow, publicKey),
       onHandshake: (publicKey) => this.emit("handshake", publicKey),
     });
     this.#control = new RelayControlConnection({
@@ -118,7 +118,7 @@ export class NetworkAgent extends EventEmitter<Events> {
     });
     this.#probe = new PortProbe((isListening) => this.#peers.setListening(isListening));
     this.#statusTimer = setInterval(() => this.#reportStatus(), RELAY_STATUS_INTERVAL_MS);
-    this.#listen();
+    this.#listenToControl();
   }
 
   get network(): PrivateNetwork | undefined {
@@ -180,10 +180,10 @@ export class NetworkAgent extends EventEmitter<Events> {
     return this.#options.api.fetchRelayAccess(this.#network!.id, signal);
   }
 
-  #listen(): void {
+  #listenToControl(): void {
     const control = this.#control;
     control.on("welcome", (welcome, access) => {
-      if (welcome.kind === "network") this.#welcomed(welcome, access);
+      if (welcome.kind === "network") this.#handleWelcome(welcome, access);
     });
     control.on("message", (message) => this.#receive(message));
     control.on("binary", (message) => void this.#path.receive(message));
@@ -192,7 +192,7 @@ export class NetworkAgent extends EventEmitter<Events> {
     control.on("rejected", (rejection) => this.#reject(rejection));
   }
 
-  #welcomed(welcome: NetworkWelcome, access: RelayAccess): void {
+  #handleWelcome(welcome: NetworkWelcome, access: RelayAccess): void {
     // Flows keep the association that their tags are for: the relay may be a new process.
     for (const resume of this.#peers.buildResumeMessages()) this.#control.send(resume);
     this.#association = welcome.association;
@@ -252,7 +252,7 @@ export class NetworkAgent extends EventEmitter<Events> {
     }
   }
 
-  #identified(flow: number, publicKey: string): void {
+  #handleIdentified(flow: number, publicKey: string): void {
     this.#sendDevice(flow, publicKey);
     const remote = this.#peers.getFlow(flow);
     if (!remote) return;

@@ -13,7 +13,7 @@ import type { ServerAccess } from "../server-access.ts";
 import { ServiceApi } from "../service-api.ts";
 import { RejectionError } from "../rejection-error.ts";
 
-/** Calls throw `Rejected` when a retry can't succeed, and `Unreachable` when it may. */
+/** Calls throw RejectionError when a retry can't succeed, and RetryableError when it may. */
 export class NetworkApi {
   /** Of the server, for its relays too. */
   readonly authorities: TrustedAuthorities | undefined;
@@ -30,7 +30,7 @@ export class NetworkApi {
     return findByNameOrId(networks, nameOrId) ?? null;
   }
 
-  /** @throws Rejected with the names that there are. */
+  /** @throws RejectionError with the names of the existing networks when there is none of this name or id. */
   async get(nameOrId: string, signal: AbortSignal): Promise<PrivateNetwork> {
     const networks = await this.list(signal);
     const found = findByNameOrId(networks, nameOrId);

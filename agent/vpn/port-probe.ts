@@ -17,8 +17,8 @@ export class PortProbe {
   #socket: Socket | undefined;
   #port = 0;
 
-  constructor(result: (isListening: boolean) => void) {
-    this.#onResult = result;
+  constructor(onResult: (isListening: boolean) => void) {
+    this.#onResult = onResult;
   }
 
   start(port: number): void {

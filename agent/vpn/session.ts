@@ -17,10 +17,10 @@ import { MINUTE_MS } from "../../shared/time.ts";
 export interface SessionOptions extends NetworkAgentOptions {
   /** The server's private key in base64; null when this machine does not have it. */
   findPrivateKey(network: PrivateNetwork): Promise<string | null>;
-  /** null: the interface's peers are not changed. */
+  /** For `--apply`; null: the interface's peers are not changed. */
   apply: {
     interfaceName: string | undefined;
-    applied: (network: PrivateNetwork) => AppliedPeers;
+    createAppliedPeers: (network: PrivateNetwork) => AppliedPeers;
     /** Writes the current peers into the configuration file. */
     refreshConfig: (network: PrivateNetwork, signal: AbortSignal) => Promise<unknown>;
   } | null;
@@ -117,11 +117,11 @@ export class VpnSession extends EventEmitter<Events> {
       const privateKey = await this.#options.findPrivateKey(network);
       reader = privateKey === null ? null : new InitiationReader(privateKey);
     } catch (error) {
-      this.#notice(getErrorMessage(error));
+      this.#notify(getErrorMessage(error));
     }
     if (reader && reader.publicKey !== network.server_public_key) {
       const keys = `${reader.publicKey}, not the ${network.server_public_key} that is registered for ${network.name}`;
-      this.#notice(
+      this.#notify(
         `this machine's WireGuard server has the public key ${keys}; add --setup to register this machine, or name the right configuration with --config`,
       );
       reader = null;
@@ -163,29 +163,29 @@ export class VpnSession extends EventEmitter<Events> {
       this.#appliedAtMs = performance.now();
       const { added, removed } = await this.#applier.apply(devices, network.cidr);
       this.#lastNotice = "";
-      for (const { name, assigned_ip } of added) this.#notice(`added ${name} (${assigned_ip})`);
-      if (removed.length > 0) this.#notice(`removed ${removed.join(", ")}`);
+      for (const { name, assigned_ip } of added) this.#notify(`added ${name} (${assigned_ip})`);
+      if (removed.length > 0) this.#notify(`removed ${removed.join(", ")}`);
       if (added.length + removed.length > 0) {
         await this.#options.apply.refreshConfig(network, this.#stop.signal);
       }
     } catch (error) {
       if (this.#stop.signal.aborted) return;
       if (!isExpected(error)) throw error;
-      this.#notice(`the WireGuard peers are not updated: ${getErrorMessage(error)}`);
+      this.#notify(`the WireGuard peers are not updated: ${getErrorMessage(error)}`);
       // The interface may come up later; the same list must be applied then.
       this.#list.invalidate();
     }
   }
 
   async #createApplier(network: PrivateNetwork): Promise<PeerApplier> {
-    const { interfaceName, applied } = this.#options.apply!;
+    const { interfaceName, createAppliedPeers } = this.#options.apply!;
     const name = interfaceName ?? (await findInterface(network.server_public_key ?? ""));
     if (name === null || !(await listInterfaces()).includes(name)) {
       throw new ToolError(
         `no WireGuard interface has the public key ${network.server_public_key}; bring it up: wg-quick up`,
       );
     }
-    return new PeerApplier(name, applied(network));
+    return new PeerApplier(name, createAppliedPeers(network));
   }
 
   #checkBuffers(): void {
@@ -195,13 +195,13 @@ export class VpnSession extends EventEmitter<Events> {
     if (bytes >= BUFFER_MIN_BYTES) return;
     const sizes = "net.core.rmem_max=4194304 net.core.wmem_max=4194304";
     const advice = process.platform === "linux" ? `; run: sysctl -w ${sizes}` : "";
-    this.#notice(
+    this.#notify(
       `the system limits UDP buffers to ${Math.round(bytes / 1024)} KiB, which loses packets at high rates${advice}`,
     );
   }
 
   /** Emits the same message only once in a row. */
-  #notice(message: string): void {
+  #notify(message: string): void {
     if (message === this.#lastNotice) return;
     this.#lastNotice = message;
     this.emit("notice", message);

@@ -45,8 +45,8 @@ export class DeliveryClient {
 
   /** Posts a delivery with the vendor's own headers and bytes. */
   async post({ headers, body }: Delivery, signal: AbortSignal): Promise<PostResult> {
-    const startedAt = performance.now();
-    const durationMs = (): number => Math.round(performance.now() - startedAt);
+    const startedAtMs = performance.now();
+    const durationMs = (): number => Math.round(performance.now() - startedAtMs);
     try {
       const response = await this.#pool.request({
         method: "POST",

@@ -23,7 +23,7 @@ const FORWARD_STOP_MAX_MS = 5_000;
 
 export interface ReceiverSource {
   find(nameOrId: string, signal: AbortSignal): Promise<ReceiverState>;
-  readDeliveries(id: string, reading: DeliveryQuery, signal: AbortSignal): Promise<DeliveryPage>;
+  readDeliveries(id: string, query: DeliveryQuery, signal: AbortSignal): Promise<DeliveryPage>;
   acknowledge(id: string, cursor: string, signal: AbortSignal): Promise<void>;
 }
 
@@ -128,9 +128,9 @@ export class Forwarder extends EventEmitter<Events> {
     const fromAcknowledged = { after: acknowledged, since: undefined };
     if (since === undefined) return fromAcknowledged;
     if (since === "all") return { after: "0", since: undefined };
-    const reading = { ...fromAcknowledged, limit: 1, waitSeconds: 0 };
+    const query = { ...fromAcknowledged, limit: 1, waitSeconds: 0 };
     const page = await this.#retryUntilAnswered((signal) =>
-      this.#source.readDeliveries(id, reading, signal),
+      this.#source.readDeliveries(id, query, signal),
     );
     const [oldest] = page.events;
     const isOlder = oldest !== undefined && Date.parse(oldest.receivedAt) < Date.parse(since);
@@ -138,13 +138,13 @@ export class Forwarder extends EventEmitter<Events> {
   }
 
   #read(receiverId: string, start: StartPosition, signal: AbortSignal): Promise<DeliveryPage> {
-    const reading = {
+    const query = {
       ...start,
       limit: FORWARD_PAGE_ROWS,
       // After a disconnect the next response must come at once, to report that the agent is connected again.
       waitSeconds: this.#isDisconnected ? 0 : FORWARD_WAIT_SECONDS,
     };
-    return this.#source.readDeliveries(receiverId, reading, signal);
+    return this.#source.readDeliveries(receiverId, query, signal);
   }
 
   /** Resolves when it was delivered, or the agent gave up. */

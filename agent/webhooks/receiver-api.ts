@@ -19,7 +19,7 @@ export interface DeliveryQuery {
   since: string | undefined;
 }
 
-/** Calls throw `Rejected` when a retry can't succeed, and `Unreachable` when it may. */
+/** Calls throw RejectionError when a retry can't succeed, and RetryableError when it may. */
 export class ReceiverApi {
   readonly #api: ServiceApi;
 
@@ -35,11 +35,15 @@ export class ReceiverApi {
     return this.#api.call(ReceiverState, "GET", `/webhook-receivers/${id}`, { signal });
   }
 
-  readDeliveries(id: string, reading: DeliveryQuery, signal: AbortSignal): Promise<DeliveryPage> {
-    const { after, limit, waitSeconds, since } = reading;
-    const query = new URLSearchParams({ after, limit: String(limit), wait: String(waitSeconds) });
-    if (since !== undefined) query.set("since", since);
-    const path = `/webhook-receivers/${id}/events?${query.toString()}`;
+  readDeliveries(id: string, query: DeliveryQuery, signal: AbortSignal): Promise<DeliveryPage> {
+    const { after, limit, waitSeconds, since } = query;
+    const parameters = new URLSearchParams({
+      after,
+      limit: String(limit),
+      wait: String(waitSeconds),
+    });
+    if (since !== undefined) parameters.set("since", since);
+    const path = `/webhook-receivers/${id}/events?${parameters.toString()}`;
     const waitMs = waitSeconds * 1000;
     return this.#api.call(DeliveryPage, "GET", path, { signal, waitMs });
   }

@@ -7,6 +7,7 @@ import { createInterface } from "node:readline/promises";
 import { fetch, type Dispatcher } from "undici";
 import { z } from "zod";
 import { openInBrowser } from "../../output/browser.ts";
+import { printLine } from "../../output/output.ts";
 import { rejectExtraArguments } from "../../options.ts";
 import { createDispatcher } from "../../outgoing/dispatcher.ts";
 import { findServerEndpoint } from "../../server-access.ts";
@@ -26,8 +27,8 @@ const DeviceCode = z.object({
 const IssuedToken = z.object({ wire_bytes_b64: z.string(), label: z.string() });
 const FirstAccount = IssuedToken.extend({ email: z.string(), password: z.string().optional() });
 
-/** After these, a later poll can succeed. */
-const PASSING_FAILURES = new Set([
+/** The error codes after which a later poll can succeed. */
+const TEMPORARY_FAILURES = new Set([
   "authorization_pending",
   "rate_limited",
   "unavailable",
@@ -48,9 +49,9 @@ export async function run({ values, positionals }: Input<typeof LOGIN.options>):
   if (!issued) return 1;
   const token = Buffer.from(issued.wire_bytes_b64, "base64");
   const path = await saveCredential(server, token, issued.label);
-  print(`This machine can now open tunnels. Its token is in ${path}.`);
+  printLine(`This machine can now open tunnels. Its token is in ${path}.`);
   const caFile = values["ca-file"] === undefined ? "" : ` --ca-file ${values["ca-file"]}`;
-  print(`Next: underpass http 3000${caFile}`);
+  printLine(`Next: underpass http 3000${caFile}`);
   return 0;
 }
 
@@ -67,9 +68,9 @@ async function runDeviceFlow(
   const started = await expectOk(post(client, "/auth/cli/start", { label }));
   const code = parseAnswer(DeviceCode, started, client.server);
   const address = code.verification_uri_complete ?? code.verification_uri;
-  print(`Open this address in a browser and approve this machine:\n\n    ${address}\n`);
+  printLine(`Open this address in a browser and approve this machine:\n\n    ${address}\n`);
   if (process.stdout.isTTY && URL.canParse(address)) await openInBrowser(new URL(address));
-  print(`The page should show the code ${code.user_code}. Waiting…`);
+  printLine(`The page should show the code ${code.user_code}. Waiting…`);
   const expiresAtMs = Date.now() + code.expires_in * 1000;
   let intervalMs = code.interval * 1000;
   while (Date.now() < expiresAtMs) {
@@ -77,7 +78,7 @@ async function runDeviceFlow(
     if (polled?.ok) return parseAnswer(IssuedToken, polled.body, client.server);
     const failure = AnyErrorBody.safeParse(polled?.body).data;
     if (failure?.error === "slow_down") intervalMs += code.interval * 1000;
-    else if (failure && !PASSING_FAILURES.has(failure.error))
+    else if (failure && !TEMPORARY_FAILURES.has(failure.error))
       return fail(getErrorBodyMessage(failure));
     await new Promise((resolve) => setTimeout(resolve, intervalMs));
   }
@@ -105,9 +106,9 @@ async function createFirstAccount(
   if (!response.ok)
     return fail(getErrorBodyMessage(parseAnswer(AnyErrorBody, response.body, client.server)));
   const account = parseAnswer(FirstAccount, response.body, client.server);
-  print(`The owner's account is ${account.email}.`);
+  printLine(`The owner's account is ${account.email}.`);
   if (account.password !== undefined) {
-    print(`Its password is shown only once: ${account.password}`);
+    printLine(`Its password is shown only once: ${account.password}`);
   }
   return account;
 }
@@ -151,10 +152,7 @@ function parseAnswer<Schema extends z.ZodType>(
   throw new SettingsError(`${server.origin} is not an Underpass server; check the address`);
 }
 
-function print(text: string): void {
-  process.stdout.write(`${text}\n`);
-}
-
+/** Prints why the login failed. @returns null, for the caller to return. */
 function fail(text: string): null {
   process.stderr.write(`underpass: ${text}\n`);
   return null;

@@ -12,9 +12,7 @@ import { LOG_JSON, createLogLines, type LogOutput } from "../../output/managemen
 import { printRejectionJson } from "../../output/output.ts";
 import { RejectionError } from "../../rejection-error.ts";
 import type { Input } from "../command.ts";
-import type { LOGS } from "../table/management/logs.ts";
-
-const PAST_DEFAULT = 1_000;
+import { PAST_LIMIT_DEFAULT, type LOGS } from "../table/management/logs.ts";
 
 type Values = Input<typeof LOGS.options>["values"];
 
@@ -74,7 +72,7 @@ export async function run({ values, positionals }: Input<typeof LOGS.options>): 
 /** @returns undefined when only new requests are to be shown. */
 function getPastSelection({ since, limit }: Values): PastSelection | undefined {
   if (since === undefined && limit === undefined) return undefined;
-  return { since: since === "all" ? undefined : since, limit: limit ?? PAST_DEFAULT };
+  return { since: since === "all" ? undefined : since, limit: limit ?? PAST_LIMIT_DEFAULT };
 }
 
 /** Prints requests in their order, although the name of a tunnel may have to be read first. */

@@ -46,16 +46,16 @@ export async function mintToken(input: Input<typeof TOKENS_MINT.options>): Promi
   rejectExistingFile(values.output);
   const api = await openManagementApi(values);
   const minted = await mint(api, name, values);
-  return deliver(api, await setBudget(api, minted, values.budget), values);
+  return writeOrPrint(api, await setBudget(api, minted, values.budget), values);
 }
 
 export async function rotateToken(input: Input<typeof TOKENS_ROTATE.options>): Promise<number> {
   const { values } = input;
   rejectExistingFile(values.output);
   const { api, token } = await findNamed(input, "rotate");
-  const what = `Replace the token ${stripControl(token.name)} (${token.nonce}), which stops working at once?`;
-  if (!(await confirm(what, values.yes))) return 1;
-  return deliver(api, await api.rotateToken(token.nonce), values);
+  const question = `Replace the token ${stripControl(token.name)} (${token.nonce}), which stops working at once?`;
+  if (!(await confirm(question, values.yes))) return 1;
+  return writeOrPrint(api, await api.rotateToken(token.nonce), values);
 }
 
 export async function revokeToken(input: Input<typeof TOKENS_REVOKE.options>): Promise<number> {
@@ -63,8 +63,8 @@ export async function revokeToken(input: Input<typeof TOKENS_REVOKE.options>): P
   const { api, token } = await findNamed(input, "revoke");
   const { name, nonce, kind } = token;
   const minted = kind === "master" ? ", and all tokens that it minted" : "";
-  const what = `Revoke the token ${stripControl(name)} (${nonce})${minted}?`;
-  if (!(await confirm(what, values.yes))) return 1;
+  const question = `Revoke the token ${stripControl(name)} (${nonce})${minted}?`;
+  if (!(await confirm(question, values.yes))) return 1;
   await api.revokeToken(nonce);
   if (values.json) printJson({ name, nonce, revoked: true });
   else printLine(`The token ${stripControl(name)} is revoked, and its agents are disconnected.`);
@@ -117,7 +117,7 @@ async function setBudget(
 }
 
 /** Writes the bytes to the file, or prints them: no other response contains them. */
-async function deliver(
+async function writeOrPrint(
   api: ManagementApi,
   token: MintedToken,
   { output, json }: { output: string | undefined; json: boolean },

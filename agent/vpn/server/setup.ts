@@ -47,8 +47,9 @@ export interface SetupResult {
 
 const DEFAULT_LISTEN_PORT = 51_820;
 const LISTEN_PORT_TRIES = 100;
-/** Linux takes 15 characters (IFNAMSIZ). */
-const INTERFACE_NAME = /^[A-Za-z0-9_=+.-]{1,15}$/;
+/** The limit of Linux: IFNAMSIZ without the terminating zero. */
+const INTERFACE_NAME_MAX_CHARS = 15;
+const INTERFACE_NAME = /^[A-Za-z0-9_=+.-]+$/;
 
 /** @throws SettingsError or ToolError, whose message says what to do. */
 export async function setUpServer(options: SetupOptions): Promise<SetupResult> {
@@ -61,9 +62,10 @@ export async function setUpServer(options: SetupOptions): Promise<SetupResult> {
     throw new SettingsError(`${directory.path} belongs to a network of ${state.server}; ${advice}`);
   }
   const interfaceName = options.interfaceName ?? state?.interface ?? toInterfaceName(found.name);
-  if (!INTERFACE_NAME.test(interfaceName)) {
+  const isTooLong = interfaceName.length > INTERFACE_NAME_MAX_CHARS;
+  if (isTooLong || !INTERFACE_NAME.test(interfaceName)) {
     throw new SettingsError(
-      `${interfaceName} is not a valid interface name; use up to 15 letters, digits, dots or hyphens`,
+      `${interfaceName} is not a valid interface name; use up to ${INTERFACE_NAME_MAX_CHARS} letters, digits, dots or hyphens`,
     );
   }
   const keys = await directory.ensureKeys();
@@ -236,7 +238,7 @@ async function findFreePort(): Promise<number> {
 
 export function toInterfaceName(networkName: string): string {
   const name = networkName.toLowerCase().replaceAll(/[^a-z0-9]+/g, "-");
-  return `wg-${name.replaceAll(/^-+/g, "")}`.slice(0, 15).replace(/-+$/, "");
+  return `wg-${name.replaceAll(/^-+/g, "")}`.slice(0, INTERFACE_NAME_MAX_CHARS).replace(/-+$/, "");
 }
 
 function hashText(text: string): string {

@@ -11,6 +11,8 @@ import { parseSinceOption } from "../since-option.ts";
 
 /** Stored requests are held in memory until the oldest one is known. */
 const LIMIT_MAX = 10_000;
+/** How many stored requests `--since` alone lists. */
+export const PAST_LIMIT_DEFAULT = 1_000;
 
 export const LOGS = {
   name: "logs",
@@ -44,7 +46,7 @@ export const LOGS = {
     limit: {
       kind: "text",
       placeholder: "N",
-      help: `the newest N stored requests, at most ${LIMIT_MAX} (default with --since: 1000)`,
+      help: `the newest N stored requests, at most ${LIMIT_MAX} (default with --since: ${PAST_LIMIT_DEFAULT})`,
       parse: parseLimit,
     },
     follow: { kind: "flag", help: "with --since or --limit: then follow new requests" },

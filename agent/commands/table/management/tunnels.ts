@@ -1,12 +1,8 @@
-import { API_OPTIONS, JSON_OPTION, type CommandSpec } from "../../command.ts";
+import { API_OPTIONS, JSON_OPTION, YES_OPTION, type CommandSpec } from "../../command.ts";
 import { listTunnelArguments } from "../list-arguments.ts";
 
 /** In the order in which a tunnel gets them. */
 const STATES = ["inactive", "active", "offline", "stopped", "expired"] as const;
-
-export const YES_OPTION = {
-  yes: { kind: "flag", help: "do not ask for confirmation" },
-} as const satisfies CommandSpec["options"];
 
 const LIST_OPTIONS = {
   state: {
