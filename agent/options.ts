@@ -2,7 +2,7 @@
 import { parseArgs } from "node:util";
 import { formatSuggestion } from "./cli/suggestion.ts";
 
-/** The command was called with wrong arguments: exit code 2. */
+/** The arguments of the command, or the environment variables of its options, are invalid: exit code 2. */
 export class UsageError extends Error {
   override name = "UsageError";
 }

@@ -9,7 +9,7 @@ type Candidate = readonly [word: string, description: string];
 
 const HELP: Candidate = ["--help", "what the command does, and its options"];
 const GLOBAL: Candidate[] = [
-  ["help", "how to call a command"],
+  ["help", "the usage and the options of a command"],
   ["--help", "all commands"],
   ["--version", "print the version"],
 ];

@@ -72,7 +72,7 @@ function reportError(error: unknown, args: string[]): void {
 function formatHelpHint(args: string[]): string {
   const name = args.find((arg) => COMMANDS.some((command) => command.name === arg));
   if (name === undefined) return "Run `underpass help` for all commands.";
-  return `Run \`underpass help ${name}\` for how to call it.`;
+  return `Run \`underpass help ${name}\` for its usage.`;
 }
 
 function formatFailure(error: unknown): string {

@@ -28,11 +28,11 @@ const INTRODUCTION = `# Commands
 <!-- Generated from agent/commands/table/ by \`npm run docs\`. -->
 
 \`underpass help <command>\` prints the same texts. Each option is written \`--name value\` or \`--name=value\`, or set in the
-environment: \`--token-file\` is \`UNDERPASS_TOKEN_FILE\`. A list has commas there, and a flag is \`1\`. The command line takes
-precedence.
+environment: \`--token-file\` is \`UNDERPASS_TOKEN_FILE\`. There, commas separate the values of a list, and \`1\` sets a flag. The
+command line takes precedence.
 
 A command ends with the exit code 0 when it is done or was stopped with Ctrl+C, with 1 when it failed or the server rejected it,
-and with 2 when it was called with wrong arguments.`;
+and with 2 when its arguments are invalid.`;
 
 function formatCommand(command: Command, path: string): string[] {
   const help = stripVTControlCharacters(formatCommandHelp(command, path)).trimEnd();

@@ -66,7 +66,9 @@ export async function status(
   rejectExtraArguments(positionals);
   const instructions = findInstructionsFor(values.system, machine);
   if (instructions !== null) {
-    throw new SettingsError(`this system knows the service's state; run: ${instructions.status}`);
+    throw new SettingsError(
+      `the service manager of this system has the service's state; run: ${instructions.status}`,
+    );
   }
   const service = new SystemdService(values.system, machine);
   const current = await service.readStatus();
@@ -157,7 +159,7 @@ async function describeMissing(
   const [own, other] = isSystem ? ["the system", "this user"] : ["this user", "the system"];
   if (await new SystemdService(!isSystem, machine).hasUnit()) {
     const command = `underpass service ${action}${isSystem ? "" : " --system"}`;
-    return `No service of ${own} is installed, but ${other} has one: ${command}`;
+    return `No service of ${own} is installed, but ${other} has one; run: ${command}`;
   }
   if (action === "uninstall") return "No service is installed.";
   const option = isSystem ? " --system" : "";

@@ -39,7 +39,7 @@ async function serve(options: ServeOptions): Promise<number> {
   const { values, api } = options;
   if (values.apply && !(await canChangeInterfaces())) {
     throw new SettingsError(
-      "--apply changes a network interface, which this user may not; run the command as root, or with CAP_NET_ADMIN",
+      "--apply needs the permission to change network interfaces; run the command as root, or with CAP_NET_ADMIN",
     );
   }
   const output = createOutput(values.json);

@@ -10,7 +10,7 @@ import { parseValue, UsageError, type OptionSpec, type OptionSpecs } from "../op
 import { SettingsError } from "../settings.ts";
 import { ConfigFields, toKey, TUNNEL_FIELDS } from "./schema.ts";
 import { getErrorMessage } from "../error-message.ts";
-import { YamlSource, type Path, type Problem } from "./yaml-source.ts";
+import { formatProblems, YamlSource, type Path, type Problem } from "./yaml-source.ts";
 
 /** One tunnel of the file. Two entries with the same name and fields describe the same tunnel. */
 export type TunnelEntry = { name: string; fields: Fields } & (
@@ -30,7 +30,6 @@ export interface Config {
 type Fields = Record<string, unknown>;
 
 const TUNNELS_MAX = 256;
-const PROBLEMS_SHOWN = 10;
 /** Two tunnels of one file can't have the same value of these. */
 const UNIQUE_KEYS = ["subdomain", "url", "remote_port"] as const;
 
@@ -194,10 +193,5 @@ function rejectProblems(path: string, problems: Problem[]): void {
   if (problems.length === 0) return;
   const inDirectory = relative(process.cwd(), path);
   const file = inDirectory.startsWith("..") ? path : inDirectory;
-  const sorted = problems.toSorted((a, b) => a.line - b.line || a.column - b.column);
-  const lines = sorted
-    .slice(0, PROBLEMS_SHOWN)
-    .map(({ line, column, message }) => `${file}:${line}:${column}: ${message}`);
-  const hidden = sorted.length - lines.length;
-  throw new SettingsError([...lines, ...(hidden > 0 ? [`and ${hidden} more`] : [])].join("\n"));
+  throw new SettingsError(formatProblems(file, problems));
 }

@@ -23,6 +23,19 @@ export interface Problem {
   message: string;
 }
 
+const PROBLEMS_SHOWN = 10;
+
+/** @returns each problem on a line of its own, in the order of the file; of many, the first ones and how many more there are. */
+export function formatProblems(file: string, problems: readonly Problem[]): string {
+  const lines = problems
+    .toSorted((a, b) => a.line - b.line || a.column - b.column)
+    .slice(0, PROBLEMS_SHOWN)
+    .map(({ line, column, message }) => `${file}:${line}:${column}: ${message}`);
+  const hidden = problems.length - lines.length;
+  if (hidden > 0) lines.push(`and ${hidden} more ${hidden === 1 ? "problem" : "problems"}`);
+  return lines.join("\n");
+}
+
 /** Names and indexes that lead to a value: `["tunnels", "web", "local"]`. */
 export type Path = readonly PropertyKey[];
 

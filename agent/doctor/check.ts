@@ -83,7 +83,7 @@ export async function runBounded<Value>(
         problem(
           `waiting for at most ${maxMs / 1000} s`,
           "there was no answer in time",
-          "Run underpass doctor again; if it stays so, the network is very slow or loses packets.",
+          "Run underpass doctor again. If this repeats, the network is very slow or loses packets.",
         ),
       );
     }, maxMs + EXPLAIN_MAX_MS);

@@ -36,7 +36,7 @@ export async function checkTcp(route: ResolvedRoute, signal: AbortSignal): Promi
   return warning(
     tried,
     result,
-    `The agent uses the other addresses, but connecting may take longer. Ask who runs the server or this network about ${slow.map(({ address }) => address).join(", ")}${family}.`,
+    `The agent uses the other addresses, but connecting may take longer. Ask the operator of the server or of this network about ${slow.map(({ address }) => address).join(", ")}${family}.`,
     route,
   );
 }

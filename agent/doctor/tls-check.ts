@@ -118,7 +118,7 @@ function describeCertificateFailure(
     case "CERT_HAS_EXPIRED":
       return problem(
         tried,
-        `the certificate of ${issuer} has expired on ${formatDay(new Date(certificate.valid_to))}`,
+        `the certificate of ${issuer} expired on ${formatDay(new Date(certificate.valid_to))}`,
         "The operator of the server must renew it. If the date is in the future, correct this machine's clock.",
       );
     case "CERT_NOT_YET_VALID":
@@ -136,7 +136,7 @@ function describeCertificateFailure(
     case "DEPTH_ZERO_SELF_SIGNED_CERT":
       return problem(
         tried,
-        `the certificate was signed by itself (${issuer})`,
+        `the certificate is self-signed (${issuer})`,
         "If it is your own server, let the agent trust it: pass its certificate with --ca-file /path/to/certificate.pem.",
       );
     default:

@@ -68,7 +68,7 @@ function describeToken(tried: string, token: DescribedToken): Outcome {
     );
   }
   if (token.expiresAt * 1000 - Date.now() < EXPIRES_SOON_MS) {
-    return warning(tried, result, "Get a new one in time: underpass login");
+    return warning(tried, result, "Get a new token before it expires: underpass login");
   }
   return ok(tried, result);
 }

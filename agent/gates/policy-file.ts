@@ -2,13 +2,12 @@
 import { readFileSync, statSync } from "node:fs";
 import type { z } from "zod";
 import { describeReadError } from "../config/config-file.ts";
-import { YamlSource, type Path, type Problem } from "../config/yaml-source.ts";
+import { formatProblems, YamlSource, type Path, type Problem } from "../config/yaml-source.ts";
 import { describeIssue } from "../../protocol/schemas/issue-messages.ts";
 import { TrafficPolicy } from "../../protocol/schemas/access/policies.ts";
 import { UsageError } from "../options.ts";
 
 const FILE_MAX_BYTES = 256 * 1024;
-const PROBLEMS_SHOWN = 10;
 
 /** @param source for messages: `--policy-file`. @throws UsageError with all problems, each on a line of its own. */
 export function readPolicyFile(path: string, source: string): TrafficPolicy {
@@ -72,10 +71,5 @@ function findUnknownKeys(given: unknown, known: unknown, path: Path): Path[] {
 
 /** @throws UsageError when there is a problem. */
 function rejectProblems(path: string, problems: Problem[]): void {
-  if (problems.length === 0) return;
-  const lines = problems
-    .toSorted((a, b) => a.line - b.line || a.column - b.column)
-    .slice(0, PROBLEMS_SHOWN)
-    .map(({ line, column, message }) => `${path}:${line}:${column}: ${message}`);
-  throw new UsageError(lines.join("\n"));
+  if (problems.length > 0) throw new UsageError(formatProblems(path, problems));
 }

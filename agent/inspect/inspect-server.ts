@@ -54,7 +54,9 @@ export class InspectServer {
 
   #respond(request: IncomingMessage, response: ServerResponse): void {
     if (!this.#isAllowedHost(request.headers.host))
-      return send(response, 403, { error: "this server answers only to names of this machine" });
+      return send(response, 403, {
+        error: "this server only answers requests to a name or address of this machine",
+      });
     if (request.method !== "GET" && request.method !== "HEAD")
       return send(response, 405, { error: "only GET and HEAD are possible" });
     switch (request.url?.split("?")[0]) {

@@ -65,7 +65,7 @@ export function describeOriginError(
     case "UND_ERR_INVALID_ARG":
     case "ERR_UNESCAPED_CHARACTERS":
     case "ERR_INVALID_CHAR":
-      return "HTTP does not allow a request such as the visitor's";
+      return "the visitor's request is not valid HTTP, so it can't be forwarded";
     case "UND_ERR_DESTROYED":
     case "UND_ERR_CLOSED":
       return "the tunnel was closed";

@@ -41,7 +41,7 @@ export async function readAuthorities(path: string): Promise<TrustedAuthorities>
   }
   if (!certificates.every(isCertificate)) {
     throw new UsageError(
-      `the CA file ${path} has a damaged certificate; get the file again from who runs the CA`,
+      `the CA file ${path} has a damaged certificate; get the file again from the operator of the CA`,
     );
   }
   return new TrustedAuthorities(certificates);

@@ -58,8 +58,12 @@ function formatSummary(reports: Report[]): string {
     ...(problems === 0 ? [] : [formatCount(problems, "problem")]),
     ...(warnings === 0 ? [] : [formatCount(warnings, "warning")]),
   ];
-  if (parts.length > 0) return `${parts.join(" and ")}; ${count("ok")} checks are fine.`;
+  if (parts.length > 0) return `${parts.join(" and ")}; ${describeFine(count("ok"))}.`;
   return "Everything works.";
+}
+
+function describeFine(count: number): string {
+  return `${formatCount(count, "check")} ${count === 1 ? "is" : "are"} fine`;
 }
 
 function formatCount(count: number, noun: string): string {

@@ -270,7 +270,7 @@ export class TunnelScreen implements Output {
     const url = new URL("/", this.#state.inspectorUrl ?? this.#server);
     const { href } = url;
     void openInBrowser(url).then((isStarted) =>
-      this.showResult(isStarted ? `opening ${href}` : `No browser opens here; visit ${href}`),
+      this.showResult(isStarted ? `opening ${href}` : `No browser on this machine; open ${href}`),
     );
   }
 

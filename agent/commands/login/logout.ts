@@ -13,7 +13,8 @@ export async function run({ values, positionals }: Input<typeof LOGOUT.options>)
   printLine(
     `Removed the login for ${server.origin} from ${path}. Its token ${stripControl(label)} stays valid until you revoke it in the dashboard: underpass open --server ${server.origin}`,
   );
-  if (remaining.length > 0) printLine(`Still saved: ${remaining.join(", ")}.`);
+  if (remaining.length > 0)
+    printLine(`The logins for these servers are still saved: ${remaining.join(", ")}.`);
   if (process.env[TOKEN_VARIABLE]) {
     process.stderr.write(
       `underpass: ${TOKEN_VARIABLE} is set, so commands still use its token; unset it too\n`,

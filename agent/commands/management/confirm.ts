@@ -9,7 +9,9 @@ import { UsageError } from "../../options.ts";
 export async function confirm(question: string, isConfirmed: boolean): Promise<boolean> {
   if (isConfirmed) return true;
   if (!process.stdin.isTTY) {
-    throw new UsageError("there is no terminal to ask for confirmation at; confirm with --yes");
+    throw new UsageError(
+      "there is no terminal at which to ask for confirmation; use --yes to confirm",
+    );
   }
   const terminal = createInterface({ input: process.stdin, output: process.stderr });
   const answer = await new Promise<string>((resolve) => {

@@ -95,7 +95,9 @@ function mint(api: ManagementApi, name: string, values: MintValues): Promise<Min
   if (project === undefined || !isMasterKey) requireAccessToken(api.credential, "mint a token");
   if (project === undefined) return api.mintToken(fields);
   if (tunnels !== undefined || bandwidth !== undefined) {
-    throw new UsageError("--tunnels and --bandwidth can't be set for a token of one --project");
+    throw new UsageError(
+      "--tunnels and --bandwidth can't be combined with --project; leave them out",
+    );
   }
   if (budget !== undefined && isMasterKey) {
     throw new UsageError(

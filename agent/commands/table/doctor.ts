@@ -2,7 +2,7 @@ import { API_OPTIONS, type CommandSpec } from "../command.ts";
 
 export const DOCTOR = {
   name: "doctor",
-  summary: "check the way to the server, and a local server",
+  summary: "check the connection to the server, and a local server",
   usages: ["doctor [port|host:port|URL]"],
   description:
     "Tries each step from this machine to the server, and prints what to do about each one that fails. It opens no tunnel and changes nothing. The exit code is 1 if something is broken; warnings do not count.",

@@ -9,7 +9,7 @@ export const SERVICE = {
   summary: "run the tunnels of underpass.yml as a service of this machine",
   usages: ["service install|status|uninstall"],
   description:
-    "On Linux the service is a systemd unit of the user, or of the system with --system. On macOS and Windows, install and uninstall print the commands for its service manager, and status names the one that shows the state.",
+    "On Linux the service is a systemd unit of the user, or of the system with --system. On macOS and Windows, `install` and `uninstall` print the commands to run, and `status` names the command that shows the state.",
   options: {},
 } as const satisfies CommandSpec;
 

@@ -52,7 +52,9 @@ export const VPN_ADD = {
   name: "add",
   summary: "add a device: prints its configuration and QR code",
   usages: ["vpn <network> add <device>"],
-  examples: [["underpass vpn office add laptop --out laptop.conf", "for a device without camera"]],
+  examples: [
+    ["underpass vpn office add laptop --out laptop.conf", "for a device without a camera"],
+  ],
   options: {
     out: {
       kind: "text",

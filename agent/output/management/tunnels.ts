@@ -77,6 +77,10 @@ function formatLastSeen({ lastSeenAt }: Tunnel): string {
   return lastSeenAt === null ? "" : `, last seen ${lastSeenAt}`;
 }
 
+function formatPolicy(actions: number): string {
+  return `traffic policy with ${actions} ${actions === 1 ? "action" : "actions"}`;
+}
+
 function listGates(tunnel: Tunnel): string[] {
   const { allowedCidrs, authEnabled, edgeAuthEnabled, maintenance, policyActions } = tunnel;
   return [
@@ -84,6 +88,6 @@ function listGates(tunnel: Tunnel): string[] {
     allowedCidrs === null ? [] : `from ${allowedCidrs.join(" ")}`,
     authEnabled ? "with a password" : [],
     edgeAuthEnabled ? "who sign in" : [],
-    policyActions > 0 ? `traffic policy with ${policyActions} actions` : [],
+    policyActions > 0 ? formatPolicy(policyActions) : [],
   ].flat();
 }

@@ -188,7 +188,9 @@ async function bringUp(
   { report, isRoot }: SetupOptions,
 ): Promise<boolean> {
   if (!isRoot) {
-    report("This user may not change interfaces. To bring the server up, run:");
+    report(
+      "This user has no permission to change network interfaces. To bring the server up, run:",
+    );
     report(`  sudo wg-quick up ${config}`);
     report("If it is already up, run:");
     report(`  sudo wg-quick strip ${config} | sudo wg syncconf ${name} /dev/stdin`);

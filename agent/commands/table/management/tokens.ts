@@ -21,7 +21,7 @@ const OUTPUT_OPTION = {
 
 const ACCESS =
   "Needs an access token of a signed-in user in UNDERPASS_ACCESS_TOKEN: the token of a machine can't change tokens.";
-const NAMED = "A token is named by its name, or by its nonce or the beginning of that.";
+const NAMED = "Name the token by its name, its nonce, or the beginning of its nonce.";
 
 export const TOKENS = {
   name: "tokens",

@@ -15,8 +15,7 @@ const LIST_OPTIONS = {
   ...JSON_OPTION,
 } as const satisfies CommandSpec["options"];
 
-const NAMED =
-  "A tunnel is named by its name, its host, its URL or its id, as `underpass tunnels` prints them.";
+const NAMED = "Name a tunnel by its name, host, URL or id, as `underpass tunnels` prints them.";
 
 export const TUNNELS = {
   name: "tunnels",

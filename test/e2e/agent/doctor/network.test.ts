@@ -40,7 +40,7 @@ const check = (server = api.server.url, authorities?: TrustedAuthorities) =>
   diagnose({ server, tokenFile, authorities });
 
 describe("the network", () => {
-  test("a refused port is told, and later checks are skipped with the reason", async () => {
+  test("a refused port is reported, and later checks are skipped with the reason", async () => {
     const diagnosis = await check(`http://127.0.0.1:${await reservePort()}`);
     expect(pickChecks(diagnosis, "problem")).toEqual(["tcp"]);
     expect(formatReport(diagnosis.tcp)).toMatch(
@@ -53,7 +53,7 @@ describe("the network", () => {
     expect(diagnosis.throughput.result).toBe("the server accepts no connection");
   });
 
-  test("a name that does not exist is told", async () => {
+  test("a name that does not exist is reported", async () => {
     const diagnosis = await check("https://underpass.invalid");
     expect(pickChecks(diagnosis, "problem")).toEqual(["dns"]);
     expect(diagnosis.tcp.result).toBe("the server's name leads to no address");
@@ -63,7 +63,7 @@ describe("the network", () => {
 describe("TLS", () => {
   const startTls = (certificate: Certificate) => startMiddlebox(api.server.port, { certificate });
 
-  test("a certificate of a company's own CA is told by the issuer's name, and accepted once it is trusted", async () => {
+  test("a certificate of a company's own CA is reported with the issuer's name, and accepted once it is trusted", async () => {
     const inspection = createCertificate({ commonName: "Example Corp Inspection CA" });
     const validToMs = Date.now() + 30 * DAY_MS;
     await using box = await startTls(createCertificate({ issuer: inspection, validToMs }));
@@ -90,14 +90,14 @@ describe("TLS", () => {
   });
 
   test.each([
-    ["expired", { validToMs: Date.now() - HOUR_MS }, /has expired on .* -> The operator/],
+    ["expired", { validToMs: Date.now() - HOUR_MS }, / expired on .* -> The operator/],
     ["not yet valid", { validFromMs: Date.now() + HOUR_MS }, /valid only from .*clock/],
     [
       "for another name",
       { commonName: "other.example" },
       /the certificate is for other\.example, not for localhost/,
     ],
-  ])("a certificate that is %s is told", async (_, options, expected) => {
+  ])("a certificate that is %s is reported", async (_, options, expected) => {
     setDefaultCACertificates([...systemAuthorities, authority.cert]);
     await using box = await startTls(createCertificate({ ...options, issuer: authority }));
     const diagnosis = await check(box.url);
@@ -114,7 +114,7 @@ describe("TLS", () => {
     expect((await check(late.url)).tls.status).toBe("warning");
   });
 
-  test("a server that does not speak TLS is told", async () => {
+  test("a server that does not speak TLS is reported", async () => {
     await using plain = await startHttpServer((_, response) => response.end());
     const { tls } = await check(`https://localhost:${plain.port}`);
     expect(formatReport(tls)).toMatch(/does not speak TLS -> .*http:\/\/localhost/);
@@ -142,7 +142,7 @@ describe("a proxy of the environment", () => {
     ["407 Proxy Authentication Required", "ada:secret@", /does not accept the user name and pass/],
     ["403 Forbidden", "", /does not allow connections to .* -> Ask its administrator/],
     ["502 Bad Gateway", "", /can't reach .* \(502\)/],
-  ])("that answers %s (%s) is told", async (refusal, credentials, expected) => {
+  ])("that answers %s (%s) is reported", async (refusal, credentials, expected) => {
     await using proxy = await startConnectProxy({ refusal });
     useProxy(proxy.port, credentials);
     const diagnosis = await check();
@@ -152,7 +152,7 @@ describe("a proxy of the environment", () => {
     expect(proxy.credentials[0] === undefined).toBe(credentials === "");
   });
 
-  test("that does not run, is of another kind or excluded is told", async () => {
+  test("that does not run, is of another kind or excluded is reported", async () => {
     useProxy(await reservePort());
     expect(formatReport((await check()).proxy)).toMatch(
       /refuses connections -> Correct HTTP_PROXY/,
@@ -170,7 +170,7 @@ describe("a proxy of the environment", () => {
 });
 
 describe("a middlebox", () => {
-  test("that removes the Upgrade header is told", async () => {
+  test("that removes the Upgrade header is reported", async () => {
     await using box = await startMiddlebox(api.server.port, { stripsUpgrade: true });
     const diagnosis = await check(box.url);
     expect(pickChecks(diagnosis, "problem")).toEqual(["websocket"]);
@@ -180,7 +180,7 @@ describe("a middlebox", () => {
     expect(diagnosis.throughput.result).toBe("no WebSocket can be opened");
   });
 
-  test("that answers instead of opening a WebSocket is told with its answer's beginning", async () => {
+  test("that answers instead of opening a WebSocket is reported with the beginning of its answer", async () => {
     const refuseUpgrade = () =>
       "HTTP/1.1 403 Forbidden\r\nconnection: close\r\n\r\n<h1>Blocked by the firewall</h1>";
     await using box = await startMiddlebox(api.server.port, { refuseUpgrade });
@@ -219,7 +219,7 @@ describe("a middlebox", () => {
       "Bad Gateway",
       /the server answers 502: "Bad Gateway" -> Try again/,
     ],
-  ])("that answers everything %s is told", async (_, status, headers, body, expected) => {
+  ])("that answers everything %s is reported", async (_, status, headers, body, expected) => {
     await using box = await startMiddlebox(api.server.port, {
       answer(_request, response) {
         response.writeHead(status, headers).end(body);

@@ -41,7 +41,7 @@ describe.skipIf(process.platform !== "linux")("o opens", () => {
     const ssh = { DISPLAY: ":10", SSH_CONNECTION: "203.0.113.7 1 203.0.113.8 22" };
     await using screen = await shared.share("opens-nothing", { env: { ...env, ...ssh } });
     screen.press("o");
-    await screen.waitFor(/^No browser opens here; visit http\S+\/$/m);
+    await screen.waitFor(/^No browser on this machine; open http\S+\/$/m);
     expect(await readOpened()).toBe("");
   });
 });

@@ -141,7 +141,7 @@ describe("a mistake is reported with its line and column:", () => {
     const names = Array.from({ length: 13 }, (_, n) => `unknown${n}: 1`);
     const problems = findProblems(web(...names));
     expect(problems).toHaveLength(11);
-    expect(problems.at(-1)).toBe("and 3 more");
+    expect(problems.at(-1)).toBe("and 3 more problems");
   });
 });
 

@@ -171,8 +171,8 @@ describe.runIf(process.platform === "linux")("the system's service", () => {
     await writeFile(unitPath(), "");
     await writeProgram("systemctl", "echo LoadState=not-found");
     expect(await runStatus(false)).toBe(1);
-    expect(printed).toContain("the system has one: underpass service status --system\n");
+    expect(printed).toContain("the system has one; run: underpass service status --system\n");
     expect(await runUninstall(false)).toBe(0);
-    expect(printed).toContain("the system has one: underpass service uninstall --system\n");
+    expect(printed).toContain("the system has one; run: underpass service uninstall --system\n");
   });
 });
