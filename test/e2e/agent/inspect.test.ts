@@ -37,7 +37,7 @@ async function getStatus(url: string, host: string): Promise<number> {
   return response.statusCode;
 }
 
-test("tells the tunnel and its latest requests, to programs of this machine only", async () => {
+test("the inspector reports the tunnel and its latest requests, to programs of this machine only", async () => {
   const taken = createServer().listen(0, "127.0.0.1");
   await once(taken, "listening");
   const { port } = taken.address() as AddressInfo;
@@ -79,7 +79,7 @@ test("tells the tunnel and its latest requests, to programs of this machine only
   expect((await fetch(`${url}/api/tunnels`, { method: "POST" })).status).toBe(405);
 });
 
-test("keeps the last 100 requests, warns about other machines, and can be stopped", async () => {
+test("the inspector keeps the last 100 requests, warns about other machines, and can be stopped", async () => {
   const tunnel = new HttpTunnel({
     target: parseTarget("3000")!,
     server: new URL("http://localhost"),
@@ -104,13 +104,13 @@ test("keeps the last 100 requests, warns about other machines, and can be stoppe
   await tunnel.close();
 });
 
-test("does not stop the tunnel when its address can't be used", async () => {
+test("the inspector does not stop the tunnel when its address can't be used", async () => {
   await using agent = await share("no-inspect", "--inspect", "192.0.2.1:4040");
   await agent.event("ready");
   expect((await agent.event("notice")).message).toContain("can't listen at 192.0.2.1:4040");
 });
 
-test("off opens no port", async () => {
+test("--inspect off opens no port", async () => {
   await using agent = await share("inspect-off", "--inspect", "off");
   await agent.event("ready");
   expect(agent.stdout).not.toContain('"inspect"');

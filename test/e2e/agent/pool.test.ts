@@ -152,7 +152,7 @@ test("an agent whose local server is gone is passed over until it is back", asyn
   expect(agents.map((agent) => agent.healthy)).toEqual([true, false]);
 });
 
-test("one that joins gets requests at once, and each is told how many there are", async () => {
+test("an agent that joins gets requests at once, and each agent learns how many there are", async () => {
   const served = { one: 0, other: 0 };
   await using first = await join("pool-joining", () => new Response(`one ${++served.one}`));
   const sizes: number[] = [];

@@ -31,7 +31,7 @@ test("a token file may contain base64", async () => {
   await agent.event("ready");
 });
 
-test("an UNDERPASS_TOKEN that is no base64 is refused before the agent connects, and not printed", async () => {
+test("an UNDERPASS_TOKEN that is not base64 is refused before the agent connects, and not printed", async () => {
   const env = { UNDERPASS_TOKEN: "my secret" };
   await using agent = await open([], env);
   expect(await agent.exit).toBe(1);

@@ -49,7 +49,7 @@ async function findRefused(port: number): Promise<boolean> {
   return wire.isRefused;
 }
 
-test("an agent knows a server that is not running from one that answers with an error", async () => {
+test("an agent distinguishes a server that does not run from one that answers with an error", async () => {
   const server = createServer((_, response) => response.writeHead(503).end());
   await once(server.listen(0), "listening");
   const { port } = server.address() as AddressInfo;
@@ -59,7 +59,7 @@ test("an agent knows a server that is not running from one that answers with an 
   expect(await findRefused(port)).toBe(true);
 });
 
-test("is at most 2 seconds while nothing listens at the server's address", () => {
+test("the wait is at most 2 seconds while nothing listens at the server's address", () => {
   for (let attempt = 0; attempt < 1_000; attempt += 1) {
     const delayMs = getRefusedDelayMs(attempt);
     expect(delayMs).toBeGreaterThanOrEqual(RECONNECT_MIN_MS);

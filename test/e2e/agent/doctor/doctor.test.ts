@@ -108,7 +108,7 @@ describe("settings", () => {
     expect(diagnosis.websocket.status).toBe("ok");
   });
 
-  test("a server address that is none ends the checks of the server", async () => {
+  test("a text that is no address ends the checks of the server", async () => {
     const diagnosis = await check({ server: "ftp://files.example" });
     expect(pickChecks(diagnosis, "problem")).toEqual(["settings"]);
     expect(diagnosis.token.result).toBe("there is no server to reach");
@@ -129,7 +129,7 @@ describe("the token", () => {
     expect(result).toContain("$0.00 of $5.00 spent this month");
   });
 
-  test("that is revoked is told, and the WebSocket is not blamed", async () => {
+  test("that is revoked is reported, and the WebSocket is not blamed", async () => {
     const { nonce, file } = await mint({});
     await owner.delete(`/tokens/${nonce}`);
     const diagnosis = await check({ tokenFile: file });
@@ -140,7 +140,7 @@ describe("the token", () => {
     expect(diagnosis.throughput.status).toBe("skipped");
   });
 
-  test("whose budget is used up is told", async () => {
+  test("whose budget is used up is reported", async () => {
     const { nonce, file } = await mint({});
     await owner.put(`/tokens/${nonce}/budget`, { monthlyBudgetUsdCents: 0 });
     const diagnosis = await check({ tokenFile: file });

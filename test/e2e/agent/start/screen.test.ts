@@ -127,7 +127,7 @@ test("a change of the file adds and removes tunnels, and the others stay where t
   expect(screen.rows.join("\n")).toMatch(/kept[^]*\/before\n\nStopped\.\n/);
 });
 
-test("problems of a changed file are shown until it is mended, and the tunnels stay", async () => {
+test("problems of a changed file are shown until it is corrected, and the tunnels stay", async () => {
   await file.write([entry("stays"), entry("stays-too")]);
   await using screen = await start();
   await screen.waitFor(/stays .*online, [^]*stays-too .*online, /);

@@ -83,7 +83,7 @@ test("without --json each line starts with the name of its tunnel", async () => 
   await expect.poll(() => agent.stdout, WAIT_OPTIONS).toMatch(/^\[start-other\] 200 GET \/menu /m);
 });
 
-test("names choose tunnels, and an only one needs no name", async () => {
+test("names choose tunnels, and the only tunnel of a file needs no name", async () => {
   await file.write([entry("start-first"), entry("start-second")]);
   await using agent = await start(["start-second", "--json"]);
   await waitForTunnels(agent, "ready", ["start-second"]);
