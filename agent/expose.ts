@@ -9,7 +9,7 @@ import type { EventEmitter } from "node:events";
 import { findServerEndpoint, type ServerEndpoint } from "./server-access.ts";
 import { findToken, type FoundToken } from "./settings.ts";
 import type { ExposedTunnel, ExposeOptions, Rejection } from "./library/types.ts";
-import { asTypeError, parseExposeOptions } from "./library/parse-options.ts";
+import { asTypeError, parseExposeOptions } from "./library/parse-expose-options.ts";
 import { HttpTunnel } from "./tunnel/http-tunnel.ts";
 import { RejectionError } from "./rejection-error.ts";
 

@@ -38,8 +38,8 @@ export class RatePacer {
     this.#serveWaiting();
   }
 
-  /** @param resume called when the stream may continue after `consume` returned false. */
-  stream(resume: () => void): StreamAllowance {
+  /** For a new stream. @param resume called when the stream may continue after `consume` returned false. */
+  createAllowance(resume: () => void): StreamAllowance {
     return new StreamAllowance(this, resume);
   }
 

@@ -78,7 +78,7 @@ class Direction {
   bytes = 0;
   readonly #source: Socket;
   readonly #destination: Socket;
-  readonly #pacedStream: StreamAllowance | undefined;
+  readonly #allowance: StreamAllowance | undefined;
   /** The kernel has not accepted all written bytes yet. */
   #isBlocked = false;
   /** The rate limit is reached. */
@@ -87,7 +87,7 @@ class Direction {
   constructor(source: Socket, destination: Socket, pacer: RatePacer | undefined) {
     this.#source = source;
     this.#destination = destination;
-    this.#pacedStream = pacer?.stream(() => {
+    this.#allowance = pacer?.createAllowance(() => {
       this.#isPaced = false;
       this.#resume();
     });
@@ -101,7 +101,7 @@ class Direction {
   }
 
   end(): void {
-    this.#pacedStream?.end();
+    this.#allowance?.end();
   }
 
   /** The next read would overwrite the bytes, so the source is paused until they are written. */
@@ -109,7 +109,7 @@ class Direction {
     this.bytes += bytes.length;
     this.#destination.write(bytes, this.#handleWritten);
     this.#isBlocked = this.#destination.writableLength > 0;
-    if (this.#pacedStream && !this.#pacedStream.consume(bytes.length)) this.#isPaced = true;
+    if (this.#allowance && !this.#allowance.consume(bytes.length)) this.#isPaced = true;
     return !this.#isBlocked && !this.#isPaced;
   }
 

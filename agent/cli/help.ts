@@ -2,7 +2,7 @@
 import type { Command } from "../commands/command.ts";
 import { COMMAND_GROUPS } from "../commands/table/table.ts";
 import { formatChoices, type OptionSpec, type OptionSpecs } from "../options.ts";
-import { bold } from "../output/colors.ts";
+import { bold } from "../output/format/colors.ts";
 
 /** The widest help that is comfortable to read; also where the width is unknown. */
 const MAX_WIDTH = 80;

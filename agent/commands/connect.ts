@@ -5,7 +5,7 @@ import { printConnectJson, printConnectLines } from "../output/connect.ts";
 import { getOnlyArgument } from "../options.ts";
 import { findServerAccess } from "../server-access.ts";
 import type { Input } from "./command.ts";
-import { runUntilStopped } from "./until-stopped.ts";
+import { runUntilStopped } from "./run-until-stopped.ts";
 import type { CONNECT } from "./table/connect.ts";
 
 export async function run({ values, positionals }: Input<typeof CONNECT.options>): Promise<number> {

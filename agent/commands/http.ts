@@ -13,7 +13,7 @@ import { HttpTunnel, type HttpTunnelOptions } from "../tunnel/http-tunnel.ts";
 import { getSubdomain, requireSharedName } from "../tunnel/tunnel-options.ts";
 import type { Input } from "./command.ts";
 import type { HTTP, HTTP_TUNNEL_OPTIONS } from "./table/http.ts";
-import { runUntilStopped } from "./until-stopped.ts";
+import { runUntilStopped } from "./run-until-stopped.ts";
 
 export async function run({ values, positionals }: Input<typeof HTTP.options>): Promise<number> {
   const missing = "the local port is missing; for example: underpass http 3000";

@@ -1,6 +1,6 @@
 /** Runs a tunnel until the user stops it or the server rejects it. */
 import { keepMemorySmall } from "../tunnel/garbage-collection.ts";
-import { stopWithNpx } from "./npx.ts";
+import { stopWithNpx } from "./stop-with-npx.ts";
 import type { Output } from "../output/output.ts";
 import type { RejectionError } from "../rejection-error.ts";
 

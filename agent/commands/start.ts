@@ -22,7 +22,7 @@ import type { RejectionError } from "../rejection-error.ts";
 import { formatSuggestion } from "../cli/suggestion.ts";
 import type { Input } from "./command.ts";
 import type { START } from "./table/start.ts";
-import { runUntilStopped } from "./until-stopped.ts";
+import { runUntilStopped } from "./run-until-stopped.ts";
 
 type Values = OptionValues<typeof START.options>;
 

@@ -13,7 +13,7 @@ import { TcpTunnel, type TcpTunnelOptions } from "../tcp/tcp-tunnel.ts";
 import { getSubdomain } from "../tunnel/tunnel-options.ts";
 import type { Input } from "./command.ts";
 import type { TCP, TCP_TUNNEL_OPTIONS } from "./table/tcp.ts";
-import { runUntilStopped } from "./until-stopped.ts";
+import { runUntilStopped } from "./run-until-stopped.ts";
 
 export async function run({ values, positionals }: Input<typeof TCP.options>): Promise<number> {
   const missing = "the local port is missing; for example: underpass tcp 5432";

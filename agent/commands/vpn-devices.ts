@@ -4,11 +4,11 @@ import { existsSync } from "node:fs";
 import { styleText } from "node:util";
 import { renderUnicodeCompact } from "uqr";
 import type { Device, PrivateNetwork } from "../../protocol/schemas/networks.ts";
-import { formatAgo } from "../output/format-relative-time.ts";
-import { formatBytes } from "../output/format-bytes.ts";
-import { getTerminalWidth, Table } from "../output/table.ts";
+import { formatAgo } from "../output/format/format-relative-time.ts";
+import { formatBytes } from "../output/format/format-bytes.ts";
+import { getTerminalWidth, Table } from "../output/format/table.ts";
 import { printJson, printLine } from "../output/output.ts";
-import { stripControl } from "../output/strip-control.ts";
+import { stripControl } from "../output/format/strip-control.ts";
 import {
   getOnlyArgument,
   rejectExtraArguments,
@@ -170,7 +170,7 @@ export async function removeDevice({
   process.stdout.write(
     [
       `Removed ${stripControl(device.name)} (${device.assigned_ip}).`,
-      "The WireGuard server accepts it until its peer is removed. An agent with --apply removes it; otherwise run:",
+      "The WireGuard server accepts the device until its peer is removed. An agent with --apply removes the peer; otherwise run:",
       `  wg set <interface> peer ${device.public_key} remove`,
       "",
     ].join("\n"),

@@ -16,7 +16,7 @@ import {
 } from "yaml";
 import { replaceReferences } from "./environment-references.ts";
 
-/** A fault of the file: where it is, both from 1, and what is wrong there. */
+/** Something that is wrong in the file, and its position. Lines and columns count from 1. */
 export interface Problem {
   line: number;
   column: number;

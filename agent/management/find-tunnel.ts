@@ -1,7 +1,7 @@
 /** The tunnel that a user names by its name, its host, its URL or its id. */
 import type { Tunnel } from "../../protocol/schemas/tunnels/tunnels.ts";
 import { UsageError } from "../options.ts";
-import { stripControl } from "../output/strip-control.ts";
+import { stripControl } from "../output/format/strip-control.ts";
 import { RejectionError } from "../rejection-error.ts";
 import type { ManagementApi } from "./management-api.ts";
 

@@ -5,7 +5,7 @@ import { FRAME_DATA_MAX_BYTES } from "../../protocol/limits.ts";
 import type { RequestOpening, Stream, StreamWire } from "../tunnel/wire.ts";
 import { toResponsePairs, utf8ToLatin1 } from "./header-bytes.ts";
 import type { RequestReport } from "../library/types.ts";
-import type { OriginServer } from "./origin.ts";
+import type { OriginServer } from "./origin-server.ts";
 import { describeOriginError, isConnectError } from "./origin-error.ts";
 import { RequestBody } from "./request-body.ts";
 

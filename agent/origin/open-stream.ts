@@ -1,7 +1,7 @@
 import { FLAG } from "../../protocol/wire/frames.ts";
 import type { RequestOpening, Stream, Wire } from "../tunnel/wire.ts";
 import { HttpStream } from "./http-stream.ts";
-import type { OriginServer } from "./origin.ts";
+import type { OriginServer } from "./origin-server.ts";
 import { WebSocketStream } from "./websocket-stream.ts";
 
 /**

@@ -8,7 +8,7 @@ import type { RequestReport } from "../library/types.ts";
 import type { StreamWire } from "../tunnel/wire.ts";
 import { HttpStream } from "./http-stream.ts";
 import type { KeptRequest } from "./kept-requests.ts";
-import type { OriginServer } from "./origin.ts";
+import type { OriginServer } from "./origin-server.ts";
 
 /** Long, because the local server may have stopped at a breakpoint of a debugger. */
 const REPLAY_MAX_MS = 15 * MINUTE_MS;

@@ -16,7 +16,7 @@ import { getLookup } from "./target.ts";
 import type { RequestOpening, Stream, Wire } from "../tunnel/wire.ts";
 import { utf8ToLatin1, toResponsePairs } from "./header-bytes.ts";
 import type { RequestReport } from "../library/types.ts";
-import type { OriginServer } from "./origin.ts";
+import type { OriginServer } from "./origin-server.ts";
 import { describeOriginError } from "./origin-error.ts";
 import { headerPairs } from "../../shared/raw-headers.ts";
 

@@ -1,6 +1,6 @@
 /** What `underpass connect` prints: JSON for programs, lines for a person. */
 import type { LocalConnectionReport, LocalPort } from "../connect/local-port.ts";
-import { stripControl } from "./strip-control.ts";
+import { stripControl } from "./format/strip-control.ts";
 import {
   createLinePrinter,
   printRejectionJson,
@@ -11,7 +11,7 @@ import {
   type Level,
   type Output,
 } from "./output.ts";
-import { formatBytes } from "./format-bytes.ts";
+import { formatBytes } from "./format/format-bytes.ts";
 
 const ADVICE: Advice = {
   ...GENERAL_ADVICE,

@@ -1,8 +1,8 @@
 /** What the outputs of several commands share: how they print that a connection was lost, is retried, and is back. */
 import { describeGates, describeKeptGates, type TunnelGates } from "../gates/tunnel-gates.ts";
 import { printJson, type EventPrinter, type Level } from "./output.ts";
-import { green, yellow } from "./colors.ts";
-import { stripControl } from "./strip-control.ts";
+import { green, yellow } from "./format/colors.ts";
+import { stripControl } from "./format/strip-control.ts";
 
 /** The source of events that every connection to the service has. */
 interface ConnectionEvents {

@@ -1,9 +1,9 @@
 /** What `underpass doctor` prints: a line for each check and advice below it, or one JSON array. */
 import { CHECK_LABELS, type Report } from "../doctor/check.ts";
-import { isColored } from "./colors.ts";
+import { isColored } from "./format/colors.ts";
 import { printLine } from "./output.ts";
-import { dim, green, red, yellow } from "./colors.ts";
-import { stripControl } from "./strip-control.ts";
+import { dim, green, red, yellow } from "./format/colors.ts";
+import { stripControl } from "./format/strip-control.ts";
 
 type Status = Report["status"];
 

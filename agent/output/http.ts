@@ -10,7 +10,7 @@ import {
   type Level,
   type Output,
 } from "./output.ts";
-import { stripControl } from "./strip-control.ts";
+import { stripControl } from "./format/strip-control.ts";
 
 /**
  * Prints a tunnel's events from now on.

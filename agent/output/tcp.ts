@@ -2,7 +2,7 @@
 import type { ConnectionReport } from "../tcp/connection-report.ts";
 import type { TcpTunnel } from "../tcp/tcp-tunnel.ts";
 import { printTunnelJson, printTunnelLines } from "./connection-events.ts";
-import { formatBytes } from "./format-bytes.ts";
+import { formatBytes } from "./format/format-bytes.ts";
 import { formatNotListening } from "./http.ts";
 import {
   createEventPrinter,
@@ -12,7 +12,7 @@ import {
   type Level,
   type Output,
 } from "./output.ts";
-import { stripControl } from "./strip-control.ts";
+import { stripControl } from "./format/strip-control.ts";
 
 /**
  * Prints a tunnel's events from now on.

@@ -7,7 +7,7 @@ import { findAccount } from "../screen/account.ts";
 import { getQrSize, renderScreen, renderLastState } from "../screen/render-screen.ts";
 import type { ScreenState } from "../screen/render-screen.ts";
 import { formatLine, type Features, type Line } from "../screen/line.ts";
-import { compareReplay, explainReplayProblem } from "../screen/replay.ts";
+import { compareReplay, explainReplayProblem } from "../screen/replay-messages.ts";
 import { RequestList, type RequestEntry } from "../screen/request-list.ts";
 import { getTerminalSize, stopProcess, TerminalScreen } from "../screen/terminal.ts";
 import { escapeControls } from "../screen/text.ts";
@@ -17,7 +17,7 @@ import type { Target } from "../origin/target.ts";
 import type { TcpTarget } from "../tcp/tcp-target.ts";
 import type { TcpTunnel } from "../tcp/tcp-tunnel.ts";
 import { openInBrowser } from "./browser.ts";
-import { isColored } from "./colors.ts";
+import { isColored } from "./format/colors.ts";
 import { formatRejection, type Output } from "./output.ts";
 import type { RejectionError } from "../rejection-error.ts";
 

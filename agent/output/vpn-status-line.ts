@@ -1,6 +1,6 @@
 /** One line about the path and the devices: `udp 23 ms · 0.1 % lost · 3 devices · laptop handshake 12 s ago`. */
-import { formatAgo } from "./format-relative-time.ts";
-import { stripControl } from "./strip-control.ts";
+import { formatAgo } from "./format/format-relative-time.ts";
+import { stripControl } from "./format/strip-control.ts";
 import type { VpnSession } from "../vpn/session.ts";
 
 export function formatStatusLine(session: VpnSession, nowMs: number): string {

@@ -9,7 +9,7 @@ import {
   printConnectionLines,
   showConnectionState,
 } from "./connection-events.ts";
-import { formatAgo } from "./format-relative-time.ts";
+import { formatAgo } from "./format/format-relative-time.ts";
 import {
   printRejectionJson,
   printRejectionLines,
@@ -21,8 +21,8 @@ import {
   type Output,
 } from "./output.ts";
 import { TerminalView } from "./terminal-view.ts";
-import { bold, dim, red, yellow } from "./colors.ts";
-import { stripControl } from "./strip-control.ts";
+import { bold, dim, red, yellow } from "./format/colors.ts";
+import { stripControl } from "./format/strip-control.ts";
 
 export interface VpnOutput extends Output {
   /** Prints one line about the setup, before a session is shown. */

@@ -1,8 +1,8 @@
 /** What `underpass webhooks` prints: JSON for programs, lines for logs, a live view for a person at a terminal. */
 import type { Forwarder, DeliveryAttempt } from "../webhooks/forwarder.ts";
 import { TerminalView } from "./terminal-view.ts";
-import { bold, dim, green, red, yellow } from "./colors.ts";
-import { stripControl } from "./strip-control.ts";
+import { bold, dim, green, red, yellow } from "./format/colors.ts";
+import { stripControl } from "./format/strip-control.ts";
 import {
   printRejectionJson,
   printRejectionLines,

@@ -1,6 +1,6 @@
 /** What the screen says about the replay of a request. */
 import type { RequestReport } from "../library/types.ts";
-import { formatBytes } from "../output/format-bytes.ts";
+import { formatBytes } from "../output/format/format-bytes.ts";
 import type { ReplayProblem } from "../tunnel/http-tunnel.ts";
 import { KEPT_BODY_MAX_BYTES, KEPT_MAX_BYTES } from "../origin/kept-requests.ts";
 import { formatMs } from "./request-lines.ts";

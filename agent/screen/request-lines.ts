@@ -1,5 +1,5 @@
 /** The lines of requests on the screen. Columns are left out when the screen is narrow, the path last. */
-import { formatBytes } from "../output/format-bytes.ts";
+import { formatBytes } from "../output/format/format-bytes.ts";
 import type { Line, Style } from "./line.ts";
 import type { RequestEntry, RequestList } from "./request-list.ts";
 import { cutText, escapeControls, fitRight, fitText, formatPath, getWidth } from "./text.ts";

@@ -6,7 +6,7 @@ import type { TunnelGates } from "../gates/tunnel-gates.ts";
 import { formatNotListening } from "../output/http.ts";
 import { formatRejection } from "../output/output.ts";
 import type { RejectionError } from "../rejection-error.ts";
-import { LatencyHistory } from "./latency.ts";
+import { LatencyHistory } from "./latency-history.ts";
 import { escapeControls } from "./text.ts";
 import type { TunnelView } from "./tunnel-lines.ts";
 

@@ -1,4 +1,4 @@
-/** What is reported about a connection through a TCP tunnel, over the relay or by `underpass connect`. */
+/** Reports about the connections through a TCP tunnel: those over the relay, and those of `underpass connect`. */
 
 export interface ConnectionReport {
   /** The visitor's address. */

@@ -112,12 +112,13 @@ export class DataConnection {
   #read(bytes: Uint8Array): boolean {
     if (this.#state === "done") return false;
     this.#pending = Buffer.concat([this.#pending, bytes]);
-    if (this.#state === "upgrading" && !this.#readResponse()) return this.#isWaiting;
+    if (this.#state === "upgrading" && !this.#readResponse()) return !this.#isDone;
     return this.#readHead();
   }
 
-  get #isWaiting(): boolean {
-    return (this.#state as string) !== "done";
+  /** The compiler does not see that a called method may have changed the state. */
+  get #isDone(): boolean {
+    return (this.#state as string) === "done";
   }
 
   /** @returns whether the relay has upgraded the connection. */

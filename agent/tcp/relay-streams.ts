@@ -4,7 +4,7 @@ import type { VisitorHead, TunnelWelcome } from "../../protocol/relay/control.ts
 import type { RelayAccess } from "../../protocol/schemas/networks.ts";
 import { reset, Splice } from "../../sockets/splice.ts";
 import type { TrustedAuthorities } from "../outgoing/trusted-authorities.ts";
-import { RelayControlConnection } from "../relay-client/control.ts";
+import { RelayControlConnection } from "../relay-client/control-connection.ts";
 import type { RejectionError } from "../rejection-error.ts";
 import type { OnConnection } from "./connection-report.ts";
 import { DataConnections } from "./data-connections.ts";

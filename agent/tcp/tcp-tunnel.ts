@@ -7,7 +7,7 @@ import { EventEmitter } from "node:events";
 import { formatHostAndPort } from "../../protocol/relay/settings.ts";
 import { TCP_CAPABILITY, type Welcome } from "../../protocol/wire/frames.ts";
 import type { TunnelGates } from "../gates/tunnel-gates.ts";
-import { fetchRelayAccess } from "../relay-client/access.ts";
+import { fetchRelayAccess } from "../relay-client/fetch-relay-access.ts";
 import type { ServerAccess } from "../server-access.ts";
 import { ServiceApi } from "../service-api.ts";
 import {

@@ -20,7 +20,7 @@ import { KeptRequests, type KeepingProblem } from "../origin/kept-requests.ts";
 import { openStream } from "../origin/open-stream.ts";
 import { startReplay, type Replay } from "../origin/replay.ts";
 import type { RequestReport } from "../library/types.ts";
-import { OriginServer } from "../origin/origin.ts";
+import { OriginServer } from "../origin/origin-server.ts";
 import type { PublicUrl } from "../gates/options.ts";
 import { UsageError } from "../options.ts";
 import type { OriginOptions } from "../origin/origin-options.ts";
@@ -159,8 +159,8 @@ export class HttpTunnel extends EventEmitter<HttpTunnelEventMap> {
 
   /** Ends the tunnel cleanly: requests in flight may finish, for up to `DRAIN_TIMEOUT_MS`. */
   close(): Promise<void> {
-    // A second call waits for the same requests.
     this.#health?.stop();
+    // A second call waits for the same requests.
     this.#closing ??= Promise.all([this.#connection.close(), this.#shards.close()]).then(() =>
       this.#end(),
     );

@@ -69,7 +69,9 @@ export function getSubdomain({
 /** For `--pool`. @throws UsageError when the server would choose a name, which no other agent knows. */
 export function requireSharedName(url: unknown, subdomain: string | undefined): void {
   if (url === undefined && subdomain === undefined)
-    throw new UsageError("--pool needs --subdomain or --url, which all agents of the pool have");
+    throw new UsageError(
+      "--pool needs --subdomain or --url, with the same value for all agents of the pool",
+    );
 }
 
 /** The query parameters of those values that are options in `specs`. */

@@ -9,7 +9,7 @@ import { RELAY_STATUS_INTERVAL_MS } from "../../protocol/relay/limits.ts";
 import type { AgentToRelayMessage, NetworkWelcome } from "../../protocol/relay/control.ts";
 import { formatHostAndPort } from "../../protocol/relay/settings.ts";
 import type { PrivateNetwork, RelayAccess } from "../../protocol/schemas/networks.ts";
-import { RelayControlConnection, type RelayUpdate } from "../relay-client/control.ts";
+import { RelayControlConnection, type RelayUpdate } from "../relay-client/control-connection.ts";
 import { DatagramPath, type PathQuality } from "../relay-client/datagram-path.ts";
 import { UDP_TIMING, type UdpTiming } from "../relay-client/udp-path.ts";
 import type { SocketBuffers } from "../relay-client/udp-socket.ts";

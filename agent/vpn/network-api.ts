@@ -8,7 +8,7 @@ import {
   type RelayAccess,
 } from "../../protocol/schemas/networks.ts";
 import type { TrustedAuthorities } from "../outgoing/trusted-authorities.ts";
-import { fetchRelayAccess } from "../relay-client/access.ts";
+import { fetchRelayAccess } from "../relay-client/fetch-relay-access.ts";
 import type { ServerAccess } from "../server-access.ts";
 import { ServiceApi } from "../service-api.ts";
 import { RejectionError } from "../rejection-error.ts";

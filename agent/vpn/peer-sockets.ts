@@ -6,7 +6,7 @@ import { createSocket, type Socket } from "node:dgram";
 import { FLOW_IDLE_TIMEOUT_MS, FLOWS_PER_PORT_MAX } from "../../protocol/relay/limits.ts";
 import type { Flow, AgentToRelayMessage } from "../../protocol/relay/control.ts";
 import { closeSocket, growBuffers } from "../relay-client/udp-socket.ts";
-import { toLoopbackAddress } from "./local-address.ts";
+import { toLoopbackAddress } from "./loopback-address.ts";
 
 interface LocalSocketAddress {
   address: string;

@@ -70,7 +70,7 @@ async function runDeviceFlow(
   const address = code.verification_uri_complete ?? code.verification_uri;
   printLine(`Open this address in a browser and approve this machine:\n\n    ${address}\n`);
   if (process.stdout.isTTY && URL.canParse(address)) await openInBrowser(new URL(address));
-  printLine(`The page should show the code ${code.user_code}. Waiting…`);
+  printLine(`The page should show the code ${code.user_code}. Waiting for your approval…`);
   const expiresAtMs = Date.now() + code.expires_in * 1000;
   let intervalMs = code.interval * 1000;
   while (Date.now() < expiresAtMs) {

@@ -1,7 +1,7 @@
 /** `underpass logout`: removes the saved login of a server from this machine. */
 import { rejectExtraArguments } from "../../options.ts";
 import { printLine } from "../../output/output.ts";
-import { stripControl } from "../../output/strip-control.ts";
+import { stripControl } from "../../output/format/strip-control.ts";
 import { findServer, removeCredential, TOKEN_VARIABLE } from "../../settings.ts";
 import type { Input } from "../command.ts";
 import type { LOGOUT } from "../table/login.ts";

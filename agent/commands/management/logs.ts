@@ -6,7 +6,7 @@ import { CaptureWatch } from "../../management/capture-watch.ts";
 import { findTunnel } from "../../management/find-tunnel.ts";
 import { openManagementApi } from "../../management/open-management-api.ts";
 import { TunnelNames } from "../../management/tunnel-names.ts";
-import { stopWithNpx } from "../npx.ts";
+import { stopWithNpx } from "../stop-with-npx.ts";
 import { rejectExtraArguments } from "../../options.ts";
 import { LOG_JSON, createLogLines, type LogOutput } from "../../output/management/logs.ts";
 import { printRejectionJson } from "../../output/output.ts";

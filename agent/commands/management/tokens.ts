@@ -9,7 +9,7 @@ import { openManagementApi } from "../../management/open-management-api.ts";
 import { getOnlyArgument, rejectExtraArguments, UsageError } from "../../options.ts";
 import { printJson, printLine } from "../../output/output.ts";
 import { describeToken, formatTokenRow, createTokenTable } from "../../output/management/tokens.ts";
-import { stripControl } from "../../output/strip-control.ts";
+import { stripControl } from "../../output/format/strip-control.ts";
 import { SettingsError } from "../../settings.ts";
 import { confirm } from "./confirm.ts";
 import type { Input } from "../command.ts";

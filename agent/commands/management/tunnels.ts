@@ -12,7 +12,7 @@ import {
   getTunnelState,
   createTunnelTable,
 } from "../../output/management/tunnels.ts";
-import { stripControl } from "../../output/strip-control.ts";
+import { stripControl } from "../../output/format/strip-control.ts";
 import { RejectionError } from "../../rejection-error.ts";
 import { confirm } from "./confirm.ts";
 import type { Input } from "../command.ts";

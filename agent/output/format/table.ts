@@ -2,7 +2,7 @@
  * Tables for people: aligned, and at a terminal cut to its width. Piped, every value is complete. Rows are printed in parts,
  * so that a long list needs no memory for all of them.
  */
-import { cutText, getWidth } from "../screen/text.ts";
+import { cutText, getWidth } from "../../screen/text.ts";
 import { stripControl } from "./strip-control.ts";
 
 const COLUMN_GAP = "  ";

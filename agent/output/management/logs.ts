@@ -1,12 +1,12 @@
 /** What `underpass logs` prints: JSON for programs, one line a request for people. */
 import { styleText } from "node:util";
 import type { CaptureSummary } from "../../../protocol/schemas/inspector/captures.ts";
-import { formatBytes } from "../format-bytes.ts";
+import { formatBytes } from "../format/format-bytes.ts";
 import { printJson, printLine } from "../output.ts";
-import { getTerminalWidth } from "../table.ts";
+import { getTerminalWidth } from "../format/table.ts";
 import { cutText } from "../../screen/text.ts";
-import { dim, green, red, yellow } from "../colors.ts";
-import { stripControl } from "../strip-control.ts";
+import { dim, green, red, yellow } from "../format/colors.ts";
+import { stripControl } from "../format/strip-control.ts";
 
 export interface LogOutput {
   ready(): void;

@@ -1,8 +1,8 @@
 /** What `underpass tokens` prints for people. */
 import type { Token } from "../../../protocol/schemas/tokens.ts";
 import { isTokenValid, NONCE_SHOWN_CHARS } from "../../management/find-token.ts";
-import { formatExpiry } from "../format-relative-time.ts";
-import { getTerminalWidth, Table } from "../table.ts";
+import { formatExpiry } from "../format/format-relative-time.ts";
+import { getTerminalWidth, Table } from "../format/table.ts";
 
 export function createTokenTable(): Table {
   const headers = ["NAME", "NONCE", "KIND", "NAMES", "PROJECT", "SPENT / BUDGET", "EXPIRES"];

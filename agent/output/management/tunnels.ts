@@ -1,10 +1,10 @@
 /** What `underpass tunnels` prints for people. */
 import type { TunnelAgent } from "../../../protocol/schemas/tunnels/connections.ts";
 import type { Tunnel } from "../../../protocol/schemas/tunnels/tunnels.ts";
-import { formatExpiry } from "../format-relative-time.ts";
-import { formatBytes } from "../format-bytes.ts";
-import { getTerminalWidth, Table } from "../table.ts";
-import { stripControl } from "../strip-control.ts";
+import { formatExpiry } from "../format/format-relative-time.ts";
+import { formatBytes } from "../format/format-bytes.ts";
+import { getTerminalWidth, Table } from "../format/table.ts";
+import { stripControl } from "../format/strip-control.ts";
 
 /** The API calls a stopped tunnel offline, as one whose agent is gone. */
 export function getTunnelState({ status, stoppedAt }: Tunnel): Tunnel["status"] | "stopped" {

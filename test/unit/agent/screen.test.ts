@@ -4,7 +4,7 @@ import { describe, expect, test, vi } from "vitest";
 import { renderScreen, type ScreenState } from "../../../agent/screen/render-screen.ts";
 import type { TunnelView } from "../../../agent/screen/tunnel-lines.ts";
 import { parseKeys } from "../../../agent/screen/keys.ts";
-import { LatencyHistory } from "../../../agent/screen/latency.ts";
+import { LatencyHistory } from "../../../agent/screen/latency-history.ts";
 import { getLineText } from "../../../agent/screen/line.ts";
 import { RequestList, REQUESTS_MAX } from "../../../agent/screen/request-list.ts";
 import { TerminalScreen } from "../../../agent/screen/terminal.ts";

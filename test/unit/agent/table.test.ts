@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { Table } from "../../../agent/output/table.ts";
+import { Table } from "../../../agent/output/format/table.ts";
 import { cutText } from "../../../agent/screen/text.ts";
 
 const COLUMNS = [{ header: "NAME" }, { header: "URL" }, { header: "N", isRight: true }];

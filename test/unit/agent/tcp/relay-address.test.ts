@@ -3,7 +3,7 @@ import { once } from "node:events";
 import type { AddressInfo } from "node:net";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { WebSocketServer } from "ws";
-import { RelayControlConnection } from "../../../../agent/relay-client/control.ts";
+import { RelayControlConnection } from "../../../../agent/relay-client/control-connection.ts";
 import { RELAY_SUBPROTOCOL } from "../../../../protocol/relay/datagrams.ts";
 import type { RelayAccess } from "../../../../protocol/schemas/networks.ts";
 import { WAIT_OPTIONS } from "../../../harness/timeouts.ts";

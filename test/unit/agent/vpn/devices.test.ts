@@ -141,7 +141,7 @@ test("a device is removed by its name, and the command to remove its peer is pri
   const { public_key: key } = api.addDevice("phone", derivePublicKey(generatePrivateKey()));
   const { code, stdout } = await run("home", "remove", "phone");
   expect([code, api.devices]).toEqual([0, []]);
-  expect(stdout).toContain("accepts it until its peer is removed");
+  expect(stdout).toContain("accepts the device until its peer is removed");
   expect(stdout).toContain(`wg set <interface> peer ${key} remove`);
   await expect(run("home", "remove", "phone")).rejects.toThrow("has no device called phone");
 });

@@ -2,7 +2,7 @@
 import { createSocket, type RemoteInfo, type Socket } from "node:dgram";
 import { once } from "node:events";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import { toLoopbackAddress } from "../../../../agent/vpn/local-address.ts";
+import { toLoopbackAddress } from "../../../../agent/vpn/loopback-address.ts";
 import { PeerSockets } from "../../../../agent/vpn/peer-sockets.ts";
 import { PortProbe } from "../../../../agent/vpn/port-probe.ts";
 import { FLOWS_PER_PORT_MAX } from "../../../../protocol/relay/limits.ts";
