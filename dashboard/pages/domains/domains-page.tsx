@@ -17,14 +17,14 @@ import { VerifiedDomain } from "./verified-domain.tsx";
 import "./domains.css";
 
 export function Page() {
-  const mayChange = useHasRole("member");
+  const canChange = useHasRole("member");
   const domains = useQuery(domainsQuery);
   const { id = ":id", domain = "app.example.com" } = domains.data?.[0] ?? {};
   return (
     <PageFrame
       title="Custom domains"
       about="Visitors reach a tunnel at a domain of yours, as soon as a DNS record proves that it is yours."
-      actions={mayChange ? <ClaimButton /> : undefined}
+      actions={canChange ? <ClaimButton /> : undefined}
     >
       <QueryContent query={domains} lines={6}>
         {(list) => (list.length === 0 ? <NoDomains /> : <Domains domains={list} />)}

@@ -17,9 +17,9 @@ export function NameRow({ name }: { name: ReservedSubdomain }) {
   const { subdomain, created_at: createdAt } = name;
   const tunnels = useQuery(tunnelsQuery).data;
   const tunnel = tunnels?.find((each) => each.subdomain === subdomain);
-  const mayChange = useHasRole("member");
+  const canChange = useHasRole("member");
   return (
-    <Row actions={mayChange ? <ReleaseButton name={name} /> : undefined}>
+    <Row actions={canChange ? <ReleaseButton name={name} /> : undefined}>
       <strong>{subdomain}</strong>
       {tunnel ? <Badge tone="good">in use</Badge> : tunnels && <Badge>not in use</Badge>}
       <Detail>

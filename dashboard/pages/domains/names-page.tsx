@@ -19,7 +19,7 @@ import { NameRow } from "./name-row.tsx";
 import "./domains.css";
 
 export function Page() {
-  const mayChange = useHasRole("member");
+  const canChange = useHasRole("member");
   const names = useQuery(reservedSubdomainsQuery);
   // Rows of names that no tunnel uses are higher.
   const areTunnelsLoading = useQuery(tunnelsQuery).isPending;
@@ -28,7 +28,7 @@ export function Page() {
     <PageFrame
       title="Reserved names"
       about="Only your organization can open tunnels at these names, also while no agent is connected."
-      actions={mayChange ? <ReserveButton /> : undefined}
+      actions={canChange ? <ReserveButton /> : undefined}
     >
       <QueryContent query={names} lines={6}>
         {(list) => {

@@ -9,7 +9,7 @@ import { DnsRecord } from "./dns-record.tsx";
 import { useVerification, type Verification } from "./use-verification.ts";
 
 export function VerificationStep({ domain }: { domain: CustomDomain }) {
-  const mayChange = useHasRole("member");
+  const canChange = useHasRole("member");
   const verification = useVerification(domain);
   const { isWatching, isLookingUp, check } = verification;
   return (
@@ -22,7 +22,7 @@ export function VerificationStep({ domain }: { domain: CustomDomain }) {
       <Detail>
         If your DNS provider adds the domain to names itself, leave it out of the name.
       </Detail>
-      {mayChange && (
+      {canChange && (
         <div className="verification">
           <Button isBusy={isLookingUp} onClick={check}>
             {isWatching ? "Check now" : "I have published the record"}

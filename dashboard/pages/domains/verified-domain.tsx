@@ -16,7 +16,7 @@ const PROOF_MISSING_MAX_MS = 7 * 24 * 3600 * 1000;
 export function VerifiedDomain({ domain }: { domain: CustomDomain }) {
   const { domain: name, boundTunnelId, proofMissingSince } = domain;
   const tunnel = useTunnel(boundTunnelId ?? "").data ?? undefined;
-  const mayChange = useHasRole("member");
+  const canChange = useHasRole("member");
   return (
     <Row>
       <div className="domain-header">
@@ -40,7 +40,7 @@ export function VerifiedDomain({ domain }: { domain: CustomDomain }) {
             )}
           </Detail>
         </div>
-        {mayChange && <DomainActions domain={domain} />}
+        {canChange && <DomainActions domain={domain} />}
       </div>
       {tunnel && <VisitorRecord domain={name} tunnel={tunnel} />}
       {proofMissingSince !== null && <MissingProof domain={domain} since={proofMissingSince} />}

@@ -23,9 +23,9 @@ export const PROJECT_NAME_MAX_CHARS = 100;
 export function ProjectRow({ project }: { project: Project }) {
   const { slug, name, isDefault, createdAt } = project;
   const counts = useCounts(slug);
-  const mayChange = useHasRole("member");
+  const canChange = useHasRole("member");
   return (
-    <Row actions={mayChange ? <ProjectActions project={project} counts={counts} /> : undefined}>
+    <Row actions={canChange ? <ProjectActions project={project} counts={counts} /> : undefined}>
       <strong>
         <bdi>{name}</bdi>
       </strong>

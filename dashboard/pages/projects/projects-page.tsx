@@ -18,7 +18,7 @@ import { PROJECT_NAME_MAX_CHARS, ProjectRow } from "./project-row.tsx";
 
 export function Page() {
   const projects = useQuery(projectsQuery);
-  const mayChange = useHasRole("member");
+  const canChange = useHasRole("member");
   // The rows show how many of both a project has. They would move when the numbers arrive.
   const tunnels = useQuery(tunnelsQuery);
   const tokens = useQuery(tokensQuery);
@@ -28,7 +28,7 @@ export function Page() {
       <PageFrame
         title="Projects"
         about="The names of a project's tunnels end with its slug, and a token can be for one project only."
-        actions={mayChange ? <CreateButton /> : undefined}
+        actions={canChange ? <CreateButton /> : undefined}
       >
         <QueryContent query={projects} lines={6}>
           {(list) => (areCountsLoading ? <Skeleton lines={6} /> : <Projects projects={list} />)}

@@ -14,7 +14,7 @@ import { useShowNewToken } from "./minting/new-token-dialog.tsx";
 
 export function TokenMenu({ token }: { token: Token }) {
   const [shown, setShown] = useState<"budget" | "rotate" | "revoke" | null>(null);
-  const mayLimit = useHasRole("admin");
+  const canSetBudget = useHasRole("admin");
   const props = { token, onClose: () => setShown(null) };
   return (
     <>
@@ -25,7 +25,7 @@ export function TokenMenu({ token }: { token: Token }) {
           </Button>
         }
       >
-        {mayLimit && <MenuItem onClick={() => setShown("budget")}>Set the budget…</MenuItem>}
+        {canSetBudget && <MenuItem onClick={() => setShown("budget")}>Set the budget…</MenuItem>}
         <MenuItem onClick={() => setShown("rotate")}>Rotate…</MenuItem>
         <MenuItem onClick={() => setShown("revoke")}>Revoke…</MenuItem>
       </Menu>

@@ -16,10 +16,10 @@ const NONCE_SHOWN_CHARS = 8;
 export function TokenRow({ token }: { token: Token }) {
   const { name, nonce, kind, projectSlug, issuedAt, expiresAt, revoked } = token;
   const isValid = isValidToken(token);
-  const mayChange = useHasRole("member");
+  const canChange = useHasRole("member");
   const menu = isValid ? <TokenMenu token={token} /> : <NoMenu />;
   return (
-    <Row actions={mayChange ? menu : undefined}>
+    <Row actions={canChange ? menu : undefined}>
       <div className="token">
         <div>
           <strong>

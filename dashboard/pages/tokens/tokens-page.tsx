@@ -23,14 +23,14 @@ export function Page() {
 }
 
 function TokensPage() {
-  const mayMint = useHasRole("member");
+  const canMint = useHasRole("member");
   const tokens = useQuery(tokensQuery);
   const search = useQueryParameters();
   return (
     <PageFrame
       title="Tokens"
       about="Agents open tunnels with a token. Each machine has its own, so that one can be revoked alone."
-      actions={mayMint ? <MintTokenButton /> : undefined}
+      actions={canMint ? <MintTokenButton /> : undefined}
     >
       <QueryContent query={tokens} lines={8}>
         {(list) =>

@@ -16,7 +16,7 @@ import { PROTOCOL_NAMES } from "./protocol-names.ts";
 
 export function SettingsTab({ tunnel }: { tunnel: Tunnel }) {
   const { id, subdomain, projectSlug, protocol, publicPort, createdAt } = tunnel;
-  const canWrite = useHasRole("member");
+  const canChange = useHasRole("member");
   return (
     <>
       <Section title="Properties">
@@ -46,7 +46,7 @@ export function SettingsTab({ tunnel }: { tunnel: Tunnel }) {
           These are chosen when a tunnel is created. To change them, create another tunnel.
         </p>
       </Section>
-      {canWrite && <DeleteSection tunnel={tunnel} />}
+      {canChange && <DeleteSection tunnel={tunnel} />}
       <CommandLine
         commands={[`tunnels show ${subdomain}`, `tunnels delete ${subdomain}`]}
         requests={[{ label: "Delete the tunnel", method: "DELETE", path: `/tunnels/${id}` }]}

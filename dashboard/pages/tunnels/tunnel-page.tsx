@@ -60,7 +60,7 @@ function NotFound() {
 
 function HeaderActions({ tunnel }: { tunnel: Tunnel }) {
   const { stop, start } = useLifecycle();
-  const canWrite = useHasRole("member");
+  const canChange = useHasRole("member");
   const state = getTunnelState(tunnel);
   return (
     <>
@@ -72,7 +72,7 @@ function HeaderActions({ tunnel }: { tunnel: Tunnel }) {
       <Link to="/metrics" search={{ tunnel_id: tunnel.id }} className="button">
         Metrics
       </Link>
-      {canWrite &&
+      {canChange &&
         state !== "expired" &&
         (state === "stopped" ? (
           <ActionButton kind="primary" action={() => start(tunnel)}>

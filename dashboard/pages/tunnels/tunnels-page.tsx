@@ -22,13 +22,13 @@ const PAGE_ROWS = 100;
 
 export function Page() {
   const tunnels = useQuery(tunnelsQuery);
-  const canWrite = useHasRole("member");
+  const canChange = useHasRole("member");
   return (
     <PageFrame
       title="Tunnels"
       about="Public addresses of servers on your machines."
       width="wide"
-      actions={canWrite ? <CreateTunnelButton /> : undefined}
+      actions={canChange ? <CreateTunnelButton /> : undefined}
     >
       <QueryContent query={tunnels} lines={8}>
         {(list) => (list.length === 0 ? <NoTunnels /> : <TunnelList tunnels={list} />)}

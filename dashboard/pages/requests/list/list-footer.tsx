@@ -51,15 +51,15 @@ export function ListFooter({ view, store, parameters }: ListFooterProps) {
 /** Loads older requests when it is scrolled into view. */
 function OlderRequests({ view }: { view: RequestView }) {
   const element = useRef<HTMLDivElement>(null);
-  const mayLoad = view.count > 0 || view.searchedCount < SEARCHED_WITHOUT_MATCH_MAX;
+  const canLoad = view.count > 0 || view.searchedCount < SEARCHED_WITHOUT_MATCH_MAX;
   useEffect(() => {
-    if (!mayLoad || view.isLoadingOlder) return undefined;
+    if (!canLoad || view.isLoadingOlder) return undefined;
     const observer = new IntersectionObserver(([entry]) => {
       if (entry?.isIntersecting) void view.loadOlder();
     });
     observer.observe(element.current!);
     return () => observer.disconnect();
-  }, [view, mayLoad, view.isLoadingOlder, view.count]);
+  }, [view, canLoad, view.isLoadingOlder, view.count]);
   return (
     <div className="list-note hint" ref={element}>
       {view.isLoadingOlder ? (

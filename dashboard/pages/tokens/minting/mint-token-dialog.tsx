@@ -50,7 +50,7 @@ export function MintTokenDialog({ isOpen, onClose, project }: MintTokenDialogPro
 }
 
 function MintFields({ project }: { project: string | undefined }) {
-  const mayLimit = useHasRole("admin");
+  const canSetBudget = useHasRole("admin");
   const [preset, setPreset] = useState(TOKEN_PRESETS[project === undefined ? 0 : 1]!);
   return (
     <>
@@ -65,7 +65,7 @@ function MintFields({ project }: { project: string | undefined }) {
         />
         <LifetimeFields key={preset.id} preset={preset} />
         {preset.id === "master" ? null : <ScopeFields project={project} />}
-        {mayLimit && <BudgetField key={`budget ${preset.id}`} budget={preset.budget} />}
+        {canSetBudget && <BudgetField key={`budget ${preset.id}`} budget={preset.budget} />}
       </div>
     </>
   );
@@ -81,10 +81,10 @@ interface PresetFieldProps {
 function PresetField({ preset, onChoose, isOfProject }: PresetFieldProps) {
   const id = useId();
   // What makes this kind of token is its budget.
-  const mayLimit = useHasRole("admin");
+  const canSetBudget = useHasRole("admin");
   const choices = TOKEN_PRESETS.filter((each) => {
     if (each.id === "master") return !isOfProject;
-    return each.id !== "reading" || (mayLimit && !isOfProject);
+    return each.id !== "reading" || (canSetBudget && !isOfProject);
   });
   return (
     <fieldset className="presets">

@@ -33,7 +33,7 @@ function getMasterKeyCommands(): TokenCommand[] {
 
 function getAgentCommands(token: MintedToken): TokenCommand[] {
   const { allowedSubdomains, projectSlug, monthlyBudgetUsdCents } = token;
-  const opensTunnels = monthlyBudgetUsdCents !== 0;
+  const canOpenTunnels = monthlyBudgetUsdCents !== 0;
   const isRestricted = allowedSubdomains.length > 0 || projectSlug !== null;
   const commands: TokenCommand[] = [
     {
@@ -42,7 +42,7 @@ function getAgentCommands(token: MintedToken): TokenCommand[] {
       command: "read -rs UNDERPASS_TOKEN && export UNDERPASS_TOKEN",
     },
   ];
-  if (opensTunnels) {
+  if (canOpenTunnels) {
     commands.push({ title: "Open a tunnel", command: getTunnelCommand(token) });
   } else {
     commands.push({
@@ -51,9 +51,9 @@ function getAgentCommands(token: MintedToken): TokenCommand[] {
     });
   }
   if (!isRestricted) {
-    const path = opensTunnels ? "/tunnels" : "/metrics/prometheus";
+    const path = canOpenTunnels ? "/tunnels" : "/metrics/prometheus";
     commands.push({
-      title: opensTunnels ? "List the tunnels through the API" : "Read the metrics",
+      title: canOpenTunnels ? "List the tunnels through the API" : "Read the metrics",
       command: `curl ${location.origin}${path} -H "Authorization: Bearer $UNDERPASS_TOKEN"`,
     });
   }

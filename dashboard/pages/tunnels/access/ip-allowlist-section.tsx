@@ -14,7 +14,7 @@ import { GateSection } from "./gate-section.tsx";
 export function IpAllowlistSection({ tunnel }: { tunnel: Tunnel }) {
   const { id, allowedCidrs: cidrs, protocol } = tunnel;
   const queries = useQueryClient();
-  const canWrite = useHasRole("member");
+  const canChange = useHasRole("member");
   const path = `/tunnels/${id}/ip-allowlist`;
 
   async function set(next: readonly string[]): Promise<void> {
@@ -42,7 +42,7 @@ export function IpAllowlistSection({ tunnel }: { tunnel: Tunnel }) {
           : "Only visitors from these addresses are admitted. Others get 403 Forbidden."
       }
       actions={
-        canWrite && (
+        canChange && (
           <>
             <DialogButton
               button={{

@@ -22,7 +22,7 @@ const ALPHABET = "abcdefghjkmnpqrstuvwxyz023456789";
 export function PasswordSection({ tunnel }: { tunnel: Tunnel }) {
   const { id, authEnabled: isOn } = tunnel;
   const queries = useQueryClient();
-  const canWrite = useHasRole("member");
+  const canChange = useHasRole("member");
   const path = `/tunnels/${id}/auth`;
   const set = (
     <DialogButton
@@ -61,7 +61,7 @@ export function PasswordSection({ tunnel }: { tunnel: Tunnel }) {
       isOn={isOn}
       about="Browsers ask for a username and a password (HTTP Basic). The local server does not receive them."
       actions={
-        canWrite && (
+        canChange && (
           <>
             {set}
             {isOn && remove}

@@ -14,7 +14,7 @@ import { GateSection } from "./gate-section.tsx";
 export function SignInSection({ tunnel }: { tunnel: Tunnel }) {
   const { id, edgeAuthEnabled: isOn, customDomains } = tunnel;
   const queries = useQueryClient();
-  const canWrite = useHasRole("member");
+  const canChange = useHasRole("member");
   const path = `/tunnels/${id}/edge-auth`;
 
   async function save(value: GetValue): Promise<void> {
@@ -80,7 +80,7 @@ export function SignInSection({ tunnel }: { tunnel: Tunnel }) {
       isOn={isOn}
       about="Visitors sign in with the identity provider of this server, with an email address or a domain that you allow."
       actions={
-        canWrite && (
+        canChange && (
           <>
             {set}
             {isOn && remove}

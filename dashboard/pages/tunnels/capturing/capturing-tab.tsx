@@ -27,17 +27,17 @@ const captureSettingsQuery = (id: string) =>
 export function CapturingTab({ tunnel }: { tunnel: Tunnel }) {
   const { id } = tunnel;
   const settings = useQuery(captureSettingsQuery(id));
-  const canWrite = useHasRole("member");
+  const canChange = useHasRole("member");
   return (
     <>
       <Section title="Capturing">
         <QueryContent query={settings} lines={6}>
           {(loaded) =>
-            canWrite ? <SettingsForm settings={loaded} /> : <SettingsFacts settings={loaded} />
+            canChange ? <SettingsForm settings={loaded} /> : <SettingsFacts settings={loaded} />
           }
         </QueryContent>
       </Section>
-      <CapturedRequestsSection tunnel={tunnel} canDelete={canWrite} />
+      <CapturedRequestsSection tunnel={tunnel} canDelete={canChange} />
       <CommandLine
         requests={[
           { label: "Read the settings", path: `/tunnels/${id}/inspector` },

@@ -11,7 +11,7 @@ import { useLifecycle } from "../lifecycle.ts";
 export function TunnelMenu({ tunnel }: { tunnel: Tunnel }) {
   const { id, name, publicUrl, protocol } = tunnel;
   const { stop, start } = useLifecycle();
-  const canWrite = useHasRole("member");
+  const canChange = useHasRole("member");
   const state = getTunnelState(tunnel);
   async function copy(): Promise<void> {
     await navigator.clipboard.writeText(publicUrl);
@@ -36,7 +36,7 @@ export function TunnelMenu({ tunnel }: { tunnel: Tunnel }) {
       {window.isSecureContext && (
         <MenuItem onClick={() => void copy().catch(notifyOfError)}>Copy the address</MenuItem>
       )}
-      {canWrite && state !== "expired" && (
+      {canChange && state !== "expired" && (
         <>
           <MenuSeparator />
           {state === "stopped" ? (

@@ -18,7 +18,7 @@ const MESSAGE_MAX_CHARS = 500;
 
 export function MaintenanceTab({ tunnel }: { tunnel: Tunnel }) {
   const { id, maintenance: isOn, publicUrl } = tunnel;
-  const canWrite = useHasRole("member");
+  const canChange = useHasRole("member");
   const [message, setMessage] = useState("");
   const maintenance = useMaintenance(id);
   return (
@@ -32,7 +32,7 @@ export function MaintenanceTab({ tunnel }: { tunnel: Tunnel }) {
             Visitors get 503 and a page with your message, and are asked to try again after 30
             seconds. It ends when you end it, or when the last agent disconnects.
           </p>
-          {canWrite && (
+          {canChange && (
             <Form
               submit={isOn ? "Change the message" : "Start maintenance"}
               kind={isOn ? "plain" : "primary"}

@@ -37,7 +37,7 @@ export function PolicyEditor({ tunnel, saved }: PolicyEditorProps) {
   const queries = useQueryClient();
   const { view, from } = useQueryParameters();
   const setParameters = useSetQueryParameters();
-  const canWrite = useHasRole("member");
+  const canChange = useHasRole("member");
   const draft = usePolicyDraft(tunnel.id);
   const save = useSavePolicy(tunnel.id);
   const [errors, setErrors] = useState<readonly JsonError[]>([]);
@@ -84,12 +84,12 @@ export function PolicyEditor({ tunnel, saved }: PolicyEditorProps) {
       <p className="notice">The form can&apos;t show this text. Correct it as JSON first.</p>
     ) : (
       <>
-        {policy.actions.length === 0 && canWrite && (
+        {policy.actions.length === 0 && canChange && (
           <TemplateCards policy={policy} onChange={editActions} />
         )}
-        {policy.actions.length === 0 && !canWrite && <p>This tunnel has no traffic policy.</p>}
-        <RuleList policy={policy} errors={errors} canWrite={canWrite} onChange={editActions} />
-        {canWrite && <AddRule policy={policy} onChange={editActions} />}
+        {policy.actions.length === 0 && !canChange && <p>This tunnel has no traffic policy.</p>}
+        <RuleList policy={policy} errors={errors} canChange={canChange} onChange={editActions} />
+        {canChange && <AddRule policy={policy} onChange={editActions} />}
       </>
     );
   const json = (
@@ -99,7 +99,7 @@ export function PolicyEditor({ tunnel, saved }: PolicyEditorProps) {
           label="Traffic policy in JSON"
           text={text}
           errors={errors}
-          isReadOnly={!canWrite}
+          isReadOnly={!canChange}
           onChange={edit}
         />
       </Suspense>
@@ -107,7 +107,7 @@ export function PolicyEditor({ tunnel, saved }: PolicyEditorProps) {
   );
   return (
     <>
-      {from !== undefined && canWrite && policy !== null && (
+      {from !== undefined && canChange && policy !== null && (
         <RuleSuggestions
           requestId={from}
           policy={policy}
@@ -120,7 +120,7 @@ export function PolicyEditor({ tunnel, saved }: PolicyEditorProps) {
         actions={
           <>
             {draft.text !== null && <Badge tone="warning">Not saved</Badge>}
-            {saved !== null && canWrite && (
+            {saved !== null && canChange && (
               <ActionButton
                 action={async () => {
                   await save(null, saved);
@@ -152,7 +152,7 @@ export function PolicyEditor({ tunnel, saved }: PolicyEditorProps) {
         />
         <Mistakes errors={errors} />
         <div className="actions policy-actions">
-          {canWrite && (
+          {canChange && (
             <ActionButton
               kind="primary"
               disabled={draft.text === null}

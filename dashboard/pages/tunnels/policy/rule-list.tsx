@@ -10,14 +10,14 @@ import { findActionKind, type EditedAction, type EditedPolicy } from "./policy-d
 export interface RuleListProps {
   policy: EditedPolicy;
   errors: readonly JsonError[];
-  canWrite: boolean;
+  canChange: boolean;
   onChange: (actions: EditedAction[]) => void;
 }
 
 const STEPS = { up: -1, down: 1 } as const;
 const DIRECTIONS = ["up", "down"] as const;
 
-export function RuleList({ policy: { actions }, errors, canWrite, onChange }: RuleListProps) {
+export function RuleList({ policy: { actions }, errors, canChange, onChange }: RuleListProps) {
   const list = useRef<HTMLOListElement>(null);
   /** The buttons of which one gets the focus when the list has changed, so that the keyboard stays at the moved rule. */
   const focusNext = useRef("");
@@ -44,7 +44,7 @@ export function RuleList({ policy: { actions }, errors, canWrite, onChange }: Ru
 
   return (
     <Form errors={toFieldErrors(errors)} onSubmit={(event) => event.preventDefault()}>
-      <fieldset className="policy-rules" disabled={!canWrite}>
+      <fieldset className="policy-rules" disabled={!canChange}>
         <legend className="hidden-text">Rules</legend>
         <ol ref={list}>
           {actions.map((action, index) => (
@@ -60,7 +60,7 @@ export function RuleList({ policy: { actions }, errors, canWrite, onChange }: Ru
                   onChange={(changed) => onChange(actions.with(index, changed))}
                 />
               </div>
-              {canWrite && (
+              {canChange && (
                 <div className="actions">
                   {DIRECTIONS.map((name) => (
                     <Button
