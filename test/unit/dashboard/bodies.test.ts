@@ -12,12 +12,11 @@ import {
   parseMediaType,
 } from "../../../dashboard/pages/requests/decode/media-type.ts";
 import { parseMultipart } from "../../../dashboard/pages/requests/decode/multipart.ts";
+import { decodeText, looksLikeText } from "../../../dashboard/pages/requests/decode/text.ts";
 import {
-  decodeText,
-  looksLikeText,
   PIECES_MAX,
-  splitText,
-} from "../../../dashboard/pages/requests/decode/text.ts";
+  splitIntoPieces,
+} from "../../../dashboard/pages/requests/decode/text-pieces.ts";
 import { explainMissingBody } from "../../../dashboard/pages/requests/decode/missing-body.ts";
 import { buildCapture } from "../../harness/tunnel/capture.ts";
 
@@ -115,7 +114,7 @@ describe("a text", () => {
 
   test("is split into lines, and long lines into pieces without breaking characters", () => {
     const long = "😀".repeat(3_000);
-    const pieces = splitText(`one\r\n\n${long}\n`);
+    const pieces = splitIntoPieces(`one\r\n\n${long}\n`);
     const all = Array.from({ length: pieces.count }, (_, index) => pieces.get(index));
     expect(all.slice(0, 2)).toEqual([
       { lineNumber: 1, text: "one" },
@@ -133,7 +132,7 @@ describe("a text", () => {
   });
 
   test("of millions of lines is cut", () => {
-    const pieces = splitText("\n".repeat(4_000_000));
+    const pieces = splitIntoPieces("\n".repeat(4_000_000));
     expect([pieces.count, pieces.isCut]).toEqual([PIECES_MAX, true]);
   });
 });

@@ -7,13 +7,12 @@ import {
   type JsonContainer,
   type JsonValue,
 } from "../../../dashboard/pages/requests/decode/json.ts";
+import { formatJson, sortFields } from "../../../dashboard/pages/requests/decode/json-format.ts";
 import {
-  chooseOpen,
-  formatJson,
-  formatPath,
+  chooseInitiallyOpen,
+  formatJsonPath,
   listRows,
-  sortFields,
-} from "../../../dashboard/pages/requests/decode/json-tree.ts";
+} from "../../../dashboard/pages/requests/decode/json-tree-rows.ts";
 
 function parse(text: string): JsonValue {
   const result = parseJson(text);
@@ -80,7 +79,7 @@ describe("a valid document", () => {
     sortFields(root);
     const rows = listRows(root, everything);
     expect(rows).toHaveLength(levels);
-    expect(formatPath(rows.at(-1)!)).toBe(`$${"[0]".repeat(levels - 1)}`);
+    expect(formatJsonPath(rows.at(-1)!)).toBe(`$${"[0]".repeat(levels - 1)}`);
     expect(formatJson(root).length).toBeLessThan(5_000_000);
   });
 });
@@ -117,9 +116,9 @@ describe("an invalid document", () => {
 describe("a tree", () => {
   test("shows all values of a small document, and few of a large one", () => {
     const small = parse('{"a": {"b": [1, 2]}}');
-    expect(listRows(small, chooseOpen(small))).toHaveLength(5);
+    expect(listRows(small, chooseInitiallyOpen(small))).toHaveLength(5);
     const large = parse(JSON.stringify(Array.from({ length: 300 }, () => ({ a: 1, b: [2] }))));
-    const rows = listRows(large, chooseOpen(large));
+    const rows = listRows(large, chooseInitiallyOpen(large));
     expect(rows.length).toBeGreaterThan(300);
     expect(rows.length).toBeLessThan(500);
   });
@@ -127,7 +126,7 @@ describe("a tree", () => {
   test("names the path of a value", () => {
     const root = parse('{"items": [{"a b": 1}]}');
     const rows = listRows(root, everything);
-    expect(rows.map((row) => formatPath(row))).toEqual([
+    expect(rows.map((row) => formatJsonPath(row))).toEqual([
       "$",
       "$.items",
       "$.items[0]",

@@ -1,12 +1,11 @@
 /** Forms, cookies, tokens, messages and changes of captured requests. */
 import { describe, expect, test } from "vitest";
-import { compareRequests } from "../../../dashboard/pages/requests/decode/compared.ts";
+import { compareRequests } from "../../../dashboard/pages/requests/decode/compare-requests.ts";
 import {
-  FIELDS_MAX,
   parseCookies,
-  parseForm,
   parseResponseCookies,
-} from "../../../dashboard/pages/requests/decode/form.ts";
+} from "../../../dashboard/pages/requests/decode/cookies.ts";
+import { FIELDS_MAX, parseForm } from "../../../dashboard/pages/requests/decode/form.ts";
 import { findTokens } from "../../../dashboard/pages/requests/decode/json-web-token.ts";
 import {
   explainClose,

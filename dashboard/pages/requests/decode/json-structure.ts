@@ -39,11 +39,11 @@ const SCALAR = /-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null/y;
 const ESCAPE = /["\\/bfnrt]|u[\dA-Fa-f]{4}/y;
 
 /**
- * One loop over the whole text, with as few calls as possible: most bodies are checked before the browser has compiled
- * this code.
+ * Checks the text and finds its containers. One loop over the whole text, with as few calls as possible: most bodies are
+ * checked before the browser has compiled this code.
  * @throws JsonSyntaxError
  */
-export function checkStructure(text: string): JsonStructure {
+export function parseStructure(text: string): JsonStructure {
   const structure: JsonStructure = { starts: [], ends: [], followers: [] };
   const { starts, ends, followers } = structure;
   /** The numbers of the containers around `at`, and of which kind the innermost one is. */

@@ -5,7 +5,7 @@
  */
 
 import {
-  checkStructure,
+  parseStructure,
   CODE,
   findScalarEnd,
   findStringEnd,
@@ -47,7 +47,7 @@ export type JsonResult = { value: JsonValue } | { error: JsonError };
 
 export function parseJson(text: string): JsonResult {
   try {
-    return { value: new Reader(text, checkStructure(text)).readDocument() };
+    return { value: new Reader(text, parseStructure(text)).readDocument() };
   } catch (error) {
     if (!(error instanceof JsonSyntaxError)) throw error;
     return { error: locate(text, error.offset, error.message) };

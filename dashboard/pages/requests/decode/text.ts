@@ -1,4 +1,4 @@
-/** Bytes as text, and text as lines that a page can show a few of at a time. */
+/** Bytes as text, in the encoding that their sender declared. */
 
 export interface DecodedText {
   text: string;
@@ -52,63 +52,4 @@ export function looksLikeText(bytes: Uint8Array): boolean {
   const text = new TextDecoder().decode(sample, { stream: true });
   const bad = text.match(/[\0-\x08\x0e-\x1a\x1c-\x1f\ufffd]/g)?.length ?? 0;
   return !text.includes("\0") && bad <= text.length * CONTROL_SHARE_MAX;
-}
-
-/** A longer line is shown in pieces. */
-const PIECE_MAX_CHARS = 2_000;
-/** More pieces are not shown: they can be downloaded. */
-export const PIECES_MAX = 100_000;
-
-export interface TextPiece {
-  /** Of the line that begins here; null for the rest of a long line. */
-  lineNumber: number | null;
-  text: string;
-}
-
-/** The pieces of a text. Only their positions are in memory. */
-export interface TextPieces {
-  count: number;
-  lineCount: number;
-  /** Whether the text has more pieces than `PIECES_MAX`. */
-  isCut: boolean;
-  get(index: number): TextPiece;
-}
-
-export function splitText(text: string): TextPieces {
-  const starts: number[] = [];
-  const ends: number[] = [];
-  const lineNumbers: number[] = [];
-  let line = 0;
-  let at = 0;
-  while (at <= text.length && starts.length < PIECES_MAX) {
-    line += 1;
-    const next = text.indexOf("\n", at);
-    const lineEnd = next < 0 ? text.length : next;
-    let start = at;
-    do {
-      const end = findPieceEnd(text, start, lineEnd);
-      lineNumbers.push(start === at ? line : 0);
-      starts.push(start);
-      ends.push(end);
-      start = end;
-    } while (start < lineEnd && starts.length < PIECES_MAX);
-    at = start < lineEnd ? start : lineEnd + 1;
-  }
-  return {
-    count: starts.length,
-    lineCount: line,
-    isCut: at <= text.length,
-    get(index) {
-      const number = lineNumbers[index] ?? 0;
-      const piece = text.slice(starts[index], ends[index]);
-      return { lineNumber: number === 0 ? null : number, text: piece.replace(/\r$/, "") };
-    },
-  };
-}
-
-/** Not between the two halves of a character outside of the basic plane. */
-function findPieceEnd(text: string, start: number, lineEnd: number): number {
-  const end = Math.min(start + PIECE_MAX_CHARS, lineEnd);
-  const isHighSurrogate = end < lineEnd && /[\ud800-\udbff]/.test(text.charAt(end - 1));
-  return isHighSurrogate ? end - 1 : end;
 }

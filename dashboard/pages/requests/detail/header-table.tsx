@@ -5,7 +5,7 @@ import type { CaptureDetail } from "../../../../protocol/schemas/inspector/captu
 import { useQueryParameters, useSetQueryParameters } from "../../../app/query-parameters.ts";
 import { CopyButton } from "../../../ui/copy.tsx";
 import { Badge } from "../../../ui/section.tsx";
-import { parseCookies, parseResponseCookies } from "../decode/form.ts";
+import { parseCookies, parseResponseCookies } from "../decode/cookies.ts";
 import { FieldTable, type FieldTableRow } from "./field-table.tsx";
 import { Fold } from "./fold.tsx";
 import { usePolicyHeaders } from "./policy-headers.ts";

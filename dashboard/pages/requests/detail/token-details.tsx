@@ -2,7 +2,7 @@
 import { useMemo } from "react";
 import { ExactTime, RelativeTime } from "../../../ui/time.tsx";
 import { isContainer, type JsonContainer, type JsonValue } from "../decode/json.ts";
-import { formatJson } from "../decode/json-tree.ts";
+import { formatJson } from "../decode/json-format.ts";
 import { findTokens, type JsonWebToken, type TokenTime } from "../decode/json-web-token.ts";
 import { LongText } from "./long-text.tsx";
 

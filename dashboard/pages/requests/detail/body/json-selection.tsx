@@ -5,12 +5,14 @@ import { Button } from "../../../../ui/button.tsx";
 import { CopyButton } from "../../../../ui/copy.tsx";
 import { ExactTime } from "../../../../ui/time.tsx";
 import { isContainer } from "../../decode/json.ts";
-import { formatJson, formatPath, type TreeRow } from "../../decode/json-tree.ts";
+import { formatJson } from "../../decode/json-format.ts";
+import { formatJsonPath, type TreeRow } from "../../decode/json-tree-rows.ts";
 import { LongText } from "../long-text.tsx";
 import { TokenDetails } from "../token-details.tsx";
 import type { RenderBody } from "./nested-body.ts";
 
 const PATH_SHOWN_CHARS = 300;
+const VALUE_SHOWN_CHARS = 4_000;
 /** A shorter text is rarely base64. */
 const BASE64_MIN_CHARS = 16;
 
@@ -21,7 +23,7 @@ export interface JsonSelectionProps {
 
 export function JsonSelection({ row, renderBody }: JsonSelectionProps) {
   const { value } = row;
-  const path = formatPath(row);
+  const path = formatJsonPath(row);
   return (
     <div className="selection">
       <div className="selection-path">
@@ -38,7 +40,7 @@ export function JsonSelection({ row, renderBody }: JsonSelectionProps) {
       {!isContainer(value) && (
         <>
           <div className="selection-text">
-            <LongText text={value.text} maxChars={4_000} />
+            <LongText text={value.text} maxChars={VALUE_SHOWN_CHARS} />
           </div>
           {value.kind === "number" && <Timestamp digits={value.text} />}
           {value.kind === "string" && <TokenDetails text={value.text} />}

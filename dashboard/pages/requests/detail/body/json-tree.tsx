@@ -4,14 +4,14 @@ import { Button } from "../../../../ui/button.tsx";
 import { formatCount } from "../../../../ui/numbers.ts";
 import { WindowedRows } from "../../../../ui/text/windowed-rows.tsx";
 import { isContainer, type JsonContainer, type JsonValue } from "../../decode/json.ts";
+import { formatScalar } from "../../decode/json-format.ts";
 import {
-  chooseOpen,
+  chooseInitiallyOpen,
   formatContainer,
-  formatScalar,
   listRows,
   TREE_ROWS_MAX,
   type TreeRow,
-} from "../../decode/json-tree.ts";
+} from "../../decode/json-tree-rows.ts";
 import { VisitorText } from "../../../../ui/text/visitor-text.tsx";
 import { JsonSelection } from "./json-selection.tsx";
 import type { RenderBody } from "./nested-body.ts";
@@ -32,7 +32,7 @@ export interface JsonTreeProps {
 
 export function JsonTree({ name, root, renderBody }: JsonTreeProps) {
   const id = useId();
-  const [open, setOpen] = useState<ReadonlySet<JsonValue>>(() => chooseOpen(root));
+  const [open, setOpen] = useState<ReadonlySet<JsonValue>>(() => chooseInitiallyOpen(root));
   const rows = useMemo(() => listRows(root, open), [root, open]);
   const [selected, setSelected] = useState<number | null>(null);
   const row = selected === null ? undefined : rows[selected];

@@ -3,7 +3,8 @@ import { useMemo } from "react";
 import { formatCount } from "../../../../ui/numbers.ts";
 import { VisitorText } from "../../../../ui/text/visitor-text.tsx";
 import { WindowedRows } from "../../../../ui/text/windowed-rows.tsx";
-import { decodeText, PIECES_MAX, splitText } from "../../decode/text.ts";
+import { decodeText } from "../../decode/text.ts";
+import { PIECES_MAX, splitIntoPieces, type TextPieces } from "../../decode/text-pieces.ts";
 
 const ROW_HEIGHT = 20;
 
@@ -32,7 +33,7 @@ export function TextView({ name, bytes, charset }: TextViewProps) {
 
 /** @param marked the number of a line that is marked and scrolled to. */
 export function TextLines({ name, text, marked }: { name: string; text: string; marked?: number }) {
-  const pieces = useMemo(() => splitText(text), [text]);
+  const pieces = useMemo(() => splitIntoPieces(text), [text]);
   return (
     <>
       <WindowedRows
@@ -64,7 +65,7 @@ export function TextLines({ name, text, marked }: { name: string; text: string; 
   );
 }
 
-function findPiece(pieces: ReturnType<typeof splitText>, line: number): number {
+function findPiece(pieces: TextPieces, line: number): number {
   for (let index = Math.min(line - 1, pieces.count - 1); index < pieces.count; index += 1) {
     if (pieces.get(index).lineNumber === line) return index;
   }

@@ -1,14 +1,15 @@
 /** What differs between two requests or responses, one value a row. */
+import type { ValueChange } from "../../decode/compare-requests.ts";
 import { LongText } from "../long-text.tsx";
 
-export interface Change {
-  name: string;
-  /** null: the value does not exist there. */
-  before: string | null;
-  after: string | null;
+const NAME_SHOWN_CHARS = 200;
+
+export interface ChangeTableProps {
+  caption: string;
+  changes: readonly ValueChange[];
 }
 
-export function ChangeTable({ caption, changes }: { caption: string; changes: readonly Change[] }) {
+export function ChangeTable({ caption, changes }: ChangeTableProps) {
   return (
     <table className="change-table">
       <caption className="hidden-text">{caption}</caption>
@@ -28,7 +29,7 @@ export function ChangeTable({ caption, changes }: { caption: string; changes: re
         {changes.map(({ name, before, after }, index) => (
           <tr key={index}>
             <th scope="row">
-              <LongText text={name} maxChars={200} />
+              <LongText text={name} maxChars={NAME_SHOWN_CHARS} />
             </th>
             <td>
               {before === null ? (

@@ -12,12 +12,15 @@ import { ExactTime } from "../../../../ui/time.tsx";
 import {
   areBodiesEqual,
   compareRequests,
-  readComparedBody,
-  type ComparedBody,
-} from "../../decode/compared.ts";
+  readComparableBody,
+  type ComparableBody,
+  type ValueChange,
+} from "../../decode/compare-requests.ts";
 import { LongText } from "../long-text.tsx";
 import { ChangeTable } from "./change-table.tsx";
 import "../detail.css";
+
+const PATH_SHOWN_CHARS = 200;
 
 const TextComparison = lazy(async () => {
   const { TextComparison: component } = await import("./text-comparison.tsx");
@@ -55,8 +58,8 @@ function LoadedComparison({ before, after }: Pair) {
   return (
     <>
       <div className="sides">
-        <Compared title="Original" request={before} />
-        <Compared title="Compared with" request={after} />
+        <ComparedRequest title="Original" request={before} />
+        <ComparedRequest title="Compared with" request={after} />
       </div>
       <ChangeSection title="Request line" changes={changes.line} />
       <ChangeSection title="Request headers" changes={changes.requestHeaders} />
@@ -68,11 +71,11 @@ function LoadedComparison({ before, after }: Pair) {
   );
 }
 
-function Compared({ title, request }: { title: string; request: CaptureDetail }) {
+function ComparedRequest({ title, request }: { title: string; request: CaptureDetail }) {
   return (
     <Section title={title}>
       <Link to="/requests/$id" params={{ id: request.id }}>
-        {request.method} <LongText text={request.path} maxChars={200} />
+        {request.method} <LongText text={request.path} maxChars={PATH_SHOWN_CHARS} />
       </Link>
       <div className="hint">
         <ExactTime timestamp={request.timestamp} />
@@ -83,7 +86,7 @@ function Compared({ title, request }: { title: string; request: CaptureDetail })
 
 interface ChangeSectionProps {
   title: string;
-  changes: ReturnType<typeof compareRequests>["line"];
+  changes: readonly ValueChange[];
 }
 
 function ChangeSection({ title, changes }: ChangeSectionProps) {
@@ -104,7 +107,7 @@ interface BodyComparisonProps extends Pair {
 }
 
 function BodyComparison({ title, side, before, after }: BodyComparisonProps) {
-  const bodies = useComparedBodies(before, after, side);
+  const bodies = useComparableBodies(before, after, side);
   if (bodies === null) {
     return (
       <Section title={title}>
@@ -125,8 +128,8 @@ function Bodies({
   after,
 }: {
   title: string;
-  before: ComparedBody;
-  after: ComparedBody;
+  before: ComparableBody;
+  after: ComparableBody;
 }) {
   const isCut = before.isCut || after.isCut;
   if (areBodiesEqual(before, after)) {
@@ -161,15 +164,15 @@ function Bodies({
 }
 
 /** @returns null while they are being decompressed. */
-function useComparedBodies(
+function useComparableBodies(
   before: CaptureDetail,
   after: CaptureDetail,
   side: "request" | "response",
-): [ComparedBody, ComparedBody] | null {
-  const [bodies, setBodies] = useState<[ComparedBody, ComparedBody] | null>(null);
+): [ComparableBody, ComparableBody] | null {
+  const [bodies, setBodies] = useState<[ComparableBody, ComparableBody] | null>(null);
   useEffect(() => {
     let isWanted = true;
-    void Promise.all([readComparedBody(before, side), readComparedBody(after, side)]).then(
+    void Promise.all([readComparableBody(before, side), readComparableBody(after, side)]).then(
       (read) => {
         if (isWanted) setBodies(read);
       },

@@ -8,7 +8,8 @@ import type {
 import { Button } from "../../../../ui/button.tsx";
 import { formatBytes, formatMs } from "../../../../ui/numbers.ts";
 import { Badge, Section } from "../../../../ui/section.tsx";
-import { ChangeTable, type Change } from "../comparison/change-table.tsx";
+import type { ValueChange } from "../../decode/compare-requests.ts";
+import { ChangeTable } from "../comparison/change-table.tsx";
 import { formatStatus } from "../explanations.ts";
 
 export interface ReplayComparisonProps {
@@ -62,8 +63,8 @@ function formatOptionalStatus(status: number | null): string {
   return status === null ? "No response" : formatStatus(status);
 }
 
-function listChanges({ status, headers, body }: Comparison): Change[] {
-  const changes: Change[] = [];
+function listChanges({ status, headers, body }: Comparison): ValueChange[] {
+  const changes: ValueChange[] = [];
   if (!status.same) {
     changes.push({
       name: "Status",

@@ -3,23 +3,25 @@ import type { CaptureDetail } from "../../../../protocol/schemas/inspector/captu
 import { fromBase64 } from "../../../../shared/bytes.ts";
 import { decodeContent } from "./content-encoding.ts";
 import { parseJson } from "./json.ts";
-import { formatJson, sortFields } from "./json-tree.ts";
+import { formatJson, sortFields } from "./json-format.ts";
 import { parseMediaType } from "./media-type.ts";
 import { decodeText, looksLikeText } from "./text.ts";
 
-/** Longer texts are compared as far as this. */
+/** Only this much of a longer text is compared. */
 const COMPARED_MAX_CHARS = 512 * 1024;
 
-/** A value that differs. null: it does not exist there. */
-interface ValueChange {
+/** A value that differs between two requests; null where a request does not have it. */
+export interface ValueChange {
   name: string;
   before: string | null;
   after: string | null;
 }
 
 export interface RequestChanges {
+  /** Method, path and query. */
   line: ValueChange[];
   requestHeaders: ValueChange[];
+  /** Status, state and error. */
   outcome: ValueChange[];
   responseHeaders: ValueChange[];
 }
@@ -56,7 +58,8 @@ function compareValues(
     .filter((change) => change.before !== change.after);
 }
 
-export interface ComparedBody {
+/** A body in the form in which two bodies are compared. */
+export interface ComparableBody {
   /** After decompression. */
   bytes: Uint8Array;
   /** JSON with sorted fields, or the text as it was sent; null for bytes that are not text. */
@@ -65,10 +68,10 @@ export interface ComparedBody {
   isCut: boolean;
 }
 
-export async function readComparedBody(
+export async function readComparableBody(
   request: CaptureDetail,
   side: "request" | "response",
-): Promise<ComparedBody> {
+): Promise<ComparableBody> {
   const headers = request[`${side}_headers`];
   const stored = fromBase64(request[`${side}_body`]) ?? new Uint8Array();
   const { bytes, problem } = await decodeContent(stored, headers["content-encoding"]);
@@ -91,7 +94,7 @@ function formatComparable(text: string): string {
 }
 
 /** Whether both have the same text, or the same bytes. The order of fields and the spaces of JSON don't count. */
-export function areBodiesEqual(one: ComparedBody, other: ComparedBody): boolean {
+export function areBodiesEqual(one: ComparableBody, other: ComparableBody): boolean {
   if (one.text !== null && other.text !== null) return one.text === other.text;
   const { bytes } = other;
   return one.bytes.length === bytes.length && one.bytes.every((byte, at) => byte === bytes[at]);

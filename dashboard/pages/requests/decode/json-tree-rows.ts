@@ -1,9 +1,9 @@
 /** The visible rows of a JSON tree: the page shows a few of them at a time. */
 import { isContainer, type JsonContainer, type JsonEntry, type JsonValue } from "./json.ts";
 
-/** Rows that a tree has before its reader opens or closes anything, as far as possible. */
+/** A tree has at most about this many rows until the user opens or closes a value. */
 const INITIAL_ROWS = 400;
-/** More are not shown: they can be downloaded. */
+/** Further rows are not shown; the user can download the whole body. */
 export const TREE_ROWS_MAX = 200_000;
 
 export interface TreeRow {
@@ -19,8 +19,8 @@ export interface TreeRow {
   parent: TreeRow | null;
 }
 
-/** Opens the outer values first, as long as their rows are few. */
-export function chooseOpen(root: JsonValue): Set<JsonValue> {
+/** The values that are open when a tree is first shown: the outer ones first, as long as their rows are few. */
+export function chooseInitiallyOpen(root: JsonValue): Set<JsonValue> {
   const open = new Set<JsonValue>();
   let rows = 1;
   let level = [root];
@@ -89,7 +89,7 @@ function openRow(row: TreeRow, open: OpenValues): Walk[] {
 }
 
 /** `$.items[3].name`, as in JSONPath (RFC 9535). */
-export function formatPath(row: TreeRow): string {
+export function formatJsonPath(row: TreeRow): string {
   const parts: string[] = [];
   for (let at: TreeRow | null = row; at !== null; at = at.parent) {
     const { key } = at;
@@ -105,61 +105,4 @@ export function formatContainer({ kind, entries }: JsonContainer): string {
   const { length } = entries;
   if (kind === "object") return length === 1 ? "{1 field}" : `{${length} fields}`;
   return length === 1 ? "[1 item]" : `[${length} items]`;
-}
-
-/** Sorts the fields of all objects, so that texts of equal values are equal. */
-export function sortFields(root: JsonValue): void {
-  const waiting = [root];
-  for (let value = waiting.pop(); value !== undefined; value = waiting.pop()) {
-    if (!isContainer(value)) continue;
-    if (value.kind === "object") value.entries.sort((a, b) => (a.key < b.key ? -1 : 1));
-    for (const entry of value.entries) waiting.push(entry.value);
-  }
-}
-
-/** JSON again, with line breaks. */
-export function formatJson(root: JsonValue): string {
-  const lines: string[] = [];
-  const closing: { row: TreeRow; bracket: string }[] = [];
-  const close = (level: number) => {
-    while (closing.length > 0 && closing.at(-1)!.row.level >= level) {
-      const { row, bracket } = closing.pop()!;
-      lines.push("  ".repeat(indent(row.level)) + bracket + (isLast(row) ? "" : ","));
-    }
-  };
-  for (const row of listRows(root, { has: isContainer })) {
-    close(row.level);
-    const { value, key, level } = row;
-    const name = typeof key === "string" ? `${JSON.stringify(key)}: ` : "";
-    const start = "  ".repeat(indent(level)) + name;
-    const comma = isLast(row) ? "" : ",";
-    if (!isContainer(value)) {
-      lines.push(start + formatScalar(value.kind, value.text) + comma);
-      continue;
-    }
-    const [before, after] = value.kind === "object" ? ["{", "}"] : ["[", "]"];
-    if (value.entries.length === 0) lines.push(start + before + after + comma);
-    else {
-      lines.push(start + before);
-      closing.push({ row, bracket: after });
-    }
-  }
-  close(0);
-  return lines.join("\n");
-}
-
-/** Deeper levels are not indented further: 10,000 of them would make 100 MB of spaces. */
-const INDENT_MAX_LEVELS = 100;
-
-function indent(level: number): number {
-  return Math.min(level - 1, INDENT_MAX_LEVELS);
-}
-
-function isLast({ position, siblings }: TreeRow): boolean {
-  return position === siblings;
-}
-
-/** As it is written in JSON. */
-export function formatScalar(kind: "string" | "number" | "literal", text: string): string {
-  return kind === "string" ? JSON.stringify(text) : text;
 }
