@@ -6,7 +6,7 @@ import {
   parseResponseCookies,
 } from "../../../dashboard/pages/requests/decode/cookies.ts";
 import { FIELDS_MAX, parseForm } from "../../../dashboard/pages/requests/decode/form.ts";
-import { findTokens } from "../../../dashboard/pages/requests/decode/json-web-token.ts";
+import { findJsonWebTokens } from "../../../dashboard/pages/requests/decode/json-web-token.ts";
 import {
   explainClose,
   filterStreamItems,
@@ -49,7 +49,7 @@ describe("a JSON Web Token", () => {
 
   test("is found in a text, with its times", () => {
     const text = `Bearer ${token({ alg: "none" }, { sub: "ann", exp: 1_800_000_000, iat: "never" })}`;
-    const [found, ...others] = findTokens(text);
+    const [found, ...others] = findJsonWebTokens(text);
     expect(others).toEqual([]);
     expect(found!.claims.entries[0]).toEqual({
       key: "sub",
@@ -62,7 +62,7 @@ describe("a JSON Web Token", () => {
     ["a time that no calendar has", token({ alg: "x" }, { exp: 1e300 })],
     ["no header", token({ a: 1 }, {}).replace(/^[^.]+/, "eyJhIjoxfQ")],
   ])("has no times, or is none, with %s", (_, text) => {
-    expect(findTokens(text).flatMap(({ times }) => times)).toEqual([]);
+    expect(findJsonWebTokens(text).flatMap(({ times }) => times)).toEqual([]);
   });
 
   test.each([
@@ -72,7 +72,7 @@ describe("a JSON Web Token", () => {
     "eyJ".repeat(3) + ".".repeat(1_000_000),
     "a.b.c",
   ])("is not found in other texts", (text) => {
-    expect(findTokens(text)).toEqual([]);
+    expect(findJsonWebTokens(text)).toEqual([]);
   });
 });
 

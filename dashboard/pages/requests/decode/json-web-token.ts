@@ -2,9 +2,10 @@
 import { fromBase64 } from "../../../../shared/bytes.ts";
 import { isContainer, parseJson, type JsonContainer, type JsonValue } from "./json.ts";
 
-const TOKEN_MAX_CHARS = 16 * 1024;
+/** Only the beginning of a longer text is searched. */
+const SEARCHED_MAX_CHARS = 16 * 1024;
 const TOKENS_MAX = 10;
-/** Its header is a JSON object, whose base64url begins with these characters. */
+/** Three parts. The first one is a JSON object in base64url: its bytes `{"` begin with `ey`. */
 const TOKEN = /(?<![\w-])ey[IJ][\w-]+\.[\w-]+\.[\w-]*(?![\w-])/g;
 
 export interface JsonWebToken {
@@ -20,20 +21,18 @@ export interface TokenTime {
   timestamp: string;
 }
 
-/** @param text such as the value of a header. */
-export function findTokens(text: string): JsonWebToken[] {
-  const found = text.slice(0, TOKEN_MAX_CHARS).match(TOKEN) ?? [];
+/** The tokens in a text, such as the value of a header; at most `TOKENS_MAX`. */
+export function findJsonWebTokens(text: string): JsonWebToken[] {
+  const found = text.slice(0, SEARCHED_MAX_CHARS).match(TOKEN) ?? [];
   return found
     .slice(0, TOKENS_MAX)
     .map((token) => parseToken(token))
     .filter((token) => token !== null);
 }
 
-/** @returns null when it is not a token. */
+/** @param text that `TOKEN` matches. @returns null when its header or its claims are not those of a token. */
 function parseToken(text: string): JsonWebToken | null {
-  if (text.length > TOKEN_MAX_CHARS) return null;
-  const [head = "", body = "", , ...rest] = text.split(".");
-  if (rest.length > 0 || !text.includes(".")) return null;
+  const [head = "", body = ""] = text.split(".");
   const [header, claims] = [readObject(head), readObject(body)];
   if (header === null || claims === null) return null;
   const isTokenHeader = header.entries.some(({ key }) => key === "alg" || key === "typ");

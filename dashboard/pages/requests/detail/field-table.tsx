@@ -2,7 +2,7 @@
 import type { ReactNode } from "react";
 import { CopyButton } from "../../../ui/copy.tsx";
 import { LongText } from "./long-text.tsx";
-import { TokenDetails } from "./token-details.tsx";
+import { JsonWebTokenDetails } from "./json-web-token-details.tsx";
 
 const NAME_SHOWN_CHARS = 200;
 const NAME_SPOKEN_CHARS = 60;
@@ -61,7 +61,7 @@ function FieldRow({ name, value, note }: FieldTableRow) {
             label={`Copy the value of ${name.slice(0, NAME_SPOKEN_CHARS).toWellFormed()}`}
           />
         </div>
-        <TokenDetails text={value} />
+        <JsonWebTokenDetails text={value} />
       </td>
     </tr>
   );

@@ -6,12 +6,11 @@ import { useQueryParameters, useSetQueryParameters } from "../../../app/query-pa
 import { CopyButton } from "../../../ui/copy.tsx";
 import { Badge } from "../../../ui/section.tsx";
 import { parseCookies, parseResponseCookies } from "../decode/cookies.ts";
+import { REDACTED } from "../decode/redacted.ts";
 import { FieldTable, type FieldTableRow } from "./field-table.tsx";
 import { Fold } from "./fold.tsx";
 import { usePolicyHeaders } from "./policy-headers.ts";
 
-/** As the API marks the value of a header that it does not store. */
-const REDACTED = "[redacted]";
 /** With fewer headers a filter does not help. */
 const FILTERED_MIN_HEADERS = 8;
 

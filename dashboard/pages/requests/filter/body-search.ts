@@ -3,6 +3,7 @@ import type {
   CaptureDetail,
   CaptureSummary,
 } from "../../../../protocol/schemas/inspector/captures.ts";
+import { fromBase64 } from "../../../../shared/bytes.ts";
 import { inParallel } from "../../../../shared/in-parallel.ts";
 import { decodeContent } from "../decode/content-encoding.ts";
 
@@ -17,7 +18,7 @@ export interface BodySearchOptions {
   onSearched: (capture: CaptureSummary, isFound: boolean) => void;
 }
 
-/** @param text is found in any case. */
+/** @param text is found in upper and lower case. */
 export async function searchBodies(
   captures: readonly CaptureSummary[],
   text: string,
@@ -26,7 +27,8 @@ export async function searchBodies(
   const wanted = text.toLowerCase();
   await inParallel(LOADED_AT_ONCE, [...captures], async (capture) => {
     if (signal.aborted) return;
-    const isFound = hasBody(capture) && (await contains(await load(capture.id, signal), wanted));
+    const isFound =
+      hasBody(capture) && (await containsText(await load(capture.id, signal), wanted));
     if (!signal.aborted) onSearched(capture, isFound);
   });
 }
@@ -35,10 +37,10 @@ function hasBody({ request_size: sent, response_size: received, kind }: CaptureS
   return sent + received > 0 || kind !== "http";
 }
 
-async function contains(request: CaptureDetail, wanted: string): Promise<boolean> {
+async function containsText(request: CaptureDetail, wanted: string): Promise<boolean> {
   const isInText = (text: string) => text.toLowerCase().includes(wanted);
   if (request.events.some(({ data }) => isInText(data))) return true;
-  if (request.frames.some(({ data }) => isInText(decodeText(decodeBase64(data))))) return true;
+  if (request.frames.some(({ data }) => isInText(decodeUtf8(decodeBase64(data))))) return true;
   const sides = [
     [request.request_body, request.request_headers],
     [request.response_body, request.response_headers],
@@ -46,15 +48,15 @@ async function contains(request: CaptureDetail, wanted: string): Promise<boolean
   for (const [body, headers] of sides) {
     if (body === "") continue;
     const { bytes } = await decodeContent(decodeBase64(body), headers["content-encoding"]);
-    if (isInText(decodeText(bytes))) return true;
+    if (isInText(decodeUtf8(bytes))) return true;
   }
   return false;
 }
 
 function decodeBase64(text: string): Uint8Array<ArrayBuffer> {
-  return Uint8Array.from(atob(text), (character) => character.charCodeAt(0));
+  return fromBase64(text) ?? new Uint8Array();
 }
 
-function decodeText(bytes: Uint8Array<ArrayBuffer>): string {
+function decodeUtf8(bytes: Uint8Array<ArrayBuffer>): string {
   return new TextDecoder().decode(bytes);
 }

@@ -8,7 +8,7 @@ import { isContainer } from "../../decode/json.ts";
 import { formatJson } from "../../decode/json-format.ts";
 import { formatJsonPath, type TreeRow } from "../../decode/json-tree-rows.ts";
 import { LongText } from "../long-text.tsx";
-import { TokenDetails } from "../token-details.tsx";
+import { JsonWebTokenDetails } from "../json-web-token-details.tsx";
 import type { RenderBody } from "./nested-body.ts";
 
 const PATH_SHOWN_CHARS = 300;
@@ -43,7 +43,7 @@ export function JsonSelection({ row, renderBody }: JsonSelectionProps) {
             <LongText text={value.text} maxChars={VALUE_SHOWN_CHARS} />
           </div>
           {value.kind === "number" && <Timestamp digits={value.text} />}
-          {value.kind === "string" && <TokenDetails text={value.text} />}
+          {value.kind === "string" && <JsonWebTokenDetails text={value.text} />}
           {value.kind === "string" && <Base64Text text={value.text} renderBody={renderBody} />}
         </>
       )}

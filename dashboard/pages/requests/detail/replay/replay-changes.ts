@@ -3,8 +3,7 @@ import { isSettableByPolicy } from "../../../../../protocol/header-names.ts";
 import type { CaptureDetail } from "../../../../../protocol/schemas/inspector/captures.ts";
 import type { ReplayRequest } from "../../../../../protocol/schemas/inspector/replays.ts";
 import { fromBase64 } from "../../../../../shared/bytes.ts";
-
-const REDACTED = "[redacted]";
+import { REDACTED } from "../../decode/redacted.ts";
 
 export type BodyFormat = "text" | "base64";
 

@@ -3,7 +3,7 @@ import { useMemo } from "react";
 import { ExactTime, RelativeTime } from "../../../ui/time.tsx";
 import { isContainer, type JsonContainer, type JsonValue } from "../decode/json.ts";
 import { formatJson } from "../decode/json-format.ts";
-import { findTokens, type JsonWebToken, type TokenTime } from "../decode/json-web-token.ts";
+import { findJsonWebTokens, type JsonWebToken, type TokenTime } from "../decode/json-web-token.ts";
 import { LongText } from "./long-text.tsx";
 
 const TIME_LABELS: Record<TokenTime["claim"], string> = {
@@ -12,8 +12,8 @@ const TIME_LABELS: Record<TokenTime["claim"], string> = {
   exp: "Expires",
 };
 
-export function TokenDetails({ text }: { text: string }) {
-  const tokens = useMemo(() => findTokens(text), [text]);
+export function JsonWebTokenDetails({ text }: { text: string }) {
+  const tokens = useMemo(() => findJsonWebTokens(text), [text]);
   return tokens.map((token, index) => <Token key={index} token={token} />);
 }
 
@@ -42,6 +42,7 @@ function Token({ token: { header, claims, times } }: { token: JsonWebToken }) {
 }
 
 const FIELDS_SHOWN = 100;
+const NAME_SHOWN_CHARS = 60;
 
 function Fields({ title, object }: { title: string; object: JsonContainer }) {
   return (
@@ -51,7 +52,7 @@ function Fields({ title, object }: { title: string; object: JsonContainer }) {
         {object.entries.slice(0, FIELDS_SHOWN).map(({ key, value }, index) => (
           <div key={index}>
             <dt>
-              <LongText text={String(key)} maxChars={60} />
+              <LongText text={String(key)} maxChars={NAME_SHOWN_CHARS} />
             </dt>
             <dd>
               <LongText text={formatValue(value)} />
