@@ -1,7 +1,7 @@
 /** Subdomains of tunnels: which are valid, which are reserved, and which a token's patterns allow. */
 
 /** One DNS label (RFC 1035 §2.3.4). */
-const SUBDOMAIN_MAX_CHARS = 63;
+export const SUBDOMAIN_MAX_CHARS = 63;
 
 /** One DNS label in lower case. */
 export const LABEL = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/;

@@ -18,6 +18,7 @@ import { Skeleton } from "../../ui/feedback/query-content.tsx";
 import { Icon } from "../../ui/icon.tsx";
 import { Section } from "../../ui/section.tsx";
 import { getServeArguments } from "../tunnels/agent-command.ts";
+import { hasGates } from "../tunnels/tunnel-badges.tsx";
 import { membersCountQuery } from "./plan-counts.ts";
 
 interface FirstStep {
@@ -117,7 +118,7 @@ function listTunnelSteps(tunnels: readonly Tunnel[], hasTraffic: boolean): First
     },
     {
       title: "Protect it",
-      isDone: tunnels.some(isProtected),
+      isDone: tunnels.some(hasGates),
       content: (
         <>
           <p className="hint">
@@ -140,10 +141,6 @@ function listTunnelSteps(tunnels: readonly Tunnel[], hasTraffic: boolean): First
       ),
     },
   ];
-}
-
-function isProtected({ authEnabled, edgeAuthEnabled, policyActions, allowedCidrs }: Tunnel) {
-  return authEnabled || edgeAuthEnabled || policyActions > 0 || allowedCidrs !== null;
 }
 
 function createInvitationStep(isDone: boolean): FirstStep {

@@ -55,9 +55,14 @@ export function StateBadge({ tunnel }: { tunnel: Tunnel }) {
   );
 }
 
-/** Nothing for a tunnel that is open to everybody. */
+/** Shows nothing for a tunnel that is open to everyone. */
 export function GateBadges({ tunnel }: { tunnel: Tunnel }) {
   return getGates(tunnel).map((gate) => <Badge key={gate}>{gate}</Badge>);
+}
+
+/** Whether any gate or rule decides about the tunnel's visitors. */
+export function hasGates(tunnel: Tunnel): boolean {
+  return getGates(tunnel).length > 0;
 }
 
 function getGates(tunnel: Tunnel): string[] {

@@ -15,7 +15,7 @@ import { PageFrame } from "../../ui/page.tsx";
 import { Tabs, type Tab } from "../../ui/tabs.tsx";
 import { AccessTab } from "./access/access-tab.tsx";
 import { CapturingTab } from "./capturing/capturing-tab.tsx";
-import { useLifecycle } from "./lifecycle.ts";
+import { useTunnelControls } from "./use-tunnel-controls.ts";
 import { MaintenanceTab } from "./maintenance/maintenance-tab.tsx";
 import { OverviewTab } from "./overview/overview-tab.tsx";
 import { PolicyTab } from "./policy/policy-tab.tsx";
@@ -59,7 +59,7 @@ function NotFound() {
 }
 
 function HeaderActions({ tunnel }: { tunnel: Tunnel }) {
-  const { stop, start } = useLifecycle();
+  const { stop, start } = useTunnelControls();
   const canChange = useHasRole("member");
   const state = getTunnelState(tunnel);
   return (

@@ -13,7 +13,7 @@ import { formatCount } from "../../ui/numbers.ts";
 import { PageFrame } from "../../ui/page.tsx";
 import { CreateTunnelButton } from "./list/create-tunnel.tsx";
 import { matchesFilter } from "./list/tunnel-filter.ts";
-import { TunnelFilters } from "./list/tunnel-filters.tsx";
+import { TunnelFilterBar } from "./list/tunnel-filter-bar.tsx";
 import { TunnelTable } from "./list/tunnel-table.tsx";
 import "./tunnels.css";
 
@@ -56,7 +56,7 @@ function TunnelList({ tunnels }: { tunnels: readonly Tunnel[] }) {
   const rest = found.length - maxRows;
   return (
     <>
-      <TunnelFilters projects={projects} />
+      <TunnelFilterBar projects={projects} />
       <p className="hint tunnel-count" aria-live="polite">
         {found.length === tunnels.length
           ? `${formatCount(tunnels.length)} ${tunnels.length === 1 ? "tunnel" : "tunnels"}`

@@ -11,18 +11,20 @@ import { SelectField, TextField } from "../../../ui/forms/fields.tsx";
 import { Section } from "../../../ui/section.tsx";
 import { ExactTime } from "../../../ui/time.tsx";
 
+/** The values are seconds. */
 const LIFETIMES = [
   { value: "3600", label: "1 hour" },
   { value: "28800", label: "8 hours" },
   { value: "86400", label: "24 hours" },
 ];
 
-interface NamedToken extends MintedVisitorToken {
+/** With the visitor for whom it was minted. */
+interface NewVisitorToken extends MintedVisitorToken {
   subject: string;
 }
 
 export function VisitorTokenSection({ tunnel }: { tunnel: Tunnel }) {
-  const [minted, setMinted] = useState<NamedToken>();
+  const [minted, setMinted] = useState<NewVisitorToken>();
   const canMint = useHasRole("member");
   return (
     <Section
@@ -57,7 +59,7 @@ export function VisitorTokenSection({ tunnel }: { tunnel: Tunnel }) {
 
 interface MintButtonProps {
   tunnel: Tunnel;
-  onMint: (token: NamedToken) => void;
+  onMint: (token: NewVisitorToken) => void;
 }
 
 function MintButton({ tunnel, onMint }: MintButtonProps) {

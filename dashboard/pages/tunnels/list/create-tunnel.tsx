@@ -2,7 +2,7 @@
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { useNavigate } from "@tanstack/react-router";
 import { useState } from "react";
-import { DEFAULT_PROJECT_SLUG } from "../../../../protocol/names.ts";
+import { DEFAULT_PROJECT_SLUG, SUBDOMAIN_MAX_CHARS } from "../../../../protocol/names.ts";
 import type { Tunnel } from "../../../../protocol/schemas/tunnels/tunnels.ts";
 import { projectsQuery } from "../../../api/organization/projects.ts";
 import { call } from "../../../api/session.ts";
@@ -18,6 +18,7 @@ const PROTOCOLS = [
   { value: "tcp", label: "TCP: any service, at a public port" },
 ];
 
+/** The values are seconds. */
 const LIFETIMES = [
   { value: "", label: "As long as the plan allows" },
   { value: "3600", label: "1 hour" },
@@ -36,7 +37,7 @@ export function CreateTunnelButton() {
       link="create"
       submit="Create"
       onSubmit={async (value) => {
-        const tunnel = await call<Tunnel>("POST", "/tunnels", readRequest(value));
+        const tunnel = await call<Tunnel>("POST", "/tunnels", toCreateRequest(value));
         await queries.invalidateQueries(tunnelsQuery);
         notify(`${tunnel.name} was created.`);
         await navigate({ to: "/tunnels/$id", params: { id: tunnel.id } });
@@ -68,7 +69,7 @@ function CreateTunnelFields() {
         required={false}
         autoComplete="off"
         spellCheck={false}
-        maxLength={63}
+        maxLength={SUBDOMAIN_MAX_CHARS}
         hint="The first part of the address. Empty: a random name."
       />
       <SelectField name="protocol" label="Protocol" options={PROTOCOLS} onChoose={setProtocol} />
@@ -96,8 +97,8 @@ function CreateTunnelFields() {
   );
 }
 
-/** Fields that are empty are left out. */
-function readRequest(value: GetValue): object {
+/** The body of the request to the API, without the fields that the user left empty. */
+function toCreateRequest(value: GetValue): object {
   const fields = {
     localPort: Number(value("localPort")),
     subdomain: value("subdomain").trim(),

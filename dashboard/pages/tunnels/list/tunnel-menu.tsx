@@ -6,11 +6,11 @@ import { useHasRole } from "../../../app/roles.ts";
 import { Button } from "../../../ui/button.tsx";
 import { notify, notifyOfError } from "../../../ui/feedback/notifications.tsx";
 import { Menu, MenuItem, MenuLink, MenuSeparator } from "../../../ui/menu.tsx";
-import { useLifecycle } from "../lifecycle.ts";
+import { useTunnelControls } from "../use-tunnel-controls.ts";
 
 export function TunnelMenu({ tunnel }: { tunnel: Tunnel }) {
   const { id, name, publicUrl, protocol } = tunnel;
-  const { stop, start } = useLifecycle();
+  const { stop, start } = useTunnelControls();
   const canChange = useHasRole("member");
   const state = getTunnelState(tunnel);
   async function copy(): Promise<void> {

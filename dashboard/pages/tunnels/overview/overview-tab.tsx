@@ -10,7 +10,7 @@ import { RelativeTime } from "../../../ui/time.tsx";
 import { getServeArguments } from "../agent-command.ts";
 import { LastSeen } from "../last-seen.tsx";
 import { PROTOCOL_NAMES } from "../protocol-names.ts";
-import { GateBadges, STATE_TEXTS } from "../tunnel-badges.tsx";
+import { GateBadges, hasGates, STATE_TEXTS } from "../tunnel-badges.tsx";
 import { AgentsSection } from "./agents-section.tsx";
 import { CustomDomainsSection } from "./custom-domains-section.tsx";
 
@@ -55,17 +55,15 @@ function StateSection({ tunnel }: { tunnel: Tunnel }) {
         </Fact>
         <Fact name="Project">{projectSlug}</Fact>
         <Fact name="Gates">
-          <Visitors tunnel={tunnel} />
+          <Gates tunnel={tunnel} />
         </Fact>
       </Facts>
     </Section>
   );
 }
 
-function Visitors({ tunnel }: { tunnel: Tunnel }) {
-  const { authEnabled, edgeAuthEnabled, allowedCidrs, policyActions } = tunnel;
-  const isOpen = !authEnabled && !edgeAuthEnabled && allowedCidrs === null && policyActions === 0;
-  return isOpen ? "none: open to everyone" : <GateBadges tunnel={tunnel} />;
+function Gates({ tunnel }: { tunnel: Tunnel }) {
+  return hasGates(tunnel) ? <GateBadges tunnel={tunnel} /> : "none: open to everyone";
 }
 
 /** The tunnel is loaded every few seconds, so the section disappears as soon as the agent connects. */

@@ -85,8 +85,8 @@ function Result({ result, text }: { result: PolicyDryRun; text: string }) {
 }
 
 function Examples({ examples }: { examples: readonly DryRunExample[] }) {
-  const [isComplete, setComplete] = useState(false);
-  const shown = isComplete ? examples : examples.slice(0, EXAMPLES_SHOWN);
+  const [isShowingAll, setShowingAll] = useState(false);
+  const shown = isShowingAll ? examples : examples.slice(0, EXAMPLES_SHOWN);
   return (
     <>
       <h3 className="policy-examples">Requests</h3>
@@ -97,7 +97,7 @@ function Examples({ examples }: { examples: readonly DryRunExample[] }) {
         getKey={({ id }) => id}
       />
       {shown.length < examples.length && (
-        <Button kind="quiet" onClick={() => setComplete(true)}>
+        <Button kind="quiet" onClick={() => setShowingAll(true)}>
           Show all {formatCount(examples.length)}
         </Button>
       )}

@@ -39,6 +39,9 @@ function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
+/** The rate limit of new rules, of templates and of suggestions. */
+export const DEFAULT_REQUESTS_PER_MINUTE = 60;
+
 interface ActionKind {
   title: string;
   /** The fields of a new action. */
@@ -67,7 +70,7 @@ const KINDS: Record<PolicyAction["kind"], ActionKind> = {
   },
   rate_limit: {
     title: "Limit the rate",
-    initial: { requests_per_minute: 60, per_client_ip: true },
+    initial: { requests_per_minute: DEFAULT_REQUESTS_PER_MINUTE, per_client_ip: true },
     effect: "refused",
     isSingle: true,
     describe: ({ requests_per_minute: perMinute, per_client_ip: isPerVisitor }) =>
@@ -96,7 +99,7 @@ export function createAction(kind: PolicyAction["kind"]): EditedAction {
   return { kind, ...KINDS[kind].initial };
 }
 
-/** Adds those that are not in the policy yet, and that it can have once more. */
+/** Adds the actions that the policy does not have yet, except a second one of a kind that it can have only once. */
 export function addActions(
   { actions }: EditedPolicy,
   added: readonly EditedAction[],

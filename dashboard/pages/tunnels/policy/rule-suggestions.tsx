@@ -8,6 +8,7 @@ import { QueryContent } from "../../../ui/feedback/query-content.tsx";
 import { Row, Rows, Section } from "../../../ui/section.tsx";
 import {
   addActions,
+  DEFAULT_REQUESTS_PER_MINUTE,
   describeAction,
   type EditedAction,
   type EditedPolicy,
@@ -69,9 +70,7 @@ export function RuleSuggestions({ requestId, policy, onChange, onClose }: RuleSu
   );
 }
 
-const REQUESTS_PER_MINUTE = 60;
-
-/** What traffic policies can do about such a request. */
+/** The actions that would refuse or limit such a request. */
 function suggestActions({ path }: CaptureDetail): EditedAction[] {
   const [first = ""] = path.split("/").slice(1);
   const prefixes = new Set([path, `/${first}/`]);
@@ -81,7 +80,7 @@ function suggestActions({ path }: CaptureDetail): EditedAction[] {
     ...[...prefixes]
       .filter((prefix) => path.startsWith(prefix))
       .map((prefix) => ({ kind: "deny", path_prefix: prefix })),
-    { kind: "rate_limit", requests_per_minute: REQUESTS_PER_MINUTE, per_client_ip: true },
+    { kind: "rate_limit", requests_per_minute: DEFAULT_REQUESTS_PER_MINUTE, per_client_ip: true },
     { kind: "jwt_validation" },
   ];
 }

@@ -1,5 +1,5 @@
 /** Policies to start from, made of what traffic policies can do. */
-import type { EditedAction } from "./policy-document.ts";
+import { DEFAULT_REQUESTS_PER_MINUTE, type EditedAction } from "./policy-document.ts";
 
 export interface Template {
   title: string;
@@ -22,8 +22,14 @@ export const TEMPLATES: readonly Template[] = [
   },
   {
     title: "Rate limit by visitor",
-    about: "At most 60 requests a minute for each IP address.",
-    actions: [{ kind: "rate_limit", requests_per_minute: 60, per_client_ip: true }],
+    about: `At most ${DEFAULT_REQUESTS_PER_MINUTE} requests a minute for each IP address.`,
+    actions: [
+      {
+        kind: "rate_limit",
+        requests_per_minute: DEFAULT_REQUESTS_PER_MINUTE,
+        per_client_ip: true,
+      },
+    ],
   },
   {
     title: "Tokens of your identity provider",

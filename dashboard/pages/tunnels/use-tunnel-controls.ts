@@ -1,16 +1,16 @@
-/** Stops and starts tunnels. Both can be taken back. */
+/** Stops and starts a tunnel. The message about either has a button that undoes it. */
 import { useQueryClient, type QueryClient } from "@tanstack/react-query";
 import type { Tunnel } from "../../../protocol/schemas/tunnels/tunnels.ts";
 import { call } from "../../api/session.ts";
 import { tunnelsQuery, updateCachedTunnel } from "../../api/tunnels.ts";
 import { notify, notifyOfError } from "../../ui/feedback/notifications.tsx";
 
-export interface Lifecycle {
+export interface TunnelControls {
   stop: (tunnel: Tunnel) => Promise<void>;
   start: (tunnel: Tunnel) => Promise<void>;
 }
 
-export function useLifecycle(): Lifecycle {
+export function useTunnelControls(): TunnelControls {
   const queries = useQueryClient();
   async function stop(tunnel: Tunnel): Promise<void> {
     await setStopped(queries, tunnel.id, true);

@@ -12,7 +12,7 @@ const STATES = [
   ...TUNNEL_STATES.map((state) => ({ value: state, label: STATE_TEXTS[state].label })),
 ];
 
-export function TunnelFilters({ projects }: { projects: readonly string[] }) {
+export function TunnelFilterBar({ projects }: { projects: readonly string[] }) {
   const { text = "", state = "", project = "" } = useQueryParameters();
   const setParameters = useSetQueryParameters();
   const slugs = projects.map((slug) => ({ value: slug, label: slug }));
