@@ -1,5 +1,6 @@
 /** /names: subdomains of the service that are reserved for the organization. */
 import { useQuery, useQueryClient } from "@tanstack/react-query";
+import { SUBDOMAIN_MAX_CHARS } from "../../../protocol/names.ts";
 import type { ReservedSubdomain } from "../../../protocol/schemas/domains/reserved-subdomains.ts";
 import { reservedSubdomainsQuery } from "../../api/domains.ts";
 import { call } from "../../api/session.ts";
@@ -86,7 +87,7 @@ function ReserveButton() {
         name="subdomain"
         label="Name"
         placeholder="shop"
-        maxLength={63}
+        maxLength={SUBDOMAIN_MAX_CHARS}
         autoComplete="off"
         autoCapitalize="none"
         spellCheck={false}

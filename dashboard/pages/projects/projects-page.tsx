@@ -1,5 +1,6 @@
 /** /projects: namespaces of tunnels. */
 import { useQuery, useQueryClient } from "@tanstack/react-query";
+import { SUBDOMAIN_MAX_CHARS } from "../../../protocol/names.ts";
 import type { Project } from "../../../protocol/schemas/organizations/projects.ts";
 import { projectsQuery } from "../../api/organization/projects.ts";
 import { tokensQuery } from "../../api/organization/tokens.ts";
@@ -87,7 +88,7 @@ function CreateButton() {
         name="slug"
         label="Slug"
         placeholder="staging"
-        maxLength={63}
+        maxLength={SUBDOMAIN_MAX_CHARS}
         autoComplete="off"
         autoCapitalize="none"
         spellCheck={false}

@@ -7,7 +7,7 @@ import { formatCount } from "../../ui/numbers.ts";
 import { Badge, Detail, Row } from "../../ui/section.tsx";
 import { RelativeTime } from "../../ui/time.tsx";
 import { Spending } from "./spending.tsx";
-import { TokenCreator } from "./token-creator.tsx";
+import { MintedBy } from "./minted-by.tsx";
 import { TokenMenu } from "./token-menu.tsx";
 
 /** Enough to tell the tokens of an organization apart, and for `underpass tokens revoke`. */
@@ -33,7 +33,7 @@ export function TokenRow({ token }: { token: Token }) {
           <Detail>
             <code title={nonce}>{nonce.slice(0, NONCE_SHOWN_CHARS)}</code> · minted{" "}
             <RelativeTime timestamp={toTimestamp(issuedAt)} />
-            <TokenCreator token={token} />
+            <MintedBy token={token} />
             {!revoked && (
               <>
                 {isValid ? " · expires " : " · expired "}

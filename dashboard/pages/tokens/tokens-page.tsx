@@ -9,9 +9,9 @@ import { QueryContent } from "../../ui/feedback/query-content.tsx";
 import { PageFrame } from "../../ui/page.tsx";
 import { MintTokenButton } from "./minting/mint-token-button.tsx";
 import { NewTokenProvider } from "./minting/new-token-dialog.tsx";
-import { TokenFilters } from "./token-filters.tsx";
+import { TokenFilterBar } from "./token-filter-bar.tsx";
 import { TokenList } from "./token-list.tsx";
-import { filterTokens } from "./token-search.ts";
+import { filterTokens } from "./token-filter.ts";
 import "./tokens.css";
 
 export function Page() {
@@ -42,7 +42,7 @@ function TokensPage() {
             </EmptyState>
           ) : (
             <>
-              <TokenFilters tokens={list} />
+              <TokenFilterBar tokens={list} />
               <TokenList
                 key={JSON.stringify(search)}
                 tokens={filterTokens(list, search)}

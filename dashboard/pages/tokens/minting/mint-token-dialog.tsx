@@ -1,4 +1,4 @@
-/** The dialog to mint a token. Its kind decides which fields it has and what they begin with. */
+/** The dialog to mint a token. The chosen preset decides which fields it has, and their initial values. */
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { useId, useState } from "react";
 import {
@@ -6,6 +6,7 @@ import {
   TOKEN_TTL_MAX_HOURS,
   TOKEN_TUNNELS_DEFAULT,
 } from "../../../../protocol/limits.ts";
+import { DEFAULT_PROJECT_SLUG } from "../../../../protocol/names.ts";
 import { projectsQuery } from "../../../api/organization/projects.ts";
 import { tokensQuery } from "../../../api/organization/tokens.ts";
 import { useHasRole } from "../../../app/roles.ts";
@@ -49,12 +50,18 @@ export function MintTokenDialog({ isOpen, onClose, project }: MintTokenDialogPro
   );
 }
 
+/** A token of a project is usually for CI. */
+function getInitialPreset(project: string | undefined): TokenPreset {
+  const id = project === undefined ? "agent" : "ci";
+  return TOKEN_PRESETS.find((preset) => preset.id === id)!;
+}
+
 function MintFields({ project }: { project: string | undefined }) {
   const canSetBudget = useHasRole("admin");
-  const [preset, setPreset] = useState(TOKEN_PRESETS[project === undefined ? 0 : 1]!);
+  const [preset, setPreset] = useState(getInitialPreset(project));
   return (
     <>
-      <PresetField preset={preset} onChoose={setPreset} isOfProject={project !== undefined} />
+      <PresetField preset={preset} onChoose={setPreset} isForProject={project !== undefined} />
       <div className="mint-fields">
         <TextField
           name="name"
@@ -75,16 +82,16 @@ interface PresetFieldProps {
   preset: TokenPreset;
   onChoose: (preset: TokenPreset) => void;
   /** Tokens of a project can be neither master keys nor read the logs of the organization. */
-  isOfProject: boolean;
+  isForProject: boolean;
 }
 
-function PresetField({ preset, onChoose, isOfProject }: PresetFieldProps) {
+function PresetField({ preset, onChoose, isForProject }: PresetFieldProps) {
   const id = useId();
-  // What makes this kind of token is its budget.
+  // A token for reading is one with a budget of 0, and only admins set budgets.
   const canSetBudget = useHasRole("admin");
   const choices = TOKEN_PRESETS.filter((each) => {
-    if (each.id === "master") return !isOfProject;
-    return each.id !== "reading" || (canSetBudget && !isOfProject);
+    if (each.id === "master") return !isForProject;
+    return each.id !== "reading" || (canSetBudget && !isForProject);
   });
   return (
     <fieldset className="presets">
@@ -141,7 +148,7 @@ function LifetimeFields({ preset }: { preset: TokenPreset }) {
 function ScopeFields({ project }: { project: string | undefined }) {
   const { data: projects = [] } = useQuery(projectsQuery);
   const [slug, setSlug] = useState(project ?? "");
-  const suffix = slug === "" || slug === "default" ? "" : `-${slug}`;
+  const suffix = slug === "" || slug === DEFAULT_PROJECT_SLUG ? "" : `-${slug}`;
   return (
     <>
       {project === undefined ? (
@@ -158,6 +165,7 @@ function ScopeFields({ project }: { project: string | undefined }) {
       ) : (
         <input type="hidden" name="project" value={project} />
       )}
+      {/* The routes for the two kinds of tokens name this field differently, and report errors under that name. */}
       <TextField
         name={slug === "" ? "allowedSubdomains" : "allowed_subdomains"}
         key={slug === "" ? "all" : "project"}

@@ -1,4 +1,4 @@
-/** The usual kinds of tokens, with the values that a form begins with. */
+/** The usual purposes of tokens, with the initial values of the form for each. */
 import type { LifetimeUnit } from "./mint-token.ts";
 
 export interface TokenPreset {

@@ -1,4 +1,5 @@
 /** The commands with which a new token is used. The token itself is in an environment variable, as in the first one. */
+import { DEFAULT_PROJECT_SLUG } from "../../../../protocol/names.ts";
 import type { MintedToken } from "../../../../protocol/schemas/tokens.ts";
 import { formatAgentCommand } from "../../../ui/command-line.tsx";
 
@@ -14,7 +15,7 @@ export function getTokenCommands(token: MintedToken): TokenCommand[] {
 
 function getMasterKeyCommands(): TokenCommand[] {
   const header = '-H "Authorization: Bearer $UNDERPASS_ACCESS_TOKEN"';
-  const url = `${location.origin}/projects/default/tokens`;
+  const url = `${location.origin}/projects/${DEFAULT_PROJECT_SLUG}/tokens`;
   return [
     {
       title: "Paste the key into this shell, outside of its history",
@@ -22,7 +23,9 @@ function getMasterKeyCommands(): TokenCommand[] {
     },
     {
       title: "Mint a token with the agent",
-      command: formatAgentCommand("tokens mint ci --project default --output ci.token"),
+      command: formatAgentCommand(
+        `tokens mint ci --project ${DEFAULT_PROJECT_SLUG} --output ci.token`,
+      ),
     },
     {
       title: "Mint a token through the API",
@@ -60,10 +63,11 @@ function getAgentCommands(token: MintedToken): TokenCommand[] {
   return commands;
 }
 
-/** Uses the first allowed name, with any characters for its wildcards. */
+/** Opens a tunnel with the first allowed name, in which a 1 stands for each wildcard. */
 function getTunnelCommand({ allowedSubdomains, projectSlug }: MintedToken): string {
   const [pattern] = allowedSubdomains;
-  const suffix = projectSlug === null || projectSlug === "default" ? "" : `-${projectSlug}`;
+  const suffix =
+    projectSlug === null || projectSlug === DEFAULT_PROJECT_SLUG ? "" : `-${projectSlug}`;
   const label = pattern?.endsWith(suffix)
     ? pattern.slice(0, pattern.length - suffix.length)
     : pattern;

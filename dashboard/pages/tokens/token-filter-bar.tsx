@@ -1,4 +1,4 @@
-/** The filters of the list, which are parameters of the URL. */
+/** The fields that filter the list of tokens. Their values are in the URL. */
 import type { Token } from "../../../protocol/schemas/tokens.ts";
 import { useQueryParameters, useSetQueryParameters } from "../../app/query-parameters.ts";
 import { FilterBar, SearchFilter, SelectFilter } from "../../ui/forms/filters.tsx";
@@ -14,11 +14,11 @@ const STATES = [
   { value: "all", label: "All states" },
 ];
 
-export interface TokenFiltersProps {
+export interface TokenFilterBarProps {
   tokens: readonly Token[];
 }
 
-export function TokenFilters({ tokens }: TokenFiltersProps) {
+export function TokenFilterBar({ tokens }: TokenFilterBarProps) {
   const { text = "", kind = "", project = "", state = "" } = useQueryParameters();
   const setParameters = useSetQueryParameters();
   const slugs = new Set(tokens.flatMap(({ projectSlug }) => projectSlug ?? []));

@@ -1,11 +1,11 @@
-/** Who minted a token. */
+/** Who minted a token, as the end of a sentence: ` by ann@example.com`. */
 import { useQuery } from "@tanstack/react-query";
 import type { Token } from "../../../protocol/schemas/tokens.ts";
 import { formatFormerMember, membersQuery } from "../../api/organization/organizations.ts";
 import { tokensQuery } from "../../api/organization/tokens.ts";
 import { useMe } from "../../app/session-state.ts";
 
-export function TokenCreator({ token: { createdBy, mintedByMasterId } }: { token: Token }) {
+export function MintedBy({ token: { createdBy, mintedByMasterId } }: { token: Token }) {
   const { active_org: organization, user } = useMe();
   const members = useQuery(membersQuery(organization.id)).data;
   const tokens = useQuery(tokensQuery).data;

@@ -1,9 +1,9 @@
-/** Which tokens the filters of the page select. */
+/** The filter of the list of tokens. Its values are in the URL. */
 import type { Token } from "../../../protocol/schemas/tokens.ts";
 import { isValidToken } from "../../api/organization/tokens.ts";
 import type { QueryParameters } from "../../app/query-parameters.ts";
 
-/** The filters as parameters of the URL: `?text=ci&kind=master&project=staging&state=all`. */
+/** @param search the parameters of the URL, such as `?text=ci&kind=master&project=staging&state=all`. */
 export function filterTokens(tokens: readonly Token[], search: QueryParameters): Token[] {
   const { kind = "", project = "", state = "" } = search;
   const text = (search.text ?? "").trim().toLowerCase();
