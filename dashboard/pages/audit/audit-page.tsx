@@ -6,7 +6,7 @@ import { CommandLine } from "../../ui/command-line.tsx";
 import { PageFrame } from "../../ui/page.tsx";
 import { Section } from "../../ui/section.tsx";
 import { getEventsPath, pickFilter } from "./event-filter.ts";
-import { EventFilters } from "./event-filters.tsx";
+import { EventFilterBar } from "./event-filter-bar.tsx";
 import { EventList } from "./event-list.tsx";
 import { ExportMenu } from "./export-menu.tsx";
 
@@ -21,7 +21,7 @@ export function Page() {
       actions={<ExportMenu filter={filter} />}
       width="wide"
     >
-      <EventFilters />
+      <EventFilterBar />
       <Section title="Events">
         <EventList path="/events" filter={filter} />
       </Section>

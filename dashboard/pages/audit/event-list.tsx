@@ -1,10 +1,8 @@
 /** Audit events, newest first, one page at a time. */
-import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
+import { useInfiniteQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
-import { useMemo, type ReactNode } from "react";
+import type { ReactNode } from "react";
 import type { AuditEvent } from "../../../protocol/schemas/organizations/audit.ts";
-import { namedResourcesQuery } from "../../api/named-resources.ts";
-import { membersQuery } from "../../api/organization/organizations.ts";
 import { useMe } from "../../app/session-state.ts";
 import { ActionButton } from "../../ui/button.tsx";
 import { Fact, Facts } from "../../ui/facts.tsx";
@@ -12,8 +10,9 @@ import { ErrorNotice } from "../../ui/feedback/error-notice.tsx";
 import { Skeleton } from "../../ui/feedback/query-content.tsx";
 import { Badge } from "../../ui/section.tsx";
 import { ExactTime, RelativeTime } from "../../ui/time.tsx";
-import { loadEvents, type EventFilter } from "./event-filter.ts";
+import { loadEvents, type EventFilter, type EventsRoute } from "./event-filter.ts";
 import { describeEvent, type ResourceNames } from "./sentences.ts";
+import { useResourceNames } from "./use-resource-names.ts";
 import "./audit.css";
 
 const PAGE_EVENTS = 50;
@@ -22,8 +21,7 @@ const RELOAD_MS = 10_000;
 const NO_FILTER: EventFilter = {};
 
 export interface EventListProps {
-  /** The route that lists the events. */
-  path: "/events" | "/me/events";
+  path: EventsRoute;
   filter?: EventFilter;
 }
 
@@ -36,7 +34,7 @@ export function EventList({ path, filter = NO_FILTER }: EventListProps) {
       loadEvents(path, filter, { limit: PAGE_EVENTS, after }, signal),
     getNextPageParam: (page) => (page.length < PAGE_EVENTS ? undefined : page.at(-1)?.id),
     refetchInterval: ({ state }) => (state.data?.pages.length === 1 ? RELOAD_MS : false),
-    // The events of the filter before stay until those of the new one have arrived.
+    // The events of the previous filter stay until those of the new one have arrived.
     placeholderData: (previous) => previous,
   });
   if (events.data === undefined) {
@@ -60,20 +58,6 @@ export function EventList({ path, filter = NO_FILTER }: EventListProps) {
         </div>
       )}
     </>
-  );
-}
-
-/** The names of what exists now; events name what no longer does by its id. */
-export function useResourceNames(): ResourceNames {
-  const { data: resources } = useQuery(namedResourcesQuery);
-  const { data: members } = useQuery(membersQuery(useMe().active_org.id));
-  return useMemo(
-    () =>
-      new Map([
-        ...(resources ?? []).map(({ id, name }) => [id, name] as const),
-        ...(members ?? []).map(({ user_id: id, email }) => [id, email] as const),
-      ]),
-    [resources, members],
   );
 }
 
@@ -117,7 +101,7 @@ function EventRow({ event, names, isPersonal }: RowProps) {
 
 function EventDetails({ event, hasFilters }: { event: AuditEvent; hasFilters: boolean }) {
   const { action, timestamp, userEmail, ipAddress, resourceType, resourceId, metadata } = event;
-  const only = (name: string, value: string, children: ReactNode) =>
+  const renderValue = (name: string, value: string, children: ReactNode) =>
     hasFilters ? (
       <FilterLink name={name} value={value}>
         {children}
@@ -130,15 +114,15 @@ function EventDetails({ event, hasFilters }: { event: AuditEvent; hasFilters: bo
       <Fact name="When">
         <RelativeTime timestamp={timestamp} />
       </Fact>
-      <Fact name="Action">{only("action", action, <code>{action}</code>)}</Fact>
+      <Fact name="Action">{renderValue("action", action, <code>{action}</code>)}</Fact>
       {userEmail !== null && (
-        <Fact name="Person">{only("actor", userEmail, <bdi>{userEmail}</bdi>)}</Fact>
+        <Fact name="Person">{renderValue("actor", userEmail, <bdi>{userEmail}</bdi>)}</Fact>
       )}
       {ipAddress !== null && (
-        <Fact name="IP address">{only("ip", ipAddress, <bdi>{ipAddress}</bdi>)}</Fact>
+        <Fact name="IP address">{renderValue("ip", ipAddress, <bdi>{ipAddress}</bdi>)}</Fact>
       )}
       <Fact name={`Id of the ${resourceType.replaceAll("_", " ")}`}>
-        {only("text", resourceId, <code>{resourceId}</code>)}
+        {renderValue("text", resourceId, <code>{resourceId}</code>)}
       </Fact>
       {Object.entries(metadata).map(([key, value]) => (
         <Fact key={key} name={key}>

@@ -8,8 +8,8 @@ import { formatCount } from "../../ui/numbers.ts";
 import { notify, notifyOfError } from "../../ui/feedback/notifications.tsx";
 import { downloadFile } from "../../ui/text/download.ts";
 import { loadEvents, type EventFilter } from "./event-filter.ts";
-import { useResourceNames } from "./event-list.tsx";
 import { formatEvents, type ExportFormat } from "./export-files.ts";
+import { useResourceNames } from "./use-resource-names.ts";
 
 const PAGE_EVENTS = 1_000;
 /** About 50 MB as JSON, which a browser can hold. A longer log is exported in parts, by time. */

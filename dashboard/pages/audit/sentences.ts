@@ -1,12 +1,12 @@
-/** Audit events as sentences: who did what to which thing. */
+/** Audit events as sentences: who did what to which resource. */
 import { AUDIT_ACTIONS, type AuditAction } from "../../../protocol/audit/audit-actions.ts";
 import type { AuditEvent } from "../../../protocol/schemas/organizations/audit.ts";
 import { formatFormerMember } from "../../api/organization/organizations.ts";
 
-/** Names of things by their id, as far as they are known. */
+/** Names by the id of the resource or user. Deleted resources are missing. */
 export type ResourceNames = ReadonlyMap<string, string>;
 
-/** A text of ours, or a value that a user or an agent has chosen. */
+/** Our own text, or a value that a user or an agent has chosen. */
 export type SentencePart = string | { value: string };
 
 const FACTORS: Record<string, string> = {
@@ -19,14 +19,14 @@ const FACTORS: Record<string, string> = {
 /** Keys of metadata whose value names the resource of the event. */
 const NAME_KEYS = ["name", "label", "subdomain", "domain", "slug", "email"];
 
-/** @param self the address of the user who reads it, for their own log. */
+/** @param self the email address of the user, whom the sentences of their own log call `You`; null elsewhere. */
 export function describeEvent(
   event: AuditEvent,
   names: ResourceNames,
   self: string | null = null,
 ): SentencePart[] {
   const actor = event.userEmail !== null && event.userEmail === self ? "You" : getActor(event);
-  // Captured: the texts at even positions are ours, the others are names of values.
+  // The expression has a group, so that every second part is the name between braces.
   const parts = AUDIT_ACTIONS[event.action].predicate.split(/\{(\w+)\}/);
   const predicate = parts.map((part, index) =>
     index % 2 === 0 ? part : { value: getValue(event, part, names) },
@@ -41,14 +41,14 @@ function getDevice({ action, metadata }: AuditEvent): SentencePart[] {
   return isNamed ? [" with ", { value: toText(deviceName) }] : [];
 }
 
-/** As one text, for exports. */
+/** The sentence as one string, for exports. */
 export function formatEvent(event: AuditEvent, names: ResourceNames): string {
   return describeEvent(event, names)
     .map((part) => (typeof part === "string" ? part : part.value))
     .join("");
 }
 
-/** `Token created`. */
+/** The title of an action, such as `Token created`. */
 export function formatAction(action: AuditAction): string {
   const text = action.replaceAll("_", " ").replace("mfa", "two-factor authentication");
   return text.slice(0, 1).toUpperCase() + text.slice(1);

@@ -15,7 +15,7 @@ const TYPING_PAUSE_MS = 250;
 const NO_FILTER = Object.fromEntries(FILTER_NAMES.map((name) => [name, ""]));
 const CUSTOM_RANGE = "custom";
 
-export function EventFilters() {
+export function EventFilterBar() {
   const filter = pickFilter(useQueryParameters());
   const setParameters = useSetQueryParameters();
   const frame = useRef<HTMLDivElement>(null);
@@ -26,7 +26,7 @@ export function EventFilters() {
     filter.range === CUSTOM_RANGE || filter.from !== undefined || filter.to !== undefined;
   return (
     <div className="event-filters" role="search" aria-label="Events" ref={frame}>
-      <TypedFilter name="text" label="Search" placeholder="Names, addresses, ids" type="search" />
+      <FilterField name="text" label="Search" placeholder="Names, addresses, ids" type="search" />
       <select
         aria-label="Action"
         value={filter.action ?? ""}
@@ -39,13 +39,13 @@ export function EventFilters() {
           </option>
         ))}
       </select>
-      <TypedFilter name="actor" label="Person" placeholder="Email address" list="actors" />
+      <FilterField name="actor" label="Person" placeholder="Email address" list="actors" />
       <datalist id="actors">
         {members.data?.map(({ email }) => (
           <option key={email} value={email} />
         ))}
       </datalist>
-      <TypedFilter name="ip" label="IP address" placeholder="IP address" />
+      <FilterField name="ip" label="IP address" placeholder="IP address" />
       <select
         aria-label="Time"
         value={isCustom ? CUSTOM_RANGE : (filter.range ?? "")}
@@ -61,8 +61,8 @@ export function EventFilters() {
       </select>
       {isCustom && (
         <>
-          <TypedFilter name="from" label="From" type="datetime-local" />
-          <TypedFilter name="to" label="Until" type="datetime-local" />
+          <FilterField name="from" label="From" type="datetime-local" />
+          <FilterField name="to" label="Until" type="datetime-local" />
         </>
       )}
       {Object.keys(filter).length > 0 && (
@@ -80,13 +80,13 @@ export function EventFilters() {
   );
 }
 
-interface TypedFilterProps extends ComponentProps<"input"> {
+interface FilterFieldProps extends ComponentProps<"input"> {
   name: (typeof FILTER_NAMES)[number];
   label: string;
 }
 
-/** Its text is written to the URL when the user pauses; a change of the URL from elsewhere is shown at once. */
-function TypedFilter({ name, label, ...rest }: TypedFilterProps) {
+/** Writes its text to the URL when the user pauses, and shows at once what a link or a button has written there. */
+function FilterField({ name, label, ...rest }: FilterFieldProps) {
   const value = pickFilter(useQueryParameters())[name] ?? "";
   const setParameters = useSetQueryParameters();
   const [typed, setTyped] = useState<string | null>(null);
