@@ -2,6 +2,7 @@
 import { Link } from "@tanstack/react-router";
 import type { CustomDomain } from "../../../protocol/schemas/domains/domains.ts";
 import type { Tunnel } from "../../../protocol/schemas/tunnels/tunnels.ts";
+import { DAY_MS } from "../../../shared/time.ts";
 import { useTunnel } from "../../api/tunnels.ts";
 import { useHasRole } from "../../app/roles.ts";
 import { Badge, Detail, Row } from "../../ui/section.tsx";
@@ -10,8 +11,8 @@ import { DnsRecord } from "./dns-record.tsx";
 import { DomainActions } from "./domain-actions.tsx";
 import { VerificationStep } from "./verification-step.tsx";
 
-/** A verified domain without its record is released after this. */
-const PROOF_MISSING_MAX_MS = 7 * 24 * 3600 * 1000;
+/** After this time without its DNS record, a verified domain is released. */
+const PROOF_MISSING_MAX_MS = 7 * DAY_MS;
 
 export function VerifiedDomain({ domain }: { domain: CustomDomain }) {
   const { domain: name, boundTunnelId, proofMissingSince } = domain;

@@ -1,4 +1,4 @@
-/** Where the traffic went, and what became of it: tunnels, statuses, errors, latencies and paths. */
+/** The traffic by tunnel and path, and its statuses, errors and latencies. */
 import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import type { ReactNode } from "react";
@@ -13,7 +13,7 @@ import { RequestsLink } from "../../inspector/requests-link.tsx";
 import { Section, type Tone } from "../../ui/section.tsx";
 import { Table } from "../../ui/table.tsx";
 import { BarList } from "./bar-list.tsx";
-import { findPercentileMs, trimSteps } from "./latency.ts";
+import { findPercentileMs, trimBuckets } from "./latency-histogram.ts";
 
 interface SectionProps {
   breakdown: Breakdown;
@@ -33,15 +33,15 @@ export function BreakdownSections({ selection }: { selection: TrafficSelection }
             <TunnelSection breakdown={breakdown} selection={selection} />
           </div>
           <PathSection breakdown={breakdown} selection={selection} />
-          <Basis breakdown={breakdown} />
+          <CoverageNote breakdown={breakdown} />
         </>
       )}
     </QueryContent>
   );
 }
 
-/** What the numbers leave out. */
-function Basis({ breakdown }: { breakdown: Breakdown }) {
+/** Which requests the numbers are based on, and which they leave out. */
+function CoverageNote({ breakdown }: { breakdown: Breakdown }) {
   const { captured_requests: count, is_complete: isComplete } = breakdown;
   return (
     <p className="hint basis">
@@ -74,7 +74,7 @@ function StatusSection({ breakdown: { statuses }, selection }: SectionProps) {
   const seen = statuses.filter(({ requests }) => requests > 0);
   return (
     <Section title="Responses">
-      <Content isEmpty={seen.length === 0} text="No captured requests in this period.">
+      <SectionContent isEmpty={seen.length === 0} text="No captured requests in this period.">
         <BarList
           label="Requests by status"
           entries={seen.map(({ status, requests }) => ({
@@ -91,25 +91,28 @@ function StatusSection({ breakdown: { statuses }, selection }: SectionProps) {
             tone: STATUS_TONES[status],
           }))}
         />
-      </Content>
+      </SectionContent>
     </Section>
   );
 }
 
 function ErrorSection({ breakdown, selection }: SectionProps) {
-  const ofService = breakdown.errors.map(({ error, requests }) => ({
+  const serviceErrors = breakdown.errors.map(({ error, requests }) => ({
     cause: error.replaceAll("_", " "),
     filter: `error:${error}`,
     requests,
   }));
-  const ofServer = countErrorsOfLocalServers(breakdown);
   const causes = [
-    { cause: "5xx of the local server", filter: "status:5xx", requests: ofServer },
-    ...ofService,
+    {
+      cause: "5xx of the local server",
+      filter: "status:5xx",
+      requests: countLocalServerErrors(breakdown),
+    },
+    ...serviceErrors,
   ].filter(({ requests }) => requests > 0);
   return (
     <Section title="Errors by cause">
-      <Content isEmpty={causes.length === 0} text="No errors among the captured requests.">
+      <SectionContent isEmpty={causes.length === 0} text="No errors among the captured requests.">
         <BarList
           label="Requests by cause of the error"
           entries={causes.map(({ cause, filter, requests }) => ({
@@ -123,22 +126,22 @@ function ErrorSection({ breakdown, selection }: SectionProps) {
             tone: "bad",
           }))}
         />
-      </Content>
+      </SectionContent>
     </Section>
   );
 }
 
-/** Responses of 5xx that the service did not give itself. */
-function countErrorsOfLocalServers({ statuses, errors }: Breakdown): number {
+/** Responses with a status of 5xx that a local server sent: all of them, less those of the service itself. */
+function countLocalServerErrors({ statuses, errors }: Breakdown): number {
   const all = statuses.find(({ status }) => status === "5xx")?.requests ?? 0;
-  const ofService = errors
+  const sentByService = errors
     .filter(({ error }) => STATUS_BY_CODE[error] >= 500)
     .reduce((sum, { requests }) => sum + requests, 0);
-  return Math.max(0, all - ofService);
+  return Math.max(0, all - sentByService);
 }
 
 function LatencySection({ breakdown: { latency } }: { breakdown: Breakdown }) {
-  const steps = trimSteps(latency);
+  const buckets = trimBuckets(latency);
   const percentiles = [0.5, 0.95, 0.99].map((ratio) => {
     const ms = findPercentileMs(latency, ratio);
     const limit = ms === null ? "over a minute" : `within ${formatMs(ms)}`;
@@ -146,17 +149,20 @@ function LatencySection({ breakdown: { latency } }: { breakdown: Breakdown }) {
   });
   return (
     <Section title="Latency">
-      <Content isEmpty={steps.length === 0} text="No responses of local servers in this period.">
+      <SectionContent
+        isEmpty={buckets.length === 0}
+        text="No responses of local servers in this period."
+      >
         <p className="hint">{percentiles.join(" · ")}</p>
         <BarList
           label="Responses by latency"
-          entries={steps.map(({ up_to_ms: bound, requests }) => ({
+          entries={buckets.map(({ up_to_ms: bound, requests }) => ({
             key: bound ?? "more",
             label: bound === null ? "longer" : `up to ${formatMs(bound)}`,
             count: requests,
           }))}
         />
-      </Content>
+      </SectionContent>
     </Section>
   );
 }
@@ -167,7 +173,7 @@ function TunnelSection({ breakdown: { tunnels }, selection }: SectionProps) {
   const names = new Map(existing.map(({ id, name }) => [id, name]));
   return (
     <Section title="Busiest tunnels">
-      <Content isEmpty={tunnels.length === 0} text="No traffic in this period.">
+      <SectionContent isEmpty={tunnels.length === 0} text="No traffic in this period.">
         <BarList
           label="Requests by tunnel"
           entries={tunnels.map((tunnel) => ({
@@ -183,7 +189,7 @@ function TunnelSection({ breakdown: { tunnels }, selection }: SectionProps) {
             count: tunnel.requests,
           }))}
         />
-      </Content>
+      </SectionContent>
     </Section>
   );
 }
@@ -193,7 +199,7 @@ function PathSection({ breakdown: { paths }, selection }: SectionProps) {
   const getName = (id: string) => tunnels.find((tunnel) => tunnel.id === id)?.name ?? "";
   return (
     <Section title="Busiest paths">
-      <Content isEmpty={paths.length === 0} text="No captured requests in this period.">
+      <SectionContent isEmpty={paths.length === 0} text="No captured requests in this period.">
         <Table
           caption="Busiest paths"
           entries={paths}
@@ -224,17 +230,18 @@ function PathSection({ breakdown: { paths }, selection }: SectionProps) {
             },
           ]}
         />
-      </Content>
+      </SectionContent>
     </Section>
   );
 }
 
-interface ContentProps {
+interface SectionContentProps {
   isEmpty: boolean;
+  /** Shown instead of the children when the section is empty. */
   text: string;
   children: ReactNode;
 }
 
-function Content({ isEmpty, text, children }: ContentProps) {
+function SectionContent({ isEmpty, text, children }: SectionContentProps) {
   return isEmpty ? <p className="hint">{text}</p> : children;
 }

@@ -30,12 +30,12 @@ const VIEWS: readonly [MetricView, ...MetricView[]] = [
   { metric: "bytes_out", title: "Sent to visitors", format: formatBytes, formatAxis: formatBytes },
 ];
 
-/** @param text of the page's URL, which can be anything. */
+/** @param text the parameter of the page's URL, which can be any text. */
 export function parseMetric(text: string | undefined): Metric {
   return VIEWS.find(({ metric }) => metric === text)?.metric ?? VIEWS[0].metric;
 }
 
-function sumUp(points: readonly SeriesPoint[] | undefined): number {
+function sumValues(points: readonly SeriesPoint[] | undefined): number {
   return points?.reduce((sum, { value }) => sum + value, 0) ?? 0;
 }
 
@@ -60,7 +60,7 @@ export function TrafficSection({ selection }: { selection: TrafficSelection }) {
           >
             <span className="name">{view.title}</span>{" "}
             <span className="number">
-              {queries[at]?.data ? view.format(sumUp(queries[at].data)) : "–"}
+              {queries[at]?.data ? view.format(sumValues(queries[at].data)) : "–"}
             </span>
           </button>
         ))}

@@ -66,7 +66,7 @@ export function UsageSection() {
   );
 }
 
-/** The months since the organization was created, newest first. The months of the price list are those of UTC. */
+/** The months since the organization was created, newest first, as `2026-11`. Usage is counted by months of UTC. */
 function useMonths(): string[] {
   const { active_org: organization } = useMe();
   const { data = [] } = useQuery(organizationsQuery);

@@ -1,5 +1,6 @@
-/** The periods that the page shows, and how their times are written. */
+/** The time windows that the user can choose, and the formats of their times. */
 import type { MetricWindow } from "../../../protocol/schemas/metrics.ts";
+import { DAY_MS } from "../../../shared/time.ts";
 
 export const WINDOW_CHOICES: readonly { value: MetricWindow; label: string }[] = [
   { value: "1h", label: "1 hour" },
@@ -8,10 +9,10 @@ export const WINDOW_CHOICES: readonly { value: MetricWindow; label: string }[] =
   { value: "30d", label: "30 days" },
 ];
 
-const DAY_SECONDS = 86_400;
+const DAY_SECONDS = DAY_MS / 1000;
 const DEFAULT_WINDOW: MetricWindow = "24h";
 
-/** @param text of the page's URL, which can be anything. */
+/** @param text the parameter of the page's URL, which can be any text. */
 export function parseWindow(text: string | undefined): MetricWindow {
   return WINDOW_CHOICES.find(({ value }) => value === text)?.value ?? DEFAULT_WINDOW;
 }
@@ -24,18 +25,18 @@ export function isInUtc(window: MetricWindow): boolean {
   return window === "30d";
 }
 
-/** At the axis of the chart. */
+/** The format of the labels on the time axis. */
 export function createTickFormat(window: MetricWindow): Intl.DateTimeFormat {
   if (window === "1h" || window === "24h") return new Intl.DateTimeFormat(undefined, clock);
   return createDateFormat(window, day);
 }
 
-/** Ticks of long windows are dates. */
+/** A day in long windows, whose labels are dates: closer ticks would have the same label. */
 export function getMinTickSeconds(window: MetricWindow): number {
   return window === "1h" || window === "24h" ? 0 : DAY_SECONDS;
 }
 
-/** The start of a bucket. */
+/** The format of the start of a bucket. */
 export function createBucketFormat(window: MetricWindow): Intl.DateTimeFormat {
   if (isInUtc(window)) return createDateFormat(window, { ...day, weekday: "short" });
   return new Intl.DateTimeFormat(undefined, { ...day, ...clock });

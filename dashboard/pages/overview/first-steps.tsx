@@ -1,6 +1,6 @@
 /**
- * What to do next in a new organization, until everything is done or the user hides the list. The command of the first
- * tunnel is above it.
+ * What to do next in a new organization, until everything is done or the user hides the list. Without a tunnel the list has
+ * no commands, because the page shows the command that opens the first tunnel above it.
  */
 import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
@@ -19,7 +19,9 @@ import { Icon } from "../../ui/icon.tsx";
 import { Section } from "../../ui/section.tsx";
 import { getServeArguments } from "../tunnels/agent-command.ts";
 import { hasGates } from "../tunnels/tunnel-badges.tsx";
-import { membersCountQuery } from "./plan-counts.ts";
+import { membersCountQuery } from "./resource-counts.ts";
+
+const EXAMPLE_PORT = 3000;
 
 interface FirstStep {
   title: string;
@@ -91,8 +93,8 @@ export function FirstSteps({ tunnels }: { tunnels: readonly Tunnel[] }) {
 
 function listTunnelSteps(tunnels: readonly Tunnel[], hasTraffic: boolean): FirstStep[] {
   const tunnel = tunnels.find(({ agentConnected }) => agentConnected) ?? tunnels[0];
-  const port = tunnel?.localPort ?? 3000;
-  const serve = tunnel ? getServeArguments(tunnel) : "http 3000";
+  const port = tunnel?.localPort ?? EXAMPLE_PORT;
+  const serve = tunnel ? getServeArguments(tunnel) : `http ${EXAMPLE_PORT}`;
   return [
     {
       title: "Open a tunnel",

@@ -1,4 +1,4 @@
-/** What needs an action of the user: security of the account, payments, budgets. */
+/** Notices that ask the user to act: about the approval, the security of the account, payments and budgets. */
 import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import type { ReactNode } from "react";
@@ -11,10 +11,10 @@ import { useMe } from "../../app/session-state.ts";
 import { formatPercent, formatUsdCents } from "../../ui/numbers.ts";
 import { ExactTime } from "../../ui/time.tsx";
 
-/** From this part of the budget on, a notice warns. */
+/** A notice warns when this share of the budget is spent. */
 const BUDGET_WARNING_RATIO = 0.8;
 
-/** Whether a notice may still appear, which would move the rest of the page. */
+/** Until this is false the page shows nothing else, because a notice that appears later would move it. */
 export function useAreNoticesLoading(): boolean {
   const isOwner = useHasRole("owner");
   const billing = useQuery({ ...billingQuery, enabled: isOwner });

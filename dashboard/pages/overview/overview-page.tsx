@@ -13,7 +13,7 @@ import { FailureSection } from "./failure-section.tsx";
 import { FirstSteps } from "./first-steps.tsx";
 import { Notices, useAreNoticesLoading } from "./notices.tsx";
 import "./overview.css";
-import { TodayFigures } from "./today-figures.tsx";
+import { TrafficFigures } from "./traffic-figures.tsx";
 import { UsageSection } from "./usage-section.tsx";
 
 export function Page() {
@@ -54,7 +54,7 @@ function Overview({ tunnels }: { tunnels: readonly Tunnel[] }) {
   }
   return (
     <>
-      <TodayFigures tunnels={tunnels} />
+      <TrafficFigures tunnels={tunnels} />
       <FirstSteps tunnels={tunnels} />
       <ConnectedSection tunnels={tunnels} />
       <FailureSection tunnels={tunnels} />

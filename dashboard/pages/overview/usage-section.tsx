@@ -1,4 +1,4 @@
-/** What the organization used this month, and how much of what its plan includes. */
+/** What the organization has used this month, and how much of its plan's limits. */
 import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { getCurrentMonth, usageQuery } from "../../api/metrics.ts";
@@ -9,7 +9,7 @@ import { QueryContent } from "../../ui/feedback/query-content.tsx";
 import { Meter } from "../../ui/figures/meter.tsx";
 import { formatBytes, formatCount, formatUsdCents } from "../../ui/numbers.ts";
 import { Badge, Section } from "../../ui/section.tsx";
-import { domainsCountQuery, membersCountQuery, namesCountQuery } from "./plan-counts.ts";
+import { domainsCountQuery, membersCountQuery, namesCountQuery } from "./resource-counts.ts";
 
 export function UsageSection() {
   return (

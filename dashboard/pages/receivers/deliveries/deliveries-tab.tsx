@@ -2,6 +2,7 @@
 import { Link } from "@tanstack/react-router";
 import { useMemo } from "react";
 import type { Delivery, ReceiverState } from "../../../../protocol/schemas/webhooks.ts";
+import { DAY_MS, HOUR_MS } from "../../../../shared/time.ts";
 import {
   useQueryParameters,
   useSetQueryParameters,
@@ -20,12 +21,10 @@ import { isAcknowledged } from "./acknowledged.ts";
 import { DeliveryDetail } from "./delivery-detail.tsx";
 import { useDeliveries, type DeliveryFeed } from "./use-deliveries.ts";
 
-const HOUR_MS = 3_600_000;
-
 const RANGES: { value: string; label: string; ms: number | null }[] = [
   { value: "1h", label: "the last hour", ms: HOUR_MS },
-  { value: "24h", label: "the last 24 hours", ms: 24 * HOUR_MS },
-  { value: "7d", label: "the last 7 days", ms: 7 * 24 * HOUR_MS },
+  { value: "24h", label: "the last 24 hours", ms: DAY_MS },
+  { value: "7d", label: "the last 7 days", ms: 7 * DAY_MS },
   { value: "all", label: "all that are stored", ms: null },
 ];
 const RANGE_DEFAULT = "24h";
@@ -33,7 +32,7 @@ const RANGE_DEFAULT = "24h";
 export function DeliveriesTab({ receiver }: { receiver: ReceiverState }) {
   const { since: range = RANGE_DEFAULT, delivery: cursor } = useQueryParameters();
   const setParameters = useSetQueryParameters();
-  const since = useMemo(() => getStart(range), [range]);
+  const since = useMemo(() => getRangeStart(range), [range]);
   const feed = useDeliveries(receiver.id, since);
   const { deliveries } = feed;
   const selected = deliveries.find((delivery) => delivery.cursor === cursor);
@@ -90,7 +89,7 @@ export function DeliveriesTab({ receiver }: { receiver: ReceiverState }) {
 }
 
 /** @returns when the range begins, in RFC 3339; null for one without a beginning. */
-function getStart(range: string): string | null {
+function getRangeStart(range: string): string | null {
   const { ms } = RANGES.find(({ value }) => value === range) ?? { ms: null };
   return ms === null ? null : new Date(Date.now() - ms).toISOString();
 }

@@ -1,6 +1,7 @@
 /** One request in the list. */
 import { memo } from "react";
 import type { CaptureSummary } from "../../../../protocol/schemas/inspector/captures.ts";
+import { HOUR_MS } from "../../../../shared/time.ts";
 import { formatBytes, formatMs } from "../../../ui/numbers.ts";
 import { Badge } from "../../../ui/section.tsx";
 import { VisitorText } from "../../../ui/text/visitor-text.tsx";
@@ -8,6 +9,9 @@ import { VisitorText } from "../../../ui/text/visitor-text.tsx";
 /** The bars are logarithmic: they are full from here on. */
 const DURATION_BAR_FULL_MS = 30_000;
 const SIZE_BAR_FULL_BYTES = 100_000_000;
+
+/** The time of an older request is shown with its day, and without milliseconds. */
+const TIME_ONLY_MS = 12 * HOUR_MS;
 
 const clock = new Intl.DateTimeFormat(undefined, {
   hour: "2-digit",
@@ -120,7 +124,7 @@ function Badges({
 
 function Time({ timestamp }: { timestamp: string }) {
   const at = new Date(timestamp);
-  const isRecent = Date.now() - at.getTime() < 12 * 60 * 60 * 1000;
+  const isRecent = Date.now() - at.getTime() < TIME_ONLY_MS;
   return (
     <time dateTime={timestamp} title={exact.format(at)}>
       {isRecent ? clock.format(at) : `${day.format(at)}, ${clock.format(at).slice(0, 8)}`}

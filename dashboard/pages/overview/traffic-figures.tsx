@@ -1,4 +1,4 @@
-/** The traffic of the last 24 hours in four numbers. */
+/** The connected tunnels, and the traffic of the last 24 hours: four numbers. */
 import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import type { ReactNode } from "react";
@@ -13,7 +13,7 @@ const LAST_24_HOURS = { window: "24h", tunnelId: "" } as const;
 /** The series of 24 hours has four buckets an hour. */
 const BUCKETS_PER_HOUR = 4;
 
-export function TodayFigures({ tunnels }: { tunnels: readonly Tunnel[] }) {
+export function TrafficFigures({ tunnels }: { tunnels: readonly Tunnel[] }) {
   const { data: metrics } = useQuery(metricsQuery);
   const { data: requests } = useQuery(seriesQuery("requests", LAST_24_HOURS));
   const { data: breakdown } = useQuery(breakdownQuery(LAST_24_HOURS));

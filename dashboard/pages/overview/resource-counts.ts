@@ -1,7 +1,8 @@
-/** How many things the organization has. */
+/** How many members, domains and reserved names the organization has. */
 import { queryOptions } from "@tanstack/react-query";
 import { call } from "../../api/session.ts";
 
+/** @param path of a list. A list of more than one page is counted as one page (`LIST_MAX_ROWS`). */
 const countQuery = (path: string) =>
   queryOptions({
     queryKey: ["count", path],
