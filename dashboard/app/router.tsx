@@ -24,7 +24,10 @@ interface Page {
 const PAGES: Record<DashboardPath, Page> = {
   "/setup": { frame: "public", load: () => import("../pages/sign-in/setup-page.tsx") },
   "/reset": { frame: "public", load: () => import("../pages/sign-in/reset-page.tsx") },
-  "/two-factor": { frame: "public", load: () => import("../pages/sign-in/two-factor-page.tsx") },
+  "/two-factor": {
+    frame: "public",
+    load: () => import("../pages/sign-in/two-factor-removal-page.tsx"),
+  },
   "/activate": { frame: "step", load: () => import("../pages/sign-in/activate-page.tsx") },
   "/invitation": { frame: "step", load: () => import("../pages/sign-in/invitation-page.tsx") },
   "/": { frame: "shell", load: () => import("../pages/overview/overview-page.tsx") },

@@ -12,11 +12,11 @@ export function requiresReauthentication(error: unknown): boolean {
 
 interface Props {
   /** Runs after the user has proved who they are. */
-  then: () => void | Promise<void>;
+  onReauthenticated: () => void | Promise<void>;
   onCancel: () => void;
 }
 
-export function ReauthenticationStep({ then, onCancel }: Props) {
+export function ReauthenticationStep({ onReauthenticated, onCancel }: Props) {
   const cancel = <Button onClick={onCancel}>Cancel</Button>;
   // An account without a password proves who its user is with a sign-in through the provider.
   if (!useMe().has_password) {
@@ -38,7 +38,7 @@ export function ReauthenticationStep({ then, onCancel }: Props) {
         beside={cancel}
         onSubmit={async (value) => {
           await callWithoutRenewal("/auth/reauthenticate", { password: value("password") });
-          await then();
+          await onReauthenticated();
         }}
       >
         <PasswordField label="Your password" />

@@ -1,7 +1,8 @@
-/** The second factor: a code of an authenticator turns it on, the password or a recovery code turns it off. */
+/** Two-factor authentication: a code of an authenticator app turns it on, the password or a recovery code turns it off. */
 import { useQueryClient } from "@tanstack/react-query";
 import { useEffect, useRef, useState } from "react";
 import type { MfaEnabled, TotpEnrollment } from "../../../protocol/schemas/accounts/mfa.ts";
+import { sessionsQuery } from "../../api/session-list.ts";
 import { call, callWithoutRenewal } from "../../api/session.ts";
 import { loadMe, useMe } from "../../app/session-state.ts";
 import { ActionButton, Button } from "../../ui/button.tsx";
@@ -13,11 +14,10 @@ import { Section } from "../../ui/section.tsx";
 import { ExactTime } from "../../ui/time.tsx";
 import { AuthenticatorStep } from "./authenticator-step.tsx";
 import { ReauthenticationStep, requiresReauthentication } from "./reauthentication-step.tsx";
-import { sessionsQuery } from "./sessions-section.tsx";
 
 type State =
   | { phase: "idle" }
-  | { phase: "reauthenticating"; then: () => void | Promise<void> }
+  | { phase: "reauthenticating"; onReauthenticated: () => void | Promise<void> }
   | { phase: "enrolling"; enrollment: TotpEnrollment }
   | { phase: "enabled"; recoveryCodes: string[] }
   | { phase: "turning-off"; proof: "password" | "recovery_code" };
@@ -33,7 +33,10 @@ export function SecondFactorSection() {
     if (state.phase !== "idle") content.current?.querySelector<HTMLElement>("form input")?.focus();
   }, [state]);
 
-  /** When the action requires a fresh session, asks for the password first. */
+  /**
+   * Acts. If that requires a fresh session, asks for the password first.
+   * @param next runs once the session is fresh; by default the same action again.
+   */
   async function withFreshSession(
     act: () => Promise<void>,
     next: () => void | Promise<void> = act,
@@ -42,7 +45,7 @@ export function SecondFactorSection() {
       await act();
     } catch (error) {
       if (!requiresReauthentication(error)) throw error;
-      setState({ phase: "reauthenticating", then: next });
+      setState({ phase: "reauthenticating", onReauthenticated: next });
     }
   }
 
@@ -51,7 +54,7 @@ export function SecondFactorSection() {
     setState({ phase: "enrolling", enrollment });
   }
 
-  /** The code may be too old after the password was entered: the same secret asks for another one. */
+  /** The code may expire while the user enters the password, so the form then asks for another code of the same secret. */
   async function confirm(enrollment: TotpEnrollment, code: string): Promise<void> {
     const proof = { code, secret_base32: enrollment.secret_base32 };
     await withFreshSession(
@@ -64,17 +67,17 @@ export function SecondFactorSection() {
     );
   }
 
-  async function finish(message: string): Promise<void> {
+  async function finish(message?: string): Promise<void> {
     await loadMe();
     setState({ phase: "idle" });
-    if (message !== "") notify(message);
+    if (message !== undefined) notify(message);
   }
 
   function renderState() {
     switch (state.phase) {
       case "idle":
         return me.mfa_enabled ? (
-          <TurnedOn
+          <SecondFactorOn
             removableAt={me.mfa_removable_at}
             onTurnOff={() => setState({ phase: "turning-off", proof: "password" })}
           />
@@ -87,7 +90,9 @@ export function SecondFactorSection() {
           </>
         );
       case "reauthenticating":
-        return <ReauthenticationStep then={state.then} onCancel={cancel} />;
+        return (
+          <ReauthenticationStep onReauthenticated={state.onReauthenticated} onCancel={cancel} />
+        );
       case "enrolling":
         return (
           <AuthenticatorStep
@@ -97,10 +102,10 @@ export function SecondFactorSection() {
           />
         );
       case "enabled":
-        return <RecoveryCodes codes={state.recoveryCodes} onStored={() => finish("")} />;
+        return <RecoveryCodes codes={state.recoveryCodes} onStored={() => finish()} />;
       case "turning-off":
         return (
-          <TurnOff
+          <TurnOffForm
             proof={state.proof}
             onChangeProof={(proof) => setState({ phase: "turning-off", proof })}
             onDone={() => finish("Two-factor authentication is off.")}
@@ -116,12 +121,13 @@ export function SecondFactorSection() {
   );
 }
 
-interface TurnedOnProps {
+interface SecondFactorOnProps {
+  /** From when on an emailed link can remove the second factor; null when the user requested no removal. */
   removableAt: string | null;
   onTurnOff: () => void;
 }
 
-function TurnedOn({ removableAt, onTurnOff }: TurnedOnProps) {
+function SecondFactorOn({ removableAt, onTurnOff }: SecondFactorOnProps) {
   async function cancelRemoval(): Promise<void> {
     await call("DELETE", "/auth/mfa/removal");
     await loadMe();
@@ -171,14 +177,14 @@ function RecoveryCodes({ codes, onStored }: RecoveryCodesProps) {
   );
 }
 
-interface TurnOffProps {
+interface TurnOffFormProps {
   proof: "password" | "recovery_code";
-  onChangeProof: (proof: TurnOffProps["proof"]) => void;
+  onChangeProof: (proof: TurnOffFormProps["proof"]) => void;
   onDone: () => Promise<void>;
   onCancel: () => void;
 }
 
-function TurnOff({ proof, onChangeProof, onDone, onCancel }: TurnOffProps) {
+function TurnOffForm({ proof, onChangeProof, onDone, onCancel }: TurnOffFormProps) {
   const isPassword = proof === "password";
   return (
     <>

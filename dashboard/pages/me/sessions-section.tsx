@@ -1,17 +1,13 @@
 /** The active sessions of the account. */
-import { queryOptions, useQuery, useQueryClient } from "@tanstack/react-query";
-import type { Session, SessionList } from "../../../protocol/schemas/accounts/accounts.ts";
+import { useQuery, useQueryClient } from "@tanstack/react-query";
+import type { Session } from "../../../protocol/schemas/accounts/accounts.ts";
+import { sessionsQuery } from "../../api/session-list.ts";
 import { call } from "../../api/session.ts";
 import { ConfirmButton } from "../../ui/forms/dialog.tsx";
 import { notify } from "../../ui/feedback/notifications.tsx";
 import { QueryContent } from "../../ui/feedback/query-content.tsx";
 import { Badge, Detail, Row, Rows, Section } from "../../ui/section.tsx";
 import { ExactTime, RelativeTime } from "../../ui/time.tsx";
-
-export const sessionsQuery = queryOptions({
-  queryKey: ["sessions"],
-  queryFn: ({ signal }) => call<SessionList>("GET", "/auth/sessions", undefined, signal),
-});
 
 export function SessionsSection() {
   return (

@@ -24,14 +24,14 @@ export function Page() {
 }
 
 function CodeStep({ onFound }: { onFound: (device: PendingDevice) => void }) {
-  const place = useRef<HTMLDivElement>(null);
+  const container = useRef<HTMLDivElement>(null);
   const [initialCode] = useState(() => new URLSearchParams(location.search).get("code") ?? "");
   useEffect(() => {
-    if (initialCode !== "") place.current?.querySelector("form")?.requestSubmit();
+    if (initialCode !== "") container.current?.querySelector("form")?.requestSubmit();
   }, [initialCode]);
   return (
     <Step key="code" title={TITLE}>
-      <div ref={place}>
+      <div ref={container}>
         <Form
           submit="Continue"
           onSubmit={async (value) => {

@@ -1,11 +1,11 @@
-/** What a page says that was opened by a mailed link. */
+/** The result of a page that a link in an email opened: done, or why the link is not valid. */
 import type { ReactNode } from "react";
 import { Step } from "../../ui/step.tsx";
 
 export interface LinkResultProps {
   title: string;
   children: ReactNode;
-  /** The text of the link to the sign-in. */
+  /** The text of the link that leads to the sign-in. */
   next: string;
 }
 

@@ -9,7 +9,7 @@ import { Button } from "../../ui/button.tsx";
 import { EmailField, PasswordField } from "../../ui/forms/fields.tsx";
 import { Form } from "../../ui/forms/form.tsx";
 import { Step } from "../../ui/step.tsx";
-import { logIn } from "./log-in.ts";
+import { signInWithPassword } from "./password-sign-in.ts";
 import type { StepProps } from "./steps.ts";
 
 const setupQuery = queryOptions({
@@ -32,7 +32,7 @@ export function PasswordStep({ step, goTo, title, intro }: Props) {
   const [email, setEmail] = useState(step.email ?? "");
   const setup = useQuery(setupQuery);
   const providers = useQuery(providersQuery);
-  // What these say is above and below the form, which must not move once it is shown.
+  // Both add content above and below the form, which must not move once it is shown.
   if (isFirstAttempt(setup) || isFirstAttempt(providers)) return null;
   return (
     <Step title={title}>
@@ -43,7 +43,10 @@ export function PasswordStep({ step, goTo, title, intro }: Props) {
       )}
       {intro !== "" && <p>{intro}</p>}
       {setup.data?.needed && <SetupNotice />}
-      <Form submit="Sign in" onSubmit={(value) => logIn(value("email"), value("password"), goTo)}>
+      <Form
+        submit="Sign in"
+        onSubmit={(value) => signInWithPassword(value("email"), value("password"), goTo)}
+      >
         <EmailField email={email} onType={setEmail} />
         <PasswordField label="Password" />
       </Form>
@@ -60,7 +63,7 @@ export function PasswordStep({ step, goTo, title, intro }: Props) {
   );
 }
 
-/** A failure is no reason to wait: signing in may work all the same. */
+/** After a failed attempt the form is shown, because signing in may work without the query's result. */
 function isFirstAttempt({ isPending, fetchStatus, failureCount }: UseQueryResult): boolean {
   return isPending && fetchStatus === "fetching" && failureCount === 0;
 }

@@ -1,4 +1,4 @@
-/** The second factor: a code, a recovery code, or a link that removes it. */
+/** The steps of the second factor: a code, a recovery code, or an emailed link that removes it. */
 import type { AccountSummary } from "../../../protocol/schemas/accounts/accounts.ts";
 import { send } from "../../api/request.ts";
 import { beginSession } from "../../api/session.ts";

@@ -5,7 +5,7 @@ import { send } from "../../api/request.ts";
 import { EmailField, NewPasswordField, TextField } from "../../ui/forms/fields.tsx";
 import { Form } from "../../ui/forms/form.tsx";
 import { Step } from "../../ui/step.tsx";
-import { logIn } from "./log-in.ts";
+import { signInWithPassword } from "./password-sign-in.ts";
 import { useRouter } from "@tanstack/react-router";
 
 export function Page() {
@@ -32,7 +32,7 @@ export function Page() {
           const account = { email: value("email"), password: value("password") };
           const body = { code: value("code").trim(), label: null, ...account };
           await send<SetupResult>("POST", "/setup", { body });
-          await logIn(account.email, account.password, () => setNeedsSignIn(true));
+          await signInWithPassword(account.email, account.password, () => setNeedsSignIn(true));
           await router.navigate({ to: "/" });
         }}
       >

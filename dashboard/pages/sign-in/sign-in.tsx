@@ -1,4 +1,4 @@
-/** The sign-in, the same on every page that requires it. */
+/** The steps of signing in, which replace any page that requires it. */
 import { useState } from "react";
 import { PasswordStep } from "./password-step.tsx";
 import {
@@ -18,7 +18,7 @@ import type { SignInStep } from "./steps.ts";
 
 export interface SignInProps {
   title: string;
-  /** Why the page requires a sign-in; empty where that needs no words. */
+  /** Why the page requires a sign-in; empty when the reason is obvious. */
   intro: string;
   /** A message about the previous action. */
   notice: string;

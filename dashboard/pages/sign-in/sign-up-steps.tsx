@@ -6,7 +6,7 @@ import { ActionButton, Button } from "../../ui/button.tsx";
 import { CodeField, EmailField, NewPasswordField, removeSpaces } from "../../ui/forms/fields.tsx";
 import { Form } from "../../ui/forms/form.tsx";
 import { Step } from "../../ui/step.tsx";
-import { logIn } from "./log-in.ts";
+import { signInWithPassword } from "./password-sign-in.ts";
 import type { SignInStep, StepProps } from "./steps.ts";
 
 function BackToSignIn({ email, goTo }: { email: string; goTo: (step: SignInStep) => void }) {
@@ -66,7 +66,7 @@ export function EmailConfirmationStep({ step, goTo }: StepProps<"email-confirmat
           const body = { email, code: removeSpaces(value("code")) };
           const answer = await send<Status>("POST", "/auth/verify-email-otp", { body });
           if (answer.status === "password_required") goTo({ name: "password-link-sent", email });
-          else await logIn(email, password, goTo);
+          else await signInWithPassword(email, password, goTo);
         }}
       >
         <CodeField label="Code" />
@@ -84,7 +84,7 @@ export function EmailConfirmationStep({ step, goTo }: StepProps<"email-confirmat
   );
 }
 
-/** Other sign-ups with this address sent another password, so none was accepted. */
+/** Several sign-ups with this address sent different passwords, so the server accepted none of them. */
 export function PasswordLinkSentStep({ step: { email }, goTo }: StepProps<"password-link-sent">) {
   return (
     <Step key="password-link-sent" title="Choose your password">

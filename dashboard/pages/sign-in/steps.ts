@@ -1,4 +1,4 @@
-/** The steps of signing in, and what each hands to the next. */
+/** The steps of signing in, and the data that each step needs from the one before. */
 export type SignInStep =
   | { name: "password"; email?: string; notice?: string }
   | { name: "code"; challenge: string }

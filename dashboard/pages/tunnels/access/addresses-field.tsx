@@ -1,10 +1,10 @@
 /** The addresses of an IP allowlist. */
 import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
+import { sessionsQuery } from "../../../api/session-list.ts";
 import { Button } from "../../../ui/button.tsx";
 import { TextAreaField } from "../../../ui/forms/fields.tsx";
 import { parseLines } from "../../../ui/forms/lines.ts";
-import { sessionsQuery } from "../../me/sessions-section.tsx";
 
 export function AddressesField({ cidrs }: { cidrs: readonly string[] }) {
   const [text, setText] = useState(cidrs.join("\n"));
@@ -29,7 +29,7 @@ export function AddressesField({ cidrs }: { cidrs: readonly string[] }) {
   );
 }
 
-/** Whether the address itself is in the list, also as a block of one address. */
+/** Whether the list has the address itself, or a block of this address alone. */
 function isListed(address: string, cidrs: readonly string[]): boolean {
   return [address, `${address}/32`, `${address}/128`].some((entry) => cidrs.includes(entry));
 }

@@ -1,4 +1,4 @@
-/** /two-factor: removes the second factor with the token from the email, or cancels that. */
+/** /two-factor: removes the second factor with the token from the email, or cancels the removal. */
 import { useState } from "react";
 import { useLinkToken } from "../../app/link-token.ts";
 import { send } from "../../api/request.ts";

@@ -3,8 +3,8 @@ import { send } from "../../api/request.ts";
 import { beginSession } from "../../api/session.ts";
 import type { SignInStep } from "./steps.ts";
 
-/** Signs in, or goes to the step of the second factor. @throws RequestError */
-export async function logIn(
+/** Signs in, or goes to the step that asks for the second factor. @throws RequestError */
+export async function signInWithPassword(
   email: string,
   password: string,
   goTo: (step: SignInStep) => void,
