@@ -6,7 +6,7 @@ import { formatAgentCommand } from "../../ui/command-line.tsx";
 import { Command } from "../../ui/copy.tsx";
 import { quoteForShell } from "../../ui/text/shell.ts";
 
-/** By name, unless another receiver has the same one. */
+/** The command names the receiver, or has its id if another receiver has the same name. */
 export function ForwardCommand({ receiver: { id, name } }: { receiver: Receiver }) {
   const { data = [] } = useQuery(receiversQuery);
   const isUnique = data.filter((other) => other.name === name).length === 1;

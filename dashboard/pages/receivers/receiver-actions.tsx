@@ -11,6 +11,7 @@ import { formatCount } from "../../ui/numbers.ts";
 import { SecretField } from "./secret-field.tsx";
 import { VENDORS } from "./vendors.tsx";
 
+/** How long both secrets are accepted. The values are hours. */
 const OVERLAPS = [
   { value: "24", label: "for 24 hours" },
   { value: "1", label: "for 1 hour" },

@@ -1,18 +1,18 @@
-/** How vendors sign their deliveries, and where one enters the URL of a receiver. */
+/** How each vendor signs its deliveries, and where the user enters the URL of the receiver at the vendor. */
 import type { ReactNode } from "react";
 import type { Validator } from "../../../protocol/schemas/webhooks.ts";
 
 export interface Vendor {
   name: string;
-  /** The headers of a delivery that its signature is in, with what stands for each value. */
+  /** The headers that contain the signature, each with a placeholder for its value. */
   headers: readonly string[];
   /** The text whose HMAC is computed. */
   signedText: ReactNode;
-  /** Whether the signature contains a time, which must be near that of the server. */
+  /** Whether the signature covers a timestamp, which must be near the server's time. */
   hasTimestamp: boolean;
-  /** Where the id of a delivery is, by which a repeated one is recognized. */
+  /** Where a delivery has its id. A delivery with the id of an earlier one is a repetition. */
   deliveryId: ReactNode;
-  /** Whether the vendor makes the secret, so that the user can't choose it. */
+  /** Whether the vendor generates the secret, so that the user can't choose it. */
   makesSecret: boolean;
   secretHint: string;
   /** What to do at the vendor. */

@@ -17,7 +17,7 @@ import { formatBytes } from "../../../ui/numbers.ts";
 import { Badge } from "../../../ui/section.tsx";
 import { RelativeTime } from "../../../ui/time.tsx";
 import { ForwardCommand } from "../forward-command.tsx";
-import { isAcknowledged } from "./acknowledged.ts";
+import { isAcknowledged } from "./is-acknowledged.ts";
 import { DeliveryDetail } from "./delivery-detail.tsx";
 import { useDeliveries, type DeliveryFeed } from "./use-deliveries.ts";
 
@@ -88,7 +88,7 @@ export function DeliveriesTab({ receiver }: { receiver: ReceiverState }) {
   );
 }
 
-/** @returns when the range begins, in RFC 3339; null for one without a beginning. */
+/** @returns when the range begins, in RFC 3339; null for the range of all stored deliveries. */
 function getRangeStart(range: string): string | null {
   const { ms } = RANGES.find(({ value }) => value === range) ?? { ms: null };
   return ms === null ? null : new Date(Date.now() - ms).toISOString();
@@ -159,7 +159,7 @@ function DeliveryList({ receiver, deliveries }: DeliveryListProps) {
   );
 }
 
-/** @param base64 with its padding. */
+/** @param base64 with its padding. @returns the number of bytes that it encodes. */
 function countBytes(base64: string): number {
   return (base64.length / 4) * 3 - (/=*$/.exec(base64)?.[0].length ?? 0);
 }

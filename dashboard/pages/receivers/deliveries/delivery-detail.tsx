@@ -1,4 +1,4 @@
-/** One delivery: its headers, its body, and whether your server has it. */
+/** One delivery: its headers, its body, and whether it was acknowledged. */
 import { useQueryClient } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import type { Delivery, ReceiverState } from "../../../../protocol/schemas/webhooks.ts";
@@ -14,7 +14,7 @@ import { Badge, Section } from "../../../ui/section.tsx";
 import { ExactTime } from "../../../ui/time.tsx";
 import { FieldTable } from "../../requests/detail/field-table.tsx";
 import "../../requests/detail/detail.css";
-import { isAcknowledged } from "./acknowledged.ts";
+import { isAcknowledged } from "./is-acknowledged.ts";
 import { DeliveryBody } from "./delivery-body.tsx";
 
 export interface DeliveryDetailProps {

@@ -1,4 +1,4 @@
-/** The deliveries to a receiver: those that are stored, and then new ones as they arrive. */
+/** The deliveries to a receiver: the stored ones, then new ones as they arrive (long polls). */
 import { useQueryClient } from "@tanstack/react-query";
 import { useEffect, useReducer, useState } from "react";
 import type { Delivery, DeliveryPage } from "../../../../protocol/schemas/webhooks.ts";
@@ -6,17 +6,20 @@ import { receiverQuery } from "../../../api/receivers.ts";
 import { RequestError } from "../../../api/request.ts";
 import { call } from "../../../api/session.ts";
 
-/** The newest deliveries that the page has in memory. */
+/** Only so many of the newest deliveries are in the page's memory. */
 const DELIVERIES_SHOWN_MAX = 500;
+/** In base64. */
 const BODIES_SHOWN_MAX_CHARS = 32 * 1024 * 1024;
 /** Pages of stored deliveries that are loaded before the user is asked whether to go on. */
 const STORED_PAGES_MAX = 10;
 const PAGE_ROWS = 100;
 const LONG_POLL_SECONDS = 25;
-/** A poll that ends early without a delivery, as when the server restarts, is not repeated at once. */
+/** The least time between two polls: one that ends early without a delivery, as when the server restarts, is not repeated at once. */
 const POLL_INTERVAL_MIN_MS = 1_000;
+/** The pause after the first failure. It doubles with each further one, up to the maximum. */
+const RETRY_MIN_MS = 1_000;
 const RETRY_MAX_MS = 30_000;
-/** Before the first delivery. */
+/** The position before the first delivery. */
 const FIRST_CURSOR = "0";
 
 export interface DeliveryFeed {
@@ -39,12 +42,12 @@ type Change =
   | { type: "arrived"; page: readonly Delivery[] }
   | { type: "phase"; phase: State["phase"]; error?: unknown };
 
-const START: State = { deliveries: [], phase: "loading", error: undefined };
+const INITIAL_STATE: State = { deliveries: [], phase: "loading", error: undefined };
 
 function reduce(state: State, change: Change): State {
   switch (change.type) {
     case "reset":
-      return START;
+      return INITIAL_STATE;
     case "arrived":
       return {
         ...state,
@@ -55,7 +58,7 @@ function reduce(state: State, change: Change): State {
   }
 }
 
-/** At least one, however large it is. */
+/** The newest deliveries within both bounds. The newest one stays, however large it is. */
 function keepNewest(deliveries: readonly Delivery[]): readonly Delivery[] {
   let chars = 0;
   const end = deliveries.findIndex(({ body }, index) => {
@@ -68,8 +71,8 @@ function keepNewest(deliveries: readonly Delivery[]): readonly Delivery[] {
 /** @param since RFC 3339; null: all that are stored. */
 export function useDeliveries(receiverId: string, since: string | null): DeliveryFeed {
   const queries = useQueryClient();
-  const [state, change] = useReducer(reduce, START);
-  /** Where the user went on, which counts for the range of that time only. */
+  const [state, change] = useReducer(reduce, INITIAL_STATE);
+  /** The cursor from which the user resumed a paused feed. It belongs to the range that was selected then. */
   const [resumption, setResumption] = useState({ since, after: FIRST_CURSOR });
   const after = resumption.since === since ? resumption.after : FIRST_CURSOR;
 
@@ -94,7 +97,7 @@ export function useDeliveries(receiverId: string, since: string | null): Deliver
   return { ...state, resume };
 }
 
-interface Following {
+interface FollowOptions {
   receiverId: string;
   since: string | null;
   after: string;
@@ -102,8 +105,17 @@ interface Following {
   onChange: (change: Change) => void;
 }
 
-/** Ends when it is aborted or paused, and after an error that does not pass. */
-async function follow({ receiverId, since, after, signal, onChange }: Following): Promise<void> {
+/**
+ * Loads the stored deliveries, then polls for new ones. Ends when it is aborted or paused, and after an error that a retry
+ * can't solve.
+ */
+async function follow({
+  receiverId,
+  since,
+  after,
+  signal,
+  onChange,
+}: FollowOptions): Promise<void> {
   let cursor = after;
   let pages = 0;
   let failures = 0;
@@ -118,7 +130,7 @@ async function follow({ receiverId, since, after, signal, onChange }: Following)
       failures = 0;
       cursor = page.cursor;
       if (page.events.length > 0) onChange({ type: "arrived", page: page.events });
-      else if (isLive) await waitMs(startedMs + POLL_INTERVAL_MIN_MS - performance.now(), signal);
+      else if (isLive) await sleep(startedMs + POLL_INTERVAL_MIN_MS - performance.now(), signal);
       else onChange({ type: "phase", phase: "live" });
       isLive ||= page.events.length === 0;
       pages += 1;
@@ -128,14 +140,16 @@ async function follow({ receiverId, since, after, signal, onChange }: Following)
       if (!isTemporary(error)) return onChange({ type: "phase", phase: "failed", error });
       onChange({ type: "phase", phase: "retrying" });
       failures += 1;
-      await waitMs(Math.min(RETRY_MAX_MS, 500 * 2 ** failures), signal);
+      await sleep(Math.min(RETRY_MAX_MS, RETRY_MIN_MS * 2 ** (failures - 1)), signal);
     }
   }
 }
 
 interface PageRequest {
+  /** The cursor of the last delivery that is already loaded. */
   after: string;
   since: string | null;
+  /** How many seconds the server waits for a delivery when there is none; 0: not at all. */
   wait: number;
 }
 
@@ -154,8 +168,8 @@ function isTemporary(error: unknown): boolean {
   return ["unreachable", "unavailable", "rate_limited"].includes(error.code);
 }
 
-/** Ends early when it is aborted. */
-function waitMs(ms: number, signal: AbortSignal): Promise<void> {
+/** Resolves after the time, or as soon as the signal aborts. A negative time is no wait. */
+function sleep(ms: number, signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     const end = () => {
       clearTimeout(timer);

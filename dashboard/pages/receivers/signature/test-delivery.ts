@@ -22,7 +22,7 @@ export async function sendTestDelivery(
   const headers = {
     "content-type": "application/json",
     ...(await signBody(validator, secret, body, Math.floor(Date.now() / 1000))),
-    // Repeated tests are stored each time.
+    // A new id, because the receiver does not store a delivery with a known one again.
     [validator === "code_host" ? "x-github-delivery" : "x-delivery-id"]:
       `test-${crypto.randomUUID()}`,
   };
@@ -88,7 +88,7 @@ const SCRIPTS: Record<Validator, SignatureScript> = {
   },
 };
 
-/** The same with `openssl` and `curl`, for any POSIX shell. */
+/** A script for any POSIX shell that signs the sample body with `openssl` and sends it with `curl`. */
 export function formatTestScript({ validator, url }: Pick<Receiver, "validator" | "url">): string {
   const { signedText, headers } = SCRIPTS[validator];
   return [

@@ -1,6 +1,9 @@
 import type { Delivery, ReceiverState } from "../../../../protocol/schemas/webhooks.ts";
 
-/** Whether your server has this delivery. Cursors are numbers that grow with each delivery. */
+/**
+ * Whether a client has acknowledged this delivery. An acknowledgement covers all deliveries up to its cursor, and cursors are
+ * numbers that grow with each delivery.
+ */
 export function isAcknowledged(
   { acknowledged }: Pick<ReceiverState, "acknowledged">,
   { cursor }: Pick<Delivery, "cursor">,
