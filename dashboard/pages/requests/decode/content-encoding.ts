@@ -1,11 +1,13 @@
 /** Decompresses bodies. Their senders may be hostile: a few bytes can decompress to gigabytes. */
 import { concatBytes } from "../../../../shared/bytes.ts";
 
-/** What does not fit is left out, and the page says so. */
+/** The rest of a longer output is left out, and the page says so. */
 export const DECODED_MAX_BYTES = 4 * 1024 * 1024;
+/** The rest of a longer `Content-Encoding` header is ignored. */
+const HEADER_READ_CHARS = 200;
 const CODINGS_MAX = 3;
-/** Written at once, so that the output of the bytes before a broken one is not lost. */
-const WRITE_BYTES = 16 * 1024;
+/** Input is written in chunks of this size: an invalid chunk then does not lose the output of the chunks before it. */
+const WRITE_CHUNK_BYTES = 16 * 1024;
 
 /** `brotli` and `zstd` exist in some browsers only, and the types name neither. */
 const FORMATS: Record<string, string[]> = {
@@ -19,7 +21,7 @@ const FORMATS: Record<string, string[]> = {
 
 export interface DecodedContent {
   bytes: Uint8Array<ArrayBuffer>;
-  /** Those that were removed, in lower case. */
+  /** The codings that were removed, in lower case. */
   codings: string[];
   /**
    * `too_long`: only the first `DECODED_MAX_BYTES` were decompressed. `incomplete`: the compressed bytes end too early or
@@ -33,7 +35,7 @@ export async function decodeContent(
   bytes: Uint8Array<ArrayBuffer>,
   contentEncoding: string | undefined,
 ): Promise<DecodedContent> {
-  const names = (contentEncoding ?? "").slice(0, 200).toLowerCase().split(",");
+  const names = (contentEncoding ?? "").slice(0, HEADER_READ_CHARS).toLowerCase().split(",");
   const codings = names
     .map((name) => name.trim())
     .filter((name) => !["", "identity"].includes(name));
@@ -113,8 +115,8 @@ async function writeInParts(
   writer: WritableStreamDefaultWriter<BufferSource>,
   bytes: Uint8Array<ArrayBuffer>,
 ): Promise<void> {
-  for (let at = 0; at < bytes.length; at += WRITE_BYTES) {
-    await writer.write(bytes.subarray(at, at + WRITE_BYTES));
+  for (let at = 0; at < bytes.length; at += WRITE_CHUNK_BYTES) {
+    await writer.write(bytes.subarray(at, at + WRITE_CHUNK_BYTES));
   }
   await writer.close();
 }

@@ -29,11 +29,11 @@ export function parseMultipart(
   const text = new TextDecoder("x-user-defined").decode(bytes);
   const delimiter = `\r\n--${boundary}`;
   const parts: MultipartPart[] = [];
-  let at = text.startsWith(`--${boundary}`) ? boundary.length + 2 : skip(text, delimiter, 0);
+  let at = text.startsWith(`--${boundary}`) ? boundary.length + 2 : findEnd(text, delimiter, 0);
   if (at < 0) return { problem: "no_parts" };
   while (parts.length < PARTS_MAX) {
     if (text.startsWith("--", at)) return { parts, hasMore: false };
-    const start = skip(text, "\r\n", at);
+    const start = findEnd(text, "\r\n", at);
     if (start < 0) return { parts, hasMore: false };
     // The delimiter's line break may directly follow that of the head.
     const found = text.indexOf(delimiter, start - 2);
@@ -45,8 +45,8 @@ export function parseMultipart(
   return { parts, hasMore: true };
 }
 
-/** @returns the position after the next occurrence; -1 when there is none. */
-function skip(text: string, part: string, from: number): number {
+/** @returns the position after the next occurrence of the part; -1 when there is none. */
+function findEnd(text: string, part: string, from: number): number {
   const at = text.indexOf(part, from);
   return at < 0 ? -1 : at + part.length;
 }

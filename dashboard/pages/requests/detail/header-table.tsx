@@ -8,7 +8,7 @@ import { Badge } from "../../../ui/section.tsx";
 import { parseCookies, parseResponseCookies } from "../decode/cookies.ts";
 import { REDACTED } from "../decode/redacted.ts";
 import { FieldTable, type FieldTableRow } from "./field-table.tsx";
-import { Fold } from "./fold.tsx";
+import { Collapsible } from "./collapsible.tsx";
 import { usePolicyHeaders } from "./policy-headers.ts";
 
 /** With fewer headers a filter does not help. */
@@ -42,7 +42,7 @@ export function HeaderTable({ request, side }: HeaderTableProps) {
     });
   return (
     <>
-      <Fold
+      <Collapsible
         title={`${side === "request" ? "Request" : "Response"} headers`}
         count={entries.length}
         actions={
@@ -69,7 +69,7 @@ export function HeaderTable({ request, side }: HeaderTableProps) {
         {rows.length === 0 && (
           <p className="hint">{entries.length === 0 ? "No headers." : "No header matches."}</p>
         )}
-      </Fold>
+      </Collapsible>
       <Cookies headers={headers} />
     </>
   );
@@ -99,8 +99,8 @@ function Cookies({ headers }: { headers: Record<string, string> }) {
   }
   if (rows.length === 0) return null;
   return (
-    <Fold title="Cookies" count={rows.length}>
+    <Collapsible title="Cookies" count={rows.length}>
       <FieldTable caption="Cookies" rows={rows} />
-    </Fold>
+    </Collapsible>
   );
 }

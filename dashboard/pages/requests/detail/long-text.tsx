@@ -1,24 +1,24 @@
-/** A text of a visitor: of any length, in any writing direction. */
+/** A text that a visitor sent, of any length and writing direction. */
 import { useState } from "react";
 import { Button } from "../../../ui/button.tsx";
 import { formatCount } from "../../../ui/numbers.ts";
 import { VisitorText } from "../../../ui/text/visitor-text.tsx";
 
 const SHOWN_CHARS = 1_000;
-/** Even when the user asks for all: the copy button has the whole text. */
+/** Not even "Show all" shows more; the copy button has the whole text. */
 const SHOWN_MAX_CHARS = 50_000;
 
 export function LongText({ text, maxChars = SHOWN_CHARS }: { text: string; maxChars?: number }) {
-  const [isLong, setLong] = useState(false);
-  const shownChars = isLong ? SHOWN_MAX_CHARS : maxChars;
+  const [isExpanded, setExpanded] = useState(false);
+  const shownChars = isExpanded ? SHOWN_MAX_CHARS : maxChars;
   if (text.length <= shownChars) return <VisitorText text={text} />;
   return (
     <>
       <VisitorText text={`${text.slice(0, shownChars).toWellFormed()}…`} />{" "}
-      {isLong ? (
+      {isExpanded ? (
         <span className="hint">{formatCount(text.length)} characters</span>
       ) : (
-        <Button kind="link" onClick={() => setLong(true)}>
+        <Button kind="link" onClick={() => setExpanded(true)}>
           Show all {formatCount(text.length)} characters
         </Button>
       )}

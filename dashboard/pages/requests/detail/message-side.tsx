@@ -4,7 +4,7 @@ import { Section } from "../../../ui/section.tsx";
 import { FIELDS_MAX, parseForm } from "../decode/form.ts";
 import { MessageBody } from "./body/message-body.tsx";
 import { FieldTable } from "./field-table.tsx";
-import { Fold } from "./fold.tsx";
+import { Collapsible } from "./collapsible.tsx";
 import { HeaderTable } from "./header-table.tsx";
 
 export interface MessageSideProps {
@@ -26,9 +26,9 @@ export function MessageSide({ title, request, side }: MessageSideProps) {
 function QueryTable({ query }: { query: string }) {
   const { fields, isCut } = parseForm(query);
   return (
-    <Fold title="Query parameters" count={fields.length}>
+    <Collapsible title="Query parameters" count={fields.length}>
       <FieldTable caption="Query parameters" rows={fields} />
       {isCut && <p className="hint">Only the first {FIELDS_MAX} are shown.</p>}
-    </Fold>
+    </Collapsible>
   );
 }

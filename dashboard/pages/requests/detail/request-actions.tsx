@@ -12,7 +12,7 @@ import { useShortcuts } from "../../../app/shortcuts.ts";
 import { ActionButton, Button } from "../../../ui/button.tsx";
 import { notifyOfError } from "../../../ui/feedback/notifications.tsx";
 import { downloadFile } from "../../../ui/text/download.ts";
-import { copyCurl } from "../list/request-actions.ts";
+import { copyCurl } from "../copy-and-replay.ts";
 import { ReplayDisabledNotice } from "./replay/replay-disabled-notice.tsx";
 import { ReplayEditor } from "./replay/replay-editor.tsx";
 

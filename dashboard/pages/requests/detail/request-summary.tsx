@@ -13,6 +13,7 @@ import { LongText } from "./long-text.tsx";
 import { RuleBadges } from "./rule-badges.tsx";
 import { TimingBar } from "./timing-bar.tsx";
 
+const METHOD_SHOWN_CHARS = 50;
 const URL_SHOWN_CHARS = 500;
 
 export interface RequestSummaryProps {
@@ -28,7 +29,7 @@ export function RequestSummary({ request, actions }: RequestSummaryProps) {
     <section className="card request-summary" aria-label="Summary">
       <div className="request-line">
         <h2>
-          <span className="method">{request.method.slice(0, 50)}</span>{" "}
+          <span className="method">{request.method.slice(0, METHOD_SHOWN_CHARS)}</span>{" "}
           <LongText text={url} maxChars={URL_SHOWN_CHARS} />
         </h2>
         <CopyButton text={url} label="Copy the URL" kind="quiet" />

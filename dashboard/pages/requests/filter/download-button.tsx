@@ -11,11 +11,12 @@ import { downloadFile } from "../../../ui/text/download.ts";
 import { notify } from "../../../ui/feedback/notifications.tsx";
 import { formatCount } from "../../../ui/numbers.ts";
 
+/** The part of the filter that the API can apply. */
 function parseQuery(filter: string): CaptureFilterQuery {
   try {
     return parseCaptureFilter(filter).query;
   } catch {
-    // The list does not apply it either.
+    // The list does not apply an invalid filter either.
     return {};
   }
 }
@@ -38,7 +39,7 @@ export function DownloadButton({ filter, tunnelId, view }: DownloadButtonProps) 
       ...(tunnelId !== "" && { tunnel_id: tunnelId }),
     });
     const archive = await call<Archive>("GET", `/inspector/har?${query}`);
-    // The API selects by a part of the filter only.
+    // The API applies only a part of the filter.
     archive.log.entries = archive.log.entries.filter(({ _id: id }) => view.findIndex(id) >= 0);
     downloadFile("underpass.har", JSON.stringify(archive));
     notify(

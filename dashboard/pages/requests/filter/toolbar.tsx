@@ -13,7 +13,7 @@ import { FilterChips } from "./filter-chips.tsx";
 import { FilterInput } from "./filter-input.tsx";
 import type { BodySearch } from "./use-body-search.ts";
 
-/** Enough to know which values are common. */
+/** The filter suggests values of so many requests of the list. */
 const SUGGESTED_FROM_ROWS = 1_000;
 
 export interface ToolbarProps {
@@ -130,13 +130,13 @@ function Counts({ view, store }: { view: RequestView; store: CaptureStore }) {
   return (
     <span className="counts hint">
       <span className={`live-dot ${isLive ? "live" : ""}`} />
-      {formatStatus(view, store)} ·{" "}
+      {formatListState(view, store)} ·{" "}
       {view.isFiltering ? "filtering…" : formatCounts(view.count, total)}
     </span>
   );
 }
 
-function formatStatus(view: RequestView, { status }: CaptureStore): string {
+function formatListState(view: RequestView, { status }: CaptureStore): string {
   if (status === "loading") return "Loading";
   if (status === "reconnecting") return "Reconnecting";
   if (view.state === "paused") return "Paused";

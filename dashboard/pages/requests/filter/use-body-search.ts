@@ -24,7 +24,7 @@ export interface BodySearch {
   /** undefined without a search: the list shows all requests. */
   foundIds: ReadonlySet<string> | undefined;
   start: (text: string, captures: readonly CaptureSummary[]) => void;
-  /** The requests that it has found stay listed. */
+  /** Stops the search. The requests that it has found stay listed. */
   cancel: () => void;
   clear: () => void;
 }

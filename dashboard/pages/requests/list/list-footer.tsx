@@ -10,7 +10,7 @@ import { Skeleton } from "../../../ui/feedback/query-content.tsx";
 import { formatCount } from "../../../ui/numbers.ts";
 import type { InspectorParameters } from "./use-request-view.ts";
 
-/** So many requests without a match are loaded before the user is asked. */
+/** After so many requests without a match, the user is asked whether to search older ones. */
 const SEARCHED_WITHOUT_MATCH_MAX = 2_000;
 
 export interface ListFooterProps {

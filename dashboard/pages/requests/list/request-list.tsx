@@ -1,4 +1,4 @@
-/** The requests as a table of which only the visible rows exist. The table has the focus, and knows the active row. */
+/** The requests as a grid. Only its visible rows are in the document, so the grid itself has the focus and knows the active row. */
 import { useVirtualizer } from "@tanstack/react-virtual";
 import { useEffect, useId, useRef, type MouseEvent, type ReactNode } from "react";
 import type { Bookmarks } from "../../../inspector/bookmarks.ts";
@@ -10,7 +10,7 @@ import { RequestRow } from "./request-row.tsx";
 const ROW_PX = 32;
 /** Large enough for a finger. */
 const NARROW_ROW_PX = 44;
-/** So far from the top, the user reads older requests. */
+/** Scrolled further down than this, the user reads older requests, and the list stops following new ones. */
 const TOP_PX = 8;
 const OVERSCAN_ROWS = 6;
 
@@ -96,7 +96,7 @@ export function RequestList(props: RequestListProps) {
     >
       <div role="rowgroup" className="request-header">
         <div role="row" aria-rowindex={1}>
-          {getTitles(tunnelNames !== undefined).map(([name, title]) => (
+          {getColumns(tunnelNames !== undefined).map(([name, title]) => (
             <span key={name} role="columnheader" className={name}>
               {name === "row-actions" ? <span className="hidden-text">{title}</span> : title}
             </span>
@@ -133,7 +133,7 @@ function findRowId(target: Element): string | null {
   return target.closest("[data-id]")?.getAttribute("data-id") ?? null;
 }
 
-function getTitles(hasTunnels: boolean): [className: string, title: string][] {
+function getColumns(hasTunnels: boolean): [className: string, title: string][] {
   return [
     ["method", "Method"],
     ["status", "Status"],

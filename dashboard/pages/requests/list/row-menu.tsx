@@ -5,7 +5,7 @@ import { useHasRole } from "../../../app/roles.ts";
 import { formatFilterTerm } from "../../../inspector/filter-text.ts";
 import { notifyOfError } from "../../../ui/feedback/notifications.tsx";
 import { AnchoredMenu, MenuItem, MenuSeparator } from "../../../ui/menu.tsx";
-import { copyCurl, copyUrl, replay } from "./request-actions.ts";
+import { copyCurl, copyUrl, replayUnchanged } from "../copy-and-replay.ts";
 
 export interface RowMenuProps {
   capture: CaptureSummary | undefined;
@@ -43,7 +43,9 @@ function Items(props: ItemsProps) {
   return (
     <>
       <MenuItem onClick={() => onOpen(id)}>Open</MenuItem>
-      {canReplay && <MenuItem onClick={() => run(replay(capture, onOpen))}>Replay</MenuItem>}
+      {canReplay && (
+        <MenuItem onClick={() => run(replayUnchanged(capture, onOpen))}>Replay</MenuItem>
+      )}
       {publicUrl !== undefined && window.isSecureContext && (
         <MenuItem onClick={() => run(copyUrl(capture, publicUrl))}>Copy URL</MenuItem>
       )}

@@ -5,11 +5,11 @@ import { useHasRole } from "../../../app/roles.ts";
 import { pressWhenShown, useShortcuts, type Shortcut } from "../../../app/shortcuts.ts";
 import type { RequestView } from "../../../inspector/request-view.ts";
 import { notifyOfError } from "../../../ui/feedback/notifications.tsx";
-import { copyCurl, replay } from "./request-actions.ts";
+import { copyCurl, replayUnchanged } from "../copy-and-replay.ts";
 
 const PAGE_ROWS = 15;
 
-/** In the details these keys scroll, or belong to what has the focus. */
+/** While the focus is in the details, these keys scroll them or belong to the focused control. */
 const LIST_KEYS = ["ArrowDown", "ArrowUp", "PageDown", "PageUp", "Home", "End", "Enter"];
 
 export interface InspectorKeys {
@@ -46,7 +46,7 @@ export function useInspectorKeys(keys: InspectorKeys): void {
     activate(index < 0 ? 0 : index + rows);
   }
 
-  /** Acts on the active row, which is the first one when the filter has removed the active one. */
+  /** Acts on the active row, or on the first row if the filter has removed the active one. */
   function withActive(act: (capture: CaptureSummary) => unknown): () => void {
     return () => {
       const index = activeId === undefined ? -1 : view.findIndex(activeId);
@@ -83,7 +83,7 @@ export function useInspectorKeys(keys: InspectorKeys): void {
     canReplay && {
       keys: ["r"],
       title: "Replay",
-      act: withActive((capture) => replay(capture, keys.onOpen)),
+      act: withActive((capture) => replayUnchanged(capture, keys.onOpen)),
     },
     canReplay && {
       keys: ["e"],

@@ -31,7 +31,7 @@ export interface RequestViewState {
   store: CaptureStore;
   view: RequestView;
   bookmarks: Bookmarks;
-  /** What is wrong with the filter. The list still shows what the last correct filter selected. */
+  /** Why the filter is not valid. The list then still shows the result of the last valid one. */
   filterError: string | undefined;
 }
 

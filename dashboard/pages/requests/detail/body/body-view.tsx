@@ -21,8 +21,11 @@ import { MultipartView } from "./multipart-view.tsx";
 import type { NestedBody } from "./nested-body.ts";
 import { TextView } from "./text-view.tsx";
 
-/** A text that is copied: the clipboard and other programs get slow with more. */
-const COPIED_MAX_BYTES = 1024 * 1024;
+/** Longer texts have no copy button: the clipboard and other programs become slow. */
+const COPY_MAX_BYTES = 1024 * 1024;
+const TYPE_SHOWN_CHARS = 100;
+/** Enough to skip white space before the first bracket of a JSON document. */
+const JSON_START_BYTES = 64;
 
 export interface BodyViewProps extends NestedBody {
   /** Whether the bytes are still compressed. */
@@ -41,15 +44,19 @@ export function BodyView(props: BodyViewProps) {
   );
   const tabs = buildTabs(kind, type, name, bytes, isCut);
   const view = tabs.some(({ id }) => id === props.view) ? props.view : undefined;
-  const isCopied = kind !== "binary" && kind !== "image" && bytes.length <= COPIED_MAX_BYTES;
+  const canCopy = kind !== "binary" && kind !== "image" && bytes.length <= COPY_MAX_BYTES;
   return (
     <div className="body-view">
       <div className="body-actions">
         <span className="hint">
-          {type.essence === "" ? "no content type" : <bdi>{type.essence.slice(0, 100)}</bdi>} ·{" "}
-          {formatBytes(bytes.length)}
+          {type.essence === "" ? (
+            "no content type"
+          ) : (
+            <bdi>{type.essence.slice(0, TYPE_SHOWN_CHARS)}</bdi>
+          )}{" "}
+          · {formatBytes(bytes.length)}
         </span>
-        {isCopied && (
+        {canCopy && (
           <CopyButton
             text={() => decodeText(bytes, type.parameters.get("charset")).text}
             label={`Copy the ${name.toLowerCase()}`}
@@ -85,7 +92,7 @@ function findKind(bytes: Uint8Array, type: MediaType): ContentKind {
   if (!isText) return "binary";
   if (kind !== null && kind !== "text") return kind;
   // Many servers send JSON as text, or without a type.
-  const start = new TextDecoder().decode(bytes.subarray(0, 64)).trimStart();
+  const start = new TextDecoder().decode(bytes.subarray(0, JSON_START_BYTES)).trimStart();
   const isJson = /^[[{]/.test(start) && "value" in parseJson(decodeText(bytes, undefined).text);
   return isJson && type.essence !== "text/html" ? "json" : "text";
 }
@@ -125,7 +132,7 @@ function buildTabs(
   return [{ id: "pretty", title: "Pretty", content: pretty }, raw, hex];
 }
 
-/** Never one that a double click would run. */
+/** Never an extension that a double click would run. */
 function getExtension(kind: ContentKind, { essence }: MediaType): string {
   if (kind === "json") return ".json";
   if (kind === "image") return `.${essence.slice("image/".length)}`;

@@ -2,7 +2,7 @@
 import { WindowedRows } from "../../../../ui/text/windowed-rows.tsx";
 import { formatHexRow, HEX_ROW_BYTES } from "../../decode/hex.ts";
 
-const ROW_HEIGHT = 20;
+const ROW_HEIGHT_PX = 20;
 
 export function HexView({ name, bytes }: { name: string; bytes: Uint8Array }) {
   return (
@@ -11,7 +11,7 @@ export function HexView({ name, bytes }: { name: string; bytes: Uint8Array }) {
       role="region"
       aria-label={`${name} as bytes`}
       count={Math.ceil(bytes.length / HEX_ROW_BYTES)}
-      rowHeight={ROW_HEIGHT}
+      rowHeight={ROW_HEIGHT_PX}
       renderRow={(index) => {
         const { offset, hex, text } = formatHexRow(bytes, index);
         return (

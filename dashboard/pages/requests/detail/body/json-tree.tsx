@@ -16,7 +16,7 @@ import { VisitorText } from "../../../../ui/text/visitor-text.tsx";
 import { JsonSelection } from "./json-selection.tsx";
 import type { RenderBody } from "./nested-body.ts";
 
-const ROW_HEIGHT = 24;
+const ROW_HEIGHT_PX = 24;
 const PAGE_ROWS = 15;
 /** Deeper levels are not indented further, so that their values stay visible. */
 const INDENT_MAX_LEVELS = 16;
@@ -46,7 +46,7 @@ export function JsonTree({ name, root, renderBody }: JsonTreeProps) {
 
   function handleKey(event: KeyboardEvent): void {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
-    const action = findAction(event.key, rows, selected ?? -1, open);
+    const action = getKeyAction(event.key, rows, selected ?? -1, open);
     if (action === null) return;
     event.preventDefault();
     event.stopPropagation();
@@ -77,7 +77,7 @@ export function JsonTree({ name, root, renderBody }: JsonTreeProps) {
         aria-activedescendant={row === undefined ? undefined : `${id}-${selected}`}
         onKeyDown={handleKey}
         count={rows.length}
-        rowHeight={ROW_HEIGHT}
+        rowHeight={ROW_HEIGHT_PX}
         activeIndex={selected ?? undefined}
         renderRow={(index) => {
           const each = rows[index];
@@ -104,18 +104,20 @@ export function JsonTree({ name, root, renderBody }: JsonTreeProps) {
   );
 }
 
-interface Action {
+interface KeyAction {
+  /** The row to select. */
   select?: number;
+  /** The value to open or close. */
   toggle?: JsonContainer;
 }
 
-/** What a key does. @param at the selected row; -1 when there is none. */
-function findAction(
+/** @param at the selected row; -1 when there is none. @returns null for a key that a tree does not handle. */
+function getKeyAction(
   key: string,
   rows: TreeRow[],
   at: number,
   open: ReadonlySet<JsonValue>,
-): Action | null {
+): KeyAction | null {
   const row = rows[at];
   const last = rows.length - 1;
   const value = row?.value;
@@ -190,20 +192,20 @@ function TreeItem({ id, row, isOpen, isSelected, onClick }: TreeItemProps) {
       </span>
       {key !== null && (
         <span className={typeof key === "number" ? "tree-index" : "tree-key"}>
-          <VisitorText text={cut(String(key), KEY_SHOWN_CHARS)} />:{" "}
+          <VisitorText text={truncate(String(key), KEY_SHOWN_CHARS)} />:{" "}
         </span>
       )}
       {isContainer(value) ? (
         <span className="hint">{formatContainer(value)}</span>
       ) : (
         <span className={`tree-${value.kind}`}>
-          <VisitorText text={formatScalar(value.kind, cut(value.text, VALUE_SHOWN_CHARS))} />
+          <VisitorText text={formatScalar(value.kind, truncate(value.text, VALUE_SHOWN_CHARS))} />
         </span>
       )}
     </div>
   );
 }
 
-function cut(text: string, maxChars: number): string {
+function truncate(text: string, maxChars: number): string {
   return text.length <= maxChars ? text : `${text.slice(0, maxChars).toWellFormed()}…`;
 }

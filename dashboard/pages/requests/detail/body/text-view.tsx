@@ -6,7 +6,7 @@ import { WindowedRows } from "../../../../ui/text/windowed-rows.tsx";
 import { decodeText } from "../../decode/text.ts";
 import { PIECES_MAX, splitIntoPieces, type TextPieces } from "../../decode/text-pieces.ts";
 
-const ROW_HEIGHT = 20;
+const ROW_HEIGHT_PX = 20;
 
 export interface TextViewProps {
   name: string;
@@ -41,7 +41,7 @@ export function TextLines({ name, text, marked }: { name: string; text: string; 
         role="region"
         aria-label={`${name} as text`}
         count={pieces.count}
-        rowHeight={ROW_HEIGHT}
+        rowHeight={ROW_HEIGHT_PX}
         isMeasured
         activeIndex={marked === undefined ? undefined : findPiece(pieces, marked)}
         renderRow={(index) => {

@@ -14,7 +14,7 @@ import {
 import { VisitorText } from "../../../../ui/text/visitor-text.tsx";
 import { BodyView } from "../body/body-view.tsx";
 
-const ROW_HEIGHT = 36;
+const ROW_HEIGHT_PX = 36;
 const PREVIEW_CHARS = 200;
 
 export function StreamTimeline({ request }: { request: CaptureDetail }) {
@@ -50,7 +50,7 @@ export function StreamTimeline({ request }: { request: CaptureDetail }) {
           role="list"
           aria-label={isWebSocket ? "Messages" : "Events"}
           count={shown.length}
-          rowHeight={ROW_HEIGHT}
+          rowHeight={ROW_HEIGHT_PX}
           isMeasured
           followsEnd={request.state === "open"}
           renderRow={(index) => {

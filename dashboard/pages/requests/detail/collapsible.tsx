@@ -1,8 +1,8 @@
-/** A part of a section that the user can fold. */
+/** A part of a section that the user can collapse. It is open at first. */
 import type { ReactNode } from "react";
 import { formatCount } from "../../../ui/numbers.ts";
 
-export interface FoldProps {
+export interface CollapsibleProps {
   title: string;
   count?: number;
   /** Buttons beside the title. */
@@ -10,7 +10,7 @@ export interface FoldProps {
   children: ReactNode;
 }
 
-export function Fold({ title, count, actions, children }: FoldProps) {
+export function Collapsible({ title, count, actions, children }: CollapsibleProps) {
   return (
     <div className="fold">
       <div className="fold-actions">{actions}</div>

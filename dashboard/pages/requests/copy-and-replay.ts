@@ -1,18 +1,21 @@
-/** What users do with a request of the list. */
+/** Copies and replays captured requests, and notifies the user of the result. */
 import type {
   CaptureDetail,
   CaptureSummary,
-} from "../../../../protocol/schemas/inspector/captures.ts";
-import type { ReplayResult } from "../../../../protocol/schemas/inspector/replays.ts";
-import { call } from "../../../api/session.ts";
-import { notify } from "../../../ui/feedback/notifications.tsx";
+} from "../../../protocol/schemas/inspector/captures.ts";
+import type { ReplayResult } from "../../../protocol/schemas/inspector/replays.ts";
+import { call } from "../../api/session.ts";
+import { notify } from "../../ui/feedback/notifications.tsx";
+
+/** In a notification. */
+const PATH_SHOWN_CHARS = 100;
 
 export async function copyCurl({ id }: CaptureSummary): Promise<void> {
   await navigator.clipboard.writeText(await call<string>("GET", `/inspector/${id}/curl`));
   notify("The curl command was copied.");
 }
 
-/** @param publicUrl of the tunnel. The list does not have the query of the request. */
+/** Loads the request, because the list does not have its query. @param publicUrl of the tunnel. */
 export async function copyUrl({ id, path }: CaptureSummary, publicUrl: string): Promise<void> {
   const { query } = await call<CaptureDetail>("GET", `/inspector/${id}`);
   const url = `${publicUrl.replace(/\/$/, "")}${path}${query === null ? "" : `?${query}`}`;
@@ -20,15 +23,15 @@ export async function copyUrl({ id, path }: CaptureSummary, publicUrl: string): 
   notify("The URL was copied.");
 }
 
-/** @param open shows the details of the new request. */
-export async function replay(
+/** Sends the request again as it was captured. @param open shows the details of the new request. */
+export async function replayUnchanged(
   { id, method, path }: CaptureSummary,
   open: (id: string) => void,
 ): Promise<void> {
   const { id: newId, comparison } = await call<ReplayResult>("POST", `/inspector/${id}/replay`);
   const { original, replayed } = comparison.status;
   const status = original === replayed ? `${replayed}` : `${replayed} instead of ${original}`;
-  notify(`${method} ${path.slice(0, 100)} was replayed: ${status}.`, {
+  notify(`${method} ${path.slice(0, PATH_SHOWN_CHARS)} was replayed: ${status}.`, {
     label: "Show it",
     act: () => open(newId),
   });
