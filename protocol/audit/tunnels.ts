@@ -69,7 +69,7 @@ export const TUNNEL_ACTIONS = {
   },
   visitor_token_minted: {
     resource: "tunnel",
-    predicate: "minted a visitor's token for {subject} at the tunnel {it}",
+    predicate: "minted a visitor token for {subject} at the tunnel {it}",
     description: "A visitor's token was minted; `metadata` has `subject` and `expiresAt`.",
   },
   tunnel_inspector_set: {

@@ -26,7 +26,7 @@ export function EventFilterBar() {
     filter.range === CUSTOM_RANGE || filter.from !== undefined || filter.to !== undefined;
   return (
     <div className="event-filters" role="search" aria-label="Events" ref={frame}>
-      <FilterField name="text" label="Search" placeholder="Names, addresses, ids" type="search" />
+      <FilterField name="text" label="Search" placeholder="Names, addresses, IDs" type="search" />
       <select
         aria-label="Action"
         value={filter.action ?? ""}

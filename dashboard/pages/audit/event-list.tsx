@@ -121,7 +121,7 @@ function EventDetails({ event, hasFilters }: { event: AuditEvent; hasFilters: bo
       {ipAddress !== null && (
         <Fact name="IP address">{renderValue("ip", ipAddress, <bdi>{ipAddress}</bdi>)}</Fact>
       )}
-      <Fact name={`Id of the ${resourceType.replaceAll("_", " ")}`}>
+      <Fact name={`ID of the ${resourceType.replaceAll("_", " ")}`}>
         {renderValue("text", resourceId, <code>{resourceId}</code>)}
       </Fact>
       {Object.entries(metadata).map(([key, value]) => (

@@ -28,7 +28,7 @@ export function BindDialog({ domain, isOpen, onClose, onBind }: BindDialogProps)
   if (offered.length === 0) {
     return (
       <OpenDialog {...dialog}>
-        <p>There is no HTTP tunnel yet. This command opens one that the domain leads to:</p>
+        <p>There is no HTTP tunnel yet. This command opens one for the domain:</p>
         <Command>{command}</Command>
       </OpenDialog>
     );
@@ -54,7 +54,7 @@ export function BindDialog({ domain, isOpen, onClose, onBind }: BindDialogProps)
         }))}
         {...(boundTunnelId !== null && { chosen: boundTunnelId })}
       />
-      <p className="hint">Or open a tunnel that it leads to:</p>
+      <p className="hint">Or open a new tunnel for this domain:</p>
       <Command>{command}</Command>
     </OpenFormDialog>
   );

@@ -28,7 +28,7 @@ export function Page() {
   return (
     <PageFrame
       title="Reserved names"
-      about="Only your organization can open tunnels at these names, also while no agent is connected."
+      about="Only your organization can open tunnels at these names, even while no agent is connected."
       actions={canChange ? <ReserveButton /> : undefined}
     >
       <QueryContent query={names} lines={6}>

@@ -13,7 +13,8 @@ export function UnverifiedDomain({ domain }: { domain: CustomDomain }) {
           <strong>{domain.domain}</strong>
           <Badge tone="warning">not verified</Badge>
           <Detail>
-            Publish this record within 7 days. It proves that the domain is yours, and must stay.
+            Publish this record within 7 days. It proves that the domain is yours, and must stay
+            published.
           </Detail>
         </div>
         {useHasRole("member") && <DomainActions domain={domain} />}

@@ -20,7 +20,7 @@ export function VerificationStep({ domain }: { domain: CustomDomain }) {
         value={domain.verificationToken}
       />
       <Detail>
-        If your DNS provider adds the domain to names itself, leave it out of the name.
+        If your DNS provider appends the domain to each name, leave it out of the name.
       </Detail>
       {canChange && (
         <div className="verification">

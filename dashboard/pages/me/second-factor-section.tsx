@@ -138,7 +138,7 @@ function SecondFactorOn({ removableAt, onTurnOff }: SecondFactorOnProps) {
       <p>On: signing in also requires a code from your authenticator app.</p>
       {removableAt !== null && (
         <p>
-          A mailed link can remove it from <ExactTime timestamp={removableAt} /> on.
+          The emailed link can turn it off from <ExactTime timestamp={removableAt} /> on.
         </p>
       )}
       <div className="actions">

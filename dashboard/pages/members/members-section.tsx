@@ -29,7 +29,7 @@ export function MembersSection() {
                   <Badge>{member.role}</Badge>
                   {isSelf && <Badge>you</Badge>}
                   <Detail>
-                    since <ExactTime timestamp={member.joined_at} />
+                    member since <ExactTime timestamp={member.joined_at} />
                   </Detail>
                 </Row>
               );

@@ -99,7 +99,7 @@ function TunnelChoice({ tunnelId, onChoose }: TunnelChoiceProps) {
         </option>
       ))}
       {tunnelId !== "" && !tunnels.some(({ id }) => id === tunnelId) && (
-        <option value={tunnelId}>Another tunnel</option>
+        <option value={tunnelId}>Deleted or unknown tunnel</option>
       )}
     </select>
   );

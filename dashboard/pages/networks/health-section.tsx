@@ -95,14 +95,14 @@ function Problem({ problem, network }: ProblemProps) {
         <Notice tone="warning" title="UDP between the server and the relay is blocked">
           <p>
             Traffic passes over a WebSocket: it works, but is slower after packet losses. Allow
-            outgoing UDP to the relay in the firewall of the server’s network.
+            outgoing UDP to the relay in the firewall of the server's network.
           </p>
         </Notice>
       );
     case "loss":
       return (
         <Notice tone="warning" title="Packets are lost between the server and the relay">
-          <p>Check the server’s internet connection, and its socket buffers.</p>
+          <p>Check the server's internet connection, and its socket buffers.</p>
         </Notice>
       );
   }

@@ -49,8 +49,8 @@ function ApprovalNotice() {
   return (
     <Notice tone="warning">
       {status === "pending"
-        ? "This organization waits for its approval. Until then it can't open tunnels."
-        : "This organization was not approved. It can't open tunnels."}
+        ? "This organization is waiting for approval, and can't open tunnels until it is approved."
+        : "This organization was not approved, so it can't open tunnels."}
     </Notice>
   );
 }

@@ -28,7 +28,7 @@ export function Page() {
     <NewTokenProvider>
       <PageFrame
         title="Projects"
-        about="The names of a project's tunnels end with its slug, and a token can be for one project only."
+        about="The names of a project's tunnels end with its slug. A token can be restricted to one project."
         actions={canChange ? <CreateButton /> : undefined}
       >
         <QueryContent query={projects} lines={6}>

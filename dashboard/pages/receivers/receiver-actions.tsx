@@ -44,7 +44,7 @@ export function RotateSecretButton({ receiver: { id, validator } }: Props) {
         name="overlapHours"
         label="Accept the previous secret"
         options={OVERLAPS}
-        hint="Until then no delivery is refused while the vendor still has the previous secret."
+        hint="During this time, deliveries that the vendor still signs with the previous secret are accepted too."
       />
     </DialogButton>
   );

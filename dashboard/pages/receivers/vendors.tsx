@@ -48,7 +48,7 @@ export const VENDORS: Record<Validator, Vendor> = {
     makesSecret: true,
     secretHint: "The signing secret, on the page Basic Information of the app.",
     setup:
-      "Enter this URL as the request URL of the event subscriptions, of slash commands or of interactivity. The receiver answers Slack’s verification challenge itself.",
+      "Enter this URL as the request URL of the event subscriptions, of slash commands or of interactivity. The receiver answers Slack's verification challenge itself.",
   },
   payments: {
     name: "Stripe",

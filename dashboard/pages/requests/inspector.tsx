@@ -126,7 +126,9 @@ export function Inspector({ parameters, setParameters, isDocked = false }: Inspe
       />
       {markedIds.length > 0 && (
         <p className="marked-bar" role="status">
-          {markedIds.length === 1 ? "One request is marked. Mark another with x." : "Two marked."}{" "}
+          {markedIds.length === 1
+            ? "One request is marked. Mark another with x."
+            : "Two requests are marked."}{" "}
           <Button kind="link" disabled={markedIds.length < MARKED_MAX} onClick={showDiff}>
             Show the diff
           </Button>{" "}

@@ -74,8 +74,8 @@ export function RemovalStep({ step: { challenge }, goTo }: StepProps<"removal">)
   return (
     <Step key="removal" title="Remove two-factor authentication">
       <p>
-        We will email you a link that removes it. The link works after 24 hours, in which you can
-        cancel it.
+        We will email you a link that removes it. The link works 24 hours after your request; until
+        then, you can cancel the request.
       </p>
       <Form submit="Send the link" onSubmit={requestRemoval} />
       <div className="links">

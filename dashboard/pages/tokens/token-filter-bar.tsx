@@ -27,7 +27,7 @@ export function TokenFilterBar({ tokens }: TokenFilterBarProps) {
   return (
     <FilterBar label="Tokens">
       <SearchFilter
-        label="Search the tokens"
+        label="Filter the tokens"
         placeholder="Filter by name, nonce or allowed name"
         value={text}
         onChange={(next) => setParameters({ text: next })}

@@ -53,7 +53,9 @@ function NoMatch({ endedCount }: { endedCount: number }) {
       >
         Show all tokens
       </Button>
-      {endedCount > 0 && `, also the ${formatCount(endedCount)} that were revoked or have expired`}.
+      {endedCount > 0 &&
+        `, including the ${formatCount(endedCount)} that were revoked or have expired`}
+      .
     </p>
   );
 }

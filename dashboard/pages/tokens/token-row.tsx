@@ -61,10 +61,10 @@ function toTimestamp(unixSeconds: number): string {
   return new Date(unixSeconds * 1000).toISOString();
 }
 
-/** `only the names pr-*, demo · 5 tunnels · 100 Mbit/s`. */
+/** What the token may do: `Only pr-*, demo · 5 tunnels · 100 Mbit/s`. */
 function describeScope(token: Token): string {
   const { kind, allowedSubdomains, tunnelQuota, bandwidthLimitMbps } = token;
-  if (kind === "master") return "Mints tokens of projects; opens no tunnels";
+  if (kind === "master") return "Mints tokens for projects; opens no tunnels";
   const isEveryName = allowedSubdomains.length === 0 || allowedSubdomains.includes("*");
   return [
     isEveryName ? "Every name" : `Only ${allowedSubdomains.join(", ")}`,

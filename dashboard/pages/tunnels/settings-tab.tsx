@@ -86,7 +86,7 @@ function DeleteSection({ tunnel }: { tunnel: Tunnel }) {
         >
           <p>
             Its agent is disconnected, and its settings and captured requests are deleted. This
-            can&apos;t be undone.
+            can't be undone.
           </p>
         </ConfirmButton>
       }

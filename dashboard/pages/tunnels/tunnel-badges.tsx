@@ -24,12 +24,13 @@ export const STATE_TEXTS: Record<TunnelState, StateText> = {
   inactive: {
     label: "Waiting",
     tone: "neutral",
-    explanation: "The tunnel waits for an agent. Visitors get an error page.",
+    explanation:
+      "No agent has connected since the tunnel was created or started. Visitors get an error page.",
   },
   offline: {
     label: "Offline",
     tone: "neutral",
-    explanation: "The agent is not connected. Visitors get an error page.",
+    explanation: "The agent has disconnected. Visitors get an error page.",
   },
   stopped: {
     label: "Stopped",

@@ -221,7 +221,7 @@ test("a rule that is made of a captured request refuses the next visitor", async
   const rows = page.getByRole("grid", { name: "Requests" }).locator("[data-id]");
   await rows.first().waitFor();
   await page.keyboard.press("m");
-  await page.getByRole("menuitem", { name: "Make a rule of this…" }).click();
+  await page.getByRole("menuitem", { name: "Make a rule from this request…" }).click();
   await clickButton(page, "Add the rule Deny /wp-login.php");
   await clickButton(page, "Review and save");
   await answerDialog(page, "Save");

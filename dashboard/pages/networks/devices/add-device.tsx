@@ -106,11 +106,11 @@ function NewDeviceForm({ network, onAdded, onCancel }: NewDeviceFormProps) {
         hint={
           keys === null ? (
             <>
-              This browser can make no keys for this page. Make them on the device with the
+              This browser can't generate keys on this page. Generate them on the device with the
               WireGuard app or <code>wg genkey</code>, or run the command below.
             </>
           ) : (
-            "Without one, this browser makes the keys. The private key is never sent to the server."
+            "If it is empty, this browser generates the keys. The private key is never sent to the server."
           )
         }
       />
@@ -132,7 +132,7 @@ function AddedDeviceContent({ network, added, onClose }: AddedDeviceProps) {
       {isComplete ? (
         <>
           <p>
-            This contains the private key of the device, which only this page has.{" "}
+            This configuration contains the private key of the device, which only this page has.{" "}
             <strong>It will not be shown again.</strong>
           </p>
           <DeviceSetup networkName={network.name} config={config} />

@@ -137,7 +137,7 @@ function NoHandshakeHelp() {
         <li>
           The network of the device allows outgoing UDP. Some hotels block it: try a mobile network.
         </li>
-        <li>The configuration is newer than the server’s key. If not, add the device again.</li>
+        <li>The configuration is newer than the server's key. If not, add the device again.</li>
       </ol>
     </details>
   );
@@ -166,7 +166,7 @@ function ConfigButton({ network, device }: DeviceProps) {
         width="wide"
       >
         <p>
-          The private key is only on the device, so it can’t be shown here. If it is lost, remove
+          The private key is only on the device, so it can't be shown here. If it is lost, remove
           the device and add it again.
         </p>
         <DeviceConfig network={network} device={device} />

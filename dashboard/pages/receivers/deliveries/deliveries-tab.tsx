@@ -103,7 +103,7 @@ function FeedBadge({ phase }: { phase: DeliveryFeed["phase"] }) {
     case "paused":
       return <Badge tone="warning">more are stored</Badge>;
     case "retrying":
-      return <Badge tone="warning">connecting again</Badge>;
+      return <Badge tone="warning">reconnecting</Badge>;
     case "failed":
       return <Badge tone="bad">stopped</Badge>;
   }
@@ -117,7 +117,11 @@ interface NoDeliveriesProps {
 function NoDeliveries({ receiver, phase }: NoDeliveriesProps) {
   if (phase === "failed") return null;
   if (phase !== "live") return <Skeleton lines={6} />;
-  if (receiver.kept > 0) return <p>No delivery arrived in this time. Older ones are stored.</p>;
+  if (receiver.kept > 0) {
+    return (
+      <p>No delivery arrived in this time range. Choose a longer one to see older deliveries.</p>
+    );
+  }
   return (
     <EmptyState title="Waiting for the first delivery">
       <p>

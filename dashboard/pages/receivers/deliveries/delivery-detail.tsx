@@ -47,7 +47,7 @@ export function DeliveryDetail({ receiver, delivery }: DeliveryDetailProps) {
         }
       >
         <Facts>
-          <Fact name="Id">
+          <Fact name="ID">
             <code>{delivery.id}</code>
           </Fact>
           <Fact name="Received">
@@ -95,7 +95,7 @@ function AcknowledgeButton({ receiver, delivery }: DeliveryDetailProps) {
     >
       <p>
         <code>underpass webhooks</code> does not forward them any more, unless it is started with{" "}
-        <code>--since</code>. A full receiver removes them first. This can’t be undone.
+        <code>--since</code>. A full receiver removes them first. This can't be undone.
       </p>
     </ConfirmButton>
   );

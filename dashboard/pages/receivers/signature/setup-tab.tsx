@@ -17,8 +17,8 @@ export function SetupTab({ receiver }: { receiver: ReceiverState }) {
       </Section>
       <Section title="To your local server">
         <p>
-          Deliveries are stored until your server has them. This posts them to port 3000, also those
-          that arrived while your machine was off:
+          Deliveries are stored until your server has them. This command sends them to port 3000,
+          including those that arrived while your machine was off:
         </p>
         <ForwardCommand receiver={receiver} />
       </Section>
@@ -34,13 +34,13 @@ export function SetupTab({ receiver }: { receiver: ReceiverState }) {
           <Fact name="Algorithm">HMAC-SHA256, keyed by the secret, in hexadecimal</Fact>
           <Fact name="Signed text">{vendor.signedText}</Fact>
           {vendor.hasTimestamp && (
-            <Fact name="Timestamp">at most 5 minutes from the server’s clock</Fact>
+            <Fact name="Timestamp">at most 5 minutes from the server's clock</Fact>
           )}
-          <Fact name="Id of a delivery">{vendor.deliveryId}</Fact>
+          <Fact name="ID of a delivery">{vendor.deliveryId}</Fact>
         </Facts>
         <p className="receiver-note">
-          The bytes of the body are signed as they are sent: JSON that is parsed and written again
-          has another signature. The tab Test has a script that computes one.
+          The bytes of the body are signed as they are sent: JSON that is parsed and serialized
+          again has a different signature. The tab Test has a script that computes one.
         </p>
       </Section>
     </>

@@ -28,7 +28,7 @@ export function explainMissingBody(
     return side === "request"
       ? explain(
           state === "refused"
-            ? "The body was not read: the request was refused before."
+            ? "The body was not read, because the request was refused first."
             : "The body was not read before the request ended.",
         )
       : explain(

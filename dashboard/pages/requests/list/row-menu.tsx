@@ -82,7 +82,7 @@ function Items(props: ItemsProps) {
               })
             }
           >
-            Make a rule of this…
+            Make a rule from this request…
           </MenuItem>
         </>
       )}

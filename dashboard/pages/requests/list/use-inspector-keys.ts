@@ -66,8 +66,8 @@ export function useInspectorKeys(keys: InspectorKeys): void {
   const shortcuts: (Shortcut | false)[] = [
     { keys: ["j", "ArrowDown"], title: "Next request", act: () => move(1) },
     { keys: ["k", "ArrowUp"], title: "Previous request", act: () => move(-1) },
-    { keys: ["PageDown"], title: "A page further", act: () => move(PAGE_ROWS) },
-    { keys: ["PageUp"], title: "A page back", act: () => move(-PAGE_ROWS) },
+    { keys: ["PageDown"], title: "One page down", act: () => move(PAGE_ROWS) },
+    { keys: ["PageUp"], title: "One page up", act: () => move(-PAGE_ROWS) },
     {
       keys: ["Home"],
       title: "Newest request, and follow",

@@ -46,8 +46,9 @@ function NewToken({ token, onClose }: NewTokenProps) {
   return (
     <>
       <p>
-        This is the only time that <bdi>{token.name}</bdi> is shown. Anyone who has it can use it
-        until it expires or is revoked.
+        This is the only time that the {token.kind === "master" ? "master key" : "token"}{" "}
+        <bdi>{token.name}</bdi> is shown. Anyone who has it can use it until it expires or is
+        revoked.
       </p>
       <div className="secret">
         <code>{text}</code>

@@ -39,7 +39,7 @@ export const TOKEN_PRESETS: readonly TokenPreset[] = [
   {
     id: "master",
     title: "Master key",
-    about: "For a program that mints tokens of projects",
+    about: "For a program that mints tokens for projects",
     lifetime: 90,
     unit: "days",
     budget: null,

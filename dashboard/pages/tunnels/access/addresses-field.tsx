@@ -20,7 +20,7 @@ export function AddressesField({ cidrs }: { cidrs: readonly string[] }) {
         onChange={(event) => setText(event.currentTarget.value)}
         placeholder={"203.0.113.0/24\n2001:db8::/32"}
         spellCheck={false}
-        hint="One address or block a line, IPv4 or IPv6, at most 100."
+        hint="One address or block per line, IPv4 or IPv6, at most 100."
       />
       {own !== undefined && !isListed(own, parseLines(text)) && (
         <Button onClick={() => add(own)}>Add your address, {own}</Button>

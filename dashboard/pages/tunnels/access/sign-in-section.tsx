@@ -48,7 +48,7 @@ export function SignInSection({ tunnel }: { tunnel: Tunnel }) {
         required={false}
         placeholder={"ann@example.com\nbob@example.org"}
         spellCheck={false}
-        hint="One a line, at most 100."
+        hint="One per line, at most 100."
       />
       <TextAreaField
         name="allowed_domains"

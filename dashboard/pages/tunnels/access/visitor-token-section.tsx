@@ -37,11 +37,11 @@ export function VisitorTokenSection({ tunnel }: { tunnel: Tunnel }) {
         <Link to="." search={{ tab: "policy" }}>
           policy
         </Link>{" "}
-        accepts it, when it names no issuer.
+        accepts it if the action names no issuers.
       </p>
       {tunnel.policyActions === 0 && (
         <p className="notice" role="note">
-          The policy has no rules yet, so that no token is checked.
+          The policy has no rules yet, so no token is checked.
         </p>
       )}
       {minted && (
@@ -83,7 +83,7 @@ function MintButton({ tunnel, onMint }: MintButtonProps) {
         hint="Who uses the token, as the claim sub."
       />
       <SelectField name="ttl_seconds" label="Valid for" options={LIFETIMES} />
-      <p className="hint">A token can&apos;t be revoked.</p>
+      <p className="hint">A token can't be revoked.</p>
     </DialogButton>
   );
 }

@@ -103,7 +103,7 @@ function SettingsForm({ settings }: { settings: Settings }) {
         className="code-area"
         defaultValue={redactHeaders.join("\n")}
         spellCheck={false}
-        hint="Their values are never stored. One name a line, at most 100."
+        hint="Their values are never stored. One name per line, at most 100."
       />
     </Form>
   );
@@ -143,8 +143,8 @@ function CapturedRequestsSection({ tunnel, canDelete }: CapturedRequestsProps) {
       }}
     >
       <p>
-        Every request of <strong>{name}</strong> that was captured until now is deleted. This
-        can&apos;t be undone.
+        Every request of <strong>{name}</strong> that was captured until now is deleted. This can't
+        be undone.
       </p>
     </ConfirmButton>
   );

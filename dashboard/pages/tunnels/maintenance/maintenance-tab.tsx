@@ -30,7 +30,7 @@ export function MaintenanceTab({ tunnel }: { tunnel: Tunnel }) {
         >
           <p className="hint">
             Visitors get 503 and a page with your message, and are asked to try again after 30
-            seconds. It ends when you end it, or when the last agent disconnects.
+            seconds. Maintenance ends when you end it, or when the last agent disconnects.
           </p>
           {canChange && (
             <Form

@@ -5,7 +5,8 @@ import { CheckField, TextAreaField, TextField } from "../../../ui/forms/fields.t
 import { parseLines } from "../../../ui/forms/lines.ts";
 import { formatValue, type EditedAction } from "./policy-document.ts";
 
-const DENY_HINT = "Every path that begins with it gets 403 Forbidden, in any spelling and case.";
+const DENY_HINT =
+  "Every path that begins with this prefix gets 403 Forbidden, in any encoding and letter case.";
 
 export interface ActionFieldsProps {
   action: EditedAction;
@@ -103,14 +104,14 @@ function TokenFields(props: ActionFieldsProps) {
           field="allowed_issuers"
           label="Issuers"
           placeholder="https://idp.example.com"
-          hint="One URL a line. Without any: tokens that members minted for this tunnel."
+          hint="One URL per line. Empty: visitor tokens that members minted for this tunnel."
         />
         <ListValue
           {...props}
           field="allowed_audiences"
           label="Audiences"
           placeholder="my-api"
-          hint="One a line, of which a token needs one. Without any: every audience."
+          hint="One per line; a token needs one of them. Empty: any audience."
         />
       </div>
       <CheckField

@@ -165,7 +165,7 @@ const EXAMPLE_COLUMNS: readonly Column<DryRunExample>[] = [
       </Link>
     ),
   },
-  { title: "Then", align: "end", render: ({ status }) => status ?? "–" },
+  { title: "Original status", align: "end", render: ({ status }) => status ?? "–" },
   { title: "With this policy", render: (example) => <Outcome example={example} /> },
   {
     title: "Visitor",

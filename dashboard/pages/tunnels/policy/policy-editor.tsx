@@ -81,7 +81,7 @@ export function PolicyEditor({ tunnel, saved }: PolicyEditorProps) {
 
   const form =
     policy === null ? (
-      <p className="notice">The form can&apos;t show this text. Correct it as JSON first.</p>
+      <p className="notice">The form can't show this text. Correct it as JSON first.</p>
     ) : (
       <>
         {policy.actions.length === 0 && canChange && (

@@ -57,7 +57,7 @@ export function RuleSuggestions({ requestId, policy, onChange, onClose }: RuleSu
               })}
             </Rows>
             <p className="hint policy-note">
-              Policies don&apos;t decide by address. To admit only some addresses, use the{" "}
+              Policies don't decide by address. To admit only some addresses, use the{" "}
               <Link to="." search={{ tab: "access" }}>
                 IP allowlist
               </Link>

@@ -48,7 +48,7 @@ export const TEMPLATES: readonly Template[] = [
     actions: [{ kind: "jwt_validation" }],
   },
   {
-    title: "Mark tunnelled requests",
+    title: "Mark tunneled requests",
     about: "The local server receives a header that visitors can't forge.",
     actions: [{ kind: "header_set", name: "X-From-Tunnel", value: "yes" }],
   },

@@ -119,7 +119,7 @@ test("the keyboard alone finds, opens, bookmarks and marks requests", async () =
   await page.keyboard.press("x");
   await page.keyboard.press("k");
   await page.keyboard.press("x");
-  await page.getByText("Two marked.").waitFor();
+  await page.getByText("Two requests are marked.").waitFor();
   await page.keyboard.press("m");
   const removal = page.getByRole("menuitem", { name: "Remove the mark" });
   await removal.waitFor();

@@ -115,7 +115,7 @@ test("after an error the page connects again; after many stored deliveries it as
     await route.fulfill({ status: isRefused ? 429 : 200, json });
   });
   await page.goto(`${pages.origin}/receivers/${receiver.id}?since=all`);
-  await page.getByText("connecting again").waitFor();
+  await page.getByText("reconnecting").waitFor();
   isRefused = false;
   await page.getByText("more are stored").waitFor();
   const items = page.getByRole("list", { name: "Deliveries" }).getByRole("listitem");

@@ -33,7 +33,7 @@ export function ChangeTable({ caption, changes }: ChangeTableProps) {
             </th>
             <td>
               {before === null ? (
-                <span className="hint">not there</span>
+                <span className="hint">absent</span>
               ) : (
                 <del>
                   <LongText text={before} />

@@ -12,7 +12,7 @@ export interface EditedRequest {
   method: string;
   path: string;
   query: string;
-  /** One `name: value` a line. */
+  /** One `name: value` per line. */
   headers: string;
   body: string;
   format: BodyFormat;

@@ -140,7 +140,7 @@ function StreamRow({ item, number, isWebSocket, isOpen, onToggle }: StreamRowPro
         <div className="stream-content">
           {eventId !== null && (
             <p className="hint">
-              Id <bdi>{eventId.slice(0, PREVIEW_CHARS)}</bdi>
+              ID <bdi>{eventId.slice(0, PREVIEW_CHARS)}</bdi>
             </p>
           )}
           {close !== null ? (
