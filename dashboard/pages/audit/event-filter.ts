@@ -65,7 +65,7 @@ function toQuery(filter: EventFilter): Record<string, string | undefined> {
   };
 }
 
-/** @param local the local time in a field, such as `2026-11-23T19:45`. @returns it in RFC 3339; undefined if it is not a time. */
+/** @param local the local time in a field, such as `2026-11-23T19:45`. @returns it in RFC 3339; undefined if it is none. */
 function toInstant(local: string | undefined): string | undefined {
   const at = new Date(local ?? "");
   return Number.isNaN(at.getTime()) ? undefined : at.toISOString();

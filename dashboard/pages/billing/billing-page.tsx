@@ -77,7 +77,8 @@ function usePaymentInProgress(): boolean {
 
 function BillingContent({ billing }: { billing: Billing }) {
   const { mode, overLimits, status } = billing;
-  const isBought = status !== null && status !== "canceled" && status !== "incomplete_expired";
+  const hasSubscription =
+    status !== null && status !== "canceled" && status !== "incomplete_expired";
   return (
     <>
       <Rows>
@@ -109,7 +110,7 @@ function BillingContent({ billing }: { billing: Billing }) {
             >
               Invoices and payment
             </ActionButton>
-            {mode === "mock" && isBought && <CancelButton />}
+            {mode === "mock" && hasSubscription && <CancelButton />}
           </div>
         </>
       )}

@@ -1,4 +1,4 @@
-/** /domains: the domains of the organization itself, from the claim to the tunnel that they lead to. */
+/** /domains: the custom domains of the organization: to add and verify one, and to choose the tunnel that it leads to. */
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import type { CustomDomain } from "../../../protocol/schemas/domains/domains.ts";
 import { domainsQuery } from "../../api/domains.ts";
@@ -24,7 +24,7 @@ export function Page() {
     <PageFrame
       title="Custom domains"
       about="Visitors reach a tunnel at a domain of yours, as soon as a DNS record proves that it is yours."
-      actions={canChange ? <ClaimButton /> : undefined}
+      actions={canChange ? <AddDomainButton /> : undefined}
     >
       <QueryContent query={domains} lines={6}>
         {(list) => (list.length === 0 ? <NoDomains /> : <Domains domains={list} />)}
@@ -52,7 +52,7 @@ function NoDomains() {
   );
 }
 
-function ClaimButton() {
+function AddDomainButton() {
   const queries = useQueryClient();
   return (
     <DialogButton

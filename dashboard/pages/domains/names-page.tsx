@@ -22,7 +22,7 @@ import "./domains.css";
 export function Page() {
   const canChange = useHasRole("member");
   const names = useQuery(reservedSubdomainsQuery);
-  // Rows of names that no tunnel uses are higher.
+  // The row of a name that no tunnel uses also has a command, so rows would grow or shrink when the tunnels arrive.
   const areTunnelsLoading = useQuery(tunnelsQuery).isPending;
   const { subdomain = "shop" } = names.data?.[0] ?? {};
   return (

@@ -1,4 +1,4 @@
-/** Removes a domain. One that is verified asks for its name. */
+/** Removes a domain. The user must type the name of a verified one. */
 import { useQueryClient } from "@tanstack/react-query";
 import type { CustomDomain } from "../../../protocol/schemas/domains/domains.ts";
 import { domainsQuery } from "../../api/domains.ts";

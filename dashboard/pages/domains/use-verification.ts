@@ -1,4 +1,4 @@
-/** Looks for the DNS record of a domain again and again, once the user has published it. */
+/** Looks up the DNS record that verifies a domain, repeatedly, once the user says that it is published. */
 import { useQuery, useQueryClient, type QueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import type { CustomDomain } from "../../../protocol/schemas/domains/domains.ts";
@@ -20,7 +20,7 @@ const TEMPORARY_ERRORS: readonly RequestError["code"][] = [
   "unreachable",
 ];
 
-/** A look-up that did not find the record. null: it did. */
+/** Why a look-up did not find the record. */
 interface LookUpFailure {
   message: string;
   timestamp: string;
@@ -28,13 +28,14 @@ interface LookUpFailure {
 }
 
 export interface Verification {
+  /** Whether the look-ups have begun. */
   isWatching: boolean;
-  /** The newest look-up that did not find the record. */
+  /** The result of the newest look-up; null before the first one, and after one that found the record. */
   failure: LookUpFailure | null;
-  /** Why no further look-up is made. */
+  /** The error that ended the look-ups; null while there is none. */
   error: unknown;
   isLookingUp: boolean;
-  /** Begins to look for the record, or looks for it at once. */
+  /** Begins the look-ups, or makes the next one at once. */
   check: () => void;
 }
 

@@ -1,15 +1,19 @@
-/** Commands for the machine that serves a network. */
+/** Commands of the agent for private networks. */
 import { quoteForShell } from "../../ui/text/shell.ts";
 
-/** Root has a login of its own. */
+/** The agent stores its login for each user. The next command runs as root, so root has to log in. */
 export const LOGIN_COMMAND = `sudo underpass login --server ${location.origin}`;
 
-/** Makes a machine the server of the network, and carries its traffic. @param cidr creates the network too. */
+/**
+ * The command that makes a machine the server of the network, and then carries the network's traffic.
+ * @param cidr the addresses of a network that does not exist yet, which the command creates too.
+ */
 export function formatServeCommand(name: string, cidr?: string): string {
   const create = cidr === undefined ? "" : ` --cidr ${cidr}`;
   return `sudo underpass vpn ${quoteForShell(name)} --setup${create} --apply`;
 }
 
-export function formatAddCommand(name: string): string {
+/** The command that adds a device named `phone`. */
+export function formatAddDeviceCommand(name: string): string {
   return `underpass vpn ${quoteForShell(name)} add phone`;
 }

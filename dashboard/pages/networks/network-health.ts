@@ -2,13 +2,13 @@
 import type { Device, PrivateNetwork } from "../../../protocol/schemas/networks.ts";
 import type { Tone } from "../../ui/section.tsx";
 
-/** Above this share of lost datagrams, people notice. */
+/** Users notice a greater share of lost datagrams than this. */
 const LOSS_NOTICEABLE = 0.02;
 
 /** WireGuard rejects the keys of a handshake after this time, so a device in use has made a newer one (REJECT_AFTER_TIME). */
 const SESSION_MAX_MS = 180_000;
 
-/** A problem of a network, from the one to solve first. */
+/** The problems of a network, in the order in which the user should solve them. */
 export type NetworkProblem =
   | "no_server"
   | "offline"
@@ -22,12 +22,13 @@ export interface Health {
   label: string;
 }
 
-/** Whether devices reach the server at an address of its own. The relay then knows nothing about them. */
+/** Whether devices reach the server at a public address of its own. The relay then knows nothing about them. */
 export function isReachedDirectly(network: PrivateNetwork): boolean {
   const { public_endpoint: endpoint, reserved_udp_port: port } = network;
   return endpoint !== null && (port === null || !endpoint.endsWith(`:${port}`));
 }
 
+/** @returns the problems, the one to solve first at the beginning. */
 export function findNetworkProblems(network: PrivateNetwork): NetworkProblem[] {
   const { relay } = network;
   if (network.server_public_key === null) return ["no_server"];
@@ -62,6 +63,7 @@ export function getNetworkHealth(network: PrivateNetwork): Health {
   }
 }
 
+/** Whether the device has made a handshake that is still valid. */
 export function isConnected(device: Device, nowMs: number): boolean {
   const { last_handshake_at: at } = device;
   return at !== null && nowMs - Date.parse(at) < SESSION_MAX_MS;

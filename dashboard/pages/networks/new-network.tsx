@@ -9,7 +9,7 @@ import { Button } from "../../ui/button.tsx";
 import { DialogButton } from "../../ui/forms/dialog.tsx";
 import { TextField } from "../../ui/forms/fields.tsx";
 
-/** From each range for private use, blocks that few routers and clouds use by default. */
+/** Blocks of the private ranges (RFC 1918) and of the shared range (RFC 6598) that few routers and clouds use by default. */
 const SUGGESTED_BLOCKS = [
   "10.88.0.0/24",
   "10.199.0.0/24",

@@ -1,4 +1,4 @@
-/** The server's own address in a network: the first one after that of the network itself. */
+/** @returns the server's own address in the network: the first one after the network address. */
 export function getServerAddress(cidr: string): string {
   const [address = ""] = cidr.split("/");
   return address.replace(/\d+$/, (last) => String(Number(last) + 1));

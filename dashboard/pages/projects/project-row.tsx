@@ -50,7 +50,7 @@ export function ProjectRow({ project }: { project: Project }) {
 interface Counts {
   /** undefined while they are loaded. */
   tunnels: number | undefined;
-  /** Valid ones that are restricted to the project. */
+  /** The valid tokens that are restricted to the project. */
   tokens: number | undefined;
 }
 

@@ -20,7 +20,7 @@ import { PROJECT_NAME_MAX_CHARS, ProjectRow } from "./project-row.tsx";
 export function Page() {
   const projects = useQuery(projectsQuery);
   const canChange = useHasRole("member");
-  // The rows show how many of both a project has. They would move when the numbers arrive.
+  // The rows show the numbers of both for each project, and would move if the numbers arrived later.
   const tunnels = useQuery(tunnelsQuery);
   const tokens = useQuery(tokensQuery);
   const areCountsLoading = tunnels.isPending || tokens.isPending;

@@ -1,4 +1,4 @@
-/** The tab with what was decided when the tunnel was created, and with its end. */
+/** The tab with the properties that can't change after the tunnel was created, and with its deletion. */
 import { useQueryClient } from "@tanstack/react-query";
 import { Link, useNavigate } from "@tanstack/react-router";
 import type { Tunnel } from "../../../protocol/schemas/tunnels/tunnels.ts";

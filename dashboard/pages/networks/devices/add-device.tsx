@@ -1,4 +1,4 @@
-/** Adds a device: the browser makes its keys, and shows the configuration once. */
+/** Adds a device: the browser generates its keys, and shows the configuration once. */
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { useEffect, useState } from "react";
 import type {
@@ -15,7 +15,7 @@ import { OpenDialog } from "../../../ui/forms/dialog.tsx";
 import { TextField } from "../../../ui/forms/fields.tsx";
 import { Form } from "../../../ui/forms/form.tsx";
 import { Badge } from "../../../ui/section.tsx";
-import { formatAddCommand } from "../commands.ts";
+import { formatAddDeviceCommand } from "../commands.ts";
 import { getServerAddress } from "../server-address.ts";
 import { insertPrivateKey, loadDeviceConfig } from "./device-config.ts";
 import { generateKeyPair, type KeyPair } from "./device-keys.ts";
@@ -73,7 +73,10 @@ interface NewDeviceFormProps {
 
 function NewDeviceForm({ network, onAdded, onCancel }: NewDeviceFormProps) {
   const queries = useQueryClient();
-  /** undefined: not known yet. null: the browser can't make keys. The same pair for each attempt makes one device. */
+  /**
+   * undefined: being generated. null: the browser can't generate keys. All attempts send the same public key, so that a
+   * repeated one does not add a second device.
+   */
   const [keys, setKeys] = useState<KeyPair | null>();
   useEffect(() => void generateKeyPair().then(setKeys), []);
 
@@ -114,7 +117,7 @@ function NewDeviceForm({ network, onAdded, onCancel }: NewDeviceFormProps) {
           )
         }
       />
-      {keys === null && <Command>{formatAddCommand(network.name)}</Command>}
+      {keys === null && <Command>{formatAddDeviceCommand(network.name)}</Command>}
     </Form>
   );
 }
@@ -155,7 +158,7 @@ function AddedDeviceContent({ network, added, onClose }: AddedDeviceProps) {
   );
 }
 
-/** Turns as soon as the relay has seen a handshake of the device. */
+/** Whether the device has connected. It changes as soon as the relay has seen a handshake of the device. */
 function FirstHandshake({ network, device }: { network: PrivateNetwork; device: Device }) {
   const { data = [] } = useQuery(networkDevicesQuery(network.id));
   const isConnected = data.some(({ id, last_handshake_at: at }) => id === device.id && at !== null);

@@ -3,13 +3,13 @@ import { queryOptions } from "@tanstack/react-query";
 import type { NetworkConfig } from "../../../../protocol/schemas/networks.ts";
 import { call } from "../../../api/session.ts";
 
-/** The API does not know private keys. */
+/** The API does not know private keys, so its configurations have this text in place of one. */
 const PRIVATE_KEY_PLACEHOLDER = "<PASTE_CLIENT_PRIVATE_KEY>";
 
-/** `wg-quick` names the interface as the file, and Linux allows so many characters. */
+/** `wg-quick` names the interface after the file, and Linux limits the length of that name. */
 const INTERFACE_NAME_MAX_CHARS = 15;
 
-/** With a placeholder for the private key. */
+/** The configuration of a device, with a placeholder for the private key. */
 export const deviceConfigQuery = (networkId: string, deviceId: string) =>
   queryOptions({
     queryKey: ["networks", networkId, "devices", deviceId, "config"],
@@ -25,6 +25,7 @@ export async function loadDeviceConfig(
   return (await call<NetworkConfig>("GET", path, undefined, signal)).config;
 }
 
+/** @returns the configuration with the private key in place of the placeholder. */
 export function insertPrivateKey(config: string, privateKey: string): string {
   return config.replace(PRIVATE_KEY_PLACEHOLDER, privateKey);
 }

@@ -1,4 +1,4 @@
-/** WireGuard keys of a device (X25519, RFC 7748), made in the browser. The private key is in the memory of the page only. */
+/** WireGuard keys of a device (X25519, RFC 7748), generated in the browser. Only the page's memory has the private key. */
 import { fromBase64, toBase64 } from "../../../../shared/bytes.ts";
 
 export interface KeyPair {
@@ -7,7 +7,7 @@ export interface KeyPair {
   publicKey: string;
 }
 
-/** @returns null when the browser can't: it knows no X25519, or the page was not loaded over HTTPS or from this machine. */
+/** @returns null when the browser can't: it has no X25519, or the page was not loaded over HTTPS or from this machine. */
 export async function generateKeyPair(): Promise<KeyPair | null> {
   if (!window.isSecureContext) return null;
   try {
@@ -23,7 +23,7 @@ export async function generateKeyPair(): Promise<KeyPair | null> {
   }
 }
 
-/** RFC 7748 §5, as `wg genkey` does. The public key is the same. */
+/** Clears and sets the bits of RFC 7748 §5, as `wg genkey` does. The public key stays the same. */
 function clamp(privateKey: Uint8Array): Uint8Array {
   const bytes = privateKey.slice();
   bytes[0]! &= 248;

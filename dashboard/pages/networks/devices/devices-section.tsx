@@ -123,7 +123,7 @@ function formatKnownBytes(bytes: number | null): string {
   return bytes === null ? "–" : formatBytes(bytes);
 }
 
-/** A device sends nothing before its app is switched on, so that this is not always a problem. */
+/** Closed at first: a missing handshake is not always a problem, because a device sends none until its app is switched on. */
 function NoHandshakeHelp() {
   return (
     <details className="help">

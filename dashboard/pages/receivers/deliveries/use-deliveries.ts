@@ -14,7 +14,7 @@ const BODIES_SHOWN_MAX_CHARS = 32 * 1024 * 1024;
 const STORED_PAGES_MAX = 10;
 const PAGE_ROWS = 100;
 const LONG_POLL_SECONDS = 25;
-/** The least time between two polls: one that ends early without a delivery, as when the server restarts, is not repeated at once. */
+/** The least time between two polls. One can end early without a delivery, as when the server restarts. */
 const POLL_INTERVAL_MIN_MS = 1_000;
 /** The pause after the first failure. It doubles with each further one, up to the maximum. */
 const RETRY_MIN_MS = 1_000;

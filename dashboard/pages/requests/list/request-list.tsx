@@ -1,4 +1,4 @@
-/** The requests as a grid. Only its visible rows are in the document, so the grid itself has the focus and knows the active row. */
+/** The requests as a grid. Only visible rows are in the document, so the grid has the focus and knows the active row. */
 import { useVirtualizer } from "@tanstack/react-virtual";
 import { useEffect, useId, useRef, type MouseEvent, type ReactNode } from "react";
 import type { Bookmarks } from "../../../inspector/bookmarks.ts";

@@ -6,7 +6,7 @@ export interface GateSectionProps {
   title: string;
   isOn: boolean;
   about: ReactNode;
-  /** Nothing for users who may not change it. */
+  /** false for users who may not change the gate. */
   actions: ReactNode;
   children?: ReactNode;
 }

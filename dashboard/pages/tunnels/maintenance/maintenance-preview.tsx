@@ -1,7 +1,7 @@
-/** What visitors get during maintenance, as text: the edge makes the real page (workers/edge/error-pages.ts). */
+/** A preview of the maintenance page and of the JSON, which the edge sends to visitors (workers/edge/error-pages.ts). */
 import { Section } from "../../../ui/section.tsx";
 
-/** A test compares these texts with those of the edge. */
+/** The texts of the edge, which a test compares with these. */
 const TITLE = "Down for maintenance";
 const DEFAULT_MESSAGE = "This tunnel is temporarily closed by its owner.";
 const RETRY_SECONDS = 30;

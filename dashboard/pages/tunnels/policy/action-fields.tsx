@@ -1,4 +1,4 @@
-/** The fields of one action of a traffic policy. Their names are those by which the API reports errors. */
+/** The fields of one action of a traffic policy. They have the names under which the API reports errors. */
 import { useState } from "react";
 import type { PolicyAction } from "../../../../protocol/schemas/access/policies.ts";
 import { CheckField, TextAreaField, TextField } from "../../../ui/forms/fields.tsx";
@@ -10,9 +10,9 @@ const DENY_HINT =
 
 export interface ActionFieldsProps {
   action: EditedAction;
-  /** Of the action in the policy. */
+  /** The position of the action in the policy. */
   index: number;
-  /** What is the same for all actions of a kind is explained once. */
+  /** Only the first action of its kind shows the explanation of the kind. */
   isFirstOfKind: boolean;
   onChange: (action: EditedAction) => void;
 }

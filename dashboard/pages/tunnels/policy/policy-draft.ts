@@ -29,7 +29,7 @@ export interface PolicyDraft {
   /** null: there are no unsaved changes. */
   text: string | null;
   set: (text: string | null) => void;
-  /** The newest text, also after the component was removed. */
+  /** The newest text, even after the component was unmounted. */
   read: () => string | null;
 }
 

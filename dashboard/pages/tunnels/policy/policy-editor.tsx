@@ -53,7 +53,7 @@ export function PolicyEditor({ tunnel, saved }: PolicyEditorProps) {
     setErrors([]);
     draft.set(next === savedText ? null : next);
   }
-  /** The result of a test is not about the policy that is in force now. */
+  /** Called when the policy in force has changed: the result of a test is no longer about the difference to it. */
   function forgetDraft(): void {
     setErrors([]);
     setTestedText(null);
@@ -61,7 +61,7 @@ export function PolicyEditor({ tunnel, saved }: PolicyEditorProps) {
   }
   const editActions = (actions: EditedAction[]) => edit(formatPolicy({ ...policy, actions }));
 
-  /** @returns whether the API accepts the policy. Its mistakes are shown. */
+  /** @returns whether the API accepts the policy. If not, its errors are shown. */
   async function test(): Promise<boolean> {
     const parsed = parsePolicy(text);
     if (parsed.policy === null && !parsed.isJson) {
@@ -203,7 +203,7 @@ function describePath(path: string): string {
   return index === undefined ? path : `Rule ${Number(index) + 1}: ${field}`;
 }
 
-/** The tunnel whose unsaved changes the user was reminded of when its page was left. */
+/** The id of the tunnel of whose unsaved changes the user was reminded last. */
 let remindedOf = "";
 
 /** Says that unsaved changes remain when the user goes to another page. */

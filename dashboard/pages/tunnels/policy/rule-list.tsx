@@ -19,7 +19,7 @@ const DIRECTIONS = ["up", "down"] as const;
 
 export function RuleList({ policy: { actions }, errors, canChange, onChange }: RuleListProps) {
   const list = useRef<HTMLOListElement>(null);
-  /** The buttons of which one gets the focus when the list has changed, so that the keyboard stays at the moved rule. */
+  /** A selector. When the list has changed, its first match gets the focus, so that the focus follows the moved rule. */
   const focusNext = useRef("");
   useEffect(() => {
     if (focusNext.current === "") return;

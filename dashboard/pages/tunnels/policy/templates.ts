@@ -1,4 +1,4 @@
-/** Policies to start from, made of what traffic policies can do. */
+/** Groups of rules that a user can start a policy with. */
 import { DEFAULT_REQUESTS_PER_MINUTE, type EditedAction } from "./policy-document.ts";
 
 export interface Template {
