@@ -8,7 +8,7 @@ const TIMEOUTS = { testTimeout: 120_000, hookTimeout: 240_000 };
 /** Node.js runs the TypeScript as it is, which takes less of a core than Vite's own modules, and uses its compile cache. */
 const NATIVE_MODULES = {
   experimental: { viteModuleRunner: false, nodeLoader: false },
-  execArgv: ["--import", "./test/harness/wasm-modules.ts"],
+  execArgv: ["--import", "./test/harness/preloads/wasm-modules.ts"],
 };
 
 /** These tests add network interfaces, at which browsers abort page loads, so they run after all others. */

@@ -11,7 +11,7 @@ import { ERROR_HEADER } from "../../protocol/errors.ts";
 import type { Tunnel } from "../../protocol/schemas/tunnels/tunnels.ts";
 import { getCommandLine } from "../../self-host/processes/processes.ts";
 import { createPreparedDir } from "../harness/directories.ts";
-import { fastClock, speedUp } from "../harness/fast-clock.ts";
+import { fastClock, speedUp } from "../harness/preloads/fast-clock.ts";
 import { mintToken, startApi, waitUntil, type Person } from "../harness/server/api.ts";
 import { startServer, type TestServer } from "../harness/server/server.ts";
 import { WAIT_OPTIONS } from "../harness/timeouts.ts";

@@ -3,7 +3,7 @@ import { createServer } from "node:net";
 import { once } from "node:events";
 import { expect, test, vi } from "vitest";
 import { getCommandLine } from "../../self-host/processes/processes.ts";
-import { fastClock, speedUp } from "../harness/fast-clock.ts";
+import { fastClock, speedUp } from "../harness/preloads/fast-clock.ts";
 import { WAIT_OPTIONS } from "../harness/timeouts.ts";
 import { reservePorts } from "../harness/ports.ts";
 import { startServer, startExpectingFailure, type TestServer } from "../harness/server/server.ts";

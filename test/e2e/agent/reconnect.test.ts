@@ -3,7 +3,7 @@
  * or to detect a silent connection.
  */
 import { afterAll, beforeAll, beforeEach, expect, test, vi } from "vitest";
-import { fastClock, speedUp } from "../../harness/fast-clock.ts";
+import { fastClock, speedUp } from "../../harness/preloads/fast-clock.ts";
 import { mintToken, startApi, type TestApi } from "../../harness/server/api.ts";
 import { WAIT_OPTIONS } from "../../harness/timeouts.ts";
 import { runAgent, type RunningAgent } from "../../harness/tunnel/agent.ts";

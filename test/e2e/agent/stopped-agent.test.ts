@@ -3,7 +3,7 @@
  * connect again, for four to six seconds.
  */
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { fastClock, speedUp } from "../../harness/fast-clock.ts";
+import { fastClock, speedUp } from "../../harness/preloads/fast-clock.ts";
 import { runAgent } from "../../harness/tunnel/agent.ts";
 import {
   mintToken,

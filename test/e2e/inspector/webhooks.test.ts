@@ -15,7 +15,7 @@ import {
   type TestApi,
 } from "../../harness/server/api.ts";
 import { createTemporaryDir } from "../../harness/directories.ts";
-import { fastClock, speedUp } from "../../harness/fast-clock.ts";
+import { fastClock, speedUp } from "../../harness/preloads/fast-clock.ts";
 import { startHookServer, type HookServer } from "../../harness/fakes/hook-server.ts";
 import { canOpenTerminals, typeCommand } from "../../harness/terminal.ts";
 import { deliver, createReceiver } from "../../harness/fakes/vendor.ts";

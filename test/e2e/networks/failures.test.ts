@@ -6,7 +6,7 @@ import {
   type TestNetwork,
 } from "../../harness/networks/stack.ts";
 import { ping, push } from "../../harness/networks/traffic.ts";
-import { fastTimers } from "../../harness/fast-clock.ts";
+import { fastTimers } from "../../harness/preloads/fast-clock.ts";
 import { WAIT_OPTIONS } from "../../harness/timeouts.ts";
 import type { RunningAgent } from "../../harness/tunnel/agent.ts";
 import type { Device } from "../../../protocol/schemas/networks.ts";

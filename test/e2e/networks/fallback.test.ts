@@ -3,7 +3,7 @@
  * the intervals of the protocol: 15 s between BINDs, 30 s between probes.
  */
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
-import { fastClock, speedUp } from "../../harness/fast-clock.ts";
+import { fastClock, speedUp } from "../../harness/preloads/fast-clock.ts";
 import { startNetworkStack, type NetworkStack } from "../../harness/networks/stack.ts";
 import { exchangeMany, ping, push } from "../../harness/networks/traffic.ts";
 

@@ -12,7 +12,7 @@ import {
   writeConfig,
   type RealNetwork,
 } from "../../harness/networks/real-network.ts";
-import { fastTimers } from "../../harness/fast-clock.ts";
+import { fastTimers } from "../../harness/preloads/fast-clock.ts";
 import { WAIT_OPTIONS } from "../../harness/timeouts.ts";
 import { readEchoReply, writeEchoRequest } from "../../harness/wireguard/icmp.ts";
 import { createPeer } from "../../harness/wireguard/peer.ts";

@@ -9,7 +9,7 @@ import {
   type TestNetwork,
 } from "../../harness/networks/stack.ts";
 import { exchangeMany, ping, push } from "../../harness/networks/traffic.ts";
-import { fastTimers } from "../../harness/fast-clock.ts";
+import { fastTimers } from "../../harness/preloads/fast-clock.ts";
 import { WAIT_OPTIONS } from "../../harness/timeouts.ts";
 import { startUdpProxy } from "../../harness/relay/udp-proxy.ts";
 import { DATA_OVERHEAD_BYTES } from "../../harness/wireguard/session.ts";

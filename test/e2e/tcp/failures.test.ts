@@ -1,7 +1,7 @@
 /** What a TCP tunnel survives, and what ends it: each part fails separately. */
 import type { Socket } from "node:net";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
-import { fastClock, speedUp } from "../../harness/fast-clock.ts";
+import { fastClock, speedUp } from "../../harness/preloads/fast-clock.ts";
 import { WAIT_OPTIONS } from "../../harness/timeouts.ts";
 import { startFaultyProxy as startProxy } from "../../harness/tunnel/faulty-proxy.ts";
 import {

@@ -6,13 +6,16 @@ import {
   parseJson,
   type JsonContainer,
   type JsonValue,
-} from "../../../dashboard/pages/requests/decode/json.ts";
-import { formatJson, sortFields } from "../../../dashboard/pages/requests/decode/json-format.ts";
+} from "../../../dashboard/pages/requests/decode/json/json.ts";
+import {
+  formatJson,
+  sortFields,
+} from "../../../dashboard/pages/requests/decode/json/json-format.ts";
 import {
   chooseInitiallyOpen,
   formatJsonPath,
   listRows,
-} from "../../../dashboard/pages/requests/decode/json-tree-rows.ts";
+} from "../../../dashboard/pages/requests/decode/json/json-tree-rows.ts";
 
 function parse(text: string): JsonValue {
   const result = parseJson(text);

@@ -3,7 +3,7 @@ import { spawn, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import { text } from "node:stream/consumers";
 import { expect, test } from "vitest";
-import { fastClock, fastTimers, speedUp } from "../../harness/fast-clock.ts";
+import { fastClock, fastTimers, speedUp } from "../../harness/preloads/fast-clock.ts";
 import { NODE_ENVIRONMENT } from "../../harness/node-environment.ts";
 
 const SPEED = 200;

@@ -2,7 +2,7 @@
 import { generateKeyPair } from "jose";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { CLOSE } from "../../../protocol/wire/close-codes.ts";
-import { fastTimers } from "../../harness/fast-clock.ts";
+import { fastTimers } from "../../harness/preloads/fast-clock.ts";
 import { WAIT_OPTIONS } from "../../harness/timeouts.ts";
 import { RelayAgent } from "../../harness/relay/relay-agent.ts";
 import { startTestRelay, type RelayWithFakeApi } from "../../harness/relay/test-relay.ts";

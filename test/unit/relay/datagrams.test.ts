@@ -3,7 +3,7 @@ import { createSocket, type Socket } from "node:dgram";
 import { once } from "node:events";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import type { NetworkTicket } from "../../../protocol/relay/ticket.ts";
-import { fastTimers } from "../../harness/fast-clock.ts";
+import { fastTimers } from "../../harness/preloads/fast-clock.ts";
 import { WAIT_OPTIONS } from "../../harness/timeouts.ts";
 import { RelayAgent } from "../../harness/relay/relay-agent.ts";
 import { startTestRelay, type RelayWithFakeApi } from "../../harness/relay/test-relay.ts";

@@ -1,7 +1,7 @@
 /** The relay while the API can't be reached, and when it stops. */
 import { expect, test, vi } from "vitest";
 import { CLOSE } from "../../../protocol/wire/close-codes.ts";
-import { fastTimers } from "../../harness/fast-clock.ts";
+import { fastTimers } from "../../harness/preloads/fast-clock.ts";
 import { WAIT_OPTIONS } from "../../harness/timeouts.ts";
 import { RelayAgent } from "../../harness/relay/relay-agent.ts";
 import { startFakeApi, startTestRelay } from "../../harness/relay/test-relay.ts";

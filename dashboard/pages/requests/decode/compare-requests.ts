@@ -2,8 +2,8 @@
 import type { CaptureDetail } from "../../../../protocol/schemas/inspector/captures.ts";
 import { fromBase64 } from "../../../../shared/bytes.ts";
 import { decodeContent } from "./content-encoding.ts";
-import { parseJson } from "./json.ts";
-import { formatJson, sortFields } from "./json-format.ts";
+import { parseJson } from "./json/json.ts";
+import { formatJson, sortFields } from "./json/json-format.ts";
 import { parseMediaType } from "./media-type.ts";
 import { decodeText, looksLikeText } from "./text.ts";
 

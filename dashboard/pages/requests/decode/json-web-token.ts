@@ -1,6 +1,6 @@
 /** JSON Web Tokens (RFC 7519) in texts. They are decoded, not verified: the page has no keys. */
 import { fromBase64 } from "../../../../shared/bytes.ts";
-import { isContainer, parseJson, type JsonContainer, type JsonValue } from "./json.ts";
+import { isContainer, parseJson, type JsonContainer, type JsonValue } from "./json/json.ts";
 
 /** Only the beginning of a longer text is searched. */
 const SEARCHED_MAX_CHARS = 16 * 1024;

@@ -1,8 +1,8 @@
 /** The JSON Web Tokens in a text: their header and their claims. */
 import { useMemo } from "react";
 import { ExactTime, RelativeTime } from "../../../ui/time.tsx";
-import { isContainer, type JsonContainer, type JsonValue } from "../decode/json.ts";
-import { formatJson } from "../decode/json-format.ts";
+import { isContainer, type JsonContainer, type JsonValue } from "../decode/json/json.ts";
+import { formatJson } from "../decode/json/json-format.ts";
 import { findJsonWebTokens, type JsonWebToken, type TokenTime } from "../decode/json-web-token.ts";
 import { LongText } from "./long-text.tsx";
 

@@ -6,7 +6,7 @@ import {
   startServedNetwork,
   type ServedNetwork,
 } from "../../../harness/networks/served-network.ts";
-import { fastClock, speedUp } from "../../../harness/fast-clock.ts";
+import { fastClock, speedUp } from "../../../harness/preloads/fast-clock.ts";
 import { WAIT_OPTIONS } from "../../../harness/timeouts.ts";
 import { canOpenTerminals, typeCommand } from "../../../harness/terminal.ts";
 

@@ -4,7 +4,7 @@ import {
   startServedNetwork,
   type ServedNetwork,
 } from "../../../harness/networks/served-network.ts";
-import { fastClock, speedUp } from "../../../harness/fast-clock.ts";
+import { fastClock, speedUp } from "../../../harness/preloads/fast-clock.ts";
 import { ping } from "../../../harness/networks/traffic.ts";
 
 let served: ServedNetwork;

@@ -11,7 +11,7 @@ import {
   type ContentKind,
   type MediaType,
 } from "../../decode/media-type.ts";
-import { parseJson } from "../../decode/json.ts";
+import { parseJson } from "../../decode/json/json.ts";
 import { decodeText, looksLikeText } from "../../decode/text.ts";
 import { FormBody } from "./form-body.tsx";
 import { HexView } from "./hex-view.tsx";

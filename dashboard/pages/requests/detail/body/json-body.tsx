@@ -1,7 +1,7 @@
 /** JSON as a tree; broken JSON as text, with the position of the error. */
 import { useMemo } from "react";
 import { decodeText } from "../../decode/text.ts";
-import { parseJson } from "../../decode/json.ts";
+import { parseJson } from "../../decode/json/json.ts";
 import { JsonTree } from "./json-tree.tsx";
 import type { RenderBody } from "./nested-body.ts";
 import { TextLines } from "./text-view.tsx";

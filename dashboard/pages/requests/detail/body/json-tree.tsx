@@ -3,15 +3,15 @@ import { useId, useMemo, useState, type KeyboardEvent } from "react";
 import { Button } from "../../../../ui/button.tsx";
 import { formatCount } from "../../../../ui/numbers.ts";
 import { WindowedRows } from "../../../../ui/text/windowed-rows.tsx";
-import { isContainer, type JsonContainer, type JsonValue } from "../../decode/json.ts";
-import { formatScalar } from "../../decode/json-format.ts";
+import { isContainer, type JsonContainer, type JsonValue } from "../../decode/json/json.ts";
+import { formatScalar } from "../../decode/json/json-format.ts";
 import {
   chooseInitiallyOpen,
   formatContainer,
   listRows,
   TREE_ROWS_MAX,
   type TreeRow,
-} from "../../decode/json-tree-rows.ts";
+} from "../../decode/json/json-tree-rows.ts";
 import { VisitorText } from "../../../../ui/text/visitor-text.tsx";
 import { JsonSelection } from "./json-selection.tsx";
 import type { RenderBody } from "./nested-body.ts";
