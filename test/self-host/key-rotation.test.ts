@@ -57,6 +57,8 @@ interface FirstKeysData {
   capability: string;
   /** A receiver with one delivery. */
   receiver: Receiver;
+  /** A receiver whose replaced secret is still accepted. */
+  rotated: Receiver;
   keyId: string | undefined;
   encryptionKey: string;
 }
@@ -93,6 +95,8 @@ async function useFirstKeys(dataDir: string): Promise<FirstKeysData> {
   const { wireBytes: capability } = await mintToken(owner);
   const receiver = await createReceiver(owner);
   await deliver(api.server, receiver);
+  const rotated = await createReceiver(owner);
+  await owner.post(`/webhook-receivers/${rotated.id}/rotate`, { secret: "new", overlapHours: 1 });
   const keyId = decodeProtectedHeader(owner.accessToken).kid;
   const env = { PORT: String(api.server.port) };
   return {
@@ -103,6 +107,7 @@ async function useFirstKeys(dataDir: string): Promise<FirstKeysData> {
     newUser,
     capability,
     receiver,
+    rotated,
     keyId,
     encryptionKey,
   };
@@ -160,6 +165,25 @@ describe("after a rotation of all keys", () => {
   test("a code that was mailed before is accepted", async () => {
     const verified = await api.anonymous.post("/auth/verify-email-otp", before.newUser);
     expect(verified.status).toBe(200);
+  });
+
+  test("a replaced secret that is deleted while it is encrypted again stays deleted", async () => {
+    await api.sql("begin");
+    await api.sql(
+      "update webhook_receivers set previous_secret = null, previous_secret_until = null where id = $1",
+      [before.rotated.id],
+    );
+    const cron = api.runCron();
+    const waiting = "select 1 from pg_stat_activity where wait_event_type = 'Lock'";
+    await waitUntil(async () => (await api.sql(waiting)).length > 0);
+    await api.sql("commit");
+    await cron;
+    expect(api.server.output).not.toContain("secret_unreadable");
+    expect(
+      await api.sql("select previous_secret from webhook_receivers where id = $1", [
+        before.rotated.id,
+      ]),
+    ).toEqual([{ previous_secret: null }]);
   });
 
   test("a mail in the outbox is delivered, and stored secrets are encrypted again", async () => {

@@ -196,7 +196,7 @@ export function listReceiversUnderOtherKeys(
     .limit(REENCRYPTION_BATCH_ROWS);
 }
 
-/** Changes nothing when the stored secret is not the one that was read: it was rotated meanwhile. */
+/** Changes nothing when the stored secrets are not those that were read: one was rotated or deleted meanwhile. */
 export function replaceReceiverSecrets(
   db: Database,
   receiver: EncryptedReceiver,
@@ -207,7 +207,11 @@ export function replaceReceiverSecrets(
       .update(webhookReceivers)
       .set({ ...reencrypted, version: sql`${webhookReceivers.version} + 1` })
       .where(
-        and(eq(webhookReceivers.id, receiver.id), eq(webhookReceivers.secret, receiver.secret)),
+        and(
+          eq(webhookReceivers.id, receiver.id),
+          eq(webhookReceivers.secret, receiver.secret),
+          sql`${webhookReceivers.previousSecret} is not distinct from ${receiver.previousSecret}`,
+        ),
       )
       .returning();
     if (!row) return;
