@@ -2,6 +2,7 @@
  * The public port of one TCP tunnel, for one association with its agent: admits visitors, gives each a data
  * connection of the agent, and carries the bytes between them.
  */
+import type { Log } from "../log.ts";
 import { unmapIpv4Address } from "../addresses.ts";
 import { once } from "node:events";
 import { createServer, type Server, type Socket } from "node:net";
@@ -63,7 +64,7 @@ export interface TunnelPortOptions {
   ticket: TunnelTicket;
   /** The address to listen on: `0.0.0.0`, `::`, or one of the machine's. */
   bind: string;
-  log: { info(message: string, fields?: Record<string, unknown>): void };
+  log: Pick<Log, "info" | "warn">;
   /** Default: `DEFAULT_LIMITS`. */
   limits?: Partial<TunnelPortLimits>;
   /** Of the visitors of all ports of the relay. Default: only the tunnel's own limits apply. */
@@ -149,7 +150,7 @@ export class TunnelPort {
     this.#server.listen({ port: ticket.port, host: bind, backlog: LISTEN_BACKLOG });
     await once(this.#server, "listening");
     this.#server.on("error", (error) =>
-      this.#options.log.info("a tunnel's port failed", this.#toLogFields({ error: error.message })),
+      this.#options.log.warn("a tunnel's port failed", this.#toLogFields({ error: error.message })),
     );
   }
 

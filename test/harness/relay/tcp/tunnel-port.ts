@@ -45,7 +45,7 @@ export async function startTunnelPort(settings: TunnelPortSettings = {}): Promis
       cidrs: settings.cidrs ?? null,
     },
     bind: "127.0.0.1",
-    log: { info: () => undefined },
+    log: { info: () => undefined, warn: () => undefined },
     limits: settings.limits,
     ...(settings.connections && { connections: settings.connections }),
     sendOpen(count) {
