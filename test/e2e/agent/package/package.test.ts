@@ -45,10 +45,18 @@ async function listInstalledFiles(): Promise<string[]> {
 const visit = (subdomain: string) =>
   exchange(api.server.port, `GET / HTTP/1.1\r\nHost: ${subdomain}.localhost\r\n\r\n`);
 
-test("the versions of the packages and of the service are equal", async () => {
-  for (const path of ["package.json", "agent/package.json"]) {
-    const { version } = JSON.parse(await readFile(join(ROOT, path), "utf8")) as { version: string };
+test("the versions of the packages, of the lock file and of the service are equal", async () => {
+  const read = async (path: string): Promise<unknown> =>
+    JSON.parse(await readFile(join(ROOT, path), "utf8"));
+  for (const path of ["package.json", "agent/package.json", "dashboard/package.json"]) {
+    const { version } = (await read(path)) as { version: string };
     expect([path, version]).toEqual([path, SERVICE_VERSION]);
+  }
+  const { packages } = (await read("package-lock.json")) as {
+    packages: Record<string, { version?: string }>;
+  };
+  for (const path of ["", "agent", "dashboard"]) {
+    expect([path, packages[path]?.version]).toEqual([path, SERVICE_VERSION]);
   }
 });
 
