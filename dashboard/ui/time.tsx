@@ -23,10 +23,14 @@ let timer: ReturnType<typeof setInterval> | undefined;
 
 function subscribe(notify: () => void): () => void {
   listeners.add(notify);
-  timer ??= setInterval(() => {
+  if (timer === undefined) {
+    // Nothing has shown a time for a while: React compares the value again after it has subscribed.
     now = Date.now();
-    for (const each of listeners) each();
-  }, TICK_MS);
+    timer = setInterval(() => {
+      now = Date.now();
+      for (const each of listeners) each();
+    }, TICK_MS);
+  }
   return () => {
     listeners.delete(notify);
     if (listeners.size > 0) return;

@@ -16,11 +16,12 @@ export async function mintToken(value: GetValue): Promise<MintedToken> {
   if (budget === null) return minted;
   try {
     await setTokenBudget(minted.nonce, budget);
+    return { ...minted, monthlyBudgetUsdCents: budget };
   } catch (error) {
     // The token exists, and its bytes are shown only once.
     notifyOfError(error);
+    return minted;
   }
-  return { ...minted, monthlyBudgetUsdCents: budget };
 }
 
 function requestToken(value: GetValue): Promise<MintedToken> {

@@ -3,6 +3,7 @@ import { useQuery } from "@tanstack/react-query";
 import type { Tunnel } from "../../../../protocol/schemas/tunnels/tunnels.ts";
 import { CommandLine } from "../../../ui/command-line.tsx";
 import { QueryContent } from "../../../ui/feedback/query-content.tsx";
+import { getServeArguments } from "../agent-command.ts";
 import { policyQuery } from "./policy-api.ts";
 import { PolicyEditor } from "./policy-editor.tsx";
 import "./policy.css";
@@ -21,9 +22,7 @@ export function PolicyTab({ tunnel }: PolicyTabProps) {
         {(saved) => <PolicyEditor tunnel={tunnel} saved={saved} />}
       </QueryContent>
       <CommandLine
-        commands={[
-          `http ${tunnel.localPort} --subdomain ${tunnel.subdomain} --policy-file policy.yml`,
-        ]}
+        commands={[`${getServeArguments(tunnel)} --policy-file policy.yml`]}
         requests={[
           { label: "Test a policy", method: "POST", path: `${path}/dry-run`, body },
           { label: "Set the policy", method: "PUT", path, body },
