@@ -61,7 +61,7 @@ function SecondFactorNotice() {
   if (me.mfa_removable_at !== null) {
     return (
       <Notice tone="bad">
-        Someone asked to remove your second factor. If it was not you,{" "}
+        Someone asked to remove your two-factor authentication. If it was not you,{" "}
         <Link to="/me">stop the removal</Link>.
       </Notice>
     );
@@ -70,7 +70,7 @@ function SecondFactorNotice() {
   return (
     <Notice tone="warning">
       Your account can change this organization, and only a password protects it.{" "}
-      <Link to="/me">Set up a second factor</Link>
+      <Link to="/me">Set up two-factor authentication</Link>
     </Notice>
   );
 }

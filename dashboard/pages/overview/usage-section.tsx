@@ -68,7 +68,7 @@ function PlanSection() {
       </QueryContent>
       <Meter label="Custom domains" value={domains.data ?? 0} max={null} format={formatCount} />
       <Meter label="Members" value={members.data ?? 1} max={null} format={formatCount} />
-      <Meter label="Requests are kept for" value={days} max={null} format={formatDays} />
+      <Meter label="Requests are stored for" value={days} max={null} format={formatDays} />
     </Section>
   );
 }

@@ -64,7 +64,7 @@ const CLOSE_MEANINGS: Record<number, string> = {
   1006: "The connection was lost",
   1007: "Invalid data, such as text that is not UTF-8",
   1008: "Policy violation",
-  1009: "A message was too big",
+  1009: "A message was too large",
   1010: "A required extension is missing",
   1011: "The server had an internal error",
   1012: "The server restarts",

@@ -40,7 +40,7 @@ export function SignInSection({ tunnel }: { tunnel: Tunnel }) {
       <p className="hint">
         {isOn
           ? "The lists replace the current ones, which can't be shown."
-          : "A visitor must be on one of the lists. When both are empty, everybody who signs in is admitted."}
+          : "A visitor must be on one of the lists. When both are empty, every person who signs in is admitted."}
       </p>
       <TextAreaField
         name="allowed_emails"
@@ -56,7 +56,7 @@ export function SignInSection({ tunnel }: { tunnel: Tunnel }) {
         required={false}
         placeholder="example.com"
         spellCheck={false}
-        hint="Everybody with an address at one of these domains. Subdomains are separate."
+        hint="Admits all people with an address at one of these domains. Subdomains are separate."
       />
     </DialogButton>
   );

@@ -72,7 +72,7 @@ test("the first steps are hidden and shown again by keyboard alone", async () =>
 test("a notice says what needs an action: no second factor, and a budget that is almost used up", async () => {
   const owner = await pages.api.owner();
   const page = await pages.openAs(owner.email);
-  await page.getByRole("link", { name: "Set up a second factor" }).waitFor();
+  await page.getByRole("link", { name: "Set up two-factor authentication" }).waitFor();
   const tunnel = await owner.post<{ id: string }>("/tunnels", { localPort: 1 });
   const token = await owner.post<{ id: string }>("/tokens", { name: "ci" });
   await pages.api.sql(
@@ -95,7 +95,9 @@ test("a viewer sees the state of the organization, and no steps that the API wou
   const page = await pages.openAs(viewer.email);
   await page.getByRole("heading", { name: "No tunnels yet" }).waitFor();
   expect(await getSection(page, "First steps").count()).toBe(0);
-  expect(await page.getByRole("link", { name: "Set up a second factor" }).count()).toBe(0);
+  expect(await page.getByRole("link", { name: "Set up two-factor authentication" }).count()).toBe(
+    0,
+  );
   await owner.post("/tunnels", { localPort: 1 });
   await getSection(page, "Connected now").getByText("No agent is connected.").waitFor();
   expect(await getSection(page, "Plan").getByRole("link").count()).toBe(0);

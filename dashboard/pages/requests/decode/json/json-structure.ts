@@ -91,7 +91,7 @@ function getEnd(isObject: boolean): number {
 /** @returns the position of the value. */
 function skipKey(text: string, start: number): number {
   if (text.charCodeAt(start) !== CODE.quote) {
-    throw new JsonSyntaxError("Expected a name in quotation marks", start);
+    throw new JsonSyntaxError("A name must be in quotation marks", start);
   }
   const at = skipSpace(text, findStringEnd(text, start));
   if (text.charCodeAt(at) !== CODE.colon) throw new JsonSyntaxError('Expected ":"', at);

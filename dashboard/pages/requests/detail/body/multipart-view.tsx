@@ -20,7 +20,7 @@ export function MultipartView({ bytes, boundary, renderBody }: MultipartViewProp
     return (
       <p className="hint">
         {body.problem === "no_boundary"
-          ? "The content type names no boundary, so the parts can't be told apart."
+          ? "The content type names no boundary, so the parts can't be separated."
           : "The boundary of the content type does not occur in the body."}
       </p>
     );

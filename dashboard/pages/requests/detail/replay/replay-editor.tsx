@@ -61,7 +61,7 @@ export function ReplayEditor({ request, onReplay, onCancel }: ReplayEditorProps)
         <TextAreaField
           name="headers"
           label="Headers"
-          hint="One per line, as in “accept: text/html”. Headers of the connection are set anew, and redacted headers are not sent unless you add them."
+          hint="One per line, as in “accept: text/html”. Headers of the connection are set again, and redacted headers are not sent unless you add them."
           required={false}
           defaultValue={original.headers}
           spellCheck={false}
