@@ -4,13 +4,12 @@ import { Icon } from "../../../ui/icon.tsx";
 import { Menu, MenuItem } from "../../../ui/menu.tsx";
 import {
   ACTION_KINDS,
-  addActions,
   canAdd,
   createAction,
   findActionKind,
   type EditedAction,
-  type EditedPolicy,
-} from "./policy-document.ts";
+} from "./action-kinds.ts";
+import { addActions, type EditedPolicy } from "./policy-document.ts";
 import { TEMPLATES } from "./templates.ts";
 
 export interface AddRuleProps {

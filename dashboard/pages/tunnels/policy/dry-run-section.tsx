@@ -16,7 +16,8 @@ import { Badge, Section } from "../../../ui/section.tsx";
 import { Table, type Column } from "../../../ui/table.tsx";
 import { RelativeTime } from "../../../ui/time.tsx";
 import { dryRunQuery } from "./policy-api.ts";
-import { describeAction, findActionKind, parsePolicy } from "./policy-document.ts";
+import { describeAction, findActionKind } from "./action-kinds.ts";
+import { parsePolicy } from "./policy-document.ts";
 
 /** The rest is shown on demand. */
 const EXAMPLES_SHOWN = 10;

@@ -5,7 +5,8 @@ import type { JsonError } from "../../../ui/code/json-editor.tsx";
 import { Button } from "../../../ui/button.tsx";
 import { Icon } from "../../../ui/icon.tsx";
 import { ActionFields } from "./action-fields.tsx";
-import { findActionKind, type EditedAction, type EditedPolicy } from "./policy-document.ts";
+import { findActionKind, type EditedAction } from "./action-kinds.ts";
+import type { EditedPolicy } from "./policy-document.ts";
 
 export interface RuleListProps {
   policy: EditedPolicy;

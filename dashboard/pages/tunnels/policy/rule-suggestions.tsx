@@ -6,13 +6,8 @@ import { capturedRequestQuery } from "../../../api/captured-request.ts";
 import { Button } from "../../../ui/button.tsx";
 import { QueryContent } from "../../../ui/feedback/query-content.tsx";
 import { Row, Rows, Section } from "../../../ui/section.tsx";
-import {
-  addActions,
-  DEFAULT_REQUESTS_PER_MINUTE,
-  describeAction,
-  type EditedAction,
-  type EditedPolicy,
-} from "./policy-document.ts";
+import { DEFAULT_REQUESTS_PER_MINUTE, describeAction, type EditedAction } from "./action-kinds.ts";
+import { addActions, type EditedPolicy } from "./policy-document.ts";
 
 export interface RuleSuggestionsProps {
   requestId: string;

@@ -1,5 +1,5 @@
 /** Groups of rules that a user can start a policy with. */
-import { DEFAULT_REQUESTS_PER_MINUTE, type EditedAction } from "./policy-document.ts";
+import { DEFAULT_REQUESTS_PER_MINUTE, type EditedAction } from "./action-kinds.ts";
 
 export interface Template {
   title: string;
