@@ -1,9 +1,9 @@
 /** Accounts, their sessions and second factors. */
 import { z } from "zod";
-import { PLANS } from "../../plans.ts";
 import { ROLES } from "../../roles.ts";
 import { APPROVAL_STATUSES } from "../organizations/organizations.ts";
 import { exactlyOne, Instant, NewPassword, TypedEmail } from "../scalars.ts";
+import { Entitlements } from "./entitlements.ts";
 
 export const SignUp = z.object({ email: TypedEmail, password: NewPassword });
 
@@ -36,19 +36,6 @@ export const MfaRequired = z.object({
   challenge_token: z.string(),
 });
 export type MfaRequired = z.infer<typeof MfaRequired>;
-
-/** What the active organization may use now, including a running trial. */
-export const Entitlements = z.object({
-  plan: z.enum(PLANS),
-  trial_ends_at: Instant.nullable(),
-  tunnel_ttl_seconds: z.int().nullable().describe("null: tunnels do not expire."),
-  max_reserved_subdomains: z.int().nullable().describe("null: unlimited."),
-  inspector_retention_days: z.int(),
-  tunnel_password: z.boolean(),
-  edge_identity_gate: z.boolean(),
-  master_keys: z.boolean(),
-});
-export type Entitlements = z.infer<typeof Entitlements>;
 
 export const Me = AccountSummary.extend({
   has_password: z.boolean().describe("false: the account signs in through a provider only."),

@@ -30,7 +30,7 @@ basicAuth.openapi(
     const { id } = c.req.valid("param");
     const { username, user, password } = c.req.valid("json");
     await requireTunnel(c, id);
-    if (!hasFeature("tunnelPassword", c.var.principal, new Date())) {
+    if (!hasFeature("tunnel_password", c.var.principal, new Date())) {
       throw new ApiError("upgrade_required", "Your plan does not include passwords for tunnels.");
     }
     const passwordHash = await hashPassword(getHashCaller(c, c.var.principal.userId), password);

@@ -54,7 +54,7 @@ identityGate.openapi(
     }
     const allowList = normalize(allowed_domains, allowed_emails);
     await requireTunnel(c, id);
-    if (!hasFeature("identityGate", c.var.principal, new Date())) {
+    if (!hasFeature("edge_identity_gate", c.var.principal, new Date())) {
       throw new ApiError("upgrade_required", "Your plan does not include sign-in for visitors.");
     }
     if (!findVisitorProvider(c.env, c.var.config)) throw providerNotConfigured(PROVIDER);

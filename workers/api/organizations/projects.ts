@@ -175,7 +175,7 @@ projects.openapi(
 /** A master key outlives the plan that included it, and works again when a later plan does. */
 async function requireMasterKeys({ var: variables }: ApiContext, slug: string): Promise<void> {
   const { config, db, masterKey } = variables;
-  if (!masterKey || !config.HOSTED || hasFeature("masterKeys", masterKey, new Date())) return;
+  if (!masterKey || !config.HOSTED || hasFeature("master_keys", masterKey, new Date())) return;
   // On every plan, what does not exist is 404.
   if (!(await findProject(db, masterKey.orgId, slug))) throw notFound("project", "slug");
   throw new ApiError("upgrade_required", "Your plan no longer includes master keys.");

@@ -28,7 +28,6 @@ export {
   Credentials,
   EmailAddress,
   EmailCode,
-  Entitlements,
   Me,
   MfaRequired,
   PasswordReset,
@@ -38,6 +37,7 @@ export {
   SignUp,
   Status,
 } from "../../../protocol/schemas/accounts/accounts.ts";
+export { Entitlements } from "../../../protocol/schemas/accounts/entitlements.ts";
 export {
   DeviceAuthorization,
   DeviceCode,

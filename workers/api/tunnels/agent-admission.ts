@@ -13,6 +13,7 @@ import {
   toLabel,
   generateRandomName,
 } from "../../../protocol/names.ts";
+import { PLAN_LIMITS } from "../../../protocol/schemas/accounts/entitlements.ts";
 import { createDatabase } from "../../jobs/outbox.ts";
 import { getConfig, publicUrl, tcpUrl, type Config } from "../../config/config.ts";
 import type { Env } from "../../env.ts";
@@ -36,7 +37,6 @@ import {
 } from "../../store/tunnels/registrations.ts";
 import { resumeTunnel } from "../../store/tunnels/resume.ts";
 import { findTokenRefusal } from "../../store/tokens/spending.ts";
-import { PLAN_LIMITS } from "../../store/billing/plans.ts";
 import { LimitReachedError } from "../../store/bounds.ts";
 import { planLacksPassword, prepareGates } from "./agent-gates.ts";
 import { resolveRequestedTunnel, toDomainRefusal } from "./agent-hosts.ts";
@@ -293,6 +293,6 @@ function toAdmission(
     endsAtMs: expiresAt?.getTime() ?? null,
     bandwidthLimitMbps: token.bandwidthLimitMbps,
     remoteIp,
-    retention: { version, days: PLAN_LIMITS[plan].inspectorRetentionDays },
+    retention: { version, days: PLAN_LIMITS[plan].inspector_retention_days },
   };
 }

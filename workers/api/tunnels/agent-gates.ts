@@ -77,7 +77,7 @@ export async function prepareGates(
   const nonce = toHex(token.nonce);
   const live = await findAgentToken(db, { orgId: toUuid(token.organizationId), nonce });
   if (!live) throw toTokenRefusal("token_revoked");
-  if (!hasFeature("tunnelPassword", live, new Date())) throw planLacksPassword();
+  if (!hasFeature("tunnel_password", live, new Date())) throw planLacksPassword();
   const caller = { env, config, address, account: nonce };
   const passwordHash = await hashPassword(caller, basicAuth.password).catch((error: unknown) => {
     if (error instanceof ApiError) throw new ConnectionRefusedError("internal", error.message);

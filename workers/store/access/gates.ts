@@ -6,8 +6,9 @@ import { and, eq, isNotNull, isNull, ne, or, sql, type Column, type SQL } from "
 import type { PgUpdateSetSource } from "drizzle-orm/pg-core";
 import type { AllowList } from "../../../protocol/schemas/access/identity-gate.ts";
 import { TrafficPolicy } from "../../../protocol/schemas/access/policies.ts";
-import { hasFeature, type Feature, type PlanState } from "../billing/plans.ts";
+import { hasFeature, type PlanState } from "../billing/plans.ts";
 import type { AuditAction } from "../../../protocol/audit/audit-actions.ts";
+import type { Feature } from "../../../protocol/schemas/accounts/entitlements.ts";
 import type { UnitOfWork, Database } from "../database.ts";
 import type { OrganizationActor } from "../audit.ts";
 import { lockPlanAndRole, type MemberActor } from "../locks.ts";
@@ -35,7 +36,7 @@ export function setBasicAuth(
   return changeTunnelSettings(db, actor, id, {
     columns: (plan) => toPasswordColumns(plan, auth),
     action: getPasswordAction(auth),
-    needs: auth ? "tunnelPassword" : null,
+    needs: auth ? "tunnel_password" : null,
   });
 }
 
@@ -45,7 +46,7 @@ interface BasicAuth {
 }
 
 function toPasswordColumns(plan: PlanState, auth: BasicAuth | null) {
-  const otherGate = { feature: "identityGate", column: tunnels.identityGate } as const;
+  const otherGate = { feature: "edge_identity_gate", column: tunnels.identityGate } as const;
   return {
     basicAuthUsername: auth?.username ?? null,
     basicAuthHash: auth?.passwordHash ?? null,
@@ -65,12 +66,12 @@ export function setIdentityGate(
   identityGate: AllowList | null,
 ): Promise<SettingOutcome> {
   const action = identityGate ? "tunnel_edge_auth_set" : "tunnel_edge_auth_removed";
-  const otherGate = { feature: "tunnelPassword", column: tunnels.basicAuthHash } as const;
+  const otherGate = { feature: "tunnel_password", column: tunnels.basicAuthHash } as const;
   const columns: ColumnValues = (plan) => ({
     identityGate,
     ...(identityGate ? {} : { isBeyondPlan: remainsBeyondPlan(plan, otherGate) }),
   });
-  const needs = identityGate ? "identityGate" : null;
+  const needs = identityGate ? "edge_identity_gate" : null;
   return changeTunnelSettings(db, actor, id, { columns, action, needs });
 }
 

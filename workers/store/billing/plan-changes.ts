@@ -5,7 +5,8 @@
 import { and, count, eq, gt, isNotNull, isNull, ne, sql } from "drizzle-orm";
 import type { OverLimit } from "../../../protocol/schemas/billing.ts";
 import type { Plan } from "../../../protocol/plans.ts";
-import { isBetter, hasFeature, PLAN_LIMITS, type Feature, type PlanState } from "./plans.ts";
+import { PLAN_LIMITS, type Feature } from "../../../protocol/schemas/accounts/entitlements.ts";
+import { isBetter, hasFeature, type PlanState } from "./plans.ts";
 import { serviceActor } from "../audit.ts";
 import { applyPlanToRetention } from "../inspector/capture-settings.ts";
 import type { UnitOfWork, Database } from "../database.ts";
@@ -63,10 +64,10 @@ export async function changePlan(
   const planState = { ...org, plan };
   await change.tx.update(organizations).set({ plan }).where(eq(organizations.id, orgId));
   change.audit(serviceActor(orgId), "plan_changed", orgId, { from, to: plan, reason });
-  await adjustExpiry(change, orgId, PLAN_LIMITS[plan].tunnelTtlSeconds, isBetter(plan, from));
+  await adjustExpiry(change, orgId, PLAN_LIMITS[plan].tunnel_ttl_seconds, isBetter(plan, from));
   await applyPlanToGates(change, orgId, {
-    tunnelPassword: hasFeature("tunnelPassword", planState, now),
-    identityGate: hasFeature("identityGate", planState, now),
+    tunnelPassword: hasFeature("tunnel_password", planState, now),
+    identityGate: hasFeature("edge_identity_gate", planState, now),
   });
   await republishReceivers(change, orgId, plan);
   await applyPlanToRetention(change, orgId);
@@ -150,14 +151,14 @@ export async function findOverLimits(
   ];
   const now = new Date();
   const lacks = (feature: Feature) => !hasFeature(feature, planState, now);
-  const allowedSubdomains = PLAN_LIMITS[planState.plan].maxReservedSubdomains ?? Infinity;
+  const allowedSubdomains = PLAN_LIMITS[planState.plan].max_reserved_subdomains ?? Infinity;
   const found: OverLimit[] = [];
   const add = (what: OverLimit["what"], count: number, allowed = 0) => {
     if (count > allowed) found.push({ what, count, allowed });
   };
   add("reserved_subdomains", names[0]!.count, allowedSubdomains);
-  if (lacks("tunnelPassword")) add("tunnel_passwords", gates[0]!.passwords);
-  if (lacks("identityGate")) add("identity_gates", gates[0]!.identity);
-  if (hosted && lacks("masterKeys")) add("master_keys", masters[0]!.count);
+  if (lacks("tunnel_password")) add("tunnel_passwords", gates[0]!.passwords);
+  if (lacks("edge_identity_gate")) add("identity_gates", gates[0]!.identity);
+  if (hosted && lacks("master_keys")) add("master_keys", masters[0]!.count);
   return found;
 }

@@ -1,6 +1,6 @@
 /** Reserved subdomains' rows. The row in `hostnames` keeps other organizations from claiming the name. */
+import { PLAN_LIMITS } from "../../../protocol/schemas/accounts/entitlements.ts";
 import { and, eq, type SQL } from "drizzle-orm";
-import { PLAN_LIMITS } from "../billing/plans.ts";
 import type { OrganizationActor } from "../audit.ts";
 import type { UnitOfWork, Database } from "../database.ts";
 import { endReservations, findTakenName, reserveHostname, type TakenName } from "./hostnames.ts";
@@ -36,7 +36,7 @@ export function reserveSubdomain(
     const { orgId } = actor;
     const org = await lockOrganization(tx, actor);
     const reserved = await tx.$count(reservedSubdomains, eq(reservedSubdomains.orgId, orgId));
-    const { maxReservedSubdomains } = PLAN_LIMITS[org.plan];
+    const { max_reserved_subdomains: maxReservedSubdomains } = PLAN_LIMITS[org.plan];
     if (maxReservedSubdomains !== null && reserved >= maxReservedSubdomains) {
       return "quota_exceeded";
     }

@@ -4,7 +4,7 @@
  */
 import { and, eq, ne } from "drizzle-orm";
 import { CaptureSettings } from "../../../protocol/schemas/inspector/captures.ts";
-import { PLAN_LIMITS } from "../billing/plans.ts";
+import { PLAN_LIMITS } from "../../../protocol/schemas/accounts/entitlements.ts";
 import type { UnitOfWork, Database } from "../database.ts";
 import type { SettingOutcome } from "../access/gates.ts";
 import type { MemberActor } from "../locks.ts";
@@ -72,7 +72,7 @@ async function enqueueCaptureSettings(
     .select({ plan: organizations.plan })
     .from(organizations)
     .where(eq(organizations.id, orgId));
-  const retentionDays = PLAN_LIMITS[org!.plan].inspectorRetentionDays;
+  const retentionDays = PLAN_LIMITS[org!.plan].inspector_retention_days;
   for (const { id: tunnelId, settingsVersion: version, captureSettings } of rows) {
     const capturing = { ...(captureSettings ?? DEFAULT_SETTINGS), version, retentionDays };
     enqueue({ kind: "tunnel_capturing", payload: { tunnelId, capturing } });

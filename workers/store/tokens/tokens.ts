@@ -110,7 +110,7 @@ export function mintMasterKey(
 ): Promise<TokenRow | "upgrade_required"> {
   return db.transaction(async (change) => {
     const plan = await lockPlanAndRole(change.tx, actor);
-    if (hosted && !hasFeature("masterKeys", plan, new Date())) return "upgrade_required";
+    if (hosted && !hasFeature("master_keys", plan, new Date())) return "upgrade_required";
     return insertTokenRow(change, actor, token, actor);
   });
 }

@@ -105,7 +105,7 @@ async function register(change: UnitOfWork, request: RegistrationRequest): Promi
   // A change of the plan locks the organization before its tunnels too.
   const plan = hasGates(request) ? await lockPlan(tx, request.orgId) : null;
   const needsPassword = Boolean(request.gates.basicAuth);
-  if (needsPassword && !(plan && hasFeature("tunnelPassword", plan, new Date())))
+  if (needsPassword && !(plan && hasFeature("tunnel_password", plan, new Date())))
     return refuse("plan_lacks_password");
   // The deletion of a project locks the project before its tokens too.
   const projectId = await findProjectId(tx, request.orgId, request.projectSlug);

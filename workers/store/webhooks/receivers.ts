@@ -9,7 +9,7 @@ import type { ReceiverSettings } from "../../../durable-objects/receiver/setting
 import { EXPIRY_BATCH_ROWS, REENCRYPTION_BATCH_ROWS, RECEIVERS_PER_ORG_MAX } from "../../limits.ts";
 import type { Validator } from "../../../protocol/schemas/webhooks.ts";
 import type { Plan } from "../../../protocol/plans.ts";
-import { PLAN_LIMITS } from "../billing/plans.ts";
+import { PLAN_LIMITS } from "../../../protocol/schemas/accounts/entitlements.ts";
 import type { OrganizationActor } from "../audit.ts";
 import type { UnitOfWork, Database } from "../database.ts";
 import { inOrganization, preparedList, type Page } from "../page.ts";
@@ -266,6 +266,6 @@ function toReceiverSettings(row: ReceiverRow, plan: Plan): ReceiverSettings {
   if (previousSecret !== null && until) {
     secrets.push({ sealed: previousSecret, untilMs: until.getTime() });
   }
-  const keepMs = PLAN_LIMITS[plan].inspectorRetentionDays * DAY_MS;
+  const keepMs = PLAN_LIMITS[plan].inspector_retention_days * DAY_MS;
   return { version, validator, secrets, keepMs };
 }

@@ -74,10 +74,10 @@ test.each(PLANS.map((plan, column) => [plan, column] as const))(
 
 test("a trial includes only tunnel passwords, until it ends", () => {
   const trial = { plan: "free", trialEndsAt: new Date(NOW.getTime() + 1) } as const;
-  expect(hasFeature("tunnelPassword", trial, NOW)).toBe(true);
-  expect(hasFeature("tunnelPassword", trial, trial.trialEndsAt)).toBe(false);
-  expect(hasFeature("identityGate", trial, NOW)).toBe(false);
-  expect(hasFeature("masterKeys", trial, NOW)).toBe(false);
+  expect(hasFeature("tunnel_password", trial, NOW)).toBe(true);
+  expect(hasFeature("tunnel_password", trial, trial.trialEndsAt)).toBe(false);
+  expect(hasFeature("edge_identity_gate", trial, NOW)).toBe(false);
+  expect(hasFeature("master_keys", trial, NOW)).toBe(false);
   const { max_reserved_subdomains: names, tunnel_ttl_seconds: ttl } = getEntitlements(
     trial,
     true,
