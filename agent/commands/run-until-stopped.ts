@@ -1,6 +1,6 @@
 /** Runs a tunnel until the user stops it or the server rejects it. */
 import { keepMemorySmall } from "../tunnel/garbage-collection.ts";
-import { stopWithNpx } from "./stop-with-npx.ts";
+import { watchForStop } from "./watch-for-stop.ts";
 import type { Output } from "../output/output.ts";
 import type { RejectionError } from "../rejection-error.ts";
 
@@ -13,21 +13,20 @@ interface Stoppable {
 /** @returns the exit code. */
 export function runUntilStopped(tunnel: Stoppable, output: Output): Promise<number> {
   return new Promise((resolve, reject) => {
-    const stop = (): void => {
-      process.off("SIGINT", stop);
-      process.off("SIGTERM", stop);
-      void Promise.resolve(tunnel.close()).then(() => {
-        output.end();
-        resolve(0);
-      });
-    };
-    process.on("SIGINT", stop);
-    process.on("SIGTERM", stop);
-    stopWithNpx(stop);
-    tunnel.on("rejected", (rejection) => {
+    let isEnded = false;
+    const end = (exitCode: number, rejection?: RejectionError): void => {
+      if (isEnded) return;
+      isEnded = true;
+      endWatch();
       output.end(rejection);
-      resolve(1);
+      resolve(exitCode);
+    };
+    const endWatch = watchForStop(() => {
+      // While requests in flight finish, another signal ends the process at once.
+      endWatch();
+      void Promise.resolve(tunnel.close()).then(() => end(0));
     });
+    tunnel.on("rejected", (rejection) => end(1, rejection));
     Promise.resolve(tunnel.start()).catch(reject);
     keepMemorySmall();
   });

@@ -6,7 +6,7 @@ import { CaptureWatch } from "../../management/capture-watch.ts";
 import { findTunnel } from "../../management/find-tunnel.ts";
 import { openManagementApi } from "../../management/open-management-api.ts";
 import { TunnelNames } from "../../management/tunnel-names.ts";
-import { stopWithNpx } from "../stop-with-npx.ts";
+import { watchForStop } from "../watch-for-stop.ts";
 import { rejectExtraArguments } from "../../options.ts";
 import { LOG_JSON, createLogLines, type LogOutput } from "../../output/management/logs.ts";
 import { printRejectionJson } from "../../output/output.ts";
@@ -50,11 +50,9 @@ export async function run({ values, positionals }: Input<typeof LOGS.options>): 
   log.on("disconnected", (reason) => output.disconnected(reason));
   log.on("reconnected", () => output.reconnected());
   const stop = (): void => log.stop();
-  process.on("SIGINT", stop);
-  process.on("SIGTERM", stop);
   // The program that reads the output has ended: `underpass logs | head`.
   process.stdout.on("error", stop);
-  stopWithNpx(stop);
+  const endWatch = watchForStop(stop);
   try {
     await log.run();
     await printer.end();
@@ -64,8 +62,7 @@ export async function run({ values, positionals }: Input<typeof LOGS.options>): 
     printRejectionJson(error);
     return 1;
   } finally {
-    process.off("SIGINT", stop);
-    process.off("SIGTERM", stop);
+    endWatch();
   }
 }
 

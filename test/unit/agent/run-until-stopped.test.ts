@@ -1,0 +1,28 @@
+/** How a command ends that runs until the user stops it. */
+import { EventEmitter } from "node:events";
+import { afterEach, expect, test, vi } from "vitest";
+import { runUntilStopped } from "../../../agent/commands/run-until-stopped.ts";
+import type { RejectionError } from "../../../agent/rejection-error.ts";
+
+afterEach(() => {
+  vi.useRealTimers();
+  vi.unstubAllEnvs();
+  vi.restoreAllMocks();
+});
+
+test("a command stops once when Ctrl-C ends both it and npx, which started it", async () => {
+  vi.stubEnv("npm_command", "exec");
+  vi.useFakeTimers({ toFake: ["setInterval", "clearInterval"] });
+  const drained = Promise.withResolvers<void>();
+  const close = vi.fn(() => drained.promise);
+  const end = vi.fn<(rejection?: RejectionError) => void>();
+  const tunnel = Object.assign(new EventEmitter(), { start: () => undefined, close });
+  const exitCode = runUntilStopped(tunnel, { end });
+  // Other listeners of the signal belong to the test runner.
+  process.listeners("SIGINT").at(-1)?.("SIGINT");
+  vi.spyOn(process, "ppid", "get").mockReturnValue(1);
+  vi.advanceTimersByTime(10_000);
+  drained.resolve();
+  expect(await exitCode).toBe(0);
+  expect([close, end].map(({ mock }) => mock.calls.length)).toEqual([1, 1]);
+});
