@@ -126,16 +126,21 @@ export class LocalPort extends EventEmitter<LocalPortEventMap> {
 
   /** Opens a connection to the tunnel, and closes it at once. */
   #probe(): Promise<ClientWelcome | ClientFailure> {
+    const { signal } = this.#abort;
     return new Promise((resolve) => {
+      const close = (): void => stream.close();
       const stream: ClientConnection = new ClientConnection({
         ...this.#options,
         onWelcome: (welcome) => {
           resolve(welcome);
           return null;
         },
-        onEnd: (failure) => resolve(failure ?? LOST),
+        onEnd: (failure) => {
+          signal.removeEventListener("abort", close);
+          resolve(failure ?? LOST);
+        },
       });
-      this.#abort.signal.addEventListener("abort", () => stream.close());
+      signal.addEventListener("abort", close);
     });
   }
 
