@@ -12,16 +12,17 @@ const MATCHES_MAX = 8;
 /** @throws RejectionError when there is no such valid token, UsageError when several match. */
 export async function findToken(api: ManagementApi, text: string): Promise<Token> {
   const isPrefix = text.length >= NONCE_MIN_CHARS && /^[0-9a-f]+$/.test(text);
-  const found: Token[] = [];
+  const matches: Token[] = [];
   for await (const page of api.listTokens()) {
     for (const token of page) {
-      if (!isTokenValid(token) || found.length > MATCHES_MAX) continue;
-      if (token.name === text || (isPrefix && token.nonce.startsWith(text))) found.push(token);
+      if (!isTokenValid(token)) continue;
+      // The names of other tokens may look like this nonce.
+      if (token.nonce === text) return token;
+      if (matches.length > MATCHES_MAX) continue;
+      if (token.name === text || (isPrefix && token.nonce.startsWith(text))) matches.push(token);
     }
   }
-  // A name may look like the beginning of another token's nonce, but never like a complete one.
-  const exact = found.find(({ nonce }) => nonce === text);
-  const [token, ...others] = exact ? [exact] : found;
+  const [token, ...others] = matches;
   if (!token) {
     throw new RejectionError(
       "not_found",
@@ -29,7 +30,7 @@ export async function findToken(api: ManagementApi, text: string): Promise<Token
     );
   }
   if (others.length > 0) {
-    const nonces = found.map(({ nonce }) => nonce.slice(0, NONCE_SHOWN_CHARS)).join(", ");
+    const nonces = matches.map(({ nonce }) => nonce.slice(0, NONCE_SHOWN_CHARS)).join(", ");
     throw new UsageError(`several tokens match ${text}; use the nonce: ${nonces}`);
   }
   return token;
