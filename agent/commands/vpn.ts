@@ -16,6 +16,7 @@ import { VpnSession } from "../vpn/session.ts";
 import { refreshConfig, setUpServer, type SetupResult } from "../vpn/server/setup.ts";
 import { readPrivateKey } from "../vpn/wireguard/config.ts";
 import { canChangeInterfaces } from "../vpn/wireguard/tools.ts";
+import { watchForStop } from "./watch-for-stop.ts";
 import type { Input } from "./command.ts";
 import type { VPN } from "./table/vpn.ts";
 
@@ -44,9 +45,7 @@ async function serve(options: ServeOptions): Promise<number> {
   }
   const output = createOutput(values.json);
   const stop = new AbortController();
-  const stopNow = (): void => stop.abort();
-  process.on("SIGINT", stopNow);
-  process.on("SIGTERM", stopNow);
+  const endWatch = watchForStop(() => stop.abort());
   try {
     const { network, directory, interfaceName } = await prepare(options, output, stop.signal);
     const directoryFor = (name: string): NetworkStateDir =>
@@ -77,8 +76,7 @@ async function serve(options: ServeOptions): Promise<number> {
     output.end();
     return 0;
   } finally {
-    process.off("SIGINT", stopNow);
-    process.off("SIGTERM", stopNow);
+    endWatch();
   }
 }
 

@@ -7,6 +7,7 @@ import { RejectionError } from "../rejection-error.ts";
 import { Forwarder } from "../webhooks/forwarder.ts";
 import { DeliveryClient } from "../webhooks/delivery-client.ts";
 import { ReceiverApi } from "../webhooks/receiver-api.ts";
+import { watchForStop } from "./watch-for-stop.ts";
 import type { Input } from "./command.ts";
 import type { WEBHOOKS } from "./table/webhooks.ts";
 
@@ -28,9 +29,7 @@ export async function run({
       : printWebhooksLines;
   const output = startOutput(forwarder, target.url);
 
-  const stop = (): void => forwarder.stop();
-  process.on("SIGINT", stop);
-  process.on("SIGTERM", stop);
+  const endWatch = watchForStop(() => forwarder.stop());
   try {
     await forwarder.run();
     output.end();
@@ -40,8 +39,7 @@ export async function run({
     output.end(error);
     return 1;
   } finally {
-    process.off("SIGINT", stop);
-    process.off("SIGTERM", stop);
+    endWatch();
     await local.close();
   }
 }

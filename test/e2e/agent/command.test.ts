@@ -37,8 +37,26 @@ const share = (...more: string[]) => [
   ...more,
 ];
 
+/** Starts a command as npx does it: npm, a shell, and the command. */
+const NPX = {
+  prefix: ["/bin/sh", "-c", '/bin/sh -c "\\"\\$@\\"; true" sh "$@"; true', "sh"],
+  env: { npm_command: "exec" },
+};
+
 const visit = (subdomain: string, path = "/") =>
   exchange(api.server.port, `GET ${path} HTTP/1.1\r\nHost: ${subdomain}.localhost\r\n\r\n`);
+
+test.runIf(process.platform === "linux").each([
+  ["webhooks", ["shop", "--forward", "1"], "disconnected"],
+  ["vpn", ["office"], "retrying"],
+])("underpass %s ends when npx, which started it, is ended", async (command, args, event) => {
+  const server = ["--server", `http://127.0.0.1:${await reservePort()}`, "--token-file", "TOKEN"];
+  const agent = await runAgent([command, ...args, ...server, "--json"], { token, ...NPX });
+  await agent.event(event);
+  agent.child.kill("SIGTERM");
+  // The command has the other end of the pipe.
+  await agent.exit;
+});
 
 describe("underpass http --json", () => {
   test("prints the tunnel and each request, one JSON object per line", async () => {
@@ -65,12 +83,9 @@ describe("underpass http --json", () => {
   test.runIf(process.platform === "linux")(
     "ends when npx, which started it, is ended",
     async () => {
-      // As npx does it: npm, a shell, and the command.
-      const prefix = ["/bin/sh", "-c", '/bin/sh -c "\\"\\$@\\"; true" sh "$@"; true', "sh"];
-      const env = { npm_command: "exec" };
       for (const [at, signal] of (["SIGTERM", "SIGKILL"] as const).entries()) {
         const name = `npx-${at}`;
-        const agent = await runAgent(share("--subdomain", name, "--json"), { token, prefix, env });
+        const agent = await runAgent(share("--subdomain", name, "--json"), { token, ...NPX });
         await agent.event("ready");
         agent.child.kill(signal);
         // The command has the other end of the pipe.
