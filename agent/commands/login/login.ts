@@ -27,6 +27,8 @@ const DeviceCode = z.object({
 const IssuedToken = z.object({ wire_bytes_b64: z.string(), label: z.string() });
 const FirstAccount = IssuedToken.extend({ email: z.string(), password: z.string().optional() });
 
+/** How much longer every later interval is after the server has answered `slow_down` (RFC 8628, section 3.5). */
+const SLOW_DOWN_MS = 5_000;
 /** The error codes after which a later poll can succeed. */
 const TEMPORARY_FAILURES = new Set([
   "authorization_pending",
@@ -77,7 +79,7 @@ async function runDeviceFlow(
     const polled = await pollOnce(client, code.device_code);
     if (polled?.ok) return parseAnswer(IssuedToken, polled.body, client.server);
     const failure = AnyErrorBody.safeParse(polled?.body).data;
-    if (failure?.error === "slow_down") intervalMs += code.interval * 1000;
+    if (failure?.error === "slow_down") intervalMs += SLOW_DOWN_MS;
     else if (failure && !TEMPORARY_FAILURES.has(failure.error))
       return fail(getErrorBodyMessage(failure));
     await new Promise((resolve) => setTimeout(resolve, intervalMs));

@@ -4,7 +4,8 @@ import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, afterEach, beforeAll, expect, test, vi } from "vitest";
+import { runCommandLine } from "../../../agent/cli/run-command-line.ts";
 import { createTemporaryDir } from "../../harness/directories.ts";
 import { runAgent, runToEnd } from "../../harness/tunnel/agent.ts";
 import { startApi, waitUntil, type TestApi } from "../../harness/server/api.ts";
@@ -14,6 +15,10 @@ beforeAll(async () => {
   api = await startApi();
 });
 afterAll(() => api.stop());
+afterEach(() => {
+  vi.unstubAllEnvs();
+  vi.restoreAllMocks();
+});
 
 test("a machine gets its token in the poll that waits for the approval", async () => {
   const owner = await api.owner();
@@ -78,6 +83,35 @@ test("a refusal of too many attempts says when to try again", async () => {
   const { code, stderr } = await runToEnd(["login", "--server", server]);
   api.close();
   expect([code, stderr]).toEqual([1, "underpass: Too many requests. Try again in 12 s.\n"]);
+});
+
+test("each slow_down makes the pauses between polls 5 seconds longer", async () => {
+  const started = {
+    ...{ device_code: "device", user_code: "ABCD-EFGH", interval: 1.25, expires_in: 600 },
+    verification_uri: "http://127.0.0.1/cli",
+  };
+  const slowDown = { error: "slow_down", message: "Poll less often." };
+  const answers = [started, slowDown, slowDown, { wire_bytes_b64: "AQ==", label: "laptop" }];
+  const api = createServer((_, response) => {
+    const answer = answers.shift()!;
+    response.writeHead("error" in answer ? 400 : 200, { "content-type": "application/json" });
+    response.end(JSON.stringify(answer));
+  }).listen(0, "127.0.0.1");
+  await once(api, "listening");
+  vi.stubEnv("XDG_CONFIG_HOME", await createTemporaryDir());
+  vi.spyOn(process.stdout, "write").mockReturnValue(true);
+  const pausesMs: number[] = [];
+  const { setTimeout } = globalThis;
+  vi.spyOn(globalThis, "setTimeout").mockImplementation((run: () => void, ms = 0, ...args) => {
+    // The HTTP client has timers, too, but none with the fraction of the interval.
+    const isPause = ms % 1000 === 250;
+    if (isPause) pausesMs.push(ms);
+    return setTimeout(run, isPause ? 0 : ms, ...args);
+  });
+  const server = `http://127.0.0.1:${(api.address() as AddressInfo).port}`;
+  const code = await runCommandLine(["login", "--server", server]);
+  api.close();
+  expect([code, pausesMs]).toEqual([0, [6_250, 11_250]]);
 });
 
 test("logout removes the login of one server, and says that its token stays valid", async () => {
