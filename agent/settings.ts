@@ -8,6 +8,7 @@ import { homedir } from "node:os";
 import { join, posix, win32 } from "node:path";
 import { z } from "zod";
 import { getErrorMessage } from "./error-message.ts";
+import { UsageError } from "./options.ts";
 
 const DEFAULT_SERVER = "http://127.0.0.1:8787";
 
@@ -218,18 +219,32 @@ function isBase64(text: string): boolean {
 
 /**
  * Without a scheme, a server of this machine is reached over http, and any other over https.
- * @param directory that of the saved logins. @throws SettingsError
+ * @param directory that of the saved logins.
+ * @throws UsageError when the address has more than a scheme, a host and a port; SettingsError when it is not one.
  */
 export async function findServer(given: string | undefined, directory?: string): Promise<URL> {
   const text = given ?? (await readCredentials(directory)).defaultServer ?? DEFAULT_SERVER;
+  const url = parseServer(text);
+  if (!url) {
+    throw new SettingsError(
+      `${text} is not a server address; use a URL such as https://underpass.example`,
+    );
+  }
+  // The API is at the root of the server.
+  if (url.pathname !== "/" || url.search !== "" || url.hash !== "") {
+    throw new UsageError(
+      `the server address ${text} must not have a path, a query or a fragment; use ${url.origin}`,
+    );
+  }
+  return url;
+}
+
+function parseServer(text: string): URL | null {
   try {
     const scheme = LOOPBACK_HOST.test(text) ? "http" : "https";
     const url = new URL(/^[a-z]+:\/\//i.test(text) ? text : `${scheme}://${text}`);
-    if (url.protocol === "http:" || url.protocol === "https:") return url;
+    return url.protocol === "http:" || url.protocol === "https:" ? url : null;
   } catch {
-    // Reported below, like a URL of another scheme.
+    return null;
   }
-  throw new SettingsError(
-    `${text} is not a server address; use a URL such as https://underpass.example`,
-  );
 }

@@ -114,6 +114,17 @@ test("each slow_down makes the pauses between polls 5 seconds longer", async () 
   expect([code, pausesMs]).toEqual([0, [6_250, 11_250]]);
 });
 
+test.each(["/tunnels", "/?team=1", "/#top"])(
+  "a server address that ends with %s is refused with the address to use",
+  async (end) => {
+    const { code, stderr } = await runToEnd(["login", "--server", `https://a.test${end}`]);
+    expect([code, stderr.split("\n")[0]]).toEqual([
+      2,
+      `underpass: the server address https://a.test${end} must not have a path, a query or a fragment; use https://a.test`,
+    ]);
+  },
+);
+
 test("logout removes the login of one server, and says that its token stays valid", async () => {
   const home = await createTemporaryDir();
   const directory = join(home, "underpass");
@@ -125,7 +136,8 @@ test("logout removes the login of one server, and says that its token stays vali
   const servers = { [first]: login, [second]: login };
   await writeFile(path, JSON.stringify({ servers, defaultServer: second }), { mode: 0o600 });
 
-  const removed = await runToEnd(["logout"], { env });
+  // A "/" at the end of the address is no path.
+  const removed = await runToEnd(["logout", "--server", `${second}/`], { env });
   expect(removed).toMatchObject({ code: 0, stderr: "" });
   expect(removed.stdout).toContain(`Removed the login for ${second} from ${path}.`);
   expect(removed.stdout).toContain("Its token laptop stays valid until you revoke it");
