@@ -36,7 +36,7 @@ export function printGroupJson(group: TunnelGroup): StartOutput {
     inspecting: (url) => printJson({ event: "inspect", url }),
     reloaded: (changes) => printJson({ event: "reloaded", ...changes }),
     reloadFailed: (problems) =>
-      printJson({ event: "reload_failed", message: `${UNCHANGED}: ${problems}` }),
+      printJson({ event: "reload_failed", message: `${problems}; ${UNCHANGED}` }),
     end: () => undefined,
   };
 }
@@ -55,7 +55,7 @@ export function printGroupLines(group: TunnelGroup, level: Level): StartOutput {
   return {
     inspecting: (url) => print("info", `Inspect at ${url}`),
     reloaded: (changes) => print("info", formatChanges(changes)),
-    reloadFailed: (problems) => process.stderr.write(`underpass: ${UNCHANGED}: ${problems}\n`),
+    reloadFailed: (problems) => process.stderr.write(`underpass: ${problems}; ${UNCHANGED}\n`),
     end: (rejection) => {
       if (rejection) process.stderr.write(`underpass: ${ALL_REJECTED}\n`);
     },
