@@ -1,8 +1,9 @@
 /** This machine: the version of Node.js, and how many files a process may have open. */
 import { ORIGIN_CONNECTIONS_MAX } from "../limits.ts";
+import packageJson from "../package.json" with { type: "json" };
 import { ok, problem, skipped, warning, type Outcome } from "./check.ts";
 
-const NODE_MIN_MAJOR = 20;
+const NODE_MIN_VERSION = packageJson.engines.node.replace(">=", "");
 /** Beside the connections to the local server: the connection to the service, the terminal, files of Node.js itself. */
 const OTHER_FILES = 64;
 const FILES_NEEDED = ORIGIN_CONNECTIONS_MAX + OTHER_FILES;
@@ -10,11 +11,12 @@ const FILES_NEEDED = ORIGIN_CONNECTIONS_MAX + OTHER_FILES;
 export function checkNode(version = process.versions.node): Outcome {
   const tried = "reading the version of Node.js";
   const result = `Node.js ${version} on ${process.platform} ${process.arch}`;
-  if (Number(version.split(".")[0]) >= NODE_MIN_MAJOR) return ok(tried, result);
+  const isNewEnough = version.localeCompare(NODE_MIN_VERSION, "en", { numeric: true }) >= 0;
+  if (isNewEnough) return ok(tried, result);
   return problem(
     tried,
     `${result} is too old`,
-    `Install Node.js ${NODE_MIN_MAJOR} or newer from https://nodejs.org.`,
+    `Install Node.js ${NODE_MIN_VERSION} or newer from https://nodejs.org.`,
   );
 }
 

@@ -1,9 +1,13 @@
 /** The checks of `underpass doctor` whose causes a test can't produce: resolvers, limits of the system, versions. */
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
 import { describe, expect, test } from "vitest";
+import packageJson from "../../../agent/package.json" with { type: "json" };
 import { checkDns, type AddressLookup } from "../../../agent/doctor/dns-check.ts";
 import { checkVersion } from "../../../agent/doctor/http-check.ts";
 import { checkNode, checkOpenFiles } from "../../../agent/doctor/machine-checks.ts";
 import { SERVICE_VERSION } from "../../../protocol/version.ts";
+import { ROOT } from "../../../self-host/build/build.ts";
 
 const route = {
   server: new URL("https://tunnels.example.com"),
@@ -49,10 +53,22 @@ test("the limit of open files is compared with what a busy tunnel needs", () => 
   expect(checkOpenFiles("unlimited").status).toBe("ok");
 });
 
-test("an old Node.js is a problem", () => {
-  expect(checkNode("18.20.0").status).toBe("problem");
-  expect(checkNode("20.19.0").status).toBe("ok");
+test("a Node.js that is older than package.json requires is a problem", () => {
+  expect(packageJson.engines.node).toBe(">=20.18.1");
+  const old = ["18.20.0", "20.9.0", "20.18.0"];
+  expect(old.filter((version) => checkNode(version).status !== "problem")).toEqual([]);
+  const supported = ["20.18.1", "20.19.0", "22.0.0", "100.0.0"];
+  expect(supported.filter((version) => checkNode(version).status !== "ok")).toEqual([]);
 });
+
+test.each(["README.md", "agent/README.md", "docs/library.md", "docs/troubleshooting.md"])(
+  "%s and the advice name the Node.js that package.json requires",
+  async (path) => {
+    const required = `Node.js ${packageJson.engines.node.replace(">=", "")} or newer`;
+    expect(await readFile(join(ROOT, path), "utf8")).toContain(required);
+    expect(checkNode("18.20.0").advice).toContain(required);
+  },
+);
 
 test("a refused protocol version is a problem, and a patch release is no difference", () => {
   const api = { ...route, clockSkewMs: 0 };
