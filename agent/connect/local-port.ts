@@ -107,7 +107,7 @@ export class LocalPort extends EventEmitter<LocalPortEventMap> {
 
   /** Without `--listen` the port comes from the tunnel, so this waits until the tunnel can be reached. */
   async #findTunnel(): Promise<ClientWelcome | null> {
-    for (let failures = 0; ; failures += 1) {
+    for (let failures = 0; !this.#abort.signal.aborted; failures += 1) {
       const found = await this.#probe();
       if (this.#abort.signal.aborted || !("message" in found)) return found as ClientWelcome;
       if (!found.canRetry) {
@@ -122,6 +122,7 @@ export class LocalPort extends EventEmitter<LocalPortEventMap> {
         () => {},
       );
     }
+    return null;
   }
 
   /** Opens a connection to the tunnel, and closes it at once. */

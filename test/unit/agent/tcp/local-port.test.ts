@@ -1,21 +1,25 @@
 /** The local port of `underpass connect` while its tunnel can't be reached. */
 import { getEventListeners, once } from "node:events";
+import { createServer, type AddressInfo } from "node:net";
 import { afterEach, expect, test, vi } from "vitest";
 import { LocalPort } from "../../../../agent/connect/local-port.ts";
 import { reservePort } from "../../../harness/ports.ts";
 
 afterEach(() => void vi.restoreAllMocks());
 
-test("an attempt to reach the tunnel leaves no listener behind", async () => {
-  const listen = vi.spyOn(AbortSignal.prototype, "addEventListener");
-  const port = new LocalPort({
-    server: new URL(`http://127.0.0.1:${await reservePort()}`),
+const createLocalPort = (serverPort: number, listenPort: number | undefined) =>
+  new LocalPort({
+    server: new URL(`http://127.0.0.1:${serverPort}`),
     authorities: undefined,
     token: Buffer.alloc(1),
     renewal: "",
     tunnel: "shop",
-    listen: { host: "127.0.0.1", port: 0 },
+    listen: { host: "127.0.0.1", port: listenPort },
   });
+
+test("an attempt to reach the tunnel leaves no listener behind", async () => {
+  const listen = vi.spyOn(AbortSignal.prototype, "addEventListener");
+  const port = createLocalPort(await reservePort(), 0);
   const noticed = once(port, "notice");
   await port.start();
   await noticed;
@@ -23,4 +27,21 @@ test("an attempt to reach the tunnel leaves no listener behind", async () => {
   port.close();
   expect(signals).not.toHaveLength(0);
   expect(signals.flatMap((signal) => getEventListeners(signal, "abort"))).toEqual([]);
+});
+
+test("a local port that is closed while it waits for its tunnel does not connect again", async () => {
+  let connections = 0;
+  const server = createServer((socket) => {
+    connections += 1;
+    socket.destroy();
+  }).listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const port = createLocalPort((server.address() as AddressInfo).port, undefined);
+  const noticed = once(port, "notice");
+  const started = port.start();
+  await noticed;
+  port.close();
+  await started;
+  server.close();
+  expect(connections).toBe(1);
 });
