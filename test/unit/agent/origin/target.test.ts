@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { getLookup, parseTarget } from "../../../agent/origin/target.ts";
+import { getLookup, parseTarget } from "../../../../agent/origin/target.ts";
 
 describe("a local server", () => {
   test.each([

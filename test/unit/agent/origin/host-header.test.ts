@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
-import { HostHeader, parseHostMode } from "../../../agent/origin/host-header.ts";
-import { parseTarget } from "../../../agent/origin/target.ts";
+import { HostHeader, parseHostMode } from "../../../../agent/origin/host-header.ts";
+import { parseTarget } from "../../../../agent/origin/target.ts";
 
 const REQUEST = [
   ["host", "shop.tunnel.test"],

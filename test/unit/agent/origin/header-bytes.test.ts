@@ -3,7 +3,7 @@ import {
   utf8ToLatin1,
   toResponsePairs,
   decodeHeaderValue,
-} from "../../../agent/origin/header-bytes.ts";
+} from "../../../../agent/origin/header-bytes.ts";
 
 describe("header values", () => {
   test("keep UTF-8 to the local server and back", () => {
