@@ -17,6 +17,7 @@ import {
   newEmail,
   PASSWORD,
   startApi,
+  waitForBlockedStatement,
   waitUntil,
   type Person,
   type TestApi,
@@ -174,8 +175,7 @@ describe("after a rotation of all keys", () => {
       [before.rotated.id],
     );
     const cron = api.runCron();
-    const waiting = "select 1 from pg_stat_activity where wait_event_type = 'Lock'";
-    await waitUntil(async () => (await api.sql(waiting)).length > 0);
+    await waitForBlockedStatement(api);
     await api.sql("commit");
     await cron;
     expect(api.server.output).not.toContain("secret_unreadable");

@@ -12,7 +12,7 @@ test("leads to the set-up, which signs the owner in, and is not offered again", 
   await page.getByLabel("Email address").fill("ada@localhost");
   await page.getByLabel("Password").fill(PASSWORD);
   await clickButton(page, "Create the owner's account");
-  await page.getByRole("alert").filter({ hasText: "not the one" }).waitFor();
+  await page.getByRole("alert").filter({ hasText: "The setup code is wrong" }).waitFor();
   await page.getByLabel("Setup code").fill(pages.api.server.setupCode ?? "");
   await clickButton(page, "Create the owner's account");
   await waitForContent(page);

@@ -8,7 +8,7 @@ import {
   newEmail,
   PASSWORD,
   startApi,
-  waitUntil,
+  waitForBlockedStatement,
   type Person,
   type TestApi,
 } from "../../harness/server/api.ts";
@@ -156,8 +156,7 @@ test("a sign-in waits for a removal in progress, and opens an organization that 
   await api.sql("begin");
   await api.sql("delete from memberships where user_id = $1", [person.userId]);
   const signedIn = api.logIn(person.email, PASSWORD);
-  const waiting = "select 1 from pg_stat_activity where wait_event_type = 'Lock'";
-  await waitUntil(async () => (await api.sql(waiting)).length > 0);
+  await waitForBlockedStatement(api);
   await api.sql("commit");
   const { orgId, accessToken } = await signedIn;
   expect(orgId).not.toBe(person.orgId);
