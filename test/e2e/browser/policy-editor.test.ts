@@ -267,6 +267,16 @@ test("a test without captured requests shows the command for one, and its result
   await result.getByRole("link", { name: "GET /admin" }).waitFor();
 });
 
+test("the command for the terminal serves the same tunnel: by its protocol, and in its project", async () => {
+  await owner.post("/projects", { slug: "policies", name: "Policies" });
+  const settings = { localPort: 8443, protocol: "https", projectSlug: "policies" };
+  const { body } = await owner.post<{ id: string; name: string }>("/tunnels", settings);
+  const page = await open(body.id);
+  await page.getByText("Do this on the command line").click();
+  const command = `underpass http https://localhost:8443 --subdomain ${body.name} --project policies --policy-file policy.yml`;
+  await page.getByText(command).waitFor();
+});
+
 test("all parts are accessible, and fit a narrow screen", async () => {
   const page = await open(visitedId);
   await page.setViewportSize(NARROW);

@@ -115,6 +115,22 @@ test("a token for logs and metrics reads them, and opens no tunnels", async () =
   expect(await pages.api.connectAgent(token, { port: 1 })).toMatchObject({ code: 4402 });
 });
 
+test("a new token whose budget could not be set is shown without it", async () => {
+  const owner = await pages.api.owner();
+  const page = await pages.openAs(owner.email, "/tokens");
+  const body = JSON.stringify({ error: "conflict", message: "The budget was not set." });
+  await page.route("**/tokens/*/budget", (route) =>
+    route.fulfill({ status: 409, contentType: "application/json", body }),
+  );
+  await clickButton(page, "Mint a token");
+  const dialog = getDialog(page);
+  await dialog.getByRole("radio", { name: "Logs and metrics" }).check();
+  await dialog.getByLabel("Name", { exact: true }).fill("unlimited");
+  await dialog.getByRole("button", { name: "Mint" }).click();
+  await page.getByText("The budget was not set.").first().waitFor();
+  await dialog.getByText("underpass http 3000").waitFor();
+});
+
 test("a token is rotated, gets a budget with undo, and is revoked", async () => {
   const owner = await pages.api.owner();
   const { nonce } = await mintToken(owner, { name: "laptop" });

@@ -351,10 +351,6 @@ export const FIELDS: Readonly<Record<string, Field>> = {
   pro: field("The prices of the plan."),
   team: field("The prices of the plan."),
   cancelAtPeriodEnd: field("Whether the subscription ends with the paid period.", false),
-  inspector_retention_days: field("Days that captured requests are kept.", 30),
-  tunnel_password: field("Whether tunnels may have a password.", true),
-  edge_identity_gate: field("Whether visitors may be required to sign in.", true),
-  master_keys: field("Whether master keys may be minted.", true),
 
   // Webhooks
   validator: field("How the vendor signs its deliveries."),
