@@ -23,9 +23,12 @@ const isMac = navigator.platform.startsWith("Mac");
 
 /** Elements for which Enter and Space have a meaning of their own. */
 const ACTIVATED_BY_ENTER = "a, button, summary, [role^=menuitem], [role=option], [role=tab]";
-/** While the focus is in one of these, keys type text, or belong to the open menu or dialog. */
+/**
+ * While the focus is in one of these, keys type text, or belong to the open menu or dialog. A menu that was closed keeps
+ * the focus until the next frame; a key that is pressed in it is meant for the page.
+ */
 const OWNS_KEYS =
-  "input:not([type=checkbox], [type=radio]), textarea, select, [contenteditable], [role=dialog], [role=alertdialog], [role=menu], [role=listbox]";
+  "input:not([type=checkbox], [type=radio]), textarea, select, [contenteditable], :is([role=dialog], [role=alertdialog], [role=menu], [role=listbox]):not([data-closed])";
 
 let groups: readonly ShortcutGroup[] = [];
 const listeners = new Set<() => void>();
