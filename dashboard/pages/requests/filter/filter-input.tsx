@@ -1,5 +1,6 @@
 /** The filter as a text, with completion while the user types, and an error message below the field. */
 import { useEffect, useId, useRef, useState, type KeyboardEvent } from "react";
+import { flushSync } from "react-dom";
 import type { CaptureSummary } from "../../../../protocol/schemas/inspector/captures.ts";
 import {
   applySuggestion,
@@ -64,14 +65,15 @@ export function FilterInput({ filter, error, onChange, onLeave, getRows }: Filte
     const suggestion = suggestions[index];
     if (completion === undefined || suggestion === undefined) return;
     const next = applySuggestion(text, completion.term, suggestion.text);
-    setText(next.filter);
-    const isComplete = !suggestion.text.endsWith(":");
-    if (isComplete) apply(next.filter);
-    requestAnimationFrame(() => {
-      input.current?.setSelectionRange(next.caret, next.caret);
-      if (isComplete) close();
-      else complete();
-    });
+    // The caret is placed before the next key arrives, which needs the new text in the field.
+    flushSync(() => setText(next.filter));
+    input.current?.setSelectionRange(next.caret, next.caret);
+    if (suggestion.text.endsWith(":")) {
+      complete();
+      return;
+    }
+    apply(next.filter);
+    close();
   }
 
   function handleKey(event: KeyboardEvent): void {

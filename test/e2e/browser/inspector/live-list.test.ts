@@ -121,8 +121,7 @@ test("the keyboard alone finds, opens, bookmarks and marks requests", async () =
   await page.keyboard.press("x");
   await page.getByText("Two requests are marked.").waitFor();
   await page.keyboard.press("m");
-  const removal = page.getByRole("menuitem", { name: "Remove the mark" });
-  await removal.waitFor();
+  await page.getByRole("menuitem", { name: "Remove the mark" }).waitFor();
   // The second key arrives while the closed menu still has the focus.
   await page.keyboard.press("Escape");
   await page.keyboard.press("d");
