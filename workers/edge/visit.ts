@@ -9,7 +9,6 @@ import { REQUEST_ID_HEADER, type ErrorCode } from "../../protocol/errors.ts";
 import { parseHost, toRouteName } from "../../protocol/hosts.ts";
 import type { Env } from "../env.ts";
 import { log } from "../../shared/log.ts";
-import { GarbageCollection } from "./garbage-collection.ts";
 import { callTunnel, cacheGates, chooseTarget } from "./tunnel-calls.ts";
 import { createErrorPage, createRefusalPage } from "./error-pages.ts";
 import { keepTruncationVisible } from "./truncation.ts";
@@ -25,11 +24,9 @@ const destinations = new BoundedMap<string, Destination>(DESTINATIONS_MAX);
 
 /** One for each isolate: its limit counts all requests. */
 let trace: RequestTrace | undefined;
-const garbageCollection = new GarbageCollection();
 
 /** @param authority the request's Host header, unchanged. */
 export function visit(request: Request, env: Env, authority: string): Response | Promise<Response> {
-  garbageCollection.countRequest();
   trace ??= new RequestTrace("edge", env.TRACE_REQUESTS);
   const response = respond(request, env, authority);
   return trace.isOff ? response : recordVisit(trace, response);

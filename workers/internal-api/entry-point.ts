@@ -14,6 +14,7 @@ import type {
 import type { ReceiverSettings } from "../../durable-objects/receiver/settings.ts";
 import type { AgentAdmission } from "../../durable-objects/tunnel/admission.ts";
 import type { Env } from "../env.ts";
+import { garbageCollection } from "../garbage-collection.ts";
 import type {
   AgentRequest,
   AgentVerdict,
@@ -24,7 +25,11 @@ import type {
   PresentedTicket,
 } from "../internal-api-binding.ts";
 
-const load = () => import("./modules.ts");
+/** Called by each method. */
+function load(): Promise<typeof import("./modules.ts")> {
+  garbageCollection.countRequest();
+  return import("./modules.ts");
+}
 
 export class InternalApi extends WorkerEntrypoint<Env> implements InternalApiBinding {
   async findRoutes(hosts: string[]): Promise<Map<string, Route>> {

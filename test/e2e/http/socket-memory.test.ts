@@ -6,6 +6,7 @@ import type { AddressInfo } from "node:net";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import { WebSocketServer } from "ws";
 import { startStack, type Stack } from "../../harness/server/stack.ts";
+import { readResidentMiB } from "../../harness/server/resident-memory.ts";
 import { buildFrame, OPCODE, RawWebSocket } from "../../harness/tunnel/raw-websocket.ts";
 import { WAIT_OPTIONS } from "../../harness/timeouts.ts";
 
@@ -48,11 +49,6 @@ sockets.on("connection", (socket) => {
     for (let i = 0; i < 16; i += 1) sendMore();
   });
 });
-
-async function readResidentMiB(pid: number): Promise<number> {
-  const status = await readFile(`/proc/${pid}/status`, "latin1");
-  return Number(/VmRSS:\s+(\d+)/.exec(status)?.[1]) / 1024;
-}
 
 /** Of workerd and of the front proxy. */
 async function measure(): Promise<number[]> {

@@ -1,18 +1,13 @@
 /** The memory of relay and agent for visitors who read nothing. */
-import { readFile } from "node:fs/promises";
 import { expect, test, vi } from "vitest";
 import { mintToken } from "../../harness/server/api.ts";
+import { readResidentMiB } from "../../harness/server/resident-memory.ts";
 import { WAIT_OPTIONS } from "../../harness/timeouts.ts";
 import { startLocalServer, startTcpStack } from "../../harness/relay/tcp/stack.ts";
 
 const MiB = 1024 * 1024;
 const VISITORS = 400;
 const GROWTH_MAX_MIB = 32;
-
-async function readResidentMiB(pid: number): Promise<number> {
-  const status = await readFile(`/proc/${pid}/status`, "latin1");
-  return Number(/VmRSS:\s+(\d+)/.exec(status)?.[1]) / 1024;
-}
 
 test.skipIf(process.platform !== "linux")(
   "many visitors who read nothing cost relay and agent a bounded amount of memory each",

@@ -5,6 +5,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Tunnel } from "../../../protocol/schemas/tunnels/tunnels.ts";
 import { inParallel } from "../../../shared/in-parallel.ts";
 import { newAddress, startApi, type Person, type TestApi } from "../../harness/server/api.ts";
+import { readResidentMiB } from "../../harness/server/resident-memory.ts";
 import { createReceiver, deliver } from "../../harness/fakes/vendor.ts";
 import { WAIT_OPTIONS } from "../../harness/timeouts.ts";
 import { exchange } from "../../harness/tunnel/raw-http.ts";
@@ -12,6 +13,8 @@ import { exchange } from "../../harness/tunnel/raw-http.ts";
 const CONCURRENT_REQUESTS = 50;
 /** Enough that every shard has been called. */
 const WARMING_REQUESTS = 400;
+/** Of 4,000 requests. Half of what they would leave behind until V8 needed the memory. */
+const GROWTH_MAX_MIB = 20;
 
 let api: TestApi;
 let owner: Person;
@@ -88,6 +91,18 @@ describe.each(FLOODS)("%s", (_, requests, send) => {
     expect(await countOpenObjectFiles()).toBeLessThanOrEqual(openBefore);
   });
 });
+
+test.skipIf(process.platform !== "linux")(
+  "what is left of requests without credentials does not gather in workerd's memory",
+  async () => {
+    const send = async () => expect((await api.anonymous.get("/tunnels")).status).toBe(401);
+    const workerd = await api.server.getPid("workerd");
+    await flood(2_000, send);
+    const before = await readResidentMiB(workerd);
+    await flood(4_000, send);
+    expect((await readResidentMiB(workerd)) - before).toBeLessThan(GROWTH_MAX_MIB);
+  },
+);
 
 test("during a flood of random names, a new tunnel and a new receiver are reached at once", async () => {
   let isFlooding = true;

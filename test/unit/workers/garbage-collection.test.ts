@@ -1,8 +1,5 @@
 import { expect, test } from "vitest";
-import {
-  GarbageCollection,
-  REQUESTS_PER_COLLECTION,
-} from "../../../../workers/edge/garbage-collection.ts";
+import { GarbageCollection, REQUESTS_PER_COLLECTION } from "../../../workers/garbage-collection.ts";
 
 /** Counts the collections, each of which lasts for some time on a clock of its own. */
 function createCollection(pauseMs: number) {
@@ -22,7 +19,7 @@ function createCollection(pauseMs: number) {
   };
 }
 
-test("the edge collects garbage after a number of requests", () => {
+test("an isolate collects garbage after a number of requests", () => {
   const { visit, count, clock } = createCollection(10);
   visit(REQUESTS_PER_COLLECTION - 1);
   expect(count()).toBe(0);
