@@ -43,6 +43,11 @@ export const REENCRYPTION_BATCH_ROWS = 100;
 export const EXPIRED_ROW_RETENTION_MS = 30 * DAY_MS;
 /** Audit events, and rows of ended tunnels and tokens. */
 export const AUDIT_RETENTION_MS = 400 * DAY_MS;
+export const EMAIL_CODE_MAX_MS = 10 * MINUTE_MS;
+export const PASSWORD_RESET_MAX_MS = HOUR_MS;
+export const INVITATION_MAX_MS = 7 * DAY_MS;
+/** How long the link that removes a second factor works after `MFA_REMOVAL_DELAY_MS`. */
+export const MFA_REMOVAL_USABLE_MS = 7 * DAY_MS;
 /** How many random names are tried: one collision is rare, and three mean that something else is wrong. */
 export const RANDOM_NAME_MAX_TRIES = 3;
 /** The organization keeps its plan for this long after the first failed payment. */

@@ -1,6 +1,7 @@
 /** Parts of a page: sections, rows of lists, badges. */
 import { useId, type ReactNode } from "react";
 import { useRowFocus } from "./row-focus.ts";
+import type { Tone } from "./tone.ts";
 
 export interface SectionProps {
   title: string;
@@ -40,8 +41,6 @@ export function Row({ children, actions }: RowProps) {
     </li>
   );
 }
-
-export type Tone = "neutral" | "good" | "warning" | "bad";
 
 export function Badge({ tone = "neutral", children }: { tone?: Tone; children: ReactNode }) {
   return <span className={`badge ${tone}`}>{children}</span>;

@@ -95,8 +95,9 @@ export class ConnectedAgents {
   /** @returns the tunnels that must be asked before these entries may be listed. */
   findStaleTunnels(entries: ConnectedAgent[], nowMs: number): string[] {
     const freshSinceMs = nowMs - PRESENCE_FRESH_MS;
-    return entries
-      .map(({ tunnelId }) => tunnelId)
+    // A pool has several agents.
+    const tunnelIds = new Set(entries.map(({ tunnelId }) => tunnelId));
+    return [...tunnelIds]
       .filter((id) => (this.#reportedAtMs.get(id) ?? -Infinity) < freshSinceMs)
       .slice(0, PRESENCE_REFRESH_MAX_TUNNELS);
   }

@@ -2,8 +2,9 @@ import { evictDurableObject, runInDurableObject } from "cloudflare:test";
 import { afterEach, describe, expect, test, vi } from "vitest";
 import { HEARTBEAT_TIMEOUT_MS } from "../../protocol/limits.ts";
 import {
-  PRESENCE_FRESH_MS,
+  ConnectedAgents,
   DEPARTURE_RETENTION_MS,
+  PRESENCE_FRESH_MS,
 } from "../../durable-objects/organization/connected-agents.ts";
 import { CLOSE } from "../../protocol/wire/close-codes.ts";
 import { bindings } from "../harness/workerd/live-tunnel.ts";
@@ -32,6 +33,18 @@ describe("the list of connections", () => {
     });
     expect(entry!.connectedAtMs).toBeGreaterThanOrEqual(before - 1);
     expect(entry!.connectedAtMs).toBeLessThanOrEqual(Date.now() + 1);
+  });
+
+  test("asks the tunnel of a pool once for all its agents", async () => {
+    const org = new TestOrganization();
+    const { tunnel } = await org.agent();
+    await vi.waitFor(async () => expect(await org.listAgentIds()).toHaveLength(1), WAIT_OPTIONS);
+    const [agent] = await org.stub.listConnections();
+    const pool = [agent!, { ...agent!, agentId: crypto.randomUUID() }];
+    const stale = await runInDurableObject(org.stub, (_, { storage }) =>
+      new ConnectedAgents(storage.sql).findStaleTunnels(pool, Date.now()),
+    );
+    expect(stale).toEqual([tunnel.id]);
   });
 
   test("has only agents of its own organization", async () => {

@@ -1,6 +1,6 @@
 /** What the state of a network and of its devices means. */
 import type { Device, PrivateNetwork } from "../../../protocol/schemas/networks.ts";
-import type { Tone } from "../../ui/section.tsx";
+import type { Tone } from "../../ui/tone.ts";
 
 /** Users notice a greater share of lost datagrams than this. */
 const LOSS_NOTICEABLE = 0.02;
@@ -45,7 +45,7 @@ export function findNetworkProblems(network: PrivateNetwork): NetworkProblem[] {
 
 export function getNetworkHealth(network: PrivateNetwork): Health {
   if (isReachedDirectly(network)) return { tone: "neutral", label: "without relay" };
-  const [first] = findNetworkProblems(network);
+  const first = findNetworkProblems(network).find((problem) => problem !== "wrong_key");
   switch (first) {
     case "no_server":
       return { tone: "neutral", label: "no server yet" };
@@ -57,8 +57,8 @@ export function getNetworkHealth(network: PrivateNetwork): Health {
       return { tone: "warning", label: "online, UDP blocked" };
     case "loss":
       return { tone: "warning", label: "online, losing packets" };
-    case "wrong_key":
-    default:
+    // A wrong key is the problem of one device.
+    case undefined:
       return { tone: "good", label: "online" };
   }
 }

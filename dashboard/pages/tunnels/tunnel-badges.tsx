@@ -1,7 +1,8 @@
 /** Badges of a tunnel: its state, and the gates that its visitors pass. */
 import type { Tunnel } from "../../../protocol/schemas/tunnels/tunnels.ts";
 import { getTunnelState, type TunnelState } from "../../api/tunnels.ts";
-import { Badge, type Tone } from "../../ui/section.tsx";
+import { Badge } from "../../ui/section.tsx";
+import type { Tone } from "../../ui/tone.ts";
 
 interface StateText {
   label: string;

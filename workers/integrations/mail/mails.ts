@@ -2,19 +2,27 @@
  * The mails of the service. Each has a plain and an HTML part with the same text. They load nothing from anywhere, and
  * their links do not track who follows them.
  */
-import { PAYMENT_GRACE_MS } from "../../limits.ts";
+import {
+  EMAIL_CODE_MAX_MS,
+  INVITATION_MAX_MS,
+  MFA_REMOVAL_USABLE_MS,
+  PASSWORD_RESET_MAX_MS,
+  PAYMENT_GRACE_MS,
+} from "../../limits.ts";
 import { describeOverLimit } from "../../../protocol/over-limits.ts";
 import type { Config } from "../../config/config.ts";
 import type { Downgrade, PlanReason } from "../../store/billing/plan-changes.ts";
-import { DAY_MS } from "../../../shared/time.ts";
+import { DAY_MS, MINUTE_MS } from "../../../shared/time.ts";
 import { composeMail, type Mail } from "./compose-mail.ts";
+
+const PASSWORD_RESET_TIME = `${PASSWORD_RESET_MAX_MS / MINUTE_MS} minutes`;
 
 export function verificationMail(to: string, code: string): Mail {
   return composeMail(
     to,
     `${code} is your Underpass code`,
     [
-      "Enter this code to verify your email address. It is valid for 10 minutes.",
+      `Enter this code to verify your email address. It is valid for ${EMAIL_CODE_MAX_MS / MINUTE_MS} minutes.`,
       "This address was used to sign up for Underpass. Enter the code only on the page where you have just signed up. If you did not sign up, ignore this email: without the code, no account is activated.",
     ],
     { code },
@@ -40,7 +48,7 @@ export function passwordResetMail(to: string, token: string, config: Config): Ma
     to,
     "Set a new Underpass password",
     [
-      "Follow this link to set a new password. It is valid for one hour and works once.",
+      `Follow this link to set a new password. It is valid for ${PASSWORD_RESET_TIME} and works once.`,
       `If you use the API instead of the page, this is the token: ${token}`,
       "A new password was requested for the account with this address. If you did not request it, ignore this email: nothing has changed.",
     ],
@@ -54,7 +62,7 @@ export function choosePasswordMail(to: string, token: string, config: Config): M
     to,
     "Choose your Underpass password",
     [
-      "Your email address is verified. This address was used to sign up with different passwords, perhaps not only by you, so none of them was accepted. Follow this link to choose your password. It is valid for one hour and works once.",
+      `Your email address is verified. This address was used to sign up with different passwords, perhaps not only by you, so none of them was accepted. Follow this link to choose your password. It is valid for ${PASSWORD_RESET_TIME} and works once.`,
       `If you use the API instead of the page, this is the token: ${token}`,
     ],
     { label: "Choose your password", url: `${config.publicOrigin}/reset#token=${token}` },
@@ -104,7 +112,7 @@ export function removalRequestedMail(
     to,
     "Two-factor authentication for your Underpass account can be removed soon",
     [
-      `A person who signed in with your password, or with your account at a sign-in provider, asked to remove two-factor authentication from your Underpass account. From ${usableAt.toUTCString()} on, and for 7 days, this link removes it. Before and after that time, the same link cancels the request.`,
+      `A person who signed in with your password, or with your account at a sign-in provider, asked to remove two-factor authentication from your Underpass account. From ${usableAt.toUTCString()} on, and for ${MFA_REMOVAL_USABLE_MS / DAY_MS} days, this link removes it. Before and after that time, the same link cancels the request.`,
       `If you use the API instead of the page, this is the token: ${token}`,
       "If you did not ask for this, another person knows your password or uses your account at the provider: cancel the request with the link, then set a new password and secure that account.",
     ],
@@ -126,7 +134,7 @@ export function invitationMail(
     to,
     `${inviter} invites you to ${organization} on Underpass`,
     [
-      `${inviter} invites you to join the organization “${organization}” on Underpass. The invitation is valid for 7 days, and for an account with this address only.`,
+      `${inviter} invites you to join the organization “${organization}” on Underpass. The invitation is valid for ${INVITATION_MAX_MS / DAY_MS} days, and for an account with this address only.`,
       `If you use the API instead of the page, this is the invitation token: ${token}`,
       "If you did not expect this invitation, ignore this email: nothing happens unless you accept it.",
     ],

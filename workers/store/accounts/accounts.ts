@@ -3,6 +3,7 @@ import { ago } from "../clock.ts";
 import { and, desc, eq, gt, inArray, isNull, lt, not, notExists, or, sql } from "drizzle-orm";
 import {
   EMAIL_CODE_GUESSES_WINDOW_MS,
+  EMAIL_CODE_MAX_MS,
   SIGN_UP_MAILS_HOURLY_MAX,
   UNVERIFIED_ACCOUNTS_MAX,
 } from "../../limits.ts";
@@ -15,9 +16,8 @@ import {
 import type { OutboxMessage } from "../outbox-messages.ts";
 import { insertPasswordLink, type PasswordLink } from "./password-resets.ts";
 import { emailCodes, users } from "../tables/accounts.ts";
-import { HOUR_MS, MINUTE_MS } from "../../../shared/time.ts";
+import { HOUR_MS } from "../../../shared/time.ts";
 
-const EMAIL_CODE_MAX_MS = 10 * MINUTE_MS;
 const EMAIL_CODE_MAX_ATTEMPTS = 5;
 /** Guesses at the codes of one address per hour, even if new codes are requested. */
 const EMAIL_CODE_HOURLY_MAX_GUESSES = 20;

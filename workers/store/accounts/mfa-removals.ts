@@ -12,11 +12,7 @@ import type { OutboxMessage } from "../outbox-messages.ts";
 import { replaceRecoveryCodes } from "./recovery-codes.ts";
 import { revokeSessions } from "./sessions.ts";
 import { mfaRemovals, mfaChallenges, users } from "../tables/accounts.ts";
-import { DAY_MS } from "../../../shared/time.ts";
-import { MFA_REMOVAL_DELAY_MS } from "../../limits.ts";
-
-/** How long the link works after the delay. */
-const MFA_REMOVAL_USABLE_MS = 7 * DAY_MS;
+import { MFA_REMOVAL_DELAY_MS, MFA_REMOVAL_USABLE_MS } from "../../limits.ts";
 
 /** The account of a challenge that can still be passed: its user has proved the first factor. */
 export async function findAccountOfChallenge(

@@ -1,6 +1,6 @@
 /** Tokens that reset a forgotten password, each usable once. */
 import { and, eq, gt, isNotNull, isNull, sql } from "drizzle-orm";
-import { PASSWORD_RESETS_MAX } from "../../limits.ts";
+import { PASSWORD_RESETS_MAX, PASSWORD_RESET_MAX_MS } from "../../limits.ts";
 import { endChallenges } from "./challenges.ts";
 import type { Database, UnitOfWork } from "../database.ts";
 import type { OutboxMessage } from "../outbox-messages.ts";
@@ -8,9 +8,6 @@ import { endRemoval } from "./mfa-removals.ts";
 import { revokeSessions } from "./sessions.ts";
 import { confirmTokens, revokeTokensOfSessions } from "../tokens/session-tokens.ts";
 import { passwordResets, users } from "../tables/accounts.ts";
-import { HOUR_MS } from "../../../shared/time.ts";
-
-const PASSWORD_RESET_MAX_MS = HOUR_MS;
 
 /** Does nothing for an address without a verified account, or with too many unused tokens. */
 export function requestPasswordReset(

@@ -13,8 +13,8 @@ import { users } from "../tables/accounts.ts";
 import { invitations, MAILBOX, memberships, organizations } from "../tables/organizations.ts";
 import type { OrganizationWithRole } from "./organization-with-role.ts";
 import { DAY_MS } from "../../../shared/time.ts";
+import { INVITATION_MAX_MS } from "../../limits.ts";
 
-const INVITATION_MAX_MS = 7 * DAY_MS;
 const INVITATIONS_OPEN_MAX = 100;
 /** Per organization: each invitation is a mail to a person who did not ask for it. */
 const INVITATIONS_DAILY_MAX = 200;

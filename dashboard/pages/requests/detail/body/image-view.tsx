@@ -11,7 +11,7 @@ export interface ImageViewProps {
 export function ImageView({ name, bytes }: ImageViewProps) {
   const size = useMemo(() => readImageSize(bytes), [bytes]);
   const canvas = useRef<HTMLCanvasElement>(null);
-  const [hasFailed, setFailed] = useState(false);
+  const [failedBytes, setFailedBytes] = useState<Uint8Array>();
   const pixels = size === null ? 0 : size.width * size.height;
   const isDrawn = pixels > 0 && pixels <= IMAGE_MAX_PIXELS;
   useEffect(() => {
@@ -22,13 +22,13 @@ export function ImageView({ name, bytes }: ImageViewProps) {
         if (isWanted) canvas.current?.getContext("2d")?.drawImage(bitmap, 0, 0);
         bitmap.close();
       },
-      () => setFailed(true),
+      () => setFailedBytes(bytes),
     );
     return () => {
       isWanted = false;
     };
   }, [bytes, isDrawn]);
-  if (size === null || hasFailed)
+  if (size === null || failedBytes === bytes)
     return <p className="hint">The image is damaged or incomplete.</p>;
   const dimensions = `${formatCount(size.width)} × ${formatCount(size.height)} pixels`;
   if (!isDrawn) return <p className="hint">The image is too large to be shown: {dimensions}.</p>;
