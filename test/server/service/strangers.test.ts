@@ -93,7 +93,7 @@ describe.each(FLOODS)("%s", (_, requests, send) => {
 });
 
 test.skipIf(process.platform !== "linux")(
-  "what is left of requests without credentials does not gather in workerd's memory",
+  "the remains of requests without credentials do not gather in workerd's memory",
   async () => {
     const send = async () => expect((await api.anonymous.get("/tunnels")).status).toBe(401);
     const workerd = await api.server.getPid("workerd");
