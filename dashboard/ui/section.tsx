@@ -1,7 +1,7 @@
 /** Parts of a page: sections, rows of lists, badges. */
 import { useId, type ReactNode } from "react";
 import { useRowFocus } from "./row-focus.ts";
-import type { Tone } from "./tone.ts";
+import type { Tone } from "./figures/tone.ts";
 
 export interface SectionProps {
   title: string;

@@ -1,7 +1,7 @@
 /** A list of counts, each with a bar in proportion to the largest one. */
 import type { Key, ReactNode } from "react";
 import { formatCount } from "../../ui/numbers.ts";
-import type { Tone } from "../../ui/tone.ts";
+import type { Tone } from "../../ui/figures/tone.ts";
 
 export interface BarListEntry {
   key: Key;

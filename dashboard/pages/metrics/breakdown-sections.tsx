@@ -11,7 +11,7 @@ import { formatBytes, formatCount, formatMs, formatPercent } from "../../ui/numb
 import { formatFilterTerm } from "../../inspector/filter-text.ts";
 import { RequestsLink } from "../../inspector/requests-link.tsx";
 import { Section } from "../../ui/section.tsx";
-import type { Tone } from "../../ui/tone.ts";
+import type { Tone } from "../../ui/figures/tone.ts";
 import { Table } from "../../ui/table.tsx";
 import { BarList } from "./bar-list.tsx";
 import { findPercentileMs, trimBuckets } from "./latency-histogram.ts";

@@ -1,6 +1,6 @@
 /** What the state of a network and of its devices means. */
 import type { Device, PrivateNetwork } from "../../../protocol/schemas/networks.ts";
-import type { Tone } from "../../ui/tone.ts";
+import type { Tone } from "../../ui/figures/tone.ts";
 
 /** Users notice a greater share of lost datagrams than this. */
 const LOSS_NOTICEABLE = 0.02;

@@ -2,7 +2,7 @@
 import type { Tunnel } from "../../../protocol/schemas/tunnels/tunnels.ts";
 import { getTunnelState, type TunnelState } from "../../api/tunnels.ts";
 import { Badge } from "../../ui/section.tsx";
-import type { Tone } from "../../ui/tone.ts";
+import type { Tone } from "../../ui/figures/tone.ts";
 
 interface StateText {
   label: string;

@@ -1,6 +1,6 @@
 /** How much of a limit is used, as text with a bar. */
 import type { ReactNode } from "react";
-import type { Tone } from "../tone.ts";
+import type { Tone } from "./tone.ts";
 
 /** From this part of the limit on, the bar warns. */
 const NEARLY_FULL_RATIO = 0.8;

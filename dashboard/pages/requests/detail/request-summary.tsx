@@ -7,7 +7,7 @@ import { CopyButton } from "../../../ui/copy.tsx";
 import { Fact, Facts } from "../../../ui/facts.tsx";
 import { formatBytes } from "../../../ui/numbers.ts";
 import { Badge, Detail } from "../../../ui/section.tsx";
-import type { Tone } from "../../../ui/tone.ts";
+import type { Tone } from "../../../ui/figures/tone.ts";
 import { ExactTime, RelativeTime } from "../../../ui/time.tsx";
 import { explainError, formatStatus } from "./explanations.ts";
 import { LongText } from "./long-text.tsx";
