@@ -64,11 +64,13 @@ function describeInvalidTarget(text: string): string {
     : `${text} has a path, which the visitor chooses; use ${server}`;
 }
 
-/** @returns null for a number and for URLs of other schemes than `file:`. */
+/** @returns null for a number and for URLs of other schemes than `file:`. As in a shell, `file:./site` is a relative path. */
 export function parseFilePath(
   text: string,
   isWindows = process.platform === "win32",
 ): string | null {
+  const [, relativePath] = /^file:(?![/\\])(.+)/i.exec(text) ?? [];
+  if (relativePath !== undefined) return relativePath;
   if (/^file:/i.test(text)) {
     try {
       return fileURLToPath(text, { windows: isWindows });

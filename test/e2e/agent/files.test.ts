@@ -182,6 +182,15 @@ test.each<[string, { directoryListing?: boolean }, string]>([
   expect(() => findTarget(text, options)).toThrow(message);
 });
 
+test.each([
+  ["file:./site", "./site"],
+  ["file:../my site", "../my site"],
+  ["file:site", "site"],
+  ["file:///srv/my%20site", "/srv/my site"],
+])("%s is the path %s", (text, path) => {
+  expect(parseFilePath(text, false)).toBe(path);
+});
+
 test("paths of Windows: drives, and names that lead elsewhere", () => {
   expect(parseFilePath("file:///C:/my%20site", true)).toBe(String.raw`C:\my site`);
   expect(parsePath("/a/C:", true)).toBeNull();
