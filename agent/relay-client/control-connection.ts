@@ -57,8 +57,8 @@ interface RelayControlEvents {
   message: [message: RelayUpdate];
   /** Datagrams. The listener owns the buffer. */
   binary: [data: Buffer];
-  /** The connection was lost after a welcome; the agent reconnects. */
-  disconnected: [reason: string];
+  /** The connection was lost after a welcome, with the code of its close frame; the agent reconnects. */
+  disconnected: [reason: string, code: number];
   /** A connection could not be opened; another attempt follows. */
   retrying: [reason: string, inMs: number];
   /** The relay or the API rejected the agent permanently. */
@@ -242,7 +242,7 @@ export class RelayControlConnection extends EventEmitter<RelayControlEvents> {
     } else if (!shouldReconnect(code)) {
       return this.#reject(new RejectionError(name, explanation));
     }
-    if (wasWelcomed) this.emit("disconnected", explanation);
+    if (wasWelcomed) this.emit("disconnected", explanation, code);
     this.#retryLater(explanation, getRetryDelayMs(code, this.#failures));
   }
 

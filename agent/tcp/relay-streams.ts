@@ -19,7 +19,7 @@ export interface RelayStreamsOptions {
   getAccess(signal: AbortSignal): Promise<RelayAccess>;
   /** Visitors can connect: called the first time, and after each reconnect. */
   onConnected(access: RelayAccess): void;
-  onDisconnected(reason: string): void;
+  onDisconnected(reason: string, code: number): void;
   onRetrying(reason: string, inMs: number): void;
   onRejected(rejection: RejectionError): void;
   onConnection: OnConnection;
@@ -43,10 +43,10 @@ export class RelayStreams {
     this.#control.on("message", (message) => {
       if (message.type === "open") this.#connections?.open(message.count);
     });
-    this.#control.on("disconnected", (reason) => {
+    this.#control.on("disconnected", (reason, code) => {
       // Connections that were assigned to visitors do not depend on the control connection.
       this.#connections?.close();
-      options.onDisconnected(reason);
+      options.onDisconnected(reason, code);
     });
     this.#control.on("retrying", (reason, inMs) => options.onRetrying(reason, inMs));
     this.#control.on("rejected", (rejection) => {

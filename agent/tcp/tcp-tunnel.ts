@@ -5,6 +5,7 @@
  */
 import { EventEmitter } from "node:events";
 import { formatHostAndPort } from "../../protocol/relay/settings.ts";
+import { CLOSE } from "../../protocol/wire/close-codes.ts";
 import { TCP_CAPABILITY, type Welcome } from "../../protocol/wire/frames.ts";
 import type { TunnelGates } from "../gates/tunnel-gates.ts";
 import { fetchRelayAccess } from "../relay-client/fetch-relay-access.ts";
@@ -163,8 +164,11 @@ export class TcpTunnel extends EventEmitter<TcpTunnelEventMap> {
         // The operator has changed the relay's host or its range of ports.
         if (before.url !== url) this.emit("notice", `visitors now connect to ${url}`);
       },
-      onDisconnected: (reason) =>
-        this.#lose("relay", `the connection to the relay ended (${reason})`),
+      onDisconnected: (reason, code) => {
+        // The connection to the API reports that the tunnel was stopped, before or after this.
+        if (code === CLOSE.tunnel_stopped) this.#lostConnections.add("relay");
+        else this.#lose("relay", `the connection to the relay ended (${reason})`);
+      },
       onRetrying: (reason, inMs) =>
         this.emit("retrying", `the relay can't be reached (${reason})`, inMs),
       onRejected: (rejection) => this.#reject(rejection),

@@ -113,6 +113,21 @@ test("a stopped tunnel has no open port and no connections until it is started a
   await waitUntilServed(tunnel);
 });
 
+test("an agent that learns of a stop from the relay first leaves the report to its connection to the API", async () => {
+  await using echo = await startEcho();
+  await using api = await startProxy(stack.api.server.port);
+  await using tunnel = await stack.serve(echo.port, ["--server", api.url], FAST);
+  const end = waitForClose(await tunnel.visit());
+  api.freeze();
+  await stack.owner.post(`/tunnels/${tunnel.tunnelId}/stop`);
+  await end;
+  speedUp(tunnel.child);
+  expect(await tunnel.event("disconnected")).toMatchObject({
+    reason: expect.not.stringContaining("relay"),
+  });
+  await vi.waitUntil(() => tunnel.stdout.includes("tunnel_stopped"), WAIT_OPTIONS);
+});
+
 test("when a tunnel is deleted, its agent exits and its connections end", async () => {
   await using echo = await startEcho();
   await using tunnel = await stack.serve(echo.port);
