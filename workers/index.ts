@@ -6,7 +6,7 @@ import { WorkerEntrypoint } from "cloudflare:workers";
 import { startDraining } from "./draining.ts";
 import edge from "./edge/entry.ts";
 import type { Env } from "./env.ts";
-import { garbageCollection } from "./garbage-collection.ts";
+import { apiGarbageCollection } from "./garbage-collection.ts";
 
 export * from "./edge/entry.ts";
 export { InternalApi } from "./internal-api/entry-point.ts";
@@ -23,7 +23,7 @@ export default {
 /** The management API. */
 export class Api extends WorkerEntrypoint<Env> {
   override async fetch(request: Request): Promise<Response> {
-    garbageCollection.countRequest();
+    apiGarbageCollection.countRequest();
     const { handleApi } = await import("./api/app.ts");
     return handleApi(request, this.env, this.ctx);
   }

@@ -7,7 +7,7 @@ import { getAuthority, parseHost } from "../../protocol/hosts.ts";
 import { parseApiHosts } from "../../protocol/public-address.ts";
 import { BoundedMap } from "../../shared/bounded-map.ts";
 import type { Env } from "../env.ts";
-import { garbageCollection } from "../garbage-collection.ts";
+import { edgeGarbageCollection } from "../garbage-collection.ts";
 import { visit } from "./visit.ts";
 
 export { RateLimiter } from "../../durable-objects/rate-limiter.ts";
@@ -19,7 +19,7 @@ export { Tunnel } from "../../durable-objects/tunnel.ts";
 
 export default {
   fetch(request: Request, env: Env): Response | Promise<Response> {
-    garbageCollection.countRequest();
+    edgeGarbageCollection.countRequest();
     const authority = getAuthority(request.url);
     return isApiHost(authority, env) ? env.API.fetch(request) : visit(request, env, authority);
   },

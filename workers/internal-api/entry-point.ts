@@ -14,7 +14,7 @@ import type {
 import type { ReceiverSettings } from "../../durable-objects/receiver/settings.ts";
 import type { AgentAdmission } from "../../durable-objects/tunnel/admission.ts";
 import type { Env } from "../env.ts";
-import { garbageCollection } from "../garbage-collection.ts";
+import { apiGarbageCollection } from "../garbage-collection.ts";
 import type {
   AgentRequest,
   AgentVerdict,
@@ -27,7 +27,7 @@ import type {
 
 /** Called by each method. */
 function load(): Promise<typeof import("./modules.ts")> {
-  garbageCollection.countRequest();
+  apiGarbageCollection.countRequest();
   return import("./modules.ts");
 }
 

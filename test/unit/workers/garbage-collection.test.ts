@@ -9,7 +9,7 @@ function createCollection(pauseMs: number) {
     collections += 1;
     clock.nowMs += pauseMs;
   };
-  const collection = new GarbageCollection(collect, () => clock.nowMs);
+  const collection = new GarbageCollection(1 / 20, collect, () => clock.nowMs);
   return {
     clock,
     visit: (times: number) => {
@@ -42,7 +42,7 @@ test("long collections are so rare that they take a twentieth of the time", () =
 });
 
 test("without V8's function, as on Cloudflare, nothing is done", () => {
-  const collection = new GarbageCollection(undefined, () => {
+  const collection = new GarbageCollection(1 / 20, undefined, () => {
     throw new Error("the clock is not needed");
   });
   for (let i = 0; i < 2 * REQUESTS_PER_COLLECTION; i++) collection.countRequest();
