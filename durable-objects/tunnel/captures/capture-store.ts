@@ -2,7 +2,7 @@
  * Captures in the object's own storage, in as few keys as possible: short captures are written in pages, each
  * long-lived one in a row of its own with pages of its messages, and large bodies separately.
  *
- *     page:<newest id>      records of the page       details:<newest id>   headers and small bodies
+ *     page:<newest id>      records of the page       details:<newest id>   its headers and small bodies, if they are large
  *     long:<id>             a long-lived capture      log:<id>:<page>       its messages or events
  *     body:<id>:<side>      a large body
  *
@@ -18,6 +18,7 @@ import {
   packPage,
   parseRecords,
   estimateSize,
+  getDetailsSize,
   type Page,
   type PageDetails,
   type FinalizedCapture,
@@ -39,6 +40,8 @@ import type { Recording } from "./recording.ts";
 const CAPTURE_PAGE_MAX_EXCHANGES = 256;
 /** A page with its details: the platform stores values of 2 MB, and a character can take two bytes. */
 export const CAPTURE_PAGE_MAX_BYTES = 512 * 1024;
+/** Details up to this size are stored in their page: a tunnel with little traffic writes one row for each request. */
+const INLINE_DETAILS_MAX_BYTES = 64 * 1024;
 /** Messages or events in one page, and how many pages of an exchange are stored: the newest ones. */
 export const LOG_PAGE_MAX_ENTRIES = 100;
 const LOG_PAGE_MAX_BYTES = 32 * 1024;
@@ -110,9 +113,11 @@ export class CaptureStore {
     for (const { id, bodies } of captures) this.#writeBodies(batch, id, bodies, bodyKeys);
     const newestId = captures.at(-1)!.id;
     const { page, details } = packPage(captures, bodyKeys);
-    batch.values.set(KEY.page + newestId, page);
-    batch.values.set(KEY.details + newestId, details);
-    batch.bytes += page.records.length + details.lines.length + details.bytes.length;
+    const detailsBytes = getDetailsSize(details);
+    const hasOwnKey = detailsBytes > INLINE_DETAILS_MAX_BYTES;
+    batch.values.set(KEY.page + newestId, hasOwnKey ? page : { ...page, details });
+    if (hasOwnKey) batch.values.set(KEY.details + newestId, details);
+    batch.bytes += page.records.length + detailsBytes;
   }
 
   #writeLongLived(batch: Batch, recording: Recording): void {
@@ -211,8 +216,7 @@ export class CaptureStore {
   *listRequestLines(fromId: string): Generator<[id: string, lines: string[]]> {
     const pages = this.#listNewestFirst<Page>(KEY.page + fromId, KEY.page + END, PAGES_LIST_BATCH);
     for (const [key, page] of pages) {
-      const detailsKey = KEY.details + key.slice(KEY.page.length);
-      const details = this.#storage.kv.get<PageDetails>(detailsKey);
+      const details = this.#readDetails(key, page);
       if (!details) continue;
       const lines = JSON.parse(details.lines) as HeadLines[];
       for (const [index, { id }] of parseRecords(page).entries()) yield [id, lines[index]!.request];
@@ -259,8 +263,7 @@ export class CaptureStore {
       const index = records.findIndex((record) => record.id === id);
       if (index < 0) continue;
       const record = records[index]!;
-      const newestId = key.slice(KEY.page.length);
-      const details = kv.get<PageDetails>(KEY.details + newestId);
+      const details = this.#readDetails(key, page);
       if (!details) return undefined;
       const detail = readDetail(details, index);
       const { lines } = detail;
@@ -273,6 +276,10 @@ export class CaptureStore {
   /** The row of a long-lived capture, from which its recording is resumed. */
   findLongLived(id: string): LongLivedRow | undefined {
     return this.#storage.kv.get<LongLivedRow>(KEY.long + id);
+  }
+
+  #readDetails(pageKey: string, page: Page): PageDetails | undefined {
+    return page.details ?? this.#storage.kv.get(KEY.details + pageKey.slice(KEY.page.length));
   }
 
   #readBodies(id: string, { bodies }: StoredDetail): Capture["bodies"] {
@@ -314,7 +321,8 @@ export class CaptureStore {
     if (!oldest || getCaptureTimeMs(oldest.id) >= beforeMs) return null;
     if ("page" in oldest) {
       const { id, page } = oldest;
-      this.#delete([KEY.page + id, KEY.details + id, ...page.bodies]);
+      const detailsKeys = page.details ? [] : [KEY.details + id];
+      this.#delete([KEY.page + id, ...detailsKeys, ...page.bodies]);
       return { longLivedId: null };
     }
     const { id, row } = oldest;

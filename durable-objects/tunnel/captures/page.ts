@@ -32,6 +32,8 @@ export interface Page {
   records: string;
   /** Keys of bodies that are stored separately. */
   bodies: string[];
+  /** Absent when they are stored under a key of their own: large ones, and those that earlier versions wrote. */
+  details?: PageDetails;
 }
 
 /** The headers and bodies of the same captures, in the same order. */
@@ -73,6 +75,11 @@ export function packPage(
   const page = { records: toJsonArray(captures.map(({ record }) => record)), bodies };
   const lines = toJsonArray(captures.map((capture) => capture.lines));
   return { page, details: { lines, bodies: packed, bytes: concatBytes(inline) } };
+}
+
+/** About how many bytes they take. */
+export function getDetailsSize({ lines, bytes }: PageDetails): number {
+  return lines.length + bytes.byteLength;
 }
 
 export function parseRecords({ records }: Page): CaptureRecord[] {
