@@ -9,10 +9,16 @@ export const CPU_MS_PER_REQUEST = 0.208;
 export const RESPONSE_SECONDS = 0.05;
 /** Assumption: a small request is answered with one message of the agent. */
 export const AGENT_MESSAGES_PER_REQUEST = 1;
-/** A capture is written this long after its response, and the timer keeps the object awake (`captures/captures.ts`). */
+/**
+ * A capture is written this long after its response, or when this time has passed since the last write, and the timer keeps
+ * the object awake (`captures/captures.ts`).
+ */
 export const CAPTURE_WRITE_SECONDS = 0.1;
-/** A page and its details, each written once and deleted once (`captures/capture-store.ts`). */
-export const ROWS_PER_CAPTURE_PAGE = 4;
+export const CAPTURE_WRITE_INTERVAL_SECONDS = 1;
+/** Many captures are written earlier. */
+export const CAPTURES_PER_PAGE_MAX = 256;
+/** A page, written once and deleted once; a large one has its details in a second row (`captures/capture-store.ts`). */
+export const ROWS_PER_CAPTURE_PAGE = 2;
 /** Assumption: a capture without bodies. */
 export const CAPTURE_GB = 1e-6;
 /** The plan's retention, and the most that an object stores (`captures/captures.ts`). */

@@ -7,8 +7,10 @@ import {
   AGENT_MESSAGES_PER_REQUEST,
   CAPTURE_GB,
   CAPTURE_RETENTION_SECONDS,
+  CAPTURE_WRITE_INTERVAL_SECONDS,
   CAPTURE_WRITE_SECONDS,
   CAPTURES_MAX_GB,
+  CAPTURES_PER_PAGE_MAX,
   COUNTERS_SAVE_SECONDS,
   CPU_MS_PER_REQUEST,
   DATABASE_TRANSACTIONS_PER_SECOND,
@@ -171,15 +173,30 @@ function simulateObject(requests: number): ObjectLoad {
   const saves = repeatedEvery(COUNTERS_SAVE_SECONDS);
   // Without a request soon after a save, the alarm is not needed.
   const saveAlarms = saves * (1 - Math.exp(-requests * COUNTERS_SAVE_SECONDS));
-  const serving = 1 - Math.exp(-requests * (RESPONSE_SECONDS + CAPTURE_WRITE_SECONDS));
+  const captures = simulateCaptureWrites(requests);
+  const asleep = Math.exp(-requests * RESPONSE_SECONDS) * (1 - captures.waitingShare);
   return {
     requests,
-    activeShare: Math.min(1, serving + reports * REPORT_CALL_SECONDS * (1 - serving)),
+    activeShare: Math.min(1, 1 - asleep + reports * REPORT_CALL_SECONDS * asleep),
     reports,
     alarms: reports + saveAlarms,
     counterRows:
       reports * ROWS_PER_REPORT + saves * ROWS_PER_SAVE + saveAlarms * ROWS_PER_SAVE_ALARM,
-    capturePages: repeatedEvery(CAPTURE_WRITE_SECONDS),
+    capturePages: Math.max(captures.writes, requests / CAPTURES_PER_PAGE_MAX),
     storedGb: Math.min(CAPTURES_MAX_GB, requests * CAPTURE_RETENTION_SECONDS * CAPTURE_GB),
   };
+}
+
+/**
+ * From one write to the next. When requests arrive within the interval, their captures are written at its end; otherwise that
+ * of the next request soon after it.
+ * @returns writes a second, and the share of the time in which captures wait for one.
+ */
+function simulateCaptureWrites(requests: number): { writes: number; waitingShare: number } {
+  if (requests === 0) return { writes: 0, waitingShare: 0 };
+  const interval = CAPTURE_WRITE_INTERVAL_SECONDS;
+  const isIdle = Math.exp(-requests * interval);
+  const seconds = interval + isIdle * (1 / requests + CAPTURE_WRITE_SECONDS);
+  const waitingSeconds = interval - (1 - isIdle) / requests + isIdle * CAPTURE_WRITE_SECONDS;
+  return { writes: 1 / seconds, waitingShare: waitingSeconds / seconds };
 }

@@ -6,11 +6,10 @@
  *     long:<id>             a long-lived capture      log:<id>:<page>       its messages or events
  *     body:<id>:<side>      a large body
  *
- * Ids sort by time, and so do keys. No record of a page is more than `CAPTURE_LONG_MS` older than its newest one,
+ * Ids sort by time, and so do keys. No record of a page is more than `PAGE_SPAN_MS` older than its newest one,
  * so that a look-up knows where to stop. Writes are unconfirmed: no visitor's response waits for a disk.
  */
 import { toCaptureIdPrefix, getCaptureTimeMs } from "../../../protocol/captures/id.ts";
-import { CAPTURE_LONG_MS } from "../../limits.ts";
 import { mergeNewestFirst } from "./merge.ts";
 import {
   readDetail,
@@ -37,9 +36,11 @@ import type {
 import type { Recording } from "./recording.ts";
 
 /** Exchanges in one page. */
-const CAPTURE_PAGE_MAX_EXCHANGES = 256;
+export const CAPTURE_PAGE_MAX_EXCHANGES = 256;
 /** A page with its details: the platform stores values of 2 MB, and a character can take two bytes. */
 export const CAPTURE_PAGE_MAX_BYTES = 512 * 1024;
+/** More than the time between two writes and the longest of the exchanges that are stored in pages together. */
+const PAGE_SPAN_MS = 3_000;
 /** Details up to this size are stored in their page: a tunnel with little traffic writes one row for each request. */
 const INLINE_DETAILS_MAX_BYTES = 64 * 1024;
 /** Messages or events in one page, and how many pages of an exchange are stored: the newest ones. */
@@ -87,7 +88,7 @@ export class CaptureStore {
     let page: FinalizedCapture[] = [];
     let bytes = 0;
     for (const capture of finalized) {
-      if (getCaptureTimeMs(capture.id) < newestMs - CAPTURE_LONG_MS) {
+      if (getCaptureTimeMs(capture.id) < newestMs - PAGE_SPAN_MS) {
         this.#writeRow(batch, toRow(capture));
         continue;
       }
@@ -195,7 +196,7 @@ export class CaptureStore {
     const start = toCaptureIdPrefix(fromMs);
     // A page whose newest record is later may contain earlier ones.
     const pagesEnd =
-      before === END ? END : toCaptureIdPrefix(getCaptureTimeMs(before) + CAPTURE_LONG_MS + 1);
+      before === END ? END : toCaptureIdPrefix(getCaptureTimeMs(before) + PAGE_SPAN_MS + 1);
     const pages = this.#listNewestFirst<Page>(
       KEY.page + start,
       KEY.page + pagesEnd,
@@ -257,7 +258,7 @@ export class CaptureStore {
         entries: this.#readEntries(row),
       };
     }
-    const end = toCaptureIdPrefix(getCaptureTimeMs(id) + CAPTURE_LONG_MS + 1);
+    const end = toCaptureIdPrefix(getCaptureTimeMs(id) + PAGE_SPAN_MS + 1);
     for (const [key, page] of kv.list<Page>({ start: KEY.page + id, end: KEY.page + end })) {
       const records = parseRecords(page);
       const index = records.findIndex((record) => record.id === id);

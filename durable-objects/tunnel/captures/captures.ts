@@ -1,5 +1,5 @@
 /**
- * All captures of a tunnel: starts a recording for each request, writes captures in batches after a short delay,
+ * All captures of a tunnel: starts a recording for each request, writes captures in batches, at most once a second,
  * enforces the plan's retention and the tunnel's storage limit, and notifies watchers.
  */
 import { CaptureIdGenerator, getCaptureTimeMs } from "../../../protocol/captures/id.ts";
@@ -13,21 +13,21 @@ import type {
 } from "../../../protocol/schemas/inspector/captures.ts";
 import type { Alarm } from "../alarm.ts";
 import { BreakdownCounter, type CaptureBreakdown } from "./breakdown.ts";
-import { CaptureStore } from "./capture-store.ts";
+import { CAPTURE_PAGE_MAX_EXCHANGES, CaptureStore } from "./capture-store.ts";
 import type { CaptureFeed } from "./feed.ts";
 import { CaptureMemory } from "./memory.ts";
-import type { FinalizedCapture } from "./page.ts";
 import {
   toDetail,
   matchesFilter,
   toSummary,
+  skipDroppedPages,
   toVisit,
   type Capture,
   type CaptureRecord,
-  type StreamLog,
 } from "./record.ts";
 import { Recording, type RecordingObserver, type RecordedRequest } from "./recording.ts";
 import { StoredCaptureSettings } from "./settings.ts";
+import { UnwrittenCaptures } from "./unwritten-captures.ts";
 import { findHeader } from "../../../shared/raw-headers.ts";
 import { MINUTE_MS } from "../../../shared/time.ts";
 
@@ -43,8 +43,14 @@ const CAPTURES_LIST_BATCH = 2_000;
 const HEADERS_READ_BATCH = 100;
 /** Pages that are dropped before yielding to other events. */
 const CAPTURES_DROP_BATCH = 200;
-/** How long a capture may be in memory only. A crash loses no more than this. */
+/** After this time the first captures are written. */
 const CAPTURE_WRITE_DELAY_MS = 100;
+/** The shortest time between two writes, unless they are large. A crash loses the captures of this time at most. */
+const CAPTURE_WRITE_INTERVAL_MS = 1_000;
+const CAPTURE_WRITE_MAX_WAITS = CAPTURE_WRITE_INTERVAL_MS / CAPTURE_WRITE_DELAY_MS;
+/** Unwritten captures and bodies that are written without waiting for the interval to end. */
+const LARGE_WRITE_CAPTURES = CAPTURE_PAGE_MAX_EXCHANGES;
+const LARGE_WRITE_BYTES = 1024 * 1024;
 /** The shortest time until the next retention check. */
 const RETENTION_CHECK_MIN_MS = MINUTE_MS;
 
@@ -70,11 +76,9 @@ export class Captures implements RecordingObserver {
   /** Open recordings, oldest first: those that may end soon, and those that are open for long. */
   readonly #recent = new Map<string, Recording>();
   readonly #longLived = new Map<string, Recording>();
-  /** Captures and recordings to be written. */
-  #finalized: FinalizedCapture[] = [];
-  #endedLongLived: Recording[] = [];
-  readonly #changed = new Set<Recording>();
+  readonly #unwritten = new UnwrittenCaptures();
   #isWriteScheduled = false;
+  #writtenAtMs = 0;
   #uncheckedBytes = 0;
   #isRetentionScheduled = false;
 
@@ -228,16 +232,14 @@ export class Captures implements RecordingObserver {
   }
 
   onChanged(recording: Recording): void {
-    this.#changed.add(recording);
+    this.#unwritten.addChanged(recording);
     this.#scheduleWrite();
   }
 
   onEnded(recording: Recording): void {
     this.#recent.delete(recording.id);
     this.#longLived.delete(recording.id);
-    this.#changed.delete(recording);
-    if (recording.isLongLived) this.#endedLongLived.push(recording);
-    else this.#finalized.push(recording.finalize());
+    this.#unwritten.addEnded(recording);
     this.#scheduleWrite();
     this.#notifyWatchers(recording);
   }
@@ -309,26 +311,45 @@ export class Captures implements RecordingObserver {
 
   async #writeAfterDelay(): Promise<void> {
     this.#isWriteScheduled = true;
-    await scheduler.wait(CAPTURE_WRITE_DELAY_MS);
+    // Counted, because the clock may be set back.
+    for (let waits = 1; waits <= CAPTURE_WRITE_MAX_WAITS; waits++) {
+      await scheduler.wait(CAPTURE_WRITE_DELAY_MS);
+      this.#promoteUntil(Date.now() - CAPTURE_LONG_MS);
+      if (this.#isWriteDue) break;
+    }
     this.#isWriteScheduled = false;
-    this.#write(false);
+    this.#writeNow();
+  }
+
+  get #isWriteDue(): boolean {
+    return (
+      this.#unwritten.count === 0 ||
+      this.#unwritten.count >= LARGE_WRITE_CAPTURES ||
+      this.memory.heldBytes >= LARGE_WRITE_BYTES ||
+      Date.now() >= this.#writtenAtMs + CAPTURE_WRITE_INTERVAL_MS
+    );
   }
 
   /** @param all also writes open recordings that may end soon. */
   #write(all: boolean): void {
-    const longLivedBeforeMs = Date.now() - CAPTURE_LONG_MS;
+    this.#promoteUntil(all ? Infinity : Date.now() - CAPTURE_LONG_MS);
+    this.#writeNow();
+  }
+
+  /** Recordings that began up to then are open for long, and are written before they end. */
+  #promoteUntil(atMs: number): void {
     for (const recording of this.#recent.values()) {
-      if (!all && recording.atMs > longLivedBeforeMs) break;
+      if (recording.atMs > atMs) break;
       this.#promote(recording);
       this.#notifyWatchers(recording);
     }
-    const finalized = this.#finalized;
-    const longLived = [...this.#changed, ...this.#endedLongLived];
-    this.#finalized = [];
-    this.#endedLongLived = [];
-    this.#changed.clear();
+  }
+
+  #writeNow(): void {
+    const { finalized, longLived } = this.#unwritten.take();
     try {
       if (!this.#isRetired && (finalized.length > 0 || longLived.length > 0)) {
+        this.#writtenAtMs = Date.now();
         this.#uncheckedBytes += this.#store.write(finalized, longLived);
       }
     } finally {
@@ -371,9 +392,4 @@ export class Captures implements RecordingObserver {
       "unconfirmed",
     );
   }
-}
-
-/** Where the log of an open recording continues after its pages were dropped. */
-function skipDroppedPages({ lastPage }: StreamLog): Pick<StreamLog, "firstPage" | "lastPage"> {
-  return { firstPage: lastPage + 1, lastPage: lastPage + 1 };
 }

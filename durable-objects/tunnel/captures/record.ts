@@ -177,3 +177,10 @@ function toHeaders(lines: string[]): Record<string, string> {
   }
   return Object.fromEntries(headers);
 }
+
+/** Where the log of an open recording continues after its pages were dropped. */
+export function skipDroppedPages({
+  lastPage,
+}: StreamLog): Pick<StreamLog, "firstPage" | "lastPage"> {
+  return { firstPage: lastPage + 1, lastPage: lastPage + 1 };
+}

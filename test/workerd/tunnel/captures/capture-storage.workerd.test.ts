@@ -1,7 +1,7 @@
 /** The keys that a tunnel's captures are stored under: each is a row, which the platform charges for. */
 import { runDurableObjectAlarm, runInDurableObject } from "cloudflare:test";
-import { afterEach, expect, test, vi } from "vitest";
-import { DAY_MS } from "../../../../shared/time.ts";
+import { afterEach, describe, expect, test, vi } from "vitest";
+import { DAY_MS, HOUR_MS } from "../../../../shared/time.ts";
 import {
   completeVisit,
   decodeBase64Text,
@@ -9,6 +9,8 @@ import {
   listCaptures,
   setCaptureSettings,
 } from "../../../harness/workerd/live-captures.ts";
+import { WAIT_OPTIONS } from "../../../harness/timeouts.ts";
+import { CAPTURE_PAGE_MAX_EXCHANGES } from "../../../../durable-objects/tunnel/captures/capture-store.ts";
 import { LiveTunnel } from "../../../harness/workerd/live-tunnel.ts";
 
 const PREFIX = "capture:";
@@ -16,7 +18,10 @@ const RETENTION_DAYS = 1;
 /** Just below the size from which a body has a key of its own. */
 const SMALL_BODY_BYTES = 16 * 1024;
 
-afterEach(() => void vi.useRealTimers());
+afterEach(() => {
+  vi.useRealTimers();
+  vi.restoreAllMocks();
+});
 
 async function createServed() {
   const tunnel = new LiveTunnel();
@@ -86,4 +91,58 @@ test("pages of earlier versions, all of which have their details under a key of 
   expect((await listStoredKinds(tunnel)).toSorted()).toEqual(["details", "page"]);
   await expire(tunnel);
   expect(await listStoredKinds(tunnel)).toEqual([]);
+});
+
+describe("captures are written", () => {
+  /** Stops the clock and the waits of the object. The returned function ends those that are in progress. */
+  function stopTime(): () => void {
+    vi.useFakeTimers({ toFake: ["Date"], now: Date.now() });
+    let waits = Promise.withResolvers<void>();
+    vi.spyOn(scheduler, "wait").mockImplementation(() => waits.promise);
+    return () => {
+      waits.resolve();
+      waits = Promise.withResolvers<void>();
+    };
+  }
+
+  /** After a first request was written. */
+  async function createWithCapture() {
+    const { tunnel, agent } = await createServed();
+    const endWaits = stopTime();
+    await completeVisit(tunnel, agent, "/first");
+    endWaits();
+    const countPages = async () => (await listStoredKinds(tunnel)).length;
+    await vi.waitUntil(async () => (await countPages()) === 1, WAIT_OPTIONS);
+    return { tunnel, agent, endWaits, countPages };
+  }
+
+  test("soon after a single request, and those that follow within a second together", async () => {
+    const { tunnel, agent, endWaits, countPages } = await createWithCapture();
+    for (const path of ["/second", "/third"]) {
+      await completeVisit(tunnel, agent, path);
+      endWaits();
+      expect(await countPages()).toBe(1);
+    }
+    vi.setSystemTime(Date.now() + 1_000);
+    endWaits();
+    await vi.waitUntil(async () => (await countPages()) === 2, WAIT_OPTIONS);
+  });
+
+  test("earlier when there are enough for a page", async () => {
+    const { tunnel, agent, endWaits, countPages } = await createWithCapture();
+    for (let i = 0; i < CAPTURE_PAGE_MAX_EXCHANGES; i++)
+      await completeVisit(tunnel, agent, `/${i}`);
+    endWaits();
+    await vi.waitUntil(async () => (await countPages()) > 1, WAIT_OPTIONS);
+  });
+
+  test("after a second also when the clock was set back", async () => {
+    const { tunnel, agent, endWaits, countPages } = await createWithCapture();
+    vi.setSystemTime(Date.now() - HOUR_MS);
+    await completeVisit(tunnel, agent, "/after");
+    await vi.waitUntil(async () => {
+      endWaits();
+      return (await countPages()) === 2;
+    }, WAIT_OPTIONS);
+  });
 });

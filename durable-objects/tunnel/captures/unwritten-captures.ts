@@ -1,0 +1,34 @@
+/** Captures that are in memory only: short ones that have ended, and long-lived ones that have changed. */
+import type { FinalizedCapture } from "./page.ts";
+import type { Recording } from "./recording.ts";
+
+export class UnwrittenCaptures {
+  #finalized: FinalizedCapture[] = [];
+  #endedLongLived: Recording[] = [];
+  readonly #changed = new Set<Recording>();
+
+  get count(): number {
+    return this.#finalized.length + this.#endedLongLived.length + this.#changed.size;
+  }
+
+  /** @param recording a long-lived one that is open. */
+  addChanged(recording: Recording): void {
+    this.#changed.add(recording);
+  }
+
+  addEnded(recording: Recording): void {
+    this.#changed.delete(recording);
+    if (recording.isLongLived) this.#endedLongLived.push(recording);
+    else this.#finalized.push(recording.finalize());
+  }
+
+  /** Returns all of them, and forgets them. */
+  take(): { finalized: FinalizedCapture[]; longLived: Recording[] } {
+    const finalized = this.#finalized;
+    const longLived = [...this.#changed, ...this.#endedLongLived];
+    this.#finalized = [];
+    this.#endedLongLived = [];
+    this.#changed.clear();
+    return { finalized, longLived };
+  }
+}
