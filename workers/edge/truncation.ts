@@ -1,6 +1,9 @@
 /** Keeps a response that breaks off from looking complete, where the platform does not. */
 import { waitUntil } from "cloudflare:workers";
-import { SILENT_TRUNCATION_HEADER } from "../../durable-objects/tunnel/proxy/heads.ts";
+import {
+  SILENT_TRUNCATION_HEADER,
+  UNTOUCHED_ENCODING_HEADER,
+} from "../../durable-objects/tunnel/proxy/silent-truncation.ts";
 
 /** How often a response that was cut looks whether its visitor has left. */
 const DEPARTURE_POLL_MS = 1_000;
@@ -11,15 +14,20 @@ const DEPARTURE_POLL_MS = 1_000;
  * closes it.
  */
 export function keepTruncationVisible(request: Request, response: Response): Response {
-  const { body, headers } = response;
-  if (body === null || !headers.has(SILENT_TRUNCATION_HEADER)) return response;
+  const { body, status, statusText } = response;
+  if (body === null || !response.headers.has(SILENT_TRUNCATION_HEADER)) return response;
   const pipe = new IdentityTransformStream();
   waitUntil(
     body.pipeTo(pipe.writable, { preventAbort: true }).catch(() => waitForDeparture(request)),
   );
-  const forVisitor = new Response(pipe.readable, response);
-  forVisitor.headers.delete(SILENT_TRUNCATION_HEADER);
-  return forVisitor;
+  const headers = new Headers(response.headers);
+  headers.delete(SILENT_TRUNCATION_HEADER);
+  const encoding = headers.get(UNTOUCHED_ENCODING_HEADER);
+  if (encoding !== null) {
+    headers.delete(UNTOUCHED_ENCODING_HEADER);
+    headers.set("content-encoding", encoding);
+  }
+  return new Response(pipe.readable, { status, statusText, headers, encodeBody: "manual" });
 }
 
 /** Without a task that waits, the platform would end the response. */

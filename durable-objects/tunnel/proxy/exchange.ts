@@ -16,7 +16,6 @@ import {
   parseContentLength,
   hasNoBody,
   buildResponseHeaders,
-  SILENT_TRUNCATION_HEADER,
   type RequestHead,
   type ResponseHeaders,
 } from "./heads.ts";
@@ -33,6 +32,7 @@ import type { InFlightPlace } from "./in-flight.ts";
 import { PacedQueue } from "./pacer.ts";
 import { getTruncationSignal, ResponseBody } from "./response-body.ts";
 import { sendBody, type Upload } from "./request-body.ts";
+import { markSilentTruncation } from "./silent-truncation.ts";
 import type { Usage } from "../metrics/usage.ts";
 import { concatBytes } from "../../../shared/bytes.ts";
 
@@ -252,7 +252,7 @@ export class Exchange implements Stream {
         if (isWhole(held)) return this.#buildWholeResponse(held, init);
       }
       const body = this.#createBody(headers, end === "complete" ? held.bytes : length);
-      if (body.truncationSignal === "silence") headers.push([SILENT_TRUNCATION_HEADER, "1"]);
+      if (body.truncationSignal === "silence") markSilentTruncation(headers);
       const response = new Response(body.readable, init);
       this.#phase = end === "complete" ? DONE.complete : { kind: "streaming", body };
       this.#releaseHeld(held);

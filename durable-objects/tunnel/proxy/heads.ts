@@ -19,6 +19,7 @@ import { GATES_HEADER } from "../../../access/gates.ts";
 import type { HeadRewrite } from "../../../access/policy-actions.ts";
 import { parseBearerToken } from "../../../shared/bearer-token.ts";
 import { headerPairs } from "../../../shared/raw-headers.ts";
+import { SILENT_TRUNCATION_HEADER, UNTOUCHED_ENCODING_HEADER } from "./silent-truncation.ts";
 
 export interface RequestHead {
   /** Method, target, then alternating header names and values. */
@@ -123,9 +124,6 @@ function removeHeaders(parts: string[], names: { has(name: string): boolean }): 
   for (let i = parts.length - 2; i >= 2; i -= 2) if (names.has(parts[i]!)) parts.splice(i, 2);
 }
 
-/** On a response whose truncation the platform would hide. The edge keeps it visible, and removes the header. */
-export const SILENT_TRUNCATION_HEADER = "underpass-silent-truncation";
-
 /** Headers that a local server cannot set: the edge would act on them. Nor can it set the cookies of visitors who sign in. */
 const RESERVED_NAMES: ReadonlySet<string> = new Set([
   ACKNOWLEDGED_HEADER,
@@ -133,6 +131,7 @@ const RESERVED_NAMES: ReadonlySet<string> = new Set([
   GATES_HEADER,
   REQUEST_ID_HEADER,
   SILENT_TRUNCATION_HEADER,
+  UNTOUCHED_ENCODING_HEADER,
 ]);
 
 /** Names, in lower case, and values. An array, because each object of the platform burdens the garbage collector. */

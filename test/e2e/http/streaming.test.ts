@@ -1,6 +1,13 @@
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
+import {
+  constants,
+  createBrotliCompress,
+  createGzip,
+  type BrotliCompress,
+  type Gzip,
+} from "node:zlib";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { WAIT_OPTIONS } from "../../harness/timeouts.ts";
 import { dial, getFraming, MessageReader } from "../../harness/tunnel/raw-http.ts";
@@ -35,8 +42,10 @@ async function openVisitor(head = "GET / HTTP/1.1", lines: string[] = []) {
     answer: async () => {
       const head = await reader.head();
       const status = Number(head?.startLine.split(" ")[1]);
-      const framing = getFraming(head?.headers ?? [], "GET", status);
-      return { status, piece: async () => (await reader.chunk(framing))?.toString() };
+      const headers = head?.headers ?? [];
+      const framing = getFraming(headers, "GET", status);
+      const bytes = () => reader.chunk(framing);
+      return { status, headers, bytes, piece: async () => (await bytes())?.toString() };
     },
   };
 }
@@ -67,6 +76,43 @@ describe("each piece of a response arrives before the next is written:", () => {
     }
     response.end();
     expect(await piece()).toBeUndefined();
+    socket.destroy();
+  });
+});
+
+describe("each encoded piece of a response arrives unchanged before the next is written:", () => {
+  const TEXTS = ["one ", "two ", "three "];
+
+  /** Each text as a piece of one compressed stream. */
+  async function compress(stream: Gzip | BrotliCompress, flush: number): Promise<Buffer[]> {
+    const pieces: Buffer[] = [];
+    for (const text of TEXTS) {
+      stream.write(text);
+      await new Promise<void>((resolve) => stream.flush(flush, resolve));
+      pieces.push(stream.read() as Buffer);
+    }
+    return pieces;
+  }
+
+  test.each([
+    ["gzip", () => compress(createGzip(), constants.Z_SYNC_FLUSH)],
+    ["br", () => compress(createBrotliCompress(), constants.BROTLI_OPERATION_FLUSH)],
+    ["gzip, which it is not", async () => TEXTS.map((text) => Buffer.from(text))],
+  ])("%s", async (encoding, createPieces) => {
+    const pieces = await createPieces();
+    const pendingRequest = nextRequest();
+    const { answer, socket } = await openVisitor("GET / HTTP/1.1", ["Accept-Encoding: gzip, br"]);
+    const { response } = await pendingRequest;
+    const header = encoding.split(",")[0]!;
+    response.writeHead(200, { "content-encoding": header }).flushHeaders();
+    const { headers, bytes } = await answer();
+    expect(new Headers(headers).get("content-encoding")).toBe(header);
+    for (const piece of pieces) {
+      response.write(piece);
+      expect(await bytes()).toEqual(piece);
+    }
+    response.end();
+    expect(await bytes()).toBeNull();
     socket.destroy();
   });
 });
