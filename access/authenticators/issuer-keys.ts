@@ -12,7 +12,10 @@ const ISSUER_REQUEST_TIMEOUT_MS = 5_000;
 const ISSUER_DOCUMENT_MAX_BYTES = 256 * 1024;
 /** A token with an unknown key id causes a refetch, but no more often than this. */
 export const ISSUER_REFETCH_MIN_MS = MINUTE_MS;
-const ISSUERS_CACHE_MAX = 1_000;
+/** Together with the bounds of a key set, the memory that tenants can fill: some 50 MB. */
+const ISSUERS_CACHE_MAX = 500;
+/** Issuers publish a few keys. A set with more is refused. */
+export const ISSUER_KEYS_MAX = 50;
 
 export type KeySet = ReturnType<typeof createLocalJWKSet>;
 export type LoadKeys = (issuer: string) => Promise<JSONWebKeySet>;
@@ -73,7 +76,32 @@ export class IssuerKeys {
 }
 
 const Discovery = z.object({ issuer: z.string(), jwks_uri: z.url({ protocol: /^https?$/ }) });
-const Jwks = z.object({ keys: z.array(z.looseObject({ kty: z.string() })) });
+
+const ShortText = z.string().max(32);
+const Coordinate = z.string().max(100);
+/**
+ * A public key (RFC 7517 §4, RFC 7518 §6, RFC 8037 §2), without members that nothing reads, such as certificates. A modulus has at
+ * most 8,192 bits: verifying with a larger one takes milliseconds.
+ */
+const PublicKey = z.object({
+  kty: z.enum(["EC", "OKP", "RSA"]),
+  kid: z.string().max(256).optional(),
+  alg: ShortText.optional(),
+  use: ShortText.optional(),
+  key_ops: z.array(ShortText).max(8).optional(),
+  crv: ShortText.optional(),
+  x: Coordinate.optional(),
+  y: Coordinate.optional(),
+  n: z.string().max(1_400).optional(),
+  e: Coordinate.optional(),
+});
+/** Without keys that no token can be verified with. */
+const Jwks = z.object({
+  keys: z
+    .array(z.unknown())
+    .max(ISSUER_KEYS_MAX)
+    .transform((keys) => keys.flatMap((key) => PublicKey.safeParse(key).data ?? [])),
+});
 
 /** OpenID Connect Discovery 1.0 §4. @throws when any step fails. */
 export async function discoverKeys(

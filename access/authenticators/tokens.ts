@@ -17,6 +17,8 @@ export const VISITOR_TOKEN_MAX_CHARS = 16 * 1024;
 export const VISITOR_TOKEN_LEEWAY_SECONDS = 30;
 /** Verified tokens that an isolate caches, each until it expires or its issuer's keys are fetched again. */
 const VISITOR_TOKENS_MAX = 10_000;
+/** Keys that a token without a key id is verified with: each costs up to 2 ms of processor time. */
+export const CANDIDATE_KEYS_MAX = 4;
 
 /** Asymmetric algorithms only: with a symmetric one, everyone who can verify a token can also sign one. */
 const ALGORITHMS = [
@@ -151,15 +153,17 @@ async function verifyWithKeys(
   }
 }
 
-/** For a token without a key id whose issuer has several keys. */
+/** For a token without a key id whose issuer has several keys: the first ones of the right type are tried. */
 async function verifyWithAnyKey(
   token: string,
   candidates: AsyncIterable<CryptoKey>,
   options: JWTVerifyOptions,
 ): Promise<JWTPayload | null> {
+  let tried = 0;
   for await (const key of candidates) {
     const payload = await jwtVerify(token, key, options).catch(() => null);
     if (payload) return payload.payload;
+    if (++tried === CANDIDATE_KEYS_MAX) return null;
   }
   return null;
 }

@@ -4,15 +4,22 @@
  */
 import { createMiddleware } from "hono/factory";
 import { ApiError } from "../errors.ts";
+import { getAddressGroup } from "../../shared/address-group.ts";
 import { BoundedBuffer } from "../../shared/bounded-buffer.ts";
+import { SourceMemory, type MemoryReservation } from "../../shared/source-memory.ts";
 import type { ApiEnv } from "./route.ts";
 
 const API_BODY_MAX_BYTES = 1024 * 1024;
+/** For the bodies of all requests of an isolate, until their routes have ended. */
+export const API_BODIES_MAX_BYTES = 64 * 1024 * 1024;
+const BODIES_FULL_RETRY_SECONDS = 5;
 /** From the head of a request to the end of its body. */
 const API_BODY_MAX_MS = 30_000;
 /** A refused body is read and discarded up to this size, so that the client reads the refusal. */
 export const DISCARDED_BODY_MAX_BYTES = 8 * 1024 * 1024;
 const DISCARDED_BODY_MAX_MS = 5_000;
+
+const bodyMemory = new SourceMemory(API_BODIES_MAX_BYTES);
 
 /** Buffers the whole body before the route runs: no route waits for a caller that sends it byte by byte. */
 export const limitRequestBody = createMiddleware<ApiEnv>(async (c, next) => {
@@ -20,25 +27,44 @@ export const limitRequestBody = createMiddleware<ApiEnv>(async (c, next) => {
   const unread: ReadableStream<Uint8Array> | null = raw.body;
   c.set("bodyBytes", 0);
   if (unread === null) return next();
-  const isTooLong = Number(raw.headers.get("content-length")) > API_BODY_MAX_BYTES;
-  const body = isTooLong ? null : await readBody(unread);
-  if (body === null) {
-    await discard(unread);
-    throw new ApiError(
-      "payload_too_large",
-      `The request body must have at most ${API_BODY_MAX_BYTES} bytes.`,
-    );
+  const memory = bodyMemory.createReservation(getAddressGroup(c.var.address));
+  try {
+    const isTooLong = Number(raw.headers.get("content-length")) > API_BODY_MAX_BYTES;
+    const body = isTooLong ? "too_large" : await readBody(unread, memory);
+    if (typeof body === "string") {
+      await discard(unread);
+      throw createRefusal(body);
+    }
+    c.set("bodyBytes", body.byteLength);
+    if (raw.method !== "GET" && raw.method !== "HEAD") c.req.raw = new Request(raw, { body });
+    await next();
+  } finally {
+    memory.clear();
   }
-  c.set("bodyBytes", body.byteLength);
-  if (raw.method !== "GET" && raw.method !== "HEAD") c.req.raw = new Request(raw, { body });
-  await next();
 });
 
-/** @returns null when it is too large; the rest of it can still be discarded. */
-async function readBody(body: ReadableStream<Uint8Array>): Promise<Uint8Array | null> {
+/** Why a body is not read to its end. The rest of it can still be discarded. */
+type BodyRefusal = "too_large" | "no_memory";
+
+function createRefusal(refusal: BodyRefusal): ApiError {
+  return refusal === "too_large"
+    ? new ApiError(
+        "payload_too_large",
+        `The request body must have at most ${API_BODY_MAX_BYTES} bytes.`,
+      )
+    : new ApiError("unavailable", "Too many large requests are in progress. Try again later.", {
+        retryAfterSeconds: BODIES_FULL_RETRY_SECONDS,
+      });
+}
+
+async function readBody(
+  body: ReadableStream<Uint8Array>,
+  memory: MemoryReservation,
+): Promise<Uint8Array | BodyRefusal> {
   const buffer = new BoundedBuffer(API_BODY_MAX_BYTES);
-  const whole = await withTimeout(API_BODY_MAX_MS, collect(body, buffer));
-  if (whole !== "late") return whole ? buffer.bytes : null;
+  const refusal = await withTimeout(API_BODY_MAX_MS, collect(body, buffer, memory));
+  if (refusal === null) return buffer.bytes;
+  if (refusal !== "late") return refusal;
   const seconds = API_BODY_MAX_MS / 1000;
   throw new ApiError(
     "invalid_request",
@@ -46,12 +72,17 @@ async function readBody(body: ReadableStream<Uint8Array>): Promise<Uint8Array | 
   );
 }
 
-/** @returns false when the body does not fit. */
-async function collect(body: ReadableStream<Uint8Array>, buffer: BoundedBuffer): Promise<boolean> {
+/** @returns null when the body is complete. */
+async function collect(
+  body: ReadableStream<Uint8Array>,
+  buffer: BoundedBuffer,
+  memory: MemoryReservation,
+): Promise<BodyRefusal | null> {
   for await (const piece of body.values({ preventCancel: true })) {
-    if (!buffer.append(piece)) return false;
+    if (!buffer.append(piece)) return "too_large";
+    if (!memory.resize(buffer.bytes.byteLength)) return "no_memory";
   }
-  return true;
+  return null;
 }
 
 async function discard(body: ReadableStream<Uint8Array>): Promise<void> {

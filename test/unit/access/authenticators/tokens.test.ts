@@ -2,10 +2,12 @@ import { exportJWK, generateKeyPair, SignJWT, type JWK, type JWTPayload } from "
 import { beforeAll, beforeEach, describe, expect, test } from "vitest";
 import {
   discoverKeys,
+  ISSUER_KEYS_MAX,
   IssuerKeys,
   ISSUER_REFETCH_MIN_MS,
 } from "../../../../access/authenticators/issuer-keys.ts";
 import {
+  CANDIDATE_KEYS_MAX,
   JwtAuthenticator,
   VISITOR_TOKEN_LEEWAY_SECONDS,
   VISITOR_TOKEN_MAX_CHARS,
@@ -107,6 +109,19 @@ describe("a valid token", () => {
     expect(await check(await token({}, { header: { kid: undefined } }))).toBe("valid");
     const bad = await token({}, { pair: foreign, header: { kid: undefined } });
     expect(await check(bad)).toBe("invalid");
+  });
+
+  test("without a key id is verified with the first few of its issuer's keys only", async () => {
+    const others = await Promise.all(
+      Array.from({ length: CANDIDATE_KEYS_MAX }, (_, n) => newPair(`other-${n}`)),
+    );
+    const jwks = others.map(({ jwk }) => jwk);
+    const jwt = await token({}, { header: { kid: undefined } });
+    published.set(ISSUER, [...jwks, first.jwk]);
+    expect(await check(jwt)).toBe("invalid");
+    nowMs += ISSUER_KEYS_MAX_MS;
+    published.set(ISSUER, [...jwks.slice(1), first.jwk]);
+    expect(await check(await token({}, { header: { kid: undefined } }))).toBe("valid");
   });
 
   test("is accepted 30 seconds before its start and after its expiry, because clocks differ", async () => {
@@ -379,6 +394,25 @@ describe("a discovery document", () => {
     expect(seen).toEqual([`${OTHER}/.well-known/openid-configuration`, "https://cdn.example/jwks"]);
   });
 
+  test("leads to public keys without what nothing reads, and without those that verify nothing", async () => {
+    const document = { issuer: OTHER, jwks_uri: "https://cdn.example/jwks" };
+    const rsa = { kty: "RSA", n: "x".repeat(1_366), e: "AQAB" };
+    const keys = [
+      { kty: "EC", kid: "one", x5c: ["certificate".repeat(1_000)] },
+      { kty: "oct", kid: "symmetric", k: "secret" },
+      { ...rsa, kid: "8,192 bits" },
+      { ...rsa, kid: "16,384 bits", n: "x".repeat(2_731) },
+      "no key",
+    ];
+    const loaded = await discoverKeys(OTHER, pages(document, { keys }));
+    expect(loaded).toEqual({
+      keys: [
+        { kty: "EC", kid: "one" },
+        { ...rsa, kid: "8,192 bits" },
+      ],
+    });
+  });
+
   test.each([
     ["of another issuer", { issuer: ISSUER, jwks_uri: "https://cdn.example/jwks" }, jwks],
     ["without keys", { issuer: OTHER }, jwks],
@@ -388,6 +422,11 @@ describe("a discovery document", () => {
       "with a malformed key set",
       { issuer: OTHER, jwks_uri: "https://cdn.example/jwks" },
       { keys: "x" },
+    ],
+    [
+      "with too many keys",
+      { issuer: OTHER, jwks_uri: "https://cdn.example/jwks" },
+      { keys: Array(ISSUER_KEYS_MAX + 1).fill({ kty: "EC" }) },
     ],
   ])("%s is refused", async (_, document, keys) => {
     await expect(discoverKeys(OTHER, pages(document, keys))).rejects.toThrow();

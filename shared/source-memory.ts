@@ -1,0 +1,67 @@
+/**
+ * Bounds the memory that the connections or requests of many sources hold together: each source may hold as much as stays
+ * free, so that one takes at most half.
+ */
+import { FairShare, type Share } from "./fair-share.ts";
+
+export class SourceMemory {
+  readonly #total: FairShare;
+  /** Of the sources that hold bytes. */
+  readonly #shares = new Map<string, Share>();
+
+  constructor(maxBytes: number) {
+    this.#total = new FairShare(maxBytes);
+  }
+
+  /** @param source such as a group of addresses, whose reservations share its claim. */
+  createReservation(source: string): MemoryReservation {
+    return new MemoryReservation({
+      takeShare: () => {
+        let share = this.#shares.get(source);
+        if (!share) this.#shares.set(source, (share = this.#total.createShare()));
+        return share;
+      },
+      returnShare: (share) => {
+        if (share.held === 0) this.#shares.delete(source);
+      },
+    });
+  }
+}
+
+interface Source {
+  takeShare: () => Share;
+  returnShare: (share: Share) => void;
+}
+
+/** What one holder has reserved of the memory of its source. */
+export class MemoryReservation {
+  readonly #source: Source;
+  #share: Share | undefined;
+  #bytes = 0;
+
+  constructor(source: Source) {
+    this.#source = source;
+  }
+
+  /** @returns false when the source may not hold so much. Then nothing is reserved any more. */
+  resize(bytes: number): boolean {
+    if (bytes === this.#bytes) return true;
+    if (bytes < this.#bytes) this.clear();
+    const share = (this.#share ??= this.#source.takeShare());
+    if (!share.take(bytes - this.#bytes)) {
+      this.clear();
+      return false;
+    }
+    this.#bytes = bytes;
+    return true;
+  }
+
+  /** Returns all of it. */
+  clear(): void {
+    if (!this.#share) return;
+    this.#share.add(-this.#bytes);
+    this.#source.returnShare(this.#share);
+    this.#share = undefined;
+    this.#bytes = 0;
+  }
+}
