@@ -7,6 +7,7 @@ import type { BasicAuth } from "./settings.ts";
 
 export interface AccessRequest {
   tunnelId: string;
+  method: string;
   /** The path of the request target, unchanged and without the query. */
   path: string;
   authorization: string | null;
@@ -14,6 +15,9 @@ export interface AccessRequest {
   /** The requested host and port, as the visitor wrote them. */
   authority: string;
   cookie: string | null;
+  /** Of the page that made the request: browsers send it with every request that may change something. */
+  origin: string | null;
+  isWebSocket: boolean;
 }
 
 export function readAccessRequest(
@@ -24,14 +28,17 @@ export function readAccessRequest(
   const target = getRequestTarget(request.url);
   const query = target.indexOf("?");
   const path = query < 0 ? target : target.slice(0, query);
-  const { headers, url } = request;
+  const { headers, method, url } = request;
   return {
     tunnelId,
+    method,
     path,
     authorization: headers.get("authorization"),
     address,
     authority: getAuthority(url),
     cookie: headers.get("cookie"),
+    origin: headers.get("origin"),
+    isWebSocket: headers.has("upgrade"),
   };
 }
 

@@ -5,6 +5,7 @@
 import type { AccessRequest, Authenticators, PasswordVerdict } from "./access-request.ts";
 import type { Gates } from "./gates.ts";
 import {
+  FOREIGN_PAGE_MESSAGE,
   formatDeniedMessage,
   SIGN_IN_HEADER,
   type IdentityVerdict,
@@ -51,6 +52,7 @@ function toPasswordRefusal(verdict: Exclude<PasswordVerdict, "correct">, realm: 
 function toIdentityRefusal(verdict: Exclude<IdentityVerdict, "allowed">): Refusal {
   if (verdict === "signed_out") return { code: "unauthorized", headers: signInHeader("start") };
   if (verdict === "redeeming") return { code: "unauthorized", headers: signInHeader("finish") };
+  if (verdict === "foreign_page") return { code: "forbidden", message: FOREIGN_PAGE_MESSAGE };
   if ("keysDownForMs" in verdict) return withRetryAfter("unavailable", verdict.keysDownForMs);
   const message = formatDeniedMessage(verdict.denied);
   return { code: "forbidden", message, headers: signInHeader("switch") };

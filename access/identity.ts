@@ -2,6 +2,7 @@
  * The rules of the identity gate. A visitor who signed in with the provider has a pass with an email address.
  * Each request compares that address with the current allow lists.
  */
+import { parseHost } from "../protocol/hosts.ts";
 import type { AllowList } from "../protocol/schemas/access/identity-gate.ts";
 
 export interface IdentityGate extends AllowList {
@@ -11,11 +12,13 @@ export interface IdentityGate extends AllowList {
 /**
  * - `signed_out`: no pass, or none that is valid for this tunnel and host.
  * - `redeeming`: the provider redirected the visitor back, with a ticket to exchange for a pass.
+ * - `foreign_page`: the visitor may pass, but a page of another host made the request.
  */
 export type IdentityVerdict =
   | "allowed"
   | "signed_out"
   | "redeeming"
+  | "foreign_page"
   | { denied: string }
   | { keysDownForMs: number };
 
@@ -35,4 +38,25 @@ export function isAllowedEmail({ domains, emails }: AllowList, email: string): b
 
 export function formatDeniedMessage(email: string): string {
   return `You are signed in as ${email}, and this account has no access to this tunnel.`;
+}
+
+export const FOREIGN_PAGE_MESSAGE =
+  "A page of another host made this request. It may not use your access to this tunnel.";
+
+const SAFE_METHODS = new Set(["GET", "HEAD", "OPTIONS"]);
+
+/**
+ * Whether a page of another host made a request that may change something. A browser sends the pass with it when that host is
+ * another tunnel: for `SameSite`, all tunnels of a domain are one site.
+ */
+export function isFromForeignPage(request: {
+  method: string;
+  origin: string | null;
+  authority: string;
+  isWebSocket: boolean;
+}): boolean {
+  const { method, origin, authority, isWebSocket } = request;
+  if (origin === null || (SAFE_METHODS.has(method) && !isWebSocket)) return false;
+  const host = parseHost(origin.replace(/^[a-z]+:\/\//, ""));
+  return host === null || host !== parseHost(authority);
 }

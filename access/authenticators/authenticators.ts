@@ -6,7 +6,7 @@ import { waitUntil } from "cloudflare:workers";
 import type { JSONWebKeySet } from "jose";
 import { parseHost, toRouteName } from "../../protocol/hosts.ts";
 import { getPublicAddress, type AddressSettings } from "../../protocol/public-address.ts";
-import { SIGN_IN_TICKET_PATH } from "../identity.ts";
+import { isFromForeignPage, SIGN_IN_TICKET_PATH } from "../identity.ts";
 import type { IssuerKeys } from "./issuer-keys.ts";
 import type { Authenticators } from "../access-request.ts";
 import { readPasses } from "./visitor-cookies.ts";
@@ -35,14 +35,16 @@ let passes: PassAuthenticator | undefined;
 export function buildAuthenticators(env: AccessBindings): Authenticators {
   return {
     password: (auth, visitor) => passwords.check(auth, visitor),
-    async identity(gate, { authority, path, cookie }) {
+    async identity(gate, request) {
+      const { authority, path, cookie } = request;
       const host = parseHost(authority) ?? "";
       if (isCustomHost(host, env)) return "allowed";
       if (path === SIGN_IN_TICKET_PATH) return "redeeming";
       const cookies = cookie === null ? [] : readPasses(cookie, env.PUBLIC_SCHEME ?? "http");
       if (cookies.length === 0) return "signed_out";
       passes ??= await loadPasses(env);
-      return passes.check(gate, host, cookies);
+      const verdict = await passes.check(gate, host, cookies);
+      return verdict === "allowed" && isFromForeignPage(request) ? "foreign_page" : verdict;
     },
     async token(rule, subdomain, { authorization, tunnelId }) {
       tokens ??= await loadTokens(env);

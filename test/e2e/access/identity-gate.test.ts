@@ -189,6 +189,34 @@ describe("the allow lists", () => {
   });
 });
 
+describe("a page of another host", () => {
+  const FORBIDDEN = [403, "forbidden"];
+  const UPGRADE =
+    "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n" +
+    "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n";
+
+  test("can't use the pass of a visitor for requests that may change something, nor for WebSockets", async () => {
+    const tunnel = await visits.exposeGated();
+    const pass = showing(await visits.getPass("ann@example.com", tunnel));
+    const { host, port } = new URL(tunnel.url);
+    const ask = async (method: string, origin: string, headers = "") => {
+      const line = origin === "" ? "" : `Origin: ${origin}\r\n`;
+      const lines = `${pass}${line}${headers}Content-Length: 0\r\n`;
+      return readStatusAndCode(await visits.request(tunnel, lines, "/", method));
+    };
+    visits.origin.requests.length = 0;
+    for (const origin of [`http://sibling.localhost:${port}`, "https://other.example", "null"]) {
+      for (const method of ["POST", "PUT", "PATCH", "DELETE", "REPORT"])
+        expect([origin, method, await ask(method, origin)]).toEqual([origin, method, FORBIDDEN]);
+      expect(await ask("GET", origin, UPGRADE)).toEqual(FORBIDDEN);
+    }
+    expect(visits.origin.requests).toEqual([]);
+    expect(await ask("POST", `http://${host}`)).toEqual(PASSED);
+    expect(await ask("POST", "")).toEqual(PASSED);
+    expect(await ask("GET", "https://other.example")).toEqual(PASSED);
+  });
+});
+
 describe("not forwarded to the local server", () => {
   test("is the pass: other cookies are, byte for byte", async () => {
     const tunnel = await visits.exposeGated();

@@ -36,6 +36,9 @@ const request = (path = "/") => ({
   address: "192.0.2.1",
   authority: "shop.localhost",
   cookie: null,
+  method: "GET",
+  origin: null,
+  isWebSocket: false,
 });
 
 /** Authenticators with fixed verdicts, and the order in which they were called. */

@@ -43,6 +43,9 @@ describe("a traffic policy", () => {
       address: "192.0.2.1",
       authority: "shop.localhost",
       cookie: null,
+      method: "GET",
+      origin: null,
+      isWebSocket: false,
     });
     const decide = async (path: string) =>
       (await authorizeByPolicy({ ...effects, realm: "shop" }, request(path), authenticators))?.code;
