@@ -5,15 +5,21 @@
  */
 import { DurableObject } from "cloudflare:workers";
 import type { ObjectBindings } from "./bindings.ts";
+import { BoundedMap } from "../shared/bounded-map.ts";
 import { LookUps } from "./directory/look-ups.ts";
+import { ROUTE_MISS_CACHED_MS } from "./limits.ts";
 import { pickNewest } from "./newest-version.ts";
 import type { Route } from "./rpc.ts";
+
+const MISSED_HOSTS_MAX = 5_000;
 
 const toRouteKey = (host: string) => `route:${host}`;
 const toReceiverKey = (id: string) => `receiver:${id}`;
 
 export class Directory extends DurableObject<ObjectBindings> {
   readonly #routes = new LookUps((hosts) => this.env.INTERNAL_API.findRoutes(hosts));
+  /** Hosts that no tunnel had when they were requested, each with the time of the last request. */
+  readonly #missedAtMs = new BoundedMap<string, number>(MISSED_HOSTS_MAX);
   readonly #receivers = new LookUps(async (ids) => {
     const existing = await this.env.INTERNAL_API.findReceiverIds(ids);
     return new Map(existing.map((id) => [id, true as const]));
@@ -26,20 +32,26 @@ export class Directory extends DurableObject<ObjectBindings> {
    * @returns null when the host has no row; "busy" when too many unknown names are being looked up.
    */
   async findRoute(host: string): Promise<Route | null | "busy"> {
-    const stored = this.#getRoute(host);
-    if (stored) return stored;
-    const found = await this.#routes.find(host);
-    if (found === "busy") return "busy";
-    if (found) this.publishRoute(host, found);
+    if (!this.#getRoute(host)) {
+      const found = await this.#routes.find(host);
+      if (found === "busy") return "busy";
+      if (found) this.#storeRoute(host, found);
+    }
     // The route may have been published while the database was read.
-    return this.#getRoute(host) ?? null;
+    const route = this.#getRoute(host) ?? null;
+    if ((route?.tunnelId ?? null) === null) this.#missedAtMs.set(host, Date.now());
+    return route;
   }
 
-  /** Called after a change is committed. A version that is not newer than the stored one changes nothing. */
-  publishRoute(host: string, route: Route): void {
-    const stored = this.#getRoute(host);
-    const newest = pickNewest(stored, route);
-    if (newest !== stored) this.ctx.storage.kv.put(toRouteKey(host), newest);
+  /**
+   * Called after a change is committed. A version that is not newer than the stored one changes nothing. Returns when no isolate
+   * remembers any more that the host had no tunnel: then visitors reach the tunnel.
+   */
+  async publishRoute(host: string, route: Route): Promise<void> {
+    this.#storeRoute(host, route);
+    const forgottenAtMs = (this.#missedAtMs.get(host) ?? 0) + ROUTE_MISS_CACHED_MS;
+    const waitMs = Math.min(forgottenAtMs - Date.now(), ROUTE_MISS_CACHED_MS);
+    if (route.tunnelId !== null && waitMs > 0) await scheduler.wait(waitMs);
   }
 
   /** @returns "busy" when too many unknown ids are being looked up. */
@@ -60,6 +72,12 @@ export class Directory extends DurableObject<ObjectBindings> {
   }
 
   // ── Inside ──
+
+  #storeRoute(host: string, route: Route): void {
+    const stored = this.#getRoute(host);
+    const newest = pickNewest(stored, route);
+    if (newest !== stored) this.ctx.storage.kv.put(toRouteKey(host), newest);
+  }
 
   #getRoute(host: string): Route | undefined {
     return this.ctx.storage.kv.get<Route>(toRouteKey(host));

@@ -10,3 +10,5 @@ export const ENTRY_CAPTURE_MAX_BYTES = 1024;
  * and settings for a minute, and a repeated message may arrive late. Then its storage is removed, with the mark.
  */
 export const RETIRED_STORAGE_MS = HOUR_MS;
+/** How long isolates remember that a host has no tunnel. */
+export const ROUTE_MISS_CACHED_MS = 500;

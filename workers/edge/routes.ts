@@ -2,6 +2,7 @@
  * The routes from hosts to tunnels: cached in this isolate, looked up in the directory. Hosts without a tunnel are
  * cached briefly, too, so that requests for them cost little.
  */
+import { ROUTE_MISS_CACHED_MS } from "../../durable-objects/limits.ts";
 import { toObjectName } from "../../durable-objects/tunnel/shards/object-name.ts";
 import type { Env } from "../env.ts";
 import { describeError } from "../errors.ts";
@@ -12,7 +13,6 @@ import { MINUTE_MS } from "../../shared/time.ts";
 
 const ROUTE_CACHE_MAX_HOSTS = 10_000;
 const ROUTE_CACHE_HIT_MS = MINUTE_MS;
-const ROUTE_CACHE_MISS_MS = 2_000;
 
 /** One of a tunnel's objects. */
 export interface TunnelTarget {
@@ -45,6 +45,7 @@ export async function resolveTargets(
   env: Env,
   routeName: string,
 ): Promise<TunnelTarget[] | null | "unavailable"> {
+  const requestedAtMs = Date.now();
   const route = await findRoute(env, routeName);
   if (route === "unavailable") {
     // A tunnel's object refuses requests for a host that has moved, so an old route leads to no wrong tunnel.
@@ -53,7 +54,7 @@ export async function resolveTargets(
   const tunnelId = route?.tunnelId ?? null;
   if (tunnelId === null) {
     routes.delete(routeName);
-    missesUntilMs.set(routeName, Date.now() + ROUTE_CACHE_MISS_MS);
+    missesUntilMs.set(routeName, requestedAtMs + ROUTE_MISS_CACHED_MS);
     return null;
   }
   const targets = Array.from({ length: route?.shards ?? 1 }, (_, shard) => ({

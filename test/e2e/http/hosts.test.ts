@@ -57,6 +57,14 @@ test("the host of a target for proxies counts, and not the Host header (RFC 9112
   expect(other.requests).toEqual([]);
 });
 
+test("a tunnel that has just been opened is reached at once, also under a name that was requested before", async () => {
+  for (const subdomain of ["soon-1", "soon-2"]) {
+    expect((await request(` ${subdomain}.localhost`)).status).toBe(404);
+    await stack.expose({ port: shop.port, subdomain });
+    expect((await request(` ${subdomain}.localhost`)).status).toBe(200);
+  }
+});
+
 async function expectRefused(status: number, code: string, ...hosts: string[]): Promise<void> {
   const answer = await request(...hosts);
   expect([answer.status, findHeader(answer.headers, "underpass-error")]).toEqual([status, code]);
