@@ -1,45 +1,14 @@
-/**
- * The ways in which a user stops a command: Ctrl-C, a signal, and the end of npx.
- *
- * Under npx, this process is the child of a shell, which is a child of npm. A Ctrl-C at a terminal reaches all of them,
- * but npm passes a signal that was sent to it alone only to the shell, which does not pass it on.
- */
-import { readFileSync } from "node:fs";
+/** The ways in which a user stops a command: Ctrl-C, a signal, and the end of npx. */
+import { watchNpx } from "./npx/watch-npx.ts";
 
-const CHECK_INTERVAL_MS = 500;
-
-/** Calls `stop` after each signal, and when npx has ended. @returns a function that ends the watch. */
+/** Calls `stop` after each signal, and when npx has ended or was interrupted. @returns a function that ends the watch. */
 export function watchForStop(stop: () => void): () => void {
   process.on("SIGINT", stop);
   process.on("SIGTERM", stop);
-  const npxTimer = watchNpx(stop);
+  const endNpxWatch = watchNpx(stop);
   return () => {
     process.off("SIGINT", stop);
     process.off("SIGTERM", stop);
-    clearInterval(npxTimer);
+    endNpxWatch();
   };
-}
-
-/** Calls `stop` once when npm or its shell has ended. @returns undefined unless npx started this process. */
-function watchNpx(stop: () => void): NodeJS.Timeout | undefined {
-  if (process.env.npm_command !== "exec") return undefined;
-  const shell = process.ppid;
-  const npm = findParent(shell);
-  const timer = setInterval(() => {
-    if (process.ppid === shell && findParent(shell) === npm) return;
-    clearInterval(timer);
-    stop();
-  }, CHECK_INTERVAL_MS).unref();
-  return timer;
-}
-
-/** @returns undefined on systems without /proc, where the shell of npm replaces itself by this process. */
-function findParent(pid: number): number | undefined {
-  try {
-    // The name of the program, in parentheses, may contain spaces.
-    const [, fields = ""] = /^.*\) (.*)$/s.exec(readFileSync(`/proc/${pid}/stat`, "latin1")) ?? [];
-    return Number(fields.split(" ")[1]);
-  } catch {
-    return undefined;
-  }
 }

@@ -2,6 +2,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest"
 import { runCommandLine } from "../../../agent/cli/run-command-line.ts";
 import { expose } from "../../../agent/expose.ts";
 import { UsageError } from "../../../agent/options.ts";
+import { ROOT } from "../../../self-host/build/build.ts";
 import { getCommandLine } from "../../../self-host/processes/processes.ts";
 import { startConnectProxy } from "../../harness/fakes/connect-proxy.ts";
 import { runAgent } from "../../harness/tunnel/agent.ts";
@@ -94,6 +95,16 @@ describe("underpass http --json", () => {
       }
     },
   );
+
+  test("ends when npx alone gets a SIGINT", async () => {
+    const command = ["npx", "--prefix", ROOT, "--no-install", "underpass"];
+    const args = share("--subdomain", "npx-interrupted", "--json");
+    const agent = await runAgent(args, { token, command });
+    await agent.event("ready");
+    agent.child.kill("SIGINT");
+    await agent.exit;
+    expect((await visit("npx-interrupted")).status).toBe(502);
+  });
 
   test.each(["SIGINT", "SIGTERM"] as const)(
     "exits with 0 after %s, and the tunnel is offline",
