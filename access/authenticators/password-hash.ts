@@ -1,5 +1,6 @@
 /** Stored password hashes: their cost, their text form, and which bytes of a password they are made of. No WebAssembly. */
 import { fromBase64, toBase64, toUtf8 } from "../../shared/bytes.ts";
+import { toNfkc } from "../../shared/nfkc.ts";
 
 /** OWASP's first recommended parameters for Argon2id: 19 MiB, two passes. */
 export const PASSWORD_HASH_COST = {
@@ -18,7 +19,7 @@ export interface PasswordHash {
 
 /** The same keys typed on different systems can give different code points; NFKC makes them equal. */
 export function normalizeSecret(secret: string): string {
-  return secret.normalize("NFKC");
+  return toNfkc(secret);
 }
 
 /**

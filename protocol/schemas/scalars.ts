@@ -1,5 +1,6 @@
 /** Schemas that several resources share. */
 import { z } from "zod";
+import { toNfkc } from "../../shared/nfkc.ts";
 import { LIST_MAX_ROWS, PASSWORD_MAX_BYTES, PASSWORD_MIN_CHARS } from "../limits.ts";
 import { LABEL, LABEL_MESSAGE } from "../names.ts";
 
@@ -43,7 +44,7 @@ export const VisibleLine = (maxChars: number) =>
 /** A name that mails show to people outside: mail programs turn everything that looks like a web address into a link. */
 export const NameInMails = (maxChars: number) =>
   VisibleLine(maxChars)
-    .refine((name) => !WEB_ADDRESS.test(name.normalize("NFKC")), {
+    .refine((name) => !WEB_ADDRESS.test(toNfkc(name)), {
       error: "must not contain a web address or an email address",
     })
     .describe("A name for people to read, without a web address or an email address.");

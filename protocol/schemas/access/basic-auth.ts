@@ -1,5 +1,6 @@
 /** The password of a tunnel (HTTP Basic, RFC 7617). */
 import { z } from "zod";
+import { toNfkc } from "../../../shared/nfkc.ts";
 import { PASSWORD_MAX_BYTES } from "../../limits.ts";
 import { atLeastOne, ONE_LINE_RULE } from "../scalars.ts";
 import { toUtf8 } from "../../../shared/bytes.ts";
@@ -19,7 +20,7 @@ const Password = z
   .min(BASIC_AUTH_PASSWORD_MIN_CHARS)
   .regex(...ONE_LINE_RULE)
   .refine(
-    (password) => toUtf8(password.normalize("NFKC")).length <= PASSWORD_MAX_BYTES,
+    (password) => toUtf8(toNfkc(password)).length <= PASSWORD_MAX_BYTES,
     `must have at most ${PASSWORD_MAX_BYTES} bytes`,
   )
   .meta({ maxLength: PASSWORD_MAX_BYTES });
