@@ -18,6 +18,10 @@ export const CONNECTION_WINDOW_BYTES = 16 * 1024 * 1024;
 export const STREAM_RESERVE_BYTES = 16 * 1024;
 /** The receiver of a stream grants credit again once it has consumed this much. */
 export const CREDIT_GRANT_BYTES = 128 * 1024;
+/** Headers of a response. Each of them costs the platform far more than its bytes. */
+export const RESPONSE_HEADERS_MAX = 256;
+/** A response's head as the JSON of its frame. */
+export const RESPONSE_HEAD_MAX_BYTES = 128 * 1024;
 /** The largest WebSocket message of a visitor or a local server: the platform's own maximum. */
 export const WEBSOCKET_MESSAGE_MAX_BYTES = 32 * 1024 * 1024;
 export const HELLO_TIMEOUT_MS = 10_000;

@@ -5,6 +5,7 @@ import { FRAME_DATA_MAX_BYTES } from "../../protocol/limits.ts";
 import type { RequestOpening, Stream, StreamWire } from "../tunnel/wire.ts";
 import { toResponsePairs, utf8ToLatin1 } from "./header-bytes.ts";
 import type { RequestReport } from "../library/types.ts";
+import { encodeResponseHead } from "./response-head.ts";
 import type { OriginServer } from "./origin-server.ts";
 import { describeOriginError, isConnectError } from "./origin-error.ts";
 import { RequestBody } from "./request-body.ts";
@@ -149,8 +150,9 @@ export class HttpStream implements Stream {
   #sendHead(pairs: string[]): void {
     this.#phase = "responding";
     this.#origin.hostHeader.rewriteResponse(pairs, this.#origin.publicOrigin);
-    const { status } = this.#report;
-    this.#wire.send((writer) => writer.writeJson(FRAME.response, 0, this.#id, [status, ...pairs]));
+    const head = encodeResponseHead(this.#report.status, pairs);
+    if ("problem" in head) return this.#fail(RESET.originFailed, head.problem);
+    this.#wire.send((writer) => writer.writeText(FRAME.response, 0, this.#id, head.payload));
     if (!isEventStream(pairs)) return;
     this.#isEventStream = true;
     this.#report.kind = "events";
@@ -163,7 +165,7 @@ export class HttpStream implements Stream {
       case "responding":
         return this.#sendData(chunk);
       case "held":
-        return this.#retryWithLocalName(chunk) || this.#sendData(chunk);
+        return this.#retryWithLocalName(chunk) || this.#onData(chunk);
       case "awaiting":
       case "flushing":
       case "ended":
@@ -175,7 +177,7 @@ export class HttpStream implements Stream {
   #onComplete(): void {
     switch (this.#phase) {
       case "held":
-        if (!this.#retryWithLocalName(Buffer.alloc(0))) this.#finish();
+        if (!this.#retryWithLocalName(Buffer.alloc(0))) this.#onComplete();
         return;
       case "responding":
         if (this.#unsent) this.#phase = "flushing";
@@ -219,7 +221,7 @@ export class HttpStream implements Stream {
   /**
    * Decides about a held response by its first bytes.
    * @returns true when it is dropped and the request is sent again with the local server's own name; false when it is
-   * the response, whose head is sent now.
+   * the response, whose head is sent now, or is refused.
    */
   #retryWithLocalName(start: Buffer): boolean {
     const pairs = this.#heldPairs;

@@ -9,6 +9,11 @@ export const KEPT_BODY_MAX_BYTES = 512 * 1024;
 /** Of all heads and bodies together. */
 export const KEPT_MAX_BYTES = 8 * 1024 * 1024;
 
+/** What a request, each text of its head and each chunk of its body take in memory beside their characters and bytes. */
+const REQUEST_OVERHEAD_BYTES = 256;
+const TEXT_OVERHEAD_BYTES = 32;
+const CHUNK_OVERHEAD_BYTES = 256;
+
 /** The head and the body of a request as the tunnel sent them. */
 export interface KeptRequest {
   head: readonly string[];
@@ -34,7 +39,10 @@ export class KeptRequests {
 
   /** @param head method, target, and names and values of the headers in turn. */
   add(report: RequestReport, head: readonly string[], hasBody: boolean): void {
-    const bytes = head.reduce((sum, { length }) => sum + length, 0);
+    const bytes = head.reduce(
+      (sum, { length }) => sum + length + TEXT_OVERHEAD_BYTES,
+      REQUEST_OVERHEAD_BYTES,
+    );
     const chunks = hasBody ? [] : null;
     const contentLength = hasBody ? findContentLength(head) : undefined;
     const problem = hasBody ? "incomplete" : null;
@@ -53,12 +61,15 @@ export class KeptRequests {
       this.#bytes -= bodyBytes;
       return;
     }
-    // A view would hold the whole message of the wire.
-    if (payload.byteLength > 0) entry.chunks.push(Uint8Array.from(payload));
     // The service may mark the end later, when a fast local server has answered and the stream is gone.
     if (isLast || report.bytesIn === entry.contentLength) entry.problem = null;
-    entry.bytes += payload.byteLength;
-    this.#grow(payload.byteLength);
+    if (payload.byteLength === 0) return;
+    // A view would hold the whole message of the wire.
+    const chunk = Uint8Array.from(payload);
+    const bytes = countBytes([chunk]);
+    entry.chunks.push(chunk);
+    entry.bytes += bytes;
+    this.#grow(bytes);
   }
 
   find(report: RequestReport): KeptRequest | KeepingProblem {
@@ -86,5 +97,5 @@ function findContentLength([, , ...lines]: readonly string[]): number | undefine
 }
 
 function countBytes(chunks: Uint8Array[]): number {
-  return chunks.reduce((sum, { byteLength }) => sum + byteLength, 0);
+  return chunks.reduce((sum, { byteLength }) => sum + byteLength + CHUNK_OVERHEAD_BYTES, 0);
 }

@@ -16,6 +16,7 @@ import { getLookup } from "./target.ts";
 import type { RequestOpening, Stream, Wire } from "../tunnel/wire.ts";
 import { utf8ToLatin1, toResponsePairs } from "./header-bytes.ts";
 import type { RequestReport } from "../library/types.ts";
+import { encodeResponseHead } from "./response-head.ts";
 import type { OriginServer } from "./origin-server.ts";
 import { describeOriginError } from "./origin-error.ts";
 import { headerPairs } from "../../shared/raw-headers.ts";
@@ -135,9 +136,8 @@ export class WebSocketStream implements Stream {
   }
 
   #onAccepted(response: IncomingMessage): void {
-    const pairs = this.#toPairs(response);
+    if (!this.#sendHead(101, response)) return;
     this.#isAccepted = true;
-    this.#wire.send((writer) => writer.writeJson(FRAME.response, 0, this.#id, [101, ...pairs]));
     this.#reportAnswer(101);
     this.#origin.reportOpenStream(this.#report);
   }
@@ -145,8 +145,7 @@ export class WebSocketStream implements Stream {
   /** Forwards the local server's response to a refused handshake. */
   #onRefused(response: IncomingMessage): void {
     const status = response.statusCode ?? 502;
-    const pairs = this.#toPairs(response);
-    this.#wire.send((writer) => writer.writeJson(FRAME.response, 0, this.#id, [status, ...pairs]));
+    if (!this.#sendHead(status, response)) return;
     let room = FRAME_DATA_MAX_BYTES;
     response.on("data", (chunk: Buffer) => {
       const part = chunk.subarray(0, room);
@@ -159,6 +158,18 @@ export class WebSocketStream implements Stream {
       this.#finish();
     });
     this.#reportAnswer(status);
+  }
+
+  /** @returns false when the head is too large; then both ends are closed. */
+  #sendHead(status: number, response: IncomingMessage): boolean {
+    const head = encodeResponseHead(status, this.#toPairs(response));
+    if ("problem" in head) {
+      this.#fail(RESET.originFailed, head.problem);
+      this.#socket.terminate();
+      return false;
+    }
+    this.#wire.send((writer) => writer.writeText(FRAME.response, 0, this.#id, head.payload));
+    return true;
   }
 
   #toPairs(response: IncomingMessage): string[] {

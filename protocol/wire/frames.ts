@@ -5,7 +5,7 @@
  *     type u8 | flags u8 | stream u32 | length u32 | payload
  */
 import { z } from "zod";
-import { SHARDS_MAX } from "../limits.ts";
+import { RESPONSE_HEAD_MAX_BYTES, RESPONSE_HEADERS_MAX, SHARDS_MAX } from "../limits.ts";
 
 /** Header of a frame: type, flags, stream id, payload length. */
 export const FRAME_HEADER_BYTES = 10;
@@ -95,7 +95,7 @@ export const RESET = {
   refused: 5,
   /** More bytes than the window, or a frame at the wrong time. */
   protocolError: 6,
-  /** A WebSocket message above the limit. */
+  /** A WebSocket message or a response's head above the limit. */
   tooLarge: 7,
   /** No agent serves the tunnel, or it disconnected. Sent only to clients of `underpass connect`. */
   agentOffline: 8,
@@ -362,10 +362,21 @@ export function parseRequestHead(
   return head.length < 2 || head.length % 2 !== 0 ? null : { head, requestId };
 }
 
-/** @returns null when the payload is not a whole number and pairs of strings. HTTP may still forbid the values. */
-export function parseResponseHead(payload: Uint8Array): { status: number; pairs: string[] } | null {
+export interface ResponseHead {
+  status: number;
+  /** Header names and values in turn. */
+  pairs: string[];
+}
+
+/**
+ * @returns null when the payload is not a whole number and pairs of strings. HTTP may still forbid the values. `too_large`: the
+ * head exceeds `RESPONSE_HEAD_MAX_BYTES` or `RESPONSE_HEADERS_MAX`.
+ */
+export function parseResponseHead(payload: Uint8Array): ResponseHead | "too_large" | null {
+  if (payload.byteLength > RESPONSE_HEAD_MAX_BYTES) return "too_large";
   const head = parseJsonPayload(payload);
   if (!Array.isArray(head) || head.length % 2 !== 1) return null;
+  if (head.length > 1 + 2 * RESPONSE_HEADERS_MAX) return "too_large";
   const [status, ...pairs] = head as unknown[];
   if (!Number.isInteger(status)) return null;
   if (!pairs.every((part) => typeof part === "string")) return null;

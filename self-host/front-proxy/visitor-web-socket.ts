@@ -5,6 +5,7 @@
  */
 import {
   ACKNOWLEDGEMENT_MIN_BYTES,
+  ACKNOWLEDGEMENT_MIN_MESSAGES,
   formatAcknowledgement,
 } from "../../protocol/acknowledgements.ts";
 import {
@@ -40,9 +41,11 @@ export class VisitorWebSocket implements FrameHandler, VisitorFramesEvents {
   #pongs: Buffer[] = [];
   /** Payload bytes of messages in the bytes of the server that are being read. */
   #payloadBytes = 0;
+  /** How many messages end in them. */
+  #messages = 0;
   /** Where the last frame of these bytes ends; 0: nowhere in them. */
   #lastEnd = 0;
-  #unacknowledgedBytes = 0;
+  #unacknowledged = { bytes: 0, messages: 0 };
 
   constructor(options: VisitorWebSocketOptions) {
     this.#options = options;
@@ -58,9 +61,11 @@ export class VisitorWebSocket implements FrameHandler, VisitorFramesEvents {
   /** @param bytes from the server. @param onWritten called when all of them were written. */
   receiveFromServer(bytes: Uint8Array, onWritten: () => void): void {
     this.#payloadBytes = 0;
+    this.#messages = 0;
     this.#lastEnd = 0;
     this.#fromServer.read(bytes);
     const payloadBytes = this.#payloadBytes;
+    const messages = this.#messages;
     const { writeToVisitor } = this.#options;
     let rest = bytes;
     if (this.#pongs.length > 0 && this.#lastEnd > 0) {
@@ -69,7 +74,8 @@ export class VisitorWebSocket implements FrameHandler, VisitorFramesEvents {
       rest = bytes.subarray(this.#lastEnd);
     }
     writeToVisitor(rest, () => {
-      this.#unacknowledgedBytes += payloadBytes;
+      this.#unacknowledged.bytes += payloadBytes;
+      this.#unacknowledged.messages += messages;
       this.#acknowledge();
       this.#answerPings();
       onWritten();
@@ -110,7 +116,8 @@ export class VisitorWebSocket implements FrameHandler, VisitorFramesEvents {
     return true;
   }
 
-  onEnd(_: FrameHead, end: number): boolean {
+  onEnd({ opcode, isFinal }: FrameHead, end: number): boolean {
+    if (opcode < OPCODE.close && isFinal) this.#messages += 1;
     this.#lastEnd = end;
     return true;
   }
@@ -129,10 +136,11 @@ export class VisitorWebSocket implements FrameHandler, VisitorFramesEvents {
 
   /** Between two messages only: an acknowledgement is a message too. */
   #acknowledge(): void {
-    if (this.#unacknowledgedBytes < ACKNOWLEDGEMENT_MIN_BYTES) return;
+    const { bytes, messages } = this.#unacknowledged;
+    if (bytes < ACKNOWLEDGEMENT_MIN_BYTES && messages < ACKNOWLEDGEMENT_MIN_MESSAGES) return;
     if (!this.#fromVisitor.isBetweenMessages) return;
-    const text = formatAcknowledgement(this.#options.acknowledgementKey, this.#unacknowledgedBytes);
-    this.#unacknowledgedBytes = 0;
+    const text = formatAcknowledgement(this.#options.acknowledgementKey, this.#unacknowledged);
+    this.#unacknowledged = { bytes: 0, messages: 0 };
     this.#options.writeToServer(buildFrame(OPCODE.text, Buffer.from(text), true));
   }
 }

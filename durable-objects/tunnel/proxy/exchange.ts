@@ -6,6 +6,7 @@ import {
   RESET,
   parseResponseHead,
   type Frame,
+  type ResetCode,
 } from "../../../protocol/wire/frames.ts";
 import type { ErrorCode } from "../../../protocol/errors.ts";
 import { STREAM_WINDOW_BYTES } from "../../../protocol/limits.ts";
@@ -13,6 +14,7 @@ import type { AgentLink, Stream } from "../agents/agent-link.ts";
 import { compactView } from "../buffered-bytes.ts";
 import type { Recording } from "../captures/recording.ts";
 import {
+  countResponseHeadBytes,
   parseContentLength,
   hasNoBody,
   buildResponseHeaders,
@@ -37,11 +39,11 @@ import type { Usage } from "../metrics/usage.ts";
 import { concatBytes } from "../../../shared/bytes.ts";
 
 /**
- * The outcome of an exchange: a response, the code of a failure, `refused` when the agent did not take the
- * request, or `lost` when it disconnected before it responded. A request that was refused, or that may be
- * repeated, can then go to the next agent.
+ * The outcome of an exchange: a response, the code of a failure, `too_large` when the response's head exceeds its limits,
+ * `refused` when the agent did not take the request, or `lost` when it disconnected before it responded. A request that was
+ * refused, or that may be repeated, can then go to the next agent.
  */
-export type ExchangeOutcome = Response | ErrorCode | "lost" | "refused";
+export type ExchangeOutcome = Response | ErrorCode | "too_large" | "lost" | "refused";
 
 /** The parts of a request that are needed to forward it. */
 export type ForwardableRequest = Pick<Request, "method" | "body" | "bodyUsed" | "signal"> & {
@@ -64,6 +66,8 @@ export interface ExchangeDeps {
   /** Called once, when an exchange will send and receive nothing more. */
   onDone(): void;
 }
+
+const SLOW_VISITORS = "too many bytes wait for slow visitors";
 
 /** RFC 9110 §9.2.2. */
 const IDEMPOTENT = new Set(["GET", "HEAD", "OPTIONS", "TRACE", "PUT", "DELETE"]);
@@ -148,7 +152,16 @@ export class Exchange implements Stream {
   #receiveHead(frame: Frame): boolean {
     const head = parseResponseHead(frame.payload);
     if (!head) return false;
+    if (head === "too_large") {
+      this.#refuseResponse(head, RESET.tooLarge, "the response's head is too large");
+      return true;
+    }
     const { status, pairs } = head;
+    // Until the end of the response, because the platform and the recording hold it as long.
+    if (!this.#place.hold(countResponseHeadBytes(frame.payload, pairs))) {
+      this.#refuseResponse("unavailable", RESET.cancelled, SLOW_VISITORS);
+      return true;
+    }
     const held: HeldResponse = { kind: "held", status, pairs, chunks: [], bytes: 0, end: "open" };
     this.#phase = held;
     this.#recording?.startResponse(status, pairs);
@@ -158,6 +171,13 @@ export class Exchange implements Stream {
       this.#queue.push(isWhole(held) ? held.bytes : 0, () => this.#respond(held));
     });
     return true;
+  }
+
+  #refuseResponse(outcome: ErrorCode | "too_large", code: ResetCode, reason: string): void {
+    this.#link.reset(this.#id, code, reason);
+    this.#upload?.cancel();
+    this.#finish("cut");
+    this.#settle(outcome);
   }
 
   #receiveData(frame: Frame): boolean {
@@ -186,7 +206,7 @@ export class Exchange implements Stream {
 
   /** Visitors take their responses too slowly, and this one needs memory that others use. */
   #overflow(): void {
-    this.#link.reset(this.#id, RESET.cancelled, "too many bytes wait for slow visitors");
+    this.#link.reset(this.#id, RESET.cancelled, SLOW_VISITORS);
     this.#upload?.cancel();
     this.#cut("unavailable");
   }

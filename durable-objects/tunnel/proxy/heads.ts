@@ -4,6 +4,7 @@
  */
 import { ACKNOWLEDGED_HEADER } from "../../../protocol/acknowledgements.ts";
 import { ERROR_HEADER, REQUEST_ID_HEADER } from "../../../protocol/errors.ts";
+import { RESPONSE_HEAD_MAX_BYTES, RESPONSE_HEADERS_MAX } from "../../../protocol/limits.ts";
 import { FLAG } from "../../../protocol/wire/frames.ts";
 import { getRequestTarget } from "../../../protocol/request-target.ts";
 import { isForwarded, WEBSOCKET_HANDSHAKE_HEADERS } from "../../../protocol/header-names.ts";
@@ -17,6 +18,7 @@ import {
 } from "../../../access/authenticators/visitor-cookies.ts";
 import { GATES_HEADER } from "../../../access/gates.ts";
 import type { HeadRewrite } from "../../../access/policy-actions.ts";
+import type { Refusal } from "../../../access/refusal.ts";
 import { parseBearerToken } from "../../../shared/bearer-token.ts";
 import { headerPairs } from "../../../shared/raw-headers.ts";
 import { SILENT_TRUNCATION_HEADER, UNTOUCHED_ENCODING_HEADER } from "./silent-truncation.ts";
@@ -104,11 +106,28 @@ export function removeFromHead({ parts }: RequestHead, { remove }: HeadRewrite):
   if (remove.size > 0) removeHeaders(parts, remove);
 }
 
-/** What a head holds in memory, approximately. */
+/**
+ * What a header costs in the platform and here beside its characters: without it, the many empty headers of a small head would
+ * be free.
+ */
+const HEADER_OVERHEAD_BYTES = 512;
+
+/** Of a local server whose response has too large a head. */
+export const LARGE_HEAD_REFUSAL: Refusal = {
+  code: "origin_failed",
+  message: `The local server's response has more than ${RESPONSE_HEADERS_MAX} headers, or more than ${RESPONSE_HEAD_MAX_BYTES / 1024} KiB of them.`,
+};
+
+/** What a request's head holds in memory, approximately. */
 export function countHeadBytes({ parts }: RequestHead): number {
-  let bytes = 0;
+  let bytes = (parts.length / 2) * HEADER_OVERHEAD_BYTES;
   for (const part of parts) bytes += part.length;
   return bytes;
+}
+
+/** The same of a response's head. @param payload of its frame, which is about as long as its texts. */
+export function countResponseHeadBytes(payload: Uint8Array, pairs: string[]): number {
+  return (pairs.length / 2) * HEADER_OVERHEAD_BYTES + payload.byteLength;
 }
 
 /** Removes headers, then sets others, which replace those of the visitor. */
@@ -120,8 +139,16 @@ export function rewriteHead(head: RequestHead, rewrite: HeadRewrite): void {
   for (const [name, value] of set) parts.push(name, value);
 }
 
+/** In one pass, because a visitor can name as many headers as fit into a head. */
 function removeHeaders(parts: string[], names: { has(name: string): boolean }): void {
-  for (let i = parts.length - 2; i >= 2; i -= 2) if (names.has(parts[i]!)) parts.splice(i, 2);
+  let kept = 2;
+  for (let i = 2; i < parts.length; i += 2) {
+    if (names.has(parts[i]!)) continue;
+    parts[kept] = parts[i]!;
+    parts[kept + 1] = parts[i + 1]!;
+    kept += 2;
+  }
+  parts.length = kept;
 }
 
 /** Headers that a local server cannot set: the edge would act on them. Nor can it set the cookies of visitors who sign in. */

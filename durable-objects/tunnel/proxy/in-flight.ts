@@ -33,25 +33,43 @@ export class InFlightRequests {
       this.#buffered.release(heldBytes);
       return null;
     }
-    return new InFlightPlace(() => {
-      this.#buffered.release(heldBytes);
-      this.#slots.free(source);
-    });
+    return new CountedPlace(this.#buffered, heldBytes, () => this.#slots.free(source));
   }
 }
 
 /** The place of one request. */
-export class InFlightPlace {
-  #onLeave: (() => void) | undefined;
+export interface InFlightPlace {
+  /** @returns false when the tunnel may not hold as much more, for this request, until it has ended. */
+  hold(bytes: number): boolean;
+  /** The request has ended for both sides. Further calls change nothing. */
+  leave(): void;
+}
 
-  constructor(onLeave: () => void) {
+/** For WebSockets, which `VisitorSockets` limits. */
+export const UNCOUNTED_PLACE: InFlightPlace = { hold: () => true, leave: () => undefined };
+
+class CountedPlace implements InFlightPlace {
+  readonly #buffered: BufferedBytes;
+  readonly #onLeave: () => void;
+  /** What `BufferedBytes` holds for the request, part by part. Empty when the request has left. */
+  #held: number[];
+
+  constructor(buffered: BufferedBytes, heldBytes: number, onLeave: () => void) {
+    this.#buffered = buffered;
+    this.#held = [heldBytes];
     this.#onLeave = onLeave;
   }
 
-  /** The request has ended for both sides. Further calls change nothing. */
+  hold(bytes: number): boolean {
+    if (!this.#buffered.hold(bytes)) return false;
+    this.#held.push(bytes);
+    return true;
+  }
+
   leave(): void {
-    const onLeave = this.#onLeave;
-    this.#onLeave = undefined;
-    onLeave?.();
+    if (this.#held.length === 0) return;
+    for (const bytes of this.#held) this.#buffered.release(bytes);
+    this.#held = [];
+    this.#onLeave();
   }
 }

@@ -2,10 +2,15 @@
  * The messages that were sent on a WebSocket and not read yet. `send` never waits, and no event says that the peer has read. A front proxy
  * acknowledges it. Otherwise, where the platform reports the length of its queue, that is checked until it is short again.
  */
+import type { Acknowledgement } from "../../../protocol/acknowledgements.ts";
 import { MINUTE_MS } from "../../../shared/time.ts";
 
 /** Up to this length a queue counts as read: the next message needs not wait. */
 export const QUEUE_SHORT_BYTES = 16 * 1024;
+/** The same of messages, where they are acknowledged. */
+const QUEUE_SHORT_MESSAGES = 128;
+/** What a message that waits costs beside its payload: empty ones must not be free. workerd needs about twice as much. */
+export const MESSAGE_OVERHEAD_BYTES = 512;
 /** The first check of a long queue comes after this time, each further one later by as much again, up to the maximum. */
 const CHECK_MIN_MS = 1;
 const CHECK_MAX_MS = 1_000;
@@ -24,52 +29,67 @@ export interface SendQueueEvents {
 export class SendQueue {
   readonly #socket: { readonly bufferedAmount?: number };
   readonly #events: SendQueueEvents;
-  /** Payload bytes that were sent and not acknowledged; undefined where nothing is acknowledged. */
-  #unacknowledgedBytes: number | undefined;
+  #isAcknowledged: boolean;
+  /** Whether no acknowledgement comes any more. */
+  #isLast = false;
+  /** Payload that was sent and not acknowledged. */
+  #unacknowledgedBytes = 0;
+  /** Messages that were sent and not acknowledged; where nothing is acknowledged, those since the queue was last short. */
+  #messages = 0;
   #timer: ReturnType<typeof setTimeout> | undefined;
   #checkAfterMs = CHECK_MIN_MS;
   /** The length at the last check. Without credit for what is queued, hardly anything is added in between. */
-  #lastBytes = 0;
+  #lastLength = 0;
   #progressAtMs = 0;
 
   /** @param isAcknowledged whether what the peer has read is acknowledged. */
   constructor(socket: WebSocket, isAcknowledged: boolean, events: SendQueueEvents) {
     this.#socket = socket;
     this.#events = events;
-    if (isAcknowledged) this.#unacknowledgedBytes = 0;
+    this.#isAcknowledged = isAcknowledged;
   }
 
-  /** 0 where it is not known. */
+  /** Payload. 0 where it is not known. */
   get bytes(): number {
-    return this.#unacknowledgedBytes ?? this.#socket.bufferedAmount ?? 0;
+    return this.#isAcknowledged ? this.#unacknowledgedBytes : (this.#socket.bufferedAmount ?? 0);
+  }
+
+  /** What the messages hold in memory, approximately; nothing while the queue is short. */
+  get heldBytes(): number {
+    return this.isLong || this.#isLast ? this.#length : 0;
   }
 
   get isLong(): boolean {
     return this.#timer !== undefined;
   }
 
+  /** @param bytes the payload of one message. */
   recordSent(bytes: number): void {
-    if (this.#unacknowledgedBytes !== undefined) this.#unacknowledgedBytes += bytes;
+    this.#unacknowledgedBytes += bytes;
+    this.#messages += 1;
   }
 
-  acknowledge(bytes: number): void {
+  acknowledge({ bytes, messages }: Acknowledgement): void {
+    if (!this.#isAcknowledged) return;
     // Before a hibernation, more may have been sent.
-    this.#unacknowledgedBytes = Math.max(0, (this.#unacknowledgedBytes ?? 0) - bytes);
-    if (this.#timer === undefined || this.bytes > QUEUE_SHORT_BYTES) return;
+    this.#unacknowledgedBytes = Math.max(0, this.#unacknowledgedBytes - bytes);
+    this.#messages = Math.max(0, this.#messages - messages);
+    if (this.#timer === undefined || !this.#isShort) return;
     this.stop();
     this.#events.onShort();
   }
 
-  /** From now on the length is what the platform reports. */
+  /** From now on the length is what the platform reports. That says nothing about empty messages: all of them count. */
   ignoreAcknowledgements(): void {
-    this.#unacknowledgedBytes = undefined;
+    this.#isLast = this.#isAcknowledged;
+    this.#isAcknowledged = false;
   }
 
   /** Runs `onShort` now, or as soon as the queue is short. */
   watch(): void {
     if (this.#timer !== undefined) return;
-    if (this.bytes <= QUEUE_SHORT_BYTES) return this.#events.onShort();
-    this.#lastBytes = this.bytes;
+    if (this.#isShort) return this.#recordShort();
+    this.#lastLength = this.#length;
     this.#progressAtMs = Date.now();
     this.#checkAfterMs = CHECK_MIN_MS;
     this.#schedule();
@@ -80,19 +100,33 @@ export class SendQueue {
     this.#timer = undefined;
   }
 
+  get #isShort(): boolean {
+    if (this.bytes > QUEUE_SHORT_BYTES) return false;
+    return !this.#isAcknowledged || this.#messages <= QUEUE_SHORT_MESSAGES;
+  }
+
+  get #length(): number {
+    return this.bytes + this.#messages * MESSAGE_OVERHEAD_BYTES;
+  }
+
+  #recordShort(): void {
+    if (!this.#isAcknowledged && !this.#isLast) this.#messages = 0;
+    this.#events.onShort();
+  }
+
   #schedule(): void {
     this.#timer = setTimeout(() => this.#check(), this.#checkAfterMs);
   }
 
   #check(): void {
     this.#timer = undefined;
-    const { bytes } = this;
-    if (bytes <= QUEUE_SHORT_BYTES) return this.#events.onShort();
+    if (this.#isShort) return this.#recordShort();
     const nowMs = Date.now();
-    const hasProgress = bytes < this.#lastBytes;
+    const length = this.#length;
+    const hasProgress = length < this.#lastLength;
     if (hasProgress) this.#progressAtMs = nowMs;
-    this.#lastBytes = bytes;
-    if (nowMs - this.#progressAtMs > STALL_MIN_MS + bytes / STALL_BYTES_PER_MS)
+    this.#lastLength = length;
+    if (nowMs - this.#progressAtMs > STALL_MIN_MS + this.bytes / STALL_BYTES_PER_MS)
       return this.#events.onStalled();
     const factor = hasProgress ? 0.5 : 2;
     this.#checkAfterMs = Math.min(

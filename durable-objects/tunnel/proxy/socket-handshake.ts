@@ -11,15 +11,29 @@ import type { ErrorCode } from "../../../protocol/errors.ts";
 import { STREAM_WINDOW_BYTES } from "../../../protocol/limits.ts";
 import type { AgentLink, Stream } from "../agents/agent-link.ts";
 import type { Recording } from "../captures/recording.ts";
-import { hasNoBody, buildResponseHeaders, type RequestHead } from "./heads.ts";
+import {
+  buildResponseHeaders,
+  countHeadBytes,
+  countResponseHeadBytes,
+  hasNoBody,
+  type RequestHead,
+} from "./heads.ts";
+import { MESSAGE_OVERHEAD_BYTES } from "./send-queue.ts";
 import type { MemoryHolder, SocketMemory } from "./socket-memory.ts";
 import { BoundedBuffer } from "../../../shared/bounded-buffer.ts";
 
 /** Longer than an agent waits for its local server, so that the agent's own reason arrives first. */
 const HANDSHAKE_MAX_MS = 30_000;
+const TOO_MUCH_BUFFERED = "too much is buffered for the tunnel's visitors";
 
-/** The headers of the local server's 101, or its own response when it refused, or the code of a failure. */
-export type HandshakeOutcome = { headers: Headers } | Response | ErrorCode;
+/** What takes the stream over. */
+type HandedStream = Stream & MemoryHolder;
+
+/**
+ * The headers of the local server's 101, or its own response when it refused, or the code of a failure, or `too_large` when the
+ * response's head exceeds its limits.
+ */
+export type HandshakeOutcome = { headers: Headers } | Response | ErrorCode | "too_large";
 
 export interface HandshakeDeps {
   memory: SocketMemory;
@@ -37,12 +51,15 @@ export class WebSocketHandshake implements Stream, MemoryHolder {
   readonly #timer: ReturnType<typeof setTimeout>;
   readonly #settle: (outcome: HandshakeOutcome) => void;
   readonly #window = new ReceiveWindow(STREAM_WINDOW_BYTES);
+  /** Of the heads of the request and of the response. */
+  #headBytes: number;
   #refusal: { status: number; headers: Headers; body: BoundedBuffer } | undefined;
   #isAccepted = false;
   /** Messages that the local server sent right after its 101. */
   #early: Frame[] = [];
+  #earlyBytes = 0;
   /** The end of the stream, if it came between the 101 and `handOver`. */
-  #end: ((stream: Stream) => void) | undefined;
+  #end: ((stream: HandedStream) => void) | undefined;
 
   constructor(link: AgentLink, head: RequestHead, deps: HandshakeDeps) {
     const { promise, resolve } = Promise.withResolvers<HandshakeOutcome>();
@@ -63,10 +80,13 @@ export class WebSocketHandshake implements Stream, MemoryHolder {
     this.id = link.open(this);
     link.sendRequest(this.id, head, deps.requestId);
     deps.signal.addEventListener("abort", abandon);
+    this.#headBytes = countHeadBytes(head);
+    deps.memory.record(this, this.#headBytes);
   }
 
   /** From now on the stream belongs to the visitor's WebSocket. */
-  handOver(stream: Stream): void {
+  handOver(stream: HandedStream): void {
+    this.#deps.memory.record(this, 0);
     if (!this.#end) this.#link.resume(this.id, stream);
     for (const frame of this.#early) stream.onFrame(frame);
     this.#end?.(stream);
@@ -76,8 +96,12 @@ export class WebSocketHandshake implements Stream, MemoryHolder {
     if (frame.type === FRAME.response) return this.#receiveHead(frame);
     if (frame.type === FRAME.data) return this.#receiveBody(frame);
     if (!this.#isAccepted) return false;
+    if (this.#end) return true;
+    const { byteLength } = frame.payload;
     this.#early.push({ ...frame, payload: frame.payload.slice() });
-    return this.#window.recordReceived(frame.payload.byteLength);
+    this.#earlyBytes += byteLength + MESSAGE_OVERHEAD_BYTES;
+    this.#deps.memory.record(this, this.#earlyBytes);
+    return this.#window.recordReceived(byteLength);
   }
 
   onReset(code: number, reason: string): void {
@@ -94,7 +118,11 @@ export class WebSocketHandshake implements Stream, MemoryHolder {
   }
 
   endForMemory(): void {
-    this.#cancel("origin_failed", "too much is buffered for the tunnel's visitors");
+    if (!this.#isAccepted) return this.#cancel("origin_failed", TOO_MUCH_BUFFERED);
+    this.#early = [];
+    this.#earlyBytes = 0;
+    this.#deps.memory.record(this, 0);
+    this.#end = (stream) => stream.endForMemory();
   }
 
   #cancel(code: ErrorCode, reason: string): void {
@@ -105,6 +133,12 @@ export class WebSocketHandshake implements Stream, MemoryHolder {
   #receiveHead(frame: Frame): boolean {
     const head = parseResponseHead(frame.payload);
     if (!head || this.#refusal || this.#isAccepted) return false;
+    if (head === "too_large") {
+      this.#link.reset(this.id, RESET.tooLarge, "the response's head is too large");
+      this.#settle(head);
+      return true;
+    }
+    this.#headBytes += countResponseHeadBytes(frame.payload, head.pairs);
     this.#tryHttp(() => {
       const headers = new Headers(buildResponseHeaders(head.pairs, this.#deps.requestId));
       this.#deps.recording?.startResponse(head.status, head.pairs);
@@ -113,6 +147,7 @@ export class WebSocketHandshake implements Stream, MemoryHolder {
       else {
         const body = new BoundedBuffer(STREAM_WINDOW_BYTES);
         this.#refusal = { status: head.status, headers, body };
+        this.#deps.memory.record(this, this.#headBytes);
       }
     });
     if (this.#refusal && frame.flags & FLAG.end) this.#respondWithRefusal();
@@ -126,7 +161,7 @@ export class WebSocketHandshake implements Stream, MemoryHolder {
     body.append(frame.payload);
     this.#deps.recording?.addResponseBytes(frame.payload);
     if (frame.flags & FLAG.end) this.#respondWithRefusal();
-    else this.#deps.memory.record(this, body.bytes.byteLength);
+    else this.#deps.memory.record(this, this.#headBytes + body.bytes.byteLength);
     return true;
   }
 

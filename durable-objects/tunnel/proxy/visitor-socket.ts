@@ -22,7 +22,7 @@ import {
 import type { AgentLink, Stream } from "../agents/agent-link.ts";
 import type { Recording } from "../captures/recording.ts";
 import { PacedQueue } from "./pacer.ts";
-import { SendQueue } from "./send-queue.ts";
+import { MESSAGE_OVERHEAD_BYTES, SendQueue } from "./send-queue.ts";
 import type { MemoryHolder, SocketMemory } from "./socket-memory.ts";
 import type { Usage } from "../metrics/usage.ts";
 import { BoundedBuffer } from "../../../shared/bounded-buffer.ts";
@@ -34,8 +34,6 @@ import { closeQuietly, type SocketClose } from "../../websockets.ts";
 const SOCKET_MESSAGE_MAX_MS = MINUTE_MS;
 /** How long the local server may take to answer a visitor's Close with its own. */
 export const CLOSE_ANSWER_MAX_MS = 10_000;
-/** What a waiting message costs beside its bytes: empty ones must not be free. */
-const MESSAGE_OVERHEAD_BYTES = 128;
 
 type MessageType = typeof FRAME.text | typeof FRAME.binary;
 
@@ -65,8 +63,6 @@ export class VisitorSocket implements Stream, MemoryHolder {
   #parts: BoundedBuffer | undefined;
   /** Bytes of frames that have passed, but that the visitor may not have read: their credit is held back. */
   #unreadBytes = 0;
-  /** Messages that were sent since the send queue was last short. */
-  #unreadMessages = 0;
   #stallTimer: ReturnType<typeof setTimeout> | undefined;
   /** The visitor's messages that the pacer has passed, and that have no credit yet. */
   #backlog: { type: MessageType; rest: Uint8Array<ArrayBuffer>; length: number }[] = [];
@@ -97,8 +93,8 @@ export class VisitorSocket implements Stream, MemoryHolder {
   onMessage(message: string | ArrayBuffer): void {
     const { acknowledgementKey: key } = this.#deps;
     if (key !== null && typeof message === "string") {
-      const bytes = parseAcknowledgement(key, message);
-      if (bytes !== null) return this.#sendQueue.acknowledge(bytes);
+      const read = parseAcknowledgement(key, message);
+      if (read !== null) return this.#sendQueue.acknowledge(read);
     }
     if (this.#isEnded) return;
     const type = typeof message === "string" ? FRAME.text : FRAME.binary;
@@ -162,7 +158,7 @@ export class VisitorSocket implements Stream, MemoryHolder {
   // ── Called by the tunnel's memory ──
 
   endForMemory(): void {
-    const isVisitorSlow = this.#pacedBytes + this.#sendQueue.bytes > this.#backlogBytes;
+    const isVisitorSlow = this.#pacedBytes + this.#sendQueue.heldBytes >= this.#backlogBytes;
     const slow = isVisitorSlow ? "the visitor reads" : "the local server reads";
     this.#giveUp(`${slow} too slowly`);
   }
@@ -235,7 +231,6 @@ export class VisitorSocket implements Stream, MemoryHolder {
     try {
       this.#socket.send(message);
       this.#sendQueue.recordSent(bytes.byteLength);
-      this.#unreadMessages += 1;
     } catch {
       // The visitor has closed; the close event ends the stream.
     }
@@ -245,7 +240,6 @@ export class VisitorSocket implements Stream, MemoryHolder {
   #grantUnread(): void {
     const bytes = this.#window.recordConsumed(this.#unreadBytes) + this.#window.takeCredit();
     this.#unreadBytes = 0;
-    this.#unreadMessages = 0;
     if (bytes > 0) this.#link.send((writer) => writer.writeCredit(this.#id, bytes));
     this.#recordMemory();
   }
@@ -291,12 +285,10 @@ export class VisitorSocket implements Stream, MemoryHolder {
   }
 
   #recordMemory(): void {
-    const queuedBytes = this.#sendQueue.isLong
-      ? this.#sendQueue.bytes + this.#unreadMessages * MESSAGE_OVERHEAD_BYTES
-      : 0;
+    if (this.#isEnded) return;
     const waitingBytes =
       this.#pacedBytes + this.#backlogBytes + (this.#parts?.bytes.byteLength ?? 0);
-    this.#deps.memory.record(this, queuedBytes + waitingBytes);
+    this.#deps.memory.record(this, this.#sendQueue.heldBytes + waitingBytes);
   }
 
   #giveUp(reason: string): void {
@@ -323,7 +315,8 @@ export class VisitorSocket implements Stream, MemoryHolder {
     this.#backlogBytes = 0;
     this.#pacedBytes = 0;
     this.#allowHibernation();
-    this.#recordMemory();
+    // Until the visitor has closed too, the platform holds what it has queued.
+    this.#deps.memory.record(this, this.#sendQueue.heldBytes);
     this.#sendQueue.stop();
     this.#deps.recording?.complete();
     try {
@@ -339,8 +332,7 @@ export class VisitorSocket implements Stream, MemoryHolder {
   #release(): void {
     this.#sendQueue.stop();
     this.#unreadBytes = 0;
-    this.#unreadMessages = 0;
-    this.#recordMemory();
+    this.#deps.memory.record(this, 0);
     this.#deps.onDone();
   }
 }

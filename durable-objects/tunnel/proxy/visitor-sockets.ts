@@ -9,7 +9,7 @@ import type { Agents } from "../agents/agents.ts";
 import type { Captures } from "../captures/captures.ts";
 import type { Recording } from "../captures/recording.ts";
 import type { MetricsReporter } from "../metrics/metrics-reporter.ts";
-import type { RequestHead } from "./heads.ts";
+import { LARGE_HEAD_REFUSAL, type RequestHead } from "./heads.ts";
 import { WebSocketHandshake } from "./socket-handshake.ts";
 import { SocketMemory } from "./socket-memory.ts";
 import { SourceSlots } from "../../../shared/source-slots.ts";
@@ -71,9 +71,10 @@ export class VisitorSockets {
     }
     if (typeof outcome === "string") {
       this.#slots.free(source);
+      const refusal = outcome === "too_large" ? LARGE_HEAD_REFUSAL : { code: outcome };
       if (signal.aborted) recording?.abort();
-      else recording?.fail(outcome);
-      return toRefusalResponse({ code: outcome });
+      else recording?.fail(refusal.code);
+      return toRefusalResponse(refusal);
     }
     const { 0: client, 1: server } = new WebSocketPair();
     this.#ctx.acceptWebSocket(server, [VISITOR_TAG]);

@@ -11,7 +11,12 @@ import {
 import { getAcknowledgementKey } from "../../../protocol/acknowledgements.ts";
 import { REQUEST_ID_HEADER, type ErrorCode } from "../../../protocol/errors.ts";
 import type { ReplayChanges, ReplayOutcome } from "../../../protocol/schemas/inspector/captures.ts";
-import { mayBeRefusal, toRefusalResponse, withRetryAfter } from "../../../access/refusal.ts";
+import {
+  mayBeRefusal,
+  toRefusalResponse,
+  withRetryAfter,
+  type Refusal,
+} from "../../../access/refusal.ts";
 import { GATES_HEADER } from "../../../access/gates.ts";
 import type { RequestTrace } from "../../../shared/tracing/request-trace.ts";
 import type { LastAgent } from "../agents/last-agent.ts";
@@ -29,8 +34,8 @@ import {
   type ForwardableVisit,
 } from "./exchange.ts";
 import type { AccessPolicy } from "./access-policy.ts";
-import { buildRequestHead, countHeadBytes } from "./heads.ts";
-import { InFlightPlace, InFlightRequests } from "./in-flight.ts";
+import { buildRequestHead, countHeadBytes, LARGE_HEAD_REFUSAL } from "./heads.ts";
+import { InFlightRequests, UNCOUNTED_PLACE } from "./in-flight.ts";
 import type { Lifetime } from "../lifetime.ts";
 import { ParkedRequests, getGracePeriodLeftMs } from "../agents/parked-requests.ts";
 import { UPLOAD_BUFFER_BYTES } from "./request-body.ts";
@@ -44,9 +49,6 @@ const TOO_MANY_RETRY_MS = 2_000;
 const RULES_CHANGED_MESSAGE =
   "The access rules of this tunnel have changed since this request arrived. Try again.";
 const RULES_CHANGED_RETRY_MS = 1_000;
-
-/** For WebSockets, which `VisitorSockets` limits. */
-const UNCOUNTED_PLACE = new InFlightPlace(() => undefined);
 
 type AdmittedRequest = Pick<
   PendingRequest,
@@ -267,13 +269,16 @@ export class Visitors {
       visit.recording?.fail("unavailable");
       return visit.resolve(refuseTooMany());
     }
-    const code = outcome === "lost" ? "agent_offline" : outcome;
-    visit.recording?.fail(code);
-    visit.resolve(toRefusalResponse({ code }));
+    const refusal = toRefusal(outcome);
+    visit.recording?.fail(refusal.code);
+    visit.resolve(toRefusalResponse(refusal));
   }
 
   /** Once, after an agent was lost; otherwise also to each further agent of a pool, while none has passed the request on. */
-  #canForwardAgain({ request, tried }: PendingRequest, outcome: ErrorCode | "lost" | "refused") {
+  #canForwardAgain(
+    { request, tried }: PendingRequest,
+    outcome: Exclude<ExchangeOutcome, Response>,
+  ): boolean {
     if (request.bodyUsed) return false;
     if (outcome === "lost") return tried.length === 1 && Exchange.canRepeat(request);
     if (outcome === "refused" && tried.length === 1) return true;
@@ -313,6 +318,11 @@ export class Visitors {
     clearInterval(this.#silenceCheck);
     this.#silenceCheck = undefined;
   }
+}
+
+function toRefusal(outcome: ErrorCode | "lost" | "too_large"): Refusal {
+  if (outcome === "too_large") return LARGE_HEAD_REFUSAL;
+  return { code: outcome === "lost" ? "agent_offline" : outcome };
 }
 
 function refuseTooMany(): Response {

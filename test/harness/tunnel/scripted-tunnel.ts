@@ -11,6 +11,7 @@ import {
   FrameWriter,
   readFrames,
   parseResponseHead,
+  type ResponseHead,
   SUBPROTOCOL,
   type Frame,
   type Welcome,
@@ -78,7 +79,8 @@ export class ScriptedConnection {
       const frame = await this.next();
       if (frame.stream !== stream) continue;
       if (frame.type === FRAME.reset) return { reset: parseCodeAndText(frame.payload)!.code };
-      if (frame.type === FRAME.response) ({ status } = parseResponseHead(frame.payload)!);
+      if (frame.type === FRAME.response)
+        ({ status } = parseResponseHead(frame.payload) as ResponseHead);
       if (frame.type === FRAME.data) body += Buffer.from(frame.payload).toString();
       if (frame.flags & 1) return { status, body };
     }

@@ -55,6 +55,29 @@ test("keeps no body that is larger than the limit for one", () => {
   expect(kept.find(grown)).toBe("too_large");
 });
 
+test("keeps fewer requests with many tiny headers, or with a body in tiny chunks, than their characters would allow", () => {
+  const kept = new KeptRequests();
+  const countKept = (add: () => ReturnType<typeof createReport>) => {
+    const reports = Array.from({ length: 10_000 }, add);
+    return reports.filter((report) => kept.find(report) !== "forgotten").length;
+  };
+  const tiny = ["GET", "/", ...Array.from({ length: 100 }, (_, i) => [`x${i}`, ""]).flat()];
+  const withTinyHeaders = countKept(() => {
+    const report = createReport("/");
+    kept.add(report, tiny, false);
+    return report;
+  });
+  // A text takes some 30 bytes, a chunk some 200.
+  expect(withTinyHeaders).toBeLessThan(KEPT_MAX_BYTES / (tiny.length * 30));
+  const withTinyChunks = countKept(() => {
+    const report = createReport("/");
+    kept.add(report, HEAD, true);
+    for (let i = 0; i < 20; i += 1) kept.addBody(report, new Uint8Array(1), i === 19);
+    return report;
+  });
+  expect(withTinyChunks).toBeLessThan(KEPT_MAX_BYTES / (20 * 200));
+});
+
 test("forgets the oldest requests at the limit for all, large heads too", () => {
   const kept = new KeptRequests();
   const fitting = KEPT_MAX_BYTES / KEPT_BODY_MAX_BYTES - 1;

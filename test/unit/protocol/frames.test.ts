@@ -17,6 +17,7 @@ import {
   FRAME_HEADER_BYTES,
   FRAME_MAX_BYTES,
 } from "../../../protocol/wire/frames.ts";
+import { RESPONSE_HEAD_MAX_BYTES, RESPONSE_HEADERS_MAX } from "../../../protocol/limits.ts";
 
 const utf8 = (text: string) => new TextEncoder().encode(text);
 
@@ -188,6 +189,20 @@ describe("a head", () => {
     ["null", "null"],
   ])("of a response with %s is rejected", (_, json) => {
     expect(parseResponseHead(utf8(json))).toBeNull();
+  });
+
+  test("of a response is too large beyond 256 headers or 128 KiB", () => {
+    const withHeaders = (count: number) =>
+      utf8(JSON.stringify([200, ...Array.from({ length: count }, () => ["a", ""]).flat()]));
+    const ofBytes = (bytes: number) => utf8(`[200,"a","${"b".repeat(bytes - 12)}"]`);
+    const heads = [
+      withHeaders(RESPONSE_HEADERS_MAX),
+      withHeaders(RESPONSE_HEADERS_MAX + 1),
+      ofBytes(RESPONSE_HEAD_MAX_BYTES),
+      ofBytes(RESPONSE_HEAD_MAX_BYTES + 1),
+    ].map(parseResponseHead);
+    expect(heads.map((head) => head === "too_large")).toEqual([false, true, false, true]);
+    expect(heads).not.toContain(null);
   });
 
   test("keeps repeated names apart and in order", () => {

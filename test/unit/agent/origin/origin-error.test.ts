@@ -50,8 +50,24 @@ describe("a request to a local server", () => {
       (socket) => socket.end(`${HEAD}a: ${"x".repeat(140_000)}\r\n\r\n`),
       "more than 128 KiB of headers",
     ],
+    [
+      "with too many small headers",
+      (socket) => socket.end(`${HEAD}${"a: b\r\n".repeat(257)}\r\n`),
+      "has 257 headers; a tunnel forwards at most 256",
+    ],
+    [
+      "whose headers are too large as JSON",
+      (socket) => socket.end(`${HEAD}a: ${'"'.repeat(70_000)}\r\n\r\n`),
+      "more than 128 KiB of headers",
+    ],
   ])("%s", async (_, answer, expected) => {
     expect(await findProblem(await listen(answer), FLAG.end)).toContain(expected);
+  });
+
+  test("that refuses a WebSocket with too many headers", async () => {
+    const answer = `${HEAD}${"a: b\r\n".repeat(257)}\r\n`;
+    const port = await listen((socket) => socket.end(answer));
+    expect(await findProblem(port, FLAG.socket)).toContain("at most 256");
   });
 
   test("that does not run", async () => {

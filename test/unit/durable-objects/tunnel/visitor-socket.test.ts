@@ -2,8 +2,14 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import type { AgentLink } from "../../../../durable-objects/tunnel/agents/agent-link.ts";
 import { WebSocketHandshake } from "../../../../durable-objects/tunnel/proxy/socket-handshake.ts";
-import { SocketMemory } from "../../../../durable-objects/tunnel/proxy/socket-memory.ts";
-import { STALL_MIN_MS } from "../../../../durable-objects/tunnel/proxy/send-queue.ts";
+import {
+  SocketMemory,
+  TUNNEL_SOCKETS_MAX_BYTES,
+} from "../../../../durable-objects/tunnel/proxy/socket-memory.ts";
+import {
+  MESSAGE_OVERHEAD_BYTES,
+  STALL_MIN_MS,
+} from "../../../../durable-objects/tunnel/proxy/send-queue.ts";
 import { Pacer } from "../../../../durable-objects/tunnel/proxy/pacer.ts";
 import {
   CLOSE_ANSWER_MAX_MS,
@@ -96,6 +102,18 @@ function createVisitor(acknowledgementKey: string | null = null) {
   return { link, socket, memory, visitor, receive, onDone };
 }
 
+const text = (message: string) => new TextEncoder().encode(message);
+const EMPTY = new Uint8Array();
+/** More than a tunnel's memory has room for. */
+const EMPTY_MESSAGES_MAX = TUNNEL_SOCKETS_MAX_BYTES / MESSAGE_OVERHEAD_BYTES + 1;
+
+/** How often something happens until the visitor's socket is closed; gives up after that many times. */
+function countUntilClosed(socket: QueuedSocket, act: () => void): number {
+  let count = 0;
+  for (; socket.closed === undefined && count <= 2 * EMPTY_MESSAGES_MAX; count += 1) act();
+  return count;
+}
+
 /** Closed after each test: the isolate's bound counts what they hold. */
 const visitors: VisitorSocket[] = [];
 
@@ -147,13 +165,35 @@ describe("a visitor who does not read", () => {
     const { link, visitor, receive } = createVisitor("key");
     receive(new Uint8Array(FRAME_DATA_MAX_BYTES));
     expect(sumCredit(link)).toBe(0);
-    visitor.onMessage("key:1000");
+    visitor.onMessage("key:1000:0");
     expect(sumCredit(link)).toBe(0);
-    visitor.onMessage(`key:${FRAME_DATA_MAX_BYTES - 1000}`);
+    visitor.onMessage(`key:${FRAME_DATA_MAX_BYTES - 1000}:1`);
     expect(sumCredit(link)).toBe(FRAME_DATA_MAX_BYTES);
     expect(link.sent(FRAME.text)).toEqual([]);
     visitor.onMessage("keys");
     expect(link.sent(FRAME.text)).toHaveLength(1);
+  });
+
+  test("is closed with 1013 when too many empty messages wait for it, which need no credit", () => {
+    const { socket, memory, visitor, receive } = createVisitor("key");
+    expect(countUntilClosed(socket, () => receive(EMPTY, FRAME.text))).toBeLessThanOrEqual(
+      EMPTY_MESSAGES_MAX,
+    );
+    expect(socket.closed?.[0]).toBe(1013);
+    visitor.onClosed({ code: 1006, reason: "" });
+    expect(memory.isFull).toBe(false);
+  });
+
+  test("gets any number of empty messages while their number is acknowledged", () => {
+    const { link, socket, visitor, receive } = createVisitor("key");
+    receive(new Uint8Array(FRAME_DATA_MAX_BYTES));
+    visitor.onMessage(`key:${FRAME_DATA_MAX_BYTES}:1`);
+    for (let i = 0; i < EMPTY_MESSAGES_MAX; i += 1) {
+      receive(EMPTY, FRAME.text);
+      if (i % 200 === 199) visitor.onMessage("key:0:200");
+    }
+    expect([socket.sent, socket.closed]).toEqual([1 + EMPTY_MESSAGES_MAX, undefined]);
+    expect(sumCredit(link)).toBe(FRAME_DATA_MAX_BYTES);
   });
 
   test("counts against the tunnel's memory until its connection is closed", () => {
@@ -168,7 +208,6 @@ describe("a visitor who does not read", () => {
 
 describe("a visitor who has closed", () => {
   const CLOSE = { code: 4001, reason: "bye" };
-  const text = (message: string) => new TextEncoder().encode(message);
   const close = (code: number) => new Uint8Array([code >> 8, code & 0xff]);
 
   test("gets the local server's last messages and its Close", () => {
@@ -222,6 +261,15 @@ describe("a visitor who has closed", () => {
     expect(sumCredit(link)).toBe(3 * FRAME_DATA_MAX_BYTES);
   });
 
+  test("is closed when the local server's last messages are too many, however empty they are", () => {
+    const { socket, memory, visitor, receive } = createVisitor("key");
+    visitor.onClosed(CLOSE);
+    expect(countUntilClosed(socket, () => receive(EMPTY, FRAME.text))).toBeLessThanOrEqual(
+      EMPTY_MESSAGES_MAX,
+    );
+    expect([socket.closed, memory.isFull]).toEqual([[4001, "bye"], false]);
+  });
+
   test("occupies its place until the local server has closed too", () => {
     const { visitor, receive, onDone } = createVisitor();
     visitor.onClosed(CLOSE);
@@ -243,6 +291,16 @@ describe("a WebSocket's handshake", () => {
     );
     return { link, visitor, handshake };
   }
+
+  test("that is followed by too many empty messages at once ends with 1013", () => {
+    const { handshake } = startHandshake();
+    handshake.onFrame({ type: FRAME.response, flags: 0, stream: STREAM, payload: text("[101]") });
+    for (let i = 0; i < EMPTY_MESSAGES_MAX; i += 1)
+      handshake.onFrame({ type: FRAME.text, flags: 0, stream: STREAM, payload: EMPTY });
+    const { socket, visitor } = createVisitor("key");
+    handshake.handOver(visitor);
+    expect([socket.closed?.[0], socket.sent]).toEqual([1013, 0]);
+  });
 
   test("that the agent never answers times out, and is reset", async () => {
     const { link, handshake } = startHandshake();

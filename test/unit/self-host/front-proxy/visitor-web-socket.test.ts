@@ -1,8 +1,34 @@
 /** A visitor's WebSocket in the front proxy, without connections. */
 import { expect, test } from "vitest";
+import {
+  ACKNOWLEDGEMENT_MIN_MESSAGES,
+  formatAcknowledgement,
+} from "../../../../protocol/acknowledgements.ts";
 import { buildFrame, OPCODE } from "../../../../self-host/front-proxy/frame-reader.ts";
 import { MessageMemory } from "../../../../self-host/front-proxy/message-memory.ts";
 import { VisitorWebSocket } from "../../../../self-host/front-proxy/visitor-web-socket.ts";
+
+test("acknowledges messages by their number too, so that empty ones are noticed", () => {
+  const toServer: Uint8Array[] = [];
+  const socket = new VisitorWebSocket({
+    acknowledgementKey: "key",
+    reservation: new MessageMemory(1_000).createReservation("source"),
+    hasUnsentBytes: () => false,
+    writeToVisitor: (_, onWritten) => onWritten?.(),
+    writeToServer: (bytes) => toServer.push(bytes),
+    end() {},
+  });
+  const receive = (...frames: Buffer[]) =>
+    socket.receiveFromServer(Buffer.concat(frames), () => undefined);
+  const empty = buildFrame(OPCODE.text, Buffer.alloc(0), false);
+  const two = buildFrame(OPCODE.binary, Buffer.from("ab"), false);
+  receive(two, ...Array.from({ length: ACKNOWLEDGEMENT_MIN_MESSAGES - 2 }, () => empty));
+  expect(toServer).toEqual([]);
+  receive(empty, buildFrame(OPCODE.ping, Buffer.alloc(0), false));
+  const read = { bytes: 2, messages: ACKNOWLEDGEMENT_MIN_MESSAGES };
+  const text = Buffer.from(formatAcknowledgement("key", read));
+  expect(Buffer.concat(toServer).subarray(-text.length)).toEqual(text);
+});
 
 test("of a visitor who sends pings and reads nothing, only the newest 64 are answered", () => {
   let isBehind = true;

@@ -1,7 +1,13 @@
 import { describe, expect, test } from "vitest";
 import { CLOSE } from "../../../../protocol/wire/close-codes.ts";
 import { parseCredit, FLAG, FRAME, RESET } from "../../../../protocol/wire/frames.ts";
-import { STREAM_RESERVE_BYTES, STREAM_WINDOW_BYTES } from "../../../../protocol/limits.ts";
+import {
+  RESPONSE_HEAD_MAX_BYTES,
+  RESPONSE_HEADERS_MAX,
+  STREAM_RESERVE_BYTES,
+  STREAM_WINDOW_BYTES,
+} from "../../../../protocol/limits.ts";
+import { getRefusalMessage } from "../../../../access/refusal.ts";
 import { LiveTunnel, type TestAgent } from "../../../harness/workerd/live-tunnel.ts";
 
 const readErrorCode = async (answer: Response | Promise<Response>) =>
@@ -125,6 +131,25 @@ describe("a response", () => {
     agent.respond((await agent.nextRequest()).stream, status, pairs, "body");
     expect((await answer).status).toBe(502);
     expect(await readErrorCode(answer)).toBe("origin_failed");
+  });
+
+  test.each([
+    ["more headers", Array.from({ length: RESPONSE_HEADERS_MAX + 1 }, () => ["z", ""]).flat()],
+    ["more bytes of headers", ["z", "a".repeat(RESPONSE_HEAD_MAX_BYTES)]],
+  ])("with %s than a head may have is refused, and the connection goes on", async (_, pairs) => {
+    const tunnel = new LiveTunnel();
+    const agent = await tunnel.agent();
+    for (const upgrade of [undefined, "websocket"]) {
+      const answer = tunnel.visit("/", upgrade ? { headers: { upgrade } } : {});
+      const { stream } = await agent.nextRequest();
+      agent.respond(stream, upgrade ? 101 : 200, pairs, upgrade ? undefined : "body");
+      expect([(await answer).status, await readErrorCode(answer)]).toEqual([502, "origin_failed"]);
+      expect(getRefusalMessage(await answer)).toContain("256 headers");
+      expect(await agent.nextCode(FRAME.reset)).toMatchObject({ stream, code: RESET.tooLarge });
+    }
+    const answer = tunnel.visit("/");
+    agent.respond((await agent.nextRequest()).stream, 200, [], "served");
+    expect(await (await answer).text()).toBe("served");
   });
 
   test.each([

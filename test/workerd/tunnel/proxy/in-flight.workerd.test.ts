@@ -143,6 +143,32 @@ describe("requests in flight", () => {
     await attack.leave();
   });
 
+  test.each([
+    ["many tiny headers", Array.from({ length: 256 }, (_, i) => [`x${i}`, ""]).flat(), 256 * 512],
+    ["a few large headers", ["x", "a".repeat(100_000)], 100_000],
+  ])("whose responses stay open with %s hold at most their share", async (_, pairs, headBytes) => {
+    const tunnel = new LiveTunnel();
+    const agent = await tunnel.agent();
+    const visitor = new AbortController();
+    const openMax = ISOLATE_BUFFER_MAX_BYTES / 2 / headBytes;
+    const open: Response[] = [];
+    let refused: Response | undefined;
+    while (!refused && open.length <= openMax) {
+      const address = `192.0.2.${open.length % 250}`;
+      const answer = tunnel.visit("/", from(address, { signal: visitor.signal }));
+      agent.respond((await agent.nextRequest()).stream, 200, pairs);
+      const response = await answer;
+      if (response.status === 200) open.push(response);
+      else refused = response;
+    }
+    expect([refused?.status, refused?.headers.get("underpass-error")]).toEqual([
+      503,
+      "unavailable",
+    ]);
+    visitor.abort();
+    await vi.waitUntil(() => agent.pendingFrames >= open.length, WAIT_OPTIONS);
+  });
+
   test("that the agent refuses twice are answered with 503", async () => {
     const tunnel = new LiveTunnel();
     const agent = await tunnel.agent();
