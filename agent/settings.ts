@@ -10,7 +10,7 @@ import { z } from "zod";
 import { getErrorMessage } from "./error-message.ts";
 import { UsageError } from "./options.ts";
 
-const DEFAULT_SERVER = "http://127.0.0.1:8787";
+const DEFAULT_SERVER = "http://localhost:8787";
 
 /** A capability token in base64, for machines whose secrets are environment variables. It has no option: arguments are public. */
 export const TOKEN_VARIABLE = "UNDERPASS_TOKEN";
