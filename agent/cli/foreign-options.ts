@@ -1,6 +1,4 @@
 /** Options that users of ngrok, cloudflared and other tools type, and what to use here. */
-import type { OptionSpecs } from "../options.ts";
-
 interface ForeignOption {
   names: readonly string[];
   /** An option of the commands that the hint is for. */
@@ -41,7 +39,7 @@ const FOREIGN_OPTIONS: readonly ForeignOption[] = [
 ];
 
 /** @param specs the options of the command. @returns `; use --inspect off`, or "" when nothing is known about the option. */
-export function formatForeignOption(name: string, specs: OptionSpecs): string {
+export function formatForeignOption(name: string, specs: object): string {
   const found = FOREIGN_OPTIONS.find(
     (option) => option.names.includes(name) && Object.hasOwn(specs, option.of),
   );
