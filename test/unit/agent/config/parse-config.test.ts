@@ -149,7 +149,7 @@ describe("a mistake is reported with its line and column:", () => {
 describe("a variable of the environment", () => {
   const getHeader = (text: string, environment = {}) => {
     const [entry] = parse(web(`headers: [${text}]`), environment).tunnels;
-    return (entry?.definition as HttpTunnelDefinition).originOptions?.header?.[0]?.[1];
+    return (entry!.definition as HttpTunnelDefinition).originOptions?.header?.[0]?.[1];
   };
 
   test.each([
