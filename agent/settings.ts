@@ -27,14 +27,19 @@ type Credentials = z.infer<typeof Credentials>;
 
 /** Something that the user can correct on this machine: the saved settings, or a file. Exit code 1. */
 export class SettingsError extends Error {
+  // As for all errors that programs see: the bundle shortens the names of classes.
+  static override readonly name: string = "SettingsError";
   override name = "SettingsError";
 }
 
 /** The server or the token file that an option names can't be used: exit code 2. Programs see any other `SettingsError`. */
-export class InputError extends SettingsError {}
+export class InputError extends SettingsError {
+  static override readonly name = "SettingsError";
+}
 
 /** This machine has no token for the server. `command` gets one. */
 export class MissingTokenError extends SettingsError {
+  static override readonly name = "SettingsError";
   readonly command: string;
 
   constructor(server: URL) {

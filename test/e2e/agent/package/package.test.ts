@@ -174,7 +174,9 @@ describe("with the Node.js of the user,", () => {
       await new Promise((resolve) => tunnel.events.once("request", resolve));
       await tunnel.close();
       const refused = await expose({ ...target, server, token: new Uint8Array(3) }).catch((error) => error);
-      console.log(refused instanceof Rejected);
+      console.log(refused instanceof Rejected, refused.constructor.name);
+      const unusable = await expose({ ...target, server: "ftp://a" }).catch((error) => error);
+      console.log(unusable.name, unusable.constructor.name);
       process.exit();`;
     await writeFile(join(agent.project, "program.js"), program);
     const name = kind.replace(" ", "-");
@@ -188,7 +190,9 @@ describe("with the Node.js of the user,", () => {
     const answer = await visit(name);
     expect([answer.status, answer.body.toString()]).toEqual([200, body]);
     const { stdout } = await running;
-    expect(stdout).toMatch(new RegExp(`^http://${name}\\.localhost:\\d+\ntrue\n$`));
+    expect(stdout).toMatch(
+      new RegExp(`^http://${name}\\.localhost:\\d+\ntrue Rejected\nSettingsError SettingsError\n$`),
+    );
   });
 });
 
