@@ -1,5 +1,6 @@
 /** Command-line options. Each is also an environment variable: `--token-file` is `UNDERPASS_TOKEN_FILE`. */
 import { parseArgs } from "node:util";
+import { formatForeignOption } from "./cli/foreign-options.ts";
 import { formatSuggestion } from "./cli/suggestion.ts";
 
 /** The arguments of the command, or the environment variables of its options, are invalid: exit code 2. */
@@ -12,8 +13,10 @@ export type ValueCompletion = "file" | "directory" | readonly string[];
 
 /** One row of a command's table of options, from which parsing, validation, help and completion derive. */
 export interface OptionSpec {
-  /** A `list` may be repeated; in the environment its values are separated by commas. */
+  /** A `list` may be repeated; in the environment its values are separated by line breaks or commas. */
   kind: "text" | "flag" | "list";
+  /** Of a list whose values may contain commas: only line breaks separate them. */
+  hasCommas?: true;
   help: string;
   /** Stands for the value in the help text: `FILE`. */
   placeholder?: string;
@@ -120,11 +123,9 @@ function readArguments(
     const { name, rawName, value, inlineValue } = token;
     const spec = Object.hasOwn(specs, name) && rawName.startsWith("--") ? specs[name] : undefined;
     if (!spec) {
-      const suggestion = formatSuggestion(
-        rawName,
-        Object.keys(specs).map((known) => `--${known}`),
-      );
-      throw new UsageError(`unknown option: ${rawName}${suggestion}`);
+      const known = Object.keys(specs).map((option) => `--${option}`);
+      const hint = formatForeignOption(rawName, specs) || formatSuggestion(rawName, known);
+      throw new UsageError(`unknown option: ${rawName}${hint}`);
     }
     if (spec.kind === "flag") {
       if (value !== undefined) throw new UsageError(`${rawName} takes no value`);
@@ -145,6 +146,8 @@ function readArguments(
 export function parseValue(spec: OptionSpec, texts: string[] | undefined, source: string): unknown {
   if (spec.kind === "flag") return texts !== undefined;
   const values = (texts ?? []).map((text) => {
+    // Most likely a variable of the shell that is not set: to ignore the option would open the tunnel without it.
+    if (text === "") throw new UsageError(`the value of ${source} is empty`);
     if (spec.choices && !spec.choices.includes(text)) {
       const suggestion = formatSuggestion(text, spec.choices);
       const choices = formatChoices(spec.choices);
@@ -168,7 +171,10 @@ function readEnvironment(variable: string, spec: OptionSpec): string[] | undefin
     case "text":
       return [value];
     case "list":
-      return value.split(",").map((part) => part.trim());
+      return value
+        .split(spec.hasCommas ? "\n" : /[\n,]/)
+        .map((part) => part.trim())
+        .filter((part) => part !== "");
     case "flag":
       if (value === "1" || value === "true") return [];
       if (value === "0" || value === "false") return undefined;

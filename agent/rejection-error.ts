@@ -1,5 +1,7 @@
 /** The server rejected the agent permanently. `reason` is the name of a close code or an error code of the API. */
 export class RejectionError extends Error {
+  // The bundle shortens the names of classes, and programs log this one.
+  static override readonly name = "Rejected";
   override name = "Rejected";
   readonly reason: string;
   /** What its user does when the server did not accept the token; undefined for other reasons. */

@@ -10,7 +10,7 @@ import { z } from "zod";
 import { getErrorMessage } from "./error-message.ts";
 import { UsageError } from "./options.ts";
 
-const DEFAULT_SERVER = "http://127.0.0.1:8787";
+const DEFAULT_SERVER = "http://localhost:8787";
 
 /** A capability token in base64, for machines whose secrets are environment variables. It has no option: arguments are public. */
 export const TOKEN_VARIABLE = "UNDERPASS_TOKEN";
@@ -25,13 +25,21 @@ const Credentials = z.object({
 });
 type Credentials = z.infer<typeof Credentials>;
 
-/** Something that the user can correct on this machine: the settings, or a file or an address that they named. Exit code 1. */
+/** Something that the user can correct on this machine: the saved settings, or a file. Exit code 1. */
 export class SettingsError extends Error {
+  // As for all errors that programs see: the bundle shortens the names of classes.
+  static override readonly name: string = "SettingsError";
   override name = "SettingsError";
+}
+
+/** The server or the token file that an option names can't be used: exit code 2. Programs see any other `SettingsError`. */
+export class InputError extends SettingsError {
+  static override readonly name = "SettingsError";
 }
 
 /** This machine has no token for the server. `command` gets one. */
 export class MissingTokenError extends SettingsError {
+  static override readonly name = "SettingsError";
   readonly command: string;
 
   constructor(server: URL) {
@@ -199,7 +207,7 @@ async function readTokenFile(path: string): Promise<Buffer> {
   try {
     content = await readFile(path);
   } catch (error) {
-    throw new SettingsError(`can't read the token file: ${getErrorMessage(error)}`);
+    throw new InputError(`can't read the token file: ${getErrorMessage(error)}`);
   }
   const text = content.toString("latin1").trim();
   // The first byte of a token is 1, which base64 never contains.
@@ -220,13 +228,13 @@ function isBase64(text: string): boolean {
 /**
  * Without a scheme, a server of this machine is reached over http, and any other over https.
  * @param directory that of the saved logins.
- * @throws UsageError when the address has more than a scheme, a host and a port; SettingsError when it is not one.
+ * @throws UsageError when the address has more than a scheme, a host and a port; InputError when it is not one.
  */
 export async function findServer(given: string | undefined, directory?: string): Promise<URL> {
   const text = given ?? (await readCredentials(directory)).defaultServer ?? DEFAULT_SERVER;
   const url = parseServer(text);
   if (!url) {
-    throw new SettingsError(
+    throw new InputError(
       `${text} is not a server address; use a URL such as https://underpass.example`,
     );
   }

@@ -143,8 +143,8 @@ function announce(settings: ServerSettings, port: number, setup: SetupCode | und
   const suffix = publicPort === (publicScheme === "https" ? 443 : 80) ? "" : `:${publicPort}`;
   const url = `${publicScheme}://${apiHosts[0]}${suffix}`;
   const tunnels = `${publicScheme}://<name>.${serviceDomain}${suffix}`;
-  const server = apiHosts.includes("127.0.0.1") ? `http://127.0.0.1:${port}` : url;
-  const option = server === AGENT_DEFAULT_SERVER ? "" : ` --server ${server}`;
+  // The same address as everywhere else: the agent's logins on localhost and on 127.0.0.1 are separate.
+  const option = url === AGENT_DEFAULT_SERVER ? "" : ` --server ${url}`;
   const firstLogin = setup && `npx underpass login --setup ${setup.code}${option}`;
 
   if (!process.stdout.isTTY) {
@@ -166,7 +166,7 @@ function announce(settings: ServerSettings, port: number, setup: SetupCode | und
   }
 }
 
-const AGENT_DEFAULT_SERVER = "http://127.0.0.1:8787";
+const AGENT_DEFAULT_SERVER = "http://localhost:8787";
 
 /**
  * Resolves with the first signal. A second signal exits the process immediately. If npm is killed, no signal reaches

@@ -92,10 +92,13 @@ export function fromBase64(text: string): Uint8Array<ArrayBuffer> | null {
   return bytes;
 }
 
+// Node.js 20 has no such method: there, the garbage collector frees the memory.
+type MaybeTransferable = ArrayBuffer & { transfer?: (bytes: number) => ArrayBuffer };
+
 /**
- * Frees the memory of the whole buffer that this is a view of, at once. Garbage collectors free it much later, because they
- * hardly count what is outside of their heap. No other view of the buffer may be used any more.
+ * Frees the memory of the whole buffer that this is a view of, at once where the runtime can. Garbage collectors free it
+ * much later, because they hardly count what is outside of their heap. No other view of the buffer may be used any more.
  */
 export function freeBytes({ buffer }: Uint8Array<ArrayBuffer>): void {
-  buffer.transfer(0);
+  (buffer as MaybeTransferable).transfer?.(0);
 }

@@ -2,6 +2,7 @@
 import { getErrorMessage } from "../error-message.ts";
 import { COMMANDS } from "../commands/table/table.ts";
 import { UsageError } from "../options.ts";
+import { InputError } from "../settings.ts";
 import { RejectionError } from "../rejection-error.ts";
 import { addAdvice, GENERAL_ADVICE } from "../output/output.ts";
 import { findCandidates } from "./completion.ts";
@@ -64,7 +65,7 @@ function reportError(error: unknown, args: string[]): void {
     process.exitCode = 2;
   } else {
     process.stderr.write(`underpass: ${formatFailure(error)}\n`);
-    process.exitCode = 1;
+    process.exitCode = error instanceof InputError ? 2 : 1;
   }
 }
 

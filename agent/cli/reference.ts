@@ -28,11 +28,12 @@ const INTRODUCTION = `# Commands
 <!-- Generated from agent/commands/table/ by \`npm run docs\`. -->
 
 \`underpass help <command>\` prints the same texts. Each option is written \`--name value\` or \`--name=value\`, or set in the
-environment: \`--token-file\` is \`UNDERPASS_TOKEN_FILE\`. There, commas separate the values of a list, and \`1\` sets a flag. The
+environment: \`--token-file\` is \`UNDERPASS_TOKEN_FILE\`. There, line breaks or commas separate the values of a list
+(of \`--header\`, whose values may contain commas, only line breaks), \`1\` sets a flag, and an empty value sets nothing. The
 command line takes precedence.
 
 A command ends with the exit code 0 when it is done or was stopped with Ctrl+C, with 1 when it failed or the server rejected it,
-and with 2 when its arguments are invalid.`;
+and with 2 when its arguments, or a file that they name, are invalid.`;
 
 function formatCommand(command: Command, path: string): string[] {
   const help = stripVTControlCharacters(formatCommandHelp(command, path)).trimEnd();

@@ -6,13 +6,13 @@ export function formatSuggestion(text: string, known: readonly string[]): string
   return nearest === undefined ? "" : `; did you mean ${nearest}?`;
 }
 
-/** A third of the letters may be wrong, so that short words are not taken for each other. */
+/** At most a third of the letters may be wrong, so that short words are not taken for each other. */
 function findNearest(text: string, known: readonly string[]): string | undefined {
   const distances = known.map((word) => ({ word, distance: getDistance(text, word) }));
   const [nearest] = distances.sort((a, b) => a.distance - b.distance);
   if (!nearest) return undefined;
   const letters = Math.max(nearest.word.replace(/^-+/, "").length, 3);
-  return nearest.distance <= Math.ceil(letters / 3) ? nearest.word : undefined;
+  return nearest.distance <= Math.floor(letters / 3) ? nearest.word : undefined;
 }
 
 /**

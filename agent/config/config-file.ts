@@ -3,7 +3,7 @@ import { access, readFile, stat } from "node:fs/promises";
 import { homedir } from "node:os";
 import { dirname, join, resolve } from "node:path";
 import { getErrorMessage } from "../error-message.ts";
-import { SettingsError } from "../settings.ts";
+import { UsageError } from "../options.ts";
 
 const FILE_NAMES = ["underpass.yml", "underpass.yaml"] as const;
 const FILE_MAX_BYTES = 1024 * 1024;
@@ -11,7 +11,7 @@ const FILE_MAX_BYTES = 1024 * 1024;
 /**
  * The path of the configuration: `given`, or the file in this directory or the nearest parent. The search ends at the root of
  * a repository and at the home directory, so that a file in a directory of other users is never used.
- * @throws SettingsError when there is none.
+ * @throws UsageError when there is none.
  */
 export async function findConfigFile(
   given: string | undefined,
@@ -26,21 +26,21 @@ export async function findConfigFile(
     const isLast = directory === homedir() || directory === dirname(directory);
     if (isLast || (await exists(join(directory, ".git")))) break;
   }
-  throw new SettingsError(
+  throw new UsageError(
     `there is no ${FILE_NAMES[0]} in ${resolve(startDirectory)} or above it; create one, or name it with --config`,
   );
 }
 
-/** @throws SettingsError when it can't be read or is too large. */
+/** @throws UsageError when it can't be read or is too large. */
 export async function readConfigFile(path: string): Promise<string> {
   try {
     const { size } = await stat(path);
     if (size > FILE_MAX_BYTES)
-      throw new SettingsError(`${path} is larger than 1 MiB; name another file with --config`);
+      throw new UsageError(`${path} is larger than 1 MiB; name another file with --config`);
     return await readFile(path, "utf8");
   } catch (error) {
-    if (error instanceof SettingsError) throw error;
-    throw new SettingsError(`can't read ${path}: ${describeReadError(error)}`);
+    if (error instanceof UsageError) throw error;
+    throw new UsageError(`can't read ${path}: ${describeReadError(error)}`);
   }
 }
 

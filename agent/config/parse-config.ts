@@ -7,7 +7,6 @@ import { HTTP_TUNNEL_OPTIONS } from "../commands/table/http.ts";
 import { TCP_TUNNEL_OPTIONS } from "../commands/table/tcp.ts";
 import { parseTcpTunnel, type TcpTunnelDefinition } from "../commands/tcp.ts";
 import { parseValue, UsageError, type OptionSpec, type OptionSpecs } from "../options.ts";
-import { SettingsError } from "../settings.ts";
 import { ConfigFields, toKey, TUNNEL_FIELDS } from "./schema.ts";
 import { getErrorMessage } from "../error-message.ts";
 import { formatProblems, YamlSource, type Path, type Problem } from "./yaml-source.ts";
@@ -35,7 +34,7 @@ const UNIQUE_KEYS = ["subdomain", "url", "remote_port"] as const;
 
 /**
  * @param path of the file. Relative paths in the file start at its directory.
- * @throws SettingsError with all problems, each on a line of its own.
+ * @throws UsageError with all problems, each on a line of its own.
  */
 export function parseConfig(
   text: string,
@@ -188,10 +187,10 @@ function findValue(data: unknown, path: Path): unknown {
   return value;
 }
 
-/** @throws SettingsError when there is a problem. */
+/** @throws UsageError when there is a problem. */
 function rejectProblems(path: string, problems: Problem[]): void {
   if (problems.length === 0) return;
   const inDirectory = relative(process.cwd(), path);
   const file = inDirectory.startsWith("..") ? path : inDirectory;
-  throw new SettingsError(formatProblems(file, problems));
+  throw new UsageError(formatProblems(file, problems));
 }

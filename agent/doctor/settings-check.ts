@@ -56,7 +56,7 @@ export async function checkSettings(options: SettingsOptions): Promise<Outcome<S
     const value = { server, authorities, token: null };
     if (error instanceof MissingTokenError) {
       const result = `${from}; this machine has no token for it`;
-      return warning(tried, result, `Run: ${error.command}`, value);
+      return { ...problem(tried, result, `Run: ${error.command}`), value };
     }
     if (hasVariable) {
       const advice = `Correct ${TOKEN_VARIABLE}, or unset it.`;

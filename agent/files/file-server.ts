@@ -50,7 +50,7 @@ async function respond(
   }
   const index = await findEntry(shared.path, [...splitPath(shared.path, entry.path), INDEX]);
   if (index?.kind === "file") return sendFile(index.path, request, response);
-  if (!shared.hasListing) return sendStatus(response, 404);
+  if (!shared.hasListing) return sendStatus(response, 404, {}, NO_INDEX);
   const page = buildListingPage(names, await listEntries(shared.path, entry.path));
   response.writeHead(200, {
     "content-type": "text/html; charset=utf-8",
@@ -88,9 +88,10 @@ function sendStatus(
   response: ServerResponse,
   status: number,
   headers: Record<string, string> = {},
+  sentence = STATUS_TEXTS[status] ?? "The file can't be read.",
 ): void {
   if (response.headersSent) return void response.destroy();
-  const text = `${STATUS_TEXTS[status] ?? "The file can't be read."}\n`;
+  const text = `${sentence}\n`;
   response.writeHead(status, {
     ...headers,
     "content-type": "text/plain; charset=utf-8",
@@ -98,6 +99,9 @@ function sendStatus(
   });
   response.end(text);
 }
+
+/** The first visitor is most often the one who shares the directory. */
+const NO_INDEX = `This directory has no ${INDEX}. With --directory-listing, the agent shows its files.`;
 
 const STATUS_TEXTS: Record<number, string> = {
   301: "This directory's address ends with a slash.",

@@ -41,6 +41,12 @@ export function parsePublicUrl(text: string, source: string): PublicUrl {
     throw new UsageError(`${source} must be a URL such as https://app.example.com, not ${text}`);
   if (url.pathname !== "/" || url.search !== "" || url.hash !== "" || url.username !== "")
     throw new UsageError(`${source} must be a host without a path, such as https://${url.host}`);
+  if (!/[.:]/.test(url.hostname)) {
+    const example = `${url.protocol}//${url.hostname}.example.com`;
+    throw new UsageError(
+      `${source} must be a whole host such as ${example}, not ${text}; --subdomain needs only a name`,
+    );
+  }
   return {
     host: url.hostname.replace(/\.$/, ""),
     scheme: hasScheme ? url.protocol : undefined,

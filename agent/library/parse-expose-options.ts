@@ -2,6 +2,7 @@
 import { getErrorMessage } from "../error-message.ts";
 import { z } from "zod";
 import { describeIssue, formatPath } from "../../protocol/schemas/issue-messages.ts";
+import { Label } from "../../protocol/schemas/scalars.ts";
 import { TrafficPolicy } from "../../protocol/schemas/access/policies.ts";
 import { formatSuggestion } from "../cli/suggestion.ts";
 import { findTarget } from "../files/files-target.ts";
@@ -37,12 +38,12 @@ const FIELDS = {
   token: z.custom(isToken, "must be the token's bytes, or those in base64").optional(),
   tokenFile: z.string().optional(),
   caFile: z.string().optional(),
-  subdomain: z.string().optional(),
+  subdomain: Label.optional(),
   url: z.string().optional(),
   basicAuth: z.string().optional(),
   policy: TrafficPolicy.optional(),
   headers: z.record(z.string(), z.string()).optional(),
-  project: z.string().optional(),
+  project: Label.optional(),
   ttlSeconds: z.int().min(1).optional(),
   hostHeader: z.string().min(1).optional(),
   insecureUpstream: z.boolean().optional(),

@@ -67,11 +67,11 @@ export async function findCredential(
 
 /**
  * For what an agent's token may not do: a thief of a machine's token must not get further ones with it.
- * @param action continues "to", for example `mint a token`. @throws UsageError
+ * @param server its dashboard can do it. @param action continues "can't", for example `mint a token`. @throws UsageError
  */
-export function requireAccessToken({ kind }: ApiCredential, action: string): void {
+export function requireAccessToken({ kind }: ApiCredential, server: URL, action: string): void {
   if (kind === "access token") return;
   throw new UsageError(
-    `to ${action}, set ${ACCESS_TOKEN_VARIABLE} to the access token of a signed-in user (POST /auth/login, docs/api.md): ${kind === "master key" ? "a master key only mints tokens for a --project" : "this machine's own token can't do it"}`,
+    `${kind === "master key" ? "a master key only mints tokens for a --project" : `this machine's own token can't ${action}`}; use ${new URL("/tokens", server).href} in a browser, or set ${ACCESS_TOKEN_VARIABLE} to the access token of a signed-in user (POST /auth/login, docs/api.md)`,
   );
 }

@@ -39,6 +39,21 @@ export function isUnsentError(error: unknown): boolean {
   return CONNECT_ERRORS.has(code) || CERTIFICATE_ERRORS.has(code);
 }
 
+/**
+ * Why the local server accepts no connection now, for a tunnel that waits for it.
+ *
+ * @param error of a socket; null when it took too long. @param local the server, as it is printed.
+ */
+export function describeNotListening(
+  error: (Error & { code?: string }) | null,
+  local: string,
+): string {
+  // Waiting does not help against a mistyped name.
+  if (error?.code === "ENOTFOUND" || error?.code === "EAI_AGAIN")
+    return describeOriginError(error, { origin: local });
+  return `nothing is listening on ${local} yet; start the local server`;
+}
+
 /** @param error of undici, of ws, or of a socket. */
 export function describeOriginError(
   error: Error & { code?: string },

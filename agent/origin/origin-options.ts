@@ -6,6 +6,7 @@ import { parseHostMode } from "./host-header.ts";
 export const ORIGIN_OPTIONS = {
   header: {
     kind: "list",
+    hasCommas: true,
     placeholder: "'NAME: VALUE'",
     help: "add a header to each request to the local server; may be repeated",
     parse: parseAddedHeader,

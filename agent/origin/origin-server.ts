@@ -11,6 +11,7 @@ import { addHeaders } from "./added-headers.ts";
 import { HostHeader } from "./host-header.ts";
 import type { KeptRequests } from "./kept-requests.ts";
 import type { OriginOptions } from "./origin-options.ts";
+import { describeNotListening } from "./origin-error.ts";
 import { getAttemptMaxMs, getLookup, type LocalDispatcher, type Target } from "./target.ts";
 import { MINUTE_MS } from "../../shared/time.ts";
 import { readAfterFailedWrites } from "../../sockets/early-response.ts";
@@ -146,10 +147,10 @@ export class OriginServer {
     this.#events.onNotice(message);
   }
 
-  /** Whether the local server accepts connections now. */
-  isListening(): Promise<boolean> {
-    if (this.target.createDispatcher) return Promise.resolve(true);
-    const { host, port } = this.target;
+  /** @returns why the local server accepts no connections now, in a sentence; null when it does. */
+  findConnectProblem(): Promise<string | null> {
+    if (this.target.createDispatcher) return Promise.resolve(null);
+    const { host, port, origin } = this.target;
     return new Promise((resolve) => {
       const socket = connectTcp({
         host: host.replace(/^\[|\]$/g, ""),
@@ -159,13 +160,13 @@ export class OriginServer {
         autoSelectFamilyAttemptTimeout: getAttemptMaxMs(this.target),
         timeout: ORIGIN_CONNECT_MAX_MS,
       });
-      const settle = (isListening: boolean): void => {
+      const settle = (problem: string | null): void => {
         socket.destroy();
-        resolve(isListening);
+        resolve(problem);
       };
-      socket.once("connect", () => settle(true));
-      socket.once("error", () => settle(false));
-      socket.once("timeout", () => settle(false));
+      socket.once("connect", () => settle(null));
+      socket.once("error", (error) => settle(describeNotListening(error, origin)));
+      socket.once("timeout", () => settle(describeNotListening(null, origin)));
     });
   }
 

@@ -16,6 +16,7 @@ export interface ProxyAddress {
 
 /** The proxy can't be used. The message has no user name and no password. */
 export class ProxyError extends Error {
+  static override readonly name = "ProxyError";
   override name = "ProxyError";
   readonly problem: string;
   /** What the user can do: continues a sentence. */

@@ -44,9 +44,8 @@ export function printHttpLines(
   tunnel.on("ready", ({ url }) => {
     print("info", `Forwarding ${url} -> ${target.origin}`);
     if (tunnel.inspectUrl !== undefined) print("info", `Inspect at ${tunnel.inspectUrl}`);
-    void tunnel.origin.isListening().then((isListening) => {
-      if (isListening) return;
-      print("warn", formatNotListening(target.origin));
+    void tunnel.origin.findConnectProblem().then((problem) => {
+      if (problem !== null) print("warn", problem);
     });
   });
   tunnel.on("request", ({ method, path, status, durationMs, problem, requestId }) => {
@@ -65,9 +64,4 @@ export function printHttpLines(
 
 function formatPool(agents: number): string {
   return agents === 1 ? "no other agent serves" : `${agents} agents serve`;
-}
-
-/** The warning while the local server accepts no connections. @param local its address, as it is printed. */
-export function formatNotListening(local: string): string {
-  return `nothing is listening on ${local} yet; start the local server`;
 }

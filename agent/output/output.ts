@@ -98,6 +98,12 @@ const ADVICE_BY_MESSAGE: readonly { reason: string; message: RegExp; advice: str
   },
   {
     reason: "forbidden",
+    message: /^the token allows only /,
+    advice:
+      "Choose such a name with --subdomain, with any letters in place of *, or get a token without restrictions: underpass login",
+  },
+  {
+    reason: "forbidden",
     message: /^the project does not exist$/,
     advice: "Correct --project, or create the project in the dashboard: underpass open",
   },

@@ -3,7 +3,6 @@ import type { ConnectionReport } from "../tcp/connection-report.ts";
 import type { TcpTunnel } from "../tcp/tcp-tunnel.ts";
 import { printTunnelJson, printTunnelLines } from "./connection-events.ts";
 import { formatBytes } from "./format/format-bytes.ts";
-import { formatNotListening } from "./http.ts";
 import {
   createEventPrinter,
   createLinePrinter,
@@ -47,8 +46,8 @@ export function printTcpLines(
       "info",
       `To connect without the public port: underpass connect ${name} --listen 127.0.0.1:PORT`,
     );
-    void tunnel.isListening().then((isListening) => {
-      if (!isListening) print("warn", formatNotListening(local));
+    void tunnel.findConnectProblem().then((problem) => {
+      if (problem !== null) print("warn", problem);
     });
   });
   tunnel.on("notice", (message) => print("warn", message));

@@ -79,8 +79,8 @@ export class TunnelScreen implements Output {
     tunnel.keepRequests();
     this.#watchNotices(tunnel);
     this.#watchRequests(tunnel, name);
-    const isListening = (): Promise<boolean> => tunnel.origin.isListening();
-    this.tunnels.watchLocalServer({ isListening, isCheckVisible: false }, view);
+    const findConnectProblem = () => tunnel.origin.findConnectProblem();
+    this.tunnels.watchLocalServer({ findConnectProblem, isCheckVisible: false }, view);
     tunnel.on("pool", (agents) => {
       view.agents = agents;
       this.#screen.draw();
@@ -97,8 +97,8 @@ export class TunnelScreen implements Output {
     this.#watchNotices(tunnel);
     const connections = { count: 0, open: 0 };
     view.connections = connections;
-    const isListening = (): Promise<boolean> => tunnel.isListening();
-    this.tunnels.watchLocalServer({ isListening, isCheckVisible: true }, view);
+    const findConnectProblem = () => tunnel.findConnectProblem();
+    this.tunnels.watchLocalServer({ findConnectProblem, isCheckVisible: true }, view);
     tunnel.on("connectionOpened", () => {
       connections.count += 1;
       connections.open += 1;

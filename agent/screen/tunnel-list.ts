@@ -3,7 +3,6 @@ import { SERVICE_VERSION } from "../../protocol/version.ts";
 import { compareVersions } from "../compare-versions.ts";
 import { describeStop } from "../output/connection-events.ts";
 import type { TunnelGates } from "../gates/tunnel-gates.ts";
-import { formatNotListening } from "../output/http.ts";
 import { formatRejection } from "../output/output.ts";
 import type { RejectionError } from "../rejection-error.ts";
 import { LatencyHistory } from "./latency-history.ts";
@@ -31,7 +30,8 @@ export interface ShownTunnel {
 
 /** The server that a tunnel leads to. */
 interface LocalServer {
-  isListening(): Promise<boolean>;
+  /** @returns why it accepts no connections now; null when it does. */
+  findConnectProblem(): Promise<string | null>;
   /** Whether the server notices the connections of the check. */
   isCheckVisible: boolean;
 }
@@ -71,14 +71,15 @@ export class TunnelList {
 
   /** Shows a warning as long as the tunnel's local server does not listen. */
   watchLocalServer(server: LocalServer, view: TunnelView): void {
-    const warning = formatNotListening(view.local);
+    let warning: string | null = null;
     const check = async (): Promise<void> => {
-      const isListening = await server.isListening();
+      const problem = await server.findConnectProblem();
       // A TCP server may treat each connection as a client, and log it.
-      if (isListening && server.isCheckVisible) clearInterval(this.#checks.get(view));
-      if (isListening !== view.warnings.includes(warning)) return;
-      if (isListening) removeFrom(view.warnings, warning);
-      else view.warnings.push(warning);
+      if (problem === null && server.isCheckVisible) clearInterval(this.#checks.get(view));
+      if (problem === warning) return;
+      if (warning !== null) removeFrom(view.warnings, warning);
+      if (problem !== null) view.warnings.push(problem);
+      warning = problem;
       this.#draw();
     };
     this.#checks.set(

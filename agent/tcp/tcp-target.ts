@@ -37,6 +37,8 @@ export function parseTcpTarget(text: string): TcpTarget | null {
 export interface LocalFailure {
   code: ResetCode;
   message: string;
+  /** null when it took too long. */
+  error: Error | null;
 }
 
 /**
@@ -63,6 +65,7 @@ export function connectLocal(
     fail({
       code: RESET.originTimeout,
       message: `${target.text} does not accept the connection in time; check the address and its firewall`,
+      error: null,
     });
   }, ORIGIN_CONNECT_MAX_MS);
   const stop = (): void => {
@@ -90,5 +93,6 @@ function toFailure(error: Error, target: TcpTarget): LocalFailure {
   return {
     code: RESET.originUnreachable,
     message: describeOriginError(error, { origin: target.text }),
+    error,
   };
 }

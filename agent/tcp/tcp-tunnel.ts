@@ -23,6 +23,7 @@ import { TcpStream } from "./tcp-stream.ts";
 import type { ConnectionReport, OnConnection } from "./connection-report.ts";
 import type { ProxyProtocol } from "./proxy-protocol.ts";
 import { RelayStreams } from "./relay-streams.ts";
+import { describeNotListening } from "../origin/origin-error.ts";
 import { connectLocal, type TcpTarget } from "./tcp-target.ts";
 
 export interface TcpTunnelOptions extends ServerAccess {
@@ -105,12 +106,13 @@ export class TcpTunnel extends EventEmitter<TcpTunnelEventMap> {
     return this.#options.server;
   }
 
-  /** Checks whether the local server accepts connections, by opening and closing one. */
-  isListening(): Promise<boolean> {
+  /** Opens and closes a connection. @returns why the local server does not accept it, in a sentence; null when it does. */
+  findConnectProblem(): Promise<string | null> {
+    const { target } = this.#options;
     return new Promise((resolve) => {
-      const socket = connectLocal(this.#options.target, (failure) => {
+      const socket = connectLocal(target, (failure) => {
         socket.destroy();
-        resolve(failure === null);
+        resolve(failure && describeNotListening(failure.error, target.text));
       });
     });
   }

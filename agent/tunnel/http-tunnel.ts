@@ -169,7 +169,7 @@ export class HttpTunnel extends EventEmitter<HttpTunnelEventMap> {
 
   #watchHealth(): PoolHealth {
     return new PoolHealth(
-      () => this.#origin.isListening(),
+      async () => (await this.#origin.findConnectProblem()) === null,
       (healthy) => {
         this.#connection.sendHealth({ healthy });
         this.#shards.sendHealth({ healthy });

@@ -3,6 +3,7 @@
  * the same name in the connect request (docs/protocols/agent-protocol.md). Those of `TUNNEL_QUERY_OPTIONS` are options of
  * `expose` too.
  */
+import { LABEL, LABEL_MESSAGE } from "../../protocol/names.ts";
 import { parseCidr } from "../../shared/cidr.ts";
 import { UsageError, type OptionSpec, type OptionValues } from "../options.ts";
 
@@ -13,9 +14,15 @@ export const TUNNEL_QUERY_OPTIONS = {
     kind: "text",
     placeholder: "NAME",
     help: "the tunnel's name (default: a random one)",
+    parse: parseLabel,
   },
   /** The slug of the project that the tunnel belongs to. */
-  project: { kind: "text", placeholder: "SLUG", help: "the project that the tunnel belongs to" },
+  project: {
+    kind: "text",
+    placeholder: "SLUG",
+    help: "the project that the tunnel belongs to",
+    parse: parseLabel,
+  },
   /** Seconds until the tunnel expires, within what the plan allows. */
   ttl: {
     kind: "text",
@@ -50,7 +57,7 @@ export type TcpTunnelSettings = Partial<OptionValues<typeof TCP_QUERY_OPTIONS>>;
 
 /** Other tunnel services call this option `--name`. */
 export const NAME_OPTION = {
-  name: { kind: "text", placeholder: "NAME", help: "the same as --subdomain" },
+  name: { kind: "text", placeholder: "NAME", help: "the same as --subdomain", parse: parseLabel },
 } as const satisfies Record<string, OptionSpec>;
 
 /** @throws UsageError when the two options have different values. */
@@ -88,6 +95,12 @@ export function toQuery(
     if (text !== "") query[name.replaceAll("-", "_")] = text;
   }
   return query;
+}
+
+/** @throws UsageError when the server would refuse it. */
+function parseLabel(text: string, option: string): string {
+  if (LABEL.test(text)) return text;
+  throw new UsageError(`${option} ${LABEL_MESSAGE}, not ${text}`);
 }
 
 export function parsePort(text: string, option: string): number {

@@ -5,7 +5,8 @@
 import { once } from "node:events";
 import { createServer } from "node:net";
 
-const FIRST = 10_000;
+/** `fetch` refuses port 10080. */
+const FIRST = 10_081;
 const LAST = 32_767;
 const WORKERS_MAX = 16;
 

@@ -65,11 +65,16 @@ describe("a server", () => {
     await rm(dir, { recursive: true });
   });
 
-  test("serves requests, and prints how to create the first account", async () => {
+  test("serves requests, and prints a code for the first account", async () => {
     expect((await fetch(`${server.url}/health`)).status).toBe(200);
     expect(server.setupCode).toMatch(/^([2-9A-HJ-NP-Z]{4}-){3}[2-9A-HJ-NP-Z]{4}$/);
+  });
+
+  test("names one address as its own and in the command of the first login", () => {
+    const url = `http://localhost:${server.port}`;
+    expect(server.output).toContain(`"url":"${url}"`);
     expect(server.output).toContain(
-      `npx underpass login --setup ${server.setupCode} --server ${server.url}`,
+      `"npx underpass login --setup ${server.setupCode} --server ${url}"`,
     );
   });
 

@@ -95,7 +95,7 @@ async function authenticateAgent(c: ApiContext, bearer: string): Promise<void> {
   if (token === "restricted") {
     throw new ApiError(
       "forbidden",
-      "This route does not accept a token that is restricted to names or to a project.",
+      "A token that is restricted to names or to a project can't do this.",
     );
   }
   const found = token && (await findAgentToken(c.var.db, token));

@@ -78,7 +78,7 @@ async function findNamed(
   const missing = `the token is missing; for example: underpass tokens ${subcommand} ci`;
   const text = getOnlyArgument(positionals, missing);
   const api = await openManagementApi(values);
-  requireAccessToken(api.credential, `${subcommand} a token`);
+  requireAccessToken(api.credential, api.endpoint.server, `${subcommand} a token`);
   return { api, token: await findToken(api, text) };
 }
 
@@ -92,7 +92,8 @@ function mint(api: ManagementApi, name: string, values: MintValues): Promise<Min
     bandwidthLimitMbps: bandwidth,
   };
   const isMasterKey = api.credential.kind === "master key";
-  if (project === undefined || !isMasterKey) requireAccessToken(api.credential, "mint a token");
+  if (project === undefined || !isMasterKey)
+    requireAccessToken(api.credential, api.endpoint.server, "mint a token");
   if (project === undefined) return api.mintToken(fields);
   if (tunnels !== undefined || bandwidth !== undefined) {
     throw new UsageError(

@@ -247,8 +247,12 @@ describe("after bad usage the agent exits with 2 and says what is wrong:", () =>
     [["http", "nowhere/at/all"], "is not a port"],
     [["serve"], "unknown command: serve"],
     [[], "underpass <command>"],
+    [["http", "3000", "--server", "ftp://x"], "ftp://x is not a server address"],
+    [["http", "3000", "--token-file", "missing"], "missing does not exist"],
+    [["start", "--config", "missing.yml"], "missing.yml: it does not exist"],
+    [["start", "--config", "TOKEN"], "token:1:1: "],
   ])("%j", async (args, expected) => {
-    await using agent = await runAgent(args);
+    await using agent = await runAgent(args, { token: Buffer.from("versoin: 1") });
     expect(await agent.exit).toBe(2);
     expect(agent.stderr).toContain(expected);
     expect(agent.stdout).toBe("");

@@ -116,8 +116,6 @@ describe("a visitor of a shared directory gets", () => {
   test.each([
     ["a missing file", "/none.txt"],
     ["a file with a slash", "/numbers.txt/"],
-    ["a directory without index.html", "/%3Cb%3E/"],
-    ["a directory whose index.html leads out", "/empty/"],
     ["a parent", "/%2e%2e/secret.txt"],
     ["an encoded slash", "/..%2fsecret.txt"],
     ["an encoded backslash", "/..%5csecret.txt"],
@@ -132,6 +130,17 @@ describe("a visitor of a shared directory gets", () => {
   ])("404 for %s", async (_, path) => {
     const { status, body } = await get(path);
     expect([status, body.toString()]).toEqual([404, "This file does not exist.\n"]);
+  });
+
+  test.each([
+    ["without index.html", "/%3Cb%3E/"],
+    ["whose index.html leads out", "/empty/"],
+  ])("404 for a directory %s, with what its owner can do", async (_, path) => {
+    const { status, body } = await get(path);
+    expect([status, body.toString()]).toEqual([
+      404,
+      "This directory has no index.html. With --directory-listing, the agent shows its files.\n",
+    ]);
   });
 
   test("with --directory-listing, the names of the files it may have", async () => {

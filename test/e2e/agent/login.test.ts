@@ -163,10 +163,10 @@ test("logout removes the login of one server, and says that its token stays vali
 });
 
 test("without a login, a command names `underpass login` and its option for another server", async () => {
-  const { code, stderr } = await runToEnd(["http", "3000", "--server", "http://127.0.0.1:8787"]);
+  const { code, stderr } = await runToEnd(["http", "3000", "--server", "http://localhost:8787"]);
   expect([code, stderr]).toEqual([
     1,
-    "underpass: this machine has no token for http://127.0.0.1:8787; run: underpass login, or for another server: underpass login --server URL\n",
+    "underpass: this machine has no token for http://localhost:8787; run: underpass login, or for another server: underpass login --server URL\n",
   ]);
 });
 

@@ -47,6 +47,18 @@ test("a warning is printed when nothing listens locally", async () => {
   await vi.waitUntil(() => agent.stdout.includes(warning), WAIT_OPTIONS);
 });
 
+test.each([
+  ["http", "http://a..b:3000"],
+  ["tcp", "a..b:3000"],
+])("%s says that the host of the local server does not exist", async (command, local) => {
+  // No resolver is asked for a name with an empty label.
+  const args = [command, "a..b:3000", "--server", stack.api.server.url, "--token-file", "TOKEN"];
+  await using agent = await runAgent(args, { token: stack.token });
+  const warning = `the host of ${local} is not known on this machine; check its name\n`;
+  await vi.waitUntil(() => agent.stdout.includes(warning), WAIT_OPTIONS);
+  expect(agent.stdout).not.toContain("nothing is listening");
+});
+
 test("a PostgreSQL client works through the tunnel", async () => {
   const url = new URL(await stack.api.server.databaseUrl());
   await using tunnel = await stack.serve(Number(url.port));

@@ -23,8 +23,8 @@ export interface RunningAgent extends AsyncDisposable {
   child: ChildProcess;
   readonly stdout: string;
   readonly stderr: string;
-  /** Resolves with the first JSON line of this event, also if it was printed before. */
-  event(name: string): Promise<Record<string, unknown>>;
+  /** Resolves with the first JSON line of this event, also if it was printed before. @param tunnel among those of `start`. */
+  event(name: string, tunnel?: string): Promise<Record<string, unknown>>;
   exit: Promise<number | null>;
 }
 
@@ -71,12 +71,12 @@ export async function runAgent(args: string[], options: AgentOptions = {}): Prom
   child.stdout.setEncoding("utf8").on("data", (text: string) => (stdout += text));
   child.stderr.setEncoding("utf8").on("data", (text: string) => (stderr += text));
   const exit = once(child, "close").then(([code]) => code as number | null);
-  const find = (name: string) =>
+  const find = (name: string, tunnel?: string) =>
     stdout
       .split("\n")
       .filter((line) => line.endsWith("}"))
       .map((line) => JSON.parse(line) as Record<string, unknown>)
-      .find(({ event }) => event === name);
+      .find((row) => row.event === name && (tunnel === undefined || row.tunnel === tunnel));
 
   return {
     child,
@@ -86,10 +86,10 @@ export async function runAgent(args: string[], options: AgentOptions = {}): Prom
     get stderr() {
       return stderr;
     },
-    async event(name) {
+    async event(name, tunnel) {
       const ended = exit.then(() => "ended" as const);
       for (;;) {
-        const found = find(name);
+        const found = find(name, tunnel);
         if (found) return found;
         if ((await Promise.race([once(child.stdout, "data"), ended])) === "ended")
           throw new Error(`no ${name}:\n${stdout}${stderr}`);

@@ -23,7 +23,7 @@ import {
   STREAM_WINDOW_BYTES,
 } from "../../../protocol/limits.ts";
 
-const WELCOME: Welcome = {
+export const WELCOME: Welcome = {
   protocol: 1,
   server: "scripted",
   capabilities: [],

@@ -126,7 +126,7 @@ test.each([
   ["duplicate_name", "an agent with another token serves shop", "or stop the other agent."],
   ["duplicate_name", "port 40001 is taken", "Choose another port with --remote-port"],
   ["forbidden", "the project does not exist", "Correct --project"],
-  ["forbidden", "the token allows only ci-*", "Use a name that the token allows"],
+  ["forbidden", "the token allows only ci-*", "Choose such a name with --subdomain"],
 ])("the advice about %s fits: %s", (reason, message, advice) => {
   const [, second] = formatRejection({ reason, message }).split("\n");
   expect(second).toContain(advice);

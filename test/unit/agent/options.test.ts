@@ -1,5 +1,6 @@
 import { afterEach, describe, expect, test, vi } from "vitest";
 import { parseOptions, UsageError, type OptionSpec } from "../../../agent/options.ts";
+import { ORIGIN_OPTIONS } from "../../../agent/origin/origin-options.ts";
 
 const SPECS = {
   "token-file": { kind: "text", placeholder: "FILE", help: "where the token is" },
@@ -58,6 +59,23 @@ test("a list is given by repeating its option, or in the environment with commas
   vi.stubEnv("UNDERPASS_ALLOW", "a, b");
   expect(parseOptions([], specs).values).toEqual({ allow: ["a", "b"] });
   expect(parseOptions(["--allow", "c"], specs).values).toEqual({ allow: ["c"] });
+});
+
+test("in the environment, values that contain commas are separated by line breaks", () => {
+  vi.stubEnv("UNDERPASS_HEADER", "X-A: one\nX-B: two, three\n");
+  expect(parseOptions([], ORIGIN_OPTIONS).values.header).toEqual([
+    ["X-A", "one"],
+    ["X-B", "two, three"],
+  ]);
+});
+
+test("an empty value is a mistake on the command line, and sets nothing in the environment", () => {
+  expect(() => parseOptions(["--token-file="], SPECS)).toThrow(
+    new UsageError("the value of --token-file is empty"),
+  );
+  expect(() => parseOptions(["--token-file", ""], SPECS)).toThrow(UsageError);
+  vi.stubEnv("UNDERPASS_TOKEN_FILE", "");
+  expect(parseOptions([], SPECS).values["token-file"]).toBeUndefined();
 });
 
 test("a value is validated and converted by its option's own parser", () => {

@@ -1,10 +1,12 @@
 import { expect, test } from "vitest";
+import { HTTP_TUNNEL_OPTIONS } from "../../../agent/commands/table/http.ts";
 import { parseOptions, UsageError } from "../../../agent/options.ts";
 import {
   TCP_QUERY_OPTIONS,
   toQuery,
   TUNNEL_QUERY_OPTIONS,
 } from "../../../agent/tunnel/tunnel-options.ts";
+import { LABEL_MESSAGE } from "../../../protocol/names.ts";
 
 test("each tunnel option that is given becomes the query parameter of the same name", () => {
   const { values } = parseOptions(["--subdomain", "shop", "--ttl", "60"], TUNNEL_QUERY_OPTIONS);
@@ -27,8 +29,16 @@ test("values that are not tunnel options are not sent", () => {
 test.each([
   ["--ttl", "soon", "--ttl must be a time such as 90s, 15m, 2h or 1d, not soon"],
   ["--remote-port", "0", "--remote-port must be a number from 1 to 65535, not 0"],
+  ["--subdomain", "Api", `--subdomain ${LABEL_MESSAGE}, not Api`],
+  ["--project", "a_b", `--project ${LABEL_MESSAGE}, not a_b`],
+  ["--name", "-a", `--name ${LABEL_MESSAGE}, not -a`],
+  [
+    "--url",
+    "viaurl",
+    "--url must be a whole host such as https://viaurl.example.com, not viaurl; --subdomain needs only a name",
+  ],
   ["--allow", "here", "--allow must be an address block such as 203.0.113.0/24, not here"],
 ])("%s %s is bad usage", (option, value, message) => {
-  const specs = { ...TUNNEL_QUERY_OPTIONS, ...TCP_QUERY_OPTIONS };
-  expect(() => parseOptions([option, value], specs)).toThrow(new UsageError(message));
+  const specs = { ...HTTP_TUNNEL_OPTIONS, ...TCP_QUERY_OPTIONS };
+  expect(() => parseOptions([`${option}=${value}`], specs)).toThrow(new UsageError(message));
 });

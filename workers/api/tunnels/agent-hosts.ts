@@ -38,7 +38,7 @@ export async function resolveRequestedTunnel(
   if (routeName === null || config.API_HOSTS.has(host)) {
     throw new ConnectionRefusedError(
       "invalid_request",
-      `a tunnel's host has one label below ${config.SERVICE_DOMAIN}`,
+      `a tunnel's host is a name and .${config.SERVICE_DOMAIN}, such as shop.${config.SERVICE_DOMAIN}`,
     );
   }
   if (!routeName.includes("."))

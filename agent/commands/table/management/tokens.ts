@@ -20,7 +20,7 @@ const OUTPUT_OPTION = {
 } as const satisfies CommandSpec["options"];
 
 const ACCESS =
-  "Needs an access token of a signed-in user in UNDERPASS_ACCESS_TOKEN: the token of a machine can't change tokens.";
+  "Needs an access token of a signed-in user in UNDERPASS_ACCESS_TOKEN: the token of a machine can't change tokens. The dashboard's page of tokens needs none: `underpass open`.";
 const NAMED = "Name the token by its name, its nonce, or the beginning of its nonce.";
 
 export const TOKENS = {
@@ -50,7 +50,7 @@ export const TOKENS_MINT = {
   summary: "mint a token for a machine",
   usages: ["tokens mint <name>"],
   description: [
-    "Needs an access token of a signed-in user in UNDERPASS_ACCESS_TOKEN, or with --project a master key.",
+    "Needs an access token of a signed-in user in UNDERPASS_ACCESS_TOKEN, or with --project a master key. The dashboard's page of tokens needs none: `underpass open`.",
     "Without --output, it prints the token's bytes in base64, once.",
   ].join("\n\n"),
   examples: [

@@ -13,7 +13,7 @@ import { startHttpServer } from "../../../harness/fakes/http-server.ts";
 import { reservePort } from "../../../harness/ports.ts";
 import { mintToken, startApi, type Person, type TestApi } from "../../../harness/server/api.ts";
 import { canOpenTerminals, typeCommand } from "../../../harness/terminal.ts";
-import { runAgent } from "../../../harness/tunnel/agent.ts";
+import { runAgent, runToEnd } from "../../../harness/tunnel/agent.ts";
 import { diagnose, formatReport, pickChecks, saveToken } from "../../../harness/agent/diagnosis.ts";
 
 let api: TestApi;
@@ -98,7 +98,14 @@ describe("settings", () => {
       "ok: it opens, and the server's message arrives -> null",
     );
     expect(diagnosis.token.status).toBe("skipped");
-    expect(pickChecks(diagnosis, "problem")).toEqual([]);
+    expect(pickChecks(diagnosis, "problem")).toEqual(["settings"]);
+  });
+
+  test("without a token no tunnel works: the command exits with 1", async () => {
+    const { code, stdout } = await runToEnd(["doctor", "--server", api.server.url]);
+    expect(code).toBe(1);
+    expect(stdout).toContain(`to do: Run: underpass login --server ${api.server.url}\n`);
+    expect(stdout).toMatch(/\n1 problem[^\n]*\.\n$/);
   });
 
   test("a token file that does not exist is a problem, and the network is still tried", async () => {

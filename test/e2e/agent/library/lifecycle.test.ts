@@ -42,6 +42,8 @@ describe("expose() rejects with a TypeError that names the mistake:", () => {
     [{ port: 1, token: "!" }, "expose(): token must be the token's bytes, or those in base64"],
     [{ port: 1, token: "AA==", tokenFile: "a" }, "token or tokenFile, not both"],
     [{ port: 1, subdomain: "a", url: "https://a.test" }, "subdomain or url, not both"],
+    [{ port: 1, subdomain: "" }, "expose(): subdomain must have 1 to 63 lower-case letters"],
+    [{ port: 1, project: "A" }, "expose(): project must have 1 to 63 lower-case letters"],
     [{ port: 1, ttlSeconds: 0 }, "expose(): ttlSeconds must be at least 1"],
     [{ port: 1, headers: { a: 1 } }, "expose(): headers.a must be a string"],
     [{ port: 1, headers: { Host: "a" } }, "headers can't set Host; use hostHeader"],

@@ -194,7 +194,7 @@ describe("underpass tunnels", () => {
     const forbidden = await runWith(restricted);
     expect(forbidden.code).toBe(1);
     expect(forbidden.stderr).toBe(
-      "underpass: This route does not accept a token that is restricted to names or to a project. Run `underpass login` for a token without restrictions, or set UNDERPASS_ACCESS_TOKEN.\n",
+      "underpass: A token that is restricted to names or to a project can't do this. Run `underpass login` for a token without restrictions, or set UNDERPASS_ACCESS_TOKEN.\n",
     );
     const revoked = await mintToken(world.owner);
     await world.owner.delete(`/tokens/${revoked.nonce}`);
@@ -300,7 +300,9 @@ describe("underpass tokens", () => {
     ]) {
       const refused = await run("tokens", ...args);
       expect([args, refused.code]).toEqual([args, 2]);
-      expect(refused.stderr).toContain("set UNDERPASS_ACCESS_TOKEN");
+      expect(refused.stderr).toContain(
+        `underpass: this machine's own token can't ${args[0]} a token; use ${world.api.server.url}/tokens in a browser, or set UNDERPASS_ACCESS_TOKEN to `,
+      );
     }
     const wrong = await runAs("a.b.c", "tokens");
     expect(wrong.code).toBe(1);

@@ -1,36 +1,50 @@
 /** The npm package `underpass`, as `npm install` leaves it in an empty directory. */
 import { execFile } from "node:child_process";
 import { lstat, readdir, readFile, symlink, writeFile } from "node:fs/promises";
+import type { Socket } from "node:net";
 import { join, relative, sep } from "node:path";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { SERVICE_VERSION } from "../../../../protocol/version.ts";
 import { buildAgent, ROOT } from "../../../../self-host/build/build.ts";
-import { mintToken, startApi, type TestApi } from "../../../harness/server/api.ts";
+import {
+  openSocket,
+  startEcho,
+  startTcpStack,
+  type TcpStack,
+} from "../../../harness/relay/tcp/stack.ts";
+import { readAll } from "../../../harness/relay/tcp/tunnel-port.ts";
 import { getUserPath } from "../../../harness/terminal.ts";
-import { runAgent } from "../../../harness/tunnel/agent.ts";
+import { runAgent, type RunningAgent } from "../../../harness/tunnel/agent.ts";
 import { installAgent, type InstalledAgent } from "../../../harness/agent/installed-agent.ts";
 import { OK, startRawOrigin, type RawOrigin } from "../../../harness/tunnel/origin.ts";
 import { exchange } from "../../../harness/tunnel/raw-http.ts";
 
 const run = promisify(execFile);
-const INSTALLED_MAX_BYTES = 8 * 2 ** 20;
+const MIB = 2 ** 20;
+const INSTALLED_MAX_BYTES = 8 * MIB;
 const DEPENDENCIES_MAX = 15;
 /** Sources of the server. */
 const SERVER_SOURCE = /^(?:workers|durable-objects|access|relay|self-host|dashboard|migrations)\//;
 
-let api: TestApi;
+let stack: TcpStack;
 let origin: RawOrigin;
-let token: Buffer;
 let agent: InstalledAgent;
+/** Runs the installed command with the Node.js of the user. */
+let installed: { token: Buffer; command: string[]; env: { PATH: string } };
 
 beforeAll(async () => {
-  [api, origin, agent] = await Promise.all([startApi(), startRawOrigin(() => OK), installAgent()]);
-  token = Buffer.from((await mintToken(await api.owner())).wireBytes, "base64");
+  [stack, origin, agent] = await Promise.all([
+    startTcpStack({ address: "127.0.0.1", ports: 10 }),
+    startRawOrigin(() => OK),
+    installAgent(),
+  ]);
+  const command = [join(agent.project, "node_modules/.bin/underpass")];
+  installed = { token: stack.token, command, env: { PATH: getUserPath() } };
 });
 afterAll(async () => {
   await agent[Symbol.asyncDispose]();
-  await api.stop();
+  await stack[Symbol.asyncDispose]();
   await origin.stop();
 });
 
@@ -43,7 +57,7 @@ async function listInstalledFiles(): Promise<string[]> {
 }
 
 const visit = (subdomain: string) =>
-  exchange(api.server.port, `GET / HTTP/1.1\r\nHost: ${subdomain}.localhost\r\n\r\n`);
+  exchange(stack.api.server.port, `GET / HTTP/1.1\r\nHost: ${subdomain}.localhost\r\n\r\n`);
 
 test("the versions of the packages, of the lock file and of the service are equal", async () => {
   const read = async (path: string): Promise<unknown> =>
@@ -94,40 +108,92 @@ test("the lines of the bundle are short, because Node.js prints the whole line o
   expect(Math.max(0, ...lengths)).toBeLessThan(1_000);
 });
 
-test("the installed command serves a visitor with the Node.js of the user", async () => {
-  const command = [join(agent.project, "node_modules/.bin/underpass")];
-  const args = ["http", String(origin.port), "--server", api.server.url, "--token-file", "TOKEN"];
-  const options = { token, command, env: { PATH: getUserPath() } };
-  await using running = await runAgent([...args, "--subdomain", "installed", "--json"], options);
-  await running.event("ready");
-  expect((await visit("installed")).status).toBe(200);
-  running.child.kill("SIGINT");
-  expect(await running.exit).toBe(0);
-});
+describe("with the Node.js of the user,", () => {
+  /** Connections that follow one another, each of which sends bytes and receives them again. */
+  async function echoOften(visit: () => Promise<Socket>): Promise<void> {
+    for (const payload of ["first", "second", "x".repeat(MIB), "last"]) {
+      const socket = await visit();
+      socket.end(payload);
+      expect((await readAll(socket)).equals(Buffer.from(payload))).toBe(true);
+    }
+  }
 
-test("a program imports the installed library and serves a visitor", async () => {
-  const program = `
-    import { expose, Rejected } from "underpass";
-    const [, , port, server, token] = process.argv;
-    const options = { port: Number(port), server };
-    const bytes = Buffer.from(process.env.TOKEN, "base64");
-    const tunnel = await expose({ ...options, token: bytes, subdomain: "imported" });
-    console.log(tunnel.url);
-    await new Promise((resolve) => tunnel.events.once("request", resolve));
-    await tunnel.close();
-    const refused = await expose({ ...options, token: new Uint8Array(3) }).catch((error) => error);
-    console.log(refused instanceof Rejected);
-    process.exit();`;
-  await writeFile(join(agent.project, "program.js"), program);
-  const running = run(process.execPath, ["program.js", String(origin.port), api.server.url], {
-    cwd: agent.project,
-    env: { PATH: process.env.PATH, TOKEN: token.toString("base64") },
+  async function stop(running: RunningAgent): Promise<void> {
+    running.child.kill("SIGINT");
+    expect([await running.exit, running.stderr]).toEqual([0, ""]);
+  }
+
+  test("the installed command serves a visitor", async () => {
+    const { url } = stack.api.server;
+    const args = ["http", String(origin.port), "--server", url, "--token-file", "TOKEN", "--json"];
+    await using running = await runAgent([...args, "--subdomain", "installed"], installed);
+    await running.event("ready");
+    expect((await visit("installed")).status).toBe(200);
+    await stop(running);
   });
-  const lines = running.child.stdout!.setEncoding("utf8");
-  await new Promise((resolve) => lines.once("data", resolve));
-  expect((await visit("imported")).status).toBe(200);
-  const { stdout } = await running;
-  expect(stdout).toMatch(/^http:\/\/imported\.localhost:\d+\ntrue\n$/);
+
+  test("`tcp` and `connect` serve several connections, and run on", async () => {
+    await using echo = await startEcho();
+    await using tunnel = await stack.serve(echo.port, [], installed);
+    await echoOften(() => tunnel.visit());
+    await using local = await stack.connect(tunnel.tunnelId, undefined, installed);
+    await echoOften(() => local.visit());
+    await stop(local);
+    await stop(tunnel);
+  });
+
+  test("`start` serves an HTTP and a TCP tunnel, and runs on", async () => {
+    await using echo = await startEcho();
+    const path = join(agent.project, "underpass.yml");
+    const tunnels = [
+      `  web: {local: ${origin.port}, subdomain: installed-web}`,
+      `  db: {local: ${echo.port}, protocol: tcp}`,
+    ];
+    const { url } = stack.api.server;
+    await writeFile(path, ["version: 1", `server: ${url}`, "tunnels:", ...tunnels].join("\n"));
+    const args = ["start", "--all", "--config", path, "--token-file", "TOKEN", "--json"];
+    await using running = await runAgent(args, installed);
+    await running.event("ready", "web");
+    const { publicPort } = await running.event("ready", "db");
+    await echoOften(() => openSocket(Number(publicPort)));
+    expect((await visit("installed-web")).status).toBe(200);
+    await stop(running);
+  });
+
+  test.each([
+    ["a port", "{ port: Number(port) }", "ok"],
+    ["a function", '{ fetch: (request) => new Response(request.body ?? "handled") }', "handled"],
+  ])("a program imports the installed library, and shares %s", async (kind, target, body) => {
+    const program = `
+      import { expose, Rejected } from "underpass";
+      const [, , port, server, subdomain] = process.argv;
+      const token = Buffer.from(process.env.TOKEN, "base64");
+      const target = ${target};
+      const tunnel = await expose({ ...target, server, token, subdomain });
+      console.log(tunnel.url);
+      await new Promise((resolve) => tunnel.events.once("request", resolve));
+      await tunnel.close();
+      const refused = await expose({ ...target, server, token: new Uint8Array(3) }).catch((error) => error);
+      console.log(refused instanceof Rejected, refused.constructor.name);
+      const unusable = await expose({ ...target, server: "ftp://a" }).catch((error) => error);
+      console.log(unusable.name, unusable.constructor.name);
+      process.exit();`;
+    await writeFile(join(agent.project, "program.js"), program);
+    const name = kind.replace(" ", "-");
+    const args = ["program.js", String(origin.port), stack.api.server.url, name];
+    const running = run("node", args, {
+      cwd: agent.project,
+      env: { ...installed.env, TOKEN: stack.token.toString("base64") },
+    });
+    const lines = running.child.stdout!.setEncoding("utf8");
+    await new Promise((resolve) => lines.once("data", resolve));
+    const answer = await visit(name);
+    expect([answer.status, answer.body.toString()]).toEqual([200, body]);
+    const { stdout } = await running;
+    expect(stdout).toMatch(
+      new RegExp(`^http://${name}\\.localhost:\\d+\ntrue Rejected\nSettingsError SettingsError\n$`),
+    );
+  });
 });
 
 describe("a strict TypeScript project with nothing but the package and @types/node compiles", () => {

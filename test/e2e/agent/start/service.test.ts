@@ -139,7 +139,7 @@ describe.runIf(process.platform === "linux")("underpass service", () => {
   test("install checks the configuration first", async () => {
     await writeConfig("  web: {local: 3000, colour: red}");
     const { code, stderr, calls } = await install("exit 0");
-    expect({ code, calls }).toEqual({ code: 1, calls: [""] });
+    expect({ code, calls }).toEqual({ code: 2, calls: [""] });
     expect(stderr).toContain("my tunnels.yml:5:22: unknown key colour");
     await expect(stat(unitPath())).rejects.toThrow("ENOENT");
   });

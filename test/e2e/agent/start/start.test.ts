@@ -218,14 +218,14 @@ test("variables of the environment are replaced", async () => {
   expect(await agent.event("ready")).toMatchObject({ local: `http://localhost:${file.port}` });
   expect((await file.visit("start-default")).status).toBe(200);
   await using failed = await start([]);
-  expect(await failed.exit).toBe(1);
+  expect(await failed.exit).toBe(2);
   expect(failed.stderr).toMatch(/underpass\.yml:4:17: the environment variable PORT is not set/);
   expect(failed.stdout).toBe("");
 });
 
 test("the file is found in the parent directories, up to the root of the repository", async () => {
   await using agent = await runAgent(["start"], { token: file.stack.token });
-  expect(await agent.exit).toBe(1);
+  expect(await agent.exit).toBe(2);
   expect(agent.stderr).toMatch(
     /^underpass: there is no underpass\.yml in .* or above it; create one/,
   );

@@ -22,6 +22,7 @@ const files = list
 const messages = collectMessages(files, {
   UsageError: [0],
   SettingsError: [0],
+  InputError: [0],
   ToolError: [0],
   RetryableError: [0],
   fail: [0],
@@ -60,7 +61,7 @@ test("errors are fragments, which follow the name of the program", () => {
 });
 
 test("an error that is not about the command line says what to do next", () => {
-  const errors = messages.filter(({ callee }) => /^(?:Settings|Tool)Error$/.test(callee));
+  const errors = messages.filter(({ callee }) => /^(?:Settings|Input|Tool)Error$/.test(callee));
   expect(errors.length).toBeGreaterThan(30);
   // The last part of some is the advice of `getErrorMessage`.
   const isAdvice = /; |run: |: …$/;

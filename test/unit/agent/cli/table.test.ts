@@ -91,6 +91,44 @@ test.each([
   ["http 3000 --subdomian shop", "unknown option: --subdomian; did you mean --subdomain?"],
   ["http 3000 --jsno", "unknown option: --jsno; did you mean --json?"],
   ["http 3000 -x", "unknown option: -x"],
+  ["http 3000 --foo", "unknown option: --foo"],
+  ["http 3000 --ssubdomain=a", "unknown option: --ssubdomain; did you mean --subdomain?"],
+  ["http 3000 --no-inspect", "unknown option: --no-inspect; use --inspect off"],
+  [
+    "http 3000 --domain shop.example.com",
+    "unknown option: --domain; use --subdomain NAME, or --url for a whole host",
+  ],
+  ["tcp 3000 --hostname=shop", "unknown option: --hostname; use --subdomain NAME"],
+  [
+    "http 3000 --traffic-policy-file p.yml",
+    "unknown option: --traffic-policy-file; use --policy-file FILE",
+  ],
+  [
+    "http 3000 --authtoken x",
+    "unknown option: --authtoken; run underpass login, or use --token-file FILE",
+  ],
+  [
+    "http 3000 --oauth google",
+    "unknown option: --oauth; the tunnel's page in the dashboard can require that visitors sign in",
+  ],
+  [
+    "http 3000 --request-header-add a:b",
+    "unknown option: --request-header-add; use --header 'NAME: VALUE'",
+  ],
+  [
+    "http 3000 --region eu",
+    "unknown option: --region; leave it out: the server has no regions to choose",
+  ],
+  [
+    "http --port 3000",
+    "unknown option: --port; the port is an argument: underpass http PORT, or underpass tcp PORT",
+  ],
+  [
+    "tcp -p 22",
+    "unknown option: -p; the port is an argument: underpass http PORT, or underpass tcp PORT",
+  ],
+  ["doctor --domain a", "unknown option: --domain"],
+  ["http 3000 --subdomain=", "the value of --subdomain is empty"],
   ["http 3000 --json=1", "--json takes no value"],
   ["http 3000 --subdomain", "the value of --subdomain is missing; for example: --subdomain=NAME"],
   [

@@ -1,5 +1,6 @@
 /** underpass.yml: the values that it may have, and the sentence, line and column of each mistake. */
 import { dirname, join } from "node:path";
+import type { HttpTunnelDefinition } from "../../../../agent/commands/http.ts";
 import { describe, expect, test } from "vitest";
 import { parseConfig } from "../../../../agent/config/parse-config.ts";
 
@@ -146,22 +147,22 @@ describe("a mistake is reported with its line and column:", () => {
 });
 
 describe("a variable of the environment", () => {
-  const getSubdomain = (text: string, environment = {}) => {
-    const [entry] = parse(web(`subdomain: ${text}`), environment).tunnels;
-    return entry?.definition.settings.subdomain;
+  const getHeader = (text: string, environment = {}) => {
+    const [entry] = parse(web(`headers: [${text}]`), environment).tunnels;
+    return (entry!.definition as HttpTunnelDefinition).originOptions?.header?.[0]?.[1];
   };
 
   test.each([
-    ["${NAME}", { NAME: "shop" }, "shop"],
-    ["'${NAME}-${STAGE}'", { NAME: "shop", STAGE: "dev" }, "shop-dev"],
-    ["${NAME:-default}", {}, "default"],
-    ["${NAME:-default}", { NAME: "" }, "default"],
-    ["${NAME:-default}", { NAME: "shop" }, "shop"],
-    ["$${NAME}", { NAME: "shop" }, "${NAME}"],
-    ["$NAME", { NAME: "shop" }, "$NAME"],
-    ["${NAME}", { NAME: "${OTHER}", OTHER: "x" }, "${OTHER}"],
+    ['"X: ${NAME}"', { NAME: "shop" }, "shop"],
+    ["'X: ${NAME}-${STAGE}'", { NAME: "shop", STAGE: "dev" }, "shop-dev"],
+    ['"X: ${NAME:-default}"', {}, "default"],
+    ['"X: ${NAME:-default}"', { NAME: "" }, "default"],
+    ['"X: ${NAME:-default}"', { NAME: "shop" }, "shop"],
+    ['"X: $${NAME}"', { NAME: "shop" }, "${NAME}"],
+    ['"X: $NAME"', { NAME: "shop" }, "$NAME"],
+    ['"X: ${NAME}"', { NAME: "${OTHER}", OTHER: "x" }, "${OTHER}"],
   ])("%s is replaced", (text, environment, expected) => {
-    expect(getSubdomain(text, environment)).toBe(expected);
+    expect(getHeader(text, environment)).toBe(expected);
   });
 
   test("can be a number, or true or false", () => {
@@ -178,6 +179,9 @@ describe("a variable of the environment", () => {
   test("that is not set is reported where it is used", () => {
     expect(findProblems(web('subdomain: "a-${NAME}"'))).toEqual([
       "5:19: the environment variable NAME is not set; set it, or write ${NAME:-default}",
+    ]);
+    expect(findProblems(web('subdomain: "${NAME}"'), { NAME: "" })).toEqual([
+      "5:16: the value of subdomain is empty",
     ]);
     expect(findProblems(web("subdomain: ${my name}"))).toEqual([
       "5:16: ${ must be followed by a variable's name and }; write $${ for the text ${",

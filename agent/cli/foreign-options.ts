@@ -1,0 +1,47 @@
+/** Options that users of ngrok, cloudflared and other tools type, and what to use here. */
+interface ForeignOption {
+  names: readonly string[];
+  /** An option of the commands that the hint is for. */
+  of: string;
+  hint: string;
+}
+
+const FOREIGN_OPTIONS: readonly ForeignOption[] = [
+  {
+    names: ["--domain", "--hostname"],
+    of: "url",
+    hint: "use --subdomain NAME, or --url for a whole host",
+  },
+  { names: ["--domain", "--hostname"], of: "subdomain", hint: "use --subdomain NAME" },
+  {
+    names: ["--traffic-policy-file", "--policy"],
+    of: "policy-file",
+    hint: "use --policy-file FILE",
+  },
+  {
+    names: ["--authtoken"],
+    of: "token-file",
+    hint: "run underpass login, or use --token-file FILE",
+  },
+  {
+    names: ["--oauth", "--oidc"],
+    of: "url",
+    hint: "the tunnel's page in the dashboard can require that visitors sign in",
+  },
+  { names: ["--request-header-add"], of: "header", hint: "use --header 'NAME: VALUE'" },
+  { names: ["--region"], of: "server", hint: "leave it out: the server has no regions to choose" },
+  {
+    names: ["-p", "--port"],
+    of: "subdomain",
+    hint: "the port is an argument: underpass http PORT, or underpass tcp PORT",
+  },
+  { names: ["--no-inspect"], of: "inspect", hint: "use --inspect off" },
+];
+
+/** @param specs the options of the command. @returns `; use --inspect off`, or "" when nothing is known about the option. */
+export function formatForeignOption(name: string, specs: object): string {
+  const found = FOREIGN_OPTIONS.find(
+    (option) => option.names.includes(name) && Object.hasOwn(specs, option.of),
+  );
+  return found === undefined ? "" : `; ${found.hint}`;
+}
