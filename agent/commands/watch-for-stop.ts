@@ -7,6 +7,8 @@
 import { readFileSync } from "node:fs";
 
 const CHECK_INTERVAL_MS = 500;
+/** As shells report a command that the signal has ended. */
+const EXIT_CODES = { SIGINT: 130, SIGTERM: 143 };
 
 /** Calls `stop` after each signal, and when npx has ended. @returns a function that ends the watch. */
 export function watchForStop(stop: () => void): () => void {
@@ -17,6 +19,21 @@ export function watchForStop(stop: () => void): () => void {
     process.off("SIGINT", stop);
     process.off("SIGTERM", stop);
     clearInterval(npxTimer);
+  };
+}
+
+/**
+ * Ends the process at once when a signal stops it again while it waits for requests. The listeners of its exit restore the
+ * terminal. @returns a function that ends this.
+ */
+export function exitOnSignal(): () => void {
+  const exitOnInterrupt = (): never => process.exit(EXIT_CODES.SIGINT);
+  const exitOnTermination = (): never => process.exit(EXIT_CODES.SIGTERM);
+  process.on("SIGINT", exitOnInterrupt);
+  process.on("SIGTERM", exitOnTermination);
+  return () => {
+    process.off("SIGINT", exitOnInterrupt);
+    process.off("SIGTERM", exitOnTermination);
   };
 }
 

@@ -128,7 +128,7 @@ export interface RequestReport {
   status: number;
   /** Until the end of the response, or until a WebSocket was accepted. */
   durationMs: number;
-  /** Why the local server did not answer. */
+  /** Why the local server did not answer, or did not finish its response. */
   problem: string | undefined;
   /** Bytes of the visitor's body or messages. */
   bytesIn: number;

@@ -136,6 +136,11 @@ export class HttpTunnel extends EventEmitter<HttpTunnelEventMap> {
     return this.#connection.welcome;
   }
 
+  /** How many requests of visitors are open, without WebSockets: those that `close` waits for. */
+  get openRequests(): number {
+    return this.#connection.openRequests + this.#shards.openRequests;
+  }
+
   start(): void {
     if (this.#health) void this.#startInPool(this.#health);
     else this.#connection.start();

@@ -42,6 +42,7 @@ const state = (changes: Partial<ScreenState> = {}): ScreenState => ({
   notices: [],
   inspectorUrl: undefined,
   requests: new RequestList(),
+  countOpenAtStop: undefined,
   isTypingFilter: false,
   result: "",
   overlay: null,
