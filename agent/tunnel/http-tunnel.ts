@@ -116,7 +116,7 @@ export class HttpTunnel extends EventEmitter<HttpTunnelEventMap> {
       getPool: this.#health && toHelloPool(this.#health),
       ownGates: [
         ...(gates.basicAuth !== undefined ? ["password" as const] : []),
-        ...(gates.policy ? ["token" as const] : []),
+        ...(gates.policy !== undefined ? ["token" as const, "policy" as const] : []),
       ],
       capabilities: ["websocket", CLOSE_CAPABILITY, REQUEST_IDS_CAPABILITY],
       openStream: (wire, id, opening) =>
