@@ -49,13 +49,17 @@ export function hasSlowGate({ basicAuth, identity, jwt }: Gates): boolean {
   return basicAuth !== null || identity !== null || jwt !== null;
 }
 
-/** What the gates ask visitors for. Denied paths ask for nothing. */
-export function getGateNames({ allowedCidrs, basicAuth, identity, jwt }: Gates): GateName[] {
+/** What an agent shows about its tunnel. @param jwt of the policy. */
+export function getGateNames(
+  { allowedCidrs, basicAuth, identityGate, policy }: AccessSettings,
+  { jwt }: Pick<PolicyEffects, "jwt">,
+): GateName[] {
   return [
     ...(basicAuth === null ? [] : ["password" as const]),
-    ...(identity === null ? [] : ["sign_in" as const]),
+    ...(identityGate === null ? [] : ["sign_in" as const]),
     ...(jwt === null ? [] : ["token" as const]),
-    ...((allowedCidrs ?? null) === null ? [] : ["addresses" as const]),
+    ...(allowedCidrs === null ? [] : ["addresses" as const]),
+    ...(policy === null || policy.actions.length === 0 ? [] : ["policy" as const]),
   ];
 }
 

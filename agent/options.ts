@@ -24,6 +24,8 @@ export interface OptionSpec {
   choices?: readonly string[];
   /** What completion offers for a value that is not limited to `choices`. */
   complete?: ValueCompletion;
+  /** A value besides the files that `complete` offers, such as `off`. */
+  word?: string;
   /**
    * Validates one value and converts it; without it the value stays text.
    * @param option `--ttl`, for the message. @throws UsageError

@@ -39,8 +39,12 @@ _underpass() {
   local -a candidates
   for line in "\${(@f)$(underpass __complete "\${(@Q)words[2,CURRENT]}" 2> /dev/null)}"; do
     case $line in
-      :file*) compset -P '--[^=]##='; _files; return ;;
-      :directory*) compset -P '--[^=]##='; _files -/; return ;;
+      :*)
+        (( \${#candidates} )) && _describe underpass candidates
+        compset -P '--[^=]##='
+        if [[ $line == :directory* ]]; then _files -/; else _files; fi
+        return
+        ;;
       ?*) candidates+=("\${\${line%%$'\\t'*}//:/\\\\:}:\${line#*$'\\t'}") ;;
     esac
   done

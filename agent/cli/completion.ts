@@ -85,7 +85,8 @@ async function listArguments(command: Command, args: string[]): Promise<Candidat
 }
 
 function listValues(option: OptionSpec | undefined): Candidate[] {
-  return toCandidates(option?.choices ?? option?.complete);
+  const words = option?.word === undefined ? [] : [option.word];
+  return [...toCandidates(words), ...toCandidates(option?.choices ?? option?.complete)];
 }
 
 function toCandidates(completion: ValueCompletion | undefined): Candidate[] {

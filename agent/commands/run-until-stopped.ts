@@ -1,6 +1,6 @@
 /** Runs a tunnel until the user stops it or the server rejects it. */
 import { keepMemorySmall } from "../tunnel/garbage-collection.ts";
-import { watchForStop } from "./watch-for-stop.ts";
+import { exitOnSignal, watchForStop } from "./watch-for-stop.ts";
 import type { Output } from "../output/output.ts";
 import type { RejectionError } from "../rejection-error.ts";
 
@@ -8,6 +8,8 @@ interface Stoppable {
   on(event: "rejected", listener: (rejection: RejectionError) => void): unknown;
   start(): Promise<void> | void;
   close(): Promise<void> | void;
+  /** How many requests `close` waits for. Left out when it waits for none. */
+  readonly openRequests?: number;
 }
 
 /** @returns the exit code. */
@@ -21,9 +23,11 @@ export function runUntilStopped(tunnel: Stoppable, output: Output): Promise<numb
       output.end(rejection);
       resolve(exitCode);
     };
-    const endWatch = watchForStop(() => {
-      // While requests in flight finish, another signal ends the process at once.
+    let endWatch = watchForStop(() => {
       endWatch();
+      endWatch = exitOnSignal();
+      const countOpen = (): number => tunnel.openRequests ?? 0;
+      if (countOpen() > 0) output.stopping?.(countOpen);
       void Promise.resolve(tunnel.close()).then(() => end(0));
     });
     tunnel.on("rejected", (rejection) => end(1, rejection));

@@ -79,6 +79,9 @@ export async function run({ values, positionals }: Input<typeof START.options>):
         group.on("rejected", listener),
       start: async () => void (await apply(first)),
       close: () => group.close(),
+      get openRequests() {
+        return group.openRequests;
+      },
     };
     return await runUntilStopped(stoppable, output);
   } finally {

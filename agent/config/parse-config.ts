@@ -104,7 +104,9 @@ function toTexts(spec: OptionSpec, value: unknown, directory: string): string[] 
   if (value === true) return [];
   const isPath = spec.complete === "file" || spec.complete === "directory";
   const texts = [value as string | number | (string | number)[]].flat().map(String);
-  return isPath ? texts.map((text) => resolve(directory, text)) : texts;
+  return isPath
+    ? texts.map((text) => (text === spec.word ? text : resolve(directory, text)))
+    : texts;
 }
 
 function findCountProblems(source: YamlSource, tunnels: Record<string, Fields>): Problem[] {

@@ -2,12 +2,11 @@
 import { describeIssue } from "../../protocol/schemas/issue-messages.ts";
 import { TunnelPassword } from "../../protocol/schemas/access/basic-auth.ts";
 import { UsageError } from "../options.ts";
-
-/** Removes the tunnel's password. It has no colon, so that it can't be a user name and a password. */
-const OFF = "off";
+import { OFF } from "./off.ts";
 
 /** @param source for messages: `--basic-auth`. @returns null when it is to be removed. @throws UsageError */
 export function parseBasicAuth(text: string, source: string): TunnelPassword | null {
+  // It has no colon, so that it can't be a user name and a password.
   if (text === OFF) return null;
   const colon = text.indexOf(":");
   if (colon < 0) {

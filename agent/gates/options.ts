@@ -1,6 +1,7 @@
 /** Options of HTTP tunnels: where visitors reach the tunnel, and what they must bring. */
 import { UsageError, type OptionSpec } from "../options.ts";
 import { parseBasicAuth } from "./basic-auth.ts";
+import { OFF } from "./off.ts";
 import { readPolicyFile } from "./policy-file.ts";
 
 export const PUBLIC_TUNNEL_OPTIONS = {
@@ -14,13 +15,15 @@ export const PUBLIC_TUNNEL_OPTIONS = {
     kind: "text",
     placeholder: "USER:PASSWORD",
     help: "visitors need this password; safer in UNDERPASS_BASIC_AUTH; off removes the one that the tunnel has",
+    word: OFF,
     parse: parseBasicAuth,
   },
   "policy-file": {
     kind: "text",
     placeholder: "FILE",
-    help: "the tunnel's traffic policy, in YAML or JSON",
+    help: "the tunnel's traffic policy, in YAML or JSON; off removes the one that the tunnel has",
     complete: "file",
+    word: OFF,
     parse: readPolicyFile,
   },
 } as const satisfies Record<string, OptionSpec>;

@@ -6,11 +6,16 @@ import { formatProblems, YamlSource, type Path, type Problem } from "../config/y
 import { describeIssue } from "../../protocol/schemas/issue-messages.ts";
 import { TrafficPolicy } from "../../protocol/schemas/access/policies.ts";
 import { UsageError } from "../options.ts";
+import { OFF } from "./off.ts";
 
 const FILE_MAX_BYTES = 256 * 1024;
 
-/** @param source for messages: `--policy-file`. @throws UsageError with all problems, each on a line of its own. */
-export function readPolicyFile(path: string, source: string): TrafficPolicy {
+/**
+ * @param path or `off`; a file of this name is `./off`. @param source for messages: `--policy-file`.
+ * @returns null when the policy is to be removed. @throws UsageError with all problems, each on a line of its own.
+ */
+export function readPolicyFile(path: string, source: string): TrafficPolicy | null {
+  if (path === OFF) return null;
   return parsePolicy(readText(path, source), path);
 }
 

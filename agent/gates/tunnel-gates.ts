@@ -9,34 +9,48 @@ export interface TunnelGates {
   ownNames: readonly GateName[];
 }
 
-/** What visitors bring, the gate itself, and the end of the API's route that removes it. */
-const TEXTS: Record<GateName, { visitors: string; gate: string; route: string }> = {
-  password: { visitors: "a password", gate: "the password", route: "auth" },
-  sign_in: { visitors: "a sign-in", gate: "the sign-in", route: "edge-auth" },
-  token: { visitors: "a token (JWT)", gate: "the check of tokens", route: "policy" },
-  addresses: { visitors: "", gate: "the list of addresses", route: "ip-allowlist" },
-};
+/** What visitors bring, the gate itself, and how it is removed: by an option of the agent, or else by a route of the API. */
+const TEXTS: Record<GateName, { visitors: string; gate: string; option?: string; route?: string }> =
+  {
+    password: { visitors: "a password", gate: "the password", option: "--basic-auth=off" },
+    sign_in: { visitors: "a sign-in", gate: "the sign-in", route: "edge-auth" },
+    token: { visitors: "a token (JWT)", gate: "the check of tokens", option: "--policy-file=off" },
+    addresses: { visitors: "", gate: "the list of addresses", route: "ip-allowlist" },
+    policy: { visitors: "", gate: "the traffic policy", option: "--policy-file=off" },
+  };
 
-/** @returns such as `with a password, from allowed addresses`; undefined when every visitor is served. */
+/** @returns such as `with a password, from allowed addresses`; undefined when every visitor is served, and all requests. */
 export function describeGates({ names }: TunnelGates): string | undefined {
-  const credentials = GATE_NAMES.filter((name) => name !== "addresses" && names.includes(name));
+  const credentials = GATE_NAMES.filter(
+    (name) => TEXTS[name].visitors !== "" && names.includes(name),
+  );
   const parts = [
     ...(credentials.length > 0
       ? [`with ${joinTexts(credentials.map((name) => TEXTS[name].visitors))}`]
       : []),
     ...(names.includes("addresses") ? ["from allowed addresses"] : []),
+    ...(names.includes("policy") ? ["under a traffic policy"] : []),
   ];
   return parts.length === 0 ? undefined : parts.join(", ");
 }
 
 /** @returns how to remove the gates that this command did not set; undefined when there are none. */
 export function describeKeptGates({ tunnelId, names, ownNames }: TunnelGates): string | undefined {
-  const kept = GATE_NAMES.filter((name) => names.includes(name) && !ownNames.includes(name));
+  const kept = GATE_NAMES.filter(
+    (name) =>
+      names.includes(name) &&
+      !ownNames.includes(name) &&
+      // The check of tokens is a part of the policy. An earlier server names it alone.
+      !(name === "token" && names.includes("policy")),
+  );
   if (kept.length === 0) return undefined;
   const [were, them] = kept.length === 1 ? ["was", "it"] : ["were", "them"];
   const gates = joinTexts(kept.map((name) => TEXTS[name].gate));
-  const calls = kept.map((name) => `DELETE /tunnels/${tunnelId}/${TEXTS[name].route}`);
-  return `${gates} ${were} not set by this command; remove ${them} through the API: ${calls.join(", ")}`;
+  const ways = kept.map((name) => {
+    const { option, route } = TEXTS[name];
+    return option ?? `DELETE /tunnels/${tunnelId}/${route} (API)`;
+  });
+  return `${gates} ${were} not set by this command; to remove ${them}: ${ways.join(", ")}`;
 }
 
 /** `a, b and c` */

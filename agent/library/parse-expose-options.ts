@@ -7,6 +7,7 @@ import { TrafficPolicy } from "../../protocol/schemas/access/policies.ts";
 import { formatSuggestion } from "../cli/suggestion.ts";
 import { findTarget } from "../files/files-target.ts";
 import { parseBasicAuth } from "../gates/basic-auth.ts";
+import { OFF } from "../gates/off.ts";
 import { parsePublicUrl } from "../gates/options.ts";
 import { UsageError } from "../options.ts";
 import { checkAddedHeader } from "../origin/added-headers.ts";
@@ -56,7 +57,9 @@ const Fields = z.strictObject(FIELDS);
 export function parseExposeOptions(
   options: ExposeOptions,
 ): Omit<HttpTunnelOptions, keyof ServerAccess> {
-  const parsed = Fields.safeParse(options, { error: describeIssue });
+  const isPolicyOff = options?.policy === OFF;
+  const fields = isPolicyOff ? { ...options, policy: undefined } : options;
+  const parsed = Fields.safeParse(fields, { error: describeIssue });
   if (!parsed.success) throw new TypeError(describeMistake(parsed.error.issues[0]!));
   const { subdomain, url, basicAuth, headers = {}, token, tokenFile } = options;
   if (token !== undefined && tokenFile !== undefined)
@@ -76,7 +79,7 @@ export function parseExposeOptions(
     publicUrl: url === undefined ? undefined : parsePublicUrl(url, "url"),
     gates: {
       basicAuth: basicAuth === undefined ? undefined : parseBasicAuth(basicAuth, "basicAuth"),
-      policy: parsed.data.policy,
+      policy: isPolicyOff ? null : parsed.data.policy,
     },
   }));
 }

@@ -38,8 +38,8 @@ export interface ExposeOptions {
   url?: string;
   /** `user:password`: visitors need this password; `off` removes it. Left out, the tunnel keeps the password that it has. */
   basicAuth?: string;
-  /** The traffic policy, as in a file for `--policy-file`. Left out, the tunnel keeps the policy that it has. */
-  policy?: { actions: object[] };
+  /** The traffic policy, as in a file for `--policy-file`; `off` removes it. Left out, the tunnel keeps the policy that it has. */
+  policy?: { actions: object[] } | "off";
   /** Added to each request to the local server, in place of what the visitor sent under these names. */
   headers?: Record<string, string>;
   /** The slug of the project that the tunnel belongs to. */
@@ -91,8 +91,8 @@ export interface TunnelEvents {
   /** So many visits did not reach the tunnel, since the last such event: the gates, the rate limit or maintenance refused them. */
   refused: [visits: number];
   /**
-   * What visitors must bring has changed, by any member of the organization: some of `password`, `sign_in`, `token` and
-   * `addresses`. A later server may have further ones.
+   * What visitors must bring has changed, by any member of the organization: some of `password`, `sign_in`, `token`,
+   * `addresses` and `policy`. A later server may have further ones.
    */
   gates: [gates: { readonly names: readonly string[] }];
   /** The tunnel's owner stopped it; it continues when it is started again. */
@@ -128,7 +128,7 @@ export interface RequestReport {
   status: number;
   /** Until the end of the response, or until a WebSocket was accepted. */
   durationMs: number;
-  /** Why the local server did not answer. */
+  /** Why the local server did not answer, or did not finish its response. */
   problem: string | undefined;
   /** Bytes of the visitor's body or messages. */
   bytesIn: number;

@@ -1,12 +1,13 @@
 /** The tunnel that a user names by its name, its host, its URL or its id. */
 import type { Tunnel } from "../../protocol/schemas/tunnels/tunnels.ts";
+import { formatSuggestion } from "../cli/suggestion.ts";
 import { UsageError } from "../options.ts";
 import { stripControl } from "../output/format/strip-control.ts";
 import { RejectionError } from "../rejection-error.ts";
 import type { ManagementApi } from "./management-api.ts";
 
-/** Names of other tunnels in a message. */
-const SUGGESTIONS_MAX = 8;
+/** Of other tunnels in a message: of more, only the number is shown. */
+const NAMES_SHOWN = 8;
 
 /** Strong matches come first: a name inside a project may equal the whole subdomain of another tunnel. */
 const MATCHES: ((tunnel: Tunnel, wanted: string) => boolean)[] = [
@@ -41,7 +42,7 @@ export async function findTunnels(api: ManagementApi, texts: string[]): Promise<
   const known: string[] = [];
   for await (const page of api.listTunnels()) {
     for (const tunnel of page) {
-      if (known.length < SUGGESTIONS_MAX) known.push(tunnel.subdomain);
+      known.push(tunnel.subdomain);
       for (const { wanted, found } of searches) {
         const strength = MATCHES.findIndex((matches) => matches(tunnel, wanted));
         if (strength !== -1) found[strength]!.push(tunnel);
@@ -67,11 +68,19 @@ function chooseTunnel({ text, found }: Search, known: string[]): Tunnel {
   return tunnel;
 }
 
-function notFound(text: string, others: string[]): RejectionError {
-  const names = others.map(stripControl).join(", ");
-  const known = names === "" ? "you have none yet" : `you have: ${names}`;
-  const more = others.length === SUGGESTIONS_MAX ? " and perhaps more; run: underpass tunnels" : "";
-  return new RejectionError("not_found", `there is no tunnel ${text}; ${known}${more}`);
+function notFound(text: string, known: string[]): RejectionError {
+  const suggestion = formatSuggestion(text, known.map(stripControl));
+  return new RejectionError(
+    "not_found",
+    `there is no tunnel ${text}${suggestion === "" ? "; " : `${suggestion} `}${describeKnown(known)}`,
+  );
+}
+
+function describeKnown(known: string[]): string {
+  if (known.length === 0) return "you have none yet";
+  if (known.length > NAMES_SHOWN)
+    return `to list your ${known.length} tunnels, run: underpass tunnels`;
+  return `your tunnels: ${known.map(stripControl).join(", ")}`;
 }
 
 /** @returns the host of a URL, with its port if it names one; otherwise the text in lower case. */

@@ -24,6 +24,9 @@ interface CallBody {
 /** Servers of earlier versions do not tell whether a tunnel is stopped. */
 const ListedTunnel = Tunnel.extend({ stoppedAt: Instant.nullable().default(null) });
 
+/** Nor do they tell it in response to a start or a stop. */
+const StopResult = TunnelStatusResult.partial({ stoppedAt: true });
+
 /** The fields of a new token. Those that are undefined get the API's defaults. */
 export interface NewTokenFields {
   name: string;
@@ -67,12 +70,12 @@ export class ManagementApi {
     return this.#call(z.array(TunnelAgent), "GET", `/tunnels/${id}/agents`);
   }
 
-  startTunnel(id: string): Promise<z.output<typeof TunnelStatusResult>> {
-    return this.#call(TunnelStatusResult, "POST", `/tunnels/${id}/start`);
+  startTunnel(id: string): Promise<z.output<typeof StopResult>> {
+    return this.#call(StopResult, "POST", `/tunnels/${id}/start`);
   }
 
-  stopTunnel(id: string): Promise<z.output<typeof TunnelStatusResult>> {
-    return this.#call(TunnelStatusResult, "POST", `/tunnels/${id}/stop`);
+  stopTunnel(id: string): Promise<z.output<typeof StopResult>> {
+    return this.#call(StopResult, "POST", `/tunnels/${id}/stop`);
   }
 
   async deleteTunnel(id: string): Promise<void> {

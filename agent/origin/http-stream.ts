@@ -274,13 +274,16 @@ export class HttpStream implements Stream {
 
   #fail(code: ResetCode, reason: string): void {
     if (this.#phase === "ended") return;
+    // The visitor has got this status; only the body is incomplete.
+    const hasSentHead = this.#phase === "responding" || this.#phase === "flushing";
     this.#phase = "ended";
     // First, so that the tunnel knows it when it chooses an agent for this request again.
     if (code === RESET.originUnreachable) this.#origin.reportUnreachable();
     this.#wire.reset(this.#id, code, reason);
     this.#abortRequest?.(new Error(reason));
     this.#body?.destroy();
-    this.#reportEnd(code === RESET.originTimeout ? 504 : 502, reason);
+    const failure = code === RESET.originTimeout ? 504 : 502;
+    this.#reportEnd(hasSentHead ? this.#report.status : failure, reason);
   }
 
   #reportEnd(status: number, problem?: string): void {

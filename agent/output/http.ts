@@ -7,6 +7,8 @@ import {
   createLinePrinter,
   printRejectionJson,
   printRejectionLines,
+  printStoppingJson,
+  printStoppingLine,
   type Level,
   type Output,
 } from "./output.ts";
@@ -30,7 +32,7 @@ export function printHttpJson(tunnel: HttpTunnel, target: Target, name?: string)
   tunnel.on("pool", (agents) => print({ event: "pool", agents }));
   printTunnelJson(tunnel, print);
   tunnel.on("notice", (message) => print({ event: "notice", message }));
-  return { end: (rejection) => printRejectionJson(rejection) };
+  return { stopping: printStoppingJson, end: (rejection) => printRejectionJson(rejection) };
 }
 
 /** Like `printHttpJson`, as lines of text. */
@@ -59,7 +61,7 @@ export function printHttpLines(
   tunnel.on("pool", (agents) => print("info", `${formatPool(agents)} this tunnel`));
   printTunnelLines(tunnel, print);
   tunnel.on("notice", (message) => print("warn", message));
-  return { end: (rejection) => printRejectionLines(rejection) };
+  return { stopping: printStoppingLine, end: (rejection) => printRejectionLines(rejection) };
 }
 
 function formatPool(agents: number): string {

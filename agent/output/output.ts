@@ -1,7 +1,13 @@
 /** What the outputs of all commands share: JSON for programs, lines for logs, and why a command ended. */
+import { DRAIN_TIMEOUT_MS } from "../../protocol/limits.ts";
 import type { RejectionError } from "../rejection-error.ts";
 
 export interface Output {
+  /**
+   * Says that the command stops when its open requests have ended. Left out where nothing is waited for.
+   * @param countOpen how many they are now.
+   */
+  stopping?(countOpen: () => number): void;
   /** Prints the end. @param rejection why the server ended it; undefined when the user stopped it. */
   end(rejection?: RejectionError): void;
 }
@@ -41,6 +47,21 @@ export function createLinePrinter(
   return (lineLevel, text) => {
     if (LEVELS.indexOf(lineLevel) <= LEVELS.indexOf(level)) printLine(prefix + text);
   };
+}
+
+export function printStoppingJson(countOpen: () => number): void {
+  printJson({ event: "stopping", openRequests: countOpen() });
+}
+
+/** Prints it also with `--log-level error`: it answers the user's key. */
+export function printStoppingLine(countOpen: () => number): void {
+  printLine(`${formatStopping(countOpen())}; press Ctrl+C again to quit now`);
+}
+
+/** `stopping: 2 requests are open, and may finish within 10 s` */
+export function formatStopping(openRequests: number): string {
+  const open = openRequests === 1 ? "1 request is open" : `${openRequests} requests are open`;
+  return `stopping: ${open}, and may finish within ${DRAIN_TIMEOUT_MS / 1_000} s`;
 }
 
 /** Prints nothing when the user stopped the command. */

@@ -8,6 +8,8 @@ import {
   createLinePrinter,
   formatRejection,
   printJson,
+  printStoppingJson,
+  printStoppingLine,
   type Level,
   type Output,
 } from "./output.ts";
@@ -37,6 +39,7 @@ export function printGroupJson(group: TunnelGroup): StartOutput {
     reloaded: (changes) => printJson({ event: "reloaded", ...changes }),
     reloadFailed: (problems) =>
       printJson({ event: "reload_failed", message: `${problems}; ${UNCHANGED}` }),
+    stopping: printStoppingJson,
     end: () => undefined,
   };
 }
@@ -56,6 +59,7 @@ export function printGroupLines(group: TunnelGroup, level: Level): StartOutput {
     inspecting: (url) => print("info", `Inspect at ${url}`),
     reloaded: (changes) => print("info", formatChanges(changes)),
     reloadFailed: (problems) => process.stderr.write(`underpass: ${problems}; ${UNCHANGED}\n`),
+    stopping: printStoppingLine,
     end: (rejection) => {
       if (rejection) process.stderr.write(`underpass: ${ALL_REJECTED}\n`);
     },
@@ -87,6 +91,7 @@ export function showGroupScreen(group: TunnelGroup, config: GroupConfig): StartO
       screen.showResult(formatChanges(changes));
     },
     reloadFailed: (problems) => screen.showFileProblems(problems.split("\n")),
+    stopping: (countOpen) => screen.stopping(countOpen),
     end: (rejection) => screen.endWith(rejection ? ALL_REJECTED : "Stopped."),
   };
 }

@@ -59,6 +59,7 @@ export class TunnelScreen implements Output {
       notices: [],
       inspectorUrl: undefined,
       requests: new RequestList(),
+      countOpenAtStop: undefined,
       isTypingFilter: false,
       result: "",
       overlay: null,
@@ -138,6 +139,11 @@ export class TunnelScreen implements Output {
 
   async #showAccount(api: ServiceApi): Promise<void> {
     this.#state.account = await findAccount(api);
+    this.#screen.draw();
+  }
+
+  stopping(countOpen: () => number): void {
+    this.#state.countOpenAtStop = countOpen;
     this.#screen.draw();
   }
 

@@ -1,5 +1,6 @@
 /** What the screen of `underpass http`, `tcp` and `start` shows: a pure function of its state. */
 import { describeGates, describeKeptGates } from "../gates/tunnel-gates.ts";
+import { formatStopping } from "../output/output.ts";
 import { cutLine, getLineText, type Line, type Span, type Style } from "./line.ts";
 import { formatRequests } from "./request-lines.ts";
 import type { RequestList } from "./request-list.ts";
@@ -22,6 +23,8 @@ export interface ScreenState {
   /** The address of the local inspector. */
   inspectorUrl: string | undefined;
   requests: RequestList;
+  /** Since the user stopped the command: how many requests it still waits for. */
+  countOpenAtStop: (() => number) | undefined;
   isTypingFilter: boolean;
   /** The result of the latest key, for some seconds. */
   result: string;
@@ -230,7 +233,7 @@ function formatOverlay({ overlay }: ScreenState, width: number): Line[] {
 }
 
 function formatFooter(state: ScreenState, width: number): Line {
-  const { isTypingFilter, requests, result, overlay, hasKeys } = state;
+  const { isTypingFilter, requests, result, overlay, hasKeys, countOpenAtStop } = state;
   if (isTypingFilter) {
     const help = "   Enter keeps it, Esc clears it";
     const typed = `filter: ${requests.filter}_`;
@@ -239,10 +242,17 @@ function formatFooter(state: ScreenState, width: number): Line {
       { text: help, style: "dim" },
     ];
   }
+  if (countOpenAtStop) return formatStop(countOpenAtStop(), width);
   if (result !== "") return [{ text: cutText(result, width), style: "bold" }];
   if (!hasKeys) return [{ text: "Ctrl+C quits", style: "dim" }];
   if (overlay !== null) return [{ text: "any key closes this", style: "dim" }];
   return [{ text: fitKeys(state, width), style: "dim" }];
+}
+
+/** What quits at once comes first, so that it is not what a narrow screen cuts. */
+function formatStop(openRequests: number, width: number): Line {
+  const text = `q or Ctrl+C quits now; ${formatStopping(openRequests)}`;
+  return [{ text: cutText(text, width), style: "yellow" }];
 }
 
 /** As many keys as fit; the last ones, which show all others, always. */

@@ -53,6 +53,14 @@ export class TunnelGroup extends EventEmitter<GroupEventMap> {
   #isApplying = false;
   #isClosed = false;
 
+  /** How many requests of visitors are open, without WebSockets. */
+  get openRequests(): number {
+    const open = [...this.#members.values()].map(({ named }) =>
+      named.protocol === "http" ? named.tunnel.openRequests : 0,
+    );
+    return open.reduce((sum, count) => sum + count, 0);
+  }
+
   /**
    * Serves the tunnels of `config` and no others. Rejected tunnels are tried again. Requests in flight on tunnels that are
    * closed may finish, for up to `DRAIN_TIMEOUT_MS`. Must not be called again before it has resolved.

@@ -116,7 +116,7 @@ export class HttpTunnel extends EventEmitter<HttpTunnelEventMap> {
       getPool: this.#health && toHelloPool(this.#health),
       ownGates: [
         ...(gates.basicAuth !== undefined ? ["password" as const] : []),
-        ...(gates.policy ? ["token" as const] : []),
+        ...(gates.policy !== undefined ? ["token" as const, "policy" as const] : []),
       ],
       capabilities: ["websocket", CLOSE_CAPABILITY, REQUEST_IDS_CAPABILITY],
       openStream: (wire, id, opening) =>
@@ -134,6 +134,11 @@ export class HttpTunnel extends EventEmitter<HttpTunnelEventMap> {
   /** The latest welcome of the server; undefined before the first connection. */
   get welcome(): Welcome | undefined {
     return this.#connection.welcome;
+  }
+
+  /** How many requests of visitors are open, without WebSockets: those that `close` waits for. */
+  get openRequests(): number {
+    return this.#connection.openRequests + this.#shards.openRequests;
   }
 
   start(): void {

@@ -9,6 +9,8 @@ export class ShardConnections {
   readonly #options: ConnectionOptions;
   readonly #onRefused: (visits: number) => void;
   readonly #connections = new Map<number, TunnelConnection>();
+  /** Those whose last requests finish. */
+  readonly #closing = new Set<TunnelConnection>();
 
   /**
    * @param options of the main connection.
@@ -24,7 +26,7 @@ export class ShardConnections {
     for (const [shard, connection] of this.#connections) {
       if (shard < count) continue;
       this.#connections.delete(shard);
-      void connection.close();
+      void this.#close(connection);
     }
     for (let shard = 1; shard < count; shard++) {
       if (!this.#connections.has(shard)) this.#open(shard, welcome);
@@ -36,11 +38,22 @@ export class ShardConnections {
     for (const connection of this.#connections.values()) connection.sendHealth(health);
   }
 
+  get openRequests(): number {
+    const connections = [...this.#connections.values(), ...this.#closing];
+    return connections.reduce((sum, { openRequests }) => sum + openRequests, 0);
+  }
+
   /** Requests in flight may finish. */
   async close(): Promise<void> {
     const connections = [...this.#connections.values()];
     this.#connections.clear();
-    await Promise.all(connections.map((connection) => connection.close()));
+    await Promise.all(connections.map((connection) => this.#close(connection)));
+  }
+
+  async #close(connection: TunnelConnection): Promise<void> {
+    this.#closing.add(connection);
+    await connection.close();
+    this.#closing.delete(connection);
   }
 
   #open(shard: number, { name: subdomain, tunnelId: tunnel }: Welcome): void {

@@ -95,6 +95,11 @@ export class TunnelConnection extends EventEmitter<ConnectionEventMap> {
     return this.#welcome;
   }
 
+  /** How many streams are open that `close` waits for. */
+  get openRequests(): number {
+    return this.#wire?.drainableStreams ?? 0;
+  }
+
   start(): void {
     this.#connect();
   }

@@ -146,8 +146,11 @@ export const Welcome = z.object({
 });
 export type Welcome = z.infer<typeof Welcome>;
 
-/** The gates that an agent shows: each of them asks visitors for something. */
-export const GATE_NAMES = ["password", "sign_in", "token", "addresses"] as const;
+/**
+ * The gates that an agent shows: each of them asks visitors for something, or may. `policy` is a traffic policy with any
+ * actions; `token` is named besides it when one of them checks tokens.
+ */
+export const GATE_NAMES = ["password", "sign_in", "token", "addresses", "policy"] as const;
 export type GateName = (typeof GATE_NAMES)[number];
 
 export const TunnelStatus = z.object({

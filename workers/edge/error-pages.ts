@@ -111,7 +111,8 @@ export function createRefusalPage(
   const message = getRefusalMessage(refusal);
   const retryAfter = refusal.headers.get("retry-after");
   const page = createErrorPage(request, env, code, {
-    ...(message === null ? {} : { message }),
+    // The hint belongs to the page's own message.
+    ...(message === null ? {} : { message, hint: undefined }),
     ...(action ? { action } : {}),
     ...(retryAfter === null ? {} : { retryAfterSeconds: Number(retryAfter) }),
     requestId: refusal.headers.get(REQUEST_ID_HEADER),
@@ -126,7 +127,9 @@ export function createRefusalPage(
 /** One for each isolate: its limit counts the pages of all visitors. */
 const errorLog = new LimitedLog("error_page");
 
-interface ErrorPageOptions extends Partial<PageText> {
+interface ErrorPageOptions extends Partial<Omit<PageText, "hint">> {
+  /** undefined: no hint. */
+  hint?: string | undefined;
   retryAfterSeconds?: number;
   /** The id that the tunnel's object has given to the request. */
   requestId?: string | null;

@@ -76,22 +76,34 @@ async function listAgents(api: ManagementApi, { id }: Tunnel): Promise<TunnelAge
 export async function stopTunnels(input: Input<typeof TUNNELS_STOP.options>): Promise<number> {
   const { api, tunnels } = await findNamed(input, "stop");
   for (const tunnel of tunnels) {
-    const { status } = await api.stopTunnel(tunnel.id);
-    printChange(
-      input,
-      tunnel,
-      { status },
-      "is stopped: its agent is disconnected, and visitors get an error until you start it",
-    );
+    const { id: _, ...change } = await api.stopTunnel(tunnel.id);
+    printChange(input, tunnel, change, describeStop(tunnel));
   }
   return 0;
+}
+
+/** @param tunnel before the stop. */
+function describeStop({ stoppedAt, agentConnected }: Tunnel): string {
+  if (stoppedAt !== null) return `was already stopped, at ${stoppedAt}`;
+  const agent = agentConnected ? "its agent is disconnected" : "it has no agent";
+  return `is stopped: ${agent}, and visitors get an error until you start it`;
+}
+
+/** @param tunnel before the start. No one knows which agents wait for a stopped tunnel: each of them asks again. */
+function describeStart({ stoppedAt, agentConnected }: Tunnel): string {
+  const howToServe = "start the agent on the machine with the local server";
+  if (stoppedAt !== null)
+    return `is started: an agent that waits for it connects within seconds; if none does, ${howToServe}`;
+  return agentConnected
+    ? "was not stopped: its agent serves it"
+    : `was not stopped, but has no agent: ${howToServe}`;
 }
 
 export async function startTunnels(input: Input<typeof TUNNELS_START.options>): Promise<number> {
   const { api, tunnels } = await findNamed(input, "start");
   for (const tunnel of tunnels) {
-    const { status } = await api.startTunnel(tunnel.id);
-    printChange(input, tunnel, { status }, "is started: its agent reconnects within seconds");
+    const { id: _, ...change } = await api.startTunnel(tunnel.id);
+    printChange(input, tunnel, change, describeStart(tunnel));
   }
   return 0;
 }

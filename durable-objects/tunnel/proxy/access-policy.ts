@@ -68,6 +68,7 @@ interface Rules {
   isBeyondPlan: boolean;
   allowedCidrs: string[] | null;
   gates: Gates | null;
+  gateNames: GateName[];
   rateLimit: RateLimit | null;
   rewrite: HeadRewrite;
 }
@@ -76,6 +77,7 @@ const NO_RULES: Rules = {
   isBeyondPlan: false,
   allowedCidrs: null,
   gates: null,
+  gateNames: [],
   rateLimit: null,
   rewrite: { remove: new Set(), set: new Map() },
 };
@@ -148,10 +150,9 @@ export class AccessPolicy {
     return this.#rules.allowedCidrs;
   }
 
-  /** What visitors must bring. */
+  /** What an agent shows about the tunnel. */
   get gateNames(): GateName[] {
-    const { gates } = this.#rules;
-    return gates === null ? [] : getGateNames(gates);
+    return this.#rules.gateNames;
   }
 
   get isInMaintenance(): boolean {
@@ -312,7 +313,8 @@ function compileRules(settings: AccessSettings, policyTag: string): Rules {
   const { rateLimit, rewrite } = effects;
   if (isAuthorizationConsumed(settings, effects)) rewrite.remove.add("authorization");
   const gates = buildGates(settings, policyTag, effects);
-  return { isBeyondPlan, allowedCidrs, gates, rateLimit, rewrite };
+  const gateNames = getGateNames(settings, effects);
+  return { isBeyondPlan, allowedCidrs, gates, gateNames, rateLimit, rewrite };
 }
 
 /** Whether the `Authorization` header is for a gate. The local server receives it only if the owner wants that. */

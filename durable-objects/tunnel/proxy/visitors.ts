@@ -42,7 +42,8 @@ import { UPLOAD_BUFFER_BYTES } from "./request-body.ts";
 import type { MetricsReporter } from "../metrics/metrics-reporter.ts";
 import { VisitorSockets } from "./visitor-sockets.ts";
 
-const STOPPED_MESSAGE = "The owner of this tunnel has stopped it, and can start it again.";
+const STOPPED_MESSAGE =
+  "The owner of this tunnel has stopped it, and can start it in the dashboard, or with: underpass tunnels start NAME";
 
 const TOO_MANY_MESSAGE = "Too many requests to this tunnel are in progress. Try again in a moment.";
 const TOO_MANY_RETRY_MS = 2_000;

@@ -16,7 +16,8 @@ export const AGENT_GATES_MAX_CHARS = 64 * 1024;
 export const AgentGates = z.object({
   /** null removes the password. */
   basicAuth: TunnelPassword.nullable().optional(),
-  policy: TrafficPolicy.optional(),
+  /** null removes the policy. */
+  policy: TrafficPolicy.nullable().optional(),
 });
 export type AgentGates = z.output<typeof AgentGates>;
 

@@ -122,7 +122,12 @@ export const ClientConnectQuery = z.object({ tunnel: z.union([z.uuid(), Label]) 
 
 const TunnelStatus = z.enum(["inactive", "active", "offline", "expired"]);
 /** The response to starting or stopping a tunnel. */
-export const TunnelStatusResult = z.object({ id: z.uuid(), status: TunnelStatus });
+export const TunnelStatusResult = z.object({
+  id: z.uuid(),
+  status: TunnelStatus,
+  /** Since when it has been stopped. */
+  stoppedAt: Instant.nullable(),
+});
 export const Tunnel = z.object({
   id: z.uuid(),
   name: z.string(),

@@ -197,6 +197,23 @@ describe("underpass http", () => {
 });
 
 describe("the traffic policy of a new agent", () => {
+  test("is removed by `off`, also for the next agent", async () => {
+    const policy = { actions: [{ kind: "deny", path_prefix: "/admin" }] };
+    await (await start({ subdomain: "policy-off", policy })).close();
+    for (const given of ["off" as const, "off" as const, undefined]) {
+      await using _agent = await start({
+        subdomain: "policy-off",
+        ...(given && { policy: given }),
+      });
+      expect(await visit("policy-off", {}, "/admin")).toBe("passed");
+    }
+    const { id } = await findTunnel("policy-off");
+    const { body } = await owner.get<{ resourceId: string }[]>(
+      "/events?action=tunnel_policy_removed",
+    );
+    expect(body.filter(({ resourceId }) => resourceId === id)).toHaveLength(1);
+  });
+
   test("applies from the first request on, and stays when a later agent brings none", async () => {
     const policy = { actions: [{ kind: "deny", path_prefix: "/admin" }] };
     await using _first = await start({ subdomain: "gate-policy", policy });
@@ -218,7 +235,7 @@ describe("the traffic policy of a new agent", () => {
       headers: { "content-type": "application/json" },
       body: JSON.stringify({ cidrs: ["192.0.2.0/24"] }),
     });
-    expect((await changed)[0]).toMatchObject({ names: ["addresses"] });
+    expect((await changed)[0]).toMatchObject({ names: ["addresses", "policy"] });
   });
 
   test("is recorded in the audit log once, however often the agent starts", async () => {

@@ -101,6 +101,16 @@ describe.each(CODES)("the page of %s", (code) => {
   });
 });
 
+test("a refusal with a message of its own has no hint, which belongs to the other message", async () => {
+  const explain = async (message?: string): Promise<string> => {
+    const refusal = toRefusalResponse({ code: "agent_offline", ...(message && { message }) });
+    const page = createRefusalPage(newRequest("*/*"), ENV, "agent_offline", refusal);
+    return ErrorBody.parse(await page.json()).message;
+  };
+  expect(await explain()).toContain("Start the agent");
+  expect(await explain("The owner has stopped it.")).toBe("The owner has stopped it.");
+});
+
 test("the time to retry is in the header for every client, and in the body for programs", async () => {
   const refusal = () => new Response(null, { headers: { "retry-after": "17" } });
   const programResponse = createRefusalPage(newRequest("*/*"), ENV, "rate_limited", refusal());

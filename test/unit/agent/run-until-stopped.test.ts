@@ -10,6 +10,28 @@ afterEach(() => {
   vi.restoreAllMocks();
 });
 
+/** Calls what the command has added: other listeners of the signal belong to the test runner. */
+const interrupt = () => process.listeners("SIGINT").at(-1)?.("SIGINT");
+
+test("a command says how many requests it waits for, and a second signal ends it at once", async () => {
+  const drained = Promise.withResolvers<void>();
+  const tunnel = Object.assign(new EventEmitter(), {
+    start: () => undefined,
+    close: () => drained.promise,
+    openRequests: 2,
+  });
+  const counts: number[] = [];
+  const stopping = (countOpen: () => number) => void counts.push(countOpen());
+  const exitCode = runUntilStopped(tunnel, { stopping, end: () => undefined });
+  interrupt();
+  expect(counts).toEqual([2]);
+  const exit = vi.spyOn(process, "exit").mockReturnValue(undefined as never);
+  interrupt();
+  expect(exit.mock.calls).toEqual([[130]]);
+  drained.resolve();
+  expect(await exitCode).toBe(0);
+});
+
 test("a command stops once when Ctrl-C ends both it and npx, which started it", async () => {
   vi.stubEnv("npm_command", "exec");
   vi.useFakeTimers({ toFake: ["setInterval", "clearInterval"] });
@@ -18,8 +40,7 @@ test("a command stops once when Ctrl-C ends both it and npx, which started it", 
   const end = vi.fn<(rejection?: RejectionError) => void>();
   const tunnel = Object.assign(new EventEmitter(), { start: () => undefined, close });
   const exitCode = runUntilStopped(tunnel, { end });
-  // Other listeners of the signal belong to the test runner.
-  process.listeners("SIGINT").at(-1)?.("SIGINT");
+  interrupt();
   vi.spyOn(process, "ppid", "get").mockReturnValue(1);
   vi.advanceTimersByTime(10_000);
   drained.resolve();

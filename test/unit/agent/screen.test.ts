@@ -42,6 +42,7 @@ const state = (changes: Partial<ScreenState> = {}): ScreenState => ({
   notices: [],
   inspectorUrl: undefined,
   requests: new RequestList(),
+  countOpenAtStop: undefined,
   isTypingFilter: false,
   result: "",
   overlay: null,
@@ -174,10 +175,10 @@ describe("the screen", () => {
   test("leaves out how to remove a gate when there is no room, and never the gate", () => {
     const gates = { tunnelId: "id", names: ["password"], ownNames: [] };
     const shown = state({ tunnels: [tunnel({ gates })] });
-    expect(render(shown, 80, 24).join("\n")).toContain("DELETE /tunnels/id/auth");
+    expect(render(shown, 80, 24).join("\n")).toContain("--basic-auth=off");
     const low = render(shown, 80, 9).join("\n");
     expect(low).toContain("Visitors    with a password");
-    expect(low).not.toContain("DELETE");
+    expect(low).not.toContain("--basic-auth");
   });
 
   test("wraps a message and never cuts it", () => {

@@ -125,7 +125,7 @@ tunnels.openapi(
   async (c) => {
     const { id } = c.req.valid("param");
     const stopped = await setStopped(c.var.db, getCallerActor(c), id, false);
-    return c.json({ id, status: toStatus(stopped) }, 200);
+    return c.json({ id, ...toStatusResult(stopped) }, 200);
   },
 );
 
@@ -148,18 +148,18 @@ tunnels.openapi(
   async (c) => {
     const { id } = c.req.valid("param");
     const stopped = await setStopped(c.var.db, getCallerActor(c), id, true);
-    return c.json({ id, status: toStatus(stopped) }, 200);
+    return c.json({ id, ...toStatusResult(stopped) }, 200);
   },
 );
 
-function toStatus(stopped: StopResult): Tunnel["status"] {
+function toStatusResult(stopped: StopResult): Omit<z.output<typeof TunnelStatusResult>, "id"> {
   switch (stopped) {
     case "not_found":
       throw notFound("tunnel");
     case "expired":
       throw new ApiError("expired", "The tunnel has expired. Create a new one.");
     default:
-      return stopped.status;
+      return { status: stopped.status, stoppedAt: stopped.stoppedAt?.toISOString() ?? null };
   }
 }
 

@@ -91,8 +91,12 @@ export function setPolicy(
   id: string,
   policy: TrafficPolicy | null,
 ): Promise<SettingOutcome> {
-  const action = policy ? "tunnel_policy_set" : "tunnel_policy_removed";
+  const action = getPolicyAction(policy);
   return changeTunnelSettings(db, actor, id, { columns: () => ({ policy }), action });
+}
+
+function getPolicyAction(policy: TrafficPolicy | null): AuditAction {
+  return policy ? "tunnel_policy_set" : "tunnel_policy_removed";
 }
 
 /** @param message null shows the default text. */
@@ -170,7 +174,8 @@ export async function findIdentityGate(
 export interface AgentGateValues {
   /** null removes the password. */
   basicAuth: BasicAuth | null | undefined;
-  policy: TrafficPolicy | undefined;
+  /** null removes the policy. */
+  policy: TrafficPolicy | null | undefined;
 }
 
 /**
@@ -202,14 +207,14 @@ export async function setAgentGates(
     .where(eq(tunnels.id, tunnel.id))
     .returning();
   if (isNewPassword) change.audit(actor, getPasswordAction(basicAuth ?? null), tunnel.id);
-  if (isNewPolicy) change.audit(actor, "tunnel_policy_set", tunnel.id);
+  if (isNewPolicy) change.audit(actor, getPolicyAction(policy ?? null), tunnel.id);
   enqueueSettings(change, row!);
   return row!;
 }
 
 /** PostgreSQL stores the fields of an object in another order. The schema puts them back into its own. */
-function isSamePolicy(policy: TrafficPolicy, stored: TrafficPolicy | null): boolean {
-  if (stored === null) return false;
+function isSamePolicy(policy: TrafficPolicy | null, stored: TrafficPolicy | null): boolean {
+  if (policy === null || stored === null) return policy === stored;
   const { data } = TrafficPolicy.safeParse(stored);
   return data !== undefined && JSON.stringify(policy) === JSON.stringify(data);
 }

@@ -45,7 +45,7 @@ export async function deleteTunnels(
   return deleted.length;
 }
 
-export type StopResult = { status: TunnelRow["status"] } | "not_found" | "expired";
+export type StopResult = Pick<TunnelRow, "status" | "stoppedAt"> | "not_found" | "expired";
 
 /**
  * Stops a tunnel, or starts it again. Stopping a stopped tunnel changes no row and sends the state to the tunnel's object
@@ -78,7 +78,7 @@ export async function setStopped(
       }
       const stopping = { version: row.settingsVersion, isStopped };
       change.enqueue({ kind: "tunnel_stopping", payload: { tunnelId: id, stopping } });
-      return { status: row.status };
+      return { status: row.status, stoppedAt: row.stoppedAt };
     },
     { requireDelivery: true },
   );

@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { expose, type ExposeOptions } from "../../../../agent/expose.ts";
+import { expose, type ExposeOptions, type RequestReport } from "../../../../agent/expose.ts";
 import { ROOT } from "../../../../self-host/build/build.ts";
 import { mintToken } from "../../../harness/server/api.ts";
 import { NODE_ENVIRONMENT } from "../../../harness/node-environment.ts";
@@ -70,6 +70,18 @@ test("close() called twice waits for the requests in flight", async () => {
   expect((await visit).body.toString()).toBe("complete");
   await Promise.all(closings);
   await tunnel.close();
+});
+
+test("a response that ends early keeps the status that its visitor got, with what went wrong", async () => {
+  const { events } = await stack.expose({ port: getPort(), subdomain: "ends-early" });
+  const reported = once(events, "request") as Promise<[RequestReport]>;
+  respond = (response) => {
+    response.writeHead(200, { "content-length": "100" });
+    response.write("the beginning", () => response.destroy());
+  };
+  await expect(stack.visit("ends-early")).rejects.toThrow("ended early");
+  const [{ status, problem }] = await reported;
+  expect([status, problem]).toEqual([200, expect.stringContaining("closed the connection")]);
 });
 
 describe("in a program of its own,", () => {

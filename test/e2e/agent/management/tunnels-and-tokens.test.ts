@@ -102,7 +102,7 @@ describe("underpass tunnels", () => {
     expect((await tunnel.visit()).status).toBe(200);
     const stopped = await run("tunnels", "stop", "managed-stop");
     expect(stopped).toMatchObject({ code: 0, stderr: "" });
-    expect(stopped.stdout).toContain("managed-stop is stopped");
+    expect(stopped.stdout).toContain("managed-stop is stopped: its agent is disconnected, and");
     expect((await tunnel.visit()).status).toBe(502);
     const howToStart = "underpass tunnels start managed-stop";
     const listed = await run("tunnels", "--state", "stopped");
@@ -113,10 +113,27 @@ describe("underpass tunnels", () => {
     expect(stdout).toContain(howToStart);
     const started = await run("tunnels", "start", "managed-stop", "--json");
     expect(started.json()).toEqual([
-      { id: tunnel.id, subdomain: "managed-stop", status: "active" },
+      { id: tunnel.id, subdomain: "managed-stop", status: "active", stoppedAt: null },
     ]);
     expect((await tunnel.getListed()).status).toBe("active");
     site.close();
+  });
+
+  test("says what a start and a stop change of a tunnel without an agent", async () => {
+    const { id } = await reserve("managed-alone");
+    const say = async (subcommand: string) =>
+      (await run("tunnels", subcommand, "managed-alone")).stdout;
+    const start = "start the agent on the machine with the local server.\n";
+    expect(await say("start")).toBe(`managed-alone was not stopped, but has no agent: ${start}`);
+    const [stopped] = (await run("tunnels", "stop", "managed-alone", "--json")).json<Tunnel>();
+    const stoppedAt = (await listTunnels()).find((tunnel) => tunnel.id === id)?.stoppedAt;
+    expect(stopped).toEqual({ id, subdomain: "managed-alone", status: "offline", stoppedAt });
+    expect(stoppedAt).toEqual(expect.any(String));
+    expect(await say("stop")).toBe(`managed-alone was already stopped, at ${stoppedAt}.\n`);
+    expect(await say("start")).toBe(
+      `managed-alone is started: an agent that waits for it connects within seconds; if none does, ${start}`,
+    );
+    expect(await say("stop")).toMatch(/^managed-alone is stopped: it has no agent, and visitors/);
   });
 
   test("deletes a tunnel with --yes, and without a terminal not without it", async () => {
@@ -173,9 +190,23 @@ describe("underpass tunnels", () => {
   });
 
   test("says which tunnels there are when a name is wrong, and which match when it is ambiguous", async () => {
-    const unknown = await run("tunnels", "show", "no-such-tunnel");
-    expect(unknown.code).toBe(1);
-    expect(unknown.stderr).toMatch(/^underpass: there is no tunnel no-such-tunnel; you have: /);
+    const owner = await world.api.owner();
+    const explain = async (name: string) => {
+      const { code, stderr } = await runAs(owner.accessToken, "tunnels", "show", name);
+      expect(code).toBe(1);
+      return stderr;
+    };
+    const unknown = "underpass: there is no tunnel unknown";
+    expect(await explain("unknown")).toBe(`${unknown}; you have none yet\n`);
+    for (const at of [1, 2]) {
+      await owner.post("/tunnels", { subdomain: `known-${owner.orgId}-${at}`, localPort: 1 });
+    }
+    expect(await explain("unknown")).toBe(
+      `${unknown}; your tunnels: known-${owner.orgId}-2, known-${owner.orgId}-1\n`,
+    );
+    expect(await explain(`knwon-${owner.orgId}-1`)).toContain(
+      `; did you mean known-${owner.orgId}-1? your tunnels: `,
+    );
     for (const slug of ["east", "west"]) {
       await world.owner.post("/projects", { name: slug, slug });
       await reserve("managed-twin", { projectSlug: slug });

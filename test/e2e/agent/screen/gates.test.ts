@@ -1,5 +1,9 @@
 /** What the agent says about the gates of its tunnel, and about the visits that they refuse. */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import type { Tunnel } from "../../../../protocol/schemas/tunnels/tunnels.ts";
+import { createTemporaryDir } from "../../../harness/directories.ts";
 import { startSharedServer, type SharedServer } from "../../../harness/agent/shared-server.ts";
 import { openScreen } from "../../../harness/screen.ts";
 import { WAIT_OPTIONS } from "../../../harness/timeouts.ts";
@@ -26,11 +30,13 @@ describe("the screen", () => {
     }
     await using second = await shared.share("gates-screen");
     await second.waitFor(
-      /^Visitors {4}with a password\n {12}the password was not set by this command; remove it through the API:\n {12}DELETE \/tunnels\/[0-9a-f-]{36}\/auth\nServer /m,
+      /^Visitors {4}with a password\n {12}the password was not set by this command; to remove it:\n {12}--basic-auth=off\nServer /m,
     );
-    const [, route = ""] = /DELETE (\S+)/.exec(second.rows.join("\n")) ?? [];
-    await shared.owner.delete(route);
-    await second.waitFor(/^Forwarding .*\nServer /m);
+    second.press("q");
+    await second.exit;
+    const args = shared.getArgs("gates-screen", "--basic-auth", "off");
+    await using third = await openScreen(args, { token: shared.token });
+    await third.waitFor(/online, [^]*^Forwarding .*\nServer /m);
     expect((await shared.visit("gates-screen", "/")).status).toBe(200);
   });
 
@@ -62,14 +68,40 @@ describe("without a screen the agent prints", () => {
     await using second = await run("gates-lines");
     await expect
       .poll(() => second.stdout, WAIT_OPTIONS)
-      .toMatch(
-        /\nVisitors are served only with a password; the password was not set by this command; remove it through the API: DELETE \/tunnels\/[0-9a-f-]{36}\/auth\n/,
+      .toContain(
+        "\nVisitors are served only with a password; the password was not set by this command; to remove it: --basic-auth=off\n",
       );
-    const [, route = ""] = /DELETE (\S+)/.exec(second.stdout) ?? [];
-    await shared.owner.delete(route);
+    const { body } = await shared.owner.get<Tunnel[]>("/tunnels");
+    const { id } = body.find(({ subdomain }) => subdomain === "gates-lines")!;
+    await shared.owner.delete(`/tunnels/${id}/auth`);
     await expect
       .poll(() => second.stdout, WAIT_OPTIONS)
       .toContain("\nvisitors need no password, sign-in or allowed address now\n");
+  });
+
+  test("that the tunnel has a policy of an earlier run, which --policy-file off removes", async () => {
+    const policy = { actions: [{ kind: "deny", path_prefix: "/admin" }] };
+    const file = join(await createTemporaryDir(), "policy.yml");
+    await writeFile(file, JSON.stringify(policy));
+    {
+      await using first = await run("gates-policy", "--policy-file", file);
+      await expect
+        .poll(() => first.stdout, WAIT_OPTIONS)
+        .toMatch(/^Forwarding .*\nVisitors are served only under a traffic policy\n/);
+    }
+    {
+      await using second = await run("gates-policy");
+      await expect
+        .poll(() => second.stdout, WAIT_OPTIONS)
+        .toContain(
+          "\nVisitors are served only under a traffic policy; the traffic policy was not set by this command; to remove it: --policy-file=off\n",
+        );
+      expect((await shared.visit("gates-policy", "/admin")).status).toBe(403);
+    }
+    await using third = await run("gates-policy", "--policy-file", "off", "--json");
+    await third.event("ready");
+    expect((await shared.visit("gates-policy", "/admin")).status).toBe(200);
+    expect(third.stdout).not.toContain(`"gates":`);
   });
 
   test("events", async () => {

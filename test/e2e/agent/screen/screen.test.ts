@@ -1,10 +1,11 @@
 /** The screen of `underpass http`, cell by cell, as a person sees it in a terminal. */
 import { once } from "node:events";
-import { get, type ServerResponse } from "node:http";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { get, type IncomingMessage, type ServerResponse } from "node:http";
+import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import WebSocket, { WebSocketServer } from "ws";
 import { startSharedServer, type SharedServer } from "../../../harness/agent/shared-server.ts";
 import { openScreen, type Screen } from "../../../harness/screen.ts";
+import { WAIT_OPTIONS } from "../../../harness/timeouts.ts";
 
 let shared: SharedServer;
 /** The local server's latest event stream. */
@@ -237,6 +238,23 @@ describe("the terminal is restored", () => {
     expect(text).not.toContain("q quit");
   });
 
+  test("when q is pressed again while an event stream is open, which the first q waits for", async () => {
+    await using screen = await share("screen-quit-twice");
+    const { port } = shared.api.server;
+    const headers = { host: "screen-quit-twice.localhost" };
+    const visitor = get({ host: "127.0.0.1", port, path: "/events", headers });
+    visitor.on("error", () => undefined);
+    await screen.waitFor(/Requests {4}1, 1 open/);
+    screen.press("q");
+    await screen.waitFor(
+      /^q or Ctrl\+C quits now; stopping: 1 request is open, and may finish within 10 s$/m,
+    );
+    screen.press("q");
+    expect(await screen.exit).toBe(130);
+    isRestored(screen);
+    visitor.destroy();
+  });
+
   test("when the shell stops the command with Ctrl-Z, and fg shows the screen again", async () => {
     await using screen = await openScreen(getArgs("screen-stopped"), {
       token: shared.token,
@@ -269,6 +287,32 @@ describe("lines are printed instead of the screen", () => {
     await using screen = await openScreen(getArgs(name, ...more), { token: shared.token, env });
     await screen.waitFor(/^Forwarding http/m);
     expect(screen.received).not.toContain("\u001b");
+  });
+
+  test("which say what a stop waits for, also as an event", async () => {
+    for (const [format, expected] of [
+      ["--log-level=error", /^stopping: 1 request is open, .*; press Ctrl\+C again to quit now$/m],
+      ["--json", /^\{"event":"stopping","openRequests":1\}$/m],
+    ] as const) {
+      await using screen = await openScreen(getArgs("screen-stopping", format), {
+        token: shared.token,
+        width: 200,
+      });
+      const { port } = shared.api.server;
+      const headers = { host: "screen-stopping.localhost" };
+      const [visitor] = await vi.waitFor(async () => {
+        const request = get({ host: "127.0.0.1", port, path: "/events", headers });
+        const [response] = (await once(request, "response")) as [IncomingMessage];
+        expect(response.resume().statusCode).toBe(200);
+        return [request];
+      }, WAIT_OPTIONS);
+      visitor.on("error", () => undefined);
+      screen.kill("SIGINT");
+      await screen.waitFor(expected);
+      screen.kill("SIGINT");
+      expect(await screen.exit).toBe(130);
+      visitor.destroy();
+    }
   });
 
   test("and NO_COLOR leaves out the colours of the screen", async () => {

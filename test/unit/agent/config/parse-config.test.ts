@@ -26,6 +26,14 @@ const web = (...lines: string[]) => [
   ...lines.map((line) => `    ${line}`),
 ];
 
+test("off removes the policy of an earlier run, and is not a path; ./off is one", () => {
+  const [entry] = parse(web("policy: off", "basic_auth: off")).tunnels;
+  expect(entry?.definition).toMatchObject({ gates: { policy: null, basicAuth: null } });
+  expect(findProblems(web("policy: ./off"))).toEqual([
+    expect.stringMatching(/^5:13: can't read policy \/project\/off: /),
+  ]);
+});
+
 describe("a mistake is reported with its line and column:", () => {
   test.each<[string, string[], string[]]>([
     [

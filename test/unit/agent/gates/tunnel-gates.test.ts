@@ -11,6 +11,8 @@ describe("what visitors must bring", () => {
     [["addresses"], "from allowed addresses"],
     [["token", "sign_in"], "with a sign-in and a token (JWT)"],
     [["addresses", "sign_in", "password"], "with a password and a sign-in, from allowed addresses"],
+    [["policy"], "under a traffic policy"],
+    [["token", "policy"], "with a token (JWT), under a traffic policy"],
     [["a gate of a later version"], undefined],
   ])("%j", (names, text) => {
     expect(describeGates(gates(names))).toBe(text);
@@ -24,14 +26,21 @@ describe("how to remove the gates that this command did not set", () => {
 
   test("one of two", () => {
     expect(describeKeptGates(gates(["password", "sign_in"], ["password"]))).toBe(
-      "the sign-in was not set by this command; remove it through the API: DELETE /tunnels/id/edge-auth",
+      "the sign-in was not set by this command; to remove it: DELETE /tunnels/id/edge-auth (API)",
     );
+  });
+
+  test("a policy, of which the check of tokens is a part", () => {
+    expect(describeKeptGates(gates(["token", "policy"]))).toBe(
+      "the traffic policy was not set by this command; to remove it: --policy-file=off",
+    );
+    expect(describeKeptGates(gates(["token", "policy"], ["token", "policy"]))).toBeUndefined();
   });
 
   test("several", () => {
     expect(describeKeptGates(gates(["password", "token", "addresses"]))).toBe(
-      "the password, the check of tokens and the list of addresses were not set by this command; remove them " +
-        "through the API: DELETE /tunnels/id/auth, DELETE /tunnels/id/policy, DELETE /tunnels/id/ip-allowlist",
+      "the password, the check of tokens and the list of addresses were not set by this command; to remove them: " +
+        "--basic-auth=off, --policy-file=off, DELETE /tunnels/id/ip-allowlist (API)",
     );
   });
 });

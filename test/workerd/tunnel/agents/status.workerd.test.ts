@@ -27,7 +27,7 @@ describe("the gates", () => {
   test("are in the welcome, by name and without secrets", async () => {
     const tunnel = new LiveTunnel();
     await publish(tunnel, [TOKEN, DENY], AUTH);
-    expect((await tunnel.agent()).welcome?.gates).toEqual(["password", "token"]);
+    expect((await tunnel.agent()).welcome?.gates).toEqual(["password", "token", "policy"]);
     await tunnel.stub.publishAccessSettings({
       ...{ version: newVersion(), realm: "shop", basicAuth: null, policy: null },
       identityGate: { emails: [], domains: [], tunnelId: tunnel.id },
@@ -43,6 +43,8 @@ describe("the gates", () => {
     await publish(tunnel, [], AUTH);
     expect(await nextStatus(agent)).toEqual({ gates: ["password"] });
     await tunnel.sleep();
+    await publish(tunnel, [DENY]);
+    expect(await nextStatus(agent)).toEqual({ gates: ["policy"] });
     await publish(tunnel, []);
     expect(await nextStatus(agent)).toEqual({ gates: [] });
   });
