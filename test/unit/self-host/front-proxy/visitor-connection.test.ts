@@ -12,7 +12,7 @@ import {
   UNREAD_MAX_MS,
 } from "../../../../self-host/front-proxy/limits.ts";
 import { FrontProxyMetrics } from "../../../../self-host/front-proxy/metrics/front-proxy-metrics.ts";
-import { MessageMemory } from "../../../../self-host/front-proxy/message-memory.ts";
+import { MessageMemory } from "../../../../self-host/front-proxy/websockets/message-memory.ts";
 import { HEAD_MAX_BYTES } from "../../../../self-host/front-proxy/request-head.ts";
 import { VisitorConnection } from "../../../../self-host/front-proxy/visitor-connection.ts";
 import { RequestTrace } from "../../../../shared/tracing/request-trace.ts";

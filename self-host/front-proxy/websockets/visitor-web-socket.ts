@@ -6,7 +6,7 @@
 import {
   ACKNOWLEDGEMENT_MIN_BYTES,
   formatAcknowledgement,
-} from "../../protocol/acknowledgements.ts";
+} from "../../../protocol/acknowledgements.ts";
 import {
   buildFrame,
   FrameReader,

@@ -1,8 +1,11 @@
 /** A visitor's WebSocket in the front proxy, without connections. */
 import { expect, test } from "vitest";
-import { buildFrame, OPCODE } from "../../../../self-host/front-proxy/frame-reader.ts";
-import { MessageMemory } from "../../../../self-host/front-proxy/message-memory.ts";
-import { VisitorWebSocket } from "../../../../self-host/front-proxy/visitor-web-socket.ts";
+import {
+  buildFrame,
+  OPCODE,
+} from "../../../../../self-host/front-proxy/websockets/frame-reader.ts";
+import { MessageMemory } from "../../../../../self-host/front-proxy/websockets/message-memory.ts";
+import { VisitorWebSocket } from "../../../../../self-host/front-proxy/websockets/visitor-web-socket.ts";
 
 test("of a visitor who sends pings and reads nothing, only the newest 64 are answered", () => {
   let isBehind = true;
