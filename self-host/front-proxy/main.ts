@@ -15,7 +15,7 @@ import { Admission } from "./admission.ts";
 import { PROGRAM_MESSAGES_MAX_BYTES, VISITOR_MESSAGES_MAX_BYTES } from "./limits.ts";
 import { FrontProxyMetrics } from "./metrics/front-proxy-metrics.ts";
 import { serveMetrics } from "./metrics/metrics-socket.ts";
-import { MessageMemory } from "./message-memory.ts";
+import { MessageMemory } from "./websockets/message-memory.ts";
 import { watchEventLoopDelay } from "../processes/event-loop-delay.ts";
 import { formatRefusal, TOO_MANY_CONNECTIONS } from "./refusals.ts";
 import { CF_BLOB_HEADER } from "./request-head.ts";

@@ -8,7 +8,7 @@ import {
   type ErrorCode,
 } from "../../protocol/errors.ts";
 import type { ErrorBody } from "../../protocol/schemas/error-body.ts";
-import { HEAD_MAX_BYTES, type InvalidHead } from "./request-head.ts";
+import { HEAD_MAX_BYTES, HEAD_MAX_FIELDS, type InvalidHead } from "./request-head.ts";
 
 /** Why the front proxy refuses a request: the values of a label of its metrics. */
 export const REFUSAL_REASONS = [
@@ -40,6 +40,12 @@ export const INVALID_HEADS: Record<InvalidHead, Refusal> = {
     reason: "malformed",
     code: "invalid_request",
     message: "The request is not valid HTTP/1.1.",
+  },
+  too_many_fields: {
+    reason: "head_too_large",
+    code: "invalid_request",
+    message: `The request must have at most ${HEAD_MAX_FIELDS} header fields.`,
+    status: 431,
   },
   invalid_host: {
     reason: "invalid_host",

@@ -6,6 +6,8 @@ import { parseHost } from "../../protocol/hosts.ts";
 
 /** The size of one head, request line included. workerd has about the same limit. */
 export const HEAD_MAX_BYTES = 128 * 1024;
+/** workerd stores hundreds of bytes for each field, however short it is. */
+export const HEAD_MAX_FIELDS = 256;
 
 /**
  * workerd's `cfBlobHeader`: the header whose JSON workerd reports as `request.cf`, with the address of the visitor. workerd takes it from every
@@ -28,8 +30,14 @@ export interface RequestHead {
   isLast: boolean;
 }
 
-export type InvalidHead = "malformed" | "invalid_host" | "unsupported_encoding" | "connect";
+export type InvalidHead =
+  | "malformed"
+  | "too_many_fields"
+  | "invalid_host"
+  | "unsupported_encoding"
+  | "connect";
 
+const LINE_BREAK = "\r\n";
 const HEAD =
   // Method, target and version; then fields of visible characters, spaces and tabs. No line starts with a space.
   /^([!#$%&'*+.^_`|~\w-]+) ([!-~\x80-\xff]+) HTTP\/1\.([01])\r\n(?:[!#$%&'*+.^_`|~\w-]+:[\t\x20-\x7e\x80-\xff]*\r\n)*\r\n$/;
@@ -51,6 +59,7 @@ const REPEATABLE = new Set(["GET", "HEAD", "OPTIONS"]);
  * @param cfBlobField the line that is added, with its line break.
  */
 export function parseRequestHead(text: string, cfBlobField: string): RequestHead | InvalidHead {
+  if (hasTooManyFields(text)) return "too_many_fields";
   const match = HEAD.exec(text);
   if (!match) return "malformed";
   const fields = readFramingFields(text);
@@ -77,7 +86,7 @@ export function parseRequestHead(text: string, cfBlobField: string): RequestHead
   if (method === "CONNECT") return "connect";
   // `*` is for the server as a whole (RFC 9112 §3.2.4). workerd answers it with 500 and lines in the log.
   if (!target.startsWith("/")) return "malformed";
-  let rest = text.slice(text.indexOf("\r\n"));
+  let rest = text.slice(text.indexOf(LINE_BREAK));
   if (fields.hasCfBlobField) rest = rest.replaceAll(CF_BLOB_FIELD, "");
   if (hasIgnoredLength) rest = rest.replaceAll(CONTENT_LENGTH_FIELD, "");
   if (authority !== undefined) rest = `\r\nHost: ${authority}${rest.replaceAll(HOST_FIELD, "")}`;
@@ -90,6 +99,16 @@ export function parseRequestHead(text: string, cfBlobField: string): RequestHead
     canRepeat: body === 0 && REPEATABLE.has(method),
     isLast: !isVersion11 || CLOSE_OPTION.test(connection),
   };
+}
+
+function hasTooManyFields(text: string): boolean {
+  // Besides the fields, the first line and the empty one end with a line break.
+  let left = HEAD_MAX_FIELDS + 2;
+  for (let at = text.indexOf(LINE_BREAK); at >= 0; at = text.indexOf(LINE_BREAK, at + 2)) {
+    left -= 1;
+    if (left < 0) return true;
+  }
+  return false;
 }
 
 /** The target as a path, and the host that an absolute one names. Its path may be empty (RFC 9110 §4.2.3). */

@@ -17,8 +17,8 @@ import {
 } from "./limits.ts";
 import type { ConnectionKind, FrontProxyMetrics } from "./metrics/front-proxy-metrics.ts";
 import { RequestObserver } from "./metrics/request-observer.ts";
-import type { MessageReservation } from "./message-memory.ts";
-import { ProgramMessages } from "./program-messages.ts";
+import type { MessageReservation } from "./websockets/message-memory.ts";
+import { ProgramMessages } from "./websockets/program-messages.ts";
 import { createBodyReader, type BodyReader } from "./request-body.ts";
 import { HEAD_MAX_BYTES, parseRequestHead, type RequestHead } from "./request-head.ts";
 import {
@@ -30,7 +30,7 @@ import {
   type Refusal,
 } from "./refusals.ts";
 import { readAfterFailedWrites } from "../../sockets/early-response.ts";
-import { VisitorWebSocket } from "./visitor-web-socket.ts";
+import { VisitorWebSocket } from "./websockets/visitor-web-socket.ts";
 import { ACKNOWLEDGED_HEADER } from "../../protocol/acknowledgements.ts";
 import type { RequestTrace } from "../../shared/tracing/request-trace.ts";
 import { reset } from "../../sockets/splice.ts";

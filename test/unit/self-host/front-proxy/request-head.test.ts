@@ -1,6 +1,7 @@
 import { describe, expect, test } from "vitest";
 import {
   CF_BLOB_HEADER,
+  HEAD_MAX_FIELDS,
   parseRequestHead,
   type RequestHead,
 } from "../../../../self-host/front-proxy/request-head.ts";
@@ -129,6 +130,13 @@ describe("a head is refused", () => {
       expect(parse("POST / HTTP/1.1", "Host: a", `Transfer-Encoding: ${value}`)).toBe(
         "unsupported_encoding",
       );
+  });
+
+  test("with more fields than workerd should store", () => {
+    const fields = Array.from({ length: HEAD_MAX_FIELDS }, (_, n) => `z${n}:`);
+    fields[0] = "Host: a";
+    parseValid("GET / HTTP/1.1", ...fields);
+    expect(parse("GET / HTTP/1.1", ...fields, "z:")).toBe("too_many_fields");
   });
 
   test("without a Host, or with several", () => {

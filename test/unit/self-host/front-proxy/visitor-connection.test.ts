@@ -12,7 +12,7 @@ import {
   UNREAD_MAX_MS,
 } from "../../../../self-host/front-proxy/limits.ts";
 import { FrontProxyMetrics } from "../../../../self-host/front-proxy/metrics/front-proxy-metrics.ts";
-import { MessageMemory } from "../../../../self-host/front-proxy/message-memory.ts";
+import { MessageMemory } from "../../../../self-host/front-proxy/websockets/message-memory.ts";
 import { HEAD_MAX_BYTES } from "../../../../self-host/front-proxy/request-head.ts";
 import { VisitorConnection } from "../../../../self-host/front-proxy/visitor-connection.ts";
 import { RequestTrace } from "../../../../shared/tracing/request-trace.ts";
@@ -264,6 +264,11 @@ describe("a connection ends", () => {
     ["with another encoding", "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: gzip\r\n\r\n", 501],
     ["for another server", "CONNECT a:443 HTTP/1.1\r\nHost: a\r\n\r\n", 405],
     ["with a head that does not end", `GET / HTTP/1.1\r\nX: ${"a".repeat(HEAD_MAX_BYTES)}`, 431],
+    [
+      "with too many header fields",
+      `GET / HTTP/1.1\r\nHost: a\r\n${"X:\r\n".repeat(256)}\r\n`,
+      431,
+    ],
   ])("after a request %s", async (_, text, status) => {
     const visitor = await visit();
     visitor.send(text);

@@ -2,7 +2,7 @@
  * The memory of workerd for WebSocket messages that are not complete: workerd stores up to 32 MiB of each until its last byte
  * arrives, and has no bound for all of them. So their bytes are counted here, and each source may hold as much as stays free.
  */
-import { FairShare, type Share } from "../../shared/fair-share.ts";
+import { FairShare, type Share } from "../../../shared/fair-share.ts";
 
 export class MessageMemory {
   readonly #total: FairShare;

@@ -4,8 +4,8 @@
  * for all of them: all of that is decided here, before it.
  */
 import { isUtf8 } from "node:buffer";
-import { WEBSOCKET_MESSAGE_MAX_BYTES } from "../../protocol/limits.ts";
-import { isSendableCloseCode } from "../../protocol/websocket-close.ts";
+import { WEBSOCKET_MESSAGE_MAX_BYTES } from "../../../protocol/limits.ts";
+import { isSendableCloseCode } from "../../../protocol/websocket-close.ts";
 import { FrameReader, OPCODE, unmask, type FrameHandler, type FrameHead } from "./frame-reader.ts";
 import type { MessageReservation } from "./message-memory.ts";
 import { Utf8Check } from "./utf8-check.ts";

@@ -4,9 +4,12 @@ import {
   ACKNOWLEDGEMENT_MIN_MESSAGES,
   formatAcknowledgement,
 } from "../../../../protocol/acknowledgements.ts";
-import { buildFrame, OPCODE } from "../../../../self-host/front-proxy/frame-reader.ts";
-import { MessageMemory } from "../../../../self-host/front-proxy/message-memory.ts";
-import { VisitorWebSocket } from "../../../../self-host/front-proxy/visitor-web-socket.ts";
+import {
+  buildFrame,
+  OPCODE,
+} from "../../../../../self-host/front-proxy/websockets/frame-reader.ts";
+import { MessageMemory } from "../../../../../self-host/front-proxy/websockets/message-memory.ts";
+import { VisitorWebSocket } from "../../../../../self-host/front-proxy/websockets/visitor-web-socket.ts";
 
 test("acknowledges messages by their number too, so that empty ones are noticed", () => {
   const toServer: Uint8Array[] = [];

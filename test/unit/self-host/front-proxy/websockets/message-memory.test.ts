@@ -1,6 +1,6 @@
 /** The memory for incomplete WebSocket messages, divided among the sources of connections. */
 import { expect, test } from "vitest";
-import { MessageMemory } from "../../../../self-host/front-proxy/message-memory.ts";
+import { MessageMemory } from "../../../../../self-host/front-proxy/websockets/message-memory.ts";
 
 test("all connections of one source hold at most half, and a new source always gets something", () => {
   const memory = new MessageMemory(1_200);
