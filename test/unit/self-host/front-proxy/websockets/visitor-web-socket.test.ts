@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import {
   ACKNOWLEDGEMENT_MIN_MESSAGES,
   formatAcknowledgement,
-} from "../../../../protocol/acknowledgements.ts";
+} from "../../../../../protocol/acknowledgements.ts";
 import {
   buildFrame,
   OPCODE,
