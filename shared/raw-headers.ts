@@ -7,6 +7,11 @@ export function* headerPairs<Part>(lines: readonly Part[]): Generator<[name: Par
   for (let at = 0; at < lines.length; at += 2) yield [lines[at]!, lines[at + 1]!];
 }
 
+/** @returns how many characters the names and values have together. */
+export function countChars(lines: readonly string[]): number {
+  return lines.reduce((sum, { length }) => sum + length, 0);
+}
+
 /** @param name in lower case. @returns the first value; null when there is none. */
 export function findHeader(lines: readonly string[], name: string): string | null {
   for (const [other, value] of headerPairs(lines)) if (other.toLowerCase() === name) return value;

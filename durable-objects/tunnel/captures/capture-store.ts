@@ -16,22 +16,24 @@ import {
   isStoredSeparately,
   packPage,
   parseRecords,
+  estimateRowSize,
   estimateSize,
   getDetailsSize,
   type Page,
   type PageDetails,
   type FinalizedCapture,
 } from "./page.ts";
-import type {
-  Capture,
-  CaptureRecord,
-  StreamEntry,
-  HeadLines,
-  CapturedBodies,
-  CapturedBody,
-  LongLivedRow,
-  StoredBody,
-  StoredDetail,
+import {
+  countEntryBytes,
+  type Capture,
+  type CaptureRecord,
+  type StreamEntry,
+  type HeadLines,
+  type CapturedBodies,
+  type CapturedBody,
+  type LongLivedRow,
+  type StoredBody,
+  type StoredDetail,
 } from "./record.ts";
 import type { Recording } from "./recording.ts";
 
@@ -132,8 +134,9 @@ export class CaptureStore {
   #writeRow(batch: Batch, row: Omit<LongLivedRow, "bodies"> & { bodies: CapturedBodies }): void {
     const { id } = row.record;
     const bodies = this.#writeBodies(batch, id, row.bodies, []);
-    batch.values.set(KEY.long + id, { ...row, bodies });
-    batch.bytes += ROW_BYTES;
+    const stored: LongLivedRow = { ...row, bodies };
+    batch.values.set(KEY.long + id, stored);
+    batch.bytes += estimateRowSize(stored);
   }
 
   /** @param bodyKeys receives the keys of bodies that are stored separately. */
@@ -162,7 +165,7 @@ export class CaptureStore {
     if (count === 0) return;
     log.total += count;
     let page = this.#storage.kv.get<StreamEntry[]>(toLogKey(id, log.lastPage)) ?? [];
-    let bytes = page.reduce((sum, { data }) => sum + data.length, 0);
+    let bytes = page.reduce((sum, entry) => sum + countEntryBytes(entry), 0);
     for (const entry of entries) {
       if (page.length >= LOG_PAGE_MAX_ENTRIES || bytes >= LOG_PAGE_MAX_BYTES) {
         batch.values.set(toLogKey(id, log.lastPage), page);
@@ -171,8 +174,9 @@ export class CaptureStore {
         bytes = 0;
       }
       page.push(entry);
-      bytes += entry.data.length;
-      batch.bytes += entry.data.length;
+      const entryBytes = countEntryBytes(entry);
+      bytes += entryBytes;
+      batch.bytes += entryBytes;
     }
     batch.values.set(toLogKey(id, log.lastPage), page);
     const droppedKeys: string[] = [];
@@ -355,8 +359,6 @@ export class CaptureStore {
   }
 }
 
-/** About how much a row takes on disk, without large bodies. */
-const ROW_BYTES = 2_000;
 const NO_BODY: CapturedBody = { bytes: new Uint8Array(), isCut: true };
 const NO_BODIES: CapturedBodies = { request: NO_BODY, response: NO_BODY };
 

@@ -31,7 +31,10 @@ import { UnwrittenCaptures } from "./unwritten-captures.ts";
 import { findHeader } from "../../../shared/raw-headers.ts";
 import { MINUTE_MS } from "../../../shared/time.ts";
 
-/** Unwritten bodies of all exchanges of a tunnel. Beyond it bodies are cut. */
+/**
+ * Heads, bodies and messages of all exchanges of a tunnel, until they are written. Beyond it bodies are cut, and headers and
+ * messages are left out.
+ */
 export const CAPTURE_MEMORY_MAX_BYTES = 16 * 1024 * 1024;
 /** A tunnel's storage, everything included. Beyond it the oldest captures are dropped. */
 export const CAPTURES_STORED_MAX_BYTES = 64 * 1024 * 1024;
@@ -325,7 +328,7 @@ export class Captures implements RecordingObserver {
     return (
       this.#unwritten.count === 0 ||
       this.#unwritten.count >= LARGE_WRITE_CAPTURES ||
-      this.memory.heldBytes >= LARGE_WRITE_BYTES ||
+      this.memory.bodyBytes >= LARGE_WRITE_BYTES ||
       Date.now() >= this.#writtenAtMs + CAPTURE_WRITE_INTERVAL_MS
     );
   }
@@ -353,8 +356,10 @@ export class Captures implements RecordingObserver {
         this.#uncheckedBytes += this.#store.write(finalized, longLived);
       }
     } finally {
-      for (const { heldBytes } of [...finalized, ...longLived.filter(({ isOpen }) => !isOpen)]) {
-        this.memory.release(heldBytes);
+      const ended = [...finalized, ...longLived.filter(({ isOpen }) => !isOpen)];
+      for (const { bodyBytes, headBytes } of ended) {
+        this.memory.release(bodyBytes);
+        this.memory.releaseHead(headBytes);
       }
     }
     if (this.#recent.size > 0) this.#scheduleWrite();

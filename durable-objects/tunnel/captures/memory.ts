@@ -2,6 +2,8 @@
 export class CaptureMemory {
   readonly #maxBytes: number;
   #heldBytes = 0;
+  /** The part of it that heads hold. */
+  #headBytes = 0;
 
   constructor(maxBytes: number) {
     this.#maxBytes = maxBytes;
@@ -9,6 +11,11 @@ export class CaptureMemory {
 
   get heldBytes(): number {
     return this.#heldBytes;
+  }
+
+  /** What bodies and messages hold. */
+  get bodyBytes(): number {
+    return this.#heldBytes - this.#headBytes;
   }
 
   /** @returns how many of the bytes were reserved. The caller must release them. */
@@ -20,5 +27,18 @@ export class CaptureMemory {
 
   release(bytes: number): void {
     this.#heldBytes -= bytes;
+  }
+
+  /** @returns false when there is no memory for the whole head. Otherwise the caller must `releaseHead` it. */
+  reserveHead(bytes: number): boolean {
+    if (bytes > this.#maxBytes - this.#heldBytes) return false;
+    this.#heldBytes += bytes;
+    this.#headBytes += bytes;
+    return true;
+  }
+
+  releaseHead(bytes: number): void {
+    this.#heldBytes -= bytes;
+    this.#headBytes -= bytes;
   }
 }

@@ -6,10 +6,12 @@ import type {
   CaptureRecord,
   HeadLines,
   CapturedBodies,
+  LongLivedRow,
   StoredBody,
   StoredDetail,
 } from "./record.ts";
 import { concatBytes } from "../../../shared/bytes.ts";
+import { countChars } from "../../../shared/raw-headers.ts";
 
 /** Bodies up to this size are stored with their headers, larger ones separately. */
 const CAPTURE_INLINE_BODY_MAX_BYTES = 16 * 1024;
@@ -22,8 +24,9 @@ export interface FinalizedCapture {
   /** `HeadLines` in JSON. */
   lines: string;
   bodies: CapturedBodies;
-  /** The memory reserved for its bodies, to be released when it is written. */
-  heldBytes: number;
+  /** The memory reserved for its bodies and for its heads, to be released when it is written. */
+  bodyBytes: number;
+  headBytes: number;
 }
 
 /** The records of a page, oldest first. */
@@ -60,6 +63,18 @@ export function estimateSize({ record, lines, bodies }: FinalizedCapture): numbe
     (bytes) => !isStoredSeparately(bytes),
   );
   return inline.reduce((sum, bytes) => sum + bytes.byteLength, record.length + lines.length);
+}
+
+/** What a row takes beside its texts and bodies. */
+const ROW_OVERHEAD_BYTES = 2_000;
+
+/** About how many bytes a row takes, without bodies that are stored separately. */
+export function estimateRowSize({ record, lines, bodies }: LongLivedRow): number {
+  const { path, query } = record;
+  const inline = SIDES.reduce((sum, side) => sum + (bodies[side].bytes?.byteLength ?? 0), 0);
+  const chars =
+    countChars([path, query ?? ""]) + countChars(lines.request) + countChars(lines.response);
+  return ROW_OVERHEAD_BYTES + inline + chars;
 }
 
 /** @param captures oldest first. @param bodies keys of bodies that are stored separately. */

@@ -105,6 +105,12 @@ export interface SseEvent {
   data: string;
 }
 
+/** About how much the texts or bytes of a message or an event take. */
+export function countEntryBytes(entry: StreamEntry): number {
+  if ("from" in entry) return entry.data.byteLength;
+  return entry.data.length + entry.event.length + (entry.id?.length ?? 0);
+}
+
 export function matchesFilter(record: CaptureRecord, filter: CaptureFilter): boolean {
   const { method, status, path } = filter;
   if (method !== undefined && record.method.toUpperCase() !== method) return false;

@@ -13,18 +13,19 @@ import { BodyRecorder } from "./body.ts";
 import { EventStreamParser } from "./event-stream.ts";
 import type { CaptureMemory } from "./memory.ts";
 import type { FinalizedCapture } from "./page.ts";
-import type {
-  CaptureRecord,
-  StreamEntry,
-  StreamLog,
-  HeadLines,
-  CapturedBodies,
-  CapturedBody,
-  LongLivedRow,
-  StreamMessage,
+import {
+  countEntryBytes,
+  type CaptureRecord,
+  type StreamEntry,
+  type StreamLog,
+  type HeadLines,
+  type CapturedBodies,
+  type CapturedBody,
+  type LongLivedRow,
+  type StreamMessage,
 } from "./record.ts";
 import { redactHeaders } from "./redaction.ts";
-import { headerPairs } from "../../../shared/raw-headers.ts";
+import { countChars, headerPairs } from "../../../shared/raw-headers.ts";
 
 /** The owner's current settings: which parts of an exchange are recorded. */
 export interface CaptureOptions {
@@ -46,6 +47,8 @@ export interface RecordingObserver {
 export interface RecordedRequest {
   /** Method, target, then header names and values in turn, as they are sent to the agent. */
   parts: string[];
+  /** How many characters the parts have together, at most. */
+  chars: number;
   hasBody: boolean;
   isWebSocket: boolean;
   clientIp: string;
@@ -61,10 +64,11 @@ export class Recording {
   log: StreamLog = { total: 0, firstPage: 0, lastPage: 0 };
   readonly #observer: RecordingObserver;
   readonly #options: CaptureOptions;
-  readonly #request: RecordedRequest;
+  readonly #request: Omit<RecordedRequest, "chars">;
   readonly #requestBody = new BodyRecorder();
   readonly #responseBody = new BodyRecorder();
   #responseLines: string[] = [];
+  #headBytes = 0;
   #kind: CaptureKind;
   #state: CaptureState = "open";
   #status: number | null = null;
@@ -89,7 +93,9 @@ export class Recording {
     this.atMs = atMs;
     this.#observer = observer;
     this.#options = options;
-    this.#request = request;
+    const { parts, chars } = request;
+    const hasRoom = this.#reserveHead(parts, chars);
+    this.#request = hasRoom ? request : { ...request, parts: parts.slice(0, 2) };
     this.#kind = request.isWebSocket ? "websocket" : "http";
     if (!request.hasBody) this.#requestBody.end();
   }
@@ -104,11 +110,12 @@ export class Recording {
     const { id, atMs, method, path, query, clientIp, replayOf } = record;
     const target = query === null ? path : `${path}?${query}`;
     const parts = [method, target, ...lines.request];
-    const request = { parts, hasBody: false, isWebSocket: true, clientIp, replayOf };
+    const chars = countChars(parts);
+    const request = { parts, chars, hasBody: false, isWebSocket: true, clientIp, replayOf };
     const recording = new Recording(observer, options, id, atMs, request);
     recording.isLongLived = true;
     recording.log = row.log;
-    recording.#responseLines = lines.response;
+    recording.#holdResponse(lines.response, countChars(lines.response));
     recording.#status = record.status;
     recording.#latencyMs = record.latencyMs;
     recording.#requestBody.size = record.requestSize;
@@ -126,10 +133,14 @@ export class Recording {
     this.#requestBody.end();
   }
 
-  /** @param lines header names and values in turn, as the local server sent them. */
-  startResponse(status: number, lines: string[]): void {
+  /**
+   * @param lines header names and values in turn, as the local server sent them.
+   * @param chars how many characters they have together, at most.
+   */
+  startResponse(status: number, lines: string[], chars: number): void {
+    if (this.#state !== "open") return;
     this.#status = status;
-    this.#responseLines = lines;
+    this.#holdResponse(lines, chars);
     this.#latencyMs = Date.now() - this.atMs;
     const isEventStream = this.#kind === "http" && isUncompressedEventStream(lines);
     if (isEventStream) {
@@ -238,15 +249,20 @@ export class Recording {
   }
 
   /** The memory reserved for its bodies. */
-  get heldBytes(): number {
+  get bodyBytes(): number {
     return this.#requestBody.heldBytes + this.#responseBody.heldBytes;
+  }
+
+  /** The memory reserved for its heads. */
+  get headBytes(): number {
+    return this.#headBytes;
   }
 
   /** Called when the exchange has ended. */
   finalize(): FinalizedCapture {
-    const { id, bodies, heldBytes } = this;
+    const { id, bodies, bodyBytes, headBytes } = this;
     const record = JSON.stringify(this.record);
-    return { id, record, lines: JSON.stringify(this.lines), bodies, heldBytes };
+    return { id, record, lines: JSON.stringify(this.lines), bodies, bodyBytes, headBytes };
   }
 
   /** @returns the entries since the last call, and how many there were: some may not have been recorded. */
@@ -261,6 +277,18 @@ export class Recording {
   }
 
   // ── Inside ──
+
+  #holdResponse(lines: string[], chars: number): void {
+    if (this.#reserveHead(lines, chars)) this.#responseLines = lines;
+  }
+
+  /** @returns false when there is no memory for a head. Its headers are not recorded then. */
+  #reserveHead(lines: string[], chars: number): boolean {
+    const bytes = chars + lines.length * TEXT_OVERHEAD_BYTES;
+    if (!this.#observer.memory.reserveHead(bytes)) return false;
+    this.#headBytes += bytes;
+    return true;
+  }
 
   get #bodyMemory(): CaptureMemory | null {
     return this.#options.bodies ? this.#observer.memory : null;
@@ -278,7 +306,7 @@ export class Recording {
   #recordEntry(entry: StreamEntry): void {
     if (this.#state !== "open") return;
     this.#entryCount += 1;
-    const bytes = ENTRY_OVERHEAD_BYTES + entry.data.length;
+    const bytes = ENTRY_OVERHEAD_BYTES + countEntryBytes(entry);
     const reserved = this.#observer.memory.reserve(bytes);
     this.#entriesHeldBytes += reserved;
     if (reserved === bytes) this.#entries.push(entry);
@@ -304,6 +332,9 @@ export class Recording {
 }
 
 const NO_BODY: CapturedBody = { bytes: new Uint8Array(), isCut: false };
+
+/** The memory of a name or a value of a header beside its characters. */
+const TEXT_OVERHEAD_BYTES = 32;
 
 /** The memory of a message or an event beside its data. */
 const ENTRY_OVERHEAD_BYTES = 200;

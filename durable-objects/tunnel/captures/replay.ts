@@ -8,7 +8,7 @@ import {
 } from "../../../protocol/schemas/inspector/captures.ts";
 import type { RequestHead } from "../proxy/heads.ts";
 import type { Capture } from "./record.ts";
-import { headerPairs } from "../../../shared/raw-headers.ts";
+import { countChars, headerPairs } from "../../../shared/raw-headers.ts";
 
 /** A replay that has not ended after this time is aborted. */
 const REPLAY_MAX_MS = 30_000;
@@ -43,6 +43,7 @@ export function buildReplay(capture: Capture, changes: ReplayChanges): Replay | 
   return {
     head: {
       parts,
+      chars: countChars(parts),
       flags,
       isWebSocket: false,
       isHeadMethod: method === "HEAD",

@@ -164,7 +164,7 @@ export class Exchange implements Stream {
     }
     const held: HeldResponse = { kind: "held", status, pairs, chunks: [], bytes: 0, end: "open" };
     this.#phase = held;
-    this.#recording?.startResponse(status, pairs);
+    this.#recording?.startResponse(status, pairs, frame.payload.byteLength);
     if (frame.flags & FLAG.end) this.#endResponse();
     // After the whole message is read: a body that came in the same message needs no stream.
     this.#link.afterMessage(() => {

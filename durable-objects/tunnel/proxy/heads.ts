@@ -23,9 +23,14 @@ import { parseBearerToken } from "../../../shared/bearer-token.ts";
 import { headerPairs } from "../../../shared/raw-headers.ts";
 import { SILENT_TRUNCATION_HEADER, UNTOUCHED_ENCODING_HEADER } from "./silent-truncation.ts";
 
+/** More than the headers have that this service adds. */
+const ADDED_MAX_CHARS = 512;
+
 export interface RequestHead {
   /** Method, target, then alternating header names and values. */
   parts: string[];
+  /** How many characters the parts have together, at most. */
+  chars: number;
   flags: number;
   isWebSocket: boolean;
   isHeadMethod: boolean;
@@ -46,6 +51,7 @@ export function buildRequestHead(
 ): RequestHead {
   const { method, url } = request;
   const parts = [method, getRequestTarget(url)];
+  let chars = method.length + url.length + ADDED_MAX_CHARS;
   let connection = "";
   let host = "";
   let edgeVerdict: string | null = null;
@@ -62,7 +68,9 @@ export function buildRequestHead(
       return;
     }
     const forwardedValue = name === "cookie" ? removeVisitorCookies(value) : value;
-    if (forwardedValue !== null && isForwarded(name)) parts.push(name, forwardedValue);
+    if (forwardedValue === null || !isForwarded(name)) return;
+    parts.push(name, forwardedValue);
+    chars += name.length + forwardedValue.length;
   });
   if (isWebSocket) removeHeaders(parts, WEBSOCKET_HANDSHAKE_HEADERS);
   if (connection !== "" && connection !== "keep-alive" && connection !== "close") {
@@ -79,6 +87,7 @@ export function buildRequestHead(
   const flags = isWebSocket ? FLAG.socket : end;
   return {
     parts,
+    chars,
     flags,
     isWebSocket,
     isHeadMethod: method === "HEAD",
@@ -110,7 +119,7 @@ export function removeFromHead({ parts }: RequestHead, { remove }: HeadRewrite):
  * What a header costs in the platform and here beside its characters: without it, the many empty headers of a small head would
  * be free.
  */
-const HEADER_OVERHEAD_BYTES = 512;
+const HEADER_OVERHEAD_BYTES = 1_024;
 
 /** Of a local server whose response has too large a head. */
 export const LARGE_HEAD_REFUSAL: Refusal = {
@@ -119,10 +128,8 @@ export const LARGE_HEAD_REFUSAL: Refusal = {
 };
 
 /** What a request's head holds in memory, approximately. */
-export function countHeadBytes({ parts }: RequestHead): number {
-  let bytes = (parts.length / 2) * HEADER_OVERHEAD_BYTES;
-  for (const part of parts) bytes += part.length;
-  return bytes;
+export function countHeadBytes({ parts, chars }: RequestHead): number {
+  return (parts.length / 2) * HEADER_OVERHEAD_BYTES + chars;
 }
 
 /** The same of a response's head. @param payload of its frame, which is about as long as its texts. */

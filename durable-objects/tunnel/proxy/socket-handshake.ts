@@ -141,7 +141,7 @@ export class WebSocketHandshake implements Stream, MemoryHolder {
     this.#headBytes += countResponseHeadBytes(frame.payload, head.pairs);
     this.#tryHttp(() => {
       const headers = new Headers(buildResponseHeaders(head.pairs, this.#deps.requestId));
-      this.#deps.recording?.startResponse(head.status, head.pairs);
+      this.#deps.recording?.startResponse(head.status, head.pairs, frame.payload.byteLength);
       this.#isAccepted = head.status === 101;
       if (this.#isAccepted) this.#settle({ headers });
       else {

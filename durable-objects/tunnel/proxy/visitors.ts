@@ -108,6 +108,7 @@ export class Visitors {
     const head = buildRequestHead(request, address, publicAddress);
     const recording = captures.startRecording({
       parts: head.parts,
+      chars: head.chars,
       hasBody: request.body !== null,
       isWebSocket: head.isWebSocket,
       clientIp: address,
@@ -181,6 +182,7 @@ export class Visitors {
     const hasBody = body.byteLength > 0;
     const recording = this.#deps.captures.startReplayRecording({
       parts: head.parts,
+      chars: head.chars,
       hasBody,
       isWebSocket: false,
       clientIp: "",

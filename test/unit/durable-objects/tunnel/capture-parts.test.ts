@@ -83,7 +83,8 @@ describe("a page", () => {
     record: JSON.stringify({ id }),
     lines: JSON.stringify({ request: ["x-id", id], response: [] }),
     bodies: { request, response },
-    heldBytes: 0,
+    bodyBytes: 0,
+    headBytes: 0,
   });
 
   test("returns each capture unchanged, except for bodies that are stored separately", () => {
@@ -113,6 +114,14 @@ describe("a page", () => {
     });
   });
 });
+
+function startRecording(memory: CaptureMemory, head: { parts: string[]; chars: number }) {
+  const ignore = () => undefined;
+  const recorder = { memory, onChanged: ignore, onLongLived: ignore, onEnded: ignore };
+  const options = { bodies: true, redact: new Set<string>() };
+  const request = { ...head, hasBody: true, clientIp: "", replayOf: null, isWebSocket: false };
+  return new Recording(recorder, options, toCaptureIdPrefix(1), 0, request);
+}
 
 describe("the memory of captures", () => {
   const splitIntoChunks = (bytes: Uint8Array, size: number) =>
@@ -149,17 +158,45 @@ describe("the memory of captures", () => {
     expect([body.size, body.toCapturedBody().isCut, memory.heldBytes]).toEqual([13, true, 10]);
   });
 
+  test("holds heads too: without room for one, its headers are left out", () => {
+    const many = Array.from({ length: 500 }, (_, i) => `${i}`);
+    const memory = new CaptureMemory(30_000);
+    const record = () => {
+      const parts = ["GET", "/kept?a", ...many];
+      const recording = startRecording(memory, { parts, chars: 2_000 });
+      recording.startResponse(200, many, 2_000);
+      return recording.lines;
+    };
+    expect([record(), memory.heldBytes]).toEqual([{ request: many, response: [] }, 18_064]);
+    expect([record(), memory.heldBytes]).toEqual([{ request: [], response: [] }, 18_064]);
+    expect(
+      startRecording(memory, { parts: ["GET", "/kept?a", ...many], chars: 2_000 }).record.path,
+    ).toBe("/kept");
+  });
+
+  test("holds an event with its name and its id, not only its data", () => {
+    const memory = new CaptureMemory(CAPTURE_MEMORY_MAX_BYTES);
+    const recording = startRecording(memory, { parts: ["GET", "/"], chars: 4 });
+    recording.startResponse(200, ["content-type", "text/event-stream"], 29);
+    const before = memory.heldBytes;
+    const long = "x".repeat(1_500);
+    recording.addResponseBytes(new TextEncoder().encode(`event: ${long}\nid: ${long}\n\n`));
+    expect(memory.bodyBytes - recording.bodyBytes).toBeGreaterThan(3_000);
+    recording.takeEntries();
+    expect(memory.heldBytes - recording.bodyBytes).toBe(before);
+  });
+
   test("is released completely, also for a plain request that is answered with 101", () => {
     const memory = new CaptureMemory(CAPTURE_MEMORY_MAX_BYTES);
-    const ignore = () => undefined;
-    const recorder = { memory, onChanged: ignore, onLongLived: ignore, onEnded: ignore };
-    const options = { bodies: true, redact: new Set<string>() };
-    const request = { parts: ["POST", "/"], hasBody: true, clientIp: "", replayOf: null };
-    const recording = new Recording(recorder, options, "a", 0, { ...request, isWebSocket: false });
+    const recording = startRecording(memory, { parts: ["POST", "/"], chars: 5 });
     recording.addRequestBytes(new Uint8Array(1_000));
-    recording.startResponse(101, []);
+    recording.startResponse(101, ["a", "b"], 2);
     recording.complete();
-    expect(recording.finalize().heldBytes).toBe(memory.heldBytes);
+    const { bodyBytes, headBytes } = recording.finalize();
+    expect([bodyBytes, bodyBytes + headBytes]).toEqual([memory.bodyBytes, memory.heldBytes]);
+    memory.release(bodyBytes);
+    memory.releaseHead(headBytes);
+    expect(memory.heldBytes).toBe(0);
     expect(recording.bodies.request.bytes).toHaveLength(1_000);
   });
 });
@@ -180,13 +217,37 @@ describe("pages of captures", () => {
       record: JSON.stringify({ i }),
       lines: JSON.stringify({ request: ["x-long", long], response: [] }),
       bodies: { request: empty, response: empty },
-      heldBytes: 0,
+      bodyBytes: 0,
+      headBytes: 0,
     }));
     new CaptureStore(storage as unknown as DurableObjectStorage).write(captures, []);
     const sizes = [...stored.values()].map((value) => serialize(value).length);
     expect(sizes).toHaveLength(2 * captures.length);
     expect(Math.max(...sizes)).toBeLessThan(2 * 1024 * 1024);
   });
+});
+
+test("a row counts as what is stored of it, however large its headers and bodies are", () => {
+  const stored: unknown[] = [];
+  const storage = {
+    put: (values: Record<string, unknown>) => {
+      stored.push(...Object.values(values));
+      return Promise.resolve();
+    },
+  };
+  const memory = new CaptureMemory(CAPTURE_MEMORY_MAX_BYTES);
+  const recording = startRecording(memory, {
+    parts: ["GET", `/${"p".repeat(50_000)}?${"q".repeat(50_000)}`, "a", "r".repeat(50_000)],
+    chars: 150_000,
+  });
+  recording.startResponse(200, ["b", "s".repeat(50_000)], 50_000);
+  recording.addResponseBytes(new Uint8Array(10_000));
+  recording.complete();
+  recording.isLongLived = true;
+  const bytes = new CaptureStore(storage as unknown as DurableObjectStorage).write([], [recording]);
+  const size = serialize(stored[0]).length;
+  expect([stored.length, size > 200_000]).toEqual([1, true]);
+  expect(Math.abs(bytes - size)).toBeLessThan(5_000);
 });
 
 describe("server-sent events", () => {

@@ -286,7 +286,7 @@ describe("a WebSocket's handshake", () => {
     const visitor = new AbortController();
     const handshake = new WebSocketHandshake(
       link as unknown as AgentLink,
-      { parts: ["GET", "/"], flags: 0 } as never,
+      { parts: ["GET", "/"], chars: 4, flags: 0 } as never,
       { memory: new SocketMemory(), recording: null, requestId: "0190", signal: visitor.signal },
     );
     return { link, visitor, handshake };

@@ -131,9 +131,15 @@ describe("a WebSocket is captured", () => {
         feed: new CaptureFeed(storage.kv, owner),
         isRetired: false,
       });
-      const request = { parts: ["GET", "/"], hasBody: false, clientIp: "", replayOf: null };
+      const request = {
+        parts: ["GET", "/"],
+        chars: 4,
+        hasBody: false,
+        clientIp: "",
+        replayOf: null,
+      };
       const recording = captures.startRecording({ ...request, isWebSocket: true })!;
-      recording.startResponse(101, []);
+      recording.startResponse(101, [], 0);
       expect(captures.resumeRecording(recording.id)).toBeNull();
       captures.flush();
       recording.recordClose("client", 1000, "");
@@ -241,7 +247,9 @@ describe("a tunnel's captures are bounded", () => {
     for (const { id } of open) {
       capturedBytes += atob((await tunnel.stub.getCapture(id))!.response_body).length;
     }
-    expect(capturedBytes).toBe(CAPTURE_MEMORY_MAX_BYTES);
+    // The rest is held by the heads.
+    expect(capturedBytes).toBeLessThan(CAPTURE_MEMORY_MAX_BYTES);
+    expect(capturedBytes).toBeGreaterThan(CAPTURE_MEMORY_MAX_BYTES - count * 2_000);
     const end = new Uint8Array();
     for (const stream of streams) {
       agent.send((writer) => writer.writeBytes(FRAME.data, FLAG.end, stream, end));
@@ -249,7 +257,7 @@ describe("a tunnel's captures are bounded", () => {
     expect(new Set(await Promise.all(bodies))).toEqual(new Set([BODY_CAPTURE_MAX_BYTES]));
     const events = await Promise.all(open.map(({ id }) => tunnel.stub.getCapture(id)));
     const whole = events.filter((event) => !event!.truncated.response);
-    expect(whole).toHaveLength(count - 2);
+    expect(whole).toHaveLength(count - 3);
     // Memory is released after the write.
     await completeVisit(tunnel, agent, "/", "next");
     expect((await lastCapture(tunnel)).truncated.response).toBe(false);
