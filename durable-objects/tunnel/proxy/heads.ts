@@ -119,7 +119,7 @@ export function removeFromHead({ parts }: RequestHead, { remove }: HeadRewrite):
  * What a header costs in the platform and here beside its characters: without it, the many empty headers of a small head would
  * be free.
  */
-const HEADER_OVERHEAD_BYTES = 1_024;
+const HEADER_OVERHEAD_BYTES = 512;
 
 /** Of a local server whose response has too large a head. */
 export const LARGE_HEAD_REFUSAL: Refusal = {
