@@ -4,7 +4,6 @@
  * buffered here.
  */
 const BYTES_PER_MEGABIT = 125_000;
-/** How much of the rate may pass at once after a pause. */
 const BURST_MS = 100;
 /** The size of one grant, in milliseconds of the rate, and its bounds in bytes. */
 const GRANT_MS = 5;
@@ -12,6 +11,7 @@ const GRANT_MIN_BYTES = 4 * 1024;
 const GRANT_MAX_BYTES = 256 * 1024;
 
 export class RatePacer {
+  readonly #burstMs: number;
   #bytesPerMs = 0;
   #grantBytes = 0;
   #capacity = 0;
@@ -20,8 +20,9 @@ export class RatePacer {
   #waiting: StreamAllowance[] = [];
   #timer: NodeJS.Timeout | undefined;
 
-  /** @param mbps megabits (10^6 bits) a second */
-  constructor(mbps: number) {
+  /** @param mbps megabits (10^6 bits) a second @param burstMs how much of the rate may pass at once after a pause. */
+  constructor(mbps: number, burstMs = BURST_MS) {
+    this.#burstMs = burstMs;
     this.setRate(mbps);
     this.#balance = this.#capacity;
   }
@@ -31,7 +32,7 @@ export class RatePacer {
     this.#bytesPerMs = (mbps * BYTES_PER_MEGABIT) / 1000;
     const grant = this.#bytesPerMs * GRANT_MS;
     this.#grantBytes = Math.min(Math.max(grant, GRANT_MIN_BYTES), GRANT_MAX_BYTES);
-    this.#capacity = Math.max(this.#bytesPerMs * BURST_MS, this.#grantBytes);
+    this.#capacity = Math.max(this.#bytesPerMs * this.#burstMs, this.#grantBytes);
     this.#balance = Math.min(this.#balance, this.#capacity);
     clearTimeout(this.#timer);
     this.#timer = undefined;

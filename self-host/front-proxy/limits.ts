@@ -8,7 +8,12 @@ export const FIRST_HEAD_MAX_MS = 10_000;
 export const BODY_PAUSE_MAX_MS = MINUTE_MS;
 /** How long a visitor may leave sent bytes unread. */
 export const UNREAD_MAX_MS = 5 * MINUTE_MS;
-/** The same for agents and other programs: their heartbeats arrive more often. */
+/**
+ * How long bytes that were sent ahead of a response wait while nothing else arrives. Meanwhile the visitor is not read from,
+ * so that it is not noticed when it leaves.
+ */
+export const HELD_MAX_MS = 5 * MINUTE_MS;
+/** The same as `UNREAD_MAX_MS` for agents and other programs: their heartbeats arrive more often. */
 export const PROGRAM_UNREAD_MAX_MS = MINUTE_MS;
 /** A program that has read nothing for this long is not read from either, so that it can't cause answers without end. */
 export const PROGRAM_STALLED_MS = 250;
@@ -25,6 +30,12 @@ export const INCOMPLETE_HEADS_MAX_BYTES = 16 * 1024 * 1024;
 export const VISITOR_MESSAGES_MAX_BYTES = 2 * WEBSOCKET_MESSAGE_MAX_BYTES;
 /** Incomplete WebSocket messages of agents and other programs. Those of an agent have at most 1 MiB. */
 export const PROGRAM_MESSAGES_MAX_BYTES = 128 * 1024 * 1024;
+/** workerd stores tens of bytes for each frame of an incomplete message, also for an empty one. */
+export const FRAME_MIN_BYTES = 64;
+/** Frames that go on to workerd of all WebSockets of one source. Agents collect theirs to messages, and need fewer. */
+export const FRAMES_PER_SECOND = 6_400;
+/** After a pause, the frames of this time may pass at once. */
+export const FRAMES_BURST_MS = 20;
 
 /** The most connections that are useful on one machine. */
 const CONNECTIONS_MAX = 16_384;

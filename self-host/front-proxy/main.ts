@@ -15,6 +15,7 @@ import { Admission } from "./admission.ts";
 import { PROGRAM_MESSAGES_MAX_BYTES, VISITOR_MESSAGES_MAX_BYTES } from "./limits.ts";
 import { FrontProxyMetrics } from "./metrics/front-proxy-metrics.ts";
 import { serveMetrics } from "./metrics/metrics-socket.ts";
+import { FramePace } from "./websockets/frame-pace.ts";
 import { MessageMemory } from "./websockets/message-memory.ts";
 import { watchEventLoopDelay } from "../processes/event-loop-delay.ts";
 import { formatRefusal, TOO_MANY_CONNECTIONS } from "./refusals.ts";
@@ -56,6 +57,7 @@ const messages = {
   visitor: new MessageMemory(VISITOR_MESSAGES_MAX_BYTES),
   program: new MessageMemory(PROGRAM_MESSAGES_MAX_BYTES),
 };
+const paces = { visitor: new FramePace(), program: new FramePace() };
 /** All visitors come through one proxy, so that their address says nothing about their source. */
 const isBehindProxy = settings.FRONT_CONNECTIONS_PER_SOURCE === Infinity;
 const connections = new Set<VisitorConnection>();
@@ -94,6 +96,7 @@ function accept(visitor: Socket): void {
     metrics,
     trace,
     createReservation: (kind) => messages[kind].createReservation(source),
+    createAllowance: (kind, resume) => paces[kind].createAllowance(source, resume),
     onClose() {
       connections.delete(connection);
       release();

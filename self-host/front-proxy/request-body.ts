@@ -1,164 +1,53 @@
-/** Finds the end of a request's body, so that the head of the next request is recognized. */
+/**
+ * The body of a request as it goes on to workerd. workerd refuses extensions of chunks, could read trailers differently, and
+ * serves no other connection while it reads chunks that have arrived: hundreds of thousands of one byte take it seconds. So
+ * the data of all chunks that arrive together is forwarded as one chunk, without extensions and trailers.
+ */
+import { createBodyReader, type BodyReader } from "./message-body.ts";
 
-/** Where a body ends within bytes that were read. */
+const LINE_BREAK = Buffer.from("\r\n");
+const LAST_CHUNK = Buffer.from("0\r\n\r\n");
+
 export interface BodyPart {
   /** The bytes to forward, in order. */
   forward: Uint8Array[];
-  /** How many of the bytes belong to the body. */
+  /** How many of the bytes that were read belong to the body. */
   length: number;
 }
 
-export interface BodyReader {
-  readonly isComplete: boolean;
-  /** @returns undefined when the body is malformed. */
-  read(bytes: Uint8Array): BodyPart | undefined;
-}
+export class RequestBody {
+  readonly #reader: BodyReader;
+  readonly #isChunked: boolean;
 
-export function createBodyReader(body: number | "chunked"): BodyReader {
-  return body === "chunked" ? new ChunkedBody() : new CountedBody(body);
-}
-
-class CountedBody implements BodyReader {
-  #left: number;
-
-  constructor(length: number) {
-    this.#left = length;
+  constructor(body: number | "chunked") {
+    this.#reader = createBodyReader(body);
+    this.#isChunked = body === "chunked";
   }
 
   get isComplete(): boolean {
-    return this.#left === 0;
+    return this.#reader.isComplete;
   }
 
-  read(bytes: Uint8Array): BodyPart {
-    const length = Math.min(bytes.length, this.#left);
-    this.#left -= length;
-    return { forward: [bytes.subarray(0, length)], length };
-  }
-}
-
-const CR = 0x0d;
-const LF = 0x0a;
-const SEMICOLON = 0x3b;
-const TAB = 0x09;
-/** A chunk's size has at most 12 hexadecimal digits: 2^48 bytes. */
-const SIZE_DIGITS_MAX = 12;
-/** The extensions of one chunk, and the trailers of one body. Neither has a use here (RFC 9112 §7.1.1). */
-const IGNORED_MAX_BYTES = 4 * 1024;
-
-type ChunkState =
-  | "size"
-  | "extension"
-  | "sizeEnd"
-  | "data"
-  | "dataEnd"
-  | "dataEndLine"
-  | "lineStart"
-  | "trailer"
-  | "trailerEnd"
-  | "end"
-  | "complete";
-
-/**
- * The chunked coding of RFC 9112 §7.1. Neither extensions nor trailers are forwarded, which §7.1.1 and §7.1.2 allow:
- * workerd refuses extensions, and could read trailers differently.
- */
-class ChunkedBody implements BodyReader {
-  #state: ChunkState = "size";
-  #size = 0;
-  #digits = 0;
-  #ignored = 0;
-  #isIgnoring = false;
-
-  get isComplete(): boolean {
-    return this.#state === "complete";
-  }
-
+  /**
+   * @param bytes the data of their chunks is moved together within them, which costs no memory.
+   * @returns undefined when the body is malformed.
+   */
   read(bytes: Uint8Array): BodyPart | undefined {
-    const forward: Uint8Array[] = [];
-    let from = this.#isIgnoring ? -1 : 0;
-    let at = 0;
-    while (at < bytes.length && this.#state !== "complete") {
-      if (this.#state === "data") {
-        const length = Math.min(bytes.length - at, this.#size);
-        this.#size -= length;
-        at += length;
-        if (this.#size === 0) this.#state = "dataEnd";
-        continue;
-      }
-      const wasIgnoring = this.#isIgnoring;
-      if (!this.#step(bytes[at]!)) return undefined;
-      if (this.#isIgnoring && !wasIgnoring) {
-        forward.push(bytes.subarray(from, at));
-        from = -1;
-      } else if (wasIgnoring && !this.#isIgnoring) from = at;
-      at += 1;
-    }
-    if (from >= 0 && at > from) forward.push(bytes.subarray(from, at));
-    return { forward, length: at };
+    let start = 0;
+    let end = 0;
+    const length = this.#reader.read(bytes, (from, to) => {
+      if (end === 0) start = end = from;
+      if (end !== from) bytes.copyWithin(end, from, to);
+      end += to - from;
+    });
+    if (length === undefined) return undefined;
+    const data = bytes.subarray(start, end);
+    return { forward: this.#isChunked ? this.#encode(data) : [data], length };
   }
 
-  /** @returns false when the byte is not allowed here. */
-  #step(byte: number): boolean {
-    switch (this.#state) {
-      case "size":
-        return this.#readSize(byte);
-      case "extension":
-        if (byte !== CR) return this.#ignore(byte);
-        this.#state = "sizeEnd";
-        this.#isIgnoring = false;
-        return true;
-      case "sizeEnd":
-        this.#state = this.#size > 0 ? "data" : "lineStart";
-        this.#digits = 0;
-        this.#ignored = 0;
-        return byte === LF;
-      case "dataEnd":
-        this.#state = "dataEndLine";
-        return byte === CR;
-      case "dataEndLine":
-        this.#state = "size";
-        return byte === LF;
-      case "lineStart":
-        this.#isIgnoring = byte !== CR;
-        this.#state = byte === CR ? "end" : "trailer";
-        return byte === CR || this.#ignore(byte);
-      case "trailer":
-        if (byte === CR) this.#state = "trailerEnd";
-        return byte === CR || this.#ignore(byte);
-      case "trailerEnd":
-        this.#state = "lineStart";
-        return byte === LF;
-      case "end":
-        this.#state = "complete";
-        return byte === LF;
-      case "data":
-      case "complete":
-        return false;
-    }
+  #encode(data: Uint8Array): Uint8Array[] {
+    const size = Buffer.from(`${data.length.toString(16)}\r\n`);
+    const chunk = data.length > 0 ? [size, data, LINE_BREAK] : [];
+    return this.isComplete ? [...chunk, LAST_CHUNK] : chunk;
   }
-
-  #readSize(byte: number): boolean {
-    const digit = parseHexDigit(byte);
-    if (digit >= 0) {
-      this.#digits += 1;
-      this.#size = this.#size * 16 + digit;
-      return this.#digits <= SIZE_DIGITS_MAX;
-    }
-    if (this.#digits === 0) return false;
-    this.#isIgnoring = byte !== CR;
-    this.#state = byte === CR ? "sizeEnd" : "extension";
-    return byte === CR || byte === SEMICOLON;
-  }
-
-  #ignore(byte: number): boolean {
-    this.#ignored += 1;
-    const isText = byte === TAB || (byte >= 0x20 && byte !== 0x7f);
-    return isText && this.#ignored <= IGNORED_MAX_BYTES;
-  }
-}
-
-function parseHexDigit(byte: number): number {
-  if (byte >= 0x30 && byte <= 0x39) return byte - 0x30;
-  const lower = byte | 0x20;
-  return lower >= 0x61 && lower <= 0x66 ? lower - 0x61 + 10 : -1;
 }

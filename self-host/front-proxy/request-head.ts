@@ -18,6 +18,7 @@ export const CF_BLOB_HEADER = "underpass-connection";
 export interface RequestHead {
   /** The head as it is forwarded. */
   bytes: Buffer;
+  method: string;
   /** The host that the request is for, without its port and in lower case; null when there is none (HTTP/1.0). */
   host: string | null;
   /** The length of the body that follows. */
@@ -93,6 +94,7 @@ export function parseRequestHead(text: string, cfBlobField: string): RequestHead
   const firstLine = `${method} ${target} HTTP/1.${match[3]}\r\n`;
   return {
     bytes: Buffer.from(firstLine + cfBlobField + rest.slice(2), "latin1"),
+    method,
     host: parsedHost,
     body,
     isUpgrade: asksForUpgrade && body === 0,

@@ -4,11 +4,11 @@
  * is closed completely, which ends the visitor's requests there at once.
  */
 import type { Socket } from "node:net";
-import { toBuffer } from "./buffers.ts";
 import { HeadBuffer } from "./head-buffer.ts";
 import {
   BODY_PAUSE_MAX_MS,
   FIRST_HEAD_MAX_MS,
+  HELD_MAX_MS,
   LINGER_MAX_MS,
   LINGER_PAUSE_MAX_MS,
   PROGRAM_STALLED_MS,
@@ -17,10 +17,9 @@ import {
 } from "./limits.ts";
 import type { ConnectionKind, FrontProxyMetrics } from "./metrics/front-proxy-metrics.ts";
 import { RequestObserver } from "./metrics/request-observer.ts";
-import type { MessageReservation } from "./websockets/message-memory.ts";
-import { ProgramMessages } from "./websockets/program-messages.ts";
-import { createBodyReader, type BodyReader } from "./request-body.ts";
-import { HEAD_MAX_BYTES, parseRequestHead, type RequestHead } from "./request-head.ts";
+import { RequestBody } from "./request-body.ts";
+import { parseRequestHead, type RequestHead } from "./request-head.ts";
+import { ResponseReader, SWITCHING_PROTOCOLS, type ResponseHead } from "./response-reader.ts";
 import {
   formatRefusal,
   HEAD_TOO_LARGE,
@@ -30,24 +29,26 @@ import {
   type Refusal,
 } from "./refusals.ts";
 import { readAfterFailedWrites } from "../../sockets/early-response.ts";
+import type { FrameAllowance } from "./websockets/frame-pace.ts";
+import type { MessageReservation } from "./websockets/message-memory.ts";
+import type { OpenWebSocket, WebSocketOptions } from "./websockets/open-web-socket.ts";
+import { ProgramWebSocket } from "./websockets/program-web-socket.ts";
 import { VisitorWebSocket } from "./websockets/visitor-web-socket.ts";
 import { ACKNOWLEDGED_HEADER } from "../../protocol/acknowledgements.ts";
 import type { RequestTrace } from "../../shared/tracing/request-trace.ts";
 import { reset } from "../../sockets/splice.ts";
 import { connectSocket, setReceiver } from "../../sockets/socket-reader.ts";
 
-const SWITCHING = "HTTP/1.1 101";
-const HEAD_END = "\r\n\r\n";
 const ACKNOWLEDGED_FIELD = new RegExp(`\\r\\n${ACKNOWLEDGED_HEADER}:[^\\r]*`, "i");
 
 /** What the next byte from the visitor belongs to. */
 type Phase =
   | { kind: "head" }
-  | { kind: "body"; body: BodyReader }
+  | { kind: "body"; body: RequestBody }
+  /** The request is complete. What follows it waits until its response has ended, or the server accepts another protocol. */
+  | { kind: "response" }
   /** The request is complete, and no other follows it. What the visitor still sends is dropped. */
   | { kind: "last" }
-  /** The server decides whether the protocol changes. Bytes wait for its answer. */
-  | { kind: "upgrade" }
   /** The connection belongs to another protocol, such as WebSocket. */
   | { kind: "upgraded" }
   /** The answer is sent, and what the visitor still sends is dropped. */
@@ -56,7 +57,7 @@ type Phase =
 
 const HEAD: Phase = { kind: "head" };
 const LAST: Phase = { kind: "last" };
-const UPGRADE: Phase = { kind: "upgrade" };
+const RESPONSE: Phase = { kind: "response" };
 const UPGRADED: Phase = { kind: "upgraded" };
 const CLOSED: Phase = { kind: "closed" };
 
@@ -72,7 +73,9 @@ export interface VisitorConnectionOptions {
   metrics: FrontProxyMetrics;
   trace: RequestTrace;
   /** What the connection may hold of workerd's memory, as the WebSocket of a visitor or of a program. */
-  createReservation(kind: "visitor" | "program"): MessageReservation;
+  createReservation(kind: OpenWebSocket["kind"]): MessageReservation;
+  /** How fast its frames pass. @param resume called when frames may pass again. */
+  createAllowance(kind: OpenWebSocket["kind"], resume: () => void): FrameAllowance;
   onClose(): void;
 }
 
@@ -81,25 +84,23 @@ export class VisitorConnection {
   readonly #options: VisitorConnectionOptions;
   readonly #head = new HeadBuffer();
   readonly #requestObserver: RequestObserver;
+  readonly #response = new ResponseReader();
   #upstream: Socket | undefined;
   #phase: Phase = HEAD;
-  /** Bytes that arrived before the server decided about another protocol. */
+  /** Bytes of the last read that have to wait. */
   #heldBytes: Uint8Array | undefined;
-  /** The last request, until the first byte of its response, if it may be sent again. */
-  #repeatable: Buffer | undefined;
+  /** The last request, until its response begins, if it may be sent again. */
+  #repeatable: RequestHead | undefined;
   /** Of the last request; true before the first one. */
   #hasResponseBegun = true;
-  /** The start of the response to an upgrade, until its head is complete. */
-  #upgradeResponse: Buffer | undefined;
-  /** Of an upgraded connection to a tunnel. */
-  #webSocket: VisitorWebSocket | undefined;
-  /** Of another upgraded connection, such as an agent's. */
-  #programMessages: ProgramMessages | undefined;
-  /** Of workerd's memory, for the incomplete message of the WebSocket. */
+  #webSocket: OpenWebSocket | undefined;
   #reservation: MessageReservation | undefined;
+  #allowance: FrameAllowance | undefined;
+  #isUpgrade = false;
   #isLastRequest = false;
   #requests = 0;
-  #receivedAtMs = Date.now();
+  /** When bytes arrived last, from either side. */
+  #activeAtMs = Date.now();
   /** Since when bytes for the visitor wait for it; undefined while none do. */
   #unreadSinceMs: number | undefined;
 
@@ -118,14 +119,16 @@ export class VisitorConnection {
   /** Ends the connection if it takes too long. Called about once a second. */
   checkDeadlines(nowMs: number): void {
     const phase = this.#phase;
-    const silentMs = nowMs - this.#receivedAtMs;
-    const unreadMaxMs = this.#programMessages ? PROGRAM_UNREAD_MAX_MS : UNREAD_MAX_MS;
+    const silentMs = nowMs - this.#activeAtMs;
+    const unreadMaxMs = this.kind === "program" ? PROGRAM_UNREAD_MAX_MS : UNREAD_MAX_MS;
     if (this.#unreadSinceMs !== undefined && nowMs - this.#unreadSinceMs > unreadMaxMs) {
       reset(this.#visitor);
     } else if (phase.kind === "head" && this.#requests === 0 && silentMs > FIRST_HEAD_MAX_MS) {
       this.#refuse(TOO_SLOW);
     } else if (phase.kind === "body" && silentMs > BODY_PAUSE_MAX_MS && !this.#hasResponseBegun) {
       this.#refuse(TOO_SLOW);
+    } else if (phase.kind === "response" && this.#heldBytes && silentMs > HELD_MAX_MS) {
+      reset(this.#visitor);
     } else if (phase.kind === "lingering" && this.isFlushed) {
       if (nowMs > phase.untilMs || silentMs > LINGER_PAUSE_MAX_MS) this.#visitor.destroy();
     }
@@ -142,8 +145,8 @@ export class VisitorConnection {
   }
 
   get kind(): ConnectionKind {
-    if (this.#webSocket) return "visitor_websocket";
-    return this.#programMessages ? "program" : "http";
+    if (this.#webSocket === undefined) return "http";
+    return this.#webSocket.kind === "visitor" ? "visitor_websocket" : "program";
   }
 
   get bytesReceived(): number {
@@ -158,38 +161,50 @@ export class VisitorConnection {
   // ── From the visitor ──
 
   #receive(bytes: Uint8Array): boolean {
-    this.#receivedAtMs = Date.now();
+    this.#activeAtMs = Date.now();
     let rest = bytes;
     while (rest.length > 0) {
       const { kind } = this.#phase;
       if (kind === "head") rest = this.#receiveHead(rest);
       else if (kind === "body") rest = this.#receiveBody(rest);
-      else if (kind === "upgraded") rest = this.#receiveUpgraded(rest);
-      else if (kind === "upgrade") {
-        this.#heldBytes = rest;
-        return false;
-      } else return kind === "lingering" || kind === "last";
+      else if (kind === "upgraded") {
+        rest = rest.subarray(this.#webSocket!.receiveFromVisitor(rest));
+        if (rest.length > 0) return this.#hold(rest);
+      } else if (kind === "response") return this.#hold(rest);
+      else return kind === "lingering" || kind === "last";
     }
     return this.#canReceive;
   }
 
+  /** @returns false: nothing more is read until `#continue` goes on with these bytes. */
+  #hold(bytes: Uint8Array): false {
+    this.#heldBytes = bytes;
+    return false;
+  }
+
+  /** Goes on with the bytes that had to wait, and with reading, unless there is something to wait for. */
+  readonly #continue = (): void => {
+    if (!this.#canReceive) return;
+    const held = this.#heldBytes;
+    this.#heldBytes = undefined;
+    if (held === undefined || this.#receive(held)) this.#visitor.resume();
+  };
+
   get #canReceive(): boolean {
     const isForwarded = this.#upstream === undefined || this.#upstream.writableLength === 0;
-    return isForwarded && !this.#isStalledProgram;
+    return isForwarded && !this.#isStalledProgram && !this.#allowance?.isUsedUp;
   }
 
   /** A program that sends and never reads: workerd answers its heartbeats, and has no bound for the answers. */
   get #isStalledProgram(): boolean {
-    if (!this.#programMessages || this.#unreadSinceMs === undefined) return false;
+    if (this.kind !== "program" || this.#unreadSinceMs === undefined) return false;
     return Date.now() - this.#unreadSinceMs > PROGRAM_STALLED_MS;
   }
 
   #receiveHead(bytes: Uint8Array): Uint8Array {
     const found = this.#head.add(bytes);
     if (found === undefined) {
-      if (this.#head.isTooLarge) {
-        this.#refuse(HEAD_TOO_LARGE);
-      }
+      if (this.#head.isTooLarge) this.#refuse(HEAD_TOO_LARGE);
       return EMPTY;
     }
     const head = parseRequestHead(found.text, this.#options.cfBlobField);
@@ -207,13 +222,18 @@ export class VisitorConnection {
     this.#requests += 1;
     const isForApi = head.host !== null && this.#options.apiHosts.has(head.host);
     this.#requestObserver.start(isForApi ? "api" : "tunnel");
-    this.#hasResponseBegun = false;
-    this.#repeatable = head.canRepeat && !head.isUpgrade ? head.bytes : undefined;
+    this.#isUpgrade = head.isUpgrade;
     this.#isLastRequest = head.isLast && !head.isUpgrade;
-    if (head.isUpgrade) this.#phase = UPGRADE;
-    else if (head.body !== 0) this.#phase = { kind: "body", body: createBodyReader(head.body) };
-    this.#forward(head.bytes);
-    if (this.#phase === HEAD) this.#endRequest();
+    this.#sendHead(head);
+    if (head.body === 0) this.#endRequest();
+    else this.#phase = { kind: "body", body: new RequestBody(head.body) };
+  }
+
+  #sendHead(head: RequestHead): void {
+    this.#hasResponseBegun = false;
+    this.#repeatable = head.canRepeat && !head.isUpgrade ? head : undefined;
+    this.#response.expect(head.method);
+    this.#forward([head.bytes]);
   }
 
   #receiveBody(bytes: Uint8Array): Uint8Array {
@@ -223,34 +243,25 @@ export class VisitorConnection {
       this.#refuse(INVALID_HEADS.malformed);
       return EMPTY;
     }
-    for (const piece of part.forward) this.#forward(piece);
+    this.#forward(part.forward);
     if (phase.body.isComplete) this.#endRequest();
     return bytes.subarray(part.length);
   }
 
   /** workerd does not read the option `close`. It closes the connection after the answer to the last request. */
   #endRequest(): void {
-    this.#phase = this.#isLastRequest ? LAST : HEAD;
-    if (this.#isLastRequest) this.#upstream?.end();
+    if (this.#isLastRequest) {
+      this.#phase = LAST;
+      this.#upstream?.end();
+    } else this.#phase = this.#response.isComplete ? HEAD : RESPONSE;
   }
 
-  #receiveUpgraded(bytes: Uint8Array): Uint8Array {
-    if (this.#webSocket) this.#webSocket.receiveFromVisitor(bytes);
-    else if (this.#programMessages?.read(bytes) === false) reset(this.#visitor);
-    else this.#forward(bytes);
-    return EMPTY;
+  #forward(pieces: Uint8Array[]): void {
+    const upstream = (this.#upstream ??= this.#connect());
+    upstream.cork();
+    for (const piece of pieces) upstream.write(piece, this.#continue);
+    upstream.uncork();
   }
-
-  /** @returns no bytes: all are taken. */
-  #forward(bytes: Uint8Array): Uint8Array {
-    this.#upstream ??= this.#connect();
-    this.#upstream.write(bytes, this.#handleForwarded);
-    return EMPTY;
-  }
-
-  readonly #handleForwarded = (): void => {
-    if (this.#canReceive && this.#heldBytes === undefined) this.#visitor.resume();
-  };
 
   // ── From workerd ──
 
@@ -266,13 +277,9 @@ export class VisitorConnection {
 
   #receiveResponse(upstream: Socket, bytes: Uint8Array): boolean {
     if (upstream !== this.#upstream) return false;
-    this.#requestObserver.receive(bytes);
-    this.#hasResponseBegun = true;
-    this.#repeatable = undefined;
-    const response = this.#phase === UPGRADE ? this.#readUpgradeResponse(bytes) : bytes;
-    if (response === undefined) return true;
-    if (this.#webSocket) this.#webSocket.receiveFromServer(response, this.#handleResponseWritten);
-    else this.#visitor.write(response, this.#handleResponseWritten);
+    this.#activeAtMs = Date.now();
+    if (this.#webSocket) this.#webSocket.receiveFromServer(bytes, this.#handleResponseWritten);
+    else this.#passResponse(bytes);
     const isUnread = this.#visitor.writableLength > 0;
     if (isUnread) this.#unreadSinceMs ??= Date.now();
     return !isUnread;
@@ -284,55 +291,50 @@ export class VisitorConnection {
     this.#unreadSinceMs = isUnread ? Date.now() : undefined;
     if (isUnread) return;
     this.#upstream?.resume();
-    if (this.#programMessages) this.#handleForwarded();
+    if (this.kind === "program") this.#continue();
   };
 
-  /** @returns what to write to the visitor; undefined while the head of the response is incomplete, and stored. */
-  #readUpgradeResponse(bytes: Uint8Array): Uint8Array | undefined {
-    const known = this.#upgradeResponse
-      ? Buffer.concat([this.#upgradeResponse, bytes])
-      : toBuffer(bytes);
-    const isSwitching = known.toString("latin1", 0, SWITCHING.length) === SWITCHING;
-    const headEnd = isSwitching ? known.indexOf(HEAD_END) : -1;
-    const isIncomplete = isSwitching && headEnd < 0 && known.length < HEAD_MAX_BYTES;
-    if (known.length < SWITCHING.length || isIncomplete) {
-      this.#upgradeResponse = Buffer.from(known);
-      return undefined;
-    }
-    this.#upgradeResponse = undefined;
-    this.#phase = isSwitching ? UPGRADED : HEAD;
-    const held = this.#heldBytes;
-    this.#heldBytes = undefined;
-    // After this response is written.
-    queueMicrotask(() => {
-      if (held === undefined || this.#receive(held)) this.#visitor.resume();
-    });
-    if (headEnd < 0) return known;
-    const head = known.toString("latin1", 0, headEnd);
-    if (!ACKNOWLEDGED_FIELD.test(head)) {
-      this.#reservation = this.#options.createReservation("program");
-      this.#programMessages = new ProgramMessages(this.#reservation);
-      return known;
-    }
-    this.#webSocket = this.#createWebSocket();
-    this.#visitor.write(head.replace(ACKNOWLEDGED_FIELD, "") + HEAD_END, "latin1");
-    return known.subarray(headEnd + HEAD_END.length);
+  #passResponse(bytes: Uint8Array): void {
+    const part = this.#response.read(bytes);
+    if (part === undefined) return;
+    this.#hasResponseBegun = true;
+    this.#repeatable = undefined;
+    if (part.head) this.#requestObserver.respond(part.head);
+    const isSwitching = this.#isUpgrade && part.head?.status === SWITCHING_PROTOCOLS;
+    if (isSwitching) this.#openWebSocket(part.head!, part.bytes);
+    else this.#visitor.write(part.bytes, this.#handleResponseWritten);
+    if (this.#phase !== RESPONSE || !this.#response.isComplete) return;
+    this.#phase = HEAD;
+    this.#continue();
   }
 
-  #createWebSocket(): VisitorWebSocket {
+  /** @param bytes of the response, and what the server has sent after it. */
+  #openWebSocket({ text, end }: ResponseHead, bytes: Uint8Array): void {
     const visitor = this.#visitor;
-    this.#reservation = this.#options.createReservation("visitor");
-    return new VisitorWebSocket({
+    const kind = ACKNOWLEDGED_FIELD.test(text) ? "visitor" : "program";
+    this.#reservation = this.#options.createReservation(kind);
+    this.#allowance = this.#options.createAllowance(kind, this.#continue);
+    const options: WebSocketOptions = {
       reservation: this.#reservation,
-      acknowledgementKey: this.#options.acknowledgementKey,
+      allowance: this.#allowance,
       hasUnsentBytes: () => visitor.writableLength > 0,
-      writeToVisitor: (bytes, onWritten) => void visitor.write(bytes, onWritten),
-      writeToServer: (bytes) => void this.#forward(bytes),
+      writeToVisitor: (data, onWritten) => void visitor.write(data, onWritten),
+      writeToServer: (data) => this.#forward([data]),
       end: () => {
         this.#dropUpstream();
         this.#endVisitor();
       },
-    });
+      reset: () => reset(visitor),
+    };
+    const { acknowledgementKey } = this.#options;
+    this.#webSocket =
+      kind === "visitor"
+        ? new VisitorWebSocket({ ...options, acknowledgementKey })
+        : new ProgramWebSocket(options);
+    this.#phase = UPGRADED;
+    visitor.write(text.replace(ACKNOWLEDGED_FIELD, ""), "latin1");
+    this.#webSocket.receiveFromServer(bytes.subarray(end), this.#handleResponseWritten);
+    this.#continue();
   }
 
   #handleUpstreamEnded(upstream: Socket): void {
@@ -343,9 +345,7 @@ export class VisitorConnection {
     if (this.#hasResponseBegun) return this.#endVisitor();
     // workerd closes an idle connection after 5 s, which a request can cross. Only a used connection can be idle.
     if (this.#repeatable && this.#requests > 1) {
-      const again = this.#repeatable;
-      this.#repeatable = undefined;
-      this.#forward(again);
+      this.#sendHead(this.#repeatable);
       this.#endRequest();
       return;
     }
@@ -365,7 +365,7 @@ export class VisitorConnection {
     if (this.#phase.kind === "closed") return;
     this.#head.clear();
     this.#phase = { kind: "lingering", untilMs: Date.now() + LINGER_MAX_MS };
-    this.#receivedAtMs = Date.now();
+    this.#activeAtMs = Date.now();
     this.#unreadSinceMs = this.isFlushed ? undefined : Date.now();
     this.#visitor.end(() => (this.#unreadSinceMs = undefined));
     this.#visitor.resume();
@@ -391,6 +391,7 @@ export class VisitorConnection {
     this.#upstream = undefined;
     upstream?.destroy();
     this.#reservation?.clear();
+    this.#allowance?.end();
   }
 }
 

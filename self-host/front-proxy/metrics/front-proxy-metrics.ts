@@ -11,11 +11,8 @@ import { REFUSAL_REASONS, type RefusalReason } from "../refusals.ts";
 const HANDLERS = ["tunnel", "api", "front_proxy"] as const;
 export type Handler = (typeof HANDLERS)[number];
 
-/**
- * The class of the response's status. left: the visitor disconnected before the response; unknown: the visitor sent the
- * next request before the response, so that the two responses can't be told apart.
- */
-const OUTCOMES = ["1xx", "2xx", "3xx", "4xx", "5xx", "left", "unknown"] as const;
+/** The class of the response's status. left: the visitor disconnected before the response. */
+const OUTCOMES = ["1xx", "2xx", "3xx", "4xx", "5xx", "left"] as const;
 export type Outcome = (typeof OUTCOMES)[number];
 
 const CONNECTION_REFUSALS = ["total", "source"] as const;
@@ -92,7 +89,7 @@ export class FrontProxyMetrics {
     return [
       {
         name: "underpass_server_requests_total",
-        help: "Requests by what answered them and the class of the response status; left: the visitor disconnected before the response; unknown: sent before the response to the request in front of it.",
+        help: "Requests by what answered them and the class of the response status; left: the visitor disconnected before the response.",
         type: "counter",
         samples: HANDLERS.flatMap((handler) =>
           OUTCOMES.map((code) => ({

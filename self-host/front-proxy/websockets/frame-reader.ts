@@ -56,8 +56,8 @@ export class FrameReader {
     return this.#headLength;
   }
 
-  /** @returns false when the handler has stopped reading. */
-  read(bytes: Uint8Array): boolean {
+  /** @returns how many of the bytes were read: fewer when the handler has stopped reading. */
+  read(bytes: Uint8Array): number {
     let at = 0;
     while (at < bytes.length) {
       if (this.#head === undefined) {
@@ -68,18 +68,18 @@ export class FrameReader {
         this.#head = this.#parseHead();
         this.#headLength = 0;
         this.#offset = 0;
-        if (!this.#handler.onHead(this.#head)) return false;
+        if (!this.#handler.onHead(this.#head)) return at;
       }
       const head = this.#head;
       const part = bytes.subarray(at, at + head.payloadBytes - this.#offset);
-      if (part.length > 0 && !this.#handler.onPayload(part, head, this.#offset)) return false;
+      if (part.length > 0 && !this.#handler.onPayload(part, head, this.#offset)) return at;
       this.#offset += part.length;
       at += part.length;
       if (this.#offset < head.payloadBytes) continue;
       this.#head = undefined;
-      if (!this.#handler.onEnd(head, at)) return false;
+      if (!this.#handler.onEnd(head, at)) return at;
     }
-    return true;
+    return at;
   }
 
   #getHeadBytes(): number {

@@ -7,6 +7,8 @@ import { isUtf8 } from "node:buffer";
 import { WEBSOCKET_MESSAGE_MAX_BYTES } from "../../../protocol/limits.ts";
 import { isSendableCloseCode } from "../../../protocol/websocket-close.ts";
 import { FrameReader, OPCODE, unmask, type FrameHandler, type FrameHead } from "./frame-reader.ts";
+import type { FrameAllowance } from "./frame-pace.ts";
+import { IncompleteMessage } from "./incomplete-message.ts";
 import type { MessageReservation } from "./message-memory.ts";
 import { Utf8Check } from "./utf8-check.ts";
 
@@ -29,7 +31,8 @@ export interface VisitorFramesEvents {
 
 export class VisitorFrames implements FrameHandler {
   readonly #events: VisitorFramesEvents;
-  readonly #reservation: MessageReservation;
+  readonly #allowance: FrameAllowance;
+  readonly #incomplete: IncompleteMessage;
   readonly #reader = new FrameReader(this);
   readonly #utf8 = new Utf8Check();
   /** The type of the message that is being received; undefined between two messages. */
@@ -45,9 +48,13 @@ export class VisitorFrames implements FrameHandler {
   /** The visitor has closed, or violated the protocol. */
   #hasEnded = false;
 
-  constructor(events: VisitorFramesEvents, reservation: MessageReservation) {
+  constructor(
+    events: VisitorFramesEvents,
+    { reservation, allowance }: { reservation: MessageReservation; allowance: FrameAllowance },
+  ) {
     this.#events = events;
-    this.#reservation = reservation;
+    this.#allowance = allowance;
+    this.#incomplete = new IncompleteMessage(reservation);
   }
 
   /** Whether a data frame may be inserted now. */
@@ -55,17 +62,17 @@ export class VisitorFrames implements FrameHandler {
     return this.#reader.isBetweenFrames && this.#message === undefined && !this.#hasEnded;
   }
 
-  read(bytes: Uint8Array): void {
-    if (this.#hasEnded) return;
-    const isReading = this.#reader.read(bytes);
-    if (this.#messageBytes === 0) this.#reservation.clear();
-    else if (isReading && !this.#reservation.resize(this.#messageBytes))
-      this.#fail(TRY_AGAIN_LATER);
+  /** @returns how many of the bytes have passed: the others have to wait for the allowance. */
+  read(bytes: Uint8Array): number {
+    if (this.#hasEnded) return bytes.length;
+    const length = this.#reader.read(bytes);
+    if (!this.#hasEnded && !this.#incomplete.reserve()) this.#fail(TRY_AGAIN_LATER);
     const pieces = this.#pieces;
     this.#pieces = [];
     this.#frameStart = undefined;
-    if (pieces.length === 0) return;
-    this.#events.onForward(pieces.length === 1 ? pieces[0]! : Buffer.concat(pieces));
+    if (pieces.length > 0)
+      this.#events.onForward(pieces.length === 1 ? pieces[0]! : Buffer.concat(pieces));
+    return this.#hasEnded ? bytes.length : length;
   }
 
   // ── Called by the reader ──
@@ -93,7 +100,9 @@ export class VisitorFrames implements FrameHandler {
     return true;
   }
 
-  onPayload(part: Uint8Array, { opcode, mask }: FrameHead, offset: number): boolean {
+  onPayload(part: Uint8Array, head: FrameHead, offset: number): boolean {
+    const { opcode, mask } = head;
+    this.#incomplete.addPayload(part, head);
     if (opcode >= OPCODE.close) {
       this.#control.push(unmask(part, mask, offset));
       return true;
@@ -105,16 +114,20 @@ export class VisitorFrames implements FrameHandler {
   }
 
   onEnd(head: FrameHead): boolean {
-    const { opcode, isFinal } = head;
-    if (opcode >= OPCODE.close) return this.#endControl(head);
+    this.#incomplete.endFrame(head);
+    const isReading = head.opcode >= OPCODE.close ? this.#endControl(head) : this.#endData(head);
+    return isReading && this.#allowance.take();
+  }
+
+  // ── Inside ──
+
+  #endData({ isFinal }: FrameHead): boolean {
     if (!isFinal) return true;
     const isText = this.#message === OPCODE.text;
     this.#message = undefined;
     this.#messageBytes = 0;
     return !isText || this.#utf8.end() || this.#fail(INVALID_TEXT);
   }
-
-  // ── Inside ──
 
   #endControl({ opcode, bytes, mask }: FrameHead): boolean {
     const payload = Buffer.concat(this.#control);
@@ -133,7 +146,7 @@ export class VisitorFrames implements FrameHandler {
   /** @returns false. */
   #fail(code: number): boolean {
     this.#hasEnded = true;
-    this.#reservation.clear();
+    this.#incomplete.giveUp();
     const isBetweenFrames = this.#frameStart !== undefined;
     if (this.#frameStart !== undefined) this.#pieces.length = this.#frameStart;
     const pieces = this.#pieces;

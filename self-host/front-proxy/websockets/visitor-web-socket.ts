@@ -15,26 +15,19 @@ import {
   type FrameHandler,
   type FrameHead,
 } from "./frame-reader.ts";
-import type { MessageReservation } from "./message-memory.ts";
+import type { OpenWebSocket, WebSocketOptions } from "./open-web-socket.ts";
 import { VisitorFrames, type VisitorFramesEvents } from "./visitor-frames.ts";
 
 /** Pongs that wait for the end of a frame or for a visitor who does not read. Then only the newest are sent (RFC 6455 §5.5.3). */
 const PONGS_MAX = 64;
 
-export interface VisitorWebSocketOptions {
+export interface VisitorWebSocketOptions extends WebSocketOptions {
   /** Random: acknowledges what the visitor has read. */
   acknowledgementKey: string;
-  /** The visitor's message. */
-  reservation: MessageReservation;
-  /** Whether bytes wait for the visitor. */
-  hasUnsentBytes: () => boolean;
-  writeToVisitor: (bytes: Uint8Array, onWritten?: () => void) => void;
-  writeToServer: (bytes: Uint8Array) => void;
-  /** Ends both connections. */
-  end: () => void;
 }
 
-export class VisitorWebSocket implements FrameHandler, VisitorFramesEvents {
+export class VisitorWebSocket implements OpenWebSocket, FrameHandler, VisitorFramesEvents {
+  readonly kind = "visitor";
   readonly #options: VisitorWebSocketOptions;
   readonly #fromVisitor: VisitorFrames;
   readonly #fromServer = new FrameReader(this);
@@ -49,16 +42,15 @@ export class VisitorWebSocket implements FrameHandler, VisitorFramesEvents {
 
   constructor(options: VisitorWebSocketOptions) {
     this.#options = options;
-    this.#fromVisitor = new VisitorFrames(this, options.reservation);
+    this.#fromVisitor = new VisitorFrames(this, options);
   }
 
-  /** @param bytes from the visitor. */
-  receiveFromVisitor(bytes: Uint8Array): void {
-    this.#fromVisitor.read(bytes);
+  receiveFromVisitor(bytes: Uint8Array): number {
+    const length = this.#fromVisitor.read(bytes);
     this.#acknowledge();
+    return length;
   }
 
-  /** @param bytes from the server. @param onWritten called when all of them were written. */
   receiveFromServer(bytes: Uint8Array, onWritten: () => void): void {
     this.#payloadBytes = 0;
     this.#messages = 0;

@@ -8,6 +8,7 @@ import {
   buildFrame,
   OPCODE,
 } from "../../../../../self-host/front-proxy/websockets/frame-reader.ts";
+import { FramePace } from "../../../../../self-host/front-proxy/websockets/frame-pace.ts";
 import { MessageMemory } from "../../../../../self-host/front-proxy/websockets/message-memory.ts";
 import { VisitorWebSocket } from "../../../../../self-host/front-proxy/websockets/visitor-web-socket.ts";
 
@@ -15,11 +16,13 @@ test("acknowledges messages by their number too, so that empty ones are noticed"
   const toServer: Uint8Array[] = [];
   const socket = new VisitorWebSocket({
     acknowledgementKey: "key",
+    allowance: new FramePace().createAllowance("source", () => undefined),
     reservation: new MessageMemory(1_000).createReservation("source"),
     hasUnsentBytes: () => false,
     writeToVisitor: (_, onWritten) => onWritten?.(),
     writeToServer: (bytes) => toServer.push(bytes),
     end() {},
+    reset() {},
   });
   const receive = (...frames: Buffer[]) =>
     socket.receiveFromServer(Buffer.concat(frames), () => undefined);
@@ -38,11 +41,13 @@ test("of a visitor who sends pings and reads nothing, only the newest 64 are ans
   const written: Uint8Array[] = [];
   const socket = new VisitorWebSocket({
     acknowledgementKey: "key",
+    allowance: new FramePace().createAllowance("source", () => undefined),
     reservation: new MessageMemory(1_000).createReservation("source"),
     hasUnsentBytes: () => isBehind,
     writeToVisitor: (bytes) => written.push(bytes),
     writeToServer() {},
     end() {},
+    reset() {},
   });
   const payload = (n: number) => Buffer.from(String(n).padStart(125, "0"));
   const ping = (n: number) => socket.receiveFromVisitor(buildFrame(OPCODE.ping, payload(n), true));
@@ -53,4 +58,23 @@ test("of a visitor who sends pings and reads nothing, only the newest 64 are ans
   const newest = Array.from({ length: 64 }, (_, n) => 10_000 - 63 + n);
   const pongs = newest.map((n) => buildFrame(OPCODE.pong, payload(n), false));
   expect(Buffer.concat(written)).toEqual(Buffer.concat(pongs));
+});
+
+test("a visitor whose message never ends is closed with 1013, also when its frames are empty", () => {
+  const written: Uint8Array[] = [];
+  const socket = new VisitorWebSocket({
+    acknowledgementKey: "key",
+    allowance: new FramePace().createAllowance("source", () => undefined),
+    reservation: new MessageMemory(2_000).createReservation("source"),
+    hasUnsentBytes: () => false,
+    writeToVisitor() {},
+    writeToServer: (bytes) => written.push(bytes),
+    end() {},
+    reset() {},
+  });
+  const empty = (opcode: number) => Buffer.from([opcode, 0x80, 0, 0, 0, 0]);
+  socket.receiveFromVisitor(empty(OPCODE.binary));
+  for (let n = 0; n < 15; n++) socket.receiveFromVisitor(empty(OPCODE.continuation));
+  const close = buildFrame(OPCODE.close, Buffer.from([1013 >> 8, 1013 & 255]), true);
+  expect(written.at(-1)).toEqual(close);
 });

@@ -1,0 +1,86 @@
+/**
+ * Finds where a response of workerd ends (RFC 9112 §6.3). The next request goes on to workerd only then: workerd serves no
+ * other connection while it answers requests of one that have arrived, and ten thousand of them take it seconds.
+ */
+import { toBuffer } from "./buffers.ts";
+import { createBodyReader, type BodyReader } from "./message-body.ts";
+
+const HEAD_END = "\r\n\r\n";
+/** `HTTP/1.1 `, before the three digits of the status. */
+const STATUS_START = 9;
+const STATUS_END = 12;
+export const SWITCHING_PROTOCOLS = 101;
+const NO_CONTENT = 204;
+const NOT_MODIFIED = 304;
+const ENCODING_FIELD = /\r\ntransfer-encoding:/i;
+const LENGTH_FIELD = /\r\ncontent-length:[\t ]*(\d+)/i;
+
+export interface ResponseHead {
+  status: number;
+  /** Up to and including the empty line, one character for each byte. */
+  text: string;
+  /** Where the head ends within the bytes of its part. */
+  end: number;
+}
+
+export interface ResponsePart {
+  /** What the visitor gets. */
+  bytes: Uint8Array;
+  /** If the head of the final response (RFC 9110 §15.2) ends within the bytes. */
+  head?: ResponseHead;
+}
+
+export class ResponseReader {
+  #isToHead = false;
+  /** The start of the response, while its head is incomplete. */
+  #start: Buffer | undefined;
+  /** Once the head is complete. */
+  #body: BodyReader | undefined;
+
+  get isComplete(): boolean {
+    return this.#body?.isComplete ?? false;
+  }
+
+  /** The response to another request follows. @param method of the request. */
+  expect(method: string): void {
+    this.#isToHead = method === "HEAD";
+    this.#start = undefined;
+    this.#body = undefined;
+  }
+
+  /** @param bytes of the server. @returns undefined while a head is incomplete, and stored. */
+  read(bytes: Uint8Array): ResponsePart | undefined {
+    if (this.#body) {
+      this.#body.read(bytes);
+      return { bytes };
+    }
+    const all = this.#start ? Buffer.concat([this.#start, bytes]) : toBuffer(bytes);
+    let start = 0;
+    while (start < all.length) {
+      const end = all.indexOf(HEAD_END, start) + HEAD_END.length;
+      if (end < HEAD_END.length) {
+        this.#start = Buffer.from(all);
+        return undefined;
+      }
+      const text = all.toString("latin1", start, end);
+      const status = Number(text.slice(STATUS_START, STATUS_END));
+      if (status >= 200 || status === SWITCHING_PROTOCOLS) {
+        this.#body = createBodyReader(this.#findLength(status, text));
+        this.#body.read(all.subarray(end));
+        return { bytes: all, head: { status, text, end } };
+      }
+      start = end;
+    }
+    this.#start = undefined;
+    return { bytes: all };
+  }
+
+  /** @returns Infinity for a body that ends with the connection. */
+  #findLength(status: number, head: string): number | "chunked" {
+    if (status === SWITCHING_PROTOCOLS) return Infinity;
+    if (this.#isToHead || status === NO_CONTENT || status === NOT_MODIFIED) return 0;
+    // It is the only encoding that workerd uses, and counts more than a length.
+    if (ENCODING_FIELD.test(head)) return "chunked";
+    return Number(LENGTH_FIELD.exec(head)?.[1] ?? Infinity);
+  }
+}

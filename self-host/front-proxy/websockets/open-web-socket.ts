@@ -1,0 +1,25 @@
+/** What a connection has become after the server has accepted its WebSocket. */
+import type { FrameAllowance } from "./frame-pace.ts";
+import type { MessageReservation } from "./message-memory.ts";
+
+export interface OpenWebSocket {
+  readonly kind: "visitor" | "program";
+  /** @returns how many of the bytes have passed: the others have to wait for the allowance. */
+  receiveFromVisitor(bytes: Uint8Array): number;
+  /** @param onWritten called when all bytes were written to the visitor. */
+  receiveFromServer(bytes: Uint8Array, onWritten: () => void): void;
+}
+
+export interface WebSocketOptions {
+  /** For the message that the visitor is sending. */
+  reservation: MessageReservation;
+  allowance: FrameAllowance;
+  /** Whether bytes wait for the visitor. */
+  hasUnsentBytes: () => boolean;
+  writeToVisitor: (bytes: Uint8Array, onWritten?: () => void) => void;
+  writeToServer: (bytes: Uint8Array) => void;
+  /** Ends both connections. */
+  end: () => void;
+  /** The same with a reset. */
+  reset: () => void;
+}

@@ -1,0 +1,103 @@
+/** The connections of visitors to a front proxy, and the server behind it, which the test plays. */
+import { once } from "node:events";
+import { rm } from "node:fs/promises";
+import { connect, createServer, type AddressInfo, type Server } from "node:net";
+import { join } from "node:path";
+import { vi } from "vitest";
+import { FrontProxyMetrics } from "../../self-host/front-proxy/metrics/front-proxy-metrics.ts";
+import { VisitorConnection } from "../../self-host/front-proxy/visitor-connection.ts";
+import { FramePace } from "../../self-host/front-proxy/websockets/frame-pace.ts";
+import { MessageMemory } from "../../self-host/front-proxy/websockets/message-memory.ts";
+import { RequestTrace } from "../../shared/tracing/request-trace.ts";
+import { adoptSocket } from "../../sockets/socket-reader.ts";
+import { ConnectionEnd } from "./connection-end.ts";
+import { createTemporaryDir } from "./directories.ts";
+import { WAIT_OPTIONS } from "./timeouts.ts";
+
+export const CF_BLOB_FIELD = "own: field\r\n";
+export const GET = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
+export const UPGRADE =
+  "GET / HTTP/1.1\r\nHost: a\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\n";
+export const OK = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
+const ACKNOWLEDGEMENT_KEY = "key-of-the-acknowledgements";
+/** All visitors are one source, which may hold half. */
+const MESSAGES_MAX_BYTES = 2_000;
+
+export class FrontProxyStage {
+  /** The front proxy's connections to the server, in their order. */
+  arrived: ConnectionEnd[] = [];
+  connections: VisitorConnection[] = [];
+  /** How many connections of the front proxy have ended. */
+  closed = 0;
+  #visitors: ConnectionEnd[] = [];
+  readonly #dir: string;
+  readonly #upstream: Server;
+  readonly #front: Server;
+
+  private constructor(dir: string) {
+    this.#dir = dir;
+    const memory = new MessageMemory(MESSAGES_MAX_BYTES);
+    const pace = new FramePace();
+    const options = {
+      upstreamPath: join(dir, "server.sock"),
+      cfBlobField: CF_BLOB_FIELD,
+      acknowledgementKey: ACKNOWLEDGEMENT_KEY,
+      apiHosts: new Set<string>(),
+      metrics: new FrontProxyMetrics(),
+      trace: new RequestTrace("front_proxy", "off"),
+      createReservation: () => memory.createReservation("source"),
+      createAllowance: (_: string, resume: () => void) => pace.createAllowance("source", resume),
+      onClose: () => (this.closed += 1),
+    };
+    this.#upstream = createServer({ allowHalfOpen: true }, (socket) =>
+      this.arrived.push(new ConnectionEnd(socket)),
+    );
+    this.#upstream.listen(options.upstreamPath);
+    this.#front = createServer({ allowHalfOpen: true, pauseOnConnect: true }, (socket) =>
+      this.connections.push(new VisitorConnection(adoptSocket(socket), options)),
+    );
+    this.#front.listen(0, "127.0.0.1");
+  }
+
+  static async start(): Promise<FrontProxyStage> {
+    const stage = new FrontProxyStage(await createTemporaryDir());
+    await Promise.all([once(stage.#upstream, "listening"), once(stage.#front, "listening")]);
+    return stage;
+  }
+
+  /** Ends all connections. Called after each test. */
+  async clear(): Promise<void> {
+    for (const { socket } of this.#visitors) socket.destroy();
+    await vi.waitUntil(() => this.closed === this.connections.length, WAIT_OPTIONS);
+    for (const { socket } of this.arrived) socket.destroy();
+    this.arrived = [];
+    this.connections = [];
+    this.#visitors = [];
+    this.closed = 0;
+  }
+
+  async stop(): Promise<void> {
+    this.#upstream.close();
+    this.#front.close();
+    await rm(this.#dir, { recursive: true });
+  }
+
+  /** A new connection of a visitor. */
+  async visit(): Promise<ConnectionEnd> {
+    const { port } = this.#front.address() as AddressInfo;
+    const visitor = new ConnectionEnd(connect({ port, allowHalfOpen: true }));
+    this.#visitors.push(visitor);
+    await vi.waitUntil(() => this.connections.length === this.#visitors.length, WAIT_OPTIONS);
+    return visitor;
+  }
+
+  /** The server's end of the front proxy's connection with this index. */
+  async server(index = 0): Promise<ConnectionEnd> {
+    await vi.waitUntil(() => this.arrived.length > index, WAIT_OPTIONS);
+    return this.arrived[index]!;
+  }
+
+  passTime(ms: number): void {
+    for (const connection of this.connections) connection.checkDeadlines(Date.now() + ms);
+  }
+}

@@ -1,0 +1,117 @@
+/** The WebSockets of programs through the front proxy, to a server that each test plays. */
+import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from "vitest";
+import {
+  PROGRAM_STALLED_MS,
+  PROGRAM_UNREAD_MAX_MS,
+} from "../../../../../self-host/front-proxy/limits.ts";
+import type { ConnectionEnd } from "../../../../harness/connection-end.ts";
+import { FrontProxyStage, GET, OK, UPGRADE } from "../../../../harness/front-proxy-stage.ts";
+import { WAIT_OPTIONS } from "../../../../harness/timeouts.ts";
+
+let stage: FrontProxyStage;
+
+beforeAll(async () => {
+  stage = await FrontProxyStage.start();
+});
+afterAll(() => stage.stop());
+afterEach(() => stage.clear());
+
+describe("the WebSocket of a program, such as an agent,", () => {
+  const SWITCHED = "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\n\r\n";
+  /** A frame of a binary message, or of its continuation, with a mask of zeros. */
+  const buildPart = (bytes: number, opcode: 0 | 2, isFinal: boolean) =>
+    String.fromCharCode((isFinal ? 0x80 : 0) | opcode, 0x80 | 126, bytes >> 8, bytes & 255) +
+    "\0\0\0\0" +
+    "a".repeat(bytes);
+
+  async function connectProgram(index: number): Promise<[ConnectionEnd, ConnectionEnd]> {
+    const program = await stage.visit();
+    program.send(UPGRADE);
+    const origin = await stage.server(index);
+    await origin.waitFor("websocket");
+    origin.send(SWITCHED);
+    await program.waitFor("101");
+    return [program, origin];
+  }
+
+  test("passes unchanged, and may hold a share of the memory for incomplete messages", async () => {
+    const [program, origin] = await connectProgram(0);
+    const message = buildPart(900, 2, false) + buildPart(90, 0, true);
+    for (let n = 0; n < 4; n += 1) program.send(message);
+    const [another, anotherOrigin] = await connectProgram(1);
+    another.send(message + buildPart(900, 2, false));
+    await Promise.all([origin.waitFor(message.repeat(4)), anotherOrigin.waitFor(message)]);
+    expect([program.isClosed, another.isClosed]).toEqual([false, false]);
+  });
+
+  /** Sends more than the program, which reads nothing, and the kernel take. */
+  async function fill(program: ConnectionEnd, origin: ConnectionEnd): Promise<void> {
+    program.socket.pause();
+    const chunk = Buffer.alloc(1024 * 1024);
+    let sent = 0;
+    while (origin.socket.write(chunk) || sent < 8) sent += 1;
+    await vi.waitUntil(() => !stage.connections[0]!.isFlushed, WAIT_OPTIONS);
+  }
+
+  test("is not read from while it reads nothing, and loses nothing by that", async () => {
+    const [program, origin] = await connectProgram(0);
+    await fill(program, origin);
+    vi.useFakeTimers({ toFake: ["Date"], now: Date.now() + 10 * PROGRAM_STALLED_MS });
+    const messages = buildPart(900, 2, true).repeat(10_000);
+    const before = origin.received.length;
+    program.send(messages);
+    const other = await stage.visit();
+    for (let n = 1; n <= 20; n += 1) {
+      other.send(GET);
+      const answered = await stage.server(1);
+      await vi.waitUntil(() => answered.received.split("GET ").length > n, WAIT_OPTIONS);
+      answered.send(OK);
+      await vi.waitUntil(() => other.received.split("200 OK").length > n, WAIT_OPTIONS);
+    }
+    expect(origin.received.length - before).toBeLessThan(messages.length / 2);
+    vi.useRealTimers();
+    program.socket.resume();
+    await vi.waitUntil(() => origin.received.length - before === messages.length, WAIT_OPTIONS);
+  });
+
+  test("is reset when it has read nothing for a minute", async () => {
+    const [program, origin] = await connectProgram(0);
+    await fill(program, origin);
+    stage.passTime(PROGRAM_UNREAD_MAX_MS - 1_000);
+    expect(stage.closed).toBe(0);
+    stage.passTime(PROGRAM_UNREAD_MAX_MS + 1_000);
+    await vi.waitUntil(() => stage.closed === 1, WAIT_OPTIONS);
+  });
+
+  test("is reset when its source holds more incomplete messages", async () => {
+    const [first] = await connectProgram(0);
+    const [second, origin] = await connectProgram(1);
+    first.send(buildPart(900, 2, false));
+    await stage.arrived[0]!.waitFor("a".repeat(900));
+    second.send(buildPart(200, 2, false));
+    await vi.waitUntil(() => second.isClosed, WAIT_OPTIONS);
+    await vi.waitUntil(() => origin.hasEnded, WAIT_OPTIONS);
+    expect(first.isClosed).toBe(false);
+  });
+
+  test("is reset when its incomplete message has more frames than bytes", async () => {
+    const [program] = await connectProgram(0);
+    program.send(buildPart(0, 2, false) + buildPart(0, 0, false).repeat(20));
+    await vi.waitUntil(() => program.isClosed, WAIT_OPTIONS);
+  });
+
+  test("sends thousands of messages at once: they go on a few at a time, and all arrive", async () => {
+    const [program, origin] = await connectProgram(0);
+    const before = origin.received.length;
+    let atOnce = 0;
+    origin.socket.on("data", (text: string) => (atOnce = Math.max(atOnce, text.length)));
+    const message = buildPart(0, 2, true);
+    program.send(message.repeat(4_000));
+    await vi.waitUntil(
+      () => origin.received.length - before === 4_000 * message.length,
+      WAIT_OPTIONS,
+    );
+    expect(origin.received.slice(before)).toBe(message.repeat(4_000));
+    expect(atOnce).toBeLessThan(2_000 * message.length);
+  });
+});
