@@ -29,6 +29,7 @@ const tunnel = (changes: Partial<TunnelView> = {}): TunnelView => ({
   reconnects: 0,
   gates: undefined,
   refused: 0,
+  expiresAt: undefined,
   warnings: [],
   ...changes,
 });
@@ -170,6 +171,18 @@ describe("the screen", () => {
     expect(rows).toContain("            c: with a password");
     expect(rows).toContain("            and 2 more tunnels with gates");
     expect(rows).toContain("Refused     10");
+  });
+
+  test("shows when tunnels expire, those first that expire first", () => {
+    const inSeconds = (seconds: number) => new Date(NOW_MS + seconds * 1_000).toISOString();
+    const only = tunnel({ expiresAt: inSeconds(19) });
+    expect(render(state({ tunnels: [only] }))).toContain("Expires     in 19 s");
+    const tunnels = [7_200, 300, 60, 19].map((seconds) =>
+      tunnel({ name: `t${seconds}`, expiresAt: inSeconds(seconds) }),
+    );
+    expect(render(state({ tunnels: [tunnel(), ...tunnels] }))).toContain(
+      "Expires     t19 in 19 s, t60 in 60 s, t300 in 5 min, 1 more later",
+    );
   });
 
   test("leaves out how to remove a gate when there is no room, and never the gate", () => {

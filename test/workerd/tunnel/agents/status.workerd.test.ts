@@ -23,6 +23,16 @@ const DENY: PolicyAction = { kind: "deny", path_prefix: "/admin" };
 const nextStatus = async (agent: TestAgent): Promise<TunnelStatus> =>
   parseJsonPayload((await agent.next(FRAME.status)).payload) as TunnelStatus;
 
+test("the welcome tells when the tunnel expires, also to an agent that connects again", async () => {
+  const tunnel = new LiveTunnel();
+  expect((await tunnel.agent()).welcome).not.toHaveProperty("expiresAt");
+  const expiresAtMs = Date.now() + 60_000;
+  await tunnel.stub.scheduleExpiry(tunnel.id, expiresAtMs);
+  await tunnel.sleep();
+  const expiresAt = new Date(expiresAtMs).toISOString();
+  expect((await tunnel.agent()).welcome).toMatchObject({ expiresAt });
+});
+
 describe("the gates", () => {
   test("are in the welcome, by name and without secrets", async () => {
     const tunnel = new LiveTunnel();
