@@ -50,8 +50,8 @@ export class Agents {
   #serving: readonly AgentLink[] = [];
   /** How often one of several agents was chosen for a request. */
   #choices = 0;
-  /** Visits that were refused and are not yet reported to the agent. */
-  #unreportedRefusals = 0;
+  /** How many visits were refused and are not yet reported to each agent: a later one gets none of them. */
+  readonly #unreportedRefusals = new Map<AgentLink, number>();
 
   constructor(
     ctx: DurableObjectState,
@@ -199,14 +199,21 @@ export class Agents {
 
   /** The agents show their user how many visits were refused, which they do not see themselves. */
   countRefusal(): void {
-    if (!this.listServing(Date.now()).some(({ attachment }) => attachment.hello?.readsStatus))
-      return;
-    this.#unreportedRefusals += 1;
-    if (this.#unreportedRefusals > 1) return;
-    setTimeout(() => {
-      this.#sendStatus({ refused: this.#unreportedRefusals });
-      this.#unreportedRefusals = 0;
-    }, REFUSALS_REPORT_MS);
+    const isFirst = this.#unreportedRefusals.size === 0;
+    for (const link of this.listServing(Date.now())) {
+      if (!link.attachment.hello?.readsStatus) continue;
+      this.#unreportedRefusals.set(link, (this.#unreportedRefusals.get(link) ?? 0) + 1);
+    }
+    if (isFirst && this.#unreportedRefusals.size > 0)
+      setTimeout(() => this.#reportRefusals(), REFUSALS_REPORT_MS);
+  }
+
+  #reportRefusals(): void {
+    for (const link of this.listServing(Date.now())) {
+      const refused = this.#unreportedRefusals.get(link);
+      if (refused !== undefined) link.sendStatus({ refused });
+    }
+    this.#unreportedRefusals.clear();
   }
 
   /** The server restarts. */
