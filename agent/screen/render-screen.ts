@@ -52,7 +52,11 @@ const KEYS = [
   ["q", "quit", "quit, as Ctrl+C does"],
   ["c", "copy URL", "copy the URL"],
   ["Tab", "tunnel", "choose the next tunnel for c and u, as ← and → do"],
-  ["/", "filter", "filter requests by method, status, path or tunnel"],
+  [
+    "/",
+    "filter",
+    "filter requests, as underpass logs --filter does: status:5xx, path:/api, or a text",
+  ],
   ["j k", "select", "select the next or previous request, as the arrow keys do"],
   ["r", "replay", "replay the selected request"],
   ["o", "inspector", "open the local inspector, or else the dashboard, in a browser"],

@@ -242,6 +242,41 @@ describe("the screen", () => {
   });
 });
 
+describe("a filter", () => {
+  const requests = new RequestList();
+  requests.add("shop", { ...report("/ok"), status: 200 }, NOW_MS);
+  requests.add("shop", { ...report("/cart"), status: 502, method: "POST" }, NOW_MS);
+  requests.add("docs", { ...report("/slow"), status: 404, durationMs: 4_000 }, NOW_MS);
+  const find = (filter: string): string[] => {
+    requests.filter = filter;
+    return requests.list().map((entry) => entry.report.path);
+  };
+
+  test.each<[string, string[]]>([
+    ["status:5xx", ["/cart"]],
+    ["status:502", ["/cart"]],
+    ["5xx", ["/cart"]],
+    ["404", ["/slow"]],
+    ["-status:2xx path:/s", ["/slow"]],
+    ["duration:>1s,<20ms method:get", ["/slow", "/ok"]],
+    ["docs", ["/slow"]],
+    ["state:complete kind:http SHOP", ["/cart", "/ok"]],
+  ])("%j finds %j", (filter, paths) => {
+    expect(find(filter)).toEqual(paths);
+    expect(requests.filterNote).toBeUndefined();
+  });
+
+  test.each([
+    ["status:503", "no request matches the filter"],
+    ["status:", "status:: the value after status: is missing"],
+    ["statsu:5xx", "statsu:5xx: there is no field statsu; the fields are method,"],
+    ["ip:203.0.113.7", "ip: only the server knows it; use: underpass logs --filter ip:…"],
+  ])("%j shows %j in place of the requests", (filter, note) => {
+    expect(find(filter)).toEqual([]);
+    expect(render(state({ requests }), 100)).toContainEqual(expect.stringContaining(note));
+  });
+});
+
 describe("the list of requests", () => {
   test("remembers the newest 500, and streams that are still open", () => {
     const requests = new RequestList();
