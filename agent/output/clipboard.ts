@@ -8,7 +8,7 @@ const COPY_MAX_MS = 2_000;
 type Command = readonly [program: string, ...args: string[]];
 
 /** @returns the programs to try in turn; none over SSH or without a display, where a terminal may have the clipboard. */
-export function listClipboardCommands(
+function listClipboardCommands(
   platform: NodeJS.Platform,
   env: NodeJS.ProcessEnv,
 ): readonly Command[] {
