@@ -6,6 +6,7 @@ import {
   type CaptureFilterField,
   type FilteredRequest,
 } from "../../protocol/captures/filter.ts";
+import { getErrorMessage } from "../error-message.ts";
 import type { RequestReport } from "../library/types.ts";
 import type { ConnectionReport } from "../tcp/connection-report.ts";
 import { formatPath } from "./text.ts";
@@ -55,7 +56,7 @@ export class RequestList {
     } catch (error) {
       if (!(error instanceof CaptureFilterError)) throw error;
       this.#matches = () => false;
-      this.#filterProblem = error.message;
+      this.#filterProblem = getErrorMessage(error);
     }
   }
 
