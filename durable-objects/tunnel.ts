@@ -297,14 +297,15 @@ export class Tunnel extends DurableObject<TunnelBindings> implements TunnelRpc {
   // ── Called by the WebSockets of agents, clients and visitors ──
 
   override webSocketMessage(socket: WebSocket, message: string | ArrayBuffer): void {
-    const { agents, access, clients, visitors } = this.#parts;
+    const { agents, access, clients, lifetime, visitors } = this.#parts;
     const attachment = readAttachment(socket);
     if (attachment.kind === "visitor") return visitors.sockets.onMessage(socket, message);
     if (attachment.kind === "client") return clients.onMessage(socket, message);
     if (typeof message === "string")
       return agents.rejectMessage(socket, "text messages are for heartbeats only");
     if (!attachment.hello) {
-      const link = agents.welcome(socket, attachment, message, access.gateNames);
+      const shown = { gates: access.gateNames, expiresAtMs: lifetime.expiresAtMs };
+      const link = agents.welcome(socket, attachment, message, shown);
       if (link) this.#onAgentConnected(attachment.tokenNonce);
       return;
     }

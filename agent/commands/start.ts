@@ -16,6 +16,7 @@ import {
 } from "../output/start.ts";
 import { printLine } from "../output/output.ts";
 import { findServerAccess } from "../server-access.ts";
+import { ConfigQueue } from "../start/config-queue.ts";
 import { TunnelGroup, type GroupChanges, type GroupConfig } from "../start/tunnel-group.ts";
 import { watchForChanges } from "../start/watch-file.ts";
 import type { RejectionError } from "../rejection-error.ts";
@@ -51,6 +52,7 @@ export async function run({ values, positionals }: Input<typeof START.options>):
   const apply = (config: GroupConfig): Promise<GroupChanges> =>
     group.apply({ ...config, entries: config.entries.filter(isSelected) });
 
+  const reportFailure = (error: unknown): void => output.reloadFailed(getErrorMessage(error));
   /** Undefined when the file could not be read: the next text is new, even if it is the same as before. */
   let current: string | undefined = text;
   const readChanged = async (): Promise<string> => {
@@ -61,15 +63,19 @@ export async function run({ values, positionals }: Input<typeof START.options>):
       throw error;
     }
   };
+  const queue = new ConfigQueue(async (config) => output.reloaded(await apply(config), config));
   const reload = async (isRequested: boolean): Promise<void> => {
     try {
       const changed = await readChanged();
       if (changed === current && !isRequested) return;
       current = changed;
       const config = await parseGroupConfig(changed, path, values);
-      output.reloaded(await apply(config), config);
+      output.fileAccepted();
+      // Not awaited: the file may change again while tunnels finish their requests.
+      queue.add(config).catch(reportFailure);
     } catch (error) {
-      output.reloadFailed(getErrorMessage(error));
+      queue.dropWaiting();
+      reportFailure(error);
     }
   };
   const stopFollowing = followChanges(path, reload);

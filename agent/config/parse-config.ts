@@ -54,13 +54,10 @@ export function parseConfig(
   const problems = [...findCountProblems(source, tunnels), ...findDuplicates(source, tunnels)];
   const directory = dirname(path);
   const entries = Object.entries(tunnels).flatMap(([name, fields]) => {
-    try {
-      return [parseTunnel(name, fields, directory)];
-    } catch (error) {
-      if (!(error instanceof UsageError)) throw error;
-      problems.push(toUsageProblem(source, name, fields, error));
-      return [];
-    }
+    const parsed = parseTunnel(name, fields, directory);
+    if (!("errors" in parsed)) return [parsed];
+    problems.push(...parsed.errors.map((error) => toUsageProblem(source, name, fields, error)));
+    return [];
   });
   rejectProblems(path, problems);
   return {
@@ -72,30 +69,45 @@ export function parseConfig(
   };
 }
 
-/** @throws UsageError when a value is not valid. */
-function parseTunnel(name: string, fields: Fields, directory: string): TunnelEntry {
-  const local = String(fields["local"]);
-  if (fields["protocol"] === "tcp") {
-    const values = parseValues(TCP_TUNNEL_OPTIONS, fields, directory);
-    return { name, fields, protocol: "tcp", definition: parseTcpTunnel(local, values as never) };
-  }
-  const values = parseValues(HTTP_TUNNEL_OPTIONS, fields, directory);
-  const definition = parseHttpTunnel(local, values as never, directory);
-  return { name, fields, protocol: "http", definition };
-}
-
-/** The values of a table of options, as the command line would give them. */
-function parseValues(
-  specs: OptionSpecs,
+/** @returns the tunnel, or everything that is wrong with its values. */
+function parseTunnel(
+  name: string,
   fields: Fields,
   directory: string,
-): Record<string, unknown> {
-  return Object.fromEntries(
-    Object.entries(specs).map(([name, spec]) => [
-      name,
-      parseValue(spec, toTexts(spec, fields[toKey(name)], directory), `--${name}`),
-    ]),
+): TunnelEntry | { errors: UsageError[] } {
+  const local = String(fields["local"]);
+  const isTcp = fields["protocol"] === "tcp";
+  const specs = isTcp ? TCP_TUNNEL_OPTIONS : HTTP_TUNNEL_OPTIONS;
+  const { values, errors } = parseValues(specs, fields, directory);
+  try {
+    const entry: TunnelEntry = isTcp
+      ? { name, fields, protocol: "tcp", definition: parseTcpTunnel(local, values) }
+      : { name, fields, protocol: "http", definition: parseHttpTunnel(local, values, directory) };
+    return errors.length === 0 ? entry : { errors };
+  } catch (error) {
+    if (!(error instanceof UsageError)) throw error;
+    // Values that are not valid are missing here: only what is said of the local server is certain.
+    const isCertain = errors.length === 0 || findKey(fields, error) === "local";
+    return { errors: isCertain ? [...errors, error] : errors };
+  }
+}
+
+/** The values of a table of options, as the command line would give them, without those that are not valid. */
+function parseValues(specs: OptionSpecs, fields: Fields, directory: string) {
+  const errors: UsageError[] = [];
+  const parse = (name: string, spec: OptionSpec): unknown => {
+    try {
+      return parseValue(spec, toTexts(spec, fields[toKey(name)], directory), `--${name}`);
+    } catch (error) {
+      if (!(error instanceof UsageError)) throw error;
+      errors.push(error);
+      return spec.kind === "list" ? [] : undefined;
+    }
+  };
+  const values = Object.fromEntries(
+    Object.entries(specs).map(([name, spec]) => [name, parse(name, spec)]),
   );
+  return { values: values as never, errors };
 }
 
 /** @returns undefined when the option is not given; a flag has no texts. */
@@ -134,19 +146,25 @@ function findDuplicates(source: YamlSource, tunnels: Record<string, Fields>): Pr
   return problems;
 }
 
-/** A message of the command line names options; in the file they are keys. */
 function toUsageProblem(
   source: YamlSource,
   name: string,
   fields: Fields,
   error: UsageError,
 ): Problem {
-  const message = getErrorMessage(error).replace(/--([a-z][a-z-]*)/g, (_, option: string) =>
-    toKey(option),
-  );
-  const words = message.split(/[^a-z_]+/);
-  const key = Object.keys(fields).find((field) => words.includes(field)) ?? "local";
-  return { ...source.locateValue(["tunnels", name, key]), message };
+  const path = ["tunnels", name, findKey(fields, error)];
+  return { ...source.locateValue(path), message: toFileMessage(error) };
+}
+
+/** A message of the command line names options; in the file they are keys. */
+function toFileMessage(error: UsageError): string {
+  return getErrorMessage(error).replace(/--([a-z][a-z-]*)/g, (_, option: string) => toKey(option));
+}
+
+/** @returns the key that the message is about. */
+function findKey(fields: Fields, error: UsageError): string {
+  const words = toFileMessage(error).split(/[^a-z_]+/);
+  return Object.keys(fields).find((field) => words.includes(field)) ?? "local";
 }
 
 function toProblems(source: YamlSource, issues: readonly z.core.$ZodIssue[]): Problem[] {

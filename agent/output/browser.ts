@@ -24,7 +24,7 @@ export async function openInBrowser(url: URL): Promise<boolean> {
 }
 
 /** @returns whether a browser's window would appear in front of the person who typed the command. */
-function hasDisplay(platform: NodeJS.Platform, env: NodeJS.ProcessEnv): boolean {
+export function hasDisplay(platform: NodeJS.Platform, env: NodeJS.ProcessEnv): boolean {
   if (env["SSH_CONNECTION"] || env["SSH_TTY"]) return false;
   if (platform === "darwin" || platform === "win32") return true;
   return Boolean(env["DISPLAY"] || env["WAYLAND_DISPLAY"]);

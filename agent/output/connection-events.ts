@@ -2,6 +2,7 @@
 import { describeGates, describeKeptGates, type TunnelGates } from "../gates/tunnel-gates.ts";
 import { printJson, type EventPrinter, type Level } from "./output.ts";
 import { green, yellow } from "./format/colors.ts";
+import { formatExpiry } from "./format/format-relative-time.ts";
 import { stripControl } from "./format/strip-control.ts";
 
 /** The source of events that every connection to the service has. */
@@ -11,9 +12,15 @@ interface ConnectionEvents {
   on(event: "retrying", listener: (reason: string, inMs: number) => void): unknown;
 }
 
+interface ServedTunnel {
+  url: string;
+  /** RFC 3339. */
+  expiresAt?: string | undefined;
+}
+
 /** HTTP and TCP tunnels: they have a URL, and their owner can stop and start them. */
 interface TunnelEvents extends ConnectionEvents {
-  on(event: "ready" | "reconnected", listener: (tunnel: { url: string }) => void): unknown;
+  on(event: "ready" | "reconnected", listener: (tunnel: ServedTunnel) => void): unknown;
   on(event: "disconnected", listener: (reason: string) => void): unknown;
   on(event: "retrying", listener: (reason: string, inMs: number) => void): unknown;
   on(event: "gates", listener: (gates: TunnelGates) => void): unknown;
@@ -65,6 +72,10 @@ export function printTunnelLines(
   tunnel.on("stopped", (explanation, name) =>
     print("warn", stripControl(describeStop(explanation, name))),
   );
+  tunnel.on("ready", ({ expiresAt }) => {
+    if (expiresAt !== undefined)
+      print("info", `The tunnel expires ${formatExpiry(expiresAt, Date.now())}`);
+  });
   tunnel.on("reconnected", ({ url }) => print("info", `reconnected: ${url}`));
   tunnel.on("gates", (gates) => print("info", formatGates(gates)));
 }

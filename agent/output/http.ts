@@ -20,10 +20,10 @@ import { stripControl } from "./format/strip-control.ts";
  */
 export function printHttpJson(tunnel: HttpTunnel, target: Target, name?: string): Output {
   const print = createEventPrinter(name);
-  tunnel.on("ready", ({ tunnelId, url }) => {
+  tunnel.on("ready", ({ tunnelId, url, expiresAt }) => {
     const { inspectUrl } = tunnel;
     if (inspectUrl !== undefined) print({ event: "inspect", url: inspectUrl });
-    print({ event: "ready", tunnelId, url, local: target.origin });
+    print({ event: "ready", tunnelId, url, local: target.origin, expiresAt });
   });
   tunnel.on("request", ({ method, path, status, durationMs, problem, requestId }) =>
     print({ event: "request", method, path, status, durationMs, problem, requestId }),

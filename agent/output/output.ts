@@ -100,7 +100,8 @@ const TUNNEL_ADVICE: Advice = {
   quota_exceeded: "Stop another tunnel of this token first.",
   replaced: "A newer agent with the same token serves this name now.",
   tunnel_deleted: "Run the command again to make a new tunnel.",
-  tunnel_expired: "Run the command again to make a new tunnel, for as long as the plan allows.",
+  tunnel_expired:
+    "Run the command again to make a new tunnel. Its --ttl, or else the plan, decides when it expires.",
   upgrade_required: "Leave out --basic-auth, or choose a plan with passwords.",
   invalid_request: "Correct the option, and run the command again.",
 };

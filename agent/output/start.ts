@@ -18,6 +18,8 @@ import { printTcpJson, printTcpLines } from "./tcp.ts";
 export interface StartOutput extends Output {
   /** Prints where the inspector of all tunnels listens. */
   inspecting(url: string): void;
+  /** A changed file is valid: its problems, if it had any, are gone. */
+  fileAccepted(): void;
   /** Prints what a new configuration has changed. */
   reloaded(changes: GroupChanges, config: GroupConfig): void;
   /** Prints why a new configuration is not used: one problem a line. */
@@ -36,6 +38,7 @@ export function printGroupJson(group: TunnelGroup): StartOutput {
   group.on("notice", (message) => printJson({ event: "notice", message }));
   return {
     inspecting: (url) => printJson({ event: "inspect", url }),
+    fileAccepted: () => undefined,
     reloaded: (changes) => printJson({ event: "reloaded", ...changes }),
     reloadFailed: (problems) =>
       printJson({ event: "reload_failed", message: `${problems}; ${UNCHANGED}` }),
@@ -57,6 +60,7 @@ export function printGroupLines(group: TunnelGroup, level: Level): StartOutput {
   group.on("notice", (message) => print("warn", message));
   return {
     inspecting: (url) => print("info", `Inspect at ${url}`),
+    fileAccepted: () => undefined,
     reloaded: (changes) => print("info", formatChanges(changes)),
     reloadFailed: (problems) => process.stderr.write(`underpass: ${problems}; ${UNCHANGED}\n`),
     stopping: printStoppingLine,
@@ -84,10 +88,10 @@ export function showGroupScreen(group: TunnelGroup, config: GroupConfig): StartO
   group.on("notice", (message) => screen.showNotice(message));
   return {
     inspecting: (url) => screen.showInspector(url),
+    fileAccepted: () => screen.showFileProblems([]),
     reloaded(changes, changed) {
       screen.setServer(changed.server, createApi(changed));
       tunnels.sort(changed.entries.map(({ name }) => name));
-      screen.showFileProblems([]);
       screen.showResult(formatChanges(changes));
     },
     reloadFailed: (problems) => screen.showFileProblems(problems.split("\n")),

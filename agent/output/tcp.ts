@@ -20,10 +20,10 @@ import { stripControl } from "./format/strip-control.ts";
  */
 export function printTcpJson(tunnel: TcpTunnel, local: string, name?: string): Output {
   const print = createEventPrinter(name);
-  tunnel.on("ready", ({ tunnelId, url, publicPort }) => {
+  tunnel.on("ready", ({ tunnelId, url, publicPort, expiresAt }) => {
     const { inspectUrl } = tunnel;
     if (inspectUrl !== undefined) print({ event: "inspect", url: inspectUrl });
-    print({ event: "ready", tunnelId, url, local, publicPort });
+    print({ event: "ready", tunnelId, url, local, publicPort, expiresAt });
   });
   tunnel.on("connection", (connection) => print({ event: "connection", ...connection }));
   printTunnelJson(tunnel, print);

@@ -17,6 +17,7 @@ import type { Target } from "../origin/target.ts";
 import type { TcpTarget } from "../tcp/tcp-target.ts";
 import type { TcpTunnel } from "../tcp/tcp-tunnel.ts";
 import { openInBrowser } from "./browser.ts";
+import { copyToClipboard } from "./clipboard.ts";
 import { isColored } from "./format/colors.ts";
 import { formatRejection, type Output } from "./output.ts";
 import type { RejectionError } from "../rejection-error.ts";
@@ -266,9 +267,11 @@ export class TunnelScreen implements Output {
   #copyUrl(): void {
     const url = this.tunnels.selected?.url;
     if (url === undefined) return this.showResult("The tunnel has no URL yet.");
-    // OSC 52: the terminal fills its clipboard, also when this program runs on another machine.
+    // OSC 52: the terminal fills its clipboard, also when this program runs on another machine. Many terminals ignore it.
     this.#screen.send(`\u001b]52;c;${Buffer.from(url).toString("base64")}\u0007`);
-    this.showResult(`copied ${url}`);
+    void copyToClipboard(url).then((isCopied) =>
+      this.showResult(isCopied ? `copied ${url}` : `asked the terminal to copy ${url}`),
+    );
   }
 
   /** The local inspector needs no login, unlike the dashboard. */

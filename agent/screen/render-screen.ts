@@ -1,5 +1,6 @@
 /** What the screen of `underpass http`, `tcp` and `start` shows: a pure function of its state. */
 import { describeGates, describeKeptGates } from "../gates/tunnel-gates.ts";
+import { formatExpiry } from "../output/format/format-relative-time.ts";
 import { formatStopping } from "../output/output.ts";
 import { cutLine, getLineText, type Line, type Span, type Style } from "./line.ts";
 import { formatRequests } from "./request-lines.ts";
@@ -43,6 +44,7 @@ const LABELS_MIN_WIDTH = 50;
 const REQUESTS_MIN = 5;
 /** Of several tunnels with gates. */
 const GATED_TUNNELS_SHOWN = 3;
+const EXPIRING_TUNNELS_SHOWN = 3;
 /** Of the problems in a file. */
 const FILE_PROBLEMS_SHOWN = 3;
 /** Key, its short name in the footer, and what it does. */
@@ -50,7 +52,11 @@ const KEYS = [
   ["q", "quit", "quit, as Ctrl+C does"],
   ["c", "copy URL", "copy the URL"],
   ["Tab", "tunnel", "choose the next tunnel for c and u, as ← and → do"],
-  ["/", "filter", "filter requests by method, status, path or tunnel"],
+  [
+    "/",
+    "filter",
+    "filter requests, as underpass logs --filter does: status:5xx, path:/api, or a text",
+  ],
   ["j k", "select", "select the next or previous request, as the arrow keys do"],
   ["r", "replay", "replay the selected request"],
   ["o", "inspector", "open the local inspector, or else the dashboard, in a browser"],
@@ -116,6 +122,7 @@ function formatHead(state: ScreenState, width: number, height: number): HeadLine
     ...optional([formatTitle(state), []]),
     ...required(addresses),
     ...formatGates(tunnels, width),
+    ...required(formatExpiries(state, width)),
     ...optional(formatAddress("Server", { text: state.server }, width)),
     ...(state.account === undefined
       ? []
@@ -174,6 +181,21 @@ function formatGates(tunnels: readonly TunnelView[], width: number): HeadLine[] 
   ]);
   const rest = `and ${hidden} more ${hidden === 1 ? "tunnel" : "tunnels"} with gates`;
   return hidden === 0 ? lines : [...lines, ...toLines("", rest, false)];
+}
+
+/** Of several tunnels, those that expire first. */
+function formatExpiries({ tunnels, nowMs }: ScreenState, width: number): Line[] {
+  const expiring = tunnels
+    .flatMap(({ name, expiresAt }) => (expiresAt === undefined ? [] : [{ name, expiresAt }]))
+    .toSorted((a, b) => Date.parse(a.expiresAt) - Date.parse(b.expiresAt));
+  if (expiring.length === 0) return [];
+  const shown = expiring.slice(0, EXPIRING_TUNNELS_SHOWN).map(({ name, expiresAt }) => {
+    const text = formatExpiry(expiresAt, nowMs);
+    return tunnels.length === 1 ? text : `${name} ${text}`;
+  });
+  const hidden = expiring.length - shown.length;
+  const texts = hidden === 0 ? shown : [...shown, `${hidden} more later`];
+  return formatMessage("Expires", texts.join(", "), width);
 }
 
 function formatField(label: string, spans: Span[], width: number): Line[] {

@@ -2,7 +2,15 @@
 import { formatBytes } from "../output/format/format-bytes.ts";
 import type { Line, Style } from "./line.ts";
 import type { RequestEntry, RequestList } from "./request-list.ts";
-import { cutText, escapeControls, fitRight, fitText, formatPath, getWidth } from "./text.ts";
+import {
+  cutText,
+  escapeControls,
+  fitRight,
+  fitText,
+  formatPath,
+  getWidth,
+  wrapText,
+} from "./text.ts";
 import { getNameWidth } from "./tunnel-lines.ts";
 
 export interface ListedRequests {
@@ -20,8 +28,13 @@ const PATH_MIN_WIDTH = 12;
 const SECOND_MS = 1_000;
 const MINUTE_S = 60;
 
-/** @returns at most `height` lines: the newest requests, or those around the selected one. */
+/** @returns at most `height` lines: the newest requests, those around the selected one, or why the filter leaves none. */
 export function formatRequests(state: ListedRequests, width: number, height: number): Line[] {
+  const note = state.requests.filterNote;
+  if (note !== undefined) {
+    const lines = wrapText(note, width).map((text): Line => [{ text, style: "yellow" }]);
+    return lines.slice(0, height);
+  }
   const listed = state.requests.list();
   const { selected } = state.requests;
   const at = selected ? listed.indexOf(selected) : -1;

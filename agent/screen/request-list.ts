@@ -1,7 +1,18 @@
 /** The requests that the screen remembers: the newest ones, the filter, and which one is selected. */
+import {
+  CaptureFilterError,
+  parseCaptureFilter,
+  type CaptureExpression,
+  type CaptureFilterField,
+  type FilteredRequest,
+} from "../../protocol/captures/filter.ts";
+import { getErrorMessage } from "../error-message.ts";
 import type { RequestReport } from "../library/types.ts";
 import type { ConnectionReport } from "../tcp/connection-report.ts";
 import { formatPath } from "./text.ts";
+
+/** Fields of the filter that the agent does not know of a request. */
+const UNKNOWN_FIELDS: readonly CaptureFilterField[] = ["ip", "error"];
 
 /** Older requests are forgotten, so that the agent's memory does not grow. */
 export const REQUESTS_MAX = 500;
@@ -24,10 +35,37 @@ export interface RequestEntry {
 export class RequestList {
   /** All requests since the start, without connections. */
   count = 0;
-  filter = "";
+  #filter = "";
+  #matches: CaptureExpression["matches"] = () => true;
+  /** Why the filter can't be used; undefined when it can. */
+  #filterProblem: string | undefined;
   /** Oldest first. */
   readonly #entries: RequestEntry[] = [];
   #selected: RequestEntry | undefined;
+
+  /** In the language of `underpass logs --filter`. */
+  get filter(): string {
+    return this.#filter;
+  }
+
+  set filter(text: string) {
+    this.#filter = text;
+    try {
+      this.#matches = parseScreenFilter(text);
+      this.#filterProblem = undefined;
+    } catch (error) {
+      if (!(error instanceof CaptureFilterError)) throw error;
+      this.#matches = () => false;
+      this.#filterProblem = getErrorMessage(error);
+    }
+  }
+
+  /** Why the filter leaves nothing to list; undefined when there are requests in the list, or none at all. */
+  get filterNote(): string | undefined {
+    if (this.#filterProblem !== undefined) return this.#filterProblem;
+    const isEmpty = this.#entries.length > 0 && this.list().length === 0;
+    return isEmpty ? "no request matches the filter" : undefined;
+  }
 
   get selected(): RequestEntry | undefined {
     return this.#selected;
@@ -73,12 +111,7 @@ export class RequestList {
 
   /** @returns the requests that match the filter, newest first. */
   list(): RequestEntry[] {
-    const wanted = this.filter.toLowerCase();
-    const matching =
-      wanted === ""
-        ? [...this.#entries]
-        : this.#entries.filter((entry) => getFilteredText(entry).includes(wanted));
-    return matching.toReversed();
+    return this.#entries.filter((entry) => this.#matches(toFiltered(entry))).toReversed();
   }
 
   /** Selects the next older (1) or newer (-1) request; the newest when none is selected. */
@@ -115,8 +148,37 @@ export class RequestList {
   }
 }
 
-function getFilteredText({ report, tunnel }: RequestEntry): string {
-  const { kind, method, path } = report;
-  const status = kind === "connection" ? "tcp" : report.status;
-  return `${status} ${method} ${formatPath(path)} ${tunnel}`.toLowerCase();
+/** @throws CaptureFilterError */
+function parseScreenFilter(text: string): CaptureExpression["matches"] {
+  const { matches, fields } = parseCaptureFilter(text);
+  const unknown = fields.find((field) => UNKNOWN_FIELDS.includes(field));
+  if (unknown === undefined) return matches;
+  throw new CaptureFilterError(
+    `${unknown}: only the server knows it; use: underpass logs --filter ${unknown}:…`,
+  );
+}
+
+const KINDS = {
+  request: "http",
+  events: "sse",
+  websocket: "websocket",
+  connection: "http",
+} as const;
+
+function toFiltered({ report, tunnel, isOpen }: RequestEntry): FilteredRequest {
+  const { kind, method, path, status, durationMs, bytesIn, bytesOut, problem = "" } = report;
+  const texts = kind === "connection" ? ["tcp"] : [status, `${Math.floor(status / 100)}xx`];
+  return {
+    method,
+    status: kind === "connection" || status === 0 ? null : status,
+    path: formatPath(path),
+    duration_ms: durationMs,
+    request_size: bytesIn,
+    response_size: bytesOut,
+    kind: KINDS[kind],
+    state: isOpen ? "open" : problem === "" ? "complete" : "failed",
+    client_ip: "",
+    error: null,
+    otherText: [...texts, tunnel, problem].join(" "),
+  };
 }

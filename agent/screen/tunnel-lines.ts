@@ -22,6 +22,8 @@ export interface TunnelView {
   agents?: number;
   /** Of a TCP tunnel: its connections since the start, and how many of them are open. */
   connections?: { count: number; open: number };
+  /** RFC 3339; undefined when it never expires, or the server does not tell. */
+  expiresAt: string | undefined;
   /** Warnings that hold now. */
   warnings: string[];
 }

@@ -16,6 +16,7 @@ interface ShownWelcome {
   url: string;
   /** The server's version; the events of TCP tunnels do not have it. */
   server?: string;
+  expiresAt?: string | undefined;
 }
 
 /** The events that tunnels of all protocols have. */
@@ -60,6 +61,7 @@ export class TunnelList {
       reconnects: 0,
       gates: undefined,
       refused: 0,
+      expiresAt: undefined,
       warnings: [],
     };
     this.views.push(view);
@@ -151,13 +153,15 @@ export class TunnelList {
       this.#draw();
     };
     const latency = new LatencyHistory();
-    tunnel.on("ready", ({ url, server }) => {
+    tunnel.on("ready", ({ url, server, expiresAt }) => {
       view.url = url;
+      view.expiresAt = expiresAt;
       this.#compareVersion(server);
       show("online");
     });
-    tunnel.on("reconnected", ({ url, server }) => {
+    tunnel.on("reconnected", ({ url, server, expiresAt }) => {
       view.url = url;
+      view.expiresAt = expiresAt;
       this.#compareVersion(server);
       latency.clear();
       view.reconnects += 1;

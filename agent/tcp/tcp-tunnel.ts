@@ -38,6 +38,8 @@ export interface TcpTunnelInfo {
   url: string;
   publicPort: number;
   name: string;
+  /** RFC 3339; undefined when it never does, or the server does not tell. */
+  expiresAt: string | undefined;
 }
 
 interface TcpTunnelEventMap {
@@ -148,7 +150,7 @@ export class TcpTunnel extends EventEmitter<TcpTunnelEventMap> {
     connection.on("rejected", (rejection) => this.#reject(rejection));
   }
 
-  #openRelay({ tunnelId, name }: Welcome): void {
+  #openRelay({ tunnelId, name, expiresAt }: Welcome): void {
     if (this.#isClosed) return;
     const { target, proxyProtocol, authorities } = this.#options;
     this.#relay = new RelayStreams({
@@ -160,7 +162,7 @@ export class TcpTunnel extends EventEmitter<TcpTunnelEventMap> {
       onConnected: ({ relay, port: publicPort }) => {
         const before = this.#served;
         const url = `tcp://${formatHostAndPort(relay.host, publicPort)}`;
-        this.#served = { tunnelId, url, name, publicPort };
+        this.#served = { tunnelId, url, name, publicPort, expiresAt };
         if (!before) return void this.emit("ready", this.#served);
         this.#restore("relay");
         // The operator has changed the relay's host or its range of ports.

@@ -1,5 +1,5 @@
 /**
- * The filter language of captured requests, which the command line and the dashboard share:
+ * The filter language of captured requests, which the command line, the agent's screen and the dashboard share:
  *
  *     method:POST status:>=500 -path:/health duration:>1s text
  *
@@ -17,7 +17,25 @@ export class CaptureFilterError extends Error {
   override name = "CaptureFilterError";
 }
 
-type Matcher = (capture: CaptureSummary) => boolean;
+/** What a filter looks at. */
+export type FilteredRequest = Pick<
+  CaptureSummary,
+  | "method"
+  | "status"
+  | "path"
+  | "duration_ms"
+  | "request_size"
+  | "response_size"
+  | "kind"
+  | "state"
+  | "client_ip"
+  | "error"
+> & {
+  /** Where a term without a field is searched, too. */
+  otherText?: string;
+};
+
+type Matcher = (request: FilteredRequest) => boolean;
 
 interface Term {
   field: CaptureFilterField | undefined;
@@ -35,6 +53,8 @@ export interface CaptureFilterQuery {
 export interface CaptureExpression {
   matches: Matcher;
   query: CaptureFilterQuery;
+  /** Those that its terms name. */
+  fields: CaptureFilterField[];
 }
 
 /** Builds the matcher of one alternative of a field. @throws CaptureFilterError */
@@ -81,6 +101,7 @@ export function parseCaptureFilter(text: string): CaptureExpression {
   return {
     matches: (capture) => matchers.every((matches) => matches(capture)),
     query: toQuery(terms),
+    fields: terms.flatMap(({ field }) => field ?? []),
   };
 }
 
@@ -126,8 +147,10 @@ function toMatcher({ field, alternatives, isNegated }: Term): Matcher {
 
 function parseText(text: string): Matcher {
   const wanted = text.toLowerCase();
-  return ({ method, path, client_ip: ip, error }) =>
-    [method, path, ip, error ?? ""].some((part) => part.toLowerCase().includes(wanted));
+  return ({ method, path, client_ip: ip, error, otherText }) =>
+    [method, path, ip, error ?? "", otherText ?? ""].some((part) =>
+      part.toLowerCase().includes(wanted),
+    );
 }
 
 /** A part of the path; with `*`, which stands for any characters, the whole path. */

@@ -143,6 +143,8 @@ export const Welcome = z.object({
   gates: z.array(z.string()).optional(),
   /** How many objects the tunnel's visitors are spread over: the agent connects to each of them. Absent: one. */
   shards: z.int().min(1).max(SHARDS_MAX).optional(),
+  /** When the tunnel expires, in RFC 3339. Absent: never, or unknown. */
+  expiresAt: z.string().optional(),
 });
 export type Welcome = z.infer<typeof Welcome>;
 

@@ -22,7 +22,7 @@ import type { AgentAdmission } from "../admission.ts";
 import { readAttachment, type AgentAttachment } from "../socket-attachments.ts";
 import type { AgentFilter } from "./identity.ts";
 import { AgentLink } from "./agent-link.ts";
-import { buildWelcome, parseHello, toAttachedHello } from "./handshake.ts";
+import { buildWelcome, parseHello, toAttachedHello, type ShownTunnel } from "./handshake.ts";
 import { choosePoolAgent, HEARTBEAT_LATE_MS, judgeJoin } from "./pool.ts";
 
 const AGENT_TAG = "agent";
@@ -50,8 +50,8 @@ export class Agents {
   #serving: readonly AgentLink[] = [];
   /** How often one of several agents was chosen for a request. */
   #choices = 0;
-  /** Visits that were refused and are not yet reported to the agent. */
-  #unreportedRefusals = 0;
+  /** How many visits were refused and are not yet reported to each agent: a later one gets none of them. */
+  readonly #unreportedRefusals = new Map<AgentLink, number>();
 
   constructor(
     ctx: DurableObjectState,
@@ -150,14 +150,14 @@ export class Agents {
 
   /**
    * An agent's first message.
-   * @param gates those of the tunnel, for the welcome.
+   * @param shown for the welcome.
    * @returns the link that serves from now on, or undefined when the agent was refused.
    */
   welcome(
     socket: WebSocket,
     attachment: AgentAttachment,
     message: ArrayBuffer,
-    gates: GateName[],
+    shown: ShownTunnel,
   ): AgentLink | undefined {
     this.#stopHelloTimer(attachment);
     // A refused agent may still send while its Close is in flight.
@@ -175,7 +175,7 @@ export class Agents {
     socket.serializeAttachment(welcomed);
     const link = this.#createLink(socket, welcomed, Date.now());
     this.#serving = [...this.#serving.filter((one) => !replaced.includes(one)), link];
-    const welcome = buildWelcome(welcomed, gates, this.#getShardCount());
+    const welcome = buildWelcome(welcomed, shown, this.#getShardCount());
     link.send((writer) => writer.writeJson(FRAME.welcome, 0, 0, welcome));
     // Closing a previous connection forwards its unanswered requests to this one, after its welcome.
     for (const one of replaced) {
@@ -199,14 +199,21 @@ export class Agents {
 
   /** The agents show their user how many visits were refused, which they do not see themselves. */
   countRefusal(): void {
-    if (!this.listServing(Date.now()).some(({ attachment }) => attachment.hello?.readsStatus))
-      return;
-    this.#unreportedRefusals += 1;
-    if (this.#unreportedRefusals > 1) return;
-    setTimeout(() => {
-      this.#sendStatus({ refused: this.#unreportedRefusals });
-      this.#unreportedRefusals = 0;
-    }, REFUSALS_REPORT_MS);
+    const isFirst = this.#unreportedRefusals.size === 0;
+    for (const link of this.listServing(Date.now())) {
+      if (!link.attachment.hello?.readsStatus) continue;
+      this.#unreportedRefusals.set(link, (this.#unreportedRefusals.get(link) ?? 0) + 1);
+    }
+    if (isFirst && this.#unreportedRefusals.size > 0)
+      setTimeout(() => this.#reportRefusals(), REFUSALS_REPORT_MS);
+  }
+
+  #reportRefusals(): void {
+    for (const link of this.listServing(Date.now())) {
+      const refused = this.#unreportedRefusals.get(link);
+      if (refused !== undefined) link.sendStatus({ refused });
+    }
+    this.#unreportedRefusals.clear();
   }
 
   /** The server restarts. */

@@ -50,10 +50,17 @@ export function toAttachedHello(
   };
 }
 
+/** What the agent shows about its tunnel, from the welcome on. */
+export interface ShownTunnel {
+  gates: GateName[];
+  /** undefined: it does not expire, or another of its objects knows. */
+  expiresAtMs: number | undefined;
+}
+
 /** @param shards how many objects the tunnel has. */
 export function buildWelcome(
   attachment: AgentAttachment,
-  gates: GateName[],
+  { gates, expiresAtMs }: ShownTunnel,
   shards: number,
 ): Welcome {
   return {
@@ -73,5 +80,6 @@ export function buildWelcome(
     heartbeatTimeoutMs: HEARTBEAT_TIMEOUT_MS,
     gates,
     ...(shards > 1 && { shards }),
+    ...(expiresAtMs !== undefined && { expiresAt: new Date(expiresAtMs).toISOString() }),
   };
 }

@@ -3,6 +3,7 @@
  * connect again, for four to six seconds.
  */
 import { afterAll, beforeAll, expect, test } from "vitest";
+import type { Tunnel } from "../../../protocol/schemas/tunnels/tunnels.ts";
 import { fastClock, speedUp } from "../../harness/preloads/fast-clock.ts";
 import { runAgent } from "../../harness/tunnel/agent.ts";
 import {
@@ -88,6 +89,23 @@ test("it exits with 1 when the stopped tunnel is deleted, and creates no new one
   expect((await visit("given-up")).status).toBe(404);
 });
 
+test("it tells when the tunnel expires, which a later run without --ttl does not change", async () => {
+  let expiresAt: unknown;
+  {
+    await using first = await share("--subdomain", "expiring", "--ttl", "10m", "--json");
+    const { tunnelId, ...ready } = await first.event("ready");
+    ({ expiresAt } = ready);
+    const { body } = await owner.get<Tunnel[]>("/tunnels");
+    expect(body.find(({ id }) => id === tunnelId)?.expiresAt).toBe(expiresAt);
+  }
+  await using second = await share("--subdomain", "expiring", "--json");
+  expect(await second.event("ready")).toMatchObject({ expiresAt });
+  await using third = await share("--subdomain", "expiring");
+  await waitUntil(() =>
+    Promise.resolve(/^The tunnel expires in (?:10|9) min$/m.test(third.stdout)),
+  );
+});
+
 test("it ends with 1 when the tunnel has expired, with a sentence for a person", async () => {
   await using agent = await share("--subdomain", "brief");
   await waitUntil(() => Promise.resolve(agent.stdout.includes("Forwarding http://brief.")));
@@ -100,7 +118,7 @@ test("it ends with 1 when the tunnel has expired, with a sentence for a person",
   expect(await agent.exit).toBe(1);
   expect(agent.stderr).toBe(
     "underpass: tunnel_expired: the tunnel has expired\n" +
-      "Run the command again to make a new tunnel, for as long as the plan allows.\n",
+      "Run the command again to make a new tunnel. Its --ttl, or else the plan, decides when it expires.\n",
   );
   expect((await visit("brief")).status).toBe(404);
 });

@@ -29,6 +29,7 @@ const tunnel = (changes: Partial<TunnelView> = {}): TunnelView => ({
   reconnects: 0,
   gates: undefined,
   refused: 0,
+  expiresAt: undefined,
   warnings: [],
   ...changes,
 });
@@ -172,6 +173,18 @@ describe("the screen", () => {
     expect(rows).toContain("Refused     10");
   });
 
+  test("shows when tunnels expire, those first that expire first", () => {
+    const inSeconds = (seconds: number) => new Date(NOW_MS + seconds * 1_000).toISOString();
+    const only = tunnel({ expiresAt: inSeconds(19) });
+    expect(render(state({ tunnels: [only] }))).toContain("Expires     in 19 s");
+    const tunnels = [7_200, 300, 60, 19].map((seconds) =>
+      tunnel({ name: `t${seconds}`, expiresAt: inSeconds(seconds) }),
+    );
+    expect(render(state({ tunnels: [tunnel(), ...tunnels] }))).toContain(
+      "Expires     t19 in 19 s, t60 in 60 s, t300 in 5 min, 1 more later",
+    );
+  });
+
   test("leaves out how to remove a gate when there is no room, and never the gate", () => {
     const gates = { tunnelId: "id", names: ["password"], ownNames: [] };
     const shown = state({ tunnels: [tunnel({ gates })] });
@@ -226,6 +239,41 @@ describe("the screen", () => {
       ),
       { numRuns: 200 },
     );
+  });
+});
+
+describe("a filter", () => {
+  const requests = new RequestList();
+  requests.add("shop", { ...report("/ok"), status: 200 }, NOW_MS);
+  requests.add("shop", { ...report("/cart"), status: 502, method: "POST" }, NOW_MS);
+  requests.add("docs", { ...report("/slow"), status: 404, durationMs: 4_000 }, NOW_MS);
+  const find = (filter: string): string[] => {
+    requests.filter = filter;
+    return requests.list().map((entry) => entry.report.path);
+  };
+
+  test.each<[string, string[]]>([
+    ["status:5xx", ["/cart"]],
+    ["status:502", ["/cart"]],
+    ["5xx", ["/cart"]],
+    ["404", ["/slow"]],
+    ["-status:2xx path:/s", ["/slow"]],
+    ["duration:>1s,<20ms method:get", ["/slow", "/ok"]],
+    ["docs", ["/slow"]],
+    ["state:complete kind:http SHOP", ["/cart", "/ok"]],
+  ])("%j finds %j", (filter, paths) => {
+    expect(find(filter)).toEqual(paths);
+    expect(requests.filterNote).toBeUndefined();
+  });
+
+  test.each([
+    ["status:503", "no request matches the filter"],
+    ["status:", "status:: the value after status: is missing"],
+    ["statsu:5xx", "statsu:5xx: there is no field statsu; the fields are method,"],
+    ["ip:203.0.113.7", "ip: only the server knows it; use: underpass logs --filter ip:…"],
+  ])("%j shows %j in place of the requests", (filter, note) => {
+    expect(find(filter)).toEqual([]);
+    expect(render(state({ requests }), 100)).toContainEqual(expect.stringContaining(note));
   });
 });
 

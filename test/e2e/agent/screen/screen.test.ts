@@ -1,8 +1,11 @@
 /** The screen of `underpass http`, cell by cell, as a person sees it in a terminal. */
 import { once } from "node:events";
+import { readFile, writeFile } from "node:fs/promises";
+import { delimiter, join } from "node:path";
 import { get, type IncomingMessage, type ServerResponse } from "node:http";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import WebSocket, { WebSocketServer } from "ws";
+import { createTemporaryDir } from "../../../harness/directories.ts";
 import { startSharedServer, type SharedServer } from "../../../harness/agent/shared-server.ts";
 import { openScreen, type Screen } from "../../../harness/screen.ts";
 import { WAIT_OPTIONS } from "../../../harness/timeouts.ts";
@@ -144,9 +147,10 @@ describe("a narrow terminal", () => {
 
 describe("the keys", () => {
   test("c copies the URL, u shows it as a QR code, ? lists the keys", async () => {
-    await using screen = await share("screen-keys", { height: 40 });
+    const env = { DISPLAY: "", WAYLAND_DISPLAY: "", WSL_DISTRO_NAME: "" };
+    await using screen = await share("screen-keys", { height: 40, env });
     screen.press("c");
-    await screen.waitFor(/^copied http:\/\/screen-keys\.localhost/m);
+    await screen.waitFor(/^asked the terminal to copy http:\/\/screen-keys\.localhost/m);
     expect(getCopied(screen)).toBe(getUrl("screen-keys"));
     screen.press("u");
     await screen.waitFor(/█ ▀▀▀▀▀ █/);
@@ -155,6 +159,26 @@ describe("the keys", () => {
     screen.press("x");
     await screen.waitFor(/^Forwarding/m);
   });
+
+  test.runIf(process.platform === "linux")(
+    "c copies the URL with the first program for that which succeeds",
+    async () => {
+      const directory = await createTemporaryDir();
+      const record = join(directory, "copied");
+      const programs = { "wl-copy": "exit 1", xclip: `echo "$*" > ${record}; cat >> ${record}` };
+      for (const [name, script] of Object.entries(programs)) {
+        await writeFile(join(directory, name), `#!/bin/sh\n${script}\n`, { mode: 0o755 });
+      }
+      const env = {
+        ...{ DISPLAY: ":0", WAYLAND_DISPLAY: "wayland-0", SSH_CONNECTION: "", SSH_TTY: "" },
+        PATH: `${directory}${delimiter}${process.env["PATH"]}`,
+      };
+      await using screen = await share("screen-copy", { env });
+      screen.press("c");
+      await screen.waitFor(/^copied http:\/\/screen-copy\.localhost/m);
+      expect(await readFile(record, "utf8")).toBe(`-selection clipboard\n${getUrl("screen-copy")}`);
+    },
+  );
 
   test("/ filters requests while it is typed; Enter keeps the filter, Esc clears it", async () => {
     await using screen = await share("screen-filter");

@@ -194,6 +194,25 @@ test("an invalid file changes nothing at a reload, and its problems are printed"
   expect(await agent.event("reloaded")).toMatchObject({ opened: ["start-fixed"], reopened: [] });
 });
 
+test("an invalid file is reported while a tunnel still finishes the requests of an earlier change", async () => {
+  await file.write([entry("start-busy")]);
+  await using agent = await start(["--all", "--json"]);
+  await agent.event("ready");
+  const download = file.visit("start-busy", "/download");
+  await expect.poll(() => downloads.length, WAIT_OPTIONS).toBe(1);
+  await file.write([entry("start-busy", ", host_header: other.example"), entry("start-next")]);
+  await waitForTunnels(agent, "ready", ["start-busy", "start-next"]);
+  await file.write(["  start-busy: {local: nothing here}"]);
+  await agent.event("reload_failed");
+  expect(listEvents(agent, "reloaded")).toEqual([]);
+  downloads[0]!.end("second half");
+  expect((await download).body.toString()).toBe("first half, second half");
+  expect(await agent.event("reloaded")).toMatchObject({
+    opened: ["start-next"],
+    reopened: ["start-busy"],
+  });
+});
+
 test("a tunnel with a random name keeps its URL when its options change", async () => {
   await file.write([`  web: {local: ${file.port}}`]);
   await using agent = await start(["--json"]);

@@ -131,6 +131,16 @@ describe("a mistake is reported with its line and column:", () => {
     expect(findProblems(lines)).toEqual(problems);
   });
 
+  test("all of one tunnel, but not what only follows from them", () => {
+    const lines = ["version: 1", "tunnels:", "  web:", "    local: not a port"];
+    const more = ["    ttl: soon", "    url: ftp://x", "    pool: true"];
+    expect(findProblems([...lines, ...more])).toEqual([
+      expect.stringMatching(/^4:12: not a port /),
+      expect.stringMatching(/^5:10: ttl must be a time/),
+      expect.stringMatching(/^6:10: url must be a URL/),
+    ]);
+  });
+
   test("the same name or port in two tunnels", () => {
     const lines = [
       "version: 1",

@@ -1,5 +1,5 @@
 /** What an agent learns about the gates of its tunnel, and about the visits that they refuse. */
-import { describe, expect, test } from "vitest";
+import { describe, expect, test, vi } from "vitest";
 import {
   FRAME,
   parseJsonPayload,
@@ -14,6 +14,7 @@ import {
   runVisit,
   setMaintenance,
 } from "../../../harness/workerd/gated-tunnel.ts";
+import { WAIT_OPTIONS } from "../../../harness/timeouts.ts";
 import { HELLO, LiveTunnel, type TestAgent } from "../../../harness/workerd/live-tunnel.ts";
 
 const READER = { ...HELLO, capabilities: [STATUS_CAPABILITY] };
@@ -22,6 +23,16 @@ const DENY: PolicyAction = { kind: "deny", path_prefix: "/admin" };
 
 const nextStatus = async (agent: TestAgent): Promise<TunnelStatus> =>
   parseJsonPayload((await agent.next(FRAME.status)).payload) as TunnelStatus;
+
+test("the welcome tells when the tunnel expires, also to an agent that connects again", async () => {
+  const tunnel = new LiveTunnel();
+  expect((await tunnel.agent()).welcome).not.toHaveProperty("expiresAt");
+  const expiresAtMs = Date.now() + 60_000;
+  await tunnel.stub.scheduleExpiry(tunnel.id, expiresAtMs);
+  await tunnel.sleep();
+  const expiresAt = new Date(expiresAtMs).toISOString();
+  expect((await tunnel.agent()).welcome).toMatchObject({ expiresAt });
+});
 
 describe("the gates", () => {
   test("are in the welcome, by name and without secrets", async () => {
@@ -59,6 +70,19 @@ describe("the gates", () => {
 });
 
 describe("refused visits", () => {
+  test("of an earlier agent are not reported to the next one", async () => {
+    const tunnel = new LiveTunnel();
+    const first = await tunnel.agent({}, READER);
+    await publish(tunnel, [DENY]);
+    await nextStatus(first);
+    for (let visits = 0; visits < 5; visits += 1) await tunnel.visit("/admin");
+    first.socket.close(1000);
+    await vi.waitUntil(async () => !(await tunnel.stub.sendReport())?.agentConnected, WAIT_OPTIONS);
+    const second = await tunnel.agent({}, READER);
+    await tunnel.visit("/admin");
+    expect(await nextStatus(second)).toEqual({ refused: 1 });
+  });
+
   test("are counted, in fewer messages than there are visits", async () => {
     const tunnel = new LiveTunnel();
     const agent = await tunnel.agent({}, READER);
