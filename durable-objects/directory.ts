@@ -5,7 +5,7 @@
  */
 import { DurableObject } from "cloudflare:workers";
 import type { ObjectBindings } from "./bindings.ts";
-import { BoundedMap } from "../shared/bounded-map.ts";
+import { BoundedMap } from "../shared/bounds/bounded-map.ts";
 import { LookUps } from "./directory/look-ups.ts";
 import { ROUTE_MISS_CACHED_MS } from "./limits.ts";
 import { pickNewest } from "./newest-version.ts";

@@ -10,7 +10,7 @@ import {
   takeFromBucket,
   type TokenBucket,
   type TokenBucketConfig,
-} from "../shared/token-bucket.ts";
+} from "../shared/bounds/token-bucket.ts";
 import type { ObjectBindings } from "./bindings.ts";
 import { MINUTE_MS } from "../shared/time.ts";
 

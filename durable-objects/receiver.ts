@@ -3,7 +3,7 @@
  * the receiver's id. The caller has verified the signature, with the settings whose version it passes along.
  */
 import { DurableObject } from "cloudflare:workers";
-import { takeFromBucket, type TokenBucket } from "../shared/token-bucket.ts";
+import { takeFromBucket, type TokenBucket } from "../shared/bounds/token-bucket.ts";
 import type { ObjectBindings } from "./bindings.ts";
 import { LongPolls } from "./receiver/long-polls.ts";
 import { Deliveries, type StoredDelivery, type NewDelivery } from "./receiver/deliveries.ts";

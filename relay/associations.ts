@@ -4,7 +4,7 @@ import type { CloseName } from "../protocol/wire/close-codes.ts";
 import { RELAY_TICKET_GRACE_MS } from "../protocol/relay/limits.ts";
 import type { Revocation } from "../protocol/relay/link.ts";
 import type { RelayTicket } from "../protocol/relay/ticket.ts";
-import { SourceSlots } from "../shared/source-slots.ts";
+import { SourceSlots } from "../shared/bounds/source-slots.ts";
 import type { AgentConnection, Association } from "./association.ts";
 import {
   ALLOWLIST_UPDATES_MAX,

@@ -1,7 +1,7 @@
 /** Counters of a network over all associations of this run: devices and handshakes for another key. */
 import { DEVICES_PER_NETWORK_MAX, NETWORK_RECORDS_MAX } from "./limits.ts";
 import type { PeerTraffic } from "./udp/flows.ts";
-import { BoundedMap } from "../shared/bounded-map.ts";
+import { BoundedMap } from "../shared/bounds/bounded-map.ts";
 
 export interface DeviceRecord extends PeerTraffic {
   /** `address:port`, IPv6 in brackets. */

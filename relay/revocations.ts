@@ -1,7 +1,7 @@
 /** Tickets that the API has revoked, stored for as long as such a ticket could be used. */
 import type { Revocation } from "../protocol/relay/link.ts";
 import type { RelayTicket } from "../protocol/relay/ticket.ts";
-import { BoundedMap } from "../shared/bounded-map.ts";
+import { BoundedMap } from "../shared/bounds/bounded-map.ts";
 
 export interface RevocationsOptions {
   maxEntries: number;

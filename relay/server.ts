@@ -14,7 +14,7 @@ import {
   formatFamilies,
   type MetricFamily,
 } from "../shared/metrics/exposition.ts";
-import { SourceSlots } from "../shared/source-slots.ts";
+import { SourceSlots } from "../shared/bounds/source-slots.ts";
 import { RELAY_SUBPROTOCOL, DATA_CONNECTION_UPGRADE } from "../protocol/relay/datagrams.ts";
 import { explainSubprotocolMismatch } from "../protocol/wire/version-mismatch.ts";
 import { SPLICED_SOCKET_BUFFER_BYTES } from "../sockets/splice.ts";

@@ -8,7 +8,7 @@ import {
   NETWORK_RECORDS_MAX,
   NETWORK_STATUS_MAX_AGE_MS,
 } from "./limits.ts";
-import { dropOldest } from "../shared/bounded-map.ts";
+import { dropOldest } from "../shared/bounds/bounded-map.ts";
 
 interface ReportEntry<Item> {
   item: Item;

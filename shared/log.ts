@@ -1,5 +1,5 @@
 /** The log: one line of JSON for each event. Secrets and bodies are never logged. */
-import { takeFromBucket, type TokenBucket } from "./token-bucket.ts";
+import { takeFromBucket, type TokenBucket } from "./bounds/token-bucket.ts";
 
 type Level = "info" | "warn" | "error";
 

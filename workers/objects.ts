@@ -6,7 +6,7 @@ import type { Receiver } from "../durable-objects/receiver.ts";
 import type { Relay } from "../durable-objects/relay.ts";
 import type { Tunnel } from "../durable-objects/tunnel.ts";
 import type { Env } from "./env.ts";
-import { BoundedMap } from "../shared/bounded-map.ts";
+import { BoundedMap } from "../shared/bounds/bounded-map.ts";
 
 /** An id is a hash of the name, computed once for each object of a tunnel that an isolate serves. */
 const tunnelIds = new BoundedMap<string, DurableObjectId>(10_000);

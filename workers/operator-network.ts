@@ -3,7 +3,7 @@
  * addresses. Time and response size are bounded.
  */
 import type { Env } from "./env.ts";
-import { BoundedBuffer } from "../shared/bounded-buffer.ts";
+import { BoundedBuffer } from "../shared/bounds/bounded-buffer.ts";
 
 export interface CallBounds {
   /** For the whole call, including the body. */

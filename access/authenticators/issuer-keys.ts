@@ -5,7 +5,7 @@
 import { createLocalJWKSet, type JSONWebKeySet } from "jose";
 import { z } from "zod";
 import { ISSUER_DOWN_MS, ISSUER_KEYS_MAX_MS } from "./limits.ts";
-import { BoundedMap } from "../../shared/bounded-map.ts";
+import { BoundedMap } from "../../shared/bounds/bounded-map.ts";
 import { MINUTE_MS } from "../../shared/time.ts";
 
 const ISSUER_REQUEST_TIMEOUT_MS = 5_000;

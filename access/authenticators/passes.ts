@@ -6,7 +6,7 @@ import type { JWTPayload } from "jose";
 import { z } from "zod";
 import { ISSUER_DOWN_MS, ISSUER_KEYS_MAX_MS } from "./limits.ts";
 import { isAllowedEmail, type IdentityGate, type IdentityVerdict } from "../identity.ts";
-import { BoundedMap } from "../../shared/bounded-map.ts";
+import { BoundedMap } from "../../shared/bounds/bounded-map.ts";
 import { computeKeyedHash } from "./keyed-hash.ts";
 import { OWN_ISSUER, verifyWithIssuerKeys, type TokenDeps } from "./tokens.ts";
 

@@ -8,9 +8,9 @@
  */
 import { getAddressGroup } from "../../shared/address-group.ts";
 import { PASSWORD_MAX_BYTES } from "../../protocol/limits.ts";
-import { takeFromBucket, type TokenBucket } from "../../shared/token-bucket.ts";
+import { takeFromBucket, type TokenBucket } from "../../shared/bounds/token-bucket.ts";
 import type { PasswordVerdict, AccessRequest } from "../access-request.ts";
-import { BoundedMap } from "../../shared/bounded-map.ts";
+import { BoundedMap } from "../../shared/bounds/bounded-map.ts";
 import { equalInConstantTime } from "../../shared/constant-time.ts";
 import { computeKeyedHash } from "./keyed-hash.ts";
 import type { BasicAuth } from "../settings.ts";

@@ -8,7 +8,7 @@ import { isAccessToken } from "../access-tokens.ts";
 import type { JwtValidation } from "../../protocol/schemas/access/policies.ts";
 import type { IssuerKeys, KeySet } from "./issuer-keys.ts";
 import type { TokenVerdict } from "../access-request.ts";
-import { BoundedMap } from "../../shared/bounded-map.ts";
+import { BoundedMap } from "../../shared/bounds/bounded-map.ts";
 import { computeKeyedHash } from "./keyed-hash.ts";
 import { parseBearerToken } from "../../shared/bearer-token.ts";
 import { isCanonicalJwt } from "../../shared/jwt.ts";

@@ -6,7 +6,7 @@ import { EventEmitter } from "node:events";
 import { getCaptureTimeMs, toCaptureIdPrefix } from "../../protocol/captures/id.ts";
 import type { CaptureExpression } from "../../protocol/captures/filter.ts";
 import type { CaptureSummary } from "../../protocol/schemas/inspector/captures.ts";
-import { BoundedMap } from "../../shared/bounded-map.ts";
+import { BoundedMap } from "../../shared/bounds/bounded-map.ts";
 import { MINUTE_MS } from "../../shared/time.ts";
 import { RejectionError } from "../rejection-error.ts";
 import type { CaptureWatch } from "./capture-watch.ts";

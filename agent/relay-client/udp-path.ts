@@ -20,7 +20,7 @@ import {
   type RelayAddress,
   type SocketBuffers,
 } from "./udp-socket.ts";
-import { BoundedMap } from "../../shared/bounded-map.ts";
+import { BoundedMap } from "../../shared/bounds/bounded-map.ts";
 
 const BIND_INTERVAL_MS = 15_000;
 /** A BIND without an answer is repeated after this time, with the next counter. */

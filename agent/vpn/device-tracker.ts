@@ -1,5 +1,5 @@
 /** Which device uses which flow, and when its last handshake was. */
-import { BoundedMap } from "../../shared/bounded-map.ts";
+import { BoundedMap } from "../../shared/bounds/bounded-map.ts";
 import { FLOWS_PER_PORT_MAX } from "../../protocol/relay/limits.ts";
 import {
   INITIATION_BYTES,

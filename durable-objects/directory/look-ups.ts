@@ -2,7 +2,7 @@
  * Look-ups of names in the database, so limited that a flood of random names is a few queries: names are looked up in
  * batches, one batch at a time, and names that were not found are remembered for a while.
  */
-import { BoundedMap } from "../../shared/bounded-map.ts";
+import { BoundedMap } from "../../shared/bounds/bounded-map.ts";
 
 export const LOOK_UP_BATCH_NAMES = 200;
 /** The shortest time between the starts of two batches. */

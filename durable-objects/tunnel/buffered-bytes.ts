@@ -3,7 +3,7 @@
  * a slow visitor has not taken. One bound is for all the tunnels of the isolate together, and each tunnel may hold as much of it as
  * stays free, so that one tunnel takes at most half and never the last byte.
  */
-import { FairShare, type Share } from "../../shared/fair-share.ts";
+import { FairShare, type Share } from "../../shared/bounds/fair-share.ts";
 
 /** Half of the memory that the platform grants an isolate: for bodies and for the messages of WebSockets. */
 export const ISOLATE_BUFFER_MAX_BYTES = 64 * 1024 * 1024;

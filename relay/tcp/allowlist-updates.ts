@@ -3,7 +3,7 @@
  * the list can change before the ticket is used: of the two lists the later one applies.
  */
 import type { TunnelTicket } from "../../protocol/relay/ticket.ts";
-import { BoundedMap } from "../../shared/bounded-map.ts";
+import { BoundedMap } from "../../shared/bounds/bounded-map.ts";
 
 type Cidrs = string[] | null;
 

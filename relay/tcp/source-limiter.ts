@@ -1,6 +1,6 @@
 /** Limits each source address at a tunnel's port: connections at a time, and new connections a second. */
 import { getAddressGroup } from "../../shared/address-group.ts";
-import { BoundedMap } from "../../shared/bounded-map.ts";
+import { BoundedMap } from "../../shared/bounds/bounded-map.ts";
 
 export interface SourceLimits {
   connectionsMax: number;

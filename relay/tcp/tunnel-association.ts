@@ -7,7 +7,7 @@ import { formatHostAndPort } from "../../protocol/relay/settings.ts";
 import type { RelayTicket, TunnelTicket } from "../../protocol/relay/ticket.ts";
 import type { AgentConnection, Association } from "../association.ts";
 import type { Log } from "../log.ts";
-import type { SourceSlots } from "../../shared/source-slots.ts";
+import type { SourceSlots } from "../../shared/bounds/source-slots.ts";
 import { TunnelPort } from "./tunnel-port.ts";
 
 /** Idle data connections that the agent keeps ready for the next visitors. */

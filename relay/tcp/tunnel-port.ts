@@ -14,7 +14,7 @@ import {
 } from "../../protocol/relay/limits.ts";
 import type { VisitorHead } from "../../protocol/relay/control.ts";
 import type { TunnelTicket } from "../../protocol/relay/ticket.ts";
-import type { SourceSlots } from "../../shared/source-slots.ts";
+import type { SourceSlots } from "../../shared/bounds/source-slots.ts";
 import { RatePacer } from "../../sockets/rate-pacer.ts";
 import { adoptSocket } from "../../sockets/socket-reader.ts";
 import { reset, Splice, SPLICED_SOCKET_BUFFER_BYTES } from "../../sockets/splice.ts";

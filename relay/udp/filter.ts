@@ -35,7 +35,7 @@ import {
   verifyMac1,
   WIREGUARD,
 } from "./wireguard.ts";
-import { BoundedMap } from "../../shared/bounded-map.ts";
+import { BoundedMap } from "../../shared/bounds/bounded-map.ts";
 
 /** For this long after a restart, peers that the relay does not know yet may send data (WireGuard type 4). */
 export const FLOW_LENIENCY_MS = 180_000;

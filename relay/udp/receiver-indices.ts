@@ -2,7 +2,7 @@
  * The receiver indices that a WireGuard server has chosen, read from the handshake messages that it sends. A peer that
  * uses one of them has received what the server sent.
  */
-import { BoundedMap } from "../../shared/bounded-map.ts";
+import { BoundedMap } from "../../shared/bounds/bounded-map.ts";
 export class ReceiverIndices {
   readonly #maxAgeMs: number;
   /** By index, when it was sent; the oldest first. */

@@ -16,7 +16,7 @@ import { PROGRAM_MESSAGES_MAX_BYTES, VISITOR_MESSAGES_MAX_BYTES } from "./limits
 import { FrontProxyMetrics } from "./metrics/front-proxy-metrics.ts";
 import { serveMetrics } from "./metrics/metrics-socket.ts";
 import { FramePace } from "./websockets/frame-pace.ts";
-import { MessageMemory } from "./websockets/message-memory.ts";
+import { SourceMemory } from "../../shared/bounds/source-memory.ts";
 import { watchEventLoopDelay } from "../processes/event-loop-delay.ts";
 import { formatRefusal, TOO_MANY_CONNECTIONS } from "./refusals.ts";
 import { CF_BLOB_HEADER } from "./request-head.ts";
@@ -53,9 +53,10 @@ const admission = new Admission({
   total: settings.FRONT_CONNECTIONS,
   perSource: settings.FRONT_CONNECTIONS_PER_SOURCE,
 });
+/** workerd stores up to 32 MiB of each WebSocket message until its last byte arrives, and has no bound for all of them. */
 const messages = {
-  visitor: new MessageMemory(VISITOR_MESSAGES_MAX_BYTES),
-  program: new MessageMemory(PROGRAM_MESSAGES_MAX_BYTES),
+  visitor: new SourceMemory(VISITOR_MESSAGES_MAX_BYTES),
+  program: new SourceMemory(PROGRAM_MESSAGES_MAX_BYTES),
 };
 const paces = { visitor: new FramePace(), program: new FramePace() };
 /** All visitors come through one proxy, so that their address says nothing about their source. */

@@ -30,7 +30,7 @@ import {
 } from "./refusals.ts";
 import { readAfterFailedWrites } from "../../sockets/early-response.ts";
 import type { FrameAllowance } from "./websockets/frame-pace.ts";
-import type { MessageReservation } from "./websockets/message-memory.ts";
+import type { MemoryReservation } from "../../shared/bounds/source-memory.ts";
 import type { OpenWebSocket, WebSocketOptions } from "./websockets/open-web-socket.ts";
 import { ProgramWebSocket } from "./websockets/program-web-socket.ts";
 import { VisitorWebSocket } from "./websockets/visitor-web-socket.ts";
@@ -73,7 +73,7 @@ export interface VisitorConnectionOptions {
   metrics: FrontProxyMetrics;
   trace: RequestTrace;
   /** What the connection may hold of workerd's memory, as the WebSocket of a visitor or of a program. */
-  createReservation(kind: OpenWebSocket["kind"]): MessageReservation;
+  createReservation(kind: OpenWebSocket["kind"]): MemoryReservation;
   /** How fast its frames pass. @param resume called when frames may pass again. */
   createAllowance(kind: OpenWebSocket["kind"], resume: () => void): FrameAllowance;
   onClose(): void;
@@ -94,7 +94,7 @@ export class VisitorConnection {
   /** Of the last request; true before the first one. */
   #hasResponseBegun = true;
   #webSocket: OpenWebSocket | undefined;
-  #reservation: MessageReservation | undefined;
+  #reservation: MemoryReservation | undefined;
   #allowance: FrameAllowance | undefined;
   #isUpgrade = false;
   #isLastRequest = false;

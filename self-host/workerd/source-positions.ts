@@ -6,7 +6,7 @@ import { readFileSync } from "node:fs";
 import { SourceMap, type SourceMapPayload } from "node:module";
 import { join } from "node:path";
 import { WORKER_DIR } from "../build/build.ts";
-import { BoundedMap } from "../../shared/bounded-map.ts";
+import { BoundedMap } from "../../shared/bounds/bounded-map.ts";
 
 /** A module of the bundle, a line and a column, both from 1. */
 const POSITION = /([\w-]+\.js):(\d+):(\d+)/g;

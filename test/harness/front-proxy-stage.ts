@@ -7,7 +7,7 @@ import { vi } from "vitest";
 import { FrontProxyMetrics } from "../../self-host/front-proxy/metrics/front-proxy-metrics.ts";
 import { VisitorConnection } from "../../self-host/front-proxy/visitor-connection.ts";
 import { FramePace } from "../../self-host/front-proxy/websockets/frame-pace.ts";
-import { MessageMemory } from "../../self-host/front-proxy/websockets/message-memory.ts";
+import { SourceMemory } from "../../shared/bounds/source-memory.ts";
 import { RequestTrace } from "../../shared/tracing/request-trace.ts";
 import { adoptSocket } from "../../sockets/socket-reader.ts";
 import { ConnectionEnd } from "./connection-end.ts";
@@ -36,7 +36,7 @@ export class FrontProxyStage {
 
   private constructor(dir: string) {
     this.#dir = dir;
-    const memory = new MessageMemory(MESSAGES_MAX_BYTES);
+    const memory = new SourceMemory(MESSAGES_MAX_BYTES);
     const pace = new FramePace();
     const options = {
       upstreamPath: join(dir, "server.sock"),

@@ -6,7 +6,7 @@ import {
   runInDurableObject,
 } from "cloudflare:test";
 import { expect, test } from "vitest";
-import type { TokenBucket } from "../../shared/token-bucket.ts";
+import type { TokenBucket } from "../../shared/bounds/token-bucket.ts";
 import {
   type IncomingDelivery,
   type Receiver,

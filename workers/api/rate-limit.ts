@@ -5,7 +5,7 @@
  */
 import { createMiddleware } from "hono/factory";
 import { getAddressGroup } from "../../shared/address-group.ts";
-import type { TokenBucketConfig } from "../../shared/token-bucket.ts";
+import type { TokenBucketConfig } from "../../shared/bounds/token-bucket.ts";
 import { hasRateLimits } from "../config/config.ts";
 import { ApiError } from "../errors.ts";
 import { rateLimiterObject } from "../objects.ts";

@@ -5,8 +5,8 @@
 import { createMiddleware } from "hono/factory";
 import { ApiError } from "../errors.ts";
 import { getAddressGroup } from "../../shared/address-group.ts";
-import { BoundedBuffer } from "../../shared/bounded-buffer.ts";
-import { SourceMemory, type MemoryReservation } from "../../shared/source-memory.ts";
+import { BoundedBuffer } from "../../shared/bounds/bounded-buffer.ts";
+import { SourceMemory, type MemoryReservation } from "../../shared/bounds/source-memory.ts";
 import type { ApiEnv } from "./route.ts";
 
 const API_BODY_MAX_BYTES = 1024 * 1024;

@@ -5,7 +5,7 @@
  */
 import { getAuthority, parseHost } from "../../protocol/hosts.ts";
 import { parseApiHosts } from "../../protocol/public-address.ts";
-import { BoundedMap } from "../../shared/bounded-map.ts";
+import { BoundedMap } from "../../shared/bounds/bounded-map.ts";
 import type { Env } from "../env.ts";
 import { edgeGarbageCollection } from "../garbage-collection.ts";
 import { visit } from "./visit.ts";

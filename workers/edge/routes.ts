@@ -8,7 +8,7 @@ import type { Env } from "../env.ts";
 import { describeError } from "../errors.ts";
 import { directoryObject } from "../objects.ts";
 import { log } from "../../shared/log.ts";
-import { BoundedMap } from "../../shared/bounded-map.ts";
+import { BoundedMap } from "../../shared/bounds/bounded-map.ts";
 import { MINUTE_MS } from "../../shared/time.ts";
 
 const ROUTE_CACHE_MAX_HOSTS = 10_000;

@@ -7,7 +7,7 @@ import { buildAuthenticators } from "../../access/authenticators/authenticators.
 import { authorize } from "../../access/authorize.ts";
 import { readAccessRequest } from "../../access/access-request.ts";
 import { EDGE_VERDICT_HEADER, formatEdgeVerdict } from "../../access/edge-verdict.ts";
-import { BoundedMap } from "../../shared/bounded-map.ts";
+import { BoundedMap } from "../../shared/bounds/bounded-map.ts";
 import { GATES_HEADER, parseGates, type Gates } from "../../access/gates.ts";
 import { getAddressGroup } from "../../shared/address-group.ts";
 import { getClientAddress, type AddressTrust } from "../../shared/client-address.ts";

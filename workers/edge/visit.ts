@@ -14,7 +14,7 @@ import { createErrorPage, createRefusalPage } from "./error-pages.ts";
 import { keepTruncationVisible } from "./truncation.ts";
 import { getCachedTargets, resolveTargets, type TunnelTarget } from "./routes.ts";
 import { RequestTrace } from "../../shared/tracing/request-trace.ts";
-import { BoundedMap } from "../../shared/bounded-map.ts";
+import { BoundedMap } from "../../shared/bounds/bounded-map.ts";
 
 /** Where requests for a host go, computed once for each spelling of the host. */
 type Destination = { routeName: string } | ErrorCode;

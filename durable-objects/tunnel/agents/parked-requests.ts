@@ -4,7 +4,7 @@
  */
 
 import { getAddressGroup } from "../../../shared/address-group.ts";
-import { SourceSlots } from "../../../shared/source-slots.ts";
+import { SourceSlots } from "../../../shared/bounds/source-slots.ts";
 
 /** How long requests wait for an agent after it has disconnected. */
 export const GRACE_PERIOD_MS = 10_000;

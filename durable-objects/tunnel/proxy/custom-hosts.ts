@@ -2,7 +2,7 @@
  * The custom domains that point to this tunnel, or did. The edge caches routes: when a cached route still leads
  * here after a domain has moved away, the object refuses the request, and the edge resolves the domain again.
  */
-import { dropOldest } from "../../../shared/bounded-map.ts";
+import { dropOldest } from "../../../shared/bounds/bounded-map.ts";
 
 /** Domains whose last change a tunnel stores. Only changes within the time that the edge caches a route matter. */
 export const CUSTOM_HOSTS_MAX = 200;

@@ -4,7 +4,7 @@
  */
 import { getAddressGroup } from "../../../shared/address-group.ts";
 import type { BufferedBytes } from "../buffered-bytes.ts";
-import { SourceSlots } from "../../../shared/source-slots.ts";
+import { SourceSlots } from "../../../shared/bounds/source-slots.ts";
 
 /**
  * Of one tunnel, those included that wait for an agent. As many as an agent opens connections to its local server. One source

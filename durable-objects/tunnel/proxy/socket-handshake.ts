@@ -20,7 +20,7 @@ import {
 } from "./heads.ts";
 import { MESSAGE_OVERHEAD_BYTES } from "./send-queue.ts";
 import type { MemoryHolder, SocketMemory } from "./socket-memory.ts";
-import { BoundedBuffer } from "../../../shared/bounded-buffer.ts";
+import { BoundedBuffer } from "../../../shared/bounds/bounded-buffer.ts";
 
 /** Longer than an agent waits for its local server, so that the agent's own reason arrives first. */
 const HANDSHAKE_MAX_MS = 30_000;

@@ -25,7 +25,7 @@ import { PacedQueue } from "./pacer.ts";
 import { MESSAGE_OVERHEAD_BYTES, SendQueue } from "./send-queue.ts";
 import type { MemoryHolder, SocketMemory } from "./socket-memory.ts";
 import type { Usage } from "../metrics/usage.ts";
-import { BoundedBuffer } from "../../../shared/bounded-buffer.ts";
+import { BoundedBuffer } from "../../../shared/bounds/bounded-buffer.ts";
 import { freeBytes, toUtf8 } from "../../../shared/bytes.ts";
 import { MINUTE_MS } from "../../../shared/time.ts";
 import { closeQuietly, type SocketClose } from "../../websockets.ts";

@@ -12,7 +12,7 @@ import type { MetricsReporter } from "../metrics/metrics-reporter.ts";
 import { LARGE_HEAD_REFUSAL, type RequestHead } from "./heads.ts";
 import { WebSocketHandshake } from "./socket-handshake.ts";
 import { SocketMemory } from "./socket-memory.ts";
-import { SourceSlots } from "../../../shared/source-slots.ts";
+import { SourceSlots } from "../../../shared/bounds/source-slots.ts";
 import { VisitorSocket } from "./visitor-socket.ts";
 
 /** Of one tunnel, handshakes included. A single source may have half of them. */

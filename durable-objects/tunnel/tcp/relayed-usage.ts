@@ -3,7 +3,7 @@
  * report when it does not know whether it arrived: only the increase since the last report counts.
  */
 import type { AssociationUsage } from "../../../protocol/relay/link.ts";
-import { dropOldest } from "../../../shared/bounded-map.ts";
+import { dropOldest } from "../../../shared/bounds/bounded-map.ts";
 
 export type RelayedTotals = Pick<AssociationUsage, "connections" | "bytesIn" | "bytesOut">;
 

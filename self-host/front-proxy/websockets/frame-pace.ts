@@ -4,7 +4,7 @@
  * at a time.
  */
 import { RatePacer, type StreamAllowance } from "../../../sockets/rate-pacer.ts";
-import { takeFromBucket, type TokenBucket } from "../../../shared/token-bucket.ts";
+import { takeFromBucket, type TokenBucket } from "../../../shared/bounds/token-bucket.ts";
 import { FRAME_MIN_BYTES, FRAMES_PER_SECOND, FRAMES_BURST_MS } from "../limits.ts";
 
 const BITS_PER_MEGABIT = 1_000_000;

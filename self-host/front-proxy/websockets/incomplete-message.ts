@@ -1,13 +1,13 @@
 /** Counts what workerd stores of a WebSocket message until its last byte arrives. */
 import { FRAME_MIN_BYTES } from "../limits.ts";
 import { OPCODE, type FrameHead } from "./frame-reader.ts";
-import type { MessageReservation } from "./message-memory.ts";
+import type { MemoryReservation } from "../../../shared/bounds/source-memory.ts";
 
 export class IncompleteMessage {
-  readonly #reservation: MessageReservation;
+  readonly #reservation: MemoryReservation;
   #bytes = 0;
 
-  constructor(reservation: MessageReservation) {
+  constructor(reservation: MemoryReservation) {
     this.#reservation = reservation;
   }
 

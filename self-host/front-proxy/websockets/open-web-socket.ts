@@ -1,6 +1,6 @@
 /** What a connection has become after the server has accepted its WebSocket. */
 import type { FrameAllowance } from "./frame-pace.ts";
-import type { MessageReservation } from "./message-memory.ts";
+import type { MemoryReservation } from "../../../shared/bounds/source-memory.ts";
 
 export interface OpenWebSocket {
   readonly kind: "visitor" | "program";
@@ -12,7 +12,7 @@ export interface OpenWebSocket {
 
 export interface WebSocketOptions {
   /** For the message that the visitor is sending. */
-  reservation: MessageReservation;
+  reservation: MemoryReservation;
   allowance: FrameAllowance;
   /** Whether bytes wait for the visitor. */
   hasUnsentBytes: () => boolean;

@@ -9,7 +9,7 @@ import { isSendableCloseCode } from "../../../protocol/websocket-close.ts";
 import { FrameReader, OPCODE, unmask, type FrameHandler, type FrameHead } from "./frame-reader.ts";
 import type { FrameAllowance } from "./frame-pace.ts";
 import { IncompleteMessage } from "./incomplete-message.ts";
-import type { MessageReservation } from "./message-memory.ts";
+import type { MemoryReservation } from "../../../shared/bounds/source-memory.ts";
 import { Utf8Check } from "./utf8-check.ts";
 
 const CONTROL_MAX_BYTES = 125;
@@ -50,7 +50,7 @@ export class VisitorFrames implements FrameHandler {
 
   constructor(
     events: VisitorFramesEvents,
-    { reservation, allowance }: { reservation: MessageReservation; allowance: FrameAllowance },
+    { reservation, allowance }: { reservation: MemoryReservation; allowance: FrameAllowance },
   ) {
     this.#events = events;
     this.#allowance = allowance;

@@ -3,7 +3,7 @@ import { createHash, randomBytes } from "node:crypto";
 import { once } from "node:events";
 import { createServer, type Socket } from "node:net";
 import { expect, test, vi } from "vitest";
-import { SourceSlots } from "../../../shared/source-slots.ts";
+import { SourceSlots } from "../../../shared/bounds/source-slots.ts";
 import { WAIT_OPTIONS } from "../../harness/timeouts.ts";
 import {
   waitForEnd,

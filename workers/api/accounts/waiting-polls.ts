@@ -4,7 +4,7 @@
  * does not let one request resume another.
  */
 import { isDraining } from "../../draining.ts";
-import { BoundedMap } from "../../../shared/bounded-map.ts";
+import { BoundedMap } from "../../../shared/bounds/bounded-map.ts";
 
 const WAITING_POLLS_MAX = 256;
 const WAITING_POLLS_PER_SOURCE_MAX = 16;

@@ -1,5 +1,5 @@
 /** Decodes captured bodies: bytes as they were sent, compressed or not, complete or cut. */
-import { BoundedBuffer } from "../../../shared/bounded-buffer.ts";
+import { BoundedBuffer } from "../../../shared/bounds/bounded-buffer.ts";
 
 /** A body that would decompress to more than this is left as it was sent. */
 const DECOMPRESSED_MAX_BYTES = 2 * 1024 * 1024;

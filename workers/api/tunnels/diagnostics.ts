@@ -18,7 +18,7 @@ import { CLOSE } from "../../../protocol/wire/close-codes.ts";
 import { SERVICE_VERSION } from "../../../protocol/version.ts";
 import { parseBearerToken } from "../../../shared/bearer-token.ts";
 import { toHex, toUuid } from "../../../shared/bytes.ts";
-import type { TokenBucketConfig } from "../../../shared/token-bucket.ts";
+import type { TokenBucketConfig } from "../../../shared/bounds/token-bucket.ts";
 import { ApiError } from "../../errors.ts";
 import { rateLimiterObject } from "../../objects.ts";
 import {

@@ -22,7 +22,7 @@ import { ApiError } from "../../errors.ts";
 import { decryptWebhookSecret } from "../../identity/webhook-secrets.ts";
 import { directoryObject, receiverObject } from "../../objects.ts";
 import { createRouter, documentRoute, jsonResponse, notFound, type ApiContext } from "../route.ts";
-import { BoundedMap } from "../../../shared/bounded-map.ts";
+import { BoundedMap } from "../../../shared/bounds/bounded-map.ts";
 import { MINUTE_MS } from "../../../shared/time.ts";
 
 /** Receivers whose settings an isolate caches. */

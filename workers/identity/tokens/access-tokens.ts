@@ -9,7 +9,7 @@ import { ACCESS_TOKEN_SECONDS } from "../../../protocol/limits.ts";
 import type { Config } from "../../config/config.ts";
 import { getAccessTokenKeys } from "../keys.ts";
 import type { Role } from "../../../protocol/roles.ts";
-import { BoundedMap } from "../../../shared/bounded-map.ts";
+import { BoundedMap } from "../../../shared/bounds/bounded-map.ts";
 import { isCanonicalJwt } from "../../../shared/jwt.ts";
 
 /** Access tokens whose verification an isolate caches. */

@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { connect, createServer, type AddressInfo, type Socket } from "node:net";
 import { VisitorHead } from "../../../../protocol/relay/control.ts";
 import { TunnelPort, type TunnelPortLimits } from "../../../../relay/tcp/tunnel-port.ts";
-import type { SourceSlots } from "../../../../shared/source-slots.ts";
+import type { SourceSlots } from "../../../../shared/bounds/source-slots.ts";
 import { reservePort } from "../../ports.ts";
 
 export interface TestTunnelPort extends AsyncDisposable {

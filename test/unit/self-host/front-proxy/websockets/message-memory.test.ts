@@ -1,9 +1,9 @@
 /** The memory for incomplete WebSocket messages, divided among the sources of connections. */
 import { expect, test } from "vitest";
-import { MessageMemory } from "../../../../../self-host/front-proxy/websockets/message-memory.ts";
+import { SourceMemory } from "../../../../../shared/bounds/source-memory.ts";
 
 test("all connections of one source hold at most half, and a new source always gets something", () => {
-  const memory = new MessageMemory(1_200);
+  const memory = new SourceMemory(1_200);
   const [first, second] = [
     memory.createReservation("attacker"),
     memory.createReservation("attacker"),
@@ -17,7 +17,7 @@ test("all connections of one source hold at most half, and a new source always g
 });
 
 test("a holder's bytes are free again when the message is complete, given up or refused", () => {
-  const memory = new MessageMemory(1_000);
+  const memory = new SourceMemory(1_000);
   const [first, second] = [memory.createReservation("source"), memory.createReservation("source")];
   for (const end of [() => first.clear(), () => first.resize(501)]) {
     expect(first.resize(100)).toBe(true);

@@ -9,7 +9,7 @@ import {
   OPCODE,
 } from "../../../../../self-host/front-proxy/websockets/frame-reader.ts";
 import { FramePace } from "../../../../../self-host/front-proxy/websockets/frame-pace.ts";
-import { MessageMemory } from "../../../../../self-host/front-proxy/websockets/message-memory.ts";
+import { SourceMemory } from "../../../../../shared/bounds/source-memory.ts";
 import { VisitorWebSocket } from "../../../../../self-host/front-proxy/websockets/visitor-web-socket.ts";
 
 test("acknowledges messages by their number too, so that empty ones are noticed", () => {
@@ -17,7 +17,7 @@ test("acknowledges messages by their number too, so that empty ones are noticed"
   const socket = new VisitorWebSocket({
     acknowledgementKey: "key",
     allowance: new FramePace().createAllowance("source", () => undefined),
-    reservation: new MessageMemory(1_000).createReservation("source"),
+    reservation: new SourceMemory(1_000).createReservation("source"),
     hasUnsentBytes: () => false,
     writeToVisitor: (_, onWritten) => onWritten?.(),
     writeToServer: (bytes) => toServer.push(bytes),
@@ -42,7 +42,7 @@ test("of a visitor who sends pings and reads nothing, only the newest 64 are ans
   const socket = new VisitorWebSocket({
     acknowledgementKey: "key",
     allowance: new FramePace().createAllowance("source", () => undefined),
-    reservation: new MessageMemory(1_000).createReservation("source"),
+    reservation: new SourceMemory(1_000).createReservation("source"),
     hasUnsentBytes: () => isBehind,
     writeToVisitor: (bytes) => written.push(bytes),
     writeToServer() {},
@@ -65,7 +65,7 @@ test("a visitor whose message never ends is closed with 1013, also when its fram
   const socket = new VisitorWebSocket({
     acknowledgementKey: "key",
     allowance: new FramePace().createAllowance("source", () => undefined),
-    reservation: new MessageMemory(2_000).createReservation("source"),
+    reservation: new SourceMemory(2_000).createReservation("source"),
     hasUnsentBytes: () => false,
     writeToVisitor() {},
     writeToServer: (bytes) => written.push(bytes),

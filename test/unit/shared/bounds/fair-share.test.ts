@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { FairShare } from "../../../shared/fair-share.ts";
+import { FairShare } from "../../../../shared/bounds/fair-share.ts";
 
 function takeAll(share: { take(amount: number): boolean }): number {
   let taken = 0;

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { BoundedBuffer } from "../../../shared/bounded-buffer.ts";
+import { BoundedBuffer } from "../../../../shared/bounds/bounded-buffer.ts";
 
 test("collects chunks up to its bound, and adds nothing of one that does not fit", () => {
   const buffer = new BoundedBuffer(10_000);

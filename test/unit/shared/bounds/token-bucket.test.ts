@@ -1,5 +1,9 @@
 import { expect, test } from "vitest";
-import { getMsUntilFull, takeFromBucket, type TokenBucket } from "../../../shared/token-bucket.ts";
+import {
+  getMsUntilFull,
+  takeFromBucket,
+  type TokenBucket,
+} from "../../../../shared/bounds/token-bucket.ts";
 
 const RULE = { burst: 5, refillMs: 12_000 };
 

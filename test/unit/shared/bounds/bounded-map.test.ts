@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { BoundedMap } from "../../../shared/bounded-map.ts";
+import { BoundedMap } from "../../../../shared/bounds/bounded-map.ts";
 
 test("drops the entry that was set longest ago when there are too many", () => {
   const map = new BoundedMap<string, number>(2);

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { SourceSlots } from "../../../shared/source-slots.ts";
+import { SourceSlots } from "../../../../shared/bounds/source-slots.ts";
 
 function takeAll(slots: SourceSlots, source: string): number {
   let taken = 0;

@@ -2,7 +2,7 @@
  * Collects bytes that arrive in chunks, up to a bound. The chunks are copied: a chunk of one byte can be a view of
  * whole pages of memory, so holding the chunks would hold far more than their bytes.
  */
-import { freeBytes } from "./bytes.ts";
+import { freeBytes } from "../bytes.ts";
 
 const FIRST_BYTES = 4 * 1024;
 
