@@ -346,6 +346,8 @@ export class VisitorConnection {
     // workerd closes an idle connection after 5 s, which a request can cross. Only a used connection can be idle.
     if (this.#repeatable && this.#requests > 1) {
       this.#sendHead(this.#repeatable);
+      // Once: workerd may be down.
+      this.#repeatable = undefined;
       this.#endRequest();
       return;
     }

@@ -68,8 +68,11 @@ test("a setup code of a server that has an owner is refused with the way to log 
 
 test("a value that the server refuses is named", async () => {
   const server = ["--server", api.server.url];
-  await using agent = await runAgent(["login", "--label", "", ...server]);
-  expect([await agent.exit, agent.stderr]).toEqual([1, "underpass: label must not be empty\n"]);
+  await using agent = await runAgent(["login", "--label", "x".repeat(1_000), ...server]);
+  expect([await agent.exit, agent.stderr]).toEqual([
+    1,
+    expect.stringMatching(/^underpass: label must have at most \d+ characters\n$/),
+  ]);
 });
 
 test("a refusal of too many attempts says when to try again", async () => {

@@ -211,7 +211,7 @@ test("the inspector is docked on other pages, and connects only while it is open
   expect(sockets).toEqual([]);
   await page.keyboard.press("i");
   const dock = getSection(page, "Inspector");
-  await dock.getByText("Live").waitFor();
+  await dock.getByText(/^Live/).waitFor();
   await site.visit("/docked/1");
   await getRow(page, "/docked/1").waitFor();
   expect(sockets).toHaveLength(1);

@@ -26,7 +26,7 @@ test("after a lost connection the list continues without a gap or a repetition",
   });
   await page.goto(`${pages.origin}/requests`);
   const rows = page.locator("[data-id] .path > bdi");
-  await page.getByText("Live").waitFor();
+  await page.getByText(/^Live/).waitFor();
   await site.visit("/gap/1");
   await rows.getByText("/gap/1").waitFor();
 
@@ -38,7 +38,7 @@ test("after a lost connection the list continues without a gap or a repetition",
 
   isDown = false;
   await rows.getByText("/gap/3").waitFor();
-  await page.getByText("Live").waitFor();
+  await page.getByText(/^Live/).waitFor();
   await site.visit("/gap/4");
   await rows.getByText("/gap/4").waitFor();
   expect(await rows.allTextContents()).toEqual(["/gap/4", "/gap/3", "/gap/2", "/gap/1"]);
@@ -59,7 +59,7 @@ test("after a sleep that outlasted the access token and the connection, the list
   });
   await page.goto(`${pages.origin}/requests?filter=path%3A%2Fsleep`);
   await signIn(page, site.email);
-  await page.getByText("Live").waitFor();
+  await page.getByText(/^Live/).waitFor();
   await page.evaluate("window.isStillTheSamePage = true");
   const rows = page.locator("[data-id] .path > bdi");
   await site.visit("/sleep/1");
@@ -82,7 +82,7 @@ test("after a sleep that outlasted the access token and the connection, the list
   await page.clock.fastForward(10_000);
 
   await rows.getByText("/sleep/3").waitFor();
-  await page.getByText("Live").waitFor();
+  await page.getByText(/^Live/).waitFor();
   await site.visit("/sleep/4");
   await rows.getByText("/sleep/4").waitFor();
   expect(await rows.allTextContents()).toEqual(["/sleep/4", "/sleep/3", "/sleep/2", "/sleep/1"]);

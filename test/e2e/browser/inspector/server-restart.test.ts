@@ -35,7 +35,7 @@ test.each([
   await getSection(overview, "Connected now").getByText("Live", { exact: true }).waitFor();
   const inspector = await pages.openAs(site.email, `/requests?filter=path%3A%2F${word}`);
   const rows = inspector.locator("[data-id] .path > bdi");
-  await inspector.getByText("Live").waitFor();
+  await inspector.getByText(/^Live/).waitFor();
   await site.visit(`/${word}/1`);
   await rows.getByText(`/${word}/1`).waitFor();
   for (const page of [overview, inspector]) await page.evaluate("window.isStillTheSamePage = true");
@@ -49,7 +49,7 @@ test.each([
 
   await reconnect();
   await rows.getByText(`/${word}/3`).waitFor();
-  await inspector.getByText("Live").waitFor();
+  await inspector.getByText(/^Live/).waitFor();
   await site.visit(`/${word}/4`);
   await rows.getByText(`/${word}/4`).waitFor();
   expect(await rows.allTextContents()).toEqual([4, 3, 2, 1].map((n) => `/${word}/${n}`));

@@ -46,7 +46,7 @@ async function openLivePage(): Promise<LivePage> {
     sockets.push((message) => socket.send(JSON.stringify(message)));
   });
   await page.goto(`${pages.origin}/requests`);
-  await page.getByText("Live").waitFor();
+  await page.getByText(/^Live/).waitFor();
   const send = (requests: readonly CaptureSummary[]) => {
     for (const each of sockets) each({ type: "requests", requests: [...requests] });
   };

@@ -71,7 +71,7 @@ test("after a switch, the requests, the palette and the metrics have nothing of 
   const { name = "" } = organizations[0] ?? {};
   await switchTo(page, name);
   await page.getByRole("banner").getByRole("button", { name }).waitFor();
-  await page.getByText("Live").waitFor();
+  await page.getByText(/^Live/).waitFor();
   await Promise.all(delayed.map((route) => route.continue()));
   await before.visit("/before/2");
   await after.visit("/after/1");

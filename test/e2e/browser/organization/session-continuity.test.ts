@@ -21,7 +21,7 @@ test("signing out in one tab signs out all of them, and signing in continues all
   const other = await openTab(page, "/audit?range=24h");
   await getSection(other, "Events").getByRole("listitem").first().waitFor();
   const inspector = await openTab(page, "/requests");
-  await inspector.getByText("Live").waitFor();
+  await inspector.getByText(/^Live/).waitFor();
   await page.getByRole("button", { name: "Your account" }).click();
   await page.getByRole("menuitem", { name: "Sign out" }).click();
   for (const tab of [page, other, inspector]) await tab.getByLabel("Password").waitFor();
@@ -30,7 +30,7 @@ test("signing out in one tab signs out all of them, and signing in continues all
   await signIn(page, email);
   await getSection(page, "Members").getByText(email).waitFor();
   await getSection(other, "Events").getByRole("listitem").first().waitFor();
-  await inspector.getByText("Live").waitFor();
+  await inspector.getByText(/^Live/).waitFor();
   expect(other.url()).toBe(`${pages.origin}/audit?range=24h`);
 });
 

@@ -38,7 +38,7 @@ test("without tunnels the page shows the command, and the first tunnel as soon a
   await page.getByText(`underpass http 3000 --server ${pages.origin}`).waitFor();
   const name = newName("first");
   await serve(owner, name);
-  await findRow(page, name).getByText("Live").waitFor();
+  await findRow(page, name).getByText(/^Live/).waitFor();
   const address = `${name}.localhost:${pages.api.server.port}`;
   const link = findRow(page, name).getByRole("link", { name: address });
   expect(await link.getAttribute("href")).toBe(`http://${address}`);

@@ -36,13 +36,18 @@ describe("parked requests", () => {
   }
 
   test("all continue when they are released", async () => {
+    const setTimer = vi.spyOn(globalThis, "setTimeout");
+    const clearTimer = vi.spyOn(globalThis, "clearTimeout");
     const parking = new ParkedRequests();
     const hasEnded = observed([parking.wait(ADDRESS, 1_000), parking.wait(ADDRESS, 1_000)]);
+    const timers = setTimer.mock.results.map(({ value }) => value as unknown);
+    expect(timers).toHaveLength(2);
     expect(await hasEnded()).toEqual([false, false]);
     parking.release();
     expect(await hasEnded()).toEqual([true, true]);
     expect(parking.size).toBe(0);
-    expect(vi.getTimerCount()).toBe(0);
+    expect(clearTimer.mock.calls.flat()).toEqual(expect.arrayContaining(timers));
+    vi.restoreAllMocks();
   });
 
   test("wait no longer than their maximum", async () => {

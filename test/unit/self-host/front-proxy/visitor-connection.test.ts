@@ -175,6 +175,23 @@ describe("a visitor", () => {
     await visitor.waitFor(OK + OK);
   });
 
+  test("sends a request again once: after that, the server is down", async () => {
+    const visitor = await stage.visit();
+    visitor.send(GET);
+    const first = await stage.server();
+    await first.waitFor("\r\n\r\n");
+    first.send(OK);
+    await visitor.waitFor(OK);
+    visitor.send(GET);
+    await vi.waitUntil(() => first.received.split("\r\n\r\n").length === 3, WAIT_OPTIONS);
+    first.socket.destroy();
+    const second = await stage.server(1);
+    await second.waitFor("\r\n\r\n");
+    second.socket.destroy();
+    await visitor.waitFor("HTTP/1.1 503 ");
+    expect(stage.arrived).toHaveLength(2);
+  });
+
   test("gets 503 for a request with effects that the server did not answer", async () => {
     const visitor = await stage.visit();
     visitor.send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\n\r\na");
