@@ -24,6 +24,7 @@ import {
   STREAM_WINDOW_BYTES,
   WIRE_MESSAGE_MAX_BYTES,
 } from "../../../protocol/limits.ts";
+import { SECOND_MS } from "../../../shared/time.ts";
 import type { BufferedBytes } from "../buffered-bytes.ts";
 import { FrameSender } from "../frame-sender.ts";
 import type { RequestHead } from "../proxy/heads.ts";
@@ -41,6 +42,12 @@ export interface Stream {
   /** The agent's connection closed. */
   onConnectionLost(): void;
 }
+
+/**
+ * Frames a second of streams that have ended, which were in flight then. An agent that follows the protocol stops sending them
+ * when it reads the reset.
+ */
+export const LATE_FRAMES_PER_SECOND_MAX = 50_000;
 
 /** With fewer streams, waiting for more frames gains nothing. */
 const BUSY_STREAMS = 8;
@@ -63,6 +70,8 @@ export class AgentLink {
   /** Callbacks that run after the current message is read. */
   #afterMessage: (() => void)[] = [];
   #lastReceivedAtMs: number;
+  /** In the second that began then. */
+  readonly #late = { frames: 0, sinceMs: 0 };
   #attachment: AgentAttachment;
   isGoingAway = false;
   /** The number of the choice among the agents of a pool that fell on this one last; 0: none. */
@@ -212,7 +221,7 @@ export class AgentLink {
     this.#afterMessage.push(run);
   }
 
-  /** Frames of an unknown stream were in flight when it ended; they are dropped. */
+  /** Frames of an unknown stream were in flight when it ended; they are dropped, up to a bound. */
   #deliver(frame: Frame): boolean {
     if (frame.type === FRAME.credit) {
       const bytes = parseCredit(frame.payload);
@@ -237,9 +246,19 @@ export class AgentLink {
       }
       return true;
     }
-    return stream
-      ? stream.onFrame(frame)
-      : frame.type >= FRAME.response && frame.type <= FRAME.close;
+    if (stream) return stream.onFrame(frame);
+    return frame.type >= FRAME.response && frame.type <= FRAME.close && this.#countLateFrame();
+  }
+
+  /** @returns false when there are too many. */
+  #countLateFrame(): boolean {
+    const late = this.#late;
+    if (this.#lastReceivedAtMs - late.sinceMs >= SECOND_MS) {
+      late.frames = 0;
+      late.sinceMs = this.#lastReceivedAtMs;
+    }
+    late.frames += 1;
+    return late.frames <= LATE_FRAMES_PER_SECOND_MAX;
   }
 
   /** An agent of a pool waits for this answer, behind which no request is on its way to it, before it closes. */

@@ -1,5 +1,6 @@
 import { runInDurableObject } from "cloudflare:test";
 import { afterEach, describe, expect, test, vi } from "vitest";
+import { LATE_FRAMES_PER_SECOND_MAX } from "../../../../durable-objects/tunnel/agents/agent-link.ts";
 import { CONNECTIONS_WITHOUT_HELLO_MAX } from "../../../../durable-objects/tunnel/agents/agents.ts";
 import { CLOSE } from "../../../../protocol/wire/close-codes.ts";
 import { FLAG, FRAME, PING, PONG, FRAME_MAX_BYTES } from "../../../../protocol/wire/frames.ts";
@@ -166,6 +167,10 @@ describe("a protocol violation closes the agent's connection, and its visitor ge
       agent.send((w) => w.writeJson(FRAME.response, 0, stream, ["200"])),
     "a WebSocket message on a request": (agent, stream) =>
       agent.send((w) => w.writeText(FRAME.text, 0, stream, "hi")),
+    "too many frames of streams that have ended": (agent) =>
+      agent.send((w) => {
+        for (let n = 0; n <= LATE_FRAMES_PER_SECOND_MAX; n++) w.writeText(FRAME.data, 0, 9, "");
+      }),
     "credit for what was never sent": (agent, stream) => {
       agent.send((w) => w.writeCredit(stream, SENT_BYTES + 1));
     },
