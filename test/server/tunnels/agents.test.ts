@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { toBase64, fromBase64 } from "../../../shared/bytes.ts";
+import { toBase64, fromBase64, toBase64Url } from "../../../shared/bytes.ts";
 import { CLOSE } from "../../../protocol/wire/close-codes.ts";
 import { FRAME, FrameWriter } from "../../../protocol/wire/frames.ts";
 import type { Tunnel } from "../../../protocol/schemas/tunnels/tunnels.ts";
