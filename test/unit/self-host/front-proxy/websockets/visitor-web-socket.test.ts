@@ -1,5 +1,5 @@
 /** A visitor's WebSocket in the front proxy, without connections. */
-import { expect, test } from "vitest";
+import { afterEach, expect, test } from "vitest";
 import {
   ACKNOWLEDGEMENT_MIN_MESSAGES,
   formatAcknowledgement,
@@ -8,15 +8,31 @@ import {
   buildFrame,
   OPCODE,
 } from "../../../../../self-host/front-proxy/websockets/frame-reader.ts";
-import { FramePace } from "../../../../../self-host/front-proxy/websockets/frame-pace.ts";
+import {
+  FramePace,
+  type FrameAllowance,
+} from "../../../../../self-host/front-proxy/websockets/frame-pace.ts";
 import { SourceMemory } from "../../../../../shared/bounds/source-memory.ts";
 import { VisitorWebSocket } from "../../../../../self-host/front-proxy/websockets/visitor-web-socket.ts";
+
+/** Those that are not ended keep timers. */
+let allowances: FrameAllowance[] = [];
+afterEach(() => {
+  for (const allowance of allowances) allowance.end();
+  allowances = [];
+});
+
+function createAllowance(): FrameAllowance {
+  const allowance = new FramePace().createAllowance("source", () => undefined);
+  allowances.push(allowance);
+  return allowance;
+}
 
 test("acknowledges messages by their number too, so that empty ones are noticed", () => {
   const toServer: Uint8Array[] = [];
   const socket = new VisitorWebSocket({
     acknowledgementKey: "key",
-    allowance: new FramePace().createAllowance("source", () => undefined),
+    allowance: createAllowance(),
     reservation: new SourceMemory(1_000).createReservation("source"),
     hasUnsentBytes: () => false,
     writeToVisitor: (_, onWritten) => onWritten?.(),
@@ -41,7 +57,7 @@ test("of a visitor who sends pings and reads nothing, only the newest 64 are ans
   const written: Uint8Array[] = [];
   const socket = new VisitorWebSocket({
     acknowledgementKey: "key",
-    allowance: new FramePace().createAllowance("source", () => undefined),
+    allowance: createAllowance(),
     reservation: new SourceMemory(1_000).createReservation("source"),
     hasUnsentBytes: () => isBehind,
     writeToVisitor: (bytes) => written.push(bytes),
@@ -64,7 +80,7 @@ test("a visitor whose message never ends is closed with 1013, also when its fram
   const written: Uint8Array[] = [];
   const socket = new VisitorWebSocket({
     acknowledgementKey: "key",
-    allowance: new FramePace().createAllowance("source", () => undefined),
+    allowance: createAllowance(),
     reservation: new SourceMemory(2_000).createReservation("source"),
     hasUnsentBytes: () => false,
     writeToVisitor() {},
