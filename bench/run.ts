@@ -9,7 +9,7 @@ import type { ServerOptions } from "../test/harness/server/server.ts";
 import { build } from "../self-host/build/build.ts";
 import { benchAbuse } from "./scenarios/abuse.ts";
 import { benchAgent } from "./scenarios/agent.ts";
-import { benchAgreement } from "./scenarios/agreement.ts";
+import { benchAgreement, benchShardedAgreement } from "./scenarios/agreement.ts";
 import { benchApi } from "./scenarios/api.ts";
 import { benchBandwidth } from "./scenarios/bandwidth.ts";
 import { benchCaptures } from "./scenarios/captures.ts";
@@ -45,6 +45,7 @@ const BENCHMARKS: Record<
   dashboard: benchDashboard,
   enumeration: benchEnumeration,
   agreement: benchAgreement,
+  "sharded-agreement": benchShardedAgreement,
   abuse: benchAbuse,
   agent: benchAgent,
   relay: async (_stack, seconds) => [

@@ -1,8 +1,9 @@
 /**
  * Sends a hundred thousand requests and compares the visitors' own count with the counts of every part of the API. All
- * of them must be equal.
+ * of them must be equal, also when the visitors are spread over several objects.
  */
 import { connect } from "node:net";
+import { setTimeout as sleep } from "node:timers/promises";
 import { callApi } from "../api.ts";
 import type { Row } from "../report.ts";
 import type { BenchStack } from "../stack.ts";
@@ -11,11 +12,21 @@ const REQUESTS = 100_000;
 const CONNECTIONS = 64;
 const PAGE_ROWS = 500;
 /** How long after the last response all reports must have arrived. */
-const REPORT_MAX_MS = 60_000;
+const REPORT_MAX_MS = 180_000;
+const SHARDS = 4;
+/** How long the edge remembers that a tunnel has one object. */
+const ROUTE_CACHED_MS = 60_000;
 
 interface Totals {
   requests: number;
   bytesOut: number;
+}
+
+export async function benchShardedAgreement(stack: BenchStack): Promise<Row[]> {
+  await callApi(stack, "PUT", `/tunnels/${stack.tunnelId}/shards`, { shards: SHARDS });
+  await sleep(ROUTE_CACHED_MS);
+  const rows = await benchAgreement(stack);
+  return rows.map((row) => ({ ...row, group: `${row.group}, over ${SHARDS} objects` }));
 }
 
 export async function benchAgreement(stack: BenchStack): Promise<Row[]> {
@@ -70,9 +81,11 @@ async function visit({ server, host }: BenchStack): Promise<Totals> {
   const counted: Totals = { requests: 0, bytesOut: 0 };
   const request = `GET / HTTP/1.1\r\nhost: ${host}\r\n\r\n`;
   let left = REQUESTS;
-  const visitor = () =>
+  /** Each has an address of its own, by which the edge chooses one of a tunnel's objects. */
+  const visitor = (index: number) =>
     new Promise<void>((resolve, reject) => {
-      const socket = connect(server.port, "127.0.0.1");
+      const localAddress = `127.0.0.${1 + index}`;
+      const socket = connect({ port: server.port, host: "127.0.0.1", localAddress });
       let pending = "";
       const next = () => {
         if (left === 0) {
@@ -94,7 +107,7 @@ async function visit({ server, host }: BenchStack): Promise<Totals> {
         next();
       });
     });
-  await Promise.all(Array.from({ length: CONNECTIONS }, visitor));
+  await Promise.all(Array.from({ length: CONNECTIONS }, (_, index) => visitor(index)));
   return counted;
 }
 

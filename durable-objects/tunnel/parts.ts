@@ -71,6 +71,7 @@ export function createParts(
   const relay = new RelayCommandSender(kv, env.RELAY, () => reports.tunnelId);
   const captures = new Captures(storage, {
     tunnelId: getTunnelId,
+    shard: () => shards.shard,
     alarm,
     feed,
     isRetired: lifetime.isRetired,

@@ -1,7 +1,7 @@
 /**
  * The ids of captured requests: UUIDs of version 7, which sort by time and end like the id of their tunnel.
  *
- *     milliseconds 48 | version 4 | count in that millisecond 12 | variant 2 | random 14 | end of the tunnel's id 48
+ *     milliseconds 48 | version 4 | count in that millisecond 12 | variant 2 | shard 4 | random 10 | end of the tunnel's id 48
  */
 
 /** The last 12 digits of a tunnel's id, with which the ids of its captures end. Several tunnels can share them. */
@@ -26,17 +26,22 @@ export function toCaptureIdPrefix(atMs: number): string {
 
 const COUNT_MAX = 0xfff;
 
-/** Generates the ids of one tunnel's captures. Each sorts after the one before, even if the clock goes back. */
+/** Generates the ids of the captures of one of a tunnel's objects. Each sorts after the one before, even if the clock goes back. */
 export class CaptureIdGenerator {
   readonly #tunnelSuffix: string;
+  readonly #shard: number;
   readonly #random: () => number;
   #atMs = 0;
   #prefix = toCaptureIdPrefix(0);
   #count = 0;
 
-  /** @param random at least 0, less than 1: an object must not generate an id again after a restart. */
-  constructor(tunnelId: string, random: () => number = Math.random) {
+  /**
+   * @param shard below `SHARDS_MAX`: no two objects generate the same id in a millisecond.
+   * @param random at least 0, less than 1: an object must not generate an id again after a restart.
+   */
+  constructor(tunnelId: string, shard = 0, random: () => number = Math.random) {
     this.#tunnelSuffix = getTunnelSuffix(tunnelId);
+    this.#shard = shard;
     this.#random = random;
   }
 
@@ -44,7 +49,7 @@ export class CaptureIdGenerator {
     if (nowMs > this.#atMs) this.#startAt(nowMs);
     else if (this.#count < COUNT_MAX) this.#count += 1;
     else this.#startAt(this.#atMs + 1);
-    const random = 0x8000 | Math.floor(this.#random() * 0x4000);
+    const random = 0x8000 | (this.#shard << 10) | Math.floor(this.#random() * 0x400);
     const count = hex(0x7000 | this.#count, 4);
     return `${this.#prefix}${count}-${hex(random, 4)}-${this.#tunnelSuffix}`;
   }

@@ -51,8 +51,7 @@ const CAPTURE_WRITE_DELAY_MS = 100;
 /** The shortest time between two writes, unless they are large. A crash loses the captures of this time at most. */
 const CAPTURE_WRITE_INTERVAL_MS = 1_000;
 const CAPTURE_WRITE_MAX_WAITS = CAPTURE_WRITE_INTERVAL_MS / CAPTURE_WRITE_DELAY_MS;
-/** Unwritten captures and bodies that are written without waiting for the interval to end. */
-const LARGE_WRITE_CAPTURES = CAPTURE_PAGE_MAX_EXCHANGES;
+/** So much is written, as a page of captures is, without waiting for the interval to end. */
 const LARGE_WRITE_BYTES = 1024 * 1024;
 /** The shortest time until the next retention check. */
 const RETENTION_CHECK_MIN_MS = MINUTE_MS;
@@ -61,6 +60,7 @@ const CLEARED_UNTIL_KEY = "captures-cleared-until";
 
 export interface CapturesDeps {
   tunnelId(): string | undefined;
+  shard(): number;
   alarm: Alarm;
   feed: CaptureFeed;
   /** Nothing is captured for a retired tunnel. */
@@ -279,8 +279,8 @@ export class Captures implements RecordingObserver {
   }
 
   #createIds(): CaptureIdGenerator | undefined {
-    const tunnelId = this.#deps.tunnelId();
-    return tunnelId === undefined ? undefined : new CaptureIdGenerator(tunnelId);
+    const id = this.#deps.tunnelId();
+    return id === undefined ? undefined : new CaptureIdGenerator(id, this.#deps.shard());
   }
 
   get #retainedSinceMs(): number {
@@ -327,7 +327,7 @@ export class Captures implements RecordingObserver {
   get #isWriteDue(): boolean {
     return (
       this.#unwritten.count === 0 ||
-      this.#unwritten.count >= LARGE_WRITE_CAPTURES ||
+      this.#unwritten.count >= CAPTURE_PAGE_MAX_EXCHANGES ||
       this.memory.bodyBytes >= LARGE_WRITE_BYTES ||
       Date.now() >= this.#writtenAtMs + CAPTURE_WRITE_INTERVAL_MS
     );

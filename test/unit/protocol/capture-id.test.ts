@@ -7,6 +7,7 @@ import {
   getTunnelSuffix,
   getCaptureTimeMs,
 } from "../../../protocol/captures/id.ts";
+import { SHARDS_MAX } from "../../../protocol/limits.ts";
 
 const TUNNEL = "3f0e5a52-6c0a-4f39-9d5e-0123456789ab";
 const NOW = Date.UTC(2026, 10, 21, 12);
@@ -33,14 +34,24 @@ describe("the id of a captured request", () => {
 
   test("sorts between the prefixes of its millisecond and of the next", () => {
     for (const random of [0, 0.999999]) {
-      const id = new CaptureIdGenerator(TUNNEL, () => random).next(NOW);
+      const id = new CaptureIdGenerator(TUNNEL, 0, () => random).next(NOW);
       expect(z.uuidv7().safeParse(id).success).toBe(true);
       expect(toCaptureIdPrefix(NOW) < id && id < toCaptureIdPrefix(NOW + 1)).toBe(true);
     }
   });
 
   test("differs after a restart of the object within the same millisecond", () => {
-    const draw = (random: number) => new CaptureIdGenerator(TUNNEL, () => random).next(NOW);
+    const draw = (random: number) => new CaptureIdGenerator(TUNNEL, 0, () => random).next(NOW);
     expect(draw(0.1)).not.toBe(draw(0.9));
+  });
+
+  test("is that of one object only, if several of a tunnel generate one in the same millisecond", () => {
+    for (const random of [0, 0.999999]) {
+      const ids = Array.from({ length: SHARDS_MAX }, (_, shard) =>
+        new CaptureIdGenerator(TUNNEL, shard, () => random).next(NOW),
+      );
+      expect(new Set(ids).size).toBe(SHARDS_MAX);
+      for (const id of ids) expect(z.uuidv7().safeParse(id).success).toBe(true);
+    }
   });
 });

@@ -129,6 +129,7 @@ describe("a WebSocket is captured", () => {
         tunnelId: () => tunnel.id,
         alarm: new Alarm(storage),
         feed: new CaptureFeed(storage.kv, owner),
+        shard: () => 0,
         isRetired: false,
       });
       const request = {
