@@ -86,7 +86,7 @@ function parseTunnel(
     return errors.length === 0 ? entry : { errors };
   } catch (error) {
     if (!(error instanceof UsageError)) throw error;
-    // Values that are not valid are missing here: only what is said of the local server is certain.
+    // Invalid values were left out above, and can cause this error. Only an error about `local` can't be their fault.
     const isCertain = errors.length === 0 || findKey(fields, error) === "local";
     return { errors: isCertain ? [...errors, error] : errors };
   }
