@@ -7,7 +7,7 @@ import { StartError } from "../errors.ts";
 import type { Log } from "../log.ts";
 import { SupervisedProcess } from "../processes/child.ts";
 import type { TraceMode } from "../../shared/tracing/request-trace.ts";
-import { COMPILE_CACHE, SMALL_YOUNG_GENERATION } from "../processes/v8-flags.ts";
+import { COMPILE_CACHE, EARLY_COLLECTION, SMALL_YOUNG_GENERATION } from "../processes/v8-flags.ts";
 import { probeHealth } from "../internal-requests.ts";
 import { DESCRIPTORS_MIN, getConnectionLimits, type ConnectionLimits } from "./limits.ts";
 
@@ -38,7 +38,11 @@ export async function startFrontProxy(options: FrontProxyOptions): Promise<Super
     {
       name: "front proxy",
       command: process.execPath,
-      args: [...SMALL_YOUNG_GENERATION, join(ROOT, "self-host/front-proxy/main.ts")],
+      args: [
+        ...SMALL_YOUNG_GENERATION,
+        ...EARLY_COLLECTION,
+        join(ROOT, "self-host/front-proxy/main.ts"),
+      ],
       spawnOptions: {
         env: {
           ...COMPILE_CACHE,

@@ -256,7 +256,7 @@ export class VisitorConnection {
     } else this.#phase = this.#response.isComplete ? HEAD : RESPONSE;
   }
 
-  #forward(pieces: Uint8Array[]): void {
+  #forward(pieces: readonly Uint8Array[]): void {
     const upstream = (this.#upstream ??= this.#connect());
     upstream.cork();
     for (const piece of pieces) upstream.write(piece, this.#continue);
@@ -319,7 +319,7 @@ export class VisitorConnection {
       allowance: this.#allowance,
       hasUnsentBytes: () => visitor.writableLength > 0,
       writeToVisitor: (data, onWritten) => void visitor.write(data, onWritten),
-      writeToServer: (data) => this.#forward([data]),
+      writeToServer: (pieces) => this.#forward(pieces),
       end: () => {
         this.#dropUpstream();
         this.#endVisitor();

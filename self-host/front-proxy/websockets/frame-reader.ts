@@ -112,9 +112,17 @@ export function buildFrame(opcode: number, payload: Uint8Array, isMasked: boolea
   return Buffer.concat([Buffer.from(head), Buffer.alloc(isMasked ? MASK_BYTES : 0), payload]);
 }
 
-/** @param offset of the bytes within the payload. */
-export function unmask(bytes: Uint8Array, mask: Uint8Array | undefined, offset: number): Buffer {
-  const plain = Buffer.from(bytes);
-  if (mask) for (let i = 0; i < plain.length; i += 1) plain[i]! ^= mask[(offset + i) & 3]!;
-  return plain;
+/**
+ * @param offset of the bytes within the payload.
+ * @param target gets the result, and has the length of the bytes.
+ */
+export function unmask(
+  bytes: Uint8Array,
+  mask: Uint8Array | undefined,
+  offset: number,
+  target = Buffer.allocUnsafe(bytes.length),
+): Buffer {
+  for (let i = 0; i < bytes.length; i += 1)
+    target[i] = mask ? bytes[i]! ^ mask[(offset + i) & 3]! : bytes[i]!;
+  return target;
 }

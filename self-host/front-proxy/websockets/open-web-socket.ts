@@ -17,7 +17,7 @@ export interface WebSocketOptions {
   /** Whether bytes wait for the visitor. */
   hasUnsentBytes: () => boolean;
   writeToVisitor: (bytes: Uint8Array, onWritten?: () => void) => void;
-  writeToServer: (bytes: Uint8Array) => void;
+  writeToServer: (pieces: readonly Uint8Array[]) => void;
   /** Ends both connections. */
   end: () => void;
   /** The same with a reset. */

@@ -19,7 +19,7 @@ export class ProgramWebSocket implements OpenWebSocket, FrameHandler {
 
   receiveFromVisitor(bytes: Uint8Array): number {
     const length = this.#reader.read(bytes);
-    if (this.#message.reserve()) this.#options.writeToServer(bytes.subarray(0, length));
+    if (this.#message.reserve()) this.#options.writeToServer([bytes.subarray(0, length)]);
     else this.#options.reset();
     return length;
   }

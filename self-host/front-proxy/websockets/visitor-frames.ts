@@ -19,8 +19,8 @@ const MESSAGE_TOO_LARGE = 1009;
 const TRY_AGAIN_LATER = 1013;
 
 export interface VisitorFramesEvents {
-  /** These bytes go on to the server. They are valid until `read` returns. */
-  onForward(bytes: Uint8Array): void;
+  /** These bytes go on to the server, in order. They are views of those that are being read. */
+  onForward(pieces: readonly Uint8Array[]): void;
   onPing(payload: Buffer): void;
   /**
    * The visitor has violated the protocol. Nothing more is read.
@@ -70,8 +70,7 @@ export class VisitorFrames implements FrameHandler {
     const pieces = this.#pieces;
     this.#pieces = [];
     this.#frameStart = undefined;
-    if (pieces.length > 0)
-      this.#events.onForward(pieces.length === 1 ? pieces[0]! : Buffer.concat(pieces));
+    if (pieces.length > 0) this.#events.onForward(pieces);
     return this.#hasEnded ? bytes.length : length;
   }
 
@@ -110,7 +109,7 @@ export class VisitorFrames implements FrameHandler {
     this.#pieces.push(part);
     this.#messageBytes += part.length;
     if (this.#message !== OPCODE.text) return true;
-    return this.#utf8.add(unmask(part, mask, offset)) || this.#fail(INVALID_TEXT);
+    return this.#utf8.add(unmaskText(part, mask, offset)) || this.#fail(INVALID_TEXT);
   }
 
   onEnd(head: FrameHead): boolean {
@@ -151,10 +150,19 @@ export class VisitorFrames implements FrameHandler {
     if (this.#frameStart !== undefined) this.#pieces.length = this.#frameStart;
     const pieces = this.#pieces;
     this.#pieces = [];
-    if (pieces.length > 0) this.#events.onForward(Buffer.concat(pieces));
+    if (pieces.length > 0) this.#events.onForward(pieces);
     this.#events.onViolation(code, isBetweenFrames);
     return false;
   }
+}
+
+/** Reused for all texts, so that a text leaves no garbage. */
+let textBuffer = Buffer.alloc(0);
+
+/** @returns the bytes, valid until the next call. */
+function unmaskText(part: Uint8Array, mask: Uint8Array | undefined, offset: number): Buffer {
+  if (textBuffer.length < part.length) textBuffer = Buffer.allocUnsafeSlow(part.length);
+  return unmask(part, mask, offset, textBuffer.subarray(0, part.length));
 }
 
 /** @returns the code that answers a Close that RFC 6455 §5.5.1 does not allow. */

@@ -76,8 +76,8 @@ export class VisitorWebSocket implements OpenWebSocket, FrameHandler, VisitorFra
 
   // ── From the visitor ──
 
-  onForward(bytes: Uint8Array): void {
-    this.#options.writeToServer(bytes);
+  onForward(pieces: readonly Uint8Array[]): void {
+    this.#options.writeToServer(pieces);
   }
 
   onPing(payload: Buffer): void {
@@ -91,7 +91,7 @@ export class VisitorWebSocket implements OpenWebSocket, FrameHandler, VisitorFra
     payload.writeUInt16BE(code);
     // The object closes the local server's connection with the same code, and answers.
     if (isBetweenFrames)
-      return this.#options.writeToServer(buildFrame(OPCODE.close, payload, true));
+      return this.#options.writeToServer([buildFrame(OPCODE.close, payload, true)]);
     if (this.#fromServer.isBetweenFrames)
       this.#options.writeToVisitor(buildFrame(OPCODE.close, payload, false));
     this.#options.end();
@@ -133,6 +133,6 @@ export class VisitorWebSocket implements OpenWebSocket, FrameHandler, VisitorFra
     if (!this.#fromVisitor.isBetweenMessages) return;
     const text = formatAcknowledgement(this.#options.acknowledgementKey, this.#unacknowledged);
     this.#unacknowledged = { bytes: 0, messages: 0 };
-    this.#options.writeToServer(buildFrame(OPCODE.text, Buffer.from(text), true));
+    this.#options.writeToServer([buildFrame(OPCODE.text, Buffer.from(text), true)]);
   }
 }

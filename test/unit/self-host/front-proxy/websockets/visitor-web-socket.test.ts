@@ -36,7 +36,7 @@ test("acknowledges messages by their number too, so that empty ones are noticed"
     reservation: new SourceMemory(1_000).createReservation("source"),
     hasUnsentBytes: () => false,
     writeToVisitor: (_, onWritten) => onWritten?.(),
-    writeToServer: (bytes) => toServer.push(bytes),
+    writeToServer: (pieces) => toServer.push(Buffer.concat(pieces)),
     end() {},
     reset() {},
   });
@@ -84,7 +84,7 @@ test("a visitor whose message never ends is closed with 1013, also when its fram
     reservation: new SourceMemory(2_000).createReservation("source"),
     hasUnsentBytes: () => false,
     writeToVisitor() {},
-    writeToServer: (bytes) => written.push(bytes),
+    writeToServer: (pieces) => written.push(Buffer.concat(pieces)),
     end() {},
     reset() {},
   });
