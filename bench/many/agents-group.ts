@@ -1,11 +1,12 @@
 /** Agents in processes of their own, as many as are asked for: one process for each organization. */
 import { fork, type ChildProcess } from "node:child_process";
+import { once } from "node:events";
 import { join } from "node:path";
 import { mintToken, type ApiCaller } from "../api.ts";
 import { createOrganizations } from "../organization/organizations.ts";
 import { ask, BENCH, getResidentMiB, stopChild } from "../processes.ts";
 import type { BenchStack } from "../stack.ts";
-import type { AgentsPlan, ConnectedAgents } from "./agents.ts";
+import type { AgentsPlan, ConnectedAgents, ReconnectedAgents } from "./agents.ts";
 
 /** An organization may have 2,000 tunnels, and `ORGANIZATION_MAXIMA` counts those of the stack too. */
 const AGENTS_PER_PROCESS = 1_900;
@@ -17,6 +18,8 @@ interface AgentsGroup {
   hosts: string[];
   /** Callers with access tokens of the organizations. */
   owners: ApiCaller[];
+  /** @returns when each agent has reconnected, in milliseconds since 1970. Call it before they lose their connections. */
+  waitForReconnections(): Promise<number[]>;
   getResidentMiB(): number;
   stop(): Promise<void>;
 }
@@ -42,6 +45,11 @@ export async function startAgents(stack: BenchStack, count: number): Promise<Age
   return {
     hosts,
     owners,
+    async waitForReconnections() {
+      const groups = processes.map((child) => once(child, "message"));
+      const messages = (await Promise.all(groups)) as [ReconnectedAgents][];
+      return messages.flatMap(([{ atMs }]) => atMs);
+    },
     getResidentMiB: () => processes.reduce((sum, { pid }) => sum + getResidentMiB(pid ?? 0), 0),
     async stop() {
       await Promise.all(processes.map((child) => stopChild(child)));

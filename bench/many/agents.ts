@@ -1,4 +1,7 @@
-/** A process with many agents: it connects as many as it is told to, sends their hosts, and runs until it is killed. */
+/**
+ * A process with many agents: it connects as many as it is told to, sends their hosts, says when all of them have reconnected,
+ * and runs until it is killed.
+ */
 import { expose } from "../../agent/expose.ts";
 import { runConcurrently } from "./concurrency.ts";
 
@@ -16,11 +19,22 @@ export interface ConnectedAgents {
   hosts: string[];
 }
 
+/** Sent once when each agent has lost its connection and has another one. */
+export interface ReconnectedAgents {
+  /** Of each agent, in milliseconds since 1970. */
+  atMs: number[];
+}
+
 process.once("message", (message) => {
   const { token, agents, ...options } = message as AgentsPlan;
   const hosts: string[] = [];
+  const atMs: number[] = [];
   void runConcurrently(agents, async () => {
-    const { url } = await expose({ ...options, token: Buffer.from(token, "base64") });
+    const { url, events } = await expose({ ...options, token: Buffer.from(token, "base64") });
     hosts.push(new URL(url).host);
+    events.once("reconnected", () => {
+      atMs.push(Date.now());
+      if (atMs.length === agents) process.send?.({ atMs } satisfies ReconnectedAgents);
+    });
   }).then(() => process.send?.({ hosts } satisfies ConnectedAgents));
 });

@@ -1,37 +1,42 @@
-/** Thousands of idle tunnels (`--tunnels`): what admitting one costs, the memory of each, and whether all of them answer a request. */
+/**
+ * Thousands of idle tunnels (`--tunnels`): what admitting one costs, the memory of each, whether all of them answer a request,
+ * and how soon they are connected again after `kill -9` of workerd.
+ */
 import { request as httpRequest } from "node:http";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { ServerOptions } from "../../test/harness/server/server.ts";
+import { callApi, type ApiCaller } from "../api.ts";
 import { AGENTS_PER_ADDRESS, startAgents } from "../many/agents-group.ts";
 import { CONCURRENCY, runConcurrently } from "../many/concurrency.ts";
 import { getCpuMs, getResidentMiB, listServerProcesses } from "../processes.ts";
 import type { Row } from "../report.ts";
-import { round } from "../statistics.ts";
+import { median, round } from "../statistics.ts";
 import type { BenchStack } from "../stack.ts";
 
 /** Each request wakes two objects, whose files stay open for ten seconds: a higher rate exceeds the limit of open files. */
 const VISITS_PER_SECOND = 100;
 /** An idle object is evicted after ten seconds. */
 const EVICTION_MS = 15_000;
+const LISTED_POLL_MS = 100;
 
 /** What the system allows a process without asking for more. */
 const USUAL_DESCRIPTORS = 20_000;
-/** Of an idle tunnel, in workerd and in the front proxy each. */
+/** Of the front proxy: a connection of the agent, and one to workerd. */
 const DESCRIPTORS_PER_TUNNEL = 2;
+/** Of visitors, and of all calls of the API. */
+const OTHER_CONNECTIONS = 500;
+const OTHER_DESCRIPTORS = 2_000;
 
-/** The limit stays as it is for fewer tunnels. */
-const HIGHER_LIMIT_FROM_TUNNELS = 5_000;
-
-/** All agents come from one address. More than about 5,000 need root, or a higher `ulimit -Hn`. */
+/** All agents come from one address. More than 9,000 tunnels need a higher `ulimit -Hn`. */
 export function buildOptionsForMany(tunnels: number): ServerOptions {
-  const connections = String(tunnels + USUAL_DESCRIPTORS);
-  const needed = DESCRIPTORS_PER_TUNNEL * tunnels + USUAL_DESCRIPTORS;
+  const connections = String(tunnels + OTHER_CONNECTIONS);
+  const needed = DESCRIPTORS_PER_TUNNEL * tunnels + OTHER_DESCRIPTORS;
   const addresses = Array.from(
     { length: Math.ceil(tunnels / AGENTS_PER_ADDRESS) },
     (_, i) => `127.0.0.${i + 1}`,
   );
   return {
-    ...(tunnels > HIGHER_LIMIT_FROM_TUNNELS && { descriptors: needed }),
+    ...(needed > USUAL_DESCRIPTORS && { descriptors: needed }),
     env: {
       MAX_CONNECTIONS: connections,
       MAX_CONNECTIONS_PER_ADDRESS: connections,
@@ -52,6 +57,7 @@ export async function benchMany(
   const startedAt = performance.now();
   const agents = await startAgents(stack, tunnels);
   const seconds = (performance.now() - startedAt) / 1000;
+  const listedSeconds = await waitUntilListed(agents.owners, tunnels);
   const cpu = processes.map(({ name, pid }, i) => [name, getCpuMs(pid) - cpuBefore[i]!] as const);
   await sleep(EVICTION_MS);
   const resident = getResidentMiB(stack.workerdPid) - residentBefore;
@@ -62,6 +68,10 @@ export async function benchMany(
     if ((await visit(stack, agents.hosts[i]!)) === 200) answered += 1;
     await paced;
   });
+  const reconnections = agents.waitForReconnections();
+  const killedAtMs = Date.now();
+  process.kill(stack.workerdPid, "SIGKILL");
+  const reconnectedMs = (await reconnections).map((ms) => ms - killedAtMs);
   await agents.stop();
   const perTunnel = (mib: number): string => `${Math.round((mib * 1024) / tunnels)} KiB`;
   return [
@@ -70,9 +80,15 @@ export async function benchMany(
       tunnels,
       "connected in s": round(seconds, 1),
       "admitted/s": round(tunnels / seconds),
+      "listed after s": round(listedSeconds, 2),
       "workerd each": perTunnel(resident),
       "agent each": perTunnel(residentAgents),
       "answered when visited": answered,
+    },
+    {
+      group: "agents that reconnect after kill -9 of workerd",
+      "median s": round(median(reconnectedMs) / 1000, 1),
+      "all s": round(Math.max(...reconnectedMs) / 1000, 1),
     },
     ...cpu.map(([process, ms]) => ({
       group: "CPU of an admission",
@@ -80,6 +96,22 @@ export async function benchMany(
       "ms each": round(ms / tunnels, 2),
     })),
   ];
+}
+
+/** @returns seconds until the metrics of the organizations count all of their agents. */
+async function waitUntilListed(owners: readonly ApiCaller[], tunnels: number): Promise<number> {
+  const startedAt = performance.now();
+  for (;;) {
+    const pages = await Promise.all(
+      owners.map((owner) => callApi<string>(owner, "GET", "/metrics/prometheus")),
+    );
+    const agents = pages.map((page) =>
+      Number(/^underpass_agents_connected (\d+)/m.exec(page)?.[1]),
+    );
+    const listed = agents.reduce((sum, count) => sum + count, 0);
+    if (listed >= tunnels) return (performance.now() - startedAt) / 1000;
+    await sleep(LISTED_POLL_MS);
+  }
 }
 
 function visit(stack: BenchStack, host: string): Promise<number> {
