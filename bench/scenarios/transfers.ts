@@ -1,9 +1,10 @@
 /** Throughput of large bodies through the tunnel, and the memory of both ends while one side reads slowly. */
 import { request as httpRequest, type ClientRequest } from "node:http";
 import { Readable } from "node:stream";
-import { getResidentMiB, runLoad } from "../processes.ts";
+import { getCpuMs, getResidentMiB, listServerProcesses, runLoad } from "../processes.ts";
 import type { Row } from "../report.ts";
 import { CHUNK_BYTES } from "../settings.ts";
+import { round } from "../statistics.ts";
 import type { BenchStack } from "../stack.ts";
 
 const MB = 1_000_000;
@@ -19,6 +20,10 @@ export async function benchTransfers(stack: BenchStack): Promise<Row[]> {
   const { port } = stack.server;
   const warmUp = { port, host: stack.host, path: "/", connections: 32, seconds: 3 };
   await runLoad({ ...warmUp, warmUpSeconds: 0 });
+  const processes = [
+    ...(await listServerProcesses(stack.server)).filter(({ name }) => name !== "gateway"),
+    { name: "agent", pid: stack.agent.pid ?? 0 },
+  ];
   const rows: Row[] = [
     await measureMemory(stack, "2 GiB download, slow reader", () => slowDownload(stack)),
     await measureMemory(stack, "2 GiB upload, slow origin", () => slowUpload(stack)),
@@ -28,15 +33,20 @@ export async function benchTransfers(stack: BenchStack): Promise<Row[]> {
       ["download", download],
       ["upload", upload],
     ] as const) {
+      const cpuBefore = processes.map(({ pid }) => getCpuMs(pid));
       const startedAt = performance.now();
       const each = Math.floor(TRANSFER_BYTES / streams);
       await Promise.all(Array.from({ length: streams }, () => transfer(stack, each)));
       const seconds = (performance.now() - startedAt) / 1000;
+      const cpu = processes.map(({ pid }, i) => getCpuMs(pid) - cpuBefore[i]!);
+      const perGiB = (ms: number): number => round((ms / 1000) * (2 ** 30 / TRANSFER_BYTES), 2);
       rows.push({
         group: "transfers",
         streams,
         path: direction,
         "MB/s": Math.round(TRANSFER_BYTES / MB / seconds),
+        "CPU s/GiB": perGiB(cpu.reduce((sum, ms) => sum + ms, 0)),
+        ...Object.fromEntries(processes.map(({ name }, i) => [`${name} s/GiB`, perGiB(cpu[i]!)])),
       });
     }
   }

@@ -1,11 +1,11 @@
 /** `POST /argon2`: hashes a password on a thread of its own, because workerd serves everything with a single one. */
-import { argon2 } from "node:crypto";
-import { promisify } from "node:util";
+import { join } from "node:path";
+import { Worker } from "node:worker_threads";
 import { z } from "zod";
+import { ROOT } from "../build/build.ts";
 import { parseJson } from "../json.ts";
+import type { HashRequest, HashResponse } from "./argon2-thread.ts";
 import { type GatewayResponse, buildErrorResponse } from "./response.ts";
-
-const deriveKey = promisify(argon2);
 
 const Derivation = z.object({
   secret: z.base64(),
@@ -16,17 +16,56 @@ const Derivation = z.object({
   hashLength: z.int().min(16).max(64),
 });
 
-/** Takes and answers bytes in base64. */
-export async function handleArgon2(body: string): Promise<GatewayResponse> {
-  const request = Derivation.safeParse(parseJson(body)).data;
-  if (!request) return buildErrorResponse(400, "the body must be {secret, salt} and the costs");
-  const hash = await deriveKey("argon2id", {
-    message: Buffer.from(request.secret, "base64"),
-    nonce: Buffer.from(request.salt, "base64"),
-    memory: request.memoryCost,
-    passes: request.timeCost,
-    parallelism: request.parallelism,
-    tagLength: request.hashLength,
-  });
-  return { status: 200, body: JSON.stringify({ hash: hash.toString("base64") }) };
+/** Its heap: the memory of a hash is not part of it. */
+const THREAD_LIMITS = { maxYoungGenerationSizeMb: 1, maxOldGenerationSizeMb: 16 };
+
+export class Argon2 {
+  #thread: Worker | undefined;
+  /** Of requests to the thread, in their order. */
+  #waiting: PromiseWithResolvers<HashResponse>[] = [];
+
+  /** Takes and answers bytes in base64. */
+  async handle(body: string): Promise<GatewayResponse> {
+    const request = Derivation.safeParse(parseJson(body)).data;
+    if (!request) return buildErrorResponse(400, "the body must be {secret, salt} and the costs");
+    const response = await this.#ask({
+      message: Buffer.from(request.secret, "base64"),
+      nonce: Buffer.from(request.salt, "base64"),
+      memory: request.memoryCost,
+      passes: request.timeCost,
+      parallelism: request.parallelism,
+      tagLength: request.hashLength,
+    });
+    if ("error" in response) throw new Error(`a password was not hashed: ${response.error}`);
+    const hash = Buffer.from(response.hash).toString("base64");
+    return { status: 200, body: JSON.stringify({ hash }) };
+  }
+
+  async close(): Promise<void> {
+    await this.#thread?.terminate();
+  }
+
+  #ask(request: HashRequest): Promise<HashResponse> {
+    const thread = (this.#thread ??= this.#start());
+    const answer = Promise.withResolvers<HashResponse>();
+    this.#waiting.push(answer);
+    thread.postMessage(request);
+    return answer.promise;
+  }
+
+  #start(): Worker {
+    const thread = new Worker(join(ROOT, "self-host/gateway/argon2-thread.ts"), {
+      resourceLimits: THREAD_LIMITS,
+    });
+    thread.on("message", (response: HashResponse) => this.#waiting.shift()?.resolve(response));
+    let reason = "the thread has ended";
+    thread.on("error", (error) => (reason = String(error)));
+    // Another request starts another thread.
+    thread.once("exit", () => {
+      this.#thread = undefined;
+      for (const { resolve } of this.#waiting.splice(0)) resolve({ error: reason });
+    });
+    thread.unref();
+    return thread;
+  }
 }

@@ -9,7 +9,7 @@ import type { AddressInfo } from "node:net";
 import pg from "pg";
 import { WebSocketServer } from "ws";
 import { getErrorMessage } from "../errors.ts";
-import { handleArgon2 } from "./argon2.ts";
+import { Argon2 } from "./argon2.ts";
 import { type GatewayResponse, buildErrorResponse } from "./response.ts";
 import { createSecretVerifier } from "./secret.ts";
 import { PostgresConnection } from "./postgres-connection.ts";
@@ -59,6 +59,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
   const queries = createPool(options, GATEWAY_QUERY_CONNECTIONS);
   const sessions = createPool(options, GATEWAY_SESSION_CONNECTIONS);
   const mailer = createMailer(options);
+  const argon2 = new Argon2();
   const verifySecret = createSecretVerifier(options.secret);
 
   const server = createServer((request, response) => {
@@ -102,7 +103,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
       case "/mail":
         return mailer.handle(body);
       default:
-        return handleArgon2(body);
+        return argon2.handle(body);
     }
   }
 
@@ -137,7 +138,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
       server.close();
       server.closeAllConnections();
       mailer.close();
-      await Promise.all([queries.end(), sessions.end()]);
+      await Promise.all([queries.end(), sessions.end(), argon2.close()]);
     },
   };
 }

@@ -1,7 +1,7 @@
 import { argon2id } from "@noble/hashes/argon2.js";
-import { describe, expect, test } from "vitest";
+import { afterAll, describe, expect, test } from "vitest";
 import { fromBase64, toBase64, toHex, toUtf8 } from "../../../../shared/bytes.ts";
-import { handleArgon2 } from "../../../../self-host/gateway/argon2.ts";
+import { Argon2 } from "../../../../self-host/gateway/argon2.ts";
 import type { Config } from "../../../../workers/config/config.ts";
 import {
   hashNewPassword,
@@ -17,9 +17,12 @@ const config = {
   ENCRYPTION_KEY: [toBase64(new Uint8Array(32))],
   HOSTED: true,
 } as unknown as Config;
+const argon2 = new Argon2();
+afterAll(() => argon2.close());
+
 const gateway = {
   fetch: async (_url: string, init: { body: string }) => {
-    const { status, body } = await handleArgon2(init.body);
+    const { status, body } = await argon2.handle(init.body);
     return new Response(body, { status });
   },
 };

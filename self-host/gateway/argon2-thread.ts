@@ -1,0 +1,21 @@
+/** The thread that hashes passwords: one at a time, with a lower priority, so that visitors go first. */
+import { argon2Sync, type Argon2Parameters } from "node:crypto";
+import { constants, setPriority } from "node:os";
+import { parentPort } from "node:worker_threads";
+
+/** @returns by `postMessage`, in the order of the requests. */
+export type HashRequest = Argon2Parameters;
+export type HashResponse = { hash: Uint8Array } | { error: string };
+
+// Elsewhere a priority is that of the whole process.
+if (process.platform === "linux") setPriority(constants.priority.PRIORITY_BELOW_NORMAL);
+
+parentPort!.on("message", (request: HashRequest) => parentPort!.postMessage(hash(request)));
+
+function hash(request: HashRequest): HashResponse {
+  try {
+    return { hash: argon2Sync("argon2id", request) };
+  } catch (error) {
+    return { error: String(error) };
+  }
+}
