@@ -3,12 +3,21 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { join, relative } from "node:path";
+import { startFrontProxy } from "../../self-host/front-proxy/front-proxy.ts";
 import { SMALL_YOUNG_GENERATION } from "../../self-host/processes/v8-flags.ts";
 import { WRANGLER_CONFIG } from "../../self-host/workerd/wrangler-config.ts";
+import { silentLog } from "../../test/harness/directories.ts";
 import { reservePort } from "../../test/harness/ports.ts";
 import { BENCH, spawnQuiet, stopChild, type Program } from "../processes.ts";
 
-export async function startHop(): Promise<Program> {
+const SOCKET = "front.sock";
+
+export interface Hop extends Program {
+  /** The same behind a front proxy like the server's: the lower bound for a self-hosted tunnel. */
+  startFrontProxy(): Promise<Program>;
+}
+
+export async function startHop(): Promise<Hop> {
   const directory = await mkdtemp(join(tmpdir(), "underpass-hop-"));
   const port = await reservePort();
   const config = join(directory, "hop.capnp");
@@ -24,6 +33,20 @@ export async function startHop(): Promise<Program> {
   return {
     port,
     pid: child.pid ?? 0,
+    async startFrontProxy() {
+      const frontPort = await reservePort();
+      const proxy = await startFrontProxy({
+        host: "127.0.0.1",
+        port: frontPort,
+        apiHosts: [],
+        upstreamPath: join(directory, SOCKET),
+        metricsPath: join(directory, "metrics.sock"),
+        traceRequests: "off",
+        limits: { total: 1_000, perSource: Infinity },
+        log: silentLog,
+      });
+      return { port: frontPort, pid: proxy.pid ?? 0, stop: () => proxy.stop() };
+    },
     async stop() {
       await stopChild(child);
       await rm(directory, { recursive: true, force: true });
@@ -39,7 +62,10 @@ const config :Workerd.Config = (
     (name = "main", worker = .main),
     (name = "disk", disk = (path = ${JSON.stringify(directory)}, writable = true)),
   ],
-  sockets = [(name = "http", address = "127.0.0.1:${port}", http = (), service = "main")],
+  sockets = [
+    (name = "http", address = "127.0.0.1:${port}", http = (), service = "main"),
+    (name = "front", address = "unix:${join(directory, SOCKET)}", http = (), service = "main"),
+  ],
   v8Flags = [${flags}],
 );
 const main :Workerd.Worker = (

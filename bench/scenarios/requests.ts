@@ -1,31 +1,58 @@
 /** Requests per second and latency of the whole path, compared with a bare object call, the origin and localtunnel. */
 import { startHop } from "../hop/start.ts";
 import { startLocaltunnel } from "../localtunnel.ts";
-import { getCpuMs, runLoad } from "../processes.ts";
+import { getCpuMs, listServerProcesses, runLoad } from "../processes.ts";
 import type { Row } from "../report.ts";
 import type { BenchStack } from "../stack.ts";
 import { formatPercent, round } from "../statistics.ts";
 
 const CONNECTIONS = [1, 32, 128, 256];
+const OWN = "underpass";
+const BARE_HOP = "bare object hop";
+const FRONTED_HOP = "object hop behind a front proxy";
+const DIRECT = "origin, direct";
+
+interface MeasuredPath {
+  name: string;
+  port: number;
+  host: string;
+  /** Whose processor time is counted. */
+  processes: { name: string; pid: number }[];
+}
 
 export async function benchRequests(stack: BenchStack, seconds: number): Promise<Row[]> {
   const hop = await startHop();
+  const front = await hop.startFrontProxy();
   const localtunnel = await startLocaltunnel(stack.origin.port);
-  const paths = [
-    { name: "bare object hop", port: hop.port, host: "hop", pid: hop.pid },
-    { name: "underpass", port: stack.server.port, host: stack.host, pid: stack.workerdPid },
-    { name: "origin, direct", port: stack.origin.port, host: "origin", pid: stack.origin.pid },
-    { name: "localtunnel", port: localtunnel.port, host: localtunnel.host, pid: localtunnel.pid },
+  const workerd = { name: "workerd", pid: hop.pid };
+  const server = (await listServerProcesses(stack.server)).filter(({ name }) => name !== "gateway");
+  const agent = { name: "agent", pid: stack.agent.pid ?? 0 };
+  const paths: MeasuredPath[] = [
+    { name: BARE_HOP, port: hop.port, host: "hop", processes: [workerd] },
+    {
+      name: FRONTED_HOP,
+      port: front.port,
+      host: "hop",
+      processes: [workerd, { name: "front-proxy", pid: front.pid }],
+    },
+    { name: OWN, port: stack.server.port, host: stack.host, processes: [...server, agent] },
+    { name: DIRECT, port: stack.origin.port, host: "origin", processes: [] },
+    {
+      name: "localtunnel",
+      port: localtunnel.port,
+      host: localtunnel.host,
+      processes: [{ name: "both ends", pid: localtunnel.pid }],
+    },
   ];
   const rows: Row[] = [];
   for (const connections of CONNECTIONS) {
     const measured = new Map<string, { requestsPerSecond: number; p50: number; p99: number }>();
-    for (const { name, port, host, pid } of paths) {
+    for (const { name, port, host, processes } of paths) {
       const plan = { port, host, path: "/", connections, seconds, warmUpSeconds: 1 };
-      const before = getCpuMs(pid);
+      const before = processes.map(({ pid }) => getCpuMs(pid));
       const result = await runLoad(plan);
-      const cpuPerRequest =
-        ((getCpuMs(pid) - before) * 1000) / (result.requestsPerSecond * (seconds + 1));
+      const requests = result.requestsPerSecond * (seconds + 1);
+      const cpu = processes.map(({ pid }, i) => ((getCpuMs(pid) - before[i]!) * 1000) / requests);
       measured.set(name, result);
       rows.push({
         group: "requests",
@@ -36,21 +63,25 @@ export async function benchRequests(stack: BenchStack, seconds: number): Promise
         "p90 ms": round(result.p90, 2),
         "p99 ms": round(result.p99, 2),
         errors: result.errors,
-        "server µs/req": Math.round(cpuPerRequest),
+        "CPU µs/req": Math.round(cpu.reduce((sum, µs) => sum + µs, 0)),
+        "of which": processes.map(({ name }, i) => `${name} ${Math.round(cpu[i]!)}`).join(", "),
       });
     }
-    const own = measured.get("underpass")!;
-    const bare = measured.get("bare object hop")!;
-    const direct = measured.get("origin, direct")!;
-    rows.push({
-      group: "requests, ratios",
-      connections,
-      path: "underpass to bare hop",
-      "req/s": formatPercent(own.requestsPerSecond / bare.requestsPerSecond),
-      "p50 ms": `+${round(own.p50 - direct.p50, 2)} over direct`,
-      "p99 ms": `${round(own.p99 / bare.p99, 2)} times`,
-    });
+    const own = measured.get(OWN)!;
+    const direct = measured.get(DIRECT)!;
+    for (const name of [BARE_HOP, FRONTED_HOP]) {
+      const lowerBound = measured.get(name)!;
+      rows.push({
+        group: "requests, ratios",
+        connections,
+        path: `underpass to ${name}`,
+        "req/s": formatPercent(own.requestsPerSecond / lowerBound.requestsPerSecond),
+        "p50 ms": `+${round(own.p50 - direct.p50, 2)} over direct`,
+        "p99 ms": `${round(own.p99 / lowerBound.p99, 2)} times`,
+      });
+    }
   }
+  await front.stop();
   await hop.stop();
   await localtunnel.stop();
   return rows;
