@@ -1,4 +1,5 @@
 /** Opens the data directory, secrets and database of a self-hosted server, for `npm start` and `npm run dev`. */
+import { join } from "node:path";
 import { type DataDir, openDataDir } from "./data-dir.ts";
 import { type Gateway, startGateway } from "./gateway/gateway.ts";
 import { assertSameKeys, createSetupCode, type SetupCode } from "./postgres/database-setup.ts";
@@ -25,12 +26,14 @@ export interface BackendServices {
 /**
  * Registers in `cleanup` how to stop everything that it starts, in reverse order.
  *
+ * @param gatewayOn a port for wrangler, whose Worker can't reach a socket.
  * @throws StartError
  */
 export async function startBackendServices(
   settings: ServerSettings,
   log: Log,
   cleanup: AsyncDisposableStack,
+  gatewayOn: "socket" | "port",
 ): Promise<BackendServices> {
   const dataDir = await openDataDir(settings.dataDir);
   cleanup.defer(() => dataDir.release());
@@ -49,6 +52,7 @@ export async function startBackendServices(
   const setup = await prepareDatabase(databaseUrl, secrets, log);
 
   const gateway = await startGateway({
+    socketPath: gatewayOn === "socket" ? join(dataDir.socketsDir, GATEWAY_SOCKET) : undefined,
     databaseUrl,
     secret: secrets.gateway,
     mailDir: dataDir.mailDir,
@@ -58,6 +62,8 @@ export async function startBackendServices(
   cleanup.defer(() => gateway.close());
   return { dataDir, secrets, gateway, databaseUrl, postgres, setup };
 }
+
+const GATEWAY_SOCKET = "gateway.sock";
 
 async function prepareDatabase(
   databaseUrl: string,

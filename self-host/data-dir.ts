@@ -1,16 +1,19 @@
 /** The directory with all data of a self-hosted server, and the lock file that lets one server at a time use it. */
-import { link, readFile, rename, rm, stat } from "node:fs/promises";
+import { link, mkdtemp, readFile, rename, rm, stat } from "node:fs/promises";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { z } from "zod";
 import { getErrorMessage, StartError } from "./errors.ts";
-import { createPrivateDirectory, writePrivateFile } from "./files.ts";
+import { createPrivateDirectory, SOCKET_PATH_MAX_BYTES, writePrivateFile } from "./files.ts";
 import { parseJson } from "./json.ts";
 import { getCommandLine, stopStaleProcess } from "./processes/processes.ts";
 
 export interface DataDir {
   path: string;
-  /** Configuration and sockets of the running server. */
+  /** Configuration of the running server. */
   runDir: string;
+  /** For sockets that only this user can reach, with names of at most `SOCKET_NAME_MAX_BYTES`. */
+  socketsDir: string;
   objectsDir: string;
   mailDir: string;
   /** Stores the process id, so that the next start can stop this workerd if this server is killed. */
@@ -39,6 +42,7 @@ export async function openDataDir(path: string): Promise<DataDir> {
     return {
       path,
       runDir,
+      socketsDir: await createSocketsDir(runDir),
       objectsDir,
       mailDir: join(path, "mail"),
       recordWorkerd: (workerd) => writePrivateFile(lockPath, JSON.stringify({ ...lock, workerd })),
@@ -50,6 +54,15 @@ export async function openDataDir(path: string): Promise<DataDir> {
       `DATA_DIR: ${path} can't be used: ${getErrorMessage(error)}; set it to a directory that this user may write to`,
     );
   }
+}
+
+const SOCKET_NAME_MAX_BYTES = 12;
+
+/** @returns a directory that only this user can enter, with a path that is short enough for sockets in it. */
+async function createSocketsDir(runDir: string): Promise<string> {
+  const longestPath = join(runDir, "x".repeat(SOCKET_NAME_MAX_BYTES));
+  if (Buffer.byteLength(longestPath) <= SOCKET_PATH_MAX_BYTES) return runDir;
+  return mkdtemp(join(tmpdir(), "underpass-"));
 }
 
 /** Contains what a restore has not finished; its removal is the last step of a restore. */

@@ -20,7 +20,7 @@ const log = createLog(process.stdout);
 async function main(): Promise<number> {
   await using cleanup = new AsyncDisposableStack();
   const settings = readSettings(readEnvironment(".env", ".dev.vars"));
-  const backend = await startBackendServices(settings, log, cleanup);
+  const backend = await startBackendServices(settings, log, cleanup, "port");
   const port = await findUsablePort(settings.host, settings.port);
   const bindings = {
     ...buildWorkerBindings(settings, backend, port),

@@ -47,7 +47,7 @@ async function start(settings: ServerSettings, cleanup: AsyncDisposableStack): P
   const { host, apiHosts, allowPrivateFetch } = settings;
   const apiHost = apiHosts[0] ?? "localhost";
   const limits = readConnectionLimits(settings.connectionLimits, settings.trustProxy);
-  const backend = await startBackendServices(settings, log, cleanup);
+  const backend = await startBackendServices(settings, log, cleanup, "socket");
   const port = await findUsablePort(host, settings.port);
   if (existsSync(join(ROOT, "workers/index.ts"))) {
     await Promise.all([buildWorkerIfChanged(), buildDashboardIfChanged()]);

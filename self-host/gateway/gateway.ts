@@ -1,10 +1,11 @@
 /**
  * The gateway: gives the Worker access to PostgreSQL and mail, and hashes passwords for it. It speaks the protocol of Neon's
- * driver: `POST /sql` for single queries, a WebSocket on `/v2` for transactions. It listens on the loopback address only,
- * and every caller must send the secret.
+ * driver: `POST /sql` for single queries, a WebSocket on `/v2` for transactions. It listens on a socket that only its owner
+ * can open, which takes less CPU time than a port, or on a port of the loopback address. Every caller must send the secret.
  */
 import { once } from "node:events";
-import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import { rm } from "node:fs/promises";
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import pg from "pg";
 import { WebSocketServer } from "ws";
@@ -28,6 +29,8 @@ const GATEWAY_CONNECTION_WAIT_MS = 10_000;
 const GATEWAY_REQUEST_MAX_BYTES = 10 * 1024 * 1024;
 
 export interface GatewayOptions {
+  /** undefined: listens on a free port. */
+  socketPath: string | undefined;
   databaseUrl: string;
   secret: string;
   /** Directory for mail when no SMTP server is configured. */
@@ -37,7 +40,7 @@ export interface GatewayOptions {
 }
 
 export interface Gateway {
-  /** `127.0.0.1:<port>` */
+  /** `unix:<path>` or `127.0.0.1:<port>` */
   address: string;
   /** The connection string for the Worker: it contains the gateway's secret, not the database's password. */
   databaseUrl: string;
@@ -61,6 +64,8 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
   const mailer = createMailer(options);
   const argon2 = new Argon2();
   const verifySecret = createSecretVerifier(options.secret);
+  const databaseUrl = `postgresql://underpass:${options.secret}@gateway.underpass.internal/underpass`;
+  const verifyDatabaseUrl = createSecretVerifier(databaseUrl);
 
   const server = createServer((request, response) => {
     void handle(request).then(
@@ -80,7 +85,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
     if (request.method !== "POST") return buildErrorResponse(404, "not found");
     switch (request.url) {
       case "/sql":
-        if (!verifySecret(getPassword(request.headers["neon-connection-string"])))
+        if (!verifyDatabaseUrl(removeQuery(request.headers["neon-connection-string"])))
           return WRONG_SECRET_RESPONSE;
         break;
       case "/mail":
@@ -113,8 +118,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
     maxPayload: GATEWAY_REQUEST_MAX_BYTES,
   });
   server.on("upgrade", (request, socket, head) => {
-    // The driver appends the address of the database, which the gateway ignores.
-    if (request.url?.split("?")[0] !== "/v2") {
+    if (removeQuery(request.url) !== "/v2") {
       socket.end("HTTP/1.1 404 Not Found\r\nConnection: close\r\n\r\n");
       return;
     }
@@ -126,12 +130,9 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
     });
   });
 
-  server.listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const { port } = server.address() as AddressInfo;
   return {
-    address: `127.0.0.1:${port}`,
-    databaseUrl: `postgresql://underpass:${options.secret}@gateway.underpass.internal/underpass`,
+    address: await listen(server, options.socketPath),
+    databaseUrl,
     pools: { queries, sessions },
     async close() {
       for (const client of sockets.clients) client.terminate();
@@ -141,6 +142,18 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
       await Promise.all([queries.end(), sessions.end(), argon2.close()]);
     },
   };
+}
+
+async function listen(server: Server, socketPath: string | undefined): Promise<string> {
+  if (socketPath === undefined) server.listen(0, "127.0.0.1");
+  else {
+    // A killed server leaves its socket behind, and the next one could not bind to its path.
+    await rm(socketPath, { force: true });
+    server.listen(socketPath);
+  }
+  await once(server, "listening");
+  const address = server.address() as AddressInfo | string;
+  return typeof address === "string" ? `unix:${address}` : `127.0.0.1:${address.port}`;
 }
 
 function createPool({ databaseUrl, log }: GatewayOptions, max: number): pg.Pool {
@@ -160,12 +173,9 @@ function createPool({ databaseUrl, log }: GatewayOptions, max: number): pg.Pool 
   return pool;
 }
 
-function getPassword(connectionString: string | string[] | undefined): string {
-  try {
-    return decodeURIComponent(new URL(String(connectionString)).password);
-  } catch {
-    return "";
-  }
+/** The driver appends its name, or the address of the database: the gateway needs neither. */
+function removeQuery(url: string | string[] | undefined): string {
+  return String(url).split("?", 1)[0]!;
 }
 
 /** @returns undefined when the body is too large; the rest of it is not read. */

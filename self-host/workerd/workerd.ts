@@ -2,9 +2,8 @@
  * Runs workerd with the production bundle. The server sends three kinds of requests to the Worker's `Control` entry
  * point, over a socket that only its owner can open: drain, run the scheduled job, and report metrics.
  */
-import { mkdtemp, rm } from "node:fs/promises";
+import { rm } from "node:fs/promises";
 import { createRequire } from "node:module";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DRAIN_TIMEOUT_MS } from "../../protocol/limits.ts";
 import { SupervisedProcess } from "../processes/child.ts";
@@ -45,7 +44,7 @@ export interface Workerd {
 /** Resolves when the Worker serves requests. */
 export async function startWorkerd(options: WorkerdOptions): Promise<Workerd> {
   const { dataDir, apiHost, bindings, log } = options;
-  const socketsDir = await createSocketsDir(dataDir);
+  const { socketsDir } = dataDir;
   const publicSocket = join(socketsDir, PUBLIC_SOCKET);
   const controlSocket = join(socketsDir, CONTROL_SOCKET);
   const configPath = join(dataDir.runDir, "workerd.capnp");
@@ -102,18 +101,10 @@ const DRAIN_ANSWER_MAX_MS = 2_000;
 /** How long a scrape waits for the Worker and its query. */
 const METRICS_MAX_MS = 2_000;
 const CRON_MAX_MS = 10 * MINUTE_MS;
-/** The kernel's limit for the path of a socket is 104 bytes on macOS and 108 on Linux, including the final zero. */
-const SOCKET_PATH_MAX_BYTES = 103;
 
 const PUBLIC_SOCKET = "public.sock";
 const CONTROL_SOCKET = "control.sock";
 const FRONT_METRICS_SOCKET = "front.sock";
-
-/** Returns a directory that only this user can enter, with a path that is short enough for sockets in it. */
-async function createSocketsDir({ runDir }: DataDir): Promise<string> {
-  if (Buffer.byteLength(join(runDir, CONTROL_SOCKET)) <= SOCKET_PATH_MAX_BYTES) return runDir;
-  return mkdtemp(join(tmpdir(), "underpass-"));
-}
 
 /** workerd logs native stack traces with its own errors. They are useless without debug symbols. */
 function isNativeStackTrace(line: string): boolean {

@@ -30,6 +30,7 @@ beforeAll(async () => {
   dir = await createTemporaryDir();
   postgres = await startPostgres(dir, "a password", silentLog);
   gateway = await startGateway({
+    socketPath: undefined,
     databaseUrl: postgres.url,
     secret: "right",
     mailDir: join(dir, "mail"),

@@ -10,7 +10,7 @@
  * so that a look-up knows where to stop. Writes are unconfirmed: no visitor's response waits for a disk.
  */
 import { toCaptureIdPrefix, getCaptureTimeMs } from "../../../protocol/captures/id.ts";
-import { mergeNewestFirst } from "./merge.ts";
+import { mergeNewestFirst, type UnreadPage } from "./merge.ts";
 import {
   readDetail,
   isStoredSeparately,
@@ -60,7 +60,8 @@ const KEY = {
   log: `${PREFIX}log:`,
   body: `${PREFIX}body:`,
 } as const;
-const PAGES_LIST_BATCH = 4;
+/** The newest page, and the one before, which may overlap it: most lists need no more. */
+const PAGES_LIST_BATCH = 2;
 const ROWS_LIST_BATCH = 32;
 /** Sorts after every id. */
 const END = "~";
@@ -211,7 +212,7 @@ export class CaptureStore {
       KEY.long + before,
       ROWS_LIST_BATCH,
     );
-    for (const record of mergeNewestFirst(readPageRecords(pages), readRowRecords(rows))) {
+    for (const record of mergeNewestFirst(toUnreadPages(pages), toPagesOfOne(rows))) {
       if (record.id < start) return;
       if (record.id < before) yield record;
     }
@@ -372,12 +373,13 @@ function toRow({ record, lines, bodies }: FinalizedCapture) {
   };
 }
 
-function* readPageRecords(pages: Iterable<[string, Page]>): Generator<CaptureRecord[]> {
-  for (const [, page] of pages) yield parseRecords(page);
+function* toUnreadPages(pages: Iterable<[string, Page]>): Generator<UnreadPage, void> {
+  for (const [key, page] of pages)
+    yield { newestId: key.slice(KEY.page.length), read: () => parseRecords(page) };
 }
 
-function* readRowRecords(rows: Iterable<[string, LongLivedRow]>): Generator<CaptureRecord[]> {
-  for (const [, { record }] of rows) yield [record];
+function* toPagesOfOne(rows: Iterable<[string, LongLivedRow]>): Generator<UnreadPage, void> {
+  for (const [, { record }] of rows) yield { newestId: record.id, read: () => [record] };
 }
 
 function toBodyKey(id: string, side: "request" | "response"): string {

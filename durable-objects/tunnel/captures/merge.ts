@@ -1,11 +1,16 @@
 /** Lists captures newest first from pages that overlap in time. Pages are read only as they are needed. */
 import type { CaptureRecord } from "./record.ts";
 
-/**
- * @param sources each lists its pages by their newest record, newest first; within a page the oldest is first.
- */
+export interface UnreadPage {
+  /** The id of its newest record. */
+  newestId: string;
+  /** Oldest first. */
+  read(): CaptureRecord[];
+}
+
+/** @param sources each lists its pages by their newest record, newest first. */
 export function* mergeNewestFirst(
-  ...sources: Iterable<CaptureRecord[]>[]
+  ...sources: Iterable<UnreadPage, void>[]
 ): Generator<CaptureRecord, void> {
   const readers = sources.map((source) => new PageReader(source));
   /** Records that were read and not yielded yet, oldest first. */
@@ -20,29 +25,24 @@ export function* mergeNewestFirst(
   }
 }
 
-/** Reads one source one page ahead. */
+/** Looks one page ahead in one source. */
 class PageReader {
-  readonly #pages: Iterator<CaptureRecord[]>;
-  #next: CaptureRecord[];
+  readonly #pages: Iterator<UnreadPage, void>;
+  #next: UnreadPage | void;
 
-  constructor(source: Iterable<CaptureRecord[]>) {
+  constructor(source: Iterable<UnreadPage, void>) {
     this.#pages = source[Symbol.iterator]();
-    this.#next = this.#read();
+    this.#next = this.#pages.next().value;
   }
 
   /** The id of the newest record in the next page; "" when there is none. */
   get newestId(): string {
-    return this.#next.at(-1)?.id ?? "";
+    return this.#next?.newestId ?? "";
   }
 
   take(): CaptureRecord[] {
-    const page = this.#next;
-    this.#next = this.#read();
-    return page;
-  }
-
-  #read(): CaptureRecord[] {
-    const next = this.#pages.next();
-    return next.done ? [] : next.value;
+    const records = this.#next?.read() ?? [];
+    this.#next = this.#pages.next().value;
+    return records;
   }
 }

@@ -60,6 +60,7 @@ export async function startHostedStorage(): Promise<HostedStorage> {
   undo.defer(() => database.end());
   await migrate(database);
   const gateway = await startGateway({
+    socketPath: undefined,
     databaseUrl: postgres.url,
     secret: secrets.gateway,
     mailDir: dataDir.mailDir,

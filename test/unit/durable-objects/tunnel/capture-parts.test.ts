@@ -50,13 +50,15 @@ describe("captures of overlapping pages", () => {
           pages.push(batch.map(toRecord));
         }
         let read = 0;
-        function* countReads(source: CaptureRecord[][]) {
-          for (const page of source.toSorted(byNewest)) {
+        const toUnread = (page: CaptureRecord[]) => ({
+          newestId: page.at(-1)!.id,
+          read() {
             read += 1;
-            yield page;
-          }
-        }
-        const listed = mergeNewestFirst(countReads(pages), countReads(rows));
+            return page;
+          },
+        });
+        const sources = [pages, rows].map((source) => source.toSorted(byNewest).map(toUnread));
+        const listed = mergeNewestFirst(...sources);
         const first = Array.from({ length: 20 }, () => (listed.next().value as CaptureRecord).id);
         expect(read).toBeLessThan(30);
         expect([...first, ...[...listed].map(({ id }) => id)]).toEqual(ids.toReversed());
