@@ -8,7 +8,7 @@ import { alias, unionAll } from "drizzle-orm/pg-core";
 import type { TokenUsage } from "../../../durable-objects/rpc.ts";
 import { formatMonth } from "../../../durable-objects/tunnel/metrics/spending.ts";
 import { computeUsdCents } from "../billing/plans.ts";
-import type { Database } from "../database.ts";
+import { prepared, type Database } from "../database.ts";
 import type { Reader } from "../transaction.ts";
 import type { MemberActor } from "../locks.ts";
 import { findUsage } from "../metrics/usage.ts";
@@ -18,7 +18,14 @@ import { tokenUsage } from "../tables/metrics.ts";
 import type { TokenTunnels } from "../object-messages.ts";
 import { listServedTunnels, enqueueForServedTunnels } from "./tokens.ts";
 
-const masters = alias(tokens, "masters");
+export const masters = alias(tokens, "masters");
+
+/** Whether a budget bounds the token: its own, its master key's or its organization's. */
+export const hasBudget = or(
+  isNotNull(tokens.monthlyBudgetUsdCents),
+  isNotNull(masters.monthlyBudgetUsdCents),
+  isNotNull(organizations.monthlyBudgetUsdCents),
+)!;
 
 /** @returns the spending of a month in whole cents, by lineage. A lineage that is missing has spent nothing. */
 export async function findSpending(
@@ -84,16 +91,7 @@ export async function findOverBudget(
     .from(tokens)
     .innerJoin(organizations, eq(organizations.id, tokens.orgId))
     .leftJoin(masters, eq(masters.id, tokens.mintedByMasterId))
-    .where(
-      and(
-        condition,
-        or(
-          isNotNull(tokens.monthlyBudgetUsdCents),
-          isNotNull(masters.monthlyBudgetUsdCents),
-          isNotNull(organizations.monthlyBudgetUsdCents),
-        ),
-      ),
-    );
+    .where(and(condition, hasBudget));
   if (capped.length === 0) return [];
   const isOverByOrg = new Map<string, boolean>();
   for (const { orgId, orgBudget } of capped) {
@@ -118,15 +116,27 @@ export async function findOverBudget(
   });
 }
 
+const credentials = prepared((query) =>
+  query
+    .select({ revokedAt: tokens.revokedAt, hasBudget: sql<boolean>`${hasBudget}` })
+    .from(tokens)
+    .innerJoin(organizations, eq(organizations.id, tokens.orgId))
+    .leftJoin(masters, eq(masters.id, tokens.mintedByMasterId))
+    .where(eq(tokens.nonce, sql.placeholder("nonce")))
+    .prepare("credentials"),
+);
+
 /** Why a token's agents may not serve tunnels. @returns null when they may. */
 export async function findTokenRefusal(
-  { query }: Database,
+  db: Database,
   nonce: string,
 ): Promise<"revoked" | "over_budget" | null> {
-  const isToken = eq(tokens.nonce, nonce);
-  const [token] = await query.select({ revokedAt: tokens.revokedAt }).from(tokens).where(isToken);
+  const [token] = await credentials(db).execute({ nonce });
   if (!token || token.revokedAt) return "revoked";
-  return (await findOverBudget(query, isToken)).length > 0 ? "over_budget" : null;
+  if (!token.hasBudget) return null;
+  return (await findOverBudget(db.query, eq(tokens.nonce, nonce))).length > 0
+    ? "over_budget"
+    : null;
 }
 
 /** Disconnects the agents of tokens that have already spent the new budget. null removes the budget. */

@@ -1,5 +1,5 @@
 /** An agent connects with a token and asks for a name: one transaction finds or creates its tunnel, or refuses. */
-import { and, eq, lt, ne, sql } from "drizzle-orm";
+import { and, eq, lt, ne, sql, type SQL } from "drizzle-orm";
 import type { PgUpdateSetSource } from "drizzle-orm/pg-core";
 import { TUNNEL_STATUS_FRESH_MS } from "../../limits.ts";
 import type { Plan } from "../../../protocol/plans.ts";
@@ -28,7 +28,7 @@ import { reserveTunnelPort, type TunnelWithRelay } from "./tcp-ports.ts";
 import { expireTunnel } from "./lifecycle.ts";
 import { NEXT_SETTINGS_VERSION } from "./settings-version.ts";
 import { findProjectId, insertTunnel } from "./tunnels.ts";
-import { isUndeletedTunnelIn } from "./undeleted-tunnels.ts";
+import { isUnendedTunnelIn } from "./undeleted-tunnels.ts";
 
 export interface RegistrationRequest {
   orgId: string;
@@ -73,9 +73,21 @@ export type RegistrationRefusal =
   | "served_by_another"
   | "quota_exceeded";
 
+type RegisteredColumn =
+  | "id"
+  | "orgId"
+  | "name"
+  | "subdomain"
+  | "expiresAt"
+  | "settingsVersion"
+  | "shards"
+  | "relayId"
+  | "publicPort"
+  | "relayHost";
+
 /** The tunnel that the agent may serve. `plan` is the plan of its organization. */
 export interface RegisteredTunnel {
-  tunnel: TunnelWithRelay;
+  tunnel: Pick<TunnelWithRelay, RegisteredColumn>;
   plan: Plan;
 }
 
@@ -122,11 +134,7 @@ async function register(change: UnitOfWork, request: RegistrationRequest): Promi
   const resumeError = isOther ? await findResumeError(change, request) : null;
   if (resumeError !== null) return refuse(resumeError);
 
-  const isOtherServed = and(
-    eq(tunnels.connectedTokenId, token.id),
-    eq(tunnels.agentConnected, true),
-    ne(tunnels.subdomain, request.label),
-  );
+  const isOtherServed = isOtherServedBy(token.id, request.label);
   if ((await tx.$count(tunnels, isOtherServed)) >= token.tunnelQuota) {
     const stale = await tx
       .select({ id: tunnels.id })
@@ -188,7 +196,7 @@ async function updateTunnel(
   return row!;
 }
 
-function hasGates({ gates: { basicAuth, policy } }: RegistrationRequest): boolean {
+export function hasGates({ gates: { basicAuth, policy } }: RegistrationRequest): boolean {
   return basicAuth !== undefined || policy !== undefined;
 }
 
@@ -262,9 +270,7 @@ async function lockLiveTunnel(
   const [tunnel] = await change.tx
     .select()
     .from(tunnels)
-    .where(
-      and(isUndeletedTunnelIn(orgId), eq(tunnels.subdomain, label), ne(tunnels.status, "expired")),
-    )
+    .where(and(isUnendedTunnelIn(orgId), eq(tunnels.subdomain, label)))
     .for("update");
   if (!tunnel) return null;
   if (tunnel.expiresAt && tunnel.expiresAt.getTime() <= Date.now()) {
@@ -286,6 +292,15 @@ async function findResumeError(
     .where(and(eq(tunnels.orgId, orgId), eq(tunnels.id, resumeTunnelId)));
   if (tunnel?.deletedAt) return "tunnel_deleted";
   return tunnel?.status === "expired" ? "tunnel_expired" : null;
+}
+
+/** The tunnels that agents of a token serve, except the one that is registered: they count towards the token's quota. */
+export function isOtherServedBy(tokenId: string, label: string): SQL {
+  return and(
+    eq(tunnels.connectedTokenId, tokenId),
+    eq(tunnels.agentConnected, true),
+    ne(tunnels.subdomain, label),
+  )!;
 }
 
 function isStatusStale() {
