@@ -8,7 +8,7 @@ import { alias, unionAll } from "drizzle-orm/pg-core";
 import type { TokenUsage } from "../../../durable-objects/rpc.ts";
 import { formatMonth } from "../../../durable-objects/tunnel/metrics/spending.ts";
 import { computeUsdCents } from "../billing/plans.ts";
-import { prepared, type Database } from "../database.ts";
+import type { Database } from "../database.ts";
 import type { Reader } from "../transaction.ts";
 import type { MemberActor } from "../locks.ts";
 import { findUsage } from "../metrics/usage.ts";
@@ -116,27 +116,24 @@ export async function findOverBudget(
   });
 }
 
-const credentials = prepared((query) =>
-  query
-    .select({ revokedAt: tokens.revokedAt, hasBudget: sql<boolean>`${hasBudget}` })
-    .from(tokens)
-    .innerJoin(organizations, eq(organizations.id, tokens.orgId))
-    .leftJoin(masters, eq(masters.id, tokens.mintedByMasterId))
-    .where(eq(tokens.nonce, sql.placeholder("nonce")))
-    .prepare("credentials"),
-);
+/** Whether a token may not serve any more, by its own budget, its master key's or its organization's. */
+export async function isOverBudget(reader: Reader, tokenId: string): Promise<boolean> {
+  return (await findOverBudget(reader, eq(tokens.id, tokenId))).length > 0;
+}
 
 /** Why a token's agents may not serve tunnels. @returns null when they may. */
 export async function findTokenRefusal(
-  db: Database,
+  { query }: Database,
   nonce: string,
 ): Promise<"revoked" | "over_budget" | null> {
-  const [token] = await credentials(db).execute({ nonce });
+  const [token] = await query
+    .select({ id: tokens.id, revokedAt: tokens.revokedAt, hasBudget: sql<boolean>`${hasBudget}` })
+    .from(tokens)
+    .innerJoin(organizations, eq(organizations.id, tokens.orgId))
+    .leftJoin(masters, eq(masters.id, tokens.mintedByMasterId))
+    .where(eq(tokens.nonce, nonce));
   if (!token || token.revokedAt) return "revoked";
-  if (!token.hasBudget) return null;
-  return (await findOverBudget(db.query, eq(tokens.nonce, nonce))).length > 0
-    ? "over_budget"
-    : null;
+  return token.hasBudget && (await isOverBudget(query, token.id)) ? "over_budget" : null;
 }
 
 /** Disconnects the agents of tokens that have already spent the new budget. null removes the budget. */
