@@ -73,10 +73,7 @@ interface OverBudget {
 }
 
 /** @returns the tokens for which the condition holds and that have spent their budget, their master key's or their organization's. */
-export async function findOverBudget(
-  reader: Reader,
-  condition: SQL | undefined,
-): Promise<OverBudget[]> {
+async function findOverBudget(reader: Reader, condition: SQL | undefined): Promise<OverBudget[]> {
   const capped = await reader
     .select({
       id: tokens.id,
