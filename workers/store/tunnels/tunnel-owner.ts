@@ -43,15 +43,15 @@ export type TunnelOwner = NonNullable<Awaited<ReturnType<typeof findOwner>>>;
  * A token that is revoked, or whose budget is spent, after this was read: its agent is disconnected when its admission is
  * checked again.
  *
- * @returns null when the agent can't be admitted.
+ * @returns undefined when the agent can't be admitted.
  */
 export async function findOwner(
   db: Database,
   { orgId, tokenNonce, projectSlug, label }: RegistrationRequest,
 ) {
   const [owner] = await owners(db).execute({ orgId, tokenNonce, projectSlug, label });
-  if (!owner?.hasBudget) return owner ?? null;
-  return (await isOverBudget(db.query, owner.tokenId)) ? null : owner;
+  if (owner?.hasBudget && (await isOverBudget(db.query, owner.tokenId))) return undefined;
+  return owner;
 }
 
 /** Locks the project and then the token, in the order in which `registerTunnel` does. @param next is locked after them. */
@@ -59,7 +59,7 @@ export function buildOwnerLock({ tokenId, projectId }: TunnelOwner, next = sql`t
   return sql`with project as (
       select id from ${projects} where ${eq(projects.id, projectId)} for share),
     token as (
-      select ${tokens.id} from ${tokens}, project where ${eq(tokens.id, tokenId)}
+      select from ${tokens}, project where ${eq(tokens.id, tokenId)}
       for no key update of ${tokens})
     select ${next} from token`;
 }
