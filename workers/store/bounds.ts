@@ -50,12 +50,16 @@ export async function requireRoom(
   resource: BoundedResource,
   counted: { table: PgTable; condition: SQL | undefined },
 ): Promise<void> {
-  const lock = `${resource} of ${orgId}`;
-  await tx.execute(sql`select pg_advisory_xact_lock(hashtextextended(${lock}, 0))`);
+  await tx.execute(sql`select ${buildLock(orgId, resource)}`);
   const max = ORGANIZATION_MAXIMA[resource];
   if ((await tx.$count(counted.table, counted.condition)) < max) return;
   const noun = resource.replace("_", " ");
   throw new LimitReachedError(`An organization can have at most ${max} ${noun} at a time.`);
+}
+
+/** Until the commit, no other transaction with this lock inserts such a row. */
+export function buildLock(orgId: string, resource: BoundedResource): SQL {
+  return sql`pg_advisory_xact_lock(hashtextextended(${`${resource} of ${orgId}`}, 0))`;
 }
 
 /**
@@ -110,19 +114,8 @@ export async function requireFewChanges(tx: Transaction, events: AuditEvent[]): 
   const kinds = Map.groupBy(counted, ({ orgId, action }) => `${orgId} ${action}`);
   for (const [first] of kinds.values()) {
     const { orgId, action } = first!;
-    const recent = tx
-      .select({ one: sql`1` })
-      .from(auditEvents)
-      .where(
-        and(
-          eq(auditEvents.orgId, orgId!),
-          eq(auditEvents.action, action),
-          gt(auditEvents.createdAt, ago(DAY_MS)),
-        ),
-      )
-      .limit(CHANGES_OF_A_KIND_DAILY_MAX);
     const { rows } = await tx.execute<{ changes: number }>(
-      sql`select count(*)::int as changes from (${recent}) as recent`,
+      sql`select ${countRecentChanges(orgId!, action)} as changes`,
     );
     if (rows[0]!.changes < CHANGES_OF_A_KIND_DAILY_MAX) continue;
     throw new LimitReachedError(
@@ -130,6 +123,17 @@ export async function requireFewChanges(tx: Transaction, events: AuditEvent[]): 
       HOUR_MS,
     );
   }
+}
+
+/** Changes of a kind in 24 hours, as far as the bound. */
+export function countRecentChanges(orgId: string, action: AuditAction): SQL {
+  const isRecent = and(
+    eq(auditEvents.orgId, orgId),
+    eq(auditEvents.action, action),
+    gt(auditEvents.createdAt, ago(DAY_MS)),
+  );
+  return sql`(select count(*)::int from (select from ${auditEvents} where ${isRecent}
+    limit ${CHANGES_OF_A_KIND_DAILY_MAX}) as recent)`;
 }
 
 /** The service's own changes follow from changes of callers. */

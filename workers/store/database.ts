@@ -51,6 +51,8 @@ export interface Database {
     work: Work<Result>,
     options?: ChangeOptions,
   ): Promise<Result>;
+  /** For messages that a statement of `query` has inserted. */
+  deliver: Deliver;
 }
 
 /** The change has committed, but not all of its messages were delivered yet: delivery is retried. */
@@ -82,6 +84,12 @@ export function connectDatabase(env: Env, deliver: Deliver): Database {
         await lockCaller(change.tx, actor);
         return work(change);
       }, options),
+    deliver(rows) {
+      const done = deliver(rows);
+      // Even if the caller disconnects first.
+      waitUntil(done);
+      return done;
+    },
   };
 }
 

@@ -11,7 +11,7 @@ import type { Queries, Transaction } from "./transaction.ts";
 import { DAY_MS, HOUR_MS } from "../../shared/time.ts";
 
 /** The request that wrote a message delivers it within this time; then the scheduled job may. */
-const OUTBOX_LEASE_MS = 30_000;
+export const OUTBOX_LEASE_MS = 30_000;
 export const OUTBOX_RETRY_MIN_MS = 30_000;
 export const OUTBOX_RETRY_MAX_MS = HOUR_MS;
 /** A mail that no server has accepted for this long is deleted: its codes have expired. */

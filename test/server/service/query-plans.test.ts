@@ -46,6 +46,7 @@ const WHOLE_ORGANIZATION: [part: string, bound: string][] = [
   ['from "token_usage" where ("token_usage"."org_id" =', "the tokens that were used in a month"],
   ['from "tunnels" where ("tunnels"."org_id" = $1 and', "ORGANIZATION_MAXIMA.tunnels"],
   ['from "tunnels" where (("tunnels"."org_id" = $1 and', "ORGANIZATION_MAXIMA.tunnels"],
+  ["with admitted as (", "the same"],
   ['count from "tokens" where (("tokens"."org_id"', "ORGANIZATION_MAXIMA.capability_tokens"],
   ['select count(*) from "tokens" where ("tokens"."org_id"', "the same"],
   ['from "reserved_subdomains" where "reserved_subdomains"."org_id"', "the names of a plan"],

@@ -50,6 +50,24 @@ test("a disconnected agent frees its quota for exactly one of the agents that co
   next?.close();
 });
 
+test("of six agents that connect at once to existing tunnels with a quota of three, three are admitted", async () => {
+  const names = [0, 1, 2, 3, 4, 5].map((n) => `existing-${n}`);
+  const first = await mintToken(owner, { tunnelQuota: 6 });
+  const before = await Promise.all(names.map((name) => connect(first, name)));
+  for (const { socket } of before) socket?.close();
+  await waitUntil(async () => {
+    const sql = "select 1 from tunnels where connected_token_id = $1 and agent_connected";
+    return (await api.sql(sql, [first.id])).length === 0;
+  });
+  const second = await mintToken(owner, { tunnelQuota: 3 });
+  const attempts = await Promise.all(names.map((name) => connect(second, name)));
+  const codes = attempts.filter(({ socket }) => !socket).map(({ code }) => code);
+  expect(codes).toEqual([CLOSE.quota_exceeded, CLOSE.quota_exceeded, CLOSE.quota_exceeded]);
+  const rows = await api.sql("select 1 from tunnels where subdomain like 'existing-%'");
+  expect(rows).toHaveLength(6);
+  for (const { socket } of attempts) socket?.close();
+});
+
 test("twenty agents that connect at once for one name with one token leave one, and use one tunnel", async () => {
   const token = await mintToken(owner, { tunnelQuota: 1 });
   const attempts = await Promise.all(Array.from({ length: 20 }, () => connect(token, "same-name")));

@@ -28,6 +28,7 @@ import { refreshTunnelStatus } from "../../store/tunnels/object-sync.ts";
 import { tunnelObject } from "../../objects.ts";
 import { UndeliveredError, type Database } from "../../store/database.ts";
 import { isBoundTo } from "../../store/domains/agent-domains.ts";
+import { registerPlainTunnel } from "../../store/tunnels/plain-registrations.ts";
 import {
   registerTunnel,
   type RegisteredTunnel,
@@ -190,6 +191,8 @@ async function registerWithFreshStatus(
   if (returned) return returned;
   if (request.isFurtherConnection)
     throw new ConnectionRefusedError("going_away", "the agent does not serve this tunnel yet");
+  const plain = await registerPlainTunnel(db, request);
+  if (plain) return plain;
   const first = await registerTunnel(db, request);
   if ("tunnel" in first || first.staleTunnelIds.length === 0) return first;
   await Promise.all(first.staleTunnelIds.map((id) => refreshTunnelStatus(env, db, id)));

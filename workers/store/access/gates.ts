@@ -2,7 +2,7 @@
  * The gates of tunnels. Each change of a row's gates has the next settings version; the tunnel's object receives the new
  * settings through the outbox and applies the newest.
  */
-import { and, eq, isNotNull, isNull, ne, or, sql, type Column, type SQL } from "drizzle-orm";
+import { and, eq, isNotNull, or, sql, type Column, type SQL } from "drizzle-orm";
 import type { PgUpdateSetSource } from "drizzle-orm/pg-core";
 import type { AllowList } from "../../../protocol/schemas/access/identity-gate.ts";
 import { TrafficPolicy } from "../../../protocol/schemas/access/policies.ts";
@@ -13,7 +13,7 @@ import type { UnitOfWork, Database } from "../database.ts";
 import type { OrganizationActor } from "../audit.ts";
 import { lockPlanAndRole, type MemberActor } from "../locks.ts";
 import { tunnels, type TunnelRow } from "../tables/tunnels.ts";
-import { isUndeletedTunnel, isUndeletedTunnelIn } from "../tunnels/undeleted-tunnels.ts";
+import { isUndeletedTunnel, isUnended, isUnendedTunnelIn } from "../tunnels/undeleted-tunnels.ts";
 import { NEXT_SETTINGS_VERSION } from "../tunnels/settings-version.ts";
 
 export type SettingOutcome =
@@ -166,7 +166,7 @@ export async function findIdentityGate(
   const [row] = await query
     .select({ subdomain: tunnels.subdomain, allowList: tunnels.identityGate })
     .from(tunnels)
-    .where(and(eq(tunnels.id, id), isNull(tunnels.deletedAt), ne(tunnels.status, "expired")));
+    .where(and(eq(tunnels.id, id), isUnended));
   return row?.allowList ? { subdomain: row.subdomain, allowList: row.allowList } : null;
 }
 
@@ -236,13 +236,7 @@ export async function applyPlanToGates(
   const changed = await change.tx
     .update(tunnels)
     .set({ isBeyondPlan, settingsVersion: NEXT_SETTINGS_VERSION })
-    .where(
-      and(
-        isUndeletedTunnelIn(orgId),
-        ne(tunnels.status, "expired"),
-        sql`${tunnels.isBeyondPlan} <> (${isBeyondPlan})`,
-      ),
-    )
+    .where(and(isUnendedTunnelIn(orgId), sql`${tunnels.isBeyondPlan} <> (${isBeyondPlan})`))
     .returning();
   for (const row of changed) enqueueSettings(change, row);
 }

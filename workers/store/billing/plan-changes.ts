@@ -2,7 +2,7 @@
  * Changes of an organization's plan. Nothing is deleted; features that the new plan lacks stop in the same transaction,
  * and the objects of its tunnels receive that with the commit.
  */
-import { and, count, eq, gt, isNotNull, isNull, ne, sql } from "drizzle-orm";
+import { and, count, eq, gt, isNotNull, isNull, sql } from "drizzle-orm";
 import type { OverLimit } from "../../../protocol/schemas/billing.ts";
 import type { Plan } from "../../../protocol/plans.ts";
 import { PLAN_LIMITS, type Feature } from "../../../protocol/schemas/accounts/entitlements.ts";
@@ -19,7 +19,7 @@ import { tokens } from "../tables/tokens.ts";
 import { reservedSubdomains } from "../tables/domains.ts";
 import { organizations } from "../tables/organizations.ts";
 import { tunnels } from "../tables/tunnels.ts";
-import { isUndeletedTunnelIn } from "../tunnels/undeleted-tunnels.ts";
+import { isUnendedTunnelIn } from "../tunnels/undeleted-tunnels.ts";
 
 /** Why a plan has changed. */
 export type PlanReason = "paid" | "payment_overdue" | "unpaid" | "canceled" | "paused";
@@ -98,8 +98,7 @@ async function adjustExpiry(
     .set({ expiresAt: end })
     .where(
       and(
-        isUndeletedTunnelIn(orgId),
-        ne(tunnels.status, "expired"),
+        isUnendedTunnelIn(orgId),
         isLater
           ? sql`${expiresAt} < coalesce(${end}, 'infinity')`
           : sql`coalesce(${expiresAt}, 'infinity') > ${end}`,
@@ -120,11 +119,7 @@ export async function findOverLimits(
   planState: PlanState,
   hosted: boolean,
 ): Promise<OverLimit[]> {
-  const beyondPlan = and(
-    isUndeletedTunnelIn(orgId),
-    ne(tunnels.status, "expired"),
-    eq(tunnels.isBeyondPlan, true),
-  );
+  const beyondPlan = and(isUnendedTunnelIn(orgId), eq(tunnels.isBeyondPlan, true));
   const [names, gates, masters] = [
     await query
       .select({ count: count() })

@@ -1,10 +1,11 @@
 /** Custom domains that agents ask for. A domain that leads to a tunnel determines which tunnel its agent serves. */
-import { and, eq, isNotNull, isNull, ne } from "drizzle-orm";
+import { and, eq, isNotNull } from "drizzle-orm";
 import type { OrganizationActor } from "../audit.ts";
 import type { Database, UnitOfWork } from "../database.ts";
 import { domains } from "../tables/domains.ts";
 import { projects } from "../tables/organizations.ts";
 import { tunnels } from "../tables/tunnels.ts";
+import { isUnended } from "../tunnels/undeleted-tunnels.ts";
 import { bindLockedDomain } from "./domains.ts";
 
 export type DomainRefusal =
@@ -34,14 +35,7 @@ export async function findDomainTunnel(
       tunnel: { name: tunnels.name, projectSlug: projects.slug },
     })
     .from(domains)
-    .leftJoin(
-      tunnels,
-      and(
-        eq(tunnels.id, domains.boundTunnelId),
-        isNull(tunnels.deletedAt),
-        ne(tunnels.status, "expired"),
-      ),
-    )
+    .leftJoin(tunnels, and(eq(tunnels.id, domains.boundTunnelId), isUnended))
     .leftJoin(projects, eq(projects.id, tunnels.projectId))
     .where(and(eq(domains.orgId, orgId), eq(domains.domain, domain)));
   if (!row) return "domain_not_found";

@@ -12,7 +12,7 @@ import { inOrganization, preparedList, type Page } from "../page.ts";
 import { lockOrganization, type MemberActor } from "../locks.ts";
 import { domains } from "../tables/domains.ts";
 import { tunnels } from "../tables/tunnels.ts";
-import { isUndeletedTunnelIn } from "../tunnels/undeleted-tunnels.ts";
+import { isUnendedTunnelIn } from "../tunnels/undeleted-tunnels.ts";
 import { DAY_MS } from "../../../shared/time.ts";
 
 /** Unverified claims of one organization. */
@@ -138,9 +138,7 @@ export function bindDomain(
     const [tunnel] = await tx
       .select({ id: tunnels.id, protocol: tunnels.protocol })
       .from(tunnels)
-      .where(
-        and(isUndeletedTunnelIn(orgId), eq(tunnels.id, tunnelId), ne(tunnels.status, "expired")),
-      )
+      .where(and(isUnendedTunnelIn(orgId), eq(tunnels.id, tunnelId)))
       .for("share");
     const [row] = await tx
       .select()

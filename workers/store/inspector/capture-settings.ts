@@ -2,7 +2,7 @@
  * How a tunnel's requests are captured. The tunnel's row has its owner's settings, the organization's plan the retention;
  * the tunnel's object receives both together, with the tunnel's next settings version.
  */
-import { and, eq, ne } from "drizzle-orm";
+import { eq } from "drizzle-orm";
 import { CaptureSettings } from "../../../protocol/schemas/inspector/captures.ts";
 import { PLAN_LIMITS } from "../../../protocol/schemas/accounts/entitlements.ts";
 import type { UnitOfWork, Database } from "../database.ts";
@@ -10,7 +10,7 @@ import type { SettingOutcome } from "../access/gates.ts";
 import type { MemberActor } from "../locks.ts";
 import { organizations } from "../tables/organizations.ts";
 import { tunnels, type TunnelRow } from "../tables/tunnels.ts";
-import { isUndeletedTunnel, isUndeletedTunnelIn } from "../tunnels/undeleted-tunnels.ts";
+import { isUndeletedTunnel, isUnendedTunnelIn } from "../tunnels/undeleted-tunnels.ts";
 import { NEXT_SETTINGS_VERSION } from "../tunnels/settings-version.ts";
 
 const DEFAULT_SETTINGS = CaptureSettings.parse({});
@@ -58,7 +58,7 @@ export async function applyPlanToRetention(change: UnitOfWork, orgId: string): P
   const rows = await change.tx
     .update(tunnels)
     .set({ settingsVersion: NEXT_SETTINGS_VERSION })
-    .where(and(isUndeletedTunnelIn(orgId), ne(tunnels.status, "expired")))
+    .where(isUnendedTunnelIn(orgId))
     .returning();
   if (rows.length > 0) await enqueueCaptureSettings(change, orgId, rows);
 }

@@ -4,7 +4,7 @@ import type { Plan } from "../../../protocol/plans.ts";
 import type { Database } from "../database.ts";
 import { organizations, projects } from "../tables/organizations.ts";
 import { tokens } from "../tables/tokens.ts";
-import { findOverBudget, findSpending } from "./spending.ts";
+import { findSpending, isOverBudget } from "./spending.ts";
 import type { PresentedToken, TokenRow } from "./tokens.ts";
 
 export interface PresentedTokenState {
@@ -33,15 +33,15 @@ export async function findPresentedToken(
   if (!found) return "token_unknown";
   const { row, organization, approvalStatus } = found;
   if (row.revokedAt) return "token_revoked";
-  const [over, spent] = await Promise.all([
-    findOverBudget(query, eq(tokens.id, row.id)),
+  const [isOver, spent] = await Promise.all([
+    isOverBudget(query, row.id),
     findSpending(query, [row.lineageId]),
   ]);
   return {
     row,
     organization,
     isApproved: approvalStatus === "approved",
-    isOverBudget: over.length > 0,
+    isOverBudget: isOver,
     spentUsdCents: spent.get(row.lineageId) ?? 0,
   };
 }

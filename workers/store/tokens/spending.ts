@@ -18,7 +18,14 @@ import { tokenUsage } from "../tables/metrics.ts";
 import type { TokenTunnels } from "../object-messages.ts";
 import { listServedTunnels, enqueueForServedTunnels } from "./tokens.ts";
 
-const masters = alias(tokens, "masters");
+export const masters = alias(tokens, "masters");
+
+/** Whether a budget bounds the token: its own, its master key's or its organization's. */
+export const hasBudget = or(
+  isNotNull(tokens.monthlyBudgetUsdCents),
+  isNotNull(masters.monthlyBudgetUsdCents),
+  isNotNull(organizations.monthlyBudgetUsdCents),
+)!;
 
 /** @returns the spending of a month in whole cents, by lineage. A lineage that is missing has spent nothing. */
 export async function findSpending(
@@ -69,10 +76,7 @@ interface OverBudget {
 }
 
 /** @returns the tokens for which the condition holds and that have spent their budget, their master key's or their organization's. */
-export async function findOverBudget(
-  reader: Reader,
-  condition: SQL | undefined,
-): Promise<OverBudget[]> {
+async function findOverBudget(reader: Reader, condition: SQL | undefined): Promise<OverBudget[]> {
   const capped = await reader
     .select({
       id: tokens.id,
@@ -87,16 +91,7 @@ export async function findOverBudget(
     .from(tokens)
     .innerJoin(organizations, eq(organizations.id, tokens.orgId))
     .leftJoin(masters, eq(masters.id, tokens.mintedByMasterId))
-    .where(
-      and(
-        condition,
-        or(
-          isNotNull(tokens.monthlyBudgetUsdCents),
-          isNotNull(masters.monthlyBudgetUsdCents),
-          isNotNull(organizations.monthlyBudgetUsdCents),
-        ),
-      ),
-    );
+    .where(and(condition, hasBudget));
   if (capped.length === 0) return [];
   const isOverByOrg = new Map<string, boolean>();
   for (const { orgId, orgBudget } of capped) {
@@ -121,15 +116,24 @@ export async function findOverBudget(
   });
 }
 
+/** Whether a token may not serve any more, by its own budget, its master key's or its organization's. */
+export async function isOverBudget(reader: Reader, tokenId: string): Promise<boolean> {
+  return (await findOverBudget(reader, eq(tokens.id, tokenId))).length > 0;
+}
+
 /** Why a token's agents may not serve tunnels. @returns null when they may. */
 export async function findTokenRefusal(
   { query }: Database,
   nonce: string,
 ): Promise<"revoked" | "over_budget" | null> {
-  const isToken = eq(tokens.nonce, nonce);
-  const [token] = await query.select({ revokedAt: tokens.revokedAt }).from(tokens).where(isToken);
+  const [token] = await query
+    .select({ id: tokens.id, revokedAt: tokens.revokedAt, hasBudget: sql<boolean>`${hasBudget}` })
+    .from(tokens)
+    .innerJoin(organizations, eq(organizations.id, tokens.orgId))
+    .leftJoin(masters, eq(masters.id, tokens.mintedByMasterId))
+    .where(eq(tokens.nonce, nonce));
   if (!token || token.revokedAt) return "revoked";
-  return (await findOverBudget(query, isToken)).length > 0 ? "over_budget" : null;
+  return token.hasBudget && (await isOverBudget(query, token.id)) ? "over_budget" : null;
 }
 
 /** Disconnects the agents of tokens that have already spent the new budget. null removes the budget. */

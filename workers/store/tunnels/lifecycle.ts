@@ -1,5 +1,5 @@
 /** The end of tunnels, by deletion or expiry, and the stop that their owner can undo. */
-import { and, eq, isNull, lte, ne, sql, type SQL } from "drizzle-orm";
+import { and, eq, lte, sql, type SQL } from "drizzle-orm";
 import { EXPIRY_BATCH_ROWS } from "../../limits.ts";
 import { serviceActor, type Actor, type OrganizationActor } from "../audit.ts";
 import type { UnitOfWork, Database } from "../database.ts";
@@ -8,7 +8,7 @@ import { releaseHostnames } from "../domains/hostnames.ts";
 import type { CallerActor } from "../locks.ts";
 import { endCounters } from "../metrics/traffic.ts";
 import { tunnels, type TunnelRow } from "../tables/tunnels.ts";
-import { isUndeletedTunnel, isUndeletedTunnelIn } from "./undeleted-tunnels.ts";
+import { isDue, isUndeletedTunnel, isUndeletedTunnelIn, isUnended } from "./undeleted-tunnels.ts";
 import { NEXT_SETTINGS_VERSION } from "./settings-version.ts";
 import { releaseTunnelPorts } from "./tcp-ports.ts";
 
@@ -61,10 +61,7 @@ export async function setStopped(
     actor,
     async (change) => {
       const [tunnel] = await change.tx
-        .select({
-          row: tunnels,
-          isDue: sql<boolean>`coalesce(${tunnels.expiresAt} <= now(), false)`,
-        })
+        .select({ row: tunnels, isDue })
         .from(tunnels)
         .where(isUndeletedTunnel(actor.orgId, id))
         .for("update");
@@ -108,13 +105,7 @@ export function expireTunnels(db: Database): Promise<number> {
     const due = await change.tx
       .select()
       .from(tunnels)
-      .where(
-        and(
-          lte(tunnels.expiresAt, sql`now()`),
-          isNull(tunnels.deletedAt),
-          ne(tunnels.status, "expired"),
-        ),
-      )
+      .where(and(lte(tunnels.expiresAt, sql`now()`), isUnended))
       .limit(EXPIRY_BATCH_ROWS)
       .for("update", { skipLocked: true });
     for (const tunnel of due) await expireTunnel(change, tunnel);
@@ -134,7 +125,7 @@ export function expireIfDue(db: Database, id: string): Promise<number | null> {
     const [tunnel] = await change.tx
       .select({ row: tunnels, remainingMs })
       .from(tunnels)
-      .where(and(eq(tunnels.id, id), isNull(tunnels.deletedAt), ne(tunnels.status, "expired")))
+      .where(and(eq(tunnels.id, id), isUnended))
       .for("update");
     if (!tunnel || tunnel.remainingMs === null) return null;
     if (tunnel.remainingMs > 0) return tunnel.remainingMs;

@@ -1,7 +1,6 @@
 /** An agent connects with a token and asks for a name: one transaction finds or creates its tunnel, or refuses. */
-import { and, eq, lt, ne, sql } from "drizzle-orm";
+import { and, eq, ne, sql, type SQL } from "drizzle-orm";
 import type { PgUpdateSetSource } from "drizzle-orm/pg-core";
-import { TUNNEL_STATUS_FRESH_MS } from "../../limits.ts";
 import type { Plan } from "../../../protocol/plans.ts";
 import {
   getRequestedExpiry,
@@ -19,7 +18,7 @@ import {
 } from "../domains/agent-domains.ts";
 import { lockPlan } from "../locks.ts";
 import type { PortRefusal } from "../networks/relay-ports.ts";
-import { findOverBudget } from "../tokens/spending.ts";
+import { isOverBudget } from "../tokens/spending.ts";
 import { organizations } from "../tables/organizations.ts";
 import { tokens } from "../tables/tokens.ts";
 import { tunnels, type TunnelRow } from "../tables/tunnels.ts";
@@ -28,7 +27,7 @@ import { reserveTunnelPort, type TunnelWithRelay } from "./tcp-ports.ts";
 import { expireTunnel } from "./lifecycle.ts";
 import { NEXT_SETTINGS_VERSION } from "./settings-version.ts";
 import { findProjectId, insertTunnel } from "./tunnels.ts";
-import { isUndeletedTunnelIn } from "./undeleted-tunnels.ts";
+import { isStatusStale, isUnendedTunnelIn } from "./undeleted-tunnels.ts";
 
 export interface RegistrationRequest {
   orgId: string;
@@ -73,9 +72,21 @@ export type RegistrationRefusal =
   | "served_by_another"
   | "quota_exceeded";
 
+type RegisteredColumn =
+  | "id"
+  | "orgId"
+  | "name"
+  | "subdomain"
+  | "expiresAt"
+  | "settingsVersion"
+  | "shards"
+  | "relayId"
+  | "publicPort"
+  | "relayHost";
+
 /** The tunnel that the agent may serve. `plan` is the plan of its organization. */
 export interface RegisteredTunnel {
-  tunnel: TunnelWithRelay;
+  tunnel: Pick<TunnelWithRelay, RegisteredColumn>;
   plan: Plan;
 }
 
@@ -112,9 +123,7 @@ async function register(change: UnitOfWork, request: RegistrationRequest): Promi
   const token = await lockToken(change, request);
   if (typeof token === "string") return refuse(token);
   if (projectId === null) return refuse("project_not_found");
-  if ((await findOverBudget(tx, eq(tokens.id, token.id))).length > 0) {
-    return refuse("over_budget");
-  }
+  if (await isOverBudget(tx, token.id)) return refuse("over_budget");
 
   const existing = await lockLiveTunnel(change, request);
   if (existing?.stoppedAt) return refuse("tunnel_stopped");
@@ -122,11 +131,7 @@ async function register(change: UnitOfWork, request: RegistrationRequest): Promi
   const resumeError = isOther ? await findResumeError(change, request) : null;
   if (resumeError !== null) return refuse(resumeError);
 
-  const isOtherServed = and(
-    eq(tunnels.connectedTokenId, token.id),
-    eq(tunnels.agentConnected, true),
-    ne(tunnels.subdomain, request.label),
-  );
+  const isOtherServed = isOtherServedBy(token.id, request.label);
   if ((await tx.$count(tunnels, isOtherServed)) >= token.tunnelQuota) {
     const stale = await tx
       .select({ id: tunnels.id })
@@ -147,15 +152,8 @@ async function register(change: UnitOfWork, request: RegistrationRequest): Promi
     requestedExpiresAt: getRequestedExpiry(request.ttlSeconds, now),
   };
   const actor = { orgId: request.orgId, userId: token.createdBy, ip: request.ip };
-  const { name, label, protocol, localPort, ttlSeconds } = request;
-  const served = {
-    protocol,
-    localPort,
-    connectedTokenId: token.id,
-    agentConnected: true,
-    lastSeenAt: sql`now()`,
-    status: "active" as const,
-  };
+  const { name, label, ttlSeconds } = request;
+  const served = getServedColumns(request, token.id);
   const tunnel = existing
     ? await updateTunnel(tx, existing, {
         ...served,
@@ -179,6 +177,21 @@ async function register(change: UnitOfWork, request: RegistrationRequest): Promi
   return { tunnel: withPort, plan: token.plan };
 }
 
+/** Of a tunnel that an agent serves from now on. */
+export function getServedColumns(
+  { protocol, localPort }: RegistrationRequest,
+  connectedTokenId: string,
+) {
+  return {
+    protocol,
+    localPort,
+    connectedTokenId,
+    agentConnected: true,
+    lastSeenAt: sql`now()`,
+    status: "active" as const,
+  };
+}
+
 async function updateTunnel(
   tx: Transaction,
   { id }: TunnelRow,
@@ -188,7 +201,7 @@ async function updateTunnel(
   return row!;
 }
 
-function hasGates({ gates: { basicAuth, policy } }: RegistrationRequest): boolean {
+export function hasGates({ gates: { basicAuth, policy } }: RegistrationRequest): boolean {
   return basicAuth !== undefined || policy !== undefined;
 }
 
@@ -262,9 +275,7 @@ async function lockLiveTunnel(
   const [tunnel] = await change.tx
     .select()
     .from(tunnels)
-    .where(
-      and(isUndeletedTunnelIn(orgId), eq(tunnels.subdomain, label), ne(tunnels.status, "expired")),
-    )
+    .where(and(isUnendedTunnelIn(orgId), eq(tunnels.subdomain, label)))
     .for("update");
   if (!tunnel) return null;
   if (tunnel.expiresAt && tunnel.expiresAt.getTime() <= Date.now()) {
@@ -288,9 +299,13 @@ async function findResumeError(
   return tunnel?.status === "expired" ? "tunnel_expired" : null;
 }
 
-function isStatusStale() {
-  const freshSince = new Date(Date.now() - TUNNEL_STATUS_FRESH_MS);
-  return lt(tunnels.lastSeenAt, freshSince);
+/** The tunnels that agents of a token serve, except the one that is registered: they count towards the token's quota. */
+export function isOtherServedBy(tokenId: string, label: string): SQL {
+  return and(
+    eq(tunnels.connectedTokenId, tokenId),
+    eq(tunnels.agentConnected, true),
+    ne(tunnels.subdomain, label),
+  )!;
 }
 
 function getEarlier(a: Date | null, b: Date | null): Date | null {

@@ -1,11 +1,11 @@
 /** The status and the totals that tunnels' objects report to their rows. */
 import { and, eq, isNotNull, lt, sql } from "drizzle-orm";
 import type { TunnelReport } from "../../../durable-objects/rpc.ts";
-import { TUNNEL_REFRESH_MAX_ROWS, TUNNEL_STATUS_FRESH_MS } from "../../limits.ts";
+import { TUNNEL_REFRESH_MAX_ROWS } from "../../limits.ts";
 import type { Database } from "../database.ts";
 import { buildCountersUpsert, buildTrafficUpsert } from "../metrics/traffic.ts";
 import { tunnels } from "../tables/tunnels.ts";
-import { isUndeletedTunnelIn } from "./undeleted-tunnels.ts";
+import { isStatusStale, isUndeletedTunnelIn } from "./undeleted-tunnels.ts";
 
 /**
  * A report that is older than the row's changes nothing. All of it is written in one transaction, so that a tunnel's
@@ -81,7 +81,7 @@ export async function listStaleTunnelIds(
       and(
         isUndeletedTunnelIn(orgId),
         tunnels.agentConnected,
-        lt(tunnels.lastSeenAt, new Date(Date.now() - TUNNEL_STATUS_FRESH_MS)),
+        isStatusStale(),
         sql`${tunnels.id} <> all(${`{${servedIds.join()}}`}::uuid[])`,
       ),
     )

@@ -3,70 +3,48 @@
  * towards its token's quota, so a single statement suffices: a thousand agents that reconnect at once do not wait for
  * a lock on their token's row.
  */
-import { and, eq, getTableColumns, isNull, sql, type SQL } from "drizzle-orm";
+import { and, eq, getTableColumns, sql, type SQL } from "drizzle-orm";
 import type { Database } from "../database.ts";
 import type { RegisteredTunnel, RegistrationRequest } from "./registrations.ts";
-import { findOverBudget } from "../tokens/spending.ts";
-import { tokens } from "../tables/tokens.ts";
 import { relays } from "../tables/networks.ts";
-import { organizations, projects } from "../tables/organizations.ts";
 import { tunnels } from "../tables/tunnels.ts";
-import { isUndeletedTunnelIn } from "./undeleted-tunnels.ts";
+import { findOwner } from "./tunnel-owner.ts";
+import { isServableIn } from "./undeleted-tunnels.ts";
 
 /** @returns null when any condition does not hold; then the agent registers as a new one does. */
 export async function resumeTunnel(
-  { query }: Database,
+  db: Database,
   request: RegistrationRequest,
 ): Promise<RegisteredTunnel | null> {
-  const { orgId, tokenNonce, resumeTunnelId, label, projectSlug, ttlSeconds } = request;
+  const { orgId, resumeTunnelId, label, ttlSeconds, protocol, localPort } = request;
   // A time to live changes the tunnel's expiry, which only a registration does.
   if (resumeTunnelId === undefined || ttlSeconds !== undefined) return null;
-  const isTcp = request.protocol === "tcp";
-  if ((await findOverBudget(query, eq(tokens.nonce, tokenNonce))).length > 0) return null;
-  const credential = query
-    .select({ tokenId: tokens.id, plan: organizations.plan })
-    .from(tokens)
-    .innerJoin(organizations, eq(organizations.id, tokens.orgId))
-    .where(
-      and(
-        eq(tokens.orgId, orgId),
-        eq(tokens.nonce, tokenNonce),
-        isNull(tokens.revokedAt),
-        eq(organizations.approvalStatus, "approved"),
-      ),
-    )
-    .as("holders");
-  const [row] = await query
+  const owner = await findOwner(db, request);
+  if (!owner) return null;
+  const isTcp = protocol === "tcp";
+  const [tunnel] = await db.query
     .update(tunnels)
-    .set({ protocol: request.protocol, localPort: request.localPort, lastSeenAt: sql`now()` })
-    .from(credential)
-    .innerJoin(projects, and(eq(projects.orgId, orgId), eq(projects.slug, projectSlug)))
+    .set({ protocol, localPort, lastSeenAt: sql`now()` })
     .where(
       and(
-        isUndeletedTunnelIn(orgId),
+        isServableIn(orgId),
         eq(tunnels.id, resumeTunnelId),
-        eq(tunnels.projectId, projects.id),
-        isNull(projects.deletedAt),
+        eq(tunnels.projectId, owner.projectId),
         eq(tunnels.subdomain, label),
-        eq(tunnels.connectedTokenId, credential.tokenId),
+        eq(tunnels.connectedTokenId, owner.tokenId),
         eq(tunnels.agentConnected, true),
         eq(tunnels.status, "active"),
-        isNull(tunnels.stoppedAt),
-        sql`(${tunnels.expiresAt} is null or ${tunnels.expiresAt} > now())`,
         sql`(${tunnels.protocol} = 'tcp') = ${isTcp}`,
         isTcp ? hasWantedPort(request.remotePort) : undefined,
       ),
     )
     .returning({
       ...getTableColumns(tunnels),
-      plan: credential.plan,
       relayHost: sql<
         string | null
       >`(select ${relays.host} from ${relays} where ${relays.id} = ${tunnels.relayId})`,
     });
-  if (!row) return null;
-  const { plan, ...tunnel } = row;
-  return { tunnel, plan };
+  return tunnel ? { tunnel, plan: owner.plan } : null;
 }
 
 /** The tunnel has the port that its agent wants, and the port is still in its relay's range. */

@@ -1,13 +1,13 @@
 /** Tunnels of protocol `tcp`: which token's agent may serve one at its relay, and which tokens may connect to it. */
 import { and, eq, sql } from "drizzle-orm";
 import type { Database } from "../database.ts";
-import { findOverBudget } from "../tokens/spending.ts";
+import { isOverBudget } from "../tokens/spending.ts";
 import { tokens } from "../tables/tokens.ts";
 import { relays } from "../tables/networks.ts";
 import { organizations, projects } from "../tables/organizations.ts";
 import { tunnels } from "../tables/tunnels.ts";
 import type { PresentedToken } from "../tokens/tokens.ts";
-import { isUndeletedTunnelIn } from "./undeleted-tunnels.ts";
+import { isDue, isUndeletedTunnelIn } from "./undeleted-tunnels.ts";
 
 export type TokenRefusal =
   | "token_unknown"
@@ -81,8 +81,7 @@ async function findUsableToken(
   if (!token) return "token_unknown";
   if (token.revokedAt) return "token_revoked";
   if (token.approvalStatus !== "approved") return "organization_not_approved";
-  const overBudget = await findOverBudget(query, eq(tokens.id, token.id));
-  return overBudget.length > 0 ? "over_budget" : { id: token.id };
+  return (await isOverBudget(query, token.id)) ? "over_budget" : { id: token.id };
 }
 
 async function findTcpTunnel(
@@ -103,7 +102,7 @@ async function findTcpTunnel(
       allowedCidrs: tunnels.allowedCidrs,
       connectedTokenId: tunnels.connectedTokenId,
       stoppedAt: tunnels.stoppedAt,
-      isExpired: sql<boolean>`${tunnels.status} = 'expired' or coalesce(${tunnels.expiresAt} <= now(), false)`,
+      isExpired: sql<boolean>`${tunnels.status} = 'expired' or ${isDue}`,
       relay: { id: relays.id, url: relays.url, host: relays.host },
     })
     .from(tunnels)

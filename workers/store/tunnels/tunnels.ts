@@ -1,5 +1,5 @@
 /** Tunnels' rows: creating, finding and listing them. */
-import { and, eq, getTableColumns, inArray, isNull, ne, sql } from "drizzle-orm";
+import { and, eq, getTableColumns, inArray, isNull, sql } from "drizzle-orm";
 import type { PgInsertValue } from "drizzle-orm/pg-core";
 import { Tunnel, type CreateTunnel } from "../../../protocol/schemas/tunnels/tunnels.ts";
 import type { OrganizationActor } from "../audit.ts";
@@ -15,7 +15,7 @@ import { relays } from "../tables/networks.ts";
 import { projects } from "../tables/organizations.ts";
 import { tunnels, type TunnelRow } from "../tables/tunnels.ts";
 import type { Reader, Transaction } from "../transaction.ts";
-import { isUndeletedTunnel, isUndeletedTunnelIn } from "./undeleted-tunnels.ts";
+import { isUndeletedTunnel, isUndeletedTunnelIn, isUnendedTunnelIn } from "./undeleted-tunnels.ts";
 import { reserveTunnelPort } from "./tcp-ports.ts";
 
 type ListedColumn = keyof Tunnel & keyof TunnelRow;
@@ -150,8 +150,8 @@ export async function insertTunnel(
   { label, ...columns }: NewTunnel,
 ): Promise<TunnelRow | TakenName> {
   const { orgId } = actor;
-  const condition = and(isUndeletedTunnelIn(orgId), ne(tunnels.status, "expired"));
-  await requireRoom(change.tx, orgId, "tunnels", { table: tunnels, condition });
+  const counted = { table: tunnels, condition: isUnendedTunnelIn(orgId) };
+  await requireRoom(change.tx, orgId, "tunnels", counted);
   const [row] = await change.tx
     .insert(tunnels)
     .values({ ...columns, orgId, subdomain: label })

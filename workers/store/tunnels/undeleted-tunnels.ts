@@ -1,5 +1,6 @@
 /** Conditions on tunnels that are not deleted. Every look-up for a caller uses them. */
-import { and, eq, isNull, type Placeholder, type SQL } from "drizzle-orm";
+import { and, eq, isNull, lt, ne, not, sql, type Placeholder, type SQL } from "drizzle-orm";
+import { TUNNEL_STATUS_FRESH_MS } from "../../limits.ts";
 import { tunnels } from "../tables/tunnels.ts";
 
 type Value = string | Placeholder;
@@ -7,6 +8,27 @@ type Value = string | Placeholder;
 /** The tunnels of an organization, expired ones included. */
 export function isUndeletedTunnelIn(orgId: Value): SQL {
   return and(eq(tunnels.orgId, orgId), isNull(tunnels.deletedAt))!;
+}
+
+/** Tunnels that have not ended, of all organizations. */
+export const isUnended = and(isNull(tunnels.deletedAt), ne(tunnels.status, "expired"))!;
+
+/** Whether a tunnel's expiry has been reached, by the database's clock. */
+export const isDue = sql<boolean>`coalesce(${tunnels.expiresAt} <= now(), false)`;
+
+/** The tunnels of an organization that have not ended. */
+export function isUnendedTunnelIn(orgId: string): SQL {
+  return and(eq(tunnels.orgId, orgId), isUnended)!;
+}
+
+/** The tunnels of an organization that an agent may serve. */
+export function isServableIn(orgId: string): SQL {
+  return and(isUnendedTunnelIn(orgId), isNull(tunnels.stoppedAt), not(isDue))!;
+}
+
+/** Whether a tunnel's object has not reported for a while: the row may say "connected" although no agent is. */
+export function isStatusStale(): SQL {
+  return lt(tunnels.lastSeenAt, new Date(Date.now() - TUNNEL_STATUS_FRESH_MS));
 }
 
 /** One of an organization's tunnels. */
