@@ -65,7 +65,7 @@ async function start(settings: ServerSettings, cleanup: AsyncDisposableStack): P
     host,
     port,
     apiHosts,
-    upstreamPath: workerd.publicSocket,
+    upstreamPaths: { tunnel: workerd.publicSocket, api: workerd.apiSocket },
     metricsPath: workerd.frontMetricsSocket,
     traceRequests: settings.traceRequests,
     limits,

@@ -39,7 +39,7 @@ export async function startHop(): Promise<Hop> {
         host: "127.0.0.1",
         port: frontPort,
         apiHosts: [],
-        upstreamPath: join(directory, SOCKET),
+        upstreamPaths: { tunnel: join(directory, SOCKET), api: join(directory, SOCKET) },
         metricsPath: join(directory, "metrics.sock"),
         traceRequests: "off",
         limits: { total: 1_000, perSource: Infinity },

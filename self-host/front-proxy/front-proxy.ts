@@ -9,6 +9,7 @@ import { SupervisedProcess } from "../processes/child.ts";
 import type { TraceMode } from "../../shared/tracing/request-trace.ts";
 import { COMPILE_CACHE, EARLY_COLLECTION, SMALL_YOUNG_GENERATION } from "../processes/v8-flags.ts";
 import { probeHealth } from "../internal-requests.ts";
+import type { Destination } from "./metrics/front-proxy-metrics.ts";
 import { DESCRIPTORS_MIN, getConnectionLimits, type ConnectionLimits } from "./limits.ts";
 
 /** Visitors get what was already sent to them. */
@@ -19,8 +20,8 @@ export interface FrontProxyOptions {
   port: number;
   /** The host names of the API, at least one. */
   apiHosts: readonly string[];
-  /** The path of the socket that workerd listens on. */
-  upstreamPath: string;
+  /** The paths of the sockets that workerd listens on. */
+  upstreamPaths: Record<Destination, string>;
   /** The path of the socket on which the front proxy answers with its metrics. */
   metricsPath: string;
   /** Which requests are logged with their id. */
@@ -31,7 +32,7 @@ export interface FrontProxyOptions {
 
 /** Resolves when requests reach the Worker. */
 export async function startFrontProxy(options: FrontProxyOptions): Promise<SupervisedProcess> {
-  const { host, port, apiHosts, upstreamPath, metricsPath, traceRequests, limits, log } = options;
+  const { host, port, apiHosts, upstreamPaths, metricsPath, traceRequests, limits, log } = options;
   const apiHost = apiHosts[0] ?? "localhost";
   const { total, perSource } = limits;
   const child = new SupervisedProcess(
@@ -48,7 +49,8 @@ export async function startFrontProxy(options: FrontProxyOptions): Promise<Super
           ...COMPILE_CACHE,
           FRONT_HOST: host,
           FRONT_PORT: String(port),
-          FRONT_UPSTREAM: upstreamPath,
+          FRONT_TUNNEL_UPSTREAM: upstreamPaths.tunnel,
+          FRONT_API_UPSTREAM: upstreamPaths.api,
           FRONT_API_HOSTS: apiHosts.join(","),
           FRONT_METRICS: metricsPath,
           FRONT_TRACE: traceRequests,

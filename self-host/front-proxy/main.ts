@@ -37,7 +37,8 @@ const settings = z
   .object({
     FRONT_HOST: z.string(),
     FRONT_PORT: z.coerce.number().int(),
-    FRONT_UPSTREAM: z.string(),
+    FRONT_TUNNEL_UPSTREAM: z.string(),
+    FRONT_API_UPSTREAM: z.string(),
     /** Separated by commas. */
     FRONT_API_HOSTS: z.string().transform((hosts) => new Set(hosts.split(","))),
     /** The path of the socket on which the server asks for metrics. */
@@ -90,7 +91,7 @@ function accept(visitor: Socket): void {
   // Behind a proxy each connection counts as a source of its own: the key occurs once.
   const source = isBehindProxy ? acknowledgementKey : getAddressGroup(address);
   const connection = new VisitorConnection(adoptSocket(visitor), {
-    upstreamPath: settings.FRONT_UPSTREAM,
+    upstreamPaths: { tunnel: settings.FRONT_TUNNEL_UPSTREAM, api: settings.FRONT_API_UPSTREAM },
     cfBlobField: `${CF_BLOB_HEADER}: ${cfBlob}\r\n`,
     acknowledgementKey,
     apiHosts: settings.FRONT_API_HOSTS,

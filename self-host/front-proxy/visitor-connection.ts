@@ -4,6 +4,7 @@
  * is closed completely, which ends the visitor's requests there at once.
  */
 import type { Socket } from "node:net";
+import { CLOSED, HEAD, LAST, RESPONSE, UPGRADED, type Phase } from "./connection-phase.ts";
 import { HeadBuffer } from "./head-buffer.ts";
 import {
   BODY_PAUSE_MAX_MS,
@@ -15,7 +16,11 @@ import {
   PROGRAM_UNREAD_MAX_MS,
   UNREAD_MAX_MS,
 } from "./limits.ts";
-import type { ConnectionKind, FrontProxyMetrics } from "./metrics/front-proxy-metrics.ts";
+import type {
+  ConnectionKind,
+  Destination,
+  FrontProxyMetrics,
+} from "./metrics/front-proxy-metrics.ts";
 import { RequestObserver } from "./metrics/request-observer.ts";
 import { RequestBody } from "./request-body.ts";
 import { parseRequestHead, type RequestHead } from "./request-head.ts";
@@ -41,29 +46,9 @@ import { connectSocket, setReceiver } from "../../sockets/socket-reader.ts";
 
 const ACKNOWLEDGED_FIELD = new RegExp(`\\r\\n${ACKNOWLEDGED_HEADER}:[^\\r]*`, "i");
 
-/** What the next byte from the visitor belongs to. */
-type Phase =
-  | { kind: "head" }
-  | { kind: "body"; body: RequestBody }
-  /** The request is complete. What follows it waits until its response has ended, or the server accepts another protocol. */
-  | { kind: "response" }
-  /** The request is complete, and no other follows it. What the visitor still sends is dropped. */
-  | { kind: "last" }
-  /** The connection belongs to another protocol, such as WebSocket. */
-  | { kind: "upgraded" }
-  /** The answer is sent, and what the visitor still sends is dropped. */
-  | { kind: "lingering"; untilMs: number }
-  | { kind: "closed" };
-
-const HEAD: Phase = { kind: "head" };
-const LAST: Phase = { kind: "last" };
-const RESPONSE: Phase = { kind: "response" };
-const UPGRADED: Phase = { kind: "upgraded" };
-const CLOSED: Phase = { kind: "closed" };
-
 export interface VisitorConnectionOptions {
-  /** The path of workerd's socket. */
-  upstreamPath: string;
+  /** The paths of workerd's sockets. */
+  upstreamPaths: Record<Destination, string>;
   /** The line of `CF_BLOB_HEADER` for workerd, with its line break. */
   cfBlobField: string;
   /** Random: what a visitor has read of a WebSocket is acknowledged with it. */
@@ -86,6 +71,8 @@ export class VisitorConnection {
   readonly #requestObserver: RequestObserver;
   readonly #response = new ResponseReader();
   #upstream: Socket | undefined;
+  /** Of the last request. */
+  #destination: Destination = "tunnel";
   #phase: Phase = HEAD;
   /** Bytes of the last read that have to wait. */
   #heldBytes: Uint8Array | undefined;
@@ -217,11 +204,13 @@ export class VisitorConnection {
   }
 
   #forwardHead(head: RequestHead): void {
-    // The first bytes of a new connection are certainly the answer to this request, and not to an earlier one.
-    if (head.isUpgrade && this.#requests > 0) this.#dropUpstream();
-    this.#requests += 1;
     const isForApi = head.host !== null && this.#options.apiHosts.has(head.host);
-    this.#requestObserver.start(isForApi ? "api" : "tunnel");
+    const destination = isForApi ? "api" : "tunnel";
+    // The first bytes of a new connection are certainly the answer to this request, and not to an earlier one.
+    if (head.isUpgrade || destination !== this.#destination) this.#dropUpstream();
+    this.#destination = destination;
+    this.#requests += 1;
+    this.#requestObserver.start(destination);
     this.#isUpgrade = head.isUpgrade;
     this.#isLastRequest = head.isLast && !head.isUpgrade;
     this.#sendHead(head);
@@ -266,7 +255,8 @@ export class VisitorConnection {
   // ── From workerd ──
 
   #connect(): Socket {
-    const upstream = connectSocket({ path: this.#options.upstreamPath, allowHalfOpen: true });
+    const path = this.#options.upstreamPaths[this.#destination];
+    const upstream = connectSocket({ path, allowHalfOpen: true });
     readAfterFailedWrites(upstream, Infinity);
     upstream.on("error", () => undefined);
     upstream.once("end", () => this.#handleUpstreamEnded(upstream));

@@ -15,6 +15,8 @@ export interface ConfigurationOptions {
   dataDir: DataDir;
   /** Where workerd takes requests of visitors and of callers of the API, such as `unix:/path` or `127.0.0.1:80`. */
   publicAddress: string;
+  /** The path of the socket on which workerd takes requests that are known to be for the API: one Worker handles them, not two. */
+  apiSocket: string;
   /** The path of the socket that workerd takes requests of the server itself on. */
   controlSocket: string;
   gatewayAddress: string;
@@ -24,7 +26,7 @@ export interface ConfigurationOptions {
 }
 
 export async function buildConfiguration(options: ConfigurationOptions): Promise<string> {
-  const { dataDir, publicAddress, controlSocket, gatewayAddress } = options;
+  const { dataDir, publicAddress, apiSocket, controlSocket, gatewayAddress } = options;
   const reach = options.allowPrivateFetch ? ["public", "private"] : ["public"];
   const [edge, api] = await Promise.all([
     formatWorker(options, "edge"),
@@ -58,6 +60,9 @@ const config :Workerd.Config = (
   ],
   sockets = [
     (name = "main", address = ${quote(publicAddress)}, service = "main",
+      http = (cfBlobHeader = ${quote(CF_BLOB_HEADER)})),
+    (name = "api", address = ${quote(`unix:${apiSocket}`)},
+      service = (name = "api", entrypoint = "Api"),
       http = (cfBlobHeader = ${quote(CF_BLOB_HEADER)})),
     (name = "control", address = ${quote(`unix:${controlSocket}`)}, http = (),
       service = (name = "api", entrypoint = "Control")),

@@ -32,6 +32,8 @@ export interface Workerd {
   child: SupervisedProcess;
   /** The path of the socket that takes requests of visitors and of callers of the API. */
   publicSocket: string;
+  /** The path of the socket that takes requests of callers of the API only. */
+  apiSocket: string;
   /** The path for a socket on which the front proxy answers with its metrics. */
   frontMetricsSocket: string;
   /** What the Worker knows of all tenants together, as JSON. */
@@ -46,6 +48,7 @@ export async function startWorkerd(options: WorkerdOptions): Promise<Workerd> {
   const { dataDir, apiHost, bindings, log } = options;
   const { socketsDir } = dataDir;
   const publicSocket = join(socketsDir, PUBLIC_SOCKET);
+  const apiSocket = join(socketsDir, API_SOCKET);
   const controlSocket = join(socketsDir, CONTROL_SOCKET);
   const configPath = join(dataDir.runDir, "workerd.capnp");
   await writePrivateFile(
@@ -53,6 +56,7 @@ export async function startWorkerd(options: WorkerdOptions): Promise<Workerd> {
     await buildConfiguration({
       ...options,
       publicAddress: `unix:${publicSocket}`,
+      apiSocket,
       controlSocket,
       bindingNames: Object.keys(bindings),
     }),
@@ -68,7 +72,8 @@ export async function startWorkerd(options: WorkerdOptions): Promise<Workerd> {
       probe: () => probeHealth({ socketPath: publicSocket, apiHost }),
       // A killed workerd leaves its sockets behind, and the next one could not bind to their paths.
       prepare: async () => {
-        for (const path of [publicSocket, controlSocket]) await rm(path, { force: true });
+        for (const path of [publicSocket, apiSocket, controlSocket])
+          await rm(path, { force: true });
       },
       onSpawn: (pid) => dataDir.recordWorkerd(pid),
       onLine: (line, stream) => {
@@ -88,6 +93,7 @@ export async function startWorkerd(options: WorkerdOptions): Promise<Workerd> {
   return {
     child,
     publicSocket,
+    apiSocket,
     frontMetricsSocket: join(socketsDir, FRONT_METRICS_SOCKET),
     requestMetrics: () =>
       requestText({ socketPath: controlSocket, method: "GET", path: "/metrics" }, METRICS_MAX_MS),
@@ -103,6 +109,7 @@ const METRICS_MAX_MS = 2_000;
 const CRON_MAX_MS = 10 * MINUTE_MS;
 
 const PUBLIC_SOCKET = "public.sock";
+const API_SOCKET = "api.sock";
 const CONTROL_SOCKET = "control.sock";
 const FRONT_METRICS_SOCKET = "front.sock";
 

@@ -15,6 +15,7 @@ import { createTemporaryDir } from "./directories.ts";
 import { WAIT_OPTIONS } from "./timeouts.ts";
 
 export const CF_BLOB_FIELD = "own: field\r\n";
+export const API_HOST = "api";
 export const GET = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
 export const UPGRADE =
   "GET / HTTP/1.1\r\nHost: a\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\n";
@@ -26,12 +27,15 @@ const MESSAGES_MAX_BYTES = 2_000;
 export class FrontProxyStage {
   /** The front proxy's connections to the server, in their order. */
   arrived: ConnectionEnd[] = [];
+  /** Those for the host `API_HOST`. */
+  arrivedAtApi: ConnectionEnd[] = [];
   connections: VisitorConnection[] = [];
   /** How many connections of the front proxy have ended. */
   closed = 0;
   #visitors: ConnectionEnd[] = [];
   readonly #dir: string;
   readonly #upstream: Server;
+  readonly #api: Server;
   readonly #front: Server;
 
   private constructor(dir: string) {
@@ -39,10 +43,10 @@ export class FrontProxyStage {
     const memory = new SourceMemory(MESSAGES_MAX_BYTES);
     const pace = new FramePace();
     const options = {
-      upstreamPath: join(dir, "server.sock"),
+      upstreamPaths: { tunnel: join(dir, "server.sock"), api: join(dir, "api.sock") },
       cfBlobField: CF_BLOB_FIELD,
       acknowledgementKey: ACKNOWLEDGEMENT_KEY,
-      apiHosts: new Set<string>(),
+      apiHosts: new Set([API_HOST]),
       metrics: new FrontProxyMetrics(),
       trace: new RequestTrace("front_proxy", "off"),
       createReservation: () => memory.createReservation("source"),
@@ -52,7 +56,11 @@ export class FrontProxyStage {
     this.#upstream = createServer({ allowHalfOpen: true }, (socket) =>
       this.arrived.push(new ConnectionEnd(socket)),
     );
-    this.#upstream.listen(options.upstreamPath);
+    this.#upstream.listen(options.upstreamPaths.tunnel);
+    this.#api = createServer({ allowHalfOpen: true }, (socket) =>
+      this.arrivedAtApi.push(new ConnectionEnd(socket)),
+    );
+    this.#api.listen(options.upstreamPaths.api);
     this.#front = createServer({ allowHalfOpen: true, pauseOnConnect: true }, (socket) =>
       this.connections.push(new VisitorConnection(adoptSocket(socket), options)),
     );
@@ -61,7 +69,8 @@ export class FrontProxyStage {
 
   static async start(): Promise<FrontProxyStage> {
     const stage = new FrontProxyStage(await createTemporaryDir());
-    await Promise.all([once(stage.#upstream, "listening"), once(stage.#front, "listening")]);
+    const servers = [stage.#upstream, stage.#api, stage.#front];
+    await Promise.all(servers.map((server) => once(server, "listening")));
     return stage;
   }
 
@@ -69,16 +78,16 @@ export class FrontProxyStage {
   async clear(): Promise<void> {
     for (const { socket } of this.#visitors) socket.destroy();
     await vi.waitUntil(() => this.closed === this.connections.length, WAIT_OPTIONS);
-    for (const { socket } of this.arrived) socket.destroy();
+    for (const { socket } of [...this.arrived, ...this.arrivedAtApi]) socket.destroy();
     this.arrived = [];
+    this.arrivedAtApi = [];
     this.connections = [];
     this.#visitors = [];
     this.closed = 0;
   }
 
   async stop(): Promise<void> {
-    this.#upstream.close();
-    this.#front.close();
+    for (const server of [this.#upstream, this.#api, this.#front]) server.close();
     await rm(this.#dir, { recursive: true });
   }
 

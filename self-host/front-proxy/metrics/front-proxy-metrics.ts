@@ -10,6 +10,8 @@ import { REFUSAL_REASONS, type RefusalReason } from "../refusals.ts";
 /** What answers a request. Requests that the front proxy refuses before their head is complete reach neither. */
 const HANDLERS = ["tunnel", "api", "front_proxy"] as const;
 export type Handler = (typeof HANDLERS)[number];
+/** What a request is forwarded to. */
+export type Destination = Exclude<Handler, "front_proxy">;
 
 /** The class of the response's status. left: the visitor disconnected before the response. */
 const OUTCOMES = ["1xx", "2xx", "3xx", "4xx", "5xx", "left"] as const;

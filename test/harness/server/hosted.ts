@@ -102,6 +102,7 @@ export async function startHosted({
   const text = await buildConfiguration({
     dataDir,
     publicAddress: `127.0.0.1:${port}`,
+    apiSocket: join(dataDir.runDir, `api-${port}.sock`),
     controlSocket,
     gatewayAddress: gateway.address,
     allowPrivateFetch: true,

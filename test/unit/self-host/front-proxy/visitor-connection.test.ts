@@ -8,12 +8,14 @@ import {
 } from "../../../../self-host/front-proxy/limits.ts";
 import { HEAD_MAX_BYTES } from "../../../../self-host/front-proxy/request-head.ts";
 import {
+  API_HOST,
   CF_BLOB_FIELD,
   FrontProxyStage,
   GET,
   OK,
   UPGRADE,
 } from "../../../harness/front-proxy-stage.ts";
+import type { ConnectionEnd } from "../../../harness/connection-end.ts";
 import { WAIT_OPTIONS } from "../../../harness/timeouts.ts";
 
 const CLOSE = "Connection: close\r\n\r\n";
@@ -73,6 +75,27 @@ describe("a visitor", () => {
       await visitor.waitFor(start + end + OK + OK);
     },
   );
+
+  test("calls the API and visits a tunnel on one connection: each request goes to the Worker that handles it", async () => {
+    const visitor = await stage.visit();
+    const call = GET.replace("Host: a", `Host: ${API_HOST}`);
+    visitor.send(call + GET + call);
+    const answer = async (getArrived: () => ConnectionEnd[], index: number, host: string) => {
+      await vi.waitUntil(() => getArrived().length > index, WAIT_OPTIONS);
+      const server = getArrived()[index]!;
+      await server.waitFor(`Host: ${host}\r\n\r\n`);
+      server.send(OK);
+      return server;
+    };
+    const first = await answer(() => stage.arrivedAtApi, 0, API_HOST);
+    const second = await answer(() => stage.arrived, 0, "a");
+    await answer(() => stage.arrivedAtApi, 1, API_HOST);
+    await visitor.waitFor(OK + OK + OK);
+    for (const server of [first, second]) {
+      await vi.waitUntil(() => server.hasEnded, WAIT_OPTIONS);
+      expect(server.received.match(/GET/g)).toHaveLength(1);
+    }
+  });
 
   test("that leaves with requests that wait is noticed in the end", async () => {
     const visitor = await stage.visit();
