@@ -16,6 +16,8 @@ const MIB = 1024 * 1024;
 const TUNNELS = 10_000;
 /** 250 bytes for each tunnel exceed it, whatever V8 frees meanwhile; one that is kept has at least a socket, a pool and two listeners. */
 const GROWTH_MAX_BYTES = MIB;
+/** On a busy machine the last sockets close later than their tunnels, and V8 still compiles. */
+const SETTLE_MAX_MS = 30_000;
 
 let server: WebSocketServer;
 beforeAll(async () => {
@@ -29,7 +31,7 @@ beforeAll(async () => {
 afterAll(() => server.close());
 
 const PROGRAM = `
-  const [url, tunnels] = process.argv.slice(1);
+  const [url, tunnels, growthMaxBytes, settleMaxMs] = process.argv.slice(1);
   const { signal } = new AbortController();
   const targets = [{ port: 1 }, { fetch: () => new Response() }];
   let opened = 0;
@@ -48,14 +50,18 @@ const PROGRAM = `
   async function measureHeap() {
     for (let i = 0; i < 5; i += 1) {
       gc();
-      await new Promise((resolve) => setImmediate(resolve));
+      await new Promise((resolve) => setTimeout(resolve, 10));
     }
     return process.memoryUsage().heapUsed;
   }
   await openAndClose(1_000);
   const before = await measureHeap();
   await openAndClose(Number(tunnels));
-  console.log(JSON.stringify({ opened, growth: (await measureHeap()) - before }));
+  const untilMs = Date.now() + Number(settleMaxMs);
+  let growth;
+  do growth = (await measureHeap()) - before;
+  while (growth >= growthMaxBytes && Date.now() < untilMs);
+  console.log(JSON.stringify({ opened, growth }));
   process.exit();`;
 
 test("10,000 tunnels that were opened and closed leave nothing in the heap", async () => {
@@ -66,7 +72,8 @@ test("10,000 tunnels that were opened and closed leave nothing in the heap", asy
     [
       ...["--expose-gc", "--input-type=module", "--eval"],
       `import { expose } from ${library};\n${PROGRAM}`,
-      ...[`http://127.0.0.1:${port}`, String(TUNNELS)],
+      `http://127.0.0.1:${port}`,
+      ...[TUNNELS, GROWTH_MAX_BYTES, SETTLE_MAX_MS].map(String),
     ],
     { env: NODE_ENVIRONMENT },
   );
