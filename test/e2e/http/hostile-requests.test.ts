@@ -93,7 +93,8 @@ test("TRACE is refused", async () => {
     ]);
     expect(findHeader(answer.headers, "allow")).toContain("GET, HEAD, POST");
   }
-  expect(origin.requests).toEqual([]);
+  // Requests of earlier tests, which waited for no answer, may arrive now. They have no cookie.
+  expect(origin.requests.filter(({ headers }) => findHeader(headers, "cookie"))).toEqual([]);
 });
 
 test("the host that a local server builds links of has no case, root or port of the visitor's", async () => {
