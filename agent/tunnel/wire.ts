@@ -43,6 +43,11 @@ import { openWebSocket, skipMasking } from "../websocket.ts";
 const WIRE_BATCH_MS = 1;
 /** Frames of this size together are sent at once, so that a message stays well below its maximum size. */
 const FLUSH_AT_BYTES = WIRE_MESSAGE_MAX_BYTES / 4;
+/**
+ * The bytes that may wait for the socket before streams have to. Enough to keep it busy, and few: whatever another stream
+ * sends next, such as a short response beside long downloads, waits for all of them on the agent's uplink.
+ */
+const BACKLOG_MAX_BYTES = 2 * FLUSH_AT_BYTES;
 /** How often the agent checks whether a heartbeat is due, and whether the server is silent. */
 const HEARTBEAT_CHECK_MS = HEARTBEAT_INTERVAL_MS / 5;
 
@@ -238,7 +243,11 @@ export class Wire {
     const message = this.#writer.take();
     collectAfterTransfer(message.byteLength);
     if (this.#socket.readyState !== WebSocket.OPEN) return;
-    this.#socket.send(message, () => this.#writer.recycle(message));
+    this.#socket.send(message, () => {
+      this.#writer.recycle(message);
+      if (this.#socket.bufferedAmount < BACKLOG_MAX_BYTES) this.windows.resume();
+    });
+    if (this.#socket.bufferedAmount >= BACKLOG_MAX_BYTES) this.windows.pause();
   }
 
   #receive(data: RawData, isBinary: boolean): void {

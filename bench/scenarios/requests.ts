@@ -1,6 +1,11 @@
-/** Requests per second and latency of the whole path, compared with a bare object call, the origin and localtunnel. */
+/**
+ * Requests per second, latency and CPU time of the whole path, compared with a bare object call, the origin and other
+ * tunnels: localtunnel, and frp if it has been built (`bench/peers/build.ts`).
+ */
 import { startHop } from "../hop/start.ts";
-import { startLocaltunnel } from "../localtunnel.ts";
+import { startFrp } from "../peers/frp.ts";
+import { startLocaltunnel } from "../peers/localtunnel.ts";
+import type { Peer } from "../peers/peer.ts";
 import { getCpuMs, listServerProcesses, runLoad } from "../processes.ts";
 import type { Row } from "../report.ts";
 import type { BenchStack } from "../stack.ts";
@@ -12,22 +17,22 @@ const BARE_HOP = "bare object hop";
 const FRONTED_HOP = "object hop behind a front proxy";
 const DIRECT = "origin, direct";
 
-interface MeasuredPath {
-  name: string;
-  port: number;
-  host: string;
-  /** Whose processor time is counted. */
-  processes: { name: string; pid: number }[];
+interface Measured {
+  requestsPerSecond: number;
+  p50: number;
+  p99: number;
+  cpuMicroseconds: number;
 }
 
 export async function benchRequests(stack: BenchStack, seconds: number): Promise<Row[]> {
   const hop = await startHop();
   const front = await hop.startFrontProxy();
   const localtunnel = await startLocaltunnel(stack.origin.port);
+  const frp = await startFrp(stack.origin.port);
   const workerd = { name: "workerd", pid: hop.pid };
   const server = (await listServerProcesses(stack.server)).filter(({ name }) => name !== "gateway");
   const agent = { name: "agent", pid: stack.agent.pid ?? 0 };
-  const paths: MeasuredPath[] = [
+  const paths: Omit<Peer, "stop">[] = [
     { name: BARE_HOP, port: hop.port, host: "hop", processes: [workerd] },
     {
       name: FRONTED_HOP,
@@ -37,23 +42,20 @@ export async function benchRequests(stack: BenchStack, seconds: number): Promise
     },
     { name: OWN, port: stack.server.port, host: stack.host, processes: [...server, agent] },
     { name: DIRECT, port: stack.origin.port, host: "origin", processes: [] },
-    {
-      name: "localtunnel",
-      port: localtunnel.port,
-      host: localtunnel.host,
-      processes: [{ name: "both ends", pid: localtunnel.pid }],
-    },
+    localtunnel,
+    ...(frp === null ? [] : [frp]),
   ];
   const rows: Row[] = [];
   for (const connections of CONNECTIONS) {
-    const measured = new Map<string, { requestsPerSecond: number; p50: number; p99: number }>();
+    const measured = new Map<string, Measured>();
     for (const { name, port, host, processes } of paths) {
       const plan = { port, host, path: "/", connections, seconds, warmUpSeconds: 1 };
       const before = processes.map(({ pid }) => getCpuMs(pid));
       const result = await runLoad(plan);
       const requests = result.requestsPerSecond * (seconds + 1);
       const cpu = processes.map(({ pid }, i) => ((getCpuMs(pid) - before[i]!) * 1000) / requests);
-      measured.set(name, result);
+      const cpuMicroseconds = cpu.reduce((sum, µs) => sum + µs, 0);
+      measured.set(name, { ...result, cpuMicroseconds });
       rows.push({
         group: "requests",
         connections,
@@ -63,26 +65,28 @@ export async function benchRequests(stack: BenchStack, seconds: number): Promise
         "p90 ms": round(result.p90, 2),
         "p99 ms": round(result.p99, 2),
         errors: result.errors,
-        "CPU µs/req": Math.round(cpu.reduce((sum, µs) => sum + µs, 0)),
+        "CPU µs/req": Math.round(cpuMicroseconds),
         "of which": processes.map(({ name }, i) => `${name} ${Math.round(cpu[i]!)}`).join(", "),
       });
     }
     const own = measured.get(OWN)!;
     const direct = measured.get(DIRECT)!;
-    for (const name of [BARE_HOP, FRONTED_HOP]) {
-      const lowerBound = measured.get(name)!;
+    for (const name of [BARE_HOP, FRONTED_HOP, ...(frp === null ? [] : [frp.name])]) {
+      const other = measured.get(name)!;
       rows.push({
         group: "requests, ratios",
         connections,
         path: `underpass to ${name}`,
-        "req/s": formatPercent(own.requestsPerSecond / lowerBound.requestsPerSecond),
+        "req/s": formatPercent(own.requestsPerSecond / other.requestsPerSecond),
         "p50 ms": `+${round(own.p50 - direct.p50, 2)} over direct`,
-        "p99 ms": `${round(own.p99 / lowerBound.p99, 2)} times`,
+        "p99 ms": `${round(own.p99 / other.p99, 2)} times`,
+        "CPU µs/req": formatPercent(own.cpuMicroseconds / other.cpuMicroseconds),
       });
     }
   }
   await front.stop();
   await hop.stop();
   await localtunnel.stop();
+  await frp?.stop();
   return rows;
 }

@@ -1,7 +1,13 @@
-/** Throughput of large bodies through the tunnel, and the memory of both ends while one side reads slowly. */
+/**
+ * Throughput of large bodies through the tunnel, and the memory of both ends while one side reads slowly. Other tunnels that
+ * have been built (`bench/peers/build.ts`) are measured beside it: rathole forwards bytes, frp reads HTTP.
+ */
 import { request as httpRequest, type ClientRequest } from "node:http";
 import { Readable } from "node:stream";
 import { getCpuMs, getResidentMiB, listServerProcesses, runLoad } from "../processes.ts";
+import { startFrp } from "../peers/frp.ts";
+import type { Peer } from "../peers/peer.ts";
+import { startRathole } from "../peers/rathole.ts";
 import type { Row } from "../report.ts";
 import { CHUNK_BYTES } from "../settings.ts";
 import { round } from "../statistics.ts";
@@ -24,33 +30,54 @@ export async function benchTransfers(stack: BenchStack): Promise<Row[]> {
     ...(await listServerProcesses(stack.server)).filter(({ name }) => name !== "gateway"),
     { name: "agent", pid: stack.agent.pid ?? 0 },
   ];
+  const own = { name: "underpass", port, host: stack.host, processes };
   const rows: Row[] = [
-    await measureMemory(stack, "2 GiB download, slow reader", () => slowDownload(stack)),
-    await measureMemory(stack, "2 GiB upload, slow origin", () => slowUpload(stack)),
+    await measureMemory(stack, "2 GiB download, slow reader", () => slowDownload(own)),
+    await measureMemory(stack, "2 GiB upload, slow origin", () => slowUpload(own)),
   ];
+  const rathole = await startRathole(stack.origin.port);
+  const frp = await startFrp(stack.origin.port);
+  const peers = [rathole, frp].filter((peer) => peer !== null);
   for (const streams of [1, 16]) {
     for (const [direction, transfer] of [
       ["download", download],
       ["upload", upload],
     ] as const) {
-      const cpuBefore = processes.map(({ pid }) => getCpuMs(pid));
-      const startedAt = performance.now();
-      const each = Math.floor(TRANSFER_BYTES / streams);
-      await Promise.all(Array.from({ length: streams }, () => transfer(stack, each)));
-      const seconds = (performance.now() - startedAt) / 1000;
-      const cpu = processes.map(({ pid }, i) => getCpuMs(pid) - cpuBefore[i]!);
-      const perGiB = (ms: number): number => round((ms / 1000) * (2 ** 30 / TRANSFER_BYTES), 2);
-      rows.push({
-        group: "transfers",
-        streams,
-        path: direction,
-        "MB/s": Math.round(TRANSFER_BYTES / MB / seconds),
-        "CPU s/GiB": perGiB(cpu.reduce((sum, ms) => sum + ms, 0)),
-        ...Object.fromEntries(processes.map(({ name }, i) => [`${name} s/GiB`, perGiB(cpu[i]!)])),
-      });
+      for (const path of [own, ...peers]) {
+        const transferAll = (): Promise<unknown> => {
+          const each = Math.floor(TRANSFER_BYTES / streams);
+          return Promise.all(Array.from({ length: streams }, () => transfer(path, each)));
+        };
+        rows.push({
+          group: "transfers",
+          streams,
+          direction,
+          ...(await measure(path, transferAll)),
+        });
+      }
     }
   }
+  for (const peer of peers) await peer.stop();
   return rows;
+}
+
+/** Throughput, and the CPU time of each process for a GiB. */
+async function measure(
+  { name, processes }: Omit<Peer, "stop">,
+  transferAll: () => Promise<unknown>,
+) {
+  const cpuBefore = processes.map(({ pid }) => getCpuMs(pid));
+  const startedAt = performance.now();
+  await transferAll();
+  const seconds = (performance.now() - startedAt) / 1000;
+  const cpu = processes.map(({ pid }, i) => getCpuMs(pid) - cpuBefore[i]!);
+  const perGiB = (ms: number): number => round((ms / 1000) * (2 ** 30 / TRANSFER_BYTES), 2);
+  return {
+    path: name,
+    "MB/s": Math.round(TRANSFER_BYTES / MB / seconds),
+    "CPU s/GiB": perGiB(cpu.reduce((sum, ms) => sum + ms, 0)),
+    "of which": processes.map(({ name }, i) => `${name} ${perGiB(cpu[i]!)}`).join(", "),
+  };
 }
 
 async function measureMemory(
@@ -79,20 +106,28 @@ async function measureMemory(
   };
 }
 
-function openRequest(stack: BenchStack, method: string, path: string, headers = {}): ClientRequest {
+/** Where visitors connect, and the host that they ask for. */
+type Target = Pick<Peer, "port" | "host">;
+
+function openRequest(
+  { port, host }: Target,
+  method: string,
+  path: string,
+  headers = {},
+): ClientRequest {
   return httpRequest({
     host: "127.0.0.1",
-    port: stack.server.port,
+    port,
     agent: false,
     method,
     path,
-    headers: { host: stack.host, ...headers },
+    headers: { host, ...headers },
   });
 }
 
-function download(stack: BenchStack, bytes: number): Promise<void> {
+function download(target: Target, bytes: number): Promise<void> {
   return new Promise((resolve, reject) => {
-    const request = openRequest(stack, "GET", `/bytes?n=${bytes}`);
+    const request = openRequest(target, "GET", `/bytes?n=${bytes}`);
     request.on("response", (answer) => {
       let received = 0;
       answer.on("data", (chunk: Buffer) => (received += chunk.length));
@@ -106,9 +141,9 @@ function download(stack: BenchStack, bytes: number): Promise<void> {
   });
 }
 
-function upload(stack: BenchStack, bytes: number): Promise<void> {
+function upload(target: Target, bytes: number): Promise<void> {
   return new Promise((resolve, reject) => {
-    const request = openRequest(stack, "POST", "/", { "content-length": bytes });
+    const request = openRequest(target, "POST", "/", { "content-length": bytes });
     request.on("response", (answer) => {
       answer.resume();
       answer.on("end", resolve);
@@ -124,9 +159,9 @@ function* chunks(bytes: number): Generator<Buffer> {
   }
 }
 
-function slowDownload(stack: BenchStack): Promise<void> {
+function slowDownload(target: Target): Promise<void> {
   return new Promise((resolve, reject) => {
-    const request = openRequest(stack, "GET", `/bytes?n=${SLOW_TRANSFER_BYTES}`);
+    const request = openRequest(target, "GET", `/bytes?n=${SLOW_TRANSFER_BYTES}`);
     request.on("response", (answer) => {
       let sinceRest = 0;
       answer.on("data", (chunk: Buffer) => {
@@ -145,9 +180,9 @@ function slowDownload(stack: BenchStack): Promise<void> {
 }
 
 /** The origin reads request bodies for this path slowly. */
-function slowUpload(stack: BenchStack): Promise<void> {
+function slowUpload(target: Target): Promise<void> {
   return new Promise((resolve, reject) => {
-    const request = openRequest(stack, "POST", "/slow", { "content-length": SLOW_TRANSFER_BYTES });
+    const request = openRequest(target, "POST", "/slow", { "content-length": SLOW_TRANSFER_BYTES });
     request.on("response", (answer) => {
       answer.resume();
       answer.on("end", resolve);

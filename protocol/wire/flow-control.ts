@@ -14,14 +14,15 @@ interface SendState {
   wake: (() => void) | undefined;
 }
 
-/** How much one end may still send. */
+/** How much one end may still send. While its socket has a backlog, it may send nothing. */
 export class SendWindows {
   readonly #streamWindow: number;
   readonly #connectionWindow: number;
   readonly #onOutstandingChanged: ((bytes: number) => void) | undefined;
   readonly #streams = new Map<number, SendState>();
-  /** Streams that wait for the connection's window, in the order in which they began to wait. */
+  /** Streams that wait for the connection's window or its socket, in the order in which they began to wait. */
   readonly #blocked = new Set<number>();
+  #isPaused = false;
   /** Outstanding bytes beyond each stream's reserve. */
   #shared = 0;
 
@@ -38,6 +39,7 @@ export class SendWindows {
 
   /** How many bytes may be sent on the stream now. */
   available(stream: number): number {
+    if (this.#isPaused) return 0;
     const outstanding = this.#streams.get(stream)?.outstanding ?? 0;
     const reserve = Math.max(0, STREAM_RESERVE_BYTES - outstanding);
     const shared = Math.max(0, this.#connectionWindow - this.#shared);
@@ -50,12 +52,7 @@ export class SendWindows {
   }
 
   recordSent(stream: number, bytes: number): void {
-    let outgoing = this.#streams.get(stream);
-    if (!outgoing) {
-      outgoing = { outstanding: 0, ended: false, wake: undefined };
-      this.#streams.set(stream, outgoing);
-    }
-    this.#addOutstanding(outgoing, bytes);
+    this.#addOutstanding(this.#getOrAdd(stream), bytes);
   }
 
   /** @returns false when the other end credited more than it was sent. */
@@ -74,10 +71,21 @@ export class SendWindows {
   /** Calls `resume` once, when the stream may send again. A later call replaces an earlier one. */
   whenAvailable(stream: number, resume: () => void): void {
     if (this.available(stream) > 0) return resume();
-    const outgoing = this.#streams.get(stream);
+    const outgoing = this.#isPaused ? this.#getOrAdd(stream) : this.#streams.get(stream);
     if (!outgoing) return resume();
     outgoing.wake = resume;
     this.#wakeIfAvailable(stream, outgoing);
+  }
+
+  /** Stops all streams, because the socket has more to send than it should. */
+  pause(): void {
+    this.#isPaused = true;
+  }
+
+  /** Waiting streams continue in turn, until one of them fills the socket again. */
+  resume(): void {
+    this.#isPaused = false;
+    this.#wakeBlocked();
   }
 
   /** The sender has finished; outstanding bytes still count until the other end has consumed them. */
@@ -100,6 +108,15 @@ export class SendWindows {
   /** The connection was lost: all waiting senders are resumed. */
   close(): void {
     for (const stream of [...this.#streams.keys()]) this.drop(stream);
+  }
+
+  #getOrAdd(stream: number): SendState {
+    let outgoing = this.#streams.get(stream);
+    if (!outgoing) {
+      outgoing = { outstanding: 0, ended: false, wake: undefined };
+      this.#streams.set(stream, outgoing);
+    }
+    return outgoing;
   }
 
   #addOutstanding(outgoing: SendState, bytes: number): void {
@@ -127,7 +144,7 @@ export class SendWindows {
   /** Each step resumes one stream, so that a flood of small credits costs little, however many streams wait. */
   #wakeBlocked(): void {
     for (const stream of this.#blocked) {
-      if (this.#shared >= this.#connectionWindow) return;
+      if (this.#isPaused || this.#shared >= this.#connectionWindow) return;
       this.#blocked.delete(stream);
       const outgoing = this.#streams.get(stream);
       if (outgoing?.wake) this.#wakeIfAvailable(stream, outgoing);

@@ -4,7 +4,11 @@ import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from "vite
 import { WebSocketServer, type WebSocket } from "ws";
 import { CLOSE, type CloseName } from "../../../protocol/wire/close-codes.ts";
 import { CLOSE_CAPABILITY, FLAG, FRAME, RESET } from "../../../protocol/wire/frames.ts";
-import { HEARTBEAT_TIMEOUT_MS, STREAM_WINDOW_BYTES } from "../../../protocol/limits.ts";
+import {
+  CONNECTION_WINDOW_BYTES,
+  HEARTBEAT_TIMEOUT_MS,
+  STREAM_WINDOW_BYTES,
+} from "../../../protocol/limits.ts";
 import { ORIGIN_CONNECTIONS_MAX } from "../../../agent/limits.ts";
 import { OK, startRawOrigin, type RawOrigin } from "../../harness/tunnel/origin.ts";
 import { WAIT_OPTIONS } from "../../harness/timeouts.ts";
@@ -152,6 +156,36 @@ describe("an agent", () => {
       sent += (await connection.next()).payload.byteLength;
     connection.request(2, ["GET", "/", "host", "x"]);
     expect(await connection.next()).toMatchObject({ type: FRAME.response, stream: 2 });
+  });
+
+  test("whose uplink is slow sends a short response before the rest of many long ones", async () => {
+    await using tunnel = await startScriptedTunnel(origin.port);
+    const connection = await started(tunnel);
+    const head = `HTTP/1.1 200 OK\r\ncontent-length: ${STREAM_WINDOW_BYTES}\r\n\r\n`;
+    const long = Buffer.concat([Buffer.from(head), Buffer.alloc(STREAM_WINDOW_BYTES)]);
+    let longRequests = 0;
+    let shortRequests = 0;
+    origin.respond = ({ target }) => {
+      if (target === "/long") longRequests += 1;
+      else shortRequests += 1;
+      return target === "/long" ? long : OK;
+    };
+    connection.socket.pause();
+    const streams = CONNECTION_WINDOW_BYTES / STREAM_WINDOW_BYTES;
+    for (let stream = 1; stream <= streams; stream += 1)
+      connection.request(stream, ["GET", "/long", "host", "x"]);
+    await vi.waitUntil(() => longRequests === streams, WAIT_OPTIONS);
+    connection.request(streams + 1, ["GET", "/short", "host", "x"]);
+    await vi.waitUntil(() => shortRequests === 1, WAIT_OPTIONS);
+    connection.socket.resume();
+    let before = 0;
+    for (;;) {
+      const frame = await connection.next();
+      if (frame.stream > streams) break;
+      before += frame.payload.byteLength;
+    }
+    // Including what the sockets of both ends hold.
+    expect(before).toBeLessThan((3 / 4) * CONNECTION_WINDOW_BYTES);
   });
 
   test("announces that it stops", async () => {

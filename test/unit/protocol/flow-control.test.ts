@@ -50,6 +50,29 @@ describe("a sender", () => {
       expect(sender.available(stream)).toBe(STREAM_RESERVE_BYTES);
   });
 
+  test("sends nothing while its socket has a backlog, and then lets the streams that wait continue in turn", () => {
+    const sender = newSender();
+    sender.recordSent(1, 10);
+    sender.pause();
+    const resumed: number[] = [];
+    const wait = (stream: number): void =>
+      sender.whenAvailable(stream, () => {
+        resumed.push(stream);
+        // The first one fills the socket again.
+        if (resumed.length === 1) sender.pause();
+      });
+    // Stream 2 has sent nothing before.
+    for (const stream of [1, 2]) wait(stream);
+    sender.addCredit(1, 10);
+    expect(sender.available(1)).toBe(0);
+    expect(resumed).toEqual([]);
+    sender.resume();
+    expect(resumed).toEqual([1]);
+    sender.resume();
+    expect(resumed).toEqual([1, 2]);
+    expect(sender.available(2)).toBe(STREAM_WINDOW_BYTES);
+  });
+
   test("refuses credit for more than it sent", () => {
     const sender = newSender();
     sender.recordSent(1, 100);

@@ -7,10 +7,11 @@ import { Agent, createServer, request as httpRequest } from "node:http";
 import { createServer as createTcpServer, type AddressInfo, type Socket } from "node:net";
 import { Duplex } from "node:stream";
 import localtunnel from "localtunnel";
+import type { Peer } from "./peer.ts";
 
 const POOL_CONNECTIONS = 10;
 
-export async function startLocaltunnel(originPort: number) {
+export async function startLocaltunnel(originPort: number): Promise<Peer> {
   const free: Socket[] = [];
   const wanted: ((socket: Socket) => void)[] = [];
   const pool = createTcpServer((socket) => {
@@ -57,9 +58,10 @@ export async function startLocaltunnel(originPort: number) {
     subdomain: "bench",
   });
   return {
+    name: "localtunnel",
     port,
     host: `bench.localhost:${port}`,
-    pid: process.pid,
+    processes: [{ name: "both ends", pid: process.pid }],
     stop(): Promise<void> {
       tunnel.close();
       agent.destroy();
