@@ -6,7 +6,7 @@ import { WorkerEntrypoint } from "cloudflare:workers";
 import { startDraining } from "./draining.ts";
 import edge from "./edge/entry.ts";
 import type { Env } from "./env.ts";
-import { apiGarbageCollection } from "./garbage-collection.ts";
+import { apiGarbageCollection } from "../shared/garbage-collection.ts";
 
 export * from "./edge/entry.ts";
 export { InternalApi } from "./internal-api/entry-point.ts";

@@ -21,7 +21,8 @@ const BUILDERS: Record<string, (directory: string) => void> = {
   },
   rathole(directory) {
     const features = ["--no-default-features", "--features", "server,client"];
-    const version = ["--locked", "--version", RATHOLE_VERSION];
+    // Not `--locked`: current compilers refuse the version of a dependency in its lock file.
+    const version = ["--version", RATHOLE_VERSION];
     run("cargo", ["install", "rathole", ...version, ...features, "--root", directory]);
     copyFileSync(join(directory, "bin/rathole"), join(PEER_PROGRAMS, "rathole"));
   },
@@ -35,8 +36,12 @@ mkdirSync(PEER_PROGRAMS, { recursive: true });
 const names = process.argv.slice(2);
 for (const name of names.length > 0 ? names : Object.keys(BUILDERS)) {
   const build = BUILDERS[name];
-  if (!build) throw new Error(`unknown program ${name}: choose from ${Object.keys(BUILDERS)}`);
+  if (!build)
+    throw new Error(`unknown program ${name}: choose from ${Object.keys(BUILDERS).join(", ")}`);
   const directory = mkdtempSync(join(tmpdir(), `${name}-`));
-  build(directory);
-  rmSync(directory, { recursive: true, force: true });
+  try {
+    build(directory);
+  } finally {
+    rmSync(directory, { recursive: true, force: true });
+  }
 }

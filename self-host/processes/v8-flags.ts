@@ -7,7 +7,7 @@ export const SMALL_YOUNG_GENERATION = ["--max-semi-space-size=1", "--min-semi-sp
  */
 export const EARLY_COLLECTION = ["--initial-old-space-size=4"];
 
-/** workerd's. The Worker collects garbage itself, before much has gathered (`workers/garbage-collection.ts`). */
+/** workerd's. The Worker collects garbage itself, before much has gathered (`shared/garbage-collection.ts`). */
 export const WORKERD_V8_FLAGS = [...SMALL_YOUNG_GENERATION, "--expose-gc"];
 
 /** For the environment of child processes: they share this process's cache of compiled modules, if it has one. */

@@ -7,7 +7,7 @@ import { getAuthority, parseHost } from "../../protocol/hosts.ts";
 import { parseApiHosts } from "../../protocol/public-address.ts";
 import { BoundedMap } from "../../shared/bounds/bounded-map.ts";
 import type { Env } from "../env.ts";
-import { edgeGarbageCollection } from "../garbage-collection.ts";
+import { edgeGarbageCollection } from "../../shared/garbage-collection.ts";
 import { visit } from "./visit.ts";
 
 export { RateLimiter } from "../../durable-objects/rate-limiter.ts";

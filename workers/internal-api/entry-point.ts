@@ -14,7 +14,7 @@ import type {
 import type { ReceiverSettings } from "../../durable-objects/receiver/settings.ts";
 import type { AgentAdmission } from "../../durable-objects/tunnel/admission.ts";
 import type { Env } from "../env.ts";
-import { apiGarbageCollection } from "../garbage-collection.ts";
+import { apiGarbageCollection } from "../../shared/garbage-collection.ts";
 import type {
   AgentRequest,
   AgentVerdict,

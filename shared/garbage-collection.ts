@@ -12,6 +12,10 @@ type Collect = (options: { type: "major"; execution: "sync" }) => void;
 
 /** With fewer, tracing what is alive takes too much CPU time. With more, the pauses are longer. */
 export const REQUESTS_PER_COLLECTION = 300;
+/** A request counts as much as a WebSocket's messages of this many bytes. */
+const REQUEST_BYTES = 32 * 1024;
+/** Of messages, when there are no requests. */
+export const BYTES_PER_COLLECTION = REQUESTS_PER_COLLECTION * REQUEST_BYTES;
 
 /** Collections take at most this share of the time: those of a large heap, which last longer, are rarer. */
 const EDGE_MAX_TIME_SHARE = 1 / 20;
@@ -22,7 +26,8 @@ export class GarbageCollection {
   readonly #collect: Collect | undefined;
   readonly #maxTimeShare: number;
   readonly #now: () => number;
-  #requests = 0;
+  /** Since the last collection, requests included. */
+  #bytes = 0;
   #nextAtMs = 0;
 
   /** @param now in milliseconds. On workerd, the clock goes on while code runs; on Cloudflare it does not. */
@@ -38,18 +43,27 @@ export class GarbageCollection {
 
   /** Called for each request to the isolate. */
   countRequest(): void {
+    this.#add(REQUEST_BYTES);
+  }
+
+  /** Called for each message that a WebSocket of the isolate receives. */
+  countMessage(bytes: number): void {
+    this.#add(bytes);
+  }
+
+  #add(bytes: number): void {
     if (this.#collect === undefined) return;
-    this.#requests += 1;
-    if (this.#requests < REQUESTS_PER_COLLECTION) return;
+    this.#bytes += bytes;
+    if (this.#bytes < BYTES_PER_COLLECTION) return;
     const startedAtMs = this.#now();
     if (startedAtMs < this.#nextAtMs) return;
-    this.#requests = 0;
+    this.#bytes = 0;
     this.#collect({ type: "major", execution: "sync" });
     const endedAtMs = this.#now();
     this.#nextAtMs = startedAtMs + (endedAtMs - startedAtMs) / this.#maxTimeShare;
   }
 }
 
-/** The edge and the API of a self-hosted server have an isolate each, with a heap of its own. */
+/** The edge with the objects, and the API of a self-hosted server have an isolate each, with a heap of its own. */
 export const edgeGarbageCollection = new GarbageCollection(EDGE_MAX_TIME_SHARE);
 export const apiGarbageCollection = new GarbageCollection(API_MAX_TIME_SHARE);

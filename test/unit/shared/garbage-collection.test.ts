@@ -1,5 +1,9 @@
 import { expect, test } from "vitest";
-import { GarbageCollection, REQUESTS_PER_COLLECTION } from "../../../workers/garbage-collection.ts";
+import {
+  BYTES_PER_COLLECTION,
+  GarbageCollection,
+  REQUESTS_PER_COLLECTION,
+} from "../../../shared/garbage-collection.ts";
 
 /** Counts the collections, each of which lasts for some time on a clock of its own. */
 function createCollection(pauseMs: number) {
@@ -15,6 +19,7 @@ function createCollection(pauseMs: number) {
     visit: (times: number) => {
       for (let i = 0; i < times; i++) collection.countRequest();
     },
+    receive: (bytes: number) => collection.countMessage(bytes),
     count: () => collections,
   };
 }
@@ -27,6 +32,18 @@ test("an isolate collects garbage after a number of requests", () => {
   expect(count()).toBe(1);
   clock.nowMs += 1_000;
   visit(REQUESTS_PER_COLLECTION);
+  expect(count()).toBe(2);
+});
+
+test("messages of WebSockets count by their bytes, together with requests", () => {
+  const { visit, receive, count, clock } = createCollection(10);
+  receive(BYTES_PER_COLLECTION - 1);
+  expect(count()).toBe(0);
+  receive(1);
+  expect(count()).toBe(1);
+  clock.nowMs += 1_000;
+  visit(REQUESTS_PER_COLLECTION / 2);
+  receive(BYTES_PER_COLLECTION / 2);
   expect(count()).toBe(2);
 });
 
