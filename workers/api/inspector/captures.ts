@@ -17,6 +17,7 @@ import { getOrgId } from "../guard.ts";
 import type { TunnelBreakdown } from "../metrics/breakdown.ts";
 import { notFound, type ApiContext } from "../route.ts";
 import { callTunnelObject } from "../tunnels/call-tunnel-object.ts";
+import { readNewestFirst, type ReadNewest } from "./newest-first.ts";
 
 /** Captured requests that a breakdown examines of each tunnel: some 25 ms of its object's time. */
 const BREAKDOWN_MAX_REQUESTS = 5_000;
@@ -57,13 +58,14 @@ export async function listCaptures(
 ): Promise<TunnelCaptureSummary[]> {
   const filter = toFilter(query);
   const tunnels = await listRequestedTunnels(c, query.tunnel_id);
-  const lists = await Promise.all(
-    tunnels.map(async (tunnel) => {
-      const summaries = await callTunnelObject(tunnelObject(c.env, tunnel.id).listCaptures(filter));
+  const lists = tunnels.map((tunnel): ReadNewest<TunnelCaptureSummary> => {
+    const object = tunnelObject(c.env, tunnel.id);
+    return async (limit, after = filter.after) => {
+      const summaries = await callTunnelObject(object.listCaptures({ ...filter, limit, after }));
       return summaries.map((summary) => ({ tunnel, summary }));
-    }),
-  );
-  return sortNewestFirst(lists.flat()).slice(0, filter.limit);
+    };
+  });
+  return readNewestFirst(lists, filter.limit);
 }
 
 /** @throws ApiError when the organization has no such tunnel, or an object can't be reached. */
@@ -91,11 +93,6 @@ async function listRequestedTunnels(
   const tunnel = await findInspectedTunnel(c.var.db, orgId, id);
   if (!tunnel) throw notFound("tunnel");
   return [tunnel];
-}
-
-/** Ids start with the time and are unique, so the order is the same for all tunnels and all pages. */
-function sortNewestFirst(listed: TunnelCaptureSummary[]): TunnelCaptureSummary[] {
-  return listed.sort((one, other) => (one.summary.id < other.summary.id ? 1 : -1));
 }
 
 function toFilter({ status, since, ...query }: InspectorQuery): CaptureFilter {
