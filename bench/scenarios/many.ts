@@ -21,13 +21,16 @@ const LISTED_POLL_MS = 100;
 
 /** What the system allows a process without asking for more. */
 const USUAL_DESCRIPTORS = 20_000;
-/** Of the front proxy: a connection of the agent, and one to workerd. */
-const DESCRIPTORS_PER_TUNNEL = 2;
+/**
+ * Of workerd, for ten seconds after a tunnel's agent has connected: the connection and the files of the tunnel's object. After
+ * `kill -9` all agents connect in that time.
+ */
+const DESCRIPTORS_PER_TUNNEL = 4;
 /** Of visitors, and of all calls of the API. */
 const OTHER_CONNECTIONS = 500;
 const OTHER_DESCRIPTORS = 2_000;
 
-/** All agents come from one address. More than 9,000 tunnels need a higher `ulimit -Hn`. */
+/** All agents come from one address. More than 4,500 tunnels need a higher `ulimit -Hn`. */
 export function buildOptionsForMany(tunnels: number): ServerOptions {
   const connections = String(tunnels + OTHER_CONNECTIONS);
   const needed = DESCRIPTORS_PER_TUNNEL * tunnels + OTHER_DESCRIPTORS;
