@@ -31,6 +31,7 @@ import type { CustomHostState } from "./tunnel/proxy/custom-hosts.ts";
 import type { Maintenance } from "./tunnel/proxy/access-policy.ts";
 import type { StopState } from "./tunnel/lifetime.ts";
 import type { ShardAddress } from "./tunnel/shards/object-name.ts";
+import { edgeGarbageCollection } from "../shared/garbage-collection.ts";
 import { createParts, type TunnelParts } from "./tunnel/parts.ts";
 import { acceptAgent } from "./tunnel/agents/accept-agent.ts";
 import { listAgentStates } from "./tunnel/shards/agent-states.ts";
@@ -297,6 +298,7 @@ export class Tunnel extends DurableObject<TunnelBindings> implements TunnelRpc {
   // ── Called by the WebSockets of agents, clients and visitors ──
 
   override webSocketMessage(socket: WebSocket, message: string | ArrayBuffer): void {
+    edgeGarbageCollection.countMessage(message);
     const { agents, access, clients, lifetime, visitors } = this.#parts;
     const attachment = readAttachment(socket);
     if (attachment.kind === "visitor") return visitors.sockets.onMessage(socket, message);

@@ -46,9 +46,9 @@ export class GarbageCollection {
     this.#add(REQUEST_BYTES);
   }
 
-  /** Called for each message that a WebSocket of the isolate receives. */
-  countMessage(bytes: number): void {
-    this.#add(bytes);
+  /** Called for each message of a WebSocket that a tunnel's object receives. */
+  countMessage(message: string | ArrayBuffer): void {
+    this.#add(typeof message === "string" ? message.length : message.byteLength);
   }
 
   #add(bytes: number): void {

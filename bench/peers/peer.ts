@@ -1,10 +1,13 @@
 /** Other tunnels, measured in the same run. */
+import type { ChildProcess } from "node:child_process";
 import { existsSync } from "node:fs";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { get } from "node:http";
 import { connect } from "node:net";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { BENCH } from "../processes.ts";
+import { BENCH, spawnQuiet, stopChild } from "../processes.ts";
 
 export interface Peer {
   name: string;
@@ -25,17 +28,54 @@ export function findProgram(name: string): string | null {
   return existsSync(path) ? path : null;
 }
 
+/** One end of a tunnel. */
+interface PeerProgram {
+  name: string;
+  path: string;
+  /** Before the path of its configuration file. */
+  option: string;
+  /** In TOML. */
+  config: string;
+}
+
+interface PeerPrograms extends Pick<Peer, "name" | "port" | "host"> {
+  /** Where the server accepts the client. */
+  controlPort: number;
+  server: PeerProgram;
+  client: PeerProgram;
+}
+
+/** Starts both ends. Resolves when the origin answers through the tunnel. */
+export async function startPrograms(programs: PeerPrograms): Promise<Peer> {
+  const { name, port, host, controlPort } = programs;
+  const directory = await mkdtemp(join(tmpdir(), "underpass-peer-"));
+  const start = async (end: "server" | "client"): Promise<ChildProcess> => {
+    const { path, option, config } = programs[end];
+    const file = join(directory, `${end}.toml`);
+    await writeFile(file, config);
+    return spawnQuiet(path, [option, file], { RUST_LOG: "off" });
+  };
+  const server = await start("server");
+  await waitUntil(`a server on port ${controlPort}`, () => isListening(controlPort));
+  const client = await start("client");
+  await waitUntil(`an answer for ${host}`, () => isAnswered(port, host));
+  return {
+    name,
+    port,
+    host,
+    processes: [
+      { name: programs.server.name, pid: server.pid ?? 0 },
+      { name: programs.client.name, pid: client.pid ?? 0 },
+    ],
+    async stop() {
+      await stopChild(client);
+      await stopChild(server);
+      await rm(directory, { recursive: true, force: true });
+    },
+  };
+}
+
 const READY_MAX_MS = 10_000;
-
-/** Resolves when a program listens on the port. */
-export function waitForPort(port: number): Promise<void> {
-  return waitUntil(`a server on port ${port}`, () => isListening(port));
-}
-
-/** Resolves when the origin answers through the tunnel. */
-export function waitForAnswer(port: number, host: string): Promise<void> {
-  return waitUntil(`an answer for ${host}`, () => isAnswered(port, host));
-}
 
 async function waitUntil(what: string, isReady: () => Promise<boolean>): Promise<void> {
   const startedAt = performance.now();
@@ -56,7 +96,7 @@ function isListening(port: number): Promise<boolean> {
   });
 }
 
-/** `fetch` sends no Host header of its caller. */
+/** Not with `fetch`, which lets no caller choose the Host header. */
 function isAnswered(port: number, host: string): Promise<boolean> {
   return new Promise((resolve) => {
     const options = { host: "127.0.0.1", port, headers: { host }, agent: false };

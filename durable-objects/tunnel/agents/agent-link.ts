@@ -24,7 +24,6 @@ import {
   STREAM_WINDOW_BYTES,
   WIRE_MESSAGE_MAX_BYTES,
 } from "../../../protocol/limits.ts";
-import { edgeGarbageCollection } from "../../../shared/garbage-collection.ts";
 import { SECOND_MS } from "../../../shared/time.ts";
 import type { BufferedBytes } from "../buffered-bytes.ts";
 import { FrameSender } from "../frame-sender.ts";
@@ -206,7 +205,6 @@ export class AgentLink {
   /** @returns false when the agent violated the protocol. */
   receive(message: ArrayBuffer): boolean {
     this.#lastReceivedAtMs = Date.now();
-    edgeGarbageCollection.countMessage(message.byteLength);
     if (message.byteLength > WIRE_MESSAGE_MAX_BYTES) return false;
     let isValid = true;
     const isComplete = readFrames(new Uint8Array(message), (frame) => {

@@ -27,7 +27,6 @@ import type { MemoryHolder, SocketMemory } from "./socket-memory.ts";
 import type { Usage } from "../metrics/usage.ts";
 import { BoundedBuffer } from "../../../shared/bounds/bounded-buffer.ts";
 import { freeBytes, toUtf8 } from "../../../shared/bytes.ts";
-import { edgeGarbageCollection } from "../../../shared/garbage-collection.ts";
 import { MINUTE_MS } from "../../../shared/time.ts";
 import { closeQuietly, type SocketClose } from "../../websockets.ts";
 
@@ -100,7 +99,6 @@ export class VisitorSocket implements Stream, MemoryHolder {
     if (this.#isEnded) return;
     const type = typeof message === "string" ? FRAME.text : FRAME.binary;
     const bytes = typeof message === "string" ? toUtf8(message) : new Uint8Array(message);
-    edgeGarbageCollection.countMessage(bytes.byteLength);
     this.#deps.usage.countIn(bytes.byteLength);
     this.#deps.recording?.addMessage("client", toMessageKind(type), bytes);
     this.#backlogBytes += bytes.byteLength + MESSAGE_OVERHEAD_BYTES;

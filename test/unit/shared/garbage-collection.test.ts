@@ -19,7 +19,7 @@ function createCollection(pauseMs: number) {
     visit: (times: number) => {
       for (let i = 0; i < times; i++) collection.countRequest();
     },
-    receive: (bytes: number) => collection.countMessage(bytes),
+    receive: (message: string | ArrayBuffer) => collection.countMessage(message),
     count: () => collections,
   };
 }
@@ -37,13 +37,13 @@ test("an isolate collects garbage after a number of requests", () => {
 
 test("messages of WebSockets count by their bytes, together with requests", () => {
   const { visit, receive, count, clock } = createCollection(10);
-  receive(BYTES_PER_COLLECTION - 1);
+  receive(new ArrayBuffer(BYTES_PER_COLLECTION - 1));
   expect(count()).toBe(0);
-  receive(1);
+  receive("x");
   expect(count()).toBe(1);
   clock.nowMs += 1_000;
   visit(REQUESTS_PER_COLLECTION / 2);
-  receive(BYTES_PER_COLLECTION / 2);
+  receive(new ArrayBuffer(BYTES_PER_COLLECTION / 2));
   expect(count()).toBe(2);
 });
 

@@ -1,4 +1,4 @@
-import { describe, expect, test } from "vitest";
+import { describe, expect, test, vi } from "vitest";
 import { CLOSE } from "../../../../protocol/wire/close-codes.ts";
 import { parseCredit, FLAG, FRAME, RESET } from "../../../../protocol/wire/frames.ts";
 import {
@@ -8,6 +8,7 @@ import {
   STREAM_WINDOW_BYTES,
 } from "../../../../protocol/limits.ts";
 import { LiveTunnel, TestSocket, type TestAgent } from "../../../harness/workerd/live-tunnel.ts";
+import { edgeGarbageCollection } from "../../../../shared/garbage-collection.ts";
 import { createRandom } from "../../../harness/random.ts";
 import { VISITOR_SOCKETS_MAX } from "../../../../durable-objects/tunnel/proxy/visitor-sockets.ts";
 import { TUNNEL_SOCKETS_MAX_BYTES } from "../../../../durable-objects/tunnel/proxy/socket-memory.ts";
@@ -37,6 +38,18 @@ describe("a visitor's WebSocket", () => {
     expect([...(await agent.next(FRAME.binary)).payload]).toEqual([0, 255]);
     agent.send((writer) => writer.writeBytes(FRAME.binary, 0, stream, new Uint8Array([1, 2])));
     expect(await socket.nextMessage()).toEqual(new Uint8Array([1, 2]));
+  });
+
+  test("counts messages of the visitor and of the agent for the garbage collector", async () => {
+    const { agent, socket, stream } = await connected();
+    const count = vi.spyOn(edgeGarbageCollection, "countMessage");
+    socket.socket.send("from the visitor");
+    await agent.next(FRAME.text);
+    expect(count).toHaveBeenLastCalledWith("from the visitor");
+    agent.send((writer) => writer.writeText(FRAME.text, 0, stream, "from the agent"));
+    await socket.nextMessage();
+    expect(count).toHaveBeenLastCalledWith(expect.any(ArrayBuffer));
+    count.mockRestore();
   });
 
   test("joins a message that arrives in parts, and sends a large one in parts", async () => {
