@@ -1,11 +1,11 @@
-/** Builds the dashboard into `dist/dashboard`, with a compressed copy of each file. */
+/** Builds the dashboard into `dist/dashboard`, with compressed copies of each file: `.br` and `.gz`. */
 import { execFile } from "node:child_process";
 import { existsSync } from "node:fs";
 import { readFile, writeFile } from "node:fs/promises";
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
 import { promisify } from "node:util";
-import { brotliCompress, gzipSync } from "node:zlib";
+import { brotliCompress, gzip, gzipSync } from "node:zlib";
 import { z } from "zod";
 import { isUpToDate, listFiles, writeStamp } from "./build-stamp.ts";
 
@@ -58,7 +58,11 @@ async function runVite(): Promise<void> {
 }
 
 async function compress(path: string): Promise<void> {
-  await writeFile(`${path}.br`, await promisify(brotliCompress)(await readFile(path)));
+  const content = await readFile(path);
+  await Promise.all([
+    writeFile(`${path}.br`, await promisify(brotliCompress)(content)),
+    writeFile(`${path}.gz`, await promisify(gzip)(content, { level: 9 })),
+  ]);
 }
 
 /** The document, the entry with all modules that it imports statically, and their styles. */

@@ -70,16 +70,17 @@ async function sendPage(c: ApiContext): Promise<Response> {
   return response;
 }
 
-/** The build has compressed each file with Brotli already. @throws ApiError `not_found` */
+/**
+ * The build has compressed each file: if the runtime did it for each response, a few requests a second for a large file
+ * would occupy it. @throws ApiError `not_found`
+ */
 async function readFile(c: ApiContext, path: string): Promise<Response> {
   const type = /^\/(?:assets\/)?[\w-]+(?:\.[\w-]+)*\.(\w+)$/.exec(path)?.[1] ?? "";
   const contentType = CONTENT_TYPES[type];
   if (contentType === undefined) throw fileNotFound();
   const encoding = chooseEncoding(c);
-  const isBrotli = encoding === "br";
-  const file = await c.env.ASSETS.fetch(
-    new URL(isBrotli ? `${path}.br` : path, "https://assets.invalid"),
-  );
+  const suffix = encoding === "identity" ? "" : SUFFIXES[encoding];
+  const file = await c.env.ASSETS.fetch(new URL(path + suffix, "https://assets.invalid"));
   if (file.status !== 200) {
     await file.body?.cancel();
     throw fileNotFound();
@@ -87,19 +88,23 @@ async function readFile(c: ApiContext, path: string): Promise<Response> {
   const headers = new Headers({ "Content-Type": contentType, Vary: "Accept-Encoding" });
   if (encoding !== "identity") headers.set("Content-Encoding", encoding);
   const length = file.headers.get("content-length");
-  if (length !== null && encoding !== "gzip") headers.set("Content-Length", length);
-  return new Response(file.body, { headers, encodeBody: isBrotli ? "manual" : "automatic" });
+  if (length !== null) headers.set("Content-Length", length);
+  return new Response(file.body, { headers, encodeBody: "manual" });
 }
 
-/** Browsers accept Brotli only over HTTPS and from localhost: for others the runtime compresses with gzip. */
-function chooseEncoding(c: ApiContext): string {
-  return accepts(c, {
+/** The names of the compressed copies end so, the best one first. Browsers accept Brotli only over HTTPS and from localhost. */
+const SUFFIXES = { br: ".br", gzip: ".gz" } as const;
+const ENCODINGS = Object.keys(SUFFIXES) as (keyof typeof SUFFIXES)[];
+
+function chooseEncoding(c: ApiContext): keyof typeof SUFFIXES | "identity" {
+  const encoding = accepts(c, {
     header: "Accept-Encoding",
-    supports: ["br", "gzip"],
+    supports: ENCODINGS,
     default: "identity",
-    match: (accepted, { supports, default: otherwise }) =>
-      supports.find((name) => accepted.some(({ type, q }) => type === name && q > 0)) ?? otherwise,
+    match: (accepted, { default: otherwise }) =>
+      ENCODINGS.find((name) => accepted.some(({ type, q }) => type === name && q > 0)) ?? otherwise,
   });
+  return ENCODINGS.find((name) => name === encoding) ?? "identity";
 }
 
 function fileNotFound(): ApiError {
