@@ -43,6 +43,7 @@ const COMMON_FAILURES: readonly ErrorCode[] = [
   "method_not_allowed",
   "payload_too_large",
   "internal",
+  "unavailable",
 ];
 
 /** @param origin where the API is reached, without a slash at its end. */

@@ -48,7 +48,7 @@ export async function admitAgent(env: Env, request: AgentRequest): Promise<Agent
   try {
     const config = getConfig(env);
     const token = await verifyToken(config, request.bearer);
-    const db = createDatabase(env);
+    const db = createDatabase(env, toUuid(token.organizationId));
     const registered = await register(env, db, token, request);
     requireShard(registered.tunnel, request.query.shard);
     const host = await findPublicHost(config, db, registered.tunnel, request.query);
