@@ -15,7 +15,8 @@ import { isDatabaseUnavailable, UndeliveredError } from "../store/database.ts";
 import { LimitReachedError } from "../store/bounds.ts";
 import { PermissionLostError } from "../store/locks.ts";
 import { unauthorized } from "./guard.ts";
-import { log } from "../../shared/log.ts";
+import { BoundedMap } from "../../shared/bounds/bounded-map.ts";
+import { LimitedLog } from "../../shared/log.ts";
 import type { ApiContext, ApiEnv } from "./route.ts";
 import { AREAS } from "./areas.ts";
 import { dashboard, servePageToBrowsers } from "./dashboard/dashboard.ts";
@@ -96,11 +97,13 @@ function matchesPath(pattern: string[], segments: string[]): boolean {
   );
 }
 
+const failures = new LimitedLog("error", "request_failed");
+
 api.onError((thrown, c) => {
   const error = toApiError(thrown);
   if (error !== thrown && error.details.cause !== undefined) {
     const cause = describeError(error.details.cause);
-    log("error", "request_failed", { requestId: c.var.requestId, cause });
+    failures.record({ requestId: c.var.requestId, cause }, Date.now());
   }
   // Through the context, which adds the headers that the route has set, such as a cleared cookie.
   const answer = errorResponse(error);
@@ -153,16 +156,28 @@ function logRequest(c: ApiContext, ms: number): void {
   const route = matchedRoutes(c).findLast(({ method }) => method !== "ALL")?.path;
   if (route !== undefined && UNLOGGED_ROUTES.has(route)) return;
   const { requestId, principal, masterKey, agentToken, refusal } = c.var;
-  log("info", "request", {
+  const orgId = principal?.orgId ?? masterKey?.orgId ?? agentToken?.orgId;
+  const details = {
     requestId,
     method: c.req.method,
     route: route ?? null,
     status: c.res.status,
     ms,
-    orgId: principal?.orgId ?? masterKey?.orgId ?? agentToken?.orgId,
+    orgId,
     userId: principal?.userId,
     refusal,
-  });
+  };
+  getRequestLog(orgId).record(details, Date.now());
+}
+
+const REQUEST_LOGS_MAX = 10_000;
+const requestLogs = new BoundedMap<string, LimitedLog>(REQUEST_LOGS_MAX);
+
+/** Each organization has a limit of its own. All callers without one share a limit. */
+function getRequestLog(orgId = ""): LimitedLog {
+  const requestLog = requestLogs.get(orgId) ?? new LimitedLog("info", "request");
+  requestLogs.set(orgId, requestLog);
+  return requestLog;
 }
 
 export async function handleApi(
