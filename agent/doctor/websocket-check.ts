@@ -34,7 +34,7 @@ export async function checkWebSocket(
   const diagnosed = await attempt(route, "/agent/diagnostics", signal);
   // An older server does not have this route. Without a token, `/agent/connect` registers no tunnel.
   const isUnknownRoute = diagnosed.kind === "response" && diagnosed.status === 404;
-  if (!isUnknownRoute) return judge(route, diagnosed);
+  if (!isUnknownRoute || signal.aborted) return judge(route, diagnosed);
   return judge(route, await attempt({ ...route, token: null }, "/agent/connect", signal));
 }
 
@@ -134,11 +134,8 @@ function attempt(route: Route, path: string, signal: AbortSignal): Promise<Attem
       resolve({ kind: "closed", code, reason: reason.toString() }),
     );
     socket.on("unexpected-response", (_request, response) => {
-      void readBody(response).then((body) => {
-        const { statusCode: status = 0, headers } = response;
-        resolve({ kind: "response", status, errorCode: headers[ERROR_HEADER]?.toString(), body });
-        socket.terminate();
-      });
+      // From here on, the response is the outcome, even if its body does not arrive in time.
+      resolve(readResponse(response).finally(() => socket.terminate()));
     });
     socket.on("error", (error) =>
       resolve({ kind: "failed", message: getErrorMessage(error), isOpened }),
@@ -150,12 +147,22 @@ function attempt(route: Route, path: string, signal: AbortSignal): Promise<Attem
   });
 }
 
-/** The message of an error of the API, or the beginning of another body. */
+async function readResponse(response: IncomingMessage): Promise<Attempt> {
+  const { statusCode: status = 0, headers } = response;
+  const body = await readBody(response);
+  return { kind: "response", status, errorCode: headers[ERROR_HEADER]?.toString(), body };
+}
+
+/** The message of an error of the API, or the beginning of another body: as much as arrives before the connection ends. */
 async function readBody(response: IncomingMessage): Promise<string> {
   let text = "";
-  for await (const chunk of response) {
-    text += String(chunk);
-    if (text.length > BODY_READ_MAX_BYTES) break;
+  try {
+    for await (const chunk of response) {
+      text += String(chunk);
+      if (text.length > BODY_READ_MAX_BYTES) break;
+    }
+  } catch {
+    // The connection was lost, or was ended because the time has passed.
   }
   const body = parseJson(text);
   const hasMessage = typeof body === "object" && body !== null && "message" in body;
