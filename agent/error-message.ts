@@ -1,6 +1,9 @@
 /** What the errors of Node.js and of libraries mean, in a sentence that says what to do next. */
 import { findCloseName } from "../protocol/wire/close-codes.ts";
 
+/** The only sign that ws gives of a handshake that took longer than its option `handshakeTimeout`. */
+export const HANDSHAKE_TIMEOUT_MESSAGE = "Opening handshake has timed out";
+
 /** What Node.js adds to the errors of sockets, name look-ups and files. */
 interface SystemError extends Error {
   code?: string;
@@ -145,7 +148,7 @@ function describeHandshake(message: string): string | undefined {
   if (status !== undefined) {
     return `the server answered ${status} instead of opening a WebSocket; check the address, and proxies on the way`;
   }
-  if (message === "Opening handshake has timed out") {
+  if (message === HANDSHAKE_TIMEOUT_MESSAGE) {
     return "the server does not answer in time; check the address and the network";
   }
   if (/^Server sent (?:no|an invalid) subprotocol$/.test(message))
