@@ -1,5 +1,6 @@
 /** `--setup` and `--apply` against an API in memory and fake WireGuard tools that record their calls. */
 import { execFileSync } from "node:child_process";
+import { once } from "node:events";
 import { readdir, readFile, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
@@ -9,9 +10,11 @@ import { derivePublicKey, generatePrivateKey } from "../../../../agent/vpn/wireg
 import { NetworkApi } from "../../../../agent/vpn/network-api.ts";
 import { NetworkStateDir } from "../../../../agent/vpn/server/network-state-dir.ts";
 import { refreshConfig, setUpServer, toInterfaceName } from "../../../../agent/vpn/server/setup.ts";
+import { VpnSession } from "../../../../agent/vpn/session.ts";
 import { createTemporaryDir } from "../../../harness/directories.ts";
 import { fakeWireGuard, type FakeWireGuard } from "../../../harness/networks/fake-wireguard.ts";
 import { startNetworkApi, type FakeNetworkApi } from "../../../harness/networks/network-api.ts";
+import { WAIT_MAX_MS } from "../../../harness/timeouts.ts";
 
 const { signal } = new AbortController();
 let api: FakeNetworkApi;
@@ -251,6 +254,30 @@ describe("applying devices to the interface", () => {
     api.addDevice("option", "--help");
     await apply();
     expect(await wireGuard.calls()).toEqual([]);
+  });
+
+  test("whose record can't be written is reported, and ends nothing", async () => {
+    await writeFile(directory, "not a directory");
+    api.networks[0]!.server_public_key = newKey();
+    api.addDevice("phone", newKey());
+    const session = new VpnSession({
+      api: new NetworkApi(buildAccess(api.url)),
+      network: "home",
+      findPrivateKey: () => Promise.resolve(null),
+      apply: {
+        interfaceName: "wg-home",
+        createAppliedPeers: () => new AppliedPeers(directory),
+        refreshConfig: () => Promise.resolve(),
+      },
+    });
+    try {
+      const noticed = once(session, "notice", { signal: AbortSignal.timeout(WAIT_MAX_MS) });
+      session.start();
+      const problem = `a part of ${join(directory, "applied-peers.json")} is not a directory`;
+      expect(String(await noticed)).toContain(`peers are not updated: ${problem}`);
+    } finally {
+      session.close();
+    }
   });
 
   test("keeps the additional addresses of a peer that was added by hand", () => {
