@@ -4,6 +4,7 @@ import { once } from "node:events";
 import { readdir, readFile, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import { InterfaceWatch } from "../../../../agent/vpn/interface-watch.ts";
 import { AppliedPeers } from "../../../../agent/vpn/server/applied-peers.ts";
 import { PeerApplier, planPeers } from "../../../../agent/vpn/server/peer-applier.ts";
 import { derivePublicKey, generatePrivateKey } from "../../../../agent/vpn/wireguard/keys.ts";
@@ -14,7 +15,7 @@ import { VpnSession } from "../../../../agent/vpn/session.ts";
 import { createTemporaryDir } from "../../../harness/directories.ts";
 import { fakeWireGuard, type FakeWireGuard } from "../../../harness/networks/fake-wireguard.ts";
 import { startNetworkApi, type FakeNetworkApi } from "../../../harness/networks/network-api.ts";
-import { WAIT_MAX_MS } from "../../../harness/timeouts.ts";
+import { WAIT_MAX_MS, WAIT_OPTIONS } from "../../../harness/timeouts.ts";
 
 const { signal } = new AbortController();
 let api: FakeNetworkApi;
@@ -289,4 +290,20 @@ describe("applying devices to the interface", () => {
     const own = planPeers([device], current, new Set([key])).set;
     expect(own).toEqual([{ device, allowedIps: ["10.88.0.2/32"] }]);
   });
+});
+
+test("watching another interface ends a poll of the first one that is running", async () => {
+  const [first, second] = [generatePrivateKey(), generatePrivateKey()];
+  await wireGuard.addInterface("wg-1", first);
+  await wireGuard.addInterface("wg-2", second);
+  await wireGuard.addPeer("wg-1", "peer-of-the-first", "10.88.0.2/32");
+  await wireGuard.addPeer("wg-2", "peer-of-the-second", "10.88.0.2/32");
+  const seen: string[] = [];
+  const onEndpoint = (publicKey: string): void => void seen.push(publicKey);
+  const watch = new InterfaceWatch({ onEndpoint, onHandshake: () => undefined });
+  watch.start(first);
+  watch.start(second);
+  await vi.waitUntil(() => seen.includes("peer-of-the-second"), WAIT_OPTIONS);
+  watch.stop();
+  expect(seen).toEqual(["peer-of-the-second"]);
 });
