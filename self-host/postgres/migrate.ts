@@ -74,7 +74,8 @@ export async function migrate(client: pg.Client, untilMs = Infinity): Promise<nu
     await client.query("commit");
     return pending.length;
   } catch (error) {
-    await client.query("rollback");
+    // After the loss of the connection, which has rolled back already, this fails too.
+    await client.query("rollback").catch(() => undefined);
     throw error;
   }
 }
