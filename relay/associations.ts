@@ -5,6 +5,7 @@ import { RELAY_TICKET_GRACE_MS } from "../protocol/relay/limits.ts";
 import type { Revocation } from "../protocol/relay/link.ts";
 import type { RelayTicket } from "../protocol/relay/ticket.ts";
 import { SourceSlots } from "../shared/bounds/source-slots.ts";
+import { getErrorMessage } from "../shared/error-message.ts";
 import type { AgentConnection, Association } from "./association.ts";
 import {
   ALLOWLIST_UPDATES_MAX,
@@ -14,7 +15,7 @@ import {
   TICKET_LIFETIME_MAX_MS,
   TICKET_RENEWAL_MAX_MS,
 } from "./limits.ts";
-import { getErrorMessage, type Log } from "./log.ts";
+import type { Log } from "./log.ts";
 import type { Metrics, TcpTotals } from "./metrics.ts";
 import { NetworkRecords } from "./network-records.ts";
 import { isRevokedBy, type Revocations } from "./revocations.ts";

@@ -4,11 +4,12 @@ import type WebSocket from "ws";
 import { ERROR_HEADER } from "../../protocol/errors.ts";
 import { findCloseName } from "../../protocol/wire/close-codes.ts";
 import { SUBPROTOCOL } from "../../protocol/wire/frames.ts";
+import { parseJson } from "../../shared/json.ts";
 import { getErrorMessage } from "../error-message.ts";
 import { openWebSocket } from "../websocket.ts";
 import { ok, problem, type Outcome } from "./check.ts";
 import { DiagnosticConnection } from "./diagnostic-connection.ts";
-import { formatBody, parseJson } from "./http-check.ts";
+import { formatBody } from "./http-check.ts";
 import type { Route } from "./route.ts";
 
 const BODY_READ_MAX_BYTES = 4_096;

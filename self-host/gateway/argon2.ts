@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { Worker } from "node:worker_threads";
 import { z } from "zod";
 import { ROOT } from "../build/build.ts";
-import { parseJson } from "../json.ts";
+import { parseJson } from "../../shared/json.ts";
 import type { HashRequest, HashResponse } from "./argon2-thread.ts";
 import { type GatewayResponse, buildErrorResponse } from "./response.ts";
 

@@ -6,8 +6,9 @@ import { join } from "node:path";
 import { type MigrationMeta, readMigrationFiles } from "drizzle-orm/migrator";
 import pg from "pg";
 import { ROOT } from "../build/build.ts";
-import { getErrorMessage, StartError } from "../errors.ts";
+import { StartError } from "../errors.ts";
 import { readEnvironment, readSettings } from "../settings.ts";
+import { getErrorMessage } from "../../shared/error-message.ts";
 
 const DATABASE_CONNECT_MAX_MS = 10_000;
 

@@ -8,9 +8,9 @@ import { once } from "node:events";
 import { createInterface } from "node:readline";
 import { setTimeout as sleep } from "node:timers/promises";
 
-import { getErrorMessage } from "../errors.ts";
 import type { Log } from "../log.ts";
 import { MINUTE_MS } from "../../shared/time.ts";
+import { getErrorMessage } from "../../shared/error-message.ts";
 import { guardProcess, releaseProcess } from "./guard.ts";
 
 /** How long a child may take to exit before it is killed. */
