@@ -1,5 +1,6 @@
 /** What the errors of Node.js and of libraries mean, in a sentence that says what to do next. */
 import { findCloseName } from "../protocol/wire/close-codes.ts";
+import { formatHostAndPort } from "../shared/hosts.ts";
 
 /** The only sign that ws gives of a handshake that took longer than its option `handshakeTimeout`. */
 export const HANDSHAKE_TIMEOUT_MESSAGE = "Opening handshake has timed out";
@@ -73,7 +74,7 @@ function describeNetworkError({
   address,
   port,
 }: SystemError): string | undefined {
-  const peer = address === undefined ? "the server" : formatAddress(address, port);
+  const peer = formatPeer(address, port);
   switch (code) {
     case "ECONNREFUSED":
       return `${peer} refuses connections; check the address, and that the server runs`;
@@ -158,7 +159,7 @@ function describeHandshake(message: string): string | undefined {
   return undefined;
 }
 
-function formatAddress(address: string, port: number | undefined): string {
-  const host = address.includes(":") ? `[${address}]` : address;
-  return port === undefined ? host : `${host}:${port}`;
+function formatPeer(address: string | undefined, port: number | undefined): string {
+  if (address === undefined) return "the server";
+  return port === undefined ? address : formatHostAndPort(address, port);
 }

@@ -6,9 +6,9 @@ import { isIPv6 } from "node:net";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 
-import { formatHostAndPort } from "../protocol/relay/settings.ts";
 import { getErrorMessage } from "../shared/error-message.ts";
 import { parseJson } from "../shared/json.ts";
+import { formatHostAndPort } from "../shared/hosts.ts";
 import { ROOT } from "./build/build.ts";
 import {
   SupervisedProcess,

@@ -14,6 +14,7 @@ import type { OriginOptions } from "./origin-options.ts";
 import { describeNotListening } from "./origin-error.ts";
 import { getAttemptMaxMs, getLookup, type LocalDispatcher, type Target } from "./target.ts";
 import { MINUTE_MS } from "../../shared/time.ts";
+import { stripBrackets } from "../../shared/hosts.ts";
 import { readAfterFailedWrites } from "../../sockets/early-response.ts";
 
 /** Longer than any long poll (10 minutes). */
@@ -153,7 +154,7 @@ export class OriginServer {
     const { host, port, origin } = this.target;
     return new Promise((resolve) => {
       const socket = connectTcp({
-        host: host.replace(/^\[|\]$/g, ""),
+        host: stripBrackets(host),
         port,
         lookup: getLookup(this.target) as never,
         autoSelectFamily: true,

@@ -4,10 +4,10 @@ import type { RemoteInfo, Socket } from "node:dgram";
 import { isIP } from "node:net";
 import { FLOWS_PER_PORT_MAX, DATAGRAM_HEADER_BYTES } from "../../protocol/relay/limits.ts";
 import { toBase64 } from "../../shared/bytes.ts";
+import { formatHostAndPort, unmapIpv4Address } from "../../shared/hosts.ts";
 import type { Flow as FlowMessage, NetworkWelcome } from "../../protocol/relay/control.ts";
 import { DATAGRAM, readDatagrams } from "../../protocol/relay/datagrams.ts";
 import type { NetworkStatus } from "../../protocol/relay/link.ts";
-import { formatHostAndPort } from "../../protocol/relay/settings.ts";
 import type { NetworkTicket, RelayTicket } from "../../protocol/relay/ticket.ts";
 import type { AgentConnection, Association, AssociationMessage } from "../association.ts";
 import {
@@ -20,7 +20,7 @@ import {
 import type { Metrics } from "../metrics.ts";
 import type { NetworkRecord } from "../network-records.ts";
 import { TokenBucket } from "./token-bucket.ts";
-import { unmapIpv4Address, toSocketAddress } from "../addresses.ts";
+import { toSocketAddress } from "../addresses.ts";
 import type { AgentUdpSocket, Binding, UdpAssociation } from "./agent-socket.ts";
 import { WireGuardFilter } from "./filter.ts";
 import type { FlowTags } from "./flow-tags.ts";

@@ -13,7 +13,7 @@ import {
 import { parseBearerSecret } from "../../shared/bearer-token.ts";
 import { equalInConstantTime } from "../../shared/constant-time.ts";
 import { getErrorMessage } from "../../shared/error-message.ts";
-import { formatHostAndPort } from "../../protocol/relay/settings.ts";
+import { formatHostAndPort } from "../../shared/hosts.ts";
 import { StartError } from "../errors.ts";
 import { readParts, type MetricsPart } from "./parts.ts";
 
