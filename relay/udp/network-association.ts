@@ -19,7 +19,7 @@ import {
 } from "../limits.ts";
 import type { Metrics } from "../metrics.ts";
 import type { NetworkRecord } from "../network-records.ts";
-import { TokenBucket } from "./token-bucket.ts";
+import { DatagramBudget } from "./datagram-budget.ts";
 import { toSocketAddress } from "../addresses.ts";
 import type { AgentUdpSocket, Binding, UdpAssociation } from "./agent-socket.ts";
 import { WireGuardFilter } from "./filter.ts";
@@ -59,8 +59,8 @@ export class NetworkAssociation implements Association, UdpAssociation {
   readonly #options: NetworkAssociationOptions;
   readonly #flows: FlowTable<UdpAssociation>;
   readonly #filter: WireGuardFilter;
-  readonly #toAgentRate: TokenBucket;
-  readonly #fromAgentRate: TokenBucket;
+  readonly #toAgentRate: DatagramBudget;
+  readonly #fromAgentRate: DatagramBudget;
   readonly #webSocketSender: WebSocketDatagramSender;
   readonly #metrics: Metrics;
   #ticket: NetworkTicket;
@@ -82,8 +82,8 @@ export class NetworkAssociation implements Association, UdpAssociation {
     this.id = options.id;
     this.#filter = new WireGuardFilter(Buffer.from(ticket.server_public_key, "base64"), now);
     const { perSecond, burst } = getRate(ticket);
-    this.#toAgentRate = new TokenBucket(perSecond, burst, now);
-    this.#fromAgentRate = new TokenBucket(perSecond, burst, now);
+    this.#toAgentRate = new DatagramBudget(perSecond, burst, now);
+    this.#fromAgentRate = new DatagramBudget(perSecond, burst, now);
     this.#flows = new FlowTable<UdpAssociation>({
       ids: options.flowIds,
       maxFlows: FLOWS_PER_PORT_MAX,
