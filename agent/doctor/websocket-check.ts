@@ -31,15 +31,16 @@ export async function checkWebSocket(
   route: Route,
   signal: AbortSignal,
 ): Promise<Outcome<SocketState>> {
-  if (route.token === null) return judge(route, await attempt(route, "/agent/connect", signal));
+  if (route.token === null)
+    return describeAttempt(route, await attempt(route, "/agent/connect", signal));
   const diagnosed = await attempt(route, "/agent/diagnostics", signal);
   // An older server does not have this route. Without a token, `/agent/connect` registers no tunnel.
   const isUnknownRoute = diagnosed.kind === "response" && diagnosed.status === 404;
-  if (!isUnknownRoute || signal.aborted) return judge(route, diagnosed);
-  return judge(route, await attempt({ ...route, token: null }, "/agent/connect", signal));
+  if (!isUnknownRoute || signal.aborted) return describeAttempt(route, diagnosed);
+  return describeAttempt(route, await attempt({ ...route, token: null }, "/agent/connect", signal));
 }
 
-async function judge(route: Route, outcome: Attempt): Promise<Outcome<SocketState>> {
+async function describeAttempt(route: Route, outcome: Attempt): Promise<Outcome<SocketState>> {
   const tried = `opening a WebSocket to ${route.server.host}, and sending messages both ways`;
   const refused = { isVersionRefused: false, connection: null };
   const { hostname } = route.server;

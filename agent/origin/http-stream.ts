@@ -57,7 +57,7 @@ export class HttpStream implements Stream {
     });
     this.#requestPairs = pairs;
     this.#body = flags & FLAG.end ? null : new RequestBody((bytes) => this.#sendCredit(bytes));
-    origin.keptRequests?.add(this.#report, head, this.#body !== null);
+    origin.storedRequests?.add(this.#report, head, this.#body !== null);
   }
 
   /** Changes until the end of the stream. */
@@ -75,7 +75,7 @@ export class HttpStream implements Stream {
     if (frame.type !== FRAME.data || !this.#body) return;
     const isLast = (frame.flags & FLAG.end) !== 0;
     this.#report.bytesIn += frame.payload.byteLength;
-    this.#origin.keptRequests?.addBody(this.#report, frame.payload, isLast);
+    this.#origin.storedRequests?.addBody(this.#report, frame.payload, isLast);
     if (this.#body.receive(frame.payload, isLast)) return;
     this.#fail(RESET.protocolError, "the request body exceeds its window");
   }
@@ -169,7 +169,7 @@ export class HttpStream implements Stream {
       case "awaiting":
       case "flushing":
       case "ended":
-        // Of a response that nothing waits for any more.
+        // The stream has ended, so this response is discarded.
         return true;
     }
   }
