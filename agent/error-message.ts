@@ -8,11 +8,11 @@ export const HANDSHAKE_TIMEOUT_MESSAGE = "Opening handshake has timed out";
 /** What Node.js adds to the errors of sockets, name look-ups and files. */
 interface SystemError extends Error {
   code?: string;
-  /** Of a failed name look-up. */
+  /** The name whose look-up failed. */
   hostname?: string;
   address?: string;
   port?: number;
-  /** Of a failed file operation. */
+  /** The file whose operation failed. */
   path?: string;
 }
 
@@ -101,7 +101,7 @@ function describeNetworkError({
     case "ECONNRESET":
     case "EPIPE":
     case "UND_ERR_SOCKET":
-      return "the connection was cut; check the address, and proxies and firewalls on the way";
+      return "the connection was closed; check the address, and proxies and firewalls on the way";
     case "CERT_HAS_EXPIRED":
     case "CERT_NOT_YET_VALID":
       return "the server's certificate is not valid now; check this machine's clock, or renew the certificate";

@@ -68,7 +68,7 @@ const U32 = 0x1_0000_0000;
 
 export class Associations {
   readonly agentSocket: AgentUdpSocket;
-  /** Of the visitors of all TCP tunnels. */
+  /** Counts the connections of the visitors of all TCP tunnels. */
   readonly connections = new SourceSlots(AGENT_PORT_CONNECTIONS_MAX);
   readonly #options: AssociationsOptions;
   readonly #flowIds = new FlowIds<UdpAssociation>(FLOWS_PER_RELAY_MAX, () => randomInt(U32));

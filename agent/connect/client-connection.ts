@@ -208,7 +208,7 @@ function openSocket({ server, token, authorities, tunnel }: ClientConnectionOpti
 
 function toFailure(reset: { code: number; text: string } | null): ClientFailure {
   const reason = findResetName(reset?.code);
-  return { reason, message: reset?.text || "the tunnel cut the connection", canRetry: true };
+  return { reason, message: reset?.text || "the tunnel reset the connection", canRetry: true };
 }
 
 function findResetName(code: number | undefined): string | undefined {

@@ -146,7 +146,7 @@ function requestRoot(
       agent: false,
       signal: AbortSignal.any([signal, timeout]),
       servername: isIP(stripBrackets(host)) ? "" : host,
-      // The certificate is judged below, so that another protocol is told apart from a certificate that is not trusted.
+      // The certificate is checked below, so that another protocol is told apart from a certificate that is not trusted.
       rejectUnauthorized: false,
     });
     request.once("response", (response: IncomingMessage) => {

@@ -58,7 +58,7 @@ export interface Stream {
 export interface RequestOpening {
   /** As `parseRequestHead` returns it. */
   head: string[];
-  /** Of the frame. */
+  /** The flags of the frame. */
   flags: number;
   /** undefined: the server is of an earlier version. */
   requestId: string | undefined;
@@ -87,15 +87,15 @@ export interface WireEvents {
 }
 
 interface WireOptions {
-  /** Of the connect route, with its query. */
+  /** The address of the connect route, with its query. */
   url: URL;
-  /** Of the connect request. */
+  /** Sent with the connect request. */
   headers: Record<string, string>;
   token: Buffer;
   authorities: TrustedAuthorities | undefined;
   /** Sent in the hello, besides those that every agent has. */
   capabilities: string[];
-  /** Of an agent in a pool, as of the hello. */
+  /** @returns the pool in the hello. undefined: the agent is in none. */
   getPool?: (() => Hello["pool"]) | undefined;
 }
 
@@ -104,7 +104,7 @@ export type StreamWire = Pick<Wire, "windows" | "send" | "finish" | "reset">;
 
 export class Wire {
   windows = new SendWindows(0, 0);
-  /** Of the tunnel, from its welcome. */
+  /** What the tunnel supports, from its welcome. */
   tunnelCapabilities: string[] = [];
   readonly #socket: WebSocket;
   readonly #events: WireEvents;

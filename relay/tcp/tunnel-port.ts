@@ -67,7 +67,7 @@ export interface TunnelPortOptions {
   log: Pick<Log, "info" | "warn">;
   /** Default: `DEFAULT_LIMITS`. */
   limits?: Partial<TunnelPortLimits>;
-  /** Of the visitors of all ports of the relay. Default: only the tunnel's own limits apply. */
+  /** Counts the connections of the visitors of all ports of the relay. Default: only the tunnel's own limits apply. */
   connections?: SourceSlots;
   /** Requests `count` data connections beyond the pool from the agent. */
   sendOpen(count: number): void;

@@ -21,7 +21,7 @@ const THREAD_LIMITS = { maxYoungGenerationSizeMb: 1, maxOldGenerationSizeMb: 16 
 
 export class Argon2 {
   #thread: Worker | undefined;
-  /** Of requests to the thread, in their order. */
+  /** One for each request that the thread has not answered, in their order. */
   #waiting: PromiseWithResolvers<HashResponse>[] = [];
 
   /** Takes and answers bytes in base64. */
