@@ -1,4 +1,7 @@
-/** Stored password hashes: their cost, their text form, and which bytes of a password they are made of. No WebAssembly. */
+/**
+ * Stored password hashes: their cost, their text form, and which bytes of a password they are made of. Imports no WebAssembly, so
+ * that the edge can load it.
+ */
 import { fromBase64, toBase64, toUtf8 } from "../../shared/bytes.ts";
 import { toNfkc } from "../../shared/nfkc.ts";
 

@@ -9,7 +9,6 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from "node:net";
 import pg from "pg";
 import { WebSocketServer } from "ws";
-import { getErrorMessage } from "../errors.ts";
 import { Argon2 } from "./argon2.ts";
 import { type GatewayResponse, buildErrorResponse, buildFatalErrorResponse } from "./response.ts";
 import { createSecretVerifier } from "./secret.ts";
@@ -22,6 +21,7 @@ import { handleSql } from "./sql.ts";
 import type { SmtpServer } from "../../workers/config/smtp-server.ts";
 import type { Log } from "../log.ts";
 import { parseBearerSecret } from "../../shared/bearer-token.ts";
+import { getErrorMessage } from "../../shared/error-message.ts";
 
 /** Connections to PostgreSQL for single queries, and for transactions. */
 const GATEWAY_QUERY_CONNECTIONS = 10;

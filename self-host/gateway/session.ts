@@ -7,7 +7,6 @@ import { once } from "node:events";
 import type { Duplex } from "node:stream";
 import type pg from "pg";
 import { createWebSocketStream, type WebSocket } from "ws";
-import { getErrorMessage } from "../errors.ts";
 import { parseApplicationName } from "../../protocol/application-name.ts";
 import type { SessionTurns } from "./session-turns.ts";
 import type { VerifySecret } from "./secret.ts";
@@ -23,6 +22,7 @@ import {
   SQLSTATE,
   buildAuthenticationOk,
 } from "./postgres-protocol.ts";
+import { getErrorMessage } from "../../shared/error-message.ts";
 
 const GATEWAY_STARTUP_MAX_MS = 10_000;
 /** Limit of the responses that are buffered for a slow client. Beyond it the gateway stops reading from PostgreSQL. */

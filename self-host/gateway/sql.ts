@@ -5,8 +5,8 @@
 import type { IncomingHttpHeaders } from "node:http";
 import pg from "pg";
 import { z } from "zod";
-import { getErrorMessage } from "../errors.ts";
-import { parseJson } from "../json.ts";
+import { parseJson } from "../../shared/json.ts";
+import { getErrorMessage } from "../../shared/error-message.ts";
 import { SQLSTATE } from "./postgres-protocol.ts";
 import { type GatewayResponse, buildErrorResponse, buildFatalErrorResponse } from "./response.ts";
 import { type PostgresConnection, isConnectionLost } from "./postgres-connection.ts";

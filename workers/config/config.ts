@@ -3,6 +3,7 @@
  * schema before it starts anything.
  */
 import { TRACE_MODES } from "../../shared/tracing/request-trace.ts";
+import { formatHostAndPort } from "../../shared/hosts.ts";
 import { z } from "zod";
 import { RELAY_SECRET_MIN_CHARS } from "../../protocol/relay/settings.ts";
 import {
@@ -226,5 +227,5 @@ export function publicUrl(config: Config, host: string): string {
 
 /** The URL that visitors of a TCP tunnel connect to. @param host of a relay; an IPv6 address without brackets. */
 export function tcpUrl(host: string, port: number): string {
-  return `tcp://${host.includes(":") ? `[${host}]` : host}:${port}`;
+  return `tcp://${formatHostAndPort(host, port)}`;
 }

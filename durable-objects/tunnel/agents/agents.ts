@@ -22,7 +22,7 @@ import type { AgentAdmission } from "../admission.ts";
 import { readAttachment, type AgentAttachment } from "../socket-attachments.ts";
 import type { AgentFilter } from "./identity.ts";
 import { AgentLink } from "./agent-link.ts";
-import { buildWelcome, parseHello, toAttachedHello, type ShownTunnel } from "./handshake.ts";
+import { buildWelcome, parseHello, toAttachedHello, type WelcomeDetails } from "./handshake.ts";
 import { choosePoolAgent, HEARTBEAT_LATE_MS, judgeJoin } from "./pool.ts";
 
 const AGENT_TAG = "agent";
@@ -157,7 +157,7 @@ export class Agents {
     socket: WebSocket,
     attachment: AgentAttachment,
     message: ArrayBuffer,
-    shown: ShownTunnel,
+    shown: WelcomeDetails,
   ): AgentLink | undefined {
     this.#stopHelloTimer(attachment);
     // A refused agent may still send while its Close is in flight.

@@ -50,8 +50,8 @@ export function toAttachedHello(
   };
 }
 
-/** What the agent shows about its tunnel, from the welcome on. */
-export interface ShownTunnel {
+/** What a welcome says about the tunnel for the agent to show. */
+export interface WelcomeDetails {
   gates: GateName[];
   /** undefined: it does not expire, or another of its objects knows. */
   expiresAtMs: number | undefined;
@@ -60,7 +60,7 @@ export interface ShownTunnel {
 /** @param shards how many objects the tunnel has. */
 export function buildWelcome(
   attachment: AgentAttachment,
-  { gates, expiresAtMs }: ShownTunnel,
+  { gates, expiresAtMs }: WelcomeDetails,
   shards: number,
 ): Welcome {
   return {

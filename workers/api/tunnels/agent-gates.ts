@@ -6,6 +6,7 @@ import {
   hasGates,
 } from "../../../protocol/schemas/tunnels/agent-gates.ts";
 import { fromBase64Url, toHex, toUuid } from "../../../shared/bytes.ts";
+import { parseJson } from "../../../shared/json.ts";
 import { getConfig } from "../../config/config.ts";
 import type { Env } from "../../env.ts";
 import { ApiError } from "../../errors.ts";
@@ -37,12 +38,7 @@ export function parseAgentGates(header: string | undefined): AgentGates {
 /** @returns undefined for text that is not base64url of JSON. */
 function parseHeader(header: string): unknown {
   const bytes = header.length > AGENT_GATES_MAX_CHARS ? null : fromBase64Url(header);
-  if (!bytes) return undefined;
-  try {
-    return JSON.parse(new TextDecoder().decode(bytes));
-  } catch {
-    return undefined;
-  }
+  return bytes ? parseJson(new TextDecoder().decode(bytes)) : undefined;
 }
 
 /**

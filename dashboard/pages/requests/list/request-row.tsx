@@ -24,7 +24,7 @@ const day = new Intl.DateTimeFormat(undefined, { day: "numeric", month: "short" 
 const exact = new Intl.DateTimeFormat(undefined, { dateStyle: "full", timeStyle: "long" });
 
 export interface RequestRowProps {
-  /** Of the element, for `aria-activedescendant`. */
+  /** The id of the element, for `aria-activedescendant`. */
   domId: string;
   capture: CaptureSummary;
   index: number;

@@ -205,7 +205,7 @@ function describePath(path: string): string {
 }
 
 /** The id of the tunnel of whose unsaved changes the user was reminded last. */
-let remindedOf = "";
+let lastRemindedTunnelId = "";
 
 /** Says that unsaved changes remain when the user goes to another page. */
 function useReminder({ id, name }: Tunnel, { read }: PolicyDraft): void {
@@ -213,10 +213,10 @@ function useReminder({ id, name }: Tunnel, { read }: PolicyDraft): void {
   useEffect(() => {
     // While the next page loads, this one can be mounted once more at its path.
     const isOpen = () => location.pathname === `/tunnels/${id}`;
-    if (isOpen()) remindedOf = "";
+    if (isOpen()) lastRemindedTunnelId = "";
     return () => {
-      if (read() === null || isOpen() || remindedOf === id) return;
-      remindedOf = id;
+      if (read() === null || isOpen() || lastRemindedTunnelId === id) return;
+      lastRemindedTunnelId = id;
       const act = () =>
         void navigate({ to: "/tunnels/$id", params: { id }, search: { tab: "policy" } });
       notify(`The policy of ${name} has changes that are not saved.`, { label: "Go back", act });
