@@ -143,7 +143,8 @@ export function toSummary(record: CaptureRecord, tunnelId: string): CaptureSumma
 export function toVisit(record: CaptureRecord): CapturedVisit {
   const { id, atMs, method, path, status, clientIp: address, state, error } = record;
   const refusal = state === "refused" ? error : null;
-  return { id, atMs, method, path, address, status, refusal, authorization: null };
+  const refusedBy = record.refusedBy ?? null;
+  return { id, atMs, method, path, address, status, refusal, refusedBy, authorization: null };
 }
 
 export function toDetail(capture: Capture, tunnelId: string): CaptureDetail {
