@@ -54,11 +54,15 @@ export class ResponseBody {
    * @returns false when the tunnel may not buffer this chunk.
    */
   write(chunk: Uint8Array): boolean {
-    const { queue, buffered } = this.#deps;
-    if (!buffered.hold(chunk.byteLength)) return false;
-    this.#paced.push(compactView(chunk));
-    queue.push(chunk.byteLength, () => this.#writeNext());
+    if (!this.#deps.buffered.hold(chunk.byteLength)) return false;
+    this.writeHeld(compactView(chunk));
     return true;
+  }
+
+  /** Writes a chunk that `buffered` holds already. From now on, this body releases it. */
+  writeHeld(chunk: Uint8Array): void {
+    this.#paced.push(chunk);
+    this.#deps.queue.push(chunk.byteLength, () => this.#writeNext());
   }
 
   end(): void {
