@@ -163,7 +163,7 @@ export class Agents {
     // A refused agent may still send while its Close is in flight.
     if (!isOpen(socket)) return undefined;
     const hello = parseHello(message);
-    if (!hello) return refuse(socket, "protocol_error", "the first frame must be a hello");
+    if (!hello) return refuse(socket, "protocol_error", "the first message must be a hello");
     if (hello.protocol !== PROTOCOL_VERSION) {
       const explanation = explainVersionMismatch(hello.protocol, SUBPROTOCOL);
       return refuse(socket, "unsupported_version", explanation);

@@ -1,4 +1,4 @@
-/** An agent's hello, and the welcome that answers it. */
+/** The hello of an agent or of a client, and the welcome that answers an agent's. */
 import {
   CLOSE_CAPABILITY,
   FRAME,
@@ -23,13 +23,19 @@ import {
 import { SERVICE_VERSION } from "../../../protocol/version.ts";
 import type { AgentAttachment } from "../socket-attachments.ts";
 
+/**
+ * The first message of an agent or of a client.
+ * @returns null unless it is a single frame, and a valid hello.
+ */
 export function parseHello(message: ArrayBuffer): Hello | null {
+  let frames = 0;
   let hello: Hello | null = null;
-  const isComplete = readFrames(new Uint8Array(message), (frame) => {
-    if (frame.type !== FRAME.hello) return;
-    hello = Hello.safeParse(parseJsonPayload(frame.payload)).data ?? null;
+  const isComplete = readFrames(new Uint8Array(message), ({ type, payload }) => {
+    frames += 1;
+    if (frames > 1 || type !== FRAME.hello) return;
+    hello = Hello.safeParse(parseJsonPayload(payload)).data ?? null;
   });
-  return isComplete ? hello : null;
+  return isComplete && frames === 1 ? hello : null;
 }
 
 /** The part of a hello that the agent's socket keeps. */
