@@ -25,7 +25,7 @@ import {
   type StreamMessage,
 } from "./record.ts";
 import { redactHeaders } from "./redaction.ts";
-import { countChars, headerPairs } from "../../../shared/raw-headers.ts";
+import { countChars, headerPairs, isEventStream } from "../../../shared/raw-headers.ts";
 
 /** The owner's current settings: which parts of an exchange are recorded. */
 export interface CaptureOptions {
@@ -341,13 +341,11 @@ const ENTRY_OVERHEAD_BYTES = 200;
 
 /** A compressed event stream can't be parsed here. */
 function isUncompressedEventStream(lines: string[]): boolean {
-  let isEventStream = false;
+  let hasEvents = false;
   for (const [name, value] of headerPairs(lines)) {
     const lower = name.toLowerCase();
     if (lower === "content-encoding" && value.toLowerCase() !== "identity") return false;
-    if (lower === "content-type") {
-      isEventStream = value.trim().toLowerCase().startsWith("text/event-stream");
-    }
+    if (lower === "content-type") hasEvents = isEventStream(value);
   }
-  return isEventStream;
+  return hasEvents;
 }

@@ -2,6 +2,7 @@
  * The body of a response while it streams to the visitor: written at the pacer's rate, and granted to the agent
  * as the visitor's connection accepts it.
  */
+import { isEventStream } from "../../../shared/raw-headers.ts";
 import { compactView, type BufferedBytes } from "../buffered-bytes.ts";
 import type { ResponseHeaders } from "./heads.ts";
 import type { PacedQueue } from "./pacer.ts";
@@ -121,8 +122,8 @@ export function getTruncationSignal(
   isTruncationVisible: boolean,
 ): TruncationSignal {
   if (isTruncationVisible) return "abort";
-  const isEventStream = headers.some(
-    ([name, value]) => name === "content-type" && value.trim().startsWith("text/event-stream"),
+  const hasEvents = headers.some(
+    ([name, value]) => name === "content-type" && isEventStream(value),
   );
-  return isEventStream ? "end" : "silence";
+  return hasEvents ? "end" : "silence";
 }
