@@ -40,7 +40,7 @@ export function compilePolicy(policy: TrafficPolicy | null): PolicyEffects {
 function addEffect(effects: PolicyEffects, action: PolicyAction): void {
   switch (action.kind) {
     case "header_set":
-      // Of two values for one name the later one applies.
+      // The later one of two values for a name applies.
       effects.rewrite.set.set(action.name.toLowerCase(), action.value);
       return;
     case "deny":

@@ -182,7 +182,7 @@ export class DryRun {
     return { kind, matched: this.#isReplacedLater(rule) ? 0 : allowed, unknown };
   }
 
-  /** Of two values for one name the later one applies. */
+  /** Whether a later action sets the same header: its value applies. */
   #isReplacedLater(rule: number): boolean {
     const [action, ...later] = this.#policy.actions.slice(rule);
     return later.some(

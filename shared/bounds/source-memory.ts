@@ -6,7 +6,7 @@ import { FairShare, type Share } from "./fair-share.ts";
 
 export class SourceMemory {
   readonly #total: FairShare;
-  /** Of the sources that hold bytes. */
+  /** The shares of the sources that hold bytes. */
   readonly #shares = new Map<string, Share>();
 
   constructor(maxBytes: number) {

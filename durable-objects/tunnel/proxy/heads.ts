@@ -121,7 +121,7 @@ export function removeFromHead({ parts }: RequestHead, { remove }: HeadRewrite):
  */
 const HEADER_OVERHEAD_BYTES = 512;
 
-/** Of a local server whose response has too large a head. */
+/** What a visitor gets when the head of the local server's response is too large. */
 export const LARGE_HEAD_REFUSAL: Refusal = {
   code: "origin_failed",
   message: `The local server's response has more than ${RESPONSE_HEADERS_MAX} headers, or more than ${RESPONSE_HEAD_MAX_BYTES / 1024} KiB of them.`,
