@@ -7,6 +7,12 @@ import { AllowedCidrs } from "../access/ip-allowlist.ts";
 import { Instant, Label, onlyWith } from "../scalars.ts";
 
 const TunnelProtocol = z.enum(["http", "https", "websocket", "tcp"]);
+
+/** `https` and `websocket` name what the local server speaks: visitors of such a tunnel send HTTP requests too. */
+export function isHttpProtocol(protocol: z.output<typeof TunnelProtocol>): boolean {
+  return protocol !== "tcp";
+}
+
 const LocalPort = z.int().min(1).max(65_535);
 /** A TCP port of a relay. */
 const PublicPort = z.int().min(1).max(65_535);

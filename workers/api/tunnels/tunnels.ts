@@ -17,6 +17,7 @@ import {
 import { IdParams, Ok, PageQuery } from "../../../protocol/schemas/scalars.ts";
 import {
   CreateTunnel,
+  isHttpProtocol,
   TunnelStatusResult,
   Tunnel,
 } from "../../../protocol/schemas/tunnels/tunnels.ts";
@@ -227,7 +228,7 @@ function getPublicUrl(
   { subdomain, protocol, publicPort, relayHost }: ListedTunnel,
 ): string {
   const host = `${subdomain}.${config.SERVICE_DOMAIN}`;
-  if (protocol !== "tcp") return publicUrl(config, host);
+  if (isHttpProtocol(protocol)) return publicUrl(config, host);
   return relayHost === null || publicPort === null
     ? `tcp://${host}`
     : tcpUrl(relayHost, publicPort);

@@ -1,6 +1,7 @@
 /** Custom domains' rows: claims, the verified owner, and the tunnel that a domain leads to. */
 import { isRowOfOrganization } from "../owned-rows.ts";
 import { and, eq, inArray, isNotNull, isNull, lt, ne, sql, type SQL } from "drizzle-orm";
+import { isHttpProtocol } from "../../../protocol/schemas/tunnels/tunnels.ts";
 import { EXPIRY_BATCH_ROWS, PROOF_CHECK_INTERVAL_MS } from "../../limits.ts";
 import { serviceActor, type Actor, type OrganizationActor } from "../audit.ts";
 import { requireRoom } from "../bounds.ts";
@@ -148,7 +149,7 @@ export function bindDomain(
     if (!row) return "not_found";
     if (!row.verifiedAt) return "not_verified";
     if (!tunnel) return "tunnel_not_found";
-    if (tunnel.protocol === "tcp") return "not_http";
+    if (!isHttpProtocol(tunnel.protocol)) return "not_http";
     if (row.boundTunnelId === tunnelId) return row;
     return bindLockedDomain(change, actor, row, tunnelId);
   });

@@ -4,6 +4,7 @@
  */
 import { eq } from "drizzle-orm";
 import { CaptureSettings } from "../../../protocol/schemas/inspector/captures.ts";
+import { isHttpProtocol } from "../../../protocol/schemas/tunnels/tunnels.ts";
 import { PLAN_LIMITS } from "../../../protocol/schemas/accounts/entitlements.ts";
 import type { UnitOfWork, Database } from "../database.ts";
 import type { SettingOutcome } from "../access/gates.ts";
@@ -44,7 +45,7 @@ export async function setCaptureSettings(
         .where(isUndeletedTunnel(orgId, id))
         .returning();
       if (!row) return "not_found";
-      if (row.protocol === "tcp") return change.rollback("not_http");
+      if (!isHttpProtocol(row.protocol)) return change.rollback("not_http");
       change.audit(actor, "tunnel_inspector_set", id);
       await enqueueCaptureSettings(change, orgId, [row]);
       return "changed";

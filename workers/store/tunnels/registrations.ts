@@ -2,6 +2,7 @@
 import { and, eq, ne, sql, type SQL } from "drizzle-orm";
 import type { PgUpdateSetSource } from "drizzle-orm/pg-core";
 import type { Plan } from "../../../protocol/plans.ts";
+import { isHttpProtocol } from "../../../protocol/schemas/tunnels/tunnels.ts";
 import {
   getRequestedExpiry,
   getTunnelExpiry,
@@ -141,8 +142,8 @@ async function register(change: UnitOfWork, request: RegistrationRequest): Promi
   }
 
   if (existing && existing.projectId !== projectId) return refuse("duplicate_name");
-  const isTcp = request.protocol === "tcp";
-  if (existing && (existing.protocol === "tcp") !== isTcp) return refuse("other_protocol");
+  const isHttp = isHttpProtocol(request.protocol);
+  if (existing && isHttpProtocol(existing.protocol) !== isHttp) return refuse("other_protocol");
   if (existing?.agentConnected && existing.connectedTokenId !== token.id) {
     return refuse("served_by_another", [existing]);
   }
@@ -166,7 +167,7 @@ async function register(change: UnitOfWork, request: RegistrationRequest): Promi
     : await insertTunnel(change, actor, { name, label, projectId, ...served, ...expiry });
   if ("freeAt" in tunnel) return change.rollback({ ...refuse("duplicate_name"), ...tunnel });
 
-  if (!isTcp) {
+  if (isHttp) {
     const settled = await settleHttpTunnel(change, actor, tunnel, plan, request);
     if (typeof settled === "string") return change.rollback(refuse(settled));
     return { tunnel: { ...settled, relayHost: null }, plan: token.plan };

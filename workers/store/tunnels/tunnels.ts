@@ -1,7 +1,11 @@
 /** Tunnels' rows: creating, finding and listing them. */
 import { and, eq, getTableColumns, inArray, isNull, sql } from "drizzle-orm";
 import type { PgInsertValue } from "drizzle-orm/pg-core";
-import { Tunnel, type CreateTunnel } from "../../../protocol/schemas/tunnels/tunnels.ts";
+import {
+  isHttpProtocol,
+  Tunnel,
+  type CreateTunnel,
+} from "../../../protocol/schemas/tunnels/tunnels.ts";
 import type { OrganizationActor } from "../audit.ts";
 import { getRequestedExpiry, getTunnelExpiry } from "../billing/plans.ts";
 import { requireRoom } from "../bounds.ts";
@@ -158,7 +162,7 @@ export async function insertTunnel(
     .onConflictDoNothing()
     .returning();
   if (!row) return { freeAt: null };
-  const claim = { host: label, tunnelId: row.id, orgId, isRoutable: row.protocol !== "tcp" };
+  const claim = { host: label, tunnelId: row.id, orgId, isRoutable: isHttpProtocol(row.protocol) };
   if (!(await claimHostname(change, claim))) return findTakenName(change, label, orgId);
   change.audit(actor, "tunnel_created", row.id, { subdomain: label });
   return row;
