@@ -24,7 +24,7 @@ import {
 } from "../../identity/tokens/capability-token.ts";
 import { fromCanonicalBase64, toHex, toUuid } from "../../../shared/bytes.ts";
 import { getCapabilityTokenKeys } from "../../identity/keys.ts";
-import { refreshTunnelStatus } from "../../store/tunnels/object-sync.ts";
+import { refreshTunnelStatuses } from "../../store/tunnels/object-sync.ts";
 import { tunnelObject } from "../../objects.ts";
 import { UndeliveredError, type Database } from "../../store/database.ts";
 import { isBoundTo } from "../../store/domains/agent-domains.ts";
@@ -195,7 +195,7 @@ async function registerWithFreshStatus(
   if (plain) return plain;
   const first = await registerTunnel(db, request);
   if ("tunnel" in first || first.staleTunnelIds.length === 0) return first;
-  await Promise.all(first.staleTunnelIds.map((id) => refreshTunnelStatus(env, db, id)));
+  await refreshTunnelStatuses(env, db, first.staleTunnelIds);
   return registerTunnel(db, request);
 }
 

@@ -23,7 +23,7 @@ import {
 } from "../../../protocol/schemas/tunnels/tunnels.ts";
 import { publicUrl, tcpUrl, type Config } from "../../config/config.ts";
 import { ApiError } from "../../errors.ts";
-import { refreshTunnelStatus } from "../../store/tunnels/object-sync.ts";
+import { refreshTunnelStatuses } from "../../store/tunnels/object-sync.ts";
 import type { PortRefusal } from "../../store/networks/relay-ports.ts";
 import { deleteTunnel, setStopped, type StopResult } from "../../store/tunnels/lifecycle.ts";
 import {
@@ -216,7 +216,7 @@ async function confirmStatuses(c: ApiContext, rows: ListedTunnel[]): Promise<Lis
     .map(({ id }) => id);
   if (staleIds.length === 0) return rows;
 
-  await Promise.all(staleIds.map((id) => refreshTunnelStatus(c.env, c.var.db, id)));
+  await refreshTunnelStatuses(c.env, c.var.db, staleIds);
   const confirmed = await listTunnelsById(c.var.db, staleIds);
   const rowById = new Map(confirmed.map((row) => [row.id, row]));
   return rows.map((row) => ({ ...row, ...rowById.get(row.id) }));
