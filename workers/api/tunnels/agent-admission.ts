@@ -42,7 +42,6 @@ import { LimitReachedError } from "../../store/bounds.ts";
 import { planLacksPassword, prepareGates } from "./agent-gates.ts";
 import { resolveRequestedTunnel, toDomainRefusal } from "./agent-hosts.ts";
 import { ConnectionRefusedError, toTokenRefusal } from "./refusals.ts";
-import { markDisconnected } from "../../store/tunnels/reports.ts";
 
 export async function admitAgent(env: Env, request: AgentRequest): Promise<AgentVerdict> {
   try {
@@ -81,13 +80,6 @@ export async function recheckAdmission(env: Env, admission: AgentAdmission): Pro
     case "over_budget":
       await tunnelObject(env, tunnelId).disconnectOverBudget(tokenNonce);
   }
-}
-
-/** For an agent that the tunnel's object did not accept. */
-export async function withdrawAdmission(env: Env, admission: AgentAdmission): Promise<void> {
-  // The agent still has its connection to the first object.
-  if (admission.shard !== undefined) return;
-  await markDisconnected(createDatabase(env), admission.tunnelId);
 }
 
 const TOKEN_ERRORS = {

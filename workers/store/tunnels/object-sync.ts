@@ -2,6 +2,7 @@
 import { and, eq, isNull } from "drizzle-orm";
 import type { TunnelReport } from "../../../durable-objects/rpc.ts";
 import { callObject } from "../../call-object.ts";
+import type { AgentAdmission } from "../../../durable-objects/tunnel/admission.ts";
 import type { Env } from "../../env.ts";
 import { directoryObject, organizationObject, tunnelObject } from "../../objects.ts";
 import type { Database } from "../database.ts";
@@ -39,6 +40,17 @@ export async function refreshTunnelStatuses(
 async function refreshTunnelStatus(env: Env, db: Database, tunnelId: string): Promise<void> {
   const report = await tunnelObject(env, tunnelId).sendReport();
   if (!report) await markDisconnected(db, tunnelId);
+}
+
+/** For an agent that the tunnel's object did not accept. Other agents may serve the tunnel, as the object knows. */
+export async function withdrawAdmission(
+  env: Env,
+  db: Database,
+  { tunnelId, shard }: AgentAdmission,
+): Promise<void> {
+  // The agent still has its connection to the first object.
+  if (shard !== undefined) return;
+  await refreshTunnelStatus(env, db, tunnelId);
 }
 
 /**
