@@ -1,4 +1,5 @@
 /** The page that shows what a directory contains. */
+import { escapeHtml } from "../../shared/escape-html.ts";
 import { LISTED_ENTRIES_MAX } from "./directory.ts";
 
 /** @param path the names of the directories that lead here. @param entries names; those of directories end with a slash. */
@@ -28,8 +29,4 @@ ${entries.length === 0 ? "<p>This directory is empty.</p>" : ""}${isCut ? `<p>On
 </body>
 </html>
 `;
-}
-
-function escapeHtml(text: string): string {
-  return text.replace(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`);
 }

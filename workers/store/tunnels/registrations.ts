@@ -19,6 +19,7 @@ import {
 } from "../domains/agent-domains.ts";
 import { lockPlan } from "../locks.ts";
 import type { PortRefusal } from "../networks/relay-ports.ts";
+import { lockProject } from "../organizations/projects.ts";
 import { isOverBudget } from "../tokens/spending.ts";
 import { organizations } from "../tables/organizations.ts";
 import { tokens } from "../tables/tokens.ts";
@@ -27,7 +28,7 @@ import type { Transaction } from "../transaction.ts";
 import { reserveTunnelPort, type TunnelWithRelay } from "./tcp-ports.ts";
 import { expireTunnel } from "./lifecycle.ts";
 import { NEXT_SETTINGS_VERSION } from "./settings-version.ts";
-import { findProjectId, insertTunnel } from "./tunnels.ts";
+import { insertTunnel } from "./tunnels.ts";
 import { isStatusStale, isUnendedTunnelIn } from "./undeleted-tunnels.ts";
 
 export interface RegistrationRequest {
@@ -120,7 +121,7 @@ async function register(change: UnitOfWork, request: RegistrationRequest): Promi
   if (needsPassword && !(plan && hasFeature("tunnel_password", plan, new Date())))
     return refuse("plan_lacks_password");
   // The deletion of a project locks the project before its tokens too.
-  const projectId = await findProjectId(tx, request.orgId, request.projectSlug);
+  const projectId = await lockProject(tx, request.orgId, request.projectSlug);
   const token = await lockToken(change, request);
   if (typeof token === "string") return refuse(token);
   if (projectId === null) return refuse("project_not_found");
