@@ -4,7 +4,7 @@
  */
 import { and, eq, inArray, isNull, lt, lte, ne, sql } from "drizzle-orm";
 import { MAIL_BATCH_ROWS, OUTBOX_BATCH_ROWS } from "../limits.ts";
-import { chunks } from "./chunks.ts";
+import { splitIntoChunks } from "./chunks.ts";
 import { ago, fromNow } from "./clock.ts";
 import type { OutboxKind, OutboxMessage, OutboxRow } from "./outbox-messages.ts";
 import { outbox } from "./tables/outbox.ts";
@@ -29,7 +29,7 @@ export async function insertOutbox(
 ): Promise<OutboxRow[]> {
   const nextAttemptAt = fromNow(OUTBOX_LEASE_MS);
   const inserted: OutboxRow[] = [];
-  for (const some of chunks(messages)) {
+  for (const some of splitIntoChunks(messages)) {
     const rows = await tx
       .insert(outbox)
       .values(some.map((message) => ({ ...message, nextAttemptAt })))

@@ -144,7 +144,7 @@ async function register(
     });
     if ("tunnel" in registration) return registration;
     const { refusal, freeAt = null } = registration;
-    // Of two agents that bring a domain at the same time, the second one finds it at the tunnel of the first.
+    // When two agents bring a domain at the same time, the second one finds it at the tunnel of the first.
     const canTryAgain = refusal === "duplicate_name" || refusal === "domain_in_use";
     if (!canTryAgain || requested.name !== undefined || tries >= RANDOM_NAME_MAX_TRIES)
       throw toRefusal(refusal, { label, freeAt, query });

@@ -262,7 +262,7 @@ async function endPollAtShutdown(
     return await Promise.race([polling, ended]);
   } finally {
     clearInterval(check);
-    // It ends with the request; its error is of no interest.
+    // It ends with the request; its rejection is ignored.
     polling.catch(() => undefined);
   }
 }

@@ -1,6 +1,6 @@
 /**
- * Challenges: a password was right, and a second factor is required. The rows also count an account's wrong guesses, so
- * they are kept for a while after they have ended: a new challenge does not reset the count.
+ * A challenge is created after a correct password, and waits for the second factor. The rows also count an account's wrong
+ * guesses, so they are kept for a while after they have ended: a new challenge does not reset the count.
  */
 import { and, desc, eq, gt, isNull, lt, not, notInArray, or, sql } from "drizzle-orm";
 import { MFA_GUESSES_WINDOW_MS, MFA_OPEN_CHALLENGES_MAX } from "../../limits.ts";

@@ -179,7 +179,7 @@ async function register(change: UnitOfWork, request: RegistrationRequest): Promi
   return { tunnel: withPort, plan: token.plan };
 }
 
-/** Of a tunnel that an agent serves from now on. */
+/** @returns the values of the row of a tunnel that an agent serves from now on. */
 export function getServedColumns(
   { protocol, localPort }: RegistrationRequest,
   connectedTokenId: string,
