@@ -1,4 +1,5 @@
 /** The page that shows what a directory contains. */
+import { escapeHtml } from "../../shared/escape-html.ts";
 import { LISTED_ENTRIES_MAX, type Listing } from "./directory.ts";
 
 /** @param path the names of the directories that lead here. */
@@ -27,8 +28,4 @@ ${names.length === 0 ? "<p>This directory is empty.</p>" : ""}${isCut ? `<p>Only
 </body>
 </html>
 `;
-}
-
-function escapeHtml(text: string): string {
-  return text.replace(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`);
 }

@@ -93,6 +93,16 @@ test("replays are not evaluated, and a tunnel without requests has none", async 
   expect((await dryRun({ actions: [DENY] })).body).toMatchObject({ evaluated: body.evaluated });
 });
 
+test.each(["http", "https", "websocket"])(
+  "a tunnel to a local server that speaks %s has dry runs, as it has a policy",
+  async (protocol) => {
+    const { body: tunnel } = await owner.post<Tunnel>("/tunnels", { localPort: 1, protocol });
+    expect(await dryRun({ actions: [DENY] }, tunnel)).toMatchObject({ status: 200 });
+    const path = `/tunnels/${tunnel.id}/policy`;
+    expect(await owner.put(path, { actions: [DENY] })).toMatchObject({ status: 200 });
+  },
+);
+
 describe("a dry run is refused", () => {
   test.each([
     ["an unknown kind", { actions: [DENY, { kind: "allow" }] }, "actions[1].kind"],
@@ -115,7 +125,7 @@ describe("a dry run is refused", () => {
     expect([status, error.error, error.fields?.[0]?.path]).toEqual([400, "bad_policy", field]);
   });
 
-  test("for tunnels of other organizations, and for TCP tunnels; viewers may use it", async () => {
+  test("for tunnels of other organizations; viewers may use it", async () => {
     const other = await owned.api.owner();
     expect(await dryRun({ actions: [] }, shop, other)).toMatchObject({ status: 404 });
     const viewer = await owned.api.colleague(owner, "viewer");

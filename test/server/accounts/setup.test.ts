@@ -53,7 +53,7 @@ test("a set-up without a label mints no token, and after it none is needed", asy
   expect(await getState()).toEqual({ needed: false });
 });
 
-test("the setup works after sign-ups of others, and takes over an unconfirmed sign-up with its address", async () => {
+test("the setup works even if other accounts have signed up, and takes over an unconfirmed sign-up with its address", async () => {
   const { setupCode: code } = api.server;
   expect(api.server.output).not.toContain("pages of tunnels");
   const confirmed = await api.signUp();

@@ -44,7 +44,7 @@ import {
   signInNotStarted,
   providerNotConfigured,
 } from "../accounts/provider-redirects.ts";
-import { rateLimited } from "../rate-limit.ts";
+import { pollRateLimited, rateLimited } from "../rate-limit.ts";
 
 export const visitorSignIn = createRouter();
 
@@ -90,6 +90,7 @@ visitorSignIn.openapi(
     path: "/edge-auth/callback",
     summary: "Complete the sign-in of a visitor",
     middleware: [forBrowsers, endAttempt],
+    guard: pollRateLimited,
     query: ProviderCallback,
     setsCookie: true,
     hasErrorPages: true,

@@ -41,7 +41,7 @@ setup.openapi(
     path: "/setup",
     summary: "Create the owner's account of a server",
     description:
-      "With the code that a self-hosted server prints. It works until the owner's account exists, even after sign-ups of others.",
+      "With the code that a self-hosted server prints. It works until the owner's account exists, even if other accounts have signed up.",
     guard: rateLimited,
     body: Setup,
     responses: {

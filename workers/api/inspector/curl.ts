@@ -29,14 +29,14 @@ export function formatCurlCommand(capture: CaptureDetail, origin: string): strin
   const body = fromBase64(capture.request_body) ?? new Uint8Array();
   const isHead = method === "HEAD";
   const hasBody = !isHead && (body.length > 0 || capture.request_headers["content-length"] === "0");
-  const names = new Set(Object.keys(capture.request_headers).map((name) => name.toLowerCase()));
+  const names = new Set(Object.keys(capture.request_headers));
 
   const args: string[][] = [["--globoff"], ["--path-as-is"]];
   if (isHead) args.push(["--head"]);
   else if (method !== (hasBody ? "POST" : "GET")) args.push(["--request", method]);
   if (!isPlain) args.push(["--request-target", target]);
   for (const [name, value] of Object.entries(capture.request_headers)) {
-    if (isVisitorHeader(name.toLowerCase()))
+    if (isVisitorHeader(name))
       args.push(["--header", value === "" ? `${name};` : `${name}: ${value}`]);
   }
   for (const name of hasBody ? [...CURL_DEFAULT_HEADERS, "content-type"] : CURL_DEFAULT_HEADERS) {

@@ -5,13 +5,13 @@ import type {
   ReplayRefusal,
 } from "../../../protocol/schemas/inspector/captures.ts";
 import type { ReplayResult, ReplayRequest } from "../../../protocol/schemas/inspector/replays.ts";
+import { callObject } from "../../call-object.ts";
 import { ApiError } from "../../errors.ts";
 import { fromBase64, toUtf8 } from "../../../shared/bytes.ts";
 import { tunnelObject } from "../../objects.ts";
 import { recordReplay } from "../../store/inspector/inspector.ts";
 import { getMemberActor, notFound, type ApiContext } from "../route.ts";
 import { compareResponses } from "./comparison.ts";
-import { callTunnelObject } from "../tunnels/call-tunnel-object.ts";
 import { readCapture, type TunnelCapture } from "./captures.ts";
 
 export async function replay(
@@ -22,9 +22,7 @@ export async function replay(
   if (!c.var.config.ALLOW_REPLAY) throw toApiError("replay_disabled");
   await recordReplay(c.var.db, getMemberActor(c), tunnel.id, capture.id);
   const stub = tunnelObject(c.env, tunnel.id);
-  const outcome = await callTunnelObject<ReplayOutcome>(
-    stub.replay(capture.id, toChanges(request)),
-  );
+  const outcome = await callObject<ReplayOutcome>(stub.replay(capture.id, toChanges(request)));
   if ("refused" in outcome) throw toApiError(outcome.refused);
   const replayed = await readCapture(c, tunnel, outcome.id);
   if (!replayed) throw notFound("captured request");

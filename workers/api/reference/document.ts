@@ -185,7 +185,7 @@ function listHeaders(route: DocumentedRoute, status: number): ResponseHeader[] {
   ];
 }
 
-/** Of routes that browsers open as pages. */
+/** Routes that browsers open as pages answer with these. */
 const BROWSER_HEADERS: readonly ResponseHeader[] = ["Referrer-Policy", "Vary"];
 
 /** A component for each error code. */

@@ -5,6 +5,7 @@ import {
   AgentGates,
   hasGates,
 } from "../../../protocol/schemas/tunnels/agent-gates.ts";
+import { isHttpProtocol } from "../../../protocol/schemas/tunnels/tunnels.ts";
 import { fromBase64Url, toHex, toUuid } from "../../../shared/bytes.ts";
 import { parseJson } from "../../../shared/json.ts";
 import { getConfig } from "../../config/config.ts";
@@ -53,7 +54,7 @@ export async function prepareGates(
   { gates, query, address }: AgentRequest,
 ): Promise<AgentGateValues> {
   if (!hasGates(gates) || query.tunnel !== undefined) return NO_GATES;
-  if (query.protocol === "tcp") {
+  if (!isHttpProtocol(query.protocol)) {
     throw new ConnectionRefusedError(
       "invalid_request",
       "passwords and policies are for HTTP tunnels",

@@ -33,7 +33,7 @@ import { getOfferedProtocols } from "../upgrade.ts";
 import { verifyToken } from "./agent-admission.ts";
 import { ConnectionRefusedError, respondWithClose, toTokenRefusal } from "./refusals.ts";
 
-/** Of one organization's diagnostic connections. */
+/** Limits the diagnostic connections of one organization. */
 const CONNECTION_RULE: TokenBucketConfig = { burst: 20, refillMs: 5_000 };
 
 export const diagnostics = createRouter();
