@@ -26,10 +26,10 @@ describe("a traffic policy", () => {
     const { rewrite, rateLimit } = compilePolicy({
       actions: [
         { kind: "header_set", name: "X-Team", value: "blue" },
-        { kind: "header_set", name: "x-team", value: "red" },
+        { kind: "header_set", name: "X_Team", value: "red" },
       ],
     });
-    expect([...rewrite.set]).toEqual([["x-team", "red"]]);
+    expect([...rewrite.set.values()]).toEqual([{ name: "x_team", value: "red" }]);
     expect(rateLimit).toBeNull();
   });
 
