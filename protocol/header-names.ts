@@ -28,6 +28,15 @@ const NOT_FORWARDED: ReadonlySet<string> = new Set([
   "underpass-judged",
   /** Marks a replay. */
   "underpass-replay",
+  /** The service gives each request an id of its own. */
+  "underpass-request-id",
+]);
+
+/** In other networks they say the visitor's address. Here they say nothing, but an earlier policy may set them. */
+const FOREIGN_ADDRESS_HEADERS: ReadonlySet<string> = new Set([
+  "client-ip",
+  "fastly-client-ip",
+  "x-cluster-client-ip",
 ]);
 
 /**
@@ -56,7 +65,8 @@ export function toPlainName(name: string): string {
 
 /** @param name in lower case. */
 export function isForwarded(name: string): boolean {
-  return !NOT_FORWARDED.has(toPlainName(name));
+  const plain = toPlainName(name);
+  return !NOT_FORWARDED.has(plain) && !FOREIGN_ADDRESS_HEADERS.has(plain);
 }
 
 /** They delimit the message or name its recipient: another value would make it another request. */
@@ -68,5 +78,5 @@ const OWN_PREFIX = "underpass-";
 export function isSettableByPolicy(name: string): boolean {
   const plain = toPlainName(name.toLowerCase());
   const isProtocolHeader = WEBSOCKET_HANDSHAKE_HEADERS.has(plain) || FRAMING.has(plain);
-  return isForwarded(plain) && !isProtocolHeader && !plain.startsWith(OWN_PREFIX);
+  return !NOT_FORWARDED.has(plain) && !isProtocolHeader && !plain.startsWith(OWN_PREFIX);
 }

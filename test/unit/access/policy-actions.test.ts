@@ -33,6 +33,13 @@ describe("a traffic policy", () => {
     expect(rateLimit).toBeNull();
   });
 
+  test.each(["Client-IP", "Fastly-Client-IP", "X-Cluster-Client-IP"])(
+    "of an earlier version that sets %s is still valid",
+    (name) => {
+      expect(PolicyAction.safeParse({ ...examples.header_set, name }).success).toBe(true);
+    },
+  );
+
   test("refuses a denied path before it verifies a token", async () => {
     const effects = compilePolicy({ actions: [examples.jwt_validation, examples.deny] });
     const authenticators = { token: () => Promise.resolve("missing" as const) };

@@ -69,6 +69,10 @@ describe("a request's head", () => {
       "true_client_ip",
       "cf_connecting_ip",
       "X.Forwarded.For",
+      "client-ip",
+      "fastly-client-ip",
+      "x-cluster-client-ip",
+      "underpass-request-id",
     ].map((name) => [name, "forged"]);
     expect(headersSent([["host", "shop.localhost"], ["x-mine", "kept"], ...forged])).toEqual({
       host: "shop.localhost",
