@@ -178,10 +178,14 @@ const RESERVED_NAMES: ReadonlySet<string> = new Set([
 /** Names, in lower case, and values. An array, because each object of the platform burdens the garbage collector. */
 export type ResponseHeaders = [name: string, value: string][];
 
-/** The headers that a visitor receives. They may not be valid: the platform throws a TypeError when it takes them. */
+/**
+ * The headers that a visitor receives. They may not be valid: the platform throws a TypeError when it takes them.
+ * @throws TypeError for an empty name, which the platform would send.
+ */
 export function buildResponseHeaders(pairs: string[], requestId: string): ResponseHeaders {
   const headers: ResponseHeaders = [];
   for (const [name, value] of headerPairs(pairs)) {
+    if (name === "") throw new TypeError("a header has no name");
     const lower = name.toLowerCase();
     const isReserved =
       RESERVED_NAMES.has(lower) || (lower === "set-cookie" && isVisitorCookie(value));
