@@ -24,7 +24,7 @@ import {
   type LongLivedRow,
   type StreamMessage,
 } from "./record.ts";
-import { redactHeaders } from "./redaction.ts";
+import { redactHeaders, redactTarget } from "./redaction.ts";
 import { countChars, headerPairs, isEventStream } from "../../../shared/raw-headers.ts";
 
 /** The owner's current settings: which parts of an exchange are recorded. */
@@ -208,7 +208,8 @@ export class Recording {
   get record(): CaptureRecord {
     const { id, atMs } = this;
     const { parts, clientIp, replayOf } = this.#request;
-    const [method = "", target = ""] = parts;
+    const method = parts[0] ?? "";
+    const target = redactTarget(parts[1] ?? "");
     const mark = target.indexOf("?");
     return {
       id,
