@@ -154,7 +154,14 @@ export function Inspector({ parameters, setParameters, isDocked = false }: Inspe
             onActivate={setActiveId}
             onOpen={open}
             onOpenMenu={(id, anchor) => setMenu({ id, anchor })}
-            footer={<ListFooter view={view} store={store} parameters={parameters} />}
+            footer={
+              <ListFooter
+                view={view}
+                store={store}
+                parameters={parameters}
+                setParameters={setParameters}
+              />
+            }
           />
         </div>
         {isDetailShown && (

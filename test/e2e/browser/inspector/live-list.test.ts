@@ -51,6 +51,24 @@ test("a filter is in the URL, and a link to it shows the same requests", async (
   expect(await getRows(page).count()).toBe(1);
 });
 
+test("requests differ by their queries, which are shown and searched, and a filter that finds nothing is cleared", async () => {
+  await site.visit("/rand?n=1", "/rand?n=2", "/products?q=shoes");
+  const page = await pages.openAs(site.email, "/requests");
+  await getRow(page, "/rand?n=1").getByTitle("/rand?n=1").waitFor();
+  const filter = page.getByLabel("Filter", { exact: true });
+  await filter.fill("shoes");
+  await getRow(page, "/rand?n=1").waitFor({ state: "detached" });
+  await getRow(page, "/products?q=shoes").waitFor();
+  await filter.fill("query:n=2");
+  await getRow(page, "/rand?n=2").waitFor();
+  expect(await getRows(page).count()).toBe(1);
+  await filter.fill("query:n=3");
+  await page.getByText("No request matches the filter.").waitFor();
+  await clickButton(page, "Clear the filter");
+  await getRow(page, "/rand?n=1").waitFor();
+  expect(getParameter(page, "filter")).toBeNull();
+});
+
 test("values are completed by the keyboard", async () => {
   await site.visit("/shop/404", "/shop/500");
   const page = await pages.openAs(site.email, "/requests");
