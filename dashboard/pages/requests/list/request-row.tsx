@@ -115,7 +115,7 @@ function Badges({
   capture: CaptureSummary;
 }) {
   return (
-    <>
+    <span className="row-badges">
       {kind !== "http" && <Badge>{kind === "sse" ? "event stream" : "WebSocket"}</Badge>}
       {original !== null && <Badge>replay</Badge>}
       {state === "open" && <Badge tone="good">open</Badge>}
@@ -123,7 +123,7 @@ function Badges({
       {(state === "failed" || state === "refused") && (
         <Badge tone="bad">{error === null ? state : error.replaceAll("_", " ")}</Badge>
       )}
-    </>
+    </span>
   );
 }
 
