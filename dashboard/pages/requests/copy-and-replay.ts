@@ -1,4 +1,5 @@
 /** Copies and replays captured requests, and notifies the user of the result. */
+import { joinTarget } from "../../../protocol/request-target.ts";
 import type {
   CaptureDetail,
   CaptureSummary,
@@ -15,10 +16,10 @@ export async function copyCurl({ id }: CaptureSummary): Promise<void> {
   notify("The curl command was copied.");
 }
 
-/** Loads the request, because the list does not have its query. @param publicUrl of the tunnel. */
+/** Loads the request, because the list may have only the beginning of its query. @param publicUrl of the tunnel. */
 export async function copyUrl({ id, path }: CaptureSummary, publicUrl: string): Promise<void> {
   const { query } = await call<CaptureDetail>("GET", `/inspector/${id}`);
-  const url = `${publicUrl.replace(/\/$/, "")}${path}${query === null ? "" : `?${query}`}`;
+  const url = `${publicUrl.replace(/\/$/, "")}${joinTarget(path, query)}`;
   await navigator.clipboard.writeText(url);
   notify("The URL was copied.");
 }

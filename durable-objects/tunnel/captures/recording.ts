@@ -3,6 +3,7 @@
  * references and copies of small bodies; everything else is done when the capture is written.
  */
 import { STATUS_BY_CODE, type ErrorCode } from "../../../protocol/errors.ts";
+import { joinTarget, splitTarget } from "../../../protocol/request-target.ts";
 import { ENTRY_CAPTURE_MAX_BYTES } from "../../limits.ts";
 import type {
   CaptureKind,
@@ -108,8 +109,7 @@ export class Recording {
   ): Recording {
     const { record, lines } = row;
     const { id, atMs, method, path, query, clientIp, replayOf } = record;
-    const target = query === null ? path : `${path}?${query}`;
-    const parts = [method, target, ...lines.request];
+    const parts = [method, joinTarget(path, query), ...lines.request];
     const chars = countChars(parts);
     const request = { parts, chars, hasBody: false, isWebSocket: true, clientIp, replayOf };
     const recording = new Recording(observer, options, id, atMs, request);
@@ -208,15 +208,12 @@ export class Recording {
   get record(): CaptureRecord {
     const { id, atMs } = this;
     const { parts, clientIp, replayOf } = this.#request;
-    const method = parts[0] ?? "";
-    const target = redactTarget(parts[1] ?? "");
-    const mark = target.indexOf("?");
+    const [method = "", target = ""] = parts;
     return {
       id,
       atMs,
       method,
-      path: mark < 0 ? target : target.slice(0, mark),
-      query: mark < 0 ? null : target.slice(mark + 1),
+      ...splitTarget(redactTarget(target)),
       status: this.#status,
       latencyMs: this.#latencyMs,
       durationMs: this.#durationMs,

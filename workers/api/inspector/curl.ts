@@ -5,6 +5,7 @@
  */
 import { toBase64, fromBase64 } from "../../../shared/bytes.ts";
 import { isForwarded, WEBSOCKET_HANDSHAKE_HEADERS } from "../../../protocol/header-names.ts";
+import { joinTarget } from "../../../protocol/request-target.ts";
 import type { CaptureDetail } from "../../../protocol/schemas/inspector/captures.ts";
 import { decodeText } from "./bodies.ts";
 
@@ -24,7 +25,7 @@ const CURL_DEFAULT_HEADERS = ["accept", "user-agent"];
 /** @param origin of the tunnel, without a trailing slash. */
 export function formatCurlCommand(capture: CaptureDetail, origin: string): string {
   const { method, path, query, kind } = capture;
-  const target = query === null ? path : `${path}?${query}`;
+  const target = joinTarget(path, query);
   const isPlain = PLAIN_TARGET.test(target);
   const body = fromBase64(capture.request_body) ?? new Uint8Array();
   const isHead = method === "HEAD";

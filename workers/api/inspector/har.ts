@@ -7,6 +7,7 @@ import type {
   CaptureDetail,
   CapturedMessage,
 } from "../../../protocol/schemas/inspector/captures.ts";
+import { joinTarget } from "../../../protocol/request-target.ts";
 import { SERVICE_VERSION } from "../../../protocol/version.ts";
 import { decodeText, decompress } from "./bodies.ts";
 
@@ -55,7 +56,7 @@ function buildRequest(capture: CaptureDetail, { origin, includesBodies }: HarOpt
   const { method, path, query, request_headers: headers } = capture;
   return {
     method,
-    url: origin + path + (query === null ? "" : `?${query}`),
+    url: origin + joinTarget(path, query),
     httpVersion: "HTTP/1.1",
     cookies: parseCookies(headers["cookie"]),
     headers: toNameValues(headers),

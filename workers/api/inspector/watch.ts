@@ -48,7 +48,9 @@ inspectorWatch.get("/inspector/ws", watcher.middleware, async (c) => {
   if (tunnelId !== null && !(await hasTunnel(c.var.db, orgId, tunnelId))) {
     throw notFound("tunnel");
   }
-  return handOver(c, orgId, { ...getCredential(c), tunnelId, isBatched: batch === "1" });
+  const isBatched = batch === "1";
+  const receivesQueries = c.var.agentToken === undefined;
+  return handOver(c, orgId, { ...getCredential(c), tunnelId, isBatched, receivesQueries });
 });
 
 function getCredential(c: ApiContext): Pick<WatcherAdmission, "credentialId" | "userId"> {

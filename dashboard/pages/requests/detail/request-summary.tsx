@@ -1,6 +1,7 @@
 /** The request line, the outcome, and how long the request took. */
 import { Link } from "@tanstack/react-router";
 import type { ReactNode } from "react";
+import { joinTarget } from "../../../../protocol/request-target.ts";
 import type { CaptureDetail } from "../../../../protocol/schemas/inspector/captures.ts";
 import { useTunnel } from "../../../api/tunnels.ts";
 import { CopyButton } from "../../../ui/copy.tsx";
@@ -24,8 +25,7 @@ export interface RequestSummaryProps {
 
 export function RequestSummary({ request, actions }: RequestSummaryProps) {
   const tunnel = useTunnel(request.tunnel_id).data;
-  const target = request.query === null ? request.path : `${request.path}?${request.query}`;
-  const url = `${tunnel?.publicUrl.replace(/\/$/, "") ?? ""}${target}`;
+  const url = `${tunnel?.publicUrl.replace(/\/$/, "") ?? ""}${joinTarget(request.path, request.query)}`;
   return (
     <section className="card request-summary" aria-label="Summary">
       <div className="request-line">

@@ -1,5 +1,7 @@
 /** One request in the list. */
 import { memo } from "react";
+import { LISTED_QUERY_MAX_CHARS } from "../../../../protocol/limits.ts";
+import { joinTarget } from "../../../../protocol/request-target.ts";
 import type { CaptureSummary } from "../../../../protocol/schemas/inspector/captures.ts";
 import { HOUR_MS } from "../../../../shared/time.ts";
 import { formatBytes, formatMs } from "../../../ui/numbers.ts";
@@ -40,14 +42,7 @@ export interface RequestRowProps {
 /** Clicks are handled by the list, which also has the keyboard focus. */
 export const RequestRow = memo(function RequestRow(props: RequestRowProps) {
   const { domId, capture, index, topPx, tunnelName } = props;
-  const {
-    id,
-    method,
-    path,
-    duration_ms: ms,
-    request_size: sent,
-    response_size: received,
-  } = capture;
+  const { id, method, duration_ms: ms, request_size: sent, response_size: received } = capture;
   return (
     <div
       role="row"
@@ -76,7 +71,7 @@ export const RequestRow = memo(function RequestRow(props: RequestRowProps) {
             ◆
           </span>
         )}
-        <VisitorText text={path} title={path} />
+        <Target capture={capture} />
         <Badges capture={capture} />
       </span>
       {tunnelName !== undefined && (
@@ -104,13 +99,23 @@ export const RequestRow = memo(function RequestRow(props: RequestRowProps) {
   );
 });
 
+function Target({ capture: { path, query = null } }: { capture: CaptureSummary }) {
+  const isCut = query?.length === LISTED_QUERY_MAX_CHARS;
+  return (
+    <span className="target" title={joinTarget(path, query) + (isCut ? "…" : "")}>
+      <VisitorText text={path} />
+      {query !== null && <VisitorText className="query" text={`?${query}`} />}
+    </span>
+  );
+}
+
 function Badges({
   capture: { state, error, kind, replay_of: original },
 }: {
   capture: CaptureSummary;
 }) {
   return (
-    <>
+    <span className="row-badges">
       {kind !== "http" && <Badge>{kind === "sse" ? "event stream" : "WebSocket"}</Badge>}
       {original !== null && <Badge>replay</Badge>}
       {state === "open" && <Badge tone="good">open</Badge>}
@@ -118,7 +123,7 @@ function Badges({
       {(state === "failed" || state === "refused") && (
         <Badge tone="bad">{error === null ? state : error.replaceAll("_", " ")}</Badge>
       )}
-    </>
+    </span>
   );
 }
 
