@@ -8,6 +8,7 @@ import { WAIT_OPTIONS } from "../../../harness/timeouts.ts";
 import {
   clickButton,
   getSection,
+  signIn,
   usePages,
   waitForContent,
 } from "../../../harness/browser/pages.ts";
@@ -138,6 +139,16 @@ test("all events of the filter are exported, without formulas for spreadsheets",
   const { body: newest } = await owner.get<AuditEvent[]>("/events?limit=1000");
   expect(events.slice(0, 1000)).toEqual(newest);
   expect(events.length).toBeGreaterThan(1200);
+});
+
+test("in a browser with another language, times and numbers are in English too", async () => {
+  const { email } = await pages.api.owner();
+  const page = await pages.open("/me", "ar-EG");
+  await signIn(page, email);
+  await getSection(page, "Your recent events").getByText("You signed in").first().waitFor();
+  const text = await page.getByRole("main").innerText();
+  expect(text).toMatch(/\b20\d\d\b/);
+  expect(text).not.toMatch(/[\p{Script=Arabic}٠-٩]/u);
 });
 
 test("the account has its own events, and a readable name for every client", async () => {
