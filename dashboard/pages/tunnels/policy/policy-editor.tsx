@@ -204,19 +204,12 @@ function describePath(path: string): string {
   return index === undefined ? path : `Rule ${Number(index) + 1}: ${field}`;
 }
 
-/** The id of the tunnel of whose unsaved changes the user was reminded last. */
-let remindedOf = "";
-
 /** Says that unsaved changes remain when the user goes to another page. */
 function useReminder({ id, name }: Tunnel, { read }: PolicyDraft): void {
   const navigate = useNavigate();
   useEffect(() => {
-    // While the next page loads, this one can be mounted once more at its path.
-    const isOpen = () => location.pathname === `/tunnels/${id}`;
-    if (isOpen()) remindedOf = "";
     return () => {
-      if (read() === null || isOpen() || remindedOf === id) return;
-      remindedOf = id;
+      if (read() === null || location.pathname === `/tunnels/${id}`) return;
       const act = () =>
         void navigate({ to: "/tunnels/$id", params: { id }, search: { tab: "policy" } });
       notify(`The policy of ${name} has changes that are not saved.`, { label: "Go back", act });
