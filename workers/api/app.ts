@@ -17,7 +17,7 @@ import { unauthorized } from "./guard.ts";
 import { log } from "../../shared/log.ts";
 import type { ApiContext, ApiEnv } from "./route.ts";
 import { AREAS } from "./areas.ts";
-import { dashboard, servePageToBrowsers } from "./dashboard/dashboard.ts";
+import { dashboard, isNavigation, sendPage, servePageToBrowsers } from "./dashboard/dashboard.ts";
 import { limitRequestBody } from "./request-body.ts";
 
 const api = new OpenAPIHono<ApiEnv>();
@@ -72,6 +72,7 @@ api.notFound((c) => {
     if (!matchesPath(path.split("/"), segments)) continue;
     throw methodNotAllowed(methods);
   }
+  if (isNavigation(c.req.raw)) return sendPage(c, 404);
   throw new ApiError("not_found", "There is no route at this path.");
 });
 
