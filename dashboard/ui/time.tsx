@@ -7,6 +7,7 @@ const TICK_MS = 10_000;
 
 const exact = new Intl.DateTimeFormat(LOCALE, { dateStyle: "full", timeStyle: "long" });
 const medium = new Intl.DateTimeFormat(LOCALE, { dateStyle: "medium", timeStyle: "short" });
+const precise = new Intl.DateTimeFormat(LOCALE, { dateStyle: "medium", timeStyle: "long" });
 
 /** One timer updates all times of the page. */
 const listeners = new Set<() => void>();
@@ -47,12 +48,15 @@ export function RelativeTime({ timestamp }: { timestamp: string }) {
   );
 }
 
-/** `Nov 23, 2026, 7:15 AM`, in the time zone of the user and with their clock. */
-export function ExactTime({ timestamp }: { timestamp: string }) {
+/**
+ * `Nov 23, 2026, 7:15 AM`, in the time zone of the user and with their clock.
+ * @param isPrecise with the seconds and the name of the time zone.
+ */
+export function ExactTime({ timestamp, isPrecise }: { timestamp: string; isPrecise?: boolean }) {
   const at = new Date(timestamp);
   return (
     <time dateTime={timestamp} title={exact.format(at)}>
-      {medium.format(at)}
+      {(isPrecise ? precise : medium).format(at)}
     </time>
   );
 }

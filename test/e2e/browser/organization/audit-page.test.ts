@@ -41,15 +41,18 @@ async function createEvents(): Promise<{ owner: Person; member: Person; subdomai
   return { owner, member, subdomain: body.subdomain };
 }
 
-test("each event is a sentence, and its details are shown on demand, by keyboard too", async () => {
+test("each event is a sentence, and its details are shown on demand, by keyboard too, with the second and the time zone", async () => {
   const { owner, member, subdomain } = await createEvents();
   const page = await pages.openAs(owner.email, "/audit");
   await getRows(page)
     .filter({ hasText: `${owner.email} revoked the token =HYPERLINK` })
     .waitFor();
   const row = getRows(page).filter({ hasText: `${member.email} created the tunnel ${subdomain}` });
+  const { height } = (await row.locator(".event-time").boundingBox())!;
+  expect(height).toBeLessThan(30);
   await row.locator("summary").focus();
   await page.keyboard.press("Enter");
+  await row.getByText(/:\d\d:\d\d [AP]M (?:UTC|GMT|[A-Z]{2,4})/).waitFor();
   await row.getByRole("link", { name: "tunnel_created" }).click();
   await page.waitForURL(`${pages.origin}/audit?action=tunnel_created`);
   await expect.poll(() => getRows(page).count(), WAIT_OPTIONS).toBe(1);
