@@ -82,14 +82,14 @@ function Navigation() {
   );
 }
 
-/** On a narrow screen the navigation is behind a button. */
+/** On screens of tablets and phones the navigation is behind a button. */
 function NarrowNavigation() {
   const [isOpen, setOpen] = useState(false);
   const { pathname } = useLocation();
   useEffect(() => setOpen(false), [pathname]);
   return (
     <Dialog.Root open={isOpen} onOpenChange={setOpen}>
-      <Dialog.Trigger className="quiet narrow-only" aria-label="Open the navigation">
+      <Dialog.Trigger className="quiet navigation-button" aria-label="Open the navigation">
         <Icon name="menu" />
       </Dialog.Trigger>
       <Dialog.Portal>
