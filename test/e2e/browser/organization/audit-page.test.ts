@@ -48,8 +48,6 @@ test("each event is a sentence, and its details are shown on demand, by keyboard
     .filter({ hasText: `${owner.email} revoked the token =HYPERLINK` })
     .waitFor();
   const row = getRows(page).filter({ hasText: `${member.email} created the tunnel ${subdomain}` });
-  const { height } = (await row.locator(".event-time").boundingBox())!;
-  expect(height).toBeLessThan(30);
   await row.locator("summary").focus();
   await page.keyboard.press("Enter");
   await row.getByText(/:\d\d:\d\d [AP]M (?:UTC|GMT|[A-Z]{2,4})/).waitFor();
