@@ -1,10 +1,14 @@
-/** Numbers for people, in the locale of the browser. */
-const count = new Intl.NumberFormat();
-const quantity = new Intl.NumberFormat(undefined, { maximumSignificantDigits: 3 });
-const percent = new Intl.NumberFormat(undefined, { style: "percent", maximumFractionDigits: 1 });
+/** Numbers for people. */
+import { LOCALE } from "./text/locale.ts";
 
-const usd = new Intl.NumberFormat(undefined, { style: "currency", currency: "USD" });
-const price = new Intl.NumberFormat(undefined, {
+const count = new Intl.NumberFormat(LOCALE);
+const quantity = new Intl.NumberFormat(LOCALE, { maximumSignificantDigits: 3 });
+const percent = new Intl.NumberFormat(LOCALE, { style: "percent", maximumFractionDigits: 1 });
+
+const PERCENT_MIN_RATIO = 0.001;
+
+const usd = new Intl.NumberFormat(LOCALE, { style: "currency", currency: "USD" });
+const price = new Intl.NumberFormat(LOCALE, {
   style: "currency",
   currency: "USD",
   trailingZeroDisplay: "stripIfInteger",
@@ -18,9 +22,10 @@ export function formatCount(value: number): string {
   return count.format(value);
 }
 
-/** @param ratio 0 to 1. @returns `12.5%`. */
+/** @param ratio 0 to 1. @returns `12.5%`. A few of very many are more than none: `<0.1%`. */
 export function formatPercent(ratio: number): string {
-  return percent.format(ratio);
+  const isTooSmall = ratio > 0 && ratio < PERCENT_MIN_RATIO;
+  return isTooSmall ? `<${percent.format(PERCENT_MIN_RATIO)}` : percent.format(ratio);
 }
 
 /** `1.5 kB`. */

@@ -1,20 +1,13 @@
 /** Points in time: relative to now, and exact on hover. */
 import { useSyncExternalStore } from "react";
+import { LOCALE } from "./text/locale.ts";
+import { formatRelativeTime } from "./text/relative-time.ts";
 
-const UNITS: [unit: Intl.RelativeTimeFormatUnit, seconds: number][] = [
-  ["year", 31_536_000],
-  ["month", 2_592_000],
-  ["week", 604_800],
-  ["day", 86_400],
-  ["hour", 3_600],
-  ["minute", 60],
-  ["second", 1],
-];
 const TICK_MS = 10_000;
 
-const relative = new Intl.RelativeTimeFormat(undefined, { numeric: "auto" });
-const exact = new Intl.DateTimeFormat(undefined, { dateStyle: "full", timeStyle: "long" });
-const medium = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "short" });
+const exact = new Intl.DateTimeFormat(LOCALE, { dateStyle: "full", timeStyle: "long" });
+const medium = new Intl.DateTimeFormat(LOCALE, { dateStyle: "medium", timeStyle: "short" });
+const precise = new Intl.DateTimeFormat(LOCALE, { dateStyle: "medium", timeStyle: "long" });
 
 /** One timer updates all times of the page. */
 const listeners = new Set<() => void>();
@@ -39,13 +32,6 @@ function subscribe(notify: () => void): () => void {
   };
 }
 
-function formatRelativeTime(timestampMs: number, nowMs: number): string {
-  const seconds = Math.round((timestampMs - nowMs) / 1000);
-  if (Math.abs(seconds) * 1000 < TICK_MS) return relative.format(0, "second");
-  const [unit, length] = UNITS.find(([, size]) => Math.abs(seconds) >= size) ?? ["second", 1];
-  return relative.format(Math.trunc(seconds / length), unit);
-}
-
 /** The current time in ms since the epoch, for what depends on how long ago something was. */
 export function useNow(): number {
   return useSyncExternalStore(subscribe, () => now);
@@ -62,12 +48,15 @@ export function RelativeTime({ timestamp }: { timestamp: string }) {
   );
 }
 
-/** `23 Nov 2026, 07:15`, in the locale and time zone of the user. */
-export function ExactTime({ timestamp }: { timestamp: string }) {
+/**
+ * `Nov 23, 2026, 7:15 AM`, in the time zone of the user and with their clock.
+ * @param isPrecise with the seconds and the name of the time zone.
+ */
+export function ExactTime({ timestamp, isPrecise }: { timestamp: string; isPrecise?: boolean }) {
   const at = new Date(timestamp);
   return (
     <time dateTime={timestamp} title={exact.format(at)}>
-      {medium.format(at)}
+      {(isPrecise ? precise : medium).format(at)}
     </time>
   );
 }

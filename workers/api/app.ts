@@ -19,7 +19,7 @@ import { BoundedMap } from "../../shared/bounds/bounded-map.ts";
 import { LimitedLog } from "../../shared/log.ts";
 import type { ApiContext, ApiEnv } from "./route.ts";
 import { AREAS } from "./areas.ts";
-import { dashboard, servePageToBrowsers } from "./dashboard/dashboard.ts";
+import { dashboard, isNavigation, sendPage, servePageToBrowsers } from "./dashboard/dashboard.ts";
 import { limitRequestBody } from "./request-body.ts";
 
 const DATABASE_RETRY_AFTER_SECONDS = 2;
@@ -77,6 +77,7 @@ api.notFound((c) => {
     if (!matchesPath(path.split("/"), segments)) continue;
     throw methodNotAllowed(methods);
   }
+  if (isNavigation(c.req.raw)) return sendPage(c, 404);
   throw new ApiError("not_found", "There is no route at this path.");
 });
 

@@ -6,6 +6,7 @@ import { namedResourcesQuery, type NamedResource } from "../../api/named-resourc
 import { organizationsQuery, switchOrganization } from "../../api/organization/organizations.ts";
 import { call, signOut } from "../../api/session.ts";
 import type { IconName } from "../../ui/icon.tsx";
+import { LOCALE } from "../../ui/text/locale.ts";
 import { notify, notifyOfError } from "../../ui/feedback/notifications.tsx";
 import { getGrantableRoles } from "../grantable-roles.ts";
 import { useHasRole } from "../roles.ts";
@@ -64,7 +65,7 @@ export function usePaletteGroups(): PaletteGroup[] {
       items: requests.map(({ id, method, path, status, timestamp }) => ({
         id: `request ${id}`,
         title: `${method} ${path}`,
-        detail: `${status ?? "open"} · ${new Date(timestamp).toLocaleTimeString()}`,
+        detail: `${status ?? "open"} · ${new Date(timestamp).toLocaleTimeString(LOCALE)}`,
         icon: "requests" as const,
         run: () => void router.navigate({ to: "/requests/$id", params: { id } }),
       })),

@@ -1,6 +1,6 @@
 /** What the pages of a signed-in user have around them: the navigation and the bar at the top. */
 import { Dialog } from "@base-ui/react/dialog";
-import { Link, Outlet, useLocation } from "@tanstack/react-router";
+import { Link, Outlet, useLocation, useMatches } from "@tanstack/react-router";
 import { Suspense, useEffect, useState } from "react";
 import { ErrorBoundary } from "../../ui/feedback/error-boundary.tsx";
 import { Icon } from "../../ui/icon.tsx";
@@ -15,7 +15,8 @@ import { PaletteButton } from "./palette-button.tsx";
 import { ShortcutsDialog } from "./shortcuts-dialog.tsx";
 
 export function Shell() {
-  const { pathname } = useLocation();
+  // The location changes before the code of its page is loaded; this changes together with the page.
+  const shownPath = useMatches({ select: (matches) => matches.at(-1)?.pathname });
   const dock = useInspectorDock();
   return (
     <div className="shell">
@@ -36,7 +37,7 @@ export function Shell() {
       </header>
       <main id="content" tabIndex={-1}>
         <OfflineBanner />
-        <ErrorBoundary key={pathname}>
+        <ErrorBoundary key={shownPath}>
           <Suspense fallback={<Skeleton lines={6} />}>
             <Outlet />
           </Suspense>
@@ -81,14 +82,14 @@ function Navigation() {
   );
 }
 
-/** On a narrow screen the navigation is behind a button. */
+/** On screens of tablets and phones the navigation is behind a button. */
 function NarrowNavigation() {
   const [isOpen, setOpen] = useState(false);
   const { pathname } = useLocation();
   useEffect(() => setOpen(false), [pathname]);
   return (
     <Dialog.Root open={isOpen} onOpenChange={setOpen}>
-      <Dialog.Trigger className="quiet narrow-only" aria-label="Open the navigation">
+      <Dialog.Trigger className="quiet navigation-button" aria-label="Open the navigation">
         <Icon name="menu" />
       </Dialog.Trigger>
       <Dialog.Portal>

@@ -8,7 +8,7 @@ import { ActionButton } from "../../ui/button.tsx";
 import { Fact, Facts } from "../../ui/facts.tsx";
 import { ErrorNotice } from "../../ui/feedback/error-notice.tsx";
 import { Skeleton } from "../../ui/feedback/query-content.tsx";
-import { Badge } from "../../ui/section.tsx";
+import { Badge, Detail } from "../../ui/section.tsx";
 import { ExactTime, RelativeTime } from "../../ui/time.tsx";
 import { loadEvents, type EventFilter, type EventsRoute } from "./event-filter.ts";
 import { describeEvent, type ResourceNames } from "./sentences.ts";
@@ -112,7 +112,10 @@ function EventDetails({ event, hasFilters }: { event: AuditEvent; hasFilters: bo
   return (
     <Facts>
       <Fact name="When">
-        <RelativeTime timestamp={timestamp} />
+        <ExactTime timestamp={timestamp} isPrecise />
+        <Detail>
+          <RelativeTime timestamp={timestamp} />
+        </Detail>
       </Fact>
       <Fact name="Action">{renderValue("action", action, <code>{action}</code>)}</Fact>
       {userEmail !== null && (

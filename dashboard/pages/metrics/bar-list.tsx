@@ -18,7 +18,7 @@ export function BarList({ label, entries }: { label: string; entries: readonly B
     <ul className="bar-list" aria-label={label}>
       {entries.map(({ key, label: name, count, tone = "neutral", detail }) => (
         <li key={key}>
-          <div className={`bar ${tone}`} style={{ width: `${(count / max) * 100}%` }} />
+          <div className={`count-bar ${tone}`} style={{ width: `${(count / max) * 100}%` }} />
           <span className="name">{name}</span>
           {detail !== undefined && <span className="hint">{detail}</span>}
           <span className="count">{formatCount(count)}</span>

@@ -211,7 +211,7 @@ function PathSection({ breakdown: { paths }, selection }: SectionProps) {
               render: ({ path, tunnel_id: tunnelId }) => (
                 <div className="path-cell">
                   <RequestsLink filter={formatFilterTerm("path", path)} tunnelId={tunnelId}>
-                    <bdi>{path}</bdi>
+                    <bdi title={path}>{path}</bdi>
                   </RequestsLink>
                   {selection.tunnelId === "" && <span className="hint">{getName(tunnelId)}</span>}
                 </div>

@@ -2,6 +2,7 @@
 import UPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
 import { useEffect, useRef } from "react";
+import { LOCALE } from "../../ui/text/locale.ts";
 
 const HEIGHT_PX = 240;
 /** The part of its bucket's width that a bar takes. */
@@ -17,7 +18,7 @@ const TICK_SECONDS = [5, 10, 15, 30, 60, 120, 180, 240, 360, 720, 1_440, 2_880, 
 );
 const TICK_SPACE_PX = 72;
 
-const compact = new Intl.NumberFormat(undefined, { notation: "compact" });
+const compact = new Intl.NumberFormat(LOCALE, { notation: "compact" });
 
 interface ChartLook {
   tickFormat: Intl.DateTimeFormat;

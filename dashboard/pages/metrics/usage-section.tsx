@@ -8,6 +8,7 @@ import { useQueryParameters, useSetQueryParameters } from "../../app/query-param
 import { ActionButton } from "../../ui/button.tsx";
 import { QueryContent } from "../../ui/feedback/query-content.tsx";
 import { Meter } from "../../ui/figures/meter.tsx";
+import { LOCALE } from "../../ui/text/locale.ts";
 import { formatBytes, formatCount, formatUsdCents } from "../../ui/numbers.ts";
 import { Badge, Section } from "../../ui/section.tsx";
 import { Table } from "../../ui/table.tsx";
@@ -15,7 +16,7 @@ import { Table } from "../../ui/table.tsx";
 /** Months before the current one that can be chosen. */
 const MONTHS_MAX = 24;
 
-const monthName = new Intl.DateTimeFormat(undefined, {
+const monthName = new Intl.DateTimeFormat(LOCALE, {
   month: "long",
   year: "numeric",
   timeZone: "UTC",

@@ -1,6 +1,7 @@
 /** The time windows that the user can choose, and the formats of their times. */
 import type { MetricWindow } from "../../../protocol/schemas/metrics.ts";
 import { DAY_MS } from "../../../shared/time.ts";
+import { LOCALE } from "../../ui/text/locale.ts";
 
 export const WINDOW_CHOICES: readonly { value: MetricWindow; label: string }[] = [
   { value: "1h", label: "1 hour" },
@@ -27,7 +28,7 @@ export function isInUtc(window: MetricWindow): boolean {
 
 /** The format of the labels on the time axis. */
 export function createTickFormat(window: MetricWindow): Intl.DateTimeFormat {
-  if (window === "1h" || window === "24h") return new Intl.DateTimeFormat(undefined, clock);
+  if (window === "1h" || window === "24h") return new Intl.DateTimeFormat(LOCALE, clock);
   return createDateFormat(window, day);
 }
 
@@ -39,14 +40,14 @@ export function getMinTickSeconds(window: MetricWindow): number {
 /** The format of the start of a bucket. */
 export function createBucketFormat(window: MetricWindow): Intl.DateTimeFormat {
   if (isInUtc(window)) return createDateFormat(window, { ...day, weekday: "short" });
-  return new Intl.DateTimeFormat(undefined, { ...day, ...clock });
+  return new Intl.DateTimeFormat(LOCALE, { ...day, ...clock });
 }
 
 function createDateFormat(
   window: MetricWindow,
   options: Intl.DateTimeFormatOptions,
 ): Intl.DateTimeFormat {
-  return new Intl.DateTimeFormat(undefined, {
+  return new Intl.DateTimeFormat(LOCALE, {
     ...options,
     ...(isInUtc(window) && { timeZone: "UTC" }),
   });

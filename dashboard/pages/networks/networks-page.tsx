@@ -30,11 +30,17 @@ const COLUMNS: Column<PrivateNetwork>[] = [
       </Link>
     ),
   },
-  { title: "Addresses", render: ({ cidr }) => <code>{cidr}</code> },
+  { title: "Addresses", isSecondary: true, render: ({ cidr }) => <code>{cidr}</code> },
   { title: "State", render: (network) => <NetworkBadge network={network} /> },
-  { title: "Devices", align: "end", render: ({ id }) => <DeviceCount networkId={id} /> },
+  {
+    title: "Devices",
+    align: "end",
+    isSecondary: true,
+    render: ({ id }) => <DeviceCount networkId={id} />,
+  },
   {
     title: "Last seen",
+    isSecondary: true,
     render: ({ relay }) =>
       relay.last_seen_at === null ? "never" : <RelativeTime timestamp={relay.last_seen_at} />,
   },

@@ -26,10 +26,11 @@ const COLUMNS: Column<Receiver>[] = [
       </Link>
     ),
   },
-  { title: "Vendor", render: ({ validator }) => VENDORS[validator].name },
+  { title: "Vendor", isSecondary: true, render: ({ validator }) => VENDORS[validator].name },
   {
     title: "Stored deliveries",
     align: "end",
+    isSecondary: true,
     render: ({ id }) => <ReceiverCell id={id} render={({ kept }) => formatCount(kept)} />,
   },
   {

@@ -1,7 +1,7 @@
 /** An editor of JSON, which marks mistakes at their line. Load it lazily. */
 import { defaultKeymap, history, historyKeymap } from "@codemirror/commands";
 import { bracketMatching, indentOnInput } from "@codemirror/language";
-import { json, jsonParseLinter } from "@codemirror/lang-json";
+import { json } from "@codemirror/lang-json";
 import { type Diagnostic, forceLinting, linter, lintGutter, lintKeymap } from "@codemirror/lint";
 import { EditorState } from "@codemirror/state";
 import { EditorView, highlightActiveLine, keymap, lineNumbers } from "@codemirror/view";
@@ -15,12 +15,20 @@ export interface JsonError {
   message: string;
 }
 
+/** The first place where a text is not JSON. */
+export interface SyntaxMistake {
+  message: string;
+  /** In UTF-16 code units from the start of the text. */
+  offset: number;
+}
+
 export interface JsonEditorProps {
   /** Names the editor for screen readers. */
   label: string;
   text: string;
   /** The errors that the API reported for this text. */
   errors: readonly JsonError[];
+  findSyntaxError: (text: string) => SyntaxMistake | null;
   isReadOnly?: boolean;
   onChange: (text: string) => void;
 }
@@ -45,7 +53,7 @@ export default function JsonEditor(props: JsonEditorProps) {
       indentOnInput(),
       highlightActiveLine(),
       lintGutter(),
-      linter((it) => findMistakes(it, current.current.errors), { delay: LINT_DELAY_MS }),
+      linter((it) => findMistakes(it, current.current), { delay: LINT_DELAY_MS }),
       keymap.of([...defaultKeymap, ...historyKeymap, ...lintKeymap]),
       EditorView.domEventHandlers({ beforeinput: replaceSelection }),
       EditorView.lineWrapping,
@@ -81,16 +89,17 @@ function replaceSelection(event: InputEvent, view: EditorView): boolean {
   return true;
 }
 
-function findMistakes(view: EditorView, errors: readonly JsonError[]): Diagnostic[] {
-  const [mistake] = jsonParseLinter()(view);
+function findMistakes({ state }: EditorView, props: JsonEditorProps): Diagnostic[] {
+  const { errors, findSyntaxError } = props;
+  const mistake = findSyntaxError(state.doc.toString());
   if (mistake) {
     // At least one character, so that there is something to underline.
-    const from = Math.min(mistake.from, Math.max(0, view.state.doc.length - 1));
-    const to = Math.min(from + 1, view.state.doc.length);
-    return [{ from, to, severity: "error", message: "This is not valid JSON." }];
+    const from = Math.min(mistake.offset, Math.max(0, state.doc.length - 1));
+    const to = Math.min(from + 1, state.doc.length);
+    return [{ from, to, severity: "error", message: mistake.message }];
   }
   return errors.map(({ path, message }) => ({
-    ...findJsonPath(view.state, path),
+    ...findJsonPath(state, path),
     severity: "error",
     message: `${path} ${message}`,
   }));

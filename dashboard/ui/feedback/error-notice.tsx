@@ -1,6 +1,7 @@
 /** What failed, in place of the content that could not be loaded. */
 import { getErrorMessage, RequestError } from "../../api/request.ts";
 import { Button } from "../button.tsx";
+import { isLoadError } from "./load-error.ts";
 import { UpgradeHint } from "./upgrade-hint.tsx";
 
 export interface ErrorNoticeProps {
@@ -9,7 +10,10 @@ export interface ErrorNoticeProps {
 }
 
 export function ErrorNotice({ error, onRetry }: ErrorNoticeProps) {
+  if (isLoadError(error)) return <LoadErrorNotice />;
   const requestId = error instanceof RequestError ? error.requestId : null;
+  // The same request is refused again, until an admin has changed the role.
+  const isForbidden = error instanceof RequestError && error.code === "forbidden";
   return (
     <div className="notice bad" role="alert">
       <p>
@@ -21,8 +25,21 @@ export function ErrorNotice({ error, onRetry }: ErrorNoticeProps) {
           Request <code>{requestId}</code>
         </p>
       )}
+      {!isForbidden && (
+        <div className="actions">
+          <Button onClick={onRetry}>Try again</Button>
+        </div>
+      )}
+    </div>
+  );
+}
+
+function LoadErrorNotice() {
+  return (
+    <div className="notice bad" role="alert">
+      <p>This could not be loaded. Check your connection, then reload the page.</p>
       <div className="actions">
-        <Button onClick={onRetry}>Try again</Button>
+        <Button onClick={() => location.reload()}>Reload the page</Button>
       </div>
     </div>
   );

@@ -1,7 +1,7 @@
 /** What the screen is like, as a store for React. */
 import { useSyncExternalStore } from "react";
 
-/** The width below which the shell hides its navigation: see styles/layout.css. */
+/** Phones, as in styles/layout.css. */
 const narrow = window.matchMedia("(width < 48rem)");
 /** From this width on there is room for a list and the details of its selected row. */
 const wide = window.matchMedia("(width >= 60rem)");

@@ -138,10 +138,11 @@ test("mistakes are shown at the fields of the form, and at their lines in the JS
   await mark.waitFor();
   expect(await mark.innerText()).toBe('"admin"');
 
-  await typeJson(page, '{ "actions": [}');
+  await typeJson(page, '{\n"actions": [x\n}');
   await mark.waitFor();
+  expect(await mark.innerText()).toBe("x");
   await clickButton(page, "Test on recent requests");
-  await page.getByRole("alert").getByText("The policy is not valid JSON.").waitFor();
+  await page.getByRole("alert").getByText("not valid JSON at line 2, column 13:").waitFor();
   await page.getByRole("tab", { name: "Form" }).click();
   await page.getByText("The form can't show this text.").waitFor();
   await page.getByRole("tab", { name: "JSON" }).click();
@@ -162,6 +163,8 @@ test("rules are moved and removed, and the form and the JSON are the same docume
   await clickButton(page, "Remove rule 4");
   await clickButton(page, "Add a rule");
   await page.getByRole("menuitem", { name: "Require a token (JWT)" }).click();
+  // The order of the kinds is fixed.
+  expect(await page.getByRole("button", { name: "Move rule 3 down" }).isDisabled()).toBe(true);
   await page.getByLabel("Issuers").fill("https://a.example\n\nhttps://b.example");
   await page.getByLabel("Forward the token").check();
   await clickButton(page, "Add from a template");

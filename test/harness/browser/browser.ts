@@ -36,14 +36,14 @@ export interface OpenedPage {
 }
 
 /** Browsers that share a process, and neither cookies nor caches. */
-export function openContext(browser: Browser): Promise<BrowserContext> {
+export function openContext(browser: Browser, locale = "en-US"): Promise<BrowserContext> {
   // On a machine without a language, the browser's default is "en-US@posix", which no script accepts.
-  return browser.newContext({ locale: "en-US", reducedMotion: "reduce" });
+  return browser.newContext({ locale, reducedMotion: "reduce" });
 }
 
 /** Opens an empty page without cookies, and with empty caches. Closing the context closes it. */
-export async function openPage(browser: Browser): Promise<OpenedPage> {
-  return openPageIn(await openContext(browser));
+export async function openPage(browser: Browser, locale?: string): Promise<OpenedPage> {
+  return openPageIn(await openContext(browser, locale));
 }
 
 export async function openPageIn(context: BrowserContext): Promise<OpenedPage> {

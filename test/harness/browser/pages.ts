@@ -19,9 +19,9 @@ const STEP_PATHS: ReadonlySet<DashboardPath> = new Set([
 /** Pages with the navigation. */
 export const SHELL_PATHS = DASHBOARD_PATHS.filter((path) => !STEP_PATHS.has(path));
 
-/** As the browser logs it, also when the server has been stopped. */
+/** As the browser logs it, also when the server has been stopped, or the code of a page could not be loaded. */
 const FAILED_REQUEST =
-  /status of (?:4\d\d|50[123])|net::ERR_(?:CONNECTION_(?:REFUSED|RESET|CLOSED)|EMPTY_RESPONSE)/;
+  /Failed to fetch dynamically imported module|status of (?:4\d\d|50[123])|net::ERR_(?:CONNECTION_(?:REFUSED|RESET|CLOSED)|EMPTY_RESPONSE)/;
 
 interface ReusableContext {
   context: BrowserContext;
@@ -37,7 +37,7 @@ export interface Pages {
   origin: string;
   provider: IdentityProvider;
   /** Opens a page in a new browser, without being signed in. */
-  open: (path: string) => Promise<Page>;
+  open: (path: string, locale?: string) => Promise<Page>;
   /** Opens a page in a browser in which this person, who has no second factor, has signed in. */
   openAs(email: string, path?: string): Promise<Page>;
   /** Returns the link to this page from the newest mail to the address that has one. */
@@ -89,8 +89,8 @@ export function usePages(startServer: () => Promise<TestApi>, hasProvider = true
     }
   });
 
-  async function open(path: string): Promise<Page> {
-    const opened = await openPage(browser);
+  async function open(path: string, locale?: string): Promise<Page> {
+    const opened = await openPage(browser, locale);
     visits.push(opened);
     await opened.page.goto(pages.origin + path);
     return opened.page;

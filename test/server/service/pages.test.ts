@@ -71,6 +71,21 @@ test("a program gets the response of the API at a path that is also a page", asy
   expect(await open("/members")).toMatchObject({ status: 404 });
 });
 
+test("a path without a page or a route is a page with status 404 for a browser, and JSON for a program", async () => {
+  for (const path of ["/nonexistent", "/tunnels/a/b"]) {
+    const page = await open(path, BROWSER);
+    expect(page).toMatchObject({
+      status: 404,
+      headers: {
+        "content-type": "text/html; charset=utf-8",
+        "content-security-policy": expect.stringContaining("default-src 'none'"),
+      },
+    });
+    const { status, body } = await open(path, { accept: "*/*" });
+    expect([status, JSON.parse(body.toString()).error]).toEqual([404, "not_found"]);
+  }
+});
+
 test("each file has its type, is compressed for clients that accept it, and is cached for good", async () => {
   const names = await readdir(join(DASHBOARD_DIR, "assets"));
   const types = {

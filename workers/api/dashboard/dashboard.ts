@@ -46,7 +46,7 @@ export const servePageToBrowsers = createMiddleware<ApiEnv>(async (c, next) => {
   return next();
 });
 
-for (const path of PAGES_OF_ALL_CLIENTS) dashboard.get(path, sendPage);
+for (const path of PAGES_OF_ALL_CLIENTS) dashboard.get(path, (c) => sendPage(c));
 
 /** Names of these files contain a hash of their content. */
 dashboard.get("/assets/:file", async (c) => {
@@ -56,14 +56,15 @@ dashboard.get("/assets/:file", async (c) => {
 });
 
 /** Programs that read the API do not ask for HTML, and requests of scripts in a page are not navigations. */
-function isNavigation({ method, headers }: Request): boolean {
+export function isNavigation({ method, headers }: Request): boolean {
   if (method !== "GET" && method !== "HEAD") return false;
   const mode = headers.get("sec-fetch-mode");
   return (mode ?? "navigate") === "navigate" && /\btext\/html\b/.test(headers.get("accept") ?? "");
 }
 
-async function sendPage(c: ApiContext): Promise<Response> {
-  const response = await readFile(c, "/index.html");
+/** @param status 404 for a path without a page: the dashboard says so, with a link to its overview. */
+export async function sendPage(c: ApiContext, status = 200): Promise<Response> {
+  const response = await readFile(c, "/index.html", status);
   response.headers.set("Content-Security-Policy", CONTENT_SECURITY_POLICY);
   response.headers.set("Cross-Origin-Opener-Policy", "same-origin");
   response.headers.set("Referrer-Policy", "no-referrer");
@@ -74,7 +75,7 @@ async function sendPage(c: ApiContext): Promise<Response> {
  * The build has compressed each file: if the runtime did it for each response, a few requests a second for a large file
  * would occupy it. @throws ApiError `not_found`
  */
-async function readFile(c: ApiContext, path: string): Promise<Response> {
+async function readFile(c: ApiContext, path: string, status = 200): Promise<Response> {
   const type = /^\/(?:assets\/)?[\w-]+(?:\.[\w-]+)*\.(\w+)$/.exec(path)?.[1] ?? "";
   const contentType = CONTENT_TYPES[type];
   if (contentType === undefined) throw fileNotFound();
@@ -89,7 +90,7 @@ async function readFile(c: ApiContext, path: string): Promise<Response> {
   if (encoding !== "identity") headers.set("Content-Encoding", encoding);
   const length = file.headers.get("content-length");
   if (length !== null) headers.set("Content-Length", length);
-  return new Response(file.body, { headers, encodeBody: "manual" });
+  return new Response(file.body, { status, headers, encodeBody: "manual" });
 }
 
 /** The names of the compressed copies end so, the best one first. Browsers accept Brotli only over HTTPS and from localhost. */

@@ -1,5 +1,6 @@
 /** Why a body, or a part of it, is not stored. */
 import type { CaptureDetail } from "../../../../protocol/schemas/inspector/captures.ts";
+import { formatCount } from "../../../ui/numbers.ts";
 
 /** The service stores this much of each body (docs/protocols/live-view.md). */
 const STORED_MAX_BYTES = 512 * 1024;
@@ -19,7 +20,7 @@ export function explainMissingBody(
   if (!truncated[side]) return null;
   const explain = (text: string, isAboutSettings = false) => ({ text, isAboutSettings });
   const size = request[`${side}_size`];
-  const sizeText = `${size.toLocaleString()} bytes`;
+  const sizeText = `${formatCount(size)} bytes`;
   if (storedBytes >= STORED_MAX_BYTES) {
     return explain(`Cut at 512 KiB: the whole body has ${sizeText}.`);
   }
@@ -45,7 +46,7 @@ export function explainMissingBody(
   }
   if (storedBytes < size) {
     return explain(
-      `Only the first ${storedBytes.toLocaleString()} of ${sizeText} are stored: the server was short of memory.`,
+      `Only the first ${formatCount(storedBytes)} of ${sizeText} are stored: the server was short of memory.`,
     );
   }
   return explain(`The transfer broke off after ${sizeText}.`);

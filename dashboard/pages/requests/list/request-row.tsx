@@ -4,6 +4,7 @@ import { LISTED_QUERY_MAX_CHARS } from "../../../../protocol/limits.ts";
 import { joinTarget } from "../../../../protocol/request-target.ts";
 import type { CaptureSummary } from "../../../../protocol/schemas/inspector/captures.ts";
 import { HOUR_MS } from "../../../../shared/time.ts";
+import { LOCALE } from "../../../ui/text/locale.ts";
 import { formatBytes, formatMs } from "../../../ui/numbers.ts";
 import { Badge } from "../../../ui/section.tsx";
 import { VisitorText } from "../../../ui/text/visitor-text.tsx";
@@ -15,15 +16,15 @@ const SIZE_BAR_FULL_BYTES = 100_000_000;
 /** The time of an older request is shown with its day, and without milliseconds. */
 const TIME_ONLY_MS = 12 * HOUR_MS;
 
-const clock = new Intl.DateTimeFormat(undefined, {
+const clock = new Intl.DateTimeFormat(LOCALE, {
   hour: "2-digit",
   minute: "2-digit",
   second: "2-digit",
   fractionalSecondDigits: 3,
   hourCycle: "h23",
 });
-const day = new Intl.DateTimeFormat(undefined, { day: "numeric", month: "short" });
-const exact = new Intl.DateTimeFormat(undefined, { dateStyle: "full", timeStyle: "long" });
+const day = new Intl.DateTimeFormat(LOCALE, { day: "numeric", month: "short" });
+const exact = new Intl.DateTimeFormat(LOCALE, { dateStyle: "full", timeStyle: "long" });
 
 export interface RequestRowProps {
   /** The id of the element, for `aria-activedescendant`. */

@@ -1,13 +1,14 @@
 /** The text of a traffic policy in JSON, and its actions as the form edits them. */
 import type { TrafficPolicy } from "../../../../protocol/schemas/access/policies.ts";
+import { parseJson, type JsonError as JsonSyntaxError } from "../../requests/decode/json/json.ts";
 import { canAdd, type EditedAction } from "./action-kinds.ts";
 
 export interface EditedPolicy {
   actions: EditedAction[];
 }
 
-/** `isJson`: the text is JSON, but not a policy that the form can show. */
-type ParsedText = { policy: EditedPolicy } | { policy: null; isJson: boolean };
+/** Without a syntax error the text is JSON, but not a policy that the form can show. */
+type ParsedText = { policy: EditedPolicy } | { policy: null; syntaxError: JsonSyntaxError | null };
 
 export function formatPolicy(policy: TrafficPolicy | EditedPolicy | null): string {
   return JSON.stringify(policy ?? { actions: [] }, null, 2);
@@ -16,10 +17,19 @@ export function formatPolicy(policy: TrafficPolicy | EditedPolicy | null): strin
 export function parsePolicy(text: string): ParsedText {
   try {
     const value: unknown = JSON.parse(text);
-    return isPolicy(value) ? { policy: value } : { policy: null, isJson: true };
+    return isPolicy(value) ? { policy: value } : { policy: null, syntaxError: null };
   } catch {
-    return { policy: null, isJson: false };
+    return { policy: null, syntaxError: findSyntaxError(text) };
   }
+}
+
+/** @returns the first mistake, with a message that says where it is. */
+export function findSyntaxError(text: string): JsonSyntaxError | null {
+  const result = parseJson(text);
+  if (!("error" in result)) return null;
+  const { line, column, message } = result.error;
+  const where = `line ${line}, column ${column}`;
+  return { ...result.error, message: `This is not valid JSON at ${where}: ${message}.` };
 }
 
 function isPolicy(value: unknown): value is EditedPolicy {

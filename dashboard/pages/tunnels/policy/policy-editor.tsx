@@ -19,14 +19,12 @@ import { DryRunSection } from "./dry-run-section.tsx";
 import { dryRunQuery, useSavePolicy } from "./policy-api.ts";
 import { usePolicyDraft, type PolicyDraft } from "./policy-draft.ts";
 import type { EditedAction } from "./action-kinds.ts";
-import { formatPolicy, parsePolicy } from "./policy-document.ts";
+import { findSyntaxError, formatPolicy, parsePolicy } from "./policy-document.ts";
 import { RuleList } from "./rule-list.tsx";
 import { RuleSuggestions } from "./rule-suggestions.tsx";
 import { SaveDialog } from "./save-dialog.tsx";
 
 const JsonEditor = lazy(() => import("../../../ui/code/json-editor.tsx"));
-
-const NOT_JSON: JsonError = { path: "", message: "The policy is not valid JSON." };
 
 export interface PolicyEditorProps {
   tunnel: Tunnel;
@@ -65,8 +63,8 @@ export function PolicyEditor({ tunnel, saved }: PolicyEditorProps) {
   /** @returns whether the API accepts the policy. If not, its errors are shown. */
   async function test(): Promise<boolean> {
     const parsed = parsePolicy(text);
-    if (parsed.policy === null && !parsed.isJson) {
-      setErrors([NOT_JSON]);
+    if (parsed.policy === null && parsed.syntaxError !== null) {
+      setErrors([{ path: "", message: parsed.syntaxError.message }]);
       return false;
     }
     try {
@@ -100,6 +98,7 @@ export function PolicyEditor({ tunnel, saved }: PolicyEditorProps) {
           label="Traffic policy in JSON"
           text={text}
           errors={errors}
+          findSyntaxError={findSyntaxError}
           isReadOnly={!canChange}
           onChange={edit}
         />
@@ -135,8 +134,9 @@ export function PolicyEditor({ tunnel, saved }: PolicyEditorProps) {
         }
       >
         <p className="hint">
-          Denied paths are checked first, then the token, then the rate limit. Headers are set on
-          requests that pass. Passwords, sign-in and addresses are set under{" "}
+          Denied paths are checked first, then the token, then the rate limit, whatever the order of
+          the rules. Headers are set on requests that pass. Passwords, sign-in and addresses are set
+          under{" "}
           <Link to="." search={{ tab: "access" }}>
             Access
           </Link>
@@ -204,19 +204,12 @@ function describePath(path: string): string {
   return index === undefined ? path : `Rule ${Number(index) + 1}: ${field}`;
 }
 
-/** The id of the tunnel of whose unsaved changes the user was reminded last. */
-let lastRemindedTunnelId = "";
-
 /** Says that unsaved changes remain when the user goes to another page. */
 function useReminder({ id, name }: Tunnel, { read }: PolicyDraft): void {
   const navigate = useNavigate();
   useEffect(() => {
-    // While the next page loads, this one can be mounted once more at its path.
-    const isOpen = () => location.pathname === `/tunnels/${id}`;
-    if (isOpen()) lastRemindedTunnelId = "";
     return () => {
-      if (read() === null || isOpen() || lastRemindedTunnelId === id) return;
-      lastRemindedTunnelId = id;
+      if (read() === null || location.pathname === `/tunnels/${id}`) return;
       const act = () =>
         void navigate({ to: "/tunnels/$id", params: { id }, search: { tab: "policy" } });
       notify(`The policy of ${name} has changes that are not saved.`, { label: "Go back", act });

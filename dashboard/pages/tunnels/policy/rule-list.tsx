@@ -15,8 +15,8 @@ export interface RuleListProps {
   onChange: (actions: EditedAction[]) => void;
 }
 
-const STEPS = { up: -1, down: 1 } as const;
 const DIRECTIONS = ["up", "down"] as const;
+type Direction = (typeof DIRECTIONS)[number];
 
 export function RuleList({ policy: { actions }, errors, canChange, onChange }: RuleListProps) {
   const list = useRef<HTMLOListElement>(null);
@@ -29,11 +29,11 @@ export function RuleList({ policy: { actions }, errors, canChange, onChange }: R
     buttons[0]?.focus();
   }, [actions]);
 
-  function move(index: number, name: keyof typeof STEPS): void {
+  function move(index: number, name: Direction): void {
     const moved = [...actions];
-    const target = index + STEPS[name];
+    const target = findTarget(actions, index, name);
     moved.splice(target, 0, ...moved.splice(index, 1));
-    const isLast = moved[target + STEPS[name]] === undefined;
+    const isLast = findTarget(moved, target, name) === -1;
     focusNext.current = `li:nth-child(${target + 1}) button${isLast ? ":enabled" : `[data-move="${name}"]`}`;
     onChange(moved);
   }
@@ -69,7 +69,7 @@ export function RuleList({ policy: { actions }, errors, canChange, onChange }: R
                       kind="quiet"
                       data-move={name}
                       aria-label={`Move rule ${index + 1} ${name}`}
-                      disabled={actions[index + STEPS[name]] === undefined}
+                      disabled={findTarget(actions, index, name) === -1}
                       onClick={() => move(index, name)}
                     >
                       <Icon name={name} />
@@ -91,6 +91,14 @@ export function RuleList({ policy: { actions }, errors, canChange, onChange }: R
       </fieldset>
     </Form>
   );
+}
+
+/** The next rule of the same kind: the order of the kinds is fixed. @returns -1 if there is none. */
+function findTarget(rules: readonly EditedAction[], index: number, name: Direction): number {
+  const isSameKind = ({ kind }: EditedAction) => kind === rules[index]!.kind;
+  return name === "up"
+    ? rules.slice(0, index).findLastIndex(isSameKind)
+    : rules.findIndex((rule, other) => other > index && isSameKind(rule));
 }
 
 function getTitle({ kind }: EditedAction): string {

@@ -143,6 +143,18 @@ test("captured requests are broken down by status, cause, latency, tunnel and pa
   });
 });
 
+test("a bar is as high as its entry, also when the styles of the inspector are loaded", async () => {
+  const page = await pages.openAs(owner.email, "/metrics");
+  await page.keyboard.press("i");
+  await getSection(page, "Inspector").waitFor();
+  const heights = await page.evaluate<{ entry: number; bar: number }[]>(`
+    [...document.querySelectorAll(".bar-list li")].map((entry) =>
+      ({ entry: entry.clientHeight, bar: entry.firstElementChild.clientHeight }))
+  `);
+  expect(heights.length).toBeGreaterThan(3);
+  expect(heights.filter(({ entry, bar }) => bar !== entry)).toEqual([]);
+});
+
 test("the usage of a month lists what each token spent of its budget", async () => {
   const page = await pages.openAs(owner.email, "/metrics");
   const usage = getSection(page, "Usage and cost");

@@ -65,6 +65,41 @@ test.each([
   },
 );
 
+test.each([
+  [768, "/tunnels", 180],
+  [375, "/tunnels", 128],
+  [375, "/networks", 128],
+  [375, "/receivers", 128],
+])(
+  "on a screen of %d pixels the table of %s fits, and what its rows are about is readable",
+  async (width, path, nameMin) => {
+    const page = await pages.openAs(organization.owner.email);
+    await page.setViewportSize({ width, height: 800 });
+    await page.goto(pages.origin + path);
+    await waitForContent(page);
+    const [name, hidden] = await page.evaluate<[number, number]>(`(() => {
+      const frame = document.querySelector(".table-frame");
+      const { width } = frame.querySelector("td").getBoundingClientRect();
+      return [width, frame.scrollWidth - frame.clientWidth];
+    })()`);
+    // A hidden title can take one pixel.
+    expect(hidden).toBeLessThanOrEqual(1);
+    expect(name).toBeGreaterThanOrEqual(nameMin);
+  },
+);
+
+test("with forced colors, the current page and a chosen button can be told from the others", async () => {
+  const page = await pages.openAs(organization.owner.email, "/metrics");
+  await page.emulateMedia({ forcedColors: "active" });
+  const readStyle = (selector: string, property: string) =>
+    page.evaluate<string>(`getComputedStyle(document.querySelector('${selector}')).${property}`);
+  const navigation = ".sidebar .navigation-group a";
+  const current = await readStyle(`${navigation}[aria-current]`, "borderInlineStartWidth");
+  expect([current, await readStyle(navigation, "borderInlineStartWidth")]).toEqual(["4px", "0px"]);
+  const chosen = await readStyle("button[aria-pressed=true]", "backgroundColor");
+  expect(chosen).not.toBe(await readStyle("button[aria-pressed=false]", "backgroundColor"));
+});
+
 test("axe finds nothing in the list of keys, a menu and the narrow navigation", async () => {
   const page = await pages.openAs(organization.owner.email, "/audit");
   await page.keyboard.press("?");

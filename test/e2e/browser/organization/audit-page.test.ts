@@ -8,6 +8,7 @@ import { WAIT_OPTIONS } from "../../../harness/timeouts.ts";
 import {
   clickButton,
   getSection,
+  signIn,
   usePages,
   waitForContent,
 } from "../../../harness/browser/pages.ts";
@@ -40,7 +41,7 @@ async function createEvents(): Promise<{ owner: Person; member: Person; subdomai
   return { owner, member, subdomain: body.subdomain };
 }
 
-test("each event is a sentence, and its details are shown on demand, by keyboard too", async () => {
+test("each event is a sentence, and its details are shown on demand, by keyboard too, with the second and the time zone", async () => {
   const { owner, member, subdomain } = await createEvents();
   const page = await pages.openAs(owner.email, "/audit");
   await getRows(page)
@@ -49,6 +50,7 @@ test("each event is a sentence, and its details are shown on demand, by keyboard
   const row = getRows(page).filter({ hasText: `${member.email} created the tunnel ${subdomain}` });
   await row.locator("summary").focus();
   await page.keyboard.press("Enter");
+  await row.getByText(/:\d\d:\d\d [AP]M (?:UTC|GMT|[A-Z]{2,4})/).waitFor();
   await row.getByRole("link", { name: "tunnel_created" }).click();
   await page.waitForURL(`${pages.origin}/audit?action=tunnel_created`);
   await expect.poll(() => getRows(page).count(), WAIT_OPTIONS).toBe(1);
@@ -138,6 +140,16 @@ test("all events of the filter are exported, without formulas for spreadsheets",
   const { body: newest } = await owner.get<AuditEvent[]>("/events?limit=1000");
   expect(events.slice(0, 1000)).toEqual(newest);
   expect(events.length).toBeGreaterThan(1200);
+});
+
+test("in a browser with another language, times and numbers are in English too", async () => {
+  const { email } = await pages.api.owner();
+  const page = await pages.open("/me", "ar-EG");
+  await signIn(page, email);
+  await getSection(page, "Your recent events").getByText("You signed in").first().waitFor();
+  const text = await page.getByRole("main").innerText();
+  expect(text).toMatch(/\b20\d\d\b/);
+  expect(text).not.toMatch(/[\p{Script=Arabic}٠-٩]/u);
 });
 
 test("the account has its own events, and a readable name for every client", async () => {

@@ -79,6 +79,8 @@ test("resources beyond the plan are shown, to owners only", async () => {
   expect(await adminPage.getByRole("link", { name: "Billing" }).count()).toBe(0);
   await adminPage.goto(`${pages.origin}/billing`);
   await adminPage.getByRole("alert").filter({ hasText: "role" }).waitFor();
+  // The same request would be refused again.
+  expect(await adminPage.getByRole("button", { name: "Try again" }).count()).toBe(0);
 });
 
 test("a form whose plan is too small leads owners to the plans, and tells others whom to ask", async () => {

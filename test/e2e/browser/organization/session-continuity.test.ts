@@ -109,6 +109,24 @@ test("while the server restarts the page keeps what it shows, and continues with
   expect(await page.evaluate("window.isStillTheSamePage")).toBe(true);
 });
 
+test("a page whose code can't be loaded says so, the others work, and it works after a reload", async () => {
+  const { email } = await pages.api.owner();
+  const page = await pages.openAs(email, "/members");
+  await page.route(/domains-page-.*\.js$/, (route) => route.abort("connectionrefused"));
+  const open = (name: string) => page.getByRole("link", { name, exact: true }).click();
+  const notice = page.getByRole("alert").filter({ hasText: "This could not be loaded." });
+  await open("Custom domains");
+  await notice.waitFor();
+  await open("Tokens");
+  await page.getByRole("heading", { level: 1, name: "Tokens" }).waitFor();
+  expect(await notice.count()).toBe(0);
+  await open("Custom domains");
+  await notice.waitFor();
+  await page.unrouteAll();
+  await notice.getByRole("button", { name: "Reload the page" }).click();
+  await page.getByRole("heading", { level: 1, name: "Custom domains" }).waitFor();
+});
+
 test("a part that fails says which request it was, and the rest of the page works", async () => {
   const owner = await pages.api.owner();
   const page = await pages.openAs(owner.email, "/billing");
