@@ -1,5 +1,5 @@
 /** The HTML error page. It loads no assets and runs no scripts. */
-import { escapeHtml } from "../shared/escape-html.ts";
+import { escapeHtml } from "../shared/text/escape-html.ts";
 
 export interface PageText {
   title: string;

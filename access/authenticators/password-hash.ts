@@ -4,7 +4,7 @@
  */
 import { PASSWORD_MAX_BYTES } from "../../protocol/limits.ts";
 import { fromBase64, toBase64, toUtf8 } from "../../shared/bytes.ts";
-import { toNfkc } from "../../shared/nfkc.ts";
+import { toNfkc } from "../../shared/text/nfkc.ts";
 
 /** OWASP's first recommended parameters for Argon2id: 19 MiB, two passes. */
 export const PASSWORD_HASH_COST = {

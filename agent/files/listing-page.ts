@@ -1,5 +1,5 @@
 /** The page that shows what a directory contains. */
-import { escapeHtml } from "../../shared/escape-html.ts";
+import { escapeHtml } from "../../shared/text/escape-html.ts";
 import { LISTED_ENTRIES_MAX, type Listing } from "./directory.ts";
 
 /** @param path the names of the directories that lead here. */

@@ -1,7 +1,7 @@
 /** /docs: the document as a page. It works without its script, which only adds the search field. */
 import template from "../../../dashboard/reference/reference.html";
 import { STATUS_BY_CODE, type ErrorCode } from "../../../protocol/errors.ts";
-import { escapeHtml } from "../../../shared/escape-html.ts";
+import { escapeHtml } from "../../../shared/text/escape-html.ts";
 import { formatInlineCode } from "../../html-error-page.ts";
 import { buildContentSecurityPolicy } from "./content-security-policy.ts";
 import { formatCurlLine } from "./curl.ts";

@@ -1,5 +1,5 @@
 /** The form of all mails: a plain and an HTML part with the same text. */
-import { escapeHtml } from "../../../shared/escape-html.ts";
+import { escapeHtml } from "../../../shared/text/escape-html.ts";
 
 export interface Mail {
   to: string;
