@@ -124,6 +124,8 @@ export const Settings = z.object({
     .optional(),
   /** The mail server of a hosted service. A self-hosted server sends mail through its gateway. */
   SMTP_URL: smtpUrl.optional(),
+  /** `files`: a self-hosted server without a mail server, which writes each mail into its data directory. */
+  MAIL_DELIVERY: z.enum(["smtp", "files"]).default("smtp"),
   MAIL_FROM: mailbox.prefault("Underpass <underpass@localhost>"),
   ENCRYPTION_KEY: encryptionKeys,
   /** A private JWK, or a set of them, for access tokens (ES256): the first signs, all of them verify. */
