@@ -1,4 +1,4 @@
-/** Copies and replays captured requests, and notifies the user of the result. */
+/** Copies, saves and replays captured requests, and notifies the user of the result. */
 import { joinTarget } from "../../../protocol/request-target.ts";
 import type {
   CaptureDetail,
@@ -7,6 +7,7 @@ import type {
 import type { ReplayResult } from "../../../protocol/schemas/inspector/replays.ts";
 import { call } from "../../api/session.ts";
 import { notify } from "../../ui/feedback/notifications.tsx";
+import { downloadFile } from "../../ui/text/download.ts";
 
 /** In a notification. */
 const PATH_SHOWN_CHARS = 100;
@@ -22,6 +23,12 @@ export async function copyUrl({ id, path }: CaptureSummary, publicUrl: string): 
   const url = `${publicUrl.replace(/\/$/, "")}${joinTarget(path, query)}`;
   await navigator.clipboard.writeText(url);
   notify("The URL was copied.");
+}
+
+/** Downloads the request as an HTTP archive. */
+export async function saveArchive({ id }: CaptureSummary): Promise<void> {
+  const archive = await call<unknown>("GET", `/inspector/${id}/har`);
+  downloadFile(`${id}.har`, JSON.stringify(archive));
 }
 
 /** Sends the request again as it was captured. @param open shows the details of the new request. */

@@ -28,7 +28,7 @@ import "./requests.css";
 
 const MARKED_MAX = 2;
 const LIST_WIDTH_KEY = "underpass-inspector-list-width";
-const LIST_WIDTH_PERCENT = 50;
+const LIST_WIDTH_PERCENT = 40;
 
 const { Component: Detail, usePreload } = createPreloadable(async () => {
   const { RequestDetail } = await import("./detail/request-detail.tsx");
@@ -184,7 +184,7 @@ export function Inspector({ parameters, setParameters, isDocked = false }: Inspe
               </Button>
               <ErrorBoundary key={selected}>
                 <Suspense fallback={<Skeleton lines={8} />}>
-                  <Detail id={selected} />
+                  <Detail id={selected} isCompact />
                 </Suspense>
               </ErrorBoundary>
             </section>

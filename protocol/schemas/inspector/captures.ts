@@ -192,7 +192,15 @@ export const CaptureSettings = z.object({
   bodies: z.boolean().default(true),
 });
 export type CaptureSettings = z.infer<typeof CaptureSettings>;
-export const TunnelCaptureSettings = CaptureSettings.extend({ id: z.uuid() });
+export const TunnelCaptureSettings = CaptureSettings.extend({
+  id: z.uuid(),
+  serverAllowsReplay: z
+    .boolean()
+    .describe(
+      "Whether the server allows replays (`ALLOW_REPLAY`). Without it, `allowReplay` has no effect.",
+    ),
+});
+export type TunnelCaptureSettings = z.infer<typeof TunnelCaptureSettings>;
 
 /** The settings as the tunnel's object gets them. The version of a tunnel only increases. */
 export interface VersionedCaptureSettings extends CaptureSettings {

@@ -19,7 +19,12 @@ export async function replay(
   { tunnel, capture }: TunnelCapture,
   request: ReplayRequest,
 ): Promise<ReplayResult> {
-  if (!c.var.config.ALLOW_REPLAY) throw toApiError("replay_disabled");
+  if (!c.var.config.ALLOW_REPLAY) {
+    throw new ApiError(
+      "replay_disabled",
+      "This server does not allow replays. Its operator can start it with ALLOW_REPLAY=true.",
+    );
+  }
   await recordReplay(c.var.db, getMemberActor(c), tunnel.id, capture.id);
   const stub = tunnelObject(c.env, tunnel.id);
   const outcome = await callObject<ReplayOutcome>(stub.replay(capture.id, toChanges(request)));
@@ -54,7 +59,7 @@ function toApiError(why: ReplayRefusal): ApiError {
     case "replay_disabled":
       return new ApiError(
         "replay_disabled",
-        "Replays are disabled on this server (ALLOW_REPLAY) or for this tunnel (allowReplay).",
+        "This tunnel does not allow replays. Members can allow them in its capture settings (allowReplay).",
       );
     case "cut":
       return bodyNotComplete();

@@ -88,7 +88,7 @@ export const RequestRow = memo(function RequestRow(props: RequestRowProps) {
         <Bar ratio={getLogRatio(ms ?? 0, DURATION_BAR_FULL_MS)} />
       </span>
       <span role="gridcell" className="quantity size">
-        {formatBytes(sent + received)}
+        {capture.state === "open" ? "…" : formatBytes(sent + received)}
         <Bar ratio={getLogRatio(sent + received, SIZE_BAR_FULL_BYTES)} />
       </span>
       <span role="gridcell" className="row-actions">

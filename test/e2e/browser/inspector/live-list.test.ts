@@ -176,10 +176,10 @@ test("the width of the list is changed by the keyboard and remembered", async ()
   const line = page.getByRole("separator", { name: "Width of the list" });
   await line.focus();
   await page.keyboard.press("ArrowLeft");
-  expect(await line.getAttribute("aria-valuenow")).toBe("46");
+  expect(await line.getAttribute("aria-valuenow")).toBe("36");
   await page.reload();
   await line.waitFor();
-  expect(await line.getAttribute("aria-valuenow")).toBe("46");
+  expect(await line.getAttribute("aria-valuenow")).toBe("36");
 });
 
 test("a text is searched in bodies, and the search says how much it has searched", async () => {
