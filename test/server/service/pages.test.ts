@@ -36,6 +36,7 @@ describe.each(DASHBOARD_PATHS)("%s", (pattern) => {
     expect(headers).toMatchObject({
       "content-type": "text/html; charset=utf-8",
       "cache-control": "no-store",
+      vary: "Accept-Encoding, Accept, Authorization, Sec-Fetch-Mode",
       "referrer-policy": "no-referrer",
       "cross-origin-opener-policy": "same-origin",
       "x-content-type-options": "nosniff",
@@ -69,6 +70,24 @@ test("a program gets the response of the API at a path that is also a page", asy
   expect(await open("/billing", ofScript)).toMatchObject({ status: 401 });
   expect(await open(`/tunnels/${crypto.randomUUID()}`)).toMatchObject({ status: 405 });
   expect(await open("/members")).toMatchObject({ status: 404 });
+});
+
+test("a program that names HTML too gets the response of the API, which depends on these headers", async () => {
+  const owner = await api.owner();
+  const ofJava = "text/html, image/gif, image/jpeg, *; q=.2, */*; q=.2";
+  const jsonFirst = ["application/json, text/html;q=0.1", "text/html;q=0.5, application/json"];
+  for (const accept of [ofJava, ...jsonFirst]) {
+    const reply = await owner.send("GET", "/tunnels", { headers: { accept } });
+    expect([reply.status, reply.body]).toEqual([200, []]);
+    expect(reply.headers.get("vary")).toBe("Accept, Authorization, Sec-Fetch-Mode");
+    expect(reply.headers.get("cache-control")).toBe("no-store");
+  }
+  for (const accept of [...jsonFirst, "*/*, text/html"]) {
+    const refused = await open("/tunnels", { accept });
+    expect(refused.status).toBe(401);
+    expect(refused.headers.vary).toBe("Accept, Authorization, Sec-Fetch-Mode");
+  }
+  expect(await open("/tunnels", { accept: ofJava })).toMatchObject({ status: 200 });
 });
 
 test("each file has its type, is compressed for clients that accept it, and is cached for good", async () => {

@@ -51,6 +51,7 @@ export const COMMON_HEADERS: readonly ResponseHeader[] = [
   "Cache-Control",
   "X-Content-Type-Options",
   "Strict-Transport-Security",
+  "Vary",
 ];
 
 const ERROR_HEADERS: Partial<Record<ErrorCode, ResponseHeader>> = {
