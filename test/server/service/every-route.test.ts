@@ -146,6 +146,29 @@ const BODIES: Record<string, unknown> = {
   "POST /projects/{slug}/tokens": { name: "taken" },
 };
 
+test("an empty body is a missing one, which some routes accept", async () => {
+  const person = await api.owner();
+  const findResource = await createResources(api, person);
+  const accepting = routes.filter(({ requestBody }) => requestBody?.required === false);
+  expect(accepting.map(formatRoute)).toEqual(
+    expect.arrayContaining([
+      "POST /auth/cli/start",
+      "PUT /tunnels/{id}/inspector",
+      "PUT /tunnels/{id}/maintenance",
+      "POST /inspector/{id}/replay",
+    ]),
+  );
+  for (const route of accepting) {
+    const path = buildPath(route, hasParameter(route) ? findResource(route) : {});
+    const statuses: number[] = [];
+    for (const init of [{}, { headers: { "content-type": "application/json" }, body: "" }]) {
+      statuses.push((await person.send(route.method, path, init)).status);
+    }
+    expect([formatRoute(route), statuses[1]]).toEqual([formatRoute(route), statuses[0]]);
+    expect([formatRoute(route), statuses[0]]).not.toEqual([formatRoute(route), 400]);
+  }
+});
+
 test("a path with an impossible id answers 404", async () => {
   await forEachRoute(guarded().filter(hasParameter), async (route) => {
     for (const parameter of route.path.match(/\{\w+\}/g) ?? []) {
