@@ -82,7 +82,8 @@ api.notFound((c) => {
 });
 
 function methodNotAllowed(methods: ReadonlySet<string>): ApiError {
-  const allowed = [...methods].sort().join(", ");
+  const supported = methods.has("GET") ? ["HEAD", ...methods] : [...methods];
+  const allowed = supported.sort().join(", ");
   return new ApiError("method_not_allowed", `This path supports only ${allowed}.`, {
     headers: { Allow: allowed },
   });

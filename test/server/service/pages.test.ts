@@ -150,5 +150,5 @@ test("the host of a tunnel never answers with files of the dashboard", async () 
 test("a page supports only GET", async () => {
   const { status, headers } = await api.anonymous.post("/");
   expect(status).toBe(405);
-  expect(headers.get("allow")).toBe("GET");
+  expect(headers.get("allow")).toBe("GET, HEAD");
 });
