@@ -299,6 +299,31 @@ describe("the gates of a tunnel", () => {
     },
   );
 
+  test("cannot be changed after the tunnel has expired, and can still be read", async () => {
+    const id = await createTunnel();
+    const cidrs = ["192.0.2.0/24"];
+    await put(`/tunnels/${id}/ip-allowlist`, { cidrs });
+    await api.sql("update tunnels set status = 'expired' where id = $1", [id]);
+    const lists = { allowed_domains: [], allowed_emails: [] };
+    for (const change of [
+      ...CHANGES,
+      ["PUT", "ip-allowlist", { cidrs: ["198.51.100.0/24"] }],
+      ["DELETE", "ip-allowlist", {}],
+      ["PUT", "edge-auth", lists],
+      ["DELETE", "edge-auth", {}],
+      ["PUT", "inspector", {}],
+      ["PUT", "shards", { shards: 2 }],
+    ] as typeof CHANGES) {
+      const reply = await send(owner, id, change);
+      expect([...change, reply]).toMatchObject([
+        ...change,
+        { status: 410, body: { error: "expired" } },
+      ]);
+    }
+    expect((await owner.get(`/tunnels/${id}/ip-allowlist`)).body).toEqual({ id, cidrs });
+    expect(await listAuditActions(id)).toEqual(["tunnel_created", "tunnel_ip_allowlist_set"]);
+  });
+
   test("are those of the last of twenty concurrent changes, in the row and in the object", async () => {
     const id = await createTunnel();
     const replies = await Promise.all(

@@ -48,7 +48,7 @@ basicAuth.openapi(
     body: SetBasicAuth,
     example: { username: "visitor", password: "correct horse battery staple" },
     responses: { 200: jsonResponse("The password is in force.", BasicAuthState) },
-    failures: ["upgrade_required", "unavailable"],
+    failures: ["upgrade_required", "expired", "unavailable"],
   }),
   async (c) => {
     const { id } = c.req.valid("param");
@@ -78,7 +78,7 @@ basicAuth.openapi(
         BasicAuthState,
       ),
     },
-    failures: ["invalid_request", "unavailable"],
+    failures: ["invalid_request", "expired", "unavailable"],
   }),
   async (c) => {
     const { id } = c.req.valid("param");

@@ -68,6 +68,7 @@ identityGate.openapi(
       "unsupported_provider",
       "upgrade_required",
       "provider_not_configured",
+      "expired",
       "unavailable",
     ],
   }),
@@ -105,7 +106,7 @@ identityGate.openapi(
         IdentityGateState,
       ),
     },
-    failures: ["invalid_request", "unavailable"],
+    failures: ["invalid_request", "expired", "unavailable"],
   }),
   async (c) => {
     const { id } = c.req.valid("param");

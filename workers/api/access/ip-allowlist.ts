@@ -39,7 +39,7 @@ ipAllowlist.openapi(
     params: IdParams,
     body: SetIpAllowlist,
     responses: { 200: jsonResponse("The list is in force.", IpAllowlist) },
-    failures: ["unavailable"],
+    failures: ["expired", "unavailable"],
   }),
   async (c) => {
     const { id } = c.req.valid("param");
@@ -58,7 +58,7 @@ ipAllowlist.openapi(
     guard: allow("tunnels:write"),
     params: IdParams,
     responses: { 200: jsonResponse("Every address is allowed.", IpAllowlist) },
-    failures: ["unavailable"],
+    failures: ["expired", "unavailable"],
   }),
   async (c) => {
     const { id } = c.req.valid("param");

@@ -53,7 +53,7 @@ maintenance.openapi(
     params: IdParams,
     optionalBody: StartMaintenance,
     responses: { 200: jsonResponse("Visitors receive 503.", MaintenanceState) },
-    failures: ["unavailable"],
+    failures: ["expired", "unavailable"],
   }),
   async (c) => {
     const { id } = c.req.valid("param");
@@ -74,7 +74,7 @@ maintenance.openapi(
     guard: allow("tunnels:write"),
     params: IdParams,
     responses: { 200: jsonResponse("Visitors reach the tunnel again.", MaintenanceState) },
-    failures: ["invalid_request", "unavailable"],
+    failures: ["invalid_request", "expired", "unavailable"],
   }),
   async (c) => {
     const { id } = c.req.valid("param");

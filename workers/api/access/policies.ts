@@ -63,7 +63,7 @@ policies.openapi(
       ],
     },
     responses: { 200: jsonResponse("The policy is in force.", TunnelPolicy) },
-    failures: ["bad_policy", "unavailable"],
+    failures: ["bad_policy", "expired", "unavailable"],
   }),
   async (c) => {
     const { id } = c.req.valid("param");
@@ -84,7 +84,7 @@ policies.openapi(
     guard: allow("tunnels:write"),
     params: IdParams,
     responses: { 200: jsonResponse("The tunnel has no policy; `policy` is null.", TunnelPolicy) },
-    failures: ["invalid_request", "unavailable"],
+    failures: ["invalid_request", "expired", "unavailable"],
   }),
   async (c) => {
     const { id } = c.req.valid("param");

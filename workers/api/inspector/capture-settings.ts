@@ -41,7 +41,7 @@ captureSettings.openapi(
     params: IdParams,
     optionalBody: CaptureSettings,
     responses: { 200: jsonResponse("The settings are in force.", TunnelCaptureSettings) },
-    failures: ["unavailable"],
+    failures: ["expired", "unavailable"],
   }),
   async (c) => {
     const { id } = c.req.valid("param");

@@ -49,5 +49,11 @@ export function toSettingError(refused: Exclude<SettingOutcome, "changed">): Api
         "upgrade_required",
         "Your plan has just changed and does not include this setting.",
       );
+    case "expired":
+      return tunnelExpired();
   }
+}
+
+export function tunnelExpired(): ApiError {
+  return new ApiError("expired", "The tunnel has expired. Create a new one.");
 }

@@ -22,7 +22,8 @@ export type SettingOutcome =
   | "not_found"
   /** The tunnel is of protocol `tcp`, and the setting applies to HTTP only. */
   | "not_http"
-  | "upgrade_required";
+  | "upgrade_required"
+  | "expired";
 
 /** @param plan does not change before the commit. */
 type ColumnValues = (plan: PlanState) => PgUpdateSetSource<typeof tunnels>;
@@ -265,6 +266,7 @@ export async function changeTunnelSettings(
         .returning();
       if (!row) return "not_found";
       if (appliesTo === "http" && !isHttpProtocol(row.protocol)) return change.rollback("not_http");
+      if (row.status === "expired") return change.rollback("expired");
       change.audit(actor, action, id);
       await enqueueUpdate(change, row);
       return "changed";
