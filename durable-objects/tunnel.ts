@@ -78,13 +78,12 @@ export class Tunnel extends DurableObject<TunnelBindings> implements TunnelRpc {
   async retire(why: "deleted" | "expired" = "deleted"): Promise<void> {
     this.#parts.alarm.scheduleBy(this.#parts.lifetime.retire(Date.now()), "confirmed");
     this.#parts.access.remove();
-    if (why === "expired")
-      this.#parts.agents.disconnectAll("tunnel_expired", "the tunnel has expired");
-    else this.#parts.agents.disconnectAll("tunnel_deleted", "the tunnel was deleted");
+    const explanation = why === "expired" ? "the tunnel has expired" : "the tunnel was deleted";
+    this.#parts.agents.disconnectAll(`tunnel_${why}`, explanation);
     this.#parts.visitors.releaseParked();
     this.#parts.clients.disconnectAll("tunnel_deleted", "the tunnel was deleted or has expired");
     await this.#parts.captures.retire();
-    await this.#parts.relay.revoke(why === "expired" ? "tunnel_expired" : "tunnel_deleted");
+    await this.#parts.relay.revoke(`tunnel_${why}`);
     await this.#shards.forOthers((it) => it.retire(why));
   }
 
@@ -100,15 +99,12 @@ export class Tunnel extends DurableObject<TunnelBindings> implements TunnelRpc {
     await this.#shards.forOthers((it) => it.setStopState(stopState));
   }
 
-  /**
-   * How many objects the visitors are spread over. When this returns, all of them have the tunnel's settings.
-   * @param address of this object.
-   */
-  async setShards(address: ShardAddress, count: ShardCount): Promise<void> {
-    if (this.#parts.lifetime.isRetired || !this.#shards.set(address, count)) return;
-    this.#parts.reports.setTunnelId(address.tunnelId);
+  /** How many objects the visitors are spread over. When this returns, all of them have the tunnel's settings. */
+  async setShards(ownAddress: ShardAddress, count: ShardCount): Promise<void> {
+    if (this.#parts.lifetime.isRetired || !this.#shards.set(ownAddress, count)) return;
+    this.#parts.reports.setTunnelId(ownAddress.tunnelId);
     await this.#shards.forOthers(async (it, other) => {
-      await copySettings(this.#parts, address.tunnelId, it);
+      await copySettings(this.#parts, ownAddress.tunnelId, it);
       await it.setShards(other, count);
     });
     this.#parts.agents.onShardCountChanged();
@@ -138,6 +134,10 @@ export class Tunnel extends DurableObject<TunnelBindings> implements TunnelRpc {
     this.#parts.reports.setTunnelId(tunnelId);
     this.#parts.reports.reportNow();
     await this.#shards.forOthers((it) => it.setMaintenance(tunnelId, maintenance));
+  }
+
+  getMaintenance(): Maintenance | undefined {
+    return this.#parts.access.maintenance;
   }
 
   /** Whether a custom domain points to this tunnel. */

@@ -77,7 +77,7 @@ export function toLabel(name: string, projectSlug: string): string {
 }
 
 /** A token's pattern: a label in which `*` matches any number of characters, also none. */
-export const SUBDOMAIN_WILDCARD = /^[a-z0-9*-]{1,63}$/;
+export const SUBDOMAIN_WILDCARD = /^[a-z0-9*](?:[a-z0-9*-]{0,61}[a-z0-9*])?$/;
 
 /**
  * The pattern of whole labels for a pattern of names in a project: `pr-*` in `staging` is `pr-*-staging`. One that ends
@@ -88,7 +88,6 @@ export const SUBDOMAIN_WILDCARD = /^[a-z0-9*-]{1,63}$/;
 export function toLabelPattern(pattern: string, projectSlug: string): string | null {
   if (projectSlug === DEFAULT_PROJECT_SLUG) return pattern;
   const suffix = `-${projectSlug}`;
-  if (pattern === suffix) return null;
   const whole = pattern.endsWith(suffix) ? pattern : pattern + suffix;
   return whole.replaceAll("*", "").length <= SUBDOMAIN_MAX_CHARS ? whole : null;
 }

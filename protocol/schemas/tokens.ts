@@ -28,7 +28,7 @@ const Patterns = z
       .string()
       .regex(
         SUBDOMAIN_WILDCARD,
-        "must have 1 to 63 lower-case letters, digits, hyphens or * wildcards",
+        "must have 1 to 63 lower-case letters, digits, hyphens or * wildcards, with no hyphen at the start or the end",
       ),
   )
   .max(TOKEN_SUBDOMAINS_MAX);

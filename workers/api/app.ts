@@ -14,6 +14,7 @@ import { setTransportSecurity } from "../transport-security.ts";
 import { isDatabaseUnavailable, UndeliveredError } from "../store/database.ts";
 import { LimitReachedError } from "../store/bounds.ts";
 import { PermissionLostError } from "../store/locks.ts";
+import { UnknownPositionError } from "../store/page.ts";
 import { unauthorized } from "./guard.ts";
 import { BoundedMap } from "../../shared/bounds/bounded-map.ts";
 import { LimitedLog } from "../../shared/log.ts";
@@ -77,12 +78,13 @@ api.notFound((c) => {
     if (!matchesPath(path.split("/"), segments)) continue;
     throw methodNotAllowed(methods);
   }
-  if (isNavigation(c.req.raw)) return sendPage(c, 404);
+  if (isNavigation(c)) return sendPage(c, 404);
   throw new ApiError("not_found", "There is no route at this path.");
 });
 
 function methodNotAllowed(methods: ReadonlySet<string>): ApiError {
-  const allowed = [...methods].sort().join(", ");
+  const supported = methods.has("GET") ? ["HEAD", ...methods] : [...methods];
+  const allowed = supported.sort().join(", ");
   return new ApiError("method_not_allowed", `This path supports only ${allowed}.`, {
     headers: { Allow: allowed },
   });
@@ -119,6 +121,12 @@ function toApiError(thrown: Error): ApiError {
       "forbidden",
       "Your role changed while this request was processed, so it had no effect. Send it again.",
     );
+  }
+  if (thrown instanceof UnknownPositionError) {
+    const message = "must be the id of a row that is still in the list; start again without it";
+    return new ApiError("invalid_request", `The query parameter after ${message}.`, {
+      fields: [{ path: "after", message }],
+    });
   }
   if (thrown instanceof LimitReachedError) {
     const { message, retryAfterMs } = thrown;

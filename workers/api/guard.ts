@@ -6,13 +6,14 @@ import { IdParams } from "../../protocol/schemas/scalars.ts";
 import { WATCH_BEARER_PREFIX } from "../../protocol/captures/watch-protocol.ts";
 import { ApiError } from "../errors.ts";
 import { verifyAccessToken } from "../identity/tokens/access-tokens.ts";
-import { verifyUnrestrictedToken } from "../identity/tokens/agent-tokens.ts";
+import { recognizeMachineToken, verifyUnrestrictedToken } from "../identity/tokens/agent-tokens.ts";
 import { isMasterKey, verifyMasterKey } from "../identity/tokens/master-keys.ts";
 import { ROLES, type Role } from "../../protocol/roles.ts";
 import { hasPermission, type Permission } from "../identity/permissions.ts";
 import { isSessionAlive } from "../store/accounts/live-sessions.ts";
 import { findPrincipal, recordSessionUse } from "../store/accounts/sessions.ts";
 import { findAgentToken, findMasterKey } from "../store/tokens/tokens.ts";
+import type { SecurityScheme } from "./reference/security.ts";
 import { notFound, runInBackground, type ApiContext, type ApiEnv, type Guard } from "./route.ts";
 import { getOfferedProtocols, isUpgrade, requireUpgrade } from "./upgrade.ts";
 import { parseBearerToken } from "../../shared/bearer-token.ts";
@@ -139,10 +140,29 @@ export function requireAgentUpgrade(c: ApiContext, callers: "Agents" | "Clients"
 
 function createGuard(described: Guard, check: (c: ApiContext) => Promise<void>) {
   const middleware = createMiddleware<ApiEnv>(async (c, next) => {
+    requireAcceptedKind(c, described.security ?? []);
     await check(c);
     await next();
   });
   return { ...described, middleware };
+}
+
+const BEARER_NAMES: Partial<Record<SecurityScheme, string>> = {
+  accessToken: "an access token",
+  capabilityToken: "a capability token",
+  masterKey: "a master key",
+};
+
+/** Decides by the form of the token alone, and so reveals nothing about one that is not valid. */
+function requireAcceptedKind(c: ApiContext, accepted: readonly SecurityScheme[]): void {
+  const bearer = readBearer(c);
+  const kind = bearer === null ? null : recognizeMachineToken(bearer);
+  if (kind === null || accepted.includes(kind)) return;
+  const names = accepted.flatMap((scheme) => BEARER_NAMES[scheme] ?? []).join(" or ");
+  throw new ApiError(
+    "unauthorized",
+    `This route does not accept ${BEARER_NAMES[kind]}. Send ${names} in the Authorization header.`,
+  );
 }
 
 function forMembers(permission: Permission) {

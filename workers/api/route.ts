@@ -222,7 +222,10 @@ export function documentRoute(router: OpenAPIHono<ApiEnv>, definition: RouteDefi
   router.openAPIRegistry.registerPath(toDocumentedRoute(definition) as unknown as RouteConfig);
 }
 
-/** The framework treats a missing body, and one without a type, as an empty object. */
+/**
+ * The framework treats a body without a type as an empty object, and one that is empty as invalid JSON. An empty body is a
+ * missing one here, whatever its type: where the body is optional, an empty object, with the defaults of its fields.
+ */
 function requireJsonBody(definition: RouteDefinition): MiddlewareHandler<ApiEnv>[] {
   const { body, optionalBody } = definition;
   if (body === undefined && optionalBody === undefined) return [];
@@ -231,11 +234,14 @@ function requireJsonBody(definition: RouteDefinition): MiddlewareHandler<ApiEnv>
     createMiddleware<ApiEnv>(async (c, next) => {
       // The validator of the path, which runs later, answers 404.
       if (params?.safeParse(c.req.param()).success === false) return next();
-      const isEmpty = c.var.bodyBytes === 0;
-      if (isEmpty && body !== undefined) {
-        throw new ApiError("invalid_request", "The request body is required.");
-      }
-      if (!isEmpty && c.req.header("content-type") === undefined) throw new HTTPException(415);
+      if (c.var.bodyBytes === 0) {
+        if (body !== undefined) {
+          throw new ApiError("invalid_request", "The request body is required.");
+        }
+        const headers = new Headers(c.req.raw.headers);
+        headers.set("Content-Type", "application/json");
+        c.req.raw = new Request(c.req.raw, { headers, body: "{}" });
+      } else if (c.req.header("content-type") === undefined) throw new HTTPException(415);
       await next();
     }),
   ];

@@ -27,6 +27,11 @@ export function inOrganization(
   return { scope: table.orgId, timestamp: table.createdAt, id: table.id };
 }
 
+/** A page follows a row that does not exist any more, or never has, in this list: only the row knows its position. */
+export class UnknownPositionError extends Error {
+  override name = "UnknownPositionError";
+}
+
 /** The part of Drizzle's query builder that a list needs. */
 interface ListQuery<Rows> {
   orderBy(...columns: SQL[]): {
@@ -36,6 +41,7 @@ interface ListQuery<Rows> {
   };
 }
 
+/** @throws UnknownPositionError */
 type ReadPage<Rows> = (
   db: Database,
   scopeId: string,
@@ -49,7 +55,7 @@ type ReadPage<Rows> = (
  * @param build selects the rows for which `isOnPage` holds; order and limit are added here.
  * @returns a function that takes the values of the statement's other placeholders last.
  */
-export function preparedList<Rows>(
+export function preparedList<Rows extends readonly unknown[]>(
   name: string,
   columns: ListColumns,
   build: (query: Queries, isOnPage: SQL) => ListQuery<Rows>,
@@ -60,12 +66,25 @@ export function preparedList<Rows>(
       .limit(sql.placeholder("limit"))
       .prepare(name),
   );
-  return (db, scopeId, { limit, after }, values = {}) =>
-    statement(db).execute({ ...values, scopeId, limit, after: after ?? null });
+  const { scope, id } = columns;
+  const position = prepared((query) =>
+    query
+      .select({ id })
+      .from(id.table)
+      .where(and(eq(id, sql.placeholder("after")), eq(scope, SCOPE_ID)))
+      .prepare(`${name}_position`),
+  );
+  return async (db, scopeId, { limit, after }, values = {}) => {
+    const rows = await statement(db).execute({ ...values, scopeId, limit, after: after ?? null });
+    if (rows.length > 0 || after === undefined) return rows;
+    const found = await position(db).execute({ scopeId, after });
+    if (found.length === 0) throw new UnknownPositionError();
+    return rows;
+  };
 }
 
 /**
- * After an id that is not in the scope, the page is empty. The bound repeats the condition for the timestamp alone,
+ * After an id that is not in the scope, there are no rows. The bound repeats the condition for the timestamp alone,
  * without an `or`, so that PostgreSQL can start its index scan there, however deep the page is.
  */
 function isOnPage({ scope, id, timestamp }: ListColumns): SQL {

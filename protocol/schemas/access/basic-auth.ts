@@ -39,3 +39,6 @@ export const SetBasicAuth = z
   .meta(atLeastOne("username", "user"));
 
 export const BasicAuthState = z.object({ id: z.uuid(), auth_enabled: z.boolean() });
+
+/** The password is stored as a hash and never returned. */
+export const TunnelBasicAuth = BasicAuthState.extend({ username: z.string().nullable() });

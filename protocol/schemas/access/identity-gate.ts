@@ -9,11 +9,14 @@ const ALLOW_LIST_MAX_ENTRIES = 100;
 /** Not normalized: entries are normalized, and then checked, when they are set. */
 const Entries = (entry: z.ZodString) => z.array(entry).max(ALLOW_LIST_MAX_ENTRIES);
 
+/** The provider that visitors can be sent to. */
+export const VISITOR_PROVIDER = "idp_a";
+
 export const SetIdentityGate = z.object({
   provider: z
     .string()
-    .meta({ enum: ["idp_a"] })
-    .default("idp_a")
+    .meta({ enum: [VISITOR_PROVIDER] })
+    .default(VISITOR_PROVIDER)
     .describe("The only provider so far."),
   allowed_domains: Entries(TypedDomain(HOST_MAX_CHARS)),
   allowed_emails: Entries(TypedEmail.max(EMAIL_MAX_CHARS)),
@@ -24,6 +27,14 @@ export const AllowList = z.object({ domains: z.array(z.string()), emails: z.arra
 export type AllowList = z.output<typeof AllowList>;
 
 export const IdentityGateState = z.object({ id: z.uuid(), edge_auth_enabled: z.boolean() });
+
+/** The provider and the lists are null where no sign-in is required. */
+export const TunnelIdentityGate = IdentityGateState.extend({
+  provider: z.literal(VISITOR_PROVIDER).nullable().describe("Where visitors sign in."),
+  allowed_domains: z.array(z.string()).nullable(),
+  allowed_emails: z.array(z.string()).nullable(),
+});
+export type TunnelIdentityGate = z.output<typeof TunnelIdentityGate>;
 
 /** The query of the address to which a tunnel redirects a browser without a visitor pass. */
 export const StartVisitorSignIn = z.object({

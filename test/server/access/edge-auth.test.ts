@@ -51,9 +51,15 @@ test("an identity gate is set, replaced as a whole, listed, removed and recorded
   );
   expect(await readStoredGate(tunnelId)).toEqual({ domains: [], emails: ["a@b.test"] });
   expect(await listed()).toBe(true);
+  const viewer = await api.colleague(owner, "viewer");
+  const read = async () => (await viewer.get(`/tunnels/${tunnelId}/edge-auth`)).body;
+  const inForce = { provider: "idp_a", allowed_domains: [], allowed_emails: ["a@b.test"] };
+  expect(await read()).toEqual({ id: tunnelId, edge_auth_enabled: true, ...inForce });
   const removed = await owner.delete(`/tunnels/${tunnelId}/edge-auth`);
   expect(removed).toMatchObject({ status: 200, body: { id: tunnelId, edge_auth_enabled: false } });
   expect([await listed(), await readStoredGate(tunnelId)]).toEqual([false, null]);
+  const none = { provider: null, allowed_domains: null, allowed_emails: null };
+  expect(await read()).toEqual({ id: tunnelId, edge_auth_enabled: false, ...none });
   const events = await api.sql<{ action: string }>(
     "select action from audit_events where resource_id = $1 order by created_at",
     [tunnelId],

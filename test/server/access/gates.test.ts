@@ -168,6 +168,7 @@ describe("a password", () => {
     const set = await put(path, { [field]: "ann", password: "open sesame" });
     expect(set).toMatchObject({ status: 200, body: { id, auth_enabled: true } });
     expect(await findTunnel(id)).toMatchObject({ authEnabled: true });
+    expect((await owner.get(path)).body).toEqual({ id, auth_enabled: true, username: "ann" });
     const [row] = await api.sql<{ basic_auth_username: string; basic_auth_hash: string }>(
       "select basic_auth_username, basic_auth_hash from tunnels where id = $1",
       [id],
@@ -178,6 +179,7 @@ describe("a password", () => {
     const removed = await owner.delete(path);
     expect(removed).toMatchObject({ status: 200, body: { id, auth_enabled: false } });
     expect(await findTunnel(id)).toMatchObject({ authEnabled: false });
+    expect((await owner.get(path)).body).toEqual({ id, auth_enabled: false, username: null });
     expect(await listAuditActions(id)).toEqual([
       "tunnel_created",
       "tunnel_password_set",
@@ -239,11 +241,17 @@ describe("maintenance", () => {
       status: 200,
       body: { id, maintenance: true, message: "back at <noon>" },
     });
+    expect((await owner.get(path)).body).toEqual({
+      id,
+      maintenance: true,
+      message: "back at <noon>",
+    });
     expect(await findTunnel(id)).toMatchObject({ maintenance: true, status: "inactive" });
     expect(await owner.delete(path)).toMatchObject({
       status: 200,
       body: { id, maintenance: false, message: null },
     });
+    expect((await owner.get(path)).body).toEqual({ id, maintenance: false, message: null });
     expect(await findTunnel(id)).toMatchObject({ maintenance: false, status: "inactive" });
     expect(await listAuditActions(id)).toEqual([
       "tunnel_created",
@@ -285,11 +293,36 @@ describe("the gates of a tunnel", () => {
       expect((await send(await api.colleague(owner, "viewer"), id, change)).status).toBe(403);
       const otherOwner = await api.owner();
       expect((await send(otherOwner, id, change)).status).toBe(404);
-      expect((await otherOwner.get(`/tunnels/${id}/policy`)).status).toBe(404);
+      expect((await otherOwner.get(`/tunnels/${id}/${change[1]}`)).status).toBe(404);
       await owner.delete(`/tunnels/${id}`);
       expect((await send(owner, id, change)).status).toBe(404);
     },
   );
+
+  test("cannot be changed after the tunnel has expired, and can still be read", async () => {
+    const id = await createTunnel();
+    const cidrs = ["192.0.2.0/24"];
+    await put(`/tunnels/${id}/ip-allowlist`, { cidrs });
+    await api.sql("update tunnels set status = 'expired' where id = $1", [id]);
+    const lists = { allowed_domains: [], allowed_emails: [] };
+    for (const change of [
+      ...CHANGES,
+      ["PUT", "ip-allowlist", { cidrs: ["198.51.100.0/24"] }],
+      ["DELETE", "ip-allowlist", {}],
+      ["PUT", "edge-auth", lists],
+      ["DELETE", "edge-auth", {}],
+      ["PUT", "inspector", {}],
+      ["PUT", "shards", { shards: 2 }],
+    ] as typeof CHANGES) {
+      const reply = await send(owner, id, change);
+      expect([...change, reply]).toMatchObject([
+        ...change,
+        { status: 410, body: { error: "expired" } },
+      ]);
+    }
+    expect((await owner.get(`/tunnels/${id}/ip-allowlist`)).body).toEqual({ id, cidrs });
+    expect(await listAuditActions(id)).toEqual(["tunnel_created", "tunnel_ip_allowlist_set"]);
+  });
 
   test("are those of the last of twenty concurrent changes, in the row and in the object", async () => {
     const id = await createTunnel();

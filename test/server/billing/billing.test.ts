@@ -27,10 +27,10 @@ test("the portal is that of the provider, where the subscription is canceled", a
   const { owner, id } = await billing.newCustomer();
   const { status, body } = await owner.post<PortalSession>("/billing/portal");
   expect([status, body.portal_url]).toEqual([200, `https://pay.example/portal/${id}/home`]);
-  expect(await owner.post("/billing/cancel")).toMatchObject({
-    status: 405,
-    body: { error: "method_not_allowed" },
-  });
+  const refused = await owner.post("/billing/cancel");
+  expect(refused).toMatchObject({ status: 405, body: { error: "method_not_allowed" } });
+  // The path supports no method.
+  expect(refused.headers.get("allow")).toBe(",");
   expect(await owner.get("/billing/mock/portal?token=x")).toMatchObject({ status: 404 });
 });
 

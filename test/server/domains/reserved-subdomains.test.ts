@@ -156,8 +156,10 @@ describe("a plan", () => {
     await person.delete(`/reserved-subdomains/${body[0]!.id}`);
     expect((await reserve(newName(), person)).status).toBe(201);
     await api.sql("update organizations set plan = 'free' where id = $1", [person.orgId]);
-    expect(await list(person)).toHaveLength(5);
+    const reserved = await list(person);
+    expect(reserved).toHaveLength(5);
     expect((await reserve(newName(), person)).status).toBe(402);
+    expect(await reserve(reserved[0]!, person)).toMatchObject(isDuplicate);
   });
 });
 

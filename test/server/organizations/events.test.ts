@@ -166,7 +166,7 @@ describe("the organization's log", () => {
     }
     expect(paged).toEqual(all);
     const [otherEvent] = await readEvents(owner);
-    expect(await readEvents(admin, { after: otherEvent!.id })).toEqual([]);
+    expect((await admin.get(`/events?after=${otherEvent!.id}`)).status).toBe(400);
   });
 
   test("is searched for a text in a bounded number of events, and earlier with a time", async () => {
@@ -225,7 +225,7 @@ describe("the log of an account", () => {
     const { body: rest } = await person.get(`/me/events?limit=2&after=${all[0]!.id}`);
     expect(rest).toEqual(all.slice(1));
     const [otherEvent] = (await colleague.get<PersonalEvent[]>("/me/events")).body;
-    expect((await person.get(`/me/events?after=${otherEvent!.id}`)).body).toEqual([]);
+    expect((await person.get(`/me/events?after=${otherEvent!.id}`)).status).toBe(400);
   });
 });
 

@@ -128,7 +128,7 @@ describe("reading and renaming", () => {
     const first = (await person.get<Organization[]>("/orgs?limit=2")).body;
     const rest = (await person.get<Organization[]>(`/orgs?after=${first[1]!.id}`)).body;
     expect([...first, ...rest]).toEqual(all);
-    expect((await person.get<Organization[]>(`/orgs?after=${owner.orgId}`)).body).toEqual([]);
+    expect((await person.get(`/orgs?after=${owner.orgId}`)).status).toBe(400);
   });
 
   test("works whichever organization the token acts for", async () => {

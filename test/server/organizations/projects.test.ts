@@ -172,7 +172,7 @@ describe("a token of a project", () => {
     expect(outside.allowedSubdomains).toEqual(["web"]);
   });
 
-  test.each(["-PROJECT", "n".repeat(63)])(
+  test.each(["-PROJECT", "n".repeat(63), "-x", "x-", "-"])(
     "cannot be restricted to %s, which no tunnel of the project can have",
     async (pattern) => {
       const { slug } = await createProject();

@@ -146,6 +146,29 @@ const BODIES: Record<string, unknown> = {
   "POST /projects/{slug}/tokens": { name: "taken" },
 };
 
+test("an empty body is a missing one, which some routes accept", async () => {
+  const person = await api.owner();
+  const findResource = await createResources(api, person);
+  const accepting = routes.filter(({ requestBody }) => requestBody?.required === false);
+  expect(accepting.map(formatRoute)).toEqual(
+    expect.arrayContaining([
+      "POST /auth/cli/start",
+      "PUT /tunnels/{id}/inspector",
+      "PUT /tunnels/{id}/maintenance",
+      "POST /inspector/{id}/replay",
+    ]),
+  );
+  for (const route of accepting) {
+    const path = buildPath(route, hasParameter(route) ? findResource(route) : {});
+    const statuses: number[] = [];
+    for (const init of [{}, { headers: { "content-type": "application/json" }, body: "" }]) {
+      statuses.push((await person.send(route.method, path, init)).status);
+    }
+    expect([formatRoute(route), statuses[1]]).toEqual([formatRoute(route), statuses[0]]);
+    expect([formatRoute(route), statuses[0]]).not.toEqual([formatRoute(route), 400]);
+  }
+});
+
 test("a path with an impossible id answers 404", async () => {
   await forEachRoute(guarded().filter(hasParameter), async (route) => {
     for (const parameter of route.path.match(/\{\w+\}/g) ?? []) {
@@ -203,11 +226,42 @@ test("lists contain nothing of another organization, from any cursor on", async 
     ["/private-networks", networkId],
     ["/orgs", victim.orgId],
   ]) {
-    expect((await otherOwner.get<unknown[]>(`${path}?after=${after}`)).body).toEqual([]);
+    const foreign = await otherOwner.get(`${path}?after=${after}`);
+    expect([path, foreign.status]).toEqual([path, 400]);
+    expect(foreign.body).toEqual(
+      (await otherOwner.get(`${path}?after=${crypto.randomUUID()}`)).body,
+    );
   }
   expect((await otherOwner.get<unknown[]>("/tunnels")).body).toEqual([]);
   expect((await otherOwner.get<unknown[]>("/tokens")).body).toEqual([]);
   expect((await otherOwner.get<unknown[]>("/orgs")).body).toHaveLength(1);
+});
+
+test("a page after a deleted row continues the list or is refused, and never ends it", async () => {
+  const person = await api.owner();
+  const { id: networkId } = await createNetwork(person);
+  const newName = () => `paged-${crypto.randomUUID().slice(0, 8)}`;
+  const bodies: [string, () => object][] = [
+    ["/domains", () => ({ domain: newDomain() })],
+    ["/reserved-subdomains", () => ({ subdomain: newName() })],
+    ["/private-networks", () => ({ name: newName(), cidr: "10.9.0.0/24" })],
+    [`/private-networks/${networkId}/devices`, () => ({ name: newName(), public_key: newKey() })],
+  ];
+  for (const [path, getBody] of bodies) {
+    await person.post(path, getBody());
+    const { body } = await person.post<{ id: string; device?: { id: string } }>(path, getBody());
+    const id = body.device?.id ?? body.id;
+    expect((await person.get<unknown[]>(`${path}?after=${id}`)).body).not.toEqual([]);
+    await person.delete(`${path}/${id}`);
+    const reply = await person.get(`${path}?after=${id}`);
+    const fields = [{ path: "after", message: expect.stringMatching(/start again without it$/) }];
+    expect(reply).toMatchObject({ status: 400, body: { error: "invalid_request", fields } });
+  }
+  const create = () => person.post<Tunnel>("/tunnels", { localPort: 1 });
+  const [older, newer] = [(await create()).body, (await create()).body];
+  await person.delete(`/tunnels/${newer.id}`);
+  const { body: rest } = await person.get<Tunnel[]>(`/tunnels?after=${newer.id}`);
+  expect(rest.map(({ id }) => id)).toEqual([older.id]);
 });
 
 test("no response is cached, sniffed as another type, or reveals code", async () => {

@@ -68,9 +68,9 @@ describe("an error", () => {
   });
 
   test.each([
-    ["DELETE", "/domains/allowed", "GET"],
+    ["DELETE", "/domains/allowed", "GET, HEAD"],
     ["DELETE", "/tokens/master", "POST"],
-    ["POST", "/inspector/ws", "GET"],
+    ["POST", "/inspector/ws", "GET, HEAD"],
   ])("for %s %s is not that of the route with a parameter there", async (method, path, allow) => {
     const { status, headers } = await api.anonymous.send(method, path);
     expect([status, headers.get("allow")]).toEqual([405, allow]);
@@ -78,9 +78,9 @@ describe("an error", () => {
 
   test("for an unsupported method lists the supported ones", async () => {
     for (const [method, path, allow] of [
-      ["PUT", "/tunnels", "GET, POST"],
+      ["PUT", "/tunnels", "GET, HEAD, POST"],
       ["POST", `/tunnels/${crypto.randomUUID()}`, "DELETE"],
-      ["DELETE", "/.well-known/jwks.json", "GET"],
+      ["DELETE", "/.well-known/jwks.json", "GET, HEAD"],
     ] as const) {
       const { status, body, headers } = await api.anonymous.send(method, path);
       expect([status, headers.get("allow")]).toEqual([405, allow]);

@@ -36,6 +36,7 @@ describe.each(DASHBOARD_PATHS)("%s", (pattern) => {
     expect(headers).toMatchObject({
       "content-type": "text/html; charset=utf-8",
       "cache-control": "no-store",
+      vary: "Accept-Encoding, Accept, Authorization, Sec-Fetch-Mode",
       "referrer-policy": "no-referrer",
       "cross-origin-opener-policy": "same-origin",
       "x-content-type-options": "nosniff",
@@ -84,6 +85,24 @@ test("a path without a page or a route is a page with status 404 for a browser, 
     const { status, body } = await open(path, { accept: "*/*" });
     expect([status, JSON.parse(body.toString()).error]).toEqual([404, "not_found"]);
   }
+});
+
+test("a program that names HTML too gets the response of the API, which depends on these headers", async () => {
+  const owner = await api.owner();
+  const ofJava = "text/html, image/gif, image/jpeg, *; q=.2, */*; q=.2";
+  const jsonFirst = ["application/json, text/html;q=0.1", "text/html;q=0.5, application/json"];
+  for (const accept of [ofJava, ...jsonFirst]) {
+    const reply = await owner.send("GET", "/tunnels", { headers: { accept } });
+    expect([reply.status, reply.body]).toEqual([200, []]);
+    expect(reply.headers.get("vary")).toBe("Accept, Authorization, Sec-Fetch-Mode");
+    expect(reply.headers.get("cache-control")).toBe("no-store");
+  }
+  for (const accept of [...jsonFirst, "*/*, text/html"]) {
+    const refused = await open("/tunnels", { accept });
+    expect(refused.status).toBe(401);
+    expect(refused.headers.vary).toBe("Accept, Authorization, Sec-Fetch-Mode");
+  }
+  expect(await open("/tunnels", { accept: ofJava })).toMatchObject({ status: 200 });
 });
 
 test("each file has its type, is compressed for clients that accept it, and is cached for good", async () => {
@@ -146,5 +165,5 @@ test("the host of a tunnel never answers with files of the dashboard", async () 
 test("a page supports only GET", async () => {
   const { status, headers } = await api.anonymous.post("/");
   expect(status).toBe(405);
-  expect(headers.get("allow")).toBe("GET");
+  expect(headers.get("allow")).toBe("GET, HEAD");
 });

@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { WebSocket } from "ws";
 import type { CaptureSummary } from "../../../protocol/schemas/inspector/captures.ts";
 import { WATCH_CLOSE, WATCH_PROTOCOL } from "../../../protocol/captures/watch-protocol.ts";
+import type { ErrorBody } from "../../../protocol/schemas/error-body.ts";
 import type { MintedToken, Token } from "../../../protocol/schemas/tokens.ts";
 import type { Tunnel } from "../../../protocol/schemas/tunnels/tunnels.ts";
 import {
@@ -114,6 +115,44 @@ describe("an agent's token without restrictions", () => {
     await owner.delete(`/tokens/${watching.nonce}`);
     expect(await closed).toBe(WATCH_CLOSE.session_ended);
   });
+});
+
+test("a route that accepts another kind of token says which, by the form of the token alone", async () => {
+  const getMessage = async (bearer: string, method: string, path: string) => {
+    const caller = createCaller(api.server, { authorization: `Bearer ${bearer}` });
+    const { status, body } = await caller.send<ErrorBody>(method, path);
+    return `${status} ${body.message}`;
+  };
+  const { body: master } = await owner.post<MintedToken>("/tokens/master", { name: "ci" });
+  const { wireBytes } = token;
+  const forged = wireBytes.slice(0, -9) + "AAAAAAA==";
+  const refuses = (kind: string, needed: string) =>
+    `401 This route does not accept ${kind}. Send ${needed} in the Authorization header.`;
+  for (const bearer of [wireBytes, forged]) {
+    for (const path of [
+      "/metrics",
+      "/connections",
+      "/domains",
+      "/events",
+      `/orgs/${owner.orgId}`,
+    ]) {
+      const expected = refuses("a capability token", "an access token");
+      expect(await getMessage(bearer, "GET", path)).toBe(expected);
+    }
+    expect(await getMessage(bearer, "POST", "/projects/default/tokens")).toBe(
+      refuses("a capability token", "an access token or a master key"),
+    );
+  }
+  for (const bearer of [master.bearer!, "mtk_master_x"]) {
+    expect(await getMessage(bearer, "GET", "/tunnels")).toBe(
+      refuses("a master key", "an access token or a capability token"),
+    );
+    expect(await getMessage(bearer, "POST", "/tokens")).toBe(
+      refuses("a master key", "an access token"),
+    );
+  }
+  expect(await getMessage("x", "GET", "/metrics")).toMatch(/^401 The bearer token is missing/);
+  expect(await getMessage(forged, "GET", "/tunnels")).toMatch(/^401 The bearer token is missing/);
 });
 
 test("an access token in Authorization watches too, as programs send it", async () => {

@@ -1,5 +1,9 @@
 /** /tunnels/{id}/auth: the password gate of a tunnel (HTTP Basic authentication). */
-import { BasicAuthState, SetBasicAuth } from "../../../protocol/schemas/access/basic-auth.ts";
+import {
+  BasicAuthState,
+  SetBasicAuth,
+  TunnelBasicAuth,
+} from "../../../protocol/schemas/access/basic-auth.ts";
 import { IdParams } from "../../../protocol/schemas/scalars.ts";
 import { ApiError } from "../../errors.ts";
 import { hashPassword } from "../../identity/accounts/password-hashing.ts";
@@ -7,9 +11,29 @@ import { hasFeature } from "../../store/billing/plans.ts";
 import { setBasicAuth } from "../../store/access/gates.ts";
 import { allow } from "../guard.ts";
 import { createRouter, getHashCaller, getMemberActor, jsonResponse, route } from "../route.ts";
-import { requireSettingChanged, requireTunnel } from "../tunnels/setting-changes.ts";
+import { requireGates, requireSettingChanged, requireTunnel } from "../tunnels/setting-changes.ts";
 
 export const basicAuth = createRouter();
+
+basicAuth.openapi(
+  route({
+    operationId: "getTunnelPassword",
+    method: "get",
+    path: "/tunnels/{id}/auth",
+    summary: "Get the name that visitors of a tunnel enter",
+    description: "The password itself is stored as a hash and never returned.",
+    guard: allow("tunnels:read"),
+    params: IdParams,
+    responses: {
+      200: jsonResponse("`username` is null when visitors need no password.", TunnelBasicAuth),
+    },
+  }),
+  async (c) => {
+    const { id } = c.req.valid("param");
+    const { username } = await requireGates(c, id);
+    return c.json({ id, auth_enabled: username !== null, username }, 200);
+  },
+);
 
 basicAuth.openapi(
   route({
@@ -24,7 +48,7 @@ basicAuth.openapi(
     body: SetBasicAuth,
     example: { username: "visitor", password: "correct horse battery staple" },
     responses: { 200: jsonResponse("The password is in force.", BasicAuthState) },
-    failures: ["upgrade_required", "unavailable"],
+    failures: ["upgrade_required", "expired", "unavailable"],
   }),
   async (c) => {
     const { id } = c.req.valid("param");
@@ -54,7 +78,7 @@ basicAuth.openapi(
         BasicAuthState,
       ),
     },
-    failures: ["invalid_request", "unavailable"],
+    failures: ["invalid_request", "expired", "unavailable"],
   }),
   async (c) => {
     const { id } = c.req.valid("param");

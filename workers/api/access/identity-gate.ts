@@ -2,6 +2,8 @@
 import {
   IdentityGateState,
   SetIdentityGate,
+  TunnelIdentityGate,
+  VISITOR_PROVIDER,
   type AllowList,
 } from "../../../protocol/schemas/access/identity-gate.ts";
 import { IdParams } from "../../../protocol/schemas/scalars.ts";
@@ -16,13 +18,39 @@ import { hasFeature } from "../../store/billing/plans.ts";
 import { setIdentityGate } from "../../store/access/gates.ts";
 import { allow } from "../guard.ts";
 import { createRouter, describeField, getMemberActor, jsonResponse, route } from "../route.ts";
-import { requireSettingChanged, requireTunnel } from "../tunnels/setting-changes.ts";
+import { requireGates, requireSettingChanged, requireTunnel } from "../tunnels/setting-changes.ts";
 import { providerNotConfigured } from "../accounts/provider-redirects.ts";
 
 export const identityGate = createRouter();
 
-/** The provider that visitors can be sent to. */
-const PROVIDER = "idp_a";
+identityGate.openapi(
+  route({
+    operationId: "getIdentityGate",
+    method: "get",
+    path: "/tunnels/{id}/edge-auth",
+    summary: "Get the sign-in of a tunnel",
+    guard: allow("tunnels:read"),
+    params: IdParams,
+    responses: {
+      200: jsonResponse(
+        "The provider and the lists, which are null when no sign-in is required.",
+        TunnelIdentityGate,
+      ),
+    },
+  }),
+  async (c) => {
+    const { id } = c.req.valid("param");
+    const { identityGate: lists } = await requireGates(c, id);
+    const gate: TunnelIdentityGate = {
+      id,
+      edge_auth_enabled: lists !== null,
+      provider: lists && VISITOR_PROVIDER,
+      allowed_domains: lists && lists.domains,
+      allowed_emails: lists && lists.emails,
+    };
+    return c.json(gate, 200);
+  },
+);
 
 identityGate.openapi(
   route({
@@ -40,16 +68,17 @@ identityGate.openapi(
       "unsupported_provider",
       "upgrade_required",
       "provider_not_configured",
+      "expired",
       "unavailable",
     ],
   }),
   async (c) => {
     const { id } = c.req.valid("param");
     const { provider, allowed_domains, allowed_emails } = c.req.valid("json");
-    if (provider !== PROVIDER) {
+    if (provider !== VISITOR_PROVIDER) {
       throw new ApiError(
         "unsupported_provider",
-        `This provider is not supported. Use ${PROVIDER}.`,
+        `This provider is not supported. Use ${VISITOR_PROVIDER}.`,
       );
     }
     const allowList = normalize(allowed_domains, allowed_emails);
@@ -57,7 +86,7 @@ identityGate.openapi(
     if (!hasFeature("edge_identity_gate", c.var.principal, new Date())) {
       throw new ApiError("upgrade_required", "Your plan does not include sign-in for visitors.");
     }
-    if (!findVisitorProvider(c.env, c.var.config)) throw providerNotConfigured(PROVIDER);
+    if (!findVisitorProvider(c.env, c.var.config)) throw providerNotConfigured(VISITOR_PROVIDER);
     requireSettingChanged(await setIdentityGate(c.var.db, getMemberActor(c), id, allowList));
     return c.json({ id, edge_auth_enabled: true }, 200);
   },
@@ -77,7 +106,7 @@ identityGate.openapi(
         IdentityGateState,
       ),
     },
-    failures: ["invalid_request", "unavailable"],
+    failures: ["invalid_request", "expired", "unavailable"],
   }),
   async (c) => {
     const { id } = c.req.valid("param");

@@ -1,10 +1,10 @@
 /** /tunnels/{id}/ip-allowlist: the IP addresses from which visitors may reach a tunnel. */
 import { IpAllowlist, SetIpAllowlist } from "../../../protocol/schemas/access/ip-allowlist.ts";
 import { IdParams } from "../../../protocol/schemas/scalars.ts";
-import { findAllowedCidrs, setAllowedCidrs } from "../../store/access/gates.ts";
+import { setAllowedCidrs } from "../../store/access/gates.ts";
 import { allow } from "../guard.ts";
-import { createRouter, getMemberActor, jsonResponse, notFound, route } from "../route.ts";
-import { requireSettingChanged } from "../tunnels/setting-changes.ts";
+import { createRouter, getMemberActor, jsonResponse, route } from "../route.ts";
+import { requireGates, requireSettingChanged } from "../tunnels/setting-changes.ts";
 
 export const ipAllowlist = createRouter();
 
@@ -22,8 +22,7 @@ ipAllowlist.openapi(
   }),
   async (c) => {
     const { id } = c.req.valid("param");
-    const cidrs = await findAllowedCidrs(c.var.db, c.var.principal.orgId, id);
-    if (cidrs === undefined) throw notFound("tunnel");
+    const { allowedCidrs: cidrs } = await requireGates(c, id);
     return c.json({ id, cidrs }, 200);
   },
 );
@@ -40,7 +39,7 @@ ipAllowlist.openapi(
     params: IdParams,
     body: SetIpAllowlist,
     responses: { 200: jsonResponse("The list is in force.", IpAllowlist) },
-    failures: ["unavailable"],
+    failures: ["expired", "unavailable"],
   }),
   async (c) => {
     const { id } = c.req.valid("param");
@@ -59,7 +58,7 @@ ipAllowlist.openapi(
     guard: allow("tunnels:write"),
     params: IdParams,
     responses: { 200: jsonResponse("Every address is allowed.", IpAllowlist) },
-    failures: ["unavailable"],
+    failures: ["expired", "unavailable"],
   }),
   async (c) => {
     const { id } = c.req.valid("param");

@@ -4,12 +4,42 @@ import {
   StartMaintenance,
 } from "../../../protocol/schemas/access/maintenance.ts";
 import { IdParams } from "../../../protocol/schemas/scalars.ts";
+import { callObject } from "../../call-object.ts";
+import { tunnelObject } from "../../objects.ts";
 import { setMaintenance } from "../../store/access/gates.ts";
 import { allow } from "../guard.ts";
 import { createRouter, getMemberActor, jsonResponse, route } from "../route.ts";
-import { requireSettingChanged } from "../tunnels/setting-changes.ts";
+import { requireGates, requireSettingChanged } from "../tunnels/setting-changes.ts";
 
 export const maintenance = createRouter();
+
+maintenance.openapi(
+  route({
+    operationId: "getMaintenance",
+    method: "get",
+    path: "/tunnels/{id}/maintenance",
+    summary: "Get the maintenance of a tunnel",
+    guard: allow("tunnels:read"),
+    params: IdParams,
+    responses: {
+      200: jsonResponse(
+        "Whether maintenance is on. `message` is null when visitors get the default text.",
+        MaintenanceState,
+      ),
+    },
+    failures: ["unavailable"],
+  }),
+  async (c) => {
+    const { id } = c.req.valid("param");
+    const { isInMaintenance } = await requireGates(c, id);
+    // The row does not have the message, and may not say yet that maintenance has ended.
+    const current = isInMaintenance
+      ? await callObject(tunnelObject(c.env, id).getMaintenance())
+      : undefined;
+    const isOn = current?.isOn ?? false;
+    return c.json({ id, maintenance: isOn, message: isOn ? current!.message : null }, 200);
+  },
+);
 
 maintenance.openapi(
   route({
@@ -23,7 +53,7 @@ maintenance.openapi(
     params: IdParams,
     optionalBody: StartMaintenance,
     responses: { 200: jsonResponse("Visitors receive 503.", MaintenanceState) },
-    failures: ["unavailable"],
+    failures: ["expired", "unavailable"],
   }),
   async (c) => {
     const { id } = c.req.valid("param");
@@ -44,7 +74,7 @@ maintenance.openapi(
     guard: allow("tunnels:write"),
     params: IdParams,
     responses: { 200: jsonResponse("Visitors reach the tunnel again.", MaintenanceState) },
-    failures: ["invalid_request", "unavailable"],
+    failures: ["invalid_request", "expired", "unavailable"],
   }),
   async (c) => {
     const { id } = c.req.valid("param");

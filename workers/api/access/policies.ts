@@ -7,7 +7,7 @@ import { IdParams } from "../../../protocol/schemas/scalars.ts";
 import { callObject } from "../../call-object.ts";
 import { ApiError } from "../../errors.ts";
 import { tunnelObject } from "../../objects.ts";
-import { findPolicy, setPolicy } from "../../store/access/gates.ts";
+import { setPolicy } from "../../store/access/gates.ts";
 import { allow } from "../guard.ts";
 import {
   createRouter,
@@ -18,7 +18,11 @@ import {
   route,
   type ApiContext,
 } from "../route.ts";
-import { requireHttpTunnel, requireSettingChanged } from "../tunnels/setting-changes.ts";
+import {
+  requireGates,
+  requireHttpTunnel,
+  requireSettingChanged,
+} from "../tunnels/setting-changes.ts";
 import { findIssuerIssue } from "./policy-issuers.ts";
 
 export const policies = createRouter();
@@ -37,8 +41,7 @@ policies.openapi(
   }),
   async (c) => {
     const { id } = c.req.valid("param");
-    const policy = await findPolicy(c.var.db, c.var.principal.orgId, id);
-    if (policy === undefined) throw notFound("tunnel");
+    const { policy } = await requireGates(c, id);
     return c.json({ id, policy }, 200);
   },
 );
@@ -60,7 +63,7 @@ policies.openapi(
       ],
     },
     responses: { 200: jsonResponse("The policy is in force.", TunnelPolicy) },
-    failures: ["bad_policy", "unavailable"],
+    failures: ["bad_policy", "expired", "unavailable"],
   }),
   async (c) => {
     const { id } = c.req.valid("param");
@@ -81,7 +84,7 @@ policies.openapi(
     guard: allow("tunnels:write"),
     params: IdParams,
     responses: { 200: jsonResponse("The tunnel has no policy; `policy` is null.", TunnelPolicy) },
-    failures: ["invalid_request", "unavailable"],
+    failures: ["invalid_request", "expired", "unavailable"],
   }),
   async (c) => {
     const { id } = c.req.valid("param");

@@ -4,7 +4,6 @@ import {
   MintVisitorToken,
 } from "../../../protocol/schemas/access/visitor-tokens.ts";
 import { IdParams } from "../../../protocol/schemas/scalars.ts";
-import { ApiError } from "../../errors.ts";
 import { signVisitorToken } from "../../identity/visitors/visitor-tokens.ts";
 import { recordVisitorToken } from "../../store/access/visitor-tokens.ts";
 import { allow } from "../guard.ts";
@@ -37,9 +36,6 @@ visitorTokens.openapi(
     const expiresAt = new Date((Math.floor(Date.now() / 1000) + ttlSeconds) * 1000);
     const token = { subject, expiresAt };
     const tunnel = await recordVisitorToken(db, getMemberActor(c), tunnelId, token);
-    if (tunnel === "expired") {
-      throw new ApiError("expired", "The tunnel has expired. Create a new one.");
-    }
     if (typeof tunnel === "string") throw toSettingError(tunnel);
     const host = `${tunnel.subdomain}.${config.SERVICE_DOMAIN}`;
     const signed = await signVisitorToken(config, { ...token, tunnelId, host });

@@ -47,7 +47,7 @@ deviceAuthorizations.openapi(
     path: "/auth/cli/start",
     summary: "Request a token for a machine",
     guard: rateLimited,
-    body: StartDevice,
+    optionalBody: StartDevice,
     responses: {
       200: jsonResponse(
         "Show the user code and the URI to the user, then poll.",

@@ -125,8 +125,11 @@ billing.openapi(
   },
 );
 
+/** A list without methods: the runtime does not send a header whose value is empty. */
+const NO_METHODS = ",";
+
 function cancelNotAllowed(message: string): ApiError {
-  return new ApiError("method_not_allowed", message, { headers: { Allow: "" } });
+  return new ApiError("method_not_allowed", message, { headers: { Allow: NO_METHODS } });
 }
 
 async function createCheckoutUrl(c: ApiContext, purchase: Purchase): Promise<string> {

@@ -42,8 +42,10 @@ const PAGES_OF_ALL_CLIENTS: DashboardPath[] = [
 
 /** Serves the page to a browser that opens its path, which can be a route of the API too, such as `/billing`. */
 export const servePageToBrowsers = createMiddleware<ApiEnv>(async (c, next) => {
-  if (isNavigation(c.req.raw) && isDashboardPath(c.req.path)) return sendPage(c);
-  return next();
+  if (!isRead(c) || !isDashboardPath(c.req.path)) return next();
+  if (isNavigation(c)) c.res = await sendPage(c);
+  else await next();
+  c.res.headers.append("Vary", "Accept, Authorization, Sec-Fetch-Mode");
 });
 
 for (const path of PAGES_OF_ALL_CLIENTS) dashboard.get(path, (c) => sendPage(c));
@@ -55,11 +57,25 @@ dashboard.get("/assets/:file", async (c) => {
   return response;
 });
 
-/** Programs that read the API do not ask for HTML, and requests of scripts in a page are not navigations. */
-export function isNavigation({ method, headers }: Request): boolean {
-  if (method !== "GET" && method !== "HEAD") return false;
-  const mode = headers.get("sec-fetch-mode");
-  return (mode ?? "navigate") === "navigate" && /\btext\/html\b/.test(headers.get("accept") ?? "");
+/**
+ * Browsers name HTML first, and so does Java's HttpURLConnection: a request with a credential is one of a program. Requests of
+ * scripts in a page are not navigations either.
+ */
+export function isNavigation(c: ApiContext): boolean {
+  if (!isRead(c)) return false;
+  if (c.req.header("authorization") !== undefined) return false;
+  if ((c.req.header("sec-fetch-mode") ?? "navigate") !== "navigate") return false;
+  const preferred = accepts(c, {
+    header: "Accept",
+    supports: ["text/html"],
+    default: "",
+    match: ([first]) => (first !== undefined && first.q > 0 ? first.type.toLowerCase() : ""),
+  });
+  return preferred === "text/html";
+}
+
+function isRead({ req: { method } }: ApiContext): boolean {
+  return method === "GET" || method === "HEAD";
 }
 
 /** @param status 404 for a path without a page: the dashboard says so, with a link to its overview. */

@@ -46,9 +46,9 @@ captureSettings.openapi(
       "Replaces all settings, from the next request on. A setting that is left out gets its default. Requests that are already captured do not change.",
     guard: allow("tunnels:write"),
     params: IdParams,
-    body: CaptureSettings,
+    optionalBody: CaptureSettings,
     responses: { 200: jsonResponse("The settings are in force.", TunnelCaptureSettings) },
-    failures: ["unavailable"],
+    failures: ["expired", "unavailable"],
   }),
   async (c) => {
     const { id } = c.req.valid("param");

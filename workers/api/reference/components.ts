@@ -2,10 +2,15 @@
  * The schemas that the document names, so that a client generated from it has a type for each. A schema's name here is its
  * name in the document.
  */
-export { BasicAuthState, SetBasicAuth } from "../../../protocol/schemas/access/basic-auth.ts";
+export {
+  BasicAuthState,
+  SetBasicAuth,
+  TunnelBasicAuth,
+} from "../../../protocol/schemas/access/basic-auth.ts";
 export {
   IdentityGateState,
   SetIdentityGate,
+  TunnelIdentityGate,
 } from "../../../protocol/schemas/access/identity-gate.ts";
 export { IpAllowlist, SetIpAllowlist } from "../../../protocol/schemas/access/ip-allowlist.ts";
 export {

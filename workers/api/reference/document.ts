@@ -181,12 +181,9 @@ function listHeaders(route: DocumentedRoute, status: number): ResponseHeader[] {
     ...(status >= 300 && status < 400 ? (["Location"] as const) : []),
     ...(status >= 400 ? listErrorHeaders([]) : []),
     ...(route["x-sets-cookie"] ? (["Set-Cookie"] as const) : []),
-    ...(route["x-error-pages"] ? BROWSER_HEADERS : []),
+    ...(route["x-error-pages"] ? (["Referrer-Policy"] as const) : []),
   ];
 }
-
-/** Routes that browsers open as pages answer with these. */
-const BROWSER_HEADERS: readonly ResponseHeader[] = ["Referrer-Policy", "Vary"];
 
 /** A component for each error code. */
 function describeErrors(schemas: SchemaComponents): Record<string, DocumentedResponse> {

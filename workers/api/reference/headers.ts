@@ -24,8 +24,7 @@ export const RESPONSE_HEADERS = {
     description: "Seconds after which the request may be repeated.",
     schema: { type: "integer", minimum: 0 },
   },
-  // Empty, and so left out by some HTTP servers, where no method is supported.
-  Allow: { description: "The methods that the path supports.", schema: text },
+  Allow: { required: true, description: "The methods that the path supports.", schema: text },
   "WWW-Authenticate": {
     required: true,
     description: "The required authentication scheme.",
@@ -51,6 +50,7 @@ export const COMMON_HEADERS: readonly ResponseHeader[] = [
   "Cache-Control",
   "X-Content-Type-Options",
   "Strict-Transport-Security",
+  "Vary",
 ];
 
 const ERROR_HEADERS: Partial<Record<ErrorCode, ResponseHeader>> = {

@@ -17,6 +17,7 @@ import {
   type ApiContext,
 } from "../route.ts";
 import { ConnectionRefusedError } from "./refusals.ts";
+import { tunnelExpired } from "./setting-changes.ts";
 import { parseBearerToken } from "../../../shared/bearer-token.ts";
 
 export const relayTickets = createRouter();
@@ -90,6 +91,6 @@ function requireServed(found: Awaited<ReturnType<typeof findServedTunnel>>): Ser
     case "tunnel_stopped":
       throw new ApiError("conflict", "The tunnel is stopped. Start it first.");
     case "tunnel_expired":
-      throw new ApiError("expired", "The tunnel has expired. Create a new one.");
+      throw tunnelExpired();
   }
 }

@@ -1,7 +1,7 @@
-/** The outcome of a change to a setting of a tunnel, for the routes that make such changes. */
+/** What the routes of a tunnel's settings share: the settings in force, and the outcome of a change. */
 import { isHttpProtocol } from "../../../protocol/schemas/tunnels/tunnels.ts";
 import { ApiError } from "../../errors.ts";
-import type { SettingOutcome } from "../../store/access/gates.ts";
+import { findGates, type SettingOutcome } from "../../store/access/gates.ts";
 import { findProtocol, hasTunnel } from "../../store/tunnels/tunnels.ts";
 import { notFound, type ApiContext } from "../route.ts";
 
@@ -11,6 +11,13 @@ export async function requireTunnel(
   id: string,
 ): Promise<void> {
   if (!(await hasTunnel(db, principal.orgId, id))) throw notFound("tunnel");
+}
+
+/** @throws ApiError `not_found` */
+export async function requireGates({ var: { db, principal } }: ApiContext, id: string) {
+  const gates = await findGates(db, principal.orgId, id);
+  if (gates === undefined) throw notFound("tunnel");
+  return gates;
 }
 
 /** For what applies to HTTP tunnels only. */
@@ -42,5 +49,11 @@ export function toSettingError(refused: Exclude<SettingOutcome, "changed">): Api
         "upgrade_required",
         "Your plan has just changed and does not include this setting.",
       );
+    case "expired":
+      return tunnelExpired();
   }
+}
+
+export function tunnelExpired(): ApiError {
+  return new ApiError("expired", "The tunnel has expired. Create a new one.");
 }

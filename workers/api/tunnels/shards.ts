@@ -21,7 +21,7 @@ shards.openapi(
     body: TunnelShards,
     example: { shards: 4 },
     responses: { 200: jsonResponse("The number is set.", TunnelShardsResult) },
-    failures: ["unavailable"],
+    failures: ["expired", "unavailable"],
   }),
   async (c) => {
     const { id } = c.req.valid("param");

@@ -44,6 +44,7 @@ import {
   route,
   type ApiContext,
 } from "../route.ts";
+import { tunnelExpired } from "./setting-changes.ts";
 
 export const tunnels = createRouter();
 
@@ -158,7 +159,7 @@ function toStatusResult(stopped: StopResult): Omit<z.output<typeof TunnelStatusR
     case "not_found":
       throw notFound("tunnel");
     case "expired":
-      throw new ApiError("expired", "The tunnel has expired. Create a new one.");
+      throw tunnelExpired();
     default:
       return { status: stopped.status, stoppedAt: stopped.stoppedAt?.toISOString() ?? null };
   }

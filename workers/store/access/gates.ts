@@ -22,7 +22,8 @@ export type SettingOutcome =
   | "not_found"
   /** The tunnel is of protocol `tcp`, and the setting applies to HTTP only. */
   | "not_http"
-  | "upgrade_required";
+  | "upgrade_required"
+  | "expired";
 
 /** @param plan does not change before the commit. */
 type ColumnValues = (plan: PlanState) => PgUpdateSetSource<typeof tunnels>;
@@ -133,30 +134,19 @@ export function setAllowedCidrs(
   });
 }
 
-/** @returns undefined when there is no such tunnel, null when every address is allowed. */
-export async function findAllowedCidrs(
-  { query }: Database,
-  orgId: string,
-  id: string,
-): Promise<string[] | null | undefined> {
+/** @returns undefined when there is no such tunnel. A gate that is off is null. */
+export async function findGates({ query }: Database, orgId: string, id: string) {
   const [row] = await query
-    .select({ allowedCidrs: tunnels.allowedCidrs })
+    .select({
+      username: tunnels.basicAuthUsername,
+      identityGate: tunnels.identityGate,
+      policy: tunnels.policy,
+      allowedCidrs: tunnels.allowedCidrs,
+      isInMaintenance: tunnels.maintenance,
+    })
     .from(tunnels)
     .where(isUndeletedTunnel(orgId, id));
-  return row?.allowedCidrs;
-}
-
-/** @returns undefined when there is no such tunnel, null when it has no policy. */
-export async function findPolicy(
-  { query }: Database,
-  orgId: string,
-  id: string,
-): Promise<TrafficPolicy | null | undefined> {
-  const [row] = await query
-    .select({ policy: tunnels.policy })
-    .from(tunnels)
-    .where(isUndeletedTunnel(orgId, id));
-  return row?.policy;
+  return row;
 }
 
 /** For visitors, who have no organization. @returns null when there is no such tunnel or it has no identity gate. */
@@ -276,6 +266,7 @@ export async function changeTunnelSettings(
         .returning();
       if (!row) return "not_found";
       if (appliesTo === "http" && !isHttpProtocol(row.protocol)) return change.rollback("not_http");
+      if (row.status === "expired") return change.rollback("expired");
       change.audit(actor, action, id);
       await enqueueUpdate(change, row);
       return "changed";

@@ -35,11 +35,6 @@ export function reserveSubdomain(
     const { tx, audit, rollback } = change;
     const { orgId } = actor;
     const org = await lockOrganization(tx, actor);
-    const reserved = await tx.$count(reservedSubdomains, eq(reservedSubdomains.orgId, orgId));
-    const { max_reserved_subdomains: maxReservedSubdomains } = PLAN_LIMITS[org.plan];
-    if (maxReservedSubdomains !== null && reserved >= maxReservedSubdomains) {
-      return "quota_exceeded";
-    }
     const isReserved = await reserveHostname(change, subdomain, orgId);
     if (!isReserved) return rollback(await findTakenName(change, subdomain, orgId));
     const [row] = await tx
@@ -48,6 +43,11 @@ export function reserveSubdomain(
       .onConflictDoNothing()
       .returning();
     if (!row) return "reserved_already";
+    const reserved = await tx.$count(reservedSubdomains, eq(reservedSubdomains.orgId, orgId));
+    const { max_reserved_subdomains: maxReservedSubdomains } = PLAN_LIMITS[org.plan];
+    if (maxReservedSubdomains !== null && reserved > maxReservedSubdomains) {
+      return rollback("quota_exceeded");
+    }
     audit(actor, "subdomain_reserved", row.id, { subdomain });
     return row;
   });

@@ -1,21 +1,31 @@
 /** The sign-in of a tunnel: visitors sign in with the identity provider, and the lists say who may pass. */
-import { useQueryClient } from "@tanstack/react-query";
+import { queryOptions, useQuery, useQueryClient } from "@tanstack/react-query";
+import type { TunnelIdentityGate } from "../../../../protocol/schemas/access/identity-gate.ts";
 import type { Tunnel } from "../../../../protocol/schemas/tunnels/tunnels.ts";
 import { call } from "../../../api/session.ts";
 import { updateCachedTunnel } from "../../../api/tunnels.ts";
 import { useHasRole } from "../../../app/roles.ts";
 import { notify } from "../../../ui/feedback/notifications.tsx";
+import { QueryContent } from "../../../ui/feedback/query-content.tsx";
 import { ConfirmButton, DialogButton } from "../../../ui/forms/dialog.tsx";
 import { TextAreaField } from "../../../ui/forms/fields.tsx";
 import type { GetValue } from "../../../ui/forms/form.tsx";
 import { parseLines, withEntryErrors } from "../../../ui/forms/lines.ts";
 import { GateSection } from "./gate-section.tsx";
 
+const identityGateQuery = (id: string) =>
+  queryOptions({
+    queryKey: ["identity-gate", id],
+    queryFn: ({ signal }) =>
+      call<TunnelIdentityGate>("GET", `/tunnels/${id}/edge-auth`, undefined, signal),
+  });
+
 export function SignInSection({ tunnel }: { tunnel: Tunnel }) {
   const { id, edgeAuthEnabled: isOn, customDomains } = tunnel;
   const queries = useQueryClient();
   const canChange = useHasRole("member");
   const path = `/tunnels/${id}/edge-auth`;
+  const gate = useQuery({ ...identityGateQuery(id), enabled: isOn });
 
   async function save(value: GetValue): Promise<void> {
     const lists = {
@@ -23,29 +33,31 @@ export function SignInSection({ tunnel }: { tunnel: Tunnel }) {
       allowed_domains: parseLines(value("allowed_domains")),
     };
     await withEntryErrors(lists, call("PUT", path, lists));
+    await queries.prefetchQuery({ ...identityGateQuery(id), staleTime: 0 });
     await updateCachedTunnel(queries, id, { edgeAuthEnabled: true });
     notify("Visitors must sign in from now on.");
   }
 
+  const lists = isOn ? gate.data : undefined;
   const set = (
     <DialogButton
       button={{
-        children: isOn ? "Replace" : "Set up",
-        "aria-label": isOn ? "Replace the allowed visitors" : "Set up the sign-in",
+        children: isOn ? "Change" : "Set up",
+        "aria-label": isOn ? "Change the allowed visitors" : "Set up the sign-in",
       }}
-      title={isOn ? "Replace the allowed visitors" : "Require a sign-in"}
+      title={isOn ? "Change the allowed visitors" : "Require a sign-in"}
       submit="Save"
       onSubmit={save}
     >
       <p className="hint">
-        {isOn
-          ? "The lists replace the current ones, which can't be shown."
-          : "A visitor must be on one of the lists. When both are empty, every person who signs in is admitted."}
+        A visitor must be on one of the lists. When both are empty, every person who signs in is
+        admitted.
       </p>
       <TextAreaField
         name="allowed_emails"
         label="Allowed email addresses"
         required={false}
+        defaultValue={lists?.allowed_emails?.join("\n")}
         placeholder={"ann@example.com\nbob@example.org"}
         spellCheck={false}
         hint="One per line, at most 100."
@@ -54,6 +66,7 @@ export function SignInSection({ tunnel }: { tunnel: Tunnel }) {
         name="allowed_domains"
         label="Allowed email domains"
         required={false}
+        defaultValue={lists?.allowed_domains?.join("\n")}
         placeholder="example.com"
         spellCheck={false}
         hint="Admits all people with an address at one of these domains. Subdomains are separate."
@@ -82,12 +95,15 @@ export function SignInSection({ tunnel }: { tunnel: Tunnel }) {
       actions={
         canChange && (
           <>
-            {set}
+            {(!isOn || lists) && set}
             {isOn && remove}
           </>
         )
       }
     >
+      {isOn && (
+        <QueryContent query={gate}>{(loaded) => <AllowedVisitors gate={loaded} />}</QueryContent>
+      )}
       {isOn && customDomains.length > 0 && (
         <p className="notice warning" role="note">
           The sign-in does not apply to custom domains: visitors of {customDomains.join(", ")} pass
@@ -95,5 +111,22 @@ export function SignInSection({ tunnel }: { tunnel: Tunnel }) {
         </p>
       )}
     </GateSection>
+  );
+}
+
+function AllowedVisitors({ gate }: { gate: TunnelIdentityGate }) {
+  const entries = [
+    ...(gate.allowed_emails ?? []),
+    ...(gate.allowed_domains ?? []).map((domain) => `@${domain}`),
+  ];
+  if (entries.length === 0) return <p>Every person who signs in is admitted.</p>;
+  return (
+    <ul className="chips" aria-label="Allowed visitors">
+      {entries.map((entry) => (
+        <li key={entry}>
+          <code>{entry}</code>
+        </li>
+      ))}
+    </ul>
   );
 }

@@ -1,6 +1,8 @@
 /** The tab with the maintenance of a tunnel: on or off, the message, and the page that visitors get. */
-import { useQueryClient } from "@tanstack/react-query";
-import { useRef, useState } from "react";
+import { queryOptions, useQuery, useQueryClient } from "@tanstack/react-query";
+import { useState } from "react";
+import type { z } from "zod";
+import type { MaintenanceState } from "../../../../protocol/schemas/access/maintenance.ts";
 import type { Tunnel } from "../../../../protocol/schemas/tunnels/tunnels.ts";
 import { call } from "../../../api/session.ts";
 import { updateCachedTunnel } from "../../../api/tunnels.ts";
@@ -16,10 +18,21 @@ import { MaintenancePreview } from "./maintenance-preview.tsx";
 /** As the API accepts. */
 const MESSAGE_MAX_CHARS = 500;
 
+type Maintenance = z.infer<typeof MaintenanceState>;
+
+const maintenanceQuery = (id: string) =>
+  queryOptions({
+    queryKey: ["maintenance", id],
+    queryFn: ({ signal }) =>
+      call<Maintenance>("GET", `/tunnels/${id}/maintenance`, undefined, signal),
+  });
+
 export function MaintenanceTab({ tunnel }: { tunnel: Tunnel }) {
   const { id, maintenance: isOn, publicUrl } = tunnel;
   const canChange = useHasRole("member");
-  const [message, setMessage] = useState("");
+  const current = useQuery({ ...maintenanceQuery(id), enabled: isOn });
+  const [typed, setTyped] = useState<string>();
+  const message = typed ?? (isOn ? current.data?.message : null) ?? "";
   const maintenance = useMaintenance(id);
   return (
     <>
@@ -32,7 +45,7 @@ export function MaintenanceTab({ tunnel }: { tunnel: Tunnel }) {
             Visitors get 503 and a page with your message, and are asked to try again after 30
             seconds. Maintenance ends when you end it, or when the last agent disconnects.
           </p>
-          {canChange && (
+          {canChange && !(isOn && current.isPending) && (
             <Form
               submit={isOn ? "Change the message" : "Start maintenance"}
               kind={isOn ? "plain" : "primary"}
@@ -51,13 +64,9 @@ export function MaintenanceTab({ tunnel }: { tunnel: Tunnel }) {
                 required={false}
                 maxLength={MESSAGE_MAX_CHARS}
                 value={message}
-                onChange={(event) => setMessage(event.currentTarget.value)}
+                onChange={(event) => setTyped(event.currentTarget.value)}
                 placeholder="We are back at 14:00 UTC."
-                hint={
-                  isOn
-                    ? "It replaces the current message, which can't be shown here. Empty: the default message."
-                    : "Empty: the default message."
-                }
+                hint="Empty: the default message."
               />
             </Form>
           )}
@@ -81,35 +90,33 @@ export function MaintenanceTab({ tunnel }: { tunnel: Tunnel }) {
 
 function useMaintenance(id: string) {
   const queries = useQueryClient();
-  /** The message in force, if this page has set it: the API does not return it. */
-  const knownMessage = useRef<string>(undefined);
   const path = `/tunnels/${id}/maintenance`;
 
-  async function set(typed: string): Promise<void> {
-    const message = typed.trim();
-    await call("PUT", path, message === "" ? {} : { message });
-    knownMessage.current = message;
-    await updateCachedTunnel(queries, id, { maintenance: true });
+  async function set(method: "PUT" | "DELETE", body?: { message?: string }): Promise<void> {
+    const saved = await call<Maintenance>(method, path, body);
+    await queries.cancelQueries(maintenanceQuery(id));
+    queries.setQueryData(maintenanceQuery(id).queryKey, saved);
+    await updateCachedTunnel(queries, id, { maintenance: saved.maintenance });
   }
 
-  async function change(message: string): Promise<void> {
-    await set(message);
+  async function change(typed: string): Promise<void> {
+    const message = typed.trim();
+    await set("PUT", message === "" ? {} : { message });
     notify("Visitors get the new message.", undefined, path);
   }
 
-  async function start(message: string): Promise<void> {
-    await set(message);
+  async function start(typed: string): Promise<void> {
+    const message = typed.trim();
+    await set("PUT", message === "" ? {} : { message });
     const undo = () => void end().catch(notifyOfError);
     notify("Visitors get the maintenance page.", { label: "Undo", act: undo }, path);
   }
 
   async function end(): Promise<void> {
-    const message = knownMessage.current;
-    await call("DELETE", path);
-    await updateCachedTunnel(queries, id, { maintenance: false });
-    const act = () => void start(message ?? "").catch(notifyOfError);
-    const undo = message === undefined ? undefined : { label: "Undo", act };
-    notify("Visitors reach the tunnel again.", undo, path);
+    const previous = queries.getQueryData(maintenanceQuery(id).queryKey);
+    await set("DELETE");
+    const act = () => void start(previous?.message ?? "").catch(notifyOfError);
+    notify("Visitors reach the tunnel again.", previous && { label: "Undo", act }, path);
   }
   return { change, start, end };
 }

@@ -177,6 +177,16 @@ test("a sign-in is required and removed", async () => {
   await answerDialog(page, "Save");
   await getSection(page, "Sign-in").getByText("On", { exact: true }).waitFor();
   expect((await visit()).status).toBe(401);
+  await page.reload();
+  const visitors = page.getByRole("list", { name: "Allowed visitors" }).getByRole("listitem");
+  await visitors.first().waitFor();
+  expect(await visitors.allTextContents()).toEqual(["ann@example.com", "@example.org"]);
+  await clickButton(page, "Change the allowed visitors");
+  expect(await page.getByLabel("Allowed email addresses").inputValue()).toBe("ann@example.com");
+  expect(await page.getByLabel("Allowed email domains").inputValue()).toBe("example.org");
+  await page.getByLabel("Allowed email domains").fill("");
+  await answerDialog(page, "Save");
+  await visitors.nth(1).waitFor({ state: "detached" });
   await clickButton(page, "Remove the sign-in");
   await answerDialog(page, "Remove");
   await getSection(page, "Sign-in").getByText("Off", { exact: true }).waitFor();
@@ -219,6 +229,10 @@ test("maintenance starts with a message, and the preview shows what visitors get
     const json = JSON.parse(await page.getByLabel("The response for programs").innerText());
     expect(json).toEqual(JSON.parse((await visit()).body.toString()));
   }
+  await page.reload();
+  const field = page.getByLabel("Message to visitors");
+  await field.waitFor();
+  expect(await field.inputValue()).toBe("Back at <b>14:00</b>. \u202egnp.exe");
   await clickButton(page, "End maintenance");
   await getSection(page, "Maintenance").getByText("Off", { exact: true }).waitFor();
   expect((await visit()).status).toBe(200);
