@@ -85,12 +85,18 @@ export function findOptionText(
   return given ?? (process.env[getVariable(name)] || undefined);
 }
 
-/** The argument of a command that takes one. @throws UsageError with `missing` when there is none. */
-export function getOnlyArgument(positionals: string[], missing: string): string {
+/** The argument of a command that takes one. @param what it is, for messages. @param example what to type instead. */
+export function getOnlyArgument(positionals: string[], what: string, example: string): string {
   const [argument, ...extra] = positionals;
-  if (argument === undefined) throw new UsageError(missing);
+  if (argument === undefined) throw new UsageError(`${what} is missing; for example: ${example}`);
+  rejectEmpty(argument, what);
   rejectExtraArguments(extra);
   return argument;
+}
+
+/** An empty text is most likely a variable of the shell that is not set. @throws UsageError */
+export function rejectEmpty(text: string, what: string): void {
+  if (text.trim() === "") throw new UsageError(`${what} is empty`);
 }
 
 /** @throws UsageError when the command got more arguments than it takes. */
@@ -148,8 +154,8 @@ function readArguments(
 export function parseValue(spec: OptionSpec, texts: string[] | undefined, source: string): unknown {
   if (spec.kind === "flag") return texts !== undefined;
   const values = (texts ?? []).map((text) => {
-    // Most likely a variable of the shell that is not set: to ignore the option would open the tunnel without it.
-    if (text === "") throw new UsageError(`the value of ${source} is empty`);
+    // To ignore the option would open the tunnel without it.
+    rejectEmpty(text, `the value of ${source}`);
     if (spec.choices && !spec.choices.includes(text)) {
       const suggestion = formatSuggestion(text, spec.choices);
       const choices = formatChoices(spec.choices);

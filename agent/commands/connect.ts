@@ -9,10 +9,8 @@ import { runUntilStopped } from "./run-until-stopped.ts";
 import type { CONNECT } from "./table/connect.ts";
 
 export async function run({ values, positionals }: Input<typeof CONNECT.options>): Promise<number> {
-  const tunnel = getOnlyArgument(
-    positionals,
-    "the tunnel is missing; for example: underpass connect my-database --listen 5433",
-  );
+  const example = "underpass connect my-database --listen 5433";
+  const tunnel = getOnlyArgument(positionals, "the tunnel", example);
   const local = new LocalPort({
     ...(await findServerAccess(values)),
     tunnel,

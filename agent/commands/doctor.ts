@@ -1,7 +1,7 @@
 /** `underpass doctor [port|host:port|URL]`: finds out why a tunnel can't be opened, or its visitors get errors. */
 import { startChecks } from "../doctor/doctor.ts";
 import { printReports, printReportsJson } from "../output/doctor.ts";
-import { rejectExtraArguments, UsageError } from "../options.ts";
+import { rejectEmpty, rejectExtraArguments, UsageError } from "../options.ts";
 import { readAuthorities } from "../outgoing/trusted-authorities.ts";
 import { parseTarget } from "../origin/target.ts";
 import type { Input } from "./command.ts";
@@ -10,6 +10,7 @@ import type { DOCTOR } from "./table/doctor.ts";
 export async function run({ values, positionals }: Input<typeof DOCTOR.options>): Promise<number> {
   const [targetText, ...extra] = positionals;
   rejectExtraArguments(extra);
+  if (targetText !== undefined) rejectEmpty(targetText, "the local port");
   const target = targetText === undefined ? undefined : parseTarget(targetText);
   if (target === null)
     throw new UsageError(`${targetText} is not a port, host:port or http(s) URL`);

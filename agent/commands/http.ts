@@ -16,8 +16,7 @@ import type { HTTP, HTTP_TUNNEL_OPTIONS } from "./table/http.ts";
 import { runUntilStopped } from "./run-until-stopped.ts";
 
 export async function run({ values, positionals }: Input<typeof HTTP.options>): Promise<number> {
-  const missing = "the local port is missing; for example: underpass http 3000";
-  const targetText = getOnlyArgument(positionals, missing);
+  const targetText = getOnlyArgument(positionals, "the local port", "underpass http 3000");
   const definition = parseHttpTunnel(targetText, values);
   const { target } = definition;
   const access = await findServerAccess(values);

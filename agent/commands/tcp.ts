@@ -6,7 +6,7 @@ import { TunnelScreen } from "../output/tunnel-screen.ts";
 import type { Output } from "../output/output.ts";
 import { printTcpJson, printTcpLines } from "../output/tcp.ts";
 import { ServiceApi } from "../service-api.ts";
-import { getOnlyArgument, UsageError, type OptionValues } from "../options.ts";
+import { getOnlyArgument, rejectEmpty, UsageError, type OptionValues } from "../options.ts";
 import { findServerAccess, type ServerAccess } from "../server-access.ts";
 import { parseTcpTarget } from "../tcp/tcp-target.ts";
 import { TcpTunnel, type TcpTunnelOptions } from "../tcp/tcp-tunnel.ts";
@@ -16,8 +16,7 @@ import type { TCP, TCP_TUNNEL_OPTIONS } from "./table/tcp.ts";
 import { runUntilStopped } from "./run-until-stopped.ts";
 
 export async function run({ values, positionals }: Input<typeof TCP.options>): Promise<number> {
-  const missing = "the local port is missing; for example: underpass tcp 5432";
-  const targetText = getOnlyArgument(positionals, missing);
+  const targetText = getOnlyArgument(positionals, "the local port", "underpass tcp 5432");
   const definition = parseTcpTunnel(targetText, values);
   const { target } = definition;
   const access = await findServerAccess(values);
@@ -49,6 +48,7 @@ export function parseTcpTunnel(
   targetText: string,
   values: OptionValues<typeof TCP_TUNNEL_OPTIONS>,
 ): TcpTunnelDefinition {
+  rejectEmpty(targetText, "the local port");
   const target = parseTcpTarget(targetText);
   if (!target) throw new UsageError(`${targetText} is not a port or host:port`);
   return {

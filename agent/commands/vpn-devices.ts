@@ -11,6 +11,7 @@ import { printJson, printLine } from "../output/output.ts";
 import { stripControl } from "../output/format/strip-control.ts";
 import {
   getOnlyArgument,
+  rejectEmpty,
   rejectExtraArguments,
   UsageError,
   type OptionValues,
@@ -110,10 +111,7 @@ export async function listDevices({
   values,
   positionals,
 }: Input<typeof VPN_DEVICES.options>): Promise<number> {
-  const networkName = getOnlyArgument(
-    positionals,
-    "the network is missing; for example: underpass vpn office devices",
-  );
+  const networkName = getOnlyArgument(positionals, "the network", "underpass vpn office devices");
   const api = await openApi(values);
   const { signal } = new AbortController();
   const network = await api.get(networkName, signal);
@@ -184,6 +182,8 @@ function getNetworkAndDevice(positionals: string[], action: string): [string, st
   if (network === undefined || device === undefined) {
     throw new UsageError(`the device is missing; ${example}`);
   }
+  rejectEmpty(network, "the network");
+  rejectEmpty(device, "the device");
   rejectExtraArguments(extra);
   return [network, device];
 }

@@ -23,8 +23,7 @@ import type { VPN } from "./table/vpn.ts";
 type Values = Input<typeof VPN.options>["values"];
 
 export async function run({ values, positionals }: Input<typeof VPN.options>): Promise<number> {
-  const missing = "the network is missing; for example: underpass vpn office";
-  const network = getOnlyArgument(positionals, missing);
+  const network = getOnlyArgument(positionals, "the network", "underpass vpn office");
   const access = await findServerAccess(values);
   return serve({ values, network, server: access.server, api: new NetworkApi(access) });
 }

@@ -15,10 +15,10 @@ export async function run({
   values,
   positionals,
 }: Input<typeof WEBHOOKS.options>): Promise<number> {
-  const example = "for example: underpass webhooks shop --forward 3000/hook";
-  const receiver = getOnlyArgument(positionals, `the receiver is missing; ${example}`);
+  const example = "underpass webhooks shop --forward 3000/hook";
+  const receiver = getOnlyArgument(positionals, "the receiver", example);
   const { forward: target, since } = values;
-  if (target === undefined) throw new UsageError(`--forward is missing; ${example}`);
+  if (target === undefined) throw new UsageError(`--forward is missing; for example: ${example}`);
   const access = await findServerAccess(values);
   const local = new DeliveryClient(target, { insecureUpstream: values["insecure-upstream"] });
   const forwarder = new Forwarder(new ReceiverApi(access), local, { receiver, since });

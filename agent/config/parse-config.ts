@@ -117,7 +117,7 @@ function toTexts(spec: OptionSpec, value: unknown, directory: string): string[] 
   const isPath = spec.complete === "file" || spec.complete === "directory";
   const texts = [value as string | number | (string | number)[]].flat().map(String);
   return isPath
-    ? texts.map((text) => (text === spec.word ? text : resolve(directory, text)))
+    ? texts.map((text) => (text === "" || text === spec.word ? text : resolve(directory, text)))
     : texts;
 }
 

@@ -6,7 +6,7 @@ import { duplexPair } from "node:stream";
 import { fileURLToPath } from "node:url";
 import { Pool, type buildConnector, type Dispatcher } from "undici";
 import { headerPairs } from "../../shared/raw-headers.ts";
-import { UsageError } from "../options.ts";
+import { rejectEmpty, UsageError } from "../options.ts";
 import { ORIGIN_CONNECTIONS_MAX } from "../limits.ts";
 import {
   createLocalTarget,
@@ -31,6 +31,8 @@ export function findTarget(
   text: string,
   options: { directoryListing?: boolean | undefined; baseDirectory?: string | undefined } = {},
 ): Target {
+  // Without a path, `file:` is the root directory.
+  rejectEmpty(text.replace(/^file:(?:\/\/)?$/i, ""), "the local port");
   const given = parseFilePath(text);
   const { baseDirectory } = options;
   const path =

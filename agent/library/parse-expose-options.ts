@@ -32,7 +32,7 @@ const isToken = (value: unknown): boolean =>
 /** An unknown name is a mistake, because a mistyped `basicAuth` would leave the tunnel open to everyone. */
 const FIELDS = {
   port: z.int().min(1).max(65_535).optional(),
-  origin: z.string().optional(),
+  origin: z.string().min(1).optional(),
   directoryListing: z.boolean().optional(),
   fetch: z.custom(isFunction, "must be a function").optional(),
   server: z.string().optional(),

@@ -1,7 +1,7 @@
 /** The tunnel that a user names by its name, its host, its URL or its id. */
 import type { Tunnel } from "../../protocol/schemas/tunnels/tunnels.ts";
 import { formatSuggestion } from "../cli/suggestion.ts";
-import { UsageError } from "../options.ts";
+import { rejectEmpty, UsageError } from "../options.ts";
 import { stripControl } from "../output/format/strip-control.ts";
 import { RejectionError } from "../rejection-error.ts";
 import type { ManagementApi } from "./management-api.ts";
@@ -33,9 +33,10 @@ export async function findTunnel(api: ManagementApi, text: string): Promise<Tunn
 
 /**
  * @param texts names such as `api`, hosts such as `api.tunnels.example.com`, URLs or ids.
- * @returns each tunnel once. @throws RejectionError when one does not exist, UsageError when several match one text.
+ * @returns each tunnel once. @throws RejectionError when one does not exist, UsageError when a text is empty, or several match it.
  */
 export async function findTunnels(api: ManagementApi, texts: string[]): Promise<Tunnel[]> {
+  for (const text of texts) rejectEmpty(text, "the name of the tunnel");
   const searches = texts.map((text): Search => {
     return { text, wanted: parseTunnelName(text), found: MATCHES.map(() => []) };
   });

@@ -130,8 +130,14 @@ function isUnchanged(member: Member, entry: TunnelEntry, access: ServerAccess): 
     member.server.href === access.server.href &&
     member.token.equals(access.token) &&
     isDeepStrictEqual(member.authorities?.certificates, access.authorities?.certificates) &&
-    isDeepStrictEqual(member.entry.fields, entry.fields)
+    isDeepStrictEqual(toComparable(member.entry), toComparable(entry))
   );
+}
+
+/** The fields name files, whose contents are in the definition. Functions are never equal, and a warning changes nothing. */
+function toComparable({ fields, definition }: TunnelEntry): object {
+  const target = { ...definition.target, createDispatcher: undefined, warning: undefined };
+  return { fields, definition: { ...definition, target } };
 }
 
 /** A tunnel without a name of its own keeps the random one that it has, so that its URL survives a change of its options. */

@@ -21,7 +21,7 @@ import { RejectionError } from "../rejection-error.ts";
 import { toQuery, TUNNEL_QUERY_OPTIONS, type TunnelSettings } from "./tunnel-options.ts";
 import { Wire, type StreamOpener } from "./wire.ts";
 
-/** How long an agent of a pool waits until the tunnel sends its requests to others. */
+/** How long an agent that stops waits until the tunnel knows it: so that no visitor waits for it, and others of a pool serve. */
 const LEAVE_MAX_MS = 2_000;
 const DRAIN_CHECK_MS = 20;
 
@@ -116,6 +116,8 @@ export class TunnelConnection extends EventEmitter<ConnectionEventMap> {
     await drain(wire);
     if (!this.#options.getPool) wire.sendGoingAway(reason);
     wire.close(reason);
+    // The process may end next, which would reset a connection that still receives, and lose what the tunnel has not read.
+    await waitUntil(() => this.#wire !== wire, LEAVE_MAX_MS);
   }
 
   /** Tells the tunnel whether the local server accepts connections. */

@@ -40,9 +40,8 @@ export async function listTokens(input: Input<typeof TOKENS.options>): Promise<n
 
 export async function mintToken(input: Input<typeof TOKENS_MINT.options>): Promise<number> {
   const { values, positionals } = input;
-  const missing =
-    "the name of the token is missing; for example: underpass tokens mint ci --output ci.token";
-  const name = getOnlyArgument(positionals, missing);
+  const example = "underpass tokens mint ci --output ci.token";
+  const name = getOnlyArgument(positionals, "the name of the token", example);
   rejectExistingFile(values.output);
   const api = await openManagementApi(values);
   const minted = await mint(api, name, values);
@@ -75,8 +74,7 @@ async function findNamed(
   { values, positionals }: Input<typeof TOKENS_REVOKE.options>,
   subcommand: string,
 ): Promise<{ api: ManagementApi; token: Token }> {
-  const missing = `the token is missing; for example: underpass tokens ${subcommand} ci`;
-  const text = getOnlyArgument(positionals, missing);
+  const text = getOnlyArgument(positionals, "the token", `underpass tokens ${subcommand} ci`);
   const api = await openManagementApi(values);
   requireAccessToken(api.credential, api.endpoint.server, `${subcommand} a token`);
   return { api, token: await findToken(api, text) };

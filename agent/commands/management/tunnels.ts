@@ -54,7 +54,7 @@ export async function listTunnels(input: Input<typeof TUNNELS.options>): Promise
 }
 
 export async function showTunnel(input: Input<typeof TUNNELS_SHOW.options>): Promise<number> {
-  const name = getOnlyArgument(input.positionals, explainMissing("show"));
+  const name = getOnlyArgument(input.positionals, "the tunnel", "underpass tunnels show shop");
   const api = await openManagementApi(input.values);
   const tunnel = await findTunnel(api, name);
   const agents = tunnel.agentConnected ? await listAgents(api, tunnel) : [];
@@ -132,13 +132,12 @@ async function findNamed(
   { values, positionals }: Input<typeof TUNNELS_START.options>,
   subcommand: string,
 ) {
-  if (positionals.length === 0) throw new UsageError(explainMissing(subcommand));
+  if (positionals.length === 0)
+    throw new UsageError(
+      `the tunnel is missing; for example: underpass tunnels ${subcommand} shop`,
+    );
   const api = await openManagementApi(values);
   return { api, tunnels: await findTunnels(api, positionals) };
-}
-
-function explainMissing(subcommand: string): string {
-  return `the tunnel is missing; for example: underpass tunnels ${subcommand} shop`;
 }
 
 /** @param effect continues the name of the tunnel. */

@@ -7,7 +7,7 @@ export const START = {
   summary: "start several tunnels from underpass.yml",
   usages: ["start [--all|NAME...]"],
   description:
-    "The tunnels of the file run in one process. When the file changes, and on SIGHUP, tunnels whose entries differ are opened, reopened or closed; the others stay connected. docs/underpass-yml.md describes the file.",
+    "The tunnels of the file run in one process. When the file changes, and on SIGHUP, tunnels whose entries or policy files differ are opened, reopened or closed; the others stay connected. docs/underpass-yml.md describes the file.",
   examples: [
     ["underpass start --all", "every tunnel of underpass.yml"],
     ["underpass start web database", "these two"],

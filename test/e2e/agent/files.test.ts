@@ -196,6 +196,10 @@ test("underpass http shares a directory and a file, by path and by URL", async (
 });
 
 test.each<[string, { directoryListing?: boolean }, string]>([
+  ["", {}, "the local port is empty"],
+  [" ", {}, "the local port is empty"],
+  ["file:", {}, "the local port is empty"],
+  ["file://", {}, "the local port is empty"],
   ["./none", {}, "there is no file or directory ./none"],
   ["file:///none", {}, "there is no file or directory"],
   ["C:\\site\\none", {}, "there is no file or directory"],

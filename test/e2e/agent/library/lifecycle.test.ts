@@ -38,6 +38,7 @@ describe("expose() rejects with a TypeError that names the mistake:", () => {
     [{ port: 3000, basicauth: "a:b" }, "no option basicauth; did you mean basicAuth?"],
     [{ port: "3000" }, "expose(): port must be a number"],
     [{ port: 70_000 }, "expose(): port must be at most 65535"],
+    [{ origin: "" }, "expose(): origin must not be empty"],
     [{ fetch: "x" }, "expose(): fetch must be a function"],
     [{ port: 1, token: "!" }, "expose(): token must be the token's bytes, or those in base64"],
     [{ port: 1, token: "AA==", tokenFile: "a" }, "token or tokenFile, not both"],

@@ -148,6 +148,28 @@ test.each(["SIGHUP", "a change of the file", "a rename over the file"])(
   },
 );
 
+test("a policy file that has changed is applied on SIGHUP, and the tunnels of unchanged files stay", async () => {
+  const policy = join(file.directory, "policy.yml");
+  await mkdir(join(file.directory, "public"));
+  await writeFile(policy, "actions: []");
+  await file.write([
+    entry("policy-changed", ", policy: policy.yml"),
+    "  policy-other: {local: public, subdomain: policy-other}",
+  ]);
+  await using agent = await start(["--all", "--json"]);
+  await waitForTunnels(agent, "ready", ["policy-changed", "policy-other"]);
+  expect((await file.visit("policy-changed")).status).toBe(200);
+  await writeFile(policy, "actions: [{kind: deny, path_prefix: /}]");
+  agent.child.kill("SIGHUP");
+  expect(await agent.event("reloaded")).toMatchObject({
+    opened: [],
+    reopened: ["policy-changed"],
+    closed: [],
+  });
+  await waitForTunnels(agent, "ready", ["policy-changed", "policy-other", "policy-changed"]);
+  expect((await file.visit("policy-changed")).status).toBe(403);
+});
+
 test("a change of the file that a link leads to is followed, and so is a change of the link", async () => {
   const settings = join(file.directory, "settings");
   const [first, second] = [join(settings, "first.yml"), join(settings, "second.yml")];

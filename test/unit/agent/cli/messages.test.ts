@@ -28,6 +28,7 @@ const messages = collectMessages(files, {
   fail: [0],
   RejectionError: [1],
   getOnlyArgument: [1],
+  rejectEmpty: [1],
   problem: [1, 2],
   warning: [1, 2],
 });

@@ -129,6 +129,9 @@ test.each([
   ],
   ["doctor --domain a", "unknown option: --domain"],
   ["http 3000 --subdomain=", "the value of --subdomain is empty"],
+  ["http ", "the local port is empty"],
+  ["tcp ", "the local port is empty"],
+  ["doctor ", "the local port is empty"],
   ["http 3000 --json=1", "--json takes no value"],
   ["http 3000 --subdomain", "the value of --subdomain is missing; for example: --subdomain=NAME"],
   [

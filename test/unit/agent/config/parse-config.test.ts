@@ -79,6 +79,17 @@ describe("a mistake is reported with its line and column:", () => {
       ["3:16: a/b/c is not a port, host:port, http(s) URL, file or directory"],
     ],
     [
+      "an empty local server, which is not the current directory",
+      [
+        "version: 1",
+        "tunnels:",
+        "  web: {local: '${APP_PORT:-}'}",
+        '  db: {local: "", protocol: tcp}',
+      ],
+      ["3:16: the local port is empty", "4:15: the local port is empty"],
+    ],
+    ["an empty path", web('policy: ""'), ["5:13: the value of policy is empty"]],
+    [
       "a missing local server",
       ["version: 1", "tunnels:", "  web: {subdomain: a}"],
       ["3:3: local is missing"],
