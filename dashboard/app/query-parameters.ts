@@ -37,3 +37,14 @@ export function usePathId(): string {
   const { id } = useParams({ strict: false }) as { id?: string };
   return id ?? "";
 }
+
+/** As {@link useSetQueryParameters}, with a new entry in the history: "Back" returns to the previous view. */
+export function usePushQueryParameters(): (changes: QueryParameters) => void {
+  const navigate = useNavigate();
+  return (changes) =>
+    void navigate({
+      to: ".",
+      search: (current: QueryParameters) => ({ ...current, ...changes }),
+      resetScroll: false,
+    });
+}

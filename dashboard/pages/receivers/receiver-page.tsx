@@ -6,7 +6,7 @@ import { useHasRole } from "../../app/roles.ts";
 import {
   usePathId,
   useQueryParameters,
-  useSetQueryParameters,
+  usePushQueryParameters,
 } from "../../app/query-parameters.ts";
 import { CopyButton } from "../../ui/copy.tsx";
 import { Fact, Facts } from "../../ui/facts.tsx";
@@ -79,13 +79,13 @@ function Summary({ receiver }: { receiver: ReceiverState }) {
 
 function ReceiverTabs({ receiver }: { receiver: ReceiverState }) {
   const { tab } = useQueryParameters();
-  const setParameters = useSetQueryParameters();
+  const pushParameters = usePushQueryParameters();
   return (
     <div className="receiver-tabs">
       <Tabs
         label="Views of the receiver"
         selected={tab}
-        onSelect={(next) => setParameters({ tab: next })}
+        onSelect={(next) => pushParameters({ tab: next })}
         tabs={[
           {
             id: "deliveries",

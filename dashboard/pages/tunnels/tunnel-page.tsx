@@ -6,7 +6,7 @@ import { useHasRole } from "../../app/roles.ts";
 import {
   usePathId,
   useQueryParameters,
-  useSetQueryParameters,
+  usePushQueryParameters,
 } from "../../app/query-parameters.ts";
 import { ActionButton } from "../../ui/button.tsx";
 import { EmptyState } from "../../ui/feedback/empty-state.tsx";
@@ -87,14 +87,14 @@ function HeaderActions({ tunnel }: { tunnel: Tunnel }) {
 
 function TunnelTabs({ tunnel }: { tunnel: Tunnel }) {
   const { tab } = useQueryParameters();
-  const setParameters = useSetQueryParameters();
+  const pushParameters = usePushQueryParameters();
   const tabs = getTabs(tunnel);
   const selected = tabs.find(({ id }) => id === tab);
   return (
     <Tabs
       label={`Views of ${tunnel.name}`}
       selected={selected?.id}
-      onSelect={(next) => setParameters({ tab: next })}
+      onSelect={(next) => pushParameters({ tab: next })}
       tabs={tabs}
     />
   );

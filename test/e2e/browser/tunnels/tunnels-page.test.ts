@@ -76,6 +76,15 @@ async function findTunnel(id: string): Promise<Tunnel> {
 const openTab = (id: string, tab: string, by = owner): Promise<Page> =>
   pages.openAs(by.email, `/tunnels/${id}?tab=${tab}`);
 
+test("the browser goes back to the tab before", async () => {
+  const { id } = await create();
+  const page = await openTab(id, "access");
+  await page.getByRole("tab", { name: "Policy" }).click();
+  await getSection(page, "Traffic policy").waitFor();
+  await page.goBack();
+  await getSection(page, "IP allowlist").waitFor();
+});
+
 test("the selected tab is in the URL, and arrow keys change it", async () => {
   const { id } = await create();
   const page = await openTab(id, "access");
