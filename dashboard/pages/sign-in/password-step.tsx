@@ -3,7 +3,8 @@ import { queryOptions, useQuery, type UseQueryResult } from "@tanstack/react-que
 import { Link } from "@tanstack/react-router";
 import { useState } from "react";
 import type { SetupState } from "../../../protocol/schemas/accounts/devices.ts";
-import type { ProviderName, Providers } from "../../../protocol/schemas/accounts/providers.ts";
+import type { ProviderName } from "../../../protocol/schemas/accounts/providers.ts";
+import { providersQuery } from "../../api/providers.ts";
 import { send } from "../../api/request.ts";
 import { Button } from "../../ui/button.tsx";
 import { EmailField, PasswordField } from "../../ui/forms/fields.tsx";
@@ -15,12 +16,6 @@ import type { StepProps } from "./steps.ts";
 const setupQuery = queryOptions({
   queryKey: ["setup"],
   queryFn: () => send<SetupState>("GET", "/setup"),
-});
-
-const providersQuery = queryOptions({
-  queryKey: ["providers"],
-  queryFn: () => send<Providers>("GET", "/auth/providers"),
-  staleTime: Infinity,
 });
 
 interface Props extends StepProps<"password"> {

@@ -1,6 +1,7 @@
 /** The sign-in of a tunnel: visitors sign in with the identity provider, and the lists say who may pass. */
-import { useQueryClient } from "@tanstack/react-query";
+import { useQuery, useQueryClient } from "@tanstack/react-query";
 import type { Tunnel } from "../../../../protocol/schemas/tunnels/tunnels.ts";
+import { providersQuery } from "../../../api/providers.ts";
 import { call } from "../../../api/session.ts";
 import { updateCachedTunnel } from "../../../api/tunnels.ts";
 import { useHasRole } from "../../../app/roles.ts";
@@ -15,6 +16,8 @@ export function SignInSection({ tunnel }: { tunnel: Tunnel }) {
   const { id, edgeAuthEnabled: isOn, customDomains } = tunnel;
   const queries = useQueryClient();
   const canChange = useHasRole("member");
+  const providers = useQuery(providersQuery).data?.providers;
+  const hasProvider = providers?.includes("idp_a") ?? true;
   const path = `/tunnels/${id}/edge-auth`;
 
   async function save(value: GetValue): Promise<void> {
@@ -82,12 +85,18 @@ export function SignInSection({ tunnel }: { tunnel: Tunnel }) {
       actions={
         canChange && (
           <>
-            {set}
+            {hasProvider && set}
             {isOn && remove}
           </>
         )
       }
     >
+      {!hasProvider && (
+        <p className="notice" role="note">
+          Needs an identity provider: the operator of this server sets one up with{" "}
+          <code>IDP_A_ISSUER</code>.
+        </p>
+      )}
       {isOn && customDomains.length > 0 && (
         <p className="notice warning" role="note">
           The sign-in does not apply to custom domains: visitors of {customDomains.join(", ")} pass

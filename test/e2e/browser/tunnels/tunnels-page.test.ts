@@ -192,6 +192,15 @@ test("a sign-in is required and removed", async () => {
   expect((await visit()).status).toBe(200);
 });
 
+test("without an identity provider, the gate with a sign-in says what is needed instead of a button", async () => {
+  const { id } = await create();
+  const page = await pages.openAs(owner.email, "/tunnels");
+  await page.route("**/auth/providers", (route) => route.fulfill({ json: { providers: [] } }));
+  await page.goto(`${pages.origin}/tunnels/${id}?tab=access`);
+  await getSection(page, "Sign-in").getByText("Needs an identity provider").waitFor();
+  expect(await page.getByRole("button", { name: "Set up the sign-in" }).count()).toBe(0);
+});
+
 test("a visitor's token is minted and shown once", async () => {
   const { id, visit } = await serve();
   await owner.put(`/tunnels/${id}/policy`, { actions: [{ kind: "jwt_validation" }] });
