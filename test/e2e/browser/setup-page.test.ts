@@ -17,7 +17,7 @@ test("leads to the set-up, which signs the owner in, and is not offered again", 
   await clickButton(page, "Create the owner's account");
   await waitForContent(page);
   expect(new URL(page.url()).pathname).toBe("/");
-  await page.getByText(`underpass http 3000 --server ${pages.origin}`).waitFor();
+  await page.getByText(`underpass login --server ${pages.origin}`).waitFor();
 
   const later = await pages.open("/");
   await later.getByRole("button", { name: "Sign in" }).waitFor();

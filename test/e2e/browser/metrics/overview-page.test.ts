@@ -10,7 +10,12 @@ test("a new organization sees its first tunnel and its requests without a reload
   const owner = await pages.api.owner();
   const page = await pages.openAs(owner.email);
   await page.getByRole("heading", { name: "Open your first tunnel" }).waitFor();
-  await page.getByText(`underpass http 3000 --server ${pages.origin}`).waitFor();
+  const commands = await page.locator(".empty .command code").allTextContents();
+  expect(commands).toEqual([
+    "npm install --global underpass",
+    `underpass login --server ${pages.origin}`,
+    "underpass http 3000",
+  ]);
   const steps = getSection(page, "First steps");
   await steps.getByText("0 of 4 done").waitFor();
 
