@@ -67,7 +67,7 @@ function isFirstAttempt({ isPending, fetchStatus, failureCount }: UseQueryResult
 function SetupNotice() {
   return (
     <p role="note" className="notice">
-      This server is new: <Link to="/setup">create the account of its owner</Link> first.
+      This server has no owner yet. <Link to="/setup">Create the owner's account</Link>.
     </p>
   );
 }

@@ -111,7 +111,7 @@ function getTabs(tunnel: Tunnel): Tab[] {
     access,
     { id: "policy", title: "Policy", content: <PolicyTab tunnel={tunnel} /> },
     { id: "maintenance", title: "Maintenance", content: <MaintenanceTab tunnel={tunnel} /> },
-    { id: "capturing", title: "Capturing", content: <CapturingTab tunnel={tunnel} /> },
+    { id: "capturing", title: "Capture", content: <CapturingTab tunnel={tunnel} /> },
     settings,
   ];
 }

@@ -55,8 +55,8 @@ export function MaintenanceTab({ tunnel }: { tunnel: Tunnel }) {
                 placeholder="We are back at 14:00 UTC."
                 hint={
                   isOn
-                    ? "It replaces the current message, which can't be shown here. Empty: the default message."
-                    : "Empty: the default message."
+                    ? "It replaces the current message, which can't be shown here. Leave empty for the default message."
+                    : "Leave empty for the default message."
                 }
               />
             </Form>

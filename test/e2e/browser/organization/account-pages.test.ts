@@ -37,7 +37,7 @@ test("an invitation is sent, opened and accepted", async () => {
 
   const guestPage = await pages.openAs(guest.email, link);
   await clickButton(guestPage, "Accept the invitation");
-  await guestPage.getByText(/You are now a member of .* with the role admin/).waitFor();
+  await guestPage.getByText(/You joined .* as an admin\./).waitFor();
   await clickButton(guestPage, "Open the organization");
   await guestPage.getByRole("link", { name: "Members" }).click();
   await getSection(guestPage, "Members").getByText(owner.email).waitFor();

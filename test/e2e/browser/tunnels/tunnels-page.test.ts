@@ -303,7 +303,7 @@ test("a viewer sees every tab without buttons that change something", async () =
   const { id } = await create();
   const viewer = await pages.api.colleague(owner, "viewer");
   const page = await openTab(id, "access", viewer);
-  for (const tab of ["Access", "Maintenance", "Capturing", "Settings"]) {
+  for (const tab of ["Access", "Maintenance", "Capture", "Settings"]) {
     await page.getByRole("tab", { name: tab }).click();
     await waitForContent(page);
     const buttons = await page.getByRole("tabpanel").getByRole("button").allTextContents();
@@ -316,7 +316,7 @@ test("axe finds nothing on any tab, and each fits a narrow screen", async () => 
   await owner.put(`/tunnels/${id}/ip-allowlist`, { cidrs: ["127.0.0.0/8", "::1"] });
   const page = await openTab(id, "overview");
   const summary = page.getByText("Do this on the command line");
-  for (const tab of ["Overview", "Access", "Maintenance", "Capturing", "Settings"]) {
+  for (const tab of ["Overview", "Access", "Maintenance", "Capture", "Settings"]) {
     await page.getByRole("tab", { name: tab }).click();
     await waitForContent(page);
     // The previous tab's panel may still be there.
