@@ -15,7 +15,7 @@ export interface AccessRequest {
   /** The requested host and port, as the visitor wrote them. */
   authority: string;
   cookie: string | null;
-  /** Of the page that made the request: browsers send it with every request that may change something. */
+  /** The origin of the page that made the request: browsers send it with every request that may change something. */
   origin: string | null;
   isWebSocket: boolean;
 }

@@ -8,6 +8,7 @@ import type {
   RateLimit,
   TrafficPolicy,
 } from "../protocol/schemas/access/policies.ts";
+import { toPlainName } from "../protocol/header-names.ts";
 import type { AccessRequest, Authenticators, TokenVerdict } from "./access-request.ts";
 import { checkPath, type PathVerdict } from "./paths/denied-paths.ts";
 import { withRetryAfter, type Refusal } from "./refusal.ts";
@@ -15,11 +16,11 @@ import { withRetryAfter, type Refusal } from "./refusal.ts";
 const LONG_PATH_MESSAGE =
   "The address has an encoded or otherwise ambiguous path that is too long for the rules of this tunnel.";
 
-/** Changes to the headers of an admitted request. Names are in lower case. */
+/** Changes to the headers of an admitted request, by their plain names. */
 export interface HeadRewrite {
   remove: Set<string>;
-  /** Replaces what the visitor sent under these names. */
-  set: Map<string, string>;
+  /** Replaces what the visitor sent under these names. `name` is in lower case. */
+  set: Map<string, { name: string; value: string }>;
 }
 
 /** All effects of a policy, whatever the order of its actions. */
@@ -31,7 +32,7 @@ export interface PolicyEffects {
 }
 
 export function compilePolicy(policy: TrafficPolicy | null): PolicyEffects {
-  const rewrite = { remove: new Set<string>(), set: new Map<string, string>() };
+  const rewrite: HeadRewrite = { remove: new Set(), set: new Map() };
   const effects: PolicyEffects = { deny: [], jwt: null, rateLimit: null, rewrite };
   for (const action of policy?.actions ?? []) addEffect(effects, action);
   return effects;
@@ -39,10 +40,12 @@ export function compilePolicy(policy: TrafficPolicy | null): PolicyEffects {
 
 function addEffect(effects: PolicyEffects, action: PolicyAction): void {
   switch (action.kind) {
-    case "header_set":
-      // Of two values for one name the later one applies.
-      effects.rewrite.set.set(action.name.toLowerCase(), action.value);
+    case "header_set": {
+      const name = action.name.toLowerCase();
+      // The later one of two values for a name applies.
+      effects.rewrite.set.set(toPlainName(name), { name, value: action.value });
       return;
+    }
     case "deny":
       effects.deny.push(action.path_prefix);
       return;

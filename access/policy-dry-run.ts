@@ -3,7 +3,11 @@
  * read, so a decision can be unknown.
  */
 import { STATUS_BY_CODE, type ErrorCode } from "../protocol/errors.ts";
-import type { JwtValidation, TrafficPolicy } from "../protocol/schemas/access/policies.ts";
+import {
+  PolicyAction,
+  type JwtValidation,
+  type TrafficPolicy,
+} from "../protocol/schemas/access/policies.ts";
 import {
   DRY_RUN_MAX_EXAMPLES,
   DRY_RUN_PATH_MAX_CHARS,
@@ -26,6 +30,8 @@ export interface CapturedVisit {
   status: number | null;
   /** Why a gate or a limit of the tunnel refused it; null when it was admitted. */
   refusal: ErrorCode | null;
+  /** Which of them did, if it has a name. */
+  refusedBy: RefusedBy | null;
   /** As it was captured: a gate may have removed it. */
   authorization: string | null;
 }
@@ -51,9 +57,13 @@ interface DenyRule {
 }
 
 interface CurrentRules extends CurrentSettings {
-  effects: PolicyEffects;
   jwt: string | null;
 }
+
+/** Other checks refuse requests with the same codes, but under other names. */
+const POLICY_KINDS: ReadonlySet<string | null> = new Set(
+  PolicyAction.options.map(({ shape }) => shape.kind.value),
+);
 
 /** Evaluates requests one by one, oldest first: rate limits depend on the order. */
 export class DryRun {
@@ -73,8 +83,7 @@ export class DryRun {
       .flatMap(({ kind }, rule) => (kind === "deny" ? [rule] : []))
       .map((rule, index) => ({ rule, prefixes: deny.slice(0, index + 1) }));
     this.#jwt = formatTokenRule(this.#effects.jwt);
-    const effects = compilePolicy(current.policy);
-    this.#current = { ...current, effects, jwt: formatTokenRule(effects.jwt) };
+    this.#current = { ...current, jwt: formatTokenRule(compilePolicy(current.policy).jwt) };
   }
 
   add(visit: CapturedVisit): void {
@@ -106,12 +115,12 @@ export class DryRun {
   // ── Inside: decisions, in the order in which the object authorizes ──
 
   #decide(visit: CapturedVisit): Decision {
+    if (visit.refusal !== null && !POLICY_KINDS.has(visit.refusedBy)) {
+      return { outcome: "unknown", rule: null, reason: "other_check" };
+    }
     const { rateLimit } = this.#effects;
     const decision = this.#decideByPath(visit) ?? this.#decideByToken(visit);
     if (decision !== null) return decision;
-    if (visit.refusal !== null && !this.#isRefusedByCurrentPolicy(visit)) {
-      return { outcome: "unknown", rule: null, reason: "other_check" };
-    }
     if (rateLimit === null) return { outcome: "allowed" };
     const address = rateLimit.per_client_ip ? visit.address : null;
     const waitMs = this.#window.take(address, rateLimit.requests_per_minute, visit.atMs);
@@ -155,22 +164,6 @@ export class DryRun {
     return atMs >= this.#current.sinceMs;
   }
 
-  /** Other gates refuse requests with the same codes. */
-  #isRefusedByCurrentPolicy(visit: CapturedVisit): boolean {
-    if (!this.#isDecidedByCurrent(visit)) return false;
-    const { deny, jwt, rateLimit } = this.#current.effects;
-    switch (visit.refusal) {
-      case "forbidden":
-        return deny.length > 0 && checkPath(deny, visit.path) !== "allowed";
-      case "unauthorized":
-        return jwt !== null;
-      case "rate_limited":
-        return rateLimit !== null;
-      default:
-        return false;
-    }
-  }
-
   // ── Inside: counts ──
 
   #findRule(kind: "jwt_validation" | "rate_limit"): number {
@@ -189,7 +182,7 @@ export class DryRun {
     return { kind, matched: this.#isReplacedLater(rule) ? 0 : allowed, unknown };
   }
 
-  /** Of two values for one name the later one applies. */
+  /** Whether a later action sets the same header: its value applies. */
   #isReplacedLater(rule: number): boolean {
     const [action, ...later] = this.#policy.actions.slice(rule);
     return later.some(

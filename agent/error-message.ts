@@ -1,14 +1,18 @@
 /** What the errors of Node.js and of libraries mean, in a sentence that says what to do next. */
 import { findCloseName } from "../protocol/wire/close-codes.ts";
+import { formatHostAndPort } from "../shared/hosts.ts";
+
+/** The only sign that ws gives of a handshake that took longer than its option `handshakeTimeout`. */
+export const HANDSHAKE_TIMEOUT_MESSAGE = "Opening handshake has timed out";
 
 /** What Node.js adds to the errors of sockets, name look-ups and files. */
 interface SystemError extends Error {
   code?: string;
-  /** Of a failed name look-up. */
+  /** The name whose look-up failed. */
   hostname?: string;
   address?: string;
   port?: number;
-  /** Of a failed file operation. */
+  /** The file whose operation failed. */
   path?: string;
 }
 
@@ -70,7 +74,7 @@ function describeNetworkError({
   address,
   port,
 }: SystemError): string | undefined {
-  const peer = address === undefined ? "the server" : formatAddress(address, port);
+  const peer = formatPeer(address, port);
   switch (code) {
     case "ECONNREFUSED":
       return `${peer} refuses connections; check the address, and that the server runs`;
@@ -97,7 +101,7 @@ function describeNetworkError({
     case "ECONNRESET":
     case "EPIPE":
     case "UND_ERR_SOCKET":
-      return "the connection was cut; check the address, and proxies and firewalls on the way";
+      return "the connection was closed; check the address, and proxies and firewalls on the way";
     case "CERT_HAS_EXPIRED":
     case "CERT_NOT_YET_VALID":
       return "the server's certificate is not valid now; check this machine's clock, or renew the certificate";
@@ -145,7 +149,7 @@ function describeHandshake(message: string): string | undefined {
   if (status !== undefined) {
     return `the server answered ${status} instead of opening a WebSocket; check the address, and proxies on the way`;
   }
-  if (message === "Opening handshake has timed out") {
+  if (message === HANDSHAKE_TIMEOUT_MESSAGE) {
     return "the server does not answer in time; check the address and the network";
   }
   if (/^Server sent (?:no|an invalid) subprotocol$/.test(message))
@@ -155,7 +159,7 @@ function describeHandshake(message: string): string | undefined {
   return undefined;
 }
 
-function formatAddress(address: string, port: number | undefined): string {
-  const host = address.includes(":") ? `[${address}]` : address;
-  return port === undefined ? host : `${host}:${port}`;
+function formatPeer(address: string | undefined, port: number | undefined): string {
+  if (address === undefined) return "the server";
+  return port === undefined ? address : formatHostAndPort(address, port);
 }

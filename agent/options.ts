@@ -15,7 +15,7 @@ export type ValueCompletion = "file" | "directory" | readonly string[];
 export interface OptionSpec {
   /** A `list` may be repeated; in the environment its values are separated by line breaks or commas. */
   kind: "text" | "flag" | "list";
-  /** Of a list whose values may contain commas: only line breaks separate them. */
+  /** Only line breaks separate the values of this list, because they may contain commas. */
   hasCommas?: true;
   help: string;
   /** Stands for the value in the help text: `FILE`. */

@@ -16,7 +16,7 @@ export interface LoadPlan {
   seconds: number;
   /** Seconds of load before the measurement. */
   warmUpSeconds: number;
-  /** Of an open loop. Without it, the loop is closed. */
+  /** The rate of an open loop. Without it, the loop is closed. */
   requestsPerSecond?: number;
 }
 

@@ -57,7 +57,7 @@ const BENCHMARKS: Record<
 const { values, positionals } = parseArgs({
   options: {
     seconds: { type: "string", default: "5" },
-    /** Of the benchmarks `many` and `connections`. */
+    /** Used by the benchmarks `many` and `connections`. */
     tunnels: { type: "string", default: "1000" },
   },
   allowPositionals: true,

@@ -91,7 +91,7 @@ export interface ArrivalEntry {
   atMs: number;
   id: string;
   kind: RequestKind;
-  /** Of an upload: whether its end was seen, and then whether its bytes were right. */
+  /** Whether the end of an upload was seen, and then whether its bytes were right. */
   body?: "complete" | "corrupt" | "cut";
 }
 

@@ -151,7 +151,7 @@ export class Organization extends DurableObject<ObjectBindings> implements Organ
     try {
       await this.#closeEnded();
     } catch {
-      // The platform gives up an alarm that keeps failing, and an outage can last longer.
+      // The platform gives up on an alarm that keeps failing, and an outage can last longer.
       nextMs = WATCH_SESSION_RETRY_MS;
     }
     await this.#scheduleSessionCheck(nextMs);

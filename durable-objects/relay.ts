@@ -10,6 +10,7 @@ import {
   type RelayStatus,
   type Revocation,
 } from "../protocol/relay/link.ts";
+import { parseJson } from "../shared/json.ts";
 import type { ObjectBindings } from "./bindings.ts";
 import type { RelayRpc } from "./rpc.ts";
 import { answerClose, parseClose } from "./websockets.ts";
@@ -225,9 +226,5 @@ export class Relay extends DurableObject<ObjectBindings> implements RelayRpc {
 
 function parseMessage(text: string | ArrayBuffer): RelayHello | RelayStatus | null {
   if (typeof text !== "string" || text.length > RELAY_LINK_MESSAGE_MAX_BYTES) return null;
-  try {
-    return RelayToApiMessage.parse(JSON.parse(text));
-  } catch {
-    return null;
-  }
+  return RelayToApiMessage.safeParse(parseJson(text)).data ?? null;
 }

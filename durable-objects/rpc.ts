@@ -42,7 +42,7 @@ export interface TunnelReport {
 export interface Presence {
   tunnelId: string;
   sequence: number;
-  /** Several: a pool. */
+  /** More than one when the agents form a pool. */
   agents: ServingAgent[];
 }
 
@@ -55,7 +55,7 @@ export interface ServingAgent {
 
 /** An agent that serves a tunnel, as it is now. */
 export interface AgentState extends ServingAgent {
-  /** Of an agent in a pool: the same at all objects of the tunnel. null: it serves alone. */
+  /** Identifies an agent in a pool, at all objects of the tunnel. null: it serves alone. */
   instance: string | null;
   /** Requests and WebSockets. */
   inFlight: number;
@@ -125,7 +125,7 @@ export interface InternalApi {
   findReceiverIds(ids: string[]): Promise<string[]>;
   /** @returns null when there is no such receiver. */
   findReceiverSettings(receiverId: string): Promise<ReceiverSettings | null>;
-  /** @returns which of these sessions are valid and may still watch the organization. */
+  /** @returns the ids of the sessions and tokens that may still watch the organization. */
   findLiveWatchers(orgId: string, watchers: WatcherCredential[]): Promise<string[]>;
   /** The public keys that the service's own access tokens are verified with. */
   getAccessTokenJwks(): Promise<JSONWebKeySet>;

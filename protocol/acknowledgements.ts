@@ -8,7 +8,7 @@
 
 /** In the 101 response of an object; removed before the visitor gets it. */
 export const ACKNOWLEDGED_HEADER = "underpass-acknowledged";
-/** Of what the front proxy reports as `request.cf`. */
+/** The key's field in what the front proxy reports as `request.cf`. */
 export const ACKNOWLEDGEMENT_KEY_FIELD = "acknowledgementKey";
 /** The visitor has read at least as much when an acknowledgement is sent: less than an object lets a visitor leave unread. */
 export const ACKNOWLEDGEMENT_MIN_BYTES = 8 * 1024;

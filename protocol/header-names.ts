@@ -28,6 +28,15 @@ const NOT_FORWARDED: ReadonlySet<string> = new Set([
   "underpass-judged",
   /** Marks a replay. */
   "underpass-replay",
+  /** The service gives each request an id of its own. */
+  "underpass-request-id",
+]);
+
+/** In other networks they say the visitor's address. Here they say nothing, but an earlier policy may set them. */
+const FOREIGN_ADDRESS_HEADERS: ReadonlySet<string> = new Set([
+  "client-ip",
+  "fastly-client-ip",
+  "x-cluster-client-ip",
 ]);
 
 /**
@@ -41,11 +50,23 @@ export const WEBSOCKET_HANDSHAKE_HEADERS: ReadonlySet<string> = new Set([
   "content-length",
 ]);
 
+const NOT_PLAIN = /[^a-z0-9-]/;
+const ALL_NOT_PLAIN = /[^a-z0-9-]/g;
+
+/**
+ * Names with the same plain name are one header for many local servers: WSGI and CGI write `X-User`, `X_User` and, in some
+ * servers, `X.User` as `HTTP_X_USER`, and join their values. So a header that is set or removed is compared by its plain name.
+ *
+ * @param name in lower case.
+ */
+export function toPlainName(name: string): string {
+  return NOT_PLAIN.test(name) ? name.replace(ALL_NOT_PLAIN, "-") : name;
+}
+
 /** @param name in lower case. */
 export function isForwarded(name: string): boolean {
-  // Servers that turn `_` into `-` would read `x_forwarded_for` as our header.
-  const plain = name.includes("_") ? name.replaceAll("_", "-") : name;
-  return !NOT_FORWARDED.has(plain);
+  const plain = toPlainName(name);
+  return !NOT_FORWARDED.has(plain) && !FOREIGN_ADDRESS_HEADERS.has(plain);
 }
 
 /** They delimit the message or name its recipient: another value would make it another request. */
@@ -55,7 +76,7 @@ const OWN_PREFIX = "underpass-";
 
 /** Whether a traffic policy may set the header. */
 export function isSettableByPolicy(name: string): boolean {
-  const plain = name.toLowerCase().replaceAll("_", "-");
+  const plain = toPlainName(name.toLowerCase());
   const isProtocolHeader = WEBSOCKET_HANDSHAKE_HEADERS.has(plain) || FRAMING.has(plain);
-  return isForwarded(plain) && !isProtocolHeader && !plain.startsWith(OWN_PREFIX);
+  return !NOT_FORWARDED.has(plain) && !isProtocolHeader && !plain.startsWith(OWN_PREFIX);
 }

@@ -2,18 +2,9 @@
 import { isIPv4 } from "node:net";
 import ipaddr from "ipaddr.js";
 
-const MAPPED = "::ffff:";
-
-/** @returns `a.b.c.d` for `::ffff:a.b.c.d`, which is how a dual-stack socket writes an IPv4 address. */
-export function unmapIpv4Address(address: string): string {
-  return address.toLowerCase().startsWith(MAPPED) && address.includes(".")
-    ? address.slice(MAPPED.length)
-    : address;
-}
-
 /** @returns the address in the form in which a socket of the family can send to it. */
 export function toSocketAddress(address: string, isIpv6Socket: boolean): string {
-  return isIpv6Socket && isIPv4(address) ? `${MAPPED}${address}` : address;
+  return isIpv6Socket && isIPv4(address) ? `::ffff:${address}` : address;
 }
 
 /** @returns 16 bytes, IPv4 as `::ffff:a.b.c.d`. */

@@ -13,9 +13,10 @@ import {
   ApiToRelayMessage,
 } from "../protocol/relay/link.ts";
 import type { LinkState } from "./associations.ts";
-import { parseJson } from "./json.ts";
+import { parseJson } from "../shared/json.ts";
+import { getErrorMessage } from "../shared/error-message.ts";
 import { LINK_RETRY_MAX_MS, LINK_RETRY_MIN_MS, LINK_WELCOME_MAX_MS } from "./limits.ts";
-import { getErrorMessage, type Log } from "./log.ts";
+import type { Log } from "./log.ts";
 
 export interface ApiLinkOptions {
   apiUrl: string;

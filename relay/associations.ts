@@ -5,6 +5,7 @@ import { RELAY_TICKET_GRACE_MS } from "../protocol/relay/limits.ts";
 import type { Revocation } from "../protocol/relay/link.ts";
 import type { RelayTicket } from "../protocol/relay/ticket.ts";
 import { SourceSlots } from "../shared/bounds/source-slots.ts";
+import { getErrorMessage } from "../shared/error-message.ts";
 import type { AgentConnection, Association } from "./association.ts";
 import {
   ALLOWLIST_UPDATES_MAX,
@@ -14,7 +15,7 @@ import {
   TICKET_LIFETIME_MAX_MS,
   TICKET_RENEWAL_MAX_MS,
 } from "./limits.ts";
-import { getErrorMessage, type Log } from "./log.ts";
+import type { Log } from "./log.ts";
 import type { Metrics, TcpTotals } from "./metrics.ts";
 import { NetworkRecords } from "./network-records.ts";
 import { isRevokedBy, type Revocations } from "./revocations.ts";
@@ -67,7 +68,7 @@ const U32 = 0x1_0000_0000;
 
 export class Associations {
   readonly agentSocket: AgentUdpSocket;
-  /** Of the visitors of all TCP tunnels. */
+  /** Counts the connections of the visitors of all TCP tunnels. */
   readonly connections = new SourceSlots(AGENT_PORT_CONNECTIONS_MAX);
   readonly #options: AssociationsOptions;
   readonly #flowIds = new FlowIds<UdpAssociation>(FLOWS_PER_RELAY_MAX, () => randomInt(U32));

@@ -9,9 +9,10 @@ import { AgentToRelayMessage, type RelayToAgentMessage } from "../protocol/relay
 import type { RelayTicket } from "../protocol/relay/ticket.ts";
 import type { Agent, Associations } from "./associations.ts";
 import type { Association } from "./association.ts";
-import { parseJson } from "./json.ts";
+import { parseJson } from "../shared/json.ts";
+import { getErrorMessage } from "../shared/error-message.ts";
 import { CONTROL_BACKLOG_MAX_BYTES } from "./limits.ts";
-import { getErrorMessage, type Log } from "./log.ts";
+import type { Log } from "./log.ts";
 import type { Metrics } from "./metrics.ts";
 import { KeysUnavailableError, type TicketVerifier } from "./tickets.ts";
 

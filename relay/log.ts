@@ -21,11 +21,3 @@ export function createLog(stream: NodeJS.WritableStream): Log {
     };
   return { info: write("info"), warn: write("warn"), error: write("error") };
 }
-
-/** The message of an error on one line. */
-export function getErrorMessage(error: unknown): string {
-  if (error instanceof AggregateError && error.errors.length > 0)
-    return getErrorMessage(error.errors[0]);
-  const text = error instanceof Error ? error.message || error.name : String(error);
-  return text.replace(/\s+/g, " ").trim();
-}

@@ -2,8 +2,9 @@
 import { randomBytes } from "node:crypto";
 import { lookup } from "node:dns/promises";
 import { RELAY_STATUS_INTERVAL_MS } from "../protocol/relay/limits.ts";
-import { formatHostAndPort } from "../protocol/relay/settings.ts";
 import { SERVICE_VERSION } from "../protocol/version.ts";
+import { getErrorMessage } from "../shared/error-message.ts";
+import { formatHostAndPort } from "../shared/hosts.ts";
 import { ApiLink } from "./api-link.ts";
 import { Associations } from "./associations.ts";
 import {
@@ -11,7 +12,7 @@ import {
   REVOCATIONS_MAX,
   TICKET_LIFETIME_MAX_MS,
 } from "./limits.ts";
-import { createLog, getErrorMessage } from "./log.ts";
+import { createLog } from "./log.ts";
 import { Metrics } from "./metrics.ts";
 import { Revocations } from "./revocations.ts";
 import { RelayServer } from "./server.ts";

@@ -123,7 +123,7 @@ export class Metrics {
     add(
       "underpass_relay_datagram_bytes_total",
       "counter",
-      "Their bytes, without headers.",
+      "Bytes of these datagrams, without headers.",
       ...byDirection(this.bytesIn, this.bytesOut),
     );
     add(

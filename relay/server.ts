@@ -26,8 +26,8 @@ import {
   PENDING_UPGRADES_MAX,
   STOP_MAX_MS,
 } from "./limits.ts";
-import { unmapIpv4Address } from "./addresses.ts";
 import { parseBearerSecret, parseBearerToken } from "../shared/bearer-token.ts";
+import { unmapIpv4Address } from "../shared/hosts.ts";
 
 export interface RelayServerOptions extends ControlOptions {
   bind: string;

@@ -2,7 +2,6 @@
 import { z } from "zod";
 import { RelayId } from "../protocol/relay/link.ts";
 import {
-  formatHostAndPort,
   RELAY_PORT_RANGE_DEFAULT,
   RELAY_SECRET_MIN_CHARS,
   RelayHost,
@@ -10,6 +9,7 @@ import {
   RelayUrl,
 } from "../protocol/relay/settings.ts";
 import { describeIssue } from "../protocol/schemas/issue-messages.ts";
+import { formatHostAndPort } from "../shared/hosts.ts";
 
 z.config({ customError: describeIssue });
 

@@ -96,6 +96,7 @@ export function buildWorkerBindings(
     RELAY_SECRET: secrets.RELAY_SECRET,
     DATABASE_URL: gateway.databaseUrl,
     GATEWAY_SECRET: secrets.gateway,
+    MAIL_DELIVERY: settings.smtpServer ? "smtp" : "files",
     ...(setup && { SETUP_CODE_HASH: setup.hash }),
   };
 }

@@ -3,9 +3,10 @@ import { link, mkdtemp, readFile, rename, rm, stat } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { z } from "zod";
-import { getErrorMessage, StartError } from "./errors.ts";
+import { StartError } from "./errors.ts";
 import { createPrivateDirectory, SOCKET_PATH_MAX_BYTES, writePrivateFile } from "./files.ts";
-import { parseJson } from "./json.ts";
+import { parseJson } from "../shared/json.ts";
+import { getErrorMessage } from "../shared/error-message.ts";
 import { getCommandLine, stopStaleProcess } from "./processes/processes.ts";
 
 export interface DataDir {

@@ -7,13 +7,14 @@ import { once } from "node:events";
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
 import { ROOT } from "./build/build.ts";
-import { getErrorMessage, StartError } from "./errors.ts";
+import { StartError } from "./errors.ts";
 import { writePrivateFile } from "./files.ts";
 import { createLog } from "./log.ts";
 import { findUsablePort } from "./processes/ports.ts";
 import { startRelay } from "./relay.ts";
 import { readEnvironment, readSettings } from "./settings.ts";
 import { startBackendServices, buildWorkerBindings } from "./backend-services.ts";
+import { getErrorMessage } from "../shared/error-message.ts";
 
 const log = createLog(process.stdout);
 

@@ -6,7 +6,9 @@ import { isIPv6 } from "node:net";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 
-import { formatHostAndPort } from "../protocol/relay/settings.ts";
+import { getErrorMessage } from "../shared/error-message.ts";
+import { parseJson } from "../shared/json.ts";
+import { formatHostAndPort } from "../shared/hosts.ts";
 import { ROOT } from "./build/build.ts";
 import {
   SupervisedProcess,
@@ -14,7 +16,6 @@ import {
   CHILD_RESTART_MIN_MS,
 } from "./processes/child.ts";
 import { COMPILE_CACHE } from "./processes/v8-flags.ts";
-import { getErrorMessage } from "./errors.ts";
 import type { Log } from "./log.ts";
 import type { LocalRelaySettings } from "./settings.ts";
 import { requestText, toConnectableHost } from "./internal-requests.ts";
@@ -163,10 +164,6 @@ function parseEvent(line: string): Record<string, unknown> | undefined {
 }
 
 function parseObject(text: string): Record<string, unknown> {
-  try {
-    const value: unknown = JSON.parse(text);
-    return typeof value === "object" && value !== null ? { ...value } : {};
-  } catch {
-    return {};
-  }
+  const value = parseJson(text);
+  return typeof value === "object" && value !== null ? { ...value } : {};
 }

@@ -8,9 +8,10 @@ import { join } from "node:path";
 import { calculateJwkThumbprint, type JWK } from "jose";
 import { z } from "zod";
 import { encryptionKeys } from "../workers/config/config.ts";
-import { getErrorMessage, StartError } from "./errors.ts";
+import { StartError } from "./errors.ts";
 import { writePrivateFile } from "./files.ts";
-import { parseJson } from "./json.ts";
+import { parseJson } from "../shared/json.ts";
+import { getErrorMessage } from "../shared/error-message.ts";
 import { readEnvironment, readSettings, SECRET_NAMES, type SecretName } from "./settings.ts";
 
 const SecretsFile = z.object({

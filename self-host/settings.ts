@@ -14,6 +14,7 @@ import {
   RelayUrl,
 } from "../protocol/relay/settings.ts";
 import type { TraceMode } from "../shared/tracing/request-trace.ts";
+import { getErrorMessage } from "../shared/error-message.ts";
 import { describeIssue } from "../protocol/schemas/issue-messages.ts";
 import {
   checkSettingGroups,
@@ -23,7 +24,7 @@ import {
 } from "../workers/config/config.ts";
 import { parseApiHosts } from "../protocol/public-address.ts";
 import type { SmtpServer } from "../workers/config/smtp-server.ts";
-import { getErrorMessage, StartError } from "./errors.ts";
+import { StartError } from "./errors.ts";
 import type { ConnectionLimits } from "./front-proxy/limits.ts";
 
 z.config({ customError: describeIssue });

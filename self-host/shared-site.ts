@@ -1,5 +1,6 @@
 /** Whether pages of tunnels and the API are on the same site, where a page can set cookies for the API. */
 import { isIP } from "node:net";
+import { stripBrackets } from "../shared/hosts.ts";
 
 /** Names that no browser outside of the machine or its network reaches. */
 const LOCAL_SUFFIXES = ["localhost", "local", "internal", "test", "home.arpa", "lan"];
@@ -24,8 +25,7 @@ function getSite(host: string): string | undefined {
   const name = host.toLowerCase();
   const labels = name.split(".");
   const isLocal = LOCAL_SUFFIXES.some((suffix) => name === suffix || name.endsWith(`.${suffix}`));
-  if (isLocal || labels.length < 2 || isIP(name.replace(/^\[(.*)\]$/, "$1")) !== 0)
-    return undefined;
+  if (isLocal || labels.length < 2 || isIP(stripBrackets(name)) !== 0) return undefined;
   const [second = "", country = ""] = labels.slice(-2);
   const isSuffix = country.length === 2 && COUNTRY_SECOND_LEVELS.has(second);
   return labels.slice(isSuffix ? -3 : -2).join(".");

@@ -6,7 +6,7 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { buildWorkerIfChanged, ROOT } from "./build/build.ts";
 import { buildDashboardIfChanged } from "./build/dashboard.ts";
-import { getErrorMessage, StartError } from "./errors.ts";
+import { StartError } from "./errors.ts";
 import type { SetupCode } from "./postgres/database-setup.ts";
 import { createLog } from "./log.ts";
 import { readConnectionLimits, startFrontProxy } from "./front-proxy/front-proxy.ts";
@@ -19,6 +19,7 @@ import { findSharedSite } from "./shared-site.ts";
 import { startBackendServices, buildWorkerBindings } from "./backend-services.ts";
 import { startWorkerd } from "./workerd/workerd.ts";
 import { MINUTE_MS } from "../shared/time.ts";
+import { getErrorMessage } from "../shared/error-message.ts";
 
 const CRON_INTERVAL_MS = MINUTE_MS;
 

@@ -1,11 +1,10 @@
 /** Groups addresses that count as one source: an IPv6 subscriber has a whole /64 to send from. */
+import { unmapIpv4Address } from "./hosts.ts";
 
 /** @param address without port and brackets; all sources with an empty address share one group. */
 export function getAddressGroup(address: string): string {
-  const plain = address.toLowerCase().split("%")[0]!;
+  const plain = unmapIpv4Address(address.toLowerCase().split("%")[0]!);
   if (!plain.includes(":")) return plain === "" ? "unknown" : plain;
-  const mapped = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/.exec(plain)?.[1];
-  if (mapped !== undefined) return mapped;
   return `${expandGroups(plain).slice(0, 4).join(":")}::/64`;
 }
 

@@ -14,7 +14,7 @@ type Collect = (options: { type: "major"; execution: "sync" }) => void;
 export const REQUESTS_PER_COLLECTION = 300;
 /** A request counts as much as a WebSocket's messages of this many bytes. */
 const REQUEST_BYTES = 32 * 1024;
-/** Of messages, when there are no requests. */
+/** The bytes of messages between two collections when there are no requests. */
 export const BYTES_PER_COLLECTION = REQUESTS_PER_COLLECTION * REQUEST_BYTES;
 
 /** Collections take at most this share of the time: those of a large heap, which last longer, are rarer. */

@@ -1,4 +1,6 @@
 /** The HTML error page. It loads no assets and runs no scripts. */
+import { escapeHtml } from "../shared/text/escape-html.ts";
+
 export interface PageText {
   title: string;
   /** For the visitor. */
@@ -70,15 +72,4 @@ ${advice}${link}
 /** Text in backquotes becomes `code` elements. */
 export function formatInlineCode(escaped: string): string {
   return escaped.replace(/`([^`]+)`/g, "<code>$1</code>");
-}
-
-export function escapeHtml(text: string): string {
-  const entities: Record<string, string> = {
-    "&": "&amp;",
-    "<": "&lt;",
-    ">": "&gt;",
-    '"': "&quot;",
-    "'": "&#39;",
-  };
-  return text.replace(/[&<>"']/g, (character) => entities[character]!);
 }

@@ -33,8 +33,8 @@ export interface PresentedTicket {
   ticket: string;
   tunnelId: string;
   host: string;
-  /** SHA-256 of the nonce in the browser's cookie. */
-  browser: string;
+  /** SHA-256 of the nonce in the browser's cookie. null without one. */
+  browser: string | null;
 }
 
 export interface RedeemedTicket {

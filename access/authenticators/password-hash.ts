@@ -1,6 +1,10 @@
-/** Stored password hashes: their cost, their text form, and which bytes of a password they are made of. No WebAssembly. */
+/**
+ * Stored password hashes: their cost, their text form, and which bytes of a password they are made of. Imports no WebAssembly, so
+ * that the edge can load it.
+ */
+import { PASSWORD_MAX_BYTES } from "../../protocol/limits.ts";
 import { fromBase64, toBase64, toUtf8 } from "../../shared/bytes.ts";
-import { toNfkc } from "../../shared/nfkc.ts";
+import { toNfkc } from "../../shared/text/nfkc.ts";
 
 /** OWASP's first recommended parameters for Argon2id: 19 MiB, two passes. */
 export const PASSWORD_HASH_COST = {
@@ -20,6 +24,11 @@ export interface PasswordHash {
 /** The same keys typed on different systems can give different code points; NFKC makes them equal. */
 export function normalizeSecret(secret: string): string {
   return toNfkc(secret);
+}
+
+/** No account and no tunnel has such a password, so it is not hashed. */
+export function isPasswordTooLong(password: string): boolean {
+  return toUtf8(normalizeSecret(password)).byteLength > PASSWORD_MAX_BYTES;
 }
 
 /**

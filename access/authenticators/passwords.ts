@@ -7,12 +7,12 @@
  * its visitor disconnected does not block the others.
  */
 import { getAddressGroup } from "../../shared/address-group.ts";
-import { PASSWORD_MAX_BYTES } from "../../protocol/limits.ts";
 import { takeFromBucket, type TokenBucket } from "../../shared/bounds/token-bucket.ts";
 import type { PasswordVerdict, AccessRequest } from "../access-request.ts";
 import { BoundedMap } from "../../shared/bounds/bounded-map.ts";
 import { equalInConstantTime } from "../../shared/constant-time.ts";
 import { computeKeyedHash } from "./keyed-hash.ts";
+import { isPasswordTooLong } from "./password-hash.ts";
 import type { BasicAuth } from "../settings.ts";
 import { fromBase64 } from "../../shared/bytes.ts";
 
@@ -185,7 +185,7 @@ export function parseBasicCredentials(authorization: string): Credentials | null
   const colon = text.indexOf(":");
   if (colon < 0) return null;
   const password = text.slice(colon + 1);
-  // No tunnel has a longer password, or one with a NUL, where Argon2's reference code stops reading.
-  if (bytes.length - colon > PASSWORD_MAX_BYTES + 1 || password.includes("\0")) return null;
+  // No tunnel has a password with a NUL, where Argon2's reference code stops reading.
+  if (isPasswordTooLong(password) || password.includes("\0")) return null;
   return { username: text.slice(0, colon), password };
 }

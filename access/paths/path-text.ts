@@ -30,7 +30,7 @@ const utf8 = new TextDecoder("utf-8", { fatal: false, ignoreBOM: true });
 const ignore = () => undefined;
 
 export class PathText {
-  /** Of each token: what it means if servers decode it before they split segments. */
+  /** What each token means if servers decode it before they split segments. */
   readonly meanings: Meaning[] = [];
   readonly isEncoded: boolean[] = [];
   /** As they were sent, with folded case. */

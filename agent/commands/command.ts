@@ -59,7 +59,7 @@ export const CA_FILE_OPTION = {
   },
 } as const satisfies OptionSpecs;
 
-/** Of every command that uses the API. */
+/** Every command that uses the API has these options. */
 export const API_OPTIONS = {
   server: {
     kind: "text",

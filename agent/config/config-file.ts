@@ -1,8 +1,9 @@
 /** Where underpass.yml is, and its text. */
-import { access, readFile, stat } from "node:fs/promises";
+import { readFile, stat } from "node:fs/promises";
 import { homedir } from "node:os";
 import { dirname, join, resolve } from "node:path";
 import { getErrorMessage } from "../error-message.ts";
+import { fileExists } from "../file-exists.ts";
 import { UsageError } from "../options.ts";
 
 const FILE_NAMES = ["underpass.yml", "underpass.yaml"] as const;
@@ -21,10 +22,10 @@ export async function findConfigFile(
   for (let directory = resolve(startDirectory); ; directory = dirname(directory)) {
     for (const name of FILE_NAMES) {
       const path = join(directory, name);
-      if (await exists(path)) return path;
+      if (await fileExists(path)) return path;
     }
     const isLast = directory === homedir() || directory === dirname(directory);
-    if (isLast || (await exists(join(directory, ".git")))) break;
+    if (isLast || (await fileExists(join(directory, ".git")))) break;
   }
   throw new UsageError(
     `there is no ${FILE_NAMES[0]} in ${resolve(startDirectory)} or above it; create one, or name it with --config`,
@@ -56,14 +57,5 @@ export function describeReadError(error: unknown): string {
       return "it is a directory; name a file";
     default:
       return getErrorMessage(error);
-  }
-}
-
-async function exists(path: string): Promise<boolean> {
-  try {
-    await access(path);
-    return true;
-  } catch {
-    return false;
   }
 }

@@ -65,7 +65,7 @@ function describeSyntaxError({ code, message }: YAMLError): string {
 export class YamlSource {
   /** Undefined when there are problems. */
   readonly data: unknown;
-  /** Of the syntax and of references to the environment. */
+  /** What is wrong with the syntax, and with references to the environment. */
   readonly problems: Problem[] = [];
   readonly #text: string;
   readonly #document: Document.Parsed;

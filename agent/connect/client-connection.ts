@@ -12,7 +12,6 @@ import {
   parseCodeAndText,
   parseCredit,
   FRAME,
-  FrameWriter,
   parseJsonPayload,
   PING,
   PROTOCOL_VERSION,
@@ -21,7 +20,6 @@ import {
   STREAMS_SUBPROTOCOL,
   WelcomeVersion,
   type Frame,
-  type Hello,
   type ResetCode,
 } from "../../protocol/wire/frames.ts";
 import { explainServerVersion } from "../../protocol/wire/version-mismatch.ts";
@@ -31,11 +29,12 @@ import {
   STREAM_WINDOW_BYTES,
   WIRE_MESSAGE_MAX_BYTES,
 } from "../../protocol/limits.ts";
-import { SERVICE_VERSION } from "../../protocol/version.ts";
 import type { ServerAccess } from "../server-access.ts";
 import { FrameSplice } from "../tunnel/frame-splice.ts";
 import { describeClose, getErrorMessage, stripCloseName } from "../error-message.ts";
+import { FrameSender } from "../tunnel/frame-sender.ts";
 import { collectAfterTransfer } from "../tunnel/garbage-collection.ts";
+import { buildHello } from "../tunnel/hello.ts";
 import { openWebSocket, skipMasking } from "../websocket.ts";
 
 /** Why the connection could not be opened, or was lost. */
@@ -56,19 +55,15 @@ export interface ClientConnectionOptions extends ServerAccess {
   onEnd(failure: ClientFailure | null): void;
 }
 
-/** Frames of this size together are sent at once, so that a message stays well below its maximum size. */
-const FLUSH_AT_BYTES = WIRE_MESSAGE_MAX_BYTES / 4;
-
 const UNREADABLE =
   "the server sent a message that this version can't read; update the agent: npm install -g underpass";
 
 export class ClientConnection {
   readonly #options: ClientConnectionOptions;
   readonly #socket: WebSocket;
-  readonly #writer = new FrameWriter();
+  readonly #sender: FrameSender;
   readonly #heartbeat: NodeJS.Timeout;
   #receivedAtMs = Date.now();
-  #isFlushScheduled = false;
   #windows = new SendWindows(0, 0);
   #splice: FrameSplice | undefined;
   #isEnded = false;
@@ -76,6 +71,7 @@ export class ClientConnection {
   constructor(options: ClientConnectionOptions) {
     this.#options = options;
     this.#socket = openSocket(options);
+    this.#sender = new FrameSender(this.#socket);
     let problem = "";
     this.#socket.on("open", () => this.#sendHello());
     this.#socket.on("message", (data, isBinary) => this.#receive(data, isBinary));
@@ -101,34 +97,10 @@ export class ClientConnection {
 
   // ── Frames out ──
 
-  /** Frames of one turn of the event loop share a message. */
-  #send(write: (writer: FrameWriter) => void): void {
-    write(this.#writer);
-    if (this.#writer.length >= FLUSH_AT_BYTES) return this.#flush();
-    if (this.#isFlushScheduled) return;
-    this.#isFlushScheduled = true;
-    setImmediate(() => this.#flush());
-  }
-
-  #flush(): void {
-    this.#isFlushScheduled = false;
-    if (this.#writer.length === 0) return;
-    const message = this.#writer.take();
-    collectAfterTransfer(message.byteLength);
-    if (this.#socket.readyState !== WebSocket.OPEN) return;
-    this.#socket.send(message, () => this.#writer.recycle(message));
-  }
-
   #sendHello(): void {
-    const hello: Hello = {
-      protocol: PROTOCOL_VERSION,
-      agent: `underpass/${SERVICE_VERSION} (${process.platform}; node ${process.versions.node})`,
-      capabilities: [],
-      streamWindow: STREAM_WINDOW_BYTES,
-      connectionWindow: STREAM_WINDOW_BYTES,
-    };
-    this.#send((writer) => writer.writeJson(FRAME.hello, 0, 0, hello));
-    this.#flush();
+    const hello = buildHello({ capabilities: [], connectionWindow: STREAM_WINDOW_BYTES });
+    this.#sender.send((writer) => writer.writeJson(FRAME.hello, 0, 0, hello));
+    this.#sender.flush();
   }
 
   #beat(): void {
@@ -147,7 +119,7 @@ export class ClientConnection {
       isValid &&= this.#isEnded || this.#receiveFrame(frame);
     });
     if (isReadable && isValid) return;
-    this.#send((w) =>
+    this.#sender.send((w) =>
       w.writeCodeAndText(FRAME.reset, CLIENT_STREAM, RESET.protocolError, "unexpected frame"),
     );
     this.#end({ reason: "protocol_error", message: UNREADABLE, canRetry: true });
@@ -186,10 +158,10 @@ export class ClientConnection {
       id: CLIENT_STREAM,
       windows: this.#windows,
       localEnd: "the local program",
-      send: (write) => this.#send(write),
+      send: (write) => this.#sender.send(write),
       onComplete: () => this.#end(null),
       onBreak: (code, reason) => {
-        this.#send((writer) =>
+        this.#sender.send((writer) =>
           writer.writeCodeAndText(FRAME.reset, CLIENT_STREAM, RESET.cancelled, reason),
         );
         this.#end({ reason: findResetName(code), message: reason, canRetry: true });
@@ -214,7 +186,7 @@ export class ClientConnection {
     if (this.#isEnded) return;
     this.#isEnded = true;
     clearInterval(this.#heartbeat);
-    this.#flush();
+    this.#sender.flush();
     this.#splice?.abort();
     this.#windows.close();
     this.#socket.close(failure?.reason === "protocol_error" ? CLOSE.protocol_error : 1000);
@@ -236,7 +208,7 @@ function openSocket({ server, token, authorities, tunnel }: ClientConnectionOpti
 
 function toFailure(reset: { code: number; text: string } | null): ClientFailure {
   const reason = findResetName(reset?.code);
-  return { reason, message: reset?.text || "the tunnel cut the connection", canRetry: true };
+  return { reason, message: reset?.text || "the tunnel reset the connection", canRetry: true };
 }
 
 function findResetName(code: number | undefined): string | undefined {

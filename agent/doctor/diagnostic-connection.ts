@@ -6,7 +6,7 @@ import {
   DIAGNOSTIC_MESSAGE_MAX_BYTES,
   DiagnosticReceipt,
 } from "../../protocol/schemas/tunnels/diagnostics.ts";
-import { parseJson } from "./http-check.ts";
+import { parseJson } from "../../shared/json.ts";
 
 /** Each direction is measured with all the bytes that the connection may carry in it. */
 const MEASURED_MESSAGES = DIAGNOSTIC_BYTES_MAX / DIAGNOSTIC_MESSAGE_MAX_BYTES;

@@ -6,6 +6,7 @@ import { getErrorMessage } from "../error-message.ts";
 import { createDispatcher } from "../outgoing/dispatcher.ts";
 import type { TrustedAuthorities } from "../outgoing/trusted-authorities.ts";
 import { SERVICE_VERSION } from "../../protocol/version.ts";
+import { parseJson } from "../../shared/json.ts";
 import { ok, problem, skipped, warning, type Outcome } from "./check.ts";
 import type { Route } from "./route.ts";
 
@@ -166,14 +167,6 @@ export function formatBody(text: string): string {
 function isElsewhere(location: string | null, server: URL): boolean {
   if (location === null || !URL.canParse(location, server.href)) return false;
   return new URL(location, server).hostname !== server.hostname;
-}
-
-export function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }
 
 /** Reads at most `BODY_READ_MAX_BYTES`: another server may answer without end. */

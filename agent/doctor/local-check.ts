@@ -5,10 +5,10 @@ import { request as requestHttps } from "node:https";
 import { isIP } from "node:net";
 import { TLSSocket } from "node:tls";
 import { promisify } from "node:util";
-import { formatHostAndPort } from "../../protocol/relay/settings.ts";
 import type { Target } from "../origin/target.ts";
 import { getErrorCode, ok, problem, warning, type Outcome } from "./check.ts";
 import { openTcp } from "./route.ts";
+import { formatHostAndPort, stripBrackets } from "../../shared/hosts.ts";
 
 const LOOPBACK = ["127.0.0.1", "::1"];
 const ADDRESSES_MAX = 8;
@@ -18,7 +18,7 @@ const ANSWER_MAX_MS = 2_000;
 export async function checkLocalServer(target: Target, signal: AbortSignal): Promise<Outcome> {
   const { host, port, origin } = target;
   const tried = `connecting to ${origin}, and GET /`;
-  const addresses = await findAddresses(host.replace(/^\[|\]$/g, ""));
+  const addresses = await findAddresses(stripBrackets(host));
   if (addresses === null) {
     return problem(tried, `the name ${host} does not exist`, "Check the host's name.");
   }
@@ -145,8 +145,8 @@ function requestRoot(
       headers: { host: `${host}:${port}`, "user-agent": "underpass-doctor" },
       agent: false,
       signal: AbortSignal.any([signal, timeout]),
-      servername: isIP(host.replace(/^\[|\]$/g, "")) ? "" : host,
-      // The certificate is judged below, so that another protocol is told apart from a certificate that is not trusted.
+      servername: isIP(stripBrackets(host)) ? "" : host,
+      // The certificate is checked below, so that another protocol is told apart from a certificate that is not trusted.
       rejectUnauthorized: false,
     });
     request.once("response", (response: IncomingMessage) => {

@@ -1,11 +1,11 @@
 /** Whether each address of the server accepts TCP connections. */
 import { isIPv6 } from "node:net";
-import { formatHostAndPort } from "../../protocol/relay/settings.ts";
 import { getErrorMessage } from "../error-message.ts";
 import type { ResolvedRoute } from "./dns-check.ts";
 import { getErrorCode, ok, problem, skipped, warning, type Outcome } from "./check.ts";
 import { getPort } from "../outgoing/address.ts";
 import { openTcp, type Route } from "./route.ts";
+import { formatHostAndPort } from "../../shared/hosts.ts";
 
 /** How many addresses of a name are tried. */
 const ADDRESSES_MAX = 8;

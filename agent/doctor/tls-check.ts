@@ -68,7 +68,7 @@ async function openTls(
       ...(tunnel ? { socket: tunnel } : {}),
       ...(authorities ? { secureContext: authorities.secureContext } : {}),
       ...(isIP(host) === 0 ? { servername: host } : {}),
-      // The certificate is judged afterwards, so that the user learns whose it is. Nothing is sent on this connection.
+      // The certificate is checked afterwards, so that the user learns whose it is. Nothing is sent on this connection.
       rejectUnauthorized: false,
     });
     signal.addEventListener("abort", () => socket.destroy(signal.reason as Error), { once: true });
@@ -96,7 +96,7 @@ function describeHandshakeFailure(
   if (code === "ECONNRESET" || code === "EPIPE") {
     return problem(
       tried,
-      "the connection was cut during the handshake",
+      "the connection was closed during the handshake",
       `A firewall may block the name ${server.hostname}: ask its administrator to allow it.`,
     );
   }
@@ -177,7 +177,7 @@ function getFingerprint(pem: string): string {
 
 let fingerprints: Set<string> | undefined;
 
-/** Of the public certificate authorities that Node.js trusts by itself. */
+/** The fingerprints of the public certificate authorities that Node.js trusts by itself. */
 function rootFingerprints(): Set<string> {
   fingerprints ??= new Set(rootCertificates.map(getFingerprint));
   return fingerprints;

@@ -3,6 +3,7 @@ import { z } from "zod";
 import { PresentedToken } from "../../protocol/schemas/tunnels/diagnostics.ts";
 import { HOUR_MS } from "../../shared/time.ts";
 import { getErrorMessage } from "../error-message.ts";
+import { formatUsd } from "../output/format/format-usd.ts";
 import { ok, problem, skipped, warning, type Outcome } from "./check.ts";
 import type { Fetch } from "./http-check.ts";
 import type { Route } from "./route.ts";
@@ -91,10 +92,6 @@ function formatToken(token: DescribedToken): string {
 
 function formatTime(seconds: number): string {
   return `${new Date(seconds * 1000).toISOString().slice(0, 16).replace("T", " ")} UTC`;
-}
-
-function formatUsd(cents: number): string {
-  return `$${(cents / 100).toFixed(2)}`;
 }
 
 function getMessage(body: unknown): string {

@@ -4,11 +4,12 @@ import type WebSocket from "ws";
 import { ERROR_HEADER } from "../../protocol/errors.ts";
 import { findCloseName } from "../../protocol/wire/close-codes.ts";
 import { SUBPROTOCOL } from "../../protocol/wire/frames.ts";
+import { parseJson } from "../../shared/json.ts";
 import { getErrorMessage } from "../error-message.ts";
 import { openWebSocket } from "../websocket.ts";
 import { ok, problem, type Outcome } from "./check.ts";
 import { DiagnosticConnection } from "./diagnostic-connection.ts";
-import { formatBody, parseJson } from "./http-check.ts";
+import { formatBody } from "./http-check.ts";
 import type { Route } from "./route.ts";
 
 const BODY_READ_MAX_BYTES = 4_096;
@@ -30,15 +31,16 @@ export async function checkWebSocket(
   route: Route,
   signal: AbortSignal,
 ): Promise<Outcome<SocketState>> {
-  if (route.token === null) return judge(route, await attempt(route, "/agent/connect", signal));
+  if (route.token === null)
+    return describeAttempt(route, await attempt(route, "/agent/connect", signal));
   const diagnosed = await attempt(route, "/agent/diagnostics", signal);
   // An older server does not have this route. Without a token, `/agent/connect` registers no tunnel.
   const isUnknownRoute = diagnosed.kind === "response" && diagnosed.status === 404;
-  if (!isUnknownRoute) return judge(route, diagnosed);
-  return judge(route, await attempt({ ...route, token: null }, "/agent/connect", signal));
+  if (!isUnknownRoute || signal.aborted) return describeAttempt(route, diagnosed);
+  return describeAttempt(route, await attempt({ ...route, token: null }, "/agent/connect", signal));
 }
 
-async function judge(route: Route, outcome: Attempt): Promise<Outcome<SocketState>> {
+async function describeAttempt(route: Route, outcome: Attempt): Promise<Outcome<SocketState>> {
   const tried = `opening a WebSocket to ${route.server.host}, and sending messages both ways`;
   const refused = { isVersionRefused: false, connection: null };
   const { hostname } = route.server;
@@ -134,11 +136,8 @@ function attempt(route: Route, path: string, signal: AbortSignal): Promise<Attem
       resolve({ kind: "closed", code, reason: reason.toString() }),
     );
     socket.on("unexpected-response", (_request, response) => {
-      void readBody(response).then((body) => {
-        const { statusCode: status = 0, headers } = response;
-        resolve({ kind: "response", status, errorCode: headers[ERROR_HEADER]?.toString(), body });
-        socket.terminate();
-      });
+      // From here on, the response is the outcome, even if its body does not arrive in time.
+      resolve(readResponse(response).finally(() => socket.terminate()));
     });
     socket.on("error", (error) =>
       resolve({ kind: "failed", message: getErrorMessage(error), isOpened }),
@@ -150,12 +149,22 @@ function attempt(route: Route, path: string, signal: AbortSignal): Promise<Attem
   });
 }
 
-/** The message of an error of the API, or the beginning of another body. */
+async function readResponse(response: IncomingMessage): Promise<Attempt> {
+  const { statusCode: status = 0, headers } = response;
+  const body = await readBody(response);
+  return { kind: "response", status, errorCode: headers[ERROR_HEADER]?.toString(), body };
+}
+
+/** The message of an error of the API, or the beginning of another body: as much as arrives before the connection ends. */
 async function readBody(response: IncomingMessage): Promise<string> {
   let text = "";
-  for await (const chunk of response) {
-    text += String(chunk);
-    if (text.length > BODY_READ_MAX_BYTES) break;
+  try {
+    for await (const chunk of response) {
+      text += String(chunk);
+      if (text.length > BODY_READ_MAX_BYTES) break;
+    }
+  } catch {
+    // The connection was lost, or was ended because the time has passed.
   }
   const body = parseJson(text);
   const hasMessage = typeof body === "object" && body !== null && "message" in body;

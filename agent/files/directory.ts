@@ -41,16 +41,26 @@ export async function findEntry(root: string, names: string[]): Promise<Entry | 
   }
 }
 
-/** The visible entries of a directory, in alphabetical order; names of directories end with a slash. */
-export async function listEntries(root: string, directory: string): Promise<string[]> {
+export interface Listing {
+  /** In alphabetical order; those of directories end with a slash. */
+  names: string[];
+  /** Whether the directory has more of them. */
+  isCut: boolean;
+}
+
+/** The visible entries of a directory. */
+export async function listEntries(root: string, directory: string): Promise<Listing> {
   const names: string[] = [];
+  let isCut = false;
   for await (const { name } of await opendir(directory)) {
-    if (names.length >= LISTED_ENTRIES_MAX) break;
     if (!isServable(name)) continue;
     const entry = await findEntry(root, relative(root, join(directory, name)).split(sep));
-    if (entry) names.push(entry.kind === "directory" ? `${name}/` : name);
+    if (!entry) continue;
+    isCut = names.length === LISTED_ENTRIES_MAX;
+    if (isCut) break;
+    names.push(entry.kind === "directory" ? `${name}/` : name);
   }
-  return names.sort((a, b) => a.localeCompare(b));
+  return { names: names.sort((a, b) => a.localeCompare(b)), isCut };
 }
 
 function isInside(root: string, path: string): boolean {

@@ -1,15 +1,15 @@
 /** The page that shows what a directory contains. */
-import { LISTED_ENTRIES_MAX } from "./directory.ts";
+import { escapeHtml } from "../../shared/text/escape-html.ts";
+import { LISTED_ENTRIES_MAX, type Listing } from "./directory.ts";
 
-/** @param path the names of the directories that lead here. @param entries names; those of directories end with a slash. */
-export function buildListingPage(path: string[], entries: string[]): string {
+/** @param path the names of the directories that lead here. */
+export function buildListingPage(path: string[], { names, isCut }: Listing): string {
   const title = escapeHtml(`/${path.map((name) => `${name}/`).join("")}`);
   const parent = path.length === 0 ? [] : ['<li><a href="../">Parent directory</a></li>'];
-  const links = entries.map((entry) => {
+  const links = names.map((entry) => {
     const href = `./${entry.split("/").map(encodeURIComponent).join("/")}`;
     return `<li><a href="${escapeHtml(href)}">${escapeHtml(entry)}</a></li>`;
   });
-  const isCut = entries.length >= LISTED_ENTRIES_MAX;
   return `<!doctype html>
 <html lang="en">
 <head>
@@ -23,13 +23,9 @@ export function buildListingPage(path: string[], entries: string[]): string {
 <ul>
 ${[...parent, ...links].join("\n")}
 </ul>
-${entries.length === 0 ? "<p>This directory is empty.</p>" : ""}${isCut ? `<p>Only ${LISTED_ENTRIES_MAX} entries are shown.</p>` : ""}
+${names.length === 0 ? "<p>This directory is empty.</p>" : ""}${isCut ? `<p>Only ${LISTED_ENTRIES_MAX} entries are shown.</p>` : ""}
 </main>
 </body>
 </html>
 `;
-}
-
-function escapeHtml(text: string): string {
-  return text.replace(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`);
 }

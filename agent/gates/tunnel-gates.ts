@@ -35,18 +35,22 @@ export function describeGates({ names }: TunnelGates): string | undefined {
 }
 
 /** @returns how to remove the gates that this command did not set; undefined when there are none. */
-export function describeKeptGates({ tunnelId, names, ownNames }: TunnelGates): string | undefined {
-  const kept = GATE_NAMES.filter(
+export function describeUnchangedGates({
+  tunnelId,
+  names,
+  ownNames,
+}: TunnelGates): string | undefined {
+  const unchanged = GATE_NAMES.filter(
     (name) =>
       names.includes(name) &&
       !ownNames.includes(name) &&
       // The check of tokens is a part of the policy. An earlier server names it alone.
       !(name === "token" && names.includes("policy")),
   );
-  if (kept.length === 0) return undefined;
-  const [were, them] = kept.length === 1 ? ["was", "it"] : ["were", "them"];
-  const gates = joinTexts(kept.map((name) => TEXTS[name].gate));
-  const ways = kept.map((name) => {
+  if (unchanged.length === 0) return undefined;
+  const [were, them] = unchanged.length === 1 ? ["was", "it"] : ["were", "them"];
+  const gates = joinTexts(unchanged.map((name) => TEXTS[name].gate));
+  const ways = unchanged.map((name) => {
     const { option, route } = TEXTS[name];
     return option ?? `DELETE /tunnels/${tunnelId}/${route} (API)`;
   });

@@ -9,12 +9,12 @@ export function parseInspectAddress(text: string, option: string): ListenAddress
   throw new UsageError(`${option} must be off or an address such as 127.0.0.1:4040, not ${text}`);
 }
 
-/** Of every command that serves tunnels. */
+/** Every command that serves tunnels has this option. */
 export const INSPECT_OPTION = {
   inspect: {
     kind: "text",
     placeholder: "ADDR",
-    help: "tell programs on this machine about the tunnels at this address, or off (default: 127.0.0.1:4040)",
+    help: "the local address at which programs can read the tunnels' states and requests, or off (default: 127.0.0.1:4040)",
     complete: ["off"],
     parse: parseInspectAddress,
   },

@@ -8,6 +8,7 @@ import { isIP } from "node:net";
 import { once } from "node:events";
 import type { ListenAddress } from "../connect/listen-address.ts";
 import type { InspectedTunnels, TunnelDescription } from "./inspected-tunnels.ts";
+import { isLoopback, stripBrackets } from "../../shared/hosts.ts";
 
 export const DEFAULT_INSPECT_ADDRESS: ListenAddress = { host: "127.0.0.1", port: 4040 };
 /** How many ports are tried from the given one on. */
@@ -79,13 +80,8 @@ export class InspectServer {
   #isAllowedHost(text: string | undefined): boolean {
     if (text === undefined || !URL.canParse(`http://${text}`)) return false;
     const { hostname } = new URL(`http://${text}`);
-    return isLoopback(hostname) || hostname.replace(/^\[|\]$/g, "") === this.#host;
+    return isLoopback(hostname) || stripBrackets(hostname) === this.#host;
   }
-}
-
-/** @param host a name or an address; IPv6 with or without brackets. */
-export function isLoopback(host: string): boolean {
-  return host === "localhost" || /^127(\.\d{1,3}){3}$/.test(host) || /^\[?::1\]?$/.test(host);
 }
 
 function send(response: ServerResponse, status: number, body: object): void {

@@ -4,9 +4,9 @@ import type { ConnectionReport } from "../tcp/connection-report.ts";
 import type { TcpTunnel } from "../tcp/tcp-tunnel.ts";
 import type { HttpTunnel } from "../tunnel/http-tunnel.ts";
 
-/** Older ones are forgotten, so that the agent's memory does not grow. All tunnels share them. */
-const REQUESTS_KEPT = 100;
-const CONNECTIONS_KEPT = 100;
+/** Older ones are dropped, so that the agent's memory does not grow. All tunnels share them. */
+const REQUESTS_MAX = 100;
+const CONNECTIONS_MAX = 100;
 
 type TunnelState = "connecting" | "online" | "reconnecting" | "stopped" | "closed";
 
@@ -18,7 +18,7 @@ export interface TunnelDescription {
   local: string;
   protocol: "http" | "https" | "tcp";
   state: TunnelState;
-  /** Of a TCP tunnel: since the start, and open now. */
+  /** How many connections a TCP tunnel has had since the start, and how many are open now. */
   connections?: { count: number; open: number };
 }
 
@@ -53,7 +53,7 @@ export class InspectedTunnels {
     tunnel.on("request", (request) => {
       const endedAt = new Date().toISOString();
       this.#requests.unshift({ tunnel: name ?? tunnel.welcome?.name ?? "", ...request, endedAt });
-      this.#requests.length = Math.min(this.#requests.length, REQUESTS_KEPT);
+      this.#requests.length = Math.min(this.#requests.length, REQUESTS_MAX);
     });
     this.#tunnels.push({
       name,
@@ -77,7 +77,7 @@ export class InspectedTunnels {
     tunnel.on("connection", (connection) => {
       const endedAt = new Date().toISOString();
       this.#ended.unshift({ tunnel: name ?? tunnel.info?.name ?? "", ...connection, endedAt });
-      this.#ended.length = Math.min(this.#ended.length, CONNECTIONS_KEPT);
+      this.#ended.length = Math.min(this.#ended.length, CONNECTIONS_MAX);
     });
     this.#tunnels.push({
       name,
@@ -119,7 +119,7 @@ export class InspectedTunnels {
       })),
     );
     const newest = open.toSorted((a, b) => a.durationMs - b.durationMs);
-    return [...newest.slice(0, CONNECTIONS_KEPT), ...this.#ended];
+    return [...newest.slice(0, CONNECTIONS_MAX), ...this.#ended];
   }
 
   /** The servers of the tunnels, whose dashboards have the captured requests. */

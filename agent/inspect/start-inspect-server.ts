@@ -1,7 +1,8 @@
 import type { ListenAddress } from "../connect/listen-address.ts";
 import { getErrorMessage } from "../error-message.ts";
-import { DEFAULT_INSPECT_ADDRESS, InspectServer, isLoopback } from "./inspect-server.ts";
+import { DEFAULT_INSPECT_ADDRESS, InspectServer } from "./inspect-server.ts";
 import type { InspectedTunnels } from "./inspected-tunnels.ts";
+import { isLoopback } from "../../shared/hosts.ts";
 
 /** A tunnel, or several in one process. */
 export interface InspectedAgent {

@@ -13,6 +13,7 @@ import {
   WATCH_PONG,
   WATCH_PROTOCOL,
 } from "../../protocol/captures/watch-protocol.ts";
+import { parseJson } from "../../shared/json.ts";
 import { getErrorMessage } from "../error-message.ts";
 import { getBackOffMs } from "../back-off.ts";
 import { RejectionError } from "../rejection-error.ts";
@@ -163,11 +164,7 @@ export class CaptureWatch extends EventEmitter<Events> {
 }
 
 function parseMessage(text: string): z.output<typeof Message> | undefined {
-  try {
-    return Message.parse(JSON.parse(text));
-  } catch {
-    return undefined;
-  }
+  return Message.safeParse(parseJson(text)).data;
 }
 
 async function readJson(response: IncomingMessage): Promise<unknown> {

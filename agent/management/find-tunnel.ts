@@ -6,7 +6,7 @@ import { stripControl } from "../output/format/strip-control.ts";
 import { RejectionError } from "../rejection-error.ts";
 import type { ManagementApi } from "./management-api.ts";
 
-/** Of other tunnels in a message: of more, only the number is shown. */
+/** A message names at most this many tunnels; beyond that it gives their number. */
 const NAMES_SHOWN = 8;
 
 /** Strong matches come first: a name inside a project may equal the whole subdomain of another tunnel. */

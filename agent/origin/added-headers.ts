@@ -1,4 +1,5 @@
 /** Headers that the agent adds to each request to the local server. A visitor can't send others under their names. */
+import { toPlainName } from "../../protocol/header-names.ts";
 import { describeIssue } from "../../protocol/schemas/issue-messages.ts";
 import { HeaderValue, SettableName } from "../../protocol/schemas/access/policies.ts";
 import { UsageError } from "../options.ts";
@@ -26,14 +27,9 @@ export function checkAddedHeader([name, value]: AddedHeader, source: string): Ad
 /** Changes the header pairs of a request in place. */
 export function addHeaders(pairs: string[], added: readonly AddedHeader[]): void {
   if (added.length === 0) return;
-  const names = new Set(added.map(([name]) => toPlainName(name)));
+  const names = new Set(added.map(([name]) => toPlainName(name.toLowerCase())));
   for (let at = pairs.length - 2; at >= 0; at -= 2) {
-    if (names.has(toPlainName(pairs[at]!))) pairs.splice(at, 2);
+    if (names.has(toPlainName(pairs[at]!.toLowerCase()))) pairs.splice(at, 2);
   }
   for (const [name, value] of added) pairs.push(name, value);
-}
-
-/** Some servers read `X_User` as `X-User`. */
-function toPlainName(name: string): string {
-  return name.toLowerCase().replaceAll("_", "-");
 }

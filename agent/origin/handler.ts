@@ -136,7 +136,7 @@ async function cancelBody({ body }: Response): Promise<void> {
 
 function toRawHeaders(response: Response): Buffer[] {
   const coding = response.headers.get("content-encoding") ?? "";
-  // Of a response that `fetch` got from elsewhere: its body is decoded, and no longer as its headers say.
+  // The handler returned a response of `fetch`: its body is already decoded, so Content-Encoding and Content-Length do not apply.
   const isDecoded = response.url !== "" && DECODED_BY_FETCH.test(coding);
   const raw: Buffer[] = [];
   for (const [name, value] of response.headers) {

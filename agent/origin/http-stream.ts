@@ -3,11 +3,12 @@ import type { Dispatcher } from "undici";
 import { FLAG, FRAME, RESET, type Frame, type ResetCode } from "../../protocol/wire/frames.ts";
 import { FRAME_DATA_MAX_BYTES } from "../../protocol/limits.ts";
 import type { RequestOpening, Stream, StreamWire } from "../tunnel/wire.ts";
+import { isEventStream } from "../../shared/raw-headers.ts";
 import { toResponsePairs, utf8ToLatin1 } from "./header-bytes.ts";
 import type { RequestReport } from "../library/types.ts";
 import { encodeResponseHead } from "./response-head.ts";
 import type { OriginServer } from "./origin-server.ts";
-import { describeOriginError, isConnectError } from "./origin-error.ts";
+import { describeOriginError, toReportedStatus, toResetCode } from "./origin-error.ts";
 import { RequestBody } from "./request-body.ts";
 
 /**
@@ -57,7 +58,7 @@ export class HttpStream implements Stream {
     });
     this.#requestPairs = pairs;
     this.#body = flags & FLAG.end ? null : new RequestBody((bytes) => this.#sendCredit(bytes));
-    origin.keptRequests?.add(this.#report, head, this.#body !== null);
+    origin.storedRequests?.add(this.#report, head, this.#body !== null);
   }
 
   /** Changes until the end of the stream. */
@@ -75,7 +76,7 @@ export class HttpStream implements Stream {
     if (frame.type !== FRAME.data || !this.#body) return;
     const isLast = (frame.flags & FLAG.end) !== 0;
     this.#report.bytesIn += frame.payload.byteLength;
-    this.#origin.keptRequests?.addBody(this.#report, frame.payload, isLast);
+    this.#origin.storedRequests?.addBody(this.#report, frame.payload, isLast);
     if (this.#body.receive(frame.payload, isLast)) return;
     this.#fail(RESET.protocolError, "the request body exceeds its window");
   }
@@ -153,7 +154,7 @@ export class HttpStream implements Stream {
     const head = encodeResponseHead(this.#report.status, pairs);
     if ("problem" in head) return this.#fail(RESET.originFailed, head.problem);
     this.#wire.send((writer) => writer.writeText(FRAME.response, 0, this.#id, head.payload));
-    if (!isEventStream(pairs)) return;
+    if (!hasEvents(pairs)) return;
     this.#isEventStream = true;
     this.#report.kind = "events";
     this.#origin.reportOpenStream(this.#report);
@@ -169,7 +170,7 @@ export class HttpStream implements Stream {
       case "awaiting":
       case "flushing":
       case "ended":
-        // Of a response that nothing waits for any more.
+        // The stream has ended, so this response is discarded.
         return true;
     }
   }
@@ -282,8 +283,7 @@ export class HttpStream implements Stream {
     this.#wire.reset(this.#id, code, reason);
     this.#abortRequest?.(new Error(reason));
     this.#body?.destroy();
-    const failure = code === RESET.originTimeout ? 504 : 502;
-    this.#reportEnd(hasSentHead ? this.#report.status : failure, reason);
+    this.#reportEnd(hasSentHead ? this.#report.status : toReportedStatus(code), reason);
   }
 
   #reportEnd(status: number, problem?: string): void {
@@ -303,12 +303,12 @@ export class HttpStream implements Stream {
 
 const CONTENT_TYPE = "content-type";
 
-function isEventStream(pairs: string[]): boolean {
+function hasEvents(pairs: string[]): boolean {
   for (let i = 0; i < pairs.length; i += 2) {
     const name = pairs[i]!;
     // Most names have another length, which is quicker to compare.
     if (name.length !== CONTENT_TYPE.length || name.toLowerCase() !== CONTENT_TYPE) continue;
-    return /^text\/event-stream\b/i.test(pairs[i + 1]!);
+    return isEventStream(pairs[i + 1]!);
   }
   return false;
 }
@@ -316,15 +316,4 @@ function isEventStream(pairs: string[]): boolean {
 /** RFC 9110 §9.2.1: these change nothing at the server, however often they are sent. */
 function isSafe(method: string): boolean {
   return method === "GET" || method === "HEAD" || method === "OPTIONS";
-}
-
-function toResetCode(error: Error & { code?: string }): ResetCode {
-  if (isConnectError(error)) return RESET.originUnreachable;
-  switch (error.code) {
-    case "UND_ERR_HEADERS_TIMEOUT":
-    case "UND_ERR_BODY_TIMEOUT":
-      return RESET.originTimeout;
-    default:
-      return error instanceof AggregateError ? RESET.originUnreachable : RESET.originFailed;
-  }
 }

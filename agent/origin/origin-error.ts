@@ -1,6 +1,7 @@
 /** Why the local server did not answer a visitor, in a sentence for the user. */
+import { RESET, type ResetCode } from "../../protocol/wire/frames.ts";
 import { ORIGIN_HEADERS_MAX_BYTES } from "../limits.ts";
-import { getErrorMessage } from "../error-message.ts";
+import { getErrorMessage, HANDSHAKE_TIMEOUT_MESSAGE } from "../error-message.ts";
 import type { Target } from "./target.ts";
 
 /** The connection could not be opened. */
@@ -27,9 +28,28 @@ const CERTIFICATE_ERRORS = new Set([
   "UNABLE_TO_VERIFY_LEAF_SIGNATURE",
 ]);
 
-/** Whether the connection could not be opened. @param error of undici or of a socket. */
-export function isConnectError(error: Error & { code?: string }): boolean {
-  return CONNECT_ERRORS.has(error.code ?? "");
+/** The server has not answered in time, or has stopped in its answer. */
+const TIMEOUT_ERRORS = new Set(["UND_ERR_HEADERS_TIMEOUT", "UND_ERR_BODY_TIMEOUT"]);
+
+/**
+ * How a stream without a response is reset.
+ * @param error of undici, of ws, or of a socket. A host with several addresses has one for each of them.
+ */
+export function toResetCode(error: Error & { code?: string }): ResetCode {
+  if (error instanceof AggregateError || CONNECT_ERRORS.has(error.code ?? ""))
+    return RESET.originUnreachable;
+  return isTimeout(error) ? RESET.originTimeout : RESET.originFailed;
+}
+
+/** The status that the tunnel's answer to a reset has, for the agent's own report. */
+export function toReportedStatus(code: ResetCode): number {
+  return code === RESET.originTimeout ? 504 : 502;
+}
+
+function isTimeout({ code = "", name, message }: Error & { code?: string }): boolean {
+  // ws has no code for it.
+  const isLateHandshake = message === HANDSHAKE_TIMEOUT_MESSAGE;
+  return TIMEOUT_ERRORS.has(code) || name === "TimeoutError" || isLateHandshake;
 }
 
 /** Whether the local server has received nothing of the request. */
@@ -65,6 +85,7 @@ export function describeOriginError(
   const { code = "" } = error;
   if (CERTIFICATE_ERRORS.has(code))
     return `the certificate of ${origin} is not trusted (${code}); accept it with --insecure-upstream, or insecureUpstream in a program`;
+  if (isTimeout(error)) return "the local server did not answer in time";
   switch (code) {
     case "ECONNREFUSED":
       return `nothing listens at ${origin}; start the local server, or name another port`;
@@ -72,9 +93,6 @@ export function describeOriginError(
     case "EPIPE":
     case "UND_ERR_SOCKET":
       return "the local server closed the connection before its response was complete";
-    case "UND_ERR_HEADERS_TIMEOUT":
-    case "UND_ERR_BODY_TIMEOUT":
-      return "the local server did not answer in time";
     case "UND_ERR_HEADERS_OVERFLOW":
       return `the local server's response has more than ${ORIGIN_HEADERS_MAX_BYTES / 1024} KiB of headers`;
     case "UND_ERR_INVALID_ARG":
@@ -109,10 +127,7 @@ export function describeOriginError(
 function describeByName({ name, message }: Error, origin: string): string | undefined {
   if (name === "HTTPParserError")
     return `${origin} does not answer in HTTP/1.1; check the port, and whether it needs https://`;
-  if (name === "TimeoutError") return "the local server did not answer in time";
   if (name === "SyntaxError") return "the visitor's request is not a valid WebSocket handshake";
-  if (message === "Opening handshake has timed out")
-    return "the local server did not answer in time";
   if (/^(?:Invalid (?:Sec-WebSocket|Upgrade)|Server (?:sent|indicated) )/.test(message))
     return "the local server's answer is not a valid WebSocket handshake";
   return undefined;

@@ -9,11 +9,12 @@ import {
 import type { RequestReport } from "../library/types.ts";
 import { addHeaders } from "./added-headers.ts";
 import { HostHeader } from "./host-header.ts";
-import type { KeptRequests } from "./kept-requests.ts";
+import type { StoredRequests } from "./stored-requests.ts";
 import type { OriginOptions } from "./origin-options.ts";
 import { describeNotListening } from "./origin-error.ts";
 import { getAttemptMaxMs, getLookup, type LocalDispatcher, type Target } from "./target.ts";
 import { MINUTE_MS } from "../../shared/time.ts";
+import { stripBrackets } from "../../shared/hosts.ts";
 import { readAfterFailedWrites } from "../../sockets/early-response.ts";
 
 /** Longer than any long poll (10 minutes). */
@@ -37,8 +38,8 @@ export class OriginServer {
   readonly hostHeader: HostHeader;
   /** The tunnel's public origin; set by the first welcome. */
   publicOrigin = "";
-  /** Set while requests are kept for replays. */
-  keptRequests: KeptRequests | undefined;
+  /** Set while requests are stored for replays. */
+  storedRequests: StoredRequests | undefined;
   readonly #options: OriginOptions;
   readonly #dispatcher: LocalDispatcher;
   /** Requests that use a connection or wait for one to open. */
@@ -153,7 +154,7 @@ export class OriginServer {
     const { host, port, origin } = this.target;
     return new Promise((resolve) => {
       const socket = connectTcp({
-        host: host.replace(/^\[|\]$/g, ""),
+        host: stripBrackets(host),
         port,
         lookup: getLookup(this.target) as never,
         autoSelectFamily: true,

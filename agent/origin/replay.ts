@@ -1,4 +1,4 @@
-/** Sends a kept request to the local server again. The response goes nowhere; its report is that of any request. */
+/** Sends a stored request to the local server again. The response goes nowhere; its report is that of any request. */
 import { REPLAY_HEADER } from "../../protocol/schemas/inspector/captures.ts";
 import { FLAG, FRAME } from "../../protocol/wire/frames.ts";
 import { SendWindows } from "../../protocol/wire/flow-control.ts";
@@ -7,7 +7,7 @@ import { MINUTE_MS } from "../../shared/time.ts";
 import type { RequestReport } from "../library/types.ts";
 import type { StreamWire } from "../tunnel/wire.ts";
 import { HttpStream } from "./http-stream.ts";
-import type { KeptRequest } from "./kept-requests.ts";
+import type { StoredRequest } from "./stored-requests.ts";
 import type { OriginServer } from "./origin-server.ts";
 
 /** Long, because the local server may have stopped at a breakpoint of a debugger. */
@@ -24,7 +24,7 @@ export interface Replay {
   abort(): void;
 }
 
-export function startReplay(origin: OriginServer, { head, body }: KeptRequest): Replay {
+export function startReplay(origin: OriginServer, { head, body }: StoredRequest): Replay {
   let end = (): void => undefined;
   const ended = new Promise<void>((resolve) => (end = resolve));
   const wire: StreamWire = {

@@ -18,7 +18,7 @@ import { utf8ToLatin1, toResponsePairs } from "./header-bytes.ts";
 import type { RequestReport } from "../library/types.ts";
 import { encodeResponseHead } from "./response-head.ts";
 import type { OriginServer } from "./origin-server.ts";
-import { describeOriginError } from "./origin-error.ts";
+import { describeOriginError, toReportedStatus, toResetCode } from "./origin-error.ts";
 import { headerPairs } from "../../shared/raw-headers.ts";
 
 /** Headers of the agent's own handshake, which the library writes and checks. */
@@ -32,8 +32,6 @@ const INVALID_MESSAGES = new Map([
   ["WS_ERR_UNSUPPORTED_DATA_PAYLOAD_LENGTH", { code: 1009, reason: "the message is too large" }],
 ]);
 const PROTOCOL_VIOLATION = { code: 1002, reason: "the local server sent an invalid frame" };
-/** The library's only sign of a handshake that took longer than `handshakeTimeout`. */
-const HANDSHAKE_TIMEOUT_MESSAGE = "Opening handshake has timed out";
 
 interface Message {
   isBinary: boolean;
@@ -252,18 +250,15 @@ export class WebSocketStream implements Stream {
     }
     // After the handshake a close event follows.
     if (this.#isAccepted || this.#closing !== undefined) return;
-    const isRefused = error.code === "ECONNREFUSED" || error instanceof AggregateError;
-    const isTimeout = error.message === HANDSHAKE_TIMEOUT_MESSAGE;
-    const code = isTimeout ? RESET.originTimeout : RESET.originFailed;
-    const reason = describeOriginError(error, this.#origin.target);
-    if (isRefused) this.#origin.reportUnreachable();
-    this.#fail(isRefused ? RESET.originUnreachable : code, reason);
+    this.#fail(toResetCode(error), describeOriginError(error, this.#origin.target));
   }
 
   #fail(code: ResetCode, reason: string): void {
     this.#end();
+    // First, so that the tunnel knows it when it chooses an agent for this handshake again.
+    if (code === RESET.originUnreachable) this.#origin.reportUnreachable();
     this.#wire.reset(this.#id, code, reason);
-    this.#reportAnswer(502, reason);
+    this.#reportAnswer(toReportedStatus(code), reason);
   }
 
   #finish(): void {

@@ -1,7 +1,8 @@
 /** Host and port of a URL as sockets take them. */
+import { stripBrackets } from "../../shared/hosts.ts";
 
 export function getHost({ hostname }: URL): string {
-  return hostname.replace(/^\[|\]$/g, "");
+  return stripBrackets(hostname);
 }
 
 export function getPort({ port, protocol }: URL): number {

@@ -3,8 +3,8 @@ import { request as requestHttp, type IncomingMessage } from "node:http";
 import { request as requestHttps } from "node:https";
 import type { Socket } from "node:net";
 import { getProxyForUrl } from "proxy-from-env";
-import { formatHostAndPort } from "../../protocol/relay/settings.ts";
 import { HELLO_TIMEOUT_MS } from "../../protocol/limits.ts";
+import { formatHostAndPort } from "../../shared/hosts.ts";
 import { getHost, getPort } from "./address.ts";
 import type { TrustedAuthorities } from "./trusted-authorities.ts";
 

@@ -1,5 +1,5 @@
 /** What the outputs of several commands share: how they print that a connection was lost, is retried, and is back. */
-import { describeGates, describeKeptGates, type TunnelGates } from "../gates/tunnel-gates.ts";
+import { describeGates, describeUnchangedGates, type TunnelGates } from "../gates/tunnel-gates.ts";
 import { printJson, type EventPrinter, type Level } from "./output.ts";
 import { green, yellow } from "./format/colors.ts";
 import { formatExpiry } from "./format/format-relative-time.ts";
@@ -83,8 +83,8 @@ export function printTunnelLines(
 function formatGates(gates: TunnelGates): string {
   const visitors = describeGates(gates);
   if (visitors === undefined) return "visitors need no password, sign-in or allowed address now";
-  const kept = describeKeptGates(gates);
-  return `Visitors are served only ${visitors}${kept === undefined ? "" : `; ${kept}`}`;
+  const unchanged = describeUnchangedGates(gates);
+  return `Visitors are served only ${visitors}${unchanged === undefined ? "" : `; ${unchanged}`}`;
 }
 
 /** @param show draws the state in the live view. */

@@ -125,7 +125,7 @@ export class TunnelScreen implements Output {
     this.#screen.draw();
   }
 
-  /** Of all tunnels together; one tunnel's own is shown by itself. */
+  /** Shows the inspector of all tunnels together; that of one tunnel is shown by itself. */
   showInspector(url: string): void {
     this.#state.inspectorUrl = url;
     this.#screen.draw();

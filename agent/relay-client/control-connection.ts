@@ -18,6 +18,7 @@ import {
 } from "../../protocol/relay/control.ts";
 import { RELAY_SUBPROTOCOL } from "../../protocol/relay/datagrams.ts";
 import type { RelayAccess } from "../../protocol/schemas/networks.ts";
+import { parseJson } from "../../shared/json.ts";
 import type { TrustedAuthorities } from "../outgoing/trusted-authorities.ts";
 import { describeClose, getErrorMessage, stripCloseName } from "../error-message.ts";
 import { openWebSocket } from "../websocket.ts";
@@ -286,9 +287,5 @@ function getRemainingMs(access: RelayAccess): number {
 }
 
 function parseMessage(data: Buffer): RelayToAgentMessage | undefined {
-  try {
-    return RelayToAgentMessage.safeParse(JSON.parse(data.toString())).data;
-  } catch {
-    return undefined;
-  }
+  return RelayToAgentMessage.safeParse(parseJson(data.toString())).data;
 }

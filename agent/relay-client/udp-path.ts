@@ -107,7 +107,7 @@ export class UdpPath {
     return this.#latencyMs;
   }
 
-  /** Of datagrams from the relay in the last minute. */
+  /** Describes the datagrams from the relay in the last minute. */
   get quality(): DatagramQuality {
     return this.#stats.getQuality();
   }

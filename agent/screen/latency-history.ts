@@ -13,7 +13,7 @@ export class LatencyHistory {
     if (this.#samplesMs.length > SAMPLES_MAX) this.#samplesMs.shift();
   }
 
-  /** Of another connection the route may be another one too. */
+  /** A new connection may take another route, so earlier latencies do not count. */
   clear(): void {
     this.#samplesMs.length = 0;
   }

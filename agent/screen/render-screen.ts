@@ -1,5 +1,5 @@
 /** What the screen of `underpass http`, `tcp` and `start` shows: a pure function of its state. */
-import { describeGates, describeKeptGates } from "../gates/tunnel-gates.ts";
+import { describeGates, describeUnchangedGates } from "../gates/tunnel-gates.ts";
 import { formatExpiry } from "../output/format/format-relative-time.ts";
 import { formatStopping } from "../output/output.ts";
 import { cutLine, getLineText, type Line, type Span, type Style } from "./line.ts";
@@ -42,10 +42,10 @@ const KEY_WIDTH = 6;
 const LABELS_MIN_WIDTH = 50;
 /** Requests that a low screen has room for, before optional lines are left out. */
 const REQUESTS_MIN = 5;
-/** Of several tunnels with gates. */
+/** How many tunnels with gates are named. */
 const GATED_TUNNELS_SHOWN = 3;
 const EXPIRING_TUNNELS_SHOWN = 3;
-/** Of the problems in a file. */
+/** How many problems of a file are shown. */
 const FILE_PROBLEMS_SHOWN = 3;
 /** Key, its short name in the footer, and what it does. */
 const KEYS = [
@@ -169,21 +169,21 @@ function formatGates(tunnels: readonly TunnelView[], width: number): HeadLine[] 
     const visitors = gates && describeGates(gates);
     if (!visitors) return [];
     const prefix = tunnels.length === 1 ? "" : `${name}: `;
-    return [{ visitors: prefix + visitors, kept: describeKeptGates(gates) }];
+    return [{ visitors: prefix + visitors, unchanged: describeUnchangedGates(gates) }];
   });
   const toLines = (label: string, text: string, isOptional: boolean): HeadLine[] =>
     formatMessage(label, text, width).map((line) => ({ line, isOptional }));
   const shown = gated.slice(0, GATED_TUNNELS_SHOWN);
   const hidden = gated.length - shown.length;
-  const lines = shown.flatMap(({ visitors, kept }, at) => [
+  const lines = shown.flatMap(({ visitors, unchanged }, at) => [
     ...toLines(at === 0 ? "Visitors" : "", visitors, false),
-    ...(kept === undefined ? [] : toLines("", kept, true)),
+    ...(unchanged === undefined ? [] : toLines("", unchanged, true)),
   ]);
   const rest = `and ${hidden} more ${hidden === 1 ? "tunnel" : "tunnels"} with gates`;
   return hidden === 0 ? lines : [...lines, ...toLines("", rest, false)];
 }
 
-/** Of several tunnels, those that expire first. */
+/** When tunnels expire; of several tunnels, only the first to expire are named. */
 function formatExpiries({ tunnels, nowMs }: ScreenState, width: number): Line[] {
   const expiring = tunnels
     .flatMap(({ name, expiresAt }) => (expiresAt === undefined ? [] : [{ name, expiresAt }]))

@@ -2,14 +2,14 @@
 import type { RequestReport } from "../library/types.ts";
 import { formatBytes } from "../output/format/format-bytes.ts";
 import type { ReplayProblem } from "../tunnel/http-tunnel.ts";
-import { KEPT_BODY_MAX_BYTES, KEPT_MAX_BYTES } from "../origin/kept-requests.ts";
+import { STORED_BODY_MAX_BYTES, STORED_MAX_BYTES } from "../origin/stored-requests.ts";
 import { formatMs } from "./request-lines.ts";
 
 const EXPLANATIONS: Readonly<Record<ReplayProblem, string>> = {
   websocket: "A WebSocket can't be replayed.",
   incomplete: "Not replayed: it was answered before all of its body was received.",
-  too_large: `Not replayed: its body is larger than ${KEPT_BODY_MAX_BYTES / 1024} KiB.`,
-  forgotten: `Not replayed: only the latest ${KEPT_MAX_BYTES / 1024 ** 2} MiB of requests can be replayed.`,
+  too_large: `Not replayed: its body is larger than ${STORED_BODY_MAX_BYTES / 1024} KiB.`,
+  forgotten: `Not replayed: only the latest ${STORED_MAX_BYTES / 1024 ** 2} MiB of requests can be replayed.`,
   busy: "Not replayed: all connections to the local server are in use.",
 };
 

@@ -131,7 +131,7 @@ function formatTime(ms: number): string {
     .join(":");
 }
 
-/** Of a stream, how long it has been open. */
+/** How long a request took, or how long a stream has been open. */
 function formatDuration({ report, isOpen, atMs, closedAtMs }: RequestEntry, nowMs: number): string {
   const isStream = isOpen || closedAtMs !== null;
   const ms = isStream ? Math.max(0, (closedAtMs ?? nowMs) - atMs) : report.durationMs;

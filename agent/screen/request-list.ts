@@ -6,6 +6,7 @@ import {
   type CaptureFilterField,
   type FilteredRequest,
 } from "../../protocol/captures/filter.ts";
+import { splitTarget } from "../../protocol/request-target.ts";
 import { getErrorMessage } from "../error-message.ts";
 import type { RequestReport } from "../library/types.ts";
 import type { ConnectionReport } from "../tcp/connection-report.ts";
@@ -166,12 +167,23 @@ const KINDS = {
 } as const;
 
 function toFiltered({ report, tunnel, isOpen }: RequestEntry): FilteredRequest {
-  const { kind, method, path, status, durationMs, bytesIn, bytesOut, problem = "" } = report;
+  const {
+    kind,
+    method,
+    path: target,
+    status,
+    durationMs,
+    bytesIn,
+    bytesOut,
+    problem = "",
+  } = report;
+  const { path, query } = splitTarget(target);
   const texts = kind === "connection" ? ["tcp"] : [status, `${Math.floor(status / 100)}xx`];
   return {
     method,
     status: kind === "connection" || status === 0 ? null : status,
     path: formatPath(path),
+    query: query && formatPath(query),
     duration_ms: durationMs,
     request_size: bytesIn,
     response_size: bytesOut,

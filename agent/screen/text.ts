@@ -10,7 +10,7 @@ const UNSAFE = /[\p{Cc}\p{Cf}\p{Cs}\p{Co}\p{Zl}\p{Zp}]/gu;
 /** Joins emoji, and is harmless. */
 const ZERO_WIDTH_JOINER = "\u200d";
 const SEGMENTER = new Intl.Segmenter();
-/** Of a target that is shown: more than any terminal has cells in a row. */
+/** How much of a target is shown: more than any terminal has cells in a row. */
 const TARGET_SHOWN_MAX_BYTES = 2_000;
 /** One character beyond ASCII in UTF-8. */
 const PERCENT_ENCODED = /%[c-f][0-9a-f](?:%[89ab][0-9a-f]){1,3}/gi;

@@ -18,9 +18,9 @@ export interface TunnelView {
   gates: TunnelGates | undefined;
   /** Visits that the service refused since the start; 0 for a TCP tunnel, whose visitors the relay refuses. */
   refused: number;
-  /** Of a pool: how many agents serve the tunnel. Undefined for an agent that serves alone. */
+  /** How many agents of the pool serve the tunnel. Undefined for an agent that serves alone. */
   agents?: number;
-  /** Of a TCP tunnel: its connections since the start, and how many of them are open. */
+  /** How many connections a TCP tunnel has had since the start, and how many of them are open. */
   connections?: { count: number; open: number };
   /** RFC 3339; undefined when it never expires, or the server does not tell. */
   expiresAt: string | undefined;

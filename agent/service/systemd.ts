@@ -1,7 +1,8 @@
 /** Installs the service with systemd: in the user's own manager, or for the system. */
 import { execFile } from "node:child_process";
-import { access, mkdir, rm, writeFile } from "node:fs/promises";
+import { mkdir, rm, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
+import { fileExists } from "../file-exists.ts";
 import { SettingsError } from "../settings.ts";
 import type { Machine } from "./machine.ts";
 import { findServiceUser, type ServiceUser } from "./service-user.ts";
@@ -112,13 +113,14 @@ export class SystemdService {
   }
 
   hasUnit(): Promise<boolean> {
-    return exists(this.unitPath);
+    return fileExists(this.unitPath);
   }
 
   /** Whether the user's manager starts at boot and goes on after the user has logged out. */
   async isLingering({ name }: ServiceUser): Promise<boolean> {
     return (
-      name !== undefined && (await exists(join(this.#machine.root, "var/lib/systemd/linger", name)))
+      name !== undefined &&
+      (await fileExists(join(this.#machine.root, "var/lib/systemd/linger", name)))
     );
   }
 
@@ -159,7 +161,7 @@ export class SystemdService {
     stderr: string,
   ): Promise<string> {
     // sd_booted(3): this directory exists where systemd is the first process.
-    const isRunning = await exists(join(this.#machine.root, "run/systemd/system"));
+    const isRunning = await fileExists(join(this.#machine.root, "run/systemd/system"));
     const hasNoManager = /connect to (?:\S+ scope )?bus|not been booted/i.test(stderr);
     if (error.code === "ENOENT" || (hasNoManager && !isRunning)) {
       return "systemd does not run on this machine; let its own service manager run: underpass start --all";
@@ -172,14 +174,5 @@ export class SystemdService {
     }
     const [reason = ""] = stderr.trim().split("\n");
     return `systemctl ${args.join(" ")} failed${reason === "" ? "" : `: ${reason}`}`;
-  }
-}
-
-async function exists(path: string): Promise<boolean> {
-  try {
-    await access(path);
-    return true;
-  } catch {
-    return false;
   }
 }

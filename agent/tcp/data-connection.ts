@@ -7,6 +7,7 @@ import { HELLO_TIMEOUT_MS } from "../../protocol/limits.ts";
 import { DATA_CONNECTION_KEEP_ALIVE_MS } from "../../protocol/relay/limits.ts";
 import { VisitorHead } from "../../protocol/relay/control.ts";
 import { DATA_CONNECTION_UPGRADE } from "../../protocol/relay/datagrams.ts";
+import { parseJson } from "../../shared/json.ts";
 import { connectSocket, connectTlsSocket, setReceiver } from "../../sockets/socket-reader.ts";
 import { getErrorMessage } from "../error-message.ts";
 import { getHost, getPort } from "../outgoing/address.ts";
@@ -188,9 +189,5 @@ function buildHeaders(url: URL, { association, streamKey }: RelayEndpoint) {
 }
 
 function parseHead(bytes: Buffer): VisitorHead | undefined {
-  try {
-    return VisitorHead.safeParse(JSON.parse(bytes.toString())).data;
-  } catch {
-    return undefined;
-  }
+  return VisitorHead.safeParse(parseJson(bytes.toString())).data;
 }

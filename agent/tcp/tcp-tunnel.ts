@@ -4,9 +4,9 @@
  * visitors of the public port.
  */
 import { EventEmitter } from "node:events";
-import { formatHostAndPort } from "../../protocol/relay/settings.ts";
 import { CLOSE } from "../../protocol/wire/close-codes.ts";
 import { TCP_CAPABILITY, type Welcome } from "../../protocol/wire/frames.ts";
+import { formatHostAndPort } from "../../shared/hosts.ts";
 import type { TunnelGates } from "../gates/tunnel-gates.ts";
 import { fetchRelayAccess } from "../relay-client/fetch-relay-access.ts";
 import type { ServerAccess } from "../server-access.ts";

@@ -16,7 +16,7 @@ import {
   type Hello,
   type Welcome,
 } from "../../protocol/wire/frames.ts";
-import { KeptRequests, type KeepingProblem } from "../origin/kept-requests.ts";
+import { StoredRequests, type StorageProblem } from "../origin/stored-requests.ts";
 import { openStream } from "../origin/open-stream.ts";
 import { startReplay, type Replay } from "../origin/replay.ts";
 import type { RequestReport } from "../library/types.ts";
@@ -61,7 +61,7 @@ export interface HttpTunnelEventMap extends ConnectionEventMap {
 }
 
 /** `busy`: all connections to the local server are in use. */
-export type ReplayProblem = KeepingProblem | "websocket" | "busy";
+export type ReplayProblem = StorageProblem | "websocket" | "busy";
 
 const GATES_REQUIREMENT = {
   capability: GATES_CAPABILITY,
@@ -146,9 +146,9 @@ export class HttpTunnel extends EventEmitter<HttpTunnelEventMap> {
     else this.#connection.start();
   }
 
-  /** From now on requests are kept in memory, and can be replayed. */
+  /** From now on requests are stored in memory, and can be replayed. */
   keepRequests(): void {
-    this.#origin.keptRequests ??= new KeptRequests();
+    this.#origin.storedRequests ??= new StoredRequests();
   }
 
   /**
@@ -158,8 +158,8 @@ export class HttpTunnel extends EventEmitter<HttpTunnelEventMap> {
   replay(report: RequestReport): Replay | ReplayProblem {
     if (report.kind === "websocket") return "websocket";
     if (this.#origin.isFull) return "busy";
-    const kept = this.#origin.keptRequests?.find(report) ?? "forgotten";
-    return typeof kept === "string" ? kept : startReplay(this.#origin, kept);
+    const stored = this.#origin.storedRequests?.find(report) ?? "forgotten";
+    return typeof stored === "string" ? stored : startReplay(this.#origin, stored);
   }
 
   /** Ends the tunnel cleanly: requests in flight may finish, for up to `DRAIN_TIMEOUT_MS`. */

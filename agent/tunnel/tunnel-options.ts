@@ -7,7 +7,7 @@ import { LABEL, LABEL_MESSAGE } from "../../protocol/names.ts";
 import { parseCidr } from "../../shared/cidr.ts";
 import { UsageError, type OptionSpec, type OptionValues } from "../options.ts";
 
-/** Of every tunnel, sent with each connection. */
+/** Every tunnel has these options, which are sent with each connection. */
 export const TUNNEL_QUERY_OPTIONS = {
   /** The tunnel's name; a random one when left out. */
   subdomain: {
@@ -32,7 +32,7 @@ export const TUNNEL_QUERY_OPTIONS = {
   },
 } as const satisfies Record<string, OptionSpec>;
 
-/** Of TCP tunnels, sent with the first connection only: afterwards the tunnel's own settings count. */
+/** TCP tunnels have these options. They are sent with the first connection only: afterwards the tunnel's own settings count. */
 export const TCP_QUERY_OPTIONS = {
   /** The public port; a free one when left out. */
   "remote-port": {

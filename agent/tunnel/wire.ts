@@ -8,7 +8,6 @@ import { SendWindows } from "../../protocol/wire/flow-control.ts";
 import {
   parseCredit,
   FRAME,
-  FrameWriter,
   parseJsonPayload,
   PING,
   PONG,
@@ -24,6 +23,7 @@ import {
   WelcomeVersion,
   type AgentHealth,
   type Frame,
+  type FrameWriter,
   type Hello,
 } from "../../protocol/wire/frames.ts";
 import {
@@ -33,21 +33,13 @@ import {
   STREAM_WINDOW_BYTES,
   WIRE_MESSAGE_MAX_BYTES,
 } from "../../protocol/limits.ts";
-import { SERVICE_VERSION } from "../../protocol/version.ts";
 import { getErrorMessage } from "../error-message.ts";
+import { FrameSender } from "./frame-sender.ts";
 import { collectAfterTransfer } from "./garbage-collection.ts";
+import { buildHello } from "./hello.ts";
 import type { TrustedAuthorities } from "../outgoing/trusted-authorities.ts";
 import { openWebSocket, skipMasking } from "../websocket.ts";
 
-/** Under load the agent collects frames for this long before it sends them as one message. */
-const WIRE_BATCH_MS = 1;
-/** Frames of this size together are sent at once, so that a message stays well below its maximum size. */
-const FLUSH_AT_BYTES = WIRE_MESSAGE_MAX_BYTES / 4;
-/**
- * The bytes that may wait for the socket before streams have to. Enough to keep it busy, and few: whatever another stream
- * sends next, such as a short response beside long downloads, waits for all of them on the agent's uplink.
- */
-const BACKLOG_MAX_BYTES = 2 * FLUSH_AT_BYTES;
 /** How often the agent checks whether a heartbeat is due, and whether the server is silent. */
 const HEARTBEAT_CHECK_MS = HEARTBEAT_INTERVAL_MS / 5;
 
@@ -66,7 +58,7 @@ export interface Stream {
 export interface RequestOpening {
   /** As `parseRequestHead` returns it. */
   head: string[];
-  /** Of the frame. */
+  /** The flags of the frame. */
   flags: number;
   /** undefined: the server is of an earlier version. */
   requestId: string | undefined;
@@ -95,15 +87,15 @@ export interface WireEvents {
 }
 
 interface WireOptions {
-  /** Of the connect route, with its query. */
+  /** The address of the connect route, with its query. */
   url: URL;
-  /** Of the connect request. */
+  /** Sent with the connect request. */
   headers: Record<string, string>;
   token: Buffer;
   authorities: TrustedAuthorities | undefined;
   /** Sent in the hello, besides those that every agent has. */
   capabilities: string[];
-  /** Of an agent in a pool, as of the hello. */
+  /** @returns the pool in the hello. undefined: the agent is in none. */
   getPool?: (() => Hello["pool"]) | undefined;
 }
 
@@ -112,17 +104,15 @@ export type StreamWire = Pick<Wire, "windows" | "send" | "finish" | "reset">;
 
 export class Wire {
   windows = new SendWindows(0, 0);
-  /** Of the tunnel, from its welcome. */
+  /** What the tunnel supports, from its welcome. */
   tunnelCapabilities: string[] = [];
   readonly #socket: WebSocket;
   readonly #events: WireEvents;
   readonly #capabilities: string[];
   readonly #getPool: WireOptions["getPool"];
   readonly #streams = new Map<number, Stream>();
-  readonly #writer = new FrameWriter();
+  readonly #sender: FrameSender;
   readonly #heartbeat: NodeJS.Timeout;
-  #isFlushScheduled = false;
-  #flushedAtMs = 0;
   #receivedAtMs = Date.now();
   #pingedAtMs = Date.now();
   /** When the heartbeat was sent that is not yet answered, on the clock of `performance.now()`. */
@@ -144,6 +134,10 @@ export class Wire {
       headers,
       authorities,
       ...skipMasking(url),
+    });
+    this.#sender = new FrameSender(this.#socket, {
+      onFull: () => this.windows.pause(),
+      onSpace: () => this.windows.resume(),
     });
     this.#socket.on("open", () => this.#sendHello());
     this.#socket.on("message", (data, isBinary) => this.#receive(data, isBinary));
@@ -170,25 +164,15 @@ export class Wire {
 
   // ── Called by streams ──
 
-  /**
-   * Frames share messages, because each message is an event for the tunnel's object, and events are its bottleneck. Frames of
-   * one turn of the event loop always share one; under load, frames of one millisecond do. A connection with a single
-   * stream in flight never waits.
-   */
+  /** A connection with a single stream in flight never waits for further frames. */
   send(write: (writer: FrameWriter) => void): void {
-    write(this.#writer);
-    if (this.#writer.length >= FLUSH_AT_BYTES) return this.#flushNow();
-    if (this.#isFlushScheduled) return;
-    this.#isFlushScheduled = true;
-    const isBusy = this.#streams.size > 1 && performance.now() - this.#flushedAtMs < WIRE_BATCH_MS;
-    if (isBusy) setTimeout(() => this.#flushNow(), WIRE_BATCH_MS);
-    else setImmediate(() => this.#flushNow());
+    this.#sender.send(write, this.#streams.size > 1);
   }
 
   /** The stream has ended on both sides. Without other streams its last frames are sent at once. */
   finish(id: number): void {
     this.#streams.delete(id);
-    if (this.#streams.size === 0) this.#flushNow();
+    if (this.#streams.size === 0) this.#sender.flush();
   }
 
   reset(id: number, code: number, reason: string): void {
@@ -211,7 +195,7 @@ export class Wire {
   }
 
   close(reason: string): void {
-    this.#flushNow();
+    this.#sender.flush();
     this.#socket.close(1000, reason);
   }
 
@@ -224,30 +208,13 @@ export class Wire {
 
   #sendHello(): void {
     const pool = this.#getPool?.();
-    const hello: Hello = {
-      protocol: PROTOCOL_VERSION,
-      agent: `underpass/${SERVICE_VERSION} (${process.platform}; node ${process.versions.node})`,
+    const hello = buildHello({
       capabilities: [...this.#capabilities, STATUS_CAPABILITY],
-      streamWindow: STREAM_WINDOW_BYTES,
       connectionWindow: CONNECTION_WINDOW_BYTES,
       ...(pool && { pool }),
-    };
-    this.send((writer) => writer.writeJson(FRAME.hello, 0, 0, hello));
-    this.#flushNow();
-  }
-
-  #flushNow(): void {
-    this.#isFlushScheduled = false;
-    if (this.#writer.length === 0) return;
-    this.#flushedAtMs = performance.now();
-    const message = this.#writer.take();
-    collectAfterTransfer(message.byteLength);
-    if (this.#socket.readyState !== WebSocket.OPEN) return;
-    this.#socket.send(message, () => {
-      this.#writer.recycle(message);
-      if (this.#socket.bufferedAmount < BACKLOG_MAX_BYTES) this.windows.resume();
     });
-    if (this.#socket.bufferedAmount >= BACKLOG_MAX_BYTES) this.windows.pause();
+    this.send((writer) => writer.writeJson(FRAME.hello, 0, 0, hello));
+    this.#sender.flush();
   }
 
   #receive(data: RawData, isBinary: boolean): void {

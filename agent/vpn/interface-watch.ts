@@ -16,7 +16,8 @@ export interface InterfaceWatchEvents {
 export class InterfaceWatch {
   readonly #events: InterfaceWatchEvents;
   #timer: NodeJS.Timeout | undefined;
-  #isStopped = false;
+  /** Ends the polls of the last `start`, of which one may be running. */
+  #stop = new AbortController();
 
   constructor(events: InterfaceWatchEvents) {
     this.#events = events;
@@ -25,31 +26,31 @@ export class InterfaceWatch {
   /** @param publicKey the server's, by which its interface is found. */
   start(publicKey: string): void {
     this.stop();
-    this.#isStopped = false;
-    void this.#poll(publicKey, 0);
+    this.#stop = new AbortController();
+    void this.#poll(publicKey, 0, this.#stop.signal);
   }
 
   stop(): void {
-    this.#isStopped = true;
+    this.#stop.abort();
     clearTimeout(this.#timer);
   }
 
-  async #poll(publicKey: string, failures: number): Promise<void> {
+  async #poll(publicKey: string, failures: number, signal: AbortSignal): Promise<void> {
     try {
       const name = await findInterface(publicKey);
-      if (name !== null) await this.#read(name);
+      if (name !== null) await this.#read(name, signal);
       failures = 0;
     } catch (error) {
       if (!(error instanceof ToolError)) throw error;
       failures += 1;
     }
-    if (this.#isStopped || failures >= FAILURES_MAX) return;
-    this.#timer = setTimeout(() => void this.#poll(publicKey, failures), INTERVAL_MS);
+    if (signal.aborted || failures >= FAILURES_MAX) return;
+    this.#timer = setTimeout(() => void this.#poll(publicKey, failures, signal), INTERVAL_MS);
   }
 
-  async #read(name: string): Promise<void> {
+  async #read(name: string, signal: AbortSignal): Promise<void> {
     const [endpoints, handshakes] = await Promise.all([showEndpoints(name), showHandshakes(name)]);
-    if (this.#isStopped) return;
+    if (signal.aborted) return;
     for (const [key, endpoint] of endpoints) this.#events.onEndpoint(key, endpoint);
     for (const [key, atMs] of handshakes) this.#events.onHandshake(key, atMs);
   }

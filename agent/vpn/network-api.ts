@@ -15,7 +15,7 @@ import { RejectionError } from "../rejection-error.ts";
 
 /** Calls throw RejectionError when a retry can't succeed, and RetryableError when it may. */
 export class NetworkApi {
-  /** Of the server, for its relays too. */
+  /** The CA certificates that are trusted for the server, and for its relays too. */
   readonly authorities: TrustedAuthorities | undefined;
   readonly #api: ServiceApi;
 

@@ -208,8 +208,9 @@ export class VpnSession extends EventEmitter<Events> {
   }
 }
 
+/** Whether the operator or a later attempt can correct it; a failed file operation has the name of its system call. */
 function isExpected(error: unknown): error is Error {
-  return [ToolError, SettingsError, RejectionError, RetryableError].some(
-    (kind) => error instanceof kind,
-  );
+  const kinds = [ToolError, SettingsError, RejectionError, RetryableError];
+  if (kinds.some((kind) => error instanceof kind)) return true;
+  return error instanceof Error && "syscall" in error;
 }

@@ -21,7 +21,7 @@ export interface ConnectedAgents {
 
 /** Sent once when each agent has lost its connection and has another one. */
 export interface ReconnectedAgents {
-  /** Of each agent, in milliseconds since 1970. */
+  /** When each agent had its new connection, in milliseconds since 1970. */
   atMs: number[];
 }
 

@@ -4,7 +4,7 @@ import { callApi, type ApiCaller } from "../api.ts";
 import type { Row } from "../report.ts";
 import { percentile, round } from "../statistics.ts";
 
-/** Of each list, one after the other. */
+/** How many requests for each list are measured, one after the other. */
 const REQUESTS = 40;
 /** Not measured: the first ones prepare statements. */
 const WARM_UP_REQUESTS = 10;

@@ -124,7 +124,7 @@ async function startRecording(page: Page): Promise<void> {
     window.recording = recording;
     const note = (now) => {
       recording.frames.push(now);
-      for (const cell of document.querySelectorAll("[data-id] .path > bdi")) {
+      for (const cell of document.querySelectorAll("[data-id] .target")) {
         recording.shownAtMs[cell.title] ??= performance.timeOrigin + now;
       }
       if (recording.isRunning) requestAnimationFrame(note);

@@ -22,11 +22,11 @@ const LISTED_POLL_MS = 100;
 /** What the system allows a process without asking for more. */
 const USUAL_DESCRIPTORS = 20_000;
 /**
- * Of workerd, for ten seconds after a tunnel's agent has connected: the connection and the files of the tunnel's object. After
- * `kill -9` all agents connect in that time.
+ * What workerd has open for ten seconds after a tunnel's agent has connected: the connection and the files of the tunnel's
+ * object. After `kill -9` all agents connect in that time.
  */
 const DESCRIPTORS_PER_TUNNEL = 4;
-/** Of visitors, and of all calls of the API. */
+/** Room for visitors, and for all calls of the API. */
 const OTHER_CONNECTIONS = 500;
 const OTHER_DESCRIPTORS = 2_000;
 

@@ -3,7 +3,7 @@ import { HEARTBEAT_INTERVAL_MS } from "../../protocol/limits.ts";
 
 /** One object on Cloudflare serves about this many (developers.cloudflare.com/durable-objects/platform/limits). */
 export const OBJECT_MAX_REQUESTS_PER_SECOND = 1_000;
-/** Of workerd for a request, edge and object together, with many in flight: `npm run bench -- requests` (ARCHITECTURE.md). */
+/** What workerd needs for a request, edge and object together, with many in flight: `npm run bench -- requests` (ARCHITECTURE.md). */
 export const CPU_MS_PER_REQUEST = 0.208;
 /** Assumption: from the arrival of a request at the object to the end of its response. */
 export const RESPONSE_SECONDS = 0.05;
@@ -38,7 +38,7 @@ export const ROWS_PER_SAVE_ALARM = 1;
 export const REPORT_CALL_SECONDS = 0.05;
 /** A batch of three statements for the counters, and a transaction for the spending (`store/tunnels/reports.ts`). */
 export const TRANSACTIONS_PER_REPORT = 2;
-/** Of one PostgreSQL through the gateway, on two cores with other work: ARCHITECTURE.md. */
+/** What one PostgreSQL does through the gateway, on two cores with other work: ARCHITECTURE.md. */
 export const DATABASE_TRANSACTIONS_PER_SECOND = 160;
-/** Of a connected agent. */
+/** How often a connected agent sends one. */
 export const HEARTBEATS_PER_SECOND = 1000 / HEARTBEAT_INTERVAL_MS;

@@ -4,7 +4,7 @@
  * Sources: developers.cloudflare.com/workers/platform/pricing and /durable-objects/platform/pricing, read in November 2026.
  */
 export const USD = {
-  /** Of visitors and agents to the Worker. Calls from the Worker to objects are not requests of this kind. */
+  /** A request of a visitor or an agent to the Worker. Calls from the Worker to objects are not requests of this kind. */
   workerRequest: 0.3 / 1e6,
   workerCpuMs: 0.02 / 1e6,
   /** Calls, alarms, and WebSocket messages to an object. */

@@ -52,7 +52,7 @@ interface ObjectLoad {
 }
 
 export interface SimulatedService {
-  /** Of the most popular tunnel. */
+  /** The load of the most popular tunnel. */
   hottestTunnel: { requestsPerSecond: number; shards: number; objectRequestsPerSecond: number };
   /** Tunnels whose visitors need more than one object. */
   shardedTunnels: number;

@@ -15,7 +15,7 @@ const EXIT_MAX_MS = 10_000;
 const POLL_MS = 250;
 
 export interface ProcessCensus {
-  /** Of the server and of every agent. */
+  /** The names of the processes of the server and of every agent. */
   names: string[];
   /** Open connections and pipes by process, without the files of objects. */
   descriptors: Map<string, number>;

@@ -14,9 +14,9 @@ export interface NetworkConditions {
   sliceBytes: number;
   /** 0: unlimited. */
   bytesPerSecond: number;
-  /** Of a hundred parts, how many stall for `STALL_MS`, as those of which TCP lost a packet. */
+  /** Percentage of parts that are delayed by `STALL_MS`, as after a lost packet. */
   stallPercent: number;
-  /** Of a thousand parts, how many reset the connection instead of arriving. */
+  /** How many of a thousand parts reset the connection instead of arriving. */
   resetPerMille: number;
 }
 
@@ -43,7 +43,7 @@ export interface FaultProxyOptions {
 }
 
 export interface FaultProxy extends AsyncDisposable {
-  /** Of 127.0.0.1. */
+  /** It listens on this port of 127.0.0.1. */
   port: number;
   readonly openConnections: number;
   /** Applies to open connections too, from their next part on. */

@@ -5,7 +5,7 @@ import { repeat, type LoadContext } from "./load.ts";
 import { POLICY_HEADER } from "./origin.ts";
 
 const PAUSE_MS = 400;
-/** Of a hundred steps; the others delete a tunnel. */
+/** The percentages of steps that create a tunnel, and that mint a token; the others delete a tunnel. */
 const CREATE_PERCENT = 45;
 const MINT_PERCENT = 30;
 

@@ -20,14 +20,21 @@ export function useQueryParameters(): QueryParameters {
   return useSearch({ strict: false });
 }
 
-/** Changes some parameters of the page's URL, without a new entry in the history. Empty ones are removed. */
-export function useSetQueryParameters(): (changes: QueryParameters) => void {
+export interface SetQueryOptions {
+  /** The button "Back" of the browser returns to the URL before this change. */
+  isNewEntry?: boolean;
+}
+
+type SetQueryParameters = (changes: QueryParameters, options?: SetQueryOptions) => void;
+
+/** Changes some parameters of the page's URL, by default without a new entry in the history. Empty ones are removed. */
+export function useSetQueryParameters(): SetQueryParameters {
   const navigate = useNavigate();
-  return (changes) =>
+  return (changes, { isNewEntry = false } = {}) =>
     void navigate({
       to: ".",
       search: (current: QueryParameters) => ({ ...current, ...changes }),
-      replace: true,
+      replace: !isNewEntry,
       resetScroll: false,
     });
 }
@@ -36,15 +43,4 @@ export function useSetQueryParameters(): (changes: QueryParameters) => void {
 export function usePathId(): string {
   const { id } = useParams({ strict: false }) as { id?: string };
   return id ?? "";
-}
-
-/** As {@link useSetQueryParameters}, with a new entry in the history: "Back" returns to the previous view. */
-export function usePushQueryParameters(): (changes: QueryParameters) => void {
-  const navigate = useNavigate();
-  return (changes) =>
-    void navigate({
-      to: ".",
-      search: (current: QueryParameters) => ({ ...current, ...changes }),
-      resetScroll: false,
-    });
 }

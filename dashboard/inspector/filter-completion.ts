@@ -12,7 +12,7 @@ interface FieldHelp {
   /** Values that can always be written. */
   values: readonly string[];
   /** The value that a request has. */
-  read?: (capture: CaptureSummary) => string | number | null;
+  read?: (capture: CaptureSummary) => string | number | null | undefined;
 }
 
 const FIELD_HELP: Record<CaptureFilterField, FieldHelp> = {
@@ -26,6 +26,11 @@ const FIELD_HELP: Record<CaptureFilterField, FieldHelp> = {
     hint: "a part of the path, or all of it with *",
     values: [],
     read: ({ path }) => path,
+  },
+  query: {
+    hint: "a part of the query, or all of it with *",
+    values: [],
+    read: ({ query }) => query,
   },
   duration: { hint: ">200ms, <=1.5s, >1m", values: [">200ms", ">1s", ">10s"] },
   size: { hint: ">10kB, <=1MB", values: [">10kB", ">100kB", ">1MB"] },

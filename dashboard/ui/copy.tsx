@@ -11,10 +11,17 @@ export interface CopyButtonProps {
   /** Names the text for screen readers, as in `Copy the URL`. */
   label?: string;
   kind?: ButtonKind;
+  /** The text of the button: with others beside it, `Copy` does not say what is copied. */
+  children?: string;
 }
 
 /** Browsers offer the clipboard only to pages that were loaded over HTTPS or from this machine. */
-export function CopyButton({ text, label = "Copy", kind = "plain" }: CopyButtonProps) {
+export function CopyButton({
+  text,
+  label = "Copy",
+  kind = "plain",
+  children = "Copy",
+}: CopyButtonProps) {
   const [isCopied, setCopied] = useState(false);
   if (!window.isSecureContext) return null;
   async function copy(): Promise<void> {
@@ -29,7 +36,7 @@ export function CopyButton({ text, label = "Copy", kind = "plain" }: CopyButtonP
       aria-label={label}
       onClick={() => void copy().catch(notifyOfError)}
     >
-      {isCopied ? "Copied" : "Copy"}
+      {isCopied ? "Copied" : children}
     </Button>
   );
 }

@@ -46,6 +46,14 @@ export function formatMs(ms: number): string {
   return `${quantity.format(ms / 60_000)} min`;
 }
 
+/** `0:01.240`, `1:14.004`, `2:00:00.000`: since the beginning of something, to the millisecond. */
+export function formatOffset(ms: number): string {
+  const [hours, minutes] = [Math.floor(ms / 3_600_000), Math.floor(ms / 60_000) % 60];
+  const seconds = ((ms % 60_000) / 1_000).toFixed(3).padStart(6, "0");
+  if (hours === 0) return `${minutes}:${seconds}`;
+  return `${hours}:${String(minutes).padStart(2, "0")}:${seconds}`;
+}
+
 /** `$12`, `$12.50`: a price. */
 export function formatUsd(dollars: number): string {
   return price.format(dollars);

@@ -5,6 +5,8 @@ import { ErrorBoundary } from "./feedback/error-boundary.tsx";
 
 export interface PageFrameProps {
   title: string;
+  /** The title of the browser's tab, when it says more than the title of the page. */
+  documentTitle?: string | undefined;
   /** A short line below the title. */
   about?: ReactNode;
   /** Buttons beside the title. */
@@ -15,9 +17,10 @@ export interface PageFrameProps {
 }
 
 /** The heading takes the focus, so that a screen reader announces the new page. */
-export function PageFrame({ title, about, actions, width = "normal", children }: PageFrameProps) {
+export function PageFrame(props: PageFrameProps) {
+  const { title, documentTitle = title, about, actions, width = "normal", children } = props;
   const heading = useRef<HTMLHeadingElement>(null);
-  useDocumentTitle(title);
+  useDocumentTitle(documentTitle);
   useEffect(() => {
     // A dialog that was opened while the page loaded keeps the focus.
     if (document.activeElement?.closest("[role=dialog]")) return;

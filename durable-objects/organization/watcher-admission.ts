@@ -14,5 +14,7 @@ export const WatcherAdmission = z.object({
   tunnelId: z.uuid().nullable(),
   /** Several captured requests in one message. */
   isBatched: z.boolean(),
+  /** Queries can contain secrets, which a capability token does not give access to. */
+  receivesQueries: z.boolean(),
 });
 export type WatcherAdmission = z.infer<typeof WatcherAdmission>;

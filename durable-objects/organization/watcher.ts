@@ -49,7 +49,8 @@ export class Watcher {
     return this.admission.tunnelId === null || this.admission.tunnelId === tunnelId;
   }
 
-  deliver(batch: SerializedBatch, windowBytes: number): void {
+  deliver(complete: SerializedBatch, windowBytes: number): void {
+    const batch = this.admission.receivesQueries ? complete : complete.withoutQueries;
     const limits = this.#getLimits(windowBytes);
     this.#reportMissed(limits);
     const admitted = admitMessages(this.#state, batch.sizes, limits);

@@ -10,6 +10,7 @@ import {
   type WatchCloseName,
 } from "../../protocol/captures/watch-protocol.ts";
 import { SyncReply } from "../../protocol/schemas/inspector/watching.ts";
+import { parseJson } from "../../shared/json.ts";
 import type { CaptureBatch } from "../rpc.ts";
 import type { WatcherAdmission } from "./watcher-admission.ts";
 import { getWindowBytes } from "./watcher-flow-control.ts";
@@ -113,13 +114,5 @@ export class Watchers {
       if (watcher.isBehind && !watcher.tryToCatchUp(windowBytes)) this.close(socket, "too_slow");
     }
     this.#updateBehindTimer();
-  }
-}
-
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
   }
 }

@@ -1,5 +1,6 @@
 /** Fields of a vendor's delivery. Read only after its signature has been verified. */
 import type { Validator } from "../../protocol/schemas/webhooks.ts";
+import { parseJson } from "../../shared/json.ts";
 import type { SignedRequest } from "./signatures.ts";
 
 /** A longer id is ignored, and the delivery gets a generated one. */
@@ -45,10 +46,6 @@ function toUsableId(id: unknown): string | undefined {
 
 /** @returns no fields when the body is not a JSON object. */
 function parseFields(body: Uint8Array): Record<string, unknown> {
-  try {
-    const value: unknown = JSON.parse(new TextDecoder().decode(body));
-    return typeof value === "object" && value !== null ? (value as Record<string, unknown>) : {};
-  } catch {
-    return {};
-  }
+  const value = parseJson(new TextDecoder().decode(body));
+  return typeof value === "object" && value !== null ? (value as Record<string, unknown>) : {};
 }

@@ -5,6 +5,7 @@
  * The platform repeats a failed alarm only if no other alarm was set meanwhile, and here another part usually
  * sets one. So a failure schedules an alarm of its own.
  */
+import { log } from "../../shared/log.ts";
 import { MINUTE_MS } from "../../shared/time.ts";
 
 /** How soon a tunnel retries what failed: the wait doubles from the first of these to the second. */
@@ -42,8 +43,7 @@ export class Alarm {
     }
     const nextMs = computeNextAlarm(this.#scheduledAtMs ?? null, atMs);
     if (nextMs === null) return;
-    this.#scheduledAtMs = nextMs;
-    void this.#storage.setAlarm(nextMs, { allowUnconfirmed: durability === "unconfirmed" });
+    void this.#set(nextMs, durability === "unconfirmed");
   }
 
   /** Whether a part's work has failed since the alarm fired. */
@@ -63,9 +63,7 @@ export class Alarm {
     try {
       await work();
     } catch (cause) {
-      console.error(
-        JSON.stringify({ level: "error", event: "alarm_failed", cause: String(cause) }),
-      );
+      logFailure(cause);
       this.#hasFailed = true;
       const backoffMs = ALARM_RETRY_MIN_MS * 2 ** this.#consecutiveFailures;
       this.scheduleBy(Date.now() + Math.min(backoffMs, ALARM_RETRY_MAX_MS), "confirmed");
@@ -79,9 +77,30 @@ export class Alarm {
   }
 
   async #readScheduled(): Promise<void> {
-    const scheduledAtMs = await this.#storage.getAlarm();
-    this.#scheduledAtMs ??= scheduledAtMs;
-    this.scheduleBy(this.#requestedMs, "unconfirmed");
+    try {
+      const scheduledAtMs = await this.#storage.getAlarm();
+      if (this.#scheduledAtMs === undefined) this.#scheduledAtMs = scheduledAtMs;
+    } catch (cause) {
+      logFailure(cause);
+      this.#requestedMs = Date.now();
+    }
+    const atMs = this.#requestedMs;
     this.#requestedMs = Infinity;
+    this.scheduleBy(atMs, "unconfirmed");
   }
+
+  async #set(atMs: number, allowUnconfirmed: boolean): Promise<void> {
+    this.#scheduledAtMs = atMs;
+    try {
+      await this.#storage.setAlarm(atMs, { allowUnconfirmed });
+    } catch (cause) {
+      logFailure(cause);
+      // The next request reads which alarm is stored.
+      if (this.#scheduledAtMs === atMs) this.#scheduledAtMs = undefined;
+    }
+  }
+}
+
+function logFailure(cause: unknown): void {
+  log("error", "alarm_failed", { cause: String(cause) });
 }

@@ -5,7 +5,7 @@
 import type { Hello } from "../../protocol/wire/frames.ts";
 import type { AgentAdmission, ClientAdmission } from "./admission.ts";
 
-/** Of an agent's socket. */
+/** What an agent's socket carries. */
 export interface AgentAttachment extends AgentAdmission {
   kind: "agent";
   agentId: string;
@@ -23,25 +23,25 @@ export interface AgentAttachment extends AgentAdmission {
     readsStatus?: boolean;
     /** Whether it reads the ids of requests. */
     readsRequestIds?: boolean;
-    /** Of an agent that serves together with others: its health as of its latest frame. */
+    /** Set when the agent serves together with others; its health is that of its latest frame. */
     pool?: NonNullable<Hello["pool"]>;
   } | null;
 }
 
-/** Of a visitor's WebSocket: its agent and stream. */
+/** What a visitor's WebSocket carries: its agent and stream. */
 export interface VisitorAttachment {
   kind: "visitor";
   agentId: string;
   stream: number;
   /** The visitor's address group, which counts its WebSockets. */
   source: string;
-  /** Of the front proxy's acknowledgements; null where there is none. */
+  /** The key of the front proxy's acknowledgements; null where no front proxy acknowledges. */
   acknowledgementKey: string | null;
   /** The id of its recording; null: not recorded. */
   capture: string | null;
 }
 
-/** Of the socket of a client of `underpass connect`. */
+/** What the socket of a client of `underpass connect` carries. */
 export interface ClientAttachment extends ClientAdmission {
   kind: "client";
   arrivedAtMs: number;

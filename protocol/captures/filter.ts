@@ -5,8 +5,9 @@
  *
  * A request is shown when all terms, separated by spaces, match it. A minus before a term negates it, a comma separates
  * alternatives, and quotation marks enclose a value with spaces. A term without a field is a text that is searched in the
- * method, the path, the visitor's address and the error.
+ * method, the path with the query, the visitor's address and the error.
  */
+import { joinTarget } from "../request-target.ts";
 import type { CaptureSummary } from "../schemas/inspector/captures.ts";
 import { INSPECTOR_PATH_MAX_CHARS } from "../limits.ts";
 
@@ -23,6 +24,7 @@ export type FilteredRequest = Pick<
   | "method"
   | "status"
   | "path"
+  | "query"
   | "duration_ms"
   | "request_size"
   | "response_size"
@@ -64,7 +66,14 @@ const FIELDS = {
     return (capture) => capture.method.toUpperCase() === method;
   },
   status: parseStatus,
-  path: parsePath,
+  path: (text: string): Matcher => {
+    const matches = parsePattern(text);
+    return ({ path }) => matches(path);
+  },
+  query: (text: string): Matcher => {
+    const matches = parsePattern(text);
+    return ({ query }) => matches(query ?? "");
+  },
   duration: (text: string): Matcher => {
     const isInRange = parseComparison(text, parseMs, "a duration such as >200ms, <=1.5s or >1m");
     return ({ duration_ms: ms }) => ms !== null && isInRange(ms);
@@ -147,31 +156,31 @@ function toMatcher({ field, alternatives, isNegated }: Term): Matcher {
 
 function parseText(text: string): Matcher {
   const wanted = text.toLowerCase();
-  return ({ method, path, client_ip: ip, error, otherText }) =>
-    [method, path, ip, error ?? "", otherText ?? ""].some((part) =>
+  return ({ method, path, query, client_ip: ip, error, otherText }) =>
+    [method, joinTarget(path, query), ip, error ?? "", otherText ?? ""].some((part) =>
       part.toLowerCase().includes(wanted),
     );
 }
 
-/** A part of the path; with `*`, which stands for any characters, the whole path. */
-function parsePath(text: string): Matcher {
-  if (!text.includes("*")) return ({ path }) => path.includes(text);
+/** A part of the value; with `*`, which stands for any characters, the whole value. */
+function parsePattern(text: string): (value: string) => boolean {
+  if (!text.includes("*")) return (value) => value.includes(text);
   const parts = text.split("*");
-  return ({ path }) => matchesWildcard(path, parts);
+  return (value) => matchesWildcard(value, parts);
 }
 
 /** Without backtracking: the parts between the wildcards are found from left to right. */
-function matchesWildcard(path: string, parts: string[]): boolean {
+function matchesWildcard(value: string, parts: string[]): boolean {
   const [first = "", ...others] = parts;
   const last = others.pop() ?? "";
-  if (!path.startsWith(first) || !path.endsWith(last)) return false;
+  if (!value.startsWith(first) || !value.endsWith(last)) return false;
   let at = first.length;
   for (const part of others) {
-    const found = path.indexOf(part, at);
+    const found = value.indexOf(part, at);
     if (found === -1) return false;
     at = found + part.length;
   }
-  return at <= path.length - last.length;
+  return at <= value.length - last.length;
 }
 
 /** `404`, `4xx`, `400-499`, or a comparison such as `>=500`. */

@@ -37,8 +37,3 @@ export type RelayPortRange = z.output<typeof RelayPortRange>;
 export const RELAY_PORT_RANGE_DEFAULT = "40000-40999";
 /** For `RELAY_SECRET`. */
 export const RELAY_SECRET_MIN_CHARS = 32;
-
-/** `host:port`, with brackets around an IPv6 address. */
-export function formatHostAndPort(host: string, port: number): string {
-  return host.includes(":") ? `[${host}]:${port}` : `${host}:${port}`;
-}

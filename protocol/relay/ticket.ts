@@ -17,11 +17,11 @@ const TicketClaims = z.object({
   org: z.uuid(),
   /** The port that is reserved for it. */
   port: z.int().min(1).max(65_535),
-  /** Of two agents for one port, the one with the higher generation serves it. Milliseconds since the epoch. */
+  /** When two agents ask for one port, the one with the higher generation serves it. Milliseconds since the epoch. */
   generation: z.int().min(0),
   /** Megabits a second, in each direction. */
   mbps: z.int().min(1),
-  /** Of the capability token that requested the ticket, so that its revocation finds the association. Hexadecimal. */
+  /** Identifies the capability token that requested the ticket, so that its revocation finds the association. Hexadecimal. */
   nonce: z.string(),
   /** Seconds since the epoch. */
   exp: z.int(),

@@ -1,6 +1,6 @@
 /** Schemas that several resources share. */
 import { z } from "zod";
-import { toNfkc } from "../../shared/nfkc.ts";
+import { toNfkc } from "../../shared/text/nfkc.ts";
 import { LIST_MAX_ROWS, PASSWORD_MAX_BYTES, PASSWORD_MIN_CHARS } from "../limits.ts";
 import { LABEL, LABEL_MESSAGE } from "../names.ts";
 

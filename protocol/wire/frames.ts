@@ -6,6 +6,7 @@
  */
 import { z } from "zod";
 import { RESPONSE_HEAD_MAX_BYTES, RESPONSE_HEADERS_MAX, SHARDS_MAX } from "../limits.ts";
+import { parseJson } from "../../shared/json.ts";
 
 /** Header of a frame: type, flags, stream id, payload length. */
 export const FRAME_HEADER_BYTES = 10;
@@ -332,11 +333,7 @@ export function decodeStrictText(payload: Uint8Array): string | null {
 
 /** @returns undefined when the payload is not JSON. */
 export function parseJsonPayload(payload: Uint8Array): unknown {
-  try {
-    return JSON.parse(decoder.decode(payload));
-  } catch {
-    return undefined;
-  }
+  return parseJson(decoder.decode(payload));
 }
 
 /** @returns null when the payload is not a code followed by text. */

@@ -1,6 +1,12 @@
 /** Limits each source address at a tunnel's port: connections at a time, and new connections a second. */
 import { getAddressGroup } from "../../shared/address-group.ts";
 import { BoundedMap } from "../../shared/bounds/bounded-map.ts";
+import {
+  takeFromBucket,
+  type TokenBucket,
+  type TokenBucketConfig,
+} from "../../shared/bounds/token-bucket.ts";
+import { SECOND_MS } from "../../shared/time.ts";
 
 export interface SourceLimits {
   connectionsMax: number;
@@ -11,34 +17,31 @@ export interface SourceLimits {
 
 interface Source {
   open: number;
-  tokens: number;
-  refilledAtMs: number;
+  /** undefined before its first connection. */
+  bucket: TokenBucket | undefined;
 }
 
 export class SourceLimiter {
-  readonly #limits: SourceLimits;
+  readonly #connectionsMax: number;
+  readonly #newConnections: TokenBucketConfig;
   /** By address group, the least recently seen first. */
   readonly #sources: BoundedMap<string, Source>;
 
   constructor(limits: SourceLimits) {
-    this.#limits = limits;
+    this.#connectionsMax = limits.connectionsMax;
+    this.#newConnections = { burst: limits.burst, refillMs: SECOND_MS / limits.perSecond };
     this.#sources = new BoundedMap(limits.sourcesMax);
   }
 
   /** Counts a new connection. @returns false when the address is over its limits; nothing is counted then. */
   admit(address: string, nowMs: number): boolean {
     const group = getAddressGroup(address);
-    const source = this.#sources.get(group) ?? {
-      open: 0,
-      tokens: this.#limits.burst,
-      refilledAtMs: nowMs,
-    };
+    const source = this.#sources.get(group) ?? { open: 0, bucket: undefined };
     this.#sources.set(group, source);
-    const earned = ((nowMs - source.refilledAtMs) / 1000) * this.#limits.perSecond;
-    source.tokens = Math.min(this.#limits.burst, source.tokens + earned);
-    source.refilledAtMs = nowMs;
-    if (source.open >= this.#limits.connectionsMax || source.tokens < 1) return false;
-    source.tokens -= 1;
+    if (source.open >= this.#connectionsMax) return false;
+    const { bucket, waitMs } = takeFromBucket(source.bucket, this.#newConnections, nowMs);
+    source.bucket = bucket;
+    if (waitMs > 0) return false;
     source.open += 1;
     return true;
   }

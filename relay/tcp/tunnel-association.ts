@@ -3,11 +3,11 @@ import { randomBytes } from "node:crypto";
 import type { Socket } from "node:net";
 import type { TunnelWelcome } from "../../protocol/relay/control.ts";
 import type { AssociationUsage } from "../../protocol/relay/link.ts";
-import { formatHostAndPort } from "../../protocol/relay/settings.ts";
 import type { RelayTicket, TunnelTicket } from "../../protocol/relay/ticket.ts";
 import type { AgentConnection, Association } from "../association.ts";
 import type { Log } from "../log.ts";
 import type { SourceSlots } from "../../shared/bounds/source-slots.ts";
+import { formatHostAndPort } from "../../shared/hosts.ts";
 import { TunnelPort } from "./tunnel-port.ts";
 
 /** Idle data connections that the agent keeps ready for the next visitors. */

@@ -3,7 +3,6 @@
  * connection of the agent, and carries the bytes between them.
  */
 import type { Log } from "../log.ts";
-import { unmapIpv4Address } from "../addresses.ts";
 import { once } from "node:events";
 import { createServer, type Server, type Socket } from "node:net";
 import { getAddressGroup } from "../../shared/address-group.ts";
@@ -22,6 +21,7 @@ import { LISTEN_BACKLOG } from "../limits.ts";
 import { ConnectionPool } from "./connection-pool.ts";
 import { SourceLimiter } from "./source-limiter.ts";
 import { MINUTE_MS } from "../../shared/time.ts";
+import { unmapIpv4Address } from "../../shared/hosts.ts";
 
 const VISITORS_PER_TUNNEL_MAX = 2_048;
 const VISITOR_WAIT_MAX_MS = 10_000;
@@ -67,7 +67,7 @@ export interface TunnelPortOptions {
   log: Pick<Log, "info" | "warn">;
   /** Default: `DEFAULT_LIMITS`. */
   limits?: Partial<TunnelPortLimits>;
-  /** Of the visitors of all ports of the relay. Default: only the tunnel's own limits apply. */
+  /** Counts the connections of the visitors of all ports of the relay. Default: only the tunnel's own limits apply. */
   connections?: SourceSlots;
   /** Requests `count` data connections beyond the pool from the agent. */
   sendOpen(count: number): void;

@@ -5,8 +5,9 @@
 import type { RemoteInfo, Socket } from "node:dgram";
 import { DATAGRAM, readBind, writeBound } from "../../protocol/relay/datagrams.ts";
 import { DATAGRAM_HEADER_BYTES } from "../../protocol/relay/limits.ts";
+import { unmapIpv4Address } from "../../shared/hosts.ts";
 import type { Metrics } from "../metrics.ts";
-import { toAddressBytes, unmapIpv4Address } from "../addresses.ts";
+import { toAddressBytes } from "../addresses.ts";
 import type { FlowIds } from "./flows.ts";
 import { bindUdp, isSendQueueFull, readUdpBuffers, type UdpBuffers } from "./sockets.ts";
 

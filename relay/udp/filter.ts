@@ -25,7 +25,7 @@ import {
   UNPROVEN_DATA_PER_SECOND,
 } from "../limits.ts";
 import type { DropReason } from "../metrics.ts";
-import { TokenBucket } from "./token-bucket.ts";
+import { DatagramBudget } from "./datagram-budget.ts";
 import { ReceiverIndices } from "./receiver-indices.ts";
 import {
   getMac1Key,
@@ -68,19 +68,19 @@ const UNKNOWN_INDEX = { drop: "unknown_index" } as const;
 export class WireGuardFilter {
   readonly #startedAtMs: number;
   readonly #indices = new ReceiverIndices(RECEIVER_INDICES_PER_PORT_MAX, RECEIVER_INDEX_MAX_AGE_MS);
-  readonly #newFlows: TokenBucket;
+  readonly #newFlows: DatagramBudget;
   /** For data of flows that have not been shown to belong to a session: anyone can send it. */
-  readonly #unproven: TokenBucket;
+  readonly #unproven: DatagramBudget;
   /** By address group; the oldest is dropped first. */
-  readonly #sources = new BoundedMap<string, TokenBucket>(INITIATION_SOURCES_MAX);
+  readonly #sources = new BoundedMap<string, DatagramBudget>(INITIATION_SOURCES_MAX);
   #mac1Key: Uint8Array;
 
   /** @param serverPublicKey 32 bytes. @param now milliseconds. */
   constructor(serverPublicKey: Uint8Array, now: number) {
     this.#mac1Key = getMac1Key(serverPublicKey);
     this.#startedAtMs = now;
-    this.#newFlows = new TokenBucket(NEW_FLOWS_PER_SECOND, NEW_FLOWS_BURST, now);
-    this.#unproven = new TokenBucket(UNPROVEN_DATA_PER_SECOND, UNPROVEN_DATA_BURST, now);
+    this.#newFlows = new DatagramBudget(NEW_FLOWS_PER_SECOND, NEW_FLOWS_BURST, now);
+    this.#unproven = new DatagramBudget(UNPROVEN_DATA_PER_SECOND, UNPROVEN_DATA_BURST, now);
   }
 
   setServerPublicKey(serverPublicKey: Uint8Array): void {
@@ -106,7 +106,7 @@ export class WireGuardFilter {
         return isKnownIndex ? CONFIRMED : UNPROVEN;
       }
       case WIREGUARD.initiation:
-        if (!this.#getSourceBucket(address, now).take(1, now)) return INITIATION_RATE;
+        if (!this.#getSourceBudget(address, now).take(1, now)) return INITIATION_RATE;
         if (!verifyMac1(message, this.#mac1Key)) return WRONG_MAC1;
         return flow || this.#newFlows.take(1, now) ? PASS : NEW_FLOW_RATE;
       case WIREGUARD.response:
@@ -127,13 +127,13 @@ export class WireGuardFilter {
     return type;
   }
 
-  #getSourceBucket(address: string, now: number): TokenBucket {
+  #getSourceBudget(address: string, now: number): DatagramBudget {
     const group = getAddressGroup(address);
-    let bucket = this.#sources.get(group);
-    if (!bucket) {
-      bucket = new TokenBucket(INITIATIONS_PER_SECOND, INITIATIONS_BURST, now);
-      this.#sources.set(group, bucket);
+    let budget = this.#sources.get(group);
+    if (!budget) {
+      budget = new DatagramBudget(INITIATIONS_PER_SECOND, INITIATIONS_BURST, now);
+      this.#sources.set(group, budget);
     }
-    return bucket;
+    return budget;
   }
 }

@@ -4,10 +4,10 @@ import type { RemoteInfo, Socket } from "node:dgram";
 import { isIP } from "node:net";
 import { FLOWS_PER_PORT_MAX, DATAGRAM_HEADER_BYTES } from "../../protocol/relay/limits.ts";
 import { toBase64 } from "../../shared/bytes.ts";
+import { formatHostAndPort, unmapIpv4Address } from "../../shared/hosts.ts";
 import type { Flow as FlowMessage, NetworkWelcome } from "../../protocol/relay/control.ts";
 import { DATAGRAM, readDatagrams } from "../../protocol/relay/datagrams.ts";
 import type { NetworkStatus } from "../../protocol/relay/link.ts";
-import { formatHostAndPort } from "../../protocol/relay/settings.ts";
 import type { NetworkTicket, RelayTicket } from "../../protocol/relay/ticket.ts";
 import type { AgentConnection, Association, AssociationMessage } from "../association.ts";
 import {
@@ -19,8 +19,8 @@ import {
 } from "../limits.ts";
 import type { Metrics } from "../metrics.ts";
 import type { NetworkRecord } from "../network-records.ts";
-import { TokenBucket } from "./token-bucket.ts";
-import { unmapIpv4Address, toSocketAddress } from "../addresses.ts";
+import { DatagramBudget } from "./datagram-budget.ts";
+import { toSocketAddress } from "../addresses.ts";
 import type { AgentUdpSocket, Binding, UdpAssociation } from "./agent-socket.ts";
 import { WireGuardFilter } from "./filter.ts";
 import type { FlowTags } from "./flow-tags.ts";
@@ -59,8 +59,8 @@ export class NetworkAssociation implements Association, UdpAssociation {
   readonly #options: NetworkAssociationOptions;
   readonly #flows: FlowTable<UdpAssociation>;
   readonly #filter: WireGuardFilter;
-  readonly #toAgentRate: TokenBucket;
-  readonly #fromAgentRate: TokenBucket;
+  readonly #toAgentRate: DatagramBudget;
+  readonly #fromAgentRate: DatagramBudget;
   readonly #webSocketSender: WebSocketDatagramSender;
   readonly #metrics: Metrics;
   #ticket: NetworkTicket;
@@ -82,8 +82,8 @@ export class NetworkAssociation implements Association, UdpAssociation {
     this.id = options.id;
     this.#filter = new WireGuardFilter(Buffer.from(ticket.server_public_key, "base64"), now);
     const { perSecond, burst } = getRate(ticket);
-    this.#toAgentRate = new TokenBucket(perSecond, burst, now);
-    this.#fromAgentRate = new TokenBucket(perSecond, burst, now);
+    this.#toAgentRate = new DatagramBudget(perSecond, burst, now);
+    this.#fromAgentRate = new DatagramBudget(perSecond, burst, now);
     this.#flows = new FlowTable<UdpAssociation>({
       ids: options.flowIds,
       maxFlows: FLOWS_PER_PORT_MAX,

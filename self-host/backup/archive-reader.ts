@@ -2,9 +2,10 @@
 import { createHash } from "node:crypto";
 import { createReadStream } from "node:fs";
 import { createGunzip } from "node:zlib";
-import { getErrorMessage, StartError } from "../errors.ts";
+import { StartError } from "../errors.ts";
 import { type ArchivedFile, Manifest, MANIFEST_MAX_BYTES, MANIFEST_PATH } from "./manifest.ts";
 import { createPadding, parseTarHeader, TAR_BLOCK_BYTES } from "./tar.ts";
+import { getErrorMessage } from "../../shared/error-message.ts";
 
 export interface ArchiveEntry {
   path: string;

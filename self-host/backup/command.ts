@@ -2,8 +2,9 @@
 import { rmSync } from "node:fs";
 import { resolve } from "node:path";
 import { parseArgs } from "node:util";
-import { getErrorMessage, StartError } from "../errors.ts";
+import { StartError } from "../errors.ts";
 import { createLog, type Log } from "../log.ts";
+import { getErrorMessage } from "../../shared/error-message.ts";
 
 const EXIT_FAILED = 1;
 const EXIT_USAGE = 2;

@@ -3,7 +3,7 @@
  * that a backup does not depend on the version, the processor or the host of PostgreSQL.
  */
 import pg from "pg";
-import { getErrorMessage, StartError } from "../errors.ts";
+import { StartError } from "../errors.ts";
 import type { ArchiveWriter } from "./archive-writer.ts";
 import { copyIn, copyOut } from "./copy-protocol.ts";
 import {
@@ -13,6 +13,7 @@ import {
   type SequenceValue,
   toPartPath,
 } from "./manifest.ts";
+import { getErrorMessage } from "../../shared/error-message.ts";
 
 /** Rows in one file of an archive, so that few bytes wait in memory. One longer row makes a longer file. */
 const PART_BYTES = 4 * 2 ** 20;

@@ -5,7 +5,8 @@
 import { mkdir, readdir, rm, stat } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { backup, DatabaseSync } from "node:sqlite";
-import { getErrorMessage, StartError } from "../errors.ts";
+import { StartError } from "../errors.ts";
+import { getErrorMessage } from "../../shared/error-message.ts";
 
 const STORED_FILE = /^underpass-[A-Za-z]+\/(?:[0-9a-f]{64}|metadata)\.sqlite$/;
 const ALARMS_FILE = "metadata.sqlite";

@@ -3,8 +3,9 @@
  * the traffic of tunnels continue; requests that write wait.
  */
 import type pg from "pg";
-import { getErrorMessage, StartError } from "../errors.ts";
+import { StartError } from "../errors.ts";
 import { listTables } from "./database-rows.ts";
+import { getErrorMessage } from "../../shared/error-message.ts";
 
 /** While this waits for transactions in progress, new ones wait behind it. */
 const LOCK_WAIT_MS = 500;

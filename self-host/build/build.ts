@@ -188,7 +188,7 @@ const SCRIPT = /<script type="module" src="(\S+)"><\/script>/;
 
 interface EagerCode {
   sources: string[];
-  /** Of the bundle's files. */
+  /** The size of the bundle's files. */
   bytes: number;
 }
 

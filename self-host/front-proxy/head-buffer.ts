@@ -11,7 +11,7 @@ const LF = 0x0a;
 /** More than one read of a socket. */
 const READ_MAX_BYTES = 256 * 1024;
 
-/** Of all connections of this process. */
+/** What the heads of all connections of this process take. */
 let totalBytes = 0;
 
 export interface CompleteHead {

@@ -17,6 +17,7 @@ import { FrontProxyMetrics } from "./metrics/front-proxy-metrics.ts";
 import { serveMetrics } from "./metrics/metrics-socket.ts";
 import { FramePace } from "./websockets/frame-pace.ts";
 import { SourceMemory } from "../../shared/bounds/source-memory.ts";
+import { unmapIpv4Address } from "../../shared/hosts.ts";
 import { watchEventLoopDelay } from "../processes/event-loop-delay.ts";
 import { formatRefusal, TOO_MANY_CONNECTIONS } from "./refusals.ts";
 import { CF_BLOB_HEADER } from "./request-head.ts";
@@ -72,7 +73,7 @@ const REACHED_LIMITS = isBehindProxy
 let refused = 0;
 
 function accept(visitor: Socket): void {
-  const address = (visitor.remoteAddress ?? "").replace(/^::ffff:/, "");
+  const address = unmapIpv4Address(visitor.remoteAddress ?? "");
   const result = admission.admit(address);
   if (typeof result === "string") {
     refused += 1;

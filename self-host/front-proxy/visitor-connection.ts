@@ -71,14 +71,14 @@ export class VisitorConnection {
   readonly #requestObserver: RequestObserver;
   readonly #response = new ResponseReader();
   #upstream: Socket | undefined;
-  /** Of the last request. */
+  /** The destination of the last request. */
   #destination: Destination = "tunnel";
   #phase: Phase = HEAD;
   /** Bytes of the last read that have to wait. */
   #heldBytes: Uint8Array | undefined;
   /** The last request, until its response begins, if it may be sent again. */
   #repeatable: RequestHead | undefined;
-  /** Of the last request; true before the first one. */
+  /** Whether the final response to the last request has begun; true before the first one. */
   #hasResponseBegun = true;
   #webSocket: OpenWebSocket | undefined;
   #reservation: MemoryReservation | undefined;
@@ -229,7 +229,8 @@ export class VisitorConnection {
     const phase = this.#phase as Extract<Phase, { kind: "body" }>;
     const part = phase.body.read(bytes);
     if (part === undefined) {
-      this.#refuse(INVALID_HEADS.malformed);
+      if (this.#hasResponseBegun) this.#end();
+      else this.#refuse(INVALID_HEADS.malformed);
       return EMPTY;
     }
     this.#forward(part.forward);
@@ -287,9 +288,11 @@ export class VisitorConnection {
   #passResponse(bytes: Uint8Array): void {
     const part = this.#response.read(bytes);
     if (part === undefined) return;
-    this.#hasResponseBegun = true;
     this.#repeatable = undefined;
-    if (part.head) this.#requestObserver.respond(part.head);
+    if (part.head) {
+      this.#hasResponseBegun = true;
+      this.#requestObserver.respond(part.head);
+    }
     const isSwitching = this.#isUpgrade && part.head?.status === SWITCHING_PROTOCOLS;
     if (isSwitching) this.#openWebSocket(part.head!, part.bytes);
     else this.#visitor.write(part.bytes, this.#handleResponseWritten);
@@ -310,10 +313,7 @@ export class VisitorConnection {
       hasUnsentBytes: () => visitor.writableLength > 0,
       writeToVisitor: (data, onWritten) => void visitor.write(data, onWritten),
       writeToServer: (pieces) => this.#forward(pieces),
-      end: () => {
-        this.#dropUpstream();
-        this.#endVisitor();
-      },
+      end: () => this.#end(),
       reset: () => reset(visitor),
     };
     const { acknowledgementKey } = this.#options;
@@ -350,6 +350,11 @@ export class VisitorConnection {
     this.#requestObserver.refuse(refusal);
     this.#dropUpstream();
     this.#visitor.write(formatRefusal(refusal));
+    this.#endVisitor();
+  }
+
+  #end(): void {
+    this.#dropUpstream();
     this.#endVisitor();
   }
 

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { Worker } from "node:worker_threads";
 import { z } from "zod";
 import { ROOT } from "../build/build.ts";
-import { parseJson } from "../json.ts";
+import { parseJson } from "../../shared/json.ts";
 import type { HashRequest, HashResponse } from "./argon2-thread.ts";
 import { type GatewayResponse, buildErrorResponse } from "./response.ts";
 
@@ -21,7 +21,7 @@ const THREAD_LIMITS = { maxYoungGenerationSizeMb: 1, maxOldGenerationSizeMb: 16 
 
 export class Argon2 {
   #thread: Worker | undefined;
-  /** Of requests to the thread, in their order. */
+  /** One for each request that the thread has not answered, in their order. */
   #waiting: PromiseWithResolvers<HashResponse>[] = [];
 
   /** Takes and answers bytes in base64. */

@@ -9,17 +9,19 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from "node:net";
 import pg from "pg";
 import { WebSocketServer } from "ws";
-import { getErrorMessage } from "../errors.ts";
 import { Argon2 } from "./argon2.ts";
-import { type GatewayResponse, buildErrorResponse } from "./response.ts";
+import { type GatewayResponse, buildErrorResponse, buildFatalErrorResponse } from "./response.ts";
 import { createSecretVerifier } from "./secret.ts";
+import { SQLSTATE } from "./postgres-protocol.ts";
 import { PostgresConnection } from "./postgres-connection.ts";
 import { createMailer } from "./mail.ts";
 import { serveSession } from "./session.ts";
+import { SessionTurns } from "./session-turns.ts";
 import { handleSql } from "./sql.ts";
 import type { SmtpServer } from "../../workers/config/smtp-server.ts";
 import type { Log } from "../log.ts";
 import { parseBearerSecret } from "../../shared/bearer-token.ts";
+import { getErrorMessage } from "../../shared/error-message.ts";
 
 /** Connections to PostgreSQL for single queries, and for transactions. */
 const GATEWAY_QUERY_CONNECTIONS = 10;
@@ -44,23 +46,27 @@ export interface Gateway {
   address: string;
   /** The connection string for the Worker: it contains the gateway's secret, not the database's password. */
   databaseUrl: string;
-  /** The connections to PostgreSQL: for single queries, and for transactions. */
-  pools: Record<"queries" | "sessions", PoolUsage>;
+  /** The use of the connections to PostgreSQL: of those for single queries, and of those for transactions. */
+  pools: Record<"queries" | "sessions", () => PoolUsage>;
   close(): Promise<void>;
 }
 
-/** Connections of one pool, and callers that wait for one. */
 export interface PoolUsage {
-  readonly totalCount: number;
-  readonly idleCount: number;
-  readonly waitingCount: number;
-  readonly options: { readonly max: number };
+  used: number;
+  idle: number;
+  limit: number;
+  /** Queries or transactions that wait for a connection. */
+  waiting: number;
 }
 
 export async function startGateway(options: GatewayOptions): Promise<Gateway> {
   const { log } = options;
   const queries = createPool(options, GATEWAY_QUERY_CONNECTIONS);
   const sessions = createPool(options, GATEWAY_SESSION_CONNECTIONS);
+  const turns = new SessionTurns({
+    connections: GATEWAY_SESSION_CONNECTIONS,
+    waitMaxMs: GATEWAY_CONNECTION_WAIT_MS,
+  });
   const mailer = createMailer(options);
   const argon2 = new Argon2();
   const verifySecret = createSecretVerifier(options.secret);
@@ -123,7 +129,8 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
       return;
     }
     sockets.handleUpgrade(request, socket, head, (client) => {
-      void serveSession(client, sessions, verifySecret).catch((error: unknown) => {
+      const session = serveSession(client, { pool: sessions, turns, verifySecret });
+      session.catch((error: unknown) => {
         log.error(`gateway: a database session of the Worker was ended: ${getErrorMessage(error)}`);
         client.terminate();
       });
@@ -133,7 +140,10 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
   return {
     address: await listen(server, options.socketPath),
     databaseUrl,
-    pools: { queries, sessions },
+    pools: {
+      queries: () => getPoolUsage(queries),
+      sessions: () => getPoolUsage(sessions, turns.waitingCount),
+    },
     async close() {
       for (const client of sockets.clients) client.terminate();
       server.close();
@@ -173,6 +183,16 @@ function createPool({ databaseUrl, log }: GatewayOptions, max: number): pg.Pool 
   return pool;
 }
 
+function getPoolUsage(pool: pg.Pool, waitingForTurn = 0): PoolUsage {
+  const { totalCount, idleCount, waitingCount, options } = pool;
+  return {
+    used: totalCount - idleCount,
+    idle: idleCount,
+    limit: options.max,
+    waiting: waitingCount + waitingForTurn,
+  };
+}
+
 /** The driver appends its name, or the address of the database: the gateway needs neither. */
 function removeQuery(url: string | string[] | undefined): string {
   return String(url).split("?", 1)[0]!;
@@ -206,12 +226,7 @@ function sendResponse(response: ServerResponse, { status, body, headers }: Gatew
   response.end(body);
 }
 
-/** The error of PostgreSQL itself, which the driver throws as a NeonDbError with this code. */
-const WRONG_SECRET_RESPONSE: GatewayResponse = {
-  status: 400,
-  body: JSON.stringify({
-    message: "password authentication failed",
-    severity: "FATAL",
-    code: "28P01",
-  }),
-};
+const WRONG_SECRET_RESPONSE = buildFatalErrorResponse(
+  SQLSTATE.wrongPassword,
+  "password authentication failed",
+);

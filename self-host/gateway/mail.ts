@@ -9,8 +9,8 @@ import MailComposer from "nodemailer/lib/mail-composer/index.js";
 import { z } from "zod";
 import { isPermanentRefusal, MAIL_REFUSED_STATUS } from "../../protocol/mail-refusals.ts";
 import type { SmtpServer } from "../../workers/config/smtp-server.ts";
-import { getErrorMessage } from "../errors.ts";
-import { parseJson } from "../json.ts";
+import { parseJson } from "../../shared/json.ts";
+import { getErrorMessage } from "../../shared/error-message.ts";
 import type { Log } from "../log.ts";
 import { type GatewayResponse, buildErrorResponse } from "./response.ts";
 

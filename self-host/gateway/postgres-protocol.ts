@@ -17,6 +17,14 @@ export const MESSAGE_TYPE = {
   readyForQuery: 0x5a, // Z
 } as const;
 
+/** The codes of errors that the gateway sends itself (PostgreSQL's documentation, appendix A). */
+export const SQLSTATE = {
+  connectionFailure: "08006",
+  protocolViolation: "08P01",
+  wrongPassword: "28P01",
+  tooManyConnections: "53300",
+} as const;
+
 /** Finds the start of each message in a stream whose chunks can begin and end anywhere. */
 export class MessageScanner {
   #header = Buffer.alloc(HEADER_BYTES);
@@ -61,7 +69,7 @@ export type Startup =
   | { kind: "unreadable" }
   /** The client asks for encryption: a single byte declines it, and the client continues without. */
   | { kind: "encryption"; bytes: number }
-  | { kind: "startup"; bytes: number };
+  | { kind: "startup"; bytes: number; parameters: Map<string, string> };
 
 export function readStartup(buffer: Buffer): Startup {
   if (buffer.length < 8) return { kind: "incomplete" };
@@ -70,7 +78,14 @@ export function readStartup(buffer: Buffer): Startup {
   if (bytes < 8 || bytes > GATEWAY_STARTUP_MAX_BYTES) return { kind: "unreadable" };
   if (code === SSL_REQUEST || code === GSS_REQUEST) return { kind: "encryption", bytes: 8 };
   if (code >>> 16 !== PROTOCOL_MAJOR) return { kind: "unreadable" };
-  return buffer.length < bytes ? { kind: "incomplete" } : { kind: "startup", bytes };
+  if (buffer.length < bytes) return { kind: "incomplete" };
+  // Names and values alternate. Each ends with a zero byte, and one more ends the list.
+  const texts = buffer.toString("utf8", 8, bytes).split("\0");
+  const parameters = new Map<string, string>();
+  for (let at = 0; at + 1 < texts.length && texts[at] !== ""; at += 2) {
+    parameters.set(texts[at]!, texts[at + 1]!);
+  }
+  return { kind: "startup", bytes, parameters };
 }
 
 /** @returns undefined when more bytes are needed, null when the message is not a password. */

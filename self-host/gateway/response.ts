@@ -10,3 +10,8 @@ export interface GatewayResponse {
 export function buildErrorResponse(status: number, message: string): GatewayResponse {
   return { status, body: JSON.stringify({ message }) };
 }
+
+/** An error of PostgreSQL itself, which the driver throws as a NeonDbError with this SQLSTATE. */
+export function buildFatalErrorResponse(code: string, message: string): GatewayResponse {
+  return { status: 400, body: JSON.stringify({ message, severity: "FATAL", code }) };
+}

@@ -7,7 +7,8 @@ import { once } from "node:events";
 import type { Duplex } from "node:stream";
 import type pg from "pg";
 import { createWebSocketStream, type WebSocket } from "ws";
-import { getErrorMessage } from "../errors.ts";
+import { parseApplicationName } from "../../protocol/application-name.ts";
+import type { SessionTurns } from "./session-turns.ts";
 import type { VerifySecret } from "./secret.ts";
 import type { PostgresConnection } from "./postgres-connection.ts";
 import {
@@ -18,17 +19,24 @@ import {
   readPassword,
   readStartup,
   MESSAGE_TYPE,
+  SQLSTATE,
   buildAuthenticationOk,
 } from "./postgres-protocol.ts";
+import { getErrorMessage } from "../../shared/error-message.ts";
 
 const GATEWAY_STARTUP_MAX_MS = 10_000;
 /** Limit of the responses that are buffered for a slow client. Beyond it the gateway stops reading from PostgreSQL. */
 const GATEWAY_BACKLOG_MAX_BYTES = 1024 * 1024;
 
+export interface SessionDeps {
+  pool: pg.Pool;
+  turns: SessionTurns;
+  verifySecret: VerifySecret;
+}
+
 export async function serveSession(
   socket: WebSocket,
-  pool: pg.Pool,
-  verifySecret: VerifySecret,
+  { pool, turns, verifySecret }: SessionDeps,
 ): Promise<void> {
   const client = createWebSocketStream(socket, {
     readableHighWaterMark: GATEWAY_BACKLOG_MAX_BYTES,
@@ -37,18 +45,29 @@ export async function serveSession(
   // A lost client is an error of the stream. It needs no handling here, because the socket's 'close' event follows.
   client.on("error", () => {});
   const closed = once(socket, "close").then(() => undefined);
-  const rejection = await authenticate(client, closed, verifySecret);
-  if (rejection) {
-    client.end(rejection);
+  const authenticated = await authenticate(client, closed, verifySecret);
+  if ("rejection" in authenticated) {
+    client.end(authenticated.rejection);
     return;
   }
+  const { caller } = authenticated;
+  if (!(await turns.begin(caller, closed))) {
+    client.end(buildNoConnectionError("other transactions of the same caller did not end in time"));
+    return;
+  }
+  try {
+    await useConnection(client, closed, pool);
+  } finally {
+    turns.end(caller);
+  }
+}
+
+async function useConnection(client: Duplex, closed: Promise<void>, pool: pg.Pool): Promise<void> {
   let connection: PostgresConnection & pg.PoolClient;
   try {
     connection = (await pool.connect()) as PostgresConnection & pg.PoolClient;
   } catch (error) {
-    client.end(
-      buildFatalError("53300", `no connection to the database: ${getErrorMessage(error)}`),
-    );
+    client.end(buildNoConnectionError(getErrorMessage(error)));
     return;
   }
   const isIdle = await forwardMessages(connection, client, closed);
@@ -56,43 +75,53 @@ export async function serveSession(
   await releaseConnection(connection, isIdle);
 }
 
+/** The error of PostgreSQL itself when no connection is free. */
+function buildNoConnectionError(reason: string): Buffer {
+  return buildFatalError(SQLSTATE.tooManyConnections, `no connection to the database: ${reason}`);
+}
+
 /**
  * Handles startup and password. Messages that the client has already sent after them stay in its stream.
  *
- * @returns the error message for a client that is rejected.
+ * @returns for whom the session is, or the error message for a client that is rejected.
  */
 async function authenticate(
   client: Duplex,
   closed: Promise<void>,
   verifySecret: VerifySecret,
-): Promise<Buffer | undefined> {
+): Promise<{ caller: string | undefined } | { rejection: Buffer }> {
   let received: Buffer = Buffer.alloc(0);
-  let isStarted = false;
-  const { promise, resolve } = Promise.withResolvers<Buffer | undefined>();
-  const refuse = (code: string, reason: string) => resolve(buildFatalError(code, reason));
+  let parameters: Map<string, string> | undefined;
+  const { promise, resolve } = Promise.withResolvers<
+    { caller: string | undefined } | { rejection: Buffer }
+  >();
+  const refuse = (code: string, reason: string) =>
+    resolve({ rejection: buildFatalError(code, reason) });
 
   const onData = (data: Buffer) => {
     received = Buffer.concat([received, data]);
-    while (!isStarted) {
+    while (!parameters) {
       const startup = readStartup(received);
       if (startup.kind === "incomplete") return;
-      if (startup.kind === "unreadable") return refuse("08P01", "unreadable startup message");
+      if (startup.kind === "unreadable")
+        return refuse(SQLSTATE.protocolViolation, "unreadable startup message");
       received = received.subarray(startup.bytes);
-      isStarted = startup.kind === "startup";
-      client.write(isStarted ? PASSWORD_REQUEST : ENCRYPTION_DECLINED);
+      if (startup.kind === "startup") parameters = startup.parameters;
+      client.write(parameters ? PASSWORD_REQUEST : ENCRYPTION_DECLINED);
     }
     const answer = readPassword(received);
     if (answer === undefined) return;
-    if (answer === null) return refuse("08P01", "a password was expected");
-    if (!verifySecret(answer.password)) return refuse("28P01", "password authentication failed");
+    if (answer === null) return refuse(SQLSTATE.protocolViolation, "a password was expected");
+    if (!verifySecret(answer.password))
+      return refuse(SQLSTATE.wrongPassword, "password authentication failed");
     client.pause();
     client.off("data", onData);
     client.unshift(received.subarray(answer.bytes));
-    resolve(undefined);
+    resolve({ caller: parseApplicationName(parameters.get("application_name") ?? "") });
   };
-  void closed.then(() => refuse("08006", "the client closed the connection"));
+  void closed.then(() => refuse(SQLSTATE.connectionFailure, "the client closed the connection"));
   const timer = setTimeout(
-    () => refuse("08P01", "the client did not authenticate in time"),
+    () => refuse(SQLSTATE.protocolViolation, "the client did not authenticate in time"),
     GATEWAY_STARTUP_MAX_MS,
   );
   client.on("data", onData);

@@ -5,9 +5,10 @@
 import type { IncomingHttpHeaders } from "node:http";
 import pg from "pg";
 import { z } from "zod";
-import { getErrorMessage } from "../errors.ts";
-import { parseJson } from "../json.ts";
-import { type GatewayResponse, buildErrorResponse } from "./response.ts";
+import { parseJson } from "../../shared/json.ts";
+import { getErrorMessage } from "../../shared/error-message.ts";
+import { SQLSTATE } from "./postgres-protocol.ts";
+import { type GatewayResponse, buildErrorResponse, buildFatalErrorResponse } from "./response.ts";
 import { type PostgresConnection, isConnectionLost } from "./postgres-connection.ts";
 import { isStalePlan, type Query, runQuery } from "./statements.ts";
 
@@ -49,7 +50,10 @@ export async function handleSql(
   try {
     connection = (await pool.connect()) as PostgresConnection & pg.PoolClient;
   } catch (error) {
-    return buildErrorResponse(503, `the database can't be reached: ${getErrorMessage(error)}`);
+    return buildFatalErrorResponse(
+      SQLSTATE.tooManyConnections,
+      `no connection to the database: ${getErrorMessage(error)}`,
+    );
   }
   let broken = false;
   try {
@@ -136,7 +140,9 @@ function buildOkResponse(value: object): GatewayResponse {
 }
 
 function toErrorResponse(error: unknown): GatewayResponse {
-  if (!(error instanceof pg.DatabaseError)) return buildErrorResponse(503, getErrorMessage(error));
+  if (!(error instanceof pg.DatabaseError)) {
+    return buildFatalErrorResponse(SQLSTATE.connectionFailure, getErrorMessage(error));
+  }
   // `message` is not an own enumerable property of the error, unlike the fields from PostgreSQL.
   return { status: 400, body: JSON.stringify({ ...error, message: error.message }) };
 }

@@ -12,8 +12,9 @@ import {
 } from "../../shared/metrics/exposition.ts";
 import { parseBearerSecret } from "../../shared/bearer-token.ts";
 import { equalInConstantTime } from "../../shared/constant-time.ts";
-import { formatHostAndPort } from "../../protocol/relay/settings.ts";
-import { getErrorMessage, StartError } from "../errors.ts";
+import { getErrorMessage } from "../../shared/error-message.ts";
+import { formatHostAndPort } from "../../shared/hosts.ts";
+import { StartError } from "../errors.ts";
 import { readParts, type MetricsPart } from "./parts.ts";
 
 /** Connections of scrapers, and of strangers where the address is public. */

@@ -91,28 +91,28 @@ function toProcessFamilies(usage: ProcessUsage): MetricFamily[] {
 }
 
 function toPoolFamilies(pools: Gateway["pools"]): MetricFamily[] {
-  const each = Object.entries(pools);
+  const each = Object.entries(pools).map(([pool, getUsage]) => ({ pool, ...getUsage() }));
   return [
     {
       name: "underpass_server_database_connections",
       help: "Connections of the gateway to PostgreSQL: pool queries for single queries, sessions for transactions.",
       type: "gauge",
-      samples: each.flatMap(([pool, { totalCount, idleCount }]) => [
-        { labels: { pool, state: "used" }, value: totalCount - idleCount },
-        { labels: { pool, state: "idle" }, value: idleCount },
+      samples: each.flatMap(({ pool, used, idle }) => [
+        { labels: { pool, state: "used" }, value: used },
+        { labels: { pool, state: "idle" }, value: idle },
       ]),
     },
     {
       name: "underpass_server_database_connections_limit",
       help: "How many connections the pool may have.",
       type: "gauge",
-      samples: each.map(([pool, { options }]) => ({ labels: { pool }, value: options.max })),
+      samples: each.map(({ pool, limit }) => ({ labels: { pool }, value: limit })),
     },
     {
       name: "underpass_server_database_waiting",
       help: "Queries or transactions that wait for a connection.",
       type: "gauge",
-      samples: each.map(([pool, { waitingCount }]) => ({ labels: { pool }, value: waitingCount })),
+      samples: each.map(({ pool, waiting }) => ({ labels: { pool }, value: waiting })),
     },
   ];
 }

@@ -2,8 +2,9 @@
 import { chmod, cp, readdir, rename, rm, stat } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { basename, dirname, join } from "node:path";
-import { getErrorMessage, StartError } from "../errors.ts";
+import { StartError } from "../errors.ts";
 import { type OsUser, canReach } from "./os-user.ts";
+import { getErrorMessage } from "../../shared/error-message.ts";
 
 export interface Binaries {
   initdb: string;

@@ -6,8 +6,9 @@ import { join } from "node:path";
 import { type MigrationMeta, readMigrationFiles } from "drizzle-orm/migrator";
 import pg from "pg";
 import { ROOT } from "../build/build.ts";
-import { getErrorMessage, StartError } from "../errors.ts";
+import { StartError } from "../errors.ts";
 import { readEnvironment, readSettings } from "../settings.ts";
+import { getErrorMessage } from "../../shared/error-message.ts";
 
 const DATABASE_CONNECT_MAX_MS = 10_000;
 
@@ -74,7 +75,8 @@ export async function migrate(client: pg.Client, untilMs = Infinity): Promise<nu
     await client.query("commit");
     return pending.length;
   } catch (error) {
-    await client.query("rollback");
+    // After the loss of the connection, which has rolled back already, this fails too.
+    await client.query("rollback").catch(() => undefined);
     throw error;
   }
 }

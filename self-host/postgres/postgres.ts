@@ -11,13 +11,14 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import pg from "pg";
 import { SupervisedProcess, CHILD_STOP_MAX_MS } from "../processes/child.ts";
-import { getErrorMessage, StartError } from "../errors.ts";
+import { StartError } from "../errors.ts";
 import { SOCKET_PATH_MAX_BYTES, writePrivateFile } from "../files.ts";
 import type { Log } from "../log.ts";
 import { findUsablePort } from "../processes/ports.ts";
 import { type OsUser, findPostgresAccount } from "./os-user.ts";
 import { type Binaries, findBinaries } from "./binaries.ts";
 import { stopStaleProcess } from "../processes/processes.ts";
+import { getErrorMessage } from "../../shared/error-message.ts";
 
 const USER = "underpass";
 /** For both pools of the gateway, the start itself, and a few sessions of an operator's psql. */

@@ -8,9 +8,9 @@ import { once } from "node:events";
 import { createInterface } from "node:readline";
 import { setTimeout as sleep } from "node:timers/promises";
 
-import { getErrorMessage } from "../errors.ts";
 import type { Log } from "../log.ts";
 import { MINUTE_MS } from "../../shared/time.ts";
+import { getErrorMessage } from "../../shared/error-message.ts";
 import { guardProcess, releaseProcess } from "./guard.ts";
 
 /** How long a child may take to exit before it is killed. */
@@ -73,7 +73,7 @@ export class SupervisedProcess {
     return this.#restarts;
   }
 
-  /** Resolves when the child is ready. If it exits or is not ready in time, stops it and rejects. */
+  /** Resolves when the child is ready. If it exits, is stopped or is not ready in time, stops it and rejects. */
   async start(): Promise<void> {
     const child = await this.#spawn();
     try {
@@ -100,18 +100,14 @@ export class SupervisedProcess {
   async #spawn(): Promise<ChildProcess> {
     const options = this.#options;
     await options.prepare?.();
+    if (this.#isStopping) throw new Error(`${options.name} was stopped before it was started`);
     const child = spawn(options.command, options.args, {
       ...options.spawnOptions,
       detached: true,
       stdio: ["ignore", "pipe", "pipe", options.descriptor ?? "ignore"],
     });
     this.#process = child;
-    await Promise.race([
-      once(child, "spawn"),
-      once(child, "error").then(([error]) => {
-        throw error;
-      }),
-    ]);
+    await once(child, "spawn");
     child.on("error", (error) => {
       this.#log.error(`${options.name} could not be sent a signal: ${getErrorMessage(error)}`);
     });

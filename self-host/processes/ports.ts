@@ -1,7 +1,8 @@
 /** Checks that a port is free, before any program is started that needs it. */
 import { once } from "node:events";
 import { type AddressInfo, createServer } from "node:net";
-import { getErrorMessage, StartError } from "../errors.ts";
+import { StartError } from "../errors.ts";
+import { getErrorMessage } from "../../shared/error-message.ts";
 
 /** @returns the port; for 0, a free one. */
 export async function findUsablePort(host: string, port: number): Promise<number> {

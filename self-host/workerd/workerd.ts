@@ -13,6 +13,7 @@ import type { Log } from "../log.ts";
 import { buildConfiguration } from "./configuration.ts";
 import { toSourcePositions } from "./source-positions.ts";
 import { probeHealth, requestText, sendRequest } from "../internal-requests.ts";
+import { LogLimiter } from "../../shared/log.ts";
 import { MINUTE_MS } from "../../shared/time.ts";
 
 /** workerd keeps running while any socket is open, but after the drain there is nothing left to wait for. */
@@ -76,11 +77,7 @@ export async function startWorkerd(options: WorkerdOptions): Promise<Workerd> {
           await rm(path, { force: true });
       },
       onSpawn: (pid) => dataDir.recordWorkerd(pid),
-      onLine: (line, stream) => {
-        if (!isNativeStackTrace(line)) {
-          log.forward("worker", stream === "stdout" ? "info" : "warn", toSourcePositions(line));
-        }
-      },
+      onLine: createLineForwarder(log),
       stopSignal: "SIGTERM",
       stopMaxMs: WORKERD_STOP_MAX_MS,
       signalOnParentExit: "SIGKILL",
@@ -112,6 +109,22 @@ const PUBLIC_SOCKET = "public.sock";
 const API_SOCKET = "api.sock";
 const CONTROL_SOCKET = "control.sock";
 const FRONT_METRICS_SOCKET = "front.sock";
+
+/**
+ * Forwards what workerd writes. The Worker limits its own entries, which are JSON; those of the runtime are limited here,
+ * because a hostile agent can cause one for each visit.
+ */
+export function createLineForwarder(log: Pick<Log, "forward">) {
+  const runtimeLines = new LogLimiter();
+  return (line: string, stream: "stdout" | "stderr"): void => {
+    if (isNativeStackTrace(line)) return;
+    const unlogged = line.startsWith("{") ? 0 : runtimeLines.admit(Date.now());
+    if (unlogged === null) return;
+    const count = unlogged > 0 ? ` (${unlogged} lines before it were not logged)` : "";
+    const level = stream === "stdout" ? "info" : "warn";
+    log.forward("worker", level, toSourcePositions(line) + count);
+  };
+}
 
 /** workerd logs native stack traces with its own errors. They are useless without debug symbols. */
 function isNativeStackTrace(line: string): boolean {

@@ -6,7 +6,7 @@ import { FairShare, type Share } from "./fair-share.ts";
 
 export class SourceMemory {
   readonly #total: FairShare;
-  /** Of the sources that hold bytes. */
+  /** The shares of the sources that hold bytes. */
   readonly #shares = new Map<string, Share>();
 
   constructor(maxBytes: number) {
@@ -43,12 +43,14 @@ export class MemoryReservation {
     this.#source = source;
   }
 
-  /** @returns false when the source may not hold so much. Then nothing is reserved any more. */
+  /** @returns false when the source may not hold so much more. Then nothing is reserved any more. */
   resize(bytes: number): boolean {
-    if (bytes === this.#bytes) return true;
-    if (bytes < this.#bytes) this.clear();
+    const added = bytes - this.#bytes;
+    if (added === 0) return true;
     const share = (this.#share ??= this.#source.takeShare());
-    if (!share.take(bytes - this.#bytes)) {
+    // Other sources may have got so much since that this one has no claim to what it holds. It may still hold less.
+    if (added < 0) share.add(added);
+    else if (!share.take(added)) {
       this.clear();
       return false;
     }

@@ -22,7 +22,7 @@ export interface TracedRequest {
 export class RequestTrace {
   readonly #part: string;
   readonly #mode: TraceMode;
-  readonly #log = new LimitedLog("request_traced");
+  readonly #log = new LimitedLog("info", "request_traced");
 
   /** @param mode of the setting `TRACE_REQUESTS`; any other value is `off`. */
   constructor(part: string, mode: unknown) {

@@ -126,6 +126,19 @@ describe("a server", () => {
     expect(applied.filter((count) => count > 0)).toHaveLength(1);
   });
 
+  test("reports why a migration failed when its connection is lost too", async () => {
+    await query(server, "create database lost");
+    const url = (await server.databaseUrl()).replace(/postgres$/, "lost");
+    const [other, client] = await Promise.all([connectDatabase(url), connectDatabase(url)]);
+    await other.query("begin");
+    await other.query("create schema drizzle");
+    const failure = expect(migrate(client)).rejects.toThrow("due to administrator command");
+    const end = `select pg_terminate_backend(pid) from pg_stat_activity where datname = 'lost' and wait_event_type = 'Lock'`;
+    await expect.poll(() => query(server, end), WAIT_OPTIONS).toHaveLength(1);
+    await failure;
+    await Promise.all([other.end(), client.end()]);
+  });
+
   test("uses the database in DATABASE_URL instead of an embedded one", async () => {
     await query(server, "create database external");
     const url = (await server.databaseUrl()).replace(/postgres$/, "external");

@@ -2,6 +2,7 @@
 import { OpenAPIHono } from "@hono/zod-openapi";
 import { HTTPException } from "hono/http-exception";
 import { matchedRoutes } from "hono/route";
+import { getAddressGroup } from "../../shared/address-group.ts";
 import { getClientAddress } from "../../shared/client-address.ts";
 import { REQUEST_ID_HEADER } from "../../protocol/errors.ts";
 import { RECONNECT_MAX_MS } from "../../protocol/limits.ts";
@@ -10,15 +11,18 @@ import { getConfig } from "../config/config.ts";
 import type { Env } from "../env.ts";
 import { ApiError, describeError, errorResponse } from "../errors.ts";
 import { setTransportSecurity } from "../transport-security.ts";
-import { UndeliveredError } from "../store/database.ts";
+import { isDatabaseUnavailable, UndeliveredError } from "../store/database.ts";
 import { LimitReachedError } from "../store/bounds.ts";
 import { PermissionLostError } from "../store/locks.ts";
 import { unauthorized } from "./guard.ts";
-import { log } from "../../shared/log.ts";
+import { BoundedMap } from "../../shared/bounds/bounded-map.ts";
+import { LimitedLog } from "../../shared/log.ts";
 import type { ApiContext, ApiEnv } from "./route.ts";
 import { AREAS } from "./areas.ts";
 import { dashboard, isNavigation, sendPage, servePageToBrowsers } from "./dashboard/dashboard.ts";
 import { limitRequestBody } from "./request-body.ts";
+
+const DATABASE_RETRY_AFTER_SECONDS = 2;
 
 const api = new OpenAPIHono<ApiEnv>();
 
@@ -38,9 +42,10 @@ api.use(async (c, next) => {
 api.use(async (c, next) => {
   const config = getConfig(c.env);
   c.set("config", config);
-  c.set("db", createDatabase(c.env));
   const trust = { onCloudflare: config.HOSTED, trustProxy: config.TRUST_PROXY };
-  c.set("address", getClientAddress(c.req.raw, trust));
+  const address = getClientAddress(c.req.raw, trust);
+  c.set("address", address);
+  c.set("db", createDatabase(c.env, getAddressGroup(address)));
   await next();
   if (c.res.status !== 101) setTransportSecurity(c.res.headers, config.PUBLIC_SCHEME);
 });
@@ -93,11 +98,13 @@ function matchesPath(pattern: string[], segments: string[]): boolean {
   );
 }
 
+const failures = new LimitedLog("error", "request_failed");
+
 api.onError((thrown, c) => {
   const error = toApiError(thrown);
-  if (error.code === "internal") {
+  if (error !== thrown && error.details.cause !== undefined) {
     const cause = describeError(error.details.cause);
-    log("error", "request_failed", { requestId: c.var.requestId, cause });
+    failures.record({ requestId: c.var.requestId, cause }, Date.now());
   }
   // Through the context, which adds the headers that the route has set, such as a cleared cookie.
   const answer = errorResponse(error);
@@ -123,6 +130,11 @@ function toApiError(thrown: Error): ApiError {
       "The change is saved but not in effect yet. It takes effect within a few minutes.";
     return new ApiError("unavailable", message, { retryAfterSeconds: RECONNECT_MAX_MS / 1000 });
   }
+  if (isDatabaseUnavailable(thrown)) {
+    const message = "The database is busy or can't be reached. Try again in a moment.";
+    const retryAfterSeconds = DATABASE_RETRY_AFTER_SECONDS;
+    return new ApiError("unavailable", message, { retryAfterSeconds, cause: thrown });
+  }
   // The framework itself refuses a body that is not JSON.
   if (thrown instanceof HTTPException && thrown.status === 400) {
     return new ApiError("invalid_request", "The request body is not valid JSON.");
@@ -145,16 +157,28 @@ function logRequest(c: ApiContext, ms: number): void {
   const route = matchedRoutes(c).findLast(({ method }) => method !== "ALL")?.path;
   if (route !== undefined && UNLOGGED_ROUTES.has(route)) return;
   const { requestId, principal, masterKey, agentToken, refusal } = c.var;
-  log("info", "request", {
+  const orgId = principal?.orgId ?? masterKey?.orgId ?? agentToken?.orgId;
+  const details = {
     requestId,
     method: c.req.method,
     route: route ?? null,
     status: c.res.status,
     ms,
-    orgId: principal?.orgId ?? masterKey?.orgId ?? agentToken?.orgId,
+    orgId,
     userId: principal?.userId,
     refusal,
-  });
+  };
+  getRequestLog(orgId).record(details, Date.now());
+}
+
+const REQUEST_LOGS_MAX = 10_000;
+const requestLogs = new BoundedMap<string, LimitedLog>(REQUEST_LOGS_MAX);
+
+/** Each organization has a limit of its own. All callers without one share a limit. */
+function getRequestLog(orgId = ""): LimitedLog {
+  const requestLog = requestLogs.get(orgId) ?? new LimitedLog("info", "request");
+  requestLogs.set(orgId, requestLog);
+  return requestLog;
 }
 
 export async function handleApi(

@@ -1,5 +1,6 @@
 /** The guards of routes: who may call them. */
 import { createMiddleware } from "hono/factory";
+import { createDatabase } from "../jobs/outbox.ts";
 import { SESSION_LAST_SEEN_PRECISION_MS } from "../limits.ts";
 import { IdParams } from "../../protocol/schemas/scalars.ts";
 import { WATCH_BEARER_PREFIX } from "../../protocol/captures/watch-protocol.ts";
@@ -101,6 +102,7 @@ async function authenticateAgent(c: ApiContext, bearer: string): Promise<void> {
   const found = token && (await findAgentToken(c.var.db, token));
   if (!found) throw unauthorized();
   c.set("agentToken", found);
+  attributeDatabase(c, found.orgId);
 }
 
 async function authenticateMasterKey(c: ApiContext, bearer: string): Promise<void> {
@@ -108,6 +110,12 @@ async function authenticateMasterKey(c: ApiContext, bearer: string): Promise<voi
   const masterKey = name && (await findMasterKey(c.var.db, name));
   if (!masterKey) throw unauthorized();
   c.set("masterKey", masterKey);
+  attributeDatabase(c, masterKey.orgId);
+}
+
+/** From now on the transactions of this request count as the organization's. */
+function attributeDatabase(c: ApiContext, orgId: string): void {
+  c.set("db", createDatabase(c.env, orgId));
 }
 
 function readBearer(c: ApiContext): string | null {
@@ -193,6 +201,7 @@ async function authenticate(
     throw unauthorized();
   }
   c.set("principal", principal);
+  attributeDatabase(c, principal.orgId);
   c.set("accessToken", token);
   const { sessionId, lastSeenAt } = principal;
   if (Date.now() - lastSeenAt.getTime() > SESSION_LAST_SEEN_PRECISION_MS) {

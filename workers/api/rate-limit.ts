@@ -12,7 +12,10 @@ import { rateLimiterObject } from "../objects.ts";
 import { readRefreshCookie } from "./accounts/refresh-cookie.ts";
 import type { ApiContext, ApiEnv, Guard } from "./route.ts";
 
-/** Reading the list of providers, a machine's polls and renewals: a page or a long poll repeats them. */
+/**
+ * Reading the list of providers, a machine's polls and renewals: a page or a long poll repeats them. A visitor's return
+ * from a provider too: the start of the sign-in was counted already, and the visitors of an office share one address.
+ */
 const POLL_RULE: TokenBucketConfig = { burst: 30, refillMs: 2_000 };
 
 /** Each request costs a guess, a mail or a row. */

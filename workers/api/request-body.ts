@@ -1,5 +1,5 @@
 /**
- * The size and the duration of a request body are limited. The platform cuts a connection whose request was not
+ * The size and the duration of a request body are limited. The platform closes a connection whose request was not
  * read to its end, and the response may be lost with it: so a refused body is read too, up to a limit.
  */
 import { createMiddleware } from "hono/factory";
@@ -94,8 +94,8 @@ async function discard(body: ReadableStream<Uint8Array>): Promise<void> {
     },
   });
   // A client that sends more is disconnected. One that has disconnected itself is no error.
-  const readingOff = body.pipeTo(nowhere).catch(() => undefined);
-  await withTimeout(DISCARDED_BODY_MAX_MS, readingOff);
+  const discarding = body.pipeTo(nowhere).catch(() => undefined);
+  await withTimeout(DISCARDED_BODY_MAX_MS, discarding);
 }
 
 /** Without an AbortSignal: the platform acts on it only when the next bytes arrive, which may never happen. */
@@ -106,7 +106,7 @@ async function withTimeout<Value>(ms: number, reading: Promise<Value>): Promise<
     return await Promise.race([reading, late]);
   } finally {
     clearTimeout(timer);
-    // It ends with the request; its error is of no interest.
+    // It ends with the request; its rejection is ignored.
     reading.catch(() => undefined);
   }
 }

@@ -3,6 +3,7 @@
  * schema before it starts anything.
  */
 import { TRACE_MODES } from "../../shared/tracing/request-trace.ts";
+import { formatHostAndPort } from "../../shared/hosts.ts";
 import { z } from "zod";
 import { RELAY_SECRET_MIN_CHARS } from "../../protocol/relay/settings.ts";
 import {
@@ -123,6 +124,8 @@ export const Settings = z.object({
     .optional(),
   /** The mail server of a hosted service. A self-hosted server sends mail through its gateway. */
   SMTP_URL: smtpUrl.optional(),
+  /** `files`: a self-hosted server without a mail server, which writes each mail into its data directory. */
+  MAIL_DELIVERY: z.enum(["smtp", "files"]).default("smtp"),
   MAIL_FROM: mailbox.prefault("Underpass <underpass@localhost>"),
   ENCRYPTION_KEY: encryptionKeys,
   /** A private JWK, or a set of them, for access tokens (ES256): the first signs, all of them verify. */
@@ -226,5 +229,5 @@ export function publicUrl(config: Config, host: string): string {
 
 /** The URL that visitors of a TCP tunnel connect to. @param host of a relay; an IPv6 address without brackets. */
 export function tcpUrl(host: string, port: number): string {
-  return `tcp://${host.includes(":") ? `[${host}]` : host}:${port}`;
+  return `tcp://${formatHostAndPort(host, port)}`;
 }

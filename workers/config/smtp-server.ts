@@ -2,6 +2,7 @@
  * The mail server that SMTP_URL names: `smtp[s]://user:password@host:port?timeout=SECONDS`, name and password
  * percent-encoded.
  */
+import { isLoopback, stripBrackets } from "../../shared/hosts.ts";
 
 /** An attempt to deliver a mail is abandoned after this long, and no URL allows more. */
 const MAIL_TIMEOUT_MAX_SECONDS = 25;
@@ -25,7 +26,7 @@ export function parseSmtpUrl(text: string): SmtpServer | null {
   const implicitTls = url.protocol === "smtps:";
   const timeoutSeconds = Number(url.searchParams.get("timeout") ?? MAIL_TIMEOUT_MAX_SECONDS);
   if (!(timeoutSeconds >= 1 && timeoutSeconds <= MAIL_TIMEOUT_MAX_SECONDS)) return null;
-  const host = url.hostname.replace(/^\[(.*)\]$/, "$1");
+  const host = stripBrackets(url.hostname);
   try {
     const user = decodeURIComponent(url.username);
     const password = decodeURIComponent(url.password);
@@ -40,8 +41,4 @@ export function parseSmtpUrl(text: string): SmtpServer | null {
   } catch {
     return null;
   }
-}
-
-function isLoopback(host: string): boolean {
-  return host === "localhost" || host === "::1" || /^127(\.\d{1,3}){3}$/.test(host);
 }

@@ -125,7 +125,7 @@ export function createRefusalPage(
 }
 
 /** One for each isolate: its limit counts the pages of all visitors. */
-const errorLog = new LimitedLog("error_page");
+const errorLog = new LimitedLog("info", "error_page");
 
 interface ErrorPageOptions extends Partial<Omit<PageText, "hint">> {
   /** undefined: no hint. */

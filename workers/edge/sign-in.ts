@@ -3,7 +3,8 @@
  * visitor pass when it returns. Loaded by the first visitor who needs it.
  *
  * A browser gets a nonce in a cookie when a sign-in begins, and the ticket is valid only together with that cookie. So a
- * link with the ticket of another person does not sign a visitor in as that person.
+ * link with the ticket of another person does not sign a visitor in as that person. A ticket that arrives in another browser
+ * is used up: a link can make a visitor sign in for the browser of an attacker, who must not get hold of the ticket.
  */
 import { SIGN_IN_HEADER, type SignInStep } from "../../access/identity.ts";
 import {
@@ -77,10 +78,10 @@ async function finishSignIn(
   const { PUBLIC_SCHEME: scheme } = config;
   const host = parseHost(getAuthority(request.url)) ?? "";
   const ticket = new URL(request.url).searchParams.get("ticket") ?? "";
-  const nonce = readSignInNonce(request.headers.get("cookie") ?? "", scheme);
   // A HEAD request, as link previews send it, must not use the ticket.
-  if (nonce === null || request.method !== "GET") return null;
-  const browser = await hashNonce(nonce);
+  if (request.method !== "GET") return null;
+  const nonce = readSignInNonce(request.headers.get("cookie") ?? "", scheme);
+  const browser = nonce === null ? null : await hashNonce(nonce);
   const redeemed = await env.INTERNAL_API.redeemVisitorTicket({ ticket, tunnelId, host, browser });
   if (!redeemed) return null;
   const cookie = formatPassCookie(scheme, redeemed.pass, VISITOR_PASS_SECONDS);

@@ -8,7 +8,7 @@ import { INTERNAL_HOST } from "../../durable-objects/internal-host.ts";
 import { REQUEST_ID_HEADER, type ErrorCode } from "../../protocol/errors.ts";
 import { parseHost, toRouteName } from "../../protocol/hosts.ts";
 import type { Env } from "../env.ts";
-import { log } from "../../shared/log.ts";
+import { LimitedLog } from "../../shared/log.ts";
 import { callTunnel, cacheGates, chooseTarget } from "./tunnel-calls.ts";
 import { createErrorPage, createRefusalPage } from "./error-pages.ts";
 import { keepTruncationVisible } from "./truncation.ts";
@@ -99,10 +99,12 @@ async function retryVisit(
   return toVisitorResponse(request, env, response, target);
 }
 
+const failedCalls = new LimitedLog("warn", "tunnel_call_failed");
+
 /** @throws the cause when the visitor has left: no one waits for a response. */
 function logFailedCall({ signal }: Request, target: TunnelTarget, cause: unknown): void {
   if (signal.aborted) throw cause;
-  log("warn", "tunnel_call_failed", { object: target.objectName, cause: String(cause) });
+  failedCalls.record({ object: target.objectName, cause: String(cause) }, Date.now());
 }
 
 /** The local server's response, or an error page for a refusal. */

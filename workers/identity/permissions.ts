@@ -3,7 +3,7 @@ import type { RoleRevocations } from "../store/organizations/members.ts";
 import { ROLES, type Role } from "../../protocol/roles.ts";
 
 /** The lowest role that has each permission; higher ones have it too. */
-const LOWEST_ROLE = {
+export const LOWEST_ROLE_BY_PERMISSION = {
   /** Manage one's own account and sessions. */
   "account:self": "viewer",
   "tunnels:read": "viewer",
@@ -46,11 +46,10 @@ const LOWEST_ROLE = {
   "owners:write": "owner",
 } as const satisfies Record<string, Role>;
 
-export type Permission = keyof typeof LOWEST_ROLE;
-export const PERMISSIONS = Object.keys(LOWEST_ROLE) as Permission[];
+export type Permission = keyof typeof LOWEST_ROLE_BY_PERMISSION;
 
 export function hasPermission(role: Role, permission: Permission): boolean {
-  return ROLES.indexOf(role) >= ROLES.indexOf(LOWEST_ROLE[permission]);
+  return ROLES.indexOf(role) >= ROLES.indexOf(LOWEST_ROLE_BY_PERMISSION[permission]);
 }
 
 /** The permission that a member needs to grant or withdraw a role, or to invite a person with it. */

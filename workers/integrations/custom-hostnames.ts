@@ -11,7 +11,10 @@ import { isVerifiedDomain } from "../store/domains/domains.ts";
 
 /** The time limit of one call to Cloudflare's API. */
 const CUSTOM_HOSTNAME_CALL_MAX_MS = 8_000;
-const CUSTOM_HOSTNAME_ANSWER_MAX_BYTES = 256 * 1024;
+/** A page of hostnames with the states of their certificates, of some KiB each. */
+const CUSTOM_HOSTNAME_ANSWER_MAX_BYTES = 1024 * 1024;
+/** The most that Cloudflare's API allows. */
+const CUSTOM_HOSTNAMES_PER_PAGE = 50;
 
 /**
  * Creates or deletes the custom hostname, as the rows say now: so the order in which messages arrive does not matter.
@@ -33,6 +36,7 @@ export async function syncCustomHostname(env: Env, db: Database, domain: string)
 
 const HostnameList = z.object({
   result: z.array(z.object({ id: z.string(), hostname: z.string() })),
+  result_info: z.object({ total_pages: z.number() }),
 });
 const ErrorAnswer = z.object({ errors: z.array(z.object({ code: z.number() })) });
 
@@ -66,20 +70,29 @@ function openZone(env: Env) {
     );
   }
 
-  /** The API's filter also matches names that contain the domain. */
-  async function find(domain: string) {
-    const query = new URLSearchParams({ hostname: domain });
-    const { result } = HostnameList.parse(await call("GET", `${hostnames}?${query.toString()}`));
-    return result.filter(({ hostname }) => hostname === domain);
+  /** The API's filter also matches names that contain the domain, so it may be on any page. @returns its id. */
+  async function find(domain: string): Promise<string | undefined> {
+    for (let page = 1; ; page++) {
+      const query = new URLSearchParams({
+        hostname: domain,
+        page: String(page),
+        per_page: String(CUSTOM_HOSTNAMES_PER_PAGE),
+      });
+      const answer = await call("GET", `${hostnames}?${query.toString()}`);
+      const { result, result_info: info } = HostnameList.parse(answer);
+      const found = result.find(({ hostname }) => hostname === domain);
+      if (found || page >= info.total_pages) return found?.id;
+    }
   }
 
   return {
     async ensure(domain: string): Promise<void> {
-      if ((await find(domain)).length > 0) return;
+      if ((await find(domain)) !== undefined) return;
       await call("POST", hostnames, { hostname: domain, ssl: { method: "http", type: "dv" } });
     },
     async remove(domain: string): Promise<void> {
-      for (const found of await find(domain)) await call("DELETE", `${hostnames}/${found.id}`);
+      const id = await find(domain);
+      if (id !== undefined) await call("DELETE", `${hostnames}/${id}`);
     },
   };
 }

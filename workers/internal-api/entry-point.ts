@@ -110,7 +110,7 @@ export class InternalApi extends WorkerEntrypoint<Env> implements InternalApiBin
   }
 
   async withdrawAdmission(admission: AgentAdmission): Promise<void> {
-    const { withdrawAdmission } = await load();
-    await withdrawAdmission(this.env, admission);
+    const { createDatabase, withdrawAdmission } = await load();
+    await withdrawAdmission(this.env, createDatabase(this.env), admission);
   }
 }

@@ -12,6 +12,7 @@ import type { Env } from "../env.ts";
 import { describeError } from "../errors.ts";
 import { log } from "../../shared/log.ts";
 import { deleteUnverifiedAccounts } from "../store/accounts/accounts.ts";
+import { ago } from "../store/clock.ts";
 import {
   deleteEndedTokens,
   deleteEndedTunnels,
@@ -26,7 +27,7 @@ import {
 import { expireClaims } from "../store/domains/domains.ts";
 import { deleteReplacedSecrets } from "../store/webhooks/receivers.ts";
 import { deleteOldBillingEvents, endOverduePlans } from "../store/billing/subscriptions.ts";
-import { deleteOldTraffic, rollUpCounters } from "../store/metrics/traffic.ts";
+import { deleteOldTraffic, foldCounters } from "../store/metrics/traffic.ts";
 import { expireTunnels } from "../store/tunnels/lifecycle.ts";
 import { recheckProofs } from "./domain-proofs.ts";
 import { retryMails, retryOutbox, createDatabase } from "./outbox.ts";
@@ -39,7 +40,6 @@ const UNVERIFIED_ACCOUNT_MAX_MS = 7 * DAY_MS;
 
 export async function runCron(env: Env): Promise<void> {
   const db = createDatabase(env);
-  const ago = (ms: number) => new Date(Date.now() - ms);
   const jobs: Record<string, () => Promise<unknown>> = {
     outbox: () => retryOutbox(env, db),
     "re-encryption": () => reencryptSecrets(getConfig(env), db),
@@ -77,7 +77,7 @@ export async function runCron(env: Env): Promise<void> {
     },
     "excess audit events": () => deleteExcessAuditEvents(db),
     counters: async () => {
-      const fold = () => rollUpCounters(db, ago(COUNTERS_FOLD_AFTER_MS));
+      const fold = () => foldCounters(db, ago(COUNTERS_FOLD_AFTER_MS));
       while ((await fold()) === COUNTERS_FOLD_BATCH_ROWS);
     },
     // Last, because a mail server can be slow.

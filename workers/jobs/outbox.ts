@@ -4,7 +4,7 @@ import { log } from "../../shared/log.ts";
 import type { Env } from "../env.ts";
 import { describeError } from "../errors.ts";
 import { MAIL_BATCH_ROWS, OUTBOX_BATCH_ROWS } from "../limits.ts";
-import { connectDatabase, type Database } from "../store/database.ts";
+import { connectDatabase, type Database, type Deliver } from "../store/database.ts";
 import {
   claimDueMessages,
   deleteMessages,
@@ -16,8 +16,9 @@ import type { OutboxRow } from "../store/outbox-messages.ts";
 import * as delivery from "./delivery.ts";
 import { isForObject, sendMessage } from "./outbox-handlers.ts";
 
-export function createDatabase(env: Env): Database {
-  const db: Database = connectDatabase(env, async (rows) => {
+/** @param caller the organization that calls, or the group of the address; by default the server itself. */
+export function createDatabase(env: Env, caller?: string): Database {
+  const deliver: Deliver = async (rows) => {
     const deps = getDeps(env, db);
     const forObjects: OutboxRow[] = [];
     const forServices: OutboxRow[] = [];
@@ -29,7 +30,8 @@ export function createDatabase(env: Env): Database {
     const delivered = await delivery.deliverMessages(deps, first);
     waitUntil(deliverInBatches(deps, forObjects.slice(OUTBOX_BATCH_ROWS)));
     return delivered === first.length;
-  });
+  };
+  const db: Database = connectDatabase(env, deliver, caller);
   return db;
 }
 

@@ -1,7 +1,7 @@
 /** The audit log. A row is inserted in the transaction of the change that it records, and never changed. */
 import { AUDIT_ACTIONS, type AuditAction } from "../../protocol/audit/audit-actions.ts";
 import { requireFewChanges } from "./bounds.ts";
-import { chunks } from "./chunks.ts";
+import { splitIntoChunks } from "./chunks.ts";
 import { auditEvents } from "./tables/audit.ts";
 import type { Transaction } from "./transaction.ts";
 
@@ -36,5 +36,5 @@ export function toAuditEvent(
 /** @throws LimitReachedError when the organization has made too many such changes. */
 export async function insertAuditEvents(tx: Transaction, events: AuditEvent[]): Promise<void> {
   await requireFewChanges(tx, events);
-  for (const rows of chunks(events)) await tx.insert(auditEvents).values(rows);
+  for (const rows of splitIntoChunks(events)) await tx.insert(auditEvents).values(rows);
 }

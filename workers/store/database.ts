@@ -8,6 +8,7 @@ import { Client, neon, neonConfig } from "@neondatabase/serverless";
 import { drizzle as drizzleHttp } from "drizzle-orm/neon-http";
 import { drizzle as drizzleSocket } from "drizzle-orm/neon-serverless";
 import type { Env } from "../env.ts";
+import { formatApplicationName } from "../../protocol/application-name.ts";
 import type { AuditAction } from "../../protocol/audit/audit-actions.ts";
 import { insertAuditEvents, toAuditEvent, type Actor, type AuditEvent } from "./audit.ts";
 import { GatewaySocket } from "./gateway-socket.ts";
@@ -69,9 +70,14 @@ export type Deliver = (rows: OutboxRow[]) => Promise<boolean>;
 
 const DRIZZLE_OPTIONS = { casing: "snake_case" } as const;
 
-export function connectDatabase(env: Env, deliver: Deliver): Database {
+/** @param caller for whom the transactions run (`formatApplicationName`): callers share the gateway's connections. */
+export function connectDatabase(env: Env, deliver: Deliver, caller?: string): Database {
   function transaction<Result>(work: Work<Result>, options?: ChangeOptions): Promise<Result> {
-    const done = runTransaction(env, work, deliver, options);
+    const client = new Client({
+      connectionString: env.DATABASE_URL,
+      application_name: formatApplicationName(caller),
+    });
+    const done = runTransaction(client, work, deliver, options);
     // Committed messages are delivered even if the caller disconnects first.
     waitUntil(done.catch(() => undefined));
     return done;
@@ -93,6 +99,29 @@ export function connectDatabase(env: Env, deliver: Deliver): Database {
   };
 }
 
+/**
+ * The classes of SQLSTATE for a database that can't serve now: connection failures, insufficient resources and shutdown
+ * (PostgreSQL's documentation, appendix A).
+ */
+const UNAVAILABLE_STATES = /^(?:08|53|57P)/;
+
+/** The connection of a transaction was lost, so that the driver could not even roll back. */
+class ConnectionLostError extends Error {
+  override name = "ConnectionLostError";
+
+  constructor(cause: unknown) {
+    super("the connection to the database was lost", { cause });
+  }
+}
+
+/** Whether an error, or a cause of it, says that the database has no free connection or can't be reached. */
+export function isDatabaseUnavailable(thrown: unknown): boolean {
+  if (!(thrown instanceof Error)) return false;
+  if (thrown instanceof ConnectionLostError) return true;
+  const state = "code" in thrown && typeof thrown.code === "string" ? thrown.code : "";
+  return UNAVAILABLE_STATES.test(state) || isDatabaseUnavailable(thrown.cause);
+}
+
 /** Thrown by `UnitOfWork.rollback`, so that the driver rolls the transaction back. */
 class Rollback extends Error {
   override name = "Rollback";
@@ -105,14 +134,13 @@ class Rollback extends Error {
 }
 
 async function runTransaction<Result>(
-  env: Env,
+  client: Client,
   work: Work<Result>,
   deliver: Deliver,
   options: ChangeOptions | undefined,
 ): Promise<Result> {
-  const client = new Client(env.DATABASE_URL);
-  // A broken connection also rejects its query, which is where the error is handled.
-  client.on("error", () => undefined);
+  let isLost = false;
+  client.on("error", () => (isLost = true));
   let committed: { result: Result; messages: OutboxRow[] };
   try {
     await client.connect();
@@ -132,7 +160,7 @@ async function runTransaction<Result>(
     });
   } catch (thrown) {
     if (thrown instanceof Rollback) return thrown.value as Result;
-    throw thrown;
+    throw isLost ? new ConnectionLostError(thrown) : thrown;
   } finally {
     // The connection is closed before the delivery, which may take long: other requests wait for a connection.
     waitUntil(client.end().catch(() => undefined));

@@ -5,6 +5,7 @@ import {
   EMAIL_CODE_GUESSES_WINDOW_MS,
   MFA_GUESSES_WINDOW_MS,
 } from "../limits.ts";
+import { ago } from "./clock.ts";
 import type { Database } from "./database.ts";
 import { emailCodes, mfaChallenges, mfaRemovals, passwordResets } from "./tables/accounts.ts";
 import { invitations } from "./tables/organizations.ts";
@@ -30,5 +31,5 @@ export const EXPIRING_ROWS = Object.keys(EXPIRING_TABLES) as ExpiringRows[];
 
 export async function deleteExpiredRows({ query }: Database, rows: ExpiringRows): Promise<void> {
   const { table, keepMs } = EXPIRING_TABLES[rows];
-  await query.delete(table).where(lt(table.expiresAt, new Date(Date.now() - keepMs)));
+  await query.delete(table).where(lt(table.expiresAt, ago(keepMs)));
 }

@@ -4,7 +4,8 @@
  */
 import { and, eq, inArray, isNull, lt, lte, ne, sql } from "drizzle-orm";
 import { MAIL_BATCH_ROWS, OUTBOX_BATCH_ROWS } from "../limits.ts";
-import { chunks } from "./chunks.ts";
+import { splitIntoChunks } from "./chunks.ts";
+import { ago, fromNow } from "./clock.ts";
 import type { OutboxKind, OutboxMessage, OutboxRow } from "./outbox-messages.ts";
 import { outbox } from "./tables/outbox.ts";
 import type { Queries, Transaction } from "./transaction.ts";
@@ -26,9 +27,9 @@ export async function insertOutbox(
   tx: Transaction,
   messages: OutboxMessage[],
 ): Promise<OutboxRow[]> {
-  const nextAttemptAt = new Date(Date.now() + OUTBOX_LEASE_MS);
+  const nextAttemptAt = fromNow(OUTBOX_LEASE_MS);
   const inserted: OutboxRow[] = [];
-  for (const some of chunks(messages)) {
+  for (const some of splitIntoChunks(messages)) {
     const rows = await tx
       .insert(outbox)
       .values(some.map((message) => ({ ...message, nextAttemptAt })))
@@ -93,7 +94,6 @@ export async function saveErrors(
 
 /** @returns the messages that are not retried any more until an operator sets `parked_at` to null. */
 export function parkUndeliverable({ query }: Db): Promise<{ id: number; kind: OutboxKind }[]> {
-  const before = new Date(Date.now() - OUTBOX_PARK_AFTER_MS);
   return query
     .update(outbox)
     .set({ parkedAt: sql`now()` })
@@ -101,7 +101,7 @@ export function parkUndeliverable({ query }: Db): Promise<{ id: number; kind: Ou
       and(
         ne(outbox.kind, "mail"),
         isNull(outbox.parkedAt),
-        lt(outbox.createdAt, before),
+        lt(outbox.createdAt, ago(OUTBOX_PARK_AFTER_MS)),
         lte(outbox.nextAttemptAt, sql`now()`),
       ),
     )
@@ -110,10 +110,10 @@ export function parkUndeliverable({ query }: Db): Promise<{ id: number; kind: Ou
 
 /** Deletes the mails that no server has accepted for a day. @returns how many. */
 export async function deleteOverdueMails({ query }: Db): Promise<number> {
-  const before = new Date(Date.now() - OUTBOX_MAIL_MAX_MS);
+  const isOverdue = lt(outbox.createdAt, ago(OUTBOX_MAIL_MAX_MS));
   const rows = await query
     .delete(outbox)
-    .where(and(eq(outbox.kind, "mail"), lt(outbox.createdAt, before)))
+    .where(and(eq(outbox.kind, "mail"), isOverdue))
     .returning({ id: outbox.id });
   return rows.length;
 }

@@ -4,10 +4,11 @@ import type { CaptureSummary } from "../../../protocol/schemas/inspector/capture
 import { CaptureLog, readPastCaptures, type PastSelection } from "../../management/capture-log.ts";
 import { CaptureWatch } from "../../management/capture-watch.ts";
 import { findTunnel } from "../../management/find-tunnel.ts";
+import type { ManagementApi } from "../../management/management-api.ts";
 import { openManagementApi } from "../../management/open-management-api.ts";
 import { TunnelNames } from "../../management/tunnel-names.ts";
 import { watchForStop } from "../watch-for-stop.ts";
-import { rejectExtraArguments } from "../../options.ts";
+import { rejectExtraArguments, UsageError } from "../../options.ts";
 import { LOG_JSON, createLogLines, type LogOutput } from "../../output/management/logs.ts";
 import { printRejectionJson } from "../../output/output.ts";
 import { RejectionError } from "../../rejection-error.ts";
@@ -20,6 +21,7 @@ export async function run({ values, positionals }: Input<typeof LOGS.options>): 
   const [name, ...extra] = positionals;
   rejectExtraArguments(extra);
   const api = await openManagementApi(values);
+  rejectQueryField(values, api);
   const tunnel = name === undefined ? undefined : await findTunnel(api, name);
   const selection = {
     tunnelId: tunnel?.id,
@@ -64,6 +66,13 @@ export async function run({ values, positionals }: Input<typeof LOGS.options>): 
   } finally {
     endWatch();
   }
+}
+
+function rejectQueryField({ filter }: Values, { credential }: ManagementApi): void {
+  if (credential.kind !== "capability token" || !filter?.fields.includes("query")) return;
+  throw new UsageError(
+    "--filter: a capability token does not give access to queries; set UNDERPASS_ACCESS_TOKEN to filter by them",
+  );
 }
 
 /** @returns undefined when only new requests are to be shown. */

@@ -19,10 +19,10 @@ export function watchNpx(stop: () => void): () => void {
   const shell = process.ppid;
   const npm = findParent(shell);
   const interrupt = createInterruptDetector(shell, npm);
-  const isOver = () =>
+  const shouldStop = () =>
     process.ppid !== shell || findParent(shell) !== npm || interrupt?.isDetected() === true;
   const timer = setInterval(() => {
-    if (!isOver()) return;
+    if (!shouldStop()) return;
     end();
     stop();
   }, CHECK_INTERVAL_MS).unref();

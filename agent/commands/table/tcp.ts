@@ -16,7 +16,7 @@ export const TCP_TUNNEL_OPTIONS = {
   "proxy-protocol": {
     kind: "text",
     placeholder: "VERSION",
-    help: "begin each local connection with the visitor's address",
+    help: "send a PROXY protocol header with the visitor's address on each local connection",
     choices: PROXY_PROTOCOLS,
   },
 } as const satisfies OptionSpecs;

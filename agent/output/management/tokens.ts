@@ -2,6 +2,7 @@
 import type { Token } from "../../../protocol/schemas/tokens.ts";
 import { isTokenValid, NONCE_SHOWN_CHARS } from "../../management/find-token.ts";
 import { formatExpiry } from "../format/format-relative-time.ts";
+import { formatUsd } from "../format/format-usd.ts";
 import { getTerminalWidth, Table } from "../format/table.ts";
 
 export function createTokenTable(): Table {
@@ -46,8 +47,4 @@ function formatNames(patterns: string[]): string {
 function formatBudget({ spentUsdCents, monthlyBudgetUsdCents }: Token): string {
   const budget = monthlyBudgetUsdCents === null ? "-" : formatUsd(monthlyBudgetUsdCents);
   return `${formatUsd(spentUsdCents)} / ${budget}`;
-}
-
-function formatUsd(cents: number): string {
-  return `${(cents / 100).toFixed(2)} USD`;
 }

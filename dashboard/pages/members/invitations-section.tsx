@@ -2,6 +2,7 @@
 import { queryOptions, useQuery, useQueryClient } from "@tanstack/react-query";
 import type { Invitation } from "../../../protocol/schemas/organizations/organizations.ts";
 import { call } from "../../api/session.ts";
+import { MailNotice } from "../../app/mail-notice.tsx";
 import { useMe } from "../../app/session-state.ts";
 import { ConfirmButton, DialogButton } from "../../ui/forms/dialog.tsx";
 import { SelectField, TextField } from "../../ui/forms/fields.tsx";
@@ -39,6 +40,7 @@ export function InvitationsSection() {
     >
       <TextField name="email" label="Email address" type="email" autoComplete="off" />
       <SelectField name="role" label="Role" options={roles} chosen="member" />
+      <MailNotice content="link" />
     </DialogButton>
   );
   return (

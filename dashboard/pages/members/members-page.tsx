@@ -1,9 +1,10 @@
-/** /members: the members of the organization, and the people who were invited to it. */
+/** /members: the members of the organization, the people who were invited to it, and the organization itself. */
 import { useMe } from "../../app/session-state.ts";
 import { CommandLine } from "../../ui/command-line.tsx";
 import { PageFrame } from "../../ui/page.tsx";
 import { InvitationsSection } from "./invitations-section.tsx";
 import { MembersSection } from "./members-section.tsx";
+import { OrganizationSection } from "./organization-section.tsx";
 
 export function Page() {
   const { active_org: organization } = useMe();
@@ -12,6 +13,7 @@ export function Page() {
     <PageFrame title="Members" about={organization.name}>
       <MembersSection />
       <InvitationsSection />
+      <OrganizationSection />
       <CommandLine
         requests={[
           { label: "List the members", path: `${path}/members` },

@@ -6,7 +6,7 @@ import { useHasRole } from "../../app/roles.ts";
 import {
   usePathId,
   useQueryParameters,
-  usePushQueryParameters,
+  useSetQueryParameters,
 } from "../../app/query-parameters.ts";
 import { CopyButton } from "../../ui/copy.tsx";
 import { Fact, Facts } from "../../ui/facts.tsx";
@@ -79,13 +79,13 @@ function Summary({ receiver }: { receiver: ReceiverState }) {
 
 function ReceiverTabs({ receiver }: { receiver: ReceiverState }) {
   const { tab } = useQueryParameters();
-  const pushParameters = usePushQueryParameters();
+  const setParameters = useSetQueryParameters();
   return (
     <div className="receiver-tabs">
       <Tabs
         label="Views of the receiver"
         selected={tab}
-        onSelect={(next) => pushParameters({ tab: next })}
+        onSelect={(next) => setParameters({ tab: next }, { isNewEntry: true })}
         tabs={[
           {
             id: "deliveries",

@@ -1,4 +1,5 @@
-/** Copies and replays captured requests, and notifies the user of the result. */
+/** Copies, saves and replays captured requests, and notifies the user of the result. */
+import { joinTarget } from "../../../protocol/request-target.ts";
 import type {
   CaptureDetail,
   CaptureSummary,
@@ -6,6 +7,7 @@ import type {
 import type { ReplayResult } from "../../../protocol/schemas/inspector/replays.ts";
 import { call } from "../../api/session.ts";
 import { notify } from "../../ui/feedback/notifications.tsx";
+import { downloadFile } from "../../ui/text/download.ts";
 
 /** In a notification. */
 const PATH_SHOWN_CHARS = 100;
@@ -15,12 +17,18 @@ export async function copyCurl({ id }: CaptureSummary): Promise<void> {
   notify("The curl command was copied.");
 }
 
-/** Loads the request, because the list does not have its query. @param publicUrl of the tunnel. */
+/** Loads the request, because the list may have only the beginning of its query. @param publicUrl of the tunnel. */
 export async function copyUrl({ id, path }: CaptureSummary, publicUrl: string): Promise<void> {
   const { query } = await call<CaptureDetail>("GET", `/inspector/${id}`);
-  const url = `${publicUrl.replace(/\/$/, "")}${path}${query === null ? "" : `?${query}`}`;
+  const url = `${publicUrl.replace(/\/$/, "")}${joinTarget(path, query)}`;
   await navigator.clipboard.writeText(url);
   notify("The URL was copied.");
+}
+
+/** Downloads the request as an HTTP archive. */
+export async function saveArchive({ id }: CaptureSummary): Promise<void> {
+  const archive = await call<unknown>("GET", `/inspector/${id}/har`);
+  downloadFile(`${id}.har`, JSON.stringify(archive));
 }
 
 /** Sends the request again as it was captured. @param open shows the details of the new request. */

@@ -1,7 +1,7 @@
 /** The live list of requests with its filter, and the details of one request beside it. */
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { useNavigate } from "@tanstack/react-router";
-import { Suspense, useRef, useState } from "react";
+import { Suspense, useEffect, useRef, useState } from "react";
 import { capturedRequestQuery } from "../../api/captured-request.ts";
 import { tunnelsQuery } from "../../api/tunnels.ts";
 import { addTerm } from "../../inspector/filter-text.ts";
@@ -9,8 +9,9 @@ import { Button } from "../../ui/button.tsx";
 import { ErrorBoundary } from "../../ui/feedback/error-boundary.tsx";
 import { Skeleton } from "../../ui/feedback/query-content.tsx";
 import { Icon } from "../../ui/icon.tsx";
-import { useIsNarrow } from "../../ui/layout/media-query.ts";
+import { useIsWide } from "../../ui/layout/media-query.ts";
 import { Splitter, useStoredPercent } from "../../ui/layout/splitter.tsx";
+import { formatCount } from "../../ui/numbers.ts";
 import { createPreloadable } from "../../ui/preloadable.tsx";
 import { ListFooter } from "./list/list-footer.tsx";
 import { RequestList } from "./list/request-list.tsx";
@@ -27,7 +28,7 @@ import "./requests.css";
 
 const MARKED_MAX = 2;
 const LIST_WIDTH_KEY = "underpass-inspector-list-width";
-const LIST_WIDTH_PERCENT = 50;
+const LIST_WIDTH_PERCENT = 40;
 
 const { Component: Detail, usePreload } = createPreloadable(async () => {
   const { RequestDetail } = await import("./detail/request-detail.tsx");
@@ -47,7 +48,7 @@ export function Inspector({ parameters, setParameters, isDocked = false }: Inspe
   const { store, view, bookmarks, filterError } = useRequestView(parameters, bodySearch.foundIds);
   const { data: tunnels } = useQuery(tunnelsQuery);
   const navigate = useNavigate();
-  const isNarrow = useIsNarrow();
+  const isWide = useIsWide();
   const root = useRef<HTMLDivElement>(null);
   const [activeId, setActiveId] = useState(selected);
   const [markedIds, setMarkedIds] = useState<readonly string[]>([]);
@@ -56,12 +57,17 @@ export function Inspector({ parameters, setParameters, isDocked = false }: Inspe
   const queryClient = useQueryClient();
 
   usePreload();
+  // A link that was shared from a wide screen.
+  useEffect(() => {
+    if (isWide || isDocked || selected === undefined) return;
+    void navigate({ to: "/requests/$id", params: { id: selected }, replace: true });
+  }, [isWide, isDocked, selected, navigate]);
 
   function open(id: string): void {
     setActiveId(id);
     void queryClient.prefetchQuery(capturedRequestQuery(id));
-    if (isNarrow) void navigate({ to: "/requests/$id", params: { id } });
-    else setParameters({ selected: id });
+    if (isWide) setParameters({ selected: id });
+    else void navigate({ to: "/requests/$id", params: { id } });
   }
 
   function close(): void {
@@ -84,6 +90,7 @@ export function Inspector({ parameters, setParameters, isDocked = false }: Inspe
     void navigate({ to: "/requests/$id", params: { id }, search: { compare } });
   }
 
+  const isDetailShown = selected !== undefined && isWide;
   const getCapture = (id: string | undefined) =>
     id === undefined ? undefined : (store.newest.get(id) ?? view.getRow(view.findIndex(id)));
   useInspectorKeys({
@@ -91,7 +98,7 @@ export function Inspector({ parameters, setParameters, isDocked = false }: Inspe
     isDocked,
     view,
     activeId,
-    isDetailOpen: selected !== undefined && !isNarrow,
+    isDetailOpen: isDetailShown,
     onActivate: setActiveId,
     onOpen: open,
     onClose: close,
@@ -111,7 +118,6 @@ export function Inspector({ parameters, setParameters, isDocked = false }: Inspe
       ? new Map(httpTunnels.map(({ id, name, subdomain }) => [id, name || subdomain]))
       : undefined;
   const menuCapture = getCapture(menu?.id);
-  const isDetailShown = selected !== undefined && !isNarrow;
   return (
     <div className="inspector" ref={root}>
       <Toolbar
@@ -141,7 +147,7 @@ export function Inspector({ parameters, setParameters, isDocked = false }: Inspe
         <div className="list-panel" style={{ width: isDetailShown ? `${percent}%` : "100%" }}>
           {view.newCount > 0 && view.state !== "following" && (
             <Button kind="primary" className="new-requests" onClick={() => view.follow()}>
-              {view.newCount} new
+              {formatCount(view.newCount)} new
             </Button>
           )}
           <RequestList
@@ -154,7 +160,14 @@ export function Inspector({ parameters, setParameters, isDocked = false }: Inspe
             onActivate={setActiveId}
             onOpen={open}
             onOpenMenu={(id, anchor) => setMenu({ id, anchor })}
-            footer={<ListFooter view={view} store={store} parameters={parameters} />}
+            footer={
+              <ListFooter
+                view={view}
+                store={store}
+                parameters={parameters}
+                setParameters={setParameters}
+              />
+            }
           />
         </div>
         {isDetailShown && (
@@ -171,7 +184,7 @@ export function Inspector({ parameters, setParameters, isDocked = false }: Inspe
               </Button>
               <ErrorBoundary key={selected}>
                 <Suspense fallback={<Skeleton lines={8} />}>
-                  <Detail id={selected} />
+                  <Detail id={selected} isCompact />
                 </Suspense>
               </ErrorBoundary>
             </section>

@@ -2,15 +2,20 @@
 import { useQueryParameters, useSetQueryParameters } from "../../app/query-parameters.ts";
 import { PageFrame } from "../../ui/page.tsx";
 import { Inspector } from "./inspector.tsx";
+import type { InspectorParameters } from "./list/use-request-view.ts";
 
 export function Page() {
+  const parameters = useQueryParameters();
   const setParameters = useSetQueryParameters();
+
+  /** "Back" closes the details, however many requests were selected one after another. */
+  function change(changes: InspectorParameters): void {
+    const isNewEntry = Boolean(changes.selected) && parameters.selected === undefined;
+    setParameters({ ...changes }, { isNewEntry });
+  }
   return (
     <PageFrame title="Requests" width="wide">
-      <Inspector
-        parameters={useQueryParameters()}
-        setParameters={(changes) => setParameters({ ...changes })}
-      />
+      <Inspector parameters={parameters} setParameters={change} />
     </PageFrame>
   );
 }

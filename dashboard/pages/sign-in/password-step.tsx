@@ -1,22 +1,16 @@
 /** The first step: the password, or a provider. */
-import { queryOptions, useQuery, type UseQueryResult } from "@tanstack/react-query";
+import { useQuery, type UseQueryResult } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { useState } from "react";
-import type { SetupState } from "../../../protocol/schemas/accounts/devices.ts";
 import type { ProviderName } from "../../../protocol/schemas/accounts/providers.ts";
 import { providersQuery } from "../../api/providers.ts";
-import { send } from "../../api/request.ts";
+import { setupQuery } from "../../api/setup.ts";
 import { Button } from "../../ui/button.tsx";
 import { EmailField, PasswordField } from "../../ui/forms/fields.tsx";
 import { Form } from "../../ui/forms/form.tsx";
 import { Step } from "../../ui/step.tsx";
 import { signInWithPassword } from "./password-sign-in.ts";
 import type { StepProps } from "./steps.ts";
-
-const setupQuery = queryOptions({
-  queryKey: ["setup"],
-  queryFn: () => send<SetupState>("GET", "/setup"),
-});
 
 interface Props extends StepProps<"password"> {
   title: string;

@@ -2,6 +2,7 @@
 import type { AccountSummary } from "../../../protocol/schemas/accounts/accounts.ts";
 import { send } from "../../api/request.ts";
 import { beginSession } from "../../api/session.ts";
+import { MailNotice } from "../../app/mail-notice.tsx";
 import { Button } from "../../ui/button.tsx";
 import { CodeField, RecoveryCodeField, removeSpaces } from "../../ui/forms/fields.tsx";
 import { Form } from "../../ui/forms/form.tsx";
@@ -92,6 +93,7 @@ export function RemovalSentStep({ goTo }: StepProps<"removal-sent">) {
   return (
     <Step key="removal-sent" title="Check your email">
       <p role="status">A link is on its way, unless one was sent within the last day.</p>
+      <MailNotice content="link" />
       <div className="links">
         <Button kind="link" onClick={() => goTo({ name: "password" })}>
           Back to sign in

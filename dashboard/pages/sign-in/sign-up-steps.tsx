@@ -2,6 +2,7 @@
 import { useState } from "react";
 import type { Status } from "../../../protocol/schemas/accounts/accounts.ts";
 import { getErrorMessage, send } from "../../api/request.ts";
+import { MailNotice } from "../../app/mail-notice.tsx";
 import { ActionButton, Button } from "../../ui/button.tsx";
 import { CodeField, EmailField, NewPasswordField, removeSpaces } from "../../ui/forms/fields.tsx";
 import { Form } from "../../ui/forms/form.tsx";
@@ -60,6 +61,7 @@ export function EmailConfirmationStep({ step, goTo }: StepProps<"email-confirmat
       <p>
         We sent an email to <strong>{email}</strong>. It contains a 6-digit code.
       </p>
+      <MailNotice content="code" />
       <Form
         submit="Confirm"
         onSubmit={async (value) => {
@@ -92,6 +94,7 @@ export function PasswordLinkSentStep({ step: { email }, goTo }: StepProps<"passw
       <p>
         To be safe, we emailed a link to choose your password to <strong>{email}</strong>.
       </p>
+      <MailNotice content="link" />
       <BackToSignIn email={email} goTo={goTo} />
     </Step>
   );
@@ -126,6 +129,7 @@ export function ResetLinkSentStep({ step: { email }, goTo }: StepProps<"reset-li
       <p>
         If <strong>{email}</strong> has an account, a link is on its way.
       </p>
+      <MailNotice content="link" />
       <p>It is valid for one hour and works once.</p>
       <BackToSignIn email={email} goTo={goTo} />
     </Step>

@@ -6,7 +6,7 @@ import { useHasRole } from "../../app/roles.ts";
 import {
   usePathId,
   useQueryParameters,
-  usePushQueryParameters,
+  useSetQueryParameters,
 } from "../../app/query-parameters.ts";
 import { ActionButton } from "../../ui/button.tsx";
 import { EmptyState } from "../../ui/feedback/empty-state.tsx";
@@ -27,9 +27,11 @@ import "./tunnels.css";
 export function Page() {
   const query = useTunnel(usePathId());
   const tunnel = query.data ?? null;
+  const tab = useSelectedTab(tunnel);
   return (
     <PageFrame
       title={tunnel?.name ?? "Tunnel"}
+      documentTitle={tunnel && tab ? `${tunnel.name}: ${tab.title}` : undefined}
       about={
         tunnel === null ? undefined : (
           <span className="tunnel-summary">
@@ -86,22 +88,27 @@ function HeaderActions({ tunnel }: { tunnel: Tunnel }) {
 }
 
 function TunnelTabs({ tunnel }: { tunnel: Tunnel }) {
-  const { tab } = useQueryParameters();
-  const pushParameters = usePushQueryParameters();
-  const tabs = getTabs(tunnel);
-  const selected = tabs.find(({ id }) => id === tab);
+  const setParameters = useSetQueryParameters();
   return (
     <Tabs
       label={`Views of ${tunnel.name}`}
-      selected={selected?.id}
-      onSelect={(next) => pushParameters({ tab: next })}
-      tabs={tabs}
+      selected={useSelectedTab(tunnel)?.id}
+      onSelect={(next) => setParameters({ tab: next }, { isNewEntry: true })}
+      tabs={getTabs(tunnel)}
     />
   );
 }
 
+/** The tab that the URL names; undefined: the first one. */
+function useSelectedTab(tunnel: Tunnel | null): TunnelTab | undefined {
+  const { tab } = useQueryParameters();
+  return tunnel === null ? undefined : getTabs(tunnel).find(({ id }) => id === tab);
+}
+
+type TunnelTab = Tab & { title: string };
+
 /** TCP tunnels have no settings for HTTP. */
-function getTabs(tunnel: Tunnel): Tab[] {
+function getTabs(tunnel: Tunnel): TunnelTab[] {
   const overview = { id: "overview", title: "Overview", content: <OverviewTab tunnel={tunnel} /> };
   const access = { id: "access", title: "Access", content: <AccessTab tunnel={tunnel} /> };
   const settings = { id: "settings", title: "Settings", content: <SettingsTab tunnel={tunnel} /> };

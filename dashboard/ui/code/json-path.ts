@@ -22,7 +22,7 @@ export function findJsonPath(state: EditorState, path: string): TextRange {
     node = child;
   }
   const { from, to } = node;
-  // Of a large value only the first line is marked.
+  // Only the first line of a large value is marked.
   return { from, to: Math.min(to, state.doc.lineAt(from).to) };
 }
 

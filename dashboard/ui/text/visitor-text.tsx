@@ -23,10 +23,21 @@ export function VisitorText({ text, ...attributes }: VisitorTextProps) {
 }
 
 function Invisible({ character }: { character: string }) {
-  const digits = character.charCodeAt(0).toString(16).toUpperCase().padStart(4, "0");
   return (
     <span className="invisible" title="A character that is not visible">
-      U+{digits}
+      {formatCodePoint(character)}
     </span>
   );
+}
+
+/** The same as a plain text, for where elements can't be. */
+export function showInvisible(text: string): string {
+  return text
+    .split(INVISIBLE)
+    .map((part, index) => (index % 2 === 0 ? part : formatCodePoint(part)))
+    .join("");
+}
+
+function formatCodePoint(character: string): string {
+  return `U+${character.charCodeAt(0).toString(16).toUpperCase().padStart(4, "0")}`;
 }

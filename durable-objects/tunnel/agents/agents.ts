@@ -22,8 +22,8 @@ import type { AgentAdmission } from "../admission.ts";
 import { readAttachment, type AgentAttachment } from "../socket-attachments.ts";
 import type { AgentFilter } from "./identity.ts";
 import { AgentLink } from "./agent-link.ts";
-import { buildWelcome, parseHello, toAttachedHello, type ShownTunnel } from "./handshake.ts";
-import { choosePoolAgent, HEARTBEAT_LATE_MS, judgeJoin } from "./pool.ts";
+import { buildWelcome, parseHello, toAttachedHello, type WelcomeDetails } from "./handshake.ts";
+import { choosePoolAgent, decideJoin, HEARTBEAT_LATE_MS } from "./pool.ts";
 
 const AGENT_TAG = "agent";
 /** Connections of a tunnel that have sent no hello yet: beyond them the oldest one is closed, so that a new agent gets in. */
@@ -36,7 +36,7 @@ const REFUSALS_REPORT_MS = 2_000;
 type OnDisconnected = (willReturn: boolean) => void;
 
 export class Agents {
-  /** Of the whole tunnel, whichever agents serve it. */
+  /** What the whole tunnel buffers, whichever agents serve it. */
   readonly buffered = new BufferedBytes();
   readonly #ctx: DurableObjectState;
   readonly #onDisconnected: OnDisconnected;
@@ -157,21 +157,21 @@ export class Agents {
     socket: WebSocket,
     attachment: AgentAttachment,
     message: ArrayBuffer,
-    shown: ShownTunnel,
+    shown: WelcomeDetails,
   ): AgentLink | undefined {
     this.#stopHelloTimer(attachment);
     // A refused agent may still send while its Close is in flight.
     if (!isOpen(socket)) return undefined;
     const hello = parseHello(message);
-    if (!hello) return refuse(socket, "protocol_error", "the first frame must be a hello");
+    if (!hello) return refuse(socket, "protocol_error", "the first message must be a hello");
     if (hello.protocol !== PROTOCOL_VERSION) {
       const explanation = explainVersionMismatch(hello.protocol, SUBPROTOCOL);
       return refuse(socket, "unsupported_version", explanation);
     }
     const welcomed = { ...attachment, hello: toAttachedHello(hello, attachment) };
-    const verdict = judgeJoin(welcomed, this.listServing(Date.now()));
-    if ("refusal" in verdict) return refuse(socket, verdict.refusal, verdict.explanation);
-    const { replaced } = verdict;
+    const decision = decideJoin(welcomed, this.listServing(Date.now()));
+    if ("refusal" in decision) return refuse(socket, decision.refusal, decision.explanation);
+    const { replaced } = decision;
     socket.serializeAttachment(welcomed);
     const link = this.#createLink(socket, welcomed, Date.now());
     this.#serving = [...this.#serving.filter((one) => !replaced.includes(one)), link];

@@ -1,4 +1,4 @@
-/** An agent's hello, and the welcome that answers it. */
+/** The hello of an agent or of a client, and the welcome that answers an agent's. */
 import {
   CLOSE_CAPABILITY,
   FRAME,
@@ -23,13 +23,19 @@ import {
 import { SERVICE_VERSION } from "../../../protocol/version.ts";
 import type { AgentAttachment } from "../socket-attachments.ts";
 
+/**
+ * The first message of an agent or of a client.
+ * @returns null unless it is a single frame, and a valid hello.
+ */
 export function parseHello(message: ArrayBuffer): Hello | null {
+  let frames = 0;
   let hello: Hello | null = null;
-  const isComplete = readFrames(new Uint8Array(message), (frame) => {
-    if (frame.type !== FRAME.hello) return;
-    hello = Hello.safeParse(parseJsonPayload(frame.payload)).data ?? null;
+  const isComplete = readFrames(new Uint8Array(message), ({ type, payload }) => {
+    frames += 1;
+    if (frames > 1 || type !== FRAME.hello) return;
+    hello = Hello.safeParse(parseJsonPayload(payload)).data ?? null;
   });
-  return isComplete ? hello : null;
+  return isComplete && frames === 1 ? hello : null;
 }
 
 /** The part of a hello that the agent's socket keeps. */
@@ -50,8 +56,8 @@ export function toAttachedHello(
   };
 }
 
-/** What the agent shows about its tunnel, from the welcome on. */
-export interface ShownTunnel {
+/** What a welcome says about the tunnel for the agent to show. */
+export interface WelcomeDetails {
   gates: GateName[];
   /** undefined: it does not expire, or another of its objects knows. */
   expiresAtMs: number | undefined;
@@ -60,7 +66,7 @@ export interface ShownTunnel {
 /** @param shards how many objects the tunnel has. */
 export function buildWelcome(
   attachment: AgentAttachment,
-  { gates, expiresAtMs }: ShownTunnel,
+  { gates, expiresAtMs }: WelcomeDetails,
   shards: number,
 ): Welcome {
   return {

@@ -4,7 +4,7 @@ import type { AgentAttachment } from "../socket-attachments.ts";
 /** An agent over its connections to all objects of a tunnel. */
 export interface AgentIdentity {
   tokenNonce: string;
-  /** Of an agent in a pool. null: it serves alone. */
+  /** Identifies an agent in a pool. null: it serves alone. */
   instance: string | null;
 }
 

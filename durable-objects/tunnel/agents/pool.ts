@@ -43,7 +43,7 @@ interface Ranked {
   rank: number;
 }
 
-/** Of two idle agents, the one that has waited longer for a request. */
+/** Between equally busy agents, the one that has waited longer for a request is better. */
 function isBetter(one: Ranked, other: Ranked): boolean {
   if (one.rank !== other.rank) return one.rank < other.rank;
   const streams = one.agent.streamCount - other.agent.streamCount;
@@ -51,15 +51,15 @@ function isBetter(one: Ranked, other: Ranked): boolean {
 }
 
 /** Which agents a new one replaces, or why it may not serve. */
-export type JoinVerdict =
+export type JoinDecision =
   | { replaced: readonly AgentLink[] }
   | { refusal: CloseName; explanation: string };
 
 /** @param serving those that serve the tunnel; either one, or a pool. */
-export function judgeJoin(
+export function decideJoin(
   { tokenNonce, hello }: AgentAttachment,
   serving: readonly AgentLink[],
-): JoinVerdict {
+): JoinDecision {
   const [first] = serving;
   if (first && first.attachment.tokenNonce !== tokenNonce)
     return { refusal: "duplicate_name", explanation: "another agent is serving this tunnel" };

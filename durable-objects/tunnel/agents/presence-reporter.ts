@@ -23,7 +23,7 @@ export class PresenceReporter {
   readonly #agents: Pick<Agents, "listServing" | "isAnyServing">;
   readonly #database: Pick<InternalApi, "findTunnelOwner">;
   readonly #getTunnelId: () => string;
-  /** Of a tunnel that no agent has connected to. */
+  /** The owner of a tunnel that no agent has connected to, once it was looked up. */
   #ownerId: string | null = null;
   #reporting: Promise<WatchStatus | null> | undefined;
 

@@ -12,6 +12,7 @@ import type {
   CaptureSummary,
   RefusedBy,
 } from "../../../protocol/schemas/inspector/captures.ts";
+import { LISTED_QUERY_MAX_CHARS } from "../../../protocol/limits.ts";
 import { headerPairs } from "../../../shared/raw-headers.ts";
 
 /** The part of a capture that lists show. */
@@ -126,6 +127,7 @@ export function toSummary(record: CaptureRecord, tunnelId: string): CaptureSumma
     timestamp: new Date(record.atMs).toISOString(),
     method: record.method,
     path: record.path,
+    query: record.query?.slice(0, LISTED_QUERY_MAX_CHARS) ?? null,
     status: record.status,
     latency_ms: record.latencyMs,
     duration_ms: record.durationMs,
@@ -143,7 +145,8 @@ export function toSummary(record: CaptureRecord, tunnelId: string): CaptureSumma
 export function toVisit(record: CaptureRecord): CapturedVisit {
   const { id, atMs, method, path, status, clientIp: address, state, error } = record;
   const refusal = state === "refused" ? error : null;
-  return { id, atMs, method, path, address, status, refusal, authorization: null };
+  const refusedBy = record.refusedBy ?? null;
+  return { id, atMs, method, path, address, status, refusal, refusedBy, authorization: null };
 }
 
 export function toDetail(capture: Capture, tunnelId: string): CaptureDetail {

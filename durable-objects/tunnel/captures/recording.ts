@@ -3,6 +3,7 @@
  * references and copies of small bodies; everything else is done when the capture is written.
  */
 import { STATUS_BY_CODE, type ErrorCode } from "../../../protocol/errors.ts";
+import { joinTarget, splitTarget } from "../../../protocol/request-target.ts";
 import { ENTRY_CAPTURE_MAX_BYTES } from "../../limits.ts";
 import type {
   CaptureKind,
@@ -24,8 +25,8 @@ import {
   type LongLivedRow,
   type StreamMessage,
 } from "./record.ts";
-import { redactHeaders } from "./redaction.ts";
-import { countChars, headerPairs } from "../../../shared/raw-headers.ts";
+import { redactHeaders, redactTarget } from "./redaction.ts";
+import { countChars, headerPairs, isEventStream } from "../../../shared/raw-headers.ts";
 
 /** The owner's current settings: which parts of an exchange are recorded. */
 export interface CaptureOptions {
@@ -108,8 +109,7 @@ export class Recording {
   ): Recording {
     const { record, lines } = row;
     const { id, atMs, method, path, query, clientIp, replayOf } = record;
-    const target = query === null ? path : `${path}?${query}`;
-    const parts = [method, target, ...lines.request];
+    const parts = [method, joinTarget(path, query), ...lines.request];
     const chars = countChars(parts);
     const request = { parts, chars, hasBody: false, isWebSocket: true, clientIp, replayOf };
     const recording = new Recording(observer, options, id, atMs, request);
@@ -209,13 +209,11 @@ export class Recording {
     const { id, atMs } = this;
     const { parts, clientIp, replayOf } = this.#request;
     const [method = "", target = ""] = parts;
-    const mark = target.indexOf("?");
     return {
       id,
       atMs,
       method,
-      path: mark < 0 ? target : target.slice(0, mark),
-      query: mark < 0 ? null : target.slice(mark + 1),
+      ...splitTarget(redactTarget(target)),
       status: this.#status,
       latencyMs: this.#latencyMs,
       durationMs: this.#durationMs,
@@ -341,13 +339,11 @@ const ENTRY_OVERHEAD_BYTES = 200;
 
 /** A compressed event stream can't be parsed here. */
 function isUncompressedEventStream(lines: string[]): boolean {
-  let isEventStream = false;
+  let hasEvents = false;
   for (const [name, value] of headerPairs(lines)) {
     const lower = name.toLowerCase();
     if (lower === "content-encoding" && value.toLowerCase() !== "identity") return false;
-    if (lower === "content-type") {
-      isEventStream = value.trim().toLowerCase().startsWith("text/event-stream");
-    }
+    if (lower === "content-type") hasEvents = isEventStream(value);
   }
-  return isEventStream;
+  return hasEvents;
 }

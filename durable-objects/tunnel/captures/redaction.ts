@@ -1,4 +1,5 @@
-/** Removes the values of headers that a tunnel's owner does not want to be stored. */
+/** Removes what must not be stored: the values of headers that a tunnel's owner names, and the tickets of visitors' sign-ins. */
+import { SIGN_IN_TICKET_PATH } from "../../../access/identity.ts";
 import { REDACTED } from "../../../protocol/schemas/inspector/captures.ts";
 import { replaceHeaderValues } from "../../../shared/raw-headers.ts";
 
@@ -12,4 +13,11 @@ export function redactHeaders(lines: string[], names: ReadonlySet<string>): stri
     names.has(name) || names.has(name.toLowerCase()) ? REDACTED : value,
   );
   return redacted;
+}
+
+const TICKET_TARGET_START = `${SIGN_IN_TICKET_PATH}?`;
+
+/** A ticket signs its visitor in. Readers of captured requests must not get one that has not been used. */
+export function redactTarget(target: string): string {
+  return target.startsWith(TICKET_TARGET_START) ? TICKET_TARGET_START + REDACTED : target;
 }

@@ -1,4 +1,5 @@
 /** Sends a captured request again. */
+import { joinTarget } from "../../../protocol/request-target.ts";
 import { FLAG } from "../../../protocol/wire/frames.ts";
 import {
   REDACTED,
@@ -28,7 +29,7 @@ export function buildReplay(capture: Capture, changes: ReplayChanges): Replay | 
   const path = changes.path ?? record.path;
   const query = changes.query === undefined ? record.query : changes.query;
   const replaced = new Map(Object.entries(changes.headers ?? {}).map(toLowerCaseName));
-  const parts = [method, query === null ? path : `${path}?${query}`];
+  const parts = [method, joinTarget(path, query)];
   let hasContentLength = changes.body !== undefined;
   for (const [name, value] of headerPairs(lines.request)) {
     if (name === "content-length") hasContentLength = true;

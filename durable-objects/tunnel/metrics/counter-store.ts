@@ -10,11 +10,11 @@ export interface StoredCounters {
   traffic?: StoredBucket[];
   /** By month and token. */
   spending: Map<string, Account>;
-  /** Of the next report: larger with each change of this value. */
+  /** The number of the next report: larger with each change of this value. */
   sequence: number;
   /** When the next report is due; null: there is nothing to report. */
   reportAtMs: number | null;
-  /** Of `ReportPace`. */
+  /** What `ReportPace` saves. */
   pace?: number;
 }
 

@@ -213,7 +213,7 @@ export class MetricsReporter {
     this.#scheduleSave();
   }
 
-  /** Of counters that have changed or are about to change in this event-loop turn. */
+  /** Called when counters have changed or are about to change in this event-loop turn. */
   #scheduleSave(): void {
     if (!this.#isSaved) return;
     this.#isSaved = false;
@@ -252,7 +252,7 @@ export class MetricsReporter {
       outcomes: this.#outcomes.totals(),
       traffic: this.#traffic.stored,
       spending: this.#spending.stored,
-      // Of the next report: the row ignores one with a number that it has seen.
+      // The row ignores a report whose sequence number is not higher.
       sequence: ++this.#sequence,
       reportAtMs: this.#reportAtMs,
       pace: this.#pace.saved,

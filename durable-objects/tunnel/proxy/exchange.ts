@@ -275,8 +275,7 @@ export class Exchange implements Stream {
       if (body.truncationSignal === "silence") markSilentTruncation(headers);
       const response = new Response(body.readable, init);
       this.#phase = end === "complete" ? DONE.complete : { kind: "streaming", body };
-      this.#releaseHeld(held);
-      for (const chunk of chunks) body.write(chunk);
+      for (const chunk of chunks) body.writeHeld(chunk);
       if (end === "complete") body.end();
       return response;
     } catch {

@@ -7,7 +7,11 @@ import { ERROR_HEADER, REQUEST_ID_HEADER } from "../../../protocol/errors.ts";
 import { RESPONSE_HEAD_MAX_BYTES, RESPONSE_HEADERS_MAX } from "../../../protocol/limits.ts";
 import { FLAG } from "../../../protocol/wire/frames.ts";
 import { getRequestTarget } from "../../../protocol/request-target.ts";
-import { isForwarded, WEBSOCKET_HANDSHAKE_HEADERS } from "../../../protocol/header-names.ts";
+import {
+  isForwarded,
+  toPlainName,
+  WEBSOCKET_HANDSHAKE_HEADERS,
+} from "../../../protocol/header-names.ts";
 import { parseHost } from "../../../protocol/hosts.ts";
 import type { PublicAddress } from "../../../protocol/public-address.ts";
 import { isAccessToken } from "../../../access/access-tokens.ts";
@@ -74,7 +78,7 @@ export function buildRequestHead(
   });
   if (isWebSocket) removeHeaders(parts, WEBSOCKET_HANDSHAKE_HEADERS);
   if (connection !== "" && connection !== "keep-alive" && connection !== "close") {
-    const named = new Set(connection.split(",").map((name) => name.trim()));
+    const named = new Set(connection.split(",").map((name) => toPlainName(name.trim())));
     // Not hop-by-hop: if a visitor could remove it, the local server would see no host name.
     named.delete("host");
     removeHeaders(parts, named);
@@ -121,7 +125,7 @@ export function removeFromHead({ parts }: RequestHead, { remove }: HeadRewrite):
  */
 const HEADER_OVERHEAD_BYTES = 512;
 
-/** Of a local server whose response has too large a head. */
+/** What a visitor gets when the head of the local server's response is too large. */
 export const LARGE_HEAD_REFUSAL: Refusal = {
   code: "origin_failed",
   message: `The local server's response has more than ${RESPONSE_HEADERS_MAX} headers, or more than ${RESPONSE_HEAD_MAX_BYTES / 1024} KiB of them.`,
@@ -143,14 +147,17 @@ export function rewriteHead(head: RequestHead, rewrite: HeadRewrite): void {
   const { set } = rewrite;
   removeFromHead(head, rewrite);
   if (set.size > 0) removeHeaders(parts, set);
-  for (const [name, value] of set) parts.push(name, value);
+  for (const { name, value } of set.values()) parts.push(name, value);
 }
 
-/** In one pass, because a visitor can name as many headers as fit into a head. */
+/**
+ * In one pass, because a visitor can name as many headers as fit into a head.
+ * @param names plain.
+ */
 function removeHeaders(parts: string[], names: { has(name: string): boolean }): void {
   let kept = 2;
   for (let i = 2; i < parts.length; i += 2) {
-    if (names.has(parts[i]!)) continue;
+    if (names.has(toPlainName(parts[i]!))) continue;
     parts[kept] = parts[i]!;
     parts[kept + 1] = parts[i + 1]!;
     kept += 2;
@@ -171,10 +178,14 @@ const RESERVED_NAMES: ReadonlySet<string> = new Set([
 /** Names, in lower case, and values. An array, because each object of the platform burdens the garbage collector. */
 export type ResponseHeaders = [name: string, value: string][];
 
-/** The headers that a visitor receives. They may not be valid: the platform throws a TypeError when it takes them. */
+/**
+ * The headers that a visitor receives. They may not be valid: the platform throws a TypeError when it takes them.
+ * @throws TypeError for an empty name, which the platform would send.
+ */
 export function buildResponseHeaders(pairs: string[], requestId: string): ResponseHeaders {
   const headers: ResponseHeaders = [];
   for (const [name, value] of headerPairs(pairs)) {
+    if (name === "") throw new TypeError("a header has no name");
     const lower = name.toLowerCase();
     const isReserved =
       RESERVED_NAMES.has(lower) || (lower === "set-cookie" && isVisitorCookie(value));

@@ -7,9 +7,9 @@ import type { BufferedBytes } from "../buffered-bytes.ts";
 import { SourceSlots } from "../../../shared/bounds/source-slots.ts";
 
 /**
- * Of one tunnel, those included that wait for an agent. As many as an agent opens connections to its local server. One source
- * may have as many as stay free: 512 if it is alone, which is enough for the event streams and long polls of 85 browsers
- * that use all of their six connections.
+ * The maximum for one tunnel, including requests that wait for an agent. An agent opens as many connections to its local
+ * server. One source may have as many as stay free: 512 if it is alone, which is enough for the event streams and long polls
+ * of 85 browsers that use all of their six connections.
  */
 export const IN_FLIGHT_MAX_REQUESTS = 1_024;
 

@@ -2,6 +2,7 @@
  * The body of a response while it streams to the visitor: written at the pacer's rate, and granted to the agent
  * as the visitor's connection accepts it.
  */
+import { isEventStream } from "../../../shared/raw-headers.ts";
 import { compactView, type BufferedBytes } from "../buffered-bytes.ts";
 import type { ResponseHeaders } from "./heads.ts";
 import type { PacedQueue } from "./pacer.ts";
@@ -54,11 +55,15 @@ export class ResponseBody {
    * @returns false when the tunnel may not buffer this chunk.
    */
   write(chunk: Uint8Array): boolean {
-    const { queue, buffered } = this.#deps;
-    if (!buffered.hold(chunk.byteLength)) return false;
-    this.#paced.push(compactView(chunk));
-    queue.push(chunk.byteLength, () => this.#writeNext());
+    if (!this.#deps.buffered.hold(chunk.byteLength)) return false;
+    this.writeHeld(compactView(chunk));
     return true;
+  }
+
+  /** Writes a chunk that `buffered` holds already. From now on, this body releases it. */
+  writeHeld(chunk: Uint8Array): void {
+    this.#paced.push(chunk);
+    this.#deps.queue.push(chunk.byteLength, () => this.#writeNext());
   }
 
   end(): void {
@@ -117,8 +122,8 @@ export function getTruncationSignal(
   isTruncationVisible: boolean,
 ): TruncationSignal {
   if (isTruncationVisible) return "abort";
-  const isEventStream = headers.some(
-    ([name, value]) => name === "content-type" && value.trim().startsWith("text/event-stream"),
+  const hasEvents = headers.some(
+    ([name, value]) => name === "content-type" && isEventStream(value),
   );
-  return isEventStream ? "end" : "silence";
+  return hasEvents ? "end" : "silence";
 }

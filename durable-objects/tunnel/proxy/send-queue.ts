@@ -5,7 +5,7 @@
 import type { Acknowledgement } from "../../../protocol/acknowledgements.ts";
 import { MINUTE_MS } from "../../../shared/time.ts";
 
-/** Up to this length a queue counts as read: the next message needs not wait. */
+/** A queue up to this length counts as empty: the next message need not wait. */
 export const QUEUE_SHORT_BYTES = 16 * 1024;
 /** The same of messages, where they are acknowledged. */
 const QUEUE_SHORT_MESSAGES = 128;

@@ -27,7 +27,7 @@ const HANDSHAKE_MAX_MS = 30_000;
 const TOO_MUCH_BUFFERED = "too much is buffered for the tunnel's visitors";
 
 /** What takes the stream over. */
-type HandedStream = Stream & MemoryHolder;
+type SocketStream = Stream & MemoryHolder;
 
 /**
  * The headers of the local server's 101, or its own response when it refused, or the code of a failure, or `too_large` when the
@@ -51,7 +51,7 @@ export class WebSocketHandshake implements Stream, MemoryHolder {
   readonly #timer: ReturnType<typeof setTimeout>;
   readonly #settle: (outcome: HandshakeOutcome) => void;
   readonly #window = new ReceiveWindow(STREAM_WINDOW_BYTES);
-  /** Of the heads of the request and of the response. */
+  /** What the heads of the request and of the response hold in memory. */
   #headBytes: number;
   #refusal: { status: number; headers: Headers; body: BoundedBuffer } | undefined;
   #isAccepted = false;
@@ -59,7 +59,7 @@ export class WebSocketHandshake implements Stream, MemoryHolder {
   #early: Frame[] = [];
   #earlyBytes = 0;
   /** The end of the stream, if it came between the 101 and `handOver`. */
-  #end: ((stream: HandedStream) => void) | undefined;
+  #end: ((stream: SocketStream) => void) | undefined;
 
   constructor(link: AgentLink, head: RequestHead, deps: HandshakeDeps) {
     const { promise, resolve } = Promise.withResolvers<HandshakeOutcome>();
@@ -85,7 +85,7 @@ export class WebSocketHandshake implements Stream, MemoryHolder {
   }
 
   /** From now on the stream belongs to the visitor's WebSocket. */
-  handOver(stream: HandedStream): void {
+  handOver(stream: SocketStream): void {
     this.#deps.memory.record(this, 0);
     if (!this.#end) this.#link.resume(this.id, stream);
     for (const frame of this.#early) stream.onFrame(frame);

@@ -11,7 +11,7 @@ const MIB = 1024 * 1024;
 
 /** One message of the largest size, and some more for other sockets. */
 export const TUNNEL_SOCKETS_MAX_BYTES = WEBSOCKET_MESSAGE_MAX_BYTES + 2 * MIB;
-/** Of all tunnels whose objects share the isolate. The rest of its buffer stays for bodies. */
+/** The maximum for all tunnels whose objects share the isolate. The rest of its buffer stays for bodies. */
 export const ISOLATE_SOCKETS_MAX_BYTES = WEBSOCKET_MESSAGE_MAX_BYTES + 16 * MIB;
 
 export interface MemoryHolder {

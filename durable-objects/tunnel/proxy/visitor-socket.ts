@@ -30,15 +30,15 @@ import { freeBytes, toUtf8 } from "../../../shared/bytes.ts";
 import { MINUTE_MS } from "../../../shared/time.ts";
 import { closeQuietly, type SocketClose } from "../../websockets.ts";
 
-/** A fragmented WebSocket message must be complete within this time. */
-const SOCKET_MESSAGE_MAX_MS = MINUTE_MS;
+/** A socket with an incomplete message, or with messages that wait for credit, may not be without progress for longer. */
+export const STALLED_SOCKET_MAX_MS = MINUTE_MS;
 /** How long the local server may take to answer a visitor's Close with its own. */
 export const CLOSE_ANSWER_MAX_MS = 10_000;
 
 type MessageType = typeof FRAME.text | typeof FRAME.binary;
 
 export interface VisitorSocketDeps {
-  /** Of the front proxy's acknowledgements; null where there is none. */
+  /** The key of the front proxy's acknowledgements; null where no front proxy acknowledges. */
   acknowledgementKey: string | null;
   usage: Usage;
   memory: SocketMemory;
@@ -195,29 +195,32 @@ export class VisitorSocket implements Stream, MemoryHolder {
 
   #addPart(part: Uint8Array): boolean {
     this.#parts ??= new BoundedBuffer(WEBSOCKET_MESSAGE_MAX_BYTES);
-    this.#stayAwake();
+    this.#watchProgress(true);
     return this.#parts.append(part);
   }
 
   #takeParts(): Uint8Array {
     const { bytes } = this.#parts!;
     this.#parts = undefined;
-    this.#allowHibernation();
+    this.#watchProgress(true);
     return bytes;
   }
 
-  /** A pending timer prevents hibernation, which would lose parts and backlog. */
-  #stayAwake(): void {
+  /**
+   * While there are parts or a backlog, a timer is pending. It also prevents hibernation, which would lose them.
+   * @param hasProgress whether something has arrived or was sent: the time starts again.
+   */
+  #watchProgress(hasProgress: boolean): void {
+    const isIncomplete = this.#parts !== undefined || this.#backlog.length > 0;
+    if (this.#stallTimer !== undefined && (hasProgress || !isIncomplete)) {
+      clearTimeout(this.#stallTimer);
+      this.#stallTimer = undefined;
+    }
+    if (!isIncomplete) return;
     this.#stallTimer ??= setTimeout(() => {
       this.onReset();
       this.#link.reset(this.#id, RESET.cancelled, "a WebSocket message stalled");
-    }, SOCKET_MESSAGE_MAX_MS);
-  }
-
-  #allowHibernation(): void {
-    if (this.#parts || this.#backlog.length > 0) return;
-    if (this.#stallTimer !== undefined) clearTimeout(this.#stallTimer);
-    this.#stallTimer = undefined;
+    }, STALLED_SOCKET_MAX_MS);
   }
 
   #deliver(type: number, bytes: Uint8Array): void {
@@ -245,10 +248,11 @@ export class VisitorSocket implements Stream, MemoryHolder {
   }
 
   #sendBacklog(): void {
+    let hasSent = false;
     for (let next = this.#backlog[0]; next; next = this.#backlog[0]) {
       const available = this.#link.windows.available(this.#id);
       if (available <= 0 && next.rest.byteLength > 0) {
-        this.#stayAwake();
+        this.#watchProgress(hasSent);
         return this.#link.windows.whenAvailable(this.#id, () => this.#sendBacklog());
       }
       const part = next.rest.subarray(0, Math.min(available, FRAME_DATA_MAX_BYTES));
@@ -257,13 +261,14 @@ export class VisitorSocket implements Stream, MemoryHolder {
       const flags = next.rest.byteLength > 0 ? FLAG.more : 0;
       this.#link.windows.recordSent(this.#id, part.byteLength);
       this.#link.send((writer) => writer.writeBytes(type, flags, this.#id, part));
+      hasSent = true;
       if (flags === 0) {
         this.#backlog.shift();
         freeBytes(next.rest);
         this.#backlogBytes -= next.length + MESSAGE_OVERHEAD_BYTES;
       }
     }
-    this.#allowHibernation();
+    this.#watchProgress(hasSent);
     this.#recordMemory();
     if (this.#closing) this.#sendClose(this.#closing);
   }
@@ -314,7 +319,7 @@ export class VisitorSocket implements Stream, MemoryHolder {
     this.#backlog = [];
     this.#backlogBytes = 0;
     this.#pacedBytes = 0;
-    this.#allowHibernation();
+    this.#watchProgress(false);
     // Until the visitor has closed too, the platform holds what it has queued.
     this.#deps.memory.record(this, this.#sendQueue.heldBytes);
     this.#sendQueue.stop();

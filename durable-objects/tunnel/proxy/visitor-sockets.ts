@@ -15,7 +15,7 @@ import { SocketMemory } from "./socket-memory.ts";
 import { SourceSlots } from "../../../shared/bounds/source-slots.ts";
 import { VisitorSocket } from "./visitor-socket.ts";
 
-/** Of one tunnel, handshakes included. A single source may have half of them. */
+/** The maximum for one tunnel, including handshakes. A single source may have half of them. */
 export const VISITOR_SOCKETS_MAX = 4_096;
 /** When a visitor may try again after its WebSocket was refused because too many were open. */
 const SOCKET_RETRY_AFTER_MS = 5_000;
@@ -34,7 +34,7 @@ export interface SocketRequest {
   head: RequestHead;
   /** The visitor's. */
   address: string;
-  /** Of the front proxy's acknowledgements; null where there is none. */
+  /** The key of the front proxy's acknowledgements; null where no front proxy acknowledges. */
   acknowledgementKey: string | null;
   recording: Recording | null;
   /** Aborted when the visitor disconnects. */

@@ -5,8 +5,6 @@
 import { CLOSE, type CloseName } from "../../../protocol/wire/close-codes.ts";
 import {
   FRAME,
-  Hello,
-  parseJsonPayload,
   PROTOCOL_VERSION,
   STREAMS_SUBPROTOCOL,
   readFrames,
@@ -29,6 +27,7 @@ import { toRefusalResponse } from "../../../access/refusal.ts";
 import { CLIENT_HEADER, ClientAdmission } from "../admission.ts";
 import { readAttachment, type ClientAttachment, type SavedStream } from "../socket-attachments.ts";
 import type { Agents } from "../agents/agents.ts";
+import { parseHello } from "../agents/handshake.ts";
 import type { Alarm } from "../alarm.ts";
 import type { MetricsReporter } from "../metrics/metrics-reporter.ts";
 import type { AccessPolicy } from "../proxy/access-policy.ts";
@@ -306,16 +305,6 @@ function readClientAttachment(socket: WebSocket): ClientAttachment {
 
 function close(socket: WebSocket, name: CloseName, explanation: string): void {
   closeQuietly(socket, CLOSE[name], `${name}: ${explanation}`);
-}
-
-function parseHello(message: ArrayBuffer): Hello | null {
-  const hellos: (Hello | null)[] = [];
-  const isComplete = readFrames(new Uint8Array(message), ({ type, payload }) => {
-    hellos.push(
-      type === FRAME.hello ? (Hello.safeParse(parseJsonPayload(payload)).data ?? null) : null,
-    );
-  });
-  return isComplete && hellos.length === 1 ? hellos[0]! : null;
 }
 
 function buildWelcome({ tunnelId, localPort, window }: ClientAttachment): ClientWelcome {

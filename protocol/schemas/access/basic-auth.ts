@@ -1,6 +1,6 @@
 /** The password of a tunnel (HTTP Basic, RFC 7617). */
 import { z } from "zod";
-import { toNfkc } from "../../../shared/nfkc.ts";
+import { toNfkc } from "../../../shared/text/nfkc.ts";
 import { PASSWORD_MAX_BYTES } from "../../limits.ts";
 import { atLeastOne, ONE_LINE_RULE } from "../scalars.ts";
 import { toUtf8 } from "../../../shared/bytes.ts";

@@ -51,7 +51,7 @@ const DryRunExample = CaptureSummary.pick({
     .enum(["token", "other_check"])
     .nullable()
     .describe(
-      "Why the outcome is unknown. `token`: the capture does not contain the visitor's token. `other_check`: the request was refused, but not by the current policy, so that the same check may refuse it again.",
+      "Why the outcome is unknown. `token`: the capture does not contain the visitor's token. `other_check`: the request was refused, but not by a traffic policy, so that the same check may refuse it again.",
     ),
 });
 export type DryRunExample = z.infer<typeof DryRunExample>;

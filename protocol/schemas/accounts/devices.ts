@@ -29,6 +29,11 @@ export const DeviceToken = z.object({ wire_bytes_b64: z.string(), label: z.strin
 
 export const SetupState = z.object({
   needed: z.boolean().describe("Whether the server has no owner yet."),
+  mail: z
+    .enum(["smtp", "files"])
+    .describe(
+      "`files`: the server has no mail server. Its operator finds each mail in the data directory.",
+    ),
 });
 export type SetupState = z.infer<typeof SetupState>;
 

@@ -45,7 +45,7 @@ export const VerifyMfaChallenge = z
   .meta(exactlyOne("code", "recovery_code"));
 export type VerifyMfaChallenge = z.infer<typeof VerifyMfaChallenge>;
 
-/** Of a login that asks for a second factor that its user does not have. */
+/** The token of a login that asks for a second factor that its user does not have. */
 export const RequestMfaRemoval = z.object({ challenge_token: z.string() });
 /** The token of the mailed link. */
 export const MfaRemovalToken = z.object({ token: z.string() });

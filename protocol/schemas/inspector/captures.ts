@@ -4,7 +4,7 @@
  */
 import { z } from "zod";
 import { STATUS_BY_CODE, type ErrorCode } from "../../errors.ts";
-import { HEADER_NAME_MAX_CHARS } from "../../limits.ts";
+import { HEADER_NAME_MAX_CHARS, LISTED_QUERY_MAX_CHARS } from "../../limits.ts";
 import { FIELD_NAME_RULE, Instant } from "../scalars.ts";
 
 const REDACTED_HEADERS_MAX = 100;
@@ -30,6 +30,13 @@ export const CaptureSummary = z.object({
   timestamp: Instant.describe("When the request was received."),
   method: z.string(),
   path: z.string().describe("Without the query."),
+  query: z
+    .string()
+    .nullable()
+    .optional()
+    .describe(
+      `As it was sent, without the question mark: its first ${LISTED_QUERY_MAX_CHARS} characters. null without a query; absent for capability tokens.`,
+    ),
   status: z.int().nullable().describe("The status that the visitor got; null until then."),
   latency_ms: z
     .int()
@@ -185,7 +192,15 @@ export const CaptureSettings = z.object({
   bodies: z.boolean().default(true),
 });
 export type CaptureSettings = z.infer<typeof CaptureSettings>;
-export const TunnelCaptureSettings = CaptureSettings.extend({ id: z.uuid() });
+export const TunnelCaptureSettings = CaptureSettings.extend({
+  id: z.uuid(),
+  serverAllowsReplay: z
+    .boolean()
+    .describe(
+      "Whether the server allows replays (`ALLOW_REPLAY`). Without it, `allowReplay` has no effect.",
+    ),
+});
+export type TunnelCaptureSettings = z.infer<typeof TunnelCaptureSettings>;
 
 /** The settings as the tunnel's object gets them. The version of a tunnel only increases. */
 export interface VersionedCaptureSettings extends CaptureSettings {

@@ -7,6 +7,12 @@ import { AllowedCidrs } from "../access/ip-allowlist.ts";
 import { Instant, Label, onlyWith } from "../scalars.ts";
 
 const TunnelProtocol = z.enum(["http", "https", "websocket", "tcp"]);
+
+/** `https` and `websocket` name what the local server speaks: visitors of such a tunnel send HTTP requests too. */
+export function isHttpProtocol(protocol: z.output<typeof TunnelProtocol>): boolean {
+  return protocol !== "tcp";
+}
+
 const LocalPort = z.int().min(1).max(65_535);
 /** A TCP port of a relay. */
 const PublicPort = z.int().min(1).max(65_535);
@@ -15,6 +21,14 @@ const PortText = z.coerce.number().int().min(1).max(65_535);
 /** Cut to what the organization's plan grants, and to this maximum, whatever number it is. */
 const capTtl = <Schema extends z.ZodType<number>>(seconds: Schema) =>
   seconds.transform((number) => Math.min(number, TUNNEL_TTL_MAX_SECONDS));
+
+function refuseTcpFields(fields: Record<string, unknown>, context: z.RefinementCtx): void {
+  for (const [name, value] of Object.entries(fields)) {
+    if (value === undefined) continue;
+    const message = "must be given only with protocol tcp";
+    context.addIssue({ code: "custom", path: [name], message });
+  }
+}
 
 export const CreateTunnel = z
   .object({
@@ -31,16 +45,7 @@ export const CreateTunnel = z
     ),
   })
   .superRefine(({ protocol, publicPort, relayId }, context) => {
-    if (protocol === "tcp") return;
-    for (const [name, value] of Object.entries({ publicPort, relayId })) {
-      if (value !== undefined) {
-        context.addIssue({
-          code: "custom",
-          path: [name],
-          message: "must be given only with protocol tcp",
-        });
-      }
-    }
+    if (isHttpProtocol(protocol)) refuseTcpFields({ publicPort, relayId }, context);
   })
   .meta(onlyWith("protocol", "tcp", "publicPort", "relayId"));
 
@@ -101,15 +106,7 @@ export const AgentConnectQuery = z
       context.addIssue({ code: "custom", path: ["host"], message });
       return;
     }
-    for (const [name, value] of Object.entries({ remote_port, allow })) {
-      if (value !== undefined) {
-        context.addIssue({
-          code: "custom",
-          path: [name],
-          message: "must be given only with protocol tcp",
-        });
-      }
-    }
+    refuseTcpFields({ remote_port, allow }, context);
   });
 
 /** How many objects the visitors of a tunnel are spread over. */

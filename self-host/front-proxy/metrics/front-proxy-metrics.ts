@@ -43,7 +43,7 @@ export class FrontProxyMetrics {
   readonly #refusals = createCounters(REFUSAL_REASONS);
   readonly #refusedConnections = createCounters(CONNECTION_REFUSALS);
   #accepted = 0;
-  /** Of closed connections. */
+  /** What closed connections have received and sent. */
   #bytesReceived = 0;
   #bytesSent = 0;
 

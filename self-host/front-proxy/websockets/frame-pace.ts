@@ -8,7 +8,7 @@ import { takeFromBucket, type TokenBucket } from "../../../shared/bounds/token-b
 import { FRAME_MIN_BYTES, FRAMES_PER_SECOND, FRAMES_BURST_MS } from "../limits.ts";
 
 const BITS_PER_MEGABIT = 1_000_000;
-/** Of each connection, beside the rate of its source: the heartbeats of idle ones don't wait for those that send much. */
+/** Each connection has these beside the rate of its source: the heartbeats of idle ones don't wait for those that send much. */
 export const OWN_FRAMES = { burst: 4, refillMs: 1_000 };
 const MBPS = (FRAMES_PER_SECOND * FRAME_MIN_BYTES * 8) / BITS_PER_MEGABIT;
 
@@ -39,7 +39,7 @@ export class FramePace {
   }
 }
 
-/** Of one connection. */
+/** How many frames of one connection may pass. */
 export class FrameAllowance {
   readonly #frames: StreamAllowance;
   readonly #onEnd: () => void;

@@ -39,7 +39,7 @@ export class FrameReader {
   readonly #handler: FrameHandler;
   readonly #headBuffer = Buffer.alloc(HEAD_MAX_BYTES);
   #headLength = 0;
-  /** Of the frame whose payload is being read. */
+  /** The head of the frame whose payload is being read. */
   #head: FrameHead | undefined;
   #offset = 0;
 

@@ -7,7 +7,7 @@ import { buffer } from "node:stream/consumers";
 import { pathToFileURL } from "node:url";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { findTarget, parseFilePath } from "../../../agent/files/files-target.ts";
-import { parsePath } from "../../../agent/files/directory.ts";
+import { LISTED_ENTRIES_MAX, parsePath } from "../../../agent/files/directory.ts";
 import { createTemporaryDir } from "../../harness/directories.ts";
 import { mintToken } from "../../harness/server/api.ts";
 import { startStack, type Stack } from "../../harness/server/stack.ts";
@@ -150,11 +150,25 @@ describe("a visitor of a shared directory gets", () => {
       200,
       "default-src 'none'",
     ]);
-    expect(page).toContain('<a href="./a%22%26.txt">a&#34;&#38;.txt</a>');
-    expect(page).toContain("<h1>/&#60;b&#62;/</h1>");
+    expect(page).toContain('<a href="./a%22%26.txt">a&quot;&amp;.txt</a>');
+    expect(page).toContain("<h1>/&lt;b&gt;/</h1>");
     expect(page).not.toContain("up");
     expect((await stack.visit("listing", "/")).body.toString()).toBe("<h1>home</h1>");
   });
+});
+
+test("a listing says that it is cut only if the directory has more entries", async () => {
+  const directory = join(site, "many");
+  await mkdir(directory);
+  const write = (name: string | number) => writeFile(join(directory, `${name}.txt`), "");
+  await Promise.all(Array.from({ length: LISTED_ENTRIES_MAX }, (_, index) => write(index)));
+  await write(".hidden");
+  const list = async () => (await stack.visit("listing", "/many/")).body.toString();
+  expect(await list()).not.toContain("entries are shown");
+  await write("one-more");
+  const page = await list();
+  expect(page).toContain(`Only ${LISTED_ENTRIES_MAX} entries are shown.`);
+  expect(page.match(/<li>/g)).toHaveLength(1 + LISTED_ENTRIES_MAX);
 });
 
 test("underpass http shares a directory and a file, by path and by URL", async () => {
@@ -175,7 +189,7 @@ test("underpass http shares a directory and a file, by path and by URL", async (
   const { message } = await bare.event("notice");
   expect(message).toMatch(/<b> has no index\.html.*--directory-listing/);
   expect(directory.stdout + file.stdout).not.toContain("notice");
-  expect((await stack.visit("shared-dir")).body.toString()).toContain("a&#34;&#38;.txt");
+  expect((await stack.visit("shared-dir")).body.toString()).toContain("a&quot;&amp;.txt");
   expect((await stack.visit("shared-file")).body.toString()).toBe("0123456789");
   expect((await stack.visit("shared-file", "/numbers.txt")).status).toBe(200);
   expect((await stack.visit("shared-file", "/data.json")).status).toBe(404);

@@ -74,6 +74,10 @@ test("a forgotten password is replaced with the link in the email, once", async 
   await page.getByLabel("Email address").fill(email);
   await clickButton(page, "Send the link");
   await page.getByText("a link is on its way").waitFor();
+  await page
+    .getByRole("note")
+    .filter({ hasText: "Ask the operator of the server for the link" })
+    .waitFor();
 
   const link = await pages.findMailedLink("/reset", email);
   const reset = await pages.open(link);

@@ -50,7 +50,7 @@ sockets.on("connection", (socket) => {
   });
 });
 
-/** Of workerd and of the front proxy. */
+/** Measures workerd and the front proxy. */
 async function measure(): Promise<number[]> {
   const server = await stack.server.getPid("server");
   const children = await readFile(`/proc/${server}/task/${server}/children`, "latin1");

@@ -27,6 +27,7 @@ const DEFAULTS = {
   redactHeaders: ["authorization", "cookie", "set-cookie", "proxy-authorization"],
   allowReplay: false,
   bodies: true,
+  serverAllowsReplay: false,
 };
 
 describe("a tunnel's capture settings", () => {
@@ -37,7 +38,7 @@ describe("a tunnel's capture settings", () => {
     const path = `/tunnels/${id}/inspector`;
     expect((await owner.get(path)).body).toEqual({ id, ...DEFAULTS });
     const change = { capture: false, redactHeaders: ["X-Key", "x-key"], allowReplay: true };
-    const changed = { id, bodies: true, ...change, redactHeaders: ["x-key"] };
+    const changed = { id, ...DEFAULTS, ...change, redactHeaders: ["x-key"] };
     expect(await tunnel.put("inspector", change)).toMatchObject({ status: 200, body: changed });
     expect((await owner.get(path)).body).toEqual(changed);
     await tunnel.put("inspector", {});

@@ -12,7 +12,7 @@ const run = promisify(execFile);
 export interface InstalledAgent extends AsyncDisposable {
   /** The directory of a project whose only dependency is the package. */
   project: string;
-  /** Of the compressed package. */
+  /** The size of the compressed package. */
   tarballBytes: number;
 }
 

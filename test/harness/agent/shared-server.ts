@@ -10,7 +10,7 @@ export interface SharedServer extends AsyncDisposable {
   api: TestApi;
   owner: Person;
   local: Server;
-  /** Of the local server. */
+  /** The port of the local server. */
   port: number;
   token: Buffer;
   /** The arguments of a command that shares the local server under this name. */

@@ -77,7 +77,7 @@ export async function readRows(query: Query): Promise<Rows> {
   return rows;
 }
 
-/** Of a server that is not running. */
+/** Reads the rows of a server that is not running. */
 export async function readStoredRows(dataDir: string): Promise<Rows> {
   const secrets = readFileSync(join(dataDir, "secrets.json"), "utf8");
   const { postgres: password } = JSON.parse(secrets) as { postgres: string };

@@ -6,13 +6,13 @@
 export interface DatabaseSizes {
   /** Organizations with one owner and one row of every kind. */
   organizations: number;
-  /** Of the large organization, deleted ones included. */
+  /** How many the large organization has, deleted ones included. */
   tunnels: number;
-  /** Of these, the ones that are not deleted. */
+  /** How many of these are not deleted. */
   liveTunnels: number;
-  /** Of the large organization. */
+  /** How many the large organization has. */
   auditEvents: number;
-  /** Of the large organization, in every other table that has no bound of its own. */
+  /** How many the large organization has in every other table that has no bound of its own. */
   rows: number;
 }
 

@@ -17,6 +17,16 @@ export interface FakeCloudflareApi extends AsyncDisposable {
 
 const ZONE = "0123456789abcdef0123456789abcdef";
 const TOKEN = "token-of-the-zone";
+const PER_PAGE_MAX = 50;
+
+function paginate(all: object[], query: URLSearchParams): object {
+  const page = Number(query.get("page") ?? 1);
+  const perPage = Math.min(Number(query.get("per_page") ?? 20), PER_PAGE_MAX);
+  const result = all.slice((page - 1) * perPage, page * perPage);
+  const total_pages = Math.ceil(all.length / perPage);
+  const counts = { count: result.length, total_count: all.length };
+  return { result, result_info: { page, per_page: perPage, total_pages, ...counts } };
+}
 
 export async function startCustomHostnames(): Promise<FakeCloudflareApi> {
   async function handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
@@ -38,10 +48,10 @@ export async function startCustomHostnames(): Promise<FakeCloudflareApi> {
     const id = url.pathname.slice(base.length + 1);
     if (method === "GET" && url.pathname === base) {
       const hostnameFilter = url.searchParams.get("hostname") ?? "";
-      const result = [...fake.hostnames]
+      const found = [...fake.hostnames]
         .map(([id, hostname]) => ({ id, hostname, status: "active" }))
         .filter(({ hostname }) => hostname.includes(hostnameFilter));
-      return void answer(200, { success: true, errors: [], result });
+      return void answer(200, { success: true, errors: [], ...paginate(found, url.searchParams) });
     }
     if (method === "POST" && url.pathname === base) {
       const hostnameRequest = JSON.parse(body) as { hostname: string; ssl: { type: string } };

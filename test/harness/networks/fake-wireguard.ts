@@ -41,6 +41,11 @@ case "$program $1" in
   case $3 in
   public-key) cat "$dir/interfaces/$2/public-key" ;;
   allowed-ips) find "$dir/interfaces/$2/peers" -type f -exec cat {} + ;;
+  endpoints)
+    find "$dir/interfaces/$2/peers" -type f -exec cut -f 1 {} + | while read -r key; do
+      printf '%s\t127.0.0.1:51820\n' "$key"
+    done
+    ;;
   esac
   ;;
 "wg syncconf")

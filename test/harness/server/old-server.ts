@@ -43,9 +43,9 @@ export interface ServerRecord extends OldRecord {
     resetToken: string;
     devices: { approved: string; waiting: string; waitingUserCode: string };
     receiverSecret: string;
-    /** Of the receiver `generic_hmac_sha256`, whose secret was replaced. */
+    /** The current secret of the receiver `generic_hmac_sha256`, whose secret was replaced. */
     rotatedReceiverSecret: string;
-    /** Of the time series, over its day. */
+    /** The sums of the time series over its day. */
     sums: Record<"requests" | "bytes_in" | "bytes_out", number>;
   };
   /** By person and path. */

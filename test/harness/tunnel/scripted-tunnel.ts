@@ -101,11 +101,11 @@ export interface ScriptedTunnel extends AsyncDisposable {
 }
 
 /**
- * @param originPort the local server behind the agent.
+ * @param origin the local server behind the agent: its port, or its address.
  * @param announced replaces fields of the server's welcome.
  */
 export async function startScriptedTunnel(
-  originPort: number,
+  origin: number | string,
   announced: Partial<Welcome> = {},
 ): Promise<ScriptedTunnel> {
   const server = new WebSocketServer({
@@ -116,7 +116,7 @@ export async function startScriptedTunnel(
   await once(server, "listening");
   const { port } = server.address() as AddressInfo;
   const agent = new HttpTunnel({
-    target: parseTarget(`127.0.0.1:${originPort}`)!,
+    target: parseTarget(typeof origin === "string" ? origin : `127.0.0.1:${origin}`)!,
     server: new URL(`http://127.0.0.1:${port}`),
     token: Buffer.from("token"),
     renewal: "Get a new token.",

@@ -17,6 +17,7 @@ export class WatchedOrganization extends TestOrganization {
       userId: crypto.randomUUID(),
       tunnelId: null,
       isBatched: false,
+      receivesQueries: true,
       ...admission,
     };
     const answer = await this.stub.fetch(WATCH_URL, {

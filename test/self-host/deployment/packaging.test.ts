@@ -41,7 +41,7 @@ test.for(UNITS)("systemd accepts %s without a warning", async (name, { skip }) =
     "--man=no",
     join(ROOT, "packaging/systemd", name),
   ]);
-  // Of programs that are elsewhere on this machine.
+  // It also warns of programs that are elsewhere on this machine.
   const warnings = stderr.split("\n").filter((line) => !/^$|is not executable/.test(line));
   expect(warnings).toEqual([]);
 });

@@ -300,6 +300,43 @@ describe("a callback is refused that", () => {
   });
 });
 
+describe("a sign-in that another host of the site began, and whose cookie it has set, is not finished", () => {
+  const COOKIE = "underpass-oauth";
+
+  async function startAsAttacker(): Promise<{ answer: URL; cookie: string }> {
+    const browser = new CookieBrowser();
+    const answer = await startSignIn(browser);
+    return { answer, cookie: browser.cookie("localhost", COOKIE)! };
+  }
+
+  test("in a browser with a session, which stays", async () => {
+    const victim = new CookieBrowser();
+    expect(toOutcome(await victim.open(await startSignIn(victim)))).toEqual(SIGNED_IN);
+    const session = victim.cookie("localhost", "qnt_refresh");
+    provider.email = newEmail();
+    const { answer, cookie } = await startAsAttacker();
+    victim.setCookie("localhost", COOKIE, cookie);
+    const visit = await victim.open(answer);
+    expect(toOutcome(visit)).toEqual([400, "invalid_request"]);
+    await expectNoAccount(visit);
+    expect(victim.cookie("localhost", "qnt_refresh")).toBe(session);
+    // The user's own attempt may replace the session.
+    expect(toOutcome(await victim.open(await startSignIn(victim)))).toEqual(SIGNED_IN);
+  });
+
+  test.each(["first", "last"])("beside the browser's own, which it sends %s", async (place) => {
+    const victim = new CookieBrowser();
+    await startSignIn(victim);
+    const { answer, cookie } = await startAsAttacker();
+    const both = [cookie, victim.cookie("localhost", COOKIE)!];
+    if (place === "first") both.reverse();
+    victim.setCookie("localhost", COOKIE, both.join(`; ${COOKIE}=`));
+    const visit = await victim.open(answer);
+    expect(toOutcome(visit)).toEqual([400, "invalid_request"]);
+    await expectNoAccount(visit);
+  });
+});
+
 test("a provider with another issuer than configured, or one that is unreachable, is not used", async () => {
   const start = async () =>
     toOutcome(await new CookieBrowser().open(`${origin}/auth/oauth/idp_a/start`));

@@ -218,7 +218,10 @@ test("on a hosted server the redirect URI has the public name, the cookie is Sec
   expect(location?.searchParams.get("redirect_uri")).toBe(
     `${publicOrigin}/auth/oauth/idp_b/callback`,
   );
-  expect(headers.getSetCookie()[0]).toMatch(/; HttpOnly; Secure; SameSite=Lax$/);
+  const [cookie = ""] = headers.getSetCookie();
+  expect(cookie).toMatch(
+    /^__Host-underpass-oauth=v1\.[^;]+; Max-Age=600; Path=\/; HttpOnly; Secure; SameSite=Lax$/,
+  );
 
   const findLimited = async (url: string) => {
     const visits = Array.from({ length: 10 }, () =>
@@ -232,4 +235,20 @@ test("on a hosted server the redirect URI has the public name, the cookie is Sec
   expect(Number(limited.headers.get("retry-after"))).toBeGreaterThan(0);
   expect((await findLimited(start.replace("start", "callback"))).status).toBe(429);
   expect((await other.anonymous.get("/auth/providers")).body).toEqual({ providers: ["idp_b"] });
+});
+
+test("on https an attempt is accepted only from the cookie that no other host can set", async () => {
+  await using secure = await startApi({ kind: "public" });
+  const from = { "x-forwarded-for": newAddress() };
+  const base = `http://localhost:${secure.server.port}/auth/oauth/idp_b`;
+  const attacker = new CookieBrowser();
+  const { location } = await attacker.open(`${base}/start?moved=1`, from);
+  const attempt = attacker.cookie("localhost", "__Host-underpass-oauth")!;
+  const finish = async (cookie: string) => {
+    const url = `${base}/callback?code=x&state=${location!.searchParams.get("state")}`;
+    return toOutcome(await new CookieBrowser().open(url, { ...from, cookie }));
+  };
+  expect(await finish(`underpass-oauth=${attempt}`)).toEqual([400, "invalid_request"]);
+  // The provider does not run.
+  expect(await finish(`__Host-underpass-oauth=${attempt}`)).toEqual([503, "unavailable"]);
 });

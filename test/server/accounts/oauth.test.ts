@@ -300,7 +300,7 @@ describe("a callback is valid", () => {
 });
 
 describe("starting", () => {
-  test("sends the required parameters, and stores the attempt in a cookie for these routes", async () => {
+  test("sends the required parameters, and stores the attempt in a cookie", async () => {
     const { status, location, headers } = await browser.open(origin + START);
     expect([status, location?.origin]).toEqual([302, provider.issuer]);
     expect(Object.fromEntries(location!.searchParams)).toEqual({
@@ -315,7 +315,7 @@ describe("starting", () => {
     });
     expect(headers.getSetCookie()).toEqual([
       expect.stringMatching(
-        /^underpass-oauth=v1\.[^;]+; Max-Age=600; Path=\/auth\/oauth; HttpOnly; SameSite=Lax$/,
+        /^underpass-oauth=v1\.[^;]+; Max-Age=600; Path=\/; HttpOnly; SameSite=Lax$/,
       ),
     ]);
     expect(headers.get("referrer-policy")).toBe("no-referrer");

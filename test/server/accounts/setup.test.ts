@@ -44,16 +44,16 @@ test("the setup accepts the code in lower case and without hyphens", async () =>
 test("a set-up without a label mints no token, and after it none is needed", async () => {
   await using another = await startApi({ shared: false });
   const getState = async () => (await another.anonymous.get<SetupState>("/setup")).body;
-  expect(await getState()).toEqual({ needed: true });
+  expect(await getState()).toEqual({ needed: true, mail: "files" });
   const account = { email: "ada@localhost", password: "correct horse battery staple" };
   const request = { code: another.server.setupCode, label: null, ...account };
   const { status, body } = await another.anonymous.post<SetupResult>("/setup", request);
   expect({ status, body }).toEqual({ status: 201, body: { email: account.email } });
   expect(await another.sql("select 1 from tokens")).toHaveLength(0);
-  expect(await getState()).toEqual({ needed: false });
+  expect(await getState()).toEqual({ needed: false, mail: "files" });
 });
 
-test("the setup works after sign-ups of others, and takes over an unconfirmed sign-up with its address", async () => {
+test("the setup works even if other accounts have signed up, and takes over an unconfirmed sign-up with its address", async () => {
   const { setupCode: code } = api.server;
   expect(api.server.output).not.toContain("pages of tunnels");
   const confirmed = await api.signUp();

@@ -83,6 +83,19 @@ test("a hostname that only contains the domain is not taken for it", async () =>
   expect(platform.hostnames.has(otherId)).toBe(true);
 });
 
+test("a domain is found among more subdomains of it than a page of the platform's list has", async () => {
+  const apex = `hosted-${names + 1}.example`;
+  for (let n = 0; n < 120; n++) platform.hostnames.set(crypto.randomUUID(), `w${n}.${apex}`);
+  const { id } = await createVerifiedDomain();
+  await waitUntil(() => Promise.resolve(hasHostname(apex)));
+  await waitUntil(isOutboxEmpty);
+  await owner.delete(`/domains/${id}`);
+  await waitUntil(isOutboxEmpty);
+  expect(hasHostname(apex)).toBe(false);
+  expect(platform.hostnames.size).toBeGreaterThanOrEqual(120);
+  platform.hostnames.clear();
+});
+
 test("a failure of the platform delays no request, is logged, and is retried", async () => {
   platform.failure = { status: 500, code: 1_000 };
   const { domain, verified: isVerified } = await createVerifiedDomain();

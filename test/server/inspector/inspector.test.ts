@@ -67,6 +67,7 @@ test("a request is listed with its outcome, and can be read with everything that
     timestamp: expect.stringMatching(/^\d{4}-\d\d-\d\dT[\d:.]+Z$/),
     method: "POST",
     path: "/orders/7",
+    query: "a=%20b&",
     status: 201,
     latency_ms: expect.any(Number),
     duration_ms: expect.any(Number),

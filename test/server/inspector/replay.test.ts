@@ -323,7 +323,8 @@ describe("a replay is refused:", () => {
   test("of a tunnel that does not allow it, which is the default", async () => {
     const tunnel = await startVisitedTunnel(owned, "replay-closed");
     const { id } = await captureRequest("GET", "\r\n", tunnel);
-    const refused = { status: 501, body: { error: "replay_disabled" } };
+    const message = expect.stringMatching(/^This tunnel does not allow replays\./) as string;
+    const refused = { status: 501, body: { error: "replay_disabled", message } };
     expect(await replay(id)).toMatchObject(refused);
     await tunnel.put("inspector", { allowReplay: true });
     expect((await replay(id)).status).toBe(200);

@@ -13,6 +13,7 @@ import {
   type TestApi,
 } from "../../harness/server/api.ts";
 import { insertAccount, readEncryptionConfig } from "../../harness/server/accounts.ts";
+import { GATEWAY_SESSION_CONNECTIONS } from "../../../self-host/gateway/gateway.ts";
 import { createRandom } from "../../harness/random.ts";
 import {
   startChallenge,
@@ -161,6 +162,21 @@ test("a sign-in waits for a removal in progress, and opens an organization that 
   const { orgId, accessToken } = await signedIn;
   expect(orgId).not.toBe(person.orgId);
   expect(await isAccepted(accessToken)).toBe(true);
+});
+
+test("changes of one organization that wait for each other do not delay another organization", async () => {
+  const [busy, other] = await Promise.all([api.owner(), api.owner()]);
+  await api.sql("begin");
+  await api.sql("select 1 from organizations where id = $1 for update", [busy.orgId]);
+  const names = Array.from({ length: 2 * GATEWAY_SESSION_CONNECTIONS }, (_, at) => `busy ${at}`);
+  const waiting = Promise.all(names.map((name) => busy.patch(`/orgs/${busy.orgId}`, { name })));
+  await waitForBlockedStatement(api);
+  // The others of the organization hold or await a connection too when this one is sent.
+  expect(await other.patch(`/orgs/${other.orgId}`, { name: "other" })).toMatchObject({
+    status: 200,
+  });
+  await api.sql("commit");
+  expect((await waiting).map(({ status }) => status)).toEqual(names.map(() => 200));
 });
 
 interface Actor extends Person {

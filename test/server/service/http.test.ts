@@ -3,7 +3,12 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { STATUS_BY_CODE } from "../../../protocol/errors.ts";
 import { SERVICE_VERSION } from "../../../protocol/version.ts";
 import { AUDIT_ACTIONS } from "../../../protocol/audit/audit-actions.ts";
-import { startApi, waitUntil, type TestApi } from "../../harness/server/api.ts";
+import {
+  startApi,
+  waitForBlockedStatement,
+  waitUntil,
+  type TestApi,
+} from "../../harness/server/api.ts";
 
 let api: TestApi;
 beforeAll(async () => {
@@ -118,6 +123,21 @@ describe("an error", () => {
     } finally {
       await api.sql("alter table tunnels_gone rename to tunnels");
     }
+  });
+
+  test("of a database that ends the connection is 503, and says when to try again", async () => {
+    const owner = await api.owner();
+    await api.sql("begin");
+    await api.sql("select 1 from organizations where id = $1 for update", [owner.orgId]);
+    const changed = owner.patch(`/orgs/${owner.orgId}`, { name: "other" });
+    await waitForBlockedStatement(api);
+    await api.sql(
+      "select pg_terminate_backend(pid) from pg_stat_activity where wait_event_type = 'Lock'",
+    );
+    const { status, body, headers } = await changed;
+    await api.sql("rollback");
+    expect({ status, body }).toMatchObject({ status: 503, body: { error: "unavailable" } });
+    expect(headers.get("retry-after")).toBe("2");
   });
 });
 

@@ -1,5 +1,6 @@
 /** The log while people use their accounts: it has no secret that opens one. */
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { LOG_LIMIT } from "../../../shared/log.ts";
 import type { AccountSummary } from "../../../protocol/schemas/accounts/accounts.ts";
 import {
   createCaller,
@@ -152,4 +153,19 @@ test("a failed query is logged without its values", async () => {
       await api.sql(`alter table ${table}_gone rename to ${table}`);
     }
   }
+});
+
+test("many requests of one organization write a limited number of lines, and those of another are logged", async () => {
+  const [busy, other] = [await api.owner(), await api.owner()];
+  const countLines = (orgId: string) =>
+    api.server.output
+      .split("\n")
+      .filter((line) => line.includes('"request"') && line.includes(orgId)).length;
+  const paths = Array.from({ length: 3 * LOG_LIMIT.burst }, () => "/projects");
+  const startedAt = Date.now();
+  await Promise.all(paths.map((path) => busy.get(path)));
+  await other.get("/projects");
+  await waitUntil(() => Promise.resolve(countLines(other.orgId) > 0));
+  const refilled = Math.ceil((Date.now() - startedAt) / LOG_LIMIT.refillMs);
+  expect(countLines(busy.orgId)).toBeLessThanOrEqual(LOG_LIMIT.burst + refilled);
 });

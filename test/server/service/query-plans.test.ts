@@ -51,7 +51,7 @@ const WHOLE_ORGANIZATION: [part: string, bound: string][] = [
   ['select count(*) from "tokens" where ("tokens"."org_id"', "the same"],
   ['from "reserved_subdomains" where "reserved_subdomains"."org_id"', "the names of a plan"],
   ["strpos(lower(concat_ws", "AUDIT_SEARCH_MAX_EVENTS"],
-  // Of some organizations, by chance: the large one is rarely among them.
+  // It reads some organizations, chosen by chance: the large one is rarely among them.
   ["with counted as (", "AUDIT_EVENTS_OF_A_KIND_MAX of each kind"],
   ["->> 'deviceName' =", "the events that a sign-in is compared with"],
 ];

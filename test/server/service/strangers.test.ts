@@ -13,7 +13,7 @@ import { exchange } from "../../harness/tunnel/raw-http.ts";
 const CONCURRENT_REQUESTS = 50;
 /** Enough that every shard has been called. */
 const WARMING_REQUESTS = 400;
-/** Of 4,000 requests. Half of what they would leave behind until V8 needed the memory. */
+/** What 4,000 requests may add. Half of what they would leave behind until V8 needed the memory. */
 const GROWTH_MAX_MIB = 20;
 
 let api: TestApi;
@@ -31,7 +31,7 @@ const visit = (host: string) =>
 /** The objects that have a file, and the directories of their classes. */
 async function listObjects(): Promise<string[]> {
   const paths = await readdir(join(api.server.dataDir, "objects"), { recursive: true });
-  // Of an object that is open, there are further files.
+  // An object that is open has further files.
   return paths.filter((path) => !/-(wal|shm)$/.test(path)).sort();
 }
 

@@ -9,10 +9,13 @@ import {
   createCaller,
   mintToken,
   startApi,
+  waitUntil,
   type Caller,
   type Person,
   type TestApi,
 } from "../../harness/server/api.ts";
+import { exchange } from "../../harness/tunnel/raw-http.ts";
+import { getCapture, waitForCaptures } from "../../harness/tunnel/visited-tunnel.ts";
 
 let api: TestApi;
 let owner: Person;
@@ -34,15 +37,23 @@ async function createTunnel(subdomain: string): Promise<Tunnel> {
   return (await owner.post<Tunnel>("/tunnels", { subdomain, localPort: 3000 })).body;
 }
 
-/** Resolves when the connection is open; `closed` with the code of its end. */
-async function watch(bearer: string): Promise<{ closed: Promise<number> }> {
+interface OpenWatch {
+  received: unknown[];
+  /** Resolves with the code of its end. */
+  closed: Promise<number>;
+}
+
+/** Resolves when the connection is open. */
+async function watch(bearer: string): Promise<OpenWatch> {
   const url = `${api.server.url.replace("http", "ws")}/inspector/ws`;
   const socket = new WebSocket(url, WATCH_PROTOCOL, {
     headers: { authorization: `Bearer ${bearer}` },
   });
+  const received: unknown[] = [];
+  socket.on("message", (data) => received.push(JSON.parse((data as Buffer).toString())));
   const closed = new Promise<number>((resolve) => socket.on("close", resolve));
   await new Promise((resolve, reject) => socket.on("open", resolve).on("error", reject));
-  return { closed };
+  return { received, closed };
 }
 
 describe("an agent's token without restrictions", () => {
@@ -60,6 +71,22 @@ describe("an agent's token without restrictions", () => {
     const { body: tokens } = await agent.get<Token[]>("/tokens");
     expect(tokens.map(({ nonce }) => nonce)).toContain(token.nonce);
     expect((await agent.get<CaptureSummary[]>("/inspector")).status).toBe(200);
+  });
+
+  test("lists and watches requests without their queries, whose beginning a session gets", async () => {
+    const secret = `key=${"s".repeat(300)}`;
+    const { publicUrl, id: tunnel_id } = await createTunnel("agent-queries");
+    const { received } = await watch(token.wireBytes);
+    const { host } = new URL(publicUrl);
+    const { port } = api.server;
+    await exchange(port, `GET /private?${secret} HTTP/1.1\r\nHost: ${host}\r\n\r\n`);
+    const [capture] = await waitForCaptures(owner, { tunnel_id }, 1);
+    expect(capture).toMatchObject({ path: "/private", query: secret.slice(0, 256) });
+    expect((await getCapture(owner, capture!.id)).query).toBe(secret);
+    const { query: _, ...withoutQuery } = capture!;
+    const listed = await agent.get<CaptureSummary[]>(`/inspector?tunnel_id=${tunnel_id}`);
+    expect(listed.body).toEqual([withoutQuery]);
+    expect(await waitUntil(() => Promise.resolve(received.at(-1)))).toEqual(withoutQuery);
   });
 
   test("can't mint, rotate or revoke tokens, or read what captured requests contain", async () => {

@@ -16,6 +16,7 @@ import {
   type Person,
   type TestApi,
 } from "../../harness/server/api.ts";
+import { damageObject } from "../../harness/unreadable-objects.ts";
 
 let api: TestApi;
 beforeAll(async () => {
@@ -137,6 +138,16 @@ test("only admins and owners end connections, and only of their own organization
   expect((await otherOwner.delete(path)).status).toBe(404);
   expect(await listConnections(otherOwner)).toEqual([]);
   expect(await listConnections(owner)).toEqual([connection]);
+});
+
+test("connections and metrics are unavailable while the organization's object does not answer", async () => {
+  const owner = await api.owner();
+  await damageObject(api.server, "Organization", owner.orgId);
+  const unavailable = { status: 503, body: { error: "unavailable" } };
+  for (const path of ["/connections", "/metrics", "/metrics/prometheus"])
+    expect(await owner.get(path)).toMatchObject(unavailable);
+  const ended = await owner.delete(`/connections/${crypto.randomUUID()}`);
+  expect(ended).toMatchObject(unavailable);
 });
 
 test("after a kill -9 of workerd no disconnected agent is listed", async () => {

@@ -9,6 +9,7 @@ import {
   type Person,
   type TestApi,
 } from "../../harness/server/api.ts";
+import { damageObject } from "../../harness/unreadable-objects.ts";
 
 let api: TestApi;
 let owner: Person;
@@ -78,6 +79,25 @@ test("twenty agents that connect at once for one name with one token leave one, 
   });
   expect(open).toHaveLength(1);
   open[0]?.socket?.close();
+});
+
+test("a tunnel whose object does not answer keeps its place, and another that no agent serves frees its own", async () => {
+  const token = await mintToken(owner, { tunnelQuota: 2 });
+  const ids = [crypto.randomUUID(), crypto.randomUUID()];
+  await damageObject(api.server, "Tunnel", ids[0]!);
+  for (const [n, id] of ids.entries()) {
+    await api.sql(
+      `insert into tunnels (id, org_id, project_id, name, subdomain, protocol, local_port, status, agent_connected,
+         connected_token_id, last_seen_at)
+       select $1, org_id, id, $2, $2, 'http', 1, 'active', true, $3, now() - interval '1 hour'
+       from projects where org_id = $4`,
+      [id, `stale-place-${n}`, token.id, owner.orgId],
+    );
+  }
+  const { socket } = await connect(token, "free-place");
+  expect(socket).toBeDefined();
+  expect((await connect(token, "no-place")).code).toBe(CLOSE.quota_exceeded);
+  socket?.close();
 });
 
 test("a server without billing refuses all its routes", async () => {

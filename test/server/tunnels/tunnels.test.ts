@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Tunnel } from "../../../protocol/schemas/tunnels/tunnels.ts";
 import { CLOSE } from "../../../protocol/wire/close-codes.ts";
 import { mintToken, startApi, type Person, type TestApi } from "../../harness/server/api.ts";
+import { damageObject } from "../../harness/unreadable-objects.ts";
 
 let api: TestApi;
 let owner: Person;
@@ -214,6 +215,28 @@ test("a long list is read in pages, without a gap and without a repetition", asy
   expect(names).toEqual(["page-p5", "page-p4", "page-p3", "page-p2", "page-p1"]);
   expect((await person.get("/tunnels?limit=0")).status).toBe(400);
   expect((await person.get("/tunnels?after=x")).status).toBe(400);
+});
+
+test("a tunnel whose object does not answer is listed as its row describes it", async () => {
+  const person = await api.owner();
+  const { body: unreadable } = await create({ localPort: 1 }, person);
+  await create({ localPort: 2 }, person);
+  await damageObject(api.server, "Tunnel", unreadable.id);
+  await api.sql(
+    "update tunnels set agent_connected = true, last_seen_at = now() - interval '1 hour' where org_id = $1",
+    [person.orgId],
+  );
+  expect(await person.get("/tunnels")).toMatchObject({
+    status: 200,
+    body: [
+      { localPort: 2, agentConnected: false },
+      { localPort: 1, agentConnected: true },
+    ],
+  });
+  expect(await person.get(`/tunnels/${unreadable.id}/agents`)).toMatchObject({
+    status: 503,
+    body: { error: "unavailable" },
+  });
 });
 
 test("every change is in the audit log, with its actor and address; no read is", async () => {

@@ -9,6 +9,7 @@ import {
   type Person,
   type TestApi,
 } from "../../harness/server/api.ts";
+import { damageObject } from "../../harness/unreadable-objects.ts";
 import { deliver, createReceiver, SECRET } from "../../harness/fakes/vendor.ts";
 
 let api: TestApi;
@@ -222,6 +223,23 @@ describe("reading", () => {
     expect(await readStatusWith(foreignToken.wireBytes)).toBe(404);
     expect(await readStatusWith("AAAA")).toBe(401);
   });
+});
+
+test("a receiver whose object does not answer is unavailable to its owner and its vendor", async () => {
+  const created = await createReceiver(owner);
+  const id = crypto.randomUUID();
+  await damageObject(api.server, "Receiver", id);
+  await api.sql("update webhook_receivers set id = $2 where id = $1", [created.id, id]);
+  const path = `/webhook-receivers/${id}`;
+  const replies = [
+    await owner.get(path),
+    await owner.get(`${path}/events`),
+    await owner.get(`${path}/events?wait=1`),
+    await owner.post(`${path}/ack`, { cursor: "0" }),
+    await deliver(api.server, { ...created, id }),
+  ];
+  expect(replies.map(({ status }) => status)).toEqual(replies.map(() => 503));
+  await owner.delete(path);
 });
 
 test("a deleted organization's receivers are deleted with their deliveries", async () => {

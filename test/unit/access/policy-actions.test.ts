@@ -26,12 +26,19 @@ describe("a traffic policy", () => {
     const { rewrite, rateLimit } = compilePolicy({
       actions: [
         { kind: "header_set", name: "X-Team", value: "blue" },
-        { kind: "header_set", name: "x-team", value: "red" },
+        { kind: "header_set", name: "X_Team", value: "red" },
       ],
     });
-    expect([...rewrite.set]).toEqual([["x-team", "red"]]);
+    expect([...rewrite.set.values()]).toEqual([{ name: "x_team", value: "red" }]);
     expect(rateLimit).toBeNull();
   });
+
+  test.each(["Client-IP", "Fastly-Client-IP", "X-Cluster-Client-IP"])(
+    "of an earlier version that sets %s is still valid",
+    (name) => {
+      expect(PolicyAction.safeParse({ ...examples.header_set, name }).success).toBe(true);
+    },
+  );
 
   test("refuses a denied path before it verifies a token", async () => {
     const effects = compilePolicy({ actions: [examples.jwt_validation, examples.deny] });

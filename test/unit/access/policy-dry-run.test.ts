@@ -4,6 +4,7 @@ import {
   type CapturedVisit,
   type CurrentSettings,
 } from "../../../access/policy-dry-run.ts";
+import { STATUS_BY_CODE } from "../../../protocol/errors.ts";
 import { RATE_WINDOW_MS } from "../../../protocol/limits.ts";
 import type { PolicyAction } from "../../../protocol/schemas/access/policies.ts";
 import {
@@ -27,9 +28,16 @@ const visit = (changes: Partial<CapturedVisit> = {}): CapturedVisit => ({
   address: "192.0.2.1",
   status: 200,
   refusal: null,
+  refusedBy: null,
   authorization: null,
   ...changes,
 });
+
+const refused = (
+  refusal: CapturedVisit["refusal"],
+  refusedBy: CapturedVisit["refusedBy"],
+  path = "/",
+) => visit({ refusal, refusedBy, path, status: refusal && STATUS_BY_CODE[refusal] });
 
 function run(
   actions: PolicyAction[],
@@ -111,32 +119,44 @@ describe("a dry run", () => {
   });
 
   test("repeats the decision of the current policy about a token, if the action stays the same", () => {
-    const visits = [visit(), visit({ refusal: "unauthorized", status: 401 })];
+    const visits = [visit(), refused("unauthorized", "jwt_validation")];
     const current = { ...under(JWT), removesAuthorization: true };
     expect(counts(run([{ ...JWT, forward_token: true }], visits, current))).toEqual([1, 1, 0, 0]);
     const other: PolicyAction = { ...JWT, allowed_audiences: ["shop"] };
     expect(counts(run([other], visits, current))).toEqual([0, 0, 2, 0]);
   });
 
-  test("admits what only the current policy refused, and says when another check may refuse it", () => {
+  test("admits what only a policy refused, the current one or an earlier one", () => {
     const visits = [
-      visit({ path: "/admin", refusal: "forbidden", status: 403 }),
-      visit({ refusal: "forbidden", status: 403 }),
-      visit({ refusal: "maintenance", status: 503 }),
+      refused("forbidden", "deny", "/admin"),
+      refused("unauthorized", "jwt_validation"),
+      refused("rate_limited", "rate_limit"),
     ];
-    const result = run([], visits, under(DENY));
-    expect(counts(result)).toEqual([1, 0, 2, 1]);
-    expect(result.examples.map(({ outcome, reason }) => [outcome, reason])).toEqual([
-      ["allowed", null],
-      ["unknown", "other_check"],
-      ["unknown", "other_check"],
-    ]);
-    const earlier = { ...under(DENY), sinceMs: MINUTE + 1 };
-    expect(counts(run([], visits, earlier))).toEqual([0, 0, 3, 0]);
+    expect(counts(run([], visits, under(DENY, JWT, LIMIT)))).toEqual([3, 0, 0, 3]);
+    expect(counts(run([], visits, { sinceMs: MINUTE + 1 }))).toEqual([3, 0, 0, 3]);
+  });
+
+  test("does not know whether another check refuses a request again, whatever its code is", () => {
+    const visits = [
+      refused("unauthorized", "password"),
+      refused("rate_limited", "password"),
+      refused("forbidden", "ip_allowlist", "/admin"),
+      refused("forbidden", "sign_in", "/admin"),
+      refused("maintenance", "maintenance"),
+      refused("unavailable", null),
+    ];
+    const current = under(DENY, JWT, LIMIT);
+    for (const actions of [[], current.policy.actions]) {
+      const result = run(actions, visits, current);
+      expect(counts(result)).toEqual([0, 0, visits.length, 0]);
+      expect(new Set(result.examples.map(({ reason }) => reason))).toEqual(
+        new Set(["other_check"]),
+      );
+    }
   });
 
   test("is no change for a request that was refused with the same code", () => {
-    const visits = [visit({ path: "/admin", refusal: "forbidden", status: 403 })];
+    const visits = [refused("forbidden", "deny", "/admin")];
     expect(counts(run([DENY], visits, under(DENY)))).toEqual([0, 1, 0, 0]);
   });
 
@@ -146,10 +166,10 @@ describe("a dry run", () => {
   });
 
   test("lists a bounded number of examples, those that change first", () => {
-    const same = visit({ path: "/admin", refusal: "forbidden", status: 403 });
+    const same = refused("forbidden", "deny", "/admin");
     const visits = Array.from({ length: 2 * DRY_RUN_MAX_EXAMPLES }, (_, at) => ({
       ...same,
-      ...(at === 0 && { refusal: null, status: 200 }),
+      ...(at === 0 && { refusal: null, refusedBy: null, status: 200 }),
     }));
     const { examples } = run([DENY], visits, under(DENY));
     expect(examples).toHaveLength(DRY_RUN_MAX_EXAMPLES);

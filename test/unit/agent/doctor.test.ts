@@ -1,4 +1,5 @@
 /** The checks of `underpass doctor` whose causes a test can't produce: resolvers, limits of the system, versions. */
+import { subscribe, unsubscribe } from "node:diagnostics_channel";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
@@ -6,8 +7,10 @@ import packageJson from "../../../agent/package.json" with { type: "json" };
 import { checkDns, type AddressLookup } from "../../../agent/doctor/dns-check.ts";
 import { checkVersion } from "../../../agent/doctor/http-check.ts";
 import { checkNode, checkOpenFiles } from "../../../agent/doctor/machine-checks.ts";
+import { checkWebSocket } from "../../../agent/doctor/websocket-check.ts";
 import { SERVICE_VERSION } from "../../../protocol/version.ts";
 import { ROOT } from "../../../self-host/build/build.ts";
+import { startHttpServer } from "../../harness/fakes/http-server.ts";
 
 const route = {
   server: new URL("https://tunnels.example.com"),
@@ -45,6 +48,25 @@ describe("DNS", () => {
     expect((await checkDns({ ...route, server }, answer("10.0.0.1"))).status).toBe("ok");
   });
 });
+
+test.each([403, 404])(
+  "a proxy that answers %s instead of opening a WebSocket, and stalls in its body, is reported with what has arrived",
+  async (status) => {
+    await using proxy = await startHttpServer((_, response) => {
+      response.writeHead(status, { "content-length": 1_000 }).write("Blocked by the proxy");
+    });
+    const time = new AbortController();
+    const passTime = (): unknown => setImmediate(() => time.abort());
+    subscribe("http.client.response.finish", passTime);
+    try {
+      const withToken = { ...route, server: new URL(proxy.origin), token: Buffer.from("token") };
+      const { result } = await checkWebSocket(withToken, time.signal);
+      expect(result).toContain(`answers ${status} instead of opening it: "Blocked by the proxy"`);
+    } finally {
+      unsubscribe("http.client.response.finish", passTime);
+    }
+  },
+);
 
 test("the limit of open files is compared with what a busy tunnel needs", () => {
   expect(checkOpenFiles(256)).toMatchObject({ status: "warning" });

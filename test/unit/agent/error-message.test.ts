@@ -48,7 +48,7 @@ test("a server that does not run", async () => {
 test("a server that cuts the connection", async () => {
   const port = await listen(createServer((socket) => socket.destroy()));
   expect(await getFetchError(`http://127.0.0.1:${port}`)).toContain(
-    "the connection was cut; check",
+    "the connection was closed; check",
   );
 });
 

@@ -247,6 +247,7 @@ describe("a filter", () => {
   requests.add("shop", { ...report("/ok"), status: 200 }, NOW_MS);
   requests.add("shop", { ...report("/cart"), status: 502, method: "POST" }, NOW_MS);
   requests.add("docs", { ...report("/slow"), status: 404, durationMs: 4_000 }, NOW_MS);
+  requests.add("found", { ...report("/found?n=1"), status: 302, durationMs: 500 }, NOW_MS);
   const find = (filter: string): string[] => {
     requests.filter = filter;
     return requests.list().map((entry) => entry.report.path);
@@ -260,6 +261,7 @@ describe("a filter", () => {
     ["-status:2xx path:/s", ["/slow"]],
     ["duration:>1s,<20ms method:get", ["/slow", "/ok"]],
     ["docs", ["/slow"]],
+    ["query:n=*", ["/found?n=1"]],
     ["state:complete kind:http SHOP", ["/cart", "/ok"]],
   ])("%j finds %j", (filter, paths) => {
     expect(find(filter)).toEqual(paths);
@@ -268,6 +270,7 @@ describe("a filter", () => {
 
   test.each([
     ["status:503", "no request matches the filter"],
+    ["path:n=1", "no request matches the filter"],
     ["status:", "status:: the value after status: is missing"],
     ["statsu:5xx", "statsu:5xx: there is no field statsu; the fields are method,"],
     ["ip:203.0.113.7", "ip: only the server knows it; use: underpass logs --filter ip:…"],

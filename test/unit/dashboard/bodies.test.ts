@@ -221,11 +221,13 @@ test("a missing body says why", () => {
   const truncated = { request: true, response: false };
   const explain = (change: Parameters<typeof buildCapture>[0], stored: number) =>
     explainMissingBody(buildCapture({ truncated, ...change }), "request", stored)?.text;
-  expect(explain({ request_size: 600_000 }, 512 * 1024)).toContain("Cut at 512 KiB");
+  expect(explain({ request_size: 600_000 }, 512 * 1024)).toBe(
+    "Cut after 524 kB: the whole body has 600 kB.",
+  );
   expect(explain({ request_size: 5 }, 0)).toContain("bodies were not captured");
   expect(explain({ request_size: 0, state: "refused" }, 0)).toContain("refused");
   expect(explain({ request_size: 0, state: "failed" }, 0)).toContain("was not read");
-  expect(explain({ request_size: 9 }, 5)).toContain("first 5 of 9 bytes");
+  expect(explain({ request_size: 9 }, 5)).toContain("first 5 B of 9 B");
   expect(explain({ request_size: 5, state: "aborted" }, 5)).toContain("broke off");
   expect(explain({ request_size: 5, state: "open" }, 5)).toContain("on its way");
   expect(explain({ truncated: { request: false, response: false } }, 5)).toBeUndefined();

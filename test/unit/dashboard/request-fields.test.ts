@@ -16,6 +16,8 @@ import {
   toEditedRequest,
   toReplayRequest,
 } from "../../../dashboard/pages/requests/detail/replay/replay-changes.ts";
+import { isRedacted } from "../../../dashboard/pages/requests/decode/redacted.ts";
+import { formatOffset } from "../../../dashboard/ui/numbers.ts";
 import { buildCapture } from "../../harness/tunnel/capture.ts";
 
 test("a form has decoded fields, repeated ones, and invalid escapes as they are", () => {
@@ -120,6 +122,23 @@ describe("messages", () => {
   });
 });
 
+test("the offsets of a stream's messages have milliseconds, however long it was open", () => {
+  expect([0, 1_240, 74_004, 74_504, 7_200_000].map(formatOffset)).toEqual([
+    "0:00.000",
+    "0:01.240",
+    "1:14.004",
+    "1:14.504",
+    "2:00:00.000",
+  ]);
+});
+
+test("redacted values are recognized, also of several headers with the same name", () => {
+  expect(["[redacted]", "[redacted]\n[redacted]", "[redacted], [redacted]"].every(isRedacted)).toBe(
+    true,
+  );
+  expect(["", "a=[redacted]", "[redacted]\na=b"].some(isRedacted)).toBe(false);
+});
+
 describe("a replay", () => {
   const request = buildCapture(
     {
@@ -152,6 +171,20 @@ describe("a replay", () => {
       ["x-new", "a, b"],
       ["__proto__", "c"],
     ]);
+  });
+
+  test.each([
+    [{ headers: "accept: */*\naccept */*" }, "Line 2 has no colon."],
+    [{ headers: "bad name: 1" }, "Line 1 has no valid name before the colon."],
+    [{ headers: "host: x.example" }, "Line 1 sets host, which is generated."],
+    [{ method: "GET /" }, "Enter an HTTP method, such as POST."],
+  ])("with %j is refused before it is sent", (edit, message) => {
+    expect(() => toReplayRequest(request, { ...edited, ...edit })).toThrow(message);
+  });
+
+  test("does not send several redacted values either", () => {
+    const tokens = { authorization: "[redacted], [redacted]" };
+    expect(toEditedRequest(buildCapture({ request_headers: tokens })).headers).toBe("");
   });
 
   test("of bytes that are not text, or compressed, edits base64", () => {

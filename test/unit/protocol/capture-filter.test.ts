@@ -8,6 +8,7 @@ const CAPTURE: CaptureSummary = {
   timestamp: "2026-11-23T05:43:06.288Z",
   method: "POST",
   path: "/api/orders/17/items",
+  query: "q=Shoes&page=2",
   status: 502,
   latency_ms: 1_190,
   duration_ms: 1_200,
@@ -34,6 +35,10 @@ describe("a filter", () => {
     "path:/orders",
     "path:/api/*/items",
     "path:*items",
+    "query:page=2",
+    "query:q=*&page=*",
+    "shoes",
+    "/items?q=",
     "duration:>1s",
     "duration:1200",
     "duration:<=1.2s",
@@ -59,6 +64,9 @@ describe("a filter", () => {
     "status:>502",
     "path:/Orders",
     "path:/api/*/item",
+    "path:Shoes",
+    "query:page=3",
+    "query:page=*",
     "duration:<1s",
     "size:<2kB",
     "kind:websocket",
@@ -73,6 +81,11 @@ describe("a filter", () => {
     const open = { ...CAPTURE, status: null, duration_ms: null };
     expect(parseCaptureFilter("status:>=100").matches(open)).toBe(false);
     expect(parseCaptureFilter("duration:<9m").matches(open)).toBe(false);
+  });
+
+  test.each([null, undefined])("for a query does not match a request without one: %j", (query) => {
+    expect(parseCaptureFilter("query:q").matches({ ...CAPTURE, query })).toBe(false);
+    expect(parseCaptureFilter('"?"').matches({ ...CAPTURE, query })).toBe(false);
   });
 
   test.each([

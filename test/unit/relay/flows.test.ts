@@ -2,7 +2,7 @@
 import { expect, test } from "vitest";
 import { FLOW_IDLE_TIMEOUT_MS } from "../../../protocol/relay/limits.ts";
 import { UNCONFIRMED_FLOW_IDLE_MAX_MS } from "../../../relay/limits.ts";
-import { TokenBucket } from "../../../relay/udp/token-bucket.ts";
+import { DatagramBudget } from "../../../relay/udp/datagram-budget.ts";
 import { FlowTags } from "../../../relay/udp/flow-tags.ts";
 import { type Flow, FlowIds, FlowTable } from "../../../relay/udp/flows.ts";
 
@@ -89,14 +89,14 @@ test("a tag is valid only for its flow, association, network and relay", () => {
   expect(tags.verify(flow, "")).toBe(false);
 });
 
-test("a bucket lets its burst pass at once, then its rate, and the excess of a large datagram delays the next ones", () => {
-  const bucket = new TokenBucket(1_000, 500, 0);
-  expect(bucket.take(500, 0)).toBe(true);
-  expect(bucket.take(1, 0)).toBe(false);
-  expect(bucket.take(1_000, 100)).toBe(true);
-  expect(bucket.take(1, 900)).toBe(false);
-  expect(bucket.take(1, 1_001)).toBe(true);
+test("a budget lets its burst pass at once, then its rate, and the excess of a large datagram delays the next ones", () => {
+  const budget = new DatagramBudget(1_000, 500, 0);
+  expect(budget.take(500, 0)).toBe(true);
+  expect(budget.take(1, 0)).toBe(false);
+  expect(budget.take(1_000, 100)).toBe(true);
+  expect(budget.take(1, 900)).toBe(false);
+  expect(budget.take(1, 1_001)).toBe(true);
   // After a long pause no more than the burst may pass.
-  expect(bucket.take(500, 1e9)).toBe(true);
-  expect(bucket.take(1, 1e9)).toBe(false);
+  expect(budget.take(500, 1e9)).toBe(true);
+  expect(budget.take(1, 1e9)).toBe(false);
 });

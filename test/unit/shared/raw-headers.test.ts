@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { headerPairs, replaceHeaderValues } from "../../../shared/raw-headers.ts";
+import { headerPairs, isEventStream, replaceHeaderValues } from "../../../shared/raw-headers.ts";
 
 const LINES = ["accept", "a", "cookie", "b", "accept", "c"];
 
@@ -16,3 +16,17 @@ test("values are replaced in place, names are not", () => {
   replaceHeaderValues(lines, (name, value) => (name === "accept" ? "accept" : value));
   expect(lines).toEqual(["accept", "accept", "cookie", "b", "accept", "accept"]);
 });
+
+test.each(["text/event-stream", "Text/Event-Stream; charset=utf-8", " text/event-stream ;a=b"])(
+  "%j is an event stream",
+  (contentType) => {
+    expect(isEventStream(contentType)).toBe(true);
+  },
+);
+
+test.each(["", "text/html", "text/event-streams", "text/event-stream-2", "a; text/event-stream"])(
+  "%j is no event stream",
+  (contentType) => {
+    expect(isEventStream(contentType)).toBe(false);
+  },
+);

@@ -4,6 +4,7 @@ import { TrafficPolicy, TunnelPolicy } from "../../../protocol/schemas/access/po
 import { DryRunPolicy, PolicyDryRun } from "../../../protocol/schemas/access/policy-dry-run.ts";
 import { formatPath } from "../../../protocol/schemas/issue-messages.ts";
 import { IdParams } from "../../../protocol/schemas/scalars.ts";
+import { callObject } from "../../call-object.ts";
 import { ApiError } from "../../errors.ts";
 import { tunnelObject } from "../../objects.ts";
 import { findPolicy, setPolicy } from "../../store/access/gates.ts";
@@ -17,7 +18,6 @@ import {
   route,
   type ApiContext,
 } from "../route.ts";
-import { callTunnelObject } from "../tunnels/call-tunnel-object.ts";
 import { requireHttpTunnel, requireSettingChanged } from "../tunnels/setting-changes.ts";
 import { findIssuerIssue } from "./policy-issuers.ts";
 
@@ -111,7 +111,7 @@ policies.openapi(
     requireAcceptedIssuers(c, policy);
     await requireHttpTunnel(c, id);
     const dryRun = tunnelObject(c.env, id).dryRunPolicy({ policy, limit });
-    return c.json(await callTunnelObject(dryRun), 200);
+    return c.json(await callObject(dryRun), 200);
   },
   requireValidPolicy,
 );

@@ -3,7 +3,6 @@
  * provider, and afterwards back to the tunnel with a ticket. The visitor gets no account, and the cookie is set on
  * the tunnel's own host.
  */
-import { deleteCookie, getCookie, setCookie } from "hono/cookie";
 import { createMiddleware } from "hono/factory";
 import {
   formatDeniedMessage,
@@ -34,6 +33,7 @@ import type { Provider } from "../../identity/providers/provider.ts";
 import { sanitizeTarget } from "../../identity/providers/return-to.ts";
 import { encryptVisitorTicket } from "../../identity/visitors/visitor-tickets.ts";
 import { findIdentityGate } from "../../store/access/gates.ts";
+import { clearHostCookie, readHostCookie, setHostCookie } from "../host-cookies.ts";
 import { createRouter, route, type ApiContext, type ApiEnv } from "../route.ts";
 import {
   callProvider,
@@ -44,7 +44,7 @@ import {
   signInNotStarted,
   providerNotConfigured,
 } from "../accounts/provider-redirects.ts";
-import { rateLimited } from "../rate-limit.ts";
+import { pollRateLimited, rateLimited } from "../rate-limit.ts";
 
 export const visitorSignIn = createRouter();
 
@@ -55,14 +55,10 @@ function getCookieName(state: string): string {
   return `underpass-visit-${/^[\w-]{8}/.exec(state)?.[0] ?? ""}`;
 }
 
-function cookieScope(c: ApiContext) {
-  return { path: "/edge-auth", secure: c.var.config.PUBLIC_SCHEME === "https" };
-}
-
 /** An attempt ends with the response of its provider, whatever the outcome. */
 const endAttempt = createMiddleware<ApiEnv>(async (c, next) => {
   await next();
-  deleteCookie(c, getCookieName(c.req.query("state") ?? ""), cookieScope(c));
+  clearHostCookie(c, getCookieName(c.req.query("state") ?? ""));
 });
 
 visitorSignIn.openapi(
@@ -90,6 +86,7 @@ visitorSignIn.openapi(
     path: "/edge-auth/callback",
     summary: "Complete the sign-in of a visitor",
     middleware: [forBrowsers, endAttempt],
+    guard: pollRateLimited,
     query: ProviderCallback,
     setsCookie: true,
     hasErrorPages: true,
@@ -128,23 +125,14 @@ async function start(c: ApiContext, query: StartVisitorSignIn): Promise<Response
   const attempt = { ...createAttempt(provider.name, target, Date.now()), tunnelId, browser };
   const account = another === undefined ? undefined : "another";
   const url = await callProvider(c, provider, provider.authorizationUrl(attempt, account));
-  setCookie(
-    c,
-    getCookieName(attempt.state),
-    await encryptAttempt(config, VISITOR_SIGN_IN, attempt),
-    {
-      ...cookieScope(c),
-      httpOnly: true,
-      sameSite: "Lax",
-      maxAge: PROVIDER_SIGN_IN_MAX_MS / 1000,
-    },
-  );
+  const encrypted = await encryptAttempt(config, VISITOR_SIGN_IN, attempt);
+  setHostCookie(c, getCookieName(attempt.state), encrypted, PROVIDER_SIGN_IN_MAX_MS / 1000);
   return c.redirect(url.href);
 }
 
 async function finish(c: ApiContext, state: string): Promise<Response> {
   const provider = requireProvider(c);
-  const cookie = getCookie(c, getCookieName(state)) ?? "";
+  const cookie = readHostCookie(c, getCookieName(state)) ?? "";
   const answer = { provider: provider.name, state };
   const attempt = await decryptAttempt(c.var.config, VISITOR_SIGN_IN, cookie, answer, Date.now());
   if (!attempt) throw signInNotStarted();

@@ -1,5 +1,4 @@
 /** /auth/mfa and /auth/login/mfa: two-factor authentication. No response reveals why a factor was refused. */
-import { deleteCookie, getCookie, setCookie } from "hono/cookie";
 import { z } from "zod";
 import { AccountSummary, Status } from "../../../protocol/schemas/accounts/accounts.ts";
 import {
@@ -35,6 +34,7 @@ import {
   route,
   type ApiContext,
 } from "../route.ts";
+import { clearHostCookie, readHostCookie, setHostCookie } from "../host-cookies.ts";
 import { rateLimited } from "../rate-limit.ts";
 import {
   checkPassword,
@@ -123,7 +123,7 @@ mfa.openapi(
     });
     switch (outcome) {
       case "enabled":
-        deleteCookie(c, COOKIE, cookieOptions(c));
+        clearHostCookie(c, COOKIE);
         return c.json({ status: "enabled" as const, recovery_codes: codes }, 200);
       case "enabled_already":
         throw alreadyEnabled();
@@ -243,24 +243,14 @@ async function setPendingSecret(c: ApiContext, secret: string): Promise<void> {
     expiresAt: Date.now() + MFA_ENROLLMENT_MAX_MS,
   };
   const encrypted = await encrypt(c.var.config, COOKIE_PURPOSE, JSON.stringify(pending));
-  setCookie(c, COOKIE, encrypted, { ...cookieOptions(c), maxAge: MFA_ENROLLMENT_MAX_MS / 1000 });
+  setHostCookie(c, COOKIE, encrypted, MFA_ENROLLMENT_MAX_MS / 1000);
 }
 
 /** @returns null when there is none, when it has expired, or when it belongs to another account. */
 async function readPendingSecret(c: ApiContext): Promise<string | null> {
-  const text = await decrypt(c.var.config, COOKIE_PURPOSE, getCookie(c, COOKIE) ?? "").catch(
-    () => null,
-  );
+  const cookie = readHostCookie(c, COOKIE) ?? "";
+  const text = await decrypt(c.var.config, COOKIE_PURPOSE, cookie).catch(() => null);
   if (text === null) return null;
   const { userId, secret, expiresAt } = Pending.parse(JSON.parse(text));
   return userId === c.var.principal.userId && Date.now() < expiresAt ? secret : null;
-}
-
-function cookieOptions(c: ApiContext) {
-  return {
-    path: "/auth/mfa",
-    httpOnly: true,
-    sameSite: "Lax",
-    secure: c.var.config.PUBLIC_SCHEME === "https",
-  } as const;
 }

@@ -2,7 +2,6 @@
  * Third-party sign-in. A browser is redirected to a provider and returns with a code; the state in between is in a
  * cookie of the browser. The sign-in counts as the first factor, as a password does.
  */
-import { deleteCookie, getCookie, setCookie } from "hono/cookie";
 import { createMiddleware } from "hono/factory";
 import { PROVIDER_SIGN_IN_MAX_MS } from "../../limits.ts";
 import {
@@ -41,7 +40,9 @@ import {
   signInNotStarted,
   providerNotConfigured,
 } from "./provider-redirects.ts";
+import { clearHostCookie, readHostCookie, setHostCookie } from "../host-cookies.ts";
 import { pollRateLimited, rateLimited } from "../rate-limit.ts";
+import { hashSessionIds } from "./refresh-cookie.ts";
 import { completeFirstFactor } from "./sign-in.ts";
 
 export const providerSignIn = createRouter();
@@ -51,12 +52,8 @@ const COOKIE = "underpass-oauth";
 /** An attempt ends with the response of its provider, whatever the outcome. */
 const endAttempt = createMiddleware<ApiEnv>(async (c, next) => {
   await next();
-  deleteCookie(c, COOKIE, cookieScope(c));
+  clearHostCookie(c, COOKIE);
 });
-
-function cookieScope(c: ApiContext) {
-  return { path: "/auth/oauth", secure: c.var.config.PUBLIC_SCHEME === "https" };
-}
 
 providerSignIn.openapi(
   route({
@@ -133,24 +130,24 @@ async function start(
     url.search = new URLSearchParams({ return_to, moved: "1" }).toString();
     return c.redirect(url.href);
   }
-  const attempt = createAttempt(name, sanitizeReturnTo(return_to, config.publicOrigin), Date.now());
+  const attempt = {
+    ...createAttempt(name, sanitizeReturnTo(return_to, config.publicOrigin), Date.now()),
+    sessions: await hashSessionIds(c),
+  };
   const url = await callProvider(c, provider, provider.authorizationUrl(attempt));
-  setCookie(c, COOKIE, await encryptAttempt(config, ACCOUNT_SIGN_IN, attempt), {
-    ...cookieScope(c),
-    httpOnly: true,
-    sameSite: "Lax",
-    maxAge: PROVIDER_SIGN_IN_MAX_MS / 1000,
-  });
+  const encrypted = await encryptAttempt(config, ACCOUNT_SIGN_IN, attempt);
+  setHostCookie(c, COOKIE, encrypted, PROVIDER_SIGN_IN_MAX_MS / 1000);
   return c.redirect(url.href);
 }
 
 async function finish(c: ApiContext, name: ProviderName, state: string): Promise<Response> {
   const { config } = c.var;
   const provider = requireProvider(c, name);
-  const cookie = getCookie(c, COOKIE) ?? "";
+  const cookie = readHostCookie(c, COOKIE) ?? "";
   const answer = { provider: name, state };
   const attempt = await decryptAttempt(config, ACCOUNT_SIGN_IN, cookie, answer, Date.now());
-  if (!attempt) throw signInNotStarted();
+  // Over http, another host could set the cookie. It does not know the session that it would replace.
+  if (attempt?.sessions !== (await hashSessionIds(c))) throw signInNotStarted();
   const parameters = new URL(c.req.url).searchParams;
   const identified = await callProvider(c, provider, provider.identify(attempt, parameters));
   switch (identified.kind) {

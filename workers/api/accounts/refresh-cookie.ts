@@ -1,8 +1,7 @@
 /**
- * The cookie of a session, `qnt_refresh`. Pages of tunnels can be on the same site as this service, and a page can set
- * cookies for its whole site. So a browser could send the cookie of an attacker, whose account its user would then use.
- * Two cookies of the name are refused, and where the scheme is https, a second cookie binds the first: browsers accept
- * the prefix `__Host-` only from this very host.
+ * The cookie of a session, `qnt_refresh`. Its name has no prefix, so another host of the site could set it, and the browser's
+ * user would use the account of an attacker. Two cookies of the name are refused, and where the scheme is https, a second
+ * cookie that only this host can set binds the first.
  */
 import { setCookie } from "hono/cookie";
 import { REFRESH_TOKEN_MS } from "../../limits.ts";
@@ -12,10 +11,13 @@ import {
   verifyRefreshToken,
   type RefreshToken,
 } from "../../identity/tokens/refresh-tokens.ts";
+import { sha256Hex } from "../../identity/encryption.ts";
+import { isSecure, readCookies, readHostCookie, setHostCookie } from "../host-cookies.ts";
 import type { ApiContext } from "../route.ts";
 
 const REFRESH_COOKIE = "qnt_refresh";
-const BINDING_COOKIE = "__Host-qnt_binding";
+/** With its prefix `__Host-qnt_binding`. */
+const BINDING_COOKIE = "qnt_binding";
 
 /** "not_own": this browser may have been given the cookie by another host, so it must not be touched. */
 export async function readRefreshCookie(c: ApiContext): Promise<RefreshToken | "not_own" | null> {
@@ -23,9 +25,14 @@ export async function readRefreshCookie(c: ApiContext): Promise<RefreshToken | "
   if (others.length > 0) return "not_own";
   const token = await verifyRefreshToken(c.var.config, text ?? "");
   if (!token || !isBindingRequired(c)) return token;
-  const bindings = readCookies(c, BINDING_COOKIE);
-  const isBound = bindings.length === 1 && (await verifyBinding(c.var.config, token, bindings[0]!));
-  return isBound ? token : "not_own";
+  const binding = readHostCookie(c, BINDING_COOKIE) ?? "";
+  return (await verifyBinding(c.var.config, token, binding)) ? token : "not_own";
+}
+
+/** Of all sessions whose cookies the browser sends, its own or not. It stays the same when a session is renewed. */
+export function hashSessionIds(c: ApiContext): Promise<string> {
+  const ids = readCookies(c, REFRESH_COOKIE).map((text) => text.split(".")[0]);
+  return sha256Hex(ids.join(" "));
 }
 
 /** A program keeps its own cookies, and no page can add to them. Browsers send one of these headers with each POST. */
@@ -33,14 +40,6 @@ function isBindingRequired(c: ApiContext): boolean {
   const isBrowser =
     c.req.header("origin") !== undefined || c.req.header("sec-fetch-site") !== undefined;
   return isSecure(c) && isBrowser;
-}
-
-/** All values of a name. The usual parsers return the first one and hide the others. */
-function readCookies(c: ApiContext, name: string): string[] {
-  return (c.req.header("cookie") ?? "").split(";").flatMap((pair) => {
-    const [key = "", ...value] = pair.split("=");
-    return key.trim() === name ? [value.join("=").trim()] : [];
-  });
 }
 
 export async function setRefreshCookie(c: ApiContext, token: RefreshToken): Promise<void> {
@@ -58,11 +57,7 @@ function writeCookies(
   { refresh, binding, maxAge }: { refresh: string; binding: string; maxAge: number },
 ): void {
   const secure = isSecure(c);
-  const attributes = { httpOnly: true, sameSite: "Lax", secure, maxAge } as const;
-  setCookie(c, REFRESH_COOKIE, refresh, { ...attributes, path: "/auth" });
-  if (secure) setCookie(c, BINDING_COOKIE, binding, { ...attributes, path: "/" });
-}
-
-function isSecure(c: ApiContext): boolean {
-  return c.var.config.PUBLIC_SCHEME === "https";
+  const attributes = { path: "/auth", httpOnly: true, sameSite: "Lax", secure, maxAge } as const;
+  setCookie(c, REFRESH_COOKIE, refresh, attributes);
+  if (secure) setHostCookie(c, BINDING_COOKIE, binding, maxAge);
 }

@@ -23,14 +23,14 @@ setup.openapi(
     operationId: "getSetupState",
     method: "get",
     path: "/setup",
-    summary: "Get whether a server has its owner's account",
+    summary: "Get whether a server has its owner's account, and how it sends mail",
     guard: pollRateLimited,
     responses: { 200: jsonResponse("Whether `POST /setup` is possible.", SetupState) },
   }),
   async (c) => {
     const { config, db } = c.var;
     const needed = config.SETUP_CODE_HASH !== undefined && !(await hasOwner(db));
-    return c.json({ needed }, 200);
+    return c.json({ needed, mail: config.MAIL_DELIVERY }, 200);
   },
 );
 
@@ -41,7 +41,7 @@ setup.openapi(
     path: "/setup",
     summary: "Create the owner's account of a server",
     description:
-      "With the code that a self-hosted server prints. It works until the owner's account exists, even after sign-ups of others.",
+      "With the code that a self-hosted server prints. It works until the owner's account exists, even if other accounts have signed up.",
     guard: rateLimited,
     body: Setup,
     responses: {

@@ -38,7 +38,7 @@ import {
 
 const TXT_LOOKUP_REFILL_MS = 5_000;
 
-/** Of one organization's look-ups. */
+/** Limits the look-ups of one organization. */
 const TXT_LOOKUP_RULE = { burst: TXT_LOOKUP_BURST, refillMs: TXT_LOOKUP_REFILL_MS };
 
 export const domains = createRouter();

@@ -6,7 +6,14 @@ import {
 import { IdParams } from "../../../protocol/schemas/scalars.ts";
 import { findCaptureSettings, setCaptureSettings } from "../../store/inspector/capture-settings.ts";
 import { allow } from "../guard.ts";
-import { createRouter, getMemberActor, jsonResponse, notFound, route } from "../route.ts";
+import {
+  createRouter,
+  getMemberActor,
+  jsonResponse,
+  notFound,
+  route,
+  type ApiContext,
+} from "../route.ts";
 import { requireSettingChanged } from "../tunnels/setting-changes.ts";
 
 export const captureSettings = createRouter();
@@ -25,7 +32,7 @@ captureSettings.openapi(
     const { id } = c.req.valid("param");
     const settings = await findCaptureSettings(c.var.db, c.var.principal.orgId, id);
     if (settings === undefined) throw notFound("tunnel");
-    return c.json({ id, ...settings }, 200);
+    return c.json(describeSettings(c, id, settings), 200);
   },
 );
 
@@ -47,6 +54,14 @@ captureSettings.openapi(
     const { id } = c.req.valid("param");
     const settings = c.req.valid("json");
     requireSettingChanged(await setCaptureSettings(c.var.db, getMemberActor(c), id, settings));
-    return c.json({ id, ...settings }, 200);
+    return c.json(describeSettings(c, id, settings), 200);
   },
 );
+
+function describeSettings(
+  c: ApiContext,
+  id: string,
+  settings: CaptureSettings,
+): TunnelCaptureSettings {
+  return { id, ...settings, serverAllowsReplay: c.var.config.ALLOW_REPLAY };
+}

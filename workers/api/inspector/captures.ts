@@ -5,6 +5,7 @@ import type {
   CaptureSummary,
 } from "../../../protocol/schemas/inspector/captures.ts";
 import type { InspectorQuery } from "../../../protocol/schemas/inspector/inspector.ts";
+import { callObject } from "../../call-object.ts";
 import { publicUrl } from "../../config/config.ts";
 import { tunnelObject } from "../../objects.ts";
 import {
@@ -16,7 +17,6 @@ import {
 import { getOrgId } from "../guard.ts";
 import type { TunnelBreakdown } from "../metrics/breakdown.ts";
 import { notFound, type ApiContext } from "../route.ts";
-import { callTunnelObject } from "../tunnels/call-tunnel-object.ts";
 import { readNewestFirst, type ReadNewest } from "./newest-first.ts";
 
 /** Captured requests that a breakdown examines of each tunnel: some 25 ms of its object's time. */
@@ -43,7 +43,7 @@ export function readCapture(
   tunnel: InspectedTunnel,
   id: string,
 ): Promise<CaptureDetail | null> {
-  return callTunnelObject(tunnelObject(env, tunnel.id).getCapture(id));
+  return callObject(tunnelObject(env, tunnel.id).getCapture(id));
 }
 
 export interface TunnelCaptureSummary {
@@ -61,7 +61,7 @@ export async function listCaptures(
   const lists = tunnels.map((tunnel): ReadNewest<TunnelCaptureSummary> => {
     const object = tunnelObject(c.env, tunnel.id);
     return async (limit, after = filter.after) => {
-      const summaries = await callTunnelObject(object.listCaptures({ ...filter, limit, after }));
+      const summaries = await callObject(object.listCaptures({ ...filter, limit, after }));
       return summaries.map((summary) => ({ tunnel, summary }));
     };
   });
@@ -79,7 +79,7 @@ export async function breakDownCaptures(
     tunnels.map(async ({ id }) => {
       const object = tunnelObject(c.env, id);
       const counted = object.breakDownCaptures(sinceMs, BREAKDOWN_MAX_REQUESTS);
-      return { tunnelId: id, captured: await callTunnelObject(counted) };
+      return { tunnelId: id, captured: await callObject(counted) };
     }),
   );
 }

@@ -40,7 +40,8 @@ export async function compareResponses(
 }
 
 function compareHeaders(before: Headers, after: Headers): Comparison["headers"] {
-  const [original, replayed] = [toLowerCaseNames(before), toLowerCaseNames(after)];
+  const original = new Map(Object.entries(before));
+  const replayed = new Map(Object.entries(after));
   const pickMissing = (from: Map<string, string>, others: Map<string, string>) =>
     Object.fromEntries([...from].filter(([name]) => !others.has(name)));
   const changed = [...original].filter(
@@ -53,10 +54,6 @@ function compareHeaders(before: Headers, after: Headers): Comparison["headers"] 
       changed.map(([name, value]) => [name, { original: value, replayed: replayed.get(name)! }]),
     ),
   };
-}
-
-function toLowerCaseNames(headers: Headers): Map<string, string> {
-  return new Map(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]));
 }
 
 async function compareBodies(
@@ -86,7 +83,7 @@ async function compareBodies(
 /** A body that can't be decompressed is compared as it was sent. */
 async function readPlainBody({ response_body: body, response_headers: headers }: CaptureDetail) {
   const sent = fromBase64(body) ?? new Uint8Array();
-  return (await decompress(sent, toLowerCaseNames(headers).get("content-encoding"))) ?? sent;
+  return (await decompress(sent, headers["content-encoding"])) ?? sent;
 }
 
 function findFirstDifference(original: Uint8Array, replayed: Uint8Array): number | null {

@@ -5,6 +5,7 @@
  */
 import { toBase64, fromBase64 } from "../../../shared/bytes.ts";
 import { isForwarded, WEBSOCKET_HANDSHAKE_HEADERS } from "../../../protocol/header-names.ts";
+import { joinTarget } from "../../../protocol/request-target.ts";
 import type { CaptureDetail } from "../../../protocol/schemas/inspector/captures.ts";
 import { decodeText } from "./bodies.ts";
 
@@ -24,19 +25,19 @@ const CURL_DEFAULT_HEADERS = ["accept", "user-agent"];
 /** @param origin of the tunnel, without a trailing slash. */
 export function formatCurlCommand(capture: CaptureDetail, origin: string): string {
   const { method, path, query, kind } = capture;
-  const target = query === null ? path : `${path}?${query}`;
+  const target = joinTarget(path, query);
   const isPlain = PLAIN_TARGET.test(target);
   const body = fromBase64(capture.request_body) ?? new Uint8Array();
   const isHead = method === "HEAD";
   const hasBody = !isHead && (body.length > 0 || capture.request_headers["content-length"] === "0");
-  const names = new Set(Object.keys(capture.request_headers).map((name) => name.toLowerCase()));
+  const names = new Set(Object.keys(capture.request_headers));
 
   const args: string[][] = [["--globoff"], ["--path-as-is"]];
   if (isHead) args.push(["--head"]);
   else if (method !== (hasBody ? "POST" : "GET")) args.push(["--request", method]);
   if (!isPlain) args.push(["--request-target", target]);
   for (const [name, value] of Object.entries(capture.request_headers)) {
-    if (isVisitorHeader(name.toLowerCase()))
+    if (isVisitorHeader(name))
       args.push(["--header", value === "" ? `${name};` : `${name}: ${value}`]);
   }
   for (const name of hasBody ? [...CURL_DEFAULT_HEADERS, "content-type"] : CURL_DEFAULT_HEADERS) {

@@ -7,6 +7,7 @@ import type {
   CaptureDetail,
   CapturedMessage,
 } from "../../../protocol/schemas/inspector/captures.ts";
+import { joinTarget } from "../../../protocol/request-target.ts";
 import { SERVICE_VERSION } from "../../../protocol/version.ts";
 import { decodeText, decompress } from "./bodies.ts";
 
@@ -55,9 +56,9 @@ function buildRequest(capture: CaptureDetail, { origin, includesBodies }: HarOpt
   const { method, path, query, request_headers: headers } = capture;
   return {
     method,
-    url: origin + path + (query === null ? "" : `?${query}`),
+    url: origin + joinTarget(path, query),
     httpVersion: "HTTP/1.1",
-    cookies: parseCookies(findHeader(headers, "cookie")),
+    cookies: parseCookies(headers["cookie"]),
     headers: toNameValues(headers),
     queryString: parseQuery(query),
     ...buildPostData(capture, includesBodies),
@@ -77,7 +78,7 @@ function buildPostData(capture: CaptureDetail, isComplete: boolean) {
   const content = text ?? capture.request_body;
   return {
     postData: {
-      mimeType: findHeader(capture.request_headers, "content-type") ?? "application/octet-stream",
+      mimeType: capture.request_headers["content-type"] ?? "application/octet-stream",
       params: [],
       text: isComplete ? content : "",
       ...(text === null && isComplete ? { _encoding: "base64" } : {}),
@@ -93,10 +94,10 @@ async function buildResponse(capture: CaptureDetail, options: HarOptions) {
     status: capture.status ?? 0,
     statusText: "",
     httpVersion: "HTTP/1.1",
-    cookies: parseSetCookies(findHeader(headers, "set-cookie")),
+    cookies: parseSetCookies(headers["set-cookie"]),
     headers: toNameValues(headers),
     content: await buildContent(capture, options.includesBodies),
-    redirectURL: findHeader(headers, "location") ?? "",
+    redirectURL: headers["location"] ?? "",
     headersSize: -1,
     bodySize: capture.response_size,
   };
@@ -106,7 +107,7 @@ async function buildResponse(capture: CaptureDetail, options: HarOptions) {
 async function buildContent(capture: CaptureDetail, isComplete: boolean) {
   const { response_headers: headers, response_body: body } = capture;
   const sent = fromBase64(body) ?? new Uint8Array();
-  const coding = findHeader(headers, "content-encoding");
+  const coding = headers["content-encoding"];
   const plain = isComplete ? await decompress(sent, coding) : sent;
   const bytes = plain ?? sent;
   const text = plain && decodeText(plain);
@@ -119,7 +120,7 @@ async function buildContent(capture: CaptureDetail, isComplete: boolean) {
   const encoded = text === null ? { text: toBase64(bytes), encoding: "base64" } : { text };
   return {
     size,
-    mimeType: findHeader(headers, "content-type") ?? "x-unknown",
+    mimeType: headers["content-type"] ?? "x-unknown",
     ...(plain && plain !== sent ? { compression: size - sent.length } : {}),
     ...(isComplete && bytes.length > 0 ? encoded : {}),
     ...toComment(notes),
@@ -155,11 +156,6 @@ function toNameValues(headers: Record<string, string>): NameValue[] {
   return Object.entries(headers).flatMap(([name, value]) =>
     value.split("\n").map((line) => ({ name, value: line })),
   );
-}
-
-/** @param name in lower case. */
-function findHeader(headers: Record<string, string>, name: string): string | undefined {
-  return Object.entries(headers).find(([key]) => key.toLowerCase() === name)?.[1];
 }
 
 function parseQuery(query: string | null): NameValue[] {

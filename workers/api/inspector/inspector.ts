@@ -43,7 +43,7 @@ inspector.openapi(
     path: "/inspector",
     summary: "List captured requests",
     description:
-      "Of one tunnel, or of the hundred tunnels of the organization that were served most recently. Without headers and bodies.",
+      "Of one tunnel, or of the hundred tunnels of the organization that were served most recently. Without headers and bodies; for capability tokens also without queries.",
     guard: allowOrAgent("inspector:read"),
     query: InspectorQuery,
     responses: { 200: jsonResponse("The requests, newest first.", z.array(CaptureSummary)) },
@@ -51,10 +51,10 @@ inspector.openapi(
   }),
   async (c) => {
     const listed = await listCaptures(c, c.req.valid("query"));
-    return c.json(
-      listed.map(({ summary }) => summary),
-      200,
+    const summaries = listed.map(({ summary: { query, ...summary } }) =>
+      c.var.agentToken === undefined ? { ...summary, query } : summary,
     );
+    return c.json(summaries, 200);
   },
 );
 

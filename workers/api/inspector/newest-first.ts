@@ -8,7 +8,7 @@ interface Row {
 /** Reads up to `limit` rows, newest first: those older than `after`, if it is given. */
 export type ReadNewest<Listed extends Row> = (limit: number, after?: string) => Promise<Listed[]>;
 
-/** Of a list that is one of many, at least so many rows are read. */
+/** The first read of each list asks for at least this many rows, or for all that are wanted. */
 const FIRST_READ_MIN_ROWS = 10;
 
 /**

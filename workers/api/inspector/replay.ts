@@ -5,13 +5,13 @@ import type {
   ReplayRefusal,
 } from "../../../protocol/schemas/inspector/captures.ts";
 import type { ReplayResult, ReplayRequest } from "../../../protocol/schemas/inspector/replays.ts";
+import { callObject } from "../../call-object.ts";
 import { ApiError } from "../../errors.ts";
 import { fromBase64, toUtf8 } from "../../../shared/bytes.ts";
 import { tunnelObject } from "../../objects.ts";
 import { recordReplay } from "../../store/inspector/inspector.ts";
 import { getMemberActor, notFound, type ApiContext } from "../route.ts";
 import { compareResponses } from "./comparison.ts";
-import { callTunnelObject } from "../tunnels/call-tunnel-object.ts";
 import { readCapture, type TunnelCapture } from "./captures.ts";
 
 export async function replay(
@@ -19,12 +19,15 @@ export async function replay(
   { tunnel, capture }: TunnelCapture,
   request: ReplayRequest,
 ): Promise<ReplayResult> {
-  if (!c.var.config.ALLOW_REPLAY) throw toApiError("replay_disabled");
+  if (!c.var.config.ALLOW_REPLAY) {
+    throw new ApiError(
+      "replay_disabled",
+      "This server does not allow replays. Its operator can start it with ALLOW_REPLAY=true.",
+    );
+  }
   await recordReplay(c.var.db, getMemberActor(c), tunnel.id, capture.id);
   const stub = tunnelObject(c.env, tunnel.id);
-  const outcome = await callTunnelObject<ReplayOutcome>(
-    stub.replay(capture.id, toChanges(request)),
-  );
+  const outcome = await callObject<ReplayOutcome>(stub.replay(capture.id, toChanges(request)));
   if ("refused" in outcome) throw toApiError(outcome.refused);
   const replayed = await readCapture(c, tunnel, outcome.id);
   if (!replayed) throw notFound("captured request");
@@ -56,7 +59,7 @@ function toApiError(why: ReplayRefusal): ApiError {
     case "replay_disabled":
       return new ApiError(
         "replay_disabled",
-        "Replays are disabled on this server (ALLOW_REPLAY) or for this tunnel (allowReplay).",
+        "This tunnel does not allow replays. Members can allow them in its capture settings (allowReplay).",
       );
     case "cut":
       return bodyNotComplete();

@@ -12,6 +12,7 @@ import { WATCHER_RETRY_AFTER_MS } from "../../../protocol/limits.ts";
 import { WATCH_BEARER_PREFIX, WATCH_PROTOCOL } from "../../../protocol/captures/watch-protocol.ts";
 import { WatchQuery } from "../../../protocol/schemas/inspector/watching.ts";
 import { isDraining, watchedOrganizations } from "../../draining.ts";
+import { callObject } from "../../call-object.ts";
 import { ApiError } from "../../errors.ts";
 import { organizationObject } from "../../objects.ts";
 import { hasTunnel } from "../../store/tunnels/tunnels.ts";
@@ -47,7 +48,9 @@ inspectorWatch.get("/inspector/ws", watcher.middleware, async (c) => {
   if (tunnelId !== null && !(await hasTunnel(c.var.db, orgId, tunnelId))) {
     throw notFound("tunnel");
   }
-  return handOver(c, orgId, { ...getCredential(c), tunnelId, isBatched: batch === "1" });
+  const isBatched = batch === "1";
+  const receivesQueries = c.var.agentToken === undefined;
+  return handOver(c, orgId, { ...getCredential(c), tunnelId, isBatched, receivesQueries });
 });
 
 function getCredential(c: ApiContext): Pick<WatcherAdmission, "credentialId" | "userId"> {
@@ -65,13 +68,12 @@ async function handOver(
   // A server that is stopping disconnects its watchers only once, so it accepts no new ones.
   if (isDraining())
     throw new ApiError("unavailable", "The server is restarting. Try again.", retry);
-  const answer = await organizationObject(c.env, orgId).fetch(WATCH_URL, {
-    headers: {
-      Upgrade: "websocket",
-      "Sec-WebSocket-Protocol": chooseProtocol(c),
-      [WATCH_HEADER]: JSON.stringify(admission),
-    },
-  });
+  const headers = {
+    Upgrade: "websocket",
+    "Sec-WebSocket-Protocol": chooseProtocol(c),
+    [WATCH_HEADER]: JSON.stringify(admission),
+  };
+  const answer = await callObject(organizationObject(c.env, orgId).fetch(WATCH_URL, { headers }));
   if (answer.status === 101) {
     watchedOrganizations.add(orgId);
     return answer;

@@ -41,6 +41,7 @@ metrics.openapi(
     summary: "Get the number of tunnels, and their traffic of the last 24 hours",
     guard: allow("metrics:read"),
     responses: { 200: jsonResponse("The numbers. Traffic is counted within seconds.", Metrics) },
+    failures: ["unavailable"],
   }),
   async (c) => {
     const { db, principal } = c.var;
@@ -127,6 +128,7 @@ metrics.openapi(
         content: { "text/plain": { schema: z.string() } },
       },
     },
+    failures: ["unavailable"],
   }),
   async (c) => {
     const { db } = c.var;

@@ -3,6 +3,7 @@ import { RELAY_LINK_URL } from "../../../durable-objects/relay/link-attachment.t
 import { equalInConstantTime } from "../../../shared/constant-time.ts";
 import { RECONNECT_MAX_MS } from "../../../protocol/limits.ts";
 import { RelayConnectQuery } from "../../../protocol/relay/link.ts";
+import { callObject } from "../../call-object.ts";
 import { isDraining } from "../../draining.ts";
 import { ApiError } from "../../errors.ts";
 import { relayObject } from "../../objects.ts";
@@ -34,7 +35,7 @@ relayLink.get("/relays/connect", async (c) => {
   const headers = { Upgrade: "websocket" };
   const answer = isDraining()
     ? null
-    : await relayObject(c.env, query.data.relay_id).fetch(RELAY_LINK_URL, { headers });
+    : await callObject(relayObject(c.env, query.data.relay_id).fetch(RELAY_LINK_URL, { headers }));
   if (answer?.status === 101) return answer;
   const retryAfterSeconds = RECONNECT_MAX_MS / 1000;
   throw new ApiError("unavailable", "The server is restarting. Try again.", { retryAfterSeconds });

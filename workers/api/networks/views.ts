@@ -5,6 +5,7 @@ import type { Device, NetworkRelay, PrivateNetwork } from "../../../protocol/sch
 import type { Env } from "../../env.ts";
 import { describeError } from "../../errors.ts";
 import { log } from "../../../shared/log.ts";
+import { formatHostAndPort } from "../../../shared/hosts.ts";
 import { relayObject } from "../../objects.ts";
 import type { DeviceRow } from "../../store/networks/devices.ts";
 import type { Network } from "../../store/networks/networks.ts";
@@ -62,7 +63,7 @@ export function getPublicEndpoint({
   if (serverPublicKey === null) return null;
   if (ownEndpoint !== null) return ownEndpoint;
   if (relayHost === null || port === null) return null;
-  return `${relayHost.includes(":") ? `[${relayHost}]` : relayHost}:${port}`;
+  return formatHostAndPort(relayHost, port);
 }
 
 /** @param hostNumber position of the address in the block. */

@@ -43,6 +43,7 @@ const COMMON_FAILURES: readonly ErrorCode[] = [
   "method_not_allowed",
   "payload_too_large",
   "internal",
+  "unavailable",
 ];
 
 /** @param origin where the API is reached, without a slash at its end. */
@@ -184,7 +185,7 @@ function listHeaders(route: DocumentedRoute, status: number): ResponseHeader[] {
   ];
 }
 
-/** Of routes that browsers open as pages. */
+/** Routes that browsers open as pages answer with these. */
 const BROWSER_HEADERS: readonly ResponseHeader[] = ["Referrer-Policy", "Vary"];
 
 /** A component for each error code. */

@@ -190,7 +190,7 @@ export const FIELDS: Readonly<Record<string, Field>> = {
   ip_address: field("The IP address of the caller.", "203.0.113.7"),
   in_flight: field("Requests and WebSockets that the agent serves now.", 3),
   healthy: field(
-    "Whether the agent's local server accepts connections, as far as the agent has told.",
+    "Whether the agent's local server accepts connections, according to the agent's last report.",
     true,
   ),
   remote_ip: field("The IP address of the agent.", "203.0.113.7"),

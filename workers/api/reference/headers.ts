@@ -45,7 +45,7 @@ export const RESPONSE_HEADERS = {
 
 export type ResponseHeader = keyof typeof RESPONSE_HEADERS;
 
-/** Of every response that is not a WebSocket. */
+/** Every response that is not a WebSocket has these. */
 export const COMMON_HEADERS: readonly ResponseHeader[] = [
   REQUEST_ID_HEADER,
   "Cache-Control",

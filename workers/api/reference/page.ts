@@ -1,7 +1,8 @@
 /** /docs: the document as a page. It works without its script, which only adds the search field. */
 import template from "../../../dashboard/reference/reference.html";
 import { STATUS_BY_CODE, type ErrorCode } from "../../../protocol/errors.ts";
-import { escapeHtml, formatInlineCode } from "../../html-error-page.ts";
+import { escapeHtml } from "../../../shared/text/escape-html.ts";
+import { formatInlineCode } from "../../html-error-page.ts";
 import { buildContentSecurityPolicy } from "./content-security-policy.ts";
 import { formatCurlLine } from "./curl.ts";
 import { ERROR_HELP } from "./error-help.ts";

@@ -24,7 +24,7 @@ import {
 } from "../../identity/tokens/capability-token.ts";
 import { fromCanonicalBase64, toHex, toUuid } from "../../../shared/bytes.ts";
 import { getCapabilityTokenKeys } from "../../identity/keys.ts";
-import { refreshTunnelStatus } from "../../store/tunnels/object-sync.ts";
+import { refreshTunnelStatuses } from "../../store/tunnels/object-sync.ts";
 import { tunnelObject } from "../../objects.ts";
 import { UndeliveredError, type Database } from "../../store/database.ts";
 import { isBoundTo } from "../../store/domains/agent-domains.ts";
@@ -42,13 +42,12 @@ import { LimitReachedError } from "../../store/bounds.ts";
 import { planLacksPassword, prepareGates } from "./agent-gates.ts";
 import { resolveRequestedTunnel, toDomainRefusal } from "./agent-hosts.ts";
 import { ConnectionRefusedError, toTokenRefusal } from "./refusals.ts";
-import { markDisconnected } from "../../store/tunnels/reports.ts";
 
 export async function admitAgent(env: Env, request: AgentRequest): Promise<AgentVerdict> {
   try {
     const config = getConfig(env);
     const token = await verifyToken(config, request.bearer);
-    const db = createDatabase(env);
+    const db = createDatabase(env, toUuid(token.organizationId));
     const registered = await register(env, db, token, request);
     requireShard(registered.tunnel, request.query.shard);
     const host = await findPublicHost(config, db, registered.tunnel, request.query);
@@ -81,13 +80,6 @@ export async function recheckAdmission(env: Env, admission: AgentAdmission): Pro
     case "over_budget":
       await tunnelObject(env, tunnelId).disconnectOverBudget(tokenNonce);
   }
-}
-
-/** For an agent that the tunnel's object did not accept. */
-export async function withdrawAdmission(env: Env, admission: AgentAdmission): Promise<void> {
-  // The agent still has its connection to the first object.
-  if (admission.shard !== undefined) return;
-  await markDisconnected(createDatabase(env), admission.tunnelId);
 }
 
 const TOKEN_ERRORS = {
@@ -152,7 +144,7 @@ async function register(
     });
     if ("tunnel" in registration) return registration;
     const { refusal, freeAt = null } = registration;
-    // Of two agents that bring a domain at the same time, the second one finds it at the tunnel of the first.
+    // When two agents bring a domain at the same time, the second one finds it at the tunnel of the first.
     const canTryAgain = refusal === "duplicate_name" || refusal === "domain_in_use";
     if (!canTryAgain || requested.name !== undefined || tries >= RANDOM_NAME_MAX_TRIES)
       throw toRefusal(refusal, { label, freeAt, query });
@@ -195,7 +187,7 @@ async function registerWithFreshStatus(
   if (plain) return plain;
   const first = await registerTunnel(db, request);
   if ("tunnel" in first || first.staleTunnelIds.length === 0) return first;
-  await Promise.all(first.staleTunnelIds.map((id) => refreshTunnelStatus(env, db, id)));
+  await refreshTunnelStatuses(env, db, first.staleTunnelIds);
   return registerTunnel(db, request);
 }
 

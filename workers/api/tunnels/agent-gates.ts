@@ -5,7 +5,9 @@ import {
   AgentGates,
   hasGates,
 } from "../../../protocol/schemas/tunnels/agent-gates.ts";
+import { isHttpProtocol } from "../../../protocol/schemas/tunnels/tunnels.ts";
 import { fromBase64Url, toHex, toUuid } from "../../../shared/bytes.ts";
+import { parseJson } from "../../../shared/json.ts";
 import { getConfig } from "../../config/config.ts";
 import type { Env } from "../../env.ts";
 import { ApiError } from "../../errors.ts";
@@ -37,12 +39,7 @@ export function parseAgentGates(header: string | undefined): AgentGates {
 /** @returns undefined for text that is not base64url of JSON. */
 function parseHeader(header: string): unknown {
   const bytes = header.length > AGENT_GATES_MAX_CHARS ? null : fromBase64Url(header);
-  if (!bytes) return undefined;
-  try {
-    return JSON.parse(new TextDecoder().decode(bytes));
-  } catch {
-    return undefined;
-  }
+  return bytes ? parseJson(new TextDecoder().decode(bytes)) : undefined;
 }
 
 /**
@@ -57,7 +54,7 @@ export async function prepareGates(
   { gates, query, address }: AgentRequest,
 ): Promise<AgentGateValues> {
   if (!hasGates(gates) || query.tunnel !== undefined) return NO_GATES;
-  if (query.protocol === "tcp") {
+  if (!isHttpProtocol(query.protocol)) {
     throw new ConnectionRefusedError(
       "invalid_request",
       "passwords and policies are for HTTP tunnels",

@@ -3,23 +3,16 @@
  * connection belongs to the tunnel's object. A refusal is sent as the code of a Close, which tells the agent
  * whether to reconnect.
  */
-import { waitUntil } from "cloudflare:workers";
-import {
-  ADMISSION_HEADER,
-  AGENT_CONNECT_URL,
-  type AgentAdmission,
-} from "../../../durable-objects/tunnel/admission.ts";
-import { toObjectName } from "../../../durable-objects/tunnel/shards/object-name.ts";
 import { SUBPROTOCOL } from "../../../protocol/wire/frames.ts";
 import { explainSubprotocolMismatch } from "../../../protocol/wire/version-mismatch.ts";
 import { AGENT_GATES_HEADER } from "../../../protocol/schemas/tunnels/agent-gates.ts";
 import { AgentConnectQuery } from "../../../protocol/schemas/tunnels/tunnels.ts";
 import { describeError } from "../../errors.ts";
 import { log } from "../../../shared/log.ts";
-import { tunnelObject } from "../../objects.ts";
 import { createRouter, documentRoute, type ApiContext } from "../route.ts";
 import { parseAgentGates } from "./agent-gates.ts";
-import { ConnectionRefusedError, toConnectionRefusal, respondWithClose } from "./refusals.ts";
+import { handOver } from "./hand-over.ts";
+import { ConnectionRefusedError, respondWithClose } from "./refusals.ts";
 import { getOfferedProtocols } from "../upgrade.ts";
 import { requireAgentUpgrade, tokenVerifiedByHandler } from "../guard.ts";
 import { parseBearerToken } from "../../../shared/bearer-token.ts";
@@ -78,23 +71,4 @@ async function connectAgent(c: ApiContext): Promise<Response> {
   const verdict = await c.env.INTERNAL_API.admitAgent(request);
   if ("refusal" in verdict) throw new ConnectionRefusedError(verdict.refusal, verdict.message);
   return handOver(c, verdict.admission);
-}
-
-async function handOver(c: ApiContext, admission: AgentAdmission): Promise<Response> {
-  try {
-    const objectName = toObjectName(admission.tunnelId, admission.shard ?? 0);
-    const response = await tunnelObject(c.env, objectName).fetch(AGENT_CONNECT_URL, {
-      headers: {
-        Upgrade: "websocket",
-        "Sec-WebSocket-Protocol": SUBPROTOCOL,
-        [ADMISSION_HEADER]: JSON.stringify(admission),
-      },
-    });
-    if (response.status !== 101) throw toConnectionRefusal(response);
-    waitUntil(c.env.INTERNAL_API.recheckAdmission(admission));
-    return response;
-  } catch (error) {
-    await c.env.INTERNAL_API.withdrawAdmission(admission);
-    throw error;
-  }
 }

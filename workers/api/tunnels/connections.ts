@@ -3,6 +3,7 @@ import { z } from "zod";
 import type { ConnectedAgent } from "../../../durable-objects/organization/connected-agents.ts";
 import { AgentId, Connection } from "../../../protocol/schemas/tunnels/connections.ts";
 import { Ok } from "../../../protocol/schemas/scalars.ts";
+import { callObject } from "../../call-object.ts";
 import { organizationObject } from "../../objects.ts";
 import { endConnection } from "../../store/tunnels/connections.ts";
 import { allow } from "../guard.ts";
@@ -18,9 +19,11 @@ connections.openapi(
     summary: "List connected agents",
     guard: allow("connections:read"),
     responses: { 200: jsonResponse("All connected agents, newest first.", z.array(Connection)) },
+    failures: ["unavailable"],
   }),
   async (c) => {
-    const entries = await organizationObject(c.env, c.var.principal.orgId).listConnections();
+    const organization = organizationObject(c.env, c.var.principal.orgId);
+    const entries = await callObject(organization.listConnections());
     return c.json(entries.map(toConnection), 200);
   },
 );
@@ -39,9 +42,8 @@ connections.openapi(
   }),
   async (c) => {
     const { agent_id: agentId } = c.req.valid("param");
-    const tunnelId = await organizationObject(c.env, c.var.principal.orgId).findTunnelOfAgent(
-      agentId,
-    );
+    const organization = organizationObject(c.env, c.var.principal.orgId);
+    const tunnelId = await callObject(organization.findTunnelOfAgent(agentId));
     if (tunnelId === null) throw notFound("connected agent");
     switch (await endConnection(c.var.db, getMemberActor(c), { agentId, tunnelId })) {
       case "ended":

@@ -19,6 +19,7 @@ import { SERVICE_VERSION } from "../../../protocol/version.ts";
 import { parseBearerToken } from "../../../shared/bearer-token.ts";
 import { toHex, toUuid } from "../../../shared/bytes.ts";
 import type { TokenBucketConfig } from "../../../shared/bounds/token-bucket.ts";
+import { parseJson } from "../../../shared/json.ts";
 import { ApiError } from "../../errors.ts";
 import { rateLimiterObject } from "../../objects.ts";
 import {
@@ -32,7 +33,7 @@ import { getOfferedProtocols } from "../upgrade.ts";
 import { verifyToken } from "./agent-admission.ts";
 import { ConnectionRefusedError, respondWithClose, toTokenRefusal } from "./refusals.ts";
 
-/** Of one organization's diagnostic connections. */
+/** Limits the diagnostic connections of one organization. */
 const CONNECTION_RULE: TokenBucketConfig = { burst: 20, refillMs: 5_000 };
 
 export const diagnostics = createRouter();
@@ -157,9 +158,5 @@ function openConnection(): Response {
 
 /** @returns null when the message is not a `DiagnosticDownload`. */
 function parseDownload(text: string): number | null {
-  try {
-    return DiagnosticDownload.safeParse(JSON.parse(text)).data?.bytes ?? null;
-  } catch {
-    return null;
-  }
+  return DiagnosticDownload.safeParse(parseJson(text)).data?.bytes ?? null;
 }

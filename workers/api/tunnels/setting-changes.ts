@@ -1,4 +1,5 @@
 /** The outcome of a change to a setting of a tunnel, for the routes that make such changes. */
+import { isHttpProtocol } from "../../../protocol/schemas/tunnels/tunnels.ts";
 import { ApiError } from "../../errors.ts";
 import type { SettingOutcome } from "../../store/access/gates.ts";
 import { findProtocol, hasTunnel } from "../../store/tunnels/tunnels.ts";
@@ -18,7 +19,8 @@ export async function requireHttpTunnel(
   id: string,
 ): Promise<void> {
   const protocol = await findProtocol(db, principal.orgId, id);
-  if (protocol !== "http") throw toSettingError(protocol === null ? "not_found" : "not_http");
+  if (protocol === null) throw toSettingError("not_found");
+  if (!isHttpProtocol(protocol)) throw toSettingError("not_http");
 }
 
 /** @throws ApiError unless the change is in force from the next request on. */

@@ -3,6 +3,7 @@ import { z } from "zod";
 import type { AgentState } from "../../../durable-objects/rpc.ts";
 import { IdParams } from "../../../protocol/schemas/scalars.ts";
 import { TunnelAgent } from "../../../protocol/schemas/tunnels/connections.ts";
+import { callObject } from "../../call-object.ts";
 import { tunnelObject } from "../../objects.ts";
 import { hasTunnel } from "../../store/tunnels/tunnels.ts";
 import { allowOrAgent, getOrgId } from "../guard.ts";
@@ -23,11 +24,12 @@ tunnelAgents.openapi(
     responses: {
       200: jsonResponse("The agents that serve now, the oldest first.", z.array(TunnelAgent)),
     },
+    failures: ["unavailable"],
   }),
   async (c) => {
     const { id } = c.req.valid("param");
     if (!(await hasTunnel(c.var.db, getOrgId(c), id))) throw notFound("tunnel");
-    const agents = await tunnelObject(c.env, id).listAgents();
+    const agents = await callObject(tunnelObject(c.env, id).listAgents());
     return c.json(agents.map(toTunnelAgent), 200);
   },
 );

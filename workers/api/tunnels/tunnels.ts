@@ -17,12 +17,13 @@ import {
 import { IdParams, Ok, PageQuery } from "../../../protocol/schemas/scalars.ts";
 import {
   CreateTunnel,
+  isHttpProtocol,
   TunnelStatusResult,
   Tunnel,
 } from "../../../protocol/schemas/tunnels/tunnels.ts";
 import { publicUrl, tcpUrl, type Config } from "../../config/config.ts";
 import { ApiError } from "../../errors.ts";
-import { refreshTunnelStatus } from "../../store/tunnels/object-sync.ts";
+import { refreshTunnelStatuses } from "../../store/tunnels/object-sync.ts";
 import type { PortRefusal } from "../../store/networks/relay-ports.ts";
 import { deleteTunnel, setStopped, type StopResult } from "../../store/tunnels/lifecycle.ts";
 import {
@@ -215,7 +216,7 @@ async function confirmStatuses(c: ApiContext, rows: ListedTunnel[]): Promise<Lis
     .map(({ id }) => id);
   if (staleIds.length === 0) return rows;
 
-  await Promise.all(staleIds.map((id) => refreshTunnelStatus(c.env, c.var.db, id)));
+  await refreshTunnelStatuses(c.env, c.var.db, staleIds);
   const confirmed = await listTunnelsById(c.var.db, staleIds);
   const rowById = new Map(confirmed.map((row) => [row.id, row]));
   return rows.map((row) => ({ ...row, ...rowById.get(row.id) }));
@@ -227,7 +228,7 @@ function getPublicUrl(
   { subdomain, protocol, publicPort, relayHost }: ListedTunnel,
 ): string {
   const host = `${subdomain}.${config.SERVICE_DOMAIN}`;
-  if (protocol !== "tcp") return publicUrl(config, host);
+  if (isHttpProtocol(protocol)) return publicUrl(config, host);
   return relayHost === null || publicPort === null
     ? `tcp://${host}`
     : tcpUrl(relayHost, publicPort);

@@ -16,6 +16,7 @@ import {
 import { z } from "zod";
 import { isForwarded } from "../../../protocol/header-names.ts";
 import { IdParams, Ok } from "../../../protocol/schemas/scalars.ts";
+import { callObject } from "../../call-object.ts";
 import type { Config } from "../../config/config.ts";
 import type { Env } from "../../env.ts";
 import { ApiError } from "../../errors.ts";
@@ -81,20 +82,22 @@ async function receive(c: ApiContext, id: string, signed: SignedRequest): Promis
   const challenge = readChallenge(validator, signed);
   if (challenge !== null) return c.json({ challenge }, 200);
 
-  const arrival = toIncomingDelivery(verifier, signed);
-  let taken = await receiverObject(env, id).store(arrival, verifier.settings.version);
-  if (taken.outcome === "outdated") {
-    verifier = await cacheVerifier(c.var.config, id, taken.settings);
+  const delivery = toIncomingDelivery(verifier, signed);
+  const store = ({ settings: { version } }: Verifier) =>
+    callObject<StoreOutcome>(receiverObject(env, id).store(delivery, version));
+  let answer = await store(verifier);
+  if (answer.outcome === "outdated") {
+    verifier = await cacheVerifier(c.var.config, id, answer.settings);
     if (!(await hasValidSignature(verifier, signed))) throw invalidSignature();
-    taken = await receiverObject(env, id).store(arrival, verifier.settings.version);
+    answer = await store(verifier);
   }
-  requireStored(id, taken);
+  requireStored(id, answer);
   // A chat app shows the response to a command or a dialog to the user, so the response is empty.
   return validator === "chat_app" ? c.body(null, 200) : c.json({ ok: true as const }, 200);
 }
 
-function requireStored(id: string, taken: StoreOutcome): void {
-  switch (taken.outcome) {
+function requireStored(id: string, answer: StoreOutcome): void {
+  switch (answer.outcome) {
     case "stored":
     case "duplicate":
       return;
@@ -103,7 +106,7 @@ function requireStored(id: string, taken: StoreOutcome): void {
         "rate_limited",
         "This receiver has received too many deliveries. Try again later.",
         {
-          retryAfterSeconds: Math.ceil(taken.waitMs / 1000),
+          retryAfterSeconds: Math.ceil(answer.waitMs / 1000),
         },
       );
     case "full":
@@ -151,7 +154,7 @@ async function findSettings(env: Env, id: string): Promise<ReceiverSettings | nu
       { retryAfterSeconds: 1 },
     );
   }
-  return isKnown ? receiverObject(env, id).getSettings() : null;
+  return isKnown ? callObject(receiverObject(env, id).getSettings()) : null;
 }
 
 async function cacheVerifier(

@@ -13,6 +13,7 @@ import {
   type Delivery,
 } from "../../../protocol/schemas/webhooks.ts";
 import { IdParams, Ok, PageQuery } from "../../../protocol/schemas/scalars.ts";
+import { callObject } from "../../call-object.ts";
 import type { Config } from "../../config/config.ts";
 import { isDraining } from "../../draining.ts";
 import { ApiError } from "../../errors.ts";
@@ -117,10 +118,11 @@ receivers.openapi(
         ReceiverState,
       ),
     },
+    failures: ["unavailable"],
   }),
   async (c) => {
     const row = await requireReceiver(c, c.req.valid("param").id);
-    const stats = await receiverObject(c.env, row.id).getStats();
+    const stats = await callObject(receiverObject(c.env, row.id).getStats());
     const state = {
       kept: stats.stored,
       lastReceivedAt: stats.lastReceivedAtMs === null ? null : toTimestamp(stats.lastReceivedAtMs),
@@ -197,12 +199,14 @@ receivers.openapi(
   async (c) => {
     const { after, limit, wait, since } = c.req.valid("query");
     const { id } = await requireReceiver(c, c.req.valid("param").id);
-    const polling = receiverObject(c.env, id).listDeliveries({
-      after: Number(after),
-      limit,
-      sinceMs: since === undefined ? 0 : Date.parse(since),
-      waitMs: wait * 1000,
-    });
+    const polling = callObject(
+      receiverObject(c.env, id).listDeliveries({
+        after: Number(after),
+        limit,
+        sinceMs: since === undefined ? 0 : Date.parse(since),
+        waitMs: wait * 1000,
+      }),
+    );
     const deliveries = wait === 0 ? await polling : await endPollAtShutdown(c, polling);
     // A caller whose access ended while it waited must not receive the deliveries.
     if (wait > 0 && deliveries.length > 0) await authorizeMemberOrAgent(c, "receivers:read");
@@ -225,11 +229,12 @@ receivers.openapi(
     params: IdParams,
     body: Acknowledgement,
     responses: { 200: jsonResponse("The last acknowledged cursor.", Acknowledgement) },
+    failures: ["unavailable"],
   }),
   async (c) => {
     const { id } = await requireReceiver(c, c.req.valid("param").id);
     const { cursor } = c.req.valid("json");
-    const acknowledged = await receiverObject(c.env, id).acknowledge(Number(cursor));
+    const acknowledged = await callObject(receiverObject(c.env, id).acknowledge(Number(cursor)));
     return c.json({ cursor: String(acknowledged) }, 200);
   },
 );
@@ -257,7 +262,7 @@ async function endPollAtShutdown(
     return await Promise.race([polling, ended]);
   } finally {
     clearInterval(check);
-    // It ends with the request; its error is of no interest.
+    // It ends with the request; its rejection is ignored.
     polling.catch(() => undefined);
   }
 }

@@ -1,6 +1,6 @@
 /** Normalization of email addresses, so that each mailbox has one spelling. */
 import { z } from "zod";
-import { toNfkc } from "../../../shared/nfkc.ts";
+import { toNfkc } from "../../../shared/text/nfkc.ts";
 import { EMAIL_MAX_CHARS } from "../../../protocol/limits.ts";
 
 const Address = z.email().max(EMAIL_MAX_CHARS);

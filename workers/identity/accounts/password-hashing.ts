@@ -6,6 +6,7 @@
 import {
   PASSWORD_HASH_COST,
   formatPasswordHash,
+  isPasswordTooLong,
   listHashedBytes,
   normalizeSecret,
   parsePasswordHash,
@@ -19,7 +20,7 @@ import type { Env } from "../../env.ts";
 import { hasGateway, postToGateway } from "../../gateway.ts";
 import { computeKeyedHashes } from "../encryption.ts";
 import { HashQueue } from "./hash-queue.ts";
-import { DUMMY_HASH, isTooLong } from "./passwords.ts";
+import { DUMMY_HASH } from "./passwords.ts";
 
 const SALT_BYTES = 16;
 /** Between the starts of two hashes in an isolate: other requests run in between. */
@@ -64,7 +65,7 @@ export async function verifyPassword(
   hash: string | null,
   password: string,
 ): Promise<boolean> {
-  if (isTooLong(password)) return false;
+  if (isPasswordTooLong(password)) return false;
   const { salt, cost, derived } = parsePasswordHash(hash ?? DUMMY_HASH);
   for (const secret of listHashedBytes(password)) {
     const actual = await derive(caller, { secret, salt, cost });

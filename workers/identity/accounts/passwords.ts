@@ -1,11 +1,11 @@
 /** The rules for new passwords of accounts. */
 import {
   PASSWORD_HASH_COST,
+  isPasswordTooLong,
   normalizeSecret,
 } from "../../../access/authenticators/password-hash.ts";
 import { PASSWORD_MAX_BYTES, PASSWORD_MIN_CHARS } from "../../../protocol/limits.ts";
 import { isCommonPassword } from "./common-passwords.ts";
-import { toUtf8 } from "../../../shared/bytes.ts";
 
 /** A hash that no password matches, with the same cost: verification takes as long where there is no account. */
 export const DUMMY_HASH = [
@@ -21,7 +21,7 @@ export function getPasswordError(password: string, email: string): string | null
   if ([...normalized].length < PASSWORD_MIN_CHARS) {
     return `must have at least ${PASSWORD_MIN_CHARS} characters`;
   }
-  if (isTooLong(password)) {
+  if (isPasswordTooLong(password)) {
     return `must have at most ${PASSWORD_MAX_BYTES} bytes`;
   }
   // Argon2's reference code takes C strings: it would ignore everything after a NUL.
@@ -30,9 +30,4 @@ export function getPasswordError(password: string, email: string): string | null
   if (lowered === email) return "must not be your email address";
   if (isCommonPassword(lowered)) return "is among the most common passwords";
   return null;
-}
-
-/** No account has such a password, so it is not hashed. */
-export function isTooLong(password: string): boolean {
-  return toUtf8(normalizeSecret(password)).byteLength > PASSWORD_MAX_BYTES;
 }

@@ -23,6 +23,12 @@ const SignInAttempt = z.object({
 });
 export type SignInAttempt = z.infer<typeof SignInAttempt>;
 
+const AccountAttempt = SignInAttempt.extend({
+  /** A hash of the sessions that the browser had. Earlier versions stored none: none matches. */
+  sessions: z.string().default(""),
+});
+export type AccountAttempt = z.infer<typeof AccountAttempt>;
+
 /** The sign-in of a visitor of this tunnel, who needs no account. */
 const VisitorAttempt = SignInAttempt.extend({
   tunnelId: z.uuid(),
@@ -32,7 +38,7 @@ const VisitorAttempt = SignInAttempt.extend({
 export type VisitorAttempt = z.infer<typeof VisitorAttempt>;
 
 /** The kinds of sign-in. An attempt of one kind is invalid for the other. */
-export const ACCOUNT_SIGN_IN = { purpose: "provider sign-in", schema: SignInAttempt };
+export const ACCOUNT_SIGN_IN = { purpose: "provider sign-in", schema: AccountAttempt };
 export const VISITOR_SIGN_IN = { purpose: "visitor sign-in", schema: VisitorAttempt };
 interface AttemptKind<Stored extends SignInAttempt> {
   purpose: string;

@@ -43,30 +43,32 @@ export function encryptVisitorTicket(
   return encrypt(config, PURPOSE, JSON.stringify(ticket));
 }
 
-/** @returns null unless this is a valid ticket for this tunnel, host and browser that has not expired. */
+/** @returns null unless this is a valid ticket for this tunnel and host that has not expired. */
 export async function decryptVisitorTicket(
   config: Config,
   encrypted: string,
-  place: Pick<VisitorTicket, "tunnelId" | "host" | "browser">,
+  place: Pick<VisitorTicket, "tunnelId" | "host">,
   now: number,
 ): Promise<VisitorTicket | null> {
   const text = await decrypt(config, PURPOSE, encrypted).catch(() => null);
   if (text === null) return null;
   const ticket = VisitorTicket.parse(JSON.parse(text));
   const isHere = ticket.tunnelId === place.tunnelId && ticket.host === place.host;
-  const isSameBrowser = equalInConstantTime(ticket.browser, place.browser);
-  return isHere && isSameBrowser && now < ticket.endsAtMs ? ticket : null;
+  return isHere && now < ticket.endsAtMs ? ticket : null;
 }
 
 /** @returns null for a ticket that is invalid, expired or used, or that is for another tunnel, host or browser. */
 export async function redeemVisitorTicket(
   env: Env,
-  { ticket: encrypted, ...place }: PresentedTicket,
+  { ticket: encrypted, browser, ...place }: PresentedTicket,
 ): Promise<RedeemedTicket | null> {
   const config = getConfig(env);
   const ticket = await decryptVisitorTicket(config, encrypted, place, Date.now());
   if (!ticket) return null;
   const tunnel = tunnelObject(env, place.tunnelId);
+  // In the wrong browser too: an attacker whose browser began the sign-in must not find an unused ticket later.
   const isFirst = await tunnel.consumeSignInTicket(ticket.id, ticket.endsAtMs);
-  return isFirst ? { pass: await signVisitorPass(config, ticket), target: ticket.target } : null;
+  const isSameBrowser = browser !== null && equalInConstantTime(ticket.browser, browser);
+  if (!isFirst || !isSameBrowser) return null;
+  return { pass: await signVisitorPass(config, ticket), target: ticket.target };
 }

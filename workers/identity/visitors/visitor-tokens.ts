@@ -7,7 +7,7 @@ import { getAccessTokenKeys } from "../keys.ts";
 export interface VisitorTokenClaims {
   subject: string;
   tunnelId: string;
-  /** Of the tunnel, below the service's own domain. */
+  /** The tunnel's host below the service's own domain. */
   host: string;
   expiresAt: Date;
 }

@@ -1,4 +1,5 @@
 /** The form of all mails: a plain and an HTML part with the same text. */
+import { escapeHtml } from "../../../shared/text/escape-html.ts";
 
 export interface Mail {
   to: string;
@@ -61,12 +62,4 @@ function formatHtmlHighlight(highlight: Highlight): string {
   }
   const url = escapeHtml(highlight.url);
   return `<p style="margin:0 0 16px"><strong>${escapeHtml(highlight.label)}:</strong><br><a href="${url}" style="word-break:break-all">${url}</a></p>`;
-}
-
-function escapeHtml(text: string): string {
-  return text
-    .replaceAll("&", "&amp;")
-    .replaceAll("<", "&lt;")
-    .replaceAll(">", "&gt;")
-    .replaceAll('"', "&quot;");
 }

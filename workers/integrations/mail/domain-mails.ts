@@ -12,7 +12,7 @@ export function proofMissingMail(
     recordName,
     verificationToken,
     releaseAt,
-  }: WarnedDomain & { /** Of the TXT record. */ recordName: string },
+  }: WarnedDomain & { /** The name of the TXT record. */ recordName: string },
   config: Config,
 ): Mail {
   return composeMail(

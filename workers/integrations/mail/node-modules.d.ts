@@ -1,4 +1,4 @@
-/** As much of Node.js's modules in workerd, and of nodemailer, as mail uses: their own types would declare all globals of Node.js. */
+/** Declares the parts of Node.js and nodemailer that mail uses: their own types would declare all globals of Node.js. */
 declare module "node:net" {
   export interface Socket {
     on(event: "connect" | "secureConnect" | "close", listener: () => void): this;

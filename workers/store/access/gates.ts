@@ -6,6 +6,7 @@ import { and, eq, isNotNull, or, sql, type Column, type SQL } from "drizzle-orm"
 import type { PgUpdateSetSource } from "drizzle-orm/pg-core";
 import type { AllowList } from "../../../protocol/schemas/access/identity-gate.ts";
 import { TrafficPolicy } from "../../../protocol/schemas/access/policies.ts";
+import { isHttpProtocol } from "../../../protocol/schemas/tunnels/tunnels.ts";
 import { hasFeature, type PlanState } from "../billing/plans.ts";
 import type { AuditAction } from "../../../protocol/audit/audit-actions.ts";
 import type { Feature } from "../../../protocol/schemas/accounts/entitlements.ts";
@@ -274,7 +275,7 @@ export async function changeTunnelSettings(
         .where(isUndeletedTunnel(actor.orgId, id))
         .returning();
       if (!row) return "not_found";
-      if (row.protocol === "tcp" && appliesTo === "http") return change.rollback("not_http");
+      if (appliesTo === "http" && !isHttpProtocol(row.protocol)) return change.rollback("not_http");
       change.audit(actor, action, id);
       await enqueueUpdate(change, row);
       return "changed";

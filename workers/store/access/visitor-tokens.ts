@@ -1,4 +1,5 @@
 /** The record of tokens that were minted for a tunnel's visitors. They have no rows: they can't be revoked. */
+import { isHttpProtocol } from "../../../protocol/schemas/tunnels/tunnels.ts";
 import { isUndeletedTunnel } from "../tunnels/undeleted-tunnels.ts";
 import type { Database } from "../database.ts";
 import type { MemberActor } from "../locks.ts";
@@ -21,7 +22,7 @@ export function recordVisitorToken(
       .from(tunnels)
       .where(isUndeletedTunnel(actor.orgId, tunnelId));
     if (!tunnel) return "not_found";
-    if (tunnel.protocol === "tcp") return "not_http";
+    if (!isHttpProtocol(tunnel.protocol)) return "not_http";
     if (tunnel.status === "expired") return "expired";
     const { subject, expiresAt } = token;
     audit(actor, "visitor_token_minted", tunnelId, { subject, expiresAt: expiresAt.toISOString() });

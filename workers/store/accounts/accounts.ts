@@ -1,6 +1,19 @@
 /** Accounts, each created with an organization of its own. */
-import { ago } from "../clock.ts";
-import { and, desc, eq, gt, inArray, isNull, lt, not, notExists, or, sql } from "drizzle-orm";
+import { ago, fromNow } from "../clock.ts";
+import {
+  and,
+  desc,
+  eq,
+  gt,
+  inArray,
+  isNull,
+  lt,
+  not,
+  notExists,
+  or,
+  sql,
+  type SQL,
+} from "drizzle-orm";
 import {
   EMAIL_CODE_GUESSES_WINDOW_MS,
   EMAIL_CODE_MAX_MS,
@@ -130,8 +143,8 @@ async function replaceCode(tx: Transaction, userId: string, codeHash: string): P
     codeHash,
     attempts: 0,
     consumedAt: null,
-    createdAt: new Date(),
-    expiresAt: new Date(Date.now() + EMAIL_CODE_MAX_MS),
+    createdAt: sql`now()`,
+    expiresAt: fromNow(EMAIL_CODE_MAX_MS),
   };
   await tx
     .insert(emailCodes)
@@ -273,7 +286,7 @@ export async function findUserPasswordHash(
  */
 export async function deleteUnverifiedAccounts(
   { query }: Pick<Database, "query">,
-  before: Date,
+  before: SQL,
 ): Promise<void> {
   const validCode = query
     .select({ userId: emailCodes.userId })

@@ -1,9 +1,10 @@
 /**
- * Challenges: a password was right, and a second factor is required. The rows also count an account's wrong guesses, so
- * they are kept for a while after they have ended: a new challenge does not reset the count.
+ * A challenge is created after a correct password, and waits for the second factor. The rows also count an account's wrong
+ * guesses, so they are kept for a while after they have ended: a new challenge does not reset the count.
  */
 import { and, desc, eq, gt, isNull, lt, not, notInArray, or, sql } from "drizzle-orm";
 import { MFA_GUESSES_WINDOW_MS, MFA_OPEN_CHALLENGES_MAX } from "../../limits.ts";
+import { ago, fromNow } from "../clock.ts";
 import type { Database } from "../database.ts";
 import type { Transaction } from "../transaction.ts";
 import { mfaChallenges, users } from "../tables/accounts.ts";
@@ -49,7 +50,7 @@ export function insertChallenge(
       .where(
         and(eq(mfaChallenges.userId, userId), isOpen, notInArray(mfaChallenges.tokenHash, newest)),
       );
-    const expiresAt = new Date(Date.now() + MFA_CHALLENGE_MAX_MS);
+    const expiresAt = fromNow(MFA_CHALLENGE_MAX_MS);
     await tx.insert(mfaChallenges).values({ tokenHash, userId, expiresAt });
     return true;
   });
@@ -69,7 +70,6 @@ export async function findUserOfChallenge(
 
 /** The caller has locked the account's row, so that concurrent guesses are counted one after the other. */
 export async function hasGuessesLeft(tx: Transaction, userId: string): Promise<boolean> {
-  const since = new Date(Date.now() - MFA_GUESSES_WINDOW_MS);
   const [count] = await tx
     .select({ attempts: sql<number>`coalesce(sum(${mfaChallenges.attempts}), 0)::integer` })
     .from(mfaChallenges)
@@ -77,7 +77,7 @@ export async function hasGuessesLeft(tx: Transaction, userId: string): Promise<b
       and(
         eq(mfaChallenges.userId, userId),
         isNull(mfaChallenges.consumedAt),
-        gt(mfaChallenges.expiresAt, since),
+        gt(mfaChallenges.expiresAt, ago(MFA_GUESSES_WINDOW_MS)),
       ),
     );
   return count!.attempts < MFA_ACCOUNT_MAX_ATTEMPTS;
@@ -106,7 +106,7 @@ export async function recordWrongGuess(tx: Transaction, userId: string): Promise
     tokenHash: `none ${crypto.randomUUID()}`,
     userId,
     attempts: 1,
-    expiresAt: new Date(),
+    expiresAt: sql`now()`,
   });
 }
 

@@ -1,6 +1,7 @@
 /** Requests of the device flow: machines that wait for a user's approval. */
 import { and, eq, gt, isNull, or, sql } from "drizzle-orm";
 import { DEVICE_CODE_MAX_MS } from "../../limits.ts";
+import { fromNow } from "../clock.ts";
 import type { Database } from "../database.ts";
 import type { MemberActor } from "../locks.ts";
 import { deviceCodes } from "../tables/tokens.ts";
@@ -19,7 +20,7 @@ export async function insertDeviceAuthorization(
 ): Promise<boolean> {
   const rows = await query
     .insert(deviceCodes)
-    .values({ ...device, expiresAt: new Date(Date.now() + DEVICE_CODE_MAX_MS) })
+    .values({ ...device, expiresAt: fromNow(DEVICE_CODE_MAX_MS) })
     .onConflictDoNothing()
     .returning({ id: deviceCodes.id });
   return rows.length > 0;

@@ -1,6 +1,6 @@
 /**
- * The way back for a person who cannot pass the second factor, because they lost it or because another person has set it
- * up: a mailed link that removes it, after a delay in which it can be canceled.
+ * Removes the second factor of a user who cannot pass it, because they lost it or because another person has set it up: a
+ * mailed link removes it, after a delay in which it can be canceled.
  */
 import { and, eq, gt, isNull, sql } from "drizzle-orm";
 import { fromNow } from "../clock.ts";

@@ -1,6 +1,7 @@
 /** Tokens that reset a forgotten password, each usable once. */
 import { and, eq, gt, isNotNull, isNull, sql } from "drizzle-orm";
 import { PASSWORD_RESETS_MAX, PASSWORD_RESET_MAX_MS } from "../../limits.ts";
+import { fromNow } from "../clock.ts";
 import { endChallenges } from "./challenges.ts";
 import type { Database, UnitOfWork } from "../database.ts";
 import type { OutboxMessage } from "../outbox-messages.ts";
@@ -44,7 +45,7 @@ export async function insertPasswordLink(
   userId: string,
   { tokenHash, mail }: PasswordLink,
 ): Promise<void> {
-  const expiresAt = new Date(Date.now() + PASSWORD_RESET_MAX_MS);
+  const expiresAt = fromNow(PASSWORD_RESET_MAX_MS);
   await tx.insert(passwordResets).values({ tokenHash, userId, expiresAt });
   enqueue(mail);
 }

@@ -161,9 +161,7 @@ export function openSession(
     if (user.mfaSecret !== null && proof.secondFactor === undefined) return null;
     const orgId = await findOrCreateDefaultOrganization(change, session, terms);
     await endLeastRecentSessions(change, { orgId, userId: session.userId, ip: session.ip });
-    await tx
-      .insert(sessions)
-      .values({ ...session, orgId, expiresAt: new Date(Date.now() + REFRESH_TOKEN_MS) });
+    await tx.insert(sessions).values({ ...session, orgId, expiresAt: fromNow(REFRESH_TOKEN_MS) });
     audit({ orgId, userId: session.userId, ip: session.ip }, "session_created", session.id, {
       device: session.device,
       deviceName,

@@ -120,30 +120,28 @@ export async function findOverLimits(
   hosted: boolean,
 ): Promise<OverLimit[]> {
   const beyondPlan = and(isUnendedTunnelIn(orgId), eq(tunnels.isBeyondPlan, true));
-  const [names, gates, masters] = [
-    await query
-      .select({ count: count() })
-      .from(reservedSubdomains)
-      .where(eq(reservedSubdomains.orgId, orgId)),
-    await query
-      .select({
-        passwords: sql<number>`count(*) filter (where ${isNotNull(tunnels.basicAuthHash)})::int`,
-        identity: sql<number>`count(*) filter (where ${isNotNull(tunnels.identityGate)})::int`,
-      })
-      .from(tunnels)
-      .where(beyondPlan),
-    await query
-      .select({ count: count() })
-      .from(tokens)
-      .where(
-        and(
-          eq(tokens.orgId, orgId),
-          eq(tokens.kind, "master"),
-          isNull(tokens.revokedAt),
-          gt(tokens.expiresAt, sql`now()`),
-        ),
+  const [names] = await query
+    .select({ count: count() })
+    .from(reservedSubdomains)
+    .where(eq(reservedSubdomains.orgId, orgId));
+  const [gates] = await query
+    .select({
+      passwords: sql<number>`count(*) filter (where ${isNotNull(tunnels.basicAuthHash)})::int`,
+      identity: sql<number>`count(*) filter (where ${isNotNull(tunnels.identityGate)})::int`,
+    })
+    .from(tunnels)
+    .where(beyondPlan);
+  const [masters] = await query
+    .select({ count: count() })
+    .from(tokens)
+    .where(
+      and(
+        eq(tokens.orgId, orgId),
+        eq(tokens.kind, "master"),
+        isNull(tokens.revokedAt),
+        gt(tokens.expiresAt, sql`now()`),
       ),
-  ];
+    );
   const now = new Date();
   const lacks = (feature: Feature) => !hasFeature(feature, planState, now);
   const allowedSubdomains = PLAN_LIMITS[planState.plan].max_reserved_subdomains ?? Infinity;
@@ -151,9 +149,9 @@ export async function findOverLimits(
   const add = (what: OverLimit["what"], count: number, allowed = 0) => {
     if (count > allowed) found.push({ what, count, allowed });
   };
-  add("reserved_subdomains", names[0]!.count, allowedSubdomains);
-  if (lacks("tunnel_password")) add("tunnel_passwords", gates[0]!.passwords);
-  if (lacks("edge_identity_gate")) add("identity_gates", gates[0]!.identity);
-  if (hosted && lacks("master_keys")) add("master_keys", masters[0]!.count);
+  add("reserved_subdomains", names!.count, allowedSubdomains);
+  if (lacks("tunnel_password")) add("tunnel_passwords", gates!.passwords);
+  if (lacks("edge_identity_gate")) add("identity_gates", gates!.identity);
+  if (hosted && lacks("master_keys")) add("master_keys", masters!.count);
   return found;
 }

@@ -34,7 +34,7 @@ export interface SubscriptionUpdate {
 
 /** Tells whether a subscription was updated since: every applied update changes one of the two. */
 export interface Version {
-  /** Of the newest event that was applied. */
+  /** The time of the newest event that was applied. */
   eventAt: Date;
   /** When the subscription was last fetched from the provider. */
   askedAt: Date | null;

@@ -13,6 +13,7 @@ import {
   type SubscriptionValues,
 } from "./subscription-decision.ts";
 import type { SelfServicePlan } from "../../../protocol/plans.ts";
+import { ago } from "../clock.ts";
 import type { Actor } from "../audit.ts";
 import type { UnitOfWork, Database } from "../database.ts";
 import type { Transaction } from "../transaction.ts";
@@ -237,6 +238,6 @@ async function lockCustomer(
 
 /** For the scheduled job. */
 export async function deleteOldBillingEvents({ query }: Pick<Database, "query">): Promise<void> {
-  const before = new Date(Date.now() - BILLING_EVENT_KEEP_MS);
-  await query.delete(billingEvents).where(lt(billingEvents.receivedAt, before));
+  const isOld = lt(billingEvents.receivedAt, ago(BILLING_EVENT_KEEP_MS));
+  await query.delete(billingEvents).where(isOld);
 }

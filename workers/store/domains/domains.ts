@@ -1,10 +1,11 @@
 /** Custom domains' rows: claims, the verified owner, and the tunnel that a domain leads to. */
 import { isRowOfOrganization } from "../owned-rows.ts";
 import { and, eq, inArray, isNotNull, isNull, lt, ne, sql, type SQL } from "drizzle-orm";
+import { isHttpProtocol } from "../../../protocol/schemas/tunnels/tunnels.ts";
 import { EXPIRY_BATCH_ROWS, PROOF_CHECK_INTERVAL_MS } from "../../limits.ts";
 import { serviceActor, type Actor, type OrganizationActor } from "../audit.ts";
 import { requireRoom } from "../bounds.ts";
-import { fromNow } from "../clock.ts";
+import { ago, fromNow } from "../clock.ts";
 import type { UnitOfWork, Database } from "../database.ts";
 import { notifyOwners, type DomainNotices, type LossReason } from "./domain-notices.ts";
 import { claimHostname, releaseHostname } from "./hostnames.ts";
@@ -148,7 +149,7 @@ export function bindDomain(
     if (!row) return "not_found";
     if (!row.verifiedAt) return "not_verified";
     if (!tunnel) return "tunnel_not_found";
-    if (tunnel.protocol === "tcp") return "not_http";
+    if (!isHttpProtocol(tunnel.protocol)) return "not_http";
     if (row.boundTunnelId === tunnelId) return row;
     return bindLockedDomain(change, actor, row, tunnelId);
   });
@@ -236,11 +237,11 @@ export async function releaseDomains(change: UnitOfWork, actor: OrganizationActo
 /** Deletes a batch of claims that were not verified in time. @returns how many; after a full batch there may be more. */
 export function expireClaims(db: Database): Promise<number> {
   return db.transaction(async (change) => {
-    const before = new Date(Date.now() - DOMAIN_CLAIM_MAX_MS);
+    const isOld = lt(domains.createdAt, ago(DOMAIN_CLAIM_MAX_MS));
     const due = await change.tx
       .select({ id: domains.id })
       .from(domains)
-      .where(and(isNull(domains.verifiedAt), lt(domains.createdAt, before)))
+      .where(and(isNull(domains.verifiedAt), isOld))
       .limit(EXPIRY_BATCH_ROWS)
       .for("update", { skipLocked: true });
     const ids = due.map(({ id }) => id);

@@ -6,7 +6,7 @@ import { eq } from "drizzle-orm";
 import { CaptureSettings } from "../../../protocol/schemas/inspector/captures.ts";
 import { PLAN_LIMITS } from "../../../protocol/schemas/accounts/entitlements.ts";
 import type { UnitOfWork, Database } from "../database.ts";
-import type { SettingOutcome } from "../access/gates.ts";
+import { changeTunnelSettings, type SettingOutcome } from "../access/gates.ts";
 import type { MemberActor } from "../locks.ts";
 import { organizations } from "../tables/organizations.ts";
 import { tunnels, type TunnelRow } from "../tables/tunnels.ts";
@@ -28,29 +28,17 @@ export async function findCaptureSettings(
   return row && (row.captureSettings ?? DEFAULT_SETTINGS);
 }
 
-export async function setCaptureSettings(
+export function setCaptureSettings(
   db: Database,
   actor: MemberActor,
   id: string,
   captureSettings: CaptureSettings,
 ): Promise<SettingOutcome> {
-  const { orgId } = actor;
-  return db.changeAs(
-    actor,
-    async (change) => {
-      const [row] = await change.tx
-        .update(tunnels)
-        .set({ captureSettings, settingsVersion: NEXT_SETTINGS_VERSION })
-        .where(isUndeletedTunnel(orgId, id))
-        .returning();
-      if (!row) return "not_found";
-      if (row.protocol === "tcp") return change.rollback("not_http");
-      change.audit(actor, "tunnel_inspector_set", id);
-      await enqueueCaptureSettings(change, orgId, [row]);
-      return "changed";
-    },
-    { requireDelivery: true },
-  );
+  return changeTunnelSettings(db, actor, id, {
+    columns: () => ({ captureSettings }),
+    action: "tunnel_inspector_set",
+    enqueueUpdate: (change, row) => enqueueCaptureSettings(change, row.orgId, [row]),
+  });
 }
 
 /** After a change of the organization's plan. */

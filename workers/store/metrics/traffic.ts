@@ -55,10 +55,10 @@ export async function endCounters(tx: Transaction, tunnelIds: string[]): Promise
  *
  * @returns how many; after a full batch there may be more.
  */
-export async function rollUpCounters({ query }: Database, endedBefore: Date): Promise<number> {
+export async function foldCounters({ query }: Database, endedBefore: SQL): Promise<number> {
   const { rows } = await query.execute<{ tunnels: number }>(sql`with ended as (
       select tunnel_id, org_id, counters from ${tunnelCounters}
-      where ${tunnelCounters.endedAt} < ${endedBefore.toISOString()}::timestamptz
+      where ${tunnelCounters.endedAt} < ${endedBefore}
         and ${tunnelCounters.foldedAt} is null
       limit ${COUNTERS_FOLD_BATCH_ROWS}::int for update skip locked),
     folded as (
@@ -84,7 +84,7 @@ export async function rollUpCounters({ query }: Database, endedBefore: Date): Pr
 export async function deleteOldTraffic(
   { query }: Database,
   grain: Grain,
-  before: Date,
+  before: SQL,
 ): Promise<number> {
   const old = query
     .select({ row: sql`${traffic}.ctid` })

@@ -3,12 +3,23 @@ import { and, asc, count, eq, isNull, sql } from "drizzle-orm";
 import type { RelayDescription } from "../../../durable-objects/rpc.ts";
 import type { Database } from "../database.ts";
 import { relayPorts, relays } from "../tables/networks.ts";
+import type { Transaction } from "../transaction.ts";
 
 export type RelayRow = typeof relays.$inferSelect;
 
 export async function findRelay({ query }: Database, id: string): Promise<RelayRow | null> {
   const [relay] = await query.select().from(relays).where(eq(relays.id, id));
   return relay ?? null;
+}
+
+/** @returns null without a relay. */
+export async function findRelayHost(
+  tx: Transaction,
+  relayId: string | null,
+): Promise<string | null> {
+  if (relayId === null) return null;
+  const [relay] = await tx.select({ host: relays.host }).from(relays).where(eq(relays.id, relayId));
+  return relay?.host ?? null;
 }
 
 export async function listRelayIds({ query }: Database): Promise<string[]> {

@@ -2,9 +2,10 @@
 import { and, eq } from "drizzle-orm";
 import type { UnitOfWork, Database } from "../database.ts";
 import type { CallerActor } from "../locks.ts";
-import { privateNetworkDevices, privateNetworks, relays } from "../tables/networks.ts";
+import { privateNetworkDevices, privateNetworks } from "../tables/networks.ts";
 import { lockNetwork, revokeNetworkTickets, type Network, type NetworkRow } from "./networks.ts";
 import { reservePort, type PortRefusal, type ReservedPort } from "./relay-ports.ts";
+import { findRelayHost } from "./relays.ts";
 
 export interface NewServer {
   publicKey: string;
@@ -51,7 +52,7 @@ export function registerServer(
       relayId: row!.relayId,
       port: row!.reservedUdpPort,
     });
-    return { ...row!, relayHost: await findRelayHost(change, row!) };
+    return { ...row!, relayHost: await findRelayHost(tx, row!.relayId) };
   });
 }
 
@@ -77,7 +78,7 @@ export function unregisterServer(
         publicKey: before.serverPublicKey,
       });
     }
-    return { ...row!, relayHost: await findRelayHost(change, row!) };
+    return { ...row!, relayHost: await findRelayHost(tx, row!.relayId) };
   });
 }
 
@@ -118,10 +119,4 @@ function hasServerChanged(before: NetworkRow, after: NetworkRow): boolean {
       before.relayId !== after.relayId ||
       before.reservedUdpPort !== after.reservedUdpPort)
   );
-}
-
-async function findRelayHost({ tx }: UnitOfWork, { relayId }: NetworkRow): Promise<string | null> {
-  if (relayId === null) return null;
-  const [relay] = await tx.select({ host: relays.host }).from(relays).where(eq(relays.id, relayId));
-  return relay?.host ?? null;
 }

@@ -15,6 +15,7 @@ import {
   type NewToken,
   type TokenRow,
 } from "../tokens/tokens.ts";
+import type { Transaction } from "../transaction.ts";
 import { deleteTunnels } from "../tunnels/lifecycle.ts";
 
 export type ProjectRow = typeof projects.$inferSelect;
@@ -42,6 +43,20 @@ export async function findProject(
 ): Promise<ProjectRow | null> {
   const [project] = await query.select().from(projects).where(isLiveProject(orgId, slug));
   return project ?? null;
+}
+
+/** The project can't be deleted until the transaction ends. @returns its id; null when there is no such project. */
+export async function lockProject(
+  tx: Transaction,
+  orgId: string,
+  slug: string,
+): Promise<string | null> {
+  const [project] = await tx
+    .select({ id: projects.id })
+    .from(projects)
+    .where(isLiveProject(orgId, slug))
+    .for("share");
+  return project?.id ?? null;
 }
 
 export function createProject(
@@ -117,13 +132,9 @@ export function mintProjectToken(
 ): Promise<TokenRow | MintRefusal> {
   return db.transaction(async (change) => {
     const orgId = "member" in minter ? minter.member.orgId : minter.masterKey.orgId;
-    const [project] = await change.tx
-      .select({ id: projects.id })
-      .from(projects)
-      .where(isLiveProject(orgId, slug))
-      .for("share");
-    if (!project) return "not_found";
-    const projectFields = { projectId: project.id, projectSlug: slug };
+    const projectId = await lockProject(change.tx, orgId, slug);
+    if (projectId === null) return "not_found";
+    const projectFields = { projectId, projectSlug: slug };
 
     if ("member" in minter) {
       const { member } = minter;

@@ -52,7 +52,7 @@ export const subscriptions = pgTable(
     cycle: text({ enum: BILLING_CYCLES }).notNull(),
     periodEnd: timestamptz(),
     cancelAtPeriodEnd: boolean().notNull(),
-    /** Of the newest event that was applied: by the provider's clock, to the second. */
+    /** The time of the newest event that was applied: by the provider's clock, to the second. */
     eventAt: timestamptz().notNull(),
     /** When the subscription was last fetched from the provider, by the clock of this server. */
     askedAt: timestamptz(),

@@ -67,7 +67,7 @@ export async function insertToken(
 
 const MAXIMUM_BY_KIND = { agent: "capability_tokens", master: "master_keys" } as const;
 
-/** Whom a new token belongs to. */
+/** The user and the session that a new token belongs to. */
 interface TokenCreator {
   /** The token is revoked when this user leaves. */
   userId: string | null;

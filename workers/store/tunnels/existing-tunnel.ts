@@ -1,4 +1,6 @@
-/** An agent serves a tunnel that has no agent, such as after a restart of the agent. */
+/**
+ * Registers an agent for an existing tunnel that no agent serves, in two statements: such as after a restart of the agent.
+ */
 import { and, eq, ne, or } from "drizzle-orm";
 import type { Database } from "../database.ts";
 import { tunnels } from "../tables/tunnels.ts";

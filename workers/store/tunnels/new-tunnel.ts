@@ -1,4 +1,4 @@
-/** An agent asks for a name that no tunnel has ever had, such as a random one. */
+/** Creates the tunnel of an agent whose name was never used, such as a random one, in two statements. */
 import { sql, type SQL } from "drizzle-orm";
 import { toAuditEvent } from "../audit.ts";
 import { getTunnelExpiry } from "../billing/plans.ts";

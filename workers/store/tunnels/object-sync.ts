@@ -1,6 +1,8 @@
 /** Brings rows and Durable Objects into agreement: rows are corrected by objects' reports, objects receive routes. */
 import { and, eq, isNull } from "drizzle-orm";
 import type { TunnelReport } from "../../../durable-objects/rpc.ts";
+import { callObject } from "../../call-object.ts";
+import type { AgentAdmission } from "../../../durable-objects/tunnel/admission.ts";
 import type { Env } from "../../env.ts";
 import { directoryObject, organizationObject, tunnelObject } from "../../objects.ts";
 import type { Database } from "../database.ts";
@@ -25,25 +27,46 @@ export async function findTunnelOwner(
   return tunnel?.orgId ?? null;
 }
 
+/** Updates the tunnels' rows with reports of their objects. A row whose object does not answer stays as it is. */
+export async function refreshTunnelStatuses(
+  env: Env,
+  db: Database,
+  tunnelIds: string[],
+): Promise<void> {
+  await Promise.allSettled(tunnelIds.map((id) => refreshTunnelStatus(env, db, id)));
+}
+
 /** Updates the tunnel's row with a report of its object. */
-export async function refreshTunnelStatus(env: Env, db: Database, tunnelId: string): Promise<void> {
+async function refreshTunnelStatus(env: Env, db: Database, tunnelId: string): Promise<void> {
   const report = await tunnelObject(env, tunnelId).sendReport();
   if (!report) await markDisconnected(db, tunnelId);
+}
+
+/** For an agent that the tunnel's object did not accept. Other agents may serve the tunnel, as the object knows. */
+export async function withdrawAdmission(
+  env: Env,
+  db: Database,
+  { tunnelId, shard }: AgentAdmission,
+): Promise<void> {
+  // The agent still has its connection to the first object.
+  if (shard !== undefined) return;
+  await refreshTunnelStatus(env, db, tunnelId);
 }
 
 /**
  * Counts the agents that serve an organization's tunnels now. Rows of other tunnels that say "connected" are corrected,
  * except where the tunnel's object does not answer.
+ * @throws ApiError `unavailable` when the organization's object does not answer.
  */
 export async function refreshAndCountAgents(
   env: Env,
   db: Database,
   orgId: string,
 ): Promise<number> {
-  const connections = await organizationObject(env, orgId).listConnections();
+  const connections = await callObject(organizationObject(env, orgId).listConnections());
   const servedIds = connections.map(({ tunnelId }) => tunnelId);
   const staleIds = await listStaleTunnelIds(db, orgId, servedIds);
-  await Promise.allSettled(staleIds.map((id) => refreshTunnelStatus(env, db, id)));
+  await refreshTunnelStatuses(env, db, staleIds);
   return connections.length;
 }
 

@@ -3,6 +3,7 @@
  * database instead of a session, so that the agents of one token wait for each other only while two statements run. All
  * others, and every refusal, are decided by `registrations.ts`, whose rules the statements repeat.
  */
+import { isHttpProtocol } from "../../../protocol/schemas/tunnels/tunnels.ts";
 import type { Database } from "../database.ts";
 import { serveExistingTunnel } from "./existing-tunnel.ts";
 import { createServedTunnel } from "./new-tunnel.ts";
@@ -15,7 +16,7 @@ export async function registerPlainTunnel(
   request: RegistrationRequest,
 ): Promise<RegisteredTunnel | null> {
   const { protocol, resumeTunnelId, ttlSeconds, domain } = request;
-  if (protocol === "tcp" || hasGates(request) || domain !== null) return null;
+  if (!isHttpProtocol(protocol) || hasGates(request) || domain !== null) return null;
   if (resumeTunnelId !== undefined || ttlSeconds !== undefined) return null;
   const owner = await findOwner(db, request);
   if (!owner) return null;

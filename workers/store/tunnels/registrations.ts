@@ -2,6 +2,7 @@
 import { and, eq, ne, sql, type SQL } from "drizzle-orm";
 import type { PgUpdateSetSource } from "drizzle-orm/pg-core";
 import type { Plan } from "../../../protocol/plans.ts";
+import { isHttpProtocol } from "../../../protocol/schemas/tunnels/tunnels.ts";
 import {
   getRequestedExpiry,
   getTunnelExpiry,
@@ -18,6 +19,7 @@ import {
 } from "../domains/agent-domains.ts";
 import { lockPlan } from "../locks.ts";
 import type { PortRefusal } from "../networks/relay-ports.ts";
+import { lockProject } from "../organizations/projects.ts";
 import { isOverBudget } from "../tokens/spending.ts";
 import { organizations } from "../tables/organizations.ts";
 import { tokens } from "../tables/tokens.ts";
@@ -26,7 +28,7 @@ import type { Transaction } from "../transaction.ts";
 import { reserveTunnelPort, type TunnelWithRelay } from "./tcp-ports.ts";
 import { expireTunnel } from "./lifecycle.ts";
 import { NEXT_SETTINGS_VERSION } from "./settings-version.ts";
-import { findProjectId, insertTunnel } from "./tunnels.ts";
+import { insertTunnel } from "./tunnels.ts";
 import { isStatusStale, isUnendedTunnelIn } from "./undeleted-tunnels.ts";
 
 export interface RegistrationRequest {
@@ -119,7 +121,7 @@ async function register(change: UnitOfWork, request: RegistrationRequest): Promi
   if (needsPassword && !(plan && hasFeature("tunnel_password", plan, new Date())))
     return refuse("plan_lacks_password");
   // The deletion of a project locks the project before its tokens too.
-  const projectId = await findProjectId(tx, request.orgId, request.projectSlug);
+  const projectId = await lockProject(tx, request.orgId, request.projectSlug);
   const token = await lockToken(change, request);
   if (typeof token === "string") return refuse(token);
   if (projectId === null) return refuse("project_not_found");
@@ -141,8 +143,8 @@ async function register(change: UnitOfWork, request: RegistrationRequest): Promi
   }
 
   if (existing && existing.projectId !== projectId) return refuse("duplicate_name");
-  const isTcp = request.protocol === "tcp";
-  if (existing && (existing.protocol === "tcp") !== isTcp) return refuse("other_protocol");
+  const isHttp = isHttpProtocol(request.protocol);
+  if (existing && isHttpProtocol(existing.protocol) !== isHttp) return refuse("other_protocol");
   if (existing?.agentConnected && existing.connectedTokenId !== token.id) {
     return refuse("served_by_another", [existing]);
   }
@@ -166,7 +168,7 @@ async function register(change: UnitOfWork, request: RegistrationRequest): Promi
     : await insertTunnel(change, actor, { name, label, projectId, ...served, ...expiry });
   if ("freeAt" in tunnel) return change.rollback({ ...refuse("duplicate_name"), ...tunnel });
 
-  if (!isTcp) {
+  if (isHttp) {
     const settled = await settleHttpTunnel(change, actor, tunnel, plan, request);
     if (typeof settled === "string") return change.rollback(refuse(settled));
     return { tunnel: { ...settled, relayHost: null }, plan: token.plan };
@@ -177,7 +179,7 @@ async function register(change: UnitOfWork, request: RegistrationRequest): Promi
   return { tunnel: withPort, plan: token.plan };
 }
 
-/** Of a tunnel that an agent serves from now on. */
+/** @returns the values of the row of a tunnel that an agent serves from now on. */
 export function getServedColumns(
   { protocol, localPort }: RegistrationRequest,
   connectedTokenId: string,

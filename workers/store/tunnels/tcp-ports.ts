@@ -2,7 +2,8 @@
 import { and, eq, inArray, isNull, sql } from "drizzle-orm";
 import type { UnitOfWork } from "../database.ts";
 import { reservePort, type PortRefusal } from "../networks/relay-ports.ts";
-import { relayPorts, relays } from "../tables/networks.ts";
+import { findRelayHost } from "../networks/relays.ts";
+import { relayPorts } from "../tables/networks.ts";
 import { tunnels, type TunnelRow } from "../tables/tunnels.ts";
 
 export interface WantedPort {
@@ -34,8 +35,7 @@ export async function reserveTunnelPort(
     .set({ relayId, publicPort })
     .where(eq(tunnels.id, tunnel.id))
     .returning();
-  const [relay] = await tx.select({ host: relays.host }).from(relays).where(eq(relays.id, relayId));
-  return { ...row!, relayHost: relay!.host };
+  return { ...row!, relayHost: await findRelayHost(tx, relayId) };
 }
 
 /** For tunnels that end. Other organizations can reserve the ports after the cool-down. */

@@ -1,4 +1,7 @@
-/** Whose the tunnel of an agent is: read before the rows are locked, and compared with them afterwards. */
+/**
+ * The token, organization and project of an agent's tunnel: read before the rows are locked, and compared with them
+ * afterwards.
+ */
 import { and, eq, isNull, sql, type SQL } from "drizzle-orm";
 import { prepared, type Database } from "../database.ts";
 import { isOverBudget, hasBudget, masters } from "../tokens/spending.ts";

@@ -1,7 +1,11 @@
 /** Tunnels' rows: creating, finding and listing them. */
-import { and, eq, getTableColumns, inArray, isNull, sql } from "drizzle-orm";
+import { and, eq, getTableColumns, inArray, sql } from "drizzle-orm";
 import type { PgInsertValue } from "drizzle-orm/pg-core";
-import { Tunnel, type CreateTunnel } from "../../../protocol/schemas/tunnels/tunnels.ts";
+import {
+  isHttpProtocol,
+  Tunnel,
+  type CreateTunnel,
+} from "../../../protocol/schemas/tunnels/tunnels.ts";
 import type { OrganizationActor } from "../audit.ts";
 import { getRequestedExpiry, getTunnelExpiry } from "../billing/plans.ts";
 import { requireRoom } from "../bounds.ts";
@@ -9,12 +13,13 @@ import type { UnitOfWork, Database } from "../database.ts";
 import { claimHostname, findTakenName, type TakenName } from "../domains/hostnames.ts";
 import { lockPlanAndRole, type MemberActor } from "../locks.ts";
 import type { PortRefusal } from "../networks/relay-ports.ts";
+import { lockProject } from "../organizations/projects.ts";
 import { inOrganization, preparedList, SCOPE_ID } from "../page.ts";
 import { domains } from "../tables/domains.ts";
 import { relays } from "../tables/networks.ts";
 import { projects } from "../tables/organizations.ts";
 import { tunnels, type TunnelRow } from "../tables/tunnels.ts";
-import type { Reader, Transaction } from "../transaction.ts";
+import type { Reader } from "../transaction.ts";
 import { isUndeletedTunnel, isUndeletedTunnelIn, isUnendedTunnelIn } from "./undeleted-tunnels.ts";
 import { reserveTunnelPort } from "./tcp-ports.ts";
 
@@ -102,7 +107,7 @@ export function createTunnel(
 ): Promise<ListedTunnel | TakenName | PortRefusal | "project_not_found"> {
   return db.transaction(async (change) => {
     const { plan } = await lockPlanAndRole(change.tx, actor);
-    const projectId = await findProjectId(change.tx, actor.orgId, projectSlug);
+    const projectId = await lockProject(change.tx, actor.orgId, projectSlug);
     if (projectId === null) return "project_not_found";
     const now = new Date();
     const expiry = {
@@ -122,20 +127,6 @@ export function createTunnel(
     const [listed] = await selectListed(change.tx).where(eq(tunnels.id, row.id));
     return listed!;
   });
-}
-
-/** The project can't be deleted until the transaction ends. */
-export async function findProjectId(
-  tx: Transaction,
-  orgId: string,
-  slug: string,
-): Promise<string | null> {
-  const [project] = await tx
-    .select({ id: projects.id })
-    .from(projects)
-    .where(and(eq(projects.orgId, orgId), eq(projects.slug, slug), isNull(projects.deletedAt)))
-    .for("share");
-  return project?.id ?? null;
 }
 
 export type NewTunnel = Omit<PgInsertValue<typeof tunnels>, "orgId" | "subdomain"> & {
@@ -158,7 +149,7 @@ export async function insertTunnel(
     .onConflictDoNothing()
     .returning();
   if (!row) return { freeAt: null };
-  const claim = { host: label, tunnelId: row.id, orgId, isRoutable: row.protocol !== "tcp" };
+  const claim = { host: label, tunnelId: row.id, orgId, isRoutable: isHttpProtocol(row.protocol) };
   if (!(await claimHostname(change, claim))) return findTakenName(change, label, orgId);
   change.audit(actor, "tunnel_created", row.id, { subdomain: label });
   return row;

@@ -1,6 +1,7 @@
 /** Conditions on tunnels that are not deleted. Every look-up for a caller uses them. */
 import { and, eq, isNull, lt, ne, not, sql, type Placeholder, type SQL } from "drizzle-orm";
 import { TUNNEL_STATUS_FRESH_MS } from "../../limits.ts";
+import { ago } from "../clock.ts";
 import { tunnels } from "../tables/tunnels.ts";
 
 type Value = string | Placeholder;
@@ -28,7 +29,7 @@ export function isServableIn(orgId: string): SQL {
 
 /** Whether a tunnel's object has not reported for a while: the row may say "connected" although no agent is. */
 export function isStatusStale(): SQL {
-  return lt(tunnels.lastSeenAt, new Date(Date.now() - TUNNEL_STATUS_FRESH_MS));
+  return lt(tunnels.lastSeenAt, ago(TUNNEL_STATUS_FRESH_MS));
 }
 
 /** One of an organization's tunnels. */

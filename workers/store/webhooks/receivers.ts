@@ -223,7 +223,7 @@ export function replaceReceiverSecrets(
 export function deleteReplacedSecrets(db: Database): Promise<number> {
   const { id, previousSecretUntil } = webhookReceivers;
   return db.transaction(async (change) => {
-    const over = change.tx
+    const expired = change.tx
       .select({ id })
       .from(webhookReceivers)
       .where(lte(previousSecretUntil, sql`now()`))
@@ -236,7 +236,7 @@ export function deleteReplacedSecrets(db: Database): Promise<number> {
         previousSecretUntil: null,
         version: sql`${webhookReceivers.version} + 1`,
       })
-      .where(inArray(id, over))
+      .where(inArray(id, expired))
       .returning();
     await enqueueSettingsOfAll(change, rows);
     return rows.length;

@@ -21,7 +21,7 @@ export const LOGS = {
   description: [
     "Prints each request when it has ended: its time, method, status, duration, size and path. Requests that stay open for long, such as WebSockets, are also printed while they are open.",
     "It follows new requests until you stop it. With --since or --limit it prints stored ones and ends, unless --follow is given too.",
-    'A filter is a list of terms that must all match: method:POST, status:404, status:5xx, status:>=500, path:/api, path:/api/*/items, duration:>1s, size:>10kB, kind:websocket, state:aborted, ip:203.0.113.7, error:agent_offline, or a text. A comma separates alternatives (status:404,5xx), a minus negates a term (-path:/health), and quotation marks enclose spaces (path:"/a b").',
+    'A filter is a list of terms that must all match: method:POST, status:404, status:5xx, status:>=500, path:/api, path:/api/*/items, query:page=2 (only with UNDERPASS_ACCESS_TOKEN), duration:>1s, size:>10kB, kind:websocket, state:aborted, ip:203.0.113.7, error:agent_offline, or a text. A comma separates alternatives (status:404,5xx), a minus negates a term (-path:/health), and quotation marks enclose spaces (path:"/a b").',
   ].join("\n\n"),
   listArguments: listTunnelArguments,
   examples: [

@@ -1,6 +1,6 @@
 /** Why a body, or a part of it, is not stored. */
+import { formatBytes } from "../../../ui/numbers.ts";
 import type { CaptureDetail } from "../../../../protocol/schemas/inspector/captures.ts";
-import { formatCount } from "../../../ui/numbers.ts";
 
 /** The service stores this much of each body (docs/protocols/live-view.md). */
 const STORED_MAX_BYTES = 512 * 1024;
@@ -20,9 +20,9 @@ export function explainMissingBody(
   if (!truncated[side]) return null;
   const explain = (text: string, isAboutSettings = false) => ({ text, isAboutSettings });
   const size = request[`${side}_size`];
-  const sizeText = `${formatCount(size)} bytes`;
+  const sizeText = formatBytes(size);
   if (storedBytes >= STORED_MAX_BYTES) {
-    return explain(`Cut at 512 KiB: the whole body has ${sizeText}.`);
+    return explain(`Cut after ${formatBytes(STORED_MAX_BYTES)}: the whole body has ${sizeText}.`);
   }
   if (state === "open") return explain("The body is still on its way.");
   if (size === 0) {
@@ -46,7 +46,7 @@ export function explainMissingBody(
   }
   if (storedBytes < size) {
     return explain(
-      `Only the first ${formatCount(storedBytes)} of ${sizeText} are stored: the server was short of memory.`,
+      `Only the first ${formatBytes(storedBytes)} of ${sizeText} are stored: the server was short of memory.`,
     );
   }
   return explain(`The transfer broke off after ${sizeText}.`);

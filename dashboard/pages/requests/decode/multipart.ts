@@ -7,7 +7,7 @@ const PART_HEAD_MAX_BYTES = 16 * 1024;
 const BOUNDARY_MAX_CHARS = 200;
 
 export interface MultipartPart {
-  /** Of a form; null when the part has none. */
+  /** The name of a form's field; null when the part has none. */
   name: string | null;
   fileName: string | null;
   headers: Record<string, string>;

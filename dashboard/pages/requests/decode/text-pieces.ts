@@ -6,7 +6,7 @@ const PIECE_MAX_CHARS = 2_000;
 export const PIECES_MAX = 100_000;
 
 export interface TextPiece {
-  /** Of the line that begins here; null for the rest of a long line. */
+  /** The number of the line that begins here; null for the rest of a long line. */
   lineNumber: number | null;
   text: string;
 }

@@ -1,4 +1,5 @@
 /** What statuses and error codes mean, and what to do about them. */
+import type { RefusedBy } from "../../../../protocol/schemas/inspector/captures.ts";
 import type { ErrorCode } from "../../../../protocol/errors.ts";
 
 /** RFC 9110, and the others that servers send. */
@@ -78,15 +79,26 @@ const ERROR_TEXTS: Partial<Record<ErrorCode, string>> = {
   unavailable: "Underpass could not handle the request at that moment.",
   maintenance: "The tunnel was in maintenance.",
   upgrade_required: "The tunnel has access rules that the organization's plan does not include.",
-  unauthorized:
-    "The visitor did not sign in: the password, the sign-in or the token was missing or wrong.",
-  forbidden: "An access rule does not allow this visitor, this address or this path.",
+  unauthorized: "The visitor did not sign in.",
+  forbidden: "The tunnel's access rules do not allow this request.",
   rate_limited: "There were more requests than the rate limit allows, or too many wrong passwords.",
   method_not_allowed: "Tunnels do not forward TRACE requests.",
   payload_too_large: "The request was too large.",
   invalid_request: "The request was not valid HTTP.",
 };
 
-export function explainError(code: ErrorCode): string {
-  return ERROR_TEXTS[code] ?? "The local server did not answer this request.";
+/** For refused visitors. Other refusals have an error code of their own. */
+const REFUSAL_TEXTS: Partial<Record<RefusedBy, string>> = {
+  ip_allowlist: "The tunnel's IP allowlist does not include the visitor's address.",
+  password: "The visitor did not enter the tunnel's password, or a wrong one.",
+  sign_in: "The visitor did not sign in, or is not among those whom the sign-in allows.",
+  deny: "A rule of the traffic policy denies this path.",
+  jwt_validation: "The traffic policy does not accept the visitor's token, or there was none.",
+  api_token: "The request has an access token of the API, which tunnels do not receive.",
+};
+
+export function explainError(code: ErrorCode, refusedBy: RefusedBy | null): string {
+  const isRefusal = code === "unauthorized" || code === "forbidden";
+  const refusal = isRefusal && refusedBy !== null ? REFUSAL_TEXTS[refusedBy] : undefined;
+  return refusal ?? ERROR_TEXTS[code] ?? "The local server did not answer this request.";
 }

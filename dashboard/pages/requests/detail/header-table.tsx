@@ -6,7 +6,7 @@ import { useQueryParameters, useSetQueryParameters } from "../../../app/query-pa
 import { CopyButton } from "../../../ui/copy.tsx";
 import { Badge } from "../../../ui/section.tsx";
 import { parseCookies, parseResponseCookies } from "../decode/cookies.ts";
-import { REDACTED } from "../decode/redacted.ts";
+import { isRedacted } from "../decode/redacted.ts";
 import { FieldTable, type FieldTableRow } from "./field-table.tsx";
 import { Collapsible } from "./collapsible.tsx";
 import { usePolicyHeaders } from "./policy-headers.ts";
@@ -17,9 +17,10 @@ const FILTERED_MIN_HEADERS = 8;
 export interface HeaderTableProps {
   request: CaptureDetail;
   side: "request" | "response";
+  isOpen: boolean;
 }
 
-export function HeaderTable({ request, side }: HeaderTableProps) {
+export function HeaderTable({ request, side, isOpen }: HeaderTableProps) {
   const headers = request[`${side}_headers`];
   const policyHeaders = usePolicyHeaders(request);
   const filterId = useId();
@@ -35,7 +36,7 @@ export function HeaderTable({ request, side }: HeaderTableProps) {
     .filter((entry) => entry.some((text) => text.toLowerCase().includes(wanted)))
     .map(([name, value]): FieldTableRow => {
       const isSetByPolicy = side === "request" && policyHeaders.has(name);
-      if (value === REDACTED) return { name, value: "", note: <Badge>redacted: not stored</Badge> };
+      if (isRedacted(value)) return { name, value: "", note: <Badge>redacted: not stored</Badge> };
       return isSetByPolicy
         ? { name, value, note: <PolicyLink id={request.tunnel_id} /> }
         : { name, value };
@@ -45,6 +46,7 @@ export function HeaderTable({ request, side }: HeaderTableProps) {
       <Collapsible
         title={`${side === "request" ? "Request" : "Response"} headers`}
         count={entries.length}
+        isOpen={isOpen}
         actions={
           entries.length > 0 && (
             <CopyButton text={lines.join("\n")} label={`Copy all ${side} headers`} kind="quiet" />
@@ -87,8 +89,8 @@ function PolicyLink({ id }: { id: string }) {
 function Cookies({ headers }: { headers: Record<string, string> }) {
   const { cookie, "set-cookie": setCookie } = headers;
   const rows: FieldTableRow[] = [];
-  if (cookie !== undefined && cookie !== REDACTED) rows.push(...parseCookies(cookie));
-  if (setCookie !== undefined && !setCookie.startsWith(REDACTED)) {
+  if (cookie !== undefined && !isRedacted(cookie)) rows.push(...parseCookies(cookie));
+  if (setCookie !== undefined && !isRedacted(setCookie)) {
     const cookies = parseResponseCookies(setCookie);
     rows.push(
       ...cookies.map(({ attributes, ...field }) => ({

@@ -1,10 +1,11 @@
 /** The JSON Web Tokens in a text: their header and their claims. */
 import { useMemo } from "react";
-import { ExactTime, RelativeTime } from "../../../ui/time.tsx";
+import { RelativeTime } from "../../../ui/time.tsx";
 import { isContainer, type JsonContainer, type JsonValue } from "../decode/json/json.ts";
 import { formatJson } from "../decode/json/json-format.ts";
 import { findJsonWebTokens, type JsonWebToken, type TokenTime } from "../decode/json-web-token.ts";
 import { LongText } from "./long-text.tsx";
+import { PreciseTime } from "./precise-time.tsx";
 
 const TIME_LABELS: Record<TokenTime["claim"], string> = {
   iat: "Issued",
@@ -29,7 +30,7 @@ function Token({ token: { header, claims, times } }: { token: JsonWebToken }) {
             <li key={claim}>
               {TIME_LABELS[claim]} <RelativeTime timestamp={timestamp} />{" "}
               <span className="hint">
-                (<ExactTime timestamp={timestamp} />)
+                (<PreciseTime timestamp={timestamp} />)
               </span>
             </li>
           ))}

@@ -1,4 +1,4 @@
-/** The request, or the response: query, headers, cookies and body. */
+/** The request, or the response: body, query, headers and cookies. */
 import type { CaptureDetail } from "../../../../protocol/schemas/inspector/captures.ts";
 import { Section } from "../../../ui/section.tsx";
 import { FIELDS_MAX, parseForm } from "../decode/form.ts";
@@ -11,14 +11,16 @@ export interface MessageSideProps {
   title: string;
   request: CaptureDetail;
   side: "request" | "response";
+  /** In little space the headers are collapsed at first. */
+  isCompact: boolean;
 }
 
-export function MessageSide({ title, request, side }: MessageSideProps) {
+export function MessageSide({ title, request, side, isCompact }: MessageSideProps) {
   return (
     <Section title={title}>
-      {side === "request" && request.query !== null && <QueryTable query={request.query} />}
-      <HeaderTable request={request} side={side} />
       <MessageBody request={request} side={side} />
+      {side === "request" && request.query !== null && <QueryTable query={request.query} />}
+      <HeaderTable request={request} side={side} isOpen={!isCompact} />
     </Section>
   );
 }

@@ -1,20 +1,21 @@
 /** What can be done with a captured request: replay it, copy it as a command, save it. */
+import { useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import type { CaptureDetail } from "../../../../protocol/schemas/inspector/captures.ts";
 import type {
   ReplayRequest,
   ReplayResult,
 } from "../../../../protocol/schemas/inspector/replays.ts";
+import { captureSettingsQuery } from "../../../api/capture-settings.ts";
 import { RequestError } from "../../../api/request.ts";
 import { call } from "../../../api/session.ts";
-import { useMe } from "../../../app/session-state.ts";
 import { useShortcuts } from "../../../app/shortcuts.ts";
 import { ActionButton, Button } from "../../../ui/button.tsx";
 import { notifyOfError } from "../../../ui/feedback/notifications.tsx";
-import { downloadFile } from "../../../ui/text/download.ts";
-import { copyCurl } from "../copy-and-replay.ts";
-import { ReplayDisabledNotice } from "./replay/replay-disabled-notice.tsx";
+import { copyCurl, saveArchive } from "../copy-and-replay.ts";
+import { AllowReplaysButton } from "./replay/allow-replays-button.tsx";
 import { ReplayEditor } from "./replay/replay-editor.tsx";
+import { useReplayPermission } from "./replay/use-replay-permission.ts";
 
 export interface RequestActionsProps {
   request: CaptureDetail;
@@ -22,22 +23,25 @@ export interface RequestActionsProps {
 }
 
 export function RequestActions({ request, onReplayed }: RequestActionsProps) {
-  const { role } = useMe().active_org;
   const [isEditing, setEditing] = useState(false);
   const [isReplaying, setReplaying] = useState(false);
-  const [isDisabled, setDisabled] = useState(false);
-  const canReplay = role !== "viewer" && request.kind !== "websocket";
+  const queries = useQueryClient();
+  const permission = useReplayPermission(request);
+  const isLoading = permission === "loading";
+  // Keys that are pressed before the settings are loaded act too: the API refuses what is not allowed.
+  const canReplay = isLoading || permission === "allowed" || permission === "unknown";
 
-  /** @throws RequestError unless replays are switched off, which a notice explains. */
+  /** @throws RequestError */
   async function replay(changes?: ReplayRequest): Promise<void> {
-    setDisabled(false);
     setReplaying(true);
     try {
       onReplayed(await call<ReplayResult>("POST", `/inspector/${request.id}/replay`, changes));
       setEditing(false);
     } catch (error) {
-      if (!(error instanceof RequestError) || error.code !== "replay_disabled") throw error;
-      setDisabled(true);
+      if (error instanceof RequestError && error.code === "replay_disabled") {
+        void queries.invalidateQueries(captureSettingsQuery(request.tunnel_id));
+      }
+      throw error;
     } finally {
       setReplaying(false);
     }
@@ -58,26 +62,35 @@ export function RequestActions({ request, onReplayed }: RequestActionsProps) {
       <div className="actions">
         {canReplay && (
           <>
-            <Button kind="primary" isBusy={isReplaying} onClick={replayUnchanged}>
+            <Button
+              kind={permission === "allowed" ? "primary" : "plain"}
+              isBusy={isReplaying}
+              disabled={isReplaying || isLoading}
+              onClick={replayUnchanged}
+            >
               {isReplaying ? "Replaying…" : "Replay"}
             </Button>
-            <Button aria-expanded={isEditing} onClick={() => setEditing(!isEditing)}>
+            <Button
+              aria-expanded={isEditing}
+              disabled={isLoading}
+              onClick={() => setEditing(!isEditing)}
+            >
               Edit and replay
             </Button>
           </>
         )}
+        {permission === "off_for_tunnel" && <AllowReplaysButton tunnelId={request.tunnel_id} />}
         {window.isSecureContext && <ActionButton action={copyCommand}>Copy as curl</ActionButton>}
         <ActionButton action={() => saveArchive(request)}>Download HAR</ActionButton>
+        {permission === "off_on_server" && (
+          <span className="hint">
+            No replays: the server runs without <code>ALLOW_REPLAY=true</code>.
+          </span>
+        )}
       </div>
-      {isDisabled && <ReplayDisabledNotice tunnelId={request.tunnel_id} />}
-      {isEditing && (
+      {isEditing && canReplay && (
         <ReplayEditor request={request} onReplay={replay} onCancel={() => setEditing(false)} />
       )}
     </>
   );
-}
-
-async function saveArchive({ id }: CaptureDetail): Promise<void> {
-  const archive = await call<unknown>("GET", `/inspector/${id}/har`);
-  downloadFile(`${id}.har`, JSON.stringify(archive));
 }

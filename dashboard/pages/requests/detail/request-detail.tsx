@@ -20,10 +20,12 @@ const SKELETON_LINES = 16;
 
 export interface RequestDetailProps {
   id: string;
+  /** Beside the list of requests. */
+  isCompact?: boolean;
 }
 
-/** Its layout depends on its own width, so that it fits a page, a panel and the dock. */
-export function RequestDetail({ id }: RequestDetailProps) {
+/** Its columns depend on its own width, so that it fits a page, a panel and the dock. */
+export function RequestDetail({ id, isCompact = false }: RequestDetailProps) {
   const query = useQuery(capturedRequestQuery(id));
   // The summary begins with the URL of the tunnel.
   const { isLoading: areTunnelsLoading } = useQuery(tunnelsQuery);
@@ -38,7 +40,7 @@ export function RequestDetail({ id }: RequestDetailProps) {
             areTunnelsLoading ? (
               <Skeleton lines={SKELETON_LINES} />
             ) : (
-              <LoadedRequest key={id} request={request} />
+              <LoadedRequest key={id} request={request} isCompact={isCompact} />
             )
           }
         </QueryContent>
@@ -59,7 +61,12 @@ function MissingRequest() {
   );
 }
 
-function LoadedRequest({ request }: { request: CaptureDetail }) {
+interface LoadedRequestProps {
+  request: CaptureDetail;
+  isCompact: boolean;
+}
+
+function LoadedRequest({ request, isCompact }: LoadedRequestProps) {
   const [replay, setReplay] = useState<ReplayResult | null>(null);
   const replayed = useQuery({
     ...capturedRequestQuery(replay?.id ?? ""),
@@ -79,19 +86,31 @@ function LoadedRequest({ request }: { request: CaptureDetail }) {
       <div className="sides">
         {replay !== null && (
           <>
-            <MessageSide title="Response" request={request} side="response" />
+            <MessageSide title="Response" request={request} side="response" isCompact={isCompact} />
             <QueryContent query={replayed} lines={8}>
               {(again) => (
-                <MessageSide title="Response to the replay" request={again} side="response" />
+                <MessageSide
+                  title="Response to the replay"
+                  request={again}
+                  side="response"
+                  isCompact={isCompact}
+                />
               )}
             </QueryContent>
           </>
         )}
-        <MessageSide title="Request" request={request} side="request" />
+        <MessageSide title="Request" request={request} side="request" isCompact={isCompact} />
         {replay !== null && replayed.data !== undefined && (
-          <MessageSide title="Request of the replay" request={replayed.data} side="request" />
+          <MessageSide
+            title="Request of the replay"
+            request={replayed.data}
+            side="request"
+            isCompact={isCompact}
+          />
         )}
-        {replay === null && <MessageSide title="Response" request={request} side="response" />}
+        {replay === null && (
+          <MessageSide title="Response" request={request} side="response" isCompact={isCompact} />
+        )}
       </div>
     </>
   );

@@ -1,16 +1,19 @@
 /** The request line, the outcome, and how long the request took. */
 import { Link } from "@tanstack/react-router";
 import type { ReactNode } from "react";
+import type { ErrorCode } from "../../../../protocol/errors.ts";
+import { joinTarget } from "../../../../protocol/request-target.ts";
 import type { CaptureDetail } from "../../../../protocol/schemas/inspector/captures.ts";
 import { useTunnel } from "../../../api/tunnels.ts";
 import { CopyButton } from "../../../ui/copy.tsx";
 import { Fact, Facts } from "../../../ui/facts.tsx";
 import { formatBytes } from "../../../ui/numbers.ts";
-import { Badge, Detail } from "../../../ui/section.tsx";
+import { Badge } from "../../../ui/section.tsx";
 import type { Tone } from "../../../ui/figures/tone.ts";
-import { ExactTime, RelativeTime } from "../../../ui/time.tsx";
+import { RelativeTime } from "../../../ui/time.tsx";
 import { explainError, formatStatus } from "./explanations.ts";
 import { LongText } from "./long-text.tsx";
+import { PreciseTime } from "./precise-time.tsx";
 import { RuleBadges } from "./rule-badges.tsx";
 import { TimingBar } from "./timing-bar.tsx";
 
@@ -24,8 +27,10 @@ export interface RequestSummaryProps {
 
 export function RequestSummary({ request, actions }: RequestSummaryProps) {
   const tunnel = useTunnel(request.tunnel_id).data;
-  const target = request.query === null ? request.path : `${request.path}?${request.query}`;
-  const url = `${tunnel?.publicUrl.replace(/\/$/, "") ?? ""}${target}`;
+  const { error } = request;
+  // Without a status, a badge names the error.
+  const isNamedHere = request.state === "failed" && request.status !== null;
+  const url = `${tunnel?.publicUrl.replace(/\/$/, "") ?? ""}${joinTarget(request.path, request.query)}`;
   return (
     <section className="card request-summary" aria-label="Summary">
       <div className="request-line">
@@ -38,7 +43,12 @@ export function RequestSummary({ request, actions }: RequestSummaryProps) {
       <div className="request-badges">
         <OutcomeBadges request={request} />
       </div>
-      {request.error !== null && <p className="notice warning">{explainError(request.error)}</p>}
+      {error !== null && (
+        <p className="notice warning">
+          {isNamedHere && <strong>{formatErrorCode(error)}.</strong>}{" "}
+          {explainError(error, request.refused_by)}
+        </p>
+      )}
       <Facts>
         <Fact name="Tunnel">
           <Link to="/tunnels/$id" params={{ id: request.tunnel_id }}>
@@ -46,10 +56,10 @@ export function RequestSummary({ request, actions }: RequestSummaryProps) {
           </Link>
         </Fact>
         <Fact name="Received">
-          <RelativeTime timestamp={request.timestamp} />
-          <Detail>
-            <ExactTime timestamp={request.timestamp} />
-          </Detail>
+          <PreciseTime timestamp={request.timestamp} />{" "}
+          <span className="hint">
+            <RelativeTime timestamp={request.timestamp} />
+          </span>
         </Fact>
         <Fact name="Visitor">{request.client_ip}</Fact>
         <Fact name="Request">{formatBytes(request.request_size)}</Fact>
@@ -69,14 +79,18 @@ const STATE_BADGES: Partial<Record<CaptureDetail["state"], { tone: Tone; text: s
 
 function OutcomeBadges({ request }: { request: CaptureDetail }) {
   const { id, status, state, kind, error, replay_of: original } = request;
-  const stateBadge = STATE_BADGES[state];
+  // The status of a failed request already says that it failed.
+  const stateBadge = state === "failed" && status !== null ? undefined : STATE_BADGES[state];
   return (
     <>
       {status !== null && <Badge tone={getStatusTone(status)}>{formatStatus(status)}</Badge>}
-      {stateBadge && <Badge tone={stateBadge.tone}>{stateBadge.text}</Badge>}
+      {stateBadge && (
+        <Badge tone={stateBadge.tone}>
+          {state === "failed" && error !== null ? formatErrorCode(error) : stateBadge.text}
+        </Badge>
+      )}
       {kind === "websocket" && <Badge>WebSocket</Badge>}
       {kind === "sse" && <Badge>event stream</Badge>}
-      {error !== null && <Badge tone="bad">{error.replaceAll("_", " ")}</Badge>}
       <RuleBadges request={request} />
       {original !== null && (
         <Badge>
@@ -92,6 +106,11 @@ function OutcomeBadges({ request }: { request: CaptureDetail }) {
       )}
     </>
   );
+}
+
+/** `origin_failed` becomes `Origin failed`. */
+function formatErrorCode(code: ErrorCode): string {
+  return `${code.charAt(0).toUpperCase()}${code.slice(1).replaceAll("_", " ")}`;
 }
 
 function getStatusTone(status: number): Tone {

@@ -6,7 +6,7 @@ import { usePolicyHeaders } from "./policy-headers.ts";
 
 interface Reason {
   text: string;
-  /** Of the tunnel's page. */
+  /** The tab of the tunnel's page on which the rule can be changed. */
   tab?: "access" | "policy" | "maintenance";
 }
 

@@ -4,7 +4,9 @@ import { formatMs } from "../../../ui/numbers.ts";
 
 export function TimingBar({ request }: { request: CaptureDetail }) {
   const { latency_ms: waitMs, duration_ms: totalMs } = request;
-  if (waitMs === null || totalMs === null) return null;
+  if (totalMs === null) return null;
+  const total = <li>Total {formatMs(totalMs)}</li>;
+  if (waitMs === null) return <ul className="timing-legend">{total}</ul>;
   const isStream = request.kind !== "http";
   const transferMs = Math.max(0, totalMs - waitMs);
   const share = totalMs === 0 ? 100 : (100 * Math.min(waitMs, totalMs)) / totalMs;
@@ -19,7 +21,7 @@ export function TimingBar({ request }: { request: CaptureDetail }) {
         <li className="timing-transfer-label">
           {isStream ? "Open for" : "Transfer"} {formatMs(transferMs)}
         </li>
-        <li>Total {formatMs(totalMs)}</li>
+        {total}
       </ul>
     </div>
   );

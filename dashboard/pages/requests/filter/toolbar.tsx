@@ -125,13 +125,11 @@ export function Toolbar(props: ToolbarProps) {
 
 /** Whether new requests arrive, and how many of the loaded ones match. */
 function Counts({ view, store }: { view: RequestView; store: CaptureStore }) {
-  const total = view.searchedCount;
   const isLive = store.status === "live" && view.state === "following";
   return (
     <span className="counts hint">
       <span className={`live-dot ${isLive ? "live" : ""}`} />
-      {formatListState(view, store)} ·{" "}
-      {view.isFiltering ? "filtering…" : formatCounts(view.count, total)}
+      {formatListState(view, store)} · {view.isFiltering ? "filtering…" : formatCounts(view)}
     </span>
   );
 }
@@ -140,10 +138,11 @@ function formatListState(view: RequestView, { status }: CaptureStore): string {
   if (status === "loading") return "Loading";
   if (status === "reconnecting") return "Reconnecting";
   if (view.state === "paused") return "Paused";
-  return view.state === "scrolled" ? "Not following" : "Live";
+  return view.state === "scrolled" ? "Scrolled away" : "Live";
 }
 
-function formatCounts(count: number, total: number): string {
+function formatCounts({ count, newCount, searchedCount: total }: RequestView): string {
+  if (newCount > 0) return `${formatCount(newCount)} new`;
   if (count === total) return `${formatCount(total)} ${total === 1 ? "request" : "requests"}`;
   return `${formatCount(count)} of ${formatCount(total)}`;
 }

@@ -8,7 +8,7 @@ import { EmptyState } from "../../../ui/feedback/empty-state.tsx";
 import { ErrorNotice } from "../../../ui/feedback/error-notice.tsx";
 import { Skeleton } from "../../../ui/feedback/query-content.tsx";
 import { formatCount } from "../../../ui/numbers.ts";
-import type { InspectorParameters } from "./use-request-view.ts";
+import type { InspectorParameters, SetParameters } from "./use-request-view.ts";
 
 /** After so many requests without a match, the user is asked whether to search older ones. */
 const SEARCHED_WITHOUT_MATCH_MAX = 2_000;
@@ -17,9 +17,10 @@ export interface ListFooterProps {
   view: RequestView;
   store: CaptureStore;
   parameters: InspectorParameters;
+  setParameters: SetParameters;
 }
 
-export function ListFooter({ view, store, parameters }: ListFooterProps) {
+export function ListFooter({ view, store, parameters, setParameters }: ListFooterProps) {
   const { filter, tunnel_id: tunnelId, bookmarked, body } = parameters;
   const isFiltered = [filter, tunnelId, bookmarked, body].some((value) => value !== undefined);
   if (store.status === "loading" && store.error !== undefined) {
@@ -40,7 +41,17 @@ export function ListFooter({ view, store, parameters }: ListFooterProps) {
       </p>
     );
   }
-  if (isFiltered) return <p className="list-note hint">No request matches the filter.</p>;
+  if (isFiltered) {
+    const clear = () => setParameters({ filter: "", tunnel_id: "", bookmarked: "", body: "" });
+    return (
+      <div className="list-note hint">
+        No request matches the filter.{" "}
+        <Button kind="link" onClick={clear}>
+          Clear the filter
+        </Button>
+      </div>
+    );
+  }
   return (
     <EmptyState title="No requests yet" commands={getFirstTunnelCommands()}>
       <p>Open a tunnel with these commands, then visit its URL. Requests appear here at once.</p>

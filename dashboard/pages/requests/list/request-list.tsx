@@ -79,50 +79,57 @@ export function RequestList(props: RequestListProps) {
     <div
       ref={scroller}
       className={`request-list${tunnelNames ? " with-tunnels" : ""}`}
-      role="grid"
-      aria-label="Requests"
-      aria-rowcount={view.count + 1}
-      aria-activedescendant={isActiveShown ? `${domId}${activeId}` : undefined}
-      tabIndex={0}
       onScroll={handleScroll}
-      onClick={handleClick}
-      onContextMenu={handleContextMenu}
-      onFocus={({ currentTarget }) => {
-        const first = view.getRow(Math.ceil(currentTarget.scrollTop / rowPx));
-        // A click activates the row that it is on.
-        if (!currentTarget.matches(":focus-visible") || activeIndex >= 0 || !first) return;
-        props.onActivate(first.id);
-      }}
     >
-      <div role="rowgroup" className="request-header">
-        <div role="row" aria-rowindex={1}>
-          {getColumns(tunnelNames !== undefined).map(([name, title]) => (
-            <span key={name} role="columnheader" className={name}>
-              {name === "row-actions" ? <span className="hidden-text">{title}</span> : title}
-            </span>
-          ))}
+      <div
+        role="grid"
+        aria-label="Requests"
+        aria-rowcount={view.count + 1}
+        aria-activedescendant={isActiveShown ? `${domId}${activeId}` : undefined}
+        tabIndex={0}
+        onClick={handleClick}
+        onContextMenu={handleContextMenu}
+        onFocus={({ currentTarget }) => {
+          const first = view.getRow(Math.ceil(scroller.current!.scrollTop / rowPx));
+          // A click activates the row that it is on.
+          if (!currentTarget.matches(":focus-visible") || activeIndex >= 0 || !first) return;
+          props.onActivate(first.id);
+        }}
+      >
+        <div role="rowgroup" className="request-header">
+          <div role="row" aria-rowindex={1}>
+            {getColumns(tunnelNames !== undefined).map(([name, title]) => (
+              <span key={name} role="columnheader" className={name}>
+                {name === "row-actions" ? <span className="hidden-text">{title}</span> : title}
+              </span>
+            ))}
+          </div>
         </div>
-      </div>
-      <div role="rowgroup" className="request-rows" style={{ height: virtualizer.getTotalSize() }}>
-        {virtualizer.getVirtualItems().map(({ index, start }) => {
-          const capture = view.getRow(index);
-          if (capture === undefined) return null;
-          const { id, tunnel_id: tunnelId } = capture;
-          return (
-            <RequestRow
-              key={id}
-              domId={`${domId}${id}`}
-              capture={capture}
-              index={index}
-              topPx={start}
-              tunnelName={tunnelNames && (tunnelNames.get(tunnelId) ?? "deleted")}
-              isActive={id === activeId}
-              isSelected={id === props.selectedId}
-              isMarked={props.markedIds.includes(id)}
-              isBookmarked={bookmarks.has(id)}
-            />
-          );
-        })}
+        <div
+          role="rowgroup"
+          className="request-rows"
+          style={{ height: virtualizer.getTotalSize() }}
+        >
+          {virtualizer.getVirtualItems().map(({ index, start }) => {
+            const capture = view.getRow(index);
+            if (capture === undefined) return null;
+            const { id, tunnel_id: tunnelId } = capture;
+            return (
+              <RequestRow
+                key={id}
+                domId={`${domId}${id}`}
+                capture={capture}
+                index={index}
+                topPx={start}
+                tunnelName={tunnelNames && (tunnelNames.get(tunnelId) ?? "deleted")}
+                isActive={id === activeId}
+                isSelected={id === props.selectedId}
+                isMarked={props.markedIds.includes(id)}
+                isBookmarked={bookmarks.has(id)}
+              />
+            );
+          })}
+        </div>
       </div>
       {footer}
     </div>

@@ -1,5 +1,7 @@
 /** One request in the list. */
 import { memo } from "react";
+import { LISTED_QUERY_MAX_CHARS } from "../../../../protocol/limits.ts";
+import { joinTarget } from "../../../../protocol/request-target.ts";
 import type { CaptureSummary } from "../../../../protocol/schemas/inspector/captures.ts";
 import { HOUR_MS } from "../../../../shared/time.ts";
 import { LOCALE } from "../../../ui/text/locale.ts";
@@ -25,7 +27,7 @@ const day = new Intl.DateTimeFormat(LOCALE, { day: "numeric", month: "short" });
 const exact = new Intl.DateTimeFormat(LOCALE, { dateStyle: "full", timeStyle: "long" });
 
 export interface RequestRowProps {
-  /** Of the element, for `aria-activedescendant`. */
+  /** The id of the element, for `aria-activedescendant`. */
   domId: string;
   capture: CaptureSummary;
   index: number;
@@ -41,14 +43,7 @@ export interface RequestRowProps {
 /** Clicks are handled by the list, which also has the keyboard focus. */
 export const RequestRow = memo(function RequestRow(props: RequestRowProps) {
   const { domId, capture, index, topPx, tunnelName } = props;
-  const {
-    id,
-    method,
-    path,
-    duration_ms: ms,
-    request_size: sent,
-    response_size: received,
-  } = capture;
+  const { id, method, duration_ms: ms, request_size: sent, response_size: received } = capture;
   return (
     <div
       role="row"
@@ -77,7 +72,7 @@ export const RequestRow = memo(function RequestRow(props: RequestRowProps) {
             ◆
           </span>
         )}
-        <VisitorText text={path} title={path} />
+        <Target capture={capture} />
         <Badges capture={capture} />
       </span>
       {tunnelName !== undefined && (
@@ -93,7 +88,7 @@ export const RequestRow = memo(function RequestRow(props: RequestRowProps) {
         <Bar ratio={getLogRatio(ms ?? 0, DURATION_BAR_FULL_MS)} />
       </span>
       <span role="gridcell" className="quantity size">
-        {formatBytes(sent + received)}
+        {capture.state === "open" ? "…" : formatBytes(sent + received)}
         <Bar ratio={getLogRatio(sent + received, SIZE_BAR_FULL_BYTES)} />
       </span>
       <span role="gridcell" className="row-actions">
@@ -105,13 +100,23 @@ export const RequestRow = memo(function RequestRow(props: RequestRowProps) {
   );
 });
 
+function Target({ capture: { path, query = null } }: { capture: CaptureSummary }) {
+  const isCut = query?.length === LISTED_QUERY_MAX_CHARS;
+  return (
+    <span className="target" title={joinTarget(path, query) + (isCut ? "…" : "")}>
+      <VisitorText text={path} />
+      {query !== null && <VisitorText className="query" text={`?${query}`} />}
+    </span>
+  );
+}
+
 function Badges({
   capture: { state, error, kind, replay_of: original },
 }: {
   capture: CaptureSummary;
 }) {
   return (
-    <>
+    <span className="row-badges">
       {kind !== "http" && <Badge>{kind === "sse" ? "event stream" : "WebSocket"}</Badge>}
       {original !== null && <Badge>replay</Badge>}
       {state === "open" && <Badge tone="good">open</Badge>}
@@ -119,7 +124,7 @@ function Badges({
       {(state === "failed" || state === "refused") && (
         <Badge tone="bad">{error === null ? state : error.replaceAll("_", " ")}</Badge>
       )}
-    </>
+    </span>
   );
 }
 

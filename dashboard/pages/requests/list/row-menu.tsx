@@ -2,10 +2,11 @@
 import { useNavigate } from "@tanstack/react-router";
 import type { CaptureSummary } from "../../../../protocol/schemas/inspector/captures.ts";
 import { useHasRole } from "../../../app/roles.ts";
+import { pressWhenShown } from "../../../app/shortcuts.ts";
 import { formatFilterTerm } from "../../../inspector/filter-text.ts";
 import { notifyOfError } from "../../../ui/feedback/notifications.tsx";
 import { AnchoredMenu, MenuItem, MenuSeparator } from "../../../ui/menu.tsx";
-import { copyCurl, copyUrl, replayUnchanged } from "../copy-and-replay.ts";
+import { copyCurl, copyUrl, replayUnchanged, saveArchive } from "../copy-and-replay.ts";
 
 export interface RowMenuProps {
   capture: CaptureSummary | undefined;
@@ -40,11 +41,19 @@ function Items(props: ItemsProps) {
   const canReplay = useHasRole("member") && capture.kind !== "websocket";
   const { id, tunnel_id: tunnelId, path, status, client_ip: ip } = capture;
   const run = (action: Promise<void>) => void action.catch(notifyOfError);
+
+  function edit(): void {
+    onOpen(id);
+    pressWhenShown("This request", "e");
+  }
   return (
     <>
       <MenuItem onClick={() => onOpen(id)}>Open</MenuItem>
       {canReplay && (
-        <MenuItem onClick={() => run(replayUnchanged(capture, onOpen))}>Replay</MenuItem>
+        <>
+          <MenuItem onClick={() => run(replayUnchanged(capture, onOpen))}>Replay</MenuItem>
+          <MenuItem onClick={() => edit()}>Edit and replay</MenuItem>
+        </>
       )}
       {publicUrl !== undefined && window.isSecureContext && (
         <MenuItem onClick={() => run(copyUrl(capture, publicUrl))}>Copy URL</MenuItem>
@@ -52,6 +61,7 @@ function Items(props: ItemsProps) {
       {window.isSecureContext && (
         <MenuItem onClick={() => run(copyCurl(capture))}>Copy as curl</MenuItem>
       )}
+      <MenuItem onClick={() => run(saveArchive(capture))}>Download HAR</MenuItem>
       <MenuSeparator />
       <MenuItem onClick={props.onBookmark}>
         {props.isBookmarked ? "Remove the bookmark" : "Bookmark"}

@@ -1,9 +1,9 @@
 /** The tab with the capture settings of a tunnel: which requests are stored, and which parts of them. */
-import { queryOptions, useQuery, useQueryClient } from "@tanstack/react-query";
+import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
-import type { z } from "zod";
 import type { TunnelCaptureSettings } from "../../../../protocol/schemas/inspector/captures.ts";
 import type { Tunnel } from "../../../../protocol/schemas/tunnels/tunnels.ts";
+import { captureSettingsQuery } from "../../../api/capture-settings.ts";
 import { call } from "../../../api/session.ts";
 import { useHasRole } from "../../../app/roles.ts";
 import { CommandLine } from "../../../ui/command-line.tsx";
@@ -15,14 +15,6 @@ import { CheckField, TextAreaField } from "../../../ui/forms/fields.tsx";
 import { Form } from "../../../ui/forms/form.tsx";
 import { parseLines, withEntryErrors } from "../../../ui/forms/lines.ts";
 import { Section } from "../../../ui/section.tsx";
-
-type Settings = z.infer<typeof TunnelCaptureSettings>;
-
-const captureSettingsQuery = (id: string) =>
-  queryOptions({
-    queryKey: ["capture-settings", id],
-    queryFn: ({ signal }) => call<Settings>("GET", `/tunnels/${id}/inspector`, undefined, signal),
-  });
 
 export function CapturingTab({ tunnel }: { tunnel: Tunnel }) {
   const { id } = tunnel;
@@ -58,7 +50,7 @@ export function CapturingTab({ tunnel }: { tunnel: Tunnel }) {
   );
 }
 
-function SettingsForm({ settings }: { settings: Settings }) {
+function SettingsForm({ settings }: { settings: TunnelCaptureSettings }) {
   const { id, capture, bodies, allowReplay, redactHeaders } = settings;
   const queries = useQueryClient();
   return (
@@ -72,7 +64,7 @@ function SettingsForm({ settings }: { settings: Settings }) {
           allowReplay: value("allowReplay") === "on",
           redactHeaders: headers,
         };
-        const sent = call<Settings>("PUT", `/tunnels/${id}/inspector`, changed);
+        const sent = call<TunnelCaptureSettings>("PUT", `/tunnels/${id}/inspector`, changed);
         const saved = await withEntryErrors({ redactHeaders: headers }, sent);
         queries.setQueryData(captureSettingsQuery(id).queryKey, saved);
         notify("The settings apply from the next request.");
@@ -110,7 +102,7 @@ function SettingsForm({ settings }: { settings: Settings }) {
 }
 
 /** For users who may not change the settings. */
-function SettingsFacts({ settings }: { settings: Settings }) {
+function SettingsFacts({ settings }: { settings: TunnelCaptureSettings }) {
   const { capture, bodies, allowReplay, redactHeaders } = settings;
   return (
     <Facts>

@@ -6,11 +6,7 @@ import type { TrafficPolicy } from "../../../../protocol/schemas/access/policies
 import type { Tunnel } from "../../../../protocol/schemas/tunnels/tunnels.ts";
 import { RequestError } from "../../../api/request.ts";
 import { useHasRole } from "../../../app/roles.ts";
-import {
-  usePushQueryParameters,
-  useQueryParameters,
-  useSetQueryParameters,
-} from "../../../app/query-parameters.ts";
+import { useQueryParameters, useSetQueryParameters } from "../../../app/query-parameters.ts";
 import { ActionButton, Button } from "../../../ui/button.tsx";
 import type { JsonError } from "../../../ui/code/json-editor.tsx";
 import { ErrorBoundary } from "../../../ui/feedback/error-boundary.tsx";
@@ -40,7 +36,6 @@ export function PolicyEditor({ tunnel, saved }: PolicyEditorProps) {
   const queries = useQueryClient();
   const { view, from } = useQueryParameters();
   const setParameters = useSetQueryParameters();
-  const pushParameters = usePushQueryParameters();
   const canChange = useHasRole("member");
   const draft = usePolicyDraft(tunnel.id);
   const save = useSavePolicy(tunnel.id);
@@ -150,7 +145,7 @@ export function PolicyEditor({ tunnel, saved }: PolicyEditorProps) {
         <Tabs
           label="Views of the policy"
           selected={view}
-          onSelect={(next) => pushParameters({ view: next })}
+          onSelect={(next) => setParameters({ view: next }, { isNewEntry: true })}
           tabs={[
             { id: "form", title: "Form", content: form },
             { id: "json", title: "JSON", content: json },

@@ -133,7 +133,7 @@ describe("the token", () => {
     await owner.put(`/tokens/${nonce}/budget`, { monthlyBudgetUsdCents: 500 });
     const { result } = (await check({ tokenFile: file })).token;
     expect(result).toContain("for shop-*, 2 tunnels at once");
-    expect(result).toContain("$0.00 of $5.00 spent this month");
+    expect(result).toContain("0.00 USD of 5.00 USD spent this month");
   });
 
   test("that is revoked is reported, and the WebSocket is not blamed", async () => {

@@ -151,10 +151,13 @@ describe("underpass logs", () => {
     expect(await logs.exit).toBe(1);
   });
 
-  test("says what is wrong with a filter, with exit code 2", async () => {
-    const { code, stderr } = await runToEnd(share("--filter", "stauts:500"), { token });
+  test.each([
+    ["stauts:500", "there is no field stauts; the fields are method, status,"],
+    ["query:a=1", "a capability token does not give access to queries"],
+  ])("says what is wrong with the filter %s, with exit code 2", async (filter, message) => {
+    const { code, stderr } = await runToEnd(share("--filter", filter), { token });
     expect(code).toBe(2);
-    expect(stderr).toContain("there is no field stauts; the fields are method, status,");
+    expect(stderr).toContain(message);
   });
 
   test.runIf(canOpenTerminals())("fits each request into one line of a terminal", async () => {

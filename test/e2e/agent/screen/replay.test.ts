@@ -16,7 +16,7 @@ interface Seen {
 
 let shared: SharedServer;
 let seen: Seen[] = [];
-/** Of the next responses. */
+/** The status of the next responses. */
 let status = 200;
 beforeAll(async () => {
   shared = await startSharedServer(async (request, response) => {

@@ -51,6 +51,24 @@ test("a filter is in the URL, and a link to it shows the same requests", async (
   expect(await getRows(page).count()).toBe(1);
 });
 
+test("requests differ by their queries, which are shown and searched, and a filter that finds nothing is cleared", async () => {
+  await site.visit("/rand?n=1", "/rand?n=2", "/products?q=shoes");
+  const page = await pages.openAs(site.email, "/requests");
+  await getRow(page, "/rand?n=1").getByTitle("/rand?n=1").waitFor();
+  const filter = page.getByLabel("Filter", { exact: true });
+  await filter.fill("shoes");
+  await getRow(page, "/rand?n=1").waitFor({ state: "detached" });
+  await getRow(page, "/products?q=shoes").waitFor();
+  await filter.fill("query:n=2");
+  await getRow(page, "/rand?n=2").waitFor();
+  expect(await getRows(page).count()).toBe(1);
+  await filter.fill("query:n=3");
+  await page.getByText("No request matches the filter.").waitFor();
+  await clickButton(page, "Clear the filter");
+  await getRow(page, "/rand?n=1").waitFor();
+  expect(getParameter(page, "filter")).toBeNull();
+});
+
 test("values are completed by the keyboard", async () => {
   await site.visit("/shop/404", "/shop/500");
   const page = await pages.openAs(site.email, "/requests");
@@ -71,12 +89,13 @@ test("while the user reads older requests nothing moves, and new ones are counte
   await site.visit(...Array.from({ length: 50 }, (_, number) => `/fill/${number}`));
   const page = await pages.openAs(site.email, "/requests");
   await getRow(page, "/fill/49").waitFor();
-  await page.getByRole("grid").evaluate((grid) => (grid.scrollTop = 640));
-  await page.getByText("Not following").waitFor();
+  await page.locator(".request-list").evaluate((list) => (list.scrollTop = 640));
+  await page.getByText("Scrolled away").waitFor();
   const middle = getRow(page, "/fill/25").first();
   const before = await middle.boundingBox();
   await site.visit("/late/1", "/late/2");
   await page.getByRole("button", { name: "2 new" }).waitFor();
+  await page.getByText("Scrolled away · 2 new").waitFor();
   expect(await middle.boundingBox()).toEqual(before);
   await clickButton(page, "2 new");
   await getRow(page, "/late/2").waitFor();
@@ -134,6 +153,22 @@ test("the keyboard alone finds, opens, bookmarks and marks requests", async () =
   await getRow(page, "/keys/2").waitFor();
 });
 
+test("Back closes the details, however many were opened, and on a phone the link to them is the request's page", async () => {
+  await site.visit("/back/1", "/back/2");
+  const page = await pages.openAs(site.email, "/requests?filter=path%3A%2Fback");
+  await getRow(page, "/back/1").click();
+  await getRow(page, "/back/2").click();
+  const detail = getSection(page, "Details of the request");
+  await detail.getByText("/back/2").first().waitFor();
+  const link = page.url();
+  await page.goBack();
+  await detail.waitFor({ state: "detached" });
+  expect(getParameter(page, "filter")).toBe("path:/back");
+  await page.setViewportSize(NARROW);
+  await page.goto(link);
+  await page.waitForURL(/\/requests\/[0-9a-f-]{36}$/);
+});
+
 test("the width of the list is changed by the keyboard and remembered", async () => {
   await site.visit("/width");
   const page = await pages.openAs(site.email, "/requests");
@@ -141,10 +176,10 @@ test("the width of the list is changed by the keyboard and remembered", async ()
   const line = page.getByRole("separator", { name: "Width of the list" });
   await line.focus();
   await page.keyboard.press("ArrowLeft");
-  expect(await line.getAttribute("aria-valuenow")).toBe("46");
+  expect(await line.getAttribute("aria-valuenow")).toBe("36");
   await page.reload();
   await line.waitFor();
-  expect(await line.getAttribute("aria-valuenow")).toBe("46");
+  expect(await line.getAttribute("aria-valuenow")).toBe("36");
 });
 
 test("a text is searched in bodies, and the search says how much it has searched", async () => {

@@ -25,7 +25,7 @@ test("after a lost connection the list continues without a gap or a repetition",
     connections.push(connection);
   });
   await page.goto(`${pages.origin}/requests`);
-  const rows = page.locator("[data-id] .path > bdi");
+  const rows = page.locator("[data-id] .target");
   await page.getByText(/^Live/).waitFor();
   await site.visit("/gap/1");
   await rows.getByText("/gap/1").waitFor();
@@ -61,7 +61,7 @@ test("after a sleep that outlasted the access token and the connection, the list
   await signIn(page, site.email);
   await page.getByText(/^Live/).waitFor();
   await page.evaluate("window.isStillTheSamePage = true");
-  const rows = page.locator("[data-id] .path > bdi");
+  const rows = page.locator("[data-id] .target");
   await site.visit("/sleep/1");
   await rows.getByText("/sleep/1").waitFor();
 

@@ -34,7 +34,7 @@ test.each([
   const overview = await pages.openAs(site.email, "/");
   await getSection(overview, "Connected now").getByText("Live", { exact: true }).waitFor();
   const inspector = await pages.openAs(site.email, `/requests?filter=path%3A%2F${word}`);
-  const rows = inspector.locator("[data-id] .path > bdi");
+  const rows = inspector.locator("[data-id] .target");
   await inspector.getByText(/^Live/).waitFor();
   await site.visit(`/${word}/1`);
   await rows.getByText(`/${word}/1`).waitFor();

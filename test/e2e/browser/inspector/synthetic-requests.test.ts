@@ -10,6 +10,7 @@ import {
 import type { CaptureSummary } from "../../../../protocol/schemas/inspector/captures.ts";
 import { HOSTILE_HTML } from "../../../harness/browser/captured-requests.ts";
 import { startInspectedSite, type InspectedSite } from "../../../harness/browser/inspected-site.ts";
+import { findAccessibilityProblems } from "../../../harness/browser/page-checks.ts";
 import { clickButton, usePages } from "../../../harness/browser/pages.ts";
 import { buildCapture } from "../../../harness/tunnel/capture.ts";
 
@@ -91,6 +92,7 @@ test("of more than 10,000 requests the oldest are dropped, and the page has as m
   await getRows(page).filter({ hasText: "/numbered/19995" }).waitFor();
   await getFilter(page).fill("path:/stored/first");
   await page.getByText("Live · 0 of 10,000").waitFor();
+  expect(await findAccessibilityProblems(page)).toEqual([]);
   await clickButton(page, "None of the newest 10,000 matches. Search older ones");
   await getRows(page).filter({ hasText: "/stored/first" }).waitFor();
 });

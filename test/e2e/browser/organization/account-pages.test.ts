@@ -11,6 +11,7 @@ import {
 import {
   answerDialog,
   clickButton,
+  getDialog,
   getSection,
   signIn,
   usePages,
@@ -130,6 +131,33 @@ test("members with permission change roles and remove members; others see no but
   ]);
   await getSection(viewerPage, "Invitations").getByText("There are no open invitations.").waitFor();
   expect(await getSection(viewerPage, "Invitations").getByRole("button").count()).toBe(0);
+});
+
+test("an owner renames and deletes the organization, and continues in another one; an admin only renames it", async () => {
+  const owner = await pages.api.owner();
+  const admin = await pages.api.colleague(owner, "admin");
+  const page = await pages.openAs(owner.email, "/members");
+  await clickButton(page, "Rename");
+  await page.getByLabel("New name").fill("Analytical Engines");
+  await answerDialog(page, "Rename");
+  const menu = page.getByRole("banner").getByRole("button").first();
+  await menu.filter({ hasText: "Analytical Engines" }).waitFor();
+
+  const adminPage = await pages.openAs(admin.email, "/members");
+  const section = getSection(adminPage, "Organization");
+  await section.getByRole("button", { name: "Rename" }).waitFor();
+  expect(await section.getByRole("button").allTextContents()).toEqual(["Rename"]);
+
+  await getSection(page, "Organization").getByRole("button", { name: "Delete" }).click();
+  const dialog = getDialog(page);
+  await dialog.getByRole("textbox").fill("Analytical Engines");
+  await dialog.getByRole("button", { name: "Delete" }).click();
+  await page.getByText("Analytical Engines was deleted.").waitFor();
+  await menu.filter({ hasNotText: "Analytical Engines" }).waitFor();
+  const own = getSection(page, "Members").getByRole("listitem");
+  await own.filter({ hasText: owner.email }).waitFor();
+  expect(await own.count()).toBe(1);
+  expect(await admin.get("/tunnels")).toMatchObject({ status: 401 });
 });
 
 test("the access token is renewed once, shortly before it expires", async () => {

@@ -107,11 +107,31 @@ test("a body with parts shows each part by its own type", async () => {
   const id = await capture("/parts", { method: "POST", headers, body });
   page = await pages.openAs(captured.owner.email, `/requests/${id}`);
   const request = getSection(page, "Request");
-  await request.getByText("note", { exact: true }).click();
+  // A short field is open at first.
   await request.getByText(HOSTILE_HTML).waitFor();
   await request.getByText("a.png").click();
   await request.getByRole("img", { name: "Part 2 as an image" }).waitFor();
   expect(await page.evaluate("window.hacked")).toBeUndefined();
+});
+
+test("beside the list, both bodies of a small request are next to each other and in view", async () => {
+  const id = await capture("/small", {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: '{"asked":1}',
+    ...answer("application/json", '{"answered":2}'),
+  });
+  page = await pages.openAs(captured.owner.email, "/members");
+  await page.setViewportSize({ width: 1440, height: 900 });
+  await page.goto(`${pages.origin}/requests?selected=${id}`);
+  const findBox = (body: string) => page.getByRole("tree", { name: body }).boundingBox();
+  await page.getByText("answered").waitFor();
+  const [sent, received] = [await findBox("Request body"), await findBox("Response body")];
+  expect(sent!.y).toBe(received!.y);
+  expect(sent!.x + sent!.width).toBeLessThan(received!.x);
+  expect(sent!.y + sent!.height).toBeLessThan(900);
+  const [path] = await page.getByTitle("/small").all();
+  expect(await path!.evaluate((element) => element.scrollWidth <= element.clientWidth)).toBe(true);
 });
 
 test("a body has a raw and a hex view, which the URL names, and can be downloaded", async () => {
@@ -160,7 +180,7 @@ test("a body that is missing says why", async () => {
   const { tunnelId } = captured.agent;
   const cut = await capture("/cut", answer("text/plain", "x".repeat(600_000)));
   const response = await open(cut);
-  await response.getByText("Cut at 512 KiB: the whole body has 600,000 bytes.").waitFor();
+  await response.getByText("Cut after 524 kB: the whole body has 600 kB.").waitFor();
   await captured.owner.put(`/tunnels/${tunnelId}/inspector`, { bodies: false });
   const off = await capture("/off", answer("text/plain", "not stored"));
   await captured.owner.put(`/tunnels/${tunnelId}/inspector`, {});
@@ -170,6 +190,8 @@ test("a body that is missing says why", async () => {
   expect(await link.getAttribute("href")).toBe(`/tunnels/${tunnelId}?tab=capturing`);
   await show("019a0000-0000-7000-8000-000000000001");
   await page.getByRole("heading", { name: "This request is not stored" }).waitFor();
+  await page.getByRole("link", { name: "All requests" }).click();
+  await page.waitForURL("**/requests");
 });
 /** A PNG file that claims to have other dimensions. */
 function withSize(png: Buffer, pixels: number): Buffer {

@@ -23,24 +23,21 @@ const json = (value: object) => ({
   body: JSON.stringify(value),
 });
 
-test("a replay that is switched off says where to switch it on; then it shows the new response", async () => {
+test("replays that the tunnel does not allow are allowed beside the request; then it shows the new response", async () => {
   const id = await capture("/replayed", {
     method: "POST",
     ...json({ order: 1 }),
     response: json({ paid: false }),
   });
   const page = await pages.openAs(captured.owner.email, `/requests/${id}`);
-  await clickButton(page, "Replay");
-  const notice = page.getByRole("alert").filter({ hasText: "Replays are switched off." });
-  const link = notice.getByRole("link", { name: "capture settings" });
-  expect(await link.getAttribute("href")).toBe(`/tunnels/${captured.agent.tunnelId}?tab=capturing`);
-
-  await allowReplay(true);
+  const allow = page.getByRole("button", { name: "Allow replays for detail-replays" });
+  await allow.waitFor();
+  expect(await page.getByRole("button", { name: "Replay", exact: true }).count()).toBe(0);
+  await allow.click();
   captured.origin.requests.length = 0;
   await clickButton(page, "Replay");
   const replay = getSection(page, "Replay");
   await replay.getByText("same response").waitFor();
-  await notice.waitFor({ state: "detached" });
   await getSection(page, "Response to the replay").getByText("paid").waitFor();
   expect(captured.origin.requests.map(({ body }) => body.toString())).toEqual(['{"order":1}']);
   await replay.getByRole("link", { name: "Open the new request" }).click();
@@ -130,6 +127,8 @@ test("keys replay, edit and copy the active request of the list", async () => {
 
   await page.keyboard.press("m");
   await page.getByRole("menuitem", { name: "Open", exact: true }).waitFor();
+  await page.getByRole("menuitem", { name: "Edit and replay" }).waitFor();
+  await page.getByRole("menuitem", { name: "Download HAR" }).waitFor();
   // "Copy as curl" follows.
   await page.keyboard.type("copy u");
   await page.keyboard.press("Enter");
@@ -167,6 +166,11 @@ test("an error of an edit is shown at its field", async () => {
   const id = await capture("/invalid");
   const page = await pages.openAs(captured.owner.email, `/requests/${id}`);
   await clickButton(page, "Edit and replay");
+  expect(await findPageProblems(page)).toEqual([]);
+  await page.getByLabel("Headers", { exact: true }).fill("accept */*");
+  await clickButton(page, "Send");
+  await page.getByText("Line 1 has no colon.").waitFor();
+  await page.getByLabel("Headers", { exact: true }).fill("accept: */*");
   await page.getByLabel("Path").fill("no slash");
   await clickButton(page, "Send");
   await page.getByText('must start with "/"').waitFor();

@@ -272,7 +272,9 @@ test("capture settings are saved, and captured requests are deleted by name", as
     bodies: false,
     allowReplay: true,
     redactHeaders: ["authorization", "x-key"],
+    serverAllowsReplay: false,
   });
+  expect(await page.title()).toBe(`${name}: Capture · Underpass`);
 
   await clickButton(page, "Delete all captured requests");
   const dialog = page.getByRole("dialog", { name: "Delete the captured requests?" });

@@ -139,10 +139,10 @@ describe("an email address on an allow list", () => {
 describe("a ticket", () => {
   const settings = { ENCRYPTION_KEY: btoa("k".repeat(32)), TOKEN_SIGNING_KEY: "not used" };
   const config = getConfig({ ...settings, JWT_PRIVATE_KEY: "not used" });
-  const place = { tunnelId: TUNNEL, host: HOST, browser: "b".repeat(43) };
-  const visit = { ...place, email: "ann@example.com", target: "/a" };
+  const place = { tunnelId: TUNNEL, host: HOST };
+  const visit = { ...place, browser: "b".repeat(43), email: "ann@example.com", target: "/a" };
 
-  test("is valid for a minute, for its tunnel on its host, in its browser", async () => {
+  test("is valid for a minute, for its tunnel on its host", async () => {
     const ticket = await encryptVisitorTicket(config, visit, NOW);
     expect(await decryptVisitorTicket(config, ticket, place, NOW + 59_999)).toMatchObject(visit);
     expect(await decryptVisitorTicket(config, ticket, place, NOW + 60_000)).toBeNull();
@@ -151,9 +151,6 @@ describe("a ticket", () => {
     expect(
       await decryptVisitorTicket(config, ticket, { ...place, host: "b.localhost" }, NOW),
     ).toBeNull();
-    for (const browser of ["c".repeat(43), ""]) {
-      expect(await decryptVisitorTicket(config, ticket, { ...place, browser }, NOW)).toBeNull();
-    }
   });
 
   test("does not reveal the email address, and is not valid when it was changed", async () => {

@@ -18,6 +18,8 @@ import {
 } from "../../../../access/authenticators/passwords.ts";
 
 const AUTH = { username: "ann", passwordHash: "hash of right" };
+/** It has 1,024 bytes. */
+const LONGEST_PASSWORD = "\u00e9".repeat(512);
 const OTHER = { username: "ann", passwordHash: "hash of else" };
 
 /** A clock that only `settle` advances. */
@@ -176,6 +178,13 @@ describe("credentials", () => {
     ["with a scheme in lower case", "basic YTpi", "a", "b"],
     ["with colons in the password", basic("a:b:c"), "a", "b:c"],
     ["with an empty password", basic("a:"), "a", ""],
+    ["with the longest password", basic(`é:${LONGEST_PASSWORD}`), "é", LONGEST_PASSWORD],
+    [
+      "with the longest password in another form of Unicode",
+      basic(`ann:${LONGEST_PASSWORD.normalize("NFD")}`),
+      "ann",
+      LONGEST_PASSWORD.normalize("NFD"),
+    ],
   ])("are parsed %s", (_, line, username, password) => {
     expect(parseBasicCredentials(line)).toEqual({ username, password });
   });
@@ -187,7 +196,7 @@ describe("credentials", () => {
     ["text without a colon", basic("ab")],
     ["two headers that were joined", "Basic YTpi, Basic YTpj"],
     ["a password with a NUL, where hashing would stop", basic("ann:right\0guess")],
-    ["a password that is too long to hash", basic(`ann:${"x".repeat(1_025)}`)],
+    ["a password that is too long to hash", basic(`é:${LONGEST_PASSWORD}x`)],
     ["a header that is too long", basic(`ann:${"x".repeat(10_000)}`)],
     ["an empty header", ""],
   ])("are not %s", (_, line) => {

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { describeGates, describeKeptGates } from "../../../../agent/gates/tunnel-gates.ts";
+import { describeGates, describeUnchangedGates } from "../../../../agent/gates/tunnel-gates.ts";
 import type { GateName } from "../../../../protocol/wire/frames.ts";
 
 const gates = (names: string[], ownNames: GateName[] = []) => ({ tunnelId: "id", names, ownNames });
@@ -21,24 +21,24 @@ describe("what visitors must bring", () => {
 
 describe("how to remove the gates that this command did not set", () => {
   test("none", () => {
-    expect(describeKeptGates(gates(["password"], ["password"]))).toBeUndefined();
+    expect(describeUnchangedGates(gates(["password"], ["password"]))).toBeUndefined();
   });
 
   test("one of two", () => {
-    expect(describeKeptGates(gates(["password", "sign_in"], ["password"]))).toBe(
+    expect(describeUnchangedGates(gates(["password", "sign_in"], ["password"]))).toBe(
       "the sign-in was not set by this command; to remove it: DELETE /tunnels/id/edge-auth (API)",
     );
   });
 
   test("a policy, of which the check of tokens is a part", () => {
-    expect(describeKeptGates(gates(["token", "policy"]))).toBe(
+    expect(describeUnchangedGates(gates(["token", "policy"]))).toBe(
       "the traffic policy was not set by this command; to remove it: --policy-file=off",
     );
-    expect(describeKeptGates(gates(["token", "policy"], ["token", "policy"]))).toBeUndefined();
+    expect(describeUnchangedGates(gates(["token", "policy"], ["token", "policy"]))).toBeUndefined();
   });
 
   test("several", () => {
-    expect(describeKeptGates(gates(["password", "token", "addresses"]))).toBe(
+    expect(describeUnchangedGates(gates(["password", "token", "addresses"]))).toBe(
       "the password, the check of tokens and the list of addresses were not set by this command; to remove them: " +
         "--basic-auth=off, --policy-file=off, DELETE /tunnels/id/ip-allowlist (API)",
     );

@@ -1,9 +1,11 @@
 /** What the failures of a local server become for the user: `problem` of the event `request`. The failures are real. */
+import { subscribe, unsubscribe } from "node:diagnostics_channel";
 import { once } from "node:events";
+import type { ClientRequest } from "node:http";
 import { createServer, type AddressInfo, type Server, type Socket } from "node:net";
 import { afterEach, describe, expect, test } from "vitest";
 import type { RequestReport } from "../../../../agent/library/types.ts";
-import { FLAG } from "../../../../protocol/wire/frames.ts";
+import { FLAG, RESET } from "../../../../protocol/wire/frames.ts";
 import { startScriptedTunnel } from "../../../harness/tunnel/scripted-tunnel.ts";
 
 const servers: Server[] = [];
@@ -21,15 +23,25 @@ async function listen(answer: (socket: Socket) => void): Promise<number> {
   return (server.address() as AddressInfo).port;
 }
 
-/** @returns the problem of one request to this port. */
-async function findProblem(port: number, flags: number): Promise<string | undefined> {
-  await using tunnel = await startScriptedTunnel(port);
+/** The end of one request that fails. @param onConnected called before it is sent. */
+async function failRequest(
+  origin: number | string,
+  flags: number,
+  onConnected: () => void = () => undefined,
+): Promise<{ report: RequestReport; outcome: unknown }> {
+  await using tunnel = await startScriptedTunnel(origin);
   tunnel.agent.start();
   const connection = await tunnel.connection();
+  onConnected();
   const reported = once(tunnel.agent, "request");
   connection.request(1, ["POST", "/", "host", "shop.localhost"], flags);
-  const [report] = (await reported) as [RequestReport];
-  return report.problem;
+  const [[report], outcome] = await Promise.all([reported, connection.waitForOutcome(1)]);
+  return { report: report as RequestReport, outcome };
+}
+
+/** @returns the problem of one request to this port. */
+async function findProblem(port: number, flags: number): Promise<string | undefined> {
+  return (await failRequest(port, flags)).report.problem;
 }
 
 const HEAD = "HTTP/1.1 200 OK\r\n";
@@ -77,6 +89,30 @@ describe("a request to a local server", () => {
     expect(await findProblem(port, FLAG.end)).toBe(expected);
     expect(await findProblem(port, FLAG.socket)).toBe(expected);
   });
+});
+
+test("a request and a WebSocket to a host without an address are both unreachable", async () => {
+  for (const flags of [FLAG.end, FLAG.socket]) {
+    const { report, outcome } = await failRequest("local.invalid:80", flags);
+    expect(report).toMatchObject({ status: 502, problem: expect.stringContaining("is not known") });
+    expect(outcome).toEqual({ reset: RESET.originUnreachable });
+  }
+});
+
+test("a WebSocket that the local server does not answer in time is reported with the status of its visitor", async () => {
+  const passTime = (message: unknown): void =>
+    void (message as { request: ClientRequest }).request.emit("timeout");
+  try {
+    const port = await listen(() => undefined);
+    const { report, outcome } = await failRequest(port, FLAG.socket, () =>
+      subscribe("http.client.request.start", passTime),
+    );
+    const problem = "the local server did not answer in time";
+    expect(report).toMatchObject({ status: 504, problem });
+    expect(outcome).toEqual({ reset: RESET.originTimeout });
+  } finally {
+    unsubscribe("http.client.request.start", passTime);
+  }
 });
 
 test("a WebSocket to a local server that answers with an invalid handshake", async () => {

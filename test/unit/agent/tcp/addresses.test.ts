@@ -2,7 +2,7 @@
 import { expect, test } from "vitest";
 import { parseListenAddress } from "../../../../agent/connect/listen-address.ts";
 import { parseTcpTarget } from "../../../../agent/tcp/tcp-target.ts";
-import { formatHostAndPort } from "../../../../protocol/relay/settings.ts";
+import { formatHostAndPort } from "../../../../shared/hosts.ts";
 
 test.each([
   ["5432", { host: "localhost", port: 5432, text: "localhost:5432" }],

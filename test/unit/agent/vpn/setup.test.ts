@@ -1,17 +1,21 @@
 /** `--setup` and `--apply` against an API in memory and fake WireGuard tools that record their calls. */
 import { execFileSync } from "node:child_process";
+import { once } from "node:events";
 import { readdir, readFile, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import { InterfaceWatch } from "../../../../agent/vpn/interface-watch.ts";
 import { AppliedPeers } from "../../../../agent/vpn/server/applied-peers.ts";
 import { PeerApplier, planPeers } from "../../../../agent/vpn/server/peer-applier.ts";
 import { derivePublicKey, generatePrivateKey } from "../../../../agent/vpn/wireguard/keys.ts";
 import { NetworkApi } from "../../../../agent/vpn/network-api.ts";
 import { NetworkStateDir } from "../../../../agent/vpn/server/network-state-dir.ts";
 import { refreshConfig, setUpServer, toInterfaceName } from "../../../../agent/vpn/server/setup.ts";
+import { VpnSession } from "../../../../agent/vpn/session.ts";
 import { createTemporaryDir } from "../../../harness/directories.ts";
 import { fakeWireGuard, type FakeWireGuard } from "../../../harness/networks/fake-wireguard.ts";
 import { startNetworkApi, type FakeNetworkApi } from "../../../harness/networks/network-api.ts";
+import { WAIT_MAX_MS, WAIT_OPTIONS } from "../../../harness/timeouts.ts";
 
 const { signal } = new AbortController();
 let api: FakeNetworkApi;
@@ -253,6 +257,30 @@ describe("applying devices to the interface", () => {
     expect(await wireGuard.calls()).toEqual([]);
   });
 
+  test("whose record can't be written is reported, and ends nothing", async () => {
+    await writeFile(directory, "not a directory");
+    api.networks[0]!.server_public_key = newKey();
+    api.addDevice("phone", newKey());
+    const session = new VpnSession({
+      api: new NetworkApi(buildAccess(api.url)),
+      network: "home",
+      findPrivateKey: () => Promise.resolve(null),
+      apply: {
+        interfaceName: "wg-home",
+        createAppliedPeers: () => new AppliedPeers(directory),
+        refreshConfig: () => Promise.resolve(),
+      },
+    });
+    try {
+      const noticed = once(session, "notice", { signal: AbortSignal.timeout(WAIT_MAX_MS) });
+      session.start();
+      const problem = `a part of ${join(directory, "applied-peers.json")} is not a directory`;
+      expect(String(await noticed)).toContain(`peers are not updated: ${problem}`);
+    } finally {
+      session.close();
+    }
+  });
+
   test("keeps the additional addresses of a peer that was added by hand", () => {
     const key = newKey();
     const device = api.addDevice("site", key);
@@ -262,4 +290,20 @@ describe("applying devices to the interface", () => {
     const own = planPeers([device], current, new Set([key])).set;
     expect(own).toEqual([{ device, allowedIps: ["10.88.0.2/32"] }]);
   });
+});
+
+test("watching another interface ends a poll of the first one that is running", async () => {
+  const [first, second] = [generatePrivateKey(), generatePrivateKey()];
+  await wireGuard.addInterface("wg-1", first);
+  await wireGuard.addInterface("wg-2", second);
+  await wireGuard.addPeer("wg-1", "peer-of-the-first", "10.88.0.2/32");
+  await wireGuard.addPeer("wg-2", "peer-of-the-second", "10.88.0.2/32");
+  const seen: string[] = [];
+  const onEndpoint = (publicKey: string): void => void seen.push(publicKey);
+  const watch = new InterfaceWatch({ onEndpoint, onHandshake: () => undefined });
+  watch.start(first);
+  watch.start(second);
+  await vi.waitUntil(() => seen.includes("peer-of-the-second"), WAIT_OPTIONS);
+  watch.stop();
+  expect(seen).toEqual(["peer-of-the-second"]);
 });

@@ -5,9 +5,13 @@ import {
   ALARM_RETRY_MAX_MS,
   ALARM_RETRY_MIN_MS,
 } from "../../../../durable-objects/tunnel/alarm.ts";
+import { WAIT_OPTIONS } from "../../../harness/timeouts.ts";
 
 describe("the alarm that the parts of an object share", () => {
-  afterEach(() => vi.useRealTimers());
+  afterEach(() => {
+    vi.useRealTimers();
+    vi.restoreAllMocks();
+  });
 
   test("is set to the earliest requested time", () => {
     expect(computeNextAlarm(null, 5)).toBe(5);
@@ -22,7 +26,7 @@ describe("the alarm that the parts of an object share", () => {
       getAlarm: () => Promise.resolve(scheduledAtMs),
       setAlarm: (atMs: number | Date) => Promise.resolve(void set.push(Number(atMs))),
     };
-    return { alarm: new Alarm(storage), set };
+    return { alarm: new Alarm(storage), set, storage };
   }
 
   test("never fires later because another part requests a later time", async () => {
@@ -61,6 +65,38 @@ describe("the alarm that the parts of an object share", () => {
     expect([waits[0], waits[5]]).toEqual([ALARM_RETRY_MIN_MS, ALARM_RETRY_MAX_MS]);
     expect(await fire(() => Promise.resolve())).toBe(week);
     expect(await fire(fail)).toBe(ALARM_RETRY_MIN_MS);
+  });
+
+  test("fires at once when the stored time can't be read, and later requests are scheduled again", async () => {
+    const logged = vi.spyOn(console, "error").mockReturnValue();
+    const { alarm, set, storage } = createAlarm(null);
+    storage.getAlarm = () => Promise.reject(new Error("no storage"));
+    const later = Date.now() + 60_000;
+    alarm.scheduleBy(later, "unconfirmed");
+    await vi.waitUntil(() => set.length > 0, WAIT_OPTIONS);
+    expect(set[0]).toBeLessThan(later);
+    expect(JSON.parse(String(logged.mock.lastCall?.[0]))).toEqual({
+      level: "error",
+      event: "alarm_failed",
+      cause: "Error: no storage",
+    });
+    alarm.markFired();
+    alarm.scheduleBy(later, "unconfirmed");
+    expect(set.at(-1)).toBe(later);
+  });
+
+  test("is set by the next request when it could not be set before", async () => {
+    const logged = vi.spyOn(console, "error").mockReturnValue();
+    const { alarm, set, storage } = createAlarm(null);
+    const { setAlarm } = storage;
+    storage.setAlarm = () => Promise.reject(new Error("no storage"));
+    alarm.scheduleBy(Date.now(), "confirmed");
+    await vi.waitUntil(() => logged.mock.calls.length > 0, WAIT_OPTIONS);
+    storage.setAlarm = setAlarm;
+    const later = Date.now() + 60_000;
+    alarm.scheduleBy(later, "unconfirmed");
+    await vi.waitUntil(() => set.length > 0, WAIT_OPTIONS);
+    expect(set).toEqual([later]);
   });
 
   test("is set at once for the current time", () => {

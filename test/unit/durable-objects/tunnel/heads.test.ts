@@ -7,7 +7,9 @@ import {
   buildResponseHeaders,
   countHeadBytes,
   removeFromHead,
+  rewriteHead,
 } from "../../../../durable-objects/tunnel/proxy/heads.ts";
+import { compilePolicy } from "../../../../access/policy-actions.ts";
 import { ERROR_HEADER, REQUEST_ID_HEADER } from "../../../../protocol/errors.ts";
 import { FLAG } from "../../../../protocol/wire/frames.ts";
 
@@ -66,6 +68,11 @@ describe("a request's head", () => {
       "x_real_ip",
       "true_client_ip",
       "cf_connecting_ip",
+      "X.Forwarded.For",
+      "client-ip",
+      "fastly-client-ip",
+      "x-cluster-client-ip",
+      "underpass-request-id",
     ].map((name) => [name, "forged"]);
     expect(headersSent([["host", "shop.localhost"], ["x-mine", "kept"], ...forged])).toEqual({
       host: "shop.localhost",
@@ -92,6 +99,23 @@ describe("a request's head", () => {
       "x-forwarded-host",
       "x-forwarded-proto",
       "x-public",
+    ]);
+  });
+
+  test("loses every spelling that a local server could take for a header that a policy sets or removes", () => {
+    const names = ["x-auth-user", "x_auth_user", "X-Auth_User", "x.auth.user", "x_old", "x-auth"];
+    const head = buildHead({ headers: names.map((name) => [name, "visitor"]) }, "");
+    const { rewrite } = compilePolicy({
+      actions: [{ kind: "header_set", name: "X-Auth-User", value: "trusted" }],
+    });
+    rewriteHead(head, { ...rewrite, remove: new Set(["x-old"]) });
+    expect(head.parts.slice(2)).toEqual([
+      "x-auth",
+      "visitor",
+      "x-forwarded-proto",
+      "https",
+      "x-auth-user",
+      "trusted",
     ]);
   });
 

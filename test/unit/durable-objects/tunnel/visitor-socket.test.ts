@@ -13,10 +13,12 @@ import {
 import { Pacer } from "../../../../durable-objects/tunnel/proxy/pacer.ts";
 import {
   CLOSE_ANSWER_MAX_MS,
+  STALLED_SOCKET_MAX_MS,
   VisitorSocket,
 } from "../../../../durable-objects/tunnel/proxy/visitor-socket.ts";
 import { SendWindows } from "../../../../protocol/wire/flow-control.ts";
 import {
+  FLAG,
   FRAME,
   FrameWriter,
   parseCodeAndText,
@@ -97,8 +99,8 @@ function createVisitor(acknowledgementKey: string | null = null) {
     },
   );
   visitors.push(visitor);
-  const receive = (payload: Uint8Array, type: number = FRAME.binary) =>
-    visitor.onFrame({ type, flags: 0, stream: STREAM, payload });
+  const receive = (payload: Uint8Array, type: number = FRAME.binary, flags = 0) =>
+    visitor.onFrame({ type, flags, stream: STREAM, payload });
   return { link, socket, memory, visitor, receive, onDone };
 }
 
@@ -203,6 +205,53 @@ describe("a visitor who does not read", () => {
     expect([socket.closed?.[0], memory.isFull]).toEqual([1013, true]);
     visitor.onClosed({ code: 1006, reason: "" });
     expect(memory.isFull).toBe(false);
+  });
+});
+
+describe("a visitor's WebSocket whose messages take longer than the limit without progress", () => {
+  /** Several times the limit. */
+  const waitWhile = (act: () => void) => {
+    for (let i = 0; i < 6; i += 1) {
+      act();
+      vi.advanceTimersByTime(STALLED_SOCKET_MAX_MS / 2);
+    }
+  };
+
+  test("stays open while the local server reads slowly, and closes when it stops reading", () => {
+    const { link, socket, visitor } = createVisitor();
+    visitor.onMessage(new ArrayBuffer(2 * STREAM_WINDOW_BYTES));
+    waitWhile(() => {
+      link.windows.addCredit(STREAM, FRAME_DATA_MAX_BYTES);
+      visitor.onMessage("more");
+    });
+    expect(socket.closed).toBeUndefined();
+    vi.advanceTimersByTime(STALLED_SOCKET_MAX_MS);
+    expect(socket.closed?.[0]).toBe(1011);
+  });
+
+  test("is closed when nothing is sent to the local server, however much the visitor sends", () => {
+    const { socket, visitor } = createVisitor();
+    visitor.onMessage(new ArrayBuffer(2 * STREAM_WINDOW_BYTES));
+    waitWhile(() => visitor.onMessage("more"));
+    expect(socket.closed?.[0]).toBe(1011);
+  });
+
+  test("stays open while parts of the local server's message arrive, and closes when none does", () => {
+    const { socket, receive } = createVisitor();
+    waitWhile(() => receive(text("part"), FRAME.text, FLAG.more));
+    expect(socket.closed).toBeUndefined();
+    vi.advanceTimersByTime(STALLED_SOCKET_MAX_MS);
+    expect(socket.closed?.[0]).toBe(1011);
+  });
+
+  test("stays awake for an incomplete message after everything else was sent", () => {
+    const { link, visitor, receive } = createVisitor();
+    visitor.onMessage(new ArrayBuffer(STREAM_WINDOW_BYTES + 1));
+    receive(text("part"), FRAME.text, FLAG.more);
+    link.windows.addCredit(STREAM, STREAM_WINDOW_BYTES);
+    expect(vi.getTimerCount()).toBe(1);
+    receive(text("last part"), FRAME.text);
+    expect(vi.getTimerCount()).toBe(0);
   });
 });
 

@@ -296,14 +296,48 @@ describe("a connection ends", () => {
     expect(stage.arrived).toEqual([]);
   });
 
-  test("after a body with a malformed chunk, in the middle of the request", async () => {
+  const UPLOAD = "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n";
+  const CONTINUE = "HTTP/1.1 100 Continue\r\n\r\n";
+
+  test.each(["", CONTINUE])(
+    "after a body with a malformed chunk, in the middle of the request, which was answered %j",
+    async (interim) => {
+      const visitor = await stage.visit();
+      visitor.send(UPLOAD);
+      const origin = await stage.server();
+      await origin.waitFor("abc\r\n");
+      origin.send(interim);
+      await visitor.waitFor(interim);
+      visitor.send("x\r\n");
+      await visitor.waitFor(`${interim}HTTP/1.1 400`);
+      await vi.waitUntil(() => origin.hasEnded, WAIT_OPTIONS);
+    },
+  );
+
+  test.each(["HTTP/1.1 200 OK\r\nContent-Length: 900\r\n\r\nabc", OK])(
+    "after a body with a malformed chunk, and nothing is written into its response: %j",
+    async (response) => {
+      const visitor = await stage.visit();
+      visitor.send(UPLOAD);
+      const origin = await stage.server();
+      await origin.waitFor("abc\r\n");
+      origin.send(response);
+      await visitor.waitFor(response);
+      visitor.send("x\r\n");
+      await vi.waitUntil(() => visitor.hasEnded && origin.hasEnded, WAIT_OPTIONS);
+      expect(visitor.received).toBe(response);
+    },
+  );
+
+  test("whose server is lost after an interim response, with the front proxy's own response", async () => {
     const visitor = await stage.visit();
-    visitor.send("POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n");
+    visitor.send(UPLOAD);
     const origin = await stage.server();
     await origin.waitFor("abc\r\n");
-    visitor.send("x\r\n");
-    await visitor.waitFor("HTTP/1.1 400");
-    await vi.waitUntil(() => origin.hasEnded, WAIT_OPTIONS);
+    origin.send(CONTINUE);
+    await visitor.waitFor(CONTINUE);
+    origin.socket.destroy();
+    await visitor.waitFor(`${CONTINUE}HTTP/1.1 503 `);
   });
 
   test("whose first request takes too long", async () => {

@@ -16,7 +16,7 @@ const config = getConfig({
   TOKEN_SIGNING_KEY: "not used",
 });
 const STARTED = Date.UTC(2026, 0, 1);
-const attempt = createAttempt("idp_a", "/tunnels", STARTED);
+const attempt = { ...createAttempt("idp_a", "/tunnels", STARTED), sessions: "a hash" };
 const answer = { provider: "idp_a", state: attempt.state } as const;
 
 test("an attempt can be finished until it expires, and not after", async () => {
@@ -52,10 +52,15 @@ test("the cookie does not reveal its contents", async () => {
 });
 
 test("a visitor's sign-in is not valid as one with an account, nor the reverse", async () => {
-  const visit = { ...attempt, tunnelId: crypto.randomUUID(), browser: "hash of a nonce" };
+  const visit = {
+    ...createAttempt("idp_a", "/", STARTED),
+    tunnelId: crypto.randomUUID(),
+    browser: "hash of a nonce",
+  };
   const toVisit = await encryptAttempt(config, VISITOR_SIGN_IN, visit);
-  expect(await decryptAttempt(config, VISITOR_SIGN_IN, toVisit, answer, STARTED)).toEqual(visit);
-  expect(await decryptAttempt(config, FOR_ACCOUNT, toVisit, answer, STARTED)).toBeNull();
+  const visited = { ...answer, state: visit.state };
+  expect(await decryptAttempt(config, VISITOR_SIGN_IN, toVisit, visited, STARTED)).toEqual(visit);
+  expect(await decryptAttempt(config, FOR_ACCOUNT, toVisit, visited, STARTED)).toBeNull();
   const forAccount = await encryptAttempt(config, FOR_ACCOUNT, attempt);
   expect(await decryptAttempt(config, VISITOR_SIGN_IN, forAccount, answer, STARTED)).toBeNull();
 });

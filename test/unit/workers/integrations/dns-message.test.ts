@@ -80,7 +80,7 @@ describe("a response contains", () => {
 });
 
 const proof = () => encodeTxt(NAME, ["proof"]);
-/** Of a name that starts with a pointer to this offset of the message. */
+/** A record of a name that starts with a pointer to this offset of the message. */
 const pointing = (offset: number) =>
   encodeRecord(Buffer.from([0xc0 | (offset >> 8), offset & 0xff]), TYPE.TXT, Buffer.from("\x02no"));
 const recordsStart = 12 + ASKED.bytes.length;

@@ -66,6 +66,7 @@ const toPlainText = (html: string) =>
     .replaceAll("&lt;", "<")
     .replaceAll("&gt;", ">")
     .replaceAll("&quot;", '"')
+    .replaceAll("&#39;", "'")
     .replaceAll("&amp;", "&");
 
 describe.each(Object.entries(ALL))("%s", (_, mail) => {

@@ -85,6 +85,14 @@ describe("a connection that does not begin with a valid hello is closed", () => 
       (agent) => agent.send((w) => w.writeJson(FRAME.hello, 0, 0, { ...HELLO, streamWindow: 0 })),
       "protocol_error",
     ],
+    "a hello and another frame": [
+      (agent) =>
+        agent.send((w) => {
+          w.writeJson(FRAME.hello, 0, 0, HELLO);
+          w.writeJson(FRAME.health, 0, 0, { healthy: false });
+        }),
+      "protocol_error",
+    ],
     "half a hello": [
       (agent) => agent.socket.send(new Uint8Array([1, 0, 0, 0, 0])),
       "protocol_error",

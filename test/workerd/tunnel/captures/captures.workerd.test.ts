@@ -2,6 +2,7 @@ import { runInDurableObject } from "cloudflare:test";
 import { afterEach, describe, expect, test, vi } from "vitest";
 import { getTunnelSuffixOfCapture, getTunnelSuffix } from "../../../../protocol/captures/id.ts";
 import { FLAG, FRAME, RESET } from "../../../../protocol/wire/frames.ts";
+import { SIGN_IN_TICKET_PATH } from "../../../../access/identity.ts";
 import { BODY_CAPTURE_MAX_BYTES } from "../../../../durable-objects/tunnel/captures/body.ts";
 import { CaptureDetail } from "../../../../protocol/schemas/inspector/captures.ts";
 import {
@@ -84,6 +85,14 @@ describe("a request is captured", () => {
     expect(await lastCapture(tunnel)).toMatchObject({ path: "/", query: "" });
     await completeVisit(tunnel, agent, "/");
     expect(await lastCapture(tunnel)).toMatchObject({ path: "/", query: null });
+  });
+
+  test("without the ticket of a visitor's sign-in, which its readers could use", async () => {
+    const { tunnel, agent } = await createServed();
+    await completeVisit(tunnel, agent, `${SIGN_IN_TICKET_PATH}?ticket=v1.secret`);
+    const captured = await lastCapture(tunnel);
+    expect(captured).toMatchObject({ path: SIGN_IN_TICKET_PATH, query: "[redacted]" });
+    expect(JSON.stringify(captured)).not.toContain("secret");
   });
 
   test("also when no agent was connected", async () => {

@@ -123,6 +123,7 @@ describe("a response", () => {
     ["an interim status", 103, []],
     ["a switch of protocols", 101, []],
     ["a header name that is none", 200, ["a b", "c"]],
+    ["an empty header name", 200, ["", "c"]],
     ["a header value that is none", 200, ["a", "b\r\nc: d"]],
   ])("with %s is a failure of the local server", async (_, status, pairs) => {
     const tunnel = new LiveTunnel();

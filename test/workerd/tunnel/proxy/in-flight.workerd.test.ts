@@ -1,7 +1,20 @@
 /** What visitors and agents can make a tunnel's object hold: requests in flight, and bytes on their way. */
 import { describe, expect, test, vi } from "vitest";
-import { ISOLATE_BUFFER_MAX_BYTES } from "../../../../durable-objects/tunnel/buffered-bytes.ts";
-import { IN_FLIGHT_MAX_REQUESTS } from "../../../../durable-objects/tunnel/proxy/in-flight.ts";
+import type { AgentLink } from "../../../../durable-objects/tunnel/agents/agent-link.ts";
+import {
+  BufferedBytes,
+  ISOLATE_BUFFER_MAX_BYTES,
+} from "../../../../durable-objects/tunnel/buffered-bytes.ts";
+import {
+  Exchange,
+  type ExchangeOutcome,
+} from "../../../../durable-objects/tunnel/proxy/exchange.ts";
+import type { RequestHead } from "../../../../durable-objects/tunnel/proxy/heads.ts";
+import {
+  IN_FLIGHT_MAX_REQUESTS,
+  UNCOUNTED_PLACE,
+} from "../../../../durable-objects/tunnel/proxy/in-flight.ts";
+import { Pacer } from "../../../../durable-objects/tunnel/proxy/pacer.ts";
 import { FLAG, FRAME, RESET } from "../../../../protocol/wire/frames.ts";
 import {
   CONNECTION_WINDOW_BYTES,
@@ -11,6 +24,7 @@ import {
   WIRE_MESSAGE_MAX_BYTES,
 } from "../../../../protocol/limits.ts";
 import { HELLO, LiveTunnel, type TestAgent } from "../../../harness/workerd/live-tunnel.ts";
+import { createRandom } from "../../../harness/random.ts";
 import { WAIT_OPTIONS } from "../../../harness/timeouts.ts";
 
 const SOURCE_MAX_REQUESTS = IN_FLIGHT_MAX_REQUESTS / 2;
@@ -287,6 +301,46 @@ describe("responses that their visitors do not read", () => {
     expect((await agent.nextCode(FRAME.reset)).code).toBe(RESET.cancelled);
     await Promise.allSettled(bodies.map((body) => body.cancel()));
   });
+});
+
+test("a response that is held already reaches its visitor, although other bytes have filled the buffer since", async () => {
+  const buffered = new BufferedBytes();
+  const afterMessage: (() => void)[] = [];
+  const link = {
+    pace: { toAgent: new Pacer(1_000), toVisitors: new Pacer(1_000) },
+    buffered,
+    afterMessage: (run: () => void) => afterMessage.push(run),
+    open: () => 1,
+    sendRequest: () => undefined,
+    send: () => undefined,
+    finish: () => undefined,
+  };
+  const { promise, resolve } = Promise.withResolvers<ExchangeOutcome>();
+  const exchange = new Exchange(
+    link as unknown as AgentLink,
+    {
+      request: new Request("https://shop.example/"),
+      requestId: "0190",
+      head: { isHeadMethod: false } as RequestHead,
+      recording: null,
+      place: UNCOUNTED_PLACE,
+    },
+    { usage: { countOut: () => undefined } as never, onCloudflare: false, onDone: () => undefined },
+    resolve,
+  );
+  const receive = (type: number, payload: Uint8Array, flags = 0) =>
+    exchange.onFrame({ type, flags, stream: 1, payload });
+  receive(FRAME.response, new TextEncoder().encode("[200]"));
+  const body = createRandom(3).bytes(2 * FRAME_DATA_MAX_BYTES);
+  receive(FRAME.data, body.slice(0, FRAME_DATA_MAX_BYTES));
+  receive(FRAME.data, body.slice(FRAME_DATA_MAX_BYTES), FLAG.end);
+  buffered.add(ISOLATE_BUFFER_MAX_BYTES);
+  for (const run of afterMessage) run();
+  const received = await ((await promise) as Response).bytes();
+  expect(received.byteLength).toBe(body.byteLength);
+  expect(received.every((byte, i) => byte === body[i])).toBe(true);
+  buffered.add(-ISOLATE_BUFFER_MAX_BYTES);
+  await vi.waitUntil(() => buffered.held === 0, WAIT_OPTIONS);
 });
 
 test("a flood of credit that changes nothing does not keep the tunnel from serving", async () => {

@@ -129,7 +129,7 @@ function findEscapeEnd(text: string, start: number): number {
   );
 }
 
-/** Of a number, `true`, `false` or `null`. @throws JsonSyntaxError */
+/** Finds the end of a number, `true`, `false` or `null`. @throws JsonSyntaxError */
 export function findScalarEnd(text: string, start: number): number {
   SCALAR.lastIndex = start;
   // Faster than `exec`, which makes an array for each match.

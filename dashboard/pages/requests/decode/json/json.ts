@@ -24,7 +24,7 @@ export interface JsonContainer {
 
 export interface JsonScalar {
   kind: "string" | "number" | "literal";
-  /** Of a string its characters, of a number its digits as they were written, or `true`, `false` or `null`. */
+  /** The characters of a string, the digits of a number as they were written, or `true`, `false` or `null`. */
   text: string;
 }
 

@@ -3,11 +3,11 @@ import { useState } from "react";
 import { fromBase64 } from "../../../../../shared/bytes.ts";
 import { Button } from "../../../../ui/button.tsx";
 import { CopyButton } from "../../../../ui/copy.tsx";
-import { ExactTime } from "../../../../ui/time.tsx";
 import { isContainer } from "../../decode/json/json.ts";
 import { formatJson } from "../../decode/json/json-format.ts";
 import { formatJsonPath, type TreeRow } from "../../decode/json/json-tree-rows.ts";
 import { LongText } from "../long-text.tsx";
+import { PreciseTime } from "../precise-time.tsx";
 import { JsonWebTokenDetails } from "../json-web-token-details.tsx";
 import type { RenderBody } from "./nested-body.ts";
 
@@ -30,12 +30,16 @@ export function JsonSelection({ row, renderBody }: JsonSelectionProps) {
         <code>
           <LongText text={path} maxChars={PATH_SHOWN_CHARS} />
         </code>
-        <CopyButton text={path} label="Copy the path" kind="quiet" />
+        <CopyButton text={path} label="Copy path" kind="quiet">
+          Copy path
+        </CopyButton>
         <CopyButton
           text={() => (isContainer(value) ? formatJson(value) : value.text)}
-          label="Copy the value"
+          label="Copy value"
           kind="quiet"
-        />
+        >
+          Copy value
+        </CopyButton>
       </div>
       {!isContainer(value) && (
         <>
@@ -57,7 +61,7 @@ function Timestamp({ digits }: { digits: string }) {
   const ms = digits.length === 10 ? Number(digits) * 1000 : Number(digits);
   return (
     <p className="hint">
-      As a time: <ExactTime timestamp={new Date(ms).toISOString()} />
+      As a time: <PreciseTime timestamp={new Date(ms).toISOString()} />
     </p>
   );
 }

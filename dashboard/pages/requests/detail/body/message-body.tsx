@@ -3,6 +3,7 @@ import { Link } from "@tanstack/react-router";
 import { useEffect, useMemo, useState } from "react";
 import type { CaptureDetail } from "../../../../../protocol/schemas/inspector/captures.ts";
 import { fromBase64 } from "../../../../../shared/bytes.ts";
+import { isEventStream } from "../../../../../shared/raw-headers.ts";
 import { useQueryParameters, useSetQueryParameters } from "../../../../app/query-parameters.ts";
 import { formatBytes } from "../../../../ui/numbers.ts";
 import { Skeleton } from "../../../../ui/feedback/query-content.tsx";
@@ -75,7 +76,7 @@ export function MessageBody({ request, side }: MessageBodyProps) {
 
 function isCompressedEventStream(headers: Record<string, string>): boolean {
   const { "content-type": type = "", "content-encoding": encoding } = headers;
-  return /^text\/event-stream\b/i.test(type) && encoding !== undefined;
+  return isEventStream(type) && encoding !== undefined;
 }
 
 /** @returns null while it is being decompressed. */

@@ -7,6 +7,9 @@ import { LongText } from "../long-text.tsx";
 import type { RenderBody } from "./nested-body.ts";
 
 const TITLE_SHOWN_CHARS = 200;
+/** Which parts are open at first. */
+const OPEN_MAX_BYTES = 1_000;
+const OPEN_PARTS_MAX = 10;
 
 export interface MultipartViewProps {
   bytes: Uint8Array<ArrayBuffer>;
@@ -41,12 +44,14 @@ interface PartProps {
   renderBody: RenderBody;
 }
 
-/** Its content is decoded when it is opened. */
+/** Its content is decoded when it is opened: that of the short fields of a form at first. */
 function Part({ part, index, renderBody }: PartProps) {
-  const [isOpen, setOpen] = useState(false);
   const { name, fileName, headers, bytes, isCut } = part;
+  const [isOpen, setOpen] = useState(
+    fileName === null && bytes.length <= OPEN_MAX_BYTES && index < OPEN_PARTS_MAX,
+  );
   return (
-    <details className="part" onToggle={(event) => setOpen(event.currentTarget.open)}>
+    <details className="part" open={isOpen} onToggle={(event) => setOpen(event.currentTarget.open)}>
       <summary>
         <strong>
           <LongText text={name ?? `Part ${index + 1}`} maxChars={TITLE_SHOWN_CHARS} />

@@ -4,7 +4,7 @@ import type { ReactNode } from "react";
 export interface NestedBody {
   /** Names it for screen readers. */
   name: string;
-  /** Of the download, without an extension. */
+  /** The name of the download, without an extension. */
   fileName: string;
   bytes: Uint8Array<ArrayBuffer>;
   contentType: string | undefined;

@@ -8,7 +8,6 @@ import { ErrorBoundary } from "../../../../ui/feedback/error-boundary.tsx";
 import { QueryContent, Skeleton } from "../../../../ui/feedback/query-content.tsx";
 import { formatBytes } from "../../../../ui/numbers.ts";
 import { Badge, Section } from "../../../../ui/section.tsx";
-import { ExactTime } from "../../../../ui/time.tsx";
 import {
   areBodiesEqual,
   compareRequests,
@@ -17,6 +16,7 @@ import {
   type ValueChange,
 } from "../../decode/compare-requests.ts";
 import { LongText } from "../long-text.tsx";
+import { PreciseTime } from "../precise-time.tsx";
 import { ChangeTable } from "./change-table.tsx";
 import "../detail.css";
 
@@ -78,7 +78,7 @@ function ComparedRequest({ title, request }: { title: string; request: CaptureDe
         {request.method} <LongText text={request.path} maxChars={PATH_SHOWN_CHARS} />
       </Link>
       <div className="hint">
-        <ExactTime timestamp={request.timestamp} />
+        <PreciseTime timestamp={request.timestamp} />
       </div>
     </Section>
   );

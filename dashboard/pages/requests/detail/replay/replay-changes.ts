@@ -3,7 +3,8 @@ import { isSettableByPolicy } from "../../../../../protocol/header-names.ts";
 import type { CaptureDetail } from "../../../../../protocol/schemas/inspector/captures.ts";
 import type { ReplayRequest } from "../../../../../protocol/schemas/inspector/replays.ts";
 import { fromBase64 } from "../../../../../shared/bytes.ts";
-import { REDACTED } from "../../decode/redacted.ts";
+import { RequestError } from "../../../../api/request.ts";
+import { isRedacted } from "../../decode/redacted.ts";
 
 export type BodyFormat = "text" | "base64";
 
@@ -34,7 +35,7 @@ export function toEditedRequest(request: CaptureDetail): EditedRequest {
 /** Others are made anew for each request. A redacted value is not known, so it is not sent. */
 function listSettableHeaders({ request_headers: headers }: CaptureDetail): [string, string][] {
   return Object.entries(headers).filter(
-    ([name, value]) => isSettableByPolicy(name) && value !== REDACTED,
+    ([name, value]) => isSettableByPolicy(name) && !isRedacted(value),
   );
 }
 
@@ -52,8 +53,15 @@ function readText({
   }
 }
 
-/** What differs from the captured request. Fields without a change are left out. */
+/** RFC 9110: a method, or the name of a header. */
+const TOKEN = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
+
+/**
+ * What differs from the captured request. Fields without a change are left out.
+ * @throws RequestError when a field is not valid.
+ */
 export function toReplayRequest(request: CaptureDetail, edited: EditedRequest): ReplayRequest {
+  requireField(TOKEN.test(edited.method), "method", "Enter an HTTP method, such as POST.");
   const original = toEditedRequest(request);
   const changes: ReplayRequest = {};
   if (edited.method !== original.method) changes.method = edited.method;
@@ -79,14 +87,27 @@ function findHeaderChanges(request: CaptureDetail, text: string): Record<string,
   return Object.fromEntries(changes);
 }
 
+function requireField(isValid: boolean, path: string, message: string): void {
+  if (!isValid)
+    throw new RequestError(
+      { error: "invalid_request", message, fields: [{ path, message }] },
+      null,
+    );
+}
+
 /** Lines with the same name are joined, as in the capture. */
 function parseHeaders(text: string): Map<string, string> {
   const headers = new Map<string, string>();
-  for (const line of text.split("\n")) {
+  for (const [index, line] of text.split("\n").entries()) {
     if (line.trim() === "") continue;
     const colon = line.indexOf(":");
-    const name = (colon < 0 ? line : line.slice(0, colon)).trim().toLowerCase();
-    const value = colon < 0 ? "" : line.slice(colon + 1).trim();
+    const requireLine = (isValid: boolean, problem: string) =>
+      requireField(isValid, "headers", `Line ${index + 1} ${problem}.`);
+    requireLine(colon >= 0, "has no colon");
+    const name = line.slice(0, colon).trim().toLowerCase();
+    requireLine(TOKEN.test(name), "has no valid name before the colon");
+    requireLine(isSettableByPolicy(name), `sets ${name}, which is generated`);
+    const value = line.slice(colon + 1).trim();
     const previous = headers.get(name);
     headers.set(name, previous === undefined ? value : `${previous}, ${value}`);
   }

@@ -61,7 +61,7 @@ export function ReplayEditor({ request, onReplay, onCancel }: ReplayEditorProps)
         <TextAreaField
           name="headers"
           label="Headers"
-          hint="One per line, as in “accept: text/html”. Headers of the connection are set again, and redacted headers are not sent unless you add them."
+          hint="One per line, as in “accept: text/html”. Connection headers are generated, and redacted headers are not sent unless you add them."
           required={false}
           defaultValue={original.headers}
           spellCheck={false}
@@ -78,11 +78,11 @@ export function ReplayEditor({ request, onReplay, onCancel }: ReplayEditorProps)
         />
         <SelectField
           name="format"
-          label="The body is"
+          label="Body format"
           chosen={original.format}
           options={[
             { value: "text", label: "Text" },
-            { value: "base64", label: "Any bytes, in base64" },
+            { value: "base64", label: "Base64" },
           ]}
         />
       </Form>

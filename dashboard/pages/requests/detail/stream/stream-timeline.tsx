@@ -2,7 +2,7 @@
 import { useId, useMemo, useState } from "react";
 import type { CaptureDetail } from "../../../../../protocol/schemas/inspector/captures.ts";
 import { useQueryParameters, useSetQueryParameters } from "../../../../app/query-parameters.ts";
-import { formatBytes, formatCount, formatMs } from "../../../../ui/numbers.ts";
+import { formatBytes, formatCount, formatOffset } from "../../../../ui/numbers.ts";
 import { Badge, Section } from "../../../../ui/section.tsx";
 import { WindowedRows } from "../../../../ui/text/windowed-rows.tsx";
 import {
@@ -123,7 +123,7 @@ function StreamRow({ item, number, isWebSocket, isOpen, onToggle }: StreamRowPro
   return (
     <div role="listitem" className={`stream-item ${from}`}>
       <button type="button" className="stream-line" aria-expanded={isOpen} onClick={onToggle}>
-        <span className="stream-offset">+{formatMs(Math.max(0, offsetMs))}</span>
+        <span className="stream-offset">+{formatOffset(Math.max(0, offsetMs))}</span>
         {isWebSocket && (
           <span className="stream-arrow" title={sender}>
             <span aria-hidden="true">{from === "client" ? "↑" : "↓"}</span>

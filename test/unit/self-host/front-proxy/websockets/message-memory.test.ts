@@ -28,3 +28,12 @@ test("a holder's bytes are free again when the message is complete, given up or 
     second.clear();
   }
 });
+
+test("a holder may hold less, also when others have taken so much that it could not take it again", () => {
+  const memory = new SourceMemory(1_000);
+  const [holder, other] = [memory.createReservation("a"), memory.createReservation("b")];
+  expect([holder.resize(500), other.resize(250)]).toEqual([true, true]);
+  expect(holder.resize(400)).toBe(true);
+  holder.clear();
+  expect(memory.createReservation("c").resize(375)).toBe(true);
+});

@@ -25,7 +25,7 @@ beforeAll(async () => {
 afterAll(() => rm(dir, { recursive: true, force: true }));
 
 interface Outcome {
-  /** Of each shell. */
+  /** The exit code of each shell. */
   exitCodes: string[];
   received: OriginRequest[];
 }

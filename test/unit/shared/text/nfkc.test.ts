@@ -1,5 +1,5 @@
 import { expect, test, vi } from "vitest";
-import { toNfkc } from "../../../shared/nfkc.ts";
+import { toNfkc } from "../../../../shared/text/nfkc.ts";
 
 test("a text of a usual length is normalized", () => {
   expect(toNfkc("e\u0301\uFF21")).toBe("\u00E9A");

@@ -1,13 +1,13 @@
 /**
- * The latest requests as visitors sent them, in memory only, so that they can be sent to the local server again. Nothing is kept
+ * The latest requests as visitors sent them, in memory only, so that they can be sent to the local server again. Nothing is stored
  * unless an output of the agent can replay requests.
  */
 import { headerPairs } from "../../shared/raw-headers.ts";
 import type { RequestReport } from "../library/types.ts";
 
-export const KEPT_BODY_MAX_BYTES = 512 * 1024;
-/** Of all heads and bodies together. */
-export const KEPT_MAX_BYTES = 8 * 1024 * 1024;
+export const STORED_BODY_MAX_BYTES = 512 * 1024;
+/** The most that all heads and bodies together may take. */
+export const STORED_MAX_BYTES = 8 * 1024 * 1024;
 
 /** What a request, each text of its head and each chunk of its body take in memory beside their characters and bytes. */
 const REQUEST_OVERHEAD_BYTES = 256;
@@ -15,24 +15,24 @@ const TEXT_OVERHEAD_BYTES = 32;
 const CHUNK_OVERHEAD_BYTES = 256;
 
 /** The head and the body of a request as the tunnel sent them. */
-export interface KeptRequest {
+export interface StoredRequest {
   head: readonly string[];
   /** null when the request has no body. */
   body: Uint8Array | null;
 }
 
 /** `forgotten`: newer requests needed the room. `incomplete`: it was answered before the end of its body was received. */
-export type KeepingProblem = "forgotten" | "incomplete" | "too_large";
+export type StorageProblem = "forgotten" | "incomplete" | "too_large";
 
 interface Entry {
   head: readonly string[];
   chunks: Uint8Array[] | null;
   bytes: number;
   contentLength: number | undefined;
-  problem: KeepingProblem | null;
+  problem: StorageProblem | null;
 }
 
-export class KeptRequests {
+export class StoredRequests {
   /** Oldest first. */
   readonly #entries = new Map<RequestReport, Entry>();
   #bytes = 0;
@@ -53,7 +53,7 @@ export class KeptRequests {
   addBody(report: RequestReport, payload: Uint8Array, isLast: boolean): void {
     const entry = this.#entries.get(report);
     if (!entry?.chunks || entry.problem === "too_large") return;
-    if (report.bytesIn > KEPT_BODY_MAX_BYTES) {
+    if (report.bytesIn > STORED_BODY_MAX_BYTES) {
       const bodyBytes = countBytes(entry.chunks);
       entry.chunks = [];
       entry.problem = "too_large";
@@ -72,7 +72,7 @@ export class KeptRequests {
     this.#grow(bytes);
   }
 
-  find(report: RequestReport): KeptRequest | KeepingProblem {
+  find(report: RequestReport): StoredRequest | StorageProblem {
     const entry = this.#entries.get(report);
     if (!entry) return "forgotten";
     const { head, chunks, problem } = entry;
@@ -82,7 +82,7 @@ export class KeptRequests {
   #grow(bytes: number): void {
     this.#bytes += bytes;
     for (const [report, entry] of this.#entries) {
-      if (this.#bytes <= KEPT_MAX_BYTES) return;
+      if (this.#bytes <= STORED_MAX_BYTES) return;
       this.#entries.delete(report);
       this.#bytes -= entry.bytes;
     }

@@ -1,5 +1,5 @@
-/** A token bucket that gets the time as an argument. */
-export class TokenBucket {
+/** How many datagrams, or bytes of datagrams, may pass: a token bucket that gets the time as an argument. */
+export class DatagramBudget {
   #perMs: number;
   #burst: number;
   #tokens: number;

@@ -1,4 +1,4 @@
-/** JSON from a file, a setting or another process, which may be invalid. */
+/** JSON from a message, a file, a setting or another program, which may be invalid. */
 
 /** @returns undefined when the text is not JSON. */
 export function parseJson(text: string): unknown {
