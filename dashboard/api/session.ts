@@ -16,6 +16,8 @@ const ACCESS_TOKEN_RENEW_EARLY_SECONDS = 60;
  */
 const STORAGE_KEY = "underpass-session";
 
+const SESSION_ENDED = "Your session has ended. Please sign in again.";
+
 let token: string | null = null;
 /** Whose session this page renews. A page of a tunnel could have given this browser the cookie of another user. */
 let userId: string | null = null;
@@ -118,7 +120,7 @@ async function renewToken(): Promise<boolean> {
     return true;
   } catch (error) {
     if (!(error instanceof RequestError) || error.code !== "unauthorized") throw error;
-    endSession("Your session has ended. Please sign in again.");
+    endSession(SESSION_ENDED);
     return false;
   }
 }
@@ -146,7 +148,9 @@ function writeSessionHint(value: string | null): void {
   writeStored("localStorage", STORAGE_KEY, value);
 }
 
-/** Another tab has changed the account or the organization. */
-window.addEventListener("storage", ({ key }) => {
-  if (key === STORAGE_KEY) location.reload();
+/** Another tab has changed the account or the organization, or has found that the session has ended. */
+window.addEventListener("storage", ({ key, newValue }) => {
+  if (key !== STORAGE_KEY) return;
+  if (newValue === null) endSession(SESSION_ENDED);
+  else location.reload();
 });

@@ -6,3 +6,8 @@ import { useMe } from "./session-state.ts";
 export function useHasRole(lowest: Role): boolean {
   return ROLES.indexOf(useMe().active_org.role) >= ROLES.indexOf(lowest);
 }
+
+/** With its article: `an admin`, `a member`. */
+export function formatRole(role: string): string {
+  return `${/^[ao]/.test(role) ? "an" : "a"} ${role}`;
+}

@@ -47,6 +47,16 @@ export function formatAgentCommand(args: string): string {
   return `underpass ${args} --server ${location.origin}`;
 }
 
+/** The commands on a machine that has no agent yet, which then can open tunnels. */
+export function getSetupCommands(): string[] {
+  return ["npm install --global underpass", formatAgentCommand("login")];
+}
+
+/** The commands that open the first tunnel on such a machine. The agent uses the server of its last login. */
+export function getFirstTunnelCommands(): string[] {
+  return [...getSetupCommands(), "underpass http 3000"];
+}
+
 /** Without the query, which can contain any text that the user has searched for. */
 function getRoute({ path }: ApiRequest): string {
   return path.replace(/\?.*$/, "");

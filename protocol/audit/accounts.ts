@@ -60,14 +60,14 @@ export const ACCOUNT_ACTIONS = {
   },
   reauthentication_failed: {
     resource: "user",
-    predicate: "failed to prove who they are with {factor}",
+    predicate: "failed to confirm their identity with {factor}",
     description:
-      "A signed-in user sent a wrong password or code to prove who they are; `metadata.factor` says which.",
+      "A signed-in user sent a wrong password or code to confirm their identity; `metadata.factor` says which.",
   },
   session_reauthenticated: {
     resource: "session",
-    predicate: "proved again who they are with {factor}",
-    description: "The user proved again who they are; `metadata.factor` names the proof.",
+    predicate: "confirmed their identity with {factor}",
+    description: "The user confirmed their identity again; `metadata.factor` names the proof.",
   },
   session_created: {
     resource: "session",

@@ -12,7 +12,7 @@ import { getGrantableRoles } from "../grantable-roles.ts";
 import { useHasRole } from "../roles.ts";
 import { useMe } from "../session-state.ts";
 import { formatKey, useShortcutGroups } from "../shortcuts.ts";
-import { NAVIGATION } from "../shell/navigation.ts";
+import { useNavigation } from "../shell/navigation.ts";
 import { setTheme } from "../theme.ts";
 
 export interface PaletteEntry {
@@ -98,17 +98,14 @@ const RESOURCE_KINDS: readonly ResourceKind[] = [
 
 function usePageEntries(): PaletteEntry[] {
   const router = useRouter();
-  const { role } = useMe().active_org;
-  const pages = NAVIGATION.flatMap(({ title: group, items }) =>
-    items
-      .filter(({ roles }) => roles?.includes(role) ?? true)
-      .map(({ path, title, icon }) => ({
-        id: path,
-        title,
-        keywords: group,
-        icon,
-        run: () => void router.navigate({ to: path }),
-      })),
+  const pages = useNavigation().flatMap(({ title: group, items }) =>
+    items.map(({ path, title, icon }) => ({
+      id: path,
+      title,
+      keywords: group,
+      icon,
+      run: () => void router.navigate({ to: path }),
+    })),
   );
   const account: PaletteEntry = {
     id: "/me",

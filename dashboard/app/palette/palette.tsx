@@ -57,7 +57,7 @@ function Search({ onClose }: { onClose: () => void }) {
         </Dialog.Close>
       </div>
       <Autocomplete.Empty className="palette-empty">
-        {found.length === 0 ? "Nothing has this name." : null}
+        {found.length === 0 ? "No results." : null}
       </Autocomplete.Empty>
       <Autocomplete.List className="palette-list">
         {({ title, items }: PaletteGroup) => (

@@ -9,7 +9,7 @@ import { useMe } from "../session-state.ts";
 import { setTheme, useTheme } from "../theme.ts";
 
 const THEME_CHOICES = [
-  { value: "system", label: "As the system" },
+  { value: "system", label: "System" },
   { value: "light", label: "Light" },
   { value: "dark", label: "Dark" },
 ] as const;

@@ -5,10 +5,9 @@ import { Suspense, useEffect, useState } from "react";
 import { ErrorBoundary } from "../../ui/feedback/error-boundary.tsx";
 import { Icon } from "../../ui/icon.tsx";
 import { Skeleton } from "../../ui/feedback/query-content.tsx";
-import { useMe } from "../session-state.ts";
 import { AccountMenu } from "./account-menu.tsx";
 import { InspectorDock, InspectorDockButton, useInspectorDock } from "./inspector-dock.tsx";
-import { NAVIGATION } from "./navigation.ts";
+import { useNavigation } from "./navigation.ts";
 import { OfflineBanner } from "./offline-banner.tsx";
 import { OrganizationMenu } from "./organization-menu.tsx";
 import { PaletteButton } from "./palette-button.tsx";
@@ -58,23 +57,20 @@ function Brand() {
 }
 
 function Navigation() {
-  const { role } = useMe().active_org;
   return (
     <nav aria-label="Pages">
-      {NAVIGATION.map(({ title, items }) => (
+      {useNavigation().map(({ title, items }) => (
         <div key={title} className="navigation-group">
           <h2>{title}</h2>
           <ul>
-            {items
-              .filter(({ roles }) => roles?.includes(role) ?? true)
-              .map(({ path, title: name, icon }) => (
-                <li key={path}>
-                  <Link to={path} activeOptions={{ exact: path === "/" }}>
-                    <Icon name={icon} />
-                    {name}
-                  </Link>
-                </li>
-              ))}
+            {items.map(({ path, title: name, icon }) => (
+              <li key={path}>
+                <Link to={path} activeOptions={{ exact: path === "/" }}>
+                  <Icon name={icon} />
+                  {name}
+                </Link>
+              </li>
+            ))}
           </ul>
         </div>
       ))}

@@ -31,6 +31,9 @@ export interface PageQuery {
 /** The routes that list events: of the organization, and of the user. The second one has no filters. */
 export type EventsRoute = "/events" | "/me/events";
 
+/** The events of the user in the cache, which an action on the page of the account adds to. */
+export const personalEventsFilter = { queryKey: ["events", "/me/events" satisfies EventsRoute] };
+
 export function loadEvents(
   route: EventsRoute,
   filter: EventFilter,

@@ -10,7 +10,7 @@ export type ResourceNames = ReadonlyMap<string, string>;
 export type SentencePart = string | { value: string };
 
 const FACTORS: Record<string, string> = {
-  password: "the password",
+  password: "their password",
   totp: "a code of the authenticator",
   recovery_code: "a recovery code",
   mailed_link: "a mailed link",
@@ -25,13 +25,19 @@ export function describeEvent(
   names: ResourceNames,
   self: string | null = null,
 ): SentencePart[] {
-  const actor = event.userEmail !== null && event.userEmail === self ? "You" : getActor(event);
+  const isSelf = event.userEmail !== null && event.userEmail === self;
   // The expression has a group, so that every second part is the name between braces.
   const parts = AUDIT_ACTIONS[event.action].predicate.split(/\{(\w+)\}/);
   const predicate = parts.map((part, index) =>
-    index % 2 === 0 ? part : { value: getValue(event, part, names) },
+    index % 2 === 0 ? address(part, isSelf) : { value: getValue(event, part, names, isSelf) },
   );
+  const actor = isSelf ? "You" : getActor(event);
   return [actor, " ", ...predicate, ...getDevice(event)].filter((part) => part !== "");
+}
+
+/** `their password` becomes `your password` in a sentence about `You`. */
+function address(text: string, isSelf: boolean): string {
+  return isSelf ? text.replaceAll(/\btheir\b/g, "your") : text;
 }
 
 /** The browser and system of a sign-in. */
@@ -60,7 +66,7 @@ function getActor({ userEmail, ipAddress }: AuditEvent): SentencePart {
   return ipAddress === null ? "The service" : "A person who was not signed in";
 }
 
-function getValue(event: AuditEvent, key: string, names: ResourceNames): string {
+function getValue(event: AuditEvent, key: string, names: ResourceNames, isSelf: boolean): string {
   const { metadata, resourceId, resourceType } = event;
   if (key === "it") {
     const name = NAME_KEYS.map((each) => metadata[each]).find((value) => isText(value));
@@ -68,7 +74,7 @@ function getValue(event: AuditEvent, key: string, names: ResourceNames): string 
     return toText(name ?? names.get(resourceId) ?? unknown);
   }
   const value = toText(metadata[key]);
-  if (key === "factor") return FACTORS[value] ?? value;
+  if (key === "factor") return address(FACTORS[value] ?? value, isSelf);
   if (key === "status") return value.replaceAll("_", " ");
   return names.get(value) ?? value;
 }

@@ -93,7 +93,7 @@ function BillingContent({ billing }: { billing: Billing }) {
         );
       })}
       {mode === "none" ? (
-        <p>Plans can't be bought on this server.</p>
+        <p>Billing is turned off on this server.</p>
       ) : (
         <>
           <Rows>

@@ -45,7 +45,7 @@ function NoDomains() {
   return (
     <EmptyState
       title="No domain has been added yet"
-      command={formatAgentCommand("http 3000 --url https://app.example.com")}
+      commands={[formatAgentCommand("http 3000 --url https://app.example.com")]}
     >
       <p>Add a domain here and verify it. Then this command serves it from your machine.</p>
     </EmptyState>

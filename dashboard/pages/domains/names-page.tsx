@@ -58,7 +58,7 @@ function NoNames() {
   return (
     <EmptyState
       title="No name is reserved yet"
-      command={formatAgentCommand("http 3000 --subdomain shop")}
+      commands={[formatAgentCommand("http 3000 --subdomain shop")]}
     >
       <p>
         {max === 0

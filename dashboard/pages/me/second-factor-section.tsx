@@ -11,7 +11,9 @@ import { PasswordField, RecoveryCodeField } from "../../ui/forms/fields.tsx";
 import { Form } from "../../ui/forms/form.tsx";
 import { notify } from "../../ui/feedback/notifications.tsx";
 import { Section } from "../../ui/section.tsx";
+import { downloadFile } from "../../ui/text/download.ts";
 import { ExactTime } from "../../ui/time.tsx";
+import { personalEventsFilter } from "../audit/event-filter.ts";
 import { AuthenticatorStep } from "./authenticator-step.tsx";
 import { ReauthenticationStep, requiresReauthentication } from "./reauthentication-step.tsx";
 
@@ -28,6 +30,7 @@ export function SecondFactorSection() {
   const [state, setState] = useState<State>({ phase: "idle" });
   const content = useRef<HTMLDivElement>(null);
   const cancel = () => setState({ phase: "idle" });
+  const reloadEvents = () => queries.invalidateQueries(personalEventsFilter);
 
   useEffect(() => {
     if (state.phase !== "idle") content.current?.querySelector<HTMLElement>("form input")?.focus();
@@ -61,14 +64,14 @@ export function SecondFactorSection() {
       async () => {
         const enabled = await call<MfaEnabled>("POST", "/auth/mfa/enroll/verify", proof);
         setState({ phase: "enabled", recoveryCodes: enabled.recovery_codes });
-        await queries.invalidateQueries(sessionsQuery);
+        await Promise.all([queries.invalidateQueries(sessionsQuery), reloadEvents()]);
       },
       () => setState({ phase: "enrolling", enrollment }),
     );
   }
 
   async function finish(message?: string): Promise<void> {
-    await loadMe();
+    await Promise.all([loadMe(), reloadEvents()]);
     setState({ phase: "idle" });
     if (message !== undefined) notify(message);
   }
@@ -157,6 +160,7 @@ interface RecoveryCodesProps {
 }
 
 function RecoveryCodes({ codes, onStored }: RecoveryCodesProps) {
+  const text = codes.join("\n");
   return (
     <>
       <p role="status">Two-factor authentication is on. Your other sessions were signed out.</p>
@@ -170,7 +174,10 @@ function RecoveryCodes({ codes, onStored }: RecoveryCodesProps) {
         ))}
       </ol>
       <div className="actions">
-        <CopyButton text={codes.join("\n")} label="Copy the recovery codes" />
+        <CopyButton text={text} label="Copy the recovery codes" />
+        <Button onClick={() => downloadFile("underpass-recovery-codes.txt", `${text}\n`)}>
+          Download as a file
+        </Button>
         <ActionButton action={onStored}>I have stored them</ActionButton>
       </div>
     </>

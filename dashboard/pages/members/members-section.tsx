@@ -3,6 +3,7 @@ import { useQuery, useQueryClient } from "@tanstack/react-query";
 import type { Member } from "../../../protocol/schemas/organizations/organizations.ts";
 import { membersQuery, organizationsQuery } from "../../api/organization/organizations.ts";
 import { call } from "../../api/session.ts";
+import { formatRole } from "../../app/roles.ts";
 import { loadMe, useMe } from "../../app/session-state.ts";
 import { ConfirmButton, DialogButton } from "../../ui/forms/dialog.tsx";
 import { SelectField } from "../../ui/forms/fields.tsx";
@@ -22,14 +23,16 @@ export function MembersSection() {
           <Rows>
             {list.map((member) => {
               const isSelf = member.user_id === user.id;
+              const isOnlyOwner = isSelf && isLastOwner(member, list);
               const actions = isSelf ? <LeaveButton /> : <MemberActions member={member} />;
               return (
-                <Row key={member.user_id} actions={actions}>
+                <Row key={member.user_id} actions={isOnlyOwner ? undefined : actions}>
                   <strong>{member.email}</strong>
                   <Badge>{member.role}</Badge>
                   {isSelf && <Badge>you</Badge>}
                   <Detail>
                     member since <ExactTime timestamp={member.joined_at} />
+                    {isOnlyOwner && " · as the only owner, you can't leave"}
                   </Detail>
                 </Row>
               );
@@ -39,6 +42,11 @@ export function MembersSection() {
       </QueryContent>
     </Section>
   );
+}
+
+/** The API refuses that an organization loses its last owner. */
+function isLastOwner({ role }: Member, members: readonly Member[]): boolean {
+  return role === "owner" && members.filter((each) => each.role === "owner").length === 1;
 }
 
 function MemberActions({ member }: { member: Member }) {
@@ -58,11 +66,11 @@ function MemberActions({ member }: { member: Member }) {
         onSubmit={async (value) => {
           await call("PATCH", path, { role: value("role") });
           await reload();
-          notify(`${email} is now ${value("role")}.`);
+          notify(`${email} is now ${formatRole(value("role"))}.`);
         }}
       >
         <p>
-          <strong>{email}</strong> is {role} in {organization.name}.
+          <strong>{email}</strong> is {formatRole(role)} in {organization.name}.
         </p>
         <SelectField name="role" label="New role" options={roles} chosen={role} />
       </DialogButton>

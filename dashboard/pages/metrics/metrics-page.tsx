@@ -5,7 +5,7 @@ import { tunnelsQuery } from "../../api/tunnels.ts";
 import { useHasRole } from "../../app/roles.ts";
 import { useMe } from "../../app/session-state.ts";
 import { useQueryParameters, useSetQueryParameters } from "../../app/query-parameters.ts";
-import { CommandLine, formatAgentCommand } from "../../ui/command-line.tsx";
+import { CommandLine, getFirstTunnelCommands } from "../../ui/command-line.tsx";
 import { EmptyState } from "../../ui/feedback/empty-state.tsx";
 import { Skeleton } from "../../ui/feedback/query-content.tsx";
 import { PageFrame } from "../../ui/page.tsx";
@@ -70,7 +70,7 @@ function NoTraffic() {
   return (
     <EmptyState
       title="No tunnel has had visitors yet"
-      {...(useHasRole("member") && { command: formatAgentCommand("http 3000") })}
+      {...(useHasRole("member") && { commands: getFirstTunnelCommands() })}
     >
       <p>Charts appear here when a tunnel is open and has visitors.</p>
     </EmptyState>

@@ -5,7 +5,6 @@ import type { Device, PrivateNetwork } from "../../../protocol/schemas/networks.
 import { networkDevicesQuery, networksQuery } from "../../api/networks.ts";
 import { useHasRole } from "../../app/roles.ts";
 import { CommandLine } from "../../ui/command-line.tsx";
-import { Command } from "../../ui/copy.tsx";
 import { EmptyState } from "../../ui/feedback/empty-state.tsx";
 import { useIsOnScreen } from "../../ui/layout/on-screen.ts";
 import { formatCount } from "../../ui/numbers.ts";
@@ -79,15 +78,14 @@ export function Page() {
 
 function NoNetworks() {
   return (
-    <EmptyState title="Connect your first private network">
+    <EmptyState
+      title="Connect your first private network"
+      commands={[LOGIN_COMMAND, formatServeCommand("office", "10.88.0.0/24")]}
+    >
       <p>
         Run these on a Linux machine with WireGuard in the office or at home. It needs no public
         address and no open port.
       </p>
-      <div className="commands">
-        <Command>{LOGIN_COMMAND}</Command>
-        <Command>{formatServeCommand("office", "10.88.0.0/24")}</Command>
-      </div>
     </EmptyState>
   );
 }

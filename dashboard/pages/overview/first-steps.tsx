@@ -4,22 +4,21 @@
  */
 import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
-import { useState, type ReactNode } from "react";
+import type { ReactNode } from "react";
 import type { Tunnel } from "../../../protocol/schemas/tunnels/tunnels.ts";
-import { readStored, writeStored } from "../../api/browser-storage.ts";
 import { metricsQuery } from "../../api/metrics.ts";
 import { useHasRole } from "../../app/roles.ts";
 import { useMe } from "../../app/session-state.ts";
 import { Button } from "../../ui/button.tsx";
 import { formatAgentCommand } from "../../ui/command-line.tsx";
 import { Command } from "../../ui/copy.tsx";
-import { notify } from "../../ui/feedback/notifications.tsx";
 import { Skeleton } from "../../ui/feedback/query-content.tsx";
 import { Icon } from "../../ui/icon.tsx";
 import { Section } from "../../ui/section.tsx";
 import { getServeArguments } from "../tunnels/agent-command.ts";
 import { hasGates } from "../tunnels/tunnel-badges.tsx";
 import { membersCountQuery } from "./resource-counts.ts";
+import { useHidden } from "./use-hidden.ts";
 
 const EXAMPLE_PORT = 3000;
 
@@ -32,8 +31,7 @@ interface FirstStep {
 export function FirstSteps({ tunnels }: { tunnels: readonly Tunnel[] }) {
   const { id } = useMe().active_org;
   const [canOpen, canInvite] = [useHasRole("member"), useHasRole("admin")];
-  const storageKey = `underpass-first-steps-hidden ${id}`;
-  const [isHidden, setHidden] = useState(() => readStored("localStorage", storageKey) !== null);
+  const { isHidden, hide } = useHidden(`underpass-first-steps-hidden ${id}`);
   const metrics = useQuery(metricsQuery);
   const members = useQuery(membersCountQuery(id));
   if (isHidden || !canOpen) return null;
@@ -49,17 +47,6 @@ export function FirstSteps({ tunnels }: { tunnels: readonly Tunnel[] }) {
   const current = steps.find(({ isDone }) => !isDone);
   if (!current) return null;
 
-  function setHiddenStored(next: boolean): void {
-    writeStored("localStorage", storageKey, next ? "1" : null);
-    setHidden(next);
-  }
-  function hide(): void {
-    setHiddenStored(true);
-    notify("The first steps are hidden.", {
-      label: "Show them again",
-      act: () => setHiddenStored(false),
-    });
-  }
   const done = steps.filter(({ isDone }) => isDone).length;
   return (
     <Section
@@ -69,7 +56,7 @@ export function FirstSteps({ tunnels }: { tunnels: readonly Tunnel[] }) {
           <span className="hint">
             {done} of {steps.length} done
           </span>
-          <Button kind="quiet" onClick={hide}>
+          <Button kind="quiet" onClick={() => hide("The first steps are hidden.")}>
             Hide
           </Button>
         </>

@@ -9,7 +9,9 @@ import { organizationsQuery } from "../../api/organization/organizations.ts";
 import { useHasRole } from "../../app/roles.ts";
 import { useMe } from "../../app/session-state.ts";
 import { formatPercent, formatUsdCents } from "../../ui/numbers.ts";
+import { Button } from "../../ui/button.tsx";
 import { ExactTime } from "../../ui/time.tsx";
+import { useHidden } from "./use-hidden.ts";
 
 /** A notice warns when this share of the budget is spent. */
 const BUDGET_WARNING_RATIO = 0.8;
@@ -58,6 +60,7 @@ function ApprovalNotice() {
 function SecondFactorNotice() {
   const me = useMe();
   const isAdmin = useHasRole("admin");
+  const { isHidden, hide } = useHidden(`underpass-two-factor-notice-hidden ${me.user.id}`);
   if (me.mfa_removable_at !== null) {
     return (
       <Notice tone="bad">
@@ -66,11 +69,19 @@ function SecondFactorNotice() {
       </Notice>
     );
   }
-  if (me.mfa_enabled || !me.has_password || !isAdmin) return null;
+  if (isHidden || me.mfa_enabled || !me.has_password || !isAdmin) return null;
   return (
     <Notice tone="warning">
-      Your account can change this organization, and only a password protects it.{" "}
+      Your account is protected by a password only.{" "}
       <Link to="/me">Set up two-factor authentication</Link>
+      {" · "}
+      <Button
+        kind="link"
+        aria-label="Hide this notice"
+        onClick={() => hide("The notice is hidden.")}
+      >
+        Hide
+      </Button>
     </Notice>
   );
 }

@@ -4,7 +4,7 @@ import type { Tunnel } from "../../../protocol/schemas/tunnels/tunnels.ts";
 import { tunnelsQuery } from "../../api/tunnels.ts";
 import { useHasRole } from "../../app/roles.ts";
 import { useMe } from "../../app/session-state.ts";
-import { CommandLine, formatAgentCommand } from "../../ui/command-line.tsx";
+import { CommandLine, getFirstTunnelCommands } from "../../ui/command-line.tsx";
 import { EmptyState } from "../../ui/feedback/empty-state.tsx";
 import { QueryContent, Skeleton } from "../../ui/feedback/query-content.tsx";
 import { PageFrame } from "../../ui/page.tsx";
@@ -72,8 +72,11 @@ function FirstTunnel() {
     );
   }
   return (
-    <EmptyState title="Open your first tunnel" command={formatAgentCommand("http 3000")}>
-      <p>Run this on the machine whose port 3000 you want to share. This page then shows it.</p>
+    <EmptyState title="Open your first tunnel" commands={getFirstTunnelCommands()}>
+      <p>
+        Run these on the machine whose port 3000 you want to share. It needs Node.js. This page then
+        shows it.
+      </p>
     </EmptyState>
   );
 }

@@ -26,7 +26,7 @@ export function TrafficFigures({ tunnels }: { tunnels: readonly Tunnel[] }) {
       <Figure
         name="Tunnels connected"
         number={formatCount(connected)}
-        detail={<Link to="/tunnels">of {formatCount(tunnels.length)} in all</Link>}
+        detail={<Link to="/tunnels">of {formatCount(tunnels.length)} total</Link>}
       />
       <Figure
         name="Requests in 24 hours"

@@ -92,7 +92,7 @@ function CreateButton() {
         autoComplete="off"
         autoCapitalize="none"
         spellCheck={false}
-        hint="The end of its tunnels' names: api becomes api-staging. It can't be changed."
+        hint="Added to the names of this project's tunnels: api becomes api-staging. It can't be changed."
       />
     </DialogButton>
   );

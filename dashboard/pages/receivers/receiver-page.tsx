@@ -85,7 +85,7 @@ function ReceiverTabs({ receiver }: { receiver: ReceiverState }) {
       <Tabs
         label="Views of the receiver"
         selected={tab}
-        onSelect={(next) => setParameters({ tab: next })}
+        onSelect={(next) => setParameters({ tab: next }, { isNewEntry: true })}
         tabs={[
           {
             id: "deliveries",

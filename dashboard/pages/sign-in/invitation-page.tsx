@@ -4,6 +4,7 @@ import type { AccountSummary } from "../../../protocol/schemas/accounts/accounts
 import type { Organization } from "../../../protocol/schemas/organizations/organizations.ts";
 import { beginSession, call, signOut } from "../../api/session.ts";
 import { readInvitation, writeInvitation } from "../../app/invitation-token.ts";
+import { formatRole } from "../../app/roles.ts";
 import { useMe } from "../../app/session-state.ts";
 import { TextField } from "../../ui/forms/fields.tsx";
 import { Form } from "../../ui/forms/form.tsx";
@@ -38,7 +39,7 @@ function WelcomeStep({ organization: { id, name, role } }: { organization: Organ
   return (
     <Step key="welcome" title="Welcome">
       <p role="status">
-        You are now a member of <strong>{name}</strong> with the role {role}.
+        You joined <strong>{name}</strong> as {formatRole(role)}.
       </p>
       <Form
         submit="Open the organization"

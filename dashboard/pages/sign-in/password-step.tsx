@@ -1,9 +1,9 @@
 /** The first step: the password, or a provider. */
-import { queryOptions, useQuery, type UseQueryResult } from "@tanstack/react-query";
+import { useQuery, type UseQueryResult } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { useState } from "react";
-import type { ProviderName, Providers } from "../../../protocol/schemas/accounts/providers.ts";
-import { send } from "../../api/request.ts";
+import type { ProviderName } from "../../../protocol/schemas/accounts/providers.ts";
+import { providersQuery } from "../../api/providers.ts";
 import { setupQuery } from "../../api/setup.ts";
 import { Button } from "../../ui/button.tsx";
 import { EmailField, PasswordField } from "../../ui/forms/fields.tsx";
@@ -11,12 +11,6 @@ import { Form } from "../../ui/forms/form.tsx";
 import { Step } from "../../ui/step.tsx";
 import { signInWithPassword } from "./password-sign-in.ts";
 import type { StepProps } from "./steps.ts";
-
-const providersQuery = queryOptions({
-  queryKey: ["providers"],
-  queryFn: () => send<Providers>("GET", "/auth/providers"),
-  staleTime: Infinity,
-});
 
 interface Props extends StepProps<"password"> {
   title: string;
@@ -67,7 +61,7 @@ function isFirstAttempt({ isPending, fetchStatus, failureCount }: UseQueryResult
 function SetupNotice() {
   return (
     <p role="note" className="notice">
-      This server is new: <Link to="/setup">create the account of its owner</Link> first.
+      This server has no owner yet. <Link to="/setup">Create the owner's account</Link>.
     </p>
   );
 }

@@ -2,14 +2,16 @@
 import { useState } from "react";
 import { useLinkToken } from "../../app/link-token.ts";
 import { send } from "../../api/request.ts";
-import { NewPasswordField, SelectField } from "../../ui/forms/fields.tsx";
+import { ChoiceField, NewPasswordField } from "../../ui/forms/fields.tsx";
 import { Form } from "../../ui/forms/form.tsx";
 import { Step } from "../../ui/step.tsx";
 import { getInvalidLinkMessage } from "./invalid-link.ts";
 import { LinkResult } from "./link-result.tsx";
 
-const REVOKE = "Revoke them: another person may have had access";
-const KEEP = "Keep them: all of them are mine";
+const TOKEN_CHOICES = [
+  { value: "revoke", title: "Revoke them, because another person may have had access." },
+  { value: "keep", title: "Keep them, because all of them are mine." },
+] as const;
 
 export function Page() {
   const token = useLinkToken();
@@ -40,7 +42,7 @@ export function Page() {
       <Form
         submit="Set the password"
         onSubmit={async (value) => {
-          const keep_tokens = value("tokens") === KEEP;
+          const keep_tokens = value("tokens") === "keep";
           const body = { token, new_password: value("new_password"), keep_tokens };
           await send("POST", "/auth/reset", { body }).then(
             () => setResult("done"),
@@ -49,10 +51,11 @@ export function Page() {
         }}
       >
         <NewPasswordField name="new_password" label="New password" />
-        <SelectField
+        <ChoiceField
           name="tokens"
-          label="Tokens that your sessions minted"
-          options={[REVOKE, KEEP]}
+          label="Tokens you created"
+          choices={TOKEN_CHOICES}
+          chosen="revoke"
         />
       </Form>
     </Step>

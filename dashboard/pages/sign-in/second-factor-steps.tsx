@@ -36,7 +36,7 @@ export function CodeStep({ step: { challenge }, goTo }: StepProps<"code">) {
           Use a recovery code
         </Button>
         <Button kind="link" onClick={() => goTo({ name: "removal", challenge })}>
-          I have neither
+          I lost both
         </Button>
         <StartAgain goTo={goTo} />
       </div>

@@ -21,7 +21,7 @@ export function BudgetField({ budget }: BudgetFieldProps) {
       step={0.01}
       required={false}
       defaultValue={budget === null ? "" : String(budget / 100)}
-      hint="Empty: no limit. 0: it opens no tunnels."
+      hint="Leave empty for no limit. With 0, it opens no tunnels."
     />
   );
 }

@@ -28,7 +28,7 @@ export function TokenFilterBar({ tokens }: TokenFilterBarProps) {
     <FilterBar label="Tokens">
       <SearchFilter
         label="Filter the tokens"
-        placeholder="Filter by name, nonce or allowed name"
+        placeholder="Filter by name, ID or allowed name"
         value={text}
         onChange={(next) => setParameters({ text: next })}
       />

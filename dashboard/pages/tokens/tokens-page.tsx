@@ -3,7 +3,7 @@ import { useQuery } from "@tanstack/react-query";
 import { isValidToken, tokensQuery } from "../../api/organization/tokens.ts";
 import { useQueryParameters } from "../../app/query-parameters.ts";
 import { useHasRole } from "../../app/roles.ts";
-import { CommandLine, formatAgentCommand } from "../../ui/command-line.tsx";
+import { CommandLine, getSetupCommands } from "../../ui/command-line.tsx";
 import { EmptyState } from "../../ui/feedback/empty-state.tsx";
 import { QueryContent } from "../../ui/feedback/query-content.tsx";
 import { PageFrame } from "../../ui/page.tsx";
@@ -35,9 +35,9 @@ function TokensPage() {
       <QueryContent query={tokens} lines={8}>
         {(list) =>
           list.length === 0 ? (
-            <EmptyState title="No machine has a token yet" command={formatAgentCommand("login")}>
+            <EmptyState title="No machine has a token yet" commands={getSetupCommands()}>
               <p>
-                Run this on a machine to approve it in your browser, or mint a token for it here.
+                Run these on a machine to approve it in your browser, or mint a token for it here.
               </p>
             </EmptyState>
           ) : (

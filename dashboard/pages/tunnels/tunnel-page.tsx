@@ -93,7 +93,7 @@ function TunnelTabs({ tunnel }: { tunnel: Tunnel }) {
     <Tabs
       label={`Views of ${tunnel.name}`}
       selected={useSelectedTab(tunnel)?.id}
-      onSelect={(next) => setParameters({ tab: next })}
+      onSelect={(next) => setParameters({ tab: next }, { isNewEntry: true })}
       tabs={getTabs(tunnel)}
     />
   );
@@ -118,7 +118,7 @@ function getTabs(tunnel: Tunnel): TunnelTab[] {
     access,
     { id: "policy", title: "Policy", content: <PolicyTab tunnel={tunnel} /> },
     { id: "maintenance", title: "Maintenance", content: <MaintenanceTab tunnel={tunnel} /> },
-    { id: "capturing", title: "Capturing", content: <CapturingTab tunnel={tunnel} /> },
+    { id: "capturing", title: "Capture", content: <CapturingTab tunnel={tunnel} /> },
     settings,
   ];
 }

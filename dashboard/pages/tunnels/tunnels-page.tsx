@@ -6,7 +6,7 @@ import { tunnelsQuery } from "../../api/tunnels.ts";
 import { useHasRole } from "../../app/roles.ts";
 import { useQueryParameters } from "../../app/query-parameters.ts";
 import { Button } from "../../ui/button.tsx";
-import { CommandLine, formatAgentCommand } from "../../ui/command-line.tsx";
+import { CommandLine, getFirstTunnelCommands } from "../../ui/command-line.tsx";
 import { EmptyState } from "../../ui/feedback/empty-state.tsx";
 import { QueryContent } from "../../ui/feedback/query-content.tsx";
 import { formatCount } from "../../ui/numbers.ts";
@@ -40,9 +40,10 @@ export function Page() {
 /** The tunnels are loaded every few seconds, so the page shows the first one as soon as its agent connects. */
 function NoTunnels() {
   return (
-    <EmptyState title="Open your first tunnel" command={formatAgentCommand("http 3000")}>
+    <EmptyState title="Open your first tunnel" commands={getFirstTunnelCommands()}>
       <p>
-        Run this on the machine whose port 3000 you want to share. The tunnel appears here at once.
+        Run these on the machine whose port 3000 you want to share. It needs Node.js. The tunnel
+        appears here at once.
       </p>
     </EmptyState>
   );

@@ -1,20 +1,26 @@
-/** What a page shows while it has no data yet: one sentence, and the command that makes the first entry. */
+/** What a page shows while it has no data yet: one sentence, and the commands that make the first entry. */
 import type { ReactNode } from "react";
 import { Command } from "../copy.tsx";
 
 export interface EmptyStateProps {
   title: string;
-  /** A command of the agent, with the address of this server. */
-  command?: string;
+  /** In the order in which they are run. */
+  commands?: readonly string[];
   children?: ReactNode;
 }
 
-export function EmptyState({ title, command, children }: EmptyStateProps) {
+export function EmptyState({ title, commands, children }: EmptyStateProps) {
   return (
     <div className="empty">
       <h2>{title}</h2>
       {children}
-      {command !== undefined && <Command>{command}</Command>}
+      {commands !== undefined && (
+        <div className="commands">
+          {commands.map((command) => (
+            <Command key={command}>{command}</Command>
+          ))}
+        </div>
+      )}
     </div>
   );
 }

@@ -10,13 +10,30 @@ interface Labels {
   hint?: ReactNode;
 }
 
-function LabelledField({ name, label, hint, children }: Labels & { children: ReactElement }) {
+interface LabelledFieldProps extends Labels {
+  children: ReactElement;
+  minLength?: number | undefined;
+}
+
+function LabelledField({ name, label, hint, minLength, children }: LabelledFieldProps) {
   return (
     <Field.Root name={name} className="field">
       <Field.Label>{label}</Field.Label>
       {children}
-      {hint !== undefined && <Field.Description className="hint">{hint}</Field.Description>}
-      <Field.Error className="error" />
+      <Field.Validity>
+        {({ validity: { tooShort } }) => (
+          <>
+            {hint !== undefined && !tooShort && (
+              <Field.Description className="hint">{hint}</Field.Description>
+            )}
+            {tooShort ? (
+              <Field.Error className="error">Use at least {minLength} characters.</Field.Error>
+            ) : (
+              <Field.Error className="error" />
+            )}
+          </>
+        )}
+      </Field.Validity>
     </Field.Root>
   );
 }
@@ -26,7 +43,7 @@ export type TextFieldProps = Labels & Omit<ComponentProps<"input">, "name">;
 /** A required text field, unless `required` is false. */
 export function TextField({ name, label, hint, ...rest }: TextFieldProps) {
   return (
-    <LabelledField name={name} label={label} hint={hint}>
+    <LabelledField name={name} label={label} hint={hint} minLength={rest.minLength}>
       <Field.Control required {...rest} />
     </LabelledField>
   );
@@ -60,6 +77,52 @@ export function SelectField(props: SelectFieldProps) {
         }
       />
     </LabelledField>
+  );
+}
+
+export interface Choice<Value extends string> {
+  value: Value;
+  title: ReactNode;
+  about?: ReactNode;
+}
+
+export interface ChoiceFieldProps<Value extends string> {
+  name: string;
+  label: string;
+  choices: readonly Choice<Value>[];
+  chosen: Value;
+  onChoose?: (value: Value) => void;
+}
+
+/** A few choices that need more than a word each, as radio buttons. */
+export function ChoiceField<Value extends string>(props: ChoiceFieldProps<Value>) {
+  const { name, label, choices, chosen, onChoose } = props;
+  const id = useId();
+  return (
+    <fieldset className="choices">
+      <legend>{label}</legend>
+      {choices.map(({ value, title, about }) => (
+        <label key={value}>
+          <input
+            type="radio"
+            name={name}
+            value={value}
+            defaultChecked={value === chosen}
+            aria-labelledby={`${id}-${value}`}
+            aria-describedby={about === undefined ? undefined : `${id}-${value}-about`}
+            onChange={() => onChoose?.(value)}
+          />
+          <span>
+            <span id={`${id}-${value}`}>{title}</span>
+            {about !== undefined && (
+              <span className="hint" id={`${id}-${value}-about`}>
+                {about}
+              </span>
+            )}
+          </span>
+        </label>
+      ))}
+    </fieldset>
   );
 }
 
@@ -125,7 +188,7 @@ export function NewPasswordField({ name, label }: { name: string; label: string 
       type="password"
       autoComplete="new-password"
       minLength={PASSWORD_MIN_CHARS}
-      hint={`At least ${PASSWORD_MIN_CHARS} characters. A few random words work well.`}
+      hint={`Use at least ${PASSWORD_MIN_CHARS} characters. A few random words work well.`}
     />
   );
 }

@@ -2,6 +2,7 @@
 import { z } from "zod";
 import { ROLES } from "../../roles.ts";
 import { APPROVAL_STATUSES } from "../organizations/organizations.ts";
+import { BILLING_MODES } from "../billing.ts";
 import { exactlyOne, Instant, NewPassword, TypedEmail } from "../scalars.ts";
 import { Entitlements } from "./entitlements.ts";
 
@@ -44,6 +45,7 @@ export const Me = AccountSummary.extend({
     "When a mailed link can remove the second factor; null: no removal is pending.",
   ),
   entitlements: Entitlements,
+  billing_mode: z.enum(BILLING_MODES).describe("`none`: the server sells no plans."),
 });
 export type Me = z.infer<typeof Me>;
 

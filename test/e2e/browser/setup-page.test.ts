@@ -7,7 +7,7 @@ const pages = usePages(() => startApi({ shared: false }), false);
 
 test("leads to the set-up, which signs the owner in, and is not offered again", async () => {
   const page = await pages.open("/");
-  await page.getByRole("link", { name: "create the account of its owner" }).click();
+  await page.getByRole("link", { name: "Create the owner's account" }).click();
   await page.getByLabel("Setup code").fill("WRON-GCOD-EWRO-NGCO");
   await page.getByLabel("Email address").fill("ada@localhost");
   await page.getByLabel("Password").fill(PASSWORD);
@@ -17,10 +17,10 @@ test("leads to the set-up, which signs the owner in, and is not offered again", 
   await clickButton(page, "Create the owner's account");
   await waitForContent(page);
   expect(new URL(page.url()).pathname).toBe("/");
-  await page.getByText(`underpass http 3000 --server ${pages.origin}`).waitFor();
+  await page.getByText(`underpass login --server ${pages.origin}`).waitFor();
 
   const later = await pages.open("/");
   await later.getByRole("button", { name: "Sign in" }).waitFor();
   await later.waitForLoadState("networkidle");
-  expect(await later.getByRole("link", { name: "create the account" }).count()).toBe(0);
+  expect(await later.getByRole("link", { name: "Create the owner's account" }).count()).toBe(0);
 });

@@ -1,4 +1,5 @@
 /** Signing up, in and out in a real browser. */
+import { readFile } from "node:fs/promises";
 import type { Page } from "playwright-core";
 import { expect, test } from "vitest";
 import { newEmail, PASSWORD, startApi, waitUntil } from "../../harness/server/api.ts";
@@ -25,6 +26,11 @@ test("a new user signs up with the mailed code and stays signed in after a reloa
   await clickButton(page, "Create an account");
   expect(await readFocusedText(page)).toBe("Email address");
   await page.getByLabel("Email address").fill(email);
+  await page.getByLabel("Password").fill("too short");
+  await clickButton(page, "Create account");
+  const field = page.locator(".field").filter({ hasText: "Password" });
+  await field.getByText("Use at least 12 characters.", { exact: true }).waitFor();
+  expect(await field.innerText()).toBe("Password\nUse at least 12 characters.");
   await page.getByLabel("Password").fill("passwordpassword");
   await clickButton(page, "Create account");
   await page.getByText("It is among the most common passwords.").waitFor();
@@ -76,6 +82,10 @@ test("a forgotten password is replaced with the link in the email, once", async 
   const link = await pages.findMailedLink("/reset", email);
   const reset = await pages.open(link);
   await reset.getByLabel("New password").fill("another horse, another staple");
+  const revoke = reset
+    .getByRole("group", { name: "Tokens you created" })
+    .getByLabel(/^Revoke them/);
+  expect(await revoke.isChecked()).toBe(true);
   expect(new URL(reset.url()).hash).toBe("");
   await clickButton(reset, "Set the password");
   await waitForStatus(reset, "Your new password is set");
@@ -101,6 +111,13 @@ test("the second factor is set up, required, and turned off with a recovery code
   await page.getByText("They will not be shown again.").waitFor();
   const recoveryCodes = await factor.getByRole("listitem").allTextContents();
   expect(recoveryCodes).toHaveLength(10);
+  const events = getSection(page, "Your recent events");
+  await events.getByText("You turned on two-factor authentication").waitFor();
+  const [download] = await Promise.all([
+    page.waitForEvent("download"),
+    clickButton(page, "Download as a file"),
+  ]);
+  expect(await readFile(await download.path(), "utf8")).toBe(`${recoveryCodes.join("\n")}\n`);
   await clickButton(page, "I have stored them");
   await factor.getByText("On: signing in also requires a code").waitFor();
 
@@ -135,6 +152,9 @@ test("an old sign-in asks for the password before the second factor is set up", 
   await page.getByLabel("Your password").fill(PASSWORD);
   await clickButton(page, "Continue");
   await page.getByLabel("Code from your authenticator app").waitFor();
+  const events = getSection(page, "Your recent events");
+  await events.getByText("You confirmed your identity with your password").waitFor();
+  await events.getByText("You failed to confirm your identity with your password").waitFor();
 });
 
 test("a second factor that is lost is removed with the mailed link, unless that is canceled", async () => {
@@ -142,7 +162,7 @@ test("a second factor that is lost is removed with the mailed link, unless that 
   await enableSecondFactor(pages.api, owner);
   const page = await pages.open("/");
   await signIn(page, owner.email);
-  await clickButton(page, "I have neither");
+  await clickButton(page, "I lost both");
   await clickButton(page, "Send the link");
   await waitForStatus(page, "A link is on its way");
   const link = await pages.findMailedLink("/two-factor", owner.email);
@@ -180,6 +200,10 @@ test("a user whose address a stranger has used chooses the password by mail", as
   await page.getByRole("heading", { name: "Choose your password" }).waitFor();
   const reset = await pages.open(await pages.findMailedLink("/reset", email));
   await reset.getByLabel("New password").fill("another horse, another staple");
+  const revoke = reset
+    .getByRole("group", { name: "Tokens you created" })
+    .getByLabel(/^Revoke them/);
+  expect(await revoke.isChecked()).toBe(true);
   await clickButton(reset, "Set the password");
   await waitForStatus(reset, "Your new password is set");
 });

@@ -367,6 +367,7 @@ describe("the account", () => {
       mfa_enabled: false,
       mfa_removable_at: null,
       entitlements: getEntitlements({ plan: "enterprise", trialEndsAt: null }, false, new Date()),
+      billing_mode: "none",
     });
   });
 

@@ -199,6 +199,7 @@ auth.openapi(
         mfa_enabled: mfaEnabled,
         mfa_removable_at: removal?.toISOString() ?? null,
         entitlements,
+        billing_mode: config.BILLING_MODE,
       },
       200,
     );

@@ -120,6 +120,7 @@ export const FIELDS: Readonly<Record<string, Field>> = {
   mfa_enabled: field("Whether two-factor authentication is on.", false),
   mfa_required: field("A second factor is required."),
   entitlements: field("The limits and features of the organization's plan."),
+  billing_mode: field("How the server sells plans; `none`: not at all.", "none"),
   sessions: field("The active sessions, newest first."),
   providers: field("The configured providers."),
   ip: field("The IP address of the last use.", "203.0.113.7"),

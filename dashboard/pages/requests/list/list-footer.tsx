@@ -3,7 +3,7 @@ import { useEffect, useRef } from "react";
 import type { CaptureStore } from "../../../inspector/capture-store.ts";
 import type { RequestView } from "../../../inspector/request-view.ts";
 import { Button } from "../../../ui/button.tsx";
-import { formatAgentCommand } from "../../../ui/command-line.tsx";
+import { getFirstTunnelCommands } from "../../../ui/command-line.tsx";
 import { EmptyState } from "../../../ui/feedback/empty-state.tsx";
 import { ErrorNotice } from "../../../ui/feedback/error-notice.tsx";
 import { Skeleton } from "../../../ui/feedback/query-content.tsx";
@@ -53,8 +53,8 @@ export function ListFooter({ view, store, parameters, setParameters }: ListFoote
     );
   }
   return (
-    <EmptyState title="No requests yet" command={formatAgentCommand("http 3000")}>
-      <p>Open a tunnel with this command, then visit its URL. Requests appear here at once.</p>
+    <EmptyState title="No requests yet" commands={getFirstTunnelCommands()}>
+      <p>Open a tunnel with these commands, then visit its URL. Requests appear here at once.</p>
     </EmptyState>
   );
 }

@@ -1,6 +1,6 @@
 /** The dialog to mint a token. The chosen preset decides which fields it has, and their initial values. */
 import { useQuery, useQueryClient } from "@tanstack/react-query";
-import { useId, useState } from "react";
+import { useState } from "react";
 import {
   TOKEN_BANDWIDTH_DEFAULT_MBPS,
   TOKEN_TTL_MAX_HOURS,
@@ -11,7 +11,7 @@ import { projectsQuery } from "../../../api/organization/projects.ts";
 import { tokensQuery } from "../../../api/organization/tokens.ts";
 import { useHasRole } from "../../../app/roles.ts";
 import { OpenFormDialog } from "../../../ui/forms/dialog.tsx";
-import { SelectField, TextField } from "../../../ui/forms/fields.tsx";
+import { ChoiceField, SelectField, TextField } from "../../../ui/forms/fields.tsx";
 import { BudgetField } from "../budget.tsx";
 import { LIFETIME_UNITS, mintToken, type LifetimeUnit } from "./mint-token.ts";
 import { useShowNewToken } from "./new-token-dialog.tsx";
@@ -86,36 +86,20 @@ interface PresetFieldProps {
 }
 
 function PresetField({ preset, onChoose, isForProject }: PresetFieldProps) {
-  const id = useId();
   // A token for reading is one with a budget of 0, and only admins set budgets.
   const canSetBudget = useHasRole("admin");
-  const choices = TOKEN_PRESETS.filter((each) => {
-    if (each.id === "master") return !isForProject;
-    return each.id !== "reading" || (canSetBudget && !isForProject);
+  const presets = TOKEN_PRESETS.filter(({ id }) => {
+    if (id === "master") return !isForProject;
+    return id !== "reading" || (canSetBudget && !isForProject);
   });
   return (
-    <fieldset className="presets">
-      <legend>What is it for?</legend>
-      {choices.map((each) => (
-        <label key={each.id}>
-          <input
-            type="radio"
-            name="preset"
-            value={each.id}
-            checked={each === preset}
-            aria-labelledby={`${id}-${each.id}`}
-            aria-describedby={`${id}-${each.id}-about`}
-            onChange={() => onChoose(each)}
-          />
-          <span>
-            <span id={`${id}-${each.id}`}>{each.title}</span>
-            <span className="hint" id={`${id}-${each.id}-about`}>
-              {each.about}
-            </span>
-          </span>
-        </label>
-      ))}
-    </fieldset>
+    <ChoiceField
+      name="preset"
+      label="What is it for?"
+      choices={presets.map(({ id, title, about }) => ({ value: id, title, about }))}
+      chosen={preset.id}
+      onChoose={(id) => onChoose(presets.find((each) => each.id === id)!)}
+    />
   );
 }
 
@@ -176,8 +160,8 @@ function ScopeFields({ project }: { project: string | undefined }) {
         placeholder="pr-* demo"
         hint={
           suffix === ""
-            ? "Separated by spaces, * for any characters. Empty: every name."
-            : `Separated by spaces, * for any characters; ${suffix} is added. Empty: every name.`
+            ? "Separated by spaces, * for any characters. Leave empty for any name."
+            : `Separated by spaces, * for any characters; ${suffix} is added. Leave empty for any name.`
         }
       />
       {slug === "" && (
@@ -192,7 +176,7 @@ function ScopeFields({ project }: { project: string | undefined }) {
           />
           <TextField
             name="bandwidthLimitMbps"
-            label="Mbit/s of each"
+            label="Bandwidth per tunnel (Mbit/s)"
             type="number"
             min={1}
             step={1}

@@ -15,7 +15,7 @@ export const TOKEN_PRESETS: readonly TokenPreset[] = [
   {
     id: "agent",
     title: "Agent on one machine",
-    about: "90 days, every name of the organization",
+    about: "90 days, any name in the organization",
     lifetime: 90,
     unit: "days",
     budget: null,
@@ -31,7 +31,7 @@ export const TOKEN_PRESETS: readonly TokenPreset[] = [
   {
     id: "reading",
     title: "Logs and metrics",
-    about: "A budget of 0: it opens no tunnels",
+    about: "Read logs and metrics; can't open tunnels",
     lifetime: 90,
     unit: "days",
     budget: 0,

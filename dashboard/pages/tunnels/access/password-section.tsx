@@ -96,7 +96,7 @@ function PasswordFields() {
         minLength={PASSWORD_MIN_CHARS}
         autoComplete="off"
         spellCheck={false}
-        hint={`At least ${PASSWORD_MIN_CHARS} characters. Copy it now: it is not shown again.`}
+        hint={`Use at least ${PASSWORD_MIN_CHARS} characters. Copy it now: it is not shown again.`}
       />
       <div className="actions">
         <CopyButton text={password} label="Copy the password" />

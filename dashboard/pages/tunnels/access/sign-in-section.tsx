@@ -2,6 +2,7 @@
 import { queryOptions, useQuery, useQueryClient } from "@tanstack/react-query";
 import type { TunnelIdentityGate } from "../../../../protocol/schemas/access/identity-gate.ts";
 import type { Tunnel } from "../../../../protocol/schemas/tunnels/tunnels.ts";
+import { providersQuery } from "../../../api/providers.ts";
 import { call } from "../../../api/session.ts";
 import { updateCachedTunnel } from "../../../api/tunnels.ts";
 import { useHasRole } from "../../../app/roles.ts";
@@ -24,6 +25,8 @@ export function SignInSection({ tunnel }: { tunnel: Tunnel }) {
   const { id, edgeAuthEnabled: isOn, customDomains } = tunnel;
   const queries = useQueryClient();
   const canChange = useHasRole("member");
+  const providers = useQuery(providersQuery).data?.providers;
+  const hasProvider = providers?.includes("idp_a") ?? true;
   const path = `/tunnels/${id}/edge-auth`;
   const gate = useQuery({ ...identityGateQuery(id), enabled: isOn });
 
@@ -95,7 +98,7 @@ export function SignInSection({ tunnel }: { tunnel: Tunnel }) {
       actions={
         canChange && (
           <>
-            {(!isOn || lists) && set}
+            {hasProvider && (!isOn || lists) && set}
             {isOn && remove}
           </>
         )
@@ -103,6 +106,12 @@ export function SignInSection({ tunnel }: { tunnel: Tunnel }) {
     >
       {isOn && (
         <QueryContent query={gate}>{(loaded) => <AllowedVisitors gate={loaded} />}</QueryContent>
+      )}
+      {!hasProvider && (
+        <p className="notice" role="note">
+          Needs an identity provider: the operator of this server sets one up with{" "}
+          <code>IDP_A_ISSUER</code>.
+        </p>
       )}
       {isOn && customDomains.length > 0 && (
         <p className="notice warning" role="note">

@@ -80,7 +80,11 @@ function MintButton({ tunnel, onMint }: MintButtonProps) {
         label="Visitor"
         maxLength={255}
         autoComplete="off"
-        hint="Who uses the token, as the claim sub."
+        hint={
+          <>
+            Who will use the token. Becomes the token's <code>sub</code> claim.
+          </>
+        }
       />
       <SelectField name="ttl_seconds" label="Valid for" options={LIFETIMES} />
       <p className="hint">A token can't be revoked.</p>

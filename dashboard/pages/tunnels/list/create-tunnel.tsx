@@ -8,9 +8,11 @@ import { projectsQuery } from "../../../api/organization/projects.ts";
 import { call } from "../../../api/session.ts";
 import { tunnelsQuery } from "../../../api/tunnels.ts";
 import { DialogButton } from "../../../ui/forms/dialog.tsx";
+import { useMe } from "../../../app/session-state.ts";
 import { SelectField, TextField } from "../../../ui/forms/fields.tsx";
 import type { GetValue } from "../../../ui/forms/form.tsx";
 import { notify } from "../../../ui/feedback/notifications.tsx";
+import { formatCount } from "../../../ui/numbers.ts";
 
 const PROTOCOLS = [
   { value: "http", label: "HTTP" },
@@ -20,7 +22,6 @@ const PROTOCOLS = [
 
 /** The values are seconds. */
 const LIFETIMES = [
-  { value: "", label: "As long as the plan allows" },
   { value: "3600", label: "1 hour" },
   { value: "86400", label: "1 day" },
   { value: "604800", label: "7 days" },
@@ -51,6 +52,7 @@ export function CreateTunnelButton() {
 function CreateTunnelFields() {
   const projects = useQuery(projectsQuery);
   const [protocol, setProtocol] = useState("http");
+  const { tunnel_ttl_seconds: maxSeconds } = useMe().entitlements;
   const slugs = projects.data?.map(({ slug }) => slug) ?? [];
   return (
     <>
@@ -70,7 +72,7 @@ function CreateTunnelFields() {
         autoComplete="off"
         spellCheck={false}
         maxLength={SUBDOMAIN_MAX_CHARS}
-        hint="The first part of the address. Empty: a random name."
+        hint="The first part of the address. Leave empty for a random name."
       />
       <SelectField name="protocol" label="Protocol" options={PROTOCOLS} onChoose={setProtocol} />
       {protocol === "tcp" && (
@@ -81,7 +83,7 @@ function CreateTunnelFields() {
           min={1}
           max={65_535}
           required={false}
-          hint="Empty: a free one."
+          hint="Leave empty for a free one."
         />
       )}
       {slugs.length > 1 && (
@@ -92,9 +94,21 @@ function CreateTunnelFields() {
           chosen={DEFAULT_PROJECT_SLUG}
         />
       )}
-      <SelectField name="ttlSeconds" label="Lifetime" options={LIFETIMES} />
+      <SelectField name="ttlSeconds" label="Lifetime" options={listLifetimes(maxSeconds)} />
     </>
   );
+}
+
+/** @param maxSeconds the plan's limit; null: there is none. */
+function listLifetimes(maxSeconds: number | null) {
+  if (maxSeconds === null) return [{ value: "", label: "No expiry" }, ...LIFETIMES];
+  const shorter = LIFETIMES.filter(({ value }) => Number(value) < maxSeconds);
+  return [{ value: "", label: `${formatLifetime(maxSeconds)} (plan limit)` }, ...shorter];
+}
+
+function formatLifetime(seconds: number): string {
+  const known = LIFETIMES.find(({ value }) => Number(value) === seconds);
+  return known?.label ?? `${formatCount(Math.round(seconds / 3600))} hours`;
 }
 
 /** The body of the request to the API, without the fields that the user left empty. */

@@ -66,7 +66,7 @@ export function MaintenanceTab({ tunnel }: { tunnel: Tunnel }) {
                 value={message}
                 onChange={(event) => setTyped(event.currentTarget.value)}
                 placeholder="We are back at 14:00 UTC."
-                hint="Empty: the default message."
+                hint="Leave empty for the default message."
               />
             </Form>
           )}

@@ -65,14 +65,14 @@ const KINDS: Record<PolicyAction["kind"], ActionKind> = {
           control: "list",
           label: "Issuers",
           placeholder: "https://idp.example.com",
-          hint: "One URL per line. Empty: visitor tokens that members minted for this tunnel.",
+          hint: "One URL per line. Leave empty to accept the visitor tokens that members minted for this tunnel.",
         },
         {
           name: "allowed_audiences",
           control: "list",
           label: "Audiences",
           placeholder: "my-api",
-          hint: "One per line; a token needs one of them. Empty: any audience.",
+          hint: "One per line; a token needs one of them. Leave empty for any audience.",
         },
       ],
       [

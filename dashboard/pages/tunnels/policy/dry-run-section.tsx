@@ -56,7 +56,7 @@ export function DryRunSection({ tunnel, text, isOutdated }: DryRunSectionProps) 
 
 function NoRequests({ tunnel: { publicUrl } }: { tunnel: Tunnel }) {
   return (
-    <EmptyState title="There are no captured requests to test on" command={`curl ${publicUrl}`}>
+    <EmptyState title="There are no captured requests to test on" commands={[`curl ${publicUrl}`]}>
       <p>Send one to the tunnel. The result appears here.</p>
     </EmptyState>
   );

@@ -145,7 +145,7 @@ export function PolicyEditor({ tunnel, saved }: PolicyEditorProps) {
         <Tabs
           label="Views of the policy"
           selected={view}
-          onSelect={(next) => setParameters({ view: next })}
+          onSelect={(next) => setParameters({ view: next }, { isNewEntry: true })}
           tabs={[
             { id: "form", title: "Form", content: form },
             { id: "json", title: "JSON", content: json },

@@ -25,7 +25,7 @@ const getParameter = (page: Page, name: string) => new URL(page.url()).searchPar
 test("the empty list shows a command, and the first request appears without a reload", async () => {
   const page = await pages.openAs(site.email, "/requests");
   await page.getByRole("heading", { name: "No requests yet" }).waitFor();
-  await page.getByText(`underpass http 3000 --server ${pages.origin}`).waitFor();
+  await page.getByText(`underpass login --server ${pages.origin}`).waitFor();
   await site.visit("/first/201");
   await getRow(page, "/first/201").waitFor();
   await page.getByText("Live · 1 request").waitFor();

@@ -194,5 +194,5 @@ test("a tunnel of another organization is not found, and without tunnels there i
   await page.getByRole("alert").filter({ hasText: "tunnel" }).first().waitFor();
   await page.getByRole("link", { name: "Metrics" }).click();
   await page.getByRole("heading", { name: "No tunnel has had visitors yet" }).waitFor();
-  await page.getByText(`underpass http 3000 --server ${pages.origin}`).waitFor();
+  await page.getByText(`underpass login --server ${pages.origin}`).waitFor();
 });

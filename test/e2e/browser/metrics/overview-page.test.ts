@@ -10,7 +10,12 @@ test("a new organization sees its first tunnel and its requests without a reload
   const owner = await pages.api.owner();
   const page = await pages.openAs(owner.email);
   await page.getByRole("heading", { name: "Open your first tunnel" }).waitFor();
-  await page.getByText(`underpass http 3000 --server ${pages.origin}`).waitFor();
+  const commands = await page.locator(".empty .command code").allTextContents();
+  expect(commands).toEqual([
+    "npm install --global underpass",
+    `underpass login --server ${pages.origin}`,
+    "underpass http 3000",
+  ]);
   const steps = getSection(page, "First steps");
   await steps.getByText("0 of 4 done").waitFor();
 
@@ -59,7 +64,7 @@ test("the first steps are hidden and shown again by keyboard alone", async () =>
   await hide.focus();
   await page.keyboard.press("Enter");
   await getSection(page, "First steps").waitFor({ state: "detached" });
-  const undo = page.getByRole("button", { name: "Show them again" });
+  const undo = page.getByRole("button", { name: "Show again" });
   await undo.focus();
   await page.keyboard.press("Enter");
   await getSection(page, "First steps").waitFor();
@@ -72,7 +77,12 @@ test("the first steps are hidden and shown again by keyboard alone", async () =>
 test("a notice says what needs an action: no second factor, and a budget that is almost used up", async () => {
   const owner = await pages.api.owner();
   const page = await pages.openAs(owner.email);
-  await page.getByRole("link", { name: "Set up two-factor authentication" }).waitFor();
+  const twoFactor = page.getByRole("note").filter({ hasText: "protected by a password only" });
+  await twoFactor.getByRole("link", { name: "Set up two-factor authentication" }).waitFor();
+  // The server sells no plans.
+  expect(await page.getByRole("link", { name: "Billing" }).count()).toBe(0);
+  await twoFactor.getByRole("button", { name: "Hide this notice" }).click();
+  await twoFactor.waitFor({ state: "detached" });
   const tunnel = await owner.post<{ id: string }>("/tunnels", { localPort: 1 });
   const token = await owner.post<{ id: string }>("/tokens", { name: "ci" });
   await pages.api.sql(
@@ -82,6 +92,7 @@ test("a notice says what needs an action: no second factor, and a budget that is
   await owner.put(`/orgs/${owner.orgId}/budget`, { monthlyBudgetUsdCents: 100 });
   await page.reload();
   await page.getByText("90% of this month's budget of $1.00 is used.").waitFor();
+  expect(await twoFactor.count()).toBe(0);
   await owner.put(`/orgs/${owner.orgId}/budget`, { monthlyBudgetUsdCents: 50 });
   await page.reload();
   await page.getByText("This month's budget of $0.50 is used up").waitFor();

@@ -72,6 +72,7 @@ test("resources beyond the plan are shown, to owners only", async () => {
   await pages.api.sql("update organizations set plan = 'free' where id = $1", [owner.orgId]);
   const page = await pages.openAs(owner.email, "/billing");
   await getSection(page, "Plan and billing").getByText("Reserved subdomains: 1").waitFor();
+  expect(await page.getByRole("link", { name: "Billing" }).count()).toBe(1);
 
   const admin = await pages.api.colleague(owner, "admin");
   const adminPage = await pages.openAs(admin.email);

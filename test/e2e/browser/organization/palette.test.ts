@@ -51,7 +51,7 @@ test("pages, tunnels and tokens are found by keyboard alone", async () => {
   await page.keyboard.press("ArrowDown");
   await getActive(page).filter({ hasText: "Requests" }).waitFor();
   await page.keyboard.type("zzzzqq");
-  await page.getByText("Nothing has this name.").waitFor();
+  await page.getByText("No results.").waitFor();
   await page.keyboard.press("Escape");
   await getField(page).waitFor({ state: "detached" });
 });

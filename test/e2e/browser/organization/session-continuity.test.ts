@@ -34,6 +34,19 @@ test("signing out in one tab signs out all of them, and signing in continues all
   expect(other.url()).toBe(`${pages.origin}/audit?range=24h`);
 });
 
+test("when the session has ended, each tab says so", async () => {
+  const { email, userId } = await pages.api.owner();
+  const page = await pages.openAs(email, "/members");
+  const other = await openTab(page, "/projects");
+  await other.getByRole("heading", { level: 1, name: "Projects" }).waitFor();
+  await pages.api.sql("delete from sessions where user_id = $1", [userId]);
+  // It sends requests, whatever the tab shows by now.
+  await page.keyboard.press("Control+k");
+  for (const tab of [page, other]) {
+    await tab.getByRole("status").filter({ hasText: "Your session has ended." }).waitFor();
+  }
+});
+
 test.each(["password", "provider"])(
   "a link to a page with a filter leads there after a sign-in by %s",
   async (way) => {

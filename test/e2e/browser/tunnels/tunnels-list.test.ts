@@ -35,7 +35,7 @@ const findRow = (page: Page, name: string) => page.getByRole("row").filter({ has
 test("without tunnels the page shows the command, and the first tunnel as soon as its agent connects", async () => {
   const owner = await pages.api.owner();
   const page = await pages.openAs(owner.email, "/tunnels");
-  await page.getByText(`underpass http 3000 --server ${pages.origin}`).waitFor();
+  await page.getByText(`underpass login --server ${pages.origin}`).waitFor();
   const name = newName("first");
   await serve(owner, name);
   await findRow(page, name).getByText(/^Live/).waitFor();

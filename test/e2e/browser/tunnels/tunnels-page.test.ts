@@ -76,6 +76,15 @@ async function findTunnel(id: string): Promise<Tunnel> {
 const openTab = (id: string, tab: string, by = owner): Promise<Page> =>
   pages.openAs(by.email, `/tunnels/${id}?tab=${tab}`);
 
+test("the browser goes back to the tab before", async () => {
+  const { id } = await create();
+  const page = await openTab(id, "access");
+  await page.getByRole("tab", { name: "Policy" }).click();
+  await getSection(page, "Traffic policy").waitFor();
+  await page.goBack();
+  await getSection(page, "IP allowlist").waitFor();
+});
+
 test("the selected tab is in the URL, and arrow keys change it", async () => {
   const { id } = await create();
   const page = await openTab(id, "access");
@@ -193,6 +202,15 @@ test("a sign-in is required and removed", async () => {
   expect((await visit()).status).toBe(200);
 });
 
+test("without an identity provider, the gate with a sign-in says what is needed instead of a button", async () => {
+  const { id } = await create();
+  const page = await pages.openAs(owner.email, "/tunnels");
+  await page.route("**/auth/providers", (route) => route.fulfill({ json: { providers: [] } }));
+  await page.goto(`${pages.origin}/tunnels/${id}?tab=access`);
+  await getSection(page, "Sign-in").getByText("Needs an identity provider").waitFor();
+  expect(await page.getByRole("button", { name: "Set up the sign-in" }).count()).toBe(0);
+});
+
 test("a visitor's token is minted and shown once", async () => {
   const { id, visit } = await serve();
   await owner.put(`/tunnels/${id}/policy`, { actions: [{ kind: "jwt_validation" }] });
@@ -270,7 +288,7 @@ test("capture settings are saved, and captured requests are deleted by name", as
     redactHeaders: ["authorization", "x-key"],
     serverAllowsReplay: false,
   });
-  expect(await page.title()).toBe(`${name}: Capturing · Underpass`);
+  expect(await page.title()).toBe(`${name}: Capture · Underpass`);
 
   await clickButton(page, "Delete all captured requests");
   const dialog = page.getByRole("dialog", { name: "Delete the captured requests?" });
@@ -301,7 +319,7 @@ test("a viewer sees every tab without buttons that change something", async () =
   const { id } = await create();
   const viewer = await pages.api.colleague(owner, "viewer");
   const page = await openTab(id, "access", viewer);
-  for (const tab of ["Access", "Maintenance", "Capturing", "Settings"]) {
+  for (const tab of ["Access", "Maintenance", "Capture", "Settings"]) {
     await page.getByRole("tab", { name: tab }).click();
     await waitForContent(page);
     const buttons = await page.getByRole("tabpanel").getByRole("button").allTextContents();
@@ -314,7 +332,7 @@ test("axe finds nothing on any tab, and each fits a narrow screen", async () => 
   await owner.put(`/tunnels/${id}/ip-allowlist`, { cidrs: ["127.0.0.0/8", "::1"] });
   const page = await openTab(id, "overview");
   const summary = page.getByText("Do this on the command line");
-  for (const tab of ["Overview", "Access", "Maintenance", "Capturing", "Settings"]) {
+  for (const tab of ["Overview", "Access", "Maintenance", "Capture", "Settings"]) {
     await page.getByRole("tab", { name: tab }).click();
     await waitForContent(page);
     // The previous tab's panel may still be there.
