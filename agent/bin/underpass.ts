@@ -1,10 +1,14 @@
 /** The command `underpass`. It prints its version before it loads anything else. */
 import { formatVersion } from "../cli/version.ts";
 
-// The reader of a pipe, such as `head`, may end first. Nothing is left to do then.
+// The reader of a pipe, such as `head`, may end first, and a terminal may be closed. Nothing is left to do then, except for a
+// command that serves visitors: it has a listener of its own, which stops it.
 process.stdout.on("error", ({ code }: NodeJS.ErrnoException) => {
-  process.exit(code === "EPIPE" ? (process.exitCode ?? 0) : 1);
+  const isClosed = code === "EPIPE" || code === "EIO";
+  if (!isClosed) process.exit(1);
+  if (process.stdout.listenerCount("error") === 1) process.exit(process.exitCode ?? 0);
 });
+process.stderr.on("error", () => undefined);
 
 const args = process.argv.slice(2);
 const [name = "", ...rest] = args;

@@ -33,7 +33,8 @@ environment: \`--token-file\` is \`UNDERPASS_TOKEN_FILE\`. There, line breaks or
 command line takes precedence.
 
 A command ends with the exit code 0 when it is done or was stopped with Ctrl+C, with 1 when it failed or the server rejected it,
-and with 2 when its arguments, or a file that they name, are invalid.`;
+and with 2 when its arguments, or a file that they name, are invalid. A terminal that is closed, and the end of the program that
+reads the output, stop a command as Ctrl+C does: open requests finish first.`;
 
 function formatCommand(command: Command, path: string): string[] {
   const help = stripVTControlCharacters(formatCommandHelp(command, path)).trimEnd();

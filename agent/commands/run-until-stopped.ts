@@ -8,6 +8,8 @@ interface Stoppable {
   on(event: "rejected", listener: (rejection: RejectionError) => void): unknown;
   start(): Promise<void> | void;
   close(): Promise<void> | void;
+  /** Reads its configuration again. Left out when it has none: SIGHUP stops it then. */
+  reload?: () => void;
   /** How many requests `close` waits for. Left out when it waits for none. */
   readonly openRequests?: number;
 }
@@ -29,7 +31,7 @@ export function runUntilStopped(tunnel: Stoppable, output: Output): Promise<numb
       const countOpen = (): number => tunnel.openRequests ?? 0;
       if (countOpen() > 0) output.stopping?.(countOpen);
       void Promise.resolve(tunnel.close()).then(() => end(0));
-    });
+    }, tunnel.reload);
     tunnel.on("rejected", (rejection) => end(1, rejection));
     Promise.resolve(tunnel.start()).catch(reject);
     keepMemorySmall();

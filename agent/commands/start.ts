@@ -1,6 +1,5 @@
 /** `underpass start [--all|NAME...]`: the tunnels of underpass.yml in one process, which follows changes of the file. */
 import { canShowScreen } from "../screen/terminal.ts";
-import { closeSync, openSync } from "node:fs";
 import { findConfigFile, readConfigFile } from "../config/config-file.ts";
 import { parseConfig, type TunnelEntry } from "../config/parse-config.ts";
 import { buildJsonSchema } from "../config/schema.ts";
@@ -78,20 +77,21 @@ export async function run({ values, positionals }: Input<typeof START.options>):
       reportFailure(error);
     }
   };
-  const stopFollowing = followChanges(path, reload);
+  const changes = followChanges(path, reload);
   try {
     const stoppable = {
       on: (_: "rejected", listener: (rejection: RejectionError) => void) =>
         group.on("rejected", listener),
       start: async () => void (await apply(first)),
       close: () => group.close(),
+      reload: changes.request,
       get openRequests() {
         return group.openRequests;
       },
     };
     return await runUntilStopped(stoppable, output);
   } finally {
-    stopFollowing();
+    changes.end();
     stopInspector();
   }
 }
@@ -127,36 +127,12 @@ function rejectInvalidSelection(entries: TunnelEntry[], isAll: boolean, names: s
   }
 }
 
-/**
- * Calls `reload` when the file may have changed, and when SIGHUP requests it; one call at a time.
- * @returns a function that ends this.
- */
-function followChanges(path: string, reload: (isRequested: boolean) => Promise<void>): () => void {
+/** Calls `reload` when the file may have changed, and when `request` is called; one call at a time. */
+function followChanges(path: string, reload: (isRequested: boolean) => Promise<void>) {
   let running = Promise.resolve();
   const enqueue = (isRequested: boolean): void => {
     running = running.then(() => reload(isRequested));
   };
-  const hasTerminal = isTerminalOpen();
-  const reloadOnSignal = (): void => {
-    // The signal also means that the terminal was closed.
-    if (hasTerminal && !isTerminalOpen()) process.kill(process.pid, "SIGTERM");
-    else enqueue(true);
-  };
-  // On Windows, SIGHUP means that the console window was closed.
-  if (process.platform !== "win32") process.on("SIGHUP", reloadOnSignal);
-  const stopWatching = watchForChanges(path, () => enqueue(false));
-  return () => {
-    process.off("SIGHUP", reloadOnSignal);
-    stopWatching();
-  };
-}
-
-/** Whether this process has a terminal that can still be used. */
-function isTerminalOpen(): boolean {
-  try {
-    closeSync(openSync("/dev/tty", "r"));
-    return true;
-  } catch {
-    return false;
-  }
+  const end = watchForChanges(path, () => enqueue(false));
+  return { request: () => enqueue(true), end };
 }

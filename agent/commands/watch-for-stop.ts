@@ -1,32 +1,65 @@
-/** The ways in which a user stops a command: Ctrl-C, a signal, and the end of npx. */
+/** The ways in which a user stops a command: Ctrl-C, a signal, a closed terminal or pipe, and the end of npx. */
+import { closeSync, openSync } from "node:fs";
 import { watchNpx } from "./npx/watch-npx.ts";
 
 /** As shells report a command that the signal has ended. */
 const EXIT_CODES = { SIGINT: 130, SIGTERM: 143 };
 
-/** Calls `stop` after each signal, and when npx has ended or was interrupted. @returns a function that ends the watch. */
-export function watchForStop(stop: () => void): () => void {
+/**
+ * Calls `stop` after each signal, when the output can no longer be read, and when npx has ended or was interrupted.
+ * @param reload what SIGHUP requests unless the terminal was closed. Without it, the signal stops the command.
+ * @returns a function that ends the watch.
+ */
+export function watchForStop(stop: () => void, reload?: () => void): () => void {
+  const hangUp = reload ? createHangUpListener(stop, reload) : stop;
   process.on("SIGINT", stop);
   process.on("SIGTERM", stop);
+  process.on("SIGHUP", hangUp);
+  process.stdout.on("error", stop);
   const endNpxWatch = watchNpx(stop);
   return () => {
     process.off("SIGINT", stop);
     process.off("SIGTERM", stop);
+    process.off("SIGHUP", hangUp);
+    process.stdout.off("error", stop);
     endNpxWatch();
   };
 }
 
 /**
  * Ends the process at once when a signal stops it again while it waits for requests. The listeners of its exit restore the
- * terminal. @returns a function that ends this.
+ * terminal. The system and the shell both send SIGHUP when a terminal is closed, so that one does not end the wait.
+ * @returns a function that ends this.
  */
 export function exitOnSignal(): () => void {
   const exitOnInterrupt = (): never => process.exit(EXIT_CODES.SIGINT);
   const exitOnTermination = (): never => process.exit(EXIT_CODES.SIGTERM);
+  const ignore = (): void => undefined;
   process.on("SIGINT", exitOnInterrupt);
   process.on("SIGTERM", exitOnTermination);
+  process.on("SIGHUP", ignore);
+  process.stdout.on("error", ignore);
   return () => {
     process.off("SIGINT", exitOnInterrupt);
     process.off("SIGTERM", exitOnTermination);
+    process.off("SIGHUP", ignore);
+    process.stdout.off("error", ignore);
   };
+}
+
+function createHangUpListener(stop: () => void, reload: () => void): () => void {
+  // On Windows, SIGHUP means that the console window was closed.
+  if (process.platform === "win32") return stop;
+  const hadTerminal = isTerminalOpen();
+  return () => (hadTerminal && !isTerminalOpen() ? stop() : reload());
+}
+
+/** Whether this process has a terminal that can still be used. */
+function isTerminalOpen(): boolean {
+  try {
+    closeSync(openSync("/dev/tty", "r"));
+    return true;
+  } catch {
+    return false;
+  }
 }

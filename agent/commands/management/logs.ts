@@ -49,10 +49,7 @@ export async function run({ values, positionals }: Input<typeof LOGS.options>): 
   log.on("missed", (count) => output.missed(count));
   log.on("disconnected", (reason) => output.disconnected(reason));
   log.on("reconnected", () => output.reconnected());
-  const stop = (): void => log.stop();
-  // The program that reads the output has ended: `underpass logs | head`.
-  process.stdout.on("error", stop);
-  const endWatch = watchForStop(stop);
+  const endWatch = watchForStop(() => log.stop());
   try {
     await log.run();
     await printer.end();

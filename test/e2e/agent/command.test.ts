@@ -1,3 +1,4 @@
+import type { Socket } from "node:net";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { runCommandLine } from "../../../agent/cli/run-command-line.ts";
 import { expose } from "../../../agent/expose.ts";
@@ -5,7 +6,7 @@ import { UsageError } from "../../../agent/options.ts";
 import { ROOT } from "../../../self-host/build/build.ts";
 import { getCommandLine } from "../../../self-host/processes/processes.ts";
 import { startConnectProxy } from "../../harness/fakes/connect-proxy.ts";
-import { runAgent } from "../../harness/tunnel/agent.ts";
+import { runAgent, type RunningAgent } from "../../harness/tunnel/agent.ts";
 import { mintToken, startApi, type Person, type TestApi } from "../../harness/server/api.ts";
 import { OK, startRawOrigin, type RawOrigin } from "../../harness/tunnel/origin.ts";
 import { WAIT_OPTIONS } from "../../harness/timeouts.ts";
@@ -106,7 +107,7 @@ describe("underpass http --json", () => {
     expect((await visit("npx-interrupted")).status).toBe(502);
   });
 
-  test.each(["SIGINT", "SIGTERM"] as const)(
+  test.each(["SIGINT", "SIGTERM", "SIGHUP"] as const)(
     "exits with 0 after %s, and the tunnel is offline",
     async (signal) => {
       await using agent = await runAgent(share("--subdomain", "stopped", "--json"), { token });
@@ -116,6 +117,26 @@ describe("underpass http --json", () => {
       expect((await visit("stopped")).status).toBe(502);
     },
   );
+
+  test.each<[string, (agent: RunningAgent) => unknown]>([
+    ["its terminal is closed", ({ child }) => child.kill("SIGHUP")],
+    ["its output is not read any more", ({ child }) => child.stdout!.destroy()],
+  ])("lets open requests finish when %s, and later visitors get agent_offline", async (_, stop) => {
+    const opened = Promise.withResolvers<Socket>();
+    origin.respond = ({ target }, socket) =>
+      target === "/open" ? void opened.resolve(socket) : OK;
+    await using agent = await runAgent(share("--subdomain", "hung-up", "--json"), { token });
+    await agent.event("ready");
+    const open = visit("hung-up", "/open");
+    const socket = await opened.promise;
+    stop(agent);
+    // The agent learns that its output is not read when it prints a request.
+    await visit("hung-up", "/printed");
+    socket.write(OK);
+    expect((await open).status).toBe(200);
+    expect(await agent.exit).toBe(0);
+    expect(findErrorCode(await visit("hung-up"))).toBe("agent_offline");
+  });
 
   test("takes every option from the environment", async () => {
     const env = {
