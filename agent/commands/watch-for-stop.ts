@@ -6,7 +6,7 @@ import { watchNpx } from "./npx/watch-npx.ts";
 const EXIT_CODES = { SIGINT: 130, SIGTERM: 143 };
 
 /**
- * Calls `stop` after each signal, when nobody can read the output any more, and when npx has ended or was interrupted.
+ * Calls `stop` after each signal, when the output can no longer be read, and when npx has ended or was interrupted.
  * @param reload what SIGHUP requests unless the terminal was closed. Without it, the signal stops the command.
  * @returns a function that ends the watch.
  */

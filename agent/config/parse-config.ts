@@ -7,7 +7,8 @@ import { HTTP_TUNNEL_OPTIONS } from "../commands/table/http.ts";
 import { TCP_TUNNEL_OPTIONS } from "../commands/table/tcp.ts";
 import { parseTcpTunnel, type TcpTunnelDefinition } from "../commands/tcp.ts";
 import { parseValue, UsageError, type OptionSpec, type OptionSpecs } from "../options.ts";
-import { ConfigFields, toKey, TUNNEL_FIELDS } from "./schema.ts";
+import { toKey } from "./option-keys.ts";
+import { ConfigFields, TUNNEL_FIELDS } from "./schema.ts";
 import { getErrorMessage } from "../error-message.ts";
 import { formatProblems, YamlSource, type Path, type Problem } from "./yaml-source.ts";
 
@@ -163,6 +164,8 @@ function toFileMessage(error: UsageError): string {
 
 /** @returns the key that the message is about. */
 function findKey(fields: Fields, error: UsageError): string {
+  // A problem inside of the policy's file begins with its path, line and column.
+  if (/^[^\n]+:\d+:\d+: /.test(getErrorMessage(error)) && "policy" in fields) return "policy";
   const words = toFileMessage(error).split(/[^a-z_]+/);
   return Object.keys(fields).find((field) => words.includes(field)) ?? "local";
 }

@@ -15,6 +15,7 @@ import {
   type LocalDispatcher,
   type Target,
 } from "../origin/target.ts";
+import { parseTcpTarget } from "../tcp/tcp-target.ts";
 import { INDEX } from "./directory.ts";
 import type { SharedFiles } from "./file-server.ts";
 
@@ -60,6 +61,14 @@ function describeMissingIndex({ path, kind, hasListing }: SharedFiles): string |
 }
 
 function describeInvalidTarget(text: string): string {
+  const tcp = /^tcp:/i.test(text) ? parseTcpTarget(text) : null;
+  if (tcp) {
+    const address = tcp.host === "localhost" ? String(tcp.port) : tcp.text;
+    return `${text} is not an HTTP server; use \`underpass tcp ${address}\`, or protocol: tcp in underpass.yml`;
+  }
+  const [, scheme] = /^([a-z][a-z0-9+.-]*):\/\//i.exec(text) ?? [];
+  if (scheme !== undefined && !/^https?$/i.test(scheme))
+    return `${text} has the scheme ${scheme}; use http, https or file, or \`underpass tcp\``;
   const server = findOriginWithoutPath(text);
   return server === null
     ? `${text} is not a port, host:port, http(s) URL, file or directory`

@@ -49,6 +49,7 @@ export function findOriginWithoutPath(text: string): string | null {
   const url = parseUrl(text.trim());
   // Without a scheme and a port it may be meant as the path of a file.
   if (!url || (url.port === "" && !text.includes("://"))) return null;
+  if (url.protocol !== "http:" && url.protocol !== "https:") return null;
   return parseTarget(url.origin) && url.username === "" ? url.origin : null;
 }
 
