@@ -46,22 +46,30 @@ export type ApiContext = Context<ApiEnv>;
 /** The router of one file of routes. */
 export function createRouter(): OpenAPIHono<ApiEnv> {
   return new OpenAPIHono<ApiEnv>({
-    defaultHook(result) {
-      if (!result.success) throw invalidInput(result);
+    defaultHook(result, c) {
+      if (!result.success) throw invalidInput(result, c.req.queries());
     },
   });
 }
 
-export function invalidInput({
-  target,
-  error,
-}: {
+interface InvalidInput {
   target: string;
   error: Pick<ZodError, "issues">;
-}): ApiError {
+}
+
+/** @param queries all values of each query parameter. The framework passes those of a repeated one as a list. */
+export function invalidInput(
+  { target, error }: InvalidInput,
+  queries: Record<string, string[]> = {},
+): ApiError {
+  const isRepeated = (path: PropertyKey[]) =>
+    target === "query" && (queries[String(path[0])]?.length ?? 0) > 1;
   // A path parameter that no resource can have is answered like a route that does not exist.
   if (target === "param") return notFound();
-  const fields = error.issues.map(({ path, message }) => ({ path: path.join("."), message }));
+  const fields = error.issues.map(({ path, message }) => ({
+    path: path.join("."),
+    message: isRepeated(path) ? "must be given once" : message,
+  }));
   return new ApiError("invalid_request", describeInvalid(target, fields[0]), { fields });
 }
 
@@ -223,8 +231,8 @@ export function documentRoute(router: OpenAPIHono<ApiEnv>, definition: RouteDefi
 }
 
 /**
- * The framework treats a body without a type as an empty object, and one that is empty as invalid JSON. An empty body is a
- * missing one here, whatever its type: where the body is optional, an empty object, with the defaults of its fields.
+ * An empty body, which the framework takes for invalid JSON, is a missing one, whatever its type: where the body is
+ * optional, an empty object, with the defaults of its fields.
  */
 function requireJsonBody(definition: RouteDefinition): MiddlewareHandler<ApiEnv>[] {
   const { body, optionalBody } = definition;
@@ -241,11 +249,33 @@ function requireJsonBody(definition: RouteDefinition): MiddlewareHandler<ApiEnv>
         const headers = new Headers(c.req.raw.headers);
         headers.set("Content-Type", "application/json");
         c.req.raw = new Request(c.req.raw, { headers, body: "{}" });
-      } else if (c.req.header("content-type") === undefined) throw new HTTPException(415);
+      } else requireReadableJson(c);
       await next();
     }),
   ];
 }
+
+/** The framework decodes no compression, reads every text as UTF-8, and takes a body without a type for an empty object. */
+function requireReadableJson(c: ApiContext): void {
+  const { "content-encoding": encoding = "identity", "content-type": type } = c.req.header();
+  if (type === undefined) throw new HTTPException(415);
+  if (encoding.toLowerCase() !== "identity") {
+    throw new ApiError(
+      "unsupported_media_type",
+      "The request body must be sent without compression, and without the header Content-Encoding.",
+    );
+  }
+  const charset = /;\s*charset\s*=\s*"?([^\s;"]*)/i.exec(type)?.[1] ?? "utf-8";
+  if (!UTF8_CHARSETS.test(charset)) {
+    throw new ApiError(
+      "unsupported_media_type",
+      "The request body must be in UTF-8, and the Content-Type names another charset.",
+    );
+  }
+}
+
+/** Every text in US-ASCII is the same in UTF-8. */
+const UTF8_CHARSETS = /^(?:utf-?8|us-ascii)$/i;
 
 function listGuards({ guard }: RouteDefinition): readonly Guard[] {
   return [guard ?? []].flat();

@@ -5,7 +5,7 @@ import { AUDIT_RESOURCES } from "../../audit/action-description.ts";
 import { AUDIT_ACTION_NAMES } from "../../audit/audit-actions.ts";
 import { Instant, ONE_LINE_RULE, PageQuery } from "../scalars.ts";
 
-export const AuditAction = z.enum(AUDIT_ACTION_NAMES);
+export const AuditAction = z.enum(AUDIT_ACTION_NAMES, "must be the name of an audit action");
 
 export const AuditEvent = z.object({
   id: z.uuid(),
@@ -40,10 +40,7 @@ export const EventQuery = PageQuery.extend({
     .datetime({ offset: true })
     .optional()
     .describe("RFC 3339. Events at this time or later are left out."),
-  action: z
-    .string()
-    .regex(/^[a-z_]+$/, "must be the name of an audit action")
-    .optional(),
+  action: AuditAction.optional(),
   actor: z
     .string()
     .max(EMAIL_MAX_CHARS)

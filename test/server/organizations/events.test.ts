@@ -82,7 +82,6 @@ describe("the organization's log", () => {
     };
     expect(pickActions(await readEvents(admin, query))).toEqual(["token_created"]);
     expect(await readEvents(admin, { actor: owner.email })).toEqual([]);
-    expect(await readEvents(admin, { action: "unknown_action" })).toEqual([]);
     expect(await readEvents(admin, { start_time: "9999-12-31T23:59:59Z" })).toEqual([]);
     expect((await readEvents(admin, { start_time: "0000-01-01T00:00:00Z" })).length).toBe(
       (await readEvents(admin)).length,
@@ -138,6 +137,7 @@ describe("the organization's log", () => {
     { limit: "1001" },
     { limit: "many" },
     { after: "the beginning" },
+    { action: "nope" },
     { action: "tunnel\0created" },
     { action: "tunnel_created' or true --" },
     { actor: "some\0body" },

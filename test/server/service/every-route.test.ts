@@ -107,6 +107,8 @@ test("every route with a body refuses one that is malformed, of the wrong type o
       await sendRaw(json, "[]"),
       await sendRaw(json, "null"),
       await sendRaw({ "content-type": "text/plain" }, '{"code":1}'),
+      await sendRaw({ ...json, "content-encoding": "gzip" }, "{}"),
+      await sendRaw({ "content-type": "application/json; charset=latin1" }, "{}"),
       await sendRaw(json, tooLarge),
     ].map(({ status, body }) => `${status} ${body.error}`);
     const notAnObject = /TrafficPolicy$/.test(route.operationId) ? "bad_policy" : "invalid_request";
@@ -115,6 +117,8 @@ test("every route with a body refuses one that is malformed, of the wrong type o
       "400 invalid_request",
       `400 ${notAnObject}`,
       `400 ${notAnObject}`,
+      "415 unsupported_media_type",
+      "415 unsupported_media_type",
       "415 unsupported_media_type",
       "413 payload_too_large",
     ]);

@@ -88,6 +88,20 @@ describe("an error", () => {
     }
   });
 
+  test("names a query parameter that is given more than once", async () => {
+    const owner = await api.owner();
+    const { status, body } = await owner.get("/tunnels?limit=1&limit=2");
+    const message = "must be given once";
+    expect([status, body]).toEqual([
+      400,
+      {
+        error: "invalid_request",
+        message: `The query parameter limit ${message}.`,
+        fields: [{ path: "limit", message }],
+      },
+    ]);
+  });
+
   test("without a token names the authentication scheme", async () => {
     const { headers } = await api.anonymous.get("/tunnels");
     expect(headers.get("www-authenticate")).toBe("Bearer");

@@ -1,6 +1,6 @@
 /** Validation of custom domains: a name must be registrable, and not belong to this service. */
 import { getPublicSuffix } from "tldts";
-import { LABEL } from "../../../protocol/names.ts";
+import { LABEL, SUBDOMAIN_MAX_CHARS } from "../../../protocol/names.ts";
 import type { Config } from "../../config/config.ts";
 
 /** The maximum of a whole name (RFC 1035 §2.3.4), less `_svc-challenge.`, which the TXT record adds. */
@@ -18,6 +18,12 @@ export function parseDomain(
   const labels = domain.split(".");
   if (labels.length < 2) return { error: "must contain a dot" };
   if (/^\d+$/.test(labels.at(-1)!)) return { error: "must be a name, not an IP address" };
+  const longest = Math.max(...labels.map(({ length }) => length));
+  if (longest > SUBDOMAIN_MAX_CHARS) {
+    return {
+      error: `must have at most ${SUBDOMAIN_MAX_CHARS} characters between two dots, and has ${longest}`,
+    };
+  }
   if (!labels.every((label) => LABEL.test(label))) {
     return { error: "must consist of letters, digits and inner hyphens" };
   }

@@ -12,9 +12,9 @@ const CODE_BY_FIELD: Record<string, ErrorCode> = { name: "invalid_name", cidr: "
 /** Like `createRouter`, with the error codes of names and CIDR blocks. */
 export function createNetworkRouter(): OpenAPIHono<ApiEnv> {
   return new OpenAPIHono<ApiEnv>({
-    defaultHook(result) {
+    defaultHook(result, c) {
       if (result.success) return;
-      const error = invalidInput(result);
+      const error = invalidInput(result, c.req.queries());
       const [field] = error.details.fields ?? [];
       const code = result.target === "json" && field ? CODE_BY_FIELD[field.path] : undefined;
       if (!code || !field) throw error;

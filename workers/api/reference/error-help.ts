@@ -112,8 +112,8 @@ export const ERROR_HELP: Readonly<Record<ErrorCode, ErrorHelp>> = {
   expired: help("The tunnel or the request has expired.", "Create a new one."),
   payload_too_large: help("The request body is too large.", "Send at most 1 MiB to the API."),
   unsupported_media_type: help(
-    "The `Content-Type` of the request body is not supported.",
-    "Send JSON with `Content-Type: application/json`.",
+    "The `Content-Type` or the `Content-Encoding` of the request body is not supported.",
+    "Send JSON in UTF-8, without compression, with `Content-Type: application/json`.",
   ),
   upgrade_expected: help(
     "The path is a WebSocket, and the request is not an upgrade.",

@@ -68,3 +68,8 @@ test.each([
   ["the API's host", "console.company.test"],
   ["a name below the API's host", "x.console.company.test"],
 ])("%s cannot be claimed", (_, text) => expect(name(text)).toEqual({ error: expect.any(String) }));
+
+test("a label that is too long is refused with its length", () => {
+  const error = "must have at most 63 characters between two dots, and has 64";
+  expect(name(`shop.${"a".repeat(64)}.example`)).toEqual({ error });
+});
