@@ -69,6 +69,9 @@ test("a master key mints project tokens that are linked to it, for an hour by de
   });
   const requested = await mintChild(master.bearer!, "staging", { name: "job", ttl_hours: 5 });
   expect(requested.body.expiresAt).toBe(requested.body.issuedAt + 5 * 3600);
+  const shortLived = await mintMaster(owner, { ttl_days: 1 });
+  const longest = await mintChild(shortLived.bearer!, "staging", { name: "job", ttl_hours: 1_000 });
+  expect(longest.body.expiresAt).toBe(shortLived.expiresAt);
   const events = await api.sql(
     "select user_id, metadata->>'masterNonce' master from audit_events where metadata->>'nonce' = $1",
     [body.nonce],

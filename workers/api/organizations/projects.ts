@@ -160,7 +160,8 @@ projects.openapi(
     await requireMasterKeys(c, slug);
     const minter = getMinter(c);
     const request = toTokenRequest(c.req.valid("json"), slug, minter);
-    const row = await mintProjectToken(c.var.db, minter, slug, newProjectToken(request));
+    const token = newProjectToken(request, c.var.masterKey);
+    const row = await mintProjectToken(c.var.db, minter, slug, token);
     switch (row) {
       case "not_found":
         throw notFound("project", "slug");

@@ -38,15 +38,22 @@ export function newMasterKey(name: string, ttlDays: number): NewToken {
   };
 }
 
-/** For a job of continuous integration, which needs the token for its own duration only. */
+/**
+ * For a job of continuous integration, which needs the token for its own duration only.
+ *
+ * @param masterKey mints the token, which expires with it at the latest: a thief of the key must not get a longer access.
+ */
 export function newProjectToken(
   request: Pick<TokenScope, "name" | "ttlHours" | "allowedSubdomains">,
+  masterKey?: { expiresAt: Date },
 ): NewToken {
-  return newAgentToken({
+  const token = newAgentToken({
     ...request,
     bandwidthLimitMbps: TOKEN_BANDWIDTH_DEFAULT_MBPS,
     tunnelQuota: TOKEN_TUNNELS_DEFAULT,
   });
+  const isLonger = masterKey !== undefined && masterKey.expiresAt < token.expiresAt;
+  return isLonger ? { ...token, expiresAt: masterKey.expiresAt } : token;
 }
 
 /** The successor of a rotated token: the same scope, and the same validity period as the old one had. */

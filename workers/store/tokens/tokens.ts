@@ -122,7 +122,7 @@ export interface PresentedToken {
 }
 
 /** A token that has neither expired nor been revoked. */
-type LiveToken = Pick<TokenRow, "id" | "nonce" | "orgId"> & PlanState;
+type LiveToken = Pick<TokenRow, "id" | "nonce" | "orgId" | "expiresAt"> & PlanState;
 export type MasterKey = LiveToken;
 export type AgentToken = LiveToken & Pick<TokenRow, "createdBy" | "bandwidthLimitMbps">;
 
@@ -306,6 +306,7 @@ async function findLiveToken(
       orgId: tokens.orgId,
       createdBy: tokens.createdBy,
       bandwidthLimitMbps: tokens.bandwidthLimitMbps,
+      expiresAt: tokens.expiresAt,
       plan,
       trialEndsAt,
     })
