@@ -1,21 +1,20 @@
 /** Fields of a vendor's delivery. Read only after its signature has been verified. */
 import type { Validator } from "../../protocol/schemas/webhooks.ts";
+import { toHex, toUtf8 } from "../../shared/bytes.ts";
 import { parseJson } from "../../shared/json.ts";
 import type { SignedRequest } from "./signatures.ts";
 
-/** A longer id is ignored, and the delivery gets a generated one. */
+/** Of a longer id its hash is stored. */
 const DELIVERY_ID_MAX_CHARS = 200;
 
 /** The vendor's id of this delivery, by which a repeated one is recognized. @returns null when it has none. */
-export function readDeliveryId(
+export async function readDeliveryId(
   validator: Validator,
   { headers, body }: SignedRequest,
-): string | null {
-  return (
-    toUsableId(readVendorId(validator, headers, body)) ??
-    toUsableId(headers.get("x-delivery-id")) ??
-    null
-  );
+): Promise<string | null> {
+  const id = toId(readVendorId(validator, headers, body)) ?? toId(headers.get("x-delivery-id"));
+  if (id === undefined || id.length <= DELIVERY_ID_MAX_CHARS) return id ?? null;
+  return `sha256:${toHex(new Uint8Array(await crypto.subtle.digest("SHA-256", toUtf8(id))))}`;
 }
 
 /** What a vendor that verifies a new address wants to be sent back. @returns null for any other delivery. */
@@ -32,16 +31,17 @@ function readVendorId(validator: Validator, headers: Headers, body: Uint8Array):
     case "chat_app":
     case "payments": {
       const { event_id: eventId, id } = parseFields(body);
-      return toUsableId(eventId) ?? id;
+      return toId(eventId) ?? id;
     }
     case "generic_hmac_sha256":
       return null;
   }
 }
 
-function toUsableId(id: unknown): string | undefined {
-  if (typeof id !== "string" || id === "" || id.length > DELIVERY_ID_MAX_CHARS) return undefined;
-  return id;
+/** Of a number only if it is exact: two deliveries must not get the same id. */
+function toId(value: unknown): string | undefined {
+  if (Number.isSafeInteger(value)) return String(value);
+  return typeof value === "string" && value !== "" ? value : undefined;
 }
 
 /** @returns no fields when the body is not a JSON object. */

@@ -82,7 +82,7 @@ async function receive(c: ApiContext, id: string, signed: SignedRequest): Promis
   const challenge = readChallenge(validator, signed);
   if (challenge !== null) return c.json({ challenge }, 200);
 
-  const delivery = toIncomingDelivery(verifier, signed);
+  const delivery = await toIncomingDelivery(verifier, signed);
   const store = ({ settings: { version } }: Verifier) =>
     callObject<StoreOutcome>(receiverObject(env, id).store(delivery, version));
   let answer = await store(verifier);
@@ -177,12 +177,12 @@ function hasValidSignature({ settings, keys }: Verifier, signed: SignedRequest):
   return isSignatureValid(settings.validator, activeKeys, signed, now);
 }
 
-function toIncomingDelivery(
+async function toIncomingDelivery(
   { settings }: Verifier,
   { headers, body }: SignedRequest,
-): IncomingDelivery {
+): Promise<IncomingDelivery> {
   return {
-    id: readDeliveryId(settings.validator, { headers, body }),
+    id: await readDeliveryId(settings.validator, { headers, body }),
     headers: Object.fromEntries([...headers].filter(([name]) => isForwarded(name))),
     contentType: headers.get("content-type"),
     body,
