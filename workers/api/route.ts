@@ -6,7 +6,7 @@ import { createMiddleware } from "hono/factory";
 import { HTTPException } from "hono/http-exception";
 import { z, type ZodError, type ZodType } from "zod";
 import type { ErrorCode } from "../../protocol/errors.ts";
-import { describeIssue } from "../../protocol/schemas/issue-messages.ts";
+import { describeIssue, formatPath } from "../../protocol/schemas/issue-messages.ts";
 import type { Config } from "../config/config.ts";
 import type { Env } from "../env.ts";
 import { ApiError, describeError } from "../errors.ts";
@@ -67,7 +67,7 @@ export function invalidInput(
   // A path parameter that no resource can have is answered like a route that does not exist.
   if (target === "param") return notFound();
   const fields = error.issues.map(({ path, message }) => ({
-    path: path.join("."),
+    path: formatPath(path),
     message: isRepeated(path) ? "must be given once" : message,
   }));
   return new ApiError("invalid_request", describeInvalid(target, fields[0]), { fields });
@@ -79,7 +79,7 @@ function describeInvalid(
   field: { path: string; message: string } | undefined,
 ): string {
   const part = target === "json" ? "request body" : "query string";
-  if (!field || !/^[\w.]*$/.test(field.path)) {
+  if (!field || !/^[\w.[\]]*$/.test(field.path)) {
     return `The ${part} is not valid: each entry of fields names an invalid field and its rule.`;
   }
   if (target === "json" || field.path === "") return describeField(field, part);

@@ -79,7 +79,7 @@ export function Form({ submit, kind = "primary", beside, children, onSubmit }: F
 function findFieldErrors(error: unknown, form: HTMLFormElement): Record<string, string> {
   if (!(error instanceof RequestError)) return {};
   const found = error.fields.flatMap(({ path, message }) => {
-    const names = [path, path.replace(/\.\d+$/, "")];
+    const names = [path, path.replace(/\[\d+\]$/, "")];
     const name = names.find((each) => form.elements.namedItem(each) !== null);
     return name === undefined ? [] : [[name, toSentence(message)]];
   });

@@ -33,12 +33,12 @@ interface FieldError {
   message: string;
 }
 
-/** The path `cidrs.1` becomes `cidrs`. */
+/** The path `cidrs[1]` becomes `cidrs`. */
 function nameEntry(
   { path, message }: FieldError,
   lists: Record<string, readonly string[]>,
 ): FieldError {
-  const [name = "", index] = path.split(".");
+  const [name = "", index] = path.split(/[[\]]/);
   const entry = lists[name]?.[Number(index)];
   if (entry === undefined) return { path, message };
   return { path: name, message: `“${entry}” ${message}.` };

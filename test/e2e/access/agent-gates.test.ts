@@ -258,7 +258,7 @@ describe("the traffic policy of a new agent", () => {
     const policy = { actions: [{ kind: "jwt_validation", allowed_issuers: [issuer] }] };
     await expect(start({ subdomain: "gate-issuer", policy })).rejects.toMatchObject({
       reason: "invalid_request",
-      message: "policy.actions.0.allowed_issuers.0 must not be this service: leave out the field",
+      message: "policy.actions[0].allowed_issuers[0] must not be this service: leave out the field",
     });
   });
 });

@@ -179,7 +179,7 @@ describe("a token of a project", () => {
       const outside = pattern.replace("PROJECT", slug);
       expect(await mintIn(slug, { allowed_subdomains: [outside] })).toMatchObject({
         status: 400,
-        body: { error: "invalid_request", fields: [{ path: "allowed_subdomains.0" }] },
+        body: { error: "invalid_request", fields: [{ path: "allowed_subdomains[0]" }] },
       });
     },
   );

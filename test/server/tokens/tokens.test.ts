@@ -95,8 +95,8 @@ test.each([
     "bandwidthLimitMbps",
   ],
   ["a quota of zero", { name: "x", tunnelQuota: 0 }, "tunnelQuota"],
-  ["a pattern with a dot", { name: "x", allowedSubdomains: ["a.*"] }, "allowedSubdomains.0"],
-  ["a pattern of no label", { name: "x", allowedSubdomains: ["-x"] }, "allowedSubdomains.0"],
+  ["a pattern with a dot", { name: "x", allowedSubdomains: ["a.*"] }, "allowedSubdomains[0]"],
+  ["a pattern of no label", { name: "x", allowedSubdomains: ["-x"] }, "allowedSubdomains[0]"],
   ["101 patterns", { name: "x", allowedSubdomains: Array(101).fill("a") }, "allowedSubdomains"],
 ])("refuses %s", async (_, body, field) => {
   expect(await owner.post("/tokens", body)).toMatchObject({

@@ -121,11 +121,11 @@ function normalize(typedDomains: string[], typedEmails: string[]): AllowList {
   const emails = typedEmails.map(normalizeEmail);
   const fields = [
     ...domains.map((domain, at) => ({
-      path: `allowed_domains.${at}`,
+      path: `allowed_domains[${at}]`,
       message: domain === null ? "must be a domain of email addresses, such as example.com" : null,
     })),
     ...emails.map((email, at) => ({
-      path: `allowed_emails.${at}`,
+      path: `allowed_emails[${at}]`,
       message: isEmailAddress(email) ? null : "must be an email address",
     })),
   ].flatMap(({ path, message }) => (message === null ? [] : [{ path, message }]));

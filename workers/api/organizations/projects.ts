@@ -193,7 +193,7 @@ function toTokenRequest(body: z.output<typeof MintProjectToken>, slug: string, m
     const labels = toLabelPattern(pattern, slug);
     if (labels !== null) return labels;
     throw invalidField(
-      `allowed_subdomains.${at}`,
+      `allowed_subdomains[${at}]`,
       `matches no tunnel of this project, whose subdomains end with -${slug} and have at most 63 characters`,
     );
   });

@@ -5,6 +5,7 @@ import {
   AgentGates,
   hasGates,
 } from "../../../protocol/schemas/tunnels/agent-gates.ts";
+import { formatPath } from "../../../protocol/schemas/issue-messages.ts";
 import { isHttpProtocol } from "../../../protocol/schemas/tunnels/tunnels.ts";
 import { fromBase64Url, toHex, toUuid } from "../../../shared/bytes.ts";
 import { parseJson } from "../../../shared/json.ts";
@@ -29,7 +30,7 @@ export function parseAgentGates(header: string | undefined): AgentGates {
   const gates = AgentGates.safeParse(parseHeader(header));
   if (gates.success) return gates.data;
   const [issue] = gates.error.issues;
-  const field = issue === undefined || issue.path.length === 0 ? "it" : issue.path.join(".");
+  const field = issue === undefined || issue.path.length === 0 ? "it" : formatPath(issue.path);
   throw new ConnectionRefusedError(
     "invalid_request",
     `${AGENT_GATES_HEADER}: ${field} ${issue?.message}`,
@@ -66,7 +67,7 @@ export async function prepareGates(
   if (issue) {
     throw new ConnectionRefusedError(
       "invalid_request",
-      `policy.${issue.path.join(".")} ${issue.message}`,
+      `policy.${formatPath(issue.path)} ${issue.message}`,
     );
   }
   if (!basicAuth) return { basicAuth, policy };
