@@ -4,7 +4,7 @@ import { toHex, toUtf8 } from "../../shared/bytes.ts";
 import { parseJson } from "../../shared/json.ts";
 import type { SignedRequest } from "./signatures.ts";
 
-/** Of a longer id its hash is stored. */
+/** A longer id is stored as its hash. */
 const DELIVERY_ID_MAX_CHARS = 200;
 
 /** The vendor's id of this delivery, by which a repeated one is recognized. @returns null when it has none. */
@@ -38,7 +38,7 @@ function readVendorId(validator: Validator, headers: Headers, body: Uint8Array):
   }
 }
 
-/** Of a number only if it is exact: two deliveries must not get the same id. */
+/** A number counts only if it is exact: two deliveries must not get the same id. */
 function toId(value: unknown): string | undefined {
   if (Number.isSafeInteger(value)) return String(value);
   return typeof value === "string" && value !== "" ? value : undefined;

@@ -29,7 +29,7 @@ export async function readRefreshCookie(c: ApiContext): Promise<RefreshToken | "
   return (await verifyBinding(c.var.config, token, binding)) ? token : "not_own";
 }
 
-/** Of all sessions whose cookies the browser sends, its own or not. It stays the same when a session is renewed. */
+/** A hash of all sessions whose cookies the browser sends, its own or not. It stays the same when a session is renewed. */
 export function hashSessionIds(c: ApiContext): Promise<string> {
   const ids = readCookies(c, REFRESH_COOKIE).map((text) => text.split(".")[0]);
   return sha256Hex(ids.join(" "));
