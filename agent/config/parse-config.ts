@@ -7,7 +7,8 @@ import { HTTP_TUNNEL_OPTIONS } from "../commands/table/http.ts";
 import { TCP_TUNNEL_OPTIONS } from "../commands/table/tcp.ts";
 import { parseTcpTunnel, type TcpTunnelDefinition } from "../commands/tcp.ts";
 import { parseValue, UsageError, type OptionSpec, type OptionSpecs } from "../options.ts";
-import { ConfigFields, toKey, TUNNEL_FIELDS } from "./schema.ts";
+import { toKey } from "./option-keys.ts";
+import { ConfigFields, TUNNEL_FIELDS } from "./schema.ts";
 import { getErrorMessage } from "../error-message.ts";
 import { formatProblems, YamlSource, type Path, type Problem } from "./yaml-source.ts";
 

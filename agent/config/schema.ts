@@ -7,14 +7,7 @@ import { API_OPTIONS } from "../commands/command.ts";
 import { HTTP_TUNNEL_OPTIONS } from "../commands/table/http.ts";
 import { TCP_TUNNEL_OPTIONS } from "../commands/table/tcp.ts";
 import type { OptionSpec } from "../options.ts";
-
-/** Names that differ from those of the command line: they read better for a value that is written down. */
-const KEYS: Partial<Record<string, string>> = { "policy-file": "policy", header: "headers" };
-
-/** `--host-header` is `host_header` in the file. */
-export function toKey(option: string): string {
-  return KEYS[option] ?? option.replaceAll("-", "_");
-}
+import { toKey } from "./option-keys.ts";
 
 const Text = z.union([z.string(), z.number()], { error: "must be text" });
 

@@ -6,6 +6,8 @@ import type { ServerEndpoint } from "../server-access.ts";
 
 export interface Route extends ServerEndpoint {
   token: Buffer | null;
+  /** What the user does when the server does not accept the token; a sentence. */
+  renewal: string;
   /** undefined: connections are direct. */
   proxy: ProxyAddress | undefined;
 }

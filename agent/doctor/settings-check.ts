@@ -23,6 +23,8 @@ export interface SettingsOptions {
 export interface Settings extends ServerEndpoint {
   /** null when this machine has none for the server. */
   token: Buffer | null;
+  /** What the user does when the server does not accept the token; a sentence. */
+  renewal: string;
 }
 
 export async function checkSettings(options: SettingsOptions): Promise<Outcome<Settings>> {
@@ -40,8 +42,8 @@ export async function checkSettings(options: SettingsOptions): Promise<Outcome<S
   const path = options.tokenFile ?? getCredentialsPath();
   const source = options.tokenFile === undefined ? "the saved login" : describeTokenFile(options);
   try {
-    const { token } = await findToken(server, options.tokenFile);
-    const value = { server, authorities, token };
+    const found = await findToken(server, options.tokenFile);
+    const value = { server, authorities, ...found };
     if (hasVariable) return ok(tried, `${from}, token from ${TOKEN_VARIABLE}`, value);
     if (await isReadableByOthers(path)) {
       return warning(
@@ -53,7 +55,7 @@ export async function checkSettings(options: SettingsOptions): Promise<Outcome<S
     }
     return ok(tried, `${from}, token in ${path} (${source})`, value);
   } catch (error) {
-    const value = { server, authorities, token: null };
+    const value = { server, authorities, token: null, renewal: "" };
     if (error instanceof MissingTokenError) {
       const result = `${from}; this machine has no token for it`;
       return { ...problem(tried, result, `Run: ${error.command}`), value };

@@ -15,7 +15,7 @@ type DescribedToken = z.infer<typeof DescribedToken>;
 const EXPIRES_SOON_MS = HOUR_MS;
 
 export async function checkToken(
-  { server, token }: Route,
+  { server, token, renewal }: Route,
   fetch: Fetch,
   signal: AbortSignal,
 ): Promise<Outcome> {
@@ -35,11 +35,7 @@ export async function checkToken(
   }
   if (status === 404) return skipped("this server is too old to describe a token");
   if (status === 401) {
-    return problem(
-      tried,
-      `the server does not accept the token: ${getMessage(body)}`,
-      `Get a new one: underpass login --server ${server.origin}`,
-    );
+    return problem(tried, `the server does not accept the token: ${getMessage(body)}`, renewal);
   }
   const parsed = DescribedToken.safeParse(body);
   if (status !== 200 || !parsed.success) {

@@ -1,4 +1,5 @@
 /** What the user learns about the gates of a tunnel: what visitors must bring, and which gates this command did not set. */
+import { nameKeys } from "../config/option-keys.ts";
 import { GATE_NAMES, type GateName } from "../../protocol/wire/frames.ts";
 
 export interface TunnelGates {
@@ -34,12 +35,14 @@ export function describeGates({ names }: TunnelGates): string | undefined {
   return parts.length === 0 ? undefined : parts.join(", ");
 }
 
-/** @returns how to remove the gates that this command did not set; undefined when there are none. */
-export function describeUnchangedGates({
-  tunnelId,
-  names,
-  ownNames,
-}: TunnelGates): string | undefined {
+/**
+ * @param isOfFile whether underpass.yml describes the tunnel.
+ * @returns how to remove the gates that this command did not set; undefined when there are none.
+ */
+export function describeUnchangedGates(
+  { tunnelId, names, ownNames }: TunnelGates,
+  isOfFile = false,
+): string | undefined {
   const unchanged = GATE_NAMES.filter(
     (name) =>
       names.includes(name) &&
@@ -52,7 +55,8 @@ export function describeUnchangedGates({
   const gates = joinTexts(unchanged.map((name) => TEXTS[name].gate));
   const ways = unchanged.map((name) => {
     const { option, route } = TEXTS[name];
-    return option ?? `DELETE /tunnels/${tunnelId}/${route} (API)`;
+    if (option === undefined) return `DELETE /tunnels/${tunnelId}/${route} (API)`;
+    return isOfFile ? nameKeys(option) : option;
   });
   return `${gates} ${were} not set by this command; to remove ${them}: ${ways.join(", ")}`;
 }

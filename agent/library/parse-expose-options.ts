@@ -19,7 +19,7 @@ import type { HttpTunnelOptions } from "../tunnel/http-tunnel.ts";
 import { requireSharedName } from "../tunnel/tunnel-options.ts";
 import type { ExposeOptions } from "./types.ts";
 
-const NO_TARGET = "expose() needs one of port, origin and fetch";
+const NO_TARGET = "expose() needs exactly one of port, origin and fetch";
 const BASE64 = /^[\w+/=\s-]+$/;
 
 const isFunction = (value: unknown): boolean => typeof value === "function";

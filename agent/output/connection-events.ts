@@ -1,4 +1,5 @@
 /** What the outputs of several commands share: how they print that a connection was lost, is retried, and is back. */
+import { nameKeys } from "../config/option-keys.ts";
 import { describeGates, describeUnchangedGates, type TunnelGates } from "../gates/tunnel-gates.ts";
 import { printJson, type EventPrinter, type Level } from "./output.ts";
 import { green, yellow } from "./format/colors.ts";
@@ -23,6 +24,7 @@ interface TunnelEvents extends ConnectionEvents {
   on(event: "ready" | "reconnected", listener: (tunnel: ServedTunnel) => void): unknown;
   on(event: "disconnected", listener: (reason: string) => void): unknown;
   on(event: "retrying", listener: (reason: string, inMs: number) => void): unknown;
+  on(event: "notice", listener: (message: string) => void): unknown;
   on(event: "gates", listener: (gates: TunnelGates) => void): unknown;
   on(event: "stopped", listener: (explanation: string, name: string | undefined) => void): unknown;
 }
@@ -43,8 +45,14 @@ export function printConnectionJson(
   connection.on("reconnected", () => print({ event: "reconnected" }));
 }
 
-export function printTunnelJson(tunnel: TunnelEvents, print: EventPrinter): void {
+/** @param isOfFile whether underpass.yml describes the tunnel. */
+export function printTunnelJson(
+  tunnel: TunnelEvents,
+  print: EventPrinter,
+  isOfFile: boolean,
+): void {
   printConnectionJson(tunnel, print);
+  printNotices(tunnel, (message) => print({ event: "notice", message }), isOfFile);
   tunnel.on("stopped", (explanation) =>
     print({ event: "disconnected", reason: `tunnel_stopped: ${explanation}` }),
   );
@@ -64,9 +72,11 @@ export function printConnectionLines(
   });
 }
 
+/** @param isOfFile whether underpass.yml describes the tunnel. */
 export function printTunnelLines(
   tunnel: TunnelEvents,
   print: (level: Level, text: string) => void,
+  isOfFile: boolean,
 ): void {
   printConnectionLines(tunnel, print);
   tunnel.on("stopped", (explanation, name) =>
@@ -77,13 +87,18 @@ export function printTunnelLines(
       print("info", `The tunnel expires ${formatExpiry(expiresAt, Date.now())}`);
   });
   tunnel.on("reconnected", ({ url }) => print("info", `reconnected: ${url}`));
-  tunnel.on("gates", (gates) => print("info", formatGates(gates)));
+  tunnel.on("gates", (gates) => print("info", formatGates(gates, isOfFile)));
+  printNotices(tunnel, (message) => print("warn", message), isOfFile);
 }
 
-function formatGates(gates: TunnelGates): string {
+function printNotices(tunnel: TunnelEvents, print: (message: string) => void, isOfFile: boolean) {
+  tunnel.on("notice", (message) => print(isOfFile ? nameKeys(message) : message));
+}
+
+function formatGates(gates: TunnelGates, isOfFile: boolean): string {
   const visitors = describeGates(gates);
   if (visitors === undefined) return "visitors need no password, sign-in or allowed address now";
-  const unchanged = describeUnchangedGates(gates);
+  const unchanged = describeUnchangedGates(gates, isOfFile);
   return `Visitors are served only ${visitors}${unchanged === undefined ? "" : `; ${unchanged}`}`;
 }
 

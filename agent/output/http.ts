@@ -30,8 +30,7 @@ export function printHttpJson(tunnel: HttpTunnel, target: Target, name?: string)
   );
   tunnel.on("refused", (visits) => print({ event: "refused", visits }));
   tunnel.on("pool", (agents) => print({ event: "pool", agents }));
-  printTunnelJson(tunnel, print);
-  tunnel.on("notice", (message) => print({ event: "notice", message }));
+  printTunnelJson(tunnel, print, name !== undefined);
   return { stopping: printStoppingJson, end: (rejection) => printRejectionJson(rejection) };
 }
 
@@ -59,8 +58,7 @@ export function printHttpLines(
     print("info", `${visits} ${visits === 1 ? "visit was" : "visits were"} refused by the service`),
   );
   tunnel.on("pool", (agents) => print("info", `${formatPool(agents)} this tunnel`));
-  printTunnelLines(tunnel, print);
-  tunnel.on("notice", (message) => print("warn", message));
+  printTunnelLines(tunnel, print, name !== undefined);
   return { stopping: printStoppingLine, end: (rejection) => printRejectionLines(rejection) };
 }
 

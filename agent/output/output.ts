@@ -93,9 +93,10 @@ const TUNNEL_ADVICE: Advice = {
   ...GENERAL_ADVICE,
   domain_in_use:
     "Leave out --project, or bind the domain to this project's tunnel through the API.",
-  domain_not_found: "Claim the domain through the API (POST /domains), and verify it.",
-  domain_not_verified: "Publish the domain's TXT record in the DNS, and verify it through the API.",
-  duplicate_name: "Choose another name with --subdomain, or stop the other agent.",
+  domain_not_found: "Add the domain in the dashboard, and verify it: underpass open",
+  domain_not_verified:
+    "Publish the domain's TXT record in the DNS, and verify it in the dashboard: underpass open",
+  duplicate_name: "Choose another name with --subdomain or --url, or stop the other agent.",
   forbidden: "Use a name that the token allows, or a token without restrictions: underpass login",
   quota_exceeded: "Stop another tunnel of this token first.",
   replaced: "A newer agent with the same token serves this name now.",
@@ -116,7 +117,17 @@ const ADVICE_BY_MESSAGE: readonly { reason: string; message: RegExp; advice: str
   {
     reason: "duplicate_name",
     message: / reserved for the service$| is taken$|^free from /,
-    advice: "Choose another name with --subdomain.",
+    advice: "Choose another name with --subdomain or --url.",
+  },
+  {
+    reason: "duplicate_name",
+    message: /^a pool of agents /,
+    advice: "Otherwise choose another name with --subdomain or --url, or stop the other agents.",
+  },
+  {
+    reason: "invalid_request",
+    message: /port range of the relay$/,
+    advice: "Choose another port with --remote-port, or leave it out for a free one.",
   },
   {
     reason: "forbidden",

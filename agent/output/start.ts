@@ -1,4 +1,5 @@
 /** What `underpass start` prints: that of each tunnel, with the tunnel's name. */
+import { nameKeys } from "../config/option-keys.ts";
 import type { GroupChanges, GroupConfig, TunnelGroup } from "../start/tunnel-group.ts";
 import { ServiceApi } from "../service-api.ts";
 import { printHttpJson, printHttpLines } from "./http.ts";
@@ -55,7 +56,7 @@ export function printGroupLines(group: TunnelGroup, level: Level): StartOutput {
   });
   group.on("closed", (name) => createLinePrinter(level, name)("info", "closed"));
   group.on("tunnelRejected", (name, rejection) => {
-    process.stderr.write(`underpass: ${name}: ${formatRejection(rejection)}\n`);
+    process.stderr.write(`underpass: ${name}: ${nameKeys(formatRejection(rejection))}\n`);
   });
   group.on("notice", (message) => print("warn", message));
   return {

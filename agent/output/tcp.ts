@@ -26,8 +26,7 @@ export function printTcpJson(tunnel: TcpTunnel, local: string, name?: string): O
     print({ event: "ready", tunnelId, url, local, publicPort, expiresAt });
   });
   tunnel.on("connection", (connection) => print({ event: "connection", ...connection }));
-  printTunnelJson(tunnel, print);
-  tunnel.on("notice", (message) => print({ event: "notice", message }));
+  printTunnelJson(tunnel, print, name !== undefined);
   return { end: (rejection) => printRejectionJson(rejection) };
 }
 
@@ -50,11 +49,10 @@ export function printTcpLines(
       if (problem !== null) print("warn", problem);
     });
   });
-  tunnel.on("notice", (message) => print("warn", message));
   tunnel.on("connection", (connection) =>
     print(connection.problem === undefined ? "info" : "warn", formatConnection(connection)),
   );
-  printTunnelLines(tunnel, print);
+  printTunnelLines(tunnel, print, name !== undefined);
   return { end: (rejection) => printRejectionLines(rejection) };
 }
 

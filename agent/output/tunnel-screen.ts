@@ -19,6 +19,7 @@ import type { TcpTunnel } from "../tcp/tcp-tunnel.ts";
 import { openInBrowser } from "./browser.ts";
 import { copyToClipboard } from "./clipboard.ts";
 import { isColored } from "./format/colors.ts";
+import { nameKeys } from "../config/option-keys.ts";
 import { formatRejection, type Output } from "./output.ts";
 import type { RejectionError } from "../rejection-error.ts";
 
@@ -79,7 +80,7 @@ export class TunnelScreen implements Output {
   add(tunnel: HttpTunnel, target: Target, name = ""): void {
     const view = this.tunnels.add(tunnel, target.origin, name);
     tunnel.keepRequests();
-    this.#watchNotices(tunnel);
+    this.#watchNotices(tunnel, name);
     this.#watchRequests(tunnel, name);
     const findConnectProblem = () => tunnel.origin.findConnectProblem();
     this.tunnels.watchLocalServer({ findConnectProblem, isCheckVisible: false }, view);
@@ -96,7 +97,7 @@ export class TunnelScreen implements Output {
   /** Shows a TCP tunnel, whose connections are listed among the requests. */
   addTcp(tunnel: TcpTunnel, target: TcpTarget, name = ""): void {
     const view = this.tunnels.add(tunnel, target.text, name);
-    this.#watchNotices(tunnel);
+    this.#watchNotices(tunnel, name);
     const connections = { count: 0, open: 0 };
     view.connections = connections;
     const findConnectProblem = () => tunnel.findConnectProblem();
@@ -175,12 +176,12 @@ export class TunnelScreen implements Output {
 
   // ── What the tunnels report ──
 
-  #watchNotices(tunnel: HttpTunnel | TcpTunnel): void {
+  #watchNotices(tunnel: HttpTunnel | TcpTunnel, name: string): void {
     const source = tunnel as NoticeSource;
     source.on("ready", () => {
       this.#state.inspectorUrl ??= tunnel.inspectUrl;
     });
-    source.on("notice", (message) => this.showNotice(message));
+    source.on("notice", (message) => this.showNotice(name === "" ? message : nameKeys(message)));
   }
 
   #watchRequests(tunnel: HttpTunnel, name: string): void {

@@ -169,7 +169,7 @@ function formatGates(tunnels: readonly TunnelView[], width: number): HeadLine[] 
     const visitors = gates && describeGates(gates);
     if (!visitors) return [];
     const prefix = tunnels.length === 1 ? "" : `${name}: `;
-    return [{ visitors: prefix + visitors, unchanged: describeUnchangedGates(gates) }];
+    return [{ visitors: prefix + visitors, unchanged: describeUnchangedGates(gates, name !== "") }];
   });
   const toLines = (label: string, text: string, isOptional: boolean): HeadLine[] =>
     formatMessage(label, text, width).map((line) => ({ line, isOptional }));

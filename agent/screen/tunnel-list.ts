@@ -3,6 +3,7 @@ import { SERVICE_VERSION } from "../../protocol/version.ts";
 import { compareVersions } from "../compare-versions.ts";
 import { describeStop } from "../output/connection-events.ts";
 import type { TunnelGates } from "../gates/tunnel-gates.ts";
+import { nameKeys } from "../config/option-keys.ts";
 import { formatRejection } from "../output/output.ts";
 import type { RejectionError } from "../rejection-error.ts";
 import { LatencyHistory } from "./latency-history.ts";
@@ -117,7 +118,7 @@ export class TunnelList {
     const view = this.find(name);
     if (!view) return;
     view.connection = "rejected";
-    view.warnings = [escapeControls(formatRejection(rejection).replaceAll("\n", ". "))];
+    view.warnings = [escapeControls(nameKeys(formatRejection(rejection)).replaceAll("\n", ". "))];
     this.#draw();
   }
 

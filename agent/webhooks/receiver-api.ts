@@ -58,7 +58,10 @@ export class ReceiverApi {
     const [found, ...others] = all.filter((receiver) => receiver.name === name);
     if (!found) {
       const names = all.map((receiver) => receiver.name).join(", ");
-      const known = names === "" ? "there are none yet" : `existing receivers: ${names}`;
+      const known =
+        names === ""
+          ? "there are none yet, so create one in the dashboard: underpass open"
+          : `existing receivers: ${names}`;
       throw new RejectionError("not_found", `there is no receiver called ${name}; ${known}`);
     }
     if (others.length > 0) {

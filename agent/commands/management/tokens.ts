@@ -133,9 +133,16 @@ async function writeOrPrint(
   else if (isPrinted) printLine(wireBytes);
   const advice = isPrinted
     ? "Its bytes, above in base64, are shown only once, and your terminal may keep them. Set them as UNDERPASS_TOKEN where the agent runs, or write them to a file with --output FILE."
-    : `Its bytes are in ${output}. Use it with: underpass http 3000 --token-file ${output}`;
+    : `Its bytes are in ${output}. Use it with: underpass http 3000${formatNameOption(token)} --token-file ${output}`;
   if (!json) process.stderr.write(`${stripControl(describeToken(token))}\n${advice}\n`);
   return 0;
+}
+
+/** A token for certain names refuses the random name of a tunnel without one. */
+function formatNameOption({ allowedSubdomains }: MintedToken): string {
+  const [pattern] = allowedSubdomains;
+  if (pattern === undefined || allowedSubdomains.includes("*")) return "";
+  return ` --subdomain ${pattern.replaceAll("*", "shop")}`;
 }
 
 async function writeNewFile(path: string, bytes: Buffer): Promise<void> {

@@ -15,6 +15,7 @@ import { startHttpServer } from "../../harness/fakes/http-server.ts";
 const route = {
   server: new URL("https://tunnels.example.com"),
   token: null,
+  renewal: "",
   proxy: undefined,
   authorities: undefined,
 };

@@ -122,8 +122,23 @@ test("each reason that ends a tunnel's agent says what to do next", () => {
 });
 
 test.each([
-  ["duplicate_name", "admin is reserved for the service", "Choose another name with --subdomain."],
+  [
+    "duplicate_name",
+    "admin is reserved for the service",
+    "Choose another name with --subdomain or --url.",
+  ],
   ["duplicate_name", "an agent with another token serves shop", "or stop the other agent."],
+  [
+    "duplicate_name",
+    "a pool of agents serves this tunnel; start this agent with --pool too",
+    "or stop the other agents.",
+  ],
+  [
+    "invalid_request",
+    "the port is not in the port range of the relay",
+    "Choose another port with --remote-port",
+  ],
+  ["domain_not_found", "shop.example is not claimed", "Add the domain in the dashboard"],
   ["duplicate_name", "port 40001 is taken", "Choose another port with --remote-port"],
   ["forbidden", "the project does not exist", "Correct --project"],
   ["forbidden", "the token allows only ci-*", "Choose such a name with --subdomain"],

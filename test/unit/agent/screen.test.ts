@@ -187,7 +187,7 @@ describe("the screen", () => {
 
   test("leaves out how to remove a gate when there is no room, and never the gate", () => {
     const gates = { tunnelId: "id", names: ["password"], ownNames: [] };
-    const shown = state({ tunnels: [tunnel({ gates })] });
+    const shown = state({ tunnels: [tunnel({ name: "", gates })] });
     expect(render(shown, 80, 24).join("\n")).toContain("--basic-auth=off");
     const low = render(shown, 80, 9).join("\n");
     expect(low).toContain("Visitors    with a password");

@@ -142,7 +142,7 @@ describe("the token", () => {
     const diagnosis = await check({ tokenFile: file });
     expect(pickChecks(diagnosis, "problem")).toEqual(["token"]);
     expect(formatReport(diagnosis.token)).toMatch(
-      /The token was revoked\. -> Get a new one: under/,
+      /The token was revoked\. -> Write a valid token to \S+, and run the command again/,
     );
     expect(diagnosis.throughput.status).toBe("skipped");
   });

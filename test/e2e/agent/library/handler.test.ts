@@ -224,7 +224,7 @@ describe("the tunnel ends", () => {
 
 test("expose() needs exactly one target, and one token", async () => {
   const both = stack.expose({ port: 3000, fetch: () => new Response() });
-  await expect(both).rejects.toThrow("needs one of port, origin and fetch");
-  await expect(stack.expose({})).rejects.toThrow("needs one of");
+  await expect(both).rejects.toThrow("needs exactly one of port, origin and fetch");
+  await expect(stack.expose({})).rejects.toThrow("needs exactly one of");
   await expect(stack.expose({ port: 3000, tokenFile: "token" })).rejects.toThrow("not both");
 });

@@ -33,8 +33,8 @@ const getPort = () => (local.address() as AddressInfo).port;
 
 describe("expose() rejects with a TypeError that names the mistake:", () => {
   test.each<[object | undefined, string]>([
-    [undefined, "expose() needs one of port, origin and fetch"],
-    [{}, "expose() needs one of port, origin and fetch"],
+    [undefined, "expose() needs exactly one of port, origin and fetch"],
+    [{}, "expose() needs exactly one of port, origin and fetch"],
     [{ port: 3000, basicauth: "a:b" }, "no option basicauth; did you mean basicAuth?"],
     [{ port: "3000" }, "expose(): port must be a number"],
     [{ port: 70_000 }, "expose(): port must be at most 65535"],

@@ -256,6 +256,7 @@ describe("underpass tokens", () => {
       ...["--tunnels", "3", "--bandwidth", "7", "--budget", "2.50", "--output", output],
     );
     expect(minted).toMatchObject({ code: 0, stdout: "" });
+    expect(minted.stderr).toContain("underpass http 3000 --subdomain ci-shop --token-file ");
     const listed = (await findListed("managed-ci"))!;
     expect(listed).toMatchObject({
       allowedSubdomains: ["ci-*"],

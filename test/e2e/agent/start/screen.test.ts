@@ -154,7 +154,7 @@ test("a tunnel that the server rejects says why, and the screen of the others go
   await file.write([entry("accepted"), `  refused: {local: ${file.port}, project: nowhere}`]);
   await using screen = await start();
   await screen.waitFor(
-    /accepted .*online, [^]*refused +rejected[^]*^Warning {5}refused: forbidden: the project does not exist\. Correct --project/m,
+    /accepted .*online, [^]*refused +rejected[^]*^Warning {5}refused: forbidden: the project does not exist\. Correct `project` in\n? *underpass\.yml/m,
   );
   await visit("accepted", "/after");
   await screen.waitFor(/\/after/);

@@ -34,6 +34,9 @@ describe("how to remove the gates that this command did not set", () => {
     expect(describeUnchangedGates(gates(["token", "policy"]))).toBe(
       "the traffic policy was not set by this command; to remove it: --policy-file=off",
     );
+    expect(describeUnchangedGates(gates(["policy"]), true)).toMatch(
+      / to remove it: `policy: off` in underpass\.yml$/,
+    );
     expect(describeUnchangedGates(gates(["token", "policy"], ["token", "policy"]))).toBeUndefined();
   });
 
