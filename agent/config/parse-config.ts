@@ -164,6 +164,8 @@ function toFileMessage(error: UsageError): string {
 
 /** @returns the key that the message is about. */
 function findKey(fields: Fields, error: UsageError): string {
+  // A problem inside of the policy's file begins with its path, line and column.
+  if (/^[^\n]+:\d+:\d+: /.test(getErrorMessage(error)) && "policy" in fields) return "policy";
   const words = toFileMessage(error).split(/[^a-z_]+/);
   return Object.keys(fields).find((field) => words.includes(field)) ?? "local";
 }

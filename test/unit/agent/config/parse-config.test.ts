@@ -1,5 +1,5 @@
 /** underpass.yml: the values that it may have, and the sentence, line and column of each mistake. */
-import { dirname, join } from "node:path";
+import { basename, dirname, join } from "node:path";
 import type { HttpTunnelDefinition } from "../../../../agent/commands/http.ts";
 import { describe, expect, test } from "vitest";
 import { parseConfig } from "../../../../agent/config/parse-config.ts";
@@ -246,6 +246,12 @@ test("the path of shared files starts at the directory of the file", () => {
   expect(findProblems(["version: 1", "tunnels:", "  site: {local: ./nowhere}"])).toEqual([
     "3:17: there is no file or directory /project/nowhere",
   ]);
+});
+
+test("a problem inside of a policy's file is reported at the key that names the file", () => {
+  const path = join(import.meta.dirname, "underpass.yml");
+  const lines = web(`policy: ${basename(import.meta.filename)}`);
+  expect(() => parseConfig(lines.join("\n"), path, {})).toThrow(/underpass\.yml:5:13: /);
 });
 
 test("paths start at the directory of the file", () => {
