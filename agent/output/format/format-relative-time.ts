@@ -19,7 +19,9 @@ const DAY_S = 24 * HOUR_S;
 /** A larger unit is used from two of it on: `119 s`, then `2 min`; `119 min`, then `2 h`. */
 function formatDuration(seconds: number): string {
   if (seconds < 2 * MINUTE_S) return `${seconds} s`;
-  if (seconds < 2 * HOUR_S) return `${Math.round(seconds / MINUTE_S)} min`;
-  if (seconds < 2 * DAY_S) return `${Math.round(seconds / HOUR_S)} h`;
+  const minutes = Math.round(seconds / MINUTE_S);
+  if (minutes * MINUTE_S < 2 * HOUR_S) return `${minutes} min`;
+  const hours = Math.round(seconds / HOUR_S);
+  if (hours * HOUR_S < 2 * DAY_S) return `${hours} h`;
   return `${Math.round(seconds / DAY_S)} days`;
 }

@@ -13,34 +13,66 @@ export interface Column {
   header: string;
   /** Numbers are easier to compare with their last digits below each other. */
   isRight?: boolean;
+  /** Left out where the first rows do not fit the terminal; the column with the lowest number goes first. */
+  omission?: number;
+  /** Its values are never cut: the user types them again. */
+  isWhole?: boolean;
 }
 
 export class Table {
-  readonly #columns: Column[];
+  #columns: readonly Column[];
+  /** The index of each column in the rows. */
+  #indexes: number[];
   /** Columns at a terminal; undefined: nothing is cut. */
   readonly #maxWidth: number | undefined;
   /** They only grow, so that later parts stay aligned with earlier ones as far as possible. */
-  readonly #widths: number[];
+  #widths: number[];
   #isStarted = false;
 
-  constructor(columns: Column[], maxWidth: number | undefined) {
+  constructor(columns: readonly Column[], maxWidth: number | undefined) {
     this.#columns = columns;
+    this.#indexes = columns.map((_, at) => at);
     this.#maxWidth = maxWidth;
     this.#widths = columns.map(({ header }) => getWidth(header));
   }
 
   /** @returns the lines of these rows, the first time below the headers. Control characters are removed. */
   format(rows: string[][]): string[] {
-    const cells = rows.map((row) => row.map(stripControl));
-    for (const row of cells) {
-      for (const [at, cell] of row.entries()) {
-        this.#widths[at] = Math.max(this.#widths[at]!, getWidth(cell));
-      }
-    }
-    const widths = this.#fitWidths();
-    const headers = this.#isStarted ? [] : [this.#columns.map(({ header }) => header)];
+    const isFirst = !this.#isStarted;
     this.#isStarted = true;
-    return [...headers, ...cells].map((row) => this.#formatRow(row, widths));
+    this.#growWidths(rows);
+    if (isFirst) this.#omitColumns();
+    const widths = this.#fitWidths();
+    const headers = isFirst ? [this.#columns.map(({ header }) => header)] : [];
+    return [...headers, ...this.#pickCells(rows)].map((row) => this.#formatRow(row, widths));
+  }
+
+  /** @returns the rows' values in the columns that are shown. */
+  #pickCells(rows: string[][]): string[][] {
+    return rows.map((row) => this.#indexes.map((at) => stripControl(row[at]!)));
+  }
+
+  #growWidths(rows: string[][]): void {
+    for (const row of this.#pickCells(rows))
+      this.#widths = row.map((cell, at) => Math.max(this.#widths[at]!, getWidth(cell)));
+  }
+
+  #omitColumns(): void {
+    while (this.#getExcess(this.#widths) > 0) {
+      const ranks = this.#columns.map(({ omission }) => omission ?? Infinity);
+      const omitted = ranks.indexOf(Math.min(...ranks));
+      if (ranks[omitted] === Infinity) return;
+      this.#columns = this.#columns.toSpliced(omitted, 1);
+      this.#indexes = this.#indexes.toSpliced(omitted, 1);
+      this.#widths = this.#widths.toSpliced(omitted, 1);
+    }
+  }
+
+  /** By how much a row is wider than the terminal. */
+  #getExcess(widths: number[]): number {
+    if (this.#maxWidth === undefined) return 0;
+    const gaps = COLUMN_GAP.length * (widths.length - 1);
+    return widths.reduce((sum, width) => sum + width, gaps) - this.#maxWidth;
   }
 
   #formatRow(row: string[], widths: number[]): string {
@@ -58,14 +90,11 @@ export class Table {
   /** The widest column becomes narrower until the row fits. */
   #fitWidths(): number[] {
     const widths = [...this.#widths];
-    if (this.#maxWidth === undefined) return widths;
-    const gaps = COLUMN_GAP.length * (widths.length - 1);
-    let excess = widths.reduce((sum, width) => sum + width, gaps) - this.#maxWidth;
-    while (excess > 0) {
-      const widest = Math.max(...widths);
+    while (this.#getExcess(widths) > 0) {
+      const cuttable = widths.map((width, at) => (this.#columns[at]!.isWhole ? 0 : width));
+      const widest = Math.max(...cuttable);
       if (widest <= COLUMN_MIN_CHARS) break;
-      widths[widths.indexOf(widest)] = widest - 1;
-      excess -= 1;
+      widths[cuttable.indexOf(widest)] = widest - 1;
     }
     return widths;
   }

@@ -3,7 +3,7 @@ import type { TunnelAgent } from "../../../protocol/schemas/tunnels/connections.
 import type { Tunnel } from "../../../protocol/schemas/tunnels/tunnels.ts";
 import { formatExpiry } from "../format/format-relative-time.ts";
 import { formatBytes } from "../format/format-bytes.ts";
-import { getTerminalWidth, Table } from "../format/table.ts";
+import { getTerminalWidth, Table, type Column } from "../format/table.ts";
 import { stripControl } from "../format/strip-control.ts";
 
 /** The API calls a stopped tunnel offline, as one whose agent is gone. */
@@ -11,15 +11,18 @@ export function getTunnelState({ status, stoppedAt }: Tunnel): Tunnel["status"] 
   return status === "offline" && stoppedAt !== null ? "stopped" : status;
 }
 
+export const TUNNEL_COLUMNS: readonly Column[] = [
+  { header: "NAME", isWhole: true },
+  { header: "URL" },
+  { header: "STATE" },
+  { header: "AGENT", omission: 2 },
+  { header: "REQUESTS", isRight: true },
+  { header: "PROJECT", omission: 1 },
+  { header: "EXPIRES", omission: 3 },
+];
+
 export function createTunnelTable(): Table {
-  const headers = ["NAME", "URL", "STATE", "AGENT"];
-  const columns = [
-    ...headers.map((header) => ({ header })),
-    { header: "REQUESTS", isRight: true },
-    { header: "PROJECT" },
-    { header: "EXPIRES" },
-  ];
-  return new Table(columns, getTerminalWidth());
+  return new Table(TUNNEL_COLUMNS, getTerminalWidth());
 }
 
 export function formatTunnelRow(tunnel: Tunnel): string[] {

@@ -2,6 +2,9 @@ import { expect, test } from "vitest";
 import { Table } from "../../../agent/output/format/table.ts";
 import { cutText } from "../../../agent/screen/text.ts";
 
+import { TUNNEL_COLUMNS } from "../../../agent/output/management/tunnels.ts";
+import { formatExpiry } from "../../../agent/output/format/format-relative-time.ts";
+
 const COLUMNS = [{ header: "NAME" }, { header: "URL" }, { header: "N", isRight: true }];
 const ROW = ["shop", `http://shop.example/${"x".repeat(40)}`, "17"];
 
@@ -20,6 +23,18 @@ test("at a terminal the widest column is cut until each row fits", () => {
   expect(lines[1]).toBe("shop  http://shop.example…  17");
 });
 
+test("at a terminal a table of tunnels leaves out columns instead of cutting names and URLs", () => {
+  const url = "https://a-rather-long-name.tunnels.example";
+  const tunnel = ["a-rather-long-name", url, "active", "connected", "12345678", "default", "never"];
+  const table = new Table(TUNNEL_COLUMNS, 80);
+  const [headers, row] = table.format([tunnel]);
+  expect(headers).toMatch(/^NAME +URL +STATE +REQUESTS$/);
+  expect(row).toBe(`a-rather-long-name  ${url}  active  12345678`);
+  const [narrow] = new Table(TUNNEL_COLUMNS, 40).format([tunnel]).slice(1);
+  expect(narrow).toMatch(/^a-rather-long-name {2}https…/);
+  expect(new Table(TUNNEL_COLUMNS, 200).format([tunnel])[0]).toMatch(/AGENT .* PROJECT .*EXPIRES$/);
+});
+
 test("further parts of a table have no headers", () => {
   const table = new Table(COLUMNS, undefined);
   expect(table.format([["a", "b", "1"]])).toHaveLength(2);
@@ -33,4 +48,15 @@ test("control characters are removed, and wide characters count twice", () => {
   expect(row).toBe("日本  x");
   expect(cutText("日本語", 5)).toBe("日本…");
   expect(cutText("日本語", 6)).toBe("日本語");
+});
+
+test.each([
+  [119, "in 119 s"],
+  [120, "in 2 min"],
+  [7_169, "in 119 min"],
+  [7_199, "in 2 h"],
+  [7_200, "in 2 h"],
+  [48 * 3_600 - 1, "in 2 days"],
+])("an expiry in %i s is printed as %s", (seconds, text) => {
+  expect(formatExpiry(new Date(seconds * 1_000).toISOString(), 0)).toBe(text);
 });
