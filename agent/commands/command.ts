@@ -87,7 +87,7 @@ export const LOG_LEVEL_OPTION = {
   "log-level": {
     kind: "text",
     placeholder: "LEVEL",
-    help: "how much is printed when the output is not a terminal (default: info)",
+    help: "how much is printed (default: info); at a terminal, lines instead of the screen",
     choices: LEVELS,
   },
 } as const satisfies OptionSpecs;

@@ -32,7 +32,7 @@ export function printConnectJson(local: LocalPort, tunnel: string): Output {
 
 export function printConnectLines(local: LocalPort, tunnel: string, level: Level): Output {
   const print = createLinePrinter(level);
-  local.on("ready", ({ address }) => print("info", `Listening on ${address} -> ${tunnel}`));
+  local.on("ready", ({ address }) => print("error", `Listening on ${address} -> ${tunnel}`));
   local.on("connection", (connection) =>
     print(connection.problem === undefined ? "info" : "warn", formatConnection(connection)),
   );

@@ -43,7 +43,7 @@ export function printHttpLines(
 ): Output {
   const print = createLinePrinter(level, name);
   tunnel.on("ready", ({ url }) => {
-    print("info", `Forwarding ${url} -> ${target.origin}`);
+    print("error", `Forwarding ${url} -> ${target.origin}`);
     if (tunnel.inspectUrl !== undefined) print("info", `Inspect at ${tunnel.inspectUrl}`);
     void tunnel.origin.findConnectProblem().then((problem) => {
       if (problem !== null) print("warn", problem);
@@ -52,7 +52,8 @@ export function printHttpLines(
   tunnel.on("request", ({ method, path, status, durationMs, problem, requestId }) => {
     const why = problem === undefined ? "" : ` (${stripControl(problem)})`;
     const id = level === "debug" && requestId !== undefined ? ` ${stripControl(requestId)}` : "";
-    print("info", `${status} ${method} ${stripControl(path)} ${durationMs} ms${why}${id}`);
+    const lineLevel = problem === undefined ? "info" : "warn";
+    print(lineLevel, `${status} ${method} ${stripControl(path)} ${durationMs} ms${why}${id}`);
   });
   tunnel.on("refused", (visits) =>
     print("info", `${visits} ${visits === 1 ? "visit was" : "visits were"} refused by the service`),

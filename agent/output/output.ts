@@ -12,7 +12,7 @@ export interface Output {
   end(rejection?: RejectionError): void;
 }
 
-/** Each level includes those before it. */
+/** Each level includes those before it. The URL, without which a tunnel is useless, is printed at every level. */
 export const LEVELS = ["error", "warn", "info", "debug"] as const;
 export type Level = (typeof LEVELS)[number];
 

@@ -39,7 +39,7 @@ export function printTcpLines(
 ): Output {
   const print = createLinePrinter(level, name);
   tunnel.on("ready", ({ url, name }) => {
-    print("info", `Forwarding ${url} -> ${local}`);
+    print("error", `Forwarding ${url} -> ${local}`);
     if (tunnel.inspectUrl !== undefined) print("info", `Inspect at ${tunnel.inspectUrl}`);
     print(
       "info",

@@ -165,12 +165,12 @@ describe("underpass http --json", () => {
 });
 
 describe("--log-level", () => {
-  /** Prints one line of each level: nothing listens yet, a request fails, and its id. */
+  /** Prints one line of each level: the URL, nothing listens yet, a request fails, where to inspect, and a request's id. */
   test.each([
-    ["error", { warning: false, request: false, id: false }],
-    ["warn", { warning: true, request: false, id: false }],
-    ["info", { warning: true, request: true, id: false }],
-    ["debug", { warning: true, request: true, id: true }],
+    ["error", { url: true, warning: false, failure: false, inspector: false, id: false }],
+    ["warn", { url: true, warning: true, failure: true, inspector: false, id: false }],
+    ["info", { url: true, warning: true, failure: true, inspector: true, id: false }],
+    ["debug", { url: true, warning: true, failure: true, inspector: true, id: true }],
   ])("%s", async (level, expected) => {
     const name = `level-${level}`;
     const port = String(await reservePort());
@@ -185,8 +185,10 @@ describe("--log-level", () => {
     agent.child.kill("SIGTERM");
     expect(await agent.exit).toBe(0);
     expect({
+      url: agent.stdout.includes(`Forwarding http://${name}.`),
       warning: agent.stdout.includes("nothing is listening"),
-      request: agent.stdout.includes("502 GET /the-last"),
+      failure: agent.stdout.includes("502 GET /the-last"),
+      inspector: agent.stdout.includes("Inspect at "),
       id: agent.stdout.includes(findHeader(headers, "underpass-request-id")!),
     }).toEqual(expected);
   });
