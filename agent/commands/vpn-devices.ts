@@ -48,6 +48,7 @@ export async function addDevice({
       `${network.name} has no server yet; on the machine that is to be its server, run: ${command}`,
     );
   }
+  const others = (await api.listDevices(network.id, signal)).filter((it) => it.name === name);
   const privateKey = generatePrivateKey();
   const device = await api.addDevice(network.id, name, derivePublicKey(privateKey), signal);
   let config: string;
@@ -61,9 +62,21 @@ export async function addDevice({
     await api.removeDevice(network.id, device.id, signal).catch(() => undefined);
     throw error;
   }
-  if (values.json) printJson({ device, config });
+  if (others.length > 0 && !values.json) process.stderr.write(`${describeNamesakes(others)}\n`);
+  if (values.json)
+    printJson({ device, ...(values.out === undefined ? { config } : { out: values.out }) });
   else printConfig(network, device, config, values);
   return 0;
+}
+
+function describeNamesakes(devices: readonly Device[]): string {
+  const [{ name }] = devices as [Device];
+  return `underpass: ${devices.length === 1 ? "another device is" : "other devices are"} called ${stripControl(name)} too (${formatDevices(devices)}); remove it by its address if it is not used any more`;
+}
+
+/** `10.88.0.2, id 0193…` of each device. */
+function formatDevices(devices: readonly Device[]): string {
+  return devices.map(({ id, assigned_ip }) => `${assigned_ip}, id ${id}`).join("; ");
 }
 
 /** Only the configuration goes to standard output, so that it can be redirected into a file. */
@@ -117,7 +130,7 @@ export async function listDevices({
   const network = await api.get(networkName, signal);
   const devices = await api.listDevices(network.id, signal);
   if (values.json) {
-    printJson(devices);
+    devices.forEach(printJson);
     return 0;
   }
   const rows = devices.map((device) => [
@@ -129,10 +142,12 @@ export async function listDevices({
     device.endpoint ?? "-",
     formatBytes(device.rx_bytes),
     formatBytes(device.tx_bytes),
+    device.id,
   ]);
   const headers = ["DEVICE", "ADDRESS", "HANDSHAKE", "FROM"].map((header) => ({ header }));
   const sizes = ["RECEIVED", "SENT"].map((header) => ({ header, isRight: true }));
-  const table = new Table([...headers, ...sizes], getTerminalWidth());
+  const id = { header: "ID", isWhole: true, omission: 1 };
+  const table = new Table([...headers, ...sizes, id], getTerminalWidth());
   table.format(rows).forEach(printLine);
   return 0;
 }
@@ -141,24 +156,27 @@ export async function removeDevice({
   values,
   positionals,
 }: Input<typeof VPN_REMOVE.options>): Promise<number> {
-  const [networkName, nameOrId] = getNetworkAndDevice(positionals, "remove");
+  const [networkName, given] = getNetworkAndDevice(positionals, "remove");
   const api = await openApi(values);
   const { signal } = new AbortController();
   const network = await api.get(networkName, signal);
   const devices = await api.listDevices(network.id, signal);
-  const found = devices.filter(({ id, name }) => id === nameOrId || name === nameOrId);
+  const found = devices.filter(({ id, name, assigned_ip }) =>
+    [id, name, assigned_ip].includes(given),
+  );
   const [device, ...others] = found;
   if (!device) {
     const names = devices.map(({ name }) => name).join(", ");
     const known = names === "" ? "it has none" : `its devices: ${names}`;
     throw new RejectionError(
       "not_found",
-      `${network.name} has no device called ${nameOrId}; ${known}`,
+      `${network.name} has no device called ${given}; ${known}`,
     );
   }
   if (others.length > 0) {
-    const ids = found.map(({ id }) => id).join(", ");
-    throw new SettingsError(`${found.length} devices are called ${nameOrId}; use the id: ${ids}`);
+    throw new UsageError(
+      `${found.length} devices are called ${given}; name one by its address or id: ${formatDevices(found)}`,
+    );
   }
   await api.removeDevice(network.id, device.id, signal);
   if (values.json) {

@@ -3,7 +3,7 @@ import { canShowScreen } from "../screen/terminal.ts";
 import { setTimeout as delay } from "node:timers/promises";
 import { getErrorMessage } from "../error-message.ts";
 import { VpnJson, VpnLines, VpnScreen, type VpnOutput } from "../output/vpn.ts";
-import { getOnlyArgument } from "../options.ts";
+import { getOnlyArgument, UsageError } from "../options.ts";
 import { findServerAccess } from "../server-access.ts";
 import { SettingsError } from "../settings.ts";
 import { RetryableError } from "../service-api.ts";
@@ -22,8 +22,13 @@ import type { VPN } from "./table/vpn.ts";
 
 type Values = Input<typeof VPN.options>["values"];
 
+/** These describe the server that `--setup` registers. */
+const SETUP_OPTIONS = ["cidr", "listen-port", "replace-server"] as const;
+
 export async function run({ values, positionals }: Input<typeof VPN.options>): Promise<number> {
   const network = getOnlyArgument(positionals, "the network", "underpass vpn office");
+  const ignored = SETUP_OPTIONS.find((name) => values[name]);
+  if (!values.setup && ignored !== undefined) throw new UsageError(`--${ignored} needs --setup`);
   const access = await findServerAccess(values);
   return serve({ values, network, server: access.server, api: new NetworkApi(access) });
 }

@@ -117,7 +117,7 @@ function parseDuration(text: string, option: string): number {
   throw new UsageError(`${option} must be a time such as 90s, 15m, 2h or 1d, not ${text}`);
 }
 
-function parseAddressBlock(text: string, option: string): string {
+export function parseAddressBlock(text: string, option: string): string {
   const cidr = parseCidr(text);
   if (cidr) return cidr.text;
   throw new UsageError(`${option} must be an address block such as 203.0.113.0/24, not ${text}`);

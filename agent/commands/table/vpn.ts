@@ -1,4 +1,5 @@
-import { parsePort } from "../../tunnel/tunnel-options.ts";
+import { parseInterfaceName } from "../../vpn/wireguard/interface-name.ts";
+import { parseAddressBlock, parsePort } from "../../tunnel/tunnel-options.ts";
 import { API_OPTIONS, JSON_OPTION, type CommandSpec } from "../command.ts";
 
 export const VPN = {
@@ -18,6 +19,7 @@ export const VPN = {
       kind: "text",
       placeholder: "CIDR",
       help: "with --setup: create the network with these addresses",
+      parse: parseAddressBlock,
     },
     "listen-port": {
       kind: "text",
@@ -29,6 +31,7 @@ export const VPN = {
       kind: "text",
       placeholder: "NAME",
       help: "the WireGuard interface (default: wg-<network>)",
+      parse: parseInterfaceName,
     },
     dir: {
       kind: "text",
@@ -79,5 +82,6 @@ export const VPN_REMOVE = {
   name: "remove",
   summary: "remove a device",
   usages: ["vpn <network> remove <device>"],
+  description: "The device is named by its name, its address or its id.",
   options: { ...API_OPTIONS, ...JSON_OPTION },
 } as const satisfies CommandSpec;

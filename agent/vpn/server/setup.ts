@@ -16,6 +16,7 @@ import {
 } from "./network-state-dir.ts";
 import { AppliedPeers } from "./applied-peers.ts";
 import { checkConfig, fillPrivateKey, readPeers } from "../wireguard/config.ts";
+import { INTERFACE_NAME_MAX_CHARS } from "../wireguard/interface-name.ts";
 import { findInterface, listInterfaces, run } from "../wireguard/tools.ts";
 
 export interface SetupOptions {
@@ -47,13 +48,12 @@ export interface SetupResult {
 
 const DEFAULT_LISTEN_PORT = 51_820;
 const LISTEN_PORT_TRIES = 100;
-/** The limit of Linux: IFNAMSIZ without the terminating zero. */
-const INTERFACE_NAME_MAX_CHARS = 15;
-const INTERFACE_NAME = /^[A-Za-z0-9_=+.-]+$/;
 
 /** @throws SettingsError or ToolError, whose message says what to do. */
 export async function setUpServer(options: SetupOptions): Promise<SetupResult> {
   const { api, server, signal, report } = options;
+  // Before anything is created on the server that this machine could not use.
+  await run("wg", ["--version"]);
   const found = await findOrCreate(options);
   const directory = new NetworkStateDir(found.name, options.directory);
   const state = await directory.readState();
@@ -62,12 +62,6 @@ export async function setUpServer(options: SetupOptions): Promise<SetupResult> {
     throw new SettingsError(`${directory.path} belongs to a network of ${state.server}; ${advice}`);
   }
   const interfaceName = options.interfaceName ?? state?.interface ?? toInterfaceName(found.name);
-  const isTooLong = interfaceName.length > INTERFACE_NAME_MAX_CHARS;
-  if (isTooLong || !INTERFACE_NAME.test(interfaceName)) {
-    throw new SettingsError(
-      `${interfaceName} is not a valid interface name; use up to ${INTERFACE_NAME_MAX_CHARS} letters, digits, dots or hyphens`,
-    );
-  }
   const keys = await directory.ensureKeys();
   report(`${keys.isNew ? "Generated" : "Using"} the server's keys in ${directory.path}`);
   const network = await register(options, found, keys);

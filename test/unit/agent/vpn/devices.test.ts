@@ -85,9 +85,12 @@ describe("adding a device", () => {
     expect((await stat(file)).mode & 0o777).toBe(0o600);
     const config = await readFile(file, "utf8");
     expect(first.stdout + first.stderr).not.toContain(readPrivateKey(config));
+    const other = join(await createTemporaryDir(), "tablet.conf");
+    const { stdout } = await run("home", "add", "tablet", "--out", other, "--json");
+    expect(JSON.parse(stdout)).toEqual({ device: api.devices[1], out: other });
     await expect(run("home", "add", "other", "--out", file)).rejects.toThrow("already exists");
     expect(await readFile(file, "utf8")).toBe(config);
-    expect(api.devices.map(({ name }) => name)).toEqual(["phone"]);
+    expect(api.devices.map(({ name }) => name)).toEqual(["phone", "tablet"]);
   });
 
   test("to a network without a server adds nothing, and says what to do", async () => {
@@ -130,11 +133,12 @@ test("devices are listed as a table, and as JSON", async () => {
   const { code, stdout } = await run("home", "devices");
   expect(code).toBe(0);
   expect(stdout).toMatch(
-    /^phone +10\.88\.0\.2 +1\d s ago +203\.0\.113\.9:4711 +1\.5 kB +2\.5 MB$/m,
+    /^phone +10\.88\.0\.2 +1\d s ago +203\.0\.113\.9:4711 +1\.5 kB +2\.5 MB +\S{36}$/m,
   );
-  expect(stdout).toMatch(/^laptop +10\.88\.0\.3 +never +- +- +-$/m);
+  expect(stdout).toMatch(/^laptop +10\.88\.0\.3 +never +- +- +- +\S{36}$/m);
   const json = await run("home", "devices", "--json");
-  expect(JSON.parse(json.stdout)).toEqual(api.devices);
+  const rows = json.stdout.trim().split("\n");
+  expect(rows.map((row) => JSON.parse(row) as unknown)).toEqual(api.devices);
 });
 
 test("a device is removed by its name, and the command to remove its peer is printed", async () => {
@@ -146,6 +150,26 @@ test("a device is removed by its name, and the command to remove its peer is pri
   await expect(run("home", "remove", "phone")).rejects.toThrow("has no device called phone");
 });
 
+test("of two devices with one name, each is removed by its address or its id", async () => {
+  const first = api.addDevice("phone", derivePublicKey(generatePrivateKey()));
+  const { stderr } = await run("home", "add", "phone");
+  expect(stderr).toContain(`called phone too (10.88.0.2, id ${first.id})`);
+  await expect(run("home", "remove", "phone")).rejects.toThrow(
+    `name one by its address or id: 10.88.0.2, id ${first.id}; 10.88.0.3, id ${api.devices[1]!.id}`,
+  );
+  await run("home", "remove", "10.88.0.3");
+  expect(api.devices).toEqual([first]);
+});
+
+test("setup creates nothing on the server when WireGuard's tools are not installed", async () => {
+  vi.stubEnv("PATH", await createTemporaryDir());
+  await expect(run("office", "--setup", "--cidr", "10.99.0.0/24")).rejects.toThrow(
+    "wg is not installed",
+  );
+  vi.unstubAllEnvs();
+  expect(api.networks.map(({ name }) => name)).toEqual(["home"]);
+});
+
 describe("the command", () => {
   test.each([
     [[], "the network is missing"],
@@ -154,6 +178,11 @@ describe("the command", () => {
     [["home", "devices", "phone"], "unexpected argument: phone"],
     [["home", "add", "phone", "--setup"], "unknown option: --setup"],
     [["home", "--setup", "--listen-port", "70000"], "from 1 to 65535"],
+    [["home", "--replace-server"], "--replace-server needs --setup"],
+    [["home", "--listen-port", "51820"], "--listen-port needs --setup"],
+    [["home", "--cidr", "10.88.0.0/24"], "--cidr needs --setup"],
+    [["home", "--setup", "--cidr", "foo"], "--cidr must be an address block"],
+    [["home", "--interface", "a-name-of-20-letters"], "--interface must have up to 15 letters"],
     [["home", "--unknown"], "unknown"],
   ])("%j is bad usage", async (args, message) => {
     const error: unknown = await run(...args).catch((thrown: unknown) => thrown);
