@@ -140,7 +140,7 @@ function readArguments(
       given.set(name, []);
       continue;
     }
-    if (value === undefined || (!inlineValue && /^-./.test(value))) {
+    if (value === undefined || (!inlineValue && /^-\D/.test(value))) {
       const example = `${rawName}=${spec.placeholder ?? "VALUE"}`;
       throw new UsageError(`the value of ${rawName} is missing; for example: ${example}`);
     }

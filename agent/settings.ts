@@ -32,7 +32,7 @@ export class SettingsError extends Error {
   override name = "SettingsError";
 }
 
-/** The server or the token file that an option names can't be used: exit code 2. Programs see any other `SettingsError`. */
+/** The server or the token file that an option names, or the token of the environment, can't be used: exit code 2. Programs see any other `SettingsError`. */
 export class InputError extends SettingsError {
   static override readonly name = "SettingsError";
 }
@@ -216,7 +216,7 @@ async function readTokenFile(path: string): Promise<Buffer> {
 
 function decodeTokenVariable(text: string): Buffer {
   if (isBase64(text)) return Buffer.from(text, "base64");
-  throw new SettingsError(
+  throw new InputError(
     `${TOKEN_VARIABLE} is not a token in base64, as \`underpass tokens mint\` prints it; correct or unset it`,
   );
 }

@@ -36,9 +36,11 @@ function formatAsJson(level: Level, message: string, fields: Record<string, unkn
 }
 
 function formatForTerminal(level: Level, message: string, fields: Record<string, unknown>): string {
+  // A line that is passed on has the time of its program, too, which is the same in seconds.
+  const { time: _, ...shown } = fields;
   const time = new Date().toTimeString().slice(0, 8);
   const mark = level === "info" ? "" : `${level}: `;
-  const rest = Object.entries(fields).map(([name, value]) => ` ${name}=${formatValue(value)}`);
+  const rest = Object.entries(shown).map(([name, value]) => ` ${name}=${formatValue(value)}`);
   return `${time} ${mark}${message}${rest.join("")}`;
 }
 

@@ -9,8 +9,9 @@ export function formatSuggestion(text: string, known: readonly string[]): string
 /** At most a third of the letters may be wrong, so that short words are not taken for each other. */
 function findNearest(text: string, known: readonly string[]): string | undefined {
   const distances = known.map((word) => ({ word, distance: getDistance(text, word) }));
-  const [nearest] = distances.sort((a, b) => a.distance - b.distance);
-  if (!nearest) return undefined;
+  const [nearest, next] = distances.sort((a, b) => a.distance - b.distance);
+  // Of two that are as near, neither is more likely.
+  if (!nearest || next?.distance === nearest.distance) return undefined;
   const letters = Math.max(nearest.word.replace(/^-+/, "").length, 3);
   return nearest.distance <= Math.floor(letters / 3) ? nearest.word : undefined;
 }

@@ -2,7 +2,7 @@
 import { DEFAULT_LISTEN_ADDRESS } from "../connect/listen-address.ts";
 import { LocalPort } from "../connect/local-port.ts";
 import { printConnectJson, printConnectLines } from "../output/connect.ts";
-import { getOnlyArgument } from "../options.ts";
+import { getOnlyArgument, UsageError } from "../options.ts";
 import { findServerAccess } from "../server-access.ts";
 import type { Input } from "./command.ts";
 import { runUntilStopped } from "./run-until-stopped.ts";
@@ -11,6 +11,10 @@ import type { CONNECT } from "./table/connect.ts";
 export async function run({ values, positionals }: Input<typeof CONNECT.options>): Promise<number> {
   const example = "underpass connect my-database --listen 5433";
   const tunnel = getOnlyArgument(positionals, "the tunnel", example);
+  if (/[:/]/.test(tunnel))
+    throw new UsageError(
+      `${tunnel} is not the name of a tunnel, such as my-database; to list the names, run: underpass tunnels`,
+    );
   const local = new LocalPort({
     ...(await findServerAccess(values)),
     tunnel,

@@ -1,6 +1,4 @@
 /** What the options of the command line are called in underpass.yml. */
-import { HTTP_TUNNEL_OPTIONS } from "../commands/table/http.ts";
-import { TCP_TUNNEL_OPTIONS } from "../commands/table/tcp.ts";
 
 /** Names that differ from those of the command line: they read better for a value that is written down. */
 const KEYS: Partial<Record<string, string>> = { "policy-file": "policy", header: "headers" };
@@ -10,13 +8,11 @@ export function toKey(option: string): string {
   return KEYS[option] ?? option.replaceAll("-", "_");
 }
 
-/** A text of the command line, for the tunnels of a file: `--basic-auth=off` becomes `basic_auth: off`. */
+/** A text about options of a tunnel, for the tunnels of a file: `--basic-auth=off` becomes `basic_auth: off`. */
 export function nameKeys(text: string): string {
   return text.replace(
     /--([a-z][a-z-]*)(?:=(\w+))?/g,
-    (found, option: string, value: string | undefined) => {
-      if (!(option in HTTP_TUNNEL_OPTIONS || option in TCP_TUNNEL_OPTIONS)) return found;
-      return `\`${toKey(option)}${value === undefined ? "" : `: ${value}`}\` in underpass.yml`;
-    },
+    (_, option: string, value: string | undefined) =>
+      `\`${toKey(option)}${value === undefined ? "" : `: ${value}`}\` in underpass.yml`,
   );
 }

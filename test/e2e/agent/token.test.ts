@@ -34,7 +34,7 @@ test("a token file may contain base64", async () => {
 test("an UNDERPASS_TOKEN that is not base64 is refused before the agent connects, and not printed", async () => {
   const env = { UNDERPASS_TOKEN: "my secret" };
   await using agent = await open([], env);
-  expect(await agent.exit).toBe(1);
+  expect(await agent.exit).toBe(2);
   expect(agent.stderr).toMatch(/^underpass: UNDERPASS_TOKEN is not a token in base64.*\n$/);
   const doctor = await runToEnd(["doctor", "--server", api.server.url], { env });
   expect(doctor.stdout).toMatch(/problem Settings .*UNDERPASS_TOKEN is not a token in base64/);

@@ -144,6 +144,12 @@ test.each([
     "--log-level must be error, warn, info or debug, not dbeug; did you mean debug?",
   ],
   ["tcp 22 --proxy-protocol 3", "--proxy-protocol must be v1 or v2, not 3"],
+  ["tcp 22 --proxy-protocol v3", "--proxy-protocol must be v1 or v2, not v3"],
+  ["tokens mint a --bandwidth -1", "--bandwidth must be a whole number from 1, not -1"],
+  [
+    "connect tcp://host:5432 --server http://127.0.0.1:1",
+    "tcp://host:5432 is not the name of a tunnel, such as my-database; to list the names, run: underpass tunnels",
+  ],
   ["vpn office remvoe phone", "unknown subcommand of vpn: remvoe; did you mean remove?"],
   ["vpn office fly", "unknown subcommand of vpn: fly; use add, devices or remove"],
   ["completion fihs", "the shell must be bash, zsh or fish, not fihs; did you mean fish?"],

@@ -1,0 +1,20 @@
+import { expect, test } from "vitest";
+import { createLog } from "../../../self-host/log.ts";
+
+/** What the log writes, at a terminal or not. */
+function createStream(isTTY: boolean) {
+  const lines: string[] = [];
+  const stream = { isTTY, on: () => undefined, write: (line: string) => lines.push(line) };
+  return { lines, log: createLog(stream as never) };
+}
+
+test("a line of another process has one time at a terminal, and its own as JSON", () => {
+  const time = "2026-11-26T13:14:44.000Z";
+  const line = JSON.stringify({ time, level: "info", event: "relay started", port: 40_000 });
+  const [terminal, file] = [createStream(true), createStream(false)];
+  for (const { log } of [terminal, file]) log.forward("relay", "info", line);
+  expect(terminal.lines.join("")).toMatch(
+    /^\d\d:\d\d:\d\d relay started source=relay port=40000\n$/,
+  );
+  expect(JSON.parse(file.lines.join(""))).toMatchObject({ time, message: "relay started" });
+});
