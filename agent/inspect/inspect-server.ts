@@ -100,7 +100,7 @@ function sendPage(response: ServerResponse, tunnels: InspectedTunnels): void {
     "content-security-policy": "default-src 'none'",
     "cache-control": "no-store",
   });
-  const connected = tunnels.listTunnels().map(formatTunnel).join("\n");
+  const connected = tunnels.listPages().map(formatTunnel).join("\n");
   response.end(`<!doctype html>
 <html lang="en">
 <meta charset="utf-8">
@@ -108,18 +108,16 @@ function sendPage(response: ServerResponse, tunnels: InspectedTunnels): void {
 <main>
 <h1>Underpass</h1>
 ${connected === "" ? "<p>No tunnel is connected yet.</p>" : `<ul>\n${connected}\n</ul>`}
-<p>The dashboard with the captured requests: ${tunnels.listServers().map(link).join(", ")}</p>
 <p>For programs: <a href="/api/tunnels">/api/tunnels</a>, <a href="/api/requests">/api/requests</a>, <a href="/api/connections">/api/connections</a></p>
 </main>
 </html>
 `);
 }
 
-function formatTunnel({ name, publicUrl, protocol, state }: TunnelDescription): string {
+function formatTunnel([tunnel, page]: [TunnelDescription, page: URL]): string {
+  const { name, publicUrl, protocol, state } = tunnel;
   const { href } = new URL(publicUrl);
-  return `<li>${name} (${state}): ${protocol === "tcp" ? href : link(new URL(href))}</li>`;
-}
-
-function link({ href }: URL): string {
-  return `<a href="${href}">${href}</a>`;
+  const address = protocol === "tcp" ? href : `<a href="${href}">${href}</a>`;
+  const text = protocol === "tcp" ? "the tunnel in the dashboard" : "captured requests";
+  return `<li>${name} (${state}): ${address}, <a href="${page.href}">${text}</a></li>`;
 }

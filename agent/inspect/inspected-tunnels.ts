@@ -122,10 +122,15 @@ export class InspectedTunnels {
     return [...newest.slice(0, CONNECTIONS_MAX), ...this.#ended];
   }
 
-  /** The servers of the tunnels, whose dashboards have the captured requests. */
-  listServers(): URL[] {
-    const servers = this.#tunnels.map(({ server }) => server);
-    return servers.filter(({ href }, at) => servers.findIndex((one) => one.href === href) === at);
+  /** The tunnels that have been connected, with their pages in the dashboard: the captured requests, or of TCP the tunnel. */
+  listPages(): [TunnelDescription, page: URL][] {
+    return this.#tunnels.flatMap((tunnel): [TunnelDescription, URL][] => {
+      const description = tunnel.describe();
+      if (!description) return [];
+      const { id, protocol } = description;
+      const path = protocol === "tcp" ? `/tunnels/${id}` : `/requests?tunnel_id=${id}`;
+      return [[description, new URL(path, tunnel.server)]];
+    });
   }
 }
 

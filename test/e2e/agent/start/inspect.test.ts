@@ -28,7 +28,7 @@ const start = (...more: string[]): Promise<RunningAgent> =>
     },
   );
 interface Inspected {
-  tunnels: { name: string; publicUrl: string; state: string }[];
+  tunnels: { id: string; name: string; publicUrl: string; state: string }[];
   requests: object[];
   connections: { tunnel: string; endedAt: string | null; bytesIn: number }[];
 }
@@ -96,6 +96,8 @@ test("all tunnels of the file share one inspector, which names the tunnel of eac
   const { url } = (await agent.event("inspect")) as { url: string };
   const page = await (await fetch(url)).text();
   expect(page).toContain(`<li>web (online): <a href="http://inspected-web.localhost`);
+  const { id } = (await ask(agent, "tunnels")).find(({ name }) => name === "web")!;
+  expect(page).toContain(`/requests?tunnel_id=${id}">captured requests</a>`);
   const asked = request(`${url}/api/requests`, { headers: { host: "rebound.test" } });
   asked.end();
   const [refused] = (await once(asked, "response")) as [{ statusCode: number; resume(): void }];
