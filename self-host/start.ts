@@ -67,6 +67,7 @@ async function start(settings: ServerSettings, cleanup: AsyncDisposableStack): P
     port,
     apiHosts,
     upstreamPaths: { tunnel: workerd.publicSocket, api: workerd.apiSocket },
+    probePath: workerd.probeSocket,
     metricsPath: workerd.frontMetricsSocket,
     traceRequests: settings.traceRequests,
     limits,

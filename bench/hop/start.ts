@@ -11,6 +11,7 @@ import { reservePort } from "../../test/harness/ports.ts";
 import { BENCH, spawnQuiet, stopChild, type Program } from "../processes.ts";
 
 const SOCKET = "front.sock";
+const PROBE_SOCKET = "probe.sock";
 
 export interface Hop extends Program {
   /** The same behind a front proxy like the server's: the lower bound for a self-hosted tunnel. */
@@ -40,6 +41,7 @@ export async function startHop(): Promise<Hop> {
         port: frontPort,
         apiHosts: [],
         upstreamPaths: { tunnel: join(directory, SOCKET), api: join(directory, SOCKET) },
+        probePath: join(directory, PROBE_SOCKET),
         metricsPath: join(directory, "metrics.sock"),
         traceRequests: "off",
         limits: { total: 1_000, perSource: Infinity },
@@ -65,6 +67,7 @@ const config :Workerd.Config = (
   sockets = [
     (name = "http", address = "127.0.0.1:${port}", http = (), service = "main"),
     (name = "front", address = "unix:${join(directory, SOCKET)}", http = (), service = "main"),
+    (name = "probe", address = "unix:${join(directory, PROBE_SOCKET)}", http = (), service = "disk"),
   ],
   v8Flags = [${flags}],
 );

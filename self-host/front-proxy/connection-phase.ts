@@ -4,6 +4,8 @@ import type { RequestBody } from "./request-body.ts";
 /** What the next byte from the visitor belongs to. */
 export type Phase =
   | { kind: "head" }
+  /** The head is complete and waits for its turn. What follows it waits too. */
+  | { kind: "queued" }
   | { kind: "body"; body: RequestBody }
   /** The request is complete. What follows it waits until its response has ended, or the server accepts another protocol. */
   | { kind: "response" }
@@ -16,6 +18,7 @@ export type Phase =
   | { kind: "closed" };
 
 export const HEAD: Phase = { kind: "head" };
+export const QUEUED: Phase = { kind: "queued" };
 export const LAST: Phase = { kind: "last" };
 export const RESPONSE: Phase = { kind: "response" };
 export const UPGRADED: Phase = { kind: "upgraded" };

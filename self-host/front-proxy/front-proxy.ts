@@ -22,6 +22,8 @@ export interface FrontProxyOptions {
   apiHosts: readonly string[];
   /** The paths of the sockets that workerd listens on. */
   upstreamPaths: Record<Destination, string>;
+  /** The path of the socket on which workerd answers probes. */
+  probePath: string;
   /** The path of the socket on which the front proxy answers with its metrics. */
   metricsPath: string;
   /** Which requests are logged with their id. */
@@ -32,7 +34,7 @@ export interface FrontProxyOptions {
 
 /** Resolves when requests reach the Worker. */
 export async function startFrontProxy(options: FrontProxyOptions): Promise<SupervisedProcess> {
-  const { host, port, apiHosts, upstreamPaths, metricsPath, traceRequests, limits, log } = options;
+  const { host, port, apiHosts, upstreamPaths, traceRequests, limits, log } = options;
   const apiHost = apiHosts[0] ?? "localhost";
   const { total, perSource } = limits;
   const child = new SupervisedProcess(
@@ -51,8 +53,9 @@ export async function startFrontProxy(options: FrontProxyOptions): Promise<Super
           FRONT_PORT: String(port),
           FRONT_TUNNEL_UPSTREAM: upstreamPaths.tunnel,
           FRONT_API_UPSTREAM: upstreamPaths.api,
+          FRONT_PROBE_UPSTREAM: options.probePath,
           FRONT_API_HOSTS: apiHosts.join(","),
-          FRONT_METRICS: metricsPath,
+          FRONT_METRICS: options.metricsPath,
           FRONT_TRACE: traceRequests,
           FRONT_CONNECTIONS: String(total),
           FRONT_CONNECTIONS_PER_SOURCE: Number.isFinite(perSource) ? String(perSource) : "",
@@ -60,7 +63,7 @@ export async function startFrontProxy(options: FrontProxyOptions): Promise<Super
       },
       probe: () => probeHealth({ host, port, apiHost }),
       // A killed process leaves its socket behind, and the next one could not bind to its path.
-      prepare: () => rm(metricsPath, { force: true }),
+      prepare: () => rm(options.metricsPath, { force: true }),
       onLine: (line, stream) =>
         log.forward("front proxy", stream === "stdout" ? "info" : "warn", line),
       stopSignal: "SIGTERM",

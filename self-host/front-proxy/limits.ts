@@ -26,6 +26,10 @@ export const LINGER_MAX_MS = MINUTE_MS;
 export const LINGER_PAUSE_MAX_MS = 3_000;
 /** Incomplete heads of all connections together. */
 export const INCOMPLETE_HEADS_MAX_BYTES = 16 * 1024 * 1024;
+/** Heads of requests that wait for their turn. One source may hold half. */
+export const QUEUED_HEADS_MAX_BYTES = 16 * 1024 * 1024;
+/** How long a request may wait for its turn. */
+export const QUEUED_MAX_MS = 10_000;
 /** Incomplete WebSocket messages of visitors. One source may hold half, which is the largest message. */
 export const VISITOR_MESSAGES_MAX_BYTES = 2 * WEBSOCKET_MESSAGE_MAX_BYTES;
 /** Incomplete WebSocket messages of agents and other programs. Those of an agent have at most 1 MiB. */

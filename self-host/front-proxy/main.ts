@@ -12,13 +12,20 @@ import { SPLICED_SOCKET_BUFFER_BYTES } from "../../sockets/splice.ts";
 import { getAddressGroup } from "../../shared/address-group.ts";
 import { RequestTrace, TRACE_MODES } from "../../shared/tracing/request-trace.ts";
 import { Admission } from "./admission.ts";
-import { PROGRAM_MESSAGES_MAX_BYTES, VISITOR_MESSAGES_MAX_BYTES } from "./limits.ts";
+import {
+  PROGRAM_MESSAGES_MAX_BYTES,
+  QUEUED_HEADS_MAX_BYTES,
+  VISITOR_MESSAGES_MAX_BYTES,
+} from "./limits.ts";
 import { FrontProxyMetrics } from "./metrics/front-proxy-metrics.ts";
 import { serveMetrics } from "./metrics/metrics-socket.ts";
 import { FramePace } from "./websockets/frame-pace.ts";
 import { SourceMemory } from "../../shared/bounds/source-memory.ts";
 import { unmapIpv4Address } from "../../shared/hosts.ts";
 import { watchEventLoopDelay } from "../processes/event-loop-delay.ts";
+import { FairQueue } from "./queue/fair-queue.ts";
+import { findForwardedSource } from "./queue/forwarded-source.ts";
+import { WorkerdProbe } from "./queue/workerd-probe.ts";
 import { formatRefusal, TOO_MANY_CONNECTIONS } from "./refusals.ts";
 import { CF_BLOB_HEADER } from "./request-head.ts";
 import { VisitorConnection } from "./visitor-connection.ts";
@@ -40,6 +47,7 @@ const settings = z
     FRONT_PORT: z.coerce.number().int(),
     FRONT_TUNNEL_UPSTREAM: z.string(),
     FRONT_API_UPSTREAM: z.string(),
+    FRONT_PROBE_UPSTREAM: z.string(),
     /** Separated by commas. */
     FRONT_API_HOSTS: z.string().transform((hosts) => new Set(hosts.split(","))),
     /** The path of the socket on which the server asks for metrics. */
@@ -63,6 +71,11 @@ const messages = {
 const paces = { visitor: new FramePace(), program: new FramePace() };
 /** All visitors come through one proxy, so that their address says nothing about their source. */
 const isBehindProxy = settings.FRONT_CONNECTIONS_PER_SOURCE === Infinity;
+const probe = new WorkerdProbe(settings.FRONT_PROBE_UPSTREAM);
+const queue = new FairQueue({
+  probe: () => probe.send(),
+  memory: new SourceMemory(QUEUED_HEADS_MAX_BYTES),
+});
 const connections = new Set<VisitorConnection>();
 const metrics = new FrontProxyMetrics();
 const trace = new RequestTrace("front_proxy", settings.FRONT_TRACE);
@@ -98,6 +111,8 @@ function accept(visitor: Socket): void {
     apiHosts: settings.FRONT_API_HOSTS,
     metrics,
     trace,
+    queue,
+    findSource: (head) => (isBehindProxy ? findForwardedSource(head) : source),
     createReservation: (kind) => messages[kind].createReservation(source),
     createAllowance: (kind, resume) => paces[kind].createAllowance(source, resume),
     onClose() {
@@ -129,7 +144,7 @@ server.listen({ host: settings.FRONT_HOST, port: settings.FRONT_PORT, backlog: B
 
 const readEventLoopDelay = watchEventLoopDelay("front_proxy");
 serveMetrics(settings.FRONT_METRICS, () => [
-  ...metrics.toFamilies(connections, settings.FRONT_CONNECTIONS),
+  ...metrics.toFamilies(connections, settings.FRONT_CONNECTIONS, queue.waitingCount),
   ...readEventLoopDelay(),
 ]);
 

@@ -19,6 +19,7 @@ export const REFUSAL_REASONS = [
   "head_too_large",
   "too_slow",
   "unavailable",
+  "overloaded",
 ] as const;
 export type RefusalReason = (typeof REFUSAL_REASONS)[number];
 
@@ -84,6 +85,13 @@ export const UNAVAILABLE: Refusal = {
   code: "unavailable",
   message: "The server is restarting. Try again in a moment.",
   retryAfterSeconds: 1,
+};
+
+export const OVERLOADED: Refusal = {
+  reason: "overloaded",
+  code: "unavailable",
+  message: "The server has too many requests. Try again in a moment.",
+  retryAfterSeconds: 10,
 };
 
 export const TOO_MANY_CONNECTIONS: RefusalResponse = {

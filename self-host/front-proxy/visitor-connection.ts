@@ -4,7 +4,7 @@
  * is closed completely, which ends the visitor's requests there at once.
  */
 import type { Socket } from "node:net";
-import { CLOSED, HEAD, LAST, RESPONSE, UPGRADED, type Phase } from "./connection-phase.ts";
+import { CLOSED, HEAD, LAST, QUEUED, RESPONSE, UPGRADED, type Phase } from "./connection-phase.ts";
 import { HeadBuffer } from "./head-buffer.ts";
 import {
   BODY_PAUSE_MAX_MS,
@@ -14,14 +14,12 @@ import {
   LINGER_PAUSE_MAX_MS,
   PROGRAM_STALLED_MS,
   PROGRAM_UNREAD_MAX_MS,
+  QUEUED_MAX_MS,
   UNREAD_MAX_MS,
 } from "./limits.ts";
-import type {
-  ConnectionKind,
-  Destination,
-  FrontProxyMetrics,
-} from "./metrics/front-proxy-metrics.ts";
+import type { ConnectionKind, Destination } from "./metrics/front-proxy-metrics.ts";
 import { RequestObserver } from "./metrics/request-observer.ts";
+import type { QueuedRequest } from "./queue/fair-queue.ts";
 import { RequestBody } from "./request-body.ts";
 import { parseRequestHead, type RequestHead } from "./request-head.ts";
 import { ResponseReader, SWITCHING_PROTOCOLS, type ResponseHead } from "./response-reader.ts";
@@ -29,6 +27,7 @@ import {
   formatRefusal,
   HEAD_TOO_LARGE,
   INVALID_HEADS,
+  OVERLOADED,
   TOO_SLOW,
   UNAVAILABLE,
   type Refusal,
@@ -39,30 +38,12 @@ import type { MemoryReservation } from "../../shared/bounds/source-memory.ts";
 import type { OpenWebSocket, WebSocketOptions } from "./websockets/open-web-socket.ts";
 import { ProgramWebSocket } from "./websockets/program-web-socket.ts";
 import { VisitorWebSocket } from "./websockets/visitor-web-socket.ts";
+import type { VisitorConnectionOptions } from "./visitor-connection-options.ts";
 import { ACKNOWLEDGED_HEADER } from "../../protocol/acknowledgements.ts";
-import type { RequestTrace } from "../../shared/tracing/request-trace.ts";
 import { reset } from "../../sockets/splice.ts";
 import { connectSocket, setReceiver } from "../../sockets/socket-reader.ts";
 
 const ACKNOWLEDGED_FIELD = new RegExp(`\\r\\n${ACKNOWLEDGED_HEADER}:[^\\r]*`, "i");
-
-export interface VisitorConnectionOptions {
-  /** The paths of workerd's sockets. */
-  upstreamPaths: Record<Destination, string>;
-  /** The line of `CF_BLOB_HEADER` for workerd, with its line break. */
-  cfBlobField: string;
-  /** Random: what a visitor has read of a WebSocket is acknowledged with it. */
-  acknowledgementKey: string;
-  /** The host names of the API; all others lead to tunnels. */
-  apiHosts: ReadonlySet<string>;
-  metrics: FrontProxyMetrics;
-  trace: RequestTrace;
-  /** What the connection may hold of workerd's memory, as the WebSocket of a visitor or of a program. */
-  createReservation(kind: OpenWebSocket["kind"]): MemoryReservation;
-  /** How fast its frames pass. @param resume called when frames may pass again. */
-  createAllowance(kind: OpenWebSocket["kind"], resume: () => void): FrameAllowance;
-  onClose(): void;
-}
 
 export class VisitorConnection {
   readonly #visitor: Socket;
@@ -76,6 +57,8 @@ export class VisitorConnection {
   #phase: Phase = HEAD;
   /** Bytes of the last read that have to wait. */
   #heldBytes: Uint8Array | undefined;
+  /** The last request, until its response begins. */
+  #queued: QueuedRequest | undefined;
   /** The last request, until its response begins, if it may be sent again. */
   #repeatable: RequestHead | undefined;
   /** Whether the final response to the last request has begun; true before the first one. */
@@ -112,6 +95,8 @@ export class VisitorConnection {
       reset(this.#visitor);
     } else if (phase.kind === "head" && this.#requests === 0 && silentMs > FIRST_HEAD_MAX_MS) {
       this.#refuse(TOO_SLOW);
+    } else if (phase.kind === "queued" && silentMs > QUEUED_MAX_MS) {
+      this.#refuse(OVERLOADED);
     } else if (phase.kind === "body" && silentMs > BODY_PAUSE_MAX_MS && !this.#hasResponseBegun) {
       this.#refuse(TOO_SLOW);
     } else if (phase.kind === "response" && this.#heldBytes && silentMs > HELD_MAX_MS) {
@@ -157,7 +142,7 @@ export class VisitorConnection {
       else if (kind === "upgraded") {
         rest = rest.subarray(this.#webSocket!.receiveFromVisitor(rest));
         if (rest.length > 0) return this.#hold(rest);
-      } else if (kind === "response") return this.#hold(rest);
+      } else if (kind === "queued" || kind === "response") return this.#hold(rest);
       else return kind === "lingering" || kind === "last";
     }
     return this.#canReceive;
@@ -199,23 +184,36 @@ export class VisitorConnection {
       this.#refuse(INVALID_HEADS[head]);
       return EMPTY;
     }
-    this.#forwardHead(head);
+    this.#enqueue(head);
     return found.rest;
   }
 
-  #forwardHead(head: RequestHead): void {
-    const isForApi = head.host !== null && this.#options.apiHosts.has(head.host);
-    const destination = isForApi ? "api" : "tunnel";
+  #enqueue(head: RequestHead): void {
+    const { apiHosts, findSource, queue } = this.#options;
+    const destination = head.host !== null && apiHosts.has(head.host) ? "api" : "tunnel";
+    this.#requestObserver.start(destination);
+    this.#phase = QUEUED;
+    this.#queued = undefined;
+    this.#queued = queue.add({
+      bytes: head.bytes.length,
+      findSource: () => findSource(head),
+      send: () => this.#forwardHead(head, destination),
+    });
+    if (this.#queued === undefined) this.#refuse(OVERLOADED);
+  }
+
+  #forwardHead(head: RequestHead, destination: Destination): void {
     // The first bytes of a new connection are certainly the answer to this request, and not to an earlier one.
-    if (head.isUpgrade || destination !== this.#destination) this.#dropUpstream();
+    if (head.isUpgrade || destination !== this.#destination) this.#closeUpstream();
     this.#destination = destination;
     this.#requests += 1;
-    this.#requestObserver.start(destination);
     this.#isUpgrade = head.isUpgrade;
     this.#isLastRequest = head.isLast && !head.isUpgrade;
     this.#sendHead(head);
     if (head.body === 0) this.#endRequest();
     else this.#phase = { kind: "body", body: new RequestBody(head.body) };
+    // If it had to wait, bytes that follow it had to wait too.
+    if (this.#queued) this.#continue();
   }
 
   #sendHead(head: RequestHead): void {
@@ -291,6 +289,7 @@ export class VisitorConnection {
     this.#repeatable = undefined;
     if (part.head) {
       this.#hasResponseBegun = true;
+      this.#queued?.end();
       this.#requestObserver.respond(part.head);
     }
     const isSwitching = this.#isUpgrade && part.head?.status === SWITCHING_PROTOCOLS;
@@ -331,7 +330,7 @@ export class VisitorConnection {
     if (upstream !== this.#upstream) return;
     this.#upstream = undefined;
     upstream.destroy();
-    if (this.#phase.kind === "closed") return;
+    if (this.#phase === CLOSED || this.#phase === QUEUED) return;
     if (this.#hasResponseBegun) return this.#endVisitor();
     // workerd closes an idle connection after 5 s, which a request can cross. Only a used connection can be idle.
     if (this.#repeatable && this.#requests > 1) {
@@ -384,11 +383,16 @@ export class VisitorConnection {
   }
 
   #dropUpstream(): void {
+    this.#queued?.end();
+    this.#closeUpstream();
+    this.#reservation?.clear();
+    this.#allowance?.end();
+  }
+
+  #closeUpstream(): void {
     const upstream = this.#upstream;
     this.#upstream = undefined;
     upstream?.destroy();
-    this.#reservation?.clear();
-    this.#allowance?.end();
   }
 }
 

@@ -19,6 +19,8 @@ export interface ConfigurationOptions {
   apiSocket: string;
   /** The path of the socket that workerd takes requests of the server itself on. */
   controlSocket: string;
+  /** The path of the socket on which workerd answers without running any code of a Worker. */
+  probeSocket: string;
   gatewayAddress: string;
   allowPrivateFetch: boolean;
   /** Names only: the values are in the environment of the process, so that this file contains no secrets. */
@@ -26,7 +28,7 @@ export interface ConfigurationOptions {
 }
 
 export async function buildConfiguration(options: ConfigurationOptions): Promise<string> {
-  const { dataDir, publicAddress, apiSocket, controlSocket, gatewayAddress } = options;
+  const { dataDir, publicAddress, apiSocket, controlSocket, probeSocket, gatewayAddress } = options;
   const reach = options.allowPrivateFetch ? ["public", "private"] : ["public"];
   const [edge, api] = await Promise.all([
     formatWorker(options, "edge"),
@@ -66,6 +68,7 @@ const config :Workerd.Config = (
       http = (cfBlobHeader = ${quote(CF_BLOB_HEADER)})),
     (name = "control", address = ${quote(`unix:${controlSocket}`)}, http = (),
       service = (name = "api", entrypoint = "Control")),
+    (name = "probe", address = ${quote(`unix:${probeSocket}`)}, http = (), service = "assets"),
   ],
 );
 `;

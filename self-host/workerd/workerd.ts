@@ -35,6 +35,8 @@ export interface Workerd {
   publicSocket: string;
   /** The path of the socket that takes requests of callers of the API only. */
   apiSocket: string;
+  /** The path of the socket whose answers say that workerd has read what was sent to it before. */
+  probeSocket: string;
   /** The path for a socket on which the front proxy answers with its metrics. */
   frontMetricsSocket: string;
   /** What the Worker knows of all tenants together, as JSON. */
@@ -51,6 +53,7 @@ export async function startWorkerd(options: WorkerdOptions): Promise<Workerd> {
   const publicSocket = join(socketsDir, PUBLIC_SOCKET);
   const apiSocket = join(socketsDir, API_SOCKET);
   const controlSocket = join(socketsDir, CONTROL_SOCKET);
+  const probeSocket = join(socketsDir, PROBE_SOCKET);
   const configPath = join(dataDir.runDir, "workerd.capnp");
   await writePrivateFile(
     configPath,
@@ -59,6 +62,7 @@ export async function startWorkerd(options: WorkerdOptions): Promise<Workerd> {
       publicAddress: `unix:${publicSocket}`,
       apiSocket,
       controlSocket,
+      probeSocket,
       bindingNames: Object.keys(bindings),
     }),
   );
@@ -73,7 +77,7 @@ export async function startWorkerd(options: WorkerdOptions): Promise<Workerd> {
       probe: () => probeHealth({ socketPath: publicSocket, apiHost }),
       // A killed workerd leaves its sockets behind, and the next one could not bind to their paths.
       prepare: async () => {
-        for (const path of [publicSocket, apiSocket, controlSocket])
+        for (const path of [publicSocket, apiSocket, controlSocket, probeSocket])
           await rm(path, { force: true });
       },
       onSpawn: (pid) => dataDir.recordWorkerd(pid),
@@ -91,6 +95,7 @@ export async function startWorkerd(options: WorkerdOptions): Promise<Workerd> {
     child,
     publicSocket,
     apiSocket,
+    probeSocket,
     frontMetricsSocket: join(socketsDir, FRONT_METRICS_SOCKET),
     requestMetrics: () =>
       requestText({ socketPath: controlSocket, method: "GET", path: "/metrics" }, METRICS_MAX_MS),
@@ -108,6 +113,7 @@ const CRON_MAX_MS = 10 * MINUTE_MS;
 const PUBLIC_SOCKET = "public.sock";
 const API_SOCKET = "api.sock";
 const CONTROL_SOCKET = "control.sock";
+const PROBE_SOCKET = "probe.sock";
 const FRONT_METRICS_SOCKET = "front.sock";
 
 /**

@@ -5,6 +5,7 @@ import { connect, createServer, type AddressInfo, type Server } from "node:net";
 import { join } from "node:path";
 import { vi } from "vitest";
 import { FrontProxyMetrics } from "../../self-host/front-proxy/metrics/front-proxy-metrics.ts";
+import { FairQueue } from "../../self-host/front-proxy/queue/fair-queue.ts";
 import { VisitorConnection } from "../../self-host/front-proxy/visitor-connection.ts";
 import { FramePace } from "../../self-host/front-proxy/websockets/frame-pace.ts";
 import { SourceMemory } from "../../shared/bounds/source-memory.ts";
@@ -32,6 +33,9 @@ export class FrontProxyStage {
   connections: VisitorConnection[] = [];
   /** How many connections of the front proxy have ended. */
   closed = 0;
+  /** The server's answer to a probe: at once. */
+  probe: () => Promise<void> = async () => {};
+  readonly queue: FairQueue;
   #visitors: ConnectionEnd[] = [];
   readonly #dir: string;
   readonly #upstream: Server;
@@ -42,6 +46,7 @@ export class FrontProxyStage {
     this.#dir = dir;
     const memory = new SourceMemory(MESSAGES_MAX_BYTES);
     const pace = new FramePace();
+    this.queue = new FairQueue({ probe: () => this.probe(), memory });
     const options = {
       upstreamPaths: { tunnel: join(dir, "server.sock"), api: join(dir, "api.sock") },
       cfBlobField: CF_BLOB_FIELD,
@@ -49,6 +54,8 @@ export class FrontProxyStage {
       apiHosts: new Set([API_HOST]),
       metrics: new FrontProxyMetrics(),
       trace: new RequestTrace("front_proxy", "off"),
+      queue: this.queue,
+      findSource: () => "source",
       createReservation: () => memory.createReservation("source"),
       createAllowance: (_: string, resume: () => void) => pace.createAllowance("source", resume),
       onClose: () => (this.closed += 1),

@@ -2,10 +2,14 @@
 import { once } from "node:events";
 import { readdir } from "node:fs/promises";
 import { connect, type Socket } from "node:net";
+import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import WebSocket, { WebSocketServer } from "ws";
 import { expose, type ExposedTunnel } from "../../agent/expose.ts";
 import { createFirstAccount } from "../../bench/stack.ts";
+import { IN_FLIGHT_MAX } from "../../self-host/front-proxy/queue/fair-queue.ts";
+import { requestText } from "../../self-host/internal-requests.ts";
+import { parseFamilies } from "../../self-host/metrics/parts.ts";
 import { startExpectingFailure, startServer, type TestServer } from "../harness/server/server.ts";
 import { WAIT_OPTIONS } from "../harness/timeouts.ts";
 import { startRawOrigin, OK, type RawOrigin } from "../harness/tunnel/origin.ts";
@@ -140,7 +144,35 @@ describe.runIf(process.platform === "linux")("a stranger", () => {
     await vi.waitUntil(async () => (await countDescriptors()) <= before + 2, WAIT_OPTIONS);
     expect((await visit()).status).toBe(200);
   });
+
+  test("who sends many requests at once delays another visitor by a few of them only", async () => {
+    const workerd = await server.getPid("workerd");
+    origin.requests.length = 0;
+    process.kill(workerd, "SIGSTOP");
+    const flood = Array.from({ length: PER_SOURCE - 1 }, () => open("127.0.0.4", get("/flood")));
+    const waiting = flood.length - IN_FLIGHT_MAX;
+    await vi.waitUntil(async () => (await countWaitingRequests()) === waiting, WAIT_OPTIONS);
+    const visitor = open("127.0.0.5", get("/visitor"));
+    await vi.waitUntil(async () => (await countWaitingRequests()) === waiting + 1, WAIT_OPTIONS);
+    process.kill(workerd, "SIGCONT");
+
+    await vi.waitUntil(() => origin.requests.length === flood.length + 1, WAIT_OPTIONS);
+    const place = origin.requests.findIndex(({ target }) => target === "/visitor");
+    // Its turn follows the first ones. Those that are in flight together can overtake each other.
+    expect(place).toBeLessThanOrEqual(2 * IN_FLIGHT_MAX);
+    await closeAll([...flood, visitor]);
+  });
 });
+
+/** Requests that wait in the front proxy, which is asked on its own socket: a scrape would wait for workerd too. */
+async function countWaitingRequests(): Promise<number> {
+  const socketPath = join(server.dataDir, "run/front.sock");
+  const text = await requestText({ socketPath, method: "GET", path: "/metrics" }, 5_000);
+  const family = parseFamilies(text).find(
+    ({ name }) => name === "underpass_server_requests_waiting",
+  );
+  return family!.samples[0]!.value;
+}
 
 test("a visitor can't set the address that the server sees", async () => {
   const forged = `underpass-connection: {"clientIp":"203.0.113.9"}\r\n`;

@@ -78,8 +78,11 @@ export class FrontProxyMetrics {
     this.#bytesSent += bytesSent;
   }
 
-  /** @param limit of open connections. */
-  toFamilies(open: Iterable<OpenConnection>, limit: number): MetricFamily[] {
+  /**
+   * @param limit of open connections.
+   * @param waiting requests that wait for their turn.
+   */
+  toFamilies(open: Iterable<OpenConnection>, limit: number, waiting: number): MetricFamily[] {
     const kinds: Record<ConnectionKind, number> = { http: 0, visitor_websocket: 0, program: 0 };
     let received = this.#bytesReceived;
     let sent = this.#bytesSent;
@@ -115,6 +118,12 @@ export class FrontProxyMetrics {
         type: "counter",
         samples: toReasonSamples(this.#refusals),
       },
+      toSingleValue(
+        "gauge",
+        "underpass_server_requests_waiting",
+        "Requests that wait for their turn at workerd, because it is busy.",
+        waiting,
+      ),
       toSingleValue(
         "counter",
         "underpass_server_receive_bytes_total",

@@ -1,0 +1,153 @@
+/**
+ * The order in which requests go on to workerd. workerd has one thread, and serves requests in the order in which it receives
+ * them, whoever sent them. So only a few requests are in flight to it at a time. The others wait here, and their sources
+ * take turns: a source that sends thousands of requests delays the request of another by those few only.
+ *
+ * A request is in flight until its response begins. That can take long because the local server is slow, and does not
+ * occupy workerd. So a probe follows the requests when others have to wait for them: once it is answered, workerd has read all
+ * requests that were sent before it, and they no longer count.
+ */
+import type { MemoryReservation, SourceMemory } from "../../../shared/bounds/source-memory.ts";
+
+/** Few, because each delays the next one, and enough that workerd never waits for this process. */
+export const IN_FLIGHT_MAX = 16;
+/** Most responses begin sooner, and need no probe. */
+const PROBE_DELAY_MS = 3;
+
+export interface FairQueueOptions {
+  /** Resolves when workerd has read all that was sent to it before the call, or is not running. */
+  probe: () => Promise<void>;
+  /** Holds the heads of the requests that wait. */
+  memory: SourceMemory;
+}
+
+export interface ForwardableRequest {
+  /** The size of its head. */
+  bytes: number;
+  /** The group of the visitor's address. Called only if the request has to wait. */
+  findSource: () => string;
+  /** Sends it to workerd. Called at most once. */
+  send: () => void;
+}
+
+/** The requests that were sent between two probes. */
+interface Batch {
+  inFlight: number;
+}
+
+/** A request that waits or is in flight. */
+export interface QueuedRequest {
+  /** Its response begins, or it is given up. Idempotent. */
+  end(): void;
+}
+
+interface Entry extends QueuedRequest {
+  send: () => void;
+  /** While it waits. */
+  place?: Place | undefined;
+  /** While it is in flight. */
+  batch?: Batch | undefined;
+}
+
+interface Place {
+  source: string;
+  reservation: MemoryReservation;
+}
+
+export class FairQueue {
+  readonly #options: FairQueueOptions;
+  /** By source, in the order of their turns. No set is empty. */
+  readonly #waiting = new Map<string, Set<Entry>>();
+  #waitingCount = 0;
+  /** Sent since the last probe. */
+  #batch: Batch = { inFlight: 0 };
+  /** Sent before the probe that is not answered yet. */
+  #probedBatch: Batch = { inFlight: 0 };
+  #isProbePlanned = false;
+
+  constructor(options: FairQueueOptions) {
+    this.#options = options;
+  }
+
+  get waitingCount(): number {
+    return this.#waitingCount;
+  }
+
+  /**
+   * Sends a request now, or when it is its turn.
+   * @returns undefined if the heads of its source that wait are too large together.
+   */
+  add({ bytes, findSource, send }: ForwardableRequest): QueuedRequest | undefined {
+    const entry: Entry = { send, end: () => this.#end(entry) };
+    if (this.#hasRoom) {
+      this.#send(entry);
+      return entry;
+    }
+    const source = findSource();
+    const reservation = this.#options.memory.createReservation(source);
+    if (!reservation.resize(bytes)) return undefined;
+    entry.place = { source, reservation };
+    const entries = this.#waiting.get(source);
+    if (entries) entries.add(entry);
+    else this.#waiting.set(source, new Set([entry]));
+    this.#waitingCount += 1;
+    this.#planProbe();
+    return entry;
+  }
+
+  get #hasRoom(): boolean {
+    return this.#batch.inFlight + this.#probedBatch.inFlight < IN_FLIGHT_MAX;
+  }
+
+  #send(entry: Entry): void {
+    entry.batch = this.#batch;
+    entry.batch.inFlight += 1;
+    entry.send();
+  }
+
+  #end(entry: Entry): void {
+    if (entry.place) this.#leave(entry, entry.place);
+    if (!entry.batch) return;
+    entry.batch.inFlight -= 1;
+    entry.batch = undefined;
+    this.#sendWaiting();
+  }
+
+  #leave(entry: Entry, { source, reservation }: Place): void {
+    const entries = this.#waiting.get(source)!;
+    entries.delete(entry);
+    if (entries.size === 0) this.#waiting.delete(source);
+    this.#waitingCount -= 1;
+    reservation.clear();
+    entry.place = undefined;
+  }
+
+  #sendWaiting(): void {
+    for (const [source, entries] of this.#waiting) {
+      if (!this.#hasRoom) break;
+      const [entry] = entries;
+      this.#leave(entry!, entry!.place!);
+      // The next one of the source comes after those of all others.
+      if (this.#waiting.delete(source)) this.#waiting.set(source, entries);
+      this.#send(entry!);
+    }
+    if (this.#waitingCount > 0) this.#planProbe();
+  }
+
+  #planProbe(): void {
+    if (this.#isProbePlanned) return;
+    this.#isProbePlanned = true;
+    setTimeout(() => void this.#probe(), PROBE_DELAY_MS);
+  }
+
+  async #probe(): Promise<void> {
+    if (this.#waitingCount > 0) {
+      this.#probedBatch = this.#batch;
+      this.#batch = { inFlight: 0 };
+      await this.#options.probe();
+      this.#probedBatch = { inFlight: 0 };
+    }
+    this.#isProbePlanned = false;
+    this.#sendWaiting();
+  }
+}
