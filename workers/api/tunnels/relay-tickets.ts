@@ -5,7 +5,11 @@ import { ApiError } from "../../errors.ts";
 import { toHex, toUuid } from "../../../shared/bytes.ts";
 import type { TokenPayload } from "../../identity/tokens/capability-token.ts";
 import { issueRelayAccess } from "../../identity/tokens/relay-tickets.ts";
-import { findServedTunnel, type ServedTunnel } from "../../store/tunnels/tcp-tunnels.ts";
+import {
+  findServedTunnel,
+  type ServedTunnel,
+  type ServingRefusal,
+} from "../../store/tunnels/tcp-tunnels.ts";
 import { verifyToken } from "./agent-admission.ts";
 import { unauthorized, tokenVerifiedByHandler } from "../guard.ts";
 import {
@@ -29,13 +33,13 @@ relayTickets.openapi(
     path: "/tunnels/{id}/relay-ticket",
     summary: "Get a relay ticket for a TCP tunnel",
     description:
-      "The bearer is the capability token of the agent that serves the tunnel. The ticket is valid for five minutes (docs/protocols/relay-protocol.md).",
+      "The bearer is the capability token of the agent that serves the tunnel. The ticket is valid for five minutes (docs/protocols/relay-protocol.md). If the tunnel's port is not in the relay's range any more, it is for another one.",
     guard: tokenVerifiedByHandler,
     params: IdParams,
     responses: {
       200: jsonResponse("The ticket, and the address of the relay that accepts it.", RelayAccess),
     },
-    failures: ["invalid_request", "forbidden", "conflict", "expired"],
+    failures: ["invalid_request", "forbidden", "conflict", "expired", "unavailable"],
   }),
   async (c) => {
     const token = await requireBearerToken(c);
@@ -66,7 +70,7 @@ async function requireBearerToken(c: ApiContext): Promise<TokenPayload> {
   }
 }
 
-function requireServed(found: Awaited<ReturnType<typeof findServedTunnel>>): ServedTunnel {
+function requireServed(found: ServedTunnel | ServingRefusal): ServedTunnel {
   if (typeof found === "object") return found;
   switch (found) {
     case "token_unknown":
@@ -92,5 +96,15 @@ function requireServed(found: Awaited<ReturnType<typeof findServedTunnel>>): Ser
       throw new ApiError("conflict", "The tunnel is stopped. Start it first.");
     case "tunnel_expired":
       throw tunnelExpired();
+    case "exhausted":
+      throw new ApiError(
+        "unavailable",
+        "The relay's range of ports has changed, and none is free.",
+      );
+    case "unknown_relay":
+    case "no_relay":
+    case "port_taken":
+    case "port_outside_range":
+      throw new Error(`${found} for a tunnel that stays at its relay and wants no specific port`);
   }
 }
