@@ -267,7 +267,7 @@ async function findPublicHost(
 function toAdmission(
   config: Config,
   token: TokenPayload,
-  { tunnel, plan }: RegisteredTunnel,
+  { tunnel, plan, ttlLimit }: RegisteredTunnel,
   { host, address: remoteIp }: { host: string; address: string },
 ): AgentAdmission {
   const { id, orgId, name, subdomain, expiresAt, settingsVersion: version } = tunnel;
@@ -286,6 +286,7 @@ function toAdmission(
     tokenNonce: toHex(token.nonce),
     tokenExpiresAtMs: token.expiresAtSeconds * 1000,
     endsAtMs: expiresAt?.getTime() ?? null,
+    ...(ttlLimit !== undefined && { ttlLimit }),
     bandwidthLimitMbps: token.bandwidthLimitMbps,
     remoteIp,
     retention: { version, days: PLAN_LIMITS[plan].inspector_retention_days },
