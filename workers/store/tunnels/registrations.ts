@@ -19,7 +19,7 @@ import {
   type DomainRequest,
 } from "../domains/agent-domains.ts";
 import { lockPlan } from "../locks.ts";
-import type { PortRefusal } from "../networks/relay-ports.ts";
+import { isPortRefusal, type PortRefusal } from "../networks/relay-ports.ts";
 import { lockProject } from "../organizations/projects.ts";
 import { isOverBudget } from "../tokens/spending.ts";
 import { organizations } from "../tables/organizations.ts";
@@ -179,7 +179,7 @@ async function register(change: UnitOfWork, request: RegistrationRequest): Promi
   }
   await updateAllowedCidrs(change, actor, tunnel, request);
   const withPort = await reserveTunnelPort(change, tunnel, { port: request.remotePort });
-  if (typeof withPort === "string") return change.rollback(refuse(withPort));
+  if (isPortRefusal(withPort)) return change.rollback(refuse(withPort));
   return { tunnel: withPort, plan: token.plan, ttlLimit };
 }
 
