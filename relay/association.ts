@@ -10,9 +10,9 @@ export type AssociationMessage = Exclude<AgentToRelayMessage, { type: "ticket" }
 export interface AgentConnection {
   send(message: RelayToAgentMessage): void;
   /** Sends a binary WebSocket message. */
-  sendBinary(bytes: Uint8Array): void;
+  sendBinary(message: Uint8Array): void;
   /** Bytes that are queued to be sent. */
-  readonly bufferedAmount: number;
+  readonly bufferedBytes: number;
 }
 
 export interface Association {

@@ -67,7 +67,7 @@ export class ControlConnection implements Agent {
 
   // ── Called by associations ──
 
-  get bufferedAmount(): number {
+  get bufferedBytes(): number {
     return this.#socket.bufferedAmount;
   }
 

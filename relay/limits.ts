@@ -82,8 +82,6 @@ export const RECEIVER_INDICES_PER_PORT_MAX = 65_536;
 /** The burst beyond the rate: 100 ms of the rate, and never less than the bytes below. */
 export const RATE_BURST_MS = 100;
 export const RATE_BURST_MIN_BYTES = 256 * 1024;
-/** The datagrams of one turn are sent in WebSocket messages of at most this. */
-export const WEBSOCKET_BATCH_MAX_BYTES = 64 * 1024;
 export const DEVICES_PER_NETWORK_MAX = 4_096;
 /** Networks whose counters outlive their association. */
 export const NETWORK_RECORDS_MAX = 10_000;

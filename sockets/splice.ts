@@ -97,7 +97,9 @@ class Direction {
     setReceiver(this.#source, (bytes) => this.#pass(bytes));
     this.#source.on("end", () => this.#destination.end());
     const shouldContinue = unread === undefined || unread.length === 0 || this.#pass(unread);
-    if (shouldContinue) this.#source.resume();
+    // The event came before, if the source was read before.
+    if (this.#source.readableEnded) this.#destination.end();
+    else if (shouldContinue) this.#source.resume();
   }
 
   end(): void {

@@ -16,6 +16,8 @@ const SYNONYMS = [
   { command: "logout", names: ["deauth", "signout"] },
   { command: "tunnels", names: ["list", "ls", "ps", "status"] },
   { command: "http", names: ["expose", "share", "tunnel"] },
+  // The TLS of a local server passes through a TCP tunnel unchanged.
+  { command: "tcp", names: ["tls"] },
   { command: "doctor", names: ["diag", "diagnose"] },
   { command: "start", names: ["run", "up"] },
 ];

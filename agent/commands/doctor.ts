@@ -3,7 +3,7 @@ import { startChecks } from "../doctor/doctor.ts";
 import { printReports, printReportsJson } from "../output/doctor.ts";
 import { rejectEmpty, rejectExtraArguments, UsageError } from "../options.ts";
 import { readAuthorities } from "../outgoing/trusted-authorities.ts";
-import { parseTarget } from "../origin/target.ts";
+import { describeInvalidAddress, parseTarget } from "../origin/target.ts";
 import type { Input } from "./command.ts";
 import type { DOCTOR } from "./table/doctor.ts";
 
@@ -13,7 +13,7 @@ export async function run({ values, positionals }: Input<typeof DOCTOR.options>)
   if (targetText !== undefined) rejectEmpty(targetText, "the local port");
   const target = targetText === undefined ? undefined : parseTarget(targetText);
   if (target === null)
-    throw new UsageError(`${targetText} is not a port, host:port or http(s) URL`);
+    throw new UsageError(describeInvalidAddress(targetText!, "port, host:port or http(s) URL"));
   const caFile = values["ca-file"];
   const reports = startChecks({
     target,

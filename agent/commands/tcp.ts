@@ -8,6 +8,7 @@ import { printTcpJson, printTcpLines } from "../output/tcp.ts";
 import { ServiceApi } from "../service-api.ts";
 import { getOnlyArgument, rejectEmpty, UsageError, type OptionValues } from "../options.ts";
 import { findServerAccess, type ServerAccess } from "../server-access.ts";
+import { describeInvalidAddress, parseTarget } from "../origin/target.ts";
 import { parseTcpTarget } from "../tcp/tcp-target.ts";
 import { TcpTunnel, type TcpTunnelOptions } from "../tcp/tcp-tunnel.ts";
 import { getSubdomain } from "../tunnel/tunnel-options.ts";
@@ -50,10 +51,20 @@ export function parseTcpTunnel(
 ): TcpTunnelDefinition {
   rejectEmpty(targetText, "the local port");
   const target = parseTcpTarget(targetText);
-  if (!target) throw new UsageError(`${targetText} is not a port or host:port`);
+  if (!target) throw new UsageError(describeInvalidTarget(targetText));
   return {
     target,
     proxyProtocol: values["proxy-protocol"],
     settings: { ...values, subdomain: getSubdomain(values) },
   };
+}
+
+function describeInvalidTarget(text: string): string {
+  const [, scheme] = /^(https?):\/\//i.exec(text) ?? [];
+  if (scheme !== undefined && parseTarget(text))
+    return `${text} is an HTTP server; use \`underpass http ${text}\`, or its host:port for a public TCP port`;
+  // A name alone: other commands have a default port for it.
+  if (/^[a-z0-9.-]*[a-z][a-z0-9.-]*$/i.test(text))
+    return `${text} has no port; use host:port, for example ${text}:5432`;
+  return describeInvalidAddress(text, "port or host:port");
 }

@@ -37,6 +37,13 @@ import { collectAfterTransfer } from "../tunnel/garbage-collection.ts";
 import { buildHello } from "../tunnel/hello.ts";
 import { openWebSocket, skipMasking } from "../websocket.ts";
 
+/** The agent's local server is the reason. */
+const ORIGIN_RESETS = new Set<number | undefined>([
+  RESET.originUnreachable,
+  RESET.originTimeout,
+  RESET.originFailed,
+]);
+
 /** Why the connection could not be opened, or was lost. */
 export interface ClientFailure {
   /** The name of a close code or of a reset code; undefined when the connection was lost. */
@@ -208,7 +215,10 @@ function openSocket({ server, token, authorities, tunnel }: ClientConnectionOpti
 
 function toFailure(reset: { code: number; text: string } | null): ClientFailure {
   const reason = findResetName(reset?.code);
-  return { reason, message: reset?.text || "the tunnel reset the connection", canRetry: true };
+  const text = reset?.text || "the tunnel reset the connection";
+  // Its addresses are those of another machine.
+  const message = ORIGIN_RESETS.has(reset?.code) ? `at the tunnel's agent, ${text}` : text;
+  return { reason, message, canRetry: true };
 }
 
 function findResetName(code: number | undefined): string | undefined {

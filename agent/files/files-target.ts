@@ -10,6 +10,7 @@ import { rejectEmpty, UsageError } from "../options.ts";
 import { ORIGIN_CONNECTIONS_MAX } from "../limits.ts";
 import {
   createLocalTarget,
+  describeInvalidAddress,
   findOriginWithoutPath,
   parseTarget,
   type LocalDispatcher,
@@ -71,7 +72,7 @@ function describeInvalidTarget(text: string): string {
     return `${text} has the scheme ${scheme}; use http, https or file, or \`underpass tcp\``;
   const server = findOriginWithoutPath(text);
   return server === null
-    ? `${text} is not a port, host:port, http(s) URL, file or directory`
+    ? describeInvalidAddress(text, "port, host:port, http(s) URL, file or directory")
     : `${text} has a path, which the visitor chooses; use ${server}`;
 }
 

@@ -46,7 +46,7 @@ export function parseTarget(text: string): Target | null {
  * @returns the address without them; null when it would be refused for another reason too.
  */
 export function findOriginWithoutPath(text: string): string | null {
-  const url = parseUrl(text.trim());
+  const url = parseUrl(text.trim().replace(/^\d+(?=[/?#])/, "localhost:$&"));
   // Without a scheme and a port it may be meant as the path of a file.
   if (!url || (url.port === "" && !text.includes("://"))) return null;
   if (url.protocol !== "http:" && url.protocol !== "https:") return null;
@@ -62,6 +62,18 @@ export function createLocalTarget(
   createDispatcher: (context: LocalContext) => LocalDispatcher,
 ): Target {
   return { scheme: "http", host: "localhost", port: 80, origin: name, createDispatcher };
+}
+
+/**
+ * @param text the address of a local server that was refused. @param kinds what it may be: `port or host:port`.
+ * @returns what is wrong with it, in a sentence: above all, that the number at its end is not a port.
+ */
+export function describeInvalidAddress(text: string, kinds: string): string {
+  const [, digits] =
+    /^(?:[a-z][a-z0-9+.-]*:\/\/)?(?:(?:\[[^\]]*\]|[^:]*):)?(\d+)$/i.exec(text) ?? [];
+  if (digits !== undefined && (Number(digits) < 1 || Number(digits) > 65_535))
+    return `the port must be a number from 1 to 65535, not ${digits}`;
+  return `${text} is not a ${kinds}`;
 }
 
 function parseUrl(text: string): URL | null {

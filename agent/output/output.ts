@@ -126,7 +126,7 @@ const ADVICE_BY_MESSAGE: readonly { reason: string; message: RegExp; advice: str
   },
   {
     reason: "invalid_request",
-    message: /port range of the relay$/,
+    message: /port ranges? of the relay/,
     advice: "Choose another port with --remote-port, or leave it out for a free one.",
   },
   {

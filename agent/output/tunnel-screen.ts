@@ -6,6 +6,7 @@ import type { HttpTunnel } from "../tunnel/http-tunnel.ts";
 import { findAccount } from "../screen/account.ts";
 import { getQrSize, renderScreen, renderLastState } from "../screen/render-screen.ts";
 import type { ScreenState } from "../screen/render-screen.ts";
+import { editLine } from "../screen/keys.ts";
 import { formatLine, type Features, type Line } from "../screen/line.ts";
 import { compareReplay, explainReplayProblem } from "../screen/replay-messages.ts";
 import { RequestList, type RequestEntry } from "../screen/request-list.ts";
@@ -214,9 +215,7 @@ export class TunnelScreen implements Output {
   #typeFilter(key: string): void {
     const { requests } = this.#state;
     if (key === "enter" || key === "escape") this.#state.isTypingFilter = false;
-    if (key === "escape") requests.filter = "";
-    if (key === "backspace") requests.filter = [...requests.filter].slice(0, -1).join("");
-    if ([...key].length === 1) requests.filter += key;
+    requests.filter = key === "escape" ? "" : editLine(requests.filter, key);
   }
 
   #runKey(key: string): void {

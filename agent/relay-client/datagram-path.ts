@@ -3,7 +3,7 @@ import type { NetworkWelcome } from "../../protocol/relay/control.ts";
 import { DATAGRAM, readDatagrams } from "../../protocol/relay/datagrams.ts";
 import { UDP_TIMING, UdpPath, type UdpTiming } from "./udp-path.ts";
 import type { SocketBuffers } from "./udp-socket.ts";
-import { WebSocketDatagramSender, type BinaryLink } from "./websocket-datagrams.ts";
+import { WebSocketDatagramSender, type BinaryLink } from "../../sockets/websocket-datagrams.ts";
 
 export type Transport = "udp" | "websocket";
 

@@ -19,6 +19,8 @@ const SEQUENCES: Readonly<Record<string, string>> = {
   "\b": "backspace",
   "\u0003": "ctrl-c",
   "\u000c": "ctrl-l",
+  "\u0015": "ctrl-u",
+  "\u0017": "ctrl-w",
   "\u001a": "ctrl-z",
 };
 /** An escape sequence, or one character. */
@@ -31,4 +33,12 @@ export function parseKeys(input: string): string[] {
     if (name !== undefined) return [name];
     return /^[^\p{C}]$/u.test(key) ? [key] : [];
   });
+}
+
+/** @returns the text of a line after a key: a character is appended; backspace, Ctrl-W and Ctrl-U delete as a shell does. */
+export function editLine(text: string, key: string): string {
+  if (key === "backspace") return [...text].slice(0, -1).join("");
+  if (key === "ctrl-w") return text.replace(/\S*\s*$/u, "");
+  if (key === "ctrl-u") return "";
+  return [...key].length === 1 ? text + key : text;
 }

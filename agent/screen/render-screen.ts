@@ -5,7 +5,7 @@ import { formatStopping } from "../output/output.ts";
 import { cutLine, getLineText, type Line, type Span, type Style } from "./line.ts";
 import { formatRequests } from "./request-lines.ts";
 import type { RequestList } from "./request-list.ts";
-import { breakText, cutText, getWidth, wrapText } from "./text.ts";
+import { breakText, cutStart, cutText, getWidth, wrapText } from "./text.ts";
 import { formatConnection, formatCounts, formatTunnels, type TunnelView } from "./tunnel-lines.ts";
 
 export interface ScreenState {
@@ -57,7 +57,11 @@ const KEYS = [
     "filter",
     "filter requests, as underpass logs --filter does: status:5xx, path:/api, or a text",
   ],
-  ["j k", "select", "select the next or previous request, as the arrow keys do"],
+  [
+    "j k",
+    "select",
+    "select the next or previous request, as the arrow keys do, and show all of its path and problem",
+  ],
   ["r", "replay", "replay the selected request"],
   ["o", "inspector", "open the local inspector, or else the dashboard, in a browser"],
   ["u", "QR code", "show the URL as a QR code"],
@@ -258,7 +262,7 @@ function formatFooter(state: ScreenState, width: number): Line {
   const { isTypingFilter, requests, result, overlay, hasKeys, countOpenAtStop } = state;
   if (isTypingFilter) {
     const help = "   Enter keeps it, Esc clears it";
-    const typed = `filter: ${requests.filter}_`;
+    const typed = cutStart(`filter: ${requests.filter}_`, width);
     return [
       { text: typed, style: "bold" },
       { text: help, style: "dim" },

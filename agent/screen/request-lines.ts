@@ -28,7 +28,10 @@ const PATH_MIN_WIDTH = 12;
 const SECOND_MS = 1_000;
 const MINUTE_S = 60;
 
-/** @returns at most `height` lines: the newest requests, those around the selected one, or why the filter leaves none. */
+/**
+ * @returns at most `height` lines: the newest requests, those around the selected one, or why the filter leaves none. Below the
+ * selected one follows what its row has no room for.
+ */
 export function formatRequests(state: ListedRequests, width: number, height: number): Line[] {
   const note = state.requests.filterNote;
   if (note !== undefined) {
@@ -46,9 +49,26 @@ export function formatRequests(state: ListedRequests, width: number, height: num
     ...shown.map(({ tunnel }) => tunnel),
   ]);
   const nameWidth = names.size > 1 ? getNameWidth(names) : 0;
-  return shown.map((entry) =>
+  const rows = shown.map((entry) =>
     formatRequest(entry, { width, nameWidth, nowMs: state.nowMs, isSelected: entry === selected }),
   );
+  const lines = rows.map(({ line }) => line);
+  if (at < 0) return lines;
+  const selectedAt = at - first;
+  const rest = formatRest(rows[selectedAt]?.shortened ?? [], width, height - 1);
+  const start = Math.max(0, selectedAt + 1 + rest.length - height);
+  lines.splice(selectedAt + 1, 0, ...rest);
+  return lines.slice(start, start + height);
+}
+
+/** The texts that a row has shortened, in full as far as there is room. */
+function formatRest(texts: string[], width: number, height: number): Line[] {
+  const room = Math.max(1, width - 2);
+  const lines = texts.flatMap((text) => wrapText(text, room));
+  const shown = lines.slice(0, height);
+  const last = shown.at(-1);
+  if (last !== undefined && lines.length > height) shown[height - 1] = cutText(`${last} …`, room);
+  return shown.map((text) => [{ text: `  ${text}` }]);
 }
 
 interface RowOptions {
@@ -59,10 +79,11 @@ interface RowOptions {
   isSelected: boolean;
 }
 
+/** @returns the row of a request, and the texts that it shortens. */
 function formatRequest(
   entry: RequestEntry,
   { width, nameWidth, nowMs, isSelected }: RowOptions,
-): Line {
+): { line: Line; shortened: string[] } {
   const { report, atMs, isOpen, tunnel } = entry;
   const { method } = report;
   const columns = [
@@ -79,15 +100,22 @@ function formatRequest(
       : []),
   ].join(" ");
   const room = width - getWidth(before) - 3 - 1 - getWidth(after) - 2;
-  const { path, note } = fitPath(formatPath(report.path), getNotes(entry), room);
+  const [wholePath, notes] = [formatPath(report.path), getNotes(entry)];
+  const { path, note } = fitPath(wholePath, notes, room);
   const { status, style } = getStatus(report);
-  return [
+  const line: Line = [
     { text: before, ...(isSelected ? { style: "inverse" as const } : {}) },
     { text: fitRight(status, 3), style },
     { text: ` ${after}  ` },
     { text: path, ...(isOpen ? { style: "bold" as const } : {}) },
     { text: note, style: "dim" },
   ];
+  const [wholeNote = ""] = notes;
+  const shortened = [
+    ...(note === wholeNote ? [] : [wholeNote.trim()]),
+    ...(path === wholePath ? [] : [wholePath]),
+  ];
+  return { line, shortened };
 }
 
 function getStatus({ kind, status, problem }: RequestEntry["report"]): {

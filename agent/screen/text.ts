@@ -37,6 +37,15 @@ export function cutText(text: string, width: number): string {
   return width < 1 ? "" : `${takeCells(text, width - 1)}…`;
 }
 
+/** Cuts a text to its last `width` cells at most; a text that was cut begins with `…`. */
+export function cutStart(text: string, width: number): string {
+  if (getWidth(text) <= width) return text;
+  if (width < 1) return "";
+  const characters = Array.from(SEGMENTER.segment(text), ({ segment }) => segment);
+  while (getWidth(characters.join("")) > width - 1) characters.shift();
+  return `…${characters.join("")}`;
+}
+
 /** @returns the longest beginning of the text that fits, without a part of a character. */
 function takeCells(text: string, width: number): string {
   let taken = "";

@@ -17,6 +17,7 @@ import {
   type TcpTunnelSettings,
   type TunnelSettings,
 } from "../tunnel/tunnel-options.ts";
+import { describeTtlLimit } from "../tunnel/ttl-limit.ts";
 import { TunnelConnection } from "../tunnel/tunnel-connection.ts";
 import type { RejectionError } from "../rejection-error.ts";
 import { TcpStream } from "./tcp-stream.ts";
@@ -132,7 +133,11 @@ export class TcpTunnel extends EventEmitter<TcpTunnelEventMap> {
 
   #forwardEvents(): void {
     const connection = this.#connection;
-    connection.on("ready", (welcome) => this.#openRelay(welcome));
+    connection.on("ready", (welcome) => {
+      const notice = describeTtlLimit(welcome);
+      if (notice !== undefined) this.emit("notice", notice);
+      this.#openRelay(welcome);
+    });
     connection.on("reconnected", (welcome) => {
       // Losing the connection to the API does not affect the relay's; only a stop has closed it.
       if (!this.#relay) this.#openRelay(welcome);

@@ -27,6 +27,7 @@ import type { OriginOptions } from "../origin/origin-options.ts";
 import type { Target } from "../origin/target.ts";
 import type { ServerAccess } from "../server-access.ts";
 import type { TunnelSettings } from "./tunnel-options.ts";
+import { describeTtlLimit } from "./ttl-limit.ts";
 import { PoolHealth } from "./pool-health.ts";
 import { ShardConnections } from "./shard-connections.ts";
 import {
@@ -225,10 +226,12 @@ export class HttpTunnel extends EventEmitter<HttpTunnelEventMap> {
     connection.on("reconnected", setPublicOrigin);
     connection.on("ready", (welcome) => {
       this.#report("ready", welcome);
-      const { warning } = this.#origin.target;
-      if (warning !== undefined) this.#report("notice", warning);
-      const schemeWarning = findSchemeWarning(publicUrl, welcome.url);
-      if (schemeWarning !== undefined) this.#report("notice", schemeWarning);
+      const notices = [
+        this.#origin.target.warning,
+        findSchemeWarning(publicUrl, welcome.url),
+        describeTtlLimit(welcome),
+      ];
+      for (const notice of notices) if (notice !== undefined) this.#report("notice", notice);
     });
     connection.on("reconnected", (welcome) => this.#report("reconnected", welcome));
     connection.on("disconnected", (reason) => this.#report("disconnected", reason));

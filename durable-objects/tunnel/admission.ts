@@ -3,6 +3,7 @@
  * token and the ownership of the tunnel; the object only decides which of several agents serves.
  */
 import { z } from "zod";
+import { TTL_LIMITS } from "../../protocol/wire/frames.ts";
 import { INTERNAL_HOST } from "../internal-host.ts";
 
 export const AGENT_CONNECT_URL = `https://${INTERNAL_HOST}/connect`;
@@ -22,6 +23,8 @@ export const AgentAdmission = z.object({
   tokenExpiresAtMs: z.number(),
   /** When the tunnel expires. null: never. */
   endsAtMs: z.number().nullable(),
+  /** Why that is earlier than the agent asked for. Absent: it is not. */
+  ttlLimit: z.enum(TTL_LIMITS).optional(),
   bandwidthLimitMbps: z.number(),
   remoteIp: z.string(),
   /** Only for tunnels of protocol `tcp`: the relay's port that visitors connect to. */

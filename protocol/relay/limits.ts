@@ -13,10 +13,6 @@ export const RELAY_TICKET_GRACE_MS = 10 * MINUTE_MS;
 export const DATAGRAM_HEADER_BYTES = 8;
 /** Truncated HMAC-SHA-256 (RFC 2104 §5: at least half of the hash). */
 export const RELAY_MAC_BYTES = 16;
-/** When more than this is queued on the WebSocket, datagrams are dropped: they would arrive too late anyway. */
-export const WEBSOCKET_DATAGRAM_QUEUE_MAX_MS = 50;
-/** The same in bytes, while the rate is not known yet. */
-export const WEBSOCKET_DATAGRAM_QUEUE_MIN_BYTES = 64 * 1024;
 export const RELAY_HEARTBEAT_INTERVAL_MS = 5_000;
 export const RELAY_HEARTBEAT_TIMEOUT_MS = 13_000;
 

@@ -146,8 +146,14 @@ export const Welcome = z.object({
   shards: z.int().min(1).max(SHARDS_MAX).optional(),
   /** When the tunnel expires, in RFC 3339. Absent: never, or unknown. */
   expiresAt: z.string().optional(),
+  /** Why that is earlier than the `ttl` of the connect request: a `TtlLimit`, or a name that a later version has added. */
+  ttlLimit: z.string().optional(),
 });
 export type Welcome = z.infer<typeof Welcome>;
+
+/** `plan`: the tunnel has the longest lifetime of its plan. `existing_tunnel`: it existed, and its expiry is never postponed. */
+export const TTL_LIMITS = ["plan", "existing_tunnel"] as const;
+export type TtlLimit = (typeof TTL_LIMITS)[number];
 
 /**
  * The gates that an agent shows: each of them asks visitors for something, or may. `policy` is a traffic policy with any

@@ -1,7 +1,10 @@
 /** Matches visitors with the agent's data connections: whichever arrives first waits for the other. */
 import type { Socket } from "node:net";
-import { adoptSocket } from "../../sockets/socket-reader.ts";
+import { adoptSocket, setReceiver } from "../../sockets/socket-reader.ts";
 import { reset } from "../../sockets/splice.ts";
+
+/** How much is read of a visitor that waits. */
+const UNREAD_MAX_BYTES = 4 * 1024;
 
 export interface PoolLimits {
   idleMax: number;
@@ -10,17 +13,40 @@ export interface PoolLimits {
 }
 
 export interface PoolEvents {
-  /** A visitor has got a data connection. */
-  onMatch(visitor: Socket, connection: Socket): void;
+  /** A visitor has got a data connection. @param unread what the visitor has sent while it waited. */
+  onMatch(visitor: Socket, connection: Socket, unread?: Uint8Array): void;
   /** No data connection arrived in time, or too many visitors are waiting. The visitor was reset. */
   onRefuse(visitor: Socket, reason: "no_agent_connection" | "backlog"): void;
   /** More data connections are needed, beyond those that the agent keeps ready. */
   onConnectionsNeeded(count: number): void;
 }
 
-interface WaitingVisitor {
-  visitor: Socket;
-  untilMs: number;
+/** It is read, because only a socket that is read reports a reset. After a FIN the visitor may still wait for an answer. */
+class WaitingVisitor {
+  readonly visitor: Socket;
+  readonly untilMs: number;
+  readonly #onLeave: () => void;
+  readonly #unread: Buffer[] = [];
+  #unreadBytes = 0;
+
+  constructor(visitor: Socket, untilMs: number, onLeave: () => void) {
+    this.visitor = visitor;
+    this.untilMs = untilMs;
+    this.#onLeave = onLeave;
+    visitor.once("close", onLeave);
+    setReceiver(visitor, (bytes) => {
+      this.#unread.push(Buffer.from(bytes));
+      this.#unreadBytes += bytes.length;
+      return this.#unreadBytes < UNREAD_MAX_BYTES;
+    });
+    visitor.resume();
+  }
+
+  /** Stops reading. @returns what the visitor has sent so far. */
+  stop(): Uint8Array {
+    this.visitor.off("close", this.#onLeave).pause();
+    return Buffer.concat(this.#unread);
+  }
 }
 
 export class ConnectionPool {
@@ -29,7 +55,7 @@ export class ConnectionPool {
   /** Each with the listener that removes it. */
   readonly #idle = new Map<Socket, () => void>();
   /** In the order of their arrival, and so of their deadlines. */
-  #waiting: WaitingVisitor[] = [];
+  readonly #waiting = new Set<WaitingVisitor>();
   #unrequestedVisitors = 0;
   #timer: NodeJS.Timeout | undefined;
   #isClosed = false;
@@ -40,7 +66,7 @@ export class ConnectionPool {
   }
 
   get waiting(): number {
-    return this.#waiting.length;
+    return this.#waiting.size;
   }
 
   get idle(): number {
@@ -50,20 +76,22 @@ export class ConnectionPool {
   addVisitor(visitor: Socket): void {
     const connection = this.#takeIdle();
     if (connection) return this.#events.onMatch(visitor, connection);
-    if (this.#waiting.length >= this.#limits.backlogMax) {
+    if (this.#waiting.size >= this.#limits.backlogMax) {
       reset(visitor);
       return this.#events.onRefuse(visitor, "backlog");
     }
-    this.#waiting.push({ visitor, untilMs: Date.now() + this.#limits.waitMaxMs });
+    const untilMs = Date.now() + this.#limits.waitMaxMs;
+    const waiting = new WaitingVisitor(visitor, untilMs, () => this.#waiting.delete(waiting));
+    this.#waiting.add(waiting);
     this.#scheduleExpiry();
     this.#requestConnections();
   }
 
   addConnection(connection: Socket): void {
-    // The visitor may have disconnected meanwhile.
-    for (let next = this.#waiting.shift(); next; next = this.#waiting.shift()) {
-      if (!next.visitor.destroyed)
-        return this.#events.onMatch(next.visitor, adoptSocket(connection));
+    const [next] = this.#waiting;
+    if (next) {
+      this.#waiting.delete(next);
+      return this.#events.onMatch(next.visitor, adoptSocket(connection), next.stop());
     }
     if (this.#isClosed || this.#idle.size >= this.#limits.idleMax) return void connection.destroy();
     const drop = (): void => {
@@ -80,8 +108,8 @@ export class ConnectionPool {
     this.#isClosed = true;
     clearTimeout(this.#timer);
     for (const { visitor } of this.#waiting) reset(visitor);
+    this.#waiting.clear();
     for (const connection of this.#idle.keys()) connection.destroy();
-    this.#waiting = [];
     this.#idle.clear();
   }
 
@@ -100,7 +128,7 @@ export class ConnectionPool {
     this.#unrequestedVisitors += 1;
     if (this.#unrequestedVisitors > 1) return;
     setImmediate(() => {
-      const count = Math.min(this.#unrequestedVisitors, this.#waiting.length);
+      const count = Math.min(this.#unrequestedVisitors, this.#waiting.size);
       this.#unrequestedVisitors = 0;
       if (count > 0 && !this.#isClosed) this.#events.onConnectionsNeeded(count);
     });
@@ -120,11 +148,11 @@ export class ConnectionPool {
 
   #expire(): void {
     const nowMs = Date.now();
-    while (this.#waiting[0] && this.#waiting[0].untilMs <= nowMs) {
-      const { visitor } = this.#waiting.shift()!;
-      if (visitor.destroyed) continue;
-      reset(visitor);
-      this.#events.onRefuse(visitor, "no_agent_connection");
+    for (const waiting of this.#waiting) {
+      if (waiting.untilMs > nowMs) break;
+      this.#waiting.delete(waiting);
+      reset(waiting.visitor);
+      this.#events.onRefuse(waiting.visitor, "no_agent_connection");
     }
     this.#scheduleExpiry();
   }

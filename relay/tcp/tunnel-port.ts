@@ -125,7 +125,7 @@ export class TunnelPort {
       sourcesMax: limits.sourcesMax,
     });
     this.#pool = new ConnectionPool(limits, {
-      onMatch: (visitor, connection) => this.#join(visitor, connection),
+      onMatch: (visitor, connection, unread) => this.#join(visitor, connection, unread),
       onRefuse: (visitor, reason) => this.#countRefusal(reason, visitor.remoteAddress),
       onConnectionsNeeded: (count) => options.sendOpen(count),
     });
@@ -250,7 +250,7 @@ export class TunnelPort {
     return null;
   }
 
-  #join(visitor: Socket, connection: Socket): void {
+  #join(visitor: Socket, connection: Socket, unread?: Uint8Array): void {
     const head: VisitorHead = {
       address: getAddress(visitor.remoteAddress),
       port: visitor.remotePort ?? 0,
@@ -260,6 +260,7 @@ export class TunnelPort {
     connection.write(encodeHead(head));
     const splice: Splice = new Splice(visitor, connection, {
       pacers: this.#pacers,
+      ...(unread && { unreadFromFirst: unread }),
       onClose: () => {
         this.#splices.delete(splice);
         this.#endedBytes.in += splice.bytesFromFirst;

@@ -4,6 +4,7 @@ import type { RemoteInfo, Socket } from "node:dgram";
 import { isIP } from "node:net";
 import { FLOWS_PER_PORT_MAX, DATAGRAM_HEADER_BYTES } from "../../protocol/relay/limits.ts";
 import { toBase64 } from "../../shared/bytes.ts";
+import { WebSocketDatagramSender } from "../../sockets/websocket-datagrams.ts";
 import { formatHostAndPort, unmapIpv4Address } from "../../shared/hosts.ts";
 import type { Flow as FlowMessage, NetworkWelcome } from "../../protocol/relay/control.ts";
 import { DATAGRAM, readDatagrams } from "../../protocol/relay/datagrams.ts";
@@ -26,7 +27,6 @@ import { WireGuardFilter } from "./filter.ts";
 import type { FlowTags } from "./flow-tags.ts";
 import { type Flow, type FlowIds, FlowTable } from "./flows.ts";
 import { bindUdp, isSendQueueFull } from "./sockets.ts";
-import { WebSocketDatagramSender } from "./websocket-datagrams.ts";
 import { WIREGUARD } from "./wireguard.ts";
 
 /** The largest payload of UDP over IPv4 (RFC 768: 65,535 less the IPv4 and UDP headers), less our header. */
@@ -90,12 +90,7 @@ export class NetworkAssociation implements Association, UdpAssociation {
       getOwner: () => this,
       onClose: (flow) => this.#handleFlowClosed(flow),
     });
-    this.#webSocketSender = new WebSocketDatagramSender({
-      send: (bytes: Uint8Array) => connection.sendBinary(bytes),
-      get bufferedAmount() {
-        return connection.bufferedAmount;
-      },
-    });
+    this.#webSocketSender = new WebSocketDatagramSender(connection);
   }
 
   // ── Called by the control connection ──
@@ -267,7 +262,7 @@ export class NetworkAssociation implements Association, UdpAssociation {
     if (isKnown && binding && this.#getTransport(now) === "udp") {
       this.#sequence = (this.#sequence + 1) & 0xffff;
       this.#options.agentSocket.sendData(binding, flow.id, this.#sequence, message);
-    } else if (!this.#webSocketSender.add(flow.id, message, now)) {
+    } else if (!this.#webSocketSender.send(flow.id, message)) {
       return this.#metrics.countDrop("agent_backlog");
     }
     this.#metrics.datagramsIn += 1;

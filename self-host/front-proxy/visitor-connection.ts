@@ -189,14 +189,14 @@ export class VisitorConnection {
   }
 
   #enqueue(head: RequestHead): void {
-    const { apiHosts, findSource, queue } = this.#options;
-    const destination = head.host !== null && apiHosts.has(head.host) ? "api" : "tunnel";
+    const options = this.#options;
+    const destination = head.host !== null && options.apiHosts.has(head.host) ? "api" : "tunnel";
     this.#requestObserver.start(destination);
     this.#phase = QUEUED;
     this.#queued = undefined;
-    this.#queued = queue.add({
+    this.#queued = options.queue.add({
       bytes: head.bytes.length,
-      findSource: () => findSource(head),
+      findSource: () => options.findSource(head),
       send: () => this.#forwardHead(head, destination),
     });
     if (this.#queued === undefined) this.#refuse(OVERLOADED);

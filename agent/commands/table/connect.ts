@@ -28,5 +28,7 @@ export const CONNECT = {
 function parseListen(text: string, option: string): ListenAddress {
   const address = parseListenAddress(text);
   if (address) return address;
-  throw new UsageError(`${option} must be a port or address:port, not ${text}`);
+  throw new UsageError(
+    `${option} must be a port up to 65535, or an address such as 127.0.0.1:5433, not ${text}`,
+  );
 }

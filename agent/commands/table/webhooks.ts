@@ -41,5 +41,7 @@ export const WEBHOOKS = {
 function parseForward(text: string, option: string): ForwardTarget {
   const target = parseForwardTarget(text);
   if (target) return target;
-  throw new UsageError(`${option} must be a port, host:port or http(s) URL, not ${text}`);
+  throw new UsageError(
+    `${option} must be a port up to 65535, host:port or http(s) URL, not ${text}`,
+  );
 }

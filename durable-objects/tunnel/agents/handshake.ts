@@ -87,5 +87,6 @@ export function buildWelcome(
     gates,
     ...(shards > 1 && { shards }),
     ...(expiresAtMs !== undefined && { expiresAt: new Date(expiresAtMs).toISOString() }),
+    ...(attachment.ttlLimit !== undefined && { ttlLimit: attachment.ttlLimit }),
   };
 }

@@ -106,6 +106,23 @@ test("it tells when the tunnel expires, which a later run without --ttl does not
   );
 });
 
+test("it tells why the tunnel expires before the time of --ttl: the tunnel existed, or the plan allows no more", async () => {
+  await owner.post("/tunnels", { localPort: 1, subdomain: "longer", ttlSeconds: 600 });
+  await using agent = await share("--subdomain", "longer", "--ttl", "3h", "--json");
+  expect((await agent.event("notice"))["message"]).toMatch(
+    /^the tunnel expires in (?:10|9) min, because it existed before, and --ttl does not extend it$/,
+  );
+  const free = await api.owner();
+  await api.sql("update organizations set plan = 'free' where id = $1", [free.orgId]);
+  const args = ["http", String(origin.port), "--server", api.server.url, "--token-file", "TOKEN"];
+  await using limited = await runAgent([...args, "--ttl", "2h", "--json"], {
+    token: Buffer.from((await mintToken(free)).wireBytes, "base64"),
+  });
+  expect((await limited.event("notice"))["message"]).toMatch(
+    /^the tunnel expires in (?:60|59) min, the longest time that your plan allows$/,
+  );
+});
+
 test("it ends with 1 when the tunnel has expired, with a sentence for a person", async () => {
   await using agent = await share("--subdomain", "brief");
   await waitUntil(() => Promise.resolve(agent.stdout.includes("Forwarding http://brief.")));

@@ -110,7 +110,7 @@ test("while nothing listens behind the tunnel, local connections are reset and t
   await echo[Symbol.asyncDispose]();
   expect(await waitForEnd(await local.visit())).toBe("ECONNRESET");
   expect(await local.event("connection")).toMatchObject({
-    problem: `nothing listens at localhost:${echo.port}; start the local server, or name another port`,
+    problem: `at the tunnel's agent, nothing listens at localhost:${echo.port}; start the local server, or name another port`,
   });
 });
 

@@ -156,6 +156,16 @@ test("--remote-port requests a public port, which survives restarts of the agent
   expect(second.publicPort).toBe(requestedPort);
 });
 
+test("--ttl does not extend a tunnel that exists, and a notice says so", async () => {
+  await using echo = await startEcho();
+  const reserved = { localPort: 1, protocol: "tcp", subdomain: "brief", ttlSeconds: 600 };
+  await stack.owner.post("/tunnels", reserved);
+  await using tunnel = await stack.serve(echo.port, ["--subdomain", "brief", "--ttl", "3h"]);
+  expect((await tunnel.event("notice"))["message"]).toMatch(
+    /^the tunnel expires in (?:10|9) min, because it existed before, and --ttl does not extend it$/,
+  );
+});
+
 /** The relay's highest port that none of the organization's tunnels uses. */
 async function findFreePort(): Promise<number> {
   const { body: tunnels } = await stack.owner.get<Tunnel[]>("/tunnels");

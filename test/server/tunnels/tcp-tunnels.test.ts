@@ -67,6 +67,9 @@ async function connect(wireBytes: string, query: Record<string, string | number>
   return api.connectAgent(wireBytes, { port: 5432, protocol: "tcp", ...query });
 }
 const pickClose = ({ code, reason }: ConnectionAttempt) => ({ code, reason });
+/** Other tests connect further relays. */
+const OUTSIDE_RANGE = /is not in the port ranges? of the relays?: 40001 to \d+/;
+
 describe("a TCP tunnel's port", () => {
   test("is reserved with it and in its URL, and an HTTP tunnel has none", async () => {
     const { status, body } = await create();
@@ -92,7 +95,11 @@ describe("a TCP tunnel's port", () => {
     expect(formatOutcome(await create({ publicPort: port }, otherOwner))).toBe(
       "409 duplicate_name",
     );
-    expect(formatOutcome(await create({ publicPort: 40_000 }))).toBe("400 invalid_request");
+    const outside = await create({ publicPort: 40_000 });
+    expect(formatOutcome(outside)).toBe("400 invalid_request");
+    expect(outside.body.fields).toEqual([
+      { path: "publicPort", message: expect.stringMatching(OUTSIDE_RANGE) },
+    ]);
     expect(formatOutcome(await create({ publicPort: 0 }))).toBe("400 invalid_request");
     expect(formatOutcome(await create({ relayId: "nowhere" }))).toBe("400 invalid_request");
     for (const field of [{ publicPort: 40_100 }, { relayId: "main" }]) {
@@ -182,6 +189,11 @@ describe("an agent of a TCP tunnel", () => {
     });
     const outside = await connect(wireBytes, { subdomain: newName(), remote_port: 80 });
     expect(outside.code).toBe(CLOSE.invalid_request);
+    expect(outside.reason).toMatch(OUTSIDE_RANGE);
+    expect(outside.reason).toMatch(/^invalid_request: port 80 is not /);
+    // A tunnel stays at its relay.
+    const unmoved = await connect(wireBytes, { subdomain, remote_port: 80 });
+    expect(unmoved.reason).toMatch(/port range of the relay: 40001 to \d+$/);
     moved.close();
   });
 

@@ -135,7 +135,7 @@ test.each([
   ],
   [
     "invalid_request",
-    "the port is not in the port range of the relay",
+    "port 80 is not in the port range of the relay: 40001 to 40100",
     "Choose another port with --remote-port",
   ],
   ["domain_not_found", "shop.example is not claimed", "Add the domain in the dashboard"],

@@ -17,7 +17,7 @@ import { reservePorts } from "../../harness/ports.ts";
 class RecordingAgent implements Agent {
   closed: CloseName | null = null;
   readonly sent: RelayToAgentMessage[] = [];
-  readonly bufferedAmount = 0;
+  readonly bufferedBytes = 0;
   send(message: RelayToAgentMessage): void {
     this.sent.push(message);
   }

@@ -128,6 +128,40 @@ test("addresses outside of the allowlist are reset, from the next connection on"
   expect(tunnel.port.refusals.address_not_allowed).toBe(2);
 });
 
+test("a visitor that resets its connection while it waits for the agent makes room for the next one at once", async () => {
+  const connections = new SourceSlots(2);
+  await using tunnel = await startTunnelPort({ limits: { backlogMax: 1 }, connections });
+  const gone = await tunnel.visit();
+  gone.write("GET / HTTP/1.1\r\n");
+  await vi.waitUntil(() => tunnel.requestedConnections === 1, WAIT_OPTIONS);
+  gone.resetAndDestroy();
+  await vi.waitUntil(() => connections.taken === 0, WAIT_OPTIONS);
+  expect(tunnel.port.getUsage().openConnections).toBe(0);
+  const next = await tunnel.visit();
+  await vi.waitUntil(() => tunnel.requestedConnections === 2, WAIT_OPTIONS);
+  next.write("x");
+  const connection = await tunnel.openDataConnection();
+  expect((await readHead(connection)).port).toBe(next.localPort);
+  expect(String(await readExactly(connection, 1))).toBe("x");
+  expect(tunnel.port.refusals).toMatchObject({ backlog: 0, no_agent_connection: 0 });
+});
+
+test.each([0, 100, 4_096, 1_000_000])(
+  "%i bytes that a visitor sends while it waits arrive before its FIN",
+  async (bytes) => {
+    await using tunnel = await startTunnelPort();
+    const visitor = await tunnel.visit();
+    const payload = randomBytes(bytes);
+    visitor.end(payload);
+    await vi.waitUntil(() => tunnel.requestedConnections === 1, WAIT_OPTIONS);
+    const connection = await tunnel.openDataConnection();
+    await readHead(connection);
+    expect(payload.equals(await readAll(connection))).toBe(true);
+    connection.end("answer");
+    expect(String(await readAll(visitor))).toBe("answer");
+  },
+);
+
 test("visitors that wait for the agent are bounded in number and in time", async () => {
   await using tunnel = await startTunnelPort({ limits: { backlogMax: 2, waitMaxMs: 50 } });
   const ends = await Promise.all([1, 2, 3].map(() => tunnel.waitForVisitEnd()));

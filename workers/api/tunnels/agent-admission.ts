@@ -41,7 +41,7 @@ import { findTokenRefusal } from "../../store/tokens/spending.ts";
 import { LimitReachedError } from "../../store/bounds.ts";
 import { planLacksPassword, prepareGates } from "./agent-gates.ts";
 import { resolveRequestedTunnel, toDomainRefusal } from "./agent-hosts.ts";
-import { ConnectionRefusedError, toTokenRefusal } from "./refusals.ts";
+import { ConnectionRefusedError, describeOutside, toTokenRefusal } from "./refusals.ts";
 
 export async function admitAgent(env: Env, request: AgentRequest): Promise<AgentVerdict> {
   try {
@@ -195,6 +195,10 @@ function toRefusal(
   refusal: RegistrationRefusal,
   { label, freeAt, query }: { label: string; freeAt: Date | null; query: AgentRequest["query"] },
 ): ConnectionRefusedError {
+  if (typeof refusal === "object") {
+    const message = `port ${query.remote_port} ${describeOutside(refusal)}`;
+    return new ConnectionRefusedError("invalid_request", message);
+  }
   switch (refusal) {
     case "token_unknown":
     case "token_revoked":
@@ -225,11 +229,6 @@ function toRefusal(
       );
     case "port_taken":
       return new ConnectionRefusedError("duplicate_name", `port ${query.remote_port} is taken`);
-    case "port_outside_range":
-      return new ConnectionRefusedError(
-        "invalid_request",
-        "the port is not in the port range of the relay",
-      );
     case "unknown_relay":
     case "no_relay":
       return new ConnectionRefusedError("internal", "no relay is available for TCP tunnels");
@@ -267,7 +266,7 @@ async function findPublicHost(
 function toAdmission(
   config: Config,
   token: TokenPayload,
-  { tunnel, plan }: RegisteredTunnel,
+  { tunnel, plan, ttlLimit }: RegisteredTunnel,
   { host, address: remoteIp }: { host: string; address: string },
 ): AgentAdmission {
   const { id, orgId, name, subdomain, expiresAt, settingsVersion: version } = tunnel;
@@ -286,6 +285,7 @@ function toAdmission(
     tokenNonce: toHex(token.nonce),
     tokenExpiresAtMs: token.expiresAtSeconds * 1000,
     endsAtMs: expiresAt?.getTime() ?? null,
+    ...(ttlLimit !== undefined && { ttlLimit }),
     bandwidthLimitMbps: token.bandwidthLimitMbps,
     remoteIp,
     retention: { version, days: PLAN_LIMITS[plan].inspector_retention_days },

@@ -3,6 +3,7 @@ import { CLOSE, type CloseName } from "../../../protocol/wire/close-codes.ts";
 import { ERROR_HEADER } from "../../../protocol/errors.ts";
 import { CLOSE_REASON_MAX_BYTES } from "../../../protocol/limits.ts";
 import { toUtf8 } from "../../../shared/bytes.ts";
+import type { PortOutsideRanges } from "../../store/networks/relay-ports.ts";
 import type { TokenRefusal } from "../../store/tunnels/tcp-tunnels.ts";
 import type { ApiContext } from "../route.ts";
 import { getOfferedProtocols } from "../upgrade.ts";
@@ -33,6 +34,13 @@ export function toTokenRefusal(refusal: TokenRefusal): ConnectionRefusedError {
         "this month's budget of the token, its master key or its organization is used up",
       );
   }
+}
+
+/** `is not in the port range of the relay: 40001 to 40100` */
+export function describeOutside({ ranges }: PortOutsideRanges): string {
+  const texts = new Set(ranges.map(({ firstPort, lastPort }) => `${firstPort} to ${lastPort}`));
+  const noun = texts.size === 1 ? "port range of the relay" : "port ranges of the relays";
+  return `is not in the ${noun}: ${[...texts].join(", ")}`;
 }
 
 /** @param response of a tunnel's object that did not accept the socket. */

@@ -24,7 +24,7 @@ import {
 import { publicUrl, tcpUrl, type Config } from "../../config/config.ts";
 import { ApiError } from "../../errors.ts";
 import { refreshTunnelStatuses } from "../../store/tunnels/object-sync.ts";
-import type { PortRefusal } from "../../store/networks/relay-ports.ts";
+import { isPortRefusal, type PortRefusal } from "../../store/networks/relay-ports.ts";
 import { deleteTunnel, setStopped, type StopResult } from "../../store/tunnels/lifecycle.ts";
 import {
   createTunnel,
@@ -44,6 +44,7 @@ import {
   route,
   type ApiContext,
 } from "../route.ts";
+import { describeOutside } from "./refusals.ts";
 import { tunnelExpired } from "./setting-changes.ts";
 
 export const tunnels = createRouter();
@@ -178,7 +179,7 @@ async function createWithFreeName(c: ApiContext, request: CreateTunnel): Promise
     const tunnel = { ...fields, name, label, projectSlug };
     const row = await createTunnel(c.var.db, getMemberActor(c), tunnel);
     if (row === "project_not_found") throw notFound("project", "slug");
-    if (typeof row === "string") throw toPortError(row, request);
+    if (isPortRefusal(row)) throw toPortError(row, request);
     if (!("freeAt" in row)) return row;
     if (subdomain !== undefined || tries === RANDOM_NAME_MAX_TRIES)
       throw subdomainTaken(label, row);
@@ -186,13 +187,12 @@ async function createWithFreeName(c: ApiContext, request: CreateTunnel): Promise
 }
 
 function toPortError(refusal: PortRefusal, { publicPort, relayId }: CreateTunnel): ApiError {
+  if (typeof refusal === "object") return invalidField("publicPort", describeOutside(refusal));
   switch (refusal) {
     case "unknown_relay":
       return invalidField("relayId", `names an unknown relay: ${relayId} has never connected`);
     case "port_taken":
       return new ApiError("duplicate_name", `The port ${publicPort} is taken.`);
-    case "port_outside_range":
-      return invalidField("publicPort", "is not in the port range of the relay");
     case "no_relay":
       return new ApiError(
         "unavailable",

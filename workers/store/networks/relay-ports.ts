@@ -40,8 +40,20 @@ export type PortRefusal =
   | "exhausted"
   /** `wantedPort` is reserved, or another organization had reserved it within the last day. */
   | "port_taken"
-  /** `wantedPort` is not in the range of the relay, or of any relay. */
-  | "port_outside_range";
+  | PortOutsideRanges;
+
+/** `wantedPort` is in none of these ranges: that of the relay, or of all relays. */
+export interface PortOutsideRanges {
+  ranges: PortRange[];
+}
+
+type PortRange = Pick<typeof relays.$inferSelect, "firstPort" | "lastPort">;
+
+export function isPortRefusal<Success extends object>(
+  result: Success | PortRefusal,
+): result is PortRefusal {
+  return typeof result === "string" || "ranges" in result;
+}
 
 /**
  * Reserves a port, or returns the owner's current port if it matches the request. An owner has one port at a time: one
@@ -62,7 +74,7 @@ export async function reservePort(
       ...request,
       relayId: request.relayId ?? (held?.isInRange ? held.relayId : undefined),
     });
-    if (typeof candidate === "string") {
+    if (isPortRefusal(candidate)) {
       if (held) await undoRelease(change, held);
       return candidate;
     }
@@ -200,5 +212,6 @@ function explainRefusal(
   const isInRange = eligible.some(
     ({ firstPort, lastPort }) => wantedPort >= firstPort && wantedPort <= lastPort,
   );
-  return isInRange ? "port_taken" : "port_outside_range";
+  if (isInRange) return "port_taken";
+  return { ranges: eligible.map(({ firstPort, lastPort }) => ({ firstPort, lastPort })) };
 }

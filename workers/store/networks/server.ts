@@ -4,7 +4,13 @@ import type { UnitOfWork, Database } from "../database.ts";
 import type { CallerActor } from "../locks.ts";
 import { privateNetworkDevices, privateNetworks } from "../tables/networks.ts";
 import { lockNetwork, revokeNetworkTickets, type Network, type NetworkRow } from "./networks.ts";
-import { reservePort, type PortRefusal, type ReservedPort } from "./relay-ports.ts";
+import {
+  isPortRefusal,
+  reservePort,
+  type PortOutsideRanges,
+  type PortRefusal,
+  type ReservedPort,
+} from "./relay-ports.ts";
 import { findRelayHost } from "./relays.ts";
 
 export interface NewServer {
@@ -18,7 +24,7 @@ export interface NewServer {
 
 export type ServerRefusal = "not_found" | "key_of_device" | Exclude<PortRefusal, WantedPortRefusal>;
 /** Refusals of a wanted port. Networks never want a specific port. */
-type WantedPortRefusal = "port_taken" | "port_outside_range";
+type WantedPortRefusal = "port_taken" | PortOutsideRanges;
 
 /** Registers or replaces the network's server. The network keeps its port. */
 export function registerServer(
@@ -89,15 +95,15 @@ async function reserveServerPort(
   { relayId, ownEndpoint }: NewServer,
 ): Promise<ReservedPort | null | Exclude<PortRefusal, WantedPortRefusal>> {
   const reserved = await reservePort(change, { protocol: "udp", orgId, ownerId: id, relayId });
+  if (!isPortRefusal(reserved)) return reserved;
   switch (reserved) {
     case "no_relay":
     case "exhausted":
       return ownEndpoint === null ? reserved : null;
-    case "port_taken":
-    case "port_outside_range":
-      throw new Error(`${reserved} for a network, which wants no specific port`);
-    default:
+    case "unknown_relay":
       return reserved;
+    default:
+      throw new Error("a port was refused to a network, which wants no specific one");
   }
 }
 

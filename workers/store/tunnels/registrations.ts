@@ -3,6 +3,7 @@ import { and, eq, ne, sql, type SQL } from "drizzle-orm";
 import type { PgUpdateSetSource } from "drizzle-orm/pg-core";
 import type { Plan } from "../../../protocol/plans.ts";
 import { isHttpProtocol } from "../../../protocol/schemas/tunnels/tunnels.ts";
+import type { TtlLimit } from "../../../protocol/wire/frames.ts";
 import {
   getRequestedExpiry,
   getTunnelExpiry,
@@ -18,7 +19,7 @@ import {
   type DomainRequest,
 } from "../domains/agent-domains.ts";
 import { lockPlan } from "../locks.ts";
-import type { PortRefusal } from "../networks/relay-ports.ts";
+import { isPortRefusal, type PortRefusal } from "../networks/relay-ports.ts";
 import { lockProject } from "../organizations/projects.ts";
 import { isOverBudget } from "../tokens/spending.ts";
 import { organizations } from "../tables/organizations.ts";
@@ -90,6 +91,8 @@ type RegisteredColumn =
 export interface RegisteredTunnel {
   tunnel: Pick<TunnelWithRelay, RegisteredColumn>;
   plan: Plan;
+  /** Why the tunnel expires before the time to live that the agent asked for. */
+  ttlLimit?: TtlLimit | undefined;
 }
 
 export type Registration =
@@ -167,16 +170,27 @@ async function register(change: UnitOfWork, request: RegistrationRequest): Promi
       })
     : await insertTunnel(change, actor, { name, label, projectId, ...served, ...expiry });
   if ("freeAt" in tunnel) return change.rollback({ ...refuse("duplicate_name"), ...tunnel });
+  const ttlLimit = findTtlLimit(tunnel.expiresAt, expiry.expiresAt, expiry.requestedExpiresAt);
 
   if (isHttp) {
     const settled = await settleHttpTunnel(change, actor, tunnel, plan, request);
     if (typeof settled === "string") return change.rollback(refuse(settled));
-    return { tunnel: { ...settled, relayHost: null }, plan: token.plan };
+    return { tunnel: { ...settled, relayHost: null }, plan: token.plan, ttlLimit };
   }
   await updateAllowedCidrs(change, actor, tunnel, request);
   const withPort = await reserveTunnelPort(change, tunnel, { port: request.remotePort });
-  if (typeof withPort === "string") return change.rollback(refuse(withPort));
-  return { tunnel: withPort, plan: token.plan };
+  if (isPortRefusal(withPort)) return change.rollback(refuse(withPort));
+  return { tunnel: withPort, plan: token.plan, ttlLimit };
+}
+
+/** @param granted when a new tunnel would expire. @param wanted when it would expire if plans had no limit. */
+function findTtlLimit(
+  expiresAt: Date | null,
+  granted: Date | null,
+  wanted: Date | null,
+): TtlLimit | undefined {
+  if (!wanted || !expiresAt || expiresAt >= wanted) return undefined;
+  return granted && expiresAt < granted ? "existing_tunnel" : "plan";
 }
 
 /** @returns the values of the row of a tunnel that an agent serves from now on. */

@@ -1,7 +1,7 @@
 /** The public TCP ports of tunnels of protocol `tcp`: reserved when a tunnel is created, released when it ends. */
 import { and, eq, inArray, isNull, sql } from "drizzle-orm";
 import type { Database, UnitOfWork } from "../database.ts";
-import { reservePort, type PortRefusal } from "../networks/relay-ports.ts";
+import { isPortRefusal, reservePort, type PortRefusal } from "../networks/relay-ports.ts";
 import { findRelayHost } from "../networks/relays.ts";
 import { relayPorts } from "../tables/networks.ts";
 import { tunnels, type TunnelRow } from "../tables/tunnels.ts";
@@ -29,7 +29,7 @@ export async function reserveTunnelPort(
     relayId: wanted.relayId,
     wantedPort: wanted.port,
   });
-  if (typeof reserved === "string") return reserved;
+  if (isPortRefusal(reserved)) return reserved;
   const { relayId, port: publicPort } = reserved;
   const [row] = await tx
     .update(tunnels)

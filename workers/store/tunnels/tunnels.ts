@@ -12,7 +12,7 @@ import { requireRoom } from "../bounds.ts";
 import type { UnitOfWork, Database } from "../database.ts";
 import { claimHostname, findTakenName, type TakenName } from "../domains/hostnames.ts";
 import { lockPlanAndRole, type MemberActor } from "../locks.ts";
-import type { PortRefusal } from "../networks/relay-ports.ts";
+import { isPortRefusal, type PortRefusal } from "../networks/relay-ports.ts";
 import { lockProject } from "../organizations/projects.ts";
 import { inOrganization, preparedList, SCOPE_ID } from "../page.ts";
 import { domains } from "../tables/domains.ts";
@@ -122,7 +122,7 @@ export function createTunnel(
     }
     if (row.protocol === "tcp") {
       const reserved = await reserveTunnelPort(change, row, { relayId, port });
-      if (typeof reserved === "string") return change.rollback(reserved);
+      if (isPortRefusal(reserved)) return change.rollback(reserved);
     }
     const [listed] = await selectListed(change.tx).where(eq(tunnels.id, row.id));
     return listed!;

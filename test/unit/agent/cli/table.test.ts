@@ -83,6 +83,22 @@ test.each([
     "http localhost:3000/app?x",
     "localhost:3000/app?x has a path, which the visitor chooses; use http://localhost:3000",
   ],
+  ["http 3000/app", "3000/app has a path, which the visitor chooses; use http://localhost:3000"],
+  ["http 99999", "the port must be a number from 1 to 65535, not 99999"],
+  ["http http://app:0", "the port must be a number from 1 to 65535, not 0"],
+  ["tcp db:99999", "the port must be a number from 1 to 65535, not 99999"],
+  ["tcp 5432/x", "5432/x is not a port or host:port"],
+  ["tcp db.internal", "db.internal has no port; use host:port, for example db.internal:5432"],
+  [
+    "tcp https://localhost:3000",
+    "https://localhost:3000 is an HTTP server; use `underpass http https://localhost:3000`, or its host:port for a public TCP port",
+  ],
+  [
+    "connect db --listen 65536",
+    "--listen must be a port up to 65535, or an address such as 127.0.0.1:5433, not 65536",
+  ],
+  ["doctor 70000", "the port must be a number from 1 to 65535, not 70000"],
+  ["tls 443", "unknown command: tls; did you mean tcp?"],
   ["http missing/app", "missing/app is not a port, host:port, http(s) URL, file or directory"],
   [
     "http 3000 --host-header a/b",

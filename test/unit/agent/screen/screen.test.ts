@@ -1,21 +1,14 @@
-/** What the screen shows for a state, in terminals of all sizes; and which texts are safe to print. */
+/** What the screen shows for a state, in terminals of all sizes. */
 import fc from "fast-check";
 import { describe, expect, test, vi } from "vitest";
-import { renderScreen, type ScreenState } from "../../../agent/screen/render-screen.ts";
-import type { TunnelView } from "../../../agent/screen/tunnel-lines.ts";
-import { parseKeys } from "../../../agent/screen/keys.ts";
-import { LatencyHistory } from "../../../agent/screen/latency-history.ts";
-import { getLineText } from "../../../agent/screen/line.ts";
-import { RequestList, REQUESTS_MAX } from "../../../agent/screen/request-list.ts";
-import { TerminalScreen } from "../../../agent/screen/terminal.ts";
-import {
-  cutText,
-  escapeControls,
-  formatPath,
-  getWidth,
-  wrapText,
-} from "../../../agent/screen/text.ts";
-import { createReport as report } from "../../harness/agent/request-report.ts";
+import { renderScreen, type ScreenState } from "../../../../agent/screen/render-screen.ts";
+import type { TunnelView } from "../../../../agent/screen/tunnel-lines.ts";
+import { LatencyHistory } from "../../../../agent/screen/latency-history.ts";
+import { getLineText } from "../../../../agent/screen/line.ts";
+import { RequestList, REQUESTS_MAX } from "../../../../agent/screen/request-list.ts";
+import { TerminalScreen } from "../../../../agent/screen/terminal.ts";
+import { escapeControls, getWidth } from "../../../../agent/screen/text.ts";
+import { createReport as report } from "../../../harness/agent/request-report.ts";
 
 const NOW_MS = Date.parse("2026-03-01T12:00:00Z");
 
@@ -204,6 +197,39 @@ describe("the screen", () => {
     }
   });
 
+  test("shows all of the problem and the path of the selected request, whose row cuts them", () => {
+    const problem = "nothing is listening on http://localhost:3000; start the local server there";
+    const path = `/${"long-path/".repeat(6)}end`;
+    const requests = new RequestList();
+    requests.add("", report("/older"), NOW_MS);
+    requests.add("", { ...report(path), status: 502, problem }, NOW_MS);
+    for (let at = 0; at < 30; at += 1) requests.add("", report("/newer"), NOW_MS);
+    for (const [width, height] of [
+      [80, 24],
+      [40, 12],
+    ] as const) {
+      requests.clearSelection();
+      expect(render(state({ requests }), width, height).join("\n")).not.toContain("long");
+      for (let at = 0; at <= 30; at += 1) requests.moveSelection(1);
+      const rows = render(state({ requests }), width, height);
+      const at = rows.findIndex((row) => row.startsWith(">"));
+      const below = rows.slice(at + 1, -1).join("\n");
+      expect(below.replace(/\n? +/g, " ")).toContain(problem);
+      expect(below.replace(/\n {2}/g, "")).toContain(path);
+    }
+    const low = render(state({ requests }), 40, 8);
+    expect(low.at(-2)).toMatch(/…$/);
+    requests.moveSelection(1);
+    expect(render(state({ requests })).at(-2)).toMatch(/^> .*\/older$/);
+  });
+
+  test("shows the end of a filter that is longer than the row while it is typed", () => {
+    const requests = new RequestList();
+    requests.filter = "status:5xx path:/orders duration:>1s";
+    const footer = render(state({ requests, isTypingFilter: true }), 30).at(-1);
+    expect(footer).toBe("…xx path:/orders duration:>1s_");
+  });
+
   test("shows the age of an open stream, and how long a closed one was open", () => {
     const requests = new RequestList();
     const stream = report("/events", "events");
@@ -299,50 +325,6 @@ describe("the list of requests", () => {
     requests.openStream("", socket, NOW_MS);
     expect([requests.count, requests.openStreams]).toEqual([1, 1]);
   });
-});
-
-test.each([
-  ["abc", 3],
-  ["日本", 4],
-  ["e\u0301", 1],
-  ["👍", 2],
-  ["ｆｕｌｌ", 8],
-])("%s takes %i cells", (text, width) => {
-  expect(getWidth(text)).toBe(width);
-});
-
-test("a text is cut between characters", () => {
-  expect(cutText("日本語", 5)).toBe("日本…");
-  expect(cutText("日本語", 4)).toBe("日…");
-  expect(cutText("ab👩‍👩‍👧", 4)).toBe("ab…");
-  expect(wrapText("a bc averyverylongword d", 8)).toEqual(["a bc", "averyver", "ylongwor", "d d"]);
-});
-
-test.each([
-  ["/%e6%97%a5%E6%9C%AC", "/日本"],
-  ["/%1b[31m%0a%9b2J%20%2F", "/%1b[31m%0a%9b2J%20%2F"],
-  ["/%e2%80%aegpj.exe", "/%e2%80%aegpj.exe"],
-  ["/\u001b]0;title\u0007\u009b2J", "/\\x1b]0;title\\x07\\x9b2J"],
-  [Buffer.from("/é\u202e").toString("latin1"), "/é\\u{202e}"],
-])("the path %j is shown as %s", (path, shown) => {
-  expect(formatPath(path)).toBe(shown);
-});
-
-test("keys are parsed from characters and escape sequences", () => {
-  expect(parseKeys("jé\u001b[A\u001bOB\r\u007f\u0003")).toEqual([
-    ...["j", "é", "up", "down", "enter", "backspace", "ctrl-c"],
-  ]);
-  expect(parseKeys("\u001b")).toEqual(["escape"]);
-  expect(parseKeys("\t\u001b[Z\u001b[C\u001bOD")).toEqual(["tab", "shift-tab", "right", "left"]);
-  expect(parseKeys("\u001b[200~\u001b[1;5C\u0001")).toEqual([]);
-});
-
-test("a path of 100 kB is cut before it is decoded, between characters", () => {
-  const path = Buffer.from(`/${"日本/".repeat(15_000)}`).toString("latin1");
-  const shown = formatPath(path);
-  expect(shown).toMatch(/^\/(日本\/)+日?本?$/);
-  expect(shown.length).toBeLessThan(1_000);
-  expect(formatPath(`/${"\u001b[2J".repeat(25_000)}`)).not.toMatch(/\p{Cc}/u);
 });
 
 describe("the rate of drawing", () => {

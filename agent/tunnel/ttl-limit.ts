@@ -1,0 +1,15 @@
+/** What the user learns when the tunnel expires before the time of `--ttl`. */
+import { TTL_LIMITS, type TtlLimit, type Welcome } from "../../protocol/wire/frames.ts";
+import { formatExpiry } from "../output/format/format-relative-time.ts";
+
+const REASONS: Record<TtlLimit, string> = {
+  plan: "the longest time that your plan allows",
+  existing_tunnel: "because it existed before, and --ttl does not extend it",
+};
+
+/** @returns undefined when it expires as requested. */
+export function describeTtlLimit({ expiresAt, ttlLimit }: Welcome): string | undefined {
+  const limit = TTL_LIMITS.find((name) => name === ttlLimit);
+  if (limit === undefined || expiresAt === undefined) return undefined;
+  return `the tunnel expires ${formatExpiry(expiresAt, Date.now())}, ${REASONS[limit]}`;
+}
