@@ -5,6 +5,7 @@ import { ApiError } from "../../errors.ts";
 import { toHex, toUuid } from "../../../shared/bytes.ts";
 import type { TokenPayload } from "../../identity/tokens/capability-token.ts";
 import { issueRelayAccess } from "../../identity/tokens/relay-tickets.ts";
+import { markPortServed } from "../../store/networks/relay-ports.ts";
 import { findServedTunnel, type ServedTunnel } from "../../store/tunnels/tcp-tunnels.ts";
 import { verifyToken } from "./agent-admission.ts";
 import { unauthorized, tokenVerifiedByHandler } from "../guard.ts";
@@ -42,6 +43,7 @@ relayTickets.openapi(
     const tokenName = { orgId: toUuid(token.organizationId), nonce: toHex(token.nonce) };
     const found = await findServedTunnel(c.var.db, tokenName, c.req.valid("param").id);
     const tunnel = requireServed(found);
+    await markPortServed(c.var.db, tunnel.id);
     const access = await issueRelayAccess(c.var.config, tunnel.relay, {
       kind: "tunnel",
       sub: tunnel.id,

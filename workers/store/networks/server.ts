@@ -92,6 +92,8 @@ async function reserveServerPort(
   switch (reserved) {
     case "no_relay":
     case "exhausted":
+    case "share_used":
+    case "organization_not_approved":
       return ownEndpoint === null ? reserved : null;
     case "port_taken":
     case "port_outside_range":
