@@ -11,6 +11,7 @@ import { IdParams } from "../../../protocol/schemas/scalars.ts";
 import { ApiError } from "../../errors.ts";
 import { issueRelayAccess } from "../../identity/tokens/relay-tickets.ts";
 import { listAllDevices } from "../../store/networks/devices.ts";
+import { markPortServed } from "../../store/networks/relay-ports.ts";
 import { findRelay } from "../../store/networks/relays.ts";
 import { registerServer, unregisterServer } from "../../store/networks/server.ts";
 import { toUserNonce } from "../../store/networks/ticket-revocations.ts";
@@ -21,6 +22,7 @@ import {
   invalidField,
   jsonResponse,
   organizationNotApproved,
+  portShareUsed,
   route,
   type ApiContext,
 } from "../route.ts";
@@ -48,7 +50,7 @@ networkServers.openapi(
     responses: {
       200: jsonResponse("The network, with the UDP port that is reserved for it.", PrivateNetwork),
     },
-    failures: ["unavailable"],
+    failures: ["conflict", "unavailable"],
   }),
   async (c) => {
     const body = c.req.valid("json");
@@ -78,6 +80,10 @@ networkServers.openapi(
           "unavailable",
           "The relay has no free UDP port. Send another relay_id, or the public_endpoint of a server that is reached without a relay.",
         );
+      case "share_used":
+        throw portShareUsed();
+      case "organization_not_approved":
+        throw organizationNotApproved();
       default:
         return c.json(await loadNetworkView(c.env, network), 200);
     }
@@ -170,6 +176,7 @@ networkServers.openapi(
       const message = "The network has no port on a relay. Register its server again.";
       throw new ApiError("unavailable", message);
     }
+    await markPortServed(c.var.db, network.id);
     const access = await issueRelayAccess(c.var.config, relay, {
       kind: "network",
       sub: network.id,

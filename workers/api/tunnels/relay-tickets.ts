@@ -5,6 +5,7 @@ import { ApiError } from "../../errors.ts";
 import { toHex, toUuid } from "../../../shared/bytes.ts";
 import type { TokenPayload } from "../../identity/tokens/capability-token.ts";
 import { issueRelayAccess } from "../../identity/tokens/relay-tickets.ts";
+import { markPortServed } from "../../store/networks/relay-ports.ts";
 import {
   findServedTunnel,
   type ServedTunnel,
@@ -17,6 +18,7 @@ import {
   jsonResponse,
   notFound,
   organizationNotApproved,
+  portShareUsed,
   route,
   type ApiContext,
 } from "../route.ts";
@@ -46,6 +48,7 @@ relayTickets.openapi(
     const tokenName = { orgId: toUuid(token.organizationId), nonce: toHex(token.nonce) };
     const found = await findServedTunnel(c.var.db, tokenName, c.req.valid("param").id);
     const tunnel = requireServed(found);
+    await markPortServed(c.var.db, tunnel.id);
     const access = await issueRelayAccess(c.var.config, tunnel.relay, {
       kind: "tunnel",
       sub: tunnel.id,
@@ -101,10 +104,7 @@ function requireServed(found: ServedTunnel | ServingRefusal): ServedTunnel {
         "unavailable",
         "The relay's range of ports has changed, and none is free.",
       );
-    case "unknown_relay":
-    case "no_relay":
-    case "port_taken":
-    case "port_outside_range":
-      throw new Error(`${found} for a tunnel that stays at its relay and wants no specific port`);
+    case "share_used":
+      throw portShareUsed();
   }
 }

@@ -99,6 +99,8 @@ async function reserveServerPort(
   switch (reserved) {
     case "no_relay":
     case "exhausted":
+    case "share_used":
+    case "organization_not_approved":
       return ownEndpoint === null ? reserved : null;
     case "unknown_relay":
       return reserved;

@@ -39,6 +39,11 @@ export async function reserveTunnelPort(
   return { ...row!, relayHost: await findRelayHost(tx, relayId) };
 }
 
+export type ReplacementRefusal = Extract<
+  PortRefusal,
+  "exhausted" | "share_used" | "organization_not_approved"
+>;
+
 /**
  * Replaces a port that the operator has taken out of the relay's range, while the tunnel is served. It stays at its relay:
  * the tunnel's object learns of another one only when an agent connects.
@@ -46,14 +51,24 @@ export async function reserveTunnelPort(
 export function replaceTunnelPort(
   db: Database,
   { orgId, id, relayId }: { orgId: string; id: string; relayId: string },
-): Promise<TunnelWithRelay | PortRefusal | "not_found"> {
+): Promise<TunnelWithRelay | ReplacementRefusal | "not_found"> {
   return db.transaction(async (change) => {
     const [tunnel] = await change.tx
       .select()
       .from(tunnels)
       .where(and(isUnendedTunnelIn(orgId), eq(tunnels.id, id)))
       .for("update");
-    return tunnel ? reserveTunnelPort(change, tunnel, { relayId }) : "not_found";
+    if (!tunnel) return "not_found";
+    const reserved = await reserveTunnelPort(change, tunnel, { relayId });
+    if (!isPortRefusal(reserved)) return reserved;
+    switch (reserved) {
+      case "exhausted":
+      case "share_used":
+      case "organization_not_approved":
+        return reserved;
+      default:
+        throw new Error(`${JSON.stringify(reserved)} for any port of a tunnel's own relay`);
+    }
   });
 }
 

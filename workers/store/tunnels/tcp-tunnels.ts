@@ -6,9 +6,8 @@ import { tokens } from "../tables/tokens.ts";
 import { relays } from "../tables/networks.ts";
 import { organizations, projects } from "../tables/organizations.ts";
 import { tunnels } from "../tables/tunnels.ts";
-import type { PortRefusal } from "../networks/relay-ports.ts";
 import type { PresentedToken } from "../tokens/tokens.ts";
-import { replaceTunnelPort } from "./tcp-ports.ts";
+import { replaceTunnelPort, type ReplacementRefusal } from "./tcp-ports.ts";
 import { isDue, isUndeletedTunnelIn } from "./undeleted-tunnels.ts";
 
 export type TokenRefusal =
@@ -26,7 +25,11 @@ export interface ServedTunnel {
   allowedCidrs: string[] | null;
 }
 
-export type ServingRefusal = TokenRefusal | TunnelRefusal | PortRefusal | "served_by_another";
+export type ServingRefusal =
+  | TokenRefusal
+  | TunnelRefusal
+  | ReplacementRefusal
+  | "served_by_another";
 
 /**
  * Finds the tunnel that a token's agent serves, or served last. A port outside of the relay's range is replaced first: the
