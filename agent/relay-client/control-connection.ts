@@ -71,6 +71,8 @@ export class RelayControlConnection extends EventEmitter<RelayControlEvents> {
   readonly #abort = new AbortController();
   #access: { value: RelayAccess; receivedAtMs: number } | undefined;
   #askedAtMs = 0;
+  /** Why the API has not returned a ticket, while the current one is tried again. */
+  #apiProblem = "";
   /** The last attempt to connect failed before the relay's welcome. */
   #isUnreachable = false;
   #socket: WebSocket | undefined;
@@ -140,6 +142,7 @@ export class RelayControlConnection extends EventEmitter<RelayControlEvents> {
       return await this.#fetchAccess();
     } catch (error) {
       if (error instanceof RejectionError) throw error;
+      this.#apiProblem = `; the server does not say where the relay is now: ${getErrorMessage(error)}`;
       return current;
     }
   }
@@ -148,6 +151,7 @@ export class RelayControlConnection extends EventEmitter<RelayControlEvents> {
     this.#askedAtMs = Date.now();
     const value = await this.#options.getAccess(this.#abort.signal);
     this.#access = { value, receivedAtMs: Date.now() };
+    this.#apiProblem = "";
     return value;
   }
 
@@ -244,7 +248,7 @@ export class RelayControlConnection extends EventEmitter<RelayControlEvents> {
       return this.#reject(new RejectionError(name, explanation));
     }
     if (wasWelcomed) this.emit("disconnected", explanation, code);
-    this.#retryLater(explanation, getRetryDelayMs(code, this.#failures));
+    this.#retryLater(`${explanation}${this.#apiProblem}`, getRetryDelayMs(code, this.#failures));
   }
 
   #handleFailure(error: unknown): void {

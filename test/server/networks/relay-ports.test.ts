@@ -1,9 +1,18 @@
 /** The ports of relays: which organization gets how many, and when others get them. Networks stand for tunnels too. */
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import type { ErrorBody } from "../../../protocol/schemas/error-body.ts";
-import type { PrivateNetwork, RelayAccess } from "../../../protocol/schemas/networks.ts";
+import type {
+  NetworkConfig,
+  PrivateNetwork,
+  RelayAccess,
+} from "../../../protocol/schemas/networks.ts";
 import { startApi, type Person, type TestApi } from "../../harness/server/api.ts";
-import { createNetwork, newKey, registerServer } from "../../harness/server/private-networks.ts";
+import {
+  createNetwork,
+  enroll,
+  newKey,
+  registerServer,
+} from "../../harness/server/private-networks.ts";
 import { RelayLink } from "../../harness/server/relay-link.ts";
 import { WAIT_OPTIONS } from "../../harness/timeouts.ts";
 
@@ -144,22 +153,46 @@ describe("ports of a relay", () => {
     expect(moved.public_endpoint).toMatch(/^relay\.example\.com:40/);
   });
 
-  test("outside of a reduced range are replaced by others", async () => {
-    using before = await connectRelay(1);
+  test("outside of a changed range are replaced by others for the next ticket, or the next device", async () => {
+    using before = await connectRelay(4);
     const { relayId } = before.hello;
-    const { id } = await createNetwork(owner);
-    await registerServer(owner, id, { relay_id: relayId });
+    const [served, idle] = [await createNetwork(owner), await createNetwork(owner)];
+    await registerServer(owner, served.id, { relay_id: relayId });
+    await registerServer(owner, idle.id, { relay_id: relayId });
     await before.close();
     using after = await RelayLink.connect(api.server, {
       relayId,
       firstPort: 50_010,
-      lastPort: 50_011,
+      lastPort: 50_013,
       host: "2001:db8::7",
     });
     expect(after.hello.relayId).toBe(relayId);
-    await vi.waitFor(async () => expect((await requestTicket(id)).status).toBe(503), WAIT_OPTIONS);
-    const { public_endpoint: endpoint } = await registerServer(owner, id, { relay_id: relayId });
-    expect(endpoint).toMatch(/^\[2001:db8::7\]:5001[01]$/);
+    const endpoint = /^\[2001:db8::7\]:5001[0-3]$/;
+    await vi.waitFor(async () => {
+      const { body } = await requestTicket(served.id);
+      expect(`[${body.relay.host}]:${body.port}`).toMatch(endpoint);
+    }, WAIT_OPTIONS);
+    const { body: network } = await owner.get<PrivateNetwork>(`/private-networks/${served.id}`);
+    expect(network.public_endpoint).toMatch(endpoint);
+    const { device } = await enroll(owner, idle.id);
+    const path = `/private-networks/${idle.id}/devices/${device.id}/config`;
+    const { body } = await owner.get<NetworkConfig>(path);
+    expect(/^Endpoint = (.+)$/m.exec(body.config)?.[1]).toMatch(endpoint);
+    await api.sql("update relays set first_port = 2, last_port = 1 where id = $1", [relayId]);
+    expect((await requestTicket(served.id)).body).toMatchObject({
+      error: "unavailable",
+      message: expect.stringContaining("no free UDP port") as string,
+    });
+  });
+
+  test("are reserved for a server that was registered while no relay was available", async () => {
+    const { id } = await createNetwork(owner);
+    await registerServer(owner, id);
+    await api.sql("update relay_ports set released_at = now() where owner_id = $1", [id]);
+    await api.sql(
+      "update private_networks set relay_id = null, reserved_udp_port = null where id = $1",
+      [id],
+    );
     expect((await requestTicket(id)).status).toBe(200);
   });
 });
