@@ -360,6 +360,6 @@ function toPortKey({ kind, port }: RelayTicket): string {
 function explainBindError(error: unknown, port: number): string {
   const isTaken = (error as NodeJS.ErrnoException).code === "EADDRINUSE";
   return isTaken
-    ? `another program uses port ${port} of the relay; ask the server's operator to free it`
+    ? `another program uses port ${port} of the relay now; if this lasts, ask the server's operator to free it`
     : `the relay can't listen on port ${port}; ask the server's operator for the reason in its log`;
 }
