@@ -170,7 +170,7 @@ export class RelayControlConnection extends EventEmitter<RelayControlEvents> {
     socket.on("message", (data, isBinary) => this.#receive(socket, access, data, isBinary));
     socket.on("ping", () => (this.#receivedAtMs = Date.now()));
     socket.on("pong", () => (this.#receivedAtMs = Date.now()));
-    socket.on("error", (error) => (problem = getErrorMessage(error)));
+    socket.on("error", (error) => (problem = describeRelayError(error)));
     socket.on("close", (code, reason) => this.#handleClose(code, reason.toString() || problem));
   }
 
@@ -284,6 +284,12 @@ function openSocket(
     maxPayload: RELAY_LINK_MESSAGE_MAX_BYTES,
     authorities,
   });
+}
+
+/** The agent's user has not chosen the relay's address, and can't check it. */
+function describeRelayError(error: Error): string {
+  const advice = "ask the server's operator to check the relay's address (RELAY_HOST, RELAY_URL)";
+  return getErrorMessage(error).replace("check the address", advice);
 }
 
 function getRemainingMs(access: RelayAccess): number {

@@ -103,7 +103,7 @@ test("returns to the relay with its ticket while the API gives no other one, and
   vi.setSystemTime(STARTED_AT_MS + TEN_SECONDS_MS);
   await waitForFailures(3);
   expect(getAccess).toHaveBeenCalledTimes(2);
-  const refused = `127.0.0.1:${port} refuses connections; check the address, and that the server runs`;
+  const refused = `127.0.0.1:${port} refuses connections; ask the server's operator to check the relay's address (RELAY_HOST, RELAY_URL), and that the server runs`;
   expect([...reasons]).toEqual([
     refused,
     `${refused}; the server does not say where the relay is now: the API is down`,
