@@ -52,7 +52,7 @@ export async function findOwner(
   db: Database,
   { orgId, tokenNonce, projectSlug, label }: RegistrationRequest,
 ) {
-  const [owner] = await owners(db).execute({ orgId, tokenNonce, projectSlug, label });
+  const [owner] = await owners(db, { orgId, tokenNonce, projectSlug, label });
   if (owner?.hasBudget && (await isOverBudget(db.query, owner.tokenId))) return undefined;
   return owner;
 }
