@@ -4,7 +4,8 @@
  */
 import { and, eq, isNull, sql, type SQL } from "drizzle-orm";
 import { prepared, type Database } from "../database.ts";
-import { isOverBudget, hasBudget, masters } from "../tokens/spending.ts";
+import { isOverBudget, hasBudget } from "../tokens/spending.ts";
+import { masters } from "../tokens/tokens.ts";
 import { organizations, projects } from "../tables/organizations.ts";
 import { tokens } from "../tables/tokens.ts";
 import { hostnames, tunnels } from "../tables/tunnels.ts";
