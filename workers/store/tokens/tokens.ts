@@ -162,7 +162,7 @@ export function rotateToken(
   actor: MemberActor,
   name: TokenSelector,
   renew: (old: TokenRow, masterKey: { expiresAt: Date } | undefined) => NewToken,
-): Promise<TokenRow | "not_found" | "not_yours"> {
+): Promise<TokenRow | "not_found" | "not_active" | "not_yours"> {
   return db.changeAs(actor, async (change) => {
     await lockProjectOfToken(change.tx, actor.orgId, name.nonce);
     const masterKey = await lockMasterKeyOfToken(change.tx, actor.orgId, name.nonce);
@@ -171,10 +171,10 @@ export function rotateToken(
     const { projectId, projectSlug, mintedByMasterId, lineageId, monthlyBudgetUsdCents } = token;
     // While this waited for the master key, it was rotated: the new one is not locked.
     const isMoved = mintedByMasterId !== (masterKey?.id ?? null);
-    if (token.revokedAt || isMoved) return "not_found";
+    if (token.revokedAt || isMoved) return "not_active";
     const renewed = renew(token, masterKey);
     // Its master key has expired, and it too.
-    if (renewed.expiresAt <= renewed.issuedAt) return "not_found";
+    if (renewed.expiresAt <= renewed.issuedAt) return "not_active";
     await endUses(change, actor.orgId, await revokeRows(change, actor, eq(tokens.id, token.id)));
     const links = { projectId, projectSlug, mintedByMasterId, lineageId };
     const inherited = { ...links, monthlyBudgetUsdCents };
