@@ -42,7 +42,8 @@ export async function findSpending(
     .select({ tokenId: tokens.id, lineageId: masters.lineageId })
     .from(masters)
     .innerJoin(tokens, eq(tokens.mintedByMasterId, masters.id))
-    .where(isRequested(masters.lineageId));
+    // Saves a look-up for every other token.
+    .where(and(isRequested(masters.lineageId), eq(masters.kind, "master")));
   const spenders = unionAll(own, minted).as("spenders");
   // Sums for each token, so that PostgreSQL reads the rows of these tokens alone.
   const used = reader
