@@ -18,7 +18,7 @@ import { UnknownPositionError } from "../store/page.ts";
 import { unauthorized } from "./guard.ts";
 import { BoundedMap } from "../../shared/bounds/bounded-map.ts";
 import { LimitedLog } from "../../shared/log.ts";
-import type { ApiContext, ApiEnv } from "./route.ts";
+import { noRoute, type ApiContext, type ApiEnv } from "./route.ts";
 import { AREAS } from "./areas.ts";
 import {
   dashboard,
@@ -84,10 +84,7 @@ api.notFound(async (c) => {
     if (!matchesPath(path.split("/"), segments)) continue;
     throw methodNotAllowed(methods);
   }
-  if (!isNavigation(c)) {
-    const headers = { Vary: NAVIGATION_HEADERS };
-    throw new ApiError("not_found", "There is no route at this path.", { headers });
-  }
+  if (!isNavigation(c)) throw noRoute({ Vary: NAVIGATION_HEADERS });
   const page = await sendPage(c, 404);
   page.headers.append("Vary", NAVIGATION_HEADERS);
   return page;
