@@ -49,6 +49,6 @@ export async function listResourceOwners(
   resource: string,
 ): Promise<OrganizationWithRole[]> {
   const tunnelSuffix = getTunnelSuffixOfCapture(resource);
-  const rows = await owners(db).execute({ userId: user, resourceId: resource, tunnelSuffix });
+  const rows = await owners(db, { userId: user, resourceId: resource, tunnelSuffix });
   return rows.map(({ organization, role }) => ({ ...organization, role }));
 }
