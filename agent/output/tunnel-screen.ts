@@ -11,7 +11,7 @@ import { formatLine, type Features, type Line } from "../screen/line.ts";
 import { compareReplay, explainReplayProblem } from "../screen/replay-messages.ts";
 import { RequestList, type RequestEntry } from "../screen/request-list.ts";
 import { getTerminalSize, stopProcess, TerminalScreen } from "../screen/terminal.ts";
-import { escapeControls } from "../screen/text.ts";
+import { escapeControls } from "../../shared/text/escape-controls.ts";
 import { TunnelList } from "../screen/tunnel-list.ts";
 import type { ServiceApi } from "../service-api.ts";
 import type { Target } from "../origin/target.ts";
