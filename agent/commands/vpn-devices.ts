@@ -54,7 +54,7 @@ export async function addDevice({
   let config: string;
   try {
     const text = await api.getDeviceConfig(network.id, device.id, signal);
-    checkConfig(text);
+    checkConfig(text, "device", network.cidr);
     config = fillPrivateKey(text, privateKey);
     if (values.out !== undefined) await writeFile(values.out, config, { mode: 0o600, flag: "wx" });
   } catch (error) {

@@ -101,7 +101,7 @@ describe("adding a device", () => {
   });
 
   test("leaves no device behind when its configuration can't be used", async () => {
-    api.extraLine = "PostUp = touch /tmp/owned";
+    api.extraLine = "DNS = 203.0.113.9";
     const { code, stdout } = await runProcess("home", "add", "phone");
     expect([code, stdout]).toEqual([1, ""]);
     expect(api.devices).toEqual([]);
