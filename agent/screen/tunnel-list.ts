@@ -155,13 +155,13 @@ export class TunnelList {
     };
     const latency = new LatencyHistory();
     tunnel.on("ready", ({ url, server, expiresAt }) => {
-      view.url = url;
+      view.url = escapeControls(url);
       view.expiresAt = expiresAt;
       this.#compareVersion(server);
       show("online");
     });
     tunnel.on("reconnected", ({ url, server, expiresAt }) => {
-      view.url = url;
+      view.url = escapeControls(url);
       view.expiresAt = expiresAt;
       this.#compareVersion(server);
       latency.clear();

@@ -13,3 +13,8 @@ export function escapeControls(text: string): string {
     return code < 0x100 ? `\\x${code.toString(16).padStart(2, "0")}` : `\\u{${code.toString(16)}}`;
   });
 }
+
+/** The same for a text of several lines. */
+export function escapeControlsInLines(text: string): string {
+  return text.split("\n").map(escapeControls).join("\n");
+}
