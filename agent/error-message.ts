@@ -35,7 +35,8 @@ const UNEXPECTED = new Set([
 
 /** The agent's own errors are sentences for the user. Those of Node.js and of libraries have a code. */
 function describeOther({ name, message, code }: SystemError): string {
-  const text = message || name;
+  // Messages of OpenSSL end with a line break.
+  const text = message.trim() || name;
   if (typeof code === "string") return `an unexpected error occurred: ${text} (${code})`;
   return UNEXPECTED.has(name) ? `an unexpected error occurred: ${text}` : text;
 }

@@ -159,7 +159,7 @@ export class ControlConnection implements Agent {
   #refuse(name: CloseName, message: string): void {
     if (this.#isClosed) return;
     this.#options.metrics.countRefusal(name);
-    this.#options.log.info("agent refused", { reason: name, message });
+    this.#options.log.info("agent refused", { reason: name, explanation: message });
     this.close(name, message);
   }
 

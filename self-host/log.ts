@@ -1,4 +1,5 @@
 /** The log of the server: readable lines at a terminal, otherwise one JSON object per line. */
+import { escapeControls } from "../shared/text/escape-controls.ts";
 
 type Level = "info" | "warn" | "error";
 
@@ -32,7 +33,9 @@ export function createLog(stream: NodeJS.WriteStream): Log {
 }
 
 function formatAsJson(level: Level, message: string, fields: Record<string, unknown>): string {
-  return JSON.stringify({ time: new Date().toISOString(), level, message, ...fields });
+  // A line that is passed on has the time of its program. Its other fields do not replace those of the log.
+  const entry = { time: new Date().toISOString(), level, message };
+  return JSON.stringify({ ...entry, ...fields, level, message });
 }
 
 function formatForTerminal(level: Level, message: string, fields: Record<string, unknown>): string {
@@ -41,7 +44,7 @@ function formatForTerminal(level: Level, message: string, fields: Record<string,
   const time = new Date().toTimeString().slice(0, 8);
   const mark = level === "info" ? "" : `${level}: `;
   const rest = Object.entries(shown).map(([name, value]) => ` ${name}=${formatValue(value)}`);
-  return `${time} ${mark}${message}${rest.join("")}`;
+  return escapeControls(`${time} ${mark}${message}${rest.join("")}`);
 }
 
 function formatValue(value: unknown): string {

@@ -61,6 +61,13 @@ export function isAddressIn(address: string, cidrs: readonly string[]): boolean 
   return createCidrMatcher(cidrs)(address);
 }
 
+/** Whether a block is a part of another one, or the whole of it. */
+export function isCidrIn(text: string, outer: string): boolean {
+  const [cidr, bounds] = [parseCidr(text), parseCidr(outer)];
+  if (!cidr || !bounds || cidr.prefixLength < bounds.prefixLength) return false;
+  return isAddressIn(cidr.text.split("/", 1)[0]!, [bounds.text]);
+}
+
 function ipv4ToNumber(address: string): number {
   return address.split(".").reduce((number, part) => number * 256 + Number(part), 0);
 }

@@ -4,7 +4,7 @@ import { COMMANDS } from "../commands/table/table.ts";
 import { UsageError } from "../options.ts";
 import { InputError } from "../settings.ts";
 import { RejectionError } from "../rejection-error.ts";
-import { addAdvice, GENERAL_ADVICE } from "../output/output.ts";
+import { addAdvice, GENERAL_ADVICE, printError } from "../output/output.ts";
 import { findCandidates } from "./completion.ts";
 import { formatCommandHelp, formatOverview } from "./help.ts";
 import { findHelpTopic, runCommandLine } from "./run-command-line.ts";
@@ -61,10 +61,10 @@ async function flushOutput(): Promise<void> {
 
 function reportError(error: unknown, args: string[]): void {
   if (error instanceof UsageError) {
-    process.stderr.write(`underpass: ${getErrorMessage(error)}\n${formatHelpHint(args)}\n`);
+    printError(`${getErrorMessage(error)}\n${formatHelpHint(args)}`);
     process.exitCode = 2;
   } else {
-    process.stderr.write(`underpass: ${formatFailure(error)}\n`);
+    printError(formatFailure(error));
     process.exitCode = error instanceof InputError ? 2 : 1;
   }
 }

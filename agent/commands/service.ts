@@ -44,7 +44,7 @@ export async function install(
     printLine(`State:  underpass service status${values.system ? " --system" : ""}`);
     printLine(`Log:    ${service.logCommand}`);
   } else {
-    printLine(instructions.install);
+    process.stdout.write(`${instructions.install}\n`);
   }
   if (replaceReferences(text, environment).text !== replaceReferences(text, shell).text) {
     const step =
@@ -86,7 +86,7 @@ export async function uninstall(
   rejectExtraArguments(positionals);
   const instructions = findInstructionsFor(values.system, machine);
   if (instructions !== null) {
-    printLine(instructions.uninstall);
+    process.stdout.write(`${instructions.uninstall}\n`);
     return 0;
   }
   const wasInstalled = await new SystemdService(values.system, machine).uninstall();

@@ -13,7 +13,6 @@ import {
   showGroupScreen,
   type StartOutput,
 } from "../output/start.ts";
-import { printLine } from "../output/output.ts";
 import { findServerAccess } from "../server-access.ts";
 import { ConfigQueue } from "../start/config-queue.ts";
 import { TunnelGroup, type GroupChanges, type GroupConfig } from "../start/tunnel-group.ts";
@@ -28,7 +27,7 @@ type Values = OptionValues<typeof START.options>;
 
 export async function run({ values, positionals }: Input<typeof START.options>): Promise<number> {
   if (values.schema) {
-    printLine(JSON.stringify(buildJsonSchema(), null, 2));
+    process.stdout.write(`${JSON.stringify(buildJsonSchema(), null, 2)}\n`);
     return 0;
   }
   if (values.all && positionals.length > 0) throw new UsageError("use names or --all, not both");

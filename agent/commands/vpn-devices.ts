@@ -3,12 +3,12 @@ import { writeFile } from "node:fs/promises";
 import { existsSync } from "node:fs";
 import { styleText } from "node:util";
 import { renderUnicodeCompact } from "uqr";
+import { escapeControlsInLines } from "../../shared/text/escape-controls.ts";
 import type { Device, PrivateNetwork } from "../../protocol/schemas/networks.ts";
 import { formatAgo } from "../output/format/format-relative-time.ts";
 import { formatBytes } from "../output/format/format-bytes.ts";
 import { getTerminalWidth, Table } from "../output/format/table.ts";
-import { printJson, printLine } from "../output/output.ts";
-import { stripControl } from "../output/format/strip-control.ts";
+import { printError, printJson, printLine } from "../output/output.ts";
 import {
   getOnlyArgument,
   rejectEmpty,
@@ -54,7 +54,7 @@ export async function addDevice({
   let config: string;
   try {
     const text = await api.getDeviceConfig(network.id, device.id, signal);
-    checkConfig(text);
+    checkConfig(text, "device", network.cidr);
     config = fillPrivateKey(text, privateKey);
     if (values.out !== undefined) await writeFile(values.out, config, { mode: 0o600, flag: "wx" });
   } catch (error) {
@@ -62,7 +62,7 @@ export async function addDevice({
     await api.removeDevice(network.id, device.id, signal).catch(() => undefined);
     throw error;
   }
-  if (others.length > 0 && !values.json) process.stderr.write(`${describeNamesakes(others)}\n`);
+  if (others.length > 0 && !values.json) printError(describeNamesakes(others));
   if (values.json)
     printJson({ device, ...(values.out === undefined ? { config } : { out: values.out }) });
   else printConfig(network, device, config, values);
@@ -71,7 +71,7 @@ export async function addDevice({
 
 function describeNamesakes(devices: readonly Device[]): string {
   const [{ name }] = devices as [Device];
-  return `underpass: ${devices.length === 1 ? "another device is" : "other devices are"} called ${stripControl(name)} too (${formatDevices(devices)}); remove it by its address if it is not used any more`;
+  return `${devices.length === 1 ? "another device is" : "other devices are"} called ${name} too (${formatDevices(devices)}); remove it by its address if it is not used any more`;
 }
 
 /** `10.88.0.2, id 0193…` of each device. */
@@ -87,20 +87,22 @@ function printConfig(
   { out, "no-qr": noQr }: Input<typeof VPN_ADD.options>["values"],
 ): void {
   const isTerminal = process.stdout.isTTY;
-  const note = (text: string): void => void process.stderr.write(`${text}\n`);
-  if (out === undefined) process.stdout.write(config.endsWith("\n") ? config : `${config}\n`);
+  const note = (text: string): void =>
+    void process.stderr.write(`${escapeControlsInLines(text)}\n`);
+  const shown = isTerminal ? escapeControlsInLines(config) : config;
+  if (out === undefined) process.stdout.write(shown.endsWith("\n") ? shown : `${shown}\n`);
   else note(`Wrote ${out}.`);
-  if (!noQr) note(`\n${renderQr(config, isTerminal)}`);
+  if (!noQr) process.stderr.write(`\n${renderQr(config, isTerminal)}\n`);
   const step = noQr
     ? "Import the configuration into the WireGuard app."
     : "Scan the QR code with the WireGuard app.";
   note(
     [
       "",
-      `${stripControl(device.name)} has the address ${device.assigned_ip} in ${stripControl(network.name)}.`,
+      `${device.name} has the address ${device.assigned_ip} in ${network.name}.`,
       `${step} The private key is stored nowhere else.`,
       "Next, add the device to the WireGuard server. On the server's machine, run:",
-      `  underpass vpn ${stripControl(network.name)} --apply`,
+      `  underpass vpn ${network.name} --apply`,
       "Without the agent, run:",
       `  wg set <interface> peer ${device.public_key} allowed-ips ${device.assigned_ip}/32`,
     ].join("\n"),
@@ -183,14 +185,11 @@ export async function removeDevice({
     printJson({ device });
     return 0;
   }
-  process.stdout.write(
-    [
-      `Removed ${stripControl(device.name)} (${device.assigned_ip}).`,
-      "The WireGuard server accepts the device until its peer is removed. An agent with --apply removes the peer; otherwise run:",
-      `  wg set <interface> peer ${device.public_key} remove`,
-      "",
-    ].join("\n"),
+  printLine(`Removed ${device.name} (${device.assigned_ip}).`);
+  printLine(
+    "The WireGuard server accepts the device until its peer is removed. An agent with --apply removes the peer; otherwise run:",
   );
+  printLine(`  wg set <interface> peer ${device.public_key} remove`);
   return 0;
 }
 

@@ -1,4 +1,5 @@
 /** Finds the file of a request's path inside the directory that a tunnel shares, and nothing outside of it. */
+import type { Dirent } from "node:fs";
 import { opendir, realpath, stat } from "node:fs/promises";
 import { isAbsolute, join, relative, sep } from "node:path";
 
@@ -6,6 +7,8 @@ export const INDEX = "index.html";
 
 /** A directory's page names at most this many entries. */
 export const LISTED_ENTRIES_MAX = 1_000;
+/** It is made of at most this many entries: the others may be hidden, or links to nothing. */
+export const EXAMINED_ENTRIES_MAX = 5_000;
 
 export type Entry = { kind: "file"; path: string } | { kind: "directory"; path: string };
 
@@ -48,19 +51,42 @@ export interface Listing {
   isCut: boolean;
 }
 
-/** The visible entries of a directory. */
-export async function listEntries(root: string, directory: string): Promise<Listing> {
+/**
+ * The visible entries of a directory.
+ * @param directory its real path. @param isWanted asked for each entry: false ends the search.
+ */
+export async function listEntries(
+  root: string,
+  directory: string,
+  isWanted: () => boolean,
+): Promise<Listing> {
   const names: string[] = [];
+  let examined = 0;
   let isCut = false;
-  for await (const { name } of await opendir(directory)) {
-    if (!isServable(name)) continue;
-    const entry = await findEntry(root, relative(root, join(directory, name)).split(sep));
-    if (!entry) continue;
+  for await (const entry of await opendir(directory)) {
+    if (!isWanted()) break;
+    isCut = examined === EXAMINED_ENTRIES_MAX;
+    if (isCut) break;
+    examined += 1;
+    const kind = isServable(entry.name) ? await findKind(root, directory, entry) : null;
+    if (kind === null) continue;
     isCut = names.length === LISTED_ENTRIES_MAX;
     if (isCut) break;
-    names.push(entry.kind === "directory" ? `${name}/` : name);
+    names.push(kind === "directory" ? `${entry.name}/` : entry.name);
   }
   return { names: names.sort((a, b) => a.localeCompare(b)), isCut };
+}
+
+/** Only links have to be followed, and what the file system does not tell. */
+async function findKind(
+  root: string,
+  directory: string,
+  entry: Dirent,
+): Promise<Entry["kind"] | null> {
+  if (entry.isDirectory()) return "directory";
+  if (entry.isFile()) return "file";
+  const path = relative(root, join(directory, entry.name));
+  return (await findEntry(root, path.split(sep)))?.kind ?? null;
 }
 
 function isInside(root: string, path: string): boolean {

@@ -51,7 +51,8 @@ async function respond(
   const index = await findEntry(shared.path, [...splitPath(shared.path, entry.path), INDEX]);
   if (index?.kind === "file") return sendFile(index.path, request, response);
   if (!shared.hasListing) return sendStatus(response, 404, {}, NO_INDEX);
-  const page = buildListingPage(names, await listEntries(shared.path, entry.path));
+  const listing = await listEntries(shared.path, entry.path, () => !response.destroyed);
+  const page = buildListingPage(names, listing);
   response.writeHead(200, {
     "content-type": "text/html; charset=utf-8",
     "content-length": Buffer.byteLength(page),

@@ -115,6 +115,8 @@ class FilesDispatcher implements LocalDispatcher {
       // Its table of file types takes 2 MiB, which agents of other targets do not need.
       server ??= import("./file-server.ts").then((module) => module.createFileServer(shared));
       const [near, far] = duplexPair();
+      // Node.js 20 does not do it, and what the visitor no longer waits for would go on.
+      near.once("close", () => far.destroy());
       server.then(
         (running) => {
           running.emit("connection", far);

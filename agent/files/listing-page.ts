@@ -1,6 +1,6 @@
 /** The page that shows what a directory contains. */
 import { escapeHtml } from "../../shared/text/escape-html.ts";
-import { LISTED_ENTRIES_MAX, type Listing } from "./directory.ts";
+import type { Listing } from "./directory.ts";
 
 /** @param path the names of the directories that lead here. */
 export function buildListingPage(path: string[], { names, isCut }: Listing): string {
@@ -23,7 +23,7 @@ export function buildListingPage(path: string[], { names, isCut }: Listing): str
 <ul>
 ${[...parent, ...links].join("\n")}
 </ul>
-${names.length === 0 ? "<p>This directory is empty.</p>" : ""}${isCut ? `<p>Only ${LISTED_ENTRIES_MAX} entries are shown.</p>` : ""}
+${isCut ? `<p>Only ${names.length} entries are shown.</p>` : names.length === 0 ? "<p>This directory is empty.</p>" : ""}
 </main>
 </body>
 </html>

@@ -9,6 +9,7 @@ import { once } from "node:events";
 import type { ListenAddress } from "../connect/listen-address.ts";
 import type { InspectedTunnels, TunnelDescription } from "./inspected-tunnels.ts";
 import { isLoopback, stripBrackets } from "../../shared/hosts.ts";
+import { escapeHtml } from "../../shared/text/escape-html.ts";
 
 export const DEFAULT_INSPECT_ADDRESS: ListenAddress = { host: "127.0.0.1", port: 4040 };
 /** How many ports are tried from the given one on. */
@@ -93,11 +94,11 @@ function send(response: ServerResponse, status: number, body: object): void {
   response.end(`${JSON.stringify(body)}\n`);
 }
 
-/** URLs need no escaping, because they were parsed as URLs; names of tunnels have no characters that do. */
 function sendPage(response: ServerResponse, tunnels: InspectedTunnels): void {
   response.writeHead(200, {
     "content-type": "text/html; charset=utf-8",
-    "content-security-policy": "default-src 'none'",
+    "content-security-policy":
+      "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
     "cache-control": "no-store",
   });
   const connected = tunnels.listPages().map(formatTunnel).join("\n");
@@ -114,10 +115,12 @@ ${connected === "" ? "<p>No tunnel is connected yet.</p>" : `<ul>\n${connected}\
 `);
 }
 
+/** Names and URLs are those of the server, which may be hostile. */
 function formatTunnel([tunnel, page]: [TunnelDescription, page: URL]): string {
-  const { name, publicUrl, protocol, state } = tunnel;
-  const { href } = new URL(publicUrl);
-  const address = protocol === "tcp" ? href : `<a href="${href}">${href}</a>`;
-  const text = protocol === "tcp" ? "the tunnel in the dashboard" : "captured requests";
-  return `<li>${name} (${state}): ${address}, <a href="${page.href}">${text}</a></li>`;
+  const [name, url] = [escapeHtml(tunnel.name), escapeHtml(tunnel.publicUrl)];
+  const isTcp = tunnel.protocol === "tcp";
+  const address = isTcp ? url : `<a href="${url}">${url}</a>`;
+  const text = isTcp ? "the tunnel in the dashboard" : "captured requests";
+  const link = `<a href="${escapeHtml(page.href)}">${text}</a>`;
+  return `<li>${name} (${tunnel.state}): ${address}, ${link}</li>`;
 }

@@ -8,6 +8,11 @@ import { findCredential } from "./credential.ts";
 import { isTokenValid } from "./find-token.ts";
 import { ManagementApi } from "./management-api.ts";
 
+/**
+ * Words that every shell takes literally. bash puts an offered word into the command line as it is, and would run a command in a
+ * name that someone else has chosen.
+ */
+const LITERAL_WORD = /^[\p{L}\p{N}_][\p{L}\p{N}_.:@%+/-]*$/u;
 /** How long a person waits for a completion without pressing the key again. */
 const ANSWER_MAX_MS = 1_500;
 
@@ -22,14 +27,16 @@ export function completeTunnels(args: string[], options: OptionSpecs): Promise<s
   });
 }
 
-/** The names of valid tokens, or their nonces where the name is not unique or has spaces, newest first: one page of them. */
+/** The names of valid tokens, or their nonces where the name is not unique or no literal word, newest first: one page of them. */
 export function completeTokens(args: string[], options: OptionSpecs): Promise<string[]> {
   return complete(args, options, async (api, signal) => {
     for await (const page of api.listTokens(signal)) {
       const valid = page.filter(isTokenValid);
       const isUnique = (name: string): boolean =>
         valid.filter((token) => token.name === name).length === 1;
-      return valid.map(({ name, nonce }) => (/^\S+$/.test(name) && isUnique(name) ? name : nonce));
+      return valid.map(({ name, nonce }) =>
+        LITERAL_WORD.test(name) && isUnique(name) ? name : nonce,
+      );
     }
     return [];
   });
@@ -49,7 +56,8 @@ async function complete(
     });
     const credential = await findCredential(endpoint.server, find("token-file"));
     const api = new ManagementApi(endpoint, credential);
-    return await list(api, AbortSignal.timeout(ANSWER_MAX_MS));
+    const words = await list(api, AbortSignal.timeout(ANSWER_MAX_MS));
+    return words.filter((word) => LITERAL_WORD.test(word));
   } catch {
     return [];
   }

@@ -2,7 +2,6 @@
 import type { Tunnel } from "../../protocol/schemas/tunnels/tunnels.ts";
 import { formatSuggestion } from "../cli/suggestion.ts";
 import { rejectEmpty, UsageError } from "../options.ts";
-import { stripControl } from "../output/format/strip-control.ts";
 import { RejectionError } from "../rejection-error.ts";
 import type { ManagementApi } from "./management-api.ts";
 
@@ -70,7 +69,7 @@ function chooseTunnel({ text, found }: Search, known: string[]): Tunnel {
 }
 
 function notFound(text: string, known: string[]): RejectionError {
-  const suggestion = formatSuggestion(text, known.map(stripControl));
+  const suggestion = formatSuggestion(text, known);
   return new RejectionError(
     "not_found",
     `there is no tunnel ${text}${suggestion === "" ? "; " : `${suggestion} `}${describeKnown(known)}`,
@@ -81,7 +80,7 @@ function describeKnown(known: string[]): string {
   if (known.length === 0) return "you have none yet";
   if (known.length > NAMES_SHOWN)
     return `to list your ${known.length} tunnels, run: underpass tunnels`;
-  return `your tunnels: ${known.map(stripControl).join(", ")}`;
+  return `your tunnels: ${known.join(", ")}`;
 }
 
 /** @returns the host of a URL, with its port if it names one; otherwise the text in lower case. */

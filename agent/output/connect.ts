@@ -1,6 +1,5 @@
 /** What `underpass connect` prints: JSON for programs, lines for a person. */
 import type { LocalConnectionReport, LocalPort } from "../connect/local-port.ts";
-import { stripControl } from "./format/strip-control.ts";
 import {
   createLinePrinter,
   printRejectionJson,
@@ -36,7 +35,7 @@ export function printConnectLines(local: LocalPort, tunnel: string, level: Level
   local.on("connection", (connection) =>
     print(connection.problem === undefined ? "info" : "warn", formatConnection(connection)),
   );
-  local.on("notice", (message) => print("warn", stripControl(message)));
+  local.on("notice", (message) => print("warn", message));
   return { end: (rejection) => printRejectionLines(rejection, ADVICE) };
 }
 
@@ -48,6 +47,6 @@ function formatConnection({
 }: LocalConnectionReport): string {
   const seconds = (durationMs / 1000).toFixed(durationMs < 10_000 ? 2 : 0);
   const bytes = `${formatBytes(bytesIn)} sent, ${formatBytes(bytesOut)} received`;
-  const why = problem === undefined ? "" : `: ${stripControl(problem)}`;
+  const why = problem === undefined ? "" : `: ${problem}`;
   return `connection ${why === "" ? "closed" : "failed"} after ${seconds} s, ${bytes}${why}`;
 }

@@ -4,7 +4,7 @@ import { describeGates, describeUnchangedGates, type TunnelGates } from "../gate
 import { printJson, type EventPrinter, type Level } from "./output.ts";
 import { green, yellow } from "./format/colors.ts";
 import { formatExpiry } from "./format/format-relative-time.ts";
-import { stripControl } from "./format/strip-control.ts";
+import { escapeControls } from "../../shared/text/escape-controls.ts";
 
 /** The source of events that every connection to the service has. */
 interface ConnectionEvents {
@@ -63,12 +63,10 @@ export function printConnectionLines(
   connection: ConnectionEvents,
   print: (level: Level, text: string) => void,
 ): void {
-  connection.on("disconnected", (reason) =>
-    print("warn", `disconnected: ${stripControl(reason)}; reconnecting`),
-  );
+  connection.on("disconnected", (reason) => print("warn", `disconnected: ${reason}; reconnecting`));
   connection.on("retrying", (reason, inMs) => {
     const seconds = (inMs / 1000).toFixed(1);
-    print("warn", `no connection: ${stripControl(reason)}; next attempt in ${seconds} s`);
+    print("warn", `no connection: ${reason}; next attempt in ${seconds} s`);
   });
 }
 
@@ -79,9 +77,7 @@ export function printTunnelLines(
   isOfFile: boolean,
 ): void {
   printConnectionLines(tunnel, print);
-  tunnel.on("stopped", (explanation, name) =>
-    print("warn", stripControl(describeStop(explanation, name))),
-  );
+  tunnel.on("stopped", (explanation, name) => print("warn", describeStop(explanation, name)));
   tunnel.on("ready", ({ expiresAt }) => {
     if (expiresAt !== undefined)
       print("info", `The tunnel expires ${formatExpiry(expiresAt, Date.now())}`);
@@ -108,7 +104,7 @@ export function showConnectionState(
   show: (state: string) => void,
 ): void {
   const showReconnecting = (reason: string): void =>
-    show(yellow(`reconnecting (${stripControl(reason)})`));
+    show(yellow(`reconnecting (${escapeControls(reason)})`));
   connection.on("ready", () => show(green("online")));
   connection.on("reconnected", () => show(green("online")));
   connection.on("disconnected", showReconnecting);

@@ -1,9 +1,9 @@
 /** What `underpass doctor` prints: a line for each check and advice below it, or one JSON array. */
 import { CHECK_LABELS, type Report } from "../doctor/check.ts";
 import { isColored } from "./format/colors.ts";
-import { printLine } from "./output.ts";
+import { printColoredLine, printLine } from "./output.ts";
 import { dim, green, red, yellow } from "./format/colors.ts";
-import { stripControl } from "./format/strip-control.ts";
+import { escapeControls } from "../../shared/text/escape-controls.ts";
 
 type Status = Report["status"];
 
@@ -23,7 +23,7 @@ export async function printReports(reports: Promise<Report>[]): Promise<boolean>
   const done: Report[] = [];
   for (const pending of reports) {
     const report = await pending;
-    for (const line of formatReport(report, canShowSymbols)) printLine(line);
+    for (const line of formatReport(report, canShowSymbols)) printColoredLine(line);
     done.push(report);
   }
   printLine("");
@@ -34,7 +34,7 @@ export async function printReports(reports: Promise<Report>[]): Promise<boolean>
 /** @returns whether something is broken. */
 export async function printReportsJson(reports: Promise<Report>[]): Promise<boolean> {
   const done = await Promise.all(reports);
-  printLine(JSON.stringify(done, null, 2));
+  process.stdout.write(`${JSON.stringify(done, null, 2)}\n`);
   return hasProblem(done);
 }
 
@@ -44,10 +44,10 @@ function formatReport(report: Report, canShowSymbols: boolean): string[] {
     ? COLORS[status](SYMBOLS[status])
     : (status === "skipped" ? "skipped" : status).padEnd(WORD_CHARS);
   const label = CHECK_LABELS[report.check].padEnd(LABEL_CHARS);
-  const text = stripControl(result);
+  const text = escapeControls(result);
   const line = `${mark} ${label}${canShowSymbols && status === "skipped" ? dim(text) : text}`;
   if (advice === null) return [line];
-  return [line, `    tried: ${stripControl(tried)}`, `    to do: ${stripControl(advice)}`];
+  return [line, `    tried: ${escapeControls(tried)}`, `    to do: ${escapeControls(advice)}`];
 }
 
 function formatSummary(reports: Report[]): string {

@@ -12,7 +12,6 @@ import {
   type Level,
   type Output,
 } from "./output.ts";
-import { stripControl } from "./format/strip-control.ts";
 
 /**
  * Prints a tunnel's events from now on.
@@ -50,10 +49,10 @@ export function printHttpLines(
     });
   });
   tunnel.on("request", ({ method, path, status, durationMs, problem, requestId }) => {
-    const why = problem === undefined ? "" : ` (${stripControl(problem)})`;
-    const id = level === "debug" && requestId !== undefined ? ` ${stripControl(requestId)}` : "";
+    const why = problem === undefined ? "" : ` (${problem})`;
+    const id = level === "debug" && requestId !== undefined ? ` ${requestId}` : "";
     const lineLevel = problem === undefined ? "info" : "warn";
-    print(lineLevel, `${status} ${method} ${stripControl(path)} ${durationMs} ms${why}${id}`);
+    print(lineLevel, `${status} ${method} ${path} ${durationMs} ms${why}${id}`);
   });
   tunnel.on("refused", (visits) =>
     print("info", `${visits} ${visits === 1 ? "visit was" : "visits were"} refused by the service`),

@@ -1,5 +1,6 @@
 /** What the outputs of all commands share: JSON for programs, lines for logs, and why a command ended. */
 import { DRAIN_TIMEOUT_MS } from "../../protocol/limits.ts";
+import { escapeControls, escapeControlsInLines } from "../../shared/text/escape-controls.ts";
 import type { RejectionError } from "../rejection-error.ts";
 
 export interface Output {
@@ -20,8 +21,19 @@ export function printJson(value: object): void {
   process.stdout.write(`${JSON.stringify(value)}\n`);
 }
 
+/** Texts of servers and visitors may be parts of the line: they can't control the terminal. */
 export function printLine(text: string): void {
-  process.stdout.write(`${text}\n`);
+  process.stdout.write(`${escapeControls(text)}\n`);
+}
+
+/** Prints a line with colours, in which texts from elsewhere are escaped already. */
+export function printColoredLine(line: string): void {
+  process.stdout.write(`${line}\n`);
+}
+
+/** Prints one line or several to standard error, escaped like `printLine`. */
+export function printError(text: string): void {
+  process.stderr.write(`underpass: ${escapeControlsInLines(text)}\n`);
 }
 
 export type EventPrinter = (value: { event: string; [field: string]: unknown }) => void;
@@ -75,7 +87,7 @@ export function printRejectionLines(
   rejection: RejectionError | undefined,
   advice = TUNNEL_ADVICE,
 ): void {
-  if (rejection) process.stderr.write(`underpass: ${formatRejection(rejection, advice)}\n`);
+  if (rejection) printError(formatRejection(rejection, advice));
 }
 
 /** What the user can do about a rejection, by its reason. */

@@ -8,6 +8,7 @@ import {
   createEventPrinter,
   createLinePrinter,
   formatRejection,
+  printError,
   printJson,
   printStoppingJson,
   printStoppingLine,
@@ -56,17 +57,17 @@ export function printGroupLines(group: TunnelGroup, level: Level): StartOutput {
   });
   group.on("closed", (name) => createLinePrinter(level, name)("info", "closed"));
   group.on("tunnelRejected", (name, rejection) => {
-    process.stderr.write(`underpass: ${name}: ${nameKeys(formatRejection(rejection))}\n`);
+    printError(`${name}: ${nameKeys(formatRejection(rejection))}`);
   });
   group.on("notice", (message) => print("warn", message));
   return {
     inspecting: (url) => print("info", `Inspect at ${url}`),
     fileAccepted: () => undefined,
     reloaded: (changes) => print("info", formatChanges(changes)),
-    reloadFailed: (problems) => process.stderr.write(`underpass: ${problems}; ${UNCHANGED}\n`),
+    reloadFailed: (problems) => printError(`${problems}; ${UNCHANGED}`),
     stopping: printStoppingLine,
     end: (rejection) => {
-      if (rejection) process.stderr.write(`underpass: ${ALL_REJECTED}\n`);
+      if (rejection) printError(ALL_REJECTED);
     },
   };
 }

@@ -11,7 +11,6 @@ import {
   type Level,
   type Output,
 } from "./output.ts";
-import { stripControl } from "./format/strip-control.ts";
 
 /**
  * Prints a tunnel's events from now on.
@@ -59,8 +58,8 @@ export function printTcpLines(
 /** `203.0.113.7 12.3 s, 1.2 kB in, 3.4 MB out` */
 function formatConnection(connection: ConnectionReport): string {
   const { address, via, durationMs, bytesIn, bytesOut, problem } = connection;
-  const from = `${stripControl(address)}${via === "connect" ? " (connect)" : ""}`;
-  if (problem !== undefined) return `${from} not served: ${stripControl(problem)}`;
+  const from = `${address}${via === "connect" ? " (connect)" : ""}`;
+  if (problem !== undefined) return `${from} not served: ${problem}`;
   const seconds = (durationMs / 1000).toFixed(durationMs < 10_000 ? 2 : 0);
   return `${from} ${seconds} s, ${formatBytes(bytesIn)} in, ${formatBytes(bytesOut)} out`;
 }

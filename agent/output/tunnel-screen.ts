@@ -11,7 +11,7 @@ import { formatLine, type Features, type Line } from "../screen/line.ts";
 import { compareReplay, explainReplayProblem } from "../screen/replay-messages.ts";
 import { RequestList, type RequestEntry } from "../screen/request-list.ts";
 import { getTerminalSize, stopProcess, TerminalScreen } from "../screen/terminal.ts";
-import { escapeControls } from "../screen/text.ts";
+import { escapeControls, escapeControlsInLines } from "../../shared/text/escape-controls.ts";
 import { TunnelList } from "../screen/tunnel-list.ts";
 import type { ServiceApi } from "../service-api.ts";
 import type { Target } from "../origin/target.ts";
@@ -162,7 +162,7 @@ export class TunnelScreen implements Output {
     const { width, height } = getTerminalSize();
     // Below are an empty row, the reason of the end, and the prompt.
     this.#screen.end([...this.#getRows(renderLastState, width, height - 4), ""]);
-    process.stdout.write(`${text.split("\n").map(escapeControls).join("\n")}\n`);
+    process.stdout.write(`${escapeControlsInLines(text)}\n`);
   }
 
   #getRows(

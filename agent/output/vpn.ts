@@ -16,13 +16,14 @@ import {
   formatRejection,
   GENERAL_ADVICE,
   printJson,
+  printColoredLine,
   printLine,
   type Advice,
   type Output,
 } from "./output.ts";
 import { TerminalView } from "./terminal-view.ts";
 import { bold, dim, red, yellow } from "./format/colors.ts";
-import { stripControl } from "./format/strip-control.ts";
+import { escapeControls, escapeControlsInLines } from "../../shared/text/escape-controls.ts";
 
 export interface VpnOutput extends Output {
   /** Prints one line about the setup, before a session is shown. */
@@ -87,7 +88,7 @@ export class VpnLines implements VpnOutput {
   attach(session: VpnSession): void {
     const { agent } = session;
     agent.on("ready", ({ network, endpoint, local }) =>
-      printLine(`Serving ${stripControl(network.name)} (${network.cidr}): ${endpoint} -> ${local}`),
+      printLine(`Serving ${network.name} (${network.cidr}): ${endpoint} -> ${local}`),
     );
     agent.on("status", (status, previous) => {
       if (isSameState(status, previous)) return;
@@ -99,11 +100,11 @@ export class VpnLines implements VpnOutput {
       if (note !== null) printLine(note);
     });
     session.on("device", (device, publicKey, endpoint) =>
-      printLine(`${formatDevice(device, publicKey)} connected from ${stripControl(endpoint)}`),
+      printLine(`${formatDevice(device, publicKey)} connected from ${endpoint}`),
     );
     printConnectionLines(agent, (_level, text) => printLine(text));
     agent.on("reconnected", () => printLine("reconnected"));
-    session.on("notice", (message) => printLine(stripControl(message)));
+    session.on("notice", (message) => printLine(message));
   }
 
   end(rejection?: RejectionError): void {
@@ -130,7 +131,8 @@ export class VpnScreen implements VpnOutput {
     const view = new TerminalView(() => this.#lines(session));
     this.#view = view;
     agent.on("ready", ({ network, endpoint, local }) => {
-      this.#serving = `${bold(stripControl(network.name))} ${network.cidr}   ${endpoint} -> ${local}`;
+      const rest = escapeControls(`${network.cidr}   ${endpoint} -> ${local}`);
+      this.#serving = `${bold(escapeControls(network.name))} ${rest}`;
     });
     showConnectionState(agent, (state) => {
       this.#state = state;
@@ -150,9 +152,11 @@ export class VpnScreen implements VpnOutput {
 
   end(rejection?: RejectionError): void {
     clearInterval(this.#timer);
-    const text = rejection ? red(formatRejection(rejection, ADVICE)) : "Stopped.";
+    const text = rejection
+      ? red(escapeControlsInLines(formatRejection(rejection, ADVICE)))
+      : "Stopped.";
     if (this.#view) this.#view.end(text);
-    else printLine(text);
+    else printColoredLine(text);
   }
 
   #lines(session: VpnSession): string[] {
@@ -165,24 +169,25 @@ export class VpnScreen implements VpnOutput {
       "",
       `State    ${this.#state}`,
       `Network  ${this.#serving}`,
-      `Path     ${formatStatusLine(session, now)}`,
+      `Path     ${escapeControls(formatStatusLine(session, now))}`,
       ...(status.isLocalListening
         ? []
         : [
             `Local    ${yellow(`nothing is listening on port ${port}; start the WireGuard server`)}`,
           ]),
-      ...(this.#note === "" ? [] : [`Note     ${yellow(stripControl(this.#note))}`]),
+      ...(this.#note === "" ? [] : [`Note     ${yellow(escapeControls(this.#note))}`]),
       "",
       ...devices.slice(0, DEVICES_SHOWN).map(({ name, assigned_ip, public_key }) => {
         const atMs = agent.devices.findHandshakeAtMs(public_key);
         const when =
           atMs === undefined ? dim("no handshake yet") : `handshake ${formatAgo(now - atMs)}`;
-        return `  ${stripControl(name).padEnd(20)} ${assigned_ip.padEnd(16)} ${when}`;
+        const device = escapeControls(`${name.padEnd(20)} ${assigned_ip.padEnd(16)}`);
+        return `  ${device} ${when}`;
       }),
       ...(devices.length > DEVICES_SHOWN
         ? [dim(`  and ${devices.length - DEVICES_SHOWN} more`)]
         : []),
-      ...(this.#setup.length === 0 ? [] : ["", ...this.#setup]),
+      ...(this.#setup.length === 0 ? [] : ["", ...this.#setup.map(escapeControls)]),
     ];
   }
 }
@@ -200,9 +205,7 @@ function formatListeningChange(
 }
 
 function formatDevice(device: Device | undefined, publicKey: string): string {
-  return device
-    ? stripControl(device.name)
-    : `a device that is not in the network's list (${publicKey})`;
+  return device ? device.name : `a device that is not in the network's list (${publicKey})`;
 }
 
 function isSameState(status: NetworkStatus, previous: NetworkStatus | undefined): boolean {

@@ -2,7 +2,7 @@
 import type { Forwarder, DeliveryAttempt } from "../webhooks/forwarder.ts";
 import { TerminalView } from "./terminal-view.ts";
 import { bold, dim, green, red, yellow } from "./format/colors.ts";
-import { stripControl } from "./format/strip-control.ts";
+import { escapeControls, escapeControlsInLines } from "../../shared/text/escape-controls.ts";
 import {
   printRejectionJson,
   printRejectionLines,
@@ -36,9 +36,7 @@ export function printWebhooksJson(forwarder: Forwarder, local: string): Output {
 export function printWebhooksLines(forwarder: Forwarder, local: string): Output {
   forwarder.on("ready", ({ url }) => printLine(`Forwarding ${url} -> ${local}`));
   forwarder.on("attempt", (attempt) => printLine(formatDelivery(attempt)));
-  forwarder.on("disconnected", (reason) =>
-    printLine(`disconnected: ${stripControl(reason)}; reconnecting`),
-  );
+  forwarder.on("disconnected", (reason) => printLine(`disconnected: ${reason}; reconnecting`));
   forwarder.on("reconnected", () => printLine("reconnected"));
   return { end: (rejection) => printRejectionLines(rejection, ADVICE) };
 }
@@ -56,17 +54,19 @@ export function showWebhooksScreen(forwarder: Forwarder, local: string): Output 
     `Forwarding  ${bold(url)} -> ${local}`,
     `Delivered   ${delivered}${skipped === 0 ? "" : yellow(`   gave up ${skipped}`)}`,
     "",
-    ...recent.map((attempt) => getColor(attempt)(formatDelivery(attempt))),
+    ...recent.map((attempt) => getColor(attempt)(escapeControls(formatDelivery(attempt)))),
   ]);
   const show = (text: string): void => {
     state = text;
     view.draw();
   };
   forwarder.on("ready", (receiver) => {
-    url = receiver.url;
+    url = escapeControls(receiver.url);
     show(green("online"));
   });
-  forwarder.on("disconnected", (reason) => show(yellow(`reconnecting (${stripControl(reason)})`)));
+  forwarder.on("disconnected", (reason) =>
+    show(yellow(`reconnecting (${escapeControls(reason)})`)),
+  );
   forwarder.on("reconnected", () => show(green("online")));
   forwarder.on("attempt", (attempt) => {
     if (attempt.outcome === "delivered") delivered += 1;
@@ -80,7 +80,10 @@ export function showWebhooksScreen(forwarder: Forwarder, local: string): Output 
   });
   view.draw();
   return {
-    end: (rejection) => view.end(rejection ? red(formatRejection(rejection, ADVICE)) : "Stopped."),
+    end: (rejection) =>
+      view.end(
+        rejection ? red(escapeControlsInLines(formatRejection(rejection, ADVICE))) : "Stopped.",
+      ),
   };
 }
 
@@ -93,8 +96,8 @@ function formatDelivery({
   problem,
   receivedAt,
 }: DeliveryAttempt): string {
-  const why = problem === undefined ? "" : ` (${stripControl(problem)})`;
-  const line = `${status ?? "no answer"} ${stripControl(id)} ${durationMs} ms, arrived at ${receivedAt}`;
+  const why = problem === undefined ? "" : ` (${problem})`;
+  const line = `${status ?? "no answer"} ${id} ${durationMs} ms, arrived at ${receivedAt}`;
   switch (outcome) {
     case "delivered":
       return line;

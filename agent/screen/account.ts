@@ -1,7 +1,7 @@
 /** The account that the screen shows: whose token serves the tunnels. */
 import { z } from "zod";
 import type { ServiceApi } from "../service-api.ts";
-import { escapeControls } from "./text.ts";
+import { escapeControls } from "../../shared/text/escape-controls.ts";
 
 /** Lenient, because the server may be older or newer than this agent. */
 const PresentedToken = z.object({

@@ -1,16 +1,9 @@
 /** The lines of requests on the screen. Columns are left out when the screen is narrow, the path last. */
+import { escapeControls } from "../../shared/text/escape-controls.ts";
 import { formatBytes } from "../output/format/format-bytes.ts";
 import type { Line, Style } from "./line.ts";
 import type { RequestEntry, RequestList } from "./request-list.ts";
-import {
-  cutText,
-  escapeControls,
-  fitRight,
-  fitText,
-  formatPath,
-  getWidth,
-  wrapText,
-} from "./text.ts";
+import { cutText, fitRight, fitText, formatPath, getWidth, wrapText } from "./text.ts";
 import { getNameWidth } from "./tunnel-lines.ts";
 
 export interface ListedRequests {

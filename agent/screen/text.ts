@@ -1,14 +1,11 @@
 /** Text in the cells of a terminal: its width, how it is cut and wrapped, and text of visitors that is safe to print. */
+import { escapeControls } from "../../shared/text/escape-controls.ts";
 
 /** Characters that take two cells: East Asian Wide and Fullwidth (Unicode Annex #11). */
 const WIDE =
   /[\u1100-\u115f\u2e80-\u303e\u3041-\ua4cf\ua960-\ua97f\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff01-\uff60\uffe0-\uffe6\u{16fe0}-\u{18d08}\u{1aff0}-\u{1b2fb}\u{20000}-\u{3fffd}]|\p{Emoji_Presentation}/u;
 /** Characters that are drawn onto the one before. */
 const COMBINING = /\p{Mn}|\p{Me}|\u200d|[\u1160-\u11ff]/u;
-/** Characters that a terminal or a reader could take for something else: controls, direction marks, separators. */
-const UNSAFE = /[\p{Cc}\p{Cf}\p{Cs}\p{Co}\p{Zl}\p{Zp}]/gu;
-/** Joins emoji, and is harmless. */
-const ZERO_WIDTH_JOINER = "\u200d";
 const SEGMENTER = new Intl.Segmenter();
 /** How much of a target is shown: more than any terminal has cells in a row. */
 const TARGET_SHOWN_MAX_BYTES = 2_000;
@@ -99,15 +96,6 @@ export function breakText(text: string, width: number): string[] {
     rest = rest.slice(line.length);
   }
   return [...lines, rest];
-}
-
-/** Writes control characters as escapes (`\x1b`), so that a text from elsewhere can't control the terminal. */
-export function escapeControls(text: string): string {
-  return text.replace(UNSAFE, (character) => {
-    if (character === ZERO_WIDTH_JOINER) return character;
-    const code = character.codePointAt(0)!;
-    return code < 0x100 ? `\\x${code.toString(16).padStart(2, "0")}` : `\\u{${code.toString(16)}}`;
-  });
 }
 
 /**

@@ -7,7 +7,7 @@ import { nameKeys } from "../config/option-keys.ts";
 import { formatRejection } from "../output/output.ts";
 import type { RejectionError } from "../rejection-error.ts";
 import { LatencyHistory } from "./latency-history.ts";
-import { escapeControls } from "./text.ts";
+import { escapeControls } from "../../shared/text/escape-controls.ts";
 import type { TunnelView } from "./tunnel-lines.ts";
 
 /** How often it is checked whether the local servers listen. */
@@ -155,13 +155,13 @@ export class TunnelList {
     };
     const latency = new LatencyHistory();
     tunnel.on("ready", ({ url, server, expiresAt }) => {
-      view.url = url;
+      view.url = escapeControls(url);
       view.expiresAt = expiresAt;
       this.#compareVersion(server);
       show("online");
     });
     tunnel.on("reconnected", ({ url, server, expiresAt }) => {
-      view.url = url;
+      view.url = escapeControls(url);
       view.expiresAt = expiresAt;
       this.#compareVersion(server);
       latency.clear();

@@ -52,6 +52,11 @@ function readAnswer(response: Response): Promise<unknown> {
   return type.startsWith("text/") ? response.text() : response.json();
 }
 
+/** Whether the selected organization has no such thing. */
+export function isNotFound(error: unknown): boolean {
+  return error instanceof RequestError && error.code === "not_found";
+}
+
 /** Whether the same request can succeed a moment later, because the server could not be reached or was unavailable. */
 export function isTemporaryError(error: unknown): boolean {
   return (

@@ -1,4 +1,5 @@
 /** Numbers for people. */
+import { DAY_MS, HOUR_MS } from "../../shared/time.ts";
 import { LOCALE } from "./text/locale.ts";
 
 const count = new Intl.NumberFormat(LOCALE);
@@ -44,6 +45,17 @@ export function formatMs(ms: number): string {
   if (ms < 1_000) return `${quantity.format(ms)} ms`;
   if (ms < 60_000) return `${quantity.format(ms / 1_000)} s`;
   return `${quantity.format(ms / 60_000)} min`;
+}
+
+/** `7 days`, `1 hour`: in days if their number is whole, else in hours. */
+export function formatDaysOrHours(ms: number): string {
+  const [unit, value] = ms % DAY_MS === 0 ? ["day", ms / DAY_MS] : ["hour", ms / HOUR_MS];
+  return new Intl.NumberFormat(LOCALE, {
+    style: "unit",
+    unit,
+    unitDisplay: "long",
+    maximumFractionDigits: 0,
+  }).format(value);
 }
 
 /** `0:01.240`, `1:14.004`, `2:00:00.000`: since the beginning of something, to the millisecond. */

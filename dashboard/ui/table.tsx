@@ -7,7 +7,9 @@ import { useRowFocus } from "./row-focus.ts";
 
 export interface Column<Entry> {
   title: string;
-  /** Numbers are aligned at the right. */
+  /** Below the title. */
+  note?: ReactNode;
+  /** Numbers are aligned at the right, and stay on one line. */
   align?: "start" | "end";
   /** Only for screen readers, such as that of a column of menus. */
   isTitleHidden?: boolean;
@@ -62,6 +64,7 @@ export function Table<Entry>({ caption, columns, entries, getKey }: TableProps<E
                 ) : (
                   column.title
                 )}
+                {column.note && <div>{column.note}</div>}
               </th>
             ))}
           </tr>

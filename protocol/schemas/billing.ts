@@ -2,6 +2,7 @@
 import { z } from "zod";
 import { LIMITED_RESOURCES } from "../over-limits.ts";
 import { BILLING_CYCLES, SELF_SERVICE_PLANS, PLANS } from "../plans.ts";
+import { PlanLimits } from "./accounts/entitlements.ts";
 import { Instant } from "./scalars.ts";
 
 export const BILLING_MODES = ["none", "mock", "payments"] as const;
@@ -53,5 +54,8 @@ export const Billing = z.object({
   cancelAtPeriodEnd: z.boolean(),
   overLimits: z.array(OverLimit),
   prices: z.object({ pro: Prices, team: Prices }).describe("In US dollars."),
+  limits: z
+    .record(z.enum(PLANS), PlanLimits)
+    .describe("What each plan includes on this server, without a trial."),
 });
 export type Billing = z.infer<typeof Billing>;

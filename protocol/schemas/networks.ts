@@ -13,7 +13,7 @@ const NETWORK_PREFIX_MIN = 16;
 const NETWORK_PREFIX_MAX = 30;
 
 /** @returns why a block is not valid for a private network; null when it is valid. */
-function findCidrError(text: string): string | null {
+export function findCidrError(text: string): string | null {
   const cidr = parseCidr(text);
   if (!cidr || !text.includes("/")) return "must be an IPv4 block such as 10.88.0.0/24";
   const { ipv4, prefixLength } = cidr;

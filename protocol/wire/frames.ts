@@ -135,7 +135,7 @@ export const Welcome = z.object({
   /** Requested again on reconnect. The subdomain is the name with its project's suffix. */
   name: z.string(),
   subdomain: z.string(),
-  url: z.string(),
+  url: z.url({ protocol: /^(?:https?|tcp)$/ }),
   streamWindow: z.int().min(1),
   connectionWindow: z.int().min(1),
   heartbeatIntervalMs: z.int().min(1),

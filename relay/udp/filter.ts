@@ -23,6 +23,8 @@ import {
   RECEIVER_INDICES_PER_PORT_MAX,
   UNPROVEN_DATA_BURST,
   UNPROVEN_DATA_PER_SECOND,
+  UNVERIFIED_INITIATIONS_BURST,
+  UNVERIFIED_INITIATIONS_PER_SECOND,
 } from "../limits.ts";
 import type { DropReason } from "../metrics.ts";
 import { DatagramBudget } from "./datagram-budget.ts";
@@ -65,14 +67,24 @@ const UNKNOWN_PEER = { drop: "unknown_peer" } as const;
 const UNPROVEN_RATE = { drop: "unproven_rate" } as const;
 const UNKNOWN_INDEX = { drop: "unknown_index" } as const;
 
+/** What one address group may send. */
+interface InitiationSource {
+  /** Initiations whose mac1 is verified in any case. Anyone can use them up with junk from a forged address. */
+  unverified: DatagramBudget;
+  /** Initiations with the server's mac1. */
+  verified: DatagramBudget;
+}
+
 export class WireGuardFilter {
   readonly #startedAtMs: number;
   readonly #indices = new ReceiverIndices(RECEIVER_INDICES_PER_PORT_MAX, RECEIVER_INDEX_MAX_AGE_MS);
   readonly #newFlows: DatagramBudget;
   /** For data of flows that have not been shown to belong to a session: anyone can send it. */
   readonly #unproven: DatagramBudget;
+  /** For initiations of sources that have used up their own, so that junk does not keep out the device whose address it has. */
+  readonly #unverified: DatagramBudget;
   /** By address group; the oldest is dropped first. */
-  readonly #sources = new BoundedMap<string, DatagramBudget>(INITIATION_SOURCES_MAX);
+  readonly #sources = new BoundedMap<string, InitiationSource>(INITIATION_SOURCES_MAX);
   #mac1Key: Uint8Array;
 
   /** @param serverPublicKey 32 bytes. @param now milliseconds. */
@@ -81,6 +93,11 @@ export class WireGuardFilter {
     this.#startedAtMs = now;
     this.#newFlows = new DatagramBudget(NEW_FLOWS_PER_SECOND, NEW_FLOWS_BURST, now);
     this.#unproven = new DatagramBudget(UNPROVEN_DATA_PER_SECOND, UNPROVEN_DATA_BURST, now);
+    this.#unverified = new DatagramBudget(
+      UNVERIFIED_INITIATIONS_PER_SECOND,
+      UNVERIFIED_INITIATIONS_BURST,
+      now,
+    );
   }
 
   setServerPublicKey(serverPublicKey: Uint8Array): void {
@@ -105,10 +122,14 @@ export class WireGuardFilter {
         if (!this.#newFlows.take(1, now)) return NEW_FLOW_RATE;
         return isKnownIndex ? CONFIRMED : UNPROVEN;
       }
-      case WIREGUARD.initiation:
-        if (!this.#getSourceBudget(address, now).take(1, now)) return INITIATION_RATE;
+      case WIREGUARD.initiation: {
+        const source = this.#getSource(address, now);
+        const isRead = source.unverified.take(1, now) || this.#unverified.take(1, now);
+        if (!isRead) return INITIATION_RATE;
         if (!verifyMac1(message, this.#mac1Key)) return WRONG_MAC1;
+        if (!source.verified.take(1, now)) return INITIATION_RATE;
         return flow || this.#newFlows.take(1, now) ? PASS : NEW_FLOW_RATE;
+      }
       case WIREGUARD.response:
       case WIREGUARD.cookie:
         if (!flow) return UNKNOWN_PEER;
@@ -127,13 +148,16 @@ export class WireGuardFilter {
     return type;
   }
 
-  #getSourceBudget(address: string, now: number): DatagramBudget {
+  #getSource(address: string, now: number): InitiationSource {
     const group = getAddressGroup(address);
-    let budget = this.#sources.get(group);
-    if (!budget) {
-      budget = new DatagramBudget(INITIATIONS_PER_SECOND, INITIATIONS_BURST, now);
-      this.#sources.set(group, budget);
+    let source = this.#sources.get(group);
+    if (!source) {
+      source = {
+        unverified: new DatagramBudget(INITIATIONS_PER_SECOND, INITIATIONS_BURST, now),
+        verified: new DatagramBudget(INITIATIONS_PER_SECOND, INITIATIONS_BURST, now),
+      };
+      this.#sources.set(group, source);
     }
-    return budget;
+    return source;
   }
 }

@@ -18,9 +18,15 @@ import { UnknownPositionError } from "../store/page.ts";
 import { unauthorized } from "./guard.ts";
 import { BoundedMap } from "../../shared/bounds/bounded-map.ts";
 import { LimitedLog } from "../../shared/log.ts";
-import type { ApiContext, ApiEnv } from "./route.ts";
+import { noRoute, type ApiContext, type ApiEnv } from "./route.ts";
 import { AREAS } from "./areas.ts";
-import { dashboard, isNavigation, sendPage, servePageToBrowsers } from "./dashboard/dashboard.ts";
+import {
+  dashboard,
+  isNavigation,
+  NAVIGATION_HEADERS,
+  sendPage,
+  servePageToBrowsers,
+} from "./dashboard/dashboard.ts";
 import { limitRequestBody } from "./request-body.ts";
 
 const DATABASE_RETRY_AFTER_SECONDS = 2;
@@ -72,14 +78,16 @@ for (const { path, method } of api.routes) {
   METHODS_BY_PATH.set(path, (METHODS_BY_PATH.get(path) ?? new Set()).add(method));
 }
 
-api.notFound((c) => {
+api.notFound(async (c) => {
   const segments = c.req.path.split("/");
   for (const [path, methods] of METHODS_BY_PATH) {
     if (!matchesPath(path.split("/"), segments)) continue;
     throw methodNotAllowed(methods);
   }
-  if (isNavigation(c)) return sendPage(c, 404);
-  throw new ApiError("not_found", "There is no route at this path.");
+  if (!isNavigation(c)) throw noRoute({ Vary: NAVIGATION_HEADERS });
+  const page = await sendPage(c, 404);
+  page.headers.append("Vary", NAVIGATION_HEADERS);
+  return page;
 });
 
 function methodNotAllowed(methods: ReadonlySet<string>): ApiError {

@@ -7,7 +7,7 @@ import { createInterface } from "node:readline/promises";
 import { fetch, type Dispatcher } from "undici";
 import { z } from "zod";
 import { openInBrowser } from "../../output/browser.ts";
-import { printLine } from "../../output/output.ts";
+import { printError, printLine } from "../../output/output.ts";
 import { rejectExtraArguments } from "../../options.ts";
 import { createDispatcher } from "../../outgoing/dispatcher.ts";
 import { findServerEndpoint } from "../../server-access.ts";
@@ -70,7 +70,13 @@ async function runDeviceFlow(
   const started = await expectOk(post(client, "/auth/cli/start", { label }));
   const code = parseAnswer(DeviceCode, started, client.server);
   const address = code.verification_uri_complete ?? code.verification_uri;
-  printLine(`Open this address in a browser and approve this machine:\n\n    ${address}\n`);
+  const lines = [
+    "Open this address in a browser and approve this machine:",
+    "",
+    `    ${address}`,
+    "",
+  ];
+  lines.forEach(printLine);
   if (process.stdout.isTTY && URL.canParse(address)) await openInBrowser(new URL(address));
   printLine(`The page should show the code ${code.user_code}. Waiting for your approval…`);
   const expiresAtMs = Date.now() + code.expires_in * 1000;
@@ -156,6 +162,6 @@ function parseAnswer<Schema extends z.ZodType>(
 
 /** Prints why the login failed. @returns null, for the caller to return. */
 function fail(text: string): null {
-  process.stderr.write(`underpass: ${text}\n`);
+  printError(text);
   return null;
 }

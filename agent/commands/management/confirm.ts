@@ -1,5 +1,6 @@
 /** Asks a person before something is done that can't be undone. */
 import { createInterface } from "node:readline";
+import { escapeControlsInLines } from "../../../shared/text/escape-controls.ts";
 import { UsageError } from "../../options.ts";
 
 /**
@@ -17,7 +18,7 @@ export async function confirm(question: string, isConfirmed: boolean): Promise<b
   const answer = await new Promise<string>((resolve) => {
     // Ctrl-C and the end of the input close it without an answer.
     terminal.on("close", () => resolve(""));
-    terminal.question(`${question} [y/N] `, resolve);
+    terminal.question(`${escapeControlsInLines(question)} [y/N] `, resolve);
   });
   terminal.close();
   const isYes = /^y(es)?$/i.test(answer.trim());

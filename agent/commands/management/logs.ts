@@ -10,7 +10,7 @@ import { TunnelNames } from "../../management/tunnel-names.ts";
 import { watchForStop } from "../watch-for-stop.ts";
 import { rejectExtraArguments, UsageError } from "../../options.ts";
 import { LOG_JSON, createLogLines, type LogOutput } from "../../output/management/logs.ts";
-import { printRejectionJson } from "../../output/output.ts";
+import { printError, printRejectionJson } from "../../output/output.ts";
 import { RejectionError } from "../../rejection-error.ts";
 import type { Input } from "../command.ts";
 import { PAST_LIMIT_DEFAULT, type LOGS } from "../table/management/logs.ts";
@@ -37,9 +37,7 @@ export async function run({ values, positionals }: Input<typeof LOGS.options>): 
     await printer.end();
     if (captures.length === 0) output.noMatch();
     if (captures.length === past.limit && values.limit === undefined) {
-      process.stderr.write(
-        `underpass: only the newest ${past.limit} requests are shown; use --limit for more\n`,
-      );
+      printError(`only the newest ${past.limit} requests are shown; use --limit for more`);
     }
     return 0;
   }

@@ -9,7 +9,7 @@ import { openManagementApi } from "../../management/open-management-api.ts";
 import { getOnlyArgument, rejectExtraArguments, UsageError } from "../../options.ts";
 import { printJson, printLine } from "../../output/output.ts";
 import { describeToken, formatTokenRow, createTokenTable } from "../../output/management/tokens.ts";
-import { stripControl } from "../../output/format/strip-control.ts";
+import { escapeControls } from "../../../shared/text/escape-controls.ts";
 import { SettingsError } from "../../settings.ts";
 import { confirm } from "./confirm.ts";
 import type { Input } from "../command.ts";
@@ -52,7 +52,7 @@ export async function rotateToken(input: Input<typeof TOKENS_ROTATE.options>): P
   const { values } = input;
   rejectExistingFile(values.output);
   const { api, token } = await findNamed(input, "rotate");
-  const question = `Replace the token ${stripControl(token.name)} (${token.nonce}), which stops working at once?`;
+  const question = `Replace the token ${token.name} (${token.nonce}), which stops working at once?`;
   if (!(await confirm(question, values.yes))) return 1;
   return writeOrPrint(api, await api.rotateToken(token.nonce), values);
 }
@@ -62,11 +62,11 @@ export async function revokeToken(input: Input<typeof TOKENS_REVOKE.options>): P
   const { api, token } = await findNamed(input, "revoke");
   const { name, nonce, kind } = token;
   const minted = kind === "master" ? ", and all tokens that it minted" : "";
-  const question = `Revoke the token ${stripControl(name)} (${nonce})${minted}?`;
+  const question = `Revoke the token ${name} (${nonce})${minted}?`;
   if (!(await confirm(question, values.yes))) return 1;
   await api.revokeToken(nonce);
   if (values.json) printJson({ name, nonce, revoked: true });
-  else printLine(`The token ${stripControl(name)} is revoked, and its agents are disconnected.`);
+  else printLine(`The token ${name} is revoked, and its agents are disconnected.`);
   return 0;
 }
 
@@ -134,7 +134,7 @@ async function writeOrPrint(
   const advice = isPrinted
     ? "Its bytes, above in base64, are shown only once, and your terminal may keep them. Set them as UNDERPASS_TOKEN where the agent runs, or write them to a file with --output FILE."
     : `Its bytes are in ${output}. Use it with: underpass http 3000${formatNameOption(token)} --token-file ${output}`;
-  if (!json) process.stderr.write(`${stripControl(describeToken(token))}\n${advice}\n`);
+  if (!json) process.stderr.write(`${escapeControls(describeToken(token))}\n${advice}\n`);
   return 0;
 }
 

@@ -12,7 +12,7 @@ import {
   getTunnelState,
   createTunnelTable,
 } from "../../output/management/tunnels.ts";
-import { stripControl } from "../../output/format/strip-control.ts";
+import { escapeControls } from "../../../shared/text/escape-controls.ts";
 import { RejectionError } from "../../rejection-error.ts";
 import { confirm } from "./confirm.ts";
 import type { Input } from "../command.ts";
@@ -41,7 +41,7 @@ export async function listTunnels(input: Input<typeof TUNNELS.options>): Promise
     stopped ??= rows.find((tunnel) => getTunnelState(tunnel) === "stopped");
   }
   if (stopped && !values.json) {
-    const command = `underpass tunnels start ${stripControl(stopped.subdomain)}`;
+    const command = `underpass tunnels start ${escapeControls(stopped.subdomain)}`;
     process.stderr.write(
       `A stopped tunnel refuses agents and visitors. Start it with: ${command}\n`,
     );
@@ -120,7 +120,7 @@ export async function deleteTunnels(input: Input<typeof TUNNELS_DELETE.options>)
 
 function askToDelete(tunnels: Tunnel[]): string {
   const names = tunnels.map(({ subdomain, publicUrl }) => {
-    return `${stripControl(subdomain)} (${publicUrl})`;
+    return `${subdomain} (${publicUrl})`;
   });
   return names.length === 1
     ? `Delete ${names[0]} with its settings and captured requests?`
@@ -148,5 +148,5 @@ function printChange(
   effect: string,
 ): void {
   if (values.json) printJson({ id, subdomain, ...change });
-  else printLine(`${stripControl(subdomain)} ${effect}.`);
+  else printLine(`${subdomain} ${effect}.`);
 }

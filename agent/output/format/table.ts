@@ -3,7 +3,7 @@
  * so that a long list needs no memory for all of them.
  */
 import { cutText, getWidth } from "../../screen/text.ts";
-import { stripControl } from "./strip-control.ts";
+import { escapeControls } from "../../../shared/text/escape-controls.ts";
 
 const COLUMN_GAP = "  ";
 /** A column is not cut to less than this. */
@@ -36,7 +36,7 @@ export class Table {
     this.#widths = columns.map(({ header }) => getWidth(header));
   }
 
-  /** @returns the lines of these rows, the first time below the headers. Control characters are removed. */
+  /** @returns the lines of these rows, the first time below the headers. Control characters are escaped. */
   format(rows: string[][]): string[] {
     const isFirst = !this.#isStarted;
     this.#isStarted = true;
@@ -49,7 +49,7 @@ export class Table {
 
   /** @returns the rows' values in the columns that are shown. */
   #pickCells(rows: string[][]): string[][] {
-    return rows.map((row) => this.#indexes.map((at) => stripControl(row[at]!)));
+    return rows.map((row) => this.#indexes.map((at) => escapeControls(row[at]!)));
   }
 
   #growWidths(rows: string[][]): void {

@@ -2,11 +2,11 @@
 import { styleText } from "node:util";
 import type { CaptureSummary } from "../../../protocol/schemas/inspector/captures.ts";
 import { formatBytes } from "../format/format-bytes.ts";
-import { printJson, printLine } from "../output.ts";
+import { printColoredLine, printError, printJson } from "../output.ts";
 import { getTerminalWidth } from "../format/table.ts";
 import { cutText } from "../../screen/text.ts";
 import { dim, green, red, yellow } from "../format/colors.ts";
-import { stripControl } from "../format/strip-control.ts";
+import { escapeControls } from "../../../shared/text/escape-controls.ts";
 
 export interface LogOutput {
   ready(): void;
@@ -29,28 +29,26 @@ export const LOG_JSON: LogOutput = {
   noMatch: () => undefined,
 };
 
-/** @param namesTunnels whether requests of several tunnels are shown. */
+/**
+ * Notes go to standard error, so that the output has requests only.
+ * @param namesTunnels whether requests of several tunnels are shown.
+ */
 export function createLogLines(namesTunnels: boolean): LogOutput {
   const width = getTerminalWidth();
   return {
     ready: () => {
-      if (width !== undefined) note("following requests; press Ctrl+C to stop");
+      if (width !== undefined) printError("following requests; press Ctrl+C to stop");
     },
     request: (capture, tunnel) =>
-      printLine(formatRequest(capture, namesTunnels ? tunnel : undefined, width)),
+      printColoredLine(formatRequest(capture, namesTunnels ? tunnel : undefined, width)),
     missed: (count) => {
       const requests = count === 0 ? "some requests" : `${count} requests`;
-      note(`${requests} are not shown; list them with: underpass logs --since 10m`);
+      printError(`${requests} are not shown; list them with: underpass logs --since 10m`);
     },
-    disconnected: (reason) => note(`disconnected: ${stripControl(reason)}; reconnecting`),
-    reconnected: () => note("reconnected"),
-    noMatch: () => note("no stored request matches"),
+    disconnected: (reason) => printError(`disconnected: ${reason}; reconnecting`),
+    reconnected: () => printError("reconnected"),
+    noMatch: () => printError("no stored request matches"),
   };
-}
-
-/** Notes go to standard error, so that the output has requests only. */
-function note(text: string): void {
-  process.stderr.write(`underpass: ${text}\n`);
 }
 
 /**
@@ -70,12 +68,12 @@ function formatRequest(
   const rest = [
     (state === "open" ? "open" : formatDuration(ms)).padStart(8),
     formatBytes(capture.request_size + capture.response_size).padStart(9),
-    tunnel === undefined ? [] : stripControl(tunnel).padEnd(isAtTerminal ? 12 : 0),
-    stripControl(path),
+    tunnel === undefined ? [] : tunnel.padEnd(isAtTerminal ? 12 : 0),
+    path,
     outcome === "" ? [] : `(${outcome})`,
   ].flat();
-  const start = [time, stripControl(method).padEnd(7)].join("  ");
-  const end = rest.join("  ");
+  const start = escapeControls([time, method.padEnd(7)].join("  "));
+  const end = escapeControls(rest.join("  "));
   if (!isAtTerminal) return `${start}  ${statusText}  ${end}`;
   const left = width - start.length - statusText.length - 4;
   return `${dim(start)}  ${colorStatus(status, statusText)}  ${cutText(end, Math.max(left, 10))}`;

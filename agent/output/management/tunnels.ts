@@ -4,7 +4,6 @@ import type { Tunnel } from "../../../protocol/schemas/tunnels/tunnels.ts";
 import { formatExpiry } from "../format/format-relative-time.ts";
 import { formatBytes } from "../format/format-bytes.ts";
 import { getTerminalWidth, Table, type Column } from "../format/table.ts";
-import { stripControl } from "../format/strip-control.ts";
 
 /** The API calls a stopped tunnel offline, as one whose agent is gone. */
 export function getTunnelState({ status, stoppedAt }: Tunnel): Tunnel["status"] | "stopped" {
@@ -61,7 +60,7 @@ export function formatTunnel(tunnel: Tunnel, agents: readonly TunnelAgent[]): st
     ["Id", tunnel.id],
   ];
   const width = Math.max(...rows.map(([label]) => label.length)) + 2;
-  return rows.map(([label, value]) => label.padEnd(width) + stripControl(value));
+  return rows.map(([label, value]) => label.padEnd(width) + value);
 }
 
 /** `203.0.113.7, 3 in flight, since 2026-11-24T09:00:00.000Z` */

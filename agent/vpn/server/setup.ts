@@ -157,7 +157,7 @@ async function writeConfig(
   signal: AbortSignal,
 ): Promise<WrittenConfig> {
   const text = await api.getServerConfig(network.id, signal);
-  checkConfig(text);
+  checkConfig(text, "server", network.cidr);
   const config = fillPrivateKey(text, keys.privateKey);
   const peers = readPeers(text);
   const path = directory.file(`${interfaceName}.conf`);

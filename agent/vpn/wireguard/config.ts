@@ -1,29 +1,64 @@
 /** WireGuard configurations (wg(8), wg-quick(8)) as the API writes them. */
+import { findCidrError } from "../../../protocol/schemas/networks.ts";
+import { isCidrIn } from "../../../shared/cidr.ts";
 import { SettingsError } from "../../settings.ts";
 import { parseKey } from "./keys.ts";
 
-/** All keys that a configuration of the API may contain. */
-const ALLOWED: Record<string, readonly string[]> = {
-  interface: ["privatekey", "address", "listenport", "mtu", "dns"],
-  peer: ["publickey", "allowedips", "endpoint", "persistentkeepalive"],
+/** @param cidr the network's address block. */
+type ValueCheck = (value: string, cidr: string) => boolean;
+
+const isNumber: ValueCheck = (value) => /^\d{1,5}$/.test(value);
+const isKey: ValueCheck = (value) => parseKey(value) !== null;
+/** A key of the server's choice would not be secret. */
+const isPlaceholder: ValueCheck = (value) => /^<\w+>$/.test(value);
+const isHostAndPort: ValueCheck = (value) => /^\S+:\d{1,5}$/.test(value);
+const areInNetwork: ValueCheck = (value, cidr) =>
+  value.split(",").every((block) => isCidrIn(block, cidr));
+
+/** All that a server's configuration may contain, by section and key. Clients reach it, so it needs no endpoints. */
+const SERVER_VALUES: readonly [string, ValueCheck][] = [
+  ["interface.privatekey", isPlaceholder],
+  ["interface.address", areInNetwork],
+  ["interface.listenport", isNumber],
+  ["interface.mtu", isNumber],
+  ["peer.publickey", isKey],
+  ["peer.allowedips", areInNetwork],
+];
+
+const VALUES = {
+  server: new Map(SERVER_VALUES),
+  device: new Map([
+    ...SERVER_VALUES,
+    ["peer.endpoint", isHostAndPort],
+    ["peer.persistentkeepalive", isNumber],
+  ]),
 };
 
 /**
- * `wg-quick` runs `PostUp` and similar keys as root, so a configuration from the network may only contain known, safe keys.
+ * `wg-quick` runs `PostUp` and similar keys as root, changes the machine's DNS servers and routes all addresses that a
+ * configuration names. So one from the network may only contain known, safe keys, and addresses of the network.
+ * @param cidr the network's address block.
  * @throws SettingsError with the first line that is not allowed.
  */
-export function checkConfig(config: string): void {
+export function checkConfig(config: string, role: "server" | "device", cidr: string): void {
+  const problem = findCidrError(cidr);
+  if (problem !== null) {
+    throw new SettingsError(
+      `the network's address block ${cidr} ${problem}; ask the operator of the server about it`,
+    );
+  }
   let section = "";
   for (const line of config.split(/\r?\n/)) {
     const text = line.replace(/#.*/, "").trim();
     if (text === "") continue;
-    const header = /^\[(\w+)\]$/.exec(text)?.[1]?.toLowerCase();
-    if (header !== undefined && header in ALLOWED) {
-      section = header;
+    const header = /^\[(interface|peer)\]$/i.exec(text)?.[1];
+    if (header !== undefined) {
+      section = header.toLowerCase();
       continue;
     }
-    const name = /^(\w+)\s*=/.exec(text)?.[1]?.toLowerCase() ?? "";
-    if (ALLOWED[section]?.includes(name)) continue;
+    const [, name = "", value = ""] = /^(\w+)\s*=\s*(.*)$/.exec(text) ?? [];
+    const isAllowed = VALUES[role].get(`${section}.${name.toLowerCase()}`);
+    if (isAllowed?.(value, cidr)) continue;
     throw new SettingsError(
       `in the configuration from the server, this line is not allowed: "${text}"; ask the operator of the server about it`,
     );

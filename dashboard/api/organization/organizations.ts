@@ -12,6 +12,20 @@ export const organizationsQuery = queryOptions({
   queryFn: ({ signal }) => call<Organization[]>("GET", "/orgs", undefined, signal),
 });
 
+/** Which of the user's organizations has a tunnel, a captured request, a private network or a webhook receiver. */
+export const resourceOwnersQuery = (resourceId: string) =>
+  queryOptions({
+    queryKey: ["organizations", "with", resourceId],
+    queryFn: ({ signal }) =>
+      call<Organization[]>(
+        "GET",
+        `/orgs?${new URLSearchParams({ resource_id: resourceId })}`,
+        undefined,
+        signal,
+      ),
+    staleTime: Infinity,
+  });
+
 export const membersQuery = (organizationId: string) =>
   queryOptions({
     queryKey: ["members", organizationId],

@@ -1,4 +1,4 @@
-/** /billing: the organization's plan, its subscription, and the resources beyond the plan. For owners. */
+/** /billing: the organization's plan, its subscription, the resources beyond the plan, and the other plans. For owners. */
 import { useQuery } from "@tanstack/react-query";
 import { useEffect, useState } from "react";
 import { describeOverLimit } from "../../../protocol/over-limits.ts";
@@ -6,7 +6,6 @@ import {
   BILLING_CYCLES,
   SELF_SERVICE_PLANS,
   type BillingCycle,
-  type Plan,
   type SelfServicePlan,
 } from "../../../protocol/plans.ts";
 import type { Billing, CheckoutSession, PortalSession } from "../../../protocol/schemas/billing.ts";
@@ -20,17 +19,12 @@ import { QueryContent } from "../../ui/feedback/query-content.tsx";
 import { formatUsd } from "../../ui/numbers.ts";
 import { Badge, Detail, Row, Rows, Section } from "../../ui/section.tsx";
 import { ExactTime } from "../../ui/time.tsx";
+import { PlanComparison } from "./plan-comparison.tsx";
+import { PLAN_NAMES } from "./plan-names.ts";
 
 /** How often, and how many times, the page checks whether a payment has been confirmed. */
 const PAYMENT_CHECK_INTERVAL_MS = 2_000;
 const PAYMENT_CHECKS_MAX = 60;
-
-const PLAN_NAMES: Record<Plan, string> = {
-  free: "Free",
-  pro: "Pro",
-  team: "Team",
-  enterprise: "Enterprise",
-};
 
 export function Page() {
   const { active_org: organization } = useMe();
@@ -54,6 +48,7 @@ export function Page() {
           )}
         </QueryContent>
       </Section>
+      {billing.data && <PlanComparison billing={billing.data} />}
     </PageFrame>
   );
 }

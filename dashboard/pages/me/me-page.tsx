@@ -5,6 +5,7 @@ import { PageFrame } from "../../ui/page.tsx";
 import { signOut } from "../../api/session.ts";
 import { EventList } from "../audit/event-list.tsx";
 import { Section } from "../../ui/section.tsx";
+import { PasswordSection } from "./password-section.tsx";
 import { SecondFactorSection } from "./second-factor-section.tsx";
 import { SessionsSection } from "./sessions-section.tsx";
 
@@ -20,6 +21,7 @@ export function Page() {
       }
       actions={<ActionButton action={signOut}>Sign out</ActionButton>}
     >
+      <PasswordSection />
       <SecondFactorSection />
       <SessionsSection />
       <Section title="Your recent events">

@@ -1,15 +1,23 @@
 /** /metrics: the traffic of the tunnels over time, what became of it, and what it costs. */
 import { useQuery } from "@tanstack/react-query";
-import { getBreakdownPath, getSeriesPath, type TrafficSelection } from "../../api/metrics.ts";
+import {
+  breakdownQuery,
+  getBreakdownPath,
+  getSeriesPath,
+  type TrafficSelection,
+} from "../../api/metrics.ts";
+import { isNotFound } from "../../api/request.ts";
 import { tunnelsQuery } from "../../api/tunnels.ts";
 import { useHasRole } from "../../app/roles.ts";
 import { useMe } from "../../app/session-state.ts";
 import { useQueryParameters, useSetQueryParameters } from "../../app/query-parameters.ts";
 import { CommandLine, getFirstTunnelCommands } from "../../ui/command-line.tsx";
 import { EmptyState } from "../../ui/feedback/empty-state.tsx";
+import { MissingResource } from "../../ui/feedback/missing-resource.tsx";
 import { Skeleton } from "../../ui/feedback/query-content.tsx";
 import { PageFrame } from "../../ui/page.tsx";
 import { SegmentedControl } from "../../ui/forms/segmented-control.tsx";
+import { TunnelChoice } from "../../ui/forms/tunnel-choice.tsx";
 import { BreakdownSections } from "./breakdown-sections.tsx";
 import "./metrics.css";
 import { parseMetric, TrafficSection } from "./traffic-section.tsx";
@@ -25,9 +33,11 @@ export function Page() {
     tunnelId: parameters.tunnel_id ?? "",
   };
   const { data: tunnels, isPending } = useQuery(tunnelsQuery);
+  const isUnknownTunnel = isNotFound(useQuery(breakdownQuery(selection)).error);
   const choices = (
     <>
       <TunnelChoice
+        tunnels={tunnels ?? []}
         tunnelId={selection.tunnelId}
         onChoose={(id) => setParameters({ tunnel_id: id })}
       />
@@ -45,6 +55,10 @@ export function Page() {
         <Skeleton lines={12} />
       ) : tunnels?.length === 0 && selection.tunnelId === "" ? (
         <NoTraffic />
+      ) : isUnknownTunnel ? (
+        <MissingResource id={selection.tunnelId} kind="tunnel" title="This tunnel does not exist">
+          <p>It may have been deleted.</p>
+        </MissingResource>
       ) : (
         <>
           <TrafficSection selection={selection} />
@@ -74,33 +88,5 @@ function NoTraffic() {
     >
       <p>Charts appear here when a tunnel is open and has visitors.</p>
     </EmptyState>
-  );
-}
-
-interface TunnelChoiceProps {
-  /** Empty: all tunnels. */
-  tunnelId: string;
-  onChoose: (tunnelId: string) => void;
-}
-
-function TunnelChoice({ tunnelId, onChoose }: TunnelChoiceProps) {
-  const { data: tunnels = [] } = useQuery(tunnelsQuery);
-  return (
-    <select
-      aria-label="Tunnel"
-      className="tunnel-choice"
-      value={tunnelId}
-      onChange={({ currentTarget: { value } }) => onChoose(value)}
-    >
-      <option value="">All tunnels</option>
-      {tunnels.map(({ id, name }) => (
-        <option key={id} value={id}>
-          {name}
-        </option>
-      ))}
-      {tunnelId !== "" && !tunnels.some(({ id }) => id === tunnelId) && (
-        <option value={tunnelId}>Deleted or unknown tunnel</option>
-      )}
-    </select>
   );
 }

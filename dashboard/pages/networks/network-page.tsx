@@ -1,6 +1,6 @@
 /** /networks/:id: one private network, with its devices and its server. */
 import { useQuery, useQueryClient } from "@tanstack/react-query";
-import { useNavigate } from "@tanstack/react-router";
+import { Link, useNavigate } from "@tanstack/react-router";
 import type { PrivateNetwork } from "../../../protocol/schemas/networks.ts";
 import { networkQuery, networksQuery } from "../../api/networks.ts";
 import { call } from "../../api/session.ts";
@@ -8,6 +8,7 @@ import { useHasRole } from "../../app/roles.ts";
 import { usePathId } from "../../app/query-parameters.ts";
 import { CommandLine } from "../../ui/command-line.tsx";
 import { ConfirmButton } from "../../ui/forms/dialog.tsx";
+import { MissingResource } from "../../ui/feedback/missing-resource.tsx";
 import { notify } from "../../ui/feedback/notifications.tsx";
 import { QueryContent } from "../../ui/feedback/query-content.tsx";
 import { PageFrame } from "../../ui/page.tsx";
@@ -18,7 +19,8 @@ import { ServerSection } from "./server-section.tsx";
 import "./networks.css";
 
 export function Page() {
-  const network = useQuery(networkQuery(usePathId()));
+  const id = usePathId();
+  const network = useQuery(networkQuery(id));
   const canChange = useHasRole("member");
   const { data } = network;
   return (
@@ -33,7 +35,18 @@ export function Page() {
       }
       actions={data && canChange ? <DeleteButton network={data} /> : undefined}
     >
-      <QueryContent query={network} lines={8}>
+      <QueryContent
+        query={network}
+        lines={8}
+        missing={
+          <MissingResource id={id} kind="network" title="This network does not exist">
+            <p>It may have been deleted.</p>
+            <Link to="/networks" className="button">
+              Show all networks
+            </Link>
+          </MissingResource>
+        }
+      >
         {(loaded) => (
           <>
             <HealthSection network={loaded} />

@@ -22,7 +22,12 @@ export function useAreNoticesLoading(): boolean {
   const billing = useQuery({ ...billingQuery, enabled: isOwner });
   const organizations = useQuery(organizationsQuery);
   const usage = useInfiniteQuery(usageQuery(getCurrentMonth()));
-  return billing.isLoading || organizations.isLoading || usage.isLoading;
+  return [billing, organizations, usage].some(isFirstLoad);
+}
+
+/** The notices load again what has failed, and must not be removed meanwhile: they would begin once more without end. */
+function isFirstLoad({ isLoading, isFetched }: { isLoading: boolean; isFetched: boolean }) {
+  return isLoading && !isFetched;
 }
 
 export function Notices() {

@@ -1,13 +1,14 @@
 /** What the organization has used this month, and how much of its plan's limits. */
 import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
+import { DAY_MS } from "../../../shared/time.ts";
 import { getCurrentMonth, usageQuery } from "../../api/metrics.ts";
 import { organizationsQuery } from "../../api/organization/organizations.ts";
 import { useHasRole } from "../../app/roles.ts";
 import { useMe } from "../../app/session-state.ts";
 import { QueryContent } from "../../ui/feedback/query-content.tsx";
 import { Meter } from "../../ui/figures/meter.tsx";
-import { formatBytes, formatCount, formatUsdCents } from "../../ui/numbers.ts";
+import { formatBytes, formatCount, formatDaysOrHours, formatUsdCents } from "../../ui/numbers.ts";
 import { Badge, Section } from "../../ui/section.tsx";
 import { domainsCountQuery, membersCountQuery, namesCountQuery } from "./resource-counts.ts";
 
@@ -68,11 +69,12 @@ function PlanSection() {
       </QueryContent>
       <Meter label="Custom domains" value={domains.data ?? 0} max={null} format={formatCount} />
       <Meter label="Members" value={members.data ?? 1} max={null} format={formatCount} />
-      <Meter label="Requests are stored for" value={days} max={null} format={formatDays} />
+      <Meter
+        label="Requests are stored for"
+        value={days * DAY_MS}
+        max={null}
+        format={formatDaysOrHours}
+      />
     </Section>
   );
-}
-
-function formatDays(days: number): string {
-  return days === 1 ? "1 day" : `${formatCount(days)} days`;
 }

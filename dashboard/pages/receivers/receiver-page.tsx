@@ -1,5 +1,6 @@
 /** /receivers/:id: one webhook receiver. The selected tab is in the URL. */
 import { useQuery } from "@tanstack/react-query";
+import { Link } from "@tanstack/react-router";
 import type { ReceiverState } from "../../../protocol/schemas/webhooks.ts";
 import { receiverQuery } from "../../api/receivers.ts";
 import { useHasRole } from "../../app/roles.ts";
@@ -10,6 +11,7 @@ import {
 } from "../../app/query-parameters.ts";
 import { CopyButton } from "../../ui/copy.tsx";
 import { Fact, Facts } from "../../ui/facts.tsx";
+import { MissingResource } from "../../ui/feedback/missing-resource.tsx";
 import { QueryContent } from "../../ui/feedback/query-content.tsx";
 import { formatCount } from "../../ui/numbers.ts";
 import { PageFrame } from "../../ui/page.tsx";
@@ -23,7 +25,8 @@ import { VENDORS } from "./vendors.tsx";
 import "./receivers.css";
 
 export function Page() {
-  const receiver = useQuery(receiverQuery(usePathId()));
+  const id = usePathId();
+  const receiver = useQuery(receiverQuery(id));
   const canChange = useHasRole("member");
   const { data } = receiver;
   return (
@@ -41,7 +44,18 @@ export function Page() {
         )
       }
     >
-      <QueryContent query={receiver} lines={8}>
+      <QueryContent
+        query={receiver}
+        lines={8}
+        missing={
+          <MissingResource id={id} kind="receiver" title="This receiver does not exist">
+            <p>It may have been deleted.</p>
+            <Link to="/receivers" className="button">
+              Show all receivers
+            </Link>
+          </MissingResource>
+        }
+      >
         {(loaded) => (
           <>
             <Summary receiver={loaded} />

@@ -9,7 +9,7 @@ import {
   useSetQueryParameters,
 } from "../../app/query-parameters.ts";
 import { ActionButton } from "../../ui/button.tsx";
-import { EmptyState } from "../../ui/feedback/empty-state.tsx";
+import { MissingResource } from "../../ui/feedback/missing-resource.tsx";
 import { QueryContent } from "../../ui/feedback/query-content.tsx";
 import { PageFrame } from "../../ui/page.tsx";
 import { Tabs, type Tab } from "../../ui/tabs.tsx";
@@ -51,12 +51,12 @@ export function Page() {
 
 function NotFound() {
   return (
-    <EmptyState title="This tunnel does not exist">
-      <p>It may have been deleted, or it belongs to another of your organizations.</p>
+    <MissingResource id={usePathId()} kind="tunnel" title="This tunnel does not exist">
+      <p>It may have been deleted.</p>
       <Link to="/tunnels" className="button">
         Show all tunnels
       </Link>
-    </EmptyState>
+    </MissingResource>
   );
 }
 

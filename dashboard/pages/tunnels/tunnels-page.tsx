@@ -12,7 +12,7 @@ import { QueryContent } from "../../ui/feedback/query-content.tsx";
 import { formatCount } from "../../ui/numbers.ts";
 import { PageFrame } from "../../ui/page.tsx";
 import { CreateTunnelButton } from "./list/create-tunnel.tsx";
-import { matchesFilter } from "./list/tunnel-filter.ts";
+import { getTunnelOrder, matchesFilter, sortTunnels } from "./list/tunnel-filter.ts";
 import { TunnelFilterBar } from "./list/tunnel-filter-bar.tsx";
 import { TunnelTable } from "./list/tunnel-table.tsx";
 import "./tunnels.css";
@@ -50,10 +50,11 @@ function NoTunnels() {
 }
 
 function TunnelList({ tunnels }: { tunnels: readonly Tunnel[] }) {
-  const { text, state, project } = useQueryParameters();
+  const { text, state, project, order: orderValue } = useQueryParameters();
   const [maxRows, setMaxRows] = useState(PAGE_ROWS);
   const projects = [...new Set(tunnels.map(({ projectSlug }) => projectSlug))].sort();
   const found = tunnels.filter((tunnel) => matchesFilter(tunnel, { text, state, project }));
+  const order = getTunnelOrder(orderValue);
   const rest = found.length - maxRows;
   return (
     <>
@@ -66,7 +67,7 @@ function TunnelList({ tunnels }: { tunnels: readonly Tunnel[] }) {
       {found.length === 0 ? (
         <EmptyState title="No tunnel matches the filter" />
       ) : (
-        <TunnelTable tunnels={found.slice(0, maxRows)} />
+        <TunnelTable tunnels={sortTunnels(found, order).slice(0, maxRows)} order={order.label} />
       )}
       {rest > 0 && (
         <div className="actions">

@@ -6,7 +6,7 @@ import { z } from "zod";
 import { PLANS, type Plan } from "../../plans.ts";
 import { Instant } from "../scalars.ts";
 
-const PlanLimits = z.object({
+export const PlanLimits = z.object({
   tunnel_ttl_seconds: z
     .int()
     .nullable()

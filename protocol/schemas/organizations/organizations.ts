@@ -3,7 +3,7 @@ import { z } from "zod";
 import { ORGANIZATION_NAME_MAX_CHARS } from "../../limits.ts";
 import { PLANS } from "../../plans.ts";
 import { ROLES } from "../../roles.ts";
-import { Instant, Label, NameInMails, TypedEmail } from "../scalars.ts";
+import { Instant, Label, NameInMails, PageQuery, TypedEmail } from "../scalars.ts";
 
 /** Whether a superadmin has let the organization use the service. */
 export const APPROVAL_STATUSES = ["approved", "pending", "rejected"] as const;
@@ -22,6 +22,15 @@ export const Organization = z.object({
   created_at: Instant,
 });
 export type Organization = z.infer<typeof Organization>;
+
+export const OrganizationsQuery = PageQuery.extend({
+  resource_id: z
+    .uuid()
+    .optional()
+    .describe(
+      "Only the organization that has the tunnel, captured request, private network or webhook receiver with this id.",
+    ),
+});
 
 export const CreateOrganization = z.object({
   name: NameInMails(ORGANIZATION_NAME_MAX_CHARS),

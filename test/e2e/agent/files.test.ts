@@ -7,7 +7,12 @@ import { buffer } from "node:stream/consumers";
 import { pathToFileURL } from "node:url";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { findTarget, parseFilePath } from "../../../agent/files/files-target.ts";
-import { LISTED_ENTRIES_MAX, parsePath } from "../../../agent/files/directory.ts";
+import {
+  EXAMINED_ENTRIES_MAX,
+  LISTED_ENTRIES_MAX,
+  listEntries,
+  parsePath,
+} from "../../../agent/files/directory.ts";
 import { createTemporaryDir } from "../../harness/directories.ts";
 import { mintToken } from "../../harness/server/api.ts";
 import { startStack, type Stack } from "../../harness/server/stack.ts";
@@ -169,6 +174,21 @@ test("a listing says that it is cut only if the directory has more entries", asy
   const page = await list();
   expect(page).toContain(`Only ${LISTED_ENTRIES_MAX} entries are shown.`);
   expect(page.match(/<li>/g)).toHaveLength(1 + LISTED_ENTRIES_MAX);
+  // It ends with the visitor.
+  let asked = 0;
+  const listing = await listEntries(site, directory, () => (asked += 1) < 3);
+  expect([asked, listing.names.length < 3]).toEqual([3, true]);
+});
+
+test("a listing is made of a bounded number of entries, also when none of them can be shown", async () => {
+  const directory = join(site, "hidden-entries");
+  await mkdir(directory);
+  const link = (name: number) => symlink("nowhere", join(directory, `.${name}`));
+  await Promise.all(Array.from({ length: EXAMINED_ENTRIES_MAX }, (_, index) => link(index)));
+  const list = async () => (await stack.visit("listing", "/hidden-entries/")).body.toString();
+  expect(await list()).toContain("This directory is empty.");
+  await link(EXAMINED_ENTRIES_MAX);
+  expect(await list()).toContain("Only 0 entries are shown.");
 });
 
 test("underpass http shares a directory and a file, by path and by URL", async () => {

@@ -16,7 +16,7 @@ import { readExactly } from "../../harness/relay/tcp/tunnel-port.ts";
 /** For what agents do at intervals: heartbeats, and connecting to a stopped tunnel. */
 const FAST = { env: fastClock(10) };
 
-const PORTS = 20;
+const PORTS = 30;
 
 let stack: TcpStack;
 beforeAll(async () => {

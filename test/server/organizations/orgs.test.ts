@@ -1,9 +1,12 @@
 import { once } from "node:events";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { CaptureIdGenerator } from "../../../protocol/captures/id.ts";
 import { CLOSE } from "../../../protocol/wire/close-codes.ts";
 import type { AccountSummary, Me } from "../../../protocol/schemas/accounts/accounts.ts";
 import type { Organization } from "../../../protocol/schemas/organizations/organizations.ts";
 import type { Tunnel } from "../../../protocol/schemas/tunnels/tunnels.ts";
+import { createReceiver } from "../../harness/fakes/vendor.ts";
+import { createNetwork } from "../../harness/server/private-networks.ts";
 import {
   createCaller,
   getSocket,
@@ -129,6 +132,23 @@ describe("reading and renaming", () => {
     const rest = (await person.get<Organization[]>(`/orgs?after=${first[1]!.id}`)).body;
     expect([...first, ...rest]).toEqual(all);
     expect((await person.get(`/orgs?after=${owner.orgId}`)).status).toBe(400);
+  });
+
+  test("finds the one of the caller's organizations that has a resource", async () => {
+    const [person, other] = [await api.owner(), await api.owner()];
+    await create(person);
+    const { body: tunnel } = await person.post<Tunnel>("/tunnels", { localPort: 1 });
+    const network = await createNetwork(person, { name: "office" });
+    const receiver = await createReceiver(person, "code_host", "deployments");
+    const capture = new CaptureIdGenerator(tunnel.id).next(Date.now());
+    const find = async (by: Person, id: string) =>
+      (await by.get<Organization[]>(`/orgs?resource_id=${id}`)).body.map((each) => each.id);
+    for (const id of [tunnel.id, capture.toUpperCase(), network.id, receiver.id]) {
+      expect(await find(person, id)).toEqual([person.orgId]);
+      expect(await find(other, id)).toEqual([]);
+    }
+    await person.delete(`/tunnels/${tunnel.id}`);
+    expect(await find(person, tunnel.id)).toEqual([]);
   });
 
   test("works whichever organization the token acts for", async () => {

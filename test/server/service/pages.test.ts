@@ -80,10 +80,12 @@ test("a path without a page or a route is a page with status 404 for a browser, 
       headers: {
         "content-type": "text/html; charset=utf-8",
         "content-security-policy": expect.stringContaining("default-src 'none'"),
+        vary: "Accept-Encoding, Accept, Authorization, Sec-Fetch-Mode",
       },
     });
-    const { status, body } = await open(path, { accept: "*/*" });
+    const { status, body, headers } = await open(path, { accept: "*/*" });
     expect([status, JSON.parse(body.toString()).error]).toEqual([404, "not_found"]);
+    expect(headers.vary).toBe("Accept, Authorization, Sec-Fetch-Mode");
   }
 });
 

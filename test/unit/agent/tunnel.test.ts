@@ -266,6 +266,19 @@ describe("an agent", () => {
     await tunnel.connection();
   });
 
+  test.each(["nonsense", "", "javascript:alert(1)"])(
+    "rejects a server that serves the tunnel at the URL %j",
+    async (url) => {
+      await using tunnel = await startScriptedTunnel(origin.port, { url });
+      const rejected = once(tunnel.agent, "rejected");
+      tunnel.agent.start();
+      await tunnel.connection();
+      expect(await rejected).toMatchObject([
+        { reason: "protocol_error", message: "the server sent a welcome that can't be read" },
+      ]);
+    },
+  );
+
   test.each<[string, (connection: { socket: { send(data: Buffer): void } }) => void]>([
     ["half a frame", ({ socket }) => socket.send(Buffer.alloc(5))],
     [

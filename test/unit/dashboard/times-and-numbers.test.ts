@@ -1,7 +1,7 @@
 /** Times and numbers as pages show them. */
 import { describe, expect, test } from "vitest";
 import { toPageLocale } from "../../../dashboard/ui/text/locale.ts";
-import { formatPercent } from "../../../dashboard/ui/numbers.ts";
+import { formatDaysOrHours, formatPercent } from "../../../dashboard/ui/numbers.ts";
 import { formatRelativeTime } from "../../../dashboard/ui/text/relative-time.ts";
 import { DAY_MS, HOUR_MS, MINUTE_MS } from "../../../shared/time.ts";
 
@@ -51,4 +51,13 @@ test.each([
   [1, "100%"],
 ])("the share %d is shown as %s", (ratio, text) => {
   expect(formatPercent(ratio)).toBe(text);
+});
+
+test.each([
+  [HOUR_MS, "1 hour"],
+  [36 * HOUR_MS, "36 hours"],
+  [DAY_MS, "1 day"],
+  [365 * DAY_MS, "365 days"],
+])("a lifetime of %d ms is shown as %s", (ms, text) => {
+  expect(formatDaysOrHours(ms)).toBe(text);
 });

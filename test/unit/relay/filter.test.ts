@@ -7,6 +7,7 @@ import {
   RECEIVER_INDEX_MAX_AGE_MS,
   RECEIVER_INDICES_PER_PORT_MAX,
   UNPROVEN_DATA_BURST,
+  UNVERIFIED_INITIATIONS_BURST,
 } from "../../../relay/limits.ts";
 import { ReceiverIndices } from "../../../relay/udp/receiver-indices.ts";
 import { newKeyPair } from "../../harness/wireguard/crypto.ts";
@@ -143,6 +144,22 @@ test("one address can't use up the handshakes of others, and an IPv6 subscriber 
   expect(passed(["192.0.2.2"])).toHaveLength(1);
   const subscriber = flood.map((_, index) => `2001:db8:0:1::${index}`);
   expect(passed(subscriber)).toHaveLength(INITIATIONS_BURST);
+});
+
+test("junk with the address of a device does not keep the device out, and a bounded amount of it is read", () => {
+  const filter = newFilter();
+  const from = (sent: Uint8Array, now: number) =>
+    filter.checkFromPeer(sent, undefined, "192.0.2.1", now);
+  const junk = message(1, 148);
+  for (let now = 0; now < 60_000; now += 50) {
+    expect(from(junk, now)).toEqual({ drop: "wrong_mac1" });
+    if (now % 5_000 === 0) expect(from(initiation(), now)).toBe("pass");
+  }
+  const read = UNVERIFIED_INITIATIONS_BURST + INITIATIONS_BURST;
+  for (let sent = 0; sent < read; sent += 1) from(junk, 120_000);
+  expect(from(junk, 120_000)).toEqual({ drop: "initiation_rate" });
+  // Others are served as before.
+  expect(filter.checkFromPeer(initiation(), undefined, "192.0.2.2", 120_000)).toBe("pass");
 });
 
 test("a new server key applies from the next handshake on", () => {

@@ -18,3 +18,24 @@ test("a line of another process has one time at a terminal, and its own as JSON"
   );
   expect(JSON.parse(file.lines.join(""))).toMatchObject({ time, message: "relay started" });
 });
+
+test("fields of another process replace neither the event nor its level", () => {
+  const { lines, log } = createStream(false);
+  const fields = { message: "the ticket is not valid" };
+  log.forward(
+    "relay",
+    "info",
+    JSON.stringify({ level: "warn", event: "agent refused", ...fields }),
+  );
+  expect(JSON.parse(lines.join(""))).toMatchObject({ level: "warn", message: "agent refused" });
+});
+
+test("at a terminal, no text can control it", () => {
+  const { lines, log } = createStream(true);
+  const hostile = "\u001b]0;title\u0007\u009b2J\u202e";
+  log.forward("worker", "info", JSON.stringify({ event: "request", path: `/${hostile}` }));
+  log.forward("worker", "warn", `failed: ${hostile}`);
+  log.warn("a mail was refused", { answer: `550 ${hostile}` });
+  expect(lines).toHaveLength(3);
+  expect(lines.join("")).not.toMatch(/(?!\n)\p{C}/u);
+});

@@ -1,4 +1,5 @@
 /** /billing: the subscription of an organization. Its plan changes only with events of the payment provider, never here. */
+import { PLANS } from "../../../protocol/plans.ts";
 import {
   Billing,
   CheckoutSession,
@@ -7,7 +8,7 @@ import {
 } from "../../../protocol/schemas/billing.ts";
 import { ApiError } from "../../errors.ts";
 import type { Purchase } from "../../integrations/payments/provider.ts";
-import { PLAN_PRICES } from "../../store/billing/plans.ts";
+import { getPlanLimits, PLAN_PRICES } from "../../store/billing/plans.ts";
 import { findOrganization } from "../../store/organizations/organizations.ts";
 import { findOverLimits } from "../../store/billing/plan-changes.ts";
 import { ensureCustomer, listSubscriptions } from "../../store/billing/subscriptions.ts";
@@ -190,5 +191,8 @@ async function readBilling(c: ApiContext): Promise<Billing> {
     cancelAtPeriodEnd: current?.cancelAtPeriodEnd ?? false,
     overLimits: await findOverLimits(db.query, orgId, planState, config.HOSTED),
     prices: PLAN_PRICES,
+    limits: Object.fromEntries(
+      PLANS.map((each) => [each, getPlanLimits(each, config.HOSTED)]),
+    ) as Billing["limits"],
   };
 }

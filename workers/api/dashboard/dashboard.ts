@@ -40,12 +40,15 @@ const PAGES_OF_ALL_CLIENTS: DashboardPath[] = [
   "/two-factor",
 ];
 
+/** The headers that decide whether a client gets a page or the response of the API. */
+export const NAVIGATION_HEADERS = "Accept, Authorization, Sec-Fetch-Mode";
+
 /** Serves the page to a browser that opens its path, which can be a route of the API too, such as `/billing`. */
 export const servePageToBrowsers = createMiddleware<ApiEnv>(async (c, next) => {
   if (!isRead(c) || !isDashboardPath(c.req.path)) return next();
   if (isNavigation(c)) c.res = await sendPage(c);
   else await next();
-  c.res.headers.append("Vary", "Accept, Authorization, Sec-Fetch-Mode");
+  c.res.headers.append("Vary", NAVIGATION_HEADERS);
 });
 
 for (const path of PAGES_OF_ALL_CLIENTS) dashboard.get(path, (c) => sendPage(c));

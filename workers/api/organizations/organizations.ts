@@ -7,9 +7,10 @@ import { AccountSummary } from "../../../protocol/schemas/accounts/accounts.ts";
 import {
   CreateOrganization,
   Organization,
+  OrganizationsQuery,
   RenameOrganization,
 } from "../../../protocol/schemas/organizations/organizations.ts";
-import { IdParams, Ok, PageQuery } from "../../../protocol/schemas/scalars.ts";
+import { IdParams, Ok } from "../../../protocol/schemas/scalars.ts";
 import { Budget, BudgetResult } from "../../../protocol/schemas/tokens.ts";
 import { ApiError } from "../../errors.ts";
 import { signAccessToken } from "../../identity/tokens/access-tokens.ts";
@@ -22,6 +23,7 @@ import {
   renameOrganization,
   switchOrganization,
 } from "../../store/organizations/organizations.ts";
+import { listResourceOwners } from "../../store/organizations/resource-owners.ts";
 import { setOrganizationBudget } from "../../store/tokens/spending.ts";
 import { allow, allowInPathOrganization } from "../guard.ts";
 import { requireValidBudget } from "../tokens/budgets.ts";
@@ -38,7 +40,7 @@ organizations.openapi(
     path: "/orgs",
     summary: "List the organizations of the caller",
     guard: allow("account:self"),
-    query: PageQuery,
+    query: OrganizationsQuery,
     responses: {
       200: jsonResponse(
         "The organizations, by the time the caller joined, newest first.",
@@ -48,7 +50,11 @@ organizations.openapi(
   }),
   async (c) => {
     const { db, principal } = c.var;
-    const rows = await listOrganizations(db, principal.userId, c.req.valid("query"));
+    const { resource_id: resourceId, ...page } = c.req.valid("query");
+    const rows =
+      resourceId === undefined
+        ? await listOrganizations(db, principal.userId, page)
+        : await listResourceOwners(db, principal.userId, resourceId);
     return c.json(rows.map(toOrganization), 200);
   },
 );

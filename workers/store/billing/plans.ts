@@ -4,6 +4,7 @@ import {
   type Entitlements,
   type Feature,
   PLAN_LIMITS,
+  type PlanLimits,
 } from "../../../protocol/schemas/accounts/entitlements.ts";
 import {
   type BillingCycle,
@@ -73,13 +74,17 @@ function getTrialFeatures({ trialEndsAt }: PlanState, now: Date): Partial<Record
   return trialEndsAt !== null && trialEndsAt > now ? TRIAL_FEATURES : {};
 }
 
+/** What a plan includes on this server, without a trial. */
+export function getPlanLimits(plan: Plan, hosted: boolean): PlanLimits {
+  return { ...PLAN_LIMITS[plan], ...(hosted ? {} : SELF_HOSTED_FEATURES) };
+}
+
 export function getEntitlements(planState: PlanState, hosted: boolean, now: Date): Entitlements {
   const { plan, trialEndsAt } = planState;
   return {
     plan,
     trial_ends_at: trialEndsAt?.toISOString() ?? null,
-    ...PLAN_LIMITS[plan],
+    ...getPlanLimits(plan, hosted),
     ...getTrialFeatures(planState, now),
-    ...(hosted ? {} : SELF_HOSTED_FEATURES),
   };
 }

@@ -5,9 +5,8 @@ import type { CaptureDetail } from "../../../../protocol/schemas/inspector/captu
 import type { ReplayResult } from "../../../../protocol/schemas/inspector/replays.ts";
 import { capturedRequestQuery } from "../../../api/captured-request.ts";
 import { tunnelsQuery } from "../../../api/tunnels.ts";
-import { RequestError } from "../../../api/request.ts";
 import { useMe } from "../../../app/session-state.ts";
-import { EmptyState } from "../../../ui/feedback/empty-state.tsx";
+import { MissingResource } from "../../../ui/feedback/missing-resource.tsx";
 import { QueryContent, Skeleton } from "../../../ui/feedback/query-content.tsx";
 import { MessageSide } from "./message-side.tsx";
 import { ReplayComparison } from "./replay/replay-comparison.tsx";
@@ -29,35 +28,30 @@ export function RequestDetail({ id, isCompact = false }: RequestDetailProps) {
   const query = useQuery(capturedRequestQuery(id));
   // The summary begins with the URL of the tunnel.
   const { isLoading: areTunnelsLoading } = useQuery(tunnelsQuery);
-  const isMissing = query.error instanceof RequestError && query.error.code === "not_found";
   return (
     <div className="request-detail">
-      {isMissing && query.data === undefined ? (
-        <MissingRequest />
-      ) : (
-        <QueryContent query={query} lines={SKELETON_LINES}>
-          {(request) =>
-            areTunnelsLoading ? (
-              <Skeleton lines={SKELETON_LINES} />
-            ) : (
-              <LoadedRequest key={id} request={request} isCompact={isCompact} />
-            )
-          }
-        </QueryContent>
-      )}
+      <QueryContent query={query} lines={SKELETON_LINES} missing={<MissingRequest id={id} />}>
+        {(request) =>
+          areTunnelsLoading ? (
+            <Skeleton lines={SKELETON_LINES} />
+          ) : (
+            <LoadedRequest key={id} request={request} isCompact={isCompact} />
+          )
+        }
+      </QueryContent>
     </div>
   );
 }
 
-function MissingRequest() {
+function MissingRequest({ id }: { id: string }) {
   const { inspector_retention_days: days } = useMe().entitlements;
   return (
-    <EmptyState title="This request is not stored">
+    <MissingResource id={id} kind="request" title="This request is not stored">
       <p>
         Requests are stored for {days} days, and at most 64 MiB of them for each tunnel. They are
         also deleted with their tunnel.
       </p>
-    </EmptyState>
+    </MissingResource>
   );
 }
 

@@ -5,6 +5,7 @@ import type { CaptureStore } from "../../../inspector/capture-store.ts";
 import type { RequestView } from "../../../inspector/request-view.ts";
 import { Button } from "../../../ui/button.tsx";
 import { notify } from "../../../ui/feedback/notifications.tsx";
+import { TunnelChoice } from "../../../ui/forms/tunnel-choice.tsx";
 import { formatCount } from "../../../ui/numbers.ts";
 import type { InspectorParameters, SetParameters } from "../list/use-request-view.ts";
 import { BodySearchBar } from "./body-search-bar.tsx";
@@ -56,19 +57,12 @@ export function Toolbar(props: ToolbarProps) {
           onLeave={props.onLeaveFilter}
           getRows={() => view.getFiltered(SUGGESTED_FROM_ROWS)}
         />
-        {tunnels?.length !== 0 && (
-          <select
-            aria-label="Tunnel"
-            value={tunnelId}
-            onChange={(event) => setParameters({ tunnel_id: event.currentTarget.value })}
-          >
-            <option value="">All tunnels</option>
-            {tunnels?.map(({ id, name, subdomain }) => (
-              <option key={id} value={id}>
-                {name || subdomain}
-              </option>
-            ))}
-          </select>
+        {(tunnels?.length !== 0 || tunnelId !== "") && (
+          <TunnelChoice
+            tunnels={tunnels ?? []}
+            tunnelId={tunnelId}
+            onChoose={(id) => setParameters({ tunnel_id: id })}
+          />
         )}
       </div>
       <div className="toolbar-row filter-chips">

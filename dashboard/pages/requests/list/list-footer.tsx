@@ -1,11 +1,13 @@
 /** What follows the last row: older requests, or why there are none. */
 import { useEffect, useRef } from "react";
+import { isNotFound } from "../../../api/request.ts";
 import type { CaptureStore } from "../../../inspector/capture-store.ts";
 import type { RequestView } from "../../../inspector/request-view.ts";
 import { Button } from "../../../ui/button.tsx";
 import { getFirstTunnelCommands } from "../../../ui/command-line.tsx";
 import { EmptyState } from "../../../ui/feedback/empty-state.tsx";
 import { ErrorNotice } from "../../../ui/feedback/error-notice.tsx";
+import { MissingResource } from "../../../ui/feedback/missing-resource.tsx";
 import { Skeleton } from "../../../ui/feedback/query-content.tsx";
 import { formatCount } from "../../../ui/numbers.ts";
 import type { InspectorParameters, SetParameters } from "./use-request-view.ts";
@@ -27,6 +29,14 @@ export function ListFooter({ view, store, parameters, setParameters }: ListFoote
     return <ErrorNotice error={store.error} onRetry={() => store.catchUp()} />;
   }
   if (store.status === "loading") return <Skeleton lines={8} />;
+  if (tunnelId !== undefined && isNotFound(view.olderError)) {
+    return (
+      <MissingResource id={tunnelId} kind="tunnel" title="This tunnel does not exist">
+        <p>It may have been deleted, and its captured requests with it.</p>
+        <Button onClick={() => setParameters({ tunnel_id: "" })}>Show all tunnels</Button>
+      </MissingResource>
+    );
+  }
   if (view.olderError !== undefined) {
     return <ErrorNotice error={view.olderError} onRetry={() => void view.loadOlder()} />;
   }

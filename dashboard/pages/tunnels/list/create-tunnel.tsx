@@ -4,6 +4,7 @@ import { useNavigate } from "@tanstack/react-router";
 import { useState } from "react";
 import { DEFAULT_PROJECT_SLUG, SUBDOMAIN_MAX_CHARS } from "../../../../protocol/names.ts";
 import type { Tunnel } from "../../../../protocol/schemas/tunnels/tunnels.ts";
+import { DAY_MS, HOUR_MS } from "../../../../shared/time.ts";
 import { projectsQuery } from "../../../api/organization/projects.ts";
 import { call } from "../../../api/session.ts";
 import { tunnelsQuery } from "../../../api/tunnels.ts";
@@ -12,7 +13,7 @@ import { useMe } from "../../../app/session-state.ts";
 import { SelectField, TextField } from "../../../ui/forms/fields.tsx";
 import type { GetValue } from "../../../ui/forms/form.tsx";
 import { notify } from "../../../ui/feedback/notifications.tsx";
-import { formatCount } from "../../../ui/numbers.ts";
+import { formatDaysOrHours } from "../../../ui/numbers.ts";
 
 const PROTOCOLS = [
   { value: "http", label: "HTTP" },
@@ -20,13 +21,7 @@ const PROTOCOLS = [
   { value: "tcp", label: "TCP: any service, at a public port" },
 ];
 
-/** The values are seconds. */
-const LIFETIMES = [
-  { value: "3600", label: "1 hour" },
-  { value: "86400", label: "1 day" },
-  { value: "604800", label: "7 days" },
-  { value: "2592000", label: "30 days" },
-];
+const LIFETIMES_MS = [HOUR_MS, DAY_MS, 7 * DAY_MS, 30 * DAY_MS];
 
 export function CreateTunnelButton() {
   const queries = useQueryClient();
@@ -101,14 +96,13 @@ function CreateTunnelFields() {
 
 /** @param maxSeconds the plan's limit; null: there is none. */
 function listLifetimes(maxSeconds: number | null) {
-  if (maxSeconds === null) return [{ value: "", label: "No expiry" }, ...LIFETIMES];
-  const shorter = LIFETIMES.filter(({ value }) => Number(value) < maxSeconds);
-  return [{ value: "", label: `${formatLifetime(maxSeconds)} (plan limit)` }, ...shorter];
-}
-
-function formatLifetime(seconds: number): string {
-  const known = LIFETIMES.find(({ value }) => Number(value) === seconds);
-  return known?.label ?? `${formatCount(Math.round(seconds / 3600))} hours`;
+  const maxMs = maxSeconds === null ? Infinity : maxSeconds * 1000;
+  const longest = maxSeconds === null ? "No expiry" : `${formatDaysOrHours(maxMs)} (plan limit)`;
+  const shorter = LIFETIMES_MS.filter((ms) => ms < maxMs).map((ms) => ({
+    value: String(ms / 1000),
+    label: formatDaysOrHours(ms),
+  }));
+  return [{ value: "", label: longest }, ...shorter];
 }
 
 /** The body of the request to the API, without the fields that the user left empty. */

@@ -1,9 +1,10 @@
-/** The fields that filter the list of tunnels. */
+/** The fields that filter and sort the list of tunnels. */
 import { TUNNEL_STATES } from "../../../api/tunnels.ts";
 import { useQueryParameters, useSetQueryParameters } from "../../../app/query-parameters.ts";
 import { Button } from "../../../ui/button.tsx";
 import { FilterBar, SearchFilter, SelectFilter } from "../../../ui/forms/filters.tsx";
 import { STATE_TEXTS } from "../tunnel-badges.tsx";
+import { getTunnelOrder, TUNNEL_ORDERS } from "./tunnel-filter.ts";
 
 const NO_FILTER = { text: "", state: "", project: "" };
 
@@ -13,7 +14,7 @@ const STATES = [
 ];
 
 export function TunnelFilterBar({ projects }: { projects: readonly string[] }) {
-  const { text = "", state = "", project = "" } = useQueryParameters();
+  const { text = "", state = "", project = "", order } = useQueryParameters();
   const setParameters = useSetQueryParameters();
   const slugs = projects.map((slug) => ({ value: slug, label: slug }));
   return (
@@ -35,6 +36,12 @@ export function TunnelFilterBar({ projects }: { projects: readonly string[] }) {
         value={project}
         options={[{ value: "", label: "All projects" }, ...slugs]}
         onChange={(chosen) => setParameters({ project: chosen })}
+      />
+      <SelectFilter
+        label="Order"
+        value={getTunnelOrder(order).value}
+        options={TUNNEL_ORDERS}
+        onChange={(chosen) => setParameters({ order: chosen })}
       />
       {text + state + project !== "" && (
         <Button kind="quiet" onClick={() => setParameters(NO_FILTER)}>

@@ -61,11 +61,17 @@ const COLUMNS: readonly Column<Tunnel>[] = [
   },
 ];
 
-export function TunnelTable({ tunnels }: { tunnels: readonly Tunnel[] }) {
+export interface TunnelTableProps {
+  tunnels: readonly Tunnel[];
+  /** The order of the rows, for screen readers. */
+  order: string;
+}
+
+export function TunnelTable({ tunnels, order }: TunnelTableProps) {
   return (
     <div className="tunnel-table">
       <Table
-        caption="Tunnels, newest first"
+        caption={`Tunnels: ${order}`}
         columns={COLUMNS}
         entries={tunnels}
         getKey={({ id }) => id}

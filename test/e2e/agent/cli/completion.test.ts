@@ -2,6 +2,7 @@
 import { execFile, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { mkdir, readFile, symlink, writeFile } from "node:fs/promises";
+import { createServer as createHttpServer } from "node:http";
 import { createServer, type AddressInfo } from "node:net";
 import { delimiter, join } from "node:path";
 import { promisify } from "node:util";
@@ -11,6 +12,7 @@ import { SHELLS } from "../../../../agent/cli/completion-scripts.ts";
 import { ROOT } from "../../../../self-host/build/build.ts";
 import { createTemporaryDir } from "../../../harness/directories.ts";
 import type { MintedToken } from "../../../../protocol/schemas/tokens.ts";
+import type { Tunnel } from "../../../../protocol/schemas/tunnels/tunnels.ts";
 import { reservePort } from "../../../harness/ports.ts";
 import { mintToken, startApi, type TestApi } from "../../../harness/server/api.ts";
 import { runAgent, runToEnd } from "../../../harness/tunnel/agent.ts";
@@ -137,13 +139,15 @@ describe.skipIf(!isInstalled("zsh"))("zsh", () => {
 describe("names on the server", () => {
   let api: TestApi;
   let token: MintedToken;
+  let tunnel: Tunnel;
   beforeAll(async () => {
     api = await startApi();
     const owner = await api.owner();
     token = await mintToken(owner);
     await mintToken(owner, { name: "two words" });
+    await mintToken(owner, { name: "$(touch>x)" });
     for (const subdomain of ["kiosk", "dataset"])
-      await owner.post("/tunnels", { localPort: 3000, subdomain });
+      tunnel = (await owner.post<Tunnel>("/tunnels", { localPort: 3000, subdomain })).body;
     return () => api.stop();
   });
 
@@ -164,11 +168,22 @@ describe("names on the server", () => {
     expect(await complete(["logs", "ki"])).toEqual(["kiosk"]);
   });
 
-  test("are offered by commands that take a token: a nonce where the name is several words", async () => {
+  test("are offered by commands that take a token: a nonce where a shell does not take the name as one literal word", async () => {
     const tokens = await complete(["tokens", "revoke", ""]);
     expect(tokens).toContain(token.name);
-    expect(tokens).toHaveLength(2);
-    expect(tokens.find((word) => word !== token.name)).toMatch(/^[\da-f]{32}$/);
+    expect(tokens).toHaveLength(3);
+    for (const word of tokens) if (word !== token.name) expect(word).toMatch(/^[\da-f]{32}$/);
+  });
+
+  test("are left out when a shell would run them", async () => {
+    const subdomains = ["web", "$(touch>x)", "a;b", "`id`", "-n", "a b"];
+    const hostile = createHttpServer((_, response) =>
+      response.end(JSON.stringify(subdomains.map((subdomain) => ({ ...tunnel, subdomain })))),
+    ).listen(0, "127.0.0.1");
+    await once(hostile, "listening");
+    const { port } = hostile.address() as AddressInfo;
+    expect(await complete(["tunnels", "stop", ""], `http://127.0.0.1:${port}`)).toEqual(["web"]);
+    hostile.close();
   });
 
   test("are left out when the server can't be reached, or does not accept the token", async () => {

@@ -147,6 +147,24 @@ test("whatever a path contains, it stays in its cell of the list, and in its lin
   expect(await page.evaluate("window.hacked")).toBeUndefined();
 });
 
+test("on a narrow screen the state of a request is not cut in the list, nor a name in its summary", async () => {
+  await site.visit("/summary");
+  const { page, send } = await openLivePage();
+  await page.setViewportSize({ width: 460, height: 740 });
+  const isCut = (element: { scrollWidth: number; clientWidth: number }) =>
+    element.scrollWidth > element.clientWidth;
+  send([build({ path: "/events", kind: "sse", state: "open", duration_ms: null })]);
+  const open = getRows(page).filter({ hasText: "/events" }).getByText("open", { exact: true });
+  expect(await open.evaluate(isCut)).toBe(false);
+
+  await page.setViewportSize({ width: 360, height: 740 });
+  await getRows(page).filter({ hasText: "/summary" }).click();
+  const names = page.locator(".request-summary dt");
+  await names.filter({ hasText: "Received" }).waitFor();
+  const boxes = await Promise.all((await names.all()).map((each) => each.boundingBox()));
+  expect(new Set(boxes.map((box) => box?.height)).size).toBe(1);
+});
+
 /** The cells of all rows are in the same places, and read from left to right. */
 async function expectSameCells(rows: Locator, count: number): Promise<void> {
   const edges: number[][] = [];

@@ -191,7 +191,7 @@ test("selected rows of a table are copied as tab-separated text, without buttons
 test("a tunnel of another organization is not found, and without tunnels there is a command to open one", async () => {
   const stranger = await pages.api.owner();
   const page = await pages.openAs(stranger.email, `/metrics?tunnel_id=${shop.id}`);
-  await page.getByRole("alert").filter({ hasText: "tunnel" }).first().waitFor();
+  await page.getByRole("heading", { name: "This tunnel does not exist" }).waitFor();
   await page.getByRole("link", { name: "Metrics" }).click();
   await page.getByRole("heading", { name: "No tunnel has had visitors yet" }).waitFor();
   await page.getByText(`underpass login --server ${pages.origin}`).waitFor();

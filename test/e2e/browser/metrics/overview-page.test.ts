@@ -100,6 +100,20 @@ test("a notice says what needs an action: no second factor, and a budget that is
   expect(await meter.getAttribute("aria-valuenow")).toBe("100");
 });
 
+test("what a notice needs can't be loaded: the overview shows the rest, and asks for it a few times only", async () => {
+  const owner = await pages.api.owner();
+  const page = await pages.openAs(owner.email, "/me");
+  let requests = 0;
+  await page.route(/\/usage\?/, (route) => {
+    requests += 1;
+    return route.fulfill({ status: 403, json: { error: "forbidden", message: "Not now." } });
+  });
+  await page.getByRole("link", { name: "Overview" }).click();
+  await page.getByRole("heading", { name: "Open your first tunnel" }).waitFor();
+  await getSection(page, "First steps").getByText("0 of 4 done").waitFor();
+  expect(requests).toBeLessThanOrEqual(3);
+});
+
 test("a viewer sees the state of the organization, and no steps that the API would refuse", async () => {
   const owner = await pages.api.owner();
   const viewer = await pages.api.colleague(owner, "viewer");

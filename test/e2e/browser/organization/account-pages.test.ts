@@ -58,6 +58,16 @@ test("an invitation is revoked after a confirmation", async () => {
   await getSection(page, "Invitations").getByText("There are no open invitations.").waitFor();
 });
 
+test("the account page emails a link that changes the password", async () => {
+  const owner = await pages.api.owner();
+  const page = await pages.openAs(owner.email, "/me");
+  const password = getSection(page, "Password");
+  await clickButton(page, "Email me a link");
+  await password.getByRole("status").filter({ hasText: owner.email }).waitFor();
+  await password.getByRole("note").filter({ hasText: "Ask the operator" }).waitFor();
+  expect(await pages.findMailedLink("/reset", owner.email)).toMatch(/^\/reset#token=/);
+});
+
 test("a session is signed out at once after a confirmation", async () => {
   const owner = await pages.api.owner();
   const page = await pages.openAs(owner.email, "/me");

@@ -3,6 +3,7 @@ import type { Page } from "playwright-core";
 import { expect, test } from "vitest";
 import type { CheckoutSession } from "../../../../protocol/schemas/billing.ts";
 import type { Tunnel } from "../../../../protocol/schemas/tunnels/tunnels.ts";
+import { findPageProblems } from "../../../harness/browser/page-checks.ts";
 import { answerDialog, getSection, clickButton, usePages } from "../../../harness/browser/pages.ts";
 import { startApi } from "../../../harness/server/api.ts";
 
@@ -47,6 +48,25 @@ test("a plan is bought, changed, overdue, paid and canceled on the pages", async
   await billing.getByText("Free", { exact: true }).waitFor();
   await billing.getByText("canceled").waitFor();
   expect(await billing.getByRole("button", { name: "Cancel the plan" }).count()).toBe(0);
+});
+
+test("the plans are compared by the limits of the server, and the organization's own is marked", async () => {
+  const owner = await pages.api.owner();
+  const page = await pages.openAs(owner.email, "/billing");
+  const table = getSection(page, "What the plans include").getByRole("table");
+  await table.getByRole("columnheader", { name: "Free Your plan" }).waitFor();
+  const rows = await table.getByRole("row").allInnerTexts();
+  expect(rows.map((row) => row.split("\t").map((cell) => cell.trim()))).toEqual([
+    ["Limit", "Free\nYour plan", "Pro", "Team", "Enterprise"],
+    ["Lifetime of a tunnel", "1 hour", "1 day", "7 days", "No expiry"],
+    ["Reserved names", "0", "5", "Unlimited", "Unlimited"],
+    ["Requests and deliveries are stored for", "7 days", "30 days", "90 days", "365 days"],
+    ["Passwords for tunnels", "–", "Yes", "Yes", "Yes"],
+    ["Sign-in of visitors", "–", "Yes", "Yes", "Yes"],
+    // A self-hosted server includes them in every plan.
+    ["Master keys", "Yes", "Yes", "Yes", "Yes"],
+  ]);
+  expect(await findPageProblems(page)).toEqual([]);
 });
 
 test("after the checkout the page shows the plan as soon as the payment is confirmed", async () => {

@@ -1,9 +1,11 @@
 /** Data of the organization before is never shown after a switch to another one. */
 import type { Page, Route } from "playwright-core";
 import { expect, test } from "vitest";
+import type { Organization } from "../../../../protocol/schemas/organizations/organizations.ts";
+import type { Tunnel } from "../../../../protocol/schemas/tunnels/tunnels.ts";
 import { mintToken, startApi, type Person } from "../../../harness/server/api.ts";
 import { WAIT_OPTIONS } from "../../../harness/timeouts.ts";
-import { getSection, usePages } from "../../../harness/browser/pages.ts";
+import { clickButton, getSection, usePages } from "../../../harness/browser/pages.ts";
 import { serveTunnel, storeTraffic } from "../../../harness/browser/traffic.ts";
 
 const pages = usePages(() => startApi());
@@ -77,7 +79,7 @@ test("after a switch, the requests, the palette and the metrics have nothing of 
   await after.visit("/after/1");
   await rows.filter({ hasText: "/after/1" }).waitFor();
   expect(await rows.count()).toBe(1);
-  await details.getByRole("heading", { name: "This request is not stored" }).waitFor();
+  await details.getByRole("heading", { name: "belongs to another of your organ" }).waitFor();
   expect(await page.getByText("/before/").count()).toBe(0);
 
   await page.keyboard.press("Control+k");
@@ -92,6 +94,25 @@ test("after a switch, the requests, the palette and the metrics have nothing of 
   await page.getByRole("link", { name: "Metrics" }).click();
   await getRequestCount(page, /^Requests 2[01]$/).waitFor();
   expect(await page.getByText("switched-from").count()).toBe(0);
+});
+
+test("a link to a resource of another organization offers to switch to it", async () => {
+  const owner = await pages.api.owner();
+  const name = await createOtherOrganization(owner);
+  const { body: tunnel } = await owner.post<Tunnel>("/tunnels", { localPort: 1 });
+  const { body: organization } = await owner.get<Organization>(`/orgs/${owner.orgId}`);
+  const page = await pages.openAs(owner.email);
+  await switchTo(page, name);
+  const menu = page.getByRole("banner").getByRole("button", { name });
+  await menu.waitFor();
+  for (const path of [`/requests?tunnel_id=${tunnel.id}`, `/tunnels/${tunnel.id}?tab=access`]) {
+    await page.goto(pages.origin + path);
+    await page.getByRole("button", { name: `Switch to ${organization.name}` }).waitFor();
+  }
+  await clickButton(page, `Switch to ${organization.name}`);
+  await page.getByRole("heading", { level: 1, name: tunnel.name }).waitFor();
+  await page.getByRole("tab", { name: "Access", selected: true }).waitFor();
+  await menu.waitFor({ state: "detached" });
 });
 
 const getRequestCount = (page: Page, name: RegExp) =>

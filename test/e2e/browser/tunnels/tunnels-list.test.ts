@@ -6,6 +6,7 @@ import type { Tunnel } from "../../../../protocol/schemas/tunnels/tunnels.ts";
 import { mintToken, startApi, type Person } from "../../../harness/server/api.ts";
 import { RelayLink } from "../../../harness/server/relay-link.ts";
 import { NARROW, findPageProblems } from "../../../harness/browser/page-checks.ts";
+import { WAIT_OPTIONS } from "../../../harness/timeouts.ts";
 import { answerDialog, clickButton, getDialog, usePages } from "../../../harness/browser/pages.ts";
 
 const pages = usePages(() => startApi());
@@ -104,6 +105,20 @@ test("the list is filtered by text, state and project, and the URL has the filte
   expect(await page.getByLabel("Project", { exact: true }).inputValue()).toBe("storefront");
   await page.goto(`${pages.origin}/tunnels?text=nothing`);
   await page.getByText("No tunnel matches the filter").waitFor();
+});
+
+test("the list is sorted, and the URL has the order", async () => {
+  const owner = await pages.api.owner();
+  const found = [newName("b-10"), newName("b-9"), newName("a")] as const;
+  for (const name of found) await create(owner, name);
+  const setRequests = "update tunnels set total_requests = $2 where org_id = $1 and name = $3";
+  await pages.api.sql(setRequests, [owner.orgId, 7, found[0]]);
+  const page = await pages.openAs(owner.email, "/tunnels?order=requests");
+  const readNames = () => page.locator(".tunnel-name").allTextContents();
+  expect(await readNames()).toEqual([found[0], found[2], found[1]]);
+  await page.getByLabel("Order").selectOption("By name");
+  await expect.poll(readNames, WAIT_OPTIONS).toEqual([found[2], found[1], found[0]]);
+  expect(new URL(page.url()).search).toBe("?order=name");
 });
 
 test("a tunnel is stopped from its menu, and started again by the notification", async () => {

@@ -7,7 +7,8 @@ import { LatencyHistory } from "../../../../agent/screen/latency-history.ts";
 import { getLineText } from "../../../../agent/screen/line.ts";
 import { RequestList, REQUESTS_MAX } from "../../../../agent/screen/request-list.ts";
 import { TerminalScreen } from "../../../../agent/screen/terminal.ts";
-import { escapeControls, getWidth } from "../../../../agent/screen/text.ts";
+import { getWidth } from "../../../../agent/screen/text.ts";
+import { escapeControls } from "../../../../shared/text/escape-controls.ts";
 import { createReport as report } from "../../../harness/agent/request-report.ts";
 
 const NOW_MS = Date.parse("2026-03-01T12:00:00Z");

@@ -101,7 +101,7 @@ describe("adding a device", () => {
   });
 
   test("leaves no device behind when its configuration can't be used", async () => {
-    api.extraLine = "PostUp = touch /tmp/owned";
+    api.extraLine = "DNS = 203.0.113.9";
     const { code, stdout } = await runProcess("home", "add", "phone");
     expect([code, stdout]).toEqual([1, ""]);
     expect(api.devices).toEqual([]);
@@ -135,7 +135,7 @@ test("devices are listed as a table, and as JSON", async () => {
   expect(stdout).toMatch(
     /^phone +10\.88\.0\.2 +1\d s ago +203\.0\.113\.9:4711 +1\.5 kB +2\.5 MB +\S{36}$/m,
   );
-  expect(stdout).toMatch(/^laptop +10\.88\.0\.3 +never +- +- +- +\S{36}$/m);
+  expect(stdout).toMatch(/^lap\\x1b\[31mtop +10\.88\.0\.3 +never +- +- +- +\S{36}$/m);
   const json = await run("home", "devices", "--json");
   const rows = json.stdout.trim().split("\n");
   expect(rows.map((row) => JSON.parse(row) as unknown)).toEqual(api.devices);

@@ -146,8 +146,16 @@ describe("setup", () => {
     expect(lines.join("\n")).toContain("edited by hand");
   });
 
-  test.each(["PostUp = touch /tmp/owned", "Table = off", "[Script]", "PreDown=sh"])(
-    "refuses a configuration with a line that could run a command or is unknown: %s",
+  test.each([
+    ...["PostUp = touch /tmp/owned", "PreDown=sh", "Table = off", "[Script]", "[constructor]"],
+    ...["DNS = 203.0.113.9", "MTU = 1380\rPostUp", `PrivateKey = ${"A".repeat(42)}E=`],
+    ...["Address = 203.0.113.1/24", "Address = 10.88.0.1/16", "Address = 10.88.0.2/32, ::1/128"],
+    ...["AllowedIPs = 0.0.0.0/0", "AllowedIPs = 10.88.0.0/23, 10.88.0.2/32", "AllowedIPs ="].map(
+      (line) => `[Peer]\n${line}`,
+    ),
+    "[Peer]\nEndpoint = 203.0.113.9:51820",
+  ])(
+    "refuses a configuration with a line that could run a command, redirect other traffic, or is unknown: %j",
     async (line) => {
       api.extraLine = line;
       await expect(setUp()).rejects.toThrow("this line is not allowed");
@@ -155,6 +163,14 @@ describe("setup", () => {
       expect(await readdir(directory)).not.toContain("wg-home.conf");
     },
   );
+
+  test("refuses a network whose addresses are not private", async () => {
+    api.addNetwork("home", "0.0.0.0/0");
+    await expect(setUp({ cidr: undefined })).rejects.toThrow(
+      "the network's address block 0.0.0.0/0 must have a prefix from /16 to /30",
+    );
+    expect(await wireGuard.calls()).toEqual([]);
+  });
 
   test("does not change another interface with the same name", async () => {
     await wireGuard.addInterface("wg-home", derivePublicKey(generatePrivateKey()));

@@ -1,9 +1,9 @@
 import { expect, test } from "vitest";
-import { Table } from "../../../agent/output/format/table.ts";
-import { cutText } from "../../../agent/screen/text.ts";
+import { Table } from "../../../../agent/output/format/table.ts";
+import { cutText } from "../../../../agent/screen/text.ts";
 
-import { TUNNEL_COLUMNS } from "../../../agent/output/management/tunnels.ts";
-import { formatExpiry } from "../../../agent/output/format/format-relative-time.ts";
+import { TUNNEL_COLUMNS } from "../../../../agent/output/management/tunnels.ts";
+import { formatExpiry } from "../../../../agent/output/format/format-relative-time.ts";
 
 const COLUMNS = [{ header: "NAME" }, { header: "URL" }, { header: "N", isRight: true }];
 const ROW = ["shop", `http://shop.example/${"x".repeat(40)}`, "17"];
@@ -41,11 +41,11 @@ test("further parts of a table have no headers", () => {
   expect(table.format([["c", "d", "2"]])).toHaveLength(1);
 });
 
-test("control characters are removed, and wide characters count twice", () => {
+test("control characters are escaped, and wide characters count twice", () => {
   const [, row] = new Table([{ header: "A" }, { header: "B" }], undefined).format([
     ["\u001b[31m日本\u0007", "x"],
   ]);
-  expect(row).toBe("日本  x");
+  expect(row).toBe("\\x1b[31m日本\\x07  x");
   expect(cutText("日本語", 5)).toBe("日本…");
   expect(cutText("日本語", 6)).toBe("日本語");
 });
