@@ -55,7 +55,7 @@ export class ApiLink implements LinkState {
     const url = new URL(`${apiUrl}/relays/connect`);
     url.protocol = url.protocol === "https:" ? "wss:" : "ws:";
     url.searchParams.set("relay_id", hello.relayId);
-    const socket = new WebSocket(url, {
+    const socket = new WebSocket(url.href, {
       headers: {
         authorization: `Bearer ${secret}`,
         ...(apiHost !== undefined && { host: apiHost }),
@@ -78,7 +78,7 @@ export class ApiLink implements LinkState {
       }
     }, RELAY_HEARTBEAT_INTERVAL_MS);
     socket.on("open", () => socket.send(JSON.stringify(hello)));
-    socket.on("error", (error) => (problem ||= getErrorMessage(error)));
+    socket.on("error", (error) => (problem ||= describeError(error)));
     socket.on("message", (data) => {
       lastReceivedAtMs = Date.now();
       this.#handleMessage((data as Buffer).toString());
@@ -147,3 +147,13 @@ export class ApiLink implements LinkState {
 }
 
 const CLOSE_MAX_MS = 1_000;
+
+/** The library for WebSockets gives the status only in its message. */
+function describeError(error: Error): string {
+  const message = getErrorMessage(error);
+  const [, status] = /^Unexpected server response: (\d+)$/.exec(message) ?? [];
+  if (status === undefined) return message;
+  return status === "401"
+    ? "the API does not accept RELAY_SECRET: it must be the same as the server's"
+    : `the API answers ${status} instead of opening a WebSocket: check RELAY_API_URL`;
+}

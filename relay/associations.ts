@@ -41,6 +41,12 @@ export interface Refusal {
   message: string;
 }
 
+/** The agent asks for a ticket for the new port: the API may have signed this one before it knew this relay's range. */
+const PORT_CHANGED: Refusal = {
+  refused: "server_changed",
+  message: "the public port changes, because the relay's range of ports has changed",
+};
+
 /** The state of the link to the API. */
 export interface LinkState {
   readonly isConnected: boolean;
@@ -138,9 +144,10 @@ export class Associations {
   /** @returns null when the ticket is accepted. */
   renew(association: Association, ticket: RelayTicket): Refusal | null {
     const current = association.ticket;
-    if (toPortKey(ticket) !== toPortKey(current) || ticket.sub !== current.sub) {
-      return { refused: "protocol_error", message: "the ticket is for another port" };
+    if (ticket.kind !== current.kind || ticket.sub !== current.sub) {
+      return { refused: "protocol_error", message: "the ticket is for another tunnel or network" };
     }
+    if (ticket.port !== current.port) return PORT_CHANGED;
     const revocation = this.#options.revocations.find(ticket);
     if (revocation) return { refused: revocation.reason, message: "the ticket was revoked" };
     if (ticket.generation >= current.generation) association.renew(this.#withLatestCidrs(ticket));
@@ -222,9 +229,7 @@ export class Associations {
     const { settings, revocations, log } = this.#options;
     const key = toPortKey(ticket);
     if (this.#isClosed) return { refused: "going_away", message: "the relay is stopping" };
-    if (ticket.port < settings.firstPort || ticket.port > settings.lastPort) {
-      return { refused: "invalid_request", message: "the port does not belong to this relay" };
-    }
+    if (ticket.port < settings.firstPort || ticket.port > settings.lastPort) return PORT_CHANGED;
     const revocation = revocations.find(ticket);
     if (revocation) return { refused: revocation.reason, message: "the ticket was revoked" };
     const current = this.#byPort.get(key);
@@ -355,6 +360,6 @@ function toPortKey({ kind, port }: RelayTicket): string {
 function explainBindError(error: unknown, port: number): string {
   const isTaken = (error as NodeJS.ErrnoException).code === "EADDRINUSE";
   return isTaken
-    ? `another program uses port ${port} of the relay; ask the server's operator to free it`
+    ? `another program uses port ${port} of the relay now; if this lasts, ask the server's operator to free it`
     : `the relay can't listen on port ${port}; ask the server's operator for the reason in its log`;
 }

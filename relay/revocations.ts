@@ -10,19 +10,20 @@ export interface RevocationsOptions {
 
 /** Whether a revocation applies to this ticket. */
 export function isRevokedBy(ticket: RelayTicket, revocation: Revocation): boolean {
-  const { kind, id, tokenNonce, untilGeneration } = revocation;
+  const { kind, id, tokenNonce, port, untilGeneration } = revocation;
   if (id === undefined && tokenNonce === undefined) return false;
   return (
     ticket.kind === kind &&
     (id === undefined || ticket.sub === id) &&
     (tokenNonce === undefined || ticket.nonce === tokenNonce) &&
+    (port === undefined || ticket.port === port) &&
     ticket.generation <= untilGeneration
   );
 }
 
 export class Revocations {
   readonly #maxAgeMs: number;
-  /** By the network, tunnel or token that they apply to, oldest first. */
+  /** By the network, tunnel, token and port that they apply to, oldest first. */
   readonly #entries: BoundedMap<string, { revocation: Revocation; addedAtMs: number }>;
 
   constructor({ maxEntries, maxAgeMs }: RevocationsOptions) {
@@ -35,7 +36,8 @@ export class Revocations {
   }
 
   add(revocation: Revocation, now: number): void {
-    const key = JSON.stringify([revocation.kind, revocation.id, revocation.tokenNonce]);
+    const { kind, id, tokenNonce, port } = revocation;
+    const key = JSON.stringify([kind, id, tokenNonce, port]);
     const earlier = this.#entries.get(key)?.revocation;
     const untilGeneration = Math.max(revocation.untilGeneration, earlier?.untilGeneration ?? 0);
     this.#entries.set(key, { revocation: { ...revocation, untilGeneration }, addedAtMs: now });
@@ -47,11 +49,13 @@ export class Revocations {
 
   /** @returns undefined for a ticket that is not revoked. */
   find(ticket: RelayTicket): Revocation | undefined {
-    for (const key of [
-      JSON.stringify([ticket.kind, ticket.sub, undefined]),
-      JSON.stringify([ticket.kind, undefined, ticket.nonce]),
-      JSON.stringify([ticket.kind, ticket.sub, ticket.nonce]),
+    for (const scope of [
+      [ticket.sub, undefined, undefined],
+      [undefined, ticket.nonce, undefined],
+      [ticket.sub, ticket.nonce, undefined],
+      [ticket.sub, undefined, ticket.port],
     ]) {
+      const key = JSON.stringify([ticket.kind, ...scope]);
       const revocation = this.#entries.get(key)?.revocation;
       if (revocation && isRevokedBy(ticket, revocation)) return revocation;
     }

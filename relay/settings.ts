@@ -28,7 +28,8 @@ const Environment = z.object({
     .min(RELAY_SECRET_MIN_CHARS, `must have at least ${RELAY_SECRET_MIN_CHARS} characters`),
   RELAY_HOST: RelayHost.default("127.0.0.1"),
   RELAY_PORT_RANGE: RelayPortRange.prefault(RELAY_PORT_RANGE_DEFAULT),
-  RELAY_BIND: RelayHost.default("0.0.0.0"),
+  HOST: RelayHost.default("127.0.0.1"),
+  RELAY_BIND: RelayHost.optional(),
   RELAY_URL: RelayUrl.optional(),
 });
 
@@ -80,7 +81,7 @@ export function readSettings(environment: NodeJS.ProcessEnv): RelaySettings {
     agentPort: first,
     firstPort: first + 1,
     lastPort: last,
-    bind: data.RELAY_BIND,
+    bind: data.RELAY_BIND ?? data.HOST,
     url: data.RELAY_URL ?? `ws://${formatHostAndPort(data.RELAY_HOST, first)}`,
   };
 }

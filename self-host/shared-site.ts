@@ -17,6 +17,11 @@ export function findSharedSite(
   return apiHost ? { apiHost, site } : undefined;
 }
 
+/** Whether others may reach the name: it is neither an address nor a name of this machine or its network. */
+export function isPublicName(host: string): boolean {
+  return getSite(host) !== undefined;
+}
+
 /**
  * The registrable domain of a public name, without the list of public suffixes: a name below one that only the list has
  * counts as shared.

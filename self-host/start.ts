@@ -14,6 +14,7 @@ import { findUsablePort } from "./processes/ports.ts";
 import { readEnvironment, readSettings, type ServerSettings } from "./settings.ts";
 import { startMetricsServer } from "./metrics/metrics-server.ts";
 import { listMetricsParts } from "./metrics/server-metrics.ts";
+import { findRelayWarnings, readOutgoingPorts } from "./relay-warnings.ts";
 import { startRelay, type LocalRelay } from "./relay.ts";
 import { findSharedSite } from "./shared-site.ts";
 import { startBackendServices, buildWorkerBindings } from "./backend-services.ts";
@@ -45,6 +46,7 @@ async function main(): Promise<void> {
 
 async function start(settings: ServerSettings, cleanup: AsyncDisposableStack): Promise<void> {
   warnAboutSharedSite(settings);
+  for (const line of findRelayWarnings(settings, readOutgoingPorts())) log.warn(line);
   const { host, apiHosts, allowPrivateFetch } = settings;
   const apiHost = apiHosts[0] ?? "localhost";
   const limits = readConnectionLimits(settings.connectionLimits, settings.trustProxy);

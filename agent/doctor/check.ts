@@ -15,6 +15,7 @@ export const CHECK_LABELS = {
   websocket: "WebSocket",
   version: "Version",
   token: "Token",
+  relay: "Relay",
   latency: "Latency",
   throughput: "Throughput",
 } as const;

@@ -17,6 +17,7 @@ import { checkClock, checkHttp, checkVersion, createFetch } from "./http-check.t
 import { checkLocalServer } from "./local-check.ts";
 import { checkNode, checkOpenFiles } from "./machine-checks.ts";
 import { checkProxy } from "./proxy-check.ts";
+import { checkRelays } from "./relay-check.ts";
 import { checkSettings, type SettingsOptions } from "./settings-check.ts";
 import { checkLatency, checkThroughput } from "./speed-checks.ts";
 import { checkTcp } from "./tcp-check.ts";
@@ -35,6 +36,7 @@ const MAX_MS = {
   http: 5_000,
   websocket: 5_000,
   token: 5_000,
+  relay: 5_000,
   latency: 3_000,
   throughput: 3_000,
 } satisfies Partial<Record<CheckName, number>>;
@@ -70,9 +72,12 @@ export function startChecks({ target, ...options }: DoctorOptions): Promise<Repo
   const token = runAfter(http, noApi, (route) =>
     runBounded(MAX_MS.token, (signal) => checkToken(route, fetch, signal)),
   );
+  const relay = runAfter(token, "the token can't be used", ({ relays }) =>
+    runBounded(MAX_MS.relay, (signal) => checkRelays(options, relays, signal)),
+  );
   const latency = runAfter(http, noApi, async (route) => {
     // Others would share the connection, and the processor.
-    await Promise.all([websocket, token]);
+    await Promise.all([websocket, token, relay]);
     return runBounded(MAX_MS.latency, (signal) => checkLatency(route, fetch, signal));
   });
   const throughput = runAfter(websocket, "no WebSocket can be opened", async ({ connection }) => {
@@ -98,6 +103,7 @@ export function startChecks({ target, ...options }: DoctorOptions): Promise<Repo
     websocket,
     version,
     token,
+    relay,
     latency,
     throughput,
   };

@@ -8,8 +8,11 @@ import { ok, problem, skipped, warning, type Outcome } from "./check.ts";
 import type { Fetch } from "./http-check.ts";
 import type { Route } from "./route.ts";
 
-/** Without the plan, which servers up to 0.3 do not send. */
-const DescribedToken = PresentedToken.extend({ organization: z.object({ name: z.string() }) });
+/** Without the plan, and perhaps without the relays, which servers up to 0.3 do not send. */
+const DescribedToken = PresentedToken.extend({
+  organization: z.object({ name: z.string() }),
+  relays: PresentedToken.shape.relays.default([]),
+});
 type DescribedToken = z.infer<typeof DescribedToken>;
 
 const EXPIRES_SOON_MS = HOUR_MS;
@@ -18,7 +21,7 @@ export async function checkToken(
   { server, token, renewal }: Route,
   fetch: Fetch,
   signal: AbortSignal,
-): Promise<Outcome> {
+): Promise<Outcome<DescribedToken>> {
   if (token === null) return skipped("this machine has no token for the server");
   const url = new URL("/agent/token", server);
   const tried = `asking ${server.host} about the token`;
@@ -48,7 +51,7 @@ export async function checkToken(
   return describeToken(tried, parsed.data);
 }
 
-function describeToken(tried: string, token: DescribedToken): Outcome {
+function describeToken(tried: string, token: DescribedToken): Outcome<DescribedToken> {
   const result = formatToken(token);
   if (!token.approved) {
     return problem(
@@ -65,9 +68,9 @@ function describeToken(tried: string, token: DescribedToken): Outcome {
     );
   }
   if (token.expiresAt * 1000 - Date.now() < EXPIRES_SOON_MS) {
-    return warning(tried, result, "Get a new token before it expires: underpass login");
+    return warning(tried, result, "Get a new token before it expires: underpass login", token);
   }
-  return ok(tried, result);
+  return ok(tried, result, token);
 }
 
 function formatToken(token: DescribedToken): string {

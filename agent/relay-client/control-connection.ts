@@ -71,6 +71,8 @@ export class RelayControlConnection extends EventEmitter<RelayControlEvents> {
   readonly #abort = new AbortController();
   #access: { value: RelayAccess; receivedAtMs: number } | undefined;
   #askedAtMs = 0;
+  /** Why the API has not returned a ticket, while the current one is tried again. */
+  #apiProblem = "";
   /** The last attempt to connect failed before the relay's welcome. */
   #isUnreachable = false;
   #socket: WebSocket | undefined;
@@ -140,6 +142,7 @@ export class RelayControlConnection extends EventEmitter<RelayControlEvents> {
       return await this.#fetchAccess();
     } catch (error) {
       if (error instanceof RejectionError) throw error;
+      this.#apiProblem = `; the server does not say where the relay is now: ${getErrorMessage(error)}`;
       return current;
     }
   }
@@ -148,6 +151,7 @@ export class RelayControlConnection extends EventEmitter<RelayControlEvents> {
     this.#askedAtMs = Date.now();
     const value = await this.#options.getAccess(this.#abort.signal);
     this.#access = { value, receivedAtMs: Date.now() };
+    this.#apiProblem = "";
     return value;
   }
 
@@ -166,7 +170,7 @@ export class RelayControlConnection extends EventEmitter<RelayControlEvents> {
     socket.on("message", (data, isBinary) => this.#receive(socket, access, data, isBinary));
     socket.on("ping", () => (this.#receivedAtMs = Date.now()));
     socket.on("pong", () => (this.#receivedAtMs = Date.now()));
-    socket.on("error", (error) => (problem = getErrorMessage(error)));
+    socket.on("error", (error) => (problem = describeRelayError(error)));
     socket.on("close", (code, reason) => this.#handleClose(code, reason.toString() || problem));
   }
 
@@ -244,7 +248,7 @@ export class RelayControlConnection extends EventEmitter<RelayControlEvents> {
       return this.#reject(new RejectionError(name, explanation));
     }
     if (wasWelcomed) this.emit("disconnected", explanation, code);
-    this.#retryLater(explanation, getRetryDelayMs(code, this.#failures));
+    this.#retryLater(`${explanation}${this.#apiProblem}`, getRetryDelayMs(code, this.#failures));
   }
 
   #handleFailure(error: unknown): void {
@@ -280,6 +284,12 @@ function openSocket(
     maxPayload: RELAY_LINK_MESSAGE_MAX_BYTES,
     authorities,
   });
+}
+
+/** The agent's user has not chosen the relay's address, and can't check it. */
+function describeRelayError(error: Error): string {
+  const advice = "ask the server's operator to check the relay's address (RELAY_HOST, RELAY_URL)";
+  return getErrorMessage(error).replace("check the address", advice);
 }
 
 function getRemainingMs(access: RelayAccess): number {

@@ -45,6 +45,8 @@ interface Events {
   ready: [ReadyNetwork];
   /** The network's settings were read again: the server's key or port may have changed. */
   network: [PrivateNetwork];
+  /** Devices reach the network at another `host:port`: the relay's operator has changed its host or its range of ports. */
+  moved: [endpoint: string];
   /** The transport, its quality, or whether the local server listens has changed. */
   status: [status: NetworkStatus, previous: NetworkStatus | undefined];
   /** A device was identified by its public key; `endpoint` is its public address. */
@@ -202,16 +204,16 @@ export class NetworkAgent extends EventEmitter<Events> {
     this.#path.open(welcome, new URL(access.relay.url).hostname);
     if (this.#isReady) {
       this.emit("reconnected");
-      void this.#readNetwork();
-      return;
+    } else {
+      this.#isReady = true;
+      const network = this.#network!;
+      const local = `127.0.0.1:${network.server_listen_port}`;
+      this.emit("ready", { network, endpoint: welcome.publicEndpoint, local });
     }
-    this.#isReady = true;
-    const network = this.#network!;
-    const local = `127.0.0.1:${network.server_listen_port}`;
-    this.emit("ready", { network, endpoint: welcome.publicEndpoint, local });
+    void this.#readNetwork();
   }
 
-  /** After a reconnect: another server may have been registered. */
+  /** The ticket may have moved the network to another port, and during an interruption another server been registered. */
   async #readNetwork(): Promise<void> {
     const { api } = this.#options;
     const { id } = this.#network!;
@@ -224,11 +226,13 @@ export class NetworkAgent extends EventEmitter<Events> {
 
   #setNetwork(network: PrivateNetwork): void {
     if (this.#stop.signal.aborted) return;
-    const previousPort = this.#network?.server_listen_port;
+    const previous = this.#network;
     this.#network = network;
     this.emit("network", network);
-    const port = network.server_listen_port;
-    if (port === null || port === previousPort) return;
+    const { public_endpoint: endpoint, server_listen_port: port } = network;
+    if (previous?.public_endpoint && endpoint && endpoint !== previous.public_endpoint)
+      this.emit("moved", endpoint);
+    if (port === null || port === previous?.server_listen_port) return;
     this.#peers.setPort(port);
     this.#probe.start(port);
   }

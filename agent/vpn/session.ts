@@ -82,6 +82,11 @@ export class VpnSession extends EventEmitter<Events> {
     agent.on("network", (network) => void this.#handleNetwork(network));
     agent.on("device", (publicKey, endpoint) => this.#handleDevice(publicKey, endpoint));
     agent.on("reconnected", () => this.#list.refresh());
+    agent.on("moved", (endpoint) =>
+      this.#notify(
+        `devices reach the network at ${endpoint} from now on; change Endpoint in their configurations, or add them again`,
+      ),
+    );
     agent.on("status", ({ transport }) => {
       if (transport === "udp") this.#checkBuffers();
     });

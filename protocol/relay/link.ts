@@ -105,6 +105,8 @@ export const ApiToRelayMessage = z.discriminatedUnion("type", [
     /** The network or tunnel. Default: all of the token's. */
     id: z.uuid().optional(),
     tokenNonce: z.string().optional(),
+    /** Default: every port. */
+    port: z.int().optional(),
     reason: z.enum(REVOCATION_REASONS),
     /** Tickets of a generation up to this are refused from now on. Milliseconds since the epoch. */
     untilGeneration: z.int(),

@@ -23,7 +23,7 @@ export const CLOSE = {
   connection_ended: 4412,
   /** The private network was deleted. */
   network_deleted: 4413,
-  /** The network's server was registered again or removed: ask for a new ticket. */
+  /** The network's server was registered again or removed, or the public port has changed: ask for a new ticket. */
   server_changed: 4414,
   /** The custom domain is not one of the organization's. */
   domain_not_found: 4415,

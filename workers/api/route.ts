@@ -125,6 +125,14 @@ export function organizationNotApproved(): ApiError {
   );
 }
 
+/** An organization may have as many ports of a relay as stay free for others. */
+export function portShareUsed(): ApiError {
+  return new ApiError(
+    "conflict",
+    "An organization can have as many ports of a relay as stay free for others. Those that it released within the last 24 hours count.",
+  );
+}
+
 /** @param message continues the name of the field, as those of `describeIssue` do. */
 export function invalidField(path: string, message: string): ApiError {
   return new ApiError("invalid_request", describeField({ path, message }), {

@@ -58,7 +58,7 @@ export async function requireRoom(
 }
 
 /** Until the commit, no other transaction with this lock inserts such a row. */
-export function buildLock(orgId: string, resource: BoundedResource): SQL {
+export function buildLock(orgId: string, resource: BoundedResource | "relay_ports"): SQL {
   return sql`pg_advisory_xact_lock(hashtextextended(${`${resource} of ${orgId}`}, 0))`;
 }
 

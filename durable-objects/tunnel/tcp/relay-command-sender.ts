@@ -44,7 +44,7 @@ export class RelayCommandSender {
   setPort(port: RelayPort): void {
     const previous = this.#port;
     if (previous?.id === port.id && previous.port === port.port) return;
-    if (previous) this.#add("connection_ended");
+    if (previous) this.#add("connection_ended", { port: previous.port });
     this.#port = port;
     this.#kv.put<RelayPort>(KEY.relay, port);
   }
@@ -54,7 +54,7 @@ export class RelayCommandSender {
    * signed until now. Rejects when the relay's object could not be reached.
    */
   async revoke(reason: Reason, tokenNonce?: string): Promise<void> {
-    if (this.#port) this.#add(reason, tokenNonce);
+    if (this.#port) this.#add(reason, { tokenNonce });
     await this.flush();
   }
 
@@ -80,14 +80,15 @@ export class RelayCommandSender {
     return call;
   }
 
-  #add(reason: Reason, tokenNonce?: string): void {
+  /** @param of without a token or port, the revocation is of all tickets. */
+  #add(reason: Reason, of: Pick<Revocation, "tokenNonce" | "port">): void {
     const tunnelId = this.#tunnelId();
     if (!this.#port || tunnelId === undefined) return;
     const revocation: Revocation = {
       type: "revoke",
       kind: "tunnel",
       id: tunnelId,
-      ...(tokenNonce !== undefined && { tokenNonce }),
+      ...of,
       reason,
       untilGeneration: Date.now(),
     };

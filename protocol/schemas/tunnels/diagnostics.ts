@@ -1,6 +1,7 @@
 /** What `underpass doctor` asks the service: how an agent's token and its connection work. */
 import { z } from "zod";
 import { PLANS } from "../../plans.ts";
+import { RelayAccess } from "../networks.ts";
 import { Token } from "../tokens.ts";
 
 /** The token that a request is sent with, and the organization that it belongs to. */
@@ -14,6 +15,9 @@ export const PresentedToken = Token.omit({ revoked: true }).extend({
     .describe(
       "Whether this month's budget of the token, its master key or its organization is used up.",
     ),
+  relays: z
+    .array(RelayAccess.shape.relay.pick({ id: true, url: true }))
+    .describe("The connected relays, which TCP tunnels and private networks need."),
 });
 export type PresentedToken = z.infer<typeof PresentedToken>;
 

@@ -5,6 +5,7 @@ import { fastClock, speedUp } from "../../harness/preloads/fast-clock.ts";
 import { WAIT_OPTIONS } from "../../harness/timeouts.ts";
 import { startFaultyProxy as startProxy } from "../../harness/tunnel/faulty-proxy.ts";
 import {
+  openSocket,
   startEcho,
   startTcpStack,
   type ServedTunnel,
@@ -15,9 +16,11 @@ import { readExactly } from "../../harness/relay/tcp/tunnel-port.ts";
 /** For what agents do at intervals: heartbeats, and connecting to a stopped tunnel. */
 const FAST = { env: fastClock(10) };
 
+const PORTS = 30;
+
 let stack: TcpStack;
 beforeAll(async () => {
-  stack = await startTcpStack({ ports: 20 });
+  stack = await startTcpStack({ ports: PORTS });
 });
 afterAll(() => stack?.[Symbol.asyncDispose]());
 
@@ -54,6 +57,22 @@ test("a relay that is killed and restarted serves the tunnel on its port again",
   await stack.relay.start();
   await waitUntilServed(tunnel);
   expect(countEvents(tunnel, "reconnected")).toBe(1);
+});
+
+test("when the relay's range does not contain the tunnel's port any more, the agent serves another one and says so", async () => {
+  await using echo = await startEcho();
+  const last = stack.relay.port + PORTS;
+  await using tunnel = await stack.serve(echo.port, ["--remote-port", String(last)]);
+  await stack.relay.stop();
+  await stack.relay.start(PORTS - 1);
+  const { message } = (await tunnel.event("notice")) as { message: string };
+  const [, url = ""] = /^visitors now connect to (\S+)$/.exec(message) ?? [];
+  const port = Number(new URL(url).port);
+  expect(port).toBeLessThan(last);
+  const visitor = await openSocket(port);
+  visitor.write("ping");
+  expect(String(await readExactly(visitor, 4))).toBe("ping");
+  visitor.destroy();
 });
 
 test("when the network resets every connection to the relay, those end and visitors are served again", async () => {

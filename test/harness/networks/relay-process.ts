@@ -47,7 +47,8 @@ export interface RelayBehindProxies extends AsyncDisposable {
   udp: UdpProxy;
   readonly pid: number;
   readonly output: string;
-  start(): Promise<void>;
+  /** @param portCount of public ports; by default as before. */
+  start(portCount?: number): Promise<void>;
   /** With `SIGKILL` it can't close its connections. */
   stop(signal?: NodeJS.Signals): Promise<void>;
   /** Returns a metric by name and labels in the text format; undefined when it does not exist. */
@@ -63,7 +64,7 @@ export async function startRelayProcess(options: RelayProcessOptions): Promise<R
   let child: ChildProcess | undefined;
   let output = "";
 
-  async function start(): Promise<void> {
+  async function start(portCount = ports): Promise<void> {
     const [program, ...args] = [...prefix, process.execPath, join(ROOT, "relay/main.ts")];
     child = spawn(program, args, {
       env: {
@@ -73,7 +74,7 @@ export async function startRelayProcess(options: RelayProcessOptions): Promise<R
         RELAY_SECRET: options.secret,
         RELAY_HOST: address,
         RELAY_BIND: address,
-        RELAY_PORT_RANGE: `${port}-${port + ports}`,
+        RELAY_PORT_RANGE: `${port}-${port + portCount}`,
         RELAY_URL: options.address === undefined ? tcp.url.replace("http:", "ws:") : "",
         ...options.env,
       },

@@ -77,6 +77,7 @@ describe("GET /agent/token", () => {
       },
       approved: true,
       overBudget: false,
+      relays: expect.any(Array),
     });
     expect(JSON.stringify(body)).not.toContain(minted.wireBytes.slice(0, 40));
   });

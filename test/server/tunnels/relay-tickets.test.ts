@@ -80,6 +80,34 @@ describe("a ticket for the relay", () => {
     });
   });
 
+  test("is for another port of the same relay when its range does not contain the tunnel's any more", async () => {
+    const relayId = `relay-${crypto.randomUUID().slice(0, 8)}`;
+    const before = await RelayLink.connect(api.server, {
+      relayId,
+      firstPort: 50_001,
+      lastPort: 50_001,
+    });
+    const token = await mintToken(owner);
+    const subdomain = newName();
+    const { body: tunnel } = await owner.post<Tunnel>("/tunnels", {
+      ...{ localPort: 5432, protocol: "tcp", subdomain, relayId },
+    });
+    await connect(token.wireBytes, { subdomain });
+    expect((await requestTicket(tunnel.id, token.wireBytes)).body.port).toBe(50_001);
+    await before.close();
+    using _ = await RelayLink.connect(api.server, { relayId, firstPort: 50_011, lastPort: 50_012 });
+    const moved = await waitUntil(async () => {
+      const { body } = await requestTicket(tunnel.id, token.wireBytes);
+      return body.port > 50_010 && body;
+    });
+    expect(moved.relay.id).toBe(relayId);
+    expect((await findTunnel(tunnel.id)).publicPort).toBe(moved.port);
+    expect((await requestTicket(tunnel.id, token.wireBytes)).body.port).toBe(moved.port);
+    await api.sql("update relays set first_port = 2, last_port = 1 where id = $1", [relayId]);
+    const exhausted = await requestTicket(tunnel.id, token.wireBytes);
+    expect(formatOutcome(exhausted)).toBe("503 unavailable");
+  });
+
   test("is refused to all others", async () => {
     const { token, tunnel } = await serveTunnel();
     const other = await mintToken(owner);

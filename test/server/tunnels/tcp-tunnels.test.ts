@@ -41,9 +41,10 @@ function newName(): string {
 }
 const create = (body: object = {}, by: Person = owner) =>
   by.post<Answer>("/tunnels", { localPort: 5432, protocol: "tcp", ...body });
-/** A port that no other tunnel is assigned by chance: it stays with the owner's organization for a day. */
+/** A port that no other tunnel is assigned by chance: it was served, so it stays with the owner's organization for a day. */
 async function holdPort(): Promise<number> {
   const { body } = await create();
+  await api.sql("update relay_ports set was_served = true where owner_id = $1", [body.id]);
   await owner.delete(`/tunnels/${body.id}`);
   return body.publicPort!;
 }
@@ -144,6 +145,20 @@ describe("a TCP tunnel's port", () => {
       [port],
     );
     expect((await create({ publicPort: port }, otherOwner)).body.publicPort).toBe(port);
+  });
+
+  test("is refused to an organization that has as many as are free, or is waiting for approval", async () => {
+    const person = await api.owner();
+    using link = await connectRelay(3);
+    const { relayId } = link.hello;
+    expect((await create({ relayId }, person)).status).toBe(201);
+    const second = await create({ relayId }, person);
+    expect(formatOutcome(second)).toBe("409 conflict");
+    await api.sql("update organizations set approval_status = 'pending' where id = $1", [
+      person.orgId,
+    ]);
+    expect(formatOutcome(await create({}, person))).toBe("403 forbidden");
+    expect((await person.get<Tunnel[]>("/tunnels")).body).toHaveLength(1);
   });
 
   test("is assigned to one of many concurrent requests for it", async () => {

@@ -1,13 +1,19 @@
 /** The checks of `underpass doctor` whose causes a test can't produce: resolvers, limits of the system, versions. */
 import { subscribe, unsubscribe } from "node:diagnostics_channel";
+import { once } from "node:events";
+import type { AddressInfo } from "node:net";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
+import { WebSocketServer } from "ws";
 import packageJson from "../../../agent/package.json" with { type: "json" };
 import { checkDns, type AddressLookup } from "../../../agent/doctor/dns-check.ts";
 import { checkVersion } from "../../../agent/doctor/http-check.ts";
 import { checkNode, checkOpenFiles } from "../../../agent/doctor/machine-checks.ts";
+import { checkRelays } from "../../../agent/doctor/relay-check.ts";
 import { checkWebSocket } from "../../../agent/doctor/websocket-check.ts";
+import { RELAY_SUBPROTOCOL } from "../../../protocol/relay/datagrams.ts";
+import { CLOSE } from "../../../protocol/wire/close-codes.ts";
 import { SERVICE_VERSION } from "../../../protocol/version.ts";
 import { ROOT } from "../../../self-host/build/build.ts";
 import { startHttpServer } from "../../harness/fakes/http-server.ts";
@@ -68,6 +74,24 @@ test.each([403, 404])(
     }
   },
 );
+
+test("a relay that answers is fine, and one that does not is named", async () => {
+  const stopped = await startHttpServer((_, response) => response.end());
+  await stopped.stop();
+  const relay = new WebSocketServer({ port: 0, handleProtocols: () => RELAY_SUBPROTOCOL });
+  relay.on("connection", (socket) => socket.close(CLOSE.unauthorized));
+  await once(relay, "listening");
+  const { port } = relay.address() as AddressInfo;
+  const relays = [{ id: "main", url: `ws://127.0.0.1:${port}` }];
+  const { signal } = new AbortController();
+  expect((await checkRelays(route, relays, signal)).status).toBe("ok");
+  const dead = { id: "fra", url: `ws://127.0.0.1:${stopped.port}` };
+  const outcome = await checkRelays(route, [...relays, dead], signal);
+  expect(outcome.status).toBe("warning");
+  expect(outcome.result).toContain(`from here: ${dead.url} can't be reached (`);
+  expect((await checkRelays(route, [], signal)).status).toBe("skipped");
+  relay.close();
+});
 
 test("the limit of open files is compared with what a busy tunnel needs", () => {
   expect(checkOpenFiles(256)).toMatchObject({ status: "warning" });

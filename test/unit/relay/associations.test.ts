@@ -128,7 +128,7 @@ test("a port that another program uses is refused with a code to retry, and leav
   await new Promise<void>((resolve) => other.bind(port, "127.0.0.1", resolve));
   expect(await associations.open(ticket(), agent)).toEqual({
     refused: "internal",
-    message: `another program uses port ${port} of the relay; ask the server's operator to free it`,
+    message: `another program uses port ${port} of the relay now; if this lasts, ask the server's operator to free it`,
   });
   expect(associations.list()).toHaveLength(0);
   await new Promise<void>((resolve) => other.close(() => resolve()));

@@ -60,12 +60,12 @@ describe("a ticket is refused permanently", () => {
     const unknown = await relay.networkTicket({}, { key, kid: "unknown" });
     expect(await readCloseCode(unknown)).toBe(CLOSE.unauthorized);
   });
+});
 
-  test("when its port does not belong to the relay", async () => {
-    for (const port of [relay.port, relay.port - 1, relay.ports.at(-1)! + 1, 22]) {
-      expect(await readCloseCode(await relay.tunnelTicket({ port }))).toBe(CLOSE.invalid_request);
-    }
-  });
+test("a ticket for a port outside of the relay's range is refused so that the agent asks for another one", async () => {
+  for (const port of [relay.port, relay.port - 1, relay.ports.at(-1)! + 1, 22]) {
+    expect(await readCloseCode(await relay.tunnelTicket({ port }))).toBe(CLOSE.server_changed);
+  }
 });
 
 test.each([
@@ -117,7 +117,7 @@ test("networks and tunnels don't take each other's ports: one is UDP, the other 
   expect(network.closed).toBeNull();
 });
 
-test("the next ticket is accepted for the same port, and ends the connection when it is for another", async () => {
+test("the next ticket is accepted for the same port; for another one the agent connects again", async () => {
   const [port, sub] = [newPort(), crypto.randomUUID()];
   await using agent = new RelayAgent(relay.url, await relay.networkTicket({ port, sub }));
   await agent.waitForWelcome("network");
@@ -125,6 +125,17 @@ test("the next ticket is accepted for the same port, and ends the connection whe
   await agent.flush();
   expect(agent.closed).toBeNull();
   agent.send({ type: "ticket", ticket: await relay.networkTicket({ port: newPort(), sub }) });
+  expect((await agent.waitForClose()).code).toBe(CLOSE.server_changed);
+});
+
+test("the next ticket must be for the same network", async () => {
+  const port = newPort();
+  await using agent = new RelayAgent(relay.url, await relay.networkTicket({ port }));
+  await agent.waitForWelcome("network");
+  agent.send({
+    type: "ticket",
+    ticket: await relay.networkTicket({ port, sub: crypto.randomUUID() }),
+  });
   expect((await agent.waitForClose()).code).toBe(CLOSE.protocol_error);
 });
 
@@ -138,6 +149,23 @@ test("an invalid message of an agent ends the connection", async () => {
 });
 
 describe("a revocation", () => {
+  test("of a port ends the agent there, and not the same tunnel's agent at another port", async () => {
+    const [port, other, sub] = [newPort(), newPort(), crypto.randomUUID()];
+    await using moved = new RelayAgent(relay.url, await relay.tunnelTicket({ port: other, sub }));
+    await moved.waitForWelcome("tunnel");
+    await using agent = new RelayAgent(relay.url, await relay.tunnelTicket({ port, sub }));
+    await agent.waitForWelcome("tunnel");
+    const untilGeneration = Date.now();
+    const reason = "connection_ended";
+    await relay.api.revoke({ kind: "tunnel", id: sub, port, reason, untilGeneration });
+    expect((await agent.waitForClose()).code).toBe(CLOSE.connection_ended);
+    expect(
+      await readCloseCode(await relay.tunnelTicket({ port, sub, generation: untilGeneration })),
+    ).toBe(CLOSE.connection_ended);
+    await moved.flush();
+    expect(moved.closed).toBeNull();
+  });
+
   test("ends the agent with its reason, and revokes earlier tickets, not later ones", async () => {
     const [port, sub] = [newPort(), crypto.randomUUID()];
     const ticket = (generation: number) => relay.networkTicket({ port, sub, generation });

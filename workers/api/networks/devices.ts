@@ -23,6 +23,7 @@ import {
   requireNetwork,
   serverNotRegistered,
 } from "./router.ts";
+import { requireServerPort } from "./server-port.ts";
 import { formatClientConfig } from "./wireguard-configs.ts";
 import { getAddressAt, getPublicEndpoint, loadDeviceViews } from "./views.ts";
 
@@ -63,11 +64,14 @@ networkDevices.openapi(
         DeviceEnrollment,
       ),
     },
-    failures: ["invalid_name", "network_full"],
+    failures: ["invalid_name", "network_full", "conflict", "unavailable"],
   }),
   async (c) => {
     const { name, public_key: publicKey } = c.req.valid("json");
     const { id } = c.req.valid("param");
+    const { serverPublicKey, ownEndpoint, ...network } = await requireNetwork(c, id);
+    // The device is about to get the address in its configuration.
+    if (serverPublicKey !== null && ownEndpoint === null) await requireServerPort(c, network);
     const enrolled = await enrollDevice(c.var.db, getCallerActor(c), id, { name, publicKey });
     switch (enrolled) {
       case "not_found":
@@ -80,8 +84,7 @@ networkDevices.openapi(
           "The network has no free address left. Remove a device first.",
         );
       default: {
-        const { network } = enrolled;
-        const [device] = await loadDeviceViews(c.env, network, [enrolled.device]);
+        const [device] = await loadDeviceViews(c.env, enrolled.network, [enrolled.device]);
         return c.json({ device: device!, network_cidr: network.cidr }, 201);
       }
     }

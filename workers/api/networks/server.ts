@@ -8,10 +8,9 @@ import {
   RelayAccess,
 } from "../../../protocol/schemas/networks.ts";
 import { IdParams } from "../../../protocol/schemas/scalars.ts";
-import { ApiError } from "../../errors.ts";
 import { issueRelayAccess } from "../../identity/tokens/relay-tickets.ts";
 import { listAllDevices } from "../../store/networks/devices.ts";
-import { findRelay } from "../../store/networks/relays.ts";
+import { markPortServed } from "../../store/networks/relay-ports.ts";
 import { registerServer, unregisterServer } from "../../store/networks/server.ts";
 import { toUserNonce } from "../../store/networks/ticket-revocations.ts";
 import { findOrganization } from "../../store/organizations/organizations.ts";
@@ -30,6 +29,7 @@ import {
   requireNetwork,
   serverNotRegistered,
 } from "./router.ts";
+import { requireServerPort, toServerPortError } from "./server-port.ts";
 import { formatServerConfig } from "./wireguard-configs.ts";
 import { getAddressAt, getPublicEndpoint, loadNetworkView } from "./views.ts";
 
@@ -48,7 +48,7 @@ networkServers.openapi(
     responses: {
       200: jsonResponse("The network, with the UDP port that is reserved for it.", PrivateNetwork),
     },
-    failures: ["unavailable"],
+    failures: ["conflict", "unavailable"],
   }),
   async (c) => {
     const body = c.req.valid("json");
@@ -58,29 +58,15 @@ networkServers.openapi(
       ownEndpoint: body.public_endpoint ?? null,
       relayId: body.relay_id,
     });
-    switch (network) {
-      case "not_found":
-        throw networkNotFound();
-      case "key_of_device":
-        throw invalidField(
-          "server_public_key",
-          "must not be the key of one of the network's devices",
-        );
-      case "unknown_relay":
-        throw invalidField("relay_id", "names an unknown relay");
-      case "no_relay":
-        throw new ApiError(
-          "unavailable",
-          "No relay is available for private networks. Start a relay, or send the public_endpoint of a server that is reached without one.",
-        );
-      case "exhausted":
-        throw new ApiError(
-          "unavailable",
-          "The relay has no free UDP port. Send another relay_id, or the public_endpoint of a server that is reached without a relay.",
-        );
-      default:
-        return c.json(await loadNetworkView(c.env, network), 200);
+    if (network === "not_found") throw networkNotFound();
+    if (network === "key_of_device") {
+      throw invalidField(
+        "server_public_key",
+        "must not be the key of one of the network's devices",
+      );
     }
+    if (typeof network === "string") throw toServerPortError(network);
+    return c.json(await loadNetworkView(c.env, network), 200);
   },
 );
 
@@ -146,7 +132,7 @@ networkServers.openapi(
     method: "post",
     path: "/private-networks/{id}/relay-ticket",
     summary: "Get a relay ticket for a private network",
-    description: `With the ticket, which is valid for five minutes, an agent serves the network at its relay (docs/protocols/relay-protocol.md). ${ACCEPTED_BEARERS}`,
+    description: `With the ticket, which is valid for five minutes, an agent serves the network at its relay (docs/protocols/relay-protocol.md). A port that is not in the relay's range any more is replaced, after which devices need new configurations. ${ACCEPTED_BEARERS}`,
     guard: allowOrAgent("networks:write"),
     params: IdParams,
     responses: {
@@ -155,21 +141,18 @@ networkServers.openapi(
         RelayAccess,
       ),
     },
-    failures: ["server_not_registered", "unavailable"],
+    failures: ["server_not_registered", "conflict", "unavailable"],
   }),
   async (c) => {
     const network = await requireNetwork(c, c.req.valid("param").id);
-    const { serverPublicKey, relayId, reservedUdpPort: port } = network;
+    const { serverPublicKey } = network;
     if (serverPublicKey === null) throw serverNotRegistered();
     const organization = await findOrganization(c.var.db, network.orgId);
     if (organization?.approvalStatus !== "approved") {
       throw organizationNotApproved();
     }
-    const relay = relayId === null ? null : await findRelay(c.var.db, relayId);
-    if (!relay || port === null || port < relay.firstPort || port > relay.lastPort) {
-      const message = "The network has no port on a relay. Register its server again.";
-      throw new ApiError("unavailable", message);
-    }
+    const { relay, port } = await requireServerPort(c, network);
+    await markPortServed(c.var.db, network.id);
     const access = await issueRelayAccess(c.var.config, relay, {
       kind: "network",
       sub: network.id,

@@ -234,6 +234,11 @@ function toRefusal(
       return new ConnectionRefusedError("internal", "no relay is available for TCP tunnels");
     case "exhausted":
       return new ConnectionRefusedError("internal", "the relay has no free TCP port");
+    case "share_used":
+      return new ConnectionRefusedError(
+        "quota_exceeded",
+        "the organization has its share of the relay's ports",
+      );
     case "domain_not_found":
     case "domain_not_verified":
     case "domain_in_use":

@@ -21,6 +21,7 @@ import { toHex, toUuid } from "../../../shared/bytes.ts";
 import type { TokenBucketConfig } from "../../../shared/bounds/token-bucket.ts";
 import { parseJson } from "../../../shared/json.ts";
 import { ApiError } from "../../errors.ts";
+import { listConnectedRelays } from "../../store/networks/relays.ts";
 import {
   findPresentedToken,
   type PresentedTokenState,
@@ -56,7 +57,8 @@ diagnostics.openapi(
     });
     const { revoked: _, ...token } = toToken(state.row, state.spentUsdCents);
     const { organization, isApproved: approved, isOverBudget: overBudget } = state;
-    return c.json({ ...token, organization, approved, overBudget }, 200);
+    const relays = await listConnectedRelays(c.var.db);
+    return c.json({ ...token, organization, approved, overBudget, relays }, 200);
   },
 );
 

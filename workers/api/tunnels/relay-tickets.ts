@@ -5,7 +5,12 @@ import { ApiError } from "../../errors.ts";
 import { toHex, toUuid } from "../../../shared/bytes.ts";
 import type { TokenPayload } from "../../identity/tokens/capability-token.ts";
 import { issueRelayAccess } from "../../identity/tokens/relay-tickets.ts";
-import { findServedTunnel, type ServedTunnel } from "../../store/tunnels/tcp-tunnels.ts";
+import { markPortServed } from "../../store/networks/relay-ports.ts";
+import {
+  findServedTunnel,
+  type ServedTunnel,
+  type ServingRefusal,
+} from "../../store/tunnels/tcp-tunnels.ts";
 import { verifyToken } from "./agent-admission.ts";
 import { unauthorized, tokenVerifiedByHandler } from "../guard.ts";
 import {
@@ -13,6 +18,7 @@ import {
   jsonResponse,
   notFound,
   organizationNotApproved,
+  portShareUsed,
   route,
   type ApiContext,
 } from "../route.ts";
@@ -29,19 +35,20 @@ relayTickets.openapi(
     path: "/tunnels/{id}/relay-ticket",
     summary: "Get a relay ticket for a TCP tunnel",
     description:
-      "The bearer is the capability token of the agent that serves the tunnel. The ticket is valid for five minutes (docs/protocols/relay-protocol.md).",
+      "The bearer is the capability token of the agent that serves the tunnel. The ticket is valid for five minutes (docs/protocols/relay-protocol.md). If the tunnel's port is not in the relay's range any more, it is for another one.",
     guard: tokenVerifiedByHandler,
     params: IdParams,
     responses: {
       200: jsonResponse("The ticket, and the address of the relay that accepts it.", RelayAccess),
     },
-    failures: ["invalid_request", "forbidden", "conflict", "expired"],
+    failures: ["invalid_request", "forbidden", "conflict", "expired", "unavailable"],
   }),
   async (c) => {
     const token = await requireBearerToken(c);
     const tokenName = { orgId: toUuid(token.organizationId), nonce: toHex(token.nonce) };
     const found = await findServedTunnel(c.var.db, tokenName, c.req.valid("param").id);
     const tunnel = requireServed(found);
+    await markPortServed(c.var.db, tunnel.id);
     const access = await issueRelayAccess(c.var.config, tunnel.relay, {
       kind: "tunnel",
       sub: tunnel.id,
@@ -66,7 +73,7 @@ async function requireBearerToken(c: ApiContext): Promise<TokenPayload> {
   }
 }
 
-function requireServed(found: Awaited<ReturnType<typeof findServedTunnel>>): ServedTunnel {
+function requireServed(found: ServedTunnel | ServingRefusal): ServedTunnel {
   if (typeof found === "object") return found;
   switch (found) {
     case "token_unknown":
@@ -92,5 +99,12 @@ function requireServed(found: Awaited<ReturnType<typeof findServedTunnel>>): Ser
       throw new ApiError("conflict", "The tunnel is stopped. Start it first.");
     case "tunnel_expired":
       throw tunnelExpired();
+    case "exhausted":
+      throw new ApiError(
+        "unavailable",
+        "The relay's range of ports has changed, and none is free.",
+      );
+    case "share_used":
+      throw portShareUsed();
   }
 }

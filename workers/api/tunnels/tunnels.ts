@@ -41,6 +41,8 @@ import {
   invalidField,
   jsonResponse,
   notFound,
+  organizationNotApproved,
+  portShareUsed,
   route,
   type ApiContext,
 } from "../route.ts";
@@ -203,6 +205,10 @@ function toPortError(refusal: PortRefusal, { publicPort, relayId }: CreateTunnel
         "unavailable",
         "The relay has no free TCP port. Send another relayId, or delete a TCP tunnel.",
       );
+    case "share_used":
+      return portShareUsed();
+    case "organization_not_approved":
+      return organizationNotApproved();
   }
 }
 

@@ -1,12 +1,15 @@
 /**
  * The public ports of relays: UDP ports of networks and TCP ports of tunnels. The primary key of `relay_ports` decides
- * concurrent requests for a port. After its release, other organizations can't reserve a port for a day.
+ * concurrent requests for a port. After its release, other organizations can't reserve a port for a day, if an agent has
+ * served it. An organization may have as many ports of a relay as stay free for others, so a single one gets half.
  */
 import { ago } from "../clock.ts";
 import { and, eq, isNull, sql } from "drizzle-orm";
 import { log } from "../../../shared/log.ts";
-import type { UnitOfWork } from "../database.ts";
+import { buildLock } from "../bounds.ts";
+import type { Database, UnitOfWork } from "../database.ts";
 import { relayPorts, relays } from "../tables/networks.ts";
+import { organizations } from "../tables/organizations.ts";
 import { DAY_MS } from "../../../shared/time.ts";
 
 /** How long other organizations can't reserve a released port. */
@@ -38,6 +41,9 @@ export type PortRefusal =
   | "no_relay"
   /** Every port is reserved. */
   | "exhausted"
+  /** The organization has as many ports as are free for others. */
+  | "share_used"
+  | "organization_not_approved"
   /** `wantedPort` is reserved, or another organization had reserved it within the last day. */
   | "port_taken"
   | PortOutsideRanges;
@@ -67,6 +73,9 @@ export async function reservePort(
   const { protocol, orgId, ownerId } = request;
   const held = await findReservedPort(change, ownerId);
   if (held?.isInRange && fits(held, request)) return { relayId: held.relayId, port: held.port };
+  // Reservations of an organization wait for each other until the commit, so that they count each other.
+  await tx.execute(sql`select ${buildLock(orgId, "relay_ports")}`);
+  if (!(await isApproved(change, orgId))) return "organization_not_approved";
   if (held) await releasePort(change, ownerId);
   // An attempt fails only if a concurrent request has reserved the port, so the loop ends.
   for (;;) {
@@ -83,10 +92,16 @@ export async function reservePort(
       log("warn", "relay_ports_low", { relayId, freePorts, ports });
     const [taken] = await tx
       .insert(relayPorts)
-      .values({ relayId, port, protocol, orgId, ownerId })
+      .values({ relayId, port, protocol, orgId, ownerId, wasServed: false })
       .onConflictDoUpdate({
         target: [relayPorts.relayId, relayPorts.protocol, relayPorts.port],
-        set: { orgId, ownerId, releasedAt: null },
+        set: {
+          orgId,
+          ownerId,
+          releasedAt: null,
+          // The visitors of an earlier tunnel of the same organization may still know the port.
+          wasServed: sql`${relayPorts.wasServed} and ${relayPorts.orgId} is not distinct from ${orgId}`,
+        },
         setWhere: isAvailable(orgId),
       })
       .returning({ relayId: relayPorts.relayId, port: relayPorts.port });
@@ -94,7 +109,21 @@ export async function reservePort(
   }
 }
 
-/** Releases the owner's port. Its organization can reserve it again at once, others after a day. */
+/** Call it before an agent gets a ticket for the owner's port. */
+export async function markPortServed({ query }: Database, ownerId: string): Promise<void> {
+  await query
+    .update(relayPorts)
+    .set({ wasServed: true })
+    .where(
+      and(
+        eq(relayPorts.ownerId, ownerId),
+        isNull(relayPorts.releasedAt),
+        eq(relayPorts.wasServed, false),
+      ),
+    );
+}
+
+/** Releases the owner's port. Its organization can reserve it again at once, others after the cool-down. */
 export async function releasePort({ tx }: Pick<UnitOfWork, "tx">, ownerId: string): Promise<void> {
   await tx
     .update(relayPorts)
@@ -155,12 +184,26 @@ async function undoRelease({ tx }: Pick<UnitOfWork, "tx">, held: OwnedPort): Pro
     );
 }
 
+/** Whether other organizations can't reserve a port that has a row in `relay_ports`. */
+const isTaken = sql`(${relayPorts.releasedAt} is null or (${relayPorts.wasServed} and ${relayPorts.releasedAt} > ${ago(RELAY_PORT_COOL_DOWN_MS)}))`;
+
 /** Whether the organization can reserve a port that has a row in `relay_ports`. */
 function isAvailable(orgId: string) {
-  return sql`${relayPorts.releasedAt} is not null and (${relayPorts.orgId} = ${orgId} or ${relayPorts.releasedAt} <= ${ago(RELAY_PORT_COOL_DOWN_MS)})`;
+  return sql`${relayPorts.releasedAt} is not null and (${relayPorts.orgId} = ${orgId} or not ${isTaken})`;
 }
 
-type CandidateRow = Record<"port" | "free_ports" | "ports", number> & { relay_id: string };
+async function isApproved({ tx }: Pick<UnitOfWork, "tx">, orgId: string): Promise<boolean> {
+  const [organization] = await tx
+    .select({ status: organizations.approvalStatus })
+    .from(organizations)
+    .where(eq(organizations.id, orgId));
+  return organization?.status === "approved";
+}
+
+type CandidateRow = Record<"port" | "free_ports" | "ports", number> & {
+  relay_id: string;
+  is_in_share: boolean;
+};
 
 interface Candidate extends ReservedPort {
   /** The relay's ports of this protocol: those that the organization can reserve, and all. */
@@ -170,7 +213,7 @@ interface Candidate extends ReservedPort {
 
 /**
  * Prefers the port that the owner had before, then ports that have never been reserved. The choice among equal ports is
- * random, so that concurrent requests rarely choose the same one.
+ * random, so that concurrent requests rarely choose the same one. The first port of an organization needs no share.
  */
 async function findCandidate(
   { tx }: Pick<UnitOfWork, "tx">,
@@ -178,27 +221,39 @@ async function findCandidate(
 ): Promise<Candidate | PortRefusal> {
   const isEligible = relayId === undefined ? sql`true` : sql`${relays.id} = ${relayId}`;
   const { rows } = await tx.execute<CandidateRow>(sql`
-    with free as (
+    with candidates as (
       select ${relays.id} as relay_id, candidate.port as port,
         ${relays.connectedEpoch} is not null as is_connected,
         ${relayPorts.ownerId} is not distinct from ${ownerId}::uuid as was_owned,
         ${relayPorts.port} is null as is_unused,
-        ${relays.lastPort} - ${relays.firstPort} + 1 as ports,
-        (count(*) over (partition by ${relays.id}))::int as free_ports
+        ${relayPorts.port} is null or (${isAvailable(orgId)}) as is_available,
+        ${relayPorts.port} is not null and ${isTaken} as is_taken,
+        ${relayPorts.port} is not null and ${isTaken}
+          and ${relayPorts.orgId} is not distinct from ${orgId}::uuid as is_own,
+        ${relays.lastPort} - ${relays.firstPort} + 1 as ports
       from ${relays}
       cross join lateral generate_series(${relays.firstPort}, ${relays.lastPort}) as candidate(port)
       left join ${relayPorts} on ${relayPorts.relayId} = ${relays.id}
         and ${relayPorts.protocol} = ${protocol} and ${relayPorts.port} = candidate.port
-      where ${isEligible} and (${relayPorts.port} is null or (${isAvailable(orgId)}))
+      where ${isEligible}
+    ), counted as (
+      select *,
+        (count(*) filter (where is_available) over of_relay)::int as free_ports,
+        count(*) filter (where not is_taken) over of_relay as free_for_others,
+        count(*) filter (where is_own) over of_relay as own_ports
+      from candidates window of_relay as (partition by relay_id)
     )
-    select relay_id, port, free_ports, ports from free
-    where ${wantedPort === undefined ? sql`true` : sql`port = ${wantedPort}`}
-    order by was_owned desc, is_connected desc, free_ports desc, relay_id, is_unused desc, random()
+    select relay_id, port, free_ports, ports,
+      is_own or own_ports = 0 or own_ports < free_for_others - 1 as is_in_share
+    from counted
+    where is_available and ${wantedPort === undefined ? sql`true` : sql`port = ${wantedPort}`}
+    order by is_in_share desc, was_owned desc, is_connected desc, free_ports desc, relay_id,
+      is_unused desc, random()
     limit 1`);
   const [row] = rows;
   if (row) {
     const { relay_id: relayId, port, free_ports: freePorts, ports } = row;
-    return { relayId, port, freePorts, ports };
+    return row.is_in_share ? { relayId, port, freePorts, ports } : "share_used";
   }
   return explainRefusal(await tx.select().from(relays).where(isEligible), { relayId, wantedPort });
 }

@@ -1,5 +1,5 @@
 /** Relays' rows: the address and the ports that each relay sent when it last connected. */
-import { and, asc, count, eq, isNull, sql } from "drizzle-orm";
+import { and, asc, count, eq, isNotNull, isNull, sql } from "drizzle-orm";
 import type { RelayDescription } from "../../../durable-objects/rpc.ts";
 import type { Database } from "../database.ts";
 import { relayPorts, relays } from "../tables/networks.ts";
@@ -25,6 +25,15 @@ export async function findRelayHost(
 export async function listRelayIds({ query }: Database): Promise<string[]> {
   const rows = await query.select({ id: relays.id }).from(relays).orderBy(asc(relays.id));
   return rows.map(({ id }) => id);
+}
+
+/** Those that are connected to the API. */
+export function listConnectedRelays({ query }: Database): Promise<Pick<RelayRow, "id" | "url">[]> {
+  return query
+    .select({ id: relays.id, url: relays.url })
+    .from(relays)
+    .where(isNotNull(relays.connectedEpoch))
+    .orderBy(asc(relays.id));
 }
 
 /** Replaces the description: an operator may have moved the relay or changed its ports. */

@@ -22,9 +22,9 @@ export interface NewServer {
   relayId: string | undefined;
 }
 
-export type ServerRefusal = "not_found" | "key_of_device" | Exclude<PortRefusal, WantedPortRefusal>;
-/** Refusals of a wanted port. Networks never want a specific port. */
-type WantedPortRefusal = "port_taken" | PortOutsideRanges;
+/** Networks never want a specific port. */
+export type ServerPortRefusal = Exclude<PortRefusal, "port_taken" | PortOutsideRanges>;
+export type ServerRefusal = "not_found" | "key_of_device" | ServerPortRefusal;
 
 /** Registers or replaces the network's server. The network keeps its port. */
 export function registerServer(
@@ -34,31 +34,40 @@ export function registerServer(
   server: NewServer,
 ): Promise<Network | ServerRefusal> {
   return db.changeAs(actor, async (change) => {
-    const { tx, audit, rollback } = change;
-    const before = await lockNetwork(tx, actor.orgId, id);
+    const before = await lockNetwork(change.tx, actor.orgId, id);
     if (!before) return "not_found";
     if (await isKeyOfDevice(change, id, server.publicKey)) return "key_of_device";
-    const reserved = await reserveServerPort(change, before, server);
-    if (typeof reserved === "string") return rollback(reserved);
-    const [row] = await tx
-      .update(privateNetworks)
-      .set({
-        serverPublicKey: server.publicKey,
-        serverListenPort: server.listenPort,
-        ownEndpoint: server.ownEndpoint,
-        relayId: reserved?.relayId ?? null,
-        reservedUdpPort: reserved?.port ?? null,
-      })
-      .where(eq(privateNetworks.id, id))
-      .returning();
-    if (hasServerChanged(before, row!)) revokeNetworkTickets(change, before, "server_changed");
-    audit(actor, "network_server_registered", id, {
-      name: before.name,
-      publicKey: server.publicKey,
-      relayId: row!.relayId,
-      port: row!.reservedUdpPort,
+    const reserved = await reserveServerPort(change, before, server.relayId);
+    const isRefused = typeof reserved === "string";
+    // A server with an endpoint of its own needs no port.
+    if (isRefused && (server.ownEndpoint === null || reserved === "unknown_relay"))
+      return change.rollback(reserved);
+    return saveServer(change, actor, before, {
+      serverPublicKey: server.publicKey,
+      serverListenPort: server.listenPort,
+      ownEndpoint: server.ownEndpoint,
+      relayId: isRefused ? null : reserved.relayId,
+      reservedUdpPort: isRefused ? null : reserved.port,
     });
-    return { ...row!, relayHost: await findRelayHost(tx, row!.relayId) };
+  });
+}
+
+/**
+ * Replaces a port that the operator has taken out of the relay's range, or reserves one for a server that was registered
+ * when no relay was available.
+ */
+export function replaceServerPort(
+  db: Database,
+  actor: CallerActor,
+  id: string,
+): Promise<Network | "not_found" | ServerPortRefusal> {
+  return db.changeAs(actor, async (change) => {
+    const before = await lockNetwork(change.tx, actor.orgId, id);
+    if (!before) return "not_found";
+    const reserved = await reserveServerPort(change, before, before.relayId ?? undefined);
+    if (typeof reserved === "string") return change.rollback(reserved);
+    const { relayId, port: reservedUdpPort } = reserved;
+    return saveServer(change, actor, before, { relayId, reservedUdpPort });
   });
 }
 
@@ -88,23 +97,33 @@ export function unregisterServer(
   });
 }
 
-/** @returns null when no port is available and the server has an endpoint of its own. */
+async function saveServer(
+  change: UnitOfWork,
+  actor: CallerActor,
+  before: NetworkRow,
+  columns: Partial<NetworkRow>,
+): Promise<Network> {
+  const { tx, audit } = change;
+  const [after] = await tx
+    .update(privateNetworks)
+    .set(columns)
+    .where(eq(privateNetworks.id, before.id))
+    .returning();
+  const { name, serverPublicKey: publicKey, relayId, reservedUdpPort: port } = after!;
+  if (hasServerChanged(before, after!)) revokeNetworkTickets(change, before, "server_changed");
+  audit(actor, "network_server_registered", before.id, { name, publicKey, relayId, port });
+  return { ...after!, relayHost: await findRelayHost(tx, relayId) };
+}
+
 async function reserveServerPort(
   change: UnitOfWork,
   { id, orgId }: NetworkRow,
-  { relayId, ownEndpoint }: NewServer,
-): Promise<ReservedPort | null | Exclude<PortRefusal, WantedPortRefusal>> {
+  relayId: string | undefined,
+): Promise<ReservedPort | ServerPortRefusal> {
   const reserved = await reservePort(change, { protocol: "udp", orgId, ownerId: id, relayId });
-  if (!isPortRefusal(reserved)) return reserved;
-  switch (reserved) {
-    case "no_relay":
-    case "exhausted":
-      return ownEndpoint === null ? reserved : null;
-    case "unknown_relay":
-      return reserved;
-    default:
-      throw new Error("a port was refused to a network, which wants no specific one");
-  }
+  if (isPortRefusal(reserved) && (reserved === "port_taken" || typeof reserved === "object"))
+    throw new Error("a port was refused to a network, which wants no specific one");
+  return reserved;
 }
 
 async function isKeyOfDevice(

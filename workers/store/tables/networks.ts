@@ -1,6 +1,7 @@
 /** Relays, their public ports, and the private networks that use them. */
 import { sql } from "drizzle-orm";
 import {
+  boolean,
   check,
   index,
   integer,
@@ -42,6 +43,8 @@ export const relayPorts = pgTable(
     orgId: uuid().references(() => organizations.id, { onDelete: "set null" }),
     /** The network or tunnel that has the port or had it last. */
     ownerId: uuid().notNull(),
+    /** Whether the organization's agents have had a ticket for the port, so that visitors may know it. */
+    wasServed: boolean().notNull().default(true),
     releasedAt: timestamptz(),
   },
   (table) => [

@@ -1,10 +1,11 @@
 /** The public TCP ports of tunnels of protocol `tcp`: reserved when a tunnel is created, released when it ends. */
 import { and, eq, inArray, isNull, sql } from "drizzle-orm";
-import type { UnitOfWork } from "../database.ts";
+import type { Database, UnitOfWork } from "../database.ts";
 import { isPortRefusal, reservePort, type PortRefusal } from "../networks/relay-ports.ts";
 import { findRelayHost } from "../networks/relays.ts";
 import { relayPorts } from "../tables/networks.ts";
 import { tunnels, type TunnelRow } from "../tables/tunnels.ts";
+import { isUnendedTunnelIn } from "./undeleted-tunnels.ts";
 
 export interface WantedPort {
   relayId?: string | undefined;
@@ -36,6 +37,39 @@ export async function reserveTunnelPort(
     .where(eq(tunnels.id, tunnel.id))
     .returning();
   return { ...row!, relayHost: await findRelayHost(tx, relayId) };
+}
+
+export type ReplacementRefusal = Extract<
+  PortRefusal,
+  "exhausted" | "share_used" | "organization_not_approved"
+>;
+
+/**
+ * Replaces a port that the operator has taken out of the relay's range, while the tunnel is served. It stays at its relay:
+ * the tunnel's object learns of another one only when an agent connects.
+ */
+export function replaceTunnelPort(
+  db: Database,
+  { orgId, id, relayId }: { orgId: string; id: string; relayId: string },
+): Promise<TunnelWithRelay | ReplacementRefusal | "not_found"> {
+  return db.transaction(async (change) => {
+    const [tunnel] = await change.tx
+      .select()
+      .from(tunnels)
+      .where(and(isUnendedTunnelIn(orgId), eq(tunnels.id, id)))
+      .for("update");
+    if (!tunnel) return "not_found";
+    const reserved = await reserveTunnelPort(change, tunnel, { relayId });
+    if (!isPortRefusal(reserved)) return reserved;
+    switch (reserved) {
+      case "exhausted":
+      case "share_used":
+      case "organization_not_approved":
+        return reserved;
+      default:
+        throw new Error(`${JSON.stringify(reserved)} for any port of a tunnel's own relay`);
+    }
+  });
 }
 
 /** For tunnels that end. Other organizations can reserve the ports after the cool-down. */

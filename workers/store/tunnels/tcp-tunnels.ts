@@ -7,6 +7,7 @@ import { relays } from "../tables/networks.ts";
 import { organizations, projects } from "../tables/organizations.ts";
 import { tunnels } from "../tables/tunnels.ts";
 import type { PresentedToken } from "../tokens/tokens.ts";
+import { replaceTunnelPort, type ReplacementRefusal } from "./tcp-ports.ts";
 import { isDue, isUndeletedTunnelIn } from "./undeleted-tunnels.ts";
 
 export type TokenRefusal =
@@ -24,8 +25,15 @@ export interface ServedTunnel {
   allowedCidrs: string[] | null;
 }
 
+export type ServingRefusal =
+  | TokenRefusal
+  | TunnelRefusal
+  | ReplacementRefusal
+  | "served_by_another";
+
 /**
- * Finds the tunnel that a token's agent serves, or served last.
+ * Finds the tunnel that a token's agent serves, or served last. A port outside of the relay's range is replaced first: the
+ * operator may have changed the range.
  *
  * @returns "served_by_another" when the agent of another token of the organization serves it.
  */
@@ -33,7 +41,7 @@ export async function findServedTunnel(
   db: Database,
   token: PresentedToken,
   tunnelId: string,
-): Promise<ServedTunnel | TokenRefusal | TunnelRefusal | "served_by_another"> {
+): Promise<ServedTunnel | ServingRefusal> {
   const usable = await findUsableToken(db, token);
   if (typeof usable === "string") return usable;
   const row = await findTcpTunnel(db, token.orgId, { id: tunnelId });
@@ -41,8 +49,12 @@ export async function findServedTunnel(
   if (row.connectedTokenId !== usable.id) return "served_by_another";
   // The port is reserved when its agent registers, which has not happened yet.
   if (row.publicPort === null || row.relay === null) return "served_by_another";
-  const { id, relay, publicPort: port, allowedCidrs } = row;
-  return { id, relay, port, allowedCidrs };
+  const { id, relay, publicPort, allowedCidrs } = row;
+  const isInRange = publicPort >= relay.firstPort && publicPort <= relay.lastPort;
+  if (isInRange) return { id, relay, port: publicPort, allowedCidrs };
+  const replaced = await replaceTunnelPort(db, { orgId: token.orgId, id, relayId: relay.id });
+  if (typeof replaced === "string") return replaced;
+  return { id, relay, port: replaced.publicPort!, allowedCidrs: replaced.allowedCidrs };
 }
 
 /** A tunnel that a client of `underpass connect` asks for. */
@@ -103,7 +115,7 @@ async function findTcpTunnel(
       connectedTokenId: tunnels.connectedTokenId,
       stoppedAt: tunnels.stoppedAt,
       isExpired: sql<boolean>`${tunnels.status} = 'expired' or ${isDue}`,
-      relay: { id: relays.id, url: relays.url, host: relays.host },
+      relay: relays,
     })
     .from(tunnels)
     .innerJoin(projects, eq(projects.id, tunnels.projectId))

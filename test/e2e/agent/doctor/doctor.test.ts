@@ -12,6 +12,7 @@ import { createCertificate } from "../../../harness/fakes/certificate.ts";
 import { startHttpServer } from "../../../harness/fakes/http-server.ts";
 import { reservePort } from "../../../harness/ports.ts";
 import { mintToken, startApi, type Person, type TestApi } from "../../../harness/server/api.ts";
+import { RelayLink } from "../../../harness/server/relay-link.ts";
 import { canOpenTerminals, typeCommand } from "../../../harness/terminal.ts";
 import { runAgent, runToEnd } from "../../../harness/tunnel/agent.ts";
 import { diagnose, formatReport, pickChecks, saveToken } from "../../../harness/agent/diagnosis.ts";
@@ -44,7 +45,8 @@ describe("on a working setup", () => {
     const notOk = reports.flatMap((report) => (report.status === "ok" ? [] : report.check));
     const measured: CheckName[] = ["latency", "throughput"];
     // The server is given by its address, and speaks http. How fast it answers depends on what else this machine does.
-    expect(notOk.filter((name) => !measured.includes(name))).toEqual(["dns", "tls"]);
+    // No relay is connected to it.
+    expect(notOk.filter((name) => !measured.includes(name))).toEqual(["dns", "tls", "relay"]);
     for (const report of reports) {
       expect(Object.keys(report)).toEqual(["check", "status", "tried", "result", "advice"]);
     }
@@ -69,6 +71,15 @@ describe("on a working setup", () => {
     await using shown = typeCommand(command, { cwd: directory, atTerminal: true });
     expect(await shown.exit).toBe(0);
     expect(shown.output).toMatch(/^✓ WebSocket +it opens/m);
+  });
+
+  test("a relay whose address does not lead to it is a warning that names the operator's settings", async () => {
+    const url = `ws://127.0.0.1:${await reservePort()}`;
+    using _ = await RelayLink.connect(api.server, { relayId: "doctor", url });
+    const report = formatReport((await check()).relay);
+    expect(report).toMatch(/^warning: TCP tunnels and private networks don't work from here: /);
+    expect(report).toContain(`${url} can't be reached (`);
+    expect(report).toContain("RELAY_HOST or RELAY_URL");
   });
 
   test("it leaves no tunnel behind", async () => {

@@ -63,7 +63,11 @@ async function loseRelay(getAccess: () => Promise<RelayAccess>) {
   const getFirst = vi.fn(getAccess).mockResolvedValueOnce(buildAccess(relay.port));
   const control = new RelayControlConnection({ authorities: undefined, getAccess: getFirst });
   let failedAttempts = 0;
-  control.on("retrying", () => (failedAttempts += 1));
+  const reasons = new Set<string>();
+  control.on("retrying", (reason) => {
+    failedAttempts += 1;
+    reasons.add(reason);
+  });
   control.start();
   await once(control, "welcome");
   await relay.stop();
@@ -71,7 +75,7 @@ async function loseRelay(getAccess: () => Promise<RelayAccess>) {
     const target = failedAttempts + count;
     await vi.waitUntil(() => failedAttempts >= target, WAIT_OPTIONS);
   };
-  return { control, getAccess: getFirst, port: relay.port, waitForFailures };
+  return { control, getAccess: getFirst, port: relay.port, reasons, waitForFailures };
 }
 
 test("asks the API for the relay's address again while it can't be reached, at most every ten seconds", async () => {
@@ -92,13 +96,18 @@ test("asks the API for the relay's address again while it can't be reached, at m
   await moved.stop();
 });
 
-test("returns to the relay with its ticket while the API can't be reached", async () => {
-  const { control, getAccess, port, waitForFailures } = await loseRelay(() =>
+test("returns to the relay with its ticket while the API gives no other one, and says why it does not", async () => {
+  const { control, getAccess, port, reasons, waitForFailures } = await loseRelay(() =>
     Promise.reject(new Error("the API is down")),
   );
   vi.setSystemTime(STARTED_AT_MS + TEN_SECONDS_MS);
   await waitForFailures(3);
   expect(getAccess).toHaveBeenCalledTimes(2);
+  const refused = `127.0.0.1:${port} refuses connections; ask the server's operator to check the relay's address (RELAY_HOST, RELAY_URL), and that the server runs`;
+  expect([...reasons]).toEqual([
+    refused,
+    `${refused}; the server does not say where the relay is now: the API is down`,
+  ]);
   const relay = await startRelay(port);
   await once(control, "welcome");
   control.close();

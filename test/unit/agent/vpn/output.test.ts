@@ -23,6 +23,7 @@ afterAll(async () => {
 
 test("as JSON: ready, the transport, devices by name, the loss of the relay and the reconnect", async () => {
   const { relay, network, server } = served;
+  network.public_endpoint = `relay.example.com:${relay.ports[0]}`;
   await using agent = await served.vpn("--json");
   expect(await agent.event("ready")).toEqual({
     event: "ready",
@@ -40,8 +41,13 @@ test("as JSON: ready, the transport, devices by name, the loss of the relay and 
   speedUp(agent.child);
   await relay.stop();
   expect(await agent.event("disconnected")).toMatchObject({ reason: expect.any(String) });
+  // The relay has other ports from now on.
+  network.public_endpoint = "relay.example.com:50001";
   await relay.start();
   await agent.event("reconnected");
+  await expect
+    .poll(() => agent.stdout, WAIT_OPTIONS)
+    .toContain("devices reach the network at relay.example.com:50001 from now on");
   agent.child.kill("SIGTERM");
   expect(await agent.exit).toBe(0);
 });

@@ -144,7 +144,7 @@ describe("the relay is notified when", () => {
     await tunnel.agent();
     await tunnel.agent({ relay: { id: tunnel.relay.id, port: 40_002 } });
     await runDurableObjectAlarm(tunnel.stub);
-    expect(await link.next()).toEqual(revoke(tunnel, { reason: "connection_ended" }));
+    expect(await link.next()).toEqual(revoke(tunnel, { reason: "connection_ended", port: 40_001 }));
   });
 });
 

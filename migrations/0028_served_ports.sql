@@ -1,0 +1,1 @@
+ALTER TABLE "relay_ports" ADD COLUMN "was_served" boolean DEFAULT true NOT NULL;
