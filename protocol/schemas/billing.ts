@@ -55,7 +55,7 @@ export const Billing = z.object({
   overLimits: z.array(OverLimit),
   prices: z.object({ pro: Prices, team: Prices }).describe("In US dollars."),
   limits: z
-    .record(z.enum(PLANS), PlanLimits)
+    .object({ free: PlanLimits, pro: PlanLimits, team: PlanLimits, enterprise: PlanLimits })
     .describe("What each plan includes on this server, without a trial."),
 });
 export type Billing = z.infer<typeof Billing>;
