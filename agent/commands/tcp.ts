@@ -51,8 +51,12 @@ export function parseTcpTunnel(
   rejectEmpty(targetText, "the local port");
   const target = parseTcpTarget(targetText);
   if (!target) throw new UsageError(`${targetText} is not a port or host:port`);
+  const { private: isPrivate } = values;
+  if (isPrivate && values["remote-port"] !== undefined)
+    throw new UsageError("a tunnel with --private has no public port; leave out --remote-port");
   return {
     target,
+    isPrivate,
     proxyProtocol: values["proxy-protocol"],
     settings: { ...values, subdomain: getSubdomain(values) },
   };

@@ -1,7 +1,7 @@
 /**
  * The agent's side of a TCP tunnel. It has two connections, each of which reconnects by itself: one to the API, which decides
  * whether the tunnel is served at all and carries the clients of `underpass connect`, and one to the relay, which carries the
- * visitors of the public port.
+ * visitors of the public port. A private tunnel has only the first one.
  */
 import { EventEmitter } from "node:events";
 import { CLOSE } from "../../protocol/wire/close-codes.ts";
@@ -28,22 +28,25 @@ import { connectLocal, type TcpTarget } from "./tcp-target.ts";
 
 export interface TcpTunnelOptions extends ServerAccess {
   target: TcpTarget;
+  /** The tunnel has no public port. */
+  isPrivate: boolean;
   settings: TunnelSettings & TcpTunnelSettings;
   proxyProtocol: ProxyProtocol | undefined;
 }
 
 export interface TcpTunnelInfo {
   tunnelId: string;
-  /** `tcp://host:port` */
+  /** `tcp://host:port`; that of a private tunnel has no port, and only names it. */
   url: string;
-  publicPort: number;
+  /** Undefined for a private tunnel. */
+  publicPort: number | undefined;
   name: string;
   /** RFC 3339; undefined when it never does, or the server does not tell. */
   expiresAt: string | undefined;
 }
 
 interface TcpTunnelEventMap {
-  /** Visitors can connect. */
+  /** Visitors can connect, or the clients of a private tunnel. */
   ready: [tunnel: TcpTunnelInfo];
   disconnected: [reason: string];
   reconnected: [tunnel: TcpTunnelInfo];
@@ -78,10 +81,14 @@ export class TcpTunnel extends EventEmitter<TcpTunnelEventMap> {
     super();
     this.#options = options;
     this.#api = new ServiceApi(options, options.token);
-    const { target, proxyProtocol, settings } = options;
+    const { target, proxyProtocol, settings, isPrivate } = options;
     this.#connection = new TunnelConnection({
       ...options,
-      query: { protocol: "tcp", port: String(target.port) },
+      query: {
+        protocol: "tcp",
+        port: String(target.port),
+        ...(isPrivate && { private: "true" }),
+      },
       firstQuery: toQuery(TCP_QUERY_OPTIONS, settings),
       ownGates: settings.allow?.length ? ["addresses"] : [],
       capabilities: [TCP_CAPABILITY],
@@ -132,10 +139,10 @@ export class TcpTunnel extends EventEmitter<TcpTunnelEventMap> {
 
   #forwardEvents(): void {
     const connection = this.#connection;
-    connection.on("ready", (welcome) => this.#openRelay(welcome));
+    connection.on("ready", (welcome) => this.#serve(welcome));
     connection.on("reconnected", (welcome) => {
       // Losing the connection to the API does not affect the relay's; only a stop has closed it.
-      if (!this.#relay) this.#openRelay(welcome);
+      if (!this.#relay) this.#serve(welcome);
       this.#restore("api");
     });
     connection.on("disconnected", (reason) => this.#lose("api", reason));
@@ -143,15 +150,23 @@ export class TcpTunnel extends EventEmitter<TcpTunnelEventMap> {
     connection.on("latency", (ms) => this.emit("latency", ms));
     connection.on("gates", (gates) => this.emit("gates", gates));
     connection.on("stopped", (explanation, name) => {
+      if (this.#relay) this.#lostConnections.add("relay");
       this.#closeRelay();
-      this.#lostConnections.add("relay");
       this.emit("stopped", explanation, name);
     });
     connection.on("rejected", (rejection) => this.#reject(rejection));
   }
 
-  #openRelay({ tunnelId, name, expiresAt }: Welcome): void {
+  #serve(welcome: Welcome): void {
     if (this.#isClosed) return;
+    if (!this.#options.isPrivate) return this.#openRelay(welcome);
+    const { tunnelId, url, name, expiresAt } = welcome;
+    const isFirst = !this.#served;
+    this.#served = { tunnelId, url, name, publicPort: undefined, expiresAt };
+    if (isFirst) this.emit("ready", this.#served);
+  }
+
+  #openRelay({ tunnelId, name, expiresAt }: Welcome): void {
     const { target, proxyProtocol, authorities } = this.#options;
     this.#relay = new RelayStreams({
       target,

@@ -210,6 +210,40 @@ describe("an agent of a TCP tunnel", () => {
     }
   });
 
+  test("serves a private tunnel without a port, also without a free one at any relay", async () => {
+    const { wireBytes } = await mintToken(owner);
+    const subdomain = newName();
+    const query = { subdomain, private: "true" };
+    const { body } = await create({ subdomain });
+    const port = body.publicPort!;
+    await api.sql("update relays set last_port = first_port - 1");
+    try {
+      const first = getSocket(await connect(wireBytes, query));
+      const expected = { publicPort: null, publicUrl: `tcp://${subdomain}.localhost` };
+      expect(await findTunnel(body.id)).toMatchObject({ ...expected, status: "active" });
+      first.terminate();
+      const again = getSocket(await connect(wireBytes, { ...query, tunnel: body.id }));
+      expect(await findTunnel(body.id)).toMatchObject(expected);
+      again.close();
+    } finally {
+      await api.sql("update relays set last_port = 40300 where id = 'main'");
+    }
+    const ports = await api.sql(
+      "select from relay_ports where owner_id = $1 and released_at is null",
+      [body.id],
+    );
+    expect(ports).toEqual([]);
+    const publicAgain = getSocket(await connect(wireBytes, { subdomain, tunnel: body.id }));
+    expect((await findTunnel(body.id)).publicPort).toBe(port);
+    publicAgain.close();
+    const refused = [
+      await connect(wireBytes, { ...query, remote_port: port }),
+      await connect(wireBytes, { subdomain, private: "yes" }),
+      await api.connectAgent(wireBytes, { port: 1, private: "true" }),
+    ];
+    expect(refused.map(({ code }) => code)).toEqual(Array(3).fill(CLOSE.invalid_request));
+  });
+
   test("does not get the name of an HTTP tunnel, nor the reverse", async () => {
     const { wireBytes } = await mintToken(owner);
     const [http, tcp] = [newName(), newName()];

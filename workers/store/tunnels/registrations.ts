@@ -25,7 +25,7 @@ import { organizations } from "../tables/organizations.ts";
 import { tokens } from "../tables/tokens.ts";
 import { tunnels, type TunnelRow } from "../tables/tunnels.ts";
 import type { Transaction } from "../transaction.ts";
-import { reserveTunnelPort, type TunnelWithRelay } from "./tcp-ports.ts";
+import { releaseTunnelPort, reserveTunnelPort, type TunnelWithRelay } from "./tcp-ports.ts";
 import { expireTunnel } from "./lifecycle.ts";
 import { NEXT_SETTINGS_VERSION } from "./settings-version.ts";
 import { insertTunnel } from "./tunnels.ts";
@@ -48,6 +48,8 @@ export interface RegistrationRequest {
   isFurtherConnection: boolean;
   /** The public port that the agent wants, for protocol `tcp`. */
   remotePort: number | undefined;
+  /** Whether the tunnel has no public port, for protocol `tcp`. */
+  isPrivate: boolean;
   /** CIDR blocks that visitors may come from, for protocol `tcp`. undefined: unchanged. */
   allowedCidrs: string[] | undefined;
   /** Ignored from an agent that reconnects: they may have been changed since it first connected. */
@@ -174,7 +176,9 @@ async function register(change: UnitOfWork, request: RegistrationRequest): Promi
     return { tunnel: { ...settled, relayHost: null }, plan: token.plan };
   }
   await updateAllowedCidrs(change, actor, tunnel, request);
-  const withPort = await reserveTunnelPort(change, tunnel, { port: request.remotePort });
+  const withPort = request.isPrivate
+    ? await releaseTunnelPort(change, tunnel)
+    : await reserveTunnelPort(change, tunnel, { port: request.remotePort });
   if (typeof withPort === "string") return change.rollback(refuse(withPort));
   return { tunnel: withPort, plan: token.plan };
 }
