@@ -68,6 +68,14 @@ describe("adding a device", () => {
     );
   });
 
+  test("to a network whose agent runs does not ask for a second agent, which would replace it", async () => {
+    api.networks[0]!.relay.state = "udp";
+    const { stderr } = await run("home", "add", "phone");
+    expect(stderr).toContain("If the network's agent runs with --apply, it adds the device");
+    expect(stderr).toContain("wg set <interface> peer");
+    expect(stderr).not.toContain("underpass vpn home --apply");
+  });
+
   test("never sends the private key, in any form", async () => {
     const { stdout } = await run("home", "add", "phone", "--json");
     const { config } = JSON.parse(stdout) as { config: string };
