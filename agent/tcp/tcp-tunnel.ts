@@ -7,6 +7,7 @@ import { EventEmitter } from "node:events";
 import { CLOSE } from "../../protocol/wire/close-codes.ts";
 import { TCP_CAPABILITY, type Welcome } from "../../protocol/wire/frames.ts";
 import { formatHostAndPort } from "../../shared/hosts.ts";
+import { OFF } from "../gates/off.ts";
 import type { TunnelGates } from "../gates/tunnel-gates.ts";
 import { fetchRelayAccess } from "../relay-client/fetch-relay-access.ts";
 import type { ServerAccess } from "../server-access.ts";
@@ -90,7 +91,7 @@ export class TcpTunnel extends EventEmitter<TcpTunnelEventMap> {
         ...(isPrivate && { private: "true" }),
       },
       firstQuery: toQuery(TCP_QUERY_OPTIONS, settings),
-      ownGates: settings.allow?.length ? ["addresses"] : [],
+      ownGates: settings.allow?.some((block) => block !== OFF) ? ["addresses"] : [],
       capabilities: [TCP_CAPABILITY],
       openStream: (wire, id, opening) => {
         if (opening.type !== "connect") return null;

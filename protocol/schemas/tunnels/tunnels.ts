@@ -97,10 +97,12 @@ export const AgentConnectQuery = z
       ),
     allow: z
       .string()
-      .transform((text) => text.split(","))
-      .pipe(AllowedCidrs)
+      .transform((text) => (text === "off" ? null : text.split(",")))
+      .pipe(AllowedCidrs.nullable())
       .optional()
-      .describe("With protocol `tcp`: blocks that visitors may come from, separated by commas."),
+      .describe(
+        "With protocol `tcp`: blocks that visitors may come from, separated by commas; `off` removes the list.",
+      ),
   })
   .superRefine(
     ({ protocol, remote_port, allow, host, shard, tunnel, private: isPrivate }, context) => {

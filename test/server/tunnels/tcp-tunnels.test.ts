@@ -185,7 +185,7 @@ describe("an agent of a TCP tunnel", () => {
     moved.close();
   });
 
-  test("sets the allowlist when it first connects, and not when it reconnects", async () => {
+  test("sets or removes the allowlist when it first connects, and not when it reconnects", async () => {
     const { wireBytes } = await mintToken(owner);
     const subdomain = newName();
     const allow = "192.0.2.7/24,2001:db8::/32";
@@ -199,6 +199,16 @@ describe("an agent of a TCP tunnel", () => {
     const reconnected = getSocket(await connect(wireBytes, query));
     expect((await findTunnel(id)).allowedCidrs).toBe(null);
     reconnected.close();
+    getSocket(await connect(wireBytes, { subdomain, allow }));
+    expect((await findTunnel(id)).allowedCidrs).toHaveLength(2);
+    const withoutList = getSocket(await connect(wireBytes, { subdomain, allow: "off" }));
+    expect((await findTunnel(id)).allowedCidrs).toBe(null);
+    withoutList.close();
+    const [event] = await api.sql(
+      "select action from audit_events where resource_id = $1 order by id desc limit 1",
+      [id],
+    );
+    expect(event).toEqual({ action: "tunnel_ip_allowlist_removed" });
     for (const invalid of ["", "192.0.2.0/33", "example.com"]) {
       expect((await connect(wireBytes, { subdomain, allow: invalid })).code).toBe(
         CLOSE.invalid_request,

@@ -50,8 +50,8 @@ export interface RegistrationRequest {
   remotePort: number | undefined;
   /** Whether the tunnel has no public port, for protocol `tcp`. */
   isPrivate: boolean;
-  /** CIDR blocks that visitors may come from, for protocol `tcp`. undefined: unchanged. */
-  allowedCidrs: string[] | undefined;
+  /** CIDR blocks that visitors may come from, for protocol `tcp`. null: any address. undefined: unchanged. */
+  allowedCidrs: string[] | null | undefined;
   /** Ignored from an agent that reconnects: they may have been changed since it first connected. */
   gates: AgentGateValues;
   /** A custom domain that must lead to the tunnel. Ignored from an agent that reconnects. */
@@ -241,7 +241,8 @@ async function updateAllowedCidrs(
     .set({ allowedCidrs, settingsVersion: NEXT_SETTINGS_VERSION })
     .where(eq(tunnels.id, tunnel.id))
     .returning();
-  change.audit(actor, "tunnel_ip_allowlist_set", tunnel.id);
+  const action = allowedCidrs ? "tunnel_ip_allowlist_set" : "tunnel_ip_allowlist_removed";
+  change.audit(actor, action, tunnel.id);
   enqueueSettings(change, row!);
 }
 
