@@ -74,6 +74,13 @@ export function findPositionals(
   return tokenize(args, specs).filter((token) => token.kind === "positional");
 }
 
+/** Whether an option of a command line is none of `specs`. */
+export function hasUnknownOption(args: string[], specs: OptionSpecs): boolean {
+  return tokenize(args, specs).some(
+    (token) => token.kind === "option" && !Object.hasOwn(specs, token.name),
+  );
+}
+
 /** Finds the text of an option, which may be set in the environment, in a command line that need not be valid. */
 export function findOptionText(
   args: string[],

@@ -4,6 +4,7 @@ import { COMMANDS } from "../commands/table/table.ts";
 import {
   findPositionals,
   formatChoices,
+  hasUnknownOption,
   parseOptions,
   UsageError,
   type OptionSpecs,
@@ -76,6 +77,8 @@ function findSubcommand(found: FoundCommand): FoundCommand {
   const { value: name, index } = argument;
   const subcommand = subcommands.find((known) => known.name === name);
   if (!subcommand) {
+    // The argument may be the value of an option that does not exist, which is what is wrong then.
+    if (command.load && hasUnknownOption(args, collectOptions(command))) return found;
     const names = subcommands.map((known) => known.name);
     const suggestion = formatSuggestion(name, names) || `; use ${formatChoices(names)}`;
     throw new UsageError(`unknown subcommand of ${path}: ${name}${suggestion}`);

@@ -152,6 +152,9 @@ test.each([
   ],
   ["vpn office remvoe phone", "unknown subcommand of vpn: remvoe; did you mean remove?"],
   ["vpn office fly", "unknown subcommand of vpn: fly; use add, devices or remove"],
+  ["vpn office --level debug", "unknown option: --level"],
+  ["vpn office --log-level loud", "--log-level must be error, warn, info or debug, not loud"],
+  ["webhooks shop --log-level loud", "--log-level must be error, warn, info or debug, not loud"],
   ["completion fihs", "the shell must be bash, zsh or fish, not fihs; did you mean fish?"],
 ])("%s is rejected with what was meant", async (line, message) => {
   expect(await getFailure(line)).toBe(message);
