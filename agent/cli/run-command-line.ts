@@ -50,6 +50,7 @@ export function findCommand([name = "", ...args]: string[]): FoundCommand {
 /** What a user most likely meant: a port to share, the name that another tool has for a command, or a mistyped name. */
 function suggestCommand(name: string): string {
   if (/^(https?:\/\/.*|.*:)?\d{1,5}$/.test(name)) return `; did you mean: underpass http ${name}?`;
+  if (name === "udp") return "; for UDP, use a private network: underpass vpn NETWORK --setup";
   const synonym = SYNONYMS.find(({ names }) => names.includes(name));
   if (synonym) return `; did you mean ${synonym.command}?`;
   return formatSuggestion(

@@ -64,6 +64,7 @@ test.each([
   ["htpt 3000", "unknown command: htpt; did you mean http?"],
   ["lgoin", "unknown command: lgoin; did you mean login?"],
   ["zzz", "unknown command: zzz"],
+  ["udp 53", "unknown command: udp; for UDP, use a private network: underpass vpn NETWORK --setup"],
   ["3000", "unknown command: 3000; did you mean: underpass http 3000?"],
   [
     "localhost:3000",
