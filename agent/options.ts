@@ -13,7 +13,7 @@ export type ValueCompletion = "file" | "directory" | readonly string[];
 
 /** One row of a command's table of options, from which parsing, validation, help and completion derive. */
 export interface OptionSpec {
-  /** A `list` may be repeated; in the environment its values are separated by line breaks or commas. */
+  /** A `list` may be repeated, and its values may be separated by commas; in the environment by line breaks too. */
   kind: "text" | "flag" | "list";
   /** Only line breaks separate the values of this list, because they may contain commas. */
   hasCommas?: true;
@@ -72,6 +72,13 @@ export function findPositionals(
   specs: OptionSpecs,
 ): { value: string; index: number }[] {
   return tokenize(args, specs).filter((token) => token.kind === "positional");
+}
+
+/** Whether an option of a command line is none of `specs`. */
+export function hasUnknownOption(args: string[], specs: OptionSpecs): boolean {
+  return tokenize(args, specs).some(
+    (token) => token.kind === "option" && !Object.hasOwn(specs, token.name),
+  );
 }
 
 /** Finds the text of an option, which may be set in the environment, in a command line that need not be valid. */
@@ -153,7 +160,11 @@ function readArguments(
 /** @param texts undefined when the option is not given. @param source where they come from, for messages. */
 export function parseValue(spec: OptionSpec, texts: string[] | undefined, source: string): unknown {
   if (spec.kind === "flag") return texts !== undefined;
-  const values = (texts ?? []).map((text) => {
+  const hasSeveral = spec.kind === "list" && !spec.hasCommas;
+  const parts = texts?.flatMap((text) =>
+    hasSeveral ? text.split(",").map((part) => part.trim()) : text,
+  );
+  const values = (parts ?? []).map((text) => {
     // To ignore the option would open the tunnel without it.
     rejectEmpty(text, `the value of ${source}`);
     if (spec.choices && !spec.choices.includes(text)) {

@@ -4,6 +4,7 @@ import { COMMANDS } from "../commands/table/table.ts";
 import {
   findPositionals,
   formatChoices,
+  hasUnknownOption,
   parseOptions,
   UsageError,
   type OptionSpecs,
@@ -51,6 +52,7 @@ export function findCommand([name = "", ...args]: string[]): FoundCommand {
 /** What a user most likely meant: a port to share, the name that another tool has for a command, or a mistyped name. */
 function suggestCommand(name: string): string {
   if (/^(https?:\/\/.*|.*:)?\d{1,5}$/.test(name)) return `; did you mean: underpass http ${name}?`;
+  if (name === "udp") return "; for UDP, use a private network: underpass vpn NETWORK --setup";
   const synonym = SYNONYMS.find(({ names }) => names.includes(name));
   if (synonym) return `; did you mean ${synonym.command}?`;
   return formatSuggestion(
@@ -78,6 +80,8 @@ function findSubcommand(found: FoundCommand): FoundCommand {
   const { value: name, index } = argument;
   const subcommand = subcommands.find((known) => known.name === name);
   if (!subcommand) {
+    // The argument may be the value of an option that does not exist, which is what is wrong then.
+    if (command.load && hasUnknownOption(args, collectOptions(command))) return found;
     const names = subcommands.map((known) => known.name);
     const suggestion = formatSuggestion(name, names) || `; use ${formatChoices(names)}`;
     throw new UsageError(`unknown subcommand of ${path}: ${name}${suggestion}`);

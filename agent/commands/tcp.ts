@@ -1,4 +1,5 @@
 /** `underpass tcp <port|host:port>`: a public TCP port for a local server, until it is stopped. */
+import { OFF } from "../gates/off.ts";
 import { canShowScreen } from "../screen/terminal.ts";
 import { InspectedTunnels } from "../inspect/inspected-tunnels.ts";
 import { startInspectServer } from "../inspect/start-inspect-server.ts";
@@ -52,8 +53,14 @@ export function parseTcpTunnel(
   rejectEmpty(targetText, "the local port");
   const target = parseTcpTarget(targetText);
   if (!target) throw new UsageError(describeInvalidTarget(targetText));
+  const { private: isPrivate } = values;
+  if (isPrivate && values["remote-port"] !== undefined)
+    throw new UsageError("a tunnel with --private has no public port; leave out --remote-port");
+  if (values.allow.includes(OFF) && values.allow.length > 1)
+    throw new UsageError("off of --allow removes the whole list; leave out the other addresses");
   return {
     target,
+    isPrivate,
     proxyProtocol: values["proxy-protocol"],
     settings: { ...values, subdomain: getSubdomain(values) },
   };

@@ -101,12 +101,27 @@ function printConfig(
       "",
       `${device.name} has the address ${device.assigned_ip} in ${network.name}.`,
       `${step} The private key is stored nowhere else.`,
-      "Next, add the device to the WireGuard server. On the server's machine, run:",
-      `  underpass vpn ${network.name} --apply`,
-      "Without the agent, run:",
-      `  wg set <interface> peer ${device.public_key} allowed-ips ${device.assigned_ip}/32`,
+      ...describeNextStep(network, device),
     ].join("\n"),
   );
+}
+
+/** How the WireGuard server learns of the device. A second agent would replace one that runs. */
+function describeNextStep({ name, relay }: PrivateNetwork, device: Device): string[] {
+  const command = `  wg set <interface> peer ${device.public_key} allowed-ips ${device.assigned_ip}/32`;
+  if (relay.state !== "offline") {
+    return [
+      "If the network's agent runs with --apply, it adds the device to the WireGuard server within five seconds.",
+      "Otherwise, run on the server's machine:",
+      command,
+    ];
+  }
+  return [
+    "Next, add the device to the WireGuard server. On the server's machine, run:",
+    `  underpass vpn ${name} --apply`,
+    "Without the agent, run:",
+    command,
+  ];
 }
 
 /** @param isColored sets the colours, so that scanners can read the code on light terminals too. */

@@ -47,7 +47,7 @@ async function serve(options: ServeOptions): Promise<number> {
       "--apply needs the permission to change network interfaces; run the command as root, or with CAP_NET_ADMIN",
     );
   }
-  const output = createOutput(values.json);
+  const output = createOutput(values);
   const stop = new AbortController();
   const endWatch = watchForStop(() => stop.abort());
   try {
@@ -130,6 +130,7 @@ async function retryWhileUnreachable<Result>(
       const inMs = getBackOffMs(failures);
       output.printSetupLine(
         `no connection: ${getErrorMessage(error)}; next attempt in ${(inMs / 1000).toFixed(1)} s`,
+        "warn",
       );
       await delay(inMs, undefined, { signal });
     }
@@ -166,7 +167,7 @@ async function findPrivateKey(
   return key;
 }
 
-function createOutput(isJson: boolean): VpnOutput {
-  if (isJson) return new VpnJson();
-  return canShowScreen() ? new VpnScreen() : new VpnLines();
+function createOutput({ json, "log-level": level }: Values): VpnOutput {
+  if (json) return new VpnJson();
+  return level === undefined && canShowScreen() ? new VpnScreen() : new VpnLines(level ?? "info");
 }

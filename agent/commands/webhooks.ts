@@ -1,6 +1,7 @@
 /** `underpass webhooks <receiver> --forward URL`: forwards a receiver's deliveries to a local server. */
 import { canShowScreen } from "../screen/terminal.ts";
 import { printWebhooksJson, printWebhooksLines, showWebhooksScreen } from "../output/webhooks.ts";
+import type { Output } from "../output/output.ts";
 import { getOnlyArgument, UsageError } from "../options.ts";
 import { findServerAccess } from "../server-access.ts";
 import { RejectionError } from "../rejection-error.ts";
@@ -22,12 +23,13 @@ export async function run({
   const access = await findServerAccess(values);
   const local = new DeliveryClient(target, { insecureUpstream: values["insecure-upstream"] });
   const forwarder = new Forwarder(new ReceiverApi(access), local, { receiver, since });
-  const startOutput = values.json
-    ? printWebhooksJson
-    : canShowScreen()
-      ? showWebhooksScreen
-      : printWebhooksLines;
-  const output = startOutput(forwarder, target.url);
+  const { json, "log-level": level } = values;
+  const startOutput = (): Output => {
+    if (json) return printWebhooksJson(forwarder, target.url);
+    if (level === undefined && canShowScreen()) return showWebhooksScreen(forwarder, target.url);
+    return printWebhooksLines(forwarder, target.url, level ?? "info");
+  };
+  const output = startOutput();
 
   const endWatch = watchForStop(() => forwarder.stop());
   try {

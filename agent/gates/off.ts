@@ -1,2 +1,2 @@
-/** The value of `--basic-auth` and `--policy-file` that removes what the tunnel has from an earlier run. */
+/** The value of `--basic-auth`, `--policy-file` and `--allow` that removes what the tunnel has from an earlier run. */
 export const OFF = "off";

@@ -8,6 +8,8 @@ export interface TunnelGates {
   names: readonly string[];
   /** Those that this command has asked for. */
   ownNames: readonly GateName[];
+  /** Only the commands of TCP tunnels have `--allow`. */
+  isTcp?: boolean;
 }
 
 /** What visitors bring, the gate itself, and how it is removed: by an option of the agent, or else by a route of the API. */
@@ -40,7 +42,7 @@ export function describeGates({ names }: TunnelGates): string | undefined {
  * @returns how to remove the gates that this command did not set; undefined when there are none.
  */
 export function describeUnchangedGates(
-  { tunnelId, names, ownNames }: TunnelGates,
+  { tunnelId, names, ownNames, isTcp }: TunnelGates,
   isOfFile = false,
 ): string | undefined {
   const unchanged = GATE_NAMES.filter(
@@ -54,7 +56,8 @@ export function describeUnchangedGates(
   const [were, them] = unchanged.length === 1 ? ["was", "it"] : ["were", "them"];
   const gates = joinTexts(unchanged.map((name) => TEXTS[name].gate));
   const ways = unchanged.map((name) => {
-    const { option, route } = TEXTS[name];
+    const { option = isTcp && name === "addresses" ? "--allow=off" : undefined, route } =
+      TEXTS[name];
     if (option === undefined) return `DELETE /tunnels/${tunnelId}/${route} (API)`;
     return isOfFile ? nameKeys(option) : option;
   });

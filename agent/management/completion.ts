@@ -2,6 +2,7 @@
  * The names of tunnels and tokens that the completion of a shell offers. A shell waits for them, so that a server which does not
  * answer soon, and a machine without a login, complete nothing and say nothing.
  */
+import type { Tunnel } from "../../protocol/schemas/tunnels/tunnels.ts";
 import { findOptionText, type OptionSpecs } from "../options.ts";
 import { findServerEndpoint } from "../server-access.ts";
 import { findCredential } from "./credential.ts";
@@ -16,11 +17,18 @@ const LITERAL_WORD = /^[\p{L}\p{N}_][\p{L}\p{N}_.:@%+/-]*$/u;
 /** How long a person waits for a completion without pressing the key again. */
 const ANSWER_MAX_MS = 1_500;
 
-/** The names of tunnels that have not expired, newest first: one page of them. */
-export function completeTunnels(args: string[], options: OptionSpecs): Promise<string[]> {
+/**
+ * The names of tunnels that have not expired, newest first: one page of them.
+ * @param fits whether the command can use the tunnel.
+ */
+export function completeTunnels(
+  args: string[],
+  options: OptionSpecs,
+  fits: (tunnel: Tunnel) => boolean = () => true,
+): Promise<string[]> {
   return complete(args, options, async (api, signal) => {
     for await (const page of api.listTunnels(signal)) {
-      const current = page.filter(({ status }) => status !== "expired");
+      const current = page.filter((tunnel) => tunnel.status !== "expired" && fits(tunnel));
       return current.map(({ subdomain }) => subdomain);
     }
     return [];

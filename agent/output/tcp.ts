@@ -37,12 +37,13 @@ export function printTcpLines(
   name?: string,
 ): Output {
   const print = createLinePrinter(level, name);
-  tunnel.on("ready", ({ url, name }) => {
-    print("error", `Forwarding ${url} -> ${local}`);
+  tunnel.on("ready", ({ url, name, publicPort }) => {
+    const isPrivate = publicPort === undefined;
+    print("error", `Forwarding ${isPrivate ? `${name} (private)` : url} -> ${local}`);
     if (tunnel.inspectUrl !== undefined) print("info", `Inspect at ${tunnel.inspectUrl}`);
     print(
       "info",
-      `To connect without the public port: underpass connect ${name} --listen 127.0.0.1:PORT`,
+      `To connect${isPrivate ? "" : " without the public port"}: underpass connect ${name} --listen 127.0.0.1:PORT`,
     );
     void tunnel.findConnectProblem().then((problem) => {
       if (problem !== null) print("warn", problem);

@@ -103,6 +103,10 @@ export class TunnelScreen implements Output {
     view.connections = connections;
     const findConnectProblem = () => tunnel.findConnectProblem();
     this.tunnels.watchLocalServer({ findConnectProblem, isCheckVisible: true }, view);
+    tunnel.on("ready", ({ name, publicPort }) => {
+      if (publicPort === undefined)
+        this.showNotice(`private, without a public port: underpass connect ${name}`);
+    });
     tunnel.on("connectionOpened", () => {
       connections.count += 1;
       connections.open += 1;

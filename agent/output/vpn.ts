@@ -11,6 +11,7 @@ import {
 } from "./connection-events.ts";
 import { formatAgo } from "./format/format-relative-time.ts";
 import {
+  createLinePrinter,
   printRejectionJson,
   printRejectionLines,
   formatRejection,
@@ -19,6 +20,7 @@ import {
   printColoredLine,
   printLine,
   type Advice,
+  type Level,
   type Output,
 } from "./output.ts";
 import { TerminalView } from "./terminal-view.ts";
@@ -26,8 +28,8 @@ import { bold, dim, red, yellow } from "./format/colors.ts";
 import { escapeControls, escapeControlsInLines } from "../../shared/text/escape-controls.ts";
 
 export interface VpnOutput extends Output {
-  /** Prints one line about the setup, before a session is shown. */
-  printSetupLine(line: string): void;
+  /** Prints one line about the setup, before a session is shown. @param level default: info. */
+  printSetupLine(line: string, level?: Level): void;
   /** Prints a session's events from now on. */
   attach(session: VpnSession): void;
 }
@@ -81,30 +83,37 @@ export class VpnJson implements VpnOutput {
 }
 
 export class VpnLines implements VpnOutput {
-  printSetupLine(line: string): void {
-    printLine(line);
+  readonly #print: (level: Level, text: string) => void;
+
+  constructor(level: Level) {
+    this.#print = createLinePrinter(level);
+  }
+
+  printSetupLine(line: string, level: Level = "info"): void {
+    this.#print(level, line);
   }
 
   attach(session: VpnSession): void {
     const { agent } = session;
+    const print = this.#print;
     agent.on("ready", ({ network, endpoint, local }) =>
-      printLine(`Serving ${network.name} (${network.cidr}): ${endpoint} -> ${local}`),
+      print("error", `Serving ${network.name} (${network.cidr}): ${endpoint} -> ${local}`),
     );
     agent.on("status", (status, previous) => {
       if (isSameState(status, previous)) return;
       if (status.transport !== previous?.transport) {
         const latency = status.latencyMs === null ? "" : `, ${Math.round(status.latencyMs)} ms`;
-        printLine(`sending datagrams over ${status.transport}${latency}`);
+        print("info", `sending datagrams over ${status.transport}${latency}`);
       }
       const note = formatListeningChange(session, status, previous);
-      if (note !== null) printLine(note);
+      if (note !== null) print(status.isLocalListening ? "info" : "warn", note);
     });
     session.on("device", (device, publicKey, endpoint) =>
-      printLine(`${formatDevice(device, publicKey)} connected from ${endpoint}`),
+      print("info", `${formatDevice(device, publicKey)} connected from ${endpoint}`),
     );
-    printConnectionLines(agent, (_level, text) => printLine(text));
-    agent.on("reconnected", () => printLine("reconnected"));
-    session.on("notice", (message) => printLine(message));
+    printConnectionLines(agent, print);
+    agent.on("reconnected", () => print("info", "reconnected"));
+    session.on("notice", (message) => print("warn", message));
   }
 
   end(rejection?: RejectionError): void {

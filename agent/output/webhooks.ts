@@ -9,8 +9,9 @@ import {
   formatRejection,
   GENERAL_ADVICE,
   printJson,
-  printLine,
+  createLinePrinter,
   type Advice,
+  type Level,
   type Output,
 } from "./output.ts";
 
@@ -33,11 +34,14 @@ export function printWebhooksJson(forwarder: Forwarder, local: string): Output {
   return { end: (rejection) => printRejectionJson(rejection) };
 }
 
-export function printWebhooksLines(forwarder: Forwarder, local: string): Output {
-  forwarder.on("ready", ({ url }) => printLine(`Forwarding ${url} -> ${local}`));
-  forwarder.on("attempt", (attempt) => printLine(formatDelivery(attempt)));
-  forwarder.on("disconnected", (reason) => printLine(`disconnected: ${reason}; reconnecting`));
-  forwarder.on("reconnected", () => printLine("reconnected"));
+export function printWebhooksLines(forwarder: Forwarder, local: string, level: Level): Output {
+  const print = createLinePrinter(level);
+  forwarder.on("ready", ({ url }) => print("error", `Forwarding ${url} -> ${local}`));
+  forwarder.on("attempt", (attempt) =>
+    print(attempt.outcome === "delivered" ? "info" : "warn", formatDelivery(attempt)),
+  );
+  forwarder.on("disconnected", (reason) => print("warn", `disconnected: ${reason}; reconnecting`));
+  forwarder.on("reconnected", () => print("info", "reconnected"));
   return { end: (rejection) => printRejectionLines(rejection, ADVICE) };
 }
 

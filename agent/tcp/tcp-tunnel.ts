@@ -1,12 +1,13 @@
 /**
  * The agent's side of a TCP tunnel. It has two connections, each of which reconnects by itself: one to the API, which decides
  * whether the tunnel is served at all and carries the clients of `underpass connect`, and one to the relay, which carries the
- * visitors of the public port.
+ * visitors of the public port. A private tunnel has only the first one.
  */
 import { EventEmitter } from "node:events";
 import { CLOSE } from "../../protocol/wire/close-codes.ts";
 import { TCP_CAPABILITY, type Welcome } from "../../protocol/wire/frames.ts";
 import { formatHostAndPort } from "../../shared/hosts.ts";
+import { OFF } from "../gates/off.ts";
 import type { TunnelGates } from "../gates/tunnel-gates.ts";
 import { fetchRelayAccess } from "../relay-client/fetch-relay-access.ts";
 import type { ServerAccess } from "../server-access.ts";
@@ -29,22 +30,25 @@ import { connectLocal, type TcpTarget } from "./tcp-target.ts";
 
 export interface TcpTunnelOptions extends ServerAccess {
   target: TcpTarget;
+  /** The tunnel has no public port. */
+  isPrivate: boolean;
   settings: TunnelSettings & TcpTunnelSettings;
   proxyProtocol: ProxyProtocol | undefined;
 }
 
 export interface TcpTunnelInfo {
   tunnelId: string;
-  /** `tcp://host:port` */
+  /** `tcp://host:port`; that of a private tunnel has no port, and only names it. */
   url: string;
-  publicPort: number;
+  /** Undefined for a private tunnel. */
+  publicPort: number | undefined;
   name: string;
   /** RFC 3339; undefined when it never does, or the server does not tell. */
   expiresAt: string | undefined;
 }
 
 interface TcpTunnelEventMap {
-  /** Visitors can connect. */
+  /** Visitors can connect, or the clients of a private tunnel. */
   ready: [tunnel: TcpTunnelInfo];
   disconnected: [reason: string];
   reconnected: [tunnel: TcpTunnelInfo];
@@ -79,12 +83,16 @@ export class TcpTunnel extends EventEmitter<TcpTunnelEventMap> {
     super();
     this.#options = options;
     this.#api = new ServiceApi(options, options.token);
-    const { target, proxyProtocol, settings } = options;
+    const { target, proxyProtocol, settings, isPrivate } = options;
     this.#connection = new TunnelConnection({
       ...options,
-      query: { protocol: "tcp", port: String(target.port) },
+      query: {
+        protocol: "tcp",
+        port: String(target.port),
+        ...(isPrivate && { private: "true" }),
+      },
       firstQuery: toQuery(TCP_QUERY_OPTIONS, settings),
-      ownGates: settings.allow?.length ? ["addresses"] : [],
+      ownGates: settings.allow?.some((block) => block !== OFF) ? ["addresses"] : [],
       capabilities: [TCP_CAPABILITY],
       openStream: (wire, id, opening) => {
         if (opening.type !== "connect") return null;
@@ -136,11 +144,11 @@ export class TcpTunnel extends EventEmitter<TcpTunnelEventMap> {
     connection.on("ready", (welcome) => {
       const notice = describeTtlLimit(welcome);
       if (notice !== undefined) this.emit("notice", notice);
-      this.#openRelay(welcome);
+      this.#serve(welcome);
     });
     connection.on("reconnected", (welcome) => {
       // Losing the connection to the API does not affect the relay's; only a stop has closed it.
-      if (!this.#relay) this.#openRelay(welcome);
+      if (!this.#relay) this.#serve(welcome);
       this.#restore("api");
     });
     connection.on("disconnected", (reason) => this.#lose("api", reason));
@@ -148,15 +156,23 @@ export class TcpTunnel extends EventEmitter<TcpTunnelEventMap> {
     connection.on("latency", (ms) => this.emit("latency", ms));
     connection.on("gates", (gates) => this.emit("gates", gates));
     connection.on("stopped", (explanation, name) => {
+      if (this.#relay) this.#lostConnections.add("relay");
       this.#closeRelay();
-      this.#lostConnections.add("relay");
       this.emit("stopped", explanation, name);
     });
     connection.on("rejected", (rejection) => this.#reject(rejection));
   }
 
-  #openRelay({ tunnelId, name, expiresAt }: Welcome): void {
+  #serve(welcome: Welcome): void {
     if (this.#isClosed) return;
+    if (!this.#options.isPrivate) return this.#openRelay(welcome);
+    const { tunnelId, url, name, expiresAt } = welcome;
+    const isFirst = !this.#served;
+    this.#served = { tunnelId, url, name, publicPort: undefined, expiresAt };
+    if (isFirst) this.emit("ready", this.#served);
+  }
+
+  #openRelay({ tunnelId, name, expiresAt }: Welcome): void {
     const { target, proxyProtocol, authorities } = this.#options;
     this.#relay = new RelayStreams({
       target,

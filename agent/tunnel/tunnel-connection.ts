@@ -172,7 +172,9 @@ export class TunnelConnection extends EventEmitter<ConnectionEventMap> {
     const { tunnelId } = this.#welcome;
     if (gates !== undefined && gates.join() !== this.#gates.join()) {
       this.#gates = gates;
-      this.emit("gates", { tunnelId, names: gates, ownNames: this.#options.ownGates });
+      const { ownGates: ownNames, query } = this.#options;
+      const isTcp = query["protocol"] === "tcp";
+      this.emit("gates", { tunnelId, names: gates, ownNames, isTcp });
     }
     if (refused !== undefined) this.emit("refused", refused);
     if (shards !== undefined) this.emit("shards", shards);

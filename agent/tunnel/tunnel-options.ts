@@ -4,6 +4,7 @@
  * `expose` too.
  */
 import { LABEL, LABEL_MESSAGE } from "../../protocol/names.ts";
+import { OFF } from "../gates/off.ts";
 import { parseCidr } from "../../shared/cidr.ts";
 import { UsageError, type OptionSpec, type OptionValues } from "../options.ts";
 
@@ -45,8 +46,9 @@ export const TCP_QUERY_OPTIONS = {
   allow: {
     kind: "list",
     placeholder: "CIDR",
-    help: "accept visitors from these addresses only; may be repeated",
-    parse: parseAddressBlock,
+    help: "accept visitors from these addresses only; may be repeated; off removes the list that the tunnel has",
+    word: OFF,
+    parse: parseAllowed,
   },
 } as const satisfies Record<string, OptionSpec>;
 
@@ -115,6 +117,10 @@ function parseDuration(text: string, option: string): number {
   const seconds = Number(digits) * UNIT_SECONDS[unit as keyof typeof UNIT_SECONDS];
   if (seconds > 0) return seconds;
   throw new UsageError(`${option} must be a time such as 90s, 15m, 2h or 1d, not ${text}`);
+}
+
+function parseAllowed(text: string, option: string): string {
+  return text === OFF ? OFF : parseAddressBlock(text, option);
 }
 
 export function parseAddressBlock(text: string, option: string): string {

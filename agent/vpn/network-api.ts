@@ -56,6 +56,10 @@ export class NetworkApi {
     return this.#api.call(PrivateNetwork, "POST", "/private-networks", { signal, body });
   }
 
+  async delete(id: string, signal: AbortSignal): Promise<void> {
+    await this.#api.call(z.unknown(), "DELETE", `/private-networks/${id}`, { signal });
+  }
+
   registerServer(
     id: string,
     publicKey: string,

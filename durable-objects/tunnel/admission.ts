@@ -27,8 +27,8 @@ export const AgentAdmission = z.object({
   ttlLimit: z.enum(TTL_LIMITS).optional(),
   bandwidthLimitMbps: z.number(),
   remoteIp: z.string(),
-  /** Only for tunnels of protocol `tcp`: the relay's port that visitors connect to. */
-  relay: z.object({ id: z.string(), port: z.int() }).optional(),
+  /** Only for tunnels of protocol `tcp`: the relay's port that visitors connect to. null: the tunnel is private. */
+  relay: z.object({ id: z.string(), port: z.int() }).nullable().optional(),
   /** The number of the tunnel's object that the agent connects to. Absent: 0, the first one. */
   shard: z.int().min(1).optional(),
   /** How long the plan stores captures, as of this version of the tunnel. */

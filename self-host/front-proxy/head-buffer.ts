@@ -7,6 +7,8 @@ import { HEAD_MAX_BYTES } from "./request-head.ts";
 const HEAD_END = Buffer.from("\r\n\r\n");
 const CR = 0x0d;
 const LF = 0x0a;
+/** The type of the first record of a TLS connection (RFC 8446 §5.1). */
+const TLS_HANDSHAKE = 0x16;
 
 /** More than one read of a socket. */
 const READ_MAX_BYTES = 256 * 1024;
@@ -15,7 +17,7 @@ const READ_MAX_BYTES = 256 * 1024;
 let totalBytes = 0;
 
 export interface CompleteHead {
-  /** Up to and including the empty line, one character for each byte. */
+  /** Up to and including the empty line, one character for each byte; or what can't become a head. */
   text: string;
   /** What follows the head. */
   rest: Uint8Array;
@@ -33,6 +35,9 @@ export class HeadBuffer {
     // Most heads arrive whole, and are read where they are. An empty line before a request is ignored (RFC 9112 §2.2).
     const all = this.#buffer ? this.#append(fresh) : fresh.subarray(countLineBreaks(fresh));
     if (all === undefined) return undefined;
+    // It waits for an answer, which would come only after the time for a head.
+    if (!this.#buffer && all[0] === TLS_HANDSHAKE)
+      return { text: all.toString("latin1"), rest: fresh.subarray(fresh.length) };
     const end = all.indexOf(HEAD_END, Math.max(0, known - HEAD_END.length));
     const length = end < 0 ? all.length : end + HEAD_END.length;
     if (length > HEAD_MAX_BYTES) return this.#giveUp();

@@ -24,7 +24,8 @@ test("the schema in the package is the one that `underpass start --schema` print
 test("every example is valid", () => {
   expect(examples.length).toBeGreaterThan(0);
   for (const example of examples) {
-    const { tunnels } = parseConfig(example, "underpass.yml", { OFFICE_ADDRESSES: "10.0.0.0/8" });
+    const OFFICE_ADDRESSES = "192.0.2.1, 2001:db8::/32";
+    const { tunnels } = parseConfig(example, "underpass.yml", { OFFICE_ADDRESSES });
     expect(tunnels.map(({ name }) => name)).toEqual(["web", "api", "database"]);
     expect(isValid(parse(example))).toBe(true);
   }

@@ -231,3 +231,8 @@ export function publicUrl(config: Config, host: string): string {
 export function tcpUrl(host: string, port: number): string {
   return `tcp://${formatHostAndPort(host, port)}`;
 }
+
+/** The URL of a TCP tunnel without a public port: it names the tunnel, and nothing listens there. */
+export function privateTcpUrl(host: string): string {
+  return `tcp://${host}`;
+}

@@ -1,13 +1,13 @@
 import { parseListenAddress, type ListenAddress } from "../../connect/listen-address.ts";
 import { UsageError } from "../../options.ts";
-import { listTunnelArguments } from "./list-arguments.ts";
+import { listTcpTunnelArguments } from "./list-arguments.ts";
 import { API_OPTIONS, JSON_OPTION, LOG_LEVEL_OPTION, type CommandSpec } from "../command.ts";
 
 export const CONNECT = {
   name: "connect",
   summary: "open a local port that leads to a TCP tunnel",
   usages: ["connect <tunnel>"],
-  listArguments: listTunnelArguments,
+  listArguments: listTcpTunnelArguments,
   examples: [
     ["underpass connect my-db", "at the port that the tunnel's server listens on"],
     ["underpass connect my-db --listen 5433", "at port 5433 of this machine"],

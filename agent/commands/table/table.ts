@@ -24,6 +24,7 @@ import {
   TUNNELS_START,
   TUNNELS_STOP,
 } from "./management/tunnels.ts";
+import { NETWORKS, NETWORKS_DELETE, NETWORKS_LIST } from "./management/networks.ts";
 import { OPEN } from "./open.ts";
 import { SERVICE, SERVICE_INSTALL, SERVICE_STATUS, SERVICE_UNINSTALL } from "./service.ts";
 import { START } from "./start.ts";
@@ -33,6 +34,7 @@ import { VPN, VPN_ADD, VPN_DEVICES, VPN_REMOVE } from "./vpn.ts";
 import { WEBHOOKS } from "./webhooks.ts";
 
 const loadTunnels = () => import("../management/tunnels.ts");
+const loadNetworks = () => import("../management/networks.ts");
 const loadTokens = () => import("../management/tokens.ts");
 
 interface CommandGroup {
@@ -78,6 +80,12 @@ export const COMMAND_GROUPS: readonly CommandGroup[] = [
           defineCommand(TOKENS_MINT, async () => (await loadTokens()).mintToken),
           defineCommand(TOKENS_ROTATE, async () => (await loadTokens()).rotateToken),
           defineCommand(TOKENS_REVOKE, async () => (await loadTokens()).revokeToken),
+        ],
+      }),
+      defineCommand(NETWORKS, async () => (await loadNetworks()).listNetworks, {
+        subcommands: [
+          defineCommand(NETWORKS_LIST, async () => (await loadNetworks()).listNetworks),
+          defineCommand(NETWORKS_DELETE, async () => (await loadNetworks()).deleteNetwork),
         ],
       }),
       defineCommand(LOGS, async () => (await import("../management/logs.ts")).run),

@@ -13,6 +13,10 @@ export const TCP_TUNNEL_OPTIONS = {
   ...TUNNEL_QUERY_OPTIONS,
   ...NAME_OPTION,
   ...TCP_QUERY_OPTIONS,
+  private: {
+    kind: "flag",
+    help: "no public port: only `underpass connect` with a token reaches the tunnel",
+  },
   "proxy-protocol": {
     kind: "text",
     placeholder: "VERSION",
@@ -28,6 +32,7 @@ export const TCP = {
   examples: [
     ["underpass tcp 5432", "a database, at a free public port"],
     ["underpass tcp 22 --allow 203.0.113.0/24", "SSH, for visitors of one network"],
+    ["underpass tcp 5432 --private --name db", "a database, for `underpass connect db` only"],
   ],
   options: {
     ...TCP_TUNNEL_OPTIONS,

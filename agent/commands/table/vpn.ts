@@ -1,6 +1,6 @@
 import { parseInterfaceName } from "../../vpn/wireguard/interface-name.ts";
 import { parseAddressBlock, parsePort } from "../../tunnel/tunnel-options.ts";
-import { API_OPTIONS, JSON_OPTION, type CommandSpec } from "../command.ts";
+import { API_OPTIONS, JSON_OPTION, LOG_LEVEL_OPTION, type CommandSpec } from "../command.ts";
 
 export const VPN = {
   name: "vpn",
@@ -48,6 +48,7 @@ export const VPN = {
     "replace-server": { kind: "flag", help: "with --setup: replace the registered server" },
     ...API_OPTIONS,
     ...JSON_OPTION,
+    ...LOG_LEVEL_OPTION,
   },
 } as const satisfies CommandSpec;
 

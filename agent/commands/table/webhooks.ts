@@ -4,6 +4,7 @@ import {
   API_OPTIONS,
   INSECURE_UPSTREAM_OPTION,
   JSON_OPTION,
+  LOG_LEVEL_OPTION,
   type CommandSpec,
 } from "../command.ts";
 import { parseSinceOption } from "./since-option.ts";
@@ -35,6 +36,7 @@ export const WEBHOOKS = {
     ...INSECURE_UPSTREAM_OPTION,
     ...API_OPTIONS,
     ...JSON_OPTION,
+    ...LOG_LEVEL_OPTION,
   },
 } as const satisfies CommandSpec;
 

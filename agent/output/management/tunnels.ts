@@ -27,7 +27,7 @@ export function createTunnelTable(): Table {
 export function formatTunnelRow(tunnel: Tunnel): string[] {
   return [
     tunnel.subdomain,
-    tunnel.publicUrl,
+    formatUrl(tunnel),
     getTunnelState(tunnel),
     tunnel.agentConnected ? "connected" : "-",
     String(tunnel.totalRequests),
@@ -36,11 +36,16 @@ export function formatTunnelRow(tunnel: Tunnel): string[] {
   ];
 }
 
+/** The URL of a TCP tunnel without a public port leads nowhere. */
+function formatUrl({ publicUrl, protocol, publicPort }: Tunnel): string {
+  return protocol === "tcp" && publicPort === null ? "private" : publicUrl;
+}
+
 /** One line for each property, and one for each agent. */
 export function formatTunnel(tunnel: Tunnel, agents: readonly TunnelAgent[]): string[] {
   const rows: [string, string][] = [
     ["Name", tunnel.subdomain],
-    ["URL", tunnel.publicUrl],
+    ["URL", formatUrl(tunnel)],
     ["State", formatState(tunnel)],
     ["Agent", tunnel.agentConnected ? "connected" : `not connected${formatLastSeen(tunnel)}`],
     ...agents.map((agent): [string, string] => ["", formatAgent(agent)]),

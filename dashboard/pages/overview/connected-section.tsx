@@ -7,7 +7,7 @@ import { connectionsQuery } from "../../api/connections.ts";
 import { formatAgentCommand } from "../../ui/command-line.tsx";
 import { Command, CopyButton } from "../../ui/copy.tsx";
 import { formatCount } from "../../ui/numbers.ts";
-import { getServeArguments } from "../tunnels/agent-command.ts";
+import { getAddress, getServeArguments } from "../tunnels/agent-command.ts";
 import { StateBadge } from "../tunnels/tunnel-badges.tsx";
 import { Detail, Row, Rows, Section } from "../../ui/section.tsx";
 import { RelativeTime } from "../../ui/time.tsx";
@@ -57,10 +57,11 @@ interface TunnelRowProps {
 }
 
 function TunnelRow({ tunnel, connection }: TunnelRowProps) {
-  const { id, name, publicUrl } = tunnel;
-  const isWebsite = publicUrl.startsWith("http");
+  const { id, name } = tunnel;
+  const address = getAddress(tunnel);
+  const isWebsite = address.startsWith("http");
   return (
-    <Row actions={<CopyButton text={publicUrl} label={`Copy the URL of ${name}`} />}>
+    <Row actions={<CopyButton text={address} label={`Copy the URL of ${name}`} />}>
       <strong>
         <Link to="/tunnels/$id" params={{ id }}>
           {name}
@@ -69,11 +70,11 @@ function TunnelRow({ tunnel, connection }: TunnelRowProps) {
       <StateBadge tunnel={tunnel} />
       <Detail>
         {isWebsite ? (
-          <a href={publicUrl} target="_blank" rel="noopener noreferrer">
-            {publicUrl}
+          <a href={address} target="_blank" rel="noopener noreferrer">
+            {address}
           </a>
         ) : (
-          publicUrl
+          address
         )}
         {connection && (
           <>

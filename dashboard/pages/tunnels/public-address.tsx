@@ -1,11 +1,12 @@
 /** Where visitors reach a tunnel. */
 import type { Tunnel } from "../../../protocol/schemas/tunnels/tunnels.ts";
+import { getAddress } from "./agent-command.ts";
 import { CopyButton } from "../../ui/copy.tsx";
 
 /** A link for HTTP. Browsers can't open the address of a TCP tunnel. */
 export function PublicAddress({ tunnel }: { tunnel: Tunnel }) {
   const { publicUrl, protocol } = tunnel;
-  const text = publicUrl.replace(/^(https?|tcp):\/\//, "");
+  const text = getAddress(tunnel).replace(/^(https?|tcp):\/\//, "");
   return (
     <span className="public-address">
       {protocol === "tcp" ? (

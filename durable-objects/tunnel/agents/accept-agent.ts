@@ -13,7 +13,7 @@ export function acceptAgent(
   const { retention, endsAtMs, relay } = admission;
   if (retention) captures.setRetention(retention.version, retention.days);
   if (endsAtMs !== null && isFirst) lifetime.scheduleExpiry(endsAtMs);
-  if (relay) relaySender.setPort(relay);
+  if (relay !== undefined) relaySender.setPort(relay);
   const { 0: client, 1: server } = new WebSocketPair();
   agents.accept(server, admission);
   const protocol = request.headers.get("sec-websocket-protocol");

@@ -52,7 +52,7 @@ export function toAttachedHello(
     readsStatus: capabilities.includes(STATUS_CAPABILITY),
     readsRequestIds: capabilities.includes(REQUEST_IDS_CAPABILITY),
     // The visitors of a TCP tunnel reach its agent through the relay, which knows one agent for a port.
-    ...(pool && !relay && { pool }),
+    ...(pool && relay === undefined && { pool }),
   };
 }
 
@@ -72,9 +72,10 @@ export function buildWelcome(
   return {
     protocol: PROTOCOL_VERSION,
     server: SERVICE_VERSION,
-    capabilities: attachment.relay
-      ? [TCP_CAPABILITY]
-      : ["websocket", CLOSE_CAPABILITY, GATES_CAPABILITY, POOL_CAPABILITY],
+    capabilities:
+      attachment.relay === undefined
+        ? ["websocket", CLOSE_CAPABILITY, GATES_CAPABILITY, POOL_CAPABILITY]
+        : [TCP_CAPABILITY],
     tunnelId: attachment.tunnelId,
     agentId: attachment.agentId,
     name: attachment.name,

@@ -25,14 +25,15 @@ export class RelayCommandSender {
   readonly #kv: Storage;
   readonly #relays: ObjectBindings["RELAY"];
   readonly #tunnelId: () => string | undefined;
-  #port: RelayPort | undefined;
+  /** null: the tunnel is private. undefined: no agent of a TCP tunnel has connected. */
+  #port: RelayPort | null | undefined;
   #lastCidrsCall: Promise<void> = Promise.resolve();
 
   constructor(kv: Storage, relays: ObjectBindings["RELAY"], tunnelId: () => string | undefined) {
     this.#kv = kv;
     this.#relays = relays;
     this.#tunnelId = tunnelId;
-    this.#port = kv.get<RelayPort>(KEY.relay);
+    this.#port = kv.get<RelayPort | null>(KEY.relay);
   }
 
   /** Whether the tunnel is of protocol `tcp`. Known once an agent has connected. */
@@ -40,13 +41,13 @@ export class RelayCommandSender {
     return this.#port !== undefined;
   }
 
-  /** The port that visitors connect to. Connections to a previous port end. */
-  setPort(port: RelayPort): void {
+  /** The port that visitors connect to; null for a private tunnel. Connections to a previous port end. */
+  setPort(port: RelayPort | null): void {
     const previous = this.#port;
-    if (previous?.id === port.id && previous.port === port.port) return;
+    if (this.isTcp && previous?.id === port?.id && previous?.port === port?.port) return;
     if (previous) this.#add("connection_ended", { port: previous.port });
     this.#port = port;
-    this.#kv.put<RelayPort>(KEY.relay, port);
+    this.#kv.put<RelayPort | null>(KEY.relay, port);
   }
 
   /**

@@ -88,26 +88,42 @@ export const AgentConnectQuery = z
     remote_port: PortText.optional().describe(
       "With protocol `tcp`: the public port that the agent wants.",
     ),
+    private: z
+      .enum(["true", "false"])
+      .transform((value) => value === "true")
+      .optional()
+      .describe(
+        "With protocol `tcp`: `true` for a tunnel without a public port, which only clients with a token reach.",
+      ),
     allow: z
       .string()
-      .transform((text) => text.split(","))
-      .pipe(AllowedCidrs)
+      .transform((text) => (text === "off" ? null : text.split(",")))
+      .pipe(AllowedCidrs.nullable())
       .optional()
-      .describe("With protocol `tcp`: blocks that visitors may come from, separated by commas."),
+      .describe(
+        "With protocol `tcp`: blocks that visitors may come from, separated by commas; `off` removes the list.",
+      ),
   })
-  .superRefine(({ protocol, remote_port, allow, host, shard, tunnel }, context) => {
-    if (shard !== undefined && (tunnel === undefined || protocol === "tcp")) {
-      const message = "must be given only with tunnel, and not with protocol tcp";
-      context.addIssue({ code: "custom", path: ["shard"], message });
-    }
-    if (protocol === "tcp") {
-      if (host === undefined) return;
-      const message = "must not be given with protocol tcp";
-      context.addIssue({ code: "custom", path: ["host"], message });
-      return;
-    }
-    refuseTcpFields({ remote_port, allow }, context);
-  });
+  .superRefine(
+    ({ protocol, remote_port, allow, host, shard, tunnel, private: isPrivate }, context) => {
+      if (shard !== undefined && (tunnel === undefined || protocol === "tcp")) {
+        const message = "must be given only with tunnel, and not with protocol tcp";
+        context.addIssue({ code: "custom", path: ["shard"], message });
+      }
+      if (protocol !== "tcp") {
+        refuseTcpFields({ remote_port, allow, private: isPrivate }, context);
+        return;
+      }
+      if (host !== undefined) {
+        const message = "must not be given with protocol tcp";
+        context.addIssue({ code: "custom", path: ["host"], message });
+      }
+      if (isPrivate && remote_port !== undefined) {
+        const message = "must not be given for a private tunnel";
+        context.addIssue({ code: "custom", path: ["remote_port"], message });
+      }
+    },
+  );
 
 /** How many objects the visitors of a tunnel are spread over. */
 const Shards = z.int().min(1).max(SHARDS_MAX);
@@ -138,7 +154,7 @@ export const Tunnel = z.object({
     .int()
     .nullable()
     .describe(
-      "For a tunnel of protocol `tcp`: the port of its relay that visitors connect to. null for others.",
+      "For a tunnel of protocol `tcp`: the port of its relay that visitors connect to. null for others, and for private ones.",
     ),
   allowedCidrs: z
     .array(z.string())

@@ -39,6 +39,17 @@ test("a PostgreSQL client works through the local port", async () => {
   expect(await tunnel.event("connection")).toMatchObject({ via: "connect" });
 });
 
+test("a private tunnel has no public port, and `underpass connect` reaches it", async () => {
+  await using echo = await startEcho();
+  await using tunnel = await stack.serve(echo.port, ["--subdomain", "vault", "--private"]);
+  expect(tunnel.publicPort).toBeUndefined();
+  expect(tunnel.url).toMatch(/^tcp:\/\/vault\.[^:]+$/);
+  await using local = await stack.connect("vault");
+  const client = await local.visit();
+  client.end("secret");
+  expect(String(await readAll(client))).toBe("secret");
+});
+
 test("64 MiB each way at the same time arrive complete, and each direction ends separately", async () => {
   await using echo = await startEcho();
   await using tunnel = await stack.serve(echo.port);

@@ -98,6 +98,10 @@ async function route(
     network.public_endpoint = "127.0.0.1:40001";
     return buildOkAnswer(network);
   }
+  if (method === "DELETE" && part === undefined) {
+    api.networks = api.networks.filter((each) => each !== network);
+    return buildOkAnswer({});
+  }
   if (network.server_public_key === null) {
     return buildErrorAnswer(409, "server_not_registered", "the network has no server yet");
   }

@@ -1,9 +1,7 @@
-/** TCP tunnels in the API: their ports, their agents and clients, and what does not apply to them. */
+/** TCP tunnels in the API: their ports, their agents, and what does not apply to them. */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { WebSocket } from "ws";
 import { CLOSE } from "../../../protocol/wire/close-codes.ts";
 import type { ErrorBody } from "../../../protocol/schemas/error-body.ts";
-import { STREAMS_SUBPROTOCOL } from "../../../protocol/wire/frames.ts";
 import type { Tunnel } from "../../../protocol/schemas/tunnels/tunnels.ts";
 import {
   getSocket,
@@ -212,7 +210,7 @@ describe("an agent of a TCP tunnel", () => {
     moved.close();
   });
 
-  test("sets the allowlist when it first connects, and not when it reconnects", async () => {
+  test("sets or removes the allowlist when it first connects, and not when it reconnects", async () => {
     const { wireBytes } = await mintToken(owner);
     const subdomain = newName();
     const allow = "192.0.2.7/24,2001:db8::/32";
@@ -226,6 +224,16 @@ describe("an agent of a TCP tunnel", () => {
     const reconnected = getSocket(await connect(wireBytes, query));
     expect((await findTunnel(id)).allowedCidrs).toBe(null);
     reconnected.close();
+    getSocket(await connect(wireBytes, { subdomain, allow }));
+    expect((await findTunnel(id)).allowedCidrs).toHaveLength(2);
+    const withoutList = getSocket(await connect(wireBytes, { subdomain, allow: "off" }));
+    expect((await findTunnel(id)).allowedCidrs).toBe(null);
+    withoutList.close();
+    const [event] = await api.sql(
+      "select action from audit_events where resource_id = $1 order by id desc limit 1",
+      [id],
+    );
+    expect(event).toEqual({ action: "tunnel_ip_allowlist_removed" });
     for (const invalid of ["", "192.0.2.0/33", "example.com"]) {
       expect((await connect(wireBytes, { subdomain, allow: invalid })).code).toBe(
         CLOSE.invalid_request,
@@ -235,6 +243,40 @@ describe("an agent of a TCP tunnel", () => {
       const http = await api.connectAgent(wireBytes, { port: 1, [name]: value });
       expect(http.code).toBe(CLOSE.invalid_request);
     }
+  });
+
+  test("serves a private tunnel without a port, also without a free one at any relay", async () => {
+    const { wireBytes } = await mintToken(owner);
+    const subdomain = newName();
+    const query = { subdomain, private: "true" };
+    const { body } = await create({ subdomain });
+    const port = body.publicPort!;
+    await api.sql("update relays set last_port = first_port - 1");
+    try {
+      const first = getSocket(await connect(wireBytes, query));
+      const expected = { publicPort: null, publicUrl: `tcp://${subdomain}.localhost` };
+      expect(await findTunnel(body.id)).toMatchObject({ ...expected, status: "active" });
+      first.terminate();
+      const again = getSocket(await connect(wireBytes, { ...query, tunnel: body.id }));
+      expect(await findTunnel(body.id)).toMatchObject(expected);
+      again.close();
+    } finally {
+      await api.sql("update relays set last_port = 40300 where id = 'main'");
+    }
+    const ports = await api.sql(
+      "select from relay_ports where owner_id = $1 and released_at is null",
+      [body.id],
+    );
+    expect(ports).toEqual([]);
+    const publicAgain = getSocket(await connect(wireBytes, { subdomain, tunnel: body.id }));
+    expect((await findTunnel(body.id)).publicPort).toBe(port);
+    publicAgain.close();
+    const refused = [
+      await connect(wireBytes, { ...query, remote_port: port }),
+      await connect(wireBytes, { subdomain, private: "yes" }),
+      await api.connectAgent(wireBytes, { port: 1, private: "true" }),
+    ];
+    expect(refused.map(({ code }) => code)).toEqual(Array(3).fill(CLOSE.invalid_request));
   });
 
   test("does not get the name of an HTTP tunnel, nor the reverse", async () => {
@@ -327,50 +369,5 @@ describe("HTTP", () => {
     const agent = await connect(wireBytes, { subdomain });
     expect(await readErrorCode()).toBe("tunnel_not_found");
     agent.socket?.close();
-  });
-});
-
-describe("a client of a TCP tunnel", () => {
-  function openClient(bearer: string | undefined, tunnel: string, protocol = STREAMS_SUBPROTOCOL) {
-    const socket = new WebSocket(
-      `ws://127.0.0.1:${api.server.port}/agent/streams?tunnel=${tunnel}`,
-      [protocol],
-      { headers: bearer === undefined ? {} : { authorization: `Bearer ${bearer}` } },
-    );
-    return new Promise<string>((resolve, reject) => {
-      socket.on("error", reject);
-      // A client that answers a ping is accepted: the server waits for its hello.
-      socket.on("open", () => setTimeout(() => socket.ping(), 0));
-      socket.on("pong", () => resolve("accepted"));
-      socket.on("close", (_, reason) => resolve(reason.toString().split(":")[0]!));
-    }).finally(() => socket.terminate());
-  }
-
-  test("requires a token that allows the tunnel's name", async () => {
-    const { wireBytes } = await mintToken(owner);
-    const subdomain = newName();
-    const { body } = await create({ subdomain });
-    expect(await openClient(wireBytes, body.id)).toBe("accepted");
-    expect(await openClient(wireBytes, subdomain)).toBe("accepted");
-    const confined = await mintToken(owner, { allowedSubdomains: [subdomain] });
-    expect(await openClient(confined.wireBytes, body.id)).toBe("accepted");
-    const other = await mintToken(owner, { allowedSubdomains: ["something-else"] });
-    expect(await openClient(other.wireBytes, body.id)).toBe("forbidden");
-    expect(await openClient(undefined, body.id)).toBe("unauthorized");
-    expect(await openClient("invalid", body.id)).toBe("unauthorized");
-    expect(await openClient(wireBytes, body.id, "underpass.v1")).toBe("unsupported_version");
-    const foreignToken = await mintToken(await api.owner());
-    expect(await openClient(foreignToken.wireBytes, body.id)).toBe("tunnel_deleted");
-    expect(await openClient(wireBytes, "unknown-name")).toBe("tunnel_deleted");
-    expect(await openClient(wireBytes, "..")).toBe("invalid_request");
-    const http = await owner.post<Tunnel>("/tunnels", { localPort: 1 });
-    expect(await openClient(wireBytes, http.body.id)).toBe("invalid_request");
-    await owner.put(`/tunnels/${body.id}/ip-allowlist`, { cidrs: ["192.0.2.0/24"] });
-    expect(await openClient(wireBytes, body.id)).toBe("forbidden");
-    await owner.delete(`/tunnels/${body.id}/ip-allowlist`);
-    await owner.post(`/tunnels/${body.id}/stop`);
-    expect(await openClient(wireBytes, body.id)).toBe("tunnel_stopped");
-    await owner.delete(`/tunnels/${body.id}`);
-    expect(await openClient(wireBytes, body.id)).toBe("tunnel_deleted");
   });
 });

@@ -52,9 +52,15 @@ test("a flag in the environment is 1 or 0, and nothing else", () => {
   );
 });
 
-test("a list is given by repeating its option, or in the environment with commas", () => {
+test("a list is given by repeating its option, or with commas", () => {
   const specs = { allow: { kind: "list", help: "" } } as const;
   expect(parseOptions(["--allow", "a", "--allow=b"], specs).values).toEqual({ allow: ["a", "b"] });
+  expect(parseOptions(["--allow", "a, b", "--allow=c"], specs).values).toEqual({
+    allow: ["a", "b", "c"],
+  });
+  expect(() => parseOptions(["--allow", "a,,b"], specs)).toThrow(
+    new UsageError("the value of --allow is empty"),
+  );
   expect(parseOptions([], specs).values).toEqual({ allow: [] });
   vi.stubEnv("UNDERPASS_ALLOW", "a, b");
   expect(parseOptions([], specs).values).toEqual({ allow: ["a", "b"] });

@@ -17,6 +17,8 @@ test("each tunnel option that is given becomes the query parameter of the same n
     remote_port: "20007",
     allow: "203.0.113.7/32,2001:db8::/32",
   });
+  const withoutList = parseOptions(["--allow", "off"], TCP_QUERY_OPTIONS).values;
+  expect(toQuery(TCP_QUERY_OPTIONS, withoutList)).toEqual({ allow: "off" });
   expect(toQuery(TCP_QUERY_OPTIONS, parseOptions([], TCP_QUERY_OPTIONS).values)).toEqual({});
 });
 

@@ -13,9 +13,10 @@ import {
   toLabel,
   generateRandomName,
 } from "../../../protocol/names.ts";
+import { isHttpProtocol } from "../../../protocol/schemas/tunnels/tunnels.ts";
 import { PLAN_LIMITS } from "../../../protocol/schemas/accounts/entitlements.ts";
 import { createDatabase } from "../../jobs/outbox.ts";
-import { getConfig, publicUrl, tcpUrl, type Config } from "../../config/config.ts";
+import { getConfig, privateTcpUrl, publicUrl, tcpUrl, type Config } from "../../config/config.ts";
 import type { Env } from "../../env.ts";
 import type { AgentRequest, AgentVerdict } from "../../internal-api-binding.ts";
 import {
@@ -53,7 +54,7 @@ export async function admitAgent(env: Env, request: AgentRequest): Promise<Agent
     const host = await findPublicHost(config, db, registered.tunnel, request.query);
     return {
       admission: {
-        ...toAdmission(config, token, registered, { host, address: request.address }),
+        ...toAdmission(config, token, registered, host, request),
         ...(request.query.shard !== undefined && { shard: request.query.shard }),
       },
     };
@@ -138,6 +139,7 @@ async function register(
       resumeTunnelId: query.tunnel,
       isFurtherConnection: query.shard !== undefined,
       remotePort: query.remote_port,
+      isPrivate: query.private === true,
       allowedCidrs: query.allow,
       gates,
       domain: query.tunnel === undefined ? domain : null,
@@ -272,21 +274,22 @@ function toAdmission(
   config: Config,
   token: TokenPayload,
   { tunnel, plan, ttlLimit }: RegisteredTunnel,
-  { host, address: remoteIp }: { host: string; address: string },
+  host: string,
+  { address: remoteIp, query }: AgentRequest,
 ): AgentAdmission {
   const { id, orgId, name, subdomain, expiresAt, settingsVersion: version } = tunnel;
   const { relayHost, relayId, publicPort } = tunnel;
-  const relay = relayId !== null && publicPort !== null ? { id: relayId, port: publicPort } : null;
+  const hasPort = relayHost !== null && relayId !== null && publicPort !== null;
   return {
     tunnelId: id,
     orgId,
     name,
     subdomain,
-    url:
-      relayHost !== null && relay !== null
-        ? tcpUrl(relayHost, relay.port)
-        : publicUrl(config, host),
-    ...(relay && { relay }),
+    ...(isHttpProtocol(query.protocol)
+      ? { url: publicUrl(config, host) }
+      : hasPort
+        ? { url: tcpUrl(relayHost, publicPort), relay: { id: relayId, port: publicPort } }
+        : { url: privateTcpUrl(host), relay: null }),
     tokenNonce: toHex(token.nonce),
     tokenExpiresAtMs: token.expiresAtSeconds * 1000,
     endsAtMs: expiresAt?.getTime() ?? null,

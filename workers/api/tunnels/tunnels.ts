@@ -21,7 +21,7 @@ import {
   TunnelStatusResult,
   Tunnel,
 } from "../../../protocol/schemas/tunnels/tunnels.ts";
-import { publicUrl, tcpUrl, type Config } from "../../config/config.ts";
+import { privateTcpUrl, publicUrl, tcpUrl, type Config } from "../../config/config.ts";
 import { ApiError } from "../../errors.ts";
 import { refreshTunnelStatuses } from "../../store/tunnels/object-sync.ts";
 import { isPortRefusal, type PortRefusal } from "../../store/networks/relay-ports.ts";
@@ -229,7 +229,7 @@ async function confirmStatuses(c: ApiContext, rows: ListedTunnel[]): Promise<Lis
   return rows.map((row) => ({ ...row, ...rowById.get(row.id) }));
 }
 
-/** A TCP tunnel that was created before relays existed has no port until its agent connects. */
+/** A private TCP tunnel has no port. One that was created before relays existed has none until its agent connects. */
 function getPublicUrl(
   config: Config,
   { subdomain, protocol, publicPort, relayHost }: ListedTunnel,
@@ -237,7 +237,7 @@ function getPublicUrl(
   const host = `${subdomain}.${config.SERVICE_DOMAIN}`;
   if (isHttpProtocol(protocol)) return publicUrl(config, host);
   return relayHost === null || publicPort === null
-    ? `tcp://${host}`
+    ? privateTcpUrl(host)
     : tcpUrl(relayHost, publicPort);
 }
 

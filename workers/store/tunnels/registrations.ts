@@ -26,7 +26,7 @@ import { organizations } from "../tables/organizations.ts";
 import { tokens } from "../tables/tokens.ts";
 import { tunnels, type TunnelRow } from "../tables/tunnels.ts";
 import type { Transaction } from "../transaction.ts";
-import { reserveTunnelPort, type TunnelWithRelay } from "./tcp-ports.ts";
+import { releaseTunnelPort, reserveTunnelPort, type TunnelWithRelay } from "./tcp-ports.ts";
 import { expireTunnel } from "./lifecycle.ts";
 import { NEXT_SETTINGS_VERSION } from "./settings-version.ts";
 import { insertTunnel } from "./tunnels.ts";
@@ -49,8 +49,10 @@ export interface RegistrationRequest {
   isFurtherConnection: boolean;
   /** The public port that the agent wants, for protocol `tcp`. */
   remotePort: number | undefined;
-  /** CIDR blocks that visitors may come from, for protocol `tcp`. undefined: unchanged. */
-  allowedCidrs: string[] | undefined;
+  /** Whether the tunnel has no public port, for protocol `tcp`. */
+  isPrivate: boolean;
+  /** CIDR blocks that visitors may come from, for protocol `tcp`. null: any address. undefined: unchanged. */
+  allowedCidrs: string[] | null | undefined;
   /** Ignored from an agent that reconnects: they may have been changed since it first connected. */
   gates: AgentGateValues;
   /** A custom domain that must lead to the tunnel. Ignored from an agent that reconnects. */
@@ -178,7 +180,9 @@ async function register(change: UnitOfWork, request: RegistrationRequest): Promi
     return { tunnel: { ...settled, relayHost: null }, plan: token.plan, ttlLimit };
   }
   await updateAllowedCidrs(change, actor, tunnel, request);
-  const withPort = await reserveTunnelPort(change, tunnel, { port: request.remotePort });
+  const withPort = request.isPrivate
+    ? await releaseTunnelPort(change, tunnel)
+    : await reserveTunnelPort(change, tunnel, { port: request.remotePort });
   if (isPortRefusal(withPort)) return change.rollback(refuse(withPort));
   return { tunnel: withPort, plan: token.plan, ttlLimit };
 }
@@ -251,7 +255,8 @@ async function updateAllowedCidrs(
     .set({ allowedCidrs, settingsVersion: NEXT_SETTINGS_VERSION })
     .where(eq(tunnels.id, tunnel.id))
     .returning();
-  change.audit(actor, "tunnel_ip_allowlist_set", tunnel.id);
+  const action = allowedCidrs ? "tunnel_ip_allowlist_set" : "tunnel_ip_allowlist_removed";
+  change.audit(actor, action, tunnel.id);
   enqueueSettings(change, row!);
 }
 

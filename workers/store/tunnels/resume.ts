@@ -3,7 +3,7 @@
  * towards its token's quota, so a single statement suffices: a thousand agents that reconnect at once do not wait for
  * a lock on their token's row.
  */
-import { and, eq, getTableColumns, sql, type SQL } from "drizzle-orm";
+import { and, eq, getTableColumns, isNull, sql, type SQL } from "drizzle-orm";
 import type { Database } from "../database.ts";
 import type { RegisteredTunnel, RegistrationRequest } from "./registrations.ts";
 import { relays } from "../tables/networks.ts";
@@ -35,7 +35,7 @@ export async function resumeTunnel(
         eq(tunnels.agentConnected, true),
         eq(tunnels.status, "active"),
         sql`(${tunnels.protocol} = 'tcp') = ${isTcp}`,
-        isTcp ? hasWantedPort(request.remotePort) : undefined,
+        isTcp ? hasWantedPort(request) : undefined,
       ),
     )
     .returning({
@@ -47,8 +47,9 @@ export async function resumeTunnel(
   return tunnel ? { tunnel, plan: owner.plan } : null;
 }
 
-/** The tunnel has the port that its agent wants, and the port is still in its relay's range. */
-function hasWantedPort(wanted: number | undefined): SQL {
+/** The tunnel has the port that its agent wants, and the port is still in its relay's range; a private one has none. */
+function hasWantedPort({ isPrivate, remotePort: wanted }: RegistrationRequest): SQL {
+  if (isPrivate) return isNull(tunnels.publicPort);
   const isWanted = wanted === undefined ? sql`true` : eq(tunnels.publicPort, wanted);
   return sql`${isWanted} and exists (select from ${relays} where ${relays.id} = ${tunnels.relayId}
     and ${tunnels.publicPort} between ${relays.firstPort} and ${relays.lastPort})`;

@@ -1,7 +1,15 @@
-/** The public TCP ports of tunnels of protocol `tcp`: reserved when a tunnel is created, released when it ends. */
+/**
+ * The public TCP ports of tunnels of protocol `tcp`: reserved when a tunnel is created, released when it ends or becomes
+ * private.
+ */
 import { and, eq, inArray, isNull, sql } from "drizzle-orm";
 import type { Database, UnitOfWork } from "../database.ts";
-import { isPortRefusal, reservePort, type PortRefusal } from "../networks/relay-ports.ts";
+import {
+  isPortRefusal,
+  releasePort,
+  reservePort,
+  type PortRefusal,
+} from "../networks/relay-ports.ts";
 import { findRelayHost } from "../networks/relays.ts";
 import { relayPorts } from "../tables/networks.ts";
 import { tunnels, type TunnelRow } from "../tables/tunnels.ts";
@@ -70,6 +78,20 @@ export function replaceTunnelPort(
         throw new Error(`${JSON.stringify(reserved)} for any port of a tunnel's own relay`);
     }
   });
+}
+
+/** For a tunnel that becomes private. @returns the updated tunnel. */
+export async function releaseTunnelPort(
+  change: UnitOfWork,
+  { id }: Pick<TunnelRow, "id">,
+): Promise<TunnelWithRelay> {
+  await releasePort(change, id);
+  const [row] = await change.tx
+    .update(tunnels)
+    .set({ relayId: null, publicPort: null })
+    .where(eq(tunnels.id, id))
+    .returning();
+  return { ...row!, relayHost: null };
 }
 
 /** For tunnels that end. Other organizations can reserve the ports after the cool-down. */

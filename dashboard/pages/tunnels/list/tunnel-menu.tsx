@@ -6,15 +6,16 @@ import { useHasRole } from "../../../app/roles.ts";
 import { Button } from "../../../ui/button.tsx";
 import { notify, notifyOfError } from "../../../ui/feedback/notifications.tsx";
 import { Menu, MenuItem, MenuLink, MenuSeparator } from "../../../ui/menu.tsx";
+import { getAddress } from "../agent-command.ts";
 import { useTunnelControls } from "../use-tunnel-controls.ts";
 
 export function TunnelMenu({ tunnel }: { tunnel: Tunnel }) {
-  const { id, name, publicUrl, protocol } = tunnel;
+  const { id, name, protocol } = tunnel;
   const { stop, start } = useTunnelControls();
   const canChange = useHasRole("member");
   const state = getTunnelState(tunnel);
   async function copy(): Promise<void> {
-    await navigator.clipboard.writeText(publicUrl);
+    await navigator.clipboard.writeText(getAddress(tunnel));
     notify("The address was copied.");
   }
   return (

@@ -14,7 +14,7 @@ import { createTemporaryDir } from "../../../harness/directories.ts";
 import type { MintedToken } from "../../../../protocol/schemas/tokens.ts";
 import type { Tunnel } from "../../../../protocol/schemas/tunnels/tunnels.ts";
 import { reservePort } from "../../../harness/ports.ts";
-import { mintToken, startApi, type TestApi } from "../../../harness/server/api.ts";
+import { getSocket, mintToken, startApi, type TestApi } from "../../../harness/server/api.ts";
 import { runAgent, runToEnd } from "../../../harness/tunnel/agent.ts";
 
 const run = promisify(execFile);
@@ -146,9 +146,13 @@ describe("names on the server", () => {
     token = await mintToken(owner);
     await mintToken(owner, { name: "two words" });
     await mintToken(owner, { name: "$(touch>x)" });
-    for (const subdomain of ["kiosk", "dataset"])
-      tunnel = (await owner.post<Tunnel>("/tunnels", { localPort: 3000, subdomain })).body;
-    return () => api.stop();
+    tunnel = (await owner.post<Tunnel>("/tunnels", { localPort: 3000, subdomain: "kiosk" })).body;
+    const tcp = { protocol: "tcp", port: 5432, private: "true", subdomain: "dataset" };
+    const agent = getSocket(await api.connectAgent(token.wireBytes, tcp));
+    return async () => {
+      agent.close();
+      await api.stop();
+    };
   });
 
   const complete = async (words: string[], server = api.server.url): Promise<string[]> => {
@@ -164,7 +168,7 @@ describe("names on the server", () => {
   test("are offered by commands that take a tunnel", async () => {
     expect(await complete(["tunnels", "stop", ""])).toEqual(["dataset", "kiosk"]);
     expect(await complete(["tunnels", "stop", "kiosk", ""])).toEqual(["dataset"]);
-    expect(await complete(["connect", "da"])).toEqual(["dataset"]);
+    expect(await complete(["connect", ""])).toEqual(["dataset"]);
     expect(await complete(["logs", "ki"])).toEqual(["kiosk"]);
   });
 

@@ -64,6 +64,7 @@ test.each([
   ["htpt 3000", "unknown command: htpt; did you mean http?"],
   ["lgoin", "unknown command: lgoin; did you mean login?"],
   ["zzz", "unknown command: zzz"],
+  ["udp 53", "unknown command: udp; for UDP, use a private network: underpass vpn NETWORK --setup"],
   ["3000", "unknown command: 3000; did you mean: underpass http 3000?"],
   [
     "localhost:3000",
@@ -168,6 +169,9 @@ test.each([
   ],
   ["vpn office remvoe phone", "unknown subcommand of vpn: remvoe; did you mean remove?"],
   ["vpn office fly", "unknown subcommand of vpn: fly; use add, devices or remove"],
+  ["vpn office --level debug", "unknown option: --level"],
+  ["vpn office --log-level loud", "--log-level must be error, warn, info or debug, not loud"],
+  ["webhooks shop --log-level loud", "--log-level must be error, warn, info or debug, not loud"],
   ["completion fihs", "the shell must be bash, zsh or fish, not fihs; did you mean fish?"],
 ])("%s is rejected with what was meant", async (line, message) => {
   expect(await getFailure(line)).toBe(message);

@@ -69,6 +69,16 @@ describe("a mistake is reported with its line and column:", () => {
       ["6:12: allow must be an address block such as 203.0.113.0/24, not nowhere"],
     ],
     [
+      "a port of a private tunnel",
+      web("protocol: tcp", "private: true", "remote_port: 7000"),
+      ["7:18: a tunnel with private has no public port; leave out remote_port"],
+    ],
+    [
+      "addresses beside the word that removes them",
+      web("protocol: tcp", "allow: [off, 10.0.0.0/8]"),
+      ["6:12: off of allow removes the whole list; leave out the other addresses"],
+    ],
+    [
       "two options that exclude each other",
       web("subdomain: a", "url: b.example"),
       ["5:16: use url or subdomain, not both"],

@@ -40,6 +40,12 @@ describe("how to remove the gates that this command did not set", () => {
     expect(describeUnchangedGates(gates(["token", "policy"], ["token", "policy"]))).toBeUndefined();
   });
 
+  test("the addresses of a TCP tunnel", () => {
+    expect(describeUnchangedGates({ ...gates(["addresses"]), isTcp: true })).toMatch(
+      / to remove it: --allow=off$/,
+    );
+  });
+
   test("several", () => {
     expect(describeUnchangedGates(gates(["password", "token", "addresses"]))).toBe(
       "the password, the check of tokens and the list of addresses were not set by this command; to remove them: " +

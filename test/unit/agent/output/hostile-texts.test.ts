@@ -72,14 +72,14 @@ const OUTPUTS: Record<string, () => unknown> = {
   },
   webhooks() {
     const forwarder = createSource<Parameters<typeof printWebhooksLines>[0]>();
-    printWebhooksLines(forwarder, "localhost:3000");
+    printWebhooksLines(forwarder, "localhost:3000", "info");
     forwarder.emit("ready", { url });
     forwarder.emit("attempt", { id: HOSTILE, receivedAt: HOSTILE, outcome: "delivered" });
   },
   vpn() {
     const agent = createSource();
     const session = createSource<Parameters<VpnLines["attach"]>[0]>({ agent });
-    new VpnLines().attach(session);
+    new VpnLines("info").attach(session);
     agent.emit("ready", { network: { name: HOSTILE, cidr: HOSTILE }, endpoint: HOSTILE });
     session.emit("device", device, HOSTILE, HOSTILE);
     session.emit("notice", HOSTILE);

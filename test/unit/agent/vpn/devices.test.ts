@@ -37,7 +37,9 @@ async function runProcess(...args: string[]) {
 }
 
 /** Runs the command in this process. @throws what the process would report. */
-async function run(...args: string[]) {
+const run = (...args: string[]) => runCommand("vpn", ...args);
+
+async function runCommand(...args: string[]) {
   const printed = { stdout: "", stderr: "" };
   const spies = (["stdout", "stderr"] as const).map((name) =>
     vi.spyOn(process[name], "write").mockImplementation((text) => {
@@ -46,7 +48,7 @@ async function run(...args: string[]) {
     }),
   );
   try {
-    const code = await runCommandLine(["vpn", ...args, ...options]);
+    const code = await runCommandLine([...args, ...options]);
     return { code, ...printed };
   } finally {
     for (const spy of spies) spy.mockRestore();
@@ -66,6 +68,14 @@ describe("adding a device", () => {
     expect(stderr).toContain(
       `wg set <interface> peer ${api.devices[0]?.public_key} allowed-ips 10.88.0.2/32`,
     );
+  });
+
+  test("to a network whose agent runs does not ask for a second agent, which would replace it", async () => {
+    api.networks[0]!.relay.state = "udp";
+    const { stderr } = await run("home", "add", "phone");
+    expect(stderr).toContain("If the network's agent runs with --apply, it adds the device");
+    expect(stderr).toContain("wg set <interface> peer");
+    expect(stderr).not.toContain("underpass vpn home --apply");
   });
 
   test("never sends the private key, in any form", async () => {
@@ -159,6 +169,25 @@ test("of two devices with one name, each is removed by its address or its id", a
   );
   await run("home", "remove", "10.88.0.3");
   expect(api.devices).toEqual([first]);
+});
+
+test("networks are listed, and one is deleted by its name after a confirmation", async () => {
+  api.networks[0]!.relay.state = "udp";
+  const office = api.addNetwork("office", "10.99.0.0/24");
+  const { stdout } = await runCommand("networks");
+  expect(stdout).toMatch(
+    /^home +10\.88\.0\.0\/24 +relay\.example:40001 +connected over udp +\S{36}$/m,
+  );
+  expect(stdout).toMatch(/^office +10\.99\.0\.0\/24 +- +- +\S{36}$/m);
+  const json = await runCommand("networks", "list", "--json");
+  expect(JSON.parse(json.stdout.split("\n")[1]!)).toEqual(office);
+  await expect(runCommand("networks", "delete", "office")).rejects.toThrow("use --yes");
+  await expect(runCommand("networks", "delete", "shop", "--yes")).rejects.toThrow(
+    "there is no private network called shop; existing networks: home, office",
+  );
+  expect(api.networks).toHaveLength(2);
+  const { code } = await runCommand("networks", "delete", "home", "--yes");
+  expect([code, api.networks]).toEqual([0, [office]]);
 });
 
 test("setup creates nothing on the server when WireGuard's tools are not installed", async () => {

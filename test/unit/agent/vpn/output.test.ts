@@ -1,6 +1,9 @@
 /** The output of `underpass vpn` at a terminal, in a log and as JSON, with a real relay and WireGuard peers. */
 import { join } from "node:path";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { EventEmitter } from "node:events";
+import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
+import { VpnLines } from "../../../../agent/output/vpn.ts";
+import type { VpnSession } from "../../../../agent/vpn/session.ts";
 import { ROOT } from "../../../../self-host/build/build.ts";
 import {
   startServedNetwork,
@@ -71,6 +74,28 @@ test("a log says which network is served, which devices connect, and why the age
   expect(agent.stderr).toContain("network_deleted");
   // The server's private key is never printed.
   expect(agent.stdout + agent.stderr).not.toContain(server.privateKey);
+});
+
+test("--log-level leaves out lines of events that are less important", () => {
+  const agent = Object.assign(new EventEmitter(), { network: { server_listen_port: 51_820 } });
+  const session = Object.assign(new EventEmitter(), { agent });
+  const write = vi.spyOn(process.stdout, "write").mockReturnValue(true);
+  const lines = new VpnLines("warn");
+  lines.printSetupLine("wrote the configuration");
+  lines.attach(session as unknown as VpnSession);
+  const network = { name: "home", cidr: "10.88.0.0/24" };
+  agent.emit("ready", { network, endpoint: "relay:1", local: "127.0.0.1:51820" });
+  agent.emit("status", { transport: "udp", latencyMs: 1, isLocalListening: false }, undefined);
+  session.emit("device", undefined, "key", "192.0.2.1:1");
+  agent.emit("disconnected", "lost");
+  agent.emit("reconnected");
+  const printed = write.mock.calls.map(([text]) => String(text));
+  write.mockRestore();
+  expect(printed.join("")).toBe(
+    "Serving home (10.88.0.0/24): relay:1 -> 127.0.0.1:51820\n" +
+      "nothing is listening on port 51820; start the WireGuard server (wg-quick up)\n" +
+      "disconnected: lost; reconnecting\n",
+  );
 });
 
 describe.runIf(canOpenTerminals())("at a terminal", () => {

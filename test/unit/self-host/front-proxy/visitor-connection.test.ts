@@ -273,6 +273,7 @@ describe("another protocol", () => {
 describe("a connection ends", () => {
   test.each([
     ["that is no HTTP", "hello\r\n\r\n", 400],
+    ["that begins TLS, and waits for the answer,", "\x16\x03\x01", 400],
     [
       "with a length and an encoding",
       `POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n`,

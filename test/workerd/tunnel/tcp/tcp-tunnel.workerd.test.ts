@@ -146,6 +146,15 @@ describe("the relay is notified when", () => {
     await runDurableObjectAlarm(tunnel.stub);
     expect(await link.next()).toEqual(revoke(tunnel, { reason: "connection_ended", port: 40_001 }));
   });
+
+  test("the tunnel becomes private, at its previous relay", async () => {
+    const tunnel = new TcpTunnel();
+    const link = await tunnel.relay.link();
+    await tunnel.agent();
+    await tunnel.agent({ relay: null });
+    await runDurableObjectAlarm(tunnel.stub);
+    expect(await link.next()).toEqual(revoke(tunnel, { reason: "connection_ended" }));
+  });
 });
 
 describe("the allowlist of a TCP tunnel", () => {
@@ -174,9 +183,12 @@ describe("the allowlist of a TCP tunnel", () => {
   });
 });
 
-test("an HTTP request to a TCP tunnel finds no tunnel", async () => {
+test.each([
+  ["a TCP tunnel", {}],
+  ["a private one", { relay: null }],
+])("an HTTP request to %s finds no tunnel", async (_, admission) => {
   const tunnel = new TcpTunnel();
-  await tunnel.agent();
+  await tunnel.agent(admission);
   const response = await tunnel.visit("/");
   expect([response.status, response.headers.get(ERROR_HEADER)]).toEqual([404, "tunnel_not_found"]);
   await tunnel.sleep();
