@@ -24,7 +24,7 @@ export async function checkRelays(
   if (unreachable.length === 0) return ok(tried, "it opens, and the relay's message arrives");
   return warning(
     tried,
-    `TCP tunnels and private networks don't work from here: ${unreachable.join("; ")}`,
+    `no TCP tunnel or private network works from here: ${unreachable.join("; ")}`,
     "HTTP tunnels need no relay. Ask the operator of the server whether RELAY_HOST or RELAY_URL is an address that agents reach, RELAY_BIND one that the relay listens on, and its ports are open.",
   );
 }

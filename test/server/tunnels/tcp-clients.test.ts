@@ -36,7 +36,7 @@ function openClient(bearer: string | undefined, tunnel: string, protocol = STREA
 
 test("a client requires a token that allows the tunnel's name", async () => {
   const { wireBytes } = await mintToken(owner);
-  const subdomain = "database";
+  const subdomain = "ledger-db";
   const tcp = { localPort: 5432, protocol: "tcp", subdomain };
   const { body } = await owner.post<Tunnel>("/tunnels", tcp);
   expect(await openClient(wireBytes, body.id)).toBe("accepted");

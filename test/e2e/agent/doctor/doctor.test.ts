@@ -77,7 +77,7 @@ describe("on a working setup", () => {
     const url = `ws://127.0.0.1:${await reservePort()}`;
     using _ = await RelayLink.connect(api.server, { relayId: "doctor", url });
     const report = formatReport((await check()).relay);
-    expect(report).toMatch(/^warning: TCP tunnels and private networks don't work from here: /);
+    expect(report).toMatch(/^warning: no TCP tunnel or private network works from here: /);
     expect(report).toContain(`${url} can't be reached (`);
     expect(report).toContain("RELAY_HOST or RELAY_URL");
   });
