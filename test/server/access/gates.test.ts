@@ -81,6 +81,11 @@ describe("a traffic policy", () => {
       { actions: [{ ...DENY, path_prefix: "/a?b" }] },
       "actions[0].path_prefix",
     ],
+    [
+      "a prefix with dot segments",
+      { actions: [{ ...DENY, path_prefix: "/x/../secret" }] },
+      "actions[0].path_prefix",
+    ],
     ["no prefix", { actions: [SET, { kind: "deny" }] }, "actions[1].path_prefix"],
     [
       "a limit of zero",
