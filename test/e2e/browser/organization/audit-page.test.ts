@@ -14,7 +14,7 @@ import {
 } from "../../../harness/browser/pages.ts";
 
 const pages = usePages(() => startApi());
-const HOSTILE_NAME = '=HYPERLINK("https://attacker.example","<b>x</b>")\u202e';
+const HOSTILE_NAME = '=HYPERLINK("https://attacker.example","<b>x</b>")';
 
 const getRows = (page: Page) => getSection(page, "Events").getByRole("listitem");
 
