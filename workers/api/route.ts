@@ -127,12 +127,12 @@ export function getMemberActor(c: ApiContext): MemberActor {
   return { orgId, userId, role, sessionId, ip: c.var.address };
 }
 
-/** After `allowOrAgent`. The audit log attributes what an agent does to the owner of its token. */
+/** After `allowOrAgent`. The audit log attributes what an agent does to the owner of its token, and names the token. */
 export function getCallerActor(c: ApiContext): CallerActor {
   const { agentToken, address: ip } = c.var;
   if (!agentToken) return getMemberActor(c);
-  const { orgId, createdBy: userId, id: tokenId } = agentToken;
-  return { orgId, userId, tokenId, ip };
+  const { orgId, createdBy: userId, id: tokenId, nonce: agentNonce } = agentToken;
+  return { orgId, userId, tokenId, agentNonce, ip };
 }
 
 /** @param account the address of the account whose password is hashed, or its id. */
