@@ -33,6 +33,8 @@ export interface ApiEnv {
     /** Set by `allow`. */
     principal: Principal;
     accessToken: string;
+    /** Set by `allowSession`. */
+    session: OwnSession;
     /** Set by `allowOrMasterKey` instead of `principal` when the bearer is a master key. */
     masterKey?: MasterKey;
     /** Set by `allowOrAgent` instead of `principal` when the bearer is a capability token. */
@@ -42,6 +44,14 @@ export interface ApiEnv {
   };
 }
 export type ApiContext = Context<ApiEnv>;
+
+/** The session of an access token, whatever has become of the token's organization. */
+export interface OwnSession {
+  userId: string;
+  sessionId: string;
+  /** null: its user is not a member of the organization any more. */
+  orgId: string | null;
+}
 
 /** The router of one file of routes. */
 export function createRouter(): OpenAPIHono<ApiEnv> {
