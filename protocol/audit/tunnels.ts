@@ -40,7 +40,7 @@ export const TUNNEL_ACTIONS = {
   tunnel_password_set: {
     resource: "tunnel",
     predicate: "set a password for the tunnel {it}",
-    description: "A password is required of visitors.",
+    description: "A password is required of visitors; `metadata.username` is the name with it.",
   },
   tunnel_password_removed: {
     resource: "tunnel",
@@ -60,7 +60,7 @@ export const TUNNEL_ACTIONS = {
   tunnel_policy_set: {
     resource: "tunnel",
     predicate: "set the traffic policy of the tunnel {it}",
-    description: "A traffic policy was set.",
+    description: "A traffic policy was set; `metadata.actions` is the number of its actions.",
   },
   tunnel_policy_removed: {
     resource: "tunnel",
@@ -80,7 +80,7 @@ export const TUNNEL_ACTIONS = {
   tunnel_ip_allowlist_set: {
     resource: "tunnel",
     predicate: "limited the visitors of the tunnel {it} to some addresses",
-    description: "Visitors may come from the listed addresses only.",
+    description: "Visitors may come from the addresses in `metadata.cidrs` only.",
   },
   tunnel_ip_allowlist_removed: {
     resource: "tunnel",

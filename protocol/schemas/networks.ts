@@ -2,7 +2,7 @@
 import { z } from "zod";
 import { isAddressIn, numberToIpv4, parseCidr } from "../../shared/cidr.ts";
 import { NETWORK_STATES, RelayId } from "../relay/link.ts";
-import { Instant, SingleLineText } from "./scalars.ts";
+import { Instant, VisibleLine } from "./scalars.ts";
 
 const NETWORK_NAME_MAX_CHARS = 63;
 const DEVICE_NAME_MAX_CHARS = 63;
@@ -60,7 +60,7 @@ export const WireGuardKey = z
   .regex(/^(?!A{43}=$)/, "must not be all zeros");
 
 export const CreateNetwork = z.object({
-  name: SingleLineText(NETWORK_NAME_MAX_CHARS),
+  name: VisibleLine(NETWORK_NAME_MAX_CHARS),
   cidr: NetworkCidr,
 });
 
@@ -119,7 +119,7 @@ export const PrivateNetwork = z.object({
 export type PrivateNetwork = z.infer<typeof PrivateNetwork>;
 
 export const EnrollDevice = z.object({
-  name: SingleLineText(DEVICE_NAME_MAX_CHARS),
+  name: VisibleLine(DEVICE_NAME_MAX_CHARS),
   public_key: WireGuardKey,
 });
 

@@ -25,20 +25,17 @@ export const FIELD_NAME_RULE = [
   "must be a valid header name",
 ] as const;
 
-const line = (maxChars: number) =>
+/**
+ * A line of text that a user chose: displayed, never interpreted. Invisible characters could make it look like another
+ * text. Spaces around it are removed, and count.
+ */
+export const VisibleLine = (maxChars: number) =>
   z
     .string()
     .max(maxChars)
     .regex(/\S/, "must not be empty")
-    .regex(...ONE_LINE_RULE);
-
-/** A line of text that a user chose: displayed, never interpreted. Spaces around it are removed, and count. */
-export const SingleLineText = (maxChars: number) => line(maxChars).trim();
-
-/** As `SingleLineText`, without invisible characters, which could make it look like another text. */
-export const VisibleLine = (maxChars: number) =>
-  line(maxChars)
-    .regex(/^\P{Cf}*$/u, "must not contain invisible formatting characters")
+    .regex(...ONE_LINE_RULE)
+    .regex(/^[^\p{Cf}\p{Zl}\p{Zp}]*$/u, "must not contain invisible formatting characters")
     .trim();
 
 /** A name that mails show to people outside: mail programs turn everything that looks like a web address into a link. */

@@ -6,7 +6,7 @@ import {
   TOKEN_TUNNELS_DEFAULT,
 } from "../limits.ts";
 import { SUBDOMAIN_WILDCARD } from "../names.ts";
-import { SingleLineText } from "./scalars.ts";
+import { VisibleLine } from "./scalars.ts";
 
 const TOKEN_NAME_MAX_CHARS = 100;
 const TOKEN_TTL_DEFAULT_HOURS = 24;
@@ -34,7 +34,7 @@ const Patterns = z
   .max(TOKEN_SUBDOMAINS_MAX);
 
 export const MintToken = z.object({
-  name: SingleLineText(TOKEN_NAME_MAX_CHARS),
+  name: VisibleLine(TOKEN_NAME_MAX_CHARS),
   ttlHours: TtlHours.default(TOKEN_TTL_DEFAULT_HOURS),
   allowedSubdomains: Patterns.default([]),
   bandwidthLimitMbps: z.int().min(1).max(INT32_MAX).default(TOKEN_BANDWIDTH_DEFAULT_MBPS),
@@ -42,12 +42,12 @@ export const MintToken = z.object({
 });
 
 export const MintMasterKey = z.object({
-  name: SingleLineText(TOKEN_NAME_MAX_CHARS),
+  name: VisibleLine(TOKEN_NAME_MAX_CHARS),
   ttl_days: z.int().min(1).max(MASTER_KEY_TTL_MAX_DAYS).default(MASTER_KEY_TTL_DEFAULT_DAYS),
 });
 
 export const MintProjectToken = z.object({
-  name: SingleLineText(TOKEN_NAME_MAX_CHARS),
+  name: VisibleLine(TOKEN_NAME_MAX_CHARS),
   ttl_hours: TtlHours.optional().describe(
     "Default: less for a machine with a master key than for a user.",
   ),

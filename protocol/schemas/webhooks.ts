@@ -1,6 +1,6 @@
 /** Webhook receivers, and the deliveries that vendors post to them. */
 import { z } from "zod";
-import { Instant, SingleLineText, STORABLE_RULE } from "./scalars.ts";
+import { Instant, STORABLE_RULE, VisibleLine } from "./scalars.ts";
 
 const DELIVERIES_PAGE_DEFAULT_ROWS = 100;
 const DELIVERIES_PAGE_MAX_ROWS = 1_000;
@@ -23,7 +23,7 @@ const Secret = z
 export const CreateReceiver = z.object({
   validator: Validator,
   secret: Secret,
-  name: SingleLineText(RECEIVER_NAME_MAX_CHARS),
+  name: VisibleLine(RECEIVER_NAME_MAX_CHARS),
 });
 
 export const RotateReceiverSecret = z.object({

@@ -39,6 +39,20 @@ export function allowInPathOrganization(permission: Permission): Guard {
   });
 }
 
+/** For routes about the caller's own sessions: they can be ended with the access token of an organization that they have left. */
+export function allowSession(): Guard {
+  return createGuard(forMembers("account:self"), async (c) => {
+    const { config, db } = c.var;
+    const token = readBearer(c);
+    const claims = token === null ? null : await verifyAccessToken(config, token);
+    if (!claims) throw unauthorized();
+    const { sub: userId, sid: sessionId, org } = claims;
+    const principal = isId(org) ? await findPrincipal(db, claims) : null;
+    if (!principal && !(await isSessionAlive(db, claims))) throw unauthorized();
+    c.set("session", { userId, sessionId, orgId: principal?.orgId ?? null });
+  });
+}
+
 /**
  * For WebSockets of browsers, which send the access token as one of the subprotocols that they offer, and of programs, which
  * send `Authorization` as to other routes. Agents may call too, as with `allowOrAgent`.

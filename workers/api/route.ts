@@ -34,6 +34,8 @@ export interface ApiEnv {
     /** Set by `allow`. */
     principal: Principal;
     accessToken: string;
+    /** Set by `allowSession`. */
+    session: OwnSession;
     /** Set by `allowOrMasterKey` instead of `principal` when the bearer is a master key. */
     masterKey?: MasterKey;
     /** Set by `allowOrAgent` instead of `principal` when the bearer is a capability token. */
@@ -43,6 +45,14 @@ export interface ApiEnv {
   };
 }
 export type ApiContext = Context<ApiEnv>;
+
+/** The session of an access token, whatever has become of the token's organization. */
+export interface OwnSession {
+  userId: string;
+  sessionId: string;
+  /** null: its user is not a member of the organization any more. */
+  orgId: string | null;
+}
 
 /** The router of one file of routes. */
 export function createRouter(): OpenAPIHono<ApiEnv> {
@@ -153,12 +163,12 @@ export function getMemberActor(c: ApiContext): MemberActor {
   return { orgId, userId, role, sessionId, ip: c.var.address };
 }
 
-/** After `allowOrAgent`. The audit log attributes what an agent does to the owner of its token. */
+/** After `allowOrAgent`. The audit log attributes what an agent does to the owner of its token, and names the token. */
 export function getCallerActor(c: ApiContext): CallerActor {
   const { agentToken, address: ip } = c.var;
   if (!agentToken) return getMemberActor(c);
-  const { orgId, createdBy: userId, id: tokenId } = agentToken;
-  return { orgId, userId, tokenId, ip };
+  const { orgId, createdBy: userId, id: tokenId, nonce: agentNonce } = agentToken;
+  return { orgId, userId, tokenId, agentNonce, ip };
 }
 
 /** @param account the address of the account whose password is hashed, or its id. */

@@ -10,6 +10,8 @@ export interface Actor {
   orgId: string | null;
   userId: string | null;
   ip: string | null;
+  /** The nonce of the token with which an agent makes the change; `userId` is the token's owner. */
+  agentNonce?: string;
 }
 
 export type OrganizationActor = Actor & { orgId: string };
@@ -24,13 +26,22 @@ export type AuditEvent = typeof auditEvents.$inferInsert;
 
 /** The resource's type follows from the action. */
 export function toAuditEvent(
-  { orgId, userId, ip }: Actor,
+  { orgId, userId, ip, agentNonce }: Actor,
   action: AuditAction,
   resourceId: string,
-  metadata: Record<string, unknown> = {},
+  details: Record<string, unknown> = {},
 ): AuditEvent {
   const resourceType = AUDIT_ACTIONS[action].resource;
-  return { orgId, userId, ip, action, resourceType, resourceId, metadata };
+  const agent = agentNonce === undefined ? {} : { by: "agent", tokenNonce: agentNonce };
+  return {
+    orgId,
+    userId,
+    ip,
+    action,
+    resourceType,
+    resourceId,
+    metadata: { ...details, ...agent },
+  };
 }
 
 /** @throws LimitReachedError when the organization has made too many such changes. */

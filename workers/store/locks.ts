@@ -25,6 +25,7 @@ export interface MemberActor extends Actor {
 interface AgentActor extends Actor {
   orgId: string;
   tokenId: string;
+  agentNonce: string;
 }
 
 export type CallerActor = MemberActor | AgentActor;

@@ -32,7 +32,8 @@ export function describeEvent(
     index % 2 === 0 ? address(part, isSelf) : { value: getValue(event, part, names, isSelf) },
   );
   const actor = isSelf ? "You" : getActor(event);
-  return [actor, " ", ...predicate, ...getDevice(event)].filter((part) => part !== "");
+  const agent = event.metadata.by === "agent" ? ", through an agent" : "";
+  return [actor, " ", ...predicate, ...getDevice(event), agent].filter((part) => part !== "");
 }
 
 /** `their password` becomes `your password` in a sentence about `You`. */

@@ -33,6 +33,30 @@ const HeaderSet = z.object({
   value: HeaderValue,
 });
 
+/** Segments end at `/`, and to some servers at `\\`; a segment's parameters begin at `;`. All may be encoded. */
+const SEGMENT_END = /[/\\]|%2f|%5c/i;
+const PARAMETERS = /(?:;|%3b).*$/i;
+const isDots = (segment: string) => segment === "." || segment === "..";
+
+/**
+ * The path without the segments `.` and `..`, as clients send it. A `.` at the end of a prefix is not such a segment: it
+ * begins the names of hidden files.
+ */
+function resolveDots(prefix: string): string {
+  const segments = prefix.split(SEGMENT_END);
+  const plain = segments.map((segment) => segment.replaceAll(/%2e/gi, ".").replace(PARAMETERS, ""));
+  const last = plain.length - 1;
+  if (!plain.some((segment, at) => (at === last ? segment === ".." : isDots(segment))))
+    return prefix;
+  const resolved: string[] = [];
+  plain.forEach((segment, at) => {
+    if (segment === ".." && resolved.length > 1) resolved.pop();
+    if (!isDots(segment)) resolved.push(segments[at]!);
+    else if (at === last) resolved.push("");
+  });
+  return resolved.join("/");
+}
+
 const Deny = z.object({
   kind: z.literal("deny"),
   path_prefix: z
@@ -40,7 +64,11 @@ const Deny = z.object({
     .max(PATH_PREFIX_MAX_CHARS)
     .startsWith("/", 'must start with "/"')
     .regex(/^[^?#]*$/, "must be a path without query and fragment")
-    .regex(...ONE_LINE_RULE),
+    .regex(...ONE_LINE_RULE)
+    .refine((prefix) => resolveDots(prefix) === prefix, {
+      error: ({ input }) =>
+        `must be written as ${resolveDots(String(input))}, without the segments "." and ".."`,
+    }),
 });
 
 /** Compared exactly with the issuer of a token. Its discovery document is below this URL. */

@@ -1,6 +1,6 @@
 /** Projects: a namespace for tunnels and their tokens. */
 import { z } from "zod";
-import { Instant, Label, SingleLineText } from "../scalars.ts";
+import { Instant, Label, VisibleLine } from "../scalars.ts";
 
 const PROJECT_NAME_MAX_CHARS = 100;
 
@@ -18,6 +18,6 @@ export type Project = z.infer<typeof Project>;
 export const ProjectSlug = z.object({ slug: Label });
 export const CreateProject = z.object({
   slug: Label,
-  name: SingleLineText(PROJECT_NAME_MAX_CHARS),
+  name: VisibleLine(PROJECT_NAME_MAX_CHARS),
 });
-export const RenameProject = z.object({ name: SingleLineText(PROJECT_NAME_MAX_CHARS) });
+export const RenameProject = z.object({ name: VisibleLine(PROJECT_NAME_MAX_CHARS) });

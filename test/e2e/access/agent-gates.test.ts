@@ -3,6 +3,7 @@ import { once } from "node:events";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { expose, type ExposeOptions } from "../../../agent/expose.ts";
 import { CLOSE } from "../../../protocol/wire/close-codes.ts";
+import type { AuditEvent } from "../../../protocol/schemas/organizations/audit.ts";
 import type { Tunnel } from "../../../protocol/schemas/tunnels/tunnels.ts";
 import { mintToken, startApi, type Person, type TestApi } from "../../harness/server/api.ts";
 import { runAgent } from "../../harness/tunnel/agent.ts";
@@ -100,10 +101,28 @@ describe("the password of a new agent", () => {
     }
     const { id, authEnabled } = await findTunnel("gate-off");
     expect(authEnabled).toBe(false);
-    const { body } = await owner.get<{ resourceId: string }[]>(
-      "/events?action=tunnel_password_removed",
-    );
+    const { body } = await owner.get<AuditEvent[]>("/events?action=tunnel_password_removed");
     expect(body.filter(({ resourceId }) => resourceId === id)).toHaveLength(1);
+  });
+
+  test("is recorded in the audit log as that of an agent, with the token and what was set", async () => {
+    const { wireBytes, nonce } = await mintToken(owner);
+    const own = { subdomain: "gate-audit", token: Buffer.from(wireBytes, "base64") };
+    const policy = { actions: [{ kind: "deny", path_prefix: "/admin" }] };
+    await (await start({ ...own, basicAuth: `ann:${PASSWORD}`, policy })).close();
+    await (await start({ ...own, basicAuth: "off", policy: "off" })).close();
+    const { id } = await findTunnel("gate-audit");
+    const { body } = await owner.get<AuditEvent[]>("/events");
+    const events = body.filter(({ resourceId }) => resourceId === id);
+    expect(events.map(({ userEmail }) => userEmail)).toEqual(Array(5).fill(owner.email));
+    const by = { by: "agent", tokenNonce: nonce };
+    expect(Object.fromEntries(events.map(({ action, metadata }) => [action, metadata]))).toEqual({
+      tunnel_created: { subdomain: "gate-audit", ...by },
+      tunnel_password_set: { username: "ann", ...by },
+      tunnel_policy_set: { actions: 1, ...by },
+      tunnel_password_removed: by,
+      tunnel_policy_removed: by,
+    });
   });
 
   test("does not return when the owner has removed it and the agent reconnects", async () => {

@@ -1,4 +1,4 @@
-/** An organization with something on every page, whose names a hostile user has chosen. */
+/** An organization with something on every page, whose names and paths a hostile user has chosen. */
 import type { DashboardPath } from "../../../protocol/dashboard-paths.ts";
 import { createReceiver, deliver } from "../fakes/vendor.ts";
 import { mintToken, type Person, type TestApi } from "../server/api.ts";
@@ -6,7 +6,9 @@ import { createNetwork, enroll } from "../server/private-networks.ts";
 import { waitForCaptures } from "../tunnel/visited-tunnel.ts";
 import { serveTunnel } from "./traffic.ts";
 
-/** HTML, a right-to-left override, and more letters than any column is wide. */
+/** HTML, and more letters than any column is wide. */
+const HOSTILE_NAME = `<img src=x onerror=alert(1)> ${"W".repeat(33)}`;
+/** The same, with a right-to-left override. */
 const HOSTILE = `<img src=x onerror=alert(1)> \u202egnp.exe ${"W".repeat(25)}`;
 const LONG = "W".repeat(60);
 const HOSTILE_PATH = `/${encodeURIComponent(HOSTILE)}/${"x".repeat(300)}`;
@@ -26,9 +28,9 @@ export async function createFullOrganization(api: TestApi): Promise<FullOrganiza
   for (let count = 0; count < COLLEAGUES; count += 1) await api.colleague(owner, "member");
   const label = `a${crypto.randomUUID().replaceAll("-", "").slice(0, 30)}`;
   const tunnel = await serveTunnel(api, owner, label);
-  const receiver = await createReceiver(owner, "code_host", `${HOSTILE}2`);
-  const network = await createNetwork(owner, { name: HOSTILE });
-  await enroll(owner, network.id, { name: HOSTILE });
+  const receiver = await createReceiver(owner, "code_host", `${HOSTILE_NAME}2`);
+  const network = await createNetwork(owner, { name: HOSTILE_NAME });
+  await enroll(owner, network.id, { name: HOSTILE_NAME });
   await createNamed(owner, label);
   await spendBudget(api, owner, tunnel.id);
 
@@ -58,8 +60,8 @@ export async function createFullOrganization(api: TestApi): Promise<FullOrganiza
 /** @param label unique, because names of tunnels and domains are the server's. */
 async function createNamed(owner: Person, label: string): Promise<void> {
   const resources: [path: string, body: object][] = [
-    ["/tokens", { name: HOSTILE }],
-    ["/projects", { slug: label, name: HOSTILE }],
+    ["/tokens", { name: HOSTILE_NAME }],
+    ["/projects", { slug: label, name: HOSTILE_NAME }],
     ["/reserved-subdomains", { subdomain: `${label}-reserved` }],
     ["/domains", { domain: `${LONG}.${label}.example.com` }],
     [

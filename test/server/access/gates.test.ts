@@ -33,6 +33,15 @@ const listAuditActions = async (id: string) =>
     )
   ).map(({ action }) => action);
 
+/** What the events of a tunnel's gates say, without its creation. */
+const listAuditMetadata = async (id: string) =>
+  (
+    await api.sql<{ metadata: object }>(
+      "select metadata from audit_events where resource_id = $1 order by created_at offset 1",
+      [id],
+    )
+  ).map(({ metadata }) => metadata);
+
 const DENY = { kind: "deny", path_prefix: "/admin" };
 const SET = { kind: "header_set", name: "X-Team", value: "blue" };
 const LIMIT = { kind: "rate_limit", requests_per_minute: 60, per_client_ip: true };
@@ -63,6 +72,7 @@ describe("a traffic policy", () => {
       "tunnel_policy_set",
       "tunnel_policy_removed",
     ]);
+    expect(await listAuditMetadata(id)).toEqual([{ actions: 4 }, { actions: 1 }, {}]);
   });
 
   test.each([
@@ -79,6 +89,11 @@ describe("a traffic policy", () => {
     [
       "a prefix with a query",
       { actions: [{ ...DENY, path_prefix: "/a?b" }] },
+      "actions[0].path_prefix",
+    ],
+    [
+      "a prefix with dot segments",
+      { actions: [{ ...DENY, path_prefix: "/x/../secret" }] },
       "actions[0].path_prefix",
     ],
     ["no prefix", { actions: [SET, { kind: "deny" }] }, "actions[1].path_prefix"],
@@ -185,6 +200,7 @@ describe("a password", () => {
       "tunnel_password_set",
       "tunnel_password_removed",
     ]);
+    expect(await listAuditMetadata(id)).toEqual([{ username: "ann" }, {}]);
   });
 
   test.each([
@@ -322,6 +338,7 @@ describe("the gates of a tunnel", () => {
     }
     expect((await owner.get(`/tunnels/${id}/ip-allowlist`)).body).toEqual({ id, cidrs });
     expect(await listAuditActions(id)).toEqual(["tunnel_created", "tunnel_ip_allowlist_set"]);
+    expect(await listAuditMetadata(id)).toEqual([{ cidrs }]);
   });
 
   test("are those of the last of twenty concurrent changes, in the row and in the object", async () => {

@@ -148,7 +148,7 @@ test("a removed member's session is renewed for another organization, and can be
   const owner = await api.owner();
   const guest = await api.colleague(owner, "member");
   await api.sql("delete from memberships where user_id = $1", [guest.userId]);
-  expect((await guest.post("/auth/logout")).status).toBe(401);
+  expect((await guest.get("/auth/sessions")).status).toBe(401);
 
   const renewed = await refresh(guest.cookie);
   const again = createBearerCaller(renewed.body.access_token);
@@ -157,6 +157,25 @@ test("a removed member's session is renewed for another organization, and can be
   expect(body.active_org.id).not.toBe(owner.orgId);
   expect((await again.post("/auth/logout")).status).toBe(200);
   expect((await refresh(getFirstCookie(renewed.headers))).status).toBe(401);
+});
+
+test("sessions can be ended with the access token of an organization that one has left, which does not see it", async () => {
+  const owner = await api.owner();
+  const guest = await api.colleague(owner, "member");
+  const other = await api.logIn(guest.email, PASSWORD);
+  const { id } = await findCurrentSession(other);
+  expect((await owner.delete(`/orgs/${owner.orgId}/members/${guest.userId}`)).status).toBe(200);
+  expect((await guest.delete(`/auth/sessions/${id}`)).status).toBe(200);
+  expect((await refresh(other.cookie)).status).toBe(401);
+  const { status, headers } = await guest.post("/auth/logout");
+  expect([status, getFirstCookie(headers)]).toEqual([200, "qnt_refresh="]);
+  expect((await refresh(guest.cookie)).status).toBe(401);
+  expect((await guest.post("/auth/logout")).status).toBe(401);
+  const events = await api.sql(
+    "select org_id from audit_events where user_id = $1 and action = 'session_revoked'",
+    [guest.userId],
+  );
+  expect(events).toEqual([{ org_id: null }, { org_id: null }]);
 });
 
 describe("the refresh cookie", () => {

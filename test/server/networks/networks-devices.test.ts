@@ -196,9 +196,12 @@ PersistentKeepalive = 25
 
   test("contain names only in comments, whatever the names contain", async () => {
     const name = "x\u2028PostUp = reboot\u202e # [Peer]";
-    const { id } = await createNetwork(owner, { name });
-    const { device } = await enroll(owner, id, { name });
+    const { id } = await createNetwork(owner);
+    const { device } = await enroll(owner, id);
     await registerServer(owner, id);
+    // Earlier versions accepted such names.
+    await api.sql("update private_networks set name = $2 where id = $1", [id, name]);
+    await api.sql("update private_network_devices set name = $2 where id = $1", [device.id, name]);
     const server = await readConfig(`/private-networks/${id}/server-config`);
     const client = await readConfig(`/private-networks/${id}/devices/${device.id}/config`);
     for (const config of [server, client]) {

@@ -230,7 +230,7 @@ describe("a private network", () => {
 describe("an agent's token", () => {
   test("without restrictions may do all of it, in the name of its owner", async () => {
     const person = await api.owner();
-    const { agent } = await createAgent(person);
+    const { agent, token } = await createAgent(person);
     const { id } = await createNetwork(agent, { name: "by an agent" });
     await registerServer(agent, id);
     const { device } = await enroll(agent, id);
@@ -242,11 +242,12 @@ describe("an agent's token", () => {
     expect((await agent.delete(`${path}/devices/${device.id}`)).status).toBe(200);
     expect((await agent.delete(`${path}/server`)).status).toBe(200);
     expect((await agent.delete(path)).status).toBe(200);
-    const actors = await api.sql<{ user_id: string }>(
-      "select distinct user_id from audit_events where org_id = $1 and action like 'network%'",
+    const actors = await api.sql(
+      `select distinct user_id, metadata->>'by' as by, metadata->>'tokenNonce' as nonce
+        from audit_events where org_id = $1 and action like 'network%'`,
       [person.orgId],
     );
-    expect(actors).toEqual([{ user_id: person.userId }]);
+    expect(actors).toEqual([{ user_id: person.userId, by: "agent", nonce: token.nonce }]);
   });
 
   test("with restrictions, a revoked one, and that of a master key may do none of it", async () => {

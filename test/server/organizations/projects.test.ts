@@ -1,5 +1,6 @@
 import { once } from "node:events";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import type { ErrorBody } from "../../../protocol/schemas/error-body.ts";
 import { CLOSE } from "../../../protocol/wire/close-codes.ts";
 import type { Project } from "../../../protocol/schemas/organizations/projects.ts";
 import type { MintedToken, Token } from "../../../protocol/schemas/tokens.ts";
@@ -106,6 +107,20 @@ describe("deleting one", () => {
     expect((await mintIn(slug)).status).toBe(404);
     const freed = { localPort: 1, subdomain: `api-${slug}` };
     expect((await owner.post("/tunnels", freed)).status).toBe(201);
+  });
+
+  test("with a valid token that another member minted requires the permission to revoke it", async () => {
+    const member = await api.colleague(owner, "member");
+    const { slug } = await createProject();
+    await member.post(`/projects/${slug}/tokens`, { name: "own" });
+    const { body: token } = await mintIn(slug);
+    const refused = await member.delete<ErrorBody>(`/projects/${slug}`);
+    expect([refused.status, refused.body.error]).toEqual([403, "forbidden"]);
+    expect(refused.body.message).toContain("other members have minted");
+    const { body: tokens } = await owner.get<Token[]>("/tokens");
+    expect(tokens.find(({ nonce }) => nonce === token.nonce)?.revoked).toBe(false);
+    await owner.delete(`/tokens/${token.nonce}`);
+    expect((await member.delete(`/projects/${slug}`)).status).toBe(200);
   });
 
   test("leaves no tunnel and no token that is created at the same time", async () => {

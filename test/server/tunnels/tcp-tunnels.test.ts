@@ -211,13 +211,18 @@ describe("an agent of a TCP tunnel", () => {
   });
 
   test("sets or removes the allowlist when it first connects, and not when it reconnects", async () => {
-    const { wireBytes } = await mintToken(owner);
+    const { wireBytes, nonce } = await mintToken(owner);
     const subdomain = newName();
     const allow = "192.0.2.7/24,2001:db8::/32";
     const first = getSocket(await connect(wireBytes, { subdomain, allow }));
     const { body } = await owner.get<Tunnel[]>("/tunnels");
     const { id, allowedCidrs } = body.find((each) => each.subdomain === subdomain)!;
     expect(allowedCidrs).toEqual(["192.0.2.0/24", "2001:db8::/32"]);
+    const events = await api.sql(
+      "select metadata from audit_events where resource_id = $1 and action = 'tunnel_ip_allowlist_set'",
+      [id],
+    );
+    expect(events).toEqual([{ metadata: { cidrs: allowedCidrs, by: "agent", tokenNonce: nonce } }]);
     await owner.delete(`/tunnels/${id}/ip-allowlist`);
     first.terminate();
     const query = { subdomain, tunnel: id, allow: "192.0.2.0/24" };

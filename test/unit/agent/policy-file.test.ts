@@ -33,6 +33,11 @@ actions:
       'policy.yml:3:18: path_prefix must start with "/"',
     ],
     [
+      "with a path that clients send in another spelling",
+      action("kind: deny", "path_prefix: /x/../secret"),
+      'policy.yml:3:18: path_prefix must be written as /secret, without the segments "." and ".."',
+    ],
+    [
       "with a value of another type",
       action("kind: rate_limit", "requests_per_minute: many"),
       "policy.yml:3:26: requests_per_minute must be a number",

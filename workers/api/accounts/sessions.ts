@@ -16,10 +16,10 @@ import {
   revokeSession,
   type SessionRow,
 } from "../../store/accounts/sessions.ts";
-import { allow } from "../guard.ts";
+import type { UserActor } from "../../store/audit.ts";
+import { allow, allowSession } from "../guard.ts";
 import {
   createRouter,
-  getMemberActor,
   jsonResponse,
   notFound,
   route,
@@ -85,7 +85,7 @@ sessions.openapi(
     method: "post",
     path: "/auth/logout",
     summary: "Log out",
-    guard: allow("account:self"),
+    guard: allowSession(),
     setsCookie: true,
     responses: {
       200: jsonResponse("The session has ended, and its tokens are no longer valid.", Ok),
@@ -93,7 +93,7 @@ sessions.openapi(
   }),
   async (c) => {
     // The outcome does not matter: another request may have ended the session in the meantime.
-    await revokeSession(c.var.db, getMemberActor(c), c.var.principal.sessionId);
+    await revokeSession(c.var.db, getSessionActor(c), c.var.session.sessionId);
     clearRefreshCookie(c);
     return c.json({ ok: true as const }, 200);
   },
@@ -121,7 +121,7 @@ sessions.openapi(
     method: "delete",
     path: "/auth/sessions/{id}",
     summary: "End a session",
-    guard: allow("account:self"),
+    guard: allowSession(),
     params: IdParams,
     setsCookie: true,
     responses: {
@@ -130,15 +130,20 @@ sessions.openapi(
   }),
   async (c) => {
     const { id } = c.req.valid("param");
-    switch (await revokeSession(c.var.db, getMemberActor(c), id)) {
+    switch (await revokeSession(c.var.db, getSessionActor(c), id)) {
       case "revoked":
-        if (id === c.var.principal.sessionId) clearRefreshCookie(c);
+        if (id === c.var.session.sessionId) clearRefreshCookie(c);
         return c.json({ ok: true as const }, 200);
       case "not_found":
         throw notFound("session");
     }
   },
 );
+
+function getSessionActor(c: ApiContext): UserActor {
+  const { userId, orgId } = c.var.session;
+  return { userId, orgId, ip: c.var.address };
+}
 
 /** The cookies stay: clearing the one that this host set would leave the one that another host set. */
 function notOwnSession(): ApiError {

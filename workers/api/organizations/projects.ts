@@ -10,6 +10,7 @@ import {
 import { Ok, PageQuery } from "../../../protocol/schemas/scalars.ts";
 import { MintedToken, MintProjectToken } from "../../../protocol/schemas/tokens.ts";
 import { ApiError } from "../../errors.ts";
+import { hasPermission } from "../../identity/permissions.ts";
 import { newProjectToken } from "../../identity/tokens/minting.ts";
 import { hasFeature } from "../../store/billing/plans.ts";
 import {
@@ -128,12 +129,20 @@ projects.openapi(
     failures: ["invalid_request"],
   }),
   async (c) => {
-    const outcome = await deleteProject(c.var.db, getMemberActor(c), c.req.valid("param").slug);
+    const outcome = await deleteProject(c.var.db, getMemberActor(c), {
+      ...c.req.valid("param"),
+      canRevokeOthers: hasPermission(c.var.principal.role, "tokens:write-others"),
+    });
     switch (outcome) {
       case "deleted":
         return c.json({ ok: true as const }, 200);
       case "not_found":
         throw notFound("project", "slug");
+      case "not_yours":
+        throw new ApiError(
+          "forbidden",
+          "The project has tokens that other members have minted. Only an admin or owner may delete it, or revoke them.",
+        );
       case "is_default":
         throw new ApiError("invalid_request", "The default project cannot be deleted.");
     }

@@ -110,7 +110,8 @@ const FORMATTING = String.raw`\u00ad\u0600-\u0605\u061c\u06dd\u070f\u0890\u0891\
  */
 function toPortablePattern(source: string): string {
   return source
-    .replaceAll(String.raw`\P{Cf}`, `[^${FORMATTING}]`)
+    .replaceAll(String.raw`\p{Cf}`, FORMATTING)
+    .replaceAll(String.raw`\p{Zl}\p{Zp}`, String.raw`\u2028\u2029`)
     .replaceAll(String.raw`\p{Cs}`, "")
     .replaceAll(String.raw`\p{Cc}`, String.raw`\u0000-\u001f\u007f-\u009f`)
     .replaceAll(/\\0(?!\d)/g, String.raw`\u0000`);

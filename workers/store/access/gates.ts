@@ -37,7 +37,7 @@ export function setBasicAuth(
 ): Promise<SettingOutcome> {
   return changeTunnelSettings(db, actor, id, {
     columns: (plan) => toPasswordColumns(plan, auth),
-    action: getPasswordAction(auth),
+    event: toPasswordEvent(auth),
     needs: auth ? "tunnel_password" : null,
   });
 }
@@ -56,8 +56,8 @@ function toPasswordColumns(plan: PlanState, auth: BasicAuth | null) {
   };
 }
 
-function getPasswordAction(auth: BasicAuth | null): AuditAction {
-  return auth ? "tunnel_password_set" : "tunnel_password_removed";
+function toPasswordEvent(auth: BasicAuth | null): SettingEvent {
+  return auth ? ["tunnel_password_set", { username: auth.username }] : ["tunnel_password_removed"];
 }
 
 /** @param identityGate the users who may pass after signing in. null removes the gate. */
@@ -67,14 +67,14 @@ export function setIdentityGate(
   id: string,
   identityGate: AllowList | null,
 ): Promise<SettingOutcome> {
-  const action = identityGate ? "tunnel_edge_auth_set" : "tunnel_edge_auth_removed";
+  const event: SettingEvent = [identityGate ? "tunnel_edge_auth_set" : "tunnel_edge_auth_removed"];
   const otherGate = { feature: "tunnel_password", column: tunnels.basicAuthHash } as const;
   const columns: ColumnValues = (plan) => ({
     identityGate,
     ...(identityGate ? {} : { isBeyondPlan: remainsBeyondPlan(plan, otherGate) }),
   });
   const needs = identityGate ? "edge_identity_gate" : null;
-  return changeTunnelSettings(db, actor, id, { columns, action, needs });
+  return changeTunnelSettings(db, actor, id, { columns, event, needs });
 }
 
 /** When one gate is removed, the tunnel stays closed only if the plan lacks the other gate and the tunnel has it. */
@@ -93,12 +93,13 @@ export function setPolicy(
   id: string,
   policy: TrafficPolicy | null,
 ): Promise<SettingOutcome> {
-  const action = getPolicyAction(policy);
-  return changeTunnelSettings(db, actor, id, { columns: () => ({ policy }), action });
+  const event = toPolicyEvent(policy);
+  return changeTunnelSettings(db, actor, id, { columns: () => ({ policy }), event });
 }
 
-function getPolicyAction(policy: TrafficPolicy | null): AuditAction {
-  return policy ? "tunnel_policy_set" : "tunnel_policy_removed";
+function toPolicyEvent(policy: TrafficPolicy | null): SettingEvent {
+  if (policy === null) return ["tunnel_policy_removed"];
+  return ["tunnel_policy_set", { actions: policy.actions.length }];
 }
 
 /** @param message null shows the default text. */
@@ -108,10 +109,9 @@ export function setMaintenance(
   id: string,
   { isOn, message }: { isOn: boolean; message: string | null },
 ): Promise<SettingOutcome> {
-  const action = isOn ? "tunnel_maintenance_started" : "tunnel_maintenance_ended";
   return changeTunnelSettings(db, actor, id, {
     columns: () => ({ maintenance: isOn }),
-    action,
+    event: [isOn ? "tunnel_maintenance_started" : "tunnel_maintenance_ended"],
     enqueueUpdate: ({ enqueue }, row) => {
       const maintenance = { version: row.settingsVersion, isOn, message };
       enqueue({ kind: "tunnel_maintenance", payload: { tunnelId: id, maintenance } });
@@ -126,10 +126,11 @@ export function setAllowedCidrs(
   id: string,
   allowedCidrs: string[] | null,
 ): Promise<SettingOutcome> {
-  const action = allowedCidrs ? "tunnel_ip_allowlist_set" : "tunnel_ip_allowlist_removed";
   return changeTunnelSettings(db, actor, id, {
     columns: () => ({ allowedCidrs }),
-    action,
+    event: allowedCidrs
+      ? ["tunnel_ip_allowlist_set", { cidrs: allowedCidrs }]
+      : ["tunnel_ip_allowlist_removed"],
     appliesTo: "any",
   });
 }
@@ -197,8 +198,11 @@ export async function setAgentGates(
     })
     .where(eq(tunnels.id, tunnel.id))
     .returning();
-  if (isNewPassword) change.audit(actor, getPasswordAction(basicAuth ?? null), tunnel.id);
-  if (isNewPolicy) change.audit(actor, getPolicyAction(policy ?? null), tunnel.id);
+  const events = [
+    ...(isNewPassword ? [toPasswordEvent(basicAuth ?? null)] : []),
+    ...(isNewPolicy ? [toPolicyEvent(policy ?? null)] : []),
+  ];
+  for (const [action, details] of events) change.audit(actor, action, tunnel.id, details);
   enqueueSettings(change, row!);
   return row!;
 }
@@ -232,10 +236,13 @@ export async function applyPlanToGates(
   for (const row of changed) enqueueSettings(change, row);
 }
 
+/** The action, and what was set, without secrets. */
+type SettingEvent = [action: AuditAction, details?: Record<string, unknown>];
+
 /** A change of a tunnel's row, and the message that its object receives. */
 interface SettingUpdate {
   columns: ColumnValues;
-  action: AuditAction;
+  event: SettingEvent;
   /** The feature that the plan must have. null: none. */
   needs?: Feature | null;
   /** The protocols of the tunnels that can have this setting. */
@@ -254,7 +261,7 @@ export async function changeTunnelSettings(
   id: string,
   update: SettingUpdate,
 ): Promise<SettingOutcome> {
-  const { columns, action, needs, appliesTo = "http", enqueueUpdate = enqueueSettings } = update;
+  const { columns, event, needs, appliesTo = "http", enqueueUpdate = enqueueSettings } = update;
   return db.transaction(
     async (change) => {
       const plan = await lockPlanAndRole(change.tx, actor);
@@ -267,7 +274,8 @@ export async function changeTunnelSettings(
       if (!row) return "not_found";
       if (appliesTo === "http" && !isHttpProtocol(row.protocol)) return change.rollback("not_http");
       if (row.status === "expired") return change.rollback("expired");
-      change.audit(actor, action, id);
+      const [action, details] = event;
+      change.audit(actor, action, id, details);
       await enqueueUpdate(change, row);
       return "changed";
     },

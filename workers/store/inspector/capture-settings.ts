@@ -36,7 +36,7 @@ export function setCaptureSettings(
 ): Promise<SettingOutcome> {
   return changeTunnelSettings(db, actor, id, {
     columns: () => ({ captureSettings }),
-    action: "tunnel_inspector_set",
+    event: ["tunnel_inspector_set"],
     enqueueUpdate: (change, row) => enqueueCaptureSettings(change, row.orgId, [row]),
   });
 }

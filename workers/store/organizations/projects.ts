@@ -1,5 +1,5 @@
 /** Projects' rows: a project is a namespace of an organization's tunnels, to which tokens can be restricted. */
-import { and, eq, isNull, sql } from "drizzle-orm";
+import { and, eq, gt, isNull, sql } from "drizzle-orm";
 import { DEFAULT_PROJECT_SLUG } from "../../../protocol/names.ts";
 import { requireRoom } from "../bounds.ts";
 import type { UnitOfWork, Database } from "../database.ts";
@@ -14,6 +14,7 @@ import {
   type MasterKey,
   type NewToken,
   type TokenRow,
+  type TokenSelector,
 } from "../tokens/tokens.ts";
 import type { Transaction } from "../transaction.ts";
 import { deleteTunnels } from "../tunnels/lifecycle.ts";
@@ -96,12 +97,15 @@ export function renameProject(
   });
 }
 
-/** Deletes the project's tunnels and tokens too. Concurrent creations commit before the deletion, or find no project. */
+/**
+ * Deletes the project's tunnels and tokens too. Concurrent creations commit before the deletion, or find no project.
+ * @returns "not_yours" when another user minted a token of it that is valid and the caller may not revoke.
+ */
 export function deleteProject(
   db: Database,
   actor: MemberActor,
-  slug: string,
-): Promise<"deleted" | "not_found" | "is_default"> {
+  { slug, canRevokeOthers }: { slug: string } & Pick<TokenSelector, "canRevokeOthers">,
+): Promise<"deleted" | "not_found" | "not_yours" | "is_default"> {
   if (slug === DEFAULT_PROJECT_SLUG) return Promise.resolve("is_default");
   return db.transaction(async (change) => {
     const [project] = await change.tx
@@ -110,12 +114,29 @@ export function deleteProject(
       .where(isLiveProject(actor.orgId, slug))
       .returning({ id: projects.id });
     if (!project) return "not_found";
+    if (!canRevokeOthers && (await hasTokensOfOthers(change, actor, project.id))) {
+      return change.rollback("not_yours");
+    }
     // An agent's registration locks tokens before tunnels too; another order could cause a deadlock.
     await revokeTokens(change, actor, eq(tokens.projectId, project.id));
     await deleteTunnels(change, actor, eq(tunnels.projectId, project.id));
     change.audit(actor, "project_deleted", project.id, { slug });
     return "deleted";
   });
+}
+
+async function hasTokensOfOthers(
+  { tx }: UnitOfWork,
+  { userId }: MemberActor,
+  projectId: string,
+): Promise<boolean> {
+  const isValidOfOther = and(
+    eq(tokens.projectId, projectId),
+    isNull(tokens.revokedAt),
+    gt(tokens.expiresAt, sql`now()`),
+    sql`${tokens.createdBy} is distinct from ${userId}`,
+  );
+  return (await tx.$count(tokens, isValidOfOther)) > 0;
 }
 
 /** A user who is signed in, or a machine with a master key. */

@@ -54,13 +54,14 @@ type InsertedRow = {
 
 /** Inserts all rows of a new tunnel, or none. */
 function buildInsert(
-  { ip, label, protocol, localPort }: RegistrationRequest,
+  { ip, label, protocol, localPort, tokenNonce: agentNonce }: RegistrationRequest,
   owner: TunnelOwner,
   { id, name, expiresAt }: { id: string; name: string; expiresAt: Date | null },
   { kind, payload }: OutboxMessage,
 ): SQL {
   const { orgId, tokenId, createdBy: userId, projectId } = owner;
-  const event = toAuditEvent({ orgId, userId, ip }, "tunnel_created", id, { subdomain: label });
+  const actor = { orgId, userId, agentNonce, ip };
+  const event = toAuditEvent(actor, "tunnel_created", id, { subdomain: label });
   const { action, resourceType, metadata } = event;
   return sql`with admitted as (
       select where ${isAdmitted(owner, label)}

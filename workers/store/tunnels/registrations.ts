@@ -158,8 +158,8 @@ async function register(change: UnitOfWork, request: RegistrationRequest): Promi
     expiresAt: getTunnelExpiry(token.plan, request.ttlSeconds, now),
     requestedExpiresAt: getRequestedExpiry(request.ttlSeconds, now),
   };
-  const actor = { orgId: request.orgId, userId: token.createdBy, ip: request.ip };
-  const { name, label, ttlSeconds } = request;
+  const { orgId, tokenNonce: agentNonce, ip, name, label, ttlSeconds } = request;
+  const actor = { orgId, userId: token.createdBy, agentNonce, ip };
   const served = getServedColumns(request, token.id);
   const tunnel = existing
     ? await updateTunnel(tx, existing, {
@@ -255,8 +255,9 @@ async function updateAllowedCidrs(
     .set({ allowedCidrs, settingsVersion: NEXT_SETTINGS_VERSION })
     .where(eq(tunnels.id, tunnel.id))
     .returning();
-  const action = allowedCidrs ? "tunnel_ip_allowlist_set" : "tunnel_ip_allowlist_removed";
-  change.audit(actor, action, tunnel.id);
+  if (allowedCidrs) {
+    change.audit(actor, "tunnel_ip_allowlist_set", tunnel.id, { cidrs: allowedCidrs });
+  } else change.audit(actor, "tunnel_ip_allowlist_removed", tunnel.id);
   enqueueSettings(change, row!);
 }
 

@@ -12,7 +12,7 @@ export function setShards(
 ): Promise<SettingOutcome> {
   return changeTunnelSettings(db, actor, id, {
     columns: () => ({ shards }),
-    action: "tunnel_shards_set",
+    event: ["tunnel_shards_set"],
     enqueueUpdate: async (change, row) => {
       const count = { version: row.settingsVersion, count: shards };
       change.enqueue({ kind: "tunnel_shards", payload: { tunnelId: id, count } });

@@ -178,7 +178,7 @@ test("the page names what is wrong with a network, and follows its state", async
 test("a device that has not connected is explained, and is removed after a confirmation", async () => {
   const owner = await pages.api.owner();
   const network = await createServedNetwork(owner, "lab");
-  await enroll(owner, network.id, { name: "<b>tablet</b>\u202e" });
+  await enroll(owner, network.id, { name: "<b>tablet</b>" });
   const page = await openNetwork(owner, network);
   const devices = getSection(page, "Devices");
   await devices.getByText("no handshake yet").waitFor();

@@ -14,7 +14,7 @@ import {
 } from "../../../harness/browser/pages.ts";
 
 const pages = usePages(() => startApi());
-const HOSTILE_NAME = '=HYPERLINK("https://attacker.example","<b>x</b>")\u202e';
+const HOSTILE_NAME = '=HYPERLINK("https://attacker.example","<b>x</b>")';
 
 const getRows = (page: Page) => getSection(page, "Events").getByRole("listitem");
 
@@ -76,16 +76,20 @@ test("a member who has left keeps the name in the log; one whose name was not re
     .waitFor();
 });
 
-test("a state of a subscription is written in words", async () => {
+test("a state of a subscription is written in words, and what an agent did is not said of its owner alone", async () => {
   const owner = await pages.api.owner();
   await pages.api.sql(
-    `insert into audit_events (org_id, action, resource_type, resource_id, metadata)
-     values ($1, 'subscription_changed', 'subscription', 'sub_1', '{"plan": "pro", "status": "past_due"}')`,
-    [owner.orgId],
+    `insert into audit_events (org_id, action, resource_type, resource_id, metadata, user_id)
+     values ($1, 'subscription_changed', 'subscription', 'sub_1', '{"plan": "pro", "status": "past_due"}', null),
+       ($1, 'tunnel_stopped', 'tunnel', 'shop', '{"by": "agent", "tokenNonce": "ab"}', $2)`,
+    [owner.orgId, owner.userId],
   );
   const page = await pages.openAs(owner.email, "/audit");
   await getRows(page)
     .filter({ hasText: "The service changed the subscription: pro, past due" })
+    .waitFor();
+  await getRows(page)
+    .filter({ hasText: `${owner.email} stopped the tunnel shop, through an agent` })
     .waitFor();
 });
 
