@@ -232,8 +232,8 @@ export class Tunnel extends DurableObject<TunnelBindings> implements TunnelRpc {
     return dryRunPolicy(request, this.#parts.captureReader, this.#parts.access.currentSettings);
   }
 
-  getCapture(id: string): Promise<CaptureDetail | null> {
-    return this.#parts.captureReader.find(id);
+  getCaptures(ids: string[]): Promise<CaptureDetail[]> {
+    return this.#parts.captureReader.find(ids);
   }
 
   /** Deletes captures that began at this time or earlier. */

@@ -1,6 +1,6 @@
 /**
- * The `application_name` of PostgreSQL's protocol that the Worker gives the connection of a transaction. It says for whom the
- * transaction runs, so that the gateway can share its connections; Neon shows it in `pg_stat_activity`.
+ * The `application_name` of PostgreSQL's protocol that the Worker sends with each query and transaction. It says for whom they
+ * run, so that the gateway can share its connections; Neon shows it in `pg_stat_activity`.
  */
 
 const SERVICE = "underpass";

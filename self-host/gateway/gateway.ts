@@ -7,27 +7,27 @@ import { once } from "node:events";
 import { rm } from "node:fs/promises";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
-import pg from "pg";
 import { WebSocketServer } from "ws";
 import { Argon2 } from "./argon2.ts";
 import { type GatewayResponse, buildErrorResponse, buildFatalErrorResponse } from "./response.ts";
 import { createSecretVerifier } from "./secret.ts";
 import { SQLSTATE } from "./postgres-protocol.ts";
-import { PostgresConnection } from "./postgres-connection.ts";
+import { ConnectionPool, type PoolUsage } from "./connection-pool.ts";
 import { createMailer } from "./mail.ts";
 import { serveSession } from "./session.ts";
-import { SessionTurns } from "./session-turns.ts";
 import { handleSql } from "./sql.ts";
+import { parseApplicationName } from "../../protocol/application-name.ts";
 import type { SmtpServer } from "../../workers/config/smtp-server.ts";
 import type { Log } from "../log.ts";
 import { parseBearerSecret } from "../../shared/bearer-token.ts";
 import { getErrorMessage } from "../../shared/error-message.ts";
 
 /** Connections to PostgreSQL for single queries, and for transactions. */
-const GATEWAY_QUERY_CONNECTIONS = 10;
+export const GATEWAY_QUERY_CONNECTIONS = 10;
 export const GATEWAY_SESSION_CONNECTIONS = 10;
-/** How long a query or a transaction waits for a connection. */
-const GATEWAY_CONNECTION_WAIT_MS = 10_000;
+/** After a restart of the server, each agent of an organization causes a query at the same time. */
+const GATEWAY_QUERIES_WAITING_MAX = 20_000;
+const GATEWAY_SESSIONS_WAITING_MAX = 1_024;
 const GATEWAY_REQUEST_MAX_BYTES = 10 * 1024 * 1024;
 
 export interface GatewayOptions {
@@ -51,21 +51,17 @@ export interface Gateway {
   close(): Promise<void>;
 }
 
-export interface PoolUsage {
-  used: number;
-  idle: number;
-  limit: number;
-  /** Queries or transactions that wait for a connection. */
-  waiting: number;
-}
-
 export async function startGateway(options: GatewayOptions): Promise<Gateway> {
   const { log } = options;
-  const queries = createPool(options, GATEWAY_QUERY_CONNECTIONS);
-  const sessions = createPool(options, GATEWAY_SESSION_CONNECTIONS);
-  const turns = new SessionTurns({
+  const queries = new ConnectionPool({
+    ...options,
+    connections: GATEWAY_QUERY_CONNECTIONS,
+    waitingMax: GATEWAY_QUERIES_WAITING_MAX,
+  });
+  const sessions = new ConnectionPool({
+    ...options,
     connections: GATEWAY_SESSION_CONNECTIONS,
-    waitMaxMs: GATEWAY_CONNECTION_WAIT_MS,
+    waitingMax: GATEWAY_SESSIONS_WAITING_MAX,
   });
   const mailer = createMailer(options);
   const argon2 = new Argon2();
@@ -74,7 +70,8 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
   const verifyDatabaseUrl = createSecretVerifier(databaseUrl);
 
   const server = createServer((request, response) => {
-    void handle(request).then(
+    const left = new Promise<void>((resolve) => response.once("close", resolve));
+    void handle(request, left).then(
       (result) => sendResponse(response, result),
       (error: unknown) => {
         log.error(
@@ -87,12 +84,12 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
   // The Worker keeps its connections open for as long as it runs.
   server.keepAliveTimeout = 0;
 
-  async function handle(request: IncomingMessage): Promise<GatewayResponse> {
+  async function handle(request: IncomingMessage, left: Promise<void>): Promise<GatewayResponse> {
+    const connectionString = String(request.headers["neon-connection-string"]);
     if (request.method !== "POST") return buildErrorResponse(404, "not found");
     switch (request.url) {
       case "/sql":
-        if (!verifyDatabaseUrl(removeQuery(request.headers["neon-connection-string"])))
-          return WRONG_SECRET_RESPONSE;
+        if (!verifyDatabaseUrl(removeQuery(connectionString))) return WRONG_SECRET_RESPONSE;
         break;
       case "/mail":
       case "/argon2":
@@ -110,7 +107,12 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
     }
     switch (request.url) {
       case "/sql":
-        return handleSql(queries, request.headers, body);
+        return handleSql(
+          queries,
+          { caller: readCaller(connectionString), left },
+          request.headers,
+          body,
+        );
       case "/mail":
         return mailer.handle(body);
       default:
@@ -129,7 +131,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
       return;
     }
     sockets.handleUpgrade(request, socket, head, (client) => {
-      const session = serveSession(client, { pool: sessions, turns, verifySecret });
+      const session = serveSession(client, { pool: sessions, verifySecret });
       session.catch((error: unknown) => {
         log.error(`gateway: a database session of the Worker was ended: ${getErrorMessage(error)}`);
         client.terminate();
@@ -141,15 +143,15 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
     address: await listen(server, options.socketPath),
     databaseUrl,
     pools: {
-      queries: () => getPoolUsage(queries),
-      sessions: () => getPoolUsage(sessions, turns.waitingCount),
+      queries: () => queries.usage,
+      sessions: () => sessions.usage,
     },
     async close() {
       for (const client of sockets.clients) client.terminate();
       server.close();
       server.closeAllConnections();
       mailer.close();
-      await Promise.all([queries.end(), sessions.end(), argon2.close()]);
+      await Promise.all([queries.close(), sessions.close(), argon2.close()]);
     },
   };
 }
@@ -166,36 +168,14 @@ async function listen(server: Server, socketPath: string | undefined): Promise<s
   return typeof address === "string" ? `unix:${address}` : `127.0.0.1:${address.port}`;
 }
 
-function createPool({ databaseUrl, log }: GatewayOptions, max: number): pg.Pool {
-  const pool = new pg.Pool({
-    Client: PostgresConnection,
-    connectionString: databaseUrl,
-    max,
-    connectionTimeoutMillis: GATEWAY_CONNECTION_WAIT_MS,
-    keepAlive: true,
-  });
-  // The pool removes an idle connection that breaks, such as after a restart of PostgreSQL.
-  pool.on("error", (error) =>
-    log.warn(
-      `gateway: an idle connection to PostgreSQL was lost, and is replaced when needed: ${getErrorMessage(error)}`,
-    ),
-  );
-  return pool;
-}
-
-function getPoolUsage(pool: pg.Pool, waitingForTurn = 0): PoolUsage {
-  const { totalCount, idleCount, waitingCount, options } = pool;
-  return {
-    used: totalCount - idleCount,
-    idle: idleCount,
-    limit: options.max,
-    waiting: waitingCount + waitingForTurn,
-  };
-}
-
-/** The driver appends its name, or the address of the database: the gateway needs neither. */
-function removeQuery(url: string | string[] | undefined): string {
+function removeQuery(url: string | undefined): string {
   return String(url).split("?", 1)[0]!;
+}
+
+/** For whom a query is (`formatApplicationName`). */
+function readCaller(connectionString: string): string | undefined {
+  const parameters = connectionString.slice(connectionString.indexOf("?") + 1);
+  return parseApplicationName(new URLSearchParams(parameters).get("application_name") ?? "");
 }
 
 /** @returns undefined when the body is too large; the rest of it is not read. */

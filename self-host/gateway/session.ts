@@ -5,12 +5,15 @@
  */
 import { once } from "node:events";
 import type { Duplex } from "node:stream";
-import type pg from "pg";
 import { createWebSocketStream, type WebSocket } from "ws";
 import { parseApplicationName } from "../../protocol/application-name.ts";
-import type { SessionTurns } from "./session-turns.ts";
 import type { VerifySecret } from "./secret.ts";
 import type { PostgresConnection } from "./postgres-connection.ts";
+import {
+  type ConnectionPool,
+  NoConnectionError,
+  type PooledConnection,
+} from "./connection-pool.ts";
 import {
   ENCRYPTION_DECLINED,
   buildFatalError,
@@ -22,21 +25,19 @@ import {
   SQLSTATE,
   buildAuthenticationOk,
 } from "./postgres-protocol.ts";
-import { getErrorMessage } from "../../shared/error-message.ts";
 
 const GATEWAY_STARTUP_MAX_MS = 10_000;
 /** Limit of the responses that are buffered for a slow client. Beyond it the gateway stops reading from PostgreSQL. */
 const GATEWAY_BACKLOG_MAX_BYTES = 1024 * 1024;
 
 export interface SessionDeps {
-  pool: pg.Pool;
-  turns: SessionTurns;
+  pool: ConnectionPool;
   verifySecret: VerifySecret;
 }
 
 export async function serveSession(
   socket: WebSocket,
-  { pool, turns, verifySecret }: SessionDeps,
+  { pool, verifySecret }: SessionDeps,
 ): Promise<void> {
   const client = createWebSocketStream(socket, {
     readableHighWaterMark: GATEWAY_BACKLOG_MAX_BYTES,
@@ -51,33 +52,25 @@ export async function serveSession(
     return;
   }
   const { caller } = authenticated;
-  if (!(await turns.begin(caller, closed))) {
-    client.end(buildNoConnectionError("other transactions of the same caller did not end in time"));
-    return;
-  }
   try {
-    await useConnection(client, closed, pool);
-  } finally {
-    turns.end(caller);
+    await pool.use({ caller, left: closed }, (connection) =>
+      serveTransaction(connection, client, closed),
+    );
+  } catch (error) {
+    if (!(error instanceof NoConnectionError)) throw error;
+    // The error of PostgreSQL itself when no connection is free.
+    client.end(buildFatalError(SQLSTATE.tooManyConnections, error.message));
   }
 }
 
-async function useConnection(client: Duplex, closed: Promise<void>, pool: pg.Pool): Promise<void> {
-  let connection: PostgresConnection & pg.PoolClient;
-  try {
-    connection = (await pool.connect()) as PostgresConnection & pg.PoolClient;
-  } catch (error) {
-    client.end(buildNoConnectionError(getErrorMessage(error)));
-    return;
-  }
+async function serveTransaction(
+  connection: PooledConnection,
+  client: Duplex,
+  closed: Promise<void>,
+): Promise<void> {
   const isIdle = await forwardMessages(connection, client, closed);
   client.end();
   await releaseConnection(connection, isIdle);
-}
-
-/** The error of PostgreSQL itself when no connection is free. */
-function buildNoConnectionError(reason: string): Buffer {
-  return buildFatalError(SQLSTATE.tooManyConnections, `no connection to the database: ${reason}`);
 }
 
 /**
@@ -207,10 +200,7 @@ function writeWithBackpressure(chunk: Buffer, to: Duplex, from: Duplex): void {
   to.once("drain", () => from.resume());
 }
 
-async function releaseConnection(
-  connection: PostgresConnection & pg.PoolClient,
-  isIdle: boolean,
-): Promise<void> {
+async function releaseConnection(connection: PooledConnection, isIdle: boolean): Promise<void> {
   if (!isIdle) {
     // A response is pending: close the connection, so that PostgreSQL rolls back an open transaction.
     connection.release(true);

@@ -9,6 +9,12 @@ import { parseJson } from "../../shared/json.ts";
 import { getErrorMessage } from "../../shared/error-message.ts";
 import { SQLSTATE } from "./postgres-protocol.ts";
 import { type GatewayResponse, buildErrorResponse, buildFatalErrorResponse } from "./response.ts";
+import {
+  type ConnectionPool,
+  type ConnectionRequest,
+  NoConnectionError,
+  type PooledConnection,
+} from "./connection-pool.ts";
 import { type PostgresConnection, isConnectionLost } from "./postgres-connection.ts";
 import { isStalePlan, type Query, runQuery } from "./statements.ts";
 
@@ -30,7 +36,8 @@ const ISOLATION_LEVELS: Record<string, string> = {
 };
 
 export async function handleSql(
-  pool: pg.Pool,
+  pool: ConnectionPool,
+  request: ConnectionRequest,
   headers: IncomingHttpHeaders,
   text: string,
 ): Promise<GatewayResponse> {
@@ -39,22 +46,25 @@ export async function handleSql(
   }
   const body = Body.safeParse(parseJson(text)).data;
   if (!body) return buildErrorResponse(400, "the body must be {query, params} or {queries}");
+  try {
+    return await pool.use(request, (connection) => runBody(connection, headers, body));
+  } catch (error) {
+    if (!(error instanceof NoConnectionError)) throw error;
+    return buildFatalErrorResponse(SQLSTATE.tooManyConnections, error.message);
+  }
+}
+
+async function runBody(
+  connection: PooledConnection,
+  headers: IncomingHttpHeaders,
+  body: z.output<typeof Body>,
+): Promise<GatewayResponse> {
   const arrayMode = headers["neon-array-mode"] === "true";
   const toQuery = (one: z.output<typeof SqlQuery>): Query => ({
     text: one.query,
     params: one.params,
     arrayMode: one.arrayMode ?? arrayMode,
   });
-
-  let connection: PostgresConnection & pg.PoolClient;
-  try {
-    connection = (await pool.connect()) as PostgresConnection & pg.PoolClient;
-  } catch (error) {
-    return buildFatalErrorResponse(
-      SQLSTATE.tooManyConnections,
-      `no connection to the database: ${getErrorMessage(error)}`,
-    );
-  }
   let broken = false;
   try {
     if ("query" in body) return buildOkResponse(await runSingle(connection, toQuery(body)));

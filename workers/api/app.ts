@@ -18,7 +18,7 @@ import { UnknownPositionError } from "../store/page.ts";
 import { unauthorized } from "./guard.ts";
 import { BoundedMap } from "../../shared/bounds/bounded-map.ts";
 import { LimitedLog } from "../../shared/log.ts";
-import type { ApiContext, ApiEnv } from "./route.ts";
+import { noRoute, type ApiContext, type ApiEnv } from "./route.ts";
 import { AREAS } from "./areas.ts";
 import { dashboard, isNavigation, sendPage, servePageToBrowsers } from "./dashboard/dashboard.ts";
 import { limitRequestBody } from "./request-body.ts";
@@ -79,7 +79,7 @@ api.notFound((c) => {
     throw methodNotAllowed(methods);
   }
   if (isNavigation(c)) return sendPage(c, 404);
-  throw new ApiError("not_found", "There is no route at this path.");
+  throw noRoute();
 });
 
 function methodNotAllowed(methods: ReadonlySet<string>): ApiError {

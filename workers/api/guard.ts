@@ -114,7 +114,7 @@ async function authenticateMasterKey(c: ApiContext, bearer: string): Promise<voi
   attributeDatabase(c, masterKey.orgId);
 }
 
-/** From now on the transactions of this request count as the organization's. */
+/** From now on the queries and transactions of this request count as the organization's. */
 function attributeDatabase(c: ApiContext, orgId: string): void {
   c.set("db", createDatabase(c.env, orgId));
 }

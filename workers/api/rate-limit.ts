@@ -8,6 +8,8 @@ import { getAddressGroup } from "../../shared/address-group.ts";
 import type { TokenBucketConfig } from "../../shared/bounds/token-bucket.ts";
 import { hasRateLimits } from "../config/config.ts";
 import { ApiError } from "../errors.ts";
+import { callObject } from "../call-object.ts";
+import type { Env } from "../env.ts";
 import { rateLimiterObject } from "../objects.ts";
 import { readRefreshCookie } from "./accounts/refresh-cookie.ts";
 import type { ApiContext, ApiEnv, Guard } from "./route.ts";
@@ -49,6 +51,15 @@ function getGroup(c: ApiContext): string {
   return getAddressGroup(c.var.address);
 }
 
+/**
+ * @param key of the bucket.
+ * @returns 0 when the request is allowed, else the milliseconds until the next one is.
+ * @throws ApiError `unavailable` when the bucket can't be read: a request that can't be counted is not allowed.
+ */
+export function takeToken(env: Env, key: string, rule?: TokenBucketConfig): Promise<number> {
+  return callObject(rateLimiterObject(env, key).take(key, rule));
+}
+
 /** @param limitedBy for the documentation. */
 function createLimit(
   chooseBucket: (c: ApiContext) => Bucket | Promise<Bucket>,
@@ -57,7 +68,7 @@ function createLimit(
   const middleware = createMiddleware<ApiEnv>(async (c, next) => {
     if (hasRateLimits(c.var.config)) {
       const { key, rule, source } = await chooseBucket(c);
-      const waitMs = await rateLimiterObject(c.env, key).take(key, rule);
+      const waitMs = await takeToken(c.env, key, rule);
       if (waitMs > 0) {
         throw new ApiError(
           "rate_limited",

@@ -4,6 +4,7 @@ import { waitUntil } from "cloudflare:workers";
 import type { Context, MiddlewareHandler } from "hono";
 import { createMiddleware } from "hono/factory";
 import { HTTPException } from "hono/http-exception";
+import { routePath } from "hono/route";
 import { z, type ZodError, type ZodType } from "zod";
 import type { ErrorCode } from "../../protocol/errors.ts";
 import { describeIssue, formatPath } from "../../protocol/schemas/issue-messages.ts";
@@ -47,7 +48,7 @@ export type ApiContext = Context<ApiEnv>;
 export function createRouter(): OpenAPIHono<ApiEnv> {
   return new OpenAPIHono<ApiEnv>({
     defaultHook(result, c) {
-      if (!result.success) throw invalidInput(result, c.req.queries());
+      if (!result.success) throw invalidInput(c, result);
     },
   });
 }
@@ -57,15 +58,11 @@ interface InvalidInput {
   error: Pick<ZodError, "issues">;
 }
 
-/** @param queries all values of each query parameter. The framework passes those of a repeated one as a list. */
-export function invalidInput(
-  { target, error }: InvalidInput,
-  queries: Record<string, string[]> = {},
-): ApiError {
+export function invalidInput(c: ApiContext, { target, error }: InvalidInput): ApiError {
+  // The framework passes the values of a repeated parameter as a list.
   const isRepeated = (path: PropertyKey[]) =>
-    target === "query" && (queries[String(path[0])]?.length ?? 0) > 1;
-  // A path parameter that no resource can have is answered like a route that does not exist.
-  if (target === "param") return notFound();
+    target === "query" && (c.req.queries(String(path[0]))?.length ?? 0) > 1;
+  if (target === "param") return unknownParameter(routePath(c), String(error.issues[0]?.path[0]));
   const fields = error.issues.map(({ path, message }) => ({
     path: formatPath(path),
     message: isRepeated(path) ? "must be given once" : message,
@@ -86,9 +83,38 @@ function describeInvalid(
   return `The query parameter ${field.path} ${field.message}.`;
 }
 
-export function notFound(resource?: string, key = "id"): ApiError {
-  const what = resource === undefined ? "nothing at this path" : `no ${resource} with this ${key}`;
-  return new ApiError("not_found", `There is ${what}.`);
+export function notFound(resource: string, key = "id"): ApiError {
+  return new ApiError("not_found", `There is no ${resource} with this ${key}.`);
+}
+
+/** What a parameter of a path names, by the segment before it. */
+const RESOURCE_BY_SEGMENT: Partial<Record<string, string>> = {
+  connections: "connected agent",
+  devices: "device",
+  domains: "domain",
+  inspector: "captured request",
+  invitations: "invitation",
+  members: "member",
+  orgs: "organization",
+  "private-networks": "private network",
+  projects: "project",
+  "reserved-subdomains": "reserved subdomain",
+  sessions: "session",
+  tokens: "token",
+  tunnels: "tunnel",
+  "webhook-receivers": "webhook receiver",
+};
+
+/** A parameter that no resource can have is answered like one that no resource has. */
+function unknownParameter(pattern: string, parameter: string): ApiError {
+  const segments = pattern.split("/");
+  const segment = segments[segments.indexOf(`:${parameter}`) - 1] ?? "";
+  const key = ["slug", "nonce", "user_id"].includes(parameter) ? parameter.replace("_", " ") : "id";
+  return notFound(RESOURCE_BY_SEGMENT[segment] ?? "resource", key);
+}
+
+export function noRoute(): ApiError {
+  return new ApiError("not_found", "There is no route at this path.");
 }
 
 /** For what only an approved organization may do (`REQUIRE_ORG_APPROVAL`). */

@@ -5,8 +5,10 @@
  */
 import { waitUntil } from "cloudflare:workers";
 import { Client, neon, neonConfig } from "@neondatabase/serverless";
-import { drizzle as drizzleHttp } from "drizzle-orm/neon-http";
+import { fillPlaceholders, type Query } from "drizzle-orm";
+import { NeonHttpDatabase, NeonHttpDriver } from "drizzle-orm/neon-http";
 import { drizzle as drizzleSocket } from "drizzle-orm/neon-serverless";
+import { PgDialect } from "drizzle-orm/pg-core";
 import type { Env } from "../env.ts";
 import { formatApplicationName } from "../../protocol/application-name.ts";
 import type { AuditAction } from "../../protocol/audit/audit-actions.ts";
@@ -42,6 +44,8 @@ interface ChangeOptions {
 export interface Database {
   /** Single statements, each a transaction of its own. */
   query: Queries;
+  /** Runs a statement of `prepared`, whose rows are arrays. */
+  run: (text: string, params: unknown[]) => Promise<unknown>;
   transaction<Result>(work: Work<Result>, options?: ChangeOptions): Promise<Result>;
   /**
    * A transaction that first locks the actor's role or token, as the route's guard read it.
@@ -69,21 +73,27 @@ export class UndeliveredError extends Error {
 export type Deliver = (rows: OutboxRow[]) => Promise<boolean>;
 
 const DRIZZLE_OPTIONS = { casing: "snake_case" } as const;
+/** It remembers the names of columns. */
+const DIALECT = new PgDialect(DRIZZLE_OPTIONS);
 
-/** @param caller for whom the transactions run (`formatApplicationName`): callers share the gateway's connections. */
+/** @param caller for whom the statements run (`formatApplicationName`): callers share the gateway's connections. */
 export function connectDatabase(env: Env, deliver: Deliver, caller?: string): Database {
+  configureDriver(env);
+  const url = new URL(env.DATABASE_URL);
+  url.searchParams.set("application_name", formatApplicationName(caller));
+  const connectionString = url.href;
+  const session = new NeonHttpDriver(neon(connectionString), DIALECT).createSession(undefined);
+
   function transaction<Result>(work: Work<Result>, options?: ChangeOptions): Promise<Result> {
-    const client = new Client({
-      connectionString: env.DATABASE_URL,
-      application_name: formatApplicationName(caller),
-    });
+    const client = new Client({ connectionString });
     const done = runTransaction(client, work, deliver, options);
     // Committed messages are delivered even if the caller disconnects first.
     waitUntil(done.catch(() => undefined));
     return done;
   }
   return {
-    query: getQueries(env),
+    query: new NeonHttpDatabase(DIALECT, session, undefined),
+    run: (text, params) => session.query(text, params),
     transaction,
     changeAs: (actor, work, options) =>
       transaction(async (change) => {
@@ -170,36 +180,31 @@ async function runTransaction<Result>(
   return committed.result;
 }
 
-const queriesByEnv = new WeakMap<Env, Queries>();
-
-/** Requests can share it, because it holds no connection. */
-function getQueries(env: Env): Queries {
-  let queries = queriesByEnv.get(env);
-  if (!queries) {
-    configureDriver(env);
-    queries = drizzleHttp(neon(env.DATABASE_URL), DRIZZLE_OPTIONS);
-    queriesByEnv.set(env, queries);
-  }
-  return queries;
+/** Of Drizzle. Its own `execute` would run it for the caller for whom it was built. */
+export interface PreparedStatement<Rows> {
+  getQuery(): Query;
+  mapResult(result: unknown): unknown;
+  execute(values: Record<string, unknown>): Promise<Rows>;
 }
 
-/** For frequent statements: their SQL is built once per isolate. */
-export function prepared<Statement extends object>(
-  build: (query: Queries) => Statement,
-): (db: Pick<Database, "query">) => Statement {
-  const statements = new WeakMap<Queries, Statement>();
-  return ({ query }) => {
-    let statement = statements.get(query);
-    if (!statement) {
-      statement = build(query);
-      statements.set(query, statement);
-    }
-    return statement;
+/** For frequent statements that return rows: their SQL is built once per isolate. */
+export function prepared<Rows>(
+  build: (query: Queries) => PreparedStatement<Rows>,
+): (db: Database, values: Record<string, unknown>) => Promise<Rows> {
+  let statement: PreparedStatement<Rows> | undefined;
+  return async ({ query, run }, values) => {
+    statement ??= build(query);
+    const { sql, params } = statement.getQuery();
+    return statement.mapResult(await run(sql, fillPlaceholders(params, values))) as Rows;
   };
 }
 
+const configuredEnvs = new WeakSet<Env>();
+
 /** The driver's settings are global, like the environment of an isolate. */
 function configureDriver(env: Env): void {
+  if (configuredEnvs.has(env)) return;
+  configuredEnvs.add(env);
   const { DATABASE_GATEWAY: gateway, GATEWAY_URL: gatewayUrl } = env;
   if (gateway) {
     neonConfig.fetchEndpoint = "http://gateway/sql";

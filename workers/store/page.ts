@@ -1,7 +1,7 @@
 /** Lists are read newest first, a page at a time; `after` is the id of the last row of the page before. */
 import { and, desc, eq, sql, type Placeholder, type SQL } from "drizzle-orm";
 import type { PgColumn, PgTable } from "drizzle-orm/pg-core";
-import { prepared, type Database } from "./database.ts";
+import { prepared, type Database, type PreparedStatement } from "./database.ts";
 import type { Queries } from "./transaction.ts";
 
 export interface Page {
@@ -35,9 +35,7 @@ export class UnknownPositionError extends Error {
 /** The part of Drizzle's query builder that a list needs. */
 interface ListQuery<Rows> {
   orderBy(...columns: SQL[]): {
-    limit(limit: Placeholder): {
-      prepare(name: string): { execute(values: Record<string, unknown>): Promise<Rows> };
-    };
+    limit(limit: Placeholder): { prepare(name: string): PreparedStatement<Rows> };
   };
 }
 
@@ -75,9 +73,9 @@ export function preparedList<Rows extends readonly unknown[]>(
       .prepare(`${name}_position`),
   );
   return async (db, scopeId, { limit, after }, values = {}) => {
-    const rows = await statement(db).execute({ ...values, scopeId, limit, after: after ?? null });
+    const rows = await statement(db, { ...values, scopeId, limit, after: after ?? null });
     if (rows.length > 0 || after === undefined) return rows;
-    const found = await position(db).execute({ scopeId, after });
+    const found = await position(db, { scopeId, after });
     if (found.length === 0) throw new UnknownPositionError();
     return rows;
   };

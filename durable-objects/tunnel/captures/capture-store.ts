@@ -12,10 +12,9 @@
 import { toCaptureIdPrefix, getCaptureTimeMs } from "../../../protocol/captures/id.ts";
 import { KEY, PAGE_SPAN_MS, getPageId, readPageDetails, toBodyKey, toLogKey } from "./keys.ts";
 import {
-  readDetail,
+  PageFinder,
   isStoredSeparately,
   packPage,
-  parseRecords,
   estimateRowSize,
   estimateSize,
   getDetailsSize,
@@ -59,6 +58,10 @@ type Storage = Pick<DurableObjectStorage, "kv" | "put" | "delete" | "sql">;
 
 export class CaptureStore {
   readonly #storage: Storage;
+  readonly #pages = new PageFinder({
+    list: (id) => this.#listPagesWith(id),
+    readDetails: (key, page) => readPageDetails(this.#storage.kv, key, page),
+  });
 
   constructor(storage: Storage) {
     this.#storage = storage;
@@ -184,30 +187,18 @@ export class CaptureStore {
     const row = kv.get<LongLivedRow>(KEY.long + id);
     if (row) {
       const { record, lines, log } = row;
-      return {
-        record,
-        lines,
-        bodies: this.#readBodies(id, row),
-        log,
-        entries: this.#readEntries(row),
-      };
+      const bodies = this.#readBodies(id, row);
+      return { record, lines, bodies, log, entries: this.#readEntries(row) };
     }
+    const found = this.#pages.find(id);
+    if (!found) return undefined;
+    const log = { total: 0, firstPage: 0, lastPage: 0 };
+    return { ...found, bodies: this.#readBodies(id, found), log, entries: [] };
+  }
+
+  #listPagesWith(id: string): Iterable<[key: string, page: Page]> {
     const end = toCaptureIdPrefix(getCaptureTimeMs(id) + PAGE_SPAN_MS + 1);
-    for (const [key, page] of kv.list<Page>({ start: KEY.page + id, end: KEY.page + end })) {
-      // The pages of these seconds can be many megabytes.
-      if (!page.records.includes(id)) continue;
-      const records = parseRecords(page);
-      const index = records.findIndex((record) => record.id === id);
-      if (index < 0) continue;
-      const record = records[index]!;
-      const details = readPageDetails(kv, key, page);
-      if (!details) return undefined;
-      const detail = readDetail(details, index);
-      const { lines } = detail;
-      const log = { total: 0, firstPage: 0, lastPage: 0 };
-      return { record, lines, bodies: this.#readBodies(id, detail), log, entries: [] };
-    }
-    return undefined;
+    return this.#storage.kv.list<Page>({ start: KEY.page + id, end: KEY.page + end });
   }
 
   /** The row of a long-lived capture, from which its recording is resumed. */

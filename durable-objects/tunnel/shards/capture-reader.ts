@@ -15,7 +15,7 @@ export interface CaptureSource {
   listCaptures(filter: CaptureFilter): Promise<CaptureSummary[]>;
   breakDownCaptures(sinceMs: number, maxRequests: number): Promise<CaptureBreakdown>;
   listVisits(limit: number, readsHeaders: boolean): Promise<CapturedVisit[]>;
-  getCapture(id: string): Promise<CaptureDetail | null>;
+  getCaptures(ids: string[]): Promise<CaptureDetail[]>;
 }
 
 export class CaptureReader {
@@ -50,10 +50,13 @@ export class CaptureReader {
     return mergeNewest([lists[0], ...lists[1]], limit).reverse();
   }
 
-  async find(id: string): Promise<CaptureDetail | null> {
-    const own = this.#own.findDetail(id);
-    if (own) return own;
-    const found = await this.#shards.forOthers((it) => it.getCapture(id));
-    return found.find((capture) => capture !== null) ?? null;
+  /** @returns those that are stored, in any order. */
+  async find(ids: string[]): Promise<CaptureDetail[]> {
+    const own = ids.flatMap((id) => this.#own.findDetail(id) ?? []);
+    if (own.length === ids.length) return own;
+    const isOwn = new Set(own.map(({ id }) => id));
+    const missing = ids.filter((id) => !isOwn.has(id));
+    const others = await this.#shards.forOthers((it) => it.getCaptures(missing));
+    return [...own, ...others.flat()];
   }
 }

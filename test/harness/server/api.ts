@@ -356,11 +356,11 @@ export async function waitUntil<Value>(
 }
 
 /** Waits until a statement of the server waits for a lock that the transaction of `api.sql` holds. */
-export async function waitForBlockedStatement(api: TestApi): Promise<void> {
+export async function waitForBlockedStatement(api: TestApi, count = 1): Promise<void> {
   await waitUntil(async () => {
     // PostgreSQL reads the activity of other connections once in a transaction.
     await api.sql("select pg_stat_clear_snapshot()");
     const rows = await api.sql("select 1 from pg_stat_activity where wait_event_type = 'Lock'");
-    return rows.length > 0;
+    return rows.length >= count;
   });
 }

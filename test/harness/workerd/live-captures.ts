@@ -15,11 +15,19 @@ export async function listCaptures(
   return [...(await tunnel.stub.listCaptures({ limit: 500, ...filter }))];
 }
 
+/** @returns null when it is not stored. */
+export async function getCapture(
+  stub: LiveTunnel["stub"],
+  id: string,
+): Promise<CaptureDetail | null> {
+  return (await stub.getCaptures([id]))[0] ?? null;
+}
+
 /** The newest capture, in full. */
 export async function lastCapture(tunnel: LiveTunnel): Promise<CaptureDetail> {
   const [newest] = await listCaptures(tunnel, { limit: 1 });
   if (!newest) throw new Error("the tunnel has no captures");
-  return (await tunnel.stub.getCapture(newest.id))!;
+  return (await getCapture(tunnel.stub, newest.id))!;
 }
 
 let versions = 0;

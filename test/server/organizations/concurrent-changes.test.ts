@@ -13,7 +13,10 @@ import {
   type TestApi,
 } from "../../harness/server/api.ts";
 import { insertAccount, readEncryptionConfig } from "../../harness/server/accounts.ts";
-import { GATEWAY_SESSION_CONNECTIONS } from "../../../self-host/gateway/gateway.ts";
+import {
+  GATEWAY_QUERY_CONNECTIONS,
+  GATEWAY_SESSION_CONNECTIONS,
+} from "../../../self-host/gateway/gateway.ts";
 import { createRandom } from "../../harness/random.ts";
 import {
   startChallenge,
@@ -177,6 +180,21 @@ test("changes of one organization that wait for each other do not delay another 
   });
   await api.sql("commit");
   expect((await waiting).map(({ status }) => status)).toEqual(names.map(() => 200));
+});
+
+test("slow queries of one organization do not delay another organization", async () => {
+  const [busy, other] = await Promise.all([api.owner(), api.owner()]);
+  await api.sql("begin");
+  await api.sql("lock table audit_events");
+  const paths = Array.from(
+    { length: 2 * GATEWAY_QUERY_CONNECTIONS },
+    (_, at) => `/events?limit=${at + 1}`,
+  );
+  const waiting = Promise.all(paths.map((path) => busy.get(path)));
+  await waitForBlockedStatement(api, GATEWAY_QUERY_CONNECTIONS / 2);
+  expect(await other.get("/tunnels")).toMatchObject({ status: 200 });
+  await api.sql("commit");
+  expect((await waiting).map(({ status }) => status)).toEqual(paths.map(() => 200));
 });
 
 interface Actor extends Person {

@@ -148,6 +148,10 @@ const BODIES: Record<string, unknown> = {
   "PUT /private-networks/{id}/server": { server_public_key: newKey(), server_listen_port: 1 },
   "POST /private-networks/{id}/devices": { name: "taken", public_key: newKey() },
   "POST /projects/{slug}/tokens": { name: "taken" },
+  "PATCH /orgs/{id}": { name: "Taken" },
+  "PATCH /orgs/{id}/members/{user_id}": { role: "viewer" },
+  "POST /orgs/{id}/invitations": { email: "taken@example.com", role: "viewer" },
+  "PUT /orgs/{id}/budget": { monthlyBudgetUsdCents: 0 },
 };
 
 test("an empty body is a missing one, which some routes accept", async () => {
@@ -173,13 +177,26 @@ test("an empty body is a missing one, which some routes accept", async () => {
   }
 });
 
-test("a path with an impossible id answers 404", async () => {
+test("a path with an impossible id is answered like one with an unknown id", async () => {
+  const { id: networkId } = await createNetwork(owner);
+  const findOuter = (route: Route): Record<string, string> =>
+    route.path.includes("{device_id}") ? { "{id}": networkId } : ownOrganization(route, owner);
   await forEachRoute(guarded().filter(hasParameter), async (route) => {
+    const body = JSON.stringify(BODIES[formatRoute(route)] ?? {});
+    const init = hasJsonBody(route)
+      ? { headers: { "content-type": "application/json" }, body }
+      : {};
+    const send = (values: Record<string, string>) =>
+      owner.send<{ message: string }>(route.method, buildPath(route, values), init);
     for (const parameter of route.path.match(/\{\w+\}/g) ?? []) {
+      const { [parameter]: _, ...others } = findOuter(route);
+      const unknown = await send(others);
+      expect([formatRoute(route), unknown.status]).toEqual([formatRoute(route), 404]);
+      expect(unknown.body.message).toMatch(/^There is no /);
       for (const invalid of ["x", "%00", "%27%20or%20true--", "x".repeat(1000)]) {
-        const values = { ...ownOrganization(route, owner), [parameter]: invalid };
-        const status = await requestStatus(route, owner, values, BODIES[formatRoute(route)]);
-        expect([formatRoute(route), invalid, status]).toEqual([formatRoute(route), invalid, 404]);
+        const { status, body } = await send({ ...others, [parameter]: invalid });
+        const expected = [formatRoute(route), invalid, 404, unknown.body];
+        expect([formatRoute(route), invalid, status, body]).toEqual(expected);
       }
     }
   });

@@ -223,6 +223,33 @@ describe("the revocation of a master key", () => {
     expect((await api.connectAgent(child.wireBytes, query)).code).toBe(CLOSE.unauthorized);
   });
 
+  test("includes a token that it minted and a user has rotated, which expires with it at the latest", async () => {
+    const master = await mintMaster(owner, { ttl_days: 1 });
+    const day = { name: "job", ttl_hours: 24 };
+    const { body: child } = await mintChild(master.bearer!, "staging", day);
+    const age =
+      "issued_at = issued_at - interval '23 hours', expires_at = expires_at - interval '23 hours'";
+    await api.sql(`update tokens set ${age} where id = any($1)`, [[master.id, child.id]]);
+    const { body: renewed } = await owner.post<MintedToken>(`/tokens/${child.nonce}/rotate`);
+    expect(renewed).toMatchObject({
+      mintedByMasterId: master.id,
+      expiresAt: master.expiresAt - 23 * 3600,
+    });
+    await owner.delete(`/tokens/${master.nonce}`);
+    expect(await listValidChildren(master.id)).toEqual([]);
+    expect((await owner.post(`/tokens/${renewed.nonce}/rotate`)).status).toBe(404);
+  });
+
+  test("includes a token that is rotated at the same time", async () => {
+    const master = await mintMaster(owner);
+    const children = await Promise.all(Array.from({ length: 10 }, () => mintChild(master.bearer!)));
+    const rotations = children.map(({ body: { nonce } }) => owner.post(`/tokens/${nonce}/rotate`));
+    const [revoked] = await Promise.all([owner.delete(`/tokens/${master.nonce}`), ...rotations]);
+    expect(revoked.status).toBe(200);
+    for (const { status } of await Promise.all(rotations)) expect([200, 404]).toContain(status);
+    expect(await listValidChildren(master.id)).toEqual([]);
+  });
+
   test("by rotation leaves no token that the old key mints at the same time without the new one", async () => {
     const master = await mintMaster(owner);
     const minting = Array.from({ length: 20 }, () => mintChild(master.bearer!));

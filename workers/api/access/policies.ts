@@ -14,7 +14,7 @@ import {
   describeField,
   getMemberActor,
   jsonResponse,
-  notFound,
+  invalidInput,
   route,
   type ApiContext,
 } from "../route.ts";
@@ -122,9 +122,10 @@ policies.openapi(
 /** @throws ApiError with the fields that are wrong. */
 function requireValidPolicy(
   result: { success: true } | { success: false; target: string; error: Pick<ZodError, "issues"> },
+  c: ApiContext,
 ): undefined {
   if (result.success) return undefined;
-  throw result.target === "json" ? badPolicy(result.error.issues) : notFound();
+  throw result.target === "json" ? badPolicy(result.error.issues) : invalidInput(c, result);
 }
 
 function requireAcceptedIssuers(c: ApiContext, policy: TrafficPolicy): void {

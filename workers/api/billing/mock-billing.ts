@@ -24,7 +24,7 @@ import {
   pickCurrentSubscription,
   type SubscriptionSnapshot,
 } from "../../store/billing/subscription-rules.ts";
-import { createRouter, notFound, type ApiContext } from "../route.ts";
+import { createRouter, noRoute, notFound, type ApiContext } from "../route.ts";
 import { renderMockPortalPage, PORTAL_ACTIONS, type PortalAction } from "./mock-billing-page.ts";
 import { HOUR_MS } from "../../../shared/time.ts";
 
@@ -202,7 +202,7 @@ async function openLink<About extends z.infer<typeof Link>>(
 }
 
 function requireMock({ BILLING_MODE: mode }: Config): void {
-  if (mode !== "mock") throw notFound();
+  if (mode !== "mock") throw noRoute();
 }
 
 function linkExpired(): ApiError {

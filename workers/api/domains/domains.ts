@@ -14,7 +14,6 @@ import { buildDomainNotices } from "../../jobs/domain-notices.ts";
 import { parseDomain } from "./domain-names.ts";
 import { ApiError } from "../../errors.ts";
 import { randomSecret } from "../../identity/accounts/codes.ts";
-import { rateLimiterObject } from "../../objects.ts";
 import {
   bindDomain,
   claimDomain,
@@ -27,6 +26,7 @@ import {
 } from "../../store/domains/domains.ts";
 import { findRoutes } from "../../store/domains/hostnames.ts";
 import { allow } from "../guard.ts";
+import { takeToken } from "../rate-limit.ts";
 import {
   createRouter,
   getMemberActor,
@@ -258,7 +258,7 @@ async function requireProof(c: ApiContext, claim: DomainRow): Promise<void> {
 /** Every look-up uses a public resolver, which may block a service that sends too many queries. */
 async function limitLookUps(c: ApiContext): Promise<void> {
   const key = `look-ups of ${c.var.principal.orgId}`;
-  const waitMs = await rateLimiterObject(c.env, key).take(key, TXT_LOOKUP_RULE);
+  const waitMs = await takeToken(c.env, key, TXT_LOOKUP_RULE);
   if (waitMs === 0) return;
   throw new ApiError(
     "rate_limited",

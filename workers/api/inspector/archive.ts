@@ -3,12 +3,14 @@ import type { CaptureDetail } from "../../../protocol/schemas/inspector/captures
 import { toUtf8 } from "../../../shared/bytes.ts";
 import type { ApiContext } from "../route.ts";
 import { HAR_END, HAR_START, buildHarEntry } from "./har.ts";
-import { getTunnelOrigin, readCapture, type TunnelCaptureSummary } from "./captures.ts";
+import { getTunnelOrigin, readCaptures, type TunnelCaptureSummary } from "./captures.ts";
 
 /** The size of an archive beyond which bodies and messages are omitted, with a comment that says so. */
 const HAR_WHOLE_MAX_CHARS = 32 * 1024 * 1024;
-/** Captured requests that are read at a time while an archive is written: each can be several megabytes. */
-const HAR_READ_BATCH_CAPTURES = 4;
+/** Captured requests that are read at a time while an archive is written. Visitors wait for as long as it takes to read them. */
+const HAR_READ_BATCH_CAPTURES = 16;
+/** Of the bodies in a batch, unless one capture alone is larger. */
+const HAR_READ_BATCH_BYTES = 512 * 1024;
 
 export interface ArchiveEntry {
   capture: CaptureDetail;
@@ -20,15 +22,39 @@ export async function* readArchiveEntries(
   c: ApiContext,
   listed: TunnelCaptureSummary[],
 ): AsyncGenerator<ArchiveEntry> {
-  for (let at = 0; at < listed.length; at += HAR_READ_BATCH_CAPTURES) {
-    const batch = listed.slice(at, at + HAR_READ_BATCH_CAPTURES);
-    const captures = await Promise.all(
-      batch.map(({ tunnel, summary }) => readCapture(c, tunnel, summary.id)),
-    );
-    for (const [index, capture] of captures.entries()) {
-      if (capture) yield { capture, origin: getTunnelOrigin(c, batch[index]!.tunnel) };
+  for (const batch of splitIntoBatches(listed)) {
+    const tunnels = new Map(batch.map(({ tunnel }) => [tunnel.id, tunnel]));
+    const reads = [...tunnels.values()].map((tunnel) => {
+      const own = batch.filter((one) => one.tunnel.id === tunnel.id);
+      return readCaptures(
+        c,
+        tunnel,
+        own.map(({ summary }) => summary.id),
+      );
+    });
+    const captures = new Map((await Promise.all(reads)).flat().map((one) => [one.id, one]));
+    for (const { tunnel, summary } of batch) {
+      const capture = captures.get(summary.id);
+      if (capture) yield { capture, origin: getTunnelOrigin(c, tunnel) };
     }
   }
+}
+
+function* splitIntoBatches(listed: TunnelCaptureSummary[]): Generator<TunnelCaptureSummary[]> {
+  let batch: TunnelCaptureSummary[] = [];
+  let bytes = 0;
+  for (const one of listed) {
+    const size = one.summary.request_size + one.summary.response_size;
+    const isFull = batch.length === HAR_READ_BATCH_CAPTURES || bytes + size > HAR_READ_BATCH_BYTES;
+    if (isFull && batch.length > 0) {
+      yield batch;
+      batch = [];
+      bytes = 0;
+    }
+    batch.push(one);
+    bytes += size;
+  }
+  if (batch.length > 0) yield batch;
 }
 
 export function createArchiveStream(

@@ -31,19 +31,19 @@ export interface TunnelCapture {
 export async function findCapture(c: ApiContext, captureId: string): Promise<TunnelCapture> {
   const id = captureId.toLowerCase();
   for (const tunnel of await listTunnelsOfCapture(c.var.db, c.var.principal.orgId, id)) {
-    const capture = await readCapture(c, tunnel, id);
+    const [capture] = await readCaptures(c, tunnel, [id]);
     if (capture) return { tunnel, capture };
   }
   throw notFound("captured request");
 }
 
-/** @returns null when it is not stored any more. */
-export function readCapture(
+/** @returns those that are still stored, in any order. */
+export function readCaptures(
   { env }: ApiContext,
   tunnel: InspectedTunnel,
-  id: string,
-): Promise<CaptureDetail | null> {
-  return callObject(tunnelObject(env, tunnel.id).getCapture(id));
+  ids: string[],
+): Promise<CaptureDetail[]> {
+  return callObject(tunnelObject(env, tunnel.id).getCaptures(ids));
 }
 
 export interface TunnelCaptureSummary {

@@ -12,7 +12,7 @@ import { tunnelObject } from "../../objects.ts";
 import { recordReplay } from "../../store/inspector/inspector.ts";
 import { getMemberActor, notFound, type ApiContext } from "../route.ts";
 import { compareResponses } from "./comparison.ts";
-import { readCapture, type TunnelCapture } from "./captures.ts";
+import { readCaptures, type TunnelCapture } from "./captures.ts";
 
 export async function replay(
   c: ApiContext,
@@ -29,7 +29,7 @@ export async function replay(
   const stub = tunnelObject(c.env, tunnel.id);
   const outcome = await callObject<ReplayOutcome>(stub.replay(capture.id, toChanges(request)));
   if ("refused" in outcome) throw toApiError(outcome.refused);
-  const replayed = await readCapture(c, tunnel, outcome.id);
+  const [replayed] = await readCaptures(c, tunnel, [outcome.id]);
   if (!replayed) throw notFound("captured request");
   const comparison = await compareResponses(capture, replayed);
   return { id: replayed.id, replay_of: capture.id, comparison };

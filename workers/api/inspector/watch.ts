@@ -42,7 +42,7 @@ documentRoute(inspectorWatch, {
 inspectorWatch.get("/inspector/ws", watcher.middleware, async (c) => {
   requireUpgrade(c, "Watchers");
   const query = WatchQuery.safeParse(c.req.query());
-  if (!query.success) throw invalidInput({ target: "query", error: query.error });
+  if (!query.success) throw invalidInput(c, { target: "query", error: query.error });
   const orgId = getOrgId(c);
   const { tunnel_id: tunnelId = null, batch } = query.data;
   if (tunnelId !== null && !(await hasTunnel(c.var.db, orgId, tunnelId))) {

@@ -101,9 +101,14 @@ networkDevices.openapi(
   }),
   async (c) => {
     const { id, device_id: deviceId } = c.req.valid("param");
-    const outcome = await removeDevice(c.var.db, getCallerActor(c), id, deviceId);
-    if (outcome === "not_found") throw notFound("device");
-    return c.json({ ok: true as const }, 200);
+    switch (await removeDevice(c.var.db, getCallerActor(c), id, deviceId)) {
+      case "network_not_found":
+        throw networkNotFound();
+      case "not_found":
+        throw notFound("device");
+      case "removed":
+        return c.json({ ok: true as const }, 200);
+    }
   },
 );
 

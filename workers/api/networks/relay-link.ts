@@ -31,7 +31,7 @@ relayLink.get("/relays/connect", async (c) => {
   requireRelaySecret(c);
   requireUpgrade(c, "Relays");
   const query = RelayConnectQuery.safeParse(c.req.query());
-  if (!query.success) throw invalidInput({ target: "query", error: query.error });
+  if (!query.success) throw invalidInput(c, { target: "query", error: query.error });
   const headers = { Upgrade: "websocket" };
   const answer = isDraining()
     ? null

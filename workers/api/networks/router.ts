@@ -14,7 +14,7 @@ export function createNetworkRouter(): OpenAPIHono<ApiEnv> {
   return new OpenAPIHono<ApiEnv>({
     defaultHook(result, c) {
       if (result.success) return;
-      const error = invalidInput(result, c.req.queries());
+      const error = invalidInput(c, result);
       const [field] = error.details.fields ?? [];
       const code = result.target === "json" && field ? CODE_BY_FIELD[field.path] : undefined;
       if (!code || !field) throw error;

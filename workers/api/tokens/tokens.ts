@@ -163,6 +163,8 @@ tokens.openapi(
     const row = await rotateToken(c.var.db, getMemberActor(c), name, newRotatedToken);
     switch (row) {
       case "not_found":
+        throw notFound("token", "nonce");
+      case "not_active":
         throw notFound("active token", "nonce");
       case "not_yours":
         throw othersToken();

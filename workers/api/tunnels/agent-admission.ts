@@ -70,8 +70,8 @@ export async function admitAgent(env: Env, request: AgentRequest): Promise<Agent
 
 /** Disconnects an agent whose token was revoked, or spent its budget, while the agent was being admitted. */
 export async function recheckAdmission(env: Env, admission: AgentAdmission): Promise<void> {
-  const { tokenNonce, tunnelId } = admission;
-  switch (await findTokenRefusal(createDatabase(env), tokenNonce)) {
+  const { orgId, tokenNonce, tunnelId } = admission;
+  switch (await findTokenRefusal(createDatabase(env, orgId), tokenNonce)) {
     case null:
       return;
     case "revoked":

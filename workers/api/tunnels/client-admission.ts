@@ -40,7 +40,8 @@ const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 async function findTarget(env: Env, token: TokenPayload, tunnel: string): Promise<StreamTarget> {
   const tokenName = { orgId: toUuid(token.organizationId), nonce: toHex(token.nonce) };
   const tunnelName = UUID.test(tunnel) ? { id: tunnel } : { subdomain: tunnel };
-  const target = await findStreamTarget(createDatabase(env), tokenName, tunnelName);
+  const db = createDatabase(env, tokenName.orgId);
+  const target = await findStreamTarget(db, tokenName, tunnelName);
   if (typeof target === "string") throw toRefusal(target);
   const { subdomain, projectSlug } = target;
   if (token.project !== null && token.project !== projectSlug) {

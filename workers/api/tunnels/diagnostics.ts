@@ -21,12 +21,12 @@ import { toHex, toUuid } from "../../../shared/bytes.ts";
 import type { TokenBucketConfig } from "../../../shared/bounds/token-bucket.ts";
 import { parseJson } from "../../../shared/json.ts";
 import { ApiError } from "../../errors.ts";
-import { rateLimiterObject } from "../../objects.ts";
 import {
   findPresentedToken,
   type PresentedTokenState,
 } from "../../store/tokens/presented-tokens.ts";
 import { requireAgentUpgrade, tokenVerifiedByHandler } from "../guard.ts";
+import { takeToken } from "../rate-limit.ts";
 import { createRouter, documentRoute, jsonResponse, route, type ApiContext } from "../route.ts";
 import { toToken } from "../tokens/tokens.ts";
 import { getOfferedProtocols } from "../upgrade.ts";
@@ -111,7 +111,7 @@ async function findToken(c: ApiContext): Promise<PresentedTokenState> {
 
 async function limitConnections(c: ApiContext, orgId: string): Promise<void> {
   const key = `diagnostics of ${orgId}`;
-  const waitMs = await rateLimiterObject(c.env, key).take(key, CONNECTION_RULE);
+  const waitMs = await takeToken(c.env, key, CONNECTION_RULE);
   if (waitMs === 0) return;
   throw new ConnectionRefusedError(
     "quota_exceeded",

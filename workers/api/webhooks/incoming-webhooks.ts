@@ -146,7 +146,9 @@ async function loadVerifier(c: ApiContext, id: string): Promise<Verifier> {
 
 /** A call to an object creates it, so the directory is asked first whether the receiver exists. */
 async function findSettings(env: Env, id: string): Promise<ReceiverSettings | null> {
-  const isKnown = verifiers.has(id) || (await directoryObject(env, id).hasReceiver(id));
+  const isKnown =
+    verifiers.has(id) ||
+    (await callObject<boolean | "busy">(directoryObject(env, id).hasReceiver(id)));
   if (isKnown === "busy") {
     throw new ApiError(
       "unavailable",

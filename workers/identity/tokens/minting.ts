@@ -52,15 +52,25 @@ export function newProjectToken(
     bandwidthLimitMbps: TOKEN_BANDWIDTH_DEFAULT_MBPS,
     tunnelQuota: TOKEN_TUNNELS_DEFAULT,
   });
-  const isLonger = masterKey !== undefined && masterKey.expiresAt < token.expiresAt;
-  return isLonger ? { ...token, expiresAt: masterKey.expiresAt } : token;
+  return masterKey ? endBy(token, masterKey.expiresAt) : token;
 }
 
-/** The successor of a rotated token: the same scope, and the same validity period as the old one had. */
-export function newRotatedToken(old: TokenRow): NewToken {
-  const { kind, name, allowedSubdomains, bandwidthLimitMbps, tunnelQuota } = old;
+/**
+ * The successor of a rotated token: the same scope, and the same validity period as the old one had.
+ *
+ * @param masterKey has minted the old token; the new one expires with it at the latest too, but not before the old one.
+ */
+export function newRotatedToken(old: TokenRow, masterKey?: { expiresAt: Date }): NewToken {
+  const { kind, name, allowedSubdomains, bandwidthLimitMbps, tunnelQuota, issuedAt, expiresAt } =
+    old;
   const scope = { kind, name, allowedSubdomains, bandwidthLimitMbps, tunnelQuota };
-  return { ...scope, ...createIdentity(old.expiresAt.getTime() - old.issuedAt.getTime()) };
+  const token = { ...scope, ...createIdentity(expiresAt.getTime() - issuedAt.getTime()) };
+  if (!masterKey) return token;
+  return endBy(token, masterKey.expiresAt > expiresAt ? masterKey.expiresAt : expiresAt);
+}
+
+function endBy(token: NewToken, time: Date): NewToken {
+  return time < token.expiresAt ? { ...token, expiresAt: time } : token;
 }
 
 /** The fields that differ in each token: its nonce, and its validity from now on. */

@@ -82,7 +82,7 @@ export async function findPrincipal(
   db: Database,
   claims: { sid: string; sub: string; org: string },
 ): Promise<Principal | null> {
-  const [principal] = await find(db).execute({ ...claims });
+  const [principal] = await find(db, { ...claims });
   return principal ?? null;
 }
 
@@ -122,7 +122,7 @@ const list = prepared((query) =>
 
 /** The user's sessions, newest first. */
 export function listSessions(db: Database, userId: string): Promise<SessionRow[]> {
-  return list(db).execute({ userId });
+  return list(db, { userId });
 }
 
 export interface NewSession {

@@ -28,7 +28,7 @@ const routes = prepared((query) =>
 
 /** @returns the routes of those hosts that have ever been claimed. */
 export async function findRoutes(db: Database, hosts: string[]): Promise<Map<string, Route>> {
-  const rows = await routes(db).execute({ hosts });
+  const rows = await routes(db, { hosts });
   return new Map(
     rows.map(({ host, tunnelId, version, protocol, shards }) => [
       host,

@@ -29,7 +29,7 @@ const recentlyServed = prepared((query) =>
 
 /** Connected tunnels first, then the most recently served ones. */
 export function listInspectedTunnels(db: Database, org: string): Promise<InspectedTunnel[]> {
-  return recentlyServed(db).execute({ orgId: org });
+  return recentlyServed(db, { orgId: org });
 }
 
 const byId = prepared((query) =>
@@ -45,7 +45,7 @@ export async function findInspectedTunnel(
   org: string,
   id: string,
 ): Promise<InspectedTunnel | null> {
-  const [row] = await byId(db).execute({ orgId: org, id });
+  const [row] = await byId(db, { orgId: org, id });
   return row ?? null;
 }
 
@@ -68,7 +68,7 @@ export function listTunnelsOfCapture(
   org: string,
   captureId: string,
 ): Promise<InspectedTunnel[]> {
-  return byKey(db).execute({ orgId: org, key: getTunnelSuffixOfCapture(captureId) });
+  return byKey(db, { orgId: org, key: getTunnelSuffixOfCapture(captureId) });
 }
 
 export type ClearResult = "cleared" | "not_found";

@@ -85,9 +85,9 @@ export function removeDevice(
   actor: CallerActor,
   networkId: string,
   id: string,
-): Promise<"removed" | "not_found"> {
+): Promise<"removed" | "not_found" | "network_not_found"> {
   return db.changeAs(actor, async ({ tx, audit }) => {
-    if (!(await lockNetwork(tx, actor.orgId, networkId))) return "not_found";
+    if (!(await lockNetwork(tx, actor.orgId, networkId))) return "network_not_found";
     const [removed] = await tx
       .delete(privateNetworkDevices)
       .where(and(eq(privateNetworkDevices.networkId, networkId), eq(privateNetworkDevices.id, id)))

@@ -4,7 +4,7 @@
  * the budget of an organization covers all of its tokens.
  */
 import { and, eq, inArray, isNotNull, or, sql, sum, type SQL } from "drizzle-orm";
-import { alias, unionAll, type PgColumn } from "drizzle-orm/pg-core";
+import { unionAll, type PgColumn } from "drizzle-orm/pg-core";
 import type { TokenUsage } from "../../../durable-objects/rpc.ts";
 import { formatMonth } from "../../../durable-objects/tunnel/metrics/spending.ts";
 import { computeUsdCents } from "../billing/plans.ts";
@@ -16,9 +16,7 @@ import { organizations } from "../tables/organizations.ts";
 import { tokens } from "../tables/tokens.ts";
 import { tokenUsage } from "../tables/metrics.ts";
 import type { TokenTunnels } from "../object-messages.ts";
-import { listServedTunnels, enqueueForServedTunnels } from "./tokens.ts";
-
-export const masters = alias(tokens, "masters");
+import { listServedTunnels, enqueueForServedTunnels, masters } from "./tokens.ts";
 
 /** Whether a budget bounds the token: its own, its master key's or its organization's. */
 export const hasBudget = or(
@@ -44,7 +42,8 @@ export async function findSpending(
     .select({ tokenId: tokens.id, lineageId: masters.lineageId })
     .from(masters)
     .innerJoin(tokens, eq(tokens.mintedByMasterId, masters.id))
-    .where(isRequested(masters.lineageId));
+    // Saves a look-up for every other token.
+    .where(and(isRequested(masters.lineageId), eq(masters.kind, "master")));
   const spenders = unionAll(own, minted).as("spenders");
   // Sums for each token, so that PostgreSQL reads the rows of these tokens alone.
   const used = reader

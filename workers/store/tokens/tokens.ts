@@ -1,5 +1,6 @@
 /** Capability tokens' rows. */
 import { and, eq, getTableColumns, gt, inArray, isNull, sql, type SQL } from "drizzle-orm";
+import { alias } from "drizzle-orm/pg-core";
 import { hasFeature, type PlanState } from "../billing/plans.ts";
 import { requireRoom } from "../bounds.ts";
 import type { OrganizationActor } from "../audit.ts";
@@ -36,6 +37,8 @@ type InheritedFields = Partial<
     "projectId" | "projectSlug" | "mintedByMasterId" | "lineageId" | "monthlyBudgetUsdCents"
   >
 >;
+
+export const masters = alias(tokens, "masters");
 
 const COLUMNS = { ...getTableColumns(tokens), projectSlug: projects.slug };
 
@@ -152,24 +155,31 @@ export function revokeToken(
 /**
  * Replaces a token, which is revoked. Tokens that a master key has minted stay valid. Of several concurrent requests,
  * one succeeds.
- * @param renew returns the same token with a new nonce.
+ * @param renew returns the same token with a new nonce, for as long as the master key that minted it allows.
  */
 export function rotateToken(
   db: Database,
   actor: MemberActor,
   name: TokenSelector,
-  renew: (old: TokenRow) => NewToken,
-): Promise<TokenRow | "not_found" | "not_yours"> {
+  renew: (old: TokenRow, masterKey: { expiresAt: Date } | undefined) => NewToken,
+): Promise<TokenRow | "not_found" | "not_active" | "not_yours"> {
   return db.changeAs(actor, async (change) => {
     await lockProjectOfToken(change.tx, actor.orgId, name.nonce);
+    const masterKey = await lockMasterKeyOfToken(change.tx, actor.orgId, name.nonce);
     const token = await lockToken(change.tx, actor, name);
     if (typeof token === "string") return token;
-    if (token.revokedAt) return "not_found";
+    const { projectId, projectSlug, mintedByMasterId, lineageId, monthlyBudgetUsdCents } = token;
+    // While this waited for the master key, it was rotated: the new one is not locked.
+    const isMoved = mintedByMasterId !== (masterKey?.id ?? null);
+    if (token.revokedAt || isMoved) return "not_active";
+    const renewed = renew(token, masterKey);
+    // Its master key has expired, and it too.
+    if (renewed.expiresAt <= renewed.issuedAt) return "not_active";
     await endUses(change, actor.orgId, await revokeRows(change, actor, eq(tokens.id, token.id)));
-    const { projectId, projectSlug, lineageId, monthlyBudgetUsdCents } = token;
-    const inherited = { projectId, projectSlug, lineageId, monthlyBudgetUsdCents };
+    const links = { projectId, projectSlug, mintedByMasterId, lineageId };
+    const inherited = { ...links, monthlyBudgetUsdCents };
     const metadata = { replaces: token.nonce };
-    const row = await insertTokenRow(change, actor, renew(token), actor, inherited, metadata);
+    const row = await insertTokenRow(change, actor, renewed, actor, inherited, metadata);
     // The budget and the revocation of the new master key cover them from now on.
     await change.tx
       .update(tokens)
@@ -187,6 +197,21 @@ async function lockProjectOfToken(tx: Transaction, orgId: string, nonce: string)
     .innerJoin(tokens, eq(tokens.projectId, projects.id))
     .where(and(eq(tokens.orgId, orgId), eq(tokens.nonce, nonce)))
     .for("share", { of: projects });
+}
+
+/** A concurrent revocation of the master key waits for the commit, and then also revokes the new token. */
+async function lockMasterKeyOfToken(
+  tx: Transaction,
+  orgId: string,
+  nonce: string,
+): Promise<{ id: string; expiresAt: Date } | undefined> {
+  const [masterKey] = await tx
+    .select({ id: masters.id, expiresAt: masters.expiresAt })
+    .from(masters)
+    .innerJoin(tokens, eq(tokens.mintedByMasterId, masters.id))
+    .where(and(eq(tokens.orgId, orgId), eq(tokens.nonce, nonce)))
+    .for("share", { of: masters });
+  return masterKey;
 }
 
 async function lockToken(

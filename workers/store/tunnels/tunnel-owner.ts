@@ -4,7 +4,8 @@
  */
 import { and, eq, isNull, sql, type SQL } from "drizzle-orm";
 import { prepared, type Database } from "../database.ts";
-import { isOverBudget, hasBudget, masters } from "../tokens/spending.ts";
+import { isOverBudget, hasBudget } from "../tokens/spending.ts";
+import { masters } from "../tokens/tokens.ts";
 import { organizations, projects } from "../tables/organizations.ts";
 import { tokens } from "../tables/tokens.ts";
 import { hostnames, tunnels } from "../tables/tunnels.ts";
@@ -52,7 +53,7 @@ export async function findOwner(
   db: Database,
   { orgId, tokenNonce, projectSlug, label }: RegistrationRequest,
 ) {
-  const [owner] = await owners(db).execute({ orgId, tokenNonce, projectSlug, label });
+  const [owner] = await owners(db, { orgId, tokenNonce, projectSlug, label });
   if (owner?.hasBudget && (await isOverBudget(db.query, owner.tokenId))) return undefined;
   return owner;
 }

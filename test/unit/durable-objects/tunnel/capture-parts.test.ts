@@ -16,7 +16,8 @@ import {
   type UnreadPage,
 } from "../../../../durable-objects/tunnel/captures/reading/merge.ts";
 import {
-  readDetail,
+  PageFinder,
+  type Page,
   packPage,
   parseRecords,
   type FinalizedCapture,
@@ -110,20 +111,38 @@ describe("a page", () => {
       ["body-key"],
     );
     expect(parseRecords(page)).toEqual([{ id: "a" }, { id: "b" }, { id: "c" }]);
-    const text = (index: number) => {
-      const { lines, bodies } = readDetail(details, index);
+    const finder = new PageFinder({ list: () => [["key", page]], readDetails: () => details });
+    const text = (id: string) => {
+      const { lines, bodies } = finder.find(id)!;
       const decode = (bytes: Uint8Array | null) => bytes && new TextDecoder().decode(bytes);
       return [lines.request[1], decode(bodies.request.bytes), decode(bodies.response.bytes)];
     };
-    expect([text(0), text(1), text(2)]).toEqual([
+    expect([text("a"), text("b"), text("c")]).toEqual([
       ["a", "one", ""],
       ["b", null, "two"],
       ["c", "", "three"],
     ]);
-    expect(readDetail(details, 1).bodies).toMatchObject({
+    expect(finder.find("b")!.bodies).toMatchObject({
       request: { isCut: true },
       response: { isCut: true },
     });
+    expect(finder.find("d")).toBeUndefined();
+  });
+
+  test("is read once for all captures that are read in the same call, and again in the next one", async () => {
+    const body = toBody("");
+    const captures = ["a", "b", "c"].map((id) => createCapture(id, body, body));
+    const { page, details } = packPage(captures, []);
+    const reads: string[] = [];
+    const list = (id: string): [string, Page][] => {
+      reads.push(id);
+      return [["key", page]];
+    };
+    const finder = new PageFinder({ list, readDetails: () => details });
+    for (const id of ["c", "b", "a"]) expect(finder.find(id)!.record).toEqual({ id });
+    await Promise.resolve();
+    finder.find("b");
+    expect(reads).toEqual(["c", "b"]);
   });
 });
 

@@ -8,6 +8,7 @@ import {
   lastCapture,
   listCaptures,
   setCaptureSettings,
+  getCapture,
 } from "../../../harness/workerd/live-captures.ts";
 import { WAIT_OPTIONS } from "../../../harness/timeouts.ts";
 import { CAPTURE_PAGE_MAX_EXCHANGES } from "../../../../durable-objects/tunnel/captures/capture-store.ts";
@@ -68,7 +69,7 @@ test("the details of many requests are stored apart from their records, found th
   expect(new Set(await listStoredKinds(tunnel))).toEqual(new Set(["page", "details"]));
   expect(await listCaptures(tunnel)).toEqual(listed);
   for (const { id } of listed) {
-    const stored = await tunnel.stub.getCapture(id);
+    const stored = await getCapture(tunnel.stub, id);
     expect(decodeBase64Text(stored!.response_body)).toBe(body);
   }
   await expire(tunnel);

@@ -25,6 +25,7 @@ import {
   setCaptureSettings,
   decodeBase64Text,
   completeVisit,
+  getCapture,
 } from "../../../harness/workerd/live-captures.ts";
 import { bindings, LiveTunnel, type TestAgent } from "../../../harness/workerd/live-tunnel.ts";
 import { WAIT_OPTIONS } from "../../../harness/timeouts.ts";
@@ -218,7 +219,7 @@ describe("an event stream is captured", () => {
     const restarted = bindings.TUNNEL.getByName(tunnel.id);
     const [summary] = await restarted.listCaptures({ limit: 1 });
     expect(summary).toMatchObject({ state: "aborted", status: 200 });
-    expect((await restarted.getCapture(summary!.id))!.events).toMatchObject([{ data: "one" }]);
+    expect((await getCapture(restarted, summary!.id))!.events).toMatchObject([{ data: "one" }]);
   });
 });
 
@@ -246,7 +247,7 @@ describe("a tunnel's captures are bounded", () => {
     }, WAIT_OPTIONS);
     let capturedBytes = 0;
     for (const { id } of open) {
-      capturedBytes += atob((await tunnel.stub.getCapture(id))!.response_body).length;
+      capturedBytes += atob((await getCapture(tunnel.stub, id))!.response_body).length;
     }
     // The rest is held by the heads.
     expect(capturedBytes).toBeLessThan(CAPTURE_MEMORY_MAX_BYTES);
@@ -256,7 +257,7 @@ describe("a tunnel's captures are bounded", () => {
       agent.send((writer) => writer.writeBytes(FRAME.data, FLAG.end, stream, end));
     }
     expect(new Set(await Promise.all(bodies))).toEqual(new Set([BODY_CAPTURE_MAX_BYTES]));
-    const events = await Promise.all(open.map(({ id }) => tunnel.stub.getCapture(id)));
+    const events = await Promise.all(open.map(({ id }) => getCapture(tunnel.stub, id)));
     const whole = events.filter((event) => !event!.truncated.response);
     expect(whole).toHaveLength(count - 3);
     // Memory is released after the write.
@@ -276,7 +277,7 @@ describe("a tunnel's captures are bounded", () => {
       });
     expect((await keys()).length).toBeGreaterThan(0);
     vi.useFakeTimers({ toFake: ["Date"], now: Date.now() + 2 * 24 * 3600_000 + 1_000 });
-    expect([await listCaptures(tunnel), await tunnel.stub.getCapture(id)]).toEqual([[], null]);
+    expect([await listCaptures(tunnel), await getCapture(tunnel.stub, id)]).toEqual([[], null]);
     await runDurableObjectAlarm(tunnel.stub);
     expect(await keys()).toEqual([]);
   });

@@ -11,6 +11,7 @@ import {
   setCaptureSettings,
   decodeBase64Text,
   completeVisit,
+  getCapture,
 } from "../../../harness/workerd/live-captures.ts";
 import { bindings, LiveTunnel } from "../../../harness/workerd/live-tunnel.ts";
 import { rows } from "../../../harness/workerd/objects.ts";
@@ -323,10 +324,10 @@ describe("captures are listed", () => {
     await completeVisit(tunnel, agent, "/stored", "x".repeat(40_000));
     const { id } = await lastCapture(tunnel);
     await tunnel.sleep();
-    const event = await tunnel.stub.getCapture(id);
+    const event = await getCapture(tunnel.stub, id);
     expect(event).toMatchObject({ path: "/stored", response_size: 40_000 });
     expect(decodeBase64Text(event!.response_body)).toHaveLength(40_000);
-    expect(await tunnel.stub.getCapture(crypto.randomUUID())).toBeNull();
+    expect(await getCapture(tunnel.stub, crypto.randomUUID())).toBeNull();
   });
 
   test("without those that were cleared, also when later ones are on the same page", async () => {
@@ -339,12 +340,12 @@ describe("captures are listed", () => {
     const [after, before] = await listCaptures(tunnel);
     await tunnel.stub.clearCaptures(now);
     expect(await listCaptures(tunnel)).toEqual([after]);
-    expect(await tunnel.stub.getCapture(before!.id)).toBeNull();
+    expect(await getCapture(tunnel.stub, before!.id)).toBeNull();
     // An older call that arrives late changes nothing, and hibernation loses nothing.
     await tunnel.stub.clearCaptures(now - 10);
     await tunnel.sleep();
     expect(await listCaptures(tunnel)).toEqual([after]);
-    expect(await tunnel.stub.getCapture(before!.id)).toBeNull();
+    expect(await getCapture(tunnel.stub, before!.id)).toBeNull();
   });
 
   test("and an open one that was cleared is found by its id until it ends", async () => {
@@ -356,7 +357,7 @@ describe("captures are listed", () => {
     agent.respond(stream, 200);
     const { body } = await answer;
     await vi.waitUntil(
-      async () => (await tunnel.stub.getCapture(id))?.status === 200,
+      async () => (await getCapture(tunnel.stub, id))?.status === 200,
       WAIT_OPTIONS,
     );
     agent.send((writer) => writer.writeText(FRAME.data, FLAG.end, stream, "done"));
@@ -381,7 +382,7 @@ describe("captures are listed", () => {
     await completeVisit(tunnel, agent, "/", "x".repeat(40_000));
     const { id } = await lastCapture(tunnel);
     await tunnel.stub.clearCaptures(Date.now());
-    expect([await listCaptures(tunnel), await tunnel.stub.getCapture(id)]).toEqual([[], null]);
+    expect([await listCaptures(tunnel), await getCapture(tunnel.stub, id)]).toEqual([[], null]);
     await agent.next(FRAME.credit);
     await completeVisit(tunnel, agent);
     await tunnel.stub.retire();

@@ -3,6 +3,7 @@ import {
   lastCapture,
   listCaptures,
   setCaptureSettings,
+  getCapture,
 } from "../../../harness/workerd/live-captures.ts";
 import { ShardedTunnel } from "../../../harness/workerd/sharded-tunnel.ts";
 
@@ -30,7 +31,7 @@ test("a capture of any object is read by its id", async () => {
   const capture = await lastCapture(tunnel.first);
   expect(capture).toMatchObject({ path: "/here", tunnel_id: tunnel.first.id });
   const unknown = capture.id.replace(/^......../, "00000000");
-  expect(await tunnel.first.stub.getCapture(unknown)).toBeNull();
+  expect(await getCapture(tunnel.first.stub, unknown)).toBeNull();
 });
 
 test("captures are deleted at every object", async () => {
@@ -81,5 +82,5 @@ test("a request is replayed at the object that captured it", async () => {
   tunnel.agents[3]!.respond(stream, 200, [], "replayed");
   const outcome = await replaying;
   const id = "id" in outcome ? outcome.id : "";
-  expect(await tunnel.first.stub.getCapture(id)).toMatchObject({ replay_of: captured.id });
+  expect(await getCapture(tunnel.first.stub, id)).toMatchObject({ replay_of: captured.id });
 });

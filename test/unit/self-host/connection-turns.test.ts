@@ -1,16 +1,21 @@
-/** The turns of transactions for the gateway's connections. */
+/** The turns of queries and transactions for the gateway's connections. */
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { formatApplicationName, parseApplicationName } from "../../../protocol/application-name.ts";
-import { SESSIONS_WAITING_MAX, SessionTurns } from "../../../self-host/gateway/session-turns.ts";
+import { ConnectionTurns } from "../../../self-host/gateway/connection-turns.ts";
 
 const CONNECTIONS = 10;
+const WAITING_MAX = 1_000;
 const WAIT_MAX_MS = 10_000;
 const stays = new Promise<void>(() => undefined);
 
-let turns: SessionTurns;
+let turns: ConnectionTurns;
 beforeEach(() => {
   vi.useFakeTimers();
-  turns = new SessionTurns({ connections: CONNECTIONS, waitMaxMs: WAIT_MAX_MS });
+  turns = new ConnectionTurns({
+    connections: CONNECTIONS,
+    waitingMax: WAITING_MAX,
+    waitMaxMs: WAIT_MAX_MS,
+  });
 });
 afterEach(() => {
   vi.useRealTimers();
@@ -20,7 +25,7 @@ afterEach(() => {
 async function begin(caller: string | undefined, count: number): Promise<number> {
   let begun = 0;
   for (let at = 0; at < count; at += 1) {
-    void turns.begin(caller, stays).then((isTurn) => (begun += Number(isTurn)));
+    void turns.begin(caller, stays).then((outcome) => (begun += Number(outcome === "turn")));
   }
   await vi.advanceTimersByTimeAsync(0);
   return begun;
@@ -32,7 +37,7 @@ test("one caller gets half of the connections, and others get theirs at once", a
   expect(turns.waitingCount).toBe(95);
 });
 
-test("an end gives the connection to the first that may have it, in order of arrival", async () => {
+test("an end gives the connection to the first of a caller, in order of arrival", async () => {
   await begin("a", CONNECTIONS / 2);
   const order: string[] = [];
   for (const name of ["first", "second"]) {
@@ -47,27 +52,39 @@ test("an end gives the connection to the first that may have it, in order of arr
   expect(turns.waitingCount).toBe(0);
 });
 
-describe("a transaction has no turn", () => {
-  test("when it has waited too long, and leaves its place to another one", async () => {
+test("callers take turns when each holds one connection, however many wait for one of them", async () => {
+  for (let at = 1; at < CONNECTIONS; at += 1) await begin(`caller ${at}`, 1);
+  const order: string[] = [];
+  for (const caller of ["caller 1", "caller 1", "late"]) {
+    void turns.begin(caller, stays).then(() => order.push(caller));
+  }
+  turns.end("caller 1");
+  turns.end("caller 1");
+  await vi.advanceTimersByTimeAsync(0);
+  expect(order).toEqual(["caller 1", "late"]);
+});
+
+describe("there is no turn", () => {
+  test("after too long a wait, which leaves the place to another one", async () => {
     await begin("a", CONNECTIONS / 2);
     const late = turns.begin("a", stays);
     await vi.advanceTimersByTimeAsync(WAIT_MAX_MS);
-    expect(await late).toBe(false);
+    expect(await late).toBe("too_late");
     turns.end("a");
-    expect(await turns.begin("a", stays)).toBe(true);
+    expect(await turns.begin("a", stays)).toBe("turn");
   });
 
-  test("when its client has left", async () => {
+  test("for a client that has left", async () => {
     await begin("a", CONNECTIONS / 2);
-    expect(await turns.begin("a", Promise.resolve())).toBe(false);
+    expect(await turns.begin("a", Promise.resolve())).toBe("left");
     expect(turns.waitingCount).toBe(0);
   });
 
-  test("when half of all places are taken by its caller, and that of another one waits", async () => {
-    await begin("a", CONNECTIONS / 2 + SESSIONS_WAITING_MAX / 2);
-    expect(await turns.begin("a", stays)).toBe(false);
+  test("for a caller that has taken half of all places, and another one waits", async () => {
+    await begin("a", CONNECTIONS / 2 + WAITING_MAX / 2);
+    expect(await turns.begin("a", stays)).toBe("too_many");
     expect(await begin("b", CONNECTIONS)).toBeGreaterThan(0);
-    expect(turns.waitingCount).toBeGreaterThan(SESSIONS_WAITING_MAX / 2);
+    expect(turns.waitingCount).toBeGreaterThan(WAITING_MAX / 2);
   });
 });
 

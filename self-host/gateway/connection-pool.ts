@@ -1,0 +1,112 @@
+/** Connections to PostgreSQL, which callers share by turns. */
+import pg from "pg";
+import { getErrorMessage } from "../../shared/error-message.ts";
+import type { Log } from "../log.ts";
+import { ConnectionTurns, type MissedTurn } from "./connection-turns.ts";
+import { PostgresConnection } from "./postgres-connection.ts";
+
+/** How long a query or a transaction waits for its turn, and then for a connection. */
+const GATEWAY_CONNECTION_WAIT_MS = 10_000;
+
+export type PooledConnection = PostgresConnection & pg.PoolClient;
+
+/** A query or a transaction that needs a connection. */
+export interface ConnectionRequest {
+  /** undefined: the server's own work. */
+  caller: string | undefined;
+  /** Resolves when the client has disconnected. */
+  left: Promise<void>;
+}
+
+export interface PoolUsage {
+  used: number;
+  idle: number;
+  limit: number;
+  /** Queries or transactions that wait for a connection. */
+  waiting: number;
+}
+
+/** No connection is free, or PostgreSQL can't be reached. */
+export class NoConnectionError extends Error {
+  override name = "NoConnectionError";
+
+  constructor(reason: string) {
+    super(`no connection to the database: ${reason}`);
+  }
+}
+
+const REASONS: Record<MissedTurn, string> = {
+  too_many: "too many of the same caller wait already",
+  too_late: "others of the same caller did not end in time",
+  left: "the client has disconnected",
+};
+
+interface ConnectionPoolOptions {
+  databaseUrl: string;
+  connections: number;
+  /** How many queries or transactions wait for their turn; those of one caller are at most half of them. */
+  waitingMax: number;
+  log: Log;
+}
+
+export class ConnectionPool {
+  readonly #pool: pg.Pool;
+  readonly #turns: ConnectionTurns;
+
+  constructor({ databaseUrl, connections, waitingMax, log }: ConnectionPoolOptions) {
+    this.#pool = new pg.Pool({
+      Client: PostgresConnection,
+      connectionString: databaseUrl,
+      max: connections,
+      connectionTimeoutMillis: GATEWAY_CONNECTION_WAIT_MS,
+      keepAlive: true,
+    });
+    // The pool removes an idle connection that breaks, such as after a restart of PostgreSQL.
+    this.#pool.on("error", (error) =>
+      log.warn(
+        `gateway: an idle connection to PostgreSQL was lost, and is replaced when needed: ${getErrorMessage(error)}`,
+      ),
+    );
+    const waitMaxMs = GATEWAY_CONNECTION_WAIT_MS;
+    this.#turns = new ConnectionTurns({ connections, waitingMax, waitMaxMs });
+  }
+
+  get usage(): PoolUsage {
+    const { totalCount, idleCount, waitingCount, options } = this.#pool;
+    return {
+      used: totalCount - idleCount,
+      idle: idleCount,
+      limit: options.max,
+      waiting: waitingCount + this.#turns.waitingCount,
+    };
+  }
+
+  /**
+   * Runs `work` with a connection, which it releases.
+   * @throws NoConnectionError
+   */
+  async use<Result>(
+    { caller, left }: ConnectionRequest,
+    work: (connection: PooledConnection) => Promise<Result>,
+  ): Promise<Result> {
+    const outcome = await this.#turns.begin(caller, left);
+    if (outcome !== "turn") throw new NoConnectionError(REASONS[outcome]);
+    try {
+      return await work(await this.#connect());
+    } finally {
+      this.#turns.end(caller);
+    }
+  }
+
+  async #connect(): Promise<PooledConnection> {
+    try {
+      return (await this.#pool.connect()) as PooledConnection;
+    } catch (error) {
+      throw new NoConnectionError(getErrorMessage(error));
+    }
+  }
+
+  async close(): Promise<void> {
+    await this.#pool.end();
+  }
+}
