@@ -26,7 +26,7 @@ import { readAttachment } from "./tunnel/socket-attachments.ts";
 import { matchId, matchToken, getIdentity, matchAgent } from "./tunnel/agents/identity.ts";
 import type { AgentIdentity } from "./tunnel/agents/identity.ts";
 import type { Captures } from "./tunnel/captures/captures.ts";
-import { dryRunPolicy, type DryRunRequest } from "./tunnel/captures/dry-run.ts";
+import { dryRunPolicy, type DryRunRequest } from "./tunnel/captures/reading/dry-run.ts";
 import type { CustomHostState } from "./tunnel/proxy/custom-hosts.ts";
 import type { Maintenance } from "./tunnel/proxy/access-policy.ts";
 import type { StopState } from "./tunnel/lifetime.ts";

@@ -49,7 +49,8 @@ export const TUNNEL_TTL_MAX_SECONDS = 366 * 24 * 3600;
 export const HOST_MAX_CHARS = 253;
 /** The text that a filter of captured requests looks for in a path. */
 export const INSPECTOR_PATH_MAX_CHARS = 1_000;
-/** Lists have this much of the query of a captured request. */
+/** Lists have this much of the path and of the query of a captured request. */
+export const LISTED_PATH_MAX_CHARS = 2_000;
 export const LISTED_QUERY_MAX_CHARS = 256;
 export const METHOD_MAX_CHARS = 32;
 export const HEADER_NAME_MAX_CHARS = 256;

@@ -33,6 +33,13 @@ export function checkPath(denied: readonly string[], path: string): PathVerdict 
   return hasDeniedReading(prefixes, path) ? "denied" : "allowed";
 }
 
+/** A path of bounded length with the same verdict: no prefix is as long as what is kept. */
+export function shortenPath(path: string): string {
+  if (path.length <= AMBIGUOUS_PATH_MAX_CHARS) return path;
+  const beginning = path.slice(0, AMBIGUOUS_PATH_MAX_CHARS);
+  return AMBIGUOUS.test(path) ? `${beginning}%` : beginning;
+}
+
 function beginsWithAny(prefixes: Prefixes, path: string): boolean {
   const match = prefixes.match();
   for (let at = 0; at < path.length && !match.isDecided; at++) match.take(foldCase(path[at]!));

@@ -2,13 +2,12 @@
  * Requests that the user has bookmarked, such as test events to replay. They are stored in this browser for each organization,
  * with what the list shows of them.
  */
+import { LISTED_PATH_MAX_CHARS } from "../../protocol/limits.ts";
 import type { CaptureSummary } from "../../protocol/schemas/inspector/captures.ts";
 import { readStored, writeStored } from "../api/browser-storage.ts";
 
 /** Beyond these, the oldest bookmark is removed. */
 const BOOKMARKS_MAX = 200;
-/** Paths are cut, so that the bookmarks fit into the storage of the browser. */
-const PATH_MAX_CHARS = 2_000;
 
 export class Bookmarks {
   readonly #storageKey: string;
@@ -36,7 +35,8 @@ export class Bookmarks {
   toggle(capture: CaptureSummary): boolean {
     const others = this.#captures.filter(({ id }) => id !== capture.id);
     const isAdded = others.length === this.#captures.length;
-    const added = { ...capture, path: capture.path.slice(0, PATH_MAX_CHARS) };
+    // As in lists, so that the bookmarks fit into the storage of the browser.
+    const added = { ...capture, path: capture.path.slice(0, LISTED_PATH_MAX_CHARS) };
     this.#captures = isAdded ? [added, ...others].slice(0, BOOKMARKS_MAX) : others;
     writeStored("localStorage", this.#storageKey, JSON.stringify(this.#captures));
     for (const notify of this.#listeners) notify();

@@ -1,6 +1,7 @@
 /** The traffic of an organization's tunnels, and its cost. */
 import { z } from "zod";
 import { STATUS_BY_CODE, type ErrorCode } from "../errors.ts";
+import { LISTED_PATH_MAX_CHARS } from "../limits.ts";
 import { Instant, PageQuery } from "./scalars.ts";
 import { TOKEN_KINDS } from "./tokens.ts";
 
@@ -82,7 +83,9 @@ export const Breakdown = z.object({
     .array(
       z.object({
         tunnel_id: z.uuid(),
-        path: z.string().describe("Without the query."),
+        path: z
+          .string()
+          .describe(`Without the query: its first ${LISTED_PATH_MAX_CHARS} characters.`),
         requests: z.int(),
         failed_requests: z.int().describe("Answered with a status of 500 or more."),
         average_latency_ms: z

@@ -13,6 +13,7 @@ import { RequestsLink } from "../../inspector/requests-link.tsx";
 import { Section } from "../../ui/section.tsx";
 import type { Tone } from "../../ui/figures/tone.ts";
 import { Table } from "../../ui/table.tsx";
+import { formatListedPath } from "../../ui/text/listed-path.ts";
 import { BarList } from "./bar-list.tsx";
 import { findPercentileMs, trimBuckets } from "./latency-histogram.ts";
 
@@ -211,7 +212,7 @@ function PathSection({ breakdown: { paths }, selection }: SectionProps) {
               render: ({ path, tunnel_id: tunnelId }) => (
                 <div className="path-cell">
                   <RequestsLink filter={formatFilterTerm("path", path)} tunnelId={tunnelId}>
-                    <bdi title={path}>{path}</bdi>
+                    <bdi title={path}>{formatListedPath(path)}</bdi>
                   </RequestsLink>
                   {selection.tunnelId === "" && <span className="hint">{getName(tunnelId)}</span>}
                 </div>

@@ -17,9 +17,9 @@ export async function copyCurl({ id }: CaptureSummary): Promise<void> {
   notify("The curl command was copied.");
 }
 
-/** Loads the request, because the list may have only the beginning of its query. @param publicUrl of the tunnel. */
-export async function copyUrl({ id, path }: CaptureSummary, publicUrl: string): Promise<void> {
-  const { query } = await call<CaptureDetail>("GET", `/inspector/${id}`);
+/** Loads the request, because the list may have only the beginning of its URL. @param publicUrl of the tunnel. */
+export async function copyUrl({ id }: CaptureSummary, publicUrl: string): Promise<void> {
+  const { path, query } = await call<CaptureDetail>("GET", `/inspector/${id}`);
   const url = `${publicUrl.replace(/\/$/, "")}${joinTarget(path, query)}`;
   await navigator.clipboard.writeText(url);
   notify("The URL was copied.");

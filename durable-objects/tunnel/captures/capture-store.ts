@@ -10,17 +10,15 @@
  * so that a look-up knows where to stop. Writes are unconfirmed: no visitor's response waits for a disk.
  */
 import { toCaptureIdPrefix, getCaptureTimeMs } from "../../../protocol/captures/id.ts";
-import { mergeNewestFirst, type UnreadPage } from "./merge.ts";
+import { KEY, PAGE_SPAN_MS, getPageId, readPageDetails, toBodyKey, toLogKey } from "./keys.ts";
 import {
   PageFinder,
   isStoredSeparately,
   packPage,
-  parseRecords,
   estimateRowSize,
   estimateSize,
   getDetailsSize,
   type Page,
-  type PageDetails,
   type FinalizedCapture,
 } from "./page.ts";
 import {
@@ -41,8 +39,6 @@ import type { Recording } from "./recording.ts";
 export const CAPTURE_PAGE_MAX_EXCHANGES = 256;
 /** A page with its details: the platform stores values of 2 MB, and a character can take two bytes. */
 export const CAPTURE_PAGE_MAX_BYTES = 512 * 1024;
-/** More than the time between two writes and the longest of the exchanges that are stored in pages together. */
-const PAGE_SPAN_MS = 3_000;
 /** Details up to this size are stored in their page: a tunnel with little traffic writes one row for each request. */
 const INLINE_DETAILS_MAX_BYTES = 64 * 1024;
 /** Messages or events in one page, and how many pages of an exchange are stored: the newest ones. */
@@ -51,20 +47,6 @@ const LOG_PAGE_MAX_BYTES = 32 * 1024;
 export const LOG_PAGES_MAX = 100;
 /** The platform's limit for one call that stores or deletes keys. */
 const STORAGE_BATCH_MAX_KEYS = 128;
-
-const PREFIX = "capture:";
-const KEY = {
-  page: `${PREFIX}page:`,
-  details: `${PREFIX}details:`,
-  long: `${PREFIX}long:`,
-  log: `${PREFIX}log:`,
-  body: `${PREFIX}body:`,
-} as const;
-/** The newest page, and the one before, which may overlap it: most lists need no more. */
-const PAGES_LIST_BATCH = 2;
-const ROWS_LIST_BATCH = 32;
-/** Sorts after every id. */
-const END = "~";
 
 /** Keys and values that are written together. */
 interface Batch {
@@ -78,7 +60,7 @@ export class CaptureStore {
   readonly #storage: Storage;
   readonly #pages = new PageFinder({
     list: (id) => this.#listPagesWith(id),
-    readDetails: (key, page) => this.#readDetails(key, page),
+    readDetails: (key, page) => readPageDetails(this.#storage.kv, key, page),
   });
 
   constructor(storage: Storage) {
@@ -200,60 +182,6 @@ export class CaptureStore {
 
   // ── Reading ──
 
-  /** The records of captures that began at `fromMs` or later, newest first. */
-  *listRecords(fromMs: number, before: string = END): Generator<CaptureRecord> {
-    const start = toCaptureIdPrefix(fromMs);
-    // A page whose newest record is later may contain earlier ones.
-    const pagesEnd =
-      before === END ? END : toCaptureIdPrefix(getCaptureTimeMs(before) + PAGE_SPAN_MS + 1);
-    const pages = this.#listNewestFirst<Page>(
-      KEY.page + start,
-      KEY.page + pagesEnd,
-      PAGES_LIST_BATCH,
-    );
-    const rows = this.#listNewestFirst<LongLivedRow>(
-      KEY.long + start,
-      KEY.long + before,
-      ROWS_LIST_BATCH,
-    );
-    for (const record of mergeNewestFirst(toUnreadPages(pages), toPagesOfOne(rows))) {
-      if (record.id < start) return;
-      if (record.id < before) yield record;
-    }
-  }
-
-  /** The headers of requests: of all that are at least as new as one of them. */
-  *listRequestLines(fromId: string): Generator<[id: string, lines: string[]]> {
-    const pages = this.#listNewestFirst<Page>(KEY.page + fromId, KEY.page + END, PAGES_LIST_BATCH);
-    for (const [key, page] of pages) {
-      const details = this.#readDetails(key, page);
-      if (!details) continue;
-      const lines = JSON.parse(details.lines) as HeadLines[];
-      for (const [index, { id }] of parseRecords(page).entries()) yield [id, lines[index]!.request];
-    }
-    const rows = this.#listNewestFirst<LongLivedRow>(
-      KEY.long + fromId,
-      KEY.long + END,
-      ROWS_LIST_BATCH,
-    );
-    for (const [, { record, lines }] of rows) yield [record.id, lines.request];
-  }
-
-  /** Lists keys with their values in batches: each batch ends where the next one begins. */
-  *#listNewestFirst<Value>(
-    start: string,
-    end: string,
-    batchSize: number,
-  ): Generator<[key: string, value: Value]> {
-    for (;;) {
-      const options = { start, end, reverse: true, limit: batchSize };
-      const batch = [...this.#storage.kv.list<Value>(options)];
-      yield* batch;
-      if (batch.length < batchSize) return;
-      end = batch.at(-1)![0];
-    }
-  }
-
   find(id: string): Capture | undefined {
     const { kv } = this.#storage;
     const row = kv.get<LongLivedRow>(KEY.long + id);
@@ -276,10 +204,6 @@ export class CaptureStore {
   /** The row of a long-lived capture, from which its recording is resumed. */
   findLongLived(id: string): LongLivedRow | undefined {
     return this.#storage.kv.get<LongLivedRow>(KEY.long + id);
-  }
-
-  #readDetails(pageKey: string, page: Page): PageDetails | undefined {
-    return page.details ?? this.#storage.kv.get(KEY.details + pageKey.slice(KEY.page.length));
   }
 
   #readBodies(id: string, { bodies }: StoredDetail): Capture["bodies"] {
@@ -339,7 +263,7 @@ export class CaptureStore {
     const { kv } = this.#storage;
     const [page] = kv.list<Page>({ prefix: KEY.page, limit: 1 });
     const [row] = kv.list<LongLivedRow>({ prefix: KEY.long, limit: 1 });
-    const pageId = page?.[0].slice(KEY.page.length);
+    const pageId = page && getPageId(page[0]);
     const rowId = row?.[0].slice(KEY.long.length);
     if (pageId !== undefined && (rowId === undefined || pageId < rowId)) {
       return { id: pageId, page: page![1] };
@@ -365,23 +289,6 @@ function toRow({ record, lines, bodies }: FinalizedCapture) {
     bodies,
     log: { total: 0, firstPage: 0, lastPage: 0 },
   };
-}
-
-function* toUnreadPages(pages: Iterable<[string, Page]>): Generator<UnreadPage, void> {
-  for (const [key, page] of pages)
-    yield { newestId: key.slice(KEY.page.length), read: () => parseRecords(page) };
-}
-
-function* toPagesOfOne(rows: Iterable<[string, LongLivedRow]>): Generator<UnreadPage, void> {
-  for (const [, { record }] of rows) yield { newestId: record.id, read: () => [record] };
-}
-
-function toBodyKey(id: string, side: "request" | "response"): string {
-  return `${KEY.body}${id}:${side}`;
-}
-
-function toLogKey(id: string, page: number): string {
-  return `${KEY.log}${id}:${String(page).padStart(10, "0")}`;
 }
 
 function* inBatches<Item>(items: Item[]): Generator<Item[]> {

@@ -12,7 +12,8 @@ import type {
   VersionedCaptureSettings,
 } from "../../../protocol/schemas/inspector/captures.ts";
 import type { Alarm } from "../alarm.ts";
-import { BreakdownCounter, type CaptureBreakdown } from "./breakdown.ts";
+import { BreakdownCounter, type CaptureBreakdown } from "./reading/breakdown.ts";
+import { StoredRecords } from "./reading/stored-records.ts";
 import { CAPTURE_PAGE_MAX_EXCHANGES, CaptureStore } from "./capture-store.ts";
 import type { CaptureFeed } from "./feed.ts";
 import { CaptureMemory } from "./memory.ts";
@@ -40,10 +41,6 @@ export const CAPTURE_MEMORY_MAX_BYTES = 16 * 1024 * 1024;
 export const CAPTURES_STORED_MAX_BYTES = 64 * 1024 * 1024;
 /** How much may be written before the limit is checked again. */
 const CAPTURES_CHECK_BYTES = 1024 * 1024;
-/** Records that a list examines before it yields to other events: some 10 ms. */
-const CAPTURES_LIST_BATCH = 2_000;
-/** Requests whose headers are read before yielding to other events. */
-const HEADERS_READ_BATCH = 100;
 /** Pages that are dropped before yielding to other events. */
 const CAPTURES_DROP_BATCH = 200;
 /** After this time the first captures are written. */
@@ -70,6 +67,7 @@ export interface CapturesDeps {
 export class Captures implements RecordingObserver {
   readonly memory = new CaptureMemory(CAPTURE_MEMORY_MAX_BYTES);
   readonly #store: CaptureStore;
+  readonly #records: StoredRecords;
   readonly #settings: StoredCaptureSettings;
   readonly #kv: SyncKvStorage;
   readonly #deps: CapturesDeps;
@@ -87,6 +85,7 @@ export class Captures implements RecordingObserver {
 
   constructor(storage: DurableObjectStorage, tunnel: CapturesDeps) {
     this.#store = new CaptureStore(storage);
+    this.#records = new StoredRecords(storage.kv);
     this.#settings = new StoredCaptureSettings(storage.kv);
     this.#kv = storage.kv;
     this.#deps = tunnel;
@@ -121,11 +120,8 @@ export class Captures implements RecordingObserver {
     this.#write(true);
     const summaries: CaptureSummary[] = [];
     const fromMs = Math.max(this.#retainedSinceMs, filter.sinceMs ?? 0);
-    let examined = 0;
-    for (const record of this.#store.listRecords(fromMs, filter.after)) {
+    for await (const record of this.#records.list(fromMs, filter.after)) {
       if (summaries.length >= filter.limit) break;
-      // A filter with few matches examines every record, and visitors must not wait for that.
-      if (++examined % CAPTURES_LIST_BATCH === 0) await scheduler.wait(0);
       if (matchesFilter(record, filter))
         summaries.push(toSummary(this.#withLiveState(record), tunnelId));
     }
@@ -137,10 +133,9 @@ export class Captures implements RecordingObserver {
     const counter = new BreakdownCounter();
     if (this.#isRetired) return counter.finish(true);
     this.#write(true);
-    for (const record of this.#store.listRecords(Math.max(this.#retainedSinceMs, sinceMs))) {
+    for await (const record of this.#records.list(Math.max(this.#retainedSinceMs, sinceMs))) {
       if (counter.requests >= maxRequests) return counter.finish(false);
       counter.count(this.#withLiveState(record));
-      if (counter.requests % CAPTURES_LIST_BATCH === 0) await scheduler.wait(0);
     }
     return counter.finish(true);
   }
@@ -153,10 +148,8 @@ export class Captures implements RecordingObserver {
     if (this.#isRetired) return [];
     this.#write(true);
     const visits: CapturedVisit[] = [];
-    let examined = 0;
-    for (const record of this.#store.listRecords(this.#retainedSinceMs)) {
+    for await (const record of this.#records.list(this.#retainedSinceMs)) {
       if (visits.length >= limit) break;
-      if (++examined % CAPTURES_LIST_BATCH === 0) await scheduler.wait(0);
       // The access policy does not apply to replays.
       if (record.replayOf === null) visits.push(toVisit(this.#withLiveState(record)));
     }
@@ -259,9 +252,7 @@ export class Captures implements RecordingObserver {
 
   async #addAuthorization(visits: CapturedVisit[], oldestId: string): Promise<void> {
     const visitsById = new Map(visits.map((visit) => [visit.id, visit]));
-    let read = 0;
-    for (const [id, lines] of this.#store.listRequestLines(oldestId)) {
-      if (++read % HEADERS_READ_BATCH === 0) await scheduler.wait(0);
+    for await (const [id, lines] of this.#records.listRequestLines(oldestId)) {
       const visit = visitsById.get(id);
       if (visit) visit.authorization = findHeader(lines, "authorization");
     }

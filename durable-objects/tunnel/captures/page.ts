@@ -97,6 +97,11 @@ export function getDetailsSize({ lines, bytes }: PageDetails): number {
   return lines.length + bytes.byteLength;
 }
 
+/** About how many bytes a stored page takes, with its details where it contains them. */
+export function getPageSize({ records, details }: Page): number {
+  return records.length + (details ? getDetailsSize(details) : 0);
+}
+
 export function parseRecords({ records }: Page): CaptureRecord[] {
   return JSON.parse(records) as CaptureRecord[];
 }

@@ -1,6 +1,7 @@
 /** A captured exchange as a tunnel stores it, and as the API sends it. */
 import type { CapturedVisit } from "../../../access/policy-dry-run.ts";
-import { toBase64 } from "../../../shared/bytes.ts";
+import { shortenPath } from "../../../access/paths/denied-paths.ts";
+import { toBase64, toUtf8 } from "../../../shared/bytes.ts";
 import type { ErrorCode } from "../../../protocol/errors.ts";
 import type {
   CapturedMessage,
@@ -12,7 +13,7 @@ import type {
   CaptureSummary,
   RefusedBy,
 } from "../../../protocol/schemas/inspector/captures.ts";
-import { LISTED_QUERY_MAX_CHARS } from "../../../protocol/limits.ts";
+import { LISTED_PATH_MAX_CHARS, LISTED_QUERY_MAX_CHARS } from "../../../protocol/limits.ts";
 import { headerPairs } from "../../../shared/raw-headers.ts";
 
 /** The part of a capture that lists show. */
@@ -126,8 +127,8 @@ export function toSummary(record: CaptureRecord, tunnelId: string): CaptureSumma
     tunnel_id: tunnelId,
     timestamp: new Date(record.atMs).toISOString(),
     method: record.method,
-    path: record.path,
-    query: record.query?.slice(0, LISTED_QUERY_MAX_CHARS) ?? null,
+    path: cutPath(record.path),
+    query: record.query === null ? null : cutText(record.query, LISTED_QUERY_MAX_CHARS),
     status: record.status,
     latency_ms: record.latencyMs,
     duration_ms: record.durationMs,
@@ -141,9 +142,21 @@ export function toSummary(record: CaptureRecord, tunnelId: string): CaptureSumma
   };
 }
 
+/** The part of a path that lists show. */
+export function cutPath(path: string): string {
+  return cutText(path, LISTED_PATH_MAX_CHARS);
+}
+
+/** The beginning of a text, as a text of its own: a slice would keep all of it in memory. */
+function cutText(text: string, maxChars: number): string {
+  if (text.length <= maxChars) return text;
+  return new TextDecoder().decode(toUtf8(text.slice(0, maxChars)));
+}
+
 /** Its headers are stored elsewhere, so `authorization` is null. */
 export function toVisit(record: CaptureRecord): CapturedVisit {
-  const { id, atMs, method, path, status, clientIp: address, state, error } = record;
+  const { id, atMs, method, status, clientIp: address, state, error } = record;
+  const path = shortenPath(record.path);
   const refusal = state === "refused" ? error : null;
   const refusedBy = record.refusedBy ?? null;
   return { id, atMs, method, path, address, status, refusal, refusedBy, authorization: null };
@@ -153,6 +166,7 @@ export function toDetail(capture: Capture, tunnelId: string): CaptureDetail {
   const { record, lines, bodies, log, entries } = capture;
   return {
     ...toSummary(record, tunnelId),
+    path: record.path,
     query: record.query,
     refused_by: record.refusedBy ?? null,
     request_headers: toHeaders(lines.request),

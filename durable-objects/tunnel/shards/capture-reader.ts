@@ -5,7 +5,7 @@ import type {
   CaptureFilter,
   CaptureSummary,
 } from "../../../protocol/schemas/inspector/captures.ts";
-import type { CaptureBreakdown } from "../captures/breakdown.ts";
+import type { CaptureBreakdown } from "../captures/reading/breakdown.ts";
 import type { Captures } from "../captures/captures.ts";
 import { mergeBreakdowns, mergeNewest } from "./merge-captures.ts";
 import type { Shards } from "./shards.ts";

@@ -6,7 +6,7 @@ import {
   byRequests,
   type CaptureBreakdown,
   type PathCounts,
-} from "../captures/breakdown.ts";
+} from "../captures/reading/breakdown.ts";
 
 /** Newest first. Ids start with the time, so the order is the same for all objects and pages. */
 export function mergeNewest<Item extends { id: string }>(lists: Item[][], limit: number): Item[] {

@@ -4,7 +4,11 @@
  */
 import { z } from "zod";
 import { STATUS_BY_CODE, type ErrorCode } from "../../errors.ts";
-import { HEADER_NAME_MAX_CHARS, LISTED_QUERY_MAX_CHARS } from "../../limits.ts";
+import {
+  HEADER_NAME_MAX_CHARS,
+  LISTED_PATH_MAX_CHARS,
+  LISTED_QUERY_MAX_CHARS,
+} from "../../limits.ts";
 import { FIELD_NAME_RULE, Instant } from "../scalars.ts";
 
 const REDACTED_HEADERS_MAX = 100;
@@ -29,7 +33,7 @@ export const CaptureSummary = z.object({
   tunnel_id: z.uuid(),
   timestamp: Instant.describe("When the request was received."),
   method: z.string(),
-  path: z.string().describe("Without the query."),
+  path: z.string().describe(`Without the query: its first ${LISTED_PATH_MAX_CHARS} characters.`),
   query: z
     .string()
     .nullable()
@@ -97,6 +101,7 @@ export const RefusedBy = z.enum([
 export type RefusedBy = z.infer<typeof RefusedBy>;
 
 export const CaptureDetail = CaptureSummary.extend({
+  path: z.string().describe("Without the query."),
   query: z
     .string()
     .nullable()

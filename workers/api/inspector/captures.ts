@@ -19,7 +19,7 @@ import type { TunnelBreakdown } from "../metrics/breakdown.ts";
 import { notFound, type ApiContext } from "../route.ts";
 import { readNewestFirst, type ReadNewest } from "./newest-first.ts";
 
-/** Captured requests that a breakdown examines of each tunnel: some 25 ms of its object's time. */
+/** Captured requests that a breakdown examines of each tunnel: some 25 ms of its object's time, unless their paths are long. */
 const BREAKDOWN_MAX_REQUESTS = 5_000;
 
 export interface TunnelCapture {

@@ -3,7 +3,7 @@ import {
   BREAKDOWN_MAX_PATHS,
   byRequests,
   type CaptureBreakdown,
-} from "../../../durable-objects/tunnel/captures/breakdown.ts";
+} from "../../../durable-objects/tunnel/captures/reading/breakdown.ts";
 import type { ErrorCode } from "../../../protocol/errors.ts";
 import { LATENCY_BOUNDS_MS } from "../../../protocol/limits.ts";
 import { StatusClass, type Breakdown } from "../../../protocol/schemas/metrics.ts";

@@ -4,6 +4,7 @@ import { LISTED_QUERY_MAX_CHARS } from "../../../../protocol/limits.ts";
 import { joinTarget } from "../../../../protocol/request-target.ts";
 import type { CaptureSummary } from "../../../../protocol/schemas/inspector/captures.ts";
 import { HOUR_MS } from "../../../../shared/time.ts";
+import { formatListedPath } from "../../../ui/text/listed-path.ts";
 import { LOCALE } from "../../../ui/text/locale.ts";
 import { formatBytes, formatMs } from "../../../ui/numbers.ts";
 import { Badge } from "../../../ui/section.tsx";
@@ -102,9 +103,10 @@ export const RequestRow = memo(function RequestRow(props: RequestRowProps) {
 
 function Target({ capture: { path, query = null } }: { capture: CaptureSummary }) {
   const isCut = query?.length === LISTED_QUERY_MAX_CHARS;
+  const shownPath = formatListedPath(path);
   return (
-    <span className="target" title={joinTarget(path, query) + (isCut ? "…" : "")}>
-      <VisitorText text={path} />
+    <span className="target" title={joinTarget(shownPath, query) + (isCut ? "…" : "")}>
+      <VisitorText text={shownPath} />
       {query !== null && <VisitorText className="query" text={`?${query}`} />}
     </span>
   );

@@ -1,6 +1,10 @@
 import fc from "fast-check";
 import { describe, expect, test, vi } from "vitest";
-import { AMBIGUOUS_PATH_MAX_CHARS, checkPath } from "../../../../access/paths/denied-paths.ts";
+import {
+  AMBIGUOUS_PATH_MAX_CHARS,
+  checkPath,
+  shortenPath,
+} from "../../../../access/paths/denied-paths.ts";
 import { isDeniedByListing } from "./listed-interpretations.ts";
 
 const isDeniedPath = (prefixes: string[], path: string) => checkPath(prefixes, path) === "denied";
@@ -170,4 +174,17 @@ describe("a path that is read once", () => {
     expect(checkPath(["/never"], path)).toBe("allowed");
     expect(checkPath(["/PUBLIC"], path)).toBe("denied");
   });
+
+  test.each(["", "/%61", ";a"])(
+    "are shortened to one with the same verdict, ending in '%s'",
+    (end) => {
+      const path = `/${"public/".repeat(20_000)}a${end}`;
+      const short = shortenPath(path);
+      expect(short.length).toBeLessThan(2 * AMBIGUOUS_PATH_MAX_CHARS);
+      for (const denied of [["/never"], ["/PUBLIC"]]) {
+        expect(checkPath(denied, short)).toBe(checkPath(denied, path));
+      }
+      expect(shortenPath("/a%62")).toBe("/a%62");
+    },
+  );
 });

@@ -11,7 +11,10 @@ import {
 } from "../../../../durable-objects/tunnel/captures/capture-store.ts";
 import { EventStreamParser } from "../../../../durable-objects/tunnel/captures/event-stream.ts";
 import { CaptureMemory } from "../../../../durable-objects/tunnel/captures/memory.ts";
-import { mergeNewestFirst } from "../../../../durable-objects/tunnel/captures/merge.ts";
+import {
+  mergeNewestFirst,
+  type UnreadPage,
+} from "../../../../durable-objects/tunnel/captures/reading/merge.ts";
 import {
   PageFinder,
   type Page,
@@ -32,12 +35,16 @@ import { CaptureSettings } from "../../../../protocol/schemas/inspector/captures
 const toRecord = (id: string) => ({ id }) as CaptureRecord;
 const byNewest = (a: CaptureRecord[], b: CaptureRecord[]) => (a.at(-1)!.id < b.at(-1)!.id ? 1 : -1);
 
+async function* toSource(pages: UnreadPage[]): AsyncGenerator<UnreadPage, void> {
+  for (const page of pages) yield await Promise.resolve(page);
+}
+
 describe("captures of overlapping pages", () => {
-  test("are listed newest first, each once, and pages are read only when needed", () => {
+  test("are listed newest first, each once, and pages are read only when needed", async () => {
     const ids = Array.from({ length: 400 }, (_, i) => String(i).padStart(4, "0"));
     const durations = fc.array(fc.nat(19), { minLength: ids.length, maxLength: ids.length });
-    fc.assert(
-      fc.property(durations, (durationOf) => {
+    await fc.assert(
+      fc.asyncProperty(durations, async (durationOf) => {
         const pages: CaptureRecord[][] = [];
         const rows: CaptureRecord[][] = [];
         // Written in the order in which they ended, which is not the order in which they began.
@@ -58,18 +65,21 @@ describe("captures of overlapping pages", () => {
             return page;
           },
         });
-        const sources = [pages, rows].map((source) => source.toSorted(byNewest).map(toUnread));
-        const listed = mergeNewestFirst(...sources);
-        const first = Array.from({ length: 20 }, () => (listed.next().value as CaptureRecord).id);
-        expect(read).toBeLessThan(30);
-        expect([...first, ...[...listed].map(({ id }) => id)]).toEqual(ids.toReversed());
+        const sources = [pages, rows].map((source) =>
+          toSource(source.toSorted(byNewest).map(toUnread)),
+        );
+        const listed: string[] = [];
+        for await (const { id } of mergeNewestFirst(...sources)) {
+          if (listed.push(id) === 20) expect(read).toBeLessThan(30);
+        }
+        expect(listed).toEqual(ids.toReversed());
       }),
       { seed: 7, numRuns: 20 },
     );
   });
 
-  test("list nothing when there are none", () => {
-    expect([...mergeNewestFirst([], [])]).toEqual([]);
+  test("list nothing when there are none", async () => {
+    expect((await mergeNewestFirst(toSource([]), toSource([])).next()).done).toBe(true);
   });
 });
 

@@ -12,6 +12,7 @@ import {
 } from "../../../harness/workerd/live-captures.ts";
 import { WAIT_OPTIONS } from "../../../harness/timeouts.ts";
 import { CAPTURE_PAGE_MAX_EXCHANGES } from "../../../../durable-objects/tunnel/captures/capture-store.ts";
+import { LISTED_PATH_MAX_CHARS } from "../../../../protocol/limits.ts";
 import { LiveTunnel } from "../../../harness/workerd/live-tunnel.ts";
 
 const PREFIX = "capture:";
@@ -92,6 +93,44 @@ test("pages of earlier versions, all of which have their details under a key of 
   expect((await listStoredKinds(tunnel)).toSorted()).toEqual(["details", "page"]);
   await expire(tunnel);
   expect(await listStoredKinds(tunnel)).toEqual([]);
+});
+
+describe("of requests with long paths", () => {
+  const LONG_PATH = `/${"p".repeat(64 * 1024)}`;
+  /** Two megabytes. */
+  const REQUESTS = 32;
+
+  async function createLong() {
+    const { tunnel, agent } = await createServed();
+    for (let i = 0; i < REQUESTS; i++) await completeVisit(tunnel, agent, LONG_PATH + i);
+    return tunnel;
+  }
+
+  test("each read is divided into slices, between which visitors are served", async () => {
+    const tunnel = await createLong();
+    await tunnel.sleep();
+    const wait = vi.spyOn(scheduler, "wait");
+    const countRests = async (read: Promise<unknown>) => {
+      wait.mockClear();
+      await read;
+      return wait.mock.calls.filter(([ms]) => ms === 0).length;
+    };
+    const { stub } = tunnel;
+    const policy = { actions: [{ kind: "jwt_validation" as const }] };
+    expect(await countRests(listCaptures(tunnel, { path: "/other" }))).toBeGreaterThan(2);
+    expect(await countRests(stub.breakDownCaptures(0, 1_000))).toBeGreaterThan(2);
+    expect(await countRests(stub.dryRunPolicy({ policy, limit: 1_000 }))).toBeGreaterThan(2);
+  });
+
+  test("lists have the beginnings, a filter searches all of a path, and a capture has all of it", async () => {
+    const tunnel = await createLong();
+    const beginning = LONG_PATH.slice(0, LISTED_PATH_MAX_CHARS);
+    const listed = await listCaptures(tunnel, { path: `p${REQUESTS - 1}` });
+    expect(listed).toMatchObject([{ path: beginning }]);
+    expect((await lastCapture(tunnel)).path).toBe(LONG_PATH + (REQUESTS - 1));
+    const { paths } = await tunnel.stub.breakDownCaptures(0, 1_000);
+    expect(paths).toMatchObject([{ path: beginning, requests: REQUESTS }]);
+  });
 });
 
 describe("captures are written", () => {

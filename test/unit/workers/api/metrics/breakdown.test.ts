@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import {
   BREAKDOWN_MAX_PATHS,
   BreakdownCounter,
-} from "../../../../../durable-objects/tunnel/captures/breakdown.ts";
+} from "../../../../../durable-objects/tunnel/captures/reading/breakdown.ts";
 import type { CaptureRecord } from "../../../../../durable-objects/tunnel/captures/record.ts";
 import { buildBreakdown } from "../../../../../workers/api/metrics/breakdown.ts";
 

@@ -1,8 +1,8 @@
 /** Runs a traffic policy on the captured requests of a tunnel, without saving it. */
-import { DryRun, type CurrentSettings } from "../../../access/policy-dry-run.ts";
-import type { TrafficPolicy } from "../../../protocol/schemas/access/policies.ts";
-import type { PolicyDryRun } from "../../../protocol/schemas/access/policy-dry-run.ts";
-import type { Captures } from "./captures.ts";
+import { DryRun, type CurrentSettings } from "../../../../access/policy-dry-run.ts";
+import type { TrafficPolicy } from "../../../../protocol/schemas/access/policies.ts";
+import type { PolicyDryRun } from "../../../../protocol/schemas/access/policy-dry-run.ts";
+import type { Captures } from "../captures.ts";
 
 /** Evaluated before yielding to other events, because visitors must not wait for a dry run: some 3 ms. */
 const DRY_RUN_BATCH_CHARS = 8_192;

@@ -1,14 +1,15 @@
 /** Counts of captured requests by status, error, latency and path. Two can be added, so that tunnels can be summed. */
-import type { ErrorCode } from "../../../protocol/errors.ts";
-import { LATENCY_BOUNDS_MS } from "../../../protocol/limits.ts";
-import type { StatusClass } from "../../../protocol/schemas/metrics.ts";
-import type { CaptureRecord } from "./record.ts";
+import type { ErrorCode } from "../../../../protocol/errors.ts";
+import { LATENCY_BOUNDS_MS } from "../../../../protocol/limits.ts";
+import type { StatusClass } from "../../../../protocol/schemas/metrics.ts";
+import { cutPath, type CaptureRecord } from "../record.ts";
 
 /** How many paths of a tunnel are returned: those with the most requests. */
 export const BREAKDOWN_MAX_PATHS = 20;
 
-/** The requests of one path. */
+/** The requests of one path, or of those that begin alike. */
 export interface PathCounts {
+  /** As lists show it. */
   path: string;
   requests: number;
   /** Answered with a status of 500 or more. */
@@ -47,7 +48,7 @@ export class BreakdownCounter {
     this.#requests += 1;
     increase(this.#statuses, getStatusClass(status));
     if (error !== null) increase(this.#errors, error);
-    const counts = this.#getPath(path);
+    const counts = this.#getPath(cutPath(path));
     counts.requests += 1;
     if (status !== null && status >= 500) counts.failed += 1;
     if (error !== null || latencyMs === null) return;

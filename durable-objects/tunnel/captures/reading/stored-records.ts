@@ -1,0 +1,107 @@
+/** Lists the records of stored captures, newest first, and the headers of their requests. */
+import { getCaptureTimeMs, toCaptureIdPrefix } from "../../../../protocol/captures/id.ts";
+import { KEY, PAGE_SPAN_MS, getPageId, readPageDetails } from "../keys.ts";
+import { estimateRowSize, getDetailsSize, getPageSize, parseRecords, type Page } from "../page.ts";
+import type { CaptureRecord, HeadLines, LongLivedRow } from "../record.ts";
+import { mergeNewestFirst, type UnreadPage } from "./merge.ts";
+import { ReadPace } from "./read-pace.ts";
+
+/**
+ * The newest page, and the one before, which may overlap it: most lists need no more. A batch ends earlier when it completes
+ * a slice.
+ */
+const PAGES_BATCH = 2;
+const ROWS_BATCH = 32;
+/** Sorts after every id. */
+const END = "~";
+
+type Storage = Pick<SyncKvStorage, "get" | "list">;
+
+export class StoredRecords {
+  readonly #kv: Storage;
+
+  constructor(kv: Storage) {
+    this.#kv = kv;
+  }
+
+  /** The records of captures that began at `fromMs` or later, newest first. */
+  async *list(fromMs: number, before: string = END): AsyncGenerator<CaptureRecord, void> {
+    const start = toCaptureIdPrefix(fromMs);
+    // A page whose newest record is later may contain earlier ones.
+    const pagesEnd =
+      before === END ? END : toCaptureIdPrefix(getCaptureTimeMs(before) + PAGE_SPAN_MS + 1);
+    const pace = new ReadPace();
+    const pages = this.#listPages(start, pagesEnd, pace);
+    const rows = this.#listRows(start, before, pace);
+    for await (const record of mergeNewestFirst(toUnreadPages(pages), toPagesOfOne(rows))) {
+      if (record.id < start) return;
+      if (record.id < before) yield record;
+    }
+  }
+
+  /** The headers of requests: of all that are at least as new as one of them. */
+  async *listRequestLines(fromId: string): AsyncGenerator<[id: string, lines: string[]], void> {
+    const pace = new ReadPace();
+    for await (const [key, page] of this.#listPages(fromId, END, pace)) {
+      const details = readPageDetails(this.#kv, key, page);
+      if (!details) continue;
+      if (!page.details) pace.add(getDetailsSize(details));
+      const lines = JSON.parse(details.lines) as HeadLines[];
+      for (const [index, { id }] of parseRecords(page).entries()) yield [id, lines[index]!.request];
+      await pace.rest();
+    }
+    for await (const [, { record, lines }] of this.#listRows(fromId, END, pace)) {
+      yield [record.id, lines.request];
+    }
+  }
+
+  #listPages(start: string, end: string, pace: ReadPace): AsyncGenerator<[string, Page], void> {
+    const range = { start: KEY.page + start, end: KEY.page + end, limit: PAGES_BATCH };
+    return this.#listNewestFirst<Page>(range, pace, getPageSize);
+  }
+
+  #listRows(
+    start: string,
+    end: string,
+    pace: ReadPace,
+  ): AsyncGenerator<[string, LongLivedRow], void> {
+    const range = { start: KEY.long + start, end: KEY.long + end, limit: ROWS_BATCH };
+    return this.#listNewestFirst<LongLivedRow>(range, pace, estimateRowSize);
+  }
+
+  /** Lists keys with their values in batches: each batch ends where the next one begins. */
+  async *#listNewestFirst<Value>(
+    range: { start: string; end: string; limit: number },
+    pace: ReadPace,
+    getSize: (value: Value) => number,
+  ): AsyncGenerator<[key: string, value: Value], void> {
+    let { end } = range;
+    for (;;) {
+      await pace.rest();
+      const batch: [key: string, value: Value][] = [];
+      for (const [key, value] of this.#kv.list<Value>({ ...range, end, reverse: true })) {
+        batch.push([key, value]);
+        pace.add(getSize(value));
+        end = key;
+        if (pace.isSliceComplete) break;
+      }
+      const isLast = batch.length < range.limit && !pace.isSliceComplete;
+      yield* batch;
+      if (isLast) return;
+    }
+  }
+}
+
+async function* toUnreadPages(
+  pages: AsyncIterable<[string, Page]>,
+): AsyncGenerator<UnreadPage, void> {
+  for await (const [key, page] of pages) {
+    yield { newestId: getPageId(key), read: () => parseRecords(page) };
+  }
+}
+
+async function* toPagesOfOne(
+  rows: AsyncIterable<[string, LongLivedRow]>,
+): AsyncGenerator<UnreadPage, void> {
+  for await (const [, { record }] of rows) yield { newestId: record.id, read: () => [record] };
+}
