@@ -4,3 +4,5 @@
 export function toBuffer({ buffer, byteOffset, length }: Uint8Array): Buffer {
   return Buffer.from(buffer, byteOffset, length);
 }
+
+export const EMPTY = new Uint8Array(0);

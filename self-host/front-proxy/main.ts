@@ -13,7 +13,9 @@ import { getAddressGroup } from "../../shared/address-group.ts";
 import { RequestTrace, TRACE_MODES } from "../../shared/tracing/request-trace.ts";
 import { Admission } from "./admission.ts";
 import {
+  IDLE_MAX_MS,
   PROGRAM_MESSAGES_MAX_BYTES,
+  PROXY_IDLE_MAX_MS,
   QUEUED_HEADS_MAX_BYTES,
   VISITOR_MESSAGES_MAX_BYTES,
 } from "./limits.ts";
@@ -109,6 +111,7 @@ function accept(visitor: Socket): void {
     cfBlobField: `${CF_BLOB_HEADER}: ${cfBlob}\r\n`,
     acknowledgementKey,
     apiHosts: settings.FRONT_API_HOSTS,
+    idleMaxMs: isBehindProxy ? PROXY_IDLE_MAX_MS : IDLE_MAX_MS,
     metrics,
     trace,
     queue,

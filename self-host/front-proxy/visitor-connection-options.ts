@@ -16,6 +16,8 @@ export interface VisitorConnectionOptions {
   acknowledgementKey: string;
   /** The host names of the API; all others lead to tunnels. */
   apiHosts: ReadonlySet<string>;
+  /** How long it may take from the end of a response to the next complete request. */
+  idleMaxMs: number;
   metrics: FrontProxyMetrics;
   trace: RequestTrace;
   queue: FairQueue;

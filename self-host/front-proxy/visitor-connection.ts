@@ -4,6 +4,7 @@
  * is closed completely, which ends the visitor's requests there at once.
  */
 import type { Socket } from "node:net";
+import { EMPTY } from "./buffers.ts";
 import { CLOSED, HEAD, LAST, QUEUED, RESPONSE, UPGRADED, type Phase } from "./connection-phase.ts";
 import { HeadBuffer } from "./head-buffer.ts";
 import {
@@ -16,6 +17,7 @@ import {
   PROGRAM_UNREAD_MAX_MS,
   QUEUED_MAX_MS,
   UNREAD_MAX_MS,
+  UPSTREAM_IDLE_MAX_MS,
 } from "./limits.ts";
 import type { ConnectionKind, Destination } from "./metrics/front-proxy-metrics.ts";
 import { RequestObserver } from "./metrics/request-observer.ts";
@@ -32,18 +34,14 @@ import {
   UNAVAILABLE,
   type Refusal,
 } from "./refusals.ts";
-import { readAfterFailedWrites } from "../../sockets/early-response.ts";
 import type { FrameAllowance } from "./websockets/frame-pace.ts";
 import type { MemoryReservation } from "../../shared/bounds/source-memory.ts";
-import type { OpenWebSocket, WebSocketOptions } from "./websockets/open-web-socket.ts";
-import { ProgramWebSocket } from "./websockets/program-web-socket.ts";
-import { VisitorWebSocket } from "./websockets/visitor-web-socket.ts";
+import { createWebSocket, readAcceptance } from "./websockets/accepted-web-socket.ts";
+import type { OpenWebSocket } from "./websockets/open-web-socket.ts";
+import { connectUpstream } from "./upstream.ts";
 import type { VisitorConnectionOptions } from "./visitor-connection-options.ts";
-import { ACKNOWLEDGED_HEADER } from "../../protocol/acknowledgements.ts";
 import { reset } from "../../sockets/splice.ts";
-import { connectSocket, setReceiver } from "../../sockets/socket-reader.ts";
-
-const ACKNOWLEDGED_FIELD = new RegExp(`\\r\\n${ACKNOWLEDGED_HEADER}:[^\\r]*`, "i");
+import { setReceiver } from "../../sockets/socket-reader.ts";
 
 export class VisitorConnection {
   readonly #visitor: Socket;
@@ -71,6 +69,8 @@ export class VisitorConnection {
   #requests = 0;
   /** When bytes arrived last, from either side. */
   #activeAtMs = Date.now();
+  /** Since when the next request is expected. */
+  #idleSinceMs = Date.now();
   /** Since when bytes for the visitor wait for it; undefined while none do. */
   #unreadSinceMs: number | undefined;
 
@@ -93,8 +93,8 @@ export class VisitorConnection {
     const unreadMaxMs = this.kind === "program" ? PROGRAM_UNREAD_MAX_MS : UNREAD_MAX_MS;
     if (this.#unreadSinceMs !== undefined && nowMs - this.#unreadSinceMs > unreadMaxMs) {
       reset(this.#visitor);
-    } else if (phase.kind === "head" && this.#requests === 0 && silentMs > FIRST_HEAD_MAX_MS) {
-      this.#refuse(TOO_SLOW);
+    } else if (phase.kind === "head") {
+      this.#checkIdleTime(nowMs - this.#idleSinceMs);
     } else if (phase.kind === "queued" && silentMs > QUEUED_MAX_MS) {
       this.#refuse(OVERLOADED);
     } else if (phase.kind === "body" && silentMs > BODY_PAUSE_MAX_MS && !this.#hasResponseBegun) {
@@ -104,6 +104,12 @@ export class VisitorConnection {
     } else if (phase.kind === "lingering" && this.isFlushed) {
       if (nowMs > phase.untilMs || silentMs > LINGER_PAUSE_MAX_MS) this.#visitor.destroy();
     }
+  }
+
+  #checkIdleTime(idleMs: number): void {
+    if (idleMs > UPSTREAM_IDLE_MAX_MS) this.#closeUpstream();
+    if (this.#requests > 0 && idleMs > this.#options.idleMaxMs) this.#end();
+    else if (this.#requests === 0 && idleMs > FIRST_HEAD_MAX_MS) this.#refuse(TOO_SLOW);
   }
 
   /** Whether no response can follow, because workerd has closed its end, and the visitor has everything. */
@@ -241,7 +247,13 @@ export class VisitorConnection {
     if (this.#isLastRequest) {
       this.#phase = LAST;
       this.#upstream?.end();
-    } else this.#phase = this.#response.isComplete ? HEAD : RESPONSE;
+    } else if (this.#response.isComplete) this.#awaitRequest();
+    else this.#phase = RESPONSE;
+  }
+
+  #awaitRequest(): void {
+    this.#phase = HEAD;
+    this.#idleSinceMs = Date.now();
   }
 
   #forward(pieces: readonly Uint8Array[]): void {
@@ -255,13 +267,10 @@ export class VisitorConnection {
 
   #connect(): Socket {
     const path = this.#options.upstreamPaths[this.#destination];
-    const upstream = connectSocket({ path, allowHalfOpen: true });
-    readAfterFailedWrites(upstream, Infinity);
-    upstream.on("error", () => undefined);
+    const upstream = connectUpstream(path, (bytes) => this.#receiveResponse(upstream, bytes));
     upstream.once("end", () => this.#handleUpstreamEnded(upstream));
     upstream.once("close", () => this.#handleUpstreamEnded(upstream));
-    setReceiver(upstream, (bytes) => this.#receiveResponse(upstream, bytes));
-    return upstream.resume();
+    return upstream;
   }
 
   #receiveResponse(upstream: Socket, bytes: Uint8Array): boolean {
@@ -296,43 +305,38 @@ export class VisitorConnection {
     if (isSwitching) this.#openWebSocket(part.head!, part.bytes);
     else this.#visitor.write(part.bytes, this.#handleResponseWritten);
     if (this.#phase !== RESPONSE || !this.#response.isComplete) return;
-    this.#phase = HEAD;
+    this.#awaitRequest();
     this.#continue();
   }
 
   /** @param bytes of the response, and what the server has sent after it. */
   #openWebSocket({ text, end }: ResponseHead, bytes: Uint8Array): void {
     const visitor = this.#visitor;
-    const kind = ACKNOWLEDGED_FIELD.test(text) ? "visitor" : "program";
+    const { kind, shownHead } = readAcceptance(text);
     this.#reservation = this.#options.createReservation(kind);
     this.#allowance = this.#options.createAllowance(kind, this.#continue);
-    const options: WebSocketOptions = {
+    this.#webSocket = createWebSocket(kind, {
       reservation: this.#reservation,
       allowance: this.#allowance,
+      acknowledgementKey: this.#options.acknowledgementKey,
       hasUnsentBytes: () => visitor.writableLength > 0,
       writeToVisitor: (data, onWritten) => void visitor.write(data, onWritten),
       writeToServer: (pieces) => this.#forward(pieces),
       end: () => this.#end(),
       reset: () => reset(visitor),
-    };
-    const { acknowledgementKey } = this.#options;
-    this.#webSocket =
-      kind === "visitor"
-        ? new VisitorWebSocket({ ...options, acknowledgementKey })
-        : new ProgramWebSocket(options);
+    });
     this.#phase = UPGRADED;
-    visitor.write(text.replace(ACKNOWLEDGED_FIELD, ""), "latin1");
+    visitor.write(shownHead, "latin1");
     this.#webSocket.receiveFromServer(bytes.subarray(end), this.#handleResponseWritten);
     this.#continue();
   }
 
   #handleUpstreamEnded(upstream: Socket): void {
     if (upstream !== this.#upstream) return;
-    this.#upstream = undefined;
-    upstream.destroy();
+    this.#closeUpstream();
     if (this.#phase === CLOSED || this.#phase === QUEUED) return;
     if (this.#hasResponseBegun) return this.#endVisitor();
-    // workerd closes an idle connection after 5 s, which a request can cross. Only a used connection can be idle.
+    // workerd was restarted. Only a used connection can have been idle.
     if (this.#repeatable && this.#requests > 1) {
       this.#sendHead(this.#repeatable);
       // Once: workerd may be down.
@@ -390,10 +394,7 @@ export class VisitorConnection {
   }
 
   #closeUpstream(): void {
-    const upstream = this.#upstream;
+    this.#upstream?.destroy();
     this.#upstream = undefined;
-    upstream?.destroy();
   }
 }
-
-const EMPTY = new Uint8Array(0);

@@ -4,6 +4,7 @@ import { rm } from "node:fs/promises";
 import { connect, createServer, type AddressInfo, type Server } from "node:net";
 import { join } from "node:path";
 import { vi } from "vitest";
+import { IDLE_MAX_MS } from "../../self-host/front-proxy/limits.ts";
 import { FrontProxyMetrics } from "../../self-host/front-proxy/metrics/front-proxy-metrics.ts";
 import { FairQueue } from "../../self-host/front-proxy/queue/fair-queue.ts";
 import { VisitorConnection } from "../../self-host/front-proxy/visitor-connection.ts";
@@ -52,6 +53,7 @@ export class FrontProxyStage {
       cfBlobField: CF_BLOB_FIELD,
       acknowledgementKey: ACKNOWLEDGEMENT_KEY,
       apiHosts: new Set([API_HOST]),
+      idleMaxMs: IDLE_MAX_MS,
       metrics: new FrontProxyMetrics(),
       trace: new RequestTrace("front_proxy", "off"),
       queue: this.queue,
