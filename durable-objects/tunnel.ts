@@ -232,7 +232,7 @@ export class Tunnel extends DurableObject<TunnelBindings> implements TunnelRpc {
     return dryRunPolicy(request, this.#parts.captureReader, this.#parts.access.currentSettings);
   }
 
-  getCaptures(ids: string[]): Promise<CaptureDetail[]> {
+  getCaptures(ids: string[]): Promise<(CaptureDetail | null)[]> {
     return this.#parts.captureReader.find(ids);
   }
 

@@ -51,6 +51,11 @@ export class GarbageCollection {
     this.#add(typeof message === "string" ? message.length : message.byteLength);
   }
 
+  /** Called for each slice of a read of stored values. */
+  countRead(bytes: number): void {
+    this.#add(bytes);
+  }
+
   #add(bytes: number): void {
     if (this.#collect === undefined) return;
     this.#bytes += bytes;

@@ -9,10 +9,9 @@
  * Ids sort by time, and so do keys. No record of a page is more than `PAGE_SPAN_MS` older than its newest one,
  * so that a look-up knows where to stop. Writes are unconfirmed: no visitor's response waits for a disk.
  */
-import { toCaptureIdPrefix, getCaptureTimeMs } from "../../../protocol/captures/id.ts";
-import { KEY, PAGE_SPAN_MS, getPageId, readPageDetails, toBodyKey, toLogKey } from "./keys.ts";
+import { getCaptureTimeMs } from "../../../protocol/captures/id.ts";
+import { KEY, PAGE_SPAN_MS, getPageId, toBodyKey, toLogKey } from "./keys.ts";
 import {
-  PageFinder,
   isStoredSeparately,
   packPage,
   estimateRowSize,
@@ -23,7 +22,6 @@ import {
 } from "./page.ts";
 import {
   countEntryBytes,
-  type Capture,
   type CaptureRecord,
   type StreamEntry,
   type HeadLines,
@@ -58,10 +56,6 @@ type Storage = Pick<DurableObjectStorage, "kv" | "put" | "delete" | "sql">;
 
 export class CaptureStore {
   readonly #storage: Storage;
-  readonly #pages = new PageFinder({
-    list: (id) => this.#listPagesWith(id),
-    readDetails: (key, page) => readPageDetails(this.#storage.kv, key, page),
-  });
 
   constructor(storage: Storage) {
     this.#storage = storage;
@@ -182,45 +176,9 @@ export class CaptureStore {
 
   // ── Reading ──
 
-  find(id: string): Capture | undefined {
-    const { kv } = this.#storage;
-    const row = kv.get<LongLivedRow>(KEY.long + id);
-    if (row) {
-      const { record, lines, log } = row;
-      const bodies = this.#readBodies(id, row);
-      return { record, lines, bodies, log, entries: this.#readEntries(row) };
-    }
-    const found = this.#pages.find(id);
-    if (!found) return undefined;
-    const log = { total: 0, firstPage: 0, lastPage: 0 };
-    return { ...found, bodies: this.#readBodies(id, found), log, entries: [] };
-  }
-
-  #listPagesWith(id: string): Iterable<[key: string, page: Page]> {
-    const end = toCaptureIdPrefix(getCaptureTimeMs(id) + PAGE_SPAN_MS + 1);
-    return this.#storage.kv.list<Page>({ start: KEY.page + id, end: KEY.page + end });
-  }
-
   /** The row of a long-lived capture, from which its recording is resumed. */
   findLongLived(id: string): LongLivedRow | undefined {
     return this.#storage.kv.get<LongLivedRow>(KEY.long + id);
-  }
-
-  #readBodies(id: string, { bodies }: StoredDetail): Capture["bodies"] {
-    const read = (side: "request" | "response"): CapturedBody => {
-      const { bytes, isCut } = bodies[side];
-      const stored = bytes ?? this.#storage.kv.get<Uint8Array>(toBodyKey(id, side));
-      return stored ? { bytes: stored, isCut } : { bytes: new Uint8Array(), isCut: true };
-    };
-    return { request: read("request"), response: read("response") };
-  }
-
-  #readEntries({ record: { id }, log }: LongLivedRow): StreamEntry[] {
-    const entries: StreamEntry[] = [];
-    for (let page = log.firstPage; page <= log.lastPage; page++) {
-      entries.push(...(this.#storage.kv.get<StreamEntry[]>(toLogKey(id, page)) ?? []));
-    }
-    return entries;
   }
 
   // ── Dropping ──

@@ -13,12 +13,12 @@ import type {
 } from "../../../protocol/schemas/inspector/captures.ts";
 import type { Alarm } from "../alarm.ts";
 import { BreakdownCounter, type CaptureBreakdown } from "./reading/breakdown.ts";
+import { CaptureLookup, readDetails } from "./reading/capture-lookup.ts";
 import { StoredRecords } from "./reading/stored-records.ts";
 import { CAPTURE_PAGE_MAX_EXCHANGES, CaptureStore } from "./capture-store.ts";
 import type { CaptureFeed } from "./feed.ts";
 import { CaptureMemory } from "./memory.ts";
 import {
-  toDetail,
   matchesFilter,
   toSummary,
   skipDroppedPages,
@@ -158,17 +158,19 @@ export class Captures implements RecordingObserver {
     return visits;
   }
 
-  findDetail(id: string): CaptureDetail | null {
+  /** The first of these, as many as fit into one answer; null for those that are not stored. */
+  async findDetails(ids: string[]): Promise<(CaptureDetail | null)[]> {
     const tunnelId = this.#deps.tunnelId();
-    const capture = this.find(id);
-    return capture && tunnelId !== undefined ? toDetail(capture, tunnelId) : null;
+    if (tunnelId === undefined) return ids.map(() => null);
+    const lookup = new CaptureLookup(this.#kv);
+    return readDetails(ids, lookup, (id) => this.find(id, lookup), tunnelId);
   }
 
-  find(id: string): Capture | undefined {
+  find(id: string, lookup = new CaptureLookup(this.#kv)): Capture | undefined {
     this.#write(true);
     const recording = this.#longLived.get(id);
     if (!recording && getCaptureTimeMs(id) < this.#retainedSinceMs) return undefined;
-    const stored = this.#store.find(id);
+    const stored = lookup.find(id);
     if (!recording) return stored && { ...stored, record: this.#withLiveState(stored.record) };
     const { record, lines, bodies, log } = recording;
     return { record, lines, bodies, log, entries: stored?.entries ?? [] };

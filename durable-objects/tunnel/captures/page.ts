@@ -106,69 +106,44 @@ export function parseRecords({ records }: Page): CaptureRecord[] {
   return JSON.parse(records) as CaptureRecord[];
 }
 
-interface ParsedPage {
-  records: CaptureRecord[];
-  lines: HeadLines[];
-  details: PageDetails;
+export interface PagedCapture {
+  record: CaptureRecord;
+  detail: StoredDetail;
 }
 
-interface PageSource {
-  /** The pages that can contain a capture. */
-  list(id: string): Iterable<[key: string, page: Page]>;
-  readDetails(key: string, page: Page): PageDetails | undefined;
-}
+/** A page whose texts are parsed once, however many of its captures are read. */
+export class ParsedPage {
+  readonly #records: CaptureRecord[];
+  readonly #lines: HeadLines[];
+  readonly #details: PageDetails;
 
-/** Finds captures in their pages. A page is read and parsed once for all captures that are read in the same call. */
-export class PageFinder {
-  readonly #source: PageSource;
-  #last: ParsedPage | undefined;
-
-  constructor(source: PageSource) {
-    this.#source = source;
+  constructor(page: Page, details: PageDetails) {
+    this.#records = parseRecords(page);
+    this.#lines = JSON.parse(details.lines) as HeadLines[];
+    this.#details = details;
   }
 
-  find(id: string): (StoredDetail & { record: CaptureRecord }) | undefined {
-    const page = this.#last && includes(this.#last.records, id) ? this.#last : this.#read(id);
-    if (!page) return undefined;
-    if (!this.#last) queueMicrotask(() => (this.#last = undefined));
-    this.#last = page;
-    const index = page.records.findIndex((record) => record.id === id);
-    const { lines, details } = page;
-    return {
-      record: page.records[index]!,
-      lines: lines[index]!,
-      bodies: readBodies(details, index),
+  find(id: string): PagedCapture | undefined {
+    const index = this.#records.findIndex((record) => record.id === id);
+    if (index < 0) return undefined;
+    const lines = this.#lines[index]!;
+    return { record: this.#records[index]!, detail: { lines, bodies: this.#readBodies(index) } };
+  }
+
+  #readBodies(index: number): StoredDetail["bodies"] {
+    const { bodies, bytes } = this.#details;
+    let at = 0;
+    for (const { length } of bodies.slice(0, 2 * index)) at += Math.max(0, length);
+    const take = ({ length, isCut }: PageDetails["bodies"][number]): StoredBody => {
+      if (length === SEPARATE) return { bytes: null, isCut };
+      const body = bytes.slice(at, at + length);
+      at += length;
+      return { bytes: body, isCut };
     };
+    const request = take(bodies[2 * index]!);
+    const response = take(bodies[2 * index + 1]!);
+    return { request, response };
   }
-
-  #read(id: string): ParsedPage | undefined {
-    for (const [key, page] of this.#source.list(id)) {
-      const records = parseRecords(page);
-      if (!includes(records, id)) continue;
-      const details = this.#source.readDetails(key, page);
-      return details && { records, details, lines: JSON.parse(details.lines) as HeadLines[] };
-    }
-    return undefined;
-  }
-}
-
-function includes(records: CaptureRecord[], id: string): boolean {
-  return records.some((record) => record.id === id);
-}
-
-/** @param index of its record in the page. */
-function readBodies({ bodies, bytes }: PageDetails, index: number): StoredDetail["bodies"] {
-  let at = 0;
-  for (const { length } of bodies.slice(0, 2 * index)) at += Math.max(0, length);
-  const take = ({ length, isCut }: PageDetails["bodies"][number]): StoredBody => {
-    if (length === SEPARATE) return { bytes: null, isCut };
-    const body = bytes.slice(at, at + length);
-    at += length;
-    return { bytes: body, isCut };
-  };
-  const request = take(bodies[2 * index]!);
-  const response = take(bodies[2 * index + 1]!);
-  return { request, response };
 }
 
 function toJsonArray(items: string[]): string {

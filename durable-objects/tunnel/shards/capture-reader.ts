@@ -7,7 +7,7 @@ import type {
 } from "../../../protocol/schemas/inspector/captures.ts";
 import type { CaptureBreakdown } from "../captures/reading/breakdown.ts";
 import type { Captures } from "../captures/captures.ts";
-import { mergeBreakdowns, mergeNewest } from "./merge-captures.ts";
+import { fillGaps, mergeBreakdowns, mergeNewest } from "./merge-captures.ts";
 import type { Shards } from "./shards.ts";
 
 /** The calls that another object of the tunnel answers from its own captures. */
@@ -15,15 +15,15 @@ export interface CaptureSource {
   listCaptures(filter: CaptureFilter): Promise<CaptureSummary[]>;
   breakDownCaptures(sinceMs: number, maxRequests: number): Promise<CaptureBreakdown>;
   listVisits(limit: number, readsHeaders: boolean): Promise<CapturedVisit[]>;
-  getCaptures(ids: string[]): Promise<CaptureDetail[]>;
+  getCaptures(ids: string[]): Promise<(CaptureDetail | null)[]>;
 }
 
 export class CaptureReader {
-  readonly #own: Pick<Captures, "list" | "breakDown" | "listVisits" | "findDetail">;
+  readonly #own: Pick<Captures, "list" | "breakDown" | "listVisits" | "findDetails">;
   readonly #shards: Pick<Shards<CaptureSource>, "forOthers">;
 
   constructor(
-    own: Pick<Captures, "list" | "breakDown" | "listVisits" | "findDetail">,
+    own: Pick<Captures, "list" | "breakDown" | "listVisits" | "findDetails">,
     shards: Pick<Shards<CaptureSource>, "forOthers">,
   ) {
     this.#own = own;
@@ -50,13 +50,11 @@ export class CaptureReader {
     return mergeNewest([lists[0], ...lists[1]], limit).reverse();
   }
 
-  /** @returns those that are stored, in any order. */
-  async find(ids: string[]): Promise<CaptureDetail[]> {
-    const own = ids.flatMap((id) => this.#own.findDetail(id) ?? []);
-    if (own.length === ids.length) return own;
-    const isOwn = new Set(own.map(({ id }) => id));
-    const missing = ids.filter((id) => !isOwn.has(id));
-    const others = await this.#shards.forOthers((it) => it.getCaptures(missing));
-    return [...own, ...others.flat()];
+  /** The first of these, as many as fit into one answer; null for those that no object has. */
+  async find(ids: string[]): Promise<(CaptureDetail | null)[]> {
+    const own = await this.#own.findDetails(ids);
+    const missing = ids.filter((_, index) => own[index] === null);
+    if (missing.length === 0) return own;
+    return fillGaps(own, await this.#shards.forOthers((it) => it.getCaptures(missing)));
   }
 }

@@ -15,6 +15,24 @@ export function mergeNewest<Item extends { id: string }>(lists: Item[][], limit:
 }
 
 /**
+ * Puts what others have into the gaps of a list, in the order of the gaps.
+ *
+ * @param others can have fewer items than there are gaps. The list then ends where it is not known what one of them has.
+ */
+export function fillGaps<Item>(list: (Item | null)[], others: (Item | null)[][]): (Item | null)[] {
+  const known = Math.min(...others.map(({ length }) => length));
+  const filled: (Item | null)[] = [];
+  let gaps = 0;
+  for (const item of list) {
+    const found = item ?? others.find((other) => other[gaps] != null)?.[gaps] ?? null;
+    if (item === null && found === null && gaps >= known) break;
+    if (item === null) gaps += 1;
+    filled.push(found);
+  }
+  return filled;
+}
+
+/**
  * Visitors of one path may be spread over all objects. A path that is not among the busiest of any object is left out, as it
  * is for a tunnel with one object.
  */

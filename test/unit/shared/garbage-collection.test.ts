@@ -20,6 +20,7 @@ function createCollection(pauseMs: number) {
       for (let i = 0; i < times; i++) collection.countRequest();
     },
     receive: (message: string | ArrayBuffer) => collection.countMessage(message),
+    read: (bytes: number) => collection.countRead(bytes),
     count: () => collections,
   };
 }
@@ -35,15 +36,16 @@ test("an isolate collects garbage after a number of requests", () => {
   expect(count()).toBe(2);
 });
 
-test("messages of WebSockets count by their bytes, together with requests", () => {
-  const { visit, receive, count, clock } = createCollection(10);
+test("messages of WebSockets and stored values count by their bytes, together with requests", () => {
+  const { visit, receive, read, count, clock } = createCollection(10);
   receive(new ArrayBuffer(BYTES_PER_COLLECTION - 1));
   expect(count()).toBe(0);
   receive("x");
   expect(count()).toBe(1);
   clock.nowMs += 1_000;
   visit(REQUESTS_PER_COLLECTION / 2);
-  receive(new ArrayBuffer(BYTES_PER_COLLECTION / 2));
+  receive(new ArrayBuffer(BYTES_PER_COLLECTION / 4));
+  read(BYTES_PER_COLLECTION / 4);
   expect(count()).toBe(2);
 });
 

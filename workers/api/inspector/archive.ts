@@ -1,60 +1,50 @@
-/** Streams an HTTP archive entry by entry, so that only a few captures are in memory at a time. */
+/** Streams an HTTP archive, so that only a few captures are in memory at a time. */
 import type { CaptureDetail } from "../../../protocol/schemas/inspector/captures.ts";
 import { toUtf8 } from "../../../shared/bytes.ts";
-import type { ApiContext } from "../route.ts";
+import type { InspectedTunnel } from "../../store/inspector/inspector.ts";
 import { HAR_END, HAR_START, buildHarEntry } from "./har.ts";
-import { getTunnelOrigin, readCaptures, type TunnelCaptureSummary } from "./captures.ts";
+import type { TunnelCaptureSummary } from "./captures.ts";
 
 /** The size of an archive beyond which bodies and messages are omitted, with a comment that says so. */
 const HAR_WHOLE_MAX_CHARS = 32 * 1024 * 1024;
-/** Captured requests that are read at a time while an archive is written. Visitors wait for as long as it takes to read them. */
-const HAR_READ_BATCH_CAPTURES = 16;
-/** Of the bodies in a batch, unless one capture alone is larger. */
-const HAR_READ_BATCH_BYTES = 512 * 1024;
+/** Of so many next requests of the list, those of one tunnel are read together, as far as they fit into one answer. */
+const HAR_READ_AHEAD_CAPTURES = 64;
+/** Text that is written together: a chunk costs as much as many entries. */
+const HAR_CHUNK_CHARS = 64 * 1024;
 
 export interface ArchiveEntry {
   capture: CaptureDetail;
   origin: string;
 }
 
-/** Captures that have been deleted by the time they are read are skipped. */
-export async function* readArchiveEntries(
-  c: ApiContext,
-  listed: TunnelCaptureSummary[],
-): AsyncGenerator<ArchiveEntry> {
-  for (const batch of splitIntoBatches(listed)) {
-    const tunnels = new Map(batch.map(({ tunnel }) => [tunnel.id, tunnel]));
-    const reads = [...tunnels.values()].map((tunnel) => {
-      const own = batch.filter((one) => one.tunnel.id === tunnel.id);
-      return readCaptures(
-        c,
-        tunnel,
-        own.map(({ summary }) => summary.id),
-      );
-    });
-    const captures = new Map((await Promise.all(reads)).flat().map((one) => [one.id, one]));
-    for (const { tunnel, summary } of batch) {
-      const capture = captures.get(summary.id);
-      if (capture) yield { capture, origin: getTunnelOrigin(c, tunnel) };
-    }
-  }
+export interface ArchiveSource {
+  /** @returns the first of the captures, at least one; null for those that are not stored any more. */
+  read(tunnel: InspectedTunnel, ids: string[]): Promise<(CaptureDetail | null)[]>;
+  getOrigin(tunnel: InspectedTunnel): string;
 }
 
-function* splitIntoBatches(listed: TunnelCaptureSummary[]): Generator<TunnelCaptureSummary[]> {
-  let batch: TunnelCaptureSummary[] = [];
-  let bytes = 0;
-  for (const one of listed) {
-    const size = one.summary.request_size + one.summary.response_size;
-    const isFull = batch.length === HAR_READ_BATCH_CAPTURES || bytes + size > HAR_READ_BATCH_BYTES;
-    if (isFull && batch.length > 0) {
-      yield batch;
-      batch = [];
-      bytes = 0;
+/** Captures that have been deleted by the time they are read are skipped. */
+export async function* readArchiveEntries(
+  listed: TunnelCaptureSummary[],
+  source: ArchiveSource,
+): AsyncGenerator<ArchiveEntry> {
+  /** Captures that are read and not written yet. */
+  const read = new Map<string, CaptureDetail | null>();
+  for (const [index, { tunnel, summary }] of listed.entries()) {
+    if (!read.has(summary.id)) {
+      const ids = listed
+        .slice(index, index + HAR_READ_AHEAD_CAPTURES)
+        .filter((next) => next.tunnel.id === tunnel.id)
+        .map((next) => next.summary.id);
+      // Other events are handled first: to read an answer and to write its entries takes some 10 ms.
+      await scheduler.wait(0);
+      const captures = await source.read(tunnel, ids);
+      for (const [at, capture] of captures.entries()) read.set(ids[at]!, capture);
     }
-    batch.push(one);
-    bytes += size;
+    const capture = read.get(summary.id);
+    read.delete(summary.id);
+    if (capture) yield { capture, origin: source.getOrigin(tunnel) };
   }
-  if (batch.length > 0) yield batch;
 }
 
 export function createArchiveStream(
@@ -76,15 +66,18 @@ export function createArchiveStream(
 async function* writeArchive(
   entries: AsyncIterable<ArchiveEntry>,
 ): AsyncGenerator<string, undefined> {
-  yield HAR_START;
+  let chunk = HAR_START;
   let chars = 0;
   let separator = "";
   for await (const { capture, origin } of entries) {
     const includesBodies = chars < HAR_WHOLE_MAX_CHARS;
     const text = JSON.stringify(await buildHarEntry(capture, { origin, includesBodies }));
     chars += text.length;
-    yield separator + text;
+    chunk += separator + text;
     separator = ",";
+    if (chunk.length < HAR_CHUNK_CHARS) continue;
+    yield chunk;
+    chunk = "";
   }
-  yield HAR_END;
+  yield chunk + HAR_END;
 }

@@ -37,12 +37,12 @@ export async function findCapture(c: ApiContext, captureId: string): Promise<Tun
   throw notFound("captured request");
 }
 
-/** @returns those that are still stored, in any order. */
+/** @returns the first of them, as many as fit into one answer but at least one; null for those that are not stored any more. */
 export function readCaptures(
   { env }: ApiContext,
   tunnel: InspectedTunnel,
   ids: string[],
-): Promise<CaptureDetail[]> {
+): Promise<(CaptureDetail | null)[]> {
   return callObject(tunnelObject(env, tunnel.id).getCaptures(ids));
 }
 

@@ -25,6 +25,7 @@ import {
   findCapture,
   listCaptures,
   getTunnelOrigin,
+  readCaptures,
   type TunnelCaptureSummary,
 } from "./captures.ts";
 import { replay } from "./replay.ts";
@@ -186,7 +187,11 @@ inspector.openapi(
 );
 
 function archive(c: ApiContext, listed: TunnelCaptureSummary[], name: string): Response {
-  return c.body(createArchiveStream(readArchiveEntries(c, listed)), 200, {
+  const entries = readArchiveEntries(listed, {
+    read: (tunnel, ids) => readCaptures(c, tunnel, ids),
+    getOrigin: (tunnel) => getTunnelOrigin(c, tunnel),
+  });
+  return c.body(createArchiveStream(entries), 200, {
     "Content-Type": "application/json",
     "Content-Disposition": `attachment; filename="${name}"`,
   });

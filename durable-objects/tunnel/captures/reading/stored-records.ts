@@ -6,12 +6,11 @@ import type { CaptureRecord, HeadLines, LongLivedRow } from "../record.ts";
 import { mergeNewestFirst, type UnreadPage } from "./merge.ts";
 import { ReadPace } from "./read-pace.ts";
 
-/**
- * The newest page, and the one before, which may overlap it: most lists need no more. A batch ends earlier when it completes
- * a slice.
- */
-const PAGES_BATCH = 2;
-const ROWS_BATCH = 32;
+/** The newest page, and the one before, which may overlap it: most lists need no more. */
+const FIRST_BATCH_PAGES = 2;
+const FIRST_BATCH_ROWS = 32;
+/** Later batches are larger, because each begins with a search. They end with the slice of a read. */
+const BATCH_MAX_VALUES = 64;
 /** Sorts after every id. */
 const END = "~";
 
@@ -56,8 +55,8 @@ export class StoredRecords {
   }
 
   #listPages(start: string, end: string, pace: ReadPace): AsyncGenerator<[string, Page], void> {
-    const range = { start: KEY.page + start, end: KEY.page + end, limit: PAGES_BATCH };
-    return this.#listNewestFirst<Page>(range, pace, getPageSize);
+    const firstBatch = { start: KEY.page + start, end: KEY.page + end, limit: FIRST_BATCH_PAGES };
+    return this.#listNewestFirst<Page>(firstBatch, pace, getPageSize);
   }
 
   #listRows(
@@ -65,27 +64,27 @@ export class StoredRecords {
     end: string,
     pace: ReadPace,
   ): AsyncGenerator<[string, LongLivedRow], void> {
-    const range = { start: KEY.long + start, end: KEY.long + end, limit: ROWS_BATCH };
-    return this.#listNewestFirst<LongLivedRow>(range, pace, estimateRowSize);
+    const firstBatch = { start: KEY.long + start, end: KEY.long + end, limit: FIRST_BATCH_ROWS };
+    return this.#listNewestFirst<LongLivedRow>(firstBatch, pace, estimateRowSize);
   }
 
   /** Lists keys with their values in batches: each batch ends where the next one begins. */
   async *#listNewestFirst<Value>(
-    range: { start: string; end: string; limit: number },
+    firstBatch: { start: string; end: string; limit: number },
     pace: ReadPace,
     getSize: (value: Value) => number,
   ): AsyncGenerator<[key: string, value: Value], void> {
-    let { end } = range;
-    for (;;) {
+    const { start } = firstBatch;
+    for (let { end, limit } = firstBatch; ; limit = BATCH_MAX_VALUES) {
       await pace.rest();
       const batch: [key: string, value: Value][] = [];
-      for (const [key, value] of this.#kv.list<Value>({ ...range, end, reverse: true })) {
+      for (const [key, value] of this.#kv.list<Value>({ start, end, limit, reverse: true })) {
         batch.push([key, value]);
         pace.add(getSize(value));
         end = key;
         if (pace.isSliceComplete) break;
       }
-      const isLast = batch.length < range.limit && !pace.isSliceComplete;
+      const isLast = batch.length < limit && !pace.isSliceComplete;
       yield* batch;
       if (isLast) return;
     }

@@ -1,6 +1,6 @@
 import { serialize } from "node:v8";
 import fc from "fast-check";
-import { describe, expect, test } from "vitest";
+import { describe, expect, test, vi } from "vitest";
 import {
   BodyRecorder,
   BODY_CAPTURE_MAX_BYTES,
@@ -16,8 +16,7 @@ import {
   type UnreadPage,
 } from "../../../../durable-objects/tunnel/captures/reading/merge.ts";
 import {
-  PageFinder,
-  type Page,
+  ParsedPage,
   packPage,
   parseRecords,
   type FinalizedCapture,
@@ -26,7 +25,9 @@ import type {
   CaptureRecord,
   CapturedBody,
 } from "../../../../durable-objects/tunnel/captures/record.ts";
+import { CaptureLookup } from "../../../../durable-objects/tunnel/captures/reading/capture-lookup.ts";
 import { Recording } from "../../../../durable-objects/tunnel/captures/recording.ts";
+import { fillGaps } from "../../../../durable-objects/tunnel/shards/merge-captures.ts";
 import { redactHeaders } from "../../../../durable-objects/tunnel/captures/redaction.ts";
 import { toCaptureIdPrefix } from "../../../../protocol/captures/id.ts";
 import { CAPTURE_MEMORY_MAX_BYTES } from "../../../../durable-objects/tunnel/captures/captures.ts";
@@ -111,9 +112,9 @@ describe("a page", () => {
       ["body-key"],
     );
     expect(parseRecords(page)).toEqual([{ id: "a" }, { id: "b" }, { id: "c" }]);
-    const finder = new PageFinder({ list: () => [["key", page]], readDetails: () => details });
+    const parsed = new ParsedPage(page, details);
     const text = (id: string) => {
-      const { lines, bodies } = finder.find(id)!;
+      const { lines, bodies } = parsed.find(id)!.detail;
       const decode = (bytes: Uint8Array | null) => bytes && new TextDecoder().decode(bytes);
       return [lines.request[1], decode(bodies.request.bytes), decode(bodies.response.bytes)];
     };
@@ -122,28 +123,59 @@ describe("a page", () => {
       ["b", null, "two"],
       ["c", "", "three"],
     ]);
-    expect(finder.find("b")!.bodies).toMatchObject({
+    expect(parsed.find("b")!.detail.bodies).toMatchObject({
       request: { isCut: true },
       response: { isCut: true },
     });
-    expect(finder.find("d")).toBeUndefined();
+    expect(parsed.find("d")).toBeUndefined();
   });
+});
 
-  test("is read once for all captures that are read in the same call, and again in the next one", async () => {
-    const body = toBody("");
-    const captures = ["a", "b", "c"].map((id) => createCapture(id, body, body));
-    const { page, details } = packPage(captures, []);
-    const reads: string[] = [];
-    const list = (id: string): [string, Page][] => {
-      reads.push(id);
-      return [["key", page]];
-    };
-    const finder = new PageFinder({ list, readDetails: () => details });
-    for (const id of ["c", "b", "a"]) expect(finder.find(id)!.record).toEqual({ id });
-    await Promise.resolve();
-    finder.find("b");
-    expect(reads).toEqual(["c", "b"]);
-  });
+test("captures of overlapping pages are read together with one read of each page", () => {
+  const body = { bytes: new Uint8Array(), isCut: false };
+  const ids = Array.from({ length: 100 }, (_, i) => `${toCaptureIdPrefix(i + 1)}7000`);
+  const stored = new Map<string, unknown>();
+  const storage = {
+    put: (values: Record<string, unknown>) => {
+      for (const [key, value] of Object.entries(values)) stored.set(key, value);
+      return Promise.resolve();
+    },
+  };
+  const store = new CaptureStore(storage as unknown as DurableObjectStorage);
+  // The requests of a page began in turns with those of the next one.
+  for (const parity of [0, 1]) {
+    const captures = ids
+      .filter((_, i) => i % 2 === parity)
+      .map((id) => ({
+        id,
+        record: JSON.stringify({ id }),
+        lines: "{}",
+        bodies: { request: body, response: body },
+        bodyBytes: 0,
+        headBytes: 0,
+      }));
+    store.write(captures, []);
+  }
+  const list = vi.fn(({ start, end }: { start: string; end: string }) =>
+    [...stored].filter(([key]) => key >= start && key < end).sort(),
+  );
+  const kv = { get: (key: string) => stored.get(key), list } as unknown as SyncKvStorage;
+  const lookup = new CaptureLookup(kv);
+  expect(ids.toReversed().map((id) => lookup.find(id)?.record.id)).toEqual(ids.toReversed());
+  expect(lookup.find(`${toCaptureIdPrefix(50)}7001`)).toBeUndefined();
+  expect(list).toHaveBeenCalledTimes(3);
+});
+
+test("what several objects have is one list, up to where it is not known of one of them", () => {
+  const list = ["a", null, "c", null, null, "f"];
+  expect(
+    fillGaps(list, [
+      [null, "d", null],
+      ["b", null, null],
+    ]),
+  ).toEqual(["a", "b", "c", "d", null, "f"]);
+  expect(fillGaps(list, [[null], ["b", "d", null]])).toEqual(["a", "b", "c", "d"]);
+  expect(fillGaps(list, [])).toEqual(list);
 });
 
 function startRecording(memory: CaptureMemory, head: { parts: string[]; chars: number }) {

@@ -95,6 +95,20 @@ test("pages of earlier versions, all of which have their details under a key of 
   expect(await listStoredKinds(tunnel)).toEqual([]);
 });
 
+test("captures are read together, as many as fit into one answer", async () => {
+  const { tunnel, agent } = await createServed();
+  for (let i = 0; i < 5; i++) await completeVisit(tunnel, agent, `/${i}`, "x".repeat(300_000));
+  let ids = (await listCaptures(tunnel)).map(({ id }) => id);
+  await tunnel.sleep();
+  const answers: string[][] = [];
+  while (ids.length > 0) {
+    const captures = [...(await tunnel.stub.getCaptures(ids))];
+    answers.push(captures.map((capture) => capture!.path));
+    ids = ids.slice(captures.length);
+  }
+  expect(answers).toEqual([["/4", "/3"], ["/2", "/1"], ["/0"]]);
+});
+
 describe("of requests with long paths", () => {
   const LONG_PATH = `/${"p".repeat(64 * 1024)}`;
   /** Two megabytes. */

@@ -34,6 +34,15 @@ test("a capture of any object is read by its id", async () => {
   expect(await getCapture(tunnel.first.stub, unknown)).toBeNull();
 });
 
+test("captures of all objects are read together, in the order of their ids", async () => {
+  const tunnel = await ShardedTunnel.open();
+  await tunnel.visitEach("/each");
+  const ids = (await listCaptures(tunnel.first)).map(({ id }) => id);
+  const unknown = ids[0]!.replace(/^......../, "00000000");
+  const captures = [...(await tunnel.first.stub.getCaptures([...ids, unknown, ids[0]!]))];
+  expect(captures.map((capture) => capture?.id)).toEqual([...ids, undefined, ids[0]!]);
+});
+
 test("captures are deleted at every object", async () => {
   const tunnel = await ShardedTunnel.open();
   await tunnel.visitEach();

@@ -1,0 +1,43 @@
+import { afterEach, expect, test, vi } from "vitest";
+import {
+  readArchiveEntries,
+  type ArchiveSource,
+} from "../../../../../workers/api/inspector/archive.ts";
+import type { TunnelCaptureSummary } from "../../../../../workers/api/inspector/captures.ts";
+import { buildCapture } from "../../../../harness/tunnel/capture.ts";
+
+afterEach(() => void vi.unstubAllGlobals());
+
+const ANSWER_CAPTURES = 3;
+
+/** Objects that answer with three captures at most, and have lost those whose ids end with 7. */
+function createSource(events: string[]): ArchiveSource {
+  const stored = (id: string) => (id.endsWith("7") ? null : buildCapture({ id }));
+  return {
+    read: (tunnel, ids) => {
+      events.push(`${tunnel.id} reads`);
+      return Promise.resolve(ids.slice(0, ANSWER_CAPTURES).map(stored));
+    },
+    getOrigin: ({ subdomain }) => `https://${subdomain}.example.com`,
+  };
+}
+
+test("an archive reads the next requests of a tunnel together, and lets others go first before each read", async () => {
+  const events: string[] = [];
+  vi.stubGlobal("scheduler", { wait: () => Promise.resolve(events.push("rest")) });
+  const listed = Array.from({ length: 10 }, (_, index) => {
+    const name = index < 8 && index % 2 === 0 ? "one" : "other";
+    return { tunnel: { id: name, subdomain: name }, summary: buildCapture({ id: `id-${index}` }) };
+  }) satisfies TunnelCaptureSummary[];
+  const entries: string[] = [];
+  for await (const { capture, origin } of readArchiveEntries(listed, createSource(events))) {
+    entries.push(`${origin} ${capture.id}`);
+  }
+  expect(entries).toEqual(
+    listed
+      .filter((_, index) => index !== 7)
+      .map(({ tunnel, summary }) => `https://${tunnel.subdomain}.example.com ${summary.id}`),
+  );
+  const reads = ["one reads", "other reads", "one reads", "other reads"];
+  expect(events).toEqual(reads.flatMap((read) => ["rest", read]));
+});
