@@ -106,7 +106,14 @@ const isGiven = (...names: string[]) => ({
 export const IdParams = z.object({ id: z.uuid() });
 export const Ok = z.object({ ok: z.literal(true) });
 
+/** A whole number in a query. `Number()` reads `0x10`, `1e2` and text without digits too. */
+export const NumberText = (min: number, max: number) =>
+  z.preprocess(
+    (text) => (typeof text === "string" && /^-?\d+$/.test(text) ? Number(text) : text),
+    z.int("must be a whole number").min(min).max(max),
+  );
+
 export const PageQuery = z.object({
-  limit: z.coerce.number().int().min(1).max(LIST_MAX_ROWS).default(LIST_MAX_ROWS),
+  limit: NumberText(1, LIST_MAX_ROWS).default(LIST_MAX_ROWS),
   after: z.uuid().optional(),
 });

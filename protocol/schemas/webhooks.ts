@@ -1,6 +1,6 @@
 /** Webhook receivers, and the deliveries that vendors post to them. */
 import { z } from "zod";
-import { Instant, STORABLE_RULE, VisibleLine } from "./scalars.ts";
+import { Instant, NumberText, STORABLE_RULE, VisibleLine } from "./scalars.ts";
 
 const DELIVERIES_PAGE_DEFAULT_ROWS = 100;
 const DELIVERIES_PAGE_MAX_ROWS = 1_000;
@@ -74,12 +74,7 @@ export type DeliveryPage = z.infer<typeof DeliveryPage>;
 
 export const DeliveryQuery = z.object({
   after: Cursor.default("0"),
-  limit: z.coerce
-    .number()
-    .int()
-    .min(1)
-    .max(DELIVERIES_PAGE_MAX_ROWS)
-    .default(DELIVERIES_PAGE_DEFAULT_ROWS),
+  limit: NumberText(1, DELIVERIES_PAGE_MAX_ROWS).default(DELIVERIES_PAGE_DEFAULT_ROWS),
   wait: z.coerce
     .number()
     .min(0)

@@ -4,7 +4,7 @@ import { parseHost } from "../../hosts.ts";
 import { HOST_MAX_CHARS, SHARDS_MAX, TUNNEL_TTL_MAX_SECONDS } from "../../limits.ts";
 import { RelayId } from "../../relay/link.ts";
 import { AllowedCidrs } from "../access/ip-allowlist.ts";
-import { Instant, Label, onlyWith } from "../scalars.ts";
+import { Instant, Label, NumberText, onlyWith } from "../scalars.ts";
 
 const TunnelProtocol = z.enum(["http", "https", "websocket", "tcp"]);
 
@@ -17,7 +17,7 @@ const LocalPort = z.int().min(1).max(65_535);
 /** A TCP port of a relay. */
 const PublicPort = z.int().min(1).max(65_535);
 /** In a query. */
-const PortText = z.coerce.number().int().min(1).max(65_535);
+const PortText = NumberText(1, 65_535);
 /** Cut to what the organization's plan grants, and to this maximum, whatever number it is. */
 const capTtl = <Schema extends z.ZodType<number>>(seconds: Schema) =>
   seconds.transform((number) => Math.min(number, TUNNEL_TTL_MAX_SECONDS));
@@ -71,16 +71,12 @@ export const AgentConnectQuery = z
     ),
     project: Label.optional(),
     protocol: TunnelProtocol.default("http"),
-    ttl: capTtl(z.coerce.number().int().min(1)).optional(),
+    ttl: capTtl(NumberText(1, Number.MAX_SAFE_INTEGER)).optional(),
     tunnel: z
       .uuid()
       .optional()
       .describe("From an agent that reconnects: the tunnel that it served."),
-    shard: z.coerce
-      .number()
-      .int()
-      .min(1)
-      .max(SHARDS_MAX - 1)
+    shard: NumberText(1, SHARDS_MAX - 1)
       .optional()
       .describe(
         "With `tunnel`, from the agent that serves it: the number of the object to connect to as well.",

@@ -191,6 +191,8 @@ describe("an ID token is refused when", () => {
     ["it has no subject", () => overrideClaims({ sub: undefined })],
     ["its subject is empty", () => overrideClaims({ sub: "" })],
     ["its subject is a number", () => overrideClaims({ sub: 1 })],
+    ["its subject contains a NUL", () => overrideClaims({ sub: "a\0b" })],
+    ["its subject contains half of a character", () => overrideClaims({ sub: "a\ud800" })],
     ["its subject is too long", () => overrideClaims({ sub: "x".repeat(1_000) })],
     [
       "the address belongs to another subject",

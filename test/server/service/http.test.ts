@@ -1,6 +1,7 @@
 import { readFileSync } from "node:fs";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { STATUS_BY_CODE } from "../../../protocol/errors.ts";
+import type { ErrorBody } from "../../../protocol/schemas/error-body.ts";
 import { SERVICE_VERSION } from "../../../protocol/version.ts";
 import { AUDIT_ACTIONS } from "../../../protocol/audit/audit-actions.ts";
 import {
@@ -101,6 +102,16 @@ describe("an error", () => {
       },
     ]);
   });
+
+  test.each(["0x10", "1e2", "%205", "5.0", ""])(
+    "refuses ?limit=%s: a number in a query has digits only",
+    async (limit) => {
+      const owner = await api.owner();
+      const { status, body } = await owner.get<ErrorBody>(`/tunnels?limit=${limit}`);
+      const message = "must be a whole number";
+      expect([status, body.fields]).toEqual([400, [{ path: "limit", message }]]);
+    },
+  );
 
   test("without a token names the authentication scheme", async () => {
     const { headers } = await api.anonymous.get("/tunnels");

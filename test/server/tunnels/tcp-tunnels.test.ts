@@ -359,6 +359,22 @@ describe("HTTP", () => {
     expect(actions.map(({ action }) => action)).toEqual(["tunnel_created"]);
   });
 
+  test("is refused for a TCP tunnel on every plan, whatever the plan includes", async () => {
+    const person = await api.owner();
+    const { body: tunnel } = await create({}, person);
+    await api.sql("update organizations set plan = 'free', trial_ends_at = null where id = $1", [
+      person.orgId,
+    ]);
+    for (const [gate, body] of [
+      ["auth", { username: "ann", password: "open sesame" }],
+      ["edge-auth", { allowed_domains: [], allowed_emails: [] }],
+    ] as const) {
+      const reply = await person.put<ErrorBody>(`/tunnels/${tunnel.id}/${gate}`, body);
+      expect([gate, formatOutcome(reply)]).toEqual([gate, "400 invalid_request"]);
+      expect(reply.body.message).toContain("is a TCP tunnel");
+    }
+  });
+
   test("reaches no TCP tunnel by its name, before and after its agent connects", async () => {
     const { wireBytes } = await mintToken(owner);
     const subdomain = newName();

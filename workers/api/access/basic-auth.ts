@@ -11,7 +11,11 @@ import { hasFeature } from "../../store/billing/plans.ts";
 import { setBasicAuth } from "../../store/access/gates.ts";
 import { allow } from "../guard.ts";
 import { createRouter, getHashCaller, getMemberActor, jsonResponse, route } from "../route.ts";
-import { requireGates, requireSettingChanged, requireTunnel } from "../tunnels/setting-changes.ts";
+import {
+  requireGates,
+  requireSettingChanged,
+  requireHttpTunnel,
+} from "../tunnels/setting-changes.ts";
 
 export const basicAuth = createRouter();
 
@@ -53,7 +57,7 @@ basicAuth.openapi(
   async (c) => {
     const { id } = c.req.valid("param");
     const { username, user, password } = c.req.valid("json");
-    await requireTunnel(c, id);
+    await requireHttpTunnel(c, id);
     if (!hasFeature("tunnel_password", c.var.principal, new Date())) {
       throw new ApiError("upgrade_required", "Your plan does not include passwords for tunnels.");
     }

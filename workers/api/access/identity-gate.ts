@@ -18,7 +18,11 @@ import { hasFeature } from "../../store/billing/plans.ts";
 import { setIdentityGate } from "../../store/access/gates.ts";
 import { allow } from "../guard.ts";
 import { createRouter, describeField, getMemberActor, jsonResponse, route } from "../route.ts";
-import { requireGates, requireSettingChanged, requireTunnel } from "../tunnels/setting-changes.ts";
+import {
+  requireGates,
+  requireSettingChanged,
+  requireHttpTunnel,
+} from "../tunnels/setting-changes.ts";
 import { providerNotConfigured } from "../accounts/provider-redirects.ts";
 
 export const identityGate = createRouter();
@@ -82,7 +86,7 @@ identityGate.openapi(
       );
     }
     const allowList = normalize(allowed_domains, allowed_emails);
-    await requireTunnel(c, id);
+    await requireHttpTunnel(c, id);
     if (!hasFeature("edge_identity_gate", c.var.principal, new Date())) {
       throw new ApiError("upgrade_required", "Your plan does not include sign-in for visitors.");
     }

@@ -2,16 +2,8 @@
 import { isHttpProtocol } from "../../../protocol/schemas/tunnels/tunnels.ts";
 import { ApiError } from "../../errors.ts";
 import { findGates, type SettingOutcome } from "../../store/access/gates.ts";
-import { findProtocol, hasTunnel } from "../../store/tunnels/tunnels.ts";
+import { findProtocol } from "../../store/tunnels/tunnels.ts";
 import { notFound, type ApiContext } from "../route.ts";
-
-/** Before refusals that depend on the plan or on the server: what does not exist is 404. */
-export async function requireTunnel(
-  { var: { db, principal } }: ApiContext,
-  id: string,
-): Promise<void> {
-  if (!(await hasTunnel(db, principal.orgId, id))) throw notFound("tunnel");
-}
 
 /** @throws ApiError `not_found` */
 export async function requireGates({ var: { db, principal } }: ApiContext, id: string) {
@@ -20,7 +12,7 @@ export async function requireGates({ var: { db, principal } }: ApiContext, id: s
   return gates;
 }
 
-/** For what applies to HTTP tunnels only. */
+/** For what applies to HTTP tunnels only. Called before refusals that depend on the plan or on the server. */
 export async function requireHttpTunnel(
   { var: { db, principal } }: ApiContext,
   id: string,

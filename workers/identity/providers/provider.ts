@@ -2,6 +2,7 @@
 import { calculatePKCECodeChallenge, type AuthorizationServer } from "oauth4webapi";
 import { z } from "zod";
 import type { ProviderName } from "../../../protocol/schemas/accounts/providers.ts";
+import { STORABLE_RULE } from "../../../protocol/schemas/scalars.ts";
 import type { Config } from "../../config/config.ts";
 import type { SignInAttempt } from "./attempts.ts";
 import { isEmailAddress, normalizeEmail } from "../accounts/emails.ts";
@@ -38,7 +39,11 @@ export interface ProviderAccount {
   email: string | null;
 }
 
-export const Subject = z.string().min(1).max(PROVIDER_SUBJECT_MAX_CHARS);
+export const Subject = z
+  .string()
+  .min(1)
+  .max(PROVIDER_SUBJECT_MAX_CHARS)
+  .regex(...STORABLE_RULE);
 
 /** Built from the settings alone: with the Host header, a caller could have the code sent anywhere. */
 export function buildRedirectUri({ publicOrigin }: Config, name: ProviderName): string {
