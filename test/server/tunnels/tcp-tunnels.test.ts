@@ -235,7 +235,7 @@ describe("an agent of a TCP tunnel", () => {
     expect((await findTunnel(id)).allowedCidrs).toBe(null);
     withoutList.close();
     const [event] = await api.sql(
-      "select action from audit_events where resource_id = $1 order by id desc limit 1",
+      "select action from audit_events where resource_id = $1 order by created_at desc limit 1",
       [id],
     );
     expect(event).toEqual({ action: "tunnel_ip_allowlist_removed" });
