@@ -108,12 +108,17 @@ export const Ok = z.object({ ok: z.literal(true) });
 
 /** A whole number in a query. `Number()` reads `0x10`, `1e2` and text without digits too. */
 export const NumberText = (min: number, max: number) =>
-  z.preprocess(
-    (text) => (typeof text === "string" && /^-?\d+$/.test(text) ? Number(text) : text),
-    z.int("must be a whole number").min(min).max(max),
-  );
+  z.preprocess(readDigits, wholeNumber(min, max));
+
+/** The inner default is for the document, which has none of a schema that transforms. */
+export const NumberTextOr = (value: number, min: number, max: number) =>
+  z.preprocess(readDigits, wholeNumber(min, max).default(value)).default(value);
+
+const readDigits = (text: unknown) =>
+  typeof text === "string" && /^-?\d+$/.test(text) ? Number(text) : text;
+const wholeNumber = (min: number, max: number) => z.int("must be a whole number").min(min).max(max);
 
 export const PageQuery = z.object({
-  limit: NumberText(1, LIST_MAX_ROWS).default(LIST_MAX_ROWS),
+  limit: NumberTextOr(LIST_MAX_ROWS, 1, LIST_MAX_ROWS),
   after: z.uuid().optional(),
 });

@@ -1,6 +1,6 @@
 /** Webhook receivers, and the deliveries that vendors post to them. */
 import { z } from "zod";
-import { Instant, NumberText, STORABLE_RULE, VisibleLine } from "./scalars.ts";
+import { Instant, NumberTextOr, STORABLE_RULE, VisibleLine } from "./scalars.ts";
 
 const DELIVERIES_PAGE_DEFAULT_ROWS = 100;
 const DELIVERIES_PAGE_MAX_ROWS = 1_000;
@@ -74,7 +74,7 @@ export type DeliveryPage = z.infer<typeof DeliveryPage>;
 
 export const DeliveryQuery = z.object({
   after: Cursor.default("0"),
-  limit: NumberText(1, DELIVERIES_PAGE_MAX_ROWS).default(DELIVERIES_PAGE_DEFAULT_ROWS),
+  limit: NumberTextOr(DELIVERIES_PAGE_DEFAULT_ROWS, 1, DELIVERIES_PAGE_MAX_ROWS),
   wait: z.coerce
     .number()
     .min(0)

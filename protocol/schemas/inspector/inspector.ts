@@ -1,7 +1,7 @@
 /** Queries of captured requests. */
 import { z } from "zod";
 import { INSPECTOR_PATH_MAX_CHARS, METHOD_MAX_CHARS } from "../../limits.ts";
-import { FIELD_NAME_RULE, NumberText, STORABLE_RULE } from "../scalars.ts";
+import { FIELD_NAME_RULE, NumberTextOr, STORABLE_RULE } from "../scalars.ts";
 
 export const INSPECTOR_LIST_MAX_ROWS = 500;
 const INSPECTOR_LIST_DEFAULT_ROWS = 100;
@@ -12,7 +12,7 @@ export const InspectorQuery = z.object({
     .toLowerCase()
     .optional()
     .describe("Default: the tunnels of the organization that were served most recently."),
-  limit: NumberText(1, INSPECTOR_LIST_MAX_ROWS).default(INSPECTOR_LIST_DEFAULT_ROWS),
+  limit: NumberTextOr(INSPECTOR_LIST_DEFAULT_ROWS, 1, INSPECTOR_LIST_MAX_ROWS),
   after: z
     .uuid()
     .toLowerCase()

@@ -55,6 +55,13 @@ test("names the schema of every object in a request or a response", () => {
   }
 });
 
+test("names the default and the limits of a number in a query", () => {
+  const { schema } = document.paths["/inspector"]!.get!.parameters!.find(
+    ({ name }) => name === "limit",
+  )!;
+  expect(schema).toEqual({ type: "integer", minimum: 1, maximum: 500, default: 100 });
+});
+
 test("has patterns without flags, which match under every dialect", () => {
   const patterns = [...JSON.stringify(document).matchAll(/"pattern":("(?:[^"\\]|\\.)*")/g)].map(
     ([, text]) => JSON.parse(text!) as string,

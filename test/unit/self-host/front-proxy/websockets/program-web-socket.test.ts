@@ -100,6 +100,25 @@ describe("the WebSocket of a program, such as an agent,", () => {
     await vi.waitUntil(() => program.isClosed, WAIT_OPTIONS);
   });
 
+  test.each(["server", "program"])(
+    "ends once a Close has passed in both directions, first that of the %s",
+    async (first) => {
+      const [program, origin] = await connectProgram(0);
+      const server = { end: origin, message: "\x82\x02\x88\0", close: "\x88\x02\x0f\xa0" };
+      const masked = { message: "\x82\x82\0\0\0\0\x88\0", close: "\x88\x82\0\0\0\0\x0f\xa0" };
+      const sides = [server, { end: program, ...masked }] as const;
+      const [one, other] = first === "server" ? sides : ([sides[1], sides[0]] as const);
+      one.end.send(one.message + one.close);
+      await other.end.waitFor(one.message + one.close);
+      other.end.send(other.message);
+      await one.end.waitFor(other.message);
+      expect([program.hasEnded, origin.hasEnded]).toEqual([false, false]);
+      other.end.send(other.close);
+      await one.end.waitFor(other.message + other.close);
+      await vi.waitUntil(() => program.hasEnded && origin.hasEnded, WAIT_OPTIONS);
+    },
+  );
+
   test("sends thousands of messages at once: they go on a few at a time, and all arrive", async () => {
     const [program, origin] = await connectProgram(0);
     const before = origin.received.length;
