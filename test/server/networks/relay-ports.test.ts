@@ -39,6 +39,17 @@ function connectRelay(count: number): Promise<RelayLink> {
 }
 
 describe("ports of a relay", () => {
+  test("are all for the only organization of a server, until there is another one", async () => {
+    using few = await connectRelay(3);
+    const { relayId: relay_id } = few.hello;
+    const isDeleted = "update organizations set deleted_at = $1 where id <> $2";
+    await api.sql(isDeleted, [new Date(), owner.orgId]);
+    const networks = await Promise.all([1, 2, 3].map(() => createNetwork(owner)));
+    for (const { id } of networks) await registerServer(owner, id, { relay_id });
+    await api.sql(isDeleted, [null, owner.orgId]);
+    for (const { id } of networks) await owner.delete(`/private-networks/${id}`);
+  });
+
   test("are refused when all are reserved, and not available to others for a day after release", async () => {
     using few = await connectRelay(1);
     const { relayId: relay_id } = few.hello;

@@ -1,7 +1,8 @@
 /**
  * The public ports of relays: UDP ports of networks and TCP ports of tunnels. The primary key of `relay_ports` decides
  * concurrent requests for a port. After its release, other organizations can't reserve a port for a day, if an agent has
- * served it. An organization may have as many ports of a relay as stay free for others, so a single one gets half.
+ * served it. An organization may have as many ports of a relay as stay free for others, which makes half for a single one, and all
+ * of them while there are no others.
  */
 import { ago } from "../clock.ts";
 import { and, eq, isNull, sql } from "drizzle-orm";
@@ -213,7 +214,8 @@ interface Candidate extends ReservedPort {
 
 /**
  * Prefers the port that the owner had before, then ports that have never been reserved. The choice among equal ports is
- * random, so that concurrent requests rarely choose the same one. The first port of an organization needs no share.
+ * random, so that concurrent requests rarely choose the same one. The first port of an organization needs no share, nor do
+ * those of the only one.
  */
 async function findCandidate(
   { tx }: Pick<UnitOfWork, "tx">,
@@ -244,7 +246,9 @@ async function findCandidate(
       from candidates window of_relay as (partition by relay_id)
     )
     select relay_id, port, free_ports, ports,
-      is_own or own_ports = 0 or own_ports < free_for_others - 1 as is_in_share
+      is_own or own_ports = 0 or own_ports < free_for_others - 1 or not exists (
+        select from ${organizations} where ${isNull(organizations.deletedAt)} and ${organizations.id} <> ${orgId}
+      ) as is_in_share
     from counted
     where is_available and ${wantedPort === undefined ? sql`true` : sql`port = ${wantedPort}`}
     order by is_in_share desc, was_owned desc, is_connected desc, free_ports desc, relay_id,
