@@ -16,7 +16,7 @@ import {
 } from "../protocol/schemas/access/policy-dry-run.ts";
 import { REDACTED, RefusedBy } from "../protocol/schemas/inspector/captures.ts";
 import { parseBearerToken } from "../shared/bearer-token.ts";
-import { checkPath } from "./paths/denied-paths.ts";
+import { CheckedPath } from "./paths/denied-paths.ts";
 import { compilePolicy, type PolicyEffects } from "./policy-actions.ts";
 import { RateWindow } from "./rate-window.ts";
 
@@ -128,11 +128,13 @@ export class DryRun {
     return { outcome: "refused", rule: this.#findRule("rate_limit"), code: "rate_limited" };
   }
 
-  #decideByPath({ path }: CapturedVisit): Decision | null {
-    const isDenied = ({ prefixes }: DenyRule) => checkPath(prefixes, path) !== "allowed";
+  #decideByPath(visit: CapturedVisit): Decision | null {
     const all = this.#denyRules.at(-1);
-    if (all === undefined || !isDenied(all)) return null;
-    // The first rule that denies the path, by bisection: to read an ambiguous path can take a millisecond.
+    if (all === undefined) return null;
+    const path = new CheckedPath(visit.path);
+    const isDenied = ({ prefixes }: DenyRule) => path.check(prefixes) !== "allowed";
+    if (!isDenied(all)) return null;
+    // The first rule that denies the path, by bisection: to compare an ambiguous path can take a millisecond.
     let [from, to] = [0, this.#denyRules.length - 1];
     while (from < to) {
       const middle = Math.floor((from + to) / 2);

@@ -4,7 +4,7 @@
  */
 import { Prefixes } from "./prefixes.ts";
 import { decodePath, foldCase } from "./path-text.ts";
-import { hasDeniedReading } from "./readings.ts";
+import { Readings } from "./readings.ts";
 
 /** A path without any of these has only one interpretation. */
 const AMBIGUOUS = /[%\\;]|\/\/|\/\./;
@@ -20,24 +20,51 @@ const compiled = new WeakMap<readonly string[], Prefixes>();
 /**
  * The case of letters is ignored, since many servers and file systems ignore it.
  *
- * @param path of a request target, as the visitor sent it. It is read once, whatever its spelling.
+ * @param path of a request target, as the visitor sent it.
  */
 export function checkPath(denied: readonly string[], path: string): PathVerdict {
+  return new CheckedPath(path).check(denied);
+}
+
+/** A path that is compared with several lists. It is read once, whatever its spelling. */
+export class CheckedPath {
+  readonly #path: string;
+  readonly #isAmbiguous: boolean;
+  #readings: Readings | undefined;
+
+  constructor(path: string) {
+    this.#path = path;
+    this.#isAmbiguous = isAmbiguous(path);
+  }
+
+  check(denied: readonly string[]): PathVerdict {
+    const prefixes = compile(denied);
+    if (!this.#isAmbiguous) return beginsWithAny(prefixes, this.#path) ? "denied" : "allowed";
+    if (this.#path.length > AMBIGUOUS_PATH_MAX_CHARS) return "too_long";
+    this.#readings ??= new Readings(this.#path);
+    return this.#readings.isDenied(prefixes) ? "denied" : "allowed";
+  }
+}
+
+/** Whether it has several interpretations, which take a hundred times as long to compare as one. */
+export function isAmbiguous(path: string): boolean {
+  return AMBIGUOUS.test(path);
+}
+
+function compile(denied: readonly string[]): Prefixes {
   let prefixes = compiled.get(denied);
   if (!prefixes) {
     prefixes = new Prefixes(denied.flatMap((prefix) => [foldCase(prefix), decodePath(prefix)]));
     compiled.set(denied, prefixes);
   }
-  if (!AMBIGUOUS.test(path)) return beginsWithAny(prefixes, path) ? "denied" : "allowed";
-  if (path.length > AMBIGUOUS_PATH_MAX_CHARS) return "too_long";
-  return hasDeniedReading(prefixes, path) ? "denied" : "allowed";
+  return prefixes;
 }
 
 /** A path of bounded length with the same verdict: no prefix is as long as what is kept. */
 export function shortenPath(path: string): string {
   if (path.length <= AMBIGUOUS_PATH_MAX_CHARS) return path;
   const beginning = path.slice(0, AMBIGUOUS_PATH_MAX_CHARS);
-  return AMBIGUOUS.test(path) ? `${beginning}%` : beginning;
+  return isAmbiguous(path) ? `${beginning}%` : beginning;
 }
 
 function beginsWithAny(prefixes: Prefixes, path: string): boolean {

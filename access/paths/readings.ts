@@ -18,16 +18,23 @@ interface Server {
 const DECODINGS = ["none", "all_but_slashes", "all"] as const;
 const NO_OR_YES = [false, true];
 
-/**
- * Whether a server could take the path for one that begins with any of these prefixes. The path is read once, and each
- * reading stores only where its segments begin.
- */
-export function hasDeniedReading(prefixes: Prefixes, path: string): boolean {
-  const readings = listServers(path).map((server) => new Reading(server, path.length));
-  const text = new PathText(path, (meaning, isEncoded) => {
-    for (const reading of readings) reading.addToken(meaning, isEncoded);
-  });
-  return readings.some((reading) => reading.isDenied(prefixes, text));
+/** All readings of a path. It is read once, and each reading stores only where its segments begin. */
+export class Readings {
+  readonly #readings: Reading[];
+  readonly #text: PathText;
+
+  constructor(path: string) {
+    this.#readings = listServers(path).map((server) => new Reading(server, path.length));
+    this.#text = new PathText(path, (meaning, isEncoded) => {
+      for (const reading of this.#readings) reading.addToken(meaning, isEncoded);
+    });
+    for (const reading of this.#readings) reading.finish();
+  }
+
+  /** Whether a server could take the path for one that begins with any of these prefixes. */
+  isDenied(prefixes: Prefixes): boolean {
+    return this.#readings.some((reading) => reading.isDenied(prefixes, this.#text));
+  }
 }
 
 /** The servers that read this path differently: `\` makes a difference only for a path that has one. */
@@ -87,8 +94,11 @@ class Reading {
   }
 
   /** Called after the last token. */
-  isDenied(prefixes: Prefixes, text: PathText): boolean {
+  finish(): void {
     this.#endSegment(true);
+  }
+
+  isDenied(prefixes: Prefixes, text: PathText): boolean {
     // A server that resolves before it decodes may also compare without decoding.
     const isUndecodedToo = this.#server.decodesFirst === "none" && text.isEncoded.includes(true);
     const spellings = isUndecodedToo ? [text.decoded, text.sent] : [text.decoded];

@@ -1,4 +1,4 @@
-import { describe, expect, test } from "vitest";
+import { describe, expect, test, vi } from "vitest";
 import {
   DryRun,
   type CapturedVisit,
@@ -58,6 +58,19 @@ const counts = ({ allowed, refused, unknown, changed }: PolicyDryRun) => [
 ];
 
 describe("a dry run", () => {
+  test("reads an ambiguous path once, however many actions deny paths", () => {
+    const path = "/a/%2e%2e;x\\%5c/../".repeat(200);
+    const deny = Array.from({ length: 16 }, (_, i): PolicyAction => {
+      return { kind: "deny", path_prefix: i === 15 ? "/" : `/never/${i}` };
+    });
+    const read = vi.spyOn(String.prototype, "charCodeAt");
+    const { rules } = run(deny, [visit({ path })]);
+    const reads = read.mock.calls.length;
+    read.mockRestore();
+    expect(rules.at(-1)).toMatchObject({ matched: 1 });
+    expect(reads).toBeLessThan(2 * path.length);
+  });
+
   test("names the action that would refuse a request, in every spelling of its path", () => {
     const paths = ["/", "/a%64min", "/x/..;/ADMIN", `/${"%61".repeat(2_000)}`];
     const result = run(

@@ -1,5 +1,10 @@
 /** Runs a traffic policy on the captured requests of a tunnel, without saving it. */
-import { DryRun, type CurrentSettings } from "../../../../access/policy-dry-run.ts";
+import { isAmbiguous } from "../../../../access/paths/denied-paths.ts";
+import {
+  DryRun,
+  type CapturedVisit,
+  type CurrentSettings,
+} from "../../../../access/policy-dry-run.ts";
 import type { TrafficPolicy } from "../../../../protocol/schemas/access/policies.ts";
 import type { PolicyDryRun } from "../../../../protocol/schemas/access/policy-dry-run.ts";
 import type { Captures } from "../captures.ts";
@@ -8,6 +13,8 @@ import type { Captures } from "../captures.ts";
 const DRY_RUN_BATCH_CHARS = 8_192;
 /** What a request costs beside reading its path, in characters. */
 const REQUEST_CHARS = 160;
+/** Of the ambiguous paths of the evaluated requests, for a policy that denies paths: some 100 ms. */
+const DRY_RUN_AMBIGUOUS_MAX_CHARS = 512 * 1024;
 
 export interface DryRunRequest {
   policy: TrafficPolicy;
@@ -21,7 +28,9 @@ export async function dryRunPolicy(
   current: CurrentSettings,
 ): Promise<PolicyDryRun> {
   const readsHeaders = policy.actions.some(({ kind }) => kind === "jwt_validation");
-  const visits = await captures.listVisits(limit, readsHeaders);
+  const listed = await captures.listVisits(limit, readsHeaders);
+  const readsPaths = policy.actions.some(({ kind }) => kind === "deny");
+  const visits = readsPaths ? takeNewest(listed) : listed;
   const dryRun = new DryRun(policy, current);
   let chars = 0;
   for (const visit of visits) {
@@ -32,4 +41,14 @@ export async function dryRunPolicy(
     await scheduler.wait(0);
   }
   return dryRun.result;
+}
+
+/** The newest visits whose paths can be read in the time of a dry run. @param visits oldest first. */
+function takeNewest(visits: CapturedVisit[]): CapturedVisit[] {
+  let chars = 0;
+  const tooOld = visits.findLastIndex(({ path }) => {
+    if (isAmbiguous(path)) chars += path.length;
+    return chars > DRY_RUN_AMBIGUOUS_MAX_CHARS;
+  });
+  return visits.slice(tooOld + 1);
 }
