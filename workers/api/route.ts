@@ -17,6 +17,7 @@ import type { Database } from "../store/database.ts";
 import type { Principal } from "../store/accounts/sessions.ts";
 import type { CallerActor, MemberActor } from "../store/locks.ts";
 import type { AgentToken, MasterKey } from "../store/tokens/tokens.ts";
+import { exceedsJsonBounds, JSON_MAX_LEVELS, JSON_MAX_VALUES } from "./json-shape.ts";
 import type { ResponseHeader } from "./reference/headers.ts";
 import type { SecurityScheme } from "./reference/security.ts";
 
@@ -293,7 +294,10 @@ function requireJsonBody(definition: RouteDefinition): MiddlewareHandler<ApiEnv>
         const headers = new Headers(c.req.raw.headers);
         headers.set("Content-Type", "application/json");
         c.req.raw = new Request(c.req.raw, { headers, body: "{}" });
-      } else requireReadableJson(c);
+      } else {
+        requireReadableJson(c);
+        await requireBoundedJson(c);
+      }
       await next();
     }),
   ];
@@ -314,6 +318,19 @@ function requireReadableJson(c: ApiContext): void {
     throw new ApiError(
       "unsupported_media_type",
       "The request body must be in UTF-8, and the Content-Type names another charset.",
+    );
+  }
+}
+
+/** A smaller body takes no more than some milliseconds, whatever it contains. */
+const UNBOUNDED_JSON_MAX_BYTES = 64 * 1024;
+
+async function requireBoundedJson({ var: { bodyBytes }, req }: ApiContext): Promise<void> {
+  if (bodyBytes <= UNBOUNDED_JSON_MAX_BYTES) return;
+  if (exceedsJsonBounds(new Uint8Array(await req.arrayBuffer()))) {
+    throw new ApiError(
+      "invalid_request",
+      `A request body of this size must have at most ${JSON_MAX_VALUES} values, in at most ${JSON_MAX_LEVELS} levels.`,
     );
   }
 }

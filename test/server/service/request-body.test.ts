@@ -70,6 +70,24 @@ const readError = ({ status, body }: Answer) => [
   (JSON.parse(body.toString()) as { error: string }).error,
 ];
 
+test("a large body with many values, or in many levels, is refused before it is parsed", async () => {
+  const names = Array.from({ length: 70_000 }, (_, i) => `"${i}":1`);
+  const bodies = ["[".repeat(500_000), `{${names.join(",")}}`, `{"name":"${"x".repeat(900_000)}"}`];
+  const messages = bodies.map(async (text) => {
+    const answer = await post(
+      { ...bearer(), "content-length": `${text.length}` },
+      Buffer.from(text),
+    );
+    const { message } = JSON.parse(answer.body.toString()) as { message: string };
+    return [answer.status, message.includes("levels")];
+  });
+  expect(await Promise.all(messages)).toEqual([
+    [400, true],
+    [400, true],
+    [400, false],
+  ]);
+});
+
 test.each([
   ["with a length", sendWhole],
   ["in chunks", sendInChunks],

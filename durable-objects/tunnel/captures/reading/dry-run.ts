@@ -14,7 +14,7 @@ const DRY_RUN_BATCH_CHARS = 8_192;
 /** What a request costs beside reading its path, in characters. */
 const REQUEST_CHARS = 160;
 /** Of the ambiguous paths of the evaluated requests, for a policy that denies paths: some 100 ms. */
-export const DRY_RUN_AMBIGUOUS_MAX_CHARS = 512 * 1024;
+const DRY_RUN_AMBIGUOUS_MAX_CHARS = 512 * 1024;
 
 export interface DryRunRequest {
   policy: TrafficPolicy;

@@ -1,13 +1,12 @@
 import { afterEach, expect, test, vi } from "vitest";
 import type { CapturedVisit } from "../../../../access/policy-dry-run.ts";
-import {
-  DRY_RUN_AMBIGUOUS_MAX_CHARS,
-  dryRunPolicy,
-} from "../../../../durable-objects/tunnel/captures/reading/dry-run.ts";
+import { dryRunPolicy } from "../../../../durable-objects/tunnel/captures/reading/dry-run.ts";
 import type { PolicyAction } from "../../../../protocol/schemas/access/policies.ts";
 
 afterEach(() => void vi.unstubAllGlobals());
 
+/** As docs/api.md says. */
+const AMBIGUOUS_MAX_CHARS = 524_288;
 const AMBIGUOUS_PATH = "/%61".repeat(1_000);
 const DENY: PolicyAction = { kind: "deny", path_prefix: "/admin" };
 const SET: PolicyAction = { kind: "header_set", name: "X-Team", value: "blue" };
@@ -36,7 +35,7 @@ function run(action: PolicyAction) {
 
 test("a dry run evaluates the newest requests whose ambiguous paths can be read in its time", async () => {
   const { evaluated, since } = await run(DENY);
-  const ambiguous = Math.floor(DRY_RUN_AMBIGUOUS_MAX_CHARS / AMBIGUOUS_PATH.length);
+  const ambiguous = Math.floor(AMBIGUOUS_MAX_CHARS / AMBIGUOUS_PATH.length);
   expect(evaluated).toBe(2 * ambiguous + 1);
   expect(since).toBe(new Date(REQUESTS - evaluated).toISOString());
 });
