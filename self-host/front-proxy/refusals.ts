@@ -8,7 +8,12 @@ import {
   type ErrorCode,
 } from "../../protocol/errors.ts";
 import type { ErrorBody } from "../../protocol/schemas/error-body.ts";
-import { HEAD_MAX_BYTES, HEAD_MAX_FIELDS, type InvalidHead } from "./request-head.ts";
+import {
+  HEAD_MAX_BYTES,
+  HEAD_MAX_FIELDS,
+  QUERY_MAX_PARAMETERS,
+  type InvalidHead,
+} from "./request-head.ts";
 
 /** Why the front proxy refuses a request: the values of a label of its metrics. */
 export const REFUSAL_REASONS = [
@@ -47,6 +52,12 @@ export const INVALID_HEADS: Record<InvalidHead, Refusal> = {
     code: "invalid_request",
     message: `The request must have at most ${HEAD_MAX_FIELDS} header fields.`,
     status: 431,
+  },
+  too_many_parameters: {
+    reason: "head_too_large",
+    code: "invalid_request",
+    message: `The query must have at most ${QUERY_MAX_PARAMETERS} parameters.`,
+    status: 414,
   },
   invalid_host: {
     reason: "invalid_host",

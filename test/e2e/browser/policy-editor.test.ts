@@ -236,6 +236,8 @@ test("a rule that is made of a captured request refuses the next visitor", async
   expect((await visit("policy-made", "/shop")).status).toBe(200);
 
   await page.goBack();
+  // A row that arrives later moves the others.
+  await rows.filter({ hasText: "/shop" }).waitFor();
   await rows.filter({ hasText: "403" }).click();
   const detail = getSection(page, "Details of the request");
   await detail.getByRole("link", { name: "denied path" }).waitFor();

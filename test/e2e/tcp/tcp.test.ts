@@ -158,9 +158,9 @@ test("--remote-port requests a public port, which survives restarts of the agent
 
 test("--ttl does not extend a tunnel that exists, and a notice says so", async () => {
   await using echo = await startEcho();
-  const reserved = { localPort: 1, protocol: "tcp", subdomain: "brief", ttlSeconds: 600 };
+  const reserved = { localPort: 1, protocol: "tcp", subdomain: "short-lived", ttlSeconds: 600 };
   await stack.owner.post("/tunnels", reserved);
-  await using tunnel = await stack.serve(echo.port, ["--subdomain", "brief", "--ttl", "3h"]);
+  await using tunnel = await stack.serve(echo.port, ["--subdomain", "short-lived", "--ttl", "3h"]);
   expect((await tunnel.event("notice"))["message"]).toMatch(
     /^the tunnel expires in (?:10|9) min, because it existed before, and --ttl does not extend it$/,
   );

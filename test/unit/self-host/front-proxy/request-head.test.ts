@@ -2,6 +2,7 @@ import { describe, expect, test } from "vitest";
 import {
   CF_BLOB_HEADER,
   HEAD_MAX_FIELDS,
+  QUERY_MAX_PARAMETERS,
   parseRequestHead,
   type RequestHead,
 } from "../../../../self-host/front-proxy/request-head.ts";
@@ -137,6 +138,12 @@ describe("a head is refused", () => {
     fields[0] = "Host: a";
     parseValid("GET / HTTP/1.1", ...fields);
     expect(parse("GET / HTTP/1.1", ...fields, "z:")).toBe("too_many_fields");
+  });
+
+  test("with more parameters than workerd should split", () => {
+    const query = "&".repeat(QUERY_MAX_PARAMETERS - 1);
+    parseValid(`GET /?${query} HTTP/1.1`, "Host: a");
+    expect(parse(`GET /?${query}& HTTP/1.1`, "Host: a")).toBe("too_many_parameters");
   });
 
   test("without a Host, or with several", () => {

@@ -153,7 +153,7 @@ describe("the relay is notified when", () => {
     await tunnel.agent();
     await tunnel.agent({ relay: null });
     await runDurableObjectAlarm(tunnel.stub);
-    expect(await link.next()).toEqual(revoke(tunnel, { reason: "connection_ended" }));
+    expect(await link.next()).toEqual(revoke(tunnel, { reason: "connection_ended", port: 40_001 }));
   });
 });
 
