@@ -3,7 +3,6 @@ import { createRoute, OpenAPIHono, type RouteConfig } from "@hono/zod-openapi";
 import { waitUntil } from "cloudflare:workers";
 import type { Context, MiddlewareHandler } from "hono";
 import { createMiddleware } from "hono/factory";
-import { HTTPException } from "hono/http-exception";
 import { routePath } from "hono/route";
 import { z, type ZodError, type ZodType } from "zod";
 import type { ErrorCode } from "../../protocol/errors.ts";
@@ -17,7 +16,7 @@ import type { Database } from "../store/database.ts";
 import type { Principal } from "../store/accounts/sessions.ts";
 import type { CallerActor, MemberActor } from "../store/locks.ts";
 import type { AgentToken, MasterKey } from "../store/tokens/tokens.ts";
-import { exceedsJsonBounds, JSON_MAX_LEVELS, JSON_MAX_VALUES } from "./json-shape.ts";
+import { requireBoundedJson, requireReadableJson } from "./json-body.ts";
 import type { ResponseHeader } from "./reference/headers.ts";
 import type { SecurityScheme } from "./reference/security.ts";
 
@@ -295,48 +294,13 @@ function requireJsonBody(definition: RouteDefinition): MiddlewareHandler<ApiEnv>
         headers.set("Content-Type", "application/json");
         c.req.raw = new Request(c.req.raw, { headers, body: "{}" });
       } else {
-        requireReadableJson(c);
-        await requireBoundedJson(c);
+        requireReadableJson(c.req.header());
+        await requireBoundedJson(c.var.bodyBytes, () => c.req.arrayBuffer());
       }
       await next();
     }),
   ];
 }
-
-/** The framework decodes no compression, reads every text as UTF-8, and takes a body without a type for an empty object. */
-function requireReadableJson(c: ApiContext): void {
-  const { "content-encoding": encoding = "identity", "content-type": type } = c.req.header();
-  if (type === undefined) throw new HTTPException(415);
-  if (encoding.toLowerCase() !== "identity") {
-    throw new ApiError(
-      "unsupported_media_type",
-      "The request body must be sent without compression, and without the header Content-Encoding.",
-    );
-  }
-  const charset = /;\s*charset\s*=\s*"?([^\s;"]*)/i.exec(type)?.[1] ?? "utf-8";
-  if (!UTF8_CHARSETS.test(charset)) {
-    throw new ApiError(
-      "unsupported_media_type",
-      "The request body must be in UTF-8, and the Content-Type names another charset.",
-    );
-  }
-}
-
-/** A smaller body takes no more than some milliseconds, whatever it contains. */
-const UNBOUNDED_JSON_MAX_BYTES = 64 * 1024;
-
-async function requireBoundedJson({ var: { bodyBytes }, req }: ApiContext): Promise<void> {
-  if (bodyBytes <= UNBOUNDED_JSON_MAX_BYTES) return;
-  if (exceedsJsonBounds(new Uint8Array(await req.arrayBuffer()))) {
-    throw new ApiError(
-      "invalid_request",
-      `A request body of this size must have at most ${JSON_MAX_VALUES} values, in at most ${JSON_MAX_LEVELS} levels.`,
-    );
-  }
-}
-
-/** Every text in US-ASCII is the same in UTF-8. */
-const UTF8_CHARSETS = /^(?:utf-?8|us-ascii)$/i;
 
 function listGuards({ guard }: RouteDefinition): readonly Guard[] {
   return [guard ?? []].flat();
