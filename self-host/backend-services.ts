@@ -81,6 +81,9 @@ async function prepareDatabase(
   }
 }
 
+/** All objects share one thread, and each shard reads unknown names from the database in batches of its own. */
+const DIRECTORY_SHARDS = "1";
+
 /** The variables and secrets of the Worker, by the names of workers/env.ts. */
 export function buildWorkerBindings(
   settings: ServerSettings,
@@ -89,6 +92,7 @@ export function buildWorkerBindings(
 ): Record<string, string> {
   return {
     ...settings.worker,
+    DIRECTORY_SHARDS,
     PUBLIC_PORT: String(settings.publicPort ?? port),
     ENCRYPTION_KEY: secrets.ENCRYPTION_KEY,
     JWT_PRIVATE_KEY: secrets.JWT_PRIVATE_KEY,

@@ -35,6 +35,9 @@ export interface Env extends Omit<ObjectBindings, NarrowedForObjects> {
   /** Authenticates the Worker to both gateways. */
   GATEWAY_SECRET?: string;
 
+  /** Self-hosted: how many objects hold the directory. */
+  DIRECTORY_SHARDS?: string;
+
   /** The edge reads these two directly. `getConfig` parses all settings for the API; each is a string. */
   SERVICE_DOMAIN?: string;
   API_HOSTS?: string;

@@ -21,12 +21,13 @@ export function tunnelObject(env: Env, name: string): DurableObjectStub<Tunnel> 
   return env.TUNNEL.get(id);
 }
 
-/** Each shard answers some hundred requests a second. More of them would cost more open files on one machine. */
+/** Each shard answers some hundred requests a second. */
 const DIRECTORY_SHARDS = 16;
 
 /** @param name a label of the service domain, a whole custom domain, or a webhook receiver's id. */
 export function directoryObject(env: Env, name: string): DurableObjectStub<Directory> {
-  return env.DIRECTORY.getByName(`shard ${computeShard(name, DIRECTORY_SHARDS)}`);
+  const shards = Number(env.DIRECTORY_SHARDS ?? DIRECTORY_SHARDS);
+  return env.DIRECTORY.getByName(`shard ${computeShard(name, shards)}`);
 }
 
 export function organizationObject(env: Env, orgId: string): DurableObjectStub<Organization> {

@@ -9,7 +9,8 @@ export const LOOK_UP_BATCH_NAMES = 200;
 const LOOK_UP_INTERVAL_MS = 100;
 /** Names that wait for their look-up, or for its result. */
 export const LOOK_UPS_PENDING_MAX = 1_000;
-const MISSES_MAX = 5_000;
+/** Few: strangers fill it, and each garbage collection traces all of it. */
+const MISSES_MAX = 1_000;
 export const LOOK_UP_MISS_MS = 10_000;
 
 type Pending<Found> = PromiseWithResolvers<Found | null>;

@@ -21,8 +21,11 @@ export const UNREAD_MAX_MS = 5 * MINUTE_MS;
 export const HELD_MAX_MS = 5 * MINUTE_MS;
 /** The same as `UNREAD_MAX_MS` for agents and other programs: their heartbeats arrive more often. */
 export const PROGRAM_UNREAD_MAX_MS = MINUTE_MS;
-/** A program that has read nothing for this long is not read from either, so that it can't cause answers without end. */
-export const PROGRAM_STALLED_MS = 250;
+/**
+ * The other end of a WebSocket that has read nothing for this long is not read from either: it would cause answers without
+ * end. A visitor may have a slow network.
+ */
+export const STALLED_MS = { program: 250, visitor: 10_000 };
 /**
  * After the server has answered and closed, a visitor that is still sending reads the answer only if its bytes are
  * accepted meanwhile: a closed connection would answer them with a reset, which discards the answer (RFC 9112 §9.6).

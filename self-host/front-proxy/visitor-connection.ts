@@ -13,9 +13,9 @@ import {
   HELD_MAX_MS,
   LINGER_MAX_MS,
   LINGER_PAUSE_MAX_MS,
-  PROGRAM_STALLED_MS,
   PROGRAM_UNREAD_MAX_MS,
   QUEUED_MAX_MS,
+  STALLED_MS,
   UNREAD_MAX_MS,
   UPSTREAM_IDLE_MAX_MS,
 } from "./limits.ts";
@@ -170,13 +170,13 @@ export class VisitorConnection {
 
   get #canReceive(): boolean {
     const isForwarded = this.#upstream === undefined || this.#upstream.writableLength === 0;
-    return isForwarded && !this.#isStalledProgram && !this.#allowance?.isUsedUp;
+    return isForwarded && !this.#isStalled && !this.#allowance?.isUsedUp;
   }
 
-  /** A program that sends and never reads: workerd answers its heartbeats, and has no bound for the answers. */
-  get #isStalledProgram(): boolean {
-    if (this.kind !== "program" || this.#unreadSinceMs === undefined) return false;
-    return Date.now() - this.#unreadSinceMs > PROGRAM_STALLED_MS;
+  /** Whether the other end of a WebSocket reads nothing. workerd has no bound for the answers to what it sends. */
+  get #isStalled(): boolean {
+    if (this.#webSocket === undefined || this.#unreadSinceMs === undefined) return false;
+    return Date.now() - this.#unreadSinceMs > STALLED_MS[this.#webSocket.kind];
   }
 
   #receiveHead(bytes: Uint8Array): Uint8Array {
@@ -289,7 +289,7 @@ export class VisitorConnection {
     this.#unreadSinceMs = isUnread ? Date.now() : undefined;
     if (isUnread) return;
     this.#upstream?.resume();
-    if (this.kind === "program") this.#continue();
+    if (this.#webSocket) this.#continue();
   };
 
   #passResponse(bytes: Uint8Array): void {

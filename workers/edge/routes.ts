@@ -13,6 +13,8 @@ import { MINUTE_MS } from "../../shared/time.ts";
 
 const ROUTE_CACHE_MAX_HOSTS = 10_000;
 const ROUTE_CACHE_HIT_MS = MINUTE_MS;
+/** Few: strangers fill it, and each garbage collection traces all of it. */
+const MISSES_MAX_HOSTS = 1_000;
 
 /** One of a tunnel's objects. */
 export interface TunnelTarget {
@@ -28,7 +30,7 @@ interface CachedRoute {
 
 /** Separate, so that requests with random hosts do not displace the routes of tunnels. */
 const routes = new BoundedMap<string, CachedRoute>(ROUTE_CACHE_MAX_HOSTS);
-const missesUntilMs = new BoundedMap<string, number>(ROUTE_CACHE_MAX_HOSTS);
+const missesUntilMs = new BoundedMap<string, number>(MISSES_MAX_HOSTS);
 
 /** @returns the tunnel's objects, null when the host has no tunnel, undefined when the route is not cached. */
 export function getCachedTargets(routeName: string): TunnelTarget[] | null | undefined {

@@ -19,7 +19,8 @@ import { BoundedMap } from "../../shared/bounds/bounded-map.ts";
 /** Where requests for a host go, computed once for each spelling of the host. */
 type Destination = { routeName: string } | ErrorCode;
 
-const DESTINATIONS_MAX = 10_000;
+/** Few: strangers fill it with names that lead nowhere, and each garbage collection traces all of it. */
+const DESTINATIONS_MAX = 1_000;
 const destinations = new BoundedMap<string, Destination>(DESTINATIONS_MAX);
 
 /** One for each isolate: its limit counts all requests. */

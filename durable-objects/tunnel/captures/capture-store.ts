@@ -35,8 +35,11 @@ import type { Recording } from "./recording.ts";
 
 /** Exchanges in one page. */
 export const CAPTURE_PAGE_MAX_EXCHANGES = 256;
-/** A page with its details: the platform stores values of 2 MB, and a character can take two bytes. */
-export const CAPTURE_PAGE_MAX_BYTES = 512 * 1024;
+/**
+ * A page with its details, unless one capture alone is larger. To find a key, SQLite reads some of the other values completely
+ * (`_cf_KV` is a table without row ids, whose search compares whole rows): large pages make each access slow.
+ */
+export const CAPTURE_PAGE_MAX_BYTES = 128 * 1024;
 /** Details up to this size are stored in their page: a tunnel with little traffic writes one row for each request. */
 const INLINE_DETAILS_MAX_BYTES = 64 * 1024;
 /** Messages or events in one page, and how many pages of an exchange are stored: the newest ones. */
@@ -56,6 +59,8 @@ type Storage = Pick<DurableObjectStorage, "kv" | "put" | "delete" | "sql">;
 
 export class CaptureStore {
   readonly #storage: Storage;
+  /** The id of the oldest page or long-lived capture; null when there is none, undefined when it is not known. */
+  #oldestId: string | null | undefined;
 
   constructor(storage: Storage) {
     this.#storage = storage;
@@ -99,6 +104,7 @@ export class CaptureStore {
     const { page, details } = packPage(captures, bodyKeys);
     const detailsBytes = getDetailsSize(details);
     const hasOwnKey = detailsBytes > INLINE_DETAILS_MAX_BYTES;
+    this.#onWritten(newestId);
     batch.values.set(KEY.page + newestId, hasOwnKey ? page : { ...page, details });
     if (hasOwnKey) batch.values.set(KEY.details + newestId, details);
     batch.bytes += page.records.length + detailsBytes;
@@ -116,6 +122,7 @@ export class CaptureStore {
     const { id } = row.record;
     const bodies = this.#writeBodies(batch, id, row.bodies, []);
     const stored: LongLivedRow = { ...row, bodies };
+    this.#onWritten(id);
     batch.values.set(KEY.long + id, stored);
     batch.bytes += estimateRowSize(stored);
   }
@@ -190,8 +197,8 @@ export class CaptureStore {
 
   /** When the oldest stored capture began. */
   get oldestMs(): number | undefined {
-    const id = this.#findOldest()?.id;
-    return id === undefined ? undefined : getCaptureTimeMs(id);
+    this.#oldestId ??= this.#findOldest()?.id ?? null;
+    return this.#oldestId === null ? undefined : getCaptureTimeMs(this.#oldestId);
   }
 
   /**
@@ -199,8 +206,11 @@ export class CaptureStore {
    * @returns the id of a long-lived capture, which may still be open; null when nothing was old enough.
    */
   dropOldest(beforeMs: number): { longLivedId: string | null } | null {
+    const { oldestMs } = this;
+    if (oldestMs === undefined || oldestMs >= beforeMs) return null;
     const oldest = this.#findOldest();
-    if (!oldest || getCaptureTimeMs(oldest.id) >= beforeMs) return null;
+    this.#oldestId = undefined;
+    if (!oldest) return null;
     if ("page" in oldest) {
       const { id, page } = oldest;
       const detailsKeys = page.details ? [] : [KEY.details + id];
@@ -227,6 +237,11 @@ export class CaptureStore {
       return { id: pageId, page: page![1] };
     }
     return rowId === undefined ? undefined : { id: rowId, row: row![1] };
+  }
+
+  #onWritten(id: string): void {
+    if (this.#oldestId && this.#oldestId <= id) return;
+    this.#oldestId = undefined;
   }
 
   #delete(keys: string[]): void {

@@ -15,7 +15,11 @@ import type { Alarm } from "../alarm.ts";
 import { BreakdownCounter, type CaptureBreakdown } from "./reading/breakdown.ts";
 import { CaptureLookup, readDetails } from "./reading/capture-lookup.ts";
 import { StoredRecords } from "./reading/stored-records.ts";
-import { CAPTURE_PAGE_MAX_EXCHANGES, CaptureStore } from "./capture-store.ts";
+import {
+  CAPTURE_PAGE_MAX_BYTES,
+  CAPTURE_PAGE_MAX_EXCHANGES,
+  CaptureStore,
+} from "./capture-store.ts";
 import type { CaptureFeed } from "./feed.ts";
 import { CaptureMemory } from "./memory.ts";
 import {
@@ -41,8 +45,8 @@ export const CAPTURE_MEMORY_MAX_BYTES = 16 * 1024 * 1024;
 export const CAPTURES_STORED_MAX_BYTES = 64 * 1024 * 1024;
 /** How much may be written before the limit is checked again. */
 const CAPTURES_CHECK_BYTES = 1024 * 1024;
-/** Pages that are dropped before yielding to other events. */
-const CAPTURES_DROP_BATCH = 200;
+/** Pages that are dropped before yielding to other events. A large one takes about a millisecond. */
+const CAPTURES_DROP_BATCH = 8;
 /** After this time the first captures are written. */
 const CAPTURE_WRITE_DELAY_MS = 100;
 /** The shortest time between two writes, unless they are large. A crash loses the captures of this time at most. */
@@ -321,6 +325,7 @@ export class Captures implements RecordingObserver {
     return (
       this.#unwritten.count === 0 ||
       this.#unwritten.count >= CAPTURE_PAGE_MAX_EXCHANGES ||
+      this.#unwritten.finalizedBytes >= CAPTURE_PAGE_MAX_BYTES ||
       this.memory.bodyBytes >= LARGE_WRITE_BYTES ||
       Date.now() >= this.#writtenAtMs + CAPTURE_WRITE_INTERVAL_MS
     );

@@ -1,12 +1,25 @@
-/** Bounds the memory that captures use, over all the exchanges of a tunnel together. */
+/**
+ * Bounds the memory that captures use, over all the exchanges of a tunnel together, and how many large heads they store: a
+ * visitor who sends little more than heads of 128 KiB would otherwise make the object write megabytes each second.
+ */
+import { takeFromBucket, type TokenBucket } from "../../../shared/bounds/token-bucket.ts";
+
+/** A larger head is a large one. Most servers refuse those of requests, as Node.js does. */
+const LARGE_HEAD_BYTES = 16 * 1024;
+export const LARGE_HEADS = { burst: 64, refillMs: 1_000 };
+
 export class CaptureMemory {
   readonly #maxBytes: number;
+  readonly #now: () => number;
+  #largeHeads: TokenBucket | undefined;
   #heldBytes = 0;
   /** The part of it that heads hold. */
   #headBytes = 0;
 
-  constructor(maxBytes: number) {
+  /** @param now in milliseconds. */
+  constructor(maxBytes: number, now: () => number = Date.now) {
     this.#maxBytes = maxBytes;
+    this.#now = now;
   }
 
   get heldBytes(): number {
@@ -29,9 +42,13 @@ export class CaptureMemory {
     this.#heldBytes -= bytes;
   }
 
-  /** @returns false when there is no memory for the whole head. Otherwise the caller must `releaseHead` it. */
+  /**
+   * @returns false when there is no memory for the whole head, or too many were large. Otherwise the caller must
+   * `releaseHead` it.
+   */
   reserveHead(bytes: number): boolean {
     if (bytes > this.#maxBytes - this.#heldBytes) return false;
+    if (bytes > LARGE_HEAD_BYTES && !this.#takeLargeHead()) return false;
     this.#heldBytes += bytes;
     this.#headBytes += bytes;
     return true;
@@ -40,5 +57,11 @@ export class CaptureMemory {
   releaseHead(bytes: number): void {
     this.#heldBytes -= bytes;
     this.#headBytes -= bytes;
+  }
+
+  #takeLargeHead(): boolean {
+    const { bucket, waitMs } = takeFromBucket(this.#largeHeads, LARGE_HEADS, this.#now());
+    this.#largeHeads = bucket;
+    return waitMs === 0;
   }
 }

@@ -35,6 +35,8 @@ export interface CaptureRecord {
   replayOf: string | null;
   /** Only of refused requests. */
   refusedBy?: RefusedBy;
+  /** The request's headers were not stored, and of a long target only the beginning. */
+  isHeadCut?: boolean;
 }
 
 /** Redacted headers, as names and values in turn. */
@@ -173,7 +175,11 @@ export function toDetail(capture: Capture, tunnelId: string): CaptureDetail {
     response_headers: toHeaders(lines.response),
     request_body: toBase64(bodies.request.bytes),
     response_body: toBase64(bodies.response.bytes),
-    truncated: { request: bodies.request.isCut, response: bodies.response.isCut },
+    truncated: {
+      request: bodies.request.isCut,
+      response: bodies.response.isCut,
+      head: record.isHeadCut === true,
+    },
     frames: entries.filter((entry) => "from" in entry).map(toCapturedMessage),
     frames_total: record.kind === "websocket" ? log.total : 0,
     events: entries.filter((entry) => "event" in entry).map(toCapturedSseEvent),

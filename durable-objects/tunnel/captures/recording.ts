@@ -16,6 +16,7 @@ import type { CaptureMemory } from "./memory.ts";
 import type { FinalizedCapture } from "./page.ts";
 import {
   countEntryBytes,
+  cutPath,
   type CaptureRecord,
   type StreamEntry,
   type StreamLog,
@@ -70,6 +71,8 @@ export class Recording {
   readonly #responseBody = new BodyRecorder();
   #responseLines: string[] = [];
   #headBytes = 0;
+  /** The request's headers were not recorded, and of a long target only the beginning. */
+  #isHeadCut: boolean;
   #kind: CaptureKind;
   #state: CaptureState = "open";
   #status: number | null = null;
@@ -96,7 +99,8 @@ export class Recording {
     this.#options = options;
     const { parts, chars } = request;
     const hasRoom = this.#reserveHead(parts, chars);
-    this.#request = hasRoom ? request : { ...request, parts: parts.slice(0, 2) };
+    this.#request = hasRoom ? request : { ...request, parts: cutHead(parts) };
+    this.#isHeadCut = !hasRoom;
     this.#kind = request.isWebSocket ? "websocket" : "http";
     if (!request.hasBody) this.#requestBody.end();
   }
@@ -115,6 +119,7 @@ export class Recording {
     const recording = new Recording(observer, options, id, atMs, request);
     recording.isLongLived = true;
     recording.log = row.log;
+    recording.#isHeadCut ||= record.isHeadCut === true;
     recording.#holdResponse(lines.response, countChars(lines.response));
     recording.#status = record.status;
     recording.#latencyMs = record.latencyMs;
@@ -225,6 +230,7 @@ export class Recording {
       error: this.#error,
       replayOf,
       ...(this.#refusedBy && { refusedBy: this.#refusedBy }),
+      ...(this.#isHeadCut && { isHeadCut: true }),
     };
   }
 
@@ -280,7 +286,7 @@ export class Recording {
     if (this.#reserveHead(lines, chars)) this.#responseLines = lines;
   }
 
-  /** @returns false when there is no memory for a head. Its headers are not recorded then. */
+  /** @returns false when the observer's memory has no room for a head. Its headers are not recorded then. */
   #reserveHead(lines: string[], chars: number): boolean {
     const bytes = chars + lines.length * TEXT_OVERHEAD_BYTES;
     if (!this.#observer.memory.reserveHead(bytes)) return false;
@@ -327,6 +333,11 @@ export class Recording {
     this.#durationMs = Date.now() - this.atMs;
     this.#observer.onEnded(this);
   }
+}
+
+/** Method and target, of which lists show no more. */
+function cutHead([method = "", target = ""]: string[]): string[] {
+  return [method, cutPath(target)];
 }
 
 const NO_BODY: CapturedBody = { bytes: new Uint8Array(), isCut: false };

@@ -5,10 +5,16 @@ import type { Recording } from "./recording.ts";
 export class UnwrittenCaptures {
   #finalized: FinalizedCapture[] = [];
   #endedLongLived: Recording[] = [];
+  #finalizedBytes = 0;
   readonly #changed = new Set<Recording>();
 
   get count(): number {
     return this.#finalized.length + this.#endedLongLived.length + this.#changed.size;
+  }
+
+  /** What the short ones hold. */
+  get finalizedBytes(): number {
+    return this.#finalizedBytes;
   }
 
   /** @param recording a long-lived one that is open. */
@@ -18,8 +24,12 @@ export class UnwrittenCaptures {
 
   addEnded(recording: Recording): void {
     this.#changed.delete(recording);
-    if (recording.isLongLived) this.#endedLongLived.push(recording);
-    else this.#finalized.push(recording.finalize());
+    if (recording.isLongLived) {
+      this.#endedLongLived.push(recording);
+      return;
+    }
+    this.#finalized.push(recording.finalize());
+    this.#finalizedBytes += recording.bodyBytes + recording.headBytes;
   }
 
   /** Returns all of them, and forgets them. */
@@ -27,6 +37,7 @@ export class UnwrittenCaptures {
     const finalized = this.#finalized;
     const longLived = [...this.#changed, ...this.#endedLongLived];
     this.#finalized = [];
+    this.#finalizedBytes = 0;
     this.#endedLongLived = [];
     this.#changed.clear();
     return { finalized, longLived };

@@ -120,7 +120,15 @@ export const CaptureDetail = CaptureSummary.extend({
     .describe("Base64 of the bytes as they were sent, whatever their encoding."),
   response_body: z.string(),
   truncated: z
-    .object({ request: z.boolean(), response: z.boolean() })
+    .object({
+      request: z.boolean(),
+      response: z.boolean(),
+      head: z
+        .boolean()
+        .describe(
+          "Whether the request's headers, and the end of a long path or query, are missing: too many requests had large ones.",
+        ),
+    })
     .describe(
       "Whether bytes of the body are missing: it was too long, or was not read, or bodies are not captured.",
     ),
@@ -162,12 +170,13 @@ export interface ReplayChanges {
 }
 
 /**
- * `cut`: the stored body is not complete, and no other was given. `not_replayable`: a WebSocket.
+ * `cut`: the stored body is not complete, and no other was given. `head_cut`: the headers were not stored. `not_replayable`: a WebSocket.
  */
 export type ReplayRefusal =
   | "not_found"
   | "replay_disabled"
   | "cut"
+  | "head_cut"
   | "not_replayable"
   | "agent_offline";
 /** `id` is that of the new capture, which is finished or was aborted. */

@@ -24,6 +24,7 @@ interface NameValue {
 }
 
 const OMITTED = "omitted: the archive has reached its maximum size";
+const HEAD_CUT = "the headers and the end of a long path were not captured";
 
 /** The archive around its entries. They are written one by one, because together they can be large. */
 export const HAR_START = `{"log":{"version":"1.2","creator":${JSON.stringify({
@@ -64,6 +65,7 @@ function buildRequest(capture: CaptureDetail, { origin, includesBodies }: HarOpt
     ...buildPostData(capture, includesBodies),
     headersSize: -1,
     bodySize: capture.request_size,
+    ...toComment(capture.truncated.head ? [HEAD_CUT] : []),
   };
 }
 

@@ -160,6 +160,12 @@ inspector.openapi(
         "The captured body of this request is not complete, so no command can send it.",
       );
     }
+    if (capture.truncated.head) {
+      throw new ApiError(
+        "conflict",
+        "The headers of this request were not captured, so no command can send it.",
+      );
+    }
     return c.text(formatCurlCommand(capture, getTunnelOrigin(c, tunnel)), 200);
   },
 );

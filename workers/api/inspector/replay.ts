@@ -63,6 +63,11 @@ function toApiError(why: ReplayRefusal): ApiError {
       );
     case "cut":
       return bodyNotComplete();
+    case "head_cut":
+      return new ApiError(
+        "conflict",
+        "The headers of this request were not captured, because too many requests had large ones. It cannot be replayed.",
+      );
     case "not_replayable":
       return new ApiError("conflict", "A WebSocket connection cannot be replayed.");
     case "agent_offline":

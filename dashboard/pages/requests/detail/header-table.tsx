@@ -69,12 +69,19 @@ export function HeaderTable({ request, side, isOpen }: HeaderTableProps) {
         )}
         {rows.length > 0 && <FieldTable caption={`Headers of the ${side}`} rows={rows} />}
         {rows.length === 0 && (
-          <p className="hint">{entries.length === 0 ? "No headers." : "No header matches."}</p>
+          <p className="hint">
+            {entries.length === 0 ? explainNone(request, side) : "No header matches."}
+          </p>
         )}
       </Collapsible>
       <Cookies headers={headers} />
     </>
   );
+}
+
+function explainNone({ truncated }: CaptureDetail, side: HeaderTableProps["side"]): string {
+  if (side === "response" || !truncated.head) return "No headers.";
+  return "The headers and the end of a long path were not stored: too many requests had large ones.";
 }
 
 function PolicyLink({ id }: { id: string }) {

@@ -43,6 +43,17 @@ test("more names than may wait are refused, and later ones are served", async ()
   expect(await lookUps.find("later")).toBe(1);
 });
 
+test("only the newest thousand misses are remembered", async () => {
+  const { lookUps, batches } = newLookUps();
+  await lookUps.find("first");
+  await Promise.all(names(LOOK_UPS_PENDING_MAX).map((name) => lookUps.find(name)));
+  const before = batches.length;
+  await lookUps.find(`name-${LOOK_UPS_PENDING_MAX - 1}`);
+  expect(batches).toHaveLength(before);
+  await lookUps.find("first");
+  expect(batches).toHaveLength(before + 1);
+});
+
 test("a failed query fails its look-ups only", async () => {
   let isDown = true;
   const lookUps = new LookUps((batch: string[]) =>

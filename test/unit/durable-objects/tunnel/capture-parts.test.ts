@@ -10,7 +10,7 @@ import {
   CAPTURE_PAGE_MAX_BYTES,
 } from "../../../../durable-objects/tunnel/captures/capture-store.ts";
 import { EventStreamParser } from "../../../../durable-objects/tunnel/captures/event-stream.ts";
-import { CaptureMemory } from "../../../../durable-objects/tunnel/captures/memory.ts";
+import { CaptureMemory, LARGE_HEADS } from "../../../../durable-objects/tunnel/captures/memory.ts";
 import {
   mergeNewestFirst,
   type UnreadPage,
@@ -21,12 +21,14 @@ import {
   parseRecords,
   type FinalizedCapture,
 } from "../../../../durable-objects/tunnel/captures/page.ts";
-import type {
-  CaptureRecord,
-  CapturedBody,
+import {
+  toDetail,
+  type CaptureRecord,
+  type CapturedBody,
 } from "../../../../durable-objects/tunnel/captures/record.ts";
 import { CaptureLookup } from "../../../../durable-objects/tunnel/captures/reading/capture-lookup.ts";
 import { Recording } from "../../../../durable-objects/tunnel/captures/recording.ts";
+import { buildReplay } from "../../../../durable-objects/tunnel/captures/replay.ts";
 import { fillGaps } from "../../../../durable-objects/tunnel/shards/merge-captures.ts";
 import { redactHeaders } from "../../../../durable-objects/tunnel/captures/redaction.ts";
 import { toCaptureIdPrefix } from "../../../../protocol/captures/id.ts";
@@ -235,6 +237,38 @@ describe("the memory of captures", () => {
     expect(
       startRecording(memory, { parts: ["GET", "/kept?a", ...many], chars: 2_000 }).record.path,
     ).toBe("/kept");
+  });
+
+  test("of more large heads than are stored, only the beginning of the target is kept", () => {
+    let nowMs = 0;
+    const memory = new CaptureMemory(CAPTURE_MEMORY_MAX_BYTES, () => nowMs);
+    const target = `/${"p".repeat(20_000)}?q`;
+    const record = (path: string) => {
+      const parts = ["GET", path, "a", "b"];
+      const recording = startRecording(memory, { parts, chars: path.length + 5 });
+      const { bodyBytes, headBytes } = recording.finalize();
+      memory.release(bodyBytes);
+      memory.releaseHead(headBytes);
+      return recording;
+    };
+    for (let n = 0; n < LARGE_HEADS.burst; n += 1) {
+      expect(record(target).record).toMatchObject({ path: target.slice(0, -2), query: "q" });
+    }
+    const cut = record(target);
+    expect(cut.record).toMatchObject({ path: target.slice(0, 2_000), isHeadCut: true });
+    expect([cut.lines.request, memory.heldBytes]).toEqual([[], 0]);
+    expect(record("/short").lines.request).toEqual(["a", "b"]);
+    nowMs += LARGE_HEADS.refillMs;
+    expect(record(target).record.isHeadCut).toBeUndefined();
+    expect(record(target).record.isHeadCut).toBe(true);
+  });
+
+  test("a request whose headers were not stored is not replayed, with another body neither", () => {
+    const recording = startRecording(new CaptureMemory(0), { parts: ["POST", "/"], chars: 5 });
+    const { record, lines, bodies, log } = recording;
+    const capture = { record, lines, bodies, log, entries: [] };
+    expect(buildReplay(capture, { body: new Uint8Array(1) })).toBe("head_cut");
+    expect(toDetail(capture, "tunnel").truncated).toMatchObject({ head: true });
   });
 
   test("holds an event with its name and its id, not only its data", () => {

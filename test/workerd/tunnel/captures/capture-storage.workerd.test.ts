@@ -11,7 +11,10 @@ import {
   getCapture,
 } from "../../../harness/workerd/live-captures.ts";
 import { WAIT_OPTIONS } from "../../../harness/timeouts.ts";
-import { CAPTURE_PAGE_MAX_EXCHANGES } from "../../../../durable-objects/tunnel/captures/capture-store.ts";
+import {
+  CAPTURE_PAGE_MAX_BYTES,
+  CAPTURE_PAGE_MAX_EXCHANGES,
+} from "../../../../durable-objects/tunnel/captures/capture-store.ts";
 import { LISTED_PATH_MAX_CHARS } from "../../../../protocol/limits.ts";
 import { LiveTunnel } from "../../../harness/workerd/live-tunnel.ts";
 
@@ -186,6 +189,14 @@ describe("captures are written", () => {
     const { tunnel, agent, endWaits, countPages } = await createWithCapture();
     for (let i = 0; i < CAPTURE_PAGE_MAX_EXCHANGES; i++)
       await completeVisit(tunnel, agent, `/${i}`);
+    endWaits();
+    await vi.waitUntil(async () => (await countPages()) > 1, WAIT_OPTIONS);
+  });
+
+  test("earlier when they have as many bytes as a page", async () => {
+    const { tunnel, agent, endWaits, countPages } = await createWithCapture();
+    const path = `/${"p".repeat(CAPTURE_PAGE_MAX_BYTES / 2)}`;
+    for (const end of ["a", "b"]) await completeVisit(tunnel, agent, path + end);
     endWaits();
     await vi.waitUntil(async () => (await countPages()) > 1, WAIT_OPTIONS);
   });

@@ -1,9 +1,7 @@
 /** The WebSockets of programs through the front proxy, to a server that each test plays. */
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from "vitest";
-import {
-  PROGRAM_STALLED_MS,
-  PROGRAM_UNREAD_MAX_MS,
-} from "../../../../../self-host/front-proxy/limits.ts";
+import { ACKNOWLEDGED_HEADER } from "../../../../../protocol/acknowledgements.ts";
+import { PROGRAM_UNREAD_MAX_MS, STALLED_MS } from "../../../../../self-host/front-proxy/limits.ts";
 import type { ConnectionEnd } from "../../../../harness/connection-end.ts";
 import { FrontProxyStage, GET, OK, UPGRADE } from "../../../../harness/front-proxy-stage.ts";
 import { WAIT_OPTIONS } from "../../../../harness/timeouts.ts";
@@ -18,18 +16,25 @@ afterEach(() => stage.clear());
 
 describe("the WebSocket of a program, such as an agent,", () => {
   const SWITCHED = "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\n\r\n";
+  const SWITCHED_FOR_VISITOR = SWITCHED.replace(
+    "\r\n\r\n",
+    `\r\n${ACKNOWLEDGED_HEADER}: 1\r\n\r\n`,
+  );
   /** A frame of a binary message, or of its continuation, with a mask of zeros. */
   const buildPart = (bytes: number, opcode: 0 | 2, isFinal: boolean) =>
     String.fromCharCode((isFinal ? 0x80 : 0) | opcode, 0x80 | 126, bytes >> 8, bytes & 255) +
     "\0\0\0\0" +
     "a".repeat(bytes);
 
-  async function connectProgram(index: number): Promise<[ConnectionEnd, ConnectionEnd]> {
+  async function connectProgram(
+    index: number,
+    accepted = SWITCHED,
+  ): Promise<[ConnectionEnd, ConnectionEnd]> {
     const program = await stage.visit();
     program.send(UPGRADE);
     const origin = await stage.server(index);
     await origin.waitFor("websocket");
-    origin.send(SWITCHED);
+    origin.send(accepted);
     await program.waitFor("101");
     return [program, origin];
   }
@@ -53,26 +58,34 @@ describe("the WebSocket of a program, such as an agent,", () => {
     await vi.waitUntil(() => !stage.connections[0]!.isFlushed, WAIT_OPTIONS);
   }
 
-  test("is not read from while it reads nothing, and loses nothing by that", async () => {
-    const [program, origin] = await connectProgram(0);
-    await fill(program, origin);
-    vi.useFakeTimers({ toFake: ["Date"], now: Date.now() + 10 * PROGRAM_STALLED_MS });
-    const messages = buildPart(900, 2, true).repeat(10_000);
-    const before = origin.received.length;
-    program.send(messages);
-    const other = await stage.visit();
-    for (let n = 1; n <= 20; n += 1) {
-      other.send(GET);
-      const answered = await stage.server(1);
-      await vi.waitUntil(() => answered.received.split("GET ").length > n, WAIT_OPTIONS);
-      answered.send(OK);
-      await vi.waitUntil(() => other.received.split("200 OK").length > n, WAIT_OPTIONS);
-    }
-    expect(origin.received.length - before).toBeLessThan(messages.length / 2);
-    vi.useRealTimers();
-    program.socket.resume();
-    await vi.waitUntil(() => origin.received.length - before === messages.length, WAIT_OPTIONS);
-  });
+  test.each([
+    ["program", SWITCHED],
+    ["visitor", SWITCHED_FOR_VISITOR],
+  ] as const)(
+    "is not read from while it reads nothing, and loses nothing by that: %s",
+    async (kind, accepted) => {
+      const [program, origin] = await connectProgram(0, accepted);
+      await fill(program, origin);
+      vi.useFakeTimers({ toFake: ["Date"], now: Date.now() + 10 * STALLED_MS[kind] });
+      const message = buildPart(900, 2, true);
+      const messages = message.repeat(10_000);
+      const before = origin.received.length;
+      program.send(messages);
+      const other = await stage.visit();
+      for (let n = 1; n <= 20; n += 1) {
+        other.send(GET);
+        const answered = await stage.server(1);
+        await vi.waitUntil(() => answered.received.split("GET ").length > n, WAIT_OPTIONS);
+        answered.send(OK);
+        await vi.waitUntil(() => other.received.split("200 OK").length > n, WAIT_OPTIONS);
+      }
+      expect(origin.received.length - before).toBeLessThan(messages.length / 2);
+      vi.useRealTimers();
+      program.socket.resume();
+      const countReceived = () => origin.received.split(message).length - 1;
+      await vi.waitUntil(() => countReceived() === 10_000, WAIT_OPTIONS);
+    },
+  );
 
   test("is reset when it has read nothing for a minute", async () => {
     const [program, origin] = await connectProgram(0);
