@@ -39,9 +39,9 @@ export const CAPTURE_PAGE_MAX_EXCHANGES = 256;
  * A page with its details, unless one capture alone is larger. To find a key, SQLite reads some of the other values completely
  * (`_cf_KV` is a table without row ids, whose search compares whole rows): large pages make each access slow.
  */
-export const CAPTURE_PAGE_MAX_BYTES = 128 * 1024;
+export const CAPTURE_PAGE_MAX_BYTES = 64 * 1024;
 /** Details up to this size are stored in their page: a tunnel with little traffic writes one row for each request. */
-const INLINE_DETAILS_MAX_BYTES = 64 * 1024;
+const INLINE_DETAILS_MAX_BYTES = 16 * 1024;
 /** Messages or events in one page, and how many pages of an exchange are stored: the newest ones. */
 export const LOG_PAGE_MAX_ENTRIES = 100;
 const LOG_PAGE_MAX_BYTES = 32 * 1024;

@@ -15,11 +15,7 @@ import type { Alarm } from "../alarm.ts";
 import { BreakdownCounter, type CaptureBreakdown } from "./reading/breakdown.ts";
 import { CaptureLookup, readDetails } from "./reading/capture-lookup.ts";
 import { StoredRecords } from "./reading/stored-records.ts";
-import {
-  CAPTURE_PAGE_MAX_BYTES,
-  CAPTURE_PAGE_MAX_EXCHANGES,
-  CaptureStore,
-} from "./capture-store.ts";
+import { CAPTURE_PAGE_MAX_EXCHANGES, CaptureStore } from "./capture-store.ts";
 import type { CaptureFeed } from "./feed.ts";
 import { CaptureMemory } from "./memory.ts";
 import {
@@ -52,7 +48,9 @@ const CAPTURE_WRITE_DELAY_MS = 100;
 /** The shortest time between two writes, unless they are large. A crash loses the captures of this time at most. */
 const CAPTURE_WRITE_INTERVAL_MS = 1_000;
 const CAPTURE_WRITE_MAX_WAITS = CAPTURE_WRITE_INTERVAL_MS / CAPTURE_WRITE_DELAY_MS;
-/** So much is written, as a page of captures is, without waiting for the interval to end. */
+/** So much of captures that have ended is written without waiting for the interval to end, as a page of them is. */
+export const FINALIZED_WRITE_BYTES = 128 * 1024;
+/** The same of all bodies and messages, also of open exchanges. */
 const LARGE_WRITE_BYTES = 1024 * 1024;
 /** The shortest time until the next retention check. */
 const RETENTION_CHECK_MIN_MS = MINUTE_MS;
@@ -325,7 +323,7 @@ export class Captures implements RecordingObserver {
     return (
       this.#unwritten.count === 0 ||
       this.#unwritten.count >= CAPTURE_PAGE_MAX_EXCHANGES ||
-      this.#unwritten.finalizedBytes >= CAPTURE_PAGE_MAX_BYTES ||
+      this.#unwritten.finalizedBytes >= FINALIZED_WRITE_BYTES ||
       this.memory.bodyBytes >= LARGE_WRITE_BYTES ||
       Date.now() >= this.#writtenAtMs + CAPTURE_WRITE_INTERVAL_MS
     );

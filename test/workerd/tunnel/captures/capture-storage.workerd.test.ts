@@ -11,10 +11,8 @@ import {
   getCapture,
 } from "../../../harness/workerd/live-captures.ts";
 import { WAIT_OPTIONS } from "../../../harness/timeouts.ts";
-import {
-  CAPTURE_PAGE_MAX_BYTES,
-  CAPTURE_PAGE_MAX_EXCHANGES,
-} from "../../../../durable-objects/tunnel/captures/capture-store.ts";
+import { CAPTURE_PAGE_MAX_EXCHANGES } from "../../../../durable-objects/tunnel/captures/capture-store.ts";
+import { FINALIZED_WRITE_BYTES } from "../../../../durable-objects/tunnel/captures/captures.ts";
 import { LISTED_PATH_MAX_CHARS } from "../../../../protocol/limits.ts";
 import { LiveTunnel } from "../../../harness/workerd/live-tunnel.ts";
 
@@ -193,9 +191,9 @@ describe("captures are written", () => {
     await vi.waitUntil(async () => (await countPages()) > 1, WAIT_OPTIONS);
   });
 
-  test("earlier when they have as many bytes as a page", async () => {
+  test("earlier when they have many bytes", async () => {
     const { tunnel, agent, endWaits, countPages } = await createWithCapture();
-    const path = `/${"p".repeat(CAPTURE_PAGE_MAX_BYTES / 2)}`;
+    const path = `/${"p".repeat(FINALIZED_WRITE_BYTES / 2)}`;
     for (const end of ["a", "b"]) await completeVisit(tunnel, agent, path + end);
     endWaits();
     await vi.waitUntil(async () => (await countPages()) > 1, WAIT_OPTIONS);
