@@ -36,7 +36,9 @@ export interface CaptureRecord {
   /** Only of refused requests. */
   refusedBy?: RefusedBy;
   /** The request's headers were not stored, and of a long target only the beginning. */
-  isHeadCut?: boolean;
+  isRequestHeadCut?: boolean;
+  /** The response's headers were not stored. */
+  isResponseHeadCut?: boolean;
 }
 
 /** Redacted headers, as names and values in turn. */
@@ -178,7 +180,8 @@ export function toDetail(capture: Capture, tunnelId: string): CaptureDetail {
     truncated: {
       request: bodies.request.isCut,
       response: bodies.response.isCut,
-      head: record.isHeadCut === true,
+      request_head: record.isRequestHeadCut === true,
+      response_head: record.isResponseHeadCut === true,
     },
     frames: entries.filter((entry) => "from" in entry).map(toCapturedMessage),
     frames_total: record.kind === "websocket" ? log.total : 0,

@@ -72,7 +72,8 @@ export class Recording {
   #responseLines: string[] = [];
   #headBytes = 0;
   /** The request's headers were not recorded, and of a long target only the beginning. */
-  #isHeadCut: boolean;
+  #isRequestHeadCut: boolean;
+  #isResponseHeadCut = false;
   #kind: CaptureKind;
   #state: CaptureState = "open";
   #status: number | null = null;
@@ -100,7 +101,7 @@ export class Recording {
     const { parts, chars } = request;
     const hasRoom = this.#reserveHead(parts, chars);
     this.#request = hasRoom ? request : { ...request, parts: cutHead(parts) };
-    this.#isHeadCut = !hasRoom;
+    this.#isRequestHeadCut = !hasRoom;
     this.#kind = request.isWebSocket ? "websocket" : "http";
     if (!request.hasBody) this.#requestBody.end();
   }
@@ -119,8 +120,9 @@ export class Recording {
     const recording = new Recording(observer, options, id, atMs, request);
     recording.isLongLived = true;
     recording.log = row.log;
-    recording.#isHeadCut ||= record.isHeadCut === true;
+    recording.#isRequestHeadCut ||= record.isRequestHeadCut === true;
     recording.#holdResponse(lines.response, countChars(lines.response));
+    recording.#isResponseHeadCut ||= record.isResponseHeadCut === true;
     recording.#status = record.status;
     recording.#latencyMs = record.latencyMs;
     recording.#requestBody.size = record.requestSize;
@@ -230,7 +232,8 @@ export class Recording {
       error: this.#error,
       replayOf,
       ...(this.#refusedBy && { refusedBy: this.#refusedBy }),
-      ...(this.#isHeadCut && { isHeadCut: true }),
+      ...(this.#isRequestHeadCut && { isRequestHeadCut: true }),
+      ...(this.#isResponseHeadCut && { isResponseHeadCut: true }),
     };
   }
 
@@ -284,6 +287,7 @@ export class Recording {
 
   #holdResponse(lines: string[], chars: number): void {
     if (this.#reserveHead(lines, chars)) this.#responseLines = lines;
+    else this.#isResponseHeadCut = true;
   }
 
   /** @returns false when the observer's memory has no room for a head. Its headers are not recorded then. */

@@ -23,7 +23,7 @@ export interface Replay {
 export function buildReplay(capture: Capture, changes: ReplayChanges): Replay | ReplayRefusal {
   const { record, lines, bodies } = capture;
   if (record.kind === "websocket") return "not_replayable";
-  if (record.isHeadCut) return "head_cut";
+  if (record.isRequestHeadCut) return "head_cut";
   if (changes.body === undefined && bodies.request.isCut) return "cut";
   const body = changes.body ?? bodies.request.bytes;
   const method = changes.method ?? record.method;

@@ -123,11 +123,14 @@ export const CaptureDetail = CaptureSummary.extend({
     .object({
       request: z.boolean(),
       response: z.boolean(),
-      head: z
+      request_head: z
         .boolean()
         .describe(
-          "Whether the request's headers, and the end of a long path or query, are missing: too many requests had large ones.",
+          "Whether the request's headers, and the end of a long path or query, are missing: too many exchanges had large ones.",
         ),
+      response_head: z
+        .boolean()
+        .describe("Whether the response's headers are missing, for the same reason."),
     })
     .describe(
       "Whether bytes of the body are missing: it was too long, or was not read, or bodies are not captured.",

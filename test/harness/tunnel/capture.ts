@@ -35,7 +35,7 @@ export function buildCapture(event: Partial<CaptureDetail>, bodies: Bodies = {})
     response_headers: {},
     request_body: sent.toString("base64"),
     response_body: answered.toString("base64"),
-    truncated: { request: false, response: false, head: false },
+    truncated: { request: false, response: false, request_head: false, response_head: false },
     frames: [],
     frames_total: 0,
     events: [],

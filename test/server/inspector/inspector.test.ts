@@ -91,7 +91,7 @@ test("a request is listed with its outcome, and can be read with everything that
     response_headers: { "x-answer": "yes", "set-cookie": "[redacted]" },
     request_body: Buffer.from("here").toString("base64"),
     response_body: Buffer.from("there").toString("base64"),
-    truncated: { request: false, response: false, head: false },
+    truncated: { request: false, response: false, request_head: false, response_head: false },
   });
   expect(await getCapture(owner, summary!.id.toUpperCase())).toMatchObject({ id: summary!.id });
 });

@@ -218,7 +218,7 @@ test("a hex dump shows printable ASCII only", () => {
 });
 
 test("a missing body says why", () => {
-  const truncated = { request: true, response: false, head: false };
+  const truncated = { request: true, response: false, request_head: false, response_head: false };
   const explain = (change: Parameters<typeof buildCapture>[0], stored: number) =>
     explainMissingBody(buildCapture({ truncated, ...change }), "request", stored)?.text;
   expect(explain({ request_size: 600_000 }, 512 * 1024)).toBe(
@@ -230,6 +230,6 @@ test("a missing body says why", () => {
   expect(explain({ request_size: 9 }, 5)).toContain("first 5 B of 9 B");
   expect(explain({ request_size: 5, state: "aborted" }, 5)).toContain("broke off");
   expect(explain({ request_size: 5, state: "open" }, 5)).toContain("on its way");
-  const complete = { request: false, response: false, head: false };
+  const complete = { request: false, response: false, request_head: false, response_head: false };
   expect(explain({ truncated: complete }, 5)).toBeUndefined();
 });

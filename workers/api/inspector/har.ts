@@ -24,7 +24,8 @@ interface NameValue {
 }
 
 const OMITTED = "omitted: the archive has reached its maximum size";
-const HEAD_CUT = "the headers and the end of a long path were not captured";
+const REQUEST_HEAD_CUT = "the headers and the end of a long path were not captured";
+const RESPONSE_HEAD_CUT = "the headers were not captured";
 
 /** The archive around its entries. They are written one by one, because together they can be large. */
 export const HAR_START = `{"log":{"version":"1.2","creator":${JSON.stringify({
@@ -65,7 +66,7 @@ function buildRequest(capture: CaptureDetail, { origin, includesBodies }: HarOpt
     ...buildPostData(capture, includesBodies),
     headersSize: -1,
     bodySize: capture.request_size,
-    ...toComment(capture.truncated.head ? [HEAD_CUT] : []),
+    ...toComment(capture.truncated.request_head ? [REQUEST_HEAD_CUT] : []),
   };
 }
 
@@ -100,6 +101,7 @@ async function buildResponse(capture: CaptureDetail, options: HarOptions) {
     headers: toNameValues(headers),
     content: await buildContent(capture, options.includesBodies),
     redirectURL: headers["location"] ?? "",
+    ...toComment(capture.truncated.response_head ? [RESPONSE_HEAD_CUT] : []),
     headersSize: -1,
     bodySize: capture.response_size,
   };

@@ -160,7 +160,7 @@ inspector.openapi(
         "The captured body of this request is not complete, so no command can send it.",
       );
     }
-    if (capture.truncated.head) {
+    if (capture.truncated.request_head) {
       throw new ApiError(
         "conflict",
         "The headers of this request were not captured, so no command can send it.",

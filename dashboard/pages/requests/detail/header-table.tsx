@@ -80,8 +80,9 @@ export function HeaderTable({ request, side, isOpen }: HeaderTableProps) {
 }
 
 function explainNone({ truncated }: CaptureDetail, side: HeaderTableProps["side"]): string {
-  if (side === "response" || !truncated.head) return "No headers.";
-  return "The headers and the end of a long path were not stored: too many requests had large ones.";
+  if (!truncated[`${side}_head`]) return "No headers.";
+  const missing = side === "request" ? "The headers and the end of a long path" : "The headers";
+  return `${missing} were not stored: too many requests or responses had large ones.`;
 }
 
 function PolicyLink({ id }: { id: string }) {

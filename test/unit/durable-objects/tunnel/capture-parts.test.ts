@@ -230,10 +230,13 @@ describe("the memory of captures", () => {
       const parts = ["GET", "/kept?a", ...many];
       const recording = startRecording(memory, { parts, chars: 2_000 });
       recording.startResponse(200, many, 2_000);
-      return recording.lines;
+      const { isRequestHeadCut, isResponseHeadCut } = recording.record;
+      return { ...recording.lines, cut: [isRequestHeadCut, isResponseHeadCut] };
     };
-    expect([record(), memory.heldBytes]).toEqual([{ request: many, response: [] }, 18_064]);
-    expect([record(), memory.heldBytes]).toEqual([{ request: [], response: [] }, 18_064]);
+    const first = { request: many, response: [], cut: [undefined, true] };
+    expect([record(), memory.heldBytes]).toEqual([first, 18_064]);
+    const next = { request: [], response: [], cut: [true, true] };
+    expect([record(), memory.heldBytes]).toEqual([next, 18_064]);
     expect(
       startRecording(memory, { parts: ["GET", "/kept?a", ...many], chars: 2_000 }).record.path,
     ).toBe("/kept");
@@ -255,12 +258,12 @@ describe("the memory of captures", () => {
       expect(record(target).record).toMatchObject({ path: target.slice(0, -2), query: "q" });
     }
     const cut = record(target);
-    expect(cut.record).toMatchObject({ path: target.slice(0, 2_000), isHeadCut: true });
+    expect(cut.record).toMatchObject({ path: target.slice(0, 2_000), isRequestHeadCut: true });
     expect([cut.lines.request, memory.heldBytes]).toEqual([[], 0]);
     expect(record("/short").lines.request).toEqual(["a", "b"]);
     nowMs += LARGE_HEADS.refillMs;
-    expect(record(target).record.isHeadCut).toBeUndefined();
-    expect(record(target).record.isHeadCut).toBe(true);
+    expect(record(target).record.isRequestHeadCut).toBeUndefined();
+    expect(record(target).record.isRequestHeadCut).toBe(true);
   });
 
   test("a request whose headers were not stored is not replayed, with another body neither", () => {
@@ -268,7 +271,7 @@ describe("the memory of captures", () => {
     const { record, lines, bodies, log } = recording;
     const capture = { record, lines, bodies, log, entries: [] };
     expect(buildReplay(capture, { body: new Uint8Array(1) })).toBe("head_cut");
-    expect(toDetail(capture, "tunnel").truncated).toMatchObject({ head: true });
+    expect(toDetail(capture, "tunnel").truncated).toMatchObject({ request_head: true });
   });
 
   test("holds an event with its name and its id, not only its data", () => {

@@ -69,7 +69,7 @@ describe("a WebSocket is captured", () => {
       status: 101,
       request_size: 5,
       response_size: long.length + 2,
-      truncated: { request: false, response: false, head: false },
+      truncated: { request: false, response: false, request_head: false, response_head: false },
     });
     expect(open.frames).toMatchObject([
       { from: "client", kind: "text", size: 5, data: btoa("hello") },

@@ -68,7 +68,7 @@ describe("a request is captured", () => {
       state: "complete",
       error: null,
       replay_of: null,
-      truncated: { request: false, response: false, head: false },
+      truncated: { request: false, response: false, request_head: false, response_head: false },
     });
     expect(getTunnelSuffixOfCapture(event.id)).toBe(getTunnelSuffix(tunnel.id));
     expect([decodeBase64Text(event.request_body), decodeBase64Text(event.response_body)]).toEqual([
@@ -192,7 +192,12 @@ describe("a request is captured", () => {
     await (await answer).text();
     const event = await lastCapture(tunnel);
     expect(event.response_size).toBe(whole.length + 1);
-    expect(event.truncated).toEqual({ request: false, response: true, head: false });
+    expect(event.truncated).toEqual({
+      request: false,
+      response: true,
+      request_head: false,
+      response_head: false,
+    });
     expect(decodeBase64Text(event.response_body) === whole).toBe(true);
   });
 

@@ -82,7 +82,7 @@ describe("bodies", () => {
     const half = (body: string, size: number) => ({
       ...captureResponse(body),
       response_size: size,
-      truncated: { request: false, response: true, head: false },
+      truncated: { request: false, response: true, request_head: false, response_head: false },
     });
     const one = half("[1,2", 100);
     expect((await compareResponses(one, half("[1,2", 100))).body).toMatchObject({

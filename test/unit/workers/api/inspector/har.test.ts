@@ -187,7 +187,7 @@ describe("a body", () => {
       ...buildCapture({ method: "PUT" }, { sent: "abc", answered: "defg" }),
       request_size: 1_000,
       response_size: 2_000,
-      truncated: { request: true, response: true, head: false },
+      truncated: { request: true, response: true, request_head: false, response_head: false },
     };
     const { request, response } = await buildEntry(event);
     expect(request).toMatchObject({
