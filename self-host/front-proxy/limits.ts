@@ -23,9 +23,9 @@ export const HELD_MAX_MS = 5 * MINUTE_MS;
 export const PROGRAM_UNREAD_MAX_MS = MINUTE_MS;
 /**
  * The other end of a WebSocket that has read nothing for this long is not read from either: it would cause answers without
- * end. A visitor may have a slow network.
+ * end. A visitor may have a slow network, but is already megabytes behind: the kernel's buffer for it is full.
  */
-export const STALLED_MS = { program: 250, visitor: 10_000 };
+export const STALLED_MS = { program: 250, visitor: 2_000 };
 /**
  * After the server has answered and closed, a visitor that is still sending reads the answer only if its bytes are
  * accepted meanwhile: a closed connection would answer them with a reset, which discards the answer (RFC 9112 §9.6).
