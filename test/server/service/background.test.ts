@@ -11,14 +11,14 @@ import {
 } from "../../harness/server/api.ts";
 
 /**
- * Runs the job until no message is left: the server also runs it by itself once a minute, and may be delivering now, or wait
- * for the next attempt.
+ * Runs the job until these messages are delivered: the server also runs it by itself once a minute, and may be delivering now,
+ * or wait for the next attempt. Other tests use the same server, and their messages may stay.
  */
-async function deliverAll(api: TestApi): Promise<void> {
+async function deliver(api: TestApi, ids: string[]): Promise<void> {
   await waitUntil(async () => {
-    await api.sql("update outbox set next_attempt_at = now()");
+    await api.sql("update outbox set next_attempt_at = now() where id = any($1)", [ids]);
     await api.runCron();
-    return (await api.sql("select 1 from outbox")).length === 0;
+    return (await api.sql("select 1 from outbox where id = any($1)", [ids])).length === 0;
   });
 }
 
@@ -82,11 +82,14 @@ describe("the scheduled job", () => {
       subdomain: "undelivered",
     });
     const payload = JSON.stringify({ tunnelId: body.id });
-    await api.sql(
-      "insert into outbox (kind, payload) values ('tunnel_retired', $1::jsonb), ('hostname', $2::jsonb)",
+    const rows = await api.sql<{ id: string }>(
+      "insert into outbox (kind, payload) values ('tunnel_retired', $1::jsonb), ('hostname', $2::jsonb) returning id",
       [payload, JSON.stringify({ host: "undelivered", tunnelId: null, version: 99 })],
     );
-    await deliverAll(api);
+    await deliver(
+      api,
+      rows.map(({ id }) => id),
+    );
     const { wireBytes } = await mintToken(owner);
     const agent = await api.connectAgent(wireBytes, { port: 1, subdomain: "undelivered" });
     expect(agent.code).toBe(CLOSE.tunnel_deleted);

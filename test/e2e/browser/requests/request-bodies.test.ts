@@ -2,7 +2,7 @@
 import { readFile } from "node:fs/promises";
 import { gzipSync } from "node:zlib";
 import type { Page } from "playwright-core";
-import { expect, test } from "vitest";
+import { expect, test, vi } from "vitest";
 import {
   HOSTILE_HTML,
   useCapturedPages,
@@ -10,6 +10,7 @@ import {
 } from "../../../harness/browser/captured-requests.ts";
 import { clickButton, getSection, waitForContent } from "../../../harness/browser/pages.ts";
 import { startApi } from "../../../harness/server/api.ts";
+import { WAIT_OPTIONS } from "../../../harness/timeouts.ts";
 
 const captured = useCapturedPages("detail-bodies", () => startApi());
 const { pages, capture } = captured;
@@ -126,8 +127,13 @@ test("beside the list, both bodies of a small request are next to each other and
   await page.goto(`${pages.origin}/requests?selected=${id}`);
   const findBox = (body: string) => page.getByRole("tree", { name: body }).boundingBox();
   await page.getByText("answered").waitFor();
-  const [sent, received] = [await findBox("Request body"), await findBox("Response body")];
-  expect(sent!.y).toBe(received!.y);
+  const findBoxes = async () => [await findBox("Request body"), await findBox("Response body")];
+  // The page may still move while other parts of it load.
+  await vi.waitUntil(
+    async () => new Set((await findBoxes()).map((box) => box?.y)).size === 1,
+    WAIT_OPTIONS,
+  );
+  const [sent, received] = await findBoxes();
   expect(sent!.x + sent!.width).toBeLessThan(received!.x);
   expect(sent!.y + sent!.height).toBeLessThan(900);
   const [path] = await page.getByTitle("/small").all();
