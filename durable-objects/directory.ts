@@ -11,7 +11,7 @@ import { ROUTE_MISS_CACHED_MS } from "./limits.ts";
 import { pickNewest } from "./newest-version.ts";
 import type { Route } from "./rpc.ts";
 
-/** More than are looked up in the time for which isolates remember them. */
+/** As many as are looked up in the time for which isolates remember them. */
 const MISSED_HOSTS_MAX = 1_000;
 
 const toRouteKey = (host: string) => `route:${host}`;

@@ -182,6 +182,22 @@ describe("a body", () => {
     expect(response.content).toMatchObject({ size: 3, text: base64, encoding: "base64" });
   });
 
+  test("whose headers were not captured says so on its side", async () => {
+    const event = buildCapture({ method: "GET" }, { sent: "", answered: "" });
+    const cut = { request: false, response: false, request_head: true, response_head: false };
+    const first = await buildEntry({ ...event, truncated: cut });
+    expect([first.request, first.response].map(({ comment }) => comment)).toEqual([
+      "the headers and the end of a long path were not captured",
+      undefined,
+    ]);
+    const flipped = { ...cut, request_head: false, response_head: true };
+    const second = await buildEntry({ ...event, truncated: flipped });
+    expect([second.request, second.response].map(({ comment }) => comment)).toEqual([
+      undefined,
+      "the headers were not captured",
+    ]);
+  });
+
   test("that was cut has a comment with its size", async () => {
     const event = {
       ...buildCapture({ method: "PUT" }, { sent: "abc", answered: "defg" }),
