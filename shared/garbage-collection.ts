@@ -11,7 +11,7 @@
 type Collect = (options: { type: "major"; execution: "sync" }) => void;
 
 /** With fewer, tracing what is alive takes too much CPU time. With more, the pauses are longer. */
-export const REQUESTS_PER_COLLECTION = 300;
+export const REQUESTS_PER_COLLECTION = 150;
 /** A request counts as much as a WebSocket's messages of this many bytes. */
 const REQUEST_BYTES = 32 * 1024;
 /** The bytes of messages between two collections when there are no requests. */

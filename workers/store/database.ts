@@ -78,10 +78,7 @@ const DIALECT = new PgDialect(DRIZZLE_OPTIONS);
 
 /** @param caller for whom the statements run (`formatApplicationName`): callers share the gateway's connections. */
 export function connectDatabase(env: Env, deliver: Deliver, caller?: string): Database {
-  configureDriver(env);
-  const url = new URL(env.DATABASE_URL);
-  url.searchParams.set("application_name", formatApplicationName(caller));
-  const connectionString = url.href;
+  const connectionString = getUrlPrefix(env) + encodeURIComponent(formatApplicationName(caller));
   const session = new NeonHttpDriver(neon(connectionString), DIALECT).createSession(undefined);
 
   function transaction<Result>(work: Work<Result>, options?: ChangeOptions): Promise<Result> {
@@ -199,12 +196,23 @@ export function prepared<Rows>(
   };
 }
 
-const configuredEnvs = new WeakSet<Env>();
+/** For each environment that the driver is configured for, the URL of its database, which lacks its last value only. */
+const urlPrefixes = new WeakMap<Env, string>();
+
+/** @returns the URL of the database up to the value of `application_name`. */
+function getUrlPrefix(env: Env): string {
+  const known = urlPrefixes.get(env);
+  if (known !== undefined) return known;
+  configureDriver(env);
+  const url = new URL(env.DATABASE_URL);
+  url.searchParams.delete("application_name");
+  url.searchParams.append("application_name", "");
+  urlPrefixes.set(env, url.href);
+  return url.href;
+}
 
 /** The driver's settings are global, like the environment of an isolate. */
 function configureDriver(env: Env): void {
-  if (configuredEnvs.has(env)) return;
-  configuredEnvs.add(env);
   const { DATABASE_GATEWAY: gateway, GATEWAY_URL: gatewayUrl } = env;
   if (gateway) {
     neonConfig.fetchEndpoint = "http://gateway/sql";

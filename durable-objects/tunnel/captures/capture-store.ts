@@ -197,7 +197,7 @@ export class CaptureStore {
 
   /** When the oldest stored capture began. */
   get oldestMs(): number | undefined {
-    this.#oldestId ??= this.#findOldest()?.id ?? null;
+    if (this.#oldestId === undefined) this.#oldestId = this.#findOldest()?.id ?? null;
     return this.#oldestId === null ? undefined : getCaptureTimeMs(this.#oldestId);
   }
 

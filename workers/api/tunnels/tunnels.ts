@@ -62,10 +62,11 @@ tunnels.openapi(
     responses: { 200: jsonResponse("The tunnels, newest first.", z.array(Tunnel)) },
   }),
   async (c) => {
-    const rows = await listTunnels(c.var.db, getOrgId(c), c.req.valid("query"));
+    const { db, config } = c.var;
+    const rows = await listTunnels(db, getOrgId(c), c.req.valid("query"));
     const confirmed = await confirmStatuses(c, rows);
     return c.json(
-      confirmed.map((row) => toTunnel(c.var.config, row)),
+      confirmed.map((row) => toTunnel(config, row)),
       200,
     );
   },
@@ -232,7 +233,8 @@ async function confirmStatuses(c: ApiContext, rows: ListedTunnel[]): Promise<Lis
 /** A private TCP tunnel has no port. One that was created before relays existed has none until its agent connects. */
 function getPublicUrl(
   config: Config,
-  { subdomain, protocol, publicPort, relayHost }: ListedTunnel,
+  { subdomain, protocol, publicPort }: Pick<ListedTunnel, "subdomain" | "protocol" | "publicPort">,
+  relayHost: string | null,
 ): string {
   const host = `${subdomain}.${config.SERVICE_DOMAIN}`;
   if (isHttpProtocol(protocol)) return publicUrl(config, host);
@@ -244,7 +246,7 @@ function getPublicUrl(
 function toTunnel(config: Config, { relayHost, ...row }: ListedTunnel): Tunnel {
   return {
     ...row,
-    publicUrl: getPublicUrl(config, { relayHost, ...row }),
+    publicUrl: getPublicUrl(config, row, relayHost),
     createdAt: row.createdAt.toISOString(),
     expiresAt: row.expiresAt?.toISOString() ?? null,
     stoppedAt: row.stoppedAt?.toISOString() ?? null,

@@ -62,9 +62,10 @@ receivers.openapi(
     responses: { 200: jsonResponse("The receivers, newest first.", z.array(Receiver)) },
   }),
   async (c) => {
-    const rows = await listReceivers(c.var.db, getOrgId(c), c.req.valid("query"));
+    const { db, config } = c.var;
+    const rows = await listReceivers(db, getOrgId(c), c.req.valid("query"));
     return c.json(
-      rows.map((row) => toReceiver(c.var.config, row)),
+      rows.map((row) => toReceiver(config, row)),
       200,
     );
   },

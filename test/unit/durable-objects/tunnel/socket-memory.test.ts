@@ -1,28 +1,16 @@
-import { beforeEach, describe, expect, test, vi } from "vitest";
+import { describe, expect, test } from "vitest";
 import {
+  BufferedBytes,
   ISOLATE_BUFFER_MAX_BYTES,
-  type BufferedBytes,
 } from "../../../../durable-objects/tunnel/buffered-bytes.ts";
 import {
   ISOLATE_SOCKETS_MAX_BYTES,
+  SocketMemory,
   TUNNEL_SOCKETS_MAX_BYTES,
   type MemoryHolder,
-  type SocketMemory,
 } from "../../../../durable-objects/tunnel/proxy/socket-memory.ts";
 
 const MIB = 1024 * 1024;
-
-let createMemory: () => SocketMemory;
-let createBufferedBytes: () => BufferedBytes;
-
-/** The modules count for the whole isolate: other tests in this process may hold something. */
-beforeEach(async () => {
-  vi.resetModules();
-  const sockets = await import("../../../../durable-objects/tunnel/proxy/socket-memory.ts");
-  const buffer = await import("../../../../durable-objects/tunnel/buffered-bytes.ts");
-  createMemory = () => new sockets.SocketMemory();
-  createBufferedBytes = () => new buffer.BufferedBytes();
-});
 
 /** A socket that keeps what the platform has queued for it when it ends. */
 class Holder implements MemoryHolder {
@@ -44,7 +32,7 @@ class Holder implements MemoryHolder {
 
 describe("the memory of a tunnel's sockets", () => {
   test("has room for one message of the largest size", () => {
-    const memory = createMemory();
+    const memory = new SocketMemory();
     const holder = new Holder(memory);
     memory.record(holder, TUNNEL_SOCKETS_MAX_BYTES);
     expect([holder.hasEnded, memory.isFull]).toEqual([false, false]);
@@ -52,7 +40,7 @@ describe("the memory of a tunnel's sockets", () => {
   });
 
   test("ends the socket that holds the most, and no other", () => {
-    const memory = createMemory();
+    const memory = new SocketMemory();
     const [small, large, newest] = [new Holder(memory), new Holder(memory), new Holder(memory)];
     memory.record(small, MIB);
     memory.record(large, TUNNEL_SOCKETS_MAX_BYTES - MIB);
@@ -62,7 +50,7 @@ describe("the memory of a tunnel's sockets", () => {
   });
 
   test("stays full with what the platform still holds for sockets that have ended", () => {
-    const memory = createMemory();
+    const memory = new SocketMemory();
     const stuck = new Holder(memory, TUNNEL_SOCKETS_MAX_BYTES + 1);
     memory.record(stuck, TUNNEL_SOCKETS_MAX_BYTES + 1);
     expect([stuck.hasEnded, memory.isFull]).toEqual([true, true]);
@@ -71,7 +59,7 @@ describe("the memory of a tunnel's sockets", () => {
   });
 
   test("is bounded for all tunnels of the isolate together", () => {
-    const tunnels = Array.from({ length: 10 }, createMemory);
+    const tunnels = Array.from({ length: 10 }, () => new SocketMemory());
     const holders = tunnels.map((memory) => new Holder(memory));
     for (const [i, memory] of tunnels.entries())
       memory.record(holders[i]!, ISOLATE_SOCKETS_MAX_BYTES / 4);
@@ -80,7 +68,7 @@ describe("the memory of a tunnel's sockets", () => {
   });
 
   test("is bounded together with the bodies of all tunnels: a body has no room that messages take", () => {
-    const [memory, buffered] = [createMemory(), createBufferedBytes()];
+    const [memory, buffered] = [new SocketMemory(), new BufferedBytes()];
     const holder = new Holder(memory);
     const half = ISOLATE_BUFFER_MAX_BYTES / 2;
     memory.record(holder, half);
@@ -91,7 +79,7 @@ describe("the memory of a tunnel's sockets", () => {
   });
 
   test("is bounded together with the bodies of all tunnels: a message that exceeds the rest ends its socket", () => {
-    const [memory, buffered] = [createMemory(), createBufferedBytes()];
+    const [memory, buffered] = [new SocketMemory(), new BufferedBytes()];
     const [small, large] = [new Holder(memory), new Holder(memory)];
     buffered.add(ISOLATE_BUFFER_MAX_BYTES - 4 * MIB);
     memory.record(small, MIB);

@@ -116,7 +116,7 @@ function countUntilClosed(socket: QueuedSocket, act: () => void): number {
   return count;
 }
 
-/** Closed after each test: the isolate's bound counts what they hold. */
+/** Ended after each test: the isolate's bound counts what they hold. */
 const visitors: VisitorSocket[] = [];
 
 const sumCredit = (link: RecordedLink) =>
@@ -124,7 +124,11 @@ const sumCredit = (link: RecordedLink) =>
 
 beforeEach(() => void vi.useFakeTimers());
 afterEach(() => {
-  for (const visitor of visitors.splice(0)) visitor.onClosed({ code: 1006, reason: "" });
+  for (const visitor of visitors.splice(0)) {
+    visitor.onClosed({ code: 1006, reason: "" });
+    // After its own Close, a visitor waits for that of the local server.
+    visitor.onConnectionLost();
+  }
   vi.useRealTimers();
 });
 

@@ -48,6 +48,19 @@ async function expire(tunnel: LiveTunnel): Promise<void> {
   await runDurableObjectAlarm(tunnel.stub);
 }
 
+test("a list of a tunnel without captures does not search its storage again and again", async () => {
+  const { tunnel, agent } = await createServed();
+  expect(await listCaptures(tunnel)).toEqual([]);
+  const searches = await runInDurableObject(tunnel.stub, async (object, { storage }) => {
+    const search = vi.spyOn(storage.kv, "list");
+    for (let i = 0; i < 3; i++) await object.listCaptures({ limit: 10 });
+    return search.mock.calls.length;
+  });
+  expect(searches).toBe(0);
+  await completeVisit(tunnel, agent, "/first", "");
+  expect(await listCaptures(tunnel)).toHaveLength(1);
+});
+
 test("a small request and its response are one row, which holds everything and is dropped when it expires", async () => {
   const { tunnel, agent } = await createServed();
   await completeVisit(tunnel, agent, "/small?x=1", "small");
