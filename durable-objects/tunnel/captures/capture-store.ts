@@ -10,7 +10,7 @@
  * so that a look-up knows where to stop. Writes are unconfirmed: no visitor's response waits for a disk.
  */
 import { getCaptureTimeMs } from "../../../protocol/captures/id.ts";
-import { KEY, PAGE_SPAN_MS, getPageId, toBodyKey, toLogKey } from "./keys.ts";
+import { KEY, PAGE_SPAN_MS, toBodyKey, toLogKey } from "./keys.ts";
 import {
   isStoredSeparately,
   packPage,
@@ -55,12 +55,18 @@ interface Batch {
   bytes: number;
 }
 
+/** The ids of the oldest page and of the oldest long-lived capture; undefined when there is none. */
+interface OldestIds {
+  page: string | undefined;
+  longLived: string | undefined;
+}
+
 type Storage = Pick<DurableObjectStorage, "kv" | "put" | "delete" | "sql">;
 
 export class CaptureStore {
   readonly #storage: Storage;
-  /** The id of the oldest page or long-lived capture; null when there is none, undefined when it is not known. */
-  #oldestId: string | null | undefined;
+  /** undefined: not looked up since something was dropped. */
+  #oldestIds: OldestIds | undefined;
 
   constructor(storage: Storage) {
     this.#storage = storage;
@@ -104,7 +110,7 @@ export class CaptureStore {
     const { page, details } = packPage(captures, bodyKeys);
     const detailsBytes = getDetailsSize(details);
     const hasOwnKey = detailsBytes > INLINE_DETAILS_MAX_BYTES;
-    this.#onWritten(newestId);
+    this.#onWritten("page", newestId);
     batch.values.set(KEY.page + newestId, hasOwnKey ? page : { ...page, details });
     if (hasOwnKey) batch.values.set(KEY.details + newestId, details);
     batch.bytes += page.records.length + detailsBytes;
@@ -122,7 +128,7 @@ export class CaptureStore {
     const { id } = row.record;
     const bodies = this.#writeBodies(batch, id, row.bodies, []);
     const stored: LongLivedRow = { ...row, bodies };
-    this.#onWritten(id);
+    this.#onWritten("longLived", id);
     batch.values.set(KEY.long + id, stored);
     batch.bytes += estimateRowSize(stored);
   }
@@ -195,10 +201,19 @@ export class CaptureStore {
     return this.#storage.sql.databaseSize;
   }
 
+  get hasPages(): boolean {
+    return this.#findOldestIds().page !== undefined;
+  }
+
+  get hasLongLived(): boolean {
+    return this.#findOldestIds().longLived !== undefined;
+  }
+
   /** When the oldest stored capture began. */
   get oldestMs(): number | undefined {
-    if (this.#oldestId === undefined) this.#oldestId = this.#findOldest()?.id ?? null;
-    return this.#oldestId === null ? undefined : getCaptureTimeMs(this.#oldestId);
+    const { page, longLived } = this.#findOldestIds();
+    const id = isOlder(page, longLived) ? page : longLived;
+    return id === undefined ? undefined : getCaptureTimeMs(id);
   }
 
   /**
@@ -208,40 +223,43 @@ export class CaptureStore {
   dropOldest(beforeMs: number): { longLivedId: string | null } | null {
     const { oldestMs } = this;
     if (oldestMs === undefined || oldestMs >= beforeMs) return null;
-    const oldest = this.#findOldest();
-    this.#oldestId = undefined;
-    if (!oldest) return null;
-    if ("page" in oldest) {
-      const { id, page } = oldest;
-      const detailsKeys = page.details ? [] : [KEY.details + id];
-      this.#delete([KEY.page + id, ...detailsKeys, ...page.bodies]);
-      return { longLivedId: null };
-    }
-    const { id, row } = oldest;
+    const { page, longLived } = this.#findOldestIds();
+    this.#oldestIds = undefined;
+    if (isOlder(page, longLived)) return this.#dropPage(page!);
+    return this.#dropLongLived(longLived!);
+  }
+
+  #dropPage(id: string): { longLivedId: null } {
+    const page = this.#storage.kv.get<Page>(KEY.page + id)!;
+    const detailsKeys = page.details ? [] : [KEY.details + id];
+    this.#delete([KEY.page + id, ...detailsKeys, ...page.bodies]);
+    return { longLivedId: null };
+  }
+
+  #dropLongLived(id: string): { longLivedId: string } {
+    const { log } = this.findLongLived(id)!;
     const keys = [KEY.long + id, toBodyKey(id, "request"), toBodyKey(id, "response")];
-    for (let page = row.log.firstPage; page <= row.log.lastPage; page++) {
-      keys.push(toLogKey(id, page));
-    }
+    for (let page = log.firstPage; page <= log.lastPage; page++) keys.push(toLogKey(id, page));
     this.#delete(keys);
     return { longLivedId: id };
   }
 
   /** A page is as old as its newest capture, so that none is dropped too early. */
-  #findOldest(): { id: string; page: Page } | { id: string; row: LongLivedRow } | undefined {
-    const { kv } = this.#storage;
-    const [page] = kv.list<Page>({ prefix: KEY.page, limit: 1 });
-    const [row] = kv.list<LongLivedRow>({ prefix: KEY.long, limit: 1 });
-    const pageId = page && getPageId(page[0]);
-    const rowId = row?.[0].slice(KEY.long.length);
-    if (pageId !== undefined && (rowId === undefined || pageId < rowId)) {
-      return { id: pageId, page: page![1] };
-    }
-    return rowId === undefined ? undefined : { id: rowId, row: row![1] };
+  #findOldestIds(): OldestIds {
+    this.#oldestIds ??= {
+      page: this.#findFirstId(KEY.page),
+      longLived: this.#findFirstId(KEY.long),
+    };
+    return this.#oldestIds;
   }
 
-  #onWritten(id: string): void {
-    if (this.#oldestId && this.#oldestId <= id) return;
-    this.#oldestId = undefined;
+  #findFirstId(prefix: string): string | undefined {
+    const [first] = this.#storage.kv.list({ prefix, limit: 1 });
+    return first?.[0].slice(prefix.length);
+  }
+
+  #onWritten(kind: keyof OldestIds, id: string): void {
+    if (this.#oldestIds && isOlder(id, this.#oldestIds[kind])) this.#oldestIds[kind] = id;
   }
 
   #delete(keys: string[]): void {
@@ -253,6 +271,11 @@ export class CaptureStore {
 
 const NO_BODY: CapturedBody = { bytes: new Uint8Array(), isCut: true };
 const NO_BODIES: CapturedBodies = { request: NO_BODY, response: NO_BODY };
+
+/** Ids sort by time. Each is older than none. */
+function isOlder(id: string | undefined, other: string | undefined): boolean {
+  return id !== undefined && (other === undefined || id < other);
+}
 
 /** For a short capture that is written too late to be in a page with others of its time. */
 function toRow({ record, lines, bodies }: FinalizedCapture) {

@@ -87,7 +87,7 @@ export class Captures implements RecordingObserver {
 
   constructor(storage: DurableObjectStorage, tunnel: CapturesDeps) {
     this.#store = new CaptureStore(storage);
-    this.#records = new StoredRecords(storage.kv);
+    this.#records = new StoredRecords(storage.kv, this.#store);
     this.#settings = new StoredCaptureSettings(storage.kv);
     this.#kv = storage.kv;
     this.#deps = tunnel;
@@ -119,9 +119,10 @@ export class Captures implements RecordingObserver {
   async list(filter: CaptureFilter): Promise<CaptureSummary[]> {
     const tunnelId = this.#deps.tunnelId();
     if (tunnelId === undefined || this.#isRetired) return [];
+    this.#write(true);
     const summaries: CaptureSummary[] = [];
     const fromMs = Math.max(this.#retainedSinceMs, filter.sinceMs ?? 0);
-    for await (const record of this.#listRecords(fromMs, filter.after)) {
+    for await (const record of this.#records.list(fromMs, filter.after)) {
       if (summaries.length >= filter.limit) break;
       if (matchesFilter(record, filter))
         summaries.push(toSummary(this.#withLiveState(record), tunnelId));
@@ -133,7 +134,8 @@ export class Captures implements RecordingObserver {
   async breakDown(sinceMs: number, maxRequests: number): Promise<CaptureBreakdown> {
     const counter = new BreakdownCounter();
     if (this.#isRetired) return counter.finish(true);
-    for await (const record of this.#listRecords(Math.max(this.#retainedSinceMs, sinceMs))) {
+    this.#write(true);
+    for await (const record of this.#records.list(Math.max(this.#retainedSinceMs, sinceMs))) {
       if (counter.requests >= maxRequests) return counter.finish(false);
       counter.count(this.#withLiveState(record));
     }
@@ -146,8 +148,9 @@ export class Captures implements RecordingObserver {
    */
   async listVisits(limit: number, readsHeaders: boolean): Promise<CapturedVisit[]> {
     if (this.#isRetired) return [];
+    this.#write(true);
     const visits: CapturedVisit[] = [];
-    for await (const record of this.#listRecords(this.#retainedSinceMs)) {
+    for await (const record of this.#records.list(this.#retainedSinceMs)) {
       if (visits.length >= limit) break;
       // The access policy does not apply to replays.
       if (record.replayOf === null) visits.push(toVisit(this.#withLiveState(record)));
@@ -250,12 +253,6 @@ export class Captures implements RecordingObserver {
   }
 
   // ── Inside ──
-
-  /** Also those in memory, newest first. Without any, storage is not searched: a list reads a hundred tunnels. */
-  #listRecords(fromMs: number, before?: string): AsyncIterable<CaptureRecord> | CaptureRecord[] {
-    this.#write(true);
-    return this.#store.oldestMs === undefined ? [] : this.#records.list(fromMs, before);
-  }
 
   async #addAuthorization(visits: CapturedVisit[], oldestId: string): Promise<void> {
     const visitsById = new Map(visits.map((visit) => [visit.id, visit]));

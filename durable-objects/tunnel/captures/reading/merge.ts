@@ -10,8 +10,9 @@ export interface UnreadPage {
 
 /** @param sources each lists its pages by their newest record, newest first. */
 export async function* mergeNewestFirst(
-  ...sources: AsyncIterable<UnreadPage, void>[]
+  sources: AsyncIterable<UnreadPage, void>[],
 ): AsyncGenerator<CaptureRecord, void> {
+  if (sources.length === 0) return;
   const readers = await Promise.all(sources.map((source) => PageReader.open(source)));
   /** Records that were read and not yielded yet, oldest first. */
   let pending: CaptureRecord[] = [];

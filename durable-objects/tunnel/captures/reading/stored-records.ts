@@ -2,6 +2,7 @@
 import { getCaptureTimeMs, toCaptureIdPrefix } from "../../../../protocol/captures/id.ts";
 import { KEY, PAGE_SPAN_MS, getPageId, readPageDetails } from "../keys.ts";
 import { estimateRowSize, getDetailsSize, getPageSize, parseRecords, type Page } from "../page.ts";
+import type { CaptureStore } from "../capture-store.ts";
 import type { CaptureRecord, HeadLines, LongLivedRow } from "../record.ts";
 import { mergeNewestFirst, type UnreadPage } from "./merge.ts";
 import { ReadPace } from "./read-pace.ts";
@@ -16,11 +17,16 @@ const END = "~";
 
 type Storage = Pick<SyncKvStorage, "get" | "list">;
 
+/** Which kinds of captures are stored: a search for one that is not costs as much as for one that is. */
+type StoredKinds = Pick<CaptureStore, "hasPages" | "hasLongLived">;
+
 export class StoredRecords {
   readonly #kv: Storage;
+  readonly #store: StoredKinds;
 
-  constructor(kv: Storage) {
+  constructor(kv: Storage, store: StoredKinds) {
     this.#kv = kv;
+    this.#store = store;
   }
 
   /** The records of captures that began at `fromMs` or later, newest first. */
@@ -30,9 +36,10 @@ export class StoredRecords {
     const pagesEnd =
       before === END ? END : toCaptureIdPrefix(getCaptureTimeMs(before) + PAGE_SPAN_MS + 1);
     const pace = new ReadPace();
-    const pages = this.#listPages(start, pagesEnd, pace);
-    const rows = this.#listRows(start, before, pace);
-    for await (const record of mergeNewestFirst(toUnreadPages(pages), toPagesOfOne(rows))) {
+    const sources: AsyncGenerator<UnreadPage, void>[] = [];
+    if (this.#store.hasPages) sources.push(toUnreadPages(this.#listPages(start, pagesEnd, pace)));
+    if (this.#store.hasLongLived) sources.push(toPagesOfOne(this.#listRows(start, before, pace)));
+    for await (const record of mergeNewestFirst(sources)) {
       if (record.id < start) return;
       if (record.id < before) yield record;
     }
@@ -49,6 +56,7 @@ export class StoredRecords {
       for (const [index, { id }] of parseRecords(page).entries()) yield [id, lines[index]!.request];
       await pace.rest();
     }
+    if (!this.#store.hasLongLived) return;
     for await (const [, { record, lines }] of this.#listRows(fromId, END, pace)) {
       yield [record.id, lines.request];
     }

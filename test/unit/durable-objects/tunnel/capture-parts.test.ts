@@ -72,7 +72,7 @@ describe("captures of overlapping pages", () => {
           toSource(source.toSorted(byNewest).map(toUnread)),
         );
         const listed: string[] = [];
-        for await (const { id } of mergeNewestFirst(...sources)) {
+        for await (const { id } of mergeNewestFirst(sources)) {
           if (listed.push(id) === 20) expect(read).toBeLessThan(30);
         }
         expect(listed).toEqual(ids.toReversed());
@@ -82,7 +82,7 @@ describe("captures of overlapping pages", () => {
   });
 
   test("list nothing when there are none", async () => {
-    expect((await mergeNewestFirst(toSource([]), toSource([])).next()).done).toBe(true);
+    expect((await mergeNewestFirst([toSource([]), toSource([])]).next()).done).toBe(true);
   });
 });
 
