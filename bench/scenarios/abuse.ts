@@ -26,7 +26,7 @@ import type { BenchStack } from "../stack.ts";
 import { round } from "../statistics.ts";
 
 const HONEST_PER_SECOND = 200;
-const QUIET_SECONDS = 20;
+const QUIET_SECONDS = 40;
 /** `--seconds` 5, the default of all benchmarks, means two minutes here. */
 const ATTACK_SECONDS_PER_SECOND = 24;
 const SETTLE_MAX_MS = 30_000;
