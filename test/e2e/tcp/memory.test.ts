@@ -6,8 +6,8 @@ import { WAIT_OPTIONS } from "../../harness/timeouts.ts";
 import { startLocalServer, startTcpStack } from "../../harness/relay/tcp/stack.ts";
 
 const MiB = 1024 * 1024;
-const VISITORS = 400;
-const GROWTH_MAX_MIB = 32;
+const VISITORS = 200;
+const GROWTH_MAX_MIB = 24;
 
 test.skipIf(process.platform !== "linux")(
   "many visitors who read nothing cost relay and agent a bounded amount of memory each",

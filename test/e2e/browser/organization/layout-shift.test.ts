@@ -15,8 +15,6 @@ const pages = usePages(() => startApi());
 /** The sum of the scores of all shifts of a page. Search engines call 0.1 good. */
 const SHIFT_MAX = 0.02;
 const WIDE = { width: 1280, height: 800 };
-/** The same screen at a zoom of 200 %. */
-const ZOOMED = { width: WIDE.width / 2, height: WIDE.height / 2 };
 
 let organization: FullOrganization;
 beforeAll(async () => {
@@ -87,7 +85,6 @@ async function takeShifts(page: Page): Promise<Shift[]> {
 
 test.each([
   [WIDE.width, WIDE],
-  [ZOOMED.width, ZOOMED],
   [NARROW.width, NARROW],
 ])(
   "on a screen of %d pixels, no page moves its content while it loads, and while new data arrives",
