@@ -7,6 +7,7 @@ import { getErrorMessage } from "../error-message.ts";
 import { InspectedTunnels } from "../inspect/inspected-tunnels.ts";
 import { startInspectServer } from "../inspect/start-inspect-server.ts";
 import { UsageError, type OptionValues } from "../options.ts";
+import { printJson } from "../output/output.ts";
 import {
   printGroupJson,
   printGroupLines,
@@ -27,7 +28,7 @@ type Values = OptionValues<typeof START.options>;
 
 export async function run({ values, positionals }: Input<typeof START.options>): Promise<number> {
   if (values.schema) {
-    process.stdout.write(`${JSON.stringify(buildJsonSchema(), null, 2)}\n`);
+    printJson(buildJsonSchema(), 2);
     return 0;
   }
   if (values.all && positionals.length > 0) throw new UsageError("use names or --all, not both");

@@ -2,6 +2,7 @@
 import { SERVICE_VERSION } from "../../protocol/version.ts";
 import { rejectExtraArguments } from "../options.ts";
 import { formatVersion } from "../cli/version.ts";
+import { printJson, printLine } from "../output/output.ts";
 import type { Input } from "./command.ts";
 import type { VERSION } from "./table/version.ts";
 
@@ -9,6 +10,7 @@ export function run({ values, positionals }: Input<typeof VERSION.options>): num
   rejectExtraArguments(positionals);
   const platform = `${process.platform}-${process.arch}`;
   const details = { version: SERVICE_VERSION, node: process.versions.node, platform };
-  process.stdout.write(values.json ? `${JSON.stringify(details)}\n` : `${formatVersion()}\n`);
+  if (values.json) printJson(details);
+  else printLine(formatVersion());
   return 0;
 }

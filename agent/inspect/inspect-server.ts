@@ -9,6 +9,7 @@ import { once } from "node:events";
 import type { ListenAddress } from "../connect/listen-address.ts";
 import type { InspectedTunnels, TunnelDescription } from "./inspected-tunnels.ts";
 import { isLoopback, stripBrackets } from "../../shared/hosts.ts";
+import { escapeControlsInJson } from "../../shared/text/escape-controls.ts";
 import { escapeHtml } from "../../shared/text/escape-html.ts";
 
 export const DEFAULT_INSPECT_ADDRESS: ListenAddress = { host: "127.0.0.1", port: 4040 };
@@ -91,7 +92,8 @@ function send(response: ServerResponse, status: number, body: object): void {
     "cache-control": "no-store",
     "x-content-type-options": "nosniff",
   });
-  response.end(`${JSON.stringify(body)}\n`);
+  // Texts of visitors don't control the terminal of someone who reads this with curl.
+  response.end(`${escapeControlsInJson(JSON.stringify(body))}\n`);
 }
 
 function sendPage(response: ServerResponse, tunnels: InspectedTunnels): void {

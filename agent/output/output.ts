@@ -1,6 +1,10 @@
 /** What the outputs of all commands share: JSON for programs, lines for logs, and why a command ended. */
 import { DRAIN_TIMEOUT_MS } from "../../protocol/limits.ts";
-import { escapeControls, escapeControlsInLines } from "../../shared/text/escape-controls.ts";
+import {
+  escapeControls,
+  escapeControlsInJson,
+  escapeControlsInLines,
+} from "../../shared/text/escape-controls.ts";
 import type { RejectionError } from "../rejection-error.ts";
 
 export interface Output {
@@ -17,8 +21,13 @@ export interface Output {
 export const LEVELS = ["error", "warn", "info", "debug"] as const;
 export type Level = (typeof LEVELS)[number];
 
-export function printJson(value: object): void {
-  process.stdout.write(`${JSON.stringify(value)}\n`);
+/**
+ * Prints a value on one line. The output may be a terminal, and texts of servers and visitors may be parts of the value: they
+ * can't control the terminal.
+ * @param indent spaces for each level, on several lines.
+ */
+export function printJson(value: object, indent = 0): void {
+  process.stdout.write(`${escapeControlsInJson(JSON.stringify(value, null, indent))}\n`);
 }
 
 /** Texts of servers and visitors may be parts of the line: they can't control the terminal. */

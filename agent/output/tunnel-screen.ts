@@ -13,6 +13,7 @@ import { RequestList, type RequestEntry } from "../screen/request-list.ts";
 import { getTerminalSize, stopProcess, TerminalScreen } from "../screen/terminal.ts";
 import { escapeControls, escapeControlsInLines } from "../../shared/text/escape-controls.ts";
 import { TunnelList } from "../screen/tunnel-list.ts";
+import { getConnectCommand } from "../screen/tunnel-lines.ts";
 import type { ServiceApi } from "../service-api.ts";
 import type { Target } from "../origin/target.ts";
 import type { TcpTarget } from "../tcp/tcp-target.ts";
@@ -103,10 +104,6 @@ export class TunnelScreen implements Output {
     view.connections = connections;
     const findConnectProblem = () => tunnel.findConnectProblem();
     this.tunnels.watchLocalServer({ findConnectProblem, isCheckVisible: true }, view);
-    tunnel.on("ready", ({ name, publicPort }) => {
-      if (publicPort === undefined)
-        this.showNotice(`private, without a public port: underpass connect ${name}`);
-    });
     tunnel.on("connectionOpened", () => {
       connections.count += 1;
       connections.open += 1;
@@ -228,7 +225,7 @@ export class TunnelScreen implements Output {
       case "q":
         return stopProcess();
       case "c":
-        return this.#copyUrl();
+        return this.#copyAddress();
       case "/":
         this.#state.isTypingFilter = true;
         return;
@@ -268,13 +265,15 @@ export class TunnelScreen implements Output {
     if (view) this.tunnels.selected = view;
   }
 
-  #copyUrl(): void {
-    const url = this.tunnels.selected?.url;
-    if (url === undefined) return this.showResult("The tunnel has no URL yet.");
+  /** Copies what visitors need: the URL, or the command that connects to a private tunnel. */
+  #copyAddress(): void {
+    const { selected } = this.tunnels;
+    const address = selected && (getConnectCommand(selected) ?? selected.url);
+    if (address === undefined) return this.showResult("The tunnel has no URL yet.");
     // OSC 52: the terminal fills its clipboard, also when this program runs on another machine. Many terminals ignore it.
-    this.#screen.send(`\u001b]52;c;${Buffer.from(url).toString("base64")}\u0007`);
-    void copyToClipboard(url).then((isCopied) =>
-      this.showResult(isCopied ? `copied ${url}` : `asked the terminal to copy ${url}`),
+    this.#screen.send(`\u001b]52;c;${Buffer.from(address).toString("base64")}\u0007`);
+    void copyToClipboard(address).then((isCopied) =>
+      this.showResult(isCopied ? `copied ${address}` : `asked the terminal to copy ${address}`),
     );
   }
 
@@ -288,7 +287,11 @@ export class TunnelScreen implements Output {
   }
 
   #showQrCode(): void {
-    const url = this.tunnels.selected?.url;
+    const { selected } = this.tunnels;
+    const connectCommand = selected && getConnectCommand(selected);
+    if (connectCommand !== undefined)
+      return this.showResult(`A private tunnel has no URL: ${connectCommand}`);
+    const url = selected?.url;
     if (url === undefined) return this.showResult("The tunnel has no URL yet.");
     const qrCode = renderUnicodeCompact(url, { ecc: "L", border: 1 }).split("\n");
     const size = getQrSize(qrCode);

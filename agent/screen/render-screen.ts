@@ -6,7 +6,14 @@ import { cutLine, getLineText, type Line, type Span, type Style } from "./line.t
 import { formatRequests } from "./request-lines.ts";
 import type { RequestList } from "./request-list.ts";
 import { breakText, cutStart, cutText, getWidth, wrapText } from "./text.ts";
-import { formatConnection, formatCounts, formatTunnels, type TunnelView } from "./tunnel-lines.ts";
+import {
+  formatConnection,
+  formatCounts,
+  formatTunnels,
+  getAddress,
+  getConnectCommand,
+  type TunnelView,
+} from "./tunnel-lines.ts";
 
 export interface ScreenState {
   server: string;
@@ -45,12 +52,13 @@ const REQUESTS_MIN = 5;
 /** How many tunnels with gates are named. */
 const GATED_TUNNELS_SHOWN = 3;
 const EXPIRING_TUNNELS_SHOWN = 3;
+const PRIVATE_TUNNELS_SHOWN = 3;
 /** How many problems of a file are shown. */
 const FILE_PROBLEMS_SHOWN = 3;
 /** Key, its short name in the footer, and what it does. */
 const KEYS = [
   ["q", "quit", "quit, as Ctrl+C does"],
-  ["c", "copy URL", "copy the URL"],
+  ["c", "copy URL", "copy the URL, or the command that connects to a private tunnel"],
   ["Tab", "tunnel", "choose the next tunnel for c and u, as ← and → do"],
   [
     "/",
@@ -125,6 +133,7 @@ function formatHead(state: ScreenState, width: number, height: number): HeadLine
   return [
     ...optional([formatTitle(state), []]),
     ...required(addresses),
+    ...required(formatConnectCommands(tunnels, width)),
     ...formatGates(tunnels, width),
     ...required(formatExpiries(state, width)),
     ...optional(formatAddress("Server", { text: state.server }, width)),
@@ -151,20 +160,33 @@ function formatTitle({ newVersion }: ScreenState): Line {
 }
 
 /** The URL is never cut, because it is what a person came for. */
-function formatForwarding({ url = "…", local }: TunnelView, width: number): Line[] {
-  const link = url === "…" ? {} : { link: url };
+function formatForwarding(tunnel: TunnelView, width: number): Line[] {
+  const { url, local } = tunnel;
+  const address = getAddress(tunnel);
+  const link = url === undefined ? {} : { link: url };
   const asSpan = (text: string): Span => ({ text, style: "bold", ...link });
-  const line = [asSpan(url), { text: ` -> ${local}` }];
+  const line = [asSpan(address), { text: ` -> ${local}` }];
   // A narrow screen has the URL on rows of its own, which can be selected as a whole.
   const label = width < LABELS_MIN_WIDTH ? "" : "Forwarding";
   const room = width - getWidth(formatLabel(label, width));
   if (getWidth(getLineText(line)) <= room) return formatField(label, line, width);
-  const [first = "", ...rest] = breakText(url, room);
+  const [first = "", ...rest] = breakText(address, room);
   return [
     ...formatField(label, [asSpan(first)], width),
     ...rest.flatMap((part) => formatField("", [asSpan(part)], width)),
     ...breakText(`-> ${local}`, room).flatMap((part) => formatField("", [{ text: part }], width)),
   ];
+}
+
+/** The commands that connect to private tunnels. */
+function formatConnectCommands(tunnels: readonly TunnelView[], width: number): Line[] {
+  const commands = tunnels.flatMap((tunnel) => getConnectCommand(tunnel) ?? []);
+  const shown = commands.slice(0, PRIVATE_TUNNELS_SHOWN);
+  const hidden = commands.length - shown.length;
+  const rest = `and ${hidden} more private ${hidden === 1 ? "tunnel" : "tunnels"}`;
+  return (hidden === 0 ? shown : [...shown, rest]).flatMap((text, at) =>
+    formatMessage(at === 0 ? "Connect" : "", text, width),
+  );
 }
 
 /** What visitors must bring, and how to remove gates that this command did not set. */

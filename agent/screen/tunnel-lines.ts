@@ -7,8 +7,10 @@ export interface TunnelView {
   name: string;
   /** The local server, as it is printed. */
   local: string;
-  /** Undefined until the server has given the tunnel one. */
+  /** Undefined until the server has given the tunnel one, and for a private tunnel. */
   url: string | undefined;
+  /** The name of a private TCP tunnel, which has no URL that anyone could connect to: `underpass connect` takes the name. */
+  privateName?: string;
   connection: "connecting" | "online" | "reconnecting" | "stopped" | "rejected" | "closing";
   latencyMs: number | undefined;
   /** The mean difference of two heartbeats in turn. */
@@ -70,6 +72,16 @@ export function formatConnection(tunnel: TunnelView): Span[] {
   ];
 }
 
+/** The URL; `db (private)` for a private tunnel. */
+export function getAddress({ url, privateName }: TunnelView): string {
+  return privateName === undefined ? (url ?? "…") : `${privateName} (private)`;
+}
+
+/** @returns the command that connects to a private tunnel; undefined for others. */
+export function getConnectCommand({ privateName }: TunnelView): string | undefined {
+  return privateName === undefined ? undefined : `underpass connect ${privateName}`;
+}
+
 /** `17, 2 open` */
 export function formatCounts({ count, open }: { count: number; open: number }): string {
   return `${count}${open === 0 ? "" : `, ${open} open`}`;
@@ -119,10 +131,11 @@ function formatName(
 }
 
 /** `https://shop.example -> http://localhost:3000` */
-function formatAddress({ url = "…", local, connections }: TunnelView): Span[] {
+function formatAddress(tunnel: TunnelView): Span[] {
+  const { url, local, connections } = tunnel;
   const counts = connections === undefined ? "" : `  ${formatConnections(connections)}`;
   return [
-    { text: url, style: "bold", ...(url !== "…" && { link: url }) },
+    { text: getAddress(tunnel), style: "bold", ...(url !== undefined && { link: url }) },
     { text: ` -> ${local}${counts}` },
   ];
 }
@@ -135,17 +148,17 @@ function formatConnections(connections: { count: number; open: number }): string
 
 /** The state and the address below one another. The URL is never cut. */
 function formatNarrow(tunnel: TunnelView, isSelected: boolean, width: number): Line[] {
-  const { name, url = "…", local, connections } = tunnel;
+  const { name, url, local, connections } = tunnel;
   const nameWidth = Math.min(getWidth(name), NAME_MAX_WIDTH);
   const state = formatName(tunnel, isSelected, nameWidth, getWidth(getState(tunnel)));
   const address = formatAddress(tunnel);
   if (getWidth(getLineText(address)) <= width - 2) return [state, [{ text: "  " }, ...address]];
-  const link = url === "…" ? {} : { link: url };
+  const link = url === undefined ? {} : { link: url };
   const room = Math.max(1, width - 2);
   const counts = connections === undefined ? [] : [formatConnections(connections)];
   return [
     state,
-    ...breakText(url, room).map((text): Line => [
+    ...breakText(getAddress(tunnel), room).map((text): Line => [
       { text: "  " },
       { text, style: "bold" as const, ...link },
     ]),

@@ -14,6 +14,7 @@ import type { TunnelView } from "./tunnel-lines.ts";
 const ORIGIN_CHECK_MS = 2_000;
 
 interface ShownWelcome {
+  name: string;
   url: string;
   /** The server's version; the events of TCP tunnels do not have it. */
   server?: string;
@@ -22,6 +23,8 @@ interface ShownWelcome {
 
 /** The events that tunnels of all protocols have. */
 export interface ShownTunnel {
+  /** Whether it is a TCP tunnel without a public port. */
+  isPrivate?: boolean;
   on(event: "ready" | "reconnected", listener: (welcome: ShownWelcome) => void): unknown;
   on(event: "disconnected", listener: (reason: string) => void): unknown;
   on(event: "stopped", listener: (reason: string, name: string | undefined) => void): unknown;
@@ -154,16 +157,18 @@ export class TunnelList {
       this.#draw();
     };
     const latency = new LatencyHistory();
-    tunnel.on("ready", ({ url, server, expiresAt }) => {
-      view.url = escapeControls(url);
+    const showWelcome = ({ name, url, server, expiresAt }: ShownWelcome): void => {
+      if (tunnel.isPrivate) view.privateName = escapeControls(name);
+      else view.url = escapeControls(url);
       view.expiresAt = expiresAt;
       this.#compareVersion(server);
+    };
+    tunnel.on("ready", (welcome) => {
+      showWelcome(welcome);
       show("online");
     });
-    tunnel.on("reconnected", ({ url, server, expiresAt }) => {
-      view.url = escapeControls(url);
-      view.expiresAt = expiresAt;
-      this.#compareVersion(server);
+    tunnel.on("reconnected", (welcome) => {
+      showWelcome(welcome);
       latency.clear();
       view.reconnects += 1;
       show("online");

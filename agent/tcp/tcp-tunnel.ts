@@ -103,6 +103,10 @@ export class TcpTunnel extends EventEmitter<TcpTunnelEventMap> {
     this.#forwardEvents();
   }
 
+  get isPrivate(): boolean {
+    return this.#options.isPrivate;
+  }
+
   /** What the server has said about the tunnel; undefined until visitors can connect. */
   get info(): TcpTunnelInfo | undefined {
     return this.#served;

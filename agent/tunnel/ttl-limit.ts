@@ -4,6 +4,7 @@ import { formatExpiry } from "../output/format/format-relative-time.ts";
 
 const REASONS: Record<TtlLimit, string> = {
   plan: "the longest time that your plan allows",
+  maximum: "the longest time that the service allows",
   existing_tunnel: "because it existed before, and --ttl does not extend it",
 };
 

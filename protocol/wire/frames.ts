@@ -151,8 +151,11 @@ export const Welcome = z.object({
 });
 export type Welcome = z.infer<typeof Welcome>;
 
-/** `plan`: the tunnel has the longest lifetime of its plan. `existing_tunnel`: it existed, and its expiry is never postponed. */
-export const TTL_LIMITS = ["plan", "existing_tunnel"] as const;
+/**
+ * `plan`: the tunnel has the longest lifetime of its plan. `maximum`: it has that of all tunnels, `TUNNEL_TTL_MAX_SECONDS`.
+ * `existing_tunnel`: it existed, and its expiry is never postponed.
+ */
+export const TTL_LIMITS = ["plan", "maximum", "existing_tunnel"] as const;
 export type TtlLimit = (typeof TTL_LIMITS)[number];
 
 /**

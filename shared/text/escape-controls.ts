@@ -18,3 +18,17 @@ export function escapeControls(text: string): string {
 export function escapeControlsInLines(text: string): string {
   return text.split("\n").map(escapeControls).join("\n");
 }
+
+/**
+ * Escapes in a JSON text (`\u009b`) the characters that `JSON.stringify` leaves as they are: the value stays the same. The line
+ * breaks of an indented text stay.
+ */
+export function escapeControlsInJson(json: string): string {
+  return json.replace(UNSAFE, (character) => {
+    if (character === "\n" || character === ZERO_WIDTH_JOINER) return character;
+    return character.replace(/[^]/g, (unit) => {
+      const code = unit.charCodeAt(0);
+      return `\\u${code.toString(16).padStart(4, "0")}`;
+    });
+  });
+}

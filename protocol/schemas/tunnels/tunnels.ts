@@ -1,7 +1,7 @@
 /** Tunnels, and the query of an agent's connection. */
 import { z } from "zod";
 import { parseHost } from "../../hosts.ts";
-import { HOST_MAX_CHARS, SHARDS_MAX, TUNNEL_TTL_MAX_SECONDS } from "../../limits.ts";
+import { HOST_MAX_CHARS, SHARDS_MAX } from "../../limits.ts";
 import { RelayId } from "../../relay/link.ts";
 import { AllowedCidrs } from "../access/ip-allowlist.ts";
 import { Instant, Label, NumberText, onlyWith } from "../scalars.ts";
@@ -18,9 +18,6 @@ const LocalPort = z.int().min(1).max(65_535);
 const PublicPort = z.int().min(1).max(65_535);
 /** In a query. */
 const PortText = NumberText(1, 65_535);
-/** Cut to what the organization's plan grants, and to this maximum, whatever number it is. */
-const capTtl = <Schema extends z.ZodType<number>>(seconds: Schema) =>
-  seconds.transform((number) => Math.min(number, TUNNEL_TTL_MAX_SECONDS));
 
 function refuseTcpFields(fields: Record<string, unknown>, context: z.RefinementCtx): void {
   for (const [name, value] of Object.entries(fields)) {
@@ -35,7 +32,7 @@ export const CreateTunnel = z
     localPort: LocalPort,
     subdomain: Label.optional().describe("Default: a random name."),
     protocol: TunnelProtocol.default("http"),
-    ttlSeconds: capTtl(z.int().min(1)).optional(),
+    ttlSeconds: z.int().min(1).optional(),
     projectSlug: Label.optional(),
     publicPort: PublicPort.optional().describe(
       "With protocol `tcp`: a port inside the range of a relay. Default: a free one.",
@@ -71,7 +68,7 @@ export const AgentConnectQuery = z
     ),
     project: Label.optional(),
     protocol: TunnelProtocol.default("http"),
-    ttl: capTtl(NumberText(1, Number.MAX_SAFE_INTEGER)).optional(),
+    ttl: NumberText(1, Number.MAX_SAFE_INTEGER).optional(),
     tunnel: z
       .uuid()
       .optional()

@@ -106,11 +106,15 @@ test("it tells when the tunnel expires, which a later run without --ttl does not
   );
 });
 
-test("it tells why the tunnel expires before the time of --ttl: the tunnel existed, or the plan allows no more", async () => {
+test("it tells why the tunnel expires before the time of --ttl: the tunnel existed, or the plan or the service allows no more", async () => {
   await owner.post("/tunnels", { localPort: 1, subdomain: "longer", ttlSeconds: 600 });
   await using agent = await share("--subdomain", "longer", "--ttl", "3h", "--json");
   expect((await agent.event("notice"))["message"]).toMatch(
     /^the tunnel expires in (?:10|9) min, because it existed before, and --ttl does not extend it$/,
+  );
+  await using unlimited = await share("--ttl", "500d", "--json");
+  expect((await unlimited.event("notice"))["message"]).toMatch(
+    /^the tunnel expires in 366 days, the longest time that the service allows$/,
   );
   const free = await api.owner();
   await api.sql("update organizations set plan = 'free' where id = $1", [free.orgId]);

@@ -1,11 +1,11 @@
-/** The page of the local inspector, with the texts of a hostile server. */
+/** The local inspector, with the texts of a hostile server and a hostile visitor. */
 import { once } from "node:events";
 import { expect, test } from "vitest";
 import { InspectedTunnels } from "../../../agent/inspect/inspected-tunnels.ts";
 import { InspectServer } from "../../../agent/inspect/inspect-server.ts";
 import { startScriptedTunnel } from "../../harness/tunnel/scripted-tunnel.ts";
 
-test("shows names and URLs as text, and can send no form", async () => {
+test("the page shows names and URLs as text, and can send no form", async () => {
   const name = `"><form action="https://evil.example"><img src=x>`;
   await using tunnel = await startScriptedTunnel(1, { name, url: `http://shop.localhost/${name}` });
   const ready = once(tunnel.agent, "ready");
@@ -20,5 +20,19 @@ test("shows names and URLs as text, and can send no form", async () => {
   const page = await response.text();
   expect(page).toContain("<li>&quot;&gt;&lt;form");
   expect(page).not.toMatch(/<form|<img/);
+  server.close();
+});
+
+test("the JSON of its API can't control the terminal of someone who reads it with curl", async () => {
+  const path = "/\u001b[2J\u009b2J\u202e\u2066";
+  await using tunnel = await startScriptedTunnel(1);
+  const tunnels = new InspectedTunnels();
+  tunnels.addHttp(tunnel.agent);
+  tunnel.agent.emit("request", { path } as never);
+  const server = new InspectServer(tunnels, "127.0.0.1");
+  const response = await fetch(`${await server.listen(0)}/api/requests`);
+  const text = await response.text();
+  expect(text).not.toMatch(/(?!\n)\p{C}/u);
+  expect(JSON.parse(text)).toMatchObject({ requests: [{ path }] });
   server.close();
 });

@@ -46,7 +46,7 @@ export function computeUsdCents({ bytes, requests }: { bytes: number; requests: 
   return Math.floor(cents);
 }
 
-/** When a tunnel that is created now expires: as requested, and no later than its plan allows. null: never. */
+/** When a tunnel that is created now expires: as requested, and no later than its plan and the maximum allow. null: never. */
 export function getTunnelExpiry(
   plan: Plan,
   requestedSeconds: number | undefined,
@@ -54,13 +54,21 @@ export function getTunnelExpiry(
 ): Date | null {
   const granted = PLAN_LIMITS[plan].tunnel_ttl_seconds;
   if (granted === null && requestedSeconds === undefined) return null;
-  const seconds = Math.min(requestedSeconds ?? Infinity, granted ?? TUNNEL_TTL_MAX_SECONDS);
+  const seconds = Math.min(
+    requestedSeconds ?? Infinity,
+    granted ?? Infinity,
+    TUNNEL_TTL_MAX_SECONDS,
+  );
   return new Date(now.getTime() + seconds * 1000);
 }
 
-/** The requested expiry, whatever the plan allows: a better plan never extends a tunnel beyond it. */
+/**
+ * The requested expiry up to the maximum of all tunnels, whatever the plan allows: a better plan never extends a tunnel beyond
+ * it.
+ */
 export function getRequestedExpiry(requestedSeconds: number | undefined, now: Date): Date | null {
-  return requestedSeconds === undefined ? null : new Date(now.getTime() + requestedSeconds * 1000);
+  if (requestedSeconds === undefined) return null;
+  return new Date(now.getTime() + Math.min(requestedSeconds, TUNNEL_TTL_MAX_SECONDS) * 1000);
 }
 
 /** Whether an organization has a feature, by its plan or by its trial. */

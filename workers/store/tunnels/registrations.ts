@@ -1,6 +1,7 @@
 /** An agent connects with a token and asks for a name: one transaction finds or creates its tunnel, or refuses. */
 import { and, eq, ne, sql, type SQL } from "drizzle-orm";
 import type { PgUpdateSetSource } from "drizzle-orm/pg-core";
+import { TUNNEL_TTL_MAX_SECONDS } from "../../../protocol/limits.ts";
 import type { Plan } from "../../../protocol/plans.ts";
 import { isHttpProtocol } from "../../../protocol/schemas/tunnels/tunnels.ts";
 import type { TtlLimit } from "../../../protocol/wire/frames.ts";
@@ -172,7 +173,7 @@ async function register(change: UnitOfWork, request: RegistrationRequest): Promi
       })
     : await insertTunnel(change, actor, { name, label, projectId, ...served, ...expiry });
   if ("freeAt" in tunnel) return change.rollback({ ...refuse("duplicate_name"), ...tunnel });
-  const ttlLimit = findTtlLimit(tunnel.expiresAt, expiry.expiresAt, expiry.requestedExpiresAt);
+  const ttlLimit = findTtlLimit(tunnel, expiry, ttlSeconds);
 
   if (isHttp) {
     const settled = await settleHttpTunnel(change, actor, tunnel, plan, request);
@@ -187,14 +188,18 @@ async function register(change: UnitOfWork, request: RegistrationRequest): Promi
   return { tunnel: withPort, plan: token.plan, ttlLimit };
 }
 
-/** @param granted when a new tunnel would expire. @param wanted when it would expire if plans had no limit. */
+type Expiry = Pick<TunnelRow, "expiresAt" | "requestedExpiresAt">;
+
+/** @param created when a new tunnel would expire. @param ttlSeconds as requested. */
 function findTtlLimit(
-  expiresAt: Date | null,
-  granted: Date | null,
-  wanted: Date | null,
+  { expiresAt }: Expiry,
+  created: Expiry,
+  ttlSeconds: number | undefined,
 ): TtlLimit | undefined {
-  if (!wanted || !expiresAt || expiresAt >= wanted) return undefined;
-  return granted && expiresAt < granted ? "existing_tunnel" : "plan";
+  if (ttlSeconds === undefined || !expiresAt) return undefined;
+  if (created.expiresAt && expiresAt < created.expiresAt) return "existing_tunnel";
+  if (created.requestedExpiresAt && expiresAt < created.requestedExpiresAt) return "plan";
+  return ttlSeconds > TUNNEL_TTL_MAX_SECONDS ? "maximum" : undefined;
 }
 
 /** @returns the values of the row of a tunnel that an agent serves from now on. */

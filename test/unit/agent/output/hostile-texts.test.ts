@@ -1,14 +1,14 @@
 /** Texts of servers and visitors at the terminal of the agent's user. */
 import { EventEmitter } from "node:events";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import { printConnectLines } from "../../../../agent/output/connect.ts";
-import { printHttpLines } from "../../../../agent/output/http.ts";
-import { createLogLines } from "../../../../agent/output/management/logs.ts";
-import { printRejectionLines } from "../../../../agent/output/output.ts";
-import { printTcpLines } from "../../../../agent/output/tcp.ts";
-import { VpnLines, VpnScreen } from "../../../../agent/output/vpn.ts";
-import { printWebhooksLines } from "../../../../agent/output/webhooks.ts";
-import { printReports } from "../../../../agent/output/doctor.ts";
+import { printConnectJson, printConnectLines } from "../../../../agent/output/connect.ts";
+import { printHttpJson, printHttpLines } from "../../../../agent/output/http.ts";
+import { createLogLines, LOG_JSON } from "../../../../agent/output/management/logs.ts";
+import { printRejectionJson, printRejectionLines } from "../../../../agent/output/output.ts";
+import { printTcpJson, printTcpLines } from "../../../../agent/output/tcp.ts";
+import { VpnJson, VpnLines, VpnScreen } from "../../../../agent/output/vpn.ts";
+import { printWebhooksJson, printWebhooksLines } from "../../../../agent/output/webhooks.ts";
+import { printReports, printReportsJson } from "../../../../agent/output/doctor.ts";
 import { TunnelList } from "../../../../agent/screen/tunnel-list.ts";
 import { RejectionError } from "../../../../agent/rejection-error.ts";
 
@@ -101,6 +101,65 @@ test.each(Object.entries(OUTPUTS))(
     expect(printed).not.toMatch(/(?!\n)\p{C}/u);
   },
 );
+
+/** Also what `JSON.stringify` leaves as it is: DEL, an isolate, a separator, and a tag beyond the basic plane. */
+const HOSTILE_IN_JSON = `${HOSTILE}\u007f\u2066\u2028\u{e0001}`;
+const json = { message: HOSTILE_IN_JSON, method: HOSTILE_IN_JSON, path: HOSTILE_IN_JSON };
+
+const JSON_OUTPUTS: Record<string, () => unknown> = {
+  http() {
+    const tunnel = createSource<Parameters<typeof printHttpJson>[0]>();
+    printHttpJson(tunnel, target, HOSTILE_IN_JSON);
+    tunnel.emit("ready", { url: HOSTILE_IN_JSON });
+    tunnel.emit("request", json);
+    tunnel.emit("notice", HOSTILE_IN_JSON);
+    tunnel.emit("disconnected", HOSTILE_IN_JSON);
+  },
+  tcp() {
+    const tunnel = createSource<Parameters<typeof printTcpJson>[0]>();
+    printTcpJson(tunnel, "localhost:22");
+    tunnel.emit("ready", { url: HOSTILE_IN_JSON });
+    tunnel.emit("connection", { address: HOSTILE_IN_JSON, problem: HOSTILE_IN_JSON });
+  },
+  connect() {
+    const port = createSource<Parameters<typeof printConnectJson>[0]>();
+    printConnectJson(port, "db");
+    port.emit("notice", HOSTILE_IN_JSON);
+  },
+  webhooks() {
+    const forwarder = createSource<Parameters<typeof printWebhooksJson>[0]>();
+    printWebhooksJson(forwarder, "localhost:3000");
+    forwarder.emit("ready", { id: "1", url: HOSTILE_IN_JSON });
+  },
+  vpn() {
+    const agent = createSource();
+    const session = createSource<Parameters<VpnJson["attach"]>[0]>({ agent });
+    new VpnJson().attach(session);
+    session.emit("device", { name: HOSTILE_IN_JSON }, "key", null);
+  },
+  logs: () => LOG_JSON.request(json as never, "shop"),
+  doctor: () => printReportsJson([Promise.resolve({ result: HOSTILE_IN_JSON } as never)]),
+  "a rejection": () => printRejectionJson(new RejectionError("forbidden", HOSTILE_IN_JSON)),
+};
+
+test.each(Object.entries(JSON_OUTPUTS))(
+  "those in the JSON output of %s don't control it, and programs read them unchanged",
+  async (_, print) => {
+    await print();
+    expect(printed).not.toMatch(/(?!\n)[\p{C}\p{Zl}\p{Zp}]/u);
+    const values = printed.startsWith("[") ? [printed] : printed.trimEnd().split("\n");
+    const texts = values.flatMap((value) => collectTexts(JSON.parse(value)));
+    expect(texts).toContain(HOSTILE_IN_JSON);
+  },
+);
+
+/** The texts of a JSON value, without names of members. */
+function collectTexts(value: unknown): string[] {
+  if (typeof value === "string") return [value];
+  return value !== null && typeof value === "object"
+    ? Object.values(value).flatMap(collectTexts)
+    : [];
+}
 
 test("the URL on the screen doesn't control it", () => {
   const tunnel = createSource<Parameters<TunnelList["add"]>[0]>();

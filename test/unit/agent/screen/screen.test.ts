@@ -112,6 +112,31 @@ describe("the screen", () => {
     expect(alone).toContain("Connections 3, 1 open");
   });
 
+  test("shows a private tunnel by its name, without a URL, and the command that connects to it", () => {
+    const vault = tunnel({ name: "", url: undefined, privateName: "vault", local: "localhost:22" });
+    const alone = renderScreen(state({ tunnels: [vault] }), 80, 24);
+    const rows = alone.map((line) => getLineText(line).trimEnd());
+    expect(rows[3]).toBe("Forwarding  vault (private) -> localhost:22");
+    expect(rows[4]).toBe("Connect     underpass connect vault");
+    expect(alone.flat().filter(({ link }) => link !== undefined)).toEqual([]);
+    const tunnels = [1, 2, 3, 4, 5].map((at) => ({
+      ...vault,
+      name: `v${at}`,
+      privateName: `v${at}`,
+    }));
+    expect(render(state({ tunnels: [tunnel(), ...tunnels] })).slice(3, 12)).toEqual([
+      "  v1    online, 12 ms  v1 (private) -> localhost:22",
+      "  v2    online, 12 ms  v2 (private) -> localhost:22",
+      "  v3    online, 12 ms  v3 (private) -> localhost:22",
+      "  v4    online, 12 ms  v4 (private) -> localhost:22",
+      "  v5    online, 12 ms  v5 (private) -> localhost:22",
+      "Connect     underpass connect v1",
+      "            underpass connect v2",
+      "            underpass connect v3",
+      "            and 2 more private tunnels",
+    ]);
+  });
+
   test("has room for requests beside many tunnels, and always shows the selected one", () => {
     const tunnels = Array.from({ length: 40 }, (_, at) => tunnel({ name: `tunnel-${at}` }));
     for (const at of [0, 11, 39]) {
