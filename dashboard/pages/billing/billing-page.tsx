@@ -88,7 +88,7 @@ function BillingContent({ billing }: { billing: Billing }) {
         );
       })}
       {mode === "none" ? (
-        <p>Billing is turned off on this server.</p>
+        <p>Billing is turned off on this server. Its operator sets the plan.</p>
       ) : (
         <>
           <Rows>

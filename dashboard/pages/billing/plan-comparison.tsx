@@ -1,4 +1,4 @@
-/** What each plan includes, side by side. */
+/** What each plan includes, side by side. Where plans can't be bought, only the plan of the organization. */
 import { PLANS, type Plan } from "../../../protocol/plans.ts";
 import type { PlanLimits } from "../../../protocol/schemas/accounts/entitlements.ts";
 import type { Billing } from "../../../protocol/schemas/billing.ts";
@@ -40,7 +40,9 @@ function formatFeature(isIncluded: boolean): string {
   return isIncluded ? "Yes" : NOT_INCLUDED;
 }
 
-export function PlanComparison({ billing: { plan: current, limits } }: { billing: Billing }) {
+export function PlanComparison({ billing: { mode, plan: current, limits } }: { billing: Billing }) {
+  const plans = mode === "none" ? [current] : PLANS;
+  const title = mode === "none" ? "What your plan includes" : "What the plans include";
   const toColumn = (plan: Plan): Column<Limit> => ({
     title: PLAN_NAMES[plan],
     align: "end",
@@ -48,12 +50,12 @@ export function PlanComparison({ billing: { plan: current, limits } }: { billing
     render: ({ format }) => format(limits[plan]),
   });
   return (
-    <Section title="What the plans include">
+    <Section title={title}>
       <Table
-        caption="What the plans include"
+        caption={title}
         columns={[
           { title: "Limit", isTitleHidden: true, render: ({ title }) => title },
-          ...PLANS.map(toColumn),
+          ...plans.map(toColumn),
         ]}
         entries={LIMITS}
         getKey={({ title }) => title}

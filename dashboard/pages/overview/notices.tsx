@@ -94,7 +94,7 @@ function SecondFactorNotice() {
 function BillingNotices() {
   const { data: billing } = useQuery(billingQuery);
   if (!billing) return null;
-  const { graceEndsAt: grace, overLimits } = billing;
+  const { mode, graceEndsAt: grace, overLimits } = billing;
   return (
     <>
       {grace !== null && (
@@ -105,7 +105,7 @@ function BillingNotices() {
       )}
       {overLimits.map((limit) => (
         <Notice key={limit.what} tone="warning">
-          {describeOverLimit(limit)} <Link to="/billing">See the plans</Link>
+          {describeOverLimit(limit)} {mode !== "none" && <Link to="/billing">See the plans</Link>}
         </Notice>
       ))}
     </>

@@ -7,6 +7,7 @@ export function UpgradeHint({ error }: { error: unknown }) {
   const session = useSession();
   if (!(error instanceof RequestError) || error.code !== "upgrade_required") return null;
   if (session.phase !== "signed-in") return null;
+  if (session.me.billing_mode === "none") return <> The operator of this server sets the plan.</>;
   if (session.me.active_org.role !== "owner") {
     return <> An owner of the organization can change the plan.</>;
   }

@@ -80,10 +80,13 @@ export const Comparison = z.object({
   same: z
     .boolean()
     .describe(
-      "Whether status, body and headers are equal, except headers that always change, such as `date`.",
+      "Whether status, body and headers are equal, as far as both were stored, except headers that always change, such as `date`.",
     ),
   status: Pair(z.int().nullable()).extend({ same: z.boolean() }),
   headers: z.object({
+    cut: z
+      .boolean()
+      .describe("The headers of one of them were not stored: the headers are not compared."),
     added: Lines,
     removed: Lines,
     changed: z.record(z.string(), Pair(z.string())),

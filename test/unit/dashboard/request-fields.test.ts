@@ -213,3 +213,18 @@ test("a comparison lists what differs", () => {
     responseHeaders: [],
   });
 });
+
+test("a comparison does not take headers that were not stored for removed ones", () => {
+  const before = buildCapture({ request_headers: { a: "1" }, response_headers: { b: "1" } });
+  const complete = { request: false, response: false, request_head: false, response_head: false };
+  const compareWith = (cut: object) =>
+    compareRequests(before, buildCapture({ ...before, truncated: { ...complete, ...cut } }));
+  expect(compareWith({ request_head: true })).toMatchObject({
+    requestHeaders: null,
+    responseHeaders: [],
+  });
+  expect(compareWith({ response_head: true })).toMatchObject({
+    requestHeaders: [],
+    responseHeaders: null,
+  });
+});

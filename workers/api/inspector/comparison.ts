@@ -12,8 +12,6 @@ const COMPARISON_MAX_DEPTH = 64;
 const COMPARISON_PATH_MAX_CHARS = 2_000;
 export const COMPARISON_VALUE_MAX_CHARS = 200;
 
-type Headers = Record<string, string>;
-
 /** Headers that change with time even if the response is the same. */
 const VOLATILE_HEADERS = new Set(["date", "age"]);
 
@@ -26,7 +24,7 @@ export async function compareResponses(
     replayed: replayed.status,
     same: original.status === replayed.status,
   };
-  const headers = compareHeaders(original.response_headers, replayed.response_headers);
+  const headers = compareHeaders(original, replayed);
   const body = await compareBodies(original, replayed);
   const differing = [headers.added, headers.removed, headers.changed].flatMap(Object.keys);
   const sameHeaders = differing.every((name) => VOLATILE_HEADERS.has(name));
@@ -39,15 +37,17 @@ export async function compareResponses(
   };
 }
 
-function compareHeaders(before: Headers, after: Headers): Comparison["headers"] {
-  const original = new Map(Object.entries(before));
-  const replayed = new Map(Object.entries(after));
+function compareHeaders(before: CaptureDetail, after: CaptureDetail): Comparison["headers"] {
+  if (isHeadCut(before, after)) return { cut: true, added: {}, removed: {}, changed: {} };
+  const original = new Map(Object.entries(before.response_headers));
+  const replayed = new Map(Object.entries(after.response_headers));
   const pickMissing = (from: Map<string, string>, others: Map<string, string>) =>
     Object.fromEntries([...from].filter(([name]) => !others.has(name)));
   const changed = [...original].filter(
     ([name, value]) => replayed.has(name) && replayed.get(name) !== value,
   );
   return {
+    cut: false,
     added: pickMissing(replayed, original),
     removed: pickMissing(original, replayed),
     changed: Object.fromEntries(
@@ -56,13 +56,19 @@ function compareHeaders(before: Headers, after: Headers): Comparison["headers"] 
   };
 }
 
+function isHeadCut(...both: CaptureDetail[]): boolean {
+  return both.some(({ truncated }) => truncated.response_head);
+}
+
 async function compareBodies(
   original: CaptureDetail,
   replayed: CaptureDetail,
 ): Promise<Comparison["body"]> {
   const cut = original.truncated.response || replayed.truncated.response;
   const size = { original: original.response_size, replayed: replayed.response_size };
-  const [before, after] = await Promise.all([readPlainBody(original), readPlainBody(replayed)]);
+  // Without its headers, how one of them is compressed is unknown.
+  const read = isHeadCut(original, replayed) ? readSentBody : readPlainBody;
+  const [before, after] = await Promise.all([read(original), read(replayed)]);
   const comparedBytes = cut ? Math.min(before.length, after.length) : Infinity;
   const first = findFirstDifference(
     before.subarray(0, comparedBytes),
@@ -81,9 +87,13 @@ async function compareBodies(
 }
 
 /** A body that can't be decompressed is compared as it was sent. */
-async function readPlainBody({ response_body: body, response_headers: headers }: CaptureDetail) {
-  const sent = fromBase64(body) ?? new Uint8Array();
-  return (await decompress(sent, headers["content-encoding"])) ?? sent;
+async function readPlainBody(response: CaptureDetail) {
+  const sent = readSentBody(response);
+  return (await decompress(sent, response.response_headers["content-encoding"])) ?? sent;
+}
+
+function readSentBody({ response_body: body }: CaptureDetail) {
+  return fromBase64(body) ?? new Uint8Array();
 }
 
 function findFirstDifference(original: Uint8Array, replayed: Uint8Array): number | null {

@@ -20,18 +20,20 @@ export interface ValueChange {
 export interface RequestChanges {
   /** Method, path and query. */
   line: ValueChange[];
-  requestHeaders: ValueChange[];
+  /** null when the headers of one of them were not stored. */
+  requestHeaders: ValueChange[] | null;
   /** Status, state and error. */
   outcome: ValueChange[];
-  responseHeaders: ValueChange[];
+  /** null when the headers of one of them were not stored. */
+  responseHeaders: ValueChange[] | null;
 }
 
 export function compareRequests(before: CaptureDetail, after: CaptureDetail): RequestChanges {
   return {
     line: compareValues(readLine(before), readLine(after)),
-    requestHeaders: compareValues(before.request_headers, after.request_headers),
+    requestHeaders: compareHeaders(before, after, "request"),
     outcome: compareValues(readOutcome(before), readOutcome(after)),
-    responseHeaders: compareValues(before.response_headers, after.response_headers),
+    responseHeaders: compareHeaders(before, after, "response"),
   };
 }
 
@@ -45,6 +47,15 @@ function readOutcome({ status, state, error }: CaptureDetail): Record<string, st
     State: state,
     ...(error !== null && { Error: error }),
   };
+}
+
+function compareHeaders(
+  before: CaptureDetail,
+  after: CaptureDetail,
+  side: "request" | "response",
+): ValueChange[] | null {
+  if ([before, after].some(({ truncated }) => truncated[`${side}_head`])) return null;
+  return compareValues(before[`${side}_headers`], after[`${side}_headers`]);
 }
 
 function compareValues(

@@ -81,8 +81,9 @@ export function HeaderTable({ request, side, isOpen }: HeaderTableProps) {
 
 function explainNone({ truncated }: CaptureDetail, side: HeaderTableProps["side"]): string {
   if (!truncated[`${side}_head`]) return "No headers.";
-  const missing = side === "request" ? "The headers and the end of a long path" : "The headers";
-  return `${missing} were not stored: too many requests or responses had large ones.`;
+  const reason = "were not stored: too many requests or responses had large ones.";
+  if (side === "response") return `The headers ${reason}`;
+  return `The headers and the end of a long path ${reason} The request can't be replayed.`;
 }
 
 function PolicyLink({ id }: { id: string }) {

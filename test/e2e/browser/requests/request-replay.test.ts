@@ -7,6 +7,8 @@ import {
 } from "../../../harness/browser/page-checks.ts";
 import { clickButton, getSection, waitForContent } from "../../../harness/browser/pages.ts";
 import { startApi } from "../../../harness/server/api.ts";
+import { captureWithoutHeaders, LARGE_TEXT } from "../../../harness/tunnel/large-heads.ts";
+import { exchange } from "../../../harness/tunnel/raw-http.ts";
 
 const captured = useCapturedPages(
   "detail-replays",
@@ -159,6 +161,45 @@ test("keys replay, edit and copy the active request of the list", async () => {
     ["POST", "/listed?page=2", '{"order":1}'],
     ["PUT", "/listed?page=2", '{"order":1}'],
   ]);
+});
+
+test("a request without its headers says so, and can't be replayed or copied; a response without them is not compared", async () => {
+  await allowReplay(true);
+  const { owner, agent, host, origin } = captured;
+  const visit = (target: string) =>
+    exchange(pages.api.server.port, `GET ${target} HTTP/1.1\r\nhost: ${host}\r\n\r\n`);
+  const request = await captureWithoutHeaders(owner, agent.tunnelId, (path) =>
+    visit(path + LARGE_TEXT),
+  );
+  const page = await pages.openAs(owner.email, `/requests/${request.id}`);
+  await getSection(page, "Request")
+    .getByText("The headers and the end of a long path were not stored")
+    .waitFor();
+  await getSection(page, "Response").getByText("content-length").waitFor();
+  expect(await page.getByRole("button", { name: /replay/i }).count()).toBe(0);
+  await page.keyboard.press("e");
+  expect(await page.getByLabel("Method").count()).toBe(0);
+  expect(await findPageProblems(page)).toEqual([]);
+  await clickButton(page, "Copy as curl");
+  await page
+    .getByRole("alert")
+    .getByText("The headers of this request were not captured")
+    .waitFor();
+
+  const { respond } = origin;
+  origin.respond = () => `HTTP/1.1 200 OK\r\ncontent-length: 2\r\nx-large: ${LARGE_TEXT}\r\n\r\nok`;
+  const response = await captureWithoutHeaders(owner, agent.tunnelId, visit);
+  origin.respond = respond;
+  await page.goto(`${pages.origin}/requests/${response.id}`);
+  await getSection(page, "Response").getByText("The headers were not stored").waitFor();
+  await getSection(page, "Request").getByText("host", { exact: true }).waitFor();
+  await clickButton(page, "Replay");
+  const replay = getSection(page, "Replay");
+  await replay.getByText("same response").waitFor();
+  await replay.getByText("so they are not compared").waitFor();
+  await replay.getByRole("link", { name: "Compare everything" }).click();
+  await getSection(page, "Response headers").getByText("Not compared").waitFor();
+  expect(await findPageProblems(page)).toEqual([]);
 });
 
 test("an error of an edit is shown at its field", async () => {

@@ -86,15 +86,18 @@ function ComparedRequest({ title, request }: { title: string; request: CaptureDe
 
 interface ChangeSectionProps {
   title: string;
-  changes: readonly ValueChange[];
+  /** null when they are headers, and those of one request were not stored. */
+  changes: readonly ValueChange[] | null;
 }
 
 function ChangeSection({ title, changes }: ChangeSectionProps) {
   return (
     <Section title={title}>
-      {changes.length === 0 ? (
-        <Badge tone="good">no differences</Badge>
-      ) : (
+      {changes === null && (
+        <p className="hint">Not compared: at least one was stored without them.</p>
+      )}
+      {changes?.length === 0 && <Badge tone="good">no differences</Badge>}
+      {changes !== null && changes.length > 0 && (
         <ChangeTable caption={`Differences of the ${title.toLowerCase()}`} changes={changes} />
       )}
     </Section>

@@ -41,6 +41,11 @@ export function ReplayComparison({ replay, request, onClose }: ReplayComparisonP
       {changes.length > 0 && (
         <ChangeTable caption="Differences between the responses" changes={changes} />
       )}
+      {comparison.headers.cut && (
+        <p className="hint">
+          At least one response was stored without its headers, so they are not compared.
+        </p>
+      )}
       {comparison.body.more_differences && <p className="hint">There are more differences.</p>}
       {comparison.body.cut && (
         <p className="hint">

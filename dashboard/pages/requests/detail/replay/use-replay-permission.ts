@@ -5,8 +5,8 @@ import { captureSettingsQuery } from "../../../../api/capture-settings.ts";
 import { useHasRole } from "../../../../app/roles.ts";
 
 /**
- * `impossible`: the user's role or the kind of the request excludes it. `unknown`: the settings can't be loaded, so that the
- * API decides.
+ * `impossible`: the user's role or the kind of the request excludes it, or its headers were not stored. `unknown`: the
+ * settings can't be loaded, so that the API decides.
  */
 export type ReplayPermission =
   | "loading"
@@ -18,9 +18,10 @@ export type ReplayPermission =
 
 export function useReplayPermission({
   kind,
+  truncated,
   tunnel_id: tunnelId,
 }: CaptureDetail): ReplayPermission {
-  const isPossible = useHasRole("member") && kind !== "websocket";
+  const isPossible = useHasRole("member") && kind !== "websocket" && !truncated.request_head;
   const { data, isLoading } = useQuery({ ...captureSettingsQuery(tunnelId), enabled: isPossible });
   if (!isPossible) return "impossible";
   if (data === undefined) return isLoading ? "loading" : "unknown";

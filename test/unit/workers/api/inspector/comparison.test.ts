@@ -44,6 +44,20 @@ describe("two responses", () => {
     });
   });
 
+  test("are compared without headers, and as they were sent, when the headers of one were not stored", async () => {
+    const body = gzipSync("x");
+    const cut = { request: false, response: false, request_head: false, response_head: true };
+    const compared = await compareResponses(
+      buildCapture({ truncated: cut }, { answered: body }),
+      captureResponse(body, { "content-encoding": "gzip" }),
+    );
+    expect(compared).toMatchObject({
+      same: true,
+      headers: { cut: true, added: {}, removed: {}, changed: {} },
+      body: { same: true },
+    });
+  });
+
   test("can be compared when one of them is missing", async () => {
     const nothing = buildCapture({ status: null, latency_ms: null, state: "failed" });
     const compared = await compareResponses(nothing, captureResponse("x"));
