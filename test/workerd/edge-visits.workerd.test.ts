@@ -1,5 +1,6 @@
-/** Visits of a tunnel whose object fails, as one does that can't write to its disk. */
-import { afterEach, beforeEach, expect, test, vi } from "vitest";
+/** Visits of hosts without a tunnel, and of a tunnel whose object fails, as one does that can't write to its disk. */
+import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import { ROUTE_MISS_CACHED_MS } from "../../durable-objects/limits.ts";
 import { ERROR_HEADER } from "../../protocol/errors.ts";
 import { visit } from "../../workers/edge/visit.ts";
 import type { Env } from "../../workers/env.ts";
@@ -10,6 +11,7 @@ beforeEach(() => {
 });
 afterEach(() => {
   vi.restoreAllMocks();
+  vi.useRealTimers();
 });
 
 /** @param calls the results of the calls to the tunnel's object, in order. */
@@ -58,4 +60,49 @@ test("a POST whose call fails is never sent again", async () => {
   const { env, fetch } = createEnv(broken, new Response("hello"));
   expect(await send(env, "POST", newHost())).toEqual([502, "agent_offline"]);
   expect(fetch).toHaveBeenCalledTimes(1);
+});
+
+describe("of unknown hosts", () => {
+  const newHosts = (count: number) => Array.from({ length: count }, newHost);
+  const REMEMBERED = 1_000;
+
+  /** @returns the names that the directory, which knows none, was asked for. */
+  function createEmptyDirectory(serviceDomain = "localhost") {
+    const lookedUp: string[] = [];
+    const findRoute = (name: string) => {
+      lookedUp.push(name);
+      return Promise.resolve(null);
+    };
+    const env = { SERVICE_DOMAIN: serviceDomain, DIRECTORY: { getByName: () => ({ findRoute }) } };
+    return { env: env as unknown as Env, lookedUp };
+  }
+
+  const toLabel = (host: string) => host.split(".")[0]!;
+  const NOT_FOUND = [404, "tunnel_not_found"];
+
+  test("the newest thousand are not looked up again for a while", async () => {
+    vi.useFakeTimers({ toFake: ["Date"] });
+    const { env, lookedUp } = createEmptyDirectory();
+    const hosts = newHosts(REMEMBERED + 1);
+    for (const host of hosts) expect(await send(env, "GET", host)).toEqual(NOT_FOUND);
+    expect(lookedUp).toEqual(hosts.map(toLabel));
+    for (const host of hosts.slice(1)) expect(await send(env, "GET", host)).toEqual(NOT_FOUND);
+    expect(lookedUp).toHaveLength(hosts.length);
+    expect(await send(env, "GET", hosts[0]!)).toEqual(NOT_FOUND);
+    expect(lookedUp.slice(hosts.length)).toEqual([toLabel(hosts[0]!)]);
+  });
+
+  test("the newest thousand are not parsed again", async () => {
+    vi.useFakeTimers({ toFake: ["Date"] });
+    const hosts = newHosts(REMEMBERED + 1);
+    const { env } = createEmptyDirectory();
+    for (const host of hosts) await send(env, "GET", host);
+    vi.setSystemTime(Date.now() + ROUTE_MISS_CACHED_MS);
+    // Hosts that are parsed now are not below the service's domain.
+    const other = createEmptyDirectory("other.example");
+    for (const host of hosts.slice(1)) await send(other.env, "GET", host);
+    expect(other.lookedUp).toEqual(hosts.slice(1).map(toLabel));
+    await send(other.env, "GET", hosts[0]!);
+    expect(other.lookedUp.at(-1)).toBe(hosts[0]);
+  });
 });

@@ -125,6 +125,17 @@ test("during a flood of random names, a new tunnel and a new receiver are reache
   }
 });
 
+test("all names are in one object, so that look-ups of unknown ones share queries", async () => {
+  for (let n = 0; n < 10; n += 1) {
+    await owner.post<Tunnel>("/tunnels", { localPort: 1 });
+    await createReceiver(owner);
+  }
+  const files = (await listObjects()).filter((path) =>
+    /-Directory\/[0-9a-f]{64}\.sqlite$/.test(path),
+  );
+  expect(files).toHaveLength(1);
+});
+
 test("a known host and a known receiver need no database, also after a restart of their objects", async () => {
   const { body: tunnel } = await owner.post<Tunnel>("/tunnels", { localPort: 1 });
   const receiver = await createReceiver(owner);
