@@ -1,5 +1,5 @@
 /** Records the beginning of the request's or the response's body as it streams through. */
-import type { CaptureMemory } from "./memory.ts";
+import { SMALL_BODY_MAX_BYTES, type CaptureMemory } from "./memory.ts";
 import type { CapturedBody } from "./record.ts";
 
 /** Recorded of each body of an exchange; a longer body is cut and marked as cut. */
@@ -20,13 +20,18 @@ export class BodyRecorder {
     this.size += bytes.byteLength;
     // After a gap nothing more is recorded.
     if (memory === null || this.#recordedBytes < this.size - bytes.byteLength) return;
-    const wantedBytes = Math.min(bytes.byteLength, BODY_CAPTURE_MAX_BYTES - this.#recordedBytes);
+    const wantedBytes = Math.min(
+      bytes.byteLength,
+      this.#getMaxBytes(bytes.byteLength, memory) - this.#recordedBytes,
+    );
     if (wantedBytes === 0) return;
     this.#grow(wantedBytes, memory);
     const copiedBytes = Math.min(wantedBytes, this.#buffer.byteLength - this.#recordedBytes);
     // A copy: the message also holds other streams' bytes, and its buffer is reused.
     this.#buffer.set(bytes.subarray(0, copiedBytes), this.#recordedBytes);
+    const freeBytes = Math.max(this.#recordedBytes, SMALL_BODY_MAX_BYTES);
     this.#recordedBytes += copiedBytes;
+    if (this.#recordedBytes > freeBytes) memory.onLargeBodyStored(this.#recordedBytes - freeBytes);
   }
 
   /** The body is complete. */
@@ -44,6 +49,15 @@ export class BodyRecorder {
     // A full buffer is never written to again.
     const isFull = this.#recordedBytes === this.#buffer.byteLength;
     return { bytes: isFull ? this.#buffer : this.#buffer.slice(0, this.#recordedBytes), isCut };
+  }
+
+  /** How much of the body may be recorded with these bytes: that it is a large one is known when they exceed a small one. */
+  #getMaxBytes(addedBytes: number, memory: CaptureMemory): number {
+    const isSmall = this.#recordedBytes + addedBytes <= SMALL_BODY_MAX_BYTES;
+    const wasAdmitted = this.#recordedBytes > SMALL_BODY_MAX_BYTES;
+    return isSmall || wasAdmitted || memory.admitLargeBody()
+      ? BODY_CAPTURE_MAX_BYTES
+      : SMALL_BODY_MAX_BYTES;
   }
 
   /** Makes room for as many of the bytes as the memory allows. */
