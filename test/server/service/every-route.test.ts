@@ -70,6 +70,30 @@ async function forEachRoute(of: Route[], check: (route: Route) => Promise<void>)
   await Promise.all(Array.from({ length: CONCURRENT_ROUTES }, takeNext));
 }
 
+/** Methods of which every path supports some. */
+const METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"];
+
+test("every path answers another method with 405, and with a list of its own ones", async () => {
+  const byPath = Map.groupBy(routes, ({ path }) => path);
+  await forEachRoute(
+    [...byPath.values()].map(([route]) => route!),
+    async (route) => {
+      const documented = byPath.get(route.path)!.map(({ method }) => method);
+      const supported = documented.includes("GET") ? [...documented, "HEAD"] : documented;
+      const allow = supported.toSorted().join(", ");
+      for (const method of METHODS.filter((one) => !documented.includes(one))) {
+        const { status, headers } = await api.anonymous.send(method, buildPath(route));
+        expect([method, route.path, status, headers.get("allow")]).toEqual([
+          method,
+          route.path,
+          405,
+          allow,
+        ]);
+      }
+    },
+  );
+});
+
 test("every guarded route refuses a caller without a token, and one with an invalid token", async () => {
   const withInvalidToken = createCaller(api.server, { authorization: "Bearer x" });
   await forEachRoute(guarded(), async (route) => {
