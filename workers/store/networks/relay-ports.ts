@@ -78,11 +78,14 @@ export async function reservePort(
   await tx.execute(sql`select ${buildLock(orgId, "relay_ports")}`);
   if (!(await isApproved(change, orgId))) return "organization_not_approved";
   if (held) await releasePort(change, ownerId);
+  // A port that the operator has taken away is replaced beyond the share too, which is smaller in the smaller range.
+  const needsShare = !held || held.isInRange;
   // An attempt fails only if a concurrent request has reserved the port, so the loop ends.
   for (;;) {
     const candidate = await findCandidate(change, {
       ...request,
       relayId: request.relayId ?? (held?.isInRange ? held.relayId : undefined),
+      needsShare,
     });
     if (isPortRefusal(candidate)) {
       if (held) await undoRelease(change, held);
@@ -212,6 +215,11 @@ interface Candidate extends ReservedPort {
   ports: number;
 }
 
+interface CandidateRequest extends PortRequest {
+  /** Whether the port must be within the organization's share. */
+  needsShare: boolean;
+}
+
 /**
  * Prefers the port that the owner had before, then ports that have never been reserved. The choice among equal ports is
  * random, so that concurrent requests rarely choose the same one. The first port of an organization needs no share, nor do
@@ -219,7 +227,7 @@ interface Candidate extends ReservedPort {
  */
 async function findCandidate(
   { tx }: Pick<UnitOfWork, "tx">,
-  { protocol, orgId, ownerId, relayId, wantedPort }: PortRequest,
+  { protocol, orgId, ownerId, relayId, wantedPort, needsShare }: CandidateRequest,
 ): Promise<Candidate | PortRefusal> {
   const isEligible = relayId === undefined ? sql`true` : sql`${relays.id} = ${relayId}`;
   const { rows } = await tx.execute<CandidateRow>(sql`
@@ -246,7 +254,7 @@ async function findCandidate(
       from candidates window of_relay as (partition by relay_id)
     )
     select relay_id, port, free_ports, ports,
-      is_own or own_ports = 0 or own_ports < free_for_others - 1 or not exists (
+      not ${needsShare}::boolean or is_own or own_ports = 0 or own_ports < free_for_others - 1 or not exists (
         select from ${organizations} where ${isNull(organizations.deletedAt)} and ${organizations.id} <> ${orgId}
       ) as is_in_share
     from counted
