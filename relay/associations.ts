@@ -258,7 +258,7 @@ export class Associations {
       log.error("could not listen on a port, so its agent was refused: free the port", {
         ...{ kind: ticket.kind, port: ticket.port, error: getErrorMessage(error) },
       });
-      return { refused: "internal", message: explainBindError(error, ticket.port) };
+      return { refused: "port_unusable", message: explainBindError(error, ticket.port) };
     }
     if (this.#byPort.get(key) !== entry) {
       // The agent has already got its close code.

@@ -42,12 +42,16 @@ const CLOSES_THAT_KEEP_TICKET: ReadonlySet<number> = new Set([
   CLOSE.going_away,
   CLOSE.heartbeat_timeout,
   CLOSE.internal,
+  CLOSE.port_unusable,
 ]);
 
 export interface RelayControlOptions {
   authorities: TrustedAuthorities | undefined;
-  /** Asks the API for a ticket. A `RejectionError` is permanent; any other error is retried. */
-  getAccess(signal: AbortSignal): Promise<RelayAccess>;
+  /**
+   * Asks the API for a ticket. A `RejectionError` is permanent; any other error is retried.
+   * @param unusablePort the relay can't listen on it, and the API may assign another one.
+   */
+  getAccess(signal: AbortSignal, unusablePort?: number): Promise<RelayAccess>;
 }
 
 export type RelayUpdate = Exclude<RelayToAgentMessage, { type: "welcome" }>;
@@ -60,8 +64,8 @@ interface RelayControlEvents {
   binary: [data: Buffer];
   /** The connection was lost after a welcome, with the code of its close frame; the agent reconnects. */
   disconnected: [reason: string, code: number];
-  /** A connection could not be opened; another attempt follows. */
-  retrying: [reason: string, inMs: number];
+  /** A connection could not be opened; another attempt follows. The code is that of the relay's close frame. */
+  retrying: [reason: string, inMs: number, code: number | undefined];
   /** The relay or the API rejected the agent permanently. */
   rejected: [rejection: RejectionError];
 }
@@ -71,6 +75,10 @@ export class RelayControlConnection extends EventEmitter<RelayControlEvents> {
   readonly #abort = new AbortController();
   #access: { value: RelayAccess; receivedAtMs: number } | undefined;
   #askedAtMs = 0;
+  /** Visitors may know this port, so it is not replaced. */
+  #servedPort: number | undefined;
+  /** The API is told that the relay can't listen on this port. */
+  #unusablePort: number | undefined;
   /** Why the API has not returned a ticket, while the current one is tried again. */
   #apiProblem = "";
   /** The last attempt to connect failed before the relay's welcome. */
@@ -149,7 +157,8 @@ export class RelayControlConnection extends EventEmitter<RelayControlEvents> {
 
   async #fetchAccess(): Promise<RelayAccess> {
     this.#askedAtMs = Date.now();
-    const value = await this.#options.getAccess(this.#abort.signal);
+    const value = await this.#options.getAccess(this.#abort.signal, this.#unusablePort);
+    this.#unusablePort = undefined;
     this.#access = { value, receivedAtMs: Date.now() };
     this.#apiProblem = "";
     return value;
@@ -199,6 +208,7 @@ export class RelayControlConnection extends EventEmitter<RelayControlEvents> {
     if (message.type !== "welcome") return void this.emit("message", message);
     this.#isWelcomed = true;
     this.#isUnreachable = false;
+    this.#servedPort = access.port;
     this.#failures = 0;
     this.#refusedTickets = 0;
     this.#renewLater();
@@ -239,7 +249,11 @@ export class RelayControlConnection extends EventEmitter<RelayControlEvents> {
     if (this.#abort.signal.aborted) return;
     const name = findCloseName(code) ?? String(code);
     const explanation = reason === "" ? describeClose(code) : stripCloseName(code, reason);
-    if (findCloseName(code) !== null && !CLOSES_THAT_KEEP_TICKET.has(code))
+    const access = this.#access?.value;
+    const isReplaceable = access?.port_replaceable === true && access.port !== this.#servedPort;
+    const isReplaced = code === CLOSE.port_unusable && isReplaceable;
+    if (isReplaced) this.#unusablePort = access.port;
+    if (isReplaced || (findCloseName(code) !== null && !CLOSES_THAT_KEEP_TICKET.has(code)))
       this.#access = undefined;
     if (code === CLOSE.unauthorized && this.#refusedTickets === 0) {
       // The ticket may have expired in transit, or been revoked: the API decides whether to issue another one.
@@ -248,7 +262,8 @@ export class RelayControlConnection extends EventEmitter<RelayControlEvents> {
       return this.#reject(new RejectionError(name, explanation));
     }
     if (wasWelcomed) this.emit("disconnected", explanation, code);
-    this.#retryLater(`${explanation}${this.#apiProblem}`, getRetryDelayMs(code, this.#failures));
+    const inMs = getRetryDelayMs(code, this.#failures);
+    this.#retryLater(`${explanation}${this.#apiProblem}`, inMs, code);
   }
 
   #handleFailure(error: unknown): void {
@@ -257,9 +272,9 @@ export class RelayControlConnection extends EventEmitter<RelayControlEvents> {
     this.#retryLater(getErrorMessage(error), getBackOffMs(this.#failures));
   }
 
-  #retryLater(reason: string, inMs: number): void {
+  #retryLater(reason: string, inMs: number, code?: number): void {
     this.#failures += 1;
-    if (this.#failures > 1) this.emit("retrying", reason, inMs);
+    if (this.#failures > 1) this.emit("retrying", reason, inMs, code);
     this.#retry = setTimeout(() => void this.#connect(), inMs);
   }
 

@@ -16,11 +16,11 @@ export interface RelayStreamsOptions {
   proxyProtocol: ProxyProtocol | undefined;
   authorities: TrustedAuthorities | undefined;
   /** Asks the API for a ticket of this tunnel. */
-  getAccess(signal: AbortSignal): Promise<RelayAccess>;
+  getAccess(signal: AbortSignal, unusablePort?: number): Promise<RelayAccess>;
   /** Visitors can connect: called the first time, and after each reconnect. */
   onConnected(access: RelayAccess): void;
   onDisconnected(reason: string, code: number): void;
-  onRetrying(reason: string, inMs: number): void;
+  onRetrying(reason: string, inMs: number, code: number | undefined): void;
   onRejected(rejection: RejectionError): void;
   onConnection: OnConnection;
 }
@@ -35,7 +35,7 @@ export class RelayStreams {
     this.#options = options;
     this.#control = new RelayControlConnection({
       authorities: options.authorities,
-      getAccess: (signal) => options.getAccess(signal),
+      getAccess: (signal, unusablePort) => options.getAccess(signal, unusablePort),
     });
     this.#control.on("welcome", (welcome, access) => {
       if (welcome.kind === "tunnel") this.#serve(welcome, access);
@@ -48,7 +48,7 @@ export class RelayStreams {
       this.#connections?.close();
       options.onDisconnected(reason, code);
     });
-    this.#control.on("retrying", (reason, inMs) => options.onRetrying(reason, inMs));
+    this.#control.on("retrying", (reason, inMs, code) => options.onRetrying(reason, inMs, code));
     this.#control.on("rejected", (rejection) => {
       this.close();
       options.onRejected(rejection);

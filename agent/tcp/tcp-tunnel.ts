@@ -182,8 +182,8 @@ export class TcpTunnel extends EventEmitter<TcpTunnelEventMap> {
       target,
       proxyProtocol,
       authorities,
-      getAccess: (signal) =>
-        fetchRelayAccess(this.#api, `/tunnels/${tunnelId}/relay-ticket`, signal),
+      getAccess: (signal, unusablePort) =>
+        fetchRelayAccess(this.#api, `/tunnels/${tunnelId}/relay-ticket`, signal, unusablePort),
       onConnected: ({ relay, port: publicPort }) => {
         const before = this.#served;
         const url = `tcp://${formatHostAndPort(relay.host, publicPort)}`;
@@ -198,8 +198,13 @@ export class TcpTunnel extends EventEmitter<TcpTunnelEventMap> {
         if (code === CLOSE.tunnel_stopped) this.#lostConnections.add("relay");
         else this.#lose("relay", `the connection to the relay ended (${reason})`);
       },
-      onRetrying: (reason, inMs) =>
-        this.emit("retrying", `the relay can't be reached (${reason})`, inMs),
+      onRetrying: (reason, inMs, code) => {
+        const explanation =
+          code === CLOSE.port_unusable
+            ? `${reason}, or choose another remote port`
+            : `the relay can't be reached (${reason})`;
+        this.emit("retrying", explanation, inMs);
+      },
       onRejected: (rejection) => this.#reject(rejection),
       onConnection: (read) => this.#openConnection(read),
     });

@@ -156,5 +156,11 @@ export const RelayAccess = z.object({
     host: z.string().describe("The host that visitors and remote peers connect to."),
   }),
   port: z.int(),
+  port_replaceable: z
+    .boolean()
+    .optional()
+    .describe(
+      "Whether the tunnel can get another port: this one was not asked for, and this is the first ticket for it.",
+    ),
 });
 export type RelayAccess = z.infer<typeof RelayAccess>;

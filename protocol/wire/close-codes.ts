@@ -32,6 +32,8 @@ export const CLOSE = {
   domain_in_use: 4417,
   /** The organization's plan does not include a gate that the agent sets. */
   upgrade_required: 4418,
+  /** The relay can't listen on the public port: another program on its machine uses it. */
+  port_unusable: 4419,
   invalid_request: 4422,
   /** The owner stopped the tunnel and may start it again: try every few seconds. */
   tunnel_stopped: 4423,
@@ -51,6 +53,7 @@ const RECONNECT: ReadonlySet<number> = new Set([
   CLOSE.connection_ended,
   CLOSE.tunnel_stopped,
   CLOSE.server_changed,
+  CLOSE.port_unusable,
   CLOSE.internal,
   CLOSE.going_away,
 ]);

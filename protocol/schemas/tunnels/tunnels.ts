@@ -58,6 +58,12 @@ const HostName = z
     return z.NEVER;
   });
 
+export const RelayTicketQuery = z.object({
+  unusable_port: PortText.optional().describe(
+    "The tunnel's port, if it was `port_replaceable` and the relay refused it (`port_unusable`): the ticket is for another one, if one is free.",
+  ),
+});
+
 /** The query of an agent's connection. */
 export const AgentConnectQuery = z
   .object({

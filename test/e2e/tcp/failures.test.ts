@@ -1,8 +1,11 @@
 /** What a TCP tunnel survives, and what ends it: each part fails separately. */
-import type { Socket } from "node:net";
+import { once } from "node:events";
+import { createServer, type Socket } from "node:net";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
+import type { Tunnel } from "../../../protocol/schemas/tunnels/tunnels.ts";
 import { fastClock, speedUp } from "../../harness/preloads/fast-clock.ts";
 import { WAIT_OPTIONS } from "../../harness/timeouts.ts";
+import { runAgent } from "../../harness/tunnel/agent.ts";
 import { startFaultyProxy as startProxy } from "../../harness/tunnel/faulty-proxy.ts";
 import {
   openSocket,
@@ -73,6 +76,51 @@ test("when the relay's range does not contain the tunnel's port any more, the ag
   visitor.write("ping");
   expect(String(await readExactly(visitor, 4))).toBe("ping");
   visitor.destroy();
+});
+
+/** Another program of the relay's machine that listens on a port. */
+async function occupyPort(port: number): Promise<AsyncDisposable> {
+  const program = createServer().listen(port, "127.0.0.1");
+  await once(program, "listening");
+  return {
+    async [Symbol.asyncDispose]() {
+      program.close();
+      await once(program, "close");
+    },
+  };
+}
+
+/** @returns the port that the new tunnel was assigned. */
+async function createTunnel(subdomain: string): Promise<number> {
+  const { body } = await stack.owner.post<Tunnel>("/tunnels", {
+    ...{ localPort: 1, protocol: "tcp", subdomain },
+  });
+  return body.publicPort!;
+}
+
+test("a new tunnel whose assigned port another program uses gets another port", async () => {
+  await using echo = await startEcho();
+  const port = await createTunnel("assigned");
+  await using _ = await occupyPort(port);
+  await using tunnel = await stack.serve(echo.port, ["--subdomain", "assigned"]);
+  expect(tunnel.publicPort).not.toBe(port);
+  await waitUntilServed(tunnel);
+});
+
+test("an agent that asks for a port that another program uses says so, and waits for it", async () => {
+  await using echo = await startEcho();
+  const port = await createTunnel("asked");
+  const program = await occupyPort(port);
+  const common = ["--server", stack.api.server.url, "--token-file", "TOKEN", "--json"];
+  const asked = ["--subdomain", "asked", "--remote-port", String(port)];
+  const { token } = stack;
+  await using agent = await runAgent(["tcp", String(echo.port), ...common, ...asked], { token });
+  const { reason } = await agent.event("retrying");
+  await program[Symbol.asyncDispose]();
+  expect(reason).toBe(
+    `another program uses port ${port} of the relay now; if this lasts, ask the server's operator to free it, or choose another remote port`,
+  );
+  expect(await agent.event("ready")).toMatchObject({ publicPort: port });
 });
 
 test("when the network resets every connection to the relay, those end and visitors are served again", async () => {

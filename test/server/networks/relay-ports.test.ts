@@ -196,6 +196,26 @@ describe("ports of a relay", () => {
     });
   });
 
+  test("outside of a range that was made smaller are replaced even beyond the organization's share", async () => {
+    using before = await connectRelay(6);
+    const { relayId } = before.hello;
+    const networks = await Promise.all([1, 2, 3].map(() => createNetwork(owner)));
+    for (const { id } of networks) await registerServer(owner, id, { relay_id: relayId });
+    await api.owner();
+    await before.close();
+    const range = { firstPort: 50_010, lastPort: 50_012 };
+    using _ = await RelayLink.connect(api.server, { relayId, ...range });
+    await vi.waitFor(async () => {
+      const tickets = await Promise.all(networks.map(({ id }) => requestTicket(id)));
+      const ports = tickets.map(({ body }) => body.port).sort();
+      expect(ports).toEqual([50_010, 50_011, 50_012]);
+    }, WAIT_OPTIONS);
+    const another = await createNetwork(owner);
+    const body = { server_public_key: newKey(), server_listen_port: 51820, relay_id: relayId };
+    const refused = await owner.put(`/private-networks/${another.id}/server`, body);
+    expect(refused.status).toBe(503);
+  });
+
   test("are reserved for a server that was registered while no relay was available", async () => {
     const { id } = await createNetwork(owner);
     await registerServer(owner, id);

@@ -108,6 +108,74 @@ describe("a ticket for the relay", () => {
     expect(formatOutcome(exhausted)).toBe("503 unavailable");
   });
 
+  test("is for another port when the relay can't listen on one that was not asked for and never served", async () => {
+    const { token, tunnel } = await serveTunnel();
+    const caller = createAgentCaller(token.wireBytes);
+    const request = async (unusablePort?: number) => {
+      const query = unusablePort === undefined ? "" : `?unusable_port=${unusablePort}`;
+      return (await caller.post<RelayAccess>(`/tunnels/${tunnel.id}/relay-ticket${query}`)).body;
+    };
+    const first = await request();
+    expect(first).toMatchObject({ port: tunnel.publicPort, port_replaceable: true });
+    const moved = await request(first.port);
+    expect(moved.port).not.toBe(first.port);
+    expect(moved).toMatchObject({ port_replaceable: true, relay: { id: "main" } });
+    expect((await findTunnel(tunnel.id)).publicPort).toBe(moved.port);
+    // An agent that reports the earlier port again, or asks for its second ticket, keeps the port.
+    expect(await request(first.port)).toMatchObject({ port: moved.port, port_replaceable: false });
+    // A port that was asked for, also after it was assigned.
+    await connect(token.wireBytes, { subdomain: newName(), remote_port: 40_299 });
+    const { body } = await owner.get<Tunnel[]>("/tunnels");
+    const asked = body.find(({ publicPort }) => publicPort === 40_299)!;
+    expect((await requestTicket(asked.id, token.wireBytes)).body.port_replaceable).toBe(false);
+    const subdomain = newName();
+    const { body: later } = await owner.post<Tunnel>("/tunnels", {
+      ...{ localPort: 5432, protocol: "tcp", subdomain },
+    });
+    await connect(token.wireBytes, { subdomain, remote_port: later.publicPort! });
+    expect((await requestTicket(later.id, token.wireBytes)).body.port_replaceable).toBe(false);
+  });
+
+  test("is for the same port when the relay can't listen on it and no other one is free", async () => {
+    const relayId = `relay-${crypto.randomUUID().slice(0, 8)}`;
+    const range = { firstPort: 50_001, lastPort: 50_001 };
+    using _ = await RelayLink.connect(api.server, { relayId, ...range });
+    const token = await mintToken(owner);
+    const subdomain = newName();
+    const { body: tunnel } = await owner.post<Tunnel>("/tunnels", {
+      ...{ localPort: 5432, protocol: "tcp", subdomain, relayId },
+    });
+    await connect(token.wireBytes, { subdomain });
+    const caller = createAgentCaller(token.wireBytes);
+    const path = `/tunnels/${tunnel.id}/relay-ticket?unusable_port=50001`;
+    expect(await caller.post(path)).toMatchObject({ status: 200, body: { port: 50_001 } });
+    expect(await findTunnel(tunnel.id)).toMatchObject({ publicPort: 50_001 });
+  });
+
+  test("takes no more ports than the organization's share, however many its agent calls unusable", async () => {
+    await api.owner();
+    const relayId = `relay-${crypto.randomUUID().slice(0, 8)}`;
+    const range = { firstPort: 50_011, lastPort: 50_016 };
+    using _ = await RelayLink.connect(api.server, { relayId, ...range });
+    const token = await mintToken(owner);
+    const subdomain = newName();
+    const { body: tunnel } = await owner.post<Tunnel>("/tunnels", {
+      ...{ localPort: 5432, protocol: "tcp", subdomain, relayId },
+    });
+    await connect(token.wireBytes, { subdomain });
+    const caller = createAgentCaller(token.wireBytes);
+    const ports = new Set<number>();
+    let port = tunnel.publicPort!;
+    for (let i = 0; i < 8; i++) {
+      const path = `/tunnels/${tunnel.id}/relay-ticket?unusable_port=${port}`;
+      const { status, body } = await caller.post<RelayAccess>(path);
+      expect(status).toBe(200);
+      port = body.port;
+      ports.add(port);
+    }
+    expect(ports.size).toBe(3);
+  });
+
   test("is refused to all others", async () => {
     const { token, tunnel } = await serveTunnel();
     const other = await mintToken(owner);

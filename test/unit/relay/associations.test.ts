@@ -127,7 +127,7 @@ test("a port that another program uses is refused with a code to retry, and leav
   const other = createSocket("udp4");
   await new Promise<void>((resolve) => other.bind(port, "127.0.0.1", resolve));
   expect(await associations.open(ticket(), agent)).toEqual({
-    refused: "internal",
+    refused: "port_unusable",
     message: `another program uses port ${port} of the relay now; if this lasts, ask the server's operator to free it`,
   });
   expect(associations.list()).toHaveLength(0);

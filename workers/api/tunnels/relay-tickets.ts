@@ -1,5 +1,6 @@
 /** POST /tunnels/{id}/relay-ticket: the ticket with which the agent of a TCP tunnel serves it at its relay. */
 import { RelayAccess } from "../../../protocol/schemas/networks.ts";
+import { RelayTicketQuery } from "../../../protocol/schemas/tunnels/tunnels.ts";
 import { IdParams } from "../../../protocol/schemas/scalars.ts";
 import { ApiError } from "../../errors.ts";
 import { toHex, toUuid } from "../../../shared/bytes.ts";
@@ -36,6 +37,7 @@ relayTickets.openapi(
     summary: "Get a relay ticket for a TCP tunnel",
     description:
       "The bearer is the capability token of the agent that serves the tunnel. The ticket is valid for five minutes (docs/protocols/relay-protocol.md). If the tunnel's port is not in the relay's range any more, it is for another one.",
+    query: RelayTicketQuery,
     guard: tokenVerifiedByHandler,
     params: IdParams,
     responses: {
@@ -46,9 +48,11 @@ relayTickets.openapi(
   async (c) => {
     const token = await requireBearerToken(c);
     const tokenName = { orgId: toUuid(token.organizationId), nonce: toHex(token.nonce) };
-    const found = await findServedTunnel(c.var.db, tokenName, c.req.valid("param").id);
+    const { id } = c.req.valid("param");
+    const { unusable_port: unusablePort } = c.req.valid("query");
+    const found = await findServedTunnel(c.var.db, tokenName, id, unusablePort);
     const tunnel = requireServed(found);
-    await markPortServed(c.var.db, tunnel.id);
+    const port_replaceable = await markPortServed(c.var.db, tunnel.id);
     const access = await issueRelayAccess(c.var.config, tunnel.relay, {
       kind: "tunnel",
       sub: tunnel.id,
@@ -58,7 +62,7 @@ relayTickets.openapi(
       nonce: tokenName.nonce,
       cidrs: tunnel.allowedCidrs,
     });
-    return c.json(access, 200);
+    return c.json({ ...access, port_replaceable }, 200);
   },
 );
 

@@ -28,6 +28,8 @@ export interface PortRequest {
   relayId?: string | undefined;
   /** undefined: the owner's current or last port, else any free one. */
   wantedPort?: number | undefined;
+  /** A port that the relay can't listen on: if it is the owner's, the owner gets another one. */
+  unusablePort?: number | undefined;
 }
 
 export interface ReservedPort {
@@ -71,18 +73,27 @@ export async function reservePort(
   request: PortRequest,
 ): Promise<ReservedPort | PortRefusal> {
   const { tx } = change;
-  const { protocol, orgId, ownerId } = request;
+  const { protocol, orgId, ownerId, wantedPort, unusablePort } = request;
   const held = await findReservedPort(change, ownerId);
-  if (held?.isInRange && fits(held, request)) return { relayId: held.relayId, port: held.port };
+  const isUsable = held !== null && held.isInRange && held.port !== unusablePort;
+  if (isUsable && fits(held, request)) {
+    if (wantedPort !== undefined) await keepPort(change, ownerId);
+    return { relayId: held.relayId, port: held.port };
+  }
   // Reservations of an organization wait for each other until the commit, so that they count each other.
   await tx.execute(sql`select ${buildLock(orgId, "relay_ports")}`);
   if (!(await isApproved(change, orgId))) return "organization_not_approved";
   if (held) await releasePort(change, ownerId);
+  // After the range was made smaller, so is the share. An agent that calls ports unusable gets no more than its share.
+  const needsShare = held === null || held.isInRange;
+  // Devices have a network's port in their configurations.
+  const isReplaceable = protocol === "tcp" && wantedPort === undefined;
   // An attempt fails only if a concurrent request has reserved the port, so the loop ends.
   for (;;) {
     const candidate = await findCandidate(change, {
       ...request,
       relayId: request.relayId ?? (held?.isInRange ? held.relayId : undefined),
+      needsShare,
     });
     if (isPortRefusal(candidate)) {
       if (held) await undoRelease(change, held);
@@ -93,7 +104,7 @@ export async function reservePort(
       log("warn", "relay_ports_low", { relayId, freePorts, ports });
     const [taken] = await tx
       .insert(relayPorts)
-      .values({ relayId, port, protocol, orgId, ownerId, wasServed: false })
+      .values({ relayId, port, protocol, orgId, ownerId, wasServed: false, isReplaceable })
       .onConflictDoUpdate({
         target: [relayPorts.relayId, relayPorts.protocol, relayPorts.port],
         set: {
@@ -102,6 +113,7 @@ export async function reservePort(
           releasedAt: null,
           // The visitors of an earlier tunnel of the same organization may still know the port.
           wasServed: sql`${relayPorts.wasServed} and ${relayPorts.orgId} is not distinct from ${orgId}`,
+          isReplaceable: sql`${isReplaceable} and not (${relayPorts.wasServed} and ${relayPorts.ownerId} = ${ownerId})`,
         },
         setWhere: isAvailable(orgId),
       })
@@ -110,18 +122,26 @@ export async function reservePort(
   }
 }
 
-/** Call it before an agent gets a ticket for the owner's port. */
-export async function markPortServed({ query }: Database, ownerId: string): Promise<void> {
-  await query
+/**
+ * Call it before an agent gets a ticket for the owner's port.
+ * @returns whether the port was replaceable until now.
+ */
+export async function markPortServed({ query }: Database, ownerId: string): Promise<boolean> {
+  const isOwned = and(eq(relayPorts.ownerId, ownerId), isNull(relayPorts.releasedAt));
+  const isMarked = and(eq(relayPorts.wasServed, true), eq(relayPorts.isReplaceable, false));
+  const { rows } = await query.execute<{ is_replaceable: boolean }>(sql`
+    with marked as (select * from ${relayPorts} where ${isOwned} and not (${isMarked}) for update)
+    update ${relayPorts} set was_served = true, is_replaceable = false from marked
+    where ${isOwned} returning marked.is_replaceable`);
+  return rows[0]?.is_replaceable ?? false;
+}
+
+/** The owner asks for the port that it has. */
+async function keepPort({ tx }: Pick<UnitOfWork, "tx">, ownerId: string): Promise<void> {
+  await tx
     .update(relayPorts)
-    .set({ wasServed: true })
-    .where(
-      and(
-        eq(relayPorts.ownerId, ownerId),
-        isNull(relayPorts.releasedAt),
-        eq(relayPorts.wasServed, false),
-      ),
-    );
+    .set({ isReplaceable: false })
+    .where(and(eq(relayPorts.ownerId, ownerId), isNull(relayPorts.releasedAt)));
 }
 
 /** Releases the owner's port. Its organization can reserve it again at once, others after the cool-down. */
@@ -212,6 +232,11 @@ interface Candidate extends ReservedPort {
   ports: number;
 }
 
+interface CandidateRequest extends PortRequest {
+  /** Whether the port must be within the organization's share. */
+  needsShare: boolean;
+}
+
 /**
  * Prefers the port that the owner had before, then ports that have never been reserved. The choice among equal ports is
  * random, so that concurrent requests rarely choose the same one. The first port of an organization needs no share, nor do
@@ -219,9 +244,11 @@ interface Candidate extends ReservedPort {
  */
 async function findCandidate(
   { tx }: Pick<UnitOfWork, "tx">,
-  { protocol, orgId, ownerId, relayId, wantedPort }: PortRequest,
+  { protocol, orgId, ownerId, relayId, wantedPort, unusablePort, needsShare }: CandidateRequest,
 ): Promise<Candidate | PortRefusal> {
   const isEligible = relayId === undefined ? sql`true` : sql`${relays.id} = ${relayId}`;
+  // The ports that the owner had before may be unusable too.
+  const preferred = unusablePort === undefined ? sql`was_owned` : sql`is_unused`;
   const { rows } = await tx.execute<CandidateRow>(sql`
     with candidates as (
       select ${relays.id} as relay_id, candidate.port as port,
@@ -246,12 +273,13 @@ async function findCandidate(
       from candidates window of_relay as (partition by relay_id)
     )
     select relay_id, port, free_ports, ports,
-      is_own or own_ports = 0 or own_ports < free_for_others - 1 or not exists (
+      not ${needsShare}::boolean or is_own or own_ports = 0 or own_ports < free_for_others - 1 or not exists (
         select from ${organizations} where ${isNull(organizations.deletedAt)} and ${organizations.id} <> ${orgId}
       ) as is_in_share
     from counted
-    where is_available and ${wantedPort === undefined ? sql`true` : sql`port = ${wantedPort}`}
-    order by is_in_share desc, was_owned desc, is_connected desc, free_ports desc, relay_id,
+    where is_available and port is distinct from ${unusablePort ?? null}::int
+      and ${wantedPort === undefined ? sql`true` : sql`port = ${wantedPort}`}
+    order by is_in_share desc, ${preferred} desc, is_connected desc, free_ports desc, relay_id,
       is_unused desc, random()
     limit 1`);
   const [row] = rows;

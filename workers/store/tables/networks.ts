@@ -45,6 +45,8 @@ export const relayPorts = pgTable(
     ownerId: uuid().notNull(),
     /** Whether the organization's agents have had a ticket for the port, so that visitors may know it. */
     wasServed: boolean().notNull().default(true),
+    /** Whether the owner can get another port instead: it did not ask for this one, and has had no ticket for it. */
+    isReplaceable: boolean().notNull().default(false),
     releasedAt: timestamptz(),
   },
   (table) => [

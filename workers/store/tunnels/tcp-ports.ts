@@ -18,6 +18,8 @@ import { isUnendedTunnelIn } from "./undeleted-tunnels.ts";
 export interface WantedPort {
   relayId?: string | undefined;
   port?: number | undefined;
+  /** The relay can't listen on it. */
+  unusablePort?: number | undefined;
 }
 
 /** A tunnel, and the relay that its visitors connect to. */
@@ -36,6 +38,7 @@ export async function reserveTunnelPort(
     ownerId: tunnel.id,
     relayId: wanted.relayId,
     wantedPort: wanted.port,
+    unusablePort: wanted.unusablePort,
   });
   if (isPortRefusal(reserved)) return reserved;
   const { relayId, port: publicPort } = reserved;
@@ -53,12 +56,16 @@ export type ReplacementRefusal = Extract<
 >;
 
 /**
- * Replaces a port that the operator has taken out of the relay's range, while the tunnel is served. It stays at its relay:
- * the tunnel's object learns of another one only when an agent connects.
+ * Replaces a port that the operator has taken out of the relay's range, or that is the unusable one, while the tunnel is
+ * served. It stays at its relay: the tunnel's object learns of another one only when an agent connects.
  */
 export function replaceTunnelPort(
   db: Database,
-  { orgId, id, relayId }: { orgId: string; id: string; relayId: string },
+  {
+    orgId,
+    id,
+    ...wanted
+  }: { orgId: string; id: string; relayId: string; unusablePort: number | undefined },
 ): Promise<TunnelWithRelay | ReplacementRefusal | "not_found"> {
   return db.transaction(async (change) => {
     const [tunnel] = await change.tx
@@ -67,7 +74,7 @@ export function replaceTunnelPort(
       .where(and(isUnendedTunnelIn(orgId), eq(tunnels.id, id)))
       .for("update");
     if (!tunnel) return "not_found";
-    const reserved = await reserveTunnelPort(change, tunnel, { relayId });
+    const reserved = await reserveTunnelPort(change, tunnel, wanted);
     if (!isPortRefusal(reserved)) return reserved;
     switch (reserved) {
       case "exhausted":

@@ -35,12 +35,14 @@ export type ServingRefusal =
  * Finds the tunnel that a token's agent serves, or served last. A port outside of the relay's range is replaced first: the
  * operator may have changed the range.
  *
+ * @param unusablePort is replaced too, if it is the tunnel's and another one is free.
  * @returns "served_by_another" when the agent of another token of the organization serves it.
  */
 export async function findServedTunnel(
   db: Database,
   token: PresentedToken,
   tunnelId: string,
+  unusablePort: number | undefined,
 ): Promise<ServedTunnel | ServingRefusal> {
   const usable = await findUsableToken(db, token);
   if (typeof usable === "string") return usable;
@@ -51,8 +53,13 @@ export async function findServedTunnel(
   if (row.publicPort === null || row.relay === null) return "served_by_another";
   const { id, relay, publicPort, allowedCidrs } = row;
   const isInRange = publicPort >= relay.firstPort && publicPort <= relay.lastPort;
-  if (isInRange) return { id, relay, port: publicPort, allowedCidrs };
-  const replaced = await replaceTunnelPort(db, { orgId: token.orgId, id, relayId: relay.id });
+  const current = { id, relay, port: publicPort, allowedCidrs };
+  if (isInRange && publicPort !== unusablePort) return current;
+  const wanted = { relayId: relay.id, unusablePort };
+  const replaced = await replaceTunnelPort(db, { orgId: token.orgId, id, ...wanted });
+  // The unusable port may become usable.
+  const hasNoOther = replaced === "exhausted" || replaced === "share_used";
+  if (hasNoOther && isInRange) return current;
   if (typeof replaced === "string") return replaced;
   return { id, relay, port: replaced.publicPort!, allowedCidrs: replaced.allowedCidrs };
 }

@@ -1,0 +1,1 @@
+ALTER TABLE "relay_ports" ADD COLUMN "is_replaceable" boolean DEFAULT false NOT NULL;
