@@ -7,7 +7,7 @@ import { getErrorMessage } from "../error-message.ts";
 import { InspectedTunnels } from "../inspect/inspected-tunnels.ts";
 import { startInspectServer } from "../inspect/start-inspect-server.ts";
 import { UsageError, type OptionValues } from "../options.ts";
-import { printJson } from "../output/output.ts";
+import { printIndentedJson } from "../output/output.ts";
 import {
   printGroupJson,
   printGroupLines,
@@ -28,7 +28,7 @@ type Values = OptionValues<typeof START.options>;
 
 export async function run({ values, positionals }: Input<typeof START.options>): Promise<number> {
   if (values.schema) {
-    printJson(buildJsonSchema(), 2);
+    printIndentedJson(buildJsonSchema());
     return 0;
   }
   if (values.all && positionals.length > 0) throw new UsageError("use names or --all, not both");

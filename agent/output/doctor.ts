@@ -1,7 +1,7 @@
 /** What `underpass doctor` prints: a line for each check and advice below it, or one JSON array. */
 import { CHECK_LABELS, type Report } from "../doctor/check.ts";
 import { isColored } from "./format/colors.ts";
-import { printColoredLine, printJson, printLine } from "./output.ts";
+import { printColoredLine, printIndentedJson, printLine } from "./output.ts";
 import { dim, green, red, yellow } from "./format/colors.ts";
 import { escapeControls } from "../../shared/text/escape-controls.ts";
 
@@ -34,7 +34,7 @@ export async function printReports(reports: Promise<Report>[]): Promise<boolean>
 /** @returns whether something is broken. */
 export async function printReportsJson(reports: Promise<Report>[]): Promise<boolean> {
   const done = await Promise.all(reports);
-  printJson(done, 2);
+  printIndentedJson(done);
   return hasProblem(done);
 }
 

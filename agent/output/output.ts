@@ -24,10 +24,14 @@ export type Level = (typeof LEVELS)[number];
 /**
  * Prints a value on one line. The output may be a terminal, and texts of servers and visitors may be parts of the value: they
  * can't control the terminal.
- * @param indent spaces for each level, on several lines.
  */
-export function printJson(value: object, indent = 0): void {
-  process.stdout.write(`${escapeControlsInJson(JSON.stringify(value, null, indent))}\n`);
+export function printJson(value: object): void {
+  process.stdout.write(`${escapeControlsInJson(JSON.stringify(value))}\n`);
+}
+
+/** Prints a value on several lines, like `printJson`. */
+export function printIndentedJson(value: object): void {
+  process.stdout.write(`${escapeControlsInJson(JSON.stringify(value, null, 2))}\n`);
 }
 
 /** Texts of servers and visitors may be parts of the line: they can't control the terminal. */

@@ -40,7 +40,12 @@ beforeAll(async () => {
   await once(echo, "listening");
   const { token } = await createFirstAccount(server);
   const { port: echoPort } = echo.address() as { port: number };
-  tunnel = await expose({ server: server.url, token, port: origin.port, subdomain: "held" });
+  tunnel = await expose({
+    server: server.url,
+    token,
+    origin: `127.0.0.1:${origin.port}`,
+    subdomain: "held",
+  });
   sockets = await expose({ server: server.url, token, port: echoPort, subdomain: "echo" });
 });
 afterAll(async () => {

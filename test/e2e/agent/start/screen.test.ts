@@ -81,20 +81,20 @@ test("a TCP tunnel shows its open connections, and each connection that has ende
 });
 
 test("a private TCP tunnel shows, and c copies, the command that connects to it instead of a URL", async () => {
-  const args = ["tcp", String(echo.port), "--private", "--subdomain", "vault"];
+  const args = ["tcp", String(echo.port), "--private", "--subdomain", "safe-deposit"];
   const server = file.stack.api.server.url;
   await using screen = await openScreen([...args, "--server", server, "--token-file", "TOKEN"], {
     token: file.stack.token,
   });
   await screen.waitFor(
-    /^Forwarding {2}vault \(private\) -> localhost:\d+\nConnect {5}underpass connect vault\n/m,
+    /^Forwarding {2}safe-deposit \(private\) -> localhost:\d+\nConnect {5}underpass connect safe-deposit\n/m,
   );
   expect(screen.rows.join("\n")).not.toContain("tcp://");
   screen.press("c");
-  await screen.waitFor(/^(?:copied|asked the terminal to copy) underpass connect vault/m);
-  expect(getCopied(screen)).toBe("underpass connect vault");
+  await screen.waitFor(/^(?:copied|asked the terminal to copy) underpass connect safe-deposit/m);
+  expect(getCopied(screen)).toBe("underpass connect safe-deposit");
   screen.press("u");
-  await screen.waitFor(/^A private tunnel has no URL: underpass connect vault$/m);
+  await screen.waitFor(/^A private tunnel has no URL: underpass connect safe-deposit$/m);
 });
 
 test("Tab and the arrows choose the tunnel whose URL c copies, and a selected request does", async () => {

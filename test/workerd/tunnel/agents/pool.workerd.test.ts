@@ -1,5 +1,4 @@
 /** Several agents that serve one tunnel as a pool. */
-import { runInDurableObject } from "cloudflare:test";
 import { afterEach, describe, expect, test, vi } from "vitest";
 import { HEARTBEAT_LATE_MS } from "../../../../durable-objects/tunnel/agents/pool.ts";
 import { POOL_AGENTS_MAX } from "../../../../protocol/limits.ts";
@@ -264,8 +263,10 @@ describe("an agent that is lost", () => {
 test("an agent that misses a heartbeat is passed over before it is given up", async () => {
   const { tunnel, agents } = await openPool();
   vi.useFakeTimers({ toFake: ["Date"], now: Date.now() + HEARTBEAT_LATE_MS + 1_000 });
-  setHealth(agents[1], true);
-  await runInDurableObject(tunnel.stub, () => undefined);
+  for (const isHealthy of [false, true]) {
+    setHealth(agents[1], isHealthy);
+    await waitForHealth(tunnel, [true, isHealthy]);
+  }
   for (let visit = 0; visit < 2; visit++) {
     const response = tunnel.visit("/");
     agents[1].respond((await agents[1].nextRequest()).stream, 204);
