@@ -56,6 +56,19 @@ describe("a ticket for the relay", () => {
     return { token, agent, tunnel: body.find((each) => each.subdomain === subdomain)! };
   }
 
+  /** A tunnel that an agent serves at a relay of its own. */
+  async function serveAtOwnRelay(range: { firstPort: number; lastPort: number }) {
+    const relayId = `relay-${crypto.randomUUID().slice(0, 8)}`;
+    const link = await RelayLink.connect(api.server, { relayId, ...range });
+    const token = await mintToken(owner);
+    const subdomain = newName();
+    const { body: tunnel } = await owner.post<Tunnel>("/tunnels", {
+      ...{ localPort: 5432, protocol: "tcp", subdomain, relayId },
+    });
+    await connect(token.wireBytes, { subdomain });
+    return { link, caller: createAgentCaller(token.wireBytes), tunnel };
+  }
+
   test("is for the tunnel that the token's agent serves, with its limits", async () => {
     const { token, tunnel } = await serveTunnel({ bandwidthLimitMbps: 7 });
     const { status, body } = await requestTicket(tunnel.id, token.wireBytes);
@@ -137,16 +150,9 @@ describe("a ticket for the relay", () => {
   });
 
   test("is for the same port when the relay can't listen on it and no other one is free", async () => {
-    const relayId = `relay-${crypto.randomUUID().slice(0, 8)}`;
-    const range = { firstPort: 50_001, lastPort: 50_001 };
-    using _ = await RelayLink.connect(api.server, { relayId, ...range });
-    const token = await mintToken(owner);
-    const subdomain = newName();
-    const { body: tunnel } = await owner.post<Tunnel>("/tunnels", {
-      ...{ localPort: 5432, protocol: "tcp", subdomain, relayId },
-    });
-    await connect(token.wireBytes, { subdomain });
-    const caller = createAgentCaller(token.wireBytes);
+    const served = await serveAtOwnRelay({ firstPort: 50_001, lastPort: 50_001 });
+    using _ = served.link;
+    const { caller, tunnel } = served;
     const path = `/tunnels/${tunnel.id}/relay-ticket?unusable_port=50001`;
     expect(await caller.post(path)).toMatchObject({ status: 200, body: { port: 50_001 } });
     expect(await findTunnel(tunnel.id)).toMatchObject({ publicPort: 50_001 });
@@ -154,16 +160,9 @@ describe("a ticket for the relay", () => {
 
   test("takes no more ports than the organization's share, however many its agent calls unusable", async () => {
     await api.owner();
-    const relayId = `relay-${crypto.randomUUID().slice(0, 8)}`;
-    const range = { firstPort: 50_011, lastPort: 50_016 };
-    using _ = await RelayLink.connect(api.server, { relayId, ...range });
-    const token = await mintToken(owner);
-    const subdomain = newName();
-    const { body: tunnel } = await owner.post<Tunnel>("/tunnels", {
-      ...{ localPort: 5432, protocol: "tcp", subdomain, relayId },
-    });
-    await connect(token.wireBytes, { subdomain });
-    const caller = createAgentCaller(token.wireBytes);
+    const served = await serveAtOwnRelay({ firstPort: 50_011, lastPort: 50_016 });
+    using _ = served.link;
+    const { caller, tunnel } = served;
     const ports = new Set<number>();
     let port = tunnel.publicPort!;
     for (let i = 0; i < 8; i++) {

@@ -238,7 +238,7 @@ interface CandidateRequest extends PortRequest {
 }
 
 /**
- * Prefers the port that the owner had before, then ports that have never been reserved. The choice among equal ports is
+ * Prefers the port that the owner had before, unless the last one is unusable, then ports that have never been reserved. The choice among equal ports is
  * random, so that concurrent requests rarely choose the same one. The first port of an organization needs no share, nor do
  * those of the only one.
  */
