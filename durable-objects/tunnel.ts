@@ -33,6 +33,7 @@ import type { StopState } from "./tunnel/lifetime.ts";
 import type { ShardAddress } from "./tunnel/shards/object-name.ts";
 import { edgeGarbageCollection } from "../shared/garbage-collection.ts";
 import { createParts, type TunnelParts } from "./tunnel/parts.ts";
+import { runAlarm } from "./tunnel/run-alarm.ts";
 import { acceptAgent } from "./tunnel/agents/accept-agent.ts";
 import { listAgentStates } from "./tunnel/shards/agent-states.ts";
 import { copySettings } from "./tunnel/shards/copy-settings.ts";
@@ -326,20 +327,11 @@ export class Tunnel extends DurableObject<TunnelBindings> implements TunnelRpc {
 
   // ── Called by the platform ──
 
-  override async alarm(): Promise<void> {
-    const { alarm, captures, clients, lifetime, maintenanceEnd, relay, reports } = this.#parts;
-    alarm.markFired();
-    const { tunnelId } = reports;
-    await alarm.attempt(() => lifetime.expireIfDue(this.env.INTERNAL_API, tunnelId));
-    await Promise.all([
-      alarm.attempt(() => captures.onAlarm()),
-      alarm.attempt(() => reports.onAlarm()),
-      alarm.attempt(() => this.#reportPresence()),
-      alarm.attempt(() => clients.onAlarm()),
-      alarm.attempt(() => relay.flush()),
-      alarm.attempt(() => maintenanceEnd.deliver()),
-    ]);
-    await lifetime.removeStorageIfDue(this.ctx, alarm);
+  override alarm(): Promise<void> {
+    return runAlarm(this.ctx, this.#parts, {
+      rows: this.env.INTERNAL_API,
+      reportPresence: () => this.#reportPresence(),
+    });
   }
 
   // ── Inside: agents and clients ──

@@ -11,6 +11,8 @@ interface LastAgentState {
    * at `goneAtMs`.
    */
   graceFromMs?: number | null;
+  /** The object has noticed that it restarted and lost this agent. */
+  isLossNoticed?: true;
 }
 
 type Storage = Pick<SyncKvStorage, "get" | "put" | "delete">;
@@ -43,6 +45,17 @@ export class LastAgent {
     const { goneAtMs } = state;
     const isExpected = goneAtMs === null || goneAtMs + GRACE_PERIOD_MS > stoppingSinceMs;
     if (isExpected) this.#put({ goneAtMs, graceFromMs: null });
+  }
+
+  /**
+   * Called while no agent serves.
+   * @returns whether the object restarted and lost its agent, and notices it now.
+   */
+  noticeLoss(): boolean {
+    const state = this.#get();
+    if (state?.goneAtMs !== null || state.isLossNoticed) return false;
+    this.#put({ ...state, isLossNoticed: true });
+    return true;
   }
 
   /** As far as was recorded: an object that restarted lost its agent without recording it. */

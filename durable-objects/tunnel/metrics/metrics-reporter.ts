@@ -24,6 +24,9 @@ const COUNTERS_SAVE_DELAY_MS = 100;
 /** Traffic that is reported with the next save: what costs a cent, so that a budget is not exceeded by much more. */
 const REPORT_MAX_BYTES = 100_000_000;
 const REPORT_MAX_REQUESTS = 20_000;
+/** When a lost agent is reported: most agents have reconnected then, and the reports of the others are spread. */
+const LOSS_REPORT_MIN_MS = 10_000;
+export const LOSS_REPORT_MAX_MS = 30_000;
 /** How soon a tunnel whose end has passed asks its row again if the row could not be read. */
 const EXPIRY_RETRY_MS = 200;
 
@@ -159,6 +162,15 @@ export class MetricsReporter {
     this.#reportAtMs = now;
     this.#save(now);
     this.#alarm.scheduleBy(now, "confirmed");
+  }
+
+  /**
+   * The object restarted and lost its agent, as all objects of a process do, and their reports would delay the agents that
+   * reconnect. `reportNow` ends the wait.
+   */
+  postponeReport(): void {
+    const spreadMs = LOSS_REPORT_MAX_MS - LOSS_REPORT_MIN_MS;
+    this.#reportAtMs = Date.now() + LOSS_REPORT_MIN_MS + Math.random() * spreadMs;
   }
 
   /** Sets the alarm for the next expiry. */

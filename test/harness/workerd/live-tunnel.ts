@@ -139,6 +139,11 @@ export class LiveTunnel {
   sleep(): Promise<void> {
     return evictDurableObject(this.stub, { webSockets: "hibernate" });
   }
+
+  /** Ends the object and its sockets, as a crash of the process does: the next event begins a new instance. */
+  crash(): Promise<void> {
+    return evictDurableObject(this.stub, { webSockets: "close" });
+  }
 }
 
 /** The object refused a WebSocket. */
