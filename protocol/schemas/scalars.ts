@@ -4,6 +4,11 @@ import { toNfkc } from "../../shared/text/nfkc.ts";
 import { LIST_MAX_ROWS, PASSWORD_MAX_BYTES, PASSWORD_MIN_CHARS } from "../limits.ts";
 import { LABEL, LABEL_MESSAGE } from "../names.ts";
 
+/**
+ * An id in a request, as PostgreSQL and every answer write it. RFC 9562 §4 allows both cases, and the name of a Durable Object
+ * is compared as text.
+ */
+export const Uuid = z.uuid().toLowerCase();
 export const Instant = z.iso.datetime();
 export const Label = z.string().regex(LABEL, LABEL_MESSAGE);
 
@@ -103,7 +108,7 @@ const isGiven = (...names: string[]) => ({
 });
 
 /** The one path parameter of most routes. */
-export const IdParams = z.object({ id: z.uuid() });
+export const IdParams = z.object({ id: Uuid });
 export const Ok = z.object({ ok: z.literal(true) });
 
 /** A whole number in a query. `Number()` reads `0x10`, `1e2` and text without digits too. */
@@ -120,5 +125,5 @@ const wholeNumber = (min: number, max: number) => z.int("must be a whole number"
 
 export const PageQuery = z.object({
   limit: NumberTextOr(LIST_MAX_ROWS, 1, LIST_MAX_ROWS),
-  after: z.uuid().optional(),
+  after: Uuid.optional(),
 });
