@@ -121,7 +121,10 @@ export const NumberTextOr = (value: number, min: number, max: number) =>
 
 const readDigits = (text: unknown) =>
   typeof text === "string" && /^-?\d+$/.test(text) ? Number(text) : text;
-const wholeNumber = (min: number, max: number) => z.int("must be a whole number").min(min).max(max);
+/** Only of the type: an error of the schema would also replace the messages about its range. */
+const notWhole: z.core.$ZodErrorMap = ({ code }) =>
+  code === "invalid_type" ? "must be a whole number" : undefined;
+const wholeNumber = (min: number, max: number) => z.int({ error: notWhole }).min(min).max(max);
 
 export const PageQuery = z.object({
   limit: NumberTextOr(LIST_MAX_ROWS, 1, LIST_MAX_ROWS),
