@@ -2,7 +2,7 @@
 import { z } from "zod";
 import { STATUS_BY_CODE, type ErrorCode } from "../errors.ts";
 import { LISTED_PATH_MAX_CHARS } from "../limits.ts";
-import { Instant, PageQuery } from "./scalars.ts";
+import { Instant, PageQuery, Uuid } from "./scalars.ts";
 import { TOKEN_KINDS } from "./tokens.ts";
 
 export const Metric = z.enum(["requests", "bytes_in", "bytes_out"]);
@@ -21,11 +21,7 @@ export type Metrics = z.infer<typeof Metrics>;
 
 const InWindow = z.object({
   window: MetricWindow.default("24h"),
-  tunnel_id: z
-    .uuid()
-    .toLowerCase()
-    .optional()
-    .describe("Default: all tunnels of the organization."),
+  tunnel_id: Uuid.optional().describe("Default: all tunnels of the organization."),
 });
 
 export const SeriesQuery = InWindow.extend({ metric: Metric });

@@ -2,7 +2,7 @@
 import { z } from "zod";
 import { isAddressIn, numberToIpv4, parseCidr } from "../../shared/cidr.ts";
 import { NETWORK_STATES, RelayId } from "../relay/link.ts";
-import { Instant, VisibleLine } from "./scalars.ts";
+import { Instant, Uuid, VisibleLine } from "./scalars.ts";
 
 const NETWORK_NAME_MAX_CHARS = 63;
 const DEVICE_NAME_MAX_CHARS = 63;
@@ -137,7 +137,7 @@ export const Device = z.object({
 export type Device = z.infer<typeof Device>;
 
 /** The parameters of a device's path. */
-export const DeviceId = z.object({ id: z.uuid(), device_id: z.uuid() });
+export const DeviceId = z.object({ id: Uuid, device_id: Uuid });
 
 export const DeviceEnrollment = z.object({ device: Device, network_cidr: z.string() });
 export type DeviceEnrollment = z.infer<typeof DeviceEnrollment>;

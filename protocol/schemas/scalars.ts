@@ -4,6 +4,11 @@ import { toNfkc } from "../../shared/text/nfkc.ts";
 import { LIST_MAX_ROWS, PASSWORD_MAX_BYTES, PASSWORD_MIN_CHARS } from "../limits.ts";
 import { LABEL, LABEL_MESSAGE } from "../names.ts";
 
+/**
+ * An id in a request, as PostgreSQL and every answer write it. RFC 9562 §4 allows both cases, and the name of a Durable Object
+ * is compared as text.
+ */
+export const Uuid = z.uuid().toLowerCase();
 export const Instant = z.iso.datetime();
 export const Label = z.string().regex(LABEL, LABEL_MESSAGE);
 
@@ -103,7 +108,7 @@ const isGiven = (...names: string[]) => ({
 });
 
 /** The one path parameter of most routes. */
-export const IdParams = z.object({ id: z.uuid() });
+export const IdParams = z.object({ id: Uuid });
 export const Ok = z.object({ ok: z.literal(true) });
 
 /** A whole number in a query. `Number()` reads `0x10`, `1e2` and text without digits too. */
@@ -116,9 +121,12 @@ export const NumberTextOr = (value: number, min: number, max: number) =>
 
 const readDigits = (text: unknown) =>
   typeof text === "string" && /^-?\d+$/.test(text) ? Number(text) : text;
-const wholeNumber = (min: number, max: number) => z.int("must be a whole number").min(min).max(max);
+/** Only of the type: an error of the schema would also replace the messages about its range. */
+const notWhole: z.core.$ZodErrorMap = ({ code }) =>
+  code === "invalid_type" ? "must be a whole number" : undefined;
+const wholeNumber = (min: number, max: number) => z.int({ error: notWhole }).min(min).max(max);
 
 export const PageQuery = z.object({
   limit: NumberTextOr(LIST_MAX_ROWS, 1, LIST_MAX_ROWS),
-  after: z.uuid().optional(),
+  after: Uuid.optional(),
 });

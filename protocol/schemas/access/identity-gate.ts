@@ -1,7 +1,7 @@
 /** The identity gate of a tunnel: visitors must sign in, and its lists decide who may pass. */
 import { z } from "zod";
 import { EMAIL_MAX_CHARS, HOST_MAX_CHARS } from "../../limits.ts";
-import { TypedDomain, TypedEmail } from "../scalars.ts";
+import { TypedDomain, TypedEmail, Uuid } from "../scalars.ts";
 
 /** For each of the two lists of an identity gate. */
 const ALLOW_LIST_MAX_ENTRIES = 100;
@@ -38,7 +38,7 @@ export type TunnelIdentityGate = z.output<typeof TunnelIdentityGate>;
 
 /** The query of the address to which a tunnel redirects a browser without a visitor pass. */
 export const StartVisitorSignIn = z.object({
-  tunnel_id: z.uuid(),
+  tunnel_id: Uuid,
   return_to: z
     .string()
     .default("/")

@@ -3,7 +3,7 @@ import { z } from "zod";
 import { ROLES } from "../../roles.ts";
 import { APPROVAL_STATUSES } from "../organizations/organizations.ts";
 import { BILLING_MODES } from "../billing.ts";
-import { exactlyOne, Instant, NewPassword, TypedEmail } from "../scalars.ts";
+import { exactlyOne, Instant, NewPassword, TypedEmail, Uuid } from "../scalars.ts";
 import { Entitlements } from "./entitlements.ts";
 
 export const SignUp = z.object({ email: TypedEmail, password: NewPassword });
@@ -50,7 +50,7 @@ export const Me = AccountSummary.extend({
 export type Me = z.infer<typeof Me>;
 
 /** For a caller who knows whose session the cookie should be. */
-export const RenewSession = z.object({ user_id: z.uuid().optional() });
+export const RenewSession = z.object({ user_id: Uuid.optional() });
 
 export const AccessToken = z.object({ access_token: z.string() });
 export type AccessToken = z.infer<typeof AccessToken>;

@@ -1,14 +1,14 @@
 /** Custom domains. */
 import { z } from "zod";
 import { HOST_MAX_CHARS } from "../../limits.ts";
-import { Instant, TypedDomain } from "../scalars.ts";
+import { Instant, TypedDomain, Uuid } from "../scalars.ts";
 
 /** A domain as it was typed, in any script. */
 const DOMAIN_INPUT_MAX_CHARS = 1_000;
 
 /** In any script and case. A domain that can't be claimed is refused with `invalid_name`. */
 export const ClaimDomain = z.object({ domain: TypedDomain(DOMAIN_INPUT_MAX_CHARS) });
-export const BindDomain = z.object({ tunnel_id: z.uuid() });
+export const BindDomain = z.object({ tunnel_id: Uuid });
 
 export const CustomDomain = z.object({
   id: z.uuid(),

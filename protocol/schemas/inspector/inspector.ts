@@ -1,23 +1,17 @@
 /** Queries of captured requests. */
 import { z } from "zod";
 import { INSPECTOR_PATH_MAX_CHARS, METHOD_MAX_CHARS } from "../../limits.ts";
-import { FIELD_NAME_RULE, NumberTextOr, STORABLE_RULE } from "../scalars.ts";
+import { FIELD_NAME_RULE, NumberTextOr, STORABLE_RULE, Uuid } from "../scalars.ts";
 
 export const INSPECTOR_LIST_MAX_ROWS = 500;
 const INSPECTOR_LIST_DEFAULT_ROWS = 100;
 
 export const InspectorQuery = z.object({
-  tunnel_id: z
-    .uuid()
-    .toLowerCase()
-    .optional()
-    .describe("Default: the tunnels of the organization that were served most recently."),
+  tunnel_id: Uuid.optional().describe(
+    "Default: the tunnels of the organization that were served most recently.",
+  ),
   limit: NumberTextOr(INSPECTOR_LIST_DEFAULT_ROWS, 1, INSPECTOR_LIST_MAX_ROWS),
-  after: z
-    .uuid()
-    .toLowerCase()
-    .optional()
-    .describe("The id of the last request of the previous page."),
+  after: Uuid.optional().describe("The id of the last request of the previous page."),
   method: z
     .string()
     .max(METHOD_MAX_CHARS)
@@ -44,7 +38,7 @@ export const InspectorQuery = z.object({
 export type InspectorQuery = z.output<typeof InspectorQuery>;
 
 /** The tunnel whose captured requests are deleted. */
-export const ClearQuery = z.object({ tunnel_id: z.uuid().toLowerCase() });
+export const ClearQuery = z.object({ tunnel_id: Uuid });
 
 /** HAR 1.2, with the extensions of docs/protocols/live-view.md. */
 export const Archive = z.object({

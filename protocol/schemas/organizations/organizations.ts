@@ -3,7 +3,7 @@ import { z } from "zod";
 import { ORGANIZATION_NAME_MAX_CHARS } from "../../limits.ts";
 import { PLANS } from "../../plans.ts";
 import { ROLES } from "../../roles.ts";
-import { Instant, Label, NameInMails, PageQuery, TypedEmail } from "../scalars.ts";
+import { Instant, Label, NameInMails, PageQuery, TypedEmail, Uuid } from "../scalars.ts";
 
 /** Whether a superadmin has let the organization use the service. */
 export const APPROVAL_STATUSES = ["approved", "pending", "rejected"] as const;
@@ -24,12 +24,9 @@ export const Organization = z.object({
 export type Organization = z.infer<typeof Organization>;
 
 export const OrganizationsQuery = PageQuery.extend({
-  resource_id: z
-    .uuid()
-    .optional()
-    .describe(
-      "Only the organization that has the tunnel, captured request, private network or webhook receiver with this id.",
-    ),
+  resource_id: Uuid.optional().describe(
+    "Only the organization that has the tunnel, captured request, private network or webhook receiver with this id.",
+  ),
 });
 
 export const CreateOrganization = z.object({
@@ -46,7 +43,7 @@ export const Member = z.object({
 });
 export type Member = z.infer<typeof Member>;
 
-export const MemberId = z.object({ id: z.uuid(), user_id: z.uuid() });
+export const MemberId = z.object({ id: Uuid, user_id: Uuid });
 export const ChangeRole = z.object({ role: OrganizationRole });
 
 /** Its token is sent by mail and returned nowhere else. */
@@ -60,7 +57,7 @@ export const Invitation = z.object({
 });
 export type Invitation = z.infer<typeof Invitation>;
 
-export const InvitationId = z.object({ id: z.uuid(), invitation_id: z.uuid() });
+export const InvitationId = z.object({ id: Uuid, invitation_id: Uuid });
 /** The address is checked after it has been normalized. */
 export const Invite = z.object({ email: TypedEmail, role: OrganizationRole });
 export const AcceptInvitation = z.object({ token: z.string() });

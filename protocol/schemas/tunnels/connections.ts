@@ -1,6 +1,6 @@
 /** Connected agents. */
 import { z } from "zod";
-import { Instant } from "../scalars.ts";
+import { Instant, Uuid } from "../scalars.ts";
 
 export const Connection = z.object({
   agent_id: z
@@ -19,4 +19,4 @@ export const TunnelAgent = Connection.omit({ tunnels: true }).extend({
 });
 export type TunnelAgent = z.infer<typeof TunnelAgent>;
 
-export const AgentId = z.object({ agent_id: z.uuid() });
+export const AgentId = z.object({ agent_id: Uuid });

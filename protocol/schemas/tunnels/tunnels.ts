@@ -4,7 +4,7 @@ import { parseHost } from "../../hosts.ts";
 import { HOST_MAX_CHARS, SHARDS_MAX } from "../../limits.ts";
 import { RelayId } from "../../relay/link.ts";
 import { AllowedCidrs } from "../access/ip-allowlist.ts";
-import { Instant, Label, NumberText, onlyWith } from "../scalars.ts";
+import { Instant, Label, NumberText, onlyWith, Uuid } from "../scalars.ts";
 
 const TunnelProtocol = z.enum(["http", "https", "websocket", "tcp"]);
 
@@ -75,10 +75,7 @@ export const AgentConnectQuery = z
     project: Label.optional(),
     protocol: TunnelProtocol.default("http"),
     ttl: NumberText(1, Number.MAX_SAFE_INTEGER).optional(),
-    tunnel: z
-      .uuid()
-      .optional()
-      .describe("From an agent that reconnects: the tunnel that it served."),
+    tunnel: Uuid.optional().describe("From an agent that reconnects: the tunnel that it served."),
     shard: NumberText(1, SHARDS_MAX - 1)
       .optional()
       .describe(
@@ -130,7 +127,7 @@ export const TunnelShards = z.object({ shards: Shards });
 export const TunnelShardsResult = TunnelShards.extend({ id: z.uuid() });
 
 /** The query of a client of `underpass connect`: a tunnel's id or its subdomain. */
-export const ClientConnectQuery = z.object({ tunnel: z.union([z.uuid(), Label]) });
+export const ClientConnectQuery = z.object({ tunnel: z.union([Uuid, Label]) });
 
 const TunnelStatus = z.enum(["inactive", "active", "offline", "expired"]);
 /** The response to starting or stopping a tunnel. */

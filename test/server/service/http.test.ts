@@ -1,6 +1,7 @@
 import { readFileSync } from "node:fs";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { STATUS_BY_CODE } from "../../../protocol/errors.ts";
+import { LIST_MAX_ROWS } from "../../../protocol/limits.ts";
 import type { ErrorBody } from "../../../protocol/schemas/error-body.ts";
 import { SERVICE_VERSION } from "../../../protocol/version.ts";
 import { AUDIT_ACTIONS } from "../../../protocol/audit/audit-actions.ts";
@@ -112,6 +113,16 @@ describe("an error", () => {
       expect([status, body.fields]).toEqual([400, [{ path: "limit", message }]]);
     },
   );
+
+  test.each([
+    [0, "must be at least 1"],
+    [-1, "must be at least 1"],
+    [LIST_MAX_ROWS + 1, `must be at most ${LIST_MAX_ROWS}`],
+  ])("refuses ?limit=%i with the range of the number", async (limit, message) => {
+    const owner = await api.owner();
+    const { status, body } = await owner.get<ErrorBody>(`/tunnels?limit=${limit}`);
+    expect([status, body.fields]).toEqual([400, [{ path: "limit", message }]]);
+  });
 
   test("without a token names the authentication scheme", async () => {
     const { headers } = await api.anonymous.get("/tunnels");

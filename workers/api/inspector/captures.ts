@@ -28,8 +28,7 @@ export interface TunnelCapture {
 }
 
 /** @throws ApiError when the organization has no request with this id. */
-export async function findCapture(c: ApiContext, captureId: string): Promise<TunnelCapture> {
-  const id = captureId.toLowerCase();
+export async function findCapture(c: ApiContext, id: string): Promise<TunnelCapture> {
   for (const tunnel of await listTunnelsOfCapture(c.var.db, c.var.principal.orgId, id)) {
     const [capture] = await readCaptures(c, tunnel, [id]);
     if (capture) return { tunnel, capture };

@@ -5,7 +5,7 @@ import {
   EventQuery,
   PersonalEvent,
 } from "../../../protocol/schemas/organizations/audit.ts";
-import { PageQuery } from "../../../protocol/schemas/scalars.ts";
+import { PageQuery, Uuid } from "../../../protocol/schemas/scalars.ts";
 import { normalizeEmail } from "../../identity/accounts/emails.ts";
 import {
   listAuditEvents,
@@ -66,7 +66,7 @@ auditEvents.openapi(
 );
 
 function parseActor(text: string): { id: string } | { email: string } {
-  const id = z.uuid().safeParse(text);
+  const id = Uuid.safeParse(text);
   return id.success ? { id: id.data } : { email: normalizeEmail(text) };
 }
 

@@ -91,7 +91,7 @@ members.openapi(
   async (c) => {
     const { user_id: userId } = c.req.valid("param");
     const { role, userId: ownId } = c.var.principal;
-    const isOwn = userId.toLowerCase() === ownId;
+    const isOwn = userId === ownId;
     if (!isOwn && !hasPermission(role, "members:write")) {
       throw missingPermission(role, "members:write");
     }

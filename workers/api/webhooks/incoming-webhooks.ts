@@ -55,7 +55,7 @@ incomingWebhooks.post("/hooks/:id", async (c) => {
   const { success, data } = IdParams.safeParse(c.req.param());
   if (!success) throw notFound("webhook receiver");
   const body = new Uint8Array(await c.req.arrayBuffer());
-  return receive(c, data.id.toLowerCase(), { headers: c.req.raw.headers, body });
+  return receive(c, data.id, { headers: c.req.raw.headers, body });
 });
 
 /** Verifies the deliveries to a receiver. */
