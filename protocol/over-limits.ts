@@ -7,11 +7,11 @@ const NOTES = {
   reserved_subdomains: (count: number, allowed: number) =>
     `Reserved subdomains: ${count}. You keep them, but can't reserve more: the plan includes ${allowed}.`,
   tunnel_passwords: (count: number) =>
-    `Tunnels with a password: ${count}. They refuse all visitors until you upgrade the plan or remove the password.`,
+    `Tunnels with a password: ${count}. They refuse all visitors until the plan includes passwords or you remove them.`,
   identity_gates: (count: number) =>
-    `Tunnels that require visitors to sign in: ${count}. They refuse all visitors until you upgrade the plan or remove that requirement.`,
+    `Tunnels that require visitors to sign in: ${count}. They refuse all visitors until the plan includes sign-in for visitors or you remove that requirement.`,
   master_keys: (count: number) =>
-    `Master keys: ${count}. They can't mint tokens until you upgrade the plan.`,
+    `Master keys: ${count}. They can't mint tokens until the plan includes master keys.`,
 };
 
 type LimitedResource = keyof typeof NOTES;

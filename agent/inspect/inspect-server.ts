@@ -119,8 +119,9 @@ ${connected === "" ? "<p>No tunnel is connected yet.</p>" : `<ul>\n${connected}\
 
 /** Names and URLs are those of the server, which may be hostile. */
 function formatTunnel([tunnel, page]: [TunnelDescription, page: URL]): string {
-  const [name, url] = [escapeHtml(tunnel.name), escapeHtml(tunnel.publicUrl)];
+  const name = escapeHtml(tunnel.name);
   const isTcp = tunnel.protocol === "tcp";
+  const url = escapeHtml(tunnel.publicUrl ?? tunnel.connect ?? "");
   const address = isTcp ? url : `<a href="${url}">${url}</a>`;
   const text = isTcp ? "the tunnel in the dashboard" : "captured requests";
   const link = `<a href="${escapeHtml(page.href)}">${text}</a>`;

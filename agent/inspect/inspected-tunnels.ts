@@ -14,7 +14,10 @@ export interface TunnelDescription {
   id: string;
   /** The name in underpass.yml, or else the one that visitors use. */
   name: string;
-  publicUrl: string;
+  /** null for a private TCP tunnel. */
+  publicUrl: string | null;
+  /** The command that connects to a private TCP tunnel. */
+  connect?: string | undefined;
   local: string;
   protocol: "http" | "https" | "tcp";
   state: TunnelState;
@@ -83,10 +86,18 @@ export class InspectedTunnels {
       name,
       describe() {
         if (!tunnel.info) return undefined;
-        const { tunnelId: id, name: ownName, url: publicUrl } = tunnel.info;
+        const { tunnelId: id, name: ownName, url: publicUrl, connect } = tunnel.info;
         const connections = { count, open: tunnel.openConnections.length };
-        const described = { id, name: name ?? ownName, publicUrl, local, protocol: "tcp" as const };
-        return { ...described, state: getState(), connections };
+        return {
+          id,
+          name: name ?? ownName,
+          publicUrl,
+          connect,
+          local,
+          protocol: "tcp",
+          state: getState(),
+          connections,
+        };
       },
       listOpenConnections: () => tunnel.openConnections,
       server: tunnel.server,

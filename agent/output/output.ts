@@ -128,7 +128,7 @@ const TUNNEL_ADVICE: Advice = {
   tunnel_deleted: "Run the command again to make a new tunnel.",
   tunnel_expired:
     "Run the command again to make a new tunnel. Its --ttl, or else the plan, decides when it expires.",
-  upgrade_required: "Leave out --basic-auth, or choose a plan with passwords.",
+  upgrade_required: "Without --basic-auth, the tunnel can be used with this plan.",
   invalid_request: "Correct the option, and run the command again.",
 };
 

@@ -1,4 +1,5 @@
 /** What `underpass tcp` prints: JSON for programs, and lines for logs; tunnel-screen.ts has the screen. */
+import { formatConnectCommand } from "../tcp/connect-command.ts";
 import type { ConnectionReport } from "../tcp/connection-report.ts";
 import type { TcpTunnel } from "../tcp/tcp-tunnel.ts";
 import { printTunnelJson, printTunnelLines } from "./connection-events.ts";
@@ -19,10 +20,10 @@ import {
  */
 export function printTcpJson(tunnel: TcpTunnel, local: string, name?: string): Output {
   const print = createEventPrinter(name);
-  tunnel.on("ready", ({ tunnelId, url, publicPort, expiresAt }) => {
+  tunnel.on("ready", ({ tunnelId, url, connect, publicPort, expiresAt }) => {
     const { inspectUrl } = tunnel;
     if (inspectUrl !== undefined) print({ event: "inspect", url: inspectUrl });
-    print({ event: "ready", tunnelId, url, local, publicPort, expiresAt });
+    print({ event: "ready", tunnelId, url, connect, local, publicPort, expiresAt });
   });
   tunnel.on("connection", (connection) => print({ event: "connection", ...connection }));
   printTunnelJson(tunnel, print, name !== undefined);
@@ -37,13 +38,13 @@ export function printTcpLines(
   name?: string,
 ): Output {
   const print = createLinePrinter(level, name);
-  tunnel.on("ready", ({ url, name, publicPort }) => {
-    const isPrivate = publicPort === undefined;
+  tunnel.on("ready", ({ url, name }) => {
+    const isPrivate = url === null;
     print("error", `Forwarding ${isPrivate ? `${name} (private)` : url} -> ${local}`);
     if (tunnel.inspectUrl !== undefined) print("info", `Inspect at ${tunnel.inspectUrl}`);
     print(
       "info",
-      `To connect${isPrivate ? "" : " without the public port"}: underpass connect ${name} --listen 127.0.0.1:PORT`,
+      `To connect${isPrivate ? "" : " without the public port"}: ${formatConnectCommand(name)} --listen 127.0.0.1:PORT`,
     );
     void tunnel.findConnectProblem().then((problem) => {
       if (problem !== null) print("warn", problem);

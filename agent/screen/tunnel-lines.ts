@@ -1,5 +1,6 @@
 /** The lines of tunnels on the screen: one or two for each of several, and which of them the keys are for. */
 import type { TunnelGates } from "../gates/tunnel-gates.ts";
+import { formatConnectCommand } from "../tcp/connect-command.ts";
 import { getLineText, type Line, type Span, type Style } from "./line.ts";
 import { breakText, cutText, fitText, getWidth } from "./text.ts";
 
@@ -79,7 +80,7 @@ export function getAddress({ url, privateName }: TunnelView): string {
 
 /** @returns the command that connects to a private tunnel; undefined for others. */
 export function getConnectCommand({ privateName }: TunnelView): string | undefined {
-  return privateName === undefined ? undefined : `underpass connect ${privateName}`;
+  return privateName === undefined ? undefined : formatConnectCommand(privateName);
 }
 
 /** `17, 2 open` */

@@ -15,7 +15,8 @@ const ORIGIN_CHECK_MS = 2_000;
 
 interface ShownWelcome {
   name: string;
-  url: string;
+  /** null for a private TCP tunnel. */
+  url: string | null;
   /** The server's version; the events of TCP tunnels do not have it. */
   server?: string;
   expiresAt?: string | undefined;
@@ -158,7 +159,7 @@ export class TunnelList {
     };
     const latency = new LatencyHistory();
     const showWelcome = ({ name, url, server, expiresAt }: ShownWelcome): void => {
-      if (tunnel.isPrivate) view.privateName = escapeControls(name);
+      if (url === null) view.privateName = escapeControls(name);
       else view.url = escapeControls(url);
       view.expiresAt = expiresAt;
       this.#compareVersion(server);

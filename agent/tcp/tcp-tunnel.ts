@@ -21,6 +21,7 @@ import {
 import { describeTtlLimit } from "../tunnel/ttl-limit.ts";
 import { TunnelConnection } from "../tunnel/tunnel-connection.ts";
 import type { RejectionError } from "../rejection-error.ts";
+import { formatConnectCommand } from "./connect-command.ts";
 import { TcpStream } from "./tcp-stream.ts";
 import type { ConnectionReport, OnConnection } from "./connection-report.ts";
 import type { ProxyProtocol } from "./proxy-protocol.ts";
@@ -38,8 +39,10 @@ export interface TcpTunnelOptions extends ServerAccess {
 
 export interface TcpTunnelInfo {
   tunnelId: string;
-  /** `tcp://host:port`; that of a private tunnel has no port, and only names it. */
-  url: string;
+  /** `tcp://host:port`; null for a private tunnel. */
+  url: string | null;
+  /** The command that connects to a private tunnel; undefined for others. */
+  connect: string | undefined;
   /** Undefined for a private tunnel. */
   publicPort: number | undefined;
   name: string;
@@ -170,9 +173,10 @@ export class TcpTunnel extends EventEmitter<TcpTunnelEventMap> {
   #serve(welcome: Welcome): void {
     if (this.#isClosed) return;
     if (!this.#options.isPrivate) return this.#openRelay(welcome);
-    const { tunnelId, url, name, expiresAt } = welcome;
+    const { tunnelId, name, expiresAt } = welcome;
     const isFirst = !this.#served;
-    this.#served = { tunnelId, url, name, publicPort: undefined, expiresAt };
+    const connect = formatConnectCommand(name);
+    this.#served = { tunnelId, url: null, connect, name, publicPort: undefined, expiresAt };
     if (isFirst) this.emit("ready", this.#served);
   }
 
@@ -187,7 +191,7 @@ export class TcpTunnel extends EventEmitter<TcpTunnelEventMap> {
       onConnected: ({ relay, port: publicPort }) => {
         const before = this.#served;
         const url = `tcp://${formatHostAndPort(relay.host, publicPort)}`;
-        this.#served = { tunnelId, url, name, publicPort, expiresAt };
+        this.#served = { tunnelId, url, connect: undefined, name, publicPort, expiresAt };
         if (!before) return void this.emit("ready", this.#served);
         this.#restore("relay");
         // The operator has changed the relay's host or its range of ports.

@@ -16,11 +16,20 @@ export function takeFromBucket(
   rule: TokenBucketConfig,
   nowMs: number,
 ): { bucket: TokenBucket; waitMs: number } {
-  const before = saved ?? { tokens: rule.burst, atMs: nowMs };
-  const refilled = Math.max(0, nowMs - before.atMs) / rule.refillMs;
-  const tokens = Math.min(rule.burst, before.tokens + refilled);
+  const { tokens } = refillBucket(saved, rule, nowMs);
   if (tokens >= 1) return { bucket: { tokens: tokens - 1, atMs: nowMs }, waitMs: 0 };
   return { bucket: { tokens, atMs: nowMs }, waitMs: Math.ceil((1 - tokens) * rule.refillMs) };
+}
+
+/** @param saved undefined for a full bucket. */
+export function refillBucket(
+  saved: TokenBucket | undefined,
+  { burst, refillMs }: TokenBucketConfig,
+  nowMs: number,
+): TokenBucket {
+  const { tokens, atMs } = saved ?? { tokens: burst, atMs: nowMs };
+  const refilled = Math.max(0, nowMs - atMs) / refillMs;
+  return { tokens: Math.min(burst, tokens + refilled), atMs: nowMs };
 }
 
 /** How long until the bucket is full again: its state need not be stored any longer then. */

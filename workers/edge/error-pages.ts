@@ -64,7 +64,7 @@ const TEXTS: Partial<Record<ErrorCode, PageText>> = {
   upgrade_required: {
     title: "Tunnel closed",
     message: "This tunnel uses access rules that its owner's plan no longer includes.",
-    hint: "The owner can upgrade the plan, or remove the tunnel's password or sign-in.",
+    hint: "The owner can remove the tunnel's password or sign-in, or get a plan that includes it.",
   },
   method_not_allowed: {
     title: "Method not allowed",

@@ -29,9 +29,8 @@ export class BodyRecorder {
     const copiedBytes = Math.min(wantedBytes, this.#buffer.byteLength - this.#recordedBytes);
     // A copy: the message also holds other streams' bytes, and its buffer is reused.
     this.#buffer.set(bytes.subarray(0, copiedBytes), this.#recordedBytes);
-    const freeBytes = Math.max(this.#recordedBytes, SMALL_BODY_MAX_BYTES);
     this.#recordedBytes += copiedBytes;
-    if (this.#recordedBytes > freeBytes) memory.onLargeBodyStored(this.#recordedBytes - freeBytes);
+    memory.onBodyStored(copiedBytes);
   }
 
   /** The body is complete. */
@@ -51,13 +50,15 @@ export class BodyRecorder {
     return { bytes: isFull ? this.#buffer : this.#buffer.slice(0, this.#recordedBytes), isCut };
   }
 
-  /** How much of the body may be recorded with these bytes: that it is a large one is known when they exceed a small one. */
+  /**
+   * How much of the body may be recorded with these bytes. A body is admitted with its first bytes, and a large one again when
+   * it turns out to be one; an admitted one is completed.
+   */
   #getMaxBytes(addedBytes: number, memory: CaptureMemory): number {
-    const isSmall = this.#recordedBytes + addedBytes <= SMALL_BODY_MAX_BYTES;
-    const wasAdmitted = this.#recordedBytes > SMALL_BODY_MAX_BYTES;
-    return isSmall || wasAdmitted || memory.admitLargeBody()
-      ? BODY_CAPTURE_MAX_BYTES
-      : SMALL_BODY_MAX_BYTES;
+    const isLarge = this.#recordedBytes + addedBytes > SMALL_BODY_MAX_BYTES;
+    const wasAdmitted = this.#recordedBytes > (isLarge ? SMALL_BODY_MAX_BYTES : 0);
+    if (wasAdmitted || memory.admitBody(isLarge)) return BODY_CAPTURE_MAX_BYTES;
+    return this.#recordedBytes > 0 || memory.admitBody(false) ? SMALL_BODY_MAX_BYTES : 0;
   }
 
   /** Makes room for as many of the bytes as the memory allows. */

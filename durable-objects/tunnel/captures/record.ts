@@ -143,6 +143,7 @@ export function toSummary(record: CaptureRecord, tunnelId: string): CaptureSumma
     state: record.state,
     error: record.error,
     replay_of: record.replayOf,
+    ...(record.isRequestHeadCut && { request_head_missing: true }),
   };
 }
 

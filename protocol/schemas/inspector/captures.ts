@@ -59,6 +59,12 @@ export const CaptureSummary = z.object({
     .nullable()
     .describe("Why there was no response of the local server, or no complete one."),
   replay_of: z.uuid().nullable().describe("The request that this one replayed."),
+  request_head_missing: z
+    .literal(true)
+    .optional()
+    .describe(
+      "Whether the request's headers were not stored, so that it can't be replayed (`truncated.request_head`). Absent otherwise.",
+    ),
 });
 export type CaptureSummary = z.infer<typeof CaptureSummary>;
 

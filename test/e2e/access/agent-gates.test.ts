@@ -335,7 +335,21 @@ test("a plan without passwords refuses one, and the tunnel is not created", asyn
   });
   await expect(refused).rejects.toMatchObject({
     reason: "upgrade_required",
-    message: "the plan does not include passwords for tunnels",
+    message:
+      "the plan does not include passwords for tunnels; an owner of the organization can change the plan",
   });
   expect((await person.get<Tunnel[]>("/tunnels")).body).toEqual([]);
+});
+
+test("where no plans are sold, the refusal of a password says that the operator sets the plan", async () => {
+  const person = await api.owner();
+  await api.sql("update organizations set plan = 'free' where id = $1", [person.orgId]);
+  const token = Buffer.from((await mintToken(person)).wireBytes, "base64");
+  const { url: server } = api.server;
+  const refused = expose({ port: origin.port, server, token, basicAuth: `ann:${PASSWORD}` });
+  await expect(refused).rejects.toMatchObject({
+    reason: "upgrade_required",
+    message:
+      "the plan does not include passwords for tunnels; the operator of the server sets the plan",
+  });
 });

@@ -43,7 +43,10 @@ test("a private tunnel has no public port, and `underpass connect` reaches it", 
   await using echo = await startEcho();
   await using tunnel = await stack.serve(echo.port, ["--subdomain", "vault", "--private"]);
   expect(tunnel.publicPort).toBeUndefined();
-  expect(tunnel.url).toMatch(/^tcp:\/\/vault\.[^:]+$/);
+  expect(await tunnel.event("ready")).toMatchObject({
+    url: null,
+    connect: "underpass connect vault",
+  });
   await using local = await stack.connect("vault");
   const client = await local.visit();
   client.end("secret");

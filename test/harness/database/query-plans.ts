@@ -16,6 +16,17 @@ export interface PlanNode {
   Plans?: PlanNode[];
 }
 
+export function listNodes(plan: PlanNode): PlanNode[] {
+  return [plan, ...(plan.Plans ?? []).flatMap(listNodes)];
+}
+
+/** The rows that a node of a plan reads from a table. */
+export function countRead(node: PlanNode): number {
+  if (node["Relation Name"] === undefined || node["Node Type"] === "ModifyTable") return 0;
+  const removed = node["Rows Removed by Filter"] ?? 0;
+  return (node["Actual Rows"] + removed) * node["Actual Loops"];
+}
+
 export interface LoggedQuery {
   /** What the test was doing, as `mark` was told. */
   during: string;

@@ -9,11 +9,12 @@ import { mintToken, startApi, type Person, type TestApi } from "../../harness/se
 import { fillUniqueNames, generateExamples } from "../../harness/server/invalid-requests.ts";
 import { fillDatabase } from "../../harness/database/large-organization.ts";
 import {
+  countRead,
   createPlanLoggingDir,
+  listNodes,
   startPlanLog,
   type LoggedQuery,
   type PlanLog,
-  type PlanNode,
 } from "../../harness/database/query-plans.ts";
 import { createResources, type ResourceFinder } from "../../harness/server/resources.ts";
 import {
@@ -194,17 +195,6 @@ function buildBody({ requestBody }: Route): unknown {
   const schema = requestBody?.content["application/json"]?.schema;
   if (schema === undefined) return undefined;
   return JSON.parse(fillUniqueNames(JSON.stringify(generateExamples(schema)[0])));
-}
-
-function listNodes(plan: PlanNode): PlanNode[] {
-  return [plan, ...(plan.Plans ?? []).flatMap(listNodes)];
-}
-
-/** The rows that a node of a plan reads from a table. */
-function countRead(node: PlanNode): number {
-  if (node["Relation Name"] === undefined || node["Node Type"] === "ModifyTable") return 0;
-  const removed = node["Rows Removed by Filter"] ?? 0;
-  return (node["Actual Rows"] + removed) * node["Actual Loops"];
 }
 
 /** @returns what reads too many rows, with the tables that are read as a whole. */

@@ -149,7 +149,7 @@ async function register(
     // When two agents bring a domain at the same time, the second one finds it at the tunnel of the first.
     const canTryAgain = refusal === "duplicate_name" || refusal === "domain_in_use";
     if (!canTryAgain || requested.name !== undefined || tries >= RANDOM_NAME_MAX_TRIES)
-      throw toRefusal(refusal, { label, freeAt, query });
+      throw toRefusal(refusal, { config: getConfig(env), label, freeAt, query });
   }
 }
 
@@ -193,9 +193,16 @@ async function registerWithFreshStatus(
   return registerTunnel(db, request);
 }
 
+interface RefusedRegistration {
+  config: Config;
+  label: string;
+  freeAt: Date | null;
+  query: AgentRequest["query"];
+}
+
 function toRefusal(
   refusal: RegistrationRefusal,
-  { label, freeAt, query }: { label: string; freeAt: Date | null; query: AgentRequest["query"] },
+  { config, label, freeAt, query }: RefusedRegistration,
 ): ConnectionRefusedError {
   if (typeof refusal === "object") {
     const message = `port ${query.remote_port} ${describeOutside(refusal)}`;
@@ -247,7 +254,7 @@ function toRefusal(
     case "domain_not_bound":
       return toDomainRefusal(refusal, query.host ?? "");
     case "plan_lacks_password":
-      return planLacksPassword();
+      return planLacksPassword(config);
     case "served_by_another":
       return new ConnectionRefusedError(
         "duplicate_name",

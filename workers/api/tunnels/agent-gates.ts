@@ -9,7 +9,7 @@ import { formatPath } from "../../../protocol/schemas/issue-messages.ts";
 import { isHttpProtocol } from "../../../protocol/schemas/tunnels/tunnels.ts";
 import { fromBase64Url, toHex, toUuid } from "../../../shared/bytes.ts";
 import { parseJson } from "../../../shared/json.ts";
-import { getConfig } from "../../config/config.ts";
+import { getConfig, type Config } from "../../config/config.ts";
 import type { Env } from "../../env.ts";
 import { ApiError } from "../../errors.ts";
 import type { AgentRequest } from "../../internal-api-binding.ts";
@@ -75,7 +75,7 @@ export async function prepareGates(
   const nonce = toHex(token.nonce);
   const live = await findAgentToken(db, { orgId: toUuid(token.organizationId), nonce });
   if (!live) throw toTokenRefusal("token_revoked");
-  if (!hasFeature("tunnel_password", live, new Date())) throw planLacksPassword();
+  if (!hasFeature("tunnel_password", live, new Date())) throw planLacksPassword(config);
   const caller = { env, config, address, account: nonce };
   const passwordHash = await hashPassword(caller, basicAuth.password).catch((error: unknown) => {
     if (error instanceof ApiError) throw new ConnectionRefusedError("internal", error.message);
@@ -84,9 +84,13 @@ export async function prepareGates(
   return { basicAuth: { username: basicAuth.username, passwordHash }, policy };
 }
 
-export function planLacksPassword(): ConnectionRefusedError {
+export function planLacksPassword({ BILLING_MODE }: Config): ConnectionRefusedError {
+  const change =
+    BILLING_MODE === "none"
+      ? "the operator of the server sets the plan"
+      : "an owner of the organization can change the plan";
   return new ConnectionRefusedError(
     "upgrade_required",
-    "the plan does not include passwords for tunnels",
+    `the plan does not include passwords for tunnels; ${change}`,
   );
 }

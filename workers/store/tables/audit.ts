@@ -24,6 +24,7 @@ export const auditEvents = pgTable(
   (table) => [
     index("audit_events_org_id_idx").on(table.orgId, table.createdAt),
     index("audit_events_org_id_action_idx").on(table.orgId, table.action, table.createdAt),
+    index("audit_events_org_id_user_id_idx").on(table.orgId, table.userId, table.createdAt),
     index("audit_events_org_id_ip_idx").on(table.orgId, table.ip, table.createdAt),
     index("audit_events_created_at_idx").on(table.createdAt),
     index("audit_events_user_id_idx").on(table.userId, table.createdAt),

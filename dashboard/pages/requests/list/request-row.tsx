@@ -45,6 +45,7 @@ export interface RequestRowProps {
 export const RequestRow = memo(function RequestRow(props: RequestRowProps) {
   const { domId, capture, index, topPx, tunnelName } = props;
   const { id, method, duration_ms: ms, request_size: sent, response_size: received } = capture;
+  const isOpen = capture.state === "open";
   return (
     <div
       role="row"
@@ -88,8 +89,13 @@ export const RequestRow = memo(function RequestRow(props: RequestRowProps) {
         {ms === null ? "…" : formatMs(ms)}
         <Bar ratio={getLogRatio(ms ?? 0, DURATION_BAR_FULL_MS)} />
       </span>
-      <span role="gridcell" className="quantity size">
-        {capture.state === "open" ? "…" : formatBytes(sent + received)}
+      <span
+        role="gridcell"
+        className="quantity size"
+        title={isOpen ? "Still open: at least this much has been transferred" : undefined}
+      >
+        {isOpen && "≥ "}
+        {formatBytes(sent + received)}
         <Bar ratio={getLogRatio(sent + received, SIZE_BAR_FULL_BYTES)} />
       </span>
       <span role="gridcell" className="row-actions">

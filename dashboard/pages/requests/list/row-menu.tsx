@@ -38,8 +38,9 @@ type ItemsProps = Omit<RowMenuProps, "capture" | "anchor" | "onClose"> & {
 function Items(props: ItemsProps) {
   const { capture, publicUrl, onOpen, onFilter } = props;
   const navigate = useNavigate();
-  const canReplay = useHasRole("member") && capture.kind !== "websocket";
   const { id, tunnel_id: tunnelId, path, status, client_ip: ip } = capture;
+  const isComplete = capture.request_head_missing !== true;
+  const canReplay = useHasRole("member") && capture.kind !== "websocket" && isComplete;
   const run = (action: Promise<void>) => void action.catch(notifyOfError);
 
   function edit(): void {
@@ -58,7 +59,7 @@ function Items(props: ItemsProps) {
       {publicUrl !== undefined && window.isSecureContext && (
         <MenuItem onClick={() => run(copyUrl(capture, publicUrl))}>Copy URL</MenuItem>
       )}
-      {window.isSecureContext && (
+      {isComplete && window.isSecureContext && (
         <MenuItem onClick={() => run(copyCurl(capture))}>Copy as curl</MenuItem>
       )}
       <MenuItem onClick={() => run(saveArchive(capture))}>Download HAR</MenuItem>

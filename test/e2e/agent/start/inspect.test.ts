@@ -134,3 +134,14 @@ test("`underpass tcp` lists the connections of its tunnel", async () => {
     { address: "127.0.0.1", via: "relay", bytesIn: 3, bytesOut: 3, endedAt: expect.any(String) },
   ]);
 });
+
+test("a private tunnel has no URL, but the command that connects to it", async () => {
+  const args = ["--private", "--subdomain", "inspected-safe", "--inspect", "127.0.0.1:0"];
+  await using tunnel = await file.stack.serve(echo.port, args);
+  const connect = "underpass connect inspected-safe";
+  expect(await ask(tunnel, "tunnels")).toMatchObject([{ publicUrl: null, connect }]);
+  const { url } = (await tunnel.event("inspect")) as { url: string };
+  expect(await (await fetch(url)).text()).toContain(
+    `<li>inspected-safe (online): ${connect}, <a href=`,
+  );
+});

@@ -97,6 +97,18 @@ test("of more than 10,000 requests the oldest are dropped, and the page has as m
   await getRows(page).filter({ hasText: "/stored/first" }).waitFor();
 });
 
+test("an open stream shows how much it has transferred at least, until it ends", async () => {
+  const { page, send } = await openLivePage();
+  const open = build({ path: "/open", kind: "sse", state: "open", duration_ms: null });
+  const stream = { ...open, request_size: 300, response_size: 1_200 };
+  send([stream]);
+  const row = getRows(page).filter({ hasText: "/open" });
+  await row.getByTitle("Still open").getByText("≥ 1.5 kB").waitFor();
+  send([{ ...stream, state: "complete", duration_ms: 60_000, response_size: 2_700 }]);
+  await row.getByText("3 kB", { exact: true }).waitFor();
+  expect(await row.getByTitle("Still open").count()).toBe(0);
+});
+
 async function measureHeap(page: Page): Promise<number> {
   const devTools = await page.context().newCDPSession(page);
   await devTools.send("HeapProfiler.collectGarbage");
