@@ -20,18 +20,23 @@ export async function createTemporaryDir(): Promise<string> {
 
 /** The directory in memory of Linux. There, no commit of a database waits for a disk. */
 const MEMORY_DIR = "/dev/shm";
-/** Enough for the data directories of all servers that run at the same time. Containers often have only 64 MiB. */
+/** Enough for all servers and browsers that run at the same time. Containers often have only 64 MiB. */
 const MEMORY_MIN_BYTES = 4 * 1024 ** 3;
 
 const DATA_DIR_NAME = /^underpass-test-data-(\d+)-/;
 
-/** Creates a directory for the data of a server, which need not survive this machine. */
-async function createDataDir(): Promise<string> {
+/** @returns whether this machine has a directory in memory with enough room. */
+export async function hasMemoryDir(): Promise<boolean> {
   const free = await statfs(MEMORY_DIR).then(
     ({ bavail, bsize }) => bavail * bsize,
     () => 0,
   );
-  const parent = free > MEMORY_MIN_BYTES ? MEMORY_DIR : tmpdir();
+  return free > MEMORY_MIN_BYTES;
+}
+
+/** Creates a directory for the data of a server, which need not survive this machine. */
+async function createDataDir(): Promise<string> {
+  const parent = (await hasMemoryDir()) ? MEMORY_DIR : tmpdir();
   return mkdtemp(join(parent, `underpass-test-data-${process.pid}-`));
 }
 

@@ -1,6 +1,7 @@
 /** A real browser from npm's own packages: no system browser is needed, and nothing is downloaded. */
 import bundled from "@sparticuz/chromium";
 import { chromium, type Browser, type BrowserContext, type Page } from "playwright-core";
+import { hasMemoryDir } from "../directories.ts";
 import { WAIT_MAX_MS } from "../timeouts.ts";
 
 /** Pages use no WebGL. Its software renderer would draw all of them, and takes half of the browser's CPU time. */
@@ -18,6 +19,8 @@ const UNWANTED_FLAGS = [
 export async function openBrowser(domain = "localhost"): Promise<Browser> {
   return chromium.launch({
     executablePath: await bundled.executablePath(),
+    // This flag of Playwright keeps the memory that the browser's processes share in files on the disk.
+    ignoreDefaultArgs: (await hasMemoryDir()) ? ["--disable-dev-shm-usage"] : [],
     args: [
       ...bundled.args.filter((argument) => !UNWANTED_FLAGS.includes(argument)),
       // Contexts are apart without a process for each.
