@@ -29,26 +29,26 @@ const expose = async (subdomain: string) => {
 
 describe("an id in upper case", () => {
   test("sets the maintenance page of its tunnel, and is returned in lower case", async () => {
-    const { id, path, visit } = await expose("capital-maintenance");
-    const { body } = await owned.owner.send("PUT", `${path}/maintenance`);
-    expect(body).toMatchObject({ id, maintenance: true });
-    expect(findErrorCode(await visit())).toBe("maintenance");
+    const tunnel = await expose("capital-maintenance");
+    const { body } = await owned.owner.send("PUT", `${tunnel.path}/maintenance`);
+    expect(body).toMatchObject({ id: tunnel.id, maintenance: true });
+    expect(findErrorCode(await tunnel.visit())).toBe("maintenance");
   });
 
   test("stops its tunnel", async () => {
-    const { path, visit } = await expose("capital-stopped");
-    await owned.owner.post(`${path}/stop`);
-    expect(findErrorCode(await visit())).toBe("agent_offline");
+    const tunnel = await expose("capital-stopped");
+    await owned.owner.post(`${tunnel.path}/stop`);
+    expect(findErrorCode(await tunnel.visit())).toBe("agent_offline");
   });
 
   test("mints a visitor's token that its tunnel accepts", async () => {
-    const { path, put, visit } = await expose("capital-token");
-    await put("policy", { actions: [{ kind: "jwt_validation" }] });
-    const minted = await owned.owner.post<MintedVisitorToken>(`${path}/visitor-tokens`, {
+    const tunnel = await expose("capital-token");
+    await tunnel.put("policy", { actions: [{ kind: "jwt_validation" }] });
+    const minted = await owned.owner.post<MintedVisitorToken>(`${tunnel.path}/visitor-tokens`, {
       subject: "ann",
     });
     const authorization = `Bearer ${minted.body.token}`;
-    expect(findErrorCode(await visit("/", { authorization }))).toBe("passed");
+    expect(findErrorCode(await tunnel.visit("/", { authorization }))).toBe("passed");
   });
 
   test("disconnects its agent", async () => {
