@@ -42,10 +42,8 @@ export function printTcpLines(
     const isPrivate = url === null;
     print("error", `Forwarding ${isPrivate ? `${name} (private)` : url} -> ${local}`);
     if (tunnel.inspectUrl !== undefined) print("info", `Inspect at ${tunnel.inspectUrl}`);
-    print(
-      "info",
-      `To connect${isPrivate ? "" : " without the public port"}: ${formatConnectCommand(name)} --listen 127.0.0.1:PORT`,
-    );
+    const command = `${formatConnectCommand(name)} --listen 127.0.0.1:PORT`;
+    print("info", `To connect${isPrivate ? "" : " without the public port"}: ${command}`);
     void tunnel.findConnectProblem().then((problem) => {
       if (problem !== null) print("warn", problem);
     });
