@@ -32,6 +32,7 @@ test.each<[string, (response: ServerResponse) => unknown]>([
   expect(await lookUp()).toBeNull();
   expect(timeouts).toHaveBeenCalledExactlyOnceWith(5_000);
   expect(String(warn.mock.calls)).toContain(`"name":"${NAME}"`);
+  timeouts.mockRestore();
   resolver.override = undefined;
   expect(await lookUp()).toEqual(["token"]);
 });
