@@ -26,7 +26,7 @@ const Mail = z.object({
 type Mail = z.output<typeof Mail>;
 
 export interface Mailer {
-  /** Answers 200 only after the mail was delivered or written. */
+  /** Answers 200 only after the mail was delivered or written, and 503 with the reason when it was not. */
   handle(body: string): Promise<GatewayResponse>;
   close(): void;
 }
@@ -64,10 +64,8 @@ export function createMailer({ mailDir, smtpServer, log }: MailOptions): Mailer 
           );
           return buildErrorResponse(MAIL_REFUSED_STATUS, "the mail server rejected the recipient");
         }
-        log.warn(
-          `mail for ${mail.to} was not delivered, and stays in the outbox: ${getErrorMessage(error)}`,
-        );
-        return buildErrorResponse(503, "the mail was not delivered");
+        // The Worker logs the reason, and retries.
+        return buildErrorResponse(503, getErrorMessage(error));
       }
     },
     close: () => transport?.close(),
