@@ -199,6 +199,15 @@ describe("the device flow", () => {
     expect((await viewer.get(`/auth/cli/request?code=${user_code}`)).status).toBe(403);
   });
 
+  test("can be approved once, and a second approval says why it is refused", async () => {
+    const { user_code } = await start();
+    expect((await approve(user_code)).status).toBe(200);
+    expect(await approve(user_code)).toMatchObject({
+      status: 400,
+      body: { error: "invalid_code", message: expect.stringContaining("was used already") },
+    });
+  });
+
   test.each(["", "XXXX", "AAAA-EEEE", "BCDF-GHJK", "' or true --"])(
     "refuses the unknown code %j",
     async (code) => {

@@ -197,7 +197,7 @@ function slowDown(): ApiError {
 }
 
 function unknownCode(): ApiError {
-  return new ApiError("invalid_code", "The code is wrong, or the request has expired.");
+  return new ApiError("invalid_code", "The code is wrong, was used already, or has expired.");
 }
 
 /** Clocks and networks jitter, so a poll that is slightly early is accepted. */
