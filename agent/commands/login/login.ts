@@ -91,7 +91,7 @@ async function runDeviceFlow(
       return fail(getErrorBodyMessage(failure));
     await new Promise((resolve) => setTimeout(resolve, intervalMs));
   }
-  return fail("the code was not approved in time; run `underpass login` again");
+  return fail("the code has expired or was used already; run `underpass login` again");
 }
 
 /** @returns null when no answer arrived: a proxy or the server may have ended the request while it waited. */

@@ -110,7 +110,7 @@ test("a code that expires at the server says how to get another one", async () =
   const { code, stderr } = await runToEnd(["login", "--server", api.url]);
   expect([code, stderr]).toEqual([
     1,
-    "underpass: the code was not approved in time; run `underpass login` again\n",
+    "underpass: the code has expired or was used already; run `underpass login` again\n",
   ]);
 });
 

@@ -182,7 +182,10 @@ describe("the device flow", () => {
     await approve(device_code);
     const { body } = await owner.get<{ name: string; nonce: string }[]>("/tokens");
     await owner.delete(`/tokens/${body.find(({ name }) => name === "revoked-device")!.nonce}`);
-    expect(await poll(device_code)).toMatchObject({ status: 410, body: { error: "expired" } });
+    expect(await poll(device_code)).toMatchObject({
+      status: 410,
+      body: { error: "expired", message: expect.stringContaining("was collected or revoked") },
+    });
   });
 
   test("ends after ten minutes", async () => {

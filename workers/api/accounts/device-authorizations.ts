@@ -183,7 +183,7 @@ async function answerPoll(c: ApiContext, poll: Exclude<PollResult, { state: "wai
     case "ended":
       throw new ApiError(
         "expired",
-        "The request has expired, or its token has already been collected.",
+        "The request has expired, or its token was collected or revoked already.",
       );
   }
 }
