@@ -43,7 +43,11 @@ export function createMailer({ mailDir, smtpServer, log }: MailOptions): Mailer 
   async function deliver(mail: Mail): Promise<void> {
     if (smtpServer && transport) {
       const signal = AbortSignal.timeout(smtpServer.timeoutMs);
-      await transport.sendMail({ ...withAutoSubmittedHeader(mail), signal });
+      try {
+        await transport.sendMail({ ...withAutoSubmittedHeader(mail), signal });
+      } catch (error) {
+        throw signal.aborted ? new Error("the mail server took too long", { cause: error }) : error;
+      }
       return;
     }
     const path = await writeMail(mailDir, mail);

@@ -144,6 +144,10 @@ describe("over SMTP", () => {
       Array.from({ length: 8 }, () => mailer.handle(JSON.stringify(mail))),
     );
     expect(answers.map(({ status }) => status)).toEqual(answers.map(() => 503));
+    // A connection's own limit can end first. The mails that wait for a connection have none.
+    const reasons = answers.map(({ body }) => (JSON.parse(body) as { message: string }).message);
+    expect(reasons).toContain("the mail server took too long");
+    expect(reasons.join()).not.toContain("aborted");
 
     smtp.behavior = "accepts";
     const next = await mailer.handle(JSON.stringify({ ...mail, to: "next@example.com" }));
