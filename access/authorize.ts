@@ -15,6 +15,8 @@ import { ADDRESS_REFUSED_MESSAGE, isAllowedAddress } from "./ip-allowlist.ts";
 import { authorizeByPolicy } from "./policy-actions.ts";
 import { withRetryAfter, type Refusal } from "./refusal.ts";
 
+const PASSWORD_REQUIRED_MESSAGE = "This tunnel requires a username and a password.";
+
 /**
  * Runs the gates in their fixed order. The object checks maintenance before them and the rate limit after them.
  *
@@ -43,7 +45,8 @@ export async function authorize(
 function toPasswordRefusal(verdict: Exclude<PasswordVerdict, "correct">, realm: string): Refusal {
   if (verdict === "wrong") {
     const challenge = `Basic realm="${realm}"`;
-    return { code: "unauthorized", headers: { "www-authenticate": challenge } };
+    const headers = { "www-authenticate": challenge };
+    return { code: "unauthorized", headers, message: PASSWORD_REQUIRED_MESSAGE };
   }
   if ("busyForMs" in verdict) return withRetryAfter("unavailable", verdict.busyForMs);
   return withRetryAfter("rate_limited", verdict.tooManyWrongForMs);

@@ -15,6 +15,10 @@ import { withRetryAfter, type Refusal } from "./refusal.ts";
 
 const LONG_PATH_MESSAGE =
   "The address has an encoded or otherwise ambiguous path that is too long for the rules of this tunnel.";
+const TOKEN_MISSING_MESSAGE =
+  "This tunnel requires a JWT. Send it in the header `Authorization: Bearer <JWT>`.";
+const TOKEN_INVALID_MESSAGE =
+  "This tunnel does not accept the JWT: it is not valid here, or has expired.";
 
 /** Changes to the headers of an admitted request, by their plain names. */
 export interface HeadRewrite {
@@ -82,6 +86,9 @@ function toPathRefusal(verdict: PathVerdict): Refusal | null {
 function toTokenRefusal(verdict: Exclude<TokenVerdict, "valid">): Refusal {
   if (typeof verdict === "object") return withRetryAfter("unavailable", verdict.issuerDownForMs);
   // A request without a token gets a challenge without an error (RFC 6750 §3.1).
-  const challenge = verdict === "missing" ? "Bearer" : 'Bearer error="invalid_token"';
-  return { code: "unauthorized", headers: { "www-authenticate": challenge } };
+  const [challenge, message] =
+    verdict === "missing"
+      ? ["Bearer", TOKEN_MISSING_MESSAGE]
+      : ['Bearer error="invalid_token"', TOKEN_INVALID_MESSAGE];
+  return { code: "unauthorized", headers: { "www-authenticate": challenge }, message };
 }

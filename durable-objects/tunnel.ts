@@ -300,15 +300,14 @@ export class Tunnel extends DurableObject<TunnelBindings> implements TunnelRpc {
 
   override webSocketMessage(socket: WebSocket, message: string | ArrayBuffer): void {
     edgeGarbageCollection.countMessage(message);
-    const { agents, access, clients, lifetime, visitors } = this.#parts;
+    const { agents, access, clients, visitors } = this.#parts;
     const attachment = readAttachment(socket);
     if (attachment.kind === "visitor") return visitors.sockets.onMessage(socket, message);
     if (attachment.kind === "client") return clients.onMessage(socket, message);
     if (typeof message === "string")
       return agents.rejectMessage(socket, "text messages are for heartbeats only");
     if (!attachment.hello) {
-      const shown = { gates: access.gateNames, expiresAtMs: lifetime.expiresAtMs };
-      const link = agents.welcome(socket, attachment, message, shown);
+      const link = agents.welcome(socket, attachment, message, access.gateNames);
       if (link) this.#onAgentConnected(attachment.tokenNonce);
       return;
     }

@@ -7,7 +7,7 @@ const NOTES = {
   reserved_subdomains: (count: number, allowed: number) =>
     `Reserved subdomains: ${count}. You keep them, but can't reserve more: the plan includes ${allowed}.`,
   tunnel_passwords: (count: number) =>
-    `Tunnels with a password: ${count}. They refuse all visitors until the plan includes passwords or you remove them.`,
+    `Tunnels with a password: ${count}. They refuse all visitors until the plan includes passwords or you remove the passwords.`,
   identity_gates: (count: number) =>
     `Tunnels that require visitors to sign in: ${count}. They refuse all visitors until the plan includes sign-in for visitors or you remove that requirement.`,
   master_keys: (count: number) =>

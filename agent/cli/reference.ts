@@ -32,9 +32,11 @@ environment: \`--token-file\` is \`UNDERPASS_TOKEN_FILE\`. There, line breaks or
 (of \`--header\`, whose values may contain commas, only line breaks), \`1\` sets a flag, and an empty value sets nothing. The
 command line takes precedence.
 
-A command ends with the exit code 0 when it is done or was stopped with Ctrl+C, with 1 when it failed or the server rejected it,
-and with 2 when its arguments, or a file that they name, are invalid. A terminal that is closed, and the end of the program that
-reads the output, stop a command as Ctrl+C does: open requests finish first.`;
+A command ends with the exit code 0 when it is done, with 1 when it failed or the server rejected it, and with 2 when its
+arguments, or a file that they name, are invalid. One that runs until it is stopped, such as \`http\` and \`logs\`, also ends with
+0 when it was stopped with Ctrl+C. A terminal that is closed, and the end of the program that reads the output, stop it as Ctrl+C
+does: open requests finish first. Another command that is interrupted before it is done, such as \`login\`, was not successful:
+a shell reports the exit code 130.`;
 
 function formatCommand(command: Command, path: string): string[] {
   const help = stripVTControlCharacters(formatCommandHelp(command, path)).trimEnd();

@@ -26,7 +26,7 @@ const Mail = z.object({
 type Mail = z.output<typeof Mail>;
 
 export interface Mailer {
-  /** Answers 200 only after the mail was delivered or written. */
+  /** Answers 200 only after the mail was delivered or written, and 503 with the reason when it was not. */
   handle(body: string): Promise<GatewayResponse>;
   close(): void;
 }
@@ -43,7 +43,11 @@ export function createMailer({ mailDir, smtpServer, log }: MailOptions): Mailer 
   async function deliver(mail: Mail): Promise<void> {
     if (smtpServer && transport) {
       const signal = AbortSignal.timeout(smtpServer.timeoutMs);
-      await transport.sendMail({ ...withAutoSubmittedHeader(mail), signal });
+      try {
+        await transport.sendMail({ ...withAutoSubmittedHeader(mail), signal });
+      } catch (error) {
+        throw signal.aborted ? new Error("the mail server took too long", { cause: error }) : error;
+      }
       return;
     }
     const path = await writeMail(mailDir, mail);
@@ -64,10 +68,8 @@ export function createMailer({ mailDir, smtpServer, log }: MailOptions): Mailer 
           );
           return buildErrorResponse(MAIL_REFUSED_STATUS, "the mail server rejected the recipient");
         }
-        log.warn(
-          `mail for ${mail.to} was not delivered, and stays in the outbox: ${getErrorMessage(error)}`,
-        );
-        return buildErrorResponse(503, "the mail was not delivered");
+        // The Worker logs the reason, and retries.
+        return buildErrorResponse(503, getErrorMessage(error));
       }
     },
     close: () => transport?.close(),

@@ -147,6 +147,11 @@ describe("an invalid value prevents the start with a line that names it", () => 
     expect(readSettings(whole).worker).toMatchObject(whole);
   });
 
+  test("a mail server with a time limit out of range is reported with the range", () => {
+    const read = () => readSettings({ SMTP_URL: "smtp://mail.example.com?timeout=60" });
+    expect(read).toThrow(/^SMTP_URL: .*1 to 25 seconds/);
+  });
+
   test("two invalid values are both reported", () => {
     expect(() => readSettings({ PORT: "x", TRUST_PROXY: "y" })).toThrow(/TRUST_PROXY: .*PORT: /);
   });

@@ -213,9 +213,11 @@ function requirePermission(c: ApiContext, permission: Permission): void {
 }
 
 export function missingPermission(role: Role, permission: Permission): ApiError {
+  // Admins make members admins, but not owners.
+  const helper = hasPermission("admin", permission) ? "owner or admin" : "owner";
   return new ApiError(
     "forbidden",
-    `Your role ${role} does not have the permission ${permission}. An owner of the organization can change your role.`,
+    `Your role ${role} does not have the permission ${permission}. An ${helper} of the organization can change your role.`,
   );
 }
 

@@ -46,7 +46,7 @@ export const smtpUrl = z.string().transform((text, context) => {
   const server = parseSmtpUrl(text);
   if (server) return server;
   context.addIssue(
-    "must be a URL like smtp://user:password@host:port or smtps://user:password@host:port",
+    "must be a URL like smtp://user:password@host:port or smtps://user:password@host:port; ?timeout= at its end is 1 to 25 seconds",
   );
   return z.NEVER;
 });

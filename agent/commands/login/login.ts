@@ -85,12 +85,13 @@ async function runDeviceFlow(
     const polled = await pollOnce(client, code.device_code);
     if (polled?.ok) return parseAnswer(IssuedToken, polled.body, client.server);
     const failure = AnyErrorBody.safeParse(polled?.body).data;
+    if (failure?.error === "expired") break;
     if (failure?.error === "slow_down") intervalMs += SLOW_DOWN_MS;
     else if (failure && !TEMPORARY_FAILURES.has(failure.error))
       return fail(getErrorBodyMessage(failure));
     await new Promise((resolve) => setTimeout(resolve, intervalMs));
   }
-  return fail("the code has expired; run `underpass login` again");
+  return fail("the code has expired or was used already; run `underpass login` again");
 }
 
 /** @returns null when no answer arrived: a proxy or the server may have ended the request while it waited. */

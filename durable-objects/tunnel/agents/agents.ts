@@ -22,7 +22,7 @@ import type { AgentAdmission } from "../admission.ts";
 import { readAttachment, type AgentAttachment } from "../socket-attachments.ts";
 import type { AgentFilter } from "./identity.ts";
 import { AgentLink } from "./agent-link.ts";
-import { buildWelcome, parseHello, toAttachedHello, type WelcomeDetails } from "./handshake.ts";
+import { buildWelcome, parseHello, toAttachedHello } from "./handshake.ts";
 import { choosePoolAgent, decideJoin, HEARTBEAT_LATE_MS } from "./pool.ts";
 
 const AGENT_TAG = "agent";
@@ -150,14 +150,14 @@ export class Agents {
 
   /**
    * An agent's first message.
-   * @param shown for the welcome.
+   * @param gates for the welcome.
    * @returns the link that serves from now on, or undefined when the agent was refused.
    */
   welcome(
     socket: WebSocket,
     attachment: AgentAttachment,
     message: ArrayBuffer,
-    shown: WelcomeDetails,
+    gates: GateName[],
   ): AgentLink | undefined {
     this.#stopHelloTimer(attachment);
     // A refused agent may still send while its Close is in flight.
@@ -175,7 +175,7 @@ export class Agents {
     socket.serializeAttachment(welcomed);
     const link = this.#createLink(socket, welcomed, Date.now());
     this.#serving = [...this.#serving.filter((one) => !replaced.includes(one)), link];
-    const welcome = buildWelcome(welcomed, shown, this.#getShardCount());
+    const welcome = buildWelcome(welcomed, gates, this.#getShardCount());
     link.send((writer) => writer.writeJson(FRAME.welcome, 0, 0, welcome));
     // Closing a previous connection forwards its unanswered requests to this one, after its welcome.
     for (const one of replaced) {

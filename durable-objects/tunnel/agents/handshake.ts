@@ -56,17 +56,14 @@ export function toAttachedHello(
   };
 }
 
-/** What a welcome says about the tunnel for the agent to show. */
-export interface WelcomeDetails {
-  gates: GateName[];
-  /** undefined: it does not expire, or another of its objects knows. */
-  expiresAtMs: number | undefined;
-}
-
-/** @param shards how many objects the tunnel has. */
+/**
+ * The expiry is that of the row when the agent was admitted: after an upgrade, the object still knows the earlier one.
+ *
+ * @param shards how many objects the tunnel has.
+ */
 export function buildWelcome(
   attachment: AgentAttachment,
-  { gates, expiresAtMs }: WelcomeDetails,
+  gates: GateName[],
   shards: number,
 ): Welcome {
   return {
@@ -87,7 +84,9 @@ export function buildWelcome(
     heartbeatTimeoutMs: HEARTBEAT_TIMEOUT_MS,
     gates,
     ...(shards > 1 && { shards }),
-    ...(expiresAtMs !== undefined && { expiresAt: new Date(expiresAtMs).toISOString() }),
+    ...(attachment.endsAtMs !== null && {
+      expiresAt: new Date(attachment.endsAtMs).toISOString(),
+    }),
     ...(attachment.ttlLimit !== undefined && { ttlLimit: attachment.ttlLimit }),
   };
 }

@@ -88,19 +88,44 @@ test("a refusal of too many attempts says when to try again", async () => {
   expect([code, stderr]).toEqual([1, "underpass: Too many requests. Try again in 12 s.\n"]);
 });
 
-test("each slow_down makes the pauses between polls 5 seconds longer", async () => {
-  const started = {
-    ...{ device_code: "device", user_code: "ABCD-EFGH", interval: 1.25, expires_in: 600 },
-    verification_uri: "http://127.0.0.1/cli",
-  };
-  const slowDown = { error: "slow_down", message: "Poll less often." };
-  const answers = [started, slowDown, slowDown, { wire_bytes_b64: "AQ==", label: "laptop" }];
+/** A server that answers each request with the next of these, then with the last one again, and errors with 400. */
+async function startAnswering(answers: object[]) {
   const api = createServer((_, response) => {
-    const answer = answers.shift()!;
+    const answer = answers.length > 1 ? answers.shift()! : answers[0]!;
     response.writeHead("error" in answer ? 400 : 200, { "content-type": "application/json" });
     response.end(JSON.stringify(answer));
   }).listen(0, "127.0.0.1");
   await once(api, "listening");
+  const url = `http://127.0.0.1:${(api.address() as AddressInfo).port}`;
+  return { url, [Symbol.dispose]: () => void api.close() };
+}
+
+const STARTED = {
+  ...{ device_code: "device", user_code: "ABCD-EFGH", interval: 1.25, expires_in: 600 },
+  verification_uri: "http://127.0.0.1/cli",
+};
+
+test("a code that expires at the server says how to get another one", async () => {
+  using api = await startAnswering([STARTED, { error: "expired", message: "It has expired." }]);
+  const { code, stderr } = await runToEnd(["login", "--server", api.url]);
+  expect([code, stderr]).toEqual([
+    1,
+    "underpass: the code has expired or was used already; run `underpass login` again\n",
+  ]);
+});
+
+test("a login that is interrupted while it waits does not end as a successful one", async () => {
+  using api = await startAnswering([STARTED, { error: "authorization_pending", message: "" }]);
+  await using agent = await runAgent(["login", "--server", api.url]);
+  await waitUntil(() => Promise.resolve(agent.stdout.includes("Waiting for your approval")));
+  agent.child.kill("SIGINT");
+  expect([await agent.exit, agent.child.signalCode]).toEqual([null, "SIGINT"]);
+});
+
+test("each slow_down makes the pauses between polls 5 seconds longer", async () => {
+  const slowDown = { error: "slow_down", message: "Poll less often." };
+  const token = { wire_bytes_b64: "AQ==", label: "laptop" };
+  using api = await startAnswering([STARTED, slowDown, slowDown, token]);
   vi.stubEnv("XDG_CONFIG_HOME", await createTemporaryDir());
   vi.spyOn(process.stdout, "write").mockReturnValue(true);
   const pausesMs: number[] = [];
@@ -111,9 +136,7 @@ test("each slow_down makes the pauses between polls 5 seconds longer", async () 
     if (isPause) pausesMs.push(ms);
     return setTimeout(run, isPause ? 0 : ms, ...args);
   });
-  const server = `http://127.0.0.1:${(api.address() as AddressInfo).port}`;
-  const code = await runCommandLine(["login", "--server", server]);
-  api.close();
+  const code = await runCommandLine(["login", "--server", api.url]);
   expect([code, pausesMs]).toEqual([0, [6_250, 11_250]]);
 });
 

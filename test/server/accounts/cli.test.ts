@@ -182,7 +182,10 @@ describe("the device flow", () => {
     await approve(device_code);
     const { body } = await owner.get<{ name: string; nonce: string }[]>("/tokens");
     await owner.delete(`/tokens/${body.find(({ name }) => name === "revoked-device")!.nonce}`);
-    expect(await poll(device_code)).toMatchObject({ status: 410, body: { error: "expired" } });
+    expect(await poll(device_code)).toMatchObject({
+      status: 410,
+      body: { error: "expired", message: expect.stringContaining("was collected or revoked") },
+    });
   });
 
   test("ends after ten minutes", async () => {
@@ -197,6 +200,15 @@ describe("the device flow", () => {
     const { user_code } = await start();
     expect((await approve(user_code, viewer)).status).toBe(403);
     expect((await viewer.get(`/auth/cli/request?code=${user_code}`)).status).toBe(403);
+  });
+
+  test("can be approved once, and a second approval says why it is refused", async () => {
+    const { user_code } = await start();
+    expect((await approve(user_code)).status).toBe(200);
+    expect(await approve(user_code)).toMatchObject({
+      status: 400,
+      body: { error: "invalid_code", message: expect.stringContaining("was used already") },
+    });
   });
 
   test.each(["", "XXXX", "AAAA-EEEE", "BCDF-GHJK", "' or true --"])(

@@ -176,7 +176,13 @@ describe("the second factor", () => {
       await sendSecondFactor(open, { recovery_code: unused[0] }),
     ].map(withoutRequestId);
     for (const failure of failures) expect(failure).toEqual(failures[0]);
-    expect(failures[0]).toMatchObject({ status: 401, body: { error: "unauthorized" } });
+    expect(failures[0]).toMatchObject({
+      status: 401,
+      body: {
+        error: "unauthorized",
+        message: expect.stringMatching(/was used already.*After too many wrong attempts/),
+      },
+    });
     expect(
       (await sendSecondFactor(await startChallenge(api, owner), { recovery_code: unused[0] }))
         .status,

@@ -153,7 +153,10 @@ describe("a reset token", () => {
       const { status, body } = await reset(token);
       expect([status, body]).toEqual([
         400,
-        { error: "invalid_token", message: "The token is wrong or has expired." },
+        {
+          error: "invalid_token",
+          message: "The token is wrong, was used already, or has expired. Request a new one.",
+        },
       ]);
     }
   });

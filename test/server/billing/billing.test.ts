@@ -141,25 +141,30 @@ describe("an event", () => {
     expect(await billing.getBilling(customer)).toMatchObject({ plan: "pro", status: "past_due" });
   });
 
-  test("that is inconclusive is answered with 503, and applied when it is sent again", async () => {
-    const customer = await billing.newCustomer();
-    const state: SubscriptionState = {
-      id: billing.newSubscriptionId(),
-      customer: customer.id,
-      status: "active",
-    };
-    provider.subscriptions.set(state.id, buildSubscription(state));
-    const session = { object: "checkout.session", subscription: state.id };
-    const event = createEvent("checkout.session.completed", session);
-    provider.outage = 500;
-    expect(await billing.sendEvent(event)).toMatchObject({
-      status: 503,
-      body: { error: "unavailable" },
-    });
-    provider.outage = null;
-    expect(await billing.sendEvent(event)).toMatchObject({ status: 200 });
-    expect(await billing.getPlan(customer)).toBe("pro");
-  });
+  test.each([500, 404])(
+    "that is inconclusive while the provider answers with %i is answered with 503, and applied when it is sent again",
+    async (outage) => {
+      const customer = await billing.newCustomer();
+      const state: SubscriptionState = {
+        id: billing.newSubscriptionId(),
+        customer: customer.id,
+        status: "active",
+      };
+      provider.subscriptions.set(state.id, buildSubscription(state));
+      const session = { object: "checkout.session", subscription: state.id };
+      const event = createEvent("checkout.session.completed", session);
+      provider.outage = outage;
+      expect(await billing.sendEvent(event)).toMatchObject({
+        status: 503,
+        body: { error: "unavailable" },
+      });
+      provider.outage = null;
+      const cause = new RegExp(`"payments_failed".*status ${outage}`);
+      await waitUntil(() => Promise.resolve(cause.test(api.server.output)));
+      expect(await billing.sendEvent(event)).toMatchObject({ status: 200 });
+      expect(await billing.getPlan(customer)).toBe("pro");
+    },
+  );
 
   test("of an unknown customer or subscription, and one of another kind, is answered with 200 and logged", async () => {
     const unknownSubscription = buildSubscription({

@@ -175,6 +175,19 @@ test.each(Object.entries(LOWEST_ROLE))("%s requires at least the role %s", async
   if (refused.length > 0) expect(Object.keys(route!.responses)).toContain("403");
 });
 
+test("a refusal says who can change the role", async () => {
+  const { member } = people;
+  const budget = { monthlyBudgetUsdCents: 1 };
+  const refusals = [
+    [await member.put(`/orgs/${member.orgId}/budget`, budget), "An owner or admin"],
+    [await member.post("/billing/portal"), "An owner"],
+  ] as const;
+  for (const [reply, who] of refusals) {
+    const message = expect.stringContaining(`${who} of the organization can change your role.`);
+    expect(reply).toMatchObject({ status: 403, body: { error: "forbidden", message } });
+  }
+});
+
 test("the documentation has every permission with its roles", async () => {
   const text = await readFile(join(ROOT, "docs/api.md"), "utf8");
   const rows = text

@@ -93,6 +93,14 @@ describe("a refusal has the headers that tell a client how to proceed", () => {
   };
 
   test.each([
+    ["wrong", "valid", /username and a password/],
+    ["correct", "missing", /requires a JWT.*`Authorization: Bearer <JWT>`/],
+    ["correct", "invalid", /does not accept the JWT/],
+  ] as const)("%s, %s: and a message that says what is missing", async (password, token, text) => {
+    expect((await refusal(password, token))?.message).toMatch(text);
+  });
+
+  test.each([
     ["wrong", "valid", "unauthorized", { "www-authenticate": 'Basic realm="shop"' }],
     [{ tooManyWrongForMs: 11_001 }, "valid", "rate_limited", { "retry-after": "12" }],
     [{ busyForMs: 1 }, "valid", "unavailable", { "retry-after": "1" }],
@@ -101,7 +109,7 @@ describe("a refusal has the headers that tell a client how to proceed", () => {
     ["correct", { issuerDownForMs: 5_000 }, "unavailable", { "retry-after": "5" }],
   ] as const)("%j, %j: %s", async (password, token, code, headers) => {
     const by = password === "correct" ? "jwt_validation" : "password";
-    expect(await refusal(password, token)).toEqual({ code, by, headers });
+    expect(await refusal(password, token)).toMatchObject({ code, by, headers });
   });
 });
 

@@ -118,7 +118,10 @@ auth.openapi(
       case "no_password":
         return c.json({ status: "password_required" }, 200);
       case null:
-        throw new ApiError("invalid_code", "The code is wrong or has expired.");
+        throw new ApiError(
+          "invalid_code",
+          "The code is wrong, was replaced, or has expired. Request a new one.",
+        );
     }
   },
 );

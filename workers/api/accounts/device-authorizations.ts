@@ -183,7 +183,7 @@ async function answerPoll(c: ApiContext, poll: Exclude<PollResult, { state: "wai
     case "ended":
       throw new ApiError(
         "expired",
-        "The request has expired, or its token has already been collected.",
+        "The request has expired, or its token was collected or revoked already.",
       );
   }
 }
@@ -197,7 +197,7 @@ function slowDown(): ApiError {
 }
 
 function unknownCode(): ApiError {
-  return new ApiError("invalid_code", "The code is wrong, or the request has expired.");
+  return new ApiError("invalid_code", "The code is wrong, was used already, or has expired.");
 }
 
 /** Clocks and networks jitter, so a poll that is slightly early is accepted. */

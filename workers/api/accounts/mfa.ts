@@ -211,7 +211,8 @@ mfa.openapi(
       },
     });
     if (!passed) {
-      const message = "The code is wrong, or the login has expired. Log in again if it has.";
+      const message =
+        "The code is wrong or was used already, or the login has expired. After too many wrong attempts, none is accepted for an hour.";
       throw new ApiError("unauthorized", message);
     }
     return c.json(await signIn(c, passed.account, passed.factor), 200);

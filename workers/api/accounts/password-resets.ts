@@ -92,5 +92,8 @@ passwordResets.openapi(
 );
 
 function invalidToken(): ApiError {
-  return new ApiError("invalid_token", "The token is wrong or has expired.");
+  return new ApiError(
+    "invalid_token",
+    "The token is wrong, was used already, or has expired. Request a new one.",
+  );
 }

@@ -23,7 +23,7 @@ export function proofMissingMail(
       `Publish a TXT record at ${recordName} with this value: ${verificationToken}`,
       "If the domain is not yours any more, ignore this email.",
     ],
-    { label: "Your domains", url: config.publicOrigin },
+    { label: "Your domains", url: `${config.publicOrigin}/domains` },
   );
 }
 
@@ -45,6 +45,6 @@ export function domainReleasedMail(
       `The domain ${domain} no longer belongs to your organization on Underpass, and leads to none of your tunnels. ${LOSS_REASONS[reason]}`,
       "If the domain is yours, add it again and publish the new TXT record.",
     ],
-    { label: "Your domains", url: config.publicOrigin },
+    { label: "Your domains", url: `${config.publicOrigin}/domains` },
   );
 }

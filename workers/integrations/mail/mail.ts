@@ -8,7 +8,7 @@ import type { Mailbox } from "../../config/mailbox.ts";
 import type { OutboxMessage } from "../../store/outbox-messages.ts";
 import type { Mail } from "./compose-mail.ts";
 import { MAIL_REFUSED_STATUS } from "../../../protocol/mail-refusals.ts";
-import { sendOverSmtp } from "./smtp.ts";
+import { createDeliveryError, sendOverSmtp } from "./smtp.ts";
 
 const PURPOSE = "mail";
 
@@ -44,8 +44,8 @@ async function sendThroughGateway(
   mail: Mail & { from: Mailbox },
 ): Promise<"sent" | "refused"> {
   const response = await postToGateway(env, "/mail", mail);
-  await response.body?.cancel();
+  const { message = "" } = (await response.json()) as { message?: string };
   if (response.status === MAIL_REFUSED_STATUS) return "refused";
-  if (!response.ok) throw new Error(`the mail gateway answered with status ${response.status}`);
+  if (!response.ok) throw createDeliveryError(mail.to, message);
   return "sent";
 }

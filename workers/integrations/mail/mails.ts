@@ -98,7 +98,7 @@ export function secondFactorMail(to: string, isOn: boolean, config: Config): Mai
       `Two-factor authentication for your account was turned ${change}. ${consequence}`,
       "If you did not do this, another person has access to your account: set a new password, then check its sessions and recent events.",
     ],
-    { label: "Your account", url: config.publicOrigin },
+    { label: "Your account", url: `${config.publicOrigin}/me` },
   );
 }
 
@@ -151,7 +151,7 @@ export function identityLinkedMail(to: string, host: string, config: Config): Ma
       `Your account at ${host}, which has this email address, was linked to your Underpass account. You can now sign in with it.`,
       `If you did not do this, another person may have access to your account at ${host}: secure it first, then check the sessions and recent events of your Underpass account.`,
     ],
-    { label: "Your account", url: config.publicOrigin },
+    { label: "Your account", url: `${config.publicOrigin}/me` },
   );
 }
 
@@ -174,7 +174,7 @@ export function downgradeMail(to: string, downgrade: Downgrade, config: Config):
       "Nothing was deleted. Tunnels now end after the maximum lifetime of the new plan.",
       ...overLimits.map(describeOverLimit),
     ],
-    { label: "Plan and billing", url: config.publicOrigin },
+    { label: "Plan and billing", url: `${config.publicOrigin}/billing` },
   );
 }
 
@@ -196,7 +196,7 @@ export function overdueMail(
       `A payment for the ${plan} plan of “${organization}” did not go through. You keep the plan for ${days} days, until ${graceEndsAt.toUTCString()}. Please check your payment method before then.`,
       "Without a payment the plan ends. Nothing is deleted, but features that only this plan includes stop working.",
     ],
-    { label: "Plan and billing", url: config.publicOrigin },
+    { label: "Plan and billing", url: `${config.publicOrigin}/billing` },
   );
 }
 

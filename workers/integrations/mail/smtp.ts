@@ -40,9 +40,7 @@ export async function sendOverSmtp(
     return "sent";
   } catch (error) {
     if (isRecipientRefused(error)) return "refused";
-    // A log must not name the recipient.
-    const { message } = error as Error;
-    throw new Error(message.replaceAll(mail.to, "the recipient").trim(), { cause: undefined });
+    throw createDeliveryError(mail.to, (error as Error).message);
   } finally {
     clearTimeout(timer);
     if (connection) connection.close();
@@ -103,6 +101,11 @@ function toPromise(start: (done: Done) => void): Promise<void> {
   return new Promise((resolve, reject) => {
     start((error) => (error ? reject(error) : resolve()));
   });
+}
+
+/** A log must not name the recipient, whose address may be in the mail server's answer. */
+export function createDeliveryError(recipient: string, reason: string): Error {
+  return new Error(reason.replaceAll(recipient, "the recipient").trim());
 }
 
 function isRecipientRefused(error: unknown): boolean {

@@ -12,6 +12,7 @@ import {
 import type { Config } from "../../config/config.ts";
 import type { Env } from "../../env.ts";
 import { fetchConfiguredService } from "../../operator-network.ts";
+import { parseJson } from "../../../shared/json.ts";
 import type { SubscriptionSnapshot } from "../../store/billing/subscription-rules.ts";
 import { parseEvent, parseSubscription, type BillingEvent, type PriceTable } from "./events.ts";
 
@@ -153,7 +154,7 @@ export function describePaymentError(failure: unknown): string {
   return `${type} (${code}), status ${statusCode}, ${requestId}`;
 }
 
-/** The library treats an error response whose body does not say so as a success, with fields missing. */
+/** The library takes any JSON for the expected answer, with fields missing. */
 function requireValue(value: string | null | undefined): string {
   if (!value) throw new Error("the payment provider's answer is incomplete");
   return value;
@@ -163,9 +164,9 @@ async function nullIfMissing<Value>(asked: Promise<Value>): Promise<Value | null
   try {
     return await asked;
   } catch (error) {
+    // The status alone can mean that the URL is wrong.
     const isMissing =
-      error instanceof Stripe.errors.StripeError &&
-      (error.statusCode === 404 || error.code === "resource_missing");
+      error instanceof Stripe.errors.StripeError && error.code === "resource_missing";
     if (isMissing) return null;
     throw error;
   }
@@ -197,6 +198,17 @@ function toAddressOptions(url: string | undefined) {
 
 function createOperatorFetch(env: Pick<Env, "OPERATOR_NETWORK">): typeof fetch {
   const bounds = { maxMs: PAYMENTS_CALL_MAX_MS, maxBytes: PAYMENTS_ANSWER_MAX_BYTES };
-  return ((url: string, init: RequestInit) =>
-    fetchConfiguredService(env, url, init, bounds)) as typeof fetch;
+  return (async (url: string, init: RequestInit) =>
+    withErrorBody(await fetchConfiguredService(env, url, init, bounds))) as typeof fetch;
+}
+
+/**
+ * A proxy or a wrong URL answers with an error that is not the provider's. The library takes it for a success if its body
+ * is JSON, and forgets its status otherwise.
+ */
+async function withErrorBody(response: Response): Promise<Response> {
+  if (response.ok) return response;
+  const body = await response.text();
+  const { error } = Object(parseJson(body)) as { error?: unknown };
+  return new Response(error ? body : '{"error":{"type":"api_error"}}', response);
 }

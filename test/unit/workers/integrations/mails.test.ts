@@ -103,6 +103,18 @@ describe.each(Object.entries(ALL))("%s", (_, mail) => {
   });
 });
 
+test.each([
+  ["Your account", "/me", [ALL.secondFactorMail, ALL.identityLinkedMail]],
+  ["Plan and billing", "/billing", [ALL.downgradeMail, ALL.overdueMail]],
+  ["Your domains", "/domains", [ALL.proofMissingMail, ALL.domainReleasedMail]],
+])("the link %j leads to the page %s", (label, path, of) => {
+  for (const { text } of of) expect(text).toContain(`${label}:\n${config.publicOrigin}${path}\n`);
+});
+
+test("a downgrade says what to remove, so that tunnels with a password work again", () => {
+  expect(ALL.downgradeMail.text).toContain("or you remove the passwords.");
+});
+
 test("the name of an organization contains no link and no hidden text, in either part", () => {
   const organization = "Free \u202emoney\u202c: https://evil.example/x or www.evil\uff0eexample";
   for (const mail of [

@@ -24,14 +24,16 @@ const DENY: PolicyAction = { kind: "deny", path_prefix: "/admin" };
 const nextStatus = async (agent: TestAgent): Promise<TunnelStatus> =>
   parseJsonPayload((await agent.next(FRAME.status)).payload) as TunnelStatus;
 
-test("the welcome tells when the tunnel expires, also to an agent that connects again", async () => {
+test("the welcome tells when the tunnel expires: as its row says, also when an upgrade has postponed it", async () => {
   const tunnel = new LiveTunnel();
   expect((await tunnel.agent()).welcome).not.toHaveProperty("expiresAt");
-  const expiresAtMs = Date.now() + 60_000;
-  await tunnel.stub.scheduleExpiry(tunnel.id, expiresAtMs);
+  const soonMs = Date.now() + 60_000;
+  const expiresAt = (atMs: number) => ({ expiresAt: new Date(atMs).toISOString() });
+  expect((await tunnel.agent({ endsAtMs: soonMs })).welcome).toMatchObject(expiresAt(soonMs));
   await tunnel.sleep();
-  const expiresAt = new Date(expiresAtMs).toISOString();
-  expect((await tunnel.agent()).welcome).toMatchObject({ expiresAt });
+  const laterMs = soonMs + 3600_000;
+  expect((await tunnel.agent({ endsAtMs: laterMs })).welcome).toMatchObject(expiresAt(laterMs));
+  expect((await tunnel.agent()).welcome).not.toHaveProperty("expiresAt");
 });
 
 describe("the gates", () => {
