@@ -27,7 +27,8 @@ export interface OptionSpec {
   /** A value besides the files that `complete` offers, such as `off`. */
   word?: string;
   /**
-   * Validates one value and converts it; without it the value stays text.
+   * Validates one value and converts it; without it the value stays text. It may load its code first: help and completion do
+   * not need it.
    * @param option `--ttl`, for the message. @throws UsageError
    */
   parse?(this: void, text: string, option: string): unknown;
@@ -46,23 +47,27 @@ type OptionValue<Spec extends OptionSpec> = Spec["kind"] extends "flag"
 type ParsedText<Spec extends OptionSpec> = Spec extends {
   parse: (text: string, option: string) => infer Value;
 }
-  ? Value
+  ? Awaited<Value>
   : Spec extends { choices: readonly (infer Choice)[] }
     ? Choice
     : string;
 
 /** @throws UsageError for an unknown option, and for one whose value is missing or not valid. */
-export function parseOptions<Specs extends OptionSpecs>(
+export async function parseOptions<Specs extends OptionSpecs>(
   args: string[],
   specs: Specs,
-): { values: OptionValues<Specs>; positionals: string[] } {
+): Promise<{ values: OptionValues<Specs>; positionals: string[] }> {
   const { given, positionals } = readArguments(args, specs);
-  const values = Object.entries(specs).map(([name, spec]) => {
-    const texts = given.get(name);
-    if (texts !== undefined) return [name, parseValue(spec, texts, `--${name}`)];
+  const values: [string, unknown][] = [];
+  for (const [name, spec] of Object.entries(specs)) {
     const variable = getVariable(name);
-    return [name, parseValue(spec, readEnvironment(variable, spec), variable)];
-  });
+    const texts = given.get(name);
+    const value =
+      texts === undefined
+        ? await parseValue(spec, readEnvironment(variable, spec), variable)
+        : await parseValue(spec, texts, `--${name}`);
+    values.push([name, value]);
+  }
   return { values: Object.fromEntries(values) as OptionValues<Specs>, positionals };
 }
 
@@ -158,13 +163,18 @@ function readArguments(
 }
 
 /** @param texts undefined when the option is not given. @param source where they come from, for messages. */
-export function parseValue(spec: OptionSpec, texts: string[] | undefined, source: string): unknown {
+export async function parseValue(
+  spec: OptionSpec,
+  texts: string[] | undefined,
+  source: string,
+): Promise<unknown> {
   if (spec.kind === "flag") return texts !== undefined;
   const hasSeveral = spec.kind === "list" && !spec.hasCommas;
   const parts = texts?.flatMap((text) =>
     hasSeveral ? text.split(",").map((part) => part.trim()) : text,
   );
-  const values = (parts ?? []).map((text) => {
+  const values: unknown[] = [];
+  for (const text of parts ?? []) {
     // To ignore the option would open the tunnel without it.
     rejectEmpty(text, `the value of ${source}`);
     if (spec.choices && !spec.choices.includes(text)) {
@@ -172,8 +182,8 @@ export function parseValue(spec: OptionSpec, texts: string[] | undefined, source
       const choices = formatChoices(spec.choices);
       throw new UsageError(`${source} must be ${choices}, not ${text}${suggestion}`);
     }
-    return spec.parse ? spec.parse(text, source) : text;
-  });
+    values.push(spec.parse ? await spec.parse(text, source) : text);
+  }
   return spec.kind === "list" ? values : values[0];
 }
 

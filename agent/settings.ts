@@ -9,8 +9,7 @@ import { join, posix, win32 } from "node:path";
 import { z } from "zod";
 import { getErrorMessage } from "./error-message.ts";
 import { UsageError } from "./options.ts";
-
-const DEFAULT_SERVER = "http://localhost:8787";
+import { DEFAULT_SERVER, InputError, MissingTokenError, SettingsError } from "./settings-error.ts";
 
 /** A capability token in base64, for machines whose secrets are environment variables. It has no option: arguments are public. */
 export const TOKEN_VARIABLE = "UNDERPASS_TOKEN";
@@ -24,32 +23,6 @@ const Credentials = z.object({
   defaultServer: z.string().optional(),
 });
 type Credentials = z.infer<typeof Credentials>;
-
-/** Something that the user can correct on this machine: the saved settings, or a file. Exit code 1. */
-export class SettingsError extends Error {
-  // As for all errors that programs see: the bundle shortens the names of classes.
-  static override readonly name: string = "SettingsError";
-  override name = "SettingsError";
-}
-
-/** The server or the token file that an option names, or the token of the environment, can't be used: exit code 2. Programs see any other `SettingsError`. */
-export class InputError extends SettingsError {
-  static override readonly name = "SettingsError";
-}
-
-/** This machine has no token for the server. `command` gets one. */
-export class MissingTokenError extends SettingsError {
-  static override readonly name = "SettingsError";
-  readonly command: string;
-
-  constructor(server: URL) {
-    const isDefault = server.origin === DEFAULT_SERVER;
-    const command = `underpass login${isDefault ? "" : ` --server ${server.origin}`}`;
-    const elsewhere = isDefault ? ", or for another server: underpass login --server URL" : "";
-    super(`this machine has no token for ${server.origin}; run: ${command}${elsewhere}`);
-    this.command = command;
-  }
-}
 
 /** Where to look for the settings. Default: those of this process's user. */
 export interface SettingsSource {

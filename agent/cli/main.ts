@@ -2,7 +2,7 @@
 import { getErrorMessage } from "../error-message.ts";
 import { COMMANDS } from "../commands/table/table.ts";
 import { UsageError } from "../options.ts";
-import { InputError } from "../settings.ts";
+import { InputError } from "../settings-error.ts";
 import { RejectionError } from "../rejection-error.ts";
 import { addAdvice, GENERAL_ADVICE, printError } from "../output/output.ts";
 import { findCandidates } from "./completion.ts";

@@ -37,7 +37,7 @@ export async function runCommandLine(args: string[]): Promise<number> {
     const names = formatChoices((command.subcommands ?? []).map(({ name }) => name));
     throw new UsageError(`the subcommand of ${path} is missing; use ${names}`);
   }
-  const input = parseOptions(rest, command.options);
+  const input = await parseOptions(rest, command.options);
   const run = await command.load();
   return run(input);
 }

@@ -9,13 +9,8 @@ import { THIS_MACHINE, type Machine } from "../service/machine.ts";
 import { getServiceCommand } from "../service/service-command.ts";
 import { readServiceEnvironment, type ServiceUser } from "../service/service-user.ts";
 import { SystemdService, type ServiceStatus } from "../service/systemd.ts";
-import {
-  findServer,
-  findToken,
-  MissingTokenError,
-  SettingsError,
-  TOKEN_VARIABLE,
-} from "../settings.ts";
+import { findServer, findToken, TOKEN_VARIABLE } from "../settings.ts";
+import { MissingTokenError, SettingsError } from "../settings-error.ts";
 import type { Input } from "./command.ts";
 import type { SERVICE_INSTALL, SERVICE_STATUS, SERVICE_UNINSTALL } from "./table/service.ts";
 
@@ -35,7 +30,7 @@ export async function install(
   const environmentFile = service.getEnvironmentFile(user);
   const environment = await findEnvironment(machine, user, environmentFile);
   const shell = { ...machine.environment, ...environment };
-  const config = parseConfig(text, path, shell);
+  const config = await parseConfig(text, path, shell);
   await checkToken(config, environment, user, machine);
   if (instructions === null) {
     await service.install(command, user);

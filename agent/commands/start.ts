@@ -105,7 +105,7 @@ function createOutput(group: TunnelGroup, values: Values, config: GroupConfig): 
 
 /** An option of the command line takes precedence over the file's. */
 async function parseGroupConfig(text: string, path: string, values: Values): Promise<GroupConfig> {
-  const config = parseConfig(text, path);
+  const config = await parseConfig(text, path);
   const access = await findServerAccess({
     server: values.server ?? config.server,
     "token-file": values["token-file"] ?? config.tokenFile,

@@ -17,7 +17,7 @@ import {
   type OptionValues,
 } from "../options.ts";
 import { findServerAccess } from "../server-access.ts";
-import { SettingsError } from "../settings.ts";
+import { SettingsError } from "../settings-error.ts";
 import { RejectionError } from "../rejection-error.ts";
 import { derivePublicKey, generatePrivateKey } from "../vpn/wireguard/keys.ts";
 import { NetworkApi } from "../vpn/network-api.ts";

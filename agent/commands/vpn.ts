@@ -5,7 +5,7 @@ import { getErrorMessage } from "../error-message.ts";
 import { VpnJson, VpnLines, VpnScreen, type VpnOutput } from "../output/vpn.ts";
 import { getOnlyArgument, UsageError } from "../options.ts";
 import { findServerAccess } from "../server-access.ts";
-import { SettingsError } from "../settings.ts";
+import { SettingsError } from "../settings-error.ts";
 import { RetryableError } from "../service-api.ts";
 import { getBackOffMs } from "../back-off.ts";
 import { RejectionError } from "../rejection-error.ts";

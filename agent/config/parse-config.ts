@@ -37,11 +37,11 @@ const UNIQUE_KEYS = ["subdomain", "url", "remote_port"] as const;
  * @param path of the file. Relative paths in the file start at its directory.
  * @throws UsageError with all problems, each on a line of its own.
  */
-export function parseConfig(
+export async function parseConfig(
   text: string,
   path: string,
   environment: Readonly<Record<string, string | undefined>> = process.env,
-): Config {
+): Promise<Config> {
   const source = new YamlSource(text, environment);
   rejectProblems(path, source.problems);
   const parsed = ConfigFields.safeParse(source.data);
@@ -54,12 +54,13 @@ export function parseConfig(
   };
   const problems = [...findCountProblems(source, tunnels), ...findDuplicates(source, tunnels)];
   const directory = dirname(path);
-  const entries = Object.entries(tunnels).flatMap(([name, fields]) => {
-    const parsed = parseTunnel(name, fields, directory);
-    if (!("errors" in parsed)) return [parsed];
-    problems.push(...parsed.errors.map((error) => toUsageProblem(source, name, fields, error)));
-    return [];
-  });
+  const entries: TunnelEntry[] = [];
+  for (const [name, fields] of Object.entries(tunnels)) {
+    const parsed = await parseTunnel(name, fields, directory);
+    if (!("errors" in parsed)) entries.push(parsed);
+    else
+      problems.push(...parsed.errors.map((error) => toUsageProblem(source, name, fields, error)));
+  }
   rejectProblems(path, problems);
   return {
     path,
@@ -71,15 +72,15 @@ export function parseConfig(
 }
 
 /** @returns the tunnel, or everything that is wrong with its values. */
-function parseTunnel(
+async function parseTunnel(
   name: string,
   fields: Fields,
   directory: string,
-): TunnelEntry | { errors: UsageError[] } {
+): Promise<TunnelEntry | { errors: UsageError[] }> {
   const local = String(fields["local"]);
   const isTcp = fields["protocol"] === "tcp";
   const specs = isTcp ? TCP_TUNNEL_OPTIONS : HTTP_TUNNEL_OPTIONS;
-  const { values, errors } = parseValues(specs, fields, directory);
+  const { values, errors } = await parseValues(specs, fields, directory);
   try {
     const entry: TunnelEntry = isTcp
       ? { name, fields, protocol: "tcp", definition: parseTcpTunnel(local, values) }
@@ -94,20 +95,19 @@ function parseTunnel(
 }
 
 /** The values of a table of options, as the command line would give them, without those that are not valid. */
-function parseValues(specs: OptionSpecs, fields: Fields, directory: string) {
+async function parseValues(specs: OptionSpecs, fields: Fields, directory: string) {
   const errors: UsageError[] = [];
-  const parse = (name: string, spec: OptionSpec): unknown => {
+  const parse = async (name: string, spec: OptionSpec): Promise<unknown> => {
     try {
-      return parseValue(spec, toTexts(spec, fields[toKey(name)], directory), `--${name}`);
+      return await parseValue(spec, toTexts(spec, fields[toKey(name)], directory), `--${name}`);
     } catch (error) {
       if (!(error instanceof UsageError)) throw error;
       errors.push(error);
       return spec.kind === "list" ? [] : undefined;
     }
   };
-  const values = Object.fromEntries(
-    Object.entries(specs).map(([name, spec]) => [name, parse(name, spec)]),
-  );
+  const values: Record<string, unknown> = {};
+  for (const [name, spec] of Object.entries(specs)) values[name] = await parse(name, spec);
   return { values: values as never, errors };
 }
 

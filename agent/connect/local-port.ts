@@ -9,7 +9,7 @@ import { adoptSocket } from "../../sockets/socket-reader.ts";
 import { reset, SPLICED_SOCKET_BUFFER_BYTES } from "../../sockets/splice.ts";
 import type { ServerAccess } from "../server-access.ts";
 import { getErrorMessage } from "../error-message.ts";
-import { SettingsError } from "../settings.ts";
+import { SettingsError } from "../settings-error.ts";
 import { getBackOffMs } from "../back-off.ts";
 import { RejectionError } from "../rejection-error.ts";
 import { ClientConnection, type ClientFailure } from "./client-connection.ts";

@@ -5,9 +5,9 @@ import {
   findToken,
   getCredentialsPath,
   isDefaultServer,
-  MissingTokenError,
   TOKEN_VARIABLE,
 } from "../settings.ts";
+import { MissingTokenError } from "../settings-error.ts";
 import { getErrorMessage } from "../error-message.ts";
 import type { TrustedAuthorities } from "../outgoing/trusted-authorities.ts";
 import type { ServerEndpoint } from "../server-access.ts";

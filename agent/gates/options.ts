@@ -1,8 +1,6 @@
 /** Options of HTTP tunnels: where visitors reach the tunnel, and what they must bring. */
 import { UsageError, type OptionSpec } from "../options.ts";
-import { parseBasicAuth } from "./basic-auth.ts";
 import { OFF } from "./off.ts";
-import { readPolicyFile } from "./policy-file.ts";
 
 export const PUBLIC_TUNNEL_OPTIONS = {
   url: {
@@ -16,7 +14,8 @@ export const PUBLIC_TUNNEL_OPTIONS = {
     placeholder: "USER:PASSWORD",
     help: "visitors need this password; safer in UNDERPASS_BASIC_AUTH; off removes the one that the tunnel has",
     word: OFF,
-    parse: parseBasicAuth,
+    parse: async (text: string, option: string) =>
+      (await import("./basic-auth.ts")).parseBasicAuth(text, option),
   },
   "policy-file": {
     kind: "text",
@@ -24,7 +23,8 @@ export const PUBLIC_TUNNEL_OPTIONS = {
     help: "the tunnel's traffic policy, in YAML or JSON; off removes the one that the tunnel has",
     complete: "file",
     word: OFF,
-    parse: readPolicyFile,
+    parse: async (text: string, option: string) =>
+      (await import("./policy-file.ts")).readPolicyFile(text, option),
   },
 } as const satisfies Record<string, OptionSpec>;
 

@@ -1,6 +1,5 @@
 /** How the agent sends requests to the local server. One row is an option of the command line, which `OriginServer` reads by its name. */
 import type { OptionSpecs, OptionValues } from "../options.ts";
-import { parseAddedHeader } from "./added-headers.ts";
 import { parseHostMode } from "./host-header.ts";
 
 export const ORIGIN_OPTIONS = {
@@ -9,7 +8,8 @@ export const ORIGIN_OPTIONS = {
     hasCommas: true,
     placeholder: "'NAME: VALUE'",
     help: "add a header to each request to the local server; may be repeated",
-    parse: parseAddedHeader,
+    parse: async (text: string, option: string) =>
+      (await import("./added-headers.ts")).parseAddedHeader(text, option),
   },
   "host-header": {
     kind: "text",

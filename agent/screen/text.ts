@@ -6,7 +6,8 @@ const WIDE =
   /[\u1100-\u115f\u2e80-\u303e\u3041-\ua4cf\ua960-\ua97f\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff01-\uff60\uffe0-\uffe6\u{16fe0}-\u{18d08}\u{1aff0}-\u{1b2fb}\u{20000}-\u{3fffd}]|\p{Emoji_Presentation}/u;
 /** Characters that are drawn onto the one before. */
 const COMBINING = /\p{Mn}|\p{Me}|\u200d|[\u1160-\u11ff]/u;
-const SEGMENTER = new Intl.Segmenter();
+/** Text of which each character takes one cell. */
+const PLAIN = /^[\x20-\x7e]*$/;
 /** How much of a target is shown: more than any terminal has cells in a row. */
 const TARGET_SHOWN_MAX_BYTES = 2_000;
 /** One character beyond ASCII in UTF-8. */
@@ -16,8 +17,7 @@ const PERCENT_ENCODED = /%[c-f][0-9a-f](?:%[89ab][0-9a-f]){1,3}/gi;
  * Counts the cells of a text. A terminal that joins several emoji into one draws fewer cells than this; none draws more.
  */
 export function getWidth(text: string): number {
-  // Most texts are ASCII, where each character takes one cell.
-  if (/^[\x20-\x7e]*$/.test(text)) return text.length;
+  if (PLAIN.test(text)) return text.length;
   let width = 0;
   for (const character of text) width += getCharacterWidth(character);
   return width;
@@ -38,7 +38,7 @@ export function cutText(text: string, width: number): string {
 export function cutStart(text: string, width: number): string {
   if (getWidth(text) <= width) return text;
   if (width < 1) return "";
-  const characters = Array.from(SEGMENTER.segment(text), ({ segment }) => segment);
+  const characters = [...splitCharacters(text)];
   while (getWidth(characters.join("")) > width - 1) characters.shift();
   return `…${characters.join("")}`;
 }
@@ -47,12 +47,22 @@ export function cutStart(text: string, width: number): string {
 function takeCells(text: string, width: number): string {
   let taken = "";
   let room = width;
-  for (const { segment } of SEGMENTER.segment(text)) {
-    room -= getWidth(segment);
+  for (const character of splitCharacters(text)) {
+    room -= getWidth(character);
     if (room < 0) break;
-    taken += segment;
+    taken += character;
   }
   return taken;
+}
+
+let segmenter: Intl.Segmenter | undefined;
+
+/** Splits a text into the characters that a person sees. */
+function* splitCharacters(text: string): Generator<string> {
+  if (PLAIN.test(text)) return yield* text;
+  // Made when it is needed: that takes 10 ms, and most texts are plain.
+  segmenter ??= new Intl.Segmenter();
+  for (const { segment } of segmenter.segment(text)) yield segment;
 }
 
 /** Cuts or pads a text to exactly `width` cells. */

@@ -1,5 +1,5 @@
 /** What a user runs on systems whose service manager the agent does not control. */
-import { SettingsError } from "../settings.ts";
+import { SettingsError } from "../settings-error.ts";
 import type { Machine } from "./machine.ts";
 
 export interface Instructions {

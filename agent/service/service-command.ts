@@ -1,6 +1,6 @@
 /** The command line that a service manager runs. */
 import { isSea } from "node:sea";
-import { SettingsError } from "../settings.ts";
+import { SettingsError } from "../settings-error.ts";
 
 /** In the path of a package that `npx`, `pnpm dlx` or `yarn dlx` has downloaded. */
 const CACHE_DIRECTORY = /[\\/](?:_npx|dlx(?:-[^\\/]*)?)[\\/]/;

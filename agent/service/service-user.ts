@@ -4,7 +4,8 @@ import { readFile } from "node:fs/promises";
 import { userInfo } from "node:os";
 import { parseEnv } from "node:util";
 import { describeReadError } from "../config/config-file.ts";
-import { getSettingsDirectory, SettingsError } from "../settings.ts";
+import { getSettingsDirectory } from "../settings.ts";
+import { SettingsError } from "../settings-error.ts";
 import type { Machine } from "./machine.ts";
 
 export interface ServiceUser {

@@ -3,7 +3,7 @@ import { EventEmitter } from "node:events";
 import type { Device, PrivateNetwork } from "../../protocol/schemas/networks.ts";
 import { RetryableError } from "../service-api.ts";
 import { getErrorMessage } from "../error-message.ts";
-import { SettingsError } from "../settings.ts";
+import { SettingsError } from "../settings-error.ts";
 import { RejectionError } from "../rejection-error.ts";
 import type { AppliedPeers } from "./server/applied-peers.ts";
 import { PeerApplier } from "./server/peer-applier.ts";

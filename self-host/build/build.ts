@@ -10,7 +10,7 @@ import { gzipSync } from "node:zlib";
 import * as esbuild from "esbuild";
 import { isUpToDate, listFiles, writeStamp } from "./build-stamp.ts";
 import { buildDashboardIfChanged } from "./dashboard.ts";
-import { requireBuiltins, withoutUnusedParts } from "./plugins.ts";
+import { loadBuiltins, withoutUnusedParts } from "./plugins.ts";
 import { WORKER_ENTRY_POINTS, writeWorkerModules } from "./worker-modules.ts";
 
 export const ROOT = join(dirname(fileURLToPath(import.meta.url)), "../..");
@@ -88,7 +88,7 @@ export async function buildWorker(): Promise<WorkerBundle> {
 export async function buildAgent(): Promise<esbuild.Metafile> {
   const result = await esbuild.build({
     ...AGENT_BUNDLE,
-    ...AGENT_BUNDLE_ESM,
+    format: "esm",
     entryPoints: { underpass: "agent/bin/underpass.ts", expose: "agent/expose.ts" },
     outdir: AGENT_DIR,
     write: false,
@@ -138,19 +138,11 @@ export const AGENT_BUNDLE = {
   bundle: true,
   platform: "node",
   target: "node20",
-  plugins: [withoutUnusedParts, requireBuiltins],
+  plugins: [withoutUnusedParts, loadBuiltins],
   minify: true,
   // Node.js prints the whole line of an uncaught error: in a program that uses the library, that is one of these.
   lineLimit: 120,
   logLevel: "error",
-} satisfies esbuild.BuildOptions;
-
-export const AGENT_BUNDLE_ESM = {
-  format: "esm",
-  // Some libraries are CommonJS and load modules of Node.js with require().
-  banner: {
-    js: 'import { createRequire as createBundleRequire } from "node:module"; const require = createBundleRequire(import.meta.url);',
-  },
 } satisfies esbuild.BuildOptions;
 
 /** Imports an HTML page as one string, with its script and stylesheet bundled and inlined. */

@@ -21,11 +21,11 @@ test("the schema in the package is the one that `underpass start --schema` print
   expect(schema).toEqual(buildJsonSchema());
 });
 
-test("every example is valid", () => {
+test("every example is valid", async () => {
   expect(examples.length).toBeGreaterThan(0);
   for (const example of examples) {
     const OFFICE_ADDRESSES = "192.0.2.1, 2001:db8::/32";
-    const { tunnels } = parseConfig(example, "underpass.yml", { OFFICE_ADDRESSES });
+    const { tunnels } = await parseConfig(example, "underpass.yml", { OFFICE_ADDRESSES });
     expect(tunnels.map(({ name }) => name)).toEqual(["web", "api", "database"]);
     expect(isValid(parse(example))).toBe(true);
   }
@@ -45,9 +45,9 @@ describe("the schema and the agent refuse the same files:", () => {
     ["another protocol", { version: 1, tunnels: { web: { local: 1, protocol: "udp" } } }],
     ["a port of an http tunnel", { version: 1, tunnels: { web: { local: 1, remote_port: 1 } } }],
     ["text for a flag", { version: 1, tunnels: { web: { local: 1, insecure_upstream: "x" } } }],
-  ])("%s", (_, file) => {
+  ])("%s", async (_, file) => {
     expect(isValid(file)).toBe(false);
-    expect(() => parseConfig(JSON.stringify(file), "underpass.yml", {})).toThrow(
+    await expect(parseConfig(JSON.stringify(file), "underpass.yml", {})).rejects.toThrow(
       /^underpass\.yml:1:/,
     );
   });
@@ -61,8 +61,9 @@ describe("the schema and the agent refuse the same files:", () => {
       "one value of a list",
       { version: 1, tunnels: { db: { local: 1, protocol: "tcp", allow: "10.0.0.0/8" } } },
     ],
-  ])("and accept %s", (_, file) => {
+  ])("and accept %s", async (_, file) => {
     expect(isValid(file)).toBe(true);
-    expect(parseConfig(JSON.stringify(file), "underpass.yml", {}).tunnels).toHaveLength(1);
+    const { tunnels } = await parseConfig(JSON.stringify(file), "underpass.yml", {});
+    expect(tunnels).toHaveLength(1);
   });
 });

@@ -12,7 +12,8 @@ import { rejectExtraArguments } from "../../options.ts";
 import { createDispatcher } from "../../outgoing/dispatcher.ts";
 import { findServerEndpoint } from "../../server-access.ts";
 import { AnyErrorBody, getErrorBodyMessage } from "../../service-api.ts";
-import { prepareCredentials, saveCredential, SettingsError } from "../../settings.ts";
+import { prepareCredentials, saveCredential } from "../../settings.ts";
+import { SettingsError } from "../../settings-error.ts";
 import type { Input } from "../command.ts";
 import type { LOGIN } from "../table/login.ts";
 

@@ -10,7 +10,7 @@ import { getOnlyArgument, rejectExtraArguments, UsageError } from "../../options
 import { printJson, printLine } from "../../output/output.ts";
 import { describeToken, formatTokenRow, createTokenTable } from "../../output/management/tokens.ts";
 import { escapeControls } from "../../../shared/text/escape-controls.ts";
-import { SettingsError } from "../../settings.ts";
+import { SettingsError } from "../../settings-error.ts";
 import { confirm } from "./confirm.ts";
 import type { Input } from "../command.ts";
 import type {

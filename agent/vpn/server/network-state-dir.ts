@@ -2,7 +2,8 @@
 import { chmod, mkdir, readFile, rename, stat, writeFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { z } from "zod";
-import { SettingsError, getSettingsDirectory } from "../../settings.ts";
+import { getSettingsDirectory } from "../../settings.ts";
+import { SettingsError } from "../../settings-error.ts";
 import { derivePublicKey, generatePrivateKey, parseKey } from "../wireguard/keys.ts";
 
 const State = z.object({

@@ -5,7 +5,7 @@ import { once } from "node:events";
 import { rm } from "node:fs/promises";
 import { parseCidr } from "../../../shared/cidr.ts";
 import type { PrivateNetwork } from "../../../protocol/schemas/networks.ts";
-import { SettingsError } from "../../settings.ts";
+import { SettingsError } from "../../settings-error.ts";
 import type { NetworkApi } from "../network-api.ts";
 import {
   NetworkStateDir,

@@ -1,7 +1,7 @@
 /** WireGuard configurations (wg(8), wg-quick(8)) as the API writes them. */
 import { findCidrError } from "../../../protocol/schemas/networks.ts";
 import { isCidrIn } from "../../../shared/cidr.ts";
-import { SettingsError } from "../../settings.ts";
+import { SettingsError } from "../../settings-error.ts";
 import { parseKey } from "./keys.ts";
 
 /** @param cidr the network's address block. */

@@ -2,7 +2,6 @@
 import { z } from "zod";
 import { parseHost } from "../../hosts.ts";
 import { HOST_MAX_CHARS, SHARDS_MAX } from "../../limits.ts";
-import { RelayId } from "../../relay/link.ts";
 import { AllowedCidrs } from "../access/ip-allowlist.ts";
 import { Instant, Label, NumberText, onlyWith, Uuid } from "../scalars.ts";
 
@@ -37,7 +36,7 @@ export const CreateTunnel = z
     publicPort: PublicPort.optional().describe(
       "With protocol `tcp`: a port inside the range of a relay. Default: a free one.",
     ),
-    relayId: RelayId.optional().describe(
+    relayId: Label.optional().describe(
       "The relay of the port. Default: the connected relay with the most free ports.",
     ),
   })

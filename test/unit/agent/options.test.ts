@@ -10,32 +10,38 @@ const SPECS = {
 afterEach(() => vi.unstubAllEnvs());
 
 describe("an option", () => {
-  test("is parsed in both notations", () => {
-    expect(parseOptions(["--token-file", "a", "--json", "3000"], SPECS)).toEqual({
+  test("is parsed in both notations", async () => {
+    expect(await parseOptions(["--token-file", "a", "--json", "3000"], SPECS)).toEqual({
       values: { "token-file": "a", json: true },
       positionals: ["3000"],
     });
-    expect(parseOptions(["3000", "--token-file=b"], SPECS).values["token-file"]).toBe("b");
+    expect((await parseOptions(["3000", "--token-file=b"], SPECS)).values["token-file"]).toBe("b");
   });
 
-  test("can be set in the environment, and the command line takes precedence", () => {
+  test("can be set in the environment, and the command line takes precedence", async () => {
     vi.stubEnv("UNDERPASS_TOKEN_FILE", "from-env");
     vi.stubEnv("UNDERPASS_JSON", "1");
-    expect(parseOptions([], SPECS).values).toEqual({ "token-file": "from-env", json: true });
-    expect(parseOptions(["--token-file", "a"], SPECS).values["token-file"]).toBe("a");
+    expect((await parseOptions([], SPECS)).values).toEqual({
+      "token-file": "from-env",
+      json: true,
+    });
+    expect((await parseOptions(["--token-file", "a"], SPECS)).values["token-file"]).toBe("a");
   });
 
-  test.each(["", "0", "false"])("that is a flag is not set by %j in the environment", (value) => {
-    vi.stubEnv("UNDERPASS_JSON", value);
-    expect(parseOptions([], SPECS).values.json).toBe(false);
-  });
+  test.each(["", "0", "false"])(
+    "that is a flag is not set by %j in the environment",
+    async (value) => {
+      vi.stubEnv("UNDERPASS_JSON", value);
+      expect((await parseOptions([], SPECS)).values.json).toBe(false);
+    },
+  );
 
   test.each([["--unknown"], ["--token-file"], ["--json=yes"], ["-x"]])(
     "that is not valid (%s) is reported in one line",
-    (...args) => {
+    async (...args) => {
       let message = "";
       try {
-        parseOptions(args, SPECS);
+        await parseOptions(args, SPECS);
       } catch (error) {
         expect(error).toBeInstanceOf(UsageError);
         ({ message } = error as UsageError);
@@ -45,55 +51,57 @@ describe("an option", () => {
   );
 });
 
-test("a flag in the environment is 1 or 0, and nothing else", () => {
+test("a flag in the environment is 1 or 0, and nothing else", async () => {
   vi.stubEnv("UNDERPASS_JSON", "yes");
-  expect(() => parseOptions([], { json: { kind: "flag", help: "" } })).toThrow(
+  await expect(parseOptions([], { json: { kind: "flag", help: "" } })).rejects.toThrow(
     new UsageError("UNDERPASS_JSON must be 1 or 0, not yes"),
   );
 });
 
-test("a list is given by repeating its option, or with commas", () => {
+test("a list is given by repeating its option, or with commas", async () => {
   const specs = { allow: { kind: "list", help: "" } } as const;
-  expect(parseOptions(["--allow", "a", "--allow=b"], specs).values).toEqual({ allow: ["a", "b"] });
-  expect(parseOptions(["--allow", "a, b", "--allow=c"], specs).values).toEqual({
+  expect((await parseOptions(["--allow", "a", "--allow=b"], specs)).values).toEqual({
+    allow: ["a", "b"],
+  });
+  expect((await parseOptions(["--allow", "a, b", "--allow=c"], specs)).values).toEqual({
     allow: ["a", "b", "c"],
   });
-  expect(() => parseOptions(["--allow", "a,,b"], specs)).toThrow(
+  await expect(parseOptions(["--allow", "a,,b"], specs)).rejects.toThrow(
     new UsageError("the value of --allow is empty"),
   );
-  expect(parseOptions([], specs).values).toEqual({ allow: [] });
+  expect((await parseOptions([], specs)).values).toEqual({ allow: [] });
   vi.stubEnv("UNDERPASS_ALLOW", "a, b");
-  expect(parseOptions([], specs).values).toEqual({ allow: ["a", "b"] });
-  expect(parseOptions(["--allow", "c"], specs).values).toEqual({ allow: ["c"] });
+  expect((await parseOptions([], specs)).values).toEqual({ allow: ["a", "b"] });
+  expect((await parseOptions(["--allow", "c"], specs)).values).toEqual({ allow: ["c"] });
 });
 
-test("in the environment, values that contain commas are separated by line breaks", () => {
+test("in the environment, values that contain commas are separated by line breaks", async () => {
   vi.stubEnv("UNDERPASS_HEADER", "X-A: one\nX-B: two, three\n");
-  expect(parseOptions([], ORIGIN_OPTIONS).values.header).toEqual([
+  expect((await parseOptions([], ORIGIN_OPTIONS)).values.header).toEqual([
     ["X-A", "one"],
     ["X-B", "two, three"],
   ]);
 });
 
-test("an empty value is a mistake on the command line, and sets nothing in the environment", () => {
-  expect(() => parseOptions(["--token-file="], SPECS)).toThrow(
+test("an empty value is a mistake on the command line, and sets nothing in the environment", async () => {
+  await expect(parseOptions(["--token-file="], SPECS)).rejects.toThrow(
     new UsageError("the value of --token-file is empty"),
   );
-  expect(() => parseOptions(["--token-file", ""], SPECS)).toThrow(UsageError);
+  await expect(parseOptions(["--token-file", ""], SPECS)).rejects.toThrow(UsageError);
   vi.stubEnv("UNDERPASS_TOKEN_FILE", "");
-  expect(parseOptions([], SPECS).values["token-file"]).toBeUndefined();
+  expect((await parseOptions([], SPECS)).values["token-file"]).toBeUndefined();
 });
 
-test("a value is validated and converted by its option's own parser", () => {
+test("a value is validated and converted by its option's own parser", async () => {
   const parse = (text: string, option: string): number => {
     if (/^\d+$/.test(text)) return Number(text);
     throw new UsageError(`${option} must be a number, not ${text}`);
   };
   const specs = { port: { kind: "text", help: "", parse } } as const;
-  expect(parseOptions(["--port", "80"], specs).values).toEqual({ port: 80 });
-  expect(parseOptions([], specs).values).toEqual({ port: undefined });
+  expect((await parseOptions(["--port", "80"], specs)).values).toEqual({ port: 80 });
+  expect((await parseOptions([], specs)).values).toEqual({ port: undefined });
   vi.stubEnv("UNDERPASS_PORT", "http");
-  expect(() => parseOptions([], specs)).toThrow(
+  await expect(parseOptions([], specs)).rejects.toThrow(
     new UsageError("UNDERPASS_PORT must be a number, not http"),
   );
 });

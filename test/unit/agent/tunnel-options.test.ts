@@ -8,18 +8,22 @@ import {
 } from "../../../agent/tunnel/tunnel-options.ts";
 import { LABEL_MESSAGE } from "../../../protocol/names.ts";
 
-test("each tunnel option that is given becomes the query parameter of the same name", () => {
-  const { values } = parseOptions(["--subdomain", "shop", "--ttl", "60"], TUNNEL_QUERY_OPTIONS);
+test("each tunnel option that is given becomes the query parameter of the same name", async () => {
+  const { values } = await parseOptions(
+    ["--subdomain", "shop", "--ttl", "60"],
+    TUNNEL_QUERY_OPTIONS,
+  );
   expect(toQuery(TUNNEL_QUERY_OPTIONS, values)).toEqual({ subdomain: "shop", ttl: "60" });
   const args = ["--remote-port", "20007", "--allow", "203.0.113.7", "--allow", "2001:db8::/32"];
-  const tcp = parseOptions(args, TCP_QUERY_OPTIONS).values;
+  const { values: tcp } = await parseOptions(args, TCP_QUERY_OPTIONS);
   expect(toQuery(TCP_QUERY_OPTIONS, tcp)).toEqual({
     remote_port: "20007",
     allow: "203.0.113.7/32,2001:db8::/32",
   });
-  const withoutList = parseOptions(["--allow", "off"], TCP_QUERY_OPTIONS).values;
+  const { values: withoutList } = await parseOptions(["--allow", "off"], TCP_QUERY_OPTIONS);
   expect(toQuery(TCP_QUERY_OPTIONS, withoutList)).toEqual({ allow: "off" });
-  expect(toQuery(TCP_QUERY_OPTIONS, parseOptions([], TCP_QUERY_OPTIONS).values)).toEqual({});
+  const { values: defaults } = await parseOptions([], TCP_QUERY_OPTIONS);
+  expect(toQuery(TCP_QUERY_OPTIONS, defaults)).toEqual({});
 });
 
 test("values that are not tunnel options are not sent", () => {
@@ -40,7 +44,9 @@ test.each([
     "--url must be a whole host such as https://viaurl.example.com, not viaurl; --subdomain needs only a name",
   ],
   ["--allow", "here", "--allow must be an address block such as 203.0.113.0/24, not here"],
-])("%s %s is bad usage", (option, value, message) => {
+])("%s %s is bad usage", async (option, value, message) => {
   const specs = { ...HTTP_TUNNEL_OPTIONS, ...TCP_QUERY_OPTIONS };
-  expect(() => parseOptions([`${option}=${value}`], specs)).toThrow(new UsageError(message));
+  await expect(parseOptions([`${option}=${value}`], specs)).rejects.toThrow(
+    new UsageError(message),
+  );
 });

@@ -48,6 +48,7 @@ export function RequestActions({ request, onReplayed }: RequestActionsProps) {
   }
   const replayUnchanged = () => void replay().catch(notifyOfError);
   const copyCommand = () => copyCurl(request);
+  const canCopy = !request.truncated.request_head;
   useShortcuts("This request", [
     ...(canReplay
       ? [
@@ -55,7 +56,9 @@ export function RequestActions({ request, onReplayed }: RequestActionsProps) {
           { keys: ["e"], title: "Edit and replay", act: () => setEditing(true) },
         ]
       : []),
-    { keys: ["c"], title: "Copy as curl", act: () => void copyCommand().catch(notifyOfError) },
+    ...(canCopy
+      ? [{ keys: ["c"], title: "Copy as curl", act: () => void copyCommand().catch(notifyOfError) }]
+      : []),
   ]);
   return (
     <>
@@ -80,7 +83,9 @@ export function RequestActions({ request, onReplayed }: RequestActionsProps) {
           </>
         )}
         {permission === "off_for_tunnel" && <AllowReplaysButton tunnelId={request.tunnel_id} />}
-        {window.isSecureContext && <ActionButton action={copyCommand}>Copy as curl</ActionButton>}
+        {canCopy && window.isSecureContext && (
+          <ActionButton action={copyCommand}>Copy as curl</ActionButton>
+        )}
         <ActionButton action={() => saveArchive(request)}>Download HAR</ActionButton>
         {permission === "off_on_server" && (
           <span className="hint">

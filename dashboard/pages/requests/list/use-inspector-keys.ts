@@ -4,7 +4,7 @@ import type { CaptureSummary } from "../../../../protocol/schemas/inspector/capt
 import { useHasRole } from "../../../app/roles.ts";
 import { pressWhenShown, useShortcuts, type Shortcut } from "../../../app/shortcuts.ts";
 import type { RequestView } from "../../../inspector/request-view.ts";
-import { notifyOfError } from "../../../ui/feedback/notifications.tsx";
+import { notify, notifyOfError } from "../../../ui/feedback/notifications.tsx";
 import { copyCurl, replayUnchanged } from "../copy-and-replay.ts";
 
 const PAGE_ROWS = 15;
@@ -57,6 +57,15 @@ export function useInspectorKeys(keys: InspectorKeys): void {
     };
   }
 
+  /** Like `withActive`, for what needs the request's headers. @param participle what is done, for the notice. */
+  function withHeaders(participle: string, act: (capture: CaptureSummary) => unknown): () => void {
+    return withActive((capture) => {
+      const isMissing = capture.request_head_missing === true;
+      if (!isMissing) return act(capture);
+      return notify(`The headers of this request were not stored: it can't be ${participle}.`);
+    });
+  }
+
   function isEnabled(key: string): boolean {
     const focused = document.activeElement;
     const isInDetail = (focused?.closest(".detail-panel") ?? null) !== null;
@@ -83,17 +92,17 @@ export function useInspectorKeys(keys: InspectorKeys): void {
     canReplay && {
       keys: ["r"],
       title: "Replay",
-      act: withActive((capture) => replayUnchanged(capture, keys.onOpen)),
+      act: withHeaders("replayed", (capture) => replayUnchanged(capture, keys.onOpen)),
     },
     canReplay && {
       keys: ["e"],
       title: "Edit and replay",
-      act: withActive(({ id }) => {
+      act: withHeaders("replayed", ({ id }) => {
         keys.onOpen(id);
         pressWhenShown("This request", "e");
       }),
     },
-    { keys: ["c"], title: "Copy as curl", act: withActive(copyCurl) },
+    { keys: ["c"], title: "Copy as curl", act: withHeaders("copied as curl", copyCurl) },
     { keys: ["m"], title: "Open the menu", act: withActive(({ id }) => keys.onOpenMenu(id)) },
     {
       keys: ["p"],

@@ -109,6 +109,22 @@ test("an open stream shows how much it has transferred at least, until it ends",
   expect(await row.getByTitle("Still open").count()).toBe(0);
 });
 
+test("the keys `r`, `e` and `c` call nothing for a request whose headers were not stored, and say why", async () => {
+  const { page, send } = await openLivePage();
+  send([build({ path: "/large-head", request_head_missing: true })]);
+  await getRows(page).filter({ hasText: "/large-head" }).waitFor();
+  await page.keyboard.press("Home");
+  const calls: string[] = [];
+  page.on("request", (request) => calls.push(`${request.method()} ${request.url()}`));
+  const notice = "The headers of this request were not stored: it can't be";
+  await page.keyboard.press("c");
+  await page.getByText(`${notice} copied as curl.`).waitFor();
+  await page.keyboard.press("e");
+  await page.keyboard.press("r");
+  await page.getByText(`${notice} replayed.`).nth(1).waitFor();
+  expect(calls.filter((call) => call.includes("/inspector/"))).toEqual([]);
+});
+
 async function measureHeap(page: Page): Promise<number> {
   const devTools = await page.context().newCDPSession(page);
   await devTools.send("HeapProfiler.collectGarbage");

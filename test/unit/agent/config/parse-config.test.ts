@@ -8,9 +8,9 @@ const parse = (lines: string[], environment = {}) =>
   parseConfig(lines.join("\n"), "/project/underpass.yml", environment);
 
 /** The problems of a file, without its name: `line:column: message`. */
-function findProblems(lines: string[], environment = {}): string[] {
+async function findProblems(lines: string[], environment = {}): Promise<string[]> {
   try {
-    parse(lines, environment);
+    await parse(lines, environment);
   } catch (error) {
     return (error as Error).message.replaceAll("/project/underpass.yml:", "").split("\n");
   }
@@ -26,10 +26,12 @@ const web = (...lines: string[]) => [
   ...lines.map((line) => `    ${line}`),
 ];
 
-test("off removes the policy of an earlier run, and is not a path; ./off is one", () => {
-  const [entry] = parse(web("policy: off", "basic_auth: off")).tunnels;
+test("off removes the policy of an earlier run, and is not a path; ./off is one", async () => {
+  const {
+    tunnels: [entry],
+  } = await parse(web("policy: off", "basic_auth: off"));
   expect(entry?.definition).toMatchObject({ gates: { policy: null, basicAuth: null } });
-  expect(findProblems(web("policy: ./off"))).toEqual([
+  expect(await findProblems(web("policy: ./off"))).toEqual([
     expect.stringMatching(/^5:13: can't read policy \/project\/off: /),
   ]);
 });
@@ -148,21 +150,21 @@ describe("a mistake is reported with its line and column:", () => {
       ["version: 1", "tunnels:", "  web:", "   local: 1", "    ttl: 1"],
       ["4:11: the line after this value is indented wrongly, or the value needs quotes"],
     ],
-  ])("%s", (_, lines, problems) => {
-    expect(findProblems(lines)).toEqual(problems);
+  ])("%s", async (_, lines, problems) => {
+    expect(await findProblems(lines)).toEqual(problems);
   });
 
-  test("all of one tunnel, but not what only follows from them", () => {
+  test("all of one tunnel, but not what only follows from them", async () => {
     const lines = ["version: 1", "tunnels:", "  web:", "    local: not a port"];
     const more = ["    ttl: soon", "    url: ftp://x", "    pool: true"];
-    expect(findProblems([...lines, ...more])).toEqual([
+    expect(await findProblems([...lines, ...more])).toEqual([
       expect.stringMatching(/^4:12: not a port /),
       expect.stringMatching(/^5:10: ttl must be a time/),
       expect.stringMatching(/^6:10: url must be a URL/),
     ]);
   });
 
-  test("the same name or port in two tunnels", () => {
+  test("the same name or port in two tunnels", async () => {
     const lines = [
       "version: 1",
       "tunnels:",
@@ -171,23 +173,25 @@ describe("a mistake is reported with its line and column:", () => {
       "  c: {local: 3, protocol: tcp, remote_port: 7000}",
       "  d: {local: 4, protocol: tcp, remote_port: 7000}",
     ];
-    expect(findProblems(lines)).toEqual([
+    expect(await findProblems(lines)).toEqual([
       "4:28: subdomain shop is already used by the tunnel a",
       "6:45: remote_port 7000 is already used by the tunnel c",
     ]);
   });
 
-  test("ten problems are shown, and how many more there are", () => {
+  test("ten problems are shown, and how many more there are", async () => {
     const names = Array.from({ length: 13 }, (_, n) => `unknown${n}: 1`);
-    const problems = findProblems(web(...names));
+    const problems = await findProblems(web(...names));
     expect(problems).toHaveLength(11);
     expect(problems.at(-1)).toBe("and 3 more problems");
   });
 });
 
 describe("a variable of the environment", () => {
-  const getHeader = (text: string, environment = {}) => {
-    const [entry] = parse(web(`headers: [${text}]`), environment).tunnels;
+  const getHeader = async (text: string, environment = {}) => {
+    const {
+      tunnels: [entry],
+    } = await parse(web(`headers: [${text}]`), environment);
     return (entry!.definition as HttpTunnelDefinition).originOptions?.header?.[0]?.[1];
   };
 
@@ -200,71 +204,81 @@ describe("a variable of the environment", () => {
     ['"X: $${NAME}"', { NAME: "shop" }, "${NAME}"],
     ['"X: $NAME"', { NAME: "shop" }, "$NAME"],
     ['"X: ${NAME}"', { NAME: "${OTHER}", OTHER: "x" }, "${OTHER}"],
-  ])("%s is replaced", (text, environment, expected) => {
-    expect(getHeader(text, environment)).toBe(expected);
+  ])("%s is replaced", async (text, environment, expected) => {
+    expect(await getHeader(text, environment)).toBe(expected);
   });
 
-  test("can be a number, or true or false", () => {
-    const [entry] = parse(web("insecure_upstream: ${INSECURE}", "ttl: ${TTL}"), {
+  test("can be a number, or true or false", async () => {
+    const {
+      tunnels: [entry],
+    } = await parse(web("insecure_upstream: ${INSECURE}", "ttl: ${TTL}"), {
       INSECURE: "true",
       TTL: "60",
-    }).tunnels;
+    });
     expect(entry?.definition).toMatchObject({
       originOptions: { "insecure-upstream": true },
       settings: { ttl: 60 },
     });
   });
 
-  test("that is not set is reported where it is used", () => {
-    expect(findProblems(web('subdomain: "a-${NAME}"'))).toEqual([
+  test("that is not set is reported where it is used", async () => {
+    expect(await findProblems(web('subdomain: "a-${NAME}"'))).toEqual([
       "5:19: the environment variable NAME is not set; set it, or write ${NAME:-default}",
     ]);
-    expect(findProblems(web('subdomain: "${NAME}"'), { NAME: "" })).toEqual([
+    expect(await findProblems(web('subdomain: "${NAME}"'), { NAME: "" })).toEqual([
       "5:16: the value of subdomain is empty",
     ]);
-    expect(findProblems(web("subdomain: ${my name}"))).toEqual([
+    expect(await findProblems(web("subdomain: ${my name}"))).toEqual([
       "5:16: ${ must be followed by a variable's name and }; write $${ for the text ${",
     ]);
   });
 
-  test("is never replaced in a key", () => {
-    expect(findProblems(web("${NAME}: x"), { NAME: "subdomain" })[0]).toMatch(/^5:5: unknown key/);
+  test("is never replaced in a key", async () => {
+    expect((await findProblems(web("${NAME}: x"), { NAME: "subdomain" }))[0]).toMatch(
+      /^5:5: unknown key/,
+    );
   });
 });
 
-test("numbers stay as they are written", () => {
-  const [entry] = parse(web("subdomain: 007")).tunnels;
+test("numbers stay as they are written", async () => {
+  const {
+    tunnels: [entry],
+  } = await parse(web("subdomain: 007"));
   expect(entry?.definition.settings.subdomain).toBe("007");
 });
 
-test("tunnels can share options with an anchor", () => {
-  const { tunnels } = parse([
+test("tunnels can share options with an anchor", async () => {
+  const { tunnels } = await parse([
     ...web("ttl: 60").with(2, "  web: &web"),
     "  api: {<<: *web, local: 4000}",
   ]);
   expect(tunnels.map(({ definition }) => definition.settings.ttl)).toEqual([60, 60]);
 });
 
-test("the path of shared files starts at the directory of the file", () => {
+test("the path of shared files starts at the directory of the file", async () => {
   const lines = ["version: 1", "tunnels:", "  site: {local: ./agent}"];
   const path = join(import.meta.dirname, "../../../../underpass.yml");
-  const [entry] = parseConfig(lines.join("\n"), path, {}).tunnels;
+  const {
+    tunnels: [entry],
+  } = await parseConfig(lines.join("\n"), path, {});
   expect(entry?.definition.target).toMatchObject({ origin: join(dirname(path), "agent") });
   const plain = ["version: 1", "tunnels:", "  site: {local: agent/bin}"];
-  const elsewhere = parseConfig(plain.join("\n"), path, {}).tunnels[0];
+  const {
+    tunnels: [elsewhere],
+  } = await parseConfig(plain.join("\n"), path, {});
   expect(elsewhere?.definition.target).toMatchObject({ origin: join(dirname(path), "agent/bin") });
-  expect(findProblems(["version: 1", "tunnels:", "  site: {local: ./nowhere}"])).toEqual([
+  expect(await findProblems(["version: 1", "tunnels:", "  site: {local: ./nowhere}"])).toEqual([
     "3:17: there is no file or directory /project/nowhere",
   ]);
 });
 
-test("a problem inside of a policy's file is reported at the key that names the file", () => {
+test("a problem inside of a policy's file is reported at the key that names the file", async () => {
   const path = join(import.meta.dirname, "underpass.yml");
   const lines = web(`policy: ${basename(import.meta.filename)}`);
-  expect(() => parseConfig(lines.join("\n"), path, {})).toThrow(/underpass\.yml:5:13: /);
+  await expect(parseConfig(lines.join("\n"), path, {})).rejects.toThrow(/underpass\.yml:5:13: /);
 });
 
-test("paths start at the directory of the file", () => {
-  const { tokenFile } = parse(["token_file: secrets/token", ...web()]);
+test("paths start at the directory of the file", async () => {
+  const { tokenFile } = await parse(["token_file: secrets/token", ...web()]);
   expect(tokenFile).toBe("/project/secrets/token");
 });

@@ -11,7 +11,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { brotliCompressSync, constants } from "node:zlib";
 import * as esbuild from "esbuild";
-import { AGENT_BUNDLE, AGENT_BUNDLE_ESM, ROOT } from "../../../../../self-host/build/build.ts";
+import { AGENT_BUNDLE, ROOT } from "../../../../../self-host/build/build.ts";
 
 const [, , commit] = process.argv;
 if (!commit)
@@ -23,7 +23,7 @@ execFileSync("tar", ["-x", "-C", checkout.path], { input: archive });
 symlinkSync(join(ROOT, "node_modules"), join(checkout.path, "node_modules"));
 const { outputFiles } = await esbuild.build({
   ...AGENT_BUNDLE,
-  ...AGENT_BUNDLE_ESM,
+  format: "esm",
   absWorkingDir: checkout.path,
   entryPoints: ["agent/bin/underpass.ts"],
   write: false,
