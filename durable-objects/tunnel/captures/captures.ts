@@ -67,7 +67,7 @@ export interface CapturesDeps {
 }
 
 export class Captures implements RecordingObserver {
-  readonly memory = new CaptureMemory(CAPTURE_MEMORY_MAX_BYTES);
+  readonly memory: CaptureMemory;
   readonly #store: CaptureStore;
   readonly #records: StoredRecords;
   readonly #settings: StoredCaptureSettings;
@@ -86,6 +86,7 @@ export class Captures implements RecordingObserver {
   #isRetentionScheduled = false;
 
   constructor(storage: DurableObjectStorage, tunnel: CapturesDeps) {
+    this.memory = new CaptureMemory(CAPTURE_MEMORY_MAX_BYTES, Date.now, storage);
     this.#store = new CaptureStore(storage);
     this.#records = new StoredRecords(storage.kv, this.#store);
     this.#settings = new StoredCaptureSettings(storage.kv);
@@ -193,6 +194,7 @@ export class Captures implements RecordingObserver {
   async retire(): Promise<void> {
     this.#isRetired = true;
     this.#settings.remove();
+    this.memory.deleteStored();
     this.#kv.delete(CLEARED_UNTIL_KEY);
     await this.#enforceLimits();
   }
@@ -351,9 +353,7 @@ export class Captures implements RecordingObserver {
     try {
       if (!this.#isRetired && (finalized.length > 0 || longLived.length > 0)) {
         this.#writtenAtMs = Date.now();
-        const bytes = this.#store.write(finalized, longLived);
-        this.#uncheckedBytes += bytes;
-        this.memory.onWritten(bytes);
+        this.#uncheckedBytes += this.memory.countWritten(this.#store.write(finalized, longLived));
       }
     } finally {
       const ended = [...finalized, ...longLived.filter(({ isOpen }) => !isOpen)];

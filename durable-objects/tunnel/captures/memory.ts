@@ -30,9 +30,15 @@ export const WRITE_RESERVE_BYTES = {
   head: 0,
 };
 
+/** Stored when half of the tokens are used up: a tunnel without traffic leaves the memory, and would begin with a full bucket. */
+const WRITTEN_KEY = "captures-written";
+
+type Storage = Pick<DurableObjectStorage, "kv" | "put">;
+
 export class CaptureMemory {
   readonly #maxBytes: number;
   readonly #now: () => number;
+  readonly #storage: Storage | undefined;
   #largeHeads: TokenBucket | undefined;
   #written: TokenBucket | undefined;
   #heldBytes = 0;
@@ -40,9 +46,11 @@ export class CaptureMemory {
   #headBytes = 0;
 
   /** @param now in milliseconds. */
-  constructor(maxBytes: number, now: () => number = Date.now) {
+  constructor(maxBytes: number, now: () => number = Date.now, storage?: Storage) {
     this.#maxBytes = maxBytes;
     this.#now = now;
+    this.#storage = storage;
+    this.#written = storage?.kv.get<TokenBucket>(WRITTEN_KEY);
   }
 
   get heldBytes(): number {
@@ -87,10 +95,22 @@ export class CaptureMemory {
     return this.#refill().tokens - this.#heldBytes > WRITE_RESERVE_BYTES[part];
   }
 
-  /** Everything counts, and what goes beyond the tokens, which the memory bounds, delays the parts of the next captures. */
-  onWritten(bytes: number): void {
+  /**
+   * Everything counts. Bytes beyond the tokens, which the memory bounds, delay the parts of the next captures.
+   * @returns the same number.
+   */
+  countWritten(bytes: number): number {
     const { tokens, atMs } = this.#refill();
     this.#written = { tokens: Math.max(-WRITTEN_BYTES.burst, tokens - bytes), atMs };
+    if (this.#written.tokens < WRITTEN_BYTES.burst / 2) {
+      void this.#storage?.put({ [WRITTEN_KEY]: this.#written }, { allowUnconfirmed: true });
+    }
+    return bytes;
+  }
+
+  /** For a tunnel that captures nothing any more. */
+  deleteStored(): void {
+    this.#storage?.kv.delete(WRITTEN_KEY);
   }
 
   #refill(): TokenBucket {

@@ -29,7 +29,7 @@ function write(body: BodyRecorder) {
   body.end();
   memory.release(body.heldBytes);
   const { bytes, isCut } = body.toCapturedBody();
-  memory.onWritten(bytes.byteLength);
+  memory.countWritten(bytes.byteLength);
   return { storedBytes: bytes.byteLength, isCut };
 }
 
@@ -132,19 +132,19 @@ test("large bodies are given up first, then all bodies, then messages, and heade
   expect(listAdmitted()).toEqual(parts);
   let leftBytes = WRITTEN_BYTES.burst;
   for (const [index, part] of parts.entries()) {
-    memory.onWritten(leftBytes - WRITE_RESERVE_BYTES[part]);
+    memory.countWritten(leftBytes - WRITE_RESERVE_BYTES[part]);
     leftBytes = WRITE_RESERVE_BYTES[part];
     expect(listAdmitted()).toEqual(parts.slice(index + 1));
   }
 });
 
 test("bytes in memory count as written, and nothing is given up for longer than the burst takes to refill", () => {
-  memory.onWritten(LARGE_BURST_BYTES - 1);
+  memory.countWritten(LARGE_BURST_BYTES - 1);
   expect(memory.admits("largeBody")).toBe(true);
   const reserved = memory.reserve(1);
   expect(memory.admits("largeBody")).toBe(false);
   memory.release(reserved);
-  memory.onWritten(100 * WRITTEN_BYTES.burst);
+  memory.countWritten(100 * WRITTEN_BYTES.burst);
   nowMs += WRITTEN_BYTES.burst * WRITTEN_BYTES.refillMs;
   expect(memory.admits("head")).toBe(false);
   nowMs += 1;

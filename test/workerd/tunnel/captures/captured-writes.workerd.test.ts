@@ -4,7 +4,10 @@ import { afterEach, describe, expect, test, vi } from "vitest";
 import { Alarm } from "../../../../durable-objects/tunnel/alarm.ts";
 import { Captures } from "../../../../durable-objects/tunnel/captures/captures.ts";
 import { CaptureFeed } from "../../../../durable-objects/tunnel/captures/feed.ts";
-import { WRITTEN_BYTES } from "../../../../durable-objects/tunnel/captures/memory.ts";
+import {
+  CaptureMemory,
+  WRITTEN_BYTES,
+} from "../../../../durable-objects/tunnel/captures/memory.ts";
 import type { Recording } from "../../../../durable-objects/tunnel/captures/recording.ts";
 import { LiveTunnel } from "../../../harness/workerd/live-tunnel.ts";
 
@@ -147,12 +150,26 @@ describe("a tunnel writes a bounded amount of captures", () => {
     }),
   );
 
+  test("also when it leaves the memory in between", async () => {
+    const tunnel = new LiveTunnel();
+    const count = (bytes: number) =>
+      runInDurableObject(tunnel.stub, (_, { storage }) => {
+        const memory = new CaptureMemory(MEBIBYTE, Date.now, storage);
+        memory.countWritten(bytes);
+        return memory.admits("head");
+      });
+    expect(await count(WRITTEN_BYTES.burst - MEBIBYTE)).toBe(true);
+    expect(await count(10 * MEBIBYTE)).toBe(false);
+    await tunnel.sleep();
+    expect(await count(0)).toBe(false);
+  });
+
   test("and says of each capture what is not stored, until enough time has passed", () =>
     runOnStage(async ({ captures, endSecond }) => {
       const socket = openSocket(captures);
       socket.addMessage("client", "binary", MESSAGE);
       await endSecond();
-      captures.memory.onWritten(WRITTEN_BYTES.burst + 10 * MEBIBYTE);
+      captures.memory.countWritten(WRITTEN_BYTES.burst + 10 * MEBIBYTE);
       const target = `/${"p".repeat(1_000)}`;
       const cut = exchange(captures, target);
       socket.addMessage("client", "binary", MESSAGE);
