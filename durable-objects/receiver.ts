@@ -6,14 +6,21 @@ import { DurableObject } from "cloudflare:workers";
 import { takeFromBucket, type TokenBucket } from "../shared/bounds/token-bucket.ts";
 import type { ObjectBindings } from "./bindings.ts";
 import { LongPolls } from "./receiver/long-polls.ts";
-import { Deliveries, type StoredDelivery, type NewDelivery } from "./receiver/deliveries.ts";
+import {
+  computeSize,
+  Deliveries,
+  type StoredDelivery,
+  type NewDelivery,
+} from "./receiver/deliveries.ts";
 import type { ReceiverSettings } from "./receiver/settings.ts";
 import { pickNewest } from "./newest-version.ts";
 import { RETIRED_STORAGE_MS } from "./limits.ts";
 import { MINUTE_MS } from "../shared/time.ts";
 
-/** Deliveries to one receiver: this burst, and then one each `DELIVERY_REFILL_MS`. */
+/** Deliveries to one receiver: this burst, and then one each `DELIVERY_REFILL_MS`. A large one counts as several. */
 export const DELIVERY_BURST = 1_200;
+/** Of headers and bodies, 75 MiB are written to the disk at once, and then 1.25 MiB a second. */
+export const DELIVERY_UNIT_BYTES = 64 * 1024;
 const DELIVERY_REFILL_MS = 50;
 /** Bodies and headers stored by one receiver. Only acknowledged deliveries are removed to make room. */
 export const RECEIVER_STORED_MAX_BYTES = 512 * 1024 * 1024;
@@ -147,7 +154,9 @@ export class Receiver extends DurableObject<ObjectBindings> {
 
   #storeDelivery(arrival: IncomingDelivery, now: number): StoreOutcome {
     const { kv } = this.ctx.storage;
-    const { bucket, waitMs } = takeFromBucket(kv.get<TokenBucket>(KEY.bucket), RATE, now);
+    const bytes = computeSize(JSON.stringify(arrival.headers), arrival.body);
+    const cost = Math.ceil(bytes / DELIVERY_UNIT_BYTES);
+    const { bucket, waitMs } = takeFromBucket(kv.get<TokenBucket>(KEY.bucket), RATE, now, cost);
     kv.put(KEY.bucket, bucket);
     if (waitMs > 0) return { outcome: "rate_limited", waitMs };
     const delivery = { ...arrival, id: arrival.id ?? crypto.randomUUID() };

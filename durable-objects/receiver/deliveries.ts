@@ -168,6 +168,6 @@ export class Deliveries {
   }
 }
 
-function computeSize(headerText: string, body: Uint8Array): number {
+export function computeSize(headerText: string, body: Uint8Array): number {
   return headerText.length + body.byteLength;
 }

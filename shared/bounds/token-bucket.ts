@@ -10,15 +10,19 @@ export interface TokenBucketConfig {
   refillMs: number;
 }
 
-/** @returns `waitMs` 0 when the request may pass. A refused request takes no token. */
+/**
+ * @param cost in tokens.
+ * @returns `waitMs` 0 when the request may pass. A refused request takes no token.
+ */
 export function takeFromBucket(
   saved: TokenBucket | undefined,
   rule: TokenBucketConfig,
   nowMs: number,
+  cost = 1,
 ): { bucket: TokenBucket; waitMs: number } {
   const { tokens } = refillBucket(saved, rule, nowMs);
-  if (tokens >= 1) return { bucket: { tokens: tokens - 1, atMs: nowMs }, waitMs: 0 };
-  return { bucket: { tokens, atMs: nowMs }, waitMs: Math.ceil((1 - tokens) * rule.refillMs) };
+  if (tokens >= cost) return { bucket: { tokens: tokens - cost, atMs: nowMs }, waitMs: 0 };
+  return { bucket: { tokens, atMs: nowMs }, waitMs: Math.ceil((cost - tokens) * rule.refillMs) };
 }
 
 /** @param saved undefined for a full bucket. */

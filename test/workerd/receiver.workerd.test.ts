@@ -11,6 +11,7 @@ import {
   type IncomingDelivery,
   type Receiver,
   DELIVERY_BURST,
+  DELIVERY_UNIT_BYTES,
   RECEIVER_STORED_MAX_BYTES,
 } from "../../durable-objects/receiver.ts";
 import { RETIRED_STORAGE_MS } from "../../durable-objects/limits.ts";
@@ -213,6 +214,27 @@ test("a receiver limits the rate of deliveries, also after hibernation", async (
   await evictDurableObject(stub);
   expect(await stub.store(newDelivery("b"), 1)).toEqual(limited);
   expect(await readIds(stub)).toEqual(["a"]);
+});
+
+test("a large delivery counts as several, so that a receiver writes a bounded amount to the disk", async () => {
+  const stub = await createReceiver();
+  const units = 5;
+  /** A delivery also has headers. */
+  const nearly = (of: number) => of * DELIVERY_UNIT_BYTES - 1_000;
+  const readTokens = () =>
+    runInDurableObject(stub, (_, { storage }) => storage.kv.get<TokenBucket>("bucket")!.tokens);
+  const store = (id: string, bytes: number) =>
+    stub.store(newDelivery(id, new Uint8Array(bytes)), 1);
+  expect(await store("a", nearly(units))).toEqual({ outcome: "stored" });
+  expect(await readTokens()).toBe(DELIVERY_BURST - units);
+  await runInDurableObject(stub, (_, { storage }) => {
+    storage.kv.put("bucket", { tokens: units - 1, atMs: Date.now() + 3600_000 });
+  });
+  expect(await store("b", (units - 1) * DELIVERY_UNIT_BYTES)).toEqual({
+    outcome: "rate_limited",
+    waitMs: expect.any(Number),
+  });
+  expect(await store("c", nearly(units - 1))).toEqual({ outcome: "stored" });
 });
 
 test("a retired receiver leaves nothing in storage after an hour", async () => {

@@ -30,7 +30,6 @@ export class BodyRecorder {
     // A copy: the message also holds other streams' bytes, and its buffer is reused.
     this.#buffer.set(bytes.subarray(0, copiedBytes), this.#recordedBytes);
     this.#recordedBytes += copiedBytes;
-    memory.onBodyStored(copiedBytes);
   }
 
   /** The body is complete. */
@@ -57,8 +56,8 @@ export class BodyRecorder {
   #getMaxBytes(addedBytes: number, memory: CaptureMemory): number {
     const isLarge = this.#recordedBytes + addedBytes > SMALL_BODY_MAX_BYTES;
     const wasAdmitted = this.#recordedBytes > (isLarge ? SMALL_BODY_MAX_BYTES : 0);
-    if (wasAdmitted || memory.admitBody(isLarge)) return BODY_CAPTURE_MAX_BYTES;
-    return this.#recordedBytes > 0 || memory.admitBody(false) ? SMALL_BODY_MAX_BYTES : 0;
+    if (wasAdmitted || memory.admits(isLarge ? "largeBody" : "body")) return BODY_CAPTURE_MAX_BYTES;
+    return this.#recordedBytes > 0 || memory.admits("body") ? SMALL_BODY_MAX_BYTES : 0;
   }
 
   /** Makes room for as many of the bytes as the memory allows. */

@@ -46,6 +46,8 @@ const INLINE_DETAILS_MAX_BYTES = 16 * 1024;
 export const LOG_PAGE_MAX_ENTRIES = 100;
 const LOG_PAGE_MAX_BYTES = 32 * 1024;
 export const LOG_PAGES_MAX = 100;
+/** About what a stored message or event takes beside its texts or bytes. */
+const STORED_ENTRY_OVERHEAD_BYTES = 100;
 /** The platform's limit for one call that stores or deletes keys. */
 const STORAGE_BATCH_MAX_KEYS = 128;
 
@@ -159,26 +161,28 @@ export class CaptureStore {
     if (count === 0) return;
     log.total += count;
     let page = this.#storage.kv.get<StreamEntry[]>(toLogKey(id, log.lastPage)) ?? [];
-    let bytes = page.reduce((sum, entry) => sum + countEntryBytes(entry), 0);
+    const pages = new Map([[toLogKey(id, log.lastPage), page]]);
+    let bytes = countStoredBytes(page);
     for (const entry of entries) {
       if (page.length >= LOG_PAGE_MAX_ENTRIES || bytes >= LOG_PAGE_MAX_BYTES) {
-        batch.values.set(toLogKey(id, log.lastPage), page);
         log.lastPage += 1;
         page = [];
+        pages.set(toLogKey(id, log.lastPage), page);
         bytes = 0;
       }
       page.push(entry);
-      const entryBytes = countEntryBytes(entry);
-      bytes += entryBytes;
-      batch.bytes += entryBytes;
+      bytes += countStoredBytes([entry]);
     }
-    batch.values.set(toLogKey(id, log.lastPage), page);
     const droppedKeys: string[] = [];
     while (log.lastPage - log.firstPage >= LOG_PAGES_MAX) {
       droppedKeys.push(toLogKey(id, log.firstPage++));
     }
-    for (const key of droppedKeys) batch.values.delete(key);
+    for (const key of droppedKeys) pages.delete(key);
     this.#delete(droppedKeys);
+    for (const [key, stored] of pages) {
+      batch.values.set(key, stored);
+      batch.bytes += countStoredBytes(stored);
+    }
   }
 
   #put(values: Map<string, unknown>): void {
@@ -275,6 +279,11 @@ const NO_BODIES: CapturedBodies = { request: NO_BODY, response: NO_BODY };
 /** Ids sort by time. Each is older than none. */
 function isOlder(id: string | undefined, other: string | undefined): boolean {
   return id !== undefined && (other === undefined || id < other);
+}
+
+/** About how many bytes a page of messages or events takes. */
+function countStoredBytes(page: StreamEntry[]): number {
+  return page.reduce((sum, entry) => sum + STORED_ENTRY_OVERHEAD_BYTES + countEntryBytes(entry), 0);
 }
 
 /** For a short capture that is written too late to be in a page with others of its time. */

@@ -34,7 +34,7 @@ import { MINUTE_MS } from "../../../shared/time.ts";
 
 /**
  * Heads, bodies and messages of all exchanges of a tunnel, until they are written. Beyond it bodies are cut, and headers and
- * messages are left out.
+ * messages are left out, as they are when too much was written (`WRITTEN_BYTES`).
  */
 export const CAPTURE_MEMORY_MAX_BYTES = 16 * 1024 * 1024;
 /** A tunnel's storage, everything included. Beyond it the oldest captures are dropped. */
@@ -67,7 +67,7 @@ export interface CapturesDeps {
 }
 
 export class Captures implements RecordingObserver {
-  readonly memory = new CaptureMemory(CAPTURE_MEMORY_MAX_BYTES);
+  readonly memory: CaptureMemory;
   readonly #store: CaptureStore;
   readonly #records: StoredRecords;
   readonly #settings: StoredCaptureSettings;
@@ -86,6 +86,7 @@ export class Captures implements RecordingObserver {
   #isRetentionScheduled = false;
 
   constructor(storage: DurableObjectStorage, tunnel: CapturesDeps) {
+    this.memory = new CaptureMemory(CAPTURE_MEMORY_MAX_BYTES, Date.now, storage);
     this.#store = new CaptureStore(storage);
     this.#records = new StoredRecords(storage.kv, this.#store);
     this.#settings = new StoredCaptureSettings(storage.kv);
@@ -193,6 +194,7 @@ export class Captures implements RecordingObserver {
   async retire(): Promise<void> {
     this.#isRetired = true;
     this.#settings.remove();
+    this.memory.deleteStored();
     this.#kv.delete(CLEARED_UNTIL_KEY);
     await this.#enforceLimits();
   }
@@ -316,7 +318,8 @@ export class Captures implements RecordingObserver {
       if (this.#isWriteDue) break;
     }
     this.#isWriteScheduled = false;
-    this.#writeNow();
+    // The row of an open exchange is written again and again: it waits while messages are not stored.
+    this.#writeNow(this.memory.admits("entry"));
   }
 
   get #isWriteDue(): boolean {
@@ -332,7 +335,7 @@ export class Captures implements RecordingObserver {
   /** @param all also writes open recordings that may end soon. */
   #write(all: boolean): void {
     this.#promoteUntil(all ? Infinity : Date.now() - CAPTURE_LONG_MS);
-    this.#writeNow();
+    this.#writeNow(true);
   }
 
   /** Recordings that began up to then are open for long, and are written before they end. */
@@ -344,12 +347,13 @@ export class Captures implements RecordingObserver {
     }
   }
 
-  #writeNow(): void {
-    const { finalized, longLived } = this.#unwritten.take();
+  /** @param all also open exchanges. */
+  #writeNow(all: boolean): void {
+    const { finalized, longLived } = this.#unwritten.take(all);
     try {
       if (!this.#isRetired && (finalized.length > 0 || longLived.length > 0)) {
         this.#writtenAtMs = Date.now();
-        this.#uncheckedBytes += this.#store.write(finalized, longLived);
+        this.#uncheckedBytes += this.memory.countWritten(this.#store.write(finalized, longLived));
       }
     } finally {
       const ended = [...finalized, ...longLived.filter(({ isOpen }) => !isOpen)];
@@ -358,7 +362,7 @@ export class Captures implements RecordingObserver {
         this.memory.releaseHead(headBytes);
       }
     }
-    if (this.#recent.size > 0) this.#scheduleWrite();
+    if (this.#recent.size > 0 || this.#unwritten.count > 0) this.#scheduleWrite();
     if (this.#uncheckedBytes >= CAPTURES_CHECK_BYTES) void this.#enforceLimits();
     this.#scheduleRetention();
   }

@@ -1,6 +1,6 @@
 /**
- * Bounds the memory that captures use, over all the exchanges of a tunnel together, and how much of large heads and of bodies
- * they store: a visitor who sends little else would otherwise make the object write megabytes each second.
+ * Bounds the memory that captures use, over all the exchanges of a tunnel together, and how much they write to the disk: busy
+ * visitors would otherwise make the object write tens of megabytes each second.
  */
 import {
   refillBucket,
@@ -13,27 +13,44 @@ const LARGE_HEAD_BYTES = 16 * 1024;
 export const LARGE_HEADS = { burst: 64, refillMs: 1_000 };
 /** A larger body is a large one. */
 export const SMALL_BODY_MAX_BYTES = 16 * 1024;
-/** The last tokens are for the first 16 KiB of bodies, so that large ones do not take them from small ones. */
-export const SMALL_BODY_RESERVE_BYTES = 16 * 1024 * 1024;
-/** A token is a byte of a body. Large ones take as many at once as a tunnel's storage holds; then 1 MiB a second is for all. */
-export const BODY_BYTES = {
-  burst: 64 * 1024 * 1024 + SMALL_BODY_RESERVE_BYTES,
-  refillMs: 1_000 / (1024 * 1024),
+const MEBIBYTE = 1024 * 1024;
+/** A token is a byte. Large bodies take as many at once as a tunnel's storage holds; then 1 MiB a second is for everything. */
+export const WRITTEN_BYTES = { burst: 80 * MEBIBYTE, refillMs: 1_000 / MEBIBYTE };
+/**
+ * How many tokens each part of a capture leaves to those below it: when there are fewer, the part is not stored. The rest of a
+ * capture is always stored.
+ */
+export const WRITE_RESERVE_BYTES = {
+  /** More than the first 16 KiB of a body. */
+  largeBody: 16 * MEBIBYTE,
+  body: 8 * MEBIBYTE,
+  /** A message of a WebSocket, or an event. */
+  entry: 4 * MEBIBYTE,
+  /** The headers of a request or of a response. */
+  head: 0,
 };
+
+/** Stored when half of the tokens are used up: a tunnel without traffic leaves the memory, and would begin with a full bucket. */
+const WRITTEN_KEY = "captures-written";
+
+type Storage = Pick<DurableObjectStorage, "kv" | "put">;
 
 export class CaptureMemory {
   readonly #maxBytes: number;
   readonly #now: () => number;
+  readonly #storage: Storage | undefined;
   #largeHeads: TokenBucket | undefined;
-  #bodyBucket: TokenBucket | undefined;
+  #written: TokenBucket | undefined;
   #heldBytes = 0;
   /** The part of it that heads hold. */
   #headBytes = 0;
 
   /** @param now in milliseconds. */
-  constructor(maxBytes: number, now: () => number = Date.now) {
+  constructor(maxBytes: number, now: () => number = Date.now, storage?: Storage) {
     this.#maxBytes = maxBytes;
     this.#now = now;
+    this.#storage = storage;
+    this.#written = storage?.kv.get<TokenBucket>(WRITTEN_KEY);
   }
 
   get heldBytes(): number {
@@ -57,11 +74,11 @@ export class CaptureMemory {
   }
 
   /**
-   * @returns false when there is no memory for the whole head, or too many were large. Otherwise the caller must
-   * `releaseHead` it.
+   * @returns false when there is no memory for the whole head, too many were large, or too much was written. Otherwise the
+   * caller must `releaseHead` it.
    */
   reserveHead(bytes: number): boolean {
-    if (bytes > this.#maxBytes - this.#heldBytes) return false;
+    if (bytes > this.#maxBytes - this.#heldBytes || !this.admits("head")) return false;
     if (bytes > LARGE_HEAD_BYTES && !this.#takeLargeHead()) return false;
     this.#heldBytes += bytes;
     this.#headBytes += bytes;
@@ -73,18 +90,31 @@ export class CaptureMemory {
     this.#headBytes -= bytes;
   }
 
-  /**
-   * @param isLarge whether more than its first 16 KiB would be stored.
-   * @returns false when too much of bodies was stored. Otherwise the caller must report what it stores.
-   */
-  admitBody(isLarge: boolean): boolean {
-    this.#bodyBucket = refillBucket(this.#bodyBucket, BODY_BYTES, this.#now());
-    return this.#bodyBucket.tokens > (isLarge ? SMALL_BODY_RESERVE_BYTES : 0);
+  /** Everything in memory counts as written: it will be. */
+  admits(part: keyof typeof WRITE_RESERVE_BYTES): boolean {
+    return this.#refill().tokens - this.#heldBytes > WRITE_RESERVE_BYTES[part];
   }
 
-  /** What admitted bodies take in excess of the bucket, which their memory bounds, delays the next ones. */
-  onBodyStored(bytes: number): void {
-    if (this.#bodyBucket) this.#bodyBucket.tokens -= bytes;
+  /**
+   * Everything counts. Bytes beyond the tokens, which the memory bounds, delay the parts of the next captures.
+   * @returns the same number.
+   */
+  countWritten(bytes: number): number {
+    const { tokens, atMs } = this.#refill();
+    this.#written = { tokens: Math.max(-WRITTEN_BYTES.burst, tokens - bytes), atMs };
+    if (this.#written.tokens < WRITTEN_BYTES.burst / 2) {
+      void this.#storage?.put({ [WRITTEN_KEY]: this.#written }, { allowUnconfirmed: true });
+    }
+    return bytes;
+  }
+
+  /** For a tunnel that captures nothing any more. */
+  deleteStored(): void {
+    this.#storage?.kv.delete(WRITTEN_KEY);
+  }
+
+  #refill(): TokenBucket {
+    return (this.#written = refillBucket(this.#written, WRITTEN_BYTES, this.#now()));
   }
 
   #takeLargeHead(): boolean {

@@ -153,7 +153,7 @@ export function cutPath(path: string): string {
 }
 
 /** The beginning of a text, as a text of its own: a slice would keep all of it in memory. */
-function cutText(text: string, maxChars: number): string {
+export function cutText(text: string, maxChars: number): string {
   if (text.length <= maxChars) return text;
   return new TextDecoder().decode(toUtf8(text.slice(0, maxChars)));
 }

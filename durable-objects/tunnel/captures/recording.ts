@@ -16,7 +16,7 @@ import type { CaptureMemory } from "./memory.ts";
 import type { FinalizedCapture } from "./page.ts";
 import {
   countEntryBytes,
-  cutPath,
+  cutText,
   type CaptureRecord,
   type StreamEntry,
   type StreamLog,
@@ -56,6 +56,9 @@ export interface RecordedRequest {
   clientIp: string;
   replayOf: string | null;
 }
+
+/** Recorded of the target of a request whose headers are not: this much of every request is written. */
+const CUT_TARGET_MAX_CHARS = 256;
 
 export class Recording {
   readonly id: string;
@@ -290,7 +293,7 @@ export class Recording {
     else this.#isResponseHeadCut = true;
   }
 
-  /** @returns false when the observer's memory has no room for a head. Its headers are not recorded then. */
+  /** @returns false when the observer's memory does not admit a head. Its headers are not recorded then. */
   #reserveHead(lines: string[], chars: number): boolean {
     const bytes = chars + lines.length * TEXT_OVERHEAD_BYTES;
     if (!this.#observer.memory.reserveHead(bytes)) return false;
@@ -315,7 +318,8 @@ export class Recording {
     if (this.#state !== "open") return;
     this.#entryCount += 1;
     const bytes = ENTRY_OVERHEAD_BYTES + countEntryBytes(entry);
-    const reserved = this.#observer.memory.reserve(bytes);
+    const { memory } = this.#observer;
+    const reserved = memory.admits("entry") ? memory.reserve(bytes) : 0;
     this.#entriesHeldBytes += reserved;
     if (reserved === bytes) this.#entries.push(entry);
     this.#observer.onChanged(this);
@@ -339,9 +343,8 @@ export class Recording {
   }
 }
 
-/** Method and target, of which lists show no more. */
 function cutHead([method = "", target = ""]: string[]): string[] {
-  return [method, cutPath(target)];
+  return [method, cutText(target, CUT_TARGET_MAX_CHARS)];
 }
 
 const NO_BODY: CapturedBody = { bytes: new Uint8Array(), isCut: false };

@@ -32,14 +32,17 @@ export class UnwrittenCaptures {
     this.#finalizedBytes += recording.bodyBytes + recording.headBytes;
   }
 
-  /** Returns all of them, and forgets them. */
-  take(): { finalized: FinalizedCapture[]; longLived: Recording[] } {
+  /** Returns those that have ended, with `all` also the open ones, and forgets them. */
+  take(all: boolean): { finalized: FinalizedCapture[]; longLived: Recording[] } {
     const finalized = this.#finalized;
-    const longLived = [...this.#changed, ...this.#endedLongLived];
+    const longLived = this.#endedLongLived;
     this.#finalized = [];
     this.#finalizedBytes = 0;
     this.#endedLongLived = [];
-    this.#changed.clear();
+    if (all) {
+      longLived.unshift(...this.#changed);
+      this.#changed.clear();
+    }
     return { finalized, longLived };
   }
 }

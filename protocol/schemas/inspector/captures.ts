@@ -132,7 +132,7 @@ export const CaptureDetail = CaptureSummary.extend({
       request_head: z
         .boolean()
         .describe(
-          "Whether the request's headers, and the end of a long path or query, are missing: too many exchanges had large ones.",
+          "Whether the request's headers, and the end of a long path or query, are missing: too many exchanges had large ones, or the tunnel captured too much.",
         ),
       response_head: z
         .boolean()
@@ -143,12 +143,12 @@ export const CaptureDetail = CaptureSummary.extend({
     ),
   frames: z
     .array(CapturedMessage)
-    .describe("The newest of the `frames_total` messages of a WebSocket, oldest first."),
+    .describe("Those of the `frames_total` messages of a WebSocket that are stored, oldest first."),
   frames_total: z.int(),
   events: z
     .array(CapturedSseEvent)
     .describe(
-      "The newest of the `events_total` events of an event stream. Empty when the stream is compressed.",
+      "Those of the `events_total` events of an event stream that are stored, oldest first. Empty when the stream is compressed.",
     ),
   events_total: z.int(),
 });

@@ -66,7 +66,7 @@ function toApiError(why: ReplayRefusal): ApiError {
     case "head_cut":
       return new ApiError(
         "conflict",
-        "The headers of this request were not captured, because too many requests had large ones. It cannot be replayed.",
+        "The headers of this request were not captured, because too many requests had large ones, or the tunnel captured too much. It cannot be replayed.",
       );
     case "not_replayable":
       return new ApiError("conflict", "A WebSocket connection cannot be replayed.");

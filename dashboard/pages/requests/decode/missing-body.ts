@@ -40,13 +40,13 @@ export function explainMissingBody(
   }
   if (storedBytes === 0) {
     return explain(
-      `The body of ${sizeText} was not stored: bodies were not captured for this tunnel, or the server was short of memory.`,
+      `The body of ${sizeText} was not stored: bodies were not captured for this tunnel, or the tunnel captured too much.`,
       true,
     );
   }
   if (storedBytes < size) {
     return explain(
-      `Only the first ${formatBytes(storedBytes)} of ${sizeText} are stored: the server was short of memory.`,
+      `Only the first ${formatBytes(storedBytes)} of ${sizeText} are stored: the tunnel captured too much.`,
     );
   }
   return explain(`The transfer broke off after ${sizeText}.`);

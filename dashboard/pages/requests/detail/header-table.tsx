@@ -81,7 +81,8 @@ export function HeaderTable({ request, side, isOpen }: HeaderTableProps) {
 
 function explainNone({ truncated }: CaptureDetail, side: HeaderTableProps["side"]): string {
   if (!truncated[`${side}_head`]) return "No headers.";
-  const reason = "were not stored: too many requests or responses had large ones.";
+  const reason =
+    "were not stored: too many requests or responses had large ones, or the tunnel captured too much.";
   if (side === "response") return `The headers ${reason}`;
   return `The headers and the end of a long path ${reason} The request can't be replayed.`;
 }

@@ -258,7 +258,10 @@ describe("the memory of captures", () => {
       expect(record(target).record).toMatchObject({ path: target.slice(0, -2), query: "q" });
     }
     const cut = record(target);
-    expect(cut.record).toMatchObject({ path: target.slice(0, 2_000), isRequestHeadCut: true });
+    expect(cut.record).toMatchObject({
+      path: target.slice(0, 256),
+      isRequestHeadCut: true,
+    });
     expect([cut.lines.request, memory.heldBytes]).toEqual([[], 0]);
     expect(record("/short").lines.request).toEqual(["a", "b"]);
     nowMs += LARGE_HEADS.refillMs;

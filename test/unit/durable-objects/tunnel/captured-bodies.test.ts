@@ -4,10 +4,10 @@ import {
   BodyRecorder,
 } from "../../../../durable-objects/tunnel/captures/body.ts";
 import {
-  BODY_BYTES,
   CaptureMemory,
   SMALL_BODY_MAX_BYTES,
-  SMALL_BODY_RESERVE_BYTES,
+  WRITE_RESERVE_BYTES,
+  WRITTEN_BYTES,
 } from "../../../../durable-objects/tunnel/captures/memory.ts";
 
 const CHUNK_BYTES = 4 * 1024;
@@ -25,24 +25,30 @@ function addInChunks(body: BodyRecorder, size: number): void {
   }
 }
 
+function write(body: BodyRecorder) {
+  body.end();
+  memory.release(body.heldBytes);
+  const { bytes, isCut } = body.toCapturedBody();
+  memory.countWritten(bytes.byteLength);
+  return { storedBytes: bytes.byteLength, isCut };
+}
+
 /** A body that is written as soon as it has ended. */
 function record(size: number, add = addInChunks) {
   const body = new BodyRecorder();
   add(body, size);
-  body.end();
-  memory.release(body.heldBytes);
-  const { bytes, isCut } = body.toCapturedBody();
-  return { storedBytes: bytes.byteLength, isCut };
+  return write(body);
 }
 
 const whole = (size: number) => ({ storedBytes: size, isCut: false });
 const CUT = { storedBytes: SMALL_BODY_MAX_BYTES, isCut: true };
-const LARGE_BURST_BYTES = BODY_BYTES.burst - SMALL_BODY_RESERVE_BYTES;
-const REFILL_BYTES_PER_SECOND = 1_000 / BODY_BYTES.refillMs;
+const LARGE_BURST_BYTES = WRITTEN_BYTES.burst - WRITE_RESERVE_BYTES.largeBody;
+const SMALL_BURST_BYTES = WRITTEN_BYTES.burst - WRITE_RESERVE_BYTES.body;
+const REFILL_BYTES_PER_SECOND = 1_000 / WRITTEN_BYTES.refillMs;
 
 /** @returns how many bytes were stored until a body of this size was cut. */
 function storeUntilCut(size = BODY_CAPTURE_MAX_BYTES): number {
-  for (let storedBytes = 0; storedBytes < 2 * BODY_BYTES.burst;) {
+  for (let storedBytes = 0; storedBytes < 2 * WRITTEN_BYTES.burst;) {
     const stored = record(size);
     if (stored.isCut) return storedBytes;
     storedBytes += stored.storedBytes;
@@ -71,9 +77,9 @@ describe("of bodies", () => {
     expectRefillRate(measureRate(BODY_CAPTURE_MAX_BYTES, 1));
   });
 
-  test("80 MiB of small ones are stored at once, then a mebibyte a second, others are cut", () => {
+  test("72 MiB of small ones are stored at once, then a mebibyte a second, others are cut", () => {
     const size = SMALL_BODY_MAX_BYTES - 1_024;
-    expect(storeUntilCut(size)).toBeGreaterThanOrEqual(BODY_BYTES.burst - size);
+    expect(storeUntilCut(size)).toBeGreaterThanOrEqual(SMALL_BURST_BYTES - 2 * size);
     expect(record(size)).toEqual({ storedBytes: 0, isCut: true });
     expectRefillRate(measureRate(size, 100));
     expect(memory.heldBytes).toBe(0);
@@ -104,9 +110,7 @@ describe("of bodies", () => {
     addInChunks(body, BODY_CAPTURE_MAX_BYTES / 2);
     storeUntilCut();
     addInChunks(body, BODY_CAPTURE_MAX_BYTES / 2);
-    body.end();
-    expect(body.toCapturedBody().isCut).toBe(false);
-    memory.release(body.heldBytes);
+    expect(write(body).isCut).toBe(false);
     nowMs += 10;
     expect(record(BODY_CAPTURE_MAX_BYTES)).toEqual(CUT);
     expect(memory.heldBytes).toBe(0);
@@ -117,7 +121,32 @@ describe("of bodies", () => {
     let beginnings = 0;
     while (!record(SMALL_BODY_MAX_BYTES).isCut) beginnings += 1;
     // The large ones that were cut took some of them, and the last one may take more than there was.
-    const reserved = SMALL_BODY_RESERVE_BYTES / SMALL_BODY_MAX_BYTES;
+    const reserved = (SMALL_BURST_BYTES - LARGE_BURST_BYTES) / SMALL_BODY_MAX_BYTES;
     expect(beginnings).toBeGreaterThan(0.9 * reserved);
   });
+});
+
+test("large bodies are given up first, then all bodies, then messages, and headers last", () => {
+  const parts = ["largeBody", "body", "entry", "head"] as const;
+  const listAdmitted = () => parts.filter((part) => memory.admits(part));
+  expect(listAdmitted()).toEqual(parts);
+  let leftBytes = WRITTEN_BYTES.burst;
+  for (const [index, part] of parts.entries()) {
+    memory.countWritten(leftBytes - WRITE_RESERVE_BYTES[part]);
+    leftBytes = WRITE_RESERVE_BYTES[part];
+    expect(listAdmitted()).toEqual(parts.slice(index + 1));
+  }
+});
+
+test("bytes in memory count as written, and nothing is given up for longer than the burst takes to refill", () => {
+  memory.countWritten(LARGE_BURST_BYTES - 1);
+  expect(memory.admits("largeBody")).toBe(true);
+  const reserved = memory.reserve(1);
+  expect(memory.admits("largeBody")).toBe(false);
+  memory.release(reserved);
+  memory.countWritten(100 * WRITTEN_BYTES.burst);
+  nowMs += WRITTEN_BYTES.burst * WRITTEN_BYTES.refillMs;
+  expect(memory.admits("head")).toBe(false);
+  nowMs += 1;
+  expect(memory.admits("head")).toBe(true);
 });

@@ -41,7 +41,7 @@ export function StreamTimeline({ request }: { request: CaptureDetail }) {
         {shown.length === items.length
           ? `${formatCount(items.length)} shown`
           : `${formatCount(shown.length)} of ${formatCount(items.length)} match`}
-        {firstPosition > 0 && `, the newest of ${formatCount(total)}: only these are stored`}
+        {firstPosition > 0 && `, of ${formatCount(total)} in all: only these are stored`}
         {request.state === "open" && ". More appear as they arrive."}
       </p>
       {shown.length > 0 && (
