@@ -14,8 +14,8 @@ export const LARGE_HEADS = { burst: 64, refillMs: 1_000 };
 /** A larger body is a large one. */
 export const SMALL_BODY_MAX_BYTES = 16 * 1024;
 const MEBIBYTE = 1024 * 1024;
-/** A token is a byte. Large bodies take as many at once as a tunnel's storage holds; then 1 MiB a second is for everything. */
-export const WRITTEN_BYTES = { burst: 80 * MEBIBYTE, refillMs: 1_000 / MEBIBYTE };
+/** A token is a byte. Large bodies take as many at once as a tunnel's storage holds; then 2 MiB a second are for everything. */
+export const WRITTEN_BYTES = { burst: 80 * MEBIBYTE, refillMs: 1_000 / (2 * MEBIBYTE) };
 /**
  * How many tokens each part of a capture leaves to those below it: when there are fewer, the part is not stored. The rest of a
  * capture is always stored.

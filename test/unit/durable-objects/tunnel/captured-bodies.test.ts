@@ -72,12 +72,12 @@ function expectRefillRate(bytesPerSecond: number): void {
 }
 
 describe("of bodies", () => {
-  test("64 MiB of large ones are stored at once, then a mebibyte a second", () => {
+  test("64 MiB of large ones are stored at once, then two mebibytes a second", () => {
     expect(storeUntilCut()).toBeGreaterThanOrEqual(LARGE_BURST_BYTES);
     expectRefillRate(measureRate(BODY_CAPTURE_MAX_BYTES, 1));
   });
 
-  test("72 MiB of small ones are stored at once, then a mebibyte a second, others are cut", () => {
+  test("72 MiB of small ones are stored at once, then two mebibytes a second, others are cut", () => {
     const size = SMALL_BODY_MAX_BYTES - 1_024;
     expect(storeUntilCut(size)).toBeGreaterThanOrEqual(SMALL_BURST_BYTES - 2 * size);
     expect(record(size)).toEqual({ storedBytes: 0, isCut: true });
