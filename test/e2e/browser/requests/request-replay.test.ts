@@ -176,15 +176,10 @@ test("a request without its headers says so, and can't be replayed or copied; a 
     .getByText("The headers and the end of a long path were not stored")
     .waitFor();
   await getSection(page, "Response").getByText("content-length").waitFor();
-  expect(await page.getByRole("button", { name: /replay/i }).count()).toBe(0);
+  expect(await page.getByRole("button", { name: /replay|curl/i }).count()).toBe(0);
   await page.keyboard.press("e");
   expect(await page.getByLabel("Method").count()).toBe(0);
   expect(await findPageProblems(page)).toEqual([]);
-  await clickButton(page, "Copy as curl");
-  await page
-    .getByRole("alert")
-    .getByText("The headers of this request were not captured")
-    .waitFor();
   const path = request.path.replace(/p+$/, "");
   await page.goto(`${pages.origin}/requests?filter=${encodeURIComponent(`path:${path}`)}`);
   await page.getByRole("grid", { name: "Requests" }).locator("[data-id]").waitFor();
