@@ -1,4 +1,7 @@
-/** A bare call of a Durable Object on workerd: the same runtime, flags and settings as the self-hosted server. */
+/**
+ * A bare call of a Durable Object on workerd, and a bare tunnel through one: the same runtime, flags and settings as the self-hosted
+ * server.
+ */
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
@@ -8,14 +11,16 @@ import { SMALL_YOUNG_GENERATION } from "../../self-host/processes/v8-flags.ts";
 import { WRANGLER_CONFIG } from "../../self-host/workerd/wrangler-config.ts";
 import { silentLog } from "../../test/harness/directories.ts";
 import { reservePort } from "../../test/harness/ports.ts";
-import { BENCH, spawnQuiet, stopChild, type Program } from "../processes.ts";
+import { BENCH, spawnQuiet, startProgram, stopChild, type Program } from "../processes.ts";
 
 const SOCKET = "front.sock";
 const PROBE_SOCKET = "probe.sock";
 
 export interface Hop extends Program {
-  /** The same behind a front proxy like the server's: the lower bound for a self-hosted tunnel. */
+  /** The same behind a front proxy like the server's. */
   startFrontProxy(): Promise<Program>;
+  /** The agent of the bare tunnel, which visitors of the host `tunnel` reach: the lower bound for a self-hosted tunnel. */
+  startBareAgent(frontPort: number, originPort: number): Promise<Program>;
 }
 
 export async function startHop(): Promise<Hop> {
@@ -49,6 +54,8 @@ export async function startHop(): Promise<Hop> {
       });
       return { port: frontPort, pid: proxy.pid ?? 0, stop: () => proxy.stop() };
     },
+    startBareAgent: (frontPort, originPort) =>
+      startProgram("hop/bare-agent.ts", [String(frontPort), String(originPort)]),
     async stop() {
       await stopChild(child);
       await rm(directory, { recursive: true, force: true });
@@ -72,11 +79,22 @@ const config :Workerd.Config = (
   v8Flags = [${flags}],
 );
 const main :Workerd.Worker = (
-  modules = [(name = "worker.js", esModule = embed ${JSON.stringify(relative(directory, join(BENCH, "hop/worker.js")))})],
+  modules = [${["worker.js", "bare-tunnel.js"].map((name) => embedModule(directory, name)).join(", ")}],
   compatibilityDate = "${WRANGLER_CONFIG.compatibilityDate}",
-  durableObjectNamespaces = [(className = "Hop", uniqueKey = "hop", enableSql = true)],
+  durableObjectNamespaces = [
+    (className = "Hop", uniqueKey = "hop", enableSql = true),
+    (className = "BareTunnel", uniqueKey = "tunnel", enableSql = true),
+  ],
   durableObjectStorage = (localDisk = "disk"),
-  bindings = [(name = "HOP", durableObjectNamespace = "Hop")],
+  bindings = [
+    (name = "HOP", durableObjectNamespace = "Hop"),
+    (name = "TUNNEL", durableObjectNamespace = "BareTunnel"),
+  ],
 );
 `;
+}
+
+function embedModule(directory: string, name: string): string {
+  const path = relative(directory, join(BENCH, "hop", name));
+  return `(name = ${JSON.stringify(name)}, esModule = embed ${JSON.stringify(path)})`;
 }

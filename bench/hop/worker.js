@@ -1,5 +1,6 @@
-// The lower bound for a tunnel on this platform: one Worker, one call of one object, one response.
+// The lower bounds for a tunnel on this platform: a bare call of one object, and a bare tunnel for the host `tunnel`.
 import { DurableObject } from "cloudflare:workers";
+export { BareTunnel } from "./bare-tunnel.js";
 
 export class Hop extends DurableObject {
   fetch() {
@@ -7,11 +8,16 @@ export class Hop extends DurableObject {
   }
 }
 
-let id;
+let hopId;
+let tunnelId;
 
 export default {
   fetch(request, env) {
-    id ??= env.HOP.idFromName("hop");
-    return env.HOP.get(id).fetch(request);
+    if (request.url.startsWith("http://tunnel/")) {
+      tunnelId ??= env.TUNNEL.idFromName("tunnel");
+      return env.TUNNEL.get(tunnelId).fetch(request);
+    }
+    hopId ??= env.HOP.idFromName("hop");
+    return env.HOP.get(hopId).fetch(request);
   },
 };

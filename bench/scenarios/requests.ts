@@ -1,92 +1,133 @@
 /**
- * Requests per second, latency and CPU time of the whole path, compared with a bare object call, the origin and other
- * tunnels: localtunnel, and frp if it has been built (`bench/peers/build.ts`).
+ * Requests per second, latency and CPU time of the whole path, compared with a bare object call, a bare tunnel, the origin and
+ * other tunnels: localtunnel, and frp if it has been built (`bench/peers/build.ts`).
  */
 import { startHop } from "../hop/start.ts";
 import { startFrp } from "../peers/frp.ts";
 import { startLocaltunnel } from "../peers/localtunnel.ts";
 import type { Peer } from "../peers/peer.ts";
 import { getCpuMs, listServerProcesses, runLoad } from "../processes.ts";
+import type { LoadResult } from "../load.ts";
 import type { Row } from "../report.ts";
+import { ROUNDS, WARM_UP_SECONDS } from "../settings.ts";
 import type { BenchStack } from "../stack.ts";
-import { formatPercent, round } from "../statistics.ts";
+import { formatPercent, median, medianBy, round } from "../statistics.ts";
 
 const CONNECTIONS = [1, 32, 128, 256];
 const OWN = "underpass";
 const BARE_HOP = "bare object hop";
 const FRONTED_HOP = "object hop behind a front proxy";
+const BARE_TUNNEL = "bare tunnel behind a front proxy";
 const DIRECT = "origin, direct";
 
-interface Measured {
-  requestsPerSecond: number;
-  p50: number;
-  p99: number;
-  cpuMicroseconds: number;
+type Path = Omit<Peer, "stop">;
+
+interface Measured extends LoadResult {
+  /** CPU time of a request in microseconds: of all processes, and of each. */
+  cpu: number;
+  cpuOfEach: number[];
 }
 
 export async function benchRequests(stack: BenchStack, seconds: number): Promise<Row[]> {
   const hop = await startHop();
   const front = await hop.startFrontProxy();
+  const bareAgent = await hop.startBareAgent(front.port, stack.origin.port);
   const localtunnel = await startLocaltunnel(stack.origin.port);
   const frp = await startFrp(stack.origin.port);
   const workerd = { name: "workerd", pid: hop.pid };
+  const fronted = [workerd, { name: "front-proxy", pid: front.pid }];
   const server = (await listServerProcesses(stack.server)).filter(({ name }) => name !== "gateway");
-  const agent = { name: "agent", pid: stack.agent.pid ?? 0 };
-  const paths: Omit<Peer, "stop">[] = [
+  const own = [...server, { name: "agent", pid: stack.agent.pid ?? 0 }];
+  const paths: Path[] = [
     { name: BARE_HOP, port: hop.port, host: "hop", processes: [workerd] },
+    { name: FRONTED_HOP, port: front.port, host: "hop", processes: fronted },
     {
-      name: FRONTED_HOP,
+      name: BARE_TUNNEL,
       port: front.port,
-      host: "hop",
-      processes: [workerd, { name: "front-proxy", pid: front.pid }],
+      host: "tunnel",
+      processes: [...fronted, { name: "agent", pid: bareAgent.pid }],
     },
-    { name: OWN, port: stack.server.port, host: stack.host, processes: [...server, agent] },
+    { name: OWN, port: stack.server.port, host: stack.host, processes: own },
     { name: DIRECT, port: stack.origin.port, host: "origin", processes: [] },
     localtunnel,
     ...(frp === null ? [] : [frp]),
   ];
+  const compared = [BARE_HOP, FRONTED_HOP, BARE_TUNNEL, ...(frp === null ? [] : [frp.name])];
   const rows: Row[] = [];
   for (const connections of CONNECTIONS) {
-    const measured = new Map<string, Measured>();
-    for (const { name, port, host, processes } of paths) {
-      const plan = { port, host, path: "/", connections, seconds, warmUpSeconds: 1 };
-      const before = processes.map(({ pid }) => getCpuMs(pid));
-      const result = await runLoad(plan);
-      const requests = result.requestsPerSecond * (seconds + 1);
-      const cpu = processes.map(({ pid }, i) => ((getCpuMs(pid) - before[i]!) * 1000) / requests);
-      const cpuMicroseconds = cpu.reduce((sum, µs) => sum + µs, 0);
-      measured.set(name, { ...result, cpuMicroseconds });
-      rows.push({
-        group: "requests",
-        connections,
-        path: name,
-        "req/s": Math.round(result.requestsPerSecond),
-        "p50 ms": round(result.p50, 2),
-        "p90 ms": round(result.p90, 2),
-        "p99 ms": round(result.p99, 2),
-        errors: result.errors,
-        "CPU µs/req": Math.round(cpuMicroseconds),
-        "of which": processes.map(({ name }, i) => `${name} ${Math.round(cpu[i]!)}`).join(", "),
-      });
+    const rounds: Map<string, Measured>[] = [];
+    for (let i = 0; i < ROUNDS; i++) {
+      const measured = new Map<string, Measured>();
+      for (const path of paths) measured.set(path.name, await measure(path, connections, seconds));
+      rounds.push(measured);
     }
-    const own = measured.get(OWN)!;
-    const direct = measured.get(DIRECT)!;
-    for (const name of [BARE_HOP, FRONTED_HOP, ...(frp === null ? [] : [frp.name])]) {
-      const other = measured.get(name)!;
-      rows.push({
-        group: "requests, ratios",
-        connections,
-        path: `underpass to ${name}`,
-        "req/s": formatPercent(own.requestsPerSecond / other.requestsPerSecond),
-        "p50 ms": `+${round(own.p50 - direct.p50, 2)} over direct`,
-        "p99 ms": `${round(own.p99 / other.p99, 2)} times`,
-        "CPU µs/req": formatPercent(own.cpuMicroseconds / other.cpuMicroseconds),
-      });
-    }
+    rows.push(...paths.map((path) => describePath(path, connections, rounds)));
+    rows.push(...compared.map((name) => compare(name, connections, rounds)));
   }
   await front.stop();
+  await bareAgent.stop();
   await hop.stop();
   await localtunnel.stop();
   await frp?.stop();
   return rows;
+}
+
+async function measure(path: Path, connections: number, seconds: number): Promise<Measured> {
+  const { port, host, processes } = path;
+  const plan = { port, host, path: "/", connections, seconds, warmUpSeconds: WARM_UP_SECONDS };
+  const before = processes.map(({ pid }) => getCpuMs(pid));
+  const result = await runLoad(plan);
+  const requests = result.requestsPerSecond * (seconds + WARM_UP_SECONDS);
+  const cpuOfEach = processes.map(({ pid }, i) => ((getCpuMs(pid) - before[i]!) * 1000) / requests);
+  return { ...result, cpu: cpuOfEach.reduce((sum, µs) => sum + µs, 0), cpuOfEach };
+}
+
+/** The round with the median of requests a second. */
+function describePath(
+  { name, processes }: Path,
+  connections: number,
+  rounds: Map<string, Measured>[],
+): Row {
+  const measured = medianBy(
+    rounds.map((each) => each.get(name)!),
+    ({ requestsPerSecond }) => requestsPerSecond,
+  );
+  return {
+    group: "requests",
+    connections,
+    path: name,
+    "req/s": Math.round(measured.requestsPerSecond),
+    "p50 ms": round(measured.p50, 2),
+    "p90 ms": round(measured.p90, 2),
+    "p99 ms": round(measured.p99, 2),
+    errors: measured.errors,
+    "CPU µs/req": Math.round(measured.cpu),
+    "of which": processes
+      .map((process, i) => `${process.name} ${Math.round(measured.cpuOfEach[i]!)}`)
+      .join(", "),
+  };
+}
+
+/** Medians of the ratios in each round, because other work on the machine makes all paths of a round slower. */
+function compare(other: string, connections: number, rounds: Map<string, Measured>[]): Row {
+  const compareRounds = (ratio: (own: Measured, other: Measured, direct: Measured) => number) =>
+    median(rounds.map((each) => ratio(each.get(OWN)!, each.get(other)!, each.get(DIRECT)!)));
+  return {
+    group: "requests, ratios",
+    connections,
+    path: `underpass to ${other}`,
+    "req/s": formatPercent(compareRounds((a, b) => a.requestsPerSecond / b.requestsPerSecond)),
+    "p50 ms over direct": `${round(
+      compareRounds((own, _, direct) => own.p50 - direct.p50),
+      2,
+    )} and ${round(
+      compareRounds((_, b, direct) => b.p50 - direct.p50),
+      2,
+    )}`,
+    "p99 ms": `${round(
+      compareRounds((a, b) => a.p99 / b.p99),
+      2,
+    )} times`,
+    "CPU µs/req": formatPercent(compareRounds((a, b) => a.cpu / b.cpu)),
+  };
 }

@@ -14,8 +14,10 @@ const DEPARTURE_POLL_MS = 1_000;
  * closes it.
  */
 export function keepTruncationVisible(request: Request, response: Response): Response {
+  if (!response.headers.has(SILENT_TRUNCATION_HEADER)) return response;
+  // Only now: a stream that is read here is an object of its own to the garbage collector.
   const { body, status, statusText } = response;
-  if (body === null || !response.headers.has(SILENT_TRUNCATION_HEADER)) return response;
+  if (body === null) return response;
   const pipe = new IdentityTransformStream();
   waitUntil(
     body.pipeTo(pipe.writable, { preventAbort: true }).catch(() => waitForDeparture(request)),
