@@ -15,6 +15,7 @@ import {
 import type { ReceiverSettings } from "./receiver/settings.ts";
 import { pickNewest } from "./newest-version.ts";
 import { RETIRED_STORAGE_MS } from "./limits.ts";
+import { StorageLimit } from "./low-disk.ts";
 import { MINUTE_MS } from "../shared/time.ts";
 
 /** Deliveries to one receiver: this burst, and then one each `DELIVERY_REFILL_MS`. A large one counts as several. */
@@ -39,7 +40,7 @@ const RATE = { burst: DELIVERY_BURST, refillMs: DELIVERY_REFILL_MS };
 export type IncomingDelivery = Omit<NewDelivery, "id"> & { id: string | null };
 
 export type StoreOutcome =
-  | { outcome: "stored" | "duplicate" | "full" | "gone" }
+  | { outcome: "stored" | "duplicate" | "full" | "low_disk" | "gone" }
   | { outcome: "rate_limited"; waitMs: number }
   /** It was verified with settings that have been replaced by these. */
   | { outcome: "outdated"; settings: ReceiverSettings };
@@ -60,6 +61,7 @@ export interface ReceiverStats {
 
 export class Receiver extends DurableObject<ObjectBindings> {
   readonly #longPolls = new LongPolls();
+  readonly #limit = new StorageLimit(RECEIVER_STORED_MAX_BYTES);
   #deliveries: Deliveries | undefined;
   #loading: Promise<ReceiverSettings | null> | undefined;
 
@@ -162,9 +164,9 @@ export class Receiver extends DurableObject<ObjectBindings> {
     const delivery = { ...arrival, id: arrival.id ?? crypto.randomUUID() };
     if (this.#stored.has(delivery.id)) return { outcome: "duplicate" };
     // An unacknowledged delivery is never removed to make room: its vendor will not send it again.
-    if (!this.#stored.makeRoomFor(delivery, RECEIVER_STORED_MAX_BYTES, this.#acknowledged)) {
-      return { outcome: "full" };
-    }
+    const maxBytes = this.#limit.getBytes(this.#stored.bytes, now);
+    if (!this.#stored.makeRoomFor(delivery, maxBytes, this.#acknowledged))
+      return { outcome: maxBytes < RECEIVER_STORED_MAX_BYTES ? "low_disk" : "full" };
     this.#stored.add(delivery, now);
     return { outcome: "stored" };
   }

@@ -37,6 +37,7 @@ const count = wholeNumber(1, 1_000_000);
 const secret = (minChars: number) =>
   z.string().min(minChars, `must have at least ${minChars} characters`);
 const METRICS_TOKEN_MIN_CHARS = 32;
+const MEGABYTE = 1_000_000;
 
 /** Settings that only this process uses, and the Worker does not get. */
 const ServerOnlySettings = z.object({
@@ -44,6 +45,8 @@ const ServerOnlySettings = z.object({
   /** 0: any free port. */
   PORT: wholeNumber(0, 65_535).default(8787),
   DATA_DIR: text.default(".underpass"),
+  /** undefined: by the size of the disk. 0: none. */
+  DISK_RESERVE_MB: wholeNumber(0, 1_000_000_000).optional(),
   DATABASE_URL: url(/^postgres(ql)?$/, "postgresql://").optional(),
   SMTP_URL: smtpUrl.optional(),
   ALLOW_PRIVATE_FETCH: flag.default("false"),
@@ -101,6 +104,8 @@ export interface ServerSettings {
   port: number;
   /** Absolute. */
   dataDir: string;
+  /** Free space below which nothing takes up more of the disk that can do without; undefined: by the size of the disk. */
+  diskReserveBytes: number | undefined;
   /** undefined: the embedded PostgreSQL. */
   databaseUrl: string | undefined;
   smtpServer: SmtpServer | undefined;
@@ -152,6 +157,8 @@ export function readSettings(environment: NodeJS.ProcessEnv): ServerSettings {
     host: data.HOST,
     port: data.PORT,
     dataDir: resolve(data.DATA_DIR),
+    diskReserveBytes:
+      data.DISK_RESERVE_MB === undefined ? undefined : data.DISK_RESERVE_MB * MEGABYTE,
     databaseUrl: data.DATABASE_URL,
     smtpServer: data.SMTP_URL,
     allowPrivateFetch: data.ALLOW_PRIVATE_FETCH === "true",

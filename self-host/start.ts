@@ -6,6 +6,7 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { buildWorkerIfChanged, ROOT } from "./build/build.ts";
 import { buildDashboardIfChanged } from "./build/dashboard.ts";
+import { DiskWatch, readDiskSpace } from "./disk-space.ts";
 import { StartError } from "./errors.ts";
 import type { SetupCode } from "./postgres/database-setup.ts";
 import { createLog } from "./log.ts";
@@ -64,6 +65,15 @@ async function start(settings: ServerSettings, cleanup: AsyncDisposableStack): P
     log,
   });
   cleanup.defer(() => workerd.child.stop());
+  const disk = new DiskWatch({
+    readSpace: () => readDiskSpace(backend.dataDir.path),
+    reserveBytes: settings.diskReserveBytes,
+    reportLow: () => workerd.reportLowDisk(),
+    log,
+  });
+  await disk.check();
+  void disk.run();
+  cleanup.defer(() => disk.stop());
   const frontProxy = await startFrontProxy({
     host,
     port,
@@ -109,7 +119,7 @@ async function start(settings: ServerSettings, cleanup: AsyncDisposableStack): P
     const metrics = await startMetricsServer({
       ...settings.metrics,
       token: secrets.METRICS_TOKEN,
-      parts: listMetricsParts({ databaseUrl, gateway, postgres, workerd, frontProxy, relay }),
+      parts: listMetricsParts({ databaseUrl, gateway, postgres, disk, workerd, frontProxy, relay }),
     });
     cleanup.defer(() => metrics.close());
     log.info("metrics are served", { url: metrics.url });

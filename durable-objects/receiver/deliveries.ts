@@ -74,7 +74,7 @@ export class Deliveries {
   /** Removes the oldest deliveries up to position `upTo` until this one fits. @returns whether it does. */
   makeRoomFor({ headers, body }: NewDelivery, maxBytes: number, upTo: number): boolean {
     const needed = computeSize(JSON.stringify(headers), body);
-    let excess = this.#bytes + needed - maxBytes;
+    let excess = this.bytes + needed - maxBytes;
     while (excess > 0) {
       const [oldest] = this.#sql
         .exec<{ place: number; bytes: number }>(
@@ -151,8 +151,8 @@ export class Deliveries {
     return removed.length < RECEIVER_SWEEP_BATCH_ROWS;
   }
 
-  /** Maintained with each change: a sum would read every row for each delivery. */
-  get #bytes(): number {
+  /** Of bodies and headers. Maintained with each change: a sum would read every row for each delivery. */
+  get bytes(): number {
     return this.#sql.exec<{ bytes: number }>("select bytes from kept").one().bytes;
   }
 

@@ -1,6 +1,7 @@
 /** Which parts a scrape of this server asks. */
 import type { Gateway } from "../gateway/gateway.ts";
 import { watchEventLoopDelay } from "../processes/event-loop-delay.ts";
+import type { DiskWatch } from "../disk-space.ts";
 import type { SupervisedProcess } from "../processes/child.ts";
 import type { LocalRelay } from "../relay.ts";
 import { requestText } from "../internal-requests.ts";
@@ -16,6 +17,7 @@ export interface ServerParts {
   gateway: Gateway;
   /** undefined for a database of the operator's own. */
   postgres: SupervisedProcess | undefined;
+  disk: DiskWatch;
   workerd: Workerd;
   frontProxy: SupervisedProcess;
   /** undefined: none is started with the server. */
@@ -23,7 +25,7 @@ export interface ServerParts {
 }
 
 export function listMetricsParts(server: ServerParts): MetricsPart[] {
-  const { databaseUrl, gateway, workerd, relay } = server;
+  const { databaseUrl, gateway, disk, workerd, relay } = server;
   const children = listChildren(server);
   const readEventLoopDelay = watchEventLoopDelay(SERVER_PROCESS);
   const parts: MetricsPart[] = [
@@ -32,6 +34,7 @@ export function listMetricsParts(server: ServerParts): MetricsPart[] {
       read: async () => [
         ...(await collectOwnMetrics(children, gateway.pools)),
         ...readEventLoopDelay(),
+        ...(await disk.collectMetrics()),
       ],
     },
     {

@@ -19,6 +19,8 @@ export interface ConfigurationOptions {
   apiSocket: string;
   /** The path of the socket that workerd takes requests of the server itself on. */
   controlSocket: string;
+  /** The same for the isolate of the objects. */
+  objectsControlSocket: string;
   /** The path of the socket on which workerd answers without running any code of a Worker. */
   probeSocket: string;
   gatewayAddress: string;
@@ -28,7 +30,8 @@ export interface ConfigurationOptions {
 }
 
 export async function buildConfiguration(options: ConfigurationOptions): Promise<string> {
-  const { dataDir, publicAddress, apiSocket, controlSocket, probeSocket, gatewayAddress } = options;
+  const { dataDir, publicAddress, apiSocket, probeSocket, gatewayAddress } = options;
+  const { controlSocket, objectsControlSocket } = options;
   const reach = options.allowPrivateFetch ? ["public", "private"] : ["public"];
   const [edge, api] = await Promise.all([
     formatWorker(options, "edge"),
@@ -68,6 +71,8 @@ const config :Workerd.Config = (
       http = (cfBlobHeader = ${quote(CF_BLOB_HEADER)})),
     (name = "control", address = ${quote(`unix:${controlSocket}`)}, http = (),
       service = (name = "api", entrypoint = "Control")),
+    (name = "objects-control", address = ${quote(`unix:${objectsControlSocket}`)}, http = (),
+      service = (name = "main", entrypoint = "ObjectsControl")),
     (name = "probe", address = ${quote(`unix:${probeSocket}`)}, http = (), service = "assets"),
   ],
 );

@@ -1,6 +1,7 @@
 /**
  * Runs workerd with the production bundle. The server sends three kinds of requests to the Worker's `Control` entry
- * point, over a socket that only its owner can open: drain, run the scheduled job, and report metrics.
+ * point, over a socket that only its owner can open: drain, run the scheduled job, and report metrics. Over another one it tells the
+ * isolate of the objects that the disk is almost full.
  */
 import { rm } from "node:fs/promises";
 import { createRequire } from "node:module";
@@ -44,6 +45,8 @@ export interface Workerd {
   /** Notifies the agents and waits for requests in flight. */
   drain(): Promise<void>;
   runCron(): Promise<void>;
+  /** For some seconds, objects store no more than they hold already. */
+  reportLowDisk(): Promise<void>;
 }
 
 /** Resolves when the Worker serves requests. */
@@ -53,6 +56,7 @@ export async function startWorkerd(options: WorkerdOptions): Promise<Workerd> {
   const publicSocket = join(socketsDir, PUBLIC_SOCKET);
   const apiSocket = join(socketsDir, API_SOCKET);
   const controlSocket = join(socketsDir, CONTROL_SOCKET);
+  const objectsControlSocket = join(socketsDir, OBJECTS_CONTROL_SOCKET);
   const probeSocket = join(socketsDir, PROBE_SOCKET);
   const configPath = join(dataDir.runDir, "workerd.capnp");
   await writePrivateFile(
@@ -62,6 +66,7 @@ export async function startWorkerd(options: WorkerdOptions): Promise<Workerd> {
       publicAddress: `unix:${publicSocket}`,
       apiSocket,
       controlSocket,
+      objectsControlSocket,
       probeSocket,
       bindingNames: Object.keys(bindings),
     }),
@@ -77,8 +82,8 @@ export async function startWorkerd(options: WorkerdOptions): Promise<Workerd> {
       probe: () => probeHealth({ socketPath: publicSocket, apiHost }),
       // A killed workerd leaves its sockets behind, and the next one could not bind to their paths.
       prepare: async () => {
-        for (const path of [publicSocket, apiSocket, controlSocket, probeSocket])
-          await rm(path, { force: true });
+        const sockets = [publicSocket, apiSocket, controlSocket, objectsControlSocket, probeSocket];
+        for (const path of sockets) await rm(path, { force: true });
       },
       onSpawn: (pid) => dataDir.recordWorkerd(pid),
       onLine: createLineForwarder(log),
@@ -101,6 +106,11 @@ export async function startWorkerd(options: WorkerdOptions): Promise<Workerd> {
       requestText({ socketPath: controlSocket, method: "GET", path: "/metrics" }, METRICS_MAX_MS),
     drain: () => control("/drain", DRAIN_TIMEOUT_MS + DRAIN_ANSWER_MAX_MS),
     runCron: () => control("/cron", CRON_MAX_MS),
+    reportLowDisk: () =>
+      sendRequest(
+        { socketPath: objectsControlSocket, method: "POST", path: "/low-disk" },
+        LOW_DISK_ANSWER_MAX_MS,
+      ),
   };
 }
 
@@ -109,10 +119,12 @@ const DRAIN_ANSWER_MAX_MS = 2_000;
 /** How long a scrape waits for the Worker and its query. */
 const METRICS_MAX_MS = 2_000;
 const CRON_MAX_MS = 10 * MINUTE_MS;
+const LOW_DISK_ANSWER_MAX_MS = 2_000;
 
 const PUBLIC_SOCKET = "public.sock";
 const API_SOCKET = "api.sock";
 const CONTROL_SOCKET = "control.sock";
+const OBJECTS_CONTROL_SOCKET = "objects-control.sock";
 const PROBE_SOCKET = "probe.sock";
 const FRONT_METRICS_SOCKET = "front.sock";
 

@@ -16,6 +16,7 @@ export { Organization } from "../../durable-objects/organization.ts";
 export { Receiver } from "../../durable-objects/receiver.ts";
 export { Relay } from "../../durable-objects/relay.ts";
 export { Tunnel } from "../../durable-objects/tunnel.ts";
+export { ObjectsControl } from "./objects-control.ts";
 
 export default {
   fetch(request: Request, env: Env): Response | Promise<Response> {

@@ -5,6 +5,7 @@
 import { CaptureIdGenerator, getCaptureTimeMs } from "../../../protocol/captures/id.ts";
 import type { CapturedVisit } from "../../../access/policy-dry-run.ts";
 import { CAPTURE_LONG_MS } from "../../limits.ts";
+import { StorageLimit } from "../../low-disk.ts";
 import type {
   CaptureDetail,
   CaptureFilter,
@@ -14,6 +15,7 @@ import type {
 import type { Alarm } from "../alarm.ts";
 import { BreakdownCounter, type CaptureBreakdown } from "./reading/breakdown.ts";
 import { CaptureLookup, readDetails } from "./reading/capture-lookup.ts";
+import { addAuthorization } from "./reading/authorization.ts";
 import { StoredRecords } from "./reading/stored-records.ts";
 import { CAPTURE_PAGE_MAX_EXCHANGES, CaptureStore } from "./capture-store.ts";
 import type { CaptureFeed } from "./feed.ts";
@@ -29,7 +31,6 @@ import {
 import { Recording, type RecordingObserver, type RecordedRequest } from "./recording.ts";
 import { StoredCaptureSettings } from "./settings.ts";
 import { UnwrittenCaptures } from "./unwritten-captures.ts";
-import { findHeader } from "../../../shared/raw-headers.ts";
 import { MINUTE_MS } from "../../../shared/time.ts";
 
 /**
@@ -69,6 +70,7 @@ export interface CapturesDeps {
 export class Captures implements RecordingObserver {
   readonly memory: CaptureMemory;
   readonly #store: CaptureStore;
+  readonly #limit = new StorageLimit(CAPTURES_STORED_MAX_BYTES);
   readonly #records: StoredRecords;
   readonly #settings: StoredCaptureSettings;
   readonly #kv: SyncKvStorage;
@@ -157,7 +159,7 @@ export class Captures implements RecordingObserver {
       if (record.replayOf === null) visits.push(toVisit(this.#withLiveState(record)));
     }
     visits.reverse();
-    if (readsHeaders && visits[0]) await this.#addAuthorization(visits, visits[0].id);
+    if (readsHeaders) await addAuthorization(visits, this.#records);
     return visits;
   }
 
@@ -256,14 +258,6 @@ export class Captures implements RecordingObserver {
 
   // ── Inside ──
 
-  async #addAuthorization(visits: CapturedVisit[], oldestId: string): Promise<void> {
-    const visitsById = new Map(visits.map((visit) => [visit.id, visit]));
-    for await (const [id, lines] of this.#records.listRequestLines(oldestId)) {
-      const visit = visitsById.get(id);
-      if (visit) visit.authorization = findHeader(lines, "authorization");
-    }
-  }
-
   #start(request: RecordedRequest): Recording | null {
     const ids = (this.#ids ??= this.#createIds());
     if (!ids) return null;
@@ -350,6 +344,7 @@ export class Captures implements RecordingObserver {
   /** @param all also open exchanges. */
   #writeNow(all: boolean): void {
     const { finalized, longLived } = this.#unwritten.take(all);
+    const maxBytes = this.#limit.getBytes(this.#store.storedBytes, Date.now());
     try {
       if (!this.#isRetired && (finalized.length > 0 || longLived.length > 0)) {
         this.#writtenAtMs = Date.now();
@@ -363,14 +358,16 @@ export class Captures implements RecordingObserver {
       }
     }
     if (this.#recent.size > 0 || this.#unwritten.count > 0) this.#scheduleWrite();
-    if (this.#uncheckedBytes >= CAPTURES_CHECK_BYTES) void this.#enforceLimits();
+    const isLimited = maxBytes < CAPTURES_STORED_MAX_BYTES;
+    if (isLimited || this.#uncheckedBytes >= CAPTURES_CHECK_BYTES)
+      void this.#enforceLimits(maxBytes);
     this.#scheduleRetention();
   }
 
   /** Yields regularly, so that visitors do not wait however much there is to drop. */
-  async #enforceLimits(): Promise<void> {
+  async #enforceLimits(maxBytes = CAPTURES_STORED_MAX_BYTES): Promise<void> {
     this.#uncheckedBytes = 0;
-    const isTooMuch = () => this.#store.storedBytes > CAPTURES_STORED_MAX_BYTES;
+    const isTooMuch = () => this.#store.storedBytes > maxBytes;
     let dropped = 0;
     while (this.#dropOldest(isTooMuch() ? Infinity : this.#retainedSinceMs)) {
       if (++dropped % CAPTURES_DROP_BATCH === 0) await scheduler.wait(0);

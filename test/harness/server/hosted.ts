@@ -104,6 +104,7 @@ export async function startHosted({
     publicAddress: `127.0.0.1:${port}`,
     apiSocket: join(dataDir.runDir, `api-${port}.sock`),
     controlSocket,
+    objectsControlSocket: join(dataDir.runDir, `objects-control-${port}.sock`),
     probeSocket: join(dataDir.runDir, `probe-${port}.sock`),
     gatewayAddress: gateway.address,
     allowPrivateFetch: true,

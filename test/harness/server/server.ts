@@ -197,6 +197,8 @@ function launch(
       PORT: "0",
       AUTH_RATE_LIMIT: "off",
       LOCAL_RELAY: "off",
+      // The disk of the test run may be almost full.
+      DISK_RESERVE_MB: "0",
       ...env,
     },
     stdio: ["ignore", "pipe", "pipe"],

@@ -117,6 +117,14 @@ function requireStored(id: string, answer: StoreOutcome): void {
           retryAfterSeconds: RECEIVER_FULL_RETRY_MS / 1000,
         },
       );
+    case "low_disk":
+      throw new ApiError(
+        "unavailable",
+        "The disk of this server is almost full, so that it can't store this delivery. Send it again later.",
+        {
+          retryAfterSeconds: RECEIVER_FULL_RETRY_MS / 1000,
+        },
+      );
     case "outdated":
       throw new ApiError(
         "unavailable",

@@ -1,0 +1,38 @@
+/**
+ * What objects do while the disk of a self-hosted server is almost full: they store no more than they hold already, because a
+ * full disk would stop PostgreSQL, and the service for everyone with it. The server reports it again and again (`ObjectsControl`).
+ * On Cloudflare nothing does.
+ */
+import { SECOND_MS } from "../shared/time.ts";
+
+/** How long a report holds. The server repeats it more often. */
+const REPORT_HOLDS_MS = 10 * SECOND_MS;
+/** So much any object may store, so that a new tunnel has captures, too. */
+export const LOW_DISK_MIN_BYTES = 256 * 1024;
+
+/** One for each isolate: its objects share the disk. */
+let lowUntilMs = 0;
+
+export function reportLowDisk(nowMs: number): void {
+  lowUntilMs = nowMs + REPORT_HOLDS_MS;
+}
+
+/** How much one object may store. */
+export class StorageLimit {
+  readonly #maxBytes: number;
+  /** What the object held when it first noticed that there is too little space; undefined while there is enough. */
+  #heldBytes: number | undefined;
+
+  /** @param maxBytes while there is enough space on the disk. */
+  constructor(maxBytes: number) {
+    this.#maxBytes = maxBytes;
+  }
+
+  /** @param storedBytes what the object holds now. */
+  getBytes(storedBytes: number, nowMs: number): number {
+    const isLow = nowMs < lowUntilMs;
+    this.#heldBytes = isLow ? (this.#heldBytes ?? storedBytes) : undefined;
+    if (this.#heldBytes === undefined) return this.#maxBytes;
+    return Math.min(this.#maxBytes, Math.max(this.#heldBytes, LOW_DISK_MIN_BYTES));
+  }
+}

@@ -1,0 +1,117 @@
+/**
+ * The free space on the disk of the data directory. While it is less than the reserve, tunnels and webhook receivers store no
+ * more than they hold already (`durable-objects/low-disk.ts`): a full disk would stop PostgreSQL, and all of the service with it.
+ */
+import { statfs } from "node:fs/promises";
+import { setInterval } from "node:timers/promises";
+import type { MetricFamily } from "../shared/metrics/exposition.ts";
+import { getErrorMessage } from "../shared/error-message.ts";
+import { SECOND_MS } from "../shared/time.ts";
+import type { Log } from "./log.ts";
+
+/** Captures and deliveries write less than a tenth of the reserve in this time. */
+const CHECK_INTERVAL_MS = SECOND_MS;
+const RESERVE_MAX_BYTES = 1024 ** 3;
+/** Of a small disk, unless the operator sets the reserve. */
+const RESERVE_SHARE = 1 / 20;
+/** Above the reserve by this factor, there is enough space again. */
+const RECOVERED_FACTOR = 1.1;
+
+export interface DiskSpace {
+  /** What the server may still write. */
+  freeBytes: number;
+  sizeBytes: number;
+}
+
+export interface DiskWatchOptions {
+  /** Of the disk. */
+  readSpace: () => Promise<DiskSpace>;
+  /** undefined: a share of the disk. 0: the disk may become full. */
+  reserveBytes: number | undefined;
+  /** Called at each check while there is too little space. */
+  reportLow: () => Promise<void>;
+  log: Log;
+}
+
+export class DiskWatch {
+  readonly #options: DiskWatchOptions;
+  readonly #stopping = new AbortController();
+  #isLow = false;
+  /** The last check failed. */
+  #hasFailed = false;
+
+  constructor(options: DiskWatchOptions) {
+    this.#options = options;
+  }
+
+  /** Checks every second until `stop`. */
+  async run(): Promise<void> {
+    const { signal } = this.#stopping;
+    try {
+      for await (const _ of setInterval(CHECK_INTERVAL_MS, undefined, { signal, ref: false }))
+        await this.check();
+    } catch (error) {
+      if (!signal.aborted) throw error;
+    }
+  }
+
+  stop(): void {
+    this.#stopping.abort();
+  }
+
+  async check(): Promise<void> {
+    const { readSpace, reportLow, log } = this.#options;
+    try {
+      const space = await readSpace();
+      this.#recordSpace(space);
+      if (this.#isLow) await reportLow();
+      this.#hasFailed = false;
+    } catch (error) {
+      if (!this.#hasFailed) log.warn(`disk: a check failed: ${getErrorMessage(error)}`);
+      this.#hasFailed = true;
+    }
+  }
+
+  async collectMetrics(): Promise<MetricFamily[]> {
+    const space = await this.#options.readSpace();
+    const gauge = (name: string, help: string, value: number): MetricFamily => ({
+      name: `underpass_server_disk_${name}_bytes`,
+      help,
+      type: "gauge",
+      samples: [{ value }],
+    });
+    return [
+      gauge("free", "Free space on the disk of the data directory.", space.freeBytes),
+      gauge("size", "Size of the disk of the data directory.", space.sizeBytes),
+      gauge(
+        "reserve",
+        "With less free space than this, captures and deliveries take up no more of the disk.",
+        this.#getReserve(space),
+      ),
+    ];
+  }
+
+  #recordSpace(space: DiskSpace): void {
+    const { log } = this.#options;
+    const reserveBytes = this.#getReserve(space);
+    const wasLow = this.#isLow;
+    this.#isLow = space.freeBytes < reserveBytes * (wasLow ? RECOVERED_FACTOR : 1);
+    const fields = { freeBytes: space.freeBytes, reserveBytes };
+    if (this.#isLow && !wasLow) {
+      log.warn(
+        "disk: almost full; captures and webhook deliveries take up no more of it until there is space again",
+        fields,
+      );
+    } else if (wasLow && !this.#isLow) log.info("disk: there is enough free space again", fields);
+  }
+
+  #getReserve({ sizeBytes }: DiskSpace): number {
+    return this.#options.reserveBytes ?? Math.min(RESERVE_MAX_BYTES, sizeBytes * RESERVE_SHARE);
+  }
+}
+
+/** @param directory anywhere on the disk. */
+export async function readDiskSpace(directory: string): Promise<DiskSpace> {
+  const { bavail, blocks, bsize } = await statfs(directory);
+  return { freeBytes: bavail * bsize, sizeBytes: blocks * bsize };
+}

@@ -1,0 +1,80 @@
+import { expect, test, vi } from "vitest";
+import { DiskWatch, readDiskSpace, type DiskSpace } from "../../../self-host/disk-space.ts";
+import { ROOT } from "../../../self-host/build/build.ts";
+
+const GIBIBYTE = 1024 ** 3;
+const MEBIBYTE = 1024 ** 2;
+
+function watch(space: DiskSpace, reserveBytes?: number) {
+  const reportLow = vi.fn(() => Promise.resolve());
+  const lines: string[] = [];
+  const record = (message: string) => void lines.push(message);
+  const log = { info: record, warn: record, error: record, forward: record };
+  const readSpace = () => Promise.resolve(space);
+  const disk = new DiskWatch({ readSpace, reserveBytes, reportLow, log });
+  return { disk, reportLow, lines };
+}
+
+test("a disk that is almost full is reported at each check and logged once, as is its recovery", async () => {
+  const space = { freeBytes: 120 * MEBIBYTE, sizeBytes: 100 * GIBIBYTE };
+  const { disk, reportLow, lines } = watch(space, 100 * MEBIBYTE);
+  await disk.check();
+  expect(reportLow).not.toHaveBeenCalled();
+  space.freeBytes = 99 * MEBIBYTE;
+  await disk.check();
+  await disk.check();
+  expect(reportLow).toHaveBeenCalledTimes(2);
+  space.freeBytes = 109 * MEBIBYTE;
+  await disk.check();
+  expect(reportLow).toHaveBeenCalledTimes(3);
+  expect(lines).toEqual([expect.stringMatching(/^disk: almost full/)]);
+  space.freeBytes = 111 * MEBIBYTE;
+  await disk.check();
+  await disk.check();
+  expect(reportLow).toHaveBeenCalledTimes(3);
+  expect(lines.slice(1)).toEqual(["disk: there is enough free space again"]);
+});
+
+test.each([
+  ["a large disk", 1024 * GIBIBYTE, GIBIBYTE],
+  ["a small disk", 10 * GIBIBYTE, GIBIBYTE / 2],
+])("the reserve of %s", async (_, sizeBytes, reserveBytes) => {
+  const space = { freeBytes: reserveBytes, sizeBytes };
+  const { disk, reportLow } = watch(space);
+  await disk.check();
+  expect(reportLow).not.toHaveBeenCalled();
+  space.freeBytes -= 1;
+  await disk.check();
+  expect(reportLow).toHaveBeenCalledOnce();
+});
+
+test("without a reserve the disk may become full", async () => {
+  const { disk, reportLow } = watch({ freeBytes: 0, sizeBytes: GIBIBYTE }, 0);
+  await disk.check();
+  expect(reportLow).not.toHaveBeenCalled();
+});
+
+test("checks that fail are logged once, and go on", async () => {
+  const { disk, reportLow, lines } = watch({ freeBytes: 0, sizeBytes: GIBIBYTE });
+  reportLow.mockRejectedValue(new Error("workerd restarts"));
+  await disk.check();
+  await disk.check();
+  expect(lines.slice(1)).toEqual(["disk: a check failed: workerd restarts"]);
+  reportLow.mockResolvedValue();
+  await disk.check();
+  expect(reportLow).toHaveBeenCalledTimes(3);
+});
+
+test("a stopped watch checks no more", async () => {
+  const { disk, reportLow } = watch({ freeBytes: 0, sizeBytes: GIBIBYTE });
+  const running = disk.run();
+  disk.stop();
+  await running;
+  expect(reportLow).not.toHaveBeenCalled();
+});
+
+test("the space of a real disk", async () => {
+  const { freeBytes, sizeBytes } = await readDiskSpace(ROOT);
+  expect(freeBytes).toBeGreaterThan(0);
+  expect(sizeBytes).toBeGreaterThan(freeBytes);
+});
