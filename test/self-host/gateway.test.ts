@@ -205,6 +205,16 @@ describe("a batch is one transaction", () => {
       [{ transaction_deferrable: "on" }],
     ]);
   });
+
+  test("unless it only reads: then each statement sees what is committed when it starts", async () => {
+    const sql = neon(gateway.databaseUrl);
+    const options = { isolationLevel: "ReadCommitted", readOnly: true } as const;
+    const id = sql`select pg_current_xact_id()::text as id`;
+    const ids = (await sql.transaction([id, id], options)).flat().map((row) => row.id as string);
+    expect(new Set(ids).size).toBe(2);
+    const insert = sql`insert into notes values (1, 'a', '{}')`;
+    await expect(sql.transaction([insert], options)).rejects.toMatchObject({ code: "25006" });
+  });
 });
 
 describe("an interactive transaction", () => {

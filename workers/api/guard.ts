@@ -11,18 +11,25 @@ import { isMasterKey, verifyMasterKey } from "../identity/tokens/master-keys.ts"
 import { ROLES, type Role } from "../../protocol/roles.ts";
 import { hasPermission, type Permission } from "../identity/permissions.ts";
 import { isSessionAlive } from "../store/accounts/live-sessions.ts";
-import { findPrincipal, recordSessionUse } from "../store/accounts/sessions.ts";
+import { findPrincipal, recordSessionUse, type Principal } from "../store/accounts/sessions.ts";
+import type { Database } from "../store/database.ts";
 import { findAgentToken, findMasterKey } from "../store/tokens/tokens.ts";
 import type { SecurityScheme } from "./reference/security.ts";
-import { notFound, runInBackground, type ApiContext, type ApiEnv, type Guard } from "./route.ts";
+import {
+  notFound,
+  runInBackground,
+  type ApiContext,
+  type ApiEnv,
+  type Claimant,
+  type Guard,
+} from "./route.ts";
 import { getOfferedProtocols, isUpgrade, requireUpgrade } from "./upgrade.ts";
 import { parseBearerToken } from "../../shared/bearer-token.ts";
 
 /** For members of the access token's organization whose role has the permission. */
 export function allow(permission: Permission): Guard {
   return createGuard(forMembers(permission), async (c) => {
-    await authenticate(c, readBearer(c));
-    requirePermission(c, permission);
+    await authenticate(c, readBearer(c), permission);
   });
 }
 
@@ -34,8 +41,7 @@ export function allowInPathOrganization(permission: Permission): Guard {
   const described = forMembers(permission);
   const failures = [...described.failures, "not_found"] as const;
   return createGuard({ ...described, failures }, async (c) => {
-    await authenticate(c, readBearer(c), { orgId: c.req.param("id") ?? "" });
-    requirePermission(c, permission);
+    await authenticate(c, readBearer(c), permission, { orgId: c.req.param("id") ?? "" });
   });
 }
 
@@ -67,8 +73,7 @@ export function allowWatcher(permission: Permission) {
     const bearer = getOfferedProtocols(c).find((protocol) =>
       protocol.startsWith(WATCH_BEARER_PREFIX),
     );
-    await authenticate(c, bearer?.slice(WATCH_BEARER_PREFIX.length) ?? null);
-    requirePermission(c, permission);
+    await authenticate(c, bearer?.slice(WATCH_BEARER_PREFIX.length) ?? null, permission);
   });
 }
 
@@ -78,8 +83,7 @@ export function allowOrMasterKey(permission: Permission): Guard {
   return createGuard(described, async (c) => {
     const bearer = readBearer(c);
     if (bearer !== null && isMasterKey(bearer)) return authenticateMasterKey(c, bearer);
-    await authenticate(c, bearer);
-    requirePermission(c, permission);
+    await authenticate(c, bearer, permission);
   });
 }
 
@@ -94,11 +98,8 @@ export function allowOrAgent(permission: Permission): Guard {
 
 /** @throws ApiError unless the caller has the permission now: for a request that `allowOrAgent` let in and that has waited since. */
 export async function authorizeMemberOrAgent(c: ApiContext, permission: Permission): Promise<void> {
-  const bearer = readBearer(c);
-  // An access token contains dots, and base64 does not.
-  if (bearer !== null && !bearer.includes(".")) return authenticateAgent(c, bearer);
-  await authenticate(c, bearer);
-  requirePermission(c, permission);
+  const claimant = await verifyMemberOrAgent(c, permission);
+  await claimant.checkRights(c.var.db);
 }
 
 /** After `allowOrAgent`: the organization whose resources the caller may see. */
@@ -106,7 +107,58 @@ export function getOrgId(c: ApiContext): string {
   return c.var.agentToken?.orgId ?? c.var.principal.orgId;
 }
 
-async function authenticateAgent(c: ApiContext, bearer: string): Promise<void> {
+/**
+ * For lists of the caller's organization, which are read in the same request to the database as the caller's rights. The
+ * handler must read with `readAsCaller`.
+ */
+export function allowList(permission: Permission): Guard {
+  return createListGuard(forMembers(permission), (c) => verifyMember(c, readBearer(c), permission));
+}
+
+/** The same for lists that agents may read too, as with `allowOrAgent`. */
+export function allowListOrAgent(permission: Permission): Guard {
+  return createListGuard(forMembersOrAgents(permission), (c) => verifyMemberOrAgent(c, permission));
+}
+
+/**
+ * After `allowList`. The rows are read while the caller's rights are checked, and returned only if these suffice.
+ * @throws ApiError otherwise, whatever the outcome of `read`.
+ */
+export async function readAsCaller<Rows>(
+  c: ApiContext,
+  read: (db: Database, orgId: string) => Promise<Rows>,
+): Promise<Rows> {
+  const { orgId, checkRights } = c.var.claimant!;
+  return createDatabase(c.env, orgId).batch(async (db) => {
+    const checked = checkRights(db);
+    const rows = read(db, orgId);
+    // Reported below, to a caller who has the rights.
+    rows.catch(() => undefined);
+    await checked;
+    return rows;
+  });
+}
+
+function createListGuard(described: Guard, verify: (c: ApiContext) => Promise<Claimant>): Guard {
+  const middleware = createMiddleware<ApiEnv>(async (c, next) => {
+    requireAcceptedKind(c, described.security ?? []);
+    c.set("claimant", await verify(c));
+    await next();
+    const { principal, agentToken } = c.var as Partial<ApiEnv["Variables"]>;
+    const isChecked = principal !== undefined || agentToken !== undefined;
+    if (c.res.ok && !isChecked) throw new Error("the caller's rights were not checked");
+  });
+  return { ...described, middleware };
+}
+
+function verifyMemberOrAgent(c: ApiContext, permission: Permission): Promise<Claimant> {
+  const bearer = readBearer(c);
+  // An access token contains dots, and base64 does not.
+  const isAgent = bearer !== null && !bearer.includes(".");
+  return isAgent ? verifyAgent(c, bearer) : verifyMember(c, bearer, permission);
+}
+
+async function verifyAgent(c: ApiContext, bearer: string): Promise<Claimant> {
   const token = await verifyUnrestrictedToken(c.var.config, bearer);
   if (token === "restricted") {
     throw new ApiError(
@@ -114,10 +166,16 @@ async function authenticateAgent(c: ApiContext, bearer: string): Promise<void> {
       "A token that is restricted to names or to a project can't do this.",
     );
   }
-  const found = token && (await findAgentToken(c.var.db, token));
-  if (!found) throw unauthorized();
-  c.set("agentToken", found);
-  attributeDatabase(c, found.orgId);
+  if (!token) throw unauthorized();
+  return {
+    orgId: token.orgId,
+    checkRights: async (db) => {
+      const found = await findAgentToken(db, token);
+      if (!found) throw unauthorized();
+      c.set("agentToken", found);
+      attributeDatabase(c, found.orgId);
+    },
+  };
 }
 
 async function authenticateMasterKey(c: ApiContext, bearer: string): Promise<void> {
@@ -221,32 +279,44 @@ export function missingPermission(role: Role, permission: Permission): ApiError 
   );
 }
 
+/** @throws ApiError unless the caller is a member with the permission. */
+async function authenticate(...caller: Parameters<typeof verifyMember>): Promise<void> {
+  const claimant = await verifyMember(...caller);
+  const [c] = caller;
+  await claimant.checkRights(c.var.db);
+}
+
 /** @param path its organization counts instead of the access token's. */
-async function authenticate(
+async function verifyMember(
   c: ApiContext,
   token: string | null,
+  permission: Permission,
   path?: { orgId: string },
-): Promise<void> {
-  const { config, db, address } = c.var;
-  const claims = token === null ? null : await verifyAccessToken(config, token);
+): Promise<Claimant> {
+  const claims = token === null ? null : await verifyAccessToken(c.var.config, token);
   if (token === null || !claims) throw unauthorized();
-  const org = path?.orgId ?? claims.org;
-  const principal = isId(org) ? await findPrincipal(db, { ...claims, org }) : null;
-  if (!principal) {
-    if (path && (await isSessionAlive(db, claims))) throw notFound("organization");
-    throw unauthorized();
-  }
-  c.set("principal", principal);
-  attributeDatabase(c, principal.orgId);
-  c.set("accessToken", token);
-  const { sessionId, lastSeenAt } = principal;
-  if (Date.now() - lastSeenAt.getTime() > SESSION_LAST_SEEN_PRECISION_MS) {
-    runInBackground(
-      c,
-      "session_use_not_recorded",
-      recordSessionUse(db, { sessionId, ip: address }),
-    );
-  }
+  const orgId = path?.orgId ?? claims.org;
+  return {
+    orgId,
+    checkRights: async (db) => {
+      const principal = isId(orgId) ? await findPrincipal(db, { ...claims, org: orgId }) : null;
+      if (!principal) {
+        if (path && (await isSessionAlive(db, claims))) throw notFound("organization");
+        throw unauthorized();
+      }
+      c.set("principal", principal);
+      c.set("accessToken", token);
+      attributeDatabase(c, principal.orgId);
+      noteSessionUse(c, principal);
+      requirePermission(c, permission);
+    },
+  };
+}
+
+function noteSessionUse(c: ApiContext, { sessionId, lastSeenAt }: Principal): void {
+  if (Date.now() - lastSeenAt.getTime() <= SESSION_LAST_SEEN_PRECISION_MS) return;
+  const { db, address } = c.var;
+  runInBackground(c, "session_use_not_recorded", recordSessionUse(db, { sessionId, ip: address }));
 }
 
 export function unauthorized(): ApiError {

@@ -31,6 +31,8 @@ export interface ApiEnv {
     /** The IP address of the caller; empty when it is unknown. */
     address: string;
     bodyBytes: number;
+    /** Set by `allowList`: its handler reads with `readAsCaller`. */
+    claimant?: Claimant;
     /** Set by `allow`. */
     principal: Principal;
     accessToken: string;
@@ -45,6 +47,14 @@ export interface ApiEnv {
   };
 }
 export type ApiContext = Context<ApiEnv>;
+
+/** A caller whose token is signed by this service and has not expired. It may have been revoked. */
+export interface Claimant {
+  /** The organization that the token names. */
+  orgId: string;
+  /** Sets the variables of the context that say who calls. @throws ApiError unless the caller has the permission now. */
+  checkRights(this: void, db: Database): Promise<void>;
+}
 
 /** The session of an access token, whatever has become of the token's organization. */
 export interface OwnSession {

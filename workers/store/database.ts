@@ -17,6 +17,7 @@ import { GatewaySocket } from "./gateway-socket.ts";
 import { lockCaller, type CallerActor } from "./locks.ts";
 import type { Queries, Transaction } from "./transaction.ts";
 import { insertOutbox } from "./outbox.ts";
+import { StatementBatch } from "./statement-batch.ts";
 import type { OutboxMessage, OutboxRow } from "./outbox-messages.ts";
 
 /** One change: its rows, its audit events and its outbox messages commit together or not at all. */
@@ -46,6 +47,11 @@ export interface Database {
   query: Queries;
   /** Runs a statement of `prepared`, whose rows are arrays. */
   run: (text: string, params: unknown[]) => Promise<unknown>;
+  /**
+   * Sends statements of `prepared` that only read in one request, each of which sees what is committed when it starts.
+   * @param read starts them before it waits for any. What it runs later is sent by itself.
+   */
+  batch<Result>(read: (batched: Database) => Promise<Result>): Promise<Result>;
   transaction<Result>(work: Work<Result>, options?: ChangeOptions): Promise<Result>;
   /**
    * A transaction that first locks the actor's role or token, as the route's guard read it.
@@ -79,7 +85,8 @@ const DIALECT = new PgDialect(DRIZZLE_OPTIONS);
 /** @param caller for whom the statements run (`formatApplicationName`): callers share the gateway's connections. */
 export function connectDatabase(env: Env, deliver: Deliver, caller?: string): Database {
   const connectionString = getUrlPrefix(env) + encodeURIComponent(formatApplicationName(caller));
-  const session = new NeonHttpDriver(neon(connectionString), DIALECT).createSession(undefined);
+  const sqlOverHttp = neon(connectionString);
+  const session = new NeonHttpDriver(sqlOverHttp, DIALECT).createSession(undefined);
 
   function transaction<Result>(work: Work<Result>, options?: ChangeOptions): Promise<Result> {
     const client = new Client({ connectionString });
@@ -88,9 +95,18 @@ export function connectDatabase(env: Env, deliver: Deliver, caller?: string): Da
     waitUntil(done.catch(() => undefined));
     return done;
   }
-  return {
+  const db: Database = {
     query: new NeonHttpDatabase(DIALECT, session, undefined),
     run: (text, params) => session.query(text, params),
+    batch(read) {
+      const statements = new StatementBatch();
+      const result = read({
+        ...db,
+        run: (text, params) => statements.add(text, params) ?? db.run(text, params),
+      });
+      statements.send(sqlOverHttp);
+      return result;
+    },
     transaction,
     changeAs: (actor, work, options) =>
       transaction(async (change) => {
@@ -104,6 +120,7 @@ export function connectDatabase(env: Env, deliver: Deliver, caller?: string): Da
       return done;
     },
   };
+  return db;
 }
 
 /**

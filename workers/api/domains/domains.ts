@@ -25,7 +25,7 @@ import {
   type DomainRow,
 } from "../../store/domains/domains.ts";
 import { findRoutes } from "../../store/domains/hostnames.ts";
-import { allow } from "../guard.ts";
+import { allow, allowList, readAsCaller } from "../guard.ts";
 import { takeToken } from "../rate-limit.ts";
 import {
   createRouter,
@@ -49,12 +49,13 @@ domains.openapi(
     method: "get",
     path: "/domains",
     summary: "List custom domains",
-    guard: allow("domains:read"),
+    guard: allowList("domains:read"),
     query: PageQuery,
     responses: { 200: jsonResponse("The domains, newest first.", z.array(CustomDomain)) },
   }),
   async (c) => {
-    const rows = await listDomains(c.var.db, c.var.principal.orgId, c.req.valid("query"));
+    const page = c.req.valid("query");
+    const rows = await readAsCaller(c, (db, orgId) => listDomains(db, orgId, page));
     return c.json(rows.map(toDomain), 200);
   },
 );

@@ -12,7 +12,7 @@ import {
   reserveSubdomain,
   type ReservedSubdomainRow,
 } from "../../store/domains/reserved-subdomains.ts";
-import { allow } from "../guard.ts";
+import { allow, allowList, readAsCaller } from "../guard.ts";
 import { requireUnreservedLabel, subdomainTaken } from "./taken-names.ts";
 import { createRouter, getMemberActor, jsonResponse, notFound, route } from "../route.ts";
 
@@ -24,15 +24,15 @@ reservedSubdomains.openapi(
     method: "get",
     path: "/reserved-subdomains",
     summary: "List reserved subdomains",
-    guard: allow("domains:read"),
+    guard: allowList("domains:read"),
     query: PageQuery,
     responses: {
       200: jsonResponse("The reserved subdomains, newest first.", z.array(ReservedSubdomain)),
     },
   }),
   async (c) => {
-    const { db, principal } = c.var;
-    const rows = await listReservedSubdomains(db, principal.orgId, c.req.valid("query"));
+    const page = c.req.valid("query");
+    const rows = await readAsCaller(c, (db, orgId) => listReservedSubdomains(db, orgId, page));
     return c.json(rows.map(toReservedSubdomain), 200);
   },
 );

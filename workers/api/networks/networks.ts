@@ -5,7 +5,7 @@ import { CreateNetwork, PrivateNetwork } from "../../../protocol/schemas/network
 import { IdParams, Ok, PageQuery } from "../../../protocol/schemas/scalars.ts";
 import { ApiError } from "../../errors.ts";
 import { createNetwork, deleteNetwork, listNetworks } from "../../store/networks/networks.ts";
-import { ACCEPTED_BEARERS, allowOrAgent, getOrgId } from "../guard.ts";
+import { ACCEPTED_BEARERS, allowListOrAgent, allowOrAgent, readAsCaller } from "../guard.ts";
 import { getCallerActor, jsonResponse, route } from "../route.ts";
 import { networkNotFound, createNetworkRouter, requireNetwork } from "./router.ts";
 import { loadNetworkViews, loadNetworkView } from "./views.ts";
@@ -19,14 +19,15 @@ networks.openapi(
     path: "/private-networks",
     summary: "List private networks",
     description: ACCEPTED_BEARERS,
-    guard: allowOrAgent("networks:read"),
+    guard: allowListOrAgent("networks:read"),
     query: PageQuery,
     responses: {
       200: jsonResponse("The private networks, newest first.", z.array(PrivateNetwork)),
     },
   }),
   async (c) => {
-    const rows = await listNetworks(c.var.db, getOrgId(c), c.req.valid("query"));
+    const page = c.req.valid("query");
+    const rows = await readAsCaller(c, (db, orgId) => listNetworks(db, orgId, page));
     return c.json(await loadNetworkViews(c.env, rows), 200);
   },
 );

@@ -23,7 +23,7 @@ import {
   type Minter,
   type ProjectRow,
 } from "../../store/organizations/projects.ts";
-import { allow, allowOrMasterKey, unauthorized } from "../guard.ts";
+import { allow, allowList, allowOrMasterKey, readAsCaller, unauthorized } from "../guard.ts";
 import {
   createRouter,
   getMemberActor,
@@ -47,12 +47,13 @@ projects.openapi(
     method: "get",
     path: "/projects",
     summary: "List projects",
-    guard: allow("projects:read"),
+    guard: allowList("projects:read"),
     query: PageQuery,
     responses: { 200: jsonResponse("The projects, newest first.", z.array(Project)) },
   }),
   async (c) => {
-    const rows = await listProjects(c.var.db, c.var.principal.orgId, c.req.valid("query"));
+    const page = c.req.valid("query");
+    const rows = await readAsCaller(c, (db, orgId) => listProjects(db, orgId, page));
     return c.json(rows.map(toProject), 200);
   },
 );

@@ -30,7 +30,7 @@ import {
   rotateToken,
   type TokenRow,
 } from "../../store/tokens/tokens.ts";
-import { allow, allowOrAgent, getOrgId } from "../guard.ts";
+import { allow, allowListOrAgent, readAsCaller } from "../guard.ts";
 import { requireValidBudget } from "./budgets.ts";
 import {
   createRouter,
@@ -49,16 +49,16 @@ tokens.openapi(
     method: "get",
     path: "/tokens",
     summary: "List capability tokens",
-    guard: allowOrAgent("tokens:read"),
+    guard: allowListOrAgent("tokens:read"),
     query: PageQuery,
     responses: { 200: jsonResponse("The tokens, newest first.", z.array(Token)) },
   }),
   async (c) => {
-    const { db } = c.var;
-    const rows = await listTokens(db, getOrgId(c), c.req.valid("query"));
+    const page = c.req.valid("query");
+    const rows = await readAsCaller(c, (db, orgId) => listTokens(db, orgId, page));
     const lineageIds = rows.map(({ lineageId }) => lineageId);
     const spent =
-      rows.length > 0 ? await findSpending(db.query, lineageIds) : new Map<string, number>();
+      rows.length > 0 ? await findSpending(c.var.db.query, lineageIds) : new Map<string, number>();
     const listed = rows.map((row) => toToken(row, spent.get(row.lineageId)));
     return c.json(listed, 200);
   },

@@ -33,7 +33,7 @@ import {
   type ListedTunnel,
 } from "../../store/tunnels/tunnels.ts";
 import { requireUnreservedLabel, subdomainTaken } from "../domains/taken-names.ts";
-import { allow, allowOrAgent, getOrgId } from "../guard.ts";
+import { allow, allowListOrAgent, allowOrAgent, readAsCaller } from "../guard.ts";
 import {
   createRouter,
   getCallerActor,
@@ -57,16 +57,16 @@ tunnels.openapi(
     method: "get",
     path: "/tunnels",
     summary: "List tunnels",
-    guard: allowOrAgent("tunnels:read"),
+    guard: allowListOrAgent("tunnels:read"),
     query: PageQuery,
     responses: { 200: jsonResponse("The tunnels, newest first.", z.array(Tunnel)) },
   }),
   async (c) => {
-    const { db, config } = c.var;
-    const rows = await listTunnels(db, getOrgId(c), c.req.valid("query"));
+    const page = c.req.valid("query");
+    const rows = await readAsCaller(c, (db, orgId) => listTunnels(db, orgId, page));
     const confirmed = await confirmStatuses(c, rows);
     return c.json(
-      confirmed.map((row) => toTunnel(config, row)),
+      confirmed.map((row) => toTunnel(c.var.config, row)),
       200,
     );
   },

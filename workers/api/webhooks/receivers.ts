@@ -31,9 +31,11 @@ import {
 import {
   ACCEPTED_BEARERS,
   allow,
+  allowListOrAgent,
   allowOrAgent,
-  getOrgId,
   authorizeMemberOrAgent,
+  getOrgId,
+  readAsCaller,
 } from "../guard.ts";
 import {
   createRouter,
@@ -57,15 +59,15 @@ receivers.openapi(
     path: "/webhook-receivers",
     summary: "List webhook receivers",
     description: ACCEPTED_BEARERS,
-    guard: allowOrAgent("receivers:read"),
+    guard: allowListOrAgent("receivers:read"),
     query: PageQuery,
     responses: { 200: jsonResponse("The receivers, newest first.", z.array(Receiver)) },
   }),
   async (c) => {
-    const { db, config } = c.var;
-    const rows = await listReceivers(db, getOrgId(c), c.req.valid("query"));
+    const page = c.req.valid("query");
+    const rows = await readAsCaller(c, (db, orgId) => listReceivers(db, orgId, page));
     return c.json(
-      rows.map((row) => toReceiver(config, row)),
+      rows.map((row) => toReceiver(c.var.config, row)),
       200,
     );
   },

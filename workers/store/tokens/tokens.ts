@@ -4,7 +4,7 @@ import { alias } from "drizzle-orm/pg-core";
 import { hasFeature, type PlanState } from "../billing/plans.ts";
 import { requireRoom } from "../bounds.ts";
 import type { OrganizationActor } from "../audit.ts";
-import type { UnitOfWork, Database } from "../database.ts";
+import { prepared, type Database, type UnitOfWork } from "../database.ts";
 import type { Reader, Transaction } from "../transaction.ts";
 import type { TokenTunnels } from "../object-messages.ts";
 import { revokeTickets } from "../networks/ticket-revocations.ts";
@@ -318,13 +318,8 @@ export function findAgentToken(db: Database, token: PresentedToken): Promise<Age
   return findLiveToken(db, "agent", token);
 }
 
-async function findLiveToken(
-  { query }: Database,
-  kind: TokenRow["kind"],
-  { orgId, nonce }: PresentedToken,
-): Promise<AgentToken | null> {
-  const { plan, trialEndsAt } = organizations;
-  const [row] = await query
+const findLive = prepared((query) =>
+  query
     .select({
       id: tokens.id,
       nonce: tokens.nonce,
@@ -332,19 +327,28 @@ async function findLiveToken(
       createdBy: tokens.createdBy,
       bandwidthLimitMbps: tokens.bandwidthLimitMbps,
       expiresAt: tokens.expiresAt,
-      plan,
-      trialEndsAt,
+      plan: organizations.plan,
+      trialEndsAt: organizations.trialEndsAt,
     })
     .from(tokens)
     .innerJoin(organizations, eq(organizations.id, tokens.orgId))
     .where(
       and(
-        eq(tokens.orgId, orgId),
-        eq(tokens.nonce, nonce),
-        eq(tokens.kind, kind),
+        eq(tokens.orgId, sql.placeholder("orgId")),
+        eq(tokens.nonce, sql.placeholder("nonce")),
+        eq(tokens.kind, sql.placeholder("kind")),
         isNull(tokens.revokedAt),
         gt(tokens.expiresAt, sql`now()`),
       ),
-    );
+    )
+    .prepare("find_live_token"),
+);
+
+async function findLiveToken(
+  db: Database,
+  kind: TokenRow["kind"],
+  { orgId, nonce }: PresentedToken,
+): Promise<AgentToken | null> {
+  const [row] = await findLive(db, { orgId, nonce, kind });
   return row ?? null;
 }

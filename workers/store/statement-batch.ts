@@ -1,0 +1,42 @@
+/** Statements that are sent to the database in one request of the driver's HTTP mode. */
+import type { NeonQueryFunction } from "@neondatabase/serverless";
+
+interface Statement extends PromiseWithResolvers<unknown> {
+  text: string;
+  params: unknown[];
+}
+
+export class StatementBatch {
+  readonly #statements: Statement[] = [];
+  #isSent = false;
+
+  /** @returns its result, whose rows are arrays; null once the batch has been sent. */
+  add(text: string, params: unknown[]): Promise<unknown> | null {
+    if (this.#isSent) return null;
+    const statement = { text, params, ...Promise.withResolvers<unknown>() };
+    this.#statements.push(statement);
+    return statement.promise;
+  }
+
+  /** In a transaction that only reads. If one statement fails, all of them do. */
+  send(sqlOverHttp: NeonQueryFunction<false, false>): void {
+    this.#isSent = true;
+    const statements = this.#statements;
+    if (statements.length === 0) return;
+    sqlOverHttp
+      .transaction((sql) => statements.map(({ text, params }) => sql.query(text, params)), {
+        arrayMode: true,
+        fullResults: true,
+        readOnly: true,
+        isolationLevel: "ReadCommitted",
+      })
+      .then(
+        (results) => {
+          for (const [at, { resolve }] of statements.entries()) resolve(results[at]);
+        },
+        (error: unknown) => {
+          for (const { reject } of statements) reject(error);
+        },
+      );
+  }
+}
