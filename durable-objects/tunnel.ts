@@ -123,7 +123,7 @@ export class Tunnel extends DurableObject<TunnelBindings> implements TunnelRpc {
   async publishAccessSettings(settings: AccessSettingsInput): Promise<void> {
     if (this.#parts.lifetime.isRetired) return;
     this.#parts.access.publish(settings);
-    this.#parts.agents.sendGates(this.#parts.access.gateNames);
+    this.#parts.agents.sendAccessStatus(this.#parts.access.agentStatus);
     this.#parts.clients.enforceAllowlist();
     await this.#parts.relay.setAllowedCidrs(() => this.#parts.access.allowedCidrs);
     await this.#shards.forOthers((it) => it.publishAccessSettings(settings));
@@ -132,6 +132,7 @@ export class Tunnel extends DurableObject<TunnelBindings> implements TunnelRpc {
   async setMaintenance(tunnelId: string, maintenance: Maintenance): Promise<void> {
     if (this.#parts.lifetime.isRetired) return;
     this.#parts.access.setMaintenance(maintenance);
+    this.#parts.agents.sendAccessStatus(this.#parts.access.agentStatus);
     this.#parts.reports.setTunnelId(tunnelId);
     this.#parts.reports.reportNow();
     await this.#shards.forOthers((it) => it.setMaintenance(tunnelId, maintenance));
@@ -307,7 +308,7 @@ export class Tunnel extends DurableObject<TunnelBindings> implements TunnelRpc {
     if (typeof message === "string")
       return agents.rejectMessage(socket, "text messages are for heartbeats only");
     if (!attachment.hello) {
-      const link = agents.welcome(socket, attachment, message, access.gateNames);
+      const link = agents.welcome(socket, attachment, message, access.agentStatus);
       if (link) this.#onAgentConnected(attachment.tokenNonce);
       return;
     }

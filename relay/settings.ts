@@ -1,6 +1,6 @@
 /** The relay's settings, from the environment. */
 import { z } from "zod";
-import { RelayId } from "../protocol/relay/link.ts";
+import { Label } from "../protocol/schemas/scalars.ts";
 import {
   RELAY_PORT_RANGE_DEFAULT,
   RELAY_SECRET_MIN_CHARS,
@@ -14,7 +14,7 @@ import { formatHostAndPort } from "../shared/hosts.ts";
 z.config({ customError: describeIssue });
 
 const Environment = z.object({
-  RELAY_ID: RelayId.default("main"),
+  RELAY_ID: Label.default("main"),
   RELAY_API_URL: z.url({
     protocol: /^https?$/,
     error: "must be the URL of the API, such as https://underpass.example.com",

@@ -64,6 +64,11 @@ export function describeUnchangedGates(
   return `${gates} ${were} not set by this command; to remove ${them}: ${ways.join(", ")}`;
 }
 
+/** While visitors get the maintenance page. */
+export function describeMaintenance(tunnelId: string): string {
+  return `in maintenance: visitors get 503; to end it: DELETE /tunnels/${tunnelId}/maintenance (API)`;
+}
+
 /** `a, b and c` */
 function joinTexts(texts: string[]): string {
   const last = texts.at(-1) ?? "";

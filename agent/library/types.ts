@@ -95,6 +95,8 @@ export interface TunnelEvents {
    * `addresses` and `policy`. A later server may have further ones.
    */
   gates: [gates: { readonly names: readonly string[] }];
+  /** Visitors get the maintenance page, or no longer. */
+  maintenance: [isOn: boolean];
   /** The tunnel's owner stopped it; it continues when it is started again. */
   stopped: [explanation: string];
   /** How many agents serve the tunnel as a pool, this one included: when it has changed. */

@@ -1,4 +1,5 @@
 /** What `underpass http` prints: JSON for programs, and lines for logs; tunnel-screen.ts has the screen. */
+import { describeMaintenance } from "../gates/tunnel-gates.ts";
 import type { Target } from "../origin/target.ts";
 import type { HttpTunnel } from "../tunnel/http-tunnel.ts";
 import { printTunnelJson, printTunnelLines } from "./connection-events.ts";
@@ -27,6 +28,7 @@ export function printHttpJson(tunnel: HttpTunnel, target: Target, name?: string)
   tunnel.on("request", ({ method, path, status, durationMs, problem, requestId }) =>
     print({ event: "request", method, path, status, durationMs, problem, requestId }),
   );
+  tunnel.on("maintenance", (isOn) => print({ event: "maintenance", on: isOn }));
   tunnel.on("refused", (visits) => print({ event: "refused", visits }));
   tunnel.on("pool", (agents) => print({ event: "pool", agents }));
   printTunnelJson(tunnel, print, name !== undefined);
@@ -53,6 +55,10 @@ export function printHttpLines(
     const id = level === "debug" && requestId !== undefined ? ` ${requestId}` : "";
     const lineLevel = problem === undefined ? "info" : "warn";
     print(lineLevel, `${status} ${method} ${path} ${durationMs} ms${why}${id}`);
+  });
+  tunnel.on("maintenance", (isOn, tunnelId) => {
+    if (isOn) print("warn", describeMaintenance(tunnelId));
+    else print("info", "maintenance has ended: visitors are served again");
   });
   tunnel.on("refused", (visits) =>
     print("info", `${visits} ${visits === 1 ? "visit was" : "visits were"} refused by the service`),

@@ -86,6 +86,7 @@ export class TunnelScreen implements Output {
     this.#watchRequests(tunnel, name);
     const findConnectProblem = () => tunnel.origin.findConnectProblem();
     this.tunnels.watchLocalServer({ findConnectProblem, isCheckVisible: false }, view);
+    this.tunnels.watchMaintenance(tunnel, view);
     tunnel.on("pool", (agents) => {
       view.agents = agents;
       this.#screen.draw();

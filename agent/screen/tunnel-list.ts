@@ -2,7 +2,7 @@
 import { SERVICE_VERSION } from "../../protocol/version.ts";
 import { compareVersions } from "../compare-versions.ts";
 import { describeStop } from "../output/connection-events.ts";
-import type { TunnelGates } from "../gates/tunnel-gates.ts";
+import { describeMaintenance, type TunnelGates } from "../gates/tunnel-gates.ts";
 import { nameKeys } from "../config/option-keys.ts";
 import { formatRejection } from "../output/output.ts";
 import type { RejectionError } from "../rejection-error.ts";
@@ -32,6 +32,11 @@ export interface ShownTunnel {
   on(event: "retrying", listener: (reason: string, inMs: number) => void): unknown;
   on(event: "latency", listener: (ms: number) => void): unknown;
   on(event: "gates", listener: (gates: TunnelGates) => void): unknown;
+}
+
+/** An HTTP tunnel. */
+interface MaintainableTunnel {
+  on(event: "maintenance", listener: (isOn: boolean, tunnelId: string) => void): unknown;
 }
 
 /** The server that a tunnel leads to. */
@@ -94,6 +99,17 @@ export class TunnelList {
       setInterval(() => void check(), ORIGIN_CHECK_MS),
     );
     void check();
+  }
+
+  /** Shows a warning as long as visitors get the maintenance page. */
+  watchMaintenance(tunnel: MaintainableTunnel, view: TunnelView): void {
+    let warning = "";
+    tunnel.on("maintenance", (isOn, tunnelId) => {
+      removeFrom(view.warnings, warning);
+      warning = describeMaintenance(tunnelId);
+      if (isOn) view.warnings.push(warning);
+      this.#draw();
+    });
   }
 
   find(name: string): TunnelView | undefined {

@@ -238,6 +238,7 @@ export class HttpTunnel extends EventEmitter<HttpTunnelEventMap> {
     connection.on("retrying", (reason, inMs) => this.#report("retrying", reason, inMs));
     connection.on("latency", (ms) => this.#report("latency", ms));
     connection.on("gates", (gates) => this.#report("gates", gates));
+    connection.on("maintenance", (isOn, id) => this.#report("maintenance", isOn, id));
     connection.on("refused", (visits) => this.#report("refused", visits));
     connection.on("pool", (agents) => this.#report("pool", agents));
     connection.on("shards", (count) => this.#shards.setCount(count, connection.welcome!));

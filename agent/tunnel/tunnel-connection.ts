@@ -63,6 +63,8 @@ export interface ConnectionEventMap {
   latency: [ms: number];
   /** The gates have changed since the last such event, or since the start, when there were none. */
   gates: [gates: TunnelGates];
+  /** Visitors get the maintenance page, or no longer: when that has changed since the last such event, or since the start. */
+  maintenance: [isOn: boolean, tunnelId: string];
   /** How many objects the tunnel's visitors are spread over: after each welcome, and when it changes. */
   shards: [count: number];
   /** So many visits were refused by the gates, the rate limit or maintenance, since the last such event. */
@@ -80,6 +82,8 @@ export class TunnelConnection extends EventEmitter<ConnectionEventMap> {
   #welcome: Welcome | undefined;
   /** The gates that were last reported. */
   #gates: readonly string[] = [];
+  /** As last reported. */
+  #isInMaintenance = false;
   /** No further request is on its way to this agent, which goes away. */
   #isDrained = false;
   #failures = 0;
@@ -164,10 +168,10 @@ export class TunnelConnection extends EventEmitter<ConnectionEventMap> {
     const pool = this.#options.getPool?.();
     if (pool) this.sendHealth({ healthy: pool.healthy });
     this.emit(isFirst ? "ready" : "reconnected", welcome);
-    this.#handleStatus({ shards: 1, ...welcome });
+    this.#handleStatus({ shards: 1, maintenance: false, ...welcome });
   }
 
-  #handleStatus({ gates, refused, shards, agents, drained }: TunnelStatus): void {
+  #handleStatus({ gates, maintenance, refused, shards, agents, drained }: TunnelStatus): void {
     if (!this.#welcome) return;
     const { tunnelId } = this.#welcome;
     if (gates !== undefined && gates.join() !== this.#gates.join()) {
@@ -175,6 +179,10 @@ export class TunnelConnection extends EventEmitter<ConnectionEventMap> {
       const { ownGates: ownNames, query } = this.#options;
       const isTcp = query["protocol"] === "tcp";
       this.emit("gates", { tunnelId, names: gates, ownNames, isTcp });
+    }
+    if (maintenance !== undefined && maintenance !== this.#isInMaintenance) {
+      this.#isInMaintenance = maintenance;
+      this.emit("maintenance", maintenance, tunnelId);
     }
     if (refused !== undefined) this.emit("refused", refused);
     if (shards !== undefined) this.emit("shards", shards);

@@ -4,20 +4,18 @@
  * revocations) over the same connection, so that the relay needs no open port for them.
  */
 import { z } from "zod";
-import { LABEL, LABEL_MESSAGE } from "../names.ts";
+import { Label } from "../schemas/scalars.ts";
 
 /** Texts that the platform answers without waking the object: see frames.ts. */
 export { PING as RELAY_PING, PONG as RELAY_PONG } from "../wire/frames.ts";
 
-/** The name that the operator gave to a relay (`RELAY_ID`), for example `main`. */
-export const RelayId = z.string().regex(LABEL, LABEL_MESSAGE);
-
 /** The query of `/relays/connect`: the hello that follows must have the same id. */
-export const RelayConnectQuery = z.object({ relay_id: RelayId });
+export const RelayConnectQuery = z.object({ relay_id: Label });
 
 export const RelayHello = z.object({
   type: z.literal("hello"),
-  relayId: RelayId,
+  /** The name that the operator gave to the relay (`RELAY_ID`), for example `main`. */
+  relayId: Label,
   version: z.string().max(50),
   /** The host for remote peers and TCP visitors. */
   host: z.string().min(1).max(253),

@@ -1,8 +1,8 @@
 /** Private networks: WireGuard networks whose server is behind an agent and reached through a relay's port. */
 import { z } from "zod";
 import { isAddressIn, numberToIpv4, parseCidr } from "../../shared/cidr.ts";
-import { NETWORK_STATES, RelayId } from "../relay/link.ts";
-import { Instant, Uuid, VisibleLine } from "./scalars.ts";
+import { NETWORK_STATES } from "../relay/link.ts";
+import { Instant, Label, Uuid, VisibleLine } from "./scalars.ts";
 
 const NETWORK_NAME_MAX_CHARS = 63;
 const DEVICE_NAME_MAX_CHARS = 63;
@@ -74,7 +74,7 @@ export const RegisterServer = z.object({
     .refine(hasValidAddress, ENDPOINT_MESSAGE)
     .optional()
     .describe("For a server that its clients reach without the relay: `host:port`."),
-  relay_id: RelayId.optional().describe("Default: the relay with the most free ports."),
+  relay_id: Label.optional().describe("Default: the relay with the most free ports."),
 });
 
 export const NetworkRelay = z.object({

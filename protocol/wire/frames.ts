@@ -142,6 +142,8 @@ export const Welcome = z.object({
   heartbeatTimeoutMs: z.int().min(1),
   /** What visitors must bring: some of `GATE_NAMES`, or names that a later version has added. Absent: unknown. */
   gates: z.array(z.string()).optional(),
+  /** Whether visitors get the maintenance page instead of the local server's responses. Absent: no, or unknown. */
+  maintenance: z.boolean().optional(),
   /** How many objects the tunnel's visitors are spread over: the agent connects to each of them. Absent: one. */
   shards: z.int().min(1).max(SHARDS_MAX).optional(),
   /** When the tunnel expires, in RFC 3339. Absent: never, or unknown. */
@@ -166,8 +168,9 @@ export const GATE_NAMES = ["password", "sign_in", "token", "addresses", "policy"
 export type GateName = (typeof GATE_NAMES)[number];
 
 export const TunnelStatus = z.object({
-  /** As in the welcome, when they have changed. */
+  /** These two are as in the welcome, when one of them has changed. */
   gates: Welcome.shape.gates,
+  maintenance: Welcome.shape.maintenance,
   /** How many visits were refused since the last such number, by the gates, the rate limit or maintenance. */
   refused: z.int().min(0).optional(),
   /** As in the welcome, when it has changed. */

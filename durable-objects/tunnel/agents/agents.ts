@@ -10,7 +10,6 @@ import {
   PONG,
   PROTOCOL_VERSION,
   SUBPROTOCOL,
-  type GateName,
   type TunnelStatus,
 } from "../../../protocol/wire/frames.ts";
 import { explainVersionMismatch } from "../../../protocol/wire/version-mismatch.ts";
@@ -19,6 +18,7 @@ import { answerClose, isOpen, type SocketClose } from "../../websockets.ts";
 import { BufferedBytes } from "../buffered-bytes.ts";
 import { Pacer } from "../proxy/pacer.ts";
 import type { AgentAdmission } from "../admission.ts";
+import type { AccessStatus } from "../proxy/access-policy.ts";
 import { readAttachment, type AgentAttachment } from "../socket-attachments.ts";
 import type { AgentFilter } from "./identity.ts";
 import { AgentLink } from "./agent-link.ts";
@@ -150,14 +150,14 @@ export class Agents {
 
   /**
    * An agent's first message.
-   * @param gates for the welcome.
+   * @param access for the welcome.
    * @returns the link that serves from now on, or undefined when the agent was refused.
    */
   welcome(
     socket: WebSocket,
     attachment: AgentAttachment,
     message: ArrayBuffer,
-    gates: GateName[],
+    access: AccessStatus,
   ): AgentLink | undefined {
     this.#stopHelloTimer(attachment);
     // A refused agent may still send while its Close is in flight.
@@ -175,7 +175,7 @@ export class Agents {
     socket.serializeAttachment(welcomed);
     const link = this.#createLink(socket, welcomed, Date.now());
     this.#serving = [...this.#serving.filter((one) => !replaced.includes(one)), link];
-    const welcome = buildWelcome(welcomed, gates, this.#getShardCount());
+    const welcome = buildWelcome(welcomed, access, this.#getShardCount());
     link.send((writer) => writer.writeJson(FRAME.welcome, 0, 0, welcome));
     // Closing a previous connection forwards its unanswered requests to this one, after its welcome.
     for (const one of replaced) {
@@ -185,9 +185,9 @@ export class Agents {
     return link;
   }
 
-  /** The agent shows its user what visitors must bring. */
-  sendGates(gates: GateName[]): void {
-    this.#sendStatus({ gates });
+  /** The agents show their user what visitors must bring, and whether they get the maintenance page. */
+  sendAccessStatus(access: AccessStatus): void {
+    this.#sendStatus(access);
   }
 
   /** The agent connects to as many objects. */

@@ -11,7 +11,6 @@ import {
   REQUEST_IDS_CAPABILITY,
   STATUS_CAPABILITY,
   TCP_CAPABILITY,
-  type GateName,
   type Welcome,
 } from "../../../protocol/wire/frames.ts";
 import {
@@ -21,6 +20,7 @@ import {
   STREAM_WINDOW_BYTES,
 } from "../../../protocol/limits.ts";
 import { SERVICE_VERSION } from "../../../protocol/version.ts";
+import type { AccessStatus } from "../proxy/access-policy.ts";
 import type { AgentAttachment } from "../socket-attachments.ts";
 
 /**
@@ -63,7 +63,7 @@ export function toAttachedHello(
  */
 export function buildWelcome(
   attachment: AgentAttachment,
-  gates: GateName[],
+  { gates, maintenance }: AccessStatus,
   shards: number,
 ): Welcome {
   return {
@@ -83,6 +83,7 @@ export function buildWelcome(
     heartbeatIntervalMs: HEARTBEAT_INTERVAL_MS,
     heartbeatTimeoutMs: HEARTBEAT_TIMEOUT_MS,
     gates,
+    ...(maintenance && { maintenance }),
     ...(shards > 1 && { shards }),
     ...(attachment.endsAtMs !== null && {
       expiresAt: new Date(attachment.endsAtMs).toISOString(),

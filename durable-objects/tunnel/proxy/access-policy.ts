@@ -27,7 +27,7 @@ import {
   type AccessSettingsInput,
 } from "../../../access/settings.ts";
 import { RATE_WINDOW_MS } from "../../../protocol/limits.ts";
-import type { GateName } from "../../../protocol/wire/frames.ts";
+import type { GateName, TunnelStatus } from "../../../protocol/wire/frames.ts";
 import type { RateLimit } from "../../../protocol/schemas/access/policies.ts";
 import { removeFromHead, rewriteHead, type RequestHead } from "./heads.ts";
 
@@ -56,6 +56,8 @@ interface StoredSettings {
   /** When the object received them; absent when an earlier version stored them. */
   publishedAtMs?: number;
 }
+
+export type AccessStatus = Required<Pick<TunnelStatus, "gates" | "maintenance">>;
 
 export interface Maintenance {
   version: number;
@@ -150,9 +152,9 @@ export class AccessPolicy {
     return this.#rules.allowedCidrs;
   }
 
-  /** What an agent shows about the tunnel. */
-  get gateNames(): GateName[] {
-    return this.#rules.gateNames;
+  /** What agents show about the tunnel. */
+  get agentStatus(): AccessStatus {
+    return { gates: this.#rules.gateNames, maintenance: this.isInMaintenance };
   }
 
   get isInMaintenance(): boolean {

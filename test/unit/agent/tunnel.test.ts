@@ -3,7 +3,13 @@ import type { AddressInfo } from "node:net";
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from "vitest";
 import { WebSocketServer, type WebSocket } from "ws";
 import { CLOSE, type CloseName } from "../../../protocol/wire/close-codes.ts";
-import { CLOSE_CAPABILITY, FLAG, FRAME, RESET } from "../../../protocol/wire/frames.ts";
+import {
+  CLOSE_CAPABILITY,
+  FLAG,
+  FRAME,
+  RESET,
+  type Welcome,
+} from "../../../protocol/wire/frames.ts";
 import {
   CONNECTION_WINDOW_BYTES,
   HEARTBEAT_TIMEOUT_MS,
@@ -14,6 +20,7 @@ import { OK, startRawOrigin, type RawOrigin } from "../../harness/tunnel/origin.
 import { WAIT_OPTIONS } from "../../harness/timeouts.ts";
 import {
   startScriptedTunnel,
+  WELCOME,
   type ScriptedConnection,
   type ScriptedTunnel,
 } from "../../harness/tunnel/scripted-tunnel.ts";
@@ -88,6 +95,25 @@ describe("an agent", () => {
       await reconnected;
     },
   );
+
+  test("reports maintenance once, also over reconnects, and its end when a later welcome lacks it", async () => {
+    const announced: Partial<Welcome> = { maintenance: true };
+    await using tunnel = await startScriptedTunnel(origin.port, announced);
+    const reports: [isOn: boolean, tunnelId: string][] = [];
+    tunnel.agent.on("maintenance", (...report) => reports.push(report));
+    const reconnect = async (connection: ScriptedConnection): Promise<ScriptedConnection> => {
+      const reconnected = once(tunnel.agent, "reconnected");
+      connection.socket.close(CLOSE.going_away, "going_away: why");
+      const next = await tunnel.connection();
+      await reconnected;
+      return next;
+    };
+    const second = await reconnect(await started(tunnel));
+    expect(reports).toEqual([[true, WELCOME.tunnelId]]);
+    delete announced.maintenance;
+    await reconnect(second);
+    expect(reports.slice(1)).toEqual([[false, WELCOME.tunnelId]]);
+  });
 
   test.each(["unauthorized", "duplicate_name", "replaced", "BUDGET_EXCEEDED"] as CloseName[])(
     "does not reconnect after %s, and reports why",

@@ -21,6 +21,7 @@ import {
   verificationMail,
 } from "../../integrations/mail/mails.ts";
 import { ApiError } from "../../errors.ts";
+import { EMAIL_CODE_MAX_MS, PASSWORD_RESET_MAX_MS } from "../../limits.ts";
 import { randomEmailCode, randomSecret } from "../../identity/accounts/codes.ts";
 import { isEmailAddress, normalizeEmail } from "../../identity/accounts/emails.ts";
 import { getFirstOrganizationTerms } from "../../identity/organization-terms.ts";
@@ -102,13 +103,15 @@ auth.openapi(
     const { config, db, address } = c.var;
     const email = normalizeEmail(given);
     const token = randomSecret();
+    const expiresAt = new Date(Date.now() + PASSWORD_RESET_MAX_MS);
+    const mail = choosePasswordMail(email, { token, expiresAt }, config);
     const outcome = await verifyEmail(db, {
       email,
       codeHashes: await hashEmailCode(c, email, code),
       terms: getFirstOrganizationTerms(config),
       passwordLink: {
         tokenHash: await sha256Hex(token),
-        mail: await toOutboxMail(config, choosePasswordMail(email, token, config)),
+        mail: await toOutboxMail(config, mail),
       },
       ip: address,
     });
@@ -212,10 +215,11 @@ auth.openapi(
 async function newCode(c: ApiContext, email: string): Promise<NewCode> {
   const code = randomEmailCode();
   const [codeHash] = await hashEmailCode(c, email, code);
+  const expiresAt = new Date(Date.now() + EMAIL_CODE_MAX_MS);
   return {
     email,
     codeHash,
-    mail: await toOutboxMail(c.var.config, verificationMail(email, code)),
+    mail: await toOutboxMail(c.var.config, verificationMail(email, code, expiresAt)),
     ip: c.var.address,
   };
 }

@@ -7,6 +7,7 @@ import {
 import { toOutboxMail } from "../../integrations/mail/mail.ts";
 import { passwordChangedMail, passwordResetMail } from "../../integrations/mail/mails.ts";
 import { ApiError } from "../../errors.ts";
+import { PASSWORD_RESET_MAX_MS } from "../../limits.ts";
 import { randomSecret } from "../../identity/accounts/codes.ts";
 import { normalizeEmail } from "../../identity/accounts/emails.ts";
 import { hashPassword } from "../../identity/accounts/password-hashing.ts";
@@ -48,7 +49,9 @@ passwordResets.openapi(
     const { config, db, address: ip } = c.var;
     const email = normalizeEmail(c.req.valid("json").email);
     const token = randomSecret();
-    const mail = await toOutboxMail(config, passwordResetMail(email, token, config));
+    const expiresAt = new Date(Date.now() + PASSWORD_RESET_MAX_MS);
+    const resetMail = passwordResetMail(email, { token, expiresAt }, config);
+    const mail = await toOutboxMail(config, resetMail);
     const tokenHash = await sha256Hex(token);
     // After the response, so that it takes the same time for an address without an account.
     runInBackground(c, "reset_not_sent", requestPasswordReset(db, { email, tokenHash, mail, ip }));

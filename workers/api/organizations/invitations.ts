@@ -14,6 +14,7 @@ import { IdParams, Ok, PageQuery } from "../../../protocol/schemas/scalars.ts";
 import { toOutboxMail } from "../../integrations/mail/mail.ts";
 import { invitationMail } from "../../integrations/mail/mails.ts";
 import { ApiError } from "../../errors.ts";
+import { INVITATION_MAX_MS } from "../../limits.ts";
 import { randomSecret } from "../../identity/accounts/codes.ts";
 import { isEmailAddress, normalizeEmail } from "../../identity/accounts/emails.ts";
 import { hasPermission, getPermissionToGrant } from "../../identity/permissions.ts";
@@ -84,7 +85,8 @@ invitations.openapi(
     if (!hasPermission(principal.role, needed)) throw missingPermission(principal.role, needed);
 
     const token = randomSecret();
-    const details = { inviter: principal.email, organization: principal.orgName, token };
+    const expiresAt = new Date(Date.now() + INVITATION_MAX_MS);
+    const details = { inviter: principal.email, organization: principal.orgName, token, expiresAt };
     const row = await createInvitation(db, getMemberActor(c), {
       email,
       role,

@@ -4,7 +4,6 @@
  */
 import {
   EMAIL_CODE_MAX_MS,
-  INVITATION_MAX_MS,
   MFA_REMOVAL_USABLE_MS,
   PASSWORD_RESET_MAX_MS,
   PAYMENT_GRACE_MS,
@@ -15,14 +14,18 @@ import type { Downgrade, PlanReason } from "../../store/billing/plan-changes.ts"
 import { DAY_MS, MINUTE_MS } from "../../../shared/time.ts";
 import { composeMail, type Mail } from "./compose-mail.ts";
 
-const PASSWORD_RESET_TIME = `${PASSWORD_RESET_MAX_MS / MINUTE_MS} minutes`;
+/** What proves that a person reads the mails to an address. */
+interface MailedToken {
+  token: string;
+  expiresAt: Date;
+}
 
-export function verificationMail(to: string, code: string): Mail {
+export function verificationMail(to: string, code: string, expiresAt: Date): Mail {
   return composeMail(
     to,
     `${code} is your Underpass code`,
     [
-      `Enter this code to verify your email address. It is valid for ${EMAIL_CODE_MAX_MS / MINUTE_MS} minutes.`,
+      `Enter this code to verify your email address. It is ${describeValidity(EMAIL_CODE_MAX_MS, expiresAt)}.`,
       "This address was used to sign up for Underpass. Enter the code only on the page where you have just signed up. If you did not sign up, ignore this email: without the code, no account is activated.",
     ],
     { code },
@@ -43,12 +46,16 @@ export function alreadyRegisteredMail(to: string, config: Config): Mail {
 }
 
 /** The token is in the URL's fragment, which browsers send to no server, so it appears in no log. */
-export function passwordResetMail(to: string, token: string, config: Config): Mail {
+export function passwordResetMail(
+  to: string,
+  { token, expiresAt }: MailedToken,
+  config: Config,
+): Mail {
   return composeMail(
     to,
     "Set a new Underpass password",
     [
-      `Follow this link to set a new password. It is valid for ${PASSWORD_RESET_TIME} and works once.`,
+      `Follow this link to set a new password. It is ${describeValidity(PASSWORD_RESET_MAX_MS, expiresAt)}, and works once.`,
       `If you use the API instead of the page, this is the token: ${token}`,
       "A new password was requested for the account with this address. If you did not request it, ignore this email: nothing has changed.",
     ],
@@ -57,12 +64,16 @@ export function passwordResetMail(to: string, token: string, config: Config): Ma
 }
 
 /** For an address that was verified after sign-ups with different passwords. */
-export function choosePasswordMail(to: string, token: string, config: Config): Mail {
+export function choosePasswordMail(
+  to: string,
+  { token, expiresAt }: MailedToken,
+  config: Config,
+): Mail {
   return composeMail(
     to,
     "Choose your Underpass password",
     [
-      `Your email address is verified. This address was used to sign up with different passwords, perhaps not only by you, so none of them was accepted. Follow this link to choose your password. It is valid for ${PASSWORD_RESET_TIME} and works once.`,
+      `Your email address is verified. This address was used to sign up with different passwords, perhaps not only by you, so none of them was accepted. Follow this link to choose your password. It is ${describeValidity(PASSWORD_RESET_MAX_MS, expiresAt)}, and works once.`,
       `If you use the API instead of the page, this is the token: ${token}`,
     ],
     { label: "Choose your password", url: `${config.publicOrigin}/reset#token=${token}` },
@@ -127,14 +138,19 @@ export function removalRequestedMail(
 export function invitationMail(
   to: string,
   config: Config,
-  { inviter, organization: name, token }: { inviter: string; organization: string; token: string },
+  {
+    inviter,
+    organization: name,
+    token,
+    expiresAt,
+  }: MailedToken & { inviter: string; organization: string },
 ): Mail {
   const organization = unlink(name);
   return composeMail(
     to,
     `${inviter} invites you to ${organization} on Underpass`,
     [
-      `${inviter} invites you to join the organization “${organization}” on Underpass. The invitation is valid for ${INVITATION_MAX_MS / DAY_MS} days, and for an account with this address only.`,
+      `${inviter} invites you to join the organization “${organization}” on Underpass. The invitation is valid until ${expiresAt.toUTCString()}, and for an account with this address only.`,
       `If you use the API instead of the page, this is the invitation token: ${token}`,
       "If you did not expect this invitation, ignore this email: nothing happens unless you accept it.",
     ],
@@ -198,6 +214,11 @@ export function overdueMail(
     ],
     { label: "Plan and billing", url: `${config.publicOrigin}/billing` },
   );
+}
+
+/** Also true of a mail that arrives late, because the mail server was down. */
+function describeValidity(maxMs: number, expiresAt: Date): string {
+  return `valid for ${maxMs / MINUTE_MS} minutes after the request, until ${expiresAt.toUTCString()}`;
 }
 
 /**

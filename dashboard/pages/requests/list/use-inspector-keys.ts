@@ -9,6 +9,9 @@ import { copyCurl, replayUnchanged } from "../copy-and-replay.ts";
 
 const PAGE_ROWS = 15;
 
+const NOT_REPLAYABLE = "The headers of this request were not stored: it can't be replayed.";
+const NOT_COPYABLE = "The headers of this request were not stored: it can't be copied as curl.";
+
 /** While the focus is in the details, these keys scroll them or belong to the focused control. */
 const LIST_KEYS = ["ArrowDown", "ArrowUp", "PageDown", "PageUp", "Home", "End", "Enter"];
 
@@ -57,13 +60,11 @@ export function useInspectorKeys(keys: InspectorKeys): void {
     };
   }
 
-  /** Like `withActive`, for what needs the request's headers. @param participle what is done, for the notice. */
-  function withHeaders(participle: string, act: (capture: CaptureSummary) => unknown): () => void {
-    return withActive((capture) => {
-      const isMissing = capture.request_head_missing === true;
-      if (!isMissing) return act(capture);
-      return notify(`The headers of this request were not stored: it can't be ${participle}.`);
-    });
+  /** Like `withActive`, for an action that needs the request's headers. @param notice if they were not stored. */
+  function withHeaders(notice: string, act: (capture: CaptureSummary) => unknown): () => void {
+    return withActive((capture) =>
+      capture.request_head_missing === true ? notify(notice) : act(capture),
+    );
   }
 
   function isEnabled(key: string): boolean {
@@ -92,17 +93,17 @@ export function useInspectorKeys(keys: InspectorKeys): void {
     canReplay && {
       keys: ["r"],
       title: "Replay",
-      act: withHeaders("replayed", (capture) => replayUnchanged(capture, keys.onOpen)),
+      act: withHeaders(NOT_REPLAYABLE, (capture) => replayUnchanged(capture, keys.onOpen)),
     },
     canReplay && {
       keys: ["e"],
       title: "Edit and replay",
-      act: withHeaders("replayed", ({ id }) => {
+      act: withHeaders(NOT_REPLAYABLE, ({ id }) => {
         keys.onOpen(id);
         pressWhenShown("This request", "e");
       }),
     },
-    { keys: ["c"], title: "Copy as curl", act: withHeaders("copied as curl", copyCurl) },
+    { keys: ["c"], title: "Copy as curl", act: withHeaders(NOT_COPYABLE, copyCurl) },
     { keys: ["m"], title: "Open the menu", act: withActive(({ id }) => keys.onOpenMenu(id)) },
     {
       keys: ["p"],

@@ -14,7 +14,9 @@ import type { Config } from "../../../../workers/config/config.ts";
 const config = { publicOrigin: "https://underpass.example" } as Config;
 const TO = "to@example.com";
 const NASTY = `<img src="https://evil.example/x"> "& 'ü' \r\nBcc: eve@example.com`;
-const invitation = { inviter: "boss@example.com", organization: NASTY, token: "t0ken-of_it" };
+const expiresAt = new Date("2026-03-01T12:30:00Z");
+const mailedToken = { token: "t0ken-of_it", expiresAt };
+const invitation = { inviter: "boss@example.com", organization: NASTY, ...mailedToken };
 
 const downgrade = {
   organization: NASTY,
@@ -39,10 +41,10 @@ const missingProof = {
 const loss = { domain: "shop.example", reason: "proof_missing" } as const;
 
 const ALL: Record<keyof typeof mails | keyof typeof domainMails, Mail> = {
-  verificationMail: mails.verificationMail(TO, "012345"),
+  verificationMail: mails.verificationMail(TO, "012345", expiresAt),
   alreadyRegisteredMail: mails.alreadyRegisteredMail(TO, config),
-  passwordResetMail: mails.passwordResetMail(TO, "t0ken-of_it", config),
-  choosePasswordMail: mails.choosePasswordMail(TO, "t0ken-of_it", config),
+  passwordResetMail: mails.passwordResetMail(TO, mailedToken, config),
+  choosePasswordMail: mails.choosePasswordMail(TO, mailedToken, config),
   passwordChangedMail: mails.passwordChangedMail(TO, false, config),
   secondFactorMail: mails.secondFactorMail(TO, true, config),
   removalRequestedMail: mails.removalRequestedMail(
@@ -109,6 +111,12 @@ test.each([
   ["Your domains", "/domains", [ALL.proofMissingMail, ALL.domainReleasedMail]],
 ])("the link %j leads to the page %s", (label, path, of) => {
   for (const { text } of of) expect(text).toContain(`${label}:\n${config.publicOrigin}${path}\n`);
+});
+
+test("a code or link says until when it is valid, because its mail may arrive late", () => {
+  const { verificationMail, passwordResetMail, choosePasswordMail, invitationMail } = ALL;
+  for (const { text } of [verificationMail, passwordResetMail, choosePasswordMail, invitationMail])
+    expect(text).toContain("until Sun, 01 Mar 2026 12:30:00 GMT");
 });
 
 test("a downgrade says what to remove, so that tunnels with a password work again", () => {

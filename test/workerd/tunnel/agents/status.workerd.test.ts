@@ -1,4 +1,4 @@
-/** What an agent learns about the gates of its tunnel, and about the visits that they refuse. */
+/** What an agent learns about the gates and the maintenance of its tunnel, and about the visits that they refuse. */
 import { describe, expect, test, vi } from "vitest";
 import {
   FRAME,
@@ -54,12 +54,12 @@ describe("the gates", () => {
     const tunnel = new LiveTunnel();
     const agent = await tunnel.agent({}, READER);
     await publish(tunnel, [], AUTH);
-    expect(await nextStatus(agent)).toEqual({ gates: ["password"] });
+    expect(await nextStatus(agent)).toEqual({ gates: ["password"], maintenance: false });
     await tunnel.sleep();
     await publish(tunnel, [DENY]);
-    expect(await nextStatus(agent)).toEqual({ gates: ["policy"] });
+    expect(await nextStatus(agent)).toEqual({ gates: ["policy"], maintenance: false });
     await publish(tunnel, []);
-    expect(await nextStatus(agent)).toEqual({ gates: [] });
+    expect(await nextStatus(agent)).toEqual({ gates: [], maintenance: false });
   });
 
   test("are not sent to an agent that does not read them", async () => {
@@ -68,6 +68,26 @@ describe("the gates", () => {
     await publish(tunnel, [DENY]);
     // The request is the first frame after the welcome.
     expect((await runVisit(tunnel, agent, "/")).code).toBe("passed");
+  });
+});
+
+describe("maintenance", () => {
+  test("is in the welcome while it is on", async () => {
+    const tunnel = new LiveTunnel();
+    await setMaintenance(tunnel, true);
+    expect((await tunnel.agent()).welcome).toMatchObject({ maintenance: true });
+    await setMaintenance(tunnel, false);
+    expect((await tunnel.agent()).welcome).not.toHaveProperty("maintenance");
+  });
+
+  test("is sent when it begins and ends, also after hibernation", async () => {
+    const tunnel = new LiveTunnel();
+    const agent = await tunnel.agent({}, READER);
+    await setMaintenance(tunnel, true);
+    expect(await nextStatus(agent)).toEqual({ gates: [], maintenance: true });
+    await tunnel.sleep();
+    await setMaintenance(tunnel, false);
+    expect(await nextStatus(agent)).toEqual({ gates: [], maintenance: false });
   });
 });
 
