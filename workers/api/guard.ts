@@ -108,20 +108,20 @@ export function getOrgId(c: ApiContext): string {
 }
 
 /**
- * For lists of the caller's organization, which are read in the same request to the database as the caller's rights. The
- * handler must read with `readAsCaller`.
+ * For routes that begin with reading rows of the caller's organization: these are read in the same request to the database as
+ * the caller's rights. The handler must read them with `readAsCaller`.
  */
-export function allowList(permission: Permission): Guard {
-  return createListGuard(forMembers(permission), (c) => verifyMember(c, readBearer(c), permission));
+export function allowRead(permission: Permission): Guard {
+  return createReadGuard(forMembers(permission), (c) => verifyMember(c, readBearer(c), permission));
 }
 
-/** The same for lists that agents may read too, as with `allowOrAgent`. */
-export function allowListOrAgent(permission: Permission): Guard {
-  return createListGuard(forMembersOrAgents(permission), (c) => verifyMemberOrAgent(c, permission));
+/** The same for routes that agents may call too, as with `allowOrAgent`. */
+export function allowReadOrAgent(permission: Permission): Guard {
+  return createReadGuard(forMembersOrAgents(permission), (c) => verifyMemberOrAgent(c, permission));
 }
 
 /**
- * After `allowList`. The rows are read while the caller's rights are checked, and returned only if these suffice.
+ * After `allowRead`. The rows are read while the caller's rights are checked, and returned only if these suffice.
  * @throws ApiError otherwise, whatever the outcome of `read`.
  */
 export async function readAsCaller<Rows>(
@@ -139,7 +139,7 @@ export async function readAsCaller<Rows>(
   });
 }
 
-function createListGuard(described: Guard, verify: (c: ApiContext) => Promise<Claimant>): Guard {
+function createReadGuard(described: Guard, verify: (c: ApiContext) => Promise<Claimant>): Guard {
   const middleware = createMiddleware<ApiEnv>(async (c, next) => {
     requireAcceptedKind(c, described.security ?? []);
     c.set("claimant", await verify(c));

@@ -31,7 +31,7 @@ export interface ApiEnv {
     /** The IP address of the caller; empty when it is unknown. */
     address: string;
     bodyBytes: number;
-    /** Set by `allowList`: its handler reads with `readAsCaller`. */
+    /** Set by `allowRead`, whose handler reads with `readAsCaller`. */
     claimant?: Claimant;
     /** Set by `allow`. */
     principal: Principal;

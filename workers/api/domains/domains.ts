@@ -25,7 +25,7 @@ import {
   type DomainRow,
 } from "../../store/domains/domains.ts";
 import { findRoutes } from "../../store/domains/hostnames.ts";
-import { allow, allowList, readAsCaller } from "../guard.ts";
+import { allow, allowRead, readAsCaller } from "../guard.ts";
 import { takeToken } from "../rate-limit.ts";
 import {
   createRouter,
@@ -49,7 +49,7 @@ domains.openapi(
     method: "get",
     path: "/domains",
     summary: "List custom domains",
-    guard: allowList("domains:read"),
+    guard: allowRead("domains:read"),
     query: PageQuery,
     responses: { 200: jsonResponse("The domains, newest first.", z.array(CustomDomain)) },
   }),

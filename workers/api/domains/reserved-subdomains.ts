@@ -12,7 +12,7 @@ import {
   reserveSubdomain,
   type ReservedSubdomainRow,
 } from "../../store/domains/reserved-subdomains.ts";
-import { allow, allowList, readAsCaller } from "../guard.ts";
+import { allow, allowRead, readAsCaller } from "../guard.ts";
 import { requireUnreservedLabel, subdomainTaken } from "./taken-names.ts";
 import { createRouter, getMemberActor, jsonResponse, notFound, route } from "../route.ts";
 
@@ -24,7 +24,7 @@ reservedSubdomains.openapi(
     method: "get",
     path: "/reserved-subdomains",
     summary: "List reserved subdomains",
-    guard: allowList("domains:read"),
+    guard: allowRead("domains:read"),
     query: PageQuery,
     responses: {
       200: jsonResponse("The reserved subdomains, newest first.", z.array(ReservedSubdomain)),

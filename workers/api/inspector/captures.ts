@@ -14,7 +14,7 @@ import {
   listTunnelsOfCapture,
   type InspectedTunnel,
 } from "../../store/inspector/inspector.ts";
-import { getOrgId } from "../guard.ts";
+import { readAsCaller } from "../guard.ts";
 import type { TunnelBreakdown } from "../metrics/breakdown.ts";
 import { notFound, type ApiContext } from "../route.ts";
 import { readNewestFirst, type ReadNewest } from "./newest-first.ts";
@@ -27,9 +27,10 @@ export interface TunnelCapture {
   capture: CaptureDetail;
 }
 
-/** @throws ApiError when the organization has no request with this id. */
+/** After `allowRead`. @throws ApiError when the organization has no request with this id. */
 export async function findCapture(c: ApiContext, id: string): Promise<TunnelCapture> {
-  for (const tunnel of await listTunnelsOfCapture(c.var.db, c.var.principal.orgId, id)) {
+  const tunnels = await readAsCaller(c, (db, orgId) => listTunnelsOfCapture(db, orgId, id));
+  for (const tunnel of tunnels) {
     const [capture] = await readCaptures(c, tunnel, [id]);
     if (capture) return { tunnel, capture };
   }
@@ -50,7 +51,7 @@ export interface TunnelCaptureSummary {
   summary: CaptureSummary;
 }
 
-/** Newest first. @throws ApiError when the query names a tunnel of another organization, or none. */
+/** After `allowRead`: newest first. @throws ApiError when the query names a tunnel of another organization, or none. */
 export async function listCaptures(
   c: ApiContext,
   query: InspectorQuery,
@@ -67,7 +68,7 @@ export async function listCaptures(
   return readNewestFirst(lists, filter.limit);
 }
 
-/** @throws ApiError when the organization has no such tunnel, or an object can't be reached. */
+/** After `allowRead`. @throws ApiError when the organization has no such tunnel, or an object can't be reached. */
 export async function breakDownCaptures(
   c: ApiContext,
   tunnelId: string | undefined,
@@ -87,9 +88,8 @@ async function listRequestedTunnels(
   c: ApiContext,
   id: string | undefined,
 ): Promise<InspectedTunnel[]> {
-  const orgId = getOrgId(c);
-  if (id === undefined) return listInspectedTunnels(c.var.db, orgId);
-  const tunnel = await findInspectedTunnel(c.var.db, orgId, id);
+  if (id === undefined) return readAsCaller(c, listInspectedTunnels);
+  const tunnel = await readAsCaller(c, (db, orgId) => findInspectedTunnel(db, orgId, id));
   if (!tunnel) throw notFound("tunnel");
   return [tunnel];
 }

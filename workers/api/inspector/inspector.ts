@@ -10,7 +10,7 @@ import { ReplayResult, ReplayRequest } from "../../../protocol/schemas/inspector
 import { ApiError } from "../../errors.ts";
 import { IdParams, Ok } from "../../../protocol/schemas/scalars.ts";
 import { clearCaptures } from "../../store/inspector/inspector.ts";
-import { allow, allowOrAgent } from "../guard.ts";
+import { allow, allowRead, allowReadOrAgent } from "../guard.ts";
 import {
   createRouter,
   getMemberActor,
@@ -45,7 +45,7 @@ inspector.openapi(
     summary: "List captured requests",
     description:
       "Of one tunnel, or of the hundred tunnels of the organization that were served most recently. Without headers and bodies; for capability tokens also without queries.",
-    guard: allowOrAgent("inspector:read"),
+    guard: allowReadOrAgent("inspector:read"),
     query: InspectorQuery,
     responses: { 200: jsonResponse("The requests, newest first.", z.array(CaptureSummary)) },
     failures: ["not_found", "unavailable"],
@@ -89,7 +89,7 @@ inspector.openapi(
     summary: "Export captured requests as an HTTP archive",
     description:
       "HAR 1.2, with the requests that `GET /inspector` lists for the same query. A large archive omits bodies.",
-    guard: allow("inspector:read"),
+    guard: allowRead("inspector:read"),
     query: InspectorQuery,
     headers: ["Content-Disposition"],
     responses: { 200: archiveResponse("The archive, newest request first.") },
@@ -107,7 +107,7 @@ inspector.openapi(
     method: "get",
     path: "/inspector/{id}",
     summary: "Get a captured request, with headers, bodies and messages",
-    guard: allow("inspector:read"),
+    guard: allowRead("inspector:read"),
     params: IdParams,
     responses: { 200: jsonResponse("The captured request.", CaptureDetail) },
     failures: ["unavailable"],
@@ -124,7 +124,7 @@ inspector.openapi(
     method: "get",
     path: "/inspector/{id}/har",
     summary: "Export one captured request as an HTTP archive",
-    guard: allow("inspector:read"),
+    guard: allowRead("inspector:read"),
     params: IdParams,
     headers: ["Content-Disposition"],
     responses: { 200: archiveResponse("An archive (HAR 1.2) with one entry.") },
@@ -142,7 +142,7 @@ inspector.openapi(
     method: "get",
     path: "/inspector/{id}/curl",
     summary: "Get a captured request as a curl command",
-    guard: allow("inspector:read"),
+    guard: allowRead("inspector:read"),
     params: IdParams,
     responses: {
       200: {
@@ -178,7 +178,7 @@ inspector.openapi(
     summary: "Replay a captured request",
     description:
       "Sends the request to the agent again, with the header `underpass-replay: <id>` and without redacted headers. The server and the tunnel must allow replays.",
-    guard: allow("inspector:write"),
+    guard: allowRead("inspector:write"),
     params: IdParams,
     optionalBody: ReplayRequest,
     responses: {

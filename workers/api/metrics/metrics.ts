@@ -28,7 +28,7 @@ import {
 } from "../../store/metrics/metrics.ts";
 import { findSpending } from "../../store/tokens/spending.ts";
 import { findUsage, listTokenUsage } from "../../store/metrics/usage.ts";
-import { allow, allowOrAgent, getOrgId } from "../guard.ts";
+import { allow, allowOrAgent, allowRead, getOrgId } from "../guard.ts";
 import { createRouter, jsonResponse, notFound, route } from "../route.ts";
 
 export const metrics = createRouter();
@@ -98,16 +98,16 @@ metrics.openapi(
     summary: "Get the busiest tunnels and paths, errors and latencies",
     description:
       "Paths, statuses, errors and latencies are those of the newest captured requests: up to 5,000 of a tunnel, or of each of the hundred tunnels of the organization that were served most recently.",
-    guard: allow("metrics:read"),
+    guard: allowRead("metrics:read"),
     query: BreakdownQuery,
     responses: { 200: jsonResponse("The traffic of the window, broken down.", Breakdown) },
     failures: ["not_found", "unavailable"],
   }),
   async (c) => {
-    const { db, principal } = c.var;
     const { window, tunnel_id: tunnelId } = c.req.valid("query");
     const span = getSpan(window, Date.now());
     const captured = await breakDownCaptures(c, tunnelId, span.fromMs);
+    const { db, principal } = c.var;
     const traffic = await listTunnelTraffic(db, principal.orgId, tunnelId, span);
     return c.json(buildBreakdown(traffic, captured), 200);
   },

@@ -5,7 +5,7 @@ import { CreateNetwork, PrivateNetwork } from "../../../protocol/schemas/network
 import { IdParams, Ok, PageQuery } from "../../../protocol/schemas/scalars.ts";
 import { ApiError } from "../../errors.ts";
 import { createNetwork, deleteNetwork, listNetworks } from "../../store/networks/networks.ts";
-import { ACCEPTED_BEARERS, allowListOrAgent, allowOrAgent, readAsCaller } from "../guard.ts";
+import { ACCEPTED_BEARERS, allowReadOrAgent, allowOrAgent, readAsCaller } from "../guard.ts";
 import { getCallerActor, jsonResponse, route } from "../route.ts";
 import { networkNotFound, createNetworkRouter, requireNetwork } from "./router.ts";
 import { loadNetworkViews, loadNetworkView } from "./views.ts";
@@ -19,7 +19,7 @@ networks.openapi(
     path: "/private-networks",
     summary: "List private networks",
     description: ACCEPTED_BEARERS,
-    guard: allowListOrAgent("networks:read"),
+    guard: allowReadOrAgent("networks:read"),
     query: PageQuery,
     responses: {
       200: jsonResponse("The private networks, newest first.", z.array(PrivateNetwork)),

@@ -23,7 +23,7 @@ import {
   type Minter,
   type ProjectRow,
 } from "../../store/organizations/projects.ts";
-import { allow, allowList, allowOrMasterKey, readAsCaller, unauthorized } from "../guard.ts";
+import { allow, allowRead, allowOrMasterKey, readAsCaller, unauthorized } from "../guard.ts";
 import {
   createRouter,
   getMemberActor,
@@ -47,7 +47,7 @@ projects.openapi(
     method: "get",
     path: "/projects",
     summary: "List projects",
-    guard: allowList("projects:read"),
+    guard: allowRead("projects:read"),
     query: PageQuery,
     responses: { 200: jsonResponse("The projects, newest first.", z.array(Project)) },
   }),

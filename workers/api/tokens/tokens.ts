@@ -30,7 +30,7 @@ import {
   rotateToken,
   type TokenRow,
 } from "../../store/tokens/tokens.ts";
-import { allow, allowListOrAgent, readAsCaller } from "../guard.ts";
+import { allow, allowReadOrAgent, readAsCaller } from "../guard.ts";
 import { requireValidBudget } from "./budgets.ts";
 import {
   createRouter,
@@ -49,7 +49,7 @@ tokens.openapi(
     method: "get",
     path: "/tokens",
     summary: "List capability tokens",
-    guard: allowListOrAgent("tokens:read"),
+    guard: allowReadOrAgent("tokens:read"),
     query: PageQuery,
     responses: { 200: jsonResponse("The tokens, newest first.", z.array(Token)) },
   }),

@@ -33,7 +33,7 @@ import {
   type ListedTunnel,
 } from "../../store/tunnels/tunnels.ts";
 import { requireUnreservedLabel, subdomainTaken } from "../domains/taken-names.ts";
-import { allow, allowListOrAgent, allowOrAgent, readAsCaller } from "../guard.ts";
+import { allow, allowReadOrAgent, allowOrAgent, readAsCaller } from "../guard.ts";
 import {
   createRouter,
   getCallerActor,
@@ -57,7 +57,7 @@ tunnels.openapi(
     method: "get",
     path: "/tunnels",
     summary: "List tunnels",
-    guard: allowListOrAgent("tunnels:read"),
+    guard: allowReadOrAgent("tunnels:read"),
     query: PageQuery,
     responses: { 200: jsonResponse("The tunnels, newest first.", z.array(Tunnel)) },
   }),

@@ -31,7 +31,7 @@ import {
 import {
   ACCEPTED_BEARERS,
   allow,
-  allowListOrAgent,
+  allowReadOrAgent,
   allowOrAgent,
   authorizeMemberOrAgent,
   getOrgId,
@@ -59,7 +59,7 @@ receivers.openapi(
     path: "/webhook-receivers",
     summary: "List webhook receivers",
     description: ACCEPTED_BEARERS,
-    guard: allowListOrAgent("receivers:read"),
+    guard: allowReadOrAgent("receivers:read"),
     query: PageQuery,
     responses: { 200: jsonResponse("The receivers, newest first.", z.array(Receiver)) },
   }),
