@@ -19,6 +19,10 @@ export interface CallOptions {
   waitMs?: number;
 }
 
+/** Of a capability token. The API's own message is for programs that send another kind of bearer token too. */
+export const TOKEN_NOT_ACCEPTED =
+  "the server does not accept this machine's token: it was revoked or has expired";
+
 /** How long a response may take beyond `waitMs`. */
 const ANSWER_MAX_MS = 20_000;
 /** The body of every error of the API, with any code: the server may be newer than this agent. */
@@ -60,7 +64,9 @@ export class ServiceApi {
     if (status >= 400) {
       const failure = AnyErrorBody.safeParse(response.body);
       const reason = failure.data?.error ?? String(status);
-      throw new RejectionError(reason, describeAnswer(response), this.#renewal);
+      const isInvalidToken = reason === "unauthorized" && this.#renewal !== undefined;
+      const explanation = isInvalidToken ? TOKEN_NOT_ACCEPTED : describeAnswer(response);
+      throw new RejectionError(reason, explanation, this.#renewal);
     }
     const parsed = schema.safeParse(response.body);
     if (!parsed.success)

@@ -59,7 +59,7 @@ export const REQUEST_ID_HEADER = "underpass-request-id";
 
 /** The message of an error with the time until the next attempt: `Too many look-ups. Try again in 30 s.` */
 export function formatRetryMessage(message: string, retryAfterSeconds: number): string {
-  const reason = message.replace(/ Try again(?: later)?\.$/, "");
+  const reason = message.replace(/ Try again(?: later| in a moment)?\.$/, "");
   const wait =
     retryAfterSeconds < 120
       ? `${Math.ceil(retryAfterSeconds)} s`

@@ -50,6 +50,9 @@ const PERMANENT_REASONS = new Set([
   "unsupported_version",
 ]);
 
+const WAITING_FOR_PORT =
+  "waiting, because the tunnel has to say which port to listen on; --listen names one";
+
 export class LocalPort extends EventEmitter<LocalPortEventMap> {
   readonly #options: LocalPortOptions;
   readonly #server: Server;
@@ -107,6 +110,7 @@ export class LocalPort extends EventEmitter<LocalPortEventMap> {
 
   /** Without `--listen` the port comes from the tunnel, so this waits until the tunnel can be reached. */
   async #findTunnel(): Promise<ClientWelcome | null> {
+    let lastMessage: string | undefined;
     for (let failures = 0; !this.#abort.signal.aborted; failures += 1) {
       const found = await this.#probe();
       if (this.#abort.signal.aborted || !("message" in found)) return found as ClientWelcome;
@@ -116,8 +120,13 @@ export class LocalPort extends EventEmitter<LocalPortEventMap> {
         this.#reject(isMissing ? { ...found, reason: "not_found" } : found);
         return null;
       }
-      this.emit("notice", found.message);
-      if (this.#options.listen.port !== undefined) return null;
+      if (this.#options.listen.port !== undefined) {
+        this.emit("notice", found.message);
+        return null;
+      }
+      if (found.message !== lastMessage)
+        this.emit("notice", `${found.message}; ${WAITING_FOR_PORT}`);
+      lastMessage = found.message;
       await delay(getBackOffMs(failures), undefined, { signal: this.#abort.signal }).catch(
         () => {},
       );

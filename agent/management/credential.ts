@@ -5,6 +5,7 @@
 import { UsageError } from "../options.ts";
 import { findToken } from "../settings.ts";
 import { RejectionError } from "../rejection-error.ts";
+import { TOKEN_NOT_ACCEPTED } from "../service-api.ts";
 
 const ACCESS_TOKEN_VARIABLE = "UNDERPASS_ACCESS_TOKEN";
 const MASTER_KEY_PREFIX = "mtk_master_";
@@ -38,7 +39,7 @@ export class ApiCredential {
   #explainUnauthorized(): string {
     switch (this.kind) {
       case "capability token":
-        return "the server does not accept this machine's token: it was revoked or has expired";
+        return TOKEN_NOT_ACCEPTED;
       case "access token":
         return `the server does not accept ${ACCESS_TOKEN_VARIABLE}: an access token is valid for 15 minutes; get a new one with POST /auth/login (docs/api.md)`;
       case "master key":

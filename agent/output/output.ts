@@ -136,6 +136,12 @@ const TUNNEL_ADVICE: Advice = {
 const ADVICE_BY_MESSAGE: readonly { reason: string; message: RegExp; advice: string }[] = [
   {
     reason: "duplicate_name",
+    message: /^port \d+ is taken by /,
+    advice:
+      "To serve that tunnel again, name it with --subdomain. Otherwise choose another port with --remote-port.",
+  },
+  {
+    reason: "duplicate_name",
     message: /^port \d+ is taken/,
     advice: "Choose another port with --remote-port, or leave it out for a free one.",
   },
@@ -179,6 +185,11 @@ const ADVICE_BY_MESSAGE: readonly { reason: string; message: RegExp; advice: str
     reason: "invalid_request",
     message: /^the tunnel is an HTTP tunnel/,
     advice: "Open its URL in a browser: `underpass tunnels` lists the URLs.",
+  },
+  {
+    reason: "invalid_request",
+    message: / is an? (?:HTTP|TCP) tunnel, not /,
+    advice: "Choose another name with --subdomain, or delete that tunnel: underpass tunnels delete",
   },
 ];
 

@@ -9,6 +9,7 @@ import { printJson, printLine } from "../../output/output.ts";
 import {
   formatTunnel,
   formatTunnelRow,
+  formatUrl,
   getTunnelState,
   createTunnelTable,
 } from "../../output/management/tunnels.ts";
@@ -119,9 +120,7 @@ export async function deleteTunnels(input: Input<typeof TUNNELS_DELETE.options>)
 }
 
 function askToDelete(tunnels: Tunnel[]): string {
-  const names = tunnels.map(({ subdomain, publicUrl }) => {
-    return `${subdomain} (${publicUrl})`;
-  });
+  const names = tunnels.map((tunnel) => `${tunnel.subdomain} (${formatUrl(tunnel)})`);
   return names.length === 1
     ? `Delete ${names[0]} with its settings and captured requests?`
     : `Delete these ${names.length} tunnels with their settings and captured requests?\n  ${names.join("\n  ")}\n`;

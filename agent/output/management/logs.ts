@@ -33,8 +33,7 @@ export const LOG_JSON: LogOutput = {
  * Notes go to standard error, so that the output has requests only.
  * @param namesTunnels whether requests of several tunnels are shown.
  */
-export function createLogLines(namesTunnels: boolean): LogOutput {
-  const width = getTerminalWidth();
+export function createLogLines(namesTunnels: boolean, width = getTerminalWidth()): LogOutput {
   return {
     ready: () => {
       if (width !== undefined) printError("following requests; press Ctrl+C to stop");
@@ -51,6 +50,9 @@ export function createLogLines(namesTunnels: boolean): LogOutput {
   };
 }
 
+/** In a narrower terminal, the duration and the size would leave no room for the path. */
+const FIGURES_MIN_COLUMNS = 60;
+
 /**
  * @param tunnel its name; undefined: it is not shown.
  * @param width of the terminal; undefined: the time is complete, and nothing is cut.
@@ -65,9 +67,12 @@ function formatRequest(
   const time = isAtTerminal ? formatLocalTime(timestamp) : timestamp;
   const statusText = String(status ?? "-").padEnd(3);
   const outcome = [error ?? [], state === "aborted" ? "aborted" : []].flat().join(" ");
-  const rest = [
+  const figures = [
     (state === "open" ? "open" : formatDuration(ms)).padStart(8),
     formatBytes(capture.request_size + capture.response_size).padStart(9),
+  ];
+  const rest = [
+    isAtTerminal && width < FIGURES_MIN_COLUMNS ? [] : figures,
     tunnel === undefined ? [] : tunnel.padEnd(isAtTerminal ? 12 : 0),
     path,
     outcome === "" ? [] : `(${outcome})`,

@@ -5,9 +5,17 @@ import { formatExpiry } from "../format/format-relative-time.ts";
 import { formatBytes } from "../format/format-bytes.ts";
 import { getTerminalWidth, Table, type Column } from "../format/table.ts";
 
-/** The API calls a stopped tunnel offline, as one whose agent is gone. */
-export function getTunnelState({ status, stoppedAt }: Tunnel): Tunnel["status"] | "stopped" {
-  return status === "offline" && stoppedAt !== null ? "stopped" : status;
+/**
+ * The API calls a stopped tunnel offline, as one whose agent is gone, and one that was started again active, even before an
+ * agent is back.
+ */
+export function getTunnelState({
+  status,
+  stoppedAt,
+  agentConnected,
+}: Tunnel): Tunnel["status"] | "stopped" {
+  if (status === "offline" && stoppedAt !== null) return "stopped";
+  return status === "active" && !agentConnected ? "offline" : status;
 }
 
 export const TUNNEL_COLUMNS: readonly Column[] = [
@@ -37,7 +45,7 @@ export function formatTunnelRow(tunnel: Tunnel): string[] {
 }
 
 /** The URL of a TCP tunnel without a public port leads nowhere. */
-function formatUrl({ publicUrl, protocol, publicPort }: Tunnel): string {
+export function formatUrl({ publicUrl, protocol, publicPort }: Tunnel): string {
   return protocol === "tcp" && publicPort === null ? "private" : publicUrl;
 }
 

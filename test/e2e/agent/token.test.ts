@@ -3,14 +3,16 @@ import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { createTemporaryDir } from "../../harness/directories.ts";
-import { mintToken, startApi, type TestApi } from "../../harness/server/api.ts";
+import { mintToken, startApi, type Person, type TestApi } from "../../harness/server/api.ts";
 import { runAgent, runToEnd } from "../../harness/tunnel/agent.ts";
 
 let api: TestApi;
+let owner: Person;
 let text: string;
 beforeAll(async () => {
   api = await startApi();
-  text = (await mintToken(await api.owner())).wireBytes;
+  owner = await api.owner();
+  text = (await mintToken(owner)).wireBytes;
 });
 afterAll(() => api.stop());
 
@@ -55,3 +57,19 @@ test("without a scheme, a server on this machine is reached over http", async ()
   expect(code).toBe(1);
   expect(stderr).not.toMatch(/TLS|does not answer/);
 });
+
+test.each([["tunnels"], ["webhooks", "shop", "--forward", "3000"], ["vpn", "office", "devices"]])(
+  "a revoked token is named as the reason, by `underpass %s`",
+  async (...command) => {
+    const { nonce, wireBytes } = await mintToken(owner);
+    await owner.delete(`/tokens/${nonce}`);
+    const { code, stderr } = await runToEnd([...command, "--server", api.server.url], {
+      env: { UNDERPASS_TOKEN: wireBytes },
+    });
+    expect(code).toBe(1);
+    expect(stderr).toContain("the server does not accept this machine's token: it was revoked");
+    expect(stderr).toContain(
+      "\nSet UNDERPASS_TOKEN to a valid token, and run the command again.\n",
+    );
+  },
+);

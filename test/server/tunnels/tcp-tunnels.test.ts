@@ -198,8 +198,13 @@ describe("an agent of a TCP tunnel", () => {
     const refusedAttempt = await connect(wireBytes, { subdomain: newName(), remote_port: second });
     expect(pickClose(refusedAttempt)).toEqual({
       code: CLOSE.duplicate_name,
-      reason: `duplicate_name: port ${second} is taken`,
+      reason: `duplicate_name: port ${second} is taken by ${subdomain}`,
     });
+    // Only a token that may serve the tunnel is told its name.
+    const other = newName();
+    const restricted = await mintToken(owner, { allowedSubdomains: [other] });
+    const query = { subdomain: other, remote_port: second };
+    expect((await connect(restricted.wireBytes, query)).reason).toMatch(/ is taken$/);
     const outside = await connect(wireBytes, { subdomain: newName(), remote_port: 80 });
     expect(outside.code).toBe(CLOSE.invalid_request);
     expect(outside.reason).toMatch(OUTSIDE_RANGE);

@@ -140,6 +140,9 @@ test.each([
   ],
   ["domain_not_found", "shop.example is not claimed", "Add the domain in the dashboard"],
   ["duplicate_name", "port 40001 is taken", "Choose another port with --remote-port"],
+  ["duplicate_name", "port 40001 is taken by db", "To serve that tunnel again, name it"],
+  ["invalid_request", "db is a TCP tunnel, not an HTTP tunnel", "Choose another name"],
+  ["invalid_request", "the tunnel is an HTTP tunnel, not a TCP tunnel", "Open its URL"],
   ["forbidden", "the project does not exist", "Correct --project"],
   ["forbidden", "the token allows only ci-*", "Choose such a name with --subdomain"],
 ])("the advice about %s fits: %s", (reason, message, advice) => {

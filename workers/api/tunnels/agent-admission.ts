@@ -38,6 +38,7 @@ import {
   type RegistrationRequest,
 } from "../../store/tunnels/registrations.ts";
 import { resumeTunnel } from "../../store/tunnels/resume.ts";
+import { findNameAtPort } from "../../store/tunnels/tcp-ports.ts";
 import { findTokenRefusal } from "../../store/tokens/spending.ts";
 import { LimitReachedError } from "../../store/bounds.ts";
 import { planLacksPassword, prepareGates } from "./agent-gates.ts";
@@ -148,9 +149,22 @@ async function register(
     const { refusal, freeAt = null } = registration;
     // When two agents bring a domain at the same time, the second one finds it at the tunnel of the first.
     const canTryAgain = refusal === "duplicate_name" || refusal === "domain_in_use";
+    if (refusal === "port_taken") throw await explainTakenPort(db, token, query.remote_port!);
     if (!canTryAgain || requested.name !== undefined || tries >= RANDOM_NAME_MAX_TRIES)
       throw toRefusal(refusal, { config: getConfig(env), label, freeAt, query });
   }
+}
+
+/** Names the tunnel that has the port, if the token may serve it: running a command without `--subdomain` again is refused. */
+async function explainTakenPort(
+  db: Database,
+  { organizationId, allowedSubdomains, project }: TokenPayload,
+  port: number,
+): Promise<ConnectionRefusedError> {
+  const name =
+    project === null ? await findNameAtPort(db, toUuid(organizationId), port) : undefined;
+  const holder = name !== undefined && isAllowedLabel(allowedSubdomains, name) ? ` by ${name}` : "";
+  return new ConnectionRefusedError("duplicate_name", `port ${port} is taken${holder}`);
 }
 
 function requireAllowedLabel(token: TokenPayload, label: string): void {
@@ -201,7 +215,7 @@ interface RefusedRegistration {
 }
 
 function toRefusal(
-  refusal: RegistrationRefusal,
+  refusal: Exclude<RegistrationRefusal, "port_taken">,
   { config, label, freeAt, query }: RefusedRegistration,
 ): ConnectionRefusedError {
   if (typeof refusal === "object") {
@@ -236,8 +250,6 @@ function toRefusal(
           ? `${label} is an HTTP tunnel, not a TCP tunnel`
           : `${label} is a TCP tunnel, not an HTTP tunnel`,
       );
-    case "port_taken":
-      return new ConnectionRefusedError("duplicate_name", `port ${query.remote_port} is taken`);
     case "unknown_relay":
     case "no_relay":
       return new ConnectionRefusedError("internal", "no relay is available for TCP tunnels");

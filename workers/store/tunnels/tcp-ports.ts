@@ -87,6 +87,20 @@ export function replaceTunnelPort(
   });
 }
 
+/** The name of the organization's tunnel that has a public port now. */
+export async function findNameAtPort(
+  { query }: Database,
+  orgId: string,
+  port: number,
+): Promise<string | undefined> {
+  const [row] = await query
+    .select({ subdomain: tunnels.subdomain })
+    .from(tunnels)
+    .where(and(isUnendedTunnelIn(orgId), eq(tunnels.publicPort, port)))
+    .limit(1);
+  return row?.subdomain;
+}
+
 /** For a tunnel that becomes private. @returns the updated tunnel. */
 export async function releaseTunnelPort(
   change: UnitOfWork,

@@ -133,6 +133,10 @@ describe("underpass tunnels", () => {
     expect(await say("start")).toBe(
       `managed-alone is started: an agent that waits for it connects within seconds; if none does, ${start}`,
     );
+    // The API calls it active, but no agent is back.
+    const offline = await run("tunnels", "--state", "offline");
+    expect(offline.stdout).toMatch(/^managed-alone +\S+ +offline +-/m);
+    expect((await run("tunnels", "--state", "active")).stdout).not.toContain("managed-alone");
     expect(await say("stop")).toMatch(/^managed-alone is stopped: it has no agent, and visitors/);
   });
 
@@ -172,6 +176,8 @@ describe("underpass tunnels", () => {
 
   test.runIf(canOpenTerminals())("asks before it deletes, at a terminal", async () => {
     const { id } = await reserve("managed-asked");
+    // A TCP tunnel without a public port.
+    await world.api.sql("update tunnels set protocol = 'tcp' where id = $1", [id]);
     const home = join(directory, "home");
     await mkdir(home, { recursive: true });
     const command = `${process.execPath} ${join(ROOT, "agent/bin/launch.js")} tunnels delete managed-asked --server ${world.api.server.url}`;
@@ -181,7 +187,7 @@ describe("underpass tunnels", () => {
       ["y", 0],
     ] as const) {
       await using typed = typeCommand(command, { cwd: directory, env, atTerminal: true });
-      await typed.waitForOutput(/Delete managed-asked .*\? \[y\/N\]/);
+      await typed.waitForOutput(/Delete managed-asked \(private\) with .*\? \[y\/N\]/);
       typed.write(`${answer}\r`);
       expect(await typed.exit).toBe(code);
       const exists = (await listTunnels()).some((tunnel) => tunnel.id === id);

@@ -1,5 +1,6 @@
 /** The local port of `underpass connect` while its tunnel can't be reached. */
-import { getEventListeners, once } from "node:events";
+import { EventEmitter, getEventListeners, once } from "node:events";
+import { createServer as createHttpServer } from "node:http";
 import { createServer, type AddressInfo } from "node:net";
 import { afterEach, expect, test, vi } from "vitest";
 import { LocalPort } from "../../../../agent/connect/local-port.ts";
@@ -45,3 +46,26 @@ test("a local port that is closed while it waits for its tunnel does not connect
   server.close();
   expect(connections).toBe(1);
 });
+
+test("a local port that waits for its tunnel gives the reason once, and says what it waits for", async () => {
+  const attempts = new EventEmitter();
+  const server = createHttpServer((_, response) => {
+    response.writeHead(503).end();
+    attempts.emit("attempt");
+  }).listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const port = createLocalPort((server.address() as AddressInfo).port, undefined);
+  const notices: string[] = [];
+  port.on("notice", (message) => notices.push(message));
+  const thirdAttempt = waitForEvents(attempts, "attempt", 3);
+  const started = port.start();
+  await thirdAttempt;
+  port.close();
+  await started;
+  server.close();
+  expect(notices).toEqual([expect.stringContaining("; waiting, because the tunnel has to say")]);
+});
+
+async function waitForEvents(emitter: EventEmitter, event: string, count: number): Promise<void> {
+  for (let seen = 0; seen < count; seen += 1) await once(emitter, event);
+}
