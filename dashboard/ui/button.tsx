@@ -8,7 +8,7 @@ import {
   type MouseEvent,
 } from "react";
 import { notifyOfError } from "./feedback/notifications.tsx";
-import { keepFocusNear } from "./lost-focus.ts";
+import { keepFocusNear } from "./focus/lost-focus.ts";
 
 export type ButtonKind = "primary" | "plain" | "danger" | "quiet" | "link";
 
