@@ -51,7 +51,7 @@ export function SessionGate() {
 function LoadingPage() {
   return (
     <main className="step loading-page">
-      <div className="brand">Underpass</div>
+      <h1 className="brand">Underpass</h1>
       <div className="card">
         <Skeleton lines={6} />
       </div>

@@ -39,7 +39,7 @@ test("a page says that it loads while a slow server has not answered", async () 
   const { email } = await pages.api.owner();
   const page = await pages.openAs(email, "/members");
   const answered = Promise.withResolvers<void>();
-  await page.route("**/auth/refresh", async (route) => {
+  await page.route("**/auth/me", async (route) => {
     await answered.promise;
     await route.continue();
   });
